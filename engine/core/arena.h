@@ -1,0 +1,67 @@
+// Memory taken in order and given back in reverse order. The arena of saved activations *is* the tape:
+// forward takes, backward gives back. Its size is fixed before the first step, by running that step on
+// NullOps.
+#pragma once
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "engine/core/tensor.h"
+
+namespace ft {
+
+// Memory of some device, freed by whoever made it.
+using Buffer = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
+
+class Arena {
+ public:
+  static constexpr std::int64_t kAlign = 256;  // bytes; a multiple of every vector and cache line
+
+  Arena(Buffer memory, std::int64_t capacity) : memory_(std::move(memory)), capacity_(capacity) {}
+
+  // A dense tensor, not cleared.
+  Tensor take(Shape shape, DType dtype) { return take_rows(shape, dtype, 0); }
+  // A (rows, cols) tensor whose rows are not a multiple of 4096 bytes apart: such a distance maps a whole
+  // column to a few cache sets and halves the speed of a matrix product.
+  Tensor take_padded(std::int64_t rows, std::int64_t cols, DType dtype) {
+    const bool pad = cols * size_of(dtype) % 4096 == 0;
+    return take_rows({rows, cols}, dtype, pad ? cols + 64 / size_of(dtype) : cols);
+  }
+
+  std::int64_t mark() const { return used_; }
+  void rewind(std::int64_t mark) {
+    require(mark <= used_, "arena rewound forwards");
+    used_ = mark;
+  }
+  std::int64_t peak() const { return peak_; }  // bytes, the most that was ever taken
+  std::int64_t capacity() const { return capacity_; }
+
+ private:
+  Tensor take_rows(const Shape& shape, DType dtype, std::int64_t stride) {
+    Tensor t(memory_.get() + used_, dtype, shape, stride);
+    const std::int64_t bytes = t.rows() * t.stride * size_of(dtype);
+    used_ += (bytes + kAlign - 1) / kAlign * kAlign;
+    require(used_ <= capacity_, "the arena is smaller than the plan said");
+    peak_ = std::max(peak_, used_);
+    return t;
+  }
+
+  Buffer memory_;
+  std::int64_t capacity_, used_ = 0, peak_ = 0;
+};
+
+// Everything taken from the arena while it lives is given back when it ends.
+class Scope {
+ public:
+  explicit Scope(Arena& arena) : arena_(arena), mark_(arena.mark()) {}
+  ~Scope() { arena_.rewind(mark_); }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  Arena& arena_;
+  std::int64_t mark_;
+};
+
+}  // namespace ft

@@ -1,0 +1,40 @@
+// The contract between data/ and train/. A micro-batch has no batch dimension: its sequences lie one after
+// another in `tokens` rows, and `starts` says where each begins. Nothing is computed for padding unless
+// padding is asked for, and packed samples are isolated simply because each is its own sequence.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ft {
+
+struct Batch {
+  std::vector<std::int32_t> input_ids;    // (tokens)
+  std::vector<std::int32_t> positions;    // (tokens) 0, 1, ... in each sequence
+  std::vector<std::int32_t> starts;       // (sequences + 1) first row of each sequence; the last is `tokens`
+  std::vector<std::int32_t> target_rows;  // (targets) rows whose next token is trained, ascending
+  std::vector<std::int32_t> targets;      // (targets) that next token
+
+  std::int64_t tokens() const { return static_cast<std::int64_t>(input_ids.size()); }
+};
+
+// What decides how much memory a batch takes.
+struct BatchShape {
+  std::int64_t tokens = 0, targets = 0, sequences = 0;
+  std::int64_t longest = 0;  // tokens of the longest sequence
+};
+
+// A dataset cut into micro-batches. Everything is a function of the epoch and the index, so that nothing has
+// to be saved to resume. Ranks take their share in the caller.
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  // Micro-batches in one pass of the data; the same for every epoch.
+  virtual std::int64_t batches_per_epoch() const = 0;
+  // The i-th micro-batch of a pass; 0 <= i < batches_per_epoch().
+  virtual Batch batch(std::int64_t epoch, std::int64_t i) const = 0;
+  // Its shape, without making it.
+  virtual BatchShape shape(std::int64_t epoch, std::int64_t i) const = 0;
+};
+
+}  // namespace ft

@@ -1,0 +1,54 @@
+// Errors. A UserError is something the person at the keyboard can mend: it says what is wrong, where, and
+// what to do, and carries the exit code that scripts act on. An InternalError is ours to mend.
+#pragma once
+#include <source_location>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace ft {
+
+enum class Exit : int {
+  done = 0,
+  config = 2,      // the run configuration or the command line
+  input = 3,       // a model, tokenizer or data file
+  checkpoint = 4,  // a checkpoint that is missing or damaged
+  memory = 5,      // it would not fit
+  storage = 6,     // writing failed
+  numeric = 7,     // NaN or Inf
+  peer_lost = 8,   // another rank went away
+  hang = 9,        // another rank does not answer
+  hardware = 10,
+  mismatch = 11,   // authentication or version
+  preempted = 75,  // stopped by a signal with a checkpoint saved
+};
+
+struct UserError : std::runtime_error {
+  UserError(Exit exit, const std::string& what) : std::runtime_error(what), code(exit) {}
+  Exit code;
+};
+
+struct InternalError : std::logic_error {
+  using logic_error::logic_error;
+};
+
+// States an invariant; throws InternalError with the place when it does not hold.
+inline void require(bool ok, const char* what, std::source_location at = std::source_location::current()) {
+  if (ok) return;
+  throw InternalError(std::string(what) + " (" + at.file_name() + ":" + std::to_string(at.line()) + ")");
+}
+
+// Joins values into a text: str("rank ", 3, " of ", 8).
+template <class... Parts>
+std::string str(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+// Text from a file or a user made safe to print: control characters become \xNN, and it is cut at `limit`
+// bytes.
+std::string printable(std::string_view text, std::size_t limit = 200);
+
+}  // namespace ft

@@ -1,0 +1,55 @@
+// Random numbers are a function, not a stream: Philox4x32-10 (Salmon et al., "Parallel random numbers: as
+// easy as 1, 2, 3", SC 2011) of a key and a counter. A dropout mask is recomputed instead of stored, and is
+// the same under every ZeRO stage, rank count and recomputation.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "engine/core/dtype.h"
+
+namespace ft {
+
+using Philox4 = std::array<std::uint32_t, 4>;
+
+FT_HD constexpr Philox4 philox(Philox4 counter, std::uint64_t key) {
+  auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t a = std::uint64_t{0xD2511F53u} * counter[0],
+                        b = std::uint64_t{0xCD9E8D57u} * counter[2];
+    counter = {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ k0, static_cast<std::uint32_t>(b),
+               static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ k1, static_cast<std::uint32_t>(a)};
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return counter;
+}
+
+// Uniform in (0, 1]: 24 bits, never 0.
+FT_HD constexpr float to_uniform(std::uint32_t bits) {
+  return (static_cast<float>(bits >> 8) + 1.0f) * (1.0f / 16777216.0f);
+}
+
+// FNV-1a: names become parts of keys.
+constexpr std::uint64_t hash_name(std::string_view text) {
+  std::uint64_t h = 14695981039346656037ull;
+  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return h;
+}
+
+// Names one family of random numbers. `with` gives an independent one.
+struct Random {
+  std::uint64_t key = 0;
+  constexpr Random with(std::uint64_t what) const {
+    const Philox4 r =
+        philox({static_cast<std::uint32_t>(what), static_cast<std::uint32_t>(what >> 32), 0x6674u, 0}, key);
+    return {std::uint64_t{r[0]} << 32 | r[1]};
+  }
+  constexpr Random with(std::string_view name) const { return with(hash_name(name)); }
+  // Four numbers of the family: index counts groups of four.
+  constexpr Philox4 at(std::uint64_t index) const {
+    return philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), 0, 0}, key);
+  }
+};
+
+}  // namespace ft

@@ -1,0 +1,144 @@
+// Everything ft can compute, and the queue it is computed on. CPU, CUDA, Null (which only measures memory)
+// and Trace (which wraps another and takes notes) implement it; nothing else in the program touches an
+// element.
+//
+// Outputs come first; a gradient follows its function. "+=" is said where a result is added to what is there;
+// all other outputs are overwritten. An empty Tensor where an output may be unwanted means: do not compute
+// it. Unless said otherwise tensors are f32 or bf16, all of one dtype in a call, dense or with a row stride,
+// and sums are taken in f32 in an order that depends on the shapes only, never on the number of threads.
+// Letters: rows = tokens, C width, H heads, D head width, F feed-forward, V vocabulary, R rank.
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "engine/core/arena.h"
+#include "engine/core/random.h"
+#include "engine/core/tensor.h"
+
+namespace ft {
+
+struct Device {
+  enum class Kind : std::uint8_t { cpu, cuda } kind = Kind::cpu;
+  int index = 0;
+  bool operator==(const Device&) const = default;
+};
+
+enum class Trans : std::uint8_t { no, yes };
+
+// op(a) (m, k) times op(b) (k, n), for operands as they lie in memory.
+struct Term {
+  Tensor a;
+  Trans ta;
+  Tensor b;
+  Trans tb;
+};
+
+enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu };
+
+struct Heads {
+  std::int64_t query, key_value,
+      width;  // H, KV, D; H a multiple of KV: H / KV queries share one key and value
+};
+
+// Which keys a query sees: those of its own sequence, not in its future when causal, and with window > 0 only
+// the last `window` of them, itself included (transformers' sliding_window).
+struct Mask {
+  std::span<const std::int32_t> starts;  // (sequences + 1) first row of each sequence, on the host
+  bool causal = true;
+  std::int64_t window = 0;
+};
+
+struct CrossEntropy {
+  float scale = 1;        // of the gradient
+  float smoothing = 0;    // label smoothing e: the target is (1 - e) onehot + e / V
+  bool gradient = false;  // turn the logits into their gradient
+};
+
+// torch.optim.AdamW: decoupled decay, bias correction, eps outside the root.
+struct AdamW {
+  float lr, beta1, beta2, eps, decay;
+  float grad_scale;   // clipping coefficient, applied to the gradient first
+  std::int64_t step;  // 1-based
+};
+
+class Ops {
+ public:
+  virtual ~Ops() = default;
+
+  // ---- the queue
+  // -----------------------------------------------------------------------------------------------
+  virtual Device device() const = 0;
+  // Memory of this device, not cleared. Called before step 1 only. UserError(Exit::memory) when there is
+  // none.
+  virtual Buffer allocate(std::int64_t bytes) = 0;
+  virtual void copy(Tensor y, Tensor x) = 0;            // same shape, dtype and device
+  virtual void upload(Tensor y, const void* host) = 0;  // y dense
+  virtual void download(void* host, Tensor x) = 0;      // x dense; returns when it is there
+  virtual void synchronize() = 0;                       // all work so far is done
+  // Tells tracers and profilers what the following calls belong to, by its Hugging Face name.
+  virtual void enter(std::string_view /*where*/) {}
+
+  // ---- elementwise
+  // ---------------------------------------------------------------------------------------------
+  virtual void fill(Tensor y, float value) = 0;  // f32, bf16
+  virtual void add(Tensor y, Tensor x) = 0;      // y +=; x may be of another float dtype
+  virtual void cast(Tensor y, Tensor x) = 0;     // between f32, bf16 and f16
+  // y = x / (1 - p) where the element is kept, else 0; in place allowed. Element i uses number i % 4 of
+  // random.at(i / 4).
+  virtual void dropout(Tensor y, Tensor x, float p, Random random) = 0;
+  virtual void gated(Activation f, Tensor y, Tensor gate, Tensor up) = 0;  // y = f(gate) * up
+  virtual void gated_grad(Activation f, Tensor dgate, Tensor dup, Tensor dy, Tensor gate,
+                          Tensor up) = 0;  // dgate, dup may be gate, up
+
+  // ---- products
+  // ------------------------------------------------------------------------------------------------ y (m, n)
+  // = alpha * sum of the terms + c. c: empty; y itself (accumulate); another (m, n) tensor (a residual); or
+  // (n), added to every row (a bias). y may be f32 while the operands are bf16; c has y's dtype, or a bias
+  // the operands'. The sum, c included, is rounded once.
+  virtual void products(Tensor y, std::span<const Term> terms, float alpha, Tensor c) = 0;
+  virtual void column_sums(Tensor y, Tensor x) = 0;  // y (n) f32 += sums over the rows of x
+
+  // ---- layers
+  // -------------------------------------------------------------------------------------------------- y = x
+  // * rstd * w with rstd (rows) f32 = 1 / sqrt(mean(x^2) + eps). Zhang and Sennrich 2019.
+  virtual void rms_norm(Tensor y, Tensor rstd, Tensor x, Tensor w, float eps) = 0;
+  virtual void rms_norm_grad(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w,
+                             Tensor rstd) = 0;  // dx +=, dw f32 +=; either may be empty
+  // Rotates the pairs (i, i + D/2) of every head, in place. cos, sin (positions, D/2) f32 hold any scaling;
+  // positions (rows) i32. sign -1 is the transpose: the gradient.
+  virtual void rope(Tensor x, Tensor cos, Tensor sin, Tensor positions, std::int64_t head_width,
+                    float sign) = 0;
+  // y (rows, H D) = softmax(scale q k^T) v by head; q (rows, H D), k and v (rows, KV D), lse (H, rows) f32
+  // for the gradient: natural logarithms of the denominators. Never holds a (T, T) matrix.
+  virtual void attention(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads, const Mask&,
+                         float scale) = 0;
+  virtual void attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q,
+                              Tensor k, Tensor v, Heads, const Mask&, float scale) = 0;
+  virtual void embedding(Tensor y, Tensor ids, Tensor table) = 0;  // ids (rows) i32, table (V, C)
+  virtual void embedding_grad(Tensor dtable, Tensor ids,
+                              Tensor dy) = 0;                      // dtable f32 +=, equal ids in row order
+  virtual void gather_rows(Tensor y, Tensor x, Tensor rows) = 0;   // y[i] = x[rows[i]]; rows i32
+  virtual void scatter_rows(Tensor y, Tensor x, Tensor rows) = 0;  // y[rows[i]] = x[i]; other rows stay
+  // loss (rows) f32 = -log softmax(logits)[target] by row (smoothed as said); the logits may become their
+  // gradient.
+  virtual void cross_entropy(Tensor loss, Tensor logits, Tensor targets, const CrossEntropy&) = 0;
+
+  // ---- optimizer: f32, dense
+  // -----------------------------------------------------------------------------------
+  virtual void sum_squares(Tensor y, Tensor x) = 0;  // y (1) f64 +=
+  virtual void adamw(Tensor master, Tensor m, Tensor v, Tensor grad, const AdamW&) = 0;
+  virtual void sgd(Tensor master, Tensor grad, float lr, float decay,
+                   float grad_scale) = 0;  // master -= lr (grad + decay master)
+};
+
+// One product: y = alpha op(a) op(b) + c.
+inline void product(Ops& ops, Tensor y, Term term, float alpha = 1, Tensor c = {}) {
+  ops.products(y, {&term, 1}, alpha, c);
+}
+
+std::unique_ptr<Ops> make_ops(Device);
+
+}  // namespace ft
