@@ -1,0 +1,159 @@
+// What a run tells the world while it trains: plain rows, and one interface that receives them. The Trainer
+// knows only `Report`; the log, TensorBoard files, the live line and the plot are reports, and `Reports` is
+// all of them at once. Only rank 0 reports.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ft {
+
+// One optimizer step, or (at logging steps) the steps since the last row.
+struct StepRow {
+  std::int64_t step = 0;     // 1-based, optimizer steps
+  double epoch = 0;          // passes of the data, with a fraction
+  double loss = 0;           // mean over the target tokens
+  double learning_rate = 0;  // the one this step used
+  double grad_norm = 0;      // global L2 norm before clipping
+  double tokens_per_second = 0;
+  std::int64_t num_input_tokens_seen = 0;
+  double flops_per_second = 0;  // arithmetic of the model's definition, recomputation not counted; 0: unknown
+};
+
+struct EvalRow {
+  std::int64_t step = 0;
+  double epoch = 0;
+  double eval_loss = 0;
+  double perplexity = 0;
+  bool best = false;   // the best so far by metric_for_best_model
+  double seconds = 0;  // what it took
+};
+
+// Bytes by category, planned or measured; the names are those of `ft plan --json`.
+struct MemoryReport {
+  std::int64_t weights = 0, adapter = 0, gradients = 0, optimizer = 0;
+  std::int64_t activations = 0, scratch = 0, communication = 0;
+  std::int64_t total = 0;
+};
+
+// The rows a resumed run begins with: those up to the step it resumes from.
+struct History {
+  std::vector<StepRow> steps;
+  std::vector<EvalRow> evaluations;
+};
+
+struct AdapterHeader {
+  std::int64_t rank = 0;
+  double alpha = 0;
+  std::int64_t linears = 0;          // how many carry an adapter
+  std::vector<std::string> targets;  // their last names, each once: q_proj, v_proj
+};
+
+struct DataHeader {
+  std::int64_t samples = 0, tokens = 0;  // of one pass of the training part
+  std::int64_t target_tokens = 0;        // those of them that are trained
+  std::int64_t held_out = 0;             // samples kept for evaluation
+  std::int64_t sequences = 0;            // rows a pass; with packing fewer than samples
+  std::int64_t length = 0;               // longest row in tokens; with packing what rows are filled up to
+  bool packed = false;
+};
+
+// What the first lines show, and what trainer_state.json repeats.
+struct RunHeader {
+  std::string version;              // of ft
+  std::string config, output;       // as the user wrote them; config may be empty
+  std::string model, architecture;  // folder as the user wrote it; LlamaForCausalLM
+  std::string dtype;                // of the activations: f32, bf16
+  std::int64_t parameters = 0, trained_parameters = 0;
+  std::optional<AdapterHeader> adapter;  // empty: full fine-tuning
+  DataHeader data;
+  MemoryReport memory;            // planned
+  std::int64_t memory_there = 0;  // bytes the device has; 0: unknown
+  double peak_flops = 0;          // measured, a second; 0: unknown
+  std::int64_t steps = 0, steps_per_epoch = 0;
+  double epochs = 0;
+  std::int64_t sequences_per_step = 0, micro_batch = 0;
+  std::int64_t logging_steps = 0, eval_steps = 0, save_steps = 0;  // 0: never
+  std::int64_t resumed_step = 0;                                   // 0: a fresh run
+  History past;                                                    // of a resumed run, see read_log
+};
+
+// Something the run made.
+struct Made {
+  std::string what;  // adapter, model, plot
+  std::filesystem::path path;
+  std::int64_t bytes = 0;
+};
+
+struct Summary {
+  std::int64_t step = 0;
+  double epoch = 0;
+  double train_loss = 0;     // mean over the steps of this process
+  double train_runtime = 0;  // seconds
+  double train_tokens_per_second = 0;
+  std::int64_t num_input_tokens_seen = 0;
+  double total_flops = 0;
+  MemoryReport memory;   // measured
+  bool finished = true;  // false: stopped before the last step; `why` says by what
+  std::string why;
+  std::vector<Made> made;
+  std::vector<std::string> next;  // commands to type next
+};
+
+class Report {
+ public:
+  virtual ~Report() = default;
+  virtual void begin(const RunHeader&) {}
+  virtual void step(const StepRow&) {}      // at logging steps
+  virtual void progress(const StepRow&) {}  // after every step, its own loss; before step() of the same step
+  virtual void evaluating(std::int64_t /*done*/, std::int64_t /*of*/) {}  // batches, while an evaluation runs
+  virtual void evaluation(const EvalRow&) {}
+  // A checkpoint is complete on disk.
+  virtual void saved(std::int64_t /*step*/, double /*seconds*/, const std::filesystem::path&) {}
+  virtual void note(const std::string&) {}
+  virtual void warning(const std::string&) {}
+  virtual void end(const Summary&) {}
+};
+
+// Hands everything to each of several, in the order they were added.
+class Reports final : public Report {
+ public:
+  void add(std::unique_ptr<Report> report) { all_.push_back(std::move(report)); }
+
+  void begin(const RunHeader& header) override {
+    for (auto& r : all_) r->begin(header);
+  }
+  void step(const StepRow& row) override {
+    for (auto& r : all_) r->step(row);
+  }
+  void progress(const StepRow& row) override {
+    for (auto& r : all_) r->progress(row);
+  }
+  void evaluating(std::int64_t done, std::int64_t of) override {
+    for (auto& r : all_) r->evaluating(done, of);
+  }
+  void evaluation(const EvalRow& row) override {
+    for (auto& r : all_) r->evaluation(row);
+  }
+  void saved(std::int64_t step, double seconds, const std::filesystem::path& path) override {
+    for (auto& r : all_) r->saved(step, seconds, path);
+  }
+  void note(const std::string& text) override {
+    for (auto& r : all_) r->note(text);
+  }
+  void warning(const std::string& text) override {
+    for (auto& r : all_) r->warning(text);
+  }
+  void end(const Summary& summary) override {
+    for (auto& r : all_) r->end(summary);
+  }
+
+ private:
+  std::vector<std::unique_ptr<Report>> all_;
+};
+
+}  // namespace ft
