@@ -128,6 +128,7 @@ class Ops {
 
   // ---- optimizer: f32, dense
   // -----------------------------------------------------------------------------------
+  virtual void sum(Tensor y, Tensor x) = 0;          // y (1) f64 += sum of x, f32
   virtual void sum_squares(Tensor y, Tensor x) = 0;  // y (1) f64 +=
   virtual void adamw(Tensor master, Tensor m, Tensor v, Tensor grad, const AdamW&) = 0;
   virtual void sgd(Tensor master, Tensor grad, float lr, float decay,
