@@ -57,9 +57,10 @@ struct CrossEntropy {
   bool gradient = false;  // turn the logits into their gradient
 };
 
-// torch.optim.AdamW: decoupled decay, bias correction, eps outside the root.
+// torch.optim.AdamW: decoupled decay, bias correction, eps outside the root. Like torch's, the scalars are
+// combined in f64 (1 - beta2 of an f32 beta2 would be wrong in the fifth digit) and applied in f32.
 struct AdamW {
-  float lr, beta1, beta2, eps, decay;
+  double lr, beta1, beta2, eps, decay;
   float grad_scale;   // clipping coefficient, applied to the gradient first
   std::int64_t step;  // 1-based
 };

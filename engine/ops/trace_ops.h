@@ -1,0 +1,118 @@
+// Wraps any Ops and takes notes of every call: the computation's name, what it belongs to (`enter`), when it
+// ran and how long, its floating point operations and the bytes it has to move. On NullOps the notes are a
+// plan's FLOPs; on a real device they are a profile (`trace.json`, for Perfetto or chrome://tracing). It can
+// also look at every result and remember the first call that made a NaN or an Inf.
+//
+// FLOPs are those of products and attention, two for a multiply-add, counting only pairs of query and key
+// that the mask lets see each other; elementwise work is not counted, as in the usual "model FLOPs".
+#pragma once
+#include <chrono>
+#include <map>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/ops/ops.h"
+
+namespace ft {
+
+// The sum over all calls of one computation.
+struct TraceTotal {
+  std::string op;
+  std::int64_t calls = 0;
+  double seconds = 0, flops = 0, bytes = 0;
+};
+
+// One call, for the timeline.
+struct TraceCall {
+  const char* op;
+  std::string where;  // the label that was last entered
+  double start;       // seconds since the TraceOps was made
+  double seconds, flops, bytes;
+};
+
+// The first result that was not finite.
+struct NotFinite {
+  std::string op, where, role;  // "rms_norm", "model.layers.3.input_layernorm", "y"
+};
+
+struct TraceWhat {
+  bool calls = false;   // keep every call for the timeline; otherwise only the totals
+  bool finite = false;  // look for NaN and Inf in every result (slow)
+};
+
+class TraceOps final : public Ops {
+ public:
+  explicit TraceOps(Ops& inner, TraceWhat what = {});
+
+  std::vector<TraceTotal> totals() const;  // the most time first
+  double flops() const;                    // of all calls
+  double seconds() const;                  // in all calls
+  const std::vector<TraceCall>& calls() const { return calls_; }
+  const std::optional<NotFinite>& not_finite() const { return not_finite_; }
+  void clear();  // forgets all notes
+
+  void write_table(std::ostream& out) const;     // totals as text, for people
+  void write_timeline(std::ostream& out) const;  // calls as Chrome's trace event format
+
+  Device device() const override { return inner_.device(); }
+  Buffer allocate(std::int64_t bytes) override { return inner_.allocate(bytes); }
+  void copy(Tensor y, Tensor x) override;
+  void upload(Tensor y, const void* host) override;
+  void download(void* host, Tensor x) override;
+  void synchronize() override { inner_.synchronize(); }
+  void enter(std::string_view where) override;
+
+  void fill(Tensor y, float value) override;
+  void add(Tensor y, Tensor x) override;
+  void cast(Tensor y, Tensor x) override;
+  void dropout(Tensor y, Tensor x, float p, Random random) override;
+  void gated(Activation f, Tensor y, Tensor gate, Tensor up) override;
+  void gated_grad(Activation f, Tensor dgate, Tensor dup, Tensor dy, Tensor gate, Tensor up) override;
+  void products(Tensor y, std::span<const Term> terms, float alpha, Tensor c) override;
+  void column_sums(Tensor y, Tensor x) override;
+  void rms_norm(Tensor y, Tensor rstd, Tensor x, Tensor w, float eps) override;
+  void rms_norm_grad(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd) override;
+  void rope(Tensor x, Tensor cos, Tensor sin, Tensor positions, std::int64_t head_width, float sign) override;
+  void attention(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
+                 float scale) override;
+  void attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
+                      Tensor v, Heads heads, const Mask& mask, float scale) override;
+  void embedding(Tensor y, Tensor ids, Tensor table) override;
+  void embedding_grad(Tensor dtable, Tensor ids, Tensor dy) override;
+  void gather_rows(Tensor y, Tensor x, Tensor rows) override;
+  void scatter_rows(Tensor y, Tensor x, Tensor rows) override;
+  void cross_entropy(Tensor loss, Tensor logits, Tensor targets, const CrossEntropy& how) override;
+  void sum(Tensor y, Tensor x) override;
+  void sum_squares(Tensor y, Tensor x) override;
+  void adamw(Tensor master, Tensor m, Tensor v, Tensor grad, const AdamW& how) override;
+  void sgd(Tensor master, Tensor grad, float lr, float decay, float grad_scale) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Output {
+    const char* role;
+    Tensor tensor;
+  };
+  // Makes the call and notes it. `bytes`: read and written once by an ideal implementation.
+  template <class Call>
+  void note(const char* op, double flops, double bytes, std::initializer_list<Output> outputs, Call call);
+  void look(const char* op, const Output& output);
+  double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  Ops& inner_;
+  TraceWhat what_;
+  Clock::time_point start_ = Clock::now();
+  std::string where_;
+  std::map<std::string_view, TraceTotal> totals_;
+  std::vector<TraceCall> calls_;
+  std::optional<NotFinite> not_finite_;
+  std::vector<std::byte> host_;  // what `look` downloads into
+};
+
+// Pairs of a query and a key that see each other, in all sequences of one head.
+double visible_pairs(const Mask& mask);
+
+}  // namespace ft
