@@ -1,11 +1,13 @@
-// The settings under `data` in a run's configuration: names and defaults of reference/ft-config.schema.json.
-// Reading and validating JSON is app/'s business.
+// The settings under `data` in a run's configuration. Reading and checking JSON is engine/core/fields.h's
+// business.
 #pragma once
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "engine/core/rules.h"
 
 namespace ft {
 
@@ -20,15 +22,17 @@ struct DatasetConfig {
   std::optional<std::string> source_lang, target_lang, source_prefix;  // translation
 
   void fields(auto& f) {
-    f("path", path, "file, glob or folder; .json, .jsonl");
-    f("type", type, "row format: auto, prompt_completion, text, tokenized");
-    f("split", split, "name shown in logs");
-    f("weight", weight, "how often each of its samples is taken in a pass");
-    f("max_samples", max_samples, "only its first n samples");
-    f("columns", columns, "renames: {\"prompt\": \"question\", \"response\": \"answer\"}");
-    f("source_lang", source_lang, "translation only");
-    f("target_lang", target_lang, "translation only");
-    f("source_prefix", source_prefix, "translation only: the task's prefix");
+    f("path", path, "File, glob or folder: .jsonl, .json.", required(), not_empty(), is_path());
+    f("type", type, "Row format; auto: by the names of the columns.",
+      one_of({"auto", "prompt_completion", "text", "tokenized"}),
+      later({"alpaca", "sharegpt", "messages", "translation", "preference_chosen"}));
+    f("split", split, "Its name in logs.");
+    f("weight", weight, "How often each of its samples is taken in a pass.", above(0));
+    f("max_samples", max_samples, "Only its first n samples.", at_least(1));
+    f("columns", columns, "Names of its columns: {\"prompt\": \"question\", \"response\": \"answer\"}.");
+    f("source_lang", source_lang, "Translation only.", only_default());
+    f("target_lang", target_lang, "Translation only.", only_default());
+    f("source_prefix", source_prefix, "Translation only: the task's prefix.", only_default());
   }
 };
 
@@ -56,28 +60,36 @@ struct DataConfig {
   std::optional<std::string> dataset_prepared_path;
 
   void fields(auto& f) {
-    f("datasets", datasets, "what to train on");
-    f("eval_datasets", eval_datasets, "what to evaluate on, same form as datasets");
-    f("val_set_size", val_set_size, "held out from datasets: a count if >= 1, a fraction if < 1");
-    f("max_seq_length", max_seq_length, "tokens of a sample, or of a pack of samples");
-    f("max_source_length", max_source_length, "encoder-decoders: tokens of the source");
-    f("max_target_length", max_target_length, "encoder-decoders: tokens of the target");
-    f("truncation", truncation, "samples that are too long: keep_start, keep_end, drop, error");
-    f("packing", packing, "put several samples, isolated, into max_seq_length");
-    f("packing_strategy", packing_strategy, "bfd (best fit decreasing)");
-    f("pad_to_multiple_of", pad_to_multiple_of, "padding granularity where padding is asked for");
-    f("pad_to_max_length", pad_to_max_length, "pad every sequence to max_seq_length: static shapes");
-    f("train_on_inputs", train_on_inputs, "keep the loss on the prompt too");
-    f("roles_to_train", roles_to_train, "chat data: whose turns are trained");
-    f("train_on_eos", train_on_eos, "chat data: end tokens that are trained: turn, last, all, none");
-    f("chat_template", chat_template, "chat data: tokenizer's own if null, a .jinja file, or a template");
-    f("prompt_template", prompt_template, "alpaca data: its wording: alpaca, none");
-    f("shuffle", shuffle, "another order in each epoch");
-    f("data_seed", data_seed, "of shuffling and the held-out split; null: training.seed");
-    f("streaming", streaming, "read without indexing");
-    f("shuffle_buffer_size", shuffle_buffer_size, "streaming only");
-    f("preprocessing_num_workers", preprocessing_num_workers, "tokenizer threads");
-    f("dataset_prepared_path", dataset_prepared_path, "cache of tokenized data");
+    f("datasets", datasets, "What to train on.", required(), not_empty(), aka({"dataset", "train_file"}));
+    f("eval_datasets", eval_datasets, "What to evaluate on; same form.", or_null(), aka({"validation_file"}));
+    f("val_set_size", val_set_size, "Held out from datasets: a count from 1 on, a part below 1.", at_least(0),
+      whole_from_one());
+    f("max_seq_length", max_seq_length, "Tokens of a sample, or of a pack of samples.", at_least(1),
+      aka({"sequence_len", "cutoff_len", "max_length", "seq_length"}));
+    f("max_source_length", max_source_length, "Encoder-decoders: tokens of the source.", at_least(1));
+    f("max_target_length", max_target_length, "Encoder-decoders: tokens of the target.", at_least(1));
+    f("truncation", truncation, "What happens to longer samples.",
+      one_of({"keep_start", "keep_end", "drop", "error"}));
+    f("packing", packing, "Put several samples, isolated from each other, into max_seq_length tokens.",
+      aka({"sample_packing"}));
+    f("packing_strategy", packing_strategy, "bfd: best fit decreasing.", one_of({"bfd"}),
+      later({"bfd_split", "wrapped"}));
+    f("pad_to_multiple_of", pad_to_multiple_of, "Lengths are padded to its multiples where they are padded.",
+      at_least(1));
+    f("pad_to_max_length", pad_to_max_length, "Pad every sequence to max_seq_length.");
+    f("train_on_inputs", train_on_inputs, "Keep the loss on the prompt too.");
+    f("roles_to_train", roles_to_train, "Chat data: whose turns are trained.");
+    f("train_on_eos", train_on_eos, "Chat data: which end tokens are trained.",
+      one_of({"turn", "last", "all", "none"}));
+    f("chat_template", chat_template, "Chat data: null is the tokenizer's own; a .jinja file; a template.",
+      only_default());
+    f("prompt_template", prompt_template, "Alpaca data: its wording.", one_of({"alpaca", "none"}));
+    f("shuffle", shuffle, "Another order in each pass.");
+    f("data_seed", data_seed, "Of shuffling and of the held-out split; null: training.seed.", at_least(0));
+    f("streaming", streaming, "Read without indexing.", only_default());
+    f("shuffle_buffer_size", shuffle_buffer_size, "Samples shuffled at once, with streaming.", at_least(1));
+    f("preprocessing_num_workers", preprocessing_num_workers, "Threads that tokenize.", at_least(1));
+    f("dataset_prepared_path", dataset_prepared_path, "Cache of tokenized data.", only_default());
   }
 };
 

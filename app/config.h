@@ -1,0 +1,147 @@
+// RunConfig: the tree of every setting, one member for each section of a run's JSON. Each section's struct
+// lives with the code that obeys it.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/config.h"
+#include "engine/core/rules.h"
+#include "engine/dist/config.h"
+#include "engine/train/config.h"
+#include "lora/config.h"
+
+namespace ft {
+
+struct BaseModelConfig {
+  std::string model_name_or_path;
+  std::optional<std::string> tokenizer_name_or_path;  // empty: the model's
+  std::string torch_dtype = "auto";
+  std::string attn_implementation = "auto";
+  JsonText rope_scaling;
+  std::optional<std::int64_t> resize_token_embeddings_to_multiple_of;
+
+  // The folder of the tokenizer.
+  const std::string& tokenizer() const {
+    return tokenizer_name_or_path ? *tokenizer_name_or_path : model_name_or_path;
+  }
+
+  void fields(auto& f) {
+    f("model_name_or_path", model_name_or_path,
+      "A folder as Hugging Face makes it: config.json, safetensors, tokenizer.", required(), not_empty(),
+      is_path(), aka({"model", "base_model"}));
+    f("tokenizer_name_or_path", tokenizer_name_or_path, "The tokenizer's folder; null: the model's.",
+      is_path(), aka({"tokenizer"}));
+    f("torch_dtype", torch_dtype, "Type the frozen weights are kept in; auto: the type of the computation.",
+      one_of({"auto", "float32", "bfloat16"}), later({"float16"}), aka({"dtype"}));
+    f("attn_implementation", attn_implementation, "Attention; ft's never stores the scores of all pairs.",
+      one_of({"auto", "flash"}), later({"eager"}));
+    f("rope_scaling", rope_scaling, "Instead of config.json's rope_scaling.", only_default());
+    f("resize_token_embeddings_to_multiple_of", resize_token_embeddings_to_multiple_of, "Pad the vocabulary.",
+      at_least(1), only_default());
+  }
+};
+
+struct GenerationConfig {
+  std::int64_t max_new_tokens = 256;
+  bool do_sample = false;
+  std::int64_t num_beams = 1;
+  double temperature = 1;
+  std::int64_t top_k = 50;
+  double top_p = 1;
+  std::optional<double> min_p;
+  double repetition_penalty = 1;
+  double length_penalty = 1;
+  std::int64_t min_new_tokens = 0;
+  std::int64_t no_repeat_ngram_size = 0;
+  std::string early_stopping = "false";
+  std::optional<std::vector<std::string>> stop_strings;
+
+  void fields(auto& f) {
+    f("max_new_tokens", max_new_tokens, "Longest answer.", at_least(1));
+    f("do_sample", do_sample, "Draw tokens instead of taking the likeliest.");
+    f("num_beams", num_beams, "Beam search with so many beams.", at_least(1));
+    f("temperature", temperature, "Sampling: above 1 flatter, below 1 sharper.", above(0));
+    f("top_k", top_k, "Sampling: of the k likeliest only; 0: of all.", at_least(0));
+    f("top_p", top_p, "Sampling: of the likeliest that make up this probability.", above(0), at_most(1));
+    f("min_p", min_p, "Sampling: of those at least so likely, relative to the likeliest.", at_least(0),
+      at_most(1));
+    f("repetition_penalty", repetition_penalty, "Above 1: what was said gets less likely.", above(0));
+    f("length_penalty", length_penalty, "Beams: above 0 prefers longer answers.");
+    f("min_new_tokens", min_new_tokens, "Shortest answer.", at_least(0));
+    f("no_repeat_ngram_size", no_repeat_ngram_size, "No run of so many tokens twice; 0: off.", at_least(0));
+    f("early_stopping", early_stopping, "Beams: when to stop.", one_of({"false", "true", "never"}));
+    f("stop_strings", stop_strings, "Texts that end an answer.");
+  }
+};
+
+struct SweepConfig {
+  JsonText grid;     // {"dotted.path": [values]}
+  JsonText bundles;  // [{"dotted.path": value}]
+  std::string order = "given";
+  std::string on_failure = "continue";
+
+  void fields(auto& f) {
+    f("grid", grid, "{\"dotted.path\": [values]}: every combination is run.");
+    f("_", bundles, "[{\"dotted.path\": value}]: settings that are applied together.");
+    f("order", order, "Of the runs.", one_of({"given", "shuffled"}));
+    f("on_failure", on_failure, "After a run that failed.", one_of({"continue", "stop"}));
+  }
+};
+
+struct RunConfig {
+  std::string schema;
+  BaseModelConfig model;
+  lora::QuantizationConfig quantization;
+  lora::LoraConfig lora;
+  std::string finetuning_type = "lora";  // lora, full
+  DataConfig data;
+  TrainingConfig training;
+  ZeroConfig zero_optimization;
+  std::optional<std::int64_t> zero_stage;
+  DistributedConfig distributed;
+  EvaluationConfig evaluation;
+  CheckpointingConfig checkpointing;
+  LoggingConfig logging;
+  GenerationConfig generation;
+  SweepConfig sweep;
+
+  std::filesystem::path file;  // where it was read, as the user wrote it
+
+  TrainConfig train() const { return {training, evaluation, checkpointing, logging}; }
+
+  void fields(auto& f) {
+    f("$schema", schema, "For editors; ft does not read it.");
+    f("model", model, "The base model.");
+    f("quantization", quantization, "Frozen weights in 4 bits, as bitsandbytes does it.");
+    f("lora", lora, "The adapter: PEFT's LoraConfig.");
+    f("finetuning_type", finetuning_type, "What is trained: an adapter, or the model itself.",
+      one_of({"lora", "full"}));
+    f("data", data, "What it is trained on.");
+    f("training", training, "How: Hugging Face TrainingArguments' names.");
+    f("zero_optimization", zero_optimization, "What ranks share out: DeepSpeed's names.");
+    f("zero_stage", zero_stage, "Short for zero_optimization.stage.", at_least(0), at_most(3));
+    f("distributed", distributed, "Ranks; with one rank none of this matters.");
+    f("evaluation", evaluation, "Measuring on held-out data while training.");
+    f("checkpointing", checkpointing, "What is saved while training.");
+    f("logging", logging, "What is printed and logged.");
+    f("generation", generation, "For ft generate: Hugging Face GenerationConfig's names.");
+    f("sweep", sweep, "For ft sweep.");
+  }
+};
+
+// Reads a configuration and applies overrides ("a.b=c": c is JSON where it is JSON, else a text). Relative
+// paths become relative to the working folder. Throws UserError(config) with every mistake in the file by
+// line and name.
+RunConfig load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides);
+
+// The same from a text; `name` is what errors call it, `folder` what its paths are relative to.
+RunConfig parse_config(const std::string& text, const std::string& name, const std::filesystem::path& folder,
+                       const std::vector<std::string>& overrides);
+
+// Every setting as JSON, defaults included and paths absolute, so that it means the same wherever it is put.
+std::string effective_config(const RunConfig& config);
+
+}  // namespace ft

@@ -1,0 +1,87 @@
+// What a setting's value must obey beside its type. A config struct lists its members once,
+//   void fields(auto& f) { f("lora_dropout", lora_dropout, "Dropout before A.", at_least(0), below(1)); }
+// and fields.h makes reading, writing, checking and help of that list. This header is all that such a struct
+// needs.
+#pragma once
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ft {
+
+struct Rules {
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+  bool low_excluded = false, high_excluded = false;
+  bool required = false;             // must be given
+  bool not_empty = false;            // a list or a text with something in it
+  bool whole_from_one = false;       // a fraction below 1, a whole number from 1 on
+  bool or_auto = false;              // JSON "auto" stands for an empty optional
+  bool or_bool = false;              // a text for which JSON true and false stand too, as "true" and "false"
+  bool or_one = false;               // one value stands for a list of it
+  bool or_null = false;              // JSON null stands for an empty list
+  bool only_default = false;         // any other value is not available yet
+  bool is_path = false;              // relative to the configuration's folder
+  std::vector<std::string> choices;  // of a text, or of each in a list; empty: any
+  std::vector<std::string> later;    // values that are known and not available yet; _N stands for a number
+  std::vector<std::string> aka;      // what others call this setting, for suggestions
+};
+
+inline auto at_least(double v) {
+  return [v](Rules& r) { r.low = v; };
+}
+inline auto above(double v) {
+  return [v](Rules& r) { r.low = v, r.low_excluded = true; };
+}
+inline auto at_most(double v) {
+  return [v](Rules& r) { r.high = v; };
+}
+inline auto below(double v) {
+  return [v](Rules& r) { r.high = v, r.high_excluded = true; };
+}
+inline auto required() {
+  return [](Rules& r) { r.required = true; };
+}
+inline auto not_empty() {
+  return [](Rules& r) { r.not_empty = true; };
+}
+inline auto whole_from_one() {
+  return [](Rules& r) { r.whole_from_one = true; };
+}
+inline auto or_auto() {
+  return [](Rules& r) { r.or_auto = true; };
+}
+inline auto or_bool() {
+  return [](Rules& r) { r.or_bool = true; };
+}
+inline auto or_one() {
+  return [](Rules& r) { r.or_one = true; };
+}
+inline auto or_null() {
+  return [](Rules& r) { r.or_null = true; };
+}
+inline auto only_default() {
+  return [](Rules& r) { r.only_default = true; };
+}
+inline auto is_path() {
+  return [](Rules& r) { r.is_path = true; };
+}
+// The values there are; "true" and "false" are JSON's booleans.
+inline auto one_of(std::initializer_list<std::string> values) {
+  return [list = std::vector<std::string>(values)](Rules& r) { r.choices = list; };
+}
+inline auto later(std::initializer_list<std::string> values) {
+  return [list = std::vector<std::string>(values)](Rules& r) { r.later = list; };
+}
+inline auto aka(std::initializer_list<std::string> names) {
+  return [list = std::vector<std::string>(names)](Rules& r) { r.aka = list; };
+}
+
+// A setting that is any JSON, kept as its text; empty where none was given.
+struct JsonText {
+  std::string text;
+  bool operator==(const JsonText&) const = default;
+};
+
+}  // namespace ft

@@ -1,0 +1,87 @@
+// The settings under `zero_optimization` (DeepSpeed's names) and `distributed`. With one rank every stage
+// means the same and the rest concerns nothing.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/core/rules.h"
+
+namespace ft {
+
+struct OffloadConfig {
+  std::string device = "none";
+  bool pin_memory = true;
+  std::optional<std::string> nvme_path;
+  std::int64_t buffer_count = 4;
+
+  void fields(auto& f) {
+    f("device", device, "Where to keep it.", one_of({"none"}), later({"cpu", "nvme"}));
+    f("pin_memory", pin_memory, "Pinned host memory, with device cpu on machines with a GPU.");
+    f("nvme_path", nvme_path, "Its folder, with device nvme.", is_path());
+    f("buffer_count", buffer_count, "Buffers, with device nvme.", at_least(1));
+  }
+};
+
+struct ZeroConfig {
+  std::int64_t stage = 0;
+  OffloadConfig offload_optimizer, offload_param;
+  bool overlap_comm = true, contiguous_gradients = true, reduce_scatter = true;
+  double reduce_bucket_size = 5e8, allgather_bucket_size = 5e8, sub_group_size = 1e9;
+  double stage3_prefetch_bucket_size = 5e7, stage3_param_persistence_threshold = 1e5;
+  double stage3_max_live_parameters = 1e9, stage3_max_reuse_distance = 1e9;
+  bool stage3_gather_16bit_weights_on_model_save = true;
+  std::int64_t mics_shard_size = -1;
+  bool round_robin_gradients = false;
+
+  void fields(auto& f) {
+    f("stage", stage, "What ranks share out: 1 optimizer states, 2 gradients too, 3 parameters too.",
+      at_least(0), at_most(3));
+    f("offload_optimizer", offload_optimizer, "Optimizer states elsewhere.");
+    f("offload_param", offload_param, "Parameters elsewhere, with stage 3.");
+    f("overlap_comm", overlap_comm, "Several ranks: send while computing.");
+    f("contiguous_gradients", contiguous_gradients,
+      "Several ranks: gradients lie side by side; ft's always do.");
+    f("reduce_scatter", reduce_scatter, "Several ranks: reduce by scattering.");
+    f("reduce_bucket_size", reduce_bucket_size, "Several ranks: elements sent at once.", at_least(1));
+    f("allgather_bucket_size", allgather_bucket_size, "Several ranks: elements gathered at once.",
+      at_least(1));
+    f("sub_group_size", sub_group_size, "Several ranks, stage 3: elements stepped at once.", at_least(1));
+    f("stage3_prefetch_bucket_size", stage3_prefetch_bucket_size, "Several ranks: elements fetched ahead.",
+      at_least(0));
+    f("stage3_param_persistence_threshold", stage3_param_persistence_threshold,
+      "Several ranks: parameters of fewer elements stay whole.", at_least(0));
+    f("stage3_max_live_parameters", stage3_max_live_parameters, "Several ranks: elements whole at once.",
+      at_least(0));
+    f("stage3_max_reuse_distance", stage3_max_reuse_distance,
+      "Several ranks: keep what is used again within so many elements.", at_least(0));
+    f("stage3_gather_16bit_weights_on_model_save", stage3_gather_16bit_weights_on_model_save,
+      "Several ranks: saved models are whole; ft's always are.");
+    f("mics_shard_size", mics_shard_size, "Share out within groups of so many ranks; -1: all.",
+      only_default());
+    f("round_robin_gradients", round_robin_gradients, "Several ranks, stage 2 with offload.", only_default());
+  }
+};
+
+struct DistributedConfig {
+  std::string backend = "auto";
+  std::optional<std::int64_t> nproc_per_node;  // empty: auto
+  std::int64_t nnodes = 1;
+  std::int64_t node_rank = 0;
+  std::string master_addr = "127.0.0.1";
+  std::int64_t master_port = 29500;
+  std::int64_t timeout_s = 1800;
+
+  void fields(auto& f) {
+    f("backend", backend, "Several ranks: how they talk.", one_of({"auto", "nccl", "gloo"}), later({"mpi"}));
+    f("nproc_per_node", nproc_per_node, "Ranks of ft launch on a machine; auto: one a GPU.", or_auto(),
+      at_least(1));
+    f("nnodes", nnodes, "Machines.", at_least(1));
+    f("node_rank", node_rank, "Several machines: which of them this is.", at_least(0));
+    f("master_addr", master_addr, "Several ranks: where rank 0 listens.", not_empty());
+    f("master_port", master_port, "Several ranks: and at which port.", at_least(0), at_most(65535));
+    f("timeout_s", timeout_s, "Several ranks: seconds without an answer before the run ends.", at_least(1));
+  }
+};
+
+}  // namespace ft

@@ -1,0 +1,183 @@
+// The settings under `training`, `evaluation`, `checkpointing` and `logging`: Hugging Face TrainingArguments'
+// names and meanings.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/core/rules.h"
+
+namespace ft {
+
+// Settings that count steps take a whole number of optimizer steps, or a fraction below 1 of all steps,
+// rounded up.
+inline std::int64_t steps_of(double setting, std::int64_t all_steps) {
+  return static_cast<std::int64_t>(setting < 1 ? std::ceil(setting * static_cast<double>(all_steps))
+                                               : setting);
+}
+
+struct TrainingConfig {
+  std::string output_dir = "outputs";
+  std::int64_t seed = 42;
+  std::int64_t per_device_train_batch_size = 8;
+  std::int64_t per_device_eval_batch_size = 8;
+  std::int64_t gradient_accumulation_steps = 1;
+  double num_train_epochs = 3;
+  std::int64_t max_steps = -1;  // -1: from num_train_epochs
+  double learning_rate = 2e-4;
+  std::string lr_scheduler_type = "cosine";
+  double min_lr_ratio = 0;
+  double warmup_steps = 0;
+  double warmup_ratio = 0;
+  std::string optim = "adamw";  // adamw, sgd
+  double weight_decay = 0;
+  double adam_beta1 = 0.9;
+  double adam_beta2 = 0.999;
+  double adam_epsilon = 1e-8;
+  double max_grad_norm = 1;
+  double label_smoothing_factor = 0;
+  std::optional<bool> bf16;  // empty: auto
+  bool fp16 = false;
+  bool tf32 = true;
+  bool gradient_checkpointing = true;
+  std::optional<double> neftune_noise_alpha;
+  std::string resume_from_checkpoint = "false";  // false, true, auto, or a checkpoint's folder
+  bool full_determinism = false;
+
+  // warmup_steps where it is given, else warmup_ratio of all steps, rounded up.
+  std::int64_t warmup(std::int64_t all_steps) const {
+    return steps_of(warmup_steps > 0 ? warmup_steps : warmup_ratio, all_steps);
+  }
+
+  void fields(auto& f) {
+    f("output_dir", output_dir, "The run's folder.", is_path(), not_empty(), aka({"output"}));
+    f("seed", seed, "Of all random numbers.", at_least(0));
+    f("per_device_train_batch_size", per_device_train_batch_size,
+      "Sequences computed at once (a micro-batch).", at_least(1),
+      aka({"batch_size", "micro_batch_size", "train_micro_batch_size_per_gpu"}));
+    f("per_device_eval_batch_size", per_device_eval_batch_size, "The same in evaluations.", at_least(1));
+    f("gradient_accumulation_steps", gradient_accumulation_steps, "Micro-batches to one optimizer step.",
+      at_least(1));
+    f("num_train_epochs", num_train_epochs, "Passes of the data.", above(0), aka({"epochs", "num_epochs"}));
+    f("max_steps", max_steps, "Optimizer steps; -1: as many as num_train_epochs makes.", at_least(-1));
+    f("learning_rate", learning_rate, "The highest, at the end of the warm-up.", above(0), aka({"lr"}));
+    f("lr_scheduler_type", lr_scheduler_type, "How the learning rate falls after the warm-up.",
+      one_of({"linear", "cosine", "constant", "constant_with_warmup", "cosine_with_min_lr", "polynomial",
+              "inverse_sqrt"}),
+      aka({"scheduler", "lr_scheduler"}));
+    f("min_lr_ratio", min_lr_ratio, "cosine_with_min_lr: the lowest, as a part of learning_rate.",
+      at_least(0), at_most(1));
+    f("warmup_steps", warmup_steps, "Steps in which the learning rate rises from 0; below 1: a part of all.",
+      at_least(0), whole_from_one());
+    f("warmup_ratio", warmup_ratio, "The same as a part of all steps; used when warmup_steps is 0.",
+      at_least(0), below(1));
+    f("optim", optim, "Optimizer.", one_of({"adamw", "sgd"}),
+      later({"adamw_8bit", "paged_adamw_32bit", "paged_adamw_8bit", "adafactor", "lion"}),
+      aka({"optimizer"}));
+    f("weight_decay", weight_decay, "Decoupled; not on biases and norm weights.", at_least(0));
+    f("adam_beta1", adam_beta1, "Decay of the mean of gradients.", at_least(0), below(1));
+    f("adam_beta2", adam_beta2, "Decay of the mean of squared gradients.", at_least(0), below(1));
+    f("adam_epsilon", adam_epsilon, "Added to the root of that mean.", above(0));
+    f("max_grad_norm", max_grad_norm, "Gradients longer than this are shortened to it; 0: never.",
+      at_least(0), aka({"gradient_clipping"}));
+    f("label_smoothing_factor", label_smoothing_factor, "Part of the target spread over all tokens.",
+      at_least(0), below(1));
+    f("bf16", bf16, "Compute in bfloat16; auto: where the machine has it in hardware, on CPUs float32.",
+      or_auto());
+    f("fp16", fp16, "Compute in float16 with loss scaling.", only_default());
+    f("tf32", tf32, "GPUs only: float32 products in TF32. On CPUs float32 is float32.");
+    f("gradient_checkpointing", gradient_checkpointing,
+      "Keep only the blocks' inputs and compute the rest again in backward: less memory, about a quarter "
+      "slower.",
+      later({"auto", "offload"}), aka({"recompute", "activation_checkpointing"}));
+    f("neftune_noise_alpha", neftune_noise_alpha, "Noise on the embeddings (NEFTune).", only_default());
+    f("resume_from_checkpoint", resume_from_checkpoint,
+      "A checkpoint's folder; true: the newest whole one in output_dir; auto: that, or a fresh start.",
+      or_bool(), is_path(), not_empty());
+    f("full_determinism", full_determinism, "Bit-repeatable runs. On one CPU they always are.");
+  }
+};
+
+struct EvaluationConfig {
+  std::string eval_strategy = "no";  // no, steps, epoch
+  double eval_steps = 500;
+  std::vector<std::string> metrics{"loss", "perplexity"};
+  bool predict_with_generate = false;
+  bool load_best_model_at_end = false;
+  std::string metric_for_best_model = "loss";
+  std::optional<bool> greater_is_better;  // empty: by the metric
+  std::optional<std::int64_t> early_stopping_patience;
+
+  void fields(auto& f) {
+    f("eval_strategy", eval_strategy, "When to evaluate.", one_of({"no", "steps", "epoch"}),
+      aka({"evaluation_strategy"}));
+    f("eval_steps", eval_steps, "With steps: every so many; below 1: a part of all.", above(0),
+      whole_from_one());
+    f("metrics", metrics, "What is measured.", one_of({"loss", "perplexity"}),
+      later({"bleu", "chrf", "rouge", "exact_match"}));
+    f("predict_with_generate", predict_with_generate, "Measure on generated text.", only_default());
+    f("load_best_model_at_end", load_best_model_at_end, "The result is the best checkpoint, not the last.");
+    f("metric_for_best_model", metric_for_best_model, "What best means.",
+      one_of({"loss", "eval_loss", "perplexity", "eval_perplexity"}));
+    f("greater_is_better", greater_is_better, "Its direction; null: less is better for loss and perplexity.");
+    f("early_stopping_patience", early_stopping_patience,
+      "Stop after so many evaluations without a better one.", at_least(1));
+  }
+};
+
+struct CheckpointingConfig {
+  std::string save_strategy = "steps";  // no, steps, epoch, best
+  double save_steps = 500;
+  std::optional<std::int64_t> save_total_limit;
+  bool save_only_model = false;
+  bool save_on_signal = true;
+
+  void fields(auto& f) {
+    f("save_strategy", save_strategy,
+      "When to save a checkpoint; best: after each evaluation better than all.",
+      one_of({"no", "steps", "epoch", "best"}));
+    f("save_steps", save_steps, "With steps: every so many; below 1: a part of all.", above(0),
+      whole_from_one());
+    f("save_total_limit", save_total_limit, "Keep so many, the newest and the best; null: all.", at_least(1));
+    f("save_only_model", save_only_model, "Leave out what a resumption needs.", only_default());
+    f("save_on_signal", save_on_signal, "SIGTERM and SIGUSR1 save a checkpoint and end the run (exit 75).");
+  }
+};
+
+struct LoggingConfig {
+  double logging_steps = 10;
+  bool logging_first_step = true;
+  std::string log_level = "info";
+  std::vector<std::string> report_to{"jsonl", "tensorboard"};
+  std::string progress = "auto";  // auto, bar, plain, none
+  std::optional<std::string> run_name;
+  bool plot_loss = true;
+  std::optional<std::string> prometheus_textfile;
+
+  void fields(auto& f) {
+    f("logging_steps", logging_steps, "A row every so many steps; below 1: a part of all.", above(0),
+      whole_from_one());
+    f("logging_first_step", logging_first_step, "A row for the first step too.");
+    f("log_level", log_level, "What is printed: errors always, then warnings, then what happens.",
+      one_of({"debug", "info", "warning", "error"}));
+    f("report_to", report_to, "Who gets the rows. log.jsonl is always written; none: nothing else.",
+      one_of({"jsonl", "tensorboard", "none"}), later({"csv", "wandb_offline", "prometheus"}));
+    f("progress", progress, "bar: one live line; plain: whole lines; auto: by the terminal.",
+      one_of({"auto", "bar", "plain", "none"}));
+    f("run_name", run_name, "The run's name in plots and logs; null: the output folder's.");
+    f("plot_loss", plot_loss, "Write loss.svg at the end.");
+    f("prometheus_textfile", prometheus_textfile, "Write the newest row for node_exporter.", only_default());
+  }
+};
+
+// All that the Trainer needs to know.
+struct TrainConfig {
+  TrainingConfig training;
+  EvaluationConfig evaluation;
+  CheckpointingConfig checkpointing;
+  LoggingConfig logging;
+};
+
+}  // namespace ft
