@@ -1,0 +1,37 @@
+// Numbers as people read them: 1,234,567; 6.74 B; 12.6 GiB; 19.8k tok/s; 3m12s. One place, so that the same
+// quantity looks the same in every command. Files meant for programs never use these.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace ft::show {
+
+std::string count(std::int64_t n);                            // 1,234,567
+std::string quantity(double n);                               // 6.74 B, 40.0 M; below a million as count()
+std::string plural(std::int64_t n, const std::string& noun);  // 1 sample, 7,473 samples
+std::string digits(double x, int significant = 3);            // 0.871, 12.3, 1,430, 3.1e-07; never "-0"
+std::string fixed(double x, int decimals);                    // 12.60
+std::string loss(double x);                      // 1.412, 0.644, 10.83, 0.0312: steady in a live line
+std::string rate(double x);                      // 1.9e-04: learning rates
+std::string percent(double part, double whole);  // 0.59 %, 41 %, 100 %; "-" when whole is not positive
+std::string file_size(std::int64_t bytes);       // 80.0 MB: decimal, as file managers show it
+std::string speed(double tokens_per_second);     // 19.8k tok/s, 415 tok/s
+std::string duration(double seconds);            // 0.9 s, 41 s, 3m12s, 1h04m, 2d03h
+
+// Memory in one unit for all parts of a sum: GiB from 0.1 GiB up, else MiB, else KiB.
+struct MemoryUnit {
+  double bytes;      // of one unit
+  const char* name;  // GiB
+  int decimals;      // such that the sum shows three digits
+};
+MemoryUnit memory_unit(std::int64_t total);
+std::string memory(std::int64_t bytes, const MemoryUnit& unit);  // 12.6, without the unit
+std::string memory(std::int64_t bytes);                          // 12.6 GiB
+
+// Columns a text takes on a terminal: code points, those of East Asian width counted twice, combining ones
+// not at all; escape sequences of colour take none.
+std::int64_t columns(const std::string& text);
+// The text, cut to at most `width` columns between code points, "..." in place of what is left out.
+std::string fit(const std::string& text, std::int64_t width);
+
+}  // namespace ft::show
