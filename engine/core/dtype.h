@@ -1,6 +1,7 @@
-// Element types and the 16-bit formats' conversions, which CPU loops and CUDA kernels share.
+// Element types and the 16-bit formats' conversions, which CPU loops and CUDA kernels share. On the CPU they
+// are always inlined and call no function of the standard library: kernels are compiled once per target, and
+// a function with external linkage would be merged across the targets by the linker.
 #pragma once
-#include <bit>
 #include <cstdint>
 
 namespace ft {
@@ -8,7 +9,7 @@ namespace ft {
 #ifdef __CUDACC__
   #define FT_HD __host__ __device__
 #else
-  #define FT_HD
+  #define FT_HD [[gnu::always_inline]]
 #endif
 
 enum class DType : std::uint8_t { f32, bf16, f16, f64, i32, u8 };
@@ -56,26 +57,27 @@ struct f16 {
 };
 
 FT_HD inline float to_float(float v) { return v; }
-FT_HD inline float to_float(bf16 v) { return std::bit_cast<float>(std::uint32_t{v.bits} << 16); }
+FT_HD inline float to_float(bf16 v) { return __builtin_bit_cast(float, std::uint32_t{v.bits} << 16); }
 // IEEE 754 binary16 by shifting into binary32's fields; subnormals through a float subtraction.
 FT_HD inline float to_float(f16 v) {
   const std::uint32_t sign = std::uint32_t{v.bits & 0x8000u} << 16, rest = v.bits & 0x7fffu;
-  if (rest >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-  if (rest >= 0x0400u) return std::bit_cast<float>(sign | ((rest << 13) + 0x38000000u));
-  const float small = std::bit_cast<float>(0x38800000u | rest << 13) - std::bit_cast<float>(0x38800000u);
-  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(small));
+  if (rest >= 0x7c00u) return __builtin_bit_cast(float, sign | 0x7f800000u | (rest & 0x3ffu) << 13);
+  if (rest >= 0x0400u) return __builtin_bit_cast(float, sign | ((rest << 13) + 0x38000000u));
+  const float small =
+      __builtin_bit_cast(float, 0x38800000u | rest << 13) - __builtin_bit_cast(float, 0x38800000u);
+  return __builtin_bit_cast(float, sign | __builtin_bit_cast(std::uint32_t, small));
 }
 
 // To nearest, ties to even; a NaN stays a NaN.
 FT_HD inline void from_float(float& y, float v) { y = v; }
 FT_HD inline void from_float(bf16& y, float v) {
-  const auto u = std::bit_cast<std::uint32_t>(v);
+  const auto u = __builtin_bit_cast(std::uint32_t, v);
   const bool nan = (u & 0x7fffffffu) > 0x7f800000u;
   y.bits = nan ? static_cast<std::uint16_t>((u >> 16) | 0x40u)
                : static_cast<std::uint16_t>((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 }
 FT_HD inline void from_float(f16& y, float v) {
-  const auto u = std::bit_cast<std::uint32_t>(v);
+  const auto u = __builtin_bit_cast(std::uint32_t, v);
   const std::uint32_t sign = u >> 16 & 0x8000u, a = u & 0x7fffffffu;
   std::uint32_t h = 0;
   if (a > 0x7f800000u)
@@ -83,7 +85,7 @@ FT_HD inline void from_float(f16& y, float v) {
   else if (a >= 0x477ff000u)
     h = 0x7c00u;             // rounds to infinity
   else if (a < 0x38800000u)  // subnormal: units of 2^-24
-    h = std::bit_cast<std::uint32_t>(std::bit_cast<float>(a) + 0.5f) - 0x3f000000u;
+    h = __builtin_bit_cast(std::uint32_t, __builtin_bit_cast(float, a) + 0.5f) - 0x3f000000u;
   else
     h = (a - 0x38000000u + 0xfffu + (a >> 13 & 1u)) >> 13;
   y.bits = static_cast<std::uint16_t>(sign | h);

@@ -1,0 +1,147 @@
+// Vec with AVX2, FMA and F16C. Only vec.h includes this.
+#pragma once
+#include <immintrin.h>
+
+#include <cstring>
+
+namespace ft::cpu::FT_TARGET {
+namespace {
+
+constexpr int kLanes = 8;
+struct Vec {
+  __m256 v;
+};
+struct Mask {
+  __m256 v;  // all bits of a lane
+};
+
+// The first n lanes; n may exceed kLanes or be negative.
+inline Mask first_lanes(std::int64_t n) {
+  const int m = n >= kLanes ? kLanes : n <= 0 ? 0 : static_cast<int>(n);
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return {_mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(m), lanes))};
+}
+
+inline Vec zero() { return {_mm256_setzero_ps()}; }
+inline Vec splat(float x) { return {_mm256_set1_ps(x)}; }
+inline Vec lane_numbers() { return {_mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7)}; }  // 0, 1, 2, ...
+
+inline Vec widen_bf16(__m128i x) {
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16))};
+}
+// To nearest, ties to even; a NaN stays a NaN.
+inline __m128i narrow_bf16(Vec x) {
+  const __m256i u = _mm256_castps_si256(x.v), upper = _mm256_srli_epi32(u, 16);
+  const __m256i even = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+  const __m256i up = _mm256_add_epi32(u, _mm256_add_epi32(even, _mm256_set1_epi32(0x7fff)));
+  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x.v, x.v, _CMP_UNORD_Q));
+  const __m256i quiet = _mm256_or_si256(upper, _mm256_set1_epi32(0x40));
+  const __m256i y = _mm256_blendv_epi8(_mm256_srli_epi32(up, 16), quiet, nan);
+  return _mm_packus_epi32(_mm256_castsi256_si128(y), _mm256_extracti128_si256(y, 1));
+}
+inline __m128i load_halves(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
+inline __m128i load_halves(const void* p, std::int64_t n) {
+  alignas(16) std::uint16_t part[kLanes] = {};
+  std::memcpy(part, p, static_cast<std::size_t>(n) * 2);
+  return load_halves(part);
+}
+inline void store_halves(void* p, __m128i x) { _mm_storeu_si128(static_cast<__m128i*>(p), x); }
+inline void store_halves(void* p, __m128i x, std::int64_t n) {
+  alignas(16) std::uint16_t part[kLanes];
+  store_halves(part, x);
+  std::memcpy(p, part, static_cast<std::size_t>(n) * 2);
+}
+
+inline Vec load(const float* p) { return {_mm256_loadu_ps(p)}; }
+inline Vec load(const bf16* p) { return widen_bf16(load_halves(p)); }
+inline Vec load(const f16* p) { return {_mm256_cvtph_ps(load_halves(p))}; }
+// The first n elements (0 <= n <= kLanes), zeros after them; nothing after them is read.
+inline Vec load(const float* p, std::int64_t n) {
+  return {_mm256_maskload_ps(p, _mm256_castps_si256(first_lanes(n).v))};
+}
+inline Vec load(const bf16* p, std::int64_t n) { return widen_bf16(load_halves(p, n)); }
+inline Vec load(const f16* p, std::int64_t n) { return {_mm256_cvtph_ps(load_halves(p, n))}; }
+
+inline void store(float* p, Vec x) { _mm256_storeu_ps(p, x.v); }
+inline void store(bf16* p, Vec x) { store_halves(p, narrow_bf16(x)); }
+inline void store(f16* p, Vec x) { store_halves(p, _mm256_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT)); }
+// The first n lanes only.
+inline void store(float* p, Vec x, std::int64_t n) {
+  _mm256_maskstore_ps(p, _mm256_castps_si256(first_lanes(n).v), x.v);
+}
+inline void store(bf16* p, Vec x, std::int64_t n) { store_halves(p, narrow_bf16(x), n); }
+inline void store(f16* p, Vec x, std::int64_t n) {
+  store_halves(p, _mm256_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT), n);
+}
+
+inline Vec operator+(Vec a, Vec b) { return {_mm256_add_ps(a.v, b.v)}; }
+inline Vec operator-(Vec a, Vec b) { return {_mm256_sub_ps(a.v, b.v)}; }
+inline Vec operator*(Vec a, Vec b) { return {_mm256_mul_ps(a.v, b.v)}; }
+inline Vec operator/(Vec a, Vec b) { return {_mm256_div_ps(a.v, b.v)}; }
+inline Vec fma(Vec a, Vec b, Vec c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }    // a b + c
+inline Vec fms(Vec a, Vec b, Vec c) { return {_mm256_fmsub_ps(a.v, b.v, c.v)}; }    // a b - c
+inline Vec fnma(Vec a, Vec b, Vec c) { return {_mm256_fnmadd_ps(a.v, b.v, c.v)}; }  // c - a b
+// When one is NaN: the second.
+inline Vec max(Vec a, Vec b) { return {_mm256_max_ps(a.v, b.v)}; }
+inline Vec min(Vec a, Vec b) { return {_mm256_min_ps(a.v, b.v)}; }
+inline Vec sqrt(Vec a) { return {_mm256_sqrt_ps(a.v)}; }
+inline Vec abs(Vec a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
+inline Vec round(Vec a) { return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+// a 2^n for n whole in -126..128 and a in (1/2, 2) or NaN
+inline Vec scale2(Vec a, Vec n) {
+  const __m256i shift = _mm256_slli_epi32(_mm256_cvtps_epi32(n.v), 23);
+  const __m256 y = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a.v), shift));
+  return {_mm256_blendv_ps(y, a.v, _mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q))};
+}
+
+// Comparisons with a NaN are false.
+inline Mask less(Vec a, Vec b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)}; }
+inline Mask equal(Vec a, Vec b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_EQ_OQ)}; }
+inline Vec select(Mask m, Vec yes, Vec no) { return {_mm256_blendv_ps(no.v, yes.v, m.v)}; }
+inline bool any(Mask m) { return _mm256_movemask_ps(m.v) != 0; }
+
+inline float sum(Vec a) {
+  __m128 s = _mm_add_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
+  s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+  return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+inline float largest(Vec a) {
+  __m128 s = _mm_max_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
+  s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+  return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
+
+// 32-bit words: see words.h. Without bf16 dot products every word is a float.
+struct WordVec {
+  __m256i v;
+};
+inline WordVec load_words(const std::uint32_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
+}
+inline WordVec splat_word(std::uint32_t w) { return {_mm256_set1_epi32(static_cast<int>(w))}; }
+inline void store_words(std::uint32_t* p, WordVec x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x.v);
+}
+inline WordVec as_words(Vec x) { return {_mm256_castps_si256(x.v)}; }
+inline Vec as_floats(WordVec x) { return {_mm256_castsi256_ps(x.v)}; }
+
+// r[i] lane j <-> r[j] lane i
+inline void transpose_in_registers(WordVec (&w)[kLanes]) {
+  __m256i t[8], r[8];
+  for (int i = 0; i < 4; ++i) {
+    t[2 * i] = _mm256_unpacklo_epi32(w[2 * i].v, w[2 * i + 1].v);
+    t[2 * i + 1] = _mm256_unpackhi_epi32(w[2 * i].v, w[2 * i + 1].v);
+  }
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 2; ++j) {
+      r[4 * i + 2 * j] = _mm256_unpacklo_epi64(t[4 * i + j], t[4 * i + j + 2]);
+      r[4 * i + 2 * j + 1] = _mm256_unpackhi_epi64(t[4 * i + j], t[4 * i + j + 2]);
+    }
+  for (int i = 0; i < 4; ++i) {
+    w[i].v = _mm256_permute2x128_si256(r[i], r[i + 4], 0x20);
+    w[i + 4].v = _mm256_permute2x128_si256(r[i], r[i + 4], 0x31);
+  }
+}
+
+}  // namespace
+}  // namespace ft::cpu::FT_TARGET

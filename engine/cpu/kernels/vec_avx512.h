@@ -1,0 +1,137 @@
+// Vec with AVX-512 (F, BW, DQ, VL). Only vec.h includes this.
+#pragma once
+#include <immintrin.h>
+
+#include "engine/cpu/kernels/bf16_dot.h"
+
+namespace ft::cpu::FT_TARGET {
+namespace {
+
+constexpr int kLanes = 16;
+struct Vec {
+  __m512 v;
+};
+using Mask = __mmask16;
+
+// The first n lanes; n may exceed kLanes or be negative.
+inline Mask first_lanes(std::int64_t n) {
+  return n >= kLanes ? Mask(0xffff) : n <= 0 ? Mask(0) : Mask((1u << n) - 1);
+}
+
+inline Vec zero() { return {_mm512_setzero_ps()}; }
+inline Vec splat(float x) { return {_mm512_set1_ps(x)}; }
+inline Vec lane_numbers() {  // 0, 1, 2, ...
+  return {_mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)};
+}
+
+inline Vec widen_bf16(__m256i x) {
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16))};
+}
+inline Vec load(const float* p) { return {_mm512_loadu_ps(p)}; }
+inline Vec load(const bf16* p) { return widen_bf16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
+inline Vec load(const f16* p) {
+  return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+}
+// The first n elements (0 <= n <= kLanes), zeros after them; nothing after them is read.
+inline Vec load(const float* p, std::int64_t n) { return {_mm512_maskz_loadu_ps(first_lanes(n), p)}; }
+inline Vec load(const bf16* p, std::int64_t n) {
+  return widen_bf16(_mm256_maskz_loadu_epi16(first_lanes(n), p));
+}
+inline Vec load(const f16* p, std::int64_t n) {
+  return {_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first_lanes(n), p))};
+}
+
+inline void store(float* p, Vec x) { _mm512_storeu_ps(p, x.v); }
+inline void store(bf16* p, Vec x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow_bf16(x.v)); }
+inline void store(f16* p, Vec x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT));
+}
+// The first n lanes only.
+inline void store(float* p, Vec x, std::int64_t n) { _mm512_mask_storeu_ps(p, first_lanes(n), x.v); }
+inline void store(bf16* p, Vec x, std::int64_t n) {
+  _mm256_mask_storeu_epi16(p, first_lanes(n), narrow_bf16(x.v));
+}
+inline void store(f16* p, Vec x, std::int64_t n) {
+  _mm256_mask_storeu_epi16(p, first_lanes(n), _mm512_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT));
+}
+
+inline Vec operator+(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }
+inline Vec operator-(Vec a, Vec b) { return {_mm512_sub_ps(a.v, b.v)}; }
+inline Vec operator*(Vec a, Vec b) { return {_mm512_mul_ps(a.v, b.v)}; }
+inline Vec operator/(Vec a, Vec b) { return {_mm512_div_ps(a.v, b.v)}; }
+inline Vec fma(Vec a, Vec b, Vec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }    // a b + c
+inline Vec fms(Vec a, Vec b, Vec c) { return {_mm512_fmsub_ps(a.v, b.v, c.v)}; }    // a b - c
+inline Vec fnma(Vec a, Vec b, Vec c) { return {_mm512_fnmadd_ps(a.v, b.v, c.v)}; }  // c - a b
+// When one is NaN: the second.
+inline Vec max(Vec a, Vec b) { return {_mm512_max_ps(a.v, b.v)}; }
+inline Vec min(Vec a, Vec b) { return {_mm512_min_ps(a.v, b.v)}; }
+inline Vec sqrt(Vec a) { return {_mm512_sqrt_ps(a.v)}; }
+inline Vec abs(Vec a) { return {_mm512_abs_ps(a.v)}; }
+inline Vec round(Vec a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+inline Vec scale2(Vec a, Vec n) { return {_mm512_scalef_ps(a.v, n.v)}; }  // a 2^n, n whole in -126..128
+
+// Comparisons with a NaN are false.
+inline Mask less(Vec a, Vec b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ); }
+inline Mask equal(Vec a, Vec b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ); }
+inline Vec select(Mask m, Vec yes, Vec no) { return {_mm512_mask_blend_ps(m, no.v, yes.v)}; }
+inline bool any(Mask m) { return m != 0; }
+
+inline float sum(Vec a) { return _mm512_reduce_add_ps(a.v); }
+inline float largest(Vec a) { return _mm512_reduce_max_ps(a.v); }
+
+// 32-bit words: see words.h.
+struct WordVec {
+  __m512i v;
+};
+inline WordVec load_words(const std::uint32_t* p) { return {_mm512_loadu_si512(p)}; }
+inline WordVec splat_word(std::uint32_t w) { return {_mm512_set1_epi32(static_cast<int>(w))}; }
+inline void store_words(std::uint32_t* p, WordVec x) { _mm512_storeu_si512(p, x.v); }
+inline WordVec as_words(Vec x) { return {_mm512_castps_si512(x.v)}; }
+inline Vec as_floats(WordVec x) { return {_mm512_castsi512_ps(x.v)}; }
+// Words of two neighbouring bf16 of memory, up to n elements of them.
+inline WordVec load_pairs(const bf16* p) { return {_mm512_loadu_si512(p)}; }
+inline WordVec load_pairs(const bf16* p, std::int64_t n) {
+  const auto mask = n >= 32 ? __mmask32(~0u) : n <= 0 ? __mmask32(0) : __mmask32((1u << n) - 1);
+  return {_mm512_maskz_loadu_epi16(mask, p)};
+}
+// Words of one bf16 each from two memories: lo in the lower half.
+inline WordVec pair_rows(__m256i lo, __m256i hi) {
+  const __m512i upper = _mm512_slli_epi32(_mm512_cvtepu16_epi32(hi), 16);
+  return {_mm512_or_si512(_mm512_cvtepu16_epi32(lo), upper)};
+}
+inline WordVec load_pair_rows(const bf16* lo, const bf16* hi, std::int64_t n) {
+  return pair_rows(_mm256_maskz_loadu_epi16(first_lanes(n), lo),
+                   _mm256_maskz_loadu_epi16(first_lanes(n), hi));
+}
+inline WordVec load_pair_rows(const bf16* lo, std::int64_t n) {  // the second row is zeros
+  return {_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first_lanes(n), lo))};
+}
+inline WordVec narrow_pair(bf16, Vec lo, Vec hi) { return pair_rows(narrow_bf16(lo.v), narrow_bf16(hi.v)); }
+inline Vec dot_pairs(bf16, Vec c, WordVec a, WordVec b) { return {dot_bf16(c.v, a.v, b.v)}; }
+
+// r[i] lane j <-> r[j] lane i
+inline void transpose_in_registers(WordVec (&w)[kLanes]) {
+  __m512i r[16], t[16];
+  for (int i = 0; i < 8; ++i) {
+    t[2 * i] = _mm512_unpacklo_epi32(w[2 * i].v, w[2 * i + 1].v);
+    t[2 * i + 1] = _mm512_unpackhi_epi32(w[2 * i].v, w[2 * i + 1].v);
+  }
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 2; ++j) {
+      r[4 * i + 2 * j] = _mm512_unpacklo_epi64(t[4 * i + j], t[4 * i + j + 2]);
+      r[4 * i + 2 * j + 1] = _mm512_unpackhi_epi64(t[4 * i + j], t[4 * i + j + 2]);
+    }
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
+    t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
+  }
+  for (int i = 0; i < 8; ++i) {
+    w[i].v = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+    w[i + 8].v = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
+  }
+}
+
+}  // namespace
+}  // namespace ft::cpu::FT_TARGET
