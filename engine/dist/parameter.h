@@ -8,14 +8,15 @@
 namespace ft {
 
 struct Parameter {
-  std::string name;          // its Hugging Face (or, for adapters, PEFT) name
+  std::string name;  // its Hugging Face (or, for adapters, PEFT) name
   Shape shape;
-  DType dtype = DType::f32;  // of the value that the mathematics reads; what is trained has an f32 master as well
+  DType dtype =
+      DType::f32;  // of the value that the mathematics reads; what is trained has an f32 master as well
   bool trainable = false;
-  bool decays = true;        // weight decay applies; not to biases and norms, as in transformers' Trainer
+  bool decays = true;  // weight decay applies; not to biases and norms, as in transformers' Trainer
 
-  Tensor value;              // shape
-  Tensor grad;               // shape, f32; empty when frozen
+  Tensor value;  // shape
+  Tensor grad;   // shape, f32; empty when frozen
 };
 
 }  // namespace ft

@@ -180,8 +180,10 @@ void ParameterStore::reduce(int index, bool complete) {
     ops_.add(g.grad, sum);
   } else if (complete && last_micro_) {
     const Range mine = stepped(g);
-    if (zero_.states == Layout::replicated) comm_.all_reduce(g.grad);
-    else comm_.reduce_scatter(part(g.grad, mine.first, mine.count), g.grad);
+    if (zero_.states == Layout::replicated)
+      comm_.all_reduce(g.grad);
+    else
+      comm_.reduce_scatter(part(g.grad, mine.first, mine.count), g.grad);
   }
 }
 
@@ -205,8 +207,12 @@ void ParameterStore::each_slice(const std::function<void(const Slice&)>& visit) 
       const std::int64_t begin = g.offsets[i], end = begin + g.parameters[i]->shape.numel();
       const std::int64_t from = std::max(begin, mine.first), to = std::min(end, mine.first + mine.count);
       if (from >= to) continue;
-      Slice s{g.parameters[i], from - begin, to - from, part(g.master, from - mine.first, to - from),
-              part(g.grad, from - grad_first, to - from), {}};
+      Slice s{g.parameters[i],
+              from - begin,
+              to - from,
+              part(g.master, from - mine.first, to - from),
+              part(g.grad, from - grad_first, to - from),
+              {}};
       for (std::size_t k = 0; k < s.states.size(); ++k)
         if (g.states[k]) s.states[k] = part(g.states[k], from - mine.first, to - from);
       visit(s);
@@ -247,7 +253,8 @@ void ParameterStore::fetch(const Parameter& p, int what, std::span<float> host) 
   Tensor whole(staging_memory_.get(), DType::f32, {n});
   ops_.fill(whole, 0);
   const std::int64_t from = std::max(offset, mine.first), to = std::min(offset + n, mine.first + mine.count);
-  if (from < to) ops_.copy(part(whole, from - offset, to - from), part(held_part, from - mine.first, to - from));
+  if (from < to)
+    ops_.copy(part(whole, from - offset, to - from), part(held_part, from - mine.first, to - from));
   comm_.all_reduce(whole);
   ops_.download(host.data(), whole);
 }
@@ -267,7 +274,8 @@ StoreMemory ParameterStore::memory() const {
   auto bytes = [](const Tensor& t, const Buffer& memory) { return memory ? t.bytes() : 0; };
   for (const Unit& u : units_) {
     m.weights += bytes(u.frozen.value, u.frozen.value_memory);
-    m.trained += bytes(u.trained.value, u.trained.value_memory) + bytes(u.trained.master, u.trained.master_memory);
+    m.trained +=
+        bytes(u.trained.value, u.trained.value_memory) + bytes(u.trained.master, u.trained.master_memory);
     m.gradients += bytes(u.trained.grad, u.trained.grad_memory);
     for (std::size_t i = 0; i < 2; ++i) m.optimizer += bytes(u.trained.states[i], u.trained.state_memory[i]);
   }

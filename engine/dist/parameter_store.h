@@ -29,8 +29,8 @@ struct ZeroStage {
 
 // Bytes of this rank.
 struct StoreMemory {
-  std::int64_t weights = 0;        // frozen values
-  std::int64_t trained = 0;        // trained values, and their masters where those are separate
+  std::int64_t weights = 0;  // frozen values
+  std::int64_t trained = 0;  // trained values, and their masters where those are separate
   std::int64_t gradients = 0;
   std::int64_t optimizer = 0;
   std::int64_t communication = 0;  // gathered values and gradients
@@ -87,7 +87,7 @@ class ParameterStore {
     DType dtype = DType::f32;
     Buffer value_memory, master_memory, grad_memory;
     std::array<Buffer, 2> state_memory;
-    Tensor value, master, grad;         // (held elements); value as the params layout says, ...
+    Tensor value, master, grad;  // (held elements); value as the params layout says, ...
     std::array<Tensor, 2> states;
   };
   struct Unit {
@@ -100,7 +100,7 @@ class ParameterStore {
     std::int64_t first, count;
   };
 
-  Range held(const Group&, Layout) const;    // what this rank has of a group in a layout
+  Range held(const Group&, Layout) const;  // what this rank has of a group in a layout
   Range stepped(const Group&) const;
   void lay_out(Group&) const;
   void reserve_trained(Group&, int states);
@@ -127,7 +127,9 @@ class ParameterStore {
 // The unit's values are there while it lives.
 class Use {
  public:
-  Use(ParameterStore& store, int unit, bool backward) : store_(store), unit_(unit) { store_.acquire(unit, backward); }
+  Use(ParameterStore& store, int unit, bool backward) : store_(store), unit_(unit) {
+    store_.acquire(unit, backward);
+  }
   ~Use() { store_.release(unit_); }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;

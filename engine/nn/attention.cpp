@@ -42,7 +42,8 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
   return s;
 }
 
-void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& s, const Positions& p) const {
+void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& s,
+                             const Positions& p) const {
   Scope scratch(c.scratch);
   const std::int64_t rows = dy.rows(), D = heads.width;
   auto dense = [&](std::int64_t n) { return c.scratch.take({rows, n * D}, c.dtype); };

@@ -17,8 +17,8 @@ struct SelfAttention {
   Linear q_proj, k_proj, v_proj, o_proj;
   std::optional<RmsNorm> q_norm, k_norm;  // over each head's D values
   Heads heads{};
-  float scale = 1;                        // of the scores
-  std::int64_t window = 0;                // 0: none
+  float scale = 1;          // of the scores
+  std::int64_t window = 0;  // 0: none
 
   struct Saved {
     Tensor q, k, v;                       // (rows, H D), (rows, KV D) twice; q and k rotated

@@ -13,12 +13,13 @@
 
 namespace ft {
 
-template <class Block> class BlockStack {
+template <class Block>
+class BlockStack {
  public:
   std::vector<Block> blocks;
-  std::vector<int> units;       // of each block, in the store
-  bool recompute = false;       // keep only each block's input; run it again before its backward
-  std::size_t first = 0;        // blocks before this one, and what feeds it, need no gradient
+  std::vector<int> units;  // of each block, in the store
+  bool recompute = false;  // keep only each block's input; run it again before its backward
+  std::size_t first = 0;   // blocks before this one, and what feeds it, need no gradient
 
   // x stays as it is; the result and what backward needs are taken from c.saved.
   Tensor forward(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side) {

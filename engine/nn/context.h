@@ -8,11 +8,11 @@ namespace ft {
 
 struct Ctx {
   Ops& ops;
-  Arena& saved;                // lives until the matching backward
-  Arena& scratch;              // lives until the enclosing Scope ends
-  DType dtype = DType::f32;    // of activations
-  Random random;               // of this micro-step
-  bool train = true;           // dropout is active
+  Arena& saved;              // lives until the matching backward
+  Arena& scratch;            // lives until the enclosing Scope ends
+  DType dtype = DType::f32;  // of activations
+  Random random;             // of this micro-step
+  bool train = true;         // dropout is active
 
   Tensor save(std::int64_t rows, std::int64_t cols) { return saved.take_padded(rows, cols, dtype); }
   Tensor temporary(std::int64_t rows, std::int64_t cols) { return scratch.take_padded(rows, cols, dtype); }

@@ -18,7 +18,8 @@ std::int64_t Head::chunk_rows() const {
 
 Head::Chunk Head::project(Ctx& c, Tensor x, Tensor rows) const {
   const std::int64_t n = rows.numel(), C = lm_head.in;
-  Chunk k{c.temporary(n, C), c.temporary(n, C), c.scratch.take({n}, DType::f32), c.temporary(n, lm_head.out), {}};
+  Chunk k{
+      c.temporary(n, C), c.temporary(n, C), c.scratch.take({n}, DType::f32), c.temporary(n, lm_head.out), {}};
   c.ops.gather_rows(k.x, x, rows);
   norm.forward(c, k.n, k.rstd, k.x);
   k.adapter = lm_head.forward(c, k.logits, k.n);

@@ -21,7 +21,8 @@ struct Head {
   // Adds the losses of all targets to `loss` (1) f64.
   void forward(Ctx&, Tensor loss, Tensor x, const Targets&, float smoothing) const;
   // The same, and d = the gradient of scale * loss with respect to x; own gradients +=.
-  void forward_backward(Ctx&, Tensor loss, Tensor d, Tensor x, const Targets&, float scale, float smoothing) const;
+  void forward_backward(Ctx&, Tensor loss, Tensor d, Tensor x, const Targets&, float scale,
+                        float smoothing) const;
   // Logits (rows, V) of the given rows, in the activations' dtype.
   void logits(Ctx&, Tensor y, Tensor x, Tensor rows) const;
   void visit(Visitor& v) {

@@ -6,7 +6,8 @@ Linear make_linear(std::string name, std::int64_t in, std::int64_t out, bool bia
   Linear l;
   l.in = in;
   l.out = out;
-  l.weight = std::make_unique<DenseWeight>(Parameter{.name = name + ".weight", .shape = {out, in}, .dtype = dtype});
+  l.weight =
+      std::make_unique<DenseWeight>(Parameter{.name = name + ".weight", .shape = {out, in}, .dtype = dtype});
   if (bias) l.bias = Parameter{.name = name + ".bias", .shape = {out}, .dtype = dtype, .decays = false};
   l.name = std::move(name);
   return l;

@@ -20,7 +20,7 @@ class Adapter {
 };
 
 struct Linear {
-  std::string name;                  // of the module in Hugging Face's model, such as model.layers.0.mlp.up_proj
+  std::string name;  // of the module in Hugging Face's model, such as model.layers.0.mlp.up_proj
   std::int64_t in = 0, out = 0;
   std::unique_ptr<Weight> weight;
   std::optional<Parameter> bias;     // (out)

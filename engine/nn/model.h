@@ -22,7 +22,8 @@ class Model {
   // loss (1) f64 += the sum of the losses of the batch's targets.
   virtual void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) = 0;
   // The same, and all gradients += those of scale * (that sum), label-smoothed by `smoothing`.
-  virtual void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale, float smoothing) = 0;
+  virtual void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,
+                                float smoothing) = 0;
   // logits (batch.target_rows, V) in the activations' dtype.
   virtual void logits(Ctx&, ParameterStore&, const Batch&, Tensor logits) = 0;
   virtual std::int64_t vocab_size() const = 0;

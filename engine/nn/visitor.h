@@ -13,8 +13,9 @@ struct Linear;
 class Visitor {
  public:
   virtual ~Visitor() = default;
-  virtual void unit(std::string_view /*name*/) {}  // what follows, up to the next, is gathered and reduced at once
-  virtual void linear(Linear&) {}                  // before its parameters
+  virtual void unit(std::string_view /*name*/) {
+  }                                // what follows, up to the next, is gathered and reduced at once
+  virtual void linear(Linear&) {}  // before its parameters
   virtual void parameter(Parameter&) {}
 };
 

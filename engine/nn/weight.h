@@ -8,9 +8,9 @@ namespace ft {
 class Weight {
  public:
   virtual ~Weight() = default;
-  virtual Tensor dense(Ctx&) const = 0;                 // (out, in), valid until the caller's scratch Scope ends
-  virtual Tensor grad() const { return {}; }            // (out, in) f32; empty: frozen
-  virtual void visit(Visitor&) {}                       // its parameters, where they are its own
+  virtual Tensor dense(Ctx&) const = 0;       // (out, in), valid until the caller's scratch Scope ends
+  virtual Tensor grad() const { return {}; }  // (out, in) f32; empty: frozen
+  virtual void visit(Visitor&) {}             // its parameters, where they are its own
 };
 
 class DenseWeight final : public Weight {

@@ -14,11 +14,11 @@ struct Rope {
   enum class Type : std::uint8_t { normal, linear, dynamic, llama3, yarn } type = Type::normal;
   double theta = 10000;
   double factor = 1;
-  double original_max_position = 0;            // llama3, yarn
+  double original_max_position = 0;                  // llama3, yarn
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3
-  double beta_fast = 32, beta_slow = 1;        // yarn
-  double attention_factor = 1;                 // yarn: multiplies cos and sin
-  bool truncate = true;                        // yarn: whole bounds of the ramp
+  double beta_fast = 32, beta_slow = 1;              // yarn
+  double attention_factor = 1;                       // yarn: multiplies cos and sin
+  bool truncate = true;                              // yarn: whole bounds of the ramp
 };
 
 struct Config {
@@ -30,7 +30,7 @@ struct Config {
   Activation hidden_act = Activation::silu;
   bool tie_word_embeddings = false;
   bool qkv_bias = false, o_bias = false, mlp_bias = false, qk_norm = false;
-  std::vector<std::int64_t> windows;           // of each layer; 0: full attention
+  std::vector<std::int64_t> windows;  // of each layer; 0: full attention
   Rope rope;
 };
 

@@ -19,7 +19,8 @@ class Llama final : public Model {
   void add_units(ParameterStore&) override;
   void set_recompute(bool on) override { stack_.recompute = on; }
   void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) override;
-  void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale, float smoothing) override;
+  void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,
+                        float smoothing) override;
   void logits(Ctx&, ParameterStore&, const Batch&, Tensor logits) override;
   std::int64_t vocab_size() const override { return config_.vocab_size; }
 

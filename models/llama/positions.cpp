@@ -49,19 +49,29 @@ std::vector<float> inverse_frequencies(const Config& c, std::int64_t length) {
   const auto dim = static_cast<double>(c.head_dim);
   double base = r.theta;
   if (r.type == Rope::Type::dynamic && length > c.max_position_embeddings) {
-    const double stretch = r.factor * static_cast<double>(length) / static_cast<double>(c.max_position_embeddings);
+    const double stretch =
+        r.factor * static_cast<double>(length) / static_cast<double>(c.max_position_embeddings);
     base *= std::pow(stretch - (r.factor - 1), dim / (dim - 2));
   }
   const Yarn yarn(r, dim);
   std::vector<float> out;
   for (std::int64_t i = 0; i < c.head_dim / 2; ++i) {
-    const float inv = 1 / std::pow(static_cast<float>(base), static_cast<float>(2 * i) / static_cast<float>(dim));
+    const float inv =
+        1 / std::pow(static_cast<float>(base), static_cast<float>(2 * i) / static_cast<float>(dim));
     switch (r.type) {
       case Rope::Type::normal:
-      case Rope::Type::dynamic: out.push_back(inv); break;
-      case Rope::Type::linear: out.push_back(inv / static_cast<float>(r.factor)); break;
-      case Rope::Type::llama3: out.push_back(llama3(r, inv)); break;
-      case Rope::Type::yarn: out.push_back(yarn(inv, static_cast<double>(i))); break;
+      case Rope::Type::dynamic:
+        out.push_back(inv);
+        break;
+      case Rope::Type::linear:
+        out.push_back(inv / static_cast<float>(r.factor));
+        break;
+      case Rope::Type::llama3:
+        out.push_back(llama3(r, inv));
+        break;
+      case Rope::Type::yarn:
+        out.push_back(yarn(inv, static_cast<double>(i)));
+        break;
     }
   }
   return out;
