@@ -66,8 +66,8 @@ struct DataConfig {
       whole_from_one());
     f("max_seq_length", max_seq_length, "Tokens of a sample, or of a pack of samples.", at_least(1),
       aka({"sequence_len", "cutoff_len", "max_length", "seq_length"}));
-    f("max_source_length", max_source_length, "Encoder-decoders: tokens of the source.", at_least(1));
-    f("max_target_length", max_target_length, "Encoder-decoders: tokens of the target.", at_least(1));
+    f("max_source_length", max_source_length, "Encoder-decoders: tokens of the source.", only_default());
+    f("max_target_length", max_target_length, "Encoder-decoders: tokens of the target.", only_default());
     f("truncation", truncation, "What happens to longer samples.",
       one_of({"keep_start", "keep_end", "drop", "error"}));
     f("packing", packing, "Put several samples, isolated from each other, into max_seq_length tokens.",
@@ -78,16 +78,16 @@ struct DataConfig {
       at_least(1));
     f("pad_to_max_length", pad_to_max_length, "Pad every sequence to max_seq_length.");
     f("train_on_inputs", train_on_inputs, "Keep the loss on the prompt too.");
-    f("roles_to_train", roles_to_train, "Chat data: whose turns are trained.");
-    f("train_on_eos", train_on_eos, "Chat data: which end tokens are trained.",
-      one_of({"turn", "last", "all", "none"}));
+    f("roles_to_train", roles_to_train, "Chat data: whose turns are trained.", only_default());
+    f("train_on_eos", train_on_eos, "Chat data: which end tokens are trained.", only_default());
     f("chat_template", chat_template, "Chat data: null is the tokenizer's own; a .jinja file; a template.",
       only_default());
-    f("prompt_template", prompt_template, "Alpaca data: its wording.", one_of({"alpaca", "none"}));
+    f("prompt_template", prompt_template, "Alpaca data: its wording.", only_default());
     f("shuffle", shuffle, "Another order in each pass.");
     f("data_seed", data_seed, "Of shuffling and of the held-out split; null: training.seed.", at_least(0));
     f("streaming", streaming, "Read without indexing.", only_default());
-    f("shuffle_buffer_size", shuffle_buffer_size, "Samples shuffled at once, with streaming.", at_least(1));
+    f("shuffle_buffer_size", shuffle_buffer_size, "Samples shuffled at once, with streaming.",
+      only_default());
     f("preprocessing_num_workers", preprocessing_num_workers, "Threads that tokenize.", at_least(1));
     f("dataset_prepared_path", dataset_prepared_path, "Cache of tokenized data.", only_default());
   }

@@ -1,0 +1,48 @@
+#include "data/dataset.h"
+
+#include <algorithm>
+
+#include "engine/core/error.h"
+
+namespace ft {
+
+void SampleStore::add(const Sample& sample, std::int64_t line) {
+  require(sample.input_ids.size() == sample.labels.size() && !files_.empty(), "a sample without a place");
+  ids_.insert(ids_.end(), sample.input_ids.begin(), sample.input_ids.end());
+  labels_.insert(labels_.end(), sample.labels.begin(), sample.labels.end());
+  ends_.push_back(static_cast<std::int64_t>(ids_.size()));
+  lines_.push_back(line);
+  file_.push_back(static_cast<std::int32_t>(files_.size() - 1));
+}
+
+SampleStore::View SampleStore::operator[](std::int64_t i) const {
+  const auto at = static_cast<std::size_t>(i);
+  const auto begin = static_cast<std::size_t>(at == 0 ? 0 : ends_[at - 1]);
+  const auto count = static_cast<std::size_t>(ends_[at]) - begin;
+  return {std::span(ids_).subspan(begin, count), std::span(labels_).subspan(begin, count)};
+}
+
+std::string SampleStore::source(std::int64_t i) const {
+  const auto at = static_cast<std::size_t>(i);
+  return str(files_[static_cast<std::size_t>(file_[at])], ":", lines_[at]);
+}
+
+Dataset::Dataset(std::shared_ptr<const SampleStore> store, std::vector<std::int64_t> rows)
+    : store_(std::move(store)), rows_(std::move(rows)) {
+  for (std::int64_t i = 0; i < size(); ++i) {
+    const auto sample = (*this)[i];
+    const auto tokens = static_cast<std::int64_t>(sample.input_ids.size());
+    const std::int64_t targets = count_targets(sample.labels);
+    tokens_ += tokens;
+    targets_ += targets;
+    longest_ = std::max(longest_, tokens);
+    untrained_ += targets == 0;
+  }
+}
+
+std::int64_t count_targets(std::span<const std::int32_t> labels) {
+  if (labels.empty()) return 0;
+  return std::count_if(labels.begin() + 1, labels.end(), [](std::int32_t l) { return l != kIgnored; });
+}
+
+}  // namespace ft

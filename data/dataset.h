@@ -1,0 +1,68 @@
+// Samples: token ids with labels, and where each came from. They lie one after another in one store, which
+// the training and the held-out part share; a Dataset is a list of places in it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ft {
+
+inline constexpr std::int32_t kIgnored = -100;  // the label of a token that is not trained, as in PyTorch
+
+struct Sample {
+  std::vector<std::int32_t> input_ids;  // (T)
+  std::vector<std::int32_t> labels;     // (T) the token itself, or kIgnored; labels[0] is never a target
+};
+
+// Grows at its end; what is in it does not change.
+class SampleStore {
+ public:
+  struct View {
+    std::span<const std::int32_t> input_ids, labels;  // (T)
+  };
+
+  // From here on samples come from this file, whose name is printed as the user wrote it.
+  void start_file(std::string name) { files_.push_back(std::move(name)); }
+  void add(const Sample& sample, std::int64_t line);
+
+  std::int64_t size() const { return static_cast<std::int64_t>(ends_.size()); }
+  View operator[](std::int64_t i) const;
+  std::string source(std::int64_t i) const;  // train.jsonl:18
+
+ private:
+  std::vector<std::int32_t> ids_, labels_;  // (all tokens)
+  std::vector<std::int64_t> ends_;          // (samples) one past the last token of each
+  std::vector<std::int64_t> lines_;         // (samples)
+  std::vector<std::int32_t> file_;          // (samples)
+  std::vector<std::string> files_;
+};
+
+class Dataset {
+ public:
+  Dataset() = default;
+  // The samples `rows` of `store`, in that order; a sample may occur several times.
+  Dataset(std::shared_ptr<const SampleStore> store, std::vector<std::int64_t> rows);
+
+  std::int64_t size() const { return static_cast<std::int64_t>(rows_.size()); }
+  SampleStore::View operator[](std::int64_t i) const { return (*store_)[row(i)]; }
+  std::string source(std::int64_t i) const { return store_->source(row(i)); }
+
+  std::int64_t tokens() const { return tokens_; }
+  std::int64_t targets() const { return targets_; }      // tokens that are predicted and counted in the loss
+  std::int64_t longest() const { return longest_; }      // tokens of the longest sample
+  std::int64_t untrained() const { return untrained_; }  // samples without any target
+
+ private:
+  std::int64_t row(std::int64_t i) const { return rows_[static_cast<std::size_t>(i)]; }
+
+  std::shared_ptr<const SampleStore> store_;  // shared: the training and the held-out part have one store
+  std::vector<std::int64_t> rows_;
+  std::int64_t tokens_ = 0, targets_ = 0, longest_ = 0, untrained_ = 0;
+};
+
+// Labels after the first that are trained.
+std::int64_t count_targets(std::span<const std::int32_t> labels);
+
+}  // namespace ft

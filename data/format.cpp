@@ -1,0 +1,81 @@
+#include "data/format.h"
+
+#include <algorithm>
+#include <array>
+
+#include "data/json_row.h"
+#include "engine/core/error.h"
+
+namespace ft {
+namespace {
+
+constexpr std::string_view kTypes = "auto, prompt_completion, text, tokenized";
+
+struct Kind {
+  std::string_view type;
+  std::vector<std::string_view> columns;  // what `columns` may rename
+};
+
+const Kind* kind_of(std::string_view type) {
+  static const std::array<Kind, 3> kinds{Kind{"tokenized", {"input_ids", "labels", "attention_mask"}},
+                                         Kind{"prompt_completion", {"prompt", "completion", "response"}},
+                                         Kind{"text", {"text"}}};
+  const auto it = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& k) { return k.type == type; });
+  return it == kinds.end() ? nullptr : &*it;
+}
+
+bool contains(std::span<const std::string> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The first type, in a fixed order, whose fields the row has.
+std::string detect(const FormatContext& context, std::span<const std::string> names, const Place& at) {
+  const auto has = [&](const char* name) { return contains(names, column(context.dataset, name)); };
+  const auto any = [&](std::initializer_list<const char*> list) {
+    return std::any_of(list.begin(), list.end(), has);
+  };
+  if (has("input_ids")) return "tokenized";
+  if (has("messages")) return "messages";
+  if (has("conversations")) return "sharegpt";
+  if (has("chosen") && has("rejected")) return "preference_chosen";
+  if (any({"prompt", "question"}) && any({"completion", "response", "answer"})) return "prompt_completion";
+  if (has("instruction") && has("output")) return "alpaca";
+  if (has("translation")) return "translation";
+  if (has("text")) return "text";
+  std::string list;
+  for (const auto& name : names) list += (list.empty() ? "" : ", ") + printable(name, 40);
+  at.fail(str("cannot tell what its rows are from the names in it: ", list.empty() ? "none" : list, ". Set ",
+              context.setting, ".type (", kTypes, ") and ", context.setting, ".columns"));
+}
+
+}  // namespace
+
+std::string column(const DatasetConfig& dataset, const std::string& name) {
+  const auto it = dataset.columns.find(name);
+  return it == dataset.columns.end() ? name : it->second;
+}
+
+std::unique_ptr<Format> make_format(const FormatContext& context, std::string_view first_row,
+                                    const Place& at) {
+  const std::vector<std::string> names = row_names(first_row, at);
+  const bool detected = context.dataset.type == "auto";
+  const std::string type = detected ? detect(context, names, at) : context.dataset.type;
+  const Kind* kind = kind_of(type);
+  if (!kind) {
+    const std::string what = detected ? str("rows of type ", type, " (", at.where(), ")") : "type " + type;
+    throw UserError(Exit::config, str(context.setting, ".type: ", printable(what),
+                                      " cannot be read yet; ft reads ", kTypes));
+  }
+  for (const auto& [ours, theirs] : context.dataset.columns) {
+    if (std::find(kind->columns.begin(), kind->columns.end(), ours) != kind->columns.end()) continue;
+    std::string list;
+    for (const auto name : kind->columns) list += str(list.empty() ? "" : ", ", name);
+    throw UserError(Exit::config, str(context.setting, ".columns.", printable(ours), ": rows of type ", type,
+                                      " have no such column; they have ", list));
+  }
+  if (type == "tokenized") return make_tokenized_format(context);
+  if (type == "text") return make_text_format(context);
+  return make_prompt_format(context, names);
+}
+
+}  // namespace ft

@@ -1,0 +1,42 @@
+// What the rows of a dataset mean: each format turns a row of JSON into a Sample. One file per format.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "data/config.h"
+#include "data/dataset.h"
+#include "data/row_reader.h"
+#include "data/tokenizer.h"
+
+namespace ft {
+
+struct FormatContext {
+  const DataConfig& data;
+  const DatasetConfig& dataset;
+  std::string setting;          // data.datasets[0]
+  std::int64_t vocab_size = 0;  // of the model: ids are below it
+  // The model's tokenizer, asked for by formats of text only; throws a UserError when there is none.
+  std::function<const Tokenizer&()> tokenizer;
+};
+
+class Format {
+ public:
+  virtual ~Format() = default;
+  // Called from several threads. Throws a UserError that names the place.
+  virtual Sample read(std::string_view row, const Place& at) const = 0;
+};
+
+// The format that `dataset.type` names; with "auto" the one that the first row's names show.
+std::unique_ptr<Format> make_format(const FormatContext& context, std::string_view first_row,
+                                    const Place& at);
+
+std::unique_ptr<Format> make_tokenized_format(const FormatContext& context);
+std::unique_ptr<Format> make_text_format(const FormatContext& context);
+std::unique_ptr<Format> make_prompt_format(const FormatContext& context, std::span<const std::string> names);
+
+// The file's name for our `name`: what `columns` says, else our name.
+std::string column(const DatasetConfig& dataset, const std::string& name);
+
+}  // namespace ft

@@ -1,0 +1,47 @@
+// Reads the datasets of a configuration into memory as token ids, and holds some out for evaluation.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "data/config.h"
+#include "data/dataset.h"
+#include "data/tokenizer.h"
+
+namespace ft {
+
+// Called now and then with the bytes read so far and all there are.
+using LoadProgress = std::function<void(std::int64_t done, std::int64_t total)>;
+
+struct LoadContext {
+  std::filesystem::path base;   // relative paths are relative to it: the configuration's folder
+  std::int64_t vocab_size = 0;  // of the model: every id is below it
+  // Asked for when a dataset holds text; throws a UserError when the model has no tokenizer.
+  std::function<const Tokenizer&()> tokenizer;
+  LoadProgress progress{};
+};
+
+// What happened to rows on the way, for a line on the screen.
+struct LoadCounts {
+  std::int64_t rows = 0;       // read
+  std::int64_t truncated = 0;  // cut to max_seq_length
+  std::int64_t dropped = 0;    // left out as longer than that
+};
+
+struct LoadedData {
+  Dataset train;  // empty when only evaluation was asked for
+  Dataset eval;   // eval_datasets, else what val_set_size holds out; may be empty
+  LoadCounts train_counts, eval_counts;
+  std::vector<std::string> notes;  // what the user should know, one sentence each
+};
+
+enum class LoadPart { train_and_eval, eval };
+
+// `seed` decides what is held out when data.data_seed is null. Samples are in the order of the configuration
+// and of the files. Throws a UserError: exit 2 for settings that do not go together or cannot be done yet,
+// exit 3 naming file and line for what is wrong with a file.
+LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadContext& context,
+                     LoadPart part = LoadPart::train_and_eval);
+
+}  // namespace ft

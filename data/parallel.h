@@ -1,0 +1,35 @@
+// A loop over independent items on several threads.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <thread>
+#include <vector>
+
+namespace ft {
+
+// Calls body(i) for every i in [0, n). If some throw, the exception of the smallest i is thrown on, whatever
+// the number of threads.
+template <class Body>
+void parallel_for(std::int64_t n, std::int64_t threads, const Body& body) {
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(n));
+  std::atomic<std::int64_t> next = 0;
+  const auto work = [&] {
+    for (std::int64_t i = next++; i < n; i = next++) {
+      try {
+        body(i);
+      } catch (...) {
+        errors[static_cast<std::size_t>(i)] = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::int64_t t = 1; t < std::min(threads, n); ++t) others.emplace_back(work);
+    work();
+  }
+  for (const auto& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+}  // namespace ft

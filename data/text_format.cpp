@@ -1,0 +1,37 @@
+// Rows of plain text: what the tokenizer puts before a text, the text, EOS; all of it is trained.
+#include <array>
+
+#include "data/format.h"
+#include "data/json_row.h"
+#include "data/text_sample.h"
+
+namespace ft {
+namespace {
+
+class TextFormat : public Format {
+ public:
+  explicit TextFormat(const FormatContext& context)
+      : text_(column(context.dataset, "text")), builder_(context.tokenizer(), context.vocab_size) {}
+
+  Sample read(std::string_view row, const Place& at) const override {
+    std::array fields{Field{text_}};
+    read_fields(row, at, fields);
+    Sample sample;
+    builder_.add_prefix(sample, true, at);
+    builder_.add_text(sample, fields[0].text, true, at);
+    builder_.add_end(sample, true, at);
+    return sample;
+  }
+
+ private:
+  std::string text_;  // the field's name in the file
+  TextSampleBuilder builder_;
+};
+
+}  // namespace
+
+std::unique_ptr<Format> make_text_format(const FormatContext& context) {
+  return std::make_unique<TextFormat>(context);
+}
+
+}  // namespace ft

@@ -1,0 +1,39 @@
+#include "data/text_sample.h"
+
+#include "engine/core/error.h"
+
+namespace ft {
+
+TextSampleBuilder::TextSampleBuilder(const Tokenizer& tokenizer, std::int64_t vocab_size)
+    : tokenizer_(tokenizer), vocab_size_(vocab_size) {
+  if (!tokenizer.eos())
+    throw UserError(Exit::input,
+                    "the tokenizer has no end token; name it as eos_token in tokenizer_config.json");
+  end_ = *tokenizer.eos();
+}
+
+void TextSampleBuilder::add_prefix(Sample& sample, bool trained, const Place& at) const {
+  add(sample, tokenizer_.prefix(), trained, at);
+}
+
+void TextSampleBuilder::add_text(Sample& sample, std::string_view text, bool trained, const Place& at) const {
+  add(sample, tokenizer_.encode(text), trained, at);
+}
+
+void TextSampleBuilder::add_end(Sample& sample, bool trained, const Place& at) const {
+  add(sample, {&end_, 1}, trained, at);
+}
+
+void TextSampleBuilder::add(Sample& sample, std::span<const std::int32_t> ids, bool trained,
+                            const Place& at) const {
+  for (const std::int32_t id : ids) {
+    if (id >= vocab_size_)
+      at.fail(str("token ", id, " (", printable(tokenizer_.token(id), 40),
+                  "): the model has no embedding for it, its vocabulary ends at ", vocab_size_ - 1,
+                  ". Is this tokenizer another model's, or were tokens added to it?"));
+    sample.input_ids.push_back(id);
+    sample.labels.push_back(trained ? id : kIgnored);
+  }
+}
+
+}  // namespace ft

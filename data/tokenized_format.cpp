@@ -1,0 +1,79 @@
+// Rows that were tokenized before: input_ids, and if present labels and attention_mask. They are used as they
+// are: no BOS or EOS is added, and labels that are given say what is trained, whatever train_on_inputs says.
+#include <algorithm>
+#include <array>
+
+#include "data/format.h"
+#include "data/json_row.h"
+#include "engine/core/error.h"
+
+namespace ft {
+namespace {
+
+class TokenizedFormat : public Format {
+ public:
+  explicit TokenizedFormat(const FormatContext& context)
+      : ids_(column(context.dataset, "input_ids")),
+        labels_(column(context.dataset, "labels")),
+        mask_(column(context.dataset, "attention_mask")),
+        vocab_size_(context.vocab_size) {}
+
+  Sample read(std::string_view row, const Place& at) const override {
+    std::array fields{Field{ids_, Field::Kind::integers}, Field{labels_, Field::Kind::integers, false},
+                      Field{mask_, Field::Kind::integers, false}};
+    read_fields(row, at, fields);
+    const auto& [ids, labels, mask] = fields;
+    if (ids.integers.empty()) at.fail(ids_ + ": empty");
+    for (const Field* f : {&labels, &mask})
+      if (f->found && f->integers.size() != ids.integers.size())
+        at.fail(str(f->name, ": ", f->integers.size(), " values for ", ids.integers.size(), " ", ids_));
+    const auto [begin, end] = unmasked(mask, labels, ids.integers.size(), at);
+    Sample sample;
+    for (std::size_t i = begin; i < end; ++i) {
+      sample.input_ids.push_back(checked(ids, i, at));
+      const bool ignored = labels.found && labels.integers[i] == kIgnored;
+      sample.labels.push_back(ignored ? kIgnored : checked(labels.found ? labels : ids, i, at));
+    }
+    return sample;
+  }
+
+ private:
+  std::int32_t checked(const Field& field, std::size_t i, const Place& at) const {
+    const std::int64_t v = field.integers[i];
+    if (v < 0 || v >= vocab_size_)
+      at.fail(str(field.name, "[", i, "] is ", v, "; the model has the tokens 0 to ", vocab_size_ - 1,
+                  field.name == labels_ ? ", and -100 means not trained" : ""));
+    return static_cast<std::int32_t>(v);
+  }
+
+  // The tokens that count: padding, which the mask has zeros for, may be at either end.
+  std::pair<std::size_t, std::size_t> unmasked(const Field& mask, const Field& labels, std::size_t size,
+                                               const Place& at) const {
+    if (!mask.found) return {0, size};
+    const auto& m = mask.integers;
+    for (std::size_t i = 0; i < size; ++i)
+      if (m[i] != 0 && m[i] != 1) at.fail(str(mask_, "[", i, "] is ", m[i], "; it has ones and zeros"));
+    const auto begin = static_cast<std::size_t>(std::find(m.begin(), m.end(), 1) - m.begin());
+    const auto end = size - static_cast<std::size_t>(std::find(m.rbegin(), m.rend(), 1) - m.rbegin());
+    if (begin == size) at.fail(mask_ + ": only zeros");
+    for (std::size_t i = 0; i < size; ++i) {
+      if (m[i] == 1) continue;
+      if (begin < i && i < end)
+        at.fail(str(mask_, "[", i, "] is 0 between ones; ft masks padding at the ends only"));
+      if (labels.found && labels.integers[i] != kIgnored)
+        at.fail(str(labels_, "[", i, "] is trained, but ", mask_, " is 0 there"));
+    }
+    return {begin, end};
+  }
+
+  std::string ids_, labels_, mask_;  // the fields' names in the file
+  std::int64_t vocab_size_;
+};
+
+}  // namespace
+
+std::unique_ptr<Format> make_tokenized_format(const FormatContext& context) {
+  return std::make_unique<TokenizedFormat>(context);
+}
+
+}  // namespace ft
