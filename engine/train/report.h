@@ -65,6 +65,7 @@ struct DataHeader {
 // What the first lines show, and what trainer_state.json repeats.
 struct RunHeader {
   std::string version;              // of ft
+  std::string run_name;             // logging.run_name, else the output folder's name
   std::string config, output;       // as the user wrote them; config may be empty
   std::string model, architecture;  // folder as the user wrote it; LlamaForCausalLM
   std::string dtype;                // of the activations: f32, bf16
@@ -78,8 +79,10 @@ struct RunHeader {
   double epochs = 0;
   std::int64_t sequences_per_step = 0, micro_batch = 0;
   std::int64_t logging_steps = 0, eval_steps = 0, save_steps = 0;  // 0: never
-  std::int64_t resumed_step = 0;                                   // 0: a fresh run
-  History past;                                                    // of a resumed run, see read_log
+  std::string metric = "eval_loss";  // by which the best evaluation is chosen: eval_loss, perplexity
+  bool greater_is_better = false;
+  std::int64_t resumed_step = 0;  // 0: a fresh run
+  History past;                   // of a resumed run, see read_log
 };
 
 // Something the run made.

@@ -1,0 +1,86 @@
+#include "engine/train/rows.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace ft {
+namespace {
+
+Json number(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
+
+double real(const Json& row, const char* key) {
+  const auto at = row.find(key);
+  return at != row.end() && at->is_number() ? at->get<double>() : NAN;
+}
+
+std::int64_t whole(const Json& row, const char* key) {
+  const auto at = row.find(key);
+  return at != row.end() && at->is_number_integer() ? at->get<std::int64_t>() : 0;
+}
+
+}  // namespace
+
+Json row_json(const StepRow& row) {
+  return {{"step", row.step},
+          {"epoch", number(row.epoch)},
+          {"loss", number(row.loss)},
+          {"learning_rate", number(row.learning_rate)},
+          {"grad_norm", number(row.grad_norm)},
+          {"tokens_per_second", number(row.tokens_per_second)},
+          {"num_input_tokens_seen", row.num_input_tokens_seen}};
+}
+
+Json row_json(const EvalRow& row) {
+  return {{"step", row.step},
+          {"epoch", number(row.epoch)},
+          {"eval_loss", number(row.eval_loss)},
+          {"perplexity", number(row.perplexity)},
+          {"eval_runtime", number(row.seconds)}};
+}
+
+Json row_json(const Summary& summary) {
+  return {{"step", summary.step},
+          {"epoch", number(summary.epoch)},
+          {"train_loss", number(summary.train_loss)},
+          {"train_runtime", number(summary.train_runtime)},
+          {"train_tokens_per_second", number(summary.train_tokens_per_second)},
+          {"num_input_tokens_seen", summary.num_input_tokens_seen},
+          {"total_flos", number(summary.total_flops)},
+          {"memory", memory_json(summary.memory)}};
+}
+
+Json memory_json(const MemoryReport& m) {
+  return {{"weights", m.weights},
+          {"adapter", m.adapter},
+          {"gradients", m.gradients},
+          {"optimizer", m.optimizer},
+          {"activations", m.activations},
+          {"scratch", m.scratch},
+          {"communication", m.communication},
+          {"total", m.total}};
+}
+
+std::int64_t step_of(const Json& row) { return row.is_object() ? whole(row, "step") : 0; }
+
+bool add_row(const Json& row, History& history) {
+  if (step_of(row) <= 0) return false;
+  if (row.contains("loss")) {
+    history.steps.push_back({.step = whole(row, "step"),
+                             .epoch = real(row, "epoch"),
+                             .loss = real(row, "loss"),
+                             .learning_rate = real(row, "learning_rate"),
+                             .grad_norm = real(row, "grad_norm"),
+                             .tokens_per_second = real(row, "tokens_per_second"),
+                             .num_input_tokens_seen = whole(row, "num_input_tokens_seen")});
+    return true;
+  }
+  if (!row.contains("eval_loss")) return false;
+  history.evaluations.push_back({.step = whole(row, "step"),
+                                 .epoch = real(row, "epoch"),
+                                 .eval_loss = real(row, "eval_loss"),
+                                 .perplexity = real(row, "perplexity"),
+                                 .seconds = real(row, "eval_runtime")});
+  return true;
+}
+
+}  // namespace ft

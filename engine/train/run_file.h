@@ -1,0 +1,28 @@
+// A file of the run folder that grows while the run goes on: each piece is handed to the system at once, so
+// that a killed process loses nothing it reported, and a full disk is an error that names the file.
+#pragma once
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace ft {
+
+class RunFile {
+ public:
+  RunFile() = default;
+  // Makes missing folders. keep: what the file holds stays, and pieces go behind it.
+  RunFile(const std::string& path, bool keep);
+
+  void append(std::string_view piece);
+  explicit operator bool() const { return file_ != nullptr; }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace ft

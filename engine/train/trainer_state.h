@@ -1,0 +1,33 @@
+// trainer_state.json as transformers' Trainer writes it, for the tools that read its log_history and its best
+// checkpoint. Written whole with every checkpoint and at the end.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "engine/train/report.h"
+
+namespace ft {
+
+class TrainerState final : public Report {
+ public:
+  explicit TrainerState(std::string path) : path_(std::move(path)) {}
+
+  void begin(const RunHeader& header) override;
+  void step(const StepRow& row) override;
+  void evaluation(const EvalRow& row) override;
+  void saved(std::int64_t step, double seconds, const std::filesystem::path& path) override;
+  void end(const Summary& summary) override;
+
+ private:
+  double metric(const EvalRow& row) const;
+  bool better(const EvalRow& a, const EvalRow& b) const;
+  void write(const Summary& now, bool ended) const;
+
+  std::string path_;
+  RunHeader header_;
+  History rows_;  // of the whole run, the resumed part too
+  std::optional<EvalRow> best_;
+  std::string best_checkpoint_;
+};
+
+}  // namespace ft
