@@ -1,0 +1,26 @@
+// The collectives that training needs. Every rank calls them in the same order with the same sizes; sums are f32
+// or wider and taken in rank order, so that all ranks, and all runs, get the same bits. Results are ready for the next call
+// on the same Ops.
+#pragma once
+#include <cstddef>
+#include <span>
+
+#include "engine/core/tensor.h"
+
+namespace ft {
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // all: size() pieces of mine's size, in rank order. `mine` may be this rank's piece of `all`.
+  virtual void all_gather(Tensor all, Tensor mine) = 0;
+  // mine = this rank's piece of the sum of everybody's `all`. `mine` may be a piece of `all`.
+  virtual void reduce_scatter(Tensor mine, Tensor all) = 0;
+  virtual void all_reduce(Tensor x) = 0;                            // f32 or f64
+  virtual void broadcast(std::span<std::byte> host, int root) = 0;  // ids, counts, texts
+  virtual void barrier() = 0;
+};
+
+}  // namespace ft

@@ -1,0 +1,26 @@
+// A world of one: correct and silent, so that nothing else asks how many ranks there are.
+#pragma once
+#include "engine/dist/communicator.h"
+#include "engine/ops/ops.h"
+
+namespace ft {
+
+class LocalCommunicator final : public Communicator {
+ public:
+  explicit LocalCommunicator(Ops& ops) : ops_(ops) {}
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  void all_gather(Tensor all, Tensor mine) override { copy(all, mine); }
+  void reduce_scatter(Tensor mine, Tensor all) override { copy(mine, all); }
+  void all_reduce(Tensor) override {}
+  void broadcast(std::span<std::byte>, int) override {}
+  void barrier() override {}
+
+ private:
+  void copy(Tensor y, Tensor x) {
+    if (y.data != x.data) ops_.copy(y, x);
+  }
+  Ops& ops_;
+};
+
+}  // namespace ft

@@ -1,0 +1,22 @@
+// A named array of the model. Its memory belongs to a ParameterStore, which binds `value` and `grad` while the unit
+// that the parameter belongs to is in use.
+#pragma once
+#include <string>
+
+#include "engine/core/tensor.h"
+
+namespace ft {
+
+struct Parameter {
+  std::string name;  // its Hugging Face (or, for adapters, PEFT) name
+  Shape shape;
+  DType dtype =
+      DType::f32;  // of the value that the mathematics reads; what is trained has an f32 master as well
+  bool trainable = false;
+  bool decays = true;  // weight decay applies; not to biases and norms, as in transformers' Trainer
+
+  Tensor value;  // shape
+  Tensor grad;   // shape, f32; empty when frozen
+};
+
+}  // namespace ft

@@ -1,0 +1,287 @@
+#include "engine/dist/parameter_store.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ft {
+namespace {
+
+constexpr std::int64_t kAlign = 64;  // elements; every parameter begins on a cache line
+
+std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+// Elements [first, first + count) of a flat buffer.
+Tensor part(const Tensor& t, std::int64_t first, std::int64_t count) {
+  return {t.data + first * size_of(t.dtype), t.dtype, {count}};
+}
+
+Tensor allocate(Ops& ops, Buffer& memory, std::int64_t count, DType dtype) {
+  if (count == 0) return {};
+  memory = ops.allocate(count * size_of(dtype));
+  Tensor t(memory.get(), dtype, {count});
+  ops.fill(t, 0);
+  return t;
+}
+
+}  // namespace
+
+ParameterStore::Range ParameterStore::held(const Group& g, Layout layout) const {
+  if (layout == Layout::replicated) return {0, g.count};
+  const std::int64_t each = g.count / comm_.size();
+  return {each * comm_.rank(), each};
+}
+ParameterStore::Range ParameterStore::stepped(const Group& g) const { return held(g, zero_.states); }
+
+int ParameterStore::add_unit(std::string name, const std::vector<Parameter*>& parameters) {
+  Unit& u = units_.emplace_back();
+  u.name = std::move(name);
+  for (Parameter* p : parameters) (p->trainable ? u.trained : u.frozen).parameters.push_back(p);
+  lay_out(u.frozen);
+  lay_out(u.trained);
+  return units() - 1;
+}
+
+void ParameterStore::lay_out(Group& g) const {
+  for (const Parameter* p : g.parameters) {
+    g.dtype = g.parameters[0]->dtype;
+    require(p->dtype == g.dtype, "the parameters of a group have one dtype");
+    g.offsets.push_back(g.count);
+    g.count += round_up(p->shape.numel(), kAlign);
+  }
+  g.count = round_up(g.count, kAlign * comm_.size());
+}
+
+void ParameterStore::bind(Group& g, Tensor Parameter::*view, Tensor all) {
+  for (std::size_t i = 0; i < g.parameters.size(); ++i) {
+    Parameter& p = *g.parameters[i];
+    p.*view = part(all, g.offsets[i], p.shape.numel()).view(p.shape);
+  }
+}
+
+void ParameterStore::reserve(int states) {
+  for (Unit& u : units_) {
+    for (Group* g : {&u.frozen, &u.trained}) {
+      g->value = allocate(ops_, g->value_memory, held(*g, zero_.params).count, g->dtype);
+      if (g->value && zero_.params == Layout::replicated) bind(*g, &Parameter::value, g->value);
+    }
+    if (u.trained.count > 0) reserve_trained(u.trained, states);
+  }
+  reserve_transient();
+  norm_memory_ = ops_.allocate(size_of(DType::f64));
+}
+
+void ParameterStore::reserve_trained(Group& g, int states) {
+  const Range mine = stepped(g);
+  if (g.dtype == DType::f32) {  // the value is its own master
+    g.master = zero_.params == Layout::sharded ? g.value : part(g.value, mine.first, mine.count);
+  } else {
+    g.master = allocate(ops_, g.master_memory, mine.count, DType::f32);
+  }
+  g.grad = allocate(ops_, g.grad_memory, held(g, zero_.grads).count, DType::f32);
+  if (zero_.grads == Layout::replicated) bind(g, &Parameter::grad, g.grad);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(states); ++i)
+    g.states[i] = allocate(ops_, g.state_memory[i], mine.count, DType::f32);
+}
+
+// Sharded units are whole only while in use; at most two are (a tied head needs the embedding beside its own norm).
+void ParameterStore::reserve_transient() {
+  std::vector<std::int64_t> values, grads;
+  std::int64_t largest = 0;
+  for (const Unit& u : units_) {
+    values.push_back(round_up(u.frozen.count * size_of(u.frozen.dtype), Arena::kAlign) +
+                     round_up(u.trained.count * size_of(u.trained.dtype), Arena::kAlign));
+    grads.push_back(round_up(u.trained.count * size_of(DType::f32), Arena::kAlign));
+    for (const Parameter* p : u.trained.parameters) largest = std::max(largest, p->shape.numel());
+  }
+  auto two_largest = [](std::vector<std::int64_t>& sizes) {
+    std::sort(sizes.rbegin(), sizes.rend());
+    return (sizes.empty() ? 0 : sizes[0]) + (sizes.size() < 2 ? 0 : sizes[1]);
+  };
+  auto arena = [&](std::optional<Arena>& a, Layout layout, std::vector<std::int64_t>& sizes) {
+    if (layout == Layout::replicated) return;
+    const std::int64_t bytes = two_largest(sizes);
+    a.emplace(ops_.allocate(bytes), bytes);
+  };
+  arena(gathered_, zero_.params, values);
+  arena(whole_grads_, zero_.grads, grads);
+  if (zero_.states == Layout::sharded) staging_memory_ = ops_.allocate(largest * size_of(DType::f32));
+}
+
+// Reads what this rank holds of a group, `range`, into `held`: in place on a CPU, through the host elsewhere.
+void ParameterStore::read(const Group& g, Tensor held, Range range, const ReadParameter& read) {
+  std::vector<std::byte> staging;
+  for (std::size_t i = 0; i < g.parameters.size(); ++i) {
+    const Parameter& p = *g.parameters[i];
+    const std::int64_t from = std::max(g.offsets[i], range.first);
+    const std::int64_t count = std::min(g.offsets[i] + p.shape.numel(), range.first + range.count) - from;
+    if (count <= 0) continue;
+    Tensor here = part(held, from - range.first, count);
+    if (ops_.device().kind == Device::Kind::cpu) {
+      read(p, here, from - g.offsets[i]);
+      continue;
+    }
+    staging.resize(static_cast<std::size_t>(here.bytes()));
+    read(p, {staging.data(), here.dtype, here.shape}, from - g.offsets[i]);
+    ops_.upload(here, staging.data());
+    ops_.synchronize();
+  }
+}
+
+void ParameterStore::load(const ReadParameter& source) {
+  for (Unit& u : units_) {
+    read(u.frozen, u.frozen.value, held(u.frozen, zero_.params), source);
+    read(u.trained, u.trained.master, stepped(u.trained), source);
+  }
+  publish();
+}
+
+void ParameterStore::begin_step() {
+  for (Unit& u : units_)
+    if (u.trained.grad) ops_.fill(u.trained.grad, 0);
+}
+
+Tensor ParameterStore::gather(Group& g) {
+  Tensor all = gathered_->take({g.count}, g.dtype);
+  comm_.all_gather(all, g.value);
+  return all;
+}
+
+void ParameterStore::acquire(int index, bool backward) {
+  Unit& u = unit(index);
+  if (zero_.params == Layout::sharded) {
+    u.gathered_mark = gathered_->mark();
+    for (Group* g : {&u.frozen, &u.trained})
+      if (g->count > 0) bind(*g, &Parameter::value, gather(*g));
+  }
+  if (zero_.grads == Layout::sharded) {
+    u.grads_mark = whole_grads_->mark();
+    u.whole_grad = {};
+    if (!backward || u.trained.count == 0) return;
+    u.whole_grad = whole_grads_->take({u.trained.count}, DType::f32);
+    ops_.fill(u.whole_grad, 0);
+    bind(u.trained, &Parameter::grad, u.whole_grad);
+  }
+}
+
+void ParameterStore::release(int index) {
+  Unit& u = unit(index);
+  if (zero_.params == Layout::sharded) gathered_->rewind(u.gathered_mark);
+  if (zero_.grads == Layout::sharded) whole_grads_->rewind(u.grads_mark);
+}
+
+void ParameterStore::reduce(int index, bool complete) {
+  Unit& u = unit(index);
+  Group& g = u.trained;
+  if (g.count == 0) return;
+  if (zero_.grads == Layout::sharded) {
+    const Range mine = held(g, zero_.grads);
+    Tensor sum = part(u.whole_grad, mine.first, mine.count);
+    comm_.reduce_scatter(sum, u.whole_grad);
+    ops_.add(g.grad, sum);
+  } else if (complete && last_micro_) {
+    const Range mine = stepped(g);
+    if (zero_.states == Layout::replicated)
+      comm_.all_reduce(g.grad);
+    else
+      comm_.reduce_scatter(part(g.grad, mine.first, mine.count), g.grad);
+  }
+}
+
+double ParameterStore::grad_norm() {
+  Tensor total(norm_memory_.get(), DType::f64, {1});
+  const double zero = 0;
+  ops_.upload(total, &zero);
+  each_slice([&](const Slice& s) { ops_.sum_squares(total, s.grad); });
+  if (zero_.states == Layout::sharded) comm_.all_reduce(total);
+  double squares = 0;
+  ops_.download(&squares, total);
+  return std::sqrt(squares);
+}
+
+void ParameterStore::each_slice(const std::function<void(const Slice&)>& visit) {
+  for (Unit& u : units_) {
+    Group& g = u.trained;
+    const Range mine = stepped(g);
+    const std::int64_t grad_first = held(g, zero_.grads).first;
+    for (std::size_t i = 0; i < g.parameters.size(); ++i) {
+      const std::int64_t begin = g.offsets[i], end = begin + g.parameters[i]->shape.numel();
+      const std::int64_t from = std::max(begin, mine.first), to = std::min(end, mine.first + mine.count);
+      if (from >= to) continue;
+      Slice s{g.parameters[i],
+              from - begin,
+              to - from,
+              part(g.master, from - mine.first, to - from),
+              part(g.grad, from - grad_first, to - from),
+              {}};
+      for (std::size_t k = 0; k < s.states.size(); ++k)
+        if (g.states[k]) s.states[k] = part(g.states[k], from - mine.first, to - from);
+      visit(s);
+    }
+  }
+}
+
+void ParameterStore::publish() {
+  for (Unit& u : units_) {
+    Group& g = u.trained;
+    if (g.count == 0) continue;
+    const Range mine = stepped(g);
+    const bool whole = zero_.params == Layout::replicated;
+    Tensor own = whole ? part(g.value, mine.first, mine.count) : g.value;
+    if (g.dtype != DType::f32) ops_.cast(own, g.master);
+    if (whole && zero_.states == Layout::sharded) comm_.all_gather(g.value, own);
+  }
+}
+
+ParameterStore::Place ParameterStore::find(const Parameter& p) {
+  for (Unit& u : units_)
+    for (std::size_t i = 0; i < u.trained.parameters.size(); ++i)
+      if (u.trained.parameters[i] == &p) return {&u.trained, u.trained.offsets[i]};
+  throw InternalError("no trained parameter " + p.name);
+}
+
+void ParameterStore::fetch(const Parameter& p, int what, std::span<float> host) {
+  const auto [g, offset] = find(p);
+  const Tensor& held_part = what == kMaster ? g->master : g->states[static_cast<std::size_t>(what)];
+  const std::int64_t n = p.shape.numel();
+  require(static_cast<std::int64_t>(host.size()) == n, "fetch into another size");
+  if (zero_.states == Layout::replicated) {
+    ops_.download(host.data(), part(held_part, offset, n));
+    return;
+  }
+  // Every rank lays its part into zeros; the sum is the whole, exactly.
+  const Range mine = stepped(*g);
+  Tensor whole(staging_memory_.get(), DType::f32, {n});
+  ops_.fill(whole, 0);
+  const std::int64_t from = std::max(offset, mine.first), to = std::min(offset + n, mine.first + mine.count);
+  if (from < to)
+    ops_.copy(part(whole, from - offset, to - from), part(held_part, from - mine.first, to - from));
+  comm_.all_reduce(whole);
+  ops_.download(host.data(), whole);
+}
+
+void ParameterStore::store(const Parameter& p, int what, std::span<const float> host) {
+  const auto [g, offset] = find(p);
+  const Tensor& held_part = what == kMaster ? g->master : g->states[static_cast<std::size_t>(what)];
+  const Range mine = stepped(*g);
+  require(static_cast<std::int64_t>(host.size()) == p.shape.numel(), "store from another size");
+  const std::int64_t end = offset + p.shape.numel();
+  const std::int64_t from = std::max(offset, mine.first), to = std::min(end, mine.first + mine.count);
+  if (from < to) ops_.upload(part(held_part, from - mine.first, to - from), host.data() + (from - offset));
+}
+
+StoreMemory ParameterStore::memory() const {
+  StoreMemory m;
+  auto bytes = [](const Tensor& t, const Buffer& memory) { return memory ? t.bytes() : 0; };
+  for (const Unit& u : units_) {
+    m.weights += bytes(u.frozen.value, u.frozen.value_memory);
+    m.trained +=
+        bytes(u.trained.value, u.trained.value_memory) + bytes(u.trained.master, u.trained.master_memory);
+    m.gradients += bytes(u.trained.grad, u.trained.grad_memory);
+    for (std::size_t i = 0; i < 2; ++i) m.optimizer += bytes(u.trained.states[i], u.trained.state_memory[i]);
+  }
+  if (gathered_) m.communication += gathered_->capacity();
+  if (whole_grads_) m.communication += whole_grads_->capacity();
+  return m;
+}
+
+}  // namespace ft

@@ -1,0 +1,84 @@
+#include "engine/nn/attention.h"
+
+namespace ft {
+namespace {
+
+// Every head's values as a row of their own.
+Tensor by_head(const Tensor& x, std::int64_t width) { return x.view({x.numel() / width, width}); }
+
+}  // namespace
+
+void SelfAttention::rotate(Ctx& c, Tensor x, const Positions& p, float sign) const {
+  c.ops.rope(x, p.cos, p.sin, p.positions, heads.width, sign);
+}
+
+SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor residual,
+                                            const Positions& p) const {
+  const std::int64_t rows = x.rows(), D = heads.width;
+  auto dense = [&](std::int64_t n) { return c.saved.take({rows, n * D}, c.dtype); };
+  Saved s;
+  s.q = dense(heads.query);
+  s.k = dense(heads.key_value);
+  s.v = dense(heads.key_value);
+  if (q_norm) {
+    s.q_raw = dense(heads.query);
+    s.k_raw = dense(heads.key_value);
+    s.q_rstd = c.saved.take({rows * heads.query}, DType::f32);
+    s.k_rstd = c.saved.take({rows * heads.key_value}, DType::f32);
+  }
+  s.adapter[0] = q_proj.forward(c, q_norm ? s.q_raw : s.q, x);
+  s.adapter[1] = k_proj.forward(c, k_norm ? s.k_raw : s.k, x);
+  s.adapter[2] = v_proj.forward(c, s.v, x);
+  if (q_norm) {
+    q_norm->forward(c, by_head(s.q, D), s.q_rstd, by_head(s.q_raw, D));
+    k_norm->forward(c, by_head(s.k, D), s.k_rstd, by_head(s.k_raw, D));
+  }
+  rotate(c, s.q, p, 1);
+  rotate(c, s.k, p, 1);
+  s.y = dense(heads.query);
+  s.lse = c.saved.take({heads.query, rows}, DType::f32);
+  c.ops.attention(s.y, s.lse, s.q, s.k, s.v, heads, mask(p), scale);
+  s.adapter[3] = o_proj.forward(c, y, s.y, residual);
+  return s;
+}
+
+void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& s,
+                             const Positions& p) const {
+  Scope scratch(c.scratch);
+  const std::int64_t rows = dy.rows(), D = heads.width;
+  auto dense = [&](std::int64_t n) { return c.scratch.take({rows, n * D}, c.dtype); };
+  Tensor dq = dense(heads.query), dk = dense(heads.key_value), dv = dense(heads.key_value);
+  {
+    Scope inner(c.scratch);
+    Tensor da = dense(heads.query);
+    Sum sum(c.ops, da);
+    o_proj.backward(c, sum, dy, s.y, s.adapter[3]);
+    sum.run();
+    c.ops.attention_grad(dq, dk, dv, da, s.y, s.lse, s.q, s.k, s.v, heads, mask(p), scale);
+  }
+  rotate(c, dq, p, -1);
+  rotate(c, dk, p, -1);
+  if (q_norm) {
+    auto through = [&](const RmsNorm& norm, Tensor& d, Tensor raw, Tensor rstd) {
+      Tensor into = c.scratch.take(d.shape, c.dtype);
+      c.ops.fill(into, 0);
+      norm.backward(c, by_head(into, D), by_head(d, D), by_head(raw, D), rstd);
+      d = into;
+    };
+    through(*q_norm, dq, s.q_raw, s.q_rstd);
+    through(*k_norm, dk, s.k_raw, s.k_rstd);
+  }
+  Sum sum(c.ops, dx);
+  q_proj.backward(c, sum, dq, x, s.adapter[0]);
+  k_proj.backward(c, sum, dk, x, s.adapter[1]);
+  v_proj.backward(c, sum, dv, x, s.adapter[2]);
+  sum.run();
+}
+
+void SelfAttention::visit(Visitor& v) {
+  for (Linear* l : {&q_proj, &k_proj, &v_proj, &o_proj}) l->visit(v);
+  for (auto* norm : {&q_norm, &k_norm})
+    if (*norm) (*norm)->visit(v);
+}
+
+}  // namespace ft

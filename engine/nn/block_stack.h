@@ -1,0 +1,69 @@
+// The loop over blocks, once for all models: residency, recomputation (Chen et al. 2016, one segment a block),
+// backward, reduction.
+//
+// A Block has: types Saved and Side;
+//   Saved forward(Ctx&, Tensor y, Tensor x, const Side&) const;
+//   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;   d: dy in, dx out
+//   void visit(Visitor&).
+#pragma once
+#include <vector>
+
+#include "engine/dist/parameter_store.h"
+#include "engine/nn/context.h"
+
+namespace ft {
+
+template <class Block>
+class BlockStack {
+ public:
+  std::vector<Block> blocks;
+  std::vector<int> units;  // of each block, in the store
+  bool recompute = false;  // keep only each block's input; run it again before its backward
+  std::size_t first = 0;   // blocks before this one, and what feeds it, need no gradient
+
+  // x stays as it is; the result and what backward needs are taken from c.saved.
+  Tensor forward(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side) {
+    hidden_.assign(1, x);
+    saved_.clear();
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      Use use(store, units[i], false);
+      Tensor y = c.save(x.rows(), x.cols());
+      const std::int64_t mark = c.saved.mark();
+      saved_.push_back(blocks[i].forward(c, y, hidden_.back(), side));
+      if (recompute || i < first) c.saved.rewind(mark);  // keep y, forget how it was made
+      hidden_.push_back(y);
+    }
+    return hidden_.back();
+  }
+
+  // Forward with nothing kept but the result: two hidden states take turns.
+  Tensor evaluate(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side) {
+    Tensor y[2] = {x, c.save(x.rows(), x.cols())};
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      Use use(store, units[i], false);
+      Scope forget(c.saved);
+      blocks[i].forward(c, y[(i + 1) % 2], y[i % 2], side);
+    }
+    return y[blocks.size() % 2];
+  }
+
+  // d: the gradient of the result in, of x out (only where input_grad says that it is wanted).
+  void backward(Ctx& c, ParameterStore& store, Tensor d, const typename Block::Side& side, bool input_grad) {
+    for (std::size_t i = blocks.size(); i-- > first;) {
+      Scope drop(c.saved);
+      Use use(store, units[i], true);
+      if (recompute) {
+        Scope forget(c.scratch);
+        saved_[i] = blocks[i].forward(c, c.temporary(d.rows(), d.cols()), hidden_[i], side);
+      }
+      blocks[i].backward(c, d, hidden_[i], saved_[i], side, input_grad || i > first);
+      store.reduce(units[i], true);
+    }
+  }
+
+ private:
+  std::vector<Tensor> hidden_;  // inputs of the blocks, and the result
+  std::vector<typename Block::Saved> saved_;
+};
+
+}  // namespace ft

@@ -1,0 +1,58 @@
+// What every forward and backward is given.
+#pragma once
+#include "engine/core/arena.h"
+#include "engine/core/random.h"
+#include "engine/ops/ops.h"
+
+namespace ft {
+
+struct Ctx {
+  Ops& ops;
+  Arena& saved;              // lives until the matching backward
+  Arena& scratch;            // lives until the enclosing Scope ends
+  DType dtype = DType::f32;  // of activations
+  Random random;             // of this micro-step
+  bool train = true;         // dropout is active
+
+  Tensor save(std::int64_t rows, std::int64_t cols) { return saved.take_padded(rows, cols, dtype); }
+  Tensor temporary(std::int64_t rows, std::int64_t cols) { return scratch.take_padded(rows, cols, dtype); }
+};
+
+// y = c + the sum of everything added, written once: a Linear, its adapter and a residual, or the gradient of an
+// input that several Linears share. With an empty y nothing is wanted, and nothing is computed.
+class Sum {
+ public:
+  Sum(Ops& ops, Tensor y, Tensor c = {}) : ops_(ops), y_(y), c_(c) {}
+  explicit operator bool() const { return static_cast<bool>(y_); }
+
+  void add(const Term& term) {
+    if (!y_) return;
+    if (count_ == terms_.size()) flush();
+    terms_[count_++] = term;
+  }
+  // A tensor that lives until run().
+  void add(Tensor whole) {
+    if (!y_) return;
+    flush();
+    ops_.add(y_, whole);
+  }
+  void run() {
+    if (y_ && count_ > 0) flush();
+  }
+
+ private:
+  void flush() {
+    if (count_ == 0 && c_.data == y_.data) return;
+    require(count_ > 0, "a sum begins with a product");
+    ops_.products(y_, {terms_.data(), count_}, 1, c_);
+    c_ = y_;
+    count_ = 0;
+  }
+
+  Ops& ops_;
+  Tensor y_, c_;
+  std::array<Term, 8> terms_{};
+  std::size_t count_ = 0;
+};
+
+}  // namespace ft

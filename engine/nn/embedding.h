@@ -1,0 +1,22 @@
+// Token embedding: rows of a table.
+#pragma once
+#include "engine/nn/context.h"
+#include "engine/nn/visitor.h"
+
+namespace ft {
+
+struct Embedding {
+  Parameter weight;  // (V, C)
+
+  void forward(Ctx& c, Tensor y, Tensor ids) const {
+    c.ops.enter(weight.name);
+    c.ops.embedding(y, ids, weight.value);
+  }
+  void backward(Ctx& c, Tensor dy, Tensor ids) const {
+    c.ops.enter(weight.name);
+    if (weight.grad) c.ops.embedding_grad(weight.grad, ids, dy);
+  }
+  void visit(Visitor& v) { v.parameter(weight); }
+};
+
+}  // namespace ft

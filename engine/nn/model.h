@@ -1,0 +1,32 @@
+// The interface of a model, as the Trainer sees it.
+#pragma once
+#include "engine/core/batch.h"
+#include "engine/dist/parameter_store.h"
+#include "engine/nn/context.h"
+#include "engine/nn/visitor.h"
+
+namespace ft {
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  // Every unit, Linear and Parameter, in the order of their use.
+  virtual void visit(Visitor&) = 0;
+  // Called once, when all adapters are attached and what is trained is decided: gives the store its units.
+  virtual void add_units(ParameterStore&) = 0;
+
+  // Keep only the blocks' inputs, and run each block again before its backward.
+  virtual void set_recompute(bool) = 0;
+
+  // loss (1) f64 += the sum of the losses of the batch's targets.
+  virtual void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) = 0;
+  // The same, and all gradients += those of scale * (that sum), label-smoothed by `smoothing`.
+  virtual void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,
+                                float smoothing) = 0;
+  // logits (batch.target_rows, V) in the activations' dtype.
+  virtual void logits(Ctx&, ParameterStore&, const Batch&, Tensor logits) = 0;
+  virtual std::int64_t vocab_size() const = 0;
+};
+
+}  // namespace ft

@@ -1,0 +1,28 @@
+// Root mean square normalisation with a learned scale (Zhang and Sennrich 2019).
+#pragma once
+#include "engine/nn/context.h"
+#include "engine/nn/visitor.h"
+
+namespace ft {
+
+struct RmsNorm {
+  Parameter weight;  // (C)
+  float eps = 1e-6f;
+
+  // y = norm(x) w; rstd (rows) f32 for backward. Calling it again gives the same bits, which is cheaper than keeping y.
+  void forward(Ctx& c, Tensor y, Tensor rstd, Tensor x) const {
+    c.ops.enter(weight.name);
+    c.ops.rms_norm(y, rstd, x, weight.value, eps);
+  }
+  void backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, Tensor rstd) const {  // dx +=
+    c.ops.enter(weight.name);
+    if (dx || weight.grad) c.ops.rms_norm_grad(dx, weight.grad, dy, x, weight.value, rstd);
+  }
+  void visit(Visitor& v) { v.parameter(weight); }
+};
+
+inline RmsNorm make_rms_norm(std::string module, std::int64_t width, float eps, DType dtype) {
+  return {Parameter{.name = module + ".weight", .shape = {width}, .dtype = dtype, .decays = false}, eps};
+}
+
+}  // namespace ft

@@ -1,0 +1,162 @@
+#include "lora/attach.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <set>
+
+#include "lora/matching.h"
+
+namespace ft::lora {
+namespace {
+
+constexpr const char* kPeftPrefix = "base_model.model.";
+
+std::string join(const auto& names) {
+  std::string out;
+  for (const auto& n : names) out += (out.empty() ? "" : " ") + printable(n);
+  return out;
+}
+
+// The last parts of all Linears' names, each once, in the model's order.
+std::vector<std::string> short_names(Model& model) {
+  std::vector<std::string> out;
+  EachLinear each([&](Linear& l) {
+    const std::string last = l.name.substr(l.name.rfind('.') + 1);
+    if (std::find(out.begin(), out.end(), last) == out.end()) out.push_back(last);
+  });
+  model.visit(each);
+  return out;
+}
+
+// The rules of a configuration, applied to one Linear after another.
+class Chooser {
+ public:
+  Chooser(const LoraConfig& c, const std::string& where, Exit exit) : config_(c), where_(where), exit_(exit) {
+    const auto* text = std::get_if<std::string>(&c.target_modules);
+    all_linear_ = text && *text == "all-linear";
+    if (!all_linear_) targets_.emplace(c.target_modules, where + ".target_modules", exit);
+    if (c.exclude_modules) excluded_.emplace(*c.exclude_modules, where + ".exclude_modules", exit);
+  }
+
+  bool wants(const Linear& l) {
+    const bool target = all_linear_ ? l.name != "lm_head" : targets_->matches(l.name);
+    if (!target || (excluded_ && excluded_->matches(l.name))) return false;
+    if (config_.layers_to_transform) {
+      const auto& layers = *config_.layers_to_transform;
+      if (std::find(layers.begin(), layers.end(), layer_of(l.name)) == layers.end()) return false;
+    }
+    return true;
+  }
+
+  std::unique_ptr<LoraAdapter> adapter(const Linear& l, DType dtype) const {
+    const auto r =
+        pattern_value(config_.rank_pattern, l.name, where_ + ".rank_pattern", exit_).value_or(config_.r);
+    const auto alpha = pattern_value(config_.alpha_pattern, l.name, where_ + ".alpha_pattern", exit_)
+                           .value_or(config_.lora_alpha);
+    const std::int64_t most = std::max(l.in, l.out);
+    if (r < 1 || r > most)
+      throw UserError(exit_, str(where_, ".r: rank ", r, " for ", l.name, " (", l.in, " to ", l.out,
+                                 "); it must be between 1 and ", most));
+    const double scale =
+        alpha / (config_.use_rslora ? std::sqrt(static_cast<double>(r)) : static_cast<double>(r));
+    return std::make_unique<LoraAdapter>(kPeftPrefix + l.name, l.in, l.out, r, static_cast<float>(scale),
+                                         static_cast<float>(config_.lora_dropout), dtype);
+  }
+
+  // Every target must mean something, and something must be left after the exclusions.
+  void check(Model& model, std::size_t chosen) const {
+    const auto unused = targets_ ? targets_->unused() : std::vector<std::string>{};
+    if (!unused.empty())
+      throw UserError(exit_, str(where_, ".target_modules: nothing is called ", "\"", join(unused),
+                                 "\"; linears of this model: ", join(short_names(model))));
+    if (chosen == 0)
+      throw UserError(
+          exit_, str(where_, ": exclude_modules and layers_to_transform leave no linear to adapt; there are ",
+                     join(short_names(model))));
+  }
+
+ private:
+  const LoraConfig& config_;
+  std::string where_;
+  Exit exit_;
+  bool all_linear_ = false;
+  std::optional<Matcher> targets_, excluded_;
+};
+
+// Whether a module that holds the parameter is one of `modules`: model.norm.weight is in "norm".
+std::optional<std::string> saved_by(const std::string& parameter, const std::vector<std::string>& modules) {
+  for (const std::string& m : modules)
+    for (auto dot = parameter.find('.'); dot != std::string::npos; dot = parameter.find('.', dot + 1))
+      if (ends_with_module(std::string_view(parameter).substr(0, dot), m)) return m;
+  return std::nullopt;
+}
+
+void mark_modules_to_save(Model& model, const std::vector<std::string>& modules, const std::string& where,
+                          Exit exit) {
+  std::set<std::string> unused(modules.begin(), modules.end());
+  EachParameter each([&](Parameter& p) {
+    if (p.name.starts_with(kPeftPrefix)) return;
+    if (const auto m = saved_by(p.name, modules)) {
+      p.trainable = true;
+      unused.erase(*m);
+    }
+  });
+  model.visit(each);
+  if (!unused.empty())
+    throw UserError(exit,
+                    str(where, ".modules_to_save: nothing is called \"", join(unused),
+                        "\"; modules of this model: embed_tokens norm lm_head ", join(short_names(model))));
+}
+
+}  // namespace
+
+Attached attach(Model& model, const LoraConfig& config, DType dtype, const std::string& where, Exit exit) {
+  EachParameter freeze([](Parameter& p) { p.trainable = false; });
+  model.visit(freeze);
+  Attached out;
+  Chooser chooser(config, where, exit);
+  const auto& whole = config.modules_to_save;
+  EachLinear choose([&](Linear& l) {
+    if (!chooser.wants(l) || (whole && saved_by(l.name + ".", *whole))) return;
+    auto adapter = chooser.adapter(l, dtype);
+    out.linears.push_back(l.name);
+    out.adapters.push_back(adapter.get());
+    if (l.bias && config.bias == "lora_only") l.bias->trainable = true;
+    l.adapter = std::move(adapter);
+  });
+  model.visit(choose);
+  chooser.check(model, out.adapters.size());
+  if (whole) mark_modules_to_save(model, *whole, where, exit);
+  EachParameter collect([&](Parameter& p) {
+    if (config.bias == "all" && p.name.ends_with(".bias")) p.trainable = true;
+    if (p.trainable && !p.name.starts_with(kPeftPrefix)) out.whole.push_back(&p);
+  });
+  model.visit(collect);
+  return out;
+}
+
+void train_all(Model& model) {
+  EachParameter each([](Parameter& p) { p.trainable = true; });
+  model.visit(each);
+}
+
+void initialize(const Parameter& p, const std::string& init, Random random, Tensor y, std::int64_t first) {
+  const bool is_a = p.name.ends_with(".lora_A.weight");
+  const Random family = random.with(p.name);
+  const double fan_in = static_cast<double>(p.shape[1]);
+  const double bound = 1 / std::sqrt(fan_in), deviation = 1 / static_cast<double>(p.shape[0]);
+  float* out = y.as<float>();
+  for (std::int64_t i = 0; i < y.numel(); ++i) {
+    const auto bits = family.at(static_cast<std::uint64_t>(first + i));
+    const double u = to_uniform(bits[0]), w = to_uniform(bits[1]);
+    double v = 0;
+    if (is_a && init == "gaussian")
+      v = deviation * std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * w);
+    else if (is_a || init == "false")
+      v = bound * (2 * u - 1);
+    out[i] = static_cast<float>(v);
+  }
+}
+
+}  // namespace ft::lora

@@ -1,0 +1,28 @@
+// One block of a LLaMA-like decoder: h = x + attention(norm(x)), y = h + mlp(norm(h)).
+#pragma once
+#include "engine/nn/attention.h"
+#include "engine/nn/mlp.h"
+#include "models/llama/config.h"
+
+namespace ft::llama {
+
+struct Block {
+  RmsNorm input_norm, post_norm;
+  SelfAttention attention;
+  GatedMlp mlp;
+
+  using Side = Positions;
+  struct Saved {
+    Tensor rstd1, rstd2;  // (rows) f32
+    Tensor h;             // (rows, C)
+    SelfAttention::Saved attention;
+    GatedMlp::Saved mlp;
+  };
+  Saved forward(Ctx&, Tensor y, Tensor x, const Side&) const;
+  void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
+  void visit(Visitor&);
+};
+
+Block make_block(const Config&, std::int64_t layer, DType);
+
+}  // namespace ft::llama

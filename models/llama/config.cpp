@@ -1,0 +1,147 @@
+#include "models/llama/config.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/io/json.h"
+
+namespace ft::llama {
+namespace {
+
+// Larger sizes than any model's; beneath them no product of two overflows.
+constexpr std::int64_t kMaxSize = std::int64_t{1} << 24, kMaxLayers = 4096;
+
+Activation read_activation(const JsonObject& j) {
+  const std::string name = j.text_or("hidden_act", "silu");
+  if (name == "silu" || name == "swish") return Activation::silu;
+  if (name == "gelu") return Activation::gelu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::gelu_tanh;
+  if (name == "relu") return Activation::relu;
+  j.refuse("hidden_act", "one of silu, swish, gelu, gelu_new, gelu_pytorch_tanh, relu");
+}
+
+// YaRN's factor on cos and sin, given or derived (Peng et al. 2023, eq. 22; DeepSeek's mscale variants).
+double yarn_attention_factor(const JsonObject& j, double factor) {
+  auto mscale = [&](double m) { return factor <= 1 ? 1.0 : 0.1 * m * std::log(factor) + 1; };
+  if (j.has("attention_factor")) return j.number("attention_factor");
+  const double own = j.number_or("mscale", 0), all = j.number_or("mscale_all_dim", 0);
+  return own != 0 && all != 0 ? mscale(own) / mscale(all) : mscale(1);
+}
+
+// `j` is rope_parameters (v5) or rope_scaling (v4, with rope_theta beside it).
+void read_scaling(Rope& r, const JsonObject& j, std::int64_t max_position) {
+  const char* key = j.has("rope_type") ? "rope_type" : "type";
+  const std::string type = j.text_or(key, "default");
+  if (j.number_or("partial_rotary_factor", 1) != 1) j.refuse("partial_rotary_factor", "1");
+  if (type == "default") return;
+  const bool yarn = type == "yarn";
+  r.original_max_position =
+      j.positive_number_or("original_max_position_embeddings", static_cast<double>(max_position));
+  if (yarn && !j.has("factor"))
+    r.factor = static_cast<double>(max_position) / r.original_max_position;
+  else
+    r.factor = j.number("factor");
+  if (r.factor < 1) j.refuse("factor", "a number of at least 1");
+  if (type == "linear") {
+    r.type = Rope::Type::linear;
+  } else if (type == "dynamic") {
+    r.type = Rope::Type::dynamic;
+  } else if (type == "llama3") {
+    r.type = Rope::Type::llama3;
+    r.low_freq_factor = j.number("low_freq_factor");
+    r.high_freq_factor = j.number("high_freq_factor");
+    if (r.low_freq_factor <= 0) j.refuse("low_freq_factor", "above 0");
+    if (r.high_freq_factor <= r.low_freq_factor) j.refuse("high_freq_factor", "above low_freq_factor");
+  } else if (yarn) {
+    r.type = Rope::Type::yarn;
+    r.beta_fast = j.positive_number_or("beta_fast", 32);
+    r.beta_slow = j.positive_number_or("beta_slow", 1);
+    r.truncate = j.boolean_or("truncate", true);
+    r.attention_factor = yarn_attention_factor(j, r.factor);
+  } else {
+    j.refuse(key, "one of default, linear, dynamic, llama3, yarn");
+  }
+}
+
+void read_rope(Config& c, const JsonObject& j) {
+  c.rope.theta = j.positive_number_or("rope_theta", 10000);
+  if (j.has("rope_parameters")) {
+    const JsonObject p = j.object("rope_parameters");
+    c.rope.theta = p.positive_number_or("rope_theta", c.rope.theta);
+    read_scaling(c.rope, p, c.max_position_embeddings);
+  } else if (j.has("rope_scaling")) {
+    read_scaling(c.rope, j.object("rope_scaling"), c.max_position_embeddings);
+  }
+}
+
+// Mistral slides in all layers; Qwen where layer_types says so, or from max_window_layers on.
+void read_windows(Config& c, const JsonObject& j) {
+  c.windows.assign(static_cast<std::size_t>(c.num_hidden_layers), 0);
+  if (c.model_type == "llama") return;
+  const bool qwen = c.model_type != "mistral";
+  if (!j.has("sliding_window") || (qwen && !j.boolean_or("use_sliding_window", false))) return;
+  const std::int64_t window = j.positive("sliding_window");
+  const std::int64_t from = qwen ? j.integer_or("max_window_layers", 28, 0) : 0;
+  for (std::int64_t i = from; i < c.num_hidden_layers; ++i) c.windows[static_cast<std::size_t>(i)] = window;
+  if (!j.has("layer_types")) return;
+  const std::vector<std::string> types = j.texts("layer_types");
+  if (types.size() != c.windows.size()) j.refuse("layer_types", "a list with one entry for each layer");
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (types[i] == "sliding_attention")
+      c.windows[i] = window;
+    else if (types[i] == "full_attention")
+      c.windows[i] = 0;
+    else
+      j.refuse("layer_types", "a list of full_attention and sliding_attention");
+  }
+}
+
+void read_heads(Config& c, const JsonObject& j) {
+  c.num_attention_heads = j.integer("num_attention_heads", 1, kMaxSize);
+  c.num_key_value_heads = j.integer_or("num_key_value_heads", c.num_attention_heads, 1, kMaxSize);
+  if (c.num_attention_heads % c.num_key_value_heads != 0)
+    j.refuse("num_key_value_heads", str("a divisor of num_attention_heads (", c.num_attention_heads, ")"));
+  const bool divides = c.hidden_size % c.num_attention_heads == 0;
+  if (!divides && (c.model_type == "llama" || !j.has("head_dim")))
+    j.refuse("num_attention_heads", str("a divisor of hidden_size (", c.hidden_size, ")"));
+  c.head_dim = j.integer_or("head_dim", c.hidden_size / c.num_attention_heads, 2, 4096);
+  if (c.head_dim % 2 != 0) j.refuse("head_dim", "even");
+}
+
+void read_biases(Config& c, const JsonObject& j) {
+  if (c.model_type == "qwen2") {
+    c.qkv_bias = true;
+  } else if (c.model_type != "mistral") {
+    c.qkv_bias = c.o_bias = j.boolean_or("attention_bias", false);
+    c.mlp_bias = c.model_type == "llama" && j.boolean_or("mlp_bias", false);
+  }
+  c.qk_norm = c.model_type == "qwen3";
+}
+
+}  // namespace
+
+Config read_config(const std::filesystem::path& path) {
+  const JsonObject j = JsonObject::read(path.string());
+  if (j.has("quantization_config"))
+    j.refuse("quantization_config", "absent: ft does not read quantized weights of this kind");
+  Config c;
+  c.model_type = j.text("model_type");
+  c.vocab_size = j.integer("vocab_size", 1, kMaxSize);
+  c.hidden_size = j.integer("hidden_size", 1, kMaxSize);
+  c.intermediate_size = j.integer("intermediate_size", 1, kMaxSize);
+  c.num_hidden_layers = j.integer("num_hidden_layers", 1, kMaxLayers);
+  c.max_position_embeddings =
+      j.positive_or("max_position_embeddings", c.model_type == "llama" ? 2048 : 32768);
+  c.rms_norm_eps = static_cast<float>(j.positive_number_or("rms_norm_eps", 1e-6));
+  c.initializer_range = static_cast<float>(j.positive_number_or("initializer_range", 0.02));
+  c.tie_word_embeddings = j.boolean_or("tie_word_embeddings", false);
+  c.hidden_act = read_activation(j);
+  if (j.number_or("attention_dropout", 0) != 0) j.refuse("attention_dropout", "0: ft has no dropout there");
+  read_heads(c, j);
+  read_rope(c, j);
+  read_windows(c, j);
+  read_biases(c, j);
+  return c;
+}
+
+}  // namespace ft::llama

@@ -1,0 +1,41 @@
+// What config.json says of a LLaMA-like decoder: LLaMA, Mistral, Qwen2 and Qwen3 differ only in these settings.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/ops/ops.h"
+
+namespace ft::llama {
+
+// transformers' modeling_rope_utils: how far positions are stretched beyond those the model was trained on.
+struct Rope {
+  enum class Type : std::uint8_t { normal, linear, dynamic, llama3, yarn } type = Type::normal;
+  double theta = 10000;
+  double factor = 1;
+  double original_max_position = 0;                  // llama3, yarn
+  double low_freq_factor = 1, high_freq_factor = 4;  // llama3
+  double beta_fast = 32, beta_slow = 1;              // yarn
+  double attention_factor = 1;                       // yarn: multiplies cos and sin
+  bool truncate = true;                              // yarn: whole bounds of the ramp
+};
+
+struct Config {
+  std::string model_type;
+  std::int64_t vocab_size = 0, hidden_size = 0, intermediate_size = 0, num_hidden_layers = 0;
+  std::int64_t num_attention_heads = 0, num_key_value_heads = 0, head_dim = 0, max_position_embeddings = 0;
+  float rms_norm_eps = 1e-6f;
+  float initializer_range = 0.02f;
+  Activation hidden_act = Activation::silu;
+  bool tie_word_embeddings = false;
+  bool qkv_bias = false, o_bias = false, mlp_bias = false, qk_norm = false;
+  std::vector<std::int64_t> windows;  // of each layer; 0: full attention
+  Rope rope;
+};
+
+// Reads config.json of either generation (v4: rope_theta, rope_scaling; v5: rope_parameters). UserError(Exit::input) names
+// the file and the key that is missing, wrong or not supported.
+Config read_config(const std::filesystem::path& config_json);
+
+}  // namespace ft::llama

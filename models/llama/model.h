@@ -1,0 +1,46 @@
+// A LLaMA-like causal language model: embedding, blocks, head.
+#pragma once
+#include <memory>
+
+#include "engine/nn/block_stack.h"
+#include "engine/nn/embedding.h"
+#include "engine/nn/head.h"
+#include "engine/nn/model.h"
+#include "models/llama/block.h"
+#include "models/llama/config.h"
+
+namespace ft::llama {
+
+class Llama final : public Model {
+ public:
+  Llama(Config, DType);
+
+  void visit(Visitor&) override;
+  void add_units(ParameterStore&) override;
+  void set_recompute(bool on) override { stack_.recompute = on; }
+  void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) override;
+  void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,
+                        float smoothing) override;
+  void logits(Ctx&, ParameterStore&, const Batch&, Tensor logits) override;
+  std::int64_t vocab_size() const override { return config_.vocab_size; }
+
+ private:
+  struct Inputs {  // a batch on the device
+    Tensor ids;
+    Targets targets;
+    Positions side;
+  };
+  Inputs upload(Ctx&, const Batch&);
+  Tensor embed(Ctx&, ParameterStore&, const Inputs&);
+  Tensor hidden(Ctx&, ParameterStore&, const Inputs&);  // after the last block, nothing kept
+  // The head's unit, and the embedding's where the head uses its table.
+  struct HeadUse;
+
+  Config config_;
+  Embedding embed_tokens_;
+  BlockStack<Block> stack_;
+  Head head_;
+  int embed_unit_ = -1, head_unit_ = -1;
+};
+
+}  // namespace ft::llama
