@@ -79,6 +79,8 @@ class Ops {
   virtual void upload(Tensor y, const void* host) = 0;  // y dense
   virtual void download(void* host, Tensor x) = 0;      // x dense; returns when it is there
   virtual void synchronize() = 0;                       // all work so far is done
+  // Bytes that it holds for its own use, whatever is computed.
+  virtual std::int64_t workspace() const { return 0; }
   // Tells tracers and profilers what the following calls belong to, by its Hugging Face name.
   virtual void enter(std::string_view /*where*/) {}
 

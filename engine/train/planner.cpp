@@ -1,0 +1,96 @@
+#include "engine/train/planner.h"
+
+#include <algorithm>
+
+#include "engine/dist/local.h"
+#include "engine/ops/null_ops.h"
+#include "engine/ops/trace_ops.h"
+
+namespace ft {
+namespace {
+
+constexpr std::int64_t kEndless = std::int64_t{1} << 60;
+
+// A batch of the given shape, with ids that are never read.
+Batch batch_of(const BatchShape& s) {
+  Batch b;
+  b.starts = {0};
+  const std::int64_t others = std::max<std::int64_t>(1, s.sequences - 1), rest = s.tokens - s.longest;
+  for (std::int64_t i = 0; i < s.sequences; ++i) {
+    const std::int64_t length = i == 0 ? s.longest : rest * i / others - rest * (i - 1) / others;
+    for (std::int64_t t = 0; t < length; ++t) b.positions.push_back(static_cast<std::int32_t>(t));
+    b.starts.push_back(static_cast<std::int32_t>(b.positions.size()));
+  }
+  b.input_ids.resize(b.positions.size());
+  b.target_rows.resize(static_cast<std::size_t>(s.targets));
+  b.targets.resize(static_cast<std::size_t>(s.targets));
+  return b;
+}
+
+struct Peaks {
+  std::int64_t saved = 0, scratch = 0;
+};
+
+// One batch through the model; peaks grow.
+void run_batch(Model& model, Ops& ops, ParameterStore& store, DType dtype, const BatchShape& shape,
+               bool train, Peaks& peaks) {
+  Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
+  Ctx c{ops, saved, scratch, dtype, {}, train};
+  Tensor loss = saved.take({1}, DType::f64);
+  if (train)
+    model.forward_backward(c, store, batch_of(shape), loss, 1, 0);
+  else
+    model.forward(c, store, batch_of(shape), loss);
+  peaks.saved = std::max(peaks.saved, saved.peak());
+  peaks.scratch = std::max(peaks.scratch, scratch.peak());
+}
+
+double flops_of(Model& model, Ops& null, ParameterStore& store, const PlanRequest& r) {
+  if (r.train.empty()) return 0;
+  TraceOps trace(null);
+  Peaks unused;
+  model.set_recompute(false);
+  run_batch(model, trace, store, r.dtype, r.train[0], true, unused);
+  return trace.flops();
+}
+
+}  // namespace
+
+MemoryReport memory_report(const StoreMemory& s, std::int64_t saved, std::int64_t scratch, bool adapter) {
+  MemoryReport m;
+  m.weights = s.weights + (adapter ? 0 : s.trained);
+  m.adapter = adapter ? s.trained : 0;
+  m.gradients = s.gradients;
+  m.optimizer = s.optimizer;
+  m.activations = saved;
+  m.scratch = scratch;
+  m.communication = s.communication;
+  m.total = m.weights + m.adapter + m.gradients + m.optimizer + m.activations + m.scratch + m.communication;
+  return m;
+}
+
+Plan plan_run(Model& model, const PlanRequest& r) {
+  NullOps null(r.device);
+  LocalCommunicator alone(null);
+  ParameterStore store(null, alone, r.zero);
+  model.add_units(store);
+  store.reserve(r.states);
+  Plan plan;
+  EachParameter count([&](Parameter& p) {
+    plan.parameters += p.shape.numel();
+    if (p.trainable) plan.trained += p.shape.numel();
+  });
+  model.visit(count);
+  plan.flops = flops_of(model, null, store, r);
+  if (!r.train.empty()) plan.flops_per_token = plan.flops / static_cast<double>(r.train[0].tokens);
+  model.set_recompute(r.recompute);
+  Peaks peaks;
+  for (const BatchShape& s : r.train) run_batch(model, null, store, r.dtype, s, true, peaks);
+  for (const BatchShape& s : r.eval) run_batch(model, null, store, r.dtype, s, false, peaks);
+  plan.saved = peaks.saved;
+  plan.scratch = peaks.scratch;
+  plan.memory = memory_report(store.memory(), plan.saved, plan.scratch + r.workspace, r.adapter);
+  return plan;
+}
+
+}  // namespace ft

@@ -1,0 +1,37 @@
+// What a run will need, found by running its largest steps on NullOps: the very code that trains, with memory that
+// is only counted. Nothing is allocated after step 1 because everything was counted here.
+#pragma once
+#include <vector>
+
+#include "engine/dist/parameter_store.h"
+#include "engine/nn/model.h"
+#include "engine/train/report.h"
+
+namespace ft {
+
+struct PlanRequest {
+  DType dtype = DType::f32;  // of activations
+  ZeroStage zero = ZeroStage::of(0);
+  int states = 2;  // of the optimizer
+  bool recompute = false;
+  bool adapter = false;  // what is trained is an adapter, not the model
+  Device device;
+  std::int64_t workspace = 0;           // of the device's Ops
+  std::vector<BatchShape> train, eval;  // the largest: every batch of the run fits into what these need
+};
+
+struct Plan {
+  std::int64_t saved = 0, scratch = 0;  // bytes of the two arenas
+  MemoryReport memory;
+  double flops = 0;  // of forward and backward of train[0], recomputation not counted
+  double flops_per_token = 0;
+  std::int64_t parameters = 0, trained = 0;
+};
+
+// Adapters are attached and what is trained is decided. The model is unbound afterwards: add its units to the real store next.
+Plan plan_run(Model&, const PlanRequest&);
+
+// The report of a store and two arenas, planned or real.
+MemoryReport memory_report(const StoreMemory&, std::int64_t saved, std::int64_t scratch, bool adapter);
+
+}  // namespace ft

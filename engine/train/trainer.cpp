@@ -1,0 +1,212 @@
+#include "engine/train/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "engine/ops/trace_ops.h"
+#include "engine/train/schedule.h"
+
+namespace ft {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Length length_of(const TrainingConfig& t, const BatchSource& data) {
+  Length l;
+  l.batches_per_epoch = data.batches_per_epoch();
+  l.steps_per_epoch =
+      (l.batches_per_epoch + t.gradient_accumulation_steps - 1) / t.gradient_accumulation_steps;
+  l.total_steps =
+      t.max_steps > 0
+          ? t.max_steps
+          : static_cast<std::int64_t>(std::ceil(t.num_train_epochs * static_cast<double>(l.steps_per_epoch)));
+  l.epochs = (l.total_steps + l.steps_per_epoch - 1) / l.steps_per_epoch;
+  return l;
+}
+
+Trainer::Trainer(TrainerParts parts, const TrainConfig& config)
+    : p_(std::move(parts)),
+      config_(config),
+      length_(length_of(config.training, p_.data)),
+      optimizer_(config.training) {}
+
+bool Trainer::due(double every, std::int64_t step) const {
+  return step % std::max<std::int64_t>(1, steps_of(every, length_.total_steps)) == 0;
+}
+
+double Trainer::epoch_of(std::int64_t step) const {
+  const std::int64_t whole = step / length_.steps_per_epoch, rest = step % length_.steps_per_epoch;
+  const auto batches = static_cast<double>(rest * config_.training.gradient_accumulation_steps);
+  return static_cast<double>(whole) + batches / static_cast<double>(length_.batches_per_epoch);
+}
+
+Trainer::Step Trainer::batches_of(std::int64_t index) const {
+  const std::int64_t accumulation = config_.training.gradient_accumulation_steps;
+  Step s{.index = index, .epoch = index / length_.steps_per_epoch};
+  s.begin = index % length_.steps_per_epoch * accumulation;
+  s.end = std::min(s.begin + accumulation, length_.batches_per_epoch);
+  for (std::int64_t i = s.begin; i < s.end; ++i) {
+    const BatchShape shape = p_.data.shape(s.epoch, i);
+    s.targets += shape.targets;
+    s.tokens += shape.tokens;
+  }
+  return s;
+}
+
+// Gradients of the step's micro-batches; returns the sum of their losses.
+double Trainer::accumulate(Ctx& c, const Step& s) {
+  Scope scratch(c.scratch);
+  Tensor loss = c.scratch.take({1}, DType::f64);
+  const double zero = 0;
+  c.ops.upload(loss, &zero);
+  const auto smoothing = static_cast<float>(config_.training.label_smoothing_factor);
+  const float scale = 1 / static_cast<float>(std::max<std::int64_t>(1, s.targets));
+  const Random random = Random{static_cast<std::uint64_t>(config_.training.seed)}.with("dropout").with(
+      static_cast<std::uint64_t>(s.index));
+  for (std::int64_t i = s.begin; i < s.end; ++i) {
+    p_.store.begin_micro_step(i + 1 == s.end);
+    c.random = random.with(static_cast<std::uint64_t>(i - s.begin));
+    p_.model.forward_backward(c, p_.store, p_.data.batch(s.epoch, i), loss, scale, smoothing);
+  }
+  double sum = 0;
+  c.ops.download(&sum, loss);
+  return sum;
+}
+
+Trainer::Step Trainer::step(const TrainState& state) {
+  Step s = batches_of(state.step);
+  p_.store.begin_step();
+  s.loss_sum = accumulate(p_.context, s);
+  s.grad_norm = p_.store.grad_norm();
+  s.rate = learning_rate(config_.training, s.index, length_.total_steps);
+  if (!std::isfinite(s.loss_sum) || !std::isfinite(s.grad_norm)) explain_not_finite(s);
+  optimizer_.step(p_.context.ops, p_.store, s.rate,
+                  clip_coefficient(s.grad_norm, config_.training.max_grad_norm), s.index + 1);
+  return s;
+}
+
+// Runs the step again under a tracer that looks at every result, and ends the run with the first that is not finite.
+void Trainer::explain_not_finite(const Step& s) {
+  TraceOps trace(p_.context.ops, {.finite = true});
+  Ctx c{trace, p_.context.saved, p_.context.scratch, p_.context.dtype};
+  p_.store.begin_step();
+  accumulate(c, s);
+  std::string first = "the gradient's norm";
+  if (const auto& found = trace.not_finite())
+    first = str(found->role, " of ", found->op, " in ", found->where);
+  const bool loss_bad = !std::isfinite(s.loss_sum);
+  throw UserError(
+      Exit::numeric,
+      str("step ", s.index + 1, ": ", loss_bad ? "the loss" : "the gradient",
+          " is not a finite number; the first such: ", first,
+          "\n  where it grew: a lower training.learning_rate, warm-up, or training.max_grad_norm helps"));
+}
+
+void Trainer::log(TrainState& state, const Step& s) {
+  StepRow row{.step = state.step,
+              .epoch = epoch_of(state.step),
+              .loss = s.targets ? s.loss_sum / static_cast<double>(s.targets) : 0,
+              .learning_rate = s.rate,
+              .grad_norm = s.grad_norm,
+              .tokens_per_second = static_cast<double>(row_tokens_) / std::max(row_seconds_, 1e-9),
+              .num_input_tokens_seen = state.tokens_seen};
+  row.flops_per_second = row.tokens_per_second * p_.flops_per_token;
+  p_.report.progress(row);
+  const bool first = state.step == 1 && config_.logging.logging_first_step;
+  if (!first && !due(config_.logging.logging_steps, state.step) && state.step != length_.total_steps) return;
+  if (state.loss_targets > 0) row.loss = state.loss_sum / static_cast<double>(state.loss_targets);
+  p_.report.step(row);
+  state.loss_sum = 0;
+  state.loss_targets = 0;
+  row_tokens_ = 0;
+  row_seconds_ = 0;
+}
+
+Trainer::Evaluation Trainer::evaluate() {
+  Ctx c{p_.context.ops, p_.context.saved, p_.context.scratch, p_.context.dtype, {}, false};
+  Scope scratch(c.scratch);
+  Tensor loss = c.scratch.take({1}, DType::f64);
+  const double zero = 0;
+  c.ops.upload(loss, &zero);
+  Evaluation e;
+  const std::int64_t batches = p_.eval->batches_per_epoch();
+  for (std::int64_t i = 0; i < batches; ++i) {
+    const Batch batch = p_.eval->batch(0, i);
+    e.targets += static_cast<std::int64_t>(batch.targets.size());
+    p_.model.forward(c, p_.store, batch, loss);
+    p_.report.evaluating(i + 1, batches);
+  }
+  double sum = 0;
+  c.ops.download(&sum, loss);
+  e.loss = e.targets > 0 ? sum / static_cast<double>(e.targets) : 0;
+  return e;
+}
+
+bool Trainer::evaluate_and_judge(TrainState& state) {
+  const double start = now();
+  EvalRow row{.step = state.step, .epoch = epoch_of(state.step), .eval_loss = evaluate().loss};
+  row.perplexity = std::exp(row.eval_loss);
+  row.seconds = now() - start;
+  const bool greater = config_.evaluation.greater_is_better.value_or(false);
+  row.best = !state.best || (greater ? row.eval_loss > *state.best : row.eval_loss < *state.best);
+  if (row.best) {
+    state.best = row.eval_loss;
+    state.best_step = state.step;
+  }
+  state.evaluations_since_best = row.best ? 0 : state.evaluations_since_best + 1;
+  p_.report.evaluation(row);
+  return row.best;
+}
+
+void Trainer::save(const TrainState& state) {
+  if (saved_step_ == state.step) return;
+  const double start = now();
+  const std::string folder = p_.checkpoints.save(state, p_.add_to_checkpoint);
+  saved_step_ = state.step;
+  if (p_.comm.rank() == 0) {
+    if (const auto most = config_.checkpointing.save_total_limit)
+      p_.checkpoints.prune(*most, config_.evaluation.load_best_model_at_end ? state.best_step : 0);
+    p_.report.saved(state.step, now() - start, folder);
+  }
+}
+
+Ending Trainer::run(TrainState& state) {
+  const EvaluationConfig& ev = config_.evaluation;
+  const CheckpointingConfig& ck = config_.checkpointing;
+  while (state.step < length_.total_steps) {
+    const double start = now();
+    const Step s = step(state);
+    const double seconds = now() - start;
+    train_seconds_ += seconds;
+    row_seconds_ += seconds;
+    row_tokens_ += s.tokens;
+    ++state.step;
+    state.tokens_seen += s.tokens;
+    for (double* sum : {&state.loss_sum, &state.run_loss_sum}) *sum += s.loss_sum;
+    for (std::int64_t* n : {&state.loss_targets, &state.run_loss_targets}) *n += s.targets;
+    state.flops += p_.flops_per_token * static_cast<double>(s.tokens);
+    log(state, s);
+
+    const bool pass = state.step % length_.steps_per_epoch == 0 || state.step == length_.total_steps;
+    const bool judge = p_.eval && ((ev.eval_strategy == "steps" && due(ev.eval_steps, state.step)) ||
+                                   (ev.eval_strategy == "epoch" && pass));
+    const bool best = judge && evaluate_and_judge(state);
+    const bool wanted = (ck.save_strategy == "steps" && due(ck.save_steps, state.step)) ||
+                        (ck.save_strategy == "epoch" && pass) ||
+                        (best && (ck.save_strategy == "best" || ev.load_best_model_at_end));
+    if (wanted) save(state);
+    if (ev.early_stopping_patience && judge && state.evaluations_since_best >= *ev.early_stopping_patience)
+      return Ending::early;
+    if (p_.stop_asked() && state.step < length_.total_steps) {
+      save(state);
+      return Ending::preempted;
+    }
+  }
+  return Ending::finished;
+}
+
+}  // namespace ft
