@@ -274,8 +274,8 @@ StoreMemory ParameterStore::memory() const {
   auto bytes = [](const Tensor& t, const Buffer& memory) { return memory ? t.bytes() : 0; };
   for (const Unit& u : units_) {
     m.weights += bytes(u.frozen.value, u.frozen.value_memory);
-    m.trained +=
-        bytes(u.trained.value, u.trained.value_memory) + bytes(u.trained.master, u.trained.master_memory);
+    m.trained += bytes(u.trained.value, u.trained.value_memory);
+    m.optimizer += bytes(u.trained.master, u.trained.master_memory);
     m.gradients += bytes(u.trained.grad, u.trained.grad_memory);
     for (std::size_t i = 0; i < 2; ++i) m.optimizer += bytes(u.trained.states[i], u.trained.state_memory[i]);
   }

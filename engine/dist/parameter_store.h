@@ -30,9 +30,9 @@ struct ZeroStage {
 // Bytes of this rank.
 struct StoreMemory {
   std::int64_t weights = 0;  // frozen values
-  std::int64_t trained = 0;  // trained values, and their masters where those are separate
+  std::int64_t trained = 0;  // trained values
   std::int64_t gradients = 0;
-  std::int64_t optimizer = 0;
+  std::int64_t optimizer = 0;      // states, and f32 masters where the values are narrower
   std::int64_t communication = 0;  // gathered values and gradients
 };
 
