@@ -1,26 +1,261 @@
-// Sums of matrix products; see products.h.
+// Sums of matrix products. A thread takes a block of y: some panels of kTile columns, up to kBlockRows rows.
+// It brings b's columns into multiply order (words, see words.h), up to kDepth words of the summed dimension
+// at a time so that they stay in the second-level cache, and takes all rows of a through them: as a lies, or,
+// where words differ from memory (widened, transposed, odd), kStrip rows at a time through a small buffer.
+// Terms follow one another in the summed dimension. Every element is summed in the same order whatever the
+// blocks and threads: depth by depth, each from zero, which is also more exact than one long sum.
 #include "engine/cpu/kernels/products.h"
+
+#include <omp.h>
 
 #include "engine/cpu/kernels/tile.h"
 
 namespace ft::cpu::FT_TARGET {
 namespace {
 
+constexpr i64 kPanels = kLanes == 16 ? 4 : 8;     // of a block at most
+constexpr i64 kDepth = kLanes == 16 ? 512 : 256;  // words; a block of b is 512 KiB (AVX2: 128 KiB)
+constexpr i64 kStrip = 48;                        // rows of a at a time
+constexpr i64 kStripPad = 16;                     // words; keeps rows out of each other's cache sets
+constexpr i64 kBlockRows = 1008;                  // a multiple of kStrip; amortises the packing of b
+constexpr i64 kMaxParts = 16;
+
+struct Workspace {  // of one thread
+  alignas(64) Word b[kPanels * kDepth * kTile];
+  alignas(64) Word a[kStrip * (kDepth + (kStripPad + kLanes) * kMaxParts)];
+  alignas(64) float sum[kPanels * kBlockRows * kTile];
+};
+
+// A run of words of one term: what is held of b's block, and where a's words are.
+struct Part {
+  const ProductTerm* term;
+  i64 from, words;     // in the term's summed dimension
+  i64 at;              // first of its words in the block of b
+  const std::byte* a;  // word (row, k) at a + row * row_bytes + k * word_bytes
+  i64 row_bytes, word_bytes;
+};
+struct Block {  // of y
+  i64 row, rows, col, cols;
+};
+
+// Words of a part of a term's summed dimension, in elements; the last word may be half full.
+template <class T>
+i64 elements(const Part& p) {
+  return smaller(p.words * kPack<T>, p.term->k - p.from * kPack<T>);
+}
+
+// Columns [col, col + cols) of the part's b to `to`, ld words apart.
+template <class T>
+void pack_right(Word* to, i64 ld, const Part& p, i64 col, i64 cols) {
+  const ProductTerm& t = *p.term;
+  const T* b = static_cast<const T*>(t.b);
+  const i64 from = p.from * kPack<T>;
+  if (t.b_transposed)
+    transpose(to, ld, b + col * t.ldb + from, t.ldb, cols, elements<T>(p));
+  else
+    interleave(to, ld, b + from * t.ldb + col, t.ldb, elements<T>(p), cols);
+}
+
+// Whether a's words can be read where they lie. Rows a multiple of 4096 bytes apart share cache sets.
+template <class T>
+bool readable_in_place(const ProductTerm& t) {
+  const bool same_words = kPack<T> * static_cast<i64>(sizeof(T)) == 4 && t.k % kPack<T> == 0;
+  return !t.a_transposed && same_words && t.lda * static_cast<i64>(sizeof(T)) % 4096 != 0;
+}
+
+// Sets where words of rows [row, row + rows) of the part's a are, after bringing them to `to` where needed;
+// returns the end of what was written.
+template <class T>
+Word* pack_left(Word* to, Part& p, i64 row, i64 rows) {
+  const ProductTerm& t = *p.term;
+  const T* a = static_cast<const T*>(t.a);
+  const i64 from = p.from * kPack<T>;
+  if (readable_in_place<T>(t)) {
+    p.a = reinterpret_cast<const std::byte*>(a + row * t.lda + from);
+    p.row_bytes = t.lda * static_cast<i64>(sizeof(T));
+    p.word_bytes = 4;
+    return to;
+  }
+  p.a = reinterpret_cast<const std::byte*>(to);
+  if (t.a_transposed) {
+    interleave(to, kStrip, a + from * t.lda + row, t.lda, elements<T>(p), rows);
+    p.row_bytes = 4;
+    p.word_bytes = kStrip * 4;
+    return to + p.words * kStrip;
+  }
+  const i64 ld = round_up(p.words, kLanes) + kStripPad;
+  widen(to, ld, a + row * t.lda + from, t.lda, rows, elements<T>(p));
+  p.row_bytes = ld * 4;
+  p.word_bytes = 4;
+  return to + ld * kStrip;
+}
+
+// sum (Rows, Vectors * kLanes) = or += the parts' products
+template <class T, int Rows, int Vectors>
+void tile(float* sum, const Part* parts, i64 count, i64 row, const Word* b, bool add) {
+  constexpr i64 kWidth = Vectors * kLanes;
+  Vec acc[Rows][Vectors];
+  for (int i = 0; i < Rows; ++i)
+    for (int j = 0; j < Vectors; ++j) {
+      acc[i][j] = zero();
+      __builtin_prefetch(sum + i * kWidth + j * kLanes, 1);
+    }
+  for (i64 p = 0; p < count; ++p)
+    accumulate<T>(acc, parts[p].a + row * parts[p].row_bytes, parts[p].row_bytes, parts[p].word_bytes,
+                  b + parts[p].at * kWidth, kWidth, parts[p].words);
+  for (int i = 0; i < Rows; ++i)
+    for (int j = 0; j < Vectors; ++j) {
+      float* s = sum + i * kWidth + j * kLanes;
+      store(s, add ? load(s) + acc[i][j] : acc[i][j]);
+    }
+}
+// All rows of a strip through one panel.
+template <class T, int Vectors>
+void strip(float* sum, const Part* parts, i64 count, i64 rows, const Word* b, bool add) {
+  constexpr int kRows = tile_rows(Vectors);
+  constexpr i64 kWidth = Vectors * kLanes;
+  i64 i = 0;
+  for (; i + kRows <= rows; i += kRows) tile<T, kRows, Vectors>(sum + i * kWidth, parts, count, i, b, add);
+  for (; i + 4 <= rows; i += 4) tile<T, 4, Vectors>(sum + i * kWidth, parts, count, i, b, add);
+  for (; i + 2 <= rows; i += 2) tile<T, 2, Vectors>(sum + i * kWidth, parts, count, i, b, add);
+  for (; i < rows; ++i) tile<T, 1, Vectors>(sum + i * kWidth, parts, count, i, b, add);
+}
+template <class T>
+void strip(i64 vectors, float* sum, const Part* parts, i64 count, i64 rows, const Word* b, bool add) {
+  if (vectors == 1) return strip<T, 1>(sum, parts, count, rows, b, add);
+  if (vectors == 2) return strip<T, 2>(sum, parts, count, rows, b, add);
+  if constexpr (kTileVectors == 4) {
+    if (vectors == 3) return strip<T, 3>(sum, parts, count, rows, b, add);
+    if (vectors == 4) return strip<T, 4>(sum, parts, count, rows, b, add);
+  }
+}
+
+// y = alpha * sum + c for a (rows, cols) part at (row, col); sum's rows lie ld apart
+template <class Y, class C>
+void finish(const ProductCall& call, const float* sum, i64 ld, i64 row, i64 rows, i64 col, i64 cols) {
+  const Vec alpha = splat(call.alpha);
+  for (i64 i = 0; i < rows; ++i) {
+    Y* y = static_cast<Y*>(call.y) + (row + i) * call.ldy + col;
+    const C* c = call.c ? static_cast<const C*>(call.c) + (row + i) * call.ldc + col : nullptr;
+    i64 j = 0;
+    for (; j + kLanes <= cols; j += kLanes) {
+      const Vec s = load(sum + i * ld + j);
+      store(y + j, c ? fma(alpha, s, load(c + j)) : alpha * s);
+    }
+    if (const i64 n = cols - j; n > 0) {
+      const Vec s = load(sum + i * ld + j);
+      store(y + j, c ? fma(alpha, s, load(c + j, n)) : alpha * s, n);
+    }
+  }
+}
+void finish(const ProductCall& call, const float* sum, i64 ld, i64 row, i64 rows, i64 col, i64 cols) {
+  const bool narrow_y = call.y_type == DType::bf16, narrow_c = call.c && call.c_type == DType::bf16;
+  if (narrow_y && narrow_c) return finish<bf16, bf16>(call, sum, ld, row, rows, col, cols);
+  if (narrow_y) return finish<bf16, float>(call, sum, ld, row, rows, col, cols);
+  if (narrow_c) return finish<float, bf16>(call, sum, ld, row, rows, col, cols);
+  finish<float, float>(call, sum, ld, row, rows, col, cols);
+}
+
+// One depth: rows of the block through the parts' panels, first or last of the block's depths.
+template <class T>
+void depth(const ProductCall& call, const Block& block, Part* parts, i64 count, i64 words, Workspace& w,
+           bool first, bool last) {
+  const i64 panels = ceil_div(block.cols, kTile);
+  for (i64 n = 0; n < panels; ++n) {
+    const i64 cols = smaller(kTile, block.cols - n * kTile), width = round_up(cols, kLanes);
+    for (i64 p = 0; p < count; ++p)
+      pack_right<T>(w.b + n * words * kTile + parts[p].at * width, width, parts[p], block.col + n * kTile,
+                    cols);
+  }
+  for (i64 i = 0; i < block.rows; i += kStrip) {
+    const i64 rows = smaller(kStrip, block.rows - i);
+    Word* to = w.a;
+    for (i64 p = 0; p < count; ++p) to = pack_left<T>(to, parts[p], block.row + i, rows);
+    for (i64 n = 0; n < panels; ++n) {
+      const i64 cols = smaller(kTile, block.cols - n * kTile), width = round_up(cols, kLanes);
+      float* sum = w.sum + (n * kBlockRows + i) * kTile;
+      strip<T>(width / kLanes, sum, parts, count, rows, w.b + n * words * kTile, !first);
+      if (last) finish(call, sum, width, block.row + i, rows, block.col + n * kTile, cols);
+    }
+  }
+}
+
+// The block's sums depth by depth: the terms' words in order, cut into equal depths.
+template <class T>
+void compute(const ProductCall& call, const Block& block, Workspace& w) {
+  i64 total = 0;
+  for (i64 t = 0; t < call.count; ++t) total += ceil_div(call.terms[t].k, kPack<T>);
+  const i64 target = total == 0 ? 0 : ceil_div(total, ceil_div(total, kDepth));
+  Part parts[kMaxParts];
+  i64 count = 0, held = 0, done = 0;
+  if (total == 0) return depth<T>(call, block, parts, 0, 0, w, true, true);
+  for (i64 t = 0; t < call.count; ++t) {
+    const i64 words = ceil_div(call.terms[t].k, kPack<T>);
+    for (i64 from = 0; from < words;) {
+      const i64 n = smaller(words - from, target - held);
+      parts[count++] = {call.terms + t, from, n, held, nullptr, 0, 0};
+      held += n;
+      from += n;
+      const bool last = done + held == total;
+      if (held < target && count < kMaxParts && !last) continue;
+      depth<T>(call, block, parts, count, held, w, done == 0, last);
+      done += held;
+      held = count = 0;
+    }
+  }
+}
+
+// Blocks as large as leaves four for every thread: large ones amortise packing, many balance the threads.
+struct Blocking {
+  i64 panels, rows;
+};
+Blocking choose_blocking(i64 rows, i64 cols, i64 threads) {
+  constexpr Blocking kChoices[] = {
+      {kPanels, kBlockRows}, {kPanels / 2, kBlockRows}, {kPanels / 2, 528}, {1, 528}, {1, 288}, {1, 96}};
+  if (threads == 1) return kChoices[0];
+  for (const Blocking& b : kChoices)
+    if (ceil_div(cols, b.panels * kTile) * ceil_div(rows, b.rows) >= 4 * threads) return b;
+  return {1, kStrip};
+}
+
+void run(const ProductCall& call) {
+  const Blocking size = choose_blocking(call.rows, call.cols, call.threads);
+  const i64 across = ceil_div(call.cols, size.panels * kTile), down = ceil_div(call.rows, size.rows);
+  auto* workspaces = reinterpret_cast<Workspace*>(call.workspace);
+#pragma omp parallel num_threads(call.threads)
+  {
+    Workspace& w = workspaces[omp_get_thread_num()];
+#pragma omp for schedule(dynamic)
+    for (i64 u = 0; u < across * down; ++u) {
+      const i64 row = u / across * size.rows, col = u % across * size.panels * kTile;
+      const Block block{row, smaller(size.rows, call.rows - row), col,
+                        smaller(size.panels * kTile, call.cols - col)};
+      if (call.operands == DType::bf16)
+        compute<bf16>(call, block, w);
+      else
+        compute<float>(call, block, w);
+    }
+  }
+}
+
+i64 workspace_bytes(int threads) { return threads * static_cast<i64>(sizeof(Workspace)); }
+
 template <class T>
 double tile_out_of_cache(i64 repeats) {
   constexpr i64 kWords = 64;  // 16 KiB of b with AVX-512
-  alignas(64) Word a[kTileRows * kWords] = {}, b[kWords * kTile] = {};
-  Vec acc[kTileRows][kTileVectors];
+  constexpr int kRows = tile_rows(kTileVectors);
+  alignas(64) Word a[kRows * kWords] = {}, b[kWords * kTile] = {};
+  Vec acc[kRows][kTileVectors];
   for (auto& row : acc)
     for (Vec& v : row) v = zero();
   for (i64 i = 0; i < repeats; ++i) {
-    accumulate<T>(acc, reinterpret_cast<const std::byte*>(a), kWords * 4, b, kTile, kWords);
+    accumulate<T>(acc, reinterpret_cast<const std::byte*>(a), kWords * 4, 4, b, kTile, kWords);
     asm volatile("" ::: "memory");  // the work is not to be optimised away
   }
   Vec total = zero();
   for (const auto& row : acc)
     for (const Vec v : row) total = total + v;
-  return 2.0 * static_cast<double>(repeats * kTileRows * kTile * kWords * kPack<T>) + sum(total);
+  return 2.0 * static_cast<double>(repeats * kRows * kTile * kWords * kPack<T>) + sum(total);
 }
 
 double tile_out_of_cache(DType operands, i64 repeats) {
@@ -30,6 +265,6 @@ double tile_out_of_cache(DType operands, i64 repeats) {
 }  // namespace
 
 extern const ProductKernels product_kernels;
-const ProductKernels product_kernels{tile_out_of_cache};
+const ProductKernels product_kernels{workspace_bytes, run, tile_out_of_cache};
 
 }  // namespace ft::cpu::FT_TARGET

@@ -1,12 +1,44 @@
-// Sums of matrix products: the table every target fills. See Ops::products.
+// Sums of matrix products: the table every target fills. See Ops::products for the contract.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 #include "engine/core/dtype.h"
 
 namespace ft::cpu {
 
+// op(a) (rows, k) op(b) (k, cols); leading dimensions in elements, of the matrices as they lie.
+struct ProductTerm {
+  const void* a;
+  std::int64_t lda;
+  bool a_transposed;  // lies as (k, rows)
+  const void* b;
+  std::int64_t ldb;
+  bool b_transposed;  // lies as (cols, k)
+  std::int64_t k;
+};
+
+// y (rows, cols) = alpha * sum of the terms + c
+struct ProductCall {
+  void* y;
+  std::int64_t ldy;
+  DType y_type;
+  std::int64_t rows, cols;
+  const ProductTerm* terms;
+  std::int64_t count;
+  DType operands;  // f32 or bf16
+  float alpha;
+  const void* c;     // null: none
+  std::int64_t ldc;  // 0: one row, added to all
+  DType c_type;
+  int threads;
+  std::byte* workspace;  // workspace_bytes(threads), aligned to 64
+};
+
 struct ProductKernels {
+  // Does not depend on the sizes of the product.
+  std::int64_t (*workspace_bytes)(int threads);
+  void (*run)(const ProductCall&);
   // Repeats the register tile on operands in the first-level cache, on the calling thread; returns the
   // floating point operations done. What a product could reach at best.
   double (*tile_out_of_cache)(DType operands, std::int64_t repeats);

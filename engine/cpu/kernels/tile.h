@@ -1,6 +1,6 @@
-// The register tile: the innermost loop of all matrix products. 6 rows by 4 vectors (AVX2: 2) of sums, one
-// row of b and one broadcast word of a fill 29 of 32 (15 of 16) registers, and every loaded word is used
-// often enough to keep both multipliers busy.
+// The register tile: the innermost loop of all matrix products. With AVX-512, 6 rows by 4 vectors of sums,
+// one row of b and one broadcast word of a fill 29 of 32 registers (AVX2: 6 by 2, 15 of 16), and every loaded
+// word is used often enough to keep both multipliers busy. Narrow results take taller tiles.
 #pragma once
 #include <cstddef>
 
@@ -9,9 +9,14 @@
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-constexpr int kTileRows = 6;
 constexpr int kTileVectors = kLanes == 16 ? 4 : 2;
 constexpr i64 kTile = kTileVectors * kLanes;  // columns
+
+// Rows of a tile that is `vectors` wide; 48 is a multiple of all.
+constexpr int tile_rows(int vectors) {
+  if (kLanes == 16) return vectors == 4 ? 6 : vectors == 3 ? 8 : 12;
+  return vectors == 2 ? 6 : 12;
+}
 
 // One word of a left operand, at any address.
 inline Word word_at(const std::byte* p) {
@@ -20,17 +25,20 @@ inline Word word_at(const std::byte* p) {
   return w;
 }
 
-// acc (Rows, Vectors * kLanes) += a b. a: `words` words a row, rows lda bytes apart; b: (words, at least
-// Vectors * kLanes) words, rows ldb words apart.
+// acc (Rows, Vectors * kLanes) += a b. Word (i, k) of a lies at a + i * row + k * step bytes; b is (words, at
+// least Vectors * kLanes) words, its rows ldb words apart.
 template <class T, int Rows, int Vectors>
-inline void accumulate(Vec (&acc)[Rows][Vectors], const std::byte* a, i64 lda, const Word* b, i64 ldb,
-                       i64 words) {
-  for (i64 k = 0; k < words; ++k) {
-    WordVec row[Vectors];
-    for (int j = 0; j < Vectors; ++j) row[j] = load_words(b + k * ldb + j * kLanes);
+inline void accumulate(Vec (&acc)[Rows][Vectors], const std::byte* a, i64 row, i64 step, const Word* b,
+                       i64 ldb, i64 words) {
+  for (i64 k = 0; k < words; ++k, a += step, b += ldb) {
+    WordVec right[Vectors];
+    for (int j = 0; j < Vectors; ++j) {
+      right[j] = load_words(b + j * kLanes);
+      __builtin_prefetch(b + 8 * ldb + j * kLanes);  // panels stream from the second-level cache
+    }
     for (int i = 0; i < Rows; ++i) {
-      const WordVec x = splat_word(word_at(a + i * lda + k * 4));
-      for (int j = 0; j < Vectors; ++j) acc[i][j] = multiply_add<T>(acc[i][j], x, row[j]);
+      const WordVec left = splat_word(word_at(a + i * row));
+      for (int j = 0; j < Vectors; ++j) acc[i][j] = multiply_add<T>(acc[i][j], left, right[j]);
     }
   }
 }

@@ -1,0 +1,73 @@
+// Ops::products on the CPU; see products.h.
+#include "engine/cpu/products.h"
+
+#include <sys/mman.h>
+
+#include <array>
+#include <cstdlib>
+
+namespace ft::cpu {
+namespace {
+
+constexpr std::size_t kMaxTerms = 16;
+
+Buffer allocate(std::int64_t bytes) {
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  const std::size_t size = (static_cast<std::size_t>(bytes) + kHugePage - 1) / kHugePage * kHugePage;
+  void* p = std::aligned_alloc(kHugePage, size);
+  if (p == nullptr)
+    throw UserError(Exit::memory, str("no memory for the workspace of matrix products: ", size >> 20,
+                                      " MiB; use fewer threads or a smaller model"));
+  madvise(p, size, MADV_HUGEPAGE);  // only a wish
+  return {static_cast<std::byte*>(p), [](std::byte* q) { std::free(q); }};
+}
+
+bool is_operand(const Tensor& t, DType dtype) {
+  return t.dtype == dtype && t.shape.rank >= 1 && t.stride >= t.cols();
+}
+
+ProductTerm checked(const Term& t, DType operands, std::int64_t rows, std::int64_t cols) {
+  require(is_operand(t.a, operands) && is_operand(t.b, operands),
+          "products: operands f32 or bf16, all alike");
+  const bool ta = t.ta == Trans::yes, tb = t.tb == Trans::yes;
+  const std::int64_t k = ta ? t.a.rows() : t.a.cols();
+  require((ta ? t.a.cols() : t.a.rows()) == rows && (tb ? t.b.rows() : t.b.cols()) == cols &&
+              (tb ? t.b.cols() : t.b.rows()) == k,
+          "products: shapes that do not fit");
+  return {t.a.data, t.a.stride, ta, t.b.data, t.b.stride, tb, k};
+}
+
+}  // namespace
+
+Products::Products(const ProductKernels& kernels, int threads)
+    : kernels_(kernels),
+      threads_(threads),
+      workspace_bytes_(kernels.workspace_bytes(threads)),
+      workspace_(allocate(workspace_bytes_)) {}
+
+void Products::run(Tensor y, std::span<const Term> terms, float alpha, Tensor c) {
+  require(!terms.empty() && terms.size() <= kMaxTerms, "products: 1 to 16 terms");
+  const DType operands = terms[0].a.dtype;
+  require(operands == DType::f32 || operands == DType::bf16, "products: operands f32 or bf16");
+  require(y.dtype == DType::f32 || y.dtype == DType::bf16, "products: y f32 or bf16");
+  const std::int64_t rows = y.rows(), cols = y.cols();
+  if (rows == 0 || cols == 0) return;
+  std::array<ProductTerm, kMaxTerms> list{};
+  for (std::size_t i = 0; i < terms.size(); ++i) list[i] = checked(terms[i], operands, rows, cols);
+
+  std::int64_t ldc = 0;
+  if (c) {
+    const bool bias = c.shape.rank == 1;
+    require(bias ? c.cols() == cols : c.rows() == rows && c.cols() == cols, "products: c of another shape");
+    require(c.dtype == y.dtype || (bias && c.dtype == operands), "products: c of another dtype");
+    ldc = bias ? 0 : c.stride;
+  }
+  kernels_.run({y.data, y.stride, y.dtype, rows, cols, list.data(), static_cast<std::int64_t>(terms.size()),
+                operands, alpha, c.data, ldc, c.dtype, threads_, workspace_.get()});
+}
+
+std::int64_t products_workspace_bytes(const ProductKernels& kernels, int threads) {
+  return kernels.workspace_bytes(threads);
+}
+
+}  // namespace ft::cpu

@@ -1,0 +1,32 @@
+// Ops::products on the CPU: checks the shapes, chooses between the own kernel and oneDNN, and owns the memory
+// both work in, so that nothing is allocated in a step.
+#pragma once
+#include <span>
+
+#include "engine/core/arena.h"
+#include "engine/cpu/kernels/kernels.h"
+#include "engine/ops/ops.h"
+
+namespace ft::cpu {
+
+class Products {
+ public:
+  // UserError(Exit::memory) when there is no memory for the workspace.
+  Products(const ProductKernels&, int threads);
+
+  // y = alpha * sum of the terms + c; see Ops::products.
+  void run(Tensor y, std::span<const Term> terms, float alpha, Tensor c);
+
+  std::int64_t workspace_bytes() const { return workspace_bytes_; }
+
+ private:
+  const ProductKernels& kernels_;
+  int threads_;
+  std::int64_t workspace_bytes_;
+  Buffer workspace_;
+};
+
+// Bytes that Products holds for its whole life, whatever it multiplies.
+std::int64_t products_workspace_bytes(const ProductKernels&, int threads);
+
+}  // namespace ft::cpu

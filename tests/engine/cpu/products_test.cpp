@@ -1,0 +1,236 @@
+// Sums of products of every target against sums in double.
+#include "engine/cpu/products.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "tests/engine/cpu/all_kernels.h"
+
+namespace ft::cpu {
+namespace {
+
+// A matrix with rows `pad` elements further apart than dense, alone in its memory, so that ASan sees every
+// read beyond it; and guard elements between and after the rows.
+struct Matrix {
+  Tensor tensor;
+  std::vector<std::byte> memory;
+
+  Matrix(std::int64_t rows, std::int64_t cols, DType dtype, std::int64_t pad, bool guards = false) {
+    const std::int64_t stride = cols + pad, end = guards ? rows * stride + 8 : (rows - 1) * stride + cols;
+    memory.assign(static_cast<std::size_t>(end * size_of(dtype)), std::byte{0x5a});
+    tensor = Tensor(memory.data(), dtype, {rows, cols}, stride);
+  }
+  void fill(std::uint64_t seed) {
+    for (std::int64_t i = 0; i < tensor.rows(); ++i)
+      for (std::int64_t j = 0; j < tensor.cols(); ++j) {
+        const auto u = Random{seed}.at(static_cast<std::uint64_t>(i * tensor.cols() + j))[0];
+        set(i, j, static_cast<float>(u % 2001) / 1000.0f - 1.0f);
+      }
+  }
+  void set(std::int64_t i, std::int64_t j, float v) {
+    const std::int64_t at = i * tensor.stride + j;
+    if (tensor.dtype == DType::f32)
+      tensor.as<float>()[at] = v;
+    else
+      from_float(tensor.as<bf16>()[at], v);
+  }
+  double get(std::int64_t i, std::int64_t j) const {
+    const std::int64_t at = i * tensor.stride + j;
+    return tensor.dtype == DType::f32 ? tensor.as<float>()[at] : to_float(tensor.as<bf16>()[at]);
+  }
+  // True when no byte outside the matrix changed.
+  bool guards_intact() const {
+    const std::int64_t size = size_of(tensor.dtype), row = tensor.stride * size, used = tensor.cols() * size;
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(memory.size()); ++i) {
+      const bool inside = i / row < tensor.rows() && i % row < used;
+      if (!inside && memory[static_cast<std::size_t>(i)] != std::byte{0x5a}) return false;
+    }
+    return true;
+  }
+};
+
+enum class C { none, same, residual, bias, bias_of_operands };
+struct Case {
+  std::int64_t rows, cols;
+  std::vector<std::int64_t> ks;
+  DType operands, y;
+  C c = C::none;
+  int transposes = 0;  // bit 0: a, bit 1: b; the next terms have the next combinations
+  std::int64_t pad = 0;
+  float alpha = 1;
+};
+std::string to_string(const Case& t) {
+  std::string ks;
+  for (const auto k : t.ks) ks += std::to_string(k) + " ";
+  return str(t.rows, " x ", t.cols, " x ", ks, name_of(t.operands), " to ", name_of(t.y), " c ",
+             static_cast<int>(t.c), " transposes ", t.transposes, " pad ", t.pad);
+}
+
+struct Problem {
+  std::vector<Matrix> a, b;
+  std::vector<Term> terms;
+  Matrix y, c;
+  Tensor c_tensor;
+
+  explicit Problem(const Case& t)
+      : y(t.rows, t.cols, t.y, t.pad, true),
+        c(t.c == C::residual ? t.rows : 1, t.cols, t.c == C::bias_of_operands ? t.operands : t.y, t.pad) {
+    for (std::size_t i = 0; i < t.ks.size(); ++i) {
+      const auto which = t.transposes + static_cast<int>(i);
+      const bool ta = which & 1, tb = which & 2;
+      a.emplace_back(ta ? t.ks[i] : t.rows, ta ? t.rows : t.ks[i], t.operands, t.pad);
+      b.emplace_back(tb ? t.cols : t.ks[i], tb ? t.ks[i] : t.cols, t.operands, t.pad);
+      a.back().fill(2 * i + 1);
+      b.back().fill(2 * i + 2);
+    }
+    for (std::size_t i = 0; i < t.ks.size(); ++i) {
+      const auto which = t.transposes + static_cast<int>(i);
+      terms.push_back(
+          {a[i].tensor, which & 1 ? Trans::yes : Trans::no, b[i].tensor, which & 2 ? Trans::yes : Trans::no});
+    }
+    y.fill(101);
+    c.fill(102);
+    if (t.c == C::same) c_tensor = y.tensor;
+    if (t.c == C::residual) c_tensor = c.tensor;
+    if (t.c == C::bias || t.c == C::bias_of_operands)
+      c_tensor = Tensor(c.tensor.data, c.tensor.dtype, {t.cols});
+  }
+  // The exact sum, and the sum of absolute values, the measure of rounding errors.
+  std::pair<double, double> exact(const Case& t, std::int64_t i, std::int64_t j) const {
+    double sum = 0, size = 0;
+    for (std::size_t e = 0; e < terms.size(); ++e)
+      for (std::int64_t k = 0; k < t.ks[e]; ++k) {
+        const bool ta = terms[e].ta == Trans::yes, tb = terms[e].tb == Trans::yes;
+        const double v = (ta ? a[e].get(k, i) : a[e].get(i, k)) * (tb ? b[e].get(j, k) : b[e].get(k, j));
+        sum += v;
+        size += std::abs(v);
+      }
+    const double add = t.c == C::none       ? 0
+                       : t.c == C::same     ? y.get(i, j)
+                       : t.c == C::residual ? c.get(i, j)
+                                            : c.get(0, j);
+    return {t.alpha * sum + add, std::abs(t.alpha) * size + std::abs(add)};
+  }
+};
+
+// Made once: making one takes memory.
+Products& with_threads(const NamedKernels& k, int threads) {
+  static std::map<std::pair<std::string, int>, Products> all;
+  return all.try_emplace({k.name, threads}, k.kernels.products, threads).first->second;
+}
+
+void check(const Case& t, const NamedKernels& k, std::initializer_list<int> thread_counts) {
+  SCOPED_TRACE(k.name + " " + to_string(t));
+  Problem p(t);
+  std::vector<std::pair<double, double>> want;
+  for (std::int64_t i = 0; i < t.rows; ++i)
+    for (std::int64_t j = 0; j < t.cols; ++j) want.push_back(p.exact(t, i, j));
+  const auto before = p.y.memory;
+  std::vector<std::byte> first;
+  for (const int threads : thread_counts) {
+    p.y.memory = before;
+    p.y.tensor.data = p.y.memory.data();
+    if (t.c == C::same) p.c_tensor = p.y.tensor;
+    with_threads(k, threads).run(p.y.tensor, p.terms, t.alpha, p.c_tensor);
+    EXPECT_TRUE(p.y.guards_intact());
+    if (first.empty()) first = p.y.memory;
+    ASSERT_EQ(first, p.y.memory) << "differs with " << threads << " threads";
+  }
+  for (std::int64_t i = 0; i < t.rows; ++i)
+    for (std::int64_t j = 0; j < t.cols; ++j) {
+      const auto [exact, size] = want[static_cast<std::size_t>(i * t.cols + j)];
+      // sums of f32: a few units of 2^-24 of the summed size; then half a unit of y
+      const double bound = size * 6e-7 + (t.y == DType::bf16 ? std::abs(exact) * 0.0039064 : 0) + 1e-30;
+      ASSERT_NEAR(p.y.get(i, j), exact, bound) << "at " << i << ", " << j;
+    }
+}
+void check_all(const Case& t, std::initializer_list<int> thread_counts = {1, 2, 3}) {
+  for (const auto& k : all_kernels()) check(t, k, thread_counts);
+}
+
+constexpr DType kTypes[] = {DType::f32, DType::bf16};
+
+TEST(Products, OddSizesTransposesAndTypes) {
+  for (const DType operands : kTypes)
+    for (const DType y : kTypes)
+      for (int transposes = 0; transposes < 4; ++transposes)
+        for (const std::int64_t rows : {1, 5, 17, 49})
+          for (const std::int64_t cols : {1, 15, 33, 130})
+            for (const std::int64_t k : {1, 2, 31, 70})
+              check_all({rows, cols, {k}, operands, y, C::none, transposes, rows % 3}, {1});
+}
+
+TEST(Products, EveryFormOfC) {
+  for (const DType operands : kTypes)
+    for (const DType y : kTypes)
+      for (const C c : {C::none, C::same, C::residual, C::bias, C::bias_of_operands})
+        for (const std::int64_t pad : {0, 5}) check_all({19, 37, {24}, operands, y, c, 2, pad, 0.37f});
+}
+
+TEST(Products, SeveralTermsOfAllTransposes) {
+  for (const DType operands : kTypes)
+    for (const DType y : kTypes) {
+      check_all({23, 70, {40, 16, 7, 1}, operands, y, C::none, 0, 3, 2});
+      check_all({50, 18, {3, 300, 9}, operands, y, C::same, 1, 0, -0.5f});
+      check_all({7, 66, std::vector<std::int64_t>(16, 9), operands, y, C::residual, 2});
+    }
+}
+
+TEST(Products, LongSumsAndManyBlocks) {
+  for (const DType operands : kTypes)
+    for (int transposes = 0; transposes < 4; ++transposes) {
+      check_all({13, 35, {2500}, operands, DType::f32, C::same, transposes, 1});
+      check_all({6, 20, {700, 16, 1101}, operands, DType::bf16, C::none, transposes});
+    }
+  check_all({1100, 80, {5}, DType::f32, DType::f32, C::none, 2});
+  check_all({2, 1500, {9}, DType::bf16, DType::bf16, C::bias, 2});
+}
+
+TEST(Products, RowsAPowerOfTwoApart) {  // 4096 bytes: read through the strip buffer
+  check_all({14, 20, {1024}, DType::f32, DType::f32, C::none, 2});
+  check_all({14, 20, {2048}, DType::bf16, DType::f32, C::none, 2});
+}
+
+TEST(Products, EmptySumsAreC) {  // the gradient of an adapter that saw no rows
+  for (const auto& k : all_kernels()) {
+    Matrix y(3, 5, DType::f32, 0, true), c(3, 5, DType::f32, 0);
+    y.fill(1);
+    c.fill(2);
+    const Term none{Tensor(c.tensor.data, DType::f32, {0, 3}), Trans::yes,
+                    Tensor(c.tensor.data, DType::f32, {0, 5}), Trans::no};
+    with_threads(k, 2).run(y.tensor, {&none, 1}, 1, c.tensor);
+    for (std::int64_t i = 0; i < 3; ++i)
+      for (std::int64_t j = 0; j < 5; ++j) EXPECT_EQ(y.get(i, j), c.get(i, j));
+    EXPECT_TRUE(y.guards_intact());
+    EXPECT_THROW(with_threads(k, 2).run(y.tensor, {}, 1, c.tensor), InternalError);
+  }
+}
+
+TEST(Products, RefusesWhatDoesNotFit) {
+  Matrix y(3, 5, DType::f32, 0), a(3, 4, DType::f32, 0), b(4, 5, DType::f32, 0), h(4, 5, DType::bf16, 0);
+  Products products(kernels_of(Target::avx2).products, 1);
+  const auto run = [&](Tensor x, Trans tx, Tensor w, Trans tw, Tensor c = {}) {
+    const Term t{x, tx, w, tw};
+    products.run(y.tensor, {&t, 1}, 1, c);
+  };
+  EXPECT_NO_THROW(run(a.tensor, Trans::no, b.tensor, Trans::no));
+  EXPECT_THROW(run(a.tensor, Trans::yes, b.tensor, Trans::no), InternalError);
+  EXPECT_THROW(run(a.tensor, Trans::no, b.tensor, Trans::yes), InternalError);
+  EXPECT_THROW(run(a.tensor, Trans::no, h.tensor, Trans::no), InternalError);
+  EXPECT_THROW(run(a.tensor, Trans::no, b.tensor, Trans::no, b.tensor), InternalError);
+  EXPECT_THROW(run(a.tensor, Trans::no, b.tensor, Trans::no, h.tensor), InternalError);
+}
+
+TEST(Products, WorkspaceIsBoundedAndKnown) {
+  for (const auto& k : all_kernels()) {
+    const auto one = products_workspace_bytes(k.kernels.products, 1);
+    EXPECT_EQ(products_workspace_bytes(k.kernels.products, 3), 3 * one);
+    EXPECT_EQ(Products(k.kernels.products, 3).workspace_bytes(), 3 * one);
+    EXPECT_LT(one, 2 << 20) << k.name;
+  }
+}
+
+}  // namespace
+}  // namespace ft::cpu
