@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""The same training as users run it with PyTorch and PEFT, on the CPU.
+
+    peer.py make FOLDER                      the model, the starting adapter and the tokens, from fixed seeds
+    peer.py run FOLDER KIND [--steps N] [--compile] [--save ADAPTER]
+
+KIND: bf16 (bf16 weights, PEFT's own casts), autocast (bf16 weights under torch.autocast) or f32.
+Prints one JSON object a line: a row for each step when it has ended, then a summary. Needs torch, transformers and peft.
+"""
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+import peft
+import torch
+import transformers
+
+VOCABULARY, SEQUENCES, LENGTH = 32000, 4, 512
+SHAPE = dict(vocab_size=VOCABULARY, hidden_size=768, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=12,
+             num_key_value_heads=12, max_position_embeddings=2048, tie_word_embeddings=False, pad_token_id=0)
+TINY = dict(vocab_size=320, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2)
+RATE, DECAY, CLIP = 1e-4, 0.0, 1.0
+
+
+def say(**row):
+    print(json.dumps(row), flush=True)
+
+
+def make(folder, tiny, steps=64):
+    """Writes model-bf16, model-f32 (the same numbers), start (an adapter whose B is zero) and train.jsonl."""
+    torch.manual_seed(1)
+    config = transformers.LlamaConfig(**{**SHAPE, **(TINY if tiny else {})})
+    model = transformers.LlamaForCausalLM(config).to(torch.bfloat16)
+    model.save_pretrained(f"{folder}/model-bf16")
+    model.float().save_pretrained(f"{folder}/model-f32")
+    torch.manual_seed(2)
+    lora = peft.LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", lora_dropout=0.0, task_type="CAUSAL_LM")
+    peft.get_peft_model(model, lora).save_pretrained(f"{folder}/start")
+    g = torch.Generator().manual_seed(3)
+    with open(f"{folder}/train.jsonl", "w") as f:
+        for _ in range(steps * SEQUENCES):           # text-like: few words are frequent, so that there is something to learn
+            ids = (config.vocab_size * torch.rand(LENGTH, generator=g) ** 4).long().clamp(3, config.vocab_size - 1).tolist()
+            f.write(json.dumps({"input_ids": ids, "labels": ids}) + "\n")
+
+
+def load(folder, kind):
+    dtype = torch.float32 if kind == "f32" else torch.bfloat16
+    path = f"{folder}/model-{'f32' if kind == 'f32' else 'bf16'}"
+    model = transformers.AutoModelForCausalLM.from_pretrained(path, dtype=dtype, attn_implementation="sdpa")
+    model.config.use_cache = False
+    return peft.PeftModel.from_pretrained(model, f"{folder}/start", is_trainable=True).train()
+
+
+def run(a):
+    rows = [json.loads(line)["input_ids"] for _, line in zip(range(a.steps * SEQUENCES), open(f"{a.folder}/train.jsonl"))]
+    model = load(a.folder, a.kind)
+    params = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(params, lr=RATE, weight_decay=DECAY, fused=True)
+    forward = torch.compile(model) if a.compile else model
+    begin, seconds, losses = time.time(), [], []
+    for i in range(a.steps):
+        ids = torch.tensor(rows[i * SEQUENCES:(i + 1) * SEQUENCES])
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=a.kind == "autocast"):
+            loss = forward(input_ids=ids, labels=ids).loss
+        loss.backward()
+        norm = float(torch.nn.utils.clip_grad_norm_(params, CLIP))
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        seconds.append(time.time() - begin)
+        begin = time.time()
+        losses.append(float(loss.detach()))
+        say(step=i + 1, loss=losses[-1], grad_norm=norm, tokens_per_second=round(ids.numel() / seconds[-1], 1))
+    if a.save:
+        model.save_pretrained(a.save)
+    median = statistics.median(seconds[1:] or seconds)
+    say(kind=a.kind, compiled=a.compile, tokens_per_second=round(SEQUENCES * LENGTH / median, 1), peak_gib=round(peak_gib(), 3),
+        threads=torch.get_num_threads(), torch=torch.__version__, transformers=transformers.__version__, peft=peft.__version__)
+
+
+def peak_gib():
+    for line in open("/proc/self/status"):
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) / 2**20
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    a.add_argument("command", choices=["make", "run"])
+    a.add_argument("folder")
+    a.add_argument("kind", nargs="?", choices=["bf16", "autocast", "f32"], default="bf16")
+    a.add_argument("--steps", type=int, default=8)
+    a.add_argument("--compile", action="store_true")
+    a.add_argument("--save", help="write the trained adapter to this folder")
+    a.add_argument("--tiny", action="store_true", help="make a tiny model, to try the scripts")
+    a = a.parse_args()
+    transformers.utils.logging.disable_progress_bar()
+    transformers.logging.set_verbosity_error()
+    make(a.folder, a.tiny) if a.command == "make" else run(a)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Measures ft beside PyTorch + PEFT on one machine: the same weights, tokens, cores and settings, in turns, in one run.
+
+    run.py FT --python PYTHON [--data FOLDER] [--kinds bf16,f32] [--rounds 3] [--steps 6] [--compile] [--result FILE]
+
+PYTHON is an interpreter with torch, transformers and peft (tests/golden/requirements.txt); FOLDER keeps the model (0.8 GB)
+between runs. Both programs are watched from outside in the same way: a step is the time between two rows of their logs,
+memory is the kernel's peak resident set, start is from the process's creation to its first row. In every round PyTorch's
+two bf16 forms both run, and ft is compared with the faster. Ends with 1 when the losses differ. Standard library only.
+"""
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TOKENS = 4 * 512
+LOSSES = {"bf16": 3e-3, "f32": 2e-5}                 # largest relative difference of a step's loss that passes
+
+
+def watch(command, follow=None, cwd=None, log=None):
+    """Runs a command. `follow` is the file its rows appear in (default: its stdout). Arrival times, rows, peak memory."""
+    begun, rows, times, done = time.monotonic(), [], [], threading.Event()
+    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL if follow else subprocess.PIPE, stderr=log)
+
+    def take(line):
+        rows.append(json.loads(line))
+        times.append(time.monotonic() - begun)
+
+    def tail():
+        left, at = b"", 0
+        while True:
+            last = done.is_set()
+            if follow.exists():
+                with open(follow, "rb") as f:
+                    f.seek(at)
+                    new = f.read()
+                at, left = at + len(new), left + new
+                *lines, left = left.split(b"\n")
+                for line in lines:
+                    take(line)
+            if last:
+                return
+            time.sleep(0.005)
+
+    if follow:
+        reader = threading.Thread(target=tail)
+        reader.start()
+    else:
+        for line in process.stdout:
+            take(line)
+    _, status, usage = os.wait4(process.pid, 0)
+    done.set()
+    if follow:
+        reader.join()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{' '.join(map(str, command))}: exit code {process.returncode}; see {getattr(log, 'name', '')}")
+    steps = [(r, t) for r, t in zip(rows, times) if "loss" in r and "step" in r]
+    between = [b[1] - a[1] for a, b in zip(steps, steps[1:])]
+    return {"losses": [r["loss"] for r, _ in steps], "tokens_per_second": TOKENS / statistics.median(between),
+            "first_step_s": steps[0][1], "peak_gib": usage.ru_maxrss / 2**20, "rows": rows}
+
+
+def ft_config(data, kind, steps, out):
+    return {"model": {"model_name_or_path": str(data / f"model-{kind}")}, "lora": {"adapter_name_or_path": str(data / "start")},
+            "data": {"datasets": [{"path": str(data / "train.jsonl"), "type": "tokenized"}], "max_seq_length": 512, "shuffle": False},
+            "training": {"output_dir": str(out), "per_device_train_batch_size": 4, "gradient_accumulation_steps": 1, "max_steps": steps,
+                         "learning_rate": 1e-4, "lr_scheduler_type": "constant", "weight_decay": 0.0, "max_grad_norm": 1.0,
+                         "bf16": kind == "bf16", "gradient_checkpointing": False},
+            "logging": {"logging_steps": 1, "progress": "none"}, "checkpointing": {"save_strategy": "no"}}
+
+
+def run_ft(a, kind, number, log):
+    work = Path(tempfile.mkdtemp(prefix="ft-bench-"))
+    config = work / "run.json"
+    config.write_text(json.dumps(ft_config(a.data, kind, a.steps, work / "out")))
+    return watch([str(a.ft), "train", "--config", str(config)], follow=work / "out" / "log.jsonl", log=log)
+
+
+def run_peer(a, kind, log):
+    out = watch([a.python, str(HERE / "peer.py"), "run", str(a.data), kind, "--steps", str(a.steps), *(["--compile"] if a.compile else [])], log=log)
+    out["versions"] = {k: out["rows"][-1][k] for k in ("torch", "transformers", "peft", "threads")}
+    return out
+
+
+def one(name, r):
+    return f"{name:16} {r['tokens_per_second']:8.0f} tok/s  {r['peak_gib']:6.2f} GiB  first step {r['first_step_s']:5.1f} s  loss {r['losses'][0]:.6f} .. {r['losses'][-1]:.6f}"
+
+
+def measure(a, kind, say, log):
+    """Rounds of ft, then the peer's forms. True if the losses agree."""
+    forms = ["bf16", "autocast"] if kind == "bf16" else ["f32"]
+    ratios, good, median = {"speed": [], "memory": [], "start": []}, True, {}
+    for number in range(a.rounds):
+        ours = run_ft(a, kind, number, log)
+        say(f"{kind} round {number + 1}  " + one("ft", ours))
+        theirs = {f: run_peer(a, f, log) for f in forms}
+        for f, r in theirs.items():
+            say(f"{kind} round {number + 1}  " + one(f"PyTorch {f}", r))
+        best = max(theirs.values(), key=lambda r: r["tokens_per_second"])
+        ratios["speed"].append(ours["tokens_per_second"] / best["tokens_per_second"])
+        ratios["memory"].append(ours["peak_gib"] / best["peak_gib"])
+        ratios["start"].append(ours["first_step_s"] / best["first_step_s"])
+        worst = max(abs(x - y) / y for x, y in zip(ours["losses"], best["losses"]))
+        same = len(ours["losses"]) == len(best["losses"]) == a.steps and worst <= LOSSES[kind]
+        good = good and same
+        say(f"{kind} round {number + 1}  ft / PyTorch: speed {ratios['speed'][-1]:.2f}, memory {ratios['memory'][-1]:.3f}, "
+            f"start {ratios['start'][-1]:.2f}; largest loss difference {worst:.1e} ({'ok' if same else 'TOO LARGE'})")
+        median["versions"] = best["versions"]
+    say(f"{kind} medians  ft / PyTorch: " + ", ".join(f"{k} {statistics.median(v):.3f}" for k, v in ratios.items()))
+    return good, median["versions"]
+
+
+def machine():
+    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
+    flags = next((line for line in open("/proc/cpuinfo") if line.startswith("flags")), "")
+    isa = " ".join(f for f in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if f" {f}" in flags)
+    memory = int(open("/proc/meminfo").readline().split()[1]) / 2**20
+    return f"{cpu} ({isa}), {len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB"
+
+
+def commit():
+    git = lambda *c: subprocess.run(["git", "-C", str(HERE), *c], capture_output=True, text=True).stdout.strip()
+    return git("rev-parse", "--short", "HEAD") + (" with changes" if git("status", "--porcelain", "-uno") else "")
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    a.add_argument("ft", type=Path)
+    a.add_argument("--python", default=sys.executable)
+    a.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "ft-bench-data")
+    a.add_argument("--kinds", default="bf16,f32")
+    a.add_argument("--rounds", type=int, default=3)
+    a.add_argument("--steps", type=int, default=6)
+    a.add_argument("--compile", action="store_true")
+    a.add_argument("--result", type=Path, help="write what is printed to this file as well")
+    a = a.parse_args()
+    a.ft, a.data = a.ft.resolve(), a.data.resolve()
+    if not (a.data / "train.jsonl").exists():
+        a.data.mkdir(parents=True, exist_ok=True)
+        subprocess.run([a.python, str(HERE / "peer.py"), "make", str(a.data)], check=True)
+    lines = []
+
+    def say(line):
+        print(line, flush=True)
+        lines.append(line)
+
+    say(f"command   bench/cpu_vs_pytorch/run.py FT --kinds {a.kinds} --rounds {a.rounds} --steps {a.steps}{' --compile' if a.compile else ''}")
+    say(f"date      {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, load before {os.getloadavg()[0]:.1f}")
+    say(f"commit    {commit()}")
+    say(f"machine   {machine()}")
+    say(f"model     {json.loads((a.data / 'model-bf16' / 'config.json').read_text())['hidden_size']} wide; 4 sequences of 512, LoRA r16 on all linears, no recomputation")
+    good = True
+    with open(a.data / "stderr.txt", "w") as log:
+        for kind in a.kinds.split(","):
+            same, versions = measure(a, kind, say, log)
+            good = good and same
+    say(f"peer      {json.dumps(versions)}")
+    say(f"load after {os.getloadavg()[0]:.1f}")
+    if a.result:
+        a.result.write_text("\n".join(lines) + "\n")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
