@@ -26,7 +26,7 @@ ROPES = [
     ("small", {}, {"rope_type": "dynamic", "factor": 2.0}, 100), ("small", {}, {"rope_type": "dynamic", "factor": 2.0}, 129),
     ("small", {}, {"rope_type": "dynamic", "factor": 4.0}, 300), ("llama-2-7b", {}, {"rope_type": "dynamic", "factor": 8.0}, 16384),
     ("llama-3.2-1b", {"rope_theta": 500000.0}, LLAMA3, None), ("llama-2-7b", {"rope_theta": 500000.0}, {**LLAMA3, "factor": 8.0}, None),
-    ("small", {}, YARN, None), ("small", {}, {**YARN, "factor": 0.5}, None), ("small", {}, {**YARN, "attention_factor": 0.9}, None),
+    ("small", {}, YARN, None), ("small", {}, {**YARN, "attention_factor": 0.9}, None),
     ("small", {}, {**YARN, "mscale": 0.8}, None), ("small", {}, {**YARN, "mscale": 0.8, "mscale_all_dim": 1.1}, None),
     ("small", {}, {**YARN, "beta_fast": 16.0, "beta_slow": 2.0}, None), ("small", {}, {**YARN, "truncate": False}, None),
     ("llama-2-7b", {}, {**YARN, "factor": 16.0, "original_max_position_embeddings": 4096}, None),
