@@ -1,6 +1,7 @@
 #include "models/llama/config.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "engine/io/json.h"
@@ -10,6 +11,30 @@ namespace {
 
 // Larger sizes than any model's; beneath them no product of two overflows.
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 24, kMaxLayers = 4096;
+
+// What transformers' config classes assume of a key that is not in the file at all; null there means something else.
+struct Absent {
+  const char* model_type;
+  std::int64_t key_value_heads, head_dim, window, max_position;  // 0: derived, or none
+};
+constexpr std::array kAbsent = {
+    Absent{"llama", 0, 0, 0, 2048},
+    Absent{"mistral", 8, 0, 4096, 131072},
+    Absent{"qwen2", 32, 0, 4096, 32768},
+    Absent{"qwen3", 32, 128, 4096, 32768},
+};
+const Absent& absent_of(const std::string& model_type) {
+  const auto at = std::find_if(kAbsent.begin(), kAbsent.end(),
+                               [&](const Absent& a) { return model_type == a.model_type; });
+  return at == kAbsent.end() ? kAbsent[0] : *at;
+}
+
+std::int64_t when_absent(const JsonObject& j, std::string_view key, std::int64_t value,
+                         std::int64_t when_null) {
+  const std::vector<std::string> keys = j.keys();
+  const bool there = std::find(keys.begin(), keys.end(), key) != keys.end();
+  return there || value == 0 ? when_null : value;
+}
 
 Activation read_activation(const JsonObject& j) {
   const std::string name = j.text_or("hidden_act", "silu");
@@ -65,13 +90,12 @@ void read_scaling(Rope& r, const JsonObject& j, std::int64_t max_position) {
 
 void read_rope(Config& c, const JsonObject& j) {
   c.rope.theta = j.positive_number_or("rope_theta", 10000);
-  if (j.has("rope_parameters")) {
-    const JsonObject p = j.object("rope_parameters");
-    c.rope.theta = p.positive_number_or("rope_theta", c.rope.theta);
-    read_scaling(c.rope, p, c.max_position_embeddings);
-  } else if (j.has("rope_scaling")) {
-    read_scaling(c.rope, j.object("rope_scaling"), c.max_position_embeddings);
-  }
+  const bool old =
+      j.has("rope_scaling") && !j.object("rope_scaling").keys().empty();  // transformers: the old key wins
+  if (!old && !j.has("rope_parameters")) return;
+  const JsonObject p = j.object(old ? "rope_scaling" : "rope_parameters");
+  c.rope.theta = p.positive_number_or("rope_theta", c.rope.theta);
+  read_scaling(c.rope, p, c.max_position_embeddings);
 }
 
 // Mistral slides in all layers; Qwen where layer_types says so, or from max_window_layers on.
@@ -79,8 +103,10 @@ void read_windows(Config& c, const JsonObject& j) {
   c.windows.assign(static_cast<std::size_t>(c.num_hidden_layers), 0);
   if (c.model_type == "llama") return;
   const bool qwen = c.model_type != "mistral";
-  if (!j.has("sliding_window") || (qwen && !j.boolean_or("use_sliding_window", false))) return;
-  const std::int64_t window = j.positive("sliding_window");
+  if (qwen && !j.boolean_or("use_sliding_window", false)) return;
+  const std::int64_t usual = when_absent(j, "sliding_window", absent_of(c.model_type).window, 0);
+  if (!j.has("sliding_window") && usual == 0) return;
+  const std::int64_t window = j.positive_or("sliding_window", usual);
   const std::int64_t from = qwen ? j.integer_or("max_window_layers", 28, 0) : 0;
   for (std::int64_t i = from; i < c.num_hidden_layers; ++i) c.windows[static_cast<std::size_t>(i)] = window;
   if (!j.has("layer_types")) return;
@@ -98,13 +124,17 @@ void read_windows(Config& c, const JsonObject& j) {
 
 void read_heads(Config& c, const JsonObject& j) {
   c.num_attention_heads = j.integer("num_attention_heads", 1, kMaxSize);
-  c.num_key_value_heads = j.integer_or("num_key_value_heads", c.num_attention_heads, 1, kMaxSize);
+  const Absent& usual = absent_of(c.model_type);
+  c.num_key_value_heads = j.integer_or(
+      "num_key_value_heads",
+      when_absent(j, "num_key_value_heads", usual.key_value_heads, c.num_attention_heads), 1, kMaxSize);
   if (c.num_attention_heads % c.num_key_value_heads != 0)
     j.refuse("num_key_value_heads", str("a divisor of num_attention_heads (", c.num_attention_heads, ")"));
   const bool divides = c.hidden_size % c.num_attention_heads == 0;
   if (!divides && (c.model_type == "llama" || !j.has("head_dim")))
     j.refuse("num_attention_heads", str("a divisor of hidden_size (", c.hidden_size, ")"));
-  c.head_dim = j.integer_or("head_dim", c.hidden_size / c.num_attention_heads, 2, 4096);
+  const std::int64_t share = c.hidden_size / c.num_attention_heads;
+  c.head_dim = j.integer_or("head_dim", when_absent(j, "head_dim", usual.head_dim, share), 2, 4096);
   if (c.head_dim % 2 != 0) j.refuse("head_dim", "even");
 }
 
@@ -130,8 +160,7 @@ Config read_config(const std::filesystem::path& path) {
   c.hidden_size = j.integer("hidden_size", 1, kMaxSize);
   c.intermediate_size = j.integer("intermediate_size", 1, kMaxSize);
   c.num_hidden_layers = j.integer("num_hidden_layers", 1, kMaxLayers);
-  c.max_position_embeddings =
-      j.positive_or("max_position_embeddings", c.model_type == "llama" ? 2048 : 32768);
+  c.max_position_embeddings = j.positive_or("max_position_embeddings", absent_of(c.model_type).max_position);
   c.rms_norm_eps = static_cast<float>(j.positive_number_or("rms_norm_eps", 1e-6));
   c.initializer_range = static_cast<float>(j.positive_number_or("initializer_range", 0.02));
   c.tie_word_embeddings = j.boolean_or("tie_word_embeddings", false);

@@ -1,0 +1,58 @@
+// Inverse frequencies and attention factors of every position type, in both generations of the config, against
+// transformers (tests/golden/rope.json).
+#include "models/llama/positions.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "engine/io/json.h"
+#include "tests/engine/io/temp_folder.h"
+
+namespace ft::llama {
+namespace {
+
+Config config_of(const test::TempFolder& folder, Json json) {
+  json["model_type"] = "llama";
+  json["vocab_size"] = 10;
+  json["intermediate_size"] = 16;
+  json["num_hidden_layers"] = 1;
+  return read_config(folder.write("config.json", json_text(json)));
+}
+
+TEST(Positions, EqualTransformers) {
+  const Json golden = read_json(FT_SOURCE_DIR "/tests/golden/rope.json");
+  const test::TempFolder folder;
+  for (const Json& row : golden["ropes"])
+    for (const char* generation : {"config_v4", "config_v5"}) {
+      SCOPED_TRACE(row[generation].dump());
+      const Config c = config_of(folder, row[generation]);
+      const auto got =
+          inverse_frequencies(c, row["length"].is_null() ? 1 : row["length"].get<std::int64_t>());
+      const auto want = row["inv_freq"].get<std::vector<double>>();
+      ASSERT_EQ(got.size(), want.size());
+      for (std::size_t i = 0; i < want.size(); ++i)
+        EXPECT_NEAR(got[i], want[i], 1e-6 * want[i]) << i;  // a few f32 roundings
+      EXPECT_NEAR(c.rope.attention_factor, row["attention_scaling"].get<double>(), 1e-7);
+    }
+}
+
+TEST(Positions, TableIsCosAndSinOfRoundedAngles) {
+  const test::TempFolder folder;
+  Json json = {{"hidden_size", 32}, {"num_attention_heads", 4}, {"max_position_embeddings", 64}};
+  json["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}, {"attention_factor", 1.25}};
+  const Config c = config_of(folder, json);
+  const auto inv = inverse_frequencies(c, 50);
+  const RopeTable t = rope_table(c, 50);
+  ASSERT_EQ(t.cos.size(), 50u * 4);
+  for (std::size_t p = 0; p < 50; ++p)
+    for (std::size_t i = 0; i < 4; ++i) {
+      const double angle = static_cast<float>(p) * inv[i];
+      EXPECT_NEAR(t.cos[p * 4 + i], 1.25 * std::cos(angle), 1e-7);
+      EXPECT_NEAR(t.sin[p * 4 + i], 1.25 * std::sin(angle), 1e-7);
+    }
+}
+
+}  // namespace
+}  // namespace ft::llama
