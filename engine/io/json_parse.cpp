@@ -59,19 +59,18 @@ std::string wording(const std::string& message) {
     const std::size_t at = message.rfind(mark);
     return at == std::string::npos ? std::string() : message.substr(at + mark.size());
   };
-  std::string expected = after("; expected ");
+  // "... - invalid string: ill-formed UTF-8 byte; last read: '...'": the middle says it.
+  const std::size_t last = message.find("; last read"), invalid = message.find(" - invalid ");
+  if (invalid < last && last != std::string::npos) return message.substr(invalid + 3, last - invalid - 3);
+  const std::string expected = after("; expected ");
   if (expected.find("'}'") != std::string::npos) return "expected ',' or '}'";
   if (expected.find("']'") != std::string::npos) return "expected ',' or ']'";
   if (expected == "end of input") return "more text after the value";
   if (expected == "string literal") return "expected a key in quotes";
   if (message.find("number overflow") != std::string::npos) return "a number too large";
-  // "... - invalid string: ill-formed UTF-8 byte; last read: '...'": the middle says it.
-  const std::size_t invalid = message.find("invalid ");
-  const std::size_t last = message.find("; last read");
-  if (invalid != std::string::npos && last != std::string::npos && invalid < last)
-    return message.substr(invalid, last - invalid);
   if (message.find("unexpected end of input") != std::string::npos) return "it ends too early";
-  return expected.empty() ? "expected a value" : "expected " + expected;
+  const bool value = expected.empty() || expected.find("or a literal") != std::string::npos;
+  return value ? "expected a value" : "expected " + expected;
 }
 
 // Bytes of the token in question, so that one out of place is shown from its beginning. The lexer's own text

@@ -29,6 +29,7 @@ class TempFolder {
   std::string write(const std::string& name, const std::string& bytes) const {
     const std::string path = path_ + "/" + name;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::filesystem::remove(path);  // ext4 writes a file at once that replaces what it held
     std::ofstream(path, std::ios::binary) << bytes;
     return path;
   }

@@ -1,0 +1,60 @@
+// Where weights come from: by name, into place. A model folder in Hugging Face's form is one such source.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/core/tensor.h"
+#include "engine/io/safetensors.h"
+
+namespace ft {
+
+struct WeightInfo {
+  std::string file;  // for messages
+  StoredType type = StoredType::f32;
+  std::vector<std::int64_t> shape;
+};
+
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+  virtual std::vector<std::string> names() const = 0;  // sorted
+  virtual bool has(const std::string& name) const = 0;
+  // Throws a UserError that names the source when there is no such weight.
+  virtual WeightInfo info(const std::string& name) const = 0;
+  // Reads to.numel() elements from number `first` on, converting; see SafetensorsFile::read.
+  virtual void read(const std::string& name, const Tensor& to, std::int64_t first = 0) const = 0;
+  // Throws unless the weight is there, is of a float type that ft reads, and has this shape:
+  // "models/x/model.safetensors: NAME is [4096, 11007], config.json asks for [4096, 11008]".
+  void expect(const std::string& name, const Shape& shape) const;
+};
+
+// model.safetensors, or the files that model.safetensors.index.json names.
+class ModelFolder : public WeightSource {
+ public:
+  explicit ModelFolder(const std::string& folder, Nonfinite nonfinite = Nonfinite::refuse);
+
+  std::vector<std::string> names() const override;
+  bool has(const std::string& name) const override;
+  WeightInfo info(const std::string& name) const override;
+  void read(const std::string& name, const Tensor& to, std::int64_t first = 0) const override;
+
+  const std::vector<std::unique_ptr<SafetensorsFile>>& files() const { return files_; }
+  std::int64_t bytes() const;  // of all weights
+
+ private:
+  struct Entry {
+    const SafetensorsFile* file;
+    const StoredTensor* tensor;
+  };
+  void read_index(const std::string& index);
+  const Entry& at(const std::string& name) const;
+
+  std::string folder_;
+  Nonfinite nonfinite_;
+  std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace ft
