@@ -84,23 +84,32 @@ class Chooser {
   std::optional<Matcher> targets_, excluded_;
 };
 
-// Whether a module that holds the parameter is one of `modules`: model.norm.weight is in "norm".
-std::optional<std::string> saved_by(const std::string& parameter, const std::vector<std::string>& modules) {
-  for (const std::string& m : modules)
-    for (auto dot = parameter.find('.'); dot != std::string::npos; dot = parameter.find('.', dot + 1))
-      if (ends_with_module(std::string_view(parameter).substr(0, dot), m)) return m;
-  return std::nullopt;
+// Whether one of the modules around a parameter matches: model, model.layers, model.layers.0, ...
+template <class F>
+bool any_module(std::string_view parameter, const F& matches) {
+  for (auto dot = parameter.find('.'); dot != std::string_view::npos; dot = parameter.find('.', dot + 1))
+    if (matches(parameter.substr(0, dot))) return true;
+  return false;
 }
 
+// PEFT gives no adapter to a module that is called so or lies in one that is ...
+bool keeps_whole(const Linear& l, const std::vector<std::string>& modules) {
+  return std::any_of(modules.begin(), modules.end(), [&](const std::string& m) {
+    return any_module(l.name + ".", [&](std::string_view name) { return ends_with_module(name, m); });
+  });
+}
+
+// ... but saves all whose name ends so, even within a part: "norm" is input_layernorm too.
 void mark_modules_to_save(Model& model, const std::vector<std::string>& modules, const std::string& where,
                           Exit exit) {
   std::set<std::string> unused(modules.begin(), modules.end());
   EachParameter each([&](Parameter& p) {
     if (p.name.starts_with(kPeftPrefix)) return;
-    if (const auto m = saved_by(p.name, modules)) {
-      p.trainable = true;
-      unused.erase(*m);
-    }
+    for (const std::string& m : modules)
+      if (any_module(p.name, [&](std::string_view name) { return name.ends_with(m); })) {
+        p.trainable = true;
+        unused.erase(m);
+      }
   });
   model.visit(each);
   if (!unused.empty())
@@ -118,7 +127,7 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const std::
   Chooser chooser(config, where, exit);
   const auto& whole = config.modules_to_save;
   EachLinear choose([&](Linear& l) {
-    if (!chooser.wants(l) || (whole && saved_by(l.name + ".", *whole))) return;
+    if (!chooser.wants(l) || (whole && keeps_whole(l, *whole))) return;
     auto adapter = chooser.adapter(l, dtype);
     out.linears.push_back(l.name);
     out.adapters.push_back(adapter.get());
