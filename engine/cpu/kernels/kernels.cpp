@@ -4,9 +4,11 @@
 namespace ft::cpu::FT_TARGET {
 
 extern const ProductKernels product_kernels;
+extern const AttentionForward attention_forward;
+extern const AttentionBackward attention_backward;
 
 const Kernels& kernels() {
-  static constexpr Kernels table{product_kernels};
+  static constexpr Kernels table{product_kernels, attention_forward, attention_backward};
   return table;
 }
 

@@ -1,0 +1,32 @@
+// Ops::attention and its gradient on the CPU: deals the kernels' parts out to the threads. Results do not
+// depend on the number of threads, bit by bit. All workspace is taken at construction.
+#pragma once
+#include "engine/core/arena.h"
+#include "engine/cpu/kernels/kernels.h"
+#include "engine/ops/ops.h"
+
+namespace ft::cpu {
+
+class Attention {
+ public:
+  Attention(const Kernels& kernels, int threads);
+
+  // As Ops::attention and Ops::attention_grad say; f32 or bf16, heads of at most kAttentionWidth columns.
+  void forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
+               float scale);
+  void backward(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
+                Tensor v, Heads heads, const Mask& mask, float scale);
+
+  // Bytes of all threads, whatever the length of the sequences. Only what a step touches is ever backed by
+  // memory: from 0.3 MB a thread on.
+  std::int64_t workspace_bytes() const;
+
+ private:
+  float* workspace(int thread) const;
+
+  const Kernels& kernels_;
+  int threads_;
+  Buffer memory_;
+};
+
+}  // namespace ft::cpu

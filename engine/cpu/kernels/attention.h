@@ -1,0 +1,78 @@
+// Attention by tiles of 64 queries by 64 keys: the table every target fills. See Ops::attention. A kernel
+// works on one sequence and one key head in one thread; engine/cpu/attention.cpp deals the parts out.
+// Queries and keys have their own rows and counts, so that cross attention is only another part.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace ft::cpu {
+
+constexpr std::int64_t kAttentionTile = 64;
+constexpr std::int64_t kAttentionWidth = 2048;  // the widest head
+
+// A (rows, columns) tensor of the call's type; stride in elements.
+struct Rows {
+  std::byte* data = nullptr;
+  std::int64_t stride = 0;
+};
+
+struct AttentionCall {
+  Rows q, k, v, y;
+  Rows dy, dq, dk, dv;      // the gradient only
+  float* lse = nullptr;     // (heads, rows), natural logarithms
+  std::int64_t lse_stride;  // rows
+  std::int64_t heads, key_heads, width;
+  bool causal;
+  std::int64_t window;  // 0: none
+  float scale;
+};
+
+// One sequence, one key head and the query heads that share it (heads / key_heads = `group` of them).
+// Queries and keys are numbered from the first row of theirs; the masks compare these numbers.
+struct AttentionPart {
+  std::int64_t query_row, queries, key_row, keys;
+  std::int64_t key_head;
+};
+
+// Works on tiles [begin, end) of a part. workspace: attention_words(width) floats, aligned to 64 bytes, with
+// any content.
+using AttentionTiles = void (*)(const AttentionCall&, const AttentionPart&, std::int64_t begin,
+                                std::int64_t end, float* workspace);
+
+// y and lse of at most tiles_at_once(width) query tiles out of ceil(queries / 64) * group: tile t holds the 64
+// queries from number t / group * 64 of the part's query head t % group.
+struct AttentionForward {
+  AttentionTiles f32, bf16;
+};
+
+// The gradient in one go costs five products a tile, in parts seven, but parts need little workspace and run
+// side by side. The results are the same, bit by bit.
+struct AttentionBackward {
+  struct Of {
+    AttentionTiles whole;    // dq, dk, dv from all key tiles; attention_words_with_dq(...) floats
+    AttentionTiles keys;     // dk, dv of any number of key tiles
+    AttentionTiles queries;  // dq of query tiles, numbered as in forward
+  };
+  Of f32, bf16;
+};
+
+namespace {  // the same in all translation units, merged in none
+
+// Query tiles that share a packed key tile, and key tiles that share a packed query tile: as many as leave
+// their operands in the second-level cache.
+constexpr std::int64_t tiles_at_once(std::int64_t width) { return width <= 64 ? 4 : width <= 128 ? 2 : 1; }
+// Floats of workspace that every kernel can do with but `whole`.
+constexpr std::int64_t attention_words(std::int64_t width) {
+  const std::int64_t columns = (width + 15) / 16 * 16;
+  return (tiles_at_once(width) + 1) * 6 * kAttentionTile * columns + 6 * kAttentionTile * kAttentionTile;
+}
+// What `whole` needs: also dq of one head, and dk and dv while several heads add to them.
+constexpr std::int64_t attention_words_with_dq(std::int64_t width, std::int64_t group, std::int64_t queries,
+                                               std::int64_t keys) {
+  const std::int64_t columns = (width + 15) / 16 * 16;
+  const std::int64_t key_rows = group > 1 ? keys + kAttentionTile : 0;
+  return attention_words(width) + columns * (queries + kAttentionTile + 2 * key_rows);
+}
+
+}  // namespace
+}  // namespace ft::cpu

@@ -1,0 +1,267 @@
+// Attention and its gradient on every target, against a double-precision reference.
+#include "engine/cpu/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "tests/engine/cpu/all_kernels.h"
+#include "tests/reference/attention.h"
+
+namespace ft::cpu {
+namespace {
+
+using Values = std::vector<double>;
+using Case = reference::Attention;
+
+constexpr std::int64_t kGuard = 64;  // elements before the first and after the last row
+
+// A tensor with gaps between its rows and around it; what is in them must neither be used nor change.
+class Padded {
+ public:
+  Padded(DType type, std::int64_t rows, std::int64_t cols, std::int64_t gap)
+      : memory_(static_cast<std::size_t>((2 * kGuard + rows * (cols + gap)) * size_of(type)),
+                std::byte{0xff}),
+        tensor_(memory_.data() + kGuard * size_of(type), type, {rows, cols}, cols + gap) {}  // 0xffff: NaN
+  Padded(DType type, std::int64_t rows, std::int64_t cols, std::int64_t gap, const Values& values)
+      : Padded(type, rows, cols, gap) {
+    for_each([&](std::byte* p, std::size_t i) {
+      const auto v = static_cast<float>(values[i]);
+      if (type == DType::f32)
+        std::memcpy(p, &v, 4);
+      else
+        from_float(*reinterpret_cast<bf16*>(p), v);
+    });
+  }
+  const Tensor& tensor() const { return tensor_; }
+  operator Tensor() const { return tensor_; }
+
+  Values values() const {
+    Values all(static_cast<std::size_t>(tensor_.numel()));
+    for_each([&](std::byte* p, std::size_t i) {
+      all[i] =
+          tensor_.dtype == DType::f32 ? *reinterpret_cast<float*>(p) : to_float(*reinterpret_cast<bf16*>(p));
+    });
+    return all;
+  }
+  // Everything but the rows themselves is as it was made.
+  bool intact() const {
+    std::vector<std::byte> copy = memory_;
+    const auto offset = tensor_.data - memory_.data();
+    for_each([&](std::byte* p, std::size_t) {
+      std::fill_n(copy.begin() + offset + (p - tensor_.data), size_of(tensor_.dtype), std::byte{0xff});
+    });
+    return std::all_of(copy.begin(), copy.end(), [](std::byte b) { return b == std::byte{0xff}; });
+  }
+  bool operator==(const Padded& o) const { return memory_ == o.memory_; }
+
+ private:
+  template <class F>
+  void for_each(F f) const {
+    for (std::int64_t r = 0, i = 0; r < tensor_.rows(); ++r)
+      for (std::int64_t c = 0; c < tensor_.cols(); ++c)
+        f(tensor_.data + (r * tensor_.stride + c) * size_of(tensor_.dtype), static_cast<std::size_t>(i++));
+  }
+
+  std::vector<std::byte> memory_;
+  Tensor tensor_;
+};
+
+// Random numbers that the type can hold.
+Values random_values(std::int64_t n, DType type, std::uint32_t seed, double size = 1) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<double> normal;
+  Values v(static_cast<std::size_t>(n));
+  for (double& x : v) {
+    x = static_cast<float>(normal(generator) * size);
+    bf16 b;
+    from_float(b, static_cast<float>(x));
+    if (type == DType::bf16) x = to_float(b);
+  }
+  return v;
+}
+
+struct Inputs {
+  Values q, k, v, dy;
+  Inputs(const Case& c, DType type, double size = 1)
+      : q(random_values(c.query_size(), type, 1, size)),
+        k(random_values(c.key_size(), type, 2, size)),
+        v(random_values(c.key_size(), type, 3)),
+        dy(random_values(c.query_size(), type, 4)) {}
+};
+
+struct Outputs {
+  Padded y, lse, dq, dk, dv;
+  Outputs(const Case& c, DType type)
+      : y(type, c.rows(), c.heads.query * c.heads.width, 3),
+        lse(DType::f32, c.heads.query, c.rows(), 0),
+        dq(type, c.rows(), c.heads.query * c.heads.width, 5),
+        dk(type, c.rows(), c.heads.key_value * c.heads.width, 6),
+        dv(type, c.rows(), c.heads.key_value * c.heads.width, 1) {}
+  bool operator==(const Outputs&) const = default;
+};
+
+Outputs run(const Kernels& kernels, const Case& c, DType type, const Inputs& in, int threads) {
+  const std::int64_t query = c.heads.query * c.heads.width, key = c.heads.key_value * c.heads.width;
+  const Padded q(type, c.rows(), query, 1, in.q), k(type, c.rows(), key, 2, in.k);
+  const Padded v(type, c.rows(), key, 7, in.v), dy(type, c.rows(), query, 9, in.dy);
+  Outputs out(c, type);
+  Attention attention(kernels, threads);
+  const Mask mask{c.starts, c.causal, c.window};
+  const auto scale = static_cast<float>(c.scale);
+  attention.forward(out.y, out.lse, q, k, v, c.heads, mask, scale);
+  attention.backward(out.dq, out.dk, out.dv, dy, out.y, out.lse, q, k, v, c.heads, mask, scale);
+  return out;
+}
+
+// sum (got - want)^2 / sum want^2, where what is wanted is not all but 0 (the gradient of a query that sees
+// one key is 0, a difference of numbers near 1); infinite when a number is not finite.
+double nmse(const Values& got, const Values& want) {
+  double error = 0, size = 0.1 * static_cast<double>(want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    if (!std::isfinite(got[i])) return HUGE_VAL;
+    error += (got[i] - want[i]) * (got[i] - want[i]);
+    size += want[i] * want[i];
+  }
+  return error / size;
+}
+
+std::string describe(const Case& c, DType type, const std::string& target) {
+  std::string lengths;
+  for (std::size_t i = 1; i < c.starts.size(); ++i) lengths += str(" ", c.starts[i] - c.starts[i - 1]);
+  return str(target, " ", name_of(type), " heads ", c.heads.query, "/", c.heads.key_value, " of ",
+             c.heads.width, ", lengths", lengths, c.causal ? ", causal" : "", ", window ", c.window);
+}
+
+void expect_right(const Case& c, DType type, double bound) {
+  const Inputs in(c, type);
+  Values y, lse, dq, dk, dv;
+  c.forward(y, lse, in.q, in.k, in.v);
+  c.backward(dq, dk, dv, in.dy, in.q, in.k, in.v);
+  for (const auto& [name, kernels, bf16_dot] : all_kernels()) {
+    SCOPED_TRACE(describe(c, type, name));
+    const Outputs out = run(kernels, c, type, in, 2);
+    EXPECT_LT(nmse(out.y.values(), y), bound);
+    EXPECT_LT(nmse(out.lse.values(), lse), type == DType::f32 ? 1e-12 : 1e-9);
+    EXPECT_LT(nmse(out.dq.values(), dq), bound);
+    EXPECT_LT(nmse(out.dk.values(), dk), bound);
+    EXPECT_LT(nmse(out.dv.values(), dv), bound);
+    for (const Padded* t : {&out.y, &out.lse, &out.dq, &out.dk, &out.dv}) EXPECT_TRUE(t->intact());
+  }
+}
+void expect_right(const Case& c) {
+  expect_right(c, DType::f32, 2e-12);
+  expect_right(c, DType::bf16, 5e-5);
+}
+
+Case make_case(Heads heads, std::vector<std::int32_t> lengths, bool causal = true, std::int64_t window = 0) {
+  Case c{heads, {0}, causal, window, 1.0f / std::sqrt(static_cast<float>(heads.width))};
+  for (const auto n : lengths) c.starts.push_back(c.starts.back() + n);
+  return c;
+}
+
+TEST(AttentionReference, GradientIsItsOwnComplexStep) {
+  const Case c = make_case({4, 2, 3}, {5, 1, 7}, true, 4);
+  const Inputs in(c, DType::f32);
+  Values dq, dk, dv;
+  c.backward(dq, dk, dv, in.dy, in.q, in.k, in.v);
+  using Complex = std::complex<double>;
+  using Complexes = std::vector<Complex>;
+  Complexes inputs[] = {{in.q.begin(), in.q.end()}, {in.k.begin(), in.k.end()}, {in.v.begin(), in.v.end()}};
+  const Values* gradients[] = {&dq, &dk, &dv};
+  for (std::size_t n = 0; n < 3; ++n)
+    for (std::size_t i = 0; i < inputs[n].size(); ++i) {
+      inputs[n][i] += Complex{0, 1e-30};
+      Complexes y, lse;
+      c.forward(y, lse, inputs[0], inputs[1], inputs[2]);
+      double slope = 0;
+      for (std::size_t e = 0; e < y.size(); ++e) slope += in.dy[e] * y[e].imag() / 1e-30;
+      inputs[n][i] = inputs[n][i].real();
+      ASSERT_NEAR(slope, (*gradients[n])[i], 1e-13);
+    }
+}
+
+TEST(Attention, SequenceLengths) {
+  for (const std::int32_t n : {1, 2, 3, 15, 16, 31, 32, 33, 63, 64, 65, 96, 97, 127, 129, 200, 300})
+    expect_right(make_case({2, 2, 16}, {n}));
+}
+TEST(Attention, HeadWidths) {
+  for (const std::int64_t d : {1, 2, 3, 5, 8, 15, 16, 17, 31, 33, 40, 64, 72, 80, 96, 100, 128, 192, 256})
+    expect_right(make_case({2, 1, d}, {70, 3}));
+}
+TEST(Attention, SharedKeys) {
+  for (const Heads heads :
+       {Heads{1, 1, 24}, Heads{3, 3, 24}, Heads{4, 2, 24}, Heads{6, 2, 24}, Heads{7, 1, 24}})
+    expect_right(make_case(heads, {150, 330}));
+}
+TEST(Attention, PackedSequences) {
+  expect_right(make_case({2, 2, 32}, {1, 1, 64, 5, 0, 130, 2, 63, 65, 31, 33}));
+  expect_right(make_case({4, 2, 20}, {1, 7, 64, 5, 0, 130, 2, 63}, false));
+}
+TEST(Attention, Windows) {
+  for (const std::int64_t w : {1, 2, 3, 31, 32, 33, 63, 64, 65, 100, 128, 129, 1000})
+    expect_right(make_case({2, 1, 16}, {210, 40}, true, w));
+  for (const std::int64_t w : {1, 20, 64, 70}) expect_right(make_case({2, 1, 16}, {140, 40}, false, w));
+}
+TEST(Attention, SeesEverythingWithoutACausalMask) {
+  for (const std::int32_t n : {1, 33, 64, 65, 129, 191}) expect_right(make_case({2, 2, 16}, {n}, false));
+}
+
+TEST(Attention, ThreadsDoNotChangeABit) {
+  // few heads: the gradient goes in parts with three threads and in one go with one
+  for (const Case& c : {make_case({1, 1, 40}, {333}), make_case({4, 2, 40}, {290, 31, 70, 1}, true, 100),
+                        make_case({8, 1, 24}, {400}, false), make_case({6, 6, 130}, {130, 70})})
+    for (const DType type : {DType::f32, DType::bf16})
+      for (const auto& [name, kernels, bf16_dot] : all_kernels()) {
+        const Inputs in(c, type);
+        const Outputs one = run(kernels, c, type, in, 1);
+        for (const int threads : {1, 2, 3, 8})
+          EXPECT_TRUE(run(kernels, c, type, in, threads) == one) << describe(c, type, name) << " " << threads;
+      }
+}
+
+TEST(Attention, LargeScoresStayFinite) {
+  const Case c = make_case({2, 1, 64}, {150}, true, 90);
+  for (const DType type : {DType::f32, DType::bf16})
+    for (const double size : {30.0, 1e4, 1e9}) {
+      const Inputs in(c, type, size);
+      const double most = *std::max_element(in.v.begin(), in.v.end());
+      Values y, lse;
+      c.forward(y, lse, in.q, in.k, in.v);
+      for (const auto& [name, kernels, bf16_dot] : all_kernels()) {
+        SCOPED_TRACE(describe(c, type, name));
+        const Outputs out = run(kernels, c, type, in, 2);
+        for (const double x : out.y.values()) ASSERT_LE(x, most * 1.01);
+        EXPECT_LT(nmse(out.lse.values(), lse), 1e-11);
+        for (const Padded* t : {&out.y, &out.dq, &out.dk, &out.dv})
+          for (const double x : t->values()) ASSERT_TRUE(std::isfinite(x));
+      }
+    }
+}
+
+TEST(Attention, NanIsNotHidden) {
+  const Case c = make_case({1, 1, 16}, {80});
+  Inputs in(c, DType::f32);
+  in.k[70 * 16 + 3] = NAN;
+  for (const auto& [name, kernels, bf16_dot] : all_kernels()) {
+    const Values y = run(kernels, c, DType::f32, in, 1).y.values();
+    EXPECT_TRUE(std::isfinite(y[69 * 16])) << name;  // it lies in the future
+    EXPECT_TRUE(std::isnan(y[70 * 16])) << name;
+  }
+}
+
+TEST(Attention, WorkspaceIsKnownBeforeTheFirstCall) {
+  const Attention attention(all_kernels().front().kernels, 3);
+  EXPECT_EQ(attention.workspace_bytes(), 3 << 23);
+}
+
+TEST(Attention, RefusesWhatDoesNotFit) {
+  Attention attention(all_kernels().front().kernels, 1);
+  const Case c = make_case({1, 1, 4096}, {2});
+  const Padded q(DType::f32, 2, 4096, 0), lse(DType::f32, 1, 2, 0);
+  EXPECT_THROW(attention.forward(q, lse, q, q, q, c.heads, {c.starts}, 1), InternalError);
+}
+
+}  // namespace
+}  // namespace ft::cpu
