@@ -1,6 +1,7 @@
 #include "engine/io/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -110,6 +111,8 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
     if (fd_ < 0 && errno != EEXIST) break;
   }
   if (fd_ < 0) fail_to_write(path_, errno);
+  // Held while this process lives: remove_leftovers() deletes only what nobody holds.
+  ::flock(fd_, LOCK_EX | LOCK_NB);
 }
 
 AtomicFile::~AtomicFile() {
@@ -127,6 +130,12 @@ void AtomicFile::write(const void* data, std::int64_t bytes) {
     if (put <= 0) fail_to_write(path_, put < 0 ? errno : ENOSPC);
     from += put, bytes -= put;
   }
+}
+
+void AtomicFile::reserve(std::int64_t bytes) {
+  if (bytes == 0 || ::fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, bytes) == 0) return;
+  if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) fail_to_write(path_, errno);
+  // Otherwise the file system cannot do it; writing will tell.
 }
 
 void AtomicFile::commit() {

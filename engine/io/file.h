@@ -44,6 +44,8 @@ class AtomicFile {
   const std::string& path() const { return path_; }
   void write(const void* data, std::int64_t bytes);
   void write(std::string_view text) { write(text.data(), static_cast<std::int64_t>(text.size())); }
+  // Takes the disk's space now, so that a disk too small is known before the work.
+  void reserve(std::int64_t bytes);
   void commit();
 
  private:

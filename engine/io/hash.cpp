@@ -1,0 +1,53 @@
+#include "engine/io/hash.h"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace ft {
+namespace {
+
+class Sha256 {
+ public:
+  Sha256() { require(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1, "SHA-256"); }
+  void add(const void* data, std::size_t bytes) {
+    require(EVP_DigestUpdate(context_.get(), data, bytes) == 1, "SHA-256");
+  }
+  std::string hex() {
+    static constexpr char kHex[] = "0123456789abcdef";
+    std::array<unsigned char, 32> digest{};
+    require(EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr) == 1, "SHA-256");
+    std::string out;
+    for (const unsigned char b : digest) out.append(1, kHex[b >> 4]).append(1, kHex[b & 15]);
+    return out;
+  }
+
+ private:
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_{EVP_MD_CTX_new(), EVP_MD_CTX_free};
+};
+
+}  // namespace
+
+std::string sha256(std::string_view bytes) {
+  Sha256 hash;
+  hash.add(bytes.data(), bytes.size());
+  return hash.hex();
+}
+
+std::string sha256(const InputFile& file) {
+  Sha256 hash;
+  std::vector<char> piece(std::size_t{1} << 20);
+  for (std::int64_t at = 0; at < file.size();) {
+    const std::int64_t bytes =
+        std::min<std::int64_t>(file.size() - at, static_cast<std::int64_t>(piece.size()));
+    file.read(at, piece.data(), bytes);
+    hash.add(piece.data(), static_cast<std::size_t>(bytes));
+    at += bytes;
+  }
+  return hash.hex();
+}
+
+}  // namespace ft

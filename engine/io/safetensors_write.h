@@ -1,0 +1,45 @@
+// Writing safetensors as the reference implementation does, one tensor at a time: a merged model never lies in
+// memory whole. Files appear under their names only when they are complete and on the disk.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/core/tensor.h"
+#include "engine/io/safetensors.h"
+
+namespace ft {
+
+struct TensorSpec {  // a tensor to be written
+  std::string name;
+  DType dtype = DType::f32;  // in the file
+  Shape shape;
+};
+
+// Gives a tensor's values: host memory, as many elements as the spec's shape, rows may be strided; f32, bf16
+// and f16 are converted to the spec's type. It must stay valid until the next call.
+using TensorProvider = std::function<Tensor(const TensorSpec&)>;
+
+inline const Metadata kTorchMetadata = {{"format", "pt"}};  // Hugging Face's loaders ask for it
+
+// Asks for the tensors in the file's order: larger types first, then by name. NaN and Inf end it with
+// Exit::numeric and the tensor's name unless allowed; then, as after any exception, no file is left.
+void write_safetensors(const std::string& path, std::vector<TensorSpec> tensors,
+                       const TensorProvider& provider, const Metadata& metadata = kTorchMetadata,
+                       Nonfinite nonfinite = Nonfinite::refuse);
+
+struct WrittenModel {
+  std::vector<std::string> files;  // names in the folder, the index last
+  std::int64_t bytes = 0;          // of tensor data
+};
+
+// model.safetensors, or model-00001-of-0000N.safetensors with their index when one file would hold more than
+// max_shard_bytes of data. A larger tensor has a file of its own.
+WrittenModel write_model(const std::string& folder, const std::vector<TensorSpec>& tensors,
+                         const TensorProvider& provider, std::int64_t max_shard_bytes = 5'000'000'000,
+                         Nonfinite nonfinite = Nonfinite::refuse);
+
+// "5GB", "500MB", "1.5GiB" or plain bytes, as max_shard_size is written. `what` names the setting in errors.
+std::int64_t parse_byte_size(const std::string& text, const std::string& what);
+
+}  // namespace ft
