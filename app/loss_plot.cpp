@@ -1,0 +1,36 @@
+#include "app/loss_plot.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "app/format.h"
+#include "engine/core/error.h"
+#include "engine/io/file.h"
+
+namespace ft {
+
+void LossPlot::begin(const RunHeader& h) {
+  const std::string name = h.run_name.empty() ? h.output : h.run_name;
+  curve_.title = name + (name.empty() ? "" : ": ") + h.architecture + ", " +
+                 show::quantity(static_cast<double>(h.parameters)) + " parameters, " +
+                 (h.adapter ? str("LoRA r ", h.adapter->rank) : std::string("full fine-tuning"));
+  curve_.subtitle = h.model.empty() ? "" : "from " + h.model + ", ";
+  curve_.subtitle += "on " + show::plural(h.data.samples, "sample") + " of " +
+                     show::quantity(static_cast<double>(h.data.tokens)) + " tokens";
+  curve_.steps_per_epoch = h.steps_per_epoch;
+  for (const StepRow& row : h.past.steps) curve_.points.push_back({row.step, row.loss, row.learning_rate});
+  curve_.evaluations = h.past.evaluations;
+}
+
+void LossPlot::progress(const StepRow& row) {
+  curve_.points.push_back({row.step, row.loss, row.learning_rate});
+}
+
+void LossPlot::evaluation(const EvalRow& row) { curve_.evaluations.push_back(row); }
+
+void LossPlot::end(const Summary&) {
+  if (const std::string picture = loss_svg(curve_); !picture.empty()) write_file(path_, picture);
+}
+
+}  // namespace ft

@@ -1,0 +1,45 @@
+// loss.svg: how the loss went, as one picture that any browser opens, in dark and in light. Raw loss pale, its
+// moving average strong, held-out loss as dots, the learning rate in a strip below. A few KB however long the
+// run was: what falls into one column of the picture is drawn as its lowest and highest value.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine/train/report.h"
+
+namespace ft {
+
+struct LossPoint {
+  std::int64_t step;
+  double loss, learning_rate;
+};
+
+struct LossCurve {
+  std::string title, subtitle;
+  std::vector<LossPoint> points;  // steps ascending
+  std::vector<EvalRow> evaluations;
+  std::int64_t steps_per_epoch = 0;  // 0: passes are not marked
+};
+
+// Mean of about `window` last points, weighted towards the newest; the first are means of what there is.
+std::vector<double> moving_average(const std::vector<LossPoint>& points, double window);
+
+// The picture; empty when there is no finite point.
+std::string loss_svg(const LossCurve& curve);
+
+// Draws the run it is told of, at its end.
+class LossPlot final : public Report {
+ public:
+  explicit LossPlot(std::string path) : path_(std::move(path)) {}
+
+  void begin(const RunHeader& header) override;
+  void progress(const StepRow& row) override;
+  void evaluation(const EvalRow& row) override;
+  void end(const Summary& summary) override;
+
+ private:
+  std::string path_;
+  LossCurve curve_;
+};
+
+}  // namespace ft

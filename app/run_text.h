@@ -1,0 +1,45 @@
+// The words of a training run for people: the lines at its start, the live line, the lines at its end. Pure
+// functions from rows to text; when and where they are shown is Progress' business.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine/train/report.h"
+
+namespace ft {
+
+// A line of the form "model    LlamaForCausalLM, ..."; the label is shown bold, the text indented behind it.
+struct LabelledLine {
+  std::string label, text;
+  bool whole = false;  // never broken into several lines: a path or a command, to be copied
+};
+constexpr int kLabelWidth = 9;
+
+std::string title_line(const RunHeader& header);  // ft 0.1  run.json -> outputs/gsm8k
+std::vector<LabelledLine> header_lines(const RunHeader& header);
+
+// Columns of numbers, the least important of which are left out until the line fits `width` (0: all fit).
+// Without `bar` no bar is drawn in the room that is left.
+struct StepView {
+  const RunHeader& header;
+  const StepRow& row;
+  double seconds_left = 0;  // negative: unknown
+};
+enum class Bar : std::uint8_t { none, ascii, utf8 };
+std::string step_line(const StepView& view, int width, Bar bar);
+std::string evaluating_line(const StepView& view, std::int64_t done, std::int64_t of);
+
+std::string evaluation_line(const EvalRow& row);
+std::string saved_line(std::int64_t step, double seconds, const std::filesystem::path& path);
+
+// What the last lines need beside the summary: where the losses came from.
+struct Course {
+  std::vector<double> loss;       // first and last logged; empty: none
+  std::vector<EvalRow> held_out;  // first and last
+  double best = 0;                // lowest held-out loss
+  std::int64_t best_step = 0;
+};
+std::vector<LabelledLine> summary_lines(const RunHeader& header, const Summary& summary,
+                                        const Course& course);
+
+}  // namespace ft

@@ -1,0 +1,75 @@
+// Where words for people go: standard error. On a terminal it can keep one live line at the bottom, redrawn in
+// place; anywhere else (a file, a job's log) only whole lines are written and no control character ever.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace ft {
+
+class Screen {
+ public:
+  struct Options {
+    bool live = false;  // a live line is drawn
+    bool colour = false;
+    bool utf8 = false;           // may draw with more than ASCII
+    std::function<int()> width;  // columns now; empty: lines are not wrapped
+    std::function<void(const std::string&)> write;
+  };
+  explicit Screen(Options options) : o_(std::move(options)) {}
+  ~Screen() { clear(); }
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+
+  // Standard error as it is: colour on a terminal unless NO_COLOR is set or TERM is dumb. progress is
+  // logging.progress: auto, bar (a live line even where there is no terminal), plain, none.
+  static Options standard_error(const std::string& progress = "auto");
+
+  bool live() const { return o_.live; }
+  bool utf8() const { return o_.utf8; }
+  int width() const;  // columns; 0: not limited
+
+  // A whole line, above the live one. Words that do not fit go on in a next line, indented by `indent`, but
+  // with kWhole the line is left to the terminal.
+  static constexpr int kWhole = -1;
+  void line(const std::string& text, int indent = 0);
+  // What the live line shows from now on; drawn at most ten times a second. `make` is called when it is drawn,
+  // with the columns there are.
+  void live_line(std::function<std::string(int)> make);
+  void clear();  // no live line any more
+
+  std::string bold(const std::string& text) const { return coloured("1", text); }
+  std::string dim(const std::string& text) const { return coloured("2", text); }
+  std::string yellow(const std::string& text) const { return coloured("33", text); }
+  std::string green(const std::string& text) const { return coloured("32", text); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string coloured(const char* code, const std::string& text) const;
+  std::string wrapped(const std::string& text, int indent) const;
+  std::string drawn() const;
+
+  Options o_;
+  std::function<std::string(int)> make_;
+  bool shown_ = false;  // there are characters in the live line
+  Clock::time_point last_{};
+};
+
+// A task of known size that may take a while: nothing for half a second, then a live line with what is done and
+// the time left, in units of `unit`.
+class Working {
+ public:
+  Working(Screen& screen, std::string what, std::string unit = "");
+  ~Working() { screen_.clear(); }
+  Working(const Working&) = delete;
+  Working& operator=(const Working&) = delete;
+  void operator()(std::int64_t done, std::int64_t of);
+
+ private:
+  Screen& screen_;
+  std::string what_, unit_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace ft

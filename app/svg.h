@@ -1,0 +1,30 @@
+// The few pieces a drawing needs: round tick values, a scale from values to the page, text that is safe in XML,
+// short paths.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace ft::svg {
+
+struct Point {
+  double x, y;
+};
+
+// Round values 1, 2, 5 x 10^k in [low, high], at most `most` of them; at least one where low < high.
+std::vector<double> ticks(double low, double high, int most);
+// 1, 2, 5 x 10^k in [low, high], thinned to at most `most`; for logarithmic axes, 0 < low < high.
+std::vector<double> log_ticks(double low, double high, int most);
+
+// A value's place on the page: from -> at_from, to -> at_to.
+struct Scale {
+  double from, to, at_from, at_to;
+  bool logarithmic = false;
+  double operator()(double value) const;
+};
+
+std::string escaped(const std::string& text);  // & < > and quotes; control characters become spaces
+std::string number(double x);                  // at most one decimal: 12.5, 3
+// "M x y l dx dy ..." with one decimal, points that fall together left out.
+std::string path(const std::vector<Point>& points);
+
+}  // namespace ft::svg

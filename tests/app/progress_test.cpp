@@ -1,0 +1,142 @@
+// What reaches the screen, byte by byte: a live line only where it is wanted, whole lines elsewhere.
+#include "app/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "app/format.h"
+#include "tests/engine/train/sample_run.h"
+
+namespace ft {
+namespace {
+
+struct Recorder {
+  std::string text;
+  Screen::Options options(bool live, int width) {
+    Screen::Options o;
+    o.live = live;
+    if (width > 0) o.width = [width] { return width; };
+    o.write = [this](const std::string& piece) { text += piece; };
+    return o;
+  }
+};
+
+LoggingConfig with_progress(const std::string& progress, const std::string& level = "info") {
+  LoggingConfig config;
+  config.progress = progress;
+  config.log_level = level;
+  return config;
+}
+
+std::size_t times(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size()) ++n;
+  return n;
+}
+
+TEST(Progress, PlainLinesHaveNoControlCharacters) {
+  Recorder out;
+  Screen screen(out.options(false, 0));
+  Progress report(screen, with_progress("plain"));
+  report.begin(sample_header());
+  play(report, 1, 5);
+  report.warning("something");
+  report.end(sample_summary(5));
+  EXPECT_EQ(out.text.find_first_of("\r\x1b"), std::string::npos) << out.text;
+  EXPECT_EQ(times(out.text, "loss 0."), 5u + 1 + 0) << out.text;  // five steps and an evaluation
+  EXPECT_NE(out.text.find("step  5/20  25 %  loss 0.267"), std::string::npos) << out.text;
+  EXPECT_NE(out.text.find("step 5  eval loss 0.750  perplexity 2.00  best so far\n"), std::string::npos);
+  EXPECT_NE(out.text.find("step 5  saved checkpoint-5 (0.1 s)\n"), std::string::npos);
+  EXPECT_NE(out.text.find("warning: something\n"), std::string::npos);
+  EXPECT_NE(out.text.find("done     5 steps in 12 s"), std::string::npos) << out.text;
+}
+
+TEST(Progress, LiveLineIsRedrawnInPlaceAtMostTenTimesASecond) {
+  Recorder out;
+  Screen screen(out.options(true, 80));
+  Progress report(screen, with_progress("bar"));
+  report.begin(sample_header());
+  const std::size_t before = out.text.size();
+  for (std::int64_t step = 1; step <= 19; ++step) report.progress(sample_step(step));
+  EXPECT_EQ(times(out.text.substr(before), "\r"), 1u);
+  EXPECT_EQ(out.text.substr(before).find('\n'), std::string::npos);
+  std::this_thread::sleep_for(std::chrono::milliseconds(110));
+  report.progress(sample_step(20));
+  EXPECT_EQ(times(out.text.substr(before), "\r"), 2u);
+  report.evaluation(sample_evaluation(20, 0.5, true));
+  // Cleared, a line of its own, and the live line again below it.
+  EXPECT_NE(out.text.find("\r\x1b[Kstep 20  eval loss 0.500  perplexity 2.00  best so far\n\r20/20"),
+            std::string::npos)
+      << out.text;
+  report.end(sample_summary(20));
+  EXPECT_NE(out.text.find("\r\x1b[K\n"), std::string::npos) << "the live line goes before the summary";
+}
+
+TEST(Progress, LiveLineNeverReachesTheLastColumn) {
+  for (const int width : {10, 40, 80, 200}) {
+    Recorder out;
+    Screen screen(out.options(true, width));
+    Progress report(screen, with_progress("bar"));
+    report.begin(sample_header());
+    out.text.clear();
+    report.progress(sample_step(7));
+    ASSERT_EQ(out.text.front(), '\r');
+    EXPECT_LT(show::columns(out.text), width) << out.text;
+  }
+}
+
+TEST(Progress, NoneAndLogLevelAreSilentButForWarnings) {
+  for (const LoggingConfig& config : {with_progress("none"), with_progress("plain", "warning")}) {
+    Recorder out;
+    Screen screen(out.options(false, 0));
+    Progress report(screen, config);
+    report.begin(sample_header());
+    play(report, 1, 5);
+    report.note("nothing to worry about");
+    report.warning("the disk is nearly full");
+    report.end(sample_summary(5));
+    EXPECT_EQ(out.text, "warning: the disk is nearly full\n");
+  }
+  Recorder out;
+  Screen screen(out.options(false, 0));
+  Progress report(screen, with_progress("plain", "error"));
+  report.warning("the disk is nearly full");
+  EXPECT_EQ(out.text, "");
+}
+
+TEST(Screen, LongLinesAreWrappedAtWordsBehindTheLabel) {
+  Recorder out;
+  Screen screen(out.options(true, 30));
+  screen.line("data     one two three four five six seven eight", 9);
+  EXPECT_EQ(out.text, "data     one two three four\n         five six seven eight\n");
+  out.text.clear();
+  screen.line("averyveryverylongwordwithoutanyspaceatall", 9);
+  EXPECT_EQ(out.text, "averyveryverylongwordwithoutanyspaceatall\n");
+}
+
+TEST(Screen, ColourOnlyWhereAskedFor) {
+  Recorder out;
+  Screen::Options o = out.options(false, 0);
+  EXPECT_EQ(Screen(o).bold("x"), "x");
+  o.colour = true;
+  EXPECT_EQ(Screen(o).bold("x"), "\x1b[1mx\x1b[0m");
+}
+
+TEST(Working, ShowsNothingInTheFirstHalfSecond) {
+  Recorder out;
+  Screen screen(out.options(true, 80));
+  {
+    Working working(screen, "reading weights", "bytes");
+    working(1 << 20, 1 << 21);
+    EXPECT_EQ(out.text, "");
+    std::this_thread::sleep_for(std::chrono::milliseconds(510));
+    working(1 << 20, 1 << 21);
+    EXPECT_NE(out.text.find("reading weights  1.00 of 2.00 MiB  50 %  0.5 s left"), std::string::npos)
+        << out.text;
+  }
+  EXPECT_TRUE(out.text.ends_with("\r\x1b[K"));
+}
+
+}  // namespace
+}  // namespace ft

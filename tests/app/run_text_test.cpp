@@ -1,0 +1,160 @@
+// The screens of a training run, as docs and users know them.
+#include "app/run_text.h"
+
+#include <gtest/gtest.h>
+
+#include "app/format.h"
+
+namespace ft {
+namespace {
+
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
+RunHeader llama() {
+  RunHeader h;
+  h.version = "0.1";
+  h.config = "run.json";
+  h.output = "outputs/gsm8k";
+  h.model = "models/llama-2-7b";
+  h.architecture = "LlamaForCausalLM";
+  h.dtype = "bf16";
+  h.parameters = 6'738'415'616;
+  h.trained_parameters = 39'976'960;
+  h.adapter = AdapterHeader{
+      16, 32, 224, {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}};
+  h.data = {.samples = 7473,
+            .tokens = 1'600'000,
+            .target_tokens = 656'000,
+            .held_out = 74,
+            .sequences = 394,
+            .length = 4096,
+            .packed = true};
+  h.memory = {.weights = kGiB * 126 / 10,
+              .adapter = kGiB * 3 / 10,
+              .optimizer = kGiB * 3 / 10,
+              .activations = kGiB * 91 / 10,
+              .scratch = kGiB * 2 / 10,
+              .total = kGiB * 225 / 10};
+  h.memory_there = kGiB * 1398 / 10;
+  h.peak_flops = 1e15;
+  h.steps = 75;
+  h.steps_per_epoch = 25;
+  h.sequences_per_step = 16;
+  return h;
+}
+
+std::vector<std::string> texts(const std::vector<LabelledLine>& lines) {
+  std::vector<std::string> out;
+  for (const auto& line : lines) out.push_back(line.label + ": " + line.text);
+  return out;
+}
+
+TEST(RunText, Header) {
+  EXPECT_EQ(title_line(llama()), "ft 0.1  run.json -> outputs/gsm8k");
+  EXPECT_EQ(texts(header_lines(llama())),
+            (std::vector<std::string>{
+                "model: LlamaForCausalLM, 6.74 B parameters, bf16, from models/llama-2-7b",
+                "adapter: LoRA r 16, alpha 32, on 224 linears (q k v o gate up down): 40.0 M trained, 0.59 %",
+                "data: 7,473 samples, 1.60 M tokens (41 % trained), packed into 394 x 4,096 (99.1 % full); "
+                "74 samples held out",
+                "memory: weights 12.6 + adapter 0.3 + optimizer 0.3 + activations 9.1 + workspace 0.2 = 22.5 "
+                "of 139.8 GiB",
+                "steps: 25 a pass, 75 in all; 16 sequences a step"}));
+}
+
+TEST(RunText, HeaderOfFullFineTuningResumed) {
+  RunHeader h = llama();
+  h.adapter.reset();
+  h.trained_parameters = h.parameters;
+  h.data.packed = false;
+  h.data.held_out = 1;
+  h.resumed_step = 50;
+  const auto lines = texts(header_lines(h));
+  EXPECT_EQ(lines[1], "training: full fine-tuning: 6.74 B parameters trained, 100 %");
+  EXPECT_EQ(lines[2],
+            "data: 7,473 samples, 1.60 M tokens (41 % trained), the longest of 4,096; 1 sample held out");
+  EXPECT_EQ(lines[5], "resumed: after step 50, 25 to go");
+}
+
+TEST(RunText, ManyTargetsAreCut) {
+  RunHeader h = llama();
+  h.adapter->targets.assign(15, "x");
+  EXPECT_NE(texts(header_lines(h))[1].find("(x x x x x x x x x x x x and 3 more)"), std::string::npos);
+}
+
+const StepRow kRow{.step = 12,
+                   .epoch = 0.48,
+                   .loss = 0.8712,
+                   .learning_rate = 1.9e-4,
+                   .grad_norm = 0.42,
+                   .tokens_per_second = 19'812,
+                   .num_input_tokens_seen = 786'432,
+                   .flops_per_second = 0.76e15};
+
+TEST(RunText, StepLineWhole) {
+  const RunHeader h = llama();
+  EXPECT_EQ(
+      step_line({h, kRow, 192}, 0, Bar::none),
+      "12/75  16 %  loss 0.871  lr 1.9e-04  grad 0.42  19.8k tok/s  76 % of peak  22.5 GiB  3m12s left");
+}
+
+TEST(RunText, StepLineFitsEveryWidthAndKeepsWhatMattersMost) {
+  const RunHeader h = llama();
+  const StepView view{h, kRow, 192};
+  EXPECT_EQ(step_line(view, 79, Bar::utf8),
+            "12/75  16 %  loss 0.871  lr 1.9e-04  grad 0.42  19.8k tok/s  3m12s left");
+  EXPECT_EQ(step_line(view, 39, Bar::utf8), "12/75  16 %  loss 0.871  3m12s left");
+  EXPECT_EQ(step_line(view, 20, Bar::utf8), "12/75  loss 0.871");
+  for (int width = 20; width < 240; ++width) {
+    const std::string line = step_line(view, width, Bar::utf8);
+    EXPECT_LE(show::columns(line), width);
+    EXPECT_NE(line.find("loss 0.871"), std::string::npos);
+  }
+  EXPECT_NE(step_line(view, 199, Bar::ascii).find("12/75  ======....."), std::string::npos);
+}
+
+TEST(RunText, UnknownNumbersAreLeftOut) {
+  RunHeader h = llama();
+  h.peak_flops = 0;
+  h.memory.total = 0;
+  EXPECT_EQ(step_line({h, kRow, -1}, 0, Bar::none),
+            "12/75  16 %  loss 0.871  lr 1.9e-04  grad 0.42  19.8k tok/s");
+}
+
+TEST(RunText, EvaluationAndCheckpoint) {
+  EXPECT_EQ(evaluation_line({.step = 50, .epoch = 2, .eval_loss = 0.812, .perplexity = 2.2524, .best = true}),
+            "step 50  eval loss 0.812  perplexity 2.25  best so far");
+  EXPECT_EQ(saved_line(1050, 0.9, "outputs/gsm8k/checkpoint-1050"),
+            "step 1,050  saved checkpoint-1050 (0.9 s)");
+}
+
+TEST(RunText, Summary) {
+  Summary s;
+  s.step = 75;
+  s.train_runtime = 249;
+  s.train_tokens_per_second = 19'700;
+  s.memory.total = kGiB * 225 / 10;
+  s.made = {{"adapter", "outputs/gsm8k/adapter_model.safetensors", 80'000'000},
+            {"plot", "outputs/gsm8k/loss.svg", 0}};
+  s.next = {"ft merge --model a", "ft eval --model a"};
+  const Course course{
+      {1.412, 0.9, 0.644},
+      {{.step = 25, .eval_loss = 1.388}, {.step = 50, .eval_loss = 0.7}, {.step = 75, .eval_loss = 0.701}},
+      0.7,
+      50};
+  EXPECT_EQ(texts(summary_lines(llama(), s, course)),
+            (std::vector<std::string>{
+                "done: 75 steps in 4m09s, 19.7k tok/s, peak 22.5 GiB (planned 22.5)",
+                "loss: 1.412 -> 0.644   held out 1.388 -> 0.701 (best 0.700 at step 50)",
+                "adapter: outputs/gsm8k/adapter_model.safetensors (80.0 MB)", "plot: outputs/gsm8k/loss.svg",
+                "next: ft merge --model a", ": ft eval --model a"}));
+  s.finished = false;
+  s.step = 50;
+  s.why = "SIGTERM; checkpoint-50 is saved";
+  EXPECT_EQ(texts(summary_lines(llama(), s, {}))[0],
+            "stopped: after step 50 of 75, 4m09s, 19.7k tok/s, peak 22.5 GiB (planned 22.5): SIGTERM; "
+            "checkpoint-50 is saved");
+}
+
+}  // namespace
+}  // namespace ft
