@@ -163,12 +163,13 @@ struct LoggingConfig {
     f("log_level", log_level, "What is printed: errors always, then warnings, then what happens.",
       one_of({"debug", "info", "warning", "error"}));
     f("report_to", report_to, "Who gets the rows. log.jsonl is always written; none: nothing else.",
-      one_of({"jsonl", "tensorboard", "none"}), later({"csv", "wandb_offline", "prometheus"}));
+      one_of({"jsonl", "tensorboard", "prometheus", "none"}), later({"csv", "wandb_offline"}));
     f("progress", progress, "bar: one live line; plain: whole lines; auto: by the terminal.",
       one_of({"auto", "bar", "plain", "none"}));
     f("run_name", run_name, "The run's name in plots and logs; null: the output folder's.");
     f("plot_loss", plot_loss, "Write loss.svg at the end.");
-    f("prometheus_textfile", prometheus_textfile, "Write the newest row for node_exporter.", only_default());
+    f("prometheus_textfile", prometheus_textfile,
+      "Where report_to prometheus keeps the newest numbers for node_exporter; null: ft.prom.", is_path());
   }
 };
 
