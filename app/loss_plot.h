@@ -1,6 +1,6 @@
-// loss.svg: how the loss went, as one picture that any browser opens, in dark and in light. Raw loss pale, its
-// moving average strong, held-out loss as dots, the learning rate in a strip below. A few KB however long the
-// run was: what falls into one column of the picture is drawn as its lowest and highest value.
+// loss.svg: how the loss went, as one picture that any browser opens, in dark and in light. Raw loss pale,
+// its moving average strong, held-out loss as dots, the learning rate in a strip below. A few KB however long
+// the run was: what falls into one column of the picture is drawn as its lowest and highest value.
 #pragma once
 #include <string>
 #include <vector>

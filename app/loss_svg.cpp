@@ -1,5 +1,5 @@
-// The drawing itself. Coordinates are pixels of an 860 x 520 page; colours are CSS classes, so that the viewer's
-// dark or light scheme chooses them.
+// The drawing itself. Coordinates are pixels of an 860 x 520 page; colours are CSS classes, so that the
+// viewer's dark or light scheme chooses them.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,10 +25,12 @@ text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-seri
 .g{stroke:#e7eaee}.e{stroke:#c4cad1;stroke-dasharray:2 4}.f{stroke:#afb8c1}
 .raw,.avg,.h,.lr{fill:none;stroke:#2463d6;stroke-linejoin:round;stroke-linecap:round}
 .raw{opacity:.32}.avg{stroke-width:2.4}.va{fill:#2463d6}
-.h{stroke:#d4480b;opacity:.45;stroke-dasharray:4 4}.d{fill:#d4480b;stroke:#fff;stroke-width:1.5}.vh{fill:#d4480b}
+.h{stroke:#d4480b;opacity:.45;stroke-dasharray:4 4}
+.d{fill:#d4480b;stroke:#fff;stroke-width:1.5}.vh{fill:#d4480b}
 .r{fill:none;stroke:#d4480b;stroke-width:1.5}
 .lr{stroke:#768390;stroke-width:1.4}.la{fill:#768390;opacity:.16}
-@media (prefers-color-scheme:dark){text{fill:#9aa4af}.bg{fill:#0f1318}.t{fill:#e8ecf1}.g{stroke:#20262e}.e{stroke:#3a434d}
+@media (prefers-color-scheme:dark){text{fill:#9aa4af}.bg{fill:#0f1318}.t{fill:#e8ecf1}
+.g{stroke:#20262e}.e{stroke:#3a434d}
 .f{stroke:#4a545f}.raw,.avg{stroke:#74a9ff}.raw{opacity:.5}.va{fill:#74a9ff}.h,.r{stroke:#ff9950}
 .d{fill:#ff9950;stroke:#0f1318}.vh{fill:#ff9950}.lr{stroke:#8b97a3}.la{fill:#8b97a3}}
 </style>
@@ -49,8 +51,8 @@ std::string curve(const char* kind, const std::vector<svg::Point>& points) {
   return str("<path class=\"", kind, "\" d=\"", svg::path(points), "\"/>\n");
 }
 
-// A curve in at most so many columns of the picture: of each its lowest and highest value in the order they come,
-// or its last alone.
+// A curve in at most so many columns of the picture: of each its lowest and highest value in the order they
+// come, or its last alone.
 enum class Keep : std::uint8_t { extremes, last };
 std::vector<svg::Point> thinned(const std::vector<LossPoint>& points, const std::vector<double>& values,
                                 std::size_t columns, Keep keep) {

@@ -1,5 +1,5 @@
-// Where words for people go: standard error. On a terminal it can keep one live line at the bottom, redrawn in
-// place; anywhere else (a file, a job's log) only whole lines are written and no control character ever.
+// Where words for people go: standard error. On a terminal it can keep one live line at the bottom, redrawn
+// in place; anywhere else (a file, a job's log) only whole lines are written and no control character ever.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -34,8 +34,8 @@ class Screen {
   // with kWhole the line is left to the terminal.
   static constexpr int kWhole = -1;
   void line(const std::string& text, int indent = 0);
-  // What the live line shows from now on; drawn at most ten times a second. `make` is called when it is drawn,
-  // with the columns there are.
+  // What the live line shows from now on; drawn at most ten times a second. `make` is called when it is
+  // drawn, with the columns there are.
   void live_line(std::function<std::string(int)> make);
   void clear();  // no live line any more
 
@@ -56,8 +56,8 @@ class Screen {
   Clock::time_point last_{};
 };
 
-// A task of known size that may take a while: nothing for half a second, then a live line with what is done and
-// the time left, in units of `unit`.
+// A task of known size that may take a while: nothing for half a second, then a live line with what is done
+// and the time left, in units of `unit` ("bytes": as memory).
 class Working {
  public:
   Working(Screen& screen, std::string what, std::string unit = "");

@@ -1,5 +1,5 @@
-// The few pieces a drawing needs: round tick values, a scale from values to the page, text that is safe in XML,
-// short paths.
+// The few pieces a drawing needs: round tick values, a scale from values to the page, text that is safe in
+// XML, short paths.
 #pragma once
 #include <string>
 #include <vector>

@@ -11,8 +11,8 @@
 namespace ft {
 namespace {
 
-// The first thing that is wrong with a text as XML; empty when it is well-formed. Enough of XML for a drawing:
-// elements, quoted attributes, the predefined entities.
+// The first thing that is wrong with a text as XML; empty when it is well-formed. Enough of XML for a
+// drawing: elements, quoted attributes, the predefined entities.
 std::string xml_fault(const std::string& text) {
   std::vector<std::string> open;
   std::size_t at = 0;

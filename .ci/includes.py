@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Fails when a file includes what the table of docs/architecture.md does not allow its folder.
+
+A row is: | `folder` | folders of ours it may include | third-party headers |, each name in backticks; "everything"
+allows all of ours. `file.cpp`: before names says that only this file may. Subfolders follow their folder's row.
+"""
+import re, subprocess, sys
+from pathlib import Path
+
+POSIX = re.compile(r"^(sys/|netinet/|arpa/)|^(fcntl|unistd|sched|glob|time|signal|poll|dirent|pthread|dlfcn)\.h$")
+
+
+def names(cell):
+    """Names in backticks, as (file they are for or None, name)."""
+    found, only = [], None
+    for part in re.findall(r"`([^`]+)`(:?)", cell):
+        if part[1]:
+            only = part[0]
+        else:
+            found.append((only, part[0]))
+    return found
+
+
+def table(text):
+    rows = {}
+    for line in text.splitlines():
+        cells = [c.strip() for c in line.strip("|").split("|")]
+        if len(cells) == 3 and re.fullmatch(r"`[a-z/]+`", cells[0]):
+            ours = [(None, "")] if cells[1].startswith("everything") else names(cells[1])
+            rows[cells[0].strip("`")] = (ours, names(cells[2]))
+    return rows
+
+
+def within(name, allowed, file):
+    return any(only in (None, file.name) and (not a or name == a or name.startswith(a + "/")) for only, a in allowed)
+
+
+def main():
+    rows = table(Path("docs/architecture.md").read_text())
+    if len(rows) < 10:
+        sys.exit("docs/architecture.md: no table of includes")
+    faults = 0
+    files = subprocess.run(["git", "ls-files", "*.h", "*.cpp", "*.cu", "*.cuh"], capture_output=True, text=True).stdout.split()
+    for file in map(Path, files):
+        row = next((r for r in sorted(rows, key=len, reverse=True) if file.is_relative_to(r)), None)
+        if row is None:
+            print(f"{file}: its folder is not in the table of docs/architecture.md")
+            faults += 1
+            continue
+        ours, foreign = rows[row]
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            include = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+            if not include:
+                continue
+            quoted, name = include[1] == '"', include[2]
+            if quoted and Path(name).exists():
+                ok = within(name, ours + [(None, row)], file)
+            elif quoted:
+                ok = False
+            else:
+                standard = "/" not in name and "." not in name
+                ok = standard or POSIX.search(name) or within(name, foreign, file)
+            if not ok:
+                print(f"{file}:{number}: {row} may not include {name}")
+                faults += 1
+    if faults:
+        sys.exit(1)
+    print(f"check    include directions of {len(files)} files")
+
+
+main()

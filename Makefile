@@ -1,0 +1,43 @@
+# What a person types. Each target does all that is needed before it, installs missing packages (and says so), and
+# asks nothing. The real build is CMake's: CMakePresets.json.
+
+ft := build/release/ft
+
+.PHONY: build test demo accept check format tidy clean help
+
+build: configure                    ## the program: build/release/ft
+	@ninja -C build/release ft
+	@echo 'built    $(ft)          next: make demo, make test, $(ft) --help'
+
+test: configure                     ## build and run all tests
+	@ninja -C build/release
+	@ctest --test-dir build/release --output-on-failure -j $$(nproc) --progress
+
+demo: build                         ## a small model learns a task in a minute
+	@configs/demo/run $(ft)
+
+accept: build                       ## the finished cases of ../shared/accept, where they are
+	@.ci/accept $(ft)
+
+check:                              ## format, include directions, sizes, a build without warnings
+	@.ci/packages --check
+	@.ci/check
+
+format:                             ## clang-format over all sources
+	@.ci/packages --check
+	@git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
+
+tidy: configure                     ## clang-tidy over all sources; slow
+	@.ci/packages --check
+	@git ls-files '*.cpp' | grep -v '^tests/' | xargs -P $$(nproc) -n 4 clang-tidy -p build/release --quiet
+
+clean:                              ## remove build/
+	@rm -rf build
+
+help:                               ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
+
+.PHONY: configure
+configure:
+	@.ci/packages
+	@[ -f build/release/build.ninja ] || cmake --preset release
