@@ -44,15 +44,11 @@ int open_regular(const std::string& path, Exit exit, std::int64_t& size) {
   return fd;
 }
 
-// A name nobody else uses; a leading dot keeps it out of listings and globs.
+// A leading dot keeps it out of listings and globs.
 std::string temporary_name(const std::string& path) {
-  static constexpr char kDigits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
-  std::random_device random;
-  std::string tag;
-  for (int i = 0; i < 10; ++i) tag += kDigits[random() % 36];
   const std::size_t slash = path.rfind('/');
   const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
-  return path.substr(0, name) + "." + path.substr(name, 200) + ".tmp-" + tag;
+  return path.substr(0, name) + "." + path.substr(name, 200) + ".tmp-" + random_tag();
 }
 
 }  // namespace
@@ -180,6 +176,19 @@ std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string random_tag() {
+  static constexpr char kDigits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+  std::random_device random;
+  std::string tag = "ft";
+  while (tag.size() < kTagSize) tag += kDigits[random() % 36];
+  return tag;
+}
+
+bool path_exists(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0;
 }
 
 std::string system_error_text(int error) {

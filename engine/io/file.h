@@ -64,6 +64,12 @@ std::string join_path(const std::string& folder, const std::string& name);
 // The folder a path lies in, "." when it names none.
 std::string folder_of(const std::string& path);
 
+// "ft" and ten random letters and digits: the end of temporary names.
+inline constexpr std::size_t kTagSize = 12;
+std::string random_tag();
+// True when something has this name, were it a link that points nowhere.
+bool path_exists(const std::string& path);
+
 // The system's words for errno, such as "No space left on device".
 std::string system_error_text(int error);
 // Makes a folder's entries durable.

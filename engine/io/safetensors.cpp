@@ -3,13 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <exception>
-#include <mutex>
-#include <system_error>
-#include <thread>
 
 #include "engine/io/convert.h"
+#include "engine/io/parallel.h"
 #include "engine/io/safetensors_header.h"
 
 namespace ft {
@@ -27,32 +23,6 @@ constexpr std::array<TypeName, 22> kTypes = {
 
 constexpr std::int64_t kPiece = std::int64_t{1} << 19;     // elements read at once by one thread
 constexpr std::int64_t kParallel = std::int64_t{4} << 20;  // elements worth more than one thread
-constexpr unsigned kMostThreads = 8;                       // more do not make memory faster
-
-// f(i) for i in [0, n), on several threads; the first exception ends it and is thrown.
-template <class F>
-void in_parallel(std::int64_t n, unsigned threads, const F& f) {
-  std::atomic<std::int64_t> next{0};
-  std::exception_ptr failure;
-  std::mutex mutex;
-  const auto work = [&] {
-    for (std::int64_t i; (i = next++) < n;) try {
-        f(i);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!failure) failure = std::current_exception();
-        next = n;
-      }
-  };
-  std::vector<std::jthread> others;
-  try {
-    for (unsigned t = 1; t < threads; ++t) others.emplace_back(work);
-  } catch (const std::system_error&) {  // no more threads to be had: fewer do
-  }
-  work();
-  others.clear();  // joins
-  if (failure) std::rethrow_exception(failure);
-}
 
 // "[3, 17]": the place of element number `index`.
 std::string place(std::span<const std::int64_t> shape, std::int64_t index) {
@@ -159,8 +129,7 @@ void SafetensorsFile::read(const StoredTensor& tensor, const Tensor& to, std::in
   };
   if (n == 0) return;
   if (n < kParallel) return read_range(0, n);
-  const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
-  in_parallel((n + kPiece - 1) / kPiece, threads,
+  in_parallel((n + kPiece - 1) / kPiece,
               [&](std::int64_t p) { read_range(p * kPiece, std::min(n, (p + 1) * kPiece)); });
 }
 

@@ -12,12 +12,6 @@
 namespace ft {
 namespace {
 
-// There under any kind; a link that points nowhere counts, so that reading it says so.
-bool exists(const std::string& path) {
-  struct stat info {};
-  return ::lstat(path.c_str(), &info) == 0;
-}
-
 [[noreturn]] void refuse_without_weights(const std::string& folder) {
   struct stat info {};
   if (::stat(folder.c_str(), &info) != 0)
@@ -35,7 +29,7 @@ bool exists(const std::string& path) {
                     str(printable(folder), ": has no model.safetensors, only ", printable(pickle),
                         "; a pickle can run code and is not read. Convert it once, where transformers is:\n"
                         "  AutoModelForCausalLM.from_pretrained(folder).save_pretrained(new_folder)"));
-  const bool adapter = exists(join_path(folder, "adapter_model.safetensors"));
+  const bool adapter = path_exists(join_path(folder, "adapter_model.safetensors"));
   throw UserError(Exit::input, str(printable(folder), ": has no model.safetensors",
                                    adapter ? "; it is an adapter, not a model" : ""));
 }
@@ -56,10 +50,10 @@ void WeightSource::expect(const std::string& name, const Shape& shape) const {
 ModelFolder::ModelFolder(const std::string& folder, Nonfinite nonfinite)
     : folder_(folder), nonfinite_(nonfinite) {
   const std::string single = join_path(folder, "model.safetensors"), index = single + ".index.json";
-  if (exists(single)) {
+  if (path_exists(single)) {
     files_.push_back(std::make_unique<SafetensorsFile>(single));
     for (const auto& t : files_[0]->tensors()) entries_[t.name] = {files_[0].get(), &t};
-  } else if (exists(index)) {
+  } else if (path_exists(index)) {
     read_index(index);
   } else {
     refuse_without_weights(folder);
