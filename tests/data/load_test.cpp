@@ -71,7 +71,7 @@ TEST_F(Load, ErrorsNameTheLine) {
   EXPECT_EQ(error(good + "{\"input_ids\": [64]}"),
             "t.jsonl:2: input_ids[0] is 64; the model has the tokens 0 to 63");
   EXPECT_EQ(error(good + "{\"input_ids\": [99999999999999999999]}"),
-            "t.jsonl:2: input_ids[0]: the number 99999999999999999999 where an integer belongs");
+            "t.jsonl:2: input_ids[0]: the number 1e+20 where an integer belongs");
   EXPECT_EQ(error(good + "{\"input_ids\": [1, 2], \"labels\": [1, 999]}"),
             "t.jsonl:2: labels[1] is 999; the model has the tokens 0 to 63, and -100 means not trained");
   EXPECT_EQ(error(good + "{\"input_ids\": [1, 2], \"labels\": [1, -1]}"),
@@ -99,27 +99,26 @@ TEST_F(Load, ErrorsNameTheLine) {
             "t.jsonl:2: no \"input_ids\"; the row has text, x");
   EXPECT_EQ(error(good + "{\"input_ids\": [1], \"input_ids\": [2]}"), "t.jsonl:2: input_ids: given twice");
   EXPECT_EQ(error(good + "[1, 2]"), "t.jsonl:2: the row is a list, not an object");
-  EXPECT_EQ(error(good + "7"), "t.jsonl:2: the row is the number 7, not an object");
+  EXPECT_EQ(error(good + "7"), "t.jsonl:2: the row is a number, not an object");
 }
 
 TEST_F(Load, ErrorsOfJson) {
   const std::string good = "{\"input_ids\": [1, 2]}\n";
   EXPECT_EQ(error(good + "{\"input_ids\": [1 2]}"),
-            "t.jsonl:2: not JSON: unexpected number literal; expected ']' at column 18\n"
+            "t.jsonl:2: not JSON: expected ',' or ']' at column 18\n"
             "  {\"input_ids\": [1 2]}\n"
             "                   ^");
   EXPECT_EQ(error(good + "{\"input_ids\": [1, 2]"),
-            "t.jsonl:2: not JSON: unexpected end of input; expected '}' at column 21\n"
+            "t.jsonl:2: not JSON: expected ',' or '}' at column 21\n"
             "  {\"input_ids\": [1, 2]\n"
             "                      ^");
-  EXPECT_EQ(error(good + std::string("{\"input_ids\": \0[1, 2]}", 22)),
-            "t.jsonl:2: not JSON: a zero byte at column 15\n  {\"input_ids\": ?[1, 2]}\n                ^");
-  EXPECT_EQ(
-      error(good + "{\"input_ids\": [1, 2], \"x\": \"\xFF\xC3\xBC\"}"),
-      "t.jsonl:2: text that is not UTF-8 at column 29\n  {\"input_ids\": [1, 2], \"x\": \"?\xC3\xBC\"}\n"
-      "                              ^");
+  EXPECT_EQ(error(good + std::string("{\"input_ids\": \0[1, 2]}", 22)), "t.jsonl:2: not JSON: a zero byte");
+  EXPECT_EQ(error(good + "{\"input_ids\": [1, 2], \"x\": \"\xFF\xC3\xBC\"}"),
+            "t.jsonl:2: not JSON: invalid string: ill-formed UTF-8 byte at column 29\n  {\"input_ids\": [1, "
+            "2], \"x\": \"\xFF\xC3\xBC\"}\n"
+            "                              ^");
   EXPECT_EQ(error(good + "{\"input_ids\": [1, 2]} {}"),
-            "t.jsonl:2: not JSON: unexpected '{'; expected end of input at column 23\n"
+            "t.jsonl:2: not JSON: more text after the value at column 23\n"
             "  {\"input_ids\": [1, 2]} {}\n                        ^");
   EXPECT_EQ(error(good + std::string(200, 'a')),
             "t.jsonl:2: not JSON: invalid literal at column 1\n  " + std::string(40, 'a') + "\n  ^");

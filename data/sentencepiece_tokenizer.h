@@ -1,0 +1,13 @@
+// LlamaTokenizer's rules around the SentencePiece library.
+#pragma once
+#include <filesystem>
+#include <memory>
+
+#include "data/tokenizer.h"
+
+namespace ft {
+
+// From tokenizer.model and the files beside it. Throws a UserError (exit 3) for whatever is wrong with them.
+std::unique_ptr<Tokenizer> make_llama_tokenizer(const std::filesystem::path& folder);
+
+}  // namespace ft

@@ -1,0 +1,84 @@
+#include "data/utf8.h"
+
+#include <cstdint>
+
+namespace ft {
+namespace {
+
+std::uint32_t code_point(std::string_view c) {
+  const auto byte = [&](std::size_t k) { return std::uint32_t{static_cast<unsigned char>(c[k])}; };
+  switch (c.size()) {
+    case 1:
+      return byte(0);
+    case 2:
+      return (byte(0) & 0x1F) << 6 | (byte(1) & 0x3F);
+    case 3:
+      return (byte(0) & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
+    default:
+      return (byte(0) & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
+  }
+}
+
+// str.isspace of Python.
+bool is_space(std::uint32_t c) {
+  return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
+}
+
+}  // namespace
+
+std::size_t utf8_length(std::string_view text, std::size_t i) {
+  const auto byte = [&](std::size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
+  const unsigned c = byte(i), d = byte(i + 1);
+  if (i >= text.size()) return 0;
+  if (c < 0x80) return 1;
+  const std::size_t n = c < 0xC2 ? 0 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : c < 0xF5 ? 4 : 0;
+  for (std::size_t k = 1; k < n; ++k)
+    if ((byte(i + k) & 0xC0) != 0x80) return 0;
+  // Overlong forms, surrogates, and what is above U+10FFFF.
+  const bool wrong = (c == 0xE0 && d < 0xA0) || (c == 0xED && d > 0x9F) || (c == 0xF0 && d < 0x90) ||
+                     (c == 0xF4 && d > 0x8F);
+  return wrong ? 0 : n;
+}
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t n = utf8_length(text, i);
+    if (n == 0) return false;
+    i += n;
+  }
+  return true;
+}
+
+std::string_view strip_left(std::string_view text) {
+  while (const std::size_t n = utf8_length(text, 0)) {
+    if (!is_space(code_point(text.substr(0, n)))) break;
+    text.remove_prefix(n);
+  }
+  return text;
+}
+
+std::string_view strip_right(std::string_view text) {
+  while (!text.empty()) {
+    std::size_t begin = text.size() - 1;
+    while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+    const std::string_view last = text.substr(begin);
+    if (utf8_length(last, 0) != last.size() || !is_space(code_point(last))) break;
+    text.remove_suffix(last.size());
+  }
+  return text;
+}
+
+std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string out;
+  for (;;) {
+    const std::size_t at = text.find(from);
+    out += text.substr(0, at);
+    if (at == std::string_view::npos) return out;
+    out += to;
+    text.remove_prefix(at + from.size());
+  }
+}
+
+}  // namespace ft

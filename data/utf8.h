@@ -1,0 +1,20 @@
+// UTF-8, as far as tokenizers need it.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace ft {
+
+// Bytes of the well-formed character at text[i]; 0 where there is none.
+std::size_t utf8_length(std::string_view text, std::size_t i);
+bool is_utf8(std::string_view text);
+
+// Without white space at its beginning or end, as Python's str.lstrip and str.rstrip see it.
+std::string_view strip_left(std::string_view text);
+std::string_view strip_right(std::string_view text);
+
+// With every `from` replaced.
+std::string replaced(std::string_view text, std::string_view from, std::string_view to);
+
+}  // namespace ft
