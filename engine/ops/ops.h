@@ -17,6 +17,7 @@
 #include "engine/core/arena.h"
 #include "engine/core/random.h"
 #include "engine/core/tensor.h"
+#include "engine/ops/math.h"
 
 namespace ft {
 
@@ -35,8 +36,6 @@ struct Term {
   Tensor b;
   Trans tb;
 };
-
-enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu };
 
 struct Heads {
   std::int64_t query, key_value,

@@ -2,6 +2,7 @@
 // crosses takes pointers and numbers only, never a class or template of the standard library.
 #pragma once
 #include "engine/cpu/kernels/attention.h"
+#include "engine/cpu/kernels/leaf.h"
 #include "engine/cpu/kernels/products.h"
 
 namespace ft::cpu {
@@ -10,6 +11,7 @@ struct Kernels {
   const ProductKernels& products;
   const AttentionForward& attention;
   const AttentionBackward& attention_backward;
+  const LeafKernels& leaf;
 };
 
 // kBf16Dot: bf16 is multiplied as it is (AVX512_BF16), two elements a word; else it becomes f32 first.

@@ -1,0 +1,117 @@
+// fill, add, cast and dropout.
+#include "engine/cpu/kernels/leaf_functions.h"
+#include "engine/cpu/kernels/loops.h"
+
+namespace ft::cpu::FT_TARGET {
+namespace {
+
+template <class Y, class X>
+void cast_as(const View& y, const View& x, int threads) {
+  each_span(y.rows, y.cols, dense(y) && dense(x), threads, [&](i64 row, i64 column, i64 count) {
+    Y* py = at<Y>(y, row) + column;
+    const X* px = at<X>(x, row) + column;
+    each_vector(count, [&](auto part, i64 i) { part.store(py + i, part.load(px + i)); });
+  });
+}
+
+template <class Y>
+void cast_to(const View& y, const View& x, int threads) {
+  if (x.type == DType::f16)
+    cast_as<Y, f16>(y, x, threads);
+  else
+    with_float(x.type, [&](auto t) { cast_as<Y, decltype(t)>(y, x, threads); });
+}
+
+// The uniform numbers in (0, 1] of elements [64 block, 64 block + 64): Random::at(16 block + j) for all j at
+// once. Philox as in engine/core/random.h, with the counters in lanes.
+inline void uniforms(float (&u)[64], std::uint64_t block, std::uint64_t key) {
+  constexpr int kCounters = 16;
+  std::uint32_t c0[kCounters], c1[kCounters], c2[kCounters] = {}, c3[kCounters] = {};
+  for (int j = 0; j < kCounters; ++j) {
+    const std::uint64_t index = block * kCounters + static_cast<std::uint64_t>(j);
+    c0[j] = static_cast<std::uint32_t>(index);
+    c1[j] = static_cast<std::uint32_t>(index >> 32);
+  }
+  auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    for (int j = 0; j < kCounters; ++j) {
+      const std::uint64_t a = std::uint64_t{0xD2511F53u} * c0[j], b = std::uint64_t{0xCD9E8D57u} * c2[j];
+      c0[j] = static_cast<std::uint32_t>(b >> 32) ^ c1[j] ^ k0;
+      c1[j] = static_cast<std::uint32_t>(b);
+      c2[j] = static_cast<std::uint32_t>(a >> 32) ^ c3[j] ^ k1;
+      c3[j] = static_cast<std::uint32_t>(a);
+    }
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  const auto uniform = [](std::uint32_t bits) {
+    return (static_cast<float>(static_cast<std::int32_t>(bits >> 8)) + 1.0f) * (1.0f / 16777216.0f);
+  };
+  for (int j = 0; j < kCounters; ++j) {
+    u[4 * j] = uniform(c0[j]);
+    u[4 * j + 1] = uniform(c1[j]);
+    u[4 * j + 2] = uniform(c2[j]);
+    u[4 * j + 3] = uniform(c3[j]);
+  }
+}
+
+template <class T>
+void dropout_as(const View& y, const View& x, float p, std::uint64_t key, int threads) {
+  const Vec limit = splat(p), scale = splat(1 / (1 - p));
+  each_span(y.rows, y.cols, dense(y) && dense(x), threads, [&](i64 row, i64 column, i64 count) {
+    T* py = at<T>(y, row) + column;
+    const T* px = at<T>(x, row) + column;
+    const i64 first = row * y.cols + column;  // the number of the span's first element
+    float u[64 + kLanes];                     // loads go beyond the numbers, not their use
+    float(&numbers)[64] = reinterpret_cast<float(&)[64]>(u);
+    for (i64 i = 0; i < count;) {
+      const i64 skip = (first + i) % 64, n = least(64 - skip, count - i);
+      uniforms(numbers, static_cast<std::uint64_t>((first + i) / 64), key);
+      each_vector(n, [&](auto part, i64 j) {
+        const Vec kept = part.load(px + i + j) * scale;
+        part.store(py + i + j, select(less(limit, part.load(u + skip + j)), kept, zero()));
+      });
+      i += n;
+    }
+  });
+}
+
+}  // namespace
+
+void fill(const View& y, float value, int threads) {
+  with_float(y.type, [&](auto t) {
+    using T = decltype(t);
+    each_span(y.rows, y.cols, dense(y), threads, [&](i64 row, i64 column, i64 count) {
+      T* p = at<T>(y, row) + column;
+      each_vector(count, [&](auto part, i64 i) { part.store(p + i, splat(value)); });
+    });
+  });
+}
+
+void add(const View& y, const View& x, int threads) {
+  with_float(y.type, [&](auto ty) {
+    with_float(x.type, [&](auto tx) {
+      using Y = decltype(ty);
+      using X = decltype(tx);
+      each_span(y.rows, y.cols, dense(y) && dense(x), threads, [&](i64 row, i64 column, i64 count) {
+        Y* py = at<Y>(y, row) + column;
+        const X* px = at<X>(x, row) + column;
+        each_vector(count,
+                    [&](auto part, i64 i) { part.store(py + i, part.load(py + i) + part.load(px + i)); });
+      });
+    });
+  });
+}
+
+void cast(const View& y, const View& x, int threads) {
+  if (y.type == DType::f16)
+    cast_to<f16>(y, x, threads);
+  else
+    with_float(y.type, [&](auto t) { cast_to<decltype(t)>(y, x, threads); });
+}
+
+void dropout(const View& y, const View& x, float p, std::uint64_t key, int threads) {
+  with_float(y.type, [&](auto t) { dropout_as<decltype(t)>(y, x, p, key, threads); });
+}
+
+}  // namespace ft::cpu::FT_TARGET

@@ -1,0 +1,70 @@
+// The gated activation of an MLP and its gradient.
+#include "engine/cpu/kernels/leaf_functions.h"
+#include "engine/cpu/kernels/loops.h"
+
+namespace ft::cpu::FT_TARGET {
+namespace {
+
+template <Activation f, class T>
+void forward(const View& y, const View& gate, const View& up, int threads) {
+  each_span(y.rows, y.cols, dense(y) && dense(gate) && dense(up), threads, [&](i64 row, i64 column, i64 n) {
+    T* py = at<T>(y, row) + column;
+    const T *pg = at<T>(gate, row) + column, *pu = at<T>(up, row) + column;
+    each_vector(n, [&](auto part, i64 i) {
+      part.store(py + i, math::activation<f>(part.load(pg + i)).value * part.load(pu + i));
+    });
+  });
+}
+
+template <Activation f, class T>
+void backward(const View& dgate, const View& dup, const View& dy, const View& gate, const View& up,
+              int threads) {
+  const bool all_dense = dense(dgate) && dense(dup) && dense(dy) && dense(gate) && dense(up);
+  each_span(dy.rows, dy.cols, all_dense, threads, [&](i64 row, i64 column, i64 n) {
+    T *pdg = at<T>(dgate, row) + column, *pdu = at<T>(dup, row) + column;
+    const T *pdy = at<T>(dy, row) + column, *pg = at<T>(gate, row) + column, *pu = at<T>(up, row) + column;
+    each_vector(n, [&](auto part, i64 i) {
+      const Vec d = part.load(pdy + i), u = part.load(pu + i);
+      const auto curve = math::activation<f>(part.load(pg + i));
+      part.store(pdg + i, d * u * curve.slope);
+      part.store(pdu + i, d * curve.value);
+    });
+  });
+}
+
+// g(std::integral_constant-like tag, T{})
+template <Activation f>
+struct Tag {
+  static constexpr Activation value = f;
+};
+template <class G>
+void with_types(Activation f, DType type, G g) {
+  with_float(type, [&](auto t) {
+    switch (f) {
+      case Activation::silu:
+        return g(Tag<Activation::silu>{}, t);
+      case Activation::gelu:
+        return g(Tag<Activation::gelu>{}, t);
+      case Activation::gelu_tanh:
+        return g(Tag<Activation::gelu_tanh>{}, t);
+      case Activation::relu:
+        return g(Tag<Activation::relu>{}, t);
+    }
+  });
+}
+
+}  // namespace
+
+void gated(Activation f, const View& y, const View& gate, const View& up, int threads) {
+  with_types(f, y.type,
+             [&](auto tag, auto t) { forward<decltype(tag)::value, decltype(t)>(y, gate, up, threads); });
+}
+
+void gated_grad(Activation f, const View& dgate, const View& dup, const View& dy, const View& gate,
+                const View& up, int threads) {
+  with_types(f, dy.type, [&](auto tag, auto t) {
+    backward<decltype(tag)::value, decltype(t)>(dgate, dup, dy, gate, up, threads);
+  });
+}
+
+}  // namespace ft::cpu::FT_TARGET

@@ -1,0 +1,134 @@
+// How leaf kernels go over their elements: spans of rows shared out to threads, vectors of lanes within a
+// span, the last of them partial. What a thread computes for an element never depends on which thread it is.
+#pragma once
+#include "engine/cpu/kernels/leaf.h"
+#include "engine/cpu/kernels/vec.h"
+
+namespace ft::cpu::FT_TARGET {
+namespace {
+
+using i64 = std::int64_t;
+
+// ---- what ft::math asks of a V
+inline Vec constant(Vec, double c) { return splat(static_cast<float>(c)); }
+inline Vec larger_of(Vec a, Vec b) { return max(a, b); }
+inline Vec where_positive(Vec x, Vec yes, Vec no) { return select(less(zero(), x), yes, no); }
+
+inline i64 least(i64 a, i64 b) { return a < b ? a : b; }
+
+// Threads for this many elements: waking one costs a few microseconds, the work of some thousand elements.
+inline int team(i64 elements, int threads) { return elements < 16384 ? 1 : threads; }
+
+// ---- one row
+// How a vector is loaded and stored: whole, or the first n lanes.
+struct Whole {
+  template <class T>
+  Vec load(const T* p) const {
+    return FT_TARGET::load(p);
+  }
+  template <class T>
+  void store(T* p, Vec x) const {
+    FT_TARGET::store(p, x);
+  }
+};
+struct Part {
+  i64 n;
+  template <class T>
+  Vec load(const T* p) const {
+    return FT_TARGET::load(p, n);
+  }
+  template <class T>
+  void store(T* p, Vec x) const {
+    FT_TARGET::store(p, x, n);
+  }
+};
+
+// f(part, i) for i = 0, kLanes, ... up to n.
+template <class F>
+inline void each_vector(i64 n, F f) {
+  i64 i = 0;
+  for (; i + kLanes <= n; i += kLanes) f(Whole{}, i);
+  if (i < n) f(Part{n - i}, i);
+}
+
+// Combines f(part, i) over a row in four chains, which hide the latency of an addition.
+template <class F, class Combine>
+inline Vec reduce(i64 n, Vec start, F f, Combine combine) {
+  Vec a = start, b = start, c = start, d = start;
+  i64 i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    a = combine(a, f(Whole{}, i));
+    b = combine(b, f(Whole{}, i + kLanes));
+    c = combine(c, f(Whole{}, i + 2 * kLanes));
+    d = combine(d, f(Whole{}, i + 3 * kLanes));
+  }
+  for (; i + kLanes <= n; i += kLanes) a = combine(a, f(Whole{}, i));
+  if (i < n) b = combine(b, f(Part{n - i}, i));
+  return combine(combine(a, b), combine(c, d));
+}
+template <class F>
+inline float sum_over(i64 n, F f) {  // the lanes that f has no elements for must be zero
+  return sum(reduce(n, zero(), f, [](Vec x, Vec y) { return x + y; }));
+}
+
+// ---- many rows
+inline bool dense(const View& t) { return t.stride == t.cols || t.rows <= 1; }
+
+// f(row, column, count) over pieces of all rows; when all is dense, of one long row.
+template <class F>
+inline void each_span(i64 rows, i64 cols, bool all_dense, int threads, F f) {
+  constexpr i64 kSpan = 4096;
+  if (all_dense) {
+    cols *= rows;
+    rows = 1;
+  }
+  const i64 in_row = (cols + kSpan - 1) / kSpan, spans = rows * in_row;
+#pragma omp parallel for schedule(static) num_threads(team(rows* cols, threads))
+  for (i64 s = 0; s < spans; ++s) {
+    const i64 row = s / in_row, column = s % in_row * kSpan;
+    f(row, column, least(kSpan, cols - column));
+  }
+}
+
+template <class F>
+inline void each_row(i64 rows, i64 cols, int threads, F f) {
+#pragma omp parallel for schedule(static) num_threads(team(rows* cols, threads))
+  for (i64 r = 0; r < rows; ++r) f(r);
+}
+
+// y[column] += sum over rows of f(part, row, column), in f32: 64 rows at a time, so that the rounding of long
+// sums stays small. A block of columns is one thread's.
+template <class F>
+inline void add_column_sums(float* y, i64 rows, i64 cols, int threads, F f) {
+  constexpr i64 kBlock = 4 * kLanes, kRows = 64;
+#pragma omp parallel for schedule(static) num_threads(team(rows* cols, threads))
+  for (i64 first = 0; first < cols; first += kBlock) {
+    const i64 n = least(kBlock, cols - first);
+    float total[kBlock] = {};
+    for (i64 from = 0; from < rows; from += kRows) {
+      float part_sum[kBlock] = {};
+      for (i64 r = from; r < least(from + kRows, rows); ++r)
+        each_vector(
+            n, [&](auto part, i64 i) { store(part_sum + i, load(part_sum + i) + f(part, r, first + i)); });
+      for (i64 i = 0; i < kBlock; ++i) total[i] += part_sum[i];
+    }
+    for (i64 i = 0; i < n; ++i) y[first + i] += total[i];
+  }
+}
+
+// ---- types
+template <class T>
+inline T* at(const View& t, i64 row) {
+  return static_cast<T*>(t.data) + row * t.stride;
+}
+// f(T{}) for the element type, f32 or bf16.
+template <class F>
+inline void with_float(DType type, F f) {
+  if (type == DType::bf16)
+    f(bf16{});
+  else
+    f(float{});
+}
+
+}  // namespace
+}  // namespace ft::cpu::FT_TARGET

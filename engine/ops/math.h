@@ -1,0 +1,148 @@
+// The formulas of the elementwise computations, once for all backends: V is float in CUDA kernels, a vector of
+// floats in the CPU's loops, double in tests. Always inlined, because the linker would otherwise merge the
+// versions compiled for different CPUs (FT_HD says so).
+//
+// V needs + - * /, and, found by argument-dependent lookup where it is not a scalar: constant(V, c),
+// exp2(V), sqrt(V), abs(V), larger_of(V, V) (the second when one is NaN) and where_positive(V x, V yes, V no).
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+#include "engine/core/dtype.h"
+
+namespace ft {
+
+enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu };
+
+namespace math {
+
+// ---- scalars
+template <class V>
+FT_HD inline V constant(V, double c) {
+  return static_cast<V>(c);
+}
+FT_HD inline float exp2(float x) { return ::exp2f(x); }
+FT_HD inline double exp2(double x) { return ::exp2(x); }
+FT_HD inline float sqrt(float x) { return ::sqrtf(x); }
+FT_HD inline double sqrt(double x) { return ::sqrt(x); }
+FT_HD inline float abs(float x) { return ::fabsf(x); }
+FT_HD inline double abs(double x) { return ::fabs(x); }
+template <class V>
+FT_HD inline V larger_of(V a, V b) {
+  return a > b ? a : b;
+}
+template <class V>
+FT_HD inline V where_positive(V x, V yes, V no) {
+  return x > V{0} ? yes : no;
+}
+
+inline constexpr double kLog2e = 1.4426950408889634;
+
+// ---- activations
+// A function's value and its derivative, which share most of their work.
+template <class V>
+struct Curve {
+  V value, slope;
+};
+
+template <class V>
+FT_HD inline V sigmoid(V x) {
+  const V one = constant(x, 1);
+  return one / (one + exp2(x * constant(x, -kLog2e)));
+}
+
+template <class V>
+FT_HD inline Curve<V> silu(V x) {
+  const V s = sigmoid(x);
+  return {x * s, s + x * s * (constant(x, 1) - s)};
+}
+
+// x Phi(x), Phi the normal distribution. For a = |x|: Phi(-a) = exp(-a^2 / 2) t P(t), t = 1 / (1 + 0.3 a), with
+// P fitted so that the relative error is below 4e-9 for a up to 14, where Phi(-a) vanishes in f32.
+template <class V>
+FT_HD inline Curve<V> gelu(V x) {
+  const V one = constant(x, 1), a = abs(x), t = one / (one + a * constant(x, 0.3));
+  constexpr double kP[] = {0.11968663334846497,  0.11957284063100815, 0.11022734642028809,
+                           0.07842547446489334,  0.09605814516544342, -0.07924792915582657,
+                           0.19158241152763367,  -0.2280680537223816, 0.11237600445747375,
+                           -0.020612871274352074};
+  V p = constant(x, kP[9]);
+  for (int i = 8; i >= 0; --i) p = p * t + constant(x, kP[i]);
+  const V bell = exp2(x * x * constant(x, -0.5 * kLog2e));
+  const V tail = bell * t * p;  // Phi(-|x|)
+  const V phi = where_positive(x, one - tail, tail);
+  return {x * phi, phi + x * bell * constant(x, 0.3989422804014327)};
+}
+
+// 0.5 x (1 + tanh u) = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3)
+template <class V>
+FT_HD inline Curve<V> gelu_tanh(V x) {
+  constexpr double kTwice = 2 * 0.7978845608028654, kCubic = 0.044715;
+  const V one = constant(x, 1), xx = x * x;
+  const V s = sigmoid(x * constant(x, kTwice) * (one + xx * constant(x, kCubic)));
+  const V du = constant(x, kTwice) * (one + xx * constant(x, 3 * kCubic));
+  return {x * s, s + x * s * (one - s) * du};
+}
+
+template <class V>
+FT_HD inline Curve<V> relu(V x) {
+  const V zero = constant(x, 0);
+  return {larger_of(zero, x), where_positive(x, constant(x, 1), zero)};
+}
+
+template <Activation f, class V>
+FT_HD inline Curve<V> activation(V x) {
+  if constexpr (f == Activation::silu) return silu(x);
+  if constexpr (f == Activation::gelu) return gelu(x);
+  if constexpr (f == Activation::gelu_tanh) return gelu_tanh(x);
+  if constexpr (f == Activation::relu) return relu(x);
+}
+
+// ---- normalisation
+// dx of y = x rstd w, when dot = sum(dy w x) over the row: rstd (dy w) - x rstd^3 dot / C. `pull` is
+// rstd^3 dot / C.
+template <class V>
+FT_HD inline V rms_norm_slope(V dy, V x, V w, V rstd, V pull) {
+  return dy * w * rstd - x * pull;
+}
+
+// ---- loss
+// -log softmax at the target, smoothed: (1 - e) (lse - target's logit) + e (lse - mean logit).
+template <class V>
+FT_HD inline V smoothed_loss(V lse, V target_logit, V mean_logit, V e) {
+  return lse - target_logit + e * (target_logit - mean_logit);
+}
+
+// ---- dropout
+// Whether an element with this uniform number in (0, 1] is kept, with probability 1 - p.
+FT_HD inline bool kept(float uniform, float p) { return uniform > p; }
+
+// ---- optimizer
+// AdamW's scalars of one step, combined in f64 by the caller.
+struct AdamWStep {
+  float keep;          // 1 - lr decay
+  float beta1, rest1;  // rest: 1 - beta
+  float beta2, rest2;
+  float rate;  // lr / (1 - beta1^step)
+  float root;  // 1 / sqrt(1 - beta2^step)
+  float eps;
+  float grad_scale;
+};
+
+template <class V>
+FT_HD inline void adamw(V& p, V& m, V& v, V grad, const AdamWStep& s) {
+  const V g = grad * constant(grad, s.grad_scale);
+  m = m * constant(m, s.beta1) + g * constant(g, s.rest1);
+  v = v * constant(v, s.beta2) + g * g * constant(g, s.rest2);
+  p = p * constant(p, s.keep) -
+      m * constant(m, s.rate) / (sqrt(v) * constant(v, s.root) + constant(v, s.eps));
+}
+
+template <class V>
+FT_HD inline V sgd(V p, V grad, float lr, float decay, float grad_scale) {
+  const V g = grad * constant(grad, grad_scale) + p * constant(p, decay);
+  return p - g * constant(g, lr);
+}
+
+}  // namespace math
+}  // namespace ft

@@ -1,0 +1,163 @@
+// fill, add, cast, copy, dropout and the gated activations of every target.
+#include <limits>
+
+#include "tests/engine/cpu/leaf_fixture.h"
+#include "tests/reference/leaf.h"
+
+namespace ft::cpu {
+namespace {
+
+// What a value becomes when it is stored as `t`.
+double stored(double v, DType t) {
+  Matrix m(1, 1, t);
+  m.set(0, 0, v);
+  return m.get(0, 0);
+}
+
+TEST(Elementwise, FillSetsEveryElement) {
+  each_trial([](const Trial& s) {
+    Matrix& y = s.matrix(1);
+    s.ops.fill(y, 0.3f);
+    for (const double v : y.values()) ASSERT_EQ(v, stored(0.3f, s.type));
+  });
+}
+
+TEST(Elementwise, AddIsExactAndMayMixTypes) {
+  each_trial([](const Trial& s) {
+    for (const DType other : {DType::f32, DType::bf16}) {
+      Matrix &y = s.matrix(1), &x = s.matrix(s.rows, s.cols, other).randomize(2);
+      const auto before = y.values(), added = x.values();
+      s.ops.add(y, x);
+      const auto after = y.values();
+      for (std::size_t i = 0; i < after.size(); ++i)
+        ASSERT_EQ(after[i], stored(static_cast<float>(before[i]) + static_cast<float>(added[i]), s.type));
+    }
+  });
+}
+
+TEST(Elementwise, CastRoundsToNearestEvenBetweenAllTypes) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const std::vector<double> odd{0.0,        -0.0,  1.0 + 1.0 / 256, 1.0 + 3.0 / 256, 65504, 65519,
+                                65520,      1e-8,  6.1e-5,          3e-41,           -inf,  inf,
+                                1.0 + 1e-3, 3.3e38};
+  each_trial([&](const Trial& s) {
+    for (const DType from : {DType::f32, DType::bf16, DType::f16})
+      for (const DType to : {DType::f32, DType::bf16, DType::f16}) {
+        Matrix &x = s.matrix(s.rows, s.cols, from).randomize(3), &y = s.matrix(s.rows, s.cols, to);
+        for (std::size_t i = 0; i < odd.size() && i < x.size(); ++i)
+          x.set(std::int64_t(i) / s.cols, std::int64_t(i) % s.cols, odd[i]);
+        s.ops.cast(y, x);
+        const auto in = x.values(), out = y.values();
+        for (std::size_t i = 0; i < in.size(); ++i)
+          ASSERT_EQ(out[i], stored(in[i], to)) << in[i] << " from " << name_of(from) << " to " << name_of(to);
+        x.set(0, 0, NAN);
+        s.ops.cast(y, x);
+        ASSERT_TRUE(std::isnan(y.get(0, 0)));
+      }
+  });
+}
+
+TEST(Elementwise, CopyTakesSpacedRows) {
+  each_trial([](const Trial& s) {
+    Matrix &x = s.matrix(4), &y = s.matrix(5), &dense = s.vector(s.rows * s.cols, s.type);
+    s.ops.copy(y, x);
+    EXPECT_EQ(y.values(), x.values());
+    const Tensor flat = dense.tensor.view({s.rows, s.cols});
+    s.ops.copy(flat, x);
+    EXPECT_EQ(dense.values(), x.values());
+  });
+}
+
+TEST(Elementwise, DropoutKeepsWhatItsNumbersSay) {
+  each_trial([](const Trial& s) {
+    const float p = 0.3f;
+    const Random random = Random{42}.with("lora_A");
+    Matrix &x = s.matrix(6), &y = s.matrix(7);
+    s.ops.dropout(y, x, p, random);
+    const auto in = x.values(), out = y.values();
+    std::vector<double> want;
+    for (std::size_t i = 0; i < in.size(); ++i)
+      want.push_back(to_uniform(random.at(i / 4)[i % 4]) > p ? in[i] / (1 - double{p}) : 0);
+    EXPECT_LT(nmse(out, want), s.tolerance());
+    for (std::size_t i = 0; i < in.size(); ++i) ASSERT_EQ(out[i] == 0, want[i] == 0);
+    s.ops.dropout(x, x, p, random);  // in place
+    EXPECT_EQ(x.values(), out);
+  });
+}
+
+TEST(Elementwise, DropoutOfNothingChangesNothing) {
+  CpuOps ops(1);
+  Matrix x(7, 300, DType::f32), y(7, 300, DType::f32);
+  x.randomize(1);
+  ops.dropout(y, x, 0, Random{9});
+  EXPECT_EQ(y.values(), x.values());
+  Matrix ones(300, 301, DType::f32);
+  ops.fill(ones, 1);
+  ops.dropout(ones, ones, 0.25f, Random{9});
+  double mean = 0;
+  for (const double v : ones.values()) mean += v / double(ones.size());
+  EXPECT_NEAR(mean, 1, 0.01);
+}
+
+class Gated : public testing::TestWithParam<Activation> {};
+
+TEST_P(Gated, ValueIsTheReference) {
+  each_trial([](const Trial& s) {
+    Matrix &gate = s.matrix(1, 5), &up = s.matrix(2), &y = s.matrix(3);
+    s.ops.gated(GetParam(), y, gate, up);
+    const auto g = gate.values(), u = up.values();
+    std::vector<double> want;
+    for (std::size_t i = 0; i < g.size(); ++i) want.push_back(reference::activate(GetParam(), g[i]) * u[i]);
+    EXPECT_LT(nmse(y.values(), want), s.tolerance());
+  });
+}
+
+TEST_P(Gated, GradientIsTheReferenceAlsoInPlace) {
+  each_trial([](const Trial& s) {
+    Matrix &gate = s.matrix(1, 5), &up = s.matrix(2), &dy = s.matrix(3);
+    Matrix &dgate = s.matrix(4), &dup = s.matrix(5);
+    s.ops.gated_grad(GetParam(), dgate, dup, dy, gate, up);
+    const auto g = gate.values(), u = up.values(), d = dy.values();
+    std::vector<double> want_gate, want_up;
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      want_gate.push_back(d[i] * u[i] * reference::activation_slope(GetParam(), g[i]));
+      want_up.push_back(d[i] * reference::activate(GetParam(), g[i]));
+    }
+    EXPECT_LT(nmse(dgate.values(), want_gate), s.tolerance());
+    EXPECT_LT(nmse(dup.values(), want_up), s.tolerance());
+    s.ops.gated_grad(GetParam(), gate, up, dy, gate, up);
+    EXPECT_EQ(gate.values(), dgate.values());
+    EXPECT_EQ(up.values(), dup.values());
+  });
+}
+
+TEST_P(Gated, LargeArgumentsStayFiniteAndNaNStaysNaN) {
+  for (const NamedKernels& named : all_kernels()) {
+    CpuOps ops(1, named.kernels);
+    Matrix gate(1, 6, DType::f32), up(1, 6, DType::f32), y(1, 6, DType::f32), d(1, 6, DType::f32);
+    gate.assign({-1000, -100, -20, 100, 1000, NAN});
+    ops.fill(up, 1);
+    ops.gated(GetParam(), y, gate, up);
+    for (int i = 0; i < 3; ++i) EXPECT_NEAR(y.get(0, i), 0, 1e-6) << named.name;
+    EXPECT_EQ(y.get(0, 3), 100);
+    EXPECT_EQ(y.get(0, 4), 1000);
+    EXPECT_TRUE(std::isnan(y.get(0, 5)));
+    ops.gated_grad(GetParam(), d, y, up, gate, up);
+    for (int i = 0; i < 5; ++i) EXPECT_NEAR(d.get(0, i), i < 3 ? 0 : 1, 1e-6) << named.name;
+  }
+}
+
+TEST_P(Gated, ReferenceGradientIsTheComplexStep) {
+  for (double x = -4.05; x < 4; x += 0.1) {
+    const double h = 1e-20;
+    const double slope = reference::activate(GetParam(), std::complex<double>(x, h)).imag() / h;
+    EXPECT_NEAR(slope, reference::activation_slope(GetParam(), x), 1e-11) << x;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Gated,
+                         testing::Values(Activation::silu, Activation::gelu, Activation::gelu_tanh,
+                                         Activation::relu));
+
+}  // namespace
+}  // namespace ft::cpu

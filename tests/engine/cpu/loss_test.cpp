@@ -1,0 +1,160 @@
+// Cross-entropy, sums and optimizers of every target.
+#include "tests/engine/cpu/leaf_fixture.h"
+#include "tests/reference/leaf.h"
+
+namespace ft::cpu {
+namespace {
+
+std::vector<double> row_of(const Matrix& m, std::int64_t r) {
+  std::vector<double> row;
+  for (std::int64_t c = 0; c < m.tensor.cols(); ++c) row.push_back(m.get(r, c));
+  return row;
+}
+
+TEST(CrossEntropy, LossAndGradientAreTheReference) {
+  each_trial({{1, 1}, {3, 5}, {5, 63}, {23, 1001}}, [](const Trial& s) {
+    for (const float e : {0.0f, 0.1f}) {
+      Matrix &logits = s.matrix(1, 8), &loss = s.vector(s.rows, DType::f32),
+             &targets = s.indices(s.rows, s.cols);
+      std::vector<double> want_loss, want_grad;
+      for (std::int64_t r = 0; r < s.rows; ++r) {
+        const auto target = std::size_t(targets.get(0, r));
+        want_loss.push_back(reference::cross_entropy(row_of(logits, r), target, double{e}));
+        for (const double g : reference::cross_entropy_grad(row_of(logits, r), target, double{e}))
+          want_grad.push_back(g * 0.25);
+      }
+      const auto before = logits.values();
+      s.ops.cross_entropy(loss, logits, targets, {.scale = 0.25f, .smoothing = e});
+      EXPECT_LT(nmse(loss.values(), want_loss), 1e-13);
+      EXPECT_EQ(logits.values(), before) << "no gradient was asked for";
+      s.ops.cross_entropy(loss, logits, targets, {.scale = 0.25f, .smoothing = e, .gradient = true});
+      EXPECT_LT(nmse(loss.values(), want_loss), 1e-13);
+      EXPECT_LT(nmse(logits.values(), want_grad), s.tolerance());
+    }
+  });
+}
+
+TEST(CrossEntropy, LargeLogitsAndNaN) {
+  for (const NamedKernels& named : all_kernels()) {
+    CpuOps ops(1, named.kernels);
+    Matrix logits(3, 19, DType::f32), loss(1, 3, DType::f32), targets(1, 3, DType::i32);
+    ops.fill(logits, 1e4f);
+    logits.set(1, 18, 2e4);
+    logits.set(2, 3, NAN);
+    targets.assign({4, 18, 0});
+    ops.cross_entropy(loss, logits, targets, {});
+    EXPECT_NEAR(loss.get(0, 0), std::log(19.0), 1e-6) << named.name;
+    EXPECT_EQ(loss.get(0, 1), 0) << named.name;
+    EXPECT_TRUE(std::isnan(loss.get(0, 2))) << named.name;
+  }
+}
+
+TEST(CrossEntropy, ATargetBeyondTheClassesIsAnError) {
+  CpuOps ops(1);
+  Matrix logits(1, 4, DType::f32), loss(1, 1, DType::f32), targets(1, 1, DType::i32);
+  for (const double wrong : {-100.0, 4.0}) {
+    targets.assign({wrong});
+    EXPECT_THROW(ops.cross_entropy(loss, logits, targets, {}), InternalError);
+  }
+}
+
+TEST(CrossEntropy, ReferenceGradientIsTheComplexStep) {
+  using C = std::complex<double>;
+  Matrix m(1, 9, DType::f64);
+  const auto logits = m.randomize(1, 5).values();
+  for (const double e : {0.0, 0.2}) {
+    const auto grad = reference::cross_entropy_grad(logits, 4, e);
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      std::vector<C> moved(logits.begin(), logits.end());
+      moved[i] += C(0, 1e-20);
+      EXPECT_NEAR(reference::cross_entropy(moved, 4, e).imag() / 1e-20, grad[i], 1e-13);
+    }
+  }
+}
+
+TEST(Sums, AreF64AndAdd) {
+  for (const NamedKernels& named : all_kernels())
+    for (const std::int64_t n : {1, 5, 4097, 70001, 2200003}) {
+      Matrix x(1, n, DType::f32);
+      x.randomize(5);
+      double sum = 0, squares = 0;
+      for (const double v : x.values()) {
+        sum += v;
+        squares += v * v;
+      }
+      std::vector<double> got;
+      for (const int threads : {1, 2, 3}) {
+        CpuOps ops(threads, named.kernels);
+        Matrix y(1, 2, DType::f64);
+        y.assign({7, 9});
+        ops.sum(y.tensor.columns(0, 1), x);
+        ops.sum_squares(y.tensor.columns(1, 2), x);
+        EXPECT_NEAR(y.get(0, 0), 7 + sum, 1e-9) << named.name << " " << n;
+        EXPECT_NEAR(y.get(0, 1), 9 + squares, 1e-12 * squares + 1e-12) << named.name << " " << n;
+        if (threads == 1) got = y.values();
+        EXPECT_EQ(y.values(), got) << "depends on the number of threads";
+      }
+    }
+}
+
+TEST(AdamW, FollowsTheDoublePrecisionUpdate) {
+  each_trial({{1, 7}, {3, 5000}}, [](const Trial& s) {
+    if (s.type != DType::f32 || s.pad != 0) return;
+    const std::int64_t n = s.rows * s.cols;
+    Matrix &p = s.vector(n, DType::f32, 1), &grad = s.vector(n, DType::f32, 2);
+    Matrix &m = s.vector(n, DType::f32), &v = s.vector(n, DType::f32);
+    s.ops.fill(m, 0);
+    s.ops.fill(v, 0);
+    auto wp = p.values(), wm = m.values(), wv = v.values();
+    for (int step = 1; step <= 6; ++step) {
+      grad.randomize(std::uint64_t(step), step % 2 ? 1e-3 : 10);
+      const AdamW how{.lr = 1e-2,
+                      .beta1 = 0.9,
+                      .beta2 = 0.999,
+                      .eps = 1e-8,
+                      .decay = 0.1,
+                      .grad_scale = 0.5f,
+                      .step = step};
+      for (std::size_t i = 0; i < wp.size(); ++i) {
+        const double g = 0.5 * grad.get(0, std::int64_t(i));
+        wm[i] = 0.9 * wm[i] + (1 - 0.9) * g;
+        wv[i] = 0.999 * wv[i] + (1 - 0.999) * g * g;
+        const double mean = wm[i] / (1 - std::pow(0.9, step)), square = wv[i] / (1 - std::pow(0.999, step));
+        wp[i] -= 1e-2 * 0.1 * wp[i];
+        wp[i] -= 1e-2 * mean / (std::sqrt(square) + 1e-8);
+      }
+      s.ops.adamw(p, m, v, grad, how);
+    }
+    EXPECT_LT(nmse(p.values(), wp), 1e-13);
+    EXPECT_LT(nmse(m.values(), wm), 1e-13);
+    EXPECT_LT(nmse(v.values(), wv), 1e-13);
+  });
+}
+
+TEST(Sgd, DecaysAndScales) {
+  each_trial({{1, 7}, {3, 7000}}, [](const Trial& s) {
+    if (s.type != DType::f32 || s.pad != 0) return;
+    Matrix &p = s.vector(s.rows * s.cols, DType::f32, 1), &grad = s.vector(s.rows * s.cols, DType::f32, 2);
+    auto want = p.values();
+    for (std::size_t i = 0; i < want.size(); ++i)
+      want[i] -= 0.1 * (0.25 * grad.get(0, std::int64_t(i)) + 0.01 * want[i]);
+    s.ops.sgd(p, grad, 0.1f, 0.01f, 0.25f);
+    EXPECT_LT(nmse(p.values(), want), 1e-13);
+  });
+}
+
+TEST(CpuOps, MemoryThatIsNotThereIsAUserError) {
+  CpuOps ops(1);
+  try {
+    ops.allocate(std::int64_t{1} << 50);
+    FAIL() << "a petabyte";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code, Exit::memory);
+    const std::string said = e.what();
+    EXPECT_EQ(said.find("not enough memory: 1048576.0 GiB are needed at once, "), 0u) << said;
+  }
+  EXPECT_TRUE(ops.allocate(0));
+}
+
+}  // namespace
+}  // namespace ft::cpu

@@ -1,0 +1,188 @@
+// RMSNorm, sums over rows, rotary positions and rows by index, of every target.
+#include "tests/engine/cpu/leaf_fixture.h"
+#include "tests/reference/leaf.h"
+
+namespace ft::cpu {
+namespace {
+
+constexpr double kEps = 1e-5;
+
+TEST(RmsNorm, IsTheReference) {
+  each_trial([](const Trial& s) {
+    Matrix &x = s.matrix(1), &y = s.matrix(2), &w = s.vector(s.cols, s.type, 3);
+    Matrix& rstd = s.vector(s.rows, DType::f32);
+    s.ops.rms_norm(y, rstd, x, w, float(kEps));
+    EXPECT_LT(nmse(y.values(), reference::rms_norm(x.values(), w.values(), kEps)), s.tolerance());
+    const auto ones = reference::rms_norm(x.values(), std::vector<double>(std::size_t(s.cols), 1.0), kEps);
+    for (std::int64_t r = 0; r < s.rows; ++r)
+      EXPECT_NEAR(rstd.get(0, r) * x.get(r, 0), ones[std::size_t(r * s.cols)], 1e-6);
+  });
+}
+
+TEST(RmsNorm, GradientAddsToWhatIsWanted) {
+  each_trial([](const Trial& s) {
+    Matrix &x = s.matrix(1), &y = s.matrix(2), &w = s.vector(s.cols, s.type, 3), &dy = s.matrix(4);
+    Matrix &rstd = s.vector(s.rows, DType::f32), &dx = s.matrix(5), &dw = s.vector(s.cols, DType::f32, 6);
+    auto want_dx = dx.values(), want_dw = dw.values();
+    reference::rms_norm_grad(want_dx, want_dw, dy.values(), x.values(), w.values(), kEps);
+    s.ops.rms_norm(y, rstd, x, w, float(kEps));
+    s.ops.rms_norm_grad(dx, {}, dy, x, w, rstd);
+    s.ops.rms_norm_grad({}, dw, dy, x, w, rstd);
+    EXPECT_LT(nmse(dx.values(), want_dx), s.tolerance());
+    EXPECT_LT(nmse(dw.values(), want_dw), s.tolerance(DType::f32));
+  });
+}
+
+TEST(RmsNorm, BothGradientsAtOnceAreTheSame) {
+  CpuOps ops(2);
+  Matrix x(9, 70, DType::f32), w(1, 70, DType::f32), y(9, 70, DType::f32), rstd(1, 9, DType::f32);
+  Matrix dx(9, 70, DType::f32), dw(1, 70, DType::f32), dx2(9, 70, DType::f32), dw2(1, 70, DType::f32);
+  ops.rms_norm(y, rstd, x.randomize(1), w.randomize(2), 1e-6f);
+  for (Matrix* m : {&dx, &dw, &dx2, &dw2}) ops.fill(*m, 0);
+  ops.rms_norm_grad(dx, dw, y, x, w, rstd);
+  ops.rms_norm_grad(dx2, {}, y, x, w, rstd);
+  ops.rms_norm_grad({}, dw2, y, x, w, rstd);
+  EXPECT_TRUE(dx.same_bytes(dx2));
+  EXPECT_TRUE(dw.same_bytes(dw2));
+}
+
+TEST(RmsNorm, ReferenceGradientIsTheComplexStep) {
+  using C = std::complex<double>;
+  const std::size_t rows = 2, cols = 5;
+  Matrix mx(rows, cols, DType::f64), mw(1, cols, DType::f64), md(rows, cols, DType::f64);
+  const auto x = mx.randomize(1).values(), w = mw.randomize(2).values(), dy = md.randomize(3).values();
+  std::vector<double> dx(x.size(), 0), dw(w.size(), 0);
+  reference::rms_norm_grad(dx, dw, dy, x, w, kEps);
+  const auto objective = [&](std::vector<C> cx, std::vector<C> cw) {
+    const auto y = reference::rms_norm(cx, cw, kEps);
+    C sum = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) sum += dy[i] * y[i];
+    return sum.imag() / 1e-20;
+  };
+  const std::vector<C> cx(x.begin(), x.end()), cw(w.begin(), w.end());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    auto moved = cx;
+    moved[i] += C(0, 1e-20);
+    EXPECT_NEAR(objective(moved, cw), dx[i], 1e-12);
+  }
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    auto moved = cw;
+    moved[i] += C(0, 1e-20);
+    EXPECT_NEAR(objective(cx, moved), dw[i], 1e-12);
+  }
+}
+
+TEST(ColumnSums, AddToTheVector) {
+  each_trial([](const Trial& s) {
+    Matrix &x = s.matrix(1), &y = s.vector(s.cols, DType::f32, 2);
+    auto want = y.values();
+    for (std::int64_t r = 0; r < s.rows; ++r)
+      for (std::int64_t c = 0; c < s.cols; ++c) want[std::size_t(c)] += x.get(r, c);
+    s.ops.column_sums(y, x);
+    EXPECT_LT(nmse(y.values(), want), 1e-12);
+  });
+}
+
+struct Angles {
+  Matrix cos, sin;
+  Angles(std::int64_t positions, std::int64_t half)
+      : cos(positions, half, DType::f32), sin(positions, half, DType::f32) {
+    for (std::int64_t p = 0; p < positions; ++p)
+      for (std::int64_t i = 0; i < half; ++i) {
+        cos.set(p, i, std::cos(double(p) * std::pow(0.7, double(i))));
+        sin.set(p, i, std::sin(double(p) * std::pow(0.7, double(i))));
+      }
+  }
+  std::vector<double> row(const Matrix& m, std::int64_t p) const {
+    std::vector<double> v;
+    for (std::int64_t i = 0; i < m.tensor.cols(); ++i) v.push_back(m.get(p, i));
+    return v;
+  }
+};
+
+TEST(Rope, RotatesEveryHeadAndItsGradientRotatesBack) {
+  each_trial({{1, 2}, {5, 66}, {67, 384}}, [](const Trial& s) {
+    for (const std::int64_t width :
+         {s.cols, s.cols / 2 % 2 == 0 ? s.cols / 2 : s.cols, s.cols % 6 ? 2l : 6l}) {
+      const std::int64_t positions = 40;
+      const Angles angles(positions, width / 2);
+      Matrix &x = s.matrix(1), &at = s.indices(s.rows, positions);
+      const auto before = x.values();
+      std::vector<double> want;
+      for (std::int64_t r = 0; r < s.rows; ++r)
+        for (std::int64_t h = 0; h < s.cols; h += width) {
+          const auto first = before.begin() + r * s.cols + h;
+          const auto p = std::int64_t(at.get(0, r));
+          const auto y = reference::rotate(std::vector<double>(first, first + width),
+                                           angles.row(angles.cos, p), angles.row(angles.sin, p));
+          want.insert(want.end(), y.begin(), y.end());
+        }
+      s.ops.rope(x, angles.cos, angles.sin, at, width, 1);
+      EXPECT_LT(nmse(x.values(), want), s.tolerance());
+      s.ops.rope(x, angles.cos, angles.sin, at, width, -1);
+      EXPECT_LT(nmse(x.values(), before), 4 * s.tolerance());
+    }
+  });
+}
+
+TEST(Rope, ScaledAnglesScale) {  // yarn's attention factor lies in cos and sin
+  CpuOps ops(1);
+  Matrix x(1, 4, DType::f32), cos(1, 2, DType::f32), sin(1, 2, DType::f32), at(1, 1, DType::i32);
+  x.assign({1, 2, 3, 4});
+  cos.assign({2, 2});
+  sin.assign({0, 1});
+  at.assign({0});
+  ops.rope(x, cos, sin, at, 4, 1);
+  EXPECT_EQ(x.values(), (std::vector<double>{2, 0, 6, 10}));
+}
+
+TEST(Embedding, TakesRowsAndItsGradientAddsInRowOrder) {
+  each_trial([](const Trial& s) {
+    const std::int64_t vocabulary = 11;
+    Matrix& table = s.matrix(vocabulary, s.cols, s.type).randomize(1);
+    Matrix &y = s.matrix(2), &ids = s.indices(s.rows, vocabulary);
+    s.ops.embedding(y, ids, table);
+    Matrix &d = s.matrix(3), &dtable = s.matrix(vocabulary, s.cols, DType::f32).randomize(4);
+    std::vector<float> want;
+    for (const double v : dtable.values()) want.push_back(float(v));
+    for (std::int64_t r = 0; r < s.rows; ++r)
+      for (std::int64_t c = 0; c < s.cols; ++c) {
+        const auto id = std::int64_t(ids.get(0, r));
+        EXPECT_EQ(y.get(r, c), table.get(id, c));
+        want[std::size_t(id * s.cols + c)] += float(d.get(r, c));
+      }
+    s.ops.embedding_grad(dtable, ids, d);
+    EXPECT_EQ(dtable.values(), std::vector<double>(want.begin(), want.end()));
+  });
+}
+
+TEST(RowsByIndex, GatherAndScatterAreInverse) {
+  each_trial({{5, 3}, {200, 300}}, [](const Trial& s) {
+    std::vector<double> every_other;
+    for (std::int64_t r = s.rows - 1; r >= 0; r -= 2) every_other.push_back(double(r));
+    const auto n = std::int64_t(every_other.size());
+    Matrix &x = s.matrix(1), &rows = s.vector(n, DType::i32).assign(every_other);
+    Matrix &part = s.matrix(n, s.cols, s.type), &y = s.matrix(2);
+    const auto before = y.values();
+    s.ops.gather_rows(part, x, rows);
+    s.ops.scatter_rows(y, part, rows);
+    for (std::int64_t r = 0; r < s.rows; ++r)
+      for (std::int64_t c = 0; c < s.cols; ++c)
+        ASSERT_EQ(y.get(r, c), (s.rows - 1 - r) % 2 ? before[std::size_t(r * s.cols + c)] : x.get(r, c));
+  });
+}
+
+TEST(RowsByIndex, AWrongIndexIsAnErrorNotAnAccess) {
+  CpuOps ops(1);
+  Matrix table(4, 3, DType::f32), y(2, 3, DType::f32), ids(1, 2, DType::i32);
+  for (const double wrong : {-1.0, 4.0}) {
+    ids.assign({0, wrong});
+    EXPECT_THROW(ops.embedding(y, ids, table), InternalError);
+    EXPECT_THROW(ops.embedding_grad(table, ids, y), InternalError);
+    EXPECT_THROW(ops.gather_rows(y, table, ids), InternalError);
+    EXPECT_THROW(ops.scatter_rows(table, y, ids), InternalError);
+  }
+}
+
+}  // namespace
+}  // namespace ft::cpu

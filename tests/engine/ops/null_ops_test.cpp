@@ -1,0 +1,78 @@
+#include "engine/ops/null_ops.h"
+
+#include <gtest/gtest.h>
+
+namespace ft {
+namespace {
+
+TEST(NullOps, GivesAddressesToArenasOfAnySize) {
+  NullOps ops;
+  const std::int64_t petabyte = std::int64_t{1} << 50;
+  Arena arena(ops.allocate(petabyte), petabyte);
+  const Tensor a = arena.take({std::int64_t{1} << 40, 64}, DType::f32), b = arena.take({3}, DType::bf16);
+  EXPECT_TRUE(a);
+  EXPECT_NE(a.data, b.data);
+  EXPECT_EQ(arena.peak(), (std::int64_t{1} << 48) + Arena::kAlign);
+  EXPECT_EQ(ops.allocated(), petabyte);
+}
+
+TEST(NullOps, AnswersForTheDeviceItStandsFor) {
+  EXPECT_EQ(NullOps({Device::Kind::cuda, 2}).device(), (Device{Device::Kind::cuda, 2}));
+}
+
+// The text of the error that a call makes.
+template <class Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const InternalError& e) {
+    return std::string(e.what()).substr(0, std::string(e.what()).find(" ("));
+  }
+  return "";
+}
+
+TEST(NullOps, ChecksShapesAsEveryBackendDoes) {
+  NullOps ops;
+  Arena arena(ops.allocate(1 << 20), 1 << 20);
+  const auto f32 = [&](std::int64_t r, std::int64_t c) { return arena.take({r, c}, DType::f32); };
+  const auto bf = [&](std::int64_t r, std::int64_t c) { return arena.take({r, c}, DType::bf16); };
+  const Tensor y = f32(4, 6), a = f32(4, 8), b = f32(6, 8), i32 = arena.take({4}, DType::i32);
+  EXPECT_EQ(error_of([&] { product(ops, y, {a, Trans::no, b, Trans::yes}); }), "");
+  EXPECT_EQ(error_of([&] {
+              product(ops, y, {a, Trans::no, b, Trans::no});
+            }),
+            "products: op(b) has not the columns of y");
+  EXPECT_EQ(error_of([&] {
+              product(ops, y, {a, Trans::no, bf(6, 8), Trans::yes});
+            }),
+            "products: operands differ in type");
+  EXPECT_EQ(error_of([&] {
+              product(ops, bf(4, 6), {a, Trans::no, b, Trans::yes});
+            }),
+            "products: y is bf16 but the operands are f32");
+  EXPECT_EQ(error_of([&] {
+              product(ops, y, {a, Trans::no, b, Trans::yes}, 1, f32(4, 5));
+            }),
+            "products: c and y differ");
+  EXPECT_EQ(error_of([&] { ops.add(y, a); }), "add: y and x differ in shape");
+  EXPECT_EQ(error_of([&] { ops.add(y, bf(4, 6)); }), "");
+  EXPECT_EQ(error_of([&] { ops.gated(Activation::silu, y, y, a); }), "gated: y, gate and up differ");
+  EXPECT_EQ(error_of([&] { ops.dropout(y, y, 1, {}); }), "dropout: p is not in [0, 1)");
+  EXPECT_EQ(error_of([&] { ops.rope(y, f32(9, 1), f32(9, 1), i32, 3, 1); }), "rope: the heads' width is odd");
+  EXPECT_EQ(error_of([&] { ops.rms_norm(y, f32(1, 5), y, f32(1, 6), 1e-5f); }),
+            "rms_norm: rstd is not one f32 for every row");
+  EXPECT_EQ(error_of([&] { ops.cross_entropy(f32(1, 4), y, f32(1, 4), {}); }),
+            "cross_entropy: targets is not one i32 for every row");
+  const std::vector<std::int32_t> starts{0, 3};
+  EXPECT_EQ(error_of([&] {
+              ops.attention(f32(4, 8), f32(2, 4), a, f32(4, 4), f32(4, 4), {2, 1, 4}, {.starts = starts}, 1);
+            }),
+            "attention: the sequences do not cover the rows");
+  EXPECT_EQ(error_of([&] { ops.download(nullptr, a.columns(0, 3)); }),
+            "upload, download: the tensor is not dense");
+  EXPECT_EQ(error_of([&] { ops.sum_squares(arena.take({1}, DType::f32), a); }),
+            "sum, sum_squares: y is not one f64");
+}
+
+}  // namespace
+}  // namespace ft

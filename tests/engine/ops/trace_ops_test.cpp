@@ -1,0 +1,153 @@
+#include "engine/ops/trace_ops.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "engine/cpu/cpu_ops.h"
+#include "engine/ops/null_ops.h"
+#include "tests/support/matrix.h"
+
+namespace ft {
+namespace {
+
+using test::Matrix;
+
+TEST(TraceOps, CountsTheFlopsOfProductsExactly) {
+  NullOps null;
+  TraceOps ops(null);
+  const Matrix y(5, 7, DType::f32), x(5, 11, DType::f32), w(7, 11, DType::f32), u(5, 2, DType::f32),
+      b(2, 7, DType::f32);
+  const Term terms[]{{x, Trans::no, w, Trans::yes}, {u, Trans::no, b, Trans::no}};
+  ops.products(y, terms, 1, {});
+  EXPECT_EQ(ops.flops(), 2 * 5 * 7 * (11 + 2));
+  product(ops, y, terms[0], 1, y);
+  ASSERT_EQ(ops.totals().size(), 1u);
+  EXPECT_EQ(ops.totals()[0].op, "products");
+  EXPECT_EQ(ops.totals()[0].calls, 2);
+  EXPECT_EQ(ops.totals()[0].bytes, 4 * ((35 + 55 + 77 + 10 + 14) + (35 + 55 + 77 + 35)));
+  ops.clear();
+  EXPECT_EQ(ops.flops(), 0);
+}
+
+// Pairs by looking at each.
+double pairs(const Mask& mask) {
+  double n = 0;
+  for (std::size_t s = 1; s < mask.starts.size(); ++s)
+    for (int q = mask.starts[s - 1]; q < mask.starts[s]; ++q)
+      for (int k = mask.starts[s - 1]; k < mask.starts[s]; ++k)
+        n += (!mask.causal || k <= q) && (mask.window == 0 || k > q - mask.window);
+  return n;
+}
+
+TEST(TraceOps, CountsOnlyPairsThatTheMaskShows) {
+  const std::vector<std::int32_t> starts{0, 1, 8, 8, 21};
+  for (const bool causal : {true, false})
+    for (const std::int64_t window : {0, 1, 3, 7, 100}) {
+      const Mask mask{starts, causal, window};
+      EXPECT_EQ(visible_pairs(mask), pairs(mask)) << causal << " " << window;
+      NullOps null;
+      TraceOps ops(null);
+      const Matrix q(21, 24, DType::bf16), k(21, 12, DType::bf16), lse(4, 21, DType::f32);
+      ops.attention(q, lse, q, k, k, {4, 2, 6}, mask, 1);
+      EXPECT_EQ(ops.flops(), 4 * 24 * pairs(mask));
+      ops.attention_grad(q, k, k, q, q, lse, q, k, k, {4, 2, 6}, mask, 1);
+      EXPECT_EQ(ops.flops(), 14 * 24 * pairs(mask));
+    }
+}
+
+TEST(TraceOps, ElementwiseWorkHasBytesButNoFlops) {
+  NullOps null;
+  TraceOps ops(null);
+  const Matrix a(3, 5, DType::bf16), b(3, 5, DType::f32);
+  ops.add(a, b);
+  EXPECT_EQ(ops.flops(), 0);
+  EXPECT_EQ(ops.totals().at(0).bytes, 15 * (2 + 2 + 4));
+}
+
+TEST(TraceOps, TheTimelineIsJsonWithLabelsAroundCalls) {
+  NullOps null;
+  TraceOps ops(null, {.calls = true});
+  const Matrix a(3, 5, DType::f32);
+  ops.enter("model.layers.0 \"odd\\ name\"\n");
+  ops.fill(a, 1);
+  ops.add(a, a);
+  ops.enter("lm_head");
+  ops.fill(a, 1);
+  std::ostringstream text;
+  ops.write_timeline(text);
+  const auto events = nlohmann::json::parse(text.str()).at("traceEvents");
+  ASSERT_EQ(events.size(), 5u);
+  EXPECT_EQ(events[0].at("name"), "model.layers.0 \"odd\\ name\"\n");
+  EXPECT_EQ(events[1].at("name"), "fill");
+  EXPECT_EQ(events[2].at("name"), "add");
+  EXPECT_EQ(events[3].at("name"), "lm_head");
+  for (const auto& e : events) {
+    EXPECT_EQ(e.at("ph"), "X");
+    EXPECT_GE(e.at("dur").get<double>(), 0);
+  }
+  const double end = events[0].at("ts").get<double>() + events[0].at("dur").get<double>();
+  EXPECT_LE(events[0].at("ts").get<double>(), events[1].at("ts").get<double>());
+  EXPECT_GE(end + 0.002, events[2].at("ts").get<double>() + events[2].at("dur").get<double>());
+  EXPECT_EQ(ops.calls().size(), 3u);
+}
+
+TEST(TraceOps, TheTableHasALineForEveryComputation) {
+  NullOps null;
+  TraceOps ops(null);
+  const Matrix a(3, 5, DType::f32);
+  ops.fill(a, 1);
+  ops.fill(a, 1);
+  ops.add(a, a);
+  std::ostringstream text;
+  ops.write_table(text);
+  std::istringstream lines(text.str());
+  std::string line, op;
+  std::getline(lines, line);
+  std::int64_t calls = 0, all = 0;
+  for (int rows = 0; lines >> op >> calls; ++rows) {
+    EXPECT_EQ(calls, op == "fill" ? 2 : 1);
+    all += calls;
+    std::getline(lines, line);
+  }
+  EXPECT_EQ(all, 3);
+}
+
+TEST(TraceOps, NamesTheFirstResultThatIsNotFinite) {
+  cpu::CpuOps cpu(1);
+  TraceOps ops(cpu, {.finite = true});
+  for (const DType type : {DType::f32, DType::bf16})
+    for (const double bad : {double(NAN), double(INFINITY)}) {
+      Matrix x(2, 5, type, 3), y(2, 5, type, 3), w(1, 5, type), rstd(1, 2, DType::f32);
+      x.randomize(1);
+      w.randomize(2);
+      ops.clear();
+      ops.enter("model.layers.2.input_layernorm");
+      ops.rms_norm(y, rstd, x, w, 1e-5f);
+      EXPECT_FALSE(ops.not_finite());
+      w.set(0, 4, bad);
+      ops.enter("model.layers.3.input_layernorm");
+      ops.rms_norm(y, rstd, x, w, 1e-5f);
+      ops.enter("model.layers.4.input_layernorm");
+      ops.add(y, y);
+      ASSERT_TRUE(ops.not_finite());
+      EXPECT_EQ(ops.not_finite()->op, "rms_norm");
+      EXPECT_EQ(ops.not_finite()->where, "model.layers.3.input_layernorm");
+      EXPECT_EQ(ops.not_finite()->role, "y");
+    }
+}
+
+TEST(TraceOps, ChangesNoResult) {
+  cpu::CpuOps cpu(1);
+  TraceOps ops(cpu, {.calls = true, .finite = true});
+  Matrix gate(3, 9, DType::bf16), up(3, 9, DType::bf16), y(3, 9, DType::bf16), traced(3, 9, DType::bf16);
+  gate.randomize(1);
+  up.randomize(2);
+  cpu.gated(Activation::silu, y, gate, up);
+  ops.gated(Activation::silu, traced, gate, up);
+  EXPECT_TRUE(y.same_bytes(traced));
+}
+
+}  // namespace
+}  // namespace ft
