@@ -92,7 +92,8 @@ TEST_F(TokenizerTest, PrefixSpaceCanBeSwitchedOff) {
 
 TEST_F(TokenizerTest, AddedTokens) {
   const std::string decoder = R"(, "added_tokens_decoder": {
-    "400": {"content": "<|im_start|>", "special": true}, "402": {"content": "<tool>", "lstrip": true, "rstrip": true},
+    "400": {"content": "<|im_start|>", "special": true},
+    "402": {"content": "<tool>", "lstrip": true, "rstrip": true},
     "0": {"content": "<unk>", "special": true}}, "additional_special_tokens": ["<|im_start|>", "<|more|>"],
     "pad_token": {"content": "<pad>", "__type": "AddedToken"})";
   const auto t = make(kNames + decoder);

@@ -1,0 +1,113 @@
+#include "app/show_samples.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "app/format.h"
+#include "data/utf8.h"
+#include "engine/io/json.h"
+
+namespace ft {
+namespace {
+
+struct Token {
+  std::string text;
+  bool special = false;
+};
+
+// The token's text as it reads: a space for the vocabulary's sign of a space.
+Token shown(const Tokenizer* tokenizer, std::int32_t id) {
+  if (!tokenizer || id >= tokenizer->size()) return {std::to_string(id), false};
+  const std::string name = tokenizer->token(id);
+  if (name.empty()) return {"<" + std::to_string(id) + ">", true};
+  return {replaced(name, "\xE2\x96\x81", " "), tokenizer->is_special(id)};
+}
+
+bool is_byte(const std::string& token) {
+  return token.size() == 6 && token.starts_with("<0x") && token.ends_with('>');
+}
+
+// Tokens of `ids`; bytes that together are a character become one.
+std::vector<Token> shown(const Tokenizer* tokenizer, std::span<const std::int32_t> ids) {
+  std::vector<Token> tokens;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    Token token = shown(tokenizer, ids[i]);
+    std::string bytes;
+    for (std::size_t k = i; k < std::min(ids.size(), i + 4) && utf8_length(bytes, 0) == 0; ++k) {
+      const std::string name = shown(tokenizer, ids[k]).text;
+      if (!is_byte(name)) break;
+      bytes += static_cast<char>(std::stoi(name.substr(3, 2), nullptr, 16));
+    }
+    const std::size_t n = utf8_length(bytes, 0);
+    if (n > 0 && (bytes[0] == '\n' || printable(bytes) == bytes)) {
+      token.text = bytes;
+      i += n - 1;
+    }
+    tokens.push_back(token);
+  }
+  return tokens;
+}
+
+// Tokens of one kind, trained or not, as lines behind a margin.
+void show_stretch(const std::vector<Token>& tokens, bool trained, Screen& out) {
+  const std::string margin = trained ? out.green("+ ") : "  ";
+  std::string line = margin;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    std::string text = tokens[i].text;
+    const bool feed = text.ends_with('\n');
+    if (feed) text.replace(text.size() - 1, 1, "\\n");
+    text = printable(text, text.size());
+    line += tokens[i].special ? out.yellow(text) : trained ? out.green(text) : text;
+    if (feed) {
+      out.line(line, Screen::kWhole);
+      line = margin;
+    } else if (i + 1 < tokens.size()) {
+      line += out.dim("|");
+    }
+  }
+  if (line != margin) out.line(line, Screen::kWhole);
+}
+
+}  // namespace
+
+void show_samples_json(const Dataset& data, std::optional<std::int64_t> limit, Screen& out) {
+  const std::int64_t count = std::min(data.size(), limit.value_or(data.size()));
+  for (std::int64_t i = 0; i < count; ++i) {
+    Json row;
+    row["input_ids"] = data[i].input_ids;
+    row["labels"] = data[i].labels;
+    row["source"] = data.source(i);
+    out.line(json_text(row, -1), Screen::kWhole);
+  }
+}
+
+void show_samples(const Dataset& data, const Tokenizer* tokenizer, std::int64_t limit, Screen& out) {
+  const std::int64_t count = std::min(data.size(), limit);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto [ids, labels] = data[i];
+    out.line(out.bold(str("sample ", show::count(i + 1), " of ", show::count(data.size()), ", ",
+                          printable(data.source(i)), ", ",
+                          show::plural(static_cast<std::int64_t>(ids.size()), "token"), ", ",
+                          show::count(count_targets(labels)), " trained")),
+             Screen::kWhole);
+    for (std::size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
+      const bool trained = labels[begin] != kIgnored;
+      while (end < ids.size() && (labels[end] != kIgnored) == trained) ++end;
+      show_stretch(shown(tokenizer, ids.subspan(begin, end - begin)), trained, out);
+    }
+    // A label that is another token than the input's is rare enough to be said.
+    const auto other = [&](std::size_t t) { return labels[t] != kIgnored && labels[t] != ids[t]; };
+    for (std::size_t t = 0; t < ids.size(); ++t)
+      if (other(t))
+        out.line(str("  token ", t, ": the label is ", labels[t], ", the token ", ids[t]), Screen::kWhole);
+    out.line("");
+  }
+  const std::int64_t left = data.size() - count;
+  out.line(str(show::plural(data.size(), "sample"), ", ", show::quantity(static_cast<double>(data.tokens())),
+               " tokens (",
+               show::percent(static_cast<double>(data.targets()), static_cast<double>(data.tokens())),
+               " trained), the longest ", show::count(data.longest()),
+               left > 0 ? str("; ", show::count(left), " not shown: --limit") : ""));
+}
+
+}  // namespace ft
