@@ -187,6 +187,10 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
                     "data.val_set_size: data.eval_datasets says what to evaluate on; leave one out");
   const Random random{config.data_seed ? static_cast<std::uint64_t>(*config.data_seed) : seed};
   LoadedData out;
+  if (!config.pad_to_max_length && config.pad_to_multiple_of != DataConfig().pad_to_multiple_of)
+    out.notes.push_back(
+        "data.pad_to_multiple_of has nothing to round: nothing is padded unless data.pad_to_max_length is "
+        "true");
   const auto finish = [&](Loader& loader, std::vector<std::int64_t> rows, const DatasetConfig& first,
                           const char* what) {
     Dataset data(loader.store, std::move(rows));

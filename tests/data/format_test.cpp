@@ -1,0 +1,108 @@
+// Rows of text: what becomes of prompts, answers and texts, and what is wrong with them.
+#include "data/format.h"
+
+#include <gtest/gtest.h>
+
+#include "data/load.h"
+#include "tests/data/scratch.h"
+
+namespace ft {
+namespace {
+
+using test::error_of;
+using test::Scratch;
+using Ids = std::vector<std::int32_t>;
+
+class FormatTest : public testing::Test {
+ protected:
+  FormatTest() { config.datasets.resize(1); }
+  LoadedData load(const std::string& text) {
+    scratch.write("t.jsonl", text);
+    config.datasets[0].path = "t.jsonl";
+    const LoadContext context{.base = scratch.folder(),
+                              .vocab_size = vocab_size,
+                              .tokenizer = [&]() -> const Tokenizer& { return *tokenizer; },
+                              .progress =
+                                  [&](std::int64_t done, std::int64_t total) {
+                                    told = {done, total};
+                                  }};
+    return load_data(config, 1, context);
+  }
+  std::string error(const std::string& text, Exit code = Exit::input) {
+    return error_of(code, [&] { load(text); });
+  }
+  static Ids ids(const Dataset& d) { return {d[0].input_ids.begin(), d[0].input_ids.end()}; }
+  static Ids labels(const Dataset& d) { return {d[0].labels.begin(), d[0].labels.end()}; }
+
+  const Scratch scratch;
+  DataConfig config;
+  std::int64_t vocab_size = 400;
+  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(FT_SOURCE_DIR "/tests/data/tiny_tokenizer");
+  std::pair<std::int64_t, std::int64_t> told;
+};
+
+TEST_F(FormatTest, PromptsAndAnswers) {
+  const Ids whole{1, 301, 274, 301, 2}, answer{-100, -100, -100, 301, 2};
+  for (const char* row :
+       {R"({"prompt": "Ada has", "completion": "Ada"})", R"({"prompt": "Ada has", "response": "Ada"})",
+        R"({"question": "Ada has", "answer": "Ada", "id": [1, {"prompt": 2}]})"}) {
+    const auto data = load(row);
+    EXPECT_EQ(ids(data.train), whole) << row;
+    EXPECT_EQ(labels(data.train), answer) << row;
+    EXPECT_EQ(told.first, told.second);
+  }
+  config.datasets[0].type = "prompt_completion";
+  config.datasets[0].columns = {{"prompt", "ask"}, {"response", "say"}};
+  const std::string row = R"({"say": "Ada", "ask": "Ada has", "prompt": 5})";
+  EXPECT_EQ(labels(load(row).train), answer);
+  config.train_on_inputs = true;
+  EXPECT_EQ(labels(load(row).train), whole);
+}
+
+TEST_F(FormatTest, Text) {
+  EXPECT_EQ(ids(load(R"({"text": "Ada has"})").train), (Ids{1, 301, 274, 2}));
+  EXPECT_EQ(labels(load(R"({"text": "Ada has"})").train), (Ids{1, 301, 274, 2}));
+  config.datasets[0].columns = {{"text", "body"}};
+  EXPECT_EQ(ids(load(R"({"body": ""})").train), (Ids{1, 2}));
+}
+
+TEST_F(FormatTest, Errors) {
+  const std::string good = "{\"prompt\": \"a\", \"completion\": \"b\"}\n";
+  EXPECT_EQ(error(good + R"({"prompt": "the tin hat"})"), "t.jsonl:2: no \"completion\"; the row has prompt");
+  EXPECT_EQ(error(good + R"({"prompt": "a", "completion": null})"),
+            "t.jsonl:2: completion: null where a text belongs");
+  EXPECT_EQ(error(good + R"({"prompt": ["a"], "completion": "b"})"),
+            "t.jsonl:2: prompt: a list where a text belongs");
+  EXPECT_EQ(error(good + R"({"prompt": 7, "completion": "b"})"),
+            "t.jsonl:2: prompt: the number 7 where a text belongs");
+  config.max_seq_length = 2;
+  EXPECT_EQ(error(R"({"prompt": "Ada has", "completion": "Ada"})"),
+            "t.jsonl: nothing to train on: every label is -100, or what is trained was cut off by "
+            "data.max_seq_length");
+}
+
+TEST_F(FormatTest, TokensBeyondTheModel) {
+  vocab_size = 300;
+  EXPECT_EQ(error(R"({"text": "Ada"})"),
+            "t.jsonl:1: token 301 (\xE2\x96\x81"
+            "Ada): the model has no embedding for it, its vocabulary ends at 299. Is this tokenizer another "
+            "model's, or were tokens added to it?");
+}
+
+TEST_F(FormatTest, NoEndToken) {
+  std::filesystem::copy(FT_SOURCE_DIR "/tests/data/tiny_tokenizer/tokenizer.model", scratch.folder());
+  scratch.write("tokenizer_config.json", R"({"eos_token": null})");
+  tokenizer = make_tokenizer(scratch.folder());
+  EXPECT_EQ(error(R"({"text": "Ada"})"),
+            "the tokenizer has no end token; name it as eos_token in tokenizer_config.json");
+}
+
+TEST_F(FormatTest, PaddingThatDoesNothingIsSaid) {
+  config.pad_to_multiple_of = 64;
+  EXPECT_EQ(load(R"({"text": "Ada"})").notes,
+            std::vector<std::string>{"data.pad_to_multiple_of has nothing to round: nothing is padded unless "
+                                     "data.pad_to_max_length is true"});
+}
+
+}  // namespace
+}  // namespace ft
