@@ -115,6 +115,14 @@ std::string duration(double seconds) {
   return count(h / 24) + "d" + two(h % 24) + "h";
 }
 
+std::string path(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto here = std::filesystem::current_path(error);
+  if (error || !path.is_absolute()) return path.string();
+  const std::string relative = path.lexically_relative(here).string();
+  return !relative.empty() && relative.size() < path.string().size() ? relative : path.string();
+}
+
 MemoryUnit memory_unit(std::int64_t total) {
   const auto bytes = static_cast<double>(total);
   constexpr double kKiB = 1024, kMiB = kKiB * 1024, kGiB = kMiB * 1024;

@@ -2,6 +2,7 @@
 // quantity looks the same in every command. Files meant for programs never use these.
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 namespace ft::show {
@@ -17,6 +18,9 @@ std::string percent(double part, double whole);  // 0.59 %, 41 %, 100 %; "-" whe
 std::string file_size(std::int64_t bytes);       // 80.0 MB: decimal, as file managers show it
 std::string speed(double tokens_per_second);     // 19.8k tok/s, 415 tok/s
 std::string duration(double seconds);            // 0.9 s, 41 s, 3m12s, 1h04m, 2d03h
+
+// A path relative to the working folder where that is shorter, else as it is.
+std::string path(const std::filesystem::path& path);
 
 // Memory in one unit for all parts of a sum: GiB from 0.1 GiB up, else MiB, else KiB.
 struct MemoryUnit {

@@ -11,11 +11,11 @@
 namespace ft {
 
 void LossPlot::begin(const RunHeader& h) {
-  const std::string name = h.run_name.empty() ? h.output : h.run_name;
+  const std::string name = h.name();
   curve_.title = name + (name.empty() ? "" : ": ") + h.architecture + ", " +
                  show::quantity(static_cast<double>(h.parameters)) + " parameters, " +
                  (h.adapter ? str("LoRA r ", h.adapter->rank) : std::string("full fine-tuning"));
-  curve_.subtitle = h.model.empty() ? "" : "from " + h.model + ", ";
+  curve_.subtitle = h.model.empty() ? "" : "from " + show::path(h.model) + ", ";
   curve_.subtitle += "on " + show::plural(h.data.samples, "sample") + " of " +
                      show::quantity(static_cast<double>(h.data.tokens)) + " tokens";
   curve_.steps_per_epoch = h.steps_per_epoch;

@@ -70,14 +70,15 @@ std::string memory_text(const RunHeader& h) {
 }  // namespace
 
 std::string title_line(const RunHeader& h) {
-  return str("ft ", h.version, "  ", h.config.empty() ? "" : h.config + " -> ", h.output);
+  return str("ft ", h.version, "  ", h.config.empty() ? "" : show::path(h.config) + " -> ",
+             show::path(h.output));
 }
 
 std::vector<LabelledLine> header_lines(const RunHeader& h) {
   std::vector<LabelledLine> lines;
   const auto parameters = static_cast<double>(h.parameters);
   lines.push_back({"model", str(h.architecture, ", ", show::quantity(parameters), " parameters, ", h.dtype,
-                                h.model.empty() ? "" : ", from " + h.model)});
+                                h.model.empty() ? "" : ", from " + show::path(h.model))});
   if (h.adapter)
     lines.push_back({"adapter", adapter_text(h)});
   else
@@ -135,7 +136,7 @@ std::vector<LabelledLine> summary_lines(const RunHeader& h, const Summary& s, co
   }
   for (const Made& made : s.made)
     lines.push_back({made.what,
-                     made.path.string() + (made.bytes > 0 ? " (" + show::file_size(made.bytes) + ")" : ""),
+                     show::path(made.path) + (made.bytes > 0 ? " (" + show::file_size(made.bytes) + ")" : ""),
                      true});
   for (std::size_t i = 0; i < s.next.size(); ++i) lines.push_back({i ? "" : "next", s.next[i], true});
   return lines;

@@ -72,7 +72,7 @@ void Prometheus::end(const Summary& summary) {
 }
 
 void Prometheus::write() const {
-  Page page(header_.run_name.empty() ? header_.output : header_.run_name);
+  Page page(header_.name());
   page.gauge("ft_running", running_, "1 while the run goes on.");
   page.gauge("ft_planned_steps", static_cast<double>(header_.steps), "Optimizer steps of the whole run.");
   page.family("ft_memory_bytes", "gauge", "Memory by category.");

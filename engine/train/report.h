@@ -83,6 +83,13 @@ struct RunHeader {
   bool greater_is_better = false;
   std::int64_t resumed_step = 0;  // 0: a fresh run
   History past;                   // of a resumed run, see read_log
+
+  // The run's name, else the last part of its folder's.
+  std::string name() const {
+    if (!run_name.empty()) return run_name;
+    const std::filesystem::path folder = std::filesystem::path(output).lexically_normal();
+    return (folder.has_filename() ? folder.filename() : folder.parent_path().filename()).string();
+  }
 };
 
 // Something the run made.

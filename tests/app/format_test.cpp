@@ -96,6 +96,14 @@ TEST(Format, MemoryInOneUnit) {
   EXPECT_EQ(memory(kGiB / 3, unit), "0.3");
 }
 
+TEST(Format, PathsAreRelativeWhereThatIsShorter) {
+  const std::filesystem::path here = std::filesystem::current_path();
+  EXPECT_EQ(path(here / "outputs" / "run"), "outputs/run");
+  EXPECT_EQ(path("/x"), "/x");
+  EXPECT_EQ(path("../models/a"), "../models/a");
+  EXPECT_EQ(path(here), ".");
+}
+
 TEST(Format, ColumnsAndFit) {
   EXPECT_EQ(columns("abc"), 3);
   EXPECT_EQ(columns("\x1b[1mabc\x1b[0m"), 3);
