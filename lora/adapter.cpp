@@ -9,7 +9,8 @@ LoraAdapter::LoraAdapter(const std::string& module, std::int64_t in, std::int64_
       scale_(scale),
       dropout_(dropout) {}
 
-// The input that A sees. The mask is a function of the step and the name, so that backward makes the same again.
+// The input that A sees. The mask is a function of the step and the name, so that backward makes the same
+// again.
 Tensor LoraAdapter::dropped(Ctx& c, Tensor x) const {
   if (dropout_ == 0 || !c.train) return x;
   Tensor y = c.temporary(x.rows(), x.cols());

@@ -1,6 +1,6 @@
-// Low-rank adaptation (Hu et al. 2021): y += s (dropout(x) A^T) B^T with s = alpha / r, or alpha / sqrt(r) for rank-stabilised
-// LoRA (Kalajdzievski 2023). A (r, in) and B (out, r) are trained, the Linear is not. The scale is folded into the
-// two thin products, so that the wide ones are plain terms of the Linear's own sums.
+// Low-rank adaptation (Hu et al. 2021): y += s (dropout(x) A^T) B^T with s = alpha / r, or alpha / sqrt(r)
+// for rank-stabilised LoRA (Kalajdzievski 2023). A (r, in) and B (out, r) are trained, the Linear is not. The
+// scale is folded into the two thin products, so that the wide ones are plain terms of the Linear's own sums.
 #pragma once
 #include "engine/nn/linear.h"
 

@@ -12,7 +12,8 @@ namespace ft::lora {
 // Whether `name` is `suffix` or ends with "." + suffix.
 bool ends_with_module(std::string_view name, std::string_view suffix);
 
-// One of target_modules, exclude_modules. A text is a regular expression for the whole name; a list holds suffixes.
+// One of target_modules, exclude_modules. A text is a regular expression for the whole name; a list holds
+// suffixes.
 class Matcher {
  public:
   // `setting` names it in errors. UserError when the regular expression cannot be read.
@@ -30,7 +31,8 @@ class Matcher {
 // The layer index in a name such as model.layers.11.mlp.up_proj; -1 where there is none.
 std::int64_t layer_of(std::string_view name);
 
-// The value of the first pattern that matches the end of the name, from the start of a part (PEFT: (.*\.)?(pattern)$).
+// The value of the first pattern that matches the end of the name, from the start of a part (PEFT:
+// (.*\.)?(pattern)$).
 template <class T>
 std::optional<T> pattern_value(const Pattern<T>& patterns, const std::string& name,
                                const std::string& setting, Exit exit);

@@ -1,6 +1,6 @@
-// The collectives that training needs. Every rank calls them in the same order with the same sizes; sums are f32
-// or wider and taken in rank order, so that all ranks, and all runs, get the same bits. Results are ready for the next call
-// on the same Ops.
+// The collectives that training needs. Every rank calls them in the same order with the same sizes; sums are
+// f32 or wider and taken in rank order, so that all ranks, and all runs, get the same bits. Results are ready
+// for the next call on the same Ops.
 #pragma once
 #include <cstddef>
 #include <span>

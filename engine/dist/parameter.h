@@ -1,5 +1,5 @@
-// A named array of the model. Its memory belongs to a ParameterStore, which binds `value` and `grad` while the unit
-// that the parameter belongs to is in use.
+// A named array of the model. Its memory belongs to a ParameterStore, which binds `value` and `grad` while
+// the unit that the parameter belongs to is in use.
 #pragma once
 #include <string>
 

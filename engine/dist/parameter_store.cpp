@@ -83,7 +83,8 @@ void ParameterStore::reserve_trained(Group& g, int states) {
     g.states[i] = allocate(ops_, g.state_memory[i], mine.count, DType::f32);
 }
 
-// Sharded units are whole only while in use; at most two are (a tied head needs the embedding beside its own norm).
+// Sharded units are whole only while in use; at most two are (a tied head needs the embedding beside its own
+// norm).
 void ParameterStore::reserve_transient() {
   std::vector<std::int64_t> values, grads;
   std::int64_t largest = 0;

@@ -1,10 +1,11 @@
-// Where parameters, gradients and optimizer states live: all of ZeRO (Rajbhandari et al., "ZeRO: memory optimizations
-// toward training trillion parameter models", SC 2020). Each of the three is replicated or sharded; a stage is a name for
-// three such layouts, and is not seen again once they are chosen.
+// Where parameters, gradients and optimizer states live: all of ZeRO (Rajbhandari et al., "ZeRO: memory
+// optimizations toward training trillion parameter models", SC 2020). Each of the three is replicated or
+// sharded; a stage is a name for three such layouts, and is not seen again once they are chosen.
 //
-// A unit (the embedding, one block, the head) is what is gathered and reduced at once. Its frozen and its trained
-// parameters each lie in one flat buffer, padded so that it divides into equal pieces for the ranks. What is trained has an
-// f32 master (the value itself in an f32 run), an f32 gradient and the optimizer's f32 states.
+// A unit (the embedding, one block, the head) is what is gathered and reduced at once. Its frozen and its
+// trained parameters each lie in one flat buffer, padded so that it divides into equal pieces for the ranks.
+// What is trained has an f32 master (the value itself in an f32 run), an f32 gradient and the optimizer's f32
+// states.
 #pragma once
 #include <functional>
 #include <optional>
@@ -51,7 +52,8 @@ class ParameterStore {
  public:
   ParameterStore(Ops& ops, Communicator& comm, ZeroStage zero) : ops_(ops), comm_(comm), zero_(zero) {}
 
-  // Building, once: units in the order of their use; then memory (`states` f32 arrays for the optimizer); then values.
+  // Building, once: units in the order of their use; then memory (`states` f32 arrays for the optimizer);
+  // then values.
   int add_unit(std::string name, const std::vector<Parameter*>& parameters);
   void reserve(int states);
   void load(const ReadParameter&);
@@ -62,7 +64,8 @@ class ParameterStore {
   // Binds the unit's values (and gradients for a backward pass) until release().
   void acquire(int unit, bool backward);
   void release(int unit);
-  // The gradients bound by acquire(unit, true) are done; `complete` when nothing more will come in this micro-step.
+  // The gradients bound by acquire(unit, true) are done; `complete` when nothing more will come in this
+  // micro-step.
   void reduce(int unit, bool complete);
   // Global L2 norm of all gradients, in f64. Waits for the device.
   double grad_norm();
@@ -70,7 +73,8 @@ class ParameterStore {
   // Makes the stepped masters visible: casts them to values, gathers those where others need them.
   void publish();
 
-  // What a checkpoint holds, whole and in f32 on the host, by every rank together: kMaster, or a state's index.
+  // What a checkpoint holds, whole and in f32 on the host, by every rank together: kMaster, or a state's
+  // index.
   static constexpr int kMaster = -1;
   void fetch(const Parameter&, int what, std::span<float> host);
   void store(const Parameter&, int what, std::span<const float> host);

@@ -18,8 +18,8 @@ struct Ctx {
   Tensor temporary(std::int64_t rows, std::int64_t cols) { return scratch.take_padded(rows, cols, dtype); }
 };
 
-// y = c + the sum of everything added, written once: a Linear, its adapter and a residual, or the gradient of an
-// input that several Linears share. With an empty y nothing is wanted, and nothing is computed.
+// y = c + the sum of everything added, written once: a Linear, its adapter and a residual, or the gradient of
+// an input that several Linears share. With an empty y nothing is wanted, and nothing is computed.
 class Sum {
  public:
   Sum(Ops& ops, Tensor y, Tensor c = {}) : ops_(ops), y_(y), c_(c) {}

@@ -12,7 +12,8 @@ namespace ft {
 class Adapter {
  public:
   virtual ~Adapter() = default;
-  // Adds its part to y; returns what backward needs (taken from c.saved), perhaps nothing. `where` is the Linear's name.
+  // Adds its part to y; returns what backward needs (taken from c.saved), perhaps nothing. `where` is the
+  // Linear's name.
   virtual Tensor forward(Ctx& c, Sum& y, Tensor x) const = 0;
   // Own gradients +=; adds its part to dx. What it takes from c.scratch lives until the caller has run dx.
   virtual void backward(Ctx& c, Sum& dx, Tensor dy, Tensor x, Tensor saved) const = 0;
@@ -28,8 +29,8 @@ struct Linear {
 
   // y = x W^T + b + adapter + residual. Returns what the adapter saved.
   Tensor forward(Ctx&, Tensor y, Tensor x, Tensor residual = {}) const;
-  // Own gradients +=; adds the gradient of x to dx, which the caller runs within its scratch Scope. x may be empty
-  // when !reads_input().
+  // Own gradients +=; adds the gradient of x to dx, which the caller runs within its scratch Scope. x may be
+  // empty when !reads_input().
   void backward(Ctx&, Sum& dx, Tensor dy, Tensor x, Tensor saved) const;
   // Whether backward reads x: a frozen Linear without an adapter does not.
   bool reads_input() const { return adapter || weight->grad(); }

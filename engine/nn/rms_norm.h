@@ -9,7 +9,8 @@ struct RmsNorm {
   Parameter weight;  // (C)
   float eps = 1e-6f;
 
-  // y = norm(x) w; rstd (rows) f32 for backward. Calling it again gives the same bits, which is cheaper than keeping y.
+  // y = norm(x) w; rstd (rows) f32 for backward. Calling it again gives the same bits, which is cheaper than
+  // keeping y.
   void forward(Ctx& c, Tensor y, Tensor rstd, Tensor x) const {
     c.ops.enter(weight.name);
     c.ops.rms_norm(y, rstd, x, weight.value, eps);

@@ -1,5 +1,5 @@
-// What a run will need, found by running its largest steps on NullOps: the very code that trains, with memory that
-// is only counted. Nothing is allocated after step 1 because everything was counted here.
+// What a run will need, found by running its largest steps on NullOps: the very code that trains, with memory
+// that is only counted. Nothing is allocated after step 1 because everything was counted here.
 #pragma once
 #include <vector>
 
@@ -28,7 +28,8 @@ struct Plan {
   std::int64_t parameters = 0, trained = 0;
 };
 
-// Adapters are attached and what is trained is decided. The model is unbound afterwards: add its units to the real store next.
+// Adapters are attached and what is trained is decided. The model is unbound afterwards: add its units to the
+// real store next.
 Plan plan_run(Model&, const PlanRequest&);
 
 // The report of a store and two arenas, planned or real.

@@ -1,4 +1,5 @@
-// What config.json says of a LLaMA-like decoder: LLaMA, Mistral, Qwen2 and Qwen3 differ only in these settings.
+// What config.json says of a LLaMA-like decoder: LLaMA, Mistral, Qwen2 and Qwen3 differ only in these
+// settings.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -34,8 +35,8 @@ struct Config {
   Rope rope;
 };
 
-// Reads config.json of either generation (v4: rope_theta, rope_scaling; v5: rope_parameters). UserError(Exit::input) names
-// the file and the key that is missing, wrong or not supported.
+// Reads config.json of either generation (v4: rope_theta, rope_scaling; v5: rope_parameters).
+// UserError(Exit::input) names the file and the key that is missing, wrong or not supported.
 Config read_config(const std::filesystem::path& config_json);
 
 }  // namespace ft::llama

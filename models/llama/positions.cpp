@@ -19,7 +19,8 @@ float llama3(const Rope& r, double inv) {
   return static_cast<float>((1 - smooth) * inv / r.factor + smooth * inv);
 }
 
-// YaRN (Peng et al. 2023): a ramp over the dimensions between those that turn often and those that hardly turn.
+// YaRN (Peng et al. 2023): a ramp over the dimensions between those that turn often and those that hardly
+// turn.
 class Yarn {
  public:
   Yarn(const Rope& r, double dim) : factor_(r.factor) {

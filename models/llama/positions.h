@@ -9,8 +9,8 @@ namespace ft::llama {
 // Inverse frequencies (D / 2) for sequences of up to `length` tokens, which matters to `dynamic` only.
 std::vector<float> inverse_frequencies(const Config&, std::int64_t length);
 
-// cos and sin of position * frequency, times the attention factor: (positions, D / 2) each, row-major, in f32 as
-// transformers computes them.
+// cos and sin of position * frequency, times the attention factor: (positions, D / 2) each, row-major, in f32
+// as transformers computes them.
 struct RopeTable {
   std::vector<float> cos, sin;
 };
