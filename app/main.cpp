@@ -1,2 +1,4 @@
-// The command line starts here.
-int main() { return 2; }
+// The program starts here.
+#include "app/command_line.h"
+
+int main(int argc, char** argv) { return ft::run_command_line({argv + 1, argv + argc}); }

@@ -1,0 +1,15 @@
+// The command line: which commands and options there are, and how what goes wrong is told. Only its .cpp file
+// knows CLI11.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace ft {
+
+// Runs the command; returns the process's exit code. Errors are printed on stderr.
+int run_command_line(const std::vector<std::string>& arguments);
+
+// "train --config", "plan --json", ...: everything there is, for a test that freezes it.
+std::vector<std::string> all_options();
+
+}  // namespace ft

@@ -1,0 +1,82 @@
+// The commands: each a function in a file of its own, given what the command line said. Answers go to stdout,
+// everything else to stderr. They return the exit code or throw; command_line.cpp prints what they throw.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/core/error.h"
+
+namespace ft {
+
+// Commands about a run: its configuration, and "a.b=c" that override it.
+struct ConfigArgs {
+  std::string config;
+  std::vector<std::string> overrides;
+};
+
+struct TrainArgs : ConfigArgs {
+  bool overwrite = false;  // replace a run that the output folder holds
+};
+Exit train(const TrainArgs&);
+
+struct EvalArgs : ConfigArgs {
+  std::string adapter;  // empty: the model alone, or with lora.adapter_name_or_path
+  bool json = false;
+};
+Exit eval(const EvalArgs&);
+
+struct PlanArgs : ConfigArgs {
+  std::string model;  // a model folder or a config.json instead of a configuration
+  bool json = false;
+};
+Exit plan(const PlanArgs&);
+
+Exit validate(const ConfigArgs&);
+
+struct DataShowArgs : ConfigArgs {
+  bool json = false;
+  std::optional<std::int64_t> limit;  // samples
+};
+Exit data_show(const DataShowArgs&);
+
+struct MergeArgs {
+  std::string model, adapter, output;
+  std::string dtype;  // float32, bfloat16, float16; empty: the model's
+  bool overwrite = false;
+};
+Exit merge(const MergeArgs&);
+
+struct ExportArgs {
+  std::string to;      // peft, hf
+  std::string from;    // a run folder or a checkpoint
+  std::string output;  // a new folder
+  std::string dtype;   // as in merge
+  bool overwrite = false;
+};
+Exit export_model(const ExportArgs&);
+
+struct InspectArgs {
+  std::string path;
+  bool json = false;
+};
+Exit inspect(const InspectArgs&);
+
+struct InitArgs {
+  std::string config;  // a config.json
+  std::string output;  // a new folder
+  std::int64_t seed = 42;
+  std::string dtype;  // float32, bfloat16, float16; empty: config.json's, else float32
+};
+Exit init(const InitArgs&);
+
+// `ft help config [section]`: the table of settings.
+Exit help_config(const std::string& section);
+
+struct VersionArgs {
+  bool json = false;
+};
+Exit version(const VersionArgs&);
+
+}  // namespace ft

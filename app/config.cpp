@@ -1,0 +1,73 @@
+#include "app/config.h"
+
+#include "engine/io/fields.h"
+#include "engine/io/file.h"
+
+namespace ft {
+namespace {
+
+constexpr std::int64_t kLargest = 1 << 20;  // bytes of a configuration
+
+// What no single setting can say.
+void check_together(RunConfig& c, const std::string& name) {
+  const auto refuse = [&](const std::string& what) {
+    throw UserError(Exit::config, printable(name) + ": " + what);
+  };
+  if (c.zero_stage) {
+    if (c.zero_optimization.stage != 0 && c.zero_optimization.stage != *c.zero_stage)
+      refuse(str("zero_stage is ", *c.zero_stage, " and zero_optimization.stage is ",
+                 c.zero_optimization.stage, "; give one of them"));
+    c.zero_optimization.stage = *c.zero_stage;
+  }
+  if (c.distributed.nproc_per_node.value_or(1) > 1)
+    refuse(str("distributed.nproc_per_node: ", *c.distributed.nproc_per_node,
+               " is not available yet; available: \"auto\", 1"));
+  if (c.distributed.nnodes > 1)
+    refuse(str("distributed.nnodes: ", c.distributed.nnodes, " is not available yet; available: 1"));
+  if (c.distributed.node_rank >= c.distributed.nnodes)
+    refuse(
+        str("distributed.node_rank: ", c.distributed.node_rank, " of ", c.distributed.nnodes, " machines"));
+  const auto& e = c.evaluation;
+  const bool evaluates = e.eval_strategy != "no";
+  if (evaluates && c.data.eval_datasets.empty() && c.data.val_set_size == 0)
+    refuse(str("evaluation.eval_strategy is ", e.eval_strategy,
+               " and there is nothing to evaluate on; set data.val_set_size or data.eval_datasets"));
+  for (const auto& [wanted, what] :
+       {std::pair{e.load_best_model_at_end, "evaluation.load_best_model_at_end"},
+        std::pair{e.early_stopping_patience.has_value(), "evaluation.early_stopping_patience"},
+        std::pair{c.checkpointing.save_strategy == "best", "checkpointing.save_strategy best"}})
+    if (wanted && !evaluates) refuse(str(what, " needs evaluations; set evaluation.eval_strategy"));
+  if (e.load_best_model_at_end && c.checkpointing.save_strategy == "no")
+    refuse("evaluation.load_best_model_at_end needs checkpoints; set checkpointing.save_strategy");
+  const bool bf16 = c.training.bf16.value_or(false);
+  const std::string& dtype = c.model.torch_dtype;
+  if (dtype != "auto" && (dtype == "bfloat16") != bf16)
+    refuse(str("model.torch_dtype ", dtype, " with training.bf16 ", bf16 ? "true" : "false",
+               " is not available yet; leave torch_dtype out"));
+}
+
+}  // namespace
+
+RunConfig parse_config(const std::string& text, const std::string& name, const std::filesystem::path& folder,
+                       const std::vector<std::string>& overrides) {
+  SettingsText tree = parse_settings(text, name);
+  if (!tree.value.is_object())
+    throw UserError(Exit::config, printable(name) + ": a configuration is a JSON object {...}");
+  for (const auto& assignment : overrides) override_setting(tree, assignment);
+  auto config = read_settings<RunConfig>(tree, folder);
+  check_together(config, name);
+  return config;
+}
+
+RunConfig load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
+  const std::string text = read_file(file.string(), kLargest, Exit::config);
+  RunConfig config = parse_config(text, file.string(), file.parent_path(), overrides);
+  config.file = file;
+  return config;
+}
+
+std::string effective_config(const RunConfig& config) {
+  return write_settings(config).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ft

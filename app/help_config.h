@@ -1,0 +1,11 @@
+// The settings as texts: for `ft help config` and for docs/config.md, which a test compares.
+#pragma once
+#include <cstddef>
+#include <string>
+
+namespace ft {
+
+std::string config_help(const std::string& section, std::size_t width);  // section "": all
+std::string config_page();                                               // docs/config.md
+
+}  // namespace ft

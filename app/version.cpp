@@ -1,0 +1,49 @@
+// ft --version [--json]
+#include "app/version.h"
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "app/commands.h"
+#include "engine/cpu/target.h"
+#include "engine/io/json.h"
+
+namespace ft {
+namespace {
+
+// What the chosen kernels use; nothing on a processor that ft cannot run on.
+std::vector<std::string> cpu_features() {
+  std::vector<std::string> all{"avx2", "fma", "f16c"};
+  try {
+    const cpu::Target best = cpu::best_target();
+    if (best == cpu::Target::avx2) return all;
+    all.insert(all.end(), {"avx512f", "avx512bw", "avx512dq", "avx512vl"});
+    if (best == cpu::Target::avx512_bf16) all.emplace_back("avx512_bf16");
+    return all;
+  } catch (const UserError&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+Exit version(const VersionArgs& args) {
+  const auto features = cpu_features();
+  if (args.json) {
+    Json j;
+    j["version"] = kVersion;
+    j["commit"] = *kCommit ? Json(kCommit) : Json();
+    j["cpu_features"] = features;
+    for (const char* library : {"cuda", "cudnn", "nccl", "gloo"}) j[library] = nullptr;  // not in this build
+    std::cout << json_text(j, -1) << "\n";
+    return Exit::done;
+  }
+  std::cout << "ft " << kVersion << (*kCommit ? std::string(" (") + kCommit + ")" : "") << "\ncpu ";
+  for (const auto& feature : features) std::cout << " " << feature;
+  std::cout << (features.empty() ? " lacks AVX2, FMA or F16C: ft cannot compute here" : "")
+            << "\ncuda not built in\n";
+  return Exit::done;
+}
+
+}  // namespace ft

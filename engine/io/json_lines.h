@@ -1,0 +1,16 @@
+// Where things stand in a JSON text: the line of every key and element, so that an error about a setting can
+// name it.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace ft {
+
+using JsonLines =
+    std::map<std::string, int, std::less<>>;  // "training.seed", "data.datasets.0" -> line, from 1
+
+// Of a text that parse_json has accepted.
+JsonLines json_lines(std::string_view text);
+
+}  // namespace ft

@@ -1,0 +1,348 @@
+// A run's configuration: what is accepted, every refusal with its text, overrides, and the effective
+// configuration.
+#include "app/config.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "engine/io/fields.h"
+#include "engine/io/json.h"
+
+namespace ft {
+namespace {
+
+using Overrides = std::vector<std::string>;
+
+// The smallest configuration, with `more` as its further members; three lines before them.
+std::string with(const std::string& more) {
+  return "{\n \"model\": {\"model_name_or_path\": \"m\"},\n \"data\": {\"datasets\": [{\"path\": "
+         "\"d.jsonl\"}]}" +
+         (more.empty() ? "" : ",\n " + more) + "\n}\n";
+}
+
+RunConfig parsed(const std::string& more, const Overrides& overrides = {}) {
+  return parse_config(with(more), "run.json", "", overrides);
+}
+
+std::string refusal(const std::string& text, const Overrides& overrides = {}) {
+  try {
+    parse_config(text, "run.json", "", overrides);
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code, Exit::config);
+    return e.what();
+  }
+  return "accepted";
+}
+std::string refused(const std::string& more) { return refusal(with(more)); }
+std::string refused_override(const std::string& assignment) { return refusal(with(""), {assignment}); }
+
+TEST(Config, Defaults) {
+  const RunConfig c = parsed("");
+  EXPECT_EQ(c.model.model_name_or_path, "m");
+  EXPECT_EQ(c.model.tokenizer(), "m");
+  EXPECT_EQ(c.data.datasets.size(), 1u);
+  EXPECT_EQ(c.data.datasets[0].path, "d.jsonl");
+  EXPECT_EQ(c.lora.r, 8);
+  EXPECT_EQ(std::get<std::string>(c.lora.target_modules), "all-linear");
+  EXPECT_EQ(c.training.learning_rate, 2e-4);
+  EXPECT_FALSE(c.training.bf16.has_value());
+  EXPECT_TRUE(c.training.gradient_checkpointing);
+  EXPECT_EQ(c.training.resume_from_checkpoint, "false");
+  EXPECT_EQ(c.finetuning_type, "lora");
+}
+
+TEST(Config, ReadsEveryKindOfValue) {
+  const RunConfig c = parsed(R"("$schema": "x.json", "finetuning_type": "full", "zero_stage": 3,
+    "lora": {"target_modules": ["q_proj", "v_proj"], "exclude_modules": ".*head", "init_lora_weights": false,
+             "rank_pattern": {"z": 4, "a": 2}, "alpha_pattern": {"z": 0.5}, "layers_to_transform": 3},
+    "training": {"bf16": true, "seed": 1e3, "resume_from_checkpoint": true, "warmup_steps": 0.1,
+                 "gradient_checkpointing": false},
+    "evaluation": {"eval_strategy": "no", "greater_is_better": false},
+    "logging": {"report_to": ["none"]}, "distributed": {"nproc_per_node": "auto"})");
+  EXPECT_EQ(c.zero_optimization.stage, 3);
+  EXPECT_EQ(std::get<1>(c.lora.target_modules), (std::vector<std::string>{"q_proj", "v_proj"}));
+  EXPECT_EQ(std::get<0>(*c.lora.exclude_modules), ".*head");
+  EXPECT_EQ(c.lora.init_lora_weights, "false");
+  EXPECT_EQ(c.lora.rank_pattern[0].first, "z");  // in the order written
+  EXPECT_EQ(c.lora.rank_pattern[1].second, 2);
+  EXPECT_EQ(c.lora.alpha_pattern[0].second, 0.5);
+  EXPECT_EQ(*c.lora.layers_to_transform, std::vector<std::int64_t>{3});
+  EXPECT_EQ(c.training.bf16, true);
+  EXPECT_EQ(c.training.seed, 1000);
+  EXPECT_EQ(c.training.resume_from_checkpoint, "true");
+  EXPECT_EQ(c.training.warmup(30), 3);
+  EXPECT_FALSE(c.training.gradient_checkpointing);
+  EXPECT_EQ(c.evaluation.greater_is_better, false);
+}
+
+TEST(Config, StepsAreCountsOrParts) {
+  EXPECT_EQ(steps_of(10, 55), 10);
+  EXPECT_EQ(steps_of(0.1, 55), 6);  // rounded up
+  EXPECT_EQ(steps_of(0, 55), 0);
+  TrainingConfig t;
+  t.warmup_ratio = 0.03;
+  EXPECT_EQ(t.warmup(101), 4);
+  t.warmup_steps = 7;
+  EXPECT_EQ(t.warmup(101), 7);
+}
+
+TEST(Config, UnknownSettingsAreNamedWithTheLikelyOne) {
+  EXPECT_EQ(refused("\"training\": {\n  \"learing_rate\": 1}"),
+            "run.json:5: training.learing_rate: no such setting; do you mean learning_rate?");
+  EXPECT_EQ(refused("\"lgging\": {}"), "run.json:4: lgging: no such setting; do you mean logging?");
+  EXPECT_EQ(refused("\"lora\": {\"rank\": 4}"), "run.json:4: lora.rank: no such setting; do you mean r?");
+  EXPECT_EQ(refused("\"training\": {\"eval_steps\": 4}"),
+            "run.json:4: training.eval_steps: no such setting; do you mean evaluation.eval_steps?");
+  EXPECT_EQ(refused("\"training\": {\"cutoff_len\": 4}"),
+            "run.json:4: training.cutoff_len: no such setting; do you mean data.max_seq_length?");
+  EXPECT_EQ(refused("\"training\": {\"qwxyz\": 4}"), "run.json:4: training.qwxyz: no such setting");
+  EXPECT_EQ(refused("\"training\": {\"\\u001b[31m\": 4}"), "run.json:4: training.\\x1b[31m: no such setting");
+  EXPECT_EQ(
+      refusal("{\"model\": {\"model_name_or_path\": \"m\"}, \"data\": {\"datasets\": [\n{\"path\": \"d\",\n"
+              "\"tipe\": \"text\"}]}}"),
+      "run.json:3: data.datasets.0.tipe: no such setting; do you mean type?");
+}
+
+TEST(Config, WrongTypes) {
+  EXPECT_EQ(refused("\"training\": {\"max_steps\": \"ten\"}"),
+            "run.json:4: training.max_steps: expected a whole number, not \"ten\"");
+  EXPECT_EQ(refused("\"training\": {\"max_steps\": 1.5}"),
+            "run.json:4: training.max_steps: expected a whole number, not 1.5");
+  EXPECT_EQ(refused("\"training\": {\"learning_rate\": [1]}"),
+            "run.json:4: training.learning_rate: expected a number, not a list [...]");
+  EXPECT_EQ(refusal("{\"model\": \"m\", \"data\": 3}"),
+            "run.json:1: model: expected a section {...}, not \"m\"\n"
+            "run.json:1: data: expected a section {...}, not 3");
+  EXPECT_EQ(refused("\"training\": {\"fp16\": 0}"),
+            "run.json:4: training.fp16: expected true or false, not 0");
+  EXPECT_EQ(refused("\"training\": {\"optim\": null}"),
+            "run.json:4: training.optim: expected adamw, sgd, not null");
+  EXPECT_EQ(refused("\"training\": {\"output_dir\": 3}"),
+            "run.json:4: training.output_dir: expected a text in quotes, not 3");
+  EXPECT_EQ(refused("\"training\": []"), "run.json:4: training: expected a section {...}, not a list [...]");
+  EXPECT_EQ(refused("\"lora\": {\"target_modules\": 3}"),
+            "run.json:4: lora.target_modules: expected a text or a list of texts, not 3");
+  EXPECT_EQ(refused("\"lora\": {\"target_modules\": [\"q\", 3]}"),
+            "run.json:4: lora.target_modules.1: expected a text in quotes, not 3");
+  EXPECT_EQ(refused("\"lora\": {\"rank_pattern\": {\"q\": 0}}"),
+            "run.json:4: lora.rank_pattern.q: 0 is out of range: it has to be at least 1");
+  EXPECT_EQ(refused("\"training\": {\"bf16\": \"yes\"}"),
+            "run.json:4: training.bf16: expected true or false, not \"yes\"");
+  EXPECT_EQ(refused("\"training\": {\"seed\": 123456789012345678901234567890}"),
+            "run.json:4: training.seed: 1.2345678901234568e+29 is too large");
+}
+
+TEST(Config, Ranges) {
+  EXPECT_EQ(refused("\"training\": {\"learning_rate\": -1}"),
+            "run.json:4: training.learning_rate: -1 is out of range: it has to be above 0");
+  EXPECT_EQ(refused("\"lora\": {\"lora_dropout\": 1.5}"),
+            "run.json:4: lora.lora_dropout: 1.5 is out of range: it has to be at least 0 and below 1");
+  EXPECT_EQ(refused("\"lora\": {\"r\": 0}"),
+            "run.json:4: lora.r: 0 is out of range: it has to be at least 1");
+  EXPECT_EQ(
+      refused("\"logging\": {\"logging_steps\": 2.5}"),
+      "run.json:4: logging.logging_steps: 2.5 is out of range: it has to be above 0, and a whole number "
+      "from 1 on");
+  EXPECT_EQ(refused("\"zero_stage\": 4"),
+            "run.json:4: zero_stage: 4 is out of range: it has to be at least 0 and at most 3");
+}
+
+TEST(Config, ChoicesAreListed) {
+  EXPECT_EQ(
+      refused("\"training\": {\"lr_scheduler_type\": \"zigzag\"}"),
+      "run.json:4: training.lr_scheduler_type: there is no \"zigzag\"; there are linear, cosine, constant, "
+      "constant_with_warmup, cosine_with_min_lr, polynomial, inverse_sqrt");
+  EXPECT_EQ(
+      refused("\"training\": {\"lr_scheduler_type\": \"cosin\"}"),
+      "run.json:4: training.lr_scheduler_type: there is no \"cosin\"; do you mean cosine? There are linear, "
+      "cosine, constant, constant_with_warmup, cosine_with_min_lr, polynomial, inverse_sqrt");
+}
+
+TEST(Config, WhatIsNotThereYetIsRefusedByName) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"training.optim=adafactor", "adafactor is not available yet; available: adamw, sgd"},
+      {"training.fp16=true", "true is not available yet; available: false"},
+      {"training.gradient_checkpointing=auto", "\"auto\" is not available yet; available: true, false"},
+      {"training.gradient_checkpointing=offload", "\"offload\" is not available yet; available: true, false"},
+      {"training.neftune_noise_alpha=5", "5 is not available yet; available: null"},
+      {"quantization.load_in_4bit=true", "true is not available yet; available: false"},
+      {"lora.use_dora=true", "true is not available yet; available: false"},
+      {"lora.init_lora_weights=pissa", "pissa is not available yet; available: true, false, gaussian"},
+      {"lora.init_lora_weights=pissa_niter_16",
+       "pissa_niter_16 is not available yet; available: true, false, gaussian"},
+      {"model.torch_dtype=float16", "float16 is not available yet; available: auto, float32, bfloat16"},
+      {"model.attn_implementation=eager", "eager is not available yet; available: auto, flash"},
+      {"model.rope_scaling={\"type\": \"linear\"}", "an object {...} is not available yet; available: null"},
+      {"model.resize_token_embeddings_to_multiple_of=64", "64 is not available yet; available: null"},
+      {"data.streaming=true", "true is not available yet; available: false"},
+      {"data.chat_template=chatml", "\"chatml\" is not available yet; available: null"},
+      {"data.packing_strategy=wrapped", "wrapped is not available yet; available: bfd"},
+      {"data.dataset_prepared_path=x", "\"x\" is not available yet; available: null"},
+      {"data.datasets.0.type=alpaca",
+       "alpaca is not available yet; available: auto, prompt_completion, text, tokenized"},
+      {"data.datasets.0.source_lang=en", "\"en\" is not available yet; available: null"},
+      {"zero_optimization.offload_optimizer.device=cpu", "cpu is not available yet; available: none"},
+      {"zero_optimization.offload_param.device=nvme", "nvme is not available yet; available: none"},
+      {"zero_optimization.mics_shard_size=2", "2 is not available yet; available: -1"},
+      {"zero_optimization.round_robin_gradients=true", "true is not available yet; available: false"},
+      {"distributed.backend=mpi", "mpi is not available yet; available: auto, nccl, gloo"},
+      {"evaluation.metrics=[\"bleu\"]", "bleu is not available yet; available: loss, perplexity"},
+      {"evaluation.predict_with_generate=true", "true is not available yet; available: false"},
+      {"checkpointing.save_only_model=true", "true is not available yet; available: false"},
+      {"logging.report_to=[\"csv\"]", "csv is not available yet; available: jsonl, tensorboard, none"},
+      {"logging.prometheus_textfile=x", "\"x\" is not available yet; available: null"},
+  };
+  for (const auto& [assignment, text] : cases) {
+    const std::string got = refused_override(assignment), path = assignment.substr(0, assignment.find('='));
+    EXPECT_TRUE(got == "command line: " + path + ": " + text ||
+                got == "command line: " + path + ".0: " + text)
+        << assignment << "\n"
+        << got;
+  }
+  EXPECT_EQ(refused_override("distributed.nproc_per_node=2"),
+            "run.json: distributed.nproc_per_node: 2 is not available yet; available: \"auto\", 1");
+  EXPECT_EQ(refused_override("distributed.nnodes=2"),
+            "run.json: distributed.nnodes: 2 is not available yet; available: 1");
+}
+
+TEST(Config, SettingsThatContradictEachOther) {
+  EXPECT_EQ(refused("\"zero_stage\": 1, \"zero_optimization\": {\"stage\": 2}"),
+            "run.json: zero_stage is 1 and zero_optimization.stage is 2; give one of them");
+  EXPECT_EQ(refused("\"evaluation\": {\"eval_strategy\": \"steps\"}"),
+            "run.json: evaluation.eval_strategy is steps and there is nothing to evaluate on; set "
+            "data.val_set_size or data.eval_datasets");
+  EXPECT_EQ(refused("\"evaluation\": {\"load_best_model_at_end\": true}"),
+            "run.json: evaluation.load_best_model_at_end needs evaluations; set evaluation.eval_strategy");
+  EXPECT_EQ(refused("\"evaluation\": {\"early_stopping_patience\": 2}"),
+            "run.json: evaluation.early_stopping_patience needs evaluations; set evaluation.eval_strategy");
+  EXPECT_EQ(refused("\"checkpointing\": {\"save_strategy\": \"best\"}"),
+            "run.json: checkpointing.save_strategy best needs evaluations; set evaluation.eval_strategy");
+  EXPECT_EQ(refusal(with("\"evaluation\": {\"eval_strategy\": \"epoch\", \"load_best_model_at_end\": true}, "
+                         "\"checkpointing\": {\"save_strategy\": \"no\"}"),
+                    {"data.val_set_size=0.1"}),
+            "run.json: evaluation.load_best_model_at_end needs checkpoints; set checkpointing.save_strategy");
+  EXPECT_EQ(refused("\"model_\": 1"), "run.json:4: model_: no such setting; do you mean model?");
+  EXPECT_EQ(
+      refusal(with(""), {"model.torch_dtype=bfloat16"}),
+      "run.json: model.torch_dtype bfloat16 with training.bf16 false is not available yet; leave torch_dtype "
+      "out");
+}
+
+TEST(Config, MissingSettings) {
+  EXPECT_EQ(refusal("{}"),
+            "run.json: model.model_name_or_path: missing: A folder as Hugging Face makes it: config.json, "
+            "safetensors, tokenizer.\nrun.json: data.datasets: missing: What to train on.");
+  EXPECT_EQ(refusal("{\"model\": {}, \"data\": {\"datasets\": []}}"),
+            "run.json:1: model.model_name_or_path: missing: A folder as Hugging Face makes it: config.json, "
+            "safetensors, tokenizer.\nrun.json:1: data.datasets: the list is empty");
+  EXPECT_EQ(refusal("{\"model\": {\"model_name_or_path\": \"\"}, \"data\": {\"datasets\": [{}]}}"),
+            "run.json:1: model.model_name_or_path: the text is empty\n"
+            "run.json:1: data.datasets.0.path: missing: File, glob or folder: .jsonl, .json.");
+}
+
+// The line that is wrong is shown below, with a caret.
+TEST(Config, TextThatIsNotJson) {
+  EXPECT_EQ(refusal(""), "run.json:1: not JSON: it ends too early at column 1\n  \n  ^");
+  EXPECT_EQ(refusal("[]"), "run.json: a configuration is a JSON object {...}");
+  EXPECT_EQ(refusal("{\n\"a\": 1,\n# x\n\"b\": 2}"),
+            "run.json:3: not JSON: invalid literal at column 1\n  # x\n  ^");
+  EXPECT_EQ(refusal("{\n\"a\": 1,\n}"),
+            "run.json:3: not JSON: expected a key in quotes at column 1\n  }\n  ^");
+  EXPECT_EQ(refusal("{\"a\": NaN}"),
+            "run.json:1: not JSON: invalid literal at column 7\n  {\"a\": NaN}\n        ^");
+  EXPECT_EQ(refusal("{\"a\": 1\n\n\"b\": 2}"),
+            "run.json:3: not JSON: expected ',' or '}' at column 1\n  \"b\": 2}\n  ^");
+  EXPECT_EQ(refusal(with("\"training\": {\"seed\": 1,\n\"seed\": 2}")),
+            "run.json:5: the key \"seed\" is there twice, again at column 2\n  \"seed\": 2}\n   ^");
+  const std::string deep = refusal("{\"a\":" + std::string(100000, '['));
+  EXPECT_EQ(deep.substr(0, deep.find('\n')), "run.json:1: nested more than 64 deep at column 69");
+}
+
+TEST(Config, Overrides) {
+  const RunConfig c =
+      parsed("", {"training.learning_rate=1e-3", "lora.target_modules=[\"q_proj\"]", "finetuning_type=full",
+                  "data.datasets.0.max_samples=3", "logging.run_name=a=b", "training.learning_rate=2e-3"});
+  EXPECT_EQ(c.training.learning_rate, 2e-3);  // the last one holds
+  EXPECT_EQ(std::get<1>(c.lora.target_modules)[0], "q_proj");
+  EXPECT_EQ(c.finetuning_type, "full");
+  EXPECT_EQ(c.data.datasets[0].max_samples, 3);
+  EXPECT_EQ(c.logging.run_name, "a=b");
+  EXPECT_EQ(refused_override("training.learing_rate=1"),
+            "command line: training.learing_rate: no such setting; do you mean learning_rate?");
+  EXPECT_EQ(refused_override("lr=1"),
+            "command line: lr: no such setting; do you mean training.learning_rate?");
+  EXPECT_EQ(refused_override("training.seed=-1"),
+            "command line: training.seed: -1 is out of range: it has to be at least 0");
+  EXPECT_EQ(refused_override("seed"), "seed: an override is written section.setting=value");
+  EXPECT_EQ(refused_override("=1"), "=1: an override is written section.setting=value");
+  EXPECT_EQ(refused_override("data.datasets.1.path=x"),
+            "data.datasets.1.path=x: the list has no element 1; it has 1, counted from 0");
+  EXPECT_EQ(refused_override("model.model_name_or_path.x=1"),
+            "model.model_name_or_path.x=1: model.model_name_or_path is no section");
+  EXPECT_EQ(refused_override("logging.run_name=7"),
+            "command line: logging.run_name: expected a text in quotes, not 7");
+}
+
+TEST(Config, PathsAreRelativeToTheConfiguration) {
+  const std::string text = R"({"model": {"model_name_or_path": "../models/x", "tokenizer_name_or_path": "/t"},
+    "data": {"datasets": [{"path": "d/*.jsonl"}], "eval_datasets": [{"path": "./e"}]},
+    "lora": {"adapter_name_or_path": "a"}, "training": {"resume_from_checkpoint": "auto"}})";
+  RunConfig c = parse_config(text, "run.json", "configs", {"training.output_dir=here"});
+  EXPECT_EQ(c.model.model_name_or_path, "models/x");
+  EXPECT_EQ(c.model.tokenizer(), "/t");
+  EXPECT_EQ(c.data.datasets[0].path, "configs/d/*.jsonl");
+  EXPECT_EQ(c.data.eval_datasets[0].path, "configs/e");
+  EXPECT_EQ(c.lora.adapter_name_or_path, "configs/a");
+  EXPECT_EQ(c.training.output_dir, "here");  // a path that is typed is relative to where it is typed
+  EXPECT_EQ(c.training.resume_from_checkpoint, "auto");
+  c = parse_config(text, "run.json", "configs", {"training.resume_from_checkpoint=x/checkpoint-5"});
+  EXPECT_EQ(c.training.resume_from_checkpoint, "x/checkpoint-5");
+  c = parse_config(text, "run.json", "configs", {});
+  EXPECT_EQ(c.training.output_dir, "configs/outputs");  // the default too
+}
+
+// What is written means the same wherever it is read.
+TEST(Config, TheEffectiveConfigurationReadsBack) {
+  const RunConfig c = parsed(R"("lora": {"rank_pattern": {"z": 4, "a": 2}, "layers_to_transform": [1, 2],
+    "init_lora_weights": "gaussian"}, "training": {"bf16": true, "learning_rate": 3e-4}, "zero_stage": 2,
+    "sweep": {"grid": {"zero_stage": [0, 1]}})");
+  const std::string once = effective_config(c);
+  const RunConfig again = parse_config(once, "run.json", "/elsewhere", {});
+  EXPECT_EQ(effective_config(again), once);
+  const Json j = Json::parse(once);
+  EXPECT_EQ(j["model"]["model_name_or_path"], std::filesystem::absolute("m").string());
+  EXPECT_EQ(j["training"]["bf16"], true);
+  EXPECT_EQ(j["training"]["seed"], 42);
+  EXPECT_EQ(j["training"]["resume_from_checkpoint"], false);
+  EXPECT_EQ(j["training"]["gradient_checkpointing"], true);
+  EXPECT_EQ(j["distributed"]["nproc_per_node"], "auto");
+  EXPECT_EQ(j["zero_optimization"]["stage"], 2);
+  EXPECT_EQ(j["lora"]["rank_pattern"].dump(), R"({"z":4,"a":2})");
+  EXPECT_EQ(j["sweep"]["grid"].dump(), R"({"zero_stage":[0,1]})");
+  EXPECT_EQ(j["training"]["num_train_epochs"].dump(), "3");
+}
+
+TEST(Config, FilesThatCannotBeRead) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "ft_config_test";
+  std::filesystem::create_directories(folder);
+  const auto message = [](const std::filesystem::path& file) -> std::string {
+    try {
+      load_config(file, {});
+    } catch (const UserError& e) {
+      return e.what();
+    }
+    return "read";
+  };
+  EXPECT_EQ(message("nowhere.json"), "nowhere.json: cannot be read: No such file or directory");
+  EXPECT_EQ(message(folder), folder.string() + ": is a folder, not a regular file");
+  std::ofstream(folder / "run.json") << with("");
+  EXPECT_EQ(load_config(folder / "run.json", {}).model.model_name_or_path, (folder / "m").string());
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace ft

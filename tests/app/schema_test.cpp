@@ -1,0 +1,94 @@
+// The field lists against the reference schema, where it lies beside the repository: the same names,
+// defaults, limits and choices, no more and no fewer.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "app/config.h"
+#include "engine/io/fields.h"
+#include "engine/io/json.h"
+
+namespace ft {
+namespace {
+
+const std::filesystem::path kReference = std::filesystem::path(FT_SOURCE_DIR) / ".." / "shared" / "reference";
+const std::filesystem::path kBeside =
+    std::filesystem::path(FT_SOURCE_DIR) / ".." / ".." / "shared" / "reference";
+
+std::filesystem::path reference(const std::string& file) {
+  return exists(kReference / file) ? kReference / file : kBeside / file;
+}
+
+// "training.seed" -> its part of the schema.
+void flatten(const Json& schema, const std::string& path, std::map<std::string, Json>& out) {
+  if (!path.empty()) out[path] = schema;
+  if (schema.contains("properties"))
+    for (const auto& [key, v] : schema["properties"].items())
+      flatten(v, path.empty() ? key : path + "." + key, out);
+  if (path == "data.datasets")
+    for (const auto& [key, v] : schema["items"]["properties"].items()) flatten(v, path + "[]." + key, out);
+}
+
+std::string word(const Json& j) { return j.is_string() ? j.get<std::string>() : j.dump(); }
+
+TEST(Schema, EverySettingIsThere) {
+  std::ifstream in(reference("ft-config.schema.json"));
+  if (!in) GTEST_SKIP() << "no reference schema beside the repository";
+  std::map<std::string, Json> schema;
+  flatten(Json::parse(in), "", schema);
+  for (const Setting& s : describe<RunConfig>()) {
+    if (s.path.starts_with("data.eval_datasets[]")) continue;  // the schema gives datasets' form in words
+    ASSERT_TRUE(schema.contains(s.path)) << s.path;
+    const Json want = schema[s.path];
+    if (want.contains("default")) {
+      EXPECT_EQ(s.fallback, want["default"]) << s.path;
+    }
+    schema.erase(s.path);
+    if (s.rules.only_default) continue;  // no other value is there to be limited
+    const auto limit = [&](const char* name, double bound, bool excluded, bool wanted_excluded) {
+      if (!want.contains(name)) return;
+      EXPECT_EQ(bound, want[name].get<double>()) << s.path;
+      EXPECT_EQ(excluded, wanted_excluded) << s.path;
+    };
+    limit("minimum", s.rules.low, s.rules.low_excluded, false);
+    limit("exclusiveMinimum", s.rules.low, s.rules.low_excluded, true);
+    limit("maximum", s.rules.high, s.rules.high_excluded, false);
+    limit("exclusiveMaximum", s.rules.high, s.rules.high_excluded, true);
+    const Json choices = want.contains("enum")                                      ? want["enum"]
+                         : want.contains("items") && want["items"].contains("enum") ? want["items"]["enum"]
+                                                                                    : Json();
+    for (const Json& choice : choices) {
+      if (choice.is_number() || choice.is_boolean()) continue;
+      const auto has = [&](const auto& list) {
+        return std::find(list.begin(), list.end(), word(choice)) != list.end();
+      };
+      EXPECT_TRUE(has(s.rules.choices) || has(s.rules.later) || (s.rules.or_auto && choice == "auto"))
+          << s.path << " " << choice;
+    }
+  }
+  for (const auto& [path, _] : schema) ADD_FAILURE() << path << " is missing";
+}
+
+TEST(Schema, TheExampleIsReadAndWhatIsNotThereYetIsNamed) {
+  const auto file = reference("ft-config.example.json");
+  if (!exists(file)) GTEST_SKIP() << "no reference example beside the repository";
+  try {
+    load_config(file, {});
+    ADD_FAILURE() << "accepted";
+  } catch (const UserError& e) {
+    const std::string name = printable(file.string());
+    EXPECT_EQ(
+        std::string(e.what()),
+        name + ":7: quantization.load_in_4bit: true is not available yet; available: false\n" + name +
+            ":19: data.datasets.0.type: alpaca is not available yet; available: auto, prompt_completion, "
+            "text, tokenized");
+  }
+  const RunConfig c = load_config(file, {"quantization.load_in_4bit=false", "data.datasets.0.type=auto"});
+  EXPECT_EQ(c.zero_optimization.stage, 3);
+  EXPECT_EQ(c.lora.r, 16);
+}
+
+}  // namespace
+}  // namespace ft
