@@ -10,12 +10,7 @@ namespace {
 
 }  // namespace
 
-Exit train(const TrainArgs&) { later("train"); }
-Exit eval(const EvalArgs&) { later("eval"); }
 Exit plan(const PlanArgs&) { later("plan"); }
-Exit data_show(const DataShowArgs&) { later("data show"); }
-Exit merge(const MergeArgs&) { later("merge"); }
-Exit export_model(const ExportArgs&) { later("export"); }
 Exit inspect(const InspectArgs&) { later("inspect"); }
 
 }  // namespace ft

@@ -37,6 +37,15 @@ bool utf8_locale() {
 
 }  // namespace
 
+Screen::Options Screen::standard_output() {
+  const bool terminal = isatty(STDOUT_FILENO) == 1 && environment("TERM") != "dumb";
+  Options o;
+  o.colour = terminal && environment("NO_COLOR").empty();
+  o.utf8 = utf8_locale();
+  o.write = [](const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); };
+  return o;
+}
+
 Screen::Options Screen::standard_error(const std::string& progress) {
   const bool terminal = isatty(STDERR_FILENO) == 1 && environment("TERM") != "dumb";
   Options o;

@@ -24,6 +24,8 @@ class Screen {
 
   // Standard error as it is: colour on a terminal unless NO_COLOR is set or TERM is dumb. progress is
   // logging.progress: auto, bar (a live line even where there is no terminal), plain, none.
+  // Standard output for a command's answer: whole lines, colour as above.
+  static Options standard_output();
   static Options standard_error(const std::string& progress = "auto");
 
   bool live() const { return o_.live; }

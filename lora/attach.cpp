@@ -10,8 +10,6 @@
 namespace ft::lora {
 namespace {
 
-constexpr const char* kPeftPrefix = "base_model.model.";
-
 std::string join(const auto& names) {
   std::string out;
   for (const auto& n : names) out += (out.empty() ? "" : " ") + printable(n);
@@ -54,10 +52,10 @@ class Chooser {
         pattern_value(config_.rank_pattern, l.name, where_ + ".rank_pattern", exit_).value_or(config_.r);
     const auto alpha = pattern_value(config_.alpha_pattern, l.name, where_ + ".alpha_pattern", exit_)
                            .value_or(config_.lora_alpha);
-    const std::int64_t most = std::max(l.in, l.out);
-    if (r < 1 || r > most)
-      throw UserError(exit_, str(where_, ".r: rank ", r, " for ", l.name, " (", l.in, " to ", l.out,
-                                 "); it must be between 1 and ", most));
+    constexpr std::int64_t kMost = std::int64_t{1} << 24;
+    if (r < 1 || r > kMost)
+      throw UserError(
+          exit_, str(where_, ".r: a rank of ", r, " for ", l.name, "; it must be between 1 and ", kMost));
     const double scale =
         alpha / (config_.use_rslora ? std::sqrt(static_cast<double>(r)) : static_cast<double>(r));
     return std::make_unique<LoraAdapter>(kPeftPrefix + l.name, l.in, l.out, r, static_cast<float>(scale),

@@ -9,6 +9,8 @@
 
 namespace ft::lora {
 
+inline constexpr const char* kPeftPrefix = "base_model.model.";  // of every name in a PEFT file
+
 struct Attached {
   std::vector<std::string> linears;    // adapted, by name
   std::vector<LoraAdapter*> adapters;  // theirs, in the same order

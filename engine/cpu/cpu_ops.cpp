@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 
@@ -207,6 +208,24 @@ void CpuOps::adamw(Tensor master, Tensor m, Tensor v, Tensor grad, const AdamW& 
 void CpuOps::sgd(Tensor master, Tensor grad, float lr, float decay, float grad_scale) {
   check::sgd(master, grad);
   leaf_.sgd(floats(master), floats(grad), master.numel(), lr, decay, grad_scale, threads_);
+}
+
+// The best of a few products whose operands stay in the caches.
+double CpuOps::peak_flops(DType dtype) {
+  constexpr std::int64_t kRows = 384, kCols = 512, kDepth = 768;
+  const Buffer memory = allocate((kRows * kDepth + kCols * kDepth + kRows * kCols) * size_of(dtype));
+  Tensor x(memory.get(), dtype, {kRows, kDepth});
+  Tensor w(x.data + x.bytes(), dtype, {kCols, kDepth}), y(w.data + w.bytes(), dtype, {kRows, kCols});
+  for (Tensor* t : {&x, &w}) fill(*t, 0);
+  using Clock = std::chrono::steady_clock;
+  double best = 0;
+  for (const auto begin = Clock::now(); Clock::now() - begin < std::chrono::milliseconds(40);) {
+    const auto start = Clock::now();
+    product(*this, y, {x, Trans::no, w, Trans::yes});
+    const std::chrono::duration<double> seconds = Clock::now() - start;
+    best = std::max(best, 2.0 * kRows * kCols * kDepth / seconds.count());
+  }
+  return best;
 }
 
 }  // namespace ft::cpu

@@ -25,6 +25,10 @@ class CpuOps final : public Ops {
   void upload(Tensor y, const void* host) override;
   void download(void* host, Tensor x) override;
   void synchronize() override {}
+  std::int64_t workspace() const override {
+    return products_.workspace_bytes() + attention_.workspace_bytes();
+  }
+  double peak_flops(DType) override;
 
   void fill(Tensor y, float value) override;
   void add(Tensor y, Tensor x) override;

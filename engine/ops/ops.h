@@ -80,6 +80,8 @@ class Ops {
   virtual void synchronize() = 0;                       // all work so far is done
   // Bytes that it holds for its own use, whatever is computed.
   virtual std::int64_t workspace() const { return 0; }
+  // FLOP/s that products of this type reach at best, measured in some tens of milliseconds; 0: unknown.
+  virtual double peak_flops(DType) { return 0; }
   // Tells tracers and profilers what the following calls belong to, by its Hugging Face name.
   virtual void enter(std::string_view /*where*/) {}
 

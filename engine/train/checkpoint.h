@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/dist/parameter_store.h"
+#include "engine/io/checkpoint_folder.h"
 #include "engine/nn/model.h"
 
 namespace ft {
@@ -46,8 +47,8 @@ class Checkpoints {
 
   // Saves checkpoint-<step>; returns its folder. `extra` writes more files into it before it is sealed.
   std::string save(const TrainState&, const std::function<void(const std::string& folder)>& extra);
-  // Restores weights, states and TrainState from a folder that has been verified.
-  TrainState load(const std::string& folder);
+  // Restores weights, states and TrainState from an opened, and so verified, checkpoint.
+  TrainState load(const Checkpoint&);
   // Only the weights.
   void load_weights(const std::string& folder);
   // Deletes the oldest until `most` are left; `keep` (a step, 0: none) is spared.

@@ -36,7 +36,7 @@ void run_batch(Model& model, Ops& ops, ParameterStore& store, DType dtype, const
                bool train, Peaks& peaks) {
   Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
   Ctx c{ops, saved, scratch, dtype, {}, train};
-  Tensor loss = saved.take({1}, DType::f64);
+  Tensor loss = scratch.take({1}, DType::f64);
   if (train)
     model.forward_backward(c, store, batch_of(shape), loss, 1, 0);
   else

@@ -126,19 +126,20 @@ void Trainer::log(TrainState& state, const Step& s) {
   row_seconds_ = 0;
 }
 
-Trainer::Evaluation Trainer::evaluate() {
-  Ctx c{p_.context.ops, p_.context.saved, p_.context.scratch, p_.context.dtype, {}, false};
+Evaluated evaluate(Ctx c, Model& model, ParameterStore& store, const BatchSource& data,
+                   const std::function<void(std::int64_t, std::int64_t)>& progress) {
+  c.train = false;
   Scope scratch(c.scratch);
   Tensor loss = c.scratch.take({1}, DType::f64);
   const double zero = 0;
   c.ops.upload(loss, &zero);
-  Evaluation e;
-  const std::int64_t batches = p_.eval->batches_per_epoch();
+  Evaluated e;
+  const std::int64_t batches = data.batches_per_epoch();
   for (std::int64_t i = 0; i < batches; ++i) {
-    const Batch batch = p_.eval->batch(0, i);
+    const Batch batch = data.batch(0, i);
     e.targets += static_cast<std::int64_t>(batch.targets.size());
-    p_.model.forward(c, p_.store, batch, loss);
-    p_.report.evaluating(i + 1, batches);
+    model.forward(c, store, batch, loss);
+    progress(i + 1, batches);
   }
   double sum = 0;
   c.ops.download(&sum, loss);
@@ -148,7 +149,9 @@ Trainer::Evaluation Trainer::evaluate() {
 
 bool Trainer::evaluate_and_judge(TrainState& state) {
   const double start = now();
-  EvalRow row{.step = state.step, .epoch = epoch_of(state.step), .eval_loss = evaluate().loss};
+  const Evaluated e = evaluate(p_.context, p_.model, p_.store, *p_.eval,
+                               [&](std::int64_t done, std::int64_t of) { p_.report.evaluating(done, of); });
+  EvalRow row{.step = state.step, .epoch = epoch_of(state.step), .eval_loss = e.loss};
   row.perplexity = std::exp(row.eval_loss);
   row.seconds = now() - start;
   const bool greater = config_.evaluation.greater_is_better.value_or(false);

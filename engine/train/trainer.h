@@ -16,6 +16,14 @@ struct Length {
 };
 Length length_of(const TrainingConfig&, const BatchSource&);
 
+// Mean loss over all targets of `data`, with nothing dropped out. `progress` is told of batches.
+struct Evaluated {
+  double loss = 0;
+  std::int64_t targets = 0;
+};
+Evaluated evaluate(Ctx context, Model&, ParameterStore&, const BatchSource& data,
+                   const std::function<void(std::int64_t done, std::int64_t of)>& progress);
+
 struct TrainerParts {
   Ctx& context;
   Model& model;
@@ -38,13 +46,6 @@ class Trainer {
   // Runs from `state` to the end; the state is up to date at every return and throw.
   Ending run(TrainState& state);
   double train_seconds() const { return train_seconds_; }  // in steps; not in evaluations and savings
-  // Mean loss over the held-out targets.
-  struct Evaluation {
-    double loss = 0;
-    std::int64_t targets = 0;
-  };
-  Evaluation evaluate();
-
  private:
   struct Step {
     std::int64_t index = 0, epoch = 0, begin = 0, end = 0;  // micro-batches [begin, end) of a pass

@@ -1,0 +1,132 @@
+#include "app/assembly.h"
+
+#include <fstream>
+
+#include "app/format.h"
+#include "engine/dist/local.h"
+#include "engine/train/optimizer.h"
+#include "engine/train/trainer.h"
+
+namespace ft {
+namespace {
+
+// With an adapter to start from its configuration holds.
+lora::LoraConfig lora_config(const RunConfig& config, const lora::AdapterFolder* start) {
+  if (!start) return config.lora;
+  lora::LoraConfig c = start->config();
+  c.adapter_name_or_path = config.lora.adapter_name_or_path;
+  return c;
+}
+
+void expect_weights(BuiltModel& b) {
+  EachParameter each([&](Parameter& p) {
+    if (!p.name.starts_with(lora::kPeftPrefix)) b.base->expect(p.name, p.shape);
+  });
+  b.model().visit(each);
+  if (b.start) b.start->expect(b.attached);
+}
+
+}  // namespace
+
+BuiltModel build_model(const RunConfig& config, Weights weights) {
+  BuiltModel b;
+  b.folder = config.model.model_name_or_path;
+  b.dtype = config.training.bf16.value_or(false) ? DType::bf16 : DType::f32;
+  b.seed = static_cast<std::uint64_t>(config.training.seed);
+  b.made = make_model(join_path(b.folder, "config.json"), b.dtype);
+  b.lora = config.finetuning_type == "lora";
+  if (weights == Weights::check) b.base = std::make_unique<ModelFolder>(b.folder);
+  if (b.lora) {
+    if (const auto& from = config.lora.adapter_name_or_path)
+      b.start = std::make_unique<lora::AdapterFolder>(*from);
+    b.lora_config = lora_config(config, b.start.get());
+    const std::string where = b.start ? b.start->config_file() : "lora";
+    b.attached = lora::attach(b.model(), b.lora_config, b.dtype, where, b.start ? Exit::input : Exit::config);
+  } else {
+    lora::train_all(b.model());
+  }
+  if (weights == Weights::check) expect_weights(b);
+  return b;
+}
+
+ReadParameter BuiltModel::reader() const {
+  return [this](const Parameter& p, Tensor y, std::int64_t first) {
+    if (start && start->has(p))
+      start->read(p, y, first);
+    else if (p.name.starts_with(lora::kPeftPrefix))
+      lora::initialize(p, lora_config.init_lora_weights, Random{seed}.with("init"), y, first);
+    else
+      base->read(p.name, y, first);
+  };
+}
+
+BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart part,
+                     const LoadProgress& progress) {
+  BuiltData d;
+  const auto seed = static_cast<std::uint64_t>(config.training.seed);
+  LoadContext context{.vocab_size = vocab_size,
+                      .tokenizer = [&]() -> const Tokenizer& {
+                        if (!d.tokenizer) d.tokenizer = make_tokenizer(config.model.tokenizer());
+                        return *d.tokenizer;
+                      },
+                      .progress = progress};
+  d.loaded = load_data(config.data, seed, context, part);
+  auto batcher = [&](Dataset data, std::int64_t size, bool shuffle) {
+    return std::make_unique<Batcher>(std::move(data), batcher_options(config.data, size, shuffle, seed));
+  };
+  const TrainingConfig& t = config.training;
+  if (part == LoadPart::train_and_eval)
+    d.train = batcher(d.loaded.train, t.per_device_train_batch_size, config.data.shuffle);
+  if (d.loaded.eval.size() > 0) d.eval = batcher(d.loaded.eval, t.per_device_eval_batch_size, false);
+  return d;
+}
+
+PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const BuiltData& d,
+                         std::int64_t workspace) {
+  PlanRequest r{.dtype = b.dtype,
+                .states = Optimizer(config.training).states(),
+                .recompute = config.training.gradient_checkpointing,
+                .adapter = b.lora,
+                .workspace = workspace};
+  if (d.train) r.train = largest_shapes(*d.train, length_of(config.training, *d.train).epochs);
+  if (d.eval) r.eval = largest_shapes(*d.eval, 1);
+  return r;
+}
+
+Engine::Engine(std::unique_ptr<Ops> device, const BuiltModel& b, const PlanRequest& request, const Plan& plan)
+    : ops(std::move(device)),
+      comm(std::make_unique<LocalCommunicator>(*ops)),
+      store(*ops, *comm, request.zero),
+      saved(ops->allocate(plan.saved), plan.saved),
+      scratch(ops->allocate(plan.scratch), plan.scratch),
+      context{*ops, saved, scratch, request.dtype} {
+  b.model().add_units(store);
+  b.model().set_recompute(request.recompute);
+  store.reserve(request.states);
+  if (b.base) store.load(b.reader());
+}
+
+MemoryReport Engine::memory(bool adapter) const {
+  return memory_report(store.memory(), saved.peak(), scratch.peak() + ops->workspace(), adapter);
+}
+
+std::int64_t available_memory() {
+  std::ifstream in("/proc/meminfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("MemAvailable:")) return std::stoll(line.substr(13)) * 1024;
+  return 0;
+}
+
+void require_memory(const MemoryReport& planned) {
+  const std::int64_t there = available_memory();
+  if (there == 0 || planned.total <= there) return;
+  throw UserError(Exit::memory, str("this run needs ", show::memory(planned.total), " and ",
+                                    show::memory(there), " are free (weights ", show::memory(planned.weights),
+                                    ", optimizer ", show::memory(planned.optimizer + planned.gradients),
+                                    ", activations ", show::memory(planned.activations + planned.scratch),
+                                    ")\n  less: training.gradient_checkpointing=true, a smaller "
+                                    "training.per_device_train_batch_size or "
+                                    "data.max_seq_length, training.bf16=true"));
+}
+
+}  // namespace ft

@@ -1,0 +1,68 @@
+// From a RunConfig to the parts of a run, in the order in which they depend on each other: model, data, plan, memory. train, eval,
+// plan, merge and validate are made of these.
+#pragma once
+#include <memory>
+
+#include "app/config.h"
+#include "data/batcher.h"
+#include "data/load.h"
+#include "engine/dist/communicator.h"
+#include "engine/io/weights.h"
+#include "engine/train/planner.h"
+#include "lora/attach.h"
+#include "lora/peft.h"
+#include "models/registry.h"
+
+namespace ft {
+
+// A model that knows what is trained, but has no memory yet, and the files its weights come from.
+struct BuiltModel {
+  std::string folder;
+  MadeModel made;
+  DType dtype = DType::f32;  // of activations and frozen weights
+  bool lora = false;
+  lora::LoraConfig lora_config;  // with `lora`
+  lora::Attached attached;
+  std::unique_ptr<WeightSource> base;          // null: not asked for
+  std::unique_ptr<lora::AdapterFolder> start;  // the adapter to continue from; null: none
+  std::uint64_t seed = 0;
+
+  Model& model() const { return *made.model; }
+  // Every parameter's first value: from the model's files, the adapter's, or at random. Uses this BuiltModel.
+  ReadParameter reader() const;
+};
+enum class Weights : bool { check, ignore };
+// Reads config.json, attaches what the configuration asks for, and (check) makes sure that every weight is there with the right
+// shape. ft plan ignores the weights.
+BuiltModel build_model(const RunConfig&, Weights);
+
+struct BuiltData {
+  std::unique_ptr<Tokenizer> tokenizer;  // null: the data has no text
+  LoadedData loaded;
+  std::unique_ptr<Batcher> train, eval;  // eval null: nothing is held out
+};
+BuiltData build_data(const RunConfig&, std::int64_t vocab_size, LoadPart, const LoadProgress& progress);
+
+PlanRequest plan_request(const RunConfig&, const BuiltModel&, const BuiltData&, std::int64_t workspace);
+
+// The device, the parameters and the two arenas of a run: all of its memory.
+class Engine {
+ public:
+  // Takes all memory that `plan` says and loads the parameters. UserError(Exit::memory) when it is not there.
+  Engine(std::unique_ptr<Ops>, const BuiltModel&, const PlanRequest&, const Plan&);
+
+  std::unique_ptr<Ops> ops;
+  std::unique_ptr<Communicator> comm;
+  ParameterStore store;
+  Arena saved, scratch;
+  Ctx context;
+
+  MemoryReport memory(bool adapter) const;  // as measured: what was taken, and the arenas' peaks
+};
+
+// Bytes that programs can still take on this machine; 0: unknown.
+std::int64_t available_memory();
+// UserError(Exit::memory) when the plan needs more; says which settings would help.
+void require_memory(const MemoryReport& planned);
+
+}  // namespace ft

@@ -1,0 +1,20 @@
+// ft data show: the samples that a configuration trains on, as the model sees them.
+#include "app/assembly.h"
+#include "app/commands.h"
+#include "app/show_samples.h"
+
+namespace ft {
+
+Exit data_show(const DataShowArgs& args) {
+  const RunConfig config = load_config(args.config, args.overrides);
+  const MadeModel made = make_model(join_path(config.model.model_name_or_path, "config.json"), DType::f32);
+  const BuiltData data = build_data(config, made.info.vocab_size, LoadPart::train_and_eval, {});
+  Screen out(Screen::standard_output());
+  if (args.json)
+    show_samples_json(data.loaded.train, args.limit, out);
+  else
+    show_samples(data.loaded.train, data.tokenizer.get(), args.limit.value_or(5), out);
+  return Exit::done;
+}
+
+}  // namespace ft

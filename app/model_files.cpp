@@ -1,0 +1,102 @@
+#include "app/model_files.h"
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "engine/io/json.h"
+#include "engine/io/safetensors_write.h"
+
+namespace ft {
+namespace {
+
+class AdapterFiles final : public ModelFiles {
+ public:
+  explicit AdapterFiles(const BuiltModel& b) : built_(b) {}
+  void write(const std::string& folder, const FetchParameter& fetch, bool) override {
+    lora::write_adapter(folder, built_.lora_config, built_.attached, built_.folder, fetch);
+  }
+  ReadParameter read(const std::string& folder) override {
+    auto files = std::make_shared<lora::AdapterFolder>(folder, Exit::checkpoint);
+    files->expect(built_.attached);
+    return [files](const Parameter& p, Tensor y, std::int64_t first) { files->read(p, y, first); };
+  }
+
+ private:
+  const BuiltModel& built_;
+};
+
+class WholeModelFiles final : public ModelFiles {
+ public:
+  explicit WholeModelFiles(const BuiltModel& b) : built_(b) {}
+  void write(const std::string& folder, const FetchParameter& fetch, bool exact) override {
+    const DType dtype = exact ? DType::f32 : built_.dtype;
+    std::map<std::string, const Parameter*> by_name;
+    std::vector<TensorSpec> specs;
+    EachParameter each([&](Parameter& p) {
+      by_name[p.name] = &p;
+      specs.push_back({p.name, dtype, p.shape});
+    });
+    built_.model().visit(each);
+    std::vector<float> values;
+    write_model(folder, specs, [&](const TensorSpec& spec) {
+      values.resize(static_cast<std::size_t>(spec.shape.numel()));
+      fetch(*by_name.at(spec.name), values);
+      return Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, spec.shape);
+    });
+    write_file(join_path(folder, "config.json"), config_with_dtype(built_.folder, dtype));
+  }
+  ReadParameter read(const std::string& folder) override {
+    auto files = std::make_shared<ModelFolder>(folder);
+    EachParameter each([&](Parameter& p) { files->expect(p.name, p.shape); });
+    built_.model().visit(each);
+    return [files](const Parameter& p, Tensor y, std::int64_t first) { files->read(p.name, y, first); };
+  }
+
+ private:
+  const BuiltModel& built_;
+};
+
+}  // namespace
+
+std::unique_ptr<ModelFiles> make_model_files(const BuiltModel& b) {
+  if (b.lora) return std::make_unique<AdapterFiles>(b);
+  return std::make_unique<WholeModelFiles>(b);
+}
+
+std::string config_with_dtype(const std::string& folder, DType dtype) {
+  Json j = read_json(join_path(folder, "config.json"));
+  j[j.contains("torch_dtype") ? "torch_dtype" : "dtype"] = name_of(dtype);
+  return json_text(j) + "\n";
+}
+
+void copy_companions(const std::string& from, const std::string& to) {
+  for (const char* name :
+       {"tokenizer.model", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+        "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja", "generation_config.json"}) {
+    const std::filesystem::path file = join_path(from, name);
+    std::error_code none;
+    if (std::filesystem::is_regular_file(file, none))
+      write_file(join_path(to, name), read_file(file.string(), std::int64_t{256} << 20));
+  }
+}
+
+std::optional<DType> parse_dtype(const std::string& name) {
+  for (const DType t : {DType::f32, DType::bf16, DType::f16})
+    if (name == name_of(t)) return t;
+  if (name.empty()) return std::nullopt;
+  throw UserError(Exit::config,
+                  str("--dtype: \"", printable(name), "\" is not one of float32, bfloat16, float16"));
+}
+
+void require_new_folder(const std::string& folder, bool overwrite) {
+  std::error_code error;
+  if (!overwrite && std::filesystem::exists(folder, error) && !std::filesystem::is_empty(folder, error))
+    throw UserError(
+        Exit::config,
+        str("--output: ", folder, " is there already and not empty; give another folder, or --overwrite"));
+  std::filesystem::create_directories(folder, error);
+  if (error) throw UserError(Exit::storage, str("--output: ", folder, ": ", error.message()));
+}
+
+}  // namespace ft

@@ -1,0 +1,18 @@
+// The same few tokens through two models: are they the same function?
+#pragma once
+#include <vector>
+
+#include "app/assembly.h"
+
+namespace ft {
+
+// Logits (tokens, V) of a fixed batch of tokens, computed in f32. Loads the model's weights.
+std::vector<float> probe_logits(const BuiltModel&, std::int64_t tokens);
+
+struct LogitDifference {
+  double largest = 0;    // absolute difference
+  double magnitude = 0;  // largest absolute logit
+};
+LogitDifference compare_logits(const std::vector<float>&, const std::vector<float>&);
+
+}  // namespace ft

@@ -1,0 +1,105 @@
+#include "app/run_folder.h"
+
+#include <filesystem>
+
+#include "app/model_files.h"
+#include "engine/io/checkpoint_folder.h"
+#include "engine/io/file.h"
+#include "engine/train/json_log.h"
+
+namespace ft {
+namespace fs = std::filesystem;
+namespace {
+
+// What only a run leaves behind.
+bool holds_run(const std::string& folder) {
+  for (const char* name : {"run.json", "log.jsonl", "trainer_state.json"})
+    if (std::error_code none; fs::exists(fs::path(folder) / name, none)) return true;
+  return false;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const RunConfig& config, bool overwrite)
+    : config_(config), folder_(config.training.output_dir) {
+  std::error_code none;
+  for (fs::path p = folder_; !p.empty() && p != p.parent_path(); p = p.parent_path()) {
+    if (!fs::exists(p, none)) continue;
+    if (!fs::is_directory(p, none))
+      throw UserError(Exit::config,
+                      str("training.output_dir: ", folder_, ": ", p.string(), " is not a folder"));
+    break;
+  }
+  const bool fresh = config.training.resume_from_checkpoint == "false";
+  if (fresh && !overwrite && holds_run(folder_))
+    throw UserError(Exit::config,
+                    str("training.output_dir: ", folder_,
+                        " holds a run already; give another folder, "
+                        "training.resume_from_checkpoint=auto to go on with it, or --overwrite"));
+}
+
+std::string RunFolder::path(const char* name) const { return join_path(folder_, name); }
+
+Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader& header) {
+  const std::string& from = config_.training.resume_from_checkpoint;
+  if (from == "false") return {};
+  NewestCheckpoint found;
+  if (from == "true" || from == "auto") {
+    found = find_newest_checkpoint(folder_);
+    if (!found.checkpoint && from == "true")
+      throw UserError(Exit::checkpoint,
+                      str("training.resume_from_checkpoint: there is no whole checkpoint in ", folder_,
+                          "; auto would start afresh"));
+    if (!found.checkpoint) return {"", found.skipped};
+  } else {
+    found.checkpoint = open_checkpoint(from);
+  }
+  const TrainState saved = checkpoints.load(*found.checkpoint);
+  if (saved.batches_per_epoch != state.batches_per_epoch || saved.accumulation != state.accumulation)
+    throw UserError(
+        Exit::checkpoint,
+        str(found.checkpoint->path, ": saved with ", saved.batches_per_epoch, " micro-batches a pass, ",
+            saved.accumulation, " to a step; this run has ", state.batches_per_epoch, " and ",
+            state.accumulation, ": the data, its batch size or gradient_accumulation_steps changed"));
+  state = saved;
+  header.resumed_step = state.step;
+  header.past = read_log(path("log.jsonl"), state.step);
+  return {found.checkpoint->path, found.skipped};
+}
+
+void RunFolder::create() {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) throw UserError(Exit::storage, str(folder_, ": cannot make the folder: ", error.message()));
+  write_file(path("run.json"), effective_config(config_) + "\n");
+}
+
+void RunFolder::add_to_checkpoint(const std::string& folder) {
+  write_file(join_path(folder, "run.json"), effective_config(config_) + "\n");
+  copy_companions(config_.model.tokenizer(), folder);
+}
+
+void RunFolder::finish(ModelFiles& files, ParameterStore& store, Summary& summary) {
+  files.write(
+      folder_, [&](const Parameter& p, std::span<float> y) { store.fetch(p, ParameterStore::kMaster, y); },
+      false);
+  copy_companions(config_.model.tokenizer(), folder_);
+  auto made = [&](const char* what, const char* name) {
+    std::error_code none;
+    const auto bytes = fs::file_size(path(name), none);
+    summary.made.push_back({what, path(name), none ? 0 : static_cast<std::int64_t>(bytes)});
+  };
+  const std::string& base = config_.model.model_name_or_path;
+  if (config_.finetuning_type == "lora") {
+    made("adapter", "adapter_model.safetensors");
+    summary.next = {str("ft eval --config ", config_.file.string(), " --adapter ", folder_),
+                    str("ft merge --model ", base, " --adapter ", folder_, " --output merged")};
+  } else {
+    made("model", "model.safetensors");
+    summary.next = {str("ft eval --config ", config_.file.string(), " model.model_name_or_path=", folder_,
+                        " finetuning_type=full")};
+  }
+  if (config_.logging.plot_loss) summary.made.push_back({"plot", path("loss.svg"), 0});
+}
+
+}  // namespace ft

@@ -1,0 +1,40 @@
+// The output folder of a run: what may not be there already, what a resumed run continues from, and what lies in it at
+// the end.
+#pragma once
+#include <memory>
+
+#include "app/config.h"
+#include "engine/train/checkpoint.h"
+#include "engine/train/report.h"
+
+namespace ft {
+
+struct Resumed {
+  std::string from;                  // the checkpoint; empty: a fresh start
+  std::vector<std::string> skipped;  // why newer ones were passed over
+};
+
+class RunFolder {
+ public:
+  // UserError when the folder holds a run that is neither resumed nor to be overwritten, or cannot be a folder.
+  // Nothing is written yet.
+  RunFolder(const RunConfig&, bool overwrite);
+
+  // Restores weights, states and `state` from the checkpoint that training.resume_from_checkpoint means, and the rows
+  // before it into the header. UserError(Exit::checkpoint) when there is none where one must be.
+  Resumed resume(Checkpoints&, TrainState& state, RunHeader&);
+  // Makes the folder and writes run.json.
+  void create();
+  // More files for a checkpoint.
+  void add_to_checkpoint(const std::string& folder);
+  // Writes the result; says in the summary what was made and what to type next.
+  void finish(ModelFiles&, ParameterStore&, Summary&);
+
+ private:
+  std::string path(const char* name) const;
+
+  const RunConfig& config_;
+  std::string folder_;
+};
+
+}  // namespace ft

@@ -1,0 +1,22 @@
+// SIGTERM (schedulers), SIGUSR1 (a warning ahead of it) and SIGINT (Ctrl-C) ask a run to save and stop.
+#pragma once
+#include <string>
+
+namespace ft {
+
+class StopSignals {
+ public:
+  // enabled: SIGTERM and SIGUSR1 are caught, and a first SIGINT; a second one ends the program at once.
+  explicit StopSignals(bool enabled);
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  bool asked() const;
+  std::string name() const;  // of the signal that came
+
+ private:
+  bool enabled_;
+};
+
+}  // namespace ft

@@ -1,0 +1,157 @@
+// ft train: everything is built in reading order, planned, reserved, and then the Trainer runs.
+#include <algorithm>
+
+#include "app/assembly.h"
+#include "app/commands.h"
+#include "app/model_files.h"
+#include "app/reports.h"
+#include "app/run_folder.h"
+#include "app/signals.h"
+#include "app/version.h"
+#include "engine/io/checkpoint_folder.h"
+#include "engine/train/trainer.h"
+
+namespace ft {
+namespace {
+
+DataHeader data_header(const RunConfig& config, const BuiltData& d) {
+  const Dataset& data = d.train->data();
+  return {.samples = data.size(),
+          .tokens = data.tokens(),
+          .target_tokens = data.targets(),
+          .held_out = d.loaded.eval.size(),
+          .sequences = d.train->rows(),
+          .length = config.data.packing ? config.data.max_seq_length : data.longest(),
+          .packed = config.data.packing};
+}
+
+AdapterHeader adapter_header(const BuiltModel& b) {
+  AdapterHeader h{.rank = b.lora_config.r,
+                  .alpha = b.lora_config.lora_alpha,
+                  .linears = static_cast<std::int64_t>(b.attached.linears.size())};
+  for (const std::string& name : b.attached.linears) {
+    const std::string last = name.substr(name.rfind('.') + 1);
+    if (std::find(h.targets.begin(), h.targets.end(), last) == h.targets.end()) h.targets.push_back(last);
+  }
+  return h;
+}
+
+RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& d, const Plan& plan) {
+  const Length length = length_of(config.training, *d.train);
+  const TrainConfig t = config.train();
+  RunHeader h;
+  h.version = kVersion;
+  h.config = config.file.string();
+  h.output = t.training.output_dir;
+  h.model = b.folder;
+  h.architecture = b.made.info.architecture;
+  h.dtype = b.dtype == DType::bf16 ? "bf16" : "f32";
+  h.trained_parameters = plan.trained;
+  h.parameters = plan.parameters;
+  if (b.lora) {
+    h.adapter = adapter_header(b);
+    for (const lora::LoraAdapter* a : b.attached.adapters)
+      h.parameters -= a->a.shape.numel() + a->b.shape.numel();
+  }
+  h.data = data_header(config, d);
+  h.memory = plan.memory;
+  h.memory_there = available_memory();
+  h.steps = length.total_steps;
+  h.steps_per_epoch = length.steps_per_epoch;
+  h.epochs = static_cast<double>(length.total_steps) / static_cast<double>(length.steps_per_epoch);
+  h.micro_batch = t.training.per_device_train_batch_size;
+  h.sequences_per_step = h.micro_batch * t.training.gradient_accumulation_steps;
+  auto every = [&](bool on, double setting) { return on ? steps_of(setting, length.total_steps) : 0; };
+  h.logging_steps = every(true, t.logging.logging_steps);
+  h.eval_steps = every(t.evaluation.eval_strategy == "steps", t.evaluation.eval_steps);
+  h.save_steps = every(t.checkpointing.save_strategy == "steps", t.checkpointing.save_steps);
+  return h;
+}
+
+Summary summary(const TrainState& state, const Trainer& trainer, const Length& length,
+                std::int64_t first_tokens) {
+  Summary s;
+  s.step = state.step;
+  s.epoch = static_cast<double>(state.step) / static_cast<double>(length.steps_per_epoch);
+  s.train_loss =
+      state.run_loss_targets ? state.run_loss_sum / static_cast<double>(state.run_loss_targets) : 0;
+  s.train_runtime = trainer.train_seconds();
+  s.train_tokens_per_second =
+      static_cast<double>(state.tokens_seen - first_tokens) / std::max(trainer.train_seconds(), 1e-9);
+  s.num_input_tokens_seen = state.tokens_seen;
+  s.total_flops = state.flops;
+  return s;
+}
+
+TrainState start_of(const RunConfig& config, const Batcher& data) {
+  TrainState s;
+  s.batches_per_epoch = data.batches_per_epoch();
+  s.accumulation = config.training.gradient_accumulation_steps;
+  return s;
+}
+
+BuiltData read_data(const RunConfig& config, const BuiltModel& built, Screen& screen) {
+  Working working(screen, "reading data");
+  return build_data(config, built.made.info.vocab_size, LoadPart::train_and_eval,
+                    [&](std::int64_t done, std::int64_t of) { working(done, of); });
+}
+
+}  // namespace
+
+Exit train(const TrainArgs& args) {
+  const RunConfig config = load_config(args.config, args.overrides);
+  RunFolder folder(config, args.overwrite);  // refuses what it must, before anything takes time
+  Screen screen(Screen::standard_error(config.logging.progress));
+  BuiltModel built = build_model(config, Weights::check);
+  BuiltData data = read_data(config, built, screen);
+  auto ops = make_ops({});
+  const PlanRequest request = plan_request(config, built, data, ops->workspace());
+  const Plan plan = plan_run(built.model(), request);
+  require_memory(plan.memory);
+
+  RunHeader head = header(config, built, data, plan);
+  head.peak_flops = ops->peak_flops(built.dtype);
+  Engine engine(std::move(ops), built, request, plan);
+  const auto files = make_model_files(built);
+  Checkpoints checkpoints(built.model(), engine.store, *files, config.training.output_dir, request.states);
+  TrainState state = start_of(config, *data.train);
+  const Resumed resumed = folder.resume(checkpoints, state, head);
+  folder.create();
+  const auto reports = make_reports(screen, config.logging, config.training.output_dir);
+  reports->begin(head);
+  for (const std::string& text : resumed.skipped) reports->warning(text);
+  if (!resumed.from.empty()) reports->note(str("resumed from ", resumed.from));
+  for (const std::string& text : data.loaded.notes) reports->note(text);
+
+  StopSignals signals(config.checkpointing.save_on_signal);
+  Trainer trainer({.context = engine.context,
+                   .model = built.model(),
+                   .store = engine.store,
+                   .comm = *engine.comm,
+                   .data = *data.train,
+                   .eval = data.eval.get(),
+                   .checkpoints = checkpoints,
+                   .report = *reports,
+                   .stop_asked = [&] { return signals.asked(); },
+                   .add_to_checkpoint = [&](const std::string& to) { folder.add_to_checkpoint(to); },
+                   .flops_per_token = plan.flops_per_token},
+                  config.train());
+  const std::int64_t first_tokens = state.tokens_seen;
+  const Ending ending = trainer.run(state);
+
+  Summary end = summary(state, trainer, length_of(config.training, *data.train), first_tokens);
+  end.memory = engine.memory(built.lora);
+  end.finished = ending == Ending::finished;
+  if (ending == Ending::early) end.why = "the held-out loss stopped falling";
+  if (ending == Ending::preempted) {
+    end.why = signals.name();
+  } else {
+    if (config.evaluation.load_best_model_at_end && state.best)
+      checkpoints.load_weights(checkpoint_path(config.training.output_dir, state.best_step));
+    folder.finish(*files, engine.store, end);
+  }
+  reports->end(end);
+  return ending == Ending::preempted ? Exit::preempted : Exit::done;
+}
+
+}  // namespace ft

@@ -1,0 +1,103 @@
+#include "lora/peft.h"
+
+#include <algorithm>
+#include <map>
+
+#include "engine/io/file.h"
+#include "engine/io/safetensors_write.h"
+#include "lora/peft_config.h"
+
+namespace ft::lora {
+namespace {
+
+constexpr const char* kWeights = "adapter_model.safetensors";
+constexpr const char* kConfig = "adapter_config.json";
+
+// How a parameter of the base can be called in the file: under its own name, in PEFT's wrapper of an adapted
+// Linear, or as older versions of PEFT called what was trained whole.
+std::vector<std::string> possible_names(const std::string& name) {
+  if (name.starts_with(kPeftPrefix)) return {name};
+  const auto dot = name.rfind('.');
+  const std::string module = kPeftPrefix + name.substr(0, dot), last = name.substr(dot);
+  return {module + last, module + ".base_layer" + last, module + ".modules_to_save" + last,
+          module + ".modules_to_save.default" + last};
+}
+
+std::vector<const Parameter*> trained(const Attached& a) {
+  std::vector<const Parameter*> all(a.whole.begin(), a.whole.end());
+  for (const LoraAdapter* l : a.adapters) all.insert(all.end(), {&l->a, &l->b});
+  return all;
+}
+
+}  // namespace
+
+AdapterFolder::AdapterFolder(const std::string& folder, Exit exit)
+    : exit_(exit), config_file_(join_path(folder, kConfig)) {
+  config_ = read_adapter_config(config_file_, exit, base_model_);
+  weights_ = std::make_unique<SafetensorsFile>(join_path(folder, kWeights), exit);
+}
+
+const StoredTensor* AdapterFolder::find(const Parameter& p) const {
+  for (const std::string& name : possible_names(p.name))
+    if (const StoredTensor* t = weights_->find(name)) return t;
+  return nullptr;
+}
+
+void AdapterFolder::read(const Parameter& p, Tensor y, std::int64_t first) const {
+  const StoredTensor* t = find(p);
+  require(t != nullptr, "an adapter's tensor that expect() did not see");
+  weights_->read(*t, y, first);
+}
+
+void AdapterFolder::expect(const Attached& attached) const {
+  std::vector<const StoredTensor*> used;
+  for (const Parameter* p : trained(attached)) {
+    const StoredTensor* t = find(*p);
+    if (!t)
+      throw UserError(exit_, str(weights_->path(), ": ", possible_names(p->name)[0], " is missing; ",
+                                 config_file_, " says that it is there"));
+    const std::vector<std::int64_t> shape(p->shape.dims.begin(), p->shape.dims.begin() + p->shape.rank);
+    if (t->shape != shape)
+      throw UserError(exit_, str(weights_->path(), ": ", t->name, " is ", shape_text(t->shape),
+                                 ", the model and ", config_file_, " ask for ", shape_text(shape)));
+    if (!dtype_of(t->type) || bits_of(t->type) < 16)
+      throw UserError(exit_, str(weights_->path(), ": ", t->name, " is ", name_of(t->type),
+                                 ", not a float type that ft reads"));
+    used.push_back(t);
+  }
+  for (const StoredTensor& t : weights_->tensors()) {
+    const bool frozen_head = t.name.ends_with(".base_layer.weight");  // PEFT saves an adapted head's with it
+    if (frozen_head || std::find(used.begin(), used.end(), &t) != used.end()) continue;
+    throw UserError(exit_, str(weights_->path(), ": ", printable(t.name), " belongs to nothing that ",
+                               config_file_, " adapts in this model"));
+  }
+}
+
+std::string peft_name(const Parameter& p, const Attached& attached) {
+  if (p.name.starts_with(kPeftPrefix)) return p.name;
+  const auto names = possible_names(p.name);
+  const std::string module = p.name.substr(0, p.name.rfind('.'));
+  const bool adapted =
+      std::find(attached.linears.begin(), attached.linears.end(), module) != attached.linears.end();
+  return names[adapted ? 1 : 0];
+}
+
+void write_adapter(const std::string& folder, const LoraConfig& config, const Attached& attached,
+                   const std::string& base_model,
+                   const std::function<void(const Parameter&, std::span<float>)>& fetch) {
+  std::map<std::string, const Parameter*> by_name;
+  std::vector<TensorSpec> specs;
+  for (const Parameter* p : trained(attached)) {
+    specs.push_back({peft_name(*p, attached), DType::f32, p->shape});
+    by_name[specs.back().name] = p;
+  }
+  std::vector<float> values;
+  write_safetensors(join_path(folder, kWeights), specs, [&](const TensorSpec& spec) {
+    values.resize(static_cast<std::size_t>(spec.shape.numel()));
+    fetch(*by_name.at(spec.name), values);
+    return Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, spec.shape);
+  });
+  write_file(join_path(folder, kConfig), adapter_config_text(config, attached.linears, base_model));
+}
+
+}  // namespace ft::lora

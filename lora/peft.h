@@ -1,0 +1,44 @@
+// PEFT's adapter folder: adapter_config.json and adapter_model.safetensors, both ways.
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "engine/io/safetensors.h"
+#include "lora/attach.h"
+
+namespace ft::lora {
+
+// An adapter on disk.
+class AdapterFolder {
+ public:
+  // Reads both files' headers. Errors carry `exit`: the folder is not an adapter, not LoRA, or uses what ft does not have.
+  explicit AdapterFolder(const std::string& folder, Exit exit = Exit::input);
+
+  const LoraConfig& config() const { return config_; }
+  const std::string& config_file() const { return config_file_; }
+  const std::string& base_model() const { return base_model_; }  // as written in it; may be empty
+
+  // Whether it holds the parameter: an adapter's, or one of the base that was trained whole.
+  bool has(const Parameter& p) const { return find(p) != nullptr; }
+  void read(const Parameter& p, Tensor y, std::int64_t first) const;
+  // UserError unless it holds all that is trained in the shapes of the model, and nothing else.
+  void expect(const Attached&) const;
+
+ private:
+  const StoredTensor* find(const Parameter&) const;
+
+  Exit exit_;
+  std::string config_file_, base_model_;
+  LoraConfig config_;
+  std::unique_ptr<SafetensorsFile> weights_;
+};
+
+// The name of a trained parameter in the file. Biases of adapted Linears are their base_layer's.
+std::string peft_name(const Parameter&, const Attached&);
+
+// Writes the folder's two files; `fetch` gives the values. The folder exists.
+void write_adapter(const std::string& folder, const LoraConfig&, const Attached&,
+                   const std::string& base_model,
+                   const std::function<void(const Parameter&, std::span<float>)>& fetch);
+
+}  // namespace ft::lora
