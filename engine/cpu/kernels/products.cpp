@@ -8,6 +8,7 @@
 
 #include <omp.h>
 
+#include "engine/cpu/kernels/ahead.h"
 #include "engine/cpu/kernels/tile.h"
 
 namespace ft::cpu::FT_TARGET {
@@ -19,6 +20,7 @@ constexpr i64 kStrip = 48;                        // rows of a at a time
 constexpr i64 kStripPad = 16;                     // words; keeps rows out of each other's cache sets
 constexpr i64 kBlockRows = 1008;                  // a multiple of kStrip; amortises the packing of b
 constexpr i64 kMaxParts = 16;
+constexpr i64 kAheadWords = 32;  // between two steps of fetching ahead
 
 struct Workspace {  // of one thread
   alignas(64) Word b[kPanels * kDepth * kTile];
@@ -90,9 +92,30 @@ Word* pack_left(Word* to, Part& p, i64 row, i64 rows) {
   return to + ld * kStrip;
 }
 
+// What rows [row, row + rows) of the part's a take from memory.
+template <class T>
+void add_left(Ahead& ahead, const Part& p, i64 row, i64 rows) {
+  constexpr i64 kSize = sizeof(T);
+  const ProductTerm& t = *p.term;
+  const T* a = static_cast<const T*>(t.a);
+  const i64 from = p.from * kPack<T>;
+  if (t.a_transposed)
+    ahead.add(a + from * t.lda + row, t.lda * kSize, elements<T>(p), rows * kSize);
+  else
+    ahead.add(a + row * t.lda + from, t.lda * kSize, rows, elements<T>(p) * kSize);
+}
+void add_result(Ahead& ahead, const ProductCall& call, i64 row, i64 rows, i64 col, i64 cols) {
+  const i64 y_size = size_of(call.y_type), c_size = size_of(call.c_type);
+  ahead.add(static_cast<std::byte*>(call.y) + (row * call.ldy + col) * y_size, call.ldy * y_size, rows,
+            cols * y_size);
+  if (call.c != nullptr && call.c != call.y && call.ldc != 0)
+    ahead.add(static_cast<const std::byte*>(call.c) + (row * call.ldc + col) * c_size, call.ldc * c_size,
+              rows, cols * c_size);
+}
+
 // sum (Rows, Vectors * kLanes) = or += the parts' products
 template <class T, int Rows, int Vectors>
-void tile(float* sum, const Part* parts, i64 count, i64 row, const Word* b, bool add) {
+void tile(float* sum, const Part* parts, i64 count, i64 row, const Word* b, bool add, Ahead& ahead) {
   constexpr i64 kWidth = Vectors * kLanes;
   Vec acc[Rows][Vectors];
   for (int i = 0; i < Rows; ++i)
@@ -100,9 +123,15 @@ void tile(float* sum, const Part* parts, i64 count, i64 row, const Word* b, bool
       acc[i][j] = zero();
       __builtin_prefetch(sum + i * kWidth + j * kLanes, 1);
     }
-  for (i64 p = 0; p < count; ++p)
-    accumulate<T>(acc, parts[p].a + row * parts[p].row_bytes, parts[p].row_bytes, parts[p].word_bytes,
-                  b + parts[p].at * kWidth, kWidth, parts[p].words);
+  for (i64 p = 0; p < count; ++p) {
+    const Part& t = parts[p];
+    const std::byte* a = t.a + row * t.row_bytes;
+    for (i64 k = 0; k < t.words; k += kAheadWords) {
+      ahead.step();
+      accumulate<T>(acc, a + k * t.word_bytes, t.row_bytes, t.word_bytes, b + (t.at + k) * kWidth, kWidth,
+                    smaller(kAheadWords, t.words - k));
+    }
+  }
   for (int i = 0; i < Rows; ++i)
     for (int j = 0; j < Vectors; ++j) {
       float* s = sum + i * kWidth + j * kLanes;
@@ -111,22 +140,24 @@ void tile(float* sum, const Part* parts, i64 count, i64 row, const Word* b, bool
 }
 // All rows of a strip through one panel.
 template <class T, int Vectors>
-void strip(float* sum, const Part* parts, i64 count, i64 rows, const Word* b, bool add) {
+void strip(float* sum, const Part* parts, i64 count, i64 rows, const Word* b, bool add, Ahead& ahead) {
   constexpr int kRows = tile_rows(Vectors);
   constexpr i64 kWidth = Vectors * kLanes;
   i64 i = 0;
-  for (; i + kRows <= rows; i += kRows) tile<T, kRows, Vectors>(sum + i * kWidth, parts, count, i, b, add);
-  for (; i + 4 <= rows; i += 4) tile<T, 4, Vectors>(sum + i * kWidth, parts, count, i, b, add);
-  for (; i + 2 <= rows; i += 2) tile<T, 2, Vectors>(sum + i * kWidth, parts, count, i, b, add);
-  for (; i < rows; ++i) tile<T, 1, Vectors>(sum + i * kWidth, parts, count, i, b, add);
+  for (; i + kRows <= rows; i += kRows)
+    tile<T, kRows, Vectors>(sum + i * kWidth, parts, count, i, b, add, ahead);
+  for (; i + 4 <= rows; i += 4) tile<T, 4, Vectors>(sum + i * kWidth, parts, count, i, b, add, ahead);
+  for (; i + 2 <= rows; i += 2) tile<T, 2, Vectors>(sum + i * kWidth, parts, count, i, b, add, ahead);
+  for (; i < rows; ++i) tile<T, 1, Vectors>(sum + i * kWidth, parts, count, i, b, add, ahead);
 }
 template <class T>
-void strip(i64 vectors, float* sum, const Part* parts, i64 count, i64 rows, const Word* b, bool add) {
-  if (vectors == 1) return strip<T, 1>(sum, parts, count, rows, b, add);
-  if (vectors == 2) return strip<T, 2>(sum, parts, count, rows, b, add);
+void strip(i64 vectors, float* sum, const Part* parts, i64 count, i64 rows, const Word* b, bool add,
+           Ahead& ahead) {
+  if (vectors == 1) return strip<T, 1>(sum, parts, count, rows, b, add, ahead);
+  if (vectors == 2) return strip<T, 2>(sum, parts, count, rows, b, add, ahead);
   if constexpr (kTileVectors == 4) {
-    if (vectors == 3) return strip<T, 3>(sum, parts, count, rows, b, add);
-    if (vectors == 4) return strip<T, 4>(sum, parts, count, rows, b, add);
+    if (vectors == 3) return strip<T, 3>(sum, parts, count, rows, b, add, ahead);
+    if (vectors == 4) return strip<T, 4>(sum, parts, count, rows, b, add, ahead);
   }
 }
 
@@ -148,12 +179,30 @@ void finish(const ProductCall& call, const float* sum, i64 ld, i64 row, i64 rows
     }
   }
 }
+// The same into a y that lies transposed: small results only.
+template <class Y, class C>
+void finish_transposed(const ProductCall& call, const float* sum, i64 ld, i64 row, i64 rows, i64 col,
+                       i64 cols) {
+  for (i64 j = 0; j < cols; ++j) {
+    Y* y = static_cast<Y*>(call.y) + (col + j) * call.ldy + row;
+    const C* c = call.c ? static_cast<const C*>(call.c) + (col + j) * call.ldc + row : nullptr;
+    for (i64 i = 0; i < rows; ++i) {
+      const float s = sum[i * ld + j];
+      from_float(y[i], c ? __builtin_fmaf(call.alpha, s, to_float(c[i])) : call.alpha * s);
+    }
+  }
+}
+template <class Y, class C>
+void finish_either(const ProductCall& call, const float* sum, i64 ld, i64 row, i64 rows, i64 col, i64 cols) {
+  if (call.y_transposed) return finish_transposed<Y, C>(call, sum, ld, row, rows, col, cols);
+  finish<Y, C>(call, sum, ld, row, rows, col, cols);
+}
 void finish(const ProductCall& call, const float* sum, i64 ld, i64 row, i64 rows, i64 col, i64 cols) {
   const bool narrow_y = call.y_type == DType::bf16, narrow_c = call.c && call.c_type == DType::bf16;
-  if (narrow_y && narrow_c) return finish<bf16, bf16>(call, sum, ld, row, rows, col, cols);
-  if (narrow_y) return finish<bf16, float>(call, sum, ld, row, rows, col, cols);
-  if (narrow_c) return finish<float, bf16>(call, sum, ld, row, rows, col, cols);
-  finish<float, float>(call, sum, ld, row, rows, col, cols);
+  if (narrow_y && narrow_c) return finish_either<bf16, bf16>(call, sum, ld, row, rows, col, cols);
+  if (narrow_y) return finish_either<bf16, float>(call, sum, ld, row, rows, col, cols);
+  if (narrow_c) return finish_either<float, bf16>(call, sum, ld, row, rows, col, cols);
+  finish_either<float, float>(call, sum, ld, row, rows, col, cols);
 }
 
 // One depth: rows of the block through the parts' panels, first or last of the block's depths.
@@ -170,11 +219,17 @@ void depth(const ProductCall& call, const Block& block, Part* parts, i64 count, 
   for (i64 i = 0; i < block.rows; i += kStrip) {
     const i64 rows = smaller(kStrip, block.rows - i);
     Word* to = w.a;
-    for (i64 p = 0; p < count; ++p) to = pack_left<T>(to, parts[p], block.row + i, rows);
+    Ahead ahead;
+    if (last && !call.y_transposed) add_result(ahead, call, block.row + i, rows, block.col, block.cols);
+    for (i64 p = 0; p < count; ++p) {
+      to = pack_left<T>(to, parts[p], block.row + i, rows);
+      add_left<T>(ahead, parts[p], block.row + i + rows, smaller(kStrip, block.rows - i - rows));
+    }
+    ahead.divide(panels * ceil_div(rows, tile_rows(kTileVectors)) * ceil_div(words, kAheadWords));
     for (i64 n = 0; n < panels; ++n) {
       const i64 cols = smaller(kTile, block.cols - n * kTile), width = round_up(cols, kLanes);
       float* sum = w.sum + (n * kBlockRows + i) * kTile;
-      strip<T>(width / kLanes, sum, parts, count, rows, w.b + n * words * kTile, !first);
+      strip<T>(width / kLanes, sum, parts, count, rows, w.b + n * words * kTile, !first, ahead);
       if (last) finish(call, sum, width, block.row + i, rows, block.col + n * kTile, cols);
     }
   }
@@ -218,7 +273,20 @@ Blocking choose_blocking(i64 rows, i64 cols, i64 threads) {
   return {1, kStrip};
 }
 
-void run(const ProductCall& call) {
+// Whether y^T = sum of b^T a^T is the cheaper way. With few rows, columns of b would be packed for little use,
+// while b^T serves as a left operand where it lies; with few columns the same holds for a transposed a, the
+// long matrix in an adapter's gradient.
+bool better_transposed(const ProductCall& call) {
+  bool few_rows = call.rows <= kLanes, few_cols = call.cols <= kTile && call.cols < call.rows;
+  for (i64 i = 0; i < call.count; ++i) {
+    const ProductTerm& t = call.terms[i];
+    few_rows = few_rows && !t.a_transposed && t.b_transposed;
+    few_cols = few_cols && t.a_transposed && !t.b_transposed;
+  }
+  return few_rows || few_cols;
+}
+
+void run_blocks(const ProductCall& call) {
   const Blocking size = choose_blocking(call.rows, call.cols, call.threads);
   const i64 across = ceil_div(call.cols, size.panels * kTile), down = ceil_div(call.rows, size.rows);
   auto* workspaces = reinterpret_cast<Workspace*>(call.workspace);
@@ -236,6 +304,21 @@ void run(const ProductCall& call) {
         compute<float>(call, block, w);
     }
   }
+}
+
+void run(const ProductCall& call) {
+  if (!better_transposed(call) || call.count > kMaxParts) return run_blocks(call);
+  ProductTerm terms[kMaxParts];
+  for (i64 i = 0; i < call.count; ++i) {
+    const ProductTerm& t = call.terms[i];
+    terms[i] = {t.b, t.ldb, !t.b_transposed, t.a, t.lda, !t.a_transposed, t.k};
+  }
+  ProductCall turned = call;
+  turned.rows = call.cols;
+  turned.cols = call.rows;
+  turned.terms = terms;
+  turned.y_transposed = true;
+  run_blocks(turned);
 }
 
 i64 workspace_bytes(int threads) { return threads * static_cast<i64>(sizeof(Workspace)); }

@@ -32,7 +32,8 @@ struct ProductCall {
   std::int64_t ldc;  // 0: one row, added to all
   DType c_type;
   int threads;
-  std::byte* workspace;  // workspace_bytes(threads), aligned to 64
+  std::byte* workspace;       // workspace_bytes(threads), aligned to 64
+  bool y_transposed = false;  // y and c lie as (cols, rows)
 };
 
 struct ProductKernels {

@@ -86,6 +86,7 @@ inline void interleave(Word* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols
     for (i64 c = 0; c < cols; c += kLanes) {
       const T* p = x + r * ldx + c;
       const i64 n = smaller(kLanes, cols - c);
+      __builtin_prefetch(p + 16 * P * ldx);  // rows are too far apart for the processor's own prefetching
       if constexpr (P == 2)
         store_words(y + c, r + 1 < rows ? load_pair_rows(p, p + ldx, n) : load_pair_rows(p, n));
       else

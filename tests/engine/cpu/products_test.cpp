@@ -188,6 +188,18 @@ TEST(Products, LongSumsAndManyBlocks) {
   check_all({2, 1500, {9}, DType::bf16, DType::bf16, C::bias, 2});
 }
 
+// Computed as y^T = sum of b^T a^T: a few rows, and the gradients of an adapter.
+TEST(Products, FewRowsOrColumns) {
+  for (const DType operands : kTypes)
+    for (const DType y : kTypes)
+      for (const C c : {C::none, C::same, C::residual, C::bias, C::bias_of_operands}) {
+        check_all({3, 140, {40}, operands, y, c, 2, 1, 0.5f});
+        check_all({140, 5, {40}, operands, y, c, 1, 1, 0.5f});
+      }
+  check_all({1, 700, {1100}, DType::f32, DType::f32, C::none, 2}, {2});
+  check_all({500, 16, {1100}, DType::bf16, DType::f32, C::same, 1}, {2});
+}
+
 TEST(Products, RowsAPowerOfTwoApart) {  // 4096 bytes: read through the strip buffer
   check_all({14, 20, {1024}, DType::f32, DType::f32, C::none, 2});
   check_all({14, 20, {2048}, DType::bf16, DType::f32, C::none, 2});

@@ -1,0 +1,157 @@
+// Matrix products of a LLaMA of 134M parameters (width 768, MLP 2048, vocabulary 32000; 2048 tokens) by the own
+// kernel and by oneDNN, in turn on the same data, beside what the register tile reaches out of cache.
+// bench_products [threads] [target] [regular expression of rows]: markdown on standard output.
+#include <omp.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <regex>
+#include <vector>
+
+#include "bench/onednn.h"
+#include "engine/cpu/products.h"
+#include "engine/cpu/target.h"
+
+namespace ft::cpu {
+namespace {
+
+// With one thread its own time, which other work on the machine disturbs less.
+double seconds(bool own) {
+  timespec t{};
+  clock_gettime(own ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+double time_of(const std::function<void()>& f) {
+  const bool own = omp_get_max_threads() == 1;
+  const double start = seconds(own);
+  f();
+  return seconds(own) - start;
+}
+
+struct Storage {
+  std::vector<float> memory;  // as large as either type needs
+  Tensor make(std::int64_t rows, std::int64_t cols, DType dtype, std::uint64_t seed) {
+    const std::int64_t pad = cols * size_of(dtype) % 4096 == 0 ? 64 / size_of(dtype) : 0;
+    memory.assign(static_cast<std::size_t>(rows * (cols + pad)), 0);
+    Tensor t(reinterpret_cast<std::byte*>(memory.data()), dtype, {rows, cols}, cols + pad);
+    for (std::int64_t i = 0; i < rows * (cols + pad); ++i) {
+      const float v = to_uniform(Random{seed}.at(static_cast<std::uint64_t>(i))[0]) - 0.5f;
+      if (dtype == DType::f32)
+        t.as<float>()[i] = v;
+      else
+        from_float(t.as<bf16>()[i], v);
+    }
+    return t;
+  }
+};
+
+struct Row {
+  const char* what;
+  std::int64_t m, n, k;
+  Trans ta, tb;
+  bool f32_result = false;  // added to y, as gradients are
+  std::int64_t rank = 0;    // a second term of this depth
+};
+constexpr Trans kNo = Trans::no, kYes = Trans::yes;
+const Row kRows[] = {
+    {"q or o, forward", 2048, 768, 768, kNo, kYes},
+    {"q or o, dX", 2048, 768, 768, kNo, kNo},
+    {"gate, forward", 2048, 2048, 768, kNo, kYes},
+    {"gate, dX", 2048, 768, 2048, kNo, kNo},
+    {"down, forward", 2048, 768, 2048, kNo, kYes},
+    {"down, dX", 2048, 2048, 768, kNo, kNo},
+    {"head 512 rows, forward", 512, 32000, 768, kNo, kYes},
+    {"head 512 rows, dX", 512, 768, 32000, kNo, kNo},
+    {"gate + LoRA, forward", 2048, 2048, 768, kNo, kYes, false, 16},
+    {"u = x A^T", 2048, 16, 768, kNo, kYes},
+    {"u = x A^T of q, k, v", 2048, 48, 768, kNo, kYes},
+    {"v = dy B", 2048, 16, 2048, kNo, kNo},
+    {"dA += v^T x", 16, 768, 2048, kYes, kNo, true},
+    {"dB += dy^T u", 2048, 16, 2048, kYes, kNo, true},
+    {"dW of q += dy^T x", 768, 768, 2048, kYes, kNo, true},
+    {"dW of gate += dy^T x", 2048, 768, 2048, kYes, kNo, true},
+    {"dW of the head += dy^T x", 32000, 768, 512, kYes, kNo, true},
+    {"one row, gate", 1, 2048, 768, kNo, kYes},
+    {"one row, head", 1, 32000, 768, kNo, kYes},
+};
+
+struct Bench {
+  const Kernels& kernels;
+  int threads;
+
+  // FLOP/s of all threads' register tiles, now: on a shared machine that changes from moment to moment.
+  double peak(DType t) const {
+    std::vector<double> flops(static_cast<std::size_t>(threads));
+    const double took = time_of([&] {
+#pragma omp parallel num_threads(threads)
+      flops[static_cast<std::size_t>(omp_get_thread_num())] = kernels.products.tile_out_of_cache(t, 2000);
+    });
+    double total = 0;
+    for (const double f : flops) total += f;
+    return total / took;
+  }
+
+  void row(const Row& r, DType t) {
+    Storage sa, sb, sy, sa2, sb2;
+    const bool ta = r.ta == kYes, tb = r.tb == kYes;
+    const Tensor a = sa.make(ta ? r.k : r.m, ta ? r.m : r.k, t, 1),
+                 b = sb.make(tb ? r.n : r.k, tb ? r.k : r.n, t, 2);
+    const Tensor y = sy.make(r.m, r.n, r.f32_result ? DType::f32 : t, 3), c = r.f32_result ? y : Tensor();
+    std::vector<Term> terms{{a, r.ta, b, r.tb}};
+    if (r.rank) terms.push_back({sa2.make(r.m, r.rank, t, 4), kNo, sb2.make(r.rank, r.n, t, 5), kNo});
+    Products products(kernels.products, threads);
+    bench::OneDnn other_library;
+    std::vector<std::byte> scratch(std::size_t{256} << 20);
+    const ProductTerm term{a.data, a.stride, ta, b.data, b.stride, tb, r.k};
+    const ProductCall call{y.data, y.stride, y.dtype, r.m,      r.n,     &term,   1,
+                           t,      1,        c.data,  c.stride, c.dtype, threads, scratch.data()};
+    const double flop = 2.0 * static_cast<double>(r.m * r.n * (r.k + r.rank));
+    double own = 0, other = 0, spent = 0, before = peak(t);
+    std::vector<double> shares;  // of the peak just before and after
+    for (int i = 0; i < 400 && (i < 5 || spent < 1); ++i) {
+      const double one = time_of([&] { products.run(y, terms, 1, c); }), after = peak(t);
+      const double two = r.rank ? 1e9 : time_of([&] { other_library.run(call, 256 << 20); });
+      shares.push_back(flop / one / std::max(before, after));
+      before = peak(t);
+      own = std::max(own, flop / one);
+      other = std::max(other, flop / two);
+      spent += one + (r.rank ? 0 : two);
+    }
+    std::nth_element(shares.begin(), shares.begin() + static_cast<std::ptrdiff_t>(shares.size() / 2),
+                     shares.end());
+    std::printf("| %s | %ld x %ld x %ld | %.0f | %.0f %% | %.0f | %.0f |\n", r.what, r.m, r.n, r.k + r.rank,
+                own * 1e-9, 100 * shares[shares.size() / 2], r.rank ? 0.0 : other * 1e-9, flop / own * 1e6);
+    std::fflush(stdout);
+  }
+};
+
+void run(int threads, Target target, const std::regex& which) {
+  omp_set_num_threads(threads);
+  Bench bench{kernels_of(target), threads};
+  double best[2] = {0, 0};
+  for (int i = 0; i < 50; ++i)
+    for (const DType t : {DType::f32, DType::bf16})
+      best[t == DType::bf16] = std::max(best[t == DType::bf16], bench.peak(t));
+  std::printf("%s, %d threads; register tile out of cache: f32 %.0f, bf16 %.0f GFLOP/s\n", name_of(target),
+              threads, best[0] * 1e-9, best[1] * 1e-9);
+  for (const DType t : {DType::f32, DType::bf16}) {
+    std::printf("\n| %s | M x N x K | GFLOP/s | of the tile | oneDNN | us |\n|---|---|---|---|---|---|\n",
+                name_of(t));
+    for (const Row& r : kRows)
+      if (std::regex_search(r.what, which)) bench.row(r, t);
+  }
+}
+
+}  // namespace
+}  // namespace ft::cpu
+
+int main(int argc, char** argv) {
+  const int threads = argc > 1 ? std::stoi(argv[1]) : omp_get_max_threads();
+  ft::cpu::Target target = ft::cpu::best_target();
+  for (const auto t : ft::cpu::usable_targets())
+    if (argc > 2 && std::string(argv[2]) == ft::cpu::name_of(t)) target = t;
+  ft::cpu::run(threads, target, std::regex(argc > 3 ? argv[3] : "."));
+}
