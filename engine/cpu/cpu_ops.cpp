@@ -1,7 +1,5 @@
 #include "engine/cpu/cpu_ops.h"
 
-#include <sched.h>
-
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -46,12 +44,6 @@ math::AdamWStep scalars(const AdamW& a) {
 }
 
 }  // namespace
-
-int usable_cores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return CPU_COUNT(&set);
-}
 
 CpuOps::CpuOps(int threads, Target target) : CpuOps(threads, kernels_of(target)) {}
 CpuOps::CpuOps(int threads, const Kernels& kernels)

@@ -2,14 +2,12 @@
 // Work is done when a call returns. Results do not depend on the number of threads.
 #pragma once
 #include "engine/cpu/attention.h"
+#include "engine/cpu/cores.h"
 #include "engine/cpu/products.h"
 #include "engine/cpu/target.h"
 #include "engine/ops/ops.h"
 
 namespace ft::cpu {
-
-// Cores this process may use.
-int usable_cores();
 
 class CpuOps final : public Ops {
  public:

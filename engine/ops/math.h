@@ -1,9 +1,10 @@
-// The formulas of the elementwise computations, once for all backends: V is float in CUDA kernels, a vector of
-// floats in the CPU's loops, double in tests. Always inlined, because the linker would otherwise merge the
-// versions compiled for different CPUs (FT_HD says so).
+// The formulas of the elementwise computations, once for all backends: V is float in CUDA kernels, a vector
+// of floats in the CPU's loops. FT_HD has them always inlined: the linker would otherwise merge the versions
+// compiled for different CPUs.
 //
 // V needs + - * /, and, found by argument-dependent lookup where it is not a scalar: constant(V, c),
-// exp2(V), sqrt(V), abs(V), larger_of(V, V) (the second when one is NaN) and where_positive(V x, V yes, V no).
+// exp2(V), sqrt(V), abs(V), larger_of(V, V) (the second when one is NaN) and where_positive(V x, V yes,
+// V no).
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -57,8 +58,8 @@ FT_HD inline Curve<V> silu(V x) {
   return {x * s, s + x * s * (constant(x, 1) - s)};
 }
 
-// x Phi(x), Phi the normal distribution. For a = |x|: Phi(-a) = exp(-a^2 / 2) t P(t), t = 1 / (1 + 0.3 a), with
-// P fitted so that the relative error is below 4e-9 for a up to 14, where Phi(-a) vanishes in f32.
+// x Phi(x), Phi the normal distribution. For a = |x|: Phi(-a) = exp(-a^2 / 2) t P(t), t = 1 / (1 + 0.3 a),
+// with P fitted to a relative error below 4e-9 for a up to 14, where Phi(-a) vanishes in f32.
 template <class V>
 FT_HD inline Curve<V> gelu(V x) {
   const V one = constant(x, 1), a = abs(x), t = one / (one + a * constant(x, 0.3));

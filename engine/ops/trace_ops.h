@@ -63,6 +63,8 @@ class TraceOps final : public Ops {
   void upload(Tensor y, const void* host) override;
   void download(void* host, Tensor x) override;
   void synchronize() override { inner_.synchronize(); }
+  std::int64_t workspace() const override { return inner_.workspace(); }
+  double peak_flops(DType dtype) override { return inner_.peak_flops(dtype); }
   void enter(std::string_view where) override;
 
   void fill(Tensor y, float value) override;

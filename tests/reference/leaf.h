@@ -1,6 +1,6 @@
 // The elementwise computations of Ops and their gradients as plain scalar maths, written apart from
-// engine/ops/math.h. V is double, or std::complex<double> for complex-step derivatives: f(x + i h) = f(x) + i h
-// f'(x), exact to rounding for h = 1e-20. Matrices are rows one after another.
+// engine/ops/math.h. V is double, or std::complex<double> for complex-step derivatives: the imaginary part of
+// f(x + i h) is h f'(x), exact to rounding for h = 1e-20. Matrices are rows one after another.
 #pragma once
 #include <cmath>
 #include <complex>

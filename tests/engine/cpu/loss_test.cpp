@@ -143,18 +143,5 @@ TEST(Sgd, DecaysAndScales) {
   });
 }
 
-TEST(CpuOps, MemoryThatIsNotThereIsAUserError) {
-  CpuOps ops(1);
-  try {
-    ops.allocate(std::int64_t{1} << 50);
-    FAIL() << "a petabyte";
-  } catch (const UserError& e) {
-    EXPECT_EQ(e.code, Exit::memory);
-    const std::string said = e.what();
-    EXPECT_EQ(said.find("not enough memory: 1048576.0 GiB are needed at once, "), 0u) << said;
-  }
-  EXPECT_TRUE(ops.allocate(0));
-}
-
 }  // namespace
 }  // namespace ft::cpu

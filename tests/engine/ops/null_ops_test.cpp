@@ -1,3 +1,4 @@
+// NullOps checks arguments as every backend does, and gives memory of any size.
 #include "engine/ops/null_ops.h"
 
 #include <gtest/gtest.h>

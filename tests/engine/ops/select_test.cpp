@@ -1,3 +1,4 @@
+// From a Device to its Ops.
 #include <gtest/gtest.h>
 
 #include "engine/ops/ops.h"

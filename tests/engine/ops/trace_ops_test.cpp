@@ -1,3 +1,4 @@
+// TraceOps: exact FLOPs, a timeline that parses, and the name of the first NaN.
 #include "engine/ops/trace_ops.h"
 
 #include <gtest/gtest.h>

@@ -1,0 +1,14 @@
+// How many threads the CPU backend should use when nobody says so.
+#pragma once
+#include <string_view>
+
+namespace ft::cpu {
+
+// Physical cores this process may use: those it is bound to, one thread a core (a second one only fights for
+// the same multipliers), and no more than a container's quota of processor time.
+int usable_cores();
+
+// Whole cores of a cgroup's cpu.max, "quota period" in microseconds or "max period", rounded up; 0: no limit.
+int quota_cores(std::string_view cpu_max);
+
+}  // namespace ft::cpu
