@@ -20,7 +20,7 @@ lora::LoraConfig lora_config(const RunConfig& config, const lora::AdapterFolder*
 
 void expect_weights(BuiltModel& b) {
   EachParameter each([&](Parameter& p) {
-    if (!p.name.starts_with(lora::kPeftPrefix)) b.base->expect(p.name, p.shape);
+    if (!p.name.starts_with(lora::kPeftPrefix)) b.base->expect(p.stored_name(), p.shape);
   });
   b.model().visit(each);
   if (b.start) b.start->expect(b.attached);
@@ -56,7 +56,7 @@ ReadParameter BuiltModel::reader() const {
     else if (p.name.starts_with(lora::kPeftPrefix))
       lora::initialize(p, lora_config.init_lora_weights, Random{seed}.with("init"), y, first);
     else
-      base->read(p.name, y, first);
+      base->read(p.stored_name(), y, first);
   };
 }
 

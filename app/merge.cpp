@@ -30,14 +30,20 @@ RunConfig run_config(const std::string& model, const std::string& adapter) {
 // The base's tensors with the adapter folded in, one at a time.
 class Merger {
  public:
-  explicit Merger(const BuiltModel& b) : built_(b), ops_(make_ops({})) {
+  explicit Merger(const BuiltModel& b)
+      : built_(b),
+        ops_(make_ops({})),
+        tied_(JsonObject::read(join_path(b.folder, "config.json")).boolean_or("tie_word_embeddings", false)) {
     for (std::size_t i = 0; i < b.attached.linears.size(); ++i)
       adapters_[b.attached.linears[i] + ".weight"] = b.attached.adapters[i];
     for (const Parameter* p : b.attached.whole) whole_[p->name] = p;
   }
 
-  // The head of a tied model that the adapter changes is no longer the embedding.
-  bool unties() const { return adapters_.contains("lm_head.weight") && !built_.base->has("lm_head.weight"); }
+  // Where the adapter changes the head or the embedding of a tied model they are no longer one.
+  bool unties() const {
+    return tied_ && (adapters_.contains("lm_head.weight") || whole_.contains("lm_head.weight") ||
+                     whole_.contains("model.embed_tokens.weight"));
+  }
 
   std::vector<TensorSpec> specs(std::optional<DType> dtype) const {
     std::vector<TensorSpec> out;
@@ -54,7 +60,7 @@ class Merger {
       for (const auto d : info.shape) shape.dims[static_cast<std::size_t>(shape.rank++)] = d;
       out.push_back({name, dtype.value_or(*stored), shape});
     }
-    if (unties()) {
+    if (unties() && !built_.base->has("lm_head.weight")) {
       auto embedding =
           std::find_if(out.begin(), out.end(), [](auto& s) { return s.name == "model.embed_tokens.weight"; });
       require(embedding != out.end(), "a tied model has an embedding");
@@ -69,7 +75,7 @@ class Merger {
       built_.start->read(*w->second, y, 0);
       return y;
     }
-    const bool tied = spec.name == "lm_head.weight" && unties();
+    const bool tied = spec.name == "lm_head.weight" && tied_;
     built_.base->read(tied ? "model.embed_tokens.weight" : spec.name, y, 0);
     if (const auto found = adapters_.find(spec.name); found != adapters_.end()) {
       const lora::LoraAdapter& l = *found->second;
@@ -89,6 +95,7 @@ class Merger {
 
   const BuiltModel& built_;
   std::unique_ptr<Ops> ops_;
+  bool tied_;                                                 // the base's head is its embedding
   std::map<std::string, const lora::LoraAdapter*> adapters_;  // by the weight they add to
   std::map<std::string, const Parameter*> whole_;
   std::vector<float> values_, a_, b_;

@@ -97,6 +97,13 @@ bool keeps_whole(const Linear& l, const std::vector<std::string>& modules) {
   });
 }
 
+// PEFT trains a copy of what it saves, so that the embedding and a head that shares its table part.
+bool parts_head_from_embedding(const std::vector<std::string>& modules) {
+  return std::any_of(modules.begin(), modules.end(), [](const std::string& m) {
+    return std::string_view("model.embed_tokens").ends_with(m) || std::string_view("lm_head").ends_with(m);
+  });
+}
+
 // ... but saves all whose name ends so, even within a part: "norm" is input_layernorm too.
 void mark_modules_to_save(Model& model, const std::vector<std::string>& modules, const std::string& where,
                           Exit exit) {
@@ -121,6 +128,7 @@ void mark_modules_to_save(Model& model, const std::vector<std::string>& modules,
 Attached attach(Model& model, const LoraConfig& config, DType dtype, const std::string& where, Exit exit) {
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   model.visit(freeze);
+  if (config.modules_to_save && parts_head_from_embedding(*config.modules_to_save)) model.untie();
   Attached out;
   Chooser chooser(config, where, exit);
   const auto& whole = config.modules_to_save;

@@ -19,7 +19,8 @@ std::optional<Modules> read_modules(const JsonObject& j, const char* key) {
 }
 
 void refuse_foreign(const JsonObject& j) {
-  for (const char* key : {"use_dora", "fan_in_fan_out", "lora_bias", "use_qalora", "use_bdlora"})
+  for (const char* key :
+       {"use_dora", "fan_in_fan_out", "lora_bias", "use_qalora", "use_bdlora", "ensure_weight_tying"})
     if (j.has(key) && !(j.is_bool(key) && !j.boolean(key))) j.refuse(key, "false: ft does not have it");
   for (const char* key :
        {"layer_replication", "target_parameters", "trainable_token_indices", "layers_pattern",

@@ -15,6 +15,10 @@ struct Parameter {
   bool trainable = false;
   bool decays = true;  // weight decay applies; not to biases and norms, as in transformers' Trainer
 
+  // Its name in the model's files where that is another: a head that no longer shares the embedding's table.
+  std::string stored_as = {};
+  const std::string& stored_name() const { return stored_as.empty() ? name : stored_as; }
+
   Tensor value;  // shape
   Tensor grad;   // shape, f32; empty when frozen
 };

@@ -16,6 +16,9 @@ class Model {
   // Called once, when all adapters are attached and what is trained is decided: gives the store its units.
   virtual void add_units(ParameterStore&) = 0;
 
+  // Gives a head that shares the embedding's table one of its own, with the same first values.
+  virtual void untie() {}
+
   // Keep only the blocks' inputs, and run each block again before its backward.
   virtual void set_recompute(bool) = 0;
 

@@ -33,6 +33,15 @@ Llama::Llama(Config config, DType dtype) : config_(std::move(config)) {
   if (config_.tie_word_embeddings) head_.lm_head.weight = std::make_unique<TiedWeight>(embed_tokens_.weight);
 }
 
+void Llama::untie() {
+  if (!config_.tie_word_embeddings) return;
+  Parameter table = embed_tokens_.weight;
+  table.name = "lm_head.weight";
+  table.stored_as = embed_tokens_.weight.name;
+  head_.lm_head.weight = std::make_unique<DenseWeight>(std::move(table));
+  config_.tie_word_embeddings = false;
+}
+
 void Llama::visit(Visitor& v) {
   v.unit("model.embed_tokens");
   embed_tokens_.visit(v);

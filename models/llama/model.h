@@ -17,6 +17,7 @@ class Llama final : public Model {
 
   void visit(Visitor&) override;
   void add_units(ParameterStore&) override;
+  void untie() override;
   void set_recompute(bool on) override { stack_.recompute = on; }
   void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) override;
   void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,
