@@ -82,8 +82,8 @@ def load_full(folder):
 
 
 def load_adapter(base, folder, like):
-    """PEFT's model; the file must have exactly the tensors PEFT itself would write."""
-    names = lambda f: set(safe_open(f / "adapter_model.safetensors", "pt").keys())
+    """PEFT's model; the file must have the tensors PEFT itself would write, but for the frozen weight of an adapted head."""
+    names = lambda f: {n for n in safe_open(f / "adapter_model.safetensors", "pt").keys() if not n.endswith(".base_layer.weight")}
     if names(folder) != names(like):
         raise RuntimeError(f"tensors {sorted(names(folder) ^ names(like))[:4]} are only in one of ft's and PEFT's files")
     model = peft.PeftModel.from_pretrained(mc.load_model(base), folder)

@@ -1,0 +1,225 @@
+#include "tests/models/golden_case.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "engine/cpu/cpu_ops.h"
+#include "engine/train/optimizer.h"
+#include "engine/train/planner.h"
+
+namespace ft::test {
+namespace {
+
+const std::string kFolder = FT_SOURCE_DIR "/tests/golden/models/";
+
+Batch one_sample(const Json& row) {
+  Batch b;
+  b.input_ids = row["input_ids"].get<std::vector<std::int32_t>>();
+  const auto labels = row["labels"].get<std::vector<std::int32_t>>();
+  const auto n = static_cast<std::int32_t>(b.input_ids.size());
+  b.starts = {0, n};
+  for (std::int32_t t = 0; t < n; ++t) {
+    b.positions.push_back(t);
+    if (t + 1 == n || labels[static_cast<std::size_t>(t + 1)] < 0) continue;
+    b.target_rows.push_back(t);
+    b.targets.push_back(labels[static_cast<std::size_t>(t + 1)]);
+  }
+  return b;
+}
+
+BatchShape shape_of(const Batch& b) {
+  BatchShape s{.tokens = b.tokens(),
+               .targets = static_cast<std::int64_t>(b.targets.size()),
+               .sequences = static_cast<std::int64_t>(b.starts.size()) - 1};
+  for (std::size_t i = 1; i < b.starts.size(); ++i)
+    s.longest = std::max<std::int64_t>(s.longest, b.starts[i] - b.starts[i - 1]);
+  return s;
+}
+
+Values download(Ops& ops, const Tensor& x) {
+  std::vector<float> values(static_cast<std::size_t>(x.numel()));
+  if (x.dtype == DType::f32) {
+    ops.download(values.data(), x);
+  } else {
+    std::vector<bf16> low(values.size());
+    ops.download(low.data(), x);
+    std::transform(low.begin(), low.end(), values.begin(), [](bf16 v) { return to_float(v); });
+  }
+  return {values.begin(), values.end()};
+}
+
+void add_squares(double& top, double& bottom, const Values& got, const Values& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    top += (got[i] - want[i]) * (got[i] - want[i]);
+    bottom += want[i] * want[i];
+  }
+}
+
+}  // namespace
+
+double nmse(const Values& got, const Values& want) {
+  double top = 0, bottom = 0;
+  add_squares(top, bottom, got, want);
+  return bottom > 0 ? top / bottom : top;
+}
+
+double nmse(const Named& got, const Named& want) {
+  double top = 0, bottom = 0;
+  EXPECT_EQ(got.size(), want.size());
+  for (const auto& [name, values] : want) {
+    EXPECT_TRUE(got.contains(name)) << name;
+    if (got.contains(name)) add_squares(top, bottom, got.at(name), values);
+  }
+  return top / bottom;
+}
+
+std::vector<std::string> golden_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder))
+    names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+GoldenCase::GoldenCase(const std::string& case_name)
+    : name(case_name), folder(kFolder + case_name), json(read_json(folder + "/case.json")) {
+  const Json& t = json["training"];
+  training.learning_rate = t["learning_rate"];
+  training.adam_beta1 = t["adam_beta1"];
+  training.adam_beta2 = t["adam_beta2"];
+  training.adam_epsilon = t["adam_epsilon"];
+  training.weight_decay = t["weight_decay"];
+  training.max_grad_norm = t["max_grad_norm"];
+  steps = t["steps"];
+  const std::string text = read_file(folder + "/samples.jsonl", 1 << 20);
+  const auto size = json["batch_size"].get<std::size_t>();
+  for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+    if (batches.empty() || batches.back().size() == size) batches.emplace_back();
+    batches.back().push_back(one_sample(parse_json(std::string_view(text).substr(at, end - at), {name})));
+  }
+}
+
+Named GoldenCase::expected(const std::string& prefix) const {
+  const SafetensorsFile file(folder + "/expected.safetensors");
+  Named out;
+  for (const StoredTensor& t : file.tensors()) {
+    if (!t.name.starts_with(prefix)) continue;
+    std::vector<float> values(static_cast<std::size_t>(t.numel));
+    file.read(t, Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, {t.numel}));
+    out[t.name.substr(prefix.size())] = {values.begin(), values.end()};
+  }
+  return out;
+}
+
+Batch GoldenCase::join(const std::vector<Batch>& samples) {
+  Batch all;
+  all.starts = {0};
+  for (const Batch& b : samples) {
+    const auto first = static_cast<std::int32_t>(all.tokens());
+    all.input_ids.insert(all.input_ids.end(), b.input_ids.begin(), b.input_ids.end());
+    all.positions.insert(all.positions.end(), b.positions.begin(), b.positions.end());
+    all.targets.insert(all.targets.end(), b.targets.begin(), b.targets.end());
+    for (const std::int32_t row : b.target_rows) all.target_rows.push_back(first + row);
+    all.starts.push_back(static_cast<std::int32_t>(all.tokens()));
+  }
+  return all;
+}
+
+GoldenRun::GoldenRun(const GoldenCase& c, How how)
+    : case_(c),
+      ops_(std::make_unique<cpu::CpuOps>(1)),  // more threads cost more than they gain
+      made_(make_model(c.model_folder() + "/config.json", how.dtype)),
+      weights_(c.model_folder()),
+      comm_(*ops_),
+      store_(*ops_, comm_, ZeroStage::of(0)) {
+  if (c.lora()) {
+    adapter_.emplace(c.folder + "/adapter");
+    attached_ = lora::attach(*made_.model, adapter_->config(), how.dtype, c.name, Exit::input);
+  } else {
+    lora::train_all(*made_.model);
+  }
+  std::vector<Batch> all;
+  for (const auto& samples : c.batches) all.insert(all.end(), samples.begin(), samples.end());
+  PlanRequest request;
+  request.dtype = how.dtype;
+  request.recompute = how.recompute;
+  request.train = {shape_of(GoldenCase::join(all))};
+  const Plan plan = plan_run(*made_.model, request);
+  saved_.emplace(ops_->allocate(plan.saved), plan.saved);
+  scratch_.emplace(ops_->allocate(plan.scratch), plan.scratch);
+  context_.emplace(Ctx{*ops_, *saved_, *scratch_, how.dtype, {}, true});
+  made_.model->add_units(store_);
+  made_.model->set_recompute(how.recompute);
+  store_.reserve(2);
+  store_.load([&](const Parameter& p, Tensor y, std::int64_t first) {
+    if (adapter_ && adapter_->has(p))
+      adapter_->read(p, y, first);
+    else
+      weights_.read(p.stored_name(), y, first);
+  });
+}
+
+// An adapter's file calls a bias by the name it has inside PEFT's layer.
+std::string GoldenRun::golden_name(const Parameter& p) const {
+  if (!case_.lora() || p.name.starts_with("base_model.")) return p.name;
+  const std::string module = p.name.substr(0, p.name.rfind('.'));
+  const bool adapted =
+      std::find(attached_.linears.begin(), attached_.linears.end(), module) != attached_.linears.end();
+  return "base_model.model." + module + (adapted ? ".base_layer" : "") + p.name.substr(module.size());
+}
+
+double GoldenRun::accumulate(const std::vector<Batch>& micro_batches) {
+  std::size_t targets = 0;
+  for (const Batch& b : micro_batches) targets += b.targets.size();
+  const Buffer memory = ops_->allocate(8);
+  const Tensor loss(memory.get(), DType::f64, {1});
+  double sum = 0;
+  ops_->upload(loss, &sum);
+  store_.begin_step();
+  for (const Batch& b : micro_batches) {
+    store_.begin_micro_step(&b == &micro_batches.back());
+    made_.model->forward_backward(*context_, store_, b, loss, 1 / static_cast<float>(targets), 0);
+  }
+  ops_->download(&sum, loss);
+  return sum / static_cast<double>(targets);
+}
+
+GoldenRun::Pass GoldenRun::pass(const std::vector<Batch>& micro_batches) {
+  Pass p{.loss = accumulate(micro_batches), .gradients = {}};
+  store_.each_slice(
+      [&](const Slice& s) { p.gradients[golden_name(*s.parameter)] = download(*ops_, s.grad); });
+  return p;
+}
+
+Values GoldenRun::logits(const Batch& batch) {
+  Batch b = batch;
+  b.target_rows.clear();
+  for (std::int32_t row = 0; row < b.tokens(); ++row) b.target_rows.push_back(row);
+  b.targets.assign(b.target_rows.size(), 0);
+  constexpr std::int64_t kRoom = 8 << 20;  // enough for any case
+  Arena saved(ops_->allocate(kRoom), kRoom), scratch(ops_->allocate(kRoom), kRoom);
+  Ctx c{*ops_, saved, scratch, context_->dtype, {}, false};
+  const std::int64_t V = made_.model->vocab_size();
+  const Buffer memory = ops_->allocate(b.tokens() * V * size_of(c.dtype));
+  const Tensor y(memory.get(), c.dtype, {b.tokens(), V});
+  made_.model->logits(c, store_, b, y);
+  return download(*ops_, y);
+}
+
+GoldenRun::Curve GoldenRun::train() {
+  Curve out;
+  const Optimizer optimizer(case_.training);
+  for (std::int64_t step = 0; step < case_.steps; ++step) {
+    const auto& samples = case_.batches[static_cast<std::size_t>(step) % case_.batches.size()];
+    out.losses.push_back(accumulate({GoldenCase::join(samples)}));
+    out.grad_norms.push_back(store_.grad_norm());
+    const double scale = clip_coefficient(out.grad_norms.back(), case_.training.max_grad_norm);
+    optimizer.step(*ops_, store_, case_.training.learning_rate, scale, step + 1);
+  }
+  return out;
+}
+
+}  // namespace ft::test

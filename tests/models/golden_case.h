@@ -1,0 +1,85 @@
+// A case of tests/golden/models and ft's own run of it.
+#pragma once
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/core/batch.h"
+#include "engine/dist/local.h"
+#include "engine/dist/parameter_store.h"
+#include "engine/io/json.h"
+#include "engine/io/weights.h"
+#include "engine/train/config.h"
+#include "lora/attach.h"
+#include "lora/peft.h"
+#include "models/registry.h"
+
+namespace ft::test {
+
+using Values = std::vector<double>;
+using Named = std::map<std::string, Values>;
+
+// Sum of squared differences over the sum of squares of `want`.
+double nmse(const Values& got, const Values& want);
+double nmse(const Named& got, const Named& want);  // of all as one vector; the names must be the same
+
+struct GoldenCase {
+  explicit GoldenCase(const std::string& name);
+
+  std::string name, folder;
+  Json json;                                // case.json
+  std::vector<std::vector<Batch>> batches;  // of every batch, each sample alone
+  TrainingConfig training;
+  std::int64_t steps = 0;
+
+  bool lora() const { return json["kind"] == "lora"; }
+  std::string model_folder() const { return folder + "/" + json["model"].get<std::string>(); }
+  Values losses() const { return json["expected"]["losses"].get<Values>(); }
+  Values grad_norms() const { return json["expected"]["grad_norms"].get<Values>(); }
+  Named expected(const std::string& prefix) const;  // tensors of expected.safetensors, without the prefix
+  // Several samples as one batch, one after another.
+  static Batch join(const std::vector<Batch>& samples);
+};
+std::vector<std::string> golden_names();
+
+// The model with its weights in memory, ready to compute.
+class GoldenRun {
+ public:
+  struct How {
+    DType dtype = DType::f32;
+    bool recompute = false;
+  };
+  GoldenRun(const GoldenCase&, How);
+
+  struct Pass {
+    double loss = 0;
+    Named gradients;  // by the golden's names
+  };
+  // One forward and backward pass: the mean loss of the micro-batches' targets and its gradients.
+  Pass pass(const std::vector<Batch>& micro_batches);
+  Values logits(const Batch&);  // (tokens, V)
+  struct Curve {
+    Values losses, grad_norms;
+  };
+  Curve train();
+
+ private:
+  double accumulate(const std::vector<Batch>& micro_batches);
+  std::string golden_name(const Parameter&) const;
+
+  const GoldenCase& case_;
+  std::unique_ptr<Ops> ops_;
+  MadeModel made_;
+  ModelFolder weights_;
+  std::optional<lora::AdapterFolder> adapter_;
+  lora::Attached attached_;
+  LocalCommunicator comm_;
+  ParameterStore store_;
+  std::optional<Arena> saved_, scratch_;
+  std::optional<Ctx> context_;
+};
+
+}  // namespace ft::test

@@ -1,0 +1,106 @@
+// ft against transformers and PEFT on every case of tests/golden/models: logits, loss, every gradient, 50 losses of
+// AdamW; in bf16 no further from the f32 golden than PyTorch's own bf16 run; and what must not change a bit.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/models/golden_case.h"
+
+namespace ft::test {
+namespace {
+
+class Golden : public testing::TestWithParam<std::string> {
+ protected:
+  GoldenCase golden{GetParam()};
+  std::vector<Batch> batch() const { return {GoldenCase::join(golden.batches[0])}; }
+  // Of the first batch's samples, one after another.
+  Values logits() const {
+    const Named by_sample = golden.expected("logits.");
+    Values all;
+    for (std::size_t i = 0; i < by_sample.size(); ++i) {
+      const Values& one = by_sample.at(std::to_string(i));
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Llama, Golden, testing::ValuesIn(golden_names()), [](const auto& test) {
+  std::string name = test.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST_P(Golden, LogitsAndGradientsF32) {
+  GoldenRun run(golden, {});
+  EXPECT_LT(nmse(run.logits(batch()[0]), logits()), 1e-11);
+  const auto got = run.pass(batch());
+  const double loss = golden.json["expected"]["loss"];
+  EXPECT_NEAR(got.loss, loss, 2e-6 * loss);
+  const Named want = golden.expected("grad.");
+  EXPECT_EQ(got.gradients.size(), want.size());
+  for (const auto& [name, values] : want) {
+    ASSERT_TRUE(got.gradients.contains(name)) << name;
+    EXPECT_LT(nmse(got.gradients.at(name), values), 1e-10) << name;
+  }
+}
+
+TEST_P(Golden, FiftyStepsOfAdamW) {
+  const auto got = GoldenRun(golden, {}).train();
+  const Values losses = golden.losses(), norms = golden.grad_norms();
+  ASSERT_EQ(got.losses.size(), losses.size());
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    EXPECT_NEAR(got.losses[i], losses[i], 1e-5 * losses[i]) << "step " << i;
+    EXPECT_NEAR(got.grad_norms[i], norms[i], 1e-4 * norms[i]) << "step " << i;
+  }
+}
+
+TEST_P(Golden, RecomputationChangesNoBit) {
+  GoldenRun keeps(golden, {}), recomputes(golden, {.recompute = true});
+  const auto a = keeps.pass(batch()), b = recomputes.pass(batch());
+  EXPECT_EQ(a.loss, b.loss);
+  EXPECT_EQ(a.gradients, b.gradients);
+}
+
+// One micro-batch or one for each sample: sums are taken in another order, nothing else differs.
+TEST_P(Golden, MicroBatchesAddUp) {
+  if (golden.name.starts_with("llama-dynamic"))
+    GTEST_SKIP() << "the longest sample of a batch matters to all";
+  GoldenRun run(golden, {});
+  const auto whole = run.pass(batch());
+  const auto split = run.pass(golden.batches[0]);
+  EXPECT_NEAR(split.loss, whole.loss, 1e-6 * whole.loss);
+  EXPECT_LT(nmse(split.gradients, whole.gradients), 1e-11);
+}
+
+// The bound is PyTorch's bf16 model (its `autocast` keeps activations in f32, which ft does not).
+TEST_P(Golden, Bf16IsAsGoodAsPyTorchs) {
+  if (!golden.json.contains("pytorch_bf16")) GTEST_SKIP() << "no bf16 golden";
+  const Json& bound = golden.json["pytorch_bf16"]["weights"];
+  GoldenRun run(golden, {.dtype = DType::bf16});
+  EXPECT_LE(nmse(run.logits(batch()[0]), logits()), bound["logits_nmse"].get<double>());
+  const auto got = run.pass(batch());
+  const double loss = golden.json["expected"]["loss"];
+  EXPECT_NEAR(got.loss, loss, 2e-3 * loss);
+  const Named gradients = golden.expected("grad.");
+  EXPECT_LE(nmse(got.gradients, gradients), bound["gradients_nmse"].get<double>());
+  // A single small tensor's error is a matter of luck: several times PyTorch's is still no mistake.
+  for (const auto& [name, values] : gradients)
+    EXPECT_LE(nmse(got.gradients.at(name), values), 4 * bound["gradient_nmse"][name].get<double>()) << name;
+}
+
+TEST_P(Golden, Bf16FollowsTheCurve) {
+  if (!golden.json.contains("pytorch_bf16")) GTEST_SKIP() << "no bf16 golden";
+  const auto got = GoldenRun(golden, {.dtype = DType::bf16}).train();
+  const Values want = golden.losses(), peer = golden.json["pytorch_bf16"]["autocast"]["losses"].get<Values>();
+  double ours = 0, theirs = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    ours = std::max(ours, std::abs(got.losses[i] - want[i]) / want[i]);
+    theirs = std::max(theirs, std::abs(peer[i] - want[i]) / want[i]);
+  }
+  EXPECT_LE(ours, std::max(2 * theirs, 2e-3));
+}
+
+}  // namespace
+}  // namespace ft::test
