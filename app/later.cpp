@@ -11,6 +11,5 @@ namespace {
 }  // namespace
 
 Exit plan(const PlanArgs&) { later("plan"); }
-Exit inspect(const InspectArgs&) { later("inspect"); }
 
 }  // namespace ft

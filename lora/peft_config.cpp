@@ -1,5 +1,5 @@
-// adapter_config.json, both ways. What would change the mathematics and is not ours is refused by name; the rest of
-// PEFT's many keys says nothing to us.
+// adapter_config.json, both ways. What would change the mathematics and is not ours is refused by name; the
+// rest of PEFT's many keys says nothing to us.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -15,17 +15,40 @@ constexpr std::int64_t kMaxRank = std::int64_t{1} << 24;
 std::optional<Modules> read_modules(const JsonObject& j, const char* key) {
   if (!j.has(key)) return std::nullopt;
   if (j.is_text(key)) return Modules{j.text(key)};
+  if (!j.is_array(key)) j.refuse(key, "a text or an array of texts");
   return Modules{j.texts(key)};
 }
 
+// Settings that make another update than B A x. fan_in_fan_out is not among them: PEFT ignores it on Linears.
 void refuse_foreign(const JsonObject& j) {
   for (const char* key :
-       {"use_dora", "fan_in_fan_out", "lora_bias", "use_qalora", "use_bdlora", "ensure_weight_tying"})
-    if (j.has(key) && !(j.is_bool(key) && !j.boolean(key))) j.refuse(key, "false: ft does not have it");
-  for (const char* key :
-       {"layer_replication", "target_parameters", "trainable_token_indices", "layers_pattern",
-        "alora_invocation_tokens", "arrow_config", "kasa_config", "velora_config"})
-    if (j.has(key) && !(j.is_array(key) && j.json()[key].empty())) j.refuse(key, "null: ft does not have it");
+       {"use_dora", "lora_bias", "use_qalora", "use_bdlora", "layer_replication", "target_parameters",
+        "trainable_token_indices", "alora_invocation_tokens", "arrow_config", "kasa_config", "velora_config",
+        "monteclora_config", "ensure_weight_tying"}) {
+    if (!j.has(key)) continue;
+    const Json& v = j.json()[key];
+    if (v != false && !(v.is_structured() && v.empty()))
+      j.refuse(key, "false or null: ft does not compute this kind of LoRA");
+  }
+  const auto layers = read_modules(j, "layers_pattern");
+  if (layers && *layers != Modules("") && *layers != Modules("layers") &&
+      *layers != Modules(std::vector<std::string>{"layers"}) &&
+      *layers != Modules(std::vector<std::string>{}))
+    j.refuse("layers_pattern", "\"layers\", the only list of layers in the models that ft knows");
+}
+
+// How A and B began. PEFT runs the ones that are refused again when it loads the adapter, and they change the
+// base's weights; eva and orthogonal only chose where A and B began.
+std::string read_init(const JsonObject& j) {
+  if (!j.has("init_lora_weights")) return "true";
+  if (j.is_bool("init_lora_weights")) return j.boolean("init_lora_weights") ? "true" : "false";
+  const std::string init = j.text("init_lora_weights");
+  if (init == "gaussian") return init;
+  if (init == "eva" || init == "orthogonal") return "true";
+  j.refuse(
+      "init_lora_weights",
+      "true, false, gaussian, eva or orthogonal: others change the base's weights; PEFT's save_pretrained "
+      "converts pissa and olora (path_initial_model_for_weight_conversion)");
 }
 
 }  // namespace
@@ -35,7 +58,8 @@ LoraConfig read_adapter_config(const std::string& path, Exit exit, std::string& 
   if (j.text("peft_type") != "LORA") j.refuse("peft_type", "LORA");
   refuse_foreign(j);
   LoraConfig c;
-  c.r = j.integer("r", 1, kMaxRank);
+  c.init_lora_weights = read_init(j);
+  c.r = j.integer_or("r", 8, 1, kMaxRank);
   c.lora_alpha = j.positive_number_or("lora_alpha", 8);
   c.lora_dropout = j.number_or("lora_dropout", 0);
   if (c.lora_dropout < 0 || c.lora_dropout >= 1) j.refuse("lora_dropout", "at least 0 and below 1");
@@ -80,28 +104,51 @@ std::string adapter_config_text(const LoraConfig& c, const std::vector<std::stri
   Json ranks = Json::object(), alphas = Json::object();
   for (const auto& [k, v] : c.rank_pattern) ranks[k] = v;
   for (const auto& [k, v] : c.alpha_pattern) alphas[k] = number(v);
-  const Json j = {
-      {"alpha_pattern", alphas},
-      {"base_model_name_or_path", base_model},
-      {"bias", c.bias},
-      {"exclude_modules", c.exclude_modules ? modules(*c.exclude_modules) : Json(nullptr)},
-      {"fan_in_fan_out", false},
-      {"inference_mode", true},
-      {"init_lora_weights",
-       c.init_lora_weights == "gaussian" ? Json("gaussian") : Json(c.init_lora_weights == "true")},
-      {"layers_pattern", nullptr},
-      {"layers_to_transform", optional(c.layers_to_transform)},
-      {"lora_alpha", number(c.lora_alpha)},
-      {"lora_bias", false},
-      {"lora_dropout", c.lora_dropout},
-      {"modules_to_save", optional(c.modules_to_save)},
-      {"peft_type", "LORA"},
-      {"r", c.r},
-      {"rank_pattern", ranks},
-      {"target_modules", targets},
-      {"task_type", "CAUSAL_LM"},
-      {"use_dora", false},
-      {"use_rslora", c.use_rslora}};
+  const Json none = nullptr;
+  const Json init =
+      c.init_lora_weights == "gaussian" ? Json("gaussian") : Json(c.init_lora_weights == "true");
+  // Every key of PEFT 0.21, sorted as it writes them.
+  const Json j = {{"alora_invocation_tokens", none},
+                  {"alpha_pattern", alphas},
+                  {"arrow_config", none},
+                  {"auto_mapping", none},
+                  {"base_model_name_or_path", base_model.empty() ? none : Json(base_model)},
+                  {"bias", c.bias},
+                  {"corda_config", none},
+                  {"ensure_weight_tying", false},
+                  {"eva_config", none},
+                  {"exclude_modules", c.exclude_modules ? modules(*c.exclude_modules) : none},
+                  {"fan_in_fan_out", false},
+                  {"inference_mode", true},
+                  {"init_lora_weights", init},
+                  {"kasa_config", none},
+                  {"layer_replication", none},
+                  {"layers_pattern", none},
+                  {"layers_to_transform", optional(c.layers_to_transform)},
+                  {"loftq_config", Json::object()},
+                  {"lora_alpha", number(c.lora_alpha)},
+                  {"lora_bias", false},
+                  {"lora_dropout", c.lora_dropout},
+                  {"lora_ga_config", none},
+                  {"megatron_config", none},
+                  {"megatron_core", "megatron.core"},
+                  {"modules_to_save", optional(c.modules_to_save)},
+                  {"monteclora_config", none},
+                  {"peft_type", "LORA"},
+                  {"peft_version", "0.21.2"},
+                  {"qalora_group_size", 16},
+                  {"r", c.r},
+                  {"rank_pattern", ranks},
+                  {"revision", none},
+                  {"target_modules", targets},
+                  {"target_parameters", none},
+                  {"task_type", "CAUSAL_LM"},
+                  {"trainable_token_indices", none},
+                  {"use_bdlora", none},
+                  {"use_dora", false},
+                  {"use_qalora", false},
+                  {"use_rslora", c.use_rslora},
+                  {"velora_config", none}};
   return json_text(j) + "\n";
 }
 

@@ -1,6 +1,7 @@
-// Checkpoints that are whole or not there: OUTPUT_DIR/checkpoint-STEP is filled beside, its manifest.json with
-// the size and SHA-256 of every file is written last, and then it gets its name. There is no "latest" file: the
-// newest is the highest step that verifies. What the files hold is the business of train/checkpoint.
+// Checkpoints that are whole or not there: OUTPUT_DIR/checkpoint-STEP is filled beside, its manifest.json
+// with the size and SHA-256 of every file is written last, and then it gets its name. There is no "latest"
+// file: the newest is the highest step that verifies. What the files hold is the business of
+// train/checkpoint.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,8 +19,9 @@ class CheckpointWriter {
 
   // Where the files go. Write them with write_file, write_safetensors or AtomicFile, which sync them.
   const std::string& path() const { return staged_.path(); }
-  // Hashes the files, writes the manifest and gives the folder its name, which it returns. `about` is an object
-  // that open_checkpoint gives back. A checkpoint of that step that is there already is replaced at one stroke.
+  // Hashes the files, writes the manifest and gives the folder its name, which it returns. `about` is an
+  // object that open_checkpoint gives back. A checkpoint of that step that is there already is replaced at
+  // one stroke.
   std::string commit(const Json& about);
 
  private:
@@ -49,8 +51,8 @@ NewestCheckpoint find_newest_checkpoint(const std::string& output_dir);
 std::vector<std::int64_t> list_checkpoints(const std::string& output_dir);
 std::string checkpoint_path(const std::string& output_dir, std::int64_t step);
 
-// Removes the oldest checkpoints until `keep` are left, but none of the steps in `spared` (the best one, the one
-// being resumed). Call it after the newest is committed.
+// Removes the oldest checkpoints until `keep` are left, but none of the steps in `spared` (the best one,
+// the one being resumed). Call it after the newest is committed.
 void prune_checkpoints(const std::string& output_dir, std::int64_t keep,
                        const std::vector<std::int64_t>& spared = {});
 

@@ -1,5 +1,5 @@
-// Writing safetensors as the reference implementation does, one tensor at a time: a merged model never lies in
-// memory whole. Files appear under their names only when they are complete and on the disk.
+// Writing safetensors as the reference implementation does, one tensor at a time: a merged model never lies
+// in memory whole. Files appear under their names only when they are complete and on the disk.
 #pragma once
 #include <functional>
 #include <string>

@@ -1,6 +1,6 @@
-// A folder that appears under its name only when it is whole: it is filled under a temporary name beside and
-// then renamed. A process that dies leaves the temporary folder, which remove_leftovers() takes away later: as
-// long as somebody is filling it, it is locked.
+// A folder that appears under its name only when it is whole: it is filled under a temporary name beside
+// and then renamed. A process that dies leaves the temporary folder, which remove_leftovers() takes away
+// later: as long as somebody is filling it, it is locked.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,4 +1,5 @@
-// Checkpoints: whole or not there, also when the process is killed in the middle; damage of any kind is found.
+// Checkpoints: whole or not there, also when the process is killed in the middle; damage of any kind is
+// found.
 #include "engine/io/checkpoint_folder.h"
 
 #include <gtest/gtest.h>
