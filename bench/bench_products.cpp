@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench/onednn.h"
+#include "engine/cpu/memory.h"
 #include "engine/cpu/products.h"
 #include "engine/cpu/target.h"
 
@@ -32,11 +33,11 @@ double time_of(const std::function<void()>& f) {
 }
 
 struct Storage {
-  std::vector<float> memory;  // as large as either type needs
+  Buffer memory;  // on big pages, as in training
   Tensor make(std::int64_t rows, std::int64_t cols, DType dtype, std::uint64_t seed) {
     const std::int64_t pad = cols * size_of(dtype) % 4096 == 0 ? 64 / size_of(dtype) : 0;
-    memory.assign(static_cast<std::size_t>(rows * (cols + pad)), 0);
-    Tensor t(reinterpret_cast<std::byte*>(memory.data()), dtype, {rows, cols}, cols + pad);
+    memory = reserve(rows * (cols + pad) * size_of(dtype));
+    Tensor t(memory.get(), dtype, {rows, cols}, cols + pad);
     for (std::int64_t i = 0; i < rows * (cols + pad); ++i) {
       const float v = to_uniform(Random{seed}.at(static_cast<std::uint64_t>(i))[0]) - 0.5f;
       if (dtype == DType::f32)

@@ -1,26 +1,14 @@
 // Ops::products on the CPU; see products.h.
 #include "engine/cpu/products.h"
 
-#include <sys/mman.h>
-
 #include <array>
-#include <cstdlib>
+
+#include "engine/cpu/memory.h"
 
 namespace ft::cpu {
 namespace {
 
 constexpr std::size_t kMaxTerms = 16;
-
-Buffer allocate(std::int64_t bytes) {
-  constexpr std::size_t kHugePage = std::size_t{2} << 20;
-  const std::size_t size = (static_cast<std::size_t>(bytes) + kHugePage - 1) / kHugePage * kHugePage;
-  void* p = std::aligned_alloc(kHugePage, size);
-  if (p == nullptr)
-    throw UserError(Exit::memory, str("no memory for the workspace of matrix products: ", size >> 20,
-                                      " MiB; use fewer threads or a smaller model"));
-  madvise(p, size, MADV_HUGEPAGE);  // only a wish
-  return {static_cast<std::byte*>(p), [](std::byte* q) { std::free(q); }};
-}
 
 bool is_operand(const Tensor& t, DType dtype) {
   return t.dtype == dtype && t.shape.rank >= 1 && t.stride >= t.cols();
@@ -43,7 +31,7 @@ Products::Products(const ProductKernels& kernels, int threads)
     : kernels_(kernels),
       threads_(threads),
       workspace_bytes_(kernels.workspace_bytes(threads)),
-      workspace_(allocate(workspace_bytes_)) {}
+      workspace_(reserve(workspace_bytes_)) {}
 
 void Products::run(Tensor y, std::span<const Term> terms, float alpha, Tensor c) {
   require(!terms.empty() && terms.size() <= kMaxTerms, "products: 1 to 16 terms");
