@@ -18,6 +18,7 @@ struct ConfigArgs {
 
 struct TrainArgs : ConfigArgs {
   bool overwrite = false;  // replace a run that the output folder holds
+  std::string trace;       // file for a timeline of all operations; empty: none
 };
 Exit train(const TrainArgs&);
 

@@ -1,5 +1,6 @@
 // ft train: everything is built in reading order, planned, reserved, and then the Trainer runs.
 #include <algorithm>
+#include <sstream>
 
 #include "app/assembly.h"
 #include "app/commands.h"
@@ -9,6 +10,7 @@
 #include "app/signals.h"
 #include "app/version.h"
 #include "engine/io/checkpoint_folder.h"
+#include "engine/ops/trace_ops.h"
 #include "engine/train/trainer.h"
 
 namespace ft {
@@ -96,6 +98,14 @@ BuiltData read_data(const RunConfig& config, const BuiltModel& built, Screen& sc
                     [&](std::int64_t done, std::int64_t of) { working(done, of); });
 }
 
+void write_trace(const TraceOps& trace, const std::string& file, Screen& screen) {
+  std::ostringstream timeline, table;
+  trace.write_timeline(timeline);
+  write_file(file, timeline.str());
+  trace.write_table(table);
+  screen.line(str(table.str(), "trace    ", file), Screen::kWhole);
+}
+
 }  // namespace
 
 Exit train(const TrainArgs& args) {
@@ -123,8 +133,11 @@ Exit train(const TrainArgs& args) {
   if (!resumed.skipped.empty() && !resumed.from.empty()) reports->warning(str("going on from ", resumed.from));
   for (const std::string& text : data.loaded.notes) reports->note(text);
 
+  std::optional<TraceOps> trace;
+  if (!args.trace.empty()) trace.emplace(*engine.ops, TraceWhat{.calls = true});
+  Ctx context{trace ? *trace : *engine.ops, engine.saved, engine.scratch, built.dtype};
   StopSignals signals(config.checkpointing.save_on_signal);
-  Trainer trainer({.context = engine.context,
+  Trainer trainer({.context = context,
                    .model = built.model(),
                    .store = engine.store,
                    .comm = *engine.comm,
@@ -151,6 +164,7 @@ Exit train(const TrainArgs& args) {
     folder.finish(*files, engine.store, end);
   }
   reports->end(end);
+  if (trace) write_trace(*trace, args.trace, screen);
   return ending == Ending::preempted ? Exit::preempted : Exit::done;
 }
 

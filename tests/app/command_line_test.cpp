@@ -38,6 +38,7 @@ TEST(CommandLine, TheOptionsAreFrozen) {
                                         "train --config",
                                         "train overrides",
                                         "train --overwrite",
+                                        "train --trace",
                                         "eval --config",
                                         "eval overrides",
                                         "eval --adapter",
