@@ -1,0 +1,124 @@
+// The life of a run from the outside: resumed, killed, stopped by a signal, split differently: the same training.
+#include <gtest/gtest.h>
+
+#include "tests/life/program.h"
+
+namespace ft::test {
+namespace {
+
+const Json kLora = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}}}};
+const Json kFull = {{"finetuning_type", "full"}};
+constexpr const char* kAdapter = "out/adapter_model.safetensors";
+
+std::string trained(const Json& config, const std::vector<std::string>& overrides, const char* result = kAdapter) {
+  const Workplace w("llama", config);
+  EXPECT_EQ(w.train(overrides), 0) << w.says();
+  return contents(w / result);
+}
+
+class Resume : public testing::TestWithParam<std::tuple<Json, const char*, bool>> {};
+
+// Dropout, shuffling, bf16: what comes out after a stop in the middle is bit for bit what comes out without one.
+TEST_P(Resume, IsBitwise) {
+  const auto& [config, result, bf16] = GetParam();
+  const std::string number = bf16 ? "training.bf16=true" : "training.bf16=false";
+  const std::string whole = trained(config, {number}, result);
+  ASSERT_FALSE(whole.empty());
+  const Workplace w("llama", config);
+  ASSERT_EQ(w.train({number, "checkpointing.save_strategy=steps", "checkpointing.save_steps=5"}), 0) << w.says();
+  const std::vector<double> before = losses(w / "out");
+  ASSERT_EQ(w.train({number, "training.resume_from_checkpoint=out/checkpoint-10"}), 0) << w.says();
+  EXPECT_EQ(contents(w / result), whole);
+  EXPECT_EQ(losses(w / "out"), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Resume,
+                         testing::Values(std::make_tuple(kLora, kAdapter, false), std::make_tuple(kLora, kAdapter, true),
+                                         std::make_tuple(kFull, "out/model.safetensors", false),
+                                         std::make_tuple(kFull, "out/model.safetensors", true)));
+
+// Killed at any instant, the newest whole checkpoint is there and the run goes on to the same end.
+TEST(Life, KilledAtAnyInstant) {
+  const std::string whole = trained(kLora, {"training.num_train_epochs=40"});
+  const Workplace w("llama", kLora);
+  const std::vector<std::string> run = {"train", "--config", "run.json", "training.num_train_epochs=40",
+                                        "training.resume_from_checkpoint=auto", "checkpointing.save_strategy=steps",
+                                        "checkpointing.save_steps=1", "checkpointing.save_total_limit=2"};
+  for (int kill_after = 3; kill_after < 60; kill_after += 13) {
+    const pid_t pid = w.start(run);
+    std::this_thread::sleep_for(std::chrono::milliseconds(kill_after * 7));
+    kill(pid, SIGKILL);
+    Workplace::finish(pid);
+  }
+  ASSERT_EQ(w.run(run), 0) << w.says();
+  EXPECT_EQ(contents(w / kAdapter), whole);
+}
+
+TEST(Life, SignalsSaveAndExit75) {
+  const std::string whole = trained(kLora, {"training.num_train_epochs=100"});
+  for (const int signal : {SIGTERM, SIGUSR1}) {
+    const Workplace w("llama", kLora);
+    const std::vector<std::string> run = {"train", "--config", "run.json", "training.num_train_epochs=100",
+                                          "training.resume_from_checkpoint=auto"};
+    const pid_t pid = w.start(run);
+    ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
+    kill(pid, signal);
+    ASSERT_EQ(Workplace::finish(pid), 75) << w.says();
+    ASSERT_EQ(w.run(run), 0) << w.says();
+    EXPECT_EQ(contents(w / kAdapter), whole);
+  }
+}
+
+// Recomputing the blocks changes no bit.
+TEST(Life, RecomputationIsBitwise) {
+  for (const Json& config : {kLora, kFull}) {
+    const char* result = config == kLora ? kAdapter : "out/model.safetensors";
+    EXPECT_EQ(trained(config, {"training.gradient_checkpointing=true"}, result),
+              trained(config, {"training.gradient_checkpointing=false"}, result));
+  }
+}
+
+// A batch in one piece, in pieces, padded: the same losses to rounding.
+TEST(Life, SplitsOfABatchMeanTheSame) {
+  const auto losses_of = [](const std::vector<std::string>& overrides) {
+    const Workplace w("llama", kFull);
+    EXPECT_EQ(w.train(overrides), 0) << w.says();
+    return losses(w / "out");
+  };
+  const std::vector<double> one = losses_of({"training.per_device_train_batch_size=6"});
+  const std::vector<std::vector<std::string>> others = {
+      {"training.per_device_train_batch_size=3", "training.gradient_accumulation_steps=2"},
+      {"training.per_device_train_batch_size=1", "training.gradient_accumulation_steps=6"},
+      {"training.per_device_train_batch_size=6", "data.pad_to_max_length=true"}};
+  for (const auto& overrides : others) {
+    const std::vector<double> split = losses_of(overrides);
+    ASSERT_EQ(split.size(), one.size());
+    for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(split[i], one[i], 2e-5 * one[i]) << overrides[0] << " step " << i;
+  }
+}
+
+TEST(Life, NotANumberNamesTheFirstTensor) {
+  const Workplace w("llama", kFull);
+  EXPECT_EQ(w.train({"training.learning_rate=1e30", "training.max_grad_norm=0", "training.optim=sgd"}), 7);
+  EXPECT_NE(w.says().find("is not a finite number; the first such: "), std::string::npos) << w.says();
+  EXPECT_NE(w.says().find("model."), std::string::npos) << w.says();
+  EXPECT_FALSE(fs::exists(w / "out/model.safetensors"));
+}
+
+TEST(Life, BestCheckpointAndEarlyStopping) {
+  const Workplace w("llama", {{"finetuning_type", "full"},
+                              {"evaluation", {{"eval_strategy", "steps"}, {"eval_steps", 2}, {"load_best_model_at_end", true},
+                                              {"early_stopping_patience", 2}}},
+                              {"data", {{"val_set_size", 4}}}});
+  ASSERT_EQ(w.train({"training.learning_rate=0.05", "training.num_train_epochs=30"}), 0) << w.says();
+  double best = 1e9;
+  std::size_t evaluations = 0;
+  for (const Json& row : rows(w / "out/log.jsonl"))
+    if (row.contains("eval_loss")) best = std::min(best, row["eval_loss"].get<double>()), ++evaluations;
+  EXPECT_LT(evaluations, 60u);  // it stopped before the end
+  ASSERT_EQ(w.run({"eval", "--config", "run.json", "model.model_name_or_path=out", "--json"}), 0) << w.says();
+  EXPECT_NEAR(Json::parse(contents(w / "stdout"))["eval_loss"].get<double>(), best, 1e-5 * best);
+}
+
+}  // namespace
+}  // namespace ft::test

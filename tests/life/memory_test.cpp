@@ -1,0 +1,58 @@
+// Never surprised: the plan is what is measured, to the byte, in every form of a run.
+#include <gtest/gtest.h>
+
+#include "tests/life/program.h"
+
+namespace ft::test {
+namespace {
+
+class Planned : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(Planned, IsMeasuredToTheByte) {
+  const Workplace w("llama", {{"evaluation", {{"eval_strategy", "epoch"}}}, {"data", {{"val_set_size", 5}}}});
+  std::vector<std::string> plan = {"plan", "--config", "run.json", "--json"};
+  plan.insert(plan.end(), GetParam().begin(), GetParam().end());
+  ASSERT_EQ(w.run(plan), 0) << w.says();
+  const Json planned = Json::parse(contents(w / "stdout"));
+  ASSERT_EQ(w.train(GetParam()), 0) << w.says();
+  const Json measured = rows(w / "out/log.jsonl").back().at("memory");
+  for (const char* name : {"weights", "adapter", "gradients", "optimizer", "activations", "scratch", "communication", "total"})
+    EXPECT_EQ(planned.at(name), measured.at(name)) << name;
+  EXPECT_GT(measured.at("activations").get<std::int64_t>(), 0);
+}
+
+using Overrides = std::vector<std::string>;
+INSTANTIATE_TEST_SUITE_P(
+    All, Planned,
+    testing::Values(Overrides{}, Overrides{"training.gradient_checkpointing=false"}, Overrides{"training.bf16=true"},
+                    Overrides{"finetuning_type=full"}, Overrides{"finetuning_type=full", "training.bf16=true"},
+                    Overrides{"finetuning_type=full", "training.optim=sgd"}, Overrides{"data.packing=true"},
+                    Overrides{"lora.lora_dropout=0.1", "training.gradient_checkpointing=false"},
+                    Overrides{"lora.target_modules=[\"q_proj\"]", "lora.layers_to_transform=[1]"},
+                    Overrides{"lora.modules_to_save=[\"lm_head\"]", "training.per_device_eval_batch_size=5"},
+                    Overrides{"training.gradient_accumulation_steps=3", "data.pad_to_max_length=true"}));
+
+// Address space and resident memory in KiB, as the kernel counts them.
+std::int64_t status(pid_t pid, const std::string& key) {
+  std::istringstream in(contents(fs::path("/proc") / std::to_string(pid) / "status"));
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(key)) return std::stoll(line.substr(key.size() + 1));
+  return -1;
+}
+
+// After the first steps the process asks the system for nothing more.
+TEST(Memory, NothingIsAllocatedAfterTheFirstSteps) {
+  const Workplace w("llama");
+  const pid_t pid = w.start({"train", "--config", "run.json", "training.num_train_epochs=100000"});
+  ASSERT_TRUE(w.wait_for_rows(12)) << w.says();  // one pass has eight steps
+  const std::int64_t early = status(pid, "VmSize:");
+  ASSERT_TRUE(w.wait_for_rows(400)) << w.says();
+  const std::int64_t late = status(pid, "VmSize:");
+  kill(pid, SIGKILL);
+  Workplace::finish(pid);
+  EXPECT_GT(early, 0);
+  EXPECT_EQ(early, late);
+}
+
+}  // namespace
+}  // namespace ft::test

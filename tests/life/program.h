@@ -1,0 +1,105 @@
+// Runs the program from the outside, as a user would, in a folder of its own.
+#pragma once
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ft::test {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+inline std::string contents(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline std::vector<Json> rows(const fs::path& file) {
+  std::vector<Json> out;
+  std::istringstream in(contents(file));
+  for (std::string line; std::getline(in, line);) out.push_back(Json::parse(line));
+  return out;
+}
+
+// A folder with a golden model, its samples and a run.json; removed at the end.
+class Workplace {
+ public:
+  explicit Workplace(const std::string& golden, Json config = {}) {
+    char name[] = "/tmp/ft-life-XXXXXX";
+    folder_ = mkdtemp(name);
+    const fs::path from = fs::path(FT_SOURCE_DIR) / "tests/golden/models" / golden;
+    fs::create_directory_symlink(from / "model", folder_ / "model");
+    for (int copy = 0; copy < 4; ++copy)
+      std::ofstream(folder_ / "train.jsonl", std::ios::app) << contents(from / "samples.jsonl");
+    Json c = {{"model", {{"model_name_or_path", "model"}}},
+              {"data", {{"datasets", {{{"path", "train.jsonl"}, {"type", "tokenized"}}}}, {"max_seq_length", 64}}},
+              {"training",
+               {{"output_dir", "out"}, {"per_device_train_batch_size", 3}, {"num_train_epochs", 4}, {"learning_rate", 0.003}}},
+              {"logging", {{"logging_steps", 1}, {"progress", "none"}}},
+              {"checkpointing", {{"save_strategy", "no"}}}};
+    c.merge_patch(config);
+    std::ofstream(folder_ / "run.json") << c.dump(1);
+  }
+  ~Workplace() { fs::remove_all(folder_); }
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+
+  fs::path operator/(const std::string& name) const { return folder_ / name; }
+
+  pid_t start(const std::vector<std::string>& arguments) const {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    std::vector<char*> argv;
+    std::string program = FT_PROGRAM;
+    argv.push_back(program.data());
+    std::vector<std::string> copy = arguments;
+    for (std::string& a : copy) argv.push_back(a.data());
+    argv.push_back(nullptr);
+    if (chdir(folder_.c_str()) != 0 || !freopen("stdout", "w", stdout) || !freopen("stderr", "w", stderr)) _exit(99);
+    execv(argv[0], argv.data());
+    _exit(98);
+  }
+  static int finish(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  int run(const std::vector<std::string>& arguments) const { return finish(start(arguments)); }
+  // ft train with overrides.
+  int train(std::vector<std::string> overrides = {}) const {
+    overrides.insert(overrides.begin(), {"train", "--config", "run.json"});
+    return run(overrides);
+  }
+  std::string says() const { return contents(folder_ / "stderr"); }
+
+  // Waits until the log has `count` rows, for half a minute at most.
+  bool wait_for_rows(std::size_t count) const {
+    for (int i = 0; i < 3000; ++i) {
+      const std::string log = contents(folder_ / "out/log.jsonl");
+      if (static_cast<std::size_t>(std::count(log.begin(), log.end(), '\n')) >= count) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
+
+ private:
+  fs::path folder_;
+};
+
+// The losses of a run, in order.
+inline std::vector<double> losses(const fs::path& out) {
+  std::vector<double> v;
+  for (const Json& row : rows(out / "log.jsonl"))
+    if (row.contains("loss")) v.push_back(row["loss"]);
+  return v;
+}
+
+}  // namespace ft::test
