@@ -145,6 +145,17 @@ void deal(const Mask& mask, std::int64_t key_heads, int threads, Count count, F 
   }
 }
 
+// Waking other threads takes longer than small work does.
+int team(const Mask& mask, Heads heads, int threads) {
+  constexpr double kSmall = 4e6;  // FLOPs, some tens of microseconds
+  double flops = 0;
+  for (std::size_t i = 1; i < mask.starts.size(); ++i) {
+    const auto length = static_cast<double>(mask.starts[i] - mask.starts[i - 1]);
+    flops += 2 * length * length * static_cast<double>(heads.query * heads.width);
+  }
+  return flops < kSmall ? 1 : threads;
+}
+
 }  // namespace
 
 Attention::Attention(const Kernels& kernels, int threads)
@@ -166,9 +177,10 @@ void Attention::forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Head
   check::attention(y, lse, q, k, v, heads, mask);
   const AttentionCall call = make_call(y, lse, q, k, v, heads, mask, scale);
   const AttentionTiles run = q.dtype == DType::bf16 ? kernels_.attention.bf16 : kernels_.attention.f32;
-  const Cut cut(call, mask, threads_);
+  const int threads = team(mask, heads, threads_);
+  const Cut cut(call, mask, threads);
   deal(
-      mask, heads.key_value, threads_, [&](std::int64_t length) { return cut.query_blocks(length); },
+      mask, heads.key_value, threads, [&](std::int64_t length) { return cut.query_blocks(length); },
       [&](const AttentionPart& part, std::int64_t index, int thread) {
         // late queries see more keys: those first
         const std::int64_t block = cut.query_blocks(part.queries) - 1 - index, begin = block * cut.at_once();
@@ -187,11 +199,12 @@ void Attention::backward(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, T
   call.dy = rows_of(dy);
   const auto& run =
       q.dtype == DType::bf16 ? kernels_.attention_backward.bf16 : kernels_.attention_backward.f32;
-  const Cut cut(call, mask, threads_);
+  const int threads = team(mask, heads, threads_);
+  const Cut cut(call, mask, threads);
   const auto parts = [&](std::int64_t length) {
     return cut.whole(length) ? 1 : cut.key_blocks(length) + cut.query_blocks(length);
   };
-  deal(mask, heads.key_value, threads_, parts,
+  deal(mask, heads.key_value, threads, parts,
        [&](const AttentionPart& part, std::int64_t index, int thread) {
          float* w = workspace(thread);
          const std::int64_t key_tiles = cut.key_tiles(part.keys), blocks = cut.key_blocks(part.keys);

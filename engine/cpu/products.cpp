@@ -50,8 +50,13 @@ void Products::run(Tensor y, std::span<const Term> terms, float alpha, Tensor c)
     require(c.dtype == y.dtype || (bias && c.dtype == operands), "products: c of another dtype");
     ldc = bias ? 0 : c.stride;
   }
+  // Waking other threads takes longer than small work does.
+  constexpr std::int64_t kSmall = 2'000'000;  // multiply-adds, some tens of microseconds
+  std::int64_t depth = 0;
+  for (std::size_t i = 0; i < terms.size(); ++i) depth += list[i].k;
+  const int team = rows * cols * depth < kSmall ? 1 : threads_;
   kernels_.run({y.data, y.stride, y.dtype, rows, cols, list.data(), static_cast<std::int64_t>(terms.size()),
-                operands, alpha, c.data, ldc, c.dtype, threads_, workspace_.get()});
+                operands, alpha, c.data, ldc, c.dtype, team, workspace_.get()});
 }
 
 std::int64_t products_workspace_bytes(const ProductKernels& kernels, int threads) {
