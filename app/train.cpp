@@ -130,7 +130,8 @@ Exit train(const TrainArgs& args) {
   const auto reports = make_reports(screen, config.logging, config.training.output_dir);
   reports->begin(head);
   for (const std::string& text : resumed.skipped) reports->warning(text);
-  if (!resumed.skipped.empty() && !resumed.from.empty()) reports->warning(str("going on from ", resumed.from));
+  if (!resumed.skipped.empty() && !resumed.from.empty())
+    reports->warning(str("going on from ", resumed.from));
   for (const std::string& text : data.loaded.notes) reports->note(text);
 
   std::optional<TraceOps> trace;

@@ -204,18 +204,17 @@ void Attention::backward(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, T
   const auto parts = [&](std::int64_t length) {
     return cut.whole(length) ? 1 : cut.key_blocks(length) + cut.query_blocks(length);
   };
-  deal(mask, heads.key_value, threads, parts,
-       [&](const AttentionPart& part, std::int64_t index, int thread) {
-         float* w = workspace(thread);
-         const std::int64_t key_tiles = cut.key_tiles(part.keys), blocks = cut.key_blocks(part.keys);
-         if (cut.whole(part.keys)) return run.whole(call, part, 0, key_tiles, w);
-         if (index < blocks) {
-           const std::int64_t begin = index * cut.at_once();
-           return run.keys(call, part, begin, std::min(begin + cut.at_once(), key_tiles), w);
-         }
-         const std::int64_t begin = (parts(part.queries) - 1 - index) * cut.at_once();
-         run.queries(call, part, begin, std::min(begin + cut.at_once(), cut.query_tiles(part.queries)), w);
-       });
+  deal(mask, heads.key_value, threads, parts, [&](const AttentionPart& part, std::int64_t index, int thread) {
+    float* w = workspace(thread);
+    const std::int64_t key_tiles = cut.key_tiles(part.keys), blocks = cut.key_blocks(part.keys);
+    if (cut.whole(part.keys)) return run.whole(call, part, 0, key_tiles, w);
+    if (index < blocks) {
+      const std::int64_t begin = index * cut.at_once();
+      return run.keys(call, part, begin, std::min(begin + cut.at_once(), key_tiles), w);
+    }
+    const std::int64_t begin = (parts(part.queries) - 1 - index) * cut.at_once();
+    run.queries(call, part, begin, std::min(begin + cut.at_once(), cut.query_tiles(part.queries)), w);
+  });
 }
 
 }  // namespace ft::cpu

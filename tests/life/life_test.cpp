@@ -10,7 +10,8 @@ const Json kLora = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}}}};
 const Json kFull = {{"finetuning_type", "full"}};
 constexpr const char* kAdapter = "out/adapter_model.safetensors";
 
-std::string trained(const Json& config, const std::vector<std::string>& overrides, const char* result = kAdapter) {
+std::string trained(const Json& config, const std::vector<std::string>& overrides,
+                    const char* result = kAdapter) {
   const Workplace w("llama", config);
   EXPECT_EQ(w.train(overrides), 0) << w.says();
   return contents(w / result);
@@ -25,7 +26,8 @@ TEST_P(Resume, IsBitwise) {
   const std::string whole = trained(config, {number}, result);
   ASSERT_FALSE(whole.empty());
   const Workplace w("llama", config);
-  ASSERT_EQ(w.train({number, "checkpointing.save_strategy=steps", "checkpointing.save_steps=5"}), 0) << w.says();
+  ASSERT_EQ(w.train({number, "checkpointing.save_strategy=steps", "checkpointing.save_steps=5"}), 0)
+      << w.says();
   const std::vector<double> before = losses(w / "out");
   ASSERT_EQ(w.train({number, "training.resume_from_checkpoint=out/checkpoint-10"}), 0) << w.says();
   EXPECT_EQ(contents(w / result), whole);
@@ -33,7 +35,8 @@ TEST_P(Resume, IsBitwise) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Resume,
-                         testing::Values(std::make_tuple(kLora, kAdapter, false), std::make_tuple(kLora, kAdapter, true),
+                         testing::Values(std::make_tuple(kLora, kAdapter, false),
+                                         std::make_tuple(kLora, kAdapter, true),
                                          std::make_tuple(kFull, "out/model.safetensors", false),
                                          std::make_tuple(kFull, "out/model.safetensors", true)));
 
@@ -41,9 +44,14 @@ INSTANTIATE_TEST_SUITE_P(All, Resume,
 TEST(Life, KilledAtAnyInstant) {
   const std::string whole = trained(kLora, {"training.num_train_epochs=40"});
   const Workplace w("llama", kLora);
-  const std::vector<std::string> run = {"train", "--config", "run.json", "training.num_train_epochs=40",
-                                        "training.resume_from_checkpoint=auto", "checkpointing.save_strategy=steps",
-                                        "checkpointing.save_steps=1", "checkpointing.save_total_limit=2"};
+  const std::vector<std::string> run = {"train",
+                                        "--config",
+                                        "run.json",
+                                        "training.num_train_epochs=40",
+                                        "training.resume_from_checkpoint=auto",
+                                        "checkpointing.save_strategy=steps",
+                                        "checkpointing.save_steps=1",
+                                        "checkpointing.save_total_limit=2"};
   for (int kill_after = 3; kill_after < 60; kill_after += 13) {
     const pid_t pid = w.start(run);
     std::this_thread::sleep_for(std::chrono::milliseconds(kill_after * 7));
@@ -93,7 +101,8 @@ TEST(Life, SplitsOfABatchMeanTheSame) {
   for (const auto& overrides : others) {
     const std::vector<double> split = losses_of(overrides);
     ASSERT_EQ(split.size(), one.size());
-    for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(split[i], one[i], 2e-5 * one[i]) << overrides[0] << " step " << i;
+    for (std::size_t i = 0; i < one.size(); ++i)
+      EXPECT_NEAR(split[i], one[i], 2e-5 * one[i]) << overrides[0] << " step " << i;
   }
 }
 
@@ -107,9 +116,13 @@ TEST(Life, NotANumberNamesTheFirstTensor) {
 
 TEST(Life, BestCheckpointAndEarlyStopping) {
   const Workplace w("llama", {{"finetuning_type", "full"},
-                              {"evaluation", {{"eval_strategy", "steps"}, {"eval_steps", 2}, {"load_best_model_at_end", true},
-                                              {"early_stopping_patience", 2}}},
-                              {"data", {{"val_set_size", 4}}}});
+                              {"evaluation",
+                               {{"eval_strategy", "steps"},
+                                {"eval_steps", 2},
+                                {"load_best_model_at_end", true},
+                                {"early_stopping_patience", 2}}},
+                              {"data", {{"val_set_size", 4}}},
+                              {"checkpointing", {{"save_strategy", "best"}}}});
   ASSERT_EQ(w.train({"training.learning_rate=0.05", "training.num_train_epochs=30"}), 0) << w.says();
   double best = 1e9;
   std::size_t evaluations = 0;

@@ -32,19 +32,23 @@ inline std::vector<Json> rows(const fs::path& file) {
 // A folder with a golden model, its samples and a run.json; removed at the end.
 class Workplace {
  public:
-  explicit Workplace(const std::string& golden, Json config = {}) {
+  explicit Workplace(const std::string& golden, Json config = Json::object()) {
     char name[] = "/tmp/ft-life-XXXXXX";
     folder_ = mkdtemp(name);
     const fs::path from = fs::path(FT_SOURCE_DIR) / "tests/golden/models" / golden;
     fs::create_directory_symlink(from / "model", folder_ / "model");
     for (int copy = 0; copy < 4; ++copy)
       std::ofstream(folder_ / "train.jsonl", std::ios::app) << contents(from / "samples.jsonl");
-    Json c = {{"model", {{"model_name_or_path", "model"}}},
-              {"data", {{"datasets", {{{"path", "train.jsonl"}, {"type", "tokenized"}}}}, {"max_seq_length", 64}}},
-              {"training",
-               {{"output_dir", "out"}, {"per_device_train_batch_size", 3}, {"num_train_epochs", 4}, {"learning_rate", 0.003}}},
-              {"logging", {{"logging_steps", 1}, {"progress", "none"}}},
-              {"checkpointing", {{"save_strategy", "no"}}}};
+    Json c = {
+        {"model", {{"model_name_or_path", "model"}}},
+        {"data", {{"datasets", {{{"path", "train.jsonl"}, {"type", "tokenized"}}}}, {"max_seq_length", 64}}},
+        {"training",
+         {{"output_dir", "out"},
+          {"per_device_train_batch_size", 3},
+          {"num_train_epochs", 4},
+          {"learning_rate", 0.003}}},
+        {"logging", {{"logging_steps", 1}, {"progress", "none"}}},
+        {"checkpointing", {{"save_strategy", "no"}}}};
     c.merge_patch(config);
     std::ofstream(folder_ / "run.json") << c.dump(1);
   }
@@ -63,7 +67,8 @@ class Workplace {
     std::vector<std::string> copy = arguments;
     for (std::string& a : copy) argv.push_back(a.data());
     argv.push_back(nullptr);
-    if (chdir(folder_.c_str()) != 0 || !freopen("stdout", "w", stdout) || !freopen("stderr", "w", stderr)) _exit(99);
+    if (chdir(folder_.c_str()) != 0 || !freopen("stdout", "w", stdout) || !freopen("stderr", "w", stderr))
+      _exit(99);
     execv(argv[0], argv.data());
     _exit(98);
   }
