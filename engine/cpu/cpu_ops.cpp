@@ -204,7 +204,7 @@ void CpuOps::sgd(Tensor master, Tensor grad, float lr, float decay, float grad_s
 
 // The best of a few products whose operands stay in the caches.
 double CpuOps::peak_flops(DType dtype) {
-  constexpr std::int64_t kRows = 384, kCols = 512, kDepth = 768;
+  constexpr std::int64_t kRows = 96, kCols = 256, kDepth = 512;
   const Buffer memory = allocate((kRows * kDepth + kCols * kDepth + kRows * kCols) * size_of(dtype));
   Tensor x(memory.get(), dtype, {kRows, kDepth});
   Tensor w(x.data + x.bytes(), dtype, {kCols, kDepth}), y(w.data + w.bytes(), dtype, {kRows, kCols});
