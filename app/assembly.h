@@ -1,5 +1,5 @@
-// From a RunConfig to the parts of a run, in the order in which they depend on each other: model, data, plan, memory. train, eval,
-// plan, merge and validate are made of these.
+// From a RunConfig to the parts of a run, in the order in which they depend on each other: model, data, plan,
+// memory. train, eval, plan, merge and validate are made of these.
 #pragma once
 #include <memory>
 
@@ -32,8 +32,8 @@ struct BuiltModel {
   ReadParameter reader() const;
 };
 enum class Weights : bool { check, ignore };
-// Reads config.json, attaches what the configuration asks for, and (check) makes sure that every weight is there with the right
-// shape. ft plan ignores the weights.
+// Reads config.json, attaches what the configuration asks for, and (check) makes sure that every weight is
+// there with the right shape. ft plan ignores the weights.
 BuiltModel build_model(const RunConfig&, Weights);
 
 struct BuiltData {

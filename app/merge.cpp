@@ -1,5 +1,5 @@
-// ft merge: folds an adapter into its base, W + s B A summed in f32 and rounded once, tensor by tensor, and then checks that
-// the result is the same function.
+// ft merge: folds an adapter into its base, W + s B A summed in f32 and rounded once, tensor by tensor, and
+// then checks that the result is the same function.
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -108,8 +108,8 @@ void write_config(const MergeArgs& args, std::optional<DType> dtype, bool untied
   write_file(join_path(args.output, "config.json"), json_text(j) + "\n");
 }
 
-// How far logits may move by rounding weights to a type, relative to the largest logit: a few units in its last place, for
-// errors of layers add up. Beyond ten times that the merge went wrong.
+// How far logits may move by rounding weights to a type, relative to the largest logit: a few units in its
+// last place, for errors of layers add up. Beyond ten times that the merge went wrong.
 double expected_difference(DType t) {
   switch (t) {
     case DType::bf16:

@@ -18,7 +18,8 @@ void copy_companions(const std::string& from, const std::string& to);
 // What --dtype says; nothing when it is not given. UserError(Exit::config) for another word.
 std::optional<DType> parse_dtype(const std::string& name);
 
-// Makes the folder that a command writes to; one that holds something is refused unless it may be overwritten.
+// Makes the folder that a command writes to; one that holds something is refused unless it may be
+// overwritten.
 void require_new_folder(const std::string& folder, bool overwrite);
 
 }  // namespace ft

@@ -1,5 +1,6 @@
-// ft plan: what a run will take, before it starts: memory by category, arithmetic of a step, and when it does not
-// fit the settings that would make it fit. The very code that trains is run on memory that is only counted.
+// ft plan: what a run will take, before it starts: memory by category, arithmetic of a step, and when it does
+// not fit the settings that would make it fit. The very code that trains is run on memory that is only
+// counted.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>

@@ -1,5 +1,5 @@
-// The output folder of a run: what may not be there already, what a resumed run continues from, and what lies in it at
-// the end.
+// The output folder of a run: what may not be there already, what a resumed run continues from, and what lies
+// in it at the end.
 #pragma once
 #include <memory>
 
@@ -16,12 +16,12 @@ struct Resumed {
 
 class RunFolder {
  public:
-  // UserError when the folder holds a run that is neither resumed nor to be overwritten, or cannot be a folder.
-  // Nothing is written yet.
+  // UserError when the folder holds a run that is neither resumed nor to be overwritten, or cannot be a
+  // folder. Nothing is written yet.
   RunFolder(const RunConfig&, bool overwrite);
 
-  // Restores weights, states and `state` from the checkpoint that training.resume_from_checkpoint means, and the rows
-  // before it into the header. UserError(Exit::checkpoint) when there is none where one must be.
+  // Restores weights, states and `state` from the checkpoint that training.resume_from_checkpoint means, and
+  // the rows before it into the header. UserError(Exit::checkpoint) when there is none where one must be.
   Resumed resume(Checkpoints&, TrainState& state, RunHeader&);
   // Makes the folder and writes run.json.
   void create();

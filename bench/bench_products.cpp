@@ -1,5 +1,5 @@
-// Matrix products of a LLaMA of 134M parameters (width 768, MLP 2048, vocabulary 32000; 2048 tokens) by the own
-// kernel and by oneDNN, in turn on the same data, beside what the register tile reaches out of cache.
+// Matrix products of a LLaMA of 134M parameters (width 768, MLP 2048, vocabulary 32000; 2048 tokens) by the
+// own kernel and by oneDNN, in turn on the same data, beside what the register tile reaches out of cache.
 // bench_products [threads] [target] [regular expression of rows]: markdown on standard output.
 #include <omp.h>
 #include <time.h>

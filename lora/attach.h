@@ -17,15 +17,17 @@ struct Attached {
   std::vector<Parameter*> whole;       // trained whole: modules_to_save and biases, by their base names
 };
 
-// Freezes everything, attaches adapters that compute in the given dtype, marks what else is trained. `where` is how errors name the configuration
-// (such as "lora" or "start/adapter_config.json:"), `exit` their code. UserError when a target matches nothing.
+// Freezes everything, attaches adapters that compute in the given dtype, marks what else is trained. `where`
+// is how errors name the configuration (such as "lora" or "start/adapter_config.json:"), `exit` their code.
+// UserError when a target matches nothing.
 Attached attach(Model&, const LoraConfig&, DType, const std::string& where, Exit exit);
 
 // Full fine-tuning: everything is trained.
 void train_all(Model&);
 
-// Fills an adapter's parameter as init_lora_weights says (true: PEFT's kaiming_uniform with a = sqrt(5); gaussian: A normal
-// with deviation 1 / r; B zero in both; false: both uniform). Elements are functions of (random, name, index).
+// Fills an adapter's parameter as init_lora_weights says (true: PEFT's kaiming_uniform with a = sqrt(5);
+// gaussian: A normal with deviation 1 / r; B zero in both; false: both uniform). Elements are functions of
+// (random, name, index).
 void initialize(const Parameter&, const std::string& init, Random random, Tensor y, std::int64_t first);
 
 }  // namespace ft::lora

@@ -11,7 +11,8 @@ namespace ft::lora {
 // An adapter on disk.
 class AdapterFolder {
  public:
-  // Reads both files' headers. Errors carry `exit`: the folder is not an adapter, not LoRA, or uses what ft does not have.
+  // Reads both files' headers. Errors carry `exit`: the folder is not an adapter, not LoRA, or uses what ft
+  // does not have.
   explicit AdapterFolder(const std::string& folder, Exit exit = Exit::input);
 
   const LoraConfig& config() const { return config_; }

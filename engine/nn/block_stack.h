@@ -3,8 +3,8 @@
 //
 // A Block has: types Saved and Side;
 //   Saved forward(Ctx&, Tensor y, Tensor x, const Side&) const;
-//   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;   d: dy in, dx out
-//   void visit(Visitor&).
+//   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;   d: dy in, dx
+//   out void visit(Visitor&).
 #pragma once
 #include <vector>
 

@@ -89,7 +89,8 @@ Trainer::Step Trainer::step(const TrainState& state) {
   return s;
 }
 
-// Runs the step again under a tracer that looks at every result, and ends the run with the first that is not finite.
+// Runs the step again under a tracer that looks at every result, and ends the run with the first that is not
+// finite.
 void Trainer::explain_not_finite(const Step& s) {
   TraceOps trace(p_.context.ops, {.finite = true});
   Ctx c{trace, p_.context.saved, p_.context.scratch, p_.context.dtype};

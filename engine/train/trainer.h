@@ -1,4 +1,5 @@
-// The loop: micro-batches, one optimizer step, and now and then an evaluation, a checkpoint, a row in the log.
+// The loop: micro-batches, one optimizer step, and now and then an evaluation, a checkpoint, a row in the
+// log.
 #pragma once
 #include "engine/dist/communicator.h"
 #include "engine/nn/model.h"

@@ -12,7 +12,8 @@ namespace {
 // Larger sizes than any model's; beneath them no product of two overflows.
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 24, kMaxLayers = 4096;
 
-// What transformers' config classes assume of a key that is not in the file at all; null there means something else.
+// What transformers' config classes assume of a key that is not in the file at all; null there means
+// something else.
 struct Absent {
   const char* model_type;
   std::int64_t key_value_heads, head_dim, window, max_position;  // 0: derived, or none

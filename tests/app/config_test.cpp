@@ -193,7 +193,8 @@ TEST(Config, WhatIsNotThereYetIsRefusedByName) {
       {"evaluation.metrics=[\"bleu\"]", "bleu is not available yet; available: loss, perplexity"},
       {"evaluation.predict_with_generate=true", "true is not available yet; available: false"},
       {"checkpointing.save_only_model=true", "true is not available yet; available: false"},
-      {"logging.report_to=[\"csv\"]", "csv is not available yet; available: jsonl, tensorboard, prometheus, none"},
+      {"logging.report_to=[\"csv\"]",
+       "csv is not available yet; available: jsonl, tensorboard, prometheus, none"},
   };
   for (const auto& [assignment, text] : cases) {
     const std::string got = refused_override(assignment), path = assignment.substr(0, assignment.find('='));

@@ -1,4 +1,5 @@
-// The life of a run from the outside: resumed, killed, stopped by a signal, split differently: the same training.
+// The life of a run from the outside: resumed, killed, stopped by a signal, split differently: the same
+// training.
 #include <gtest/gtest.h>
 
 #include "tests/life/program.h"
@@ -19,7 +20,8 @@ std::string trained(const Json& config, const std::vector<std::string>& override
 
 class Resume : public testing::TestWithParam<std::tuple<Json, const char*, bool>> {};
 
-// Dropout, shuffling, bf16: what comes out after a stop in the middle is bit for bit what comes out without one.
+// Dropout, shuffling, bf16: what comes out after a stop in the middle is bit for bit what comes out without
+// one.
 TEST_P(Resume, IsBitwise) {
   const auto& [config, result, bf16] = GetParam();
   const std::string number = bf16 ? "training.bf16=true" : "training.bf16=false";

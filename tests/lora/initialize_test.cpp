@@ -1,4 +1,5 @@
-// Initial LoRA weights have the distribution of PEFT's (tests/golden/lora_init.json) and are functions of their place.
+// Initial LoRA weights have the distribution of PEFT's (tests/golden/lora_init.json) and are functions of
+// their place.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// adapter_config.json: what PEFT wrote is read and written back the same; what ft cannot compute is refused by
-// name.
+// adapter_config.json: what PEFT wrote is read and written back the same; what ft cannot compute is refused
+// by name.
 #include "lora/peft_config.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// ft against transformers and PEFT on every case of tests/golden/models: logits, loss, every gradient, 50 losses of
-// AdamW; in bf16 no further from the f32 golden than PyTorch's own bf16 run; and what must not change a bit.
+// ft against transformers and PEFT on every case of tests/golden/models: logits, loss, every gradient, 50
+// losses of AdamW; in bf16 no further from the f32 golden than PyTorch's own bf16 run; and what must not
+// change a bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Inverse frequencies and attention factors of every position type, in both generations of the config, against
-// transformers (tests/golden/rope.json).
+// Inverse frequencies and attention factors of every position type, in both generations of the config,
+// against transformers (tests/golden/rope.json).
 #include "models/llama/positions.h"
 
 #include <gtest/gtest.h>

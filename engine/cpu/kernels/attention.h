@@ -39,8 +39,8 @@ struct AttentionPart {
 using AttentionTiles = void (*)(const AttentionCall&, const AttentionPart&, std::int64_t begin,
                                 std::int64_t end, float* workspace);
 
-// y and lse of at most tiles_at_once(width) query tiles out of ceil(queries / 64) * group: tile t holds the 64
-// queries from number t / group * 64 of the part's query head t % group.
+// y and lse of at most tiles_at_once(width) query tiles out of ceil(queries / 64) * group: tile t holds the
+// 64 queries from number t / group * 64 of the part's query head t % group.
 struct AttentionForward {
   AttentionTiles f32, bf16;
 };

@@ -153,8 +153,8 @@ inline T* head_out(const Rows& x, i64 row, i64 head, i64 width) {
   return reinterpret_cast<T*>(x.data) + row * x.stride + head * width;
 }
 
-// Sizes of packed tiles, and how products read them. In `rows` and `columns` a word holds neighbouring columns
-// of the head, in `pairs` neighbouring rows; with f32 `rows` and `pairs` are the same.
+// Sizes of packed tiles, and how products read them. In `rows` and `columns` a word holds neighbouring
+// columns of the head, in `pairs` neighbouring rows; with f32 `rows` and `pairs` are the same.
 template <class T>
 struct Sizes {
   explicit Sizes(i64 head_width)
@@ -185,7 +185,8 @@ inline void pack_columns(Word* y, const Sizes<T>& s, const T* x, i64 ldx, i64 ro
   if (rows < kBlock) __builtin_memset(y, 0, static_cast<std::size_t>(s.words * kBlock) * 4);
   transpose(y, kBlock, x, ldx, rows, s.width);
 }
-// (rows, width) -> (64 / kPack, width), operand of either side that is summed over the rows, zeros after them.
+// (rows, width) -> (64 / kPack, width), operand of either side that is summed over the rows, zeros after
+// them.
 template <class T>
 inline void pack_pairs(Word* y, const Sizes<T>& s, const T* x, i64 ldx, i64 rows) {
   if (rows < kBlock) __builtin_memset(y, 0, static_cast<std::size_t>(s.kRowWords * s.row) * 4);

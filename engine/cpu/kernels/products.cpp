@@ -273,9 +273,9 @@ Blocking choose_blocking(i64 rows, i64 cols, i64 threads) {
   return {1, kStrip};
 }
 
-// Whether y^T = sum of b^T a^T is the cheaper way. With few rows, columns of b would be packed for little use,
-// while b^T serves as a left operand where it lies; with few columns the same holds for a transposed a, the
-// long matrix in an adapter's gradient.
+// Whether y^T = sum of b^T a^T is the cheaper way. With few rows, columns of b would be packed for little
+// use, while b^T serves as a left operand where it lies; with few columns the same holds for a transposed a,
+// the long matrix in an adapter's gradient.
 bool better_transposed(const ProductCall& call) {
   bool few_rows = call.rows <= kLanes, few_cols = call.cols <= kTile && call.cols < call.rows;
   for (i64 i = 0; i < call.count; ++i) {
