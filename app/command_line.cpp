@@ -105,9 +105,14 @@ void CommandLine::training() {
 
   auto* eval = command("eval", "Loss and perplexity on the configuration's evaluation data.",
                        "  ft eval --config run.json\n"
-                       "  ft eval --config run.json --adapter outputs/run --json");
+                       "  ft eval --config run.json --adapter outputs/run --json\n"
+                       "  ft eval --config run.json --adapter outputs/run --answers 20");
   about_a_run(eval, eval_);
   eval->add_option("--adapter", eval_.adapter, "A PEFT adapter on top of the model.")->type_name("DIR");
+  eval->add_option("--answers", eval_.answers,
+                   "Also answer the first N samples, and count those to the letter.")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
   eval->add_flag("--json", eval_.json, "One JSON object on stdout.");
   eval->callback([this] { action_ = [this] { return ft::eval(eval_); }; });
 

@@ -24,6 +24,7 @@ Exit train(const TrainArgs&);
 
 struct EvalArgs : ConfigArgs {
   std::string adapter;  // empty: the model alone, or with lora.adapter_name_or_path
+  std::int64_t answers = 0;
   bool json = false;
 };
 Exit eval(const EvalArgs&);

@@ -1,15 +1,32 @@
 // ft eval: the loss over the held-out data, of a model with or without an adapter.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "app/assembly.h"
+#include "app/answers.h"
 #include "app/commands.h"
+#include "app/format.h"
 #include "app/screen.h"
 #include "engine/io/json.h"
 #include "engine/train/trainer.h"
 
 namespace ft {
+namespace {
+
+// A few answers to look at, then how many were right.
+void print_answers(const std::vector<Answer>& answers, std::int64_t right) {
+  constexpr std::size_t kShown = 5;
+  for (std::size_t i = 0; i < std::min(kShown, answers.size()); ++i) {
+    const Answer& a = answers[i];
+    std::printf("  %s %s%s\n", printable(a.prompt).c_str(), printable(a.given).c_str(),
+                a.right() ? "" : (", but it is " + printable(a.expected)).c_str());
+  }
+  std::printf("%lld of %zu answers right (%s)\n", static_cast<long long>(right), answers.size(),
+              show::percent(static_cast<double>(right), static_cast<double>(answers.size())).c_str());
+}
+
+}  // namespace
 
 Exit eval(const EvalArgs& args) {
   RunConfig config = load_config(args.config, args.overrides);
@@ -32,20 +49,37 @@ Exit eval(const EvalArgs& args) {
         Exit::config,
         "data.eval_datasets: there is nothing to evaluate on; name files there, or set data.val_set_size");
 
+  if (args.answers > 0 && !data.tokenizer)
+    throw UserError(Exit::config, "--answers: the data is tokens already, so there is no text to answer");
+  const Dataset& held_out = data.eval->data();
+  const AnswerRequest ask{held_out, data.tokenizer.get(), args.answers,
+                          config.training.per_device_eval_batch_size};
+
   auto ops = make_ops({});
   PlanRequest request = plan_request(config, built, data, ops->workspace());
   request.states = 0;
+  if (args.answers > 0) request.eval.push_back(answer_shape(ask));
   Engine engine(std::move(ops), built, request, plan_run(built.model(), request));
   Working working(screen, "evaluating", "batches");
   const Evaluated e = evaluate(engine.context, built.model(), engine.store, *data.eval,
                                [&](auto a, auto b) { working(a, b); });
+  std::vector<Answer> answers;
+  if (args.answers > 0)
+    answers = greedy_answers(engine, built.model(), ask, [&](auto a, auto b) { working(a, b); });
+  const std::int64_t right =
+      std::count_if(answers.begin(), answers.end(), [](const Answer& a) { return a.right(); });
   if (args.json) {
-    const Json row = {{"eval_loss", e.loss}, {"perplexity", std::exp(e.loss)}, {"eval_tokens", e.targets}};
+    Json row = {{"eval_loss", e.loss}, {"perplexity", std::exp(e.loss)}, {"eval_tokens", e.targets}};
+    if (args.answers > 0) {
+      row["answers"] = answers.size();
+      row["answers_right"] = right;
+    }
     std::printf("%s\n", json_text(row, -1).c_str());
-  } else {
-    std::printf("eval loss %.6f   perplexity %.4f   %lld target tokens\n", e.loss, std::exp(e.loss),
-                static_cast<long long>(e.targets));
+    return Exit::done;
   }
+  std::printf("eval loss %.6f   perplexity %.4f   %lld target tokens\n", e.loss, std::exp(e.loss),
+              static_cast<long long>(e.targets));
+  if (args.answers > 0) print_answers(answers, right);
   return Exit::done;
 }
 

@@ -62,7 +62,7 @@ std::string step_line(const StepView& v, int width, Bar bar) {
            : "",
        7},
       {h.memory.total > 0 ? show::memory(h.memory.total) : "", 8},
-      {v.seconds_left >= 0 ? show::duration(v.seconds_left) + " left" : "", 2},
+      {v.seconds_left >= 0 && r.step < h.steps ? show::duration(v.seconds_left) + " left" : "", 2},
   };
   int rank = 8;
   if (width > 0)

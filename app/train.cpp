@@ -43,6 +43,9 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
   const TrainConfig t = config.train();
   RunHeader h;
   h.version = kVersion;
+  h.run_name = t.logging.run_name.value_or("");
+  h.metric = t.evaluation.metric_for_best_model;
+  h.greater_is_better = t.evaluation.greater_is_better.value_or(false);
   h.config = config.file.string();
   h.output = t.training.output_dir;
   h.model = b.folder;
