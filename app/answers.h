@@ -1,5 +1,5 @@
-// Greedy answers to the prompts of a dataset: the quickest look at what a model has learnt. Every new token runs
-// the whole sequence again, which is fine for short answers; generation proper keeps keys and values.
+// Greedy answers to the prompts of a dataset: the quickest look at what a model has learnt. Every new token
+// runs the whole sequence again, which is fine for short answers; generation proper keeps keys and values.
 #pragma once
 #include <functional>
 #include <string>
@@ -24,8 +24,8 @@ struct AnswerRequest {
 // What the plan of the run must allow for.
 BatchShape answer_shape(const AnswerRequest& request);
 
-// A sample's prompt is what stands before its first trained token. Ends at the end token, or when the answer is
-// as long as the longest sample.
+// A sample's prompt is what stands before its first trained token. Ends at the end token, or when the answer
+// is as long as the longest sample.
 std::vector<Answer> greedy_answers(Engine& engine, Model& model, const AnswerRequest& request,
                                    const std::function<void(std::int64_t done, std::int64_t of)>& progress);
 
