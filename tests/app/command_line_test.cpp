@@ -33,12 +33,135 @@ void expect_refusal(const std::vector<std::string>& arguments, const std::string
 
 // A new option is a decision: it is added here on purpose.
 TEST(CommandLine, TheOptionsAreFrozen) {
-  const std::vector<std::string> frozen {
-    "--version", "--json", "train --config", "train overrides", "train --overwrite", "eval --config",
-        "eval overrides", "eval --adapter", "eval --answers", "eval --json", "plan --config", "plan --model",
-        "plan overrides", "plan --json", "validate --config", "validate overrides", "merge --model",
-        "merge --adapter", "merge --output", "merge --dtype", "merge --overwrite", "export --to",
-        "export --from", "export --output", "export --dtype", "export --overwrite", "inspect path",
-        "inspect --json", "init --config", "init --output", "init --seed", "init --dtype", "tokenize --model",
-        "tokenize --no-special-tokens", "tokenize --decode", "tokenize --skip-special-tokens",
-        "data show --config", "data show overrides", "data show --json", "data show --limit",
+  const std::vector<std::string> frozen{"--version",
+                                        "--json",
+                                        "train --config",
+                                        "train overrides",
+                                        "train --overwrite",
+                                        "train --trace",
+                                        "eval --config",
+                                        "eval overrides",
+                                        "eval --adapter",
+                                        "eval --answers",
+                                        "eval --json",
+                                        "plan --config",
+                                        "plan --model",
+                                        "plan overrides",
+                                        "plan --json",
+                                        "validate --config",
+                                        "validate overrides",
+                                        "merge --model",
+                                        "merge --adapter",
+                                        "merge --output",
+                                        "merge --dtype",
+                                        "merge --overwrite",
+                                        "export --to",
+                                        "export --from",
+                                        "export --output",
+                                        "export --dtype",
+                                        "export --overwrite",
+                                        "inspect path",
+                                        "inspect --json",
+                                        "init --config",
+                                        "init --output",
+                                        "init --seed",
+                                        "init --dtype",
+                                        "tokenize --model",
+                                        "tokenize --no-special-tokens",
+                                        "tokenize --decode",
+                                        "tokenize --skip-special-tokens",
+                                        "data show --config",
+                                        "data show overrides",
+                                        "data show --json",
+                                        "data show --limit",
+                                        "help topic"};
+  EXPECT_EQ(all_options(), frozen);
+}
+
+TEST(CommandLine, Mistakes) {
+  expect_refusal({"trian", "--config", "run.json"}, "there is no command trian; do you mean ft train?");
+  expect_refusal({"frobnicate"}, "there is no command frobnicate; see ft --help");
+  expect_refusal({"launch", "-n", "2"}, "ft launch is not available yet");
+  expect_refusal({"chat"}, "ft chat is not available yet");
+  expect_refusal({"train"}, "ft train: --config is required; see ft train --help");
+  expect_refusal({"train", "--config", "x", "--no-such-option"},
+                 "ft train: there is no option --no-such-option; see ft train --help");
+  expect_refusal({"train", "--confg", "x"},
+                 "ft train: there is no option --confg; do you mean --config? See ft train --help");
+  expect_refusal({"merge", "--model", "m", "--adapter", "a"},
+                 "ft merge: --output is required; see ft merge --help");
+  expect_refusal({"merge", "--model", "m", "--adapter", "a", "--output", "o", "--dtype", "int8"},
+                 "ft merge: --dtype: int8 not in {float32,bfloat16,float16}");
+  expect_refusal({"export", "--to", "gguf", "--from", "a", "--output", "b"},
+                 "ft export: --to: gguf is not available yet; available: peft, hf");
+  expect_refusal({"plan"}, "ft plan: give either --config FILE or --model DIR");
+  expect_refusal({"data"}, "ft data: A subcommand is required; see ft data --help");
+  expect_refusal({"validate", "--config", "nowhere.json", "\x1b[31m"},
+                 "nowhere.json: cannot be read: No such file or directory");
+  expect_refusal({"help", "trian"}, "ft help: there is no command trian; do you mean train?");
+  expect_refusal(
+      {"help", "config", "lara"},
+      "ft help config: there is no section lara; do you mean lora?\nthere are $schema, model, "
+      "quantization, lora, finetuning_type, data, training, zero_optimization, zero_stage, distributed, "
+      "evaluation, checkpointing, logging, generation, sweep");
+}
+
+TEST(CommandLine, HelpHasExamplesForEveryCommand) {
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{{},
+                                                                                       {"train"},
+                                                                                       {"eval"},
+                                                                                       {"plan"},
+                                                                                       {"validate"},
+                                                                                       {"merge"},
+                                                                                       {"export"},
+                                                                                       {"inspect"},
+                                                                                       {"init"},
+                                                                                       {"tokenize"},
+                                                                                       {"data", "show"},
+                                                                                       {"help"}}) {
+    auto arguments = command;
+    arguments.emplace_back("--help");
+    const Outcome o = run(arguments);
+    EXPECT_EQ(o.code, 0);
+    EXPECT_EQ(o.err, "");
+    EXPECT_NE(o.out.find("Examples:\n  "), std::string::npos) << o.out;
+    if (command.empty() || command[0] == "help") continue;
+    auto help = command;
+    help.insert(help.begin(), "help");
+    EXPECT_EQ(run(help).out, o.out);
+  }
+  EXPECT_EQ(run({}).out, run({"--help"}).out);
+}
+
+TEST(CommandLine, Version) {
+  const Outcome text = run({"--version"}), json = run({"--version", "--json"});
+  EXPECT_EQ(text.code, 0);
+  EXPECT_TRUE(text.out.starts_with("ft 0.1")) << text.out;
+  EXPECT_TRUE(json.out.starts_with("{\"version\": \"0.1") || json.out.starts_with("{\"version\":\"0.1"))
+      << json.out;
+  for (const char* key : {"\"commit\"", "\"cpu_features\"", "\"cuda\""})
+    EXPECT_NE(json.out.find(key), std::string::npos) << key;
+}
+
+TEST(CommandLine, HelpConfig) {
+  const Outcome o = run({"help", "config", "lora"});
+  EXPECT_EQ(o.code, 0);
+  EXPECT_NE(o.out.find("  lora.r = 8\n      Rank: rows of A, columns of B. (whole number, at least 1)\n"),
+            std::string::npos)
+      << o.out;
+  EXPECT_EQ(o.out.find("training.seed"), std::string::npos);
+  EXPECT_NE(run({"help", "config"}).out.find("training.seed = 42"), std::string::npos);
+}
+
+TEST(CommandLine, ThePageOfSettingsIsTrue) {
+  const std::filesystem::path file = std::filesystem::path(FT_SOURCE_DIR) / "docs" / "config.md";
+  std::ifstream in(file);
+  std::stringstream page;
+  page << in.rdbuf();
+  const auto fresh = std::filesystem::path(testing::TempDir()) / "config.md";
+  if (page.str() != config_page()) std::ofstream(fresh) << config_page();
+  EXPECT_TRUE(page.str() == config_page()) << "docs/config.md is out of date; copy " << fresh.string();
+}
+
+}  // namespace
+}  // namespace ft
