@@ -106,8 +106,13 @@ bool OneDnn::run(const ProductCall& call, std::int64_t workspace_bytes) {
                 0};
   if (omp_get_max_threads() != call.threads) omp_set_num_threads(call.threads);
   auto found = state_->primitives.find(key);
-  if (found == state_->primitives.end())
-    found = state_->primitives.emplace(key, state_->make(call, accumulate)).first;
+  if (found == state_->primitives.end()) {
+    try {
+      found = state_->primitives.emplace(key, state_->make(call, accumulate)).first;
+    } catch (const dnnl::error&) {  // bf16 needs AVX-512 here
+      return false;
+    }
+  }
   Primitive& p = found->second;
   if (p.scratch_bytes > workspace_bytes) return false;
   p.y.set_data_handle(call.y);

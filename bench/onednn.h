@@ -15,7 +15,8 @@ class OneDnn {
   ~OneDnn();
 
   // Computes the call and returns true; or false, having done nothing, when it cannot: several terms, alpha
-  // other than 1, c another matrix, or more than `workspace_bytes` of scratch memory at call.workspace.
+  // other than 1, c another matrix, a type the CPU lacks, or more than `workspace_bytes` of scratch memory at
+  // call.workspace.
   bool run(const cpu::ProductCall& call, std::int64_t workspace_bytes);
 
  private:

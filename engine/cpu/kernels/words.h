@@ -98,10 +98,12 @@ inline void interleave(Word* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols
 // written up to the next multiple of kLanes, with zeros.
 template <class T>
 inline void widen(Word* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols) {
-  constexpr i64 P = kPack<T>;
-  for (i64 r = 0; r < rows; ++r)
-    for (i64 c = 0; c < cols; c += kLanes * P)
-      store_words(y + r * ldy + c / P, load_row(x + r * ldx + c, cols - c));
+  constexpr i64 P = kPack<T>, kStep = kLanes * P;
+  for (i64 r = 0; r < rows; ++r, x += ldx, y += ldy) {
+    i64 c = 0;
+    for (; c + kStep <= cols; c += kStep) store_words(y + c / P, load_row(x + c));
+    if (c < cols) store_words(y + c / P, load_row(x + c, cols - c));
+  }
 }
 
 // Rows a and b of kLanes columns of a right operand for products of T: one row of words where a word holds
