@@ -1,6 +1,7 @@
 // Ops::products on the CPU; see products.h.
 #include "engine/cpu/products.h"
 
+#include <algorithm>
 #include <array>
 
 #include "engine/cpu/memory.h"
@@ -9,6 +10,7 @@ namespace ft::cpu {
 namespace {
 
 constexpr std::size_t kMaxTerms = 16;
+constexpr std::int64_t kOneDnnScratch = 64 << 20;  // for copies that it makes of operands
 
 bool is_operand(const Tensor& t, DType dtype) {
   return t.dtype == dtype && t.shape.rank >= 1 && t.stride >= t.cols();
@@ -27,10 +29,12 @@ ProductTerm checked(const Term& t, DType operands, std::int64_t rows, std::int64
 
 }  // namespace
 
-Products::Products(const ProductKernels& kernels, int threads)
+Products::Products(const ProductKernels& kernels, int threads, OneDnnTypes onednn)
     : kernels_(kernels),
+      onednn_types_(onednn),
       threads_(threads),
-      workspace_bytes_(kernels.workspace_bytes(threads)),
+      workspace_bytes_(std::max(kernels.workspace_bytes(threads),
+                                onednn.f32 || onednn.bf16 ? kOneDnnScratch : std::int64_t{0})),
       workspace_(reserve(workspace_bytes_)) {}
 
 void Products::run(Tensor y, std::span<const Term> terms, float alpha, Tensor c) {
@@ -55,12 +59,36 @@ void Products::run(Tensor y, std::span<const Term> terms, float alpha, Tensor c)
   std::int64_t depth = 0;
   for (std::size_t i = 0; i < terms.size(); ++i) depth += list[i].k;
   const int team = rows * cols * depth < kSmall ? 1 : threads_;
-  kernels_.run({y.data, y.stride, y.dtype, rows, cols, list.data(), static_cast<std::int64_t>(terms.size()),
-                operands, alpha, c.data, ldc, c.dtype, team, workspace_.get()});
+  const ProductCall call{
+      y.data,   y.stride, y.dtype, rows, cols,    list.data(), static_cast<std::int64_t>(terms.size()),
+      operands, alpha,    c.data,  ldc,  c.dtype, team,        workspace_.get()};
+  if (operands == DType::bf16 ? onednn_types_.bf16 : onednn_types_.f32) return run_with_onednn(call);
+  kernels_.run(call);
 }
 
-std::int64_t products_workspace_bytes(const ProductKernels& kernels, int threads) {
-  return kernels.workspace_bytes(threads);
+// Large terms through oneDNN one after another, then the others, adapters mostly, in one pass of the own kernel.
+// Between them the sum lies in y, rounded to its type, as in PyTorch.
+void Products::run_with_onednn(ProductCall call) {
+  constexpr std::int64_t kLeast = 64;  // smaller sizes do not fill matrix units
+  std::array<ProductTerm, kMaxTerms> rest{};
+  std::int64_t left = 0;
+  for (std::int64_t i = 0; i < call.count; ++i) {
+    const ProductTerm& term = call.terms[i];
+    ProductCall one = call;
+    one.terms = &term;
+    one.count = 1;
+    const bool large = std::min({call.rows, call.cols, term.k}) >= kLeast;
+    if (large && onednn_.run(one, workspace_bytes_)) {
+      call.c = call.y;
+      call.ldc = call.ldy;
+      call.c_type = call.y_type;
+    } else {
+      rest[static_cast<std::size_t>(left++)] = term;
+    }
+  }
+  call.terms = rest.data();
+  call.count = left;
+  if (left > 0) kernels_.run(call);
 }
 
 }  // namespace ft::cpu

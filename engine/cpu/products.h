@@ -5,6 +5,7 @@
 
 #include "engine/core/arena.h"
 #include "engine/cpu/kernels/kernels.h"
+#include "engine/cpu/onednn.h"
 #include "engine/ops/ops.h"
 
 namespace ft::cpu {
@@ -12,7 +13,7 @@ namespace ft::cpu {
 class Products {
  public:
   // UserError(Exit::memory) when there is no memory for the workspace.
-  Products(const ProductKernels&, int threads);
+  Products(const ProductKernels&, int threads, OneDnnTypes = onednn_types());
 
   // y = alpha * sum of the terms + c; see Ops::products.
   void run(Tensor y, std::span<const Term> terms, float alpha, Tensor c);
@@ -20,13 +21,14 @@ class Products {
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
 
  private:
+  void run_with_onednn(ProductCall call);
+
   const ProductKernels& kernels_;
+  OneDnnTypes onednn_types_;
+  OneDnn onednn_;
   int threads_;
   std::int64_t workspace_bytes_;
   Buffer workspace_;
 };
-
-// Bytes that Products holds for its whole life, whatever it multiplies.
-std::int64_t products_workspace_bytes(const ProductKernels&, int threads);
 
 }  // namespace ft::cpu

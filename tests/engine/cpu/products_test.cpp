@@ -121,33 +121,40 @@ Products& with_threads(const NamedKernels& k, int threads) {
   return all.try_emplace({k.name, threads}, k.kernels.products, threads).first->second;
 }
 
-void check(const Case& t, const NamedKernels& k, std::initializer_list<int> thread_counts) {
-  SCOPED_TRACE(k.name + " " + to_string(t));
+// Runs a case on each of `all`, which must agree bitwise, and compares with the exact sums. `passes` is how often
+// the sum is rounded to y's type on its way.
+void check(const Case& t, const std::string& name, const std::vector<Products*>& all, double passes = 1) {
+  SCOPED_TRACE(name + " " + to_string(t));
   Problem p(t);
   std::vector<std::pair<double, double>> want;
   for (std::int64_t i = 0; i < t.rows; ++i)
     for (std::int64_t j = 0; j < t.cols; ++j) want.push_back(p.exact(t, i, j));
   const auto before = p.y.memory;
   std::vector<std::byte> first;
-  for (const int threads : thread_counts) {
+  for (Products* products : all) {
     p.y.memory = before;
     p.y.tensor.data = p.y.memory.data();
     if (t.c == C::same) p.c_tensor = p.y.tensor;
-    with_threads(k, threads).run(p.y.tensor, p.terms, t.alpha, p.c_tensor);
+    products->run(p.y.tensor, p.terms, t.alpha, p.c_tensor);
     EXPECT_TRUE(p.y.guards_intact());
     if (first.empty()) first = p.y.memory;
-    ASSERT_EQ(first, p.y.memory) << "differs with " << threads << " threads";
+    ASSERT_EQ(first, p.y.memory) << "differs with another number of threads";
   }
   for (std::int64_t i = 0; i < t.rows; ++i)
     for (std::int64_t j = 0; j < t.cols; ++j) {
       const auto [exact, size] = want[static_cast<std::size_t>(i * t.cols + j)];
       // sums of f32: a few units of 2^-24 of the summed size; then half a unit of y
-      const double bound = size * 6e-7 + (t.y == DType::bf16 ? std::abs(exact) * 0.0039064 : 0) + 1e-30;
+      const double rounding = passes > 1 ? size * 0.0039064 * passes : std::abs(exact) * 0.0039064;
+      const double bound = size * 6e-7 + (t.y == DType::bf16 ? rounding : 0) + 1e-30;
       ASSERT_NEAR(p.y.get(i, j), exact, bound) << "at " << i << ", " << j;
     }
 }
 void check_all(const Case& t, std::initializer_list<int> thread_counts = {1, 2, 3}) {
-  for (const auto& k : all_kernels()) check(t, k, thread_counts);
+  for (const auto& k : all_kernels()) {
+    std::vector<Products*> all;
+    for (const int threads : thread_counts) all.push_back(&with_threads(k, threads));
+    check(t, k.name, all);
+  }
 }
 
 constexpr DType kTypes[] = {DType::f32, DType::bf16};
@@ -237,11 +244,38 @@ TEST(Products, RefusesWhatDoesNotFit) {
 
 TEST(Products, WorkspaceIsBoundedAndKnown) {
   for (const auto& k : all_kernels()) {
-    const auto one = products_workspace_bytes(k.kernels.products, 1);
-    EXPECT_EQ(products_workspace_bytes(k.kernels.products, 3), 3 * one);
-    EXPECT_EQ(Products(k.kernels.products, 3).workspace_bytes(), 3 * one);
+    const auto one = Products(k.kernels.products, 1, {}).workspace_bytes();
+    EXPECT_EQ(Products(k.kernels.products, 3, {}).workspace_bytes(), 3 * one);
     EXPECT_LT(one, 2 << 20) << k.name;
   }
+}
+
+// What CPUs with AMX do: every form of a call, large enough for oneDNN or not, and mixed. Where the CPU lacks
+// oneDNN's bf16 the own kernel takes over, which is to be right too.
+TEST(Products, ThroughOneDnn) {
+  Products one(kernels_of(best_target()).products, 1, {.f32 = true, .bf16 = true});
+  for (const DType operands : kTypes)
+    for (const DType y : kTypes)
+      for (const C c : {C::none, C::same, C::residual, C::bias, C::bias_of_operands})
+        for (int transposes = 0; transposes < 4; ++transposes)
+          for (const std::int64_t pad : {0, 5}) {
+            check({70, 131, {77}, operands, y, c, transposes, pad}, "onednn", {&one}, 2);
+            check({66, 64, {80, 9, 64, 16}, operands, y, c, transposes, pad}, "onednn", {&one}, 4);
+          }
+  check({70, 70, {77}, DType::f32, DType::f32, C::same, 0, 0, 0.5f}, "alpha is the own kernel's", {&one});
+  check({70, 70, {16}, DType::f32, DType::f32, C::residual}, "so are small terms", {&one});
+}
+
+TEST(OneDnn, RunsOnEveryCpuInF32) {
+  Matrix y(70, 66, DType::f32, 0, true), a(70, 80, DType::f32, 0), b(80, 66, DType::f32, 0);
+  std::vector<std::byte> scratch(16 << 20);
+  const ProductTerm term{a.tensor.data, 80, false, b.tensor.data, 66, false, 80};
+  ProductCall call{y.tensor.data, 66, DType::f32, 70, 66,         &term, 1,
+                   DType::f32,    1,  nullptr,    0,  DType::f32, 1,     scratch.data()};
+  OneDnn onednn;
+  EXPECT_TRUE(onednn.run(call, 16 << 20));
+  call.alpha = 2;
+  EXPECT_FALSE(onednn.run(call, 16 << 20));
 }
 
 }  // namespace
