@@ -1,6 +1,6 @@
-// One matrix product through oneDNN 2.6 (Debian 12) or 3 (Debian 13). It drives matrix units (AMX) that the own
-// kernels do not, and there it multiplies bf16. Everywhere else the own kernels do all: they add adapters in
-// the same pass, and their sums do not depend on the number of threads or rows (docs/architecture.md).
+// One matrix product through oneDNN 2.6 (Debian 12) or 3 (Debian 13). It drives matrix units (AMX) that the
+// own kernels do not, and there it multiplies bf16. Everywhere else the own kernels do all: they add adapters
+// in the same pass, and their sums do not depend on the number of threads or rows (docs/architecture.md).
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -15,8 +15,8 @@ class OneDnn {
   ~OneDnn();
 
   // Computes the call and returns true; or false, having done nothing, when it cannot: several terms, alpha
-  // other than 1, a type the CPU lacks, or more than `workspace_bytes` of scratch memory at call.workspace. The
-  // first call of a shape makes its code: about a millisecond, some KB, kept.
+  // other than 1, a type the CPU lacks, or more than `workspace_bytes` of scratch memory at call.workspace.
+  // The first call of a shape makes its code: about a millisecond, some KB, kept.
   bool run(const ProductCall& call, std::int64_t workspace_bytes);
 
  private:

@@ -66,8 +66,8 @@ void Products::run(Tensor y, std::span<const Term> terms, float alpha, Tensor c)
   kernels_.run(call);
 }
 
-// Large terms through oneDNN one after another, then the others, adapters mostly, in one pass of the own kernel.
-// Between them the sum lies in y, rounded to its type, as in PyTorch.
+// Large terms through oneDNN one after another, then the others, adapters mostly, in one pass of the own
+// kernel. Between them the sum lies in y, rounded to its type, as in PyTorch.
 void Products::run_with_onednn(ProductCall call) {
   constexpr std::int64_t kLeast = 64;  // smaller sizes do not fill matrix units
   std::array<ProductTerm, kMaxTerms> rest{};

@@ -121,8 +121,8 @@ Products& with_threads(const NamedKernels& k, int threads) {
   return all.try_emplace({k.name, threads}, k.kernels.products, threads).first->second;
 }
 
-// Runs a case on each of `all`, which must agree bitwise, and compares with the exact sums. `passes` is how often
-// the sum is rounded to y's type on its way.
+// Runs a case on each of `all`, which must agree bitwise, and compares with the exact sums. `passes` is how
+// often the sum is rounded to y's type on its way.
 void check(const Case& t, const std::string& name, const std::vector<Products*>& all, double passes = 1) {
   SCOPED_TRACE(name + " " + to_string(t));
   Problem p(t);
