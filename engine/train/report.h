@@ -122,6 +122,8 @@ class Report {
   virtual void progress(const StepRow&) {}  // after every step, its own loss; before step() of the same step
   virtual void evaluating(std::int64_t /*done*/, std::int64_t /*of*/) {}  // batches, while an evaluation runs
   virtual void evaluation(const EvalRow&) {}
+  // A checkpoint is being filled: `folder` becomes it, and takes more files until then.
+  virtual void saving(std::int64_t /*step*/, const std::filesystem::path& /*folder*/) {}
   // A checkpoint is complete on disk.
   virtual void saved(std::int64_t /*step*/, double /*seconds*/, const std::filesystem::path&) {}
   virtual void note(const std::string&) {}
@@ -148,6 +150,9 @@ class Reports final : public Report {
   }
   void evaluation(const EvalRow& row) override {
     for (auto& r : all_) r->evaluation(row);
+  }
+  void saving(std::int64_t step, const std::filesystem::path& folder) override {
+    for (auto& r : all_) r->saving(step, folder);
   }
   void saved(std::int64_t step, double seconds, const std::filesystem::path& path) override {
     for (auto& r : all_) r->saved(step, seconds, path);

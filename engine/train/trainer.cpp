@@ -169,7 +169,10 @@ bool Trainer::evaluate_and_judge(TrainState& state) {
 void Trainer::save(const TrainState& state) {
   if (saved_step_ == state.step) return;
   const double start = now();
-  const std::string folder = p_.checkpoints.save(state, p_.add_to_checkpoint);
+  const std::string folder = p_.checkpoints.save(state, [&](const std::string& to) {
+    p_.add_to_checkpoint(to);
+    p_.report.saving(state.step, to);
+  });
   saved_step_ = state.step;
   if (p_.comm.rank() == 0) {
     if (const auto most = config_.checkpointing.save_total_limit)

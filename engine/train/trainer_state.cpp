@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "engine/io/checkpoint_folder.h"
 #include "engine/io/file.h"
 #include "engine/train/rows.h"
 
@@ -39,9 +40,8 @@ void TrainerState::begin(const RunHeader& header) {
   for (const EvalRow& row : rows_.evaluations)
     if (!best_ || better(row, *best_)) best_ = row;
   if (!best_) return;
-  const std::string name = str("checkpoint-", best_->step);
-  if (std::filesystem::exists(join_path(folder_of(path_), name)))
-    best_checkpoint_ = join_path(header.output, name);
+  if (std::filesystem::exists(checkpoint_path(folder_of(path_), best_->step)))
+    best_checkpoint_ = checkpoint_path(header.output, best_->step);
 }
 
 void TrainerState::step(const StepRow& row) { rows_.steps.push_back(row); }
@@ -51,20 +51,28 @@ void TrainerState::evaluation(const EvalRow& row) {
   if (row.best) best_ = row;
 }
 
-void TrainerState::saved(std::int64_t step, double, const std::filesystem::path& path) {
-  if (best_ && best_->step == step) best_checkpoint_ = path.string();
+void TrainerState::saving(std::int64_t step, const std::filesystem::path& folder) {
+  write_checkpointed(step, join_path(folder.string(), "trainer_state.json"));
+}
+
+void TrainerState::saved(std::int64_t step, double, const std::filesystem::path&) {
+  write_checkpointed(step, path_);
+}
+
+void TrainerState::write_checkpointed(std::int64_t step, const std::string& to) {
+  if (best_ && best_->step == step) best_checkpoint_ = checkpoint_path(header_.output, step);
   const StepRow last = rows_.steps.empty() ? StepRow{} : rows_.steps.back();
   const double steps = static_cast<double>(std::max<std::int64_t>(1, header_.steps_per_epoch));
   write({.step = step,
          .epoch = static_cast<double>(step) / steps,
          .num_input_tokens_seen = last.num_input_tokens_seen},
-        false);
+        false, to);
 }
 
-void TrainerState::end(const Summary& summary) { write(summary, true); }
+void TrainerState::end(const Summary& summary) { write(summary, true, path_); }
 
 // The keys in the alphabet's order, as transformers sorts them.
-void TrainerState::write(const Summary& now, bool ended) const {
+void TrainerState::write(const Summary& now, bool ended, const std::string& to) const {
   Json history = log_history(rows_);
   if (ended) {
     history.push_back(row_json(now));
@@ -92,7 +100,7 @@ void TrainerState::write(const Summary& now, bool ended) const {
       {"train_batch_size", header_.micro_batch},
       {"trial_name", nullptr},
       {"trial_params", nullptr}};
-  write_file(path_, json_text(state) + "\n");
+  write_file(to, json_text(state) + "\n");
 }
 
 }  // namespace ft

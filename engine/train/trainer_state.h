@@ -1,5 +1,5 @@
 // trainer_state.json as transformers' Trainer writes it, for the tools that read its log_history and its best
-// checkpoint. Written whole with every checkpoint and at the end.
+// checkpoint. Written whole into every checkpoint, beside it, and at the end.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,13 +15,15 @@ class TrainerState final : public Report {
   void begin(const RunHeader& header) override;
   void step(const StepRow& row) override;
   void evaluation(const EvalRow& row) override;
+  void saving(std::int64_t step, const std::filesystem::path& folder) override;
   void saved(std::int64_t step, double seconds, const std::filesystem::path& path) override;
   void end(const Summary& summary) override;
 
  private:
   double metric(const EvalRow& row) const;
   bool better(const EvalRow& a, const EvalRow& b) const;
-  void write(const Summary& now, bool ended) const;
+  void write_checkpointed(std::int64_t step, const std::string& to);
+  void write(const Summary& now, bool ended, const std::string& to) const;
 
   std::string path_;
   RunHeader header_;

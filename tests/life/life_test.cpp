@@ -108,6 +108,21 @@ TEST(Life, SplitsOfABatchMeanTheSame) {
   }
 }
 
+// As in a checkpoint of transformers' Trainer: the state of its own step, sealed with the rest.
+TEST(Life, CheckpointsHoldTheTrainersState) {
+  const Workplace w("llama", kLora);
+  ASSERT_EQ(w.train({"checkpointing.save_strategy=steps", "checkpointing.save_steps=5"}), 0) << w.says();
+  for (const int step : {5, 10}) {
+    const fs::path folder = w / ("out/checkpoint-" + std::to_string(step));
+    const Json state = Json::parse(contents(folder / "trainer_state.json"), nullptr, false);
+    ASSERT_TRUE(state.is_object()) << folder;
+    EXPECT_EQ(state["global_step"], step);
+    EXPECT_EQ(state["log_history"].size(), static_cast<std::size_t>(step));
+    EXPECT_EQ(state["log_history"].back()["step"], step);
+    EXPECT_TRUE(Json::parse(contents(folder / "manifest.json"))["files"].contains("trainer_state.json"));
+  }
+}
+
 TEST(Life, NotANumberNamesTheFirstTensor) {
   const Workplace w("llama", kFull);
   EXPECT_EQ(w.train({"training.learning_rate=1e30", "training.max_grad_norm=0", "training.optim=sgd"}), 7);

@@ -67,6 +67,23 @@ TEST(TrainerState, IsWrittenWithEveryCheckpoint) {
   EXPECT_EQ(json["log_history"].size(), 6u);
 }
 
+// A checkpoint's own file is what the output folder's is once the checkpoint is there.
+TEST(TrainerState, GoesIntoTheCheckpoint) {
+  const TestFolder folder;
+  TrainerState state(folder.file("trainer_state.json"));
+  state.begin(sample_header());
+  play(state, 1, 9);
+  state.step(sample_step(10));
+  state.evaluation(sample_evaluation(10, 0.5, true));
+  const TestFolder staged;
+  state.saving(10, staged.path());
+  EXPECT_EQ(state_of(folder)["global_step"], 5);
+  state.saved(10, 0.1, "outputs/gsm8k/checkpoint-10");
+  EXPECT_EQ(state_of(staged), state_of(folder));
+  EXPECT_EQ(state_of(staged)["global_step"], 10);
+  EXPECT_EQ(state_of(staged)["best_model_checkpoint"], "outputs/gsm8k/checkpoint-10");
+}
+
 TEST(TrainerState, ResumedEqualsUninterrupted) {
   const TestFolder folder;
   TrainerState whole(folder.file("trainer_state.json"));
