@@ -73,7 +73,7 @@ Exit export_model(const ExportArgs& args) {
   lora::AdapterFolder check(args.from);  // it is one that ft can read
   require_new_folder(args.output, args.overwrite);
   export_adapter(args, parse_dtype(args.dtype).value_or(DType::f32));
-  copy_companions(args.from, args.output);
+  copy_tokenizer(args.from, args.output);
   Screen screen(Screen::standard_error());
   screen.line(str("exported  ", args.from, " -> ", args.output, " (PEFT)"));
   return Exit::done;

@@ -9,6 +9,7 @@
 
 #include "app/commands.h"
 #include "app/format.h"
+#include "app/model_files.h"
 #include "app/screen.h"
 #include "engine/core/random.h"
 #include "engine/io/json.h"
@@ -21,18 +22,6 @@ namespace ft {
 namespace {
 
 namespace fs = std::filesystem;
-
-// What else makes a model folder; taken from beside the config.json where it is there.
-constexpr const char* kCompanions[] = {"tokenizer.model",
-                                       "tokenizer.json",
-                                       "tokenizer_config.json",
-                                       "special_tokens_map.json",
-                                       "vocab.json",
-                                       "added_tokens.json",
-                                       "merges.txt",
-                                       "chat_template.jinja",
-                                       "LICENSE",
-                                       "generation_config.json"};
 
 DType dtype_named(const std::string& name) {
   if (name == "bfloat16") return DType::bf16;
@@ -57,13 +46,13 @@ void fill_normal(std::vector<float>& values, std::size_t numel, Random random, d
   });
 }
 
-struct Weights {
+struct Listed {
   std::vector<TensorSpec> tensors;
   std::int64_t numel = 0, bytes = 0;
 };
 
-Weights weights_of(Model& model, DType dtype) {
-  Weights w;
+Listed weights_of(Model& model, DType dtype) {
+  Listed w;
   EachParameter each([&](Parameter& p) {
     w.tensors.push_back({p.name, dtype, p.shape});
     w.numel += p.shape.numel();
@@ -94,7 +83,7 @@ Exit init(const InitArgs& args) {
   const fs::path output(args.output);
   if (fs::exists(fs::symlink_status(output)))
     throw UserError(Exit::config, printable(args.output) + " is there already; give a new folder");
-  const Weights weights = weights_of(*made.model, dtype);
+  const Listed weights = weights_of(*made.model, dtype);
   StagedFolder folder(args.output);
   if (const auto free = fs::space(folder.path()).available; free < static_cast<std::uintmax_t>(weights.bytes))
     throw UserError(Exit::storage,
@@ -119,9 +108,8 @@ Exit init(const InitArgs& args) {
   };
   const WrittenModel written = write_model(folder.path(), weights.tensors, fill);
   write_config(file, folder.path() + "/config.json", made.info, dtype);
-  for (const char* name : kCompanions)
-    if (const fs::path beside = file.parent_path() / name; fs::is_regular_file(beside))
-      write_file(folder.path() + "/" + name, read_file(beside.string(), std::int64_t{1} << 30));
+  const std::string beside = folder_of(file.string());
+  copy_companions(beside, beside, folder.path());
   folder.commit();
   screen.clear();
   std::cerr << "made     " << made.info.architecture << ", "

@@ -141,7 +141,8 @@ Exit merge(const MergeArgs& args) {
     });
   }
   write_config(args, dtype, merger.unties());
-  copy_companions(args.model, args.output);
+  const bool brought = !args.adapter.empty() && holds_tokenizer(args.adapter);  // what it was trained with
+  copy_companions(args.model, brought ? args.adapter : args.model, args.output);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   screen.line(str("merged   ",
                   show::plural(static_cast<std::int64_t>(built.attached.linears.size()), "linear"), ", ",

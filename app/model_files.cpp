@@ -1,5 +1,7 @@
 #include "app/model_files.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -9,6 +11,16 @@
 
 namespace ft {
 namespace {
+
+// Any of them makes a tokenizer.
+constexpr std::array kVocabularies = {"tokenizer.model", "tokenizer.json", "vocab.json"};
+
+void copy_if_there(const std::string& from, const std::string& to, const char* name) {
+  const std::string file = join_path(from, name);
+  std::error_code none;
+  if (std::filesystem::is_regular_file(file, none))
+    write_file(join_path(to, name), read_file(file, std::int64_t{256} << 20));
+}
 
 class AdapterFiles final : public ModelFiles {
  public:
@@ -70,15 +82,23 @@ std::string config_with_dtype(const std::string& folder, DType dtype) {
   return json_text(j) + "\n";
 }
 
-void copy_companions(const std::string& from, const std::string& to) {
-  for (const char* name :
-       {"tokenizer.model", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-        "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja", "generation_config.json"}) {
-    const std::filesystem::path file = join_path(from, name);
-    std::error_code none;
-    if (std::filesystem::is_regular_file(file, none))
-      write_file(join_path(to, name), read_file(file.string(), std::int64_t{256} << 20));
-  }
+bool holds_tokenizer(const std::string& folder) {
+  std::error_code none;
+  return std::any_of(kVocabularies.begin(), kVocabularies.end(), [&](const char* name) {
+    return std::filesystem::is_regular_file(join_path(folder, name), none);
+  });
+}
+
+void copy_tokenizer(const std::string& from, const std::string& to) {
+  for (const char* name : kVocabularies) copy_if_there(from, to, name);
+  for (const char* name : {"merges.txt", "tokenizer_config.json", "special_tokens_map.json",
+                           "added_tokens.json", "chat_template.jinja", "chat_template.json"})
+    copy_if_there(from, to, name);
+}
+
+void copy_companions(const std::string& model, const std::string& tokenizer, const std::string& to) {
+  copy_tokenizer(tokenizer, to);
+  for (const char* name : {"generation_config.json", "LICENSE"}) copy_if_there(model, to, name);
 }
 
 std::optional<DType> parse_dtype(const std::string& name) {

@@ -12,8 +12,13 @@ std::unique_ptr<ModelFiles> make_model_files(const BuiltModel&);
 // config.json of `folder` as text, with the weights' type set to `dtype` under the key that it uses.
 std::string config_with_dtype(const std::string& folder, DType dtype);
 
-// Copies the tokenizer's and the generation's files of a model folder, those that there are.
-void copy_companions(const std::string& from, const std::string& to);
+// Whether a folder has a tokenizer of its own.
+bool holds_tokenizer(const std::string& folder);
+// Copies the tokenizer's files, those that there are.
+void copy_tokenizer(const std::string& from, const std::string& to);
+// Copies all that makes a model folder beside config.json and the weights: the tokenizer from where it lies,
+// and from the model's folder how to generate with it and its licence.
+void copy_companions(const std::string& model, const std::string& tokenizer, const std::string& to);
 
 // What --dtype says; nothing when it is not given. UserError(Exit::config) for another word.
 std::optional<DType> parse_dtype(const std::string& name);

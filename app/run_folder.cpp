@@ -74,16 +74,25 @@ void RunFolder::create() {
   write_file(path("run.json"), effective_config(config_) + "\n");
 }
 
+// An adapter gets the tokenizer that it was trained with; a whole model all that makes it a base by itself.
+void RunFolder::copy_companions_to(const std::string& folder) const {
+  const BaseModelConfig& model = config_.model;
+  if (config_.finetuning_type == "lora")
+    copy_tokenizer(model.tokenizer(), folder);
+  else
+    copy_companions(model.model_name_or_path, model.tokenizer(), folder);
+}
+
 void RunFolder::add_to_checkpoint(const std::string& folder) {
   write_file(join_path(folder, "run.json"), effective_config(config_) + "\n");
-  copy_companions(config_.model.tokenizer(), folder);
+  copy_companions_to(folder);
 }
 
 void RunFolder::finish(ModelFiles& files, ParameterStore& store, Summary& summary) {
   files.write(
       folder_, [&](const Parameter& p, std::span<float> y) { store.fetch(p, ParameterStore::kMaster, y); },
       false);
-  copy_companions(config_.model.tokenizer(), folder_);
+  copy_companions_to(folder_);
   auto made = [&](const char* what, const char* name) {
     std::error_code none;
     const auto bytes = fs::file_size(path(name), none);

@@ -32,6 +32,7 @@ class RunFolder {
 
  private:
   std::string path(const char* name) const;
+  void copy_companions_to(const std::string& folder) const;
 
   const RunConfig& config_;
   std::string folder_;

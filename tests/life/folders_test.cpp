@@ -1,0 +1,105 @@
+// Folders that ft makes are models by themselves: with the tokenizer and all else that lies beside weights.
+#include <gtest/gtest.h>
+
+#include "tests/life/program.h"
+
+namespace ft::test {
+namespace {
+
+const std::vector<std::string> kTokenizer = {"tokenizer.model", "tokenizer_config.json",
+                                             "special_tokens_map.json", "added_tokens.json",
+                                             "chat_template.jinja"};
+
+// `base`, a small model with everything a folder of Hugging Face's has, and a run.json that trains it on text.
+class Text : public testing::Test {
+ protected:
+  Text() {
+    const fs::path data = fs::path(FT_SOURCE_DIR) / "tests/data/tiny_tokenizer";
+    fs::create_directory(w / "made");
+    fs::copy_file(data / "tokenizer.model", w / "made/tokenizer.model");
+    write("made/config.json", {{"model_type", "llama"},
+                               {"vocab_size", 400},
+                               {"hidden_size", 16},
+                               {"intermediate_size", 24},
+                               {"num_hidden_layers", 1},
+                               {"num_attention_heads", 2},
+                               {"max_position_embeddings", 64}});
+    write("made/tokenizer_config.json",
+          {{"tokenizer_class", "LlamaTokenizer"}, {"bos_token", "<s>"}, {"eos_token", "</s>"}});
+    write("made/special_tokens_map.json", {{"bos_token", "<s>"}, {"eos_token", "</s>"}});
+    write("made/added_tokens.json", Json::object());
+    write("made/generation_config.json", {{"temperature", 0.5}});
+    std::ofstream(w / "made/chat_template.jinja") << "{{ messages }}";
+    std::ofstream(w / "made/LICENSE") << "do what you like";
+    EXPECT_EQ(w.run({"init", "--config", "made", "--output", "base"}), 0) << w.says();
+    for (int i = 0; i < 8; ++i)
+      std::ofstream(w / "text.jsonl", std::ios::app) << R"({"prompt": "Ada has 7 ", "response": "apples."})"
+                                                        "\n";
+    run = {{"model", {{"model_name_or_path", "base"}}},
+           {"data", {{"datasets", {{{"path", "text.jsonl"}}}}, {"max_seq_length", 64}}},
+           {"training", {{"output_dir", "out"}, {"max_steps", 2}, {"per_device_train_batch_size", 4}}},
+           {"logging", {{"progress", "none"}}},
+           {"checkpointing", {{"save_strategy", "steps"}, {"save_steps", 2}}}};
+    write("run.json", run);
+  }
+  void write(const std::string& name, const Json& json) const { std::ofstream(w / name) << json.dump(1); }
+
+  // That `folder` has what lay beside base's weights, the tokenizer alone or all.
+  void expect_companions(const std::string& folder, bool all) const {
+    const auto same = [&](const std::string& name) {
+      return contents(w / ("made/" + name)) == contents(w / (folder + "/" + name));
+    };
+    for (const std::string& name : kTokenizer) EXPECT_TRUE(same(name)) << folder << " " << name;
+    for (const char* name : {"generation_config.json", "LICENSE"})
+      EXPECT_EQ(all, same(name)) << folder << " " << name;
+  }
+  // That it can be trained again as any other base.
+  void expect_base(const std::string& folder) const {
+    EXPECT_EQ(w.train({"model.model_name_or_path=" + folder, "training.output_dir=again", "--overwrite"}), 0)
+        << folder << ": " << w.says();
+  }
+
+  Workplace w{"llama"};
+  Json run;
+};
+
+TEST_F(Text, AFullyTrainedModelIsABaseByItself) {
+  ASSERT_EQ(w.train({"finetuning_type=full"}), 0) << w.says();
+  ASSERT_EQ(w.run({"export", "--to", "hf", "--from", "out/checkpoint-2", "--output", "exported"}), 0)
+      << w.says();
+  for (const char* folder : {"base", "out", "out/checkpoint-2", "exported"}) {
+    expect_companions(folder, true);
+    expect_base(folder);
+  }
+}
+
+TEST_F(Text, AMergedModelIsABaseByItself) {
+  ASSERT_EQ(w.train(), 0) << w.says();
+  ASSERT_EQ(w.run({"merge", "--model", "base", "--adapter", "out", "--output", "merged"}), 0) << w.says();
+  ASSERT_EQ(w.run({"export", "--to", "hf", "--from", "out", "--output", "exported"}), 0) << w.says();
+  ASSERT_EQ(w.run({"export", "--to", "peft", "--from", "out/checkpoint-2", "--output", "adapter"}), 0)
+      << w.says();
+  for (const char* folder : {"out", "out/checkpoint-2", "adapter"}) expect_companions(folder, false);
+  for (const char* folder : {"merged", "exported"}) {
+    expect_companions(folder, true);
+    expect_base(folder);
+  }
+}
+
+// What a run was trained with goes along, wherever it lay; how to generate comes from the model.
+TEST_F(Text, ATokenizerFromElsewhereGoesAlong) {
+  fs::create_directory(w / "elsewhere");
+  for (const std::string& name : kTokenizer) fs::rename(w / ("base/" + name), w / ("elsewhere/" + name));
+  write("elsewhere/generation_config.json", {{"temperature", 0.9}});
+  const std::string tokenizer = "model.tokenizer_name_or_path=elsewhere";
+  ASSERT_EQ(w.train({"finetuning_type=full", tokenizer}), 0) << w.says();
+  expect_companions("out", true);
+  ASSERT_EQ(w.train({"training.output_dir=adapter", tokenizer}), 0) << w.says();
+  expect_companions("adapter", false);
+  ASSERT_EQ(w.run({"merge", "--model", "base", "--adapter", "adapter", "--output", "merged"}), 0) << w.says();
+  expect_companions("merged", true);
+  expect_base("merged");
+}
+
+}  // namespace
+}  // namespace ft::test
