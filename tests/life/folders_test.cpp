@@ -10,7 +10,7 @@ const std::vector<std::string> kTokenizer = {"tokenizer.model", "tokenizer_confi
                                              "special_tokens_map.json", "added_tokens.json",
                                              "chat_template.jinja"};
 
-// `base`, a small model with everything a folder of Hugging Face's has, and a run.json that trains it on text.
+// `base`, a small model with everything a folder of Hugging Face's has, and a run that trains it on text.
 class Text : public testing::Test {
  protected:
   Text() {
