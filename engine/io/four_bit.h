@@ -1,0 +1,30 @@
+// Quantizing whole matrices on the host and taking them apart again; the formulas are in
+// engine/core/four_bit.h.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "engine/core/four_bit.h"
+
+namespace ft {
+
+// A matrix in 4 bits. Without double quantization absmax holds the scales; with it the other three do.
+struct FourBitData {
+  FourBitForm form;
+  std::int64_t elements = 0;
+  std::vector<std::uint8_t> codes;
+  std::vector<float> absmax;
+  std::vector<std::uint8_t> absmax_codes;
+  std::vector<float> nested_absmax;
+  float nested_offset = 0;
+};
+
+// Finite values only; InternalError otherwise. Uses several threads.
+FourBitData quantize(std::span<const float> x, FourBitForm form);
+// The absmax of a matrix in 8 bits around `offset`, which replace them.
+void quantize_absmax(FourBitData&, float offset);
+
+// Elements [first, first + y.size()), in f32.
+void dequantize(std::span<float> y, const FourBitData&, std::int64_t first = 0);
+
+}  // namespace ft
