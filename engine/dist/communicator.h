@@ -21,6 +21,7 @@ class Communicator {
   virtual void all_reduce(Tensor x) = 0;                            // f32 or f64
   virtual void broadcast(std::span<std::byte> host, int root) = 0;  // ids, counts, texts
   virtual void barrier() = 0;
+  virtual std::int64_t memory() const { return 0; }  // bytes of its own buffers
 };
 
 }  // namespace ft

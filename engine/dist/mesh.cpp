@@ -1,0 +1,212 @@
+#include "engine/dist/mesh.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "engine/core/error.h"
+
+namespace ft {
+namespace {
+
+constexpr std::uint32_t kVersion = 1;  // of greetings and messages; ranks of another one are refused
+constexpr std::array<char, 8> kMagic = {'f', 't', ' ', 'r', 'a', 'n', 'k', 's'};
+
+// The first bytes of every connection, and what rank 0 tells of the others. All ranks are of one binary on
+// machines of one byte order: x86-64 and AArch64 are little-endian.
+struct Greeting {
+  std::array<char, 8> magic = kMagic;
+  std::uint32_t version = kVersion;
+  std::int32_t rank = 0, size = 0, port = 0, process = 0;
+  std::array<char, 64> job{}, host{}, address{};
+};
+
+template <std::size_t N>
+void put(std::array<char, N>& to, const std::string& text) {
+  std::memcpy(to.data(), text.data(), std::min(text.size(), N - 1));
+}
+template <std::size_t N>
+std::string text_of(const std::array<char, N>& a) {
+  return {a.data(), strnlen(a.data(), N)};
+}
+
+Greeting greeting_of(const Meeting& m, int port) {
+  Greeting g;
+  g.rank = m.rank;
+  g.size = m.size;
+  g.port = port;
+  g.process = static_cast<std::int32_t>(::getpid());
+  gethostname(g.host.data(), g.host.size() - 1);
+  put(g.job, m.job);
+  return g;
+}
+
+std::string name_of(const Greeting& g) {
+  return str("rank ", g.rank, " on ", printable(text_of(g.host)), " (process ", g.process, ")");
+}
+
+// Somebody who connected and has not said everything yet.
+struct Guest {
+  Socket socket;
+  Greeting greeting;
+  std::size_t read = 0;
+  Clock::time_point until;
+};
+
+// Lets ranks in, one connection each, until nobody is missing.
+class Door {
+ public:
+  Door(const Socket& listener, const Meeting& m, std::vector<int> missing)
+      : listener_(listener), m_(m), missing_(std::move(missing)) {}
+
+  // Calls come(greeting, socket) for each.
+  template <class Come>
+  void wait(Clock::time_point deadline, const Come& come) {
+    while (!missing_.empty()) {
+      std::vector<pollfd> fds{{listener_.fd(), POLLIN, 0}};
+      for (const Guest& g : guests_) fds.push_back({g.socket.fd(), POLLIN, 0});
+      ::poll(fds.data(), fds.size(), std::min(milliseconds_until(deadline), 200));
+      for (std::size_t i = guests_.size(); i-- > 0;) {
+        const bool more = !fds[i + 1].revents || hear(guests_[i]);
+        if (more && guests_[i].read == sizeof(Greeting)) let_in(guests_[i], come);
+        if (!more || guests_[i].read == sizeof(Greeting) || Clock::now() > guests_[i].until)
+          guests_.erase(guests_.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+      if (fds[0].revents) open();
+      if (Clock::now() > deadline) throw UserError(Exit::hang, absent());
+    }
+  }
+
+ private:
+  void open() {
+    constexpr std::size_t kMost = 256;
+    Socket s = accept_from(listener_);
+    if (s && guests_.size() < kMost)
+      guests_.push_back({std::move(s), {}, 0, Clock::now() + std::chrono::seconds(5)});
+  }
+  // False: closed, or not one of us.
+  bool hear(Guest& g) const {
+    auto* at = reinterpret_cast<char*>(&g.greeting) + g.read;
+    const ssize_t n = ::recv(g.socket.fd(), at, sizeof(Greeting) - g.read, 0);
+    if (n <= 0) return n < 0 && (errno == EAGAIN || errno == EINTR);
+    g.read += static_cast<std::size_t>(n);
+    return g.read < kMagic.size() || g.greeting.magic == kMagic;
+  }
+  template <class Come>
+  void let_in(Guest& g, const Come& come) {
+    const Greeting& it = g.greeting;
+    if (text_of(it.job) != text_of(greeting_of(m_, 0).job)) return;
+    if (it.version != kVersion || it.size != m_.size)
+      throw UserError(Exit::mismatch,
+                      str(name_of(it), " speaks version ", it.version, " and knows of ", it.size,
+                          " ranks; rank ", m_.rank, " has ", kVersion, " and ", m_.size));
+    const auto found = std::find(missing_.begin(), missing_.end(), it.rank);
+    if (found == missing_.end())
+      throw UserError(Exit::config, str(name_of(it), ": there is a rank ", it.rank, " already"));
+    missing_.erase(found);
+    come(it, std::move(g.socket));
+  }
+  std::string absent() const {
+    std::string list;
+    for (const int r : missing_) list += (list.empty() ? "" : ", ") + std::to_string(r);
+    return str("rank ", m_.rank, " waited ", m_.seconds, " s; these ranks did not come: ", list);
+  }
+
+  const Socket& listener_;
+  const Meeting& m_;
+  std::vector<int> missing_;
+  std::vector<Guest> guests_;
+};
+
+std::vector<int> ranks_from(int first, int end) {
+  std::vector<int> all;
+  for (int r = first; r < end; ++r) all.push_back(r);
+  return all;
+}
+
+void keep(Mesh& mesh, const Greeting& g, Socket socket) {
+  tune(socket);
+  mesh.peers[static_cast<std::size_t>(g.rank)] = {std::move(socket), name_of(g)};
+}
+
+// Rank 0 hears everybody, then tells everybody of everybody.
+void receive_all_ranks(Mesh& mesh, const Meeting& m, Clock::time_point deadline) {
+  Socket own;
+  if (!m.listener) own = listen_at(m.master);
+  std::vector<Greeting> table(static_cast<std::size_t>(m.size));
+  table[0] = greeting_of(m, 0);
+  Door door(m.listener ? m.listener : own, m, ranks_from(1, m.size));
+  door.wait(deadline, [&](const Greeting& g, Socket s) {
+    auto& entry = table[static_cast<std::size_t>(g.rank)];
+    entry = g;
+    put(entry.address, remote_address(s).host);
+    keep(mesh, g, std::move(s));
+  });
+  for (int r = 1; r < m.size; ++r) {
+    const Peer& p = mesh.peers[static_cast<std::size_t>(r)];
+    if (!send_all(p.socket, table.data(), table.size() * sizeof(Greeting), deadline))
+      throw UserError(Exit::peer_lost, p.name + " went away while the ranks were meeting");
+  }
+}
+
+// The others come to rank 0 and learn where those before them are; those after them come to them.
+void come_to_rank_0(Mesh& mesh, const Meeting& m, Clock::time_point deadline) {
+  Socket to = connect_to(m.master, deadline, "rank 0");
+  const Socket listener = listen_at({local_address(to).host, 0});
+  const Greeting mine = greeting_of(m, local_address(listener).port);
+  std::vector<Greeting> table(static_cast<std::size_t>(m.size));
+  if (!send_all(to, &mine, sizeof mine, deadline) ||
+      !receive_all(to, table.data(), table.size() * sizeof(Greeting), deadline) || table[0].magic != kMagic)
+    throw UserError(Clock::now() < deadline ? Exit::peer_lost : Exit::hang,
+                    str("rank ", m.rank, " came to ", printable(m.master.host), " port ", m.master.port,
+                        " and was not let in: rank 0 went away, is of another job, or waits for others"));
+  table[0].rank = 0;
+  keep(mesh, table[0], std::move(to));
+  for (int r = 1; r < m.rank; ++r) {
+    const Greeting& g = table[static_cast<std::size_t>(r)];
+    Socket s = connect_to({text_of(g.address), g.port}, deadline, name_of(g));
+    if (!send_all(s, &mine, sizeof mine, deadline))
+      throw UserError(Exit::peer_lost, name_of(g) + " went away while the ranks were meeting");
+    keep(mesh, g, std::move(s));
+  }
+  Door door(listener, m, ranks_from(m.rank + 1, m.size));
+  door.wait(deadline, [&](const Greeting& g, Socket s) { keep(mesh, g, std::move(s)); });
+}
+
+}  // namespace
+
+Mesh meet(Meeting m) {
+  require(0 <= m.rank && m.rank < m.size, "no such rank");
+  Mesh mesh{.rank = m.rank};
+  mesh.peers.resize(static_cast<std::size_t>(m.size));
+  const auto wait = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(m.seconds));
+  if (m.rank == 0)
+    receive_all_ranks(mesh, m, Clock::now() + wait);
+  else
+    come_to_rank_0(mesh, m, Clock::now() + wait);
+  return mesh;
+}
+
+std::vector<Mesh> mesh_of_threads(int size) {
+  std::vector<Mesh> all(static_cast<std::size_t>(size));
+  for (std::size_t a = 0; a < all.size(); ++a) {
+    all[a].rank = static_cast<int>(a);
+    all[a].peers.resize(all.size());
+    for (std::size_t b = 0; b < all.size(); ++b) all[a].peers[b].name = str("rank ", b, " (a thread)");
+  }
+  for (std::size_t a = 0; a < all.size(); ++a)
+    for (std::size_t b = a + 1; b < all.size(); ++b) {
+      std::array<int, 2> ends{};
+      require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) == 0,
+              "no socket pair");
+      all[a].peers[b].socket = Socket(ends[0]);
+      all[b].peers[a].socket = Socket(ends[1]);
+    }
+  return all;
+}
+
+}  // namespace ft

@@ -1,0 +1,39 @@
+// How ranks find each other: every rank ends up with one connection to every other. Rank 0 listens where all
+// know it; the others come to it, say where they listen themselves, and are told of each other.
+//
+// What arrives at a port is not believed: a connection that does not begin with a fitting greeting (length,
+// version, job, a rank that is missing) is closed and disturbs nobody.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine/dist/socket.h"
+
+namespace ft {
+
+struct Peer {
+  Socket socket;     // empty for oneself
+  std::string name;  // for people: "rank 2 on node7 (process 4711)"
+};
+
+struct Mesh {
+  int rank = 0;
+  std::vector<Peer> peers;  // by rank
+  int size() const { return static_cast<int>(peers.size()); }
+};
+
+struct Meeting {
+  int rank = 0, size = 1;
+  Address master;      // where rank 0 listens
+  Socket listener;     // rank 0: listens already, made by the launcher; empty: it is made
+  std::string job;     // ranks of another job are not let in
+  double seconds = 0;  // until everybody must have come
+};
+
+// UserError(Exit::hang) names the ranks that did not come, Exit::mismatch those of another version of ft.
+Mesh meet(Meeting);
+
+// Ranks within one process, each to be used by a thread of its own: for tests.
+std::vector<Mesh> mesh_of_threads(int size);
+
+}  // namespace ft

@@ -1,0 +1,147 @@
+#include "engine/dist/mesh_communicator.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ft {
+namespace {
+
+Tensor part(const Tensor& t, std::int64_t first, std::int64_t count) {
+  return {t.data + first * size_of(t.dtype), t.dtype, {count}};
+}
+
+std::span<std::byte> bytes(const Tensor& t) { return {t.data, static_cast<std::size_t>(t.bytes())}; }
+
+double wide(double v) { return v; }
+template <class T>
+float wide(T v) {
+  return to_float(v);
+}
+void narrow(double& y, double v) { y = v; }
+template <class T>
+void narrow(T& y, float v) {
+  from_float(y, v);
+}
+
+// y = x[0] + x[1] + ... in this order, each sum in Wide.
+template <class T>
+void add_in_order(T* y, std::span<const std::byte* const> x, std::int64_t n) {
+  constexpr std::int64_t kBlock = 512;  // elements; stays in the first cache
+  decltype(wide(T{})) sum[kBlock];
+  for (std::int64_t from = 0; from < n; from += kBlock) {
+    const std::int64_t count = std::min(kBlock, n - from);
+    for (std::size_t r = 0; r < x.size(); ++r) {
+      const T* v = reinterpret_cast<const T*>(x[r]) + from;
+      if (r == 0)
+        for (std::int64_t i = 0; i < count; ++i) sum[i] = wide(v[i]);
+      else
+        for (std::int64_t i = 0; i < count; ++i) sum[i] += wide(v[i]);
+    }
+    for (std::int64_t i = 0; i < count; ++i) narrow(y[from + i], sum[i]);
+  }
+}
+
+}  // namespace
+
+MeshCommunicator::MeshCommunicator(Ops& ops, Mesh mesh, double seconds)
+    : ops_(ops), exchange_(std::move(mesh), seconds), arrived_(ops.allocate(memory_of(exchange_.size()))) {
+  require(ops.device().kind == Device::Kind::cpu, "this communicator is for CPUs");
+  parcels_.resize(static_cast<std::size_t>(size()));
+  ranges_.resize(static_cast<std::size_t>(size()));
+}
+
+void MeshCommunicator::all_gather(Tensor all, Tensor mine) {
+  require(all.numel() == mine.numel() * size() && all.dtype == mine.dtype, "all_gather: sizes");
+  const std::int64_t each = mine.numel();
+  const Tensor own = part(all, each * rank(), each);
+  if (own.data != mine.data && each > 0) ops_.copy(own, mine.view({each}));
+  ops_.synchronize();
+  for (int r = 0; r < size(); ++r)
+    parcels_[static_cast<std::size_t>(r)] = {.out = bytes(own), .in = bytes(part(all, each * r, each))};
+  exchange_.run(Collective::all_gather, parcels_);
+}
+
+void MeshCommunicator::sum(Collective what, Tensor mine, Tensor all, const std::vector<Range>& ranges) {
+  const std::int64_t most = kPiece / size_of(all.dtype);
+  std::int64_t longest = 0;
+  for (const Range& r : ranges) longest = std::max(longest, r.count);
+  const auto piece = [&](const Range& r, std::int64_t from) {
+    return Range{r.first + std::min(from, r.count), std::clamp<std::int64_t>(r.count - from, 0, most)};
+  };
+  ops_.synchronize();
+  for (std::int64_t from = 0; from == 0 || from < longest; from += most) {
+    const Range own = piece(ranges[static_cast<std::size_t>(rank())], from);
+    std::byte* to = arrived_.get();
+    for (int r = 0; r < size(); ++r) {
+      const Range theirs = piece(ranges[static_cast<std::size_t>(r)], from);
+      const Tensor in(to, all.dtype, {own.count});
+      parcels_[static_cast<std::size_t>(r)] = {.out = bytes(part(all, theirs.first, theirs.count)),
+                                               .in = bytes(in)};
+      if (r != rank()) to += kPiece;
+    }
+    exchange_.run(what, parcels_);
+    add_up(part(mine, std::min(from, mine.numel()), own.count), part(all, own.first, own.count), own.count);
+  }
+}
+
+// mine = the sum over the ranks of what arrived, with `own` in this rank's place.
+void MeshCommunicator::add_up(Tensor mine, Tensor own, std::int64_t n) {
+  std::vector<const std::byte*> x;
+  const std::byte* at = arrived_.get();
+  for (int r = 0; r < size(); ++r) {
+    x.push_back(r == rank() ? own.data : at);
+    if (r != rank()) at += kPiece;
+  }
+  switch (mine.dtype) {
+    case DType::f32:
+      return add_in_order(mine.as<float>(), x, n);
+    case DType::f64:
+      return add_in_order(mine.as<double>(), x, n);
+    case DType::bf16:
+      return add_in_order(mine.as<bf16>(), x, n);
+    default:
+      throw InternalError("a sum over ranks of this type");
+  }
+}
+
+void MeshCommunicator::reduce_scatter(Tensor mine, Tensor all) {
+  require(all.numel() == mine.numel() * size() && all.dtype == mine.dtype, "reduce_scatter: sizes");
+  for (int r = 0; r < size(); ++r) ranges_[static_cast<std::size_t>(r)] = {mine.numel() * r, mine.numel()};
+  sum(Collective::reduce_scatter, mine, all, ranges_);
+}
+
+// Everybody adds up its part and tells the others.
+void MeshCommunicator::all_reduce(Tensor x) {
+  const std::int64_t n = x.numel();
+  const Tensor flat = x.view({n});
+  for (int r = 0; r < size(); ++r) {
+    const std::int64_t first = n * r / size();
+    ranges_[static_cast<std::size_t>(r)] = {first, n * (r + 1) / size() - first};
+  }
+  const Range own = ranges_[static_cast<std::size_t>(rank())];
+  const Tensor mine = part(flat, own.first, own.count);
+  sum(Collective::all_reduce, mine, flat, ranges_);
+  for (int r = 0; r < size(); ++r) {
+    const Range theirs = ranges_[static_cast<std::size_t>(r)];
+    parcels_[static_cast<std::size_t>(r)] = {.out = bytes(mine),
+                                             .in = bytes(part(flat, theirs.first, theirs.count))};
+  }
+  exchange_.run(Collective::all_reduce, parcels_);
+}
+
+void MeshCommunicator::broadcast(std::span<std::byte> host, int root) {
+  for (int r = 0; r < size(); ++r) {
+    Parcel& p = parcels_[static_cast<std::size_t>(r)];
+    p = {.sends = rank() == root, .hears = r == root};
+    if (p.sends) p.out = host;
+    if (p.hears) p.in = host;
+  }
+  exchange_.run(Collective::broadcast, parcels_);
+}
+
+void MeshCommunicator::barrier() {
+  for (Parcel& p : parcels_) p = {};
+  exchange_.run(Collective::barrier, parcels_);
+}
+
+}  // namespace ft

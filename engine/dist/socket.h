@@ -1,0 +1,54 @@
+// TCP connections between ranks: opened with a deadline, never shared, closed when their owner goes.
+#pragma once
+#include <chrono>
+#include <string>
+#include <utility>
+
+namespace ft {
+
+using Clock = std::chrono::steady_clock;
+
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) : fd_(fd) {}
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Socket();
+
+  int fd() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+struct Address {
+  std::string host;  // a name or a number
+  int port = 0;
+};
+
+// Listens on one address; port 0: any free one. UserError(Exit::config) when the address is not this
+// machine's or the port is taken.
+Socket listen_at(const Address&);
+Socket accept_from(const Socket& listener);  // empty: nobody is waiting
+// Tries again while nobody listens yet. UserError(Exit::hang) at the deadline, naming `who`.
+Socket connect_to(const Address&, Clock::time_point deadline, const std::string& who);
+
+Address local_address(const Socket&);   // numbers
+Address remote_address(const Socket&);  // numbers
+
+// Small messages at once; a cut cable is noticed within 15 s, whether this end is sending or only waiting.
+void tune(const Socket&);
+
+// Everything or, at the deadline or when the other end closes, false.
+bool send_all(const Socket&, const void* data, std::size_t bytes, Clock::time_point deadline);
+bool receive_all(const Socket&, void* data, std::size_t bytes, Clock::time_point deadline);
+
+// Milliseconds until then for poll(), at least 0.
+int milliseconds_until(Clock::time_point);
+
+}  // namespace ft

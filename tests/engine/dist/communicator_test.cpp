@@ -1,0 +1,195 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/support/ranks.h"
+
+namespace ft {
+namespace {
+
+template <class T>
+struct Values {
+  std::vector<T> v;
+  explicit Values(std::int64_t n) : v(static_cast<std::size_t>(n)) {}
+  Tensor tensor() {
+    static T none{};  // an empty tensor with an address
+    return {reinterpret_cast<std::byte*>(v.empty() ? &none : v.data()),
+            DTypeOf<T>::value,
+            {static_cast<std::int64_t>(v.size())}};
+  }
+};
+
+// What rank r brings: of very different sizes, so that another order of the sum is another result.
+template <class T>
+T value(int rank, std::int64_t i) {
+  const auto mixed = static_cast<std::uint32_t>((i * 2654435761 + rank * 40503 + 7) & 0xffffffff);
+  const float f = (static_cast<float>(mixed % 20011) - 10005.f) * (mixed & 1024 ? 1e-4f : 3.f);
+  if constexpr (std::is_same_v<T, double>) {
+    return f * 1.000000001;
+  } else {
+    T y;
+    from_float(y, f);
+    return y;
+  }
+}
+
+template <class T>
+T sum_in_order(int ranks, std::int64_t i) {
+  if constexpr (std::is_same_v<T, double>) {
+    double s = value<T>(0, i);
+    for (int r = 1; r < ranks; ++r) s += value<T>(r, i);
+    return s;
+  } else {
+    float s = to_float(value<T>(0, i));
+    for (int r = 1; r < ranks; ++r) s += to_float(value<T>(r, i));
+    T y;
+    from_float(y, s);
+    return y;
+  }
+}
+
+template <class T>
+bool same(const T& a, const T& b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+// The last is more than one round of a sum.
+constexpr std::int64_t kSizes[] = {0, 1, 2, 3, 7, 64, 1000, 270'001};
+
+template <class T>
+void check_sums(MeshCommunicator& c, std::int64_t each) {
+  const int N = c.size();
+  Values<T> all(each * N), mine(each), whole(each);
+  for (std::int64_t i = 0; i < each * N; ++i) all.v[static_cast<std::size_t>(i)] = value<T>(c.rank(), i);
+  for (std::int64_t i = 0; i < each; ++i) whole.v[static_cast<std::size_t>(i)] = value<T>(c.rank(), i);
+  c.reduce_scatter(mine.tensor(), all.tensor());
+  Tensor flat = all.tensor();
+  const Tensor place(flat.data + each * c.rank() * size_of(flat.dtype), flat.dtype, {each});
+  c.reduce_scatter(place, flat);  // into its own piece
+  c.all_reduce(whole.tensor());
+  for (std::int64_t i = 0; i < each; ++i) {
+    const auto k = static_cast<std::size_t>(i), in_all = static_cast<std::size_t>(each * c.rank() + i);
+    const T want = sum_in_order<T>(N, each * c.rank() + i);
+    ASSERT_TRUE(same(mine.v[k], want)) << i;
+    ASSERT_TRUE(same(all.v[in_all], want)) << i;
+    ASSERT_TRUE(same(whole.v[k], sum_in_order<T>(N, i))) << i;
+  }
+}
+
+class Communicators : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Communicators, testing::Values(1, 2, 3, 4));
+
+TEST_P(Communicators, SumsAreThoseInRankOrder) {
+  run_ranks(GetParam(), [](MeshCommunicator& c) {
+    for (const std::int64_t n : kSizes) {
+      check_sums<float>(c, n);
+      check_sums<bf16>(c, n);
+      check_sums<double>(c, n);
+    }
+  });
+}
+
+TEST_P(Communicators, GatherInRankOrder) {
+  run_ranks(GetParam(), [](MeshCommunicator& c) {
+    for (const std::int64_t n : kSizes) {
+      Values<bf16> mine(n), all(n * c.size());
+      for (std::int64_t i = 0; i < n; ++i) mine.v[static_cast<std::size_t>(i)] = value<bf16>(c.rank(), i);
+      c.all_gather(all.tensor(), mine.tensor());
+      for (std::int64_t i = 0; i < n * c.size(); ++i)
+        ASSERT_TRUE(same(all.v[static_cast<std::size_t>(i)], value<bf16>(static_cast<int>(i / n), i % n)));
+    }
+  });
+}
+
+TEST_P(Communicators, EveryRankCanBroadcast) {
+  run_ranks(GetParam(), [](MeshCommunicator& c) {
+    for (int root = 0; root < c.size(); ++root)
+      for (const std::size_t n : {0, 1, 300, 3'000'000}) {
+        std::vector<std::byte> v(n, std::byte(c.rank()));
+        c.broadcast(v, root);
+        ASSERT_EQ(v, std::vector<std::byte>(n, std::byte(root)));
+      }
+    c.barrier();
+  });
+}
+
+// 2 (N-1)/N of the bytes for an all_reduce, (N-1)/N for each of its halves.
+TEST_P(Communicators, SendWhatTheFormulasSay) {
+  run_ranks(GetParam(), [](MeshCommunicator& c) {
+    const std::int64_t N = c.size(), n = 12 * 1000;
+    Values<float> all(n), mine(n / N);
+    std::int64_t before = c.sent();
+    const auto since = [&] { return c.sent() - std::exchange(before, c.sent()); };
+    c.reduce_scatter(mine.tensor(), all.tensor());
+    EXPECT_EQ(since(), 4 * n * (N - 1) / N);
+    c.all_gather(all.tensor(), mine.tensor());
+    EXPECT_EQ(since(), 4 * n * (N - 1) / N);
+    c.all_reduce(all.tensor());
+    EXPECT_EQ(since(), 2 * 4 * n * (N - 1) / N);
+  });
+}
+
+struct Said {
+  Exit code = Exit::done;
+  std::string what;
+};
+Said said(const std::exception_ptr& e) {
+  try {
+    if (e) std::rethrow_exception(e);
+  } catch (const UserError& u) {
+    return {u.code, u.what()};
+  } catch (const std::exception& other) {
+    return {Exit::done, other.what()};
+  }
+  return {};
+}
+
+TEST(LostRanks, ADeadOneIsNamedByAllOthers) {
+  const auto thrown = run_ranks_catching(4, [](MeshCommunicator& c) {
+    c.barrier();
+    if (c.rank() == 2) throw std::runtime_error("dies");
+    Values<float> x(300'000);
+    for (int i = 0; i < 3; ++i) c.all_reduce(x.tensor());
+  });
+  for (const std::size_t r : {0, 1, 3}) {
+    const Said s = said(thrown[r]);
+    EXPECT_EQ(s.code, Exit::peer_lost) << r;
+    EXPECT_NE(s.what.find("all_reduce number 2"), std::string::npos) << s.what;
+    EXPECT_NE(s.what.find("went away"), std::string::npos) << s.what;
+    EXPECT_NE(s.what.find("rank 2 "), std::string::npos) << s.what;
+  }
+}
+
+TEST(LostRanks, ASilentOneIsNamedInTime) {
+  const auto start = Clock::now();
+  const auto thrown = run_ranks_catching(
+      3,
+      [](MeshCommunicator& c) {
+        c.barrier();
+        if (c.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+        c.barrier();
+      },
+      0.5);
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(4));
+  for (const std::size_t r : {0, 2}) {
+    const Said s = said(thrown[r]);
+    EXPECT_TRUE(s.code == Exit::hang || s.code == Exit::peer_lost) << r;
+    EXPECT_NE(s.what.find("rank 1 "), std::string::npos) << s.what;
+    EXPECT_NE(s.what.find("barrier number 2"), std::string::npos) << s.what;
+  }
+}
+
+TEST(LostRanks, ARankThatIsElsewhereIsFoundOut) {
+  const auto thrown = run_ranks_catching(2, [](MeshCommunicator& c) {
+    Values<float> x(8), y(16);
+    if (c.rank() == 0)
+      c.all_reduce(x.tensor());
+    else
+      c.all_gather(y.tensor(), x.tensor());
+  });
+  const Said s = said(thrown[0]);
+  EXPECT_TRUE(s.code == Exit::mismatch || s.code == Exit::peer_lost) << s.what;
+}
+
+}  // namespace
+}  // namespace ft
