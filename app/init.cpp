@@ -23,9 +23,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-DType dtype_named(const std::string& name) {
-  if (name == "bfloat16") return DType::bf16;
-  return name == "float16" ? DType::f16 : DType::f32;
+constexpr float kMaxDeviation = 1000;  // beyond it float16 has no room for what may come
+
+// The type of the weights: as asked for, else the configuration's.
+DType weights_dtype(const JsonObject& config, const std::string& asked) {
+  if (const auto dtype = parse_dtype(asked)) return *dtype;
+  const char* key = config.has("dtype") ? "dtype" : "torch_dtype";
+  const std::string name = config.text_or(key, name_of(DType::f32));
+  for (const DType t : {DType::f32, DType::bf16, DType::f16})
+    if (name == name_of(t)) return t;
+  config.refuse(key, "one of float32, bfloat16, float16 (--dtype says another)");
 }
 
 // Normal numbers of the family, by Box and Muller: two pairs from each four.
@@ -46,20 +53,37 @@ void fill_normal(std::vector<float>& values, std::size_t numel, Random random, d
   });
 }
 
-struct Listed {
-  std::vector<TensorSpec> tensors;
-  std::int64_t numel = 0, bytes = 0;
-};
-
-Listed weights_of(Model& model, DType dtype) {
-  Listed w;
-  EachParameter each([&](Parameter& p) {
-    w.tensors.push_back({p.name, dtype, p.shape});
-    w.numel += p.shape.numel();
-  });
+std::vector<TensorSpec> tensors_of(Model& model, DType dtype) {
+  std::vector<TensorSpec> all;
+  EachParameter each([&](Parameter& p) { all.push_back({p.name, dtype, p.shape}); });
   model.visit(each);
-  w.bytes = w.numel * size_of(dtype);
-  return w;
+  return all;
+}
+
+// In double: sizes that config.json may state multiply beyond every integer.
+double numel_of(const std::vector<TensorSpec>& tensors) {
+  double sum = 0;
+  for (const TensorSpec& t : tensors) sum += static_cast<double>(t.shape.numel());
+  return sum;
+}
+
+// The folder to make, without a slash at its end. Nothing may be there, and the disk must have room.
+fs::path new_folder(const std::string& name, double bytes) {
+  if (name.empty()) throw UserError(Exit::config, "--output: is empty; give a new folder");
+  fs::path output(name);
+  while (!output.has_filename() && output.has_relative_path()) output = output.parent_path();
+  std::error_code none;
+  if (fs::exists(fs::symlink_status(output, none)))
+    throw UserError(Exit::config, printable(name) + " is there already; give a new folder");
+  fs::path there = fs::absolute(output).parent_path();
+  while (there.has_relative_path() && !fs::exists(there, none)) there = there.parent_path();
+  const fs::space_info disk = fs::space(there, none);
+  if (!none && static_cast<double>(disk.available) < bytes)
+    throw UserError(Exit::storage,
+                    str(printable(name), ": the weights take ",
+                        show::file_size(static_cast<std::int64_t>(std::min(bytes, 9e18))), " and there are ",
+                        show::file_size(static_cast<std::int64_t>(disk.available)), " free"));
+  return output;
 }
 
 // config.json with the type of the weights, under the key that it uses.
@@ -76,20 +100,14 @@ Exit init(const InitArgs& args) {
   const fs::path given(args.config), file = is_directory(given) ? given / "config.json" : given;
   const JsonObject config = JsonObject::read(file.string());
   const MadeModel made = make_model(file.string(), DType::f32);
-  const std::string stored = config.text_or("dtype", config.text_or("torch_dtype", "float32"));
-  const DType dtype = dtype_named(args.dtype.empty() ? stored : args.dtype);
+  if (made.info.initializer_range > kMaxDeviation)
+    config.refuse("initializer_range", str("a number from 0 to ", kMaxDeviation));
+  const DType dtype = weights_dtype(config, args.dtype);
   const std::int64_t padding = config.integer_or("pad_token_id", -1, -1);
 
-  const fs::path output(args.output);
-  if (fs::exists(fs::symlink_status(output)))
-    throw UserError(Exit::config, printable(args.output) + " is there already; give a new folder");
-  const Listed weights = weights_of(*made.model, dtype);
-  StagedFolder folder(args.output);
-  if (const auto free = fs::space(folder.path()).available; free < static_cast<std::uintmax_t>(weights.bytes))
-    throw UserError(Exit::storage,
-                    str(printable(args.output), ": the weights take ", show::file_size(weights.bytes),
-                        " and there are ", show::file_size(static_cast<std::int64_t>(free)), " free"));
-
+  const std::vector<TensorSpec> tensors = tensors_of(*made.model, dtype);
+  const double parameters = numel_of(tensors);
+  StagedFolder folder(new_folder(args.output, parameters * static_cast<double>(size_of(dtype))).string());
   Screen screen(Screen::standard_error());
   Working working(screen, "writing " + printable(args.output));
   const Random random = Random{static_cast<std::uint64_t>(args.seed)}.with("init");
@@ -103,19 +121,18 @@ Exit init(const InitArgs& args) {
       values.assign(numel, spec.name.ends_with(".bias") ? 0.0f : 1.0f);
     if (spec.name.ends_with("embed_tokens.weight") && 0 <= padding && padding < spec.shape[0])
       std::fill_n(values.begin() + padding * spec.shape[1], spec.shape[1], 0.0f);
-    working(done += spec.shape.numel(), weights.numel);
+    working(done += spec.shape.numel(), static_cast<std::int64_t>(parameters));
     return Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, spec.shape);
   };
-  const WrittenModel written = write_model(folder.path(), weights.tensors, fill);
+  const WrittenModel written = write_model(folder.path(), tensors, fill);
   write_config(file, folder.path() + "/config.json", made.info, dtype);
   const std::string beside = folder_of(file.string());
   copy_companions(beside, beside, folder.path());
   folder.commit();
   screen.clear();
-  std::cerr << "made     " << made.info.architecture << ", "
-            << show::quantity(static_cast<double>(weights.numel)) << " parameters, " << name_of(dtype) << ", "
-            << show::plural(std::ssize(written.files), "file") << " of " << show::file_size(written.bytes)
-            << " -> " << printable(args.output) << "\n";
+  std::cerr << "made     " << made.info.architecture << ", " << show::quantity(parameters) << " parameters, "
+            << name_of(dtype) << ", " << show::plural(std::ssize(written.files), "file") << " of "
+            << show::file_size(written.bytes) << " -> " << printable(args.output) << "\n";
   return Exit::done;
 }
 
