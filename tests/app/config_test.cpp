@@ -55,6 +55,20 @@ TEST(Config, Defaults) {
   EXPECT_EQ(c.finetuning_type, "lora");
 }
 
+// Every run that the repository comes with; a config.json beside them says its model_type.
+TEST(Config, TheExamplesAreRight) {
+  int runs = 0;
+  for (const char* folder : {"configs", "configs/demo", "bench/gsm8k"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(std::string(FT_SOURCE_DIR) + "/" + folder)) {
+      if (entry.path().extension() != ".json" || read_json(entry.path().string()).contains("model_type"))
+        continue;
+      EXPECT_NO_THROW(load_config(entry.path(), {})) << entry.path();
+      ++runs;
+    }
+  }
+  EXPECT_GE(runs, 6);
+}
+
 TEST(Config, ReadsEveryKindOfValue) {
   const RunConfig c = parsed(R"("$schema": "x.json", "finetuning_type": "full", "zero_stage": 3,
     "lora": {"target_modules": ["q_proj", "v_proj"], "exclude_modules": ".*head", "init_lora_weights": false,
