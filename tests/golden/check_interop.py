@@ -11,8 +11,7 @@ For every model case: `ft train` runs the case's 50 steps; then
   eval     `ft eval`'s loss with ft's folder is transformers' loss
   events   TensorBoard's reader finds the losses of log.jsonl in the event files
 Logits are compared by their largest absolute difference. `load` compares the ends of two trainings, which rounding drives
-apart: PyTorch differs from itself (eager against sdpa attention) by 8e-5 in llama-biases-gelu, whose key biases have
-gradients that nearly cancel. Ends with 1 if a figure is over its limit.
+apart; see EXCEPTIONS. Ends with 1 if a figure is over its limit.
 """
 import argparse
 import json
@@ -31,7 +30,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 import model_cases as mc
 
 HERE = Path(__file__).resolve().parent
-LIMITS = {"train": 1e-5, "load": 1e-3, "merge": 1e-4, "eval": 1e-5, "events": 1e-6}
+LIMITS = {"train": 1e-5, "load": 1e-4, "merge": 1e-4, "eval": 1e-5, "events": 1e-6}
+EXCEPTIONS = {  # limits of single figures, with the reason
+    # 9e-5 on AVX2, 2e-4 on AVX-512. The gradients of its key biases nearly cancel, so that AdamW turns rounding into
+    # steps: PyTorch ends 8e-5 from itself there (eager against sdpa attention).
+    ("llama-biases-gelu", "load"): 3e-4,
+}
 
 
 def ft(binary, *command):
@@ -157,9 +161,12 @@ def main():
             bad += 1
             say(f"{folder.name:24} FAILED {type(e).__name__}: {e}")
             continue
-        over = [k for k, v in figures.items() if not v <= LIMITS[k]]
+        limits = {k: EXCEPTIONS.get((folder.name, k), LIMITS[k]) for k in figures}
+        over = [k for k, v in figures.items() if not v <= limits[k]]
+        excepted = [f"limit {limits[k]:.0e} for {k}" for k in figures if limits[k] != LIMITS[k]]
         bad += bool(over)
-        say(f"{folder.name:24}" + "".join(f"{figures[k]:10.0e}" if k in figures else " " * 10 for k in LIMITS) + ("  OVER " + " ".join(over) if over else ""))
+        say(f"{folder.name:24}" + "".join(f"{figures[k]:10.0e}" if k in figures else " " * 10 for k in LIMITS) + ("  OVER " + " ".join(over) if over else "")
+            + ("  " + ", ".join(excepted) if excepted else ""))
     say(f"{bad} of {len(lines) - 2} cases failed" if bad else f"all {len(lines) - 2} cases pass")
     if a.write:
         a.write.write_text("\n".join(lines) + "\n")
