@@ -2,6 +2,7 @@
 // lists that read the configuration.
 #include "app/help_config.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "app/commands.h"

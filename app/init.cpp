@@ -1,6 +1,7 @@
 // ft init: a model with random weights from a config.json, as transformers makes it: matrices and embeddings
 // normal with deviation initializer_range, norms 1, biases 0, the padding token's embedding 0. A weight is a
 // function of seed, name and index, whatever the number of threads.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <iostream>

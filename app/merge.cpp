@@ -1,9 +1,11 @@
 // ft merge: folds an adapter into its base, W + s B A summed in f32 and rounded once, tensor by tensor, and
 // then checks that the result is the same function.
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "app/commands.h"
 #include "app/format.h"

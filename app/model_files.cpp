@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "engine/io/json.h"
 #include "engine/io/safetensors_write.h"

@@ -1,6 +1,7 @@
 // How what was trained lies on disk: an adapter in PEFT's files, or a whole model in Hugging Face's.
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "app/assembly.h"
 #include "engine/train/checkpoint.h"

@@ -1,5 +1,6 @@
 // ft train: everything is built in reading order, planned, reserved, and then the Trainer runs.
 #include <algorithm>
+#include <optional>
 #include <sstream>
 
 #include "app/assembly.h"

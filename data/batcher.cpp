@@ -1,6 +1,7 @@
 #include "data/batcher.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "data/packing.h"
 #include "data/shuffle.h"

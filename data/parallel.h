@@ -1,5 +1,6 @@
 // A loop over independent items on several threads.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>

@@ -3,6 +3,7 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "data/added_tokens.h"
 #include "data/sentencepiece_model.h"

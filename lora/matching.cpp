@@ -1,6 +1,7 @@
 #include "lora/matching.h"
 
 #include <charconv>
+#include <optional>
 
 namespace ft::lora {
 namespace {

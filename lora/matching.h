@@ -1,5 +1,6 @@
 // PEFT's rules for which module a name, a list of names or a regular expression means.
 #pragma once
+#include <optional>
 #include <regex>
 #include <string_view>
 

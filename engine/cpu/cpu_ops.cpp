@@ -1,5 +1,6 @@
 #include "engine/cpu/cpu_ops.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>

@@ -1,6 +1,8 @@
 // Causal self-attention with grouped queries (Ainslie et al. 2023) and rotary positions (Su et al. 2021);
 // optionally biases, norms of the queries and keys (Qwen3), and a sliding window.
 #pragma once
+#include <optional>
+
 #include "engine/nn/linear.h"
 #include "engine/nn/rms_norm.h"
 

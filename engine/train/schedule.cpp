@@ -1,6 +1,7 @@
 #include "engine/train/schedule.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 
 namespace ft {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <functional>
 
 #include "engine/ops/trace_ops.h"
 #include "engine/train/schedule.h"

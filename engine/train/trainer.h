@@ -1,6 +1,8 @@
 // The loop: micro-batches, one optimizer step, and now and then an evaluation, a checkpoint, a row in the
 // log.
 #pragma once
+#include <functional>
+
 #include "engine/dist/communicator.h"
 #include "engine/nn/model.h"
 #include "engine/train/checkpoint.h"

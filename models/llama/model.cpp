@@ -1,6 +1,7 @@
 #include "models/llama/model.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "models/llama/positions.h"
 

@@ -2,6 +2,7 @@
 // defaults, limits and choices, no more and no fewer.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>

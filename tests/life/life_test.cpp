@@ -2,6 +2,9 @@
 // training.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "tests/life/program.h"
 
 namespace ft::test {

@@ -1,6 +1,7 @@
 // Attention by the book: one query at a time, all its scores in memory. Templated on the scalar, so that the
 // gradient, which is written out for double, can itself be checked by complex steps.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <vector>

@@ -2,6 +2,7 @@
 // engine/ops/math.h. V is double, or std::complex<double> for complex-step derivatives: the imaginary part of
 // f(x + i h) is h f'(x), exact to rounding for h = 1e-20. Matrices are rows one after another.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <vector>

@@ -1,4 +1,5 @@
 // fill, add, cast, copy, dropout and the gated activations of every target.
+#include <cmath>
 #include <limits>
 
 #include "tests/engine/cpu/leaf_fixture.h"

@@ -1,5 +1,7 @@
 // Cross-entropy, sums and optimizers of every target.
 #include "tests/engine/cpu/leaf_fixture.h"
+
+#include <cmath>
 #include "tests/reference/leaf.h"
 
 namespace ft::cpu {

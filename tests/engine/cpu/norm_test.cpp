@@ -1,5 +1,7 @@
 // RMSNorm, sums over rows, rotary positions and rows by index, of every target.
 #include "tests/engine/cpu/leaf_fixture.h"
+
+#include <cmath>
 #include "tests/reference/leaf.h"
 
 namespace ft::cpu {

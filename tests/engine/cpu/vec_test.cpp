@@ -1,6 +1,7 @@
 // The vector type and the word tiles of every target, against scalar code.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -1,6 +1,8 @@
 // Field lists in general: what a struct's list gives, apart from ft's own settings.
 #include "engine/io/fields.h"
 
+#include <optional>
+
 #include <gtest/gtest.h>
 
 #include "engine/core/suggest.h"
