@@ -1,7 +1,7 @@
 // What a checkpoint holds, by name and whole, whatever the number of ranks and the ZeRO stage: the trained
 // weights in the files that users know (an adapter as PEFT writes it, or a model as transformers does), the
-// optimizer's states, and where the run stands. The folder's protocol (all or nothing, hashed, never
-// replaced) is engine/io/checkpoint_folder.
+// optimizer's states, and where the run stands. The folder's protocol (all or nothing, hashed, a checkpoint
+// of the same step replaced at one stroke) is engine/io/checkpoint_folder.
 #pragma once
 #include <functional>
 #include <optional>
