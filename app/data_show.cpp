@@ -9,6 +9,8 @@ Exit data_show(const DataShowArgs& args) {
   const RunConfig config = load_config(args.config, args.overrides);
   const MadeModel made = make_model(join_path(config.model.model_name_or_path, "config.json"), DType::f32);
   const BuiltData data = build_data(config, made.info.vocab_size, LoadPart::train_and_eval, {});
+  Screen aside(Screen::standard_error());
+  for (const std::string& text : data.loaded.notes) aside.line(text);
   Screen out(Screen::standard_output());
   if (args.json)
     show_samples_json(data.loaded.train, args.limit, out);

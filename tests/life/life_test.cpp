@@ -126,6 +126,27 @@ TEST(Life, CheckpointsHoldTheTrainersState) {
   }
 }
 
+// What training would be told of its data, beside the samples.
+TEST(Life, DataShowSaysWhatWasCutAndLeftOut) {
+  const Workplace w("llama");
+  for (const char* how : {"drop", "keep_start"}) {
+    const std::vector<std::string> settings = {"data.max_seq_length=9",
+                                               std::string("data.truncation=") + how};
+    std::vector<std::string> show = {"data", "show", "--config", "run.json", "--json"};
+    show.insert(show.end(), settings.begin(), settings.end());
+    ASSERT_EQ(w.run(show), 0) << w.says();
+    const std::string said = w.says();
+    EXPECT_NE(said.find("training samples are longer than data.max_seq_length (9) and were "),
+              std::string::npos)
+        << said;
+    for (const Json& sample : rows(w / "stdout")) EXPECT_LE(sample["input_ids"].size(), 9u);
+    std::vector<std::string> train = {"--overwrite", "training.max_steps=1", "logging.progress=plain"};
+    train.insert(train.end(), settings.begin(), settings.end());
+    ASSERT_EQ(w.train(train), 0) << w.says();
+    EXPECT_NE(w.says().find(said), std::string::npos) << w.says();
+  }
+}
+
 TEST(Life, NotANumberNamesTheFirstTensor) {
   const Workplace w("llama", kFull);
   EXPECT_EQ(w.train({"training.learning_rate=1e30", "training.max_grad_norm=0", "training.optim=sgd"}), 7);
