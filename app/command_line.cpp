@@ -101,7 +101,8 @@ void CommandLine::training() {
   train->add_flag("--overwrite", train_.overwrite, "Replace the run that the output folder holds.");
   train->add_option(
       "--trace", train_.trace,
-      "Write what every operation took to this file (ui.perfetto.dev opens it) and print a table.");
+      "Write what every operation of three steps after the first took to this file (ui.perfetto.dev opens "
+      "it) and print a table.");
   train->callback([this] { action_ = [this] { return ft::train(train_); }; });
 
   auto* eval = command("eval", "Loss and perplexity on the configuration's evaluation data.",

@@ -18,7 +18,7 @@ struct ConfigArgs {
 
 struct TrainArgs : ConfigArgs {
   bool overwrite = false;  // replace a run that the output folder holds
-  std::string trace;       // file for a timeline of all operations; empty: none
+  std::string trace;       // file for a timeline of a few steps; empty: none
 };
 Exit train(const TrainArgs&);
 

@@ -12,7 +12,8 @@
 
 namespace ft {
 
-std::unique_ptr<Report> make_reports(Screen& screen, const LoggingConfig& config, const std::string& folder) {
+std::unique_ptr<Reports> make_reports(Screen& screen, const LoggingConfig& config,
+                                      const std::string& folder) {
   const auto wanted = [&](const char* name) {
     return std::find(config.report_to.begin(), config.report_to.end(), name) != config.report_to.end();
   };

@@ -10,6 +10,6 @@
 namespace ft {
 
 // Files go into `folder`, the run's. The words for people come last, so that they name files that are there.
-std::unique_ptr<Report> make_reports(Screen& screen, const LoggingConfig& config, const std::string& folder);
+std::unique_ptr<Reports> make_reports(Screen& screen, const LoggingConfig& config, const std::string& folder);
 
 }  // namespace ft

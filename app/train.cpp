@@ -1,7 +1,6 @@
 // ft train: everything is built in reading order, planned, reserved, and then the Trainer runs.
 #include <algorithm>
-#include <optional>
-#include <sstream>
+#include <memory>
 
 #include "app/assembly.h"
 #include "app/commands.h"
@@ -9,9 +8,9 @@
 #include "app/reports.h"
 #include "app/run_folder.h"
 #include "app/signals.h"
+#include "app/traced_steps.h"
 #include "app/version.h"
 #include "engine/io/checkpoint_folder.h"
-#include "engine/ops/trace_ops.h"
 #include "engine/train/trainer.h"
 
 namespace ft {
@@ -102,14 +101,6 @@ BuiltData read_data(const RunConfig& config, const BuiltModel& built, Screen& sc
                     [&](std::int64_t done, std::int64_t of) { working(done, of); });
 }
 
-void write_trace(const TraceOps& trace, const std::string& file, Screen& screen) {
-  std::ostringstream timeline, table;
-  trace.write_timeline(timeline);
-  write_file(file, timeline.str());
-  trace.write_table(table);
-  screen.line(str(table.str(), "trace    ", file), Screen::kWhole);
-}
-
 }  // namespace
 
 Exit train(const TrainArgs& args) {
@@ -132,15 +123,19 @@ Exit train(const TrainArgs& args) {
   const Resumed resumed = folder.resume(checkpoints, state, head);
   folder.create();
   const auto reports = make_reports(screen, config.logging, config.training.output_dir);
+  TracedSteps* trace = nullptr;
+  if (!args.trace.empty()) {
+    auto traced = std::make_unique<TracedSteps>(*engine.ops, args.trace, screen);
+    trace = traced.get();
+    reports->add(std::move(traced));
+  }
   reports->begin(head);
   for (const std::string& text : resumed.skipped) reports->warning(text);
   if (!resumed.skipped.empty() && !resumed.from.empty())
     reports->warning(str("going on from ", resumed.from));
   for (const std::string& text : data.loaded.notes) reports->note(text);
 
-  std::optional<TraceOps> trace;
-  if (!args.trace.empty()) trace.emplace(*engine.ops, TraceWhat{.calls = true});
-  Ctx context{trace ? *trace : *engine.ops, engine.saved, engine.scratch, built.dtype};
+  Ctx context{trace ? trace->ops() : *engine.ops, engine.saved, engine.scratch, built.dtype};
   StopSignals signals(config.checkpointing.save_on_signal);
   Trainer trainer({.context = context,
                    .model = built.model(),
@@ -169,7 +164,6 @@ Exit train(const TrainArgs& args) {
     folder.finish(*files, engine.store, end);
   }
   reports->end(end);
-  if (trace) write_trace(*trace, args.trace, screen);
   return ending == Ending::preempted ? Exit::preempted : Exit::done;
 }
 

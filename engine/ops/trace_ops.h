@@ -52,7 +52,8 @@ class TraceOps final : public Ops {
   double seconds() const;                  // in all calls
   const std::vector<TraceCall>& calls() const { return calls_; }
   const std::optional<NotFinite>& not_finite() const { return not_finite_; }
-  void clear();  // forgets all notes
+  void clear();                     // forgets all notes
+  void stop() { noting_ = false; }  // only passes calls on from now on
 
   void write_table(std::ostream& out) const;     // totals as text, for people
   void write_timeline(std::ostream& out) const;  // calls as Chrome's trace event format
@@ -106,6 +107,7 @@ class TraceOps final : public Ops {
 
   Ops& inner_;
   TraceWhat what_;
+  bool noting_ = true;
   Clock::time_point start_ = Clock::now();
   std::string where_;
   std::map<std::string_view, TraceTotal> totals_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <thread>
 
 #include "tests/life/program.h"
@@ -145,6 +146,25 @@ TEST(Life, DataShowSaysWhatWasCutAndLeftOut) {
     ASSERT_EQ(w.train(train), 0) << w.says();
     EXPECT_NE(w.says().find(said), std::string::npos) << w.says();
   }
+}
+
+// A trace is of a few steps, however long the run is, and there before its end.
+TEST(Life, ATraceIsOfThreeStepsAfterTheFirst) {
+  const Workplace w("llama");
+  const auto traced = [&](int steps) {
+    const std::string number = std::to_string(steps), file = "trace" + number;
+    EXPECT_EQ(w.train({"--overwrite", "--trace", file, "training.max_steps=" + number}), 0) << w.says();
+    EXPECT_NE(w.says().find("trace    " + file), std::string::npos) << w.says();
+    std::map<std::string, int> calls;
+    const Json trace = Json::parse(contents(w / file));
+    for (const Json& event : trace["traceEvents"]) ++calls[event["name"]];
+    return calls;
+  };
+  const auto one = traced(1), two = traced(2), four = traced(4), many = traced(30);
+  EXPECT_GT(one.at("adamw"), 0);
+  EXPECT_EQ(one.at("adamw"), two.at("adamw"));
+  EXPECT_EQ(3 * one.at("adamw"), four.at("adamw"));
+  EXPECT_EQ(four, many);
 }
 
 TEST(Life, NotANumberNamesTheFirstTensor) {

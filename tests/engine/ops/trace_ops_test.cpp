@@ -32,6 +32,18 @@ TEST(TraceOps, CountsTheFlopsOfProductsExactly) {
   EXPECT_EQ(ops.flops(), 0);
 }
 
+TEST(TraceOps, StoppedItOnlyPassesCallsOn) {
+  cpu::CpuOps cpu(1);
+  TraceOps ops(cpu, {.calls = true});
+  const Matrix y(1, 1, DType::f32);
+  ops.fill(y, 1);
+  ops.stop();
+  ops.fill(y, 2);
+  EXPECT_EQ(ops.calls().size(), 1u);
+  EXPECT_EQ(ops.totals()[0].calls, 1);
+  EXPECT_EQ(y.get(0, 0), 2);
+}
+
 // Pairs by looking at each.
 double pairs(const Mask& mask) {
   double n = 0;
