@@ -68,7 +68,8 @@ std::string wording(const std::string& message) {
   if (expected == "end of input") return "more text after the value";
   if (expected == "string literal") return "expected a key in quotes";
   if (message.find("number overflow") != std::string::npos) return "a number too large";
-  if (message.find("unexpected end of input") != std::string::npos) return "it ends too early";
+  for (const char* end : {"unexpected end of input", "an empty input"})  // the latter since 3.11.3
+    if (message.find(end) != std::string::npos) return "it ends too early";
   const bool value = expected.empty() || expected.find("or a literal") != std::string::npos;
   return value ? "expected a value" : "expected " + expected;
 }

@@ -132,8 +132,8 @@ TEST(Working, ShowsNothingInTheFirstHalfSecond) {
     EXPECT_EQ(out.text, "");
     std::this_thread::sleep_for(std::chrono::milliseconds(510));
     working(1 << 20, 1 << 21);
-    EXPECT_NE(out.text.find("reading weights  1.00 of 2.00 MiB  50 %  0.5 s left"), std::string::npos)
-        << out.text;
+    EXPECT_NE(out.text.find("reading weights  1.00 of 2.00 MiB  50 %  "), std::string::npos) << out.text;
+    EXPECT_NE(out.text.find(" s left"), std::string::npos) << out.text;  // how many, the machine says
   }
   EXPECT_TRUE(out.text.ends_with("\r\x1b[K"));
 }
