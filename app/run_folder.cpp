@@ -5,6 +5,7 @@
 #include "app/model_files.h"
 #include "engine/io/checkpoint_folder.h"
 #include "engine/io/file.h"
+#include "engine/io/staged_folder.h"
 #include "engine/train/json_log.h"
 
 namespace ft {
@@ -71,6 +72,7 @@ void RunFolder::create() {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) throw UserError(Exit::storage, str(folder_, ": cannot make the folder: ", error.message()));
+  remove_leftovers(folder_);  // of runs that were killed
   write_file(path("run.json"), effective_config(config_) + "\n");
 }
 
