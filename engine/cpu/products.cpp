@@ -16,15 +16,31 @@ bool is_operand(const Tensor& t, DType dtype) {
   return t.dtype == dtype && t.shape.rank >= 1 && t.stride >= t.cols();
 }
 
-ProductTerm checked(const Term& t, DType operands, std::int64_t rows, std::int64_t cols) {
-  require(is_operand(t.a, operands) && is_operand(t.b, operands),
+FourBitOperand operand_of(const FourBitMatrix& m) {
+  const auto floats = [](const Tensor& t) { return t ? t.as<float>() : nullptr; };
+  const bool nested = m.form.nested;
+  return {four_bit_values(m.form.book),
+          m.codes.as<std::uint8_t>(),
+          m.form.block,
+          nested ? nullptr : floats(m.absmax),
+          nested ? m.absmax.as<std::uint8_t>() : nullptr,
+          nested_map().data(),
+          floats(m.nested_absmax),
+          nested ? *floats(m.nested_offset) : 0};
+}
+
+ProductTerm checked(const Term& t, DType operands, std::int64_t rows, std::int64_t cols,
+                    FourBitOperand& four_bit) {
+  require(is_operand(t.a, operands) && (t.four_bit || is_operand(t.b, operands)),
           "products: operands f32 or bf16, all alike");
   const bool ta = t.ta == Trans::yes, tb = t.tb == Trans::yes;
   const std::int64_t k = ta ? t.a.rows() : t.a.cols();
-  require((ta ? t.a.cols() : t.a.rows()) == rows && (tb ? t.b.rows() : t.b.cols()) == cols &&
-              (tb ? t.b.cols() : t.b.rows()) == k,
+  require((ta ? t.a.cols() : t.a.rows()) == rows && (tb ? t.b_rows() : t.b_cols()) == cols &&
+              (tb ? t.b_cols() : t.b_rows()) == k,
           "products: shapes that do not fit");
-  return {t.a.data, t.a.stride, ta, t.b.data, t.b.stride, tb, k};
+  if (!t.four_bit) return {t.a.data, t.a.stride, ta, t.b.data, t.b.stride, tb, k};
+  four_bit = operand_of(t.four_bit);
+  return {t.a.data, t.a.stride, ta, nullptr, t.b_cols(), tb, k, &four_bit};
 }
 
 }  // namespace
@@ -45,7 +61,9 @@ void Products::run(Tensor y, std::span<const Term> terms, float alpha, Tensor c)
   const std::int64_t rows = y.rows(), cols = y.cols();
   if (rows == 0 || cols == 0) return;
   std::array<ProductTerm, kMaxTerms> list{};
-  for (std::size_t i = 0; i < terms.size(); ++i) list[i] = checked(terms[i], operands, rows, cols);
+  std::array<FourBitOperand, kMaxTerms> four_bit{};
+  for (std::size_t i = 0; i < terms.size(); ++i)
+    list[i] = checked(terms[i], operands, rows, cols, four_bit[i]);
 
   std::int64_t ldc = 0;
   if (c) {
@@ -66,8 +84,8 @@ void Products::run(Tensor y, std::span<const Term> terms, float alpha, Tensor c)
   kernels_.run(call);
 }
 
-// Large terms through oneDNN one after another, then the others, adapters mostly, in one pass of the own
-// kernel. Between them the sum lies in y, rounded to its type, as in PyTorch.
+// Large terms through oneDNN one after another, then the others, adapters and weights in 4 bits, in one
+// pass of the own kernel. Between them the sum lies in y, rounded to its type, as in PyTorch.
 void Products::run_with_onednn(ProductCall call) {
   constexpr std::int64_t kLeast = 64;  // smaller sizes do not fill matrix units
   std::array<ProductTerm, kMaxTerms> rest{};
@@ -78,7 +96,7 @@ void Products::run_with_onednn(ProductCall call) {
     one.terms = &term;
     one.count = 1;
     const bool large = std::min({call.rows, call.cols, term.k}) >= kLeast;
-    if (large && onednn_.run(one, workspace_bytes_)) {
+    if (large && !term.four_bit && onednn_.run(one, workspace_bytes_)) {
       call.c = call.y;
       call.ldc = call.ldy;
       call.c_type = call.y_type;

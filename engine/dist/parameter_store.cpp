@@ -6,7 +6,7 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kAlign = 64;  // elements; every parameter begins on a cache line
+constexpr std::int64_t kAlign = 256;  // bytes; every parameter begins at a multiple of them
 
 std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -19,7 +19,8 @@ Tensor allocate(Ops& ops, Buffer& memory, std::int64_t count, DType dtype) {
   if (count == 0) return {};
   memory = ops.allocate(count * size_of(dtype));
   Tensor t(memory.get(), dtype, {count});
-  ops.fill(t, 0);
+  const bool bytes = dtype == DType::u8;  // whole floats: a multiple of kAlign
+  ops.fill(bytes ? Tensor(t.data, DType::f32, {count / size_of(DType::f32)}) : t, 0);
   return t;
 }
 
@@ -36,25 +37,27 @@ int ParameterStore::add_unit(std::string name, const std::vector<Parameter*>& pa
   Unit& u = units_.emplace_back();
   u.name = std::move(name);
   for (Parameter* p : parameters) (p->trainable ? u.trained : u.frozen).parameters.push_back(p);
-  lay_out(u.frozen);
-  lay_out(u.trained);
+  lay_out(u.frozen, DType::u8);
+  lay_out(u.trained, u.trained.parameters.empty() ? DType::f32 : u.trained.parameters[0]->dtype);
   return units() - 1;
 }
 
-void ParameterStore::lay_out(Group& g) const {
+void ParameterStore::lay_out(Group& g, DType dtype) const {
+  g.dtype = dtype;
+  const std::int64_t align = kAlign / size_of(dtype);
   for (const Parameter* p : g.parameters) {
-    g.dtype = g.parameters[0]->dtype;
-    require(p->dtype == g.dtype, "the parameters of a group have one dtype");
+    require(dtype == DType::u8 || p->dtype == dtype, "trained parameters of a unit have one dtype");
     g.offsets.push_back(g.count);
-    g.count += round_up(p->shape.numel(), kAlign);
+    g.count += round_up(g.size(*p), align);
   }
-  g.count = round_up(g.count, kAlign * comm_.size());
+  g.count = round_up(g.count, align * comm_.size());
 }
 
 void ParameterStore::bind(Group& g, Tensor Parameter::*view, Tensor all) {
   for (std::size_t i = 0; i < g.parameters.size(); ++i) {
     Parameter& p = *g.parameters[i];
-    p.*view = part(all, g.offsets[i], p.shape.numel()).view(p.shape);
+    p.*view = Tensor(all.data + g.offsets[i] * size_of(all.dtype),
+                     all.dtype == DType::u8 ? p.dtype : all.dtype, p.shape);
   }
 }
 
@@ -114,15 +117,19 @@ void ParameterStore::read(const Group& g, Tensor held, Range range, const ReadPa
   for (std::size_t i = 0; i < g.parameters.size(); ++i) {
     const Parameter& p = *g.parameters[i];
     const std::int64_t from = std::max(g.offsets[i], range.first);
-    const std::int64_t count = std::min(g.offsets[i] + p.shape.numel(), range.first + range.count) - from;
+    const std::int64_t count = std::min(g.offsets[i] + g.size(p), range.first + range.count) - from;
     if (count <= 0) continue;
-    Tensor here = part(held, from - range.first, count);
+    // In elements of the parameter: ranges begin and end at multiples of kAlign bytes.
+    const std::int64_t size = g.dtype == DType::u8 ? size_of(p.dtype) : 1,
+                       first = (from - g.offsets[i]) / size;
+    const Tensor here(held.data + (from - range.first) * size_of(held.dtype),
+                      g.dtype == DType::u8 ? p.dtype : held.dtype, {count / size});
     if (ops_.device().kind == Device::Kind::cpu) {
-      read(p, here, from - g.offsets[i]);
+      read(p, here, first);
       continue;
     }
     staging.resize(static_cast<std::size_t>(here.bytes()));
-    read(p, {staging.data(), here.dtype, here.shape}, from - g.offsets[i]);
+    read(p, {staging.data(), here.dtype, here.shape}, first);
     ops_.upload(here, staging.data());
     ops_.synchronize();
   }

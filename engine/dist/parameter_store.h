@@ -4,8 +4,9 @@
 //
 // A unit (the embedding, one block, the head) is what is gathered and reduced at once. Its frozen and its
 // trained parameters each lie in one flat buffer, padded so that it divides into equal pieces for the ranks.
-// What is trained has an f32 master (the value itself in an f32 run), an f32 gradient and the optimizer's f32
-// states.
+// What is frozen may be of several types (codes of 4-bit weights beside their scales and norms): its buffer is
+// one of bytes. What is trained is of one type and has an f32 master (the value itself in an f32 run), an f32
+// gradient and the optimizer's f32 states.
 #pragma once
 #include <functional>
 #include <optional>
@@ -88,7 +89,12 @@ class ParameterStore {
     std::vector<Parameter*> parameters;
     std::vector<std::int64_t> offsets;  // of each parameter, in elements
     std::int64_t count = 0;             // elements, padding included: a multiple of the world size
-    DType dtype = DType::f32;
+    DType dtype = DType::f32;           // of the buffer; u8: bytes, whatever the parameters are
+
+    // Elements of the buffer that a parameter takes.
+    std::int64_t size(const Parameter& p) const {
+      return p.shape.numel() * size_of(p.dtype) / size_of(dtype);
+    }
     Buffer value_memory, master_memory, grad_memory;
     std::array<Buffer, 2> state_memory;
     Tensor value, master, grad;  // (held elements); value as the params layout says, ...
@@ -106,7 +112,7 @@ class ParameterStore {
 
   Range held(const Group&, Layout) const;  // what this rank has of a group in a layout
   Range stepped(const Group&) const;
-  void lay_out(Group&) const;
+  void lay_out(Group&, DType) const;
   void reserve_trained(Group&, int states);
   void reserve_transient();
   void read(const Group&, Tensor held, Range, const ReadParameter&);

@@ -18,7 +18,7 @@ Tensor Linear::forward(Ctx& c, Tensor y, Tensor x, Tensor residual) const {
   c.ops.enter(name);
   const Tensor shift = bias ? bias->value : Tensor{};
   Sum sum(c.ops, y, bias ? shift : residual);
-  sum.add({x, Trans::no, weight->dense(c), Trans::yes});
+  sum.add(weight->times(x, Trans::yes));
   const Tensor saved = adapter ? adapter->forward(c, sum, x) : Tensor{};
   sum.run();
   if (residual && bias) c.ops.add(y, residual);
@@ -29,7 +29,7 @@ void Linear::backward(Ctx& c, Sum& dx, Tensor dy, Tensor x, Tensor saved) const 
   c.ops.enter(name);
   if (Tensor dw = weight->grad()) product(c.ops, dw, {dy, Trans::yes, x, Trans::no}, 1, dw);
   if (bias && bias->grad) c.ops.column_sums(bias->grad, dy);
-  if (dx) dx.add({dy, Trans::no, weight->dense(c), Trans::no});
+  if (dx) dx.add(weight->times(dy, Trans::no));
   if (adapter) adapter->backward(c, dx, dy, x, saved);
 }
 

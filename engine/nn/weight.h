@@ -1,4 +1,4 @@
-// A matrix, however it is stored. Linears multiply with dense(); quantized storage is another implementation.
+// A matrix W (out, in), however it is stored: a Linear asks it for the term of a product that it is part of.
 #pragma once
 #include "engine/nn/context.h"
 #include "engine/nn/visitor.h"
@@ -8,15 +8,15 @@ namespace ft {
 class Weight {
  public:
   virtual ~Weight() = default;
-  virtual Tensor dense(Ctx&) const = 0;       // (out, in), valid until the caller's scratch Scope ends
-  virtual Tensor grad() const { return {}; }  // (out, in) f32; empty: frozen
-  virtual void visit(Visitor&) {}             // its parameters, where they are its own
+  virtual Term times(Tensor x, Trans) const = 0;  // x W^T, or x W
+  virtual Tensor grad() const { return {}; }      // (out, in) f32; empty: frozen
+  virtual void visit(Visitor&) {}                 // its parameters, where they are its own
 };
 
 class DenseWeight final : public Weight {
  public:
   explicit DenseWeight(Parameter p) : parameter(std::move(p)) {}
-  Tensor dense(Ctx&) const override { return parameter.value; }
+  Term times(Tensor x, Trans t) const override { return {x, Trans::no, parameter.value, t}; }
   Tensor grad() const override { return parameter.grad; }
   void visit(Visitor& v) override { v.parameter(parameter); }
   Parameter parameter;
@@ -26,11 +26,24 @@ class DenseWeight final : public Weight {
 class TiedWeight final : public Weight {
  public:
   explicit TiedWeight(const Parameter& table) : table_(table) {}
-  Tensor dense(Ctx&) const override { return table_.value; }
+  Term times(Tensor x, Trans t) const override { return {x, Trans::no, table_.value, t}; }
   Tensor grad() const override { return table_.grad; }
 
  private:
   const Parameter& table_;
+};
+
+// A frozen matrix in 4 bits. Its parameters carry the names that bitsandbytes' files use.
+class FourBitWeight final : public Weight {
+ public:
+  FourBitWeight(const std::string& name, Shape shape, FourBitForm form);
+  Term times(Tensor x, Trans) const override;
+  void visit(Visitor&) override;
+
+  FourBitForm form;
+  Shape shape;
+  Parameter codes, absmax;                 // NAME, NAME.absmax
+  Parameter nested_absmax, nested_offset;  // NAME.nested_absmax, NAME.nested_offset, where form.nested
 };
 
 }  // namespace ft

@@ -10,6 +10,18 @@ bool alike(const Tensor& a, const Tensor& b) { return same_size(a, b) && a.dtype
 bool vector(const Tensor& t, std::int64_t n, DType type) {
   return t.dtype == type && t.numel() == n && t.dense();
 }
+// A matrix in 4 bits with all that belongs to it.
+void four_bit(const FourBitMatrix& m) {
+  require(m.shape.rank == 2 && is_four_bit_block(m.form.block), "products: not a matrix in 4-bit blocks");
+  const std::int64_t n = m.shape.numel(), blocks = m.form.blocks(n);
+  require(vector(m.codes, (n + 1) / 2, DType::u8), "products: not two 4-bit codes a byte");
+  require(vector(m.absmax, blocks, m.form.nested ? DType::u8 : DType::f32),
+          "products: not one absmax a block");
+  require(
+      !m.form.nested || (vector(m.nested_absmax, (blocks + kNestedBlock - 1) / kNestedBlock, DType::f32) &&
+                         vector(m.nested_offset, 1, DType::f32)),
+      "products: not the scales of 8-bit absmax");
+}
 bool vector_if_there(const Tensor& t, std::int64_t n, DType type) { return !t || vector(t, n, type); }
 
 }  // namespace
@@ -51,11 +63,13 @@ void products(const Tensor& y, std::span<const Term> terms, const Tensor& c) {
   require(type == DType::f32 || type == DType::bf16, "products: operands are neither f32 nor bf16");
   require(y.dtype == type || y.dtype == DType::f32, "products: y is bf16 but the operands are f32");
   for (const Term& t : terms) {
-    require(t.a.dtype == type && t.b.dtype == type, "products: operands differ in type");
+    require(t.a.dtype == type && (t.four_bit ? !t.b : t.b.dtype == type),
+            "products: operands differ in type");
+    if (t.four_bit) four_bit(t.four_bit);
     const bool ta = t.ta == Trans::yes, tb = t.tb == Trans::yes;
     require((ta ? t.a.cols() : t.a.rows()) == y.rows(), "products: op(a) has not the rows of y");
-    require((tb ? t.b.rows() : t.b.cols()) == y.cols(), "products: op(b) has not the columns of y");
-    require((ta ? t.a.rows() : t.a.cols()) == (tb ? t.b.cols() : t.b.rows()),
+    require((tb ? t.b_rows() : t.b_cols()) == y.cols(), "products: op(b) has not the columns of y");
+    require((ta ? t.a.rows() : t.a.cols()) == (tb ? t.b_cols() : t.b_rows()),
             "products: op(a) and op(b) differ in the dimension that is summed");
   }
   if (!c) return;

@@ -225,7 +225,8 @@ void TraceOps::products(Tensor y, std::span<const Term> terms, float alpha, Tens
   for (const Term& t : terms) {
     const std::int64_t k = t.ta == Trans::yes ? t.a.rows() : t.a.cols();
     flops += 2.0 * double(y.rows()) * double(y.cols()) * double(k);
-    bytes += bytes_of({t.a, t.b});
+    const FourBitMatrix& q = t.four_bit;
+    bytes += bytes_of({t.a, t.b, q.codes, q.absmax, q.nested_absmax});
   }
   note("products", flops, bytes, {{"y", y}}, [&] { inner_.products(y, terms, alpha, c); });
 }

@@ -77,7 +77,7 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   store.reserve(r.states);
   Plan plan;
   EachParameter count([&](Parameter& p) {
-    plan.parameters += p.shape.numel();
+    plan.parameters += p.elements();
     if (p.trainable) plan.trained += p.shape.numel();
   });
   model.visit(count);

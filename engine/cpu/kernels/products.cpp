@@ -9,6 +9,7 @@
 #include <omp.h>
 
 #include "engine/cpu/kernels/ahead.h"
+#include "engine/cpu/kernels/four_bit.h"
 #include "engine/cpu/kernels/tile.h"
 
 namespace ft::cpu::FT_TARGET {
@@ -52,7 +53,9 @@ void pack_right(Word* to, i64 ld, const Part& p, i64 col, i64 cols) {
   const ProductTerm& t = *p.term;
   const T* b = static_cast<const T*>(t.b);
   const i64 from = p.from * kPack<T>;
-  if (t.b_transposed)
+  if (t.four_bit)
+    pack_four_bit<T>(to, ld, t, from, elements<T>(p), col, cols);
+  else if (t.b_transposed)
     transpose(to, ld, b + col * t.ldb + from, t.ldb, cols, elements<T>(p));
   else
     interleave(to, ld, b + from * t.ldb + col, t.ldb, elements<T>(p), cols);
@@ -280,8 +283,8 @@ bool better_transposed(const ProductCall& call) {
   bool few_rows = call.rows <= kLanes, few_cols = call.cols <= kTile && call.cols < call.rows;
   for (i64 i = 0; i < call.count; ++i) {
     const ProductTerm& t = call.terms[i];
-    few_rows = few_rows && !t.a_transposed && t.b_transposed;
-    few_cols = few_cols && t.a_transposed && !t.b_transposed;
+    few_rows = few_rows && !t.a_transposed && t.b_transposed && !t.four_bit;
+    few_cols = few_cols && t.a_transposed && !t.b_transposed && !t.four_bit;
   }
   return few_rows || few_cols;
 }

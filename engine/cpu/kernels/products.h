@@ -4,8 +4,20 @@
 #include <cstdint>
 
 #include "engine/core/dtype.h"
+#include "engine/core/four_bit.h"
 
 namespace ft::cpu {
+
+// A matrix in 4 bits, see engine/core/four_bit.h.
+struct FourBitOperand {
+  FourBitValues values;  // by code
+  const std::uint8_t* codes;
+  std::int64_t block;
+  const float* absmax;  // of every block, or:
+  const std::uint8_t* absmax_codes;
+  const float *nested_map, *nested_absmax;
+  float nested_offset;
+};
 
 // op(a) (rows, k) op(b) (k, cols); leading dimensions in elements, of the matrices as they lie.
 struct ProductTerm {
@@ -16,6 +28,7 @@ struct ProductTerm {
   std::int64_t ldb;
   bool b_transposed;  // lies as (cols, k)
   std::int64_t k;
+  const FourBitOperand* four_bit = nullptr;  // what b is then; its rows lie side by side
 };
 
 // y (rows, cols) = alpha * sum of the terms + c

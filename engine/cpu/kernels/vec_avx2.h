@@ -111,6 +111,24 @@ inline float largest(Vec a) {
   return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
 }
 
+// 16 floats to choose from.
+struct Table {
+  __m256 low, high;
+};
+inline Table table(const float* p, float scale) {
+  const Vec s = splat(scale);
+  return {(load(p) * s).v, (load(p + 8) * s).v};
+}
+// kLanes of them, by the 4-bit numbers in kLanes / 2 bytes, of which the high half comes first.
+inline Vec look_up(const Table& t, const std::uint8_t* numbers) {
+  std::int32_t bytes;
+  std::memcpy(&bytes, numbers, sizeof bytes);
+  const __m256i shifts = _mm256_setr_epi32(4, 0, 12, 8, 20, 16, 28, 24);
+  const __m256i n = _mm256_srlv_epi32(_mm256_set1_epi32(bytes), shifts);
+  const __m256 upper = _mm256_castsi256_ps(_mm256_slli_epi32(n, 28));  // bit 3 as the sign
+  return {_mm256_blendv_ps(_mm256_permutevar8x32_ps(t.low, n), _mm256_permutevar8x32_ps(t.high, n), upper)};
+}
+
 // 32-bit words: see words.h. Without bf16 dot products every word is a float.
 struct WordVec {
   __m256i v;

@@ -79,6 +79,21 @@ inline bool any(Mask m) { return m != 0; }
 inline float sum(Vec a) { return _mm512_reduce_add_ps(a.v); }
 inline float largest(Vec a) { return _mm512_reduce_max_ps(a.v); }
 
+// 16 floats to choose from.
+struct Table {
+  __m512 v;
+};
+inline Table table(const float* p, float scale) { return {(load(p) * splat(scale)).v}; }
+// kLanes of them, by the 4-bit numbers in kLanes / 2 bytes, of which the high half comes first.
+inline Vec look_up(const Table& t, const std::uint8_t* numbers) {
+  const __m512i halves = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+  const __m512i shifts = _mm512_setr_epi32(4, 0, 12, 8, 20, 16, 28, 24, 4, 0, 12, 8, 20, 16, 28, 24);
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(numbers));
+  const __m512i n =
+      _mm512_srlv_epi32(_mm512_permutexvar_epi32(halves, _mm512_castsi128_si512(bytes)), shifts);
+  return {_mm512_permutexvar_ps(n, t.v)};
+}
+
 // 32-bit words: see words.h.
 struct WordVec {
   __m512i v;

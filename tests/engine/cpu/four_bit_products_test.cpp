@@ -1,0 +1,130 @@
+// Products with a weight in 4 bits: on every target the very bits of products with the dense matrix that
+// it stands for, and near the sums in double.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/cpu/products.h"
+#include "engine/io/four_bit.h"
+#include "tests/engine/cpu/all_kernels.h"
+
+namespace ft::cpu {
+namespace {
+
+std::vector<float> random_values(std::int64_t n, std::uint64_t seed) {
+  std::vector<float> x(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = 2 * to_uniform(Random{seed}.at(i)[0]) - 1;
+  return x;
+}
+
+// Values as a tensor of another type, alone in its memory: ASan sees every read beyond it.
+struct Matrix {
+  std::vector<std::byte> memory;
+  Tensor tensor;
+  Matrix(const std::vector<float>& values, Shape shape, DType dtype)
+      : memory(static_cast<std::size_t>(shape.numel() * size_of(dtype))),
+        tensor(memory.data(), dtype, shape) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (dtype == DType::f32)
+        tensor.as<float>()[i] = values[i];
+      else
+        from_float(tensor.as<bf16>()[i], values[i]);
+  }
+  double operator[](std::int64_t i) const {
+    return tensor.dtype == DType::f32 ? tensor.as<float>()[i] : to_float(tensor.as<bf16>()[i]);
+  }
+};
+
+struct Quantized {
+  FourBitData data;
+  std::vector<float> dense;
+  FourBitMatrix matrix;
+  Quantized(Shape shape, FourBitForm form, std::uint64_t seed)
+      : data(quantize(random_values(shape.numel(), seed), form)),
+        dense(static_cast<std::size_t>(shape.numel())) {
+    dequantize(dense, data);
+    const auto view = [](auto& v) {
+      using T = std::decay_t<decltype(v[0])>;
+      if (v.empty()) return Tensor{};
+      return Tensor(reinterpret_cast<std::byte*>(v.data()), DTypeOf<T>::value,
+                    {static_cast<std::int64_t>(v.size())});
+    };
+    matrix = {
+        form,
+        shape,
+        view(data.codes),
+        form.nested ? view(data.absmax_codes) : view(data.absmax),
+        view(data.nested_absmax),
+        form.nested ? Tensor(reinterpret_cast<std::byte*>(&data.nested_offset), DType::f32, {1}) : Tensor{}};
+  }
+  Quantized(const Quantized&) = delete;
+};
+
+struct Case {
+  std::int64_t rows, cols, k;
+  Trans trans;  // of the weight: yes is x W^T
+  FourBitForm form;
+};
+
+// y = x op(W) + u B + c, an adapter's term beside the weight's, both ways.
+void check(const Case& t, DType dtype, Products& products) {
+  const bool tb = t.trans == Trans::yes;
+  const Quantized w(tb ? Shape{t.cols, t.k} : Shape{t.k, t.cols}, t.form, 3);
+  const Matrix dense(w.dense, w.matrix.shape, dtype);
+  const Matrix x(random_values(t.rows * t.k, 1), {t.rows, t.k}, dtype);
+  const Matrix u(random_values(t.rows * 8, 4), {t.rows, 8}, dtype),
+      b(random_values(8 * t.cols, 5), {8, t.cols}, dtype);
+  const Matrix c(random_values(t.cols, 6), {t.cols}, dtype);
+  Matrix y({}, {t.rows, t.cols}, DType::f32), want({}, {t.rows, t.cols}, DType::f32);
+  const Term adapter{u.tensor, Trans::no, b.tensor, Trans::no};
+  const Term packed[] = {{x.tensor, Trans::no, {}, t.trans, w.matrix}, adapter};
+  const Term plain[] = {{x.tensor, Trans::no, dense.tensor, t.trans}, adapter};
+  products.run(y.tensor, packed, 0.5f, c.tensor);
+  products.run(want.tensor, plain, 0.5f, c.tensor);
+  ASSERT_EQ(y.memory, want.memory);
+  for (std::int64_t i = 0; i < t.rows; i += 3)
+    for (std::int64_t j = 0; j < t.cols; j += 5) {
+      double sum = 0, size = std::fabs(c[j]);
+      const auto add = [&](double v) { sum += 0.5 * v, size += std::fabs(v); };
+      for (std::int64_t k = 0; k < t.k; ++k) add(x[i * t.k + k] * dense[tb ? j * t.k + k : k * t.cols + j]);
+      for (std::int64_t k = 0; k < 8; ++k) add(u[i * 8 + k] * b[k * t.cols + j]);
+      ASSERT_NEAR(y[i * t.cols + j], sum + c[j], size * 6e-7) << i << " " << j;
+    }
+}
+
+TEST(FourBitProducts, TheBitsOfTheDenseMatrix) {
+  for (const auto& kernels : all_kernels()) {
+    Products products(kernels.kernels.products, 2, {});
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const Trans trans : {Trans::no, Trans::yes})
+        for (const FourBitBook book : {FourBitBook::nf4, FourBitBook::fp4})
+          for (const bool nested : {false, true})
+            for (const auto& [rows, cols, k] : {std::array<std::int64_t, 3>{1, 1, 1},
+                                                {33, 7, 5},
+                                                {17, 65, 129},
+                                                {50, 33, 91},
+                                                {20, 150, 1300},
+                                                {70, 400, 64}}) {
+              SCOPED_TRACE(str(kernels.name, " ", rows, " ", cols, " ", k, " ", name_of(book), " ", nested));
+              check({rows, cols, k, trans, {book, rows == 50 ? 32 : 64, nested}}, dtype, products);
+            }
+  }
+}
+
+TEST(FourBitProducts, StayWithTheOwnKernelBesideOneDnn) {
+  Products products(kernels_of(best_target()).products, 2, {.f32 = true, .bf16 = true});
+  const Quantized w({96, 130}, {}, 3);
+  const Matrix x(random_values(80 * 130, 1), {80, 130}, DType::f32), dense(w.dense, {96, 130}, DType::f32);
+  Matrix y({}, {80, 96}, DType::f32);
+  const Term term{x.tensor, Trans::no, {}, Trans::yes, w.matrix};
+  products.run(y.tensor, {&term, 1}, 1, {});
+  for (std::int64_t i = 0; i < 80; ++i)
+    for (std::int64_t j = 0; j < 96; ++j) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < 130; ++k) sum += x[i * 130 + k] * dense[j * 130 + k];
+      ASSERT_NEAR(y[i * 96 + j], sum, 1e-4);
+    }
+}
+
+}  // namespace
+}  // namespace ft::cpu
