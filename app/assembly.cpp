@@ -20,10 +20,29 @@ lora::LoraConfig lora_config(const RunConfig& config, const lora::AdapterFolder*
 
 void expect_weights(BuiltModel& b) {
   EachParameter each([&](Parameter& p) {
-    if (!p.name.starts_with(lora::kPeftPrefix)) b.base->expect(p.stored_name(), p.shape);
+    if (p.name.starts_with(lora::kPeftPrefix) || (b.four_bit && b.four_bit->has(p))) return;
+    b.base->expect(p.stored_name(), p.shape);
   });
   b.model().visit(each);
+  if (b.four_bit) b.four_bit->expect(*b.base);
   if (b.start) b.start->expect(b.attached);
+}
+
+// What is to be in 4 bits: what is so in the model's folder, else what the configuration asks for.
+std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config) {
+  const std::string file = join_path(config.model.model_name_or_path, "config.json");
+  const auto stored = lora::stored_four_bit_plan(file);
+  const bool asked = config.quantization.load_in_4bit;
+  if (!stored) return asked ? std::optional(lora::four_bit_plan(config.quantization)) : std::nullopt;
+  if (config.finetuning_type == "full")
+    throw UserError(Exit::config, str("finetuning_type: the weights of ", config.model.model_name_or_path,
+                                      " are in 4 bits, which cannot be trained; set it to lora"));
+  const auto wanted = lora::four_bit_plan(config.quantization);
+  if (asked && (wanted.form != stored->form || wanted.skip != stored->skip))
+    throw UserError(Exit::config, str("quantization: ", file,
+                                      " says that its weights are in 4 bits already, in another way; leave "
+                                      "quantization out to take them as they are"));
+  return stored;
 }
 
 }  // namespace
@@ -33,9 +52,10 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
   b.folder = config.model.model_name_or_path;
   b.dtype = config.training.bf16.value_or(false) ? DType::bf16 : DType::f32;
   b.seed = static_cast<std::uint64_t>(config.training.seed);
+  const auto four_bit = four_bit_plan(config);
   b.made = make_model(join_path(b.folder, "config.json"), b.dtype);
   b.lora = config.finetuning_type == "lora";
-  if (weights == Weights::check) b.base = std::make_unique<ModelFolder>(b.folder);
+  if (weights == Weights::check) b.base = open_model_folder(b.folder);
   if (b.lora) {
     if (const auto& from = config.lora.adapter_name_or_path)
       b.start = std::make_unique<lora::AdapterFolder>(*from);
@@ -45,13 +65,16 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
   } else {
     lora::train_all(b.model());
   }
+  if (four_bit) b.four_bit.emplace(b.model(), *four_bit, b.base.get());
   if (weights == Weights::check) expect_weights(b);
   return b;
 }
 
 ReadParameter BuiltModel::reader() const {
   return [this](const Parameter& p, Tensor y, std::int64_t first) {
-    if (start && start->has(p))
+    if (four_bit && four_bit->has(p))
+      four_bit->read(*base, p, y, first);
+    else if (start && start->has(p))
       start->read(p, y, first);
     else if (p.name.starts_with(lora::kPeftPrefix))
       lora::initialize(p, lora_config.init_lora_weights, Random{seed}.with("init"), y, first);
@@ -120,13 +143,14 @@ std::int64_t available_memory() {
 void require_memory(const MemoryReport& planned) {
   const std::int64_t there = available_memory();
   if (there == 0 || planned.total <= there) return;
-  throw UserError(Exit::memory, str("this run needs ", show::memory(planned.total), " and ",
-                                    show::memory(there), " are free (weights ", show::memory(planned.weights),
-                                    ", optimizer ", show::memory(planned.optimizer + planned.gradients),
-                                    ", activations ", show::memory(planned.activations + planned.scratch),
-                                    ")\n  less: training.gradient_checkpointing=true, a smaller "
-                                    "training.per_device_train_batch_size or "
-                                    "data.max_seq_length, training.bf16=true"));
+  throw UserError(
+      Exit::memory,
+      str("this run needs ", show::memory(planned.total), " and ", show::memory(there), " are free (weights ",
+          show::memory(planned.weights), ", optimizer ", show::memory(planned.optimizer + planned.gradients),
+          ", activations ", show::memory(planned.activations + planned.scratch),
+          ")\n  less: training.gradient_checkpointing=true, a smaller "
+          "training.per_device_train_batch_size or "
+          "data.max_seq_length, training.bf16=true, quantization.load_in_4bit=true"));
 }
 
 }  // namespace ft

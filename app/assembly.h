@@ -11,6 +11,7 @@
 #include "engine/train/planner.h"
 #include "lora/attach.h"
 #include "lora/peft.h"
+#include "lora/quantize.h"
 #include "models/registry.h"
 
 namespace ft {
@@ -23,8 +24,9 @@ struct BuiltModel {
   bool lora = false;
   lora::LoraConfig lora_config;  // with `lora`
   lora::Attached attached;
-  std::unique_ptr<WeightSource> base;          // null: not asked for
-  std::unique_ptr<lora::AdapterFolder> start;  // the adapter to continue from; null: none
+  std::unique_ptr<WeightSource> base;            // null: not asked for
+  std::optional<lora::FourBitWeights> four_bit;  // nothing: no weights in 4 bits
+  std::unique_ptr<lora::AdapterFolder> start;    // the adapter to continue from; null: none
   std::uint64_t seed = 0;
 
   Model& model() const { return *made.model; }

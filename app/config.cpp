@@ -1,5 +1,6 @@
 #include "app/config.h"
 
+#include "engine/core/four_bit.h"
 #include "engine/io/fields.h"
 #include "engine/io/file.h"
 
@@ -9,6 +10,25 @@ namespace {
 constexpr std::int64_t kLargest = 1 << 20;  // bytes of a configuration
 
 // What no single setting can say.
+// Products are in the type of training, which is asked for once or twice the same.
+void check_quantization(RunConfig& c, bool dtype_given, const std::string& name) {
+  if (!c.quantization.load_in_4bit) return;
+  const auto refuse = [&](const std::string& what) {
+    throw UserError(Exit::config, printable(name) + ": " + what);
+  };
+  lora::QuantizationConfig& q = c.quantization;
+  if (c.finetuning_type == "full")
+    refuse("quantization.load_in_4bit: weights in 4 bits cannot be trained; set finetuning_type to lora");
+  if (!is_four_bit_block(q.blocksize))
+    refuse(str("quantization.blocksize: ", q.blocksize, " is not a power of two"));
+  const bool bf16 = c.training.bf16.value_or(false);
+  if (dtype_given && (q.bnb_4bit_compute_dtype == "bfloat16") != bf16)
+    refuse(str("quantization.bnb_4bit_compute_dtype ", q.bnb_4bit_compute_dtype, " with training.bf16 ",
+               bf16 ? "true" : "false", " is not available yet; set training.bf16=", bf16 ? "false" : "true",
+               " or leave bnb_4bit_compute_dtype out"));
+  q.bnb_4bit_compute_dtype = bf16 ? "bfloat16" : "float32";
+}
+
 void check_together(RunConfig& c, const std::string& name) {
   const auto refuse = [&](const std::string& what) {
     throw UserError(Exit::config, printable(name) + ": " + what);
@@ -55,6 +75,10 @@ RunConfig parse_config(const std::string& text, const std::string& name, const s
     throw UserError(Exit::config, printable(name) + ": a configuration is a JSON object {...}");
   for (const auto& assignment : overrides) override_setting(tree, assignment);
   auto config = read_settings<RunConfig>(tree, folder);
+  const auto& given = tree.value;
+  check_quantization(
+      config, given.contains("quantization") && given["quantization"].contains("bnb_4bit_compute_dtype"),
+      name);
   check_together(config, name);
   return config;
 }

@@ -9,9 +9,9 @@
 
 #include "app/commands.h"
 #include "app/format.h"
+#include "engine/io/bitsandbytes.h"
 #include "engine/io/checkpoint_folder.h"
 #include "engine/io/json.h"
-#include "engine/io/weights.h"
 #include "lora/peft_config.h"
 
 namespace ft {
@@ -23,8 +23,16 @@ Json tensor_json(const StoredTensor& t, const std::string& file) {
   return out;
 }
 
+// Elements of the model that a tensor of a folder with 4-bit weights stands for.
+std::int64_t elements(const StoredTensor& t, const BitsAndBytesFolder* four_bit) {
+  if (!four_bit) return t.numel;
+  if (const StoredFourBit* s = four_bit->find(t.name)) return s->shape.numel();
+  return four_bit->has(t.name) ? t.numel : 0;
+}
+
 // Adds what the files hold: "files", "bytes", "parameters", "metadata", "tensors".
-void add_tensors(Json& out, const std::vector<const SafetensorsFile*>& files) {
+void add_tensors(Json& out, const std::vector<const SafetensorsFile*>& files,
+                 const BitsAndBytesFolder* four_bit = nullptr) {
   std::int64_t bytes = 0, parameters = 0;
   Json names = Json::array(), tensors = Json::array(), metadata = Json::object();
   for (const auto* file : files) {
@@ -33,7 +41,7 @@ void add_tensors(Json& out, const std::vector<const SafetensorsFile*>& files) {
     for (const auto& [key, value] : file->metadata()) metadata[key] = value;
     for (const auto& t : file->tensors()) {
       bytes += t.end - t.begin;
-      parameters += t.numel;
+      parameters += elements(t, four_bit);
       tensors.push_back(tensor_json(t, files.size() > 1 ? name : ""));
     }
   }
@@ -73,7 +81,19 @@ Json inspect_model(const std::string& folder) {
   }
   std::vector<const SafetensorsFile*> files;
   for (const auto& file : model.files()) files.push_back(file.get());
-  add_tensors(out, files);
+  if (!BitsAndBytesFolder::is_one(model)) {
+    add_tensors(out, files);
+    return out;
+  }
+  const BitsAndBytesFolder four_bit(std::make_unique<ModelFolder>(folder));
+  add_tensors(out, files, &four_bit);
+  for (const std::string& name : four_bit.names())
+    if (const StoredFourBit* s = four_bit.find(name)) {
+      out["quantization"] = {{"quant_type", name_of(s->form.book)},
+                             {"blocksize", s->form.block},
+                             {"double_quant", s->form.nested}};
+      break;
+    }
   return out;
 }
 

@@ -132,6 +132,9 @@ void print_ways_out(const Subject& s, std::int64_t workspace, std::int64_t there
       [](RunConfig& c) { c.training.bf16 = true; });
   way("finetuning_type=lora", s.config.finetuning_type == "full",
       [](RunConfig& c) { c.finetuning_type = "lora"; });
+  way("quantization.load_in_4bit=true",
+      s.config.finetuning_type == "lora" && !s.config.quantization.load_in_4bit,
+      [](RunConfig& c) { c.quantization.load_in_4bit = true; });
   std::cout << "it does not fit";
   bool any = false;
   for (const auto& [setting, config] : ways) {

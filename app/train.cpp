@@ -51,6 +51,7 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
   h.model = b.folder;
   h.architecture = b.made.info.architecture;
   h.dtype = b.dtype == DType::bf16 ? "bf16" : "f32";
+  if (b.four_bit) h.dtype += str(", weights ", name_of(b.four_bit->form().book));
   h.trained_parameters = plan.trained;
   h.parameters = plan.parameters;
   if (b.lora) {

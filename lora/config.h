@@ -71,15 +71,17 @@ struct QuantizationConfig {
   std::vector<std::string> skip_modules{"lm_head"};
 
   void fields(auto& f) {
-    f("load_in_4bit", load_in_4bit, "Keep the frozen linears in 4 bits (QLoRA).", only_default());
+    f("load_in_4bit", load_in_4bit, "Keep the frozen linears in 4 bits (QLoRA).");
     f("bnb_4bit_quant_type", bnb_4bit_quant_type, "Code book, with load_in_4bit.", one_of({"nf4", "fp4"}));
     f("bnb_4bit_use_double_quant", bnb_4bit_use_double_quant,
       "Quantize the scales too, with load_in_4bit: 8 bits, blocks of 256.");
-    f("bnb_4bit_compute_dtype", bnb_4bit_compute_dtype, "Type of the products, with load_in_4bit.",
-      one_of({"float32", "float16", "bfloat16"}));
+    f("bnb_4bit_compute_dtype", bnb_4bit_compute_dtype,
+      "Type of the products, with load_in_4bit; left out: that of training.", one_of({"float32", "bfloat16"}),
+      later({"float16"}));
     f("blocksize", blocksize, "Values to one scale, with load_in_4bit: a power of two.", at_least(32),
       at_most(4096));
-    f("skip_modules", skip_modules, "Linears kept in full precision, with load_in_4bit.");
+    f("skip_modules", skip_modules,
+      "Linears kept in full precision, with load_in_4bit: names, or parts of them.");
   }
 };
 

@@ -40,6 +40,7 @@ const NestedMap& nested_map() {
 
 std::uint8_t nested_code(float x) {
   const NestedMap& map = nested_map();
+  x = std::floor((x + 1) * 32767.5f + 0.5f) / 32767.5f - 1;
   const auto above = std::lower_bound(map.begin(), map.end(), x);  // the first that is not below x
   if (above == map.begin()) return 0;
   if (above == map.end()) return 255;

@@ -101,7 +101,8 @@ FT_HD inline float nested_value(float mapped, float nested_absmax, float offset)
 // 2016.
 using NestedMap = std::array<float, 256>;
 const NestedMap& nested_map();
-// The code of the nearest value in the map.
+// The code of the value nearest to x in [-1, 1], which is first rounded to a multiple of 2 / 65535 above -1,
+// as bitsandbytes does on CPUs; its CUDA kernel does not, and differs for one x in some hundred.
 std::uint8_t nested_code(float x);
 
 }  // namespace ft

@@ -16,13 +16,11 @@ struct Parameter {
   bool trainable = false;
   bool decays = true;  // weight decay applies; not to biases and norms, as in transformers' Trainer
 
-  // Elements of the model that it stands for, where it does not hold them one by one: 4-bit codes and
-  // scales.
+  // Elements of the model that it stands for, where it does not hold each of them: 4-bit codes, scales.
   std::optional<std::int64_t> stands_for = {};
   std::int64_t elements() const { return stands_for.value_or(shape.numel()); }
 
-  // Its name in the model's files where that is another: a head that no longer shares the embedding's
-  // table.
+  // Its name in the model's files where that is another: a head that no longer shares the embedding's table.
   std::string stored_as = {};
   const std::string& stored_name() const { return stored_as.empty() ? name : stored_as; }
 

@@ -4,7 +4,7 @@
 //
 // A unit (the embedding, one block, the head) is what is gathered and reduced at once. Its frozen and its
 // trained parameters each lie in one flat buffer, padded so that it divides into equal pieces for the ranks.
-// What is frozen may be of several types (codes of 4-bit weights beside their scales and norms): its buffer is
+// What is frozen may be of several types (codes of 4-bit weights beside scales and norms): its buffer is
 // one of bytes. What is trained is of one type and has an f32 master (the value itself in an f32 run), an f32
 // gradient and the optimizer's f32 states.
 #pragma once

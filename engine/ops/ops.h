@@ -2,12 +2,11 @@
 // and Trace (which wraps another and takes notes) implement it; nothing else in the program touches an
 // element.
 //
-// Outputs come first; a gradient follows its function. "+=" is said where a result is added to what is
-// there; all other outputs are overwritten. An empty Tensor where an output may be unwanted means: do not
-// compute it. Unless said otherwise tensors are f32 or bf16, all of one dtype in a call, dense or with a
-// row stride, and sums are taken in f32 in an order that depends on the shapes only, never on the number
-// of threads. Letters: rows = tokens, C width, H heads, D head width, F feed-forward, V vocabulary, R
-// rank.
+// Outputs come first; a gradient follows its function. "+=" is said where a result is added to what is there;
+// all other outputs are overwritten. An empty Tensor where an output may be unwanted means: do not compute
+// it. Unless said otherwise tensors are f32 or bf16, all of one dtype in a call, dense or with a row stride,
+// and sums are taken in f32 in an order that depends on the shapes only, never on the number of threads.
+// Letters: rows = tokens, C width, H heads, D head width, F feed-forward, V vocabulary, R rank.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -60,8 +59,8 @@ struct Heads {
       width;  // H, KV, D; H a multiple of KV: H / KV queries share one key and value
 };
 
-// Which keys a query sees: those of its own sequence, not in its future when causal, and with window > 0
-// only the last `window` of them, itself included (transformers' sliding_window).
+// Which keys a query sees: those of its own sequence, not in its future when causal, and with window > 0 only
+// the last `window` of them, itself included (transformers' sliding_window).
 struct Mask {
   std::span<const std::int32_t> starts;  // (sequences + 1) first row of each sequence, on the host
   bool causal = true;
@@ -116,16 +115,16 @@ class Ops {
                           Tensor up) = 0;  // dgate, dup may be gate, up
 
   // ---- products
-  // ------------------------------------------------------------------------------------------------ y (m,
-  // n) = alpha * sum of the terms + c. c: empty; y itself (accumulate); another (m, n) tensor (a
-  // residual); or (n), added to every row (a bias). y may be f32 while the operands are bf16; c has y's
-  // dtype, or a bias the operands'. The sum, c included, is rounded once.
+  // ------------------------------------------------------------------------------------------------ y (m, n)
+  // = alpha * sum of the terms + c. c: empty; y itself (accumulate); another (m, n) tensor (a residual); or
+  // (n), added to every row (a bias). y may be f32 while the operands are bf16; c has y's dtype, or a bias
+  // the operands'. The sum, c included, is rounded once.
   virtual void products(Tensor y, std::span<const Term> terms, float alpha, Tensor c) = 0;
   virtual void column_sums(Tensor y, Tensor x) = 0;  // y (n) f32 += sums over the rows of x
 
   // ---- layers
-  // -------------------------------------------------------------------------------------------------- y =
-  // x * rstd * w with rstd (rows) f32 = 1 / sqrt(mean(x^2) + eps). Zhang and Sennrich 2019.
+  // -------------------------------------------------------------------------------------------------- y = x
+  // * rstd * w with rstd (rows) f32 = 1 / sqrt(mean(x^2) + eps). Zhang and Sennrich 2019.
   virtual void rms_norm(Tensor y, Tensor rstd, Tensor x, Tensor w, float eps) = 0;
   virtual void rms_norm_grad(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w,
                              Tensor rstd) = 0;  // dx +=, dw f32 +=; either may be empty

@@ -153,8 +153,6 @@ void read_biases(Config& c, const JsonObject& j) {
 
 Config read_config(const std::filesystem::path& path) {
   const JsonObject j = JsonObject::read(path.string());
-  if (j.has("quantization_config"))
-    j.refuse("quantization_config", "absent: ft does not read quantized weights of this kind");
   Config c;
   c.model_type = j.text("model_type");
   c.vocab_size = j.integer("vocab_size", 1, kMaxSize);

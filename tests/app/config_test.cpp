@@ -183,7 +183,8 @@ TEST(Config, WhatIsNotThereYetIsRefusedByName) {
       {"training.gradient_checkpointing=auto", "\"auto\" is not available yet; available: true, false"},
       {"training.gradient_checkpointing=offload", "\"offload\" is not available yet; available: true, false"},
       {"training.neftune_noise_alpha=5", "5 is not available yet; available: null"},
-      {"quantization.load_in_4bit=true", "true is not available yet; available: false"},
+      {"quantization.bnb_4bit_compute_dtype=float16",
+       "float16 is not available yet; available: float32, bfloat16"},
       {"lora.use_dora=true", "true is not available yet; available: false"},
       {"lora.init_lora_weights=pissa", "pissa is not available yet; available: true, false, gaussian"},
       {"lora.init_lora_weights=pissa_niter_16",
@@ -244,6 +245,25 @@ TEST(Config, SettingsThatContradictEachOther) {
       refusal(with(""), {"model.torch_dtype=bfloat16"}),
       "run.json: model.torch_dtype bfloat16 with training.bf16 false is not available yet; leave torch_dtype "
       "out");
+}
+
+TEST(Config, WeightsInFourBits) {
+  const std::string on = "quantization.load_in_4bit=true";
+  EXPECT_EQ(
+      refusal(with(""), {on, "finetuning_type=full"}),
+      "run.json: quantization.load_in_4bit: weights in 4 bits cannot be trained; set finetuning_type to "
+      "lora");
+  EXPECT_EQ(refusal(with(""), {on, "quantization.blocksize=65"}),
+            "run.json: quantization.blocksize: 65 is not a power of two");
+  EXPECT_EQ(
+      refusal(with(""), {on, "quantization.bnb_4bit_compute_dtype=bfloat16"}),
+      "run.json: quantization.bnb_4bit_compute_dtype bfloat16 with training.bf16 false is not available "
+      "yet; set training.bf16=true or leave bnb_4bit_compute_dtype out");
+  const auto dtype = [&](const std::string& bf16) {
+    return parse_config(with(""), "run.json", "", {on, bf16}).quantization.bnb_4bit_compute_dtype;
+  };
+  EXPECT_EQ(dtype("training.bf16=true"), "bfloat16");
+  EXPECT_EQ(dtype("training.bf16=auto"), "float32");
 }
 
 TEST(Config, MissingSettings) {

@@ -82,13 +82,14 @@ TEST(Schema, TheExampleIsReadAndWhatIsNotThereYetIsNamed) {
     const std::string name = printable(file.string());
     EXPECT_EQ(
         std::string(e.what()),
-        name + ":7: quantization.load_in_4bit: true is not available yet; available: false\n" + name +
+        name +
             ":19: data.datasets.0.type: alpaca is not available yet; available: auto, prompt_completion, "
             "text, tokenized");
   }
-  const RunConfig c = load_config(file, {"quantization.load_in_4bit=false", "data.datasets.0.type=auto"});
+  const RunConfig c = load_config(file, {"data.datasets.0.type=auto"});
   EXPECT_EQ(c.zero_optimization.stage, 3);
   EXPECT_EQ(c.lora.r, 16);
+  EXPECT_TRUE(c.quantization.load_in_4bit);
 }
 
 }  // namespace

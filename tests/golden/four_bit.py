@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes four_bit/: matrices and what bitsandbytes 0.50 makes of them on a CPU, for tests/engine/io/four_bit_test.cpp.
 
-    four_bit.py        (needs requirements.txt and bitsandbytes)
+    four_bit.py        (needs requirements.txt, bitsandbytes and accelerate)
 
 For matrix M, book T and block B, under M.T.B: codes, absmax, dequantized; nested.* with double quantization.
 Values are taken apart by the formula code * absmax: the AVX-512 path of 0.50 errs in short rows.
@@ -12,6 +12,7 @@ import bitsandbytes.functional as F
 import torch
 from bitsandbytes.backends.utils import _get_4bit_code
 from safetensors.torch import save_file
+from transformers import BitsAndBytesConfig, LlamaConfig, LlamaForCausalLM
 
 FOLDER = Path(__file__).resolve().parent / "four_bit"
 
@@ -36,7 +37,21 @@ def taken_apart(codes, absmax, w, kind, block):
     return values.to(w.dtype).reshape(w.shape)
 
 
+def models():
+    """plain/: a tiny model; packed/: the same as transformers saves it in 4 bits."""
+    torch.manual_seed(3)
+    config = LlamaConfig(vocab_size=40, hidden_size=36, intermediate_size=70, num_hidden_layers=1,
+                         num_attention_heads=3, num_key_value_heads=3, max_position_embeddings=64)
+    LlamaForCausalLM(config).save_pretrained(FOLDER / "plain")
+    four_bit = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True)
+    model = LlamaForCausalLM.from_pretrained(FOLDER / "plain", quantization_config=four_bit, dtype=torch.float32)
+    model.save_pretrained(FOLDER / "packed")
+    for name in ("plain", "packed"):
+        (FOLDER / name / "generation_config.json").unlink(missing_ok=True)
+
+
 def main():
+    models()
     x = inputs()
     y = {f"map.{kind}": _get_4bit_code(kind, "cpu").clone() for kind in ("nf4", "fp4")}
     y["map.dynamic"] = F.create_dynamic_map().float()

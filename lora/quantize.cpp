@@ -1,0 +1,121 @@
+#include "lora/quantize.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "engine/io/json.h"
+
+namespace ft::lora {
+namespace {
+
+// Whether `name` or whole parts of it, side by side, are `module`: down_proj, model.layers.0, mlp.up_proj.
+bool lies_in(const std::string& name, const std::string& module) {
+  return ("." + name + ".").find("." + module + ".") != std::string::npos;
+}
+
+FourBitBook book_of(const std::string& name) { return name == "nf4" ? FourBitBook::nf4 : FourBitBook::fp4; }
+
+// A part of an array of the quantized weight.
+template <class T>
+void copy_part(const Tensor& y, const std::vector<T>& from, std::int64_t first) {
+  require(first + y.numel() <= static_cast<std::int64_t>(from.size()), "a weight in 4 bits of another size");
+  std::memcpy(y.as<T>(), from.data() + first, static_cast<std::size_t>(y.bytes()));
+}
+
+}  // namespace
+
+FourBitPlan four_bit_plan(const QuantizationConfig& c) {
+  return {{book_of(c.bnb_4bit_quant_type), c.blocksize, c.bnb_4bit_use_double_quant}, c.skip_modules, false};
+}
+
+std::optional<FourBitPlan> stored_four_bit_plan(const std::string& config_json) {
+  const JsonObject model = JsonObject::read(config_json);
+  if (!model.has("quantization_config")) return std::nullopt;
+  const JsonObject j = model.object("quantization_config");
+  if (j.text_or("quant_method", "bitsandbytes") != "bitsandbytes" || !j.boolean_or("load_in_4bit", false))
+    j.refuse(j.has("quant_method") ? "quant_method" : "load_in_4bit",
+             "bitsandbytes with load_in_4bit: ft reads no other quantized weights");
+  if (j.text_or("bnb_4bit_quant_storage", "uint8") != "uint8") j.refuse("bnb_4bit_quant_storage", "uint8");
+  const std::string type = j.text_or("bnb_4bit_quant_type", "fp4");  // transformers' default
+  if (type != "nf4" && type != "fp4") j.refuse("bnb_4bit_quant_type", "nf4 or fp4");
+  FourBitPlan plan{{book_of(type), 64, j.boolean_or("bnb_4bit_use_double_quant", false)}, {"lm_head"}, true};
+  if (j.has("llm_int8_skip_modules")) plan.skip = j.texts("llm_int8_skip_modules");
+  return plan;
+}
+
+FourBitWeights::FourBitWeights(Model& model, const FourBitPlan& plan, const WeightSource* base)
+    : plan_(plan) {
+  std::set<std::string> unused(plan.skip.begin(), plan.skip.end());
+  std::string names;
+  EachLinear each([&](Linear& l) {
+    bool skipped = false;
+    for (const std::string& module : plan.skip)
+      if (lies_in(l.name, module)) {
+        skipped = true;
+        unused.erase(module);
+      }
+    if (!skipped) quantize(l, base);
+    const std::string last = l.name.substr(l.name.rfind('.') + 1);
+    if (!lies_in(names, last)) names += (names.empty() ? "" : ".") + last;
+  });
+  model.visit(each);
+  std::replace(names.begin(), names.end(), '.', ' ');
+  if (!plan.stored && !unused.empty())
+    throw UserError(Exit::config, str("quantization.skip_modules: nothing is called \"",
+                                      printable(*unused.begin()), "\"; linears of this model: ", names));
+  if (weights_.empty())
+    throw UserError(Exit::config,
+                    "quantization.load_in_4bit: quantization.skip_modules leave no linear to keep in 4 bits");
+}
+
+void FourBitWeights::quantize(Linear& l, const WeightSource* base) {
+  auto* dense = dynamic_cast<DenseWeight*>(l.weight.get());
+  if (!dense) return;  // a head that shares the embedding's table
+  const Parameter& p = dense->parameter;
+  if (p.trainable)
+    throw UserError(Exit::config, str("lora.modules_to_save: ", l.name,
+                                      " is kept in 4 bits, which cannot be trained; name it in "
+                                      "quantization.skip_modules"));
+  FourBitForm form = plan_.form;
+  const auto* folder = dynamic_cast<const BitsAndBytesFolder*>(base);
+  if (const StoredFourBit* s = plan_.stored && folder ? folder->find(p.stored_name()) : nullptr)
+    form = s->form;
+  auto weight = std::make_unique<FourBitWeight>(p.name, p.shape, form);
+  weight->codes.stored_as = p.stored_as;
+  FourBitWeight* w = weights_.emplace_back(weight.get());
+  for (const Parameter* part : {&w->codes, &w->absmax, &w->nested_absmax, &w->nested_offset})
+    if (!part->name.empty()) by_parameter_[part->name] = w;
+  l.weight = std::move(weight);
+}
+
+void FourBitWeights::expect(const WeightSource& base) const {
+  for (const FourBitWeight* w : weights_) base.expect(w->codes.stored_name(), w->shape);
+}
+
+void FourBitWeights::read(const WeightSource& base, const Parameter& p, const Tensor& y,
+                          std::int64_t first) const {
+  const FourBitWeight* w = by_parameter_.at(p.name);
+  if (held_ != w) {
+    held_ = w;
+    const auto* folder = dynamic_cast<const BitsAndBytesFolder*>(&base);
+    const std::string& name = w->codes.stored_name();
+    if (folder && folder->find(name)) {
+      data_ = folder->data(name);
+    } else {
+      std::vector<float> values(static_cast<std::size_t>(w->shape.numel()));
+      base.read(name, Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, w->shape));
+      data_ = ft::quantize(values, w->form);
+    }
+  }
+  if (p.name == w->codes.name) return copy_part(y, data_.codes, first);
+  if (p.name == w->nested_absmax.name) return copy_part(y, data_.nested_absmax, first);
+  if (p.name == w->nested_offset.name) {
+    *y.as<float>() = data_.nested_offset;
+    return;
+  }
+  if (w->form.nested) return copy_part(y, data_.absmax_codes, first);
+  copy_part(y, data_.absmax, first);
+}
+
+}  // namespace ft::lora

@@ -1,0 +1,51 @@
+// QLoRA (Dettmers et al. 2023): the frozen linears' weights in 4 bits. Which of them, as transformers and
+// bitsandbytes choose; where their bytes come from: quantized as they are loaded, one after another, or read
+// as they lie in a folder that bitsandbytes wrote.
+#pragma once
+#include <map>
+
+#include "engine/io/bitsandbytes.h"
+#include "engine/nn/linear.h"
+#include "engine/nn/model.h"
+#include "lora/config.h"
+
+namespace ft::lora {
+
+struct FourBitPlan {
+  FourBitForm form;
+  std::vector<std::string> skip;  // modules kept as they are: names, or whole parts of names
+  bool stored = false;            // the folder's weights are in 4 bits already
+};
+FourBitPlan four_bit_plan(const QuantizationConfig&);
+// What config.json's quantization_config says; nothing when there is none. UserError for other kinds than
+// bitsandbytes' 4 bits.
+std::optional<FourBitPlan> stored_four_bit_plan(const std::string& config_json);
+
+// The weights in 4 bits of a model and the reading of their parameters.
+class FourBitWeights {
+ public:
+  // Gives the model's frozen linears weights in 4 bits. After attach(). UserError(config) when a name to
+  // skip means nothing, or a weight is to be trained. With `stored` the forms are those of the folder, where
+  // it is there.
+  FourBitWeights(Model&, const FourBitPlan&, const WeightSource* base);
+
+  bool has(const Parameter& p) const { return by_parameter_.contains(p.name); }
+  // Makes sure that the base has them in their shapes.
+  void expect(const WeightSource& base) const;
+  // Elements of one of their parameters from `first` on. One weight is held at a time.
+  void read(const WeightSource& base, const Parameter&, const Tensor& y, std::int64_t first) const;
+
+  FourBitForm form() const { return plan_.form; }
+  std::int64_t count() const { return static_cast<std::int64_t>(weights_.size()); }
+
+ private:
+  void quantize(Linear&, const WeightSource* base);
+
+  FourBitPlan plan_;
+  std::vector<FourBitWeight*> weights_;
+  std::map<std::string, FourBitWeight*> by_parameter_;
+  mutable const FourBitWeight* held_ = nullptr;  // that data_ is of
+  mutable FourBitData data_;
+};
+
+}  // namespace ft::lora

@@ -1,0 +1,82 @@
+// Models in 4 bits: quantized as they are loaded, or read as bitsandbytes' folder, they are the very
+// function of the model with dequantized weights.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "app/probe.h"
+
+namespace ft {
+namespace {
+
+const std::filesystem::path kGolden = std::filesystem::path(FT_SOURCE_DIR) / "tests" / "golden" / "four_bit";
+
+BuiltModel build(const std::string& folder, bool four_bit,
+                 const std::vector<std::string>& skip = {"lm_head"}) {
+  RunConfig c;
+  c.model.model_name_or_path = (kGolden / folder).string();
+  c.quantization.load_in_4bit = four_bit;
+  c.quantization.skip_modules = skip;
+  c.lora.init_lora_weights = "false";  // an adapter that does something
+  return build_model(c, Weights::check);
+}
+
+std::string refusal(const auto& f) {
+  try {
+    f();
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(FourBitModel, IsTheModelOfItsDequantizedWeights) {
+  BuiltModel dense = build("plain", false);
+  const auto unquantized = probe_logits(dense, 33);
+  dense.base = open_model_folder((kGolden / "packed").string());
+  const auto want = probe_logits(dense, 33);
+  EXPECT_NE(want, unquantized);
+  EXPECT_EQ(probe_logits(build("packed", false), 33), want);
+  EXPECT_EQ(probe_logits(build("packed", true), 33), want);
+  const auto loaded = compare_logits(probe_logits(build("plain", true), 33), want);
+  EXPECT_LT(loaded.largest, 1e-6 * loaded.magnitude);  // the mean of absmax differs in its last bit
+}
+
+TEST(FourBitModel, TakesTheMemoryOfItsBytes) {
+  PlanRequest request{.states = 2, .adapter = true};
+  request.train = {{.tokens = 8, .targets = 7, .sequences = 1, .longest = 8}};
+  const Plan four_bit = plan_run(build("plain", true).model(), request);
+  const Plan dense = plan_run(build("plain", false).model(), request);
+  EXPECT_EQ(four_bit.parameters, dense.parameters);
+  EXPECT_EQ(four_bit.trained, dense.trained);
+  EXPECT_EQ(four_bit.flops, dense.flops);
+  const auto part = [](std::int64_t bytes) { return (bytes + 255) / 256 * 256; };
+  std::int64_t saved = 0;
+  for (const std::int64_t n : {36 * 36, 36 * 36, 36 * 36, 36 * 36, 36 * 70, 36 * 70, 36 * 70})
+    saved += part(n * 4) - part(n / 2) - part((n + 63) / 64) - 2 * part(4);
+  EXPECT_EQ(dense.memory.weights - four_bit.memory.weights, saved);
+}
+
+TEST(FourBitModel, SkipsWhatItIsToldTo) {
+  EXPECT_EQ(build("plain", true).four_bit->count(), 7);
+  EXPECT_EQ(build("plain", true, {"lm_head", "mlp"}).four_bit->count(), 4);
+  EXPECT_EQ(build("plain", true, {"lm_head", "0.self_attn"}).four_bit->count(), 3);
+  EXPECT_EQ(build("plain", true, {}).four_bit->count(), 8);
+  EXPECT_EQ(
+      refusal([] {
+        build("plain", true, {"lm_head", "q_pro"});
+      }),
+      "quantization.skip_modules: nothing is called \"q_pro\"; linears of this model: q_proj k_proj v_proj "
+      "o_proj gate_proj up_proj down_proj lm_head");
+  EXPECT_EQ(refusal([] {
+              build("plain", true, {"lm_head", "model"});
+            }),
+            "quantization.load_in_4bit: quantization.skip_modules leave no linear to keep in 4 bits");
+  EXPECT_NE(refusal([] {
+              build("packed", true, {"lm_head", "mlp"});
+            }).find("in 4 bits already"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace ft
