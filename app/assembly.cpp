@@ -105,20 +105,23 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
 }
 
 PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const BuiltData& d,
-                         std::int64_t workspace) {
+                         std::int64_t workspace, int ranks) {
   PlanRequest r{.dtype = b.dtype,
+                .ranks = ranks,
+                .zero = ZeroStage::of(ranks == 1 ? 0 : static_cast<int>(config.zero_optimization.stage)),
                 .states = Optimizer(config.training).states(),
                 .recompute = config.training.gradient_checkpointing,
                 .adapter = b.lora,
                 .workspace = workspace};
-  if (d.train) r.train = largest_shapes(*d.train, length_of(config.training, *d.train).epochs);
+  if (d.train) r.train = largest_shapes(*d.train, length_of(config.training, *d.train, ranks).epochs);
   if (d.eval) r.eval = largest_shapes(*d.eval, 1);
   return r;
 }
 
-Engine::Engine(std::unique_ptr<Ops> device, const BuiltModel& b, const PlanRequest& request, const Plan& plan)
+Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others, const BuiltModel& b,
+               const PlanRequest& request, const Plan& plan)
     : ops(std::move(device)),
-      comm(std::make_unique<LocalCommunicator>(*ops)),
+      comm(others ? std::move(others) : std::make_unique<LocalCommunicator>(*ops)),
       store(*ops, *comm, request.zero),
       saved(ops->allocate(plan.saved), plan.saved),
       scratch(ops->allocate(plan.scratch), plan.scratch),
@@ -140,12 +143,13 @@ std::int64_t available_memory() {
   return 0;
 }
 
-void require_memory(const MemoryReport& planned) {
+void require_memory(const MemoryReport& planned, int ranks) {
   const std::int64_t there = available_memory();
-  if (there == 0 || planned.total <= there) return;
+  if (there == 0 || planned.total * ranks <= there) return;
+  const std::string each = ranks == 1 ? "this run" : str("each of the ", ranks, " ranks on this machine");
   throw UserError(
       Exit::memory,
-      str("this run needs ", show::memory(planned.total), " and ", show::memory(there), " are free (weights ",
+      str(each, " needs ", show::memory(planned.total), " and ", show::memory(there), " are free (weights ",
           show::memory(planned.weights), ", optimizer ", show::memory(planned.optimizer + planned.gradients),
           ", activations ", show::memory(planned.activations + planned.scratch),
           ")\n  less: training.gradient_checkpointing=true, a smaller "

@@ -45,13 +45,16 @@ struct BuiltData {
 };
 BuiltData build_data(const RunConfig&, std::int64_t vocab_size, LoadPart, const LoadProgress& progress);
 
-PlanRequest plan_request(const RunConfig&, const BuiltModel&, const BuiltData&, std::int64_t workspace);
+PlanRequest plan_request(const RunConfig&, const BuiltModel&, const BuiltData&, std::int64_t workspace,
+                         int ranks);
 
 // The device, the parameters and the two arenas of a run: all of its memory.
 class Engine {
  public:
   // Takes all memory that `plan` says and loads the parameters. UserError(Exit::memory) when it is not there.
-  Engine(std::unique_ptr<Ops>, const BuiltModel&, const PlanRequest&, const Plan&);
+  // No communicator: a world of one.
+  Engine(std::unique_ptr<Ops>, std::unique_ptr<Communicator>, const BuiltModel&, const PlanRequest&,
+         const Plan&);
 
   std::unique_ptr<Ops> ops;
   std::unique_ptr<Communicator> comm;
@@ -64,7 +67,8 @@ class Engine {
 
 // Bytes that programs can still take on this machine; 0: unknown.
 std::int64_t available_memory();
-// UserError(Exit::memory) when the plan needs more; says which settings would help.
-void require_memory(const MemoryReport& planned);
+// UserError(Exit::memory) when the plan, for each of `ranks` on this machine, needs more; says which settings
+// would help.
+void require_memory(const MemoryReport& planned, int ranks = 1);
 
 }  // namespace ft

@@ -10,6 +10,9 @@
 #include <new>
 
 #include "app/commands.h"
+#include "app/config.h"
+#include "app/launch.h"
+#include "app/ranks.h"
 #include "app/tokenize.h"
 #include "engine/core/suggest.h"
 
@@ -18,7 +21,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const Names kLater{"launch", "generate", "sweep", "metrics", "chat"};
+const Names kLater{"generate", "sweep", "metrics", "chat"};
 const Names kDtypes{"float32", "bfloat16", "float16"};
 
 // The commands, their options, and what to run once they are parsed.
@@ -33,6 +36,8 @@ class CommandLine {
                     CLI::App* under = nullptr);
   void about_a_run(CLI::App* app, ConfigArgs& args);
   void training();
+  void several_ranks();
+  Exit launch_command();
   void models();
   void data();
   void help();
@@ -41,6 +46,7 @@ class CommandLine {
   CLI::App app_{"ft fine-tunes language models: LoRA and full, without Python."};
   std::function<Exit()> action_;
   TrainArgs train_;
+  LaunchArgs launch_;
   EvalArgs eval_;
   PlanArgs plan_;
   ConfigArgs validate_;
@@ -70,6 +76,7 @@ CommandLine::CommandLine() {
       "  ft merge --model base --adapter out --output merged\n"
       "  ft help train, ft help config, ft help config lora  more about a command or about settings");
   training();
+  several_ranks();
   models();
   data();
   help();
@@ -139,6 +146,48 @@ void CommandLine::training() {
                            "  ft validate --config run.json lora.target_modules=all-linear");
   about_a_run(validate, validate_);
   validate->callback([this] { action_ = [this] { return ft::validate(validate_); }; });
+}
+
+void CommandLine::several_ranks() {
+  auto* launch = command("launch", "Train with several processes of this machine.",
+                         "  ft launch -n 4 train --config run.json zero_stage=2\n"
+                         "  ft launch train --config run.json distributed.nproc_per_node=4");
+  launch
+      ->add_option("-n,--nproc_per_node", launch_.ranks,
+                   "How many ranks; distributed.nproc_per_node if not given.")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  launch
+      ->add_option("--log-dir", launch_.log_dir,
+                   "Where rank-0.log, rank-1.log, ... go; OUTPUT_DIR/ranks if not given.")
+      ->type_name("DIR");
+  launch->prefix_command();
+  launch->callback([this, launch] {
+    launch_.command = launch->remaining();
+    action_ = [this] { return launch_command(); };
+  });
+}
+
+// The command of the ranks is checked here, so that a mistake in it is said once and not by every rank.
+Exit CommandLine::launch_command() {
+  const Names& words = launch_.command;
+  if (words.empty()) throw UserError(Exit::config, "ft launch: give a command: ft launch -n 2 train ...");
+  if (words[0][0] == '-')
+    throw UserError(Exit::config,
+                    str("ft launch: ", printable(words[0]), " is not available; see ft launch --help"));
+  if (words[0] != "train")
+    throw UserError(Exit::config,
+                    str("ft launch ", printable(words[0]), " is not available yet; available: train"));
+  CommandLine ranks;
+  try {
+    ranks.app_.parse(Names(words.rbegin(), words.rend()));
+  } catch (const CLI::CallForHelp&) {
+    return ranks.run(words);
+  } catch (const CLI::ParseError& error) {
+    ranks.refuse(error, words);
+  }
+  const RunConfig config = load_config(ranks.train_.config, ranks.train_.overrides);
+  return launch(launch_, config.training.output_dir, configured_ranks(config.distributed));
 }
 
 void CommandLine::models() {

@@ -39,9 +39,6 @@ void check_together(RunConfig& c, const std::string& name) {
                  c.zero_optimization.stage, "; give one of them"));
     c.zero_optimization.stage = *c.zero_stage;
   }
-  if (c.distributed.nproc_per_node.value_or(1) > 1)
-    refuse(str("distributed.nproc_per_node: ", *c.distributed.nproc_per_node,
-               " is not available yet; available: \"auto\", 1"));
   if (c.distributed.nnodes > 1)
     refuse(str("distributed.nnodes: ", c.distributed.nnodes, " is not available yet; available: 1"));
   if (c.distributed.node_rank >= c.distributed.nnodes)

@@ -56,12 +56,12 @@ Exit eval(const EvalArgs& args) {
                           config.training.per_device_eval_batch_size};
 
   auto ops = make_ops({});
-  PlanRequest request = plan_request(config, built, data, ops->workspace());
+  PlanRequest request = plan_request(config, built, data, ops->workspace(), 1);
   request.states = 0;
   if (args.answers > 0) request.eval.push_back(answer_shape(ask));
-  Engine engine(std::move(ops), built, request, plan_run(built.model(), request));
+  Engine engine(std::move(ops), nullptr, built, request, plan_run(built.model(), request));
   Working working(screen, "evaluating", "batches");
-  const Evaluated e = evaluate(engine.context, built.model(), engine.store, *data.eval,
+  const Evaluated e = evaluate(engine.context, built.model(), engine.store, *engine.comm, *data.eval,
                                [&](auto a, auto b) { working(a, b); });
   std::vector<Answer> answers;
   if (args.answers > 0)

@@ -10,7 +10,9 @@
 #include "app/assembly.h"
 #include "app/commands.h"
 #include "app/format.h"
+#include "app/ranks.h"
 #include "app/screen.h"
+#include "engine/cpu/cores.h"
 #include "engine/io/json.h"
 
 namespace ft {
@@ -40,7 +42,8 @@ Planned planned(const RunConfig& config, const BuiltData* data, std::int64_t wor
                 std::optional<std::int64_t> length = {}) {
   const BuiltModel built = build_model(config, Weights::ignore);
   const BuiltData none;
-  PlanRequest request = plan_request(config, built, data ? *data : none, workspace);
+  PlanRequest request =
+      plan_request(config, built, data ? *data : none, workspace, configured_ranks(config.distributed));
   if (length || !data) {
     const std::int64_t tokens = length.value_or(config.data.max_seq_length);
     request.train = {full_shape(config.training.per_device_train_batch_size, tokens)};
@@ -87,6 +90,8 @@ Json as_json(const Planned& p, const RunConfig& config, std::int64_t there) {
   for (const Row& row : kRows) j[row.name] = p.plan.memory.*row.bytes;
   const double steps = static_cast<double>(config.training.gradient_accumulation_steps);
   j["flops_per_step"] = p.plan.flops * steps;
+  j["ranks"] = configured_ranks(config.distributed);
+  j["zero_stage"] = config.zero_optimization.stage;
   j["flops_per_token"] = p.plan.flops_per_token;
   j["parameters"] = p.plan.parameters;
   j["trained_parameters"] = p.plan.trained;
@@ -101,6 +106,9 @@ void print_table(const Planned& p, const RunConfig& config, std::int64_t there) 
     std::cout << name << std::string(name.size() < 14 ? 14 - name.size() : 1, ' ')
               << std::string(width - 6, ' ') << value;
   };
+  const int ranks = configured_ranks(config.distributed);
+  if (ranks > 1)
+    std::cout << "of each of " << ranks << " ranks, ZeRO stage " << config.zero_optimization.stage << "\n";
   line("memory", unit.name);
   std::cout << "\n";
   for (const Row& row : kRows) {
@@ -168,7 +176,9 @@ Subject subject(const PlanArgs& args, Screen& screen) {
 Exit plan(const PlanArgs& args) {
   Screen screen(Screen::standard_error());
   const Subject s = subject(args, screen);
-  const std::int64_t workspace = make_ops({})->workspace(), there = available_memory();
+  cpu::take_share_of_cores(0, configured_ranks(s.config.distributed));  // as a rank would
+  const std::int64_t workspace = make_ops({})->workspace(),
+                     there = available_memory() / configured_ranks(s.config.distributed);
   const Planned p = planned(s.config, s.data ? &*s.data : nullptr, workspace);
   screen.clear();
   if (args.json) {

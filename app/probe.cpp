@@ -29,7 +29,7 @@ std::vector<float> probe_logits(const BuiltModel& b, std::int64_t tokens) {
   request.eval = {{.tokens = tokens, .targets = tokens, .sequences = 1, .longest = tokens}};
   const Plan plan = plan_run(b.model(), request);
   require_memory(plan.memory);
-  Engine engine(std::move(ops), b, request, plan);
+  Engine engine(std::move(ops), nullptr, b, request, plan);
   engine.context.train = false;
   const std::int64_t V = b.made.info.vocab_size;
   const Buffer memory = engine.ops->allocate(tokens * V * size_of(DType::f32));

@@ -21,8 +21,9 @@ bool holds_run(const std::string& folder) {
 
 }  // namespace
 
-RunFolder::RunFolder(const RunConfig& config, bool overwrite)
-    : config_(config), folder_(config.training.output_dir) {
+RunFolder::RunFolder(const RunConfig& config, bool overwrite, bool root)
+    : config_(config), folder_(config.training.output_dir), root_(root) {
+  if (!root_) return;
   std::error_code none;
   for (fs::path p = folder_; !p.empty() && p != p.parent_path(); p = p.parent_path()) {
     if (!fs::exists(p, none)) continue;
@@ -57,11 +58,11 @@ Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader
   }
   const TrainState saved = checkpoints.load(*found.checkpoint);
   if (saved.batches_per_epoch != state.batches_per_epoch || saved.accumulation != state.accumulation)
-    throw UserError(
-        Exit::checkpoint,
-        str(found.checkpoint->path, ": saved with ", saved.batches_per_epoch, " micro-batches a pass, ",
-            saved.accumulation, " to a step; this run has ", state.batches_per_epoch, " and ",
-            state.accumulation, ": the data, its batch size or gradient_accumulation_steps changed"));
+    throw UserError(Exit::checkpoint,
+                    str(found.checkpoint->path, ": saved with ", saved.batches_per_epoch,
+                        " micro-batches a pass, ", saved.accumulation, " to a step; this run has ",
+                        state.batches_per_epoch, " and ", state.accumulation,
+                        ": the data, its batch size or gradient_accumulation_steps times ranks changed"));
   state = saved;
   header.resumed_step = state.step;
   header.past = read_log(path("log.jsonl"), state.step);
@@ -69,6 +70,7 @@ Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader
 }
 
 void RunFolder::create() {
+  if (!root_) return;
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) throw UserError(Exit::storage, str(folder_, ": cannot make the folder: ", error.message()));
@@ -91,10 +93,13 @@ void RunFolder::add_to_checkpoint(const std::string& folder) {
 }
 
 void RunFolder::finish(ModelFiles& files, ParameterStore& store, Summary& summary) {
-  files.write(
-      folder_, [&](const Parameter& p, std::span<float> y) { store.fetch(p, ParameterStore::kMaster, y); },
-      false);
-  copy_companions_to(folder_);
+  store.at_root([&] {
+    files.write(
+        folder_, [&](const Parameter& p, std::span<float> y) { store.fetch(p, ParameterStore::kMaster, y); },
+        false);
+    copy_companions_to(folder_);
+  });
+  if (!root_) return;
   auto made = [&](const char* what, const char* name) {
     std::error_code none;
     const auto bytes = fs::file_size(path(name), none);

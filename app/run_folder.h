@@ -18,7 +18,8 @@ class RunFolder {
  public:
   // UserError when the folder holds a run that is neither resumed nor to be overwritten, or cannot be a
   // folder. Nothing is written yet.
-  RunFolder(const RunConfig&, bool overwrite);
+  // Only the root checks, makes and writes; the other ranks read.
+  RunFolder(const RunConfig&, bool overwrite, bool root);
 
   // Restores weights, states and `state` from the checkpoint that training.resume_from_checkpoint means, and
   // the rows before it into the header. UserError(Exit::checkpoint) when there is none where one must be.
@@ -36,6 +37,7 @@ class RunFolder {
 
   const RunConfig& config_;
   std::string folder_;
+  bool root_;
 };
 
 }  // namespace ft

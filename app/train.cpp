@@ -5,6 +5,7 @@
 #include "app/assembly.h"
 #include "app/commands.h"
 #include "app/model_files.h"
+#include "app/ranks.h"
 #include "app/reports.h"
 #include "app/run_folder.h"
 #include "app/signals.h"
@@ -38,8 +39,9 @@ AdapterHeader adapter_header(const BuiltModel& b) {
   return h;
 }
 
-RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& d, const Plan& plan) {
-  const Length length = length_of(config.training, *d.train);
+RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& d, const Plan& plan,
+                 int ranks) {
+  const Length length = length_of(config.training, *d.train, ranks);
   const TrainConfig t = config.train();
   RunHeader h;
   h.version = kVersion;
@@ -66,7 +68,7 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
   h.steps_per_epoch = length.steps_per_epoch;
   h.epochs = static_cast<double>(length.total_steps) / static_cast<double>(length.steps_per_epoch);
   h.micro_batch = t.training.per_device_train_batch_size;
-  h.sequences_per_step = h.micro_batch * t.training.gradient_accumulation_steps;
+  h.sequences_per_step = h.micro_batch * t.training.gradient_accumulation_steps * ranks;
   auto every = [&](bool on, double setting) { return on ? steps_of(setting, length.total_steps) : 0; };
   h.logging_steps = every(true, t.logging.logging_steps);
   h.eval_steps = every(t.evaluation.eval_strategy == "steps", t.evaluation.eval_steps);
@@ -89,10 +91,10 @@ Summary summary(const TrainState& state, const Trainer& trainer, const Length& l
   return s;
 }
 
-TrainState start_of(const RunConfig& config, const Batcher& data) {
+TrainState start_of(const RunConfig& config, const Batcher& data, int ranks) {
   TrainState s;
   s.batches_per_epoch = data.batches_per_epoch();
-  s.accumulation = config.training.gradient_accumulation_steps;
+  s.accumulation = config.training.gradient_accumulation_steps * ranks;
   return s;
 }
 
@@ -106,27 +108,32 @@ BuiltData read_data(const RunConfig& config, const BuiltModel& built, Screen& sc
 
 Exit train(const TrainArgs& args) {
   const RunConfig config = load_config(args.config, args.overrides);
-  RunFolder folder(config, args.overwrite);  // refuses what it must, before anything takes time
-  Screen screen(Screen::standard_error(config.logging.progress));
+  const Ranks ranks = find_ranks(config);
+  RunFolder folder(config, args.overwrite, ranks.root());  // refuses what it must, before it takes time
+  Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : "none"));
   BuiltModel built = build_model(config, Weights::check);
   BuiltData data = read_data(config, built, screen);
   auto ops = make_ops({});
-  const PlanRequest request = plan_request(config, built, data, ops->workspace());
+  auto comm = make_communicator(ranks, *ops, config.distributed);
+  const PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);
   const Plan plan = plan_run(built.model(), request);
-  require_memory(plan.memory);
+  require_memory(plan.memory, ranks.local_size);
+  require_same(*comm, data.train->data().tokens(), "the number of tokens in the data");
 
-  RunHeader head = header(config, built, data, plan);
-  head.peak_flops = ops->peak_flops(built.dtype);
-  Engine engine(std::move(ops), built, request, plan);
+  RunHeader head = header(config, built, data, plan, ranks.size);
+  head.peak_flops = ops->peak_flops(built.dtype) * ranks.size;
+  Engine engine(std::move(ops), std::move(comm), built, request, plan);
   const auto files = make_model_files(built);
   Checkpoints checkpoints(built.model(), engine.store, *files, config.training.output_dir, request.states);
-  TrainState state = start_of(config, *data.train);
+  TrainState state = start_of(config, *data.train, ranks.size);
   const Resumed resumed = folder.resume(checkpoints, state, head);
+  require_same(*engine.comm, state.step, "the step to go on from");
   folder.create();
-  const auto reports = make_reports(screen, config.logging, config.training.output_dir);
+  const auto reports = ranks.root() ? make_reports(screen, config.logging, config.training.output_dir)
+                                    : std::make_unique<Reports>();
   TracedSteps* trace = nullptr;
   if (!args.trace.empty()) {
-    auto traced = std::make_unique<TracedSteps>(*engine.ops, args.trace, screen);
+    auto traced = std::make_unique<TracedSteps>(*engine.ops, ranks.file(args.trace), screen);
     trace = traced.get();
     reports->add(std::move(traced));
   }
@@ -153,12 +160,12 @@ Exit train(const TrainArgs& args) {
   const std::int64_t first_tokens = state.tokens_seen;
   const Ending ending = trainer.run(state);
 
-  Summary end = summary(state, trainer, length_of(config.training, *data.train), first_tokens);
+  Summary end = summary(state, trainer, length_of(config.training, *data.train, ranks.size), first_tokens);
   end.memory = engine.memory(built.lora);
   end.finished = ending == Ending::finished;
   if (ending == Ending::early) end.why = "the held-out loss stopped falling";
   if (ending == Ending::preempted) {
-    end.why = signals.name();
+    end.why = signals.name().empty() ? "a signal to another rank" : signals.name();
   } else {
     if (config.evaluation.load_best_model_at_end && state.best)
       checkpoints.load_weights(checkpoint_path(config.training.output_dir, state.best_step));

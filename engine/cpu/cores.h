@@ -11,4 +11,8 @@ int usable_cores();
 // Whole cores of a cgroup's cpu.max, "quota period" in microseconds or "max period", rounded up; 0: no limit.
 int quota_cores(std::string_view cpu_max);
 
+// Binds this process to its share of those: the index-th of `of` processes that do the same. Before any
+// thread is started; the number of threads follows from it.
+void take_share_of_cores(int index, int of);
+
 }  // namespace ft::cpu

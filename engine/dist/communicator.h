@@ -18,8 +18,9 @@ class Communicator {
   virtual void all_gather(Tensor all, Tensor mine) = 0;
   // mine = this rank's piece of the sum of everybody's `all`. `mine` may be a piece of `all`.
   virtual void reduce_scatter(Tensor mine, Tensor all) = 0;
-  virtual void all_reduce(Tensor x) = 0;                            // f32 or f64
-  virtual void broadcast(std::span<std::byte> host, int root) = 0;  // ids, counts, texts
+  virtual void all_reduce(Tensor x) = 0;                                   // f32 or f64
+  virtual void broadcast(std::span<std::byte> host, int root) = 0;         // ids, counts, texts
+  virtual void transfer(std::span<std::byte> host, int from, int to) = 0;  // to's host = from's
   virtual void barrier() = 0;
   virtual std::int64_t memory() const { return 0; }  // bytes of its own buffers
 };

@@ -39,7 +39,7 @@ struct ZeroConfig {
       at_least(0), at_most(3));
     f("offload_optimizer", offload_optimizer, "Optimizer states elsewhere.");
     f("offload_param", offload_param, "Parameters elsewhere, with stage 3.");
-    f("overlap_comm", overlap_comm, "Several ranks: send while computing.");
+    f("overlap_comm", overlap_comm, "Several ranks: send while computing; not yet, whatever it says.");
     f("contiguous_gradients", contiguous_gradients,
       "Several ranks: gradients lie side by side; ft's always do.");
     f("reduce_scatter", reduce_scatter, "Several ranks: reduce by scattering.");
@@ -47,10 +47,10 @@ struct ZeroConfig {
     f("allgather_bucket_size", allgather_bucket_size, "Several ranks: elements gathered at once.",
       at_least(1));
     f("sub_group_size", sub_group_size, "Several ranks, stage 3: elements stepped at once.", at_least(1));
-    f("stage3_prefetch_bucket_size", stage3_prefetch_bucket_size, "Several ranks: elements fetched ahead.",
-      at_least(0));
+    f("stage3_prefetch_bucket_size", stage3_prefetch_bucket_size,
+      "Several ranks: elements fetched ahead; none are yet.", at_least(0));
     f("stage3_param_persistence_threshold", stage3_param_persistence_threshold,
-      "Several ranks: parameters of fewer elements stay whole.", at_least(0));
+      "Several ranks: parameters of fewer elements stay whole; none do yet.", at_least(0));
     f("stage3_max_live_parameters", stage3_max_live_parameters, "Several ranks: elements whole at once.",
       at_least(0));
     f("stage3_max_reuse_distance", stage3_max_reuse_distance,
@@ -73,8 +73,9 @@ struct DistributedConfig {
   std::int64_t timeout_s = 1800;
 
   void fields(auto& f) {
-    f("backend", backend, "Several ranks: how they talk.", one_of({"auto", "nccl", "gloo"}), later({"mpi"}));
-    f("nproc_per_node", nproc_per_node, "Ranks of ft launch on a machine; auto: one a GPU.", or_auto(),
+    f("backend", backend, "Several ranks: how they talk; both are TCP between CPUs.",
+      one_of({"auto", "gloo"}), later({"nccl", "mpi"}));
+    f("nproc_per_node", nproc_per_node, "Ranks of ft launch on a machine, and of ft plan.", or_auto(),
       at_least(1));
     f("nnodes", nnodes, "Machines.", at_least(1));
     f("node_rank", node_rank, "Several machines: which of them this is.", at_least(0));

@@ -19,6 +19,8 @@ const char* name_of(Collective c) {
       return "all_reduce";
     case Collective::broadcast:
       return "broadcast";
+    case Collective::transfer:
+      return "transfer";
     case Collective::barrier:
       return "barrier";
     case Collective::farewell:

@@ -17,6 +17,7 @@ enum class Collective : std::uint32_t {
   reduce_scatter,
   all_reduce,
   broadcast,
+  transfer,
   barrier,
   farewell
 };

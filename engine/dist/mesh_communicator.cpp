@@ -139,6 +139,17 @@ void MeshCommunicator::broadcast(std::span<std::byte> host, int root) {
   exchange_.run(Collective::broadcast, parcels_);
 }
 
+void MeshCommunicator::transfer(std::span<std::byte> host, int from, int to) {
+  if (from == to) return;
+  for (int r = 0; r < size(); ++r) {
+    Parcel& p = parcels_[static_cast<std::size_t>(r)];
+    p = {.sends = rank() == from && r == to, .hears = rank() == to && r == from};
+    if (p.sends) p.out = host;
+    if (p.hears) p.in = host;
+  }
+  exchange_.run(Collective::transfer, parcels_);
+}
+
 void MeshCommunicator::barrier() {
   for (Parcel& p : parcels_) p = {};
   exchange_.run(Collective::barrier, parcels_);

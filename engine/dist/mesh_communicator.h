@@ -19,6 +19,7 @@ class MeshCommunicator final : public Communicator {
   void reduce_scatter(Tensor mine, Tensor all) override;
   void all_reduce(Tensor x) override;
   void broadcast(std::span<std::byte> host, int root) override;
+  void transfer(std::span<std::byte> host, int from, int to) override;
   void barrier() override;
   std::int64_t memory() const override { return memory_of(size()); }
 

@@ -26,12 +26,11 @@ Tensor allocate(Ops& ops, Buffer& memory, std::int64_t count, DType dtype) {
 
 }  // namespace
 
-ParameterStore::Range ParameterStore::held(const Group& g, Layout layout) const {
+ParameterStore::Range ParameterStore::held(const Group& g, Layout layout, int rank) const {
   if (layout == Layout::replicated) return {0, g.count};
   const std::int64_t each = g.count / comm_.size();
-  return {each * comm_.rank(), each};
+  return {each * rank, each};
 }
-ParameterStore::Range ParameterStore::stepped(const Group& g) const { return held(g, zero_.states); }
 
 int ParameterStore::add_unit(std::string name, const std::vector<Parameter*>& parameters) {
   Unit& u = units_.emplace_back();
@@ -90,12 +89,10 @@ void ParameterStore::reserve_trained(Group& g, int states) {
 // norm).
 void ParameterStore::reserve_transient() {
   std::vector<std::int64_t> values, grads;
-  std::int64_t largest = 0;
   for (const Unit& u : units_) {
     values.push_back(round_up(u.frozen.count * size_of(u.frozen.dtype), Arena::kAlign) +
                      round_up(u.trained.count * size_of(u.trained.dtype), Arena::kAlign));
     grads.push_back(round_up(u.trained.count * size_of(DType::f32), Arena::kAlign));
-    for (const Parameter* p : u.trained.parameters) largest = std::max(largest, p->shape.numel());
   }
   auto two_largest = [](std::vector<std::int64_t>& sizes) {
     std::sort(sizes.rbegin(), sizes.rend());
@@ -108,7 +105,6 @@ void ParameterStore::reserve_transient() {
   };
   arena(gathered_, zero_.params, values);
   arena(whole_grads_, zero_.grads, grads);
-  if (zero_.states == Layout::sharded) staging_memory_ = ops_.allocate(largest * size_of(DType::f32));
 }
 
 // Reads what this rank holds of a group, `range`, into `held`: in place on a CPU, through the host elsewhere.
@@ -195,22 +191,24 @@ void ParameterStore::reduce(int index, bool complete) {
   }
 }
 
+// Every rank sums its part, in every layout, so that the norm, and what is clipped by it, has the same bits
+// in all of them.
 double ParameterStore::grad_norm() {
   Tensor total(norm_memory_.get(), DType::f64, {1});
   const double zero = 0;
   ops_.upload(total, &zero);
-  each_slice([&](const Slice& s) { ops_.sum_squares(total, s.grad); });
-  if (zero_.states == Layout::sharded) comm_.all_reduce(total);
+  each_slice(Layout::sharded, [&](const Slice& s) { ops_.sum_squares(total, s.grad); });
+  comm_.all_reduce(total);
   double squares = 0;
   ops_.download(&squares, total);
   return std::sqrt(squares);
 }
 
-void ParameterStore::each_slice(const std::function<void(const Slice&)>& visit) {
+void ParameterStore::each_slice(Layout layout, const std::function<void(const Slice&)>& visit) {
   for (Unit& u : units_) {
     Group& g = u.trained;
-    const Range mine = stepped(g);
-    const std::int64_t grad_first = held(g, zero_.grads).first;
+    const Range mine = held(g, layout);
+    const std::int64_t grad_first = held(g, zero_.grads).first, state_first = stepped(g).first;
     for (std::size_t i = 0; i < g.parameters.size(); ++i) {
       const std::int64_t begin = g.offsets[i], end = begin + g.parameters[i]->shape.numel();
       const std::int64_t from = std::max(begin, mine.first), to = std::min(end, mine.first + mine.count);
@@ -218,11 +216,11 @@ void ParameterStore::each_slice(const std::function<void(const Slice&)>& visit) 
       Slice s{g.parameters[i],
               from - begin,
               to - from,
-              part(g.master, from - mine.first, to - from),
+              part(g.master, from - state_first, to - from),
               part(g.grad, from - grad_first, to - from),
               {}};
       for (std::size_t k = 0; k < s.states.size(); ++k)
-        if (g.states[k]) s.states[k] = part(g.states[k], from - mine.first, to - from);
+        if (g.states[k]) s.states[k] = part(g.states[k], from - state_first, to - from);
       visit(s);
     }
   }
@@ -240,43 +238,6 @@ void ParameterStore::publish() {
   }
 }
 
-ParameterStore::Place ParameterStore::find(const Parameter& p) {
-  for (Unit& u : units_)
-    for (std::size_t i = 0; i < u.trained.parameters.size(); ++i)
-      if (u.trained.parameters[i] == &p) return {&u.trained, u.trained.offsets[i]};
-  throw InternalError("no trained parameter " + p.name);
-}
-
-void ParameterStore::fetch(const Parameter& p, int what, std::span<float> host) {
-  const auto [g, offset] = find(p);
-  const Tensor& held_part = what == kMaster ? g->master : g->states[static_cast<std::size_t>(what)];
-  const std::int64_t n = p.shape.numel();
-  require(static_cast<std::int64_t>(host.size()) == n, "fetch into another size");
-  if (zero_.states == Layout::replicated) {
-    ops_.download(host.data(), part(held_part, offset, n));
-    return;
-  }
-  // Every rank lays its part into zeros; the sum is the whole, exactly.
-  const Range mine = stepped(*g);
-  Tensor whole(staging_memory_.get(), DType::f32, {n});
-  ops_.fill(whole, 0);
-  const std::int64_t from = std::max(offset, mine.first), to = std::min(offset + n, mine.first + mine.count);
-  if (from < to)
-    ops_.copy(part(whole, from - offset, to - from), part(held_part, from - mine.first, to - from));
-  comm_.all_reduce(whole);
-  ops_.download(host.data(), whole);
-}
-
-void ParameterStore::store(const Parameter& p, int what, std::span<const float> host) {
-  const auto [g, offset] = find(p);
-  const Tensor& held_part = what == kMaster ? g->master : g->states[static_cast<std::size_t>(what)];
-  const Range mine = stepped(*g);
-  require(static_cast<std::int64_t>(host.size()) == p.shape.numel(), "store from another size");
-  const std::int64_t end = offset + p.shape.numel();
-  const std::int64_t from = std::max(offset, mine.first), to = std::min(end, mine.first + mine.count);
-  if (from < to) ops_.upload(part(held_part, from - mine.first, to - from), host.data() + (from - offset));
-}
-
 StoreMemory ParameterStore::memory() const {
   StoreMemory m;
   auto bytes = [](const Tensor& t, const Buffer& memory) { return memory ? t.bytes() : 0; };
@@ -289,6 +250,7 @@ StoreMemory ParameterStore::memory() const {
   }
   if (gathered_) m.communication += gathered_->capacity();
   if (whole_grads_) m.communication += whole_grads_->capacity();
+  m.communication += comm_.memory();
   return m;
 }
 

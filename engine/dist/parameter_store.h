@@ -35,7 +35,7 @@ struct StoreMemory {
   std::int64_t trained = 0;  // trained values
   std::int64_t gradients = 0;
   std::int64_t optimizer = 0;      // states, and f32 masters where the values are narrower
-  std::int64_t communication = 0;  // gathered values and gradients
+  std::int64_t communication = 0;  // gathered values and gradients; buffers of the communicator
 };
 
 // The part of a parameter that this rank steps: 1-d f32 views of `count` elements from element `first`.
@@ -70,13 +70,15 @@ class ParameterStore {
   void reduce(int unit, bool complete);
   // Global L2 norm of all gradients, in f64. Waits for the device.
   double grad_norm();
-  void each_slice(const std::function<void(const Slice&)>&);
+  void each_slice(const std::function<void(const Slice&)>& visit) { each_slice(zero_.states, visit); }
   // Makes the stepped masters visible: casts them to values, gathers those where others need them.
   void publish();
 
-  // What a checkpoint holds, whole and in f32 on the host, by every rank together: kMaster, or a state's
-  // index.
+  // What a checkpoint holds, whole and in f32 on the host: kMaster, or a state's index. Rank 0 fetches, in
+  // any order, within the work that every rank gives to at_root: it runs on rank 0 while the others hand
+  // over their parts. What it throws ends all ranks. Every rank stores.
   static constexpr int kMaster = -1;
+  void at_root(const std::function<void()>& work);
   void fetch(const Parameter&, int what, std::span<float> host);
   void store(const Parameter&, int what, std::span<const float> host);
 
@@ -110,8 +112,11 @@ class ParameterStore {
     std::int64_t first, count;
   };
 
-  Range held(const Group&, Layout) const;  // what this rank has of a group in a layout
-  Range stepped(const Group&) const;
+  Range held(const Group&, Layout, int rank) const;  // what a rank has of a group in a layout
+  Range held(const Group& g, Layout layout) const { return held(g, layout, comm_.rank()); }
+  Range stepped(const Group& g) const { return held(g, zero_.states); }
+  // The part that `layout` gives this rank of what it steps.
+  void each_slice(Layout layout, const std::function<void(const Slice&)>&);
   void lay_out(Group&, DType) const;
   void reserve_trained(Group&, int states);
   void reserve_transient();
@@ -120,16 +125,23 @@ class ParameterStore {
   Tensor gather(Group&);
   struct Place {
     Group* group;
-    std::int64_t offset;
+    std::size_t index;    // in the group
+    std::int64_t number;  // of the parameter among all that are trained
   };
+  Place find(const std::function<bool(const Place&)>& wanted);
   Place find(const Parameter&);
+  struct Request {  // of rank 0 to the others, in at_root
+    std::int64_t number = 0, what = 0;
+  };
+  Tensor part_of(const Place&, int what, Range& in_parameter, int rank) const;
+  void serve(const Request&);
   Unit& unit(int u) { return units_[static_cast<std::size_t>(u)]; }
 
   Ops& ops_;
   Communicator& comm_;
   ZeroStage zero_;
   std::vector<Unit> units_;
-  Buffer norm_memory_, staging_memory_;
+  Buffer norm_memory_;
   std::optional<Arena> gathered_, whole_grads_;  // of the units in use, where those are sharded
   bool last_micro_ = true;
 };

@@ -62,14 +62,18 @@ std::vector<Parameter*> Checkpoints::trained() {
 }
 
 std::string Checkpoints::save(const TrainState& state, const std::function<void(const std::string&)>& extra) {
-  CheckpointWriter writer(output_dir_, state.step);
-  const std::string& folder = writer.path();
-  files_.write(
-      folder, [&](const Parameter& p, std::span<float> y) { store_.fetch(p, ParameterStore::kMaster, y); },
-      true);
-  write_optimizer(folder);
-  extra(folder);
-  return writer.commit(to_json(state));
+  std::string path;
+  store_.at_root([&] {
+    CheckpointWriter writer(output_dir_, state.step);
+    const std::string& folder = writer.path();
+    files_.write(
+        folder, [&](const Parameter& p, std::span<float> y) { store_.fetch(p, ParameterStore::kMaster, y); },
+        true);
+    write_optimizer(folder);
+    extra(folder);
+    path = writer.commit(to_json(state));
+  });
+  return path;
 }
 
 void Checkpoints::write_optimizer(const std::string& folder) {

@@ -26,7 +26,8 @@ struct TrainState {
   std::optional<double> best;  // metric of the best evaluation
   std::int64_t best_step = 0;
   std::int64_t evaluations_since_best = 0;
-  std::int64_t batches_per_epoch = 0, accumulation = 0;  // of the data; a resumed run must have the same
+  // Micro-batches of a pass, and of a step on all ranks together; a resumed run must have the same.
+  std::int64_t batches_per_epoch = 0, accumulation = 0;
 };
 
 // The whole f32 values of a trained parameter.
@@ -36,7 +37,7 @@ using FetchParameter = std::function<void(const Parameter&, std::span<float>)>;
 class ModelFiles {
  public:
   virtual ~ModelFiles() = default;
-  // Writes them; every rank calls, rank 0 writes. exact: f32 whatever the run's type, to resume from.
+  // Writes them, on rank 0. exact: f32 whatever the run's type, to resume from.
   virtual void write(const std::string& folder, const FetchParameter&, bool exact) = 0;
   // Reads what write(exact) wrote. UserError(Exit::checkpoint) when it does not fit the model.
   virtual ReadParameter read(const std::string& folder) = 0;
@@ -46,9 +47,10 @@ class Checkpoints {
  public:
   Checkpoints(Model& model, ParameterStore& store, ModelFiles& files, std::string output_dir, int states);
 
-  // Saves checkpoint-<step>; returns its folder. `extra` writes more files into it before it is sealed.
+  // Saves checkpoint-<step>; returns its folder. `extra` writes more files into it before it is sealed. Every
+  // rank calls; rank 0 gathers and writes.
   std::string save(const TrainState&, const std::function<void(const std::string& folder)>& extra);
-  // Restores weights, states and TrainState from an opened, and so verified, checkpoint.
+  // On every rank: restores weights, states and TrainState from an opened, and so verified, checkpoint.
   TrainState load(const Checkpoint&);
   // Only the weights.
   void load_weights(const std::string& folder);

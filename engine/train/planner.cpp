@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/dist/local.h"
+#include "engine/dist/mesh_communicator.h"
+#include "engine/dist/planned.h"
 #include "engine/ops/null_ops.h"
 #include "engine/ops/trace_ops.h"
 
@@ -71,8 +72,8 @@ MemoryReport memory_report(const StoreMemory& s, std::int64_t saved, std::int64_
 
 Plan plan_run(Model& model, const PlanRequest& r) {
   NullOps null(r.device);
-  LocalCommunicator alone(null);
-  ParameterStore store(null, alone, r.zero);
+  PlannedCommunicator comm(r.ranks, MeshCommunicator::memory_of(r.ranks));
+  ParameterStore store(null, comm, r.zero);
   model.add_units(store);
   store.reserve(r.states);
   Plan plan;

@@ -11,6 +11,7 @@ namespace ft {
 
 struct PlanRequest {
   DType dtype = DType::f32;  // of activations
+  int ranks = 1;
   ZeroStage zero = ZeroStage::of(0);
   int states = 2;  // of the optimizer
   bool recompute = false;
@@ -28,8 +29,8 @@ struct Plan {
   std::int64_t parameters = 0, trained = 0;
 };
 
-// Adapters are attached and what is trained is decided. The model is unbound afterwards: add its units to the
-// real store next.
+// Of one rank; they all take the same. Adapters are attached and what is trained is decided. The model is
+// unbound afterwards: add its units to the real store next.
 Plan plan_run(Model&, const PlanRequest&);
 
 // The report of a store and two arenas, planned or real.

@@ -15,13 +15,31 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// For a rank that has no micro-batch left while others have: one token and nothing to learn from it, so that
+// it takes part in every collective and adds zeros.
+Batch idle_batch() { return {.input_ids = {0}, .positions = {0}, .starts = {0, 1}}; }
+
+// A number that all ranks add up.
+double sum_over_ranks(Ctx& c, Communicator& comm, Tensor x) {
+  comm.all_reduce(x);
+  double sum = 0;
+  c.ops.download(&sum, x);
+  return sum;
+}
+
+Tensor number(Ctx& c, double value) {
+  Tensor t = c.scratch.take({1}, DType::f64);
+  c.ops.upload(t, &value);
+  return t;
+}
+
 }  // namespace
 
-Length length_of(const TrainingConfig& t, const BatchSource& data) {
+Length length_of(const TrainingConfig& t, const BatchSource& data, int ranks) {
   Length l;
   l.batches_per_epoch = data.batches_per_epoch();
-  l.steps_per_epoch =
-      (l.batches_per_epoch + t.gradient_accumulation_steps - 1) / t.gradient_accumulation_steps;
+  const std::int64_t a_step = t.gradient_accumulation_steps * ranks;
+  l.steps_per_epoch = (l.batches_per_epoch + a_step - 1) / a_step;
   l.total_steps =
       t.max_steps > 0
           ? t.max_steps
@@ -33,7 +51,7 @@ Length length_of(const TrainingConfig& t, const BatchSource& data) {
 Trainer::Trainer(TrainerParts parts, const TrainConfig& config)
     : p_(std::move(parts)),
       config_(config),
-      length_(length_of(config.training, p_.data)),
+      length_(length_of(config.training, p_.data, p_.comm.size())),
       optimizer_(config.training) {}
 
 bool Trainer::due(double every, std::int64_t step) const {
@@ -42,15 +60,18 @@ bool Trainer::due(double every, std::int64_t step) const {
 
 double Trainer::epoch_of(std::int64_t step) const {
   const std::int64_t whole = step / length_.steps_per_epoch, rest = step % length_.steps_per_epoch;
-  const auto batches = static_cast<double>(rest * config_.training.gradient_accumulation_steps);
+  const auto batches = static_cast<double>(rest * batches_per_step());
   return static_cast<double>(whole) + batches / static_cast<double>(length_.batches_per_epoch);
 }
 
+std::int64_t Trainer::batches_per_step() const {
+  return config_.training.gradient_accumulation_steps * p_.comm.size();
+}
+
 Trainer::Step Trainer::batches_of(std::int64_t index) const {
-  const std::int64_t accumulation = config_.training.gradient_accumulation_steps;
   Step s{.index = index, .epoch = index / length_.steps_per_epoch};
-  s.begin = index % length_.steps_per_epoch * accumulation;
-  s.end = std::min(s.begin + accumulation, length_.batches_per_epoch);
+  s.begin = index % length_.steps_per_epoch * batches_per_step();
+  s.end = std::min(s.begin + batches_per_step(), length_.batches_per_epoch);
   for (std::int64_t i = s.begin; i < s.end; ++i) {
     const BatchShape shape = p_.data.shape(s.epoch, i);
     s.targets += shape.targets;
@@ -59,24 +80,24 @@ Trainer::Step Trainer::batches_of(std::int64_t index) const {
   return s;
 }
 
-// Gradients of the step's micro-batches; returns the sum of their losses.
+// Gradients of the step's micro-batches, which the ranks take in turns; returns the sum of all their losses.
+// What is random belongs to the micro-batch, whichever rank takes it.
 double Trainer::accumulate(Ctx& c, const Step& s) {
   Scope scratch(c.scratch);
-  Tensor loss = c.scratch.take({1}, DType::f64);
-  const double zero = 0;
-  c.ops.upload(loss, &zero);
+  Tensor loss = number(c, 0);
   const auto smoothing = static_cast<float>(config_.training.label_smoothing_factor);
   const float scale = 1 / static_cast<float>(std::max<std::int64_t>(1, s.targets));
   const Random random = Random{static_cast<std::uint64_t>(config_.training.seed)}.with("dropout").with(
       static_cast<std::uint64_t>(s.index));
-  for (std::int64_t i = s.begin; i < s.end; ++i) {
-    p_.store.begin_micro_step(i + 1 == s.end);
+  const int ranks = p_.comm.size();
+  for (std::int64_t first = s.begin; first < s.end; first += ranks) {
+    p_.store.begin_micro_step(first + ranks >= s.end);
+    const std::int64_t i = first + p_.comm.rank();
     c.random = random.with(static_cast<std::uint64_t>(i - s.begin));
-    p_.model.forward_backward(c, p_.store, p_.data.batch(s.epoch, i), loss, scale, smoothing);
+    const Batch batch = i < s.end ? p_.data.batch(s.epoch, i) : idle_batch();
+    p_.model.forward_backward(c, p_.store, batch, loss, scale, smoothing);
   }
-  double sum = 0;
-  c.ops.download(&sum, loss);
-  return sum;
+  return sum_over_ranks(c, p_.comm, loss);
 }
 
 Trainer::Step Trainer::step(const TrainState& state) {
@@ -129,30 +150,27 @@ void Trainer::log(TrainState& state, const Step& s) {
   row_seconds_ = 0;
 }
 
-Evaluated evaluate(Ctx c, Model& model, ParameterStore& store, const BatchSource& data,
+Evaluated evaluate(Ctx c, Model& model, ParameterStore& store, Communicator& comm, const BatchSource& data,
                    const std::function<void(std::int64_t, std::int64_t)>& progress) {
   c.train = false;
   Scope scratch(c.scratch);
-  Tensor loss = c.scratch.take({1}, DType::f64);
-  const double zero = 0;
-  c.ops.upload(loss, &zero);
+  Tensor loss = number(c, 0);
   Evaluated e;
   const std::int64_t batches = data.batches_per_epoch();
-  for (std::int64_t i = 0; i < batches; ++i) {
-    const Batch batch = data.batch(0, i);
-    e.targets += static_cast<std::int64_t>(batch.targets.size());
-    model.forward(c, store, batch, loss);
-    progress(i + 1, batches);
+  for (std::int64_t i = 0; i < batches; ++i) e.targets += data.shape(0, i).targets;
+  for (std::int64_t first = 0; first < batches; first += comm.size()) {
+    const std::int64_t i = first + comm.rank();
+    model.forward(c, store, i < batches ? data.batch(0, i) : idle_batch(), loss);
+    progress(std::min(first + comm.size(), batches), batches);
   }
-  double sum = 0;
-  c.ops.download(&sum, loss);
+  const double sum = sum_over_ranks(c, comm, loss);
   e.loss = e.targets > 0 ? sum / static_cast<double>(e.targets) : 0;
   return e;
 }
 
 bool Trainer::evaluate_and_judge(TrainState& state) {
   const double start = now();
-  const Evaluated e = evaluate(p_.context, p_.model, p_.store, *p_.eval,
+  const Evaluated e = evaluate(p_.context, p_.model, p_.store, p_.comm, *p_.eval,
                                [&](std::int64_t done, std::int64_t of) { p_.report.evaluating(done, of); });
   EvalRow row{.step = state.step, .epoch = epoch_of(state.step), .eval_loss = e.loss};
   row.perplexity = std::exp(row.eval_loss);
@@ -183,6 +201,13 @@ void Trainer::save(const TrainState& state) {
   }
 }
 
+// One rank that was asked is enough, and all must know at the same step.
+bool Trainer::stop_asked() {
+  Ctx& c = p_.context;
+  Scope scratch(c.scratch);
+  return sum_over_ranks(c, p_.comm, number(c, p_.stop_asked() ? 1 : 0)) > 0;
+}
+
 Ending Trainer::run(TrainState& state) {
   const EvaluationConfig& ev = config_.evaluation;
   const CheckpointingConfig& ck = config_.checkpointing;
@@ -210,7 +235,7 @@ Ending Trainer::run(TrainState& state) {
     if (wanted) save(state);
     if (ev.early_stopping_patience && judge && state.evaluations_since_best >= *ev.early_stopping_patience)
       return Ending::early;
-    if (p_.stop_asked() && state.step < length_.total_steps) {
+    if (stop_asked() && state.step < length_.total_steps) {
       save(state);
       return Ending::preempted;
     }

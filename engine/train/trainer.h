@@ -17,14 +17,14 @@ struct Length {
   std::int64_t batches_per_epoch = 0, steps_per_epoch = 0, total_steps = 0,
                epochs = 0;  // epochs: passes begun
 };
-Length length_of(const TrainingConfig&, const BatchSource&);
+Length length_of(const TrainingConfig&, const BatchSource&, int ranks);
 
 // Mean loss over all targets of `data`, with nothing dropped out. `progress` is told of batches.
 struct Evaluated {
   double loss = 0;
   std::int64_t targets = 0;
 };
-Evaluated evaluate(Ctx context, Model&, ParameterStore&, const BatchSource& data,
+Evaluated evaluate(Ctx context, Model&, ParameterStore&, Communicator&, const BatchSource& data,
                    const std::function<void(std::int64_t done, std::int64_t of)>& progress);
 
 struct TrainerParts {
@@ -56,8 +56,10 @@ class Trainer {
     double loss_sum = 0, grad_norm = 0, rate = 0;
   };
   Step step(const TrainState&);
+  std::int64_t batches_per_step() const;  // micro-batches of all ranks
   Step batches_of(std::int64_t index) const;
   double accumulate(Ctx&, const Step&);
+  bool stop_asked();  // of any rank
   [[noreturn]] void explain_not_finite(const Step&);
   void log(TrainState&, const Step&);
   bool evaluate_and_judge(TrainState&);  // whether this is the best so far

@@ -50,6 +50,8 @@ TEST(CommandLine, TheOptionsAreFrozen) {
                                         "plan --json",
                                         "validate --config",
                                         "validate overrides",
+                                        "launch --nproc_per_node",
+                                        "launch --log-dir",
                                         "merge --model",
                                         "merge --adapter",
                                         "merge --output",
@@ -81,7 +83,8 @@ TEST(CommandLine, TheOptionsAreFrozen) {
 TEST(CommandLine, Mistakes) {
   expect_refusal({"trian", "--config", "run.json"}, "there is no command trian; do you mean ft train?");
   expect_refusal({"frobnicate"}, "there is no command frobnicate; see ft --help");
-  expect_refusal({"launch", "-n", "2"}, "ft launch is not available yet");
+  expect_refusal({"generate", "--model", "x"}, "ft generate is not available yet");
+  expect_refusal({"launch", "-n", "2"}, "ft launch: give a command: ft launch -n 2 train ...");
   expect_refusal({"chat"}, "ft chat is not available yet");
   expect_refusal({"train"}, "ft train: --config is required; see ft train --help");
   expect_refusal({"train", "--config", "x", "--no-such-option"},

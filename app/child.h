@@ -1,0 +1,27 @@
+// A process that runs this program again and does not outlive the one that started it.
+#pragma once
+#include <csignal>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/dist/socket.h"
+
+namespace ft {
+
+struct Child {
+  int pid = 0;    // also of its process group; 0: has ended
+  Socket output;  // what it writes to stdout and stderr
+};
+
+struct Start {
+  std::vector<std::string> arguments;                            // of ft
+  std::vector<std::pair<std::string, std::string>> environment;  // instead of and beside this process's
+  int inherited = -1;                                            // a descriptor that it keeps; -1: none
+  sigset_t signals{};                                            // its mask
+};
+
+// Nothing comes between: no shell, the very file that is running, stdin empty.
+Child start_child(const Start&);
+
+}  // namespace ft
