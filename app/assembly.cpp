@@ -60,8 +60,9 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
     if (const auto& from = config.lora.adapter_name_or_path)
       b.start = std::make_unique<lora::AdapterFolder>(*from);
     b.lora_config = lora_config(config, b.start.get());
-    const std::string where = b.start ? b.start->config_file() : "lora";
-    b.attached = lora::attach(b.model(), b.lora_config, b.dtype, where, b.start ? Exit::input : Exit::config);
+    const lora::Origin origin =
+        b.start ? lora::Origin{b.start->config_file() + ": ", Exit::input, false} : lora::Origin{"lora."};
+    b.attached = lora::attach(b.model(), b.lora_config, b.dtype, origin);
   } else {
     lora::train_all(b.model());
   }

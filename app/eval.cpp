@@ -44,6 +44,8 @@ Exit eval(const EvalArgs& args) {
   Working reading(screen, "reading data");
   BuiltData data =
       build_data(config, built.made.info.vocab_size, LoadPart::eval, [&](auto a, auto b) { reading(a, b); });
+  if (config.logging.progress != "none")
+    for (const std::string& text : data.loaded.notes) screen.line(text);
   if (!data.eval)
     throw UserError(
         Exit::config,

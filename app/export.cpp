@@ -71,7 +71,7 @@ Exit export_model(const ExportArgs& args) {
                         ": holds no adapter (adapter_config.json); a fully trained model is exported "
                         "with --to hf"));
   lora::AdapterFolder check(args.from);  // it is one that ft can read
-  require_new_folder(args.output, args.overwrite);
+  require_new_folder(args.output, args.overwrite, {args.from});
   export_adapter(args, parse_dtype(args.dtype).value_or(DType::f32));
   copy_tokenizer(args.from, args.output);
   Screen screen(Screen::standard_error());

@@ -131,7 +131,7 @@ Exit merge(const MergeArgs& args) {
   const std::optional<DType> dtype = parse_dtype(args.dtype);
   Screen screen(Screen::standard_error());
   BuiltModel built = build_model(run_config(args.model, args.adapter), Weights::check);
-  require_new_folder(args.output, args.overwrite);
+  require_new_folder(args.output, args.overwrite, {args.model, args.adapter});
   Merger merger(built);
   const std::vector<TensorSpec> specs = merger.specs(dtype);
   WrittenModel written;

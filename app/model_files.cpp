@@ -11,15 +11,32 @@
 #include "engine/io/safetensors_write.h"
 
 namespace ft {
+namespace fs = std::filesystem;
 namespace {
 
 // Any of them makes a tokenizer.
 constexpr std::array kVocabularies = {"tokenizer.model", "tokenizer.json", "vocab.json"};
+// What may lie beside it.
+constexpr std::array kTokenizerSettings = {
+    "merges.txt",        "tokenizer_config.json", "special_tokens_map.json",
+    "added_tokens.json", "chat_template.jinja",   "chat_template.json"};
+// What of a model is neither weights nor config.json nor tokenizer.
+constexpr std::array kModelSettings = {"generation_config.json", "LICENSE"};
+
+bool is_one_of(const auto& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// model.safetensors, model-00001-of-00002.safetensors, their index, adapter_model.safetensors
+bool holds_weights(const std::string& name) {
+  return (name.starts_with("model") || name.starts_with("adapter_model")) &&
+         (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json"));
+}
 
 void copy_if_there(const std::string& from, const std::string& to, const char* name) {
   const std::string file = join_path(from, name);
   std::error_code none;
-  if (std::filesystem::is_regular_file(file, none))
+  if (fs::is_regular_file(file, none))
     write_file(join_path(to, name), read_file(file, std::int64_t{256} << 20));
 }
 
@@ -85,21 +102,18 @@ std::string config_with_dtype(const std::string& folder, DType dtype) {
 
 bool holds_tokenizer(const std::string& folder) {
   std::error_code none;
-  return std::any_of(kVocabularies.begin(), kVocabularies.end(), [&](const char* name) {
-    return std::filesystem::is_regular_file(join_path(folder, name), none);
-  });
+  return std::any_of(kVocabularies.begin(), kVocabularies.end(),
+                     [&](const char* name) { return fs::is_regular_file(join_path(folder, name), none); });
 }
 
 void copy_tokenizer(const std::string& from, const std::string& to) {
   for (const char* name : kVocabularies) copy_if_there(from, to, name);
-  for (const char* name : {"merges.txt", "tokenizer_config.json", "special_tokens_map.json",
-                           "added_tokens.json", "chat_template.jinja", "chat_template.json"})
-    copy_if_there(from, to, name);
+  for (const char* name : kTokenizerSettings) copy_if_there(from, to, name);
 }
 
 void copy_companions(const std::string& model, const std::string& tokenizer, const std::string& to) {
   copy_tokenizer(tokenizer, to);
-  for (const char* name : {"generation_config.json", "LICENSE"}) copy_if_there(model, to, name);
+  for (const char* name : kModelSettings) copy_if_there(model, to, name);
 }
 
 std::optional<DType> parse_dtype(const std::string& name) {
@@ -110,13 +124,46 @@ std::optional<DType> parse_dtype(const std::string& name) {
                   str("--dtype: \"", printable(name), "\" is not one of float32, bfloat16, float16"));
 }
 
-void require_new_folder(const std::string& folder, bool overwrite) {
+void require_outside(const std::string& folder, const std::string& setting,
+                     const std::vector<std::string>& inputs) {
+  std::error_code none;
+  const fs::path out = fs::weakly_canonical(folder, none);
+  for (const std::string& input : inputs) {
+    const fs::path in = fs::weakly_canonical(input, none);
+    const bool within = in.parent_path() == out &&
+                        (fs::is_regular_file(in, none) || in.filename().string().starts_with("checkpoint-"));
+    if (!input.empty() && (in == out || within))
+      throw UserError(Exit::config, str(setting, ": ", folder, " cannot be overwritten, for ", input,
+                                        " is read; give another folder"));
+  }
+}
+
+void remove_result(const std::string& folder) {
   std::error_code error;
-  if (!overwrite && std::filesystem::exists(folder, error) && !std::filesystem::is_empty(folder, error))
-    throw UserError(
-        Exit::config,
-        str("--output: ", folder, " is there already and not empty; give another folder, or --overwrite"));
-  std::filesystem::create_directories(folder, error);
+  std::vector<fs::path> old;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (holds_weights(name) || name == "config.json" || name == "adapter_config.json" ||
+        is_one_of(kVocabularies, name) || is_one_of(kTokenizerSettings, name) ||
+        is_one_of(kModelSettings, name))
+      old.push_back(entry.path());
+  }
+  for (const fs::path& file : old)
+    if (fs::remove(file, error); error)
+      throw UserError(Exit::storage, str(file.string(), ": cannot be removed: ", error.message()));
+}
+
+void require_new_folder(const std::string& folder, bool overwrite, const std::vector<std::string>& inputs) {
+  std::error_code error;
+  if (fs::exists(folder, error) && !fs::is_empty(folder, error)) {
+    if (!overwrite)
+      throw UserError(
+          Exit::config,
+          str("--output: ", folder, " is there already and not empty; give another folder, or --overwrite"));
+    require_outside(folder, "--output", inputs);
+    remove_result(folder);
+  }
+  fs::create_directories(folder, error);
   if (error) throw UserError(Exit::storage, str("--output: ", folder, ": ", error.message()));
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "app/assembly.h"
 #include "engine/train/checkpoint.h"
@@ -24,8 +26,15 @@ void copy_companions(const std::string& model, const std::string& tokenizer, con
 // What --dtype says; nothing when it is not given. UserError(Exit::config) for another word.
 std::optional<DType> parse_dtype(const std::string& name);
 
-// Makes the folder that a command writes to; one that holds something is refused unless it may be
-// overwritten.
-void require_new_folder(const std::string& folder, bool overwrite);
+// UserError(Exit::config), naming `setting`, when one of `inputs` is `folder`, a file or a checkpoint in it:
+// replacing what the folder holds would take away what is read. Empty inputs are none.
+void require_outside(const std::string& folder, const std::string& setting,
+                     const std::vector<std::string>& inputs);
+// Removes the model or adapter that a folder holds, with all that copy_companions() brings; what ft did not
+// write stays.
+void remove_result(const std::string& folder);
+// Makes the folder that a command writes to from `inputs`. One that holds something is refused, or, to be
+// overwritten, loses the model or adapter in it, so that nothing old lies beside what is new.
+void require_new_folder(const std::string& folder, bool overwrite, const std::vector<std::string>& inputs);
 
 }  // namespace ft

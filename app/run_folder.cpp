@@ -38,6 +38,12 @@ RunFolder::RunFolder(const RunConfig& config, bool overwrite, bool root)
                     str("training.output_dir: ", folder_,
                         " holds a run already; give another folder, "
                         "training.resume_from_checkpoint=auto to go on with it, or --overwrite"));
+  replaces_ = fresh && holds_run(folder_);
+  const BaseModelConfig& model = config.model;
+  if (replaces_)
+    require_outside(
+        folder_, "training.output_dir",
+        {model.model_name_or_path, model.tokenizer(), config.lora.adapter_name_or_path.value_or("")});
 }
 
 std::string RunFolder::path(const char* name) const { return join_path(folder_, name); }
@@ -75,7 +81,17 @@ void RunFolder::create() {
   fs::create_directories(folder_, error);
   if (error) throw UserError(Exit::storage, str(folder_, ": cannot make the folder: ", error.message()));
   remove_leftovers(folder_);  // of runs that were killed
+  if (replaces_) remove_run();
   write_file(path("run.json"), effective_config(config_) + "\n");
+}
+
+// Else a run that is resumed would go on from a checkpoint of the old one.
+void RunFolder::remove_run() const {
+  for (const std::int64_t step : list_checkpoints(folder_)) remove_folder(checkpoint_path(folder_, step));
+  std::error_code none;
+  for (const char* name : {"log.jsonl", "trainer_state.json", "loss.svg"}) fs::remove(path(name), none);
+  if (fs::exists(path("runs"), none)) remove_folder(path("runs"));
+  remove_result(folder_);
 }
 
 // An adapter gets the tokenizer that it was trained with; a whole model all that makes it a base by itself.

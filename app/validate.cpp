@@ -36,7 +36,7 @@ void check(const RunConfig& c) {
   if (c.lora.adapter_name_or_path)
     check_folder(*c.lora.adapter_name_or_path, "lora.adapter_name_or_path");
   else if (c.finetuning_type == "lora")
-    lora::attach(*made.model, c.lora, DType::f32, "lora", Exit::config);
+    lora::attach(*made.model, c.lora, DType::f32, {"lora."});
   check_data(c.data);
 }
 

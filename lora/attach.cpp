@@ -31,11 +31,12 @@ std::vector<std::string> short_names(Model& model) {
 // The rules of a configuration, applied to one Linear after another.
 class Chooser {
  public:
-  Chooser(const LoraConfig& c, const std::string& where, Exit exit) : config_(c), where_(where), exit_(exit) {
+  Chooser(const LoraConfig& c, const Origin& origin) : config_(c), origin_(origin) {
     const auto* text = std::get_if<std::string>(&c.target_modules);
     all_linear_ = text && *text == "all-linear";
-    if (!all_linear_) targets_.emplace(c.target_modules, where + ".target_modules", exit);
-    if (c.exclude_modules) excluded_.emplace(*c.exclude_modules, where + ".exclude_modules", exit);
+    const Exit exit = origin.exit;
+    if (!all_linear_) targets_.emplace(c.target_modules, setting("target_modules"), exit);
+    if (c.exclude_modules) excluded_.emplace(*c.exclude_modules, setting("exclude_modules"), exit);
   }
 
   bool wants(const Linear& l) {
@@ -49,36 +50,39 @@ class Chooser {
   }
 
   std::unique_ptr<LoraAdapter> adapter(const Linear& l, DType dtype) const {
+    const Exit exit = origin_.exit;
     const auto r =
-        pattern_value(config_.rank_pattern, l.name, where_ + ".rank_pattern", exit_).value_or(config_.r);
-    const auto alpha = pattern_value(config_.alpha_pattern, l.name, where_ + ".alpha_pattern", exit_)
+        pattern_value(config_.rank_pattern, l.name, setting("rank_pattern"), exit).value_or(config_.r);
+    const auto alpha = pattern_value(config_.alpha_pattern, l.name, setting("alpha_pattern"), exit)
                            .value_or(config_.lora_alpha);
     constexpr std::int64_t kMost = std::int64_t{1} << 24;
     if (r < 1 || r > kMost)
       throw UserError(
-          exit_, str(where_, ".r: a rank of ", r, " for ", l.name, "; it must be between 1 and ", kMost));
+          exit, str(setting("r"), ": a rank of ", r, " for ", l.name, "; it must be between 1 and ", kMost));
     const double scale =
         alpha / (config_.use_rslora ? std::sqrt(static_cast<double>(r)) : static_cast<double>(r));
     return std::make_unique<LoraAdapter>(kPeftPrefix + l.name, l.in, l.out, r, static_cast<float>(scale),
                                          static_cast<float>(config_.lora_dropout), dtype);
   }
 
-  // Every target must mean something, and something must be left after the exclusions.
+  // Targets must mean something, and something must be left after the exclusions.
   void check(Model& model, std::size_t chosen) const {
     const auto unused = targets_ ? targets_->unused() : std::vector<std::string>{};
-    if (!unused.empty())
-      throw UserError(exit_, str(where_, ".target_modules: nothing is called ", "\"", join(unused),
-                                 "\"; linears of this model: ", join(short_names(model))));
+    if (!unused.empty() && (origin_.every_target || unused.size() == targets_->size()))
+      throw UserError(origin_.exit, str(setting("target_modules"), ": nothing is called \"", join(unused),
+                                        "\"; linears of this model: ", join(short_names(model))));
     if (chosen == 0)
       throw UserError(
-          exit_, str(where_, ": exclude_modules and layers_to_transform leave no linear to adapt; there are ",
-                     join(short_names(model))));
+          origin_.exit,
+          str(origin_.prefix, "exclude_modules and layers_to_transform leave no linear to adapt; there are ",
+              join(short_names(model))));
   }
 
  private:
+  std::string setting(const char* name) const { return origin_.prefix + name; }
+
   const LoraConfig& config_;
-  std::string where_;
-  Exit exit_;
+  const Origin& origin_;
   bool all_linear_ = false;
   std::optional<Matcher> targets_, excluded_;
 };
@@ -106,8 +110,7 @@ bool parts_head_from_embedding(const std::vector<std::string>& modules) {
 }
 
 // ... but saves all whose name ends so, even within a part: "norm" is input_layernorm too.
-void mark_modules_to_save(Model& model, const std::vector<std::string>& modules, const std::string& where,
-                          Exit exit) {
+void mark_modules_to_save(Model& model, const std::vector<std::string>& modules, const Origin& origin) {
   std::set<std::string> unused(modules.begin(), modules.end());
   EachParameter each([&](Parameter& p) {
     if (p.name.starts_with(kPeftPrefix)) return;
@@ -119,19 +122,19 @@ void mark_modules_to_save(Model& model, const std::vector<std::string>& modules,
   });
   model.visit(each);
   if (!unused.empty())
-    throw UserError(exit,
-                    str(where, ".modules_to_save: nothing is called \"", join(unused),
+    throw UserError(origin.exit,
+                    str(origin.prefix, "modules_to_save: nothing is called \"", join(unused),
                         "\"; modules of this model: embed_tokens norm lm_head ", join(short_names(model))));
 }
 
 }  // namespace
 
-Attached attach(Model& model, const LoraConfig& config, DType dtype, const std::string& where, Exit exit) {
+Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origin& origin) {
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   model.visit(freeze);
   if (config.modules_to_save && parts_head_from_embedding(*config.modules_to_save)) model.untie();
   Attached out;
-  Chooser chooser(config, where, exit);
+  Chooser chooser(config, origin);
   const auto& whole = config.modules_to_save;
   EachLinear choose([&](Linear& l) {
     if (!chooser.wants(l) || (whole && keeps_whole(l, *whole))) return;
@@ -143,7 +146,7 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const std::
   });
   model.visit(choose);
   chooser.check(model, out.adapters.size());
-  if (whole) mark_modules_to_save(model, *whole, where, exit);
+  if (whole) mark_modules_to_save(model, *whole, origin);
   EachParameter collect([&](Parameter& p) {
     if (config.bias == "all" && p.name.ends_with(".bias")) p.trainable = true;
     if (p.trainable && !p.name.starts_with(kPeftPrefix)) out.whole.push_back(&p);

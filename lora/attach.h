@@ -17,10 +17,18 @@ struct Attached {
   std::vector<Parameter*> whole;       // trained whole: modules_to_save and biases, by their base names
 };
 
-// Freezes everything, attaches adapters that compute in the given dtype, marks what else is trained. `where`
-// is how errors name the configuration (such as "lora" or "start/adapter_config.json:"), `exit` their code.
+// Where a LoraConfig comes from.
+struct Origin {
+  std::string prefix;  // of a setting's name in errors: "lora.", "start/adapter_config.json: "
+  Exit exit = Exit::config;
+  // Whether each target has to match something. PEFT is content when one of them does, so adapters made
+  // elsewhere may name more than the model has; in a user's own settings it is a mistake.
+  bool every_target = true;
+};
+
+// Freezes everything, attaches adapters that compute in the given dtype, marks what else is trained.
 // UserError when a target matches nothing.
-Attached attach(Model&, const LoraConfig&, DType, const std::string& where, Exit exit);
+Attached attach(Model&, const LoraConfig&, DType, const Origin&);
 
 // Full fine-tuning: everything is trained.
 void train_all(Model&);

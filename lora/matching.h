@@ -22,6 +22,7 @@ class Matcher {
   bool matches(std::string_view name);
   // Entries of a list that have matched nothing so far; the expression itself when it has not.
   std::vector<std::string> unused() const;
+  std::size_t size() const { return names_.size(); }  // entries
 
  private:
   std::vector<std::string> names_;

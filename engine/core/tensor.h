@@ -66,6 +66,11 @@ struct Tensor {
     require(0 <= begin && begin <= end && end <= cols(), "columns out of range");
     return {data + begin * size_of(dtype), dtype, {rows(), end - begin}, stride};
   }
+  // `count` dense elements from `first` on, in one dimension.
+  Tensor elements(std::int64_t first, std::int64_t count) const {
+    require(dense() && 0 <= first && 0 <= count && first + count <= numel(), "elements out of range");
+    return {data + first * size_of(dtype), dtype, {count}};
+  }
   // The same dense elements in another shape.
   Tensor view(Shape s) const {
     require(dense() && s.numel() == numel(), "view of another size");

@@ -10,11 +10,6 @@ constexpr std::int64_t kAlign = 256;  // bytes; every parameter begins at a mult
 
 std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-// Elements [first, first + count) of a flat buffer.
-Tensor part(const Tensor& t, std::int64_t first, std::int64_t count) {
-  return {t.data + first * size_of(t.dtype), t.dtype, {count}};
-}
-
 Tensor allocate(Ops& ops, Buffer& memory, std::int64_t count, DType dtype) {
   if (count == 0) return {};
   memory = ops.allocate(count * size_of(dtype));
@@ -75,7 +70,7 @@ void ParameterStore::reserve(int states) {
 void ParameterStore::reserve_trained(Group& g, int states) {
   const Range mine = stepped(g);
   if (g.dtype == DType::f32) {  // the value is its own master
-    g.master = zero_.params == Layout::sharded ? g.value : part(g.value, mine.first, mine.count);
+    g.master = zero_.params == Layout::sharded ? g.value : g.value.elements(mine.first, mine.count);
   } else {
     g.master = allocate(ops_, g.master_memory, mine.count, DType::f32);
   }
@@ -179,7 +174,7 @@ void ParameterStore::reduce(int index, bool complete) {
   if (g.count == 0) return;
   if (zero_.grads == Layout::sharded) {
     const Range mine = held(g, zero_.grads);
-    Tensor sum = part(u.whole_grad, mine.first, mine.count);
+    Tensor sum = u.whole_grad.elements(mine.first, mine.count);
     comm_.reduce_scatter(sum, u.whole_grad);
     ops_.add(g.grad, sum);
   } else if (complete && last_micro_) {
@@ -187,7 +182,7 @@ void ParameterStore::reduce(int index, bool complete) {
     if (zero_.states == Layout::replicated)
       comm_.all_reduce(g.grad);
     else
-      comm_.reduce_scatter(part(g.grad, mine.first, mine.count), g.grad);
+      comm_.reduce_scatter(g.grad.elements(mine.first, mine.count), g.grad);
   }
 }
 
@@ -216,11 +211,11 @@ void ParameterStore::each_slice(Layout layout, const std::function<void(const Sl
       Slice s{g.parameters[i],
               from - begin,
               to - from,
-              part(g.master, from - state_first, to - from),
-              part(g.grad, from - grad_first, to - from),
+              g.master.elements(from - state_first, to - from),
+              g.grad.elements(from - grad_first, to - from),
               {}};
       for (std::size_t k = 0; k < s.states.size(); ++k)
-        if (g.states[k]) s.states[k] = part(g.states[k], from - state_first, to - from);
+        if (g.states[k]) s.states[k] = g.states[k].elements(from - state_first, to - from);
       visit(s);
     }
   }
@@ -232,7 +227,7 @@ void ParameterStore::publish() {
     if (g.count == 0) continue;
     const Range mine = stepped(g);
     const bool whole = zero_.params == Layout::replicated;
-    Tensor own = whole ? part(g.value, mine.first, mine.count) : g.value;
+    Tensor own = whole ? g.value.elements(mine.first, mine.count) : g.value;
     if (g.dtype != DType::f32) ops_.cast(own, g.master);
     if (whole && zero_.states == Layout::sharded) comm_.all_gather(g.value, own);
   }

@@ -4,15 +4,6 @@
 #include "engine/dist/parameter_store.h"
 
 namespace ft {
-namespace {
-
-// Elements [first, first + count) of a flat buffer.
-Tensor part(const Tensor& t, std::int64_t first, std::int64_t count) {
-  return {t.data + first * size_of(t.dtype), t.dtype, {count}};
-}
-
-}  // namespace
-
 ParameterStore::Place ParameterStore::find(const std::function<bool(const Place&)>& wanted) {
   std::int64_t number = 0;
   for (Unit& u : units_)
@@ -33,7 +24,7 @@ Tensor ParameterStore::part_of(const Place& at, int what, Range& in_parameter, i
   in_parameter = {from - begin, std::max<std::int64_t>(0, to - from)};
   if (rank != comm_.rank() || in_parameter.count == 0) return {};
   const Tensor& all = what == kMaster ? g.master : g.states[static_cast<std::size_t>(what)];
-  return part(all, from - theirs.first, in_parameter.count);
+  return all.elements(from - theirs.first, in_parameter.count);
 }
 
 void ParameterStore::fetch(const Parameter& p, int what, std::span<float> host) {

@@ -1,6 +1,8 @@
 // Folders that ft makes are models by themselves: with the tokenizer and all else that lies beside weights.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/life/program.h"
 
 namespace ft::test {
@@ -84,6 +86,38 @@ TEST_F(Text, AMergedModelIsABaseByItself) {
     expect_companions(folder, true);
     expect_base(folder);
   }
+}
+
+// Nothing of an overwritten run is left to be taken for a part of the new one: no checkpoint to resume from,
+// no result, no rows, no curves. What ft did not write stays.
+TEST_F(Text, OverwritingLeavesNothingOfTheOldRun) {
+  ASSERT_EQ(w.train({"finetuning_type=full", "training.max_steps=4"}), 0) << w.says();
+  std::ofstream(w / "out/model-00001-of-00002.safetensors") << "of an older run";
+  std::ofstream(w / "out/tokenizer.json") << "{}";
+  std::ofstream(w / "out/notes.txt") << "mine";
+  ASSERT_EQ(w.train({"--overwrite", "training.max_steps=1"}), 0) << w.says();
+  std::set<std::string> left;
+  for (const auto& entry : fs::directory_iterator(w / "out")) left.insert(entry.path().filename());
+  std::set<std::string> expected{
+      "run.json", "log.jsonl",           "trainer_state.json", "loss.svg",
+      "runs",     "adapter_config.json", "notes.txt",          "adapter_model.safetensors"};
+  expected.insert(kTokenizer.begin(), kTokenizer.end());
+  EXPECT_EQ(left, expected);
+  EXPECT_EQ(std::distance(fs::directory_iterator(w / "out/runs"), fs::directory_iterator()), 1);
+}
+
+TEST_F(Text, WhatIsReadIsNotOverwritten) {
+  ASSERT_EQ(w.train({"finetuning_type=full"}), 0) << w.says();
+  for (const char* model : {"out", "out/checkpoint-2"}) {
+    const std::string before = contents(w / (std::string(model) + "/model.safetensors"));
+    EXPECT_EQ(w.train({"--overwrite", std::string("model.model_name_or_path=") + model}), 2);
+    EXPECT_NE(w.says().find("training.output_dir: "), std::string::npos) << w.says();
+    EXPECT_NE(w.says().find("is read; give another folder"), std::string::npos) << w.says();
+    EXPECT_EQ(contents(w / (std::string(model) + "/model.safetensors")), before);
+  }
+  EXPECT_EQ(w.run({"export", "--to", "hf", "--from", "out", "--output", "out", "--overwrite"}), 2);
+  EXPECT_EQ(w.says(), "--output: out cannot be overwritten, for out is read; give another folder\n");
+  EXPECT_EQ(w.train({"--overwrite"}), 0) << w.says();
 }
 
 // What a run was trained with goes along, wherever it lay; how to generate comes from the model.

@@ -137,7 +137,7 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
       store_(*ops_, comm_, ZeroStage::of(0)) {
   if (c.lora()) {
     adapter_.emplace(c.folder + "/adapter");
-    attached_ = lora::attach(*made_.model, adapter_->config(), how.dtype, c.name, Exit::input);
+    attached_ = lora::attach(*made_.model, adapter_->config(), how.dtype, {c.name + ": ", Exit::input});
   } else {
     lora::train_all(*made_.model);
   }

@@ -1,0 +1,84 @@
+// Which modules of a LLaMA a configuration means, and what is said when it means none. That the rules are
+// PEFT's is shown by the golden cases of tests/models.
+#include "lora/attach.h"
+
+#include <gtest/gtest.h>
+
+#include "models/registry.h"
+
+namespace ft::lora {
+namespace {
+
+const std::string kConfig = FT_SOURCE_DIR "/tests/golden/models/llama/model/config.json";
+
+std::vector<std::string> adapted(const LoraConfig& config, const Origin& origin = {"lora."}) {
+  const MadeModel made = make_model(kConfig, DType::f32);
+  return attach(*made.model, config, DType::f32, origin).linears;
+}
+
+std::string mistake(const LoraConfig& config, const Origin& origin = {"lora."}) {
+  try {
+    adapted(config, origin);
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code, origin.exit);
+    return e.what();
+  }
+  return "no mistake";
+}
+
+using Names = std::vector<std::string>;
+
+TEST(Attach, TargetsThatMatchNothingAreNamed) {
+  LoraConfig c;
+  c.target_modules = Names{"q_proj", "query", "dense"};
+  EXPECT_EQ(mistake(c),
+            "lora.target_modules: nothing is called \"query dense\"; linears of this model: q_proj "
+            "k_proj v_proj o_proj gate_proj up_proj down_proj lm_head");
+  c.target_modules = "model\\.decoder.*";
+  EXPECT_TRUE(mistake(c).starts_with("lora.target_modules: nothing is called \"model\\.decoder.*\""))
+      << mistake(c);
+}
+
+TEST(Attach, AnAdapterMayNameMoreThanTheModelHas) {
+  const Origin adapter{"a/adapter_config.json: ", Exit::input, false};
+  LoraConfig c;
+  c.target_modules = Names{"q_proj", "query", "dense"};
+  for (const std::string& name : adapted(c, adapter)) EXPECT_TRUE(name.ends_with(".q_proj")) << name;
+  c.target_modules = Names{"query", "dense"};
+  EXPECT_TRUE(mistake(c, adapter)
+                  .starts_with("a/adapter_config.json: target_modules: nothing is called "
+                               "\"query dense\""))
+      << mistake(c, adapter);
+}
+
+TEST(Attach, SomethingIsLeft) {
+  LoraConfig c;
+  c.exclude_modules = Names{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
+  EXPECT_TRUE(mistake(c).starts_with("lora.exclude_modules and layers_to_transform leave no linear to adapt"))
+      << mistake(c);
+  c = {};
+  c.layers_to_transform = {77};
+  EXPECT_TRUE(mistake(c).starts_with("lora.exclude_modules and layers_to_transform leave no linear to adapt"))
+      << mistake(c);
+}
+
+TEST(Attach, RefusesByName) {
+  LoraConfig c;
+  c.target_modules = "model.(";
+  EXPECT_TRUE(mistake(c).starts_with("lora.target_modules: \"model.(\" is not a regular expression: "))
+      << mistake(c);
+  c = {};
+  c.rank_pattern = {{"q_proj", 1 << 25}};
+  EXPECT_EQ(mistake(c),
+            "lora.r: a rank of 33554432 for model.layers.0.self_attn.q_proj; it must be between 1 "
+            "and 16777216");
+  c = {};
+  c.modules_to_save = {{"classifier"}};
+  EXPECT_EQ(mistake(c),
+            "lora.modules_to_save: nothing is called \"classifier\"; modules of this model: "
+            "embed_tokens norm lm_head q_proj k_proj v_proj o_proj gate_proj up_proj down_proj "
+            "lm_head");
+}
+
+}  // namespace
+}  // namespace ft::lora
