@@ -39,6 +39,18 @@ SettingsText parse_settings(const std::string& text, const std::string& name);
 // Puts "a.b=c" into a tree: c is JSON where it is JSON, else a text. Its line becomes 0: the command line.
 void override_setting(SettingsText& tree, const std::string& assignment);
 
+// A struct's fields() calls its visitor with each member and a pack of rules; this makes one Rules of the pack,
+// so that the rest of a visitor is compiled once per type of member instead of once per setting.
+template <class Visitor>
+struct Members {
+  template <class T, class... R>
+  void operator()(const char* name, T& value, const char* help, R... rule) {
+    Rules rules;
+    (rule(rules), ...);
+    static_cast<Visitor*>(this)->member(name, value, help, rules);
+  }
+};
+
 // What `Reader` needs that does not depend on the struct: where things stand, and every mistake so far.
 class Reading {
  public:
@@ -88,17 +100,17 @@ concept MapEntry = requires(T t) {
 };
 
 // The members of one struct out of one JSON object.
-struct Reader {
+struct Reader : Members<Reader> {
   Reading& to;
   const Json& from;
   std::string path;  // "training."; empty at the top
   std::vector<std::string> known{};
 
-  template <class T, class... R>
-  void operator()(const char* name, T& value, const char* help, R... rule) {
+  Reader(Reading& reading, const Json& j, std::string at) : to(reading), from(j), path(std::move(at)) {}
+
+  template <class T>
+  void member(const char* name, T& value, const char* help, const Rules& rules) {
     known.emplace_back(name);
-    Rules rules;
-    (rule(rules), ...);
     const std::string here = path + name;
     const auto at = from.find(name);
     if (at == from.end()) {
@@ -125,7 +137,7 @@ struct Reader {
   template <Section T>
   static void section(Reading& to, const Json& j, T& value, const std::string& path) {
     if (!j.is_object()) return to.expected(path, "a section {...}", j);
-    Reader r{to, j, path.empty() ? "" : path + "."};
+    Reader r(to, j, path.empty() ? "" : path + ".");
     value.fields(r);
     for (const auto& [key, _] : j.items())
       if (std::find(r.known.begin(), r.known.end(), key) == r.known.end()) to.unknown(r.path, key);
@@ -188,13 +200,14 @@ struct Reader {
 };
 
 // The members of one struct into one JSON object.
-struct Writer {
+struct Writer : Members<Writer> {
   Json& to;
-  bool absolute_paths = true;
-  template <class T, class... R>
-  void operator()(const char* name, T& value, const char*, R... rule) {
-    Rules rules;
-    (rule(rules), ...);
+  bool absolute_paths;
+
+  explicit Writer(Json& j, bool absolute = true) : to(j), absolute_paths(absolute) {}
+
+  template <class T>
+  void member(const char* name, T& value, const char*, const Rules& rules) {
     to[name] = json(value, rules);
   }
 
@@ -206,7 +219,7 @@ struct Writer {
   template <Section T>
   Json json(T v, const Rules&) {
     Json j = Json::object();
-    Writer w{j, absolute_paths};
+    Writer w(j, absolute_paths);
     v.fields(w);
     return j;
   }
@@ -241,26 +254,27 @@ struct Writer {
 template <class T>
 Json Reader::write(const T& value, const Rules& rules) {
   Json unused;
-  return Writer{unused, false}.json(value, rules);
+  return Writer(unused, false).json(value, rules);
 }
 
 // Every setting of a struct, in order, sections before their members.
-struct Describer {
+struct Describer : Members<Describer> {
   std::vector<Setting>& to;
   std::string path;
-  template <class T, class... R>
-  void operator()(const char* name, T& value, const char* help, R... rule) {
-    Setting s{path + name, type(value), help, Reader::write(value, Rules{}), {}};
-    (rule(s.rules), ...);
-    s.fallback = Reader::write(value, s.rules);
+
+  Describer(std::vector<Setting>& settings, std::string at) : to(settings), path(std::move(at)) {}
+
+  template <class T>
+  void member(const char* name, T& value, const char* help, const Rules& rules) {
+    const Setting s{path + name, type(value), help, Reader::write(value, rules), rules};
     to.push_back(s);
     if constexpr (Section<T>) {
-      Describer d{to, s.path + "."};
+      Describer d(to, s.path + ".");
       value.fields(d);
     } else if constexpr (IsList<T>::value) {
       if constexpr (Section<typename IsList<T>::Element>) {
         typename IsList<T>::Element element;
-        Describer d{to, s.path + "[]."};
+        Describer d(to, s.path + "[].");
         element.fields(d);
       }
     }
@@ -299,7 +313,7 @@ struct Describer {
 template <Section T>
 std::vector<Setting> describe() {
   std::vector<Setting> all;
-  Describer d{all, ""};
+  Describer d(all, "");
   T defaults;
   defaults.fields(d);
   return all;
@@ -320,7 +334,7 @@ T read_settings(const SettingsText& from, const std::filesystem::path& folder) {
 template <Section T>
 Json write_settings(const T& value) {
   Json unused;
-  return Writer{unused}.json(value, {});
+  return Writer(unused).json(value, {});
 }
 
 // "at least 1", "adamw, sgd", ...: what rules allow, in words; empty when anything goes.
