@@ -39,7 +39,7 @@ SettingsText parse_settings(const std::string& text, const std::string& name);
 // Puts "a.b=c" into a tree: c is JSON where it is JSON, else a text. Its line becomes 0: the command line.
 void override_setting(SettingsText& tree, const std::string& assignment);
 
-// A struct's fields() calls its visitor with each member and a pack of rules; this makes one Rules of the pack,
+// fields() of a struct calls its visitor with each member and a pack of rules; this makes one Rules of the pack,
 // so that the rest of a visitor is compiled once per type of member instead of once per setting.
 template <class Visitor>
 struct Members {
