@@ -1,11 +1,11 @@
-// Greedy answers to the prompts of a dataset: the quickest look at what a model has learnt. Every new token
-// runs the whole sequence again, which is fine for short answers; generation proper keeps keys and values.
+// Greedy answers to the prompts of a dataset: the quickest look at what a model has learnt.
 #pragma once
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "app/assembly.h"
+#include "engine/generate/generator.h"
 
 namespace ft {
 
@@ -14,19 +14,23 @@ struct Answer {
   bool right() const { return expected == given; }  // to the letter
 };
 
-struct AnswerRequest {
-  const Dataset& data;
-  const Tokenizer* tokenizer;  // not null where there are answers
-  std::int64_t count = 0;      // the first samples of data
-  std::int64_t at_once = 1;    // sequences computed together
+// A sample's prompt is what stands before its first trained token.
+class AnswerTest {
+ public:
+  // Of the first `count` samples, `at_once` at a time. An answer ends at an end token, or when prompt and
+  // answer are as long as the longest sample.
+  AnswerTest(const Dataset& data, std::int64_t count, std::int64_t at_once);
+
+  // What the plan of the run must allow for.
+  const GenerationShape& shape() const { return shape_; }
+  std::vector<Answer> run(Engine& engine, Model& model, const Tokenizer& tokenizer,
+                          std::vector<std::int32_t> end_tokens,
+                          const std::function<void(std::int64_t done, std::int64_t of)>& progress) const;
+
+ private:
+  std::vector<Prompt> prompts_;
+  std::vector<std::vector<std::int32_t>> expected_;
+  GenerationShape shape_;
 };
-
-// What the plan of the run must allow for.
-BatchShape answer_shape(const AnswerRequest& request);
-
-// A sample's prompt is what stands before its first trained token. Ends at the end token, or when the answer
-// is as long as the longest sample.
-std::vector<Answer> greedy_answers(Engine& engine, Model& model, const AnswerRequest& request,
-                                   const std::function<void(std::int64_t done, std::int64_t of)>& progress);
 
 }  // namespace ft

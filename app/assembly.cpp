@@ -63,7 +63,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
     const lora::Origin origin =
         b.start ? lora::Origin{b.start->config_file() + ": ", Exit::input, false} : lora::Origin{"lora."};
     b.attached = lora::attach(b.model(), b.lora_config, b.dtype, origin);
-  } else {
+  } else if (config.finetuning_type != kNotTrained) {
     lora::train_all(b.model());
   }
   if (four_bit) b.four_bit.emplace(b.model(), *four_bit, b.base.get());

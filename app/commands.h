@@ -59,6 +59,23 @@ struct ExportArgs {
 };
 Exit export_model(const ExportArgs&);
 
+// Commands in which a model answers.
+struct AnswererArgs {
+  std::string model;                   // a folder
+  std::string adapter;                 // empty: none
+  std::string dtype = "float32";       // of the computation: float32, bfloat16
+  std::vector<std::string> overrides;  // generation.key=value
+};
+
+struct GenerateArgs : AnswererArgs {
+  std::string input, output;  // JSON lines
+  std::string prompt;         // instead: one text, answered on stdout
+  bool overwrite = false;     // replace the output file
+};
+Exit generate(const GenerateArgs&);
+
+Exit chat(const AnswererArgs&);
+
 struct InspectArgs {
   std::string path;
   bool json = false;

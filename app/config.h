@@ -10,6 +10,7 @@
 #include "data/config.h"
 #include "engine/core/rules.h"
 #include "engine/dist/config.h"
+#include "engine/generate/config.h"
 #include "engine/train/config.h"
 #include "lora/config.h"
 
@@ -44,39 +45,6 @@ struct BaseModelConfig {
   }
 };
 
-struct GenerationConfig {
-  std::int64_t max_new_tokens = 256;
-  bool do_sample = false;
-  std::int64_t num_beams = 1;
-  double temperature = 1;
-  std::int64_t top_k = 50;
-  double top_p = 1;
-  std::optional<double> min_p;
-  double repetition_penalty = 1;
-  double length_penalty = 1;
-  std::int64_t min_new_tokens = 0;
-  std::int64_t no_repeat_ngram_size = 0;
-  std::string early_stopping = "false";
-  std::optional<std::vector<std::string>> stop_strings;
-
-  void fields(auto& f) {
-    f("max_new_tokens", max_new_tokens, "Longest answer.", at_least(1));
-    f("do_sample", do_sample, "Draw tokens instead of taking the likeliest.");
-    f("num_beams", num_beams, "Beam search with so many beams.", at_least(1));
-    f("temperature", temperature, "Sampling: above 1 flatter, below 1 sharper.", above(0));
-    f("top_k", top_k, "Sampling: of the k likeliest only; 0: of all.", at_least(0));
-    f("top_p", top_p, "Sampling: of the likeliest that make up this probability.", above(0), at_most(1));
-    f("min_p", min_p, "Sampling: of those at least so likely, relative to the likeliest.", at_least(0),
-      at_most(1));
-    f("repetition_penalty", repetition_penalty, "Above 1: what was said gets less likely.", above(0));
-    f("length_penalty", length_penalty, "Beams: above 0 prefers longer answers.");
-    f("min_new_tokens", min_new_tokens, "Shortest answer.", at_least(0));
-    f("no_repeat_ngram_size", no_repeat_ngram_size, "No run of so many tokens twice; 0: off.", at_least(0));
-    f("early_stopping", early_stopping, "Beams: when to stop.", one_of({"false", "true", "never"}));
-    f("stop_strings", stop_strings, "Texts that end an answer.");
-  }
-};
-
 struct SweepConfig {
   JsonText grid;     // {"dotted.path": [values]}
   JsonText bundles;  // [{"dotted.path": value}]
@@ -90,6 +58,9 @@ struct SweepConfig {
     f("on_failure", on_failure, "After a run that failed.", one_of({"continue", "stop"}));
   }
 };
+
+// RunConfig::finetuning_type of commands that only compute.
+inline constexpr const char* kNotTrained = "none";
 
 struct RunConfig {
   std::string schema;

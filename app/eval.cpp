@@ -7,6 +7,7 @@
 #include "app/answers.h"
 #include "app/commands.h"
 #include "app/format.h"
+#include "app/generation.h"
 #include "app/screen.h"
 #include "engine/io/json.h"
 #include "engine/train/trainer.h"
@@ -54,20 +55,20 @@ Exit eval(const EvalArgs& args) {
   if (args.answers > 0 && !data.tokenizer)
     throw UserError(Exit::config, "--answers: the data is tokens already, so there is no text to answer");
   const Dataset& held_out = data.eval->data();
-  const AnswerRequest ask{held_out, data.tokenizer.get(), args.answers,
-                          config.training.per_device_eval_batch_size};
+  const AnswerTest ask(held_out, args.answers, config.training.per_device_eval_batch_size);
 
   auto ops = make_ops({});
   PlanRequest request = plan_request(config, built, data, ops->workspace(), 1);
   request.states = 0;
-  if (args.answers > 0) request.eval.push_back(answer_shape(ask));
+  if (args.answers > 0) request.generation = ask.shape();
   Engine engine(std::move(ops), nullptr, built, request, plan_run(built.model(), request));
   Working working(screen, "evaluating", "batches");
   const Evaluated e = evaluate(engine.context, built.model(), engine.store, *engine.comm, *data.eval,
                                [&](auto a, auto b) { working(a, b); });
   std::vector<Answer> answers;
   if (args.answers > 0)
-    answers = greedy_answers(engine, built.model(), ask, [&](auto a, auto b) { working(a, b); });
+    answers = ask.run(engine, built.model(), *data.tokenizer, end_tokens(built.folder, data.tokenizer.get()),
+                      [&](auto a, auto b) { working(a, b); });
   const std::int64_t right =
       std::count_if(answers.begin(), answers.end(), [](const Answer& a) { return a.right(); });
   if (args.json) {

@@ -49,4 +49,19 @@ std::string StopSignals::name() const {
   }
 }
 
+NotedInterrupt::NotedInterrupt(bool enabled) : enabled_(enabled) {
+  g_signal = 0;
+  if (!enabled_) return;
+  struct sigaction action {};
+  action.sa_handler = note_signal;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+}
+
+NotedInterrupt::~NotedInterrupt() {
+  if (enabled_) std::signal(SIGINT, SIG_DFL);
+}
+
+bool NotedInterrupt::asked() const { return g_signal == SIGINT; }
+
 }  // namespace ft

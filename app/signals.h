@@ -19,4 +19,18 @@ class StopSignals {
   bool enabled_;
 };
 
+// While it lives a first Ctrl-C is only noted, to stop one piece of work; a second one ends the program.
+class NotedInterrupt {
+ public:
+  explicit NotedInterrupt(bool enabled);
+  ~NotedInterrupt();
+  NotedInterrupt(const NotedInterrupt&) = delete;
+  NotedInterrupt& operator=(const NotedInterrupt&) = delete;
+
+  bool asked() const;
+
+ private:
+  bool enabled_;
+};
+
 }  // namespace ft

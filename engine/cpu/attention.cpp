@@ -217,4 +217,28 @@ void Attention::backward(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, T
   });
 }
 
+void Attention::ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
+                       float scale) {
+  require(heads.width <= kAttentionWidth, "attention: heads wider than 2048 columns");
+  const auto *first = ranges.first.as<std::int32_t>(), *count = ranges.count.as<std::int32_t>();
+  std::int64_t pairs = 0;
+  for (std::int64_t row = 0; row < q.rows(); ++row) {
+    require(first[row] >= 0 && count[row] >= 1 && first[row] + std::int64_t{count[row]} <= k.rows(),
+            "attention_ranges: keys that are not there");
+    pairs += count[row];
+  }
+  const auto run = q.dtype == DType::bf16 ? kernels_.attention_ranges.bf16 : kernels_.attention_ranges.f32;
+  constexpr double kSmall = 1e6;  // multiply-adds, some tens of microseconds
+  const double work = 2.0 * static_cast<double>(pairs * heads.query * heads.width);
+  const std::int64_t items = q.rows() * heads.key_value;
+#pragma omp parallel for schedule(dynamic) num_threads(work < kSmall ? 1 : threads_)
+  for (std::int64_t i = 0; i < items; ++i) {
+    const std::int64_t row = i / heads.key_value, all = count[row];
+    const std::int64_t keys = ranges.window > 0 ? std::min(all, ranges.window) : all;
+    run({rows_of(q), rows_of(k), rows_of(v), rows_of(y), heads.query, heads.key_value, heads.width, scale,
+         row, i % heads.key_value, first[row] + all - keys, keys},
+        workspace(omp_get_thread_num()));
+  }
+}
+
 }  // namespace ft::cpu

@@ -11,11 +11,14 @@ class Attention {
  public:
   Attention(const Kernels& kernels, int threads);
 
-  // As Ops::attention and Ops::attention_grad say; f32 or bf16, heads of at most kAttentionWidth columns.
+  // As Ops::attention, attention_grad and attention_ranges say; f32 or bf16, heads of at most kAttentionWidth
+  // columns.
   void forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
                float scale);
   void backward(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
                 Tensor v, Heads heads, const Mask& mask, float scale);
+
+  void ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges, float scale);
 
   // Bytes of all threads, whatever the length of the sequences. Only what a step touches is ever backed by
   // memory: from 0.3 MB a thread on.

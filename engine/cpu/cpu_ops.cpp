@@ -149,6 +149,12 @@ void CpuOps::attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y
   attention_.backward(dq, dk, dv, dy, y, lse, q, k, v, heads, mask, scale);
 }
 
+void CpuOps::attention_ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
+                              float scale) {
+  check::attention_ranges(y, q, k, v, heads, ranges);
+  attention_.ranges(y, q, k, v, heads, ranges, scale);
+}
+
 void CpuOps::embedding(Tensor y, Tensor ids, Tensor table) {
   check::embedding(y, ids, table);
   const std::int32_t* id = indices(ids, table.rows(), "embedding: an id beyond the table");

@@ -43,6 +43,8 @@ class CpuOps final : public Ops {
                  float scale) override;
   void attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
                       Tensor v, Heads heads, const Mask& mask, float scale) override;
+  void attention_ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
+                        float scale) override;
   void embedding(Tensor y, Tensor ids, Tensor table) override;
   void embedding_grad(Tensor dtable, Tensor ids, Tensor dy) override;
   void gather_rows(Tensor y, Tensor x, Tensor rows) override;

@@ -12,6 +12,21 @@ void SelfAttention::rotate(Ctx& c, Tensor x, const Positions& p, float sign) con
   c.ops.rope(x, p.cos, p.sin, p.positions, heads.width, sign);
 }
 
+void SelfAttention::attend(Ctx& c, const Saved& s, const Positions& p) const {
+  if (p.cached) {
+    const KvCache::Layer& past = p.cached->cache->layers[layer];
+    c.ops.scatter_rows(past.k, s.k, p.cached->rows);
+    c.ops.scatter_rows(past.v, s.v, p.cached->rows);
+    if (!p.cached->fresh) {
+      KeyRanges seen = p.cached->ranges;
+      seen.window = window;
+      c.ops.attention_ranges(s.y, s.q, past.k, past.v, heads, seen, scale);
+      return;
+    }
+  }
+  c.ops.attention(s.y, s.lse, s.q, s.k, s.v, heads, mask(p), scale);
+}
+
 SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor residual,
                                             const Positions& p) const {
   const std::int64_t rows = x.rows(), D = heads.width;
@@ -37,7 +52,7 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
   rotate(c, s.k, p, 1);
   s.y = dense(heads.query);
   s.lse = c.saved.take({heads.query, rows}, DType::f32);
-  c.ops.attention(s.y, s.lse, s.q, s.k, s.v, heads, mask(p), scale);
+  attend(c, s, p);
   s.adapter[3] = o_proj.forward(c, y, s.y, residual);
   return s;
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <optional>
 
+#include "engine/nn/kv_cache.h"
 #include "engine/nn/linear.h"
 #include "engine/nn/rms_norm.h"
 
@@ -13,6 +14,7 @@ struct Positions {
   Tensor positions;                      // (rows) i32
   Tensor cos, sin;                       // (positions, D / 2) f32
   std::span<const std::int32_t> starts;  // of the sequences
+  const CachedRows* cached = nullptr;    // generation: where keys and values are kept
 };
 
 struct SelfAttention {
@@ -21,6 +23,7 @@ struct SelfAttention {
   Heads heads{};
   float scale = 1;          // of the scores
   std::int64_t window = 0;  // 0: none
+  std::size_t layer = 0;    // in a KvCache
 
   struct Saved {
     Tensor q, k, v;                       // (rows, H D), (rows, KV D) twice; q and k rotated
@@ -37,6 +40,7 @@ struct SelfAttention {
 
  private:
   Mask mask(const Positions& p) const { return {p.starts, true, window}; }
+  void attend(Ctx&, const Saved&, const Positions&) const;
   void rotate(Ctx&, Tensor, const Positions&, float sign) const;
 };
 

@@ -3,6 +3,7 @@
 #include "engine/core/batch.h"
 #include "engine/dist/parameter_store.h"
 #include "engine/nn/context.h"
+#include "engine/nn/kv_cache.h"
 #include "engine/nn/visitor.h"
 
 namespace ft {
@@ -30,6 +31,13 @@ class Model {
   // logits (batch.target_rows, V) in the activations' dtype.
   virtual void logits(Ctx&, ParameterStore&, const Batch&, Tensor logits) = 0;
   virtual std::int64_t vocab_size() const = 0;
+
+  // ---- generation
+  // Memory for keys and values, taken from the arena; activations have `dtype`.
+  virtual KvCache make_kv_cache(Arena&, KvCacheShape, DType) const = 0;
+  // Runs the new tokens, whose keys and values are kept. logits (sequences, V), in the activations' dtype,
+  // are those of the token that follows each sequence.
+  virtual void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor logits) = 0;
 };
 
 }  // namespace ft

@@ -22,6 +22,10 @@ void four_bit(const FourBitMatrix& m) {
                          vector(m.nested_offset, 1, DType::f32)),
       "products: not the scales of 8-bit absmax");
 }
+void grouped(const Heads& heads) {
+  require(heads.query > 0 && heads.key_value > 0 && heads.width > 0 && heads.query % heads.key_value == 0,
+          "attention: the query heads are not a multiple of the key heads");
+}
 bool vector_if_there(const Tensor& t, std::int64_t n, DType type) { return !t || vector(t, n, type); }
 
 }  // namespace
@@ -110,8 +114,7 @@ void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, const Tensor& p
 
 void attention(const Tensor& y, const Tensor& lse, const Tensor& q, const Tensor& k, const Tensor& v,
                const Heads& heads, const Mask& mask) {
-  require(heads.query > 0 && heads.key_value > 0 && heads.width > 0 && heads.query % heads.key_value == 0,
-          "attention: the query heads are not a multiple of the key heads");
+  grouped(heads);
   require(is_float(q) && q.cols() == heads.query * heads.width && alike(y, q),
           "attention: q or y is not (rows, H D)");
   require(
@@ -131,6 +134,18 @@ void attention_grad(const Tensor& dq, const Tensor& dk, const Tensor& dv, const 
   attention(y, lse, q, k, v, heads, mask);
   require(alike(dq, q) && alike(dk, k) && alike(dv, v) && alike(dy, y),
           "attention_grad: a gradient differs from its tensor");
+}
+
+void attention_ranges(const Tensor& y, const Tensor& q, const Tensor& k, const Tensor& v, const Heads& heads,
+                      const KeyRanges& ranges) {
+  grouped(heads);
+  require(is_float(q) && q.cols() == heads.query * heads.width && alike(y, q),
+          "attention_ranges: q or y is not (rows, H D)");
+  require(k.dtype == q.dtype && k.cols() == heads.key_value * heads.width && alike(v, k),
+          "attention_ranges: k or v is not (keys, KV D)");
+  require(vector(ranges.first, q.rows(), DType::i32) && vector(ranges.count, q.rows(), DType::i32) &&
+              ranges.window >= 0,
+          "attention_ranges: first and count are not one i32 for every row");
 }
 
 void embedding(const Tensor& y, const Tensor& ids, const Tensor& table) {

@@ -32,6 +32,8 @@ void attention(const Tensor& y, const Tensor& lse, const Tensor& q, const Tensor
 void attention_grad(const Tensor& dq, const Tensor& dk, const Tensor& dv, const Tensor& dy, const Tensor& y,
                     const Tensor& lse, const Tensor& q, const Tensor& k, const Tensor& v, const Heads& heads,
                     const Mask& mask);
+void attention_ranges(const Tensor& y, const Tensor& q, const Tensor& k, const Tensor& v, const Heads& heads,
+                      const KeyRanges& ranges);
 void embedding(const Tensor& y, const Tensor& ids, const Tensor& table);
 void embedding_grad(const Tensor& dtable, const Tensor& ids, const Tensor& dy);
 void gather_rows(const Tensor& y, const Tensor& x, const Tensor& rows);

@@ -54,6 +54,10 @@ class NullOps final : public Ops {
                       Tensor v, Heads heads, const Mask& mask, float) override {
     check::attention_grad(dq, dk, dv, dy, y, lse, q, k, v, heads, mask);
   }
+  void attention_ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
+                        float) override {
+    check::attention_ranges(y, q, k, v, heads, ranges);
+  }
   void embedding(Tensor y, Tensor ids, Tensor table) override { check::embedding(y, ids, table); }
   void embedding_grad(Tensor dtable, Tensor ids, Tensor dy) override {
     check::embedding_grad(dtable, ids, dy);

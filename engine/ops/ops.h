@@ -67,6 +67,13 @@ struct Mask {
   std::int64_t window = 0;
 };
 
+// Which keys each query sees where they are not its own sequence's in the same call: row i those of rows
+// [first[i], first[i] + count[i]) of k and v, with window > 0 only the last `window` of them. On the device.
+struct KeyRanges {
+  Tensor first, count;      // (rows) i32; count at least 1
+  std::int64_t window = 0;  // 0: none
+};
+
 struct CrossEntropy {
   float scale = 1;        // of the gradient
   float smoothing = 0;    // label smoothing e: the target is (1 - e) onehot + e / V
@@ -138,6 +145,11 @@ class Ops {
                          float scale) = 0;
   virtual void attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q,
                               Tensor k, Tensor v, Heads, const Mask&, float scale) = 0;
+  // The same for few queries and many keys, those of a cache of tokens that came before: y, q (rows, H D), k
+  // and v (keys, KV D). A row's result depends on nothing but its own keys. Generation only: there is no
+  // gradient.
+  virtual void attention_ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads, const KeyRanges&,
+                                float scale) = 0;
   virtual void embedding(Tensor y, Tensor ids, Tensor table) = 0;  // ids (rows) i32, table (V, C)
   virtual void embedding_grad(Tensor dtable, Tensor ids,
                               Tensor dy) = 0;                      // dtable f32 +=, equal ids in row order

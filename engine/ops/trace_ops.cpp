@@ -267,6 +267,13 @@ void TraceOps::attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor
        [&] { inner_.attention_grad(dq, dk, dv, dy, y, lse, q, k, v, heads, mask, scale); });
 }
 
+// What the rows see is known to the device only: neither work nor bytes of it are counted.
+void TraceOps::attention_ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
+                                float scale) {
+  note("attention_ranges", 0, bytes_of({y, q}), {{"y", y}},
+       [&] { inner_.attention_ranges(y, q, k, v, heads, ranges, scale); });
+}
+
 void TraceOps::embedding(Tensor y, Tensor ids, Tensor table) {
   note("embedding", 0, bytes_of({y, y, ids}), {{"y", y}}, [&] { inner_.embedding(y, ids, table); });
 }

@@ -46,6 +46,25 @@ void run_batch(Model& model, Ops& ops, ParameterStore& store, DType dtype, const
   peaks.scratch = std::max(peaks.scratch, scratch.peak());
 }
 
+// A first pass of as many tokens as there will be.
+void run_generation(Model& model, Ops& ops, ParameterStore& store, DType dtype, const GenerationShape& shape,
+                    Peaks& peaks) {
+  Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
+  Ctx c{ops, saved, scratch, dtype, {}, false};
+  const KvCache cache = model.make_kv_cache(saved, shape.cache, dtype);
+  const Tensor logits = saved.take({shape.cache.slots, model.vocab_size()}, dtype);
+  Continuation next;
+  for (std::int64_t i = 0; i < shape.cache.slots; ++i) {
+    next.input_ids.resize(static_cast<std::size_t>(shape.tokens * (i + 1) / shape.cache.slots));
+    next.starts.push_back(static_cast<std::int32_t>(next.rows()));
+    next.slots.push_back(static_cast<std::int32_t>(i));
+    next.past.push_back(0);
+  }
+  model.extend(c, store, cache, next, logits);
+  peaks.saved = std::max(peaks.saved, saved.peak());
+  peaks.scratch = std::max(peaks.scratch, scratch.peak());
+}
+
 double flops_of(Model& model, Ops& null, ParameterStore& store, const PlanRequest& r) {
   if (r.train.empty()) return 0;
   TraceOps trace(null);
@@ -88,6 +107,7 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   Peaks peaks;
   for (const BatchShape& s : r.train) run_batch(model, null, store, r.dtype, s, true, peaks);
   for (const BatchShape& s : r.eval) run_batch(model, null, store, r.dtype, s, false, peaks);
+  if (r.generation) run_generation(model, null, store, r.dtype, *r.generation, peaks);
   plan.saved = peaks.saved;
   plan.scratch = peaks.scratch;
   plan.memory = memory_report(store.memory(), plan.saved, plan.scratch + r.workspace, r.adapter);

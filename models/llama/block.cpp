@@ -23,6 +23,7 @@ Block make_block(const Config& c, std::int64_t layer, DType dtype) {
   a.heads = {c.num_attention_heads, c.num_key_value_heads, D};
   a.scale = 1 / std::sqrt(static_cast<float>(D));
   a.window = c.windows[static_cast<std::size_t>(layer)];
+  a.layer = static_cast<std::size_t>(layer);
   b.mlp.gate_proj = make_linear(at + "mlp.gate_proj", C, F, c.mlp_bias, dtype);
   b.mlp.up_proj = make_linear(at + "mlp.up_proj", C, F, c.mlp_bias, dtype);
   b.mlp.down_proj = make_linear(at + "mlp.down_proj", F, C, c.mlp_bias, dtype);

@@ -1,7 +1,6 @@
 #include "models/llama/model.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "models/llama/positions.h"
 
@@ -66,14 +65,6 @@ void Llama::add_units(ParameterStore& store) {
         store.add_unit("model.layers." + std::to_string(i), parameters_of(stack_.blocks[i])));
   head_unit_ = store.add_unit("lm_head", parameters_of(head_));
 }
-
-struct Llama::HeadUse {
-  HeadUse(Llama& m, ParameterStore& store, bool backward) : head(store, m.head_unit_, backward) {
-    if (m.config_.tie_word_embeddings) table.emplace(store, m.embed_unit_, backward);
-  }
-  Use head;
-  std::optional<Use> table;
-};
 
 Llama::Inputs Llama::upload(Ctx& c, const Batch& b) {
   auto ints = [&](const std::vector<std::int32_t>& values) {

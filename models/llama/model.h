@@ -1,6 +1,7 @@
 // A LLaMA-like causal language model: embedding, blocks, head.
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "engine/nn/block_stack.h"
 #include "engine/nn/embedding.h"
@@ -24,6 +25,8 @@ class Llama final : public Model {
                         float smoothing) override;
   void logits(Ctx&, ParameterStore&, const Batch&, Tensor logits) override;
   std::int64_t vocab_size() const override { return config_.vocab_size; }
+  KvCache make_kv_cache(Arena&, KvCacheShape, DType) const override;
+  void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor logits) override;
 
  private:
   struct Inputs {  // a batch on the device
@@ -35,7 +38,13 @@ class Llama final : public Model {
   Tensor embed(Ctx&, ParameterStore&, const Inputs&);
   Tensor hidden(Ctx&, ParameterStore&, const Inputs&);  // after the last block, nothing kept
   // The head's unit, and the embedding's where the head uses its table.
-  struct HeadUse;
+  struct HeadUse {
+    HeadUse(Llama& m, ParameterStore& store, bool backward) : head(store, m.head_unit_, backward) {
+      if (m.config_.tie_word_embeddings) table.emplace(store, m.embed_unit_, backward);
+    }
+    Use head;
+    std::optional<Use> table;
+  };
 
   Config config_;
   Embedding embed_tokens_;

@@ -78,17 +78,36 @@ std::vector<float> inverse_frequencies(const Config& c, std::int64_t length) {
   return out;
 }
 
+namespace {
+
+// Angles are rounded to f32, as transformers does.
+void add_position(RopeTable& t, const std::vector<float>& inv, std::int64_t position, double factor) {
+  for (const float f : inv) {
+    const double angle = static_cast<float>(position) * f;
+    t.cos.push_back(static_cast<float>(std::cos(angle) * factor));
+    t.sin.push_back(static_cast<float>(std::sin(angle) * factor));
+  }
+}
+
+}  // namespace
+
 RopeTable rope_table(const Config& c, std::int64_t positions) {
   const std::vector<float> inv = inverse_frequencies(c, positions);
   RopeTable t;
   t.cos.reserve(static_cast<std::size_t>(positions) * inv.size());
   t.sin.reserve(static_cast<std::size_t>(positions) * inv.size());
-  for (std::int64_t p = 0; p < positions; ++p)
-    for (const float f : inv) {
-      const double angle = static_cast<float>(p) * f;  // rounded to f32, as transformers does
-      t.cos.push_back(static_cast<float>(std::cos(angle) * c.rope.attention_factor));
-      t.sin.push_back(static_cast<float>(std::sin(angle) * c.rope.attention_factor));
-    }
+  for (std::int64_t p = 0; p < positions; ++p) add_position(t, inv, p, c.rope.attention_factor);
+  return t;
+}
+
+RopeTable rope_rows(const Config& c, const Continuation& next) {
+  RopeTable t;
+  std::vector<float> inv = inverse_frequencies(c, 0);
+  for (std::size_t i = 0; i < next.slots.size(); ++i) {
+    const std::int64_t past = next.past[i], length = past + next.starts[i + 1] - next.starts[i];
+    if (c.rope.type == Rope::Type::dynamic) inv = inverse_frequencies(c, length);
+    for (std::int64_t p = past; p < length; ++p) add_position(t, inv, p, c.rope.attention_factor);
+  }
   return t;
 }
 

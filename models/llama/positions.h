@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "engine/nn/kv_cache.h"
 #include "models/llama/config.h"
 
 namespace ft::llama {
@@ -15,5 +16,9 @@ struct RopeTable {
   std::vector<float> cos, sin;
 };
 RopeTable rope_table(const Config&, std::int64_t positions);
+
+// The same for single tokens: one row for each new token of every sequence. `dynamic` follows transformers
+// with a cache: a token is rotated by the frequencies of its sequence's length when it came, and stays so.
+RopeTable rope_rows(const Config&, const Continuation&);
 
 }  // namespace ft::llama

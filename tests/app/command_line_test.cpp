@@ -68,6 +68,18 @@ TEST(CommandLine, TheOptionsAreFrozen) {
                                         "init --output",
                                         "init --seed",
                                         "init --dtype",
+                                        "generate --model",
+                                        "generate --adapter",
+                                        "generate --dtype",
+                                        "generate settings",
+                                        "generate --input",
+                                        "generate --output",
+                                        "generate --prompt",
+                                        "generate --overwrite",
+                                        "chat --model",
+                                        "chat --adapter",
+                                        "chat --dtype",
+                                        "chat settings",
                                         "tokenize --model",
                                         "tokenize --no-special-tokens",
                                         "tokenize --decode",
@@ -83,9 +95,16 @@ TEST(CommandLine, TheOptionsAreFrozen) {
 TEST(CommandLine, Mistakes) {
   expect_refusal({"trian", "--config", "run.json"}, "there is no command trian; do you mean ft train?");
   expect_refusal({"frobnicate"}, "there is no command frobnicate; see ft --help");
-  expect_refusal({"generate", "--model", "x"}, "ft generate is not available yet");
+  expect_refusal({"sweep"}, "ft sweep is not available yet");
+  expect_refusal({"generate"}, "ft generate: --model is required; see ft generate --help");
+  for (const std::vector<std::string>& files :
+       {std::vector<std::string>{}, {"--input", "a"}, {"--input", "a", "--output", "b", "--prompt", "c"}}) {
+    std::vector<std::string> all{"generate", "--model", "x"};
+    all.insert(all.end(), files.begin(), files.end());
+    expect_refusal(all, "ft generate: give --input FILE and --output FILE, or --prompt TEXT");
+  }
   expect_refusal({"launch", "-n", "2"}, "ft launch: give a command: ft launch -n 2 train ...");
-  expect_refusal({"chat"}, "ft chat is not available yet");
+  expect_refusal({"chat"}, "ft chat: --model is required; see ft chat --help");
   expect_refusal({"train"}, "ft train: --config is required; see ft train --help");
   expect_refusal({"train", "--config", "x", "--no-such-option"},
                  "ft train: there is no option --no-such-option; see ft train --help");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 
 #include "engine/cpu/cpu_ops.h"
@@ -130,6 +131,7 @@ Batch GoldenCase::join(const std::vector<Batch>& samples) {
 
 GoldenRun::GoldenRun(const GoldenCase& c, How how)
     : case_(c),
+      generation_(how.generation),
       ops_(std::make_unique<cpu::CpuOps>(1)),  // more threads cost more than they gain
       made_(make_model(c.model_folder() + "/config.json", how.dtype)),
       weights_(c.model_folder()),
@@ -147,6 +149,7 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
   request.dtype = how.dtype;
   request.recompute = how.recompute;
   request.train = {shape_of(GoldenCase::join(all))};
+  request.generation = how.generation;
   const Plan plan = plan_run(*made_.model, request);
   saved_.emplace(ops_->allocate(plan.saved), plan.saved);
   scratch_.emplace(ops_->allocate(plan.scratch), plan.scratch);
@@ -219,6 +222,47 @@ GoldenRun::Curve GoldenRun::train() {
     const double scale = clip_coefficient(out.grad_norms.back(), case_.training.max_grad_norm);
     optimizer.step(*ops_, store_, case_.training.learning_rate, scale, step + 1);
   }
+  return out;
+}
+
+Values GoldenRun::cached_logits(const std::vector<Batch>& samples, std::int32_t first) {
+  context_->train = false;
+  Scope memory(*saved_);
+  const KvCache cache = made_.model->make_kv_cache(*saved_, generation_->cache, context_->dtype);
+  const std::int64_t V = made_.model->vocab_size();
+  const Tensor logits = saved_->take({generation_->cache.slots, V}, context_->dtype);
+  std::vector<Values> of(samples.size());
+  for (std::int32_t from = 0, to = first;; from = to++) {
+    Continuation next;
+    std::vector<std::size_t> who;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const std::vector<std::int32_t>& ids = samples[i].input_ids;
+      if (static_cast<std::size_t>(to) > ids.size()) continue;
+      next.input_ids.insert(next.input_ids.end(), ids.begin() + from, ids.begin() + to);
+      next.starts.push_back(static_cast<std::int32_t>(next.rows()));
+      next.slots.push_back(static_cast<std::int32_t>(i));
+      next.past.push_back(from);
+      who.push_back(i);
+    }
+    if (who.empty()) break;
+    const Tensor rows = logits.slice(0, next.sequences());
+    made_.model->extend(*context_, store_, cache, next, rows);
+    const Values all = download(*ops_, rows);
+    for (std::size_t n = 0; n < who.size(); ++n) {
+      const auto at = all.begin() + static_cast<std::ptrdiff_t>(n) * V;
+      of[who[n]].insert(of[who[n]].end(), at, at + V);
+    }
+  }
+  Values joined;
+  for (const Values& v : of) joined.insert(joined.end(), v.begin(), v.end());
+  return joined;
+}
+
+std::vector<std::vector<std::int32_t>> GoldenRun::generate(std::span<const Prompt> prompts,
+                                                           const TokenChooser& chooser) {
+  Generator generator(*context_, store_, *made_.model, *generation_, chooser);
+  std::vector<std::vector<std::int32_t>> out(prompts.size());
+  generator.run(prompts, [&](std::size_t i, std::int32_t token) { return out[i].push_back(token), true; });
   return out;
 }
 

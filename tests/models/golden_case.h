@@ -10,6 +10,7 @@
 #include "engine/core/batch.h"
 #include "engine/dist/local.h"
 #include "engine/dist/parameter_store.h"
+#include "engine/generate/generator.h"
 #include "engine/io/json.h"
 #include "engine/io/weights.h"
 #include "engine/train/config.h"
@@ -51,6 +52,7 @@ class GoldenRun {
   struct How {
     DType dtype = DType::f32;
     bool recompute = false;
+    std::optional<GenerationShape> generation{};
   };
   GoldenRun(const GoldenCase&, How);
 
@@ -65,12 +67,18 @@ class GoldenRun {
     Values losses, grad_norms;
   };
   Curve train();
+  // The logits again, of a cache of this run's generation.shape: of each sample `first` tokens, then one at a
+  // time, all samples side by side.
+  Values cached_logits(const std::vector<Batch>& samples, std::int32_t first);
+  // New tokens of each prompt.
+  std::vector<std::vector<std::int32_t>> generate(std::span<const Prompt>, const TokenChooser&);
 
  private:
   double accumulate(const std::vector<Batch>& micro_batches);
   std::string golden_name(const Parameter&) const;
 
   const GoldenCase& case_;
+  std::optional<GenerationShape> generation_;
   std::unique_ptr<Ops> ops_;
   MadeModel made_;
   ModelFolder weights_;

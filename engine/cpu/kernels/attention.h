@@ -56,11 +56,26 @@ struct AttentionBackward {
   Of f32, bf16;
 };
 
+// One row over the keys that it sees, for all query heads of one key head. workspace: at least
+// attention_range_words(width) floats, aligned to 64 bytes.
+struct AttentionRange {
+  Rows q, k, v, y;
+  std::int64_t heads, key_heads, width;
+  float scale;
+  std::int64_t row, key_head, first_key, keys;
+};
+struct AttentionRanges {
+  void (*f32)(const AttentionRange&, float* workspace);
+  void (*bf16)(const AttentionRange&, float* workspace);
+};
+
 namespace {  // the same in all translation units, merged in none
 
 // Query tiles that share a packed key tile, and key tiles that share a packed query tile: as many as leave
 // their operands in the second-level cache.
 constexpr std::int64_t tiles_at_once(std::int64_t width) { return width <= 64 ? 4 : width <= 128 ? 2 : 1; }
+// A query and its sums.
+constexpr std::int64_t attention_range_words(std::int64_t width) { return 2 * ((width + 15) / 16 * 16); }
 // Floats of workspace that every kernel can do with but `whole`.
 constexpr std::int64_t attention_words(std::int64_t width) {
   const std::int64_t columns = (width + 15) / 16 * 16;

@@ -6,10 +6,12 @@ namespace ft::cpu::FT_TARGET {
 extern const ProductKernels product_kernels;
 extern const AttentionForward attention_forward;
 extern const AttentionBackward attention_backward;
+extern const AttentionRanges attention_ranges;
 extern const LeafKernels leaf_kernels;
 
 const Kernels& kernels() {
-  static constexpr Kernels table{product_kernels, attention_forward, attention_backward, leaf_kernels};
+  static constexpr Kernels table{product_kernels, attention_forward, attention_backward, attention_ranges,
+                                 leaf_kernels};
   return table;
 }
 

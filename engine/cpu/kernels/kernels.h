@@ -11,6 +11,7 @@ struct Kernels {
   const ProductKernels& products;
   const AttentionForward& attention;
   const AttentionBackward& attention_backward;
+  const AttentionRanges& attention_ranges;
   const LeafKernels& leaf;
 };
 

@@ -94,14 +94,36 @@ struct Inputs {
 };
 
 struct Outputs {
-  Padded y, lse, dq, dk, dv;
+  Padded y, by_range, lse, dq, dk, dv;
   Outputs(const Case& c, DType type)
       : y(type, c.rows(), c.heads.query * c.heads.width, 3),
+        by_range(type, c.rows(), c.heads.query * c.heads.width, 4),
         lse(DType::f32, c.heads.query, c.rows(), 0),
         dq(type, c.rows(), c.heads.query * c.heads.width, 5),
         dk(type, c.rows(), c.heads.key_value * c.heads.width, 6),
         dv(type, c.rows(), c.heads.key_value * c.heads.width, 1) {}
   bool operator==(const Outputs&) const = default;
+};
+
+// What each row sees, as attention_ranges is told.
+struct Ranges {
+  std::vector<std::int32_t> first, count;
+  std::int64_t window;
+  explicit Ranges(const Case& c) : window(c.causal ? c.window : 0) {
+    c.for_each_query([&](auto i, auto from, auto to, auto head, auto) {
+      if (head > 0) return;
+      const auto begin = *(std::upper_bound(c.starts.begin(), c.starts.end(), i) - 1);
+      first.push_back(window > 0 ? begin : static_cast<std::int32_t>(from));  // the window is cut there
+      count.push_back(static_cast<std::int32_t>(to) - first.back());
+    });
+  }
+  KeyRanges tensors() {
+    const auto of = [](std::vector<std::int32_t>& v) {
+      return Tensor(reinterpret_cast<std::byte*>(v.data()), DType::i32,
+                    {static_cast<std::int64_t>(v.size())});
+    };
+    return {of(first), of(count), window};
+  }
 };
 
 Outputs run(const Kernels& kernels, const Case& c, DType type, const Inputs& in, int threads) {
@@ -114,6 +136,8 @@ Outputs run(const Kernels& kernels, const Case& c, DType type, const Inputs& in,
   const auto scale = static_cast<float>(c.scale);
   attention.forward(out.y, out.lse, q, k, v, c.heads, mask, scale);
   attention.backward(out.dq, out.dk, out.dv, dy, out.y, out.lse, q, k, v, c.heads, mask, scale);
+  Ranges ranges(c);
+  attention.ranges(out.by_range, q, k, v, c.heads, ranges.tensors(), scale);
   return out;
 }
 
@@ -145,11 +169,13 @@ void expect_right(const Case& c, DType type, double bound) {
     SCOPED_TRACE(describe(c, type, name));
     const Outputs out = run(kernels, c, type, in, 2);
     EXPECT_LT(nmse(out.y.values(), y), bound);
+    EXPECT_LT(nmse(out.by_range.values(), y), bound);
     EXPECT_LT(nmse(out.lse.values(), lse), type == DType::f32 ? 1e-12 : 1e-9);
     EXPECT_LT(nmse(out.dq.values(), dq), bound);
     EXPECT_LT(nmse(out.dk.values(), dk), bound);
     EXPECT_LT(nmse(out.dv.values(), dv), bound);
-    for (const Padded* t : {&out.y, &out.lse, &out.dq, &out.dk, &out.dv}) EXPECT_TRUE(t->intact());
+    for (const Padded* t : {&out.y, &out.by_range, &out.lse, &out.dq, &out.dk, &out.dv})
+      EXPECT_TRUE(t->intact());
   }
 }
 void expect_right(const Case& c) {
@@ -235,8 +261,9 @@ TEST(Attention, LargeScoresStayFinite) {
         SCOPED_TRACE(describe(c, type, name));
         const Outputs out = run(kernels, c, type, in, 2);
         for (const double x : out.y.values()) ASSERT_LE(x, most * 1.01);
+        for (const double x : out.by_range.values()) ASSERT_LE(x, most * 1.01);
         EXPECT_LT(nmse(out.lse.values(), lse), 1e-11);
-        for (const Padded* t : {&out.y, &out.dq, &out.dk, &out.dv})
+        for (const Padded* t : {&out.y, &out.by_range, &out.dq, &out.dk, &out.dv})
           for (const double x : t->values()) ASSERT_TRUE(std::isfinite(x));
       }
     }
@@ -247,9 +274,11 @@ TEST(Attention, NanIsNotHidden) {
   Inputs in(c, DType::f32);
   in.k[70 * 16 + 3] = NAN;
   for (const auto& [name, kernels, bf16_dot] : all_kernels()) {
-    const Values y = run(kernels, c, DType::f32, in, 1).y.values();
-    EXPECT_TRUE(std::isfinite(y[69 * 16])) << name;  // it lies in the future
-    EXPECT_TRUE(std::isnan(y[70 * 16])) << name;
+    const Outputs out = run(kernels, c, DType::f32, in, 1);
+    for (const Values& y : {out.y.values(), out.by_range.values()}) {
+      EXPECT_TRUE(std::isfinite(y[69 * 16])) << name;  // it lies in the future
+      EXPECT_TRUE(std::isnan(y[70 * 16])) << name;
+    }
   }
 }
 
@@ -263,6 +292,11 @@ TEST(Attention, RefusesWhatDoesNotFit) {
   const Case c = make_case({1, 1, 4096}, {2});
   const Padded q(DType::f32, 2, 4096, 0), lse(DType::f32, 1, 2, 0);
   EXPECT_THROW(attention.forward(q, lse, q, q, q, c.heads, {c.starts}, 1), InternalError);
+  const Case narrow = make_case({1, 1, 16}, {2});
+  const Padded x(DType::f32, 2, 16, 0);
+  Ranges beyond(narrow);
+  beyond.count[1] = 3;
+  EXPECT_THROW(attention.ranges(x, x, x, x, narrow.heads, beyond.tensors(), 1), InternalError);
 }
 
 }  // namespace

@@ -1,0 +1,57 @@
+// Commands about models: merge, export, inspect, init.
+#include "app/command_parser.h"
+
+namespace ft {
+
+void CommandLine::models() {
+  auto* merge =
+      command("merge", "Fold an adapter into its model: a Hugging Face folder.",
+              "  ft merge --model models/base --adapter outputs/run --output merged\n"
+              "  ft merge --model models/base --adapter outputs/run --output merged --dtype bfloat16");
+  merge->add_option("--model", merge_.model, "The base model's folder.")->required()->type_name("DIR");
+  merge->add_option("--adapter", merge_.adapter, "The PEFT adapter's folder.")->required()->type_name("DIR");
+  merge->add_option("--output", merge_.output, "The folder to make.")->required()->type_name("DIR");
+  merge->add_option("--dtype", merge_.dtype, "Type of the weights; the model's if not given.")
+      ->check(CLI::IsMember(kDtypes));
+  merge->add_flag("--overwrite", merge_.overwrite, "Replace what the folder holds.");
+  merge->callback([this] { action_ = [this] { return ft::merge(merge_); }; });
+
+  auto* to = command("export", "A run or a checkpoint as a folder for other programs.",
+                     "  ft export --to peft --from outputs/run/checkpoint-500 --output adapter\n"
+                     "  ft export --to hf --from outputs/run --output model");
+  to->add_option("--to", export_.to, "peft: an adapter. hf: a whole model, adapters merged.")
+      ->required()
+      ->check([](const std::string& value) -> std::string {
+        if (value == "peft" || value == "hf") return "";
+        return value == "gguf" ? "gguf is not available yet; available: peft, hf"
+                               : value + " is neither peft nor hf";
+      })
+      ->type_name("FORMAT");
+  to->add_option("--from", export_.from, "A run's folder or a checkpoint.")->required()->type_name("DIR");
+  to->add_option("--output", export_.output, "The folder to make.")->required()->type_name("DIR");
+  to->add_option("--dtype", export_.dtype, "Type of the weights; as trained if not given.")
+      ->check(CLI::IsMember(kDtypes));
+  to->add_flag("--overwrite", export_.overwrite, "Replace what the folder holds.");
+  to->callback([this] { action_ = [this] { return export_model(export_); }; });
+
+  auto* inspect = command("inspect", "What a safetensors file, a model, an adapter or a run holds.",
+                          "  ft inspect model.safetensors\n"
+                          "  ft inspect outputs/run --json");
+  inspect->add_option("path", inspect_.path, "A file or a folder.")->required()->type_name("PATH");
+  inspect->add_flag("--json", inspect_.json, "One JSON object on stdout.");
+  inspect->callback([this] { action_ = [this] { return ft::inspect(inspect_); }; });
+
+  auto* init = command("init", "A model with random weights from a config.json, as transformers makes it.",
+                       "  ft init --config config.json --output tiny\n"
+                       "  ft init --config config.json --output tiny --seed 1 --dtype bfloat16");
+  init->add_option("--config", init_.config, "The model's config.json, or a folder with one.")
+      ->required()
+      ->type_name("FILE");
+  init->add_option("--output", init_.output, "The folder to make.")->required()->type_name("DIR");
+  init->add_option("--seed", init_.seed, "Of the weights.")->capture_default_str();
+  init->add_option("--dtype", init_.dtype, "Type of the weights; config.json's if not given, else float32.")
+      ->check(CLI::IsMember(kDtypes));
+  init->callback([this] { action_ = [this] { return ft::init(init_); }; });
+}
+
+}  // namespace ft

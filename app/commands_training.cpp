@@ -1,0 +1,99 @@
+// Commands about a run: train, eval, plan, validate, launch.
+#include "app/command_parser.h"
+#include "app/config.h"
+#include "app/ranks.h"
+
+namespace ft {
+
+void CommandLine::training() {
+  auto* train = command("train", "Fine-tune a model.",
+                        "  ft train --config run.json\n"
+                        "  ft train --config run.json training.learning_rate=1e-4 lora.r=32\n"
+                        "  ft train --config run.json training.resume_from_checkpoint=auto");
+  about_a_run(train, train_);
+  train->add_flag("--overwrite", train_.overwrite, "Replace the run that the output folder holds.");
+  train->add_option(
+      "--trace", train_.trace,
+      "Write what every operation of three steps after the first took to this file (ui.perfetto.dev opens "
+      "it) and print a table.");
+  train->callback([this] { action_ = [this] { return ft::train(train_); }; });
+
+  auto* eval = command("eval", "Loss and perplexity on the configuration's evaluation data.",
+                       "  ft eval --config run.json\n"
+                       "  ft eval --config run.json --adapter outputs/run --json\n"
+                       "  ft eval --config run.json --adapter outputs/run --answers 20");
+  about_a_run(eval, eval_);
+  eval->add_option("--adapter", eval_.adapter, "A PEFT adapter on top of the model.")->type_name("DIR");
+  eval->add_option("--answers", eval_.answers,
+                   "Also answer the first N samples, and count those to the letter.")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  eval->add_flag("--json", eval_.json, "One JSON object on stdout.");
+  eval->callback([this] { action_ = [this] { return ft::eval(eval_); }; });
+
+  auto* plan = command("plan", "Memory and arithmetic of a step, without touching the weights.",
+                       "  ft plan --config run.json\n"
+                       "  ft plan --config run.json data.max_seq_length=4096 --json\n"
+                       "  ft plan --model models/llama-2-7b training.gradient_checkpointing=false");
+  plan->add_option("--config", plan_.config, "The run's configuration.")->type_name("FILE");
+  plan->add_option("--model", plan_.model, "Instead: a model's folder or config.json, default settings.")
+      ->type_name("DIR");
+  plan->add_option("overrides", plan_.overrides, "Settings that hold instead of the file's.")
+      ->type_name("a.b=c");
+  plan->add_flag("--json", plan_.json, "One JSON object on stdout.");
+  plan->callback([this] {
+    if (plan_.config.empty() == plan_.model.empty())
+      throw UserError(Exit::config, "ft plan: give either --config FILE or --model DIR");
+    action_ = [this] { return ft::plan(plan_); };
+  });
+
+  auto* validate = command("validate", "Check a configuration and the files it names; exit 0 or 2.",
+                           "  ft validate --config run.json\n"
+                           "  ft validate --config run.json lora.target_modules=all-linear");
+  about_a_run(validate, validate_);
+  validate->callback([this] { action_ = [this] { return ft::validate(validate_); }; });
+}
+
+void CommandLine::several_ranks() {
+  auto* launch = command("launch", "Train with several processes of this machine.",
+                         "  ft launch -n 4 train --config run.json zero_stage=2\n"
+                         "  ft launch train --config run.json distributed.nproc_per_node=4");
+  launch
+      ->add_option("-n,--nproc_per_node", launch_.ranks,
+                   "How many ranks; distributed.nproc_per_node if not given.")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  launch
+      ->add_option("--log-dir", launch_.log_dir,
+                   "Where rank-0.log, rank-1.log, ... go; OUTPUT_DIR/ranks if not given.")
+      ->type_name("DIR");
+  launch->prefix_command();
+  launch->callback([this, launch] {
+    launch_.command = launch->remaining();
+    action_ = [this] { return launch_command(); };
+  });
+}
+
+// The command of the ranks is checked here, so that a mistake in it is said once and not by every rank.
+Exit CommandLine::launch_command() {
+  const Names& words = launch_.command;
+  if (words.empty()) throw UserError(Exit::config, "ft launch: give a command: ft launch -n 2 train ...");
+  if (words[0][0] == '-')
+    throw UserError(Exit::config,
+                    str("ft launch: ", printable(words[0]), " is not available; see ft launch --help"));
+  if (words[0] != "train")
+    throw UserError(Exit::config,
+                    str("ft launch ", printable(words[0]), " is not available yet; available: train"));
+  CommandLine ranks;
+  try {
+    ranks.app_.parse(Names(words.rbegin(), words.rend()));
+  } catch (const CLI::CallForHelp&) {
+    return ranks.run(words);
+  } catch (const CLI::ParseError& error) {
+    ranks.refuse(error, words);
+  }
+  const RunConfig config = load_config(ranks.train_.config, ranks.train_.overrides);
+  return launch(launch_, config.training.output_dir, configured_ranks(config.distributed));
+}
+
+}  // namespace ft

@@ -1,0 +1,178 @@
+#include "app/generation.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "app/format.h"
+#include "engine/io/json.h"
+
+namespace ft {
+namespace {
+
+constexpr const char* kFile = "generation_config.json";
+
+// Settings of generation_config.json that ft has too; lengths among them would surprise: max_length counts
+// the prompt and is often the model's longest context.
+constexpr std::array kTaken = {"max_new_tokens", "do_sample",    "temperature",        "top_k",
+                               "top_p",          "min_p",        "repetition_penalty", "no_repeat_ngram_size",
+                               "min_new_tokens", "stop_strings", "num_beams"};
+
+// Settings that change answers and are not here yet, and the values with which they do nothing.
+struct Missing {
+  const char* key;
+  double neutral;
+};
+constexpr std::array kMissing = {Missing{"typical_p", 1},
+                                 Missing{"epsilon_cutoff", 0},
+                                 Missing{"eta_cutoff", 0},
+                                 Missing{"top_h", 0},
+                                 Missing{"diversity_penalty", 0},
+                                 Missing{"num_beam_groups", 1},
+                                 Missing{"penalty_alpha", 0},
+                                 Missing{"guidance_scale", 1},
+                                 Missing{"min_length", 0},
+                                 Missing{"bad_words_ids", 0},
+                                 Missing{"force_words_ids", 0},
+                                 Missing{"suppress_tokens", 0},
+                                 Missing{"begin_suppress_tokens", 0},
+                                 Missing{"forced_bos_token_id", -1},
+                                 Missing{"forced_eos_token_id", -1},
+                                 Missing{"sequence_bias", 0},
+                                 Missing{"exponential_decay_length_penalty", 0},
+                                 Missing{"watermarking_config", 0}};
+
+void refuse_missing(const JsonObject& j) {
+  for (const Missing& m : kMissing) {
+    if (!j.has(m.key)) continue;
+    if (j.is_number(m.key) && j.number(m.key) == m.neutral) continue;
+    if (j.is_array(m.key) && j.json()[m.key].empty()) continue;
+    throw UserError(Exit::input, str(j.file(), ": ", m.key,
+                                     " is not available yet; remove it, or answers would "
+                                     "not be those that it asks for"));
+  }
+}
+
+// The file's settings, as those of a configuration.
+Json settings_of(const std::string& folder) {
+  const std::string path = join_path(folder, kFile);
+  Json out = Json::object();
+  if (!path_exists(path)) return out;
+  const JsonObject j = JsonObject::read(path);
+  refuse_missing(j);
+  for (const char* key : kTaken)
+    if (j.has(key)) out[key] = j.json()[key];
+  return out;
+}
+
+bool sets(const std::vector<std::string>& overrides, const std::string& name) {
+  return std::any_of(overrides.begin(), overrides.end(),
+                     [&](const std::string& o) { return o.starts_with(name + "="); });
+}
+
+// A setting that would be accepted and ignored is refused.
+void check_overrides(const std::vector<std::string>& overrides) {
+  for (const std::string& o : overrides)
+    if (!o.starts_with("generation.") && !o.starts_with("quantization.") &&
+        !o.starts_with("model.tokenizer_name_or_path="))
+      throw UserError(Exit::config, str(printable(o),
+                                        ": settings here are those of generation and quantization, "
+                                        "such as generation.max_new_tokens=100"));
+  if (sets(overrides, "generation.max_length") && sets(overrides, "generation.max_new_tokens"))
+    throw UserError(Exit::config, "give generation.max_length or generation.max_new_tokens, not both");
+}
+
+RunConfig config_of(const AnswererArgs& args) {
+  check_overrides(args.overrides);
+  Json j;
+  j["model"]["model_name_or_path"] = std::filesystem::absolute(args.model).string();
+  j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read
+  j["training"]["bf16"] = args.dtype == "bfloat16";
+  j["generation"] = settings_of(args.model);
+  RunConfig c = parse_config(j.dump(), join_path(args.model, kFile), "", args.overrides);
+  c.model.model_name_or_path = args.model;  // as the user wrote it, for messages
+  c.finetuning_type = kNotTrained;
+  if (!args.adapter.empty()) {
+    c.finetuning_type = "lora";
+    c.lora.adapter_name_or_path = args.adapter;
+  }
+  if (c.generation.num_beams > 1)
+    throw UserError(Exit::config, str("generation.num_beams: ", c.generation.num_beams,
+                                      " is not available yet; available: 1"));
+  return c;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> end_tokens(const std::string& folder, const Tokenizer* tokenizer) {
+  for (const char* name : {kFile, "config.json"}) {
+    const std::string path = join_path(folder, name);
+    if (!path_exists(path)) continue;
+    const JsonObject j = JsonObject::read(path);
+    if (!j.has("eos_token_id")) continue;
+    std::vector<std::int32_t> ids;
+    for (const std::int64_t id : j.integers("eos_token_id")) {
+      if (id < 0 || id > INT32_MAX) j.refuse("eos_token_id", "a token id or a list of them");
+      ids.push_back(static_cast<std::int32_t>(id));
+    }
+    return ids;
+  }
+  if (tokenizer && tokenizer->eos()) return {*tokenizer->eos()};
+  return {};
+}
+
+const Tokenizer& Answerer::text() const {
+  if (!tokenizer) throw UserError(Exit::input, no_tokenizer);
+  return *tokenizer;
+}
+
+std::vector<std::int32_t> Answerer::ids_of(const std::string& words) const {
+  std::vector<std::int32_t> ids = text().prefix();
+  const Tokenizer::Ids tokens = text().encode(words);
+  ids.insert(ids.end(), tokens.begin(), tokens.end());
+  return ids;
+}
+
+std::int64_t Answerer::most(std::size_t prompt) const {
+  const GenerationConfig& g = config.generation;
+  return length_in_all ? *g.max_length - static_cast<std::int64_t>(prompt) : g.max_new_tokens;
+}
+
+Answerer open_answerer(const AnswererArgs& args) {
+  Answerer a{.config = config_of(args)};
+  a.length_in_all = a.config.generation.max_length.has_value();
+  a.built = build_model(a.config, Weights::check);
+  EachParameter freeze([](Parameter& p) { p.trainable = false; });
+  a.built.model().visit(freeze);
+  try {
+    a.tokenizer = make_tokenizer(a.config.model.tokenizer());
+  } catch (const UserError& e) {
+    a.no_tokenizer = e.what();
+  }
+  if (!a.tokenizer && a.config.generation.stop_strings)
+    throw UserError(Exit::input, "generation.stop_strings: " + a.no_tokenizer);
+  a.end_tokens = end_tokens(args.model, a.tokenizer.get());
+  return a;
+}
+
+std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& shape) {
+  auto ops = make_ops({});
+  PlanRequest request{.dtype = a.built.dtype, .adapter = a.built.lora, .workspace = ops->workspace()};
+  request.states = 0;
+  request.recompute = true;  // keeps nothing for a backward pass
+  request.generation = shape;
+  const Plan plan = plan_run(a.built.model(), request);
+  if (const std::int64_t there = available_memory(); there > 0 && plan.memory.total > there)
+    throw UserError(
+        Exit::memory,
+        str("this needs ", show::memory(plan.memory.total), " and ", show::memory(there),
+            " are free (weights ", show::memory(plan.memory.weights + plan.memory.adapter),
+            ", keys and values of ", shape.cache.slots, " answers of up to ", shape.cache.capacity,
+            " tokens and activations ", show::memory(plan.saved + plan.scratch),
+            ")\n  less: a smaller generation.batch_size or generation.max_new_tokens, "
+            "--dtype bfloat16, quantization.load_in_4bit=true"));
+  return std::make_unique<Engine>(std::move(ops), nullptr, a.built, request, plan);
+}
+
+}  // namespace ft

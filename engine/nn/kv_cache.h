@@ -1,0 +1,61 @@
+// Keys and values of the tokens so far, so that generation computes every token once (Pope et al.,
+// "Efficiently scaling transformer inference", 2022). A cache has `slots` places for one sequence each; in
+// every layer a sequence's tokens lie in the `capacity` rows of its slot, in order, with all key heads side
+// by side.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "engine/core/arena.h"
+#include "engine/ops/ops.h"
+
+namespace ft {
+
+struct KvCacheShape {
+  std::int64_t slots = 0, capacity = 0;  // sequences at once; tokens of one
+};
+
+// What decides how much memory generation takes.
+struct GenerationShape {
+  KvCacheShape cache;
+  std::int64_t tokens = 0;  // new ones in one pass
+};
+
+struct KvCache {
+  struct Layer {
+    Tensor k, v;  // (slots * capacity, KV D); keys are rotated
+  };
+  KvCacheShape shape;
+  std::vector<Layer> layers;
+};
+
+// New tokens of some sequences, one sequence after another as in a Batch: those of sequence i, rows
+// [starts[i], starts[i + 1]), follow the past[i] tokens that its slot holds.
+struct Continuation {
+  std::vector<std::int32_t> input_ids;    // (rows)
+  std::vector<std::int32_t> starts{0};    // (sequences + 1)
+  std::vector<std::int32_t> slots, past;  // (sequences)
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(input_ids.size()); }
+  std::int64_t sequences() const { return static_cast<std::int64_t>(slots.size()); }
+};
+
+// What a pass over a Continuation tells the attention of every layer.
+struct CachedRows {
+  const KvCache* cache;
+  Tensor rows;       // (rows) i32: where in a layer each new token's key and value go
+  KeyRanges ranges;  // what each new token sees there, itself included, without any window
+  bool fresh;        // nothing came before: the new tokens need not read the cache
+};
+
+// Memory for `layers` layers of `key_columns` = KV D columns each.
+inline KvCache take_kv_cache(Arena& arena, KvCacheShape shape, std::size_t layers, std::int64_t key_columns,
+                             DType dtype) {
+  KvCache cache{shape, {}};
+  const std::int64_t rows = shape.slots * shape.capacity;
+  for (std::size_t i = 0; i < layers; ++i)
+    cache.layers.push_back({arena.take({rows, key_columns}, dtype), arena.take({rows, key_columns}, dtype)});
+  return cache;
+}
+
+}  // namespace ft

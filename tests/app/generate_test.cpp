@@ -1,0 +1,157 @@
+// ft generate with the demo's model: files in and out, and what is wrong with them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "app/command_line.h"
+#include "engine/io/file.h"
+#include "engine/io/json.h"
+#include "tests/engine/io/temp_folder.h"
+
+namespace ft {
+namespace {
+
+const std::string kModel = FT_SOURCE_DIR "/configs/demo/base";
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+Outcome run(const std::vector<std::string>& arguments) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int code = run_command_line(arguments);
+  return {code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+class Generate : public testing::Test {
+ protected:
+  test::TempFolder folder;
+  std::string in = folder / "in.jsonl", out = folder / "out.jsonl";
+
+  Outcome answer(const std::string& rows, std::vector<std::string> more = {}) {
+    write_file(in, rows);
+    std::vector<std::string> all{"generate", "--model", kModel, "--input", in, "--output", out};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  }
+  std::vector<Json> rows() {
+    std::vector<Json> all;
+    std::ifstream file(out);
+    for (std::string line; std::getline(file, line);) all.push_back(Json::parse(line));
+    return all;
+  }
+  // The error of a row, without the file's name.
+  std::string error(const std::string& rows, std::vector<std::string> more = {}) {
+    const Outcome o = answer(rows, std::move(more));
+    EXPECT_EQ(o.code, 3) << o.err;
+    EXPECT_FALSE(path_exists(out));
+    EXPECT_TRUE(o.err.starts_with(in)) << o.err;
+    return o.err.substr(in.size(), o.err.size() - in.size() - 1);
+  }
+};
+
+TEST_F(Generate, RowsComeBackWithAnswers) {
+  const Outcome o = answer("{\"id\": 7, \"prompt\": \"one two\"}\n\n{\"input_ids\": [1, 100]}\n",
+                           {"generation.max_new_tokens=5"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.out, "");
+  const auto got = rows();
+  ASSERT_EQ(got.size(), 2u);
+  EXPECT_EQ(got[0]["id"], 7);
+  EXPECT_EQ(got[0]["prompt"], "one two");
+  EXPECT_EQ(got[0]["output_ids"].size(), 5u);
+  EXPECT_FALSE(got[0]["completion"].get<std::string>().empty());
+  EXPECT_EQ(got[1]["input_ids"], Json::parse("[1, 100]"));
+  // text streamed to stdout is that of the file
+  const Outcome one =
+      run({"generate", "--model", kModel, "--prompt", "one two", "generation.max_new_tokens=5"});
+  EXPECT_EQ(one.out, got[0]["completion"].get<std::string>() + "\n");
+}
+
+TEST_F(Generate, StopStringsEndAnswers) {
+  ASSERT_EQ(answer("{\"prompt\": \"one two\"}\n", {"generation.max_new_tokens=30"}).code, 0);
+  const std::string whole = rows()[0]["completion"];
+  const std::string stop = whole.substr(whole.size() / 2, 4);
+  const std::string setting = "generation.stop_strings=" + Json::array({stop}).dump();
+  ASSERT_EQ(
+      answer("{\"prompt\": \"one two\"}\n", {"generation.max_new_tokens=30", setting, "--overwrite"}).code,
+      0);
+  EXPECT_EQ(rows()[0]["completion"], whole.substr(0, whole.find(stop)));
+  EXPECT_LT(rows()[0]["output_ids"].size(), 30u);
+}
+
+TEST_F(Generate, MaxLengthCountsThePrompt) {
+  ASSERT_EQ(answer("{\"input_ids\": [1, 5, 6]}\n", {"generation.max_length=10"}).code, 0);
+  EXPECT_EQ(rows()[0]["output_ids"].size(), 7u);
+}
+
+TEST_F(Generate, Bf16IsThereToo) {
+  ASSERT_EQ(answer("{\"prompt\": \"one\"}\n", {"--dtype", "bfloat16", "generation.max_new_tokens=4"}).code,
+            0);
+  EXPECT_EQ(rows()[0]["output_ids"].size(), 4u);
+}
+
+TEST_F(Generate, RowsThatAreWrong) {
+  EXPECT_EQ(error(""), ": there are no rows in it");
+  EXPECT_EQ(error("{\"prompt\": \"a\"}\n[1]\n"), ":2: a row is a JSON object {...}");
+  EXPECT_EQ(error("{\"text\": \"a\"}"), ":1: a row has either prompt (a text) or input_ids (token ids)");
+  EXPECT_EQ(error("{\"prompt\": \"a\", \"input_ids\": [1]}"),
+            ":1: a row has either prompt (a text) or input_ids (token ids)");
+  EXPECT_EQ(error("{\"prompt\": 5}"), ":1: prompt must be a text, is 5");
+  EXPECT_EQ(error("{\"input_ids\": 5}"), ":1: input_ids must be a list of token ids, is 5");
+  EXPECT_EQ(error("{\"input_ids\": [1, -2]}"), ":1: input_ids has -2; the model's token ids are 0 to 511");
+  EXPECT_EQ(error("{\"input_ids\": [512]}"), ":1: input_ids has 512; the model's token ids are 0 to 511");
+  EXPECT_EQ(error("{\"input_ids\": [1.5]}"), ":1: input_ids has 1.5; the model's token ids are 0 to 511");
+  EXPECT_EQ(error("{\"input_ids\": []}"), ":1: the prompt is empty: there is nothing to go on from");
+  EXPECT_EQ(error("{\"input_ids\": [1, 2]}", {"generation.max_length=2"}),
+            ":1: the prompt has 2 tokens and generation.max_length is 2");
+}
+
+TEST_F(Generate, SettingsThatAreWrong) {
+  const auto said = [&](std::vector<std::string> more) {
+    const Outcome o = answer("{\"prompt\": \"a\"}\n", std::move(more));
+    EXPECT_EQ(o.code, 2) << o.err;
+    return o.err;
+  };
+  EXPECT_EQ(said({"training.max_steps=5"}),
+            "training.max_steps=5: settings here are those of generation and quantization, such as "
+            "generation.max_new_tokens=100\n");
+  EXPECT_EQ(said({"generation.num_beams=4"}), "generation.num_beams: 4 is not available yet; available: 1\n");
+  EXPECT_EQ(said({"generation.max_length=5", "generation.max_new_tokens=5"}),
+            "give generation.max_length or generation.max_new_tokens, not both\n");
+  write_file(out, "mine");
+  EXPECT_EQ(said({}), out + " is there already; --overwrite replaces it\n");
+  EXPECT_EQ(read_file(out, 10), "mine");
+}
+
+TEST_F(Generate, TheModelsOwnSettings) {
+  const std::string model = folder / "model";
+  std::filesystem::create_directories(model);
+  std::filesystem::copy(kModel, model, std::filesystem::copy_options::recursive);
+  write_file(model + "/generation_config.json", "{\"max_new_tokens\": 3, \"eos_token_id\": null}");
+  write_file(in, "{\"prompt\": \"one two\"}\n");
+  const std::vector<std::string> command{"generate", "--model", model, "--input", in, "--output", out};
+  const Outcome first = run(command);
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(rows()[0]["output_ids"].size(), 3u);
+  const auto ids = rows()[0]["output_ids"].get<std::vector<int>>();
+  // its end tokens win over those of config.json
+  write_file(model + "/generation_config.json",
+             "{\"max_new_tokens\": 3, \"eos_token_id\": [9, " + std::to_string(ids[1]) + "]}");
+  std::filesystem::remove(out);
+  ASSERT_EQ(run(command).code, 0);
+  EXPECT_EQ(rows()[0]["output_ids"].size(), 1u);
+  std::filesystem::remove(out);
+  write_file(model + "/generation_config.json", "{\"typical_p\": 0.5}");
+  const Outcome o = run(command);
+  EXPECT_EQ(o.code, 3);
+  EXPECT_EQ(o.err, model +
+                       "/generation_config.json: typical_p is not available yet; remove it, or answers would "
+                       "not be those that it asks for\n");
+}
+
+}  // namespace
+}  // namespace ft

@@ -1,0 +1,111 @@
+// Generation with the goldens' models: the cache against whole sequences, answers against transformers'.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tests/models/golden_case.h"
+
+namespace ft::test {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+class Cached : public testing::TestWithParam<std::string> {
+ protected:
+  GoldenCase golden{GetParam()};
+  const std::vector<Batch>& samples() const { return golden.batches[0]; }
+  GenerationShape shape() const {
+    GenerationShape s{{static_cast<std::int64_t>(samples().size()), 0}, 0};
+    for (const Batch& b : samples()) {
+      s.cache.capacity = std::max(s.cache.capacity, b.tokens());
+      s.tokens += b.tokens();
+    }
+    return s;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Models, Cached, testing::ValuesIn(golden_names()), [](const auto& test) {
+  std::string name = test.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST_P(Cached, TokenByTokenIsTheWholeSequence) {
+  if (golden.name.starts_with("llama-dynamic"))
+    GTEST_SKIP() << "a token's rotation depends on the length when it came";
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    GoldenRun run(golden, {.dtype = dtype, .generation = shape()});
+    for (const std::int32_t first : {1, 3}) {
+      Values whole;
+      for (const Batch& b : samples()) {
+        const Values all = run.logits(b);
+        const auto vocab = static_cast<std::ptrdiff_t>(all.size()) / b.tokens();
+        if (b.tokens() >= first) whole.insert(whole.end(), all.begin() + (first - 1) * vocab, all.end());
+      }
+      EXPECT_LT(nmse(run.cached_logits(samples(), first), whole), dtype == DType::f32 ? 1e-11 : 1e-3);
+    }
+  }
+}
+
+TEST_P(Cached, OtherSequencesChangeNoBit) {
+  GoldenRun run(golden, {.generation = shape()});
+  Values alone;
+  for (const Batch& b : samples()) {
+    const Values one = run.cached_logits({b}, 2);
+    alone.insert(alone.end(), one.begin(), one.end());
+  }
+  EXPECT_EQ(run.cached_logits(samples(), 2), alone);
+}
+
+// tests/golden/generation.json
+TEST(Generation, GreedyAnswersAreTransformers) {
+  const Json all = read_json(FT_SOURCE_DIR "/tests/golden/generation.json");
+  std::map<std::string, GoldenCase> models;
+  for (const Json& c : all["greedy"]) {
+    const std::string name = c["model"];
+    const GoldenCase& golden = models.try_emplace(name, name).first->second;
+    GenerationConfig config;
+    const Json& o = c["options"];
+    config.repetition_penalty = o.value("repetition_penalty", 1.0);
+    config.no_repeat_ngram_size = o.value("no_repeat_ngram_size", 0);
+    config.min_new_tokens = o.value("min_new_tokens", 0);
+    std::vector<Prompt> prompts;
+    std::vector<Ids> want;
+    for (const Json& row : c["rows"]) {
+      prompts.push_back({row["ids"].get<Ids>(), 16, prompts.size()});
+      want.push_back(row["new"].get<Ids>());
+    }
+    for (const std::int64_t at_once : {1, 3, 8}) {
+      const GenerationShape shape = generation_shape(prompts, at_once);
+      GoldenRun run(golden, {.generation = shape});
+      EXPECT_EQ(run.generate(prompts, {config, {c["end"].get<std::int32_t>()}}), want)
+          << name << " " << o.dump() << " " << at_once << " at once";
+    }
+  }
+}
+
+TEST(Generation, SamplesDoNotDependOnTheBatch) {
+  const GoldenCase golden("mistral-window");
+  GenerationConfig config;
+  config.do_sample = true;
+  config.temperature = 1.5;
+  std::vector<Prompt> prompts;
+  for (std::int32_t i = 0; i < 7; ++i)
+    prompts.push_back({Ids(static_cast<std::size_t>(1 + 3 * i), 5 + i), 20 + i, 0});
+  for (std::size_t i = 0; i < prompts.size(); ++i) prompts[i].number = i;
+  std::vector<std::vector<Ids>> answers;
+  for (const std::int64_t at_once : {1, 3, 7}) {
+    GoldenRun run(golden, {.generation = generation_shape(prompts, at_once)});
+    answers.push_back(run.generate(prompts, {config, {2}}));
+    EXPECT_EQ(answers.back(), answers[0]);
+  }
+  EXPECT_GT(std::set<Ids>(answers[0].begin(), answers[0].end()).size(), 5u);
+  config.seed = 7;
+  GoldenRun run(golden, {.generation = generation_shape(prompts, 7)});
+  EXPECT_NE(run.generate(prompts, {config, {2}}), answers[0]);
+}
+
+}  // namespace
+}  // namespace ft::test
