@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <array>
@@ -75,6 +76,20 @@ Child start_child(const Start& start) {
            const_cast<char**>(environment.data()));
   setpgid(pid, pid);  // here as well: whoever comes first
   return {pid, std::move(read_end)};
+}
+
+SignalQueue::SignalQueue() {
+  sigemptyset(&mask_);
+  for (const int s : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGHUP}) sigaddset(&mask_, s);
+  sigprocmask(SIG_BLOCK, &mask_, &before_);
+  fd_ = Socket(signalfd(-1, &mask_, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+SignalQueue::~SignalQueue() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+int SignalQueue::next() const {
+  signalfd_siginfo info{};
+  return ::read(fd_.fd(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
 }
 
 }  // namespace ft

@@ -24,4 +24,21 @@ struct Start {
 // Nothing comes between: no shell, the very file that is running, stdin empty.
 Child start_child(const Start&);
 
+// SIGCHLD, and the signals that end a program, come to a descriptor instead of interrupting, for a program that
+// passes them on to its children; those get the old mask back (Start::signals).
+class SignalQueue {
+ public:
+  SignalQueue();
+  SignalQueue(const SignalQueue&) = delete;
+  SignalQueue& operator=(const SignalQueue&) = delete;
+  ~SignalQueue();
+  int fd() const { return fd_.fd(); }
+  const sigset_t& before() const { return before_; }
+  int next() const;  // the number of one that came; 0: none
+
+ private:
+  sigset_t mask_{}, before_{};
+  Socket fd_;
+};
+
 }  // namespace ft

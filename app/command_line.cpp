@@ -126,7 +126,7 @@ void CommandLine::refuse(const CLI::ParseError& error, const Names& arguments) {
 namespace {
 
 // Commands of a later version.
-const CommandLine::Names kLater{"sweep", "metrics"};
+const CommandLine::Names kLater{"metrics"};
 
 }  // namespace
 

@@ -40,6 +40,7 @@ class CommandLine {
   LaunchArgs launch_;
   EvalArgs eval_;
   PlanArgs plan_;
+  SweepArgs sweep_;
   ConfigArgs validate_;
   DataShowArgs data_show_;
   MergeArgs merge_;

@@ -35,6 +35,12 @@ struct PlanArgs : ConfigArgs {
 };
 Exit plan(const PlanArgs&);
 
+struct SweepArgs : ConfigArgs {
+  bool dry_run = false;  // plan every run, start none
+  bool longest = false;  // instead of training: the longest max_seq_length that fits, for each of the others
+};
+Exit sweep(const SweepArgs&);
+
 Exit validate(const ConfigArgs&);
 
 struct DataShowArgs : ConfigArgs {

@@ -1,4 +1,4 @@
-// Commands about a run: train, eval, plan, validate, launch.
+// Commands about a run: train, eval, plan, sweep, validate, launch.
 #include "app/command_parser.h"
 #include "app/config.h"
 #include "app/ranks.h"
@@ -46,6 +46,19 @@ void CommandLine::training() {
       throw UserError(Exit::config, "ft plan: give either --config FILE or --model DIR");
     action_ = [this] { return ft::plan(plan_); };
   });
+
+  auto* sweep =
+      command("sweep", "Train with every combination of the settings in sweep.grid, one run after another.",
+              "  ft sweep --config run.json 'sweep.grid={\"zero_stage\": [0, 3], \"data.max_seq_length\": "
+              "[512, 1024]}'\n"
+              "  ft sweep --config run.json --dry-run      only plan the memory of each\n"
+              "  ft sweep --config run.json --longest      the longest max_seq_length that fits");
+  about_a_run(sweep, sweep_);
+  sweep->add_flag("--dry-run", sweep_.dry_run, "Plan each run; train none.");
+  sweep->add_flag(
+      "--longest", sweep_.longest,
+      "Find the longest data.max_seq_length that fits with each of the other settings; train none.");
+  sweep->callback([this] { action_ = [this] { return ft::sweep(sweep_); }; });
 
   auto* validate = command("validate", "Check a configuration and the files it names; exit 0 or 2.",
                            "  ft validate --config run.json\n"

@@ -65,24 +65,41 @@ void check_together(RunConfig& c, const std::string& name) {
 
 }  // namespace
 
-RunConfig parse_config(const std::string& text, const std::string& name, const std::filesystem::path& folder,
-                       const std::vector<std::string>& overrides) {
+namespace {
+
+SettingsText tree_of(const std::string& text, const std::string& name,
+                     const std::vector<std::string>& overrides) {
   SettingsText tree = parse_settings(text, name);
   if (!tree.value.is_object())
     throw UserError(Exit::config, printable(name) + ": a configuration is a JSON object {...}");
   for (const auto& assignment : overrides) override_setting(tree, assignment);
+  return tree;
+}
+
+}  // namespace
+
+RunConfig config_of(const SettingsText& tree, const std::filesystem::path& folder) {
   auto config = read_settings<RunConfig>(tree, folder);
   const auto& given = tree.value;
   check_quantization(
       config, given.contains("quantization") && given["quantization"].contains("bnb_4bit_compute_dtype"),
-      name);
-  check_together(config, name);
+      tree.name);
+  check_together(config, tree.name);
   return config;
 }
 
+RunConfig parse_config(const std::string& text, const std::string& name, const std::filesystem::path& folder,
+                       const std::vector<std::string>& overrides) {
+  return config_of(tree_of(text, name, overrides), folder);
+}
+
+SettingsText read_settings_tree(const std::filesystem::path& file,
+                                const std::vector<std::string>& overrides) {
+  return tree_of(read_file(file.string(), kLargest, Exit::config), file.string(), overrides);
+}
+
 RunConfig load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
-  const std::string text = read_file(file.string(), kLargest, Exit::config);
-  RunConfig config = parse_config(text, file.string(), file.parent_path(), overrides);
+  RunConfig config = config_of(read_settings_tree(file, overrides), file.parent_path());
   config.file = file;
   return config;
 }

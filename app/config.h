@@ -112,6 +112,11 @@ RunConfig load_config(const std::filesystem::path& file, const std::vector<std::
 RunConfig parse_config(const std::string& text, const std::string& name, const std::filesystem::path& folder,
                        const std::vector<std::string>& overrides);
 
+// The two halves of it: the file's settings with the overrides, and what a tree of settings means.
+struct SettingsText;
+SettingsText read_settings_tree(const std::filesystem::path& file, const std::vector<std::string>& overrides);
+RunConfig config_of(const SettingsText& tree, const std::filesystem::path& folder);
+
 // Every setting as JSON, defaults included and paths absolute, so that it means the same wherever it is put.
 std::string effective_config(const RunConfig& config);
 

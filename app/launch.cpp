@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,30 +67,6 @@ class Labelled {
   std::FILE* file_;
 };
 
-// Signals come to a descriptor instead of interrupting; the children get the old mask back.
-class Signals {
- public:
-  Signals() {
-    sigemptyset(&mask_);
-    for (const int s : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGHUP}) sigaddset(&mask_, s);
-    sigprocmask(SIG_BLOCK, &mask_, &before_);
-    fd_ = Socket(signalfd(-1, &mask_, SFD_CLOEXEC | SFD_NONBLOCK));
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-  ~Signals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  int fd() const { return fd_.fd(); }
-  const sigset_t& before() const { return before_; }
-  int next() const {  // 0: none
-    signalfd_siginfo info{};
-    return ::read(fd_.fd(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
-  }
-
- private:
-  sigset_t mask_{}, before_{};
-  Socket fd_;
-};
-
 class Launcher {
  public:
   Launcher(const LaunchArgs& args, int ranks, const std::string& folder);
@@ -104,7 +79,7 @@ class Launcher {
   void signal_all(int which);
   int running() const;
 
-  Signals signals_;
+  SignalQueue signals_;
   std::vector<Child> children_;
   std::vector<std::unique_ptr<Labelled>> outputs_;
   int failure_ = 0;  // an exit code

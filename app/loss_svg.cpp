@@ -36,20 +36,7 @@ text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-seri
 </style>
 )";
 
-std::string line(const char* kind, double x1, double y1, double x2, double y2) {
-  return str("<path class=\"", kind, "\" d=\"M", svg::number(x1), " ", svg::number(y1), "L", svg::number(x2),
-             " ", svg::number(y2), "\"/>\n");
-}
-
-std::string text(double x, double y, const std::string& words, const char* anchor = "start",
-                 const char* kind = "") {
-  return str("<text x=\"", svg::number(x), "\" y=\"", svg::number(y), "\" text-anchor=\"", anchor, "\"",
-             *kind ? str(" class=\"", kind, "\"") : "", ">", svg::escaped(words), "</text>\n");
-}
-
-std::string curve(const char* kind, const std::vector<svg::Point>& points) {
-  return str("<path class=\"", kind, "\" d=\"", svg::path(points), "\"/>\n");
-}
+using svg::curve, svg::line, svg::text;
 
 // A curve in at most so many columns of the picture: of each its lowest and highest value in the order they
 // come, or its last alone.

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "engine/core/error.h"
+
 namespace ft::svg {
 namespace {
 
@@ -96,6 +98,20 @@ std::string path(const std::vector<Point>& points) {
     y = py;
   }
   return points.size() == 1 ? out + "h0" : out;  // a round line cap makes it a dot
+}
+
+std::string line(const char* kind, double x1, double y1, double x2, double y2) {
+  return str("<path class=\"", kind, "\" d=\"M", number(x1), " ", number(y1), "L", number(x2), " ",
+             number(y2), "\"/>\n");
+}
+
+std::string text(double x, double y, const std::string& words, const char* anchor, const char* kind) {
+  return str("<text x=\"", number(x), "\" y=\"", number(y), "\" text-anchor=\"", anchor, "\"",
+             *kind ? str(" class=\"", kind, "\"") : "", ">", escaped(words), "</text>\n");
+}
+
+std::string curve(const char* kind, const std::vector<Point>& points) {
+  return str("<path class=\"", kind, "\" d=\"", path(points), "\"/>\n");
 }
 
 }  // namespace ft::svg

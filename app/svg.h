@@ -27,4 +27,10 @@ std::string number(double x);                  // at most one decimal: 12.5, 3
 // "M x y l dx dy ..." with one decimal, points that fall together left out.
 std::string path(const std::vector<Point>& points);
 
+// Elements; `kind` is a CSS class.
+std::string line(const char* kind, double x1, double y1, double x2, double y2);
+std::string text(double x, double y, const std::string& words, const char* anchor = "start",
+                 const char* kind = "");
+std::string curve(const char* kind, const std::vector<Point>& points);
+
 }  // namespace ft::svg

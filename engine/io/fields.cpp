@@ -102,12 +102,8 @@ SettingsText parse_settings(const std::string& text, const std::string& name) {
   return {parse_json(text, {name}, {.exit = Exit::config}), json_lines(text), printable(name)};
 }
 
-void override_setting(SettingsText& tree, const std::string& assignment) {
-  const auto equals = assignment.find('=');
-  if (equals == std::string::npos || equals == 0)
-    throw UserError(Exit::config,
-                    str(printable(assignment), ": an override is written section.setting=value"));
-  const std::string path = assignment.substr(0, equals), text = assignment.substr(equals + 1);
+void put_setting(SettingsText& tree, const std::string& path, Json value, int line,
+                 const std::string& shown) {
   Json* at = &tree.value;
   for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
     end = path.find('.', begin);
@@ -115,24 +111,35 @@ void override_setting(SettingsText& tree, const std::string& assignment) {
     if (at->is_array()) {
       const bool index = !key.empty() && key.size() < 9 && key.find_first_not_of("0123456789") == key.npos;
       if (!index || std::stoul(key) >= at->size())
-        throw UserError(Exit::config, str(printable(assignment), ": the list has no element ", printable(key),
+        throw UserError(Exit::config, str(printable(shown), ": the list has no element ", printable(key),
                                           "; it has ", at->size(), ", counted from 0"));
       at = &(*at)[std::stoul(key)];
     } else {
       if (!at->is_object() && !at->is_null())
-        throw UserError(Exit::config,
-                        str(printable(assignment), ": ", printable(path.substr(0, begin ? begin - 1 : 0)),
-                            " is no section"));
+        throw UserError(
+            Exit::config,
+            str(printable(shown), ": ", printable(path.substr(0, begin ? begin - 1 : 0)), " is no section"));
       at = &(*at)[key];
     }
   }
+  *at = std::move(value);
+  std::erase_if(tree.lines, [&](const auto& place) { return place.first.starts_with(path + "."); });
+  tree.lines[path] = line;
+}
+
+void override_setting(SettingsText& tree, const std::string& assignment) {
+  const auto equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw UserError(Exit::config,
+                    str(printable(assignment), ": an override is written section.setting=value"));
+  const std::string path = assignment.substr(0, equals), text = assignment.substr(equals + 1);
+  Json value;
   try {
-    *at = parse_json(text, {path});
+    value = parse_json(text, {path});
   } catch (const UserError&) {
-    *at = text;
+    value = text;
   }
-  std::erase_if(tree.lines, [&](const auto& line) { return line.first.starts_with(path + "."); });
-  tree.lines[path] = 0;
+  put_setting(tree, path, std::move(value), 0, assignment);
 }
 
 // The line of the longest known beginning of a path.
