@@ -24,8 +24,8 @@ struct Start {
 // Nothing comes between: no shell, the very file that is running, stdin empty.
 Child start_child(const Start&);
 
-// SIGCHLD, and the signals that end a program, come to a descriptor instead of interrupting, for a program that
-// passes them on to its children; those get the old mask back (Start::signals).
+// SIGCHLD, and the signals that end a program, come to a descriptor instead of interrupting, for a program
+// that passes them on to its children; those get the old mask back (Start::signals).
 class SignalQueue {
  public:
   SignalQueue();

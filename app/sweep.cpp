@@ -1,5 +1,5 @@
-// ft sweep: one run after another, each a process of its own in a folder of its own. What fails is a result, not
-// the end; a sweep that is started again goes on where it stopped.
+// ft sweep: one run after another, each a process of its own in a folder of its own. What fails is a result,
+// not the end; a sweep that is started again goes on where it stopped.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -96,7 +96,8 @@ class Sweep {
   Exit run() {
     std::error_code error;
     std::filesystem::create_directories(plan_.folder, error);
-    if (error) throw UserError(Exit::storage, str(plan_.folder, ": cannot make the folder: ", error.message()));
+    if (error)
+      throw UserError(Exit::storage, str(plan_.folder, ": cannot make the folder: ", error.message()));
     read_finished();
     std::cout << table_.header(all_) << std::endl;
     std::size_t good = 0;

@@ -79,8 +79,10 @@ struct DistributedConfig {
       at_least(1));
     f("nnodes", nnodes, "Machines.", at_least(1));
     f("node_rank", node_rank, "Several machines: which of them this is.", at_least(0));
-    f("master_addr", master_addr, "Several ranks: where rank 0 listens.", not_empty());
-    f("master_port", master_port, "Several ranks: and at which port.", at_least(0), at_most(65535));
+    f("master_addr", master_addr,
+      "Where rank 0 listens, for ranks that ft launch did not start: it finds place and port by itself.",
+      not_empty());
+    f("master_port", master_port, "And at which port.", at_least(0), at_most(65535));
     f("timeout_s", timeout_s, "Several ranks: seconds without an answer before the run ends.", at_least(1));
   }
 };

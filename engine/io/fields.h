@@ -36,14 +36,14 @@ struct SettingsText {
 };
 SettingsText parse_settings(const std::string& text, const std::string& name);
 
-// Puts a value where "a.b" or "list.0.a" says, as if it had been written in that line (0: on the command line).
-// `shown` is what errors call it.
+// Puts a value where "a.b" or "list.0.a" says, as if it had been written in that line (0: on the command
+// line). `shown` is what errors call it.
 void put_setting(SettingsText& tree, const std::string& path, Json value, int line, const std::string& shown);
 // Puts "a.b=c" into a tree: c is JSON where it is JSON, else a text.
 void override_setting(SettingsText& tree, const std::string& assignment);
 
-// fields() of a struct calls its visitor with each member and a pack of rules; this makes one Rules of the pack,
-// so that the rest of a visitor is compiled once per type of member instead of once per setting.
+// fields() of a struct calls its visitor with each member and a pack of rules; this makes one Rules of the
+// pack, so that the rest of a visitor is compiled once per type of member instead of once per setting.
 template <class Visitor>
 struct Members {
   template <class T, class... R>

@@ -48,6 +48,10 @@ TEST(CommandLine, TheOptionsAreFrozen) {
                                         "plan --model",
                                         "plan overrides",
                                         "plan --json",
+                                        "sweep --config",
+                                        "sweep overrides",
+                                        "sweep --dry-run",
+                                        "sweep --longest",
                                         "validate --config",
                                         "validate overrides",
                                         "launch --nproc_per_node",
@@ -95,7 +99,7 @@ TEST(CommandLine, TheOptionsAreFrozen) {
 TEST(CommandLine, Mistakes) {
   expect_refusal({"trian", "--config", "run.json"}, "there is no command trian; do you mean ft train?");
   expect_refusal({"frobnicate"}, "there is no command frobnicate; see ft --help");
-  expect_refusal({"sweep"}, "ft sweep is not available yet");
+  expect_refusal({"metrics"}, "ft metrics is not available yet");
   expect_refusal({"generate"}, "ft generate: --model is required; see ft generate --help");
   for (const std::vector<std::string>& files :
        {std::vector<std::string>{}, {"--input", "a"}, {"--input", "a", "--output", "b", "--prompt", "c"}}) {
