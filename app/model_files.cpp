@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Any of them makes a tokenizer.
-constexpr std::array kVocabularies = {"tokenizer.model", "tokenizer.json", "vocab.json"};
+constexpr std::array kVocabularies = {"tokenizer.model", "tokenizer.json", "spiece.model", "vocab.json"};
 // What may lie beside it.
 constexpr std::array kTokenizerSettings = {
     "merges.txt",        "tokenizer_config.json", "special_tokens_map.json",

@@ -2,10 +2,25 @@
 
 #include <algorithm>
 
+#include "data/tokenizers/unicode.h"
 #include "data/utf8.h"
 #include "engine/core/error.h"
 
 namespace ft {
+namespace {
+
+bool starts_with_word(std::string_view text) {
+  return !text.empty() && is_word_character(utf8_code_point(text, 0));
+}
+
+bool ends_with_word(std::string_view text) {
+  std::size_t last = text.size();
+  while (last > 0 && (static_cast<unsigned char>(text[--last]) & 0xC0) == 0x80) {
+  }
+  return starts_with_word(text.substr(last));
+}
+
+}  // namespace
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
   std::stable_sort(tokens_.begin(), tokens_.end(), [](const AddedToken& a, const AddedToken& b) {
@@ -34,15 +49,16 @@ std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text) const {
     const AddedToken* token = match(text, at);
     const std::size_t end = token ? at + token->content.size() : at + 1;
     const bool in_word = token && token->single_word &&
-                         ((at > begin && text[at - 1] != ' ') || (end < text.size() && text[end] != ' '));
+                         (ends_with_word(text.substr(0, at)) || starts_with_word(text.substr(end)));
     if (token && !in_word) {
-      std::string_view before = text.substr(begin, at - begin);
+      // White space behind the last token may reach over the beginning of this one.
+      std::string_view before = text.substr(begin, at > begin ? at - begin : 0);
       if (token->lstrip) before = strip_right(before);
       if (!before.empty()) parts.push_back({before});
       parts.push_back({text.substr(at, token->content.size()), *token->id});
       begin = token->rstrip ? text.size() - strip_left(text.substr(end)).size() : end;
     }
-    at = std::max(end, begin);
+    at = end;
   }
   if (begin < text.size()) parts.push_back({text.substr(begin)});
   return parts;

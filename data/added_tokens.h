@@ -1,5 +1,5 @@
 // Finds added tokens in a text: they are matched as a whole, the longest first, before anything else looks
-// at the text.
+// at the text. The rules are those of Hugging Face's library.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -23,7 +23,8 @@ class AddedTokens {
   // Every token must have its id. Throws a UserError when two have the same.
   explicit AddedTokens(std::vector<AddedToken> tokens = {});
 
-  // `text` must outlive the parts.
+  // `text` must outlive the parts. White space that a token takes away is in no part; a token that would not
+  // stand alone (single_word) is text.
   std::vector<Part> split(std::string_view text) const;
   const AddedToken* find(std::int32_t id) const;
   const AddedToken* find(std::string_view content) const;

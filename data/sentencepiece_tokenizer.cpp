@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "data/added_tokens.h"
+#include "data/clean_up.h"
 #include "data/sentencepiece_model.h"
 #include "data/tokenizer_settings.h"
 #include "data/utf8.h"
@@ -21,22 +22,6 @@ constexpr std::int64_t kLargestFile = std::int64_t{256} << 20;
 // Appended to a serialized model, this sets normalizer_spec.add_dummy_prefix to false: protobuf merges a
 // message that occurs twice.
 constexpr std::string_view kNoDummyPrefix("\x1A\x02\x18\x00", 4);
-
-// clean_up_tokenization of transformers.
-std::string cleaned_up(std::string text) {
-  for (const auto& [from, to] : {std::pair{" .", "."},
-                                 {" ?", "?"},
-                                 {" !", "!"},
-                                 {" ,", ","},
-                                 {" ' ", "'"},
-                                 {" n't", "n't"},
-                                 {" 'm", "'m"},
-                                 {" 's", "'s"},
-                                 {" 've", "'ve"},
-                                 {" 're", "'re"}})
-    text = replaced(text, from, to);
-  return text;
-}
 
 class LlamaTokenizer : public Tokenizer {
  public:
@@ -57,10 +42,10 @@ class LlamaTokenizer : public Tokenizer {
     }
     added_ = AddedTokens(settings_.added);
     size_ = std::max(pieces, next);
-    bos_ = named(settings_.bos);
-    eos_ = named(settings_.eos);
-    pad_ = named(settings_.pad);
-    unk_ = named(settings_.unk);
+    bos_ = named(settings_.names.bos);
+    eos_ = named(settings_.names.eos);
+    pad_ = named(settings_.names.pad);
+    unk_ = named(settings_.names.unk);
     unk_prefix_ = processor_.EncodeAsIds(unk_text()).size();
     if (settings_.add_bos && !bos_)
       throw UserError(Exit::input, "tokenizer_config.json: add_bos_token is true, but there is no bos_token");
@@ -144,7 +129,7 @@ class LlamaTokenizer : public Tokenizer {
     out.insert(out.end(), ids.begin() + static_cast<std::ptrdiff_t>(std::min(skip, ids.size())), ids.end());
   }
 
-  std::string unk_text() const { return settings_.unk.value_or("<unk>"); }
+  std::string unk_text() const { return settings_.names.unk.value_or("<unk>"); }
   bool is_piece(std::int32_t id) const {
     return id >= 0 && id < static_cast<std::int32_t>(model_.pieces.size());
   }
@@ -174,10 +159,9 @@ class LlamaTokenizer : public Tokenizer {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> make_llama_tokenizer(const std::filesystem::path& folder) {
-  const std::string file = (folder / "tokenizer.model").string();
-  return std::make_unique<LlamaTokenizer>(file, read_file(file, kLargestFile),
-                                          read_tokenizer_settings(folder));
+std::unique_ptr<Tokenizer> make_llama_tokenizer(const std::filesystem::path& file) {
+  return std::make_unique<LlamaTokenizer>(file.string(), read_file(file.string(), kLargestFile),
+                                          read_tokenizer_settings(file.parent_path()));
 }
 
 }  // namespace ft

@@ -7,7 +7,8 @@
 
 namespace ft {
 
-// From tokenizer.model and the files beside it. Throws a UserError (exit 3) for whatever is wrong with them.
-std::unique_ptr<Tokenizer> make_llama_tokenizer(const std::filesystem::path& folder);
+// From a tokenizer.model and the files beside it. Throws a UserError (exit 3) for whatever is wrong with
+// them.
+std::unique_ptr<Tokenizer> make_llama_tokenizer(const std::filesystem::path& file);
 
 }  // namespace ft

@@ -2,6 +2,7 @@
 
 #include "data/sentencepiece_tokenizer.h"
 #include "data/tokenizer_settings.h"
+#include "data/tokenizers/json_tokenizer.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -14,31 +15,39 @@ Tokenizer::Ids Tokenizer::encode_with_specials(std::string_view text) const {
   return ids;
 }
 
-std::unique_ptr<Tokenizer> make_tokenizer(const std::filesystem::path& folder) {
-  const auto there = [&](const char* name) {
-    std::error_code error;
-    return std::filesystem::exists(folder / name, error);
-  };
-  const std::string name = printable(folder.string());
-  if (there("tokenizer.model")) {
-    const std::string kind = read_tokenizer_settings(folder).tokenizer_class;
-    if (kind.empty() || kind == "LlamaTokenizer" || kind == "LlamaTokenizerFast")
-      return make_llama_tokenizer(folder);
-    throw UserError(Exit::input,
-                    str(name, ": its tokenizer is a ", printable(kind),
-                        ", which ft cannot read yet; it reads LlamaTokenizer (tokenizer.model)"));
-  }
-  for (const char* other : {"tokenizer.json", "spiece.model", "vocab.json"})
-    if (there(other))
-      throw UserError(Exit::input,
-                      str(name, ": a tokenizer in ", other,
-                          " cannot be read yet; ft reads tokenizer.model. "
-                          "Put the model's tokenizer.model beside it, or give data that is tokenized "
-                          "(input_ids)"));
+namespace {
+
+namespace fs = std::filesystem;
+
+std::unique_ptr<Tokenizer> make_sentencepiece(const fs::path& file) {
+  const std::string kind = read_tokenizer_settings(file.parent_path()).tokenizer_class;
+  if (kind.empty() || kind == "LlamaTokenizer" || kind == "LlamaTokenizerFast")
+    return make_llama_tokenizer(file);
   throw UserError(Exit::input,
-                  str(name,
-                      ": no tokenizer: there is no tokenizer.model in the model's folder. Text data "
-                      "need one; data with input_ids do not"));
+                  str(printable(file.string()), ": its tokenizer is a ", printable(kind),
+                      ", which ft can read from a tokenizer.json only; put that file beside it"));
+}
+
+std::unique_ptr<Tokenizer> make_from_file(const fs::path& file) {
+  const std::string name = file.filename().string();
+  if (name == "vocab.json") return make_vocab_tokenizer(file);
+  if (file.extension() == ".json") return make_json_tokenizer(file);
+  if (file.extension() == ".model") return make_sentencepiece(file);
+  throw UserError(Exit::input, str(printable(file.string()), ": not a tokenizer that ft can read; it reads ",
+                                   "tokenizer.json, tokenizer.model, and vocab.json with merges.txt"));
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_tokenizer(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_regular_file(path, error)) return make_from_file(path);
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json"})
+    if (fs::exists(path / name, error)) return make_from_file(path / name);
+  throw UserError(Exit::input,
+                  str(printable(path.string()),
+                      ": no tokenizer: there is neither a tokenizer.json nor a tokenizer.model in "
+                      "the model's folder. Text data need one; data with input_ids do not"));
 }
 
 }  // namespace ft

@@ -39,8 +39,8 @@ class Tokenizer {
   virtual std::optional<std::int32_t> unk() const = 0;
 };
 
-// The tokenizer of a Hugging Face model folder. Throws a UserError (exit 3) when there is none, or none that
-// ft can read.
-std::unique_ptr<Tokenizer> make_tokenizer(const std::filesystem::path& folder);
+// The tokenizer of a Hugging Face model folder, or in a file: tokenizer.json before tokenizer.model, as in
+// transformers. Throws a UserError (exit 3) when there is none, or none that ft can read.
+std::unique_ptr<Tokenizer> make_tokenizer(const std::filesystem::path& path);
 
 }  // namespace ft

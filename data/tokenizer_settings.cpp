@@ -21,10 +21,30 @@ std::optional<JsonObject> read_if_there(const fs::path& file) {
   return JsonObject::read(file.string(), kRules);
 }
 
+bool has_key(const JsonObject& o, std::string_view key) {
+  const auto keys = o.keys();
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+// Names that a class of transformers has where nothing is said.
+SpecialNames names_of(const std::string& tokenizer_class, const SpecialNames& otherwise) {
+  const std::string end = "<|endoftext|>";
+  const auto is = [&](std::string_view name) {
+    return tokenizer_class == name || tokenizer_class == str(name, "Fast");
+  };
+  if (is("LlamaTokenizer")) return kLlamaNames;
+  if (is("GPT2Tokenizer")) return {end, end, end, std::nullopt};
+  if (is("Qwen2Tokenizer")) return {std::nullopt, end, end, end};
+  if (is("T5Tokenizer")) return {std::nullopt, "</s>", "<unk>", "<pad>"};
+  if (is("GemmaTokenizer")) return {"<bos>", "<eos>", "<unk>", "<pad>"};
+  return otherwise;
+}
+
 // {"content": "<s>", "lstrip": false, ...}
 AddedToken read_token(const JsonObject& o) {
   AddedToken t;
   t.content = o.text("content");
+  t.normalized = o.boolean_or("normalized", false);
   t.special = o.boolean_or("special", false);
   t.lstrip = o.boolean_or("lstrip", false);
   t.rstrip = o.boolean_or("rstrip", false);
@@ -39,18 +59,20 @@ class Reader {
         map_(read_if_there(folder / "special_tokens_map.json")),
         added_(read_if_there(folder / "added_tokens.json")) {}
 
-  TokenizerSettings read() {
+  TokenizerSettings read(const SpecialNames& otherwise) {
     if (config_) read_switches(*config_);
     const bool decoder = config_ && config_->has("added_tokens_decoder");
     if (decoder)
       read_decoder(config_->object("added_tokens_decoder"));
     else if (added_)
       read_added_json(*added_);
-    out_.bos = "<s>", out_.eos = "</s>", out_.unk = "<unk>";
+    out_.added_with_flags = decoder;
+    SpecialNames& names = out_.names;
+    names = names_of(out_.tokenizer_class, otherwise);
     if (config_) read_specials(*config_);
     // The newer tokenizer_config.json says everything; before, the map had the last word.
     if (map_ && !decoder) read_specials(*map_);
-    for (const auto& name : {out_.bos, out_.eos, out_.unk, out_.pad})
+    for (const auto& name : {names.bos, names.eos, names.unk, names.pad})
       if (name) add({.content = *name, .id = {}, .special = true});
     return std::move(out_);
   }
@@ -58,10 +80,14 @@ class Reader {
  private:
   void read_switches(const JsonObject& c) {
     out_.tokenizer_class = c.text_or("tokenizer_class", "");
+    out_.says_bos = has_key(c, "add_bos_token");
+    out_.says_eos = has_key(c, "add_eos_token");
     out_.add_bos = c.boolean_or("add_bos_token", out_.add_bos);
     out_.add_eos = c.boolean_or("add_eos_token", out_.add_eos);
+    out_.says_prefix_space = c.has("add_prefix_space");
     out_.add_prefix_space = c.boolean_or("add_prefix_space", out_.add_prefix_space);
     out_.legacy = c.boolean_or("legacy", out_.legacy);
+    out_.extra_ids = c.integer_or("extra_ids", out_.extra_ids, 0, kLargestId - 1);
     out_.clean_up = c.boolean_or("clean_up_tokenization_spaces", out_.clean_up);
     if (c.has("sp_model_kwargs") && !c.object("sp_model_kwargs").keys().empty())
       c.refuse("sp_model_kwargs", "empty");
@@ -94,16 +120,15 @@ class Reader {
     const auto name = [&](const char* key, std::optional<std::string>& to) {
       if (!o.has(key)) {
         // null takes a default away; what is not mentioned leaves it.
-        const auto keys = o.keys();
-        if (std::find(keys.begin(), keys.end(), key) != keys.end()) to.reset();
+        if (has_key(o, key)) to.reset();
         return;
       }
       to = special(o, key);
     };
-    name("bos_token", out_.bos);
-    name("eos_token", out_.eos);
-    name("unk_token", out_.unk);
-    name("pad_token", out_.pad);
+    name("bos_token", out_.names.bos);
+    name("eos_token", out_.names.eos);
+    name("unk_token", out_.names.unk);
+    name("pad_token", out_.names.pad);
     for (const char* key : {"sep_token", "cls_token", "mask_token"})
       if (o.has(key)) special(o, key);
     for (const char* key : {"additional_special_tokens", "extra_special_tokens"})
@@ -149,6 +174,8 @@ class Reader {
 
 }  // namespace
 
-TokenizerSettings read_tokenizer_settings(const fs::path& folder) { return Reader(folder).read(); }
+TokenizerSettings read_tokenizer_settings(const fs::path& folder, const SpecialNames& otherwise) {
+  return Reader(folder).read(otherwise);
+}
 
 }  // namespace ft

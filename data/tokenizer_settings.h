@@ -17,19 +17,32 @@ struct AddedToken {
   bool lstrip = false;             // white space before it goes
   bool rstrip = false;             // white space after it goes
   bool single_word = false;        // not matched inside a word
+  bool normalized = false;         // looked for in the normalized text, in its own normal form
 };
+
+// Names of tokens with a role.
+struct SpecialNames {
+  std::optional<std::string> bos, eos, unk, pad;
+};
+inline const SpecialNames kLlamaNames{"<s>", "</s>", "<unk>", std::nullopt};
 
 struct TokenizerSettings {
   std::string tokenizer_class;    // "" when nothing says it
   std::vector<AddedToken> added;  // by id, then those without one
-  std::optional<std::string> bos, eos, unk, pad;
+  bool added_with_flags = false;  // `added` comes from added_tokens_decoder, which says all flags
+  SpecialNames names;
   bool add_bos = true, add_eos = false;
-  bool add_prefix_space = true;
+  bool says_bos = false, says_eos = false;  // whether add_bos_token and add_eos_token are there
+  bool add_prefix_space = true, says_prefix_space = false;
   bool legacy = true;     // as LlamaTokenizer's: every text between special tokens gets its own prefix space
   bool clean_up = false;  // clean_up_tokenization_spaces, when decoding
+  std::int64_t extra_ids = 100;  // T5's sentinels
 };
 
-// With LlamaTokenizer's defaults for what is not said. Throws a UserError (exit 3) naming file and key.
-TokenizerSettings read_tokenizer_settings(const std::filesystem::path& folder);
+// With LlamaTokenizer's defaults for switches that are not said; special tokens that are not named are those
+// of the class, and of a class that is not known `otherwise`. Throws a UserError (exit 3) naming file and
+// key.
+TokenizerSettings read_tokenizer_settings(const std::filesystem::path& folder,
+                                          const SpecialNames& otherwise = kLlamaNames);
 
 }  // namespace ft

@@ -1,12 +1,10 @@
 #include "data/utf8.h"
 
-#include <cstdint>
-
 namespace ft {
 namespace {
 
-std::uint32_t code_point(std::string_view c) {
-  const auto byte = [&](std::size_t k) { return std::uint32_t{static_cast<unsigned char>(c[k])}; };
+char32_t code_point(std::string_view c) {
+  const auto byte = [&](std::size_t k) { return char32_t{static_cast<unsigned char>(c[k])}; };
   switch (c.size()) {
     case 1:
       return byte(0);
@@ -19,14 +17,18 @@ std::uint32_t code_point(std::string_view c) {
   }
 }
 
-// str.isspace of Python.
-bool is_space(std::uint32_t c) {
-  return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+// White_Space of Unicode.
+bool is_space(char32_t c) {
+  return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
          c == 0x3000;
 }
 
 }  // namespace
+
+char32_t utf8_code_point(std::string_view text, std::size_t i) {
+  return code_point(text.substr(i, utf8_length(text, i)));
+}
 
 std::size_t utf8_length(std::string_view text, std::size_t i) {
   const auto byte = [&](std::size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };

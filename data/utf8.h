@@ -9,8 +9,10 @@ namespace ft {
 // Bytes of the well-formed character at text[i]; 0 where there is none.
 std::size_t utf8_length(std::string_view text, std::size_t i);
 bool is_utf8(std::string_view text);
+// The character at text[i], which must be well-formed.
+char32_t utf8_code_point(std::string_view text, std::size_t i);
 
-// Without white space at its beginning or end, as Python's str.lstrip and str.rstrip see it.
+// Without white space (Unicode's White_Space) at its beginning or end.
 std::string_view strip_left(std::string_view text);
 std::string_view strip_right(std::string_view text);
 

@@ -201,6 +201,17 @@ JsonObject JsonObject::object(std::string_view key) const {
   return {root_, &v, file_, path_ + std::string(key) + ".", exit_};
 }
 
+std::vector<JsonObject> JsonObject::objects(std::string_view key) const {
+  const Json& v = at(key, "an array of objects");
+  std::vector<JsonObject> out;
+  if (!v.is_array()) refuse(key, "an array of objects");
+  for (const auto& item : v) {
+    if (!item.is_object()) refuse(key, "an array of objects");
+    out.push_back({root_, &item, file_, str(path_, key, "[", out.size(), "]."), exit_});
+  }
+  return out;
+}
+
 std::vector<std::string> JsonObject::keys() const {
   std::vector<std::string> out;
   for (const auto& [name, value] : *node_->get_ptr<const Json::object_t*>()) out.push_back(name);

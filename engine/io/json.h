@@ -95,6 +95,7 @@ class JsonObject {
   std::vector<std::int64_t> integers(std::string_view key) const;  // an array of integers, or one integer
   std::vector<double> numbers(std::string_view key) const;         // an array of finite numbers
   JsonObject object(std::string_view key) const;                   // keys in messages become "key.inner"
+  std::vector<JsonObject> objects(std::string_view key) const;     // an array of objects: "key[0].inner"
   std::vector<std::string> keys() const;                           // in the file's order
 
   const std::string& file() const { return file_; }

@@ -126,9 +126,10 @@ TEST_F(TokenizerTest, CleansUpSpacesWhenAsked) {
 }
 
 TEST_F(TokenizerTest, SettingsErrors) {
-  EXPECT_EQ(error(R"("tokenizer_class": "GemmaTokenizer")"),
-            ": its tokenizer is a GemmaTokenizer, which ft cannot read yet; it reads LlamaTokenizer "
-            "(tokenizer.model)");
+  EXPECT_EQ(
+      error(R"("tokenizer_class": "GemmaTokenizer")"),
+      "/tokenizer.model: its tokenizer is a GemmaTokenizer, which ft can read from a tokenizer.json only; "
+      "put that file beside it");
   EXPECT_EQ(error(kNames + R"(, "added_tokens_decoder": {"x": {"content": "a"}})"),
             "/tokenizer_config.json: added_tokens_decoder.x must be under the number of a token, is an "
             "object of 1 key");
@@ -151,13 +152,12 @@ TEST_F(TokenizerTest, OtherFolders) {
   const auto problem = [&] { return error_of(Exit::input, [&] { make_tokenizer(folder); }); };
   EXPECT_EQ(problem(),
             folder +
-                ": no tokenizer: there is no tokenizer.model in the model's folder. Text data need one; "
-                "data with input_ids do not");
-  scratch.write("tokenizer.json", "{}");
-  EXPECT_EQ(problem(),
+                ": no tokenizer: there is neither a tokenizer.json nor a tokenizer.model in the model's "
+                "folder. Text data need one; data with input_ids do not");
+  EXPECT_EQ(error_of(Exit::input, [&] { make_tokenizer(scratch.write("notes.txt", "")); }),
             folder +
-                ": a tokenizer in tokenizer.json cannot be read yet; ft reads tokenizer.model. Put the "
-                "model's tokenizer.model beside it, or give data that is tokenized (input_ids)");
+                "/notes.txt: not a tokenizer that ft can read; it reads tokenizer.json, tokenizer.model, and "
+                "vocab.json with merges.txt");
 }
 
 // A message field of kind 2.
@@ -233,7 +233,7 @@ TEST(AddedTokensTest, LongestFirstAndWholeWords) {
   EXPECT_EQ(ids("xy xyz axy xy"), "3' xyz axy '3");
 }
 
-TEST(Utf8, PythonsWhiteSpace) {
+TEST(Utf8, WhiteSpace) {
   EXPECT_EQ(strip_left(" \t\xC2\xA0\xE3\x80\x80 a "), "a ");
   EXPECT_EQ(strip_right(" a\xE2\x80\x89\n"), " a");
   EXPECT_EQ(strip_right("\xE2\x80\x8B"), "\xE2\x80\x8B");  // a zero-width space is none

@@ -1,0 +1,33 @@
+// SentencePiece's table of normalizations ("precompiled_charsmap"), as Hugging Face's library applies it. The
+// table is made by SentencePiece (https://github.com/google/sentencepiece, builder.cc): the size of a
+// double-array trie in bytes (u32, little endian), the trie (u32 units, darts-clone), then zero-terminated
+// texts that its values point at.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ft {
+
+class Charsmap {
+ public:
+  // Throws std::invalid_argument with the reason when a step in the table would lead outside it.
+  explicit Charsmap(std::string_view bytes);
+
+  // A cluster of less than six bytes is looked up as a whole, but by the shortest entry that begins it: marks
+  // behind it get lost. Longer ones are looked up character by character.
+  std::string normalize(std::string_view text) const;
+
+ private:
+  std::optional<std::string_view> replacement(std::string_view chunk) const;
+  void append(std::string_view chunk, std::string& to) const;
+
+  std::vector<std::uint32_t> trie_;
+  std::string texts_;
+  std::array<bool, 128> kept_{};  // ASCII characters that stay as they are
+};
+
+}  // namespace ft

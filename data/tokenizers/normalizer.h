@@ -1,0 +1,21 @@
+// What is done to a text before it is cut into pieces: `normalizer` of tokenizer.json.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/io/json.h"
+
+namespace ft {
+
+class Normalizer {
+ public:
+  virtual ~Normalizer() = default;
+  virtual void apply(std::string& text) const = 0;  // text: UTF-8
+};
+
+// The normalizers in their order; none when there is no such key. UserError (exit 3) for a type that is not
+// known.
+std::vector<std::unique_ptr<Normalizer>> read_normalizers(const JsonObject& tokenizer);
+
+}  // namespace ft

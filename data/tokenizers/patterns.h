@@ -1,0 +1,16 @@
+// Patterns as tokenizer.json writes them.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "data/tokenizers/regex.h"
+#include "engine/io/json.h"
+
+namespace ft {
+
+// {"String": text} or {"Regex": pattern}, under `key`.
+Regex read_pattern(const JsonObject& object, std::string_view key);
+// With every match replaced.
+std::string replaced(std::string_view text, const Regex& pattern, std::string_view by);
+
+}  // namespace ft

@@ -1,0 +1,209 @@
+#include "data/tokenizers/pipeline.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "data/tokenizers/bpe.h"
+#include "data/tokenizers/unigram.h"
+#include "data/utf8.h"
+#include "engine/io/file.h"
+
+namespace ft {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr JsonRules kRules{.max_bytes = std::size_t{256} << 20};
+
+using Entries = std::vector<std::pair<std::string, std::int64_t>>;
+using Merges = std::vector<std::pair<std::string, std::string>>;
+
+// {"a": 0, "b": 1, ...}
+Entries read_entries(const JsonObject& vocabulary) {
+  Entries entries;
+  for (const auto& [text, id] : *vocabulary.json().get_ptr<const Json::object_t*>()) {
+    if (!id.is_number_integer()) vocabulary.refuse(text, "an id");
+    entries.emplace_back(text, id.get<std::int64_t>());
+  }
+  return entries;
+}
+
+// "a b"
+std::pair<std::string, std::string> read_merge(const std::string& line, const std::string& where) {
+  const std::size_t space = line.find(' ');
+  if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos)
+    throw UserError(Exit::input,
+                    str(where, ": ", printable(line, 40), " is not two tokens with a space between"));
+  return {line.substr(0, space), line.substr(space + 1)};
+}
+
+// ["a b", ...] or [["a", "b"], ...]
+Merges read_merges(const JsonObject& model) {
+  Merges merges;
+  if (!model.is_array("merges")) model.refuse("merges", "a list");
+  const auto is_text = [](const Json& j) { return j.is_string(); };
+  for (const Json& item : model.json().at("merges")) {
+    if (item.is_string()) {
+      const auto& line = item.get_ref<const std::string&>();
+      if (!line.starts_with("#version")) merges.push_back(read_merge(line, model.file() + ": model.merges"));
+    } else if (item.is_array() && item.size() == 2 && std::all_of(item.begin(), item.end(), is_text)) {
+      merges.emplace_back(item[0].get<std::string>(), item[1].get<std::string>());
+    } else {
+      model.refuse("merges", "a list of pairs of tokens");
+    }
+  }
+  return merges;
+}
+
+std::unique_ptr<TokenModel> read_bpe(const JsonObject& model) {
+  if (model.has("dropout") && model.number("dropout") != 0)
+    model.refuse("dropout", "null: ft does not leave merges out at random");
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
+    if (!model.text_or(key, "").empty()) model.refuse(key, "empty: ft does not know signs inside words");
+  BpeOptions options;
+  if (model.has("unk_token")) options.unk_token = model.text("unk_token");
+  options.fuse_unk = model.boolean_or("fuse_unk", false);
+  options.byte_fallback = model.boolean_or("byte_fallback", false);
+  options.ignore_merges = model.boolean_or("ignore_merges", false);
+  const std::string where = printable(model.file()) + ": model";
+  return make_bpe(Vocabulary(read_entries(model.object("vocab")), where), read_merges(model), options, where);
+}
+
+// [["a", -1.5], ...]
+std::unique_ptr<TokenModel> read_unigram(const JsonObject& model) {
+  std::vector<std::pair<std::string, double>> pieces;
+  if (!model.is_array("vocab")) model.refuse("vocab", "a list of pieces with scores");
+  for (const Json& item : model.json().at("vocab")) {
+    if (!item.is_array() || item.size() != 2 || !item[0].is_string() || !item[1].is_number())
+      model.refuse("vocab", "a list of pieces with scores");
+    pieces.emplace_back(item[0].get<std::string>(), item[1].get<double>());
+  }
+  std::optional<std::int64_t> unk_id;
+  if (model.has("unk_id")) unk_id = model.integer("unk_id", 0);
+  return make_unigram(pieces, unk_id, model.boolean_or("byte_fallback", false),
+                      printable(model.file()) + ": model");
+}
+
+// The texts around $A: [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}].
+void read_template(const JsonObject& object, Pipeline& out) {
+  bool after = false;
+  for (const JsonObject& item : object.objects("single")) {
+    if (item.has("Sequence")) {
+      if (after) object.refuse("single", "a template with the text once in it");
+      after = true;
+      continue;
+    }
+    const std::string name = item.object("SpecialToken").text("id");
+    // What the name stands for.
+    for (const std::string& token : object.object("special_tokens").object(name).texts("tokens"))
+      (after ? out.suffix : out.prefix).push_back(token);
+  }
+  if (!after) object.refuse("single", "a template with the text once in it");
+}
+
+void read_post_processor(const JsonObject& object, Pipeline& out) {
+  const std::string type = object.text("type");
+  if (type == "Sequence") {
+    for (const JsonObject& part : object.objects("processors")) read_post_processor(part, out);
+  } else if (type == "TemplateProcessing") {
+    Pipeline inner;
+    read_template(object, inner);
+    out.prefix.insert(out.prefix.begin(), inner.prefix.begin(), inner.prefix.end());
+    out.suffix.insert(out.suffix.end(), inner.suffix.begin(), inner.suffix.end());
+  } else if (type != "ByteLevel") {  // which changes places in the text alone
+    object.refuse("type", "one of TemplateProcessing, ByteLevel, Sequence: ft knows these post-processors");
+  }
+}
+
+Pipeline read_parts(const JsonObject& tokenizer) {
+  Pipeline out;
+  out.file = tokenizer.file();
+  out.normalizers = read_normalizers(tokenizer);
+  out.pre_tokenizers = read_pre_tokenizers(tokenizer);
+  out.decoders = read_token_decoders(tokenizer);
+  if (tokenizer.has("post_processor")) read_post_processor(tokenizer.object("post_processor"), out);
+  return out;
+}
+
+AddedToken read_added(const JsonObject& object) {
+  return {.content = object.text("content"),
+          .id = {},
+          .special = object.boolean_or("special", false),
+          .lstrip = object.boolean_or("lstrip", false),
+          .rstrip = object.boolean_or("rstrip", false),
+          .single_word = object.boolean_or("single_word", false),
+          .normalized = object.boolean_or("normalized", !object.boolean_or("special", false))};
+}
+
+}  // namespace
+
+void Pipeline::add(AddedToken token) {
+  if (token.content.empty()) return;
+  const auto [place, fresh] = places.try_emplace(token.content, added.size());
+  if (!fresh) {
+    AddedToken& same = added[place->second];
+    token.id = same.id;
+    same = std::move(token);
+    return;
+  }
+  token.id = model->vocabulary().id(token.content);
+  if (!token.id) token.id = static_cast<std::int32_t>(std::max(next_id, model->vocabulary().count()));
+  next_id = std::max<std::int64_t>(next_id, *token.id + 1);
+  added.push_back(std::move(token));
+}
+
+Pipeline read_tokenizer_json(const fs::path& file) {
+  const JsonObject tokenizer = JsonObject::read(file.string(), kRules);
+  Pipeline out = read_parts(tokenizer);
+  const JsonObject model = tokenizer.object("model");
+  // Old files do not say the type.
+  const std::string type = model.text_or("type", model.has("merges") ? "BPE" : "");
+  if (type == "BPE")
+    out.model = read_bpe(model);
+  else if (type == "Unigram")
+    out.model = read_unigram(model);
+  else
+    model.refuse("type", "BPE or Unigram: ft knows these models");
+  out.bpe = type == "BPE";
+  if (tokenizer.has("added_tokens"))
+    for (const JsonObject& token : tokenizer.objects("added_tokens")) out.add(read_added(token));
+  return out;
+}
+
+Pipeline read_vocab_and_merges(const fs::path& vocab, const TokenizerSettings& settings) {
+  static constexpr std::string_view kGpt2 = R"({
+      "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": PREFIX},
+      "decoder": {"type": "ByteLevel"}})";
+  static constexpr std::string_view kQwen2 = R"({
+      "normalizer": {"type": "NFC"},
+      "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+        {"type": "Split", "behavior": "Isolated", "pattern": {"Regex": "PATTERN"}},
+        {"type": "ByteLevel", "add_prefix_space": PREFIX, "use_regex": false}]},
+      "decoder": {"type": "ByteLevel"}})";
+  static constexpr std::string_view kQwen2Pattern =
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N})"
+      R"(| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+)";
+  const bool qwen2 = settings.tokenizer_class.starts_with("Qwen2");
+  std::string parts(qwen2 ? kQwen2 : kGpt2);
+  const bool prefix = settings.says_prefix_space && settings.add_prefix_space;
+  parts = replaced(replaced(parts, "PREFIX", prefix ? "true" : "false"), "PATTERN", kQwen2Pattern);
+  Pipeline out = read_parts(JsonObject::parse(parts, {vocab.string()}));
+  const JsonObject entries = JsonObject::read(vocab.string(), kRules);
+  const std::string file = (vocab.parent_path() / "merges.txt").string();
+  std::istringstream lines(read_file(file, static_cast<std::int64_t>(kRules.max_bytes)));
+  Merges merges;
+  std::int64_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty() && !line.starts_with("#version"))
+      merges.push_back(read_merge(line, str(printable(file), ":", number)));
+  }
+  out.model =
+      make_bpe(Vocabulary(read_entries(entries), printable(vocab.string())), merges, {}, printable(file));
+  out.bpe = true;
+  return out;
+}
+
+}  // namespace ft

@@ -1,0 +1,39 @@
+// The parts of a tokenizer in the order in which a text passes them.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "data/tokenizer_settings.h"
+#include "data/tokenizers/normalizer.h"
+#include "data/tokenizers/pre_tokenizer.h"
+#include "data/tokenizers/token_decoder.h"
+#include "data/tokenizers/token_model.h"
+
+namespace ft {
+
+struct Pipeline {
+  std::string file;               // for messages
+  std::vector<AddedToken> added;  // with ids
+  std::vector<std::unique_ptr<Normalizer>> normalizers;
+  std::vector<std::unique_ptr<PreTokenizer>> pre_tokenizers;
+  std::unique_ptr<TokenModel> model;
+  std::vector<std::string> prefix, suffix;  // tokens that the post-processor puts around a text
+  std::vector<std::unique_ptr<TokenDecoder>> decoders;
+  bool bpe = false;
+
+  // Adds a token as the library does: one that the vocabulary or the added tokens have keeps its id, another
+  // gets the next one. Flags of a token that was added before are replaced.
+  void add(AddedToken token);
+  bool has_added(const std::string& content) const { return places.contains(content); }
+
+  std::unordered_map<std::string, std::size_t> places;  // in added
+  std::int64_t next_id = 0;
+};
+
+Pipeline read_tokenizer_json(const std::filesystem::path& file);
+Pipeline read_vocab_and_merges(const std::filesystem::path& vocab, const TokenizerSettings& settings);
+
+}  // namespace ft

@@ -1,0 +1,42 @@
+// How a text is cut into the pieces that the vocabulary sees: `pre_tokenizer` of tokenizer.json.
+#pragma once
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/tokenizers/regex.h"
+#include "engine/io/json.h"
+
+namespace ft {
+
+// Pieces of a text. A step replaces them; what it changes it writes to a buffer of its own.
+struct Pieces {
+  struct Piece {
+    std::string_view text;
+    bool first = false;  // begins where the whole text begins
+  };
+  std::vector<Piece> list;
+  std::deque<std::string> buffers;  // what pieces that were changed point into
+};
+
+class PreTokenizer {
+ public:
+  virtual ~PreTokenizer() = default;
+  virtual void apply(Pieces& pieces) const = 0;
+};
+
+// The steps in their order; none when there is no such key. UserError (exit 3) for a type that is not
+// known.
+std::vector<std::unique_ptr<PreTokenizer>> read_pre_tokenizers(const JsonObject& tokenizer);
+
+// What becomes of the matches of a pattern. merged_*: a match joins the piece before or behind it;
+// contiguous: matches in a row are one piece.
+enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
+
+// Appends the pieces of `text`. `invert`: what lies between the matches takes their role.
+void split(std::string_view text, const Regex& pattern, SplitBehavior behavior, bool invert,
+           std::vector<std::string_view>& pieces);
+
+}  // namespace ft

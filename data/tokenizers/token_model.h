@@ -1,0 +1,54 @@
+// The part of a tokenizer that knows the vocabulary: pieces of text to ids.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace ft {
+
+using TokenIds = std::vector<std::int32_t>;
+
+// Texts and their ids, both ways. Ids may have holes.
+class Vocabulary {
+ public:
+  Vocabulary() = default;
+  // UserError (exit 3) that begins with `where` for a text or an id that occurs twice, and for an id out of
+  // range.
+  Vocabulary(std::vector<std::pair<std::string, std::int64_t>> entries, const std::string& where);
+  Vocabulary(const Vocabulary&) = delete;
+  Vocabulary& operator=(const Vocabulary&) = delete;
+  Vocabulary(Vocabulary&&) = default;
+  Vocabulary& operator=(Vocabulary&&) = default;
+
+  std::optional<std::int32_t> id(std::string_view text) const;
+  const std::string* text(std::int32_t id) const;  // null: no token has this id
+  std::int64_t count() const { return static_cast<std::int64_t>(ids_.size()); }
+  std::int64_t end() const { return static_cast<std::int64_t>(texts_.size()); }  // one past the largest id
+  const auto& ids() const { return ids_; }
+
+ private:
+  std::vector<std::optional<std::string>> texts_;           // by id
+  std::unordered_map<std::string_view, std::int32_t> ids_;  // keys lie in texts_
+};
+
+class TokenModel {
+ public:
+  explicit TokenModel(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}
+  virtual ~TokenModel() = default;
+  // Appends the tokens of a piece of UTF-8 text. Called from several threads.
+  virtual void encode(std::string_view piece, TokenIds& ids) const = 0;
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+
+ private:
+  Vocabulary vocabulary_;
+};
+
+// "<0x0A>": how a byte is called in vocabularies that fall back to bytes.
+std::string byte_token(unsigned char byte);
+
+}  // namespace ft
