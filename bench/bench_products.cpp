@@ -1,7 +1,6 @@
 // Matrix products of a LLaMA of 134M parameters (width 768, MLP 2048, vocabulary 32000; 2048 tokens) by the
 // own kernel and by oneDNN, in turn on the same data, beside what the register tile reaches out of cache.
 // bench_products [threads] [target] [regular expression of rows]: markdown on standard output.
-#include <omp.h>
 #include <time.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <regex>
 #include <vector>
 
+#include "engine/cpu/cores.h"
 #include "engine/cpu/memory.h"
 #include "engine/cpu/products.h"
 #include "engine/cpu/target.h"
@@ -24,8 +24,8 @@ double seconds(bool own) {
   clock_gettime(own ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
-double time_of(const std::function<void()>& f) {
-  const bool own = omp_get_max_threads() == 1;
+double time_of(const Team& team, const std::function<void()>& f) {
+  const bool own = team.size() == 1;
   const double start = seconds(own);
   f();
   return seconds(own) - start;
@@ -80,14 +80,15 @@ const Row kRows[] = {
 
 struct Bench {
   const Kernels& kernels;
-  int threads;
+  Team& team;
 
   // FLOP/s of all threads' register tiles, now: on a shared machine that changes from moment to moment.
   double peak(DType t) const {
-    std::vector<double> flops(static_cast<std::size_t>(threads));
-    const double took = time_of([&] {
-#pragma omp parallel num_threads(threads)
-      flops[static_cast<std::size_t>(omp_get_thread_num())] = kernels.products.tile_out_of_cache(t, 2000);
+    std::vector<double> flops(static_cast<std::size_t>(team.size()));
+    const double took = time_of(team, [&] {
+      share_out(team, team.size(), false, [&](std::int64_t i, int) {
+        flops[static_cast<std::size_t>(i)] = kernels.products.tile_out_of_cache(t, 2000);
+      });
     });
     double total = 0;
     for (const double f : flops) total += f;
@@ -102,19 +103,19 @@ struct Bench {
     const Tensor y = sy.make(r.m, r.n, r.f32_result ? DType::f32 : t, 3), c = r.f32_result ? y : Tensor();
     std::vector<Term> terms{{a, r.ta, b, r.tb}};
     if (r.rank) terms.push_back({sa2.make(r.m, r.rank, t, 4), kNo, sb2.make(r.rank, r.n, t, 5), kNo});
-    Products products(kernels.products, threads, {});
+    Products products(kernels.products, team, {});
     OneDnn other_library;
     std::vector<std::byte> scratch(std::size_t{256} << 20);
     const ProductTerm term{a.data, a.stride, ta, b.data, b.stride, tb, r.k};
-    const ProductCall call{y.data, y.stride, y.dtype, r.m,      r.n,     &term,   1,
-                           t,      1,        c.data,  c.stride, c.dtype, threads, scratch.data()};
+    const ProductCall call{y.data, y.stride, y.dtype, r.m,   r.n,         &term,         1, t, 1,
+                           c.data, c.stride, c.dtype, &team, team.size(), scratch.data()};
     const double flop = 2.0 * static_cast<double>(r.m * r.n * (r.k + r.rank));
     double own = 0, other = 0, spent = 0, before = peak(t);
     std::vector<double> shares;  // of the peak just before and after
     for (int i = 0; i < 400 && (i < 5 || spent < 1); ++i) {
-      const double one = time_of([&] { products.run(y, terms, 1, c); }), after = peak(t);
+      const double one = time_of(team, [&] { products.run(y, terms, 1, c); }), after = peak(t);
       bool ran = false;
-      const double two = time_of([&] { ran = r.rank == 0 && other_library.run(call, 256 << 20); });
+      const double two = time_of(team, [&] { ran = r.rank == 0 && other_library.run(call, 256 << 20); });
       shares.push_back(flop / one / std::max(before, after));
       before = peak(t);
       own = std::max(own, flop / one);
@@ -130,8 +131,8 @@ struct Bench {
 };
 
 void run(int threads, Target target, const std::regex& which) {
-  omp_set_num_threads(threads);
-  Bench bench{kernels_of(target), threads};
+  Team team(threads);
+  Bench bench{kernels_of(target), team};
   double best[2] = {0, 0};
   for (int i = 0; i < 50; ++i)
     for (const DType t : {DType::f32, DType::bf16})
@@ -150,7 +151,7 @@ void run(int threads, Target target, const std::regex& which) {
 }  // namespace ft::cpu
 
 int main(int argc, char** argv) {
-  const int threads = argc > 1 ? std::stoi(argv[1]) : omp_get_max_threads();
+  const int threads = argc > 1 ? std::stoi(argv[1]) : ft::cpu::usable_cores();
   ft::cpu::Target target = ft::cpu::best_target();
   for (const auto t : ft::cpu::usable_targets())
     if (argc > 2 && std::string(argv[2]) == ft::cpu::name_of(t)) target = t;

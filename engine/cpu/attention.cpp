@@ -1,7 +1,5 @@
 #include "engine/cpu/attention.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -134,19 +132,19 @@ class Cut {
 // Calls f(part, index of the sequence's items, workspace of the thread) for count(length) items times
 // key heads of every sequence.
 template <class Count, class F>
-void deal(const Mask& mask, std::int64_t key_heads, int threads, Count count, F f) {
+void deal(const Mask& mask, std::int64_t key_heads, Team& team, int threads, Count count, F f) {
   const auto items = [&](std::int64_t length) { return count(length) * key_heads; };
   Dealer<decltype(items)> dealer(mask.starts, items);
-#pragma omp parallel num_threads(threads)
-  {
+  const auto work = [&](std::int64_t, int thread) {
     typename Dealer<decltype(items)>::Item item;
     while (dealer.next(item))
-      f(part_of(mask, item.sequence, item.index % key_heads), item.index / key_heads, omp_get_thread_num());
-  }
+      f(part_of(mask, item.sequence, item.index % key_heads), item.index / key_heads, thread);
+  };
+  share_out(team, threads, threads == 1, work);
 }
 
 // Waking other threads takes longer than small work does.
-int team(const Mask& mask, Heads heads, int threads) {
+int threads_for(const Mask& mask, Heads heads, int threads) {
   constexpr double kSmall = 4e6;  // FLOPs, some tens of microseconds
   double flops = 0;
   for (std::size_t i = 1; i < mask.starts.size(); ++i) {
@@ -158,16 +156,16 @@ int team(const Mask& mask, Heads heads, int threads) {
 
 }  // namespace
 
-Attention::Attention(const Kernels& kernels, int threads)
+Attention::Attention(const Kernels& kernels, Team& team)
     : kernels_(kernels),
-      threads_(threads),
-      memory_(
-          static_cast<std::byte*>(std::aligned_alloc(4096, static_cast<std::size_t>(threads * kWorkspace))),
-          [](std::byte* p) { std::free(p); }) {
+      team_(team),
+      memory_(static_cast<std::byte*>(
+                  std::aligned_alloc(4096, static_cast<std::size_t>(team.size() * kWorkspace))),
+              [](std::byte* p) { std::free(p); }) {
   if (!memory_) throw std::bad_alloc();
 }
 
-std::int64_t Attention::workspace_bytes() const { return threads_ * kWorkspace; }
+std::int64_t Attention::workspace_bytes() const { return team_.size() * kWorkspace; }
 float* Attention::workspace(int thread) const {
   return reinterpret_cast<float*>(memory_.get() + thread * kWorkspace);
 }
@@ -177,10 +175,10 @@ void Attention::forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Head
   check::attention(y, lse, q, k, v, heads, mask);
   const AttentionCall call = make_call(y, lse, q, k, v, heads, mask, scale);
   const AttentionTiles run = q.dtype == DType::bf16 ? kernels_.attention.bf16 : kernels_.attention.f32;
-  const int threads = team(mask, heads, threads_);
+  const int threads = threads_for(mask, heads, team_.size());
   const Cut cut(call, mask, threads);
   deal(
-      mask, heads.key_value, threads, [&](std::int64_t length) { return cut.query_blocks(length); },
+      mask, heads.key_value, team_, threads, [&](std::int64_t length) { return cut.query_blocks(length); },
       [&](const AttentionPart& part, std::int64_t index, int thread) {
         // late queries see more keys: those first
         const std::int64_t block = cut.query_blocks(part.queries) - 1 - index, begin = block * cut.at_once();
@@ -199,22 +197,23 @@ void Attention::backward(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, T
   call.dy = rows_of(dy);
   const auto& run =
       q.dtype == DType::bf16 ? kernels_.attention_backward.bf16 : kernels_.attention_backward.f32;
-  const int threads = team(mask, heads, threads_);
+  const int threads = threads_for(mask, heads, team_.size());
   const Cut cut(call, mask, threads);
   const auto parts = [&](std::int64_t length) {
     return cut.whole(length) ? 1 : cut.key_blocks(length) + cut.query_blocks(length);
   };
-  deal(mask, heads.key_value, threads, parts, [&](const AttentionPart& part, std::int64_t index, int thread) {
-    float* w = workspace(thread);
-    const std::int64_t key_tiles = cut.key_tiles(part.keys), blocks = cut.key_blocks(part.keys);
-    if (cut.whole(part.keys)) return run.whole(call, part, 0, key_tiles, w);
-    if (index < blocks) {
-      const std::int64_t begin = index * cut.at_once();
-      return run.keys(call, part, begin, std::min(begin + cut.at_once(), key_tiles), w);
-    }
-    const std::int64_t begin = (parts(part.queries) - 1 - index) * cut.at_once();
-    run.queries(call, part, begin, std::min(begin + cut.at_once(), cut.query_tiles(part.queries)), w);
-  });
+  deal(mask, heads.key_value, team_, threads, parts,
+       [&](const AttentionPart& part, std::int64_t index, int thread) {
+         float* w = workspace(thread);
+         const std::int64_t key_tiles = cut.key_tiles(part.keys), blocks = cut.key_blocks(part.keys);
+         if (cut.whole(part.keys)) return run.whole(call, part, 0, key_tiles, w);
+         if (index < blocks) {
+           const std::int64_t begin = index * cut.at_once();
+           return run.keys(call, part, begin, std::min(begin + cut.at_once(), key_tiles), w);
+         }
+         const std::int64_t begin = (parts(part.queries) - 1 - index) * cut.at_once();
+         run.queries(call, part, begin, std::min(begin + cut.at_once(), cut.query_tiles(part.queries)), w);
+       });
 }
 
 void Attention::ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
@@ -231,14 +230,13 @@ void Attention::ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, cons
   constexpr double kSmall = 1e6;  // multiply-adds, some tens of microseconds
   const double work = 2.0 * static_cast<double>(pairs * heads.query * heads.width);
   const std::int64_t items = q.rows() * heads.key_value;
-#pragma omp parallel for schedule(dynamic) num_threads(work < kSmall ? 1 : threads_)
-  for (std::int64_t i = 0; i < items; ++i) {
+  share_out(team_, items, work < kSmall, [&](std::int64_t i, int thread) {
     const std::int64_t row = i / heads.key_value, all = count[row];
     const std::int64_t keys = ranges.window > 0 ? std::min(all, ranges.window) : all;
     run({rows_of(q), rows_of(k), rows_of(v), rows_of(y), heads.query, heads.key_value, heads.width, scale,
          row, i % heads.key_value, first[row] + all - keys, keys},
-        workspace(omp_get_thread_num()));
-  }
+        workspace(thread));
+  });
 }
 
 }  // namespace ft::cpu

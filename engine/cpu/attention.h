@@ -9,7 +9,7 @@ namespace ft::cpu {
 
 class Attention {
  public:
-  Attention(const Kernels& kernels, int threads);
+  Attention(const Kernels& kernels, Team& team);
 
   // As Ops::attention, attention_grad and attention_ranges say; f32 or bf16, heads of at most kAttentionWidth
   // columns.
@@ -28,7 +28,7 @@ class Attention {
   float* workspace(int thread) const;
 
   const Kernels& kernels_;
-  int threads_;
+  Team& team_;
   Buffer memory_;
 };
 

@@ -23,12 +23,12 @@ const std::int32_t* indices(const Tensor& t, std::int64_t limit, const char* wha
 
 // y[to(i)] = x[from(i)] for n rows, as bytes.
 template <class To, class From>
-void copy_rows(const Tensor& y, const Tensor& x, std::int64_t n, int threads, To to, From from) {
+void copy_rows(const Tensor& y, const Tensor& x, std::int64_t n, Team& team, To to, From from) {
   const std::int64_t row = x.cols() * size_of(x.dtype);
   const std::int64_t y_step = y.stride * size_of(y.dtype), x_step = x.stride * size_of(x.dtype);
-#pragma omp parallel for schedule(static) num_threads(n* row < 65536 ? 1 : threads)
-  for (std::int64_t i = 0; i < n; ++i)
+  share_out(team, n, n * row < 65536, [&](std::int64_t i, int) {
     std::memcpy(y.data + to(i) * y_step, x.data + from(i) * x_step, std::size_t(row));
+  });
 }
 
 math::AdamWStep scalars(const AdamW& a) {
@@ -48,12 +48,7 @@ math::AdamWStep scalars(const AdamW& a) {
 
 CpuOps::CpuOps(int threads, Target target) : CpuOps(threads, kernels_of(target)) {}
 CpuOps::CpuOps(int threads, const Kernels& kernels)
-    : threads_(threads),
-      leaf_(kernels.leaf),
-      products_(kernels.products, threads),
-      attention_(kernels, threads) {
-  require(threads >= 1, "CpuOps needs a thread");
-}
+    : team_(threads), leaf_(kernels.leaf), products_(kernels.products, team_), attention_(kernels, team_) {}
 
 Buffer CpuOps::allocate(std::int64_t bytes) { return reserve(bytes); }
 
@@ -63,11 +58,11 @@ void CpuOps::copy(Tensor y, Tensor x) {
   if (y.dense() && x.dense()) {  // as rows of a page
     const std::int64_t bytes = y.bytes(), page = 65536;
     const Tensor to(y.data, DType::u8, {bytes / page, page}), from(x.data, DType::u8, {bytes / page, page});
-    copy_rows(to, from, bytes / page, threads_, same, same);
+    copy_rows(to, from, bytes / page, team_, same, same);
     const std::int64_t done = bytes / page * page;
     std::memcpy(y.data + done, x.data + done, std::size_t(bytes - done));
   } else {
-    copy_rows(y, x, y.rows(), threads_, same, same);
+    copy_rows(y, x, y.rows(), team_, same, same);
   }
 }
 
@@ -83,32 +78,32 @@ void CpuOps::download(void* host, Tensor x) {
 
 void CpuOps::fill(Tensor y, float value) {
   check::fill(y);
-  leaf_.fill(view_of(y), value, threads_);
+  leaf_.fill(view_of(y), value, team_);
 }
 
 void CpuOps::add(Tensor y, Tensor x) {
   check::add(y, x);
-  leaf_.add(view_of(y), view_of(x), threads_);
+  leaf_.add(view_of(y), view_of(x), team_);
 }
 
 void CpuOps::cast(Tensor y, Tensor x) {
   check::cast(y, x);
-  leaf_.cast(view_of(y), view_of(x), threads_);
+  leaf_.cast(view_of(y), view_of(x), team_);
 }
 
 void CpuOps::dropout(Tensor y, Tensor x, float p, Random random) {
   check::dropout(y, x, p);
-  leaf_.dropout(view_of(y), view_of(x), p, random.key, threads_);
+  leaf_.dropout(view_of(y), view_of(x), p, random.key, team_);
 }
 
 void CpuOps::gated(Activation f, Tensor y, Tensor gate, Tensor up) {
   check::gated(y, gate, up);
-  leaf_.gated(f, view_of(y), view_of(gate), view_of(up), threads_);
+  leaf_.gated(f, view_of(y), view_of(gate), view_of(up), team_);
 }
 
 void CpuOps::gated_grad(Activation f, Tensor dgate, Tensor dup, Tensor dy, Tensor gate, Tensor up) {
   check::gated_grad(dgate, dup, dy, gate, up);
-  leaf_.gated_grad(f, view_of(dgate), view_of(dup), view_of(dy), view_of(gate), view_of(up), threads_);
+  leaf_.gated_grad(f, view_of(dgate), view_of(dup), view_of(dy), view_of(gate), view_of(up), team_);
 }
 
 void CpuOps::products(Tensor y, std::span<const Term> terms, float alpha, Tensor c) {
@@ -118,23 +113,23 @@ void CpuOps::products(Tensor y, std::span<const Term> terms, float alpha, Tensor
 
 void CpuOps::column_sums(Tensor y, Tensor x) {
   check::column_sums(y, x);
-  leaf_.column_sums(floats(y), view_of(x), threads_);
+  leaf_.column_sums(floats(y), view_of(x), team_);
 }
 
 void CpuOps::rms_norm(Tensor y, Tensor rstd, Tensor x, Tensor w, float eps) {
   check::rms_norm(y, rstd, x, w);
-  leaf_.rms_norm(view_of(y), floats(rstd), view_of(x), w.data, eps, threads_);
+  leaf_.rms_norm(view_of(y), floats(rstd), view_of(x), w.data, eps, team_);
 }
 
 void CpuOps::rms_norm_grad(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd) {
   check::rms_norm_grad(dx, dw, dy, x, w, rstd);
-  leaf_.rms_norm_grad(view_of(dx), floats(dw), view_of(dy), view_of(x), w.data, floats(rstd), threads_);
+  leaf_.rms_norm_grad(view_of(dx), floats(dw), view_of(dy), view_of(x), w.data, floats(rstd), team_);
 }
 
 void CpuOps::rope(Tensor x, Tensor cos, Tensor sin, Tensor positions, std::int64_t head_width, float sign) {
   check::rope(x, cos, sin, positions, head_width);
   const std::int32_t* at = indices(positions, cos.rows(), "rope: a position beyond the table");
-  leaf_.rope({view_of(x), floats(cos), floats(sin), at, head_width, sign}, threads_);
+  leaf_.rope({view_of(x), floats(cos), floats(sin), at, head_width, sign}, team_);
 }
 
 void CpuOps::attention(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
@@ -159,54 +154,53 @@ void CpuOps::embedding(Tensor y, Tensor ids, Tensor table) {
   check::embedding(y, ids, table);
   const std::int32_t* id = indices(ids, table.rows(), "embedding: an id beyond the table");
   copy_rows(
-      y, table, y.rows(), threads_, [](auto i) { return i; }, [=](auto i) { return id[i]; });
+      y, table, y.rows(), team_, [](auto i) { return i; }, [=](auto i) { return id[i]; });
 }
 
 void CpuOps::embedding_grad(Tensor dtable, Tensor ids, Tensor dy) {
   check::embedding_grad(dtable, ids, dy);
   const std::int32_t* id = indices(ids, dtable.rows(), "embedding_grad: an id beyond the table");
-  leaf_.embedding_grad(view_of(dtable), id, view_of(dy), threads_);
+  leaf_.embedding_grad(view_of(dtable), id, view_of(dy), team_);
 }
 
 void CpuOps::gather_rows(Tensor y, Tensor x, Tensor rows) {
   check::gather_rows(y, x, rows);
   const std::int32_t* row = indices(rows, x.rows(), "gather_rows: a row beyond x");
   copy_rows(
-      y, x, y.rows(), threads_, [](auto i) { return i; }, [=](auto i) { return row[i]; });
+      y, x, y.rows(), team_, [](auto i) { return i; }, [=](auto i) { return row[i]; });
 }
 
 void CpuOps::scatter_rows(Tensor y, Tensor x, Tensor rows) {
   check::scatter_rows(y, x, rows);
   const std::int32_t* row = indices(rows, y.rows(), "scatter_rows: a row beyond y");
   copy_rows(
-      y, x, x.rows(), threads_, [=](auto i) { return row[i]; }, [](auto i) { return i; });
+      y, x, x.rows(), team_, [=](auto i) { return row[i]; }, [](auto i) { return i; });
 }
 
 void CpuOps::cross_entropy(Tensor loss, Tensor logits, Tensor targets, const CrossEntropy& how) {
   check::cross_entropy(loss, logits, targets, how);
   const std::int32_t* target = indices(targets, logits.cols(), "cross_entropy: a target beyond the classes");
-  leaf_.cross_entropy({floats(loss), view_of(logits), target, how.scale, how.smoothing, how.gradient},
-                      threads_);
+  leaf_.cross_entropy({floats(loss), view_of(logits), target, how.scale, how.smoothing, how.gradient}, team_);
 }
 
 void CpuOps::sum(Tensor y, Tensor x) {
   check::sum(y, x);
-  *y.as<double>() += leaf_.sum(floats(x), x.numel(), threads_);
+  *y.as<double>() += leaf_.sum(floats(x), x.numel(), team_);
 }
 
 void CpuOps::sum_squares(Tensor y, Tensor x) {
   check::sum(y, x);
-  *y.as<double>() += leaf_.sum_squares(floats(x), x.numel(), threads_);
+  *y.as<double>() += leaf_.sum_squares(floats(x), x.numel(), team_);
 }
 
 void CpuOps::adamw(Tensor master, Tensor m, Tensor v, Tensor grad, const AdamW& how) {
   check::adamw(master, m, v, grad, how);
-  leaf_.adamw(floats(master), floats(m), floats(v), floats(grad), master.numel(), scalars(how), threads_);
+  leaf_.adamw(floats(master), floats(m), floats(v), floats(grad), master.numel(), scalars(how), team_);
 }
 
 void CpuOps::sgd(Tensor master, Tensor grad, float lr, float decay, float grad_scale) {
   check::sgd(master, grad);
-  leaf_.sgd(floats(master), floats(grad), master.numel(), lr, decay, grad_scale, threads_);
+  leaf_.sgd(floats(master), floats(grad), master.numel(), lr, decay, grad_scale, team_);
 }
 
 // The best of a few products whose operands stay in the caches.

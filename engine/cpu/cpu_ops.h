@@ -15,7 +15,7 @@ class CpuOps final : public Ops {
   // Kernels of a target that `Target` does not list, for tests.
   CpuOps(int threads, const Kernels& kernels);
 
-  int threads() const { return threads_; }
+  int threads() const { return team_.size(); }
 
   Device device() const override { return {}; }
   Buffer allocate(std::int64_t bytes) override;
@@ -56,7 +56,7 @@ class CpuOps final : public Ops {
   void sgd(Tensor master, Tensor grad, float lr, float decay, float grad_scale) override;
 
  private:
-  int threads_;
+  Team team_;
   const LeafKernels& leaf_;
   Products products_;
   Attention attention_;

@@ -1,7 +1,7 @@
 // See onednn.h.
 #include "engine/cpu/onednn.h"
 
-#include <omp.h>
+#include <omp.h>  // oneDNN's threads
 
 #include <array>
 #include <map>

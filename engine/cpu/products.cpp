@@ -45,11 +45,11 @@ ProductTerm checked(const Term& t, DType operands, std::int64_t rows, std::int64
 
 }  // namespace
 
-Products::Products(const ProductKernels& kernels, int threads, OneDnnTypes onednn)
+Products::Products(const ProductKernels& kernels, Team& team, OneDnnTypes onednn)
     : kernels_(kernels),
       onednn_types_(onednn),
-      threads_(threads),
-      workspace_bytes_(std::max(kernels.workspace_bytes(threads),
+      team_(team),
+      workspace_bytes_(std::max(kernels.workspace_bytes(team.size()),
                                 onednn.f32 || onednn.bf16 ? kOneDnnScratch : std::int64_t{0})),
       workspace_(reserve(workspace_bytes_)) {}
 
@@ -76,10 +76,11 @@ void Products::run(Tensor y, std::span<const Term> terms, float alpha, Tensor c)
   constexpr std::int64_t kSmall = 2'000'000;  // multiply-adds, some tens of microseconds
   std::int64_t depth = 0;
   for (std::size_t i = 0; i < terms.size(); ++i) depth += list[i].k;
-  const int team = rows * cols * depth < kSmall ? 1 : threads_;
+  const int threads = rows * cols * depth < kSmall ? 1 : team_.size();
   const ProductCall call{
-      y.data,   y.stride, y.dtype, rows, cols,    list.data(), static_cast<std::int64_t>(terms.size()),
-      operands, alpha,    c.data,  ldc,  c.dtype, team,        workspace_.get()};
+      y.data,          y.stride, y.dtype, rows, cols,    list.data(), static_cast<std::int64_t>(terms.size()),
+      operands,        alpha,    c.data,  ldc,  c.dtype, &team_,      threads,
+      workspace_.get()};
   if (operands == DType::bf16 ? onednn_types_.bf16 : onednn_types_.f32) return run_with_onednn(call);
   kernels_.run(call);
 }

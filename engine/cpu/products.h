@@ -13,7 +13,7 @@ namespace ft::cpu {
 class Products {
  public:
   // UserError(Exit::memory) when there is no memory for the workspace.
-  Products(const ProductKernels&, int threads, OneDnnTypes = onednn_types());
+  Products(const ProductKernels&, Team&, OneDnnTypes = onednn_types());
 
   // y = alpha * sum of the terms + c; see Ops::products.
   void run(Tensor y, std::span<const Term> terms, float alpha, Tensor c);
@@ -26,7 +26,7 @@ class Products {
   const ProductKernels& kernels_;
   OneDnnTypes onednn_types_;
   OneDnn onednn_;
-  int threads_;
+  Team& team_;
   std::int64_t workspace_bytes_;
   Buffer workspace_;
 };

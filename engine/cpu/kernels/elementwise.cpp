@@ -6,8 +6,8 @@ namespace ft::cpu::FT_TARGET {
 namespace {
 
 template <class Y, class X>
-void cast_as(const View& y, const View& x, int threads) {
-  each_span(y.rows, y.cols, dense(y) && dense(x), threads, [&](i64 row, i64 column, i64 count) {
+void cast_as(const View& y, const View& x, Team& team) {
+  each_span(y.rows, y.cols, dense(y) && dense(x), team, [&](i64 row, i64 column, i64 count) {
     Y* py = at<Y>(y, row) + column;
     const X* px = at<X>(x, row) + column;
     each_vector(count, [&](auto part, i64 i) { part.store(py + i, part.load(px + i)); });
@@ -15,11 +15,11 @@ void cast_as(const View& y, const View& x, int threads) {
 }
 
 template <class Y>
-void cast_to(const View& y, const View& x, int threads) {
+void cast_to(const View& y, const View& x, Team& team) {
   if (x.type == DType::f16)
-    cast_as<Y, f16>(y, x, threads);
+    cast_as<Y, f16>(y, x, team);
   else
-    with_float(x.type, [&](auto t) { cast_as<Y, decltype(t)>(y, x, threads); });
+    with_float(x.type, [&](auto t) { cast_as<Y, decltype(t)>(y, x, team); });
 }
 
 // The uniform numbers in (0, 1] of elements [64 block, 64 block + 64): Random::at(16 block + j) for all j at
@@ -56,9 +56,9 @@ inline void uniforms(float (&u)[64], std::uint64_t block, std::uint64_t key) {
 }
 
 template <class T>
-void dropout_as(const View& y, const View& x, float p, std::uint64_t key, int threads) {
+void dropout_as(const View& y, const View& x, float p, std::uint64_t key, Team& team) {
   const Vec limit = splat(p), scale = splat(1 / (1 - p));
-  each_span(y.rows, y.cols, dense(y) && dense(x), threads, [&](i64 row, i64 column, i64 count) {
+  each_span(y.rows, y.cols, dense(y) && dense(x), team, [&](i64 row, i64 column, i64 count) {
     T* py = at<T>(y, row) + column;
     const T* px = at<T>(x, row) + column;
     const i64 first = row * y.cols + column;  // the number of the span's first element
@@ -78,22 +78,22 @@ void dropout_as(const View& y, const View& x, float p, std::uint64_t key, int th
 
 }  // namespace
 
-void fill(const View& y, float value, int threads) {
+void fill(const View& y, float value, Team& team) {
   with_float(y.type, [&](auto t) {
     using T = decltype(t);
-    each_span(y.rows, y.cols, dense(y), threads, [&](i64 row, i64 column, i64 count) {
+    each_span(y.rows, y.cols, dense(y), team, [&](i64 row, i64 column, i64 count) {
       T* p = at<T>(y, row) + column;
       each_vector(count, [&](auto part, i64 i) { part.store(p + i, splat(value)); });
     });
   });
 }
 
-void add(const View& y, const View& x, int threads) {
+void add(const View& y, const View& x, Team& team) {
   with_float(y.type, [&](auto ty) {
     with_float(x.type, [&](auto tx) {
       using Y = decltype(ty);
       using X = decltype(tx);
-      each_span(y.rows, y.cols, dense(y) && dense(x), threads, [&](i64 row, i64 column, i64 count) {
+      each_span(y.rows, y.cols, dense(y) && dense(x), team, [&](i64 row, i64 column, i64 count) {
         Y* py = at<Y>(y, row) + column;
         const X* px = at<X>(x, row) + column;
         each_vector(count,
@@ -103,15 +103,15 @@ void add(const View& y, const View& x, int threads) {
   });
 }
 
-void cast(const View& y, const View& x, int threads) {
+void cast(const View& y, const View& x, Team& team) {
   if (y.type == DType::f16)
-    cast_to<f16>(y, x, threads);
+    cast_to<f16>(y, x, team);
   else
-    with_float(y.type, [&](auto t) { cast_to<decltype(t)>(y, x, threads); });
+    with_float(y.type, [&](auto t) { cast_to<decltype(t)>(y, x, team); });
 }
 
-void dropout(const View& y, const View& x, float p, std::uint64_t key, int threads) {
-  with_float(y.type, [&](auto t) { dropout_as<decltype(t)>(y, x, p, key, threads); });
+void dropout(const View& y, const View& x, float p, std::uint64_t key, Team& team) {
+  with_float(y.type, [&](auto t) { dropout_as<decltype(t)>(y, x, p, key, team); });
 }
 
 }  // namespace ft::cpu::FT_TARGET

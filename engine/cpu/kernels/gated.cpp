@@ -6,8 +6,8 @@ namespace ft::cpu::FT_TARGET {
 namespace {
 
 template <Activation f, class T>
-void forward(const View& y, const View& gate, const View& up, int threads) {
-  each_span(y.rows, y.cols, dense(y) && dense(gate) && dense(up), threads, [&](i64 row, i64 column, i64 n) {
+void forward(const View& y, const View& gate, const View& up, Team& team) {
+  each_span(y.rows, y.cols, dense(y) && dense(gate) && dense(up), team, [&](i64 row, i64 column, i64 n) {
     T* py = at<T>(y, row) + column;
     const T *pg = at<T>(gate, row) + column, *pu = at<T>(up, row) + column;
     each_vector(n, [&](auto part, i64 i) {
@@ -18,9 +18,9 @@ void forward(const View& y, const View& gate, const View& up, int threads) {
 
 template <Activation f, class T>
 void backward(const View& dgate, const View& dup, const View& dy, const View& gate, const View& up,
-              int threads) {
+              Team& team) {
   const bool all_dense = dense(dgate) && dense(dup) && dense(dy) && dense(gate) && dense(up);
-  each_span(dy.rows, dy.cols, all_dense, threads, [&](i64 row, i64 column, i64 n) {
+  each_span(dy.rows, dy.cols, all_dense, team, [&](i64 row, i64 column, i64 n) {
     T *pdg = at<T>(dgate, row) + column, *pdu = at<T>(dup, row) + column;
     const T *pdy = at<T>(dy, row) + column, *pg = at<T>(gate, row) + column, *pu = at<T>(up, row) + column;
     each_vector(n, [&](auto part, i64 i) {
@@ -55,15 +55,15 @@ void with_types(Activation f, DType type, G g) {
 
 }  // namespace
 
-void gated(Activation f, const View& y, const View& gate, const View& up, int threads) {
+void gated(Activation f, const View& y, const View& gate, const View& up, Team& team) {
   with_types(f, y.type,
-             [&](auto tag, auto t) { forward<decltype(tag)::value, decltype(t)>(y, gate, up, threads); });
+             [&](auto tag, auto t) { forward<decltype(tag)::value, decltype(t)>(y, gate, up, team); });
 }
 
 void gated_grad(Activation f, const View& dgate, const View& dup, const View& dy, const View& gate,
-                const View& up, int threads) {
+                const View& up, Team& team) {
   with_types(f, dy.type, [&](auto tag, auto t) {
-    backward<decltype(tag)::value, decltype(t)>(dgate, dup, dy, gate, up, threads);
+    backward<decltype(tag)::value, decltype(t)>(dgate, dup, dy, gate, up, team);
   });
 }
 

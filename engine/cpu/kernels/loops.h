@@ -1,4 +1,4 @@
-// How leaf kernels go over their elements: spans of rows shared out to threads, vectors of lanes within a
+// How leaf kernels go over their elements: spans of rows shared out to team, vectors of lanes within a
 // span, the last of them partial. What a thread computes for an element never depends on which thread it is.
 #pragma once
 #include "engine/cpu/kernels/leaf.h"
@@ -16,8 +16,12 @@ inline Vec where_positive(Vec x, Vec yes, Vec no) { return select(less(zero(), x
 
 inline i64 least(i64 a, i64 b) { return a < b ? a : b; }
 
-// Threads for this many elements: waking one costs a few microseconds, the work of some thousand elements.
-inline int team(i64 elements, int threads) { return elements < 16384 ? 1 : threads; }
+// f(item) for all items, which have so many elements: waking a thread costs a few microseconds, the work of some
+// thousand elements.
+template <class F>
+inline void each_item(i64 items, i64 elements, Team& team, const F& f) {
+  share_out(team, items, elements < 16384, [&](i64 i, int) { f(i); });
+}
 
 // ---- one row
 // How a vector is loaded and stored: whole, or the first n lanes.
@@ -76,34 +80,31 @@ inline bool dense(const View& t) { return t.stride == t.cols || t.rows <= 1; }
 
 // f(row, column, count) over pieces of all rows; when all is dense, of one long row.
 template <class F>
-inline void each_span(i64 rows, i64 cols, bool all_dense, int threads, F f) {
+inline void each_span(i64 rows, i64 cols, bool all_dense, Team& team, F f) {
   constexpr i64 kSpan = 4096;
   if (all_dense) {
     cols *= rows;
     rows = 1;
   }
   const i64 in_row = (cols + kSpan - 1) / kSpan, spans = rows * in_row;
-#pragma omp parallel for schedule(static) num_threads(team(rows* cols, threads))
-  for (i64 s = 0; s < spans; ++s) {
+  each_item(spans, rows * cols, team, [&](i64 s) {
     const i64 row = s / in_row, column = s % in_row * kSpan;
     f(row, column, least(kSpan, cols - column));
-  }
+  });
 }
 
 template <class F>
-inline void each_row(i64 rows, i64 cols, int threads, F f) {
-#pragma omp parallel for schedule(static) num_threads(team(rows* cols, threads))
-  for (i64 r = 0; r < rows; ++r) f(r);
+inline void each_row(i64 rows, i64 cols, Team& team, F f) {
+  each_item(rows, rows * cols, team, f);
 }
 
 // y[column] += sum over rows of f(part, row, column), in f32: 64 rows at a time, so that the rounding of long
 // sums stays small. A block of columns is one thread's.
 template <class F>
-inline void add_column_sums(float* y, i64 rows, i64 cols, int threads, F f) {
+inline void add_column_sums(float* y, i64 rows, i64 cols, Team& team, F f) {
   constexpr i64 kBlock = 4 * kLanes, kRows = 64;
-#pragma omp parallel for schedule(static) num_threads(team(rows* cols, threads))
-  for (i64 first = 0; first < cols; first += kBlock) {
-    const i64 n = least(kBlock, cols - first);
+  each_item((cols + kBlock - 1) / kBlock, rows * cols, team, [&](i64 block) {
+    const i64 first = block * kBlock, n = least(kBlock, cols - first);
     float total[kBlock] = {};
     for (i64 from = 0; from < rows; from += kRows) {
       float part_sum[kBlock] = {};
@@ -113,7 +114,7 @@ inline void add_column_sums(float* y, i64 rows, i64 cols, int threads, F f) {
       for (i64 i = 0; i < kBlock; ++i) total[i] += part_sum[i];
     }
     for (i64 i = 0; i < n; ++i) y[first + i] += total[i];
-  }
+  });
 }
 
 // ---- types

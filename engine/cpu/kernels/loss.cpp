@@ -54,9 +54,9 @@ void row_of(const LossCall& c, i64 row) {
 
 }  // namespace
 
-void cross_entropy(const LossCall& call, int threads) {
+void cross_entropy(const LossCall& call, Team& team) {
   with_float(call.logits.type, [&](auto t) {
-    each_row(call.logits.rows, call.logits.cols, threads, [&](i64 row) { row_of<decltype(t)>(call, row); });
+    each_row(call.logits.rows, call.logits.cols, team, [&](i64 row) { row_of<decltype(t)>(call, row); });
   });
 }
 

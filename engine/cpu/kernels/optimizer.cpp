@@ -7,12 +7,11 @@ namespace {
 
 // The sum of f(x[i]) in f64: at most 256 parts, whose number and bounds depend on n only, added in order.
 template <class F>
-double sum_in_order(const float* x, i64 n, int threads, F f) {
+double sum_in_order(const float* x, i64 n, Team& team, F f) {
   constexpr i64 kParts = 256, kStep = 16;
   const i64 length = (n / kParts / 4096 + 1) * 4096, parts = (n + length - 1) / length;
   double sums[kParts];
-#pragma omp parallel for schedule(static) num_threads(team(n, threads))
-  for (i64 p = 0; p < parts; ++p) {
+  each_item(parts, n, team, [&](i64 p) {
     const i64 end = least(n, (p + 1) * length);
     double lanes[kStep] = {};
     i64 i = p * length;
@@ -22,7 +21,7 @@ double sum_in_order(const float* x, i64 n, int threads, F f) {
     double s = 0;
     for (const double lane : lanes) s += lane;
     sums[p] = s;
-  }
+  });
   double s = 0;
   for (i64 p = 0; p < parts; ++p) s += sums[p];
   return s;
@@ -30,17 +29,17 @@ double sum_in_order(const float* x, i64 n, int threads, F f) {
 
 }  // namespace
 
-double sum(const float* x, std::int64_t n, int threads) {
-  return sum_in_order(x, n, threads, [](double v) { return v; });
+double sum(const float* x, std::int64_t n, Team& team) {
+  return sum_in_order(x, n, team, [](double v) { return v; });
 }
 
-double sum_squares(const float* x, std::int64_t n, int threads) {
-  return sum_in_order(x, n, threads, [](double v) { return v * v; });
+double sum_squares(const float* x, std::int64_t n, Team& team) {
+  return sum_in_order(x, n, team, [](double v) { return v * v; });
 }
 
 void adamw(float* master, float* m, float* v, const float* grad, std::int64_t n, const math::AdamWStep& how,
-           int threads) {
-  each_span(1, n, true, threads, [&](i64, i64 first, i64 count) {
+           Team& team) {
+  each_span(1, n, true, team, [&](i64, i64 first, i64 count) {
     each_vector(count, [&](auto part, i64 j) {
       const i64 i = first + j;
       Vec p = part.load(master + i), pm = part.load(m + i), pv = part.load(v + i);
@@ -53,8 +52,8 @@ void adamw(float* master, float* m, float* v, const float* grad, std::int64_t n,
 }
 
 void sgd(float* master, const float* grad, std::int64_t n, float lr, float decay, float grad_scale,
-         int threads) {
-  each_span(1, n, true, threads, [&](i64, i64 first, i64 count) {
+         Team& team) {
+  each_span(1, n, true, team, [&](i64, i64 first, i64 count) {
     each_vector(count, [&](auto part, i64 j) {
       float* p = master + first + j;
       part.store(p, math::sgd(part.load(p), part.load(grad + first + j), lr, decay, grad_scale));

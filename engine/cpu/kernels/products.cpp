@@ -6,8 +6,6 @@
 // blocks and threads: depth by depth, each from zero, which is also more exact than one long sum.
 #include "engine/cpu/kernels/products.h"
 
-#include <omp.h>
-
 #include "engine/cpu/kernels/ahead.h"
 #include "engine/cpu/kernels/four_bit.h"
 #include "engine/cpu/kernels/tile.h"
@@ -293,20 +291,16 @@ void run_blocks(const ProductCall& call) {
   const Blocking size = choose_blocking(call.rows, call.cols, call.threads);
   const i64 across = ceil_div(call.cols, size.panels * kTile), down = ceil_div(call.rows, size.rows);
   auto* workspaces = reinterpret_cast<Workspace*>(call.workspace);
-#pragma omp parallel num_threads(call.threads)
-  {
-    Workspace& w = workspaces[omp_get_thread_num()];
-#pragma omp for schedule(dynamic)
-    for (i64 u = 0; u < across * down; ++u) {
-      const i64 row = u / across * size.rows, col = u % across * size.panels * kTile;
-      const Block block{row, smaller(size.rows, call.rows - row), col,
-                        smaller(size.panels * kTile, call.cols - col)};
-      if (call.operands == DType::bf16)
-        compute<bf16>(call, block, w);
-      else
-        compute<float>(call, block, w);
-    }
-  }
+  const auto block = [&](i64 u, int thread) {
+    const i64 row = u / across * size.rows, col = u % across * size.panels * kTile;
+    const Block at{row, smaller(size.rows, call.rows - row), col,
+                   smaller(size.panels * kTile, call.cols - col)};
+    if (call.operands == DType::bf16)
+      compute<bf16>(call, at, workspaces[thread]);
+    else
+      compute<float>(call, at, workspaces[thread]);
+  };
+  share_out(*call.team, across * down, call.threads == 1, block);
 }
 
 void run(const ProductCall& call) {

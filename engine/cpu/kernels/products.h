@@ -5,6 +5,7 @@
 
 #include "engine/core/dtype.h"
 #include "engine/core/four_bit.h"
+#include "engine/cpu/team.h"
 
 namespace ft::cpu {
 
@@ -44,7 +45,8 @@ struct ProductCall {
   const void* c;     // null: none
   std::int64_t ldc;  // 0: one row, added to all
   DType c_type;
-  int threads;
+  Team* team;
+  int threads;                // that are to work: the team's, or 1
   std::byte* workspace;       // workspace_bytes(threads), aligned to 64
   bool y_transposed = false;  // y and c lie as (cols, rows)
 };

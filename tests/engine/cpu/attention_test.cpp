@@ -131,7 +131,8 @@ Outputs run(const Kernels& kernels, const Case& c, DType type, const Inputs& in,
   const Padded q(type, c.rows(), query, 1, in.q), k(type, c.rows(), key, 2, in.k);
   const Padded v(type, c.rows(), key, 7, in.v), dy(type, c.rows(), query, 9, in.dy);
   Outputs out(c, type);
-  Attention attention(kernels, threads);
+  Team team(threads);
+  Attention attention(kernels, team);
   const Mask mask{c.starts, c.causal, c.window};
   const auto scale = static_cast<float>(c.scale);
   attention.forward(out.y, out.lse, q, k, v, c.heads, mask, scale);
