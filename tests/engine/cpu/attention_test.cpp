@@ -284,12 +284,14 @@ TEST(Attention, NanIsNotHidden) {
 }
 
 TEST(Attention, WorkspaceIsKnownBeforeTheFirstCall) {
-  const Attention attention(all_kernels().front().kernels, 3);
+  Team team(3);
+  const Attention attention(all_kernels().front().kernels, team);
   EXPECT_EQ(attention.workspace_bytes(), 3 << 23);
 }
 
 TEST(Attention, RefusesWhatDoesNotFit) {
-  Attention attention(all_kernels().front().kernels, 1);
+  Team team(1);
+  Attention attention(all_kernels().front().kernels, team);
   const Case c = make_case({1, 1, 4096}, {2});
   const Padded q(DType::f32, 2, 4096, 0), lse(DType::f32, 1, 2, 0);
   EXPECT_THROW(attention.forward(q, lse, q, q, q, c.heads, {c.starts}, 1), InternalError);

@@ -93,8 +93,9 @@ void check(const Case& t, DType dtype, Products& products) {
 }
 
 TEST(FourBitProducts, TheBitsOfTheDenseMatrix) {
+  Team team(2);
   for (const auto& kernels : all_kernels()) {
-    Products products(kernels.kernels.products, 2, {});
+    Products products(kernels.kernels.products, team, {});
     for (const DType dtype : {DType::f32, DType::bf16})
       for (const Trans trans : {Trans::no, Trans::yes})
         for (const FourBitBook book : {FourBitBook::nf4, FourBitBook::fp4})
@@ -112,7 +113,8 @@ TEST(FourBitProducts, TheBitsOfTheDenseMatrix) {
 }
 
 TEST(FourBitProducts, StayWithTheOwnKernelBesideOneDnn) {
-  Products products(kernels_of(best_target()).products, 2, {.f32 = true, .bf16 = true});
+  Team team(2);
+  Products products(kernels_of(best_target()).products, team, {.f32 = true, .bf16 = true});
   const Quantized w({96, 130}, {}, 3);
   const Matrix x(random_values(80 * 130, 1), {80, 130}, DType::f32), dense(w.dense, {96, 130}, DType::f32);
   Matrix y({}, {80, 96}, DType::f32);

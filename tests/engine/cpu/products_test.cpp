@@ -231,7 +231,8 @@ TEST(Products, EmptySumsAreC) {  // the gradient of an adapter that saw no rows
 
 TEST(Products, RefusesWhatDoesNotFit) {
   Matrix y(3, 5, DType::f32, 0), a(3, 4, DType::f32, 0), b(4, 5, DType::f32, 0), h(4, 5, DType::bf16, 0);
-  Products products(kernels_of(Target::avx2).products, 1);
+  Team alone(1);
+  Products products(kernels_of(Target::avx2).products, alone);
   const auto run = [&](Tensor x, Trans tx, Tensor w, Trans tw, Tensor c = {}) {
     const Term t{x, tx, w, tw};
     products.run(y.tensor, {&t, 1}, 1, c);
@@ -245,9 +246,10 @@ TEST(Products, RefusesWhatDoesNotFit) {
 }
 
 TEST(Products, WorkspaceIsBoundedAndKnown) {
+  Team alone(1), three(3);
   for (const auto& k : all_kernels()) {
-    const auto one = Products(k.kernels.products, 1, {}).workspace_bytes();
-    EXPECT_EQ(Products(k.kernels.products, 3, {}).workspace_bytes(), 3 * one);
+    const auto one = Products(k.kernels.products, alone, {}).workspace_bytes();
+    EXPECT_EQ(Products(k.kernels.products, three, {}).workspace_bytes(), 3 * one);
     EXPECT_LT(one, 2 << 20) << k.name;
   }
 }
@@ -255,7 +257,8 @@ TEST(Products, WorkspaceIsBoundedAndKnown) {
 // What CPUs with AMX do: every form of a call, large enough for oneDNN or not, and mixed. Where the CPU lacks
 // oneDNN's bf16 the own kernel takes over, which is to be right too.
 TEST(Products, ThroughOneDnn) {
-  Products one(kernels_of(best_target()).products, 1, {.f32 = true, .bf16 = true});
+  Team alone(1);
+  Products one(kernels_of(best_target()).products, alone, {.f32 = true, .bf16 = true});
   for (const DType operands : kTypes)
     for (const DType y : kTypes)
       for (const C c : {C::none, C::same, C::residual, C::bias, C::bias_of_operands})
@@ -272,8 +275,8 @@ TEST(OneDnn, RunsOnEveryCpuInF32) {
   Matrix y(70, 66, DType::f32, 0, true), a(70, 80, DType::f32, 0), b(80, 66, DType::f32, 0);
   std::vector<std::byte> scratch(16 << 20);
   const ProductTerm term{a.tensor.data, 80, false, b.tensor.data, 66, false, 80};
-  ProductCall call{y.tensor.data, 66, DType::f32, 70, 66,         &term, 1,
-                   DType::f32,    1,  nullptr,    0,  DType::f32, 1,     scratch.data()};
+  ProductCall call{y.tensor.data, 66, DType::f32, 70,      66, &term,         1, DType::f32, 1,
+                   nullptr,       0,  DType::f32, nullptr, 1,  scratch.data()};
   OneDnn onednn;
   EXPECT_TRUE(onednn.run(call, 16 << 20));
   call.alpha = 2;
