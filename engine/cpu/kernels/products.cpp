@@ -7,7 +7,9 @@
 #include "engine/cpu/kernels/products.h"
 
 #include "engine/cpu/kernels/ahead.h"
+#include "engine/cpu/kernels/few_rows.h"
 #include "engine/cpu/kernels/four_bit.h"
+#include "engine/cpu/kernels/parts.h"
 #include "engine/cpu/kernels/tile.h"
 
 namespace ft::cpu::FT_TARGET {
@@ -27,23 +29,9 @@ struct Workspace {  // of one thread
   alignas(64) float sum[kPanels * kBlockRows * kTile];
 };
 
-// A run of words of one term: what is held of b's block, and where a's words are.
-struct Part {
-  const ProductTerm* term;
-  i64 from, words;     // in the term's summed dimension
-  i64 at;              // first of its words in the block of b
-  const std::byte* a;  // word (row, k) at a + row * row_bytes + k * word_bytes
-  i64 row_bytes, word_bytes;
-};
 struct Block {  // of y
   i64 row, rows, col, cols;
 };
-
-// Words of a part of a term's summed dimension, in elements; the last word may be half full.
-template <class T>
-i64 elements(const Part& p) {
-  return smaller(p.words * kPack<T>, p.term->k - p.from * kPack<T>);
-}
 
 // Columns [col, col + cols) of the part's b to `to`, ld words apart.
 template <class T>
@@ -206,10 +194,22 @@ void finish(const ProductCall& call, const float* sum, i64 ld, i64 row, i64 rows
   finish_either<float, float>(call, sum, ld, row, rows, col, cols);
 }
 
+// One depth of a few rows: b's columns are brought into multiply order in registers, on their way.
+template <class T>
+void few_rows_depth(const ProductCall& call, const Block& block, Part* parts, i64 count, Workspace& w,
+                    bool first, bool last) {
+  Word* to = w.a;
+  for (i64 p = 0; p < count; ++p) to = pack_left<T>(to, parts[p], block.row, block.rows);
+  const i64 ld = round_up(block.cols, kFewColumns);
+  few_rows<T>(w.sum, ld, {parts, count, block.rows, block.col, block.cols, !first});
+  if (last) finish(call, w.sum, ld, block.row, block.rows, block.col, block.cols);
+}
+
 // One depth: rows of the block through the parts' panels, first or last of the block's depths.
 template <class T>
 void depth(const ProductCall& call, const Block& block, Part* parts, i64 count, i64 words, Workspace& w,
            bool first, bool last) {
+  if (is_few_rows(call)) return few_rows_depth<T>(call, block, parts, count, w, first, last);
   const i64 panels = ceil_div(block.cols, kTile);
   for (i64 n = 0; n < panels; ++n) {
     const i64 cols = smaller(kTile, block.cols - n * kTile), width = round_up(cols, kLanes);
@@ -304,7 +304,7 @@ void run_blocks(const ProductCall& call) {
 }
 
 void run(const ProductCall& call) {
-  if (!better_transposed(call) || call.count > kMaxParts) return run_blocks(call);
+  if (is_few_rows(call) || !better_transposed(call) || call.count > kMaxParts) return run_blocks(call);
   ProductTerm terms[kMaxParts];
   for (i64 i = 0; i < call.count; ++i) {
     const ProductTerm& t = call.terms[i];

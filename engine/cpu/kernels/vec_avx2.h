@@ -161,5 +161,43 @@ inline void transpose_in_registers(WordVec (&w)[kLanes]) {
   }
 }
 
+// kLanes x kLanes elements of rows ld apart, as r[k] lane i = x[i * ld + k]. Rows i and i + 4 share a
+// register from the start, which saves the transposition's last step; bf16 is widened by interleaving with
+// zeros.
+inline __m256i two_rows(const void* low, const void* high) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(load_halves(low)), load_halves(high), 1);
+}
+inline void load_turned(WordVec (&r)[kLanes], const float* x, std::int64_t ld) {
+  for (int k = 0; k < kLanes; k += 4) {
+    __m256i a[4], t[4];
+    for (int i = 0; i < 4; ++i) a[i] = two_rows(x + i * ld + k, x + (i + 4) * ld + k);
+    for (int i = 0; i < 2; ++i) {
+      t[i] = _mm256_unpacklo_epi32(a[2 * i], a[2 * i + 1]);
+      t[i + 2] = _mm256_unpackhi_epi32(a[2 * i], a[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; ++i) {
+      r[k + 2 * i].v = _mm256_unpacklo_epi64(t[2 * i], t[2 * i + 1]);
+      r[k + 2 * i + 1].v = _mm256_unpackhi_epi64(t[2 * i], t[2 * i + 1]);
+    }
+  }
+}
+inline void load_turned(WordVec (&r)[kLanes], const bf16* x, std::int64_t ld) {
+  __m256i a[4], t[4];
+  for (int i = 0; i < 4; ++i) a[i] = two_rows(x + i * ld, x + (i + 4) * ld);
+  for (int i = 0; i < 2; ++i) {
+    t[i] = _mm256_unpacklo_epi16(a[2 * i], a[2 * i + 1]);
+    t[i + 2] = _mm256_unpackhi_epi16(a[2 * i], a[2 * i + 1]);
+  }
+  const __m256i zeros = _mm256_setzero_si256();
+  for (int i = 0; i < 2; ++i) {
+    const __m256i low = _mm256_unpacklo_epi32(t[2 * i], t[2 * i + 1]);
+    const __m256i high = _mm256_unpackhi_epi32(t[2 * i], t[2 * i + 1]);
+    r[4 * i].v = _mm256_unpacklo_epi16(zeros, low);
+    r[4 * i + 1].v = _mm256_unpackhi_epi16(zeros, low);
+    r[4 * i + 2].v = _mm256_unpacklo_epi16(zeros, high);
+    r[4 * i + 3].v = _mm256_unpackhi_epi16(zeros, high);
+  }
+}
+
 }  // namespace
 }  // namespace ft::cpu::FT_TARGET

@@ -73,10 +73,10 @@ void check(const Case& t, DType dtype, Products& products) {
   const Matrix dense(w.dense, w.matrix.shape, dtype);
   const Matrix x(random_values(t.rows * t.k, 1), {t.rows, t.k}, dtype);
   const Matrix u(random_values(t.rows * 8, 4), {t.rows, 8}, dtype),
-      b(random_values(8 * t.cols, 5), {8, t.cols}, dtype);
+      b(random_values(8 * t.cols, 5), {t.cols, 8}, dtype);
   const Matrix c(random_values(t.cols, 6), {t.cols}, dtype);
   Matrix y({}, {t.rows, t.cols}, DType::f32), want({}, {t.rows, t.cols}, DType::f32);
-  const Term adapter{u.tensor, Trans::no, b.tensor, Trans::no};
+  const Term adapter{u.tensor, Trans::no, b.tensor, Trans::yes};
   const Term packed[] = {{x.tensor, Trans::no, {}, t.trans, w.matrix}, adapter};
   const Term plain[] = {{x.tensor, Trans::no, dense.tensor, t.trans}, adapter};
   products.run(y.tensor, packed, 0.5f, c.tensor);
@@ -87,7 +87,7 @@ void check(const Case& t, DType dtype, Products& products) {
       double sum = 0, size = std::fabs(c[j]);
       const auto add = [&](double v) { sum += 0.5 * v, size += std::fabs(v); };
       for (std::int64_t k = 0; k < t.k; ++k) add(x[i * t.k + k] * dense[tb ? j * t.k + k : k * t.cols + j]);
-      for (std::int64_t k = 0; k < 8; ++k) add(u[i * 8 + k] * b[k * t.cols + j]);
+      for (std::int64_t k = 0; k < 8; ++k) add(u[i * 8 + k] * b[j * 8 + k]);
       ASSERT_NEAR(y[i * t.cols + j], sum + c[j], size * 6e-7) << i << " " << j;
     }
 }
@@ -101,6 +101,8 @@ TEST(FourBitProducts, TheBitsOfTheDenseMatrix) {
         for (const FourBitBook book : {FourBitBook::nf4, FourBitBook::fp4})
           for (const bool nested : {false, true})
             for (const auto& [rows, cols, k] : {std::array<std::int64_t, 3>{1, 1, 1},
+                                                {2, 40, 200},
+                                                {4, 70, 1300},
                                                 {33, 7, 5},
                                                 {17, 65, 129},
                                                 {50, 33, 91},

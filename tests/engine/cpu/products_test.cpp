@@ -209,6 +209,31 @@ TEST(Products, FewRowsOrColumns) {
   check_all({500, 16, {1100}, DType::bf16, DType::f32, C::same, 1}, {2});
 }
 
+TEST(Products, OtherRowsChangeNoBit) {  // few rows take a way of their own
+  for (const auto& k : all_kernels())
+    for (const DType type : kTypes)
+      for (const auto& [cols, depth] : {std::pair{70, 1100}, {5, 3}, {64, 1024}, {33, 31}, {129, 257}}) {
+        Matrix w(cols, depth, type, 3), x(40, depth, type, 0), u(40, 16, type, 0), b(cols, 16, type, 0);
+        Matrix all(40, cols, type, 1, true);
+        std::uint64_t seed = 0;
+        for (Matrix* m : {&w, &x, &u, &b}) m->fill(++seed);
+        const auto run = [&](Tensor y, std::int64_t rows) {
+          const Term terms[] = {{x.tensor.slice(0, rows), Trans::no, w.tensor, Trans::yes},
+                                {u.tensor.slice(0, rows), Trans::no, b.tensor, Trans::yes}};
+          with_threads(k, 2).run(y, terms, 1, {});
+        };
+        run(all.tensor, 40);
+        for (const std::int64_t rows : {1, 2, 3, 4, 5, 8, 17}) {
+          Matrix y(rows, cols, type, 2, true);
+          run(y.tensor, rows);
+          for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 0; j < cols; ++j)
+              ASSERT_EQ(y.get(i, j), all.get(i, j)) << k.name << " " << name_of(type) << " " << rows << " rows";
+          EXPECT_TRUE(y.guards_intact());
+        }
+      }
+}
+
 TEST(Products, RowsAPowerOfTwoApart) {  // 4096 bytes: read through the strip buffer
   check_all({14, 20, {1024}, DType::f32, DType::f32, C::none, 2});
   check_all({14, 20, {2048}, DType::bf16, DType::f32, C::none, 2});
