@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 
 #include "engine/cpu/memory.h"
@@ -31,19 +30,6 @@ void copy_rows(const Tensor& y, const Tensor& x, std::int64_t n, Team& team, To 
   });
 }
 
-math::AdamWStep scalars(const AdamW& a) {
-  const double n = double(a.step);
-  return {.keep = float(1 - a.lr * a.decay),
-          .beta1 = float(a.beta1),
-          .rest1 = float(1 - a.beta1),
-          .beta2 = float(a.beta2),
-          .rest2 = float(1 - a.beta2),
-          .rate = float(a.lr / (1 - std::pow(a.beta1, n))),
-          .root = float(1 / std::sqrt(1 - std::pow(a.beta2, n))),
-          .eps = float(a.eps),
-          .grad_scale = a.grad_scale};
-}
-
 }  // namespace
 
 CpuOps::CpuOps(int threads, Target target) : CpuOps(threads, kernels_of(target)) {}
@@ -51,6 +37,8 @@ CpuOps::CpuOps(int threads, const Kernels& kernels)
     : team_(threads), leaf_(kernels.leaf), products_(kernels.products, team_), attention_(kernels, team_) {}
 
 Buffer CpuOps::allocate(std::int64_t bytes) { return reserve(bytes); }
+
+std::int64_t CpuOps::free_memory() const { return available_memory(); }
 
 void CpuOps::copy(Tensor y, Tensor x) {
   check::copy(y, x);
@@ -195,7 +183,7 @@ void CpuOps::sum_squares(Tensor y, Tensor x) {
 
 void CpuOps::adamw(Tensor master, Tensor m, Tensor v, Tensor grad, const AdamW& how) {
   check::adamw(master, m, v, grad, how);
-  leaf_.adamw(floats(master), floats(m), floats(v), floats(grad), master.numel(), scalars(how), team_);
+  leaf_.adamw(floats(master), floats(m), floats(v), floats(grad), master.numel(), scalars_of(how), team_);
 }
 
 void CpuOps::sgd(Tensor master, Tensor grad, float lr, float decay, float grad_scale) {

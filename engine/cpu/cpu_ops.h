@@ -26,6 +26,7 @@ class CpuOps final : public Ops {
   std::int64_t workspace() const override {
     return products_.workspace_bytes() + attention_.workspace_bytes();
   }
+  std::int64_t free_memory() const override;
   double peak_flops(DType) override;
 
   void fill(Tensor y, float value) override;

@@ -1,12 +1,26 @@
 // Ops on one NVIDIA GPU. A build without CUDA has absent.cpp instead.
 #pragma once
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "engine/ops/ops.h"
 
 namespace ft {
 
+// Bytes that the GPU's Ops hold for their own use. Tests take little, so that every loop goes round.
+struct CudaWorkspace {
+  std::int64_t blas = std::int64_t{32} << 20;    // what NVIDIA recommends for Hopper
+  std::int64_t dense = std::int64_t{64} << 20;   // parts of weights in 4 bits, made dense
+  std::int64_t delta = std::int64_t{16} << 20;   // attention's gradient
+  std::int64_t tiles = std::int64_t{4} << 20;    // attention's tiles
+  std::int64_t staging = std::int64_t{8} << 20;  // on the host
+};
+
 // UserError(Exit::hardware) when there is no such device or this build has no CUDA.
-std::unique_ptr<Ops> make_cuda_ops(int index);
+std::unique_ptr<Ops> make_cuda_ops(int index, const CudaWorkspace& = {});
+
+// The version of CUDA that this ft was built with, "13.0"; nothing without it.
+std::optional<std::string> cuda_version();
 
 }  // namespace ft

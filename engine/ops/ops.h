@@ -8,6 +8,7 @@
 // and sums are taken in f32 in an order that depends on the shapes only, never on the number of threads.
 // Letters: rows = tokens, C width, H heads, D head width, F feed-forward, V vocabulary, R rank.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -87,6 +88,18 @@ struct AdamW {
   float grad_scale;   // clipping coefficient, applied to the gradient first
   std::int64_t step;  // 1-based
 };
+inline math::AdamWStep scalars_of(const AdamW& a) {
+  const double n = double(a.step);
+  return {.keep = float(1 - a.lr * a.decay),
+          .beta1 = float(a.beta1),
+          .rest1 = float(1 - a.beta1),
+          .beta2 = float(a.beta2),
+          .rest2 = float(1 - a.beta2),
+          .rate = float(a.lr / (1 - std::pow(a.beta1, n))),
+          .root = float(1 / std::sqrt(1 - std::pow(a.beta2, n))),
+          .eps = float(a.eps),
+          .grad_scale = a.grad_scale};
+}
 
 class Ops {
  public:
@@ -104,6 +117,8 @@ class Ops {
   virtual void synchronize() = 0;                       // all work so far is done
   // Bytes that it holds for its own use, whatever is computed.
   virtual std::int64_t workspace() const { return 0; }
+  // Bytes that allocate() could still give; 0: unknown.
+  virtual std::int64_t free_memory() const { return 0; }
   // FLOP/s that products of this type reach at best, measured in some tens of milliseconds; 0: unknown.
   virtual double peak_flops(DType) { return 0; }
   // Tells tracers and profilers what the following calls belong to, by its Hugging Face name.

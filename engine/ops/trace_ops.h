@@ -65,6 +65,7 @@ class TraceOps final : public Ops {
   void download(void* host, Tensor x) override;
   void synchronize() override { inner_.synchronize(); }
   std::int64_t workspace() const override { return inner_.workspace(); }
+  std::int64_t free_memory() const override { return inner_.free_memory(); }
   double peak_flops(DType dtype) override { return inner_.peak_flops(dtype); }
   void enter(std::string_view where) override;
 

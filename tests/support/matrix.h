@@ -96,7 +96,7 @@ class Matrix {
 
  private:
   static constexpr std::int64_t kGuard = 8;
-  static constexpr std::byte kByte{0xa5};
+  static constexpr std::byte kByte{0xff};  // a NaN, were it read
   template <class T>
   T* place(std::int64_t r, std::int64_t c) const {
     return tensor.as<T>() + r * tensor.stride + c;

@@ -1,0 +1,95 @@
+#include "engine/cuda/gpu.h"
+
+#include <cstring>
+
+#include "engine/core/error.h"
+#include "engine/cuda/status.h"
+
+namespace ft::cuda {
+namespace {
+
+constexpr int kLeastMajor = 8;  // the first with bf16 products
+
+void select(int index) {
+  const std::string name = str("device cuda:", index);
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaErrorInsufficientDriver)
+    throw UserError(
+        Exit::hardware,
+        str(name, ": NVIDIA's driver is missing on this machine, or older than the CUDA ",
+            CUDART_VERSION / 1000, " that this ft was built with; install it, or use device=cpu"));
+  if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0))
+    throw UserError(Exit::hardware, str(name, ": this machine has no NVIDIA GPU; use device=cpu"));
+  check(status, "looking for GPUs");
+  if (index >= count)
+    throw UserError(Exit::hardware, str(name, ": this machine has ", count, count == 1 ? " GPU" : " GPUs",
+                                        ", counted from 0"));
+  cudaDeviceProp about{};
+  check(cudaGetDeviceProperties(&about, index), "asking what the GPU is");
+  if (about.major < kLeastMajor)
+    throw UserError(Exit::hardware,
+                    str(name, ": ", about.name, " has compute capability ", about.major, ".", about.minor,
+                        "; ft needs 8.0 or later (A100, RTX 30 and newer); use device=cpu"));
+  check(cudaSetDevice(index), "choosing the GPU");
+}
+
+}  // namespace
+
+Gpu::Gpu(int index, std::int64_t staging) : index_(index), part_(staging / kParts) {
+  select(index);
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a queue");
+  for (cudaEvent_t& e : read_) check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "making an event");
+  void* p = nullptr;
+  check(cudaMallocHost(&p, static_cast<std::size_t>(part_ * kParts)), "reserving pinned memory");
+  staging_ = static_cast<std::byte*>(p);
+}
+
+Gpu::~Gpu() {
+  cudaFreeHost(staging_);
+  for (cudaEvent_t e : read_) cudaEventDestroy(e);
+  cudaStreamDestroy(stream_);
+}
+
+Buffer Gpu::allocate(std::int64_t bytes) const {
+  require(bytes >= 0, "allocate: a negative size");
+  void* p = nullptr;
+  check(cudaMalloc(&p, static_cast<std::size_t>(bytes > 0 ? bytes : 1)), "reserving memory");
+  return {static_cast<std::byte*>(p), [](std::byte* q) { cudaFree(q); }};
+}
+
+std::int64_t Gpu::free_memory() const {
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for free memory");
+  return static_cast<std::int64_t>(free);
+}
+
+void Gpu::upload(void* device, const void* host, std::int64_t bytes) {
+  if (bytes == 0) return;
+  const auto size = static_cast<std::size_t>(bytes);
+  if (bytes > part_) {  // from pageable memory: CUDA has read it when the call returns
+    check(cudaMemcpyAsync(device, host, size, cudaMemcpyHostToDevice, stream_), "upload");
+    return;
+  }
+  if (used_ + bytes > part_) {
+    check(cudaEventRecord(read_[static_cast<std::size_t>(current_)], stream_), "upload");
+    current_ = (current_ + 1) % kParts;
+    used_ = 0;
+    check(cudaEventSynchronize(read_[static_cast<std::size_t>(current_)]), "upload");
+  }
+  std::byte* at = staging_ + current_ * part_ + used_;
+  std::memcpy(at, host, size);
+  check(cudaMemcpyAsync(device, at, size, cudaMemcpyHostToDevice, stream_), "upload");
+  used_ += (bytes + Arena::kAlign - 1) / Arena::kAlign * Arena::kAlign;
+}
+
+void Gpu::download(void* host, const void* device, std::int64_t bytes) {
+  if (bytes > 0)
+    check(cudaMemcpyAsync(host, device, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_),
+          "download");
+  synchronize();
+}
+
+void Gpu::synchronize() const { check(cudaStreamSynchronize(stream_), "waiting for the GPU"); }
+
+}  // namespace ft::cuda

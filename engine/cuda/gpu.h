@@ -1,0 +1,43 @@
+// One GPU: its queue, its memory, and copies to and from it.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <array>
+
+#include "engine/core/arena.h"
+
+namespace ft::cuda {
+
+class Gpu {
+ public:
+  // UserError(Exit::hardware) when there is no such GPU, no driver for it, or it is too old.
+  // staging: bytes of host memory that uploads pass through.
+  Gpu(int index, std::int64_t staging);
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  int index() const { return index_; }
+  cudaStream_t stream() const { return stream_; }
+  Buffer allocate(std::int64_t bytes) const;
+  std::int64_t free_memory() const;
+
+  // The host's memory may be used for something else as soon as it returns. What fits the staging memory does
+  // not wait for the GPU.
+  void upload(void* device, const void* host, std::int64_t bytes);
+  void download(void* host, const void* device, std::int64_t bytes);  // returns when it is there
+  void synchronize() const;
+
+ private:
+  static constexpr int kParts = 2;  // of the staging memory: one is filled while the GPU reads the other
+
+  int index_;
+  cudaStream_t stream_ = nullptr;
+  std::byte* staging_ = nullptr;
+  std::int64_t part_;  // bytes
+  int current_ = 0;
+  std::int64_t used_ = 0;                   // of the current part
+  std::array<cudaEvent_t, kParts> read_{};  // the GPU has read all of the part
+};
+
+}  // namespace ft::cuda

@@ -1,0 +1,36 @@
+// Ops::attention and its gradient on the GPU: lists the tiles of a batch, and hands heads to the kernels.
+#pragma once
+#include <vector>
+
+#include "engine/cuda/gpu.h"
+#include "engine/cuda/kernels/attention.h"
+#include "engine/ops/ops.h"
+
+namespace ft::cuda {
+
+class GpuAttention {
+ public:
+  struct Workspace {
+    std::byte* tiles;
+    std::int64_t tile_bytes;
+    std::byte* delta;
+    std::int64_t delta_bytes;
+  };
+  GpuAttention(Gpu& gpu, const Workspace& w) : gpu_(gpu), workspace_(w) {}
+
+  void forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
+               float scale);
+  void backward(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
+                Tensor v, Heads heads, const Mask& mask, float scale);
+
+ private:
+  Attention call_of(const Tensor& q, const Tensor& k, const Tensor& v, Heads heads, const Mask& mask,
+                    float scale);
+
+  Gpu& gpu_;
+  Workspace workspace_;
+  std::vector<std::int32_t> starts_;  // of the batch whose tiles are on the GPU
+  std::vector<Tile> tiles_;
+};
+
+}  // namespace ft::cuda

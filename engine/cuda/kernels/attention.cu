@@ -1,0 +1,232 @@
+// Attention in f32 on tiles of 16 x 16, one thread for each score: plain, and right for every width up to
+// 256. Thread (i, j) of a block computes the score of the tile's query i and key j, and then owns columns j,
+// j + 16, ... of row i of what is summed.
+#include "engine/cuda/kernels/attention.cuh"
+
+namespace ft::cuda {
+namespace {
+
+constexpr int kTile = kAttentionTile, kThreads = kTile * kTile;
+constexpr int kOwned = kAttentionWidth / kTile;  // columns of a thread, at most
+constexpr int kPadded = kAttentionWidth + 1;     // columns of a row in shared memory: no bank is hit twice
+
+struct Matrix {
+  float at[kTile][kPadded];
+};
+struct Scores {
+  float at[kTile][kTile + 1];
+};
+
+// Rows [first, last) of a head; 0 below.
+template <class T>
+__device__ void fetch(Matrix& m, Rows<T> x, i64 head, int width, i64 first, i64 last) {
+  for (int e = static_cast<int>(threadIdx.x); e < kTile * width; e += kThreads) {
+    const int row = e / width, column = e % width;
+    m.at[row][column] = first + row < last ? to_float(*x.at(first + row, head * width + column)) : 0;
+  }
+}
+
+template <class T>
+__device__ void put(Rows<T> y, i64 head, int width, i64 row, int j, const float (&owned)[kOwned]) {
+  for (int n = 0; n < kOwned; ++n)
+    if (j + n * kTile < width) from_float(*y.at(row, head * width + j + n * kTile), owned[n]);
+}
+
+__device__ inline float dot(const float* a, const float* b, int width) {
+  float sum = 0;
+  for (int d = 0; d < width; ++d) sum += a[d] * b[d];
+  return sum;
+}
+
+// owned += sum over t of weights[t] m[t]
+__device__ inline void add(float (&owned)[kOwned], const float (&weights)[kTile + 1], const Matrix& m, int j,
+                           int width) {
+  for (int t = 0; t < kTile; ++t)
+    for (int n = 0; n < kOwned; ++n)
+      if (j + n * kTile < width) owned[n] += weights[t] * m.at[t][j + n * kTile];
+}
+
+// Over the 16 threads of a row.
+__device__ inline float row_largest(float v) {
+  for (int with = kTile / 2; with > 0; with /= 2) v = fmaxf(v, __shfl_xor_sync(~0u, v, with));
+  return v;
+}
+__device__ inline float row_sum(float v) {
+  for (int with = kTile / 2; with > 0; with /= 2) v += __shfl_xor_sync(~0u, v, with);
+  return v;
+}
+
+struct ForwardShared {
+  Matrix q, k, v;
+  Scores p;
+};
+
+template <class T>
+struct Tensors {
+  Rows<T> q, k, v, y, dy, dq, dk, dv;
+};
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) forward(Attention c, Tensors<T> t) {
+  ForwardShared& s = shared_memory<ForwardShared>();
+  const Tile tile = c.tiles[blockIdx.x];
+  const Sight sight{c.causal, c.window};
+  const int i = static_cast<int>(threadIdx.x) / kTile, j = static_cast<int>(threadIdx.x) % kTile;
+  const i64 head = c.first_key_head * c.group + static_cast<i64>(blockIdx.y), key_head = head / c.group;
+  const i64 query = tile.first + i, last = smaller(tile.end, tile.first + kTile);
+  fetch(s.q, t.q, head, c.width, tile.first, last);
+  float sums[kOwned] = {}, top = kLowest, total = 0;  // top: before scaling
+  const Range keys = sight.keys_of(tile, tile.first, last);
+  const float power = c.scale * kLog2e;
+  for (i64 from = keys.from; from < keys.to; from += kTile) {
+    __syncthreads();
+    fetch(s.k, t.k, key_head, c.width, from, keys.to);
+    fetch(s.v, t.v, key_head, c.width, from, keys.to);
+    __syncthreads();
+    const bool seen = from + j < keys.to && sight.sees(query, from + j);
+    const float score = seen ? dot(s.q.at[i], s.k.at[j], c.width) : kLowest;
+    const float now = fmaxf(top, row_largest(score));  // passes over a NaN; the sums do not
+    const float p = seen ? exp2f((score - now) * power) : 0;
+    const float shrink = top == kLowest ? 0 : exp2f((top - now) * power);
+    top = now;
+    total = total * shrink + row_sum(p);
+    s.p.at[i][j] = p;
+    __syncthreads();
+    for (float& e : sums) e *= shrink;
+    add(sums, s.p.at[i], s.v, j, c.width);
+  }
+  if (query >= last) return;
+  for (float& e : sums) e /= total;
+  put(t.y, head, c.width, query, j, sums);
+  if (j == 0) c.lse[head * c.q.rows + query] = top * c.scale + logf(total);
+}
+
+// delta (heads of the call, rows) = sum of dy y over a head: a warp for each.
+template <class T>
+__global__ void __launch_bounds__(kThreads) deltas(Attention c, Tensors<T> t) {
+  const i64 row = static_cast<i64>(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
+  if (row >= c.q.rows) return;
+  const i64 head = c.first_key_head * c.group + static_cast<i64>(blockIdx.y);
+  float sum = 0;
+  for (int d = static_cast<int>(threadIdx.x % 32); d < c.width; d += 32)
+    sum += to_float(*t.dy.at(row, head * c.width + d)) * to_float(*t.y.at(row, head * c.width + d));
+  sum = warp_sum(sum);
+  if (threadIdx.x % 32 == 0) c.delta[static_cast<i64>(blockIdx.y) * c.q.rows + row] = sum;
+}
+
+struct DqShared {
+  Matrix q, dy, k, v;
+  Scores ds;
+};
+
+// With p = exp(scale s - lse): ds = p (dp - delta) scale, dp = dy v^T.
+template <class T>
+__global__ void __launch_bounds__(kThreads) gradient_of_queries(Attention c, Tensors<T> t) {
+  DqShared& s = shared_memory<DqShared>();
+  const Tile tile = c.tiles[blockIdx.x];
+  const Sight sight{c.causal, c.window};
+  const int i = static_cast<int>(threadIdx.x) / kTile, j = static_cast<int>(threadIdx.x) % kTile;
+  const i64 head = c.first_key_head * c.group + static_cast<i64>(blockIdx.y), key_head = head / c.group;
+  const i64 query = tile.first + i, last = smaller(tile.end, tile.first + kTile);
+  fetch(s.q, t.q, head, c.width, tile.first, last);
+  fetch(s.dy, t.dy, head, c.width, tile.first, last);
+  const float lse = query < last ? c.lse[head * c.q.rows + query] : 0;
+  const float delta = query < last ? c.delta[static_cast<i64>(blockIdx.y) * c.q.rows + query] : 0;
+  float sums[kOwned] = {};
+  const Range keys = sight.keys_of(tile, tile.first, last);
+  for (i64 from = keys.from; from < keys.to; from += kTile) {
+    __syncthreads();
+    fetch(s.k, t.k, key_head, c.width, from, keys.to);
+    fetch(s.v, t.v, key_head, c.width, from, keys.to);
+    __syncthreads();
+    float ds = 0;
+    if (query < last && from + j < keys.to && sight.sees(query, from + j)) {
+      const float p = exp2f((dot(s.q.at[i], s.k.at[j], c.width) * c.scale - lse) * kLog2e);
+      ds = p * (dot(s.dy.at[i], s.v.at[j], c.width) - delta) * c.scale;
+    }
+    s.ds.at[i][j] = ds;
+    __syncthreads();
+    add(sums, s.ds.at[i], s.k, j, c.width);
+  }
+  if (query < last) put(t.dq, head, c.width, query, j, sums);
+}
+
+struct DkvShared {
+  Matrix k, v, q, dy;
+  Scores p, ds;  // (keys, queries)
+};
+
+// The same with keys in the place of queries: all query heads that share the key head, one after another.
+template <class T>
+__global__ void __launch_bounds__(kThreads) gradient_of_keys(Attention c, Tensors<T> t) {
+  DkvShared& s = shared_memory<DkvShared>();
+  const Tile tile = c.tiles[blockIdx.x];
+  const Sight sight{c.causal, c.window};
+  const int i = static_cast<int>(threadIdx.x) / kTile, j = static_cast<int>(threadIdx.x) % kTile;
+  const i64 key_head = c.first_key_head + static_cast<i64>(blockIdx.y);
+  const i64 key = tile.first + i, last = smaller(tile.end, tile.first + kTile);
+  fetch(s.k, t.k, key_head, c.width, tile.first, last);
+  fetch(s.v, t.v, key_head, c.width, tile.first, last);
+  float dk[kOwned] = {}, dv[kOwned] = {};
+  const Range queries = sight.queries_of(tile, tile.first, last);
+  for (int shared_by = 0; shared_by < c.group; ++shared_by) {
+    const i64 head = key_head * c.group + shared_by;
+    const float* lse = c.lse + head * c.q.rows;
+    const float* delta = c.delta + (static_cast<i64>(blockIdx.y) * c.group + shared_by) * c.q.rows;
+    for (i64 from = queries.from; from < queries.to; from += kTile) {
+      __syncthreads();
+      fetch(s.q, t.q, head, c.width, from, queries.to);
+      fetch(s.dy, t.dy, head, c.width, from, queries.to);
+      __syncthreads();
+      float p = 0, ds = 0;
+      const i64 query = from + j;
+      if (key < last && query < queries.to && sight.sees(query, key)) {
+        p = exp2f((dot(s.q.at[j], s.k.at[i], c.width) * c.scale - lse[query]) * kLog2e);
+        ds = p * (dot(s.dy.at[j], s.v.at[i], c.width) - delta[query]) * c.scale;
+      }
+      s.p.at[i][j] = p;
+      s.ds.at[i][j] = ds;
+      __syncthreads();
+      add(dv, s.p.at[i], s.dy, j, c.width);
+      add(dk, s.ds.at[i], s.q, j, c.width);
+    }
+  }
+  if (key >= last) return;
+  put(t.dk, key_head, c.width, key, j, dk);
+  put(t.dv, key_head, c.width, key, j, dv);
+}
+
+template <class T>
+Tensors<T> tensors_of(const Attention& c) {
+  return {Rows<T>(c.q),  Rows<T>(c.k),  Rows<T>(c.v),  Rows<T>(c.y),
+          Rows<T>(c.dy), Rows<T>(c.dq), Rows<T>(c.dk), Rows<T>(c.dv)};
+}
+
+}  // namespace
+
+void attention(cudaStream_t stream, const Attention& c) {
+  if (c.n_tiles == 0) return;
+  with_float(c.q.type, [&](auto e) {
+    using T = decltype(e);
+    const dim3 grid(static_cast<unsigned>(c.n_tiles), static_cast<unsigned>(c.key_heads * c.group));
+    launch("attention", {stream, grid, kThreads, sizeof(ForwardShared)}, forward<T>, c, tensors_of<T>(c));
+  });
+}
+
+void attention_grad(cudaStream_t stream, const Attention& c) {
+  if (c.n_tiles == 0) return;
+  with_float(c.q.type, [&](auto e) {
+    using T = decltype(e);
+    const auto tiles = static_cast<unsigned>(c.n_tiles), heads = static_cast<unsigned>(c.key_heads * c.group);
+    const Tensors<T> t = tensors_of<T>(c);
+    const auto rows = static_cast<unsigned>(ceil_div(c.q.rows, kThreads / 32));
+    launch("attention_grad", {stream, dim3(rows, heads), kThreads}, deltas<T>, c, t);
+    launch("attention_grad", {stream, dim3(tiles, heads), kThreads, sizeof(DqShared)}, gradient_of_queries<T>,
+           c, t);
+    launch("attention_grad",
+           {stream, dim3(tiles, static_cast<unsigned>(c.key_heads)), kThreads, sizeof(DkvShared)},
+           gradient_of_keys<T>, c, t);
+  });
+}
+
+}  // namespace ft::cuda

@@ -1,0 +1,35 @@
+// What the attention kernels share: which keys a query sees, and tiles in shared memory.
+#pragma once
+#include "engine/cuda/kernels/attention.h"
+#include "engine/cuda/kernels/device.cuh"
+#include "engine/ops/math.h"
+
+namespace ft::cuda {
+
+constexpr float kLog2e = static_cast<float>(math::kLog2e);
+constexpr float kLowest = -__builtin_huge_valf();
+
+__device__ inline i64 larger(i64 a, i64 b) { return a > b ? a : b; }
+__device__ inline i64 smaller(i64 a, i64 b) { return a < b ? a : b; }
+
+struct Range {
+  i64 from, to;
+};
+
+// The mask of Ops: rows are numbers in the batch, of one sequence [begin, end).
+struct Sight {
+  bool causal;
+  i64 window;
+  __device__ bool sees(i64 query, i64 key) const {
+    return !(causal && key > query) && !(window > 0 && key <= query - window);
+  }
+  // The keys that any of the queries [from, to) sees, and the queries that see any of the keys.
+  __device__ Range keys_of(const Tile& t, i64 from, i64 to) const {
+    return {window > 0 ? larger(t.begin, from - window + 1) : t.begin, causal ? to : t.end};
+  }
+  __device__ Range queries_of(const Tile& t, i64 from, i64 to) const {
+    return {causal ? from : t.begin, window > 0 ? smaller(t.end, to - 1 + window) : t.end};
+  }
+};
+
+}  // namespace ft::cuda

@@ -1,0 +1,83 @@
+// Sums over rows, for the gradients of norms' weights and of biases: a block has 64 columns, which 32 groups
+// of its threads go down side by side; then the groups' sums are added in order.
+#include "engine/cuda/kernels/device.cuh"
+
+namespace ft::cuda {
+namespace {
+
+constexpr int kColumns = 64, kGroups = 32, kThreads = kColumns / kPack * kGroups;
+
+struct Shared {
+  float sums[kGroups][kColumns];
+};
+
+template <class T>
+struct Plain {
+  Rows<T> x;
+  bool wide;
+  __device__ void operator()(float (&v)[kPack], i64 row, i64 column, i64 cols) const {
+    load(v, x.at(row, column), pack_at(column, cols, wide));
+  }
+};
+
+template <class T>
+struct Dw {  // dy x rstd
+  Rows<T> dy, x;
+  const float* rstd;
+  bool wide;
+  __device__ void operator()(float (&v)[kPack], i64 row, i64 column, i64 cols) const {
+    float d[kPack];
+    const Pack pack = pack_at(column, cols, wide);
+    load(v, x.at(row, column), pack);
+    load(d, dy.at(row, column), pack);
+    for (int j = 0; j < kPack; ++j) v[j] = d[j] * v[j] * rstd[row];
+  }
+};
+
+template <class Value>
+__global__ void __launch_bounds__(kThreads) sum_columns(float* y, i64 rows, i64 cols, Value value) {
+  Shared& shared = shared_memory<Shared>();
+  const int group = static_cast<int>(threadIdx.x) / (kColumns / kPack);
+  const int place = static_cast<int>(threadIdx.x) % (kColumns / kPack) * kPack;
+  const i64 first = static_cast<i64>(blockIdx.x) * kColumns, column = first + place;
+  float sum[kPack] = {};
+  if (column < cols)
+    for (i64 row = group; row < rows; row += kGroups) {
+      float v[kPack];
+      value(v, row, column, cols);
+      for (int j = 0; j < kPack; ++j) sum[j] += v[j];
+    }
+  for (int j = 0; j < kPack; ++j) shared.sums[group][place + j] = sum[j];
+  __syncthreads();
+  const int mine = static_cast<int>(threadIdx.x);
+  if (mine >= kColumns || first + mine >= cols) return;
+  float total = 0;
+  for (int g = 0; g < kGroups; ++g) total += shared.sums[g][mine];
+  y[first + mine] += total;
+}
+
+template <class Value>
+void run(cudaStream_t stream, float* y, const View& x, const Value& value) {
+  if (x.rows == 0 || x.cols == 0) return;
+  launch("column_sums",
+         {stream, dim3(static_cast<unsigned>(ceil_div(x.cols, kColumns))), kThreads, sizeof(Shared)},
+         sum_columns<Value>, y, x.rows, x.cols, value);
+}
+
+}  // namespace
+
+void column_sums(cudaStream_t stream, float* y, const View& x) {
+  with_float(x.type, [&](auto t) {
+    using T = decltype(t);
+    run(stream, y, x, Plain<T>{Rows<T>(x), wide(x)});
+  });
+}
+
+void rms_norm_dw(cudaStream_t stream, const NormGrad& g) {
+  with_float(g.x.type, [&](auto t) {
+    using T = decltype(t);
+    run(stream, g.dw, g.x, Dw<T>{Rows<T>(g.dy), Rows<T>(g.x), g.rstd, wide({g.dy, g.x})});
+  });
+}
+
+}  // namespace ft::cuda

@@ -1,0 +1,149 @@
+// What kernels are made of: eight elements at a time in 16-byte accesses, sums over warps and blocks, shared
+// memory, launches. Kernels take all their shared memory through shared_memory(), as much as the launch says.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <initializer_list>
+
+#include "engine/core/dtype.h"
+#include "engine/cuda/kernels/kernels.h"
+#include "engine/cuda/status.h"
+
+namespace ft::cuda {
+
+using i64 = std::int64_t;
+
+// ---- memory
+template <class T>
+__device__ inline T& shared_memory() {
+  extern __shared__ __align__(16) unsigned char block_memory[];
+  return *reinterpret_cast<T*>(block_memory);
+}
+
+constexpr int kPack = 8;  // elements that a thread works on at a time
+
+// How many of a pack there are, and whether 16-byte accesses reach them.
+struct Pack {
+  int count;
+  bool wide;
+};
+
+template <class T>
+__device__ inline void load(float (&v)[kPack], const T* p, Pack pack) {
+  if (pack.wide && pack.count == kPack) {
+    __align__(16) T t[kPack];
+    for (int i = 0; i < static_cast<int>(sizeof t / 16); ++i)
+      reinterpret_cast<uint4*>(t)[i] = reinterpret_cast<const uint4*>(p)[i];
+    for (int j = 0; j < kPack; ++j) v[j] = to_float(t[j]);
+  } else {
+    for (int j = 0; j < kPack; ++j) v[j] = j < pack.count ? to_float(p[j]) : 0;
+  }
+}
+
+template <class T>
+__device__ inline void store(T* p, const float (&v)[kPack], Pack pack) {
+  if (pack.wide && pack.count == kPack) {
+    __align__(16) T t[kPack];
+    for (int j = 0; j < kPack; ++j) from_float(t[j], v[j]);
+    for (int i = 0; i < static_cast<int>(sizeof t / 16); ++i)
+      reinterpret_cast<uint4*>(p)[i] = reinterpret_cast<const uint4*>(t)[i];
+  } else {
+    for (int j = 0; j < kPack; ++j)
+      if (j < pack.count) from_float(p[j], v[j]);
+  }
+}
+
+// Rows of elements of one type.
+template <class T>
+struct Rows {
+  T* data;
+  i64 stride;
+  explicit Rows(const View& v) : data(static_cast<T*>(v.data)), stride(v.stride) {}
+  __device__ T* at(i64 row, i64 column = 0) const { return data + row * stride + column; }
+};
+
+__device__ inline Pack pack_at(i64 column, i64 cols, bool wide) {
+  return {cols - column < kPack ? static_cast<int>(cols - column) : kPack, wide};
+}
+
+// ---- sums and maxima, the same in every thread that takes part
+template <class T>
+__device__ inline T warp_sum(T v) {
+  for (int with = 16; with > 0; with /= 2) v += __shfl_xor_sync(~0u, v, with);
+  return v;
+}
+__device__ inline float warp_largest(float v) {
+  for (int with = 16; with > 0; with /= 2) v = fmaxf(v, __shfl_xor_sync(~0u, v, with));
+  return v;
+}
+// of: one place for each warp of the block, in shared memory; may be used again at once.
+template <class T>
+__device__ inline T block_sum(T v, T* of) {
+  v = warp_sum(v);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) of[threadIdx.x / 32] = v;
+  __syncthreads();
+  return warp_sum(threadIdx.x % 32 < blockDim.x / 32 ? of[threadIdx.x % 32] : T{0});
+}
+__device__ inline float block_largest(float v, float* of) {
+  v = warp_largest(v);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) of[threadIdx.x / 32] = v;
+  __syncthreads();
+  return warp_largest(of[threadIdx.x % 32 < blockDim.x / 32 ? threadIdx.x % 32 : 0]);
+}
+
+// ---- launches, on the host
+struct Launch {
+  cudaStream_t stream;
+  dim3 grid;
+  unsigned threads;        // of a block: whole warps
+  std::size_t shared = 0;  // bytes
+};
+
+template <class... Parameters, class... Arguments>
+void launch(const char* what, const Launch& how, void (*kernel)(Parameters...),
+            const Arguments&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = how.grid;
+  config.blockDim = dim3(how.threads);
+  config.dynamicSmemBytes = how.shared;
+  config.stream = how.stream;
+  if (how.shared > 48 << 10)
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(how.shared)),
+          what);
+  check(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), what);
+}
+
+inline i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
+inline unsigned at_most(i64 n, i64 most) { return static_cast<unsigned>(n < most ? n : most); }
+constexpr i64 kMostGridY = 65535, kMostGridX = 0x7fffffff;
+
+inline bool dense(const View& v) { return v.stride == v.cols || v.rows <= 1; }
+// Whether every row begins at a multiple of 16 bytes.
+inline bool wide(const View& v) {
+  const i64 size = size_of(v.type);
+  return reinterpret_cast<std::uintptr_t>(v.data) % 16 == 0 && (v.rows <= 1 || v.stride * size % 16 == 0);
+}
+inline bool wide(std::initializer_list<View> all) {
+  for (const View& v : all)
+    if (v.data && !wide(v)) return false;
+  return true;
+}
+
+// Threads of a block that works on one row, a pack each at a time.
+inline unsigned row_threads(i64 cols, i64 most) {
+  return at_most(ceil_div(ceil_div(cols, kPack), 32) * 32, most);
+}
+
+// f(T{}) for the element type, f32 or bf16.
+template <class F>
+void with_float(DType type, F f) {
+  if (type == DType::bf16)
+    f(bf16{});
+  else
+    f(float{});
+}
+
+}  // namespace ft::cuda

@@ -1,0 +1,120 @@
+// Fills, sums, conversions and dropout.
+#include "engine/core/random.h"
+#include "engine/cuda/kernels/each_pack.cuh"
+
+namespace ft::cuda {
+namespace {
+
+template <class T>
+struct Fill {
+  Rows<T> y;
+  float value;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    float v[kPack];
+    for (float& x : v) x = value;
+    store(y.at(row, column), v, pack);
+  }
+};
+
+template <class Y, class X>
+struct Add {
+  Rows<Y> y;
+  Rows<X> x;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    float a[kPack], b[kPack];
+    load(a, y.at(row, column), pack);
+    load(b, x.at(row, column), pack);
+    for (int j = 0; j < kPack; ++j) a[j] += b[j];
+    store(y.at(row, column), a, pack);
+  }
+};
+
+// Also a row for all rows: its stride is 0.
+template <class Y, class X>
+struct Cast {
+  Rows<Y> y;
+  Rows<X> x;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    float v[kPack];
+    load(v, x.at(row, column), pack);
+    store(y.at(row, column), v, pack);
+  }
+};
+
+template <class T>
+struct Dropout {
+  Rows<T> y, x;
+  i64 cols;  // of a row; 0 when all is one row
+  float p, scale;
+  Random random;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    float v[kPack];
+    load(v, x.at(row, column), pack);
+    const i64 first = row * cols + column;  // the element's number
+    Philox4 four{};
+    for (int j = 0; j < kPack; ++j) {
+      const i64 i = first + j;
+      if (j == 0 || i % 4 == 0) four = random.at(static_cast<std::uint64_t>(i / 4));
+      v[j] = math::kept(to_uniform(four[static_cast<std::size_t>(i % 4)]), p) ? v[j] * scale : 0;
+    }
+    store(y.at(row, column), v, pack);
+  }
+};
+
+template <class F>
+void with_any_float(DType type, F f) {
+  if (type == DType::f16)
+    f(f16{});
+  else
+    with_float(type, f);
+}
+
+}  // namespace
+
+void fill(cudaStream_t stream, const View& y, float value) {
+  with_float(y.type, [&](auto t) {
+    using T = decltype(t);
+    run_each_pack("fill", stream, {y}, Fill<T>{Rows<T>(y), value});
+  });
+}
+
+void add(cudaStream_t stream, const View& y, const View& x) {
+  with_float(y.type, [&](auto a) {
+    with_float(x.type, [&](auto b) {
+      using Y = decltype(a);
+      using X = decltype(b);
+      run_each_pack("add", stream, {y, x}, Add<Y, X>{Rows<Y>(y), Rows<X>(x)});
+    });
+  });
+}
+
+void cast(cudaStream_t stream, const View& y, const View& x) {
+  with_any_float(y.type, [&](auto a) {
+    with_any_float(x.type, [&](auto b) {
+      using Y = decltype(a);
+      using X = decltype(b);
+      run_each_pack("cast", stream, {y, x}, Cast<Y, X>{Rows<Y>(y), Rows<X>(x)});
+    });
+  });
+}
+
+void dropout(cudaStream_t stream, const View& y, const View& x, float p, std::uint64_t key) {
+  with_float(y.type, [&](auto t) {
+    using T = decltype(t);
+    run_each_pack("dropout", stream, {y, x},
+                  Dropout<T>{Rows<T>(y), Rows<T>(x), y.cols, p, 1 / (1 - p), Random{key}});
+  });
+}
+
+void broadcast_row(cudaStream_t stream, const View& y, const View& row) {
+  with_float(y.type, [&](auto a) {
+    with_float(row.type, [&](auto b) {
+      using Y = decltype(a);
+      using X = decltype(b);
+      const View rows{row.data, row.type, y.rows, y.cols, 0};
+      run_each_pack("broadcast_row", stream, {y, rows}, Cast<Y, X>{Rows<Y>(y), Rows<X>(rows)});
+    });
+  });
+}
+
+}  // namespace ft::cuda

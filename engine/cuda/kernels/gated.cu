@@ -1,0 +1,80 @@
+// The gated activation of an MLP and its gradient.
+#include "engine/cuda/kernels/each_pack.cuh"
+#include "engine/ops/math.h"
+
+namespace ft::cuda {
+namespace {
+
+template <Activation f, class T>
+struct Gated {
+  Rows<T> y, gate, up;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    float g[kPack], u[kPack];
+    load(g, gate.at(row, column), pack);
+    load(u, up.at(row, column), pack);
+    for (int j = 0; j < kPack; ++j) u[j] *= math::activation<f>(g[j]).value;
+    store(y.at(row, column), u, pack);
+  }
+};
+
+// dgate and dup may be gate and up: a thread has read its pack before it writes it.
+template <Activation f, class T>
+struct Gradient {
+  Rows<T> dgate, dup, dy, gate, up;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    float d[kPack], g[kPack], u[kPack];
+    load(d, dy.at(row, column), pack);
+    load(g, gate.at(row, column), pack);
+    load(u, up.at(row, column), pack);
+    for (int j = 0; j < kPack; ++j) {
+      const auto curve = math::activation<f>(g[j]);
+      g[j] = d[j] * u[j] * curve.slope;
+      u[j] = d[j] * curve.value;
+    }
+    store(dgate.at(row, column), g, pack);
+    store(dup.at(row, column), u, pack);
+  }
+};
+
+template <Activation f>
+struct Tag {
+  static constexpr Activation value = f;
+};
+// run(Tag, T{})
+template <class Run>
+void with_types(Activation f, DType type, Run run) {
+  with_float(type, [&](auto t) {
+    switch (f) {
+      case Activation::silu:
+        return run(Tag<Activation::silu>{}, t);
+      case Activation::gelu:
+        return run(Tag<Activation::gelu>{}, t);
+      case Activation::gelu_tanh:
+        return run(Tag<Activation::gelu_tanh>{}, t);
+      case Activation::relu:
+        return run(Tag<Activation::relu>{}, t);
+    }
+  });
+}
+
+}  // namespace
+
+void gated(cudaStream_t stream, Activation f, const View& y, const View& gate, const View& up) {
+  with_types(f, y.type, [&](auto tag, auto t) {
+    using T = decltype(t);
+    constexpr Activation kF = decltype(tag)::value;
+    run_each_pack("gated", stream, {y, gate, up}, Gated<kF, T>{Rows<T>(y), Rows<T>(gate), Rows<T>(up)});
+  });
+}
+
+void gated_grad(cudaStream_t stream, Activation f, const GatedGrad& c) {
+  with_types(f, c.dy.type, [&](auto tag, auto t) {
+    using T = decltype(t);
+    constexpr Activation kF = decltype(tag)::value;
+    run_each_pack(
+        "gated_grad", stream, {c.dy, c.dgate, c.dup, c.gate, c.up},
+        Gradient<kF, T>{Rows<T>(c.dgate), Rows<T>(c.dup), Rows<T>(c.dy), Rows<T>(c.gate), Rows<T>(c.up)});
+  });
+}
+
+}  // namespace ft::cuda

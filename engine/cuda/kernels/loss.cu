@@ -1,0 +1,101 @@
+// Cross-entropy of rows of logits, which may become their gradient in place: one block for each row, two
+// sweeps over it. The first keeps a running maximum and the sum of powers relative to it (Milakov and
+// Gimelshein 2018).
+#include "engine/cuda/kernels/device.cuh"
+#include "engine/ops/math.h"
+
+namespace ft::cuda {
+namespace {
+
+constexpr float kLog2e = static_cast<float>(math::kLog2e);
+constexpr float kLowest = -__builtin_huge_valf();
+
+struct Shared {
+  float warps[32];
+};
+
+template <class T>
+struct Call {
+  float* loss;
+  Rows<T> logits;
+  i64 cols;
+  const std::int32_t* targets;
+  float scale, smoothing;
+  bool gradient, wide;
+  std::int32_t* wrong;
+};
+
+// exp(x - top), 0 for what is minus infinity even where top is.
+__device__ inline float power(float x, float top) { return x == kLowest ? 0 : exp2f((x - top) * kLog2e); }
+
+struct Softmax {
+  float top, total, sum;  // of exp(x - top); of x
+};
+
+template <class T>
+__device__ Softmax sweep(const T* p, const Call<T>& c) {
+  float top = kLowest, total = 0, sum = 0;
+  for (i64 i = threadIdx.x * kPack; i < c.cols; i += blockDim.x * kPack) {
+    float v[kPack];
+    const Pack pack = pack_at(i, c.cols, c.wide);
+    load(v, p + i, pack);
+    float larger = top;
+    for (int j = 0; j < pack.count; ++j) larger = fmaxf(larger, v[j]);  // passes over a NaN; the sums do not
+    total *= power(top, larger);
+    for (int j = 0; j < pack.count; ++j) {
+      total += power(v[j], larger);
+      sum += v[j];
+    }
+    top = larger;
+  }
+  float* warps = shared_memory<Shared>().warps;
+  const float all = block_largest(top, warps);
+  total = block_sum(total * power(top, all), warps);
+  return {all, total, c.smoothing == 0 ? 0 : block_sum(sum, warps)};
+}
+
+template <class T>
+__global__ void __launch_bounds__(1024) cross_entropy_row(Call<T> c) {
+  const i64 row = blockIdx.x, target = c.targets[row];
+  T* p = c.logits.at(row);
+  if (target < 0 || target >= c.cols) {
+    if (threadIdx.x == 0) *c.wrong = static_cast<std::int32_t>(Wrong::target);
+    return;
+  }
+  const float logit = to_float(p[target]), e = c.smoothing, n = static_cast<float>(c.cols);
+  const Softmax s = sweep(p, c);  // all have read the target's logit before anyone passes its barriers
+  if (threadIdx.x == 0) {
+    const double lse = static_cast<double>(s.top) + log(static_cast<double>(s.total));
+    c.loss[row] = static_cast<float>(math::smoothed_loss<double>(lse, logit, s.sum / n, e));
+  }
+  if (!c.gradient) return;
+  // scale (softmax - (1 - e) onehot - e / V)
+  const float factor = c.scale / s.total, even = c.scale * e / n;
+  for (i64 i = threadIdx.x * kPack; i < c.cols; i += blockDim.x * kPack) {
+    float v[kPack];
+    const Pack pack = pack_at(i, c.cols, c.wide);
+    load(v, p + i, pack);
+    for (int j = 0; j < kPack; ++j) {
+      v[j] = power(v[j], s.top) * factor - even;
+      if (i + j == target) v[j] -= c.scale * (1 - e);
+    }
+    store(p + i, v, pack);
+  }
+}
+
+}  // namespace
+
+void cross_entropy(cudaStream_t stream, const Loss& l, std::int32_t* wrong) {
+  if (l.logits.rows == 0) return;
+  with_float(l.logits.type, [&](auto t) {
+    using T = decltype(t);
+    launch(
+        "cross_entropy",
+        {stream, dim3(at_most(l.logits.rows, kMostGridX)), row_threads(l.logits.cols, 1024), sizeof(Shared)},
+        cross_entropy_row<T>,
+        Call<T>{l.loss, Rows<T>(l.logits), l.logits.cols, l.targets, l.scale, l.smoothing, l.gradient,
+                wide(l.logits), wrong});
+  });
+}
+
+}  // namespace ft::cuda

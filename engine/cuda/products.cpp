@@ -1,0 +1,83 @@
+#include "engine/cuda/products.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ft::cuda {
+namespace {
+
+constexpr std::size_t kMostTerms = 16;
+
+std::int64_t depth_of(const Term& t) { return t.ta == Trans::yes ? t.a.rows() : t.a.cols(); }
+
+FourBitSource source_of(const FourBitMatrix& m, const float* map) {
+  const auto floats = [](const Tensor& t) { return t ? t.as<float>() : nullptr; };
+  const bool nested = m.form.nested;
+  return {.values = four_bit_values(m.form.book),
+          .block = m.form.block,
+          .codes = m.codes.as<std::uint8_t>(),
+          .absmax = nested ? nullptr : floats(m.absmax),
+          .absmax_codes = nested ? m.absmax.as<std::uint8_t>() : nullptr,
+          .map = map,
+          .nested_absmax = floats(m.nested_absmax),
+          .nested_offset = floats(m.nested_offset),
+          .cols = m.shape[1],
+          .first_row = 0,
+          .first_col = 0};
+}
+
+}  // namespace
+
+Products::Products(cudaStream_t stream, const Workspace& w)
+    : stream_(stream), workspace_(w), gemm_(stream, w.blas, w.blas_bytes) {}
+
+void Products::run(Tensor y, std::span<const Term> terms, float alpha, Tensor c) {
+  require(terms.size() <= kMostTerms, "products: 1 to 16 terms");
+  if (y.numel() == 0) return;
+  std::array<const Term*, kMostTerms> order{};
+  std::size_t count = 0;
+  for (const Term& t : terms)
+    if (depth_of(t) > 0) order[count++] = &t;
+  std::stable_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count),
+                   [](const Term* a, const Term* b) { return depth_of(*a) < depth_of(*b); });
+  Tensor sum = c;  // what the next term is added to
+  if (c && c.shape.rank == 1) {
+    broadcast_row(stream_, view_of(y), view_of(c));
+    sum = y;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    multiply(y, *order[i], alpha, sum);
+    sum = y;
+  }
+  if (!sum)
+    fill(stream_, view_of(y), 0);
+  else if (sum.data != y.data)
+    cast(stream_, view_of(y), view_of(sum));
+}
+
+void Products::multiply(Tensor y, const Term& t, float alpha, Tensor c) {
+  if (t.four_bit) return multiply_four_bit(y, t, alpha, c);
+  gemm_.run({y, t.a, t.ta == Trans::yes, t.b, t.tb == Trans::yes, c, alpha});
+}
+
+// Some columns of y at a time: they need that many rows of the matrix (transposed) or columns of it.
+void Products::multiply_four_bit(Tensor y, const Term& t, float alpha, Tensor c) {
+  constexpr std::int64_t kAlign = 8;  // elements: 16 bytes of bf16
+  const auto padded = [](std::int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; };
+  const std::int64_t k = depth_of(t), n = y.cols(), fits = workspace_.dense_bytes / size_of(t.a.dtype);
+  const bool rows = t.tb == Trans::yes;  // of the (n, k) matrix; else columns of a (k, n) one
+  const std::int64_t most = std::min(n, (rows ? fits / padded(k) : fits / k) / kAlign * kAlign);
+  require(most > 0, "products: a matrix in 4 bits of which not eight rows or columns fit the workspace");
+  FourBitSource source = source_of(t.four_bit, workspace_.map);
+  for (std::int64_t begin = 0; begin < n; begin += most) {
+    const std::int64_t end = std::min(n, begin + most), part = end - begin;
+    (rows ? source.first_row : source.first_col) = begin;
+    const Tensor dense = rows ? Tensor(workspace_.dense, t.a.dtype, {part, k}, padded(k))
+                              : Tensor(workspace_.dense, t.a.dtype, {k, part}, padded(part));
+    dequantize(stream_, view_of(dense), source);
+    gemm_.run(
+        {y.columns(begin, end), t.a, t.ta == Trans::yes, dense, rows, c ? c.columns(begin, end) : c, alpha});
+  }
+}
+
+}  // namespace ft::cuda

@@ -1,0 +1,37 @@
+// Ops::products on the GPU: one product of cuBLASLt for each term, the small ones first, so that what is
+// rounded between them is small too; weights in 4 bits are made dense a part at a time.
+#pragma once
+#include <span>
+
+#include "engine/cuda/gemm.h"
+#include "engine/cuda/kernels/kernels.h"
+#include "engine/ops/ops.h"
+
+namespace ft::cuda {
+
+inline View view_of(const Tensor& t) { return {t.data, t.dtype, t.rows(), t.cols(), t.stride}; }
+
+class Products {
+ public:
+  struct Workspace {
+    std::byte* blas;  // for cuBLASLt
+    std::int64_t blas_bytes;
+    std::byte* dense;  // for parts of weights in 4 bits
+    std::int64_t dense_bytes;
+    const float* map;  // nested_map() on the device
+  };
+  Products(cudaStream_t stream, const Workspace&);
+
+  // y = alpha * sum of the terms + c; see Ops::products.
+  void run(Tensor y, std::span<const Term> terms, float alpha, Tensor c);
+
+ private:
+  void multiply(Tensor y, const Term& term, float alpha, Tensor c);
+  void multiply_four_bit(Tensor y, const Term& term, float alpha, Tensor c);
+
+  cudaStream_t stream_;
+  Workspace workspace_;
+  Gemm gemm_;
+};
+
+}  // namespace ft::cuda

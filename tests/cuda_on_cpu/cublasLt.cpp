@@ -1,0 +1,149 @@
+// Products as cuBLASLt documents them: D = alpha op(A) op(B) + beta C, all column-major. A pointer that is
+// less aligned than was said when the algorithm was chosen is a Fault; the real library would read wild.
+#include "tests/cuda_on_cpu/cublasLt.h"
+
+#include <array>
+
+#include "engine/core/dtype.h"
+#include "engine/cuda/cublaslt.h"
+
+struct CublasLtOnCpu {};
+struct CublasLtDesc {
+  cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
+};
+struct CublasLtLayout {
+  cudaDataType_t type;
+  std::uint64_t rows, cols;
+  std::int64_t ld;
+};
+struct CublasLtPreference {
+  std::array<std::uint32_t, 4> alignment{256, 256, 256, 256};
+};
+
+namespace {
+
+float read(const void* p, const CublasLtLayout& l, std::uint64_t row, std::uint64_t col) {
+  const auto at = static_cast<std::size_t>(col) * static_cast<std::size_t>(l.ld) + row;
+  return l.type == CUDA_R_16BF ? ft::to_float(static_cast<const ft::bf16*>(p)[at])
+                               : static_cast<const float*>(p)[at];
+}
+void write(void* p, const CublasLtLayout& l, std::uint64_t row, std::uint64_t col, float v) {
+  const auto at = static_cast<std::size_t>(col) * static_cast<std::size_t>(l.ld) + row;
+  if (l.type == CUDA_R_16BF)
+    ft::from_float(static_cast<ft::bf16*>(p)[at], v);
+  else
+    static_cast<float*>(p)[at] = v;
+}
+std::size_t bytes(const CublasLtLayout& l) {
+  return (static_cast<std::size_t>(l.ld) * (l.cols - 1) + l.rows) * (l.type == CUDA_R_16BF ? 2 : 4);
+}
+void require_operand(const void* p, const CublasLtLayout& l, std::uint32_t alignment) {
+  if (reinterpret_cast<std::uintptr_t>(p) % alignment != 0)
+    throw cuda_on_cpu::Fault("a product's operand is less aligned than was said");
+  if (!cuda_on_cpu::on_device(p, bytes(l))) throw cuda_on_cpu::Fault("a product beyond device memory");
+}
+
+}  // namespace
+
+std::size_t cublasLtGetVersion() { return 130000; }
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* h) { return *h = new CublasLtOnCpu, CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t h) { return delete h, CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeType_t, cudaDataType_t) {
+  return *d = new CublasLtDesc, CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) { return delete d, CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t which,
+                                              const void* value, std::size_t size) {
+  if (size != sizeof(cublasOperation_t)) return CUBLAS_STATUS_INVALID_VALUE;
+  (which == CUBLASLT_MATMUL_DESC_TRANSA ? d->a : d->b) = *static_cast<const cublasOperation_t*>(value);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* l, cudaDataType_t type, std::uint64_t rows,
+                                          std::uint64_t cols, std::int64_t ld) {
+  if (ld < static_cast<std::int64_t>(rows) || rows == 0 || cols == 0) return CUBLAS_STATUS_INVALID_VALUE;
+  *l = new CublasLtLayout{type, rows, cols, ld};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l) {
+  return delete l, CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* p) {
+  return *p = new CublasLtPreference, CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) {
+  return delete p, CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
+                                                    cublasLtMatmulPreferenceAttributes_t which,
+                                                    const void* value, std::size_t size) {
+  const bool wide = which == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+  if (size != (wide ? sizeof(std::uint64_t) : sizeof(std::uint32_t))) return CUBLAS_STATUS_INVALID_VALUE;
+  if (which >= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES)
+    p->alignment[which - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES] =
+        *static_cast<const std::uint32_t*>(value);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t p, int,
+                                              cublasLtMatmulHeuristicResult_t* results, int* found) {
+  const bool ta = desc->a == CUBLAS_OP_T, tb = desc->b == CUBLAS_OP_T;
+  const bool fits = (ta ? a->cols : a->rows) == d->rows && (tb ? b->rows : b->cols) == d->cols &&
+                    (ta ? a->rows : a->cols) == (tb ? b->cols : b->rows) && c->rows == d->rows &&
+                    c->cols == d->cols;
+  const bool types =
+      a->type == b->type && c->type == d->type && (d->type == a->type || d->type == CUDA_R_32F);
+  *found = fits && types;
+  if (!*found) return CUBLAS_STATUS_NOT_SUPPORTED;
+  for (std::size_t i = 0; i < 4; ++i) results->algo.alignment[i] = p->alignment[i];
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha, const void* a,
+                              cublasLtMatrixLayout_t la, const void* b, cublasLtMatrixLayout_t lb,
+                              const void* beta, const void* c, cublasLtMatrixLayout_t lc, void* d,
+                              cublasLtMatrixLayout_t ld, const cublasLtMatmulAlgo_t* algorithm,
+                              void* workspace, std::size_t size, cudaStream_t) {
+  require_operand(a, *la, algorithm->alignment[0]);
+  require_operand(b, *lb, algorithm->alignment[1]);
+  require_operand(c, *lc, algorithm->alignment[2]);
+  require_operand(d, *ld, algorithm->alignment[3]);
+  if (!cuda_on_cpu::on_device(workspace, size)) return CUBLAS_STATUS_INVALID_VALUE;
+  const float by = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
+  cuda_on_cpu::enqueue([=, t = *desc, A = *la, B = *lb, C = *lc, D = *ld] {
+    std::memset(workspace, 0xff, size < 4096 ? size : 4096);  // it may be used
+    const bool ta = t.a == CUBLAS_OP_T, tb = t.b == CUBLAS_OP_T;
+    const std::uint64_t depth = ta ? A.rows : A.cols;
+    for (std::uint64_t j = 0; j < D.cols; ++j)
+      for (std::uint64_t i = 0; i < D.rows; ++i) {
+        float sum = 0;
+        for (std::uint64_t k = 0; k < depth; ++k)
+          sum += (ta ? read(a, A, k, i) : read(a, A, i, k)) * (tb ? read(b, B, j, k) : read(b, B, k, j));
+        write(d, D, i, j, by * sum + (keep != 0 ? keep * read(c, C, i, j) : 0));
+      }
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+namespace ft::cuda {
+
+const CublasLt& cublaslt() {
+  static const CublasLt functions{cublasLtCreate,
+                                  cublasLtDestroy,
+                                  cublasLtMatmul,
+                                  cublasLtMatmulDescCreate,
+                                  cublasLtMatmulDescDestroy,
+                                  cublasLtMatmulDescSetAttribute,
+                                  cublasLtMatrixLayoutCreate,
+                                  cublasLtMatrixLayoutDestroy,
+                                  cublasLtMatmulPreferenceCreate,
+                                  cublasLtMatmulPreferenceDestroy,
+                                  cublasLtMatmulPreferenceSetAttribute,
+                                  cublasLtMatmulAlgoGetHeuristic,
+                                  cublasLtGetVersion};
+  return functions;
+}
+
+}  // namespace ft::cuda

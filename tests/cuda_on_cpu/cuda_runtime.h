@@ -1,0 +1,164 @@
+// What ft's CUDA sources use of CUDA, for machines that have neither a GPU nor CUDA: the very .cu files are
+// compiled for the host with this header in place of NVIDIA's. All threads of a block run as fibers of one
+// host thread, in an order that tests choose; blocks run one after another. Launches and copies wait until
+// somebody waits for them, as late as CUDA may do them. What is wrong in a kernel becomes a Fault.
+//
+// Stricter than a GPU: blocks are whole warps, no thread may leave before a barrier that others reach, shared
+// memory is at most what the smallest GPU has, and device memory cannot be touched from the host.
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+// ---- the language
+#define __global__
+#define __device__
+#define __host__
+#define __shared__  // only in shared_memory(): its array is ours
+#define __align__(n) __attribute__((aligned(n)))
+#define __launch_bounds__(...)
+
+struct uint3 {
+  unsigned x, y, z;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
+};
+inline uint3 threadIdx, blockIdx;
+inline dim3 blockDim, gridDim;
+
+namespace ft::cuda {
+extern unsigned char block_memory[];  // what kernels declare as extern __shared__
+}
+
+namespace cuda_on_cpu {
+
+struct Fault : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+enum class Order { forward, backward, shuffled };
+void set_order(Order);  // of threads between barriers, and of blocks
+
+enum class Meeting : std::uint8_t { sync, shuffle, vote };
+// The lanes of `mask` meet, leave their values and take that of lane `from`, or every lane's (all[32]).
+std::uint64_t exchange(Meeting, unsigned mask, std::uint64_t mine, int from);
+void exchange_all(Meeting, unsigned mask, std::uint64_t mine, std::uint64_t (&all)[32]);
+void block_barrier();
+int block_any(int mine);
+int lane();
+
+template <class T>
+T shuffle(unsigned mask, T v, int from) {
+  static_assert(sizeof(T) <= sizeof(std::uint64_t) && std::is_trivially_copyable_v<T>);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &v, sizeof v);
+  bits = exchange(Meeting::shuffle, mask, bits, from);
+  std::memcpy(&v, &bits, sizeof v);
+  return v;
+}
+
+}  // namespace cuda_on_cpu
+
+inline void __syncthreads() { cuda_on_cpu::block_barrier(); }
+inline int __syncthreads_or(int p) { return cuda_on_cpu::block_any(p); }
+inline void __syncwarp(unsigned mask = ~0u) {
+  cuda_on_cpu::exchange(cuda_on_cpu::Meeting::sync, mask, 0, cuda_on_cpu::lane());
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T v, int with) {
+  return cuda_on_cpu::shuffle(mask, v, cuda_on_cpu::lane() ^ with);
+}
+template <class T>
+T __shfl_sync(unsigned mask, T v, int from) {
+  return cuda_on_cpu::shuffle(mask, v, from & 31);
+}
+inline unsigned __ballot_sync(unsigned mask, int p) {
+  std::uint64_t all[32];
+  cuda_on_cpu::exchange_all(cuda_on_cpu::Meeting::vote, mask, p != 0, all);
+  unsigned votes = 0;
+  for (int i = 0; i < 32; ++i) votes |= (mask >> i & 1) && all[i] ? 1u << i : 0;
+  return votes;
+}
+inline int __ffs(int x) { return __builtin_ffs(x); }
+
+// ---- the runtime
+#define CUDART_VERSION 13000
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorInsufficientDriver = 35,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+};
+const char* cudaGetErrorString(cudaError_t);
+cudaError_t cudaGetLastError();
+
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
+using cudaStream_t = struct CudaOnCpuStream*;
+using cudaEvent_t = struct CudaOnCpuEvent*;
+struct cudaDeviceProp {
+  char name[256];
+  int major, minor;
+};
+
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp*, int device);
+cudaError_t cudaRuntimeGetVersion(int* version);
+cudaError_t cudaDriverGetVersion(int* version);
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
+cudaError_t cudaMalloc(void** p, std::size_t bytes);
+cudaError_t cudaFree(void* p);
+cudaError_t cudaMallocHost(void** p, std::size_t bytes);
+cudaError_t cudaFreeHost(void* p);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t*, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t);
+cudaError_t cudaStreamSynchronize(cudaStream_t);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t*, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t);
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t);
+cudaError_t cudaEventSynchronize(cudaEvent_t);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t);
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                              std::size_t width, std::size_t height, cudaMemcpyKind, cudaStream_t);
+
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  std::size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  void* attrs;
+  unsigned numAttrs;
+};
+
+namespace cuda_on_cpu {
+cudaError_t enqueue(const cudaLaunchConfig_t&, const void* kernel, std::function<void()> body);
+cudaError_t allow_shared(const void* kernel, int bytes);
+// Work that cuBLASLt would do on the GPU, in its turn.
+void enqueue(std::function<void()> work);
+// Whether all of it is device memory that was allocated and not freed.
+bool on_device(const void* p, std::size_t bytes);
+}  // namespace cuda_on_cpu
+
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* c, void (*kernel)(Parameters...),
+                               Arguments... arguments) {
+  return cuda_on_cpu::enqueue(*c, reinterpret_cast<const void*>(kernel),
+                              [=] { kernel(static_cast<Parameters>(arguments)...); });
+}
+template <class Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute, int bytes) {
+  return cuda_on_cpu::allow_shared(reinterpret_cast<const void*>(kernel), bytes);
+}

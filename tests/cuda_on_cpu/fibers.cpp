@@ -1,0 +1,257 @@
+#include "tests/cuda_on_cpu/fibers.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+// void cuda_on_cpu_switch(void** from, void* to): keeps the callee-saved registers on the stack that is left,
+// and takes them from the one that is entered. System V, x86-64.
+asm(R"(
+.text
+.globl cuda_on_cpu_switch
+.type cuda_on_cpu_switch, @function
+cuda_on_cpu_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size cuda_on_cpu_switch, .-cuda_on_cpu_switch
+)");
+extern "C" void cuda_on_cpu_switch(void** from, void* to);
+
+#ifdef __SANITIZE_ADDRESS__
+extern "C" void __asan_unpoison_memory_region(void const volatile*, std::size_t);
+static void clear_poison(void* p, std::size_t n) { __asan_unpoison_memory_region(p, n); }
+#else
+static void clear_poison(void*, std::size_t) {}
+#endif
+
+namespace ft::cuda {
+constexpr std::size_t kGuard = 1024;  // bytes behind what a launch asked for
+alignas(256) unsigned char block_memory[cuda_on_cpu::kMostShared + kGuard];
+}  // namespace ft::cuda
+
+namespace cuda_on_cpu {
+namespace {
+
+constexpr std::size_t kStack = 64 << 10, kMostThreads = 1024;
+constexpr unsigned char kPoison = 0xcd, kUntouched = 0xa7;
+
+enum class State : std::uint8_t { ready, at_block, at_warp, done };
+
+struct Fiber {
+  void* stack = nullptr;  // where it was left
+  uint3 index{};
+  State state = State::ready;
+  Meeting meeting = Meeting::sync;
+  unsigned mask = 0;
+  std::uint64_t value = 0;
+};
+
+// All of it belongs to the one host thread that runs kernels.
+struct Machine {
+  Order order = Order::forward;
+  std::mt19937 random{1};
+  std::byte* stacks = nullptr;
+  std::vector<Fiber> fibers;
+  std::size_t current = 0;
+  void* scheduler = nullptr;  // its stack, while a fiber runs
+  const std::function<void()>* body = nullptr;
+  std::string fault;
+  int any = 0, any_result = 0;  // of __syncthreads_or
+
+  Fiber& now() { return fibers[current]; }
+  void leave() { cuda_on_cpu_switch(&now().stack, scheduler); }
+};
+Machine& machine() {
+  static Machine m;
+  return m;
+}
+
+void fiber_main() {
+  Machine& m = machine();
+  (*m.body)();
+  m.now().state = State::done;
+  for (;;) m.leave();
+}
+
+std::string place() {
+  return " (block " + std::to_string(blockIdx.x) + "," + std::to_string(blockIdx.y) + "," +
+         std::to_string(blockIdx.z) + ")";
+}
+
+[[noreturn]] void fail(const std::string& what) {
+  Machine& m = machine();
+  clear_poison(m.stacks, kStack * kMostThreads);
+  throw Fault(what + place());
+}
+
+// In a fiber: the scheduler throws.
+void give_up(const char* what) {
+  machine().fault = what;
+  for (;;) machine().leave();
+}
+
+void wait_for_warp(Meeting meeting, unsigned mask) {
+  Fiber& f = machine().now();
+  if (!(mask >> lane() & 1)) give_up("a lane is not in the mask of its own shuffle, vote or __syncwarp");
+  f.meeting = meeting;
+  f.mask = mask;
+  f.state = State::at_warp;
+  machine().leave();
+}
+
+void prepare(Fiber& f, std::size_t i, dim3 block) {
+  Machine& m = machine();
+  f = {};
+  const auto n = static_cast<unsigned>(i);
+  f.index = {n % block.x, n / block.x % block.y, n / (block.x * block.y)};
+  auto* top = reinterpret_cast<void**>(m.stacks + (i + 1) * kStack);
+  *--top = nullptr;  // fiber_main returns to nobody; also aligns the stack as a call would
+  *--top = reinterpret_cast<void*>(fiber_main);
+  for (int r = 0; r < 6; ++r) *--top = nullptr;
+  f.stack = top;
+}
+
+// The lanes that have met go on.
+bool release_warps() {
+  Machine& m = machine();
+  bool any = false;
+  for (std::size_t w = 0; w < m.fibers.size(); w += 32) {
+    unsigned here = 0;
+    for (unsigned l = 0; l < 32; ++l)
+      if (m.fibers[w + l].state == State::at_warp) here |= 1u << l;
+    for (unsigned l = 0; l < 32; ++l) {
+      const Fiber& first = m.fibers[w + l];
+      if (!(here >> l & 1) || first.state != State::at_warp || (first.mask & here) != first.mask) continue;
+      const unsigned mask = first.mask;
+      for (unsigned k = 0; k < 32; ++k) {
+        if (!(mask >> k & 1)) continue;
+        Fiber& f = m.fibers[w + k];
+        if (f.mask != mask || f.meeting != first.meeting)
+          fail("the lanes of a warp meet in different calls or with different masks");
+        f.state = State::ready;
+        here &= ~(1u << k);
+      }
+      any = true;
+    }
+  }
+  return any;
+}
+
+bool release_block() {
+  Machine& m = machine();
+  std::size_t waiting = 0, done = 0;
+  for (const Fiber& f : m.fibers) {
+    waiting += f.state == State::at_block;
+    done += f.state == State::done;
+  }
+  if (waiting == 0 || waiting + done < m.fibers.size()) return false;
+  if (done > 0) fail("__syncthreads is reached by some threads after others have returned");
+  m.any_result = std::exchange(m.any, 0);
+  for (Fiber& f : m.fibers) f.state = State::ready;
+  return true;
+}
+
+void order_of(std::vector<std::size_t>& all) {
+  Machine& m = machine();
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  if (m.order == Order::backward) std::reverse(all.begin(), all.end());
+  if (m.order == Order::shuffled) std::shuffle(all.begin(), all.end(), m.random);
+}
+
+void run_block(std::vector<std::size_t>& order) {
+  Machine& m = machine();
+  for (;;) {
+    bool moved = false;
+    if (m.order == Order::shuffled) order_of(order);
+    for (const std::size_t i : order) {
+      if (m.fibers[i].state != State::ready) continue;
+      m.current = i;
+      threadIdx = m.fibers[i].index;
+      cuda_on_cpu_switch(&m.scheduler, m.fibers[i].stack);
+      if (!m.fault.empty()) fail(std::exchange(m.fault, {}));
+      moved = true;
+    }
+    moved |= release_warps();
+    moved |= release_block();
+    if (std::all_of(m.fibers.begin(), m.fibers.end(), [](auto& f) { return f.state == State::done; })) return;
+    if (!moved) fail("deadlock: threads wait at different barriers");
+  }
+}
+
+}  // namespace
+
+void set_order(Order order) { machine().order = order; }
+int lane() { return static_cast<int>(machine().current % 32); }
+
+void block_barrier() {
+  machine().now().state = State::at_block;
+  machine().leave();
+}
+int block_any(int mine) {
+  machine().any |= mine != 0;
+  block_barrier();
+  return machine().any_result;
+}
+
+void exchange_all(Meeting meeting, unsigned mask, std::uint64_t mine, std::uint64_t (&all)[32]) {
+  Machine& m = machine();
+  const std::size_t warp = m.current / 32 * 32;
+  m.now().value = mine;
+  wait_for_warp(meeting, mask);
+  for (std::size_t l = 0; l < 32; ++l) all[l] = m.fibers[warp + l].value;
+  wait_for_warp(meeting, mask);  // nobody writes the next value before all have read this one
+}
+std::uint64_t exchange(Meeting meeting, unsigned mask, std::uint64_t mine, int from) {
+  if (!(mask >> from & 1)) give_up("a shuffle takes the value of a lane outside its mask");
+  std::uint64_t all[32];
+  exchange_all(meeting, mask, mine, all);
+  return all[from];
+}
+
+void run_blocks(dim3 grid, dim3 block, std::size_t shared, const std::function<void()>& body) {
+  Machine& m = machine();
+  if (!m.stacks)
+    m.stacks = static_cast<std::byte*>(mmap(nullptr, kStack * kMostThreads, PROT_READ | PROT_WRITE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  const std::size_t threads = std::size_t{block.x} * block.y * block.z;
+  if (threads % 32 != 0) throw Fault("a block of " + std::to_string(threads) + " threads is not whole warps");
+  blockDim = block;
+  gridDim = grid;
+  m.body = &body;
+  m.fibers.resize(threads);
+  unsigned char* memory = ft::cuda::block_memory;
+  std::vector<std::size_t> order(threads), blocks(std::size_t{grid.x} * grid.y * grid.z);
+  order_of(order);
+  order_of(blocks);
+  for (const std::size_t b : blocks) {
+    const auto n = static_cast<unsigned>(b);
+    blockIdx = {n % grid.x, n / grid.x % grid.y, n / (grid.x * grid.y)};
+    std::memset(memory, kPoison, shared);
+    std::memset(memory + shared, kUntouched, ft::cuda::kGuard);
+    m.any = 0;
+    for (std::size_t i = 0; i < threads; ++i) prepare(m.fibers[i], i, block);
+    run_block(order);
+    if (!std::all_of(memory + shared, memory + shared + ft::cuda::kGuard,
+                     [](unsigned char c) { return c == kUntouched; }))
+      fail("a write beyond the shared memory that the launch asked for");
+  }
+}
+
+}  // namespace cuda_on_cpu

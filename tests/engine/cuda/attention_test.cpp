@@ -1,0 +1,86 @@
+// Attention of the CUDA backend and its gradient against the CPU's.
+#include "tests/engine/cuda/both.h"
+
+namespace ft::cuda {
+namespace {
+
+struct Case {
+  Heads heads;
+  std::vector<std::int32_t> lengths;
+  bool causal = true;
+  std::int64_t window = 0;
+};
+
+void expect_right(const Case& c) {
+  std::vector<std::int32_t> starts{0};
+  for (const std::int32_t n : c.lengths) starts.push_back(starts.back() + n);
+  const std::int64_t rows = starts.back(), query = c.heads.query * c.heads.width,
+                     key = c.heads.key_value * c.heads.width;
+  for (const DType type : {DType::f32, DType::bf16})
+    for (const std::int64_t pad : {type == DType::bf16 ? 0 : 3, 8}) {
+      if (pad == 8 && rows > 40) continue;
+      SCOPED_TRACE(str(name_of(type), " heads ", c.heads.query, "/", c.heads.key_value, " of ", c.heads.width,
+                       ", ", rows, " rows, causal ", c.causal, ", window ", c.window, ", pad ", pad));
+      Trial t{type, rows, query, pad};
+      t.matrix(1);                                 // y
+      t.vector(c.heads.query * rows, DType::f32);  // lse
+      t.matrix(2);                                 // q
+      t.matrix(rows, key, type).randomize(3);      // k
+      t.matrix(rows, key, type).randomize(4);      // v
+      t.matrix(5);                                 // dq
+      t.matrix(rows, key, type);                   // dk
+      t.matrix(rows, key, type);                   // dv
+      t.matrix(6);                                 // dy
+      t.expect_same(
+          [&](Ops& ops, const Tensors& x) {
+            const Mask mask{starts, c.causal, c.window};
+            const auto scale = static_cast<float>(1 / std::sqrt(double(c.heads.width)));
+            const Tensor lse = x[1].view({c.heads.query, rows});
+            ops.attention(x[0], lse, x[2], x[3], x[4], c.heads, mask, scale);
+            ops.attention_grad(x[5], x[6], x[7], x[8], x[0], lse, x[2], x[3], x[4], c.heads, mask, scale);
+          },
+          type == DType::bf16 ? 1e-4 : 1e-11);
+      if (testing::Test::HasFailure()) return;
+    }
+}
+
+TEST(CudaAttention, SequenceLengths) {
+  for (const std::int32_t n : {1, 2, 15, 16, 17, 33, 64, 65, 100}) expect_right({{2, 2, 16}, {n}});
+}
+TEST(CudaAttention, HeadWidths) {
+  for (const std::int64_t d : {1, 3, 8, 17, 40, 64, 72, 128, 200, 256}) expect_right({{2, 1, d}, {21, 3}});
+}
+TEST(CudaAttention, SharedKeysAndFewHeadsAtATime) {
+  for (const Heads h : {Heads{4, 2, 12}, Heads{6, 2, 12}, Heads{7, 1, 12}}) expect_right({h, {20, 37}});
+  expect_right({{8, 8, 12}, {37, 60}});  // five heads at a time
+}
+TEST(CudaAttention, PackedSequences) {
+  expect_right({{2, 2, 16}, {1, 1, 16, 5, 0, 40, 2, 63}});
+  expect_right({{4, 2, 20}, {1, 7, 16, 5, 0, 33}, false});
+}
+TEST(CudaAttention, Windows) {
+  for (const std::int64_t w : {1, 2, 15, 16, 17, 40, 1000}) expect_right({{2, 1, 16}, {50, 9}, true, w});
+  for (const std::int64_t w : {1, 20, 50}) expect_right({{2, 1, 16}, {50, 9}, false, w});
+}
+TEST(CudaAttention, SeesEverythingWithoutACausalMask) {
+  for (const std::int32_t n : {1, 16, 33}) expect_right({{2, 2, 16}, {n}, false});
+}
+
+TEST(CudaAttention, TooWideAHeadIsAUserError) {
+  auto ops = make_cuda_ops(0, kSmall);
+  Matrix x(2, 300, DType::f32), lse(1, 2, DType::f32);
+  const OnGpu q(*ops, x, 0), l(*ops, lse, 0);
+  const std::vector<std::int32_t> starts{0, 2};
+  try {
+    ops->attention(q.tensor, l.tensor, q.tensor, q.tensor, q.tensor, {1, 1, 300}, {starts}, 1);
+    ADD_FAILURE() << "accepted";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code, Exit::hardware);
+    EXPECT_STREQ(
+        e.what(),
+        "device cuda: attention heads of 300 columns; the GPU's kernels go up to 256; use device=cpu");
+  }
+}
+
+}  // namespace
+}  // namespace ft::cuda

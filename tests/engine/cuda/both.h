@@ -1,0 +1,130 @@
+// Runs a computation on the CPU and, kernels and all, on the CUDA backend compiled for the host: with threads
+// and blocks in three orders, which must give the same bytes, with guards around and between rows, which must
+// stay, and with numbers like the CPU's.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <list>
+#include <vector>
+
+#include "engine/cpu/cpu_ops.h"
+#include "engine/cuda/cuda_ops.h"
+#include "tests/cuda_on_cpu/cuda_runtime.h"
+#include "tests/support/matrix.h"
+
+namespace ft::cuda {
+
+using cuda_on_cpu::Order;
+using test::Matrix;
+using test::nmse;
+
+constexpr Order kOrders[] = {Order::forward, Order::backward, Order::shuffled};
+
+// So little that every loop over it goes round.
+constexpr CudaWorkspace kSmall{.blas = 4096, .dense = 8192, .delta = 2048, .tiles = 65536, .staging = 8192};
+
+// A matrix on the GPU, as far apart and as aligned as on the host.
+class OnGpu {
+ public:
+  OnGpu(Ops& ops, const Matrix& m, std::int64_t offset) : ops_(ops) {
+    const Tensor& t = m.tensor;
+    const std::int64_t size = size_of(t.dtype);
+    bytes_ = t.rows() == 0 ? 0 : ((t.rows() - 1) * t.stride + t.cols()) * size;
+    memory_ = ops.allocate(bytes_ + offset * size);
+    std::byte* data = memory_.get() + offset * size;
+    ops.upload(raw(data), t.data);
+    tensor = Tensor(data, t.dtype, t.shape, t.stride);
+  }
+  void download(Matrix& to) const { ops_.download(to.tensor.data, raw(tensor.data)); }
+  Tensor tensor;
+
+ private:
+  Tensor raw(std::byte* data) const { return {data, DType::u8, {bytes_}}; }
+  Ops& ops_;
+  Buffer memory_;
+  std::int64_t bytes_;
+};
+
+// Of all elements together, relative to their squares, or to those of numbers around 0.3: the gradient of a
+// query that sees one key is a difference of numbers near 1, and rounding is all that it has.
+inline double difference(const std::vector<double>& got, const std::vector<double>& want) {
+  double squares = 0;
+  for (const double w : want) squares += w * w;
+  const double least = 0.1 * static_cast<double>(want.size());
+  return nmse(got, want) * (squares > 0 ? squares / std::max(squares, least) : 1);
+}
+
+using Tensors = std::vector<Tensor>;
+using Call = std::function<void(Ops&, const Tensors&)>;
+
+struct Trial {
+  DType type = DType::f32;
+  std::int64_t rows = 1, cols = 1, pad = 0;
+  std::int64_t offset = 0;  // elements from an aligned address
+  std::list<Matrix> made{};
+
+  Matrix& matrix(std::int64_t r, std::int64_t c, DType t) { return made.emplace_back(r, c, t, pad); }
+  Matrix& matrix(std::uint64_t seed) { return matrix(rows, cols, type).randomize(seed); }
+  Matrix& vector(std::int64_t n, DType t) { return made.emplace_back(1, n, t); }
+  Matrix& indices(std::int64_t n, std::int64_t below) {
+    return vector(n, DType::i32).randomize_indices(77, below);
+  }
+  static double rounding(DType t) { return t == DType::bf16 ? 1.6e-5 : 1e-12; }
+
+  // The matrices in the order in which they were made are the call's tensors. The CPU's results stay in them.
+  void expect_same(const Call& call) { expect_same(call, rounding(type)); }
+  void expect_same(const Call& call, double tolerance) {
+    auto ops = make_cuda_ops(0, kSmall);
+    std::vector<std::list<Matrix>> results;
+    for (const Order order : kOrders) {
+      cuda_on_cpu::set_order(order);
+      std::list<OnGpu> gpu;
+      Tensors tensors;
+      for (const Matrix& m : made) tensors.push_back(gpu.emplace_back(*ops, m, offset).tensor);
+      call(*ops, tensors);
+      std::list<Matrix>& got = results.emplace_back();
+      auto m = made.begin();
+      for (const OnGpu& g : gpu) {
+        const Tensor& t = (m++)->tensor;
+        g.download(got.emplace_back(t.rows(), t.cols(), t.dtype, t.stride - t.cols()));
+      }
+    }
+    cuda_on_cpu::set_order(Order::forward);
+    static cpu::CpuOps cpu(2);
+    Tensors tensors;
+    for (const Matrix& m : made) tensors.push_back(m.tensor);
+    call(cpu, tensors);
+    auto second = results[1].begin(), third = results[2].begin();
+    int number = 0;
+    auto want = made.begin();
+    for (const Matrix& got : results[0]) {
+      SCOPED_TRACE(str("tensor ", number++));
+      EXPECT_TRUE(got.same_bytes(*second++) && got.same_bytes(*third++)) << "the order of threads matters";
+      EXPECT_TRUE(got.intact()) << "bytes between rows changed";
+      if (got.tensor.dtype != DType::u8) {
+        EXPECT_LE(difference(got.values(), want->values()), tolerance);
+      }
+      ++want;
+    }
+  }
+};
+
+struct Size {
+  std::int64_t rows, cols;
+};
+inline const std::vector<Size> kSizes{{1, 1}, {3, 5}, {2, 16}, {5, 63}, {79, 211}, {2, 4136}};
+
+template <class Test>
+void each_trial(Test run) {
+  for (const DType type : {DType::f32, DType::bf16})
+    for (const Size size : kSizes)
+      for (const auto& [pad, offset] : {std::pair{0, 0}, {8, 0}, {3, 1}}) {
+        SCOPED_TRACE(str(name_of(type), " ", size.rows, " x ", size.cols, " pad ", pad, " offset ", offset));
+        Trial t{type, size.rows, size.cols, pad, offset};
+        run(t);
+        if (testing::Test::HasFailure()) return;
+      }
+}
+
+}  // namespace ft::cuda

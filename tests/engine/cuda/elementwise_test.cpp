@@ -1,0 +1,113 @@
+// Elementwise computations, sums and optimizers of the CUDA backend against the CPU's.
+#include "tests/engine/cuda/both.h"
+
+namespace ft::cuda {
+namespace {
+
+TEST(CudaElementwise, Fill) {
+  each_trial([](Trial& t) {
+    t.matrix(1);
+    t.expect_same([](Ops& ops, const Tensors& x) { ops.fill(x[0], 1.7f); }, 0);
+  });
+}
+
+TEST(CudaElementwise, AddOfBothTypes) {
+  each_trial([](Trial& t) {
+    t.matrix(1);
+    t.matrix(t.rows, t.cols, DType::f32).randomize(2);
+    t.matrix(t.rows, t.cols, DType::bf16).randomize(3);
+    t.expect_same(
+        [](Ops& ops, const Tensors& x) {
+          ops.add(x[0], x[1]);
+          ops.add(x[0], x[2]);
+        },
+        0);
+  });
+}
+
+TEST(CudaElementwise, CastsRoundToNearestEven) {
+  each_trial([](Trial& t) {
+    t.matrix(1);
+    for (const DType to : {DType::f32, DType::bf16, DType::f16}) t.matrix(t.rows, t.cols, to);
+    for (const DType to : {DType::f32, DType::bf16, DType::f16}) t.matrix(t.rows, t.cols, to);
+    t.expect_same(
+        [](Ops& ops, const Tensors& x) {
+          for (std::size_t i = 1; i < 4; ++i) ops.cast(x[i], x[0]);
+          ops.cast(x[4], x[3]);
+          ops.cast(x[5], x[3]);
+          ops.cast(x[6], x[3]);
+        },
+        0);
+  });
+}
+
+TEST(CudaElementwise, CopyOfRowsThatLieApart) {
+  each_trial([](Trial& t) {
+    t.matrix(1);
+    t.matrix(2);
+    t.made.emplace_back(t.rows, t.cols, t.type, 5).randomize(3);
+    t.expect_same(
+        [](Ops& ops, const Tensors& x) {
+          ops.copy(x[0], x[1]);
+          ops.copy(x[2], x[1]);
+        },
+        0);
+  });
+}
+
+TEST(CudaElementwise, DropoutHasTheCpusMask) {
+  each_trial([](Trial& t) {
+    t.matrix(1);
+    t.matrix(2);
+    t.expect_same(
+        [](Ops& ops, const Tensors& x) {
+          ops.dropout(x[0], x[1], 0.3f, Random{1234567});
+          ops.dropout(x[1], x[1], 0.9f, Random{7});
+        },
+        0);
+  });
+}
+
+TEST(CudaElementwise, GatedActivationsAndTheirGradients) {
+  for (const Activation f : {Activation::silu, Activation::gelu, Activation::gelu_tanh, Activation::relu})
+    each_trial([f](Trial& t) {
+      for (std::uint64_t seed = 1; seed < 7; ++seed) t.matrix(seed);
+      t.expect_same([f](Ops& ops, const Tensors& x) {
+        ops.gated(f, x[0], x[1], x[2]);
+        ops.gated_grad(f, x[4], x[5], x[3], x[1], x[2]);
+        ops.gated_grad(f, x[1], x[2], x[3], x[1], x[2]);  // in place
+      });
+    });
+}
+
+TEST(CudaElementwise, SumsInF64) {
+  for (const std::int64_t n : {1, 7, 256, 4097, 70001})
+    for (const std::int64_t offset : {0, 1}) {
+      Trial t{.offset = offset};
+      for (int i = 0; i < 2; ++i) t.vector(1, DType::f64).randomize(5);
+      t.vector(n, DType::f32).randomize(6);
+      t.expect_same(
+          [](Ops& ops, const Tensors& x) {
+            ops.sum(x[0], x[2]);
+            ops.sum_squares(x[1], x[2]);
+          },
+          1e-28);
+    }
+}
+
+TEST(CudaElementwise, AdamWAndSgd) {
+  for (const std::int64_t n : {1, 7, 2048, 2051})
+    for (const std::int64_t offset : {0, 3}) {
+      Trial t{.offset = offset};
+      for (std::uint64_t seed = 1; seed < 5; ++seed) t.vector(n, DType::f32).randomize(seed);
+      for (std::int64_t i = 0; i < n; ++i) t.made.back().set(0, i, std::abs(t.made.back().get(0, i)));
+      t.expect_same([](Ops& ops, const Tensors& x) {
+        for (std::int64_t step = 1; step < 4; ++step)
+          ops.adamw(x[0], x[1], x[3], x[2], {1e-2, 0.9, 0.999, 1e-8, 0.1, 0.7f, step});
+        ops.sgd(x[0], x[2], 0.1f, 0.01f, 0.5f);
+      });
+    }
+}
+
+}  // namespace
+}  // namespace ft::cuda

@@ -1,0 +1,164 @@
+// Norms, rotary positions, rows by number and the loss of the CUDA backend against the CPU's.
+#include "tests/engine/cuda/both.h"
+
+namespace ft::cuda {
+namespace {
+
+TEST(CudaLayers, RmsNorm) {
+  each_trial([](Trial& t) {
+    t.matrix(1);
+    t.vector(t.rows, DType::f32);
+    t.matrix(2);
+    t.vector(t.cols, t.type).randomize(3);
+    t.expect_same([](Ops& ops, const Tensors& x) { ops.rms_norm(x[0], x[1], x[2], x[3], 1e-5f); });
+  });
+}
+
+TEST(CudaLayers, RmsNormGradientsAddUp) {
+  for (const bool both : {true, false})
+    each_trial([both](Trial& t) {
+      t.matrix(1);
+      t.vector(t.cols, DType::f32).randomize(2);
+      t.matrix(3);
+      t.matrix(4);
+      t.vector(t.cols, t.type).randomize(5);
+      t.vector(t.rows, DType::f32).randomize(6);
+      t.expect_same([both](Ops& ops, const Tensors& x) {
+        ops.rms_norm_grad(x[0], both ? x[1] : Tensor{}, x[2], x[3], x[4], x[5]);
+        if (!both) ops.rms_norm_grad({}, x[1], x[2], x[3], x[4], x[5]);
+      });
+    });
+}
+
+TEST(CudaLayers, ColumnSums) {
+  each_trial([](Trial& t) {
+    t.vector(t.cols, DType::f32).randomize(1);
+    t.matrix(2);
+    t.expect_same([](Ops& ops, const Tensors& x) { ops.column_sums(x[0], x[1]); });
+  });
+}
+
+TEST(CudaLayers, RopeAndItsTranspose) {
+  for (const DType type : {DType::f32, DType::bf16})
+    for (const std::int64_t width : {2, 6, 16, 64, 128})
+      for (const std::int64_t heads : {1, 3, 20})
+        for (const std::int64_t pad : {0, 3}) {
+          SCOPED_TRACE(str(name_of(type), " ", heads, " heads of ", width, " pad ", pad));
+          Trial t{type, 9, heads * width, pad};
+          t.matrix(1);
+          t.vector(30 * width / 2, DType::f32).randomize(2);
+          t.vector(30 * width / 2, DType::f32).randomize(3);
+          t.indices(9, 30);
+          t.expect_same([width](Ops& ops, const Tensors& x) {
+            const Tensor cos = x[1].view({30, width / 2}), sin = x[2].view({30, width / 2});
+            ops.rope(x[0], cos, sin, x[3], width, 1);
+            ops.rope(x[0].slice(0, 4), cos, sin, Tensor(x[3].data, DType::i32, {4}), width, -1);
+          });
+        }
+}
+
+TEST(CudaLayers, RowsByNumber) {
+  each_trial([](Trial& t) {
+    t.matrix(7, t.cols, t.type).randomize(1);
+    t.matrix(2);
+    t.indices(7, t.rows);
+    t.matrix(t.rows + 40, t.cols, t.type).randomize(3);
+    Matrix& apart = t.vector(7, DType::i32);
+    for (std::int64_t i = 0; i < 7; ++i) apart.set(0, i, double(i * 3 + 1));
+    t.expect_same(
+        [](Ops& ops, const Tensors& x) {
+          ops.gather_rows(x[0], x[1], x[2]);
+          ops.embedding(x[0], x[2], x[1]);
+          ops.scatter_rows(x[3], x[0], x[4]);
+        },
+        0);
+  });
+}
+
+TEST(CudaLayers, EmbeddingGradientHasTheCpusBits) {
+  for (const std::int64_t vocabulary : {1, 5, 300})
+    each_trial([vocabulary](Trial& t) {
+      t.matrix(vocabulary, t.cols, DType::f32).randomize(1);
+      t.indices(t.rows, vocabulary);
+      t.matrix(2);
+      t.expect_same([](Ops& ops, const Tensors& x) { ops.embedding_grad(x[0], x[1], x[2]); }, 0);
+    });
+  Trial longer{DType::bf16, 700, 20};  // more rows than a block has threads
+  longer.matrix(11, 20, DType::f32).randomize(1);
+  longer.indices(700, 11);
+  longer.matrix(2);
+  longer.expect_same([](Ops& ops, const Tensors& x) { ops.embedding_grad(x[0], x[1], x[2]); }, 0);
+}
+
+TEST(CudaLayers, CrossEntropyAndItsGradientInPlace) {
+  for (const float smoothing : {0.0f, 0.1f})
+    each_trial([smoothing](Trial& t) {
+      t.vector(t.rows, DType::f32);
+      t.vector(t.rows, DType::f32);
+      t.matrix(t.rows, t.cols, t.type).randomize(1, 9);
+      t.indices(t.rows, t.cols);
+      t.expect_same([smoothing](Ops& ops, const Tensors& x) {
+        ops.cross_entropy(x[0], x[2], x[3], {.smoothing = smoothing});
+        ops.cross_entropy(x[1], x[2], x[3], {0.3f, smoothing, true});
+      });
+    });
+}
+
+TEST(CudaLayers, CrossEntropyOfInfiniteAndNanLogits) {
+  Trial t{DType::f32, 3, 2500};
+  t.vector(3, DType::f32);
+  Matrix& logits = t.matrix(1);
+  for (std::int64_t i = 0; i < 2400; ++i) logits.set(0, i, -HUGE_VAL);  // whole threads see nothing else
+  logits.set(1, 7, 1e30);
+  t.vector(3, DType::i32).assign({2450, 7, 0});
+  t.expect_same([](Ops& ops, const Tensors& x) { ops.cross_entropy(x[0], x[1], x[2], {1, 0, true}); });
+
+  auto ops = make_cuda_ops(0, kSmall);
+  Matrix bad(1, 100, DType::f32), loss(1, 1, DType::f32), target(1, 1, DType::i32);
+  bad.randomize(1).set(0, 50, NAN);
+  target.set(0, 0, 3);
+  const OnGpu x(*ops, bad, 0), y(*ops, loss, 0), k(*ops, target, 0);
+  ops->cross_entropy(y.tensor, x.tensor, k.tensor, {});
+  y.download(loss);
+  EXPECT_TRUE(std::isnan(loss.get(0, 0)));
+}
+
+// What would be a wild access is skipped, and told when somebody waits for the GPU.
+TEST(CudaLayers, AWrongIndexIsAnInternalError) {
+  struct Case {
+    const char* words;
+    std::function<void(Ops&, const Tensors&)> call;
+  };
+  const std::vector<Case> cases{
+      {"rope: a position beyond the table",
+       [](Ops& o, const Tensors& t) { o.rope(t[0], t[2], t[2], t[1], 4, 1); }},
+      {"embedding: an id beyond the table", [](Ops& o, const Tensors& t) { o.embedding(t[0], t[1], t[0]); }},
+      {"embedding: an id beyond the table",
+       [](Ops& o, const Tensors& t) { o.embedding_grad(t[0], t[1], t[3]); }},
+      {"gather_rows: a row beyond x", [](Ops& o, const Tensors& t) { o.gather_rows(t[0], t[3], t[1]); }},
+      {"scatter_rows: a row beyond y", [](Ops& o, const Tensors& t) { o.scatter_rows(t[0], t[3], t[1]); }},
+      {"cross_entropy: a target beyond the classes",
+       [](Ops& o, const Tensors& t) { o.cross_entropy(Tensor(t[2].data, DType::f32, {2}), t[0], t[1], {}); }},
+  };
+  for (const std::int32_t wrong : {-1, 1000000})
+    for (const Case& c : cases) {
+      auto ops = make_cuda_ops(0, kSmall);
+      Matrix x(2, 4, DType::f32), index(1, 2, DType::i32), table(2, 2, DType::f32), y(2, 4, DType::f32);
+      x.randomize(1);
+      index.assign({0, double(wrong)});
+      table.randomize(2);
+      y.randomize(3);
+      const OnGpu a(*ops, x, 0), b(*ops, index, 0), t(*ops, table, 0), d(*ops, y, 0);
+      const Tensor rows(b.tensor.data, DType::i32, {2});
+      c.call(*ops, {a.tensor, rows, t.tensor, d.tensor});
+      try {
+        ops->synchronize();
+        ADD_FAILURE() << c.words;
+      } catch (const InternalError& e) {
+        EXPECT_NE(std::string(e.what()).find(c.words), std::string::npos) << e.what();
+      }
+    }
+}
+
+}  // namespace
+}  // namespace ft::cuda

@@ -1,0 +1,145 @@
+// Sums of products of the CUDA backend against the CPU's: every transposition, several terms, residuals,
+// biases, weights in 4 bits in parts.
+#include "engine/io/four_bit.h"
+#include "tests/engine/cuda/both.h"
+
+namespace ft::cuda {
+namespace {
+
+struct Dims {
+  std::int64_t m, n, k;
+};
+const std::vector<Dims> kDims{{1, 1, 1}, {3, 5, 7}, {16, 8, 32}, {33, 70, 19}};
+
+template <class Test>
+void each_shape(Test run) {
+  for (const DType type : {DType::f32, DType::bf16})
+    for (const Dims d : kDims)
+      for (const Trans ta : {Trans::no, Trans::yes})
+        for (const Trans tb : {Trans::no, Trans::yes})
+          for (const auto& [pad, offset] : {std::pair{0, 0}, {3, 1}}) {
+            SCOPED_TRACE(str(name_of(type), " ", d.m, " ", d.n, " ", d.k, " ta ", int(ta), " tb ", int(tb),
+                             " pad ", pad));
+            Trial t{type, d.m, d.n, pad, offset};
+            run(t, d, ta, tb);
+            if (testing::Test::HasFailure()) return;
+          }
+}
+
+void operands(Trial& t, Dims d, Trans ta, Trans tb, std::uint64_t seed) {
+  const bool a = ta == Trans::yes, b = tb == Trans::yes;
+  t.matrix(a ? d.k : d.m, a ? d.m : d.k, t.type).randomize(seed);
+  t.matrix(b ? d.n : d.k, b ? d.k : d.n, t.type).randomize(seed + 1);
+}
+
+TEST(CudaProducts, OneTerm) {
+  each_shape([](Trial& t, Dims d, Trans ta, Trans tb) {
+    t.matrix(1);
+    operands(t, d, ta, tb, 2);
+    t.expect_same([=](Ops& ops, const Tensors& x) { product(ops, x[0], {x[1], ta, x[2], tb}, 0.5f); });
+  });
+}
+
+TEST(CudaProducts, SeveralTermsAndAResidual) {
+  each_shape([](Trial& t, Dims d, Trans ta, Trans tb) {
+    t.matrix(1);
+    operands(t, d, ta, tb, 2);
+    operands(t, {d.m, d.n, 3}, tb, ta, 4);
+    t.matrix(6);
+    t.expect_same(
+        [=](Ops& ops, const Tensors& x) {
+          const Term terms[] = {{x[1], ta, x[2], tb}, {x[3], tb, x[4], ta}};
+          ops.products(x[0], terms, 1, x[5]);
+          ops.products(x[0], terms, 0.25f, x[0]);
+        },
+        10 * t.rounding(t.type));  // the sum is rounded between terms
+  });
+}
+
+TEST(CudaProducts, GradientsInF32OfBf16Operands) {
+  each_shape([](Trial& t, Dims d, Trans ta, Trans tb) {
+    t.matrix(d.m, d.n, DType::f32).randomize(1);
+    operands(t, d, ta, tb, 2);
+    t.expect_same(
+        [=](Ops& ops, const Tensors& x) {
+          product(ops, x[0], {x[1], ta, x[2], tb}, 1, x[0]);
+        },
+        1e-12);
+  });
+}
+
+TEST(CudaProducts, NoRowsAddNothing) {
+  Trial t{DType::bf16};
+  t.matrix(5, 7, DType::f32).randomize(1);
+  t.matrix(5, 7, DType::f32);
+  t.matrix(5, 7, DType::f32).randomize(2);
+  t.matrix(5, 7, DType::f32);
+  t.expect_same(
+      [](Ops& ops, const Tensors& x) {
+        const Tensor dy(x[0].data, DType::bf16, {0, 5}), in(x[0].data, DType::bf16, {0, 7});
+        product(ops, x[0], {dy, Trans::yes, in, Trans::no}, 1, x[0]);
+        product(ops, x[1], {dy, Trans::yes, in, Trans::no}, 1, x[2]);
+        product(ops, x[3], {dy, Trans::yes, in, Trans::no});
+      },
+      0);
+}
+
+TEST(CudaProducts, ABiasForEveryRow) {
+  for (const DType bias : {DType::f32, DType::bf16})
+    each_shape([bias](Trial& t, Dims d, Trans ta, Trans tb) {
+      if (t.type == DType::f32 && bias == DType::bf16) return;
+      t.matrix(d.m, d.n, bias == DType::f32 ? DType::f32 : t.type);
+      operands(t, d, ta, tb, 2);
+      t.vector(d.n, bias).randomize(4);
+      t.expect_same(
+          [=](Ops& ops, const Tensors& x) {
+            product(ops, x[0], {x[1], ta, x[2], tb}, 1, x[3].view({x[3].cols()}));
+          },
+          10 * t.rounding(t.type));
+    });
+}
+
+TEST(CudaProducts, WeightsInFourBitsAreMadeDenseInParts) {
+  for (const DType type : {DType::f32, DType::bf16})
+    for (const auto& [out, in] : {std::pair<std::int64_t, std::int64_t>{40, 96}, {33, 71}, {7, 200}})
+      for (const FourBitBook book : {FourBitBook::nf4, FourBitBook::fp4})
+        for (const bool nested : {false, true})
+          for (const Trans tb : {Trans::yes, Trans::no}) {
+            SCOPED_TRACE(str(name_of(type), " ", out, " x ", in, " ", name_of(book), " nested ", nested,
+                             " tb ", int(tb)));
+            Matrix w(out, in, DType::f32);
+            w.randomize(3);
+            std::vector<float> values;
+            for (const double v : w.values()) values.push_back(static_cast<float>(v));
+            const FourBitForm form{book, 32, nested};
+            const FourBitData q = quantize(values, form);
+            Trial t{type, 9, tb == Trans::yes ? out : in};
+            t.matrix(1);
+            t.matrix(9, tb == Trans::yes ? in : out, type).randomize(2);
+            const auto bytes = [&](const auto& from, DType as) {
+              const auto n = static_cast<std::int64_t>(from.size());
+              Matrix& m = t.vector(n, as);
+              if (n > 0) std::memcpy(m.tensor.data, from.data(), from.size() * sizeof from[0]);
+            };
+            bytes(q.codes, DType::u8);
+            if (nested)
+              bytes(q.absmax_codes, DType::u8);
+            else
+              bytes(q.absmax, DType::f32);
+            bytes(q.nested_absmax, DType::f32);
+            bytes(std::vector<float>{q.nested_offset}, DType::f32);
+            t.expect_same([=, shape = Shape{out, in}](Ops& ops, const Tensors& x) {
+              const auto flat = [](const Tensor& v) { return v.view({v.numel()}); };
+              const FourBitMatrix m{form,
+                                    shape,
+                                    flat(x[2]),
+                                    flat(x[3]),
+                                    nested ? flat(x[4]) : Tensor{},
+                                    nested ? flat(x[5]) : Tensor{}};
+              product(ops, x[0], {x[1], Trans::no, {}, tb, m});
+            });
+          }
+}
+
+}  // namespace
+}  // namespace ft::cuda

@@ -1,0 +1,72 @@
+// Memory and the queue of the CUDA backend: what is uploaded may change at once, work happens in order.
+#include "tests/engine/cuda/both.h"
+
+namespace ft::cuda {
+namespace {
+
+TEST(CudaQueue, UploadsOfEverySizeMayChangeAtOnce) {
+  auto ops = make_cuda_ops(0, kSmall);
+  std::vector<float> host;
+  const Buffer memory = ops->allocate(1 << 20);
+  // More small ones than the staging memory holds, and some that do not fit it.
+  std::int64_t at = 0;
+  std::vector<float> want;
+  for (int i = 0; i < 60; ++i) {
+    const std::int64_t n = i % 10 == 9 ? 3000 : 100 + 13 * i;
+    host.assign(static_cast<std::size_t>(n), static_cast<float>(i));
+    want.insert(want.end(), host.begin(), host.end());
+    ops->upload(Tensor(memory.get() + at * 4, DType::f32, {n}), host.data());
+    std::fill(host.begin(), host.end(), -1.0f);
+    at += n;
+  }
+  std::vector<float> got(want.size());
+  ops->download(got.data(), Tensor(memory.get(), DType::f32, {at}));
+  EXPECT_EQ(got, want);
+}
+
+TEST(CudaQueue, KnowsWhatItIs) {
+  auto ops = make_cuda_ops(0, kSmall);
+  EXPECT_EQ(ops->device(), (Device{Device::Kind::cuda, 0}));
+  EXPECT_GE(ops->workspace(), kSmall.blas + kSmall.dense + kSmall.delta + kSmall.tiles);
+  EXPECT_GT(ops->free_memory(), 0);
+  EXPECT_EQ(cuda_version(), "13.0");
+}
+
+TEST(CudaQueue, MemoryThatIsNotThereIsAUserError) {
+  auto ops = make_cuda_ops(0, kSmall);
+  try {
+    ops->allocate(std::int64_t{1} << 40);
+    ADD_FAILURE() << "accepted";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code, Exit::memory);
+    EXPECT_TRUE(std::string(e.what()).starts_with("the GPU has not enough memory (reserving memory)"));
+  }
+}
+
+TEST(CudaQueue, AGpuThatIsNotThereIsAUserError) {
+  try {
+    make_cuda_ops(3, kSmall);
+    ADD_FAILURE() << "accepted";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code, Exit::hardware);
+    EXPECT_STREQ(e.what(), "device cuda:3: this machine has 1 GPU, counted from 0");
+  }
+}
+
+TEST(CudaQueue, EmptyTensorsAreNoWork) {
+  auto ops = make_cuda_ops(0, kSmall);
+  const Buffer memory = ops->allocate(64);
+  const Tensor x(memory.get(), DType::f32, {0, 4}), w(memory.get(), DType::f32, {4}),
+      none(memory.get(), DType::f32, {0}), no_ids(memory.get(), DType::i32, {0});
+  ops->fill(x, 1);
+  ops->add(x, x);
+  ops->copy(x, x);
+  ops->rms_norm(x, none, x, w, 1e-5f);
+  ops->gather_rows(x, x, no_ids);
+  ops->cross_entropy(none, x, no_ids, {});
+  product(*ops, x, {x, Trans::no, Tensor(memory.get(), DType::f32, {4, 4}), Trans::no});
+  ops->synchronize();
+}
+
+}  // namespace
+}  // namespace ft::cuda
