@@ -1,7 +1,5 @@
 #include "app/assembly.h"
 
-#include <fstream>
-
 #include "app/format.h"
 #include "engine/dist/local.h"
 #include "engine/train/optimizer.h"
@@ -105,6 +103,11 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
   return d;
 }
 
+Device device_of(const RunConfig& config, int local_rank) {
+  if (config.device == "cuda") return {Device::Kind::cuda, local_rank};
+  return {};
+}
+
 PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const BuiltData& d,
                          std::int64_t workspace, int ranks) {
   PlanRequest r{.dtype = b.dtype,
@@ -113,6 +116,7 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
                 .states = Optimizer(config.training).states(),
                 .recompute = config.training.gradient_checkpointing,
                 .adapter = b.lora,
+                .device = device_of(config),
                 .workspace = workspace};
   if (d.train) r.train = largest_shapes(*d.train, length_of(config.training, *d.train, ranks).epochs);
   if (d.eval) r.eval = largest_shapes(*d.eval, 1);
@@ -137,15 +141,8 @@ MemoryReport Engine::memory(bool adapter) const {
   return memory_report(store.memory(), saved.peak(), scratch.peak() + ops->workspace(), adapter);
 }
 
-std::int64_t available_memory() {
-  std::ifstream in("/proc/meminfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with("MemAvailable:")) return std::stoll(line.substr(13)) * 1024;
-  return 0;
-}
-
-void require_memory(const MemoryReport& planned, int ranks) {
-  const std::int64_t there = available_memory();
+void require_memory(const MemoryReport& planned, const Ops& ops, int ranks) {
+  const std::int64_t there = ops.free_memory();
   if (there == 0 || planned.total * ranks <= there) return;
   const std::string each = ranks == 1 ? "this run" : str("each of the ", ranks, " ranks on this machine");
   throw UserError(

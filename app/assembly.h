@@ -45,6 +45,9 @@ struct BuiltData {
 };
 BuiltData build_data(const RunConfig&, std::int64_t vocab_size, LoadPart, const LoadProgress& progress);
 
+// Where a run computes; a rank takes the GPU with its number on the machine.
+Device device_of(const RunConfig&, int local_rank = 0);
+
 PlanRequest plan_request(const RunConfig&, const BuiltModel&, const BuiltData&, std::int64_t workspace,
                          int ranks);
 
@@ -65,10 +68,8 @@ class Engine {
   MemoryReport memory(bool adapter) const;  // as measured: what was taken, and the arenas' peaks
 };
 
-// Bytes that programs can still take on this machine; 0: unknown.
-std::int64_t available_memory();
-// UserError(Exit::memory) when the plan, for each of `ranks` on this machine, needs more; says which settings
-// would help.
-void require_memory(const MemoryReport& planned, int ranks = 1);
+// UserError(Exit::memory) when the plan, for each of `ranks` that share the device's memory, needs more than
+// it has; says which settings would help.
+void require_memory(const MemoryReport& planned, const Ops&, int ranks = 1);
 
 }  // namespace ft

@@ -68,6 +68,7 @@ struct RunConfig {
   lora::QuantizationConfig quantization;
   lora::LoraConfig lora;
   std::string finetuning_type = "lora";  // lora, full
+  std::string device = "cpu";            // cpu, cuda
   DataConfig data;
   TrainingConfig training;
   ZeroConfig zero_optimization;
@@ -90,6 +91,7 @@ struct RunConfig {
     f("lora", lora, "The adapter: PEFT's LoraConfig.");
     f("finetuning_type", finetuning_type, "What is trained: an adapter, or the model itself.",
       one_of({"lora", "full"}));
+    f("device", device, "Where it computes: on the CPU, or on an NVIDIA GPU.", one_of({"cpu", "cuda"}));
     f("data", data, "What it is trained on.");
     f("training", training, "How: Hugging Face TrainingArguments' names.");
     f("zero_optimization", zero_optimization, "What ranks share out: DeepSpeed's names.");

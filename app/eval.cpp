@@ -57,7 +57,7 @@ Exit eval(const EvalArgs& args) {
   const Dataset& held_out = data.eval->data();
   const AnswerTest ask(held_out, args.answers, config.training.per_device_eval_batch_size);
 
-  auto ops = make_ops({});
+  auto ops = make_ops(device_of(config));
   PlanRequest request = plan_request(config, built, data, ops->workspace(), 1);
   request.states = 0;
   if (args.answers > 0) request.generation = ask.shape();

@@ -157,13 +157,16 @@ Answerer open_answerer(const AnswererArgs& args) {
 }
 
 std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& shape) {
-  auto ops = make_ops({});
-  PlanRequest request{.dtype = a.built.dtype, .adapter = a.built.lora, .workspace = ops->workspace()};
+  auto ops = make_ops(device_of(a.config));
+  PlanRequest request{.dtype = a.built.dtype,
+                      .adapter = a.built.lora,
+                      .device = ops->device(),
+                      .workspace = ops->workspace()};
   request.states = 0;
   request.recompute = true;  // keeps nothing for a backward pass
   request.generation = shape;
   const Plan plan = plan_run(a.built.model(), request);
-  if (const std::int64_t there = available_memory(); there > 0 && plan.memory.total > there)
+  if (const std::int64_t there = ops->free_memory(); there > 0 && plan.memory.total > there)
     throw UserError(
         Exit::memory,
         str("this needs ", show::memory(plan.memory.total), " and ", show::memory(there),

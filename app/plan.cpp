@@ -132,8 +132,9 @@ Exit plan(const PlanArgs& args) {
   Screen screen(Screen::standard_error());
   const Subject s = subject(args, screen);
   cpu::take_share_of_cores(0, configured_ranks(s.config.distributed));  // as a rank would
-  const std::int64_t workspace = make_ops({})->workspace(),
-                     there = available_memory() / configured_ranks(s.config.distributed);
+  const auto ops = make_ops(device_of(s.config));
+  const std::int64_t workspace = ops->workspace(),
+                     there = ops->free_memory() / configured_ranks(s.config.distributed);
   const Planned p = planned(s.config, s.data ? &*s.data : nullptr, workspace);
   screen.clear();
   if (args.json) {

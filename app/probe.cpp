@@ -28,7 +28,7 @@ std::vector<float> probe_logits(const BuiltModel& b, std::int64_t tokens) {
   PlanRequest request{.states = 0, .recompute = true, .adapter = b.lora, .workspace = ops->workspace()};
   request.eval = {{.tokens = tokens, .targets = tokens, .sequences = 1, .longest = tokens}};
   const Plan plan = plan_run(b.model(), request);
-  require_memory(plan.memory);
+  require_memory(plan.memory, *ops);
   Engine engine(std::move(ops), nullptr, b, request, plan);
   engine.context.train = false;
   const std::int64_t V = b.made.info.vocab_size;

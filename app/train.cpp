@@ -63,7 +63,6 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
   }
   h.data = data_header(config, d);
   h.memory = plan.memory;
-  h.memory_there = available_memory();
   h.steps = length.total_steps;
   h.steps_per_epoch = length.steps_per_epoch;
   h.epochs = static_cast<double>(length.total_steps) / static_cast<double>(length.steps_per_epoch);
@@ -113,14 +112,17 @@ Exit train(const TrainArgs& args) {
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : "none"));
   BuiltModel built = build_model(config, Weights::check);
   BuiltData data = read_data(config, built, screen);
-  auto ops = make_ops({});
+  if (ranks.size > 1 && config.device != "cpu")
+    throw UserError(Exit::config, "device: several ranks compute on CPUs only so far; set it to cpu");
+  auto ops = make_ops(device_of(config, ranks.local_rank));
   auto comm = make_communicator(ranks, *ops, config.distributed);
   const PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);
   const Plan plan = plan_run(built.model(), request);
-  require_memory(plan.memory, ranks.local_size);
+  require_memory(plan.memory, *ops, ranks.local_size);
   require_same(*comm, data.train->data().tokens(), "the number of tokens in the data");
 
   RunHeader head = header(config, built, data, plan, ranks.size);
+  head.memory_there = ops->free_memory();
   head.peak_flops = ops->peak_flops(built.dtype) * ranks.size;
   Engine engine(std::move(ops), std::move(comm), built, request, plan);
   const auto files = make_model_files(built);

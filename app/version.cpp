@@ -7,6 +7,7 @@
 
 #include "app/commands.h"
 #include "engine/cpu/target.h"
+#include "engine/cuda/cuda_ops.h"
 #include "engine/io/json.h"
 
 namespace ft {
@@ -35,14 +36,16 @@ Exit version(const VersionArgs& args) {
     j["version"] = kVersion;
     j["commit"] = *kCommit ? Json(kCommit) : Json();
     j["cpu_features"] = features;
-    for (const char* library : {"cuda", "cudnn", "nccl", "gloo"}) j[library] = nullptr;  // not in this build
+    const auto cuda = cuda_version();
+    j["cuda"] = cuda ? Json(*cuda) : Json();
+    for (const char* library : {"cudnn", "nccl", "gloo"}) j[library] = nullptr;  // not in this build
     std::cout << json_text(j, -1) << "\n";
     return Exit::done;
   }
   std::cout << "ft " << kVersion << (*kCommit ? std::string(" (") + kCommit + ")" : "") << "\ncpu ";
   for (const auto& feature : features) std::cout << " " << feature;
-  std::cout << (features.empty() ? " lacks AVX2, FMA or F16C: ft cannot compute here" : "")
-            << "\ncuda not built in\n";
+  std::cout << (features.empty() ? " lacks AVX2, FMA or F16C: ft cannot compute here" : "") << "\ncuda "
+            << cuda_version().value_or("not built in") << "\n";
   return Exit::done;
 }
 

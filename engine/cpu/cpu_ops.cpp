@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 
 #include "engine/cpu/memory.h"
 #include "engine/ops/check.h"
@@ -38,7 +39,10 @@ CpuOps::CpuOps(int threads, const Kernels& kernels)
 
 Buffer CpuOps::allocate(std::int64_t bytes) { return reserve(bytes); }
 
-std::int64_t CpuOps::free_memory() const { return available_memory(); }
+std::int64_t CpuOps::free_memory() const {
+  const std::int64_t bytes = available_memory();
+  return bytes == std::numeric_limits<std::int64_t>::max() ? 0 : bytes;
+}
 
 void CpuOps::copy(Tensor y, Tensor x) {
   check::copy(y, x);

@@ -63,6 +63,8 @@ const char* words_of(Wrong w) {
       return "scatter_rows: a row beyond y";
     case Wrong::target:
       return "cross_entropy: a target beyond the classes";
+    case Wrong::key:
+      return "attention_ranges: keys that are not there";
   }
   return "an index beyond its range";
 }
@@ -79,7 +81,7 @@ class CudaOps final : public Ops {
   Device device() const override { return {Device::Kind::cuda, gpu_.index()}; }
   Buffer allocate(std::int64_t bytes) override { return gpu_.allocate(bytes); }
   std::int64_t workspace() const override { return work_.total; }
-  std::int64_t free_memory() const override { return gpu_.free_memory(); }
+  std::int64_t free_memory() const override { return gpu_.free_memory() + work_.total; }
 
   void copy(Tensor y, Tensor x) override {
     check::copy(y, x);
@@ -166,6 +168,11 @@ class CudaOps final : public Ops {
                       Tensor v, Heads heads, const Mask& mask, float scale) override {
     check::attention_grad(dq, dk, dv, dy, y, lse, q, k, v, heads, mask);
     attention_.backward(dq, dk, dv, dy, y, lse, q, k, v, heads, mask, scale);
+  }
+  void attention_ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
+                        float scale) override {
+    check::attention_ranges(y, q, k, v, heads, ranges);
+    attention_.ranges(y, q, k, v, heads, ranges, scale, work_.wrong);
   }
   void embedding(Tensor y, Tensor ids, Tensor table) override {
     check::embedding(y, ids, table);

@@ -5,20 +5,27 @@
 #include "engine/cuda/products.h"
 
 namespace ft::cuda {
+namespace {
+
+void refuse_wide(Heads heads) {
+  if (heads.width > kAttentionWidth)
+    throw UserError(Exit::hardware,
+                    str("device cuda: attention heads of ", heads.width,
+                        " columns; the GPU's kernels go up to ", kAttentionWidth, "; use device=cpu"));
+}
+
+}  // namespace
 
 // All layers of a batch have the same sequences: their tiles are uploaded once. Late tiles of a sequence see
 // the most keys: those first, so that no block is left with a long one at the end.
 Attention GpuAttention::call_of(const Tensor& q, const Tensor& k, const Tensor& v, Heads heads,
                                 const Mask& mask, float scale) {
-  if (heads.width > kAttentionWidth)
-    throw UserError(Exit::hardware,
-                    str("device cuda: attention heads of ", heads.width,
-                        " columns; the GPU's kernels go up to ", kAttentionWidth, "; use device=cpu"));
-  if (!std::equal(starts_.begin(), starts_.end(), mask.starts.begin(), mask.starts.end())) {
+  refuse_wide(heads);
+  const auto step = static_cast<std::int32_t>(attention_tile(q.dtype, heads.width));
+  if (step != step_ || !std::equal(starts_.begin(), starts_.end(), mask.starts.begin(), mask.starts.end())) {
     tiles_.clear();
     for (std::size_t s = 1; s < mask.starts.size(); ++s) {
       const std::int32_t begin = mask.starts[s - 1], end = mask.starts[s];
-      const auto step = static_cast<std::int32_t>(kAttentionTile);
       for (std::int32_t tile = (end - begin + step - 1) / step; tile-- > 0;)
         tiles_.push_back({begin, end, begin + tile * step});
     }
@@ -26,6 +33,7 @@ Attention GpuAttention::call_of(const Tensor& q, const Tensor& k, const Tensor& 
     require(bytes <= workspace_.tile_bytes, "attention: more tiles than the workspace has room for");
     starts_.clear();  // were the upload to fail
     gpu_.upload(workspace_.tiles, tiles_.data(), bytes);
+    step_ = step;
     starts_.assign(mask.starts.begin(), mask.starts.end());
   }
   Attention c{};
@@ -70,6 +78,17 @@ void GpuAttention::backward(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y
     c.key_heads = static_cast<int>(std::min(most, heads.key_value - first));
     attention_grad(gpu_.stream(), c);
   }
+}
+
+void GpuAttention::ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
+                          float scale, std::int32_t* wrong) const {
+  refuse_wide(heads);
+  attention_ranges(
+      gpu_.stream(),
+      {view_of(y), view_of(q), view_of(k), view_of(v), ranges.first.as<std::int32_t>(),
+       ranges.count.as<std::int32_t>(), static_cast<int>(heads.query),
+       static_cast<int>(heads.query / heads.key_value), static_cast<int>(heads.width), ranges.window, scale},
+      wrong);
 }
 
 }  // namespace ft::cuda

@@ -22,6 +22,8 @@ class GpuAttention {
                float scale);
   void backward(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
                 Tensor v, Heads heads, const Mask& mask, float scale);
+  void ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges, float scale,
+              std::int32_t* wrong) const;
 
  private:
   Attention call_of(const Tensor& q, const Tensor& k, const Tensor& v, Heads heads, const Mask& mask,
@@ -30,6 +32,7 @@ class GpuAttention {
   Gpu& gpu_;
   Workspace workspace_;
   std::vector<std::int32_t> starts_;  // of the batch whose tiles are on the GPU
+  std::int32_t step_ = 0;             // rows of a tile
   std::vector<Tile> tiles_;
 };
 

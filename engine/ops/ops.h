@@ -117,7 +117,7 @@ class Ops {
   virtual void synchronize() = 0;                       // all work so far is done
   // Bytes that it holds for its own use, whatever is computed.
   virtual std::int64_t workspace() const { return 0; }
-  // Bytes that allocate() could still give; 0: unknown.
+  // Bytes of the device that it could hold beside what it holds now, its own use included; 0: unknown.
   virtual std::int64_t free_memory() const { return 0; }
   // FLOP/s that products of this type reach at best, measured in some tens of milliseconds; 0: unknown.
   virtual double peak_flops(DType) { return 0; }

@@ -48,13 +48,16 @@ struct Fault : std::runtime_error {
 enum class Order { forward, backward, shuffled };
 void set_order(Order);  // of threads between barriers, and of blocks
 
-enum class Meeting : std::uint8_t { sync, shuffle, vote };
+enum class Meeting : std::uint8_t { sync, shuffle, vote, product };
 // The lanes of `mask` meet, leave their values and take that of lane `from`, or every lane's (all[32]).
 std::uint64_t exchange(Meeting, unsigned mask, std::uint64_t mine, int from);
 void exchange_all(Meeting, unsigned mask, std::uint64_t mine, std::uint64_t (&all)[32]);
 void block_barrier();
 int block_any(int mine);
 int lane();
+// What engine/cuda/kernels/mma.cuh says of the GPU's instructions.
+void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]);
+unsigned pair_of(float low, float high);
 
 template <class T>
 T shuffle(unsigned mask, T v, int from) {

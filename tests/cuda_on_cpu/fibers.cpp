@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/dtype.h"
+
 // void cuda_on_cpu_switch(void** from, void* to): keeps the callee-saved registers on the stack that is left,
 // and takes them from the one that is entered. System V, x86-64.
 asm(R"(
@@ -223,6 +225,34 @@ std::uint64_t exchange(Meeting meeting, unsigned mask, std::uint64_t mine, int f
   std::uint64_t all[32];
   exchange_all(meeting, mask, mine, all);
   return all[from];
+}
+
+void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  struct Fragments {
+    const unsigned *a, *b;
+  } const mine{a, b};
+  std::uint64_t all[32];
+  // The others wait while this lane reads their registers.
+  exchange_all(Meeting::product, ~0u, reinterpret_cast<std::uint64_t>(&mine), all);
+  const auto half = [](unsigned word, int which) {
+    return __builtin_bit_cast(float, which ? word & 0xffff0000u : word << 16);
+  };
+  const int g = lane() / 4, t = lane() % 4;
+  for (int i = 0; i < 4; ++i) {
+    const int row = i / 2, column = 2 * t + i % 2;  // row: g or g + 8
+    for (int k = 0; k < 16; ++k) {
+      const auto* left = reinterpret_cast<const Fragments*>(all[4 * g + k % 8 / 2]);
+      const auto* right = reinterpret_cast<const Fragments*>(all[4 * column + k % 8 / 2]);
+      d[i] += half(left->a[row + k / 8 * 2], k % 2) * half(right->b[k / 8], k % 2);
+    }
+  }
+  exchange(Meeting::product, ~0u, 0, lane());
+}
+unsigned pair_of(float low, float high) {
+  ft::bf16 pair[2];
+  ft::from_float(pair[0], low);
+  ft::from_float(pair[1], high);
+  return pair[0].bits | static_cast<unsigned>(pair[1].bits) << 16;
 }
 
 void run_blocks(dim3 grid, dim3 block, std::size_t shared, const std::function<void()>& body) {

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <filesystem>
 
-#include "engine/cpu/cpu_ops.h"
 #include "engine/train/optimizer.h"
 #include "engine/train/planner.h"
 
@@ -132,7 +131,7 @@ Batch GoldenCase::join(const std::vector<Batch>& samples) {
 GoldenRun::GoldenRun(const GoldenCase& c, How how)
     : case_(c),
       generation_(how.generation),
-      ops_(std::make_unique<cpu::CpuOps>(1)),  // more threads cost more than they gain
+      ops_(golden_ops()),
       made_(make_model(c.model_folder() + "/config.json", how.dtype)),
       weights_(c.model_folder()),
       comm_(*ops_),

@@ -46,6 +46,9 @@ struct GoldenCase {
 };
 std::vector<std::string> golden_names();
 
+// Where it computes: defined once for each test program.
+std::unique_ptr<Ops> golden_ops();
+
 // The model with its weights in memory, ready to compute.
 class GoldenRun {
  public:

@@ -1,4 +1,4 @@
-// Attention in f32 on tiles of 16 x 16, one thread for each score: plain, and right for every width up to
+// Attention on tiles of 16 x 16, one thread for each score: plain, and right for every width up to
 // 256. Thread (i, j) of a block computes the score of the tile's query i and key j, and then owns columns j,
 // j + 16, ... of row i of what is summed.
 #include "engine/cuda/kernels/attention.cuh"
@@ -6,7 +6,7 @@
 namespace ft::cuda {
 namespace {
 
-constexpr int kTile = kAttentionTile, kThreads = kTile * kTile;
+constexpr int kTile = 16, kThreads = kTile * kTile;
 constexpr int kOwned = kAttentionWidth / kTile;  // columns of a thread, at most
 constexpr int kPadded = kAttentionWidth + 1;     // columns of a row in shared memory: no bank is hit twice
 
@@ -206,6 +206,7 @@ Tensors<T> tensors_of(const Attention& c) {
 
 void attention(cudaStream_t stream, const Attention& c) {
   if (c.n_tiles == 0) return;
+  if (attention_uses_mma(c.q.type, c.width)) return attention_mma(stream, c);
   with_float(c.q.type, [&](auto e) {
     using T = decltype(e);
     const dim3 grid(static_cast<unsigned>(c.n_tiles), static_cast<unsigned>(c.key_heads * c.group));
@@ -221,6 +222,7 @@ void attention_grad(cudaStream_t stream, const Attention& c) {
     const Tensors<T> t = tensors_of<T>(c);
     const auto rows = static_cast<unsigned>(ceil_div(c.q.rows, kThreads / 32));
     launch("attention_grad", {stream, dim3(rows, heads), kThreads}, deltas<T>, c, t);
+    if (attention_uses_mma(c.q.type, c.width)) return attention_mma_grad(stream, c);
     launch("attention_grad", {stream, dim3(tiles, heads), kThreads, sizeof(DqShared)}, gradient_of_queries<T>,
            c, t);
     launch("attention_grad",

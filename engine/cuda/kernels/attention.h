@@ -6,10 +6,18 @@
 
 namespace ft::cuda {
 
-constexpr std::int64_t kAttentionTile = 16;    // rows of a tile
 constexpr std::int64_t kAttentionWidth = 256;  // the widest head
 
-// Rows [first, first + kAttentionTile) of the sequence [begin, end), as far as it goes.
+// bf16 in heads of up to 128 columns goes to tensor cores, all else to plain kernels.
+constexpr bool attention_uses_mma(DType type, std::int64_t width) {
+  return type == DType::bf16 && width <= 128;
+}
+// Rows of a tile.
+constexpr std::int64_t attention_tile(DType type, std::int64_t width) {
+  return attention_uses_mma(type, width) ? 64 : 16;
+}
+
+// Rows [first, first + attention_tile(...)) of the sequence [begin, end), as far as it goes.
 struct Tile {
   std::int32_t begin, end, first;
 };
@@ -28,7 +36,20 @@ struct Attention {
   float scale;
 };
 
+// Few queries and the keys of a cache: see Ops::attention_ranges.
+struct KeyRangesCall {
+  View y, q, k, v;
+  const std::int32_t *first, *count;  // (rows)
+  int heads, group, width;
+  std::int64_t window;  // 0: none
+  float scale;
+};
+
 void attention(cudaStream_t, const Attention&);
 void attention_grad(cudaStream_t, const Attention&);  // delta, dq, dk, dv of the call's heads
+// The tensor-core part of the two above: y and lse; dq, dk and dv.
+void attention_mma(cudaStream_t, const Attention&);
+void attention_mma_grad(cudaStream_t, const Attention&);
+void attention_ranges(cudaStream_t, const KeyRangesCall&, std::int32_t* wrong);
 
 }  // namespace ft::cuda

@@ -21,7 +21,7 @@ struct View {
 };
 
 // Why an index of the data was skipped; the last one found stays.
-enum class Wrong : std::int32_t { none, position, id, gathered_row, scattered_row, target };
+enum class Wrong : std::int32_t { none, position, id, gathered_row, scattered_row, target, key };
 
 // ---- elementwise.cu, gated.cu
 void fill(cudaStream_t, const View& y, float value);

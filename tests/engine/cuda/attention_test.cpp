@@ -66,6 +66,26 @@ TEST(CudaAttention, SeesEverythingWithoutACausalMask) {
   for (const std::int32_t n : {1, 16, 33}) expect_right({{2, 2, 16}, {n}, false});
 }
 
+TEST(CudaAttention, QueriesOfAKeyCache) {
+  for (const DType type : {DType::f32, DType::bf16})
+    for (const Heads h : {Heads{2, 2, 16}, Heads{4, 2, 33}, Heads{3, 1, 256}})
+      for (const std::int64_t window : {0, 1, 6}) {
+        SCOPED_TRACE(str(name_of(type), " heads ", h.query, "/", h.key_value, " window ", window));
+        Trial t{type, 4, h.query * h.width, 3};
+        t.matrix(1);
+        t.matrix(2);
+        t.matrix(50, h.key_value * h.width, type).randomize(3);
+        t.matrix(50, h.key_value * h.width, type).randomize(4);
+        t.vector(4, DType::i32).assign({0, 3, 10, 49});
+        t.vector(4, DType::i32).assign({1, 4, 40, 1});
+        t.expect_same(
+            [&](Ops& ops, const Tensors& x) {
+              ops.attention_ranges(x[0], x[1], x[2], x[3], h, {x[4], x[5], window}, 0.2f);
+            },
+            type == DType::bf16 ? 1e-4 : 1e-11);
+      }
+}
+
 TEST(CudaAttention, TooWideAHeadIsAUserError) {
   auto ops = make_cuda_ops(0, kSmall);
   Matrix x(2, 300, DType::f32), lse(1, 2, DType::f32);

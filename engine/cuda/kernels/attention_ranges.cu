@@ -1,0 +1,87 @@
+// Attention of few queries to the keys of a cache: a block for each query and head, whose warps take the keys
+// in turns and are put together at the end.
+#include "engine/cuda/kernels/attention.cuh"
+
+namespace ft::cuda {
+namespace {
+
+constexpr int kWarps = 4, kThreads = kWarps * 32;
+constexpr int kOwned = kAttentionWidth / 32;  // columns of a lane, at most: lane, lane + 32, ...
+
+struct Shared {
+  float top[kWarps], total[kWarps];
+  float sums[kWarps][kAttentionWidth];
+};
+
+template <class T>
+struct Tensors {
+  Rows<T> y, q, k, v;
+};
+
+template <class T>
+__device__ void read(float (&owned)[kOwned], const T* p, int width) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  for (int n = 0; n < kOwned; ++n) owned[n] = lane + 32 * n < width ? to_float(p[lane + 32 * n]) : 0;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) over_ranges(KeyRangesCall c, Tensors<T> t, std::int32_t* wrong) {
+  Shared& s = shared_memory<Shared>();
+  const i64 row = blockIdx.x, head = blockIdx.y;
+  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  const i64 first = c.first[row], count = c.count[row];
+  if (first < 0 || count < 1 || first + count > c.k.rows) {
+    if (threadIdx.x == 0) *wrong = static_cast<std::int32_t>(Wrong::key);
+    return;
+  }
+  const i64 at = static_cast<i64>(head) * c.width, key_at = head / c.group * c.width, end = first + count;
+  float q[kOwned], sums[kOwned] = {}, top = kLowest, total = 0;  // top: before scaling
+  read(q, t.q.at(row, at), c.width);
+  const float power = c.scale * kLog2e;
+  const i64 begin = c.window > 0 ? larger(first, end - c.window) : first;
+  for (i64 key = begin + warp; key < end; key += kWarps) {
+    float k[kOwned], v[kOwned], score = 0;
+    read(k, t.k.at(key, key_at), c.width);
+    read(v, t.v.at(key, key_at), c.width);
+    for (int n = 0; n < kOwned; ++n) score += q[n] * k[n];
+    score = warp_sum(score);
+    const float now = fmaxf(top, score), p = exp2f((score - now) * power);
+    const float shrink = top == kLowest ? 0 : exp2f((top - now) * power);
+    top = now;
+    total = total * shrink + p;
+    for (int n = 0; n < kOwned; ++n) sums[n] = sums[n] * shrink + p * v[n];
+  }
+  for (int n = 0; n < kOwned; ++n)
+    if (lane + 32 * n < c.width) s.sums[warp][lane + 32 * n] = sums[n];
+  if (lane == 0) {
+    s.top[warp] = top;
+    s.total[warp] = total;
+  }
+  __syncthreads();
+  float highest = kLowest, all = 0;
+  for (int w = 0; w < kWarps; ++w) highest = fmaxf(highest, s.top[w]);
+  float share[kWarps];
+  for (int w = 0; w < kWarps; ++w) {
+    share[w] = s.top[w] == kLowest ? 0 : exp2f((s.top[w] - highest) * power);
+    all += s.total[w] * share[w];
+  }
+  for (int d = static_cast<int>(threadIdx.x); d < c.width; d += kThreads) {
+    float sum = 0;
+    for (int w = 0; w < kWarps; ++w) sum += s.sums[w][d] * share[w];
+    from_float(*t.y.at(row, at + d), sum / all);
+  }
+}
+
+}  // namespace
+
+void attention_ranges(cudaStream_t stream, const KeyRangesCall& c, std::int32_t* wrong) {
+  if (c.q.rows == 0) return;
+  with_float(c.q.type, [&](auto e) {
+    using T = decltype(e);
+    const dim3 grid(at_most(c.q.rows, kMostGridX), static_cast<unsigned>(c.heads));
+    launch("attention_ranges", {stream, grid, kThreads, sizeof(Shared)}, over_ranges<T>, c,
+           Tensors<T>{Rows<T>(c.y), Rows<T>(c.q), Rows<T>(c.k), Rows<T>(c.v)}, wrong);
+  });
+}
+
+}  // namespace ft::cuda

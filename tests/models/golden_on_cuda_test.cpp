@@ -1,0 +1,80 @@
+// Whole models on the CUDA backend compiled for the host, against transformers and PEFT: every kernel in the
+// order and with the sizes of a step.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "engine/cuda/cuda_ops.h"
+#include "tests/models/golden_case.h"
+
+namespace ft::test {
+
+std::unique_ptr<Ops> golden_ops() {
+  return make_cuda_ops(0, {.blas = 4096, .dense = 65536, .delta = 65536, .tiles = 65536, .staging = 65536});
+}
+
+namespace {
+
+class GoldenOnCuda : public testing::TestWithParam<std::string> {
+ protected:
+  GoldenCase golden{GetParam()};
+  std::vector<Batch> batch() const { return {GoldenCase::join(golden.batches[0])}; }
+};
+
+std::string test_name(const testing::TestParamInfo<std::string>& test) {
+  std::string name = test.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Llama, GoldenOnCuda, testing::ValuesIn(golden_names()), test_name);
+
+class LongerOnCuda : public GoldenOnCuda {};  // what takes longer, of few models
+INSTANTIATE_TEST_SUITE_P(Llama, LongerOnCuda, testing::Values("llama", "lora", "qwen2-layer-types"),
+                         test_name);
+
+TEST_P(GoldenOnCuda, LogitsAndGradientsF32) {
+  GoldenRun run(golden, {});
+  const Named by_sample = golden.expected("logits.");
+  Values logits;
+  for (std::size_t i = 0; i < by_sample.size(); ++i) {
+    const Values& one = by_sample.at(std::to_string(i));
+    logits.insert(logits.end(), one.begin(), one.end());
+  }
+  EXPECT_LT(nmse(run.logits(batch()[0]), logits), 1e-11);
+  const auto got = run.pass(batch());
+  const double loss = golden.json["expected"]["loss"];
+  EXPECT_NEAR(got.loss, loss, 2e-6 * loss);
+  for (const auto& [name, values] : golden.expected("grad.")) {
+    ASSERT_TRUE(got.gradients.contains(name)) << name;
+    EXPECT_LT(nmse(got.gradients.at(name), values), 1e-10) << name;
+  }
+}
+
+TEST_P(LongerOnCuda, RecomputationChangesNoBit) {
+  GoldenRun keeps(golden, {}), recomputes(golden, {.recompute = true});
+  const auto a = keeps.pass(batch()), b = recomputes.pass(batch());
+  EXPECT_EQ(a.loss, b.loss);
+  EXPECT_EQ(a.gradients, b.gradients);
+}
+
+TEST_P(LongerOnCuda, StepsOfAdamW) {
+  golden.steps = 5;
+  const auto got = GoldenRun(golden, {}).train();
+  const Values losses = golden.losses(), norms = golden.grad_norms();
+  for (std::size_t i = 0; i < got.losses.size(); ++i) {
+    EXPECT_NEAR(got.losses[i], losses[i], 1e-5 * losses[i]) << "step " << i;
+    EXPECT_NEAR(got.grad_norms[i], norms[i], 1e-4 * norms[i]) << "step " << i;
+  }
+}
+
+// As on the CPU: no further from the f32 golden than PyTorch's own bf16 model.
+TEST_P(LongerOnCuda, Bf16IsAsGoodAsPyTorchs) {
+  const Json& bound = golden.json["pytorch_bf16"]["weights"];
+  const auto got = GoldenRun(golden, {.dtype = DType::bf16}).pass(batch());
+  const double loss = golden.json["expected"]["loss"];
+  EXPECT_NEAR(got.loss, loss, 2e-3 * loss);
+  EXPECT_LE(nmse(got.gradients, golden.expected("grad.")), bound["gradients_nmse"].get<double>());
+}
+
+}  // namespace
+}  // namespace ft::test
