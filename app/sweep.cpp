@@ -39,7 +39,8 @@ struct Room {
 };
 Room room_of(const RunConfig& config) {
   const int ranks = configured_ranks(config.distributed);
-  return {available_memory() / ranks, make_ops({})->workspace()};
+  const auto ops = make_ops(device_of(config));
+  return {ops->free_memory() / ranks, ops->workspace()};
 }
 
 std::int64_t planned_memory(const RunConfig& config, std::int64_t workspace) {
