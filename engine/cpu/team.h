@@ -1,6 +1,6 @@
-// Threads that share loops, the caller being one of them. A loop is over when its items are done: a thread that
-// has not come yet is not waited for, so that a core that somebody else uses costs its own share and no more
-// (OpenMP's barriers wait for every thread, spinning). Between loops threads stay awake for some tens of
+// Threads that share loops, the caller being one of them. A loop is over when its items are done: a thread
+// that has not come yet is not waited for, so that a core that somebody else uses costs its own share and no
+// more (OpenMP's barriers wait for every thread, spinning). Between loops threads stay awake for some tens of
 // microseconds, in which a step's next loop mostly comes, and then sleep.
 //
 // Kernels, which are compiled per target, include this header: no inline functions that targets would share.
@@ -22,9 +22,9 @@ class Team {
 
   int size() const;
 
-  // Calls work(context, item, thread) for every item in [0, items). Each thread begins with a share of its own,
-  // neighbours together, and then helps the others. `thread`, below size(), runs no two items at once: it names
-  // the workspace to use. One loop at a time; work neither throws nor runs another loop.
+  // Calls work(context, item, thread) for every item in [0, items). Each thread begins with a share of its
+  // own, neighbours together, and then helps the others. `thread`, below size(), runs no two items at once:
+  // it names the workspace to use. One loop at a time; work neither throws nor runs another loop.
   using Work = void (*)(const void* context, std::int64_t item, int thread);
   void run(std::int64_t items, Work work, const void* context);
 
