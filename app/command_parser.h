@@ -46,6 +46,7 @@ class CommandLine {
   MergeArgs merge_;
   ExportArgs export_;
   InspectArgs inspect_;
+  std::string checkpoint_;
   GenerateArgs generate_;
   AnswererArgs chat_;
   TokenizeOptions tokenize_;

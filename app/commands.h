@@ -88,6 +88,9 @@ struct InspectArgs {
 };
 Exit inspect(const InspectArgs&);
 
+// Exit::checkpoint when one is damaged; a run's folder stands for all of its checkpoints.
+Exit checkpoint_verify(const std::string& path);
+
 struct InitArgs {
   std::string config;  // a config.json
   std::string output;  // a new folder

@@ -1,4 +1,4 @@
-// Commands about models: merge, export, inspect, init.
+// Commands about models and checkpoints: merge, export, inspect, checkpoint verify, init.
 #include "app/command_parser.h"
 
 namespace ft {
@@ -40,6 +40,16 @@ void CommandLine::models() {
   inspect->add_option("path", inspect_.path, "A file or a folder.")->required()->type_name("PATH");
   inspect->add_flag("--json", inspect_.json, "One JSON object on stdout.");
   inspect->callback([this] { action_ = [this] { return ft::inspect(inspect_); }; });
+
+  auto* checkpoint = command("checkpoint", "About checkpoints: verify.",
+                             "  ft checkpoint verify outputs/run/checkpoint-500");
+  checkpoint->require_subcommand(1);
+  auto* verify = command("verify", "Compare size and SHA-256 of every file with the manifest; exit 0 or 4.",
+                         "  ft checkpoint verify outputs/run/checkpoint-500\n"
+                         "  ft checkpoint verify outputs/run              all checkpoints of a run",
+                         checkpoint);
+  verify->add_option("path", checkpoint_, "A checkpoint, or a run's folder.")->required()->type_name("DIR");
+  verify->callback([this] { action_ = [this] { return checkpoint_verify(checkpoint_); }; });
 
   auto* init = command("init", "A model with random weights from a config.json, as transformers makes it.",
                        "  ft init --config config.json --output tiny\n"

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,24 +14,12 @@
 
 #include "app/child.h"
 #include "app/ranks.h"
-#include "engine/dist/mesh.h"
+#include "engine/dist/handshake.h"
 
 namespace ft {
 namespace {
 
 constexpr std::chrono::seconds kGrace{3};  // for the others, once a rank has failed
-
-std::string random_word() {
-  std::array<unsigned char, 16> bytes{};
-  require(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()), "no random bytes");
-  std::string word;
-  for (const unsigned char b : bytes) {
-    std::array<char, 3> digits{};
-    std::snprintf(digits.data(), digits.size(), "%02x", b);
-    word += digits.data();
-  }
-  return word;
-}
 
 // Every line with its rank before it, on stderr, and as it is in the rank's file.
 class Labelled {
@@ -91,7 +78,7 @@ Launcher::Launcher(const LaunchArgs& args, int ranks, const std::string& folder)
   for (int r = 0; r < ranks; ++r) outputs_.push_back(std::make_unique<Labelled>(r, folder));
   Socket listener = listen_at({"127.0.0.1", 0});
   const std::string port = std::to_string(local_address(listener).port), size = std::to_string(ranks);
-  const std::string job = random_word();
+  const std::string token = random_token();
   for (int r = 0; r < ranks; ++r) {
     const std::string rank = std::to_string(r);
     Start start{.arguments = args.command,
@@ -101,7 +88,7 @@ Launcher::Launcher(const LaunchArgs& args, int ranks, const std::string& folder)
                                 {"LOCAL_WORLD_SIZE", size},
                                 {"MASTER_ADDR", "127.0.0.1"},
                                 {"MASTER_PORT", port},
-                                {kJobVariable, job}},
+                                {kTokenVariable, token}},
                 .signals = signals_.before()};
     if (r == 0) {
       start.inherited = listener.fd();

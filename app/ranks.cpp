@@ -1,31 +1,14 @@
 #include "app/ranks.h"
 
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
+#include "app/started_by.h"
 
 #include "engine/cpu/cores.h"
 #include "engine/dist/local.h"
 #include "engine/dist/mesh_communicator.h"
+#include "engine/io/hash.h"
 
 namespace ft {
 namespace {
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
-int number(const char* name, int fallback, int most) {
-  const std::string text = variable(name);
-  if (text.empty()) return fallback;
-  int value = -1;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size() || value < 0 || value > most)
-    throw UserError(Exit::config, str(name, " in the environment is \"", printable(text),
-                                      "\"; it must be a whole number from 0 to ", most));
-  return value;
-}
 
 // Only what changes no result may be left undone in silence; a number that somebody chose is not.
 void refuse_what_ranks_lack(const ZeroConfig& z) {
@@ -48,8 +31,14 @@ void refuse_what_ranks_lack(const ZeroConfig& z) {
 
 // torchrun's own store may listen at MASTER_PORT; rank 0 takes the port after it.
 int master_port(const DistributedConfig& config) {
-  const int port = number("MASTER_PORT", static_cast<int>(config.master_port), 65535);
+  const int port = number_in("MASTER_PORT", static_cast<int>(config.master_port), 65535);
   return variable("TORCHELASTIC_USE_AGENT_STORE") == "True" ? port + 1 : port;
+}
+
+// What ranks must have alike: everything but where they are.
+std::string hash_of(RunConfig config) {
+  config.distributed = {};
+  return sha256(effective_config(config));
 }
 
 }  // namespace
@@ -59,36 +48,28 @@ int configured_ranks(const DistributedConfig& config) {
 }
 
 Ranks find_ranks(const RunConfig& config) {
-  constexpr int kMost = 1 << 16;
-  Ranks r;
-  const bool rank_given = !variable("RANK").empty(), size_given = !variable("WORLD_SIZE").empty();
-  if (rank_given != size_given)
-    throw UserError(Exit::config, str(rank_given ? "RANK" : "WORLD_SIZE", " is in the environment without ",
-                                      rank_given ? "WORLD_SIZE" : "RANK"));
   const int wanted = configured_ranks(config.distributed);
-  if (!rank_given) {
+  const auto started = started_by();
+  if (!started) {
     if (wanted > 1)
       throw UserError(Exit::config, str("distributed.nproc_per_node is ", wanted,
                                         " and this is one process; start it with ft launch train ..."));
-    return r;
+    return {};
   }
-  r.rank = number("RANK", 0, kMost);
-  r.size = number("WORLD_SIZE", 1, kMost);
-  r.local_rank = number("LOCAL_RANK", r.rank, kMost);
-  r.local_size = number("LOCAL_WORLD_SIZE", r.size, kMost);
-  if (r.rank >= r.size || r.local_rank >= r.local_size || r.local_size > r.size)
-    throw UserError(Exit::config,
-                    str("RANK ", r.rank, " of WORLD_SIZE ", r.size, ", LOCAL_RANK ", r.local_rank,
-                        " of LOCAL_WORLD_SIZE ", r.local_size, ": there is no such rank"));
+  Ranks r{.rank = started->rank,
+          .size = started->size,
+          .local_rank = started->local_rank,
+          .local_size = started->local_size};
   if (config.distributed.nproc_per_node && wanted != r.local_size)
     throw UserError(Exit::config, str("distributed.nproc_per_node is ", wanted, " and ", r.local_size,
                                       " ranks were started on this machine"));
   if (r.size == 1) return r;
   refuse_what_ranks_lack(config.zero_optimization);
-  const std::string host = variable("MASTER_ADDR");
-  r.master = {host.empty() ? config.distributed.master_addr : host, master_port(config.distributed)};
-  r.job = variable(kJobVariable) + variable("TORCHELASTIC_RUN_ID");
-  if (!variable(kListenerVariable).empty()) r.listener = number(kListenerVariable, -1, kMost);
+  r.master = {started->master.empty() ? config.distributed.master_addr : started->master,
+              master_port(config.distributed)};
+  r.token = variable(kTokenVariable) + started->job;
+  r.config = hash_of(config);
+  if (!variable(kListenerVariable).empty()) r.listener = number_in(kListenerVariable, -1, 1 << 16);
   cpu::take_share_of_cores(r.local_rank, r.local_size);
   return r;
 }
@@ -100,7 +81,8 @@ std::unique_ptr<Communicator> make_communicator(const Ranks& r, Ops& ops, const 
                     .size = r.size,
                     .master = r.master,
                     .listener = Socket(r.root() ? r.listener : -1),
-                    .job = r.job,
+                    .token = r.token,
+                    .config = r.config,
                     .seconds = seconds});
   return std::make_unique<MeshCommunicator>(ops, std::move(mesh), seconds);
 }

@@ -1,5 +1,4 @@
-// Who this process is among the ranks of a run. The environment is read here and nowhere else: torchrun's
-// variables, which ft launch sets as well.
+// Who this process is among the ranks of a run, and how it meets the others.
 #pragma once
 #include <memory>
 
@@ -11,14 +10,15 @@
 namespace ft {
 
 // What ft launch tells rank 0 and all ranks beside torchrun's variables.
-inline constexpr const char* kJobVariable = "FT_JOB";            // ranks of another job are not let in
+inline constexpr const char* kTokenVariable = "FT_TOKEN";        // a secret that all ranks of a job know
 inline constexpr const char* kListenerVariable = "FT_LISTENER";  // rank 0: the descriptor it listens on
 
 struct Ranks {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // on this machine
   Address master;
-  std::string job;
+  std::string token;
+  std::string config;  // a hash of what all ranks must have alike
   int listener = -1;
   bool root() const { return rank == 0; }
   // A file that every rank writes: rank 0's has the name that was asked for.
@@ -27,9 +27,10 @@ struct Ranks {
   }
 };
 
-// RANK and WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT; without the first two a world
-// of one. UserError(Exit::config) when they contradict each other or the configuration, or when a setting
-// asks for what several ranks do not have yet. Binds this process to its share of the machine's cores.
+// As whoever started this process says (started_by.h), MASTER_ADDR and MASTER_PORT before the configuration;
+// else a world of one. UserError(Exit::config) when they contradict each other or the configuration, or when
+// a setting asks for what several ranks do not have yet. Binds this process to its share of the machine's
+// cores.
 Ranks find_ranks(const RunConfig&);
 
 // Meets the others. `ops` must outlive it.

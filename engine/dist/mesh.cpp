@@ -9,20 +9,21 @@
 #include <cstring>
 
 #include "engine/core/error.h"
+#include "engine/dist/handshake.h"
 
 namespace ft {
 namespace {
 
-constexpr std::uint32_t kVersion = 1;  // of greetings and messages; ranks of another one are refused
-constexpr std::array<char, 8> kMagic = {'f', 't', ' ', 'r', 'a', 'n', 'k', 's'};
-
-// The first bytes of every connection, and what rank 0 tells of the others. All ranks are of one binary on
-// machines of one byte order: x86-64 and AArch64 are little-endian.
+// What a rank says of itself, and rank 0 of the others. All ranks are of one binary on machines of one byte
+// order: x86-64 and AArch64 are little-endian.
 struct Greeting {
-  std::array<char, 8> magic = kMagic;
-  std::uint32_t version = kVersion;
   std::int32_t rank = 0, size = 0, port = 0, process = 0;
-  std::array<char, 64> job{}, host{}, address{};
+  std::array<char, 68> config{};
+  std::array<char, 64> host{}, address{};
+};
+struct Answer {  // of who connected, to the challenge
+  Proof proof{};
+  Greeting greeting;
 };
 
 template <std::size_t N>
@@ -41,7 +42,7 @@ Greeting greeting_of(const Meeting& m, int port) {
   g.port = port;
   g.process = static_cast<std::int32_t>(::getpid());
   gethostname(g.host.data(), g.host.size() - 1);
-  put(g.job, m.job);
+  put(g.config, m.config);
   return g;
 }
 
@@ -49,12 +50,18 @@ std::string name_of(const Greeting& g) {
   return str("rank ", g.rank, " on ", printable(text_of(g.host)), " (process ", g.process, ")");
 }
 
-// Somebody who connected and has not said everything yet.
+std::span<const std::byte> bytes_of(const Greeting& g) { return std::as_bytes(std::span(&g, 1)); }
+
+// Somebody who connected and has not proved anything yet.
 struct Guest {
   Socket socket;
-  Greeting greeting;
-  std::size_t read = 0;
   Clock::time_point until;
+  Hello hello;
+  Nonce nonce = random_nonce();  // for the guest to prove that it knows the token now
+  Answer answer;
+  std::size_t read = 0;  // bytes of hello, then of answer
+
+  bool said_all() const { return read == sizeof hello + sizeof answer; }
 };
 
 // Lets ranks in, one connection each, until nobody is missing.
@@ -71,9 +78,9 @@ class Door {
       for (const Guest& g : guests_) fds.push_back({g.socket.fd(), POLLIN, 0});
       ::poll(fds.data(), fds.size(), std::min(milliseconds_until(deadline), 200));
       for (std::size_t i = guests_.size(); i-- > 0;) {
-        const bool more = !fds[i + 1].revents || hear(guests_[i]);
-        if (more && guests_[i].read == sizeof(Greeting)) let_in(guests_[i], come);
-        if (!more || guests_[i].read == sizeof(Greeting) || Clock::now() > guests_[i].until)
+        const bool stays = !fds[i + 1].revents || hear(guests_[i]);
+        if (stays && guests_[i].said_all()) let_in(guests_[i], come);
+        if (!stays || guests_[i].said_all() || Clock::now() > guests_[i].until)
           guests_.erase(guests_.begin() + static_cast<std::ptrdiff_t>(i));
       }
       if (fds[0].revents) open();
@@ -86,24 +93,36 @@ class Door {
     constexpr std::size_t kMost = 256;
     Socket s = accept_from(listener_);
     if (s && guests_.size() < kMost)
-      guests_.push_back({std::move(s), {}, 0, Clock::now() + std::chrono::seconds(5)});
+      guests_.push_back({.socket = std::move(s), .until = Clock::now() + std::chrono::seconds(5)});
   }
   // False: closed, or not one of us.
   bool hear(Guest& g) const {
-    auto* at = reinterpret_cast<char*>(&g.greeting) + g.read;
-    const ssize_t n = ::recv(g.socket.fd(), at, sizeof(Greeting) - g.read, 0);
+    const bool hello = g.read < sizeof(Hello);
+    auto* at = hello ? reinterpret_cast<std::byte*>(&g.hello) + g.read
+                     : reinterpret_cast<std::byte*>(&g.answer) + (g.read - sizeof(Hello));
+    const std::size_t room = (hello ? sizeof(Hello) : sizeof(Hello) + sizeof(Answer)) - g.read;
+    const ssize_t n = ::recv(g.socket.fd(), at, room, 0);
     if (n <= 0) return n < 0 && (errno == EAGAIN || errno == EINTR);
     g.read += static_cast<std::size_t>(n);
-    return g.read < kMagic.size() || g.greeting.magic == kMagic;
+    if (g.read < g.hello.magic.size()) return true;
+    if (g.hello.magic != Hello{}.magic) return false;
+    if (g.read == sizeof(Hello)) return challenge(g);
+    return !g.said_all() ||
+           same(g.answer.proof, proof_of_guest(m_.token, g.hello, g.nonce, bytes_of(g.answer.greeting)));
+  }
+  // The guest sees from it whether this is its job, and of its version.
+  bool challenge(const Guest& g) const {
+    const Challenge c{.nonce = g.nonce, .proof = proof_of_listener(m_.token, g.hello, g.nonce)};
+    return send_all(g.socket, &c, sizeof c, Clock::now()) && g.hello.version == kMeshVersion;
   }
   template <class Come>
   void let_in(Guest& g, const Come& come) {
-    const Greeting& it = g.greeting;
-    if (text_of(it.job) != text_of(greeting_of(m_, 0).job)) return;
-    if (it.version != kVersion || it.size != m_.size)
+    const Greeting& it = g.answer.greeting;
+    if (it.size != m_.size)
       throw UserError(Exit::mismatch,
-                      str(name_of(it), " speaks version ", it.version, " and knows of ", it.size,
-                          " ranks; rank ", m_.rank, " has ", kVersion, " and ", m_.size));
+                      str(name_of(it), " knows of ", it.size, " ranks; rank ", m_.rank, " of ", m_.size));
+    if (text_of(it.config) != m_.config)
+      throw UserError(Exit::mismatch, str(name_of(it), " has another configuration than rank ", m_.rank));
     const auto found = std::find(missing_.begin(), missing_.end(), it.rank);
     if (found == missing_.end())
       throw UserError(Exit::config, str(name_of(it), ": there is a rank ", it.rank, " already"));
@@ -133,6 +152,25 @@ void keep(Mesh& mesh, const Greeting& g, Socket socket) {
   mesh.peers[static_cast<std::size_t>(g.rank)] = {std::move(socket), name_of(g)};
 }
 
+// The connecting end of the handshake.
+void introduce(const Socket& to, const Meeting& m, const Greeting& mine, const std::string& whom,
+               Clock::time_point deadline) {
+  const Hello hello{.nonce = random_nonce()};
+  Challenge c;
+  if (!send_all(to, &hello, sizeof hello, deadline) || !receive_all(to, &c, sizeof c, deadline))
+    throw UserError(Clock::now() < deadline ? Exit::peer_lost : Exit::hang,
+                    str("rank ", m.rank, " came to ", whom, " and was not answered"));
+  if (c.version != kMeshVersion)
+    throw UserError(Exit::mismatch, str(whom, " speaks version ", c.version, " and rank ", m.rank,
+                                        " version ", kMeshVersion, "; all ranks need the same ft"));
+  if (!same(c.proof, proof_of_listener(m.token, hello, c.nonce)))
+    throw UserError(Exit::mismatch,
+                    str(whom, " is of another job than rank ", m.rank, ", or has another token"));
+  const Answer answer{proof_of_guest(m.token, hello, c.nonce, bytes_of(mine)), mine};
+  if (!send_all(to, &answer, sizeof answer, deadline))
+    throw UserError(Exit::peer_lost, whom + " went away while the ranks were meeting");
+}
+
 // Rank 0 hears everybody, then tells everybody of everybody.
 void receive_all_ranks(Mesh& mesh, const Meeting& m, Clock::time_point deadline) {
   Socket own;
@@ -159,18 +197,17 @@ void come_to_rank_0(Mesh& mesh, const Meeting& m, Clock::time_point deadline) {
   const Socket listener = listen_at({local_address(to).host, 0});
   const Greeting mine = greeting_of(m, local_address(listener).port);
   std::vector<Greeting> table(static_cast<std::size_t>(m.size));
-  if (!send_all(to, &mine, sizeof mine, deadline) ||
-      !receive_all(to, table.data(), table.size() * sizeof(Greeting), deadline) || table[0].magic != kMagic)
+  introduce(to, m, mine, str("rank 0 at ", printable(m.master.host), " port ", m.master.port), deadline);
+  if (!receive_all(to, table.data(), table.size() * sizeof(Greeting), deadline))
     throw UserError(Clock::now() < deadline ? Exit::peer_lost : Exit::hang,
                     str("rank ", m.rank, " came to ", printable(m.master.host), " port ", m.master.port,
-                        " and was not let in: rank 0 went away, is of another job, or waits for others"));
+                        " and was not let in: rank 0 went away or waits for others"));
   table[0].rank = 0;
   keep(mesh, table[0], std::move(to));
   for (int r = 1; r < m.rank; ++r) {
     const Greeting& g = table[static_cast<std::size_t>(r)];
     Socket s = connect_to({text_of(g.address), g.port}, deadline, name_of(g));
-    if (!send_all(s, &mine, sizeof mine, deadline))
-      throw UserError(Exit::peer_lost, name_of(g) + " went away while the ranks were meeting");
+    introduce(s, m, mine, name_of(g), deadline);
     keep(mesh, g, std::move(s));
   }
   Door door(listener, m, ranks_from(m.rank + 1, m.size));

@@ -1,8 +1,8 @@
 // How ranks find each other: every rank ends up with one connection to every other. Rank 0 listens where all
 // know it; the others come to it, say where they listen themselves, and are told of each other.
 //
-// What arrives at a port is not believed: a connection that does not begin with a fitting greeting (length,
-// version, job, a rank that is missing) is closed and disturbs nobody.
+// What arrives at a port is not believed: a connection that does not prove that it knows the job's token
+// (handshake.h) is closed and disturbs nobody.
 #pragma once
 #include <string>
 #include <vector>
@@ -26,11 +26,13 @@ struct Meeting {
   int rank = 0, size = 1;
   Address master;      // where rank 0 listens
   Socket listener;     // rank 0: listens already, made by the launcher; empty: it is made
-  std::string job;     // ranks of another job are not let in
+  std::string token;   // of the job: a secret of its ranks
+  std::string config;  // what all ranks must have alike, as a hash in hexadecimal digits
   double seconds = 0;  // until everybody must have come
 };
 
-// UserError(Exit::hang) names the ranks that did not come, Exit::mismatch those of another version of ft.
+// UserError(Exit::hang) names the ranks that did not come, Exit::mismatch who has another token,
+// configuration, number of ranks or version of ft.
 Mesh meet(Meeting);
 
 // Ranks within one process, each to be used by a thread of its own: for tests.

@@ -1,6 +1,7 @@
 #include "engine/io/hash.h"
 
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include <algorithm>
 #include <array>
@@ -48,6 +49,16 @@ std::string sha256(const InputFile& file) {
     at += bytes;
   }
   return hash.hex();
+}
+
+std::array<unsigned char, 32> hmac_sha256(std::string_view key, std::string_view text) {
+  std::array<unsigned char, 32> out{};
+  unsigned int bytes = 0;
+  require(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+               reinterpret_cast<const unsigned char*>(text.data()), text.size(), out.data(), &bytes) &&
+              bytes == out.size(),
+          "HMAC-SHA-256");
+  return out;
 }
 
 }  // namespace ft

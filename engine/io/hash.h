@@ -1,5 +1,6 @@
-// SHA-256, by OpenSSL's libcrypto.
+// SHA-256 and HMAC-SHA-256, by OpenSSL's libcrypto.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,5 +11,7 @@ namespace ft {
 
 std::string sha256(std::string_view bytes);  // 64 hexadecimal digits
 std::string sha256(const InputFile& file);   // of a whole file, in pieces
+
+std::array<unsigned char, 32> hmac_sha256(std::string_view key, std::string_view text);
 
 }  // namespace ft

@@ -135,5 +135,20 @@ TEST_F(Text, ATokenizerFromElsewhereGoesAlong) {
   expect_base("merged");
 }
 
+TEST_F(Text, ACheckpointIsVerified) {
+  ASSERT_EQ(w.train(), 0) << w.says();
+  ASSERT_EQ(w.run({"checkpoint", "verify", "out/checkpoint-2"}), 0) << w.says();
+  EXPECT_TRUE(contents(w / "stdout").starts_with("out/checkpoint-2: whole: step 2, "))
+      << contents(w / "stdout");
+  ASSERT_EQ(w.run({"checkpoint", "verify", "out"}), 0) << w.says();
+  EXPECT_TRUE(contents(w / "stdout").starts_with("out/checkpoint-2: whole: step 2, "))
+      << contents(w / "stdout");
+  std::ofstream(w / "out/checkpoint-2/adapter_config.json", std::ios::app) << " ";
+  EXPECT_EQ(w.run({"checkpoint", "verify", "out"}), 4);
+  EXPECT_NE(contents(w / "stdout").find("adapter_config.json"), std::string::npos) << contents(w / "stdout");
+  EXPECT_EQ(w.run({"checkpoint", "verify", "base"}), 4);
+  EXPECT_EQ(w.run({"checkpoint", "verify", "nowhere"}), 4);
+}
+
 }  // namespace
 }  // namespace ft::test

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <functional>
 #include <thread>
 
 #include "engine/core/error.h"
 #include "engine/dist/exchange.h"
+#include "engine/dist/handshake.h"
 
 namespace ft {
 namespace {
@@ -16,8 +18,38 @@ Meeting meeting(int rank, int size, Address master, double seconds = 20) {
           .size = size,
           .master = std::move(master),
           .listener = {},
-          .job = "test",
+          .token = "a secret",
+          .config = "c0ffee",
           .seconds = seconds};
+}
+
+// What a rank says that meets rank 0, which stays with `change`.
+std::string refused(const std::function<void(Meeting&)>& change, Exit expected,
+                    std::string* roots = nullptr) {
+  Socket listener = listen_at({"127.0.0.1", 0});
+  const Address at = local_address(listener);
+  std::string root_says;
+  std::thread root([&] {
+    Meeting m = meeting(0, 2, at, 3);
+    m.listener = std::move(listener);
+    try {
+      meet(std::move(m));
+    } catch (const UserError& e) {
+      root_says = e.what();
+    }
+  });
+  std::string says;
+  try {
+    Meeting m = meeting(1, 2, at, 3);
+    change(m);
+    meet(std::move(m));
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code, expected) << e.what();
+    says = e.what();
+  }
+  root.join();
+  if (roots) *roots = root_says;
+  return says;
 }
 
 // All ranks meet; each says its number to each.
@@ -66,6 +98,61 @@ TEST(Meeting, StrangersAtThePortDisturbNobody) {
   const std::string almost = std::string("ft ranks") + std::string(400, '\x7f');
   send_all(strangers[10], almost.data(), almost.size(), soon);
   meet_and_talk(3, std::move(listener), at);
+}
+
+TEST(Meeting, AnotherTokenIsNotLetInAndDisturbsNobody) {
+  std::string root;
+  const std::string says = refused([](Meeting& m) { m.token = "a guess"; }, Exit::mismatch, &root);
+  EXPECT_NE(says.find("is of another job than rank 1, or has another token"), std::string::npos) << says;
+  EXPECT_NE(root.find("did not come: 1"), std::string::npos) << root;
+}
+
+TEST(Meeting, AnotherConfigurationEndsAll) {
+  std::string root;
+  refused([](Meeting& m) { m.config = "another"; }, Exit::peer_lost, &root);
+  EXPECT_NE(root.find("has another configuration than rank 0"), std::string::npos) << root;
+  refused([](Meeting& m) { m.size = 3; }, Exit::peer_lost, &root);
+  EXPECT_NE(root.find("knows of 3 ranks; rank 0 of 2"), std::string::npos) << root;
+}
+
+// A guest that does not know the token: what a rank said before, said again, proves nothing.
+TEST(Meeting, AReplayProvesNothing) {
+  Socket listener = listen_at({"127.0.0.1", 0});
+  const Address at = local_address(listener);
+  const auto soon = Clock::now() + std::chrono::seconds(10);
+  // Between rank 1 and rank 0: hears what both say.
+  Socket between = listen_at({"127.0.0.1", 0});
+  const Address middle = local_address(between);
+  std::string heard(sizeof(Hello), 0), answer(4096, 0);
+  std::thread rank1([&] { EXPECT_THROW(meet(meeting(1, 2, middle, 2)), UserError); });
+  Socket guest;
+  while (!(guest = accept_from(between))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_TRUE(receive_all(guest, heard.data(), heard.size(), soon));
+  std::thread root([&] {
+    Meeting m = meeting(0, 2, at, 2);
+    m.listener = std::move(listener);
+    EXPECT_THROW(meet(std::move(m)), UserError);  // nobody came
+  });
+  const auto say = [&](const std::string& text, Challenge& c) {
+    Socket s = connect_to(at, soon, "rank 0");
+    EXPECT_TRUE(send_all(s, text.data(), text.size(), soon));
+    EXPECT_TRUE(receive_all(s, &c, sizeof c, soon));
+    return s;
+  };
+  Challenge first, second;
+  Socket relay = say(heard, first);
+  ASSERT_TRUE(send_all(guest, &first, sizeof first, soon));  // rank 1 believes it, and answers
+  std::size_t bytes = 0;
+  for (char c = 0; receive_all(guest, &c, 1, Clock::now() + std::chrono::milliseconds(300));)
+    answer[bytes++] = c;
+  EXPECT_GT(bytes, sizeof(Proof));
+  Socket replay = say(heard, second);
+  EXPECT_FALSE(second.nonce == first.nonce);
+  send_all(replay, answer.data(), bytes, soon);
+  char closed = 0;
+  EXPECT_EQ(receive_all(replay, &closed, 1, soon), false);
+  root.join();
+  rank1.join();
 }
 
 TEST(Meeting, WhoDoesNotComeIsNamed) {
