@@ -3,7 +3,7 @@
 
 ft := build/release/ft
 
-.PHONY: build test demo accept check format tidy clean help
+.PHONY: build test gpu-test demo accept check format tidy clean help
 
 build: configure                    ## the program: build/release/ft
 	@ninja -C build/release ft
@@ -12,6 +12,11 @@ build: configure                    ## the program: build/release/ft
 test: configure                     ## build and run all tests
 	@ninja -C build/release
 	@ctest --test-dir build/release --output-on-failure -j $$(nproc) --progress
+
+gpu-test: configure                 ## on a machine with an NVIDIA GPU: the CUDA backend's tests, on it
+	@ninja -C build/release gpu_test gpu_golden_test
+	@build/release/tests/engine/cuda/gpu_test --gtest_brief=1
+	@build/release/tests/models/gpu_golden_test --gtest_brief=1
 
 demo: build                         ## a small model learns a task in a minute
 	@configs/demo/run $(ft)
@@ -35,7 +40,7 @@ clean:                              ## remove build/
 	@rm -rf build
 
 help:                               ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 18
 
 .PHONY: configure
 configure:

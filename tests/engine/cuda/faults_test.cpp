@@ -1,11 +1,16 @@
 // What the host's stand-in for a GPU finds: mistakes planted in kernels.
 #include "engine/cuda/kernels/device.cuh"
+#include "tests/cuda_on_cpu/cuda_runtime.h"
 #include "tests/engine/cuda/both.h"
 
 namespace ft::cuda {
+
+void set_order(int order) { cuda_on_cpu::set_order(static_cast<cuda_on_cpu::Order>(order)); }
+
 namespace {
 
 using cuda_on_cpu::Fault;
+using cuda_on_cpu::Order;
 
 template <std::size_t n>
 struct Numbers {
@@ -56,8 +61,8 @@ __global__ void forgets_a_barrier(float* y, bool barrier) {
 template <class... Arguments>
 std::vector<std::vector<float>> in_each_order(void (*kernel)(float*, Arguments...), Arguments... arguments) {
   std::vector<std::vector<float>> all;
-  for (const Order order : kOrders) {
-    cuda_on_cpu::set_order(order);
+  for (int order = 0; order < kOrders; ++order) {
+    set_order(order);
     const Stream stream;
     const Memory y(64);
     launch("test", {stream, dim3(1), 64, sizeof(Numbers<64>)}, kernel, y.get(), arguments...);
@@ -208,6 +213,16 @@ TEST(Faults, CopiesOfTheWrongKind) {
   EXPECT_THROW(cudaMemcpyAsync(host.data(), y.get(), 4, cudaMemcpyHostToDevice, stream), Fault);
   EXPECT_THROW(cudaMemcpyAsync(y.get(), host.data(), 512, cudaMemcpyHostToDevice, stream), Fault);
   EXPECT_THROW(cudaMemcpyAsync(y.get(), host.data(), 4, cudaMemcpyDeviceToDevice, stream), Fault);
+}
+
+TEST(Faults, AGpuThatIsNotThereIsAUserError) {
+  try {
+    make_cuda_ops(3, kSmall);
+    ADD_FAILURE() << "accepted";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code, Exit::hardware);
+    EXPECT_STREQ(e.what(), "device cuda:3: this machine has 1 GPU, counted from 0");
+  }
 }
 
 }  // namespace

@@ -1,0 +1,153 @@
+// The computations of one block of LLaMA-2-7B in bf16 on a GPU, on 4096 tokens: products and attention in TFLOP/s,
+// all else in GB/s of what an ideal implementation reads and writes, and in % of the measured copy bandwidth.
+// bench_gpu [GPU's number]: markdown on standard output.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "engine/cuda/cuda_ops.h"
+#include "engine/ops/trace_ops.h"
+
+namespace ft {
+namespace {
+
+constexpr std::int64_t kRows = 4096, kWidth = 4096, kHidden = 11008, kVocabulary = 32000, kLossRows = 512,
+                       kRank = 16, kHead = 128;
+constexpr std::int64_t kBytes = std::int64_t{3} << 30;
+
+class Bench {
+ public:
+  explicit Bench(int gpu) : ops_(make_cuda_ops(gpu)), trace_(*ops_), arena_(ops_->allocate(kBytes), kBytes) {}
+
+  void run() {
+    std::printf("| computation | us | TFLOP/s | GB/s | %% of copy |\n|---|---|---|---|---|\n");
+    copy();
+    products();
+    attention();
+    elementwise();
+    loss_and_optimizer();
+  }
+
+ private:
+  void copy() {
+    const Scope scope(arena_);
+    const Tensor y = numbers(kRows, 4 * kHidden), x = numbers(kRows, 4 * kHidden);
+    copy_bandwidth_ = measure("copy", [&](Ops& o) { o.copy(y, x); });
+  }
+  void products() {
+    const Scope scope(arena_);
+    const Tensor x = numbers(kRows, kWidth), y = numbers(kRows, kWidth), h = numbers(kRows, kHidden);
+    const Tensor square = numbers(kWidth, kWidth), up = numbers(kHidden, kWidth), a = numbers(kRank, kWidth),
+                 b = numbers(kWidth, kRank), u = numbers(kRows, kRank);
+    const Tensor da = numbers(kRank, kWidth, DType::f32);
+    const auto row = [&](const char* name, Tensor out, std::vector<Term> terms, Tensor c = {}) {
+      measure(name, [=](Ops& o) { o.products(out, terms, 1, c); });
+    };
+    const Term base{x, Trans::no, square, Trans::yes}, adapter{u, Trans::no, b, Trans::yes};
+    row("x Wq^T", y, {base});
+    row("x Wq^T + u B^T", y, {base, adapter});
+    row("x A^T", u, {{x, Trans::no, a, Trans::yes}});
+    row("dA += u^T x", da, {{u, Trans::yes, x, Trans::no}}, da);
+    row("x Wup^T", h, {{x, Trans::no, up, Trans::yes}});
+    row("dh Wup", y, {{h, Trans::no, up, Trans::no}});
+    FourBitMatrix w{{FourBitBook::nf4, 64, false}, {kHidden, kWidth}, {}, {}, {}, {}};
+    w.codes = arena_.take({kHidden * kWidth / 2}, DType::u8);
+    w.absmax = arena_.take({kHidden * kWidth / 64}, DType::f32);
+    ops_->fill(w.absmax, 1);
+    row("x Wup^T, nf4", h, {{x, Trans::no, {}, Trans::yes, w}});
+    row("dh Wup, nf4", y, {{h, Trans::no, {}, Trans::no, w}});
+  }
+  void attention() {
+    const Scope scope(arena_);
+    const Heads heads{kWidth / kHead, kWidth / kHead, kHead};
+    const std::vector<std::int32_t> starts{0, kRows};
+    std::vector<Tensor> t;
+    for (int i = 0; i < 8; ++i) t.push_back(numbers(kRows, kWidth));
+    const Tensor lse = arena_.take({heads.query, kRows}, DType::f32);
+    measure("attention, causal",
+            [&](Ops& o) { o.attention(t[0], lse, t[1], t[2], t[3], heads, {starts}, 0.088f); });
+    measure("its gradient", [&](Ops& o) {
+      o.attention_grad(t[4], t[5], t[6], t[7], t[0], lse, t[1], t[2], t[3], heads, {starts}, 0.088f);
+    });
+  }
+  void elementwise() {
+    const Scope scope(arena_);
+    const Tensor x = numbers(kRows, kWidth), y = numbers(kRows, kWidth), w = numbers(1, kWidth);
+    const Tensor rstd = numbers(1, kRows, DType::f32), dw = numbers(1, kWidth, DType::f32);
+    const Tensor gate = numbers(kRows, kHidden), up = numbers(kRows, kHidden), act = numbers(kRows, kHidden);
+    const Tensor cos = numbers(kRows, kHead / 2, DType::f32), positions = zeros(kRows);
+    measure("rms_norm", [&](Ops& o) { o.rms_norm(y, rstd, x, w, 1e-5f); });
+    measure("rms_norm_grad dx", [&](Ops& o) { o.rms_norm_grad(y, {}, x, x, w, rstd); });
+    measure("rms_norm_grad dw", [&](Ops& o) { o.rms_norm_grad({}, dw, x, x, w, rstd); });
+    measure("rope", [&](Ops& o) { o.rope(y, cos, cos, positions, kHead, 1); });
+    measure("gated silu", [&](Ops& o) { o.gated(Activation::silu, act, gate, up); });
+    measure("gated_grad silu", [&](Ops& o) { o.gated_grad(Activation::silu, gate, up, act, gate, up); });
+    measure("dropout", [&](Ops& o) { o.dropout(y, x, 0.05f, Random{1}); });
+    measure("add", [&](Ops& o) { o.add(y, x); });
+  }
+  void loss_and_optimizer() {
+    const Scope scope(arena_);
+    const Tensor logits = numbers(kLossRows, kVocabulary), loss = numbers(1, kLossRows, DType::f32);
+    const Tensor targets = zeros(kLossRows);
+    measure("cross_entropy and gradient",
+            [&](Ops& o) { o.cross_entropy(loss, logits, targets, {.scale = 1e-3f, .gradient = true}); });
+    const Tensor sum = arena_.take({1}, DType::f64);
+    std::vector<Tensor> t;
+    for (int i = 0; i < 4; ++i) t.push_back(numbers(1, 40 << 20, DType::f32));
+    measure("sum_squares", [&](Ops& o) { o.sum_squares(sum, t[3]); });
+    measure("adamw", [&](Ops& o) { o.adamw(t[0], t[1], t[2], t[3], {1e-4, 0.9, 0.999, 1e-8, 0.01, 1, 1}); });
+  }
+
+  // Half of them 2, the others 0.
+  Tensor numbers(std::int64_t rows, std::int64_t cols, DType type = DType::bf16) {
+    const Tensor t = arena_.take({rows, cols}, type);
+    ops_->fill(t, 1);
+    ops_->dropout(t, t, 0.5f, Random{static_cast<std::uint64_t>(arena_.mark())});
+    return t;
+  }
+  Tensor zeros(std::int64_t n) {
+    const Tensor t = arena_.take({n}, DType::i32);
+    const std::vector<std::int32_t> host(static_cast<std::size_t>(n));
+    ops_->upload(t, host.data());
+    return t;
+  }
+  // One line; returns bytes a second. The call is queued several times, so that waiting for it counts little.
+  template <class F>
+  double measure(const char* name, F f) {
+    trace_.clear();
+    f(trace_);
+    const TraceTotal total = trace_.totals()[0];
+    constexpr int kCalls = 20, kRepeats = 5;
+    double best = 1e9;
+    for (int r = 0; r < kRepeats; ++r) {
+      const auto start = std::chrono::steady_clock::now();
+      for (int i = 0; i < kCalls; ++i) f(*ops_);
+      ops_->synchronize();
+      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    }
+    best /= kCalls;
+    const double bandwidth = total.bytes / best;
+    std::printf("| %s | %.0f | %.0f | %.0f | %.0f |\n", name, best * 1e6, total.flops / best * 1e-12,
+                bandwidth * 1e-9, copy_bandwidth_ > 0 ? 100 * bandwidth / copy_bandwidth_ : 100);
+    return bandwidth;
+  }
+
+  std::unique_ptr<Ops> ops_;
+  TraceOps trace_;
+  Arena arena_;
+  double copy_bandwidth_ = 0;
+};
+
+}  // namespace
+}  // namespace ft
+
+int main(int argc, char** argv) {
+  try {
+    ft::Bench(argc > 1 ? std::atoi(argv[1]) : 0).run();
+  } catch (const ft::UserError& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return static_cast<int>(e.code);
+  }
+}

@@ -1,0 +1,22 @@
+// Fails where there is no GPU, instead of the tests, and says why there is none.
+#include <gtest/gtest.h>
+
+#include "engine/cuda/cuda_ops.h"
+
+namespace ft::test {
+namespace {
+
+class NeedsGpu : public testing::Environment {
+ public:
+  void SetUp() override {
+    try {
+      make_cuda_ops(0);
+    } catch (const UserError& e) {
+      FAIL() << e.what();
+    }
+  }
+};
+[[maybe_unused]] const auto* const kNeedsGpu = testing::AddGlobalTestEnvironment(new NeedsGpu);
+
+}  // namespace
+}  // namespace ft::test
