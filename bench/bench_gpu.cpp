@@ -1,6 +1,6 @@
-// The computations of one block of LLaMA-2-7B in bf16 on a GPU, on 4096 tokens: products and attention in TFLOP/s,
-// all else in GB/s of what an ideal implementation reads and writes, and in % of the measured copy bandwidth.
-// bench_gpu [GPU's number]: markdown on standard output.
+// The computations of one block of LLaMA-2-7B in bf16 on a GPU, on 4096 tokens: products and attention in
+// TFLOP/s, all else in GB/s of what an ideal implementation reads and writes, and in % of the measured copy
+// bandwidth. bench_gpu [GPU's number]: markdown on standard output.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -17,8 +17,8 @@ namespace ft::cuda {
 using test::Matrix;
 using test::nmse;
 
-// In which order the host takes a block's threads and a grid's blocks, 0 being the plain one. On a GPU, which has
-// its own, it says nothing.
+// In which order the host takes a block's threads and a grid's blocks, 0 being the plain one. On a GPU, which
+// has its own, it says nothing.
 constexpr int kOrders = 3;
 void set_order(int);
 
