@@ -96,11 +96,11 @@ TEST(CommandLine, Mistakes) {
   expect_refusal({"validate", "--config", "nowhere.json", "\x1b[31m"},
                  "nowhere.json: cannot be read: No such file or directory");
   expect_refusal({"help", "trian"}, "ft help: there is no command trian; do you mean train?");
-  expect_refusal(
-      {"help", "config", "lara"},
-      "ft help config: there is no section lara; do you mean lora?\nthere are $schema, model, "
-      "quantization, lora, finetuning_type, data, training, zero_optimization, zero_stage, distributed, "
-      "evaluation, checkpointing, logging, generation, sweep");
+  expect_refusal({"help", "config", "lara"},
+                 "ft help config: there is no section lara; do you mean lora?\nthere are $schema, model, "
+                 "quantization, lora, finetuning_type, device, data, training, zero_optimization, "
+                 "zero_stage, distributed, "
+                 "evaluation, checkpointing, logging, generation, sweep");
 }
 
 TEST(CommandLine, HelpHasExamplesForEveryCommand) {
