@@ -1,4 +1,7 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include "lora/matching.h"
+
+#include <pcre2.h>
 
 #include <charconv>
 #include <optional>
@@ -6,15 +9,46 @@
 namespace ft::lora {
 namespace {
 
-std::regex compile(const std::string& text, const std::string& setting, Exit exit) {
-  try {
-    return std::regex(text, std::regex::ECMAScript | std::regex::optimize);
-  } catch (const std::regex_error& e) {
-    throw UserError(exit, setting + ": \"" + printable(text) + "\" is not a regular expression: " + e.what());
-  }
+std::string message_of(int error) {
+  PCRE2_UCHAR text[256];
+  pcre2_get_error_message(error, text, sizeof text);
+  return reinterpret_cast<const char*>(text);
 }
 
+PCRE2_SPTR units(std::string_view text) { return reinterpret_cast<PCRE2_SPTR>(text.data()); }
+
 }  // namespace
+
+Expression::Expression(const std::string& text, std::string setting, Exit exit)
+    : text_(text), setting_(std::move(setting)), exit_(exit) {
+  int error = 0;
+  PCRE2_SIZE offset = 0;
+  pcre2_code* code = pcre2_compile(units(text_), text_.size(), 0, &error, &offset, nullptr);
+  if (code == nullptr)
+    throw UserError(exit_, str(setting_, ": \"", printable(text_), "\" is not a regular expression: ",
+                               message_of(error), " at character ", offset + 1));
+  code_ = std::shared_ptr<const void>(code, [](const void* p) {
+    pcre2_code_free(const_cast<pcre2_code*>(static_cast<const pcre2_code*>(p)));
+  });
+}
+
+bool Expression::matches(std::string_view name) const {
+  constexpr std::uint32_t kSteps = 1'000'000;
+  const auto* code = static_cast<const pcre2_code*>(code_.get());
+  const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data*)> data(
+      pcre2_match_data_create(1, nullptr), &pcre2_match_data_free);
+  const std::unique_ptr<pcre2_match_context, void (*)(pcre2_match_context*)> context(
+      pcre2_match_context_create(nullptr), &pcre2_match_context_free);
+  require(data && context, "no memory for a regular expression");
+  pcre2_set_match_limit(context.get(), kSteps);
+  const int found = pcre2_match(code, units(name), name.size(), 0, PCRE2_ANCHORED | PCRE2_ENDANCHORED,
+                                data.get(), context.get());
+  if (found == PCRE2_ERROR_NOMATCH) return false;
+  if (found < 0)
+    throw UserError(exit_, str(setting_, ": \"", printable(text_), "\" takes too long on ", printable(name),
+                               ": ", message_of(found)));
+  return true;
+}
 
 bool ends_with_module(std::string_view name, std::string_view suffix) {
   return name == suffix || (name.size() > suffix.size() && name.ends_with(suffix) &&
@@ -26,14 +60,14 @@ Matcher::Matcher(const Modules& modules, const std::string& setting, Exit exit) 
     names_ = *list;
   } else {
     names_ = {std::get<std::string>(modules)};
-    expression_ = compile(names_[0], setting, exit);
+    expression_.emplace(names_[0], setting, exit);
   }
   used_.resize(names_.size());
 }
 
 bool Matcher::matches(std::string_view name) {
   if (expression_) {
-    if (!std::regex_match(name.begin(), name.end(), *expression_)) return false;
+    if (!expression_->matches(name)) return false;
     used_[0] = true;
     return true;
   }
@@ -63,7 +97,7 @@ template <class T>
 std::optional<T> pattern_value(const Pattern<T>& patterns, const std::string& name,
                                const std::string& setting, Exit exit) {
   for (const auto& [text, value] : patterns)
-    if (std::regex_match(name, compile("(.*\\.)?(" + text + ")", setting, exit))) return value;
+    if (Expression("(.*\\.)?(" + text + ")", setting, exit).matches(name)) return value;
   return std::nullopt;
 }
 template std::optional<std::int64_t> pattern_value(const Pattern<std::int64_t>&, const std::string&,

@@ -1,7 +1,7 @@
 // PEFT's rules for which module a name, a list of names or a regular expression means.
 #pragma once
+#include <memory>
 #include <optional>
-#include <regex>
 #include <string_view>
 
 #include "engine/core/error.h"
@@ -12,6 +12,21 @@ namespace ft::lora {
 
 // Whether `name` is `suffix` or ends with "." + suffix.
 bool ends_with_module(std::string_view name, std::string_view suffix);
+
+// A regular expression that stands for a whole name, as Python's re.fullmatch reads it; PCRE2's syntax
+// differs from Python's in rarities only.
+class Expression {
+ public:
+  // `setting` names it in errors. UserError when it cannot be read.
+  Expression(const std::string& text, std::string setting, Exit exit);
+  // UserError when it cannot be decided in a million steps.
+  bool matches(std::string_view name) const;
+
+ private:
+  std::string text_, setting_;
+  Exit exit_;
+  std::shared_ptr<const void> code_;  // PCRE2's, shared by copies: it does not change
+};
 
 // One of target_modules, exclude_modules. A text is a regular expression for the whole name; a list holds
 // suffixes.
@@ -27,7 +42,7 @@ class Matcher {
  private:
   std::vector<std::string> names_;
   std::vector<bool> used_;
-  std::optional<std::regex> expression_;
+  std::optional<Expression> expression_;
 };
 
 // The layer index in a name such as model.layers.11.mlp.up_proj; -1 where there is none.

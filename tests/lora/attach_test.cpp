@@ -51,6 +51,15 @@ TEST(Attach, AnAdapterMayNameMoreThanTheModelHas) {
       << mistake(c, adapter);
 }
 
+// What Python's re has and ECMAScript's expressions have not.
+TEST(Attach, ExpressionsArePythons) {
+  LoraConfig c;
+  c.target_modules = R"(model\.layers\.(?P<layer>\d+)\..*(?<!k_)(?<!v_)proj)";
+  for (const std::string& name : adapted(c))
+    EXPECT_FALSE(name.ends_with("k_proj") || name.ends_with("v_proj")) << name;
+  EXPECT_EQ(adapted(c).size() % 5, 0u);
+}
+
 TEST(Attach, SomethingIsLeft) {
   LoraConfig c;
   c.exclude_modules = Names{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
@@ -65,7 +74,12 @@ TEST(Attach, SomethingIsLeft) {
 TEST(Attach, RefusesByName) {
   LoraConfig c;
   c.target_modules = "model.(";
-  EXPECT_TRUE(mistake(c).starts_with("lora.target_modules: \"model.(\" is not a regular expression: "))
+  EXPECT_EQ(mistake(c),
+            "lora.target_modules: \"model.(\" is not a regular expression: missing closing parenthesis at "
+            "character 8");
+  c.target_modules = "(.|..|...)*[QZ]";  // would take longer than anybody lives
+  EXPECT_TRUE(
+      mistake(c).starts_with("lora.target_modules: \"(.|..|...)*[QZ]\" takes too long on model.layers.0"))
       << mistake(c);
   c = {};
   c.rank_pattern = {{"q_proj", 1 << 25}};

@@ -228,7 +228,8 @@ TEST(Products, OtherRowsChangeNoBit) {  // few rows take a way of their own
           run(y.tensor, rows);
           for (std::int64_t i = 0; i < rows; ++i)
             for (std::int64_t j = 0; j < cols; ++j)
-              ASSERT_EQ(y.get(i, j), all.get(i, j)) << k.name << " " << name_of(type) << " " << rows << " rows";
+              ASSERT_EQ(y.get(i, j), all.get(i, j))
+                  << k.name << " " << name_of(type) << " " << rows << " rows";
           EXPECT_TRUE(y.guards_intact());
         }
       }
