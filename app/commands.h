@@ -57,10 +57,10 @@ struct MergeArgs {
 Exit merge(const MergeArgs&);
 
 struct ExportArgs {
-  std::string to;      // peft, hf
-  std::string from;    // a run folder or a checkpoint
-  std::string output;  // a new folder
-  std::string dtype;   // as in merge
+  std::string to;      // peft, hf, gguf, gguf-lora
+  std::string from;    // a run folder, a checkpoint, a model or an adapter
+  std::string output;  // a new folder; of GGUF a file
+  std::string dtype;   // as in merge; q8_0 with gguf
   bool overwrite = false;
 };
 Exit export_model(const ExportArgs&);

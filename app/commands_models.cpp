@@ -16,25 +16,29 @@ void CommandLine::models() {
   merge->add_flag("--overwrite", merge_.overwrite, "Replace what the folder holds.");
   merge->callback([this] { action_ = [this] { return ft::merge(merge_); }; });
 
-  auto* to = command("export", "A run or a checkpoint as a folder for other programs.",
+  auto* to = command("export", "A run, a checkpoint or a model in a form for other programs.",
                      "  ft export --to peft --from outputs/run/checkpoint-500 --output adapter\n"
-                     "  ft export --to hf --from outputs/run --output model");
-  to->add_option("--to", export_.to, "peft: an adapter. hf: a whole model, adapters merged.")
+                     "  ft export --to hf --from outputs/run --output model\n"
+                     "  ft export --to gguf --from outputs/run --output model.gguf --dtype q8_0");
+  to->add_option("--to", export_.to,
+                 "peft: an adapter. hf: a whole model, adapters merged. gguf: the same as one file for "
+                 "llama.cpp. gguf-lora: an adapter as such a file.")
       ->required()
-      ->check([](const std::string& value) -> std::string {
-        if (value == "peft" || value == "hf") return "";
-        return value == "gguf" ? "gguf is not available yet; available: peft, hf"
-                               : value + " is neither peft nor hf";
-      })
+      ->check(CLI::IsMember({"peft", "hf", "gguf", "gguf-lora"}))
       ->type_name("FORMAT");
-  to->add_option("--from", export_.from, "A run's folder or a checkpoint.")->required()->type_name("DIR");
-  to->add_option("--output", export_.output, "The folder to make.")->required()->type_name("DIR");
-  to->add_option("--dtype", export_.dtype, "Type of the weights; as trained if not given.")
-      ->check(CLI::IsMember(kDtypes));
-  to->add_flag("--overwrite", export_.overwrite, "Replace what the folder holds.");
+  to->add_option("--from", export_.from, "A run's folder, a checkpoint, a model or an adapter.")
+      ->required()
+      ->type_name("DIR");
+  to->add_option("--output", export_.output, "The folder to make; of GGUF the file.")
+      ->required()
+      ->type_name("PATH");
+  to->add_option("--dtype", export_.dtype,
+                 "Type of the weights; as trained if not given, for gguf float16. q8_0: gguf only.")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16", "q8_0"}));
+  to->add_flag("--overwrite", export_.overwrite, "Replace what is there.");
   to->callback([this] { action_ = [this] { return export_model(export_); }; });
 
-  auto* inspect = command("inspect", "What a safetensors file, a model, an adapter or a run holds.",
+  auto* inspect = command("inspect", "What a safetensors or GGUF file, a model, an adapter or a run holds.",
                           "  ft inspect model.safetensors\n"
                           "  ft inspect outputs/run --json");
   inspect->add_option("path", inspect_.path, "A file or a folder.")->required()->type_name("PATH");

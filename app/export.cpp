@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "app/format.h"
+#include "app/gguf_export.h"
 #include "app/model_files.h"
 #include "app/screen.h"
 #include "engine/io/file.h"
@@ -58,6 +59,24 @@ void export_adapter(const ExportArgs& args, DType dtype) {
 
 Exit export_model(const ExportArgs& args) {
   const bool adapter = is_adapter(args.from);
+  if (args.dtype == "q8_0" && args.to != "gguf")
+    throw UserError(Exit::config, "--dtype q8_0 is for --to gguf");
+  if (args.to.starts_with("gguf")) {
+    const bool alone = args.to == "gguf-lora";
+    if (alone && !adapter)
+      throw UserError(Exit::input, str(args.from,
+                                       ": holds no adapter (adapter_config.json); a model is "
+                                       "exported with --to gguf"));
+    const std::string model = adapter ? base_of(args.from) : args.from;
+    const GgufArgs gguf{model,
+                        adapter ? args.from : "",
+                        holds_tokenizer(args.from) ? args.from : model,
+                        args.output,
+                        args.dtype,
+                        args.overwrite};
+    alone ? export_gguf_lora(gguf) : export_gguf(gguf);
+    return Exit::done;
+  }
   if (args.to == "hf") {
     return merge({.model = adapter ? base_of(args.from) : args.from,
                   .adapter = adapter ? args.from : "",

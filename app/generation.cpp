@@ -75,7 +75,7 @@ bool sets(const std::vector<std::string>& overrides, const std::string& name) {
 void check_overrides(const std::vector<std::string>& overrides) {
   for (const std::string& o : overrides)
     if (!o.starts_with("generation.") && !o.starts_with("quantization.") &&
-        !o.starts_with("model.tokenizer_name_or_path="))
+        !o.starts_with("model.tokenizer_name_or_path=") && !o.starts_with("device="))
       throw UserError(Exit::config, str(printable(o),
                                         ": settings here are those of generation and quantization, "
                                         "such as generation.max_new_tokens=100"));

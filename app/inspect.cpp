@@ -6,11 +6,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <type_traits>
 
 #include "app/commands.h"
 #include "app/format.h"
 #include "engine/io/bitsandbytes.h"
 #include "engine/io/checkpoint_folder.h"
+#include "engine/io/gguf.h"
 #include "engine/io/json.h"
 #include "lora/peft_config.h"
 
@@ -56,6 +58,39 @@ Json inspect_file(const std::string& path) {
   const SafetensorsFile file(path);
   Json out = {{"kind", "safetensors"}, {"path", path}};
   add_tensors(out, {&file});
+  return out;
+}
+
+// A key's value; of a vocabulary only how long it is.
+Json gguf_json(const GgufValue& value) {
+  return std::visit(
+      [](const auto& v) {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (requires { v.begin(); } && !std::is_same_v<T, std::string>)
+          return Json(str("a list of ", v.size()));
+        else
+          return Json(v);
+      },
+      value);
+}
+
+Json inspect_gguf(const std::string& path) {
+  const GgufFile file(path);
+  Json out = {{"kind", "gguf"}, {"path", path}};
+  out["files"] = {std::filesystem::path(path).filename().string()};
+  std::int64_t bytes = 0, parameters = 0;
+  Json tensors = Json::array(), metadata = Json::object();
+  for (const GgufTensor& t : file.tensors()) {
+    bytes += t.bytes();
+    parameters += t.elements();
+    tensors.push_back(
+        {{"name", t.name}, {"dtype", name_of(t.type)}, {"shape", t.shape}, {"bytes", t.bytes()}});
+  }
+  for (const auto& [key, value] : file.keys()) metadata[key] = gguf_json(value);
+  out["bytes"] = bytes;
+  out["parameters"] = parameters;
+  out["metadata"] = metadata;
+  out["tensors"] = tensors;
   return out;
 }
 
@@ -132,7 +167,8 @@ Json inspect_run(const std::string& folder) {
 Json inspect_path(const std::string& path) {
   const auto holds = [&path](const char* name) { return path_exists(join_path(path, name)); };
   std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) return inspect_file(path);
+  if (!std::filesystem::is_directory(path, ignored))
+    return GgufFile::is_one(path) ? inspect_gguf(path) : inspect_file(path);
   if (holds("manifest.json")) return inspect_checkpoint(path);
   if (holds("log.jsonl") || !list_checkpoints(path).empty()) return inspect_run(path);
   if (holds("adapter_config.json")) return inspect_adapter(path);
@@ -221,6 +257,7 @@ std::string title(const Json& json) {
     return str("checkpoint of step ", json["step"].get<std::int64_t>(), ", verified, ");
   if (kind == "model" && json.contains("architectures") && !json["architectures"].empty())
     return printable(json["architectures"][0].get<std::string>()) + ", ";
+  if (kind == "gguf") return "GGUF, ";
   return kind == "model" ? "model, " : "safetensors, ";
 }
 
@@ -229,7 +266,8 @@ void write_table(const Json& json, std::ostream& out) {
   if (json["kind"] != "run") {
     out << path << "  " << title(json) << summary(json) << "\n";
     for (const auto& [key, value] : json["metadata"].items())
-      out << "  " << printable(key) << ": " << printable(value.get<std::string>()) << "\n";
+      out << "  " << printable(key) << ": "
+          << printable(value.is_string() ? value.get<std::string>() : value.dump()) << "\n";
     write_tensors(json, out);
     return;
   }

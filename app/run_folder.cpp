@@ -124,12 +124,16 @@ void RunFolder::finish(ModelFiles& files, ParameterStore& store, Summary& summar
   const std::string& base = config_.model.model_name_or_path;
   if (config_.finetuning_type == "lora") {
     made("adapter", "adapter_model.safetensors");
-    summary.next = {str("ft eval --config ", config_.file.string(), " --adapter ", folder_),
-                    str("ft merge --model ", base, " --adapter ", folder_, " --output merged")};
+    if (holds_tokenizer(folder_)) summary.next = {str("ft chat --model ", base, " --adapter ", folder_)};
+    for (const std::string& next :
+         {str("ft eval --config ", config_.file.string(), " --adapter ", folder_),
+          str("ft merge --model ", base, " --adapter ", folder_, " --output merged")})
+      summary.next.push_back(next);
   } else {
     made("model", "model.safetensors");
-    summary.next = {str("ft eval --config ", config_.file.string(), " model.model_name_or_path=", folder_,
-                        " finetuning_type=full")};
+    if (holds_tokenizer(folder_)) summary.next = {str("ft chat --model ", folder_)};
+    summary.next.push_back(str("ft eval --config ", config_.file.string(),
+                               " model.model_name_or_path=", folder_, " finetuning_type=full"));
   }
   if (config_.logging.plot_loss) summary.made.push_back({"plot", path("loss.svg"), 0});
 }

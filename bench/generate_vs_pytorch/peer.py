@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What run.py measures ft against: transformers' greedy generate. Prints one JSON object.
 
-    peer.py MODEL INPUT.jsonl --dtype float32|bfloat16 --short N --long N [--adapter DIR] [--static]
+    peer.py MODEL INPUT.jsonl --dtype float32|bfloat16 --short N --long N
 """
 import argparse
 import json
@@ -24,14 +24,12 @@ def main():
     model = transformers.AutoModelForCausalLM.from_pretrained(a.model, dtype=getattr(torch, a.dtype)).eval()
     rows = [json.loads(line)["input_ids"] for line in a.input.read_text().splitlines()]     # all of one length
     ids = torch.tensor(rows)
-    out = {}
-
     def run(n):
         begun, cpu = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF)
         with torch.inference_mode():
             got = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=n, min_new_tokens=n, do_sample=False, pad_token_id=0)
         now = resource.getrusage(resource.RUSAGE_SELF)
-        return got[:, ids.shape[1]:].tolist(), time.monotonic() - begun, now.ru_utime + now.ru_stime - cpu.ru_utime - cpu.ru_stime
+        return got[:, ids.shape[1]:].tolist(), time.monotonic() - begun, now.ru_utime - cpu.ru_utime
 
     run(2)                                                                                   # libraries warm up
     _, short, short_cpu = run(a.short)

@@ -5,8 +5,8 @@
 
 PYTHON is an interpreter with torch and transformers (tests/golden/requirements.txt). The model is a LLaMA of 134 M parameters with
 random weights, which ft makes. Speed is that of decoding: new tokens over the difference between a long and a short run, so that
-neither starting nor reading the prompts (64 tokens each) counts. Beside the time that passed stands the processors' time, which other
-programs on the machine disturb less. The float32 tokens of both must be the same; ends with 1 when they are not. Both programs run on
+neither starting nor reading the prompts (64 tokens each) counts. Beside the time that passed stands the processors' time (in user
+mode), which other programs on the machine disturb less. The float32 tokens of both must be the same; ends with 1 when they are not. Both programs run on
 the cores that this one may use (taskset). Standard library only.
 """
 import argparse
@@ -40,11 +40,12 @@ def run_ft(a, folder, batch, kind, new):
                    check=True, stderr=subprocess.DEVNULL)
     wall, now = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
     rows = [json.loads(line)["output_ids"] for line in out.read_text().splitlines()]
-    return rows, wall, now.ru_utime + now.ru_stime - before.ru_utime - before.ru_stime
+    return rows, wall, now.ru_utime - before.ru_utime
 
 
 def ours(a, folder, batch, kind):
-    _, short, short_cpu = run_ft(a, folder, batch, kind, SHORT)
+    shorts = [run_ft(a, folder, batch, kind, SHORT)[1:] for _ in range(3)]
+    short, short_cpu = (statistics.median(s[i] for s in shorts) for i in (0, 1))
     rows, long, long_cpu = run_ft(a, folder, batch, kind, SHORT + a.new)
     return {"seconds": long - short, "cpu_seconds": long_cpu - short_cpu, "tokens": rows}
 

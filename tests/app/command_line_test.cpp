@@ -89,8 +89,10 @@ TEST(CommandLine, Mistakes) {
                  "ft merge: --output is required; see ft merge --help");
   expect_refusal({"merge", "--model", "m", "--adapter", "a", "--output", "o", "--dtype", "int8"},
                  "ft merge: --dtype: int8 not in {float32,bfloat16,float16}");
-  expect_refusal({"export", "--to", "gguf", "--from", "a", "--output", "b"},
-                 "ft export: --to: gguf is not available yet; available: peft, hf");
+  expect_refusal({"export", "--to", "onnx", "--from", "a", "--output", "b"},
+                 "ft export: --to: onnx not in {peft,hf,gguf,gguf-lora}");
+  expect_refusal({"export", "--to", "hf", "--from", "a", "--output", "b", "--dtype", "q8_0"},
+                 "--dtype q8_0 is for --to gguf");
   expect_refusal({"plan"}, "ft plan: give either --config FILE or --model DIR");
   expect_refusal({"data"}, "ft data: A subcommand is required; see ft data --help");
   expect_refusal({"validate", "--config", "nowhere.json", "\x1b[31m"},

@@ -1,0 +1,40 @@
+// The tensors of a model with an adapter folded in, W + s B A summed in f32, one at a time: what ft merge and
+// ft export write.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/assembly.h"
+#include "engine/io/safetensors_write.h"
+
+namespace ft {
+
+// The model alone ("" for the adapter) or with an adapter, as build_model takes it.
+RunConfig merge_config(const std::string& model, const std::string& adapter);
+
+// The base's tensors with the adapter folded in. Uses the BuiltModel, whose weights are checked.
+class Merger {
+ public:
+  explicit Merger(const BuiltModel& b);
+
+  // Where the adapter changes the head or the embedding of a tied model they are no longer one.
+  bool unties() const;
+  // What there is, as stored or as `dtype`.
+  std::vector<TensorSpec> specs(std::optional<DType> dtype) const;
+  // The values, f32, until the next call.
+  Tensor operator()(const TensorSpec& spec);
+
+ private:
+  static Tensor room(std::vector<float>& values, const Shape& shape);
+
+  const BuiltModel& built_;
+  std::unique_ptr<Ops> ops_;
+  bool tied_;                                                 // the base's head is its embedding
+  std::map<std::string, const lora::LoraAdapter*> adapters_;  // by the weight they add to
+  std::map<std::string, const Parameter*> whole_;
+  std::vector<float> values_, a_, b_;
+};
+
+}  // namespace ft

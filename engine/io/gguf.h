@@ -1,0 +1,64 @@
+// GGUF version 3, the format of llama.cpp and its relatives: metadata by key, then tensors. Little endian.
+//   "GGUF" u32 version, u64 tensors, u64 keys, the keys, the tensors' infos, padding, the data
+// Dimensions lie the other way round than everywhere else in ft: the row length first. Each tensor's data
+// begins at a multiple of 32 bytes, in the order of the infos, without gaps.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/core/tensor.h"
+#include "engine/io/file.h"
+
+namespace ft {
+
+enum class GgmlType : std::uint32_t { f32 = 0, f16 = 1, q8_0 = 8, bf16 = 30 };
+
+// F32, F16, Q8_0, BF16; "type 2" for others.
+std::string name_of(GgmlType);
+constexpr std::int64_t kQ8Block = 32;  // elements of Q8_0 that share a scale: an f16 and 32 signed bytes
+
+using GgufValue = std::variant<std::uint32_t, std::int32_t, std::uint64_t, float, bool, std::string,
+                               std::vector<std::string>, std::vector<float>, std::vector<std::int32_t>>;
+using GgufKeys = std::vector<std::pair<std::string, GgufValue>>;  // in the file's order
+
+struct GgufTensor {
+  std::string name;  // at most 63 bytes
+  GgmlType type = GgmlType::f32;
+  std::vector<std::int64_t> shape;  // as in ft: the row length last
+  std::int64_t elements() const;
+  std::int64_t bytes() const;  // of the types named above
+  std::int64_t begin = 0;      // reading: in the file
+};
+
+// Gives a tensor's values: f32, dense, valid until the next call.
+using GgufProvider = std::function<Tensor(const GgufTensor&)>;
+
+// The file appears when it is whole. NaN and Inf end it with Exit::numeric and the tensor's name.
+void write_gguf(const std::string& path, const GgufKeys&, const std::vector<GgufTensor>&,
+                const GgufProvider&);
+
+// A file open for reading. Sizes are checked; a damaged file is a UserError(Exit::input) that names it.
+class GgufFile {
+ public:
+  explicit GgufFile(const std::string& path);
+  static bool is_one(const std::string& path);  // by its first bytes
+
+  const std::string& path() const { return file_.path(); }
+  const GgufKeys& keys() const { return keys_; }
+  const std::vector<GgufTensor>& tensors() const { return tensors_; }
+  // The value of a key, or null.
+  const GgufValue* find(const std::string& key) const;
+  // All of a tensor's values as f32.
+  std::vector<float> read(const GgufTensor&) const;
+
+ private:
+  InputFile file_;
+  GgufKeys keys_;
+  std::vector<GgufTensor> tensors_;
+};
+
+}  // namespace ft

@@ -1,0 +1,217 @@
+// ft export --to gguf: names, the order of rows, the vocabulary; and what is refused. That others read the
+// files is in tests/golden/gguf.txt.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "app/command_line.h"
+#include "app/gguf_export.h"
+#include "engine/io/json.h"
+#include "engine/io/weights.h"
+#include "tests/engine/io/temp_folder.h"
+
+namespace ft {
+namespace {
+
+const std::string kModel = FT_SOURCE_DIR "/configs/demo/base",
+                  kGolden = FT_SOURCE_DIR "/tests/golden/models/";
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+Outcome run(std::vector<std::string> arguments) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int code = run_command_line(arguments);
+  return {code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+class GgufExport : public testing::Test {
+ protected:
+  Outcome export_to(const std::string& to, const std::string& from, std::vector<std::string> more = {}) {
+    std::vector<std::string> all{"export", "--to", to, "--from", from, "--output", file};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  }
+  static std::vector<float> stored(const ModelFolder& model, const std::string& name) {
+    std::int64_t n = 1;
+    for (const auto d : model.info(name).shape) n *= d;
+    std::vector<float> values(static_cast<std::size_t>(n));
+    model.read(name, Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, {n}));
+    return values;
+  }
+  test::TempFolder folder;
+  std::string file = folder / "out.gguf";
+};
+
+TEST(GgufNames, AreLlamaCpps) {
+  EXPECT_EQ(gguf_name("model.embed_tokens.weight"), "token_embd.weight");
+  EXPECT_EQ(gguf_name("lm_head.weight"), "output.weight");
+  EXPECT_EQ(gguf_name("model.layers.17.self_attn.q_proj.bias"), "blk.17.attn_q.bias");
+  EXPECT_EQ(gguf_name("model.layers.0.post_attention_layernorm.weight"), "blk.0.ffn_norm.weight");
+  for (const char* other :
+       {"weight", "model.layers.0.weight", "model.layers.0.other.weight", "x.weight", "model.norm.scale"})
+    EXPECT_EQ(gguf_name(other), std::nullopt) << other;
+}
+
+TEST(GgufNames, RowsOfAHeadTakeTurns) {
+  std::vector<float> rows{0, 1, 2, 3, 4, 5, 6, 7};  // two heads of four rows
+  gguf_permute(rows.data(), 8, 1, 2);
+  EXPECT_EQ(rows, (std::vector<float>{0, 2, 1, 3, 4, 6, 5, 7}));
+}
+
+TEST_F(GgufExport, AModelComesBack) {
+  for (const std::string name : {"llama-gqa", "qwen2", "qwen3", "mistral"}) {
+    const std::string from = kGolden + name + "/model";
+    ASSERT_EQ(export_to("gguf", from, {"--dtype", "float32", "--overwrite"}).code, 0) << name;
+    const llama::Config config = llama::read_config(from + "/config.json");
+    const ModelFolder model(from);
+    const GgufFile gguf(file);
+    std::map<std::string, const GgufTensor*> there;
+    for (const GgufTensor& t : gguf.tensors()) there[t.name] = &t;
+    for (const std::string& weight : model.names()) {
+      if (weight == "lm_head.weight" && config.tie_word_embeddings) continue;
+      const GgufTensor* t = there[*gguf_name(weight)];
+      ASSERT_NE(t, nullptr) << weight;
+      EXPECT_EQ(t->shape, model.info(weight).shape);
+      std::vector<float> want = stored(model, weight);
+      const std::int64_t heads = gguf_permuted_heads(weight, config);
+      EXPECT_EQ(heads > 0,
+                (name == "llama-gqa" || name == "mistral") &&
+                    (weight.find("q_proj") != weight.npos || weight.find("k_proj") != weight.npos));
+      if (heads > 0) gguf_permute(want.data(), t->shape[0], t->elements() / t->shape[0], heads);
+      EXPECT_EQ(gguf.read(*t), want) << weight;
+    }
+    EXPECT_EQ(std::get<std::string>(*gguf.find("general.architecture")), name == "mistral"     ? "llama"
+                                                                         : name == "llama-gqa" ? "llama"
+                                                                                               : name);
+    EXPECT_EQ(std::get<std::string>(*gguf.find("tokenizer.ggml.model")), "no_vocab");
+  }
+}
+
+TEST_F(GgufExport, TheTokenizerIsInIt) {
+  ASSERT_EQ(export_to("gguf", kModel, {"--dtype", "q8_0"}).code, 0);
+  const GgufFile gguf(file);
+  const auto& tokens = std::get<std::vector<std::string>>(*gguf.find("tokenizer.ggml.tokens"));
+  const auto& types = std::get<std::vector<std::int32_t>>(*gguf.find("tokenizer.ggml.token_type"));
+  ASSERT_EQ(tokens.size(), 512u);
+  EXPECT_EQ(tokens[0], "<unk>");
+  EXPECT_EQ(tokens[1], "<s>");
+  EXPECT_EQ(std::vector<std::int32_t>(types.begin(), types.begin() + 4),
+            (std::vector<std::int32_t>{2, 3, 3, 6}));
+  EXPECT_EQ(std::get<std::uint32_t>(*gguf.find("tokenizer.ggml.eos_token_id")), 2u);
+  EXPECT_TRUE(std::get<bool>(*gguf.find("tokenizer.ggml.add_bos_token")));
+  const Json seen = Json::parse(run({"inspect", file, "--json"}).out);
+  EXPECT_EQ(seen["kind"], "gguf");
+  EXPECT_EQ(seen["metadata"]["general.file_type"], 7);
+  EXPECT_EQ(seen["tensors"].size(), gguf.tensors().size());
+  EXPECT_TRUE(run({"inspect", file})
+                  .out.starts_with(file + "  GGUF, 1.87 M parameters, F32 Q8_0, 38 tensors, 1.99 MB\n"));
+}
+
+TEST_F(GgufExport, AnAdapter) {
+  const std::string adapter = folder / "adapter";
+  std::filesystem::copy(kGolden + "lora/adapter", adapter);
+  const Json golden = read_json(kGolden + "lora/case.json");
+  folder.write(
+      "adapter/run.json",
+      Json{{"model", {{"model_name_or_path", kGolden + "lora/" + golden["model"].get<std::string>()}}}}
+          .dump());
+  const Outcome o = export_to("gguf-lora", adapter);
+  ASSERT_EQ(o.code, 0) << o.err;
+  const GgufFile gguf(file);
+  EXPECT_EQ(std::get<std::string>(*gguf.find("general.type")), "adapter");
+  EXPECT_EQ(std::get<std::string>(*gguf.find("adapter.type")), "lora");
+  EXPECT_TRUE(std::holds_alternative<float>(*gguf.find("adapter.lora.alpha")));
+  for (std::size_t i = 0; i < gguf.tensors().size(); i += 2) {
+    const GgufTensor &a = gguf.tensors()[i], &b = gguf.tensors()[i + 1];
+    EXPECT_TRUE(a.name.ends_with(".weight.lora_a"));
+    EXPECT_TRUE(b.name.ends_with(".weight.lora_b"));
+    EXPECT_EQ(a.shape[0], b.shape[1]);
+  }
+}
+
+TEST_F(GgufExport, WhatIsRefused) {
+  const auto said = [&](int code, const Outcome& o) {
+    EXPECT_EQ(o.code, code) << o.err;
+    EXPECT_FALSE(path_exists(file));
+    return o.err;
+  };
+  EXPECT_EQ(said(3, export_to("gguf-lora", kModel)),
+            kModel + ": holds no adapter (adapter_config.json); a model is exported with --to gguf\n");
+  const std::string dynamic = kGolden + "llama-dynamic/model", gelu = kGolden + "llama-biases-gelu/model";
+  EXPECT_EQ(said(3, export_to("gguf", dynamic)),
+            dynamic + "/config.json: GGUF has no dynamic positions (rope type dynamic)\n");
+  EXPECT_EQ(said(3, export_to("gguf", gelu)),
+            gelu + "/config.json: GGUF's llama models have hidden_act silu only\n");
+  const Outcome o = run({"export", "--to", "gguf", "--from", kModel, "--output", folder.path()});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(o.err, folder.path() + " is a folder; --output is the GGUF file to make\n");
+  folder.write("out.gguf", "mine");
+  EXPECT_EQ(export_to("gguf", kModel).err, file + " is there already; --overwrite replaces it\n");
+}
+
+TEST_F(GgufExport, ByteLevelBpe) {
+  const std::string model = folder / "model";
+  std::filesystem::copy(kGolden + "qwen2/model", model, std::filesystem::copy_options::recursive);
+  const auto with = [&](const Json& pre, const Json& merges) {
+    const Json j = {
+        {"version", "1.0"},
+        {"added_tokens",
+         {{{"id", 3},
+           {"content", "<|end|>"},
+           {"single_word", false},
+           {"lstrip", false},
+           {"rstrip", false},
+           {"normalized", false},
+           {"special", true}}}},
+        {"normalizer", nullptr},
+        {"pre_tokenizer", pre},
+        {"post_processor", nullptr},
+        {"decoder",
+         {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}},
+        {"model",
+         {{"type", "BPE"},
+          {"dropout", nullptr},
+          {"unk_token", nullptr},
+          {"continuing_subword_prefix", nullptr},
+          {"end_of_word_suffix", nullptr},
+          {"fuse_unk", false},
+          {"byte_fallback", false},
+          {"ignore_merges", false},
+          {"vocab", {{"a", 0}, {"b", 1}, {"ab", 2}}},
+          {"merges", merges}}}};
+    folder.write("model/tokenizer.json", j.dump());
+    std::filesystem::remove(file);
+    return export_to("gguf", model);
+  };
+  const Json byte_level = {
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
+  const Outcome o = with(byte_level, Json::array({Json::array({"a", "b"})}));
+  ASSERT_EQ(o.code, 0) << o.err;
+  const GgufFile gguf(file);
+  const auto& tokens = std::get<std::vector<std::string>>(*gguf.find("tokenizer.ggml.tokens"));
+  EXPECT_EQ(tokens[2], "ab");
+  EXPECT_EQ(tokens[3], "<|end|>");
+  EXPECT_EQ(tokens[4], "[PAD4]");
+  EXPECT_EQ(std::get<std::vector<std::int32_t>>(*gguf.find("tokenizer.ggml.token_type"))[3], 3);
+  EXPECT_EQ(std::get<std::vector<std::string>>(*gguf.find("tokenizer.ggml.merges")),
+            std::vector<std::string>{"a b"});
+  EXPECT_EQ(std::get<std::string>(*gguf.find("tokenizer.ggml.pre")), "gpt-2");
+  const Json split = {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {{{"type", "Split"}, {"pattern", {{"Regex", "x+"}}}, {"behavior", "Isolated"}, {"invert", false}},
+        {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}}}}};
+  EXPECT_EQ(
+      with(split, Json::array({"a b"})).err,
+      model +
+          "/tokenizer.json: its pre_tokenizer is none that GGUF has a name for; ft knows those of GPT-2, "
+          "LLaMA 3 and Qwen 2\n");
+}
+
+}  // namespace
+}  // namespace ft

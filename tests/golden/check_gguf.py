@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Reads what `ft export --to gguf` writes with the gguf package and with transformers, and writes gguf.txt.
+
+    check_gguf.py FT        (a Python with requirements.txt and gguf)
+
+For models and adapters of models/, in every type: names, shapes and bytes against the weights converted by the gguf package itself;
+for F32 also the logits of the model that transformers loads from the file. For adapters: alpha / r B A against PEFT's own delta.
+For tokenizers: tokens, scores and kinds against the sentencepiece package, tokens and merges against tokenizer.json."""
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import gguf
+import numpy as np
+import peft
+import sentencepiece
+import torch
+import transformers
+from safetensors.torch import load_file
+
+HERE = Path(__file__).parent
+MODELS = ["llama", "llama-gqa", "llama-biases-gelu", "llama-linear", "llama-llama3", "llama-yarn", "llama-dynamic", "mistral", "qwen2", "qwen3"]
+ADAPTERS = ["lora", "lora-q-v", "lora-patterns-rslora", "lora-qwen2", "lora-qwen3-tied", "lora-mistral", "lora-save-norm"]
+TYPES = {"float32": ("F32", 0), "float16": ("F16", 1), "bfloat16": ("BF16", 32), "q8_0": ("Q8_0", 7)}
+ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "mistral": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2, "qwen3": gguf.MODEL_ARCH.QWEN3}
+lines = []
+
+
+def say(text):
+    print(text, flush=True)
+    lines.append(text)
+
+
+def ft(*words):
+    return subprocess.run([sys.argv[1], "export", *map(str, words)], capture_output=True, text=True)
+
+
+def permuted(name, w, config):
+    """As llama.cpp's converter does for queries and keys of architecture llama."""
+    heads = {"q": config.num_attention_heads, "k": getattr(config, "num_key_value_heads", None) or config.num_attention_heads}
+    m = re.search(r"self_attn\.([qk])_proj\.", name)
+    if config.model_type not in ("llama", "mistral") or not m:
+        return w
+    h = heads[m[1]]
+    return w.reshape(h, 2, w.shape[0] // h // 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape)
+
+
+def field(reader, name):
+    return reader.fields[name].contents() if name in reader.fields else None
+
+
+def check_model(name, folder, dtype, out):
+    file = out / f"{name}-{dtype}.gguf"
+    done = ft("--to", "gguf", "--from", folder, "--output", file, "--dtype", dtype)
+    if done.returncode:
+        return "refused: " + done.stderr.strip().split(": ", 1)[1]
+    reader = gguf.GGUFReader(file)
+    config = transformers.AutoConfig.from_pretrained(folder)
+    arch = ARCHITECTURES[config.model_type]
+    names = gguf.get_tensor_name_map(arch, config.num_hidden_layers)
+    weights = {k: v.float().numpy() for f in folder.glob("*.safetensors") for k, v in load_file(f).items() if not k.endswith("inv_freq")}
+    if config.tie_word_embeddings:
+        weights.pop("lm_head.weight", None)
+    got = {t.name: t for t in reader.tensors}
+    for name_, w in weights.items():
+        t = got.pop(names.get_name(name_, try_suffixes=(".weight", ".bias")))
+        w = permuted(name_, w, config)
+        flat = w.ndim < 2 or t.name.endswith("_norm.weight")
+        want = "F32" if flat else TYPES[dtype][0]
+        if want == "Q8_0" and w.shape[-1] % 32:
+            want = "F16"
+        assert t.tensor_type.name == want, (t.name, t.tensor_type.name, want)
+        kind = getattr(gguf.GGMLQuantizationType, want)
+        expected = gguf.quants.quantize(w, kind)
+        assert tuple(reversed(t.shape.tolist())) == w.shape, (t.name, t.shape, w.shape)
+        assert np.array_equal(np.asarray(t.data).view(np.uint8).reshape(-1), expected.view(np.uint8).reshape(-1)), t.name
+    extra = sorted(got)
+    assert extra in ([], ["rope_freqs.weight"]), extra
+    assert field(reader, "general.file_type") == TYPES[dtype][1]
+    said = f"{len(weights)} tensors, the bytes of the gguf package" + (", rope_freqs" if extra else "")
+    if dtype == "float32" and name not in ("llama-llama3", "llama-yarn", "llama-linear", "qwen3"):   # positions and key_length, which transformers does not read
+        theirs = transformers.AutoModelForCausalLM.from_pretrained(out, gguf_file=file.name, dtype=torch.float32).eval()
+        ours = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+        ids = torch.arange(3, 15)[None]
+        with torch.no_grad():
+            difference = (theirs(ids).logits - ours(ids).logits).abs().max().item()
+        assert difference < 1e-5, difference
+        said += ", the logits of transformers from the file"
+    return said
+
+
+def check_adapter(name, out):
+    file, folder = out / f"{name}.gguf", HERE / "models" / name
+    case = json.loads((folder / "case.json").read_text())
+    run = out / name                                     # as a run's folder: the adapter, and where its base lies
+    shutil.copytree(folder / "adapter", run)
+    (run / "run.json").write_text(json.dumps({"model": {"model_name_or_path": str((folder / case["model"]).resolve())}}))
+    done = ft("--to", "gguf-lora", "--from", run, "--output", file)
+    if done.returncode:
+        return "refused: " + done.stderr.strip().split(": ", 1)[1]
+    reader = gguf.GGUFReader(file)
+    base = transformers.AutoModelForCausalLM.from_pretrained(folder / case["model"], dtype=torch.float32)
+    model = peft.PeftModel.from_pretrained(base, folder / "adapter")
+    config = base.config
+    arch = ARCHITECTURES[config.model_type]
+    names = gguf.get_tensor_name_map(arch, config.num_hidden_layers)
+    alpha = field(reader, "adapter.lora.alpha")
+    got = {t.name: np.asarray(t.data) for t in reader.tensors}
+    count = 0
+    for module, layer in model.base_model.model.named_modules():
+        if not isinstance(layer, peft.tuners.lora.Linear):
+            continue
+        key = names.get_name(module + ".weight", try_suffixes=(".weight",))
+        a, b = got.pop(key + ".lora_a"), got.pop(key + ".lora_b")
+        want = permuted(module + ".", layer.get_delta_weight("default").detach().numpy(), config)
+        assert np.allclose(alpha / a.shape[0] * b @ a, want, atol=1e-6, rtol=1e-5), module
+        count += 1
+    assert not got, sorted(got)
+    assert field(reader, "general.type") == "adapter" and field(reader, "adapter.type") == "lora"
+    return f"{count} pairs, alpha / r B A is PEFT's delta"
+
+
+def check_tokenizer(out):
+    folder, file = HERE.parent.parent / "configs" / "demo" / "base", out / "demo.gguf"
+    assert ft("--to", "gguf", "--from", folder, "--output", file).returncode == 0
+    reader = gguf.GGUFReader(file)
+    sp = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
+    kind = lambda i: 2 if sp.is_unknown(i) else 3 if sp.is_control(i) else 5 if sp.is_unused(i) else 6 if sp.is_byte(i) else 1
+    assert field(reader, "tokenizer.ggml.tokens") == [sp.id_to_piece(i) for i in range(len(sp))]
+    assert np.allclose(field(reader, "tokenizer.ggml.scores"), [sp.get_score(i) for i in range(len(sp))])
+    assert field(reader, "tokenizer.ggml.token_type") == [kind(i) for i in range(len(sp))]
+    assert (field(reader, "tokenizer.ggml.bos_token_id"), field(reader, "tokenizer.ggml.eos_token_id")) == (1, 2)
+    return f"{len(sp)} pieces with their scores and kinds"
+
+
+def check_bpe(out):
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    results = []
+    for name, regex in {"gpt-2": None, "qwen2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"}.items():
+        from tokenizers import Regex
+        t = Tokenizer(models.BPE())
+        t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False) if regex is None else pre_tokenizers.Sequence(
+            [pre_tokenizers.Split(Regex(regex), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+        t.decoder = decoders.ByteLevel()
+        words = ["abba cab bag", "a bad cab", "dab a bag"] * 3
+        t.train_from_iterator(words, trainers.BpeTrainer(vocab_size=40, special_tokens=["<|end|>"], initial_alphabet=list("abcdefg")))
+        folder = out / name
+        shutil.copytree(HERE / "models" / "qwen2" / "model", folder)
+        transformers.PreTrainedTokenizerFast(tokenizer_object=t, eos_token="<|end|>").save_pretrained(folder)
+        done = ft("--to", "gguf", "--from", folder, "--output", out / f"{name}.gguf")
+        assert done.returncode == 0, done.stderr
+        reader = gguf.GGUFReader(out / f"{name}.gguf")
+        stored = json.loads((folder / "tokenizer.json").read_text())
+        merges = [m if isinstance(m, str) else " ".join(m) for m in stored["model"]["merges"]]
+        tokens = field(reader, "tokenizer.ggml.tokens")
+        assert tokens[: t.get_vocab_size()] == [t.id_to_token(i) for i in range(t.get_vocab_size())]
+        assert field(reader, "tokenizer.ggml.merges") == merges and field(reader, "tokenizer.ggml.pre") == name
+        assert field(reader, "tokenizer.ggml.token_type")[0] == 3 and field(reader, "tokenizer.ggml.eos_token_id") == 0
+        results.append(f"{name}: {t.get_vocab_size()} tokens, {len(merges)} merges")
+    return "; ".join(results)
+
+
+with tempfile.TemporaryDirectory() as name:
+    out = Path(name)
+    versions = ", ".join(f"{m.__name__} {v}" for m, v in [(transformers, transformers.__version__), (peft, peft.__version__)])
+    from importlib.metadata import version
+    say(f"checked with gguf {version('gguf')}, {versions}")
+    for m in MODELS:
+        case = json.loads((HERE / "models" / m / "case.json").read_text())
+        for dtype in TYPES:
+            say(f"{m:22} {dtype:9} {check_model(m, HERE / 'models' / m / case['model'], dtype, out)}")
+    for dtype in TYPES:
+        say(f"{'the demo (192 wide)':22} {dtype:9} {check_model('demo', HERE.parent.parent / 'configs' / 'demo' / 'base', dtype, out)}")
+    for m in ADAPTERS:
+        say(f"{m:22} gguf-lora {check_adapter(m, out)}")
+    say(f"{'SentencePiece':22}           {check_tokenizer(out)}")
+    say(f"{'byte-level BPE':22}           {check_bpe(out)}")
+(HERE / "gguf.txt").write_text("\n".join(lines) + "\n")
