@@ -12,6 +12,7 @@ namespace ft {
 namespace {
 
 constexpr const char* kFile = "generation_config.json";
+constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;  // of a cache: rows have 32-bit numbers
 
 // Settings of generation_config.json that ft has too; lengths among them would surprise: max_length counts
 // the prompt and is often the model's longest context.
@@ -136,7 +137,9 @@ std::vector<std::int32_t> Answerer::ids_of(const std::string& words) const {
 
 std::int64_t Answerer::most(std::size_t prompt) const {
   const GenerationConfig& g = config.generation;
-  return length_in_all ? *g.max_length - static_cast<std::int64_t>(prompt) : g.max_new_tokens;
+  const std::int64_t most =
+      length_in_all ? *g.max_length - static_cast<std::int64_t>(prompt) : g.max_new_tokens;
+  return std::min(most, kMostTokens);  // what no memory would hold anyway
 }
 
 Answerer open_answerer(const AnswererArgs& args) {
@@ -157,6 +160,9 @@ Answerer open_answerer(const AnswererArgs& args) {
 }
 
 std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& shape) {
+  if (shape.cache.capacity > kMostTokens / shape.cache.slots)
+    throw UserError(Exit::memory, str(shape.cache.slots, " answers of up to ", shape.cache.capacity,
+                                      " tokens are more than ft can keep; set generation.max_new_tokens"));
   auto ops = make_ops(device_of(a.config));
   PlanRequest request{.dtype = a.built.dtype,
                       .adapter = a.built.lora,

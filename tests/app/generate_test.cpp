@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "app/command_line.h"
 #include "engine/io/file.h"
@@ -81,6 +83,48 @@ TEST_F(Generate, StopStringsEndAnswers) {
       0);
   EXPECT_EQ(rows()[0]["completion"], whole.substr(0, whole.find(stop)));
   EXPECT_LT(rows()[0]["output_ids"].size(), 30u);
+}
+
+TEST_F(Generate, MoreThanThereIs) {
+  for (const char* most : {"100000000000", "9000000000000000"}) {
+    const Outcome o = answer("{\"prompt\": \"a\"}\n", {std::string("generation.max_new_tokens=") + most});
+    EXPECT_EQ(o.code, 5);
+    EXPECT_TRUE(o.err.ends_with("tokens are more than ft can keep; set generation.max_new_tokens\n"))
+        << o.err;
+  }
+  EXPECT_EQ(answer("{\"prompt\": \"a\"}\n", {"generation.max_new_tokens=1000000000"}).code, 5);
+}
+
+// Lines to ft chat through a pipe, as it were.
+std::string chat(const std::string& lines, std::vector<std::string> more, std::string* err = nullptr) {
+  std::istringstream in(lines);
+  std::streambuf* before = std::cin.rdbuf(in.rdbuf());
+  std::vector<std::string> all{"chat", "--model", kModel};
+  all.insert(all.end(), more.begin(), more.end());
+  const Outcome o = run(all);
+  std::cin.rdbuf(before);
+  std::cin.clear();
+  EXPECT_EQ(o.code, 0) << o.err;
+  if (err) *err = o.err;
+  return o.out;
+}
+
+TEST_F(Generate, ChatAnswersLineByLine) {
+  const std::vector<std::string> few{"generation.max_new_tokens=6"};
+  ASSERT_EQ(answer("{\"prompt\": \"one two\"}\n{\"prompt\": \"four\"}\n", few).code, 0);
+  const std::string first = rows()[0]["completion"], second = rows()[1]["completion"];
+  EXPECT_EQ(chat("one two\nfour\n", few), first + "\n" + second + "\n");
+  EXPECT_EQ(chat("one two\r\n\n  \n/reset\none two\n/quit\nfour\n", few), first + "\n" + first + "\n");
+  EXPECT_EQ(chat("four", few), second + "\n");
+  EXPECT_EQ(chat("", few), "");
+  std::string err;
+  EXPECT_EQ(chat("/frob\n", few, &err), "");
+  EXPECT_NE(err.find("/frob: there are /reset, /quit"), std::string::npos);
+  EXPECT_EQ(
+      chat("one two three four five six seven eight nine ten\nfour\n", {"generation.max_length=8"}, &err)
+          .find('\n'),
+      chat("four\n", {"generation.max_length=8"}).find('\n'));
+  EXPECT_NE(err.find("tokens, and there is room for 7"), std::string::npos) << err;
 }
 
 TEST_F(Generate, MaxLengthCountsThePrompt) {
