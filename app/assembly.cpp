@@ -2,6 +2,8 @@
 
 #include "app/format.h"
 #include "engine/dist/local.h"
+#include "engine/io/file.h"
+#include "engine/io/json.h"
 #include "engine/train/optimizer.h"
 #include "engine/train/trainer.h"
 
@@ -82,6 +84,10 @@ ReadParameter BuiltModel::reader() const {
   };
 }
 
+std::int64_t vocab_size_of(const RunConfig& config) {
+  return JsonObject::read(join_path(config.model.model_name_or_path, "config.json")).positive("vocab_size");
+}
+
 BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart part,
                      const LoadProgress& progress) {
   BuiltData d;
@@ -91,7 +97,8 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
                         if (!d.tokenizer) d.tokenizer = make_tokenizer(config.model.tokenizer());
                         return *d.tokenizer;
                       },
-                      .progress = progress};
+                      .progress = progress,
+                      .tokenizer_path = config.model.tokenizer()};
   d.loaded = load_data(config.data, seed, context, part);
   auto batcher = [&](Dataset data, std::int64_t size, bool shuffle) {
     return std::make_unique<Batcher>(std::move(data), batcher_options(config.data, size, shuffle, seed));

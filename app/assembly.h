@@ -43,6 +43,8 @@ struct BuiltData {
   LoadedData loaded;
   std::unique_ptr<Batcher> train, eval;  // eval null: nothing is held out
 };
+// What the model's config.json says, without the rest of the model: looking at data needs no more.
+std::int64_t vocab_size_of(const RunConfig&);
 BuiltData build_data(const RunConfig&, std::int64_t vocab_size, LoadPart, const LoadProgress& progress);
 
 // Where a run computes; a rank takes the GPU with its number on the machine.

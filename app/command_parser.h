@@ -43,6 +43,7 @@ class CommandLine {
   SweepArgs sweep_;
   ConfigArgs validate_;
   DataShowArgs data_show_;
+  DataStatsArgs data_stats_;
   MergeArgs merge_;
   ExportArgs export_;
   InspectArgs inspect_;

@@ -49,6 +49,11 @@ struct DataShowArgs : ConfigArgs {
 };
 Exit data_show(const DataShowArgs&);
 
+struct DataStatsArgs : ConfigArgs {
+  bool json = false;
+};
+Exit data_stats(const DataStatsArgs&);
+
 struct MergeArgs {
   std::string model, adapter, output;
   std::string dtype;  // float32, bfloat16, float16; empty: the model's

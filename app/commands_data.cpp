@@ -1,4 +1,4 @@
-// Commands about data: tokenize, data show.
+// Commands about data: tokenize, data show, data stats.
 #include "app/command_parser.h"
 
 namespace ft {
@@ -28,6 +28,12 @@ void CommandLine::data() {
   show->add_flag("--json", data_show_.json, "One JSON object a line: input_ids, labels, source.");
   show->add_option("--limit", data_show_.limit, "At most so many samples.")->check(CLI::NonNegativeNumber);
   show->callback([this] { action_ = [this] { return ft::data_show(data_show_); }; });
+
+  auto* stats = command("stats", "How long the samples are, and what each max_seq_length would cost.",
+                        "  ft data stats --config run.json", data);
+  about_a_run(stats, data_stats_);
+  stats->add_flag("--json", data_stats_.json, "One JSON object.");
+  stats->callback([this] { action_ = [this] { return ft::data_stats(data_stats_); }; });
 }
 
 }  // namespace ft

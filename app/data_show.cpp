@@ -7,8 +7,7 @@ namespace ft {
 
 Exit data_show(const DataShowArgs& args) {
   const RunConfig config = load_config(args.config, args.overrides);
-  const MadeModel made = make_model(join_path(config.model.model_name_or_path, "config.json"), DType::f32);
-  const BuiltData data = build_data(config, made.info.vocab_size, LoadPart::train_and_eval, {});
+  const BuiltData data = build_data(config, vocab_size_of(config), LoadPart::train_and_eval, {});
   Screen aside(Screen::standard_error());
   for (const std::string& text : data.loaded.notes) aside.line(text);
   Screen out(Screen::standard_output());

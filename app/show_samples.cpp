@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/format.h"
+#include "data/tokenizers/byte_level.h"
 #include "data/utf8.h"
 #include "engine/io/json.h"
 
@@ -27,21 +28,36 @@ bool is_byte(const std::string& token) {
   return token.size() == 6 && token.starts_with("<0x") && token.ends_with('>');
 }
 
-// Tokens of `ids`; bytes that together are a character become one.
+// Whether the vocabulary is written in the byte-level alphabet, where \u0120 is a space.
+bool is_byte_level(const Tokenizer* tokenizer) {
+  return tokenizer && tokenizer->id("\xC4\xA0") && !tokenizer->id("\xE2\x96\x81");
+}
+
+// The bytes that a token stands for, where its name is not its text; else nothing.
+std::string bytes_of(const Tokenizer* tokenizer, std::int32_t id, bool byte_level) {
+  const Token token = shown(tokenizer, id);
+  if (is_byte(token.text)) return {static_cast<char>(std::stoi(token.text.substr(3, 2), nullptr, 16))};
+  return byte_level && !token.special ? from_byte_level(token.text).value_or("") : "";
+}
+
+// Tokens of `ids`; those that only together are text become one.
 std::vector<Token> shown(const Tokenizer* tokenizer, std::span<const std::int32_t> ids) {
+  const bool byte_level = is_byte_level(tokenizer);
   std::vector<Token> tokens;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     Token token = shown(tokenizer, ids[i]);
     std::string bytes;
-    for (std::size_t k = i; k < std::min(ids.size(), i + 4) && utf8_length(bytes, 0) == 0; ++k) {
-      const std::string name = shown(tokenizer, ids[k]).text;
-      if (!is_byte(name)) break;
-      bytes += static_cast<char>(std::stoi(name.substr(3, 2), nullptr, 16));
-    }
-    const std::size_t n = utf8_length(bytes, 0);
-    if (n > 0 && (bytes[0] == '\n' || printable(bytes) == bytes)) {
+    std::size_t end = i;  // of the tokens that `bytes` are of
+    do {
+      const std::string more = bytes_of(tokenizer, ids[end], byte_level);
+      if (more.empty()) break;
+      bytes += more;
+      ++end;
+    } while (!is_utf8(bytes) && end < std::min(ids.size(), i + 4));
+    const bool readable = bytes.ends_with('\n') || printable(bytes, bytes.size()) == bytes;
+    if (end > i && is_utf8(bytes) && readable) {
       token.text = bytes;
-      i += n - 1;
+      i = end - 1;
     }
     tokens.push_back(token);
   }

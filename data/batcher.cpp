@@ -3,17 +3,24 @@
 #include <algorithm>
 #include <numeric>
 
-#include "data/packing.h"
 #include "data/shuffle.h"
 #include "engine/core/error.h"
 
 namespace ft {
+namespace {
+
+std::span<const std::int32_t> part_of(std::span<const std::int32_t> sample, const Stretch& stretch) {
+  return sample.subspan(static_cast<std::size_t>(stretch.begin), static_cast<std::size_t>(stretch.length));
+}
+
+}  // namespace
 
 BatcherOptions batcher_options(const DataConfig& config, std::int64_t batch_size, bool shuffle,
                                std::uint64_t seed, std::int32_t pad_id) {
   const auto seed_used = config.data_seed ? static_cast<std::uint64_t>(*config.data_seed) : seed;
   BatcherOptions options{.batch_size = batch_size, .shuffle = shuffle, .seed = seed_used, .pad_id = pad_id};
   if (config.packing) options.pack_to = config.max_seq_length;
+  options.packing = packing_strategy(config.packing_strategy);
   const std::int64_t step = config.pad_to_multiple_of;
   if (config.pad_to_max_length) options.pad_to = (config.max_seq_length + step - 1) / step * step;
   return options;
@@ -21,12 +28,16 @@ BatcherOptions batcher_options(const DataConfig& config, std::int64_t batch_size
 
 Batcher::Batcher(Dataset data, const BatcherOptions& options) : data_(std::move(data)), options_(options) {
   require(options_.batch_size > 0 && options_.pack_to >= 0 && options_.pad_to >= 0, "no such batches");
+  std::vector<std::int64_t> lengths;
   for (std::int64_t i = 0; i < data_.size(); ++i) {
-    const auto sample = data_[i];
-    lengths_.push_back(static_cast<std::int64_t>(sample.input_ids.size()));
-    targets_.push_back(count_targets(sample.labels));
+    lengths.push_back(static_cast<std::int64_t>(data_[i].input_ids.size()));
+    targets_.push_back(count_targets(data_[i].labels));
   }
-  require(options_.pad_to == 0 || std::max(data_.longest(), options_.pack_to) <= options_.pad_to,
+  const bool whole = options_.pack_to == 0 || options_.packing == PackingStrategy::bfd;
+  pieces_ = cut_samples(lengths,
+                        whole || options_.packing == PackingStrategy::wrapped ? INT64_MAX : options_.pack_to);
+  const std::int64_t longest = whole ? data_.longest() : 0;
+  require(options_.pad_to == 0 || std::max(longest, options_.pack_to) <= options_.pad_to,
           "rows are longer than what they are padded to");
   rows_ = static_cast<std::int64_t>(plan(0)->size());
 }
@@ -35,24 +46,35 @@ std::int64_t Batcher::batches_per_epoch() const {
   return (rows_ + options_.batch_size - 1) / options_.batch_size;
 }
 
-// With packing, samples of one length change places from epoch to epoch, and the packs change their order;
+// With best fit, pieces of one length change places from epoch to epoch, and the packs change their order;
 // the number of packs stays.
 Batcher::Plan Batcher::make_plan(std::int64_t epoch) const {
   const Random random = Random{options_.seed}.with("shuffle").with(static_cast<std::uint64_t>(epoch));
-  std::vector<std::int64_t> order(static_cast<std::size_t>(data_.size()));
+  const auto count = static_cast<std::int64_t>(pieces_.size());
+  std::vector<std::int64_t> order(pieces_.size());
   std::iota(order.begin(), order.end(), 0);
-  if (options_.shuffle) order = permutation(data_.size(), random);
+  if (options_.shuffle) order = permutation(count, random);
+  if (options_.pack_to > 0) return pack(order, random);
   Plan rows;
-  if (options_.pack_to == 0) {
-    for (const std::int64_t i : order) rows.push_back({i});
-    return rows;
+  for (const std::int64_t i : order) rows.push_back({pieces_[static_cast<std::size_t>(i)]});
+  return rows;
+}
+
+Batcher::Plan Batcher::pack(const std::vector<std::int64_t>& order, Random random) const {
+  std::vector<std::int64_t> lengths;
+  for (const Stretch& piece : pieces_) lengths.push_back(piece.length);
+  if (options_.packing == PackingStrategy::wrapped) return wrap(lengths, order, options_.pack_to);
+  Plan packs;
+  for (const auto& places : pack_best_fit(lengths, order, options_.pack_to)) {
+    Row& row = packs.emplace_back();
+    for (const std::int64_t i : places) row.push_back(pieces_[static_cast<std::size_t>(i)]);
+    std::sort(row.begin(), row.end());
   }
-  Plan packs = pack_best_fit(lengths_, order, options_.pack_to);
-  for (Row& pack : packs) std::sort(pack.begin(), pack.end());
   if (!options_.shuffle) {
     std::sort(packs.begin(), packs.end());
     return packs;
   }
+  Plan rows;
   for (const std::int64_t i : permutation(static_cast<std::int64_t>(packs.size()), random.with("packs")))
     rows.push_back(std::move(packs[static_cast<std::size_t>(i)]));
   return rows;
@@ -84,8 +106,9 @@ Batch Batcher::batch(std::int64_t epoch, std::int64_t i) const {
   b.starts.push_back(0);
   for (const Row& row : rows_of(*plan_now, i)) {
     const std::int64_t row_begin = b.tokens();
-    for (const std::int64_t s : row) {
-      const auto [ids, labels] = data_[s];
+    for (const Stretch& stretch : row) {
+      const auto ids = part_of(data_[stretch.sample].input_ids, stretch);
+      const auto labels = part_of(data_[stretch.sample].labels, stretch);
       const auto begin = static_cast<std::int32_t>(b.tokens());
       b.input_ids.insert(b.input_ids.end(), ids.begin(), ids.end());
       for (std::int32_t t = 0; t < static_cast<std::int32_t>(ids.size()); ++t) {
@@ -106,15 +129,21 @@ Batch Batcher::batch(std::int64_t epoch, std::int64_t i) const {
   return b;
 }
 
+std::int64_t Batcher::targets(const Stretch& stretch) const {
+  const auto labels = data_[stretch.sample].labels;
+  const bool whole = stretch.length == static_cast<std::int64_t>(labels.size());
+  return whole ? targets_[static_cast<std::size_t>(stretch.sample)] : count_targets(part_of(labels, stretch));
+}
+
 BatchShape Batcher::shape(std::int64_t epoch, std::int64_t i) const {
   const auto plan_now = plan(epoch);
   BatchShape shape;
   for (const Row& row : rows_of(*plan_now, i)) {
     std::int64_t tokens = 0, last = 0;
-    for (const std::int64_t s : row) {
-      last = lengths_[static_cast<std::size_t>(s)];
+    for (const Stretch& stretch : row) {
+      last = stretch.length;
       tokens += last;
-      shape.targets += targets_[static_cast<std::size_t>(s)];
+      shape.targets += targets(stretch);
       shape.longest = std::max(shape.longest, last);
     }
     shape.longest = std::max(shape.longest, last + padding(tokens));

@@ -1,6 +1,6 @@
-// Cuts a Dataset into micro-batches. A row is a sample, or with packing several samples that share
-// max_seq_length tokens; a micro-batch is `batch_size` rows, the last one of a pass may have fewer. Nothing
-// is dropped and, unless asked for, nothing is padded.
+// Cuts a Dataset into micro-batches. A row is a sample, or with packing several samples, or parts of them,
+// that share max_seq_length tokens; a micro-batch is `batch_size` rows, the last of a pass may have fewer.
+// Nothing is dropped and, unless asked for, nothing is padded.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -8,7 +8,9 @@
 
 #include "data/config.h"
 #include "data/dataset.h"
+#include "data/packing.h"
 #include "engine/core/batch.h"
+#include "engine/core/random.h"
 
 namespace ft {
 
@@ -17,6 +19,7 @@ struct BatcherOptions {
   bool shuffle = false;         // another order in every epoch, else the order of the data
   std::uint64_t seed = 0;
   std::int64_t pack_to = 0;  // tokens of a pack; 0: no packing
+  PackingStrategy packing = PackingStrategy::bfd;
   std::int64_t pad_to = 0;  // rows are filled up to this many tokens, which no label and no loss sees; 0: not
   std::int32_t pad_id = 0;
 };
@@ -38,17 +41,20 @@ class Batcher : public BatchSource {
   double fill() const;                         // packing: the share of the packs' tokens that is in use
 
  private:
-  using Row = std::vector<std::int64_t>;  // samples
-  using Plan = std::vector<Row>;          // one epoch's rows in order
+  using Row = std::vector<Stretch>;  // each a sequence of its own
+  using Plan = std::vector<Row>;     // one epoch's rows in order
 
   Plan make_plan(std::int64_t epoch) const;
+  Plan pack(const std::vector<std::int64_t>& order, Random random) const;
   std::shared_ptr<const Plan> plan(std::int64_t epoch) const;
   std::span<const Row> rows_of(const Plan& plan, std::int64_t i) const;
   std::int64_t padding(std::int64_t tokens) const;
+  std::int64_t targets(const Stretch& stretch) const;
 
   Dataset data_;
   BatcherOptions options_;
-  std::vector<std::int64_t> lengths_, targets_;  // (samples)
+  std::vector<std::int64_t> targets_;  // (samples)
+  std::vector<Stretch> pieces_;        // samples, cut where they are longer than a pack
   std::int64_t rows_ = 0;
   // The plan last asked for; shared because a rank may still read one while another rank is an epoch ahead.
   mutable std::shared_ptr<const Plan> plan_;

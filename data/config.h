@@ -22,17 +22,18 @@ struct DatasetConfig {
   std::optional<std::string> source_lang, target_lang, source_prefix;  // translation
 
   void fields(auto& f) {
-    f("path", path, "File, glob or folder: .jsonl, .json.", required(), not_empty(), is_path());
+    f("path", path, "File, glob or folder: .jsonl, .json, .csv, .tsv, .txt, also as .gz or .zst.", required(),
+      not_empty(), is_path());
     f("type", type, "Row format; auto: by the names of the columns.",
-      one_of({"auto", "prompt_completion", "text", "tokenized"}),
-      later({"alpaca", "sharegpt", "messages", "translation", "preference_chosen"}));
+      one_of({"auto", "prompt_completion", "alpaca", "messages", "sharegpt", "text", "translation",
+              "preference_chosen", "tokenized"}));
     f("split", split, "Its name in logs.");
     f("weight", weight, "How often each of its samples is taken in a pass.", above(0));
     f("max_samples", max_samples, "Only its first n samples.", at_least(1));
     f("columns", columns, "Names of its columns: {\"prompt\": \"question\", \"response\": \"answer\"}.");
-    f("source_lang", source_lang, "Translation only.", only_default());
-    f("target_lang", target_lang, "Translation only.", only_default());
-    f("source_prefix", source_prefix, "Translation only: the task's prefix.", only_default());
+    f("source_lang", source_lang, "Translation only: the language of the prompt, as its rows call it.");
+    f("target_lang", target_lang, "Translation only: the language of the answer.");
+    f("source_prefix", source_prefix, "Translation only: what every prompt begins with.");
   }
 };
 
@@ -72,17 +73,22 @@ struct DataConfig {
       one_of({"keep_start", "keep_end", "drop", "error"}));
     f("packing", packing, "Put several samples, isolated from each other, into max_seq_length tokens.",
       aka({"sample_packing"}));
-    f("packing_strategy", packing_strategy, "bfd: best fit decreasing.", one_of({"bfd"}),
-      later({"bfd_split", "wrapped"}));
+    f("packing_strategy", packing_strategy,
+      "bfd: best fit decreasing; bfd_split: and longer samples in pieces; wrapped: cut anywhere.",
+      one_of({"bfd", "bfd_split", "wrapped"}));
     f("pad_to_multiple_of", pad_to_multiple_of, "Lengths are padded to its multiples where they are padded.",
       at_least(1));
     f("pad_to_max_length", pad_to_max_length, "Pad every sequence to max_seq_length.");
     f("train_on_inputs", train_on_inputs, "Keep the loss on the prompt too.");
-    f("roles_to_train", roles_to_train, "Chat data: whose turns are trained.", only_default());
-    f("train_on_eos", train_on_eos, "Chat data: which end tokens are trained.", only_default());
-    f("chat_template", chat_template, "Chat data: null is the tokenizer's own; a .jinja file; a template.",
-      only_default());
-    f("prompt_template", prompt_template, "Alpaca data: its wording.", only_default());
+    f("roles_to_train", roles_to_train, "Chat data: whose turns are trained.",
+      one_of({"assistant", "user", "system"}));
+    f("train_on_eos", train_on_eos,
+      "Chat data: which end tokens are trained: those of trained turns, the last of them, all, none.",
+      one_of({"turn", "last", "all", "none"}));
+    f("chat_template", chat_template,
+      "Chat data: plain, alpaca, llama2, llama3, chatml, mistral, zephyr or gemma; null is the model's own.");
+    f("prompt_template", prompt_template, "Alpaca data: Stanford's words, or none.",
+      one_of({"alpaca", "none"}));
     f("shuffle", shuffle, "Another order in each pass.");
     f("data_seed", data_seed, "Of shuffling and of the held-out split; null: training.seed.", at_least(0));
     f("streaming", streaming, "Read without indexing.", only_default());

@@ -14,19 +14,46 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kReadable = ".jsonl, .ndjson and .json";
-constexpr std::array<std::string_view, 3> kExtensions{".jsonl", ".ndjson", ".json"};
-constexpr std::array<std::string_view, 11> kLater{".csv", ".tsv", ".txt", ".parquet", ".arrow", ".gz",
-                                                  ".zst", ".lz4", ".xz",  ".bz2",     ".zip"};
+constexpr std::string_view kReadable =
+    ".jsonl, .ndjson, .json, .csv, .tsv and .txt, each also as .gz or .zst";
+constexpr std::array<std::string_view, 5> kTables{".jsonl", ".ndjson", ".json", ".csv", ".tsv"};
+constexpr std::array<std::string_view, 2> kPacked{".gz", ".zst"};
+constexpr std::array<std::string_view, 4> kOtherPacking{".lz4", ".xz", ".bz2", ".zip"};
 
-bool has(std::span<const std::string_view> list, const fs::path& file) {
-  return std::find(list.begin(), list.end(), file.extension().string()) != list.end();
+bool has(std::span<const std::string_view> list, std::string_view extension) {
+  return std::find(list.begin(), list.end(), extension) != list.end();
+}
+
+bool is_table(const fs::path& file) { return has(kTables, kind_of_file(file)); }
+bool is_text(const fs::path& file) { return kind_of_file(file) == ".txt"; }
+
+// A Python command that makes lines of JSON of a file in a format of columns; "" for other files.
+std::string conversion(const fs::path& file) {
+  const std::string kind = kind_of_file(file), from = file.filename().string();
+  const std::string to = fs::path(from).replace_extension(".jsonl").string();
+  if (kind == ".parquet")
+    return str("python -c \"import pandas; pandas.read_parquet('", from, "').to_json('", to,
+               "', orient='records', lines=True, force_ascii=False)\"");
+  if (kind == ".arrow")
+    return str("python -c \"import datasets; datasets.Dataset.from_file('", from, "').to_json('", to, "')\"");
+  return "";
+}
+
+// Data that ft does not read, as opposed to notes beside data.
+bool is_other_data(const fs::path& file) {
+  return !conversion(file).empty() || has(kOtherPacking, file.extension().string()) ||
+         (has(kPacked, file.extension().string()) && !is_table(file) && !is_text(file));
 }
 
 [[noreturn]] void refuse_extension(const std::string& name, const fs::path& file) {
-  if (has(kLater, file))
-    throw UserError(Exit::input, str(printable(name), ": ", file.extension().string(),
-                                     " files are not read yet; ft reads ", kReadable));
+  const std::string extension = file.extension().string();
+  if (const std::string command = conversion(file); !command.empty())
+    throw UserError(Exit::input, str(printable(name), ": ", kind_of_file(file),
+                                     " files are not read; convert it: ", printable(command, 1000)));
+  if (has(kOtherPacking, extension))
+    throw UserError(Exit::input, str(printable(name), ": ", extension,
+                                     " files are not read; unpack it, or pack it "
+                                     "as .gz or .zst"));
   throw UserError(Exit::input, str(printable(name), ": not a data file that ft knows; it reads ", kReadable));
 }
 
@@ -37,19 +64,21 @@ void check_regular(const DataFile& file) {
 }
 
 std::vector<DataFile> folder_files(const std::string& path, const fs::path& folder) {
-  std::vector<DataFile> files;
+  std::vector<DataFile> files, texts;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     if (name.starts_with('.') || it->is_directory()) continue;
     const DataFile file{it->path(), (fs::path(path) / name).string()};
     // Notes beside the data are no data; data that would be left out in silence is an error.
-    if (has(kLater, file.path)) refuse_extension(file.name, file.path);
-    if (has(kExtensions, file.path)) files.push_back(file);
+    if (is_other_data(file.path)) refuse_extension(file.name, file.path);
+    if (is_table(file.path)) files.push_back(file);
+    if (is_text(file.path)) texts.push_back(file);
   }
+  if (files.empty()) files = texts;
   if (error) throw UserError(Exit::input, str(printable(path), ": ", error.message()));
   if (files.empty())
-    throw UserError(Exit::input, str(printable(path), ": no .jsonl, .ndjson or .json files in it"));
+    throw UserError(Exit::input, str(printable(path), ": no data files in it; ft reads ", kReadable));
   return files;
 }
 
@@ -65,11 +94,16 @@ std::vector<DataFile> glob_files(const std::string& path, const fs::path& base, 
   ::globfree(&found);
   if (files.empty()) throw UserError(Exit::input, str(setting, ": no file matches ", printable(path)));
   for (const DataFile& file : files)
-    if (!has(kExtensions, file.path)) refuse_extension(file.name, file.path);
+    if (!is_table(file.path) && !is_text(file.path)) refuse_extension(file.name, file.path);
   return files;
 }
 
 }  // namespace
+
+std::string kind_of_file(const fs::path& path) {
+  const bool packed = has(kPacked, path.extension().string());
+  return (packed ? path.stem() : path).extension().string();
+}
 
 std::vector<DataFile> find_data_files(const std::string& path, const fs::path& base,
                                       const std::string& setting) {
@@ -80,7 +114,7 @@ std::vector<DataFile> find_data_files(const std::string& path, const fs::path& b
   if (fs::is_directory(full, error)) {
     files = folder_files(path, full);
   } else if (fs::exists(full, error)) {
-    if (!has(kExtensions, full)) refuse_extension(path, full);
+    if (!is_table(full) && !is_text(full)) refuse_extension(path, full);
     files = {{full, path}};
   } else if (path.find_first_of("*?[") != std::string::npos) {
     files = glob_files(path, base, setting);

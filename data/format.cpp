@@ -9,7 +9,8 @@
 namespace ft {
 namespace {
 
-constexpr std::string_view kTypes = "auto, prompt_completion, text, tokenized";
+constexpr std::string_view kTypes =
+    "auto, prompt_completion, alpaca, messages, sharegpt, text, translation, preference_chosen, tokenized";
 
 struct Kind {
   std::string_view type;
@@ -17,8 +18,13 @@ struct Kind {
 };
 
 const Kind* kind_of(std::string_view type) {
-  static const std::array<Kind, 3> kinds{Kind{"tokenized", {"input_ids", "labels", "attention_mask"}},
+  static const std::array<Kind, 8> kinds{Kind{"tokenized", {"input_ids", "labels", "attention_mask"}},
                                          Kind{"prompt_completion", {"prompt", "completion", "response"}},
+                                         Kind{"alpaca", {"instruction", "input", "output"}},
+                                         Kind{"messages", {"messages"}},
+                                         Kind{"sharegpt", {"conversations"}},
+                                         Kind{"translation", {"translation"}},
+                                         Kind{"preference_chosen", {"prompt", "chosen"}},
                                          Kind{"text", {"text"}}};
   const auto it = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& k) { return k.type == type; });
   return it == kinds.end() ? nullptr : &*it;
@@ -58,14 +64,9 @@ std::string column(const DatasetConfig& dataset, const std::string& name) {
 std::unique_ptr<Format> make_format(const FormatContext& context, std::string_view first_row,
                                     const Place& at) {
   const std::vector<std::string> names = row_names(first_row, at);
-  const bool detected = context.dataset.type == "auto";
-  const std::string type = detected ? detect(context, names, at) : context.dataset.type;
+  const std::string type = context.dataset.type == "auto" ? detect(context, names, at) : context.dataset.type;
   const Kind* kind = kind_of(type);
-  if (!kind) {
-    const std::string what = detected ? str("rows of type ", type, " (", at.where(), ")") : "type " + type;
-    throw UserError(Exit::config, str(context.setting, ".type: ", printable(what),
-                                      " cannot be read yet; ft reads ", kTypes));
-  }
+  require(kind != nullptr, "a type of rows that is not known");
   for (const auto& [ours, theirs] : context.dataset.columns) {
     if (std::find(kind->columns.begin(), kind->columns.end(), ours) != kind->columns.end()) continue;
     std::string list;
@@ -75,7 +76,10 @@ std::unique_ptr<Format> make_format(const FormatContext& context, std::string_vi
   }
   if (type == "tokenized") return make_tokenized_format(context);
   if (type == "text") return make_text_format(context);
-  return make_prompt_format(context, names);
+  if (type == "alpaca") return make_alpaca_format(context);
+  if (type == "translation") return make_translation_format(context);
+  if (type == "messages" || type == "sharegpt") return make_chat_format(context, type == "sharegpt");
+  return make_prompt_format(context, names, type == "preference_chosen");
 }
 
 }  // namespace ft

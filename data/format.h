@@ -1,5 +1,6 @@
 // What the rows of a dataset mean: each format turns a row of JSON into a Sample. One file per format.
 #pragma once
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,6 +20,7 @@ struct FormatContext {
   std::int64_t vocab_size = 0;  // of the model: ids are below it
   // The model's tokenizer, asked for by formats of text only; throws a UserError when there is none.
   std::function<const Tokenizer&()> tokenizer;
+  std::filesystem::path tokenizer_path;  // where it lies: a folder, or a file in it
 };
 
 class Format {
@@ -34,7 +36,11 @@ std::unique_ptr<Format> make_format(const FormatContext& context, std::string_vi
 
 std::unique_ptr<Format> make_tokenized_format(const FormatContext& context);
 std::unique_ptr<Format> make_text_format(const FormatContext& context);
-std::unique_ptr<Format> make_prompt_format(const FormatContext& context, std::span<const std::string> names);
+std::unique_ptr<Format> make_prompt_format(const FormatContext& context, std::span<const std::string> names,
+                                           bool preferences);
+std::unique_ptr<Format> make_chat_format(const FormatContext& context, bool sharegpt);
+std::unique_ptr<Format> make_alpaca_format(const FormatContext& context);
+std::unique_ptr<Format> make_translation_format(const FormatContext& context);
 
 // The file's name for our `name`: what `columns` says, else our name.
 std::string column(const DatasetConfig& dataset, const std::string& name);

@@ -1,6 +1,7 @@
 #include "data/json_row.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "engine/core/error.h"
 #include "engine/io/json.h"
@@ -85,14 +86,20 @@ class RowHandler : public JsonEvents {
   int depth_ = 0;
 };
 
-std::vector<std::string> parse(std::string_view row, const Place& at, std::span<Field> fields) {
-  // The parser takes a zero byte for the end of its input.
+constexpr JsonRules kRules{.max_bytes = static_cast<std::size_t>(kLongestRow)};
+
+// The parser takes a zero byte for the end of its input.
+void refuse_zero_bytes(std::string_view row, const Place& at) {
   if (row.find('\0') != std::string_view::npos) {
     const std::string_view before = row.substr(0, row.find('\0'));
     Place{at.name, at.line + std::count(before.begin(), before.end(), '\n')}.fail("not JSON: a zero byte");
   }
+}
+
+std::vector<std::string> parse(std::string_view row, const Place& at, std::span<Field> fields) {
+  refuse_zero_bytes(row, at);
   RowHandler handler(at, fields);
-  parse_json(row, {*at.name, at.line}, handler, {.max_bytes = static_cast<std::size_t>(kLongestRow)});
+  parse_json(row, {*at.name, at.line}, handler, kRules);
   return std::move(handler.names);
 }
 
@@ -107,6 +114,13 @@ void read_fields(std::string_view row, const Place& at, std::span<Field> fields)
     at.fail(
         str("no \"", printable(f.name), "\"; the row has ", there.empty() ? "nothing" : printable(there)));
   }
+}
+
+Json read_row(std::string_view row, const Place& at) {
+  refuse_zero_bytes(row, at);
+  Json tree = parse_json(row, {*at.name, at.line}, kRules);
+  if (!tree.is_object()) at.fail("the row is " + json_excerpt(tree) + ", not an object");
+  return tree;
 }
 
 std::vector<std::string> row_names(std::string_view row, const Place& at) { return parse(row, at, {}); }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/row_reader.h"
+#include "engine/io/json.h"
 
 namespace ft {
 
@@ -25,6 +26,9 @@ struct Field {
 // Fills `fields`. Throws a UserError that names the line, and the column of what is not JSON, when the text
 // is no object, a field has another type or is given twice, or a required one is absent.
 void read_fields(std::string_view row, const Place& at, std::span<Field> fields);
+
+// The whole row as a tree, for formats with lists of objects. Throws as read_fields does.
+Json read_row(std::string_view row, const Place& at);
 
 // The names in a row, in its order.
 std::vector<std::string> row_names(std::string_view row, const Place& at);

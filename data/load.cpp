@@ -42,7 +42,8 @@ class Loader {
  private:
   void read_dataset(const DatasetConfig& dataset, const std::vector<DataFile>& files,
                     const std::string& setting) {
-    const FormatContext context{config_, dataset, setting, context_.vocab_size, context_.tokenizer};
+    const FormatContext context{
+        config_, dataset, setting, context_.vocab_size, context_.tokenizer, context_.tokenizer_path};
     std::unique_ptr<Format> format;
     std::int64_t left = dataset.max_samples.value_or(INT64_MAX);
     const std::int64_t before = counts.rows;
@@ -101,7 +102,8 @@ class Loader {
   // Cuts a sample to max_seq_length; false: it is left out.
   bool fit(Sample& sample, const Place& at) {
     const auto size = static_cast<std::int64_t>(sample.input_ids.size()), most = config_.max_seq_length;
-    if (size <= most) return true;
+    // Packing in pieces cuts long samples itself, and loses nothing of them.
+    if (size <= most || (config_.packing && config_.packing_strategy != "bfd")) return true;
     if (config_.truncation == "error")
       at.fail(str(size, " tokens; data.max_seq_length is ", most, " and data.truncation is error"));
     if (config_.truncation == "drop") {

@@ -20,6 +20,7 @@ struct LoadContext {
   // Asked for when a dataset holds text; throws a UserError when the model has no tokenizer.
   std::function<const Tokenizer&()> tokenizer;
   LoadProgress progress{};
+  std::filesystem::path tokenizer_path{};  // where it lies, and with it the model's chat_template
 };
 
 // What happened to rows on the way, for a line on the screen.

@@ -7,6 +7,41 @@
 
 namespace ft {
 
+PackingStrategy packing_strategy(std::string_view name) {
+  if (name == "bfd_split") return PackingStrategy::bfd_split;
+  if (name == "wrapped") return PackingStrategy::wrapped;
+  require(name == "bfd", "no such packing strategy");
+  return PackingStrategy::bfd;
+}
+
+std::vector<Stretch> cut_samples(std::span<const std::int64_t> lengths, std::int64_t room) {
+  std::vector<Stretch> stretches;
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    for (std::int64_t begin = 0; begin < lengths[i]; begin += room)
+      stretches.push_back({static_cast<std::int64_t>(i), begin, std::min(room, lengths[i] - begin)});
+  return stretches;
+}
+
+std::vector<std::vector<Stretch>> wrap(std::span<const std::int64_t> lengths,
+                                       std::span<const std::int64_t> order, std::int64_t room) {
+  std::vector<std::vector<Stretch>> packs;
+  std::int64_t left = 0;  // of the last pack
+  for (const std::int64_t i : order) {
+    const std::int64_t length = lengths[static_cast<std::size_t>(i)];
+    for (std::int64_t begin = 0; begin < length;) {
+      if (left == 0) {
+        packs.emplace_back();
+        left = room;
+      }
+      const std::int64_t count = std::min(left, length - begin);
+      packs.back().push_back({i, begin, count});
+      begin += count;
+      left -= count;
+    }
+  }
+  return packs;
+}
+
 std::vector<std::vector<std::int64_t>> pack_best_fit(std::span<const std::int64_t> lengths,
                                                      std::span<const std::int64_t> order, std::int64_t room) {
   const auto length = [&](std::int64_t i) { return lengths[static_cast<std::size_t>(i)]; };

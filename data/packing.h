@@ -1,10 +1,30 @@
 // Packing: several samples, each its own sequence, share one row of max_seq_length tokens.
 #pragma once
+#include <compare>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace ft {
+
+// bfd: best fit, longest first; a sample is one piece. bfd_split: the same, with samples that are longer than
+// a pack cut into pieces. wrapped: samples one behind another, cut wherever a pack is full.
+enum class PackingStrategy { bfd, bfd_split, wrapped };
+PackingStrategy packing_strategy(std::string_view name);
+
+// A stretch of a sample.
+struct Stretch {
+  std::int64_t sample = 0, begin = 0, length = 0;  // tokens
+  auto operator<=>(const Stretch&) const = default;
+};
+
+// Cut into stretches of at most `room` tokens.
+std::vector<Stretch> cut_samples(std::span<const std::int64_t> lengths, std::int64_t room);
+
+// The samples in the order `order`, one behind another, in packs of `room` tokens; the last may have fewer.
+std::vector<std::vector<Stretch>> wrap(std::span<const std::int64_t> lengths,
+                                       std::span<const std::int64_t> order, std::int64_t room);
 
 // Best fit, longest first: each sample goes into the fullest pack that still has room. `order` are indices
 // into `lengths`; the result holds every one of them once. Samples of equal length keep the order they have

@@ -1,5 +1,4 @@
-// A prompt and its answer, two fields of a row. They are tokenized separately and joined, so that the border
-// of what is trained is exact: what the tokenizer puts before a text, the prompt, the answer, EOS.
+// A prompt and its answer, two fields of a row; of preferences the answer is the one that was chosen.
 #include <algorithm>
 #include <array>
 
@@ -22,22 +21,18 @@ std::string pick(const DatasetConfig& dataset, std::initializer_list<const char*
 
 class PromptFormat : public Format {
  public:
-  PromptFormat(const FormatContext& context, std::span<const std::string> names)
+  PromptFormat(const FormatContext& context, std::span<const std::string> names, bool preferences)
       : prompt_(pick(context.dataset, {"prompt"}, {"prompt", "question"}, names)),
-        answer_(
-            pick(context.dataset, {"completion", "response"}, {"completion", "response", "answer"}, names)),
+        answer_(preferences ? column(context.dataset, "chosen")
+                            : pick(context.dataset, {"completion", "response"},
+                                   {"completion", "response", "answer"}, names)),
         train_prompt_(context.data.train_on_inputs),
         builder_(context.tokenizer(), context.vocab_size) {}
 
   Sample read(std::string_view row, const Place& at) const override {
     std::array fields{Field{prompt_}, Field{answer_}};
     read_fields(row, at, fields);
-    Sample sample;
-    builder_.add_prefix(sample, train_prompt_, at);
-    builder_.add_text(sample, fields[0].text, train_prompt_, at);
-    builder_.add_text(sample, fields[1].text, true, at);
-    builder_.add_end(sample, true, at);
-    return sample;
+    return builder_.prompt_and_answer(fields[0].text, fields[1].text, train_prompt_, at);
   }
 
  private:
@@ -48,8 +43,9 @@ class PromptFormat : public Format {
 
 }  // namespace
 
-std::unique_ptr<Format> make_prompt_format(const FormatContext& context, std::span<const std::string> names) {
-  return std::make_unique<PromptFormat>(context, names);
+std::unique_ptr<Format> make_prompt_format(const FormatContext& context, std::span<const std::string> names,
+                                           bool preferences) {
+  return std::make_unique<PromptFormat>(context, names, preferences);
 }
 
 }  // namespace ft

@@ -1,11 +1,9 @@
 #include "data/row_reader.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <string_view>
-#include <vector>
+#include <string>
 
+#include "data/byte_reader.h"
+#include "data/table_rows.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -16,77 +14,9 @@ void Place::fail(const std::string& what) const { throw UserError(Exit::input, w
 
 namespace {
 
-constexpr int kEnd = -1;
+constexpr int kEnd = ByteReader::kEnd;
 
 bool is_space(int c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
-// The bytes of a file, one block in memory, with the line that the next byte is in.
-class ByteReader {
- public:
-  explicit ByteReader(const DataFile& file)
-      : name_(file.name), file_(std::fopen(file.path.c_str(), "rb"), &std::fclose), block_(1 << 20) {
-    if (!file_) throw UserError(Exit::input, str(printable(name_), ": ", std::strerror(errno)));
-    fill();
-    if (std::string_view(block_.data(), end_).starts_with("\xEF\xBB\xBF")) at_ = 3;
-  }
-
-  int peek() {
-    if (at_ == end_ && !fill()) return kEnd;
-    return static_cast<unsigned char>(block_[at_]);
-  }
-  int get() {
-    const int c = peek();
-    if (c == kEnd) return c;
-    ++at_;
-    line_ += c == '\n';
-    return c;
-  }
-  // Appends the rest of the line without its line feed; false when there is nothing more.
-  bool line(std::string& text) {
-    if (peek() == kEnd) return false;
-    while (peek() != kEnd) {
-      const char* begin = block_.data() + at_;
-      const void* feed = std::memchr(begin, '\n', end_ - at_);
-      const std::size_t count =
-          feed ? static_cast<std::size_t>(static_cast<const char*>(feed) - begin) : end_ - at_;
-      grow(text, count);
-      text.append(begin, count);
-      at_ += count;
-      if (feed) {
-        get();
-        break;
-      }
-    }
-    return true;
-  }
-  void skip_space() {
-    while (is_space(peek())) get();
-  }
-  // Refuses to make `text` longer than a row may be.
-  void grow(const std::string& text, std::size_t by) const {
-    if (static_cast<std::int64_t>(text.size() + by) > kLongestRow)
-      place().fail(str("a row of more than ", kLongestRow >> 20, " MiB"));
-  }
-
-  Place place() const { return {&name_, line_}; }
-  std::int64_t bytes() const { return total_ - static_cast<std::int64_t>(end_ - at_); }
-
- private:
-  bool fill() {
-    at_ = 0;
-    end_ = std::fread(block_.data(), 1, block_.size(), file_.get());
-    if (end_ == 0 && std::ferror(file_.get()) != 0)
-      throw UserError(Exit::input, str(printable(name_), ": reading failed: ", std::strerror(errno)));
-    total_ += static_cast<std::int64_t>(end_);
-    return end_ != 0;
-  }
-
-  std::string name_;
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
-  std::vector<char> block_;
-  std::size_t at_ = 0, end_ = 0;
-  std::int64_t line_ = 1, total_ = 0;
-};
 
 class LineRows : public RowReader {
  public:
@@ -163,7 +93,11 @@ bool starts_with_bracket(const DataFile& file) {
 }  // namespace
 
 std::unique_ptr<RowReader> open_rows(const DataFile& file) {
-  if (file.path.extension() == ".json" && starts_with_bracket(file)) return std::make_unique<ArrayRows>(file);
+  const std::string kind = kind_of_file(file.path);
+  if (kind == ".csv") return open_table(file, ',');
+  if (kind == ".tsv") return open_table(file, '\t');
+  if (kind == ".txt") return open_text_lines(file);
+  if (kind == ".json" && starts_with_bracket(file)) return std::make_unique<ArrayRows>(file);
   return std::make_unique<LineRows>(file);
 }
 

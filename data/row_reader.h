@@ -1,5 +1,6 @@
 // Cuts a file into rows of JSON text without holding more than one of them: the lines of a .jsonl file, the
-// elements of a .json array. A byte order mark at the start, CR LF line ends and blank lines are accepted.
+// elements of a .json array, the rows of a table. A byte order mark at the start, CR LF line ends and blank
+// lines are accepted.
 #pragma once
 #include <cstdint>
 #include <memory>

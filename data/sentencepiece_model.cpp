@@ -3,8 +3,10 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 #include <unordered_set>
 
+#include "data/tokenizers/charsmap.h"
 #include "data/utf8.h"
 #include "engine/core/error.h"
 
@@ -79,39 +81,21 @@ class Message {
   int kind_ = 0;
 };
 
-// The table of normalizations: the size of a double-array trie in bytes, the trie (Yata's darts-clone), then
-// zero-terminated texts that its values point at. Every step from every node must stay inside.
-void check_charsmap(std::string_view map) {
-  if (map.empty()) return;
-  std::uint32_t size = 0;
-  if (map.size() <= 4) throw Broken{"the normalization table is cut short"};
-  std::memcpy(&size, map.data(), 4);
-  if (size < 1024 || size % 4 != 0 || size >= map.size() - 4)
-    throw Broken{"the normalization table has a wrong size"};
-  const std::size_t units = size / 4, texts = map.size() - 4 - size;
-  if (map.back() != '\0') throw Broken{"the normalization table's texts have no end"};
-  const auto unit = [&](std::size_t i) {
-    std::uint32_t word = 0;
-    std::memcpy(&word, map.data() + 4 + 4 * i, 4);
-    return word;
-  };
-  for (std::size_t i = 0; i < units; ++i) {
-    const std::uint32_t node = unit(i);
-    if (node >> 31) continue;  // a value: no step leads on from it
-    const std::size_t next = i ^ std::size_t{node >> 10} << ((node & 1u << 9) >> 6);
-    const bool has_value = (node & 1u << 8) != 0;
-    if ((next | 0xFF) >= units || (has_value && (unit(next) & 0x7FFFFFFFu) >= texts))
-      throw Broken{"the normalization table points outside itself"};
-  }
-}
-
-void check_normalizer(std::string_view bytes, bool used) {
+// Returns the table of normalizations.
+std::string check_normalizer(std::string_view bytes, bool used) {
+  std::string table;
   for (Message m(bytes); m.next();) {
     if (m.field != 2) continue;
     m.expect(2);
     if (!used && !m.bytes.empty()) throw Broken{"it has rules for decoding, which ft does not know"};
-    check_charsmap(m.bytes);
+    table = m.bytes;
+    if (!table.empty()) try {
+        Charsmap{table};
+      } catch (const std::invalid_argument& broken) {
+        throw Broken{str("the normalization table ", broken.what())};
+      }
   }
+  return table;
 }
 
 SentencePieceModel::Piece read_piece(std::string_view bytes, std::size_t id) {
@@ -165,13 +149,18 @@ SentencePieceModel read_model(std::string_view bytes) {
         break;
       case 2:
         m.expect(2);
-        for (Message trainer(m.bytes); trainer.next();)
+        for (Message trainer(m.bytes); trainer.next();) {
           if (trainer.field == 35) model.byte_fallback = trainer.number != 0;
+          if (trainer.field == 3) model.unigram = trainer.number == 1;
+        }
         break;
       case 3:
+        m.expect(2);
+        model.charsmap = check_normalizer(m.bytes, true);
+        break;
       case 5:
         m.expect(2);
-        check_normalizer(m.bytes, m.field == 3);
+        check_normalizer(m.bytes, false);
         break;
       default:
         break;

@@ -25,6 +25,8 @@ struct SentencePieceModel {
 
   std::vector<Piece> pieces;  // the index is the id
   bool byte_fallback = false;
+  bool unigram = true;   // else BPE, or another kind
+  std::string charsmap;  // the table of normalizations (data/tokenizers/charsmap.h); empty: none
 };
 
 // Throws a UserError (exit 3) that names the file when the bytes are no sound model.

@@ -24,6 +24,16 @@ void TextSampleBuilder::add_end(Sample& sample, bool trained, const Place& at) c
   add(sample, {&end_, 1}, trained, at);
 }
 
+Sample TextSampleBuilder::prompt_and_answer(std::string_view prompt, std::string_view answer,
+                                            bool train_prompt, const Place& at) const {
+  Sample sample;
+  add_prefix(sample, train_prompt, at);
+  add_text(sample, prompt, train_prompt, at);
+  add_text(sample, answer, true, at);
+  add_end(sample, true, at);
+  return sample;
+}
+
 void TextSampleBuilder::add(Sample& sample, std::span<const std::int32_t> ids, bool trained,
                             const Place& at) const {
   for (const std::int32_t id : ids) {

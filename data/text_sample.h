@@ -16,6 +16,11 @@ class TextSampleBuilder {
   void add_prefix(Sample& sample, bool trained, const Place& at) const;
   void add_text(Sample& sample, std::string_view text, bool trained, const Place& at) const;
   void add_end(Sample& sample, bool trained, const Place& at) const;
+  // They are tokenized separately and joined, so that the border of what is trained is exact: what the
+  // tokenizer puts before a text, the prompt, the answer, EOS.
+  Sample prompt_and_answer(std::string_view prompt, std::string_view answer, bool train_prompt,
+                           const Place& at) const;
+  const Tokenizer& tokenizer() const { return tokenizer_; }
 
  private:
   void add(Sample& sample, std::span<const std::int32_t> ids, bool trained, const Place& at) const;

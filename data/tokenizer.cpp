@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 
 std::unique_ptr<Tokenizer> make_sentencepiece(const fs::path& file) {
   const std::string kind = read_tokenizer_settings(file.parent_path()).tokenizer_class;
+  const bool t5_file = kind.empty() && file.filename() == "spiece.model";
+  if (kind == "T5Tokenizer" || kind == "T5TokenizerFast" || t5_file) return make_t5_tokenizer(file);
   if (kind.empty() || kind == "LlamaTokenizer" || kind == "LlamaTokenizerFast")
     return make_llama_tokenizer(file);
   throw UserError(Exit::input,

@@ -177,4 +177,11 @@ std::unique_ptr<Tokenizer> make_vocab_tokenizer(const std::filesystem::path& fil
   return std::make_unique<JsonTokenizer>(read_vocab_and_merges(file, settings), settings);
 }
 
+std::unique_ptr<Tokenizer> make_t5_tokenizer(const std::filesystem::path& file) {
+  TokenizerSettings settings =
+      read_tokenizer_settings(file.parent_path(), {std::nullopt, "</s>", "<unk>", "<pad>"});
+  settings.tokenizer_class = "T5Tokenizer";
+  return std::make_unique<JsonTokenizer>(read_t5_model(file, settings), settings);
+}
+
 }  // namespace ft

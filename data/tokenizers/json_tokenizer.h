@@ -14,4 +14,7 @@ std::unique_ptr<Tokenizer> make_json_tokenizer(const std::filesystem::path& file
 // From a vocab.json and the merges.txt beside it: byte-level BPE as GPT2Tokenizer and Qwen2Tokenizer make it.
 std::unique_ptr<Tokenizer> make_vocab_tokenizer(const std::filesystem::path& file);
 
+// T5Tokenizer's, from a spiece.model.
+std::unique_ptr<Tokenizer> make_t5_tokenizer(const std::filesystem::path& file);
+
 }  // namespace ft

@@ -103,10 +103,10 @@ std::string from_base64(const JsonObject& object, std::string_view key) {
   return bytes;
 }
 
-std::unique_ptr<Normalizer> make_precompiled(const JsonObject& object) {
+std::unique_ptr<Normalizer> read_precompiled(const JsonObject& object) {
   const std::string table = from_base64(object, "precompiled_charsmap");
   try {
-    return std::make_unique<Precompiled>(table);
+    return make_precompiled(table);
   } catch (const std::invalid_argument& broken) {
     throw UserError(Exit::input, str(printable(object.file()), ": precompiled_charsmap ", broken.what()));
   }
@@ -138,7 +138,7 @@ void add(const JsonObject& object, std::vector<std::unique_ptr<Normalizer>>& to)
   } else if (type == "Strip") {
     to.push_back(std::make_unique<Strip>(object.boolean("strip_left"), object.boolean("strip_right")));
   } else if (type == "Precompiled") {
-    to.push_back(make_precompiled(object));
+    to.push_back(read_precompiled(object));
   } else if (type == "ByteLevel") {
     to.push_back(std::make_unique<ToByteLevel>());
   } else {
@@ -150,6 +150,10 @@ void add(const JsonObject& object, std::vector<std::unique_ptr<Normalizer>>& to)
 }
 
 }  // namespace
+
+std::unique_ptr<Normalizer> make_precompiled(std::string_view table) {
+  return std::make_unique<Precompiled>(table);
+}
 
 std::vector<std::unique_ptr<Normalizer>> read_normalizers(const JsonObject& tokenizer) {
   std::vector<std::unique_ptr<Normalizer>> all;

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/io/json.h"
@@ -17,5 +18,8 @@ class Normalizer {
 // The normalizers in their order; none when there is no such key. UserError (exit 3) for a type that is not
 // known.
 std::vector<std::unique_ptr<Normalizer>> read_normalizers(const JsonObject& tokenizer);
+
+// Precompiled, of a table. Throws std::invalid_argument as Charsmap does.
+std::unique_ptr<Normalizer> make_precompiled(std::string_view table);
 
 }  // namespace ft

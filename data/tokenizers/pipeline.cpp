@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "data/sentencepiece_model.h"
 #include "data/tokenizers/bpe.h"
 #include "data/tokenizers/unigram.h"
 #include "data/utf8.h"
@@ -203,6 +204,40 @@ Pipeline read_vocab_and_merges(const fs::path& vocab, const TokenizerSettings& s
   out.model =
       make_bpe(Vocabulary(read_entries(entries), printable(vocab.string())), merges, {}, printable(file));
   out.bpe = true;
+  return out;
+}
+
+Pipeline read_t5_model(const fs::path& file, const TokenizerSettings& settings) {
+  static constexpr std::string_view kParts = R"({
+      "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"},
+        {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"}]},
+      "decoder": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"}})";
+  const std::string name = file.string();
+  const std::string bytes = read_file(name, static_cast<std::int64_t>(kRules.max_bytes));
+  const SentencePieceModel model = check_sentencepiece_model(bytes, name);
+  if (!model.unigram)
+    throw UserError(Exit::input, str(printable(name),
+                                     ": not a unigram model, as T5's are; ft can read this "
+                                     "tokenizer from a tokenizer.json only"));
+  Pipeline out = read_parts(JsonObject::parse(kParts, {name}));
+  if (!model.charsmap.empty()) out.normalizers.push_back(make_precompiled(model.charsmap));
+  std::vector<std::pair<std::string, double>> pieces;
+  std::vector<AddedToken> special;
+  std::int64_t unk_id = 0;
+  for (const auto& piece : model.pieces) {
+    using Kind = SentencePieceModel::Kind;
+    if (piece.kind == Kind::unknown) unk_id = static_cast<std::int64_t>(pieces.size());
+    if (piece.kind == Kind::unknown || piece.kind == Kind::control)
+      special.push_back({.content = piece.text, .id = {}, .special = true});
+    pieces.emplace_back(piece.text, piece.score);
+  }
+  for (std::int64_t k = settings.extra_ids - 1; k >= 0; --k) {
+    pieces.emplace_back(str("<extra_id_", k, ">"), 0.0);
+    special.push_back({.content = pieces.back().first, .id = {}, .special = true});
+  }
+  out.model = make_unigram(pieces, unk_id, false, printable(name));
+  for (AddedToken& token : special) out.add(std::move(token));
+  out.suffix = {"</s>"};
   return out;
 }
 

@@ -34,6 +34,8 @@ struct Pipeline {
 };
 
 Pipeline read_tokenizer_json(const std::filesystem::path& file);
+// T5's spiece.model: unigram, its table of normalizations, and extra ids behind its pieces, the first last.
+Pipeline read_t5_model(const std::filesystem::path& file, const TokenizerSettings& settings);
 Pipeline read_vocab_and_merges(const std::filesystem::path& vocab, const TokenizerSettings& settings);
 
 }  // namespace ft

@@ -39,6 +39,17 @@ TEST_F(ShowSamples, Text) {
   EXPECT_NE(shown(t.get(), 1, true).find("\x1b[32m Ada\x1b[0m"), std::string::npos);
 }
 
+TEST_F(ShowSamples, ByteLevelTokensAsTheyRead) {
+  const auto t = make_tokenizer(FT_SOURCE_DIR "/tests/data/tokenizers/qwen2");
+  auto store = std::make_shared<SampleStore>();
+  store->start_file("train.jsonl");
+  const auto ids = t->encode("Ada has \xF0\x9F\x98\x80<|endoftext|>");
+  store->add({ids, ids}, 1);
+  data = Dataset(store, {0});
+  EXPECT_NE(shown(t.get(), 1).find("+ Ada| has| |\xF0\x9F\x98\x80|<|endoftext|>\n"), std::string::npos)
+      << shown(t.get(), 1);
+}
+
 TEST_F(ShowSamples, IdsWithoutATokenizer) {
   EXPECT_EQ(shown(nullptr, 5).substr(shown(nullptr, 5).find("sample 2")),
             "sample 2 of 2, train.jsonl:6, 2 tokens, 1 trained\n"

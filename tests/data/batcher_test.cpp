@@ -10,6 +10,7 @@
 
 #include "data/packing.h"
 #include "data/shuffle.h"
+#include "data/statistics.h"
 
 namespace ft {
 namespace {
@@ -131,6 +132,56 @@ TEST(Batcher, PacksInFileOrderWithoutShuffling) {
   EXPECT_EQ(b.batch(0, 0).starts, (std::vector<std::int32_t>{0, 2, 8}));
   EXPECT_EQ(b.batch(0, 1).starts, (std::vector<std::int32_t>{0, 3, 8}));
   EXPECT_EQ(b.batch(0, 2).starts, (std::vector<std::int32_t>{0, 4, 8}));
+}
+
+TEST(Batcher, WrappedPacksAreFullToTheLast) {
+  const auto lengths = many_lengths(100, 90);
+  for (const bool shuffle : {false, true}) {
+    const Batcher b(
+        samples_of(lengths),
+        {.batch_size = 2, .shuffle = shuffle, .seed = 1, .pack_to = 32, .packing = PackingStrategy::wrapped});
+    for (std::int64_t epoch = 0; epoch < 2; ++epoch) expect_whole(check_pass(b, epoch), lengths);
+    EXPECT_EQ(b.rows(), (b.data().tokens() + 31) / 32);
+    EXPECT_EQ(b.shape(0, 0).tokens, 64);
+  }
+}
+
+TEST(Batcher, BestFitInPiecesLosesNothing) {
+  const auto lengths = many_lengths(100, 90);
+  const Batcher b(samples_of(lengths),
+                  {.shuffle = true, .seed = 1, .pack_to = 32, .packing = PackingStrategy::bfd_split});
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) expect_whole(check_pass(b, epoch), lengths);
+  for (std::int64_t i = 0; i < b.batches_per_epoch(); ++i) EXPECT_LE(b.shape(1, i).tokens, 32);
+  EXPECT_GT(b.fill(), 0.95);
+}
+
+TEST(Packing, CutAndWrapped) {
+  const std::vector<std::int64_t> lengths{5, 2, 4}, order{1, 0, 2};
+  EXPECT_EQ(cut_samples(lengths, 4), (std::vector<Stretch>{{0, 0, 4}, {0, 4, 1}, {1, 0, 2}, {2, 0, 4}}));
+  EXPECT_EQ(wrap(lengths, order, 4),
+            (std::vector<std::vector<Stretch>>{{{1, 0, 2}, {0, 0, 2}}, {{0, 2, 3}, {2, 0, 1}}, {{2, 1, 3}}}));
+}
+
+TEST(Statistics, WhatALimitCosts) {
+  const Dataset data = samples_of({3, 20, 40, 64});  // the second half of each is trained
+  const std::vector<std::int64_t> limits{32, 64};
+  const DataStatistics s = data_statistics(data, limits, "keep_start");
+  EXPECT_EQ(s.samples, 4);
+  EXPECT_EQ(s.tokens, 127);
+  EXPECT_EQ(s.median, 40);
+  EXPECT_EQ(s.longest, 64);
+  ASSERT_EQ(s.histogram.size(), 3U);  // up to 16, 32, 64
+  EXPECT_EQ(s.histogram[0].samples, 1);
+  EXPECT_EQ(s.histogram[2].samples, 2);
+  EXPECT_EQ(s.limits[0].longer, 2);
+  EXPECT_EQ(s.limits[0].lost, 40);
+  EXPECT_EQ(s.limits[0].untrained, 1);  // of 64 tokens the first 32 are not trained
+  EXPECT_EQ(s.limits[0].packs, 3);
+  EXPECT_EQ(s.limits[1].lost, 0);
+  EXPECT_EQ(s.limits[1].packs, 2);
+  EXPECT_DOUBLE_EQ(s.limits[1].fill, 127.0 / 128);
+  EXPECT_EQ(data_statistics(data, limits, "keep_end").limits[0].untrained, 0);
+  EXPECT_EQ(data_statistics(data, limits, "drop").limits[0].lost, 104);
 }
 
 TEST(Packing, BestFitDecreasing) {

@@ -66,6 +66,66 @@ TEST_F(FormatTest, Text) {
   EXPECT_EQ(ids(load(R"({"body": ""})").train), (Ids{1, 2}));
 }
 
+TEST_F(FormatTest, Alpaca) {
+  const auto whole = [&](const std::string& prompt, const std::string& answer) {
+    Ids all{1};
+    for (const auto& text : {prompt, answer})
+      for (const auto id : tokenizer->encode(text)) all.push_back(id);
+    all.push_back(2);
+    return all;
+  };
+  const std::string with_input =
+      "Below is an instruction that describes a task, paired with an input that provides further context. "
+      "Write "
+      "a response that appropriately completes the request.\n\n### Instruction:\nAdd.\n\n### Input:\n1 "
+      "2\n\n### "
+      "Response:";
+  const std::string without =
+      "Below is an instruction that describes a task. Write a response that appropriately completes the "
+      "request.\n\n### Instruction:\nAdd.\n\n### Response:";
+  EXPECT_EQ(ids(load(R"({"instruction": "Add.", "input": "1 2", "output": "Ada"})").train),
+            whole(with_input, "Ada"));
+  for (const char* row : {R"({"instruction": "Add.", "output": "Ada"})",
+                          R"({"instruction": "Add.", "input": "", "output": "Ada"})",
+                          R"({"instruction": "Add.", "input": null, "output": "Ada"})"}) {
+    const auto data = load(row);
+    EXPECT_EQ(ids(data.train), whole(without, "Ada")) << row;
+    EXPECT_EQ(data.train.targets(), 2);
+  }
+  config.prompt_template = "none";
+  EXPECT_EQ(ids(load(R"({"instruction": "Add.", "input": "1 2", "output": "Ada"})").train),
+            whole("Add.\n1 2", "Ada"));
+}
+
+TEST_F(FormatTest, TranslationsAndPreferences) {
+  const Ids whole{1, 301, 274, 301, 2}, answer{-100, -100, -100, 301, 2};
+  const std::string row = R"({"translation": {"en": "has", "ro": "Ada"}})";
+  EXPECT_EQ(
+      error(row, Exit::config),
+      "data.datasets[0]: type translation needs source_lang and target_lang, such as \"en\" and \"ro\"");
+  config.datasets[0].source_lang = "en";
+  config.datasets[0].target_lang = "ro";
+  config.datasets[0].source_prefix = "Ada ";
+  EXPECT_EQ(ids(load(row).train), whole);
+  EXPECT_EQ(labels(load(row).train), answer);
+  EXPECT_EQ(error(R"({"translation": {"en": "has"}})"), "t.jsonl:1: translation: no text in \"ro\"");
+  EXPECT_EQ(error(R"({"translation": 3})"),
+            "t.jsonl:1: no \"translation\" that is an object of languages and texts");
+  EXPECT_EQ(labels(load(R"({"prompt": "Ada has", "chosen": "Ada", "rejected": "no"})").train), answer);
+}
+
+TEST_F(FormatTest, OtherFiles) {
+  scratch.write("t.csv", "question,answer\n\"Ada has\",Ada\n");
+  config.datasets[0].path = "t.csv";
+  const LoadContext context{.base = scratch.folder(),
+                            .vocab_size = 400,
+                            .tokenizer = [&]() -> const Tokenizer& { return *tokenizer; }};
+  EXPECT_EQ(ids(load_data(config, 1, context).train), (Ids{1, 301, 274, 301, 2}));
+  scratch.write("t.txt", "Ada has\n");
+  config.datasets[0].path = "t.txt";
+  EXPECT_EQ(ids(load_data(config, 1, context).train), (Ids{1, 301, 274, 2}));
+}
+
 TEST_F(FormatTest, Errors) {
   const std::string good = "{\"prompt\": \"a\", \"completion\": \"b\"}\n";
   EXPECT_EQ(error(good + R"({"prompt": "the tin hat"})"), "t.jsonl:2: no \"completion\"; the row has prompt");

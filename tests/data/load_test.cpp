@@ -239,32 +239,45 @@ TEST_F(Load, Paths) {
   EXPECT_EQ(error(), "data.datasets[0].path: no file matches no*.jsonl");
   std::filesystem::create_directory(scratch.folder() / "rows");
   config.datasets = from("rows");
-  EXPECT_EQ(error(), "rows: no .jsonl, .ndjson or .json files in it");
-  scratch.write("rows/x.csv", "a,b\n");
-  EXPECT_EQ(error(), "rows/x.csv: .csv files are not read yet; ft reads .jsonl, .ndjson and .json");
-  config.datasets = from("t.jsonl.gz");
-  scratch.write("t.jsonl.gz", "");
-  EXPECT_EQ(error(), "t.jsonl.gz: .gz files are not read yet; ft reads .jsonl, .ndjson and .json");
+  const std::string reads = "reads .jsonl, .ndjson, .json, .csv, .tsv and .txt, each also as .gz or .zst";
+  EXPECT_EQ(error(), "rows: no data files in it; ft " + reads);
+  scratch.write("rows/x.parquet", "PAR1");
+  EXPECT_EQ(error(),
+            "rows/x.parquet: .parquet files are not read; convert it: python -c \"import pandas; "
+            "pandas.read_parquet('x.parquet').to_json('x.jsonl', orient='records', lines=True, "
+            "force_ascii=False)\"");
+  config.datasets = from("t.arrow");
+  scratch.write("t.arrow", "");
+  EXPECT_EQ(error(),
+            "t.arrow: .arrow files are not read; convert it: python -c \"import datasets; "
+            "datasets.Dataset.from_file('t.arrow').to_json('t.jsonl')\"");
+  config.datasets = from("t.jsonl.xz");
+  scratch.write("t.jsonl.xz", "");
+  EXPECT_EQ(error(), "t.jsonl.xz: .xz files are not read; unpack it, or pack it as .gz or .zst");
   config.datasets = from("t.dwg");
   scratch.write("t.dwg", "");
-  EXPECT_EQ(error(), "t.dwg: not a data file that ft knows; it reads .jsonl, .ndjson and .json");
+  EXPECT_EQ(error(), "t.dwg: not a data file that ft knows; it " + reads);
   config.datasets = from("dev.jsonl");
   std::filesystem::create_symlink("/dev/zero", scratch.folder() / "dev.jsonl");
   EXPECT_EQ(error(), "dev.jsonl: not a regular file");
+}
+
+TEST_F(Load, TextsInAFolderAreDataWhereNothingElseIs) {
+  scratch.write("rows/a.jsonl", "{\"input_ids\": [1, 2]}\n");
+  scratch.write("rows/licence.txt", "All rights reserved.\n");
+  config.datasets = from("rows");
+  EXPECT_EQ(load().train.size(), 1);
+  std::filesystem::remove(scratch.folder() / "rows/a.jsonl");
+  EXPECT_EQ(error(), "no tokenizer");
 }
 
 TEST_F(Load, Types) {
   EXPECT_EQ(
       error("{\"foo\": 1, \"bar\": 2}"),
       "t.jsonl:1: cannot tell what its rows are from the names in it: foo, bar. Set data.datasets[0].type "
-      "(auto, prompt_completion, text, tokenized) and data.datasets[0].columns");
-  EXPECT_EQ(error("{\"messages\": []}", Exit::config),
-            "data.datasets[0].type: rows of type messages (t.jsonl:1) cannot be read yet; ft reads auto, "
-            "prompt_completion, text, tokenized");
-  config.datasets[0].type = "alpaca";
-  EXPECT_EQ(error("{\"foo\": 1}", Exit::config),
-            "data.datasets[0].type: type alpaca cannot be read yet; ft reads auto, prompt_completion, text, "
-            "tokenized");
+      "(auto, prompt_completion, alpaca, messages, sharegpt, text, translation, preference_chosen, "
+      "tokenized) "
+      "and data.datasets[0].columns");
   config.datasets[0].type = "tokenized";
   config.datasets[0].columns = {{"input_ids", "tokens"}};
   EXPECT_EQ(ids(load("{\"tokens\": [3]}\n{\"tokens\": [3, 4]}").train, 1), (Ids{3, 4}));

@@ -67,5 +67,70 @@ TEST(RowReader, TooLongARow) {
   EXPECT_EQ(error_of(Exit::input, [&] { reader->next(row); }), "a.jsonl:2: a row of more than 64 MiB");
 }
 
+// Two gzip members behind each other, and one zstd frame, of these lines.
+const std::string kTwoLines = "{\"a\": 1}\n{\"b\": 2}\n";
+const std::string kGzip = std::string(
+                              "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\x56\x4a\x54\xb2\x52"
+                              "\x30\xac\xe5\x02\x00\xfa\xa1\x47\x5c\x09\x00\x00\x00",
+                              29) +
+                          std::string(
+                              "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\x56\x4a\x52\xb2\x52"
+                              "\x30\xaa\xe5\x02\x00\x3e\x05\xe9\x6f\x09\x00\x00\x00",
+                              29);
+const std::string kZstd(
+    "\x28\xb5\x2f\xfd\x20\x12\x91\x00\x00\x7b\x22\x61\x22\x3a\x20\x31"
+    "\x7d\x0a\x7b\x22\x62\x22\x3a\x20\x32\x7d\x0a",
+    27);
+
+TEST(RowReader, PackedFiles) {
+  const Scratch s;
+  const Rows rows{{1, "{\"a\": 1}"}, {2, "{\"b\": 2}"}};
+  EXPECT_EQ(rows_of(s, "a.jsonl.gz", kGzip), rows);
+  EXPECT_EQ(rows_of(s, "a.jsonl.zst", kZstd), rows);
+  EXPECT_EQ(rows_of(s, "b.jsonl.zst", kZstd + kZstd).size(), 4U);
+  const auto error = [&](const std::string& name, const std::string& bytes) {
+    return error_of(Exit::input, [&] { rows_of(s, name, bytes); });
+  };
+  EXPECT_EQ(error("c.jsonl.gz", kGzip.substr(0, kGzip.size() - 5)),
+            "c.jsonl.gz: cut short: its gzip data does not end");
+  EXPECT_EQ(error("d.jsonl.gz", ""), "d.jsonl.gz: cut short: its gzip data does not end");
+  EXPECT_EQ(error("e.jsonl.gz", "plain text"), "e.jsonl.gz: damaged gzip data: incorrect header check");
+  EXPECT_EQ(error("f.jsonl.zst", kZstd.substr(0, kZstd.size() - 5)),
+            "f.jsonl.zst: cut short: its zstd data does not end");
+  EXPECT_EQ(error("g.jsonl.zst", "plain text"), "g.jsonl.zst: damaged zstd data: Unknown frame descriptor");
+}
+
+TEST(RowReader, Tables) {
+  const Scratch s;
+  EXPECT_EQ(rows_of(s, "a.csv",
+                    "\xEF\xBB\xBF"
+                    "a,b\r\n1,\"x, \"\"y\"\"\nz\"\r\n\r\n\\,\t\n"),
+            (Rows{{2, R"({"a": "1", "b": "x, \"y\"\u000az"})"}, {5, R"({"a": "\\", "b": "\u0009"})"}}));
+  EXPECT_EQ(rows_of(s, "b.tsv", "a\tb\n1\t2"), (Rows{{2, R"({"a": "1", "b": "2"})"}}));
+  EXPECT_EQ(rows_of(s, "c.csv", ""), Rows{});
+  EXPECT_EQ(rows_of(s, "d.csv", "a,b\n"), Rows{});
+  EXPECT_EQ(rows_of(s, "e.csv", "a,b\n,\n"), (Rows{{2, R"({"a": "", "b": ""})"}}));
+  const auto error = [&](const std::string& text) {
+    return error_of(Exit::input, [&] { rows_of(s, "t.csv", text); });
+  };
+  EXPECT_EQ(
+      error("a,b\n1,2\n1\n"),
+      "t.csv:3: 1 field; the first row names 2 columns. A field that holds a separator, a quote or a line "
+      "feed must be in quotes");
+  EXPECT_EQ(error("a,b\n1,2\n\"1,2\n3,4\n"), "t.csv:3: a quote that is opened in this row is not closed");
+  EXPECT_EQ(error("a,b\n\"1\"x,2\n"),
+            "t.csv:2: text behind a closing quote; a quote inside quotes is written twice");
+  EXPECT_EQ(error("a,a\n"), "t.csv:1: two columns are called a");
+  EXPECT_EQ(error("a,,b\n"), "t.csv:1: column 2 has no name; the first row names the columns");
+  EXPECT_EQ(error("a,b\n1,\xFF\n"), "t.csv:2: column 2 is not UTF-8");
+}
+
+TEST(RowReader, LinesOfText) {
+  const Scratch s;
+  EXPECT_EQ(rows_of(s, "a.txt", "one \"two\"\r\n\n three\n"),
+            (Rows{{1, R"({"text": "one \"two\""})"}, {3, R"({"text": " three"})"}}));
+  EXPECT_EQ(error_of(Exit::input, [&] { rows_of(s, "b.txt", "a\n\xC3\n"); }), "b.txt:2: not UTF-8");
+}
+
 }  // namespace
 }  // namespace ft

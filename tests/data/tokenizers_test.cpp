@@ -1,4 +1,4 @@
-// Every kind of tokenizer.json against Hugging Face's library on 10,000 random strings each, by digests; see
+// Every kind of tokenizer against Hugging Face's library on 10,000 random strings each, by digests; see
 // tokenizers/make.py, whose generator of strings this has too.
 #include <gtest/gtest.h>
 
@@ -110,7 +110,7 @@ TEST_P(RandomStrings, AgreeWithTheReference) {
 INSTANTIATE_TEST_SUITE_P(Kinds, RandomStrings,
                          testing::Values("gpt2", "llama3", "qwen2", "nfkc", "nfd", "deepseek", "falcon",
                                          "starcoder", "llama2", "mistral", "no-bytes", "gemma", "t5",
-                                         "unigram-bytes"),
+                                         "unigram-bytes", "t5-model"),
                          [](const auto& kind) {
                            std::string name = kind.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -12,6 +12,7 @@ from pathlib import Path
 import sentencepiece, tokenizers
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import T5Tokenizer
 from transformers.tokenization_utils_base import generate_merges
 
 HERE = Path(__file__).parent
@@ -145,13 +146,26 @@ RULES = {"\uff21": "A", "\uff41": "a", "\ufb01": "fi", "\ufb03": "ffi", "\u00bd"
          "e\u0301": "\u00e9", "a\u030a": "\u00e5", "o\u0308": "\u00f6", "\u0301": "'", "\u2460": "1", "\u212b": "\u00c5", "\u1100\u1161": "\uac00", "\u0041\u030a": "\u00c5", "\u2026": "...", "\u2002": " ", "\u2003": " "}
 
 
-def t5_like(before, normalizer=(), byte_fallback=False, suffix=True):
+def train_t5(byte_fallback=False):
     with tempfile.NamedTemporaryFile("w", suffix=".tsv") as rules:
         for a, b in RULES.items():
             rules.write(" ".join(f"{ord(c):X}" for c in a) + "\t" + " ".join(f"{ord(c):X}" for c in b) + "\n")
         rules.flush()
         raw = train_spm(vocab_size=420 if byte_fallback else 180, model_type="unigram", byte_fallback=byte_fallback, normalization_rule_tsv=rules.name,
                         pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    return raw
+
+
+def t5_model(folder):
+    """T5Tokenizer of transformers on a spiece.model."""
+    (folder / "spiece.model").write_bytes(train_t5())
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "T5Tokenizer", "extra_ids": 5, "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>",
+                                                             "additional_special_tokens": [f"<extra_id_{k}>" for k in range(5)]}, indent=2) + "\n")
+    return T5Tokenizer.from_pretrained(folder)._tokenizer
+
+
+def t5_like(before, normalizer=(), byte_fallback=False, suffix=True):
+    raw = train_t5(byte_fallback)
     charsmap = sentencepiece_model_pb2.ModelProto.FromString(raw).normalizer_spec.precompiled_charsmap
     extra = [f"<extra_id_{k}>" for k in range(5)]
     t = Tokenizer(models.Unigram(pieces_of(raw) + [(x, 0.0) for x in reversed(extra)], unk_id=2, byte_fallback=byte_fallback))
@@ -189,6 +203,7 @@ KINDS = {
     "gemma": lambda: spm_bpe(pre_tokenizers.Split(" ", "merged_with_previous"), normalizers.Replace(" ", SPACE), first_strip=False, added=FLAGS),
     "t5": lambda: t5_like(sequence(pre_tokenizers.WhitespaceSplit(), metaspace("always"))),
     "unigram-bytes": lambda: t5_like(metaspace("first"), [normalizers.Strip(False, True), normalizers.Replace(Regex(" {2,}"), SPACE)], byte_fallback=True),
+    "t5-model": None,
 }
 
 
@@ -216,12 +231,14 @@ def main():
     for n, (name, make) in enumerate(KINDS.items()):
         folder = HERE / name
         folder.mkdir(exist_ok=True)
-        t = make()
-        (folder / "tokenizer.json").write_text(json.dumps(json.loads(t.to_str()), ensure_ascii=False) + "\n")
-        t = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        if name == "t5-model":
+            t = t5_model(folder)
+        else:
+            (folder / "tokenizer.json").write_text(json.dumps(json.loads(make().to_str()), ensure_ascii=False) + "\n")
+            t = Tokenizer.from_file(str(folder / "tokenizer.json"))
         tokens = [a.content for _, a in sorted(t.get_added_tokens_decoder().items())]
         kinds[name] = {"seed": SEED + n, "tokens": tokens, **digests(t, tokens, SEED + n)}
-        print(f"{name}: {t.get_vocab_size()} ids, {(folder / 'tokenizer.json').stat().st_size} bytes")
+        print(f"{name}: {t.get_vocab_size()} ids, {sum(f.stat().st_size for f in folder.iterdir())} bytes")
     made = {"made_with": {"tokenizers": tokenizers.__version__, "sentencepiece": sentencepiece.__version__}, "strings": STRINGS, "block": BLOCK,
             "ranges": RANGES, "glue": GLUE, "words": WORDS, "kinds": kinds}
     (HERE / "digests.json").write_text(json.dumps(made, indent=1) + "\n")

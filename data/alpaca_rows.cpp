@@ -1,0 +1,53 @@
+// Stanford Alpaca's rows: instruction, input (may be missing or empty) and output, in Stanford's words
+// (https://github.com/tatsu-lab/stanford_alpaca) or without any (data.prompt_template: none).
+#include <array>
+
+#include "data/format.h"
+#include "data/json_row.h"
+#include "data/text_sample.h"
+#include "engine/core/error.h"
+
+namespace ft {
+namespace {
+
+std::string in_words(const std::string& instruction, const std::string& input) {
+  const std::string request = "Write a response that appropriately completes the request.";
+  const std::string task = "Below is an instruction that describes a task";
+  if (input.empty())
+    return str(task, ". ", request, "\n\n### Instruction:\n", instruction, "\n\n### Response:");
+  return str(task, ", paired with an input that provides further context. ", request,
+             "\n\n### Instruction:\n", instruction, "\n\n### Input:\n", input, "\n\n### Response:");
+}
+
+class AlpacaRows : public Format {
+ public:
+  explicit AlpacaRows(const FormatContext& context)
+      : instruction_(column(context.dataset, "instruction")),
+        input_(column(context.dataset, "input")),
+        output_(column(context.dataset, "output")),
+        plain_(context.data.prompt_template == "none"),
+        train_prompt_(context.data.train_on_inputs),
+        builder_(context.tokenizer(), context.vocab_size) {}
+
+  Sample read(std::string_view row, const Place& at) const override {
+    std::array fields{Field{instruction_}, Field{input_, Field::Kind::text, false}, Field{output_}};
+    read_fields(row, at, fields);
+    const auto& [instruction, input, output] = fields;
+    const std::string bare = instruction.text + (input.text.empty() ? "" : "\n" + input.text);
+    return builder_.prompt_and_answer(plain_ ? bare : in_words(instruction.text, input.text), output.text,
+                                      train_prompt_, at);
+  }
+
+ private:
+  std::string instruction_, input_, output_;  // the fields' names in the file
+  bool plain_, train_prompt_;
+  TextSampleBuilder builder_;
+};
+
+}  // namespace
+
+std::unique_ptr<Format> make_alpaca_format(const FormatContext& context) {
+  return std::make_unique<AlpacaRows>(context);
+}
+
+}  // namespace ft

@@ -1,0 +1,50 @@
+// The characters of a data file, one block in memory, with the line that the next one is in.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/byte_source.h"
+#include "data/row_reader.h"
+
+namespace ft {
+
+class ByteReader {
+ public:
+  static constexpr int kEnd = -1;
+
+  // A byte order mark at the start is left out.
+  explicit ByteReader(const DataFile& file);
+
+  int peek() {
+    if (at_ == end_ && !fill()) return kEnd;
+    return static_cast<unsigned char>(block_[at_]);
+  }
+  int get() {
+    const int c = peek();
+    if (c == kEnd) return c;
+    ++at_;
+    line_ += c == '\n';
+    return c;
+  }
+  // Appends the rest of the line without its line feed; false when there is nothing more.
+  bool line(std::string& text);
+  void skip_space();
+  // Refuses to make `text` longer than a row may be.
+  void grow(const std::string& text, std::size_t by) const;
+
+  Place place() const { return {&name_, line_}; }
+  std::int64_t bytes() const { return source_->bytes_read(); }
+
+ private:
+  bool fill();
+
+  std::string name_;
+  std::unique_ptr<ByteSource> source_;
+  std::vector<char> block_;
+  std::size_t at_ = 0, end_ = 0;
+  std::int64_t line_ = 1;
+};
+
+}  // namespace ft

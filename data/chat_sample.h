@@ -1,0 +1,17 @@
+// A conversation as a sample: its rendering tokenized as one text, and which of its tokens are trained.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/chat_format.h"
+#include "data/config.h"
+#include "data/text_sample.h"
+
+namespace ft {
+
+// `trained`: for each message, whether its content is trained.
+Sample make_chat_sample(std::span<const ChatPart> parts, const std::vector<bool>& trained,
+                        const DataConfig& config, const TextSampleBuilder& builder, const Place& at);
+
+}  // namespace ft
