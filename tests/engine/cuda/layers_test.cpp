@@ -76,7 +76,7 @@ TEST(CudaLayers, RowsByNumber) {
 }
 
 TEST(CudaLayers, EmbeddingGradientHasTheCpusBits) {
-  for (const std::int64_t vocabulary : {1, 5, 300})
+  for (const std::int64_t vocabulary : {1, 40})
     each_trial([vocabulary](Trial& t) {
       t.matrix(vocabulary, t.cols, DType::f32).randomize(1);
       t.indices(t.rows, vocabulary);
