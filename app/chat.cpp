@@ -1,14 +1,18 @@
 // ft chat: a conversation. On a terminal it asks with "> "; through a pipe every line is a turn, and only
-// answers go to stdout.
+// answers go to stdout. With a chat format the model sees the turns so far; without one every line is a
+// prompt of its own, as prompt/response data is trained.
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <iostream>
 
 #include "app/format.h"
 #include "app/generation.h"
+#include "app/model_files.h"
 #include "app/signals.h"
 #include "app/text_stream.h"
+#include "data/chat_template.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 
@@ -23,21 +27,91 @@ std::int64_t context_length(const Answerer& a) {
   return std::min(kMost, j.positive_or("max_position_embeddings", 2048));
 }
 
+// The format that data.chat_template names, else the one of the model's own template; nothing where there is
+// none.
+std::optional<ChatFormat> format_of(const Answerer& a) {
+  const auto& setting = a.config.data.chat_template;
+  if (!setting && !holds_chat_template(a.config.model.tokenizer())) return std::nullopt;
+  return choose_chat_format(setting, a.config.model.tokenizer());
+}
+
+// What has been said, and how the model reads it.
+class Conversation {
+ public:
+  explicit Conversation(const Answerer& a) : answerer_(a), format_(format_of(a)) {}
+  bool remembers() const { return format_.has_value(); }
+  void forget() { said_.clear(); }
+
+  // Tokens up to where the answer begins; the oldest turns go where there are more than `most`.
+  std::vector<std::int32_t> ask(const std::string& words, std::size_t most) {
+    if (!format_) return answerer_.ids_of(words);
+    said_.push_back({"user", words});
+    std::vector<std::int32_t> ids = tokens();
+    while (ids.size() > most && said_.size() > 2) {
+      said_.erase(said_.begin(), said_.begin() + 2);
+      ids = tokens();
+    }
+    return ids;
+  }
+  void answered(const std::string& words) {
+    if (format_) said_.push_back({"assistant", words});
+  }
+  void take_back() {
+    if (format_) said_.pop_back();
+  }
+  // What closes an answer in this format, such as <|im_end|>; "" for none.
+  std::string end() const {
+    if (!format_) return "";
+    const std::array<ChatMessage, 2> turns{ChatMessage{"user", "a"}, ChatMessage{"assistant", "b"}};
+    std::string closing;
+    for (const ChatPart& part : render_chat(*format_, turns, answerer_.text()))
+      if (part.kind == ChatPart::Kind::end) closing = part.text;
+    closing.erase(0, closing.find_first_not_of(" \n"));
+    return closing;
+  }
+
+ private:
+  std::vector<std::int32_t> tokens() const {
+    return answerer_.text().encode(render_chat_prompt(*format_, said_, answerer_.text()));
+  }
+
+  const Answerer& answerer_;
+  std::optional<ChatFormat> format_;
+  std::vector<ChatMessage> said_;
+};
+
+// An answer also ends where the format closes it: at a token, or a text where the tokenizer has no such
+// token.
+TokenChooser chooser_of(const Answerer& a, const std::string& end, std::vector<std::string>& stop_strings) {
+  std::vector<std::int32_t> tokens = a.end_tokens;
+  if (const auto token = a.text().id(end); token && a.text().is_special(*token))
+    tokens.push_back(*token);
+  else if (!end.empty())
+    stop_strings.push_back(end);
+  return {a.config.generation, std::move(tokens)};
+}
+
 class Chat {
  public:
   Chat(const Answerer& a, Screen& screen, bool asks)
       : answerer_(a),
+        conversation_(a),
         screen_(screen),
         asks_(asks),
+        stop_strings_(a.config.generation.stop_strings.value_or(std::vector<std::string>{})),
         shape_{{1, context_length(a)}, context_length(a)},
         engine_(start_engine(a, shape_)),
-        generator_(engine_->context, engine_->store, a.built.model(), shape_, a.chooser()) {}
+        generator_(engine_->context, engine_->store, a.built.model(), shape_,
+                   chooser_of(a, conversation_.end(), stop_strings_)) {}
+
+  bool remembers() const { return conversation_.remembers(); }
 
   void run() {
     for (std::string line; read(line);) {
       if (line == "/quit" || line == "/exit") return;
       if (line == "/reset") {
         turns_ = 0;
+        conversation_.forget();
       } else if (line.starts_with("/")) {
         screen_.line(printable(line) + ": there are /reset, /quit");
       } else if (line.find_first_not_of(" \t") != std::string::npos) {
@@ -56,15 +130,18 @@ class Chat {
   }
 
   void answer(const std::string& words) {
-    Prompt p{.ids = answerer_.ids_of(words), .number = turns_++};
+    // half of the context is left to the answer where there are turns that can go
+    Prompt p{.ids = conversation_.ask(words, static_cast<std::size_t>(shape_.cache.capacity / 2)),
+             .number = turns_++};
     const std::int64_t room = shape_.cache.capacity - static_cast<std::int64_t>(p.ids.size());
     const std::int64_t wanted = answerer_.length_in_all ? room : answerer_.config.generation.max_new_tokens;
-    if (room < 1 || p.ids.empty())
+    if (room < 1 || p.ids.empty()) {
+      conversation_.take_back();
       return screen_.line(
           str("that is ", p.ids.size(), " tokens, and there is room for ", shape_.cache.capacity - 1));
+    }
     p.max_new_tokens = std::min(wanted, room);
-    const GenerationConfig& g = answerer_.config.generation;
-    TextStream text(*answerer_.tokenizer, g.stop_strings.value_or(std::vector<std::string>{}));
+    TextStream text(*answerer_.tokenizer, stop_strings_);
     const NotedInterrupt interrupt(asks_);
     const std::vector<Prompt> prompts{std::move(p)};
     generator_.run(prompts, [&](std::size_t, std::int32_t token) {
@@ -72,11 +149,14 @@ class Chat {
       return !text.stopped() && !interrupt.asked();
     });
     std::cout << text.finish() << std::endl;
+    conversation_.answered(text.text());
   }
 
   const Answerer& answerer_;
+  Conversation conversation_;
   Screen& screen_;
   bool asks_;
+  std::vector<std::string> stop_strings_;
   GenerationShape shape_;
   std::unique_ptr<Engine> engine_;
   Generator generator_;
@@ -94,7 +174,8 @@ Exit chat(const AnswererArgs& args) {
   if (asks)
     screen.line(str(a.built.made.info.architecture, " from ", show::path(args.model),
                     args.adapter.empty() ? "" : " with " + show::path(args.adapter),
-                    "; every line is a prompt. /reset, /quit; Ctrl-C stops an answer"));
+                    chat.remembers() ? "" : "; every line is a prompt of its own (no chat format)",
+                    ". /reset, /quit; Ctrl-C stops an answer"));
   chat.run();
   return Exit::done;
 }

@@ -76,6 +76,7 @@ struct AnswererArgs {
   std::string adapter;                 // empty: none
   std::string dtype = "float32";       // of the computation: float32, bfloat16
   std::vector<std::string> overrides;  // generation.key=value
+  bool conversation = false;           // data.chat_template counts
 };
 
 struct GenerateArgs : AnswererArgs {

@@ -39,8 +39,10 @@ void CommandLine::answers() {
 
   auto* chat = command("chat", "A conversation with a model; /reset forgets it, /quit or end of input ends.",
                        "  ft chat --model models/base --adapter outputs/run\n"
+                       "  ft chat --model models/base --adapter outputs/run data.chat_template=chatml\n"
                        "  echo \"2 + 2 =\" | ft chat --model models/base generation.max_new_tokens=20");
   about_an_answerer(chat, chat_);
+  chat_.conversation = true;
   chat->callback([this] { action_ = [this] { return ft::chat(chat_); }; });
 }
 

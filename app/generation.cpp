@@ -73,19 +73,20 @@ bool sets(const std::vector<std::string>& overrides, const std::string& name) {
 }
 
 // A setting that would be accepted and ignored is refused.
-void check_overrides(const std::vector<std::string>& overrides) {
+void check_overrides(const std::vector<std::string>& overrides, bool conversation) {
+  std::vector<std::string> known{"generation.", "quantization.", "model.tokenizer_name_or_path=", "device="};
+  if (conversation) known.emplace_back("data.chat_template=");
   for (const std::string& o : overrides)
-    if (!o.starts_with("generation.") && !o.starts_with("quantization.") &&
-        !o.starts_with("model.tokenizer_name_or_path=") && !o.starts_with("device="))
+    if (std::none_of(known.begin(), known.end(), [&](const std::string& k) { return o.starts_with(k); }))
       throw UserError(Exit::config, str(printable(o),
-                                        ": settings here are those of generation and quantization, "
-                                        "such as generation.max_new_tokens=100"));
+                                        ": settings here are those of generation and quantization, such as "
+                                        "generation.max_new_tokens=100"));
   if (sets(overrides, "generation.max_length") && sets(overrides, "generation.max_new_tokens"))
     throw UserError(Exit::config, "give generation.max_length or generation.max_new_tokens, not both");
 }
 
 RunConfig config_of(const AnswererArgs& args) {
-  check_overrides(args.overrides);
+  check_overrides(args.overrides, args.conversation);
   Json j;
   j["model"]["model_name_or_path"] = std::filesystem::absolute(args.model).string();
   j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read

@@ -100,6 +100,14 @@ std::string config_with_dtype(const std::string& folder, DType dtype) {
   return json_text(j) + "\n";
 }
 
+bool holds_chat_template(const std::string& tokenizer) {
+  std::error_code none;
+  const std::string folder = fs::is_directory(tokenizer, none) ? tokenizer : folder_of(tokenizer);
+  if (path_exists(join_path(folder, "chat_template.jinja"))) return true;
+  const std::string file = join_path(folder, "tokenizer_config.json");
+  return path_exists(file) && JsonObject::read(file).has("chat_template");
+}
+
 bool holds_tokenizer(const std::string& folder) {
   std::error_code none;
   return std::any_of(kVocabularies.begin(), kVocabularies.end(),

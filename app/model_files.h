@@ -15,6 +15,8 @@ std::unique_ptr<ModelFiles> make_model_files(const BuiltModel&);
 // config.json of `folder` as text, with the weights' type set to `dtype` under the key that it uses.
 std::string config_with_dtype(const std::string& folder, DType dtype);
 
+// Whether the folder of a tokenizer (or of its file) says how conversations are written.
+bool holds_chat_template(const std::string& tokenizer);
 // Whether a folder has a tokenizer of its own.
 bool holds_tokenizer(const std::string& folder);
 // Copies the tokenizer's files, those that there are.

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "app/command_line.h"
+#include "data/tokenizer.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "tests/engine/io/temp_folder.h"
@@ -125,6 +126,30 @@ TEST_F(Generate, ChatAnswersLineByLine) {
           .find('\n'),
       chat("four\n", {"generation.max_length=8"}).find('\n'));
   EXPECT_NE(err.find("tokens, and there is room for 7"), std::string::npos) << err;
+}
+
+TEST_F(Generate, AChatFormatRemembers) {
+  const std::vector<std::string> settings{"data.chat_template=alpaca", "generation.max_new_tokens=6"};
+  const std::string said = chat("one two\nfour\n", settings);
+  const std::string first = said.substr(0, said.find('\n'));
+  const std::string preface =
+      "Below is an instruction that describes a task. Write a response that appropriately completes the "
+      "request.\n\n### Instruction:\n";
+  const std::string turns[] = {
+      preface + "one two\n\n### Response:",
+      preface + "one two\n\n### Response:" + first + "</s>\n\n### Instruction:\nfour\n\n### Response:"};
+  std::string want;
+  for (const std::string& turn : turns) {
+    const auto tokenizer = make_tokenizer(kModel);
+    auto ids = tokenizer->prefix();
+    for (const auto id : tokenizer->encode(turn)) ids.push_back(id);
+    ASSERT_EQ(answer(Json{{"input_ids", ids}}.dump() + "\n", {settings[1], "--overwrite"}).code, 0);
+    want += rows()[0]["completion"].get<std::string>() + "\n";
+  }
+  EXPECT_EQ(said, want);
+  EXPECT_EQ(chat("one two\n/reset\none two\n", settings), first + "\n" + first + "\n");
+  // the format of prompts is none of ft generate's business
+  EXPECT_EQ(answer("{\"prompt\": \"a\"}\n", {"data.chat_template=alpaca", "--overwrite"}).code, 2);
 }
 
 TEST_F(Generate, MaxLengthCountsThePrompt) {
