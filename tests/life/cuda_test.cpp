@@ -54,6 +54,20 @@ TEST(CudaLife, FullBf16RunResumesBitwise) {
   EXPECT_EQ(contents(w / "out/model.safetensors"), whole);
 }
 
+TEST(CudaLife, GeneratesAsOnTheCpu) {
+  const Workplace w("llama");
+  const auto answer = [&](const std::string& device) {
+    EXPECT_EQ(w.run({"generate", "--model", FT_SOURCE_DIR "/configs/demo/base", "--prompt",
+                     "3 + 4 =", "device=" + device, "generation.max_new_tokens=8"}),
+              0)
+        << w.says();
+    return contents(w / "stdout");
+  };
+  const std::string cpu = answer("cpu");
+  EXPECT_FALSE(cpu.empty());
+  EXPECT_EQ(answer("cuda"), cpu);
+}
+
 TEST(CudaLife, SeveralRanksAreRefused) {
   const Workplace w("llama", kLora);
   EXPECT_EQ(w.run({"launch", "-n", "2", "train", "--config", "run.json", "device=cuda"}), 2);
