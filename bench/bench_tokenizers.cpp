@@ -19,12 +19,14 @@ int main(int argc, char** argv) {
   std::vector<std::string> texts;
   double megabytes = 0;
   std::ifstream in(argv[1]);
-  for (std::string line; std::getline(in, line);)
-    for (const auto& [_, value] : nlohmann::json::parse(line).items())
+  for (std::string line; std::getline(in, line);) {
+    const nlohmann::json row = nlohmann::json::parse(line);
+    for (const auto& [_, value] : row.items())
       if (value.is_string()) {
         texts.push_back(value.get<std::string>());
         megabytes += static_cast<double>(texts.back().size()) / 1e6;
       }
+  }
   try {
     for (int i = 2; i < argc; ++i) {
       // The first pass is part of the figure: a dataset is read once.
