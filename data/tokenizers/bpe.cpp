@@ -45,7 +45,8 @@ class Bpe : public TokenModel {
     for (std::size_t i = 0; i < merges.size(); ++i) {
       const auto& [left, right] = merges[i];
       // Of a pair that is there twice the later one counts.
-      merges_.at(key(token(left)), key(token(right))) = {static_cast<std::int32_t>(i), token(left + right)};
+      const std::int32_t a = token(left), b = token(right);
+      merges_.at(key(a), key(b)) = {static_cast<std::int32_t>(i), token(left + right)};
     }
     characters_.fill(-1);
     for (const auto& [text, id] : vocabulary().ids()) {
