@@ -269,7 +269,8 @@ TEST(Config, MissingSettings) {
             "safetensors, tokenizer.\nrun.json:1: data.datasets: the list is empty");
   EXPECT_EQ(refusal("{\"model\": {\"model_name_or_path\": \"\"}, \"data\": {\"datasets\": [{}]}}"),
             "run.json:1: model.model_name_or_path: the text is empty\n"
-            "run.json:1: data.datasets.0.path: missing: File, glob or folder: .jsonl, .json.");
+            "run.json:1: data.datasets.0.path: missing: File, glob or folder: .jsonl, .json, "
+            ".csv, .tsv, .txt, also as .gz or .zst.");
 }
 
 // The line that is wrong is shown below, with a caret.

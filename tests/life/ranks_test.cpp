@@ -11,6 +11,7 @@ namespace {
 
 const Json kLora = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}}}};
 const Json kFull = {{"finetuning_type", "full"}};
+const Json kQlora = {{"lora", {{"r", 4}}}, {"quantization", {{"load_in_4bit", true}}}};
 
 struct Result {
   std::vector<double> losses;
@@ -69,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(All, Stages,
 
 TEST(Ranks, RecomputationAndBf16ChangeNothingBetweenStages) {
   const std::vector<std::string> more = {"training.bf16=true", "training.gradient_checkpointing=true"};
-  for (const Json& config : {kLora, kFull}) {
+  for (const Json& config : {kLora, kFull, kQlora}) {
     const Result want = trained("llama", config, 2, 0, 1, {"training.bf16=true"});
     for (int stage = 1; stage < 4; ++stage)
       EXPECT_TRUE(trained("llama", config, 2, stage, 1, more).weights == want.weights) << stage;
