@@ -1,6 +1,7 @@
 #include "app/signals.h"
 
 #include <csignal>
+#include <span>
 
 namespace ft {
 namespace {
@@ -16,22 +17,29 @@ void note_signal(int which) {
   g_signal = which;
 }
 
-constexpr int kSignals[] = {SIGTERM, SIGUSR1, SIGINT};
+constexpr int kStops[] = {SIGTERM, SIGUSR1, SIGINT};
+constexpr int kInterrupt[] = {SIGINT};
+
+void start_noting(std::span<const int> signals) {
+  struct sigaction action {};
+  action.sa_handler = note_signal;
+  action.sa_flags = SA_RESTART;
+  for (const int s : signals) sigaction(s, &action, nullptr);
+}
+
+void stop_noting(std::span<const int> signals) {
+  for (const int s : signals) std::signal(s, SIG_DFL);
+}
 
 }  // namespace
 
 StopSignals::StopSignals(bool enabled) : enabled_(enabled) {
   g_signal = 0;
-  if (!enabled_) return;
-  struct sigaction action {};
-  action.sa_handler = note_signal;
-  action.sa_flags = SA_RESTART;
-  for (const int s : kSignals) sigaction(s, &action, nullptr);
+  if (enabled_) start_noting(kStops);
 }
 
 StopSignals::~StopSignals() {
-  if (!enabled_) return;
-  for (const int s : kSignals) std::signal(s, SIG_DFL);
+  if (enabled_) stop_noting(kStops);
 }
 
 bool StopSignals::asked() const { return g_signal != 0; }
@@ -51,15 +59,11 @@ std::string StopSignals::name() const {
 
 NotedInterrupt::NotedInterrupt(bool enabled) : enabled_(enabled) {
   g_signal = 0;
-  if (!enabled_) return;
-  struct sigaction action {};
-  action.sa_handler = note_signal;
-  action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, nullptr);
+  if (enabled_) start_noting(kInterrupt);
 }
 
 NotedInterrupt::~NotedInterrupt() {
-  if (enabled_) std::signal(SIGINT, SIG_DFL);
+  if (enabled_) stop_noting(kInterrupt);
 }
 
 bool NotedInterrupt::asked() const { return g_signal == SIGINT; }

@@ -11,7 +11,6 @@ two bf16 forms both run, and ft is compared with the faster. Ends with 1 when th
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -22,6 +21,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from provenance import commit, machine  # noqa: E402
 TOKENS = 4 * 512
 LOSSES = {"bf16": 3e-3, "f32": 2e-5}                 # largest relative difference of a step's loss that passes
 
@@ -118,19 +119,6 @@ def measure(a, kind, say, log):
         median["versions"] = best["versions"]
     say(f"{kind} medians  ft / PyTorch: " + ", ".join(f"{k} {statistics.median(v):.3f}" for k, v in ratios.items()))
     return good, median["versions"]
-
-
-def machine():
-    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
-    flags = next((line for line in open("/proc/cpuinfo") if line.startswith("flags")), "")
-    isa = " ".join(f for f in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if f" {f}" in flags)
-    memory = int(open("/proc/meminfo").readline().split()[1]) / 2**20
-    return f"{cpu} ({isa}), {len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB"
-
-
-def commit():
-    git = lambda *c: subprocess.run(["git", "-C", str(HERE), *c], capture_output=True, text=True).stdout.strip()
-    return git("rev-parse", "--short", "HEAD") + (" with changes" if git("status", "--porcelain", "-uno") else "")
 
 
 def main():

@@ -12,7 +12,6 @@ the cores that this one may use (taskset). Standard library only.
 import argparse
 import json
 import os
-import platform
 import random
 import resource
 import statistics
@@ -24,6 +23,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from provenance import commit, machine  # noqa: E402
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 32000, "hidden_size": 768, "intermediate_size": 2048,
           "num_hidden_layers": 12, "num_attention_heads": 12, "num_key_value_heads": 12, "max_position_embeddings": 2048,
           "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "float32",
@@ -54,19 +55,6 @@ def theirs(a, folder, batch, kind):
     done = subprocess.run([a.python, HERE / "peer.py", folder / "model", folder / f"in{batch}.jsonl", "--dtype", kind, "--short", str(SHORT),
                            "--long", str(SHORT + a.new)], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def machine():
-    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
-    flags = next((line for line in open("/proc/cpuinfo") if line.startswith("flags")), "")
-    isa = " ".join(f for f in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if f" {f}" in flags)
-    memory = int(open("/proc/meminfo").readline().split()[1]) / 2**20
-    return f"{cpu} ({isa}), {len(os.sched_getaffinity(0))} of {os.cpu_count()} cores, {memory:.0f} GiB"
-
-
-def commit():
-    git = lambda *c: subprocess.run(["git", "-C", str(HERE), *c], capture_output=True, text=True).stdout.strip()
-    return git("rev-parse", "--short", "HEAD") + (" with changes" if git("status", "--porcelain", "-uno") else "")
 
 
 def measure(a, folder, kind, batch, say):

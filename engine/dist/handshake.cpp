@@ -35,13 +35,8 @@ Nonce random_nonce() {
 }
 
 std::string random_token() {
-  static constexpr char kHex[] = "0123456789abcdef";
   const Nonce n = random_nonce();
-  std::string word;
-  for (std::size_t i = 0; i < n.size() / 2; ++i)
-    word.append(1, kHex[std::to_integer<unsigned>(n[i]) >> 4])
-        .append(1, kHex[std::to_integer<unsigned>(n[i]) & 15]);
-  return word;
+  return hexadecimal({reinterpret_cast<const unsigned char*>(n.data()), n.size() / 2});
 }
 
 Proof proof_of_listener(const std::string& token, const Hello& hello, const Nonce& own) {

@@ -18,12 +18,9 @@ class Sha256 {
     require(EVP_DigestUpdate(context_.get(), data, bytes) == 1, "SHA-256");
   }
   std::string hex() {
-    static constexpr char kHex[] = "0123456789abcdef";
     std::array<unsigned char, 32> digest{};
     require(EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr) == 1, "SHA-256");
-    std::string out;
-    for (const unsigned char b : digest) out.append(1, kHex[b >> 4]).append(1, kHex[b & 15]);
-    return out;
+    return hexadecimal(digest);
   }
 
  private:
@@ -31,6 +28,13 @@ class Sha256 {
 };
 
 }  // namespace
+
+std::string hexadecimal(std::span<const unsigned char> bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  for (const unsigned char b : bytes) out.append(1, kDigits[b >> 4]).append(1, kDigits[b & 15]);
+  return out;
+}
 
 std::string sha256(std::string_view bytes) {
   Sha256 hash;

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,7 @@ namespace ft {
 std::string sha256(std::string_view bytes);  // 64 hexadecimal digits
 std::string sha256(const InputFile& file);   // of a whole file, in pieces
 
+std::string hexadecimal(std::span<const unsigned char> bytes);  // two digits a byte
 std::array<unsigned char, 32> hmac_sha256(std::string_view key, std::string_view text);
 
 }  // namespace ft

@@ -8,21 +8,10 @@
 #include <sstream>
 
 #include "app/help_config.h"
+#include "tests/app/outcome.h"
 
 namespace ft {
 namespace {
-
-struct Outcome {
-  int code;
-  std::string out, err;
-};
-
-Outcome run(const std::vector<std::string>& arguments) {
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int code = run_command_line(arguments);
-  return {code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
-}
 
 void expect_refusal(const std::vector<std::string>& arguments, const std::string& text) {
   const Outcome o = run(arguments);

@@ -7,27 +7,16 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "app/command_line.h"
 #include "data/tokenizer.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
+#include "tests/app/outcome.h"
 #include "tests/engine/io/temp_folder.h"
 
 namespace ft {
 namespace {
 
 const std::string kModel = FT_SOURCE_DIR "/configs/demo/base";
-
-struct Outcome {
-  int code;
-  std::string out, err;
-};
-Outcome run(const std::vector<std::string>& arguments) {
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int code = run_command_line(arguments);
-  return {code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
-}
 
 class Generate : public testing::Test {
  protected:
