@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <span>
+#include <string_view>
 
 #include "engine/core/tensor.h"
 
@@ -22,6 +23,9 @@ class Communicator {
   virtual void broadcast(std::span<std::byte> host, int root) = 0;         // ids, counts, texts
   virtual void transfer(std::span<std::byte> host, int from, int to) = 0;  // to's host = from's
   virtual void barrier() = 0;
+  // Where the program is, for the message when a rank is lost.
+  virtual void at_step(std::int64_t) {}
+  virtual void enter(std::string_view) {}            // what the next collectives are for: a unit's name
   virtual std::int64_t memory() const { return 0; }  // bytes of its own buffers
 };
 

@@ -3,24 +3,17 @@
 // collective it belongs to and which number that has; a rank that is elsewhere in the program is found out
 // instead of being believed.
 #pragma once
+#include <poll.h>
+
 #include <cstddef>
 #include <span>
 #include <vector>
 
 #include "engine/core/error.h"
 #include "engine/dist/mesh.h"
+#include "engine/dist/watch.h"
 
 namespace ft {
-
-enum class Collective : std::uint32_t {
-  all_gather = 1,
-  reduce_scatter,
-  all_reduce,
-  broadcast,
-  transfer,
-  barrier,
-  farewell
-};
 
 struct Parcel {                     // between this rank and one other
   bool sends = true, hears = true;  // an empty message is one too
@@ -35,36 +28,49 @@ class Exchange {
 
   int rank() const { return mesh_.rank; }
   int size() const { return mesh_.size(); }
+  // Where the program is, for the message when a rank is lost.
+  void at_step(std::int64_t step) { watch_.at_step(step); }
+  void enter(std::string_view what) { watch_.enter(what); }
   // parcels: by rank, one's own is ignored. UserError(Exit::peer_lost) when a rank is gone, (Exit::hang) when
-  // it is silent; both name it, its host and the collective, and are told to the other ranks.
+  // it is silent, (Exit::mismatch) when it is elsewhere in the program; all ranks end with the same words,
+  // which name it, its host, the step, the collective and what that moves (watch.h).
   void run(Collective, std::span<const Parcel> parcels);
   std::int64_t sent() const { return sent_; }  // bytes of payload, so far
+  // From another thread: a run() that waits for somebody ends with an exception.
+  void shut() { watch_.abandon(); }
 
  private:
   struct Header {
     Collective what{};
     std::uint32_t number = 0;
-    std::uint64_t bytes = 0;  // farewell: the rank that is to blame
+    std::uint64_t bytes = 0;
   };
   struct Line {  // the state of the parcel to and from one rank
     Header out, in;
     std::size_t sent = 0, heard = 0;  // bytes, headers included
     bool sends = false, hears = false;
+    std::int64_t in_flight = 0;  // bytes that were not acknowledged at `since`
+    Clock::time_point since;
+
+    bool sent_all() const { return !sends || sent == sizeof(Header) + out.bytes; }
+    bool heard_all() const { return !hears || heard == sizeof(Header) + in.bytes; }
   };
 
   bool send(std::size_t peer, const Parcel&);  // whether anything moved
   bool hear(std::size_t peer, const Parcel&);
-  void check(std::size_t peer, const Parcel&) const;
-  [[noreturn]] void lost(std::size_t peer);
+  void check(std::size_t peer, const Parcel&);
+  void wait(Clock::time_point deadline);
+  void look_for_cuts();
+  [[noreturn]] void lost(std::size_t peer, int problem);
   [[noreturn]] void silent();
-  [[noreturn]] void fail(Exit, std::size_t blame, const std::string& what);
-  std::string where() const;
 
   Mesh mesh_;
   double seconds_;
   std::vector<Line> lines_;
   Header now_;
   std::int64_t sent_ = 0;
+  std::vector<pollfd> fds_;  // by rank, then the watch's
+  Watch watch_;              // uses mesh_
 };
 
 }  // namespace ft

@@ -148,8 +148,14 @@ std::vector<int> ranks_from(int first, int end) {
 }
 
 void keep(Mesh& mesh, const Greeting& g, Socket socket) {
-  tune(socket);
-  mesh.peers[static_cast<std::size_t>(g.rank)] = {std::move(socket), name_of(g)};
+  Peer& p = mesh.peers[static_cast<std::size_t>(g.rank)];
+  p.name = name_of(g);
+  p.socket = std::move(socket);
+}
+
+void keep_control(Mesh& mesh, int rank, Socket socket) {
+  limit_silence(socket);
+  mesh.peers[static_cast<std::size_t>(rank)].control = std::move(socket);
 }
 
 // The connecting end of the handshake.
@@ -177,8 +183,8 @@ void receive_all_ranks(Mesh& mesh, const Meeting& m, Clock::time_point deadline)
   if (!m.listener) own = listen_at(m.master);
   std::vector<Greeting> table(static_cast<std::size_t>(m.size));
   table[0] = greeting_of(m, 0);
-  Door door(m.listener ? m.listener : own, m, ranks_from(1, m.size));
-  door.wait(deadline, [&](const Greeting& g, Socket s) {
+  const Socket& listener = m.listener ? m.listener : own;
+  Door(listener, m, ranks_from(1, m.size)).wait(deadline, [&](const Greeting& g, Socket s) {
     auto& entry = table[static_cast<std::size_t>(g.rank)];
     entry = g;
     put(entry.address, remote_address(s).host);
@@ -189,6 +195,9 @@ void receive_all_ranks(Mesh& mesh, const Meeting& m, Clock::time_point deadline)
     if (!send_all(p.socket, table.data(), table.size() * sizeof(Greeting), deadline))
       throw UserError(Exit::peer_lost, p.name + " went away while the ranks were meeting");
   }
+  Door(listener, m, ranks_from(1, m.size)).wait(deadline, [&](const Greeting& g, Socket s) {
+    keep_control(mesh, g.rank, std::move(s));
+  });
 }
 
 // The others come to rank 0 and learn where those before them are; those after them come to them.
@@ -197,13 +206,17 @@ void come_to_rank_0(Mesh& mesh, const Meeting& m, Clock::time_point deadline) {
   const Socket listener = listen_at({local_address(to).host, 0});
   const Greeting mine = greeting_of(m, local_address(listener).port);
   std::vector<Greeting> table(static_cast<std::size_t>(m.size));
-  introduce(to, m, mine, str("rank 0 at ", printable(m.master.host), " port ", m.master.port), deadline);
+  const std::string whom = str("rank 0 at ", printable(m.master.host), " port ", m.master.port);
+  introduce(to, m, mine, whom, deadline);
   if (!receive_all(to, table.data(), table.size() * sizeof(Greeting), deadline))
     throw UserError(Clock::now() < deadline ? Exit::peer_lost : Exit::hang,
                     str("rank ", m.rank, " came to ", printable(m.master.host), " port ", m.master.port,
                         " and was not let in: rank 0 went away or waits for others"));
   table[0].rank = 0;
   keep(mesh, table[0], std::move(to));
+  Socket control = connect_to(m.master, deadline, "rank 0");
+  introduce(control, m, mine, whom, deadline);
+  keep_control(mesh, 0, std::move(control));
   for (int r = 1; r < m.rank; ++r) {
     const Greeting& g = table[static_cast<std::size_t>(r)];
     Socket s = connect_to({text_of(g.address), g.port}, deadline, name_of(g));
@@ -235,13 +248,17 @@ std::vector<Mesh> mesh_of_threads(int size) {
     all[a].peers.resize(all.size());
     for (std::size_t b = 0; b < all.size(); ++b) all[a].peers[b].name = str("rank ", b, " (a thread)");
   }
+  const auto connect = [&](std::size_t a, std::size_t b, Socket Peer::*which) {
+    std::array<int, 2> ends{};
+    require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) == 0,
+            "no socket pair");
+    all[a].peers[b].*which = Socket(ends[0]);
+    all[b].peers[a].*which = Socket(ends[1]);
+  };
   for (std::size_t a = 0; a < all.size(); ++a)
     for (std::size_t b = a + 1; b < all.size(); ++b) {
-      std::array<int, 2> ends{};
-      require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) == 0,
-              "no socket pair");
-      all[a].peers[b].socket = Socket(ends[0]);
-      all[b].peers[a].socket = Socket(ends[1]);
+      connect(a, b, &Peer::socket);
+      if (a == 0) connect(a, b, &Peer::control);
     }
   return all;
 }

@@ -1,24 +1,33 @@
-// How ranks find each other: every rank ends up with one connection to every other. Rank 0 listens where all
-// know it; the others come to it, say where they listen themselves, and are told of each other.
+// How ranks find each other: every rank ends up with one connection to every other, and a second one between
+// rank 0 and each (watch.h). Rank 0 listens where all know it; the others come to it, say where they listen
+// themselves, and are told of each other.
 //
 // What arrives at a port is not believed: a connection that does not prove that it knows the job's token
 // (handshake.h) is closed and disturbs nobody.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "engine/core/error.h"
 #include "engine/dist/socket.h"
 
 namespace ft {
 
 struct Peer {
   Socket socket;     // empty for oneself
+  Socket control;    // between rank 0 and the others, for heartbeats (watch.h); else empty
   std::string name;  // for people: "rank 2 on node7 (process 4711)"
 };
+
+// Ends the program for a rank that is lost, when the rank itself cannot: it is computing, or held up while it
+// leaves. text: what to say; empty: it has been said. Called by a thread of its own.
+using GiveUp = std::function<void(Exit, const std::string& text)>;
 
 struct Mesh {
   int rank = 0;
   std::vector<Peer> peers;  // by rank
+  GiveUp give_up;           // empty: nothing is done
   int size() const { return static_cast<int>(peers.size()); }
 };
 

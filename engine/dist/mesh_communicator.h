@@ -21,6 +21,8 @@ class MeshCommunicator final : public Communicator {
   void broadcast(std::span<std::byte> host, int root) override;
   void transfer(std::span<std::byte> host, int from, int to) override;
   void barrier() override;
+  void at_step(std::int64_t step) override { exchange_.at_step(step); }
+  void enter(std::string_view what) override { exchange_.enter(what); }
   std::int64_t memory() const override { return memory_of(size()); }
 
   static std::int64_t memory_of(int size) { return kPiece * (size - 1); }

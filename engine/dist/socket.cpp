@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -56,6 +57,18 @@ bool connected(const Socket& s, const addrinfo& a, Clock::time_point deadline) {
   return getsockopt(s.fd(), SOL_SOCKET, SO_ERROR, &problem, &size) == 0 && problem == 0;
 }
 
+void set(const Socket& s, int level, int option, int value) {
+  setsockopt(s.fd(), level, option, &value, sizeof value);
+}
+
+void tune(const Socket& s) {
+  set(s, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(s, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(s, IPPROTO_TCP, TCP_KEEPIDLE, 5);  // seconds
+  set(s, IPPROTO_TCP, TCP_KEEPINTVL, 3);
+  set(s, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
 template <class Get>
 Address address(const Socket& s, Get get) {
   sockaddr_storage at{};
@@ -93,14 +106,16 @@ Socket listen_at(const Address& a) {
 }
 
 Socket accept_from(const Socket& listener) {
-  return Socket(::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  Socket s(::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (s) tune(s);
+  return s;
 }
 
 Socket connect_to(const Address& a, Clock::time_point deadline, const std::string& who) {
   const Found found = look_up(a, 0);
   for (;;) {
     for (const addrinfo* one = found.get(); one; one = one->ai_next)
-      if (Socket s = make(*one); s && connected(s, *one, deadline)) return s;
+      if (Socket s = make(*one); s && connected(s, *one, deadline)) return tune(s), std::move(s);
     if (Clock::now() >= deadline) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -111,16 +126,14 @@ Socket connect_to(const Address& a, Clock::time_point deadline, const std::strin
 Address local_address(const Socket& s) { return address(s, ::getsockname); }
 Address remote_address(const Socket& s) { return address(s, ::getpeername); }
 
-void tune(const Socket& s) {
-  const auto set = [&](int level, int option, int value) {
-    setsockopt(s.fd(), level, option, &value, sizeof value);
-  };
-  set(IPPROTO_TCP, TCP_NODELAY, 1);
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 5);  // seconds
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 3);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 14000);  // milliseconds; what was sent and is not acknowledged
+void limit_silence(const Socket& s) { set(s, IPPROTO_TCP, TCP_USER_TIMEOUT, 13000); }  // milliseconds
+
+std::int64_t unacknowledged(const Socket& s) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  int bytes = 0;
+  if (getsockopt(s.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_unacked == 0) return 0;
+  return ::ioctl(s.fd(), TIOCOUTQ, &bytes) == 0 ? bytes : 0;
 }
 
 bool send_all(const Socket& s, const void* data, std::size_t bytes, Clock::time_point deadline) {

@@ -1,6 +1,7 @@
 // TCP connections between ranks: opened with a deadline, never shared, closed when their owner goes.
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -35,14 +36,19 @@ struct Address {
 // machine's or the port is taken.
 Socket listen_at(const Address&);
 Socket accept_from(const Socket& listener);  // empty: nobody is waiting
-// Tries again while nobody listens yet. UserError(Exit::hang) at the deadline, naming `who`.
+// Both ends send small messages at once, and notice within 14 s when the other one is gone while nothing is
+// sent (TCP's keepalive). Tries again while nobody listens yet. UserError(Exit::hang) at the deadline, naming
+// `who`.
 Socket connect_to(const Address&, Clock::time_point deadline, const std::string& who);
 
 Address local_address(const Socket&);   // numbers
 Address remote_address(const Socket&);  // numbers
 
-// Small messages at once; a cut cable is noticed within 15 s, whether this end is sending or only waiting.
-void tune(const Socket&);
+// What was sent and is not acknowledged for 13 s closes the connection. Not for connections on which the
+// other end may be slow to read: Linux does not tell that from a cut.
+void limit_silence(const Socket&);
+// Bytes under way that the other end has not acknowledged; 0 where it has, or has no room for more.
+std::int64_t unacknowledged(const Socket&);
 
 // Everything or, at the deadline or when the other end closes, false.
 bool send_all(const Socket&, const void* data, std::size_t bytes, Clock::time_point deadline);

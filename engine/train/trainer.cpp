@@ -102,6 +102,7 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
 
 Trainer::Step Trainer::step(const TrainState& state) {
   Step s = batches_of(state.step);
+  p_.comm.at_step(s.index + 1);
   p_.store.begin_step();
   s.loss_sum = accumulate(p_.context, s);
   s.grad_norm = p_.store.grad_norm();

@@ -173,7 +173,9 @@ TEST(Ranks, AStuckOneIsNamedAtTheLimit) {
   kill(ranks[1], SIGSTOP);
   EXPECT_EQ(w.finish(launcher), 9) << w.says();
   EXPECT_TRUE(gone(ranks));
-  EXPECT_NE(w.says().find("no answer for 6 s from rank 1 on "), std::string::npos) << w.says();
+  EXPECT_NE(w.says().find("(process " + std::to_string(ranks[1]) + ") has not answered for 6 s, at step "),
+            std::string::npos)
+      << w.says();
 }
 
 TEST(Ranks, NobodyOutlivesTheLauncher) {

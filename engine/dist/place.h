@@ -1,0 +1,35 @@
+// Where a rank is in the program, as its heartbeats tell it and as the message says when a rank is lost.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ft {
+
+enum class Collective : std::uint32_t {
+  none = 0,
+  all_gather,
+  reduce_scatter,
+  all_reduce,
+  broadcast,
+  transfer,
+  barrier
+};
+const char* name_of(Collective);
+
+struct Place {                         // sent as it lies in memory
+  std::int64_t step = 0;               // from 1; 0: before the first
+  Collective what = Collective::none;  // the last that was begun
+  std::uint32_t number = 0;            // of it, counted from 1
+  std::int32_t inside = 0;             // 1: it has not ended
+  std::int32_t waits_for = -1;         // inside: the first rank of which something is missing
+  std::array<char, 64> about{};        // what it moves: a unit's name
+
+  void set_about(std::string_view text);
+};
+
+// "at step 12, in all_gather number 840 of model.layers.3", "before the first step, after barrier number 2".
+std::string describe(const Place&);
+
+}  // namespace ft

@@ -1,0 +1,98 @@
+// Notices that a rank is lost, whatever this one is doing. Beside the connections that carry tensors rank 0
+// has a second one to every other rank, and at each end a thread sends a heartbeat twice a second: where its
+// rank is in the program (place.h).
+//
+// A rank that died closes its connections: known at once. Where a cable is cut, in one direction or both, or
+// a machine is gone, nothing is acknowledged any more: known after 13 s (TCP_USER_TIMEOUT). A process that is
+// stopped or slow still acknowledges, so it is no reason to end; that is said by whoever has waited for it
+// longer than distributed.timeout_s.
+//
+// Whoever notices something accuses; rank 0 judges, so that all ranks end with the same exit code and the
+// same words. Where rank 0 is the one that is lost, each says so by itself.
+#pragma once
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/core/error.h"
+#include "engine/dist/mesh.h"
+#include "engine/dist/place.h"
+
+namespace ft {
+
+class Watch {
+ public:
+  // Uses the mesh's control connections while it lives.
+  explicit Watch(const Mesh&);
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  // Tells the others that this rank has done its part, or, during an exception, that it failed.
+  ~Watch();
+
+  int fd() const { return concluded_.fd(); }  // can be read when there is a verdict
+  [[noreturn]] void end();                    // throws the verdict; only once there is one
+  // This rank cannot go on because of `rank`: throws what rank 0 makes of it as a UserError. `what` goes on
+  // from the rank's name: "has not answered for 60 s".
+  [[noreturn]] void accuse(int rank, Exit, const std::string& what);
+
+  // Where this rank is.
+  void at_step(std::int64_t step);
+  void enter(std::string_view what);  // what the next collectives move
+  void begin(Collective, std::uint32_t number);
+  void waits_for(int rank);
+  void leave();
+  // This rank gives up by itself, for its own reasons: fd() can be read, end() throws, nobody is accused.
+  void abandon();
+
+ private:
+  struct Message {  // as it lies in memory: all ranks are of one binary
+    enum class Kind : std::uint32_t { heartbeat = 1, accusation, verdict, failed, done };
+    Kind kind{};
+    std::int32_t exit = 0, blame = 0;
+    Place place;
+    std::array<char, 600> text{};
+  };
+  struct Line {  // to one rank
+    int fd = -1;
+    std::string name, unsent;
+    Message in;
+    std::size_t heard = 0;  // bytes of it
+    int unanswered = 0;     // heartbeats
+    Place place;            // where that rank was when it was last heard
+    Clock::time_point heard_at = Clock::now();
+    bool done = false;
+  };
+
+  void run();
+  void hear(std::size_t rank);
+  void take(std::size_t rank, const Message&);
+  void lost(std::size_t rank, int problem);
+  void beat();
+  void send(Line&, const Message&);
+  void flush(Line&);
+  void judge(int blame, Exit, const std::string& what, const Place&);
+  int behind(int accused) const;
+  std::string state_of(int rank) const;
+  void conclude(Exit, const std::string& text);
+  void enforce();
+  Clock::time_point next_look(Clock::time_point beat_at) const;
+
+  const int rank_;
+  GiveUp give_up_;
+  int exceptions_;  // in flight when this began
+  Socket concluded_, stop_;
+  std::mutex mutex_;  // of everything below
+  std::condition_variable changed_;
+  std::vector<Line> lines_;  // by rank
+  Place place_;
+  std::optional<UserError> verdict_;
+  bool abandoned_ = false;  // the verdict is only about this rank
+  Clock::time_point concluded_at_, said_at_;
+  bool said_ = false;  // by the rank itself, on its way out
+  std::thread thread_;
+};
+
+}  // namespace ft
