@@ -11,7 +11,7 @@ build: configure                    ## the program: build/release/ft
 
 test: configure                     ## build and run all tests
 	@ninja -C build/release
-	@ctest --test-dir build/release --output-on-failure -j $$(nproc) --progress
+	@ctest --test-dir build/release --output-on-failure --no-tests=error -j $$(nproc) --progress
 
 gpu-test: configure                 ## on a machine with an NVIDIA GPU: the CUDA backend's tests, on it
 	@ninja -C build/release gpu_test gpu_golden_test
@@ -45,4 +45,4 @@ help:                               ## this list
 .PHONY: configure
 configure:
 	@.ci/packages
-	@[ -f build/release/build.ninja ] || cmake --preset release
+	@[ -f build/release/build.ninja ] || cmake --preset release -DFT_UNITY=ON

@@ -14,8 +14,6 @@ void Place::fail(const std::string& what) const { throw UserError(Exit::input, w
 
 namespace {
 
-constexpr int kEnd = ByteReader::kEnd;
-
 bool is_space(int c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
 class LineRows : public RowReader {
@@ -62,7 +60,7 @@ class ArrayRows : public RowReader {
   bool close() {
     in_.get();
     in_.skip_space();
-    if (in_.peek() != kEnd) in_.place().fail("not JSON: something follows the end of the array");
+    if (in_.peek() != ByteReader::kEnd) in_.place().fail("not JSON: something follows the end of the array");
     done_ = true;
     return false;
   }
@@ -70,10 +68,10 @@ class ArrayRows : public RowReader {
     std::int64_t depth = 0;
     bool quoted = false;
     for (int c = in_.peek(); quoted || depth > 0 || (c != ',' && c != ']'); c = in_.peek()) {
-      if (c == kEnd) in_.place().fail("not JSON: the array is not closed");
+      if (c == ByteReader::kEnd) in_.place().fail("not JSON: the array is not closed");
       in_.grow(text, 1);
       text.push_back(static_cast<char>(in_.get()));
-      if (quoted && c == '\\' && in_.peek() != kEnd) text.push_back(static_cast<char>(in_.get()));
+      if (quoted && c == '\\' && in_.peek() != ByteReader::kEnd) text.push_back(static_cast<char>(in_.get()));
       if (c == '"') quoted = !quoted;
       if (!quoted) depth += (c == '{' || c == '[') - (c == '}' || c == ']');
     }

@@ -10,8 +10,6 @@
 namespace ft {
 namespace {
 
-constexpr int kEnd = ByteReader::kEnd;
-
 // Appends `text` as a text in JSON.
 void quote(std::string_view text, std::string& to) {
   static constexpr std::string_view kHex = "0123456789abcdef";
@@ -36,7 +34,7 @@ class TableRows : public RowReader {
  public:
   TableRows(const DataFile& file, char separator) : in_(file), separator_(separator) {
     skip_blank_lines();
-    if (in_.peek() == kEnd) return;
+    if (in_.peek() == ByteReader::kEnd) return;
     columns_ = record();
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const Place at{in_.place().name, 1};
@@ -50,7 +48,7 @@ class TableRows : public RowReader {
 
   bool next(Row& row) override {
     skip_blank_lines();
-    if (in_.peek() == kEnd) return false;
+    if (in_.peek() == ByteReader::kEnd) return false;
     row.line = in_.place().line;
     const std::vector<std::string> fields = record();
     if (fields.size() != columns_.size())
@@ -93,9 +91,9 @@ class TableRows : public RowReader {
   }
 
   void plain(std::string& text) {
-    for (int c = in_.peek(); c != separator_ && c != '\n' && c != kEnd; c = in_.peek()) {
+    for (int c = in_.peek(); c != separator_ && c != '\n' && c != ByteReader::kEnd; c = in_.peek()) {
       in_.get();
-      if (c == '\r' && (in_.peek() == '\n' || in_.peek() == kEnd)) return;
+      if (c == '\r' && (in_.peek() == '\n' || in_.peek() == ByteReader::kEnd)) return;
       add(text, c);
     }
   }
@@ -104,7 +102,7 @@ class TableRows : public RowReader {
     in_.get();
     for (;;) {
       const int c = in_.get();
-      if (c == kEnd) begin.fail("a quote that is opened in this row is not closed");
+      if (c == ByteReader::kEnd) begin.fail("a quote that is opened in this row is not closed");
       if (c != '"') {
         add(text, c);
         continue;
@@ -113,7 +111,7 @@ class TableRows : public RowReader {
       add(text, in_.get());
     }
     const int c = in_.peek();
-    if (c != separator_ && c != '\n' && c != '\r' && c != kEnd)
+    if (c != separator_ && c != '\n' && c != '\r' && c != ByteReader::kEnd)
       in_.place().fail("text behind a closing quote; a quote inside quotes is written twice");
   }
   void add(std::string& text, int c) {

@@ -21,7 +21,7 @@ constexpr std::array<TypeName, 22> kTypes = {
      {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},        {"U32", 32},        {"F32", 32},
      {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64}}};
 
-constexpr std::int64_t kPiece = std::int64_t{1} << 19;     // elements read at once by one thread
+constexpr std::int64_t kRead = std::int64_t{1} << 19;      // elements read at once by one thread
 constexpr std::int64_t kParallel = std::int64_t{4} << 20;  // elements worth more than one thread
 
 // "[3, 17]": the place of element number `index`.
@@ -122,15 +122,15 @@ void SafetensorsFile::read(const StoredTensor& tensor, const Tensor& to, std::in
   const auto read_range = [&](std::int64_t begin, std::int64_t end) {
     std::vector<std::byte> staging;
     for (std::int64_t i = begin; i < end;) {
-      const std::int64_t count = std::min({end - i, run - i % run, kPiece});
+      const std::int64_t count = std::min({end - i, run - i % run, kRead});
       read_piece(i, count, staging);
       i += count;
     }
   };
   if (n == 0) return;
   if (n < kParallel) return read_range(0, n);
-  in_parallel((n + kPiece - 1) / kPiece,
-              [&](std::int64_t p) { read_range(p * kPiece, std::min(n, (p + 1) * kPiece)); });
+  in_parallel((n + kRead - 1) / kRead,
+              [&](std::int64_t p) { read_range(p * kRead, std::min(n, (p + 1) * kRead)); });
 }
 
 }  // namespace ft

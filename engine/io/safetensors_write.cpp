@@ -14,7 +14,7 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kPiece = std::int64_t{1} << 19;  // elements converted at once
+constexpr std::int64_t kConverted = std::int64_t{1} << 19;  // elements converted at once
 
 std::int64_t bytes_of(const TensorSpec& t) { return t.shape.numel() * size_of(t.dtype); }
 
@@ -60,7 +60,7 @@ void write_tensor(AtomicFile& file, const TensorSpec& spec, const Tensor& from, 
   const std::int64_t n = from.numel(), run = from.dense() ? n : from.cols();
   std::vector<std::byte> staging;
   for (std::int64_t i = 0; i < n;) {
-    const std::int64_t count = std::min({n - i, run - i % run, kPiece});
+    const std::int64_t count = std::min({n - i, run - i % run, kConverted});
     const std::byte* data = from.data + (i / run * from.stride + i % run) * size_of(from.dtype);
     if (from.dtype != spec.dtype) {
       staging.resize(static_cast<std::size_t>(count * size_of(spec.dtype)));

@@ -96,7 +96,7 @@ std::string restart_event(double wall_time, std::int64_t step) {
 
 namespace {
 
-double now() {
+double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
@@ -104,7 +104,7 @@ double now() {
 std::string new_file(const std::string& folder) {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host = {"localhost"};
-  const std::string name = str(folder, "/events.out.tfevents.", static_cast<std::int64_t>(now()), ".",
+  const std::string name = str(folder, "/events.out.tfevents.", static_cast<std::int64_t>(wall_time()), ".",
                                host.data(), ".", getpid(), ".");
   int n = 0;
   while (std::filesystem::exists(name + std::to_string(n))) ++n;
@@ -115,13 +115,13 @@ std::string new_file(const std::string& folder) {
 
 void TensorBoard::begin(const RunHeader& header) {
   file_ = RunFile(new_file(folder_), /*keep=*/false);
-  file_.append(tensorboard::record(tensorboard::version_event(now())));
+  file_.append(tensorboard::record(tensorboard::version_event(wall_time())));
   if (header.resumed_step > 0)
-    file_.append(tensorboard::record(tensorboard::restart_event(now(), header.resumed_step + 1)));
+    file_.append(tensorboard::record(tensorboard::restart_event(wall_time(), header.resumed_step + 1)));
 }
 
 void TensorBoard::write(std::int64_t step, std::span<const tensorboard::Scalar> scalars) {
-  file_.append(tensorboard::record(tensorboard::scalars_event(now(), step, scalars)));
+  file_.append(tensorboard::record(tensorboard::scalars_event(wall_time(), step, scalars)));
 }
 
 void TensorBoard::step(const StepRow& row) {

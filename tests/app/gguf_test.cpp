@@ -6,28 +6,17 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "app/command_line.h"
 #include "app/gguf_export.h"
 #include "engine/io/json.h"
 #include "engine/io/weights.h"
+#include "tests/app/outcome.h"
 #include "tests/engine/io/temp_folder.h"
 
 namespace ft {
 namespace {
 
-const std::string kModel = FT_SOURCE_DIR "/configs/demo/base",
-                  kGolden = FT_SOURCE_DIR "/tests/golden/models/";
-
-struct Outcome {
-  int code;
-  std::string out, err;
-};
-Outcome run(std::vector<std::string> arguments) {
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int code = run_command_line(arguments);
-  return {code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
-}
+const std::string kDemoBase = FT_SOURCE_DIR "/configs/demo/base",
+                  kGoldenModels = FT_SOURCE_DIR "/tests/golden/models/";
 
 class GgufExport : public testing::Test {
  protected:
@@ -65,7 +54,7 @@ TEST(GgufNames, RowsOfAHeadTakeTurns) {
 
 TEST_F(GgufExport, AModelComesBack) {
   for (const std::string name : {"llama-gqa", "qwen2", "qwen3", "mistral"}) {
-    const std::string from = kGolden + name + "/model";
+    const std::string from = kGoldenModels + name + "/model";
     ASSERT_EQ(export_to("gguf", from, {"--dtype", "float32", "--overwrite"}).code, 0) << name;
     const llama::Config config = llama::read_config(from + "/config.json");
     const ModelFolder model(from);
@@ -93,7 +82,7 @@ TEST_F(GgufExport, AModelComesBack) {
 }
 
 TEST_F(GgufExport, TheTokenizerIsInIt) {
-  ASSERT_EQ(export_to("gguf", kModel, {"--dtype", "q8_0"}).code, 0);
+  ASSERT_EQ(export_to("gguf", kDemoBase, {"--dtype", "q8_0"}).code, 0);
   const GgufFile gguf(file);
   const auto& tokens = std::get<std::vector<std::string>>(*gguf.find("tokenizer.ggml.tokens"));
   const auto& types = std::get<std::vector<std::int32_t>>(*gguf.find("tokenizer.ggml.token_type"));
@@ -114,11 +103,11 @@ TEST_F(GgufExport, TheTokenizerIsInIt) {
 
 TEST_F(GgufExport, AnAdapter) {
   const std::string adapter = folder / "adapter";
-  std::filesystem::copy(kGolden + "lora/adapter", adapter);
-  const Json golden = read_json(kGolden + "lora/case.json");
+  std::filesystem::copy(kGoldenModels + "lora/adapter", adapter);
+  const Json golden = read_json(kGoldenModels + "lora/case.json");
   folder.write(
       "adapter/run.json",
-      Json{{"model", {{"model_name_or_path", kGolden + "lora/" + golden["model"].get<std::string>()}}}}
+      Json{{"model", {{"model_name_or_path", kGoldenModels + "lora/" + golden["model"].get<std::string>()}}}}
           .dump());
   const Outcome o = export_to("gguf-lora", adapter);
   ASSERT_EQ(o.code, 0) << o.err;
@@ -140,23 +129,24 @@ TEST_F(GgufExport, WhatIsRefused) {
     EXPECT_FALSE(path_exists(file));
     return o.err;
   };
-  EXPECT_EQ(said(3, export_to("gguf-lora", kModel)),
-            kModel + ": holds no adapter (adapter_config.json); a model is exported with --to gguf\n");
-  const std::string dynamic = kGolden + "llama-dynamic/model", gelu = kGolden + "llama-biases-gelu/model";
+  EXPECT_EQ(said(3, export_to("gguf-lora", kDemoBase)),
+            kDemoBase + ": holds no adapter (adapter_config.json); a model is exported with --to gguf\n");
+  const std::string dynamic = kGoldenModels + "llama-dynamic/model",
+                    gelu = kGoldenModels + "llama-biases-gelu/model";
   EXPECT_EQ(said(3, export_to("gguf", dynamic)),
             dynamic + "/config.json: GGUF has no dynamic positions (rope type dynamic)\n");
   EXPECT_EQ(said(3, export_to("gguf", gelu)),
             gelu + "/config.json: GGUF's llama models have hidden_act silu only\n");
-  const Outcome o = run({"export", "--to", "gguf", "--from", kModel, "--output", folder.path()});
+  const Outcome o = run({"export", "--to", "gguf", "--from", kDemoBase, "--output", folder.path()});
   EXPECT_EQ(o.code, 2);
   EXPECT_EQ(o.err, folder.path() + " is a folder; --output is the GGUF file to make\n");
   folder.write("out.gguf", "mine");
-  EXPECT_EQ(export_to("gguf", kModel).err, file + " is there already; --overwrite replaces it\n");
+  EXPECT_EQ(export_to("gguf", kDemoBase).err, file + " is there already; --overwrite replaces it\n");
 }
 
 TEST_F(GgufExport, ByteLevelBpe) {
   const std::string model = folder / "model";
-  std::filesystem::copy(kGolden + "qwen2/model", model, std::filesystem::copy_options::recursive);
+  std::filesystem::copy(kGoldenModels + "qwen2/model", model, std::filesystem::copy_options::recursive);
   const auto with = [&](const Json& pre, const Json& merges) {
     const Json j = {
         {"version", "1.0"},

@@ -8,6 +8,7 @@
 
 #include "app/svg.h"
 #include "tests/engine/train/sample_run.h"
+#include "tests/support/times.h"
 
 namespace ft {
 namespace {
@@ -77,12 +78,6 @@ LossCurve curve_of(int n, int evaluations) {
   return c;
 }
 
-std::size_t times(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size()) ++n;
-  return n;
-}
-
 TEST(LossPlot, IsWellFormedAndSmallForEveryLength) {
   for (const int n : {1, 2, 3, 10, 75, 1000, 100000})
     for (const int evaluations : {0, 1, 5, 200}) {
@@ -92,7 +87,7 @@ TEST(LossPlot, IsWellFormedAndSmallForEveryLength) {
       EXPECT_EQ(svg.find("nan"), std::string::npos);
       EXPECT_EQ(svg.find("inf"), std::string::npos);
       EXPECT_NE(svg.find("prefers-color-scheme:dark"), std::string::npos);
-      EXPECT_LE(times(svg, "class=\"d\" cx=\""), 61u + 1);
+      EXPECT_LE(test::times(svg, "class=\"d\" cx=\""), 61u + 1);
     }
 }
 
@@ -120,7 +115,7 @@ TEST(LossPlot, ExtremesOfLongRunsSurvive) {
   const std::string svg = loss_svg(c);
   const std::size_t raw = svg.find("class=\"raw\" d=\"M");
   const std::string path = svg.substr(raw, svg.find('/', raw) - raw);
-  EXPECT_EQ(times(path, "-"), 1u) << path;  // up, which is negative on a page
+  EXPECT_EQ(test::times(path, "-"), 1u) << path;  // up, which is negative on a page
 }
 
 TEST(LossPlot, MovingAverageIsThePlainMeanAtFirst) {
@@ -144,7 +139,7 @@ TEST(LossPlot, ResumedRunShowsThePastToo) {
   plot.end(sample_summary(5));
   const std::string svg = text_of(folder.file("loss.svg"));
   EXPECT_EQ(xml_fault(svg), "");
-  EXPECT_EQ(times(svg, "class=\"d\" cx=\""), 2u + 1);  // two evaluations and the legend
+  EXPECT_EQ(test::times(svg, "class=\"d\" cx=\""), 2u + 1);  // two evaluations and the legend
 }
 
 TEST(Svg, Ticks) {

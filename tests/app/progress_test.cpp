@@ -7,6 +7,7 @@
 
 #include "app/format.h"
 #include "tests/engine/train/sample_run.h"
+#include "tests/support/times.h"
 
 namespace ft {
 namespace {
@@ -29,12 +30,6 @@ LoggingConfig with_progress(const std::string& progress, const std::string& leve
   return config;
 }
 
-std::size_t times(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size()) ++n;
-  return n;
-}
-
 TEST(Progress, PlainLinesHaveNoControlCharacters) {
   Recorder out;
   Screen screen(out.options(false, 0));
@@ -44,7 +39,7 @@ TEST(Progress, PlainLinesHaveNoControlCharacters) {
   report.warning("something");
   report.end(sample_summary(5));
   EXPECT_EQ(out.text.find_first_of("\r\x1b"), std::string::npos) << out.text;
-  EXPECT_EQ(times(out.text, "loss 0."), 5u + 1 + 0) << out.text;  // five steps and an evaluation
+  EXPECT_EQ(test::times(out.text, "loss 0."), 5u + 1 + 0) << out.text;  // five steps and an evaluation
   EXPECT_NE(out.text.find("step  5/20  25 %  loss 0.267"), std::string::npos) << out.text;
   EXPECT_NE(out.text.find("step 5  eval loss 0.750  perplexity 2.00  best so far\n"), std::string::npos);
   EXPECT_NE(out.text.find("step 5  saved checkpoint-5 (0.1 s)\n"), std::string::npos);
@@ -59,11 +54,11 @@ TEST(Progress, LiveLineIsRedrawnInPlaceAtMostTenTimesASecond) {
   report.begin(sample_header());
   const std::size_t before = out.text.size();
   for (std::int64_t step = 1; step <= 19; ++step) report.progress(sample_step(step));
-  EXPECT_EQ(times(out.text.substr(before), "\r"), 1u);
+  EXPECT_EQ(test::times(out.text.substr(before), "\r"), 1u);
   EXPECT_EQ(out.text.substr(before).find('\n'), std::string::npos);
   std::this_thread::sleep_for(std::chrono::milliseconds(110));
   report.progress(sample_step(20));
-  EXPECT_EQ(times(out.text.substr(before), "\r"), 2u);
+  EXPECT_EQ(test::times(out.text.substr(before), "\r"), 2u);
   report.evaluation(sample_evaluation(20, 0.5, true));
   // Cleared, a line of its own, and the live line again below it.
   EXPECT_NE(out.text.find("\r\x1b[Kstep 20  eval loss 0.500  perplexity 2.00  best so far\n\r20/20"),

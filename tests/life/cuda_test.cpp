@@ -6,10 +6,10 @@
 namespace ft::test {
 namespace {
 
-const Json kLora = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}}},
-                    {"training", {{"num_train_epochs", 1}}},
-                    {"data", {{"val_set_size", 2}}},
-                    {"evaluation", {{"eval_strategy", "epoch"}}}};
+const Json kLoraRun = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}}},
+                       {"training", {{"num_train_epochs", 1}}},
+                       {"data", {{"val_set_size", 2}}},
+                       {"evaluation", {{"eval_strategy", "epoch"}}}};
 
 // The losses of a run with these overrides, which must end well.
 std::vector<double> losses_of(const Workplace& w, std::vector<std::string> overrides) {
@@ -25,14 +25,14 @@ void expect_near(const std::vector<double>& a, const std::vector<double>& b, dou
 }
 
 TEST(CudaLife, TrainsAndEvaluatesAsOnTheCpu) {
-  const Workplace w("llama", kLora);
+  const Workplace w("llama", kLoraRun);
   const std::string f32 = "training.bf16=false";
   const auto cpu = losses_of(w, {"device=cpu", f32}), cuda = losses_of(w, {"device=cuda", f32});
   expect_near(cuda, cpu, 1e-5);
 }
 
 TEST(CudaLife, Qlora) {
-  const Workplace w("llama", kLora);
+  const Workplace w("llama", kLoraRun);
   const std::string quantized = "quantization.load_in_4bit=true", f32 = "training.bf16=false";
   const auto cpu =
                  losses_of(w, {"device=cpu", quantized, f32, "quantization.bnb_4bit_compute_dtype=float32"}),
@@ -69,7 +69,7 @@ TEST(CudaLife, GeneratesAsOnTheCpu) {
 }
 
 TEST(CudaLife, SeveralRanksAreRefused) {
-  const Workplace w("llama", kLora);
+  const Workplace w("llama", kLoraRun);
   EXPECT_EQ(w.run({"launch", "-n", "2", "train", "--config", "run.json", "device=cuda"}), 2);
   EXPECT_NE(w.says().find("device: several ranks compute on CPUs only so far; set it to cpu"),
             std::string::npos)

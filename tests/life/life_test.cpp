@@ -11,8 +11,6 @@
 namespace ft::test {
 namespace {
 
-const Json kLora = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}}}};
-const Json kFull = {{"finetuning_type", "full"}};
 constexpr const char* kAdapter = "out/adapter_model.safetensors";
 
 std::string trained(const Json& config, const std::vector<std::string>& overrides,

@@ -108,4 +108,8 @@ inline std::vector<double> losses(const fs::path& out) {
   return v;
 }
 
+// Small runs of both kinds.
+inline const Json kLora = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}}}};
+inline const Json kFull = {{"finetuning_type", "full"}};
+
 }  // namespace ft::test

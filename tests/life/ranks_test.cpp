@@ -9,8 +9,6 @@
 namespace ft::test {
 namespace {
 
-const Json kLora = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}}}};
-const Json kFull = {{"finetuning_type", "full"}};
 const Json kQlora = {{"lora", {{"r", 4}}}, {"quantization", {{"load_in_4bit", true}}}};
 
 struct Result {

@@ -17,7 +17,7 @@ std::vector<float> random_values(std::int64_t n, std::uint64_t seed) {
   return x;
 }
 
-// Values as a tensor of another type, alone in its memory: ASan sees every read beyond it.
+// Matrix as a tensor of another type, alone in its memory: ASan sees every read beyond it.
 struct Matrix {
   std::vector<std::byte> memory;
   Tensor tensor;
