@@ -3,7 +3,7 @@
 
 ft := build/release/ft
 
-.PHONY: build test gpu-test demo accept check format tidy clean help
+.PHONY: build test gpu-test demo dist accept check format tidy clean help
 
 build: configure                    ## the program: build/release/ft
 	@ninja -C build/release ft
@@ -20,6 +20,9 @@ gpu-test: configure                 ## on a machine with an NVIDIA GPU: the CUDA
 
 demo: build                         ## a small model learns a task in a minute
 	@configs/demo/run $(ft)
+
+dist: build                         ## build/dist: a folder and an archive that run on other machines
+	@.ci/dist
 
 accept: build                       ## the finished cases of ../shared/accept, where they are
 	@.ci/accept $(ft)

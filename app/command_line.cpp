@@ -10,6 +10,7 @@
 
 #include "app/command_parser.h"
 #include "engine/core/suggest.h"
+#include "engine/cuda/cuda_ops.h"
 
 namespace ft {
 
@@ -19,6 +20,11 @@ CommandLine::CommandLine() {
   app_.add_flag("--version", wants_version_,
                 "Version, processor features and libraries; with --json as JSON.");
   app_.add_flag("--json", version_.json, "With --version.");
+  app_.add_option(
+          "--cuda-libs", cuda_libs_,
+          "Before a command: where NVIDIA's libraries are if not in the system; a folder above them, such "
+          "as a Python environment, will do.")
+      ->type_name("DIR");
   app_.footer(
       "Examples:\n"
       "  ft init --config config.json --output tiny          a small random model to try things on\n"
@@ -156,6 +162,7 @@ Exit CommandLine::run(const Names& arguments) {
     refuse(error, arguments);
   }
   if (wants_version_) return version(version_);
+  if (!cuda_libs_.empty()) use_cuda_libraries(cuda_libs_);
   if (!action_) throw UserError(Exit::config, "ft: give a command; see ft --help");
   return action_();
 }

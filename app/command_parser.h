@@ -53,6 +53,7 @@ class CommandLine {
   TokenizeOptions tokenize_;
   InitArgs init_;
   bool wants_version_ = false;
+  std::string cuda_libs_;
   VersionArgs version_;
   Names topic_;
 };

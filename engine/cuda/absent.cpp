@@ -9,6 +9,10 @@ std::unique_ptr<Ops> make_cuda_ops(int index, const CudaWorkspace&) {
                                       "toolkit is installed, or use device=cpu"));
 }
 
+void use_cuda_libraries(const std::string&) {
+  throw UserError(Exit::config, "--cuda-libs: this ft was built without CUDA");
+}
+
 std::optional<std::string> cuda_version() { return std::nullopt; }
 
 }  // namespace ft

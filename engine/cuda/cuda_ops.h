@@ -20,6 +20,11 @@ struct CudaWorkspace {
 // UserError(Exit::hardware) when there is no such device or this build has no CUDA.
 std::unique_ptr<Ops> make_cuda_ops(int index, const CudaWorkspace& = {});
 
+// Loads NVIDIA's libraries from `folder` or a folder below it, such as a Python environment, instead of the
+// system's; for this process and those it starts. UserError(Exit::config) when they are not there or cannot be
+// loaded, or when this build has no CUDA.
+void use_cuda_libraries(const std::string& folder);
+
 // The version of CUDA that this ft was built with, "13.0"; nothing without it.
 std::optional<std::string> cuda_version();
 

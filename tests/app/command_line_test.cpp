@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "app/help_config.h"
+#include "engine/cuda/cuda_ops.h"
 #include "tests/app/outcome.h"
 
 namespace ft {
@@ -22,39 +23,82 @@ void expect_refusal(const std::vector<std::string>& arguments, const std::string
 
 // A new option is a decision: it is added here on purpose.
 TEST(CommandLine, TheOptionsAreFrozen) {
-  const std::vector<std::string> frozen{"--version",           "--json",
-                                        "train --config",      "train overrides",
-                                        "train --overwrite",   "train --trace",
-                                        "eval --config",       "eval overrides",
-                                        "eval --adapter",      "eval --answers",
-                                        "eval --json",         "plan --config",
-                                        "plan --model",        "plan overrides",
-                                        "plan --json",         "sweep --config",
-                                        "sweep overrides",     "sweep --dry-run",
-                                        "sweep --longest",     "validate --config",
-                                        "validate overrides",  "launch --nproc_per_node",
-                                        "launch --log-dir",    "merge --model",
-                                        "merge --adapter",     "merge --output",
-                                        "merge --dtype",       "merge --overwrite",
-                                        "export --to",         "export --from",
-                                        "export --output",     "export --dtype",
-                                        "export --overwrite",  "inspect path",
-                                        "inspect --json",      "checkpoint verify path",
-                                        "init --config",       "init --output",
-                                        "init --seed",         "init --dtype",
-                                        "generate --model",    "generate --adapter",
-                                        "generate --dtype",    "generate settings",
-                                        "generate --input",    "generate --output",
-                                        "generate --prompt",   "generate --overwrite",
-                                        "chat --model",        "chat --adapter",
-                                        "chat --dtype",        "chat settings",
-                                        "tokenize --model",    "tokenize --no-special-tokens",
-                                        "tokenize --decode",   "tokenize --skip-special-tokens",
-                                        "data show --config",  "data show overrides",
-                                        "data show --json",    "data show --limit",
-                                        "data stats --config", "data stats overrides",
-                                        "data stats --json",   "help topic"};
+  const std::vector<std::string> frozen{"--version",
+                                        "--json",
+                                        "--cuda-libs",
+                                        "train --config",
+                                        "train overrides",
+                                        "train --overwrite",
+                                        "train --trace",
+                                        "eval --config",
+                                        "eval overrides",
+                                        "eval --adapter",
+                                        "eval --answers",
+                                        "eval --json",
+                                        "plan --config",
+                                        "plan --model",
+                                        "plan overrides",
+                                        "plan --json",
+                                        "sweep --config",
+                                        "sweep overrides",
+                                        "sweep --dry-run",
+                                        "sweep --longest",
+                                        "validate --config",
+                                        "validate overrides",
+                                        "launch --nproc_per_node",
+                                        "launch --log-dir",
+                                        "merge --model",
+                                        "merge --adapter",
+                                        "merge --output",
+                                        "merge --dtype",
+                                        "merge --overwrite",
+                                        "export --to",
+                                        "export --from",
+                                        "export --output",
+                                        "export --dtype",
+                                        "export --overwrite",
+                                        "inspect path",
+                                        "inspect --json",
+                                        "checkpoint verify path",
+                                        "init --config",
+                                        "init --output",
+                                        "init --seed",
+                                        "init --dtype",
+                                        "generate --model",
+                                        "generate --adapter",
+                                        "generate --dtype",
+                                        "generate settings",
+                                        "generate --input",
+                                        "generate --output",
+                                        "generate --prompt",
+                                        "generate --overwrite",
+                                        "chat --model",
+                                        "chat --adapter",
+                                        "chat --dtype",
+                                        "chat settings",
+                                        "tokenize --model",
+                                        "tokenize --no-special-tokens",
+                                        "tokenize --decode",
+                                        "tokenize --skip-special-tokens",
+                                        "data show --config",
+                                        "data show overrides",
+                                        "data show --json",
+                                        "data show --limit",
+                                        "data stats --config",
+                                        "data stats overrides",
+                                        "data stats --json",
+                                        "help topic"};
   EXPECT_EQ(all_options(), frozen);
+}
+
+TEST(CommandLine, LibrariesOfCudaThatAreNotThereAreRefused) {
+  const std::string folder = FT_SOURCE_DIR "/configs";
+  const Outcome o = run({"--cuda-libs", folder, "train", "--config", "run.json"});
+  EXPECT_EQ(o.code, 2);
+  if (cuda_version())
+    EXPECT_NE(o.err.find(" in " + folder + " or below it"), std::string::npos) << o.err;
+  else
+    EXPECT_EQ(o.err, "--cuda-libs: this ft was built without CUDA\n");
 }
 
 TEST(CommandLine, Mistakes) {
