@@ -2,26 +2,53 @@
 
 #include <algorithm>
 
+#include "data/metrics/bleu.h"
+#include "data/metrics/chrf.h"
+#include "data/metrics/rouge.h"
+#include "data/utf8.h"
+
 namespace ft {
 
 AnswerTest::AnswerTest(const Dataset& data, std::int64_t count, std::int64_t at_once) {
-  for (std::int64_t i = 0; i < std::min(count, data.size()); ++i) {
-    const SampleStore::View sample = data[i];
-    const auto first = std::find_if(sample.labels.begin() + 1, sample.labels.end(),
-                                    [](std::int32_t label) { return label != kIgnored; });
-    const auto answer = sample.input_ids.begin() + (first - sample.labels.begin());
-    Prompt p{.ids = {sample.input_ids.begin(), answer}};
-    p.max_new_tokens = std::max<std::int64_t>(1, data.longest() - static_cast<std::int64_t>(p.ids.size()));
-    prompts_.push_back(std::move(p));
-    expected_.emplace_back(answer, sample.input_ids.end());
-  }
+  const auto most = [&](std::size_t prompt) {
+    return std::max<std::int64_t>(1, data.longest() - static_cast<std::int64_t>(prompt));
+  };
+  for (std::int64_t i = 0; i < std::min(count, data.size()); ++i) add(data, i, most);
   shape_ = generation_shape(prompts_, at_once);
 }
 
-std::vector<Answer> AnswerTest::run(
-    Engine& engine, Model& model, const Tokenizer& tokenizer, std::vector<std::int32_t> end_tokens,
-    const std::function<void(std::int64_t done, std::int64_t of)>& progress) const {
-  Generator generator(engine.context, engine.store, model, shape_, {{}, std::move(end_tokens)});
+AnswerTest::AnswerTest(const Dataset& data, std::int64_t at_once, const GenerationConfig& settings)
+    : settings_(settings) {
+  for (std::int64_t i = 0; i < data.size(); ++i)
+    add(data, i, [&](std::size_t prompt) {
+      const std::int64_t most = settings.most(prompt);
+      if (most < 1)
+        throw UserError(Exit::config, str(data.source(i), ": the prompt has ", prompt,
+                                          " tokens and generation.max_length is ", *settings.max_length));
+      return most;
+    });
+  shape_ = generation_shape(prompts_, at_once, settings.num_beams);
+}
+
+void AnswerTest::add(const Dataset& data, std::int64_t i,
+                     const std::function<std::int64_t(std::size_t prompt)>& most) {
+  const SampleStore::View sample = data[i];
+  const auto first = std::find_if(sample.labels.begin() + 1, sample.labels.end(),
+                                  [](std::int32_t label) { return label != kIgnored; });
+  const auto last = std::find(first, sample.labels.end(), kIgnored);
+  const auto at = [&](auto label) { return sample.input_ids.begin() + (label - sample.labels.begin()); };
+  Prompt p{.ids = {sample.input_ids.begin(), at(first)}};
+  p.max_new_tokens = most(p.ids.size());
+  p.number = prompts_.size();
+  prompts_.push_back(std::move(p));
+  expected_.emplace_back(at(first), at(last));
+}
+
+std::vector<Answer> AnswerTest::run(const Ctx& context, ParameterStore& store, Model& model,
+                                    const Tokenizer& tokenizer, std::vector<std::int32_t> end_tokens,
+                                    const Progress& progress) const {
+  Ctx own = context;  // which will not be training
+  Generator generator(own, store, model, shape_, {settings_, std::move(end_tokens)});
   std::vector<std::vector<std::int32_t>> given(prompts_.size());
   std::int64_t begun = 0;
   generator.run(prompts_, [&](std::size_t i, std::int32_t token) {
@@ -31,9 +58,37 @@ std::vector<Answer> AnswerTest::run(
   });
   const auto text = [&](const std::vector<std::int32_t>& ids) { return tokenizer.decode(ids, true); };
   std::vector<Answer> answers;
-  for (std::size_t i = 0; i < prompts_.size(); ++i)
-    answers.push_back({text(prompts_[i].ids), text(expected_[i]), text(given[i])});
+  for (std::size_t i = 0; i < prompts_.size(); ++i) {
+    const auto tokens = static_cast<std::int64_t>(given[i].size());
+    answers.push_back({text(prompts_[i].ids), text(expected_[i]), text(given[i]),
+                       std::min(tokens + 1, prompts_[i].max_new_tokens)});
+  }
   return answers;
+}
+
+Measures measure(const std::vector<Answer>& answers, const std::vector<std::string>& metrics) {
+  std::vector<std::string> given, expected;
+  std::int64_t tokens = 0, right = 0;
+  for (const Answer& a : answers) {
+    given.emplace_back(strip_left(strip_right(a.given)));
+    expected.emplace_back(strip_left(strip_right(a.expected)));
+    tokens += a.tokens;
+    right += given.back() == expected.back();
+  }
+  const auto mean = [&](std::int64_t sum) {
+    return static_cast<double>(sum) / static_cast<double>(std::max<std::size_t>(1, answers.size()));
+  };
+  Measures m;
+  for (const std::string& name : metrics) {
+    if (name == "bleu") m.emplace_back(name, metrics::corpus_bleu(given, expected).score);
+    if (name == "chrf") m.emplace_back(name, metrics::corpus_chrf(given, expected));
+    if (name == "exact_match") m.emplace_back(name, mean(right));
+    if (name != "rouge") continue;
+    const metrics::Rouge rouge = metrics::mean_rouge(given, expected);
+    m.insert(m.end(), {{"rouge1", rouge.rouge1}, {"rouge2", rouge.rouge2}, {"rougeL", rouge.rougeL}});
+  }
+  m.emplace_back("gen_len", mean(tokens));
+  return m;
 }
 
 }  // namespace ft

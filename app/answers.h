@@ -1,4 +1,5 @@
-// Greedy answers to the prompts of a dataset: the quickest look at what a model has learnt.
+// Answers to the prompts of a dataset, beside what it expects: a quick look at what a model has learnt, and
+// what evaluation.predict_with_generate measures.
 #pragma once
 #include <functional>
 #include <string>
@@ -6,31 +7,42 @@
 
 #include "app/assembly.h"
 #include "engine/generate/generator.h"
+#include "engine/train/report.h"
 
 namespace ft {
 
 struct Answer {
   std::string prompt, expected, given;
+  std::int64_t tokens = 0;                          // new ones, the end token counted
   bool right() const { return expected == given; }  // to the letter
 };
 
-// A sample's prompt is what stands before its first trained token.
+// A sample's prompt is what stands before its first trained token; expected are the trained tokens that
+// follow, up to the next that is not trained: of a conversation the first answer.
 class AnswerTest {
  public:
-  // Of the first `count` samples, `at_once` at a time. An answer ends at an end token, or when prompt and
-  // answer are as long as the longest sample.
+  // Of the first `count` samples, `at_once` at a time. How long an answer may be is said by the settings, or
+  // without them: until prompt and answer are as long as the longest sample; and greedy.
   AnswerTest(const Dataset& data, std::int64_t count, std::int64_t at_once);
+  AnswerTest(const Dataset& data, std::int64_t at_once, const GenerationConfig& settings);
 
   // What the plan of the run must allow for.
   const GenerationShape& shape() const { return shape_; }
-  std::vector<Answer> run(Engine& engine, Model& model, const Tokenizer& tokenizer,
-                          std::vector<std::int32_t> end_tokens,
-                          const std::function<void(std::int64_t done, std::int64_t of)>& progress) const;
+  using Progress = std::function<void(std::int64_t done, std::int64_t of)>;
+  std::vector<Answer> run(const Ctx&, ParameterStore&, Model&, const Tokenizer&,
+                          std::vector<std::int32_t> end_tokens, const Progress&) const;
 
  private:
+  void add(const Dataset& data, std::int64_t i, const std::function<std::int64_t(std::size_t prompt)>& most);
+
+  GenerationConfig settings_;
   std::vector<Prompt> prompts_;
   std::vector<std::vector<std::int32_t>> expected_;
   GenerationShape shape_;
 };
+
+// The figures of evaluation.metrics that are taken on text (bleu and chrf 0 to 100; rouge1, rouge2, rougeL
+// and exact_match 0 to 1), and gen_len, the mean of new tokens. White space around texts does not count.
+Measures measure(const std::vector<Answer>& answers, const std::vector<std::string>& metrics);
 
 }  // namespace ft

@@ -1,5 +1,6 @@
 #include "app/assembly.h"
 
+#include "app/answers.h"
 #include "app/format.h"
 #include "engine/dist/local.h"
 #include "engine/io/file.h"
@@ -127,6 +128,9 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
                 .workspace = workspace};
   if (d.train) r.train = largest_shapes(*d.train, length_of(config.training, *d.train, ranks).epochs);
   if (d.eval) r.eval = largest_shapes(*d.eval, 1);
+  if (d.eval && config.evaluation.predict_with_generate)
+    r.generation = {
+        AnswerTest(d.eval->data(), config.training.per_device_eval_batch_size, config.generation).shape()};
   return r;
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 // Tokens of a conversation that the model sees: its context, but not more memory than people expect.
 std::int64_t context_length(const Answerer& a) {
-  if (a.length_in_all) return *a.config.generation.max_length;
+  if (a.config.generation.max_length) return *a.config.generation.max_length;
   constexpr std::int64_t kMost = 4096;
   const JsonObject j = JsonObject::read(join_path(a.built.folder, "config.json"));
   return std::min(kMost, j.positive_or("max_position_embeddings", 2048));
@@ -102,7 +102,9 @@ class Chat {
         shape_{{1, context_length(a)}, context_length(a)},
         engine_(start_engine(a, shape_)),
         generator_(engine_->context, engine_->store, a.built.model(), shape_,
-                   chooser_of(a, conversation_.end(), stop_strings_)) {}
+                   chooser_of(a, conversation_.end(), stop_strings_)) {
+    generator_.keep_cache();
+  }
 
   bool remembers() const { return conversation_.remembers(); }
 
@@ -134,7 +136,8 @@ class Chat {
     Prompt p{.ids = conversation_.ask(words, static_cast<std::size_t>(shape_.cache.capacity / 2)),
              .number = turns_++};
     const std::int64_t room = shape_.cache.capacity - static_cast<std::int64_t>(p.ids.size());
-    const std::int64_t wanted = answerer_.length_in_all ? room : answerer_.config.generation.max_new_tokens;
+    const std::int64_t wanted =
+        answerer_.config.generation.max_length ? room : answerer_.config.generation.max_new_tokens;
     if (room < 1 || p.ids.empty()) {
       conversation_.take_back();
       return screen_.line(
@@ -169,6 +172,11 @@ Exit chat(const AnswererArgs& args) {
   Screen screen(Screen::standard_error());
   const Answerer a = open_answerer(args);
   a.text();
+  if (a.config.generation.num_beams > 1)
+    throw UserError(
+        Exit::config,
+        "generation.num_beams: ft chat shows an answer while it comes, and a beam search has none "
+        "before its end; set generation.num_beams=1");
   const bool asks = isatty(STDIN_FILENO) != 0;
   Chat chat(a, screen, asks);
   if (asks)

@@ -129,20 +129,11 @@ void CommandLine::refuse(const CLI::ParseError& error, const Names& arguments) {
   throw UserError(Exit::config, str(name, ": ", printable(what, 400)));
 }
 
-namespace {
-
-// Commands of a later version.
-const CommandLine::Names kLater{"metrics"};
-
-}  // namespace
-
 Exit CommandLine::run(const Names& arguments) {
   if (arguments.empty()) return std::cout << app_.help(), Exit::done;
   if (const std::string& word = arguments[0]; word[0] != '-') {
     Names known;
     for (const CLI::App* sub : app_.get_subcommands({})) known.push_back(sub->get_name());
-    if (std::find(kLater.begin(), kLater.end(), word) != kLater.end())
-      throw UserError(Exit::config, str("ft ", word, " is not available yet"));
     if (std::find(known.begin(), known.end(), word) == known.end()) {
       const std::string near = nearest(word, known);
       throw UserError(Exit::config, str("there is no command ", printable(word),

@@ -44,6 +44,7 @@ class CommandLine {
   ConfigArgs validate_;
   DataShowArgs data_show_;
   DataStatsArgs data_stats_;
+  MetricsArgs metrics_;
   MergeArgs merge_;
   ExportArgs export_;
   InspectArgs inspect_;

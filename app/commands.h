@@ -54,6 +54,12 @@ struct DataStatsArgs : ConfigArgs {
 };
 Exit data_stats(const DataStatsArgs&);
 
+struct MetricsArgs {
+  std::string hypotheses, references;  // files of lines
+  bool json = false;
+};
+Exit metrics_command(const MetricsArgs&);
+
 struct MergeArgs {
   std::string model, adapter, output;
   std::string dtype;  // float32, bfloat16, float16; empty: the model's

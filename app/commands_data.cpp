@@ -1,4 +1,4 @@
-// Commands about data: tokenize, data show, data stats.
+// Commands about data: tokenize, data show, data stats, metrics.
 #include "app/command_parser.h"
 
 namespace ft {
@@ -34,6 +34,19 @@ void CommandLine::data() {
   about_a_run(stats, data_stats_);
   stats->add_flag("--json", data_stats_.json, "One JSON object.");
   stats->callback([this] { action_ = [this] { return ft::data_stats(data_stats_); }; });
+
+  auto* metrics =
+      command("metrics", "BLEU, chrF and ROUGE of answers: how near they are to what was expected.",
+              "  ft metrics --hypotheses answers.txt --references expected.txt\n"
+              "  ft metrics --hypotheses answers.txt --references expected.txt --json");
+  metrics->add_option("--hypotheses", metrics_.hypotheses, "The answers, one a line.")
+      ->required()
+      ->type_name("FILE");
+  metrics->add_option("--references", metrics_.references, "What was expected, line by line.")
+      ->required()
+      ->type_name("FILE");
+  metrics->add_flag("--json", metrics_.json, "One JSON object.");
+  metrics->callback([this] { action_ = [this] { return metrics_command(metrics_); }; });
 }
 
 }  // namespace ft

@@ -1,5 +1,8 @@
 #include "app/config.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "engine/core/four_bit.h"
 #include "engine/io/fields.h"
 #include "engine/io/file.h"
@@ -29,6 +32,38 @@ void check_quantization(RunConfig& c, bool dtype_given, const std::string& name)
   q.bnb_4bit_compute_dtype = bf16 ? "bfloat16" : "float32";
 }
 
+void check_predictions(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
+  const EvaluationConfig& e = c.evaluation;
+  const auto of_text = [](const std::string& name) {
+    return !name.ends_with("loss") && !name.ends_with("perplexity");
+  };
+  const auto none = [](const std::string& setting, const std::string& name) {
+    return setting + ": " + name +
+           " is measured on generated text; set evaluation.predict_with_generate=true";
+  };
+  if (!e.predict_with_generate) {
+    for (const std::string& name : e.metrics)
+      if (of_text(name)) refuse(none("evaluation.metrics", name));
+    if (of_text(e.metric_for_best_model))
+      refuse(none("evaluation.metric_for_best_model", e.metric_for_best_model));
+    return;
+  }
+  if (c.data.eval_datasets.empty() && c.data.val_set_size == 0)
+    refuse(
+        "evaluation.predict_with_generate: there is nothing to answer; set data.val_set_size or "
+        "data.eval_datasets");
+  const std::string& best = e.metric_for_best_model;
+  const auto measured = [&](const std::string& name) {
+    return best.find(name) != std::string::npos;  // rouge stands for rouge1, rouge2, rougeL
+  };
+  const std::vector<std::string> names = e.text_metrics();
+  if (of_text(best) && std::none_of(names.begin(), names.end(), measured))
+    refuse(str("evaluation.metric_for_best_model: ", best, " is not in evaluation.metrics"));
+  if (c.generation.stop_strings) refuse("generation.stop_strings: not with evaluation.predict_with_generate");
+  if (c.generation.num_beams > 1 && c.generation.do_sample)
+    refuse("generation.do_sample: beams are searched, not drawn; set generation.num_beams=1");
+}
+
 void check_together(RunConfig& c, const std::string& name) {
   const auto refuse = [&](const std::string& what) {
     throw UserError(Exit::config, printable(name) + ": " + what);
@@ -56,6 +91,7 @@ void check_together(RunConfig& c, const std::string& name) {
     if (wanted && !evaluates) refuse(str(what, " needs evaluations; set evaluation.eval_strategy"));
   if (e.load_best_model_at_end && c.checkpointing.save_strategy == "no")
     refuse("evaluation.load_best_model_at_end needs checkpoints; set checkpointing.save_strategy");
+  check_predictions(c, refuse);
   const bool bf16 = c.training.bf16.value_or(false);
   const std::string& dtype = c.model.torch_dtype;
   if (dtype != "auto" && (dtype == "bfloat16") != bf16)

@@ -8,6 +8,8 @@
 #include "app/commands.h"
 #include "app/format.h"
 #include "app/generation.h"
+#include "app/predictions.h"
+#include "app/run_text.h"
 #include "app/screen.h"
 #include "engine/io/json.h"
 #include "engine/train/trainer.h"
@@ -56,23 +58,28 @@ Exit eval(const EvalArgs& args) {
     throw UserError(Exit::config, "--answers: the data is tokens already, so there is no text to answer");
   const Dataset& held_out = data.eval->data();
   const AnswerTest ask(held_out, args.answers, config.training.per_device_eval_batch_size);
+  const auto predictions = make_predictions(config, built, data);
 
   auto ops = make_ops(device_of(config));
   PlanRequest request = plan_request(config, built, data, ops->workspace(), 1);
   request.states = 0;
-  if (args.answers > 0) request.generation = ask.shape();
+  if (args.answers > 0) request.generation.push_back(ask.shape());
   Engine engine(std::move(ops), nullptr, built, request, plan_run(built.model(), request));
   Working working(screen, "evaluating", "batches");
   const Evaluated e = evaluate(engine.context, built.model(), engine.store, *engine.comm, *data.eval,
                                [&](auto a, auto b) { working(a, b); });
   std::vector<Answer> answers;
   if (args.answers > 0)
-    answers = ask.run(engine, built.model(), *data.tokenizer, end_tokens(built.folder, data.tokenizer.get()),
-                      [&](auto a, auto b) { working(a, b); });
+    answers = ask.run(engine.context, engine.store, built.model(), *data.tokenizer,
+                      end_tokens(built.folder, data.tokenizer.get()), [&](auto a, auto b) { working(a, b); });
+  Measures measures;
+  if (predictions)
+    measures = predictions->run(engine.context, engine.store, [&](auto a, auto b) { working(a, b); });
   const std::int64_t right =
       std::count_if(answers.begin(), answers.end(), [](const Answer& a) { return a.right(); });
   if (args.json) {
     Json row = {{"eval_loss", e.loss}, {"perplexity", std::exp(e.loss)}, {"eval_tokens", e.targets}};
+    for (const auto& [name, value] : measures) row["eval_" + name] = value;
     if (args.answers > 0) {
       row["answers"] = answers.size();
       row["answers_right"] = right;
@@ -80,8 +87,8 @@ Exit eval(const EvalArgs& args) {
     std::printf("%s\n", json_text(row, -1).c_str());
     return Exit::done;
   }
-  std::printf("eval loss %.6f   perplexity %.4f   %lld target tokens\n", e.loss, std::exp(e.loss),
-              static_cast<long long>(e.targets));
+  std::printf("eval loss %.6f   perplexity %.4f   %lld target tokens%s\n", e.loss, std::exp(e.loss),
+              static_cast<long long>(e.targets), measures_text(measures).c_str());
   if (args.answers > 0) print_answers(answers, right);
   return Exit::done;
 }

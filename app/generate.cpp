@@ -50,7 +50,7 @@ Prompt prompt_of(const Json& row, const Answerer& a, const Place& at) {
     require_tokens(p.ids, V, at);
   }
   if (p.ids.empty()) at.fail("the prompt is empty: there is nothing to go on from");
-  p.max_new_tokens = a.most(p.ids.size());
+  p.max_new_tokens = a.config.generation.most(p.ids.size());
   if (p.max_new_tokens < 1)
     at.fail(str("the prompt has ", p.ids.size(), " tokens and generation.max_length is ",
                 *a.config.generation.max_length));
@@ -133,7 +133,7 @@ Exit generate_file(const GenerateArgs& args, const Answerer& a, Screen& screen) 
   { const AtomicFile writable(args.output); }  // better now than after the work
   Questions q = read_questions(args.input, a);
   if (!a.tokenizer) screen.line("no completion texts, only output_ids: " + a.no_tokenizer);
-  const GenerationShape shape = generation_shape(q.prompts, a.config.generation.batch_size);
+  const GenerationShape shape = a.shape(q.prompts);
   const auto engine = start_engine(a, shape);
   Generator generator(engine->context, engine->store, a.built.model(), shape, a.chooser());
   Answers answers(a, q, screen);
@@ -152,12 +152,12 @@ Exit generate_one(const GenerateArgs& args, const Answerer& a) {
   const std::string setting = "--prompt";
   const Place at{&setting, 1};
   require_tokens(p.ids, a.built.model().vocab_size(), at);
-  p.max_new_tokens = a.most(p.ids.size());
+  p.max_new_tokens = a.config.generation.most(p.ids.size());
   if (p.ids.empty() || p.max_new_tokens < 1)
     throw UserError(Exit::config, p.ids.empty() ? "--prompt: it is empty"
                                                 : "--prompt: it is longer than generation.max_length");
   const std::vector<Prompt> prompts{std::move(p)};
-  const GenerationShape shape = generation_shape(prompts, 1);
+  const GenerationShape shape = a.shape(prompts);
   const auto engine = start_engine(a, shape);
   Generator generator(engine->context, engine->store, a.built.model(), shape, a.chooser());
   TextStream text(*a.tokenizer, a.config.generation.stop_strings.value_or(std::vector<std::string>{}));

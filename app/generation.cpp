@@ -16,33 +16,37 @@ constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;  // of a cache
 
 // Settings of generation_config.json that ft has too; lengths among them would surprise: max_length counts
 // the prompt and is often the model's longest context.
-constexpr std::array kTaken = {"max_new_tokens", "do_sample",    "temperature",        "top_k",
-                               "top_p",          "min_p",        "repetition_penalty", "no_repeat_ngram_size",
-                               "min_new_tokens", "stop_strings", "num_beams"};
+constexpr std::array kTaken = {"max_new_tokens",
+                               "do_sample",
+                               "temperature",
+                               "top_k",
+                               "top_p",
+                               "min_p",
+                               "repetition_penalty",
+                               "stop_strings",
+                               "no_repeat_ngram_size",
+                               "min_new_tokens",
+                               "min_length",
+                               "num_beams",
+                               "length_penalty",
+                               "early_stopping",
+                               "forced_bos_token_id",
+                               "forced_eos_token_id"};
 
 // Settings that change answers and are not here yet, and the values with which they do nothing.
 struct Missing {
   const char* key;
   double neutral;
 };
-constexpr std::array kMissing = {Missing{"typical_p", 1},
-                                 Missing{"epsilon_cutoff", 0},
-                                 Missing{"eta_cutoff", 0},
-                                 Missing{"top_h", 0},
-                                 Missing{"diversity_penalty", 0},
-                                 Missing{"num_beam_groups", 1},
-                                 Missing{"penalty_alpha", 0},
-                                 Missing{"guidance_scale", 1},
-                                 Missing{"min_length", 0},
-                                 Missing{"bad_words_ids", 0},
-                                 Missing{"force_words_ids", 0},
-                                 Missing{"suppress_tokens", 0},
-                                 Missing{"begin_suppress_tokens", 0},
-                                 Missing{"forced_bos_token_id", -1},
-                                 Missing{"forced_eos_token_id", -1},
-                                 Missing{"sequence_bias", 0},
-                                 Missing{"exponential_decay_length_penalty", 0},
-                                 Missing{"watermarking_config", 0}};
+constexpr std::array kMissing = {
+    Missing{"typical_p", 1},          Missing{"epsilon_cutoff", 0},
+    Missing{"eta_cutoff", 0},         Missing{"top_h", 0},
+    Missing{"diversity_penalty", 0},  Missing{"num_beam_groups", 1},
+    Missing{"penalty_alpha", 0},      Missing{"guidance_scale", 1},
+    Missing{"bad_words_ids", 0},      Missing{"force_words_ids", 0},
+    Missing{"suppress_tokens", 0},    Missing{"begin_suppress_tokens", 0},
+    Missing{"sequence_bias", 0},      Missing{"exponential_decay_length_penalty", 0},
+    Missing{"watermarking_config", 0}};
 
 void refuse_missing(const JsonObject& j) {
   for (const Missing& m : kMissing) {
@@ -85,6 +89,25 @@ void check_overrides(const std::vector<std::string>& overrides, bool conversatio
     throw UserError(Exit::config, "give generation.max_length or generation.max_new_tokens, not both");
 }
 
+// Settings that do nothing without another one are not taken from the command line.
+void check_company(const GenerationConfig& g, const std::vector<std::string>& overrides) {
+  const auto needs = [&](const char* name, bool there, const char* other) {
+    if (!there && sets(overrides, str("generation.", name)))
+      throw UserError(Exit::config, str("generation.", name, ": does nothing without ", other));
+  };
+  for (const char* name : {"length_penalty", "early_stopping"})
+    needs(name, g.num_beams > 1, "generation.num_beams above 1");
+  for (const char* name : {"temperature", "top_k", "top_p", "min_p"})
+    needs(name, g.do_sample, "generation.do_sample=true");
+  if (g.num_beams == 1) return;
+  if (g.do_sample)
+    throw UserError(Exit::config,
+                    "generation.do_sample: beams are searched, not drawn; set generation.num_beams=1 or "
+                    "generation.do_sample=false");
+  if (g.stop_strings)
+    throw UserError(Exit::config, "generation.stop_strings: not with beams; set generation.num_beams=1");
+}
+
 RunConfig config_of(const AnswererArgs& args) {
   check_overrides(args.overrides, args.conversation);
   Json j;
@@ -99,13 +122,19 @@ RunConfig config_of(const AnswererArgs& args) {
     c.finetuning_type = "lora";
     c.lora.adapter_name_or_path = args.adapter;
   }
-  if (c.generation.num_beams > 1)
-    throw UserError(Exit::config, str("generation.num_beams: ", c.generation.num_beams,
-                                      " is not available yet; available: 1"));
+  check_company(c.generation, args.overrides);
   return c;
 }
 
 }  // namespace
+
+void check_forced_tokens(const GenerationConfig& g, std::int64_t vocab_size) {
+  for (const auto& [name, token] : {std::pair{"forced_bos_token_id", g.forced_bos_token_id},
+                                    std::pair{"forced_eos_token_id", g.forced_eos_token_id}})
+    if (token && *token >= vocab_size)
+      throw UserError(Exit::config, str("generation.", name, ": ", *token,
+                                        "; the model's token ids are 0 to ", vocab_size - 1));
+}
 
 std::vector<std::int32_t> end_tokens(const std::string& folder, const Tokenizer* tokenizer) {
   for (const char* name : {kFile, "config.json"}) {
@@ -136,17 +165,10 @@ std::vector<std::int32_t> Answerer::ids_of(const std::string& words) const {
   return ids;
 }
 
-std::int64_t Answerer::most(std::size_t prompt) const {
-  const GenerationConfig& g = config.generation;
-  const std::int64_t most =
-      length_in_all ? *g.max_length - static_cast<std::int64_t>(prompt) : g.max_new_tokens;
-  return std::min(most, kMostTokens);  // what no memory would hold anyway
-}
-
 Answerer open_answerer(const AnswererArgs& args) {
   Answerer a{.config = config_of(args)};
-  a.length_in_all = a.config.generation.max_length.has_value();
   a.built = build_model(a.config, Weights::check);
+  check_forced_tokens(a.config.generation, a.built.model().vocab_size());
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   a.built.model().visit(freeze);
   try {
@@ -171,7 +193,7 @@ std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& s
                       .workspace = ops->workspace()};
   request.states = 0;
   request.recompute = true;  // keeps nothing for a backward pass
-  request.generation = shape;
+  request.generation = {shape};
   const Plan plan = plan_run(a.built.model(), request);
   if (const std::int64_t there = ops->free_memory(); there > 0 && plan.memory.total > there)
     throw UserError(

@@ -19,15 +19,15 @@ struct Answerer {
   std::unique_ptr<Tokenizer> tokenizer;  // null: there is none, only ids can be answered
   std::string no_tokenizer;              // why not
   std::vector<std::int32_t> end_tokens;
-  bool length_in_all = false;  // generation.max_length counts, not max_new_tokens
 
   // The tokenizer, or the error that says why there is none.
   const Tokenizer& text() const;
   TokenChooser chooser() const { return {config.generation, end_tokens}; }
+  GenerationShape shape(std::span<const Prompt> prompts) const {
+    return generation_shape(prompts, config.generation.batch_size, config.generation.num_beams);
+  }
   // What is put before a text, and its tokens.
   std::vector<std::int32_t> ids_of(const std::string& text) const;
-  // Most new tokens after a prompt; below 1 when it is too long already.
-  std::int64_t most(std::size_t prompt) const;
 };
 
 // Reads everything but the weights' values, which are checked for shape. Settings: those of the command line,
@@ -36,6 +36,9 @@ Answerer open_answerer(const AnswererArgs&);
 
 // End tokens: of generation_config.json, else of config.json, else the tokenizer's (null: none).
 std::vector<std::int32_t> end_tokens(const std::string& folder, const Tokenizer*);
+
+// UserError where a token that is forced is none of the model's.
+void check_forced_tokens(const GenerationConfig&, std::int64_t vocab_size);
 
 // Memory for the shape, and the weights. UserError(Exit::memory) when it is not there.
 std::unique_ptr<Engine> start_engine(const Answerer&, const GenerationShape&);

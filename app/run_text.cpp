@@ -98,9 +98,15 @@ std::vector<LabelledLine> header_lines(const RunHeader& h) {
   return lines;
 }
 
+std::string measures_text(const Measures& measures) {
+  std::string text;
+  for (const auto& [name, value] : measures) text += str("  ", name, " ", show::digits(value));
+  return text;
+}
+
 std::string evaluation_line(const EvalRow& row) {
   return str("step ", show::count(row.step), "  eval loss ", show::loss(row.eval_loss), "  perplexity ",
-             show::digits(row.perplexity), row.best ? "  best so far" : "");
+             show::digits(row.perplexity), measures_text(row.measures), row.best ? "  best so far" : "");
 }
 
 std::string saved_line(std::int64_t step, double seconds, const std::filesystem::path& path) {

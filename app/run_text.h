@@ -29,6 +29,7 @@ enum class Bar : std::uint8_t { none, ascii, utf8 };
 std::string step_line(const StepView& view, int width, Bar bar);
 std::string evaluating_line(const StepView& view, std::int64_t done, std::int64_t of);
 
+std::string measures_text(const Measures& measures);  // "  bleu 71.2  chrf 80.1"; "" for none
 std::string evaluation_line(const EvalRow& row);
 std::string saved_line(std::int64_t step, double seconds, const std::filesystem::path& path);
 

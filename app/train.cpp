@@ -1,13 +1,16 @@
 // ft train: everything is built in reading order, planned, reserved, and then the Trainer runs.
 #include <algorithm>
+#include <chrono>
 #include <memory>
 
 #include "app/assembly.h"
 #include "app/commands.h"
 #include "app/model_files.h"
+#include "app/predictions.h"
 #include "app/ranks.h"
 #include "app/reports.h"
 #include "app/run_folder.h"
+#include "app/run_text.h"
 #include "app/signals.h"
 #include "app/traced_steps.h"
 #include "app/version.h"
@@ -47,7 +50,7 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
   h.version = kVersion;
   h.run_name = t.logging.run_name.value_or("");
   h.metric = t.evaluation.metric_for_best_model;
-  h.greater_is_better = t.evaluation.greater_is_better.value_or(false);
+  h.greater_is_better = t.evaluation.greater();
   h.config = config.file.string();
   h.output = t.training.output_dir;
   h.model = b.folder;
@@ -103,6 +106,35 @@ BuiltData read_data(const RunConfig& config, const BuiltModel& built, Screen& sc
                     [&](std::int64_t done, std::int64_t of) { working(done, of); });
 }
 
+void tell_beginning(Report& report, const Resumed& resumed, const BuiltData& data) {
+  for (const std::string& text : resumed.skipped) report.warning(text);
+  if (!resumed.skipped.empty() && !resumed.from.empty()) report.warning("going on from " + resumed.from);
+  for (const std::string& text : data.loaded.notes) report.note(text);
+}
+
+std::function<Measures()> measuring(Predictions* predictions, const Ctx& context, Engine& engine,
+                                    Report& report) {
+  if (!predictions) return {};
+  return [&, predictions] {
+    return predictions->run(context, engine.store,
+                            [&](std::int64_t done, std::int64_t of) { report.evaluating(done, of); });
+  };
+}
+
+// What the finished model answers to the held-out prompts.
+void predict(Predictions& predictions, const Ctx& context, Engine& engine, Model& model,
+             const BatchSource& data, Report& report) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  const auto progress = [&](std::int64_t done, std::int64_t of) { report.evaluating(done, of); };
+  const Evaluated e = evaluate(context, model, engine.store, *engine.comm, data, progress);
+  const Measures measures = predictions.run(context, engine.store, progress);
+  const std::chrono::duration<double> seconds = Clock::now() - start;
+  if (engine.comm->rank() != 0) return;
+  predictions.write(e.loss, seconds.count(), data.batches_per_epoch());
+  report.note("predictions" + measures_text(measures));
+}
+
 }  // namespace
 
 Exit train(const TrainArgs& args) {
@@ -114,6 +146,7 @@ Exit train(const TrainArgs& args) {
   BuiltData data = read_data(config, built, screen);
   if (ranks.size > 1 && config.device != "cpu")
     throw UserError(Exit::config, "device: several ranks compute on CPUs only so far; set it to cpu");
+  const auto predictions = make_predictions(config, built, data);
   auto ops = make_ops(device_of(config, ranks.local_rank));
   auto comm = make_communicator(ranks, *ops, config.distributed);
   const PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);
@@ -133,19 +166,16 @@ Exit train(const TrainArgs& args) {
   folder.create();
   const auto reports = ranks.root() ? make_reports(screen, config.logging, config.training.output_dir)
                                     : std::make_unique<Reports>();
-  TracedSteps* trace = nullptr;
+  Ops* ops_in_use = engine.ops.get();
   if (!args.trace.empty()) {
     auto traced = std::make_unique<TracedSteps>(*engine.ops, ranks.file(args.trace), screen);
-    trace = traced.get();
+    ops_in_use = &traced->ops();
     reports->add(std::move(traced));
   }
   reports->begin(head);
-  for (const std::string& text : resumed.skipped) reports->warning(text);
-  if (!resumed.skipped.empty() && !resumed.from.empty())
-    reports->warning(str("going on from ", resumed.from));
-  for (const std::string& text : data.loaded.notes) reports->note(text);
+  tell_beginning(*reports, resumed, data);
 
-  Ctx context{trace ? trace->ops() : *engine.ops, engine.saved, engine.scratch, built.dtype};
+  Ctx context{*ops_in_use, engine.saved, engine.scratch, built.dtype};
   StopSignals signals(config.checkpointing.save_on_signal);
   Trainer trainer({.context = context,
                    .model = built.model(),
@@ -157,7 +187,8 @@ Exit train(const TrainArgs& args) {
                    .report = *reports,
                    .stop_asked = [&] { return signals.asked(); },
                    .add_to_checkpoint = [&](const std::string& to) { folder.add_to_checkpoint(to); },
-                   .flops_per_token = plan.flops_per_token},
+                   .flops_per_token = plan.flops_per_token,
+                   .measure = measuring(predictions.get(), context, engine, *reports)},
                   config.train());
   const std::int64_t first_tokens = state.tokens_seen;
   const Ending ending = trainer.run(state);
@@ -172,6 +203,7 @@ Exit train(const TrainArgs& args) {
     if (config.evaluation.load_best_model_at_end && state.best)
       checkpoints.load_weights(checkpoint_path(config.training.output_dir, state.best_step));
     folder.finish(*files, engine.store, end);
+    if (predictions) predict(*predictions, context, engine, built.model(), *data.eval, *reports);
   }
   reports->end(end);
   return ending == Ending::preempted ? Exit::preempted : Exit::done;

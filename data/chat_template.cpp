@@ -68,23 +68,39 @@ std::optional<ChatFormat> recognised_chat_format(std::string_view jinja) {
   return std::nullopt;
 }
 
+namespace {
+
+// `what` is the template in messages.
+ChatFormat format_of_text(const std::string& jinja, const std::string& what) {
+  if (const auto format = recognised_chat_format(jinja)) return *format;
+  throw UserError(Exit::config, str("data.chat_template: ", what,
+                                    " is none that ft knows, and it runs no templates. If it writes one of "
+                                    "these formats, give its name: ",
+                                    kChatFormats));
+}
+
+ChatFormat format_of_file(const fs::path& file) {
+  const std::string name = printable(file.string());
+  const auto text = read_if_there(file);
+  if (!text) throw UserError(Exit::config, str("data.chat_template: there is no ", name));
+  return format_of_text(*text, name);
+}
+
+}  // namespace
+
 ChatFormat choose_chat_format(const std::optional<std::string>& setting, const fs::path& tokenizer) {
+  std::error_code error;
+  const fs::path folder = fs::is_directory(tokenizer, error) ? tokenizer : tokenizer.parent_path();
   if (setting) {
     if (const auto format = chat_format_by_name(*setting)) return *format;
+    if (setting->ends_with(".jinja")) return format_of_file(folder / *setting);
     if (setting->find('{') == std::string::npos)
       throw UserError(Exit::config, str("data.chat_template: \"", printable(*setting, 60),
                                         "\" is not a chat "
                                         "format; there are ",
                                         kChatFormats));
-    const auto format = recognised_chat_format(*setting);
-    if (format) return *format;
-    throw UserError(Exit::config,
-                    str("data.chat_template: this template is none that ft knows, and it runs no "
-                        "templates. If it writes one of these formats, give its name: ",
-                        kChatFormats));
+    return format_of_text(*setting, "this template");
   }
-  std::error_code error;
-  const fs::path folder = fs::is_directory(tokenizer, error) ? tokenizer : tokenizer.parent_path();
   const auto own = own_template(folder);
   const std::string name = printable(folder.string());
   if (!own)

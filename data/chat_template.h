@@ -10,9 +10,9 @@
 
 namespace ft {
 
-// `setting` is data.chat_template: a format's name, or a template's text. `tokenizer` is the folder, or file,
-// of the tokenizer. UserError: exit 2 for a setting that is neither, exit 3 where the model's template is
-// missing or not known.
+// `setting` is data.chat_template: a format's name, a .jinja file in the tokenizer's folder (or with its
+// whole path), or a template's text. `tokenizer` is the folder, or file, of the tokenizer. UserError: exit
+// 2 for a setting that is neither, exit 3 where the model's template is missing or not known.
 ChatFormat choose_chat_format(const std::optional<std::string>& setting,
                               const std::filesystem::path& tokenizer);
 

@@ -17,14 +17,13 @@ char32_t code_point(std::string_view c) {
   }
 }
 
-// White_Space of Unicode.
-bool is_space(char32_t c) {
+}  // namespace
+
+bool is_white_space(char32_t c) {
   return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
          c == 0x3000;
 }
-
-}  // namespace
 
 char32_t utf8_code_point(std::string_view text, std::size_t i) {
   return code_point(text.substr(i, utf8_length(text, i)));
@@ -55,7 +54,7 @@ bool is_utf8(std::string_view text) {
 
 std::string_view strip_left(std::string_view text) {
   while (const std::size_t n = utf8_length(text, 0)) {
-    if (!is_space(code_point(text.substr(0, n)))) break;
+    if (!is_white_space(code_point(text.substr(0, n)))) break;
     text.remove_prefix(n);
   }
   return text;
@@ -66,7 +65,7 @@ std::string_view strip_right(std::string_view text) {
     std::size_t begin = text.size() - 1;
     while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
     const std::string_view last = text.substr(begin);
-    if (utf8_length(last, 0) != last.size() || !is_space(code_point(last))) break;
+    if (utf8_length(last, 0) != last.size() || !is_white_space(code_point(last))) break;
     text.remove_suffix(last.size());
   }
   return text;

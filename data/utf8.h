@@ -12,7 +12,9 @@ bool is_utf8(std::string_view text);
 // The character at text[i], which must be well-formed.
 char32_t utf8_code_point(std::string_view text, std::size_t i);
 
-// Without white space (Unicode's White_Space) at its beginning or end.
+// Unicode's White_Space.
+bool is_white_space(char32_t c);
+// Without white space at its beginning or end.
 std::string_view strip_left(std::string_view text);
 std::string_view strip_right(std::string_view text);
 

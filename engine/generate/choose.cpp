@@ -31,6 +31,12 @@ void forbid_repeats(std::span<float> scores, std::span<const std::int32_t> ids, 
       scores[static_cast<std::size_t>(ids[i + n - 1])] = kRuledOut;
 }
 
+void force(std::span<float> scores, std::int64_t token) {
+  require(token < static_cast<std::int64_t>(scores.size()), "a forced token that the model has not");
+  std::fill(scores.begin(), scores.end(), kRuledOut);
+  scores[static_cast<std::size_t>(token)] = 0;
+}
+
 std::int32_t likeliest(std::span<const float> scores) {
   return static_cast<std::int32_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
 }
@@ -44,14 +50,27 @@ bool TokenChooser::ends(std::int32_t token) const {
   return std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end();
 }
 
-void TokenChooser::process(std::span<float> scores, std::span<const std::int32_t> ids,
-                           std::size_t prompt) const {
-  if (config_.repetition_penalty != 1) penalize(scores, ids, static_cast<float>(config_.repetition_penalty));
+void TokenChooser::process(std::span<float> scores, const AnswerSoFar& answer) const {
+  const auto length = static_cast<std::int64_t>(answer.ids.size());
+  if (config_.repetition_penalty != 1)
+    penalize(scores, answer.ids, static_cast<float>(config_.repetition_penalty));
   if (config_.no_repeat_ngram_size > 0)
-    forbid_repeats(scores, ids, static_cast<std::size_t>(config_.no_repeat_ngram_size));
-  if (static_cast<std::int64_t>(ids.size() - prompt) >= config_.min_new_tokens) return;
-  for (const std::int32_t end : end_tokens_)
-    if (static_cast<std::size_t>(end) < scores.size()) scores[static_cast<std::size_t>(end)] = kRuledOut;
+    forbid_repeats(scores, answer.ids, static_cast<std::size_t>(config_.no_repeat_ngram_size));
+  const std::int64_t least = config_.min_new_tokens > 0
+                                 ? static_cast<std::int64_t>(answer.prompt) + config_.min_new_tokens
+                                 : config_.min_length;
+  if (length < least)
+    for (const std::int32_t end : end_tokens_)
+      if (static_cast<std::size_t>(end) < scores.size()) scores[static_cast<std::size_t>(end)] = kRuledOut;
+  if (config_.forced_bos_token_id && length == 1) force(scores, *config_.forced_bos_token_id);
+  if (config_.forced_eos_token_id && answer.ids.size() + 1 == answer.most)
+    force(scores, *config_.forced_eos_token_id);
+}
+
+void TokenChooser::require_numbers(std::span<const float> scores) {
+  if (std::any_of(scores.begin(), scores.end(), [](float s) { return std::isnan(s); }))
+    throw UserError(Exit::numeric,
+                    "the model's scores are not numbers (NaN): are its weights those of a trained model?");
 }
 
 // Those that temperature and top_k leave.
@@ -89,12 +108,9 @@ void TokenChooser::keep_probable(std::vector<Candidate>& c) const {
   c.resize(kept);
 }
 
-std::int32_t TokenChooser::choose(std::span<float> scores, std::span<const std::int32_t> ids,
-                                  std::size_t prompt, Random random) const {
-  if (std::any_of(scores.begin(), scores.end(), [](float s) { return std::isnan(s); }))
-    throw UserError(Exit::numeric,
-                    "the model's scores are not numbers (NaN): are its weights those of a trained model?");
-  process(scores, ids, prompt);
+std::int32_t TokenChooser::choose(std::span<float> scores, const AnswerSoFar& answer, Random random) const {
+  require_numbers(scores);
+  process(scores, answer);
   if (!config_.do_sample) return likeliest(scores);
   std::vector<Candidate> c = candidates(scores);
   if (c.empty()) return likeliest(scores);  // everything is ruled out
@@ -104,7 +120,7 @@ std::int32_t TokenChooser::choose(std::span<float> scores, std::span<const std::
   std::vector<double> sums;
   double total = 0;
   for (const Candidate& one : c) sums.push_back(total += std::exp(double(one.score) - double(top)));
-  const Philox4 bits = random.at(ids.size() - prompt);
+  const Philox4 bits = random.at(answer.ids.size() - answer.prompt);
   const double u = (double(bits[0]) * 0x1p32 + double(bits[1])) * 0x1p-64;  // [0, 1]
   const auto at = std::upper_bound(sums.begin(), sums.end(), u * total);
   return c[std::min(static_cast<std::size_t>(at - sums.begin()), c.size() - 1)].token;

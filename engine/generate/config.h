@@ -1,6 +1,7 @@
 // The settings under `generation`: Hugging Face GenerationConfig's names, and what decides how it is
 // computed.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,17 +23,26 @@ struct GenerationConfig {
   double repetition_penalty = 1;
   double length_penalty = 1;
   std::int64_t min_new_tokens = 0;
+  std::int64_t min_length = 0;
   std::int64_t no_repeat_ngram_size = 0;
   std::string early_stopping = "false";
   std::optional<std::vector<std::string>> stop_strings;
+  std::optional<std::int64_t> forced_bos_token_id, forced_eos_token_id;
   std::int64_t seed = 42;
   std::int64_t batch_size = 8;
+
+  // Most new tokens after a prompt of so many; below 1 when it is too long already.
+  std::int64_t most(std::size_t prompt) const {
+    constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;  // what no memory would hold anyway
+    return std::min(max_length ? *max_length - static_cast<std::int64_t>(prompt) : max_new_tokens,
+                    kMostTokens);
+  }
 
   void fields(auto& f) {
     f("max_new_tokens", max_new_tokens, "Longest answer.", at_least(1));
     f("max_length", max_length, "Instead of max_new_tokens: the prompt counts too.", at_least(1));
     f("do_sample", do_sample, "Draw tokens instead of taking the likeliest.");
-    f("num_beams", num_beams, "Beam search with so many beams.", at_least(1));
+    f("num_beams", num_beams, "Beam search with so many beams.", at_least(1), at_most(1024));
     f("temperature", temperature, "Sampling: above 1 flatter, below 1 sharper.", above(0));
     f("top_k", top_k, "Sampling: of the k likeliest only; 0: of all.", at_least(0));
     f("top_p", top_p, "Sampling: of the likeliest that make up this probability.", above(0), at_most(1));
@@ -41,9 +51,13 @@ struct GenerationConfig {
     f("repetition_penalty", repetition_penalty, "Above 1: what was said gets less likely.", above(0));
     f("length_penalty", length_penalty, "Beams: above 0 prefers longer answers.");
     f("min_new_tokens", min_new_tokens, "Shortest answer.", at_least(0));
+    f("min_length", min_length, "Instead of min_new_tokens: the prompt counts too.", at_least(0));
     f("no_repeat_ngram_size", no_repeat_ngram_size, "No run of so many tokens twice; 0: off.", at_least(0));
     f("early_stopping", early_stopping, "Beams: when to stop.", one_of({"false", "true", "never"}));
     f("stop_strings", stop_strings, "Texts that end an answer.");
+    f("forced_bos_token_id", forced_bos_token_id, "First token of every answer of an encoder-decoder.",
+      at_least(0));
+    f("forced_eos_token_id", forced_eos_token_id, "Last token of an answer that is cut.", at_least(0));
     f("seed", seed, "Sampling: of the random numbers.", at_least(0));
     f("batch_size", batch_size, "Answers computed at once; they do not depend on it.", at_least(1),
       at_most(1024));

@@ -1,6 +1,9 @@
 #include "engine/generate/generator.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "engine/generate/beam_search.h"
 
 namespace ft {
 namespace {
@@ -9,7 +12,7 @@ constexpr std::int64_t kPassTokens = 2048;  // of prompts in one pass, unless a 
 
 }  // namespace
 
-GenerationShape generation_shape(std::span<const Prompt> prompts, std::int64_t at_once) {
+GenerationShape generation_shape(std::span<const Prompt> prompts, std::int64_t at_once, std::int64_t beams) {
   GenerationShape s;
   std::int64_t all = 0, longest = 0;
   for (const Prompt& p : prompts) {
@@ -18,8 +21,9 @@ GenerationShape generation_shape(std::span<const Prompt> prompts, std::int64_t a
     longest = std::max(longest, length);
     all += length;
   }
-  s.cache.slots = std::min(at_once, static_cast<std::int64_t>(prompts.size()));
-  s.tokens = std::max(longest, std::min({all, kPassTokens, s.cache.slots * longest}));
+  at_once = std::min(at_once, static_cast<std::int64_t>(prompts.size()));
+  s.cache.slots = at_once * beams;
+  s.tokens = std::max(longest, std::min({all, kPassTokens, at_once * longest}));
   s.tokens = std::max(s.tokens, s.cache.slots);
   return s;
 }
@@ -33,15 +37,23 @@ Generator::Generator(Ctx& context, ParameterStore& store, Model& model, Generati
       chooser_(std::move(chooser)),
       memory_(context.saved),
       cache_(model.make_kv_cache(context.saved, shape.cache, context.dtype)),
-      logits_(context.saved.take({shape.cache.slots, model.vocab_size()}, context.dtype)) {
+      logits_(context.saved.take({shape.cache.slots, model.vocab_size()}, context.dtype)),
+      width_(static_cast<std::int32_t>(chooser_.config().num_beams)) {
+  require(shape.cache.slots % width_ == 0, "beams were not planned for");
   context.train = false;
-  for (std::int64_t slot = shape.cache.slots; slot-- > 0;) free_.push_back(static_cast<std::int32_t>(slot));
+  for (auto slot = static_cast<std::int32_t>(shape.cache.slots); slot > 0;) free_.push_back(slot -= width_);
   answers_.reserve(free_.size());
   scores_.resize(static_cast<std::size_t>(logits_.numel()));
   if (context.dtype == DType::bf16) narrow_.resize(scores_.size());
 }
 
-std::vector<Generator::Answer*> Generator::admit(std::span<const Prompt> prompts, std::size_t& next) {
+std::unique_ptr<Decoding> Generator::decode(const Prompt& p, Decoding::OnToken on_token) const {
+  if (width_ > 1) return std::make_unique<BeamSearch>(chooser_, p, std::move(on_token));
+  return std::make_unique<SingleBranch>(chooser_, p, std::move(on_token));
+}
+
+std::vector<Generator::Answer*> Generator::admit(std::span<const Prompt> prompts, std::size_t& next,
+                                                 const OnToken& on_token) {
   std::vector<Answer*> fresh;
   std::int64_t tokens = 0;
   while (next < prompts.size() && !free_.empty()) {
@@ -51,9 +63,18 @@ std::vector<Generator::Answer*> Generator::admit(std::span<const Prompt> prompts
             "a prompt that was not planned for");
     if (tokens > 0 && tokens + length > shape_.tokens) break;
     tokens += length;
-    answers_.push_back({next++, p.ids, length + p.max_new_tokens, free_.back()});
+    Answer a{.decoding = decode(p, [&on_token, i = next](std::int32_t token) { return on_token(i, token); }),
+             .slots = std::vector<std::int32_t>(static_cast<std::size_t>(width_)),
+             .at = {free_.back()}};
+    std::iota(a.slots.begin(), a.slots.end(), free_.back());
+    if (keeps_ && a.at[0] == 0) {  // the last token is always computed: its scores are wanted
+      const auto same = std::mismatch(kept_.begin(), kept_.end(), p.ids.begin(), p.ids.end() - 1).first;
+      a.held = static_cast<std::int32_t>(same - kept_.begin());
+    }
     free_.pop_back();
+    answers_.push_back(std::move(a));
     fresh.push_back(&answers_.back());  // answers_ never grows beyond what is reserved
+    ++next;
   }
   return fresh;
 }
@@ -66,40 +87,56 @@ void Generator::download(std::int64_t sequences) {
                  [](bf16 v) { return to_float(v); });
 }
 
-void Generator::extend(const std::vector<Answer*>& answers, std::span<const Prompt> prompts,
-                       const OnToken& on_token) {
+void Generator::place(Answer& a) {
+  const std::span<const Branch> branches = a.decoding->branches();
+  const std::vector<std::int32_t> before = std::move(a.at);
+  std::vector<std::int32_t> unused = a.slots;
+  a.at.assign(branches.size(), -1);
+  for (std::size_t i = 0; i < branches.size(); ++i)
+    if (std::erase(unused, before[branches[i].parent]) > 0) a.at[i] = before[branches[i].parent];
+  for (std::size_t i = 0; i < branches.size(); ++i) {
+    if (a.at[i] >= 0) continue;
+    a.at[i] = unused.back();
+    unused.pop_back();
+    copy_slot(context_.ops, cache_, before[branches[i].parent], a.at[i], a.held);
+  }
+}
+
+void Generator::extend(const std::vector<Answer*>& answers) {
   Continuation c;
   for (Answer* a : answers) {
-    c.input_ids.insert(c.input_ids.end(), a->ids.begin() + a->held, a->ids.end());
-    c.starts.push_back(static_cast<std::int32_t>(c.rows()));
-    c.slots.push_back(a->slot);
-    c.past.push_back(a->held);
-    a->held = static_cast<std::int32_t>(a->ids.size());
+    const std::span<const Branch> branches = a->decoding->branches();
+    for (std::size_t i = 0; i < branches.size(); ++i) {
+      const std::vector<std::int32_t>& ids = branches[i].ids;
+      c.input_ids.insert(c.input_ids.end(), ids.begin() + a->held, ids.end());
+      c.starts.push_back(static_cast<std::int32_t>(c.rows()));
+      c.slots.push_back(a->at[i]);
+      c.past.push_back(a->held);
+    }
+    a->held = static_cast<std::int32_t>(branches[0].ids.size());
+    if (keeps_ && a->at[0] == 0) kept_ = branches[0].ids;
   }
+  tokens_computed_ += c.rows();
   model_.extend(context_, store_, cache_, c, logits_.slice(0, c.sequences()));
   download(c.sequences());
   const auto V = static_cast<std::size_t>(model_.vocab_size());
-  const Random random = Random{static_cast<std::uint64_t>(chooser_.config().seed)}.with("generate");
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    Answer& a = *answers[i];
-    const std::span<float> scores(scores_.data() + i * V, V);
-    const Prompt& p = prompts[a.index];
-    const std::int32_t token = chooser_.choose(scores, a.ids, p.ids.size(), random.with(p.number));
-    a.open = !chooser_.ends(token);
-    if (!a.open) continue;
-    a.ids.push_back(token);
-    a.open = on_token(a.index, token) && static_cast<std::int64_t>(a.ids.size()) < a.most;
+  float* scores = scores_.data();
+  for (Answer* a : answers) {
+    const std::span<float> own(scores, a->at.size() * V);
+    scores += own.size();
+    a->open = a->decoding->step(own);
+    if (a->open) place(*a);
   }
 }
 
 void Generator::run(std::span<const Prompt> prompts, const OnToken& on_token) {
   for (std::size_t next = 0; next < prompts.size() || !answers_.empty();) {
-    std::vector<Answer*> now = admit(prompts, next);
+    std::vector<Answer*> now = admit(prompts, next, on_token);
     if (now.empty())
       for (Answer& a : answers_) now.push_back(&a);
-    extend(now, prompts, on_token);
+    extend(now);
     std::erase_if(answers_, [&](const Answer& a) {
-      if (!a.open) free_.push_back(a.slot);
+      if (!a.open) free_.push_back(a.slots[0]);
       return !a.open;
     });
   }

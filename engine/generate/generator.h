@@ -1,47 +1,56 @@
-// Answers to prompts, several at once: the loop of generation. A prompt is computed whole when a slot of the
-// cache is free; all answers under way then get one token a pass. An answer that ends leaves its slot to the
-// next prompt, so that the passes stay full. What an answer is does not depend on the others.
+// Answers to prompts, several at once: the loop of generation. A prompt is computed whole when there is room
+// for it in the cache; all answers under way then get one token a pass. An answer that ends leaves its room
+// to the next prompt, so that the passes stay full. What an answer is does not depend on the others.
 #pragma once
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "engine/dist/parameter_store.h"
-#include "engine/generate/choose.h"
+#include "engine/generate/decoding.h"
 #include "engine/nn/model.h"
 
 namespace ft {
 
-struct Prompt {
-  std::vector<std::int32_t> ids;  // at least one
-  std::int64_t max_new_tokens = 0;
-  std::uint64_t number = 0;  // names its random numbers
-};
-
-// What memory is needed for these prompts, `at_once` of them at a time.
-GenerationShape generation_shape(std::span<const Prompt>, std::int64_t at_once);
+// What memory is needed for these prompts, `at_once` of them at a time, each with `beams` branches.
+GenerationShape generation_shape(std::span<const Prompt>, std::int64_t at_once, std::int64_t beams = 1);
 
 class Generator {
  public:
   // Takes its memory from the arenas of the context, which a plan with this shape has reserved.
   Generator(Ctx&, ParameterStore&, Model&, GenerationShape, TokenChooser);
 
-  // Called for each new token of prompts[i], but not for the end token; false ends this answer with it.
+  // Called for each new token of prompts[i], but not for the end token; false ends this answer with it. Of a
+  // beam search's answer all tokens come at its end.
   using OnToken = std::function<bool(std::size_t i, std::int32_t token)>;
   void run(std::span<const Prompt> prompts, const OnToken&);
 
+  // From now on a prompt goes on from what its slot of the cache holds, where they begin with the same
+  // tokens: in a conversation only what is new is computed. The rounding of an answer then depends on what
+  // came before.
+  void keep_cache() {
+    require(width_ == 1, "beams keep no cache");
+    keeps_ = true;
+  }
+  std::int64_t tokens_computed() const { return tokens_computed_; }
+
  private:
   struct Answer {
-    std::size_t index;              // of the prompt
-    std::vector<std::int32_t> ids;  // the prompt, then what was chosen
-    std::int64_t most;              // ids at the end
-    std::int32_t slot, held = 0;    // in the cache; how many of ids are in it
+    std::unique_ptr<Decoding> decoding;
+    std::vector<std::int32_t> slots;  // of the cache: this answer's
+    std::vector<std::int32_t> at;     // (branches) the slot of each
+    std::int32_t held = 0;            // tokens of each branch that its slot holds
     bool open = true;
   };
   // Prompts from `next` on that fit into the free slots and one pass.
-  std::vector<Answer*> admit(std::span<const Prompt> prompts, std::size_t& next);
-  // One pass: of each answer all ids that the cache does not hold yet, and the token after them.
-  void extend(const std::vector<Answer*>&, std::span<const Prompt>, const OnToken&);
+  std::vector<Answer*> admit(std::span<const Prompt> prompts, std::size_t& next, const OnToken&);
+  std::unique_ptr<Decoding> decode(const Prompt&, Decoding::OnToken) const;
+  // One pass: of each branch all ids that its slot does not hold yet, and the token after them.
+  void extend(const std::vector<Answer*>&);
+  // Each branch takes its parent's slot; where several have one parent, the others take it in copy to slots
+  // whose branch was given up.
+  void place(Answer&);
   void download(std::int64_t sequences);  // logits to scores_
 
   Ctx& context_;
@@ -51,11 +60,15 @@ class Generator {
   TokenChooser chooser_;
   Scope memory_;
   KvCache cache_;
-  Tensor logits_;  // (slots, V)
+  Tensor logits_;       // (slots, V)
+  std::int32_t width_;  // slots of an answer
   std::vector<Answer> answers_;
-  std::vector<std::int32_t> free_;  // slots
+  std::vector<std::int32_t> free_;  // the first of `width_` slots each
   std::vector<float> scores_;
   std::vector<bf16> narrow_;
+  bool keeps_ = false;
+  std::vector<std::int32_t> kept_;  // with keep_cache(): what the first slot holds
+  std::int64_t tokens_computed_ = 0;
 };
 
 }  // namespace ft

@@ -110,17 +110,32 @@ struct EvaluationConfig {
   std::optional<bool> greater_is_better;  // empty: by the metric
   std::optional<std::int64_t> early_stopping_patience;
 
+  bool greater() const {
+    return greater_is_better.value_or(!metric_for_best_model.ends_with("loss") &&
+                                      !metric_for_best_model.ends_with("perplexity"));
+  }
+  // Of generated text, those of `metrics`; without any, all there are.
+  std::vector<std::string> text_metrics() const {
+    std::vector<std::string> names = metrics;
+    std::erase_if(names, [](const std::string& n) { return n == "loss" || n == "perplexity"; });
+    if (names.empty()) names = {"bleu", "chrf", "rouge", "exact_match"};
+    return names;
+  }
+
   void fields(auto& f) {
     f("eval_strategy", eval_strategy, "When to evaluate.", one_of({"no", "steps", "epoch"}),
       aka({"evaluation_strategy"}));
     f("eval_steps", eval_steps, "With steps: every so many; below 1: a part of all.", above(0),
       whole_from_one());
-    f("metrics", metrics, "What is measured.", one_of({"loss", "perplexity"}),
-      later({"bleu", "chrf", "rouge", "exact_match"}));
-    f("predict_with_generate", predict_with_generate, "Measure on generated text.", only_default());
+    f("metrics", metrics, "What is measured; all but loss and perplexity of generated text.",
+      one_of({"loss", "perplexity", "bleu", "chrf", "rouge", "exact_match"}));
+    f("predict_with_generate", predict_with_generate,
+      "Generate answers to the held-out prompts, by the section generation, and measure them.");
     f("load_best_model_at_end", load_best_model_at_end, "The result is the best checkpoint, not the last.");
     f("metric_for_best_model", metric_for_best_model, "What best means.",
-      one_of({"loss", "eval_loss", "perplexity", "eval_perplexity"}));
+      one_of({"loss", "eval_loss", "perplexity", "eval_perplexity", "bleu", "eval_bleu", "chrf", "eval_chrf",
+              "rouge1", "eval_rouge1", "rouge2", "eval_rouge2", "rougeL", "eval_rougeL", "exact_match",
+              "eval_exact_match"}));
     f("greater_is_better", greater_is_better, "Its direction; null: less is better for loss and perplexity.");
     f("early_stopping_patience", early_stopping_patience,
       "Stop after so many evaluations without a better one.", at_least(1));

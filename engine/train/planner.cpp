@@ -107,7 +107,7 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   Peaks peaks;
   for (const BatchShape& s : r.train) run_batch(model, null, store, r.dtype, s, true, peaks);
   for (const BatchShape& s : r.eval) run_batch(model, null, store, r.dtype, s, false, peaks);
-  if (r.generation) run_generation(model, null, store, r.dtype, *r.generation, peaks);
+  for (const GenerationShape& s : r.generation) run_generation(model, null, store, r.dtype, s, peaks);
   plan.saved = peaks.saved;
   plan.scratch = peaks.scratch;
   plan.memory = memory_report(store.memory(), plan.saved, plan.scratch + r.workspace, r.adapter);

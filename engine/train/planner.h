@@ -1,7 +1,6 @@
 // What a run will need, found by running its largest steps on NullOps: the very code that trains, with memory
 // that is only counted. Nothing is allocated after step 1 because everything was counted here.
 #pragma once
-#include <optional>
 #include <vector>
 
 #include "engine/dist/parameter_store.h"
@@ -20,7 +19,7 @@ struct PlanRequest {
   Device device;
   std::int64_t workspace = 0;           // of the device's Ops
   std::vector<BatchShape> train, eval;  // the largest: every batch of the run fits into what these need
-  std::optional<GenerationShape> generation;
+  std::vector<GenerationShape> generation;
 };
 
 struct Plan {

@@ -96,6 +96,8 @@ void Prometheus::write() const {
   if (evaluation_) {
     page.gauge("ft_eval_loss", evaluation_->eval_loss, "Held-out loss of the last evaluation.");
     page.gauge("ft_eval_perplexity", evaluation_->perplexity, "Held-out perplexity of the last evaluation.");
+    for (const auto& [name, value] : evaluation_->measures)
+      page.gauge(("ft_eval_" + name).c_str(), value, "Of generated answers, in the last evaluation.");
   }
   write_file(path_, page.text());
 }

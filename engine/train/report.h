@@ -4,9 +4,11 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +26,9 @@ struct StepRow {
   double flops_per_second = 0;  // arithmetic of the model's definition, recomputation not counted; 0: unknown
 };
 
+// What was measured of generated text: bleu, chrf, ...
+using Measures = std::vector<std::pair<std::string, double>>;
+
 struct EvalRow {
   std::int64_t step = 0;
   double epoch = 0;
@@ -31,6 +36,17 @@ struct EvalRow {
   double perplexity = 0;
   bool best = false;   // the best so far by metric_for_best_model
   double seconds = 0;  // what it took
+  Measures measures;   // empty: nothing was generated
+
+  // By its name in evaluation.metric_for_best_model; NaN when it was not measured.
+  double figure(std::string_view name) const {
+    if (name.starts_with("eval_")) name.remove_prefix(5);
+    if (name == "loss") return eval_loss;
+    if (name == "perplexity") return perplexity;
+    for (const auto& [measure, value] : measures)
+      if (measure == name) return value;
+    return std::numeric_limits<double>::quiet_NaN();
+  }
 };
 
 // Bytes by category, planned or measured; the names are those of `ft plan --json`.
@@ -79,7 +95,7 @@ struct RunHeader {
   double epochs = 0;
   std::int64_t sequences_per_step = 0, micro_batch = 0;
   std::int64_t logging_steps = 0, eval_steps = 0, save_steps = 0;  // 0: never
-  std::string metric = "eval_loss";  // by which the best evaluation is chosen: eval_loss, perplexity
+  std::string metric = "eval_loss";                                // by which the best evaluation is chosen
   bool greater_is_better = false;
   std::int64_t resumed_step = 0;  // 0: a fresh run
   History past;                   // of a resumed run, see read_log

@@ -31,11 +31,13 @@ Json row_json(const StepRow& row) {
 }
 
 Json row_json(const EvalRow& row) {
-  return {{"step", row.step},
-          {"epoch", number(row.epoch)},
-          {"eval_loss", number(row.eval_loss)},
-          {"perplexity", number(row.perplexity)},
-          {"eval_runtime", number(row.seconds)}};
+  Json json = {{"step", row.step},
+               {"epoch", number(row.epoch)},
+               {"eval_loss", number(row.eval_loss)},
+               {"perplexity", number(row.perplexity)},
+               {"eval_runtime", number(row.seconds)}};
+  for (const auto& [name, value] : row.measures) json["eval_" + name] = number(value);
+  return json;
 }
 
 Json row_json(const Summary& summary) {
@@ -80,6 +82,9 @@ bool add_row(const Json& row, History& history) {
                                  .eval_loss = real(row, "eval_loss"),
                                  .perplexity = real(row, "perplexity"),
                                  .seconds = real(row, "eval_runtime")});
+  for (const auto& [key, value] : row.items())
+    if (key.starts_with("eval_") && key != "eval_loss" && key != "eval_runtime" && value.is_number())
+      history.evaluations.back().measures.emplace_back(key.substr(5), value.get<double>());
   return true;
 }
 

@@ -133,8 +133,11 @@ void TensorBoard::step(const StepRow& row) {
 }
 
 void TensorBoard::evaluation(const EvalRow& row) {
-  write(row.step, std::array<tensorboard::Scalar, 2>{
-                      {{"eval/loss", row.eval_loss}, {"eval/perplexity", row.perplexity}}});
+  std::vector<tensorboard::Scalar> all{{"eval/loss", row.eval_loss}, {"eval/perplexity", row.perplexity}};
+  std::vector<std::string> names;  // Scalars hold views
+  for (const auto& measure : row.measures) names.push_back("eval/" + measure.first);
+  for (std::size_t i = 0; i < names.size(); ++i) all.push_back({names[i], row.measures[i].second});
+  write(row.step, all);
 }
 
 void TensorBoard::end(const Summary& summary) {

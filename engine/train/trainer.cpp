@@ -175,11 +175,12 @@ bool Trainer::evaluate_and_judge(TrainState& state) {
                                [&](std::int64_t done, std::int64_t of) { p_.report.evaluating(done, of); });
   EvalRow row{.step = state.step, .epoch = epoch_of(state.step), .eval_loss = e.loss};
   row.perplexity = std::exp(row.eval_loss);
+  if (p_.measure) row.measures = p_.measure();
   row.seconds = now() - start;
-  const bool greater = config_.evaluation.greater_is_better.value_or(false);
-  row.best = !state.best || (greater ? row.eval_loss > *state.best : row.eval_loss < *state.best);
+  const double figure = row.figure(config_.evaluation.metric_for_best_model);
+  row.best = !state.best || (config_.evaluation.greater() ? figure > *state.best : figure < *state.best);
   if (row.best) {
-    state.best = row.eval_loss;
+    state.best = figure;
     state.best_step = state.step;
   }
   state.evaluations_since_best = row.best ? 0 : state.evaluations_since_best + 1;

@@ -39,6 +39,7 @@ struct TrainerParts {
   std::function<bool()> stop_asked;  // a signal came
   std::function<void(const std::string& folder)> add_to_checkpoint;
   double flops_per_token = 0;
+  std::function<Measures()> measure = {};  // of generated text; none: nothing is generated
 };
 
 enum class Ending : std::uint8_t { finished, early, preempted };

@@ -26,9 +26,7 @@ Json log_history(const History& rows) {
 
 }  // namespace
 
-double TrainerState::metric(const EvalRow& row) const {
-  return header_.metric.ends_with("perplexity") ? row.perplexity : row.eval_loss;
-}
+double TrainerState::metric(const EvalRow& row) const { return row.figure(header_.metric); }
 
 bool TrainerState::better(const EvalRow& a, const EvalRow& b) const {
   return header_.greater_is_better ? metric(a) > metric(b) : metric(a) < metric(b);

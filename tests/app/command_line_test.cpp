@@ -87,6 +87,9 @@ TEST(CommandLine, TheOptionsAreFrozen) {
                                         "data stats --config",
                                         "data stats overrides",
                                         "data stats --json",
+                                        "metrics --hypotheses",
+                                        "metrics --references",
+                                        "metrics --json",
                                         "help topic"};
   EXPECT_EQ(all_options(), frozen);
 }
@@ -104,7 +107,8 @@ TEST(CommandLine, LibrariesOfCudaThatAreNotThereAreRefused) {
 TEST(CommandLine, Mistakes) {
   expect_refusal({"trian", "--config", "run.json"}, "there is no command trian; do you mean ft train?");
   expect_refusal({"frobnicate"}, "there is no command frobnicate; see ft --help");
-  expect_refusal({"metrics"}, "ft metrics is not available yet");
+  expect_refusal({"metrics", "--hypotheses", "a"},
+                 "ft metrics: --references is required; see ft metrics --help");
   expect_refusal({"generate"}, "ft generate: --model is required; see ft generate --help");
   for (const std::vector<std::string>& files :
        {std::vector<std::string>{}, {"--input", "a"}, {"--input", "a", "--output", "b", "--prompt", "c"}}) {
@@ -151,6 +155,7 @@ TEST(CommandLine, HelpHasExamplesForEveryCommand) {
                                                                                        {"init"},
                                                                                        {"tokenize"},
                                                                                        {"data", "show"},
+                                                                                       {"metrics"},
                                                                                        {"help"}}) {
     auto arguments = command;
     arguments.emplace_back("--help");

@@ -201,8 +201,6 @@ TEST(Config, WhatIsNotThereYetIsRefusedByName) {
       {"zero_optimization.round_robin_gradients=true", "true is not available yet; available: false"},
       {"distributed.backend=mpi", "mpi is not available yet; available: auto, gloo"},
       {"distributed.backend=nccl", "nccl is not available yet; available: auto, gloo"},
-      {"evaluation.metrics=[\"bleu\"]", "bleu is not available yet; available: loss, perplexity"},
-      {"evaluation.predict_with_generate=true", "true is not available yet; available: false"},
       {"checkpointing.save_only_model=true", "true is not available yet; available: false"},
       {"logging.report_to=[\"csv\"]",
        "csv is not available yet; available: jsonl, tensorboard, prometheus, none"},
@@ -234,6 +232,26 @@ TEST(Config, SettingsThatContradictEachOther) {
                          "\"checkpointing\": {\"save_strategy\": \"no\"}"),
                     {"data.val_set_size=0.1"}),
             "run.json: evaluation.load_best_model_at_end needs checkpoints; set checkpointing.save_strategy");
+  EXPECT_EQ(refused("\"evaluation\": {\"metrics\": [\"loss\", \"bleu\"]}"),
+            "run.json: evaluation.metrics: bleu is measured on generated text; set "
+            "evaluation.predict_with_generate=true");
+  EXPECT_EQ(refused("\"evaluation\": {\"metric_for_best_model\": \"eval_rouge1\"}"),
+            "run.json: evaluation.metric_for_best_model: eval_rouge1 is measured on generated text; set "
+            "evaluation.predict_with_generate=true");
+  const std::string predict = "\"evaluation\": {\"predict_with_generate\": true, \"metrics\": [\"bleu\"]}";
+  EXPECT_EQ(refused(predict),
+            "run.json: evaluation.predict_with_generate: there is nothing to answer; set "
+            "data.val_set_size or data.eval_datasets");
+  const auto predicting = [&](const std::string& setting) {
+    return refusal(with(predict), {"data.val_set_size=0.1", setting});
+  };
+  EXPECT_EQ(predicting("evaluation.metric_for_best_model=chrf"),
+            "run.json: evaluation.metric_for_best_model: chrf is not in evaluation.metrics");
+  EXPECT_EQ(predicting("generation.stop_strings=[\"a\"]"),
+            "run.json: generation.stop_strings: not with evaluation.predict_with_generate");
+  EXPECT_EQ(refusal(with(predict),
+                    {"data.val_set_size=0.1", "generation.num_beams=2", "generation.do_sample=true"}),
+            "run.json: generation.do_sample: beams are searched, not drawn; set generation.num_beams=1");
   EXPECT_EQ(refused("\"model_\": 1"), "run.json:4: model_: no such setting; do you mean model?");
   EXPECT_EQ(
       refusal(with(""), {"model.torch_dtype=bfloat16"}),

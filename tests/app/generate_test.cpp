@@ -177,12 +177,48 @@ TEST_F(Generate, SettingsThatAreWrong) {
   EXPECT_EQ(said({"training.max_steps=5"}),
             "training.max_steps=5: settings here are those of generation and quantization, such as "
             "generation.max_new_tokens=100\n");
-  EXPECT_EQ(said({"generation.num_beams=4"}), "generation.num_beams: 4 is not available yet; available: 1\n");
+  EXPECT_EQ(said({"generation.length_penalty=2"}),
+            "generation.length_penalty: does nothing without generation.num_beams above 1\n");
+  EXPECT_EQ(said({"generation.early_stopping=true"}),
+            "generation.early_stopping: does nothing without generation.num_beams above 1\n");
+  EXPECT_EQ(said({"generation.top_p=0.5"}),
+            "generation.top_p: does nothing without generation.do_sample=true\n");
+  EXPECT_EQ(said({"generation.num_beams=4", "generation.do_sample=true"}),
+            "generation.do_sample: beams are searched, not drawn; set generation.num_beams=1 or "
+            "generation.do_sample=false\n");
+  EXPECT_EQ(said({"generation.num_beams=4", "generation.stop_strings=[\"a\"]"}),
+            "generation.stop_strings: not with beams; set generation.num_beams=1\n");
+  EXPECT_EQ(said({"generation.forced_eos_token_id=512"}),
+            "generation.forced_eos_token_id: 512; the model's token ids are 0 to 511\n");
+  const Outcome chat = run({"chat", "--model", kModel, "generation.num_beams=2"});
+  EXPECT_EQ(chat.code, 2);
+  EXPECT_EQ(
+      chat.err,
+      "generation.num_beams: ft chat shows an answer while it comes, and a beam search has none before its "
+      "end; set generation.num_beams=1\n");
   EXPECT_EQ(said({"generation.max_length=5", "generation.max_new_tokens=5"}),
             "give generation.max_length or generation.max_new_tokens, not both\n");
   write_file(out, "mine");
   EXPECT_EQ(said({}), out + " is there already; --overwrite replaces it\n");
   EXPECT_EQ(read_file(out, 10), "mine");
+}
+
+// Alone, side by side, and through --prompt: the same answer, at least as likely as the greedy one.
+TEST_F(Generate, BeamSearch) {
+  const std::string questions =
+      "{\"prompt\": \"one two\"}\n{\"prompt\": \"seven\"}\n{\"prompt\": \"2 + 2 =\"}\n";
+  std::vector<std::string> settings{"generation.max_new_tokens=12", "generation.num_beams=3",
+                                    "generation.length_penalty=0.8", "generation.early_stopping=true",
+                                    "--overwrite"};
+  ASSERT_EQ(answer(questions, settings).code, 0);
+  const auto together = rows();
+  settings.emplace_back("generation.batch_size=1");
+  ASSERT_EQ(answer(questions, settings).code, 0);
+  EXPECT_EQ(rows(), together);
+  const Outcome one =
+      run({"generate", "--model", kModel, "--prompt", "one two", "generation.max_new_tokens=12",
+           "generation.num_beams=3", "generation.length_penalty=0.8", "generation.early_stopping=true"});
+  EXPECT_EQ(one.out, together[0]["completion"].get<std::string>() + "\n");
 }
 
 TEST_F(Generate, TheModelsOwnSettings) {

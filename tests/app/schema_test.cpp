@@ -37,8 +37,13 @@ void flatten(const Json& schema, const std::string& path, std::map<std::string, 
 std::string word(const Json& j) { return j.is_string() ? j.get<std::string>() : j.dump(); }
 
 // Settings that ft has beside the schema's.
-const std::set<std::string> kOurs{"device", "generation.max_length", "generation.seed",
-                                  "generation.batch_size"};
+const std::set<std::string> kOurs{"device",
+                                  "generation.max_length",
+                                  "generation.min_length",
+                                  "generation.seed",
+                                  "generation.batch_size",
+                                  "generation.forced_bos_token_id",
+                                  "generation.forced_eos_token_id"};
 
 TEST(Schema, EverySettingIsThere) {
   std::ifstream in(reference("ft-config.schema.json"));

@@ -132,6 +132,18 @@ TEST(ChatTemplate, TheModelsOwnOrTheNamedOne) {
       "data.chat_template: this template is none that ft knows, and it runs no templates. If it writes one "
       "of these formats, give its name: " +
           names);
+  EXPECT_EQ(error_of(Exit::config, [&] { choose("my.jinja"); }),
+            "data.chat_template: there is no " + folder + "/my.jinja");
+  s.write("my.jinja", "{{ messages }}");
+  EXPECT_EQ(
+      error_of(Exit::config, [&] { choose("my.jinja"); }),
+      "data.chat_template: " + folder +
+          "/my.jinja is none that ft knows, and it runs no templates. If it writes one of these formats, "
+          "give its name: " +
+          names);
+  s.write("my.jinja", "<|im_start|><|im_end|>");
+  EXPECT_EQ(choose("my.jinja").style, ChatStyle::chatml);
+  EXPECT_EQ(choose(folder + "/my.jinja").style, ChatStyle::chatml);
   const std::string set = "set data.chat_template to the one that the model was trained with: " + names;
   EXPECT_EQ(error_of(Exit::input, [&] { choose({}); }), folder + ": the model has no chat_template; " + set);
   s.write("tokenizer_config.json", R"({"chat_template": "{{ messages }}"})");

@@ -86,6 +86,58 @@ TEST(Generation, GreedyAnswersAreTransformers) {
   }
 }
 
+// tests/golden/beams.json
+TEST(Generation, BeamSearchesAreTransformers) {
+  const Json all = read_json(FT_SOURCE_DIR "/tests/golden/beams.json");
+  std::size_t count = 0;
+  for (const Json& c : all["cases"]) {
+    const GoldenCase golden(c["model"]);
+    const Json& o = c["options"];
+    GenerationConfig config;
+    config.num_beams = o["num_beams"];
+    config.length_penalty = o.value("length_penalty", 1.0);
+    if (o.contains("early_stopping"))
+      config.early_stopping =
+          o["early_stopping"].is_string() ? o["early_stopping"].get<std::string>() : "true";
+    config.repetition_penalty = o.value("repetition_penalty", 1.0);
+    config.no_repeat_ngram_size = o.value("no_repeat_ngram_size", 0);
+    config.min_new_tokens = o.value("min_new_tokens", 0);
+    config.min_length = o.value("min_length", 0);
+    if (o.contains("forced_eos_token_id")) config.forced_eos_token_id = o["forced_eos_token_id"];
+    std::vector<Prompt> prompts;
+    std::vector<Ids> want;
+    for (const Json& row : c["rows"]) {
+      prompts.push_back({row["ids"].get<Ids>(), c["max_new_tokens"].get<std::int64_t>(), prompts.size()});
+      want.push_back(row["new"].get<Ids>());
+    }
+    count += prompts.size();
+    for (const std::int64_t at_once : {1, 6}) {
+      GoldenRun run(golden, {.generation = generation_shape(prompts, at_once, config.num_beams)});
+      EXPECT_EQ(run.generate(prompts, {config, c["ends"].get<Ids>()}), want)
+          << golden.name << " " << o.dump() << " " << at_once << " at once";
+    }
+  }
+  EXPECT_EQ(count, 200u);
+}
+
+// Second prompts that begin with the first and its answer: only what is new is computed.
+TEST(Generation, AKeptCacheGivesTheSameAnswers) {
+  for (const char* name : {"llama-gqa", "mistral-window"}) {
+    const GoldenCase golden(name);
+    const std::vector<Prompt> shape_of{{Ids(40, 5), 10, 0}};
+    const auto conversation = [&](bool keep) {
+      GoldenRun run(golden, {.generation = generation_shape(shape_of, 1)});
+      return run.converse({{5, 6, 7, 8}, {9, 10}, {11}, {12, 13, 14}}, 6, keep);
+    };
+    const GoldenRun::Conversation kept = conversation(true), anew = conversation(false);
+    EXPECT_EQ(kept.answers, anew.answers);
+    EXPECT_EQ(kept.answers.size(), 4u);
+    // each of the 10 given tokens and of the 24 of answers once; the last of each answer with the next turn
+    EXPECT_EQ(kept.computed, 10 + 24 - 1);
+    EXPECT_GT(anew.computed, 2 * kept.computed);
+  }
+}
+
 TEST(Generation, SamplesDoNotDependOnTheBatch) {
   const GoldenCase golden("mistral-window");
   GenerationConfig config;

@@ -148,7 +148,7 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
   request.dtype = how.dtype;
   request.recompute = how.recompute;
   request.train = {shape_of(GoldenCase::join(all))};
-  request.generation = how.generation;
+  if (how.generation) request.generation = {*how.generation};
   const Plan plan = plan_run(*made_.model, request);
   saved_.emplace(ops_->allocate(plan.saved), plan.saved);
   scratch_.emplace(ops_->allocate(plan.scratch), plan.scratch);
@@ -263,6 +263,23 @@ std::vector<std::vector<std::int32_t>> GoldenRun::generate(std::span<const Promp
   std::vector<std::vector<std::int32_t>> out(prompts.size());
   generator.run(prompts, [&](std::size_t i, std::int32_t token) { return out[i].push_back(token), true; });
   return out;
+}
+
+GoldenRun::Conversation GoldenRun::converse(const std::vector<std::vector<std::int32_t>>& turns,
+                                            std::int64_t length, bool keep_cache) {
+  Generator generator(*context_, store_, *made_.model, *generation_, {{}, {}});
+  if (keep_cache) generator.keep_cache();
+  Conversation c;
+  Prompt said{.max_new_tokens = length};
+  for (const std::vector<std::int32_t>& turn : turns) {
+    said.ids.insert(said.ids.end(), turn.begin(), turn.end());
+    std::vector<std::int32_t> answer;
+    generator.run({&said, 1}, [&](std::size_t, std::int32_t token) { return answer.push_back(token), true; });
+    said.ids.insert(said.ids.end(), answer.begin(), answer.end());
+    c.answers.push_back(answer);
+  }
+  c.computed = generator.tokens_computed();
+  return c;
 }
 
 }  // namespace ft::test

@@ -75,6 +75,13 @@ class GoldenRun {
   Values cached_logits(const std::vector<Batch>& samples, std::int32_t first);
   // New tokens of each prompt.
   std::vector<std::vector<std::int32_t>> generate(std::span<const Prompt>, const TokenChooser&);
+  // Greedy answers of `length` tokens, each to all that was said before and the turn's own tokens.
+  struct Conversation {
+    std::vector<std::vector<std::int32_t>> answers;
+    std::int64_t computed = 0;  // tokens
+  };
+  Conversation converse(const std::vector<std::vector<std::int32_t>>& turns, std::int64_t length,
+                        bool keep_cache);
 
  private:
   double accumulate(const std::vector<Batch>& micro_batches);

@@ -18,7 +18,7 @@ using Ids = std::vector<std::int32_t>;
 using Scores = std::vector<float>;
 
 std::int32_t greedy(const GenerationConfig& config, Scores scores, const Ids& ids, std::size_t prompt) {
-  return TokenChooser(config, {3}).choose(scores, ids, prompt, {});
+  return TokenChooser(config, {3}).choose(scores, {ids, prompt, ids.size() + 9}, {});
 }
 
 TEST(Choose, TheFirstOfTheLikeliest) {
@@ -83,7 +83,7 @@ TEST(Choose, SamplesWhatTransformersWould) {
     for (int i = 0; i < kDraws; ++i) {
       auto scores = g["scores"].get<Scores>();
       const Ids ids{1, 2};
-      ++drawn[chooser.choose(scores, ids, 1, Random{7}.with(static_cast<std::uint64_t>(i)))];
+      ++drawn[chooser.choose(scores, {ids, 1, 9}, Random{7}.with(static_cast<std::uint64_t>(i)))];
     }
     const Ids kept = g["kept"].get<Ids>();
     for (const auto& [token, count] : drawn)

@@ -1,0 +1,43 @@
+// How the metrics cut a text: as Python's packages do, so that the figures are theirs. Texts are UTF-8; a
+// byte that is none counts as a character of its own.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ft::metrics {
+
+// A word, by its number in a Vocabulary, or a character.
+using Symbol = std::uint32_t;
+using Symbols = std::vector<Symbol>;
+
+// At white space as Python's str.split() knows it: Unicode's, and the separators U+001C to U+001F.
+std::vector<std::string_view> split(std::string_view text);
+// Its characters without that white space.
+Symbols characters(std::string_view text);
+
+// WMT's tokens (mteval-v13a.pl), in the form that sacreBLEU calls 13a: words apart from punctuation,
+// separated by spaces.
+std::string tokenize_13a(std::string_view text);
+// rouge-score's tokens: runs of a-z and 0-9 of the lower-cased text; everything else separates.
+std::vector<std::string> tokenize_rouge(std::string_view text);
+
+// Numbers words, so that n-grams are compared quickly.
+class Vocabulary {
+ public:
+  template <class Words>
+  Symbols numbers(const Words& words) {
+    Symbols out;
+    for (const auto& word : words)
+      out.push_back(
+          numbers_.try_emplace(std::string(word), static_cast<Symbol>(numbers_.size())).first->second);
+    return out;
+  }
+
+ private:
+  std::map<std::string, Symbol> numbers_;
+};
+
+}  // namespace ft::metrics
