@@ -67,9 +67,9 @@ class Bench {
     for (int i = 0; i < 8; ++i) t.push_back(numbers(kRows, kWidth));
     const Tensor lse = arena_.take({heads.query, kRows}, DType::f32);
     measure("attention, causal",
-            [&](Ops& o) { o.attention(t[0], lse, t[1], t[2], t[3], heads, {starts}, 0.088f); });
+            [&](Ops& o) { o.attention(t[0], lse, t[1], t[2], t[3], heads, {starts}, {0.088f}); });
     measure("its gradient", [&](Ops& o) {
-      o.attention_grad(t[4], t[5], t[6], t[7], t[0], lse, t[1], t[2], t[3], heads, {starts}, 0.088f);
+      o.attention_grad(t[4], t[5], t[6], {}, t[7], t[0], lse, t[1], t[2], t[3], heads, {starts}, {0.088f});
     });
   }
   void elementwise() {

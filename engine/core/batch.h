@@ -14,6 +14,9 @@ struct Batch {
   std::vector<std::int32_t> starts;       // (sequences + 1) first row of each sequence; the last is `tokens`
   std::vector<std::int32_t> target_rows;  // (targets) rows whose next token is trained, ascending
   std::vector<std::int32_t> targets;      // (targets) that next token
+  // Encoder-decoders: what the encoder reads; all of the above is then the decoder's.
+  std::vector<std::int32_t> source_ids;     // (source tokens)
+  std::vector<std::int32_t> source_starts;  // (sequences + 1)
 
   std::int64_t tokens() const { return static_cast<std::int64_t>(input_ids.size()); }
 };
@@ -21,7 +24,10 @@ struct Batch {
 // What decides how much memory a batch takes.
 struct BatchShape {
   std::int64_t tokens = 0, targets = 0, sequences = 0;
-  std::int64_t longest = 0;  // tokens of the longest sequence
+  std::int64_t longest = 0;                            // tokens of the longest sequence
+  std::int64_t source_tokens = 0, longest_source = 0;  // encoder-decoders
+
+  std::int64_t all_tokens() const { return tokens + source_tokens; }
 };
 
 // A dataset cut into micro-batches. Everything is a function of the epoch and the index, so that nothing has

@@ -19,6 +19,36 @@ static_assert(attention_words(kAttentionWidth) * 4 <= kWorkspace);
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+// Rows of the queries and of the keys of each sequence.
+class Sequences {
+ public:
+  struct Lengths {
+    std::int64_t queries, keys;
+  };
+  explicit Sequences(const Mask& mask) : mask_(mask), key_starts_(mask.starts_of_keys()) {}
+
+  std::int64_t count() const { return static_cast<std::int64_t>(mask_.starts.size()) - 1; }
+  Lengths lengths(std::int64_t s) const { return {length(mask_.starts, s), length(key_starts_, s)}; }
+  AttentionPart part(std::int64_t s, std::int64_t key_head) const {
+    const auto [queries, keys] = lengths(s);
+    const auto at = static_cast<std::size_t>(s);
+    return {mask_.starts[at], queries, key_starts_[at], keys, key_head};
+  }
+  // Pairs of a sequence that see each other, roughly.
+  double work(const Lengths& n) const {
+    const std::int64_t seen = mask_.window > 0 ? std::min(n.keys, mask_.window) : n.keys;
+    return static_cast<double>(n.queries) * static_cast<double>(seen);
+  }
+
+ private:
+  static std::int64_t length(std::span<const std::int32_t> starts, std::int64_t s) {
+    return starts[static_cast<std::size_t>(s + 1)] - starts[static_cast<std::size_t>(s)];
+  }
+
+  const Mask& mask_;
+  std::span<const std::int32_t> key_starts_;
+};
+
 // Deals items of work out to threads: those of long sequences first, so that no thread is left with a long
 // one at the end. Sequences are ordered by the magnitude of their length only, which needs no memory.
 template <class Count>
@@ -27,10 +57,10 @@ class Dealer {
   struct Item {
     std::int64_t sequence, index;
   };
-  // count(length): items of a sequence
-  Dealer(std::span<const std::int32_t> starts, Count count) : starts_(starts), count_(count) {
-    for (std::int64_t s = 0; s < sequences(); ++s) magnitudes_ |= std::uint64_t{1} << magnitude(s);
-    sequence_ = sequences();
+  // count(lengths): items of a sequence
+  Dealer(const Sequences& sequences, Count count) : sequences_(sequences), count_(count) {
+    for (std::int64_t s = 0; s < sequences.count(); ++s) magnitudes_ |= std::uint64_t{1} << magnitude(s);
+    sequence_ = sequences.count();
   }
   bool next(Item& item) {
     const std::lock_guard lock(mutex_);
@@ -41,16 +71,15 @@ class Dealer {
   }
 
  private:
-  std::int64_t sequences() const { return static_cast<std::int64_t>(starts_.size()) - 1; }
-  std::int64_t length(std::int64_t s) const {
-    return starts_[static_cast<std::size_t>(s + 1)] - starts_[static_cast<std::size_t>(s)];
+  int magnitude(std::int64_t s) const {
+    const auto [queries, keys] = sequences_.lengths(s);
+    return 32 - std::countl_zero(static_cast<std::uint32_t>(std::max(queries, keys)));
   }
-  int magnitude(std::int64_t s) const { return 32 - std::countl_zero(static_cast<std::uint32_t>(length(s))); }
   // To the next sequence.
   bool advance() {
     index_ = items_ = 0;
-    if (++sequence_ < sequences()) {
-      if (magnitude(sequence_) == now_) items_ = count_(length(sequence_));
+    if (++sequence_ < sequences_.count()) {
+      if (magnitude(sequence_) == now_) items_ = count_(sequences_.lengths(sequence_));
       return true;
     }
     if (magnitudes_ <= 1) return false;  // what is left is empty
@@ -60,7 +89,7 @@ class Dealer {
     return true;
   }
 
-  std::span<const std::int32_t> starts_;
+  const Sequences& sequences_;
   Count count_;
   std::uint64_t magnitudes_ = 0;  // bit n: sequences of n binary digits are still to come
   int now_ = 0;
@@ -71,7 +100,7 @@ class Dealer {
 Rows rows_of(const Tensor& t) { return {t.data, t.stride}; }
 
 AttentionCall make_call(const Tensor& y, const Tensor& lse, const Tensor& q, const Tensor& k, const Tensor& v,
-                        Heads heads, const Mask& mask, float scale) {
+                        Heads heads, const Mask& mask, const Scores& scores) {
   require(heads.width <= kAttentionWidth, "attention: heads wider than 2048 columns");
   AttentionCall call{};
   call.q = rows_of(q);
@@ -85,71 +114,73 @@ AttentionCall make_call(const Tensor& y, const Tensor& lse, const Tensor& q, con
   call.width = heads.width;
   call.causal = mask.causal;
   call.window = mask.window;
-  call.scale = scale;
+  call.scale = scores.scale;
+  call.bias = rows_of(scores.bias);
+  call.reach = scores.reach();
+  call.dropout = scores.dropout;
+  call.random = scores.random.key;
   return call;
-}
-
-AttentionPart part_of(const Mask& mask, std::int64_t sequence, std::int64_t key_head) {
-  const auto s = static_cast<std::size_t>(sequence);
-  const std::int64_t first = mask.starts[s], count = mask.starts[s + 1] - first;
-  return {first, count, first, count, key_head};
 }
 
 // Into how many parts one key head of a sequence falls, and whether its gradient is done in parts at all.
 class Cut {
  public:
-  Cut(const AttentionCall& call, const Mask& mask, int threads)
-      : call_(call), at_once_(tiles_at_once(call.width)), group_(call.heads / call.key_heads) {
+  using Lengths = Sequences::Lengths;
+  Cut(const AttentionCall& call, const Sequences& sequences, int threads)
+      : sequences_(sequences),
+        width_(call.width),
+        at_once_(tiles_at_once(call.width)),
+        group_(call.heads / call.key_heads) {
     double total = 0;
-    for (std::size_t s = 1; s < mask.starts.size(); ++s) total += work(mask.starts[s] - mask.starts[s - 1]);
+    for (std::int64_t s = 0; s < sequences.count(); ++s) total += sequences.work(sequences.lengths(s));
     share_ = total * static_cast<double>(call.key_heads) / threads;
   }
-  std::int64_t key_tiles(std::int64_t length) const { return ceil_div(length, kAttentionTile); }
-  std::int64_t key_blocks(std::int64_t length) const { return ceil_div(key_tiles(length), at_once_); }
-  std::int64_t query_tiles(std::int64_t length) const { return key_tiles(length) * group_; }
-  std::int64_t query_blocks(std::int64_t length) const { return ceil_div(query_tiles(length), at_once_); }
+  std::int64_t key_tiles(std::int64_t keys) const { return ceil_div(keys, kAttentionTile); }
+  std::int64_t key_blocks(std::int64_t keys) const { return ceil_div(key_tiles(keys), at_once_); }
+  std::int64_t query_tiles(std::int64_t queries) const { return ceil_div(queries, kAttentionTile) * group_; }
+  std::int64_t query_blocks(std::int64_t queries) const { return ceil_div(query_tiles(queries), at_once_); }
   std::int64_t at_once() const { return at_once_; }
 
   // Parts cost seven products instead of five, but fill all threads: that many rounds of whole sequences
   // must not cost more.
-  bool whole(std::int64_t length) const {
-    if (attention_words_with_dq(call_.width, group_, length, length) * 4 > kWorkspace) return false;
-    const double rounds = share_ / work(length);
+  bool whole(const Lengths& n) const {
+    if (attention_words_with_dq(width_, group_, n.queries, n.keys) * 4 > kWorkspace) return false;
+    if (n.queries == 0) return true;
+    const double rounds = share_ / sequences_.work(n);
     return std::ceil(rounds) <= 1.4 * rounds;
+  }
+  // Items of the gradient of one key head.
+  std::int64_t parts(const Lengths& n) const {
+    return whole(n) ? 1 : key_blocks(n.keys) + query_blocks(n.queries);
   }
 
  private:
-  double work(std::int64_t length) const {
-    const std::int64_t seen = call_.window > 0 ? std::min(length, call_.window) : length;
-    return static_cast<double>(length) * static_cast<double>(seen);
-  }
-
-  const AttentionCall& call_;
-  std::int64_t at_once_, group_;
+  const Sequences& sequences_;
+  std::int64_t width_, at_once_, group_;
   double share_;  // of one thread
 };
 
-// Calls f(part, index of the sequence's items, workspace of the thread) for count(length) items times
-// key heads of every sequence.
+// Calls f(part, index of the sequence's items, thread) for count(lengths) items times key heads of every
+// sequence.
 template <class Count, class F>
-void deal(const Mask& mask, std::int64_t key_heads, Team& team, int threads, Count count, F f) {
-  const auto items = [&](std::int64_t length) { return count(length) * key_heads; };
-  Dealer<decltype(items)> dealer(mask.starts, items);
+void deal(const Sequences& sequences, std::int64_t key_heads, Team& team, int threads, Count count, F f) {
+  const auto items = [&](const Sequences::Lengths& n) { return count(n) * key_heads; };
+  Dealer<decltype(items)> dealer(sequences, items);
   const auto work = [&](std::int64_t, int thread) {
     typename Dealer<decltype(items)>::Item item;
     while (dealer.next(item))
-      f(part_of(mask, item.sequence, item.index % key_heads), item.index / key_heads, thread);
+      f(sequences.part(item.sequence, item.index % key_heads), item.index / key_heads, thread);
   };
   share_out(team, threads, threads == 1, work);
 }
 
 // Waking other threads takes longer than small work does.
-int threads_for(const Mask& mask, Heads heads, int threads) {
+int threads_for(const Sequences& sequences, Heads heads, int threads) {
   constexpr double kSmall = 4e6;  // FLOPs, some tens of microseconds
   double flops = 0;
-  for (std::size_t i = 1; i < mask.starts.size(); ++i) {
-    const auto length = static_cast<double>(mask.starts[i] - mask.starts[i - 1]);
-    flops += 2 * length * length * static_cast<double>(heads.query * heads.width);
+  for (std::int64_t s = 0; s < sequences.count(); ++s) {
+    const auto [queries, keys] = sequences.lengths(s);
+    flops += 2.0 * static_cast<double>(queries * keys * heads.query * heads.width);
   }
   return flops < kSmall ? 1 : threads;
 }
@@ -171,14 +202,16 @@ float* Attention::workspace(int thread) const {
 }
 
 void Attention::forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
-                        float scale) {
-  check::attention(y, lse, q, k, v, heads, mask);
-  const AttentionCall call = make_call(y, lse, q, k, v, heads, mask, scale);
+                        const Scores& scores) {
+  check::attention(y, lse, q, k, v, heads, mask, scores);
+  const AttentionCall call = make_call(y, lse, q, k, v, heads, mask, scores);
   const AttentionTiles run = q.dtype == DType::bf16 ? kernels_.attention.bf16 : kernels_.attention.f32;
-  const int threads = threads_for(mask, heads, team_.size());
-  const Cut cut(call, mask, threads);
+  const Sequences sequences(mask);
+  const int threads = threads_for(sequences, heads, team_.size());
+  const Cut cut(call, sequences, threads);
   deal(
-      mask, heads.key_value, team_, threads, [&](std::int64_t length) { return cut.query_blocks(length); },
+      sequences, heads.key_value, team_, threads,
+      [&](const Sequences::Lengths& n) { return cut.query_blocks(n.queries); },
       [&](const AttentionPart& part, std::int64_t index, int thread) {
         // late queries see more keys: those first
         const std::int64_t block = cut.query_blocks(part.queries) - 1 - index, begin = block * cut.at_once();
@@ -187,37 +220,45 @@ void Attention::forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Head
       });
 }
 
-void Attention::backward(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
-                         Tensor v, Heads heads, const Mask& mask, float scale) {
-  check::attention_grad(dq, dk, dv, dy, y, lse, q, k, v, heads, mask);
-  AttentionCall call = make_call(y, lse, q, k, v, heads, mask, scale);
+void Attention::backward(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse,
+                         Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask, const Scores& scores) {
+  check::attention_grad(dq, dk, dv, dbias, dy, y, lse, q, k, v, heads, mask, scores);
+  AttentionCall call = make_call(y, lse, q, k, v, heads, mask, scores);
   call.dq = rows_of(dq);
   call.dk = rows_of(dk);
   call.dv = rows_of(dv);
   call.dy = rows_of(dy);
   const auto& run =
       q.dtype == DType::bf16 ? kernels_.attention_backward.bf16 : kernels_.attention_backward.f32;
-  const int threads = threads_for(mask, heads, team_.size());
-  const Cut cut(call, mask, threads);
-  const auto parts = [&](std::int64_t length) {
-    return cut.whole(length) ? 1 : cut.key_blocks(length) + cut.query_blocks(length);
-  };
-  deal(mask, heads.key_value, team_, threads, parts,
-       [&](const AttentionPart& part, std::int64_t index, int thread) {
-         float* w = workspace(thread);
-         const std::int64_t key_tiles = cut.key_tiles(part.keys), blocks = cut.key_blocks(part.keys);
-         if (cut.whole(part.keys)) return run.whole(call, part, 0, key_tiles, w);
-         if (index < blocks) {
-           const std::int64_t begin = index * cut.at_once();
-           return run.keys(call, part, begin, std::min(begin + cut.at_once(), key_tiles), w);
-         }
-         const std::int64_t begin = (parts(part.queries) - 1 - index) * cut.at_once();
-         run.queries(call, part, begin, std::min(begin + cut.at_once(), cut.query_tiles(part.queries)), w);
-       });
+  const Sequences sequences(mask);
+  const int threads = threads_for(sequences, heads, team_.size());
+  const Cut cut(call, sequences, threads);
+  deal(
+      sequences, heads.key_value, team_, threads, [&](const Sequences::Lengths& n) { return cut.parts(n); },
+      [&](const AttentionPart& part, std::int64_t index, int thread) {
+        float* w = workspace(thread);
+        const Sequences::Lengths n{part.queries, part.keys};
+        const std::int64_t key_tiles = cut.key_tiles(n.keys), blocks = cut.key_blocks(n.keys);
+        if (cut.whole(n)) return run.whole(call, part, 0, key_tiles, w);
+        if (index < blocks) {
+          const std::int64_t begin = index * cut.at_once();
+          return run.keys(call, part, begin, std::min(begin + cut.at_once(), key_tiles), w);
+        }
+        const std::int64_t begin = (cut.parts(n) - 1 - index) * cut.at_once();
+        run.queries(call, part, begin, std::min(begin + cut.at_once(), cut.query_tiles(n.queries)), w);
+      });
+  if (!dbias) return;
+  call.dbias = dbias.as<float>();
+  call.dbias_stride = dbias.stride;
+  const std::int64_t group = heads.query / heads.key_value;
+  share_out(team_, heads.query, threads == 1, [&](std::int64_t head, int thread) {
+    for (std::int64_t s = 0; s < sequences.count(); ++s)
+      run.bias(call, sequences.part(s, head / group), head, head + 1, workspace(thread));
+  });
 }
 
 void Attention::ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
-                       float scale) {
+                       const Scores& scores) {
   require(heads.width <= kAttentionWidth, "attention: heads wider than 2048 columns");
   const auto *first = ranges.first.as<std::int32_t>(), *count = ranges.count.as<std::int32_t>();
   std::int64_t pairs = 0;
@@ -233,8 +274,9 @@ void Attention::ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, cons
   share_out(team_, items, work < kSmall, [&](std::int64_t i, int thread) {
     const std::int64_t row = i / heads.key_value, all = count[row];
     const std::int64_t keys = ranges.window > 0 ? std::min(all, ranges.window) : all;
-    run({rows_of(q), rows_of(k), rows_of(v), rows_of(y), heads.query, heads.key_value, heads.width, scale,
-         row, i % heads.key_value, first[row] + all - keys, keys},
+    run({rows_of(q), rows_of(k), rows_of(v), rows_of(y), heads.query, heads.key_value, heads.width,
+         scores.scale, rows_of(scores.bias), scores.reach(), row, i % heads.key_value,
+         first[row] + all - keys, keys},
         workspace(thread));
   });
 }

@@ -14,11 +14,12 @@ class Attention {
   // As Ops::attention, attention_grad and attention_ranges say; f32 or bf16, heads of at most kAttentionWidth
   // columns.
   void forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
-               float scale);
-  void backward(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
-                Tensor v, Heads heads, const Mask& mask, float scale);
+               const Scores& scores);
+  void backward(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse, Tensor q,
+                Tensor k, Tensor v, Heads heads, const Mask& mask, const Scores& scores);
 
-  void ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges, float scale);
+  void ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
+              const Scores& scores);
 
   // Bytes of all threads, whatever the length of the sequences. Only what a step touches is ever backed by
   // memory: from 0.3 MB a thread on.

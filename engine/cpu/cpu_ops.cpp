@@ -125,21 +125,22 @@ void CpuOps::rope(Tensor x, Tensor cos, Tensor sin, Tensor positions, std::int64
 }
 
 void CpuOps::attention(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
-                       float scale) {
-  check::attention(y, lse, q, k, v, heads, mask);
-  attention_.forward(y, lse, q, k, v, heads, mask, scale);
+                       const Scores& scores) {
+  check::attention(y, lse, q, k, v, heads, mask, scores);
+  attention_.forward(y, lse, q, k, v, heads, mask, scores);
 }
 
-void CpuOps::attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q,
-                            Tensor k, Tensor v, Heads heads, const Mask& mask, float scale) {
-  check::attention_grad(dq, dk, dv, dy, y, lse, q, k, v, heads, mask);
-  attention_.backward(dq, dk, dv, dy, y, lse, q, k, v, heads, mask, scale);
+void CpuOps::attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse,
+                            Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
+                            const Scores& scores) {
+  check::attention_grad(dq, dk, dv, dbias, dy, y, lse, q, k, v, heads, mask, scores);
+  attention_.backward(dq, dk, dv, dbias, dy, y, lse, q, k, v, heads, mask, scores);
 }
 
 void CpuOps::attention_ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
-                              float scale) {
-  check::attention_ranges(y, q, k, v, heads, ranges);
-  attention_.ranges(y, q, k, v, heads, ranges, scale);
+                              const Scores& scores) {
+  check::attention_ranges(y, q, k, v, heads, ranges, scores);
+  attention_.ranges(y, q, k, v, heads, ranges, scores);
 }
 
 void CpuOps::embedding(Tensor y, Tensor ids, Tensor table) {

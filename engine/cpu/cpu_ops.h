@@ -41,11 +41,12 @@ class CpuOps final : public Ops {
   void rms_norm_grad(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd) override;
   void rope(Tensor x, Tensor cos, Tensor sin, Tensor positions, std::int64_t head_width, float sign) override;
   void attention(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
-                 float scale) override;
-  void attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
-                      Tensor v, Heads heads, const Mask& mask, float scale) override;
+                 const Scores& scores) override;
+  void attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse,
+                      Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
+                      const Scores& scores) override;
   void attention_ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
-                        float scale) override;
+                        const Scores& scores) override;
   void embedding(Tensor y, Tensor ids, Tensor table) override;
   void embedding_grad(Tensor dtable, Tensor ids, Tensor dy) override;
   void gather_rows(Tensor y, Tensor x, Tensor rows) override;

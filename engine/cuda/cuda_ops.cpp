@@ -160,19 +160,20 @@ class CudaOps final : public Ops {
         work_.wrong);
   }
   void attention(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
-                 float scale) override {
-    check::attention(y, lse, q, k, v, heads, mask);
-    attention_.forward(y, lse, q, k, v, heads, mask, scale);
+                 const Scores& scores) override {
+    check::attention(y, lse, q, k, v, heads, mask, scores);
+    attention_.forward(y, lse, q, k, v, heads, mask, scores);
   }
-  void attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
-                      Tensor v, Heads heads, const Mask& mask, float scale) override {
-    check::attention_grad(dq, dk, dv, dy, y, lse, q, k, v, heads, mask);
-    attention_.backward(dq, dk, dv, dy, y, lse, q, k, v, heads, mask, scale);
+  void attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse,
+                      Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
+                      const Scores& scores) override {
+    check::attention_grad(dq, dk, dv, dbias, dy, y, lse, q, k, v, heads, mask, scores);
+    attention_.backward(dq, dk, dv, dbias, dy, y, lse, q, k, v, heads, mask, scores);
   }
   void attention_ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
-                        float scale) override {
-    check::attention_ranges(y, q, k, v, heads, ranges);
-    attention_.ranges(y, q, k, v, heads, ranges, scale, work_.wrong);
+                        const Scores& scores) override {
+    check::attention_ranges(y, q, k, v, heads, ranges, scores);
+    attention_.ranges(y, q, k, v, heads, ranges, scores, work_.wrong);
   }
   void embedding(Tensor y, Tensor ids, Tensor table) override {
     check::embedding(y, ids, table);

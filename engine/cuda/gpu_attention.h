@@ -19,21 +19,23 @@ class GpuAttention {
   GpuAttention(Gpu& gpu, const Workspace& w) : gpu_(gpu), workspace_(w) {}
 
   void forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
-               float scale);
-  void backward(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
-                Tensor v, Heads heads, const Mask& mask, float scale);
-  void ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges, float scale,
-              std::int32_t* wrong) const;
+               const Scores& scores);
+  void backward(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse, Tensor q,
+                Tensor k, Tensor v, Heads heads, const Mask& mask, const Scores& scores);
+  void ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
+              const Scores& scores, std::int32_t* wrong) const;
 
  private:
   Attention call_of(const Tensor& q, const Tensor& k, const Tensor& v, Heads heads, const Mask& mask,
-                    float scale);
+                    const Scores& scores);
+  void list_tiles(std::span<const std::int32_t> starts, std::span<const std::int32_t> others);
 
   Gpu& gpu_;
   Workspace workspace_;
-  std::vector<std::int32_t> starts_;  // of the batch whose tiles are on the GPU
-  std::int32_t step_ = 0;             // rows of a tile
-  std::vector<Tile> tiles_;
+  std::vector<std::int32_t> starts_, key_starts_;  // of the batch whose tiles are on the GPU
+  std::int32_t step_ = 0;                          // rows of a tile
+  std::vector<Tile> tiles_;                        // of the queries, then of the keys
+  std::size_t query_tiles_ = 0;
 };
 
 }  // namespace ft::cuda

@@ -16,6 +16,9 @@ struct Parameter {
   bool trainable = false;
   bool decays = true;  // weight decay applies; not to biases and norms, as in transformers' Trainer
 
+  // Deviation of its first random values; nothing: the model's initializer_range.
+  std::optional<double> deviation = {};
+
   // Elements of the model that it stands for, where it does not hold each of them: 4-bit codes, scales.
   std::optional<std::int64_t> stands_for = {};
   std::int64_t elements() const { return stands_for.value_or(shape.numel()); }

@@ -20,11 +20,11 @@ void SelfAttention::attend(Ctx& c, const Saved& s, const Positions& p) const {
     if (!p.cached->fresh) {
       KeyRanges seen = p.cached->ranges;
       seen.window = window;
-      c.ops.attention_ranges(s.y, s.q, past.k, past.v, heads, seen, scale);
+      c.ops.attention_ranges(s.y, s.q, past.k, past.v, heads, seen, {scale});
       return;
     }
   }
-  c.ops.attention(s.y, s.lse, s.q, s.k, s.v, heads, mask(p), scale);
+  c.ops.attention(s.y, s.lse, s.q, s.k, s.v, heads, mask(p), {scale});
 }
 
 SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor residual,
@@ -69,7 +69,7 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
     Sum sum(c.ops, da);
     o_proj.backward(c, sum, dy, s.y, s.adapter[3]);
     sum.run();
-    c.ops.attention_grad(dq, dk, dv, da, s.y, s.lse, s.q, s.k, s.v, heads, mask(p), scale);
+    c.ops.attention_grad(dq, dk, dv, {}, da, s.y, s.lse, s.q, s.k, s.v, heads, mask(p), {scale});
   }
   rotate(c, dq, p, -1);
   rotate(c, dk, p, -1);

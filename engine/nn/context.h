@@ -1,5 +1,7 @@
 // What every forward and backward is given.
 #pragma once
+#include <vector>
+
 #include "engine/core/arena.h"
 #include "engine/core/random.h"
 #include "engine/ops/ops.h"
@@ -18,11 +20,19 @@ struct Ctx {
   Tensor temporary(std::int64_t rows, std::int64_t cols) { return scratch.take_padded(rows, cols, dtype); }
 };
 
+// Indices on the device, until c.saved is rewound.
+inline Tensor upload(Ctx& c, const std::vector<std::int32_t>& values) {
+  Tensor t = c.saved.take({static_cast<std::int64_t>(values.size())}, DType::i32);
+  c.ops.upload(t, values.data());
+  return t;
+}
+
 // y = c + the sum of everything added, written once: a Linear, its adapter and a residual, or the gradient of
 // an input that several Linears share. With an empty y nothing is wanted, and nothing is computed.
 class Sum {
  public:
-  Sum(Ops& ops, Tensor y, Tensor c = {}) : ops_(ops), y_(y), c_(c) {}
+  // alpha: of what is added, not of c.
+  Sum(Ops& ops, Tensor y, Tensor c = {}, float alpha = 1) : ops_(ops), y_(y), c_(c), alpha_(alpha) {}
   explicit operator bool() const { return static_cast<bool>(y_); }
 
   void add(const Term& term) {
@@ -30,9 +40,10 @@ class Sum {
     if (count_ == terms_.size()) flush();
     terms_[count_++] = term;
   }
-  // A tensor that lives until run().
+  // A tensor that lives until run(); of sums whose alpha is 1.
   void add(Tensor whole) {
     if (!y_) return;
+    require(alpha_ == 1, "a sum adds whole tensors as they are");
     flush();
     ops_.add(y_, whole);
   }
@@ -44,13 +55,14 @@ class Sum {
   void flush() {
     if (count_ == 0 && c_.data == y_.data) return;
     require(count_ > 0, "a sum begins with a product");
-    ops_.products(y_, {terms_.data(), count_}, 1, c_);
+    ops_.products(y_, {terms_.data(), count_}, alpha_, c_);
     c_ = y_;
     count_ = 0;
   }
 
   Ops& ops_;
   Tensor y_, c_;
+  float alpha_;
   std::array<Term, 8> terms_{};
   std::size_t count_ = 0;
 };

@@ -16,13 +16,15 @@ std::int64_t Head::chunk_rows() const {
   return std::clamp(kElements / lm_head.out / 64 * 64, std::int64_t{128}, std::int64_t{1024});
 }
 
-Head::Chunk Head::project(Ctx& c, Tensor x, Tensor rows) const {
-  const std::int64_t n = rows.numel(), C = lm_head.in;
+// Of rows [begin, end) of all that are wanted.
+Head::Chunk Head::project(Ctx& c, Tensor x, const Tensor& all, std::int64_t begin, std::int64_t end) const {
+  const std::int64_t n = end - begin, C = lm_head.in;
   Chunk k{
       c.temporary(n, C), c.temporary(n, C), c.scratch.take({n}, DType::f32), c.temporary(n, lm_head.out), {}};
-  c.ops.gather_rows(k.x, x, rows);
+  c.ops.gather_rows(k.x, x, part(all, begin, end));
   norm.forward(c, k.n, k.rstd, k.x);
-  k.adapter = lm_head.forward(c, k.logits, k.n);
+  dropout.apply(c, k.n, mask_of(begin));
+  k.adapter = lm_head.forward(c, k.logits, k.n, {}, scale);
   return k;
 }
 
@@ -31,32 +33,32 @@ void Head::forward(Ctx& c, Tensor loss, Tensor x, const Targets& t, float smooth
   for (std::int64_t begin = 0; begin < total; begin += chunk) {
     const std::int64_t end = std::min(total, begin + chunk);
     Scope scratch(c.scratch), saved(c.saved);
-    Chunk k = project(c, x, part(t.rows, begin, end));
+    Chunk k = project(c, x, t.rows, begin, end);
     Tensor losses = c.scratch.take({end - begin}, DType::f32);
     c.ops.cross_entropy(losses, k.logits, part(t.ids, begin, end), {.smoothing = smoothing});
     c.ops.sum(loss, losses);
   }
 }
 
-void Head::forward_backward(Ctx& c, Tensor loss, Tensor d, Tensor x, const Targets& t, float scale,
+void Head::forward_backward(Ctx& c, Tensor loss, Tensor d, Tensor x, const Targets& t, float loss_scale,
                             float smoothing) const {
   const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
   c.ops.fill(d, 0);
   for (std::int64_t begin = 0; begin < total; begin += chunk) {
     const std::int64_t end = std::min(total, begin + chunk);
     Scope scratch(c.scratch), saved(c.saved);
-    const Tensor rows = part(t.rows, begin, end);
-    Chunk k = project(c, x, rows);
+    Chunk k = project(c, x, t.rows, begin, end);
     Tensor losses = c.scratch.take({end - begin}, DType::f32);
-    c.ops.cross_entropy(losses, k.logits, part(t.ids, begin, end), {scale, smoothing, true});
+    c.ops.cross_entropy(losses, k.logits, part(t.ids, begin, end), {loss_scale * scale, smoothing, true});
     c.ops.sum(loss, losses);
     Tensor dn = c.temporary(end - begin, lm_head.in), dx = c.temporary(end - begin, lm_head.in);
     Sum sum(c.ops, dn);
     lm_head.backward(c, sum, k.logits, k.n, k.adapter);
     sum.run();
+    dropout.apply(c, dn, mask_of(begin));
     c.ops.fill(dx, 0);
     norm.backward(c, dx, dn, k.x, k.rstd);
-    c.ops.scatter_rows(d, dx, rows);
+    c.ops.scatter_rows(d, dx, part(t.rows, begin, end));
   }
 }
 
@@ -65,7 +67,7 @@ void Head::logits(Ctx& c, Tensor y, Tensor x, Tensor rows) const {
   for (std::int64_t begin = 0; begin < total; begin += chunk) {
     const std::int64_t end = std::min(total, begin + chunk);
     Scope scratch(c.scratch), saved(c.saved);
-    Chunk k = project(c, x, part(rows, begin, end));
+    Chunk k = project(c, x, rows, begin, end);
     c.ops.copy(y.slice(begin, end), k.logits);
   }
 }

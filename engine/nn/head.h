@@ -1,7 +1,10 @@
 // Final norm, projection to the vocabulary and loss, in chunks of rows: all logits are never there at once,
 // and rows without a target are never computed.
 #pragma once
+#include <string>
+
 #include "engine/core/batch.h"
+#include "engine/nn/dropout.h"
 #include "engine/nn/linear.h"
 #include "engine/nn/rms_norm.h"
 
@@ -15,13 +18,15 @@ struct Targets {
 struct Head {
   RmsNorm norm;
   Linear lm_head;
+  float scale = 1;  // of the normed states before the projection
+  Dropout dropout;  // of the normed states
 
   // Rows of a chunk: what keeps its logits near 16 M elements.
   std::int64_t chunk_rows() const;
   // Adds the losses of all targets to `loss` (1) f64.
   void forward(Ctx&, Tensor loss, Tensor x, const Targets&, float smoothing) const;
-  // The same, and d = the gradient of scale * loss with respect to x; own gradients +=.
-  void forward_backward(Ctx&, Tensor loss, Tensor d, Tensor x, const Targets&, float scale,
+  // The same, and d = the gradient of loss_scale * loss with respect to x; own gradients +=.
+  void forward_backward(Ctx&, Tensor loss, Tensor d, Tensor x, const Targets&, float loss_scale,
                         float smoothing) const;
   // Logits (rows, V) of the given rows, in the activations' dtype.
   void logits(Ctx&, Tensor y, Tensor x, Tensor rows) const;
@@ -34,7 +39,8 @@ struct Head {
   struct Chunk {
     Tensor x, n, rstd, logits, adapter;
   };
-  Chunk project(Ctx&, Tensor x, Tensor rows) const;
+  Chunk project(Ctx&, Tensor x, const Tensor& all, std::int64_t begin, std::int64_t end) const;
+  std::string mask_of(std::int64_t begin) const { return norm.weight.name + "." + std::to_string(begin); }
 };
 
 }  // namespace ft

@@ -1,7 +1,8 @@
 // Keys and values of the tokens so far, so that generation computes every token once (Pope et al.,
 // "Efficiently scaling transformer inference", 2022). A cache has `slots` places for one sequence each; in
 // every layer a sequence's tokens lie in the `capacity` rows of its slot, in order, with all key heads side
-// by side.
+// by side. Of an encoder-decoder a cache also has `sources` places for one source each, whose keys and values
+// the decoder's cross-attention reads.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,13 +13,15 @@
 namespace ft {
 
 struct KvCacheShape {
-  std::int64_t slots = 0, capacity = 0;  // sequences at once; tokens of one
+  std::int64_t slots = 0, capacity = 0;           // sequences at once; tokens of one
+  std::int64_t sources = 0, source_capacity = 0;  // encoder-decoders: sources at once; tokens of one
 };
 
 // What decides how much memory generation takes.
 struct GenerationShape {
   KvCacheShape cache;
-  std::int64_t tokens = 0;  // new ones in one pass
+  std::int64_t tokens = 0;         // new ones in one pass
+  std::int64_t source_tokens = 0;  // encoder-decoders: of the sources that are encoded in one pass
 };
 
 struct KvCache {
@@ -27,6 +30,7 @@ struct KvCache {
   };
   KvCacheShape shape;
   std::vector<Layer> layers;
+  std::vector<Layer> memory;  // encoder-decoders: (sources * source_capacity, KV D) of every decoder layer
 };
 
 // New tokens of some sequences, one sequence after another as in a Batch: those of sequence i, rows
@@ -35,9 +39,20 @@ struct Continuation {
   std::vector<std::int32_t> input_ids;    // (rows)
   std::vector<std::int32_t> starts{0};    // (sequences + 1)
   std::vector<std::int32_t> slots, past;  // (sequences)
+  // Encoder-decoders: the source of each sequence, by its place, and how many tokens it has. Several may have
+  // one source.
+  std::vector<std::int32_t> sources, source_lengths;  // (sequences)
 
   std::int64_t rows() const { return static_cast<std::int64_t>(input_ids.size()); }
   std::int64_t sequences() const { return static_cast<std::int64_t>(slots.size()); }
+};
+
+// Sources for the encoder, one after another: source i, rows [starts[i], starts[i + 1]), goes to the place
+// places[i] of the cache.
+struct Sources {
+  std::vector<std::int32_t> ids;        // (rows)
+  std::vector<std::int32_t> starts{0};  // (sources + 1)
+  std::vector<std::int32_t> places;     // (sources)
 };
 
 // What a pass over a Continuation tells the attention of every layer.
@@ -60,10 +75,14 @@ inline void copy_slot(Ops& ops, const KvCache& cache, std::int32_t from, std::in
 // Memory for `layers` layers of `key_columns` = KV D columns each.
 inline KvCache take_kv_cache(Arena& arena, KvCacheShape shape, std::size_t layers, std::int64_t key_columns,
                              DType dtype) {
-  KvCache cache{shape, {}};
-  const std::int64_t rows = shape.slots * shape.capacity;
-  for (std::size_t i = 0; i < layers; ++i)
-    cache.layers.push_back({arena.take({rows, key_columns}, dtype), arena.take({rows, key_columns}, dtype)});
+  KvCache cache{shape, {}, {}};
+  const auto take = [&](std::int64_t rows) {
+    return KvCache::Layer{arena.take({rows, key_columns}, dtype), arena.take({rows, key_columns}, dtype)};
+  };
+  for (std::size_t i = 0; i < layers; ++i) {
+    cache.layers.push_back(take(shape.slots * shape.capacity));
+    if (shape.sources > 0) cache.memory.push_back(take(shape.sources * shape.source_capacity));
+  }
   return cache;
 }
 

@@ -13,11 +13,11 @@ Linear make_linear(std::string name, std::int64_t in, std::int64_t out, bool bia
   return l;
 }
 
-Tensor Linear::forward(Ctx& c, Tensor y, Tensor x, Tensor residual) const {
+Tensor Linear::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, float alpha) const {
   Scope scratch(c.scratch);
   c.ops.enter(name);
   const Tensor shift = bias ? bias->value : Tensor{};
-  Sum sum(c.ops, y, bias ? shift : residual);
+  Sum sum(c.ops, y, bias ? shift : residual, alpha);
   sum.add(weight->times(x, Trans::yes));
   const Tensor saved = adapter ? adapter->forward(c, sum, x) : Tensor{};
   sum.run();

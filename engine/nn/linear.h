@@ -27,8 +27,8 @@ struct Linear {
   std::optional<Parameter> bias;     // (out)
   std::unique_ptr<Adapter> adapter;  // null: none
 
-  // y = x W^T + b + adapter + residual. Returns what the adapter saved.
-  Tensor forward(Ctx&, Tensor y, Tensor x, Tensor residual = {}) const;
+  // y = alpha (x W^T + adapter) + b + residual. Returns what the adapter saved.
+  Tensor forward(Ctx&, Tensor y, Tensor x, Tensor residual = {}, float alpha = 1) const;
   // Own gradients +=; adds the gradient of x to dx, which the caller runs within its scratch Scope. x may be
   // empty when !reads_input().
   void backward(Ctx&, Sum& dx, Tensor dy, Tensor x, Tensor saved) const;

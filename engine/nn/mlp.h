@@ -1,12 +1,19 @@
-// The gated feed-forward layer: down(f(gate(x)) * up(x)). Shazeer, "GLU variants improve transformer", 2020.
+// The feed-forward layer: down(f(gate(x)) * up(x)) (Shazeer, "GLU variants improve transformer", 2020), or
+// without an up down(f(gate(x))).
 #pragma once
+#include <optional>
+
+#include "engine/nn/dropout.h"
 #include "engine/nn/linear.h"
 
 namespace ft {
 
-struct GatedMlp {
-  Linear gate_proj, up_proj, down_proj;
+struct Mlp {
+  Linear gate_proj;
+  std::optional<Linear> up_proj;
+  Linear down_proj;
   Activation activation = Activation::silu;
+  Dropout dropout;  // of what down_proj reads
 
   struct Saved {
     Tensor gate, up;  // (rows, F)
@@ -15,10 +22,15 @@ struct GatedMlp {
   Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual) const;  // y = residual + mlp(x)
   // dx = the gradient of x (empty: not wanted). Overwrites what is saved.
   void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&) const;
-  bool reads_input() const { return gate_proj.reads_input() || up_proj.reads_input(); }
+  bool reads_input() const { return gate_proj.reads_input() || (up_proj && up_proj->reads_input()); }
   void visit(Visitor& v) {
-    for (Linear* l : {&gate_proj, &up_proj, &down_proj}) l->visit(v);
+    gate_proj.visit(v);
+    if (up_proj) up_proj->visit(v);
+    down_proj.visit(v);
   }
+
+ private:
+  Tensor inner(Ctx&, const Saved&) const;  // what down_proj reads
 };
 
 }  // namespace ft

@@ -35,6 +35,11 @@ class Model {
   // ---- generation
   // Memory for keys and values, taken from the arena; activations have `dtype`.
   virtual KvCache make_kv_cache(Arena&, KvCacheShape, DType) const = 0;
+  // Encoder-decoders: encodes sources, and keeps what the decoder reads of them. Its first new token of a
+  // sequence is then decoder_start_token_id.
+  virtual void encode(Ctx&, ParameterStore&, const KvCache&, const Sources&) {
+    throw InternalError("encode: not an encoder-decoder");
+  }
   // Runs the new tokens, whose keys and values are kept. logits (sequences, V), in the activations' dtype,
   // are those of the token that follows each sequence.
   virtual void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor logits) = 0;

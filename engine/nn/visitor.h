@@ -1,8 +1,10 @@
 // Walks a model: its units in the order of their use, and in each every Linear and every Parameter. Attaching
 // adapters, laying out memory, loading, counting and listing are all visits.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <string_view>
+#include <vector>
 
 #include "engine/dist/parameter.h"
 
@@ -36,5 +38,17 @@ class EachParameter final : public Visitor {
  private:
   std::function<void(Parameter&)> f_;
 };
+
+// Of anything that can be visited.
+std::vector<Parameter*> parameters_of(auto& module) {
+  std::vector<Parameter*> all;
+  EachParameter each([&](Parameter& p) { all.push_back(&p); });
+  module.visit(each);
+  return all;
+}
+bool any_trained(auto& module) {
+  const std::vector<Parameter*> all = parameters_of(module);
+  return std::any_of(all.begin(), all.end(), [](const Parameter* p) { return p->trainable; });
+}
 
 }  // namespace ft

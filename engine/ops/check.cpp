@@ -26,6 +26,15 @@ void grouped(const Heads& heads) {
   require(heads.query > 0 && heads.key_value > 0 && heads.width > 0 && heads.query % heads.key_value == 0,
           "attention: the query heads are not a multiple of the key heads");
 }
+// Starts of sequences that cover `rows` rows.
+bool cover(std::span<const std::int32_t> starts, std::int64_t rows) {
+  return !starts.empty() && starts.front() == 0 && starts.back() == rows;
+}
+void scored(const Scores& s, const Tensor& q, const Heads& heads) {
+  require(!s.bias || (s.bias.dtype == q.dtype && s.bias.cols() == heads.query && s.bias.rows() % 2 == 1),
+          "attention: the bias is not (2 reach + 1, H)");
+  require(s.scale > 0 && 0 <= s.dropout && s.dropout < 1, "attention: scale or dropout is out of range");
+}
 bool vector_if_there(const Tensor& t, std::int64_t n, DType type) { return !t || vector(t, n, type); }
 
 }  // namespace
@@ -52,13 +61,13 @@ void dropout(const Tensor& y, const Tensor& x, float p) {
 }
 
 void gated(const Tensor& y, const Tensor& gate, const Tensor& up) {
-  require(is_float(y) && alike(y, gate) && alike(y, up), "gated: y, gate and up differ");
+  require(is_float(y) && alike(y, gate) && (!up || alike(y, up)), "gated: y, gate and up differ");
 }
 
 void gated_grad(const Tensor& dgate, const Tensor& dup, const Tensor& dy, const Tensor& gate,
                 const Tensor& up) {
   gated(dy, gate, up);
-  require(alike(dgate, dy) && alike(dup, dy), "gated_grad: dgate, dup and dy differ");
+  require(alike(dgate, dy) && (dup ? up && alike(dup, dy) : !up), "gated_grad: dgate, dup and dy differ");
 }
 
 void products(const Tensor& y, std::span<const Term> terms, const Tensor& c) {
@@ -113,32 +122,43 @@ void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, const Tensor& p
 }
 
 void attention(const Tensor& y, const Tensor& lse, const Tensor& q, const Tensor& k, const Tensor& v,
-               const Heads& heads, const Mask& mask) {
+               const Heads& heads, const Mask& mask, const Scores& scores) {
   grouped(heads);
+  scored(scores, q, heads);
+  const std::span<const std::int32_t> starts = mask.starts, key_starts = mask.starts_of_keys();
   require(is_float(q) && q.cols() == heads.query * heads.width && alike(y, q),
           "attention: q or y is not (rows, H D)");
-  require(
-      k.dtype == q.dtype && k.cols() == heads.key_value * heads.width && k.rows() == q.rows() && alike(v, k),
-      "attention: k or v is not (rows, KV D)");
+  require(k.dtype == q.dtype && k.cols() == heads.key_value * heads.width && alike(v, k),
+          "attention: k or v is not (key rows, KV D)");
   require(vector(lse, heads.query * q.rows(), DType::f32), "attention: lse is not (H, rows) f32");
-  require(
-      mask.window >= 0 && !mask.starts.empty() && mask.starts.front() == 0 && mask.starts.back() == q.rows(),
-      "attention: the sequences do not cover the rows");
-  for (std::size_t i = 1; i < mask.starts.size(); ++i)
-    require(mask.starts[i - 1] <= mask.starts[i], "attention: the sequences' starts are not ascending");
+  require(mask.window >= 0 && cover(starts, q.rows()) && cover(key_starts, k.rows()) &&
+              starts.size() == key_starts.size(),
+          "attention: the sequences do not cover the rows");
+  require(mask.key_starts.empty() || (!mask.causal && mask.window == 0 && !scores.bias),
+          "attention: keys of other tokens have no places beside the queries'");
+  for (std::size_t i = 1; i < starts.size(); ++i) {
+    require(starts[i - 1] <= starts[i] && key_starts[i - 1] <= key_starts[i],
+            "attention: the sequences' starts are not ascending");
+    require(starts[i - 1] == starts[i] || key_starts[i - 1] < key_starts[i],
+            "attention: queries without any key");
+  }
 }
 
-void attention_grad(const Tensor& dq, const Tensor& dk, const Tensor& dv, const Tensor& dy, const Tensor& y,
-                    const Tensor& lse, const Tensor& q, const Tensor& k, const Tensor& v, const Heads& heads,
-                    const Mask& mask) {
-  attention(y, lse, q, k, v, heads, mask);
+void attention_grad(const Tensor& dq, const Tensor& dk, const Tensor& dv, const Tensor& dbias,
+                    const Tensor& dy, const Tensor& y, const Tensor& lse, const Tensor& q, const Tensor& k,
+                    const Tensor& v, const Heads& heads, const Mask& mask, const Scores& scores) {
+  attention(y, lse, q, k, v, heads, mask, scores);
+  require(!dbias || (scores.bias && dbias.dtype == DType::f32 && same_size(dbias, scores.bias)),
+          "attention_grad: dbias is not the bias' size in f32");
   require(alike(dq, q) && alike(dk, k) && alike(dv, v) && alike(dy, y),
           "attention_grad: a gradient differs from its tensor");
 }
 
 void attention_ranges(const Tensor& y, const Tensor& q, const Tensor& k, const Tensor& v, const Heads& heads,
-                      const KeyRanges& ranges) {
+                      const KeyRanges& ranges, const Scores& scores) {
   grouped(heads);
+  scored(scores, q, heads);
+  require(scores.dropout == 0, "attention_ranges: no dropout in generation");
   require(is_float(q) && q.cols() == heads.query * heads.width && alike(y, q),
           "attention_ranges: q or y is not (rows, H D)");
   require(k.dtype == q.dtype && k.cols() == heads.key_value * heads.width && alike(v, k),

@@ -28,12 +28,12 @@ void rms_norm_grad(const Tensor& dx, const Tensor& dw, const Tensor& dy, const T
 void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, const Tensor& positions,
           std::int64_t head_width);
 void attention(const Tensor& y, const Tensor& lse, const Tensor& q, const Tensor& k, const Tensor& v,
-               const Heads& heads, const Mask& mask);
-void attention_grad(const Tensor& dq, const Tensor& dk, const Tensor& dv, const Tensor& dy, const Tensor& y,
-                    const Tensor& lse, const Tensor& q, const Tensor& k, const Tensor& v, const Heads& heads,
-                    const Mask& mask);
+               const Heads& heads, const Mask& mask, const Scores& scores);
+void attention_grad(const Tensor& dq, const Tensor& dk, const Tensor& dv, const Tensor& dbias,
+                    const Tensor& dy, const Tensor& y, const Tensor& lse, const Tensor& q, const Tensor& k,
+                    const Tensor& v, const Heads& heads, const Mask& mask, const Scores& scores);
 void attention_ranges(const Tensor& y, const Tensor& q, const Tensor& k, const Tensor& v, const Heads& heads,
-                      const KeyRanges& ranges);
+                      const KeyRanges& ranges, const Scores& scores);
 void embedding(const Tensor& y, const Tensor& ids, const Tensor& table);
 void embedding_grad(const Tensor& dtable, const Tensor& ids, const Tensor& dy);
 void gather_rows(const Tensor& y, const Tensor& x, const Tensor& rows);

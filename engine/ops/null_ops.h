@@ -47,16 +47,17 @@ class NullOps final : public Ops {
     check::rope(x, cos, sin, positions, head_width);
   }
   void attention(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
-                 float) override {
-    check::attention(y, lse, q, k, v, heads, mask);
+                 const Scores& scores) override {
+    check::attention(y, lse, q, k, v, heads, mask, scores);
   }
-  void attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
-                      Tensor v, Heads heads, const Mask& mask, float) override {
-    check::attention_grad(dq, dk, dv, dy, y, lse, q, k, v, heads, mask);
+  void attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse,
+                      Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
+                      const Scores& scores) override {
+    check::attention_grad(dq, dk, dv, dbias, dy, y, lse, q, k, v, heads, mask, scores);
   }
   void attention_ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
-                        float) override {
-    check::attention_ranges(y, q, k, v, heads, ranges);
+                        const Scores& scores) override {
+    check::attention_ranges(y, q, k, v, heads, ranges, scores);
   }
   void embedding(Tensor y, Tensor ids, Tensor table) override { check::embedding(y, ids, table); }
   void embedding_grad(Tensor dtable, Tensor ids, Tensor dy) override {

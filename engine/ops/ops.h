@@ -66,6 +66,25 @@ struct Mask {
   std::span<const std::int32_t> starts;  // (sequences + 1) first row of each sequence, on the host
   bool causal = true;
   std::int64_t window = 0;
+  // Cross-attention: the same of the keys, which have their own rows; not causal, no window. Empty: the keys
+  // are the queries' tokens.
+  std::span<const std::int32_t> key_starts = {};
+
+  std::span<const std::int32_t> starts_of_keys() const { return key_starts.empty() ? starts : key_starts; }
+};
+
+// How scores become probabilities: softmax(scale q k^T + bias), some of them dropped out.
+struct Scores {
+  float scale = 1;
+  // (2 reach + 1, H) of q's dtype: row reach + clamp(key - query, -reach, reach) is added to the scores of
+  // all pairs at that distance: T5's relative positions (Raffel et al. 2020). Self-attention only. Or empty.
+  Tensor bias = {};
+  // Training: a probability becomes 0 with chance `dropout`, else it grows by 1 / (1 - dropout). Head h,
+  // query row i and key j of its sequence use number j % 4 of random.at((i H + h) << 32 | j / 4).
+  float dropout = 0;
+  Random random = {};
+
+  std::int64_t reach() const { return bias ? bias.rows() / 2 : 0; }
 };
 
 // Which keys each query sees where they are not its own sequence's in the same call: row i those of rows
@@ -132,9 +151,9 @@ class Ops {
   // y = x / (1 - p) where the element is kept, else 0; in place allowed. Element i uses number i % 4 of
   // random.at(i / 4).
   virtual void dropout(Tensor y, Tensor x, float p, Random random) = 0;
-  virtual void gated(Activation f, Tensor y, Tensor gate, Tensor up) = 0;  // y = f(gate) * up
+  virtual void gated(Activation f, Tensor y, Tensor gate, Tensor up) = 0;  // y = f(gate) * up, or f(gate)
   virtual void gated_grad(Activation f, Tensor dgate, Tensor dup, Tensor dy, Tensor gate,
-                          Tensor up) = 0;  // dgate, dup may be gate, up
+                          Tensor up) = 0;  // dgate, dup may be gate, up; dup and up are empty together
 
   // ---- products
   // ------------------------------------------------------------------------------------------------ y (m, n)
@@ -154,17 +173,18 @@ class Ops {
   // positions (rows) i32. sign -1 is the transpose: the gradient.
   virtual void rope(Tensor x, Tensor cos, Tensor sin, Tensor positions, std::int64_t head_width,
                     float sign) = 0;
-  // y (rows, H D) = softmax(scale q k^T) v by head; q (rows, H D), k and v (rows, KV D), lse (H, rows) f32
-  // for the gradient: natural logarithms of the denominators. Never holds a (T, T) matrix.
+  // y (rows, H D) = softmax(scale q k^T + bias) v by head; q (rows, H D), k and v (key rows, KV D), lse (H,
+  // rows) f32 for the gradient: natural logarithms of the denominators. Never holds a (T, T) matrix.
   virtual void attention(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads, const Mask&,
-                         float scale) = 0;
-  virtual void attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q,
-                              Tensor k, Tensor v, Heads, const Mask&, float scale) = 0;
+                         const Scores&) = 0;
+  // dbias (2 reach + 1, H) f32 +=, or empty: not wanted, which saves two products in seven.
+  virtual void attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse,
+                              Tensor q, Tensor k, Tensor v, Heads, const Mask&, const Scores&) = 0;
   // The same for few queries and many keys, those of a cache of tokens that came before: y, q (rows, H D), k
-  // and v (keys, KV D). A row's result depends on nothing but its own keys. Generation only: there is no
-  // gradient.
+  // and v (keys, KV D). A row's result depends on nothing but its own keys, the last of which is, for a bias,
+  // its own token. Generation only: there is no gradient and no dropout.
   virtual void attention_ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads, const KeyRanges&,
-                                float scale) = 0;
+                                const Scores&) = 0;
   virtual void embedding(Tensor y, Tensor ids, Tensor table) = 0;  // ids (rows) i32, table (V, C)
   virtual void embedding_grad(Tensor dtable, Tensor ids,
                               Tensor dy) = 0;                      // dtable f32 +=, equal ids in row order

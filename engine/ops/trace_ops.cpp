@@ -69,6 +69,10 @@ double visible_pairs(const Mask& mask) {
   double pairs = 0;
   for (std::size_t i = 1; i < mask.starts.size(); ++i) {
     const std::int64_t n = mask.starts[i] - mask.starts[i - 1];
+    if (!mask.key_starts.empty()) {
+      pairs += double(n) * double(mask.key_starts[i] - mask.key_starts[i - 1]);
+      continue;
+    }
     const std::int64_t w = mask.window > 0 ? std::min(mask.window, n) : n;  // keys up to the query's own
     const std::int64_t past = w * (w + 1) / 2 + (n - w) * w;                // the query's own key included
     const std::int64_t future = n * (n - 1) / 2;
@@ -251,27 +255,28 @@ void TraceOps::rope(Tensor x, Tensor cos, Tensor sin, Tensor positions, std::int
 }
 
 void TraceOps::attention(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
-                         float scale) {
+                         const Scores& scores) {
   // q k^T and p v
   const double flops = 4.0 * double(heads.query * heads.width) * visible_pairs(mask);
   note("attention", flops, bytes_of({y, lse, q, k, v}), {{"y", y}, {"lse", lse}},
-       [&] { inner_.attention(y, lse, q, k, v, heads, mask, scale); });
+       [&] { inner_.attention(y, lse, q, k, v, heads, mask, scores); });
 }
 
-void TraceOps::attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q,
-                              Tensor k, Tensor v, Heads heads, const Mask& mask, float scale) {
+void TraceOps::attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse,
+                              Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
+                              const Scores& scores) {
   // q k^T again, dy v^T, and the three gradients
   const double flops = 10.0 * double(heads.query * heads.width) * visible_pairs(mask);
-  note("attention_grad", flops, bytes_of({dq, dk, dv, dy, y, lse, q, k, v}),
-       {{"dq", dq}, {"dk", dk}, {"dv", dv}},
-       [&] { inner_.attention_grad(dq, dk, dv, dy, y, lse, q, k, v, heads, mask, scale); });
+  note("attention_grad", flops, bytes_of({dq, dk, dv, dbias, dbias, dy, y, lse, q, k, v}),
+       {{"dq", dq}, {"dk", dk}, {"dv", dv}, {"dbias", dbias}},
+       [&] { inner_.attention_grad(dq, dk, dv, dbias, dy, y, lse, q, k, v, heads, mask, scores); });
 }
 
 // What the rows see is known to the device only: neither work nor bytes of it are counted.
 void TraceOps::attention_ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
-                                float scale) {
+                                const Scores& scores) {
   note("attention_ranges", 0, bytes_of({y, q}), {{"y", y}},
-       [&] { inner_.attention_ranges(y, q, k, v, heads, ranges, scale); });
+       [&] { inner_.attention_ranges(y, q, k, v, heads, ranges, scores); });
 }
 
 void TraceOps::embedding(Tensor y, Tensor ids, Tensor table) {

@@ -12,17 +12,28 @@ namespace {
 
 constexpr std::int64_t kEndless = std::int64_t{1} << 60;
 
+// Of sequence i: the first is the longest, the others share the rest.
+std::int64_t length_of(std::int64_t i, std::int64_t sequences, std::int64_t tokens, std::int64_t longest) {
+  const std::int64_t others = std::max<std::int64_t>(1, sequences - 1), rest = tokens - longest;
+  return i == 0 ? longest : rest * i / others - rest * (i - 1) / others;
+}
+
 // A batch of the given shape, with ids that are never read.
 Batch batch_of(const BatchShape& s) {
   Batch b;
   b.starts = {0};
-  const std::int64_t others = std::max<std::int64_t>(1, s.sequences - 1), rest = s.tokens - s.longest;
   for (std::int64_t i = 0; i < s.sequences; ++i) {
-    const std::int64_t length = i == 0 ? s.longest : rest * i / others - rest * (i - 1) / others;
+    const std::int64_t length = length_of(i, s.sequences, s.tokens, s.longest);
     for (std::int64_t t = 0; t < length; ++t) b.positions.push_back(static_cast<std::int32_t>(t));
     b.starts.push_back(static_cast<std::int32_t>(b.positions.size()));
   }
   b.input_ids.resize(b.positions.size());
+  b.source_starts = {0};
+  for (std::int64_t i = 0; i < s.sequences && s.source_tokens > 0; ++i)
+    b.source_starts.push_back(
+        b.source_starts.back() +
+        static_cast<std::int32_t>(length_of(i, s.sequences, s.source_tokens, s.longest_source)));
+  b.source_ids.resize(static_cast<std::size_t>(s.source_tokens));
   b.target_rows.resize(static_cast<std::size_t>(s.targets));
   b.targets.resize(static_cast<std::size_t>(s.targets));
   return b;
@@ -46,12 +57,26 @@ void run_batch(Model& model, Ops& ops, ParameterStore& store, DType dtype, const
   peaks.scratch = std::max(peaks.scratch, scratch.peak());
 }
 
+// As many sources as there will be in a pass; one has what the others leave.
+Sources sources_of(const GenerationShape& shape) {
+  Sources s;
+  const std::int64_t n = shape.cache.sources, longest = shape.cache.source_capacity;
+  for (std::int64_t i = 0; i < n && s.starts.back() < shape.source_tokens; ++i) {
+    const std::int64_t room = shape.source_tokens - s.starts.back();
+    s.starts.push_back(s.starts.back() + static_cast<std::int32_t>(std::min(longest, room)));
+    s.places.push_back(static_cast<std::int32_t>(i));
+  }
+  s.ids.resize(static_cast<std::size_t>(s.starts.back()));
+  return s;
+}
+
 // A first pass of as many tokens as there will be.
 void run_generation(Model& model, Ops& ops, ParameterStore& store, DType dtype, const GenerationShape& shape,
                     Peaks& peaks) {
   Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
   Ctx c{ops, saved, scratch, dtype, {}, false};
   const KvCache cache = model.make_kv_cache(saved, shape.cache, dtype);
+  if (shape.cache.sources > 0) model.encode(c, store, cache, sources_of(shape));
   const Tensor logits = saved.take({shape.cache.slots, model.vocab_size()}, dtype);
   Continuation next;
   for (std::int64_t i = 0; i < shape.cache.slots; ++i) {
@@ -59,6 +84,9 @@ void run_generation(Model& model, Ops& ops, ParameterStore& store, DType dtype, 
     next.starts.push_back(static_cast<std::int32_t>(next.rows()));
     next.slots.push_back(static_cast<std::int32_t>(i));
     next.past.push_back(0);
+    if (shape.cache.sources == 0) continue;
+    next.sources.push_back(static_cast<std::int32_t>(i % shape.cache.sources));
+    next.source_lengths.push_back(1);
   }
   model.extend(c, store, cache, next, logits);
   peaks.saved = std::max(peaks.saved, saved.peak());
@@ -102,7 +130,7 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   });
   model.visit(count);
   plan.flops = flops_of(model, null, store, r);
-  if (!r.train.empty()) plan.flops_per_token = plan.flops / static_cast<double>(r.train[0].tokens);
+  if (!r.train.empty()) plan.flops_per_token = plan.flops / static_cast<double>(r.train[0].all_tokens());
   model.set_recompute(r.recompute);
   Peaks peaks;
   for (const BatchShape& s : r.train) run_batch(model, null, store, r.dtype, s, true, peaks);

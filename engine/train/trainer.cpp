@@ -17,7 +17,12 @@ double now() {
 
 // For a rank that has no micro-batch left while others have: one token and nothing to learn from it, so that
 // it takes part in every collective and adds zeros.
-Batch idle_batch() { return {.input_ids = {0}, .positions = {0}, .starts = {0, 1}}; }
+Batch idle_batch() {
+  Batch b;
+  b.input_ids = b.positions = b.source_ids = {0};
+  b.starts = b.source_starts = {0, 1};
+  return b;
+}
 
 // A number that all ranks add up.
 double sum_over_ranks(Ctx& c, Communicator& comm, Tensor x) {
@@ -75,7 +80,7 @@ Trainer::Step Trainer::batches_of(std::int64_t index) const {
   for (std::int64_t i = s.begin; i < s.end; ++i) {
     const BatchShape shape = p_.data.shape(s.epoch, i);
     s.targets += shape.targets;
-    s.tokens += shape.tokens;
+    s.tokens += shape.all_tokens();
   }
   return s;
 }

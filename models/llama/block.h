@@ -9,14 +9,14 @@ namespace ft::llama {
 struct Block {
   RmsNorm input_norm, post_norm;
   SelfAttention attention;
-  GatedMlp mlp;
+  Mlp mlp;
 
   using Side = Positions;
   struct Saved {
     Tensor rstd1, rstd2;  // (rows) f32
     Tensor h;             // (rows, C)
     SelfAttention::Saved attention;
-    GatedMlp::Saved mlp;
+    Mlp::Saved mlp;
   };
   Saved forward(Ctx&, Tensor y, Tensor x, const Side&) const;
   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;

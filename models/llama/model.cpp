@@ -5,24 +5,6 @@
 #include "models/llama/positions.h"
 
 namespace ft::llama {
-namespace {
-
-bool trained(auto& module) {
-  bool any = false;
-  EachParameter each([&](Parameter& p) { any |= p.trainable; });
-  module.visit(each);
-  return any;
-}
-
-std::vector<Parameter*> parameters_of(auto& module) {
-  std::vector<Parameter*> all;
-  EachParameter each([&](Parameter& p) { all.push_back(&p); });
-  module.visit(each);
-  return all;
-}
-
-}  // namespace
-
 Llama::Llama(Config config, DType dtype) : config_(std::move(config)) {
   const std::int64_t V = config_.vocab_size, C = config_.hidden_size;
   embed_tokens_.weight = {.name = "model.embed_tokens.weight", .shape = {V, C}, .dtype = dtype};
@@ -58,8 +40,8 @@ void Llama::add_units(ParameterStore& store) {
   stack_.units.clear();
   stack_.first = stack_.blocks.size();
   for (std::size_t i = stack_.blocks.size(); i-- > 0;)
-    if (trained(stack_.blocks[i])) stack_.first = i;
-  if (trained(embed_tokens_)) stack_.first = 0;
+    if (any_trained(stack_.blocks[i])) stack_.first = i;
+  if (any_trained(embed_tokens_)) stack_.first = 0;
   for (std::size_t i = 0; i < stack_.blocks.size(); ++i)
     stack_.units.push_back(
         store.add_unit("model.layers." + std::to_string(i), parameters_of(stack_.blocks[i])));

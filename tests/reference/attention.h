@@ -16,10 +16,39 @@ struct Attention {
   bool causal = true;
   std::int64_t window = 0;
   double scale = 1;
+  std::vector<std::int32_t> key_starts = {};  // cross-attention; empty: starts
+  std::int64_t reach = -1;                    // of the bias; -1: none
+  double dropout = 0;
+  Random random = {};
 
+  const std::vector<std::int32_t>& starts_of_keys() const { return key_starts.empty() ? starts : key_starts; }
   std::int64_t rows() const { return starts.back(); }
+  std::int64_t key_rows() const { return starts_of_keys().back(); }
   std::int64_t query_size() const { return rows() * heads.query * heads.width; }
-  std::int64_t key_size() const { return rows() * heads.key_value * heads.width; }
+  std::int64_t key_size() const { return key_rows() * heads.key_value * heads.width; }
+  std::int64_t bias_rows() const { return std::max<std::int64_t>(0, 2 * reach + 1); }
+
+  // Of a pair of rows of one sequence, which starts at these rows.
+  struct Origin {
+    std::int64_t query, key;
+  };
+  Origin origin(std::int64_t row) const {
+    std::size_t s = 0;
+    while (starts[s + 1] <= row) ++s;
+    return {starts[s], starts_of_keys()[s]};
+  }
+  std::size_t at_bias(std::int64_t query, std::int64_t key, std::int64_t head) const {
+    const Origin o = origin(query);
+    const std::int64_t distance = std::clamp((key - o.key) - (query - o.query), -reach, reach);
+    return static_cast<std::size_t>((reach + distance) * heads.query + head);
+  }
+  double keep(std::int64_t query, std::int64_t key, std::int64_t head) const {
+    if (dropout == 0) return 1;
+    const auto own = static_cast<std::uint64_t>(key - origin(query).key);
+    const auto row = static_cast<std::uint64_t>(query * heads.query + head);
+    const float u = to_uniform(random.at(row << 32 | own / 4)[own % 4]);
+    return u <= static_cast<float>(dropout) ? 0 : 1 / (1 - dropout);
+  }
 
   // Calls f(query row, first and last + 1 key row it sees, query head, key head).
   template <class F>
@@ -27,9 +56,8 @@ struct Attention {
     for (std::size_t s = 1; s < starts.size(); ++s)
       for (std::int64_t i = starts[s - 1]; i < starts[s]; ++i)
         for (std::int64_t h = 0; h < heads.query; ++h) {
-          const std::int64_t to = causal ? i + 1 : starts[s];
-          const std::int64_t from =
-              window > 0 ? std::max<std::int64_t>(starts[s - 1], i - window + 1) : starts[s - 1];
+          const std::int64_t to = causal ? i + 1 : starts_of_keys()[s], first = starts_of_keys()[s - 1];
+          const std::int64_t from = window > 0 ? std::max<std::int64_t>(first, i - window + 1) : first;
           f(i, from, to, h, h / (heads.query / heads.key_value));
         }
   }
@@ -40,10 +68,10 @@ struct Attention {
     return static_cast<std::size_t>((row * heads.key_value + head) * heads.width);
   }
 
-  // y (rows, H D), lse (H, rows); q (rows, H D), k and v (rows, KV D)
+  // y (rows, H D), lse (H, rows); q (rows, H D), k and v (key rows, KV D), bias (2 reach + 1, H)
   template <class S>
   void forward(std::vector<S>& y, std::vector<S>& lse, const std::vector<S>& q, const std::vector<S>& k,
-               const std::vector<S>& v) const {
+               const std::vector<S>& v, const std::vector<S>& bias = {}) const {
     const auto width = static_cast<std::size_t>(heads.width);
     y.assign(q.size(), S{});
     lse.assign(static_cast<std::size_t>(heads.query * rows()), S{});
@@ -53,24 +81,27 @@ struct Attention {
       for (auto j = from; j < to; ++j) {
         S s{};
         for (std::size_t d = 0; d < width; ++d) s += q[at_query(i, h) + d] * k[at_key(j, g) + d];
-        p.push_back(s * scale);
+        p.push_back(s * scale + (reach < 0 ? S{} : bias[at_bias(i, j, h)]));
         top = std::max(top, std::real(p.back()));
       }
       S total{};
       for (S& x : p) total += x = std::exp(x - top);
       for (auto j = from; j < to; ++j)
         for (std::size_t d = 0; d < width; ++d)
-          y[at_query(i, h) + d] += p[static_cast<std::size_t>(j - from)] / total * v[at_key(j, g) + d];
+          y[at_query(i, h) + d] +=
+              p[static_cast<std::size_t>(j - from)] * keep(i, j, h) / total * v[at_key(j, g) + d];
       lse[static_cast<std::size_t>(h * rows() + i)] = std::log(total) + top;
     });
   }
 
   void backward(std::vector<double>& dq, std::vector<double>& dk, std::vector<double>& dv,
-                const std::vector<double>& dy, const std::vector<double>& q, const std::vector<double>& k,
-                const std::vector<double>& v) const {
+                std::vector<double>& dbias, const std::vector<double>& dy, const std::vector<double>& q,
+                const std::vector<double>& k, const std::vector<double>& v,
+                const std::vector<double>& bias = {}) const {
     const auto width = static_cast<std::size_t>(heads.width);
     std::vector<double> y, lse;
-    forward(y, lse, q, k, v);
+    forward(y, lse, q, k, v, bias);
+    dbias.assign(bias.size(), 0);
     dq.assign(q.size(), 0);
     dk.assign(k.size(), 0);
     dv.assign(v.size(), 0);
@@ -85,12 +116,14 @@ struct Attention {
           s += q[a + d] * k[b + d];
           dp += dy[a + d] * v[b + d];
         }
-        const double p = std::exp(s * scale - lse[static_cast<std::size_t>(h * rows() + i)]);
-        const double ds = p * (dp - delta) * scale;
+        const double shift = reach < 0 ? 0 : bias[at_bias(i, j, h)];
+        const double p = std::exp(s * scale + shift - lse[static_cast<std::size_t>(h * rows() + i)]);
+        const double kept = keep(i, j, h), ds = p * (kept * dp - delta);
+        if (reach >= 0) dbias[at_bias(i, j, h)] += ds;
         for (std::size_t d = 0; d < width; ++d) {
-          dq[a + d] += ds * k[b + d];
-          dk[b + d] += ds * q[a + d];
-          dv[b + d] += p * dy[a + d];
+          dq[a + d] += ds * scale * k[b + d];
+          dk[b + d] += ds * scale * q[a + d];
+          dv[b + d] += kept * p * dy[a + d];
         }
       }
     });

@@ -25,6 +25,12 @@ struct AttentionCall {
   bool causal;
   std::int64_t window;  // 0: none
   float scale;
+  Rows bias;               // (2 reach + 1, heads) by distance, of the call's type; no data: none
+  std::int64_t reach;      //
+  float* dbias = nullptr;  // the same in f32, +=; null: not wanted
+  std::int64_t dbias_stride;
+  float dropout;         // see ft::Scores
+  std::uint64_t random;  // the key of its Random
 };
 
 // One sequence, one key head and the query heads that share it (heads / key_heads = `group` of them).
@@ -52,6 +58,7 @@ struct AttentionBackward {
     AttentionTiles whole;    // dq, dk, dv from all key tiles; attention_words_with_dq(...) floats
     AttentionTiles keys;     // dk, dv of any number of key tiles
     AttentionTiles queries;  // dq of query tiles, numbered as in forward
+    AttentionTiles bias;     // adds to dbias what query heads [begin, end) of the part give
   };
   Of f32, bf16;
 };
@@ -62,6 +69,8 @@ struct AttentionRange {
   Rows q, k, v, y;
   std::int64_t heads, key_heads, width;
   float scale;
+  Rows bias;  // as in AttentionCall
+  std::int64_t reach;
   std::int64_t row, key_head, first_key, keys;
 };
 struct AttentionRanges {

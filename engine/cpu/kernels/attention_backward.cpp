@@ -2,89 +2,10 @@
 // al. 2022). Per pair of tiles, all transposed (key, query): s = k q^T, p = 2^(s - lse), dp = v dy^T,
 // ds = p (dp - delta) with delta = dy . y per query; then dv += p dy, dk += ds q, dq^T += k^T ds.
 // The order of every sum is fixed: dk and dv by query head, then by query tile; dq by key tile.
-#include "engine/cpu/kernels/attention_tile.h"
+#include "engine/cpu/kernels/attention_gradient.h"
 
 namespace ft::cpu::FT_TARGET {
 namespace {
-
-struct QueryTile {
-  i64 number, head;          // of its first query; query head
-  Word *q, *dy;              // columns
-  Word *q_pairs, *dy_pairs;  // for dk and dv
-  float *lse, *delta;        // (64) base-2 logarithms; (64)
-  float* dq;                 // (width, 64)
-};
-struct KeyTile {
-  i64 number;
-  Word *k, *v;     // rows
-  Word* k_pairs;   // for dq
-  float *dk, *dv;  // (64, width)
-};
-struct Scores {
-  float *s, *dp;   // (key, query)
-  Word *p, *ds;    // (key, query): left operands that are summed over the queries
-  Word* ds_pairs;  // ds as a right operand that is summed over the keys
-};
-
-template <class T>
-Scores take_scores(Workspace& w) {
-  constexpr i64 kWords = kBlock * Sizes<T>::kRowWords;
-  Scores x{w.floats(kBlock * kBlock), w.floats(kBlock * kBlock), w.words(kWords), w.words(kWords), nullptr};
-  x.ds_pairs = kPack<T> == 1 ? x.ds : w.words(kWords);
-  return x;
-}
-template <class T>
-QueryTile take_query_tile(Workspace& w, const Sizes<T>& size, bool for_keys) {
-  QueryTile t{};
-  t.q = w.words(size.words * kBlock);
-  t.dy = w.words(size.words * kBlock);
-  if (for_keys) t.q_pairs = w.words(size.kRowWords * size.row);
-  if (for_keys) t.dy_pairs = w.words(size.kRowWords * size.row);
-  t.lse = w.floats(kBlock);
-  t.delta = w.floats(kBlock);
-  return t;
-}
-template <class T>
-KeyTile take_key_tile(Workspace& w, const Sizes<T>& size) {
-  KeyTile t{};
-  t.k = w.words(kBlock * size.row);
-  t.v = w.words(kBlock * size.row);
-  t.k_pairs = kPack<T> == 1 ? t.k : w.words(size.kRowWords * size.row);
-  return t;
-}
-
-template <class T>
-void pack_query_tile(QueryTile& t, const AttentionCall& call, const AttentionPart& part,
-                     const Sizes<T>& size) {
-  const i64 rows = smaller(kBlock, part.queries - t.number), row = part.query_row + t.number;
-  const T* q = head<T>(call.q, row, t.head, size.width);
-  const T* dy = head<T>(call.dy, row, t.head, size.width);
-  const T* y = head<T>(call.y, row, t.head, size.width);
-  pack_columns(t.q, size, q, call.q.stride, rows);
-  pack_columns(t.dy, size, dy, call.dy.stride, rows);
-  if (t.q_pairs) pack_pairs(t.q_pairs, size, q, call.q.stride, rows);
-  if (t.dy_pairs) pack_pairs(t.dy_pairs, size, dy, call.dy.stride, rows);
-  clear(t.lse, kBlock);
-  clear(t.delta, kBlock);
-  const float* lse = call.lse + t.head * call.lse_stride + row;
-  for (i64 r = 0; r < rows; ++r) {
-    Vec total = zero();
-    for (i64 c = 0; c < size.width; c += kLanes) {
-      const i64 n = smaller(kLanes, size.width - c);
-      total = fma(load(dy + r * call.dy.stride + c, n), load(y + r * call.y.stride + c, n), total);
-    }
-    t.delta[r] = sum(total);
-    t.lse[r] = lse[r] * kLog2E;
-  }
-}
-template <class T>
-void pack_key_tile(KeyTile& t, const AttentionCall& call, const AttentionPart& part, const Sizes<T>& size) {
-  const i64 rows = smaller(kBlock, part.keys - t.number), row = part.key_row + t.number;
-  const T* k = head<T>(call.k, row, part.key_head, size.width);
-  pack_rows(t.k, size, k, call.k.stride, rows);
-  pack_rows(t.v, size, head<T>(call.v, row, part.key_head, size.width), call.v.stride, rows);
-  if (t.k_pairs != t.k) pack_pairs(t.k_pairs, size, k, call.k.stride, rows);
-}
 
 template <class T>
 inline void store_left(Word* row, i64 column, Vec x) {
@@ -96,17 +17,17 @@ inline void store_left(Word* row, i64 column, Vec x) {
 
 // p and ds of one half; `at` is its first column.
 template <class T>
-inline void score_gradients(const Scores& x, const QueryTile& t, const Half& h, i64 at, Vec scale) {
+inline void score_gradients(const Scores& x, const QueryTile& t, const Half& h, i64 at, Vec scale,
+                            bool dropped) {
   for (i64 c = at; c < at + kHalf; c += kLanes) {
     const Vec lse = load(t.lse + c), delta = load(t.delta + c);
     for (i64 r = h.begin; r < h.end; r += 2) {
       Vec ds[2];
       for (int e = 0; e < 2; ++e) {
         const i64 o = (r + e) * kBlock + c;
-        // never above 1, even where scores are so large that their rounding decides
-        const Vec p = probability(min(zero(), fms(load(x.s + o), scale, lse)));
+        const Vec p = probability_of(load(x.s + o), scale, lse);
         ds[e] = p * (load(x.dp + o) - delta);
-        store_left<T>(x.p + (r + e) * Sizes<T>::kRowWords, c, p);
+        store_left<T>(x.p + (r + e) * Sizes<T>::kRowWords, c, dropped ? p * load(x.keep + o) : p);
         store_left<T>(x.ds + (r + e) * Sizes<T>::kRowWords, c, ds[e]);
       }
       if constexpr (kPack<T> == 2) store_pair<T>(x.ds_pairs + r / 2 * kBlock + c, kBlock, ds[0], ds[1]);
@@ -120,18 +41,10 @@ void add_pair(const AttentionCall& call, const AttentionPart& part, const KeyTil
               const Scores& x, const Sizes<T>& size) {
   const Visible seen = visible(call, part, qt.number, kt.number);
   if (seen.empty()) return;
-  for_visible(seen, [&](i64 q, i64 queries, i64 from, i64 to) {
-    const i64 at = from * kBlock + q;
-    product<T, false>({x.s + at, kBlock}, size.left(kt.k).from(from, 0), size.right(qt.q).from(0, q),
-                      to - from, queries, size.words);
-    product<T, false>({x.dp + at, kBlock}, size.left(kt.v).from(from, 0), size.right(qt.dy).from(0, q),
-                      to - from, queries, size.words);
-  });
+  score_pair(call, part, kt, qt, seen, x, size);
   for (i64 h = 0, q = 0; h < 2; ++h, q += kHalf) {
     const Half& half = seen.half[h];
-    if (half.empty()) continue;
-    if (half.hidden) hide(x.s + q, half, call, part, qt.number + q, kt.number);
-    score_gradients<T>(x, qt, half, q, splat(call.scale * kLog2E));
+    if (!half.empty()) score_gradients<T>(x, qt, half, q, splat(call.scale * kLog2E), call.dropout > 0);
   }
   constexpr i64 P = kPack<T>, W = Sizes<T>::kRowWords;
   if (kt.dk)
@@ -309,8 +222,11 @@ void queries(const AttentionCall& call, const AttentionPart& part, i64 begin, i6
 
 }  // namespace
 
+void bias_f32(const AttentionCall&, const AttentionPart&, i64, i64, float*);   // attention_bias.cpp
+void bias_bf16(const AttentionCall&, const AttentionPart&, i64, i64, float*);  //
+
 extern const AttentionBackward attention_backward;
-const AttentionBackward attention_backward{{whole<float>, keys<float>, queries<float>},
-                                           {whole<bf16>, keys<bf16>, queries<bf16>}};
+const AttentionBackward attention_backward{{whole<float>, keys<float>, queries<float>, bias_f32},
+                                           {whole<bf16>, keys<bf16>, queries<bf16>, bias_bf16}};
 
 }  // namespace ft::cpu::FT_TARGET

@@ -1,6 +1,6 @@
 // softmax(scale q k^T) v over tiles, with running maxima and sums (Milakov and Gimelshein 2018; Dao et al.
 // 2022). A packed tile of keys and values serves several tiles of queries.
-#include "engine/cpu/kernels/attention_tile.h"
+#include "engine/cpu/kernels/attention_scores.h"
 
 namespace ft::cpu::FT_TARGET {
 namespace {
@@ -18,10 +18,10 @@ struct QueryTile {
 };
 
 // One half of a tile of scores becomes probabilities; the query tile's sums so far become relative to the new
-// maxima. s, p and the tile's arrays begin at the half's first column.
+// maxima. s, p, keep (dropout's factors, null: none) and the tile's arrays begin at the half's first column.
 template <class T>
-inline void softmax_half(const float* s, Word* p, const Half& h, float* top, float* total, float* sums,
-                         i64 width, Vec scale) {
+inline void softmax_half(const float* s, Word* p, const float* keep, const Half& h, float* top, float* total,
+                         float* sums, i64 width, Vec scale) {
   Vec t[2][kHalfVectors], now[kHalfVectors], l[kHalfVectors];
   for (int c = 0; c < kHalfVectors; ++c) t[0][c] = t[1][c] = load(top + c * kLanes);
   for (i64 r = h.begin; r < h.end; r += 2)
@@ -42,9 +42,13 @@ inline void softmax_half(const float* s, Word* p, const Half& h, float* top, flo
   for (i64 r = h.begin; r < h.end; r += 2)
     for (int c = 0; c < kHalfVectors; ++c) {
       const float* at = s + r * kBlock + c * kLanes;
-      const Vec e0 = probability((load(at) - now[c]) * scale);
-      const Vec e1 = probability((load(at + kBlock) - now[c]) * scale);
+      Vec e0 = probability((load(at) - now[c]) * scale);
+      Vec e1 = probability((load(at + kBlock) - now[c]) * scale);
       l[c] = l[c] + (e0 + e1);
+      if (keep) {
+        e0 = e0 * load(keep + r * kBlock + c * kLanes);
+        e1 = e1 * load(keep + (r + 1) * kBlock + c * kLanes);
+      }
       store_pair<T>(p + r / kPack<T> * kBlock + c * kLanes, kBlock, e0, e1);
     }
   for (int c = 0; c < kHalfVectors; ++c) store(total + c * kLanes, l[c]);
@@ -74,9 +78,19 @@ struct KeyTile {
   Word *k, *v;  // rows; pairs
 };
 
+struct ScoreTile {
+  float* s;     // (key, query)
+  Word* p;      // probabilities, paired by keys
+  float* keep;  // (key, query)
+};
+
 template <class T>
 void add_tile(const AttentionCall& call, const AttentionPart& part, const KeyTile<T>& kt,
-              const QueryTile<T>& qt, const Visible& seen, const Sizes<T>& size, float* s, Word* p) {
+              const QueryTile<T>& qt, const Visible& seen, const Sizes<T>& size, const ScoreTile& x) {
+  float* s = x.s;
+  Word* p = x.p;
+  TileBias bias;
+  if (call.bias.data) load_bias<T>(bias, call, qt.head, qt.number - kt.number);
   for_visible(seen, [&](i64 q, i64 queries, i64 from, i64 to) {
     product<T, false>({s + from * kBlock + q, kBlock}, size.left(kt.k).from(from, 0),
                       size.right(qt.q).from(0, q), to - from, queries, size.words);
@@ -84,8 +98,10 @@ void add_tile(const AttentionCall& call, const AttentionPart& part, const KeyTil
   for (i64 h = 0, q = 0; h < 2; ++h, q += kHalf) {
     const Half& half = seen.half[h];
     if (half.empty()) continue;
-    if (half.hidden) hide(s + q, half, call, part, qt.number + q, kt.number);
-    softmax_half<T>(s + q, p + q, half, qt.top + q, qt.total + q, qt.sums + q, size.width,
+    complete_scores(s, half, call, part, bias, q, qt.number, kt.number);
+    float* keep = call.dropout > 0 ? x.keep + q : nullptr;
+    if (keep) fill_keep(keep, half, call, qt.head, part.query_row + qt.number + q, kt.number);
+    softmax_half<T>(s + q, p + q, keep, half, qt.top + q, qt.total + q, qt.sums + q, size.width,
                     splat(call.scale * kLog2E));
   }
   for_visible(seen, [&](i64 q, i64 queries, i64 from, i64 to) {
@@ -116,8 +132,8 @@ void forward(const AttentionCall& call, const AttentionPart& part, i64 begin, i6
     for (i64 c = 0; c < kBlock; c += kLanes) store(t.top + c, splat(kFloor));
   }
   KeyTile<T> key{0, w.words(kBlock * size.row), w.words(kBlock * size.row)};
-  Word *scratch = w.words(kBlock * size.row), *p = w.words(kBlock * kBlock);
-  float* s = w.floats(kBlock * kBlock);
+  Word* scratch = w.words(kBlock * size.row);
+  const ScoreTile scores{w.floats(kBlock * kBlock), w.words(kBlock * kBlock), w.floats(kBlock * kBlock)};
 
   for (; key.number < part.keys; key.number += kBlock) {
     bool packed = false;
@@ -130,7 +146,7 @@ void forward(const AttentionCall& call, const AttentionPart& part, i64 begin, i6
         pack_pairs(key.v, size, head<T>(call.v, row, part.key_head, size.width), call.v.stride, rows);
         packed = true;
       }
-      add_tile(call, part, key, tiles[i], seen, size, s, p);
+      add_tile(call, part, key, tiles[i], seen, size, scores);
     }
   }
   for (i64 i = 0; i < end - begin; ++i) finish(call, part, tiles[i], size, scratch);

@@ -1,7 +1,7 @@
 // Attention of single rows over a cache of keys: a query head takes its keys kBlock at a time, with a running
 // maximum and sum as attention_forward.cpp does. The keys of a block stay in the first-level cache for the
 // query heads that share them.
-#include "engine/cpu/kernels/attention_tile.h"
+#include "engine/cpu/kernels/attention_scores.h"
 
 namespace ft::cpu::FT_TARGET {
 namespace {
@@ -69,6 +69,13 @@ inline float soften(float* s, i64 keys, Seen& seen) {
   return shrink;
 }
 
+// The query's own key is the last.
+template <class T>
+inline float bias_of(const AttentionRange& c, i64 head, i64 key) {
+  const i64 row = larger(0, c.reach - (c.keys - 1 - key));
+  return widened(reinterpret_cast<const T*>(c.bias.data)[row * c.bias.stride + head]);
+}
+
 template <class T>
 void one_head(const AttentionRange& c, i64 head, float* workspace) {
   const i64 D = c.width;
@@ -84,6 +91,8 @@ void one_head(const AttentionRange& c, i64 head, float* workspace) {
   for (i64 at = 0; at < c.keys; at += kKeys) {
     const i64 n = smaller(kKeys, c.keys - at);
     for (i64 k = 0; k < n; ++k) s[k] = scale * dot(q, keys + (at + k) * c.k.stride, D);
+    if (c.bias.data)
+      for (i64 k = 0; k < n; ++k) s[k] += kLog2E * bias_of<T>(c, head, at + k);
     const float shrink = soften(s, n, seen);
     const T* v = values + at * c.v.stride;
     i64 d = 0;

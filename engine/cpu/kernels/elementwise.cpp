@@ -1,6 +1,7 @@
 // fill, add, cast and dropout.
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/loops.h"
+#include "engine/cpu/kernels/philox.h"
 
 namespace ft::cpu::FT_TARGET {
 namespace {
@@ -22,37 +23,18 @@ void cast_to(const View& y, const View& x, Team& team) {
     with_float(x.type, [&](auto t) { cast_as<Y, decltype(t)>(y, x, team); });
 }
 
-// The uniform numbers in (0, 1] of elements [64 block, 64 block + 64): Random::at(16 block + j) for all j at
-// once. Philox as in engine/core/random.h, with the counters in lanes.
+// The uniform numbers in (0, 1] of elements [64 block, 64 block + 64): Random::at(16 block + j) for all j.
 inline void uniforms(float (&u)[64], std::uint64_t block, std::uint64_t key) {
-  constexpr int kCounters = 16;
-  std::uint32_t c0[kCounters], c1[kCounters], c2[kCounters] = {}, c3[kCounters] = {};
+  std::uint32_t low[kCounters], high[kCounters];
   for (int j = 0; j < kCounters; ++j) {
     const std::uint64_t index = block * kCounters + static_cast<std::uint64_t>(j);
-    c0[j] = static_cast<std::uint32_t>(index);
-    c1[j] = static_cast<std::uint32_t>(index >> 32);
+    low[j] = static_cast<std::uint32_t>(index);
+    high[j] = static_cast<std::uint32_t>(index >> 32);
   }
-  auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    for (int j = 0; j < kCounters; ++j) {
-      const std::uint64_t a = std::uint64_t{0xD2511F53u} * c0[j], b = std::uint64_t{0xCD9E8D57u} * c2[j];
-      c0[j] = static_cast<std::uint32_t>(b >> 32) ^ c1[j] ^ k0;
-      c1[j] = static_cast<std::uint32_t>(b);
-      c2[j] = static_cast<std::uint32_t>(a >> 32) ^ c3[j] ^ k1;
-      c3[j] = static_cast<std::uint32_t>(a);
-    }
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  const auto uniform = [](std::uint32_t bits) {
-    return (static_cast<float>(static_cast<std::int32_t>(bits >> 8)) + 1.0f) * (1.0f / 16777216.0f);
-  };
-  for (int j = 0; j < kCounters; ++j) {
-    u[4 * j] = uniform(c0[j]);
-    u[4 * j + 1] = uniform(c1[j]);
-    u[4 * j + 2] = uniform(c2[j]);
-    u[4 * j + 3] = uniform(c3[j]);
-  }
+  Uniforms four;
+  uniforms(four, low, high, key);
+  for (int j = 0; j < kCounters; ++j)
+    for (int n = 0; n < 4; ++n) u[4 * j + n] = four.of[n][j];
 }
 
 template <class T>

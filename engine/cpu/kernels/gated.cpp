@@ -1,33 +1,45 @@
-// The gated activation of an MLP and its gradient.
+// The activation of an MLP, gated or not, and its gradient.
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/loops.h"
 
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-template <Activation f, class T>
+// kGated: there is an up.
+template <Activation f, class T, bool kGated>
 void forward(const View& y, const View& gate, const View& up, Team& team) {
-  each_span(y.rows, y.cols, dense(y) && dense(gate) && dense(up), team, [&](i64 row, i64 column, i64 n) {
-    T* py = at<T>(y, row) + column;
-    const T *pg = at<T>(gate, row) + column, *pu = at<T>(up, row) + column;
-    each_vector(n, [&](auto part, i64 i) {
-      part.store(py + i, math::activation<f>(part.load(pg + i)).value * part.load(pu + i));
-    });
-  });
+  each_span(y.rows, y.cols, dense(y) && dense(gate) && (!kGated || dense(up)), team,
+            [&](i64 row, i64 column, i64 n) {
+              T* py = at<T>(y, row) + column;
+              const T *pg = at<T>(gate, row) + column, *pu = kGated ? at<T>(up, row) + column : nullptr;
+              each_vector(n, [&](auto part, i64 i) {
+                const Vec value = math::activation<f>(part.load(pg + i)).value;
+                if constexpr (kGated)
+                  part.store(py + i, value * part.load(pu + i));
+                else
+                  part.store(py + i, value);
+              });
+            });
 }
 
-template <Activation f, class T>
+template <Activation f, class T, bool kGated>
 void backward(const View& dgate, const View& dup, const View& dy, const View& gate, const View& up,
               Team& team) {
-  const bool all_dense = dense(dgate) && dense(dup) && dense(dy) && dense(gate) && dense(up);
+  const bool all_dense = dense(dgate) && dense(dy) && dense(gate) && (!kGated || (dense(dup) && dense(up)));
   each_span(dy.rows, dy.cols, all_dense, team, [&](i64 row, i64 column, i64 n) {
-    T *pdg = at<T>(dgate, row) + column, *pdu = at<T>(dup, row) + column;
-    const T *pdy = at<T>(dy, row) + column, *pg = at<T>(gate, row) + column, *pu = at<T>(up, row) + column;
+    T *pdg = at<T>(dgate, row) + column, *pdu = kGated ? at<T>(dup, row) + column : nullptr;
+    const T *pdy = at<T>(dy, row) + column, *pg = at<T>(gate, row) + column;
+    const T* pu = kGated ? at<T>(up, row) + column : nullptr;
     each_vector(n, [&](auto part, i64 i) {
-      const Vec d = part.load(pdy + i), u = part.load(pu + i);
+      const Vec d = part.load(pdy + i);
       const auto curve = math::activation<f>(part.load(pg + i));
-      part.store(pdg + i, d * u * curve.slope);
-      part.store(pdu + i, d * curve.value);
+      if constexpr (kGated) {
+        const Vec u = part.load(pu + i);
+        part.store(pdg + i, d * u * curve.slope);
+        part.store(pdu + i, d * curve.value);
+      } else {
+        part.store(pdg + i, d * curve.slope);
+      }
     });
   });
 }
@@ -56,14 +68,19 @@ void with_types(Activation f, DType type, G g) {
 }  // namespace
 
 void gated(Activation f, const View& y, const View& gate, const View& up, Team& team) {
-  with_types(f, y.type,
-             [&](auto tag, auto t) { forward<decltype(tag)::value, decltype(t)>(y, gate, up, team); });
+  with_types(f, y.type, [&](auto tag, auto t) {
+    constexpr Activation kF = decltype(tag)::value;
+    if (up.data) return forward<kF, decltype(t), true>(y, gate, up, team);
+    forward<kF, decltype(t), false>(y, gate, up, team);
+  });
 }
 
 void gated_grad(Activation f, const View& dgate, const View& dup, const View& dy, const View& gate,
                 const View& up, Team& team) {
   with_types(f, dy.type, [&](auto tag, auto t) {
-    backward<decltype(tag)::value, decltype(t)>(dgate, dup, dy, gate, up, team);
+    constexpr Activation kF = decltype(tag)::value;
+    if (up.data) return backward<kF, decltype(t), true>(dgate, dup, dy, gate, up, team);
+    backward<kF, decltype(t), false>(dgate, dup, dy, gate, up, team);
   });
 }
 

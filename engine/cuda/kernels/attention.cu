@@ -1,6 +1,7 @@
 // Attention on tiles of 16 x 16, one thread for each score: plain, and right for every width up to
 // 256. Thread (i, j) of a block computes the score of the tile's query i and key j, and then owns columns j,
 // j + 16, ... of row i of what is summed.
+#include "engine/core/random.h"
 #include "engine/cuda/kernels/attention.cuh"
 
 namespace ft::cuda {
@@ -64,6 +65,15 @@ struct ForwardShared {
   Scores p;
 };
 
+// What dropout multiplies a probability by; `key` counts from its sequence's first.
+__device__ inline float kept(const Attention& c, i64 head, i64 query, i64 key) {
+  if (c.dropout == 0) return 1;
+  const auto row = static_cast<std::uint64_t>(query * (c.q.cols / c.width) + head);
+  const auto n = static_cast<std::uint64_t>(key);
+  const Philox4 four = Random{c.random}.at(row << 32 | n / 4);
+  return math::kept(to_uniform(four[static_cast<std::size_t>(n % 4)]), c.dropout) ? 1 / (1 - c.dropout) : 0;
+}
+
 template <class T>
 struct Tensors {
   Rows<T> q, k, v, y, dy, dq, dk, dv;
@@ -87,13 +97,14 @@ __global__ void __launch_bounds__(kThreads) forward(Attention c, Tensors<T> t) {
     fetch(s.v, t.v, key_head, c.width, from, keys.to);
     __syncthreads();
     const bool seen = from + j < keys.to && sight.sees(query, from + j);
-    const float score = seen ? dot(s.q.at[i], s.k.at[j], c.width) : kLowest;
+    const float bias = seen ? bias_at<T>(c.bias, head, from + j - query, c.scale) : 0;
+    const float score = seen ? dot(s.q.at[i], s.k.at[j], c.width) + bias : kLowest;
     const float now = fmaxf(top, row_largest(score));  // passes over a NaN; the sums do not
     const float p = seen ? exp2f((score - now) * power) : 0;
     const float shrink = top == kLowest ? 0 : exp2f((top - now) * power);
     top = now;
     total = total * shrink + row_sum(p);
-    s.p.at[i][j] = p;
+    s.p.at[i][j] = seen ? p * kept(c, head, query, from + j - tile.from) : 0;
     __syncthreads();
     for (float& e : sums) e *= shrink;
     add(sums, s.p.at[i], s.v, j, c.width);
@@ -144,8 +155,11 @@ __global__ void __launch_bounds__(kThreads) gradient_of_queries(Attention c, Ten
     __syncthreads();
     float ds = 0;
     if (query < last && from + j < keys.to && sight.sees(query, from + j)) {
-      const float p = exp2f((dot(s.q.at[i], s.k.at[j], c.width) * c.scale - lse) * kLog2e);
-      ds = p * (dot(s.dy.at[i], s.v.at[j], c.width) - delta) * c.scale;
+      const i64 key = from + j;
+      const float score = dot(s.q.at[i], s.k.at[j], c.width) + bias_at<T>(c.bias, head, key - query, c.scale);
+      const float p = exp2f((score * c.scale - lse) * kLog2e);
+      const float dp = dot(s.dy.at[i], s.v.at[j], c.width) * kept(c, head, query, key - tile.from);
+      ds = p * (dp - delta) * c.scale;
     }
     s.ds.at[i][j] = ds;
     __syncthreads();
@@ -163,7 +177,7 @@ struct DkvShared {
 template <class T>
 __global__ void __launch_bounds__(kThreads) gradient_of_keys(Attention c, Tensors<T> t) {
   DkvShared& s = shared_memory<DkvShared>();
-  const Tile tile = c.tiles[blockIdx.x];
+  const Tile tile = c.key_tiles[blockIdx.x];
   const Sight sight{c.causal, c.window};
   const int i = static_cast<int>(threadIdx.x) / kTile, j = static_cast<int>(threadIdx.x) % kTile;
   const i64 key_head = c.first_key_head + static_cast<i64>(blockIdx.y);
@@ -184,8 +198,11 @@ __global__ void __launch_bounds__(kThreads) gradient_of_keys(Attention c, Tensor
       float p = 0, ds = 0;
       const i64 query = from + j;
       if (key < last && query < queries.to && sight.sees(query, key)) {
-        p = exp2f((dot(s.q.at[j], s.k.at[i], c.width) * c.scale - lse[query]) * kLog2e);
-        ds = p * (dot(s.dy.at[j], s.v.at[i], c.width) - delta[query]) * c.scale;
+        const float bias = bias_at<T>(c.bias, head, key - query, c.scale);
+        const float keep = kept(c, head, query, key - tile.begin);
+        p = exp2f(((dot(s.q.at[j], s.k.at[i], c.width) + bias) * c.scale - lse[query]) * kLog2e);
+        ds = p * (dot(s.dy.at[j], s.v.at[i], c.width) * keep - delta[query]) * c.scale;
+        p *= keep;
       }
       s.p.at[i][j] = p;
       s.ds.at[i][j] = ds;
@@ -199,6 +216,43 @@ __global__ void __launch_bounds__(kThreads) gradient_of_keys(Attention c, Tensor
   put(t.dv, key_head, c.width, key, j, dv);
 }
 
+// ds of one pair, before scaling, from memory.
+template <class T>
+__device__ float pair_gradient(const Attention& c, const Tensors<T>& t, i64 head, i64 query, i64 key,
+                               i64 first_key) {
+  const i64 key_head = head / c.group;
+  float score = bias_at<T>(c.bias, head, key - query, c.scale), dp = 0;
+  for (int d = 0; d < c.width; ++d) {
+    score += to_float(*t.q.at(query, head * c.width + d)) * to_float(*t.k.at(key, key_head * c.width + d));
+    dp += to_float(*t.dy.at(query, head * c.width + d)) * to_float(*t.v.at(key, key_head * c.width + d));
+  }
+  const float p = exp2f((score * c.scale - c.lse[head * c.q.rows + query]) * kLog2e);
+  const i64 own = head - c.first_key_head * c.group;
+  return p * (dp * kept(c, head, query, key - first_key) - c.delta[own * c.q.rows + query]);
+}
+
+// A block for each distance and head: the sum of ds over all pairs at that distance, or beyond the last.
+template <class T>
+__global__ void __launch_bounds__(kThreads) gradient_of_bias(Attention c, Tensors<T> t) {
+  float* warps = shared_memory<float[kThreads / 32]>();
+  const i64 reach = c.dbias.rows / 2, distance = static_cast<i64>(blockIdx.x) - reach;
+  const i64 head = c.first_key_head * c.group + static_cast<i64>(blockIdx.y);
+  const Sight sight{c.causal, c.window};
+  const int i = static_cast<int>(threadIdx.x) / kTile, j = static_cast<int>(threadIdx.x) % kTile;
+  float sum = 0;
+  for (i64 n = 0; n < c.n_tiles; ++n) {
+    const Tile tile = c.tiles[n];
+    const i64 query = tile.first + i;
+    if (query >= smaller(tile.end, tile.first + kTile)) continue;
+    const i64 from = distance == -reach ? tile.begin : larger(tile.begin, query + distance);
+    const i64 to = distance == reach ? tile.end : smaller(tile.end, query + distance + 1);
+    for (i64 key = from + j; key < to; key += kTile)
+      if (sight.sees(query, key)) sum += pair_gradient(c, t, head, query, key, tile.begin);
+  }
+  sum = block_sum(sum, warps);
+  if (threadIdx.x == 0) static_cast<float*>(c.dbias.data)[blockIdx.x * c.dbias.stride + head] += sum;
+}
+
 template <class T>
 Tensors<T> tensors_of(const Attention& c) {
   return {Rows<T>(c.q),  Rows<T>(c.k),  Rows<T>(c.v),  Rows<T>(c.y),
@@ -209,7 +263,7 @@ Tensors<T> tensors_of(const Attention& c) {
 
 void attention(cudaStream_t stream, const Attention& c) {
   if (c.n_tiles == 0) return;
-  if (attention_uses_mma(c.q.type, c.width)) return attention_mma(stream, c);
+  if (attention_uses_mma(c)) return attention_mma(stream, c);
   with_float(c.q.type, [&](auto e) {
     using T = decltype(e);
     const dim3 grid(static_cast<unsigned>(c.n_tiles), static_cast<unsigned>(c.key_heads * c.group));
@@ -218,19 +272,25 @@ void attention(cudaStream_t stream, const Attention& c) {
 }
 
 void attention_grad(cudaStream_t stream, const Attention& c) {
-  if (c.n_tiles == 0) return;
+  if (c.n_tiles == 0 && c.n_key_tiles == 0) return;
   with_float(c.q.type, [&](auto e) {
     using T = decltype(e);
     const auto tiles = static_cast<unsigned>(c.n_tiles), heads = static_cast<unsigned>(c.key_heads * c.group);
     const Tensors<T> t = tensors_of<T>(c);
     const auto rows = static_cast<unsigned>(ceil_div(c.q.rows, kThreads / 32));
-    launch("attention_grad", {stream, dim3(rows, heads), kThreads}, deltas<T>, c, t);
-    if (attention_uses_mma(c.q.type, c.width)) return attention_mma_grad(stream, c);
-    launch("attention_grad", {stream, dim3(tiles, heads), kThreads, sizeof(DqShared)}, gradient_of_queries<T>,
-           c, t);
+    if (rows > 0) launch("attention_grad", {stream, dim3(rows, heads), kThreads}, deltas<T>, c, t);
+    if (attention_uses_mma(c)) return attention_mma_grad(stream, c);
+    if (tiles > 0)
+      launch("attention_grad", {stream, dim3(tiles, heads), kThreads, sizeof(DqShared)},
+             gradient_of_queries<T>, c, t);
+    const auto key_tiles = static_cast<unsigned>(c.n_key_tiles);
     launch("attention_grad",
-           {stream, dim3(tiles, static_cast<unsigned>(c.key_heads)), kThreads, sizeof(DkvShared)},
+           {stream, dim3(key_tiles, static_cast<unsigned>(c.key_heads)), kThreads, sizeof(DkvShared)},
            gradient_of_keys<T>, c, t);
+    if (!c.dbias.data) return;
+    const dim3 sums(static_cast<unsigned>(c.dbias.rows), heads);
+    launch("attention_grad", {stream, sums, kThreads, sizeof(float) * kThreads / 32}, gradient_of_bias<T>, c,
+           t);
   });
 }
 

@@ -25,11 +25,19 @@ struct Sight {
   }
   // The keys that any of the queries [from, to) sees, and the queries that see any of the keys.
   __device__ Range keys_of(const Tile& t, i64 from, i64 to) const {
-    return {window > 0 ? larger(t.begin, from - window + 1) : t.begin, causal ? to : t.end};
+    return {window > 0 ? larger(t.from, from - window + 1) : t.from, causal ? to : t.to};
   }
   __device__ Range queries_of(const Tile& t, i64 from, i64 to) const {
-    return {causal ? from : t.begin, window > 0 ? smaller(t.end, to - 1 + window) : t.end};
+    return {causal ? from : t.from, window > 0 ? smaller(t.to, to - 1 + window) : t.to};
   }
 };
+
+// The bias of a pair at distance key - query, as scores are before scaling; 0 where there is none.
+template <class T>
+__device__ float bias_at(const View& bias, i64 head, i64 distance, float scale) {
+  if (!bias.data) return 0;
+  const i64 reach = bias.rows / 2, row = reach + larger(-reach, smaller(reach, distance));
+  return to_float(static_cast<const T*>(bias.data)[row * bias.stride + head]) / scale;
+}
 
 }  // namespace ft::cuda

@@ -8,18 +8,10 @@ namespace ft::cuda {
 
 constexpr std::int64_t kAttentionWidth = 256;  // the widest head
 
-// bf16 in heads of up to 128 columns goes to tensor cores, all else to plain kernels.
-constexpr bool attention_uses_mma(DType type, std::int64_t width) {
-  return type == DType::bf16 && width <= 128;
-}
-// Rows of a tile.
-constexpr std::int64_t attention_tile(DType type, std::int64_t width) {
-  return attention_uses_mma(type, width) ? 64 : 16;
-}
-
-// Rows [first, first + attention_tile(...)) of the sequence [begin, end), as far as it goes.
+// Rows [first, first + attention_tile(...)) of the sequence [begin, end), as far as it goes; [from, to) are
+// the keys of these queries or the queries of these keys, which in self-attention is [begin, end) again.
 struct Tile {
-  std::int32_t begin, end, first;
+  std::int32_t begin, end, first, from, to;
 };
 
 struct Attention {
@@ -27,14 +19,26 @@ struct Attention {
   float* lse;                     // (H, rows) natural logarithms
   View dy, dq, dk, dv;            // the gradient only
   float* delta;                   // the gradient only: (heads of a call, rows), sums of dy y
-  const Tile* tiles;              // on the device: all tiles of all sequences
-  std::int64_t n_tiles;           // of them
+  const Tile *tiles, *key_tiles;  // on the device: all tiles of all sequences, of queries and of keys
+  std::int64_t n_tiles, n_key_tiles;
   int group, width;               // query heads that share a key head; D
   int first_key_head, key_heads;  // the heads of this call
   bool causal;
   std::int64_t window;  // 0: none
   float scale;
+  View bias, dbias;  // see ft::Scores; no data: none, not wanted
+  float dropout;
+  std::uint64_t random;  // the key of its Random
+  bool cross;            // keys of other tokens
 };
+
+// bf16 in heads of up to 128 columns goes to tensor cores; all else, and what only encoder-decoders have, to
+// plain kernels.
+inline bool attention_uses_mma(const Attention& c) {
+  return c.q.type == DType::bf16 && c.width <= 128 && !c.bias.data && c.dropout == 0 && !c.cross;
+}
+// Rows of a tile.
+inline std::int64_t attention_tile(const Attention& c) { return attention_uses_mma(c) ? 64 : 16; }
 
 // Few queries and the keys of a cache: see Ops::attention_ranges.
 struct KeyRangesCall {
@@ -43,10 +47,11 @@ struct KeyRangesCall {
   int heads, group, width;
   std::int64_t window;  // 0: none
   float scale;
+  View bias;
 };
 
 void attention(cudaStream_t, const Attention&);
-void attention_grad(cudaStream_t, const Attention&);  // delta, dq, dk, dv of the call's heads
+void attention_grad(cudaStream_t, const Attention&);  // delta, dq, dk, dv, dbias of the call's heads
 // The tensor-core part of the two above: y and lse; dq, dk and dv.
 void attention_mma(cudaStream_t, const Attention&);
 void attention_mma_grad(cudaStream_t, const Attention&);

@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kThreads) over_ranges(KeyRangesCall c, Tensors
     read(k, t.k.at(key, key_at), c.width);
     read(v, t.v.at(key, key_at), c.width);
     for (int n = 0; n < kOwned; ++n) score += q[n] * k[n];
-    score = warp_sum(score);
+    score = warp_sum(score) + bias_at<T>(c.bias, head, key - (end - 1), c.scale);
     const float now = fmaxf(top, score), p = exp2f((score - now) * power);
     const float shrink = top == kLowest ? 0 : exp2f((top - now) * power);
     top = now;

@@ -1,17 +1,25 @@
-// The gated activation of an MLP and its gradient.
+// The activation of an MLP, gated or not, and its gradient.
 #include "engine/cuda/kernels/each_pack.cuh"
 #include "engine/ops/math.h"
 
 namespace ft::cuda {
 namespace {
 
+// Ones where there is no up.
+template <class T>
+__device__ void load_up(float (&u)[kPack], const Rows<T>& up, bool gated, i64 row, i64 column, Pack pack) {
+  if (gated) return load(u, up.at(row, column), pack);
+  for (float& e : u) e = 1;
+}
+
 template <Activation f, class T>
 struct Gated {
   Rows<T> y, gate, up;
+  bool gated;
   __device__ void operator()(i64 row, i64 column, Pack pack) const {
     float g[kPack], u[kPack];
     load(g, gate.at(row, column), pack);
-    load(u, up.at(row, column), pack);
+    load_up(u, up, gated, row, column, pack);
     for (int j = 0; j < kPack; ++j) u[j] *= math::activation<f>(g[j]).value;
     store(y.at(row, column), u, pack);
   }
@@ -21,18 +29,19 @@ struct Gated {
 template <Activation f, class T>
 struct Gradient {
   Rows<T> dgate, dup, dy, gate, up;
+  bool gated;
   __device__ void operator()(i64 row, i64 column, Pack pack) const {
     float d[kPack], g[kPack], u[kPack];
     load(d, dy.at(row, column), pack);
     load(g, gate.at(row, column), pack);
-    load(u, up.at(row, column), pack);
+    load_up(u, up, gated, row, column, pack);
     for (int j = 0; j < kPack; ++j) {
       const auto curve = math::activation<f>(g[j]);
       g[j] = d[j] * u[j] * curve.slope;
       u[j] = d[j] * curve.value;
     }
     store(dgate.at(row, column), g, pack);
-    store(dup.at(row, column), u, pack);
+    if (gated) store(dup.at(row, column), u, pack);
   }
 };
 
@@ -63,7 +72,9 @@ void gated(cudaStream_t stream, Activation f, const View& y, const View& gate, c
   with_types(f, y.type, [&](auto tag, auto t) {
     using T = decltype(t);
     constexpr Activation kF = decltype(tag)::value;
-    run_each_pack("gated", stream, {y, gate, up}, Gated<kF, T>{Rows<T>(y), Rows<T>(gate), Rows<T>(up)});
+    const bool gated = up.data != nullptr;
+    const View& u = gated ? up : gate;
+    run_each_pack("gated", stream, {y, gate, u}, Gated<kF, T>{Rows<T>(y), Rows<T>(gate), Rows<T>(u), gated});
   });
 }
 
@@ -71,9 +82,11 @@ void gated_grad(cudaStream_t stream, Activation f, const GatedGrad& c) {
   with_types(f, c.dy.type, [&](auto tag, auto t) {
     using T = decltype(t);
     constexpr Activation kF = decltype(tag)::value;
+    const bool gated = c.up.data != nullptr;
+    const View &up = gated ? c.up : c.gate, &dup = gated ? c.dup : c.dgate;
     run_each_pack(
-        "gated_grad", stream, {c.dy, c.dgate, c.dup, c.gate, c.up},
-        Gradient<kF, T>{Rows<T>(c.dgate), Rows<T>(c.dup), Rows<T>(c.dy), Rows<T>(c.gate), Rows<T>(c.up)});
+        "gated_grad", stream, {c.dy, c.dgate, dup, c.gate, up},
+        Gradient<kF, T>{Rows<T>(c.dgate), Rows<T>(dup), Rows<T>(c.dy), Rows<T>(c.gate), Rows<T>(up), gated});
   });
 }
 

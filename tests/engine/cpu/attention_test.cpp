@@ -85,23 +85,27 @@ Values random_values(std::int64_t n, DType type, std::uint32_t seed, double size
 }
 
 struct Inputs {
-  Values q, k, v, dy;
+  Values q, k, v, dy, bias;
   Inputs(const Case& c, DType type, double size = 1)
       : q(random_values(c.query_size(), type, 1, size)),
         k(random_values(c.key_size(), type, 2, size)),
         v(random_values(c.key_size(), type, 3)),
-        dy(random_values(c.query_size(), type, 4)) {}
+        dy(random_values(c.query_size(), type, 4)) {
+    if (c.reach >= 0) bias = random_values(c.bias_rows() * c.heads.query, type, 5);
+  }
 };
 
 struct Outputs {
-  Padded y, by_range, lse, dq, dk, dv;
+  Padded y, by_range, lse, dq, dk, dv, dbias;
   Outputs(const Case& c, DType type)
       : y(type, c.rows(), c.heads.query * c.heads.width, 3),
         by_range(type, c.rows(), c.heads.query * c.heads.width, 4),
         lse(DType::f32, c.heads.query, c.rows(), 0),
         dq(type, c.rows(), c.heads.query * c.heads.width, 5),
-        dk(type, c.rows(), c.heads.key_value * c.heads.width, 6),
-        dv(type, c.rows(), c.heads.key_value * c.heads.width, 1) {}
+        dk(type, c.key_rows(), c.heads.key_value * c.heads.width, 6),
+        dv(type, c.key_rows(), c.heads.key_value * c.heads.width, 1),
+        dbias(DType::f32, c.bias_rows(), c.heads.query, 2,
+              Values(static_cast<std::size_t>(c.bias_rows() * c.heads.query), 0.25)) {}
   bool operator==(const Outputs&) const = default;
 };
 
@@ -112,7 +116,7 @@ struct Ranges {
   explicit Ranges(const Case& c) : window(c.causal ? c.window : 0) {
     c.for_each_query([&](auto i, auto from, auto to, auto head, auto) {
       if (head > 0) return;
-      const auto begin = *(std::upper_bound(c.starts.begin(), c.starts.end(), i) - 1);
+      const auto begin = static_cast<std::int32_t>(c.origin(i).key);
       first.push_back(window > 0 ? begin : static_cast<std::int32_t>(from));  // the window is cut there
       count.push_back(static_cast<std::int32_t>(to) - first.back());
     });
@@ -128,24 +132,29 @@ struct Ranges {
 
 Outputs run(const Kernels& kernels, const Case& c, DType type, const Inputs& in, int threads) {
   const std::int64_t query = c.heads.query * c.heads.width, key = c.heads.key_value * c.heads.width;
-  const Padded q(type, c.rows(), query, 1, in.q), k(type, c.rows(), key, 2, in.k);
-  const Padded v(type, c.rows(), key, 7, in.v), dy(type, c.rows(), query, 9, in.dy);
+  const Padded q(type, c.rows(), query, 1, in.q), k(type, c.key_rows(), key, 2, in.k);
+  const Padded v(type, c.key_rows(), key, 7, in.v), dy(type, c.rows(), query, 9, in.dy);
+  const Padded bias(type, c.bias_rows(), c.heads.query, 3, in.bias);
   Outputs out(c, type);
   Team team(threads);
   Attention attention(kernels, team);
-  const Mask mask{c.starts, c.causal, c.window};
-  const auto scale = static_cast<float>(c.scale);
-  attention.forward(out.y, out.lse, q, k, v, c.heads, mask, scale);
-  attention.backward(out.dq, out.dk, out.dv, dy, out.y, out.lse, q, k, v, c.heads, mask, scale);
+  const Mask mask{c.starts, c.causal, c.window, c.key_starts};
+  const bool biased = c.reach >= 0;
+  Scores scores{static_cast<float>(c.scale), biased ? bias.tensor() : Tensor{}, static_cast<float>(c.dropout),
+                c.random};
+  attention.forward(out.y, out.lse, q, k, v, c.heads, mask, scores);
+  attention.backward(out.dq, out.dk, out.dv, biased ? out.dbias.tensor() : Tensor{}, dy, out.y, out.lse, q, k,
+                     v, c.heads, mask, scores);
   Ranges ranges(c);
-  attention.ranges(out.by_range, q, k, v, c.heads, ranges.tensors(), scale);
+  scores.dropout = 0;
+  attention.ranges(out.by_range, q, k, v, c.heads, ranges.tensors(), scores);
   return out;
 }
 
 // sum (got - want)^2 / sum want^2, where what is wanted is not all but 0 (the gradient of a query that sees
 // one key is 0, a difference of numbers near 1); infinite when a number is not finite.
-double nmse(const Values& got, const Values& want) {
-  double error = 0, size = 0.1 * static_cast<double>(want.size());
+double nmse(const Values& got, const Values& want, double floor = 0) {
+  double error = 0, size = std::max(floor, 0.1 * static_cast<double>(want.size()));
   for (std::size_t i = 0; i < want.size(); ++i) {
     if (!std::isfinite(got[i])) return HUGE_VAL;
     error += (got[i] - want[i]) * (got[i] - want[i]);
@@ -158,24 +167,31 @@ std::string describe(const Case& c, DType type, const std::string& target) {
   std::string lengths;
   for (std::size_t i = 1; i < c.starts.size(); ++i) lengths += str(" ", c.starts[i] - c.starts[i - 1]);
   return str(target, " ", name_of(type), " heads ", c.heads.query, "/", c.heads.key_value, " of ",
-             c.heads.width, ", lengths", lengths, c.causal ? ", causal" : "", ", window ", c.window);
+             c.heads.width, ", lengths", lengths, c.causal ? ", causal" : "", ", window ", c.window,
+             ", reach ", c.reach, ", dropout ", c.dropout);
 }
 
 void expect_right(const Case& c, DType type, double bound) {
   const Inputs in(c, type);
-  Values y, lse, dq, dk, dv;
-  c.forward(y, lse, in.q, in.k, in.v);
-  c.backward(dq, dk, dv, in.dy, in.q, in.k, in.v);
+  Values y, lse, dq, dk, dv, dbias;
+  c.forward(y, lse, in.q, in.k, in.v, in.bias);
+  c.backward(dq, dk, dv, dbias, in.dy, in.q, in.k, in.v, in.bias);
+  for (double& d : dbias) d += 0.25;  // what was there
+  double pairs = 0;                   // each gives to a sum that may cancel out
+  c.for_each_query([&](auto, auto from, auto to, auto, auto) { pairs += static_cast<double>(to - from); });
+  // attention_ranges has no dropout, and its bias is that of causal queries
+  const bool ranged = c.dropout == 0 && (c.reach < 0 || c.causal);
   for (const auto& [name, kernels, bf16_dot] : all_kernels()) {
     SCOPED_TRACE(describe(c, type, name));
     const Outputs out = run(kernels, c, type, in, 2);
     EXPECT_LT(nmse(out.y.values(), y), bound);
-    EXPECT_LT(nmse(out.by_range.values(), y), bound);
+    if (ranged) EXPECT_LT(nmse(out.by_range.values(), y), bound);
     EXPECT_LT(nmse(out.lse.values(), lse), type == DType::f32 ? 1e-12 : 1e-9);
     EXPECT_LT(nmse(out.dq.values(), dq), bound);
     EXPECT_LT(nmse(out.dk.values(), dk), bound);
     EXPECT_LT(nmse(out.dv.values(), dv), bound);
-    for (const Padded* t : {&out.y, &out.by_range, &out.lse, &out.dq, &out.dk, &out.dv})
+    if (c.reach >= 0) EXPECT_LT(nmse(out.dbias.values(), dbias, 0.1 * pairs), bound);
+    for (const Padded* t : {&out.y, &out.by_range, &out.lse, &out.dq, &out.dk, &out.dv, &out.dbias})
       EXPECT_TRUE(t->intact());
   }
 }
@@ -190,25 +206,52 @@ Case make_case(Heads heads, std::vector<std::int32_t> lengths, bool causal = tru
   return c;
 }
 
-TEST(AttentionReference, GradientIsItsOwnComplexStep) {
-  const Case c = make_case({4, 2, 3}, {5, 1, 7}, true, 4);
+Case with_bias(Case c, std::int64_t reach) {
+  c.reach = reach;
+  return c;
+}
+Case with_dropout(Case c, double p) {
+  c.dropout = p;
+  c.random = Random{7}.with("attention");
+  return c;
+}
+// Queries of the sequences of `c`, keys of these lengths.
+Case with_keys(Case c, const std::vector<std::int32_t>& lengths) {
+  c.causal = false;
+  c.key_starts = {0};
+  for (const auto n : lengths) c.key_starts.push_back(c.key_starts.back() + n);
+  return c;
+}
+
+void expect_complex_step(const Case& c) {
+  SCOPED_TRACE(describe(c, DType::f32, "reference"));
   const Inputs in(c, DType::f32);
-  Values dq, dk, dv;
-  c.backward(dq, dk, dv, in.dy, in.q, in.k, in.v);
+  Values dq, dk, dv, dbias;
+  c.backward(dq, dk, dv, dbias, in.dy, in.q, in.k, in.v, in.bias);
   using Complex = std::complex<double>;
   using Complexes = std::vector<Complex>;
-  Complexes inputs[] = {{in.q.begin(), in.q.end()}, {in.k.begin(), in.k.end()}, {in.v.begin(), in.v.end()}};
-  const Values* gradients[] = {&dq, &dk, &dv};
-  for (std::size_t n = 0; n < 3; ++n)
+  Complexes inputs[] = {{in.q.begin(), in.q.end()},
+                        {in.k.begin(), in.k.end()},
+                        {in.v.begin(), in.v.end()},
+                        {in.bias.begin(), in.bias.end()}};
+  const Values* gradients[] = {&dq, &dk, &dv, &dbias};
+  for (std::size_t n = 0; n < 4; ++n)
     for (std::size_t i = 0; i < inputs[n].size(); ++i) {
       inputs[n][i] += Complex{0, 1e-30};
       Complexes y, lse;
-      c.forward(y, lse, inputs[0], inputs[1], inputs[2]);
+      c.forward(y, lse, inputs[0], inputs[1], inputs[2], inputs[3]);
       double slope = 0;
       for (std::size_t e = 0; e < y.size(); ++e) slope += in.dy[e] * y[e].imag() / 1e-30;
       inputs[n][i] = inputs[n][i].real();
       ASSERT_NEAR(slope, (*gradients[n])[i], 1e-13);
     }
+}
+
+TEST(AttentionReference, GradientIsItsOwnComplexStep) {
+  expect_complex_step(make_case({4, 2, 3}, {5, 1, 7}, true, 4));
+  expect_complex_step(with_bias(make_case({4, 2, 3}, {5, 1, 7}), 3));
+  expect_complex_step(with_dropout(with_bias(make_case({2, 2, 3}, {5, 9}, false), 20), 0.3));
+  expect_complex_step(with_dropout(with_keys(make_case({4, 2, 3}, {5, 1}), {3, 6}), 0.2));
 }
 
 TEST(Attention, SequenceLengths) {
@@ -237,10 +280,31 @@ TEST(Attention, SeesEverythingWithoutACausalMask) {
   for (const std::int32_t n : {1, 33, 64, 65, 129, 191}) expect_right(make_case({2, 2, 16}, {n}, false));
 }
 
+TEST(Attention, BiasByDistance) {
+  for (const std::int64_t reach : {0, 1, 5, 31, 63, 64, 65, 129, 400})
+    for (const bool causal : {true, false})
+      expect_right(with_bias(make_case({4, 2, 16}, {1, 210, 64, 3}, causal), reach));
+  expect_right(with_bias(make_case({3, 3, 20}, {130}, true, 40), 50));
+  Case scaled = with_bias(make_case({2, 2, 8}, {70, 5}, false), 12);
+  scaled.scale = 1;  // T5's
+  expect_right(scaled);
+}
+TEST(Attention, KeysOfOtherTokens) {
+  expect_right(with_keys(make_case({2, 2, 16}, {1, 64, 3, 70, 130, 0}), {70, 1, 64, 3, 65, 9}));
+  expect_right(with_keys(make_case({4, 2, 40}, {5, 300}), {200, 33}));
+}
+TEST(Attention, Dropout) {
+  expect_right(with_dropout(make_case({4, 2, 16}, {70, 1, 33}), 0.5));
+  expect_right(with_dropout(with_bias(make_case({2, 2, 16}, {150, 66}, false), 30), 0.1));
+  expect_right(with_dropout(with_keys(make_case({2, 2, 16}, {5, 100}), {90, 33}), 0.25));
+}
+
 TEST(Attention, ThreadsDoNotChangeABit) {
   // few heads: the gradient goes in parts with three threads and in one go with one
   for (const Case& c : {make_case({1, 1, 40}, {333}), make_case({4, 2, 40}, {290, 31, 70, 1}, true, 100),
-                        make_case({8, 1, 24}, {400}, false), make_case({6, 6, 130}, {130, 70})})
+                        make_case({8, 1, 24}, {400}, false), make_case({6, 6, 130}, {130, 70}),
+                        with_dropout(with_bias(make_case({2, 1, 24}, {333, 80}), 90), 0.1),
+                        with_keys(make_case({1, 1, 40}, {40, 300}), {300, 40})})
     for (const DType type : {DType::f32, DType::bf16})
       for (const auto& [name, kernels, bf16_dot] : all_kernels()) {
         const Inputs in(c, type);
@@ -294,12 +358,12 @@ TEST(Attention, RefusesWhatDoesNotFit) {
   Attention attention(all_kernels().front().kernels, team);
   const Case c = make_case({1, 1, 4096}, {2});
   const Padded q(DType::f32, 2, 4096, 0), lse(DType::f32, 1, 2, 0);
-  EXPECT_THROW(attention.forward(q, lse, q, q, q, c.heads, {c.starts}, 1), InternalError);
+  EXPECT_THROW(attention.forward(q, lse, q, q, q, c.heads, {c.starts}, {1}), InternalError);
   const Case narrow = make_case({1, 1, 16}, {2});
   const Padded x(DType::f32, 2, 16, 0);
   Ranges beyond(narrow);
   beyond.count[1] = 3;
-  EXPECT_THROW(attention.ranges(x, x, x, x, narrow.heads, beyond.tensors(), 1), InternalError);
+  EXPECT_THROW(attention.ranges(x, x, x, x, narrow.heads, beyond.tensors(), {1}), InternalError);
 }
 
 }  // namespace

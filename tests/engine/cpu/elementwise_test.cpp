@@ -132,6 +132,24 @@ TEST_P(Gated, GradientIsTheReferenceAlsoInPlace) {
   });
 }
 
+TEST_P(Gated, WithoutAnUpItIsTheActivationAlone) {
+  each_trial([](const Trial& s) {
+    Matrix &x = s.matrix(1, 5), &y = s.matrix(2), &dy = s.matrix(3), &dx = s.matrix(4);
+    s.ops.gated(GetParam(), y, x, {});
+    s.ops.gated_grad(GetParam(), dx, {}, dy, x, {});
+    const auto in = x.values(), d = dy.values();
+    std::vector<double> want, want_dx;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      want.push_back(reference::activate(GetParam(), in[i]));
+      want_dx.push_back(d[i] * reference::activation_slope(GetParam(), in[i]));
+    }
+    EXPECT_LT(nmse(y.values(), want), s.tolerance());
+    EXPECT_LT(nmse(dx.values(), want_dx), s.tolerance());
+    s.ops.gated_grad(GetParam(), x, {}, dy, x, {});
+    EXPECT_EQ(x.values(), dx.values());
+  });
+}
+
 TEST_P(Gated, LargeArgumentsStayFiniteAndNaNStaysNaN) {
   for (const NamedKernels& named : all_kernels()) {
     CpuOps ops(1, named.kernels);

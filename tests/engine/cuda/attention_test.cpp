@@ -9,37 +9,54 @@ struct Case {
   std::vector<std::int32_t> lengths;
   bool causal = true;
   std::int64_t window = 0;
+  std::vector<std::int32_t> key_lengths{};  // cross-attention; empty: lengths
+  std::int64_t reach = -1;                  // of the bias; -1: none
+  float dropout = 0;
 };
 
-void expect_right(const Case& c) {
+std::vector<std::int32_t> starts_of(const std::vector<std::int32_t>& lengths) {
   std::vector<std::int32_t> starts{0};
-  for (const std::int32_t n : c.lengths) starts.push_back(starts.back() + n);
-  const std::int64_t rows = starts.back(), query = c.heads.query * c.heads.width,
-                     key = c.heads.key_value * c.heads.width;
+  for (const std::int32_t n : lengths) starts.push_back(starts.back() + n);
+  return starts;
+}
+
+void expect_right(const Case& c) {
+  const std::vector<std::int32_t> starts = starts_of(c.lengths), others = starts_of(c.key_lengths);
+  const bool cross = !c.key_lengths.empty(), biased = c.reach >= 0;
+  const std::int64_t rows = starts.back(), key_rows = cross ? others.back() : rows,
+                     query = c.heads.query * c.heads.width, key = c.heads.key_value * c.heads.width,
+                     distances = biased ? 2 * c.reach + 1 : 1;
   for (const DType type : {DType::f32, DType::bf16})
     for (const std::int64_t pad : {type == DType::bf16 ? 0 : 3, 8}) {
       if (pad == 8 && rows > 40) continue;
       SCOPED_TRACE(str(name_of(type), " heads ", c.heads.query, "/", c.heads.key_value, " of ", c.heads.width,
-                       ", ", rows, " rows, causal ", c.causal, ", window ", c.window, ", pad ", pad));
+                       ", ", rows, " rows, causal ", c.causal, ", window ", c.window, ", reach ", c.reach,
+                       ", dropout ", c.dropout, ", pad ", pad));
       Trial t{type, rows, query, pad};
-      t.matrix(1);                                 // y
-      t.vector(c.heads.query * rows, DType::f32);  // lse
-      t.matrix(2);                                 // q
-      t.matrix(rows, key, type).randomize(3);      // k
-      t.matrix(rows, key, type).randomize(4);      // v
-      t.matrix(5);                                 // dq
-      t.matrix(rows, key, type);                   // dk
-      t.matrix(rows, key, type);                   // dv
-      t.matrix(6);                                 // dy
+      t.matrix(1);                                                  // y
+      t.vector(c.heads.query * rows, DType::f32);                   // lse
+      t.matrix(2);                                                  // q
+      t.matrix(key_rows, key, type).randomize(3);                   // k
+      t.matrix(key_rows, key, type).randomize(4);                   // v
+      t.matrix(5);                                                  // dq
+      t.matrix(key_rows, key, type);                                // dk
+      t.matrix(key_rows, key, type);                                // dv
+      t.matrix(6);                                                  // dy
+      t.matrix(distances, c.heads.query, type).randomize(7);        // bias
+      t.matrix(distances, c.heads.query, DType::f32).randomize(8);  // dbias
       t.expect_same(
           [&](Ops& ops, const Tensors& x) {
-            const Mask mask{starts, c.causal, c.window};
+            Mask mask{starts, c.causal, c.window};
+            if (cross) mask.key_starts = others;
             const auto scale = static_cast<float>(1 / std::sqrt(double(c.heads.width)));
             const Tensor lse = x[1].view({c.heads.query, rows});
-            ops.attention(x[0], lse, x[2], x[3], x[4], c.heads, mask, scale);
-            ops.attention_grad(x[5], x[6], x[7], x[8], x[0], lse, x[2], x[3], x[4], c.heads, mask, scale);
+            const Scores scores{scale, biased ? x[9] : Tensor{}, c.dropout, Random{5}};
+            const Tensor dbias = biased ? x[10] : Tensor{};
+            ops.attention(x[0], lse, x[2], x[3], x[4], c.heads, mask, scores);
+            ops.attention_grad(x[5], x[6], x[7], dbias, x[8], x[0], lse, x[2], x[3], x[4], c.heads, mask,
+                               scores);
           },
-          type == DType::bf16 ? 1e-4 : 1e-11);
+          type == DType::bf16 ? 1e-4 : biased ? 1e-10 : 1e-11);  // sums over all pairs may cancel out
       if (testing::Test::HasFailure()) return;
     }
 }
@@ -66,6 +83,23 @@ TEST(CudaAttention, SeesEverythingWithoutACausalMask) {
   for (const std::int32_t n : {1, 16, 33}) expect_right({{2, 2, 16}, {n}, false});
 }
 
+TEST(CudaAttention, BiasByDistance) {
+  for (const std::int64_t reach : {0, 3, 16, 70})
+    for (const bool causal : {true, false})
+      expect_right({.heads = {4, 2, 12}, .lengths = {20, 1, 37}, .causal = causal, .reach = reach});
+}
+TEST(CudaAttention, KeysOfOtherTokens) {
+  expect_right(
+      {.heads = {2, 2, 16}, .lengths = {1, 16, 3, 40, 0}, .causal = false, .key_lengths = {40, 1, 16, 5, 9}});
+  expect_right({.heads = {4, 2, 64}, .lengths = {5, 33}, .causal = false, .key_lengths = {33, 20}});
+}
+TEST(CudaAttention, Dropout) {
+  expect_right({.heads = {4, 2, 16}, .lengths = {20, 1, 33}, .dropout = 0.5f});
+  expect_right({.heads = {2, 2, 16}, .lengths = {20, 33}, .causal = false, .reach = 7, .dropout = 0.1f});
+  expect_right(
+      {.heads = {2, 2, 16}, .lengths = {5, 20}, .causal = false, .key_lengths = {30, 3}, .dropout = 0.25f});
+}
+
 TEST(CudaAttention, QueriesOfAKeyCache) {
   for (const DType type : {DType::f32, DType::bf16})
     for (const Heads h : {Heads{2, 2, 16}, Heads{4, 2, 33}, Heads{3, 1, 256}})
@@ -78,11 +112,14 @@ TEST(CudaAttention, QueriesOfAKeyCache) {
         t.matrix(50, h.key_value * h.width, type).randomize(4);
         t.vector(4, DType::i32).assign({0, 3, 10, 49});
         t.vector(4, DType::i32).assign({1, 4, 40, 1});
-        t.expect_same(
-            [&](Ops& ops, const Tensors& x) {
-              ops.attention_ranges(x[0], x[1], x[2], x[3], h, {x[4], x[5], window}, 0.2f);
-            },
-            type == DType::bf16 ? 1e-4 : 1e-11);
+        t.matrix(21, h.query, type).randomize(5);
+        for (const bool biased : {false, true})
+          t.expect_same(
+              [&](Ops& ops, const Tensors& x) {
+                ops.attention_ranges(x[0], x[1], x[2], x[3], h, {x[4], x[5], window},
+                                     {0.2f, biased ? x[6] : Tensor{}});
+              },
+              type == DType::bf16 ? 1e-4 : 1e-11);
       }
 }
 
@@ -92,7 +129,7 @@ TEST(CudaAttention, TooWideAHeadIsAUserError) {
   const OnGpu q(*ops, x, 0), l(*ops, lse, 0);
   const std::vector<std::int32_t> starts{0, 2};
   try {
-    ops->attention(q.tensor, l.tensor, q.tensor, q.tensor, q.tensor, {1, 1, 300}, {starts}, 1);
+    ops->attention(q.tensor, l.tensor, q.tensor, q.tensor, q.tensor, {1, 1, 300}, {starts}, {1});
     ADD_FAILURE() << "accepted";
   } catch (const UserError& e) {
     EXPECT_EQ(e.code, Exit::hardware);

@@ -76,6 +76,8 @@ TEST(CudaElementwise, GatedActivationsAndTheirGradients) {
         ops.gated(f, x[0], x[1], x[2]);
         ops.gated_grad(f, x[4], x[5], x[3], x[1], x[2]);
         ops.gated_grad(f, x[1], x[2], x[3], x[1], x[2]);  // in place
+        ops.gated(f, x[0], x[1], {});
+        ops.gated_grad(f, x[4], {}, x[3], x[1], {});
       });
     });
 }

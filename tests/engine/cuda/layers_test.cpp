@@ -141,7 +141,7 @@ TEST(CudaLayers, AWrongIndexIsAnInternalError) {
        [](Ops& o, const Tensors& t) { o.cross_entropy(Tensor(t[2].data, DType::f32, {2}), t[0], t[1], {}); }},
       {"attention_ranges: keys that are not there",
        [](Ops& o, const Tensors& t) {
-         o.attention_ranges(t[0], t[0], t[3], t[3], {1, 1, 4}, {t[1], t[1]}, 1);
+         o.attention_ranges(t[0], t[0], t[3], t[3], {1, 1, 4}, {t[1], t[1]}, {1});
        }},
   };
   for (const std::int32_t wrong : {-1, 1000000})

@@ -65,10 +65,11 @@ TEST(NullOps, ChecksShapesAsEveryBackendDoes) {
   EXPECT_EQ(error_of([&] { ops.cross_entropy(f32(1, 4), y, f32(1, 4), {}); }),
             "cross_entropy: targets is not one i32 for every row");
   const std::vector<std::int32_t> starts{0, 3};
-  EXPECT_EQ(error_of([&] {
-              ops.attention(f32(4, 8), f32(2, 4), a, f32(4, 4), f32(4, 4), {2, 1, 4}, {.starts = starts}, 1);
-            }),
-            "attention: the sequences do not cover the rows");
+  EXPECT_EQ(
+      error_of([&] {
+        ops.attention(f32(4, 8), f32(2, 4), a, f32(4, 4), f32(4, 4), {2, 1, 4}, {.starts = starts}, {1});
+      }),
+      "attention: the sequences do not cover the rows");
   EXPECT_EQ(error_of([&] { ops.download(nullptr, a.columns(0, 3)); }),
             "upload, download: the tensor is not dense");
   EXPECT_EQ(error_of([&] { ops.sum_squares(arena.take({1}, DType::f32), a); }),

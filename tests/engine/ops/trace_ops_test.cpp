@@ -63,9 +63,9 @@ TEST(TraceOps, CountsOnlyPairsThatTheMaskShows) {
       NullOps null;
       TraceOps ops(null);
       const Matrix q(21, 24, DType::bf16), k(21, 12, DType::bf16), lse(4, 21, DType::f32);
-      ops.attention(q, lse, q, k, k, {4, 2, 6}, mask, 1);
+      ops.attention(q, lse, q, k, k, {4, 2, 6}, mask, {1});
       EXPECT_EQ(ops.flops(), 4 * 24 * pairs(mask));
-      ops.attention_grad(q, k, k, q, q, lse, q, k, k, {4, 2, 6}, mask, 1);
+      ops.attention_grad(q, k, k, {}, q, q, lse, q, k, k, {4, 2, 6}, mask, {1});
       EXPECT_EQ(ops.flops(), 14 * 24 * pairs(mask));
     }
 }

@@ -1,0 +1,65 @@
+// What a bias by distance and dropout do to a tile of scores, (key, query): see ft::Scores.
+#pragma once
+#include "engine/cpu/kernels/attention_tile.h"
+#include "engine/cpu/kernels/philox.h"
+
+namespace ft::cpu::FT_TARGET {
+namespace {
+
+inline float widened(float x) { return x; }
+inline float widened(bf16 x) { return __builtin_bit_cast(float, static_cast<std::uint32_t>(x.bits) << 16); }
+
+// Row of the bias for a pair at distance key - query.
+inline i64 bias_row(const AttentionCall& call, i64 distance) {
+  return call.reach + larger(-call.reach, smaller(call.reach, distance));
+}
+
+// The bias of a tile's pairs, divided by the scale: at[63 + column - row] for column `query`, row `key`.
+struct TileBias {
+  float at[2 * kBlock];
+};
+// ahead: the first query's number minus the first key's.
+template <class T>
+inline void load_bias(TileBias& b, const AttentionCall& call, i64 head, i64 ahead) {
+  const T* column = reinterpret_cast<const T*>(call.bias.data) + head;
+  for (i64 i = 0; i < 2 * kBlock; ++i)
+    b.at[i] = widened(column[bias_row(call, kBlock - 1 - i - ahead) * call.bias.stride]) / call.scale;
+}
+
+// Adds it to one half, whose first column is `first` of the tile; s is that column.
+inline void add_bias(float* s, const Half& h, const TileBias& b, i64 first) {
+  for (i64 r = h.begin; r < h.end; ++r)
+    for (i64 c = 0; c < kHalf; c += kLanes) {
+      float* p = s + r * kBlock + c;
+      store(p, load(p) + load(b.at + kBlock - 1 + first + c - r));
+    }
+}
+
+// What dropout multiplies the probabilities of one half by, 0 or 1 / (1 - dropout); keep is its first column,
+// `query` that column's row in the batch, `key` the tile's first key.
+inline void fill_keep(float* keep, const Half& h, const AttentionCall& call, i64 head, i64 query, i64 key) {
+  const float scale = 1 / (1 - call.dropout);
+  for (i64 c = 0; c < kHalf; c += kCounters) {
+    std::uint32_t low[kCounters], high[kCounters];
+    for (int j = 0; j < kCounters; ++j)
+      high[j] = static_cast<std::uint32_t>((query + c + j) * call.heads + head);
+    for (i64 r = h.begin / 4 * 4; r < h.end; r += 4) {
+      for (std::uint32_t& n : low) n = static_cast<std::uint32_t>((key + r) / 4);
+      Uniforms u;
+      uniforms(u, low, high, call.random);
+      for (int n = 0; n < 4; ++n)
+        for (int j = 0; j < kCounters; ++j)
+          keep[(r + n) * kBlock + c + j] = call.dropout < u.of[n][j] ? scale : 0;
+    }
+  }
+}
+
+// Bias and masks of one half: `first` is its first column in the tile.
+inline void complete_scores(float* s, const Half& half, const AttentionCall& call, const AttentionPart& part,
+                            const TileBias& bias, i64 first, i64 query, i64 key) {
+  if (call.bias.data) add_bias(s + first, half, bias, first);
+  if (half.hidden) hide(s + first, half, call, part, query + first, key);
+}
+
+}  // namespace
+}  // namespace ft::cpu::FT_TARGET

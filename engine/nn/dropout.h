@@ -1,0 +1,21 @@
+// Dropout (Srivastava et al. 2014). The mask is a function of the micro-step and a name: backward makes
+// it again instead of keeping it.
+#pragma once
+#include <string_view>
+
+#include "engine/nn/context.h"
+
+namespace ft {
+
+struct Dropout {
+  float p = 0;  // probability that an element becomes 0
+
+  bool active(const Ctx& c) const { return c.train && p > 0; }
+  Random mask(const Ctx& c, std::string_view name) const { return c.random.with(name).with("dropout"); }
+  // x, or with its gradient d, in place; nothing outside training.
+  void apply(Ctx& c, Tensor x, std::string_view name) const {
+    if (active(c)) c.ops.dropout(x, x, p, mask(c, name));
+  }
+};
+
+}  // namespace ft
