@@ -53,20 +53,26 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
   b.folder = config.model.model_name_or_path;
   b.dtype = config.training.bf16.value_or(false) ? DType::bf16 : DType::f32;
   b.seed = static_cast<std::uint64_t>(config.training.seed);
-  const auto four_bit = four_bit_plan(config);
+  auto four_bit = four_bit_plan(config);
   b.made = make_model(join_path(b.folder, "config.json"), b.dtype);
+  if (b.made.info.decoder && config.evaluation.predict_with_generate)
+    throw UserError(Exit::config,
+                    "evaluation.predict_with_generate: answers of encoder-decoders are not available yet");
   b.lora = config.finetuning_type == "lora";
   if (weights == Weights::check) b.base = open_model_folder(b.folder);
   if (b.lora) {
     if (const auto& from = config.lora.adapter_name_or_path)
       b.start = std::make_unique<lora::AdapterFolder>(*from);
     b.lora_config = lora_config(config, b.start.get());
+    if (b.made.info.decoder) b.lora_config.task_type = "SEQ_2_SEQ_LM";
     const lora::Origin origin =
         b.start ? lora::Origin{b.start->config_file() + ": ", Exit::input, false} : lora::Origin{"lora."};
     b.attached = lora::attach(b.model(), b.lora_config, b.dtype, origin);
   } else if (config.finetuning_type != kNotTrained) {
     lora::train_all(b.model());
   }
+  if (four_bit)
+    for (const std::string& module : b.made.info.never_quantized) four_bit->skip.push_back(module);
   if (four_bit) b.four_bit.emplace(b.model(), *four_bit, b.base.get());
   if (weights == Weights::check) expect_weights(b);
   return b;
@@ -100,9 +106,13 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
                       },
                       .progress = progress,
                       .tokenizer_path = config.model.tokenizer()};
+  const auto decoder = read_decoder_tokens(join_path(config.model.model_name_or_path, "config.json"));
+  if (decoder) context.seq2seq = {decoder->start, decoder->pad, decoder->end};
   d.loaded = load_data(config.data, seed, context, part);
   auto batcher = [&](Dataset data, std::int64_t size, bool shuffle) {
-    return std::make_unique<Batcher>(std::move(data), batcher_options(config.data, size, shuffle, seed));
+    BatcherOptions options = batcher_options(config.data, size, shuffle, seed);
+    if (context.seq2seq) options.seq2seq = *context.seq2seq;
+    return std::make_unique<Batcher>(std::move(data), options);
   };
   const TrainingConfig& t = config.training;
   if (part == LoadPart::train_and_eval)

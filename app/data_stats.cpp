@@ -7,6 +7,7 @@
 #include "app/format.h"
 #include "app/screen.h"
 #include "data/statistics.h"
+#include "engine/io/file.h"
 #include "engine/io/json.h"
 
 namespace ft {
@@ -81,6 +82,10 @@ Json to_json(const DataStatistics& s) {
 
 Exit data_stats(const DataStatsArgs& args) {
   RunConfig config = load_config(args.config, args.overrides);
+  if (read_decoder_tokens(join_path(config.model.model_name_or_path, "config.json")))
+    throw UserError(
+        Exit::config,
+        "ft data stats counts the samples of decoders only; of an encoder-decoder see ft data show");
   const std::int64_t configured = config.data.max_seq_length;
   const std::string truncation = config.data.truncation == "error" ? "drop" : config.data.truncation;
   config.data.max_seq_length = kNoLimit;

@@ -168,6 +168,8 @@ std::vector<std::int32_t> Answerer::ids_of(const std::string& words) const {
 Answerer open_answerer(const AnswererArgs& args) {
   Answerer a{.config = config_of(args)};
   a.built = build_model(a.config, Weights::check);
+  if (a.built.made.info.decoder)
+    throw UserError(Exit::config, "answers of encoder-decoders are not available yet");
   check_forced_tokens(a.config.generation, a.built.model().vocab_size());
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   a.built.model().visit(freeze);

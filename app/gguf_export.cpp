@@ -68,10 +68,16 @@ std::string named(const std::string& name) {
   return *found;
 }
 
+void refuse_encoder_decoder(const GgufArgs& args) {
+  if (read_decoder_tokens(join_path(args.model, "config.json")))
+    throw UserError(Exit::config, "--to gguf: encoder-decoders are not available yet");
+}
+
 }  // namespace
 
 void export_gguf(const GgufArgs& args) {
   require_new_file(args);
+  refuse_encoder_decoder(args);
   const Form& form = form_of(args.dtype.empty() ? "float16" : args.dtype);
   const std::string config_file = join_path(args.model, "config.json");
   const llama::Config config = llama::read_config(config_file);
@@ -117,6 +123,7 @@ void export_gguf(const GgufArgs& args) {
 
 void export_gguf_lora(const GgufArgs& args) {
   require_new_file(args);
+  refuse_encoder_decoder(args);
   const Form& form = form_of(args.dtype.empty() ? "float32" : args.dtype);
   const llama::Config config = llama::read_config(join_path(args.model, "config.json"));
   const BuiltModel built = build_model(merge_config(args.model, args.adapter), Weights::check);

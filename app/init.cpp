@@ -1,10 +1,11 @@
 // ft init: a model with random weights from a config.json, as transformers makes it: matrices and embeddings
-// normal with deviation initializer_range, norms 1, biases 0, the padding token's embedding 0. A weight is a
-// function of seed, name and index, whatever the number of threads.
+// normal with deviation initializer_range (T5's with their own), norms 1, biases 0, the padding token's
+// embedding 0. A weight is a function of seed, name and index, whatever the number of threads.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numbers>
 
@@ -54,9 +55,13 @@ void fill_normal(std::vector<float>& values, std::size_t numel, Random random, d
   });
 }
 
-std::vector<TensorSpec> tensors_of(Model& model, DType dtype) {
+using Deviations = std::map<std::string, double>;
+std::vector<TensorSpec> tensors_of(Model& model, DType dtype, Deviations& deviations) {
   std::vector<TensorSpec> all;
-  EachParameter each([&](Parameter& p) { all.push_back({p.name, dtype, p.shape}); });
+  EachParameter each([&](Parameter& p) {
+    all.push_back({p.name, dtype, p.shape});
+    if (p.deviation) deviations[p.name] = *p.deviation;
+  });
   model.visit(each);
   return all;
 }
@@ -106,7 +111,8 @@ Exit init(const InitArgs& args) {
   const DType dtype = weights_dtype(config, args.dtype);
   const std::int64_t padding = config.integer_or("pad_token_id", -1, -1);
 
-  const std::vector<TensorSpec> tensors = tensors_of(*made.model, dtype);
+  Deviations deviations;
+  const std::vector<TensorSpec> tensors = tensors_of(*made.model, dtype, deviations);
   const double parameters = numel_of(tensors);
   StagedFolder folder(new_folder(args.output, parameters * static_cast<double>(size_of(dtype))).string());
   Screen screen(Screen::standard_error());
@@ -117,7 +123,8 @@ Exit init(const InitArgs& args) {
   const auto fill = [&](const TensorSpec& spec) {
     const auto numel = static_cast<std::size_t>(spec.shape.numel());
     if (spec.shape.rank > 1)
-      fill_normal(values, numel, random.with(spec.name), double{made.info.initializer_range});
+      fill_normal(values, numel, random.with(spec.name),
+                  deviations.contains(spec.name) ? deviations.at(spec.name) : made.info.initializer_range);
     else
       values.assign(numel, spec.name.ends_with(".bias") ? 0.0f : 1.0f);
     if (spec.name.ends_with("embed_tokens.weight") && 0 <= padding && padding < spec.shape[0])

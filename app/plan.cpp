@@ -77,7 +77,7 @@ void print_table(const Planned& p, const RunConfig& config, std::int64_t there) 
   std::cout << "trained: " << show::quantity(static_cast<double>(p.plan.trained)) << " of "
             << show::quantity(static_cast<double>(p.plan.parameters))
             << " parameters\none step: " << show::quantity(p.plan.flops * static_cast<double>(accumulation))
-            << " FLOP, " << show::count(accumulation) << " x " << show::count(p.largest.tokens)
+            << " FLOP, " << show::count(accumulation) << " x " << show::count(p.largest.all_tokens())
             << " tokens at most\n";
 }
 
@@ -144,7 +144,8 @@ Exit plan(const PlanArgs& args) {
   print_table(p, s.config, there);
   if (there == 0) return Exit::done;
   if (const std::int64_t length = longest_that_fits(s.config, workspace, there); length > 0)
-    std::cout << "longest max_seq_length that fits: " << show::count(length) << "\n";
+    std::cout << "longest " << (p.largest.source_tokens > 0 ? "max_source_length" : "max_seq_length")
+              << " that fits: " << show::count(length) << "\n";
   if (p.plan.memory.total > there) print_ways_out(s, workspace, there);
   return Exit::done;
 }

@@ -5,8 +5,20 @@
 namespace ft {
 namespace {
 
-// The largest micro-batch there can be: every sequence as long as max_seq_length.
-BatchShape full_shape(std::int64_t sequences, std::int64_t length) {
+// The largest micro-batch there can be: every sequence as long as it may be. `other`: tokens of a
+// sequence, or of a source, in place of what is configured.
+BatchShape full_shape(std::int64_t sequences, const DataConfig& data, bool seq2seq,
+                      std::optional<std::int64_t> other) {
+  if (seq2seq) {
+    const std::int64_t source = other.value_or(data.max_source_length), target = data.max_target_length;
+    return {.tokens = sequences * target,
+            .targets = sequences * target,
+            .sequences = sequences,
+            .longest = target,
+            .source_tokens = sequences * source,
+            .longest_source = source};
+  }
+  const std::int64_t length = other.value_or(data.max_seq_length);
   return {.tokens = sequences * length,
           .targets = sequences * (length - 1),
           .sequences = sequences,
@@ -22,10 +34,12 @@ Planned planned(const RunConfig& config, const BuiltData* data, std::int64_t wor
   PlanRequest request =
       plan_request(config, built, data ? *data : none, workspace, configured_ranks(config.distributed));
   if (length || !data) {
-    const std::int64_t tokens = length.value_or(config.data.max_seq_length);
-    request.train = {full_shape(config.training.per_device_train_batch_size, tokens)};
+    const auto full = [&](std::int64_t sequences) {
+      return full_shape(sequences, config.data, built.made.info.decoder.has_value(), length);
+    };
+    request.train = {full(config.training.per_device_train_batch_size)};
     if (config.evaluation.eval_strategy != "no")
-      request.eval = {full_shape(config.training.per_device_eval_batch_size, tokens)};
+      request.eval = {full(config.training.per_device_eval_batch_size)};
   }
   const BatchShape largest = request.train.empty() ? BatchShape{} : request.train[0];
   return {plan_run(built.model(), request), largest};

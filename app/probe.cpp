@@ -16,6 +16,8 @@ Batch probe_batch(std::int64_t tokens, std::int64_t vocab) {
     b.targets.push_back(0);
   }
   b.starts = {0, static_cast<std::int32_t>(tokens)};
+  b.source_ids = b.input_ids;  // of an encoder-decoder
+  b.source_starts = b.starts;
   return b;
 }
 
@@ -26,7 +28,12 @@ std::vector<float> probe_logits(const BuiltModel& b, std::int64_t tokens) {
   b.model().visit(freeze);
   auto ops = make_ops({});
   PlanRequest request{.states = 0, .recompute = true, .adapter = b.lora, .workspace = ops->workspace()};
-  request.eval = {{.tokens = tokens, .targets = tokens, .sequences = 1, .longest = tokens}};
+  request.eval = {{.tokens = tokens,
+                   .targets = tokens,
+                   .sequences = 1,
+                   .longest = tokens,
+                   .source_tokens = tokens,
+                   .longest_source = tokens}};
   const Plan plan = plan_run(b.model(), request);
   require_memory(plan.memory, *ops);
   Engine engine(std::move(ops), nullptr, b, request, plan);

@@ -1,6 +1,7 @@
 #include "app/show_samples.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "app/format.h"
@@ -84,6 +85,14 @@ void show_stretch(const std::vector<Token>& tokens, bool trained, Screen& out) {
   if (line != margin) out.line(line, Screen::kWhole);
 }
 
+// The target of an encoder-decoder's sample.
+void show_target(const Tokenizer* tokenizer, std::span<const std::int32_t> labels, Screen& out) {
+  std::vector<std::int32_t> trained;
+  std::copy_if(labels.begin(), labels.end(), std::back_inserter(trained),
+               [](std::int32_t label) { return label != kIgnored; });
+  show_stretch(shown(tokenizer, trained), true, out);
+}
+
 }  // namespace
 
 void show_samples_json(const Dataset& data, std::optional<std::int64_t> limit, Screen& out) {
@@ -104,8 +113,14 @@ void show_samples(const Dataset& data, const Tokenizer* tokenizer, std::int64_t 
     out.line(out.bold(str("sample ", show::count(i + 1), " of ", show::count(data.size()), ", ",
                           printable(data.source(i)), ", ",
                           show::plural(static_cast<std::int64_t>(ids.size()), "token"), ", ",
-                          show::count(count_targets(labels)), " trained")),
+                          show::count(count_targets(labels, data.seq2seq())), " trained")),
              Screen::kWhole);
+    if (data.seq2seq()) {
+      show_stretch(shown(tokenizer, ids), false, out);
+      show_target(tokenizer, labels, out);
+      out.line("");
+      continue;
+    }
     for (std::size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
       const bool trained = labels[begin] != kIgnored;
       while (end < ids.size() && (labels[end] != kIgnored) == trained) ++end;

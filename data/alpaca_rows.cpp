@@ -27,7 +27,7 @@ class AlpacaRows : public Format {
         output_(column(context.dataset, "output")),
         plain_(context.data.prompt_template == "none"),
         train_prompt_(context.data.train_on_inputs),
-        builder_(context.tokenizer(), context.vocab_size) {}
+        builder_(context.tokenizer(), context.vocab_size, context.seq2seq) {}
 
   Sample read(std::string_view row, const Place& at) const override {
     std::array fields{Field{instruction_}, Field{input_, Field::Kind::text, false}, Field{output_}};

@@ -28,10 +28,11 @@ BatcherOptions batcher_options(const DataConfig& config, std::int64_t batch_size
 
 Batcher::Batcher(Dataset data, const BatcherOptions& options) : data_(std::move(data)), options_(options) {
   require(options_.batch_size > 0 && options_.pack_to >= 0 && options_.pad_to >= 0, "no such batches");
+  require(!data_.seq2seq() || (options_.pack_to == 0 && options_.pad_to == 0), "no such pairs");
   std::vector<std::int64_t> lengths;
   for (std::int64_t i = 0; i < data_.size(); ++i) {
     lengths.push_back(static_cast<std::int64_t>(data_[i].input_ids.size()));
-    targets_.push_back(count_targets(data_[i].labels));
+    targets_.push_back(count_targets(data_[i].labels, data_.seq2seq()));
   }
   const bool whole = options_.pack_to == 0 || options_.packing == PackingStrategy::bfd;
   pieces_ = cut_samples(lengths,
@@ -103,6 +104,10 @@ std::int64_t Batcher::padding(std::int64_t tokens) const {
 Batch Batcher::batch(std::int64_t epoch, std::int64_t i) const {
   const auto plan_now = plan(epoch);
   Batch b;
+  if (data_.seq2seq()) {
+    for (const Row& row : rows_of(*plan_now, i)) ft::add_pair(b, data_[row.front().sample], options_.seq2seq);
+    return b;
+  }
   b.starts.push_back(0);
   for (const Row& row : rows_of(*plan_now, i)) {
     const std::int64_t row_begin = b.tokens();
@@ -138,6 +143,10 @@ std::int64_t Batcher::targets(const Stretch& stretch) const {
 BatchShape Batcher::shape(std::int64_t epoch, std::int64_t i) const {
   const auto plan_now = plan(epoch);
   BatchShape shape;
+  if (data_.seq2seq()) {
+    for (const Row& row : rows_of(*plan_now, i)) add_pair(shape, row.front().sample);
+    return shape;
+  }
   for (const Row& row : rows_of(*plan_now, i)) {
     std::int64_t tokens = 0, last = 0;
     for (const Stretch& stretch : row) {
@@ -153,6 +162,16 @@ BatchShape Batcher::shape(std::int64_t epoch, std::int64_t i) const {
   return shape;
 }
 
+void Batcher::add_pair(BatchShape& shape, std::int64_t sample) const {
+  const std::int64_t source = std::ssize(data_[sample].input_ids), target = std::ssize(data_[sample].labels);
+  shape.tokens += target;
+  shape.targets += targets_[static_cast<std::size_t>(sample)];
+  shape.sequences += 1;
+  shape.longest = std::max(shape.longest, target);
+  shape.source_tokens += source;
+  shape.longest_source = std::max(shape.longest_source, source);
+}
+
 double Batcher::fill() const {
   const double room = static_cast<double>(rows_) * static_cast<double>(options_.pack_to);
   return room == 0 ? 1 : static_cast<double>(data_.tokens()) / room;
@@ -161,7 +180,8 @@ double Batcher::fill() const {
 std::vector<BatchShape> largest_shapes(const BatchSource& source, std::int64_t epochs) {
   const auto within = [](const BatchShape& a, const BatchShape& b) {
     return a.tokens <= b.tokens && a.targets <= b.targets && a.sequences <= b.sequences &&
-           a.longest <= b.longest;
+           a.longest <= b.longest && a.source_tokens <= b.source_tokens &&
+           a.longest_source <= b.longest_source;
   };
   std::vector<BatchShape> front;
   for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {

@@ -9,6 +9,7 @@
 #include "data/config.h"
 #include "data/dataset.h"
 #include "data/packing.h"
+#include "data/seq2seq.h"
 #include "engine/core/batch.h"
 #include "engine/core/random.h"
 
@@ -22,6 +23,7 @@ struct BatcherOptions {
   PackingStrategy packing = PackingStrategy::bfd;
   std::int64_t pad_to = 0;  // rows are filled up to this many tokens, which no label and no loss sees; 0: not
   std::int32_t pad_id = 0;
+  Seq2Seq seq2seq = {};  // where the data is an encoder-decoder's
 };
 
 // Options as the settings ask for them. `pad_id` is any token; nothing depends on it.
@@ -50,6 +52,7 @@ class Batcher : public BatchSource {
   std::span<const Row> rows_of(const Plan& plan, std::int64_t i) const;
   std::int64_t padding(std::int64_t tokens) const;
   std::int64_t targets(const Stretch& stretch) const;
+  void add_pair(BatchShape& shape, std::int64_t sample) const;
 
   Dataset data_;
   BatcherOptions options_;

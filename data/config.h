@@ -67,8 +67,8 @@ struct DataConfig {
       whole_from_one());
     f("max_seq_length", max_seq_length, "Tokens of a sample, or of a pack of samples.", at_least(1),
       aka({"sequence_len", "cutoff_len", "max_length", "seq_length"}));
-    f("max_source_length", max_source_length, "Encoder-decoders: tokens of the source.", only_default());
-    f("max_target_length", max_target_length, "Encoder-decoders: tokens of the target.", only_default());
+    f("max_source_length", max_source_length, "Encoder-decoders: tokens of the source.", at_least(1));
+    f("max_target_length", max_target_length, "Encoder-decoders: tokens of the target.", at_least(1));
     f("truncation", truncation, "What happens to longer samples.",
       one_of({"keep_start", "keep_end", "drop", "error"}));
     f("packing", packing, "Put several samples, isolated from each other, into max_seq_length tokens.",

@@ -7,19 +7,23 @@
 namespace ft {
 
 void SampleStore::add(const Sample& sample, std::int64_t line) {
-  require(sample.input_ids.size() == sample.labels.size() && !files_.empty(), "a sample without a place");
+  require((seq2seq_ || sample.input_ids.size() == sample.labels.size()) && !files_.empty(),
+          "a sample without a place");
   ids_.insert(ids_.end(), sample.input_ids.begin(), sample.input_ids.end());
   labels_.insert(labels_.end(), sample.labels.begin(), sample.labels.end());
   ends_.push_back(static_cast<std::int64_t>(ids_.size()));
+  if (seq2seq_) label_ends_.push_back(static_cast<std::int64_t>(labels_.size()));
   lines_.push_back(line);
   file_.push_back(static_cast<std::int32_t>(files_.size() - 1));
 }
 
 SampleStore::View SampleStore::operator[](std::int64_t i) const {
   const auto at = static_cast<std::size_t>(i);
-  const auto begin = static_cast<std::size_t>(at == 0 ? 0 : ends_[at - 1]);
-  const auto count = static_cast<std::size_t>(ends_[at]) - begin;
-  return {std::span(ids_).subspan(begin, count), std::span(labels_).subspan(begin, count)};
+  const auto of = [at](const std::vector<std::int32_t>& all, const std::vector<std::int64_t>& ends) {
+    const auto begin = static_cast<std::size_t>(at == 0 ? 0 : ends[at - 1]);
+    return std::span(all).subspan(begin, static_cast<std::size_t>(ends[at]) - begin);
+  };
+  return {of(ids_, ends_), of(labels_, seq2seq_ ? label_ends_ : ends_)};
 }
 
 std::string SampleStore::source(std::int64_t i) const {
@@ -32,17 +36,18 @@ Dataset::Dataset(std::shared_ptr<const SampleStore> store, std::vector<std::int6
   for (std::int64_t i = 0; i < size(); ++i) {
     const auto sample = (*this)[i];
     const auto tokens = static_cast<std::int64_t>(sample.input_ids.size());
-    const std::int64_t targets = count_targets(sample.labels);
-    tokens_ += tokens;
+    const std::int64_t targets = count_targets(sample.labels, seq2seq());
+    tokens_ += tokens + (seq2seq() ? std::ssize(sample.labels) : 0);
     targets_ += targets;
     longest_ = std::max(longest_, tokens);
     untrained_ += targets == 0;
   }
 }
 
-std::int64_t count_targets(std::span<const std::int32_t> labels) {
+std::int64_t count_targets(std::span<const std::int32_t> labels, bool seq2seq) {
   if (labels.empty()) return 0;
-  return std::count_if(labels.begin() + 1, labels.end(), [](std::int32_t l) { return l != kIgnored; });
+  return std::count_if(labels.begin() + (seq2seq ? 0 : 1), labels.end(),
+                       [](std::int32_t l) { return l != kIgnored; });
 }
 
 }  // namespace ft

@@ -13,15 +13,18 @@ inline constexpr std::int32_t kIgnored = -100;  // the label of a token that is 
 
 struct Sample {
   std::vector<std::int32_t> input_ids;  // (T)
-  std::vector<std::int32_t> labels;     // (T) the token itself, or kIgnored; labels[0] is never a target
+  std::vector<std::int32_t> labels;     // (T) the token itself, or kIgnored; labels[0] is never a target.
+                                        // Encoder-decoders: the target, of another length; all are targets
 };
 
 // Grows at its end; what is in it does not change.
 class SampleStore {
  public:
   struct View {
-    std::span<const std::int32_t> input_ids, labels;  // (T)
+    std::span<const std::int32_t> input_ids, labels;  // (T), of encoder-decoders (S) and (T)
   };
+  explicit SampleStore(bool seq2seq = false) : seq2seq_(seq2seq) {}
+  bool seq2seq() const { return seq2seq_; }  // sources and targets of an encoder-decoder
 
   // From here on samples come from this file, whose name is printed as the user wrote it.
   void start_file(std::string name) { files_.push_back(std::move(name)); }
@@ -33,9 +36,11 @@ class SampleStore {
 
  private:
   std::vector<std::int32_t> ids_, labels_;  // (all tokens)
-  std::vector<std::int64_t> ends_;          // (samples) one past the last token of each
-  std::vector<std::int64_t> lines_;         // (samples)
-  std::vector<std::int32_t> file_;          // (samples)
+  bool seq2seq_;
+  std::vector<std::int64_t> ends_;        // (samples) one past the last token of each
+  std::vector<std::int64_t> label_ends_;  // the same of labels, of encoder-decoders only
+  std::vector<std::int64_t> lines_;       // (samples)
+  std::vector<std::int32_t> file_;        // (samples)
   std::vector<std::string> files_;
 };
 
@@ -49,9 +54,11 @@ class Dataset {
   SampleStore::View operator[](std::int64_t i) const { return (*store_)[row(i)]; }
   std::string source(std::int64_t i) const { return store_->source(row(i)); }
 
-  std::int64_t tokens() const { return tokens_; }
+  bool seq2seq() const { return store_ && store_->seq2seq(); }
+
+  std::int64_t tokens() const { return tokens_; }        // of sources and targets
   std::int64_t targets() const { return targets_; }      // tokens that are predicted and counted in the loss
-  std::int64_t longest() const { return longest_; }      // tokens of the longest sample
+  std::int64_t longest() const { return longest_; }      // tokens of the longest sample, or source
   std::int64_t untrained() const { return untrained_; }  // samples without any target
 
  private:
@@ -62,7 +69,7 @@ class Dataset {
   std::int64_t tokens_ = 0, targets_ = 0, longest_ = 0, untrained_ = 0;
 };
 
-// Labels after the first that are trained.
-std::int64_t count_targets(std::span<const std::int32_t> labels);
+// Labels that are trained; of all but encoder-decoders the first is never.
+std::int64_t count_targets(std::span<const std::int32_t> labels, bool seq2seq = false);
 
 }  // namespace ft

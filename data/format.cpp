@@ -74,6 +74,11 @@ std::unique_ptr<Format> make_format(const FormatContext& context, std::string_vi
     throw UserError(Exit::config, str(context.setting, ".columns.", printable(ours), ": rows of type ", type,
                                       " have no such column; they have ", list));
   }
+  if (context.seq2seq && (type == "text" || type == "messages" || type == "sharegpt"))
+    throw UserError(Exit::config,
+                    str(context.setting, ": rows of type ", type,
+                        " have no source and target, which an encoder-decoder needs; it takes "
+                        "prompt_completion, alpaca, translation, preference_chosen and tokenized"));
   if (type == "tokenized") return make_tokenized_format(context);
   if (type == "text") return make_text_format(context);
   if (type == "alpaca") return make_alpaca_format(context);

@@ -21,6 +21,7 @@ struct FormatContext {
   // The model's tokenizer, asked for by formats of text only; throws a UserError when there is none.
   std::function<const Tokenizer&()> tokenizer;
   std::filesystem::path tokenizer_path;  // where it lies: a folder, or a file in it
+  bool seq2seq = false;                  // samples are a source and a target
 };
 
 class Format {

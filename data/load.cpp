@@ -19,7 +19,10 @@ constexpr std::int64_t kWindowBytes = std::int64_t{16} << 20;
 // Reads datasets one after another into one store.
 class Loader {
  public:
-  Loader(const DataConfig& config, const LoadContext& context) : config_(config), context_(context) {}
+  Loader(const DataConfig& config, const LoadContext& context)
+      : store(std::make_shared<SampleStore>(context.seq2seq.has_value())),
+        config_(config),
+        context_(context) {}
 
   // Appends to `bounds` where each dataset's samples end.
   void read_all(const std::vector<DatasetConfig>& datasets, const std::string& setting) {
@@ -35,15 +38,20 @@ class Loader {
     }
   }
 
-  std::shared_ptr<SampleStore> store = std::make_shared<SampleStore>();  // shared by the Datasets made of it
+  std::shared_ptr<SampleStore> store;  // shared by the Datasets made of it
   std::vector<std::int64_t> bounds{0};
   LoadCounts counts;
 
  private:
   void read_dataset(const DatasetConfig& dataset, const std::vector<DataFile>& files,
                     const std::string& setting) {
-    const FormatContext context{
-        config_, dataset, setting, context_.vocab_size, context_.tokenizer, context_.tokenizer_path};
+    const FormatContext context{config_,
+                                dataset,
+                                setting,
+                                context_.vocab_size,
+                                context_.tokenizer,
+                                context_.tokenizer_path,
+                                context_.seq2seq.has_value()};
     std::unique_ptr<Format> format;
     std::int64_t left = dataset.max_samples.value_or(INT64_MAX);
     const std::int64_t before = counts.rows;
@@ -99,23 +107,47 @@ class Loader {
     }
   }
 
-  // Cuts a sample to max_seq_length; false: it is left out.
+  // Cuts a sample to the lengths allowed; false: it is left out.
   bool fit(Sample& sample, const Place& at) {
+    if (context_.seq2seq) return fit_pair(sample, at);
     const auto size = static_cast<std::int64_t>(sample.input_ids.size()), most = config_.max_seq_length;
     // Packing in pieces cuts long samples itself, and loses nothing of them.
     if (size <= most || (config_.packing && config_.packing_strategy != "bfd")) return true;
     if (config_.truncation == "error")
       at.fail(str(size, " tokens; data.max_seq_length is ", most, " and data.truncation is error"));
-    if (config_.truncation == "drop") {
-      ++counts.dropped;
-      return false;
-    }
-    ++counts.truncated;
+    if (!may_cut()) return false;
     for (auto* list : {&sample.input_ids, &sample.labels}) {
       if (config_.truncation == "keep_end") list->erase(list->begin(), list->end() - most);
       list->resize(static_cast<std::size_t>(most));
     }
     return true;
+  }
+
+  bool fit_pair(Sample& sample, const Place& at) {
+    struct Side {
+      std::vector<std::int32_t>& ids;
+      const char *name, *setting;
+      std::int64_t most;
+    };
+    const Side sides[] = {{sample.input_ids, "source", "data.max_source_length", config_.max_source_length},
+                          {sample.labels, "target", "data.max_target_length", config_.max_target_length}};
+    const auto too_long = [](const Side& s) { return std::ssize(s.ids) > s.most; };
+    if (!too_long(sides[0]) && !too_long(sides[1])) return true;
+    for (const Side& s : sides)
+      if (too_long(s) && config_.truncation == "error")
+        at.fail(str("a ", s.name, " of ", s.ids.size(), " tokens; ", s.setting, " is ", s.most,
+                    " and data.truncation is error"));
+    if (!may_cut()) return false;
+    for (const Side& s : sides)
+      cut_side(s.ids, s.most, config_.truncation == "keep_end", context_.seq2seq->end);
+    return true;
+  }
+
+  // Counts a sample that is too long.
+  bool may_cut() {
+    const bool drop = config_.truncation == "drop";
+    ++(drop ? counts.dropped : counts.truncated);
+    return !drop;
   }
 
   const DataConfig& config_;
@@ -154,29 +186,57 @@ std::vector<std::int64_t> choose_held_out(double size, std::int64_t samples, Ran
   return held;
 }
 
-void check_usable(const Dataset& data, const LoadCounts& counts, const DatasetConfig& first) {
+// What samples must not be longer than, as settings.
+std::string lengths_allowed(const DataConfig& c, bool seq2seq, bool values = false) {
+  const auto with = [&](const char* name, std::int64_t value) {
+    return values ? str(name, " (", value, ")") : std::string(name);
+  };
+  if (!seq2seq) return with("data.max_seq_length", c.max_seq_length);
+  return with("data.max_source_length", c.max_source_length) + " or " +
+         with("data.max_target_length", c.max_target_length);
+}
+
+void check_usable(const Dataset& data, const LoadCounts& counts, const DatasetConfig& first,
+                  const std::string& allowed) {
   if (data.size() == 0)
     throw UserError(Exit::input, str(printable(first.path), ": all ", counts.rows,
-                                     " samples are longer than "
-                                     "data.max_seq_length, and data.truncation is drop"));
+                                     " samples are longer than ", allowed, ", and data.truncation is drop"));
   if (data.targets() == 0)
     throw UserError(Exit::input,
                     str(printable(first.path), ": nothing to train on: every label is -100",
-                        counts.truncated ? ", or what is trained was cut off by data.max_seq_length" : ""));
+                        counts.truncated ? ", or what is trained was cut off by " + allowed : ""));
 }
 
 void note_counts(const Dataset& data, const LoadCounts& counts, const DataConfig& config, const char* what,
                  std::vector<std::string>& notes) {
   if (counts.truncated > 0)
-    notes.push_back(str(counts.truncated, " of ", counts.rows, " ", what,
-                        " samples are longer than data.max_seq_length (", config.max_seq_length,
-                        ") and were cut"));
+    notes.push_back(str(counts.truncated, " of ", counts.rows, " ", what, " samples are longer than ",
+                        lengths_allowed(config, data.seq2seq(), true), " and were cut"));
   if (counts.dropped > 0)
-    notes.push_back(str(counts.dropped, " of ", counts.rows, " ", what,
-                        " samples are longer than data.max_seq_length (", config.max_seq_length,
-                        ") and were left out"));
+    notes.push_back(str(counts.dropped, " of ", counts.rows, " ", what, " samples are longer than ",
+                        lengths_allowed(config, data.seq2seq(), true), " and were left out"));
   if (data.untrained() > 0)
     notes.push_back(str(data.untrained(), " ", what, " samples have nothing to train on"));
+}
+
+// Settings of the other kind of model: nothing would come of them.
+void refuse_foreign(const DataConfig& c, bool seq2seq) {
+  const DataConfig usual;
+  const auto refuse = [](const char* setting, const char* why) {
+    throw UserError(Exit::config, str("data.", setting, ": ", why));
+  };
+  if (!seq2seq) {
+    const char* why = "only encoder-decoders have sources and targets; set data.max_seq_length";
+    if (c.max_source_length != usual.max_source_length) refuse("max_source_length", why);
+    if (c.max_target_length != usual.max_target_length) refuse("max_target_length", why);
+    return;
+  }
+  if (c.max_seq_length != usual.max_seq_length)
+    refuse("max_seq_length",
+           "an encoder-decoder's samples are cut to data.max_source_length and data.max_target_length");
+  if (c.packing) refuse("packing", "not for encoder-decoders; their batches have no padding either way");
+  if (c.pad_to_max_length) refuse("pad_to_max_length", "not for encoder-decoders");
+  if (c.train_on_inputs) refuse("train_on_inputs", "an encoder-decoder writes the target only");
 }
 
 }  // namespace
@@ -187,6 +247,7 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
   if (config.val_set_size > 0 && !config.eval_datasets.empty())
     throw UserError(Exit::config,
                     "data.val_set_size: data.eval_datasets says what to evaluate on; leave one out");
+  refuse_foreign(config, context.seq2seq.has_value());
   const Random random{config.data_seed ? static_cast<std::uint64_t>(*config.data_seed) : seed};
   LoadedData out;
   if (!config.pad_to_max_length && config.pad_to_multiple_of != DataConfig().pad_to_multiple_of)
@@ -196,7 +257,7 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
   const auto finish = [&](Loader& loader, std::vector<std::int64_t> rows, const DatasetConfig& first,
                           const char* what) {
     Dataset data(loader.store, std::move(rows));
-    check_usable(data, loader.counts, first);
+    check_usable(data, loader.counts, first, lengths_allowed(config, data.seq2seq()));
     note_counts(data, loader.counts, config, what, out.notes);
     return data;
   };

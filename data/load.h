@@ -2,11 +2,13 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "data/config.h"
 #include "data/dataset.h"
+#include "data/seq2seq.h"
 #include "data/tokenizer.h"
 
 namespace ft {
@@ -21,12 +23,13 @@ struct LoadContext {
   std::function<const Tokenizer&()> tokenizer;
   LoadProgress progress{};
   std::filesystem::path tokenizer_path{};  // where it lies, and with it the model's chat_template
+  std::optional<Seq2Seq> seq2seq{};        // the model is an encoder-decoder
 };
 
 // What happened to rows on the way, for a line on the screen.
 struct LoadCounts {
   std::int64_t rows = 0;       // read
-  std::int64_t truncated = 0;  // cut to max_seq_length
+  std::int64_t truncated = 0;  // cut to the lengths allowed
   std::int64_t dropped = 0;    // left out as longer than that
 };
 

@@ -27,7 +27,7 @@ class PromptFormat : public Format {
                             : pick(context.dataset, {"completion", "response"},
                                    {"completion", "response", "answer"}, names)),
         train_prompt_(context.data.train_on_inputs),
-        builder_(context.tokenizer(), context.vocab_size) {}
+        builder_(context.tokenizer(), context.vocab_size, context.seq2seq) {}
 
   Sample read(std::string_view row, const Place& at) const override {
     std::array fields{Field{prompt_}, Field{answer_}};

@@ -11,7 +11,8 @@ namespace {
 class TextFormat : public Format {
  public:
   explicit TextFormat(const FormatContext& context)
-      : text_(column(context.dataset, "text")), builder_(context.tokenizer(), context.vocab_size) {}
+      : text_(column(context.dataset, "text")),
+        builder_(context.tokenizer(), context.vocab_size, context.seq2seq) {}
 
   Sample read(std::string_view row, const Place& at) const override {
     std::array fields{Field{text_}};

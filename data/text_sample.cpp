@@ -4,8 +4,8 @@
 
 namespace ft {
 
-TextSampleBuilder::TextSampleBuilder(const Tokenizer& tokenizer, std::int64_t vocab_size)
-    : tokenizer_(tokenizer), vocab_size_(vocab_size) {
+TextSampleBuilder::TextSampleBuilder(const Tokenizer& tokenizer, std::int64_t vocab_size, bool seq2seq)
+    : tokenizer_(tokenizer), vocab_size_(vocab_size), seq2seq_(seq2seq) {
   if (!tokenizer.eos())
     throw UserError(Exit::input,
                     "the tokenizer has no end token; name it as eos_token in tokenizer_config.json");
@@ -26,6 +26,7 @@ void TextSampleBuilder::add_end(Sample& sample, bool trained, const Place& at) c
 
 Sample TextSampleBuilder::prompt_and_answer(std::string_view prompt, std::string_view answer,
                                             bool train_prompt, const Place& at) const {
+  if (seq2seq_) return {side(prompt, at), side(answer, at)};
   Sample sample;
   add_prefix(sample, train_prompt, at);
   add_text(sample, prompt, train_prompt, at);
@@ -34,13 +35,24 @@ Sample TextSampleBuilder::prompt_and_answer(std::string_view prompt, std::string
   return sample;
 }
 
+std::vector<std::int32_t> TextSampleBuilder::side(std::string_view text, const Place& at) const {
+  std::vector<std::int32_t> ids = tokenizer_.encode_with_specials(text);
+  if (ids.empty() || ids.back() != end_) ids.push_back(end_);
+  for (const std::int32_t id : ids) check(id, at);
+  return ids;
+}
+
+void TextSampleBuilder::check(std::int32_t id, const Place& at) const {
+  if (id >= vocab_size_)
+    at.fail(str("token ", id, " (", printable(tokenizer_.token(id), 40),
+                "): the model has no embedding for it, its vocabulary ends at ", vocab_size_ - 1,
+                ". Is this tokenizer another model's, or were tokens added to it?"));
+}
+
 void TextSampleBuilder::add(Sample& sample, std::span<const std::int32_t> ids, bool trained,
                             const Place& at) const {
   for (const std::int32_t id : ids) {
-    if (id >= vocab_size_)
-      at.fail(str("token ", id, " (", printable(tokenizer_.token(id), 40),
-                  "): the model has no embedding for it, its vocabulary ends at ", vocab_size_ - 1,
-                  ". Is this tokenizer another model's, or were tokens added to it?"));
+    check(id, at);
     sample.input_ids.push_back(id);
     sample.labels.push_back(trained ? id : kIgnored);
   }

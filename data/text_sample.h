@@ -1,6 +1,7 @@
 // Puts a sample together from pieces of text: the formats' common part.
 #pragma once
 #include <string_view>
+#include <vector>
 
 #include "data/dataset.h"
 #include "data/row_reader.h"
@@ -11,22 +12,26 @@ namespace ft {
 class TextSampleBuilder {
  public:
   // Throws a UserError when the tokenizer has no end token: a model would not learn where to stop.
-  TextSampleBuilder(const Tokenizer& tokenizer, std::int64_t vocab_size);
+  TextSampleBuilder(const Tokenizer& tokenizer, std::int64_t vocab_size, bool seq2seq = false);
 
   void add_prefix(Sample& sample, bool trained, const Place& at) const;
   void add_text(Sample& sample, std::string_view text, bool trained, const Place& at) const;
   void add_end(Sample& sample, bool trained, const Place& at) const;
   // They are tokenized separately and joined, so that the border of what is trained is exact: what the
-  // tokenizer puts before a text, the prompt, the answer, EOS.
+  // tokenizer puts before a text, the prompt, the answer, EOS. Encoder-decoders: prompt and answer each with
+  // what the tokenizer puts around a text, and one EOS at the end.
   Sample prompt_and_answer(std::string_view prompt, std::string_view answer, bool train_prompt,
                            const Place& at) const;
   const Tokenizer& tokenizer() const { return tokenizer_; }
 
  private:
+  std::vector<std::int32_t> side(std::string_view text, const Place& at) const;
+  void check(std::int32_t id, const Place& at) const;
   void add(Sample& sample, std::span<const std::int32_t> ids, bool trained, const Place& at) const;
 
   const Tokenizer& tokenizer_;
   std::int64_t vocab_size_;  // of the model; the tokenizer may know more tokens, but they must not occur
+  bool seq2seq_;
   std::int32_t end_ = 0;
 };
 

@@ -1,5 +1,6 @@
 // Rows that were tokenized before: input_ids, and if present labels and attention_mask. They are used as they
-// are: no BOS or EOS is added, and labels that are given say what is trained, whatever train_on_inputs says.
+// are: no BOS or EOS is added, and labels that are given say what is trained, whatever
+// train_on_inputs says. Of encoder-decoders they are the target, of any length.
 #include <algorithm>
 #include <array>
 
@@ -16,14 +17,16 @@ class TokenizedFormat : public Format {
       : ids_(column(context.dataset, "input_ids")),
         labels_(column(context.dataset, "labels")),
         mask_(column(context.dataset, "attention_mask")),
-        vocab_size_(context.vocab_size) {}
+        vocab_size_(context.vocab_size),
+        seq2seq_(context.seq2seq) {}
 
   Sample read(std::string_view row, const Place& at) const override {
-    std::array fields{Field{ids_, Field::Kind::integers}, Field{labels_, Field::Kind::integers, false},
+    std::array fields{Field{ids_, Field::Kind::integers}, Field{labels_, Field::Kind::integers, seq2seq_},
                       Field{mask_, Field::Kind::integers, false}};
     read_fields(row, at, fields);
     const auto& [ids, labels, mask] = fields;
     if (ids.integers.empty()) at.fail(ids_ + ": empty");
+    if (seq2seq_) return read_pair(ids, labels, mask, at);
     for (const Field* f : {&labels, &mask})
       if (f->found && f->integers.size() != ids.integers.size())
         at.fail(str(f->name, ": ", f->integers.size(), " values for ", ids.integers.size(), " ", ids_));
@@ -38,6 +41,19 @@ class TokenizedFormat : public Format {
   }
 
  private:
+  // The target has a length of its own, and the mask is the source's.
+  Sample read_pair(const Field& ids, const Field& labels, const Field& mask, const Place& at) const {
+    if (labels.integers.empty()) at.fail(labels_ + ": empty");
+    if (mask.found && mask.integers.size() != ids.integers.size())
+      at.fail(str(mask_, ": ", mask.integers.size(), " values for ", ids.integers.size(), " ", ids_));
+    const auto [begin, end] = unmasked(mask, {}, ids.integers.size(), at);
+    Sample sample;
+    for (std::size_t i = begin; i < end; ++i) sample.input_ids.push_back(checked(ids, i, at));
+    for (std::size_t i = 0; i < labels.integers.size(); ++i)
+      sample.labels.push_back(labels.integers[i] == kIgnored ? kIgnored : checked(labels, i, at));
+    return sample;
+  }
+
   std::int32_t checked(const Field& field, std::size_t i, const Place& at) const {
     const std::int64_t v = field.integers[i];
     if (v < 0 || v >= vocab_size_)
@@ -68,6 +84,7 @@ class TokenizedFormat : public Format {
 
   std::string ids_, labels_, mask_;  // the fields' names in the file
   std::int64_t vocab_size_;
+  bool seq2seq_;
 };
 
 }  // namespace

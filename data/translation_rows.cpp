@@ -16,7 +16,7 @@ class TranslationRows : public Format {
       : pair_(column(context.dataset, "translation")),
         prefix_(context.dataset.source_prefix.value_or("")),
         train_prompt_(context.data.train_on_inputs),
-        builder_(context.tokenizer(), context.vocab_size) {
+        builder_(context.tokenizer(), context.vocab_size, context.seq2seq) {
     for (const auto* lang : {&context.dataset.source_lang, &context.dataset.target_lang})
       if (!*lang)
         throw UserError(Exit::config,

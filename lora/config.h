@@ -34,6 +34,7 @@ struct LoraConfig {
   Pattern<std::int64_t> rank_pattern;
   Pattern<double> alpha_pattern;
   std::optional<std::string> adapter_name_or_path;
+  std::string task_type = "CAUSAL_LM";  // of the model; PEFT's word, no setting
 
   void fields(auto& f) {
     f("r", r, "Rank: rows of A, columns of B.", at_least(1), aka({"rank", "lora_r", "lora_rank"}));

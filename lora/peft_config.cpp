@@ -71,6 +71,7 @@ LoraConfig read_adapter_config(const std::string& path, Exit exit, std::string& 
   if (j.has("modules_to_save")) c.modules_to_save = j.texts("modules_to_save");
   if (j.has("layers_to_transform")) c.layers_to_transform = j.integers("layers_to_transform");
   c.use_rslora = j.boolean_or("use_rslora", false);
+  c.task_type = j.text_or("task_type", c.task_type);
   c.bias = j.text_or("bias", "none");
   if (c.bias != "none" && c.bias != "all" && c.bias != "lora_only")
     j.refuse("bias", "none, all or lora_only");
@@ -143,7 +144,7 @@ std::string adapter_config_text(const LoraConfig& c, const std::vector<std::stri
                   {"revision", none},
                   {"target_modules", targets},
                   {"target_parameters", none},
-                  {"task_type", "CAUSAL_LM"},
+                  {"task_type", c.task_type},
                   {"trainable_token_indices", none},
                   {"use_bdlora", none},
                   {"use_dora", false},

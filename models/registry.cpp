@@ -5,6 +5,7 @@
 
 #include "engine/io/json.h"
 #include "models/llama/model.h"
+#include "models/t5/model.h"
 
 namespace ft {
 namespace {
@@ -13,6 +14,23 @@ MadeModel make_llama(const std::string& path, DType dtype) {
   llama::Config c = llama::read_config(path);
   ModelInfo info{.vocab_size = c.vocab_size, .initializer_range = c.initializer_range};
   return {std::make_unique<llama::Llama>(std::move(c), dtype), info};
+}
+
+DecoderTokens decoder_tokens(const JsonObject& j) {
+  const std::int64_t last = j.positive("vocab_size") - 1;
+  DecoderTokens t;
+  t.pad = static_cast<std::int32_t>(j.integer_or("pad_token_id", 0, 0, last));
+  t.start = static_cast<std::int32_t>(j.integer_or("decoder_start_token_id", t.pad, 0, last));
+  t.end = static_cast<std::int32_t>(j.integer_or("eos_token_id", 1, 0, last));
+  return t;
+}
+
+MadeModel make_t5(const std::string& path, DType dtype) {
+  t5::Config c = t5::read_config(path);
+  ModelInfo info{.vocab_size = c.vocab_size,
+                 .decoder = decoder_tokens(JsonObject::read(path)),
+                 .never_quantized = {"wo"}};
+  return {std::make_unique<t5::T5>(std::move(c), dtype), info};
 }
 
 struct Family {
@@ -24,9 +42,18 @@ constexpr std::array kFamilies = {
     Family{"mistral", "MistralForCausalLM", make_llama},
     Family{"qwen2", "Qwen2ForCausalLM", make_llama},
     Family{"qwen3", "Qwen3ForCausalLM", make_llama},
+    Family{"t5", "T5ForConditionalGeneration", make_t5},
+    Family{"mt5", "MT5ForConditionalGeneration", make_t5},
 };
 
 }  // namespace
+
+std::optional<DecoderTokens> read_decoder_tokens(const std::string& config_json) {
+  const JsonObject j = JsonObject::read(config_json);
+  const std::string type = j.text("model_type");
+  if (type != "t5" && type != "mt5") return std::nullopt;
+  return decoder_tokens(j);
+}
 
 MadeModel make_model(const std::string& path, DType dtype) {
   const JsonObject j = JsonObject::read(path);

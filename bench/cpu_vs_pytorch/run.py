@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures ft beside PyTorch + PEFT on one machine: the same weights, tokens, cores and settings, in turns, in one run.
 
-    run.py FT --python PYTHON [--data FOLDER] [--kinds bf16,f32] [--rounds 3] [--steps 6] [--compile] [--result FILE]
+    run.py FT --python PYTHON [--model llama|t5] [--data FOLDER] [--kinds bf16,f32] [--rounds 3] [--steps 6] [--compile] [--result FILE]
 
 PYTHON is an interpreter with torch, transformers and peft (tests/golden/requirements.txt); FOLDER keeps the model (0.8 GB)
 between runs. Both programs are watched from outside in the same way: a step is the time between two rows of their logs,
@@ -23,11 +23,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from provenance import commit, machine  # noqa: E402
-TOKENS = 4 * 512
+SEQUENCES, SOURCE, TARGET = 4, 512, 128              # tokens; a LLaMA has no target of its own
 LOSSES = {"bf16": 3e-3, "f32": 2e-5}                 # largest relative difference of a step's loss that passes
 
 
-def watch(command, follow=None, cwd=None, log=None):
+def watch(command, tokens, follow=None, cwd=None, log=None):
     """Runs a command. `follow` is the file its rows appear in (default: its stdout). Arrival times, rows, peak memory."""
     begun, rows, times, done = time.monotonic(), [], [], threading.Event()
     process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL if follow else subprocess.PIPE, stderr=log)
@@ -67,28 +67,33 @@ def watch(command, follow=None, cwd=None, log=None):
         sys.exit(f"{' '.join(map(str, command))}: exit code {process.returncode}; see {getattr(log, 'name', '')}")
     steps = [(r, t) for r, t in zip(rows, times) if "loss" in r and "step" in r]
     between = [b[1] - a[1] for a, b in zip(steps, steps[1:])]
-    return {"losses": [r["loss"] for r, _ in steps], "tokens_per_second": TOKENS / statistics.median(between),
+    return {"losses": [r["loss"] for r, _ in steps], "tokens_per_second": tokens / statistics.median(between),
             "first_step_s": steps[0][1], "peak_gib": usage.ru_maxrss / 2**20, "rows": rows}
 
 
-def ft_config(data, kind, steps, out):
+def ft_config(data, kind, steps, out, lengths):
     return {"model": {"model_name_or_path": str(data / f"model-{kind}")}, "lora": {"adapter_name_or_path": str(data / "start")},
-            "data": {"datasets": [{"path": str(data / "train.jsonl"), "type": "tokenized"}], "max_seq_length": 512, "shuffle": False},
+            "data": {"datasets": [{"path": str(data / "train.jsonl"), "type": "tokenized"}], "shuffle": False, **lengths},
             "training": {"output_dir": str(out), "per_device_train_batch_size": 4, "gradient_accumulation_steps": 1, "max_steps": steps,
                          "learning_rate": 1e-4, "lr_scheduler_type": "constant", "weight_decay": 0.0, "max_grad_norm": 1.0,
                          "bf16": kind == "bf16", "gradient_checkpointing": False},
             "logging": {"logging_steps": 1, "progress": "none"}, "checkpointing": {"save_strategy": "no"}}
 
 
+def tokens_of(a):
+    return SEQUENCES * (SOURCE + (TARGET if a.model == "t5" else 0))
+
+
 def run_ft(a, kind, number, log):
     work = Path(tempfile.mkdtemp(prefix="ft-bench-"))
     config = work / "run.json"
-    config.write_text(json.dumps(ft_config(a.data, kind, a.steps, work / "out")))
-    return watch([str(a.ft), "train", "--config", str(config)], follow=work / "out" / "log.jsonl", log=log)
+    lengths = {"max_source_length": SOURCE, "max_target_length": TARGET} if a.model == "t5" else {"max_seq_length": SOURCE}
+    config.write_text(json.dumps(ft_config(a.data, kind, a.steps, work / "out", lengths)))
+    return watch([str(a.ft), "train", "--config", str(config)], tokens_of(a), follow=work / "out" / "log.jsonl", log=log)
 
 
 def run_peer(a, kind, log):
-    out = watch([a.python, str(HERE / "peer.py"), "run", str(a.data), kind, "--steps", str(a.steps), *(["--compile"] if a.compile else [])], log=log)
+    out = watch([a.python, str(HERE / "peer.py"), "run", str(a.data), kind, "--steps", str(a.steps), *(["--compile"] if a.compile else [])], tokens_of(a), log=log)
     out["versions"] = {k: out["rows"][-1][k] for k in ("torch", "transformers", "peft", "threads")}
     return out
 
@@ -125,28 +130,32 @@ def main():
     a = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     a.add_argument("ft", type=Path)
     a.add_argument("--python", default=sys.executable)
-    a.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "ft-bench-data")
+    a.add_argument("--model", choices=["llama", "t5"], default="llama")
+    a.add_argument("--data", type=Path, help="default: a folder of its own for each model")
     a.add_argument("--kinds", default="bf16,f32")
     a.add_argument("--rounds", type=int, default=3)
     a.add_argument("--steps", type=int, default=6)
     a.add_argument("--compile", action="store_true")
     a.add_argument("--result", type=Path, help="write what is printed to this file as well")
     a = a.parse_args()
-    a.ft, a.data = a.ft.resolve(), a.data.resolve()
+    usual = Path(tempfile.gettempdir()) / ("ft-bench-data" + ("-t5" if a.model == "t5" else ""))
+    a.ft, a.data = a.ft.resolve(), (a.data or usual).resolve()
     if not (a.data / "train.jsonl").exists():
         a.data.mkdir(parents=True, exist_ok=True)
-        subprocess.run([a.python, str(HERE / "peer.py"), "make", str(a.data)], check=True)
+        subprocess.run([a.python, str(HERE / "peer.py"), "make", str(a.data), "--model", a.model], check=True)
     lines = []
 
     def say(line):
         print(line, flush=True)
         lines.append(line)
 
-    say(f"command   bench/cpu_vs_pytorch/run.py FT --kinds {a.kinds} --rounds {a.rounds} --steps {a.steps}{' --compile' if a.compile else ''}")
+    say(f"command   bench/cpu_vs_pytorch/run.py FT --model {a.model} --kinds {a.kinds} --rounds {a.rounds} --steps {a.steps}{' --compile' if a.compile else ''}")
     say(f"date      {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, load before {os.getloadavg()[0]:.1f}")
     say(f"commit    {commit()}")
     say(f"machine   {machine()}")
-    say(f"model     {json.loads((a.data / 'model-bf16' / 'config.json').read_text())['hidden_size']} wide; 4 sequences of 512, LoRA r16 on all linears, no recomputation")
+    config = json.loads((a.data / "model-bf16" / "config.json").read_text())
+    lengths = f"{SOURCE} + {TARGET}" if a.model == "t5" else SOURCE
+    say(f"model     {a.model}, {config.get('hidden_size', config.get('d_model'))} wide; {SEQUENCES} sequences of {lengths}, LoRA r16 on all linears, no recomputation")
     good = True
     with open(a.data / "stderr.txt", "w") as log:
         for kind in a.kinds.split(","):

@@ -352,6 +352,17 @@ TEST(Config, PathsAreRelativeToTheConfiguration) {
   EXPECT_EQ(c.training.output_dir, "configs/outputs");  // the default too
 }
 
+// Those that come with ft.
+TEST(Config, ReadyMadeConfigurationsAreRead) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(FT_SOURCE_DIR "/configs")) {
+    if (entry.path().extension() != ".json") continue;
+    EXPECT_NO_THROW(load_config(entry.path().string(), {})) << entry.path();
+    ++count;
+  }
+  EXPECT_GE(count, 6);
+}
+
 // What is written means the same wherever it is read.
 TEST(Config, TheEffectiveConfigurationReadsBack) {
   const RunConfig c = parsed(R"("lora": {"rank_pattern": {"z": 4, "a": 2}, "layers_to_transform": [1, 2],

@@ -57,6 +57,23 @@ TEST(FourBitModel, TakesTheMemoryOfItsBytes) {
   EXPECT_EQ(dense.memory.weights - four_bit.memory.weights, saved);
 }
 
+// As in transformers: the head, and T5's feed-forward outputs.
+TEST(FourBitModel, LeavesT5sWoAsItIs) {
+  RunConfig c;
+  c.model.model_name_or_path = FT_SOURCE_DIR "/tests/golden/models/t5-v11/model";
+  c.quantization.load_in_4bit = true;
+  const BuiltModel b = build_model(c, Weights::check);
+  int dense = 0, packed = 0;
+  EachLinear each([&](Linear& l) {
+    const bool four_bit = dynamic_cast<const FourBitWeight*>(l.weight.get()) != nullptr;
+    EXPECT_EQ(four_bit, !l.name.ends_with(".wo") && l.name != "lm_head") << l.name;
+    ++(four_bit ? packed : dense);
+  });
+  b.model().visit(each);
+  EXPECT_EQ(dense, 4 + 1);
+  EXPECT_EQ(packed, 2 * (4 + 2) + 2 * (8 + 2));
+}
+
 TEST(FourBitModel, SkipsWhatItIsToldTo) {
   EXPECT_EQ(build("plain", true).four_bit->count(), 7);
   EXPECT_EQ(build("plain", true, {"lm_head", "mlp"}).four_bit->count(), 4);

@@ -202,7 +202,7 @@ TEST_F(Init, SizesThatAreWrongAreNamed) {
 
 TEST_F(Init, KindsAreNamed) {
   EXPECT_EQ(refused({{"model_type", "gpt2"}}),
-            "3 config.json: model_type must be one of llama, mistral, qwen2, qwen3, is \"gpt2\"");
+            "3 config.json: model_type must be one of llama, mistral, qwen2, qwen3, t5, mt5, is \"gpt2\"");
   EXPECT_EQ(refused({{"model_type", nullptr}}), "3 config.json: has no model_type; it must be a text");
   const std::string types = " must be one of float32, bfloat16, float16 (--dtype says another), is ";
   EXPECT_EQ(refused({{"dtype", "float64"}}), "3 config.json: dtype" + types + "\"float64\"");

@@ -21,16 +21,21 @@ transformers.utils.logging.disable_progress_bar()
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 VERSIONS = {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__, "peft": peft.__version__}
 STEPS = 50
+SEQ2SEQ = ("t5", "mt5")
 IGNORED = -100
 
 
 # ---- making the inputs ---------------------------------------------------------------------------------------------
 
+def auto_class(spec):
+    return transformers.AutoModelForSeq2SeqLM if spec["model_type"] in SEQ2SEQ else transformers.AutoModelForCausalLM
+
+
 def make_model(spec):
     """A random model in which nothing is at a neutral value: norms and biases get noise, matrices are scaled up."""
     torch.manual_seed(spec["seed"])
     config = transformers.AutoConfig.for_model(spec["model_type"], **spec["config"])
-    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager")
+    model = auto_class(spec).from_config(config, dtype=torch.float32, attn_implementation="eager")
     noise = torch.Generator().manual_seed(spec["seed"] + 1)
     with torch.no_grad():
         for p in model.parameters():
@@ -38,6 +43,8 @@ def make_model(spec):
                 p.add_(0.1 * torch.randn(p.shape, generator=noise))
             else:
                 p.mul_(spec.get("scale", 6.0))
+        if "head_scale" in spec:                     # T5's own head begins so large that training is chaotic
+            model.lm_head.weight.mul_(spec["head_scale"])
     return model
 
 
@@ -52,9 +59,10 @@ def write_model(model, spec, folder):
     config = json.loads(path.read_text())
     if spec.get("v4"):                               # rope_theta and rope_scaling, as transformers 4 wrote them
         rope = config.pop("rope_parameters", None) or {}
-        config["rope_theta"] = rope.pop("rope_theta", 10000.0)
-        kind = rope.pop("rope_type", "default")
-        config["rope_scaling"] = None if kind == "default" else {spec.get("v4_key", "rope_type"): kind, **rope}
+        if spec["model_type"] not in SEQ2SEQ:
+            config["rope_theta"] = rope.pop("rope_theta", 10000.0)
+            kind = rope.pop("rope_type", "default")
+            config["rope_scaling"] = None if kind == "default" else {spec.get("v4_key", "rope_type"): kind, **rope}
         config["torch_dtype"] = config.pop("dtype", "float32")
         config["transformers_version"] = "4.44.0"
     for key in spec.get("config_without", []):       # what older writers left to the default
@@ -63,8 +71,8 @@ def write_model(model, spec, folder):
     write_json(path, config)
 
 
-def load_model(folder, attention="eager", dtype=torch.float32):
-    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=attention)
+def load_model(spec, folder, attention="eager", dtype=torch.float32):
+    return auto_class(spec).from_pretrained(folder, dtype=dtype, attn_implementation=attention)
 
 
 def make_samples(spec, vocab):
@@ -78,13 +86,17 @@ def make_samples(spec, vocab):
         ids = [int(torch.randint(3, vocab, (1,), generator=g)) if noise[k] < 0.2 else ids[k] for k in range(n)]
         labels = [IGNORED if k < 0.3 * n or hole[k] < 0.1 else ids[k] for k in range(n)]
         labels[-1] = ids[-1]
+        if spec["model_type"] in SEQ2SEQ:            # the target: two thirds of the source, backwards, with an end
+            labels = ids[:: -1][: 1 + 2 * n // 3] + [1]
+            labels = [IGNORED if hole[k % n] < 0.1 and k + 1 < len(labels) else x for k, x in enumerate(labels)]
         rows.append({"input_ids": ids, "labels": labels})
     return rows
 
 
 def make_adapter(spec, model, folder):
     """A PEFT adapter whose B is not zero, written to `folder`."""
-    config = peft.LoraConfig(task_type="CAUSAL_LM", **spec["lora"])
+    task = "SEQ_2_SEQ_LM" if spec["model_type"] in SEQ2SEQ else "CAUSAL_LM"
+    config = peft.LoraConfig(task_type=task, **spec["lora"])
     wrapped = peft.get_peft_model(model, config)
     g = torch.Generator().manual_seed(spec["seed"] + 3)
     with torch.no_grad():
@@ -109,15 +121,20 @@ def make_adapter(spec, model, folder):
 # ---- the computations ----------------------------------------------------------------------------------------------
 
 def pad(rows):
-    width = max(len(r["input_ids"]) for r in rows)
-    grid = lambda key, fill: torch.tensor([r[key] + [fill] * (width - len(r[key])) for r in rows])
-    mask = torch.tensor([[1] * len(r["input_ids"]) + [0] * (width - len(r["input_ids"])) for r in rows])
+    width = lambda key: max(len(r[key]) for r in rows)
+    grid = lambda key, fill: torch.tensor([r[key] + [fill] * (width(key) - len(r[key])) for r in rows])
+    mask = torch.tensor([[1] * len(r["input_ids"]) + [0] * (width("input_ids") - len(r["input_ids"])) for r in rows])
     return {"input_ids": grid("input_ids", 0), "attention_mask": mask}, grid("labels", IGNORED)
 
 
 def forward(model, rows):
     """Logits (B, T, V); loss: the sum over target tokens divided by their number."""
     inputs, labels = pad(rows)
+    if model.config.is_encoder_decoder:
+        logits = model(**inputs, labels=labels, use_cache=False).logits
+        flat = logits.reshape(-1, logits.shape[-1]).float()
+        total = torch.nn.functional.cross_entropy(flat, labels.reshape(-1), ignore_index=IGNORED, reduction="sum")
+        return logits, total / int((labels != IGNORED).sum())
     logits = model(**inputs, use_cache=False).logits
     target = labels[:, 1:].reshape(-1)
     flat = logits[:, :-1].reshape(-1, logits.shape[-1]).float()
@@ -142,10 +159,10 @@ def gradients(model, rows):
 
 
 def decayed(model):
-    """Names of what AdamW decays: all but biases and norm weights, as transformers' Trainer has it."""
+    """Names of what AdamW decays: all but biases (T5's by distance too) and norm weights, as transformers' Trainer has it."""
     norms = tuple(n for n, m in model.named_modules() if "norm" in type(m).__name__.lower())
     return {file_name(n) for n, p in model.named_parameters()
-            if p.requires_grad and not n.endswith("bias") and n.rsplit(".", 1)[0] not in norms}
+            if p.requires_grad and not n.endswith("bias") and "attention_bias" not in n and n.rsplit(".", 1)[0] not in norms}
 
 
 def train(model, batches, t):
@@ -172,7 +189,7 @@ def nmse(got, want):
 
 def compare(got, want, rows):
     """How far one run's (logits, loss, gradients) are from another's."""
-    real = [slice(0, len(r["input_ids"])) for r in rows]
+    real = [slice(0, r["rows"]) for r in rows]
     flat = lambda x: torch.cat([x[i, s].flatten() for i, s in enumerate(real)])
     every = lambda g: torch.cat([g[n].flatten() for n in sorted(g)])
     return {"logits_nmse": nmse(flat(got[0]), flat(want[0])), "loss": got[1],
@@ -204,15 +221,18 @@ def make_case(spec, top):
         write_model(make_model(spec), spec, base)
 
     def load(attention="eager", dtype=torch.float32):
-        model = load_model(base, attention, dtype)
+        model = load_model(spec, base, attention, dtype)
         if "lora" in spec:
             model = peft.PeftModel.from_pretrained(model, folder / "adapter", is_trainable=True)
         return model.train()
 
     if "lora" in spec:
-        make_adapter(spec, load_model(base), folder / "adapter")
-    rows = make_samples(spec, load_model(base).config.vocab_size)
+        make_adapter(spec, load_model(spec, base), folder / "adapter")
+    rows = make_samples(spec, load_model(spec, base).config.vocab_size)
     (folder / "samples.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    seq2seq = spec["model_type"] in SEQ2SEQ
+    for r in rows:                                   # of the logits
+        r["rows"] = len(r["labels" if seq2seq else "input_ids"])
     batches = [rows[i:i + spec["batch"]] for i in range(0, len(rows), spec["batch"])]
     t = {"optimizer": "adamw", "steps": STEPS, "learning_rate": 1e-3, "adam_beta1": 0.9, "adam_beta2": 0.999,
          "adam_epsilon": 1e-8, "weight_decay": 0.01, "max_grad_norm": 1.0, **spec.get("training", {})}
@@ -224,17 +244,20 @@ def make_case(spec, top):
         if odd:
             print("   trained but not saved, or saved but not trained:", sorted(odd)[:4], len(odd))
     losses, norms = train(load(), batches, t)
-    other = gradients(load("sdpa"), batches[0])
-    other_losses, _ = train(load("sdpa"), batches, t)
-    tensors = {f"logits.{i}": golden[0][i, :len(r["input_ids"])].contiguous() for i, r in enumerate(batches[0])}
+    second = (lambda: load(dtype=torch.float64)) if seq2seq else (lambda: load("sdpa"))   # T5 has eager attention only
+    other = gradients(second(), batches[0])
+    other_losses, _ = train(second(), batches, t)
+    tensors = {f"logits.{i}": golden[0][i, :r["rows"]].contiguous() for i, r in enumerate(batches[0])}
     tensors.update({f"grad.{n}": g for n, g in golden[2].items()})
     save_file(tensors, folder / "expected.safetensors")
+    itself = "pytorch_f64" if seq2seq else "pytorch_sdpa"
     case = {"what": spec["what"], "made_with": VERSIONS, "kind": "lora" if "lora" in spec else "full",
             "model": spec.get("model", "model"), "batch_size": spec["batch"], "training": t,
             "expected": {"loss": golden[1], "losses": losses, "grad_norms": norms},
-            "pytorch_sdpa": {k: v for k, v in compare(other, golden, batches[0]).items() if k != "gradient_nmse"}}
-    case["pytorch_sdpa"]["worst_loss_difference"] = max(abs(a - b) / b for a, b in zip(other_losses, losses))
+            itself: {k: v for k, v in compare(other, golden, batches[0]).items() if k != "gradient_nmse"}}
+    case[itself]["worst_loss_difference"] = max(abs(a - b) / b for a, b in zip(other_losses, losses))
     if spec.get("bf16"):
+        case["bf16_factor"] = spec.get("bf16_factor", 1)      # relu: which signs flip is luck
         case["pytorch_bf16"] = {how: in_bf16(load, how, batches, t, golden) for how in ("weights", "autocast")}
     write_json(folder / "case.json", case)
     files = [f for f in folder.rglob("*") if f.is_file()]
@@ -242,7 +265,7 @@ def make_case(spec, top):
         f.chmod(0o644)
     size = sum(f.stat().st_size for f in files)
     print(f"{spec['name']:28} {losses[0]:.4f} -> {losses[-1]:.4f}  norm {norms[0]:.2f}  "
-          f"itself {case['pytorch_sdpa']['gradients_nmse']:.0e} {case['pytorch_sdpa']['worst_loss_difference']:.0e}  {size // 1024} KB", flush=True)
+          f"itself {case[itself]['gradients_nmse']:.0e} {case[itself]['worst_loss_difference']:.0e}  {size // 1024} KB", flush=True)
 
 
 def make_all(top, only):
@@ -250,5 +273,6 @@ def make_all(top, only):
     for case in specs["cases"]:
         if only.search(case["name"]):
             seed = zlib.crc32(case["name"].encode()) % 10000     # so that a new case changes no other
-            config = {**specs["config"], **case.get("config", {})}
+            family = "t5" if case.get("model_type") in SEQ2SEQ else ""
+            config = {**specs[family + "_config" if family else "config"], **case.get("config", {})}
             make_case({"seed": seed, **specs["defaults"], **case, "config": config}, top)

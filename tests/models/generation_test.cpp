@@ -17,10 +17,14 @@ class Cached : public testing::TestWithParam<std::string> {
   GoldenCase golden{GetParam()};
   const std::vector<Batch>& samples() const { return golden.batches[0]; }
   GenerationShape shape() const {
-    GenerationShape s{{static_cast<std::int64_t>(samples().size()), 0}, 0};
+    GenerationShape s{{std::ssize(samples()), 0}, 0};
     for (const Batch& b : samples()) {
       s.cache.capacity = std::max(s.cache.capacity, b.tokens());
       s.tokens += b.tokens();
+      if (b.source_ids.empty()) continue;
+      s.cache.sources = s.cache.slots;
+      s.cache.source_capacity = std::max(s.cache.source_capacity, std::ssize(b.source_ids));
+      s.source_tokens += std::ssize(b.source_ids);
     }
     return s;
   }

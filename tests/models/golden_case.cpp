@@ -29,12 +29,40 @@ Batch one_sample(const Json& row) {
   return b;
 }
 
+// Of an encoder-decoder: the decoder reads what it writes one token later, after a 0, and 0 for what is not
+// trained.
+Batch one_pair(const Json& row) {
+  Batch b;
+  b.source_ids = row["input_ids"].get<std::vector<std::int32_t>>();
+  b.source_starts = {0, static_cast<std::int32_t>(b.source_ids.size())};
+  b.input_ids = {0};
+  for (const std::int32_t label : row["labels"].get<std::vector<std::int32_t>>()) {
+    const auto at = static_cast<std::int32_t>(b.positions.size());
+    b.positions.push_back(at);
+    b.input_ids.push_back(std::max(0, label));
+    if (label < 0) continue;
+    b.target_rows.push_back(at);
+    b.targets.push_back(label);
+  }
+  b.input_ids.pop_back();
+  b.starts = {0, static_cast<std::int32_t>(b.input_ids.size())};
+  return b;
+}
+
+std::int64_t longest_of(const std::vector<std::int32_t>& starts) {
+  std::int64_t longest = 0;
+  for (std::size_t i = 1; i < starts.size(); ++i)
+    longest = std::max<std::int64_t>(longest, starts[i] - starts[i - 1]);
+  return longest;
+}
+
 BatchShape shape_of(const Batch& b) {
   BatchShape s{.tokens = b.tokens(),
                .targets = static_cast<std::int64_t>(b.targets.size()),
-               .sequences = static_cast<std::int64_t>(b.starts.size()) - 1};
-  for (std::size_t i = 1; i < b.starts.size(); ++i)
-    s.longest = std::max<std::int64_t>(s.longest, b.starts[i] - b.starts[i - 1]);
+               .sequences = static_cast<std::int64_t>(b.starts.size()) - 1,
+               .longest = longest_of(b.starts),
+               .source_tokens = static_cast<std::int64_t>(b.source_ids.size()),
+               .longest_source = longest_of(b.source_starts)};
   return s;
 }
 
@@ -94,11 +122,13 @@ GoldenCase::GoldenCase(const std::string& case_name)
   training.weight_decay = t["weight_decay"];
   training.max_grad_norm = t["max_grad_norm"];
   steps = t["steps"];
+  const std::string type = read_json(model_folder() + "/config.json")["model_type"];
+  const auto read = type == "t5" || type == "mt5" ? one_pair : one_sample;
   const std::string text = read_file(folder + "/samples.jsonl", 1 << 20);
   const auto size = json["batch_size"].get<std::size_t>();
   for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
     if (batches.empty() || batches.back().size() == size) batches.emplace_back();
-    batches.back().push_back(one_sample(parse_json(std::string_view(text).substr(at, end - at), {name})));
+    batches.back().push_back(read(parse_json(std::string_view(text).substr(at, end - at), {name})));
   }
 }
 
@@ -116,7 +146,7 @@ Named GoldenCase::expected(const std::string& prefix) const {
 
 Batch GoldenCase::join(const std::vector<Batch>& samples) {
   Batch all;
-  all.starts = {0};
+  all.starts = all.source_starts = {0};
   for (const Batch& b : samples) {
     const auto first = static_cast<std::int32_t>(all.tokens());
     all.input_ids.insert(all.input_ids.end(), b.input_ids.begin(), b.input_ids.end());
@@ -124,6 +154,8 @@ Batch GoldenCase::join(const std::vector<Batch>& samples) {
     all.targets.insert(all.targets.end(), b.targets.begin(), b.targets.end());
     for (const std::int32_t row : b.target_rows) all.target_rows.push_back(first + row);
     all.starts.push_back(static_cast<std::int32_t>(all.tokens()));
+    all.source_ids.insert(all.source_ids.end(), b.source_ids.begin(), b.source_ids.end());
+    all.source_starts.push_back(static_cast<std::int32_t>(all.source_ids.size()));
   }
   return all;
 }
@@ -231,6 +263,14 @@ Values GoldenRun::cached_logits(const std::vector<Batch>& samples, std::int32_t 
   const std::int64_t V = made_.model->vocab_size();
   const Tensor logits = saved_->take({generation_->cache.slots, V}, context_->dtype);
   std::vector<Values> of(samples.size());
+  Sources sources;
+  for (std::size_t i = 0; i < samples.size() && !samples[i].source_ids.empty(); ++i) {
+    const std::vector<std::int32_t>& ids = samples[i].source_ids;
+    sources.ids.insert(sources.ids.end(), ids.begin(), ids.end());
+    sources.starts.push_back(static_cast<std::int32_t>(sources.ids.size()));
+    sources.places.push_back(static_cast<std::int32_t>(i));
+  }
+  if (!sources.places.empty()) made_.model->encode(*context_, store_, cache, sources);
   for (std::int32_t from = 0, to = first;; from = to++) {
     Continuation next;
     std::vector<std::size_t> who;
@@ -241,6 +281,10 @@ Values GoldenRun::cached_logits(const std::vector<Batch>& samples, std::int32_t 
       next.starts.push_back(static_cast<std::int32_t>(next.rows()));
       next.slots.push_back(static_cast<std::int32_t>(i));
       next.past.push_back(from);
+      if (!sources.places.empty()) {
+        next.sources.push_back(static_cast<std::int32_t>(i));
+        next.source_lengths.push_back(static_cast<std::int32_t>(samples[i].source_ids.size()));
+      }
       who.push_back(i);
     }
     if (who.empty()) break;

@@ -79,16 +79,18 @@ TEST_P(Golden, MicroBatchesAddUp) {
 TEST_P(Golden, Bf16IsAsGoodAsPyTorchs) {
   if (!golden.json.contains("pytorch_bf16")) GTEST_SKIP() << "no bf16 golden";
   const Json& bound = golden.json["pytorch_bf16"]["weights"];
+  const double factor = golden.json.value("bf16_factor", 1.0);  // where relu's kink is a matter of luck
   GoldenRun run(golden, {.dtype = DType::bf16});
   EXPECT_LE(nmse(run.logits(batch()[0]), logits()), bound["logits_nmse"].get<double>());
   const auto got = run.pass(batch());
   const double loss = golden.json["expected"]["loss"];
   EXPECT_NEAR(got.loss, loss, 2e-3 * loss);
   const Named gradients = golden.expected("grad.");
-  EXPECT_LE(nmse(got.gradients, gradients), bound["gradients_nmse"].get<double>());
+  EXPECT_LE(nmse(got.gradients, gradients), factor * bound["gradients_nmse"].get<double>());
   // A single small tensor's error is a matter of luck: several times PyTorch's is still no mistake.
   for (const auto& [name, values] : gradients)
-    EXPECT_LE(nmse(got.gradients.at(name), values), 4 * bound["gradient_nmse"][name].get<double>()) << name;
+    EXPECT_LE(nmse(got.gradients.at(name), values), 4 * factor * bound["gradient_nmse"][name].get<double>())
+        << name;
 }
 
 TEST_P(Golden, Bf16FollowsTheCurve) {

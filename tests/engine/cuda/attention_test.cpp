@@ -56,7 +56,9 @@ void expect_right(const Case& c) {
             ops.attention_grad(x[5], x[6], x[7], dbias, x[8], x[0], lse, x[2], x[3], x[4], c.heads, mask,
                                scores);
           },
-          type == DType::bf16 ? 1e-4 : biased ? 1e-10 : 1e-11);  // sums over all pairs may cancel out
+          type == DType::bf16 ? 1e-4
+          : biased            ? 1e-10
+                              : 1e-11);  // sums over all pairs may cancel out
       if (testing::Test::HasFailure()) return;
     }
 }

@@ -1,0 +1,68 @@
+#include "models/t5/attention.h"
+
+namespace ft::t5 {
+
+Attention::Saved Attention::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, const Over& over) const {
+  const std::int64_t rows = x.rows(), keys = over.memory.rows(), width = heads.query * heads.width;
+  Saved s;
+  s.q = c.saved.take({rows, width}, c.dtype);
+  s.k = c.saved.take({keys, width}, c.dtype);
+  s.v = c.saved.take({keys, width}, c.dtype);
+  s.adapter[0] = q.forward(c, s.q, x);
+  s.adapter[1] = k.forward(c, s.k, over.memory);
+  s.adapter[2] = v.forward(c, s.v, over.memory);
+  s.y = c.saved.take({rows, width}, c.dtype);
+  s.lse = c.saved.take({heads.query, rows}, DType::f32);
+  c.ops.attention(s.y, s.lse, s.q, s.k, s.v, heads, over.mask, over.scores);
+  s.adapter[3] = o.forward(c, y, s.y, residual);
+  return s;
+}
+
+void Attention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& s, const Over& over) const {
+  Scope scratch(c.scratch);
+  Tensor dq = c.scratch.take(s.q.shape, c.dtype), dk = c.scratch.take(s.k.shape, c.dtype),
+         dv = c.scratch.take(s.v.shape, c.dtype);
+  {
+    Scope inner(c.scratch);
+    Tensor da = c.scratch.take(s.y.shape, c.dtype);
+    Sum sum(c.ops, da);
+    o.backward(c, sum, dy, s.y, s.adapter[3]);
+    sum.run();
+    c.ops.attention_grad(dq, dk, dv, over.dbias, da, s.y, s.lse, s.q, s.k, s.v, heads, over.mask,
+                         over.scores);
+  }
+  const bool cross = !over.mask.key_starts.empty();
+  Sum own(c.ops, dx), other(c.ops, over.d_memory, over.d_memory);
+  Sum& of_keys = cross ? other : own;
+  const Tensor memory = cross ? over.memory : x;
+  q.backward(c, own, dq, x, s.adapter[0]);
+  k.backward(c, of_keys, dk, memory, s.adapter[1]);
+  v.backward(c, of_keys, dv, memory, s.adapter[2]);
+  own.run();
+  other.run();
+}
+
+void Attention::keep(Ctx& c, Tensor memory, const KvCache::Layer& cache, Tensor rows) const {
+  Scope scratch(c.scratch);
+  const Linear* made[] = {&k, &v};
+  const Tensor kept[] = {cache.k, cache.v};
+  for (int i = 0; i < 2; ++i) {
+    Scope forget(c.saved);
+    Tensor t = c.scratch.take({memory.rows(), heads.query * heads.width}, c.dtype);
+    made[i]->forward(c, t, memory);
+    c.ops.scatter_rows(kept[i], t, rows);
+  }
+}
+
+void Attention::extend(Ctx& c, Tensor y, Tensor x, Tensor residual, const KvCache::Layer& cache, Tensor rows,
+                       const KeyRanges& seen, Tensor bias) const {
+  if (rows) keep(c, x, cache, rows);
+  Scope scratch(c.scratch);
+  Tensor query = c.scratch.take({x.rows(), heads.query * heads.width}, c.dtype);
+  Tensor attended = c.scratch.take(query.shape, c.dtype);
+  q.forward(c, query, x);
+  c.ops.attention_ranges(attended, query, cache.k, cache.v, heads, seen, {.bias = bias});
+  o.forward(c, y, attended, residual);
+}
+
+}  // namespace ft::t5

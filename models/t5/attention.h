@@ -1,0 +1,46 @@
+// T5's attention: no biases, scores not scaled, a bias by distance in self-attention; the decoder's also over
+// the encoder's states (cross-attention).
+#pragma once
+#include "engine/nn/kv_cache.h"
+#include "engine/nn/linear.h"
+
+namespace ft::t5 {
+
+// Over what, and how.
+struct Over {
+  Tensor memory;    // (key rows, C): what the keys are made of
+  Tensor d_memory;  // its gradient, f32 +=; of self-attention, or where it is not wanted, empty
+  Mask mask;
+  Scores scores;
+  Tensor dbias;  // see ft::Ops::attention_grad
+};
+
+struct Attention {
+  Linear q, k, v, o;
+  Heads heads{};
+
+  struct Saved {
+    Tensor q, k, v;  // (rows, H D), (key rows, H D) twice
+    Tensor y, lse;   // attended (rows, H D); (H, rows) f32
+    Tensor adapter[4];
+  };
+  // y = residual + attention(x)
+  Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual, const Over&) const;
+  // dx = the gradient of x (empty: not wanted); with d_memory, that of the keys' input goes there, else to dx
+  // where x is the memory, else nowhere. x may be empty when !reads_input().
+  void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&, const Over&) const;
+  bool reads_input() const { return q.reads_input() || k.reads_input() || v.reads_input(); }
+
+  // Generation: y = residual + attention(x) over keys that are kept. rows (i32): where the new tokens' keys
+  // and values go first; empty: those of the memory are there.
+  void extend(Ctx&, Tensor y, Tensor x, Tensor residual, const KvCache::Layer&, Tensor rows, const KeyRanges&,
+              Tensor bias) const;
+  // Keeps keys and values of the memory, in these rows of the cache.
+  void keep(Ctx&, Tensor memory, const KvCache::Layer&, Tensor rows) const;
+
+  void visit(Visitor& visitor) {
+    for (Linear* l : {&q, &k, &v, &o}) l->visit(visitor);
+  }
+};
+
+}  // namespace ft::t5

@@ -1,0 +1,152 @@
+#include "models/t5/block.h"
+
+#include <cmath>
+
+namespace ft::t5 {
+namespace {
+
+// A Linear without bias, its deviation as transformers initializes T5.
+Linear make(const std::string& name, std::int64_t in, std::int64_t out, double deviation, DType dtype) {
+  Linear l = make_linear(name, in, out, false, dtype);
+  static_cast<DenseWeight&>(*l.weight).parameter.deviation = deviation;
+  return l;
+}
+
+Block::Normed<Attention> make_attention(const Config& c, const std::string& layer, const char* name,
+                                        DType dtype) {
+  const std::string at = layer + name;
+  const std::int64_t C = c.d_model, inner = c.inner();
+  const double factor = c.initializer_factor, of_keys = factor / std::sqrt(static_cast<double>(C));
+  Attention a;
+  a.q = make(at + ".q", C, inner, of_keys / std::sqrt(static_cast<double>(c.d_kv)), dtype);
+  a.k = make(at + ".k", C, inner, of_keys, dtype);
+  a.v = make(at + ".v", C, inner, of_keys, dtype);
+  a.o = make(at + ".o", inner, C, factor / std::sqrt(static_cast<double>(inner)), dtype);
+  a.heads = {c.num_heads, c.num_heads, c.d_kv};
+  return {make_rms_norm(layer + "layer_norm", C, c.layer_norm_epsilon, dtype), std::move(a)};
+}
+
+}  // namespace
+
+Block make_block(const Config& c, bool decoder, std::int64_t number, DType dtype) {
+  const std::string at = str(decoder ? "decoder" : "encoder", ".block.", number, ".layer.");
+  const std::int64_t C = c.d_model, F = c.d_ff;
+  Block b;
+  b.number = static_cast<std::size_t>(number);
+  b.dropout = {c.dropout_rate};
+  b.self = make_attention(c, at + "0.", "SelfAttention", dtype);
+  if (decoder) b.cross = make_attention(c, at + "1.", "EncDecAttention", dtype);
+  const std::string layer = at + (decoder ? "2." : "1."), dense = layer + "DenseReluDense.";
+  const double factor = c.initializer_factor, in = factor / std::sqrt(static_cast<double>(C));
+  b.mlp.norm = make_rms_norm(layer + "layer_norm", C, c.layer_norm_epsilon, dtype);
+  Mlp& mlp = b.mlp.layer;
+  mlp.gate_proj = make(dense + (c.gated ? "wi_0" : "wi"), C, F, in, dtype);
+  if (c.gated) mlp.up_proj = make(dense + "wi_1", C, F, in, dtype);
+  mlp.down_proj = make(dense + "wo", F, C, factor / std::sqrt(static_cast<double>(F)), dtype);
+  mlp.activation = c.activation;
+  mlp.dropout = b.dropout;
+  return b;
+}
+
+Over Block::over_self(Ctx& c, Tensor x, const Side& side) const {
+  return {x,
+          {},
+          {side.starts, cross.has_value()},
+          {1, side.bias.bias, c.train ? dropout.p : 0, dropout.mask(c, self.layer.q.name)},
+          side.bias.dbias};
+}
+
+Over Block::over_memory(Ctx& c, const Side& side) const {
+  return {side.memory,
+          side.d_memory,
+          {side.starts, false, 0, side.memory_starts},
+          {1, {}, c.train ? dropout.p : 0, dropout.mask(c, cross->layer.q.name)},
+          {}};
+}
+
+// y = residual + what run(y, residual) adds to it, dropped out.
+template <class Run>
+void Block::branch(Ctx& c, Tensor y, Tensor residual, const RmsNorm& norm, Run run) const {
+  if (!dropout.active(c)) return run(residual);
+  run(Tensor{});
+  dropout.apply(c, y, norm.weight.name);
+  c.ops.add(y, residual);
+}
+
+// The gradient of what a branch adds: d where nothing is dropped, else a copy of it.
+Tensor Block::dropped(Ctx& c, Tensor d, const RmsNorm& norm) const {
+  if (!dropout.active(c)) return d;
+  Tensor t = c.temporary(d.rows(), d.cols());
+  c.ops.dropout(t, d, dropout.p, dropout.mask(c, norm.weight.name));
+  return t;
+}
+
+Block::Saved Block::forward(Ctx& c, Tensor y, Tensor x, const Side& side) const {
+  Saved s;
+  if (side.extending) return extend(c, y, x, side), s;
+  const std::int64_t rows = x.rows(), C = x.cols();
+  for (Tensor& rstd : s.rstd) rstd = c.saved.take({rows}, DType::f32);
+  s.h = c.save(rows, C);
+  s.h2 = cross ? c.save(rows, C) : s.h;
+  Scope scratch(c.scratch);
+  Tensor n = c.temporary(rows, C);
+  self.norm.forward(c, n, s.rstd[0], x);
+  branch(c, s.h, x, self.norm,
+         [&](Tensor residual) { s.self = self.layer.forward(c, s.h, n, residual, over_self(c, n, side)); });
+  if (cross) {
+    cross->norm.forward(c, n, s.rstd[1], s.h);
+    branch(c, s.h2, s.h, cross->norm, [&](Tensor residual) {
+      s.cross = cross->layer.forward(c, s.h2, n, residual, over_memory(c, side));
+    });
+  }
+  mlp.norm.forward(c, n, s.rstd[2], s.h2);
+  branch(c, y, s.h2, mlp.norm, [&](Tensor residual) { s.mlp = mlp.layer.forward(c, y, n, residual); });
+  return s;
+}
+
+void Block::backward(Ctx& c, Tensor d, Tensor x, const Saved& s, const Side& side, bool input_grad) const {
+  Scope scratch(c.scratch);
+  Tensor n = c.temporary(x.rows(), x.cols()), dn = c.temporary(x.rows(), x.cols());
+  {
+    Scope inner(c.scratch);
+    if (mlp.layer.reads_input()) mlp.norm.forward(c, n, s.rstd[2], s.h2);
+    mlp.layer.backward(c, dn, dropped(c, d, mlp.norm), n, s.mlp);
+    mlp.norm.backward(c, d, dn, s.h2, s.rstd[2]);  // d +=: the residual
+  }
+  if (cross) {
+    Scope inner(c.scratch);
+    if (cross->layer.q.reads_input()) cross->norm.forward(c, n, s.rstd[1], s.h);
+    cross->layer.backward(c, dn, dropped(c, d, cross->norm), n, s.cross, over_memory(c, side));
+    cross->norm.backward(c, d, dn, s.h, s.rstd[1]);
+  }
+  if (self.layer.reads_input()) self.norm.forward(c, n, s.rstd[0], x);
+  const bool wanted = input_grad || self.norm.weight.grad;
+  self.layer.backward(c, wanted ? dn : Tensor{}, dropped(c, d, self.norm), n, s.self, over_self(c, n, side));
+  if (wanted) self.norm.backward(c, input_grad ? d : Tensor{}, dn, x, s.rstd[0]);
+}
+
+void Block::extend(Ctx& c, Tensor y, Tensor x, const Side& side) const {
+  const Extending& e = *side.extending;
+  const std::int64_t rows = x.rows(), C = x.cols();
+  Scope scratch(c.scratch);
+  Tensor n = c.temporary(rows, C), h = c.temporary(rows, C), h2 = c.temporary(rows, C),
+         rstd = c.scratch.take({rows}, DType::f32);
+  self.norm.forward(c, n, rstd, x);
+  self.layer.extend(c, h, n, x, e.cache->layers[number], e.rows, e.own, side.bias.bias);
+  cross->norm.forward(c, n, rstd, h);
+  cross->layer.extend(c, h2, n, h, e.cache->memory[number], {}, e.of_memory, {});
+  mlp.norm.forward(c, n, rstd, h2);
+  mlp.layer.forward(c, y, n, h2);
+}
+
+void Block::visit(Visitor& v) {
+  const auto visit_normed = [&](auto& part) {
+    part.layer.visit(v);
+    part.norm.visit(v);
+  };
+  visit_normed(self);
+  if (cross) visit_normed(*cross);
+  visit_normed(mlp);
+}
+
+}  // namespace ft::t5

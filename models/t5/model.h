@@ -1,0 +1,77 @@
+// T5, an encoder-decoder: embedding, encoder, decoder, head.
+#pragma once
+#include <optional>
+
+#include "engine/nn/block_stack.h"
+#include "engine/nn/embedding.h"
+#include "engine/nn/head.h"
+#include "engine/nn/model.h"
+#include "models/t5/block.h"
+#include "models/t5/config.h"
+
+namespace ft::t5 {
+
+class T5 final : public Model {
+ public:
+  T5(Config, DType);
+
+  void visit(Visitor&) override;
+  void add_units(ParameterStore&) override;
+  void untie() override;
+  void set_recompute(bool on) override { encoder_.blocks.recompute = decoder_.blocks.recompute = on; }
+  void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) override;
+  void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,
+                        float smoothing) override;
+  void logits(Ctx&, ParameterStore&, const Batch&, Tensor logits) override;
+  std::int64_t vocab_size() const override { return config_.vocab_size; }
+  KvCache make_kv_cache(Arena&, KvCacheShape, DType) const override;
+  void encode(Ctx&, ParameterStore&, const KvCache&, const Sources&) override;
+  void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor logits) override;
+
+ private:
+  struct Stack {
+    std::string name;  // encoder, decoder
+    RelativeBias bias;
+    BlockStack<Block> blocks;
+    std::string unit_of(std::size_t block) const { return str(name, ".block.", block); }
+    // Whether backward has to go through the blocks for what is trained in them.
+    bool trained();
+  };
+  struct Inputs {  // a batch on the device
+    Tensor ids, source_ids;
+    Targets targets;
+    Side encoder, decoder;
+  };
+  Stack make_stack(bool decoder, DType) const;
+  void add_stack(ParameterStore&, Stack&);
+  Inputs upload(Ctx&, ParameterStore&, const Batch&, bool gradient);
+  Tensor embed(Ctx&, ParameterStore&, Tensor ids, const Stack&);
+  void embed_backward(Ctx&, ParameterStore&, Tensor d, Tensor ids, const Stack&);
+  // What the decoder reads of the encoder, from the last block's states.
+  struct Memory {
+    Tensor x, states, rstd;  // (source rows, C) twice; (source rows) f32
+  };
+  Memory finish(Ctx&, ParameterStore&, Tensor x);
+  Tensor hidden(Ctx&, ParameterStore&, Inputs&);  // the decoder's, nothing kept
+  void encoder_backward(Ctx&, ParameterStore&, const Inputs&, const Memory&);
+  // The head's unit, and the embedding's where the head uses its table.
+  struct HeadUse {
+    HeadUse(T5& m, ParameterStore& store, bool backward) : head(store, m.head_unit_, backward) {
+      if (!m.config_.own_head) table.emplace(store, m.shared_unit_, backward);
+    }
+    Use head;
+    std::optional<Use> table;
+  };
+
+  Config config_;
+  Embedding shared_;
+  Stack encoder_;
+  RmsNorm encoder_norm_;
+  Stack decoder_;
+  Head head_;
+  Dropout dropout_;
+  int shared_unit_ = -1, encoder_norm_unit_ = -1, head_unit_ = -1;
+  bool encoder_gradient_ = false;  // something of the encoder is trained
+};
+
+}  // namespace ft::t5

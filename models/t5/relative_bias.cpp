@@ -1,0 +1,54 @@
+#include "models/t5/relative_bias.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ft::t5 {
+
+// In f32, as transformers computes it.
+std::vector<std::int32_t> buckets_of(std::int64_t reach, bool bidirectional, std::int64_t buckets,
+                                     std::int64_t max_distance) {
+  const std::int64_t of_a_side = bidirectional ? buckets / 2 : buckets, exact = of_a_side / 2;
+  const auto factor =
+      static_cast<float>(std::log(static_cast<double>(max_distance) / static_cast<double>(exact)));
+  std::vector<std::int32_t> all;
+  for (std::int64_t distance = -reach; distance <= reach; ++distance) {
+    const std::int64_t n = bidirectional ? std::abs(distance) : std::max<std::int64_t>(0, -distance);
+    std::int64_t bucket = n;
+    if (n >= exact) {
+      const float grown = std::log(static_cast<float>(n) / static_cast<float>(exact)) / factor;
+      bucket = exact + static_cast<std::int64_t>(grown * static_cast<float>(of_a_side - exact));
+    }
+    bucket = std::min(bucket, of_a_side - 1) + (bidirectional && distance > 0 ? of_a_side : 0);
+    all.push_back(static_cast<std::int32_t>(bucket));
+  }
+  return all;
+}
+
+RelativeBias::Pass RelativeBias::forward(Ctx& c, ParameterStore& store, std::int64_t longest,
+                                         bool gradient) const {
+  // One more than max_distance: from there on all distances certainly share a bucket.
+  const std::int64_t reach = std::clamp<std::int64_t>(longest - 1, 0, max_distance + 1);
+  const std::int64_t rows = 2 * reach + 1, heads = weight.shape[1];
+  const std::vector<std::int32_t> ids = buckets_of(reach, bidirectional, weight.shape[0], max_distance);
+  Pass p{c.saved.take({rows}, DType::i32), c.saved.take({rows, heads}, c.dtype), {}};
+  c.ops.enter(weight.name);
+  c.ops.upload(p.buckets, ids.data());
+  const Use use(store, unit, false);
+  c.ops.embedding(p.bias, p.buckets, weight.value);
+  if (gradient && weight.trainable) {
+    p.dbias = c.saved.take({rows, heads}, DType::f32);
+    c.ops.fill(p.dbias, 0);
+  }
+  return p;
+}
+
+void RelativeBias::backward(Ctx& c, ParameterStore& store, const Pass& p) const {
+  if (!p.dbias) return;
+  c.ops.enter(weight.name);
+  const Use use(store, unit, true);
+  c.ops.embedding_grad(weight.grad, p.buckets, p.dbias);
+  store.reduce(unit, true);
+}
+
+}  // namespace ft::t5

@@ -1,0 +1,35 @@
+// T5's relative positions: a learned number for every head and bucket of distances, which a whole stack adds
+// to its scores (Raffel et al. 2020, section 2.1).
+#pragma once
+#include <vector>
+
+#include "engine/dist/parameter_store.h"
+#include "engine/nn/context.h"
+#include "engine/nn/visitor.h"
+
+namespace ft::t5 {
+
+// The bucket of each distance key - query from -reach to reach. Of a side's buckets the first half are single
+// distances, the others grow by a constant factor up to max_distance; beyond it all share the last.
+// Bidirectional: keys after the query have the upper half of all buckets.
+std::vector<std::int32_t> buckets_of(std::int64_t reach, bool bidirectional, std::int64_t buckets,
+                                     std::int64_t max_distance);
+
+struct RelativeBias {
+  Parameter weight;  // (buckets, H)
+  bool bidirectional = false;
+  std::int64_t max_distance = 128;
+  int unit = -1;  // in the store
+
+  // As ft::Scores wants it, of one pass over sequences of up to `longest` tokens.
+  struct Pass {
+    Tensor buckets;  // (2 reach + 1) i32
+    Tensor bias;     // (2 reach + 1, H)
+    Tensor dbias;    // the same in f32, begins at 0; empty: not wanted
+  };
+  Pass forward(Ctx&, ParameterStore&, std::int64_t longest, bool gradient) const;
+  void backward(Ctx&, ParameterStore&, const Pass&) const;
+  void visit(Visitor& v) { v.parameter(weight); }
+};
+
+}  // namespace ft::t5

@@ -1,0 +1,128 @@
+// T5 from the outside, with dropout: the same training under every ZeRO stage, after a resumption and with
+// recomputation; merged it is the model with its adapter.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/life/program.h"
+
+namespace ft::test {
+namespace {
+
+const Json kT5Lora = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}, {"target_modules", {"q", "v", "wo"}}}}};
+const Json kT5Qlora = {{"lora", {{"r", 4}}}, {"quantization", {{"load_in_4bit", true}}}};
+
+// A golden model with dropout.
+class T5Place : public Workplace {
+ public:
+  T5Place(const std::string& golden, Json config) : Workplace(golden, with_lengths(std::move(config))) {
+    const fs::path model = *this / "model", from = fs::read_symlink(model);
+    fs::remove(model);
+    fs::create_directory(model);
+    fs::copy_file(from / "model.safetensors", model / "model.safetensors");
+    Json settings = Json::parse(contents(from / "config.json"));
+    settings["dropout_rate"] = 0.1;
+    std::ofstream(model / "config.json") << settings.dump(1);
+  }
+  std::string weights() const {
+    const bool adapter = fs::exists(*this / "out/adapter_model.safetensors");
+    return contents(*this / (adapter ? "out/adapter_model.safetensors" : "out/model.safetensors"));
+  }
+
+ private:
+  static Json with_lengths(Json config) {
+    config["data"]["max_seq_length"] = nullptr;  // takes Workplace's away
+    config["data"]["max_source_length"] = 64;
+    return config;
+  }
+};
+
+TEST(T5Life, StagesAreTheSameTraining) {
+  for (const auto& [golden, config] : {std::pair{"t5", kFull}, std::pair{"t5-v11", kT5Lora}}) {
+    const T5Place one(golden, config);
+    ASSERT_EQ(one.train({"training.gradient_accumulation_steps=2"}), 0) << one.says();
+    const std::vector<double> want = losses(one / "out");
+    for (int stage = 0; stage < 4; ++stage) {
+      const T5Place w(golden, config);
+      ASSERT_EQ(w.run({"launch", "-n", "2", "train", "--config", "run.json",
+                       "zero_stage=" + std::to_string(stage)}),
+                0)
+          << w.says();
+      const std::vector<double> got = losses(w / "out");
+      ASSERT_EQ(got.size(), want.size());
+      for (std::size_t i = 0; i < want.size(); ++i)
+        EXPECT_LT(std::abs(got[i] - want[i]), 2e-6 * want[i])
+            << golden << " stage " << stage << " step " << i;
+    }
+  }
+}
+
+TEST(T5Life, ResumesBitwiseAndRecomputesBitwise) {
+  for (const Json& config : {kFull, kT5Lora, kT5Qlora}) {
+    const T5Place whole("t5-v11", config), parts("t5-v11", config);
+    ASSERT_EQ(whole.train(), 0) << whole.says();
+    ASSERT_EQ(parts.train({"checkpointing.save_strategy=steps", "checkpointing.save_steps=7"}), 0)
+        << parts.says();
+    ASSERT_EQ(parts.train({"training.resume_from_checkpoint=out/checkpoint-7",
+                           "training.gradient_checkpointing=false"}),
+              0)
+        << parts.says();
+    EXPECT_TRUE(parts.weights() == whole.weights());
+  }
+}
+
+TEST(T5Life, ThePlanIsMeasuredToTheByte) {
+  for (const Json& config : {kFull, kT5Lora, kT5Qlora})
+    for (const char* kept :
+         {"training.gradient_checkpointing=true", "training.gradient_checkpointing=false"}) {
+      const T5Place w("t5-v11", config);
+      ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json", kept, "data.val_set_size=5",
+                       "evaluation.eval_strategy=epoch"}),
+                0)
+          << w.says();
+      const Json planned = Json::parse(contents(w / "stdout"));
+      ASSERT_EQ(w.train({kept, "data.val_set_size=5", "evaluation.eval_strategy=epoch"}), 0) << w.says();
+      const Json measured = rows(w / "out/log.jsonl").back().at("memory");
+      for (const char* name :
+           {"weights", "adapter", "gradients", "optimizer", "activations", "scratch", "total"})
+        EXPECT_EQ(planned.at(name), measured.at(name)) << name << " " << kept;
+    }
+}
+
+TEST(T5Life, MergedItIsTheModelWithItsAdapter) {
+  const T5Place w("t5", kT5Lora);
+  ASSERT_EQ(w.train(), 0) << w.says();
+  ASSERT_EQ(
+      w.run({"merge", "--model", "model", "--adapter", "out", "--output", "merged", "--dtype", "float32"}), 0)
+      << w.says();
+  const auto eval = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> command{"eval", "--config", "run.json", "--json",
+                                     R"(data.eval_datasets=[{"path": "train.jsonl", "type": "tokenized"}])"};
+    command.insert(command.end(), more.begin(), more.end());
+    EXPECT_EQ(w.run(command), 0) << w.says();
+    return Json::parse(contents(w / "stdout"))["eval_loss"].get<double>();
+  };
+  const double adapter = eval({"--adapter", "out"}), base = eval({});
+  EXPECT_NEAR(eval({"model.model_name_or_path=merged"}), adapter, 1e-5 * adapter);
+  EXPECT_GT(std::abs(base - adapter), 1e-3);
+  const Json peft = Json::parse(contents(w / "out/adapter_config.json"));
+  EXPECT_EQ(peft["task_type"], "SEQ_2_SEQ_LM");
+}
+
+TEST(T5Life, WhatIsNotThereYetIsRefused) {
+  const T5Place w("t5", kT5Lora);
+  std::ofstream(w / "in.jsonl") << "{\"input_ids\": [5]}\n";
+  const auto says = [&](const std::vector<std::string>& command) {
+    EXPECT_EQ(w.run(command), 2);
+    return w.says();
+  };
+  EXPECT_EQ(says({"generate", "--model", "model", "--input", "in.jsonl", "--output", "out.jsonl"}),
+            "answers of encoder-decoders are not available yet\n");
+  EXPECT_EQ(says({"export", "--to", "gguf", "--from", "model", "--output", "x.gguf"}),
+            "--to gguf: encoder-decoders are not available yet\n");
+  EXPECT_EQ(says({"data", "stats", "--config", "run.json"}),
+            "ft data stats counts the samples of decoders only; of an encoder-decoder see ft data show\n");
+}
+
+}  // namespace
+}  // namespace ft::test
