@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "app/generation.h"
+
 #include "data/metrics/bleu.h"
 #include "data/metrics/chrf.h"
 #include "data/metrics/rouge.h"
@@ -9,18 +11,19 @@
 
 namespace ft {
 
-AnswerTest::AnswerTest(const Dataset& data, std::int64_t count, std::int64_t at_once) {
+AnswerTest::AnswerTest(const Dataset& data, const ModelInfo& info, std::int64_t count, std::int64_t at_once) {
   const auto most = [&](std::size_t prompt) {
     return std::max<std::int64_t>(1, data.longest() - static_cast<std::int64_t>(prompt));
   };
-  for (std::int64_t i = 0; i < std::min(count, data.size()); ++i) add(data, i, most);
+  for (std::int64_t i = 0; i < std::min(count, data.size()); ++i) add(data, info, i, most);
   shape_ = generation_shape(prompts_, at_once);
 }
 
-AnswerTest::AnswerTest(const Dataset& data, std::int64_t at_once, const GenerationConfig& settings)
+AnswerTest::AnswerTest(const Dataset& data, const ModelInfo& info, std::int64_t at_once,
+                       const GenerationConfig& settings)
     : settings_(settings) {
   for (std::int64_t i = 0; i < data.size(); ++i)
-    add(data, i, [&](std::size_t prompt) {
+    add(data, info, i, [&](std::size_t prompt) {
       const std::int64_t most = settings.most(prompt);
       if (most < 1)
         throw UserError(Exit::config, str(data.source(i), ": the prompt has ", prompt,
@@ -30,18 +33,18 @@ AnswerTest::AnswerTest(const Dataset& data, std::int64_t at_once, const Generati
   shape_ = generation_shape(prompts_, at_once, settings.num_beams);
 }
 
-void AnswerTest::add(const Dataset& data, std::int64_t i,
-                     const std::function<std::int64_t(std::size_t prompt)>& most) {
+void AnswerTest::add(const Dataset& data, const ModelInfo& info, std::int64_t i, const Most& most) {
   const SampleStore::View sample = data[i];
-  const auto first = std::find_if(sample.labels.begin() + 1, sample.labels.end(),
-                                  [](std::int32_t label) { return label != kIgnored; });
-  const auto last = std::find(first, sample.labels.end(), kIgnored);
-  const auto at = [&](auto label) { return sample.input_ids.begin() + (label - sample.labels.begin()); };
-  Prompt p{.ids = {sample.input_ids.begin(), at(first)}};
+  const auto begin = sample.labels.begin(), end = sample.labels.end();
+  const bool seq2seq = data.seq2seq();
+  const auto first =
+      seq2seq ? begin : std::find_if(begin + 1, end, [](auto label) { return label != kIgnored; });
+  const auto source = seq2seq ? sample.input_ids.end() : sample.input_ids.begin() + (first - begin);
+  Prompt p = prompt_of({sample.input_ids.begin(), source}, info);
   p.max_new_tokens = most(p.ids.size());
   p.number = prompts_.size();
   prompts_.push_back(std::move(p));
-  expected_.emplace_back(at(first), at(last));
+  expected_.emplace_back(first, std::find(first, end, kIgnored));
 }
 
 std::vector<Answer> AnswerTest::run(const Ctx& context, ParameterStore& store, Model& model,
@@ -60,8 +63,8 @@ std::vector<Answer> AnswerTest::run(const Ctx& context, ParameterStore& store, M
   std::vector<Answer> answers;
   for (std::size_t i = 0; i < prompts_.size(); ++i) {
     const auto tokens = static_cast<std::int64_t>(given[i].size());
-    answers.push_back({text(prompts_[i].ids), text(expected_[i]), text(given[i]),
-                       std::min(tokens + 1, prompts_[i].max_new_tokens)});
+    answers.push_back({text(prompts_[i].source.empty() ? prompts_[i].ids : prompts_[i].source),
+                       text(expected_[i]), text(given[i]), std::min(tokens + 1, prompts_[i].max_new_tokens)});
   }
   return answers;
 }

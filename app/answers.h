@@ -18,13 +18,14 @@ struct Answer {
 };
 
 // A sample's prompt is what stands before its first trained token; expected are the trained tokens that
-// follow, up to the next that is not trained: of a conversation the first answer.
+// follow, up to the next that is not trained: of a conversation the first answer. Of an encoder-decoder they
+// are source and target.
 class AnswerTest {
  public:
   // Of the first `count` samples, `at_once` at a time. How long an answer may be is said by the settings, or
   // without them: until prompt and answer are as long as the longest sample; and greedy.
-  AnswerTest(const Dataset& data, std::int64_t count, std::int64_t at_once);
-  AnswerTest(const Dataset& data, std::int64_t at_once, const GenerationConfig& settings);
+  AnswerTest(const Dataset& data, const ModelInfo&, std::int64_t count, std::int64_t at_once);
+  AnswerTest(const Dataset& data, const ModelInfo&, std::int64_t at_once, const GenerationConfig& settings);
 
   // What the plan of the run must allow for.
   const GenerationShape& shape() const { return shape_; }
@@ -33,7 +34,8 @@ class AnswerTest {
                           std::vector<std::int32_t> end_tokens, const Progress&) const;
 
  private:
-  void add(const Dataset& data, std::int64_t i, const std::function<std::int64_t(std::size_t prompt)>& most);
+  using Most = std::function<std::int64_t(std::size_t prompt)>;
+  void add(const Dataset& data, const ModelInfo&, std::int64_t i, const Most&);
 
   GenerationConfig settings_;
   std::vector<Prompt> prompts_;

@@ -55,9 +55,6 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
   b.seed = static_cast<std::uint64_t>(config.training.seed);
   auto four_bit = four_bit_plan(config);
   b.made = make_model(join_path(b.folder, "config.json"), b.dtype);
-  if (b.made.info.decoder && config.evaluation.predict_with_generate)
-    throw UserError(Exit::config,
-                    "evaluation.predict_with_generate: answers of encoder-decoders are not available yet");
   b.lora = config.finetuning_type == "lora";
   if (weights == Weights::check) b.base = open_model_folder(b.folder);
   if (b.lora) {
@@ -140,7 +137,8 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
   if (d.eval) r.eval = largest_shapes(*d.eval, 1);
   if (d.eval && config.evaluation.predict_with_generate)
     r.generation = {
-        AnswerTest(d.eval->data(), config.training.per_device_eval_batch_size, config.generation).shape()};
+        AnswerTest(d.eval->data(), b.made.info, config.training.per_device_eval_batch_size, config.generation)
+            .shape()};
   return r;
 }
 

@@ -171,6 +171,9 @@ class Chat {
 Exit chat(const AnswererArgs& args) {
   Screen screen(Screen::standard_error());
   const Answerer a = open_answerer(args);
+  if (a.built.made.info.decoder)
+    throw UserError(Exit::config,
+                    "ft chat: an encoder-decoder answers one text at a time; ft generate --prompt does");
   a.text();
   if (a.config.generation.num_beams > 1)
     throw UserError(

@@ -54,12 +54,10 @@ Exit eval(const EvalArgs& args) {
         Exit::config,
         "data.eval_datasets: there is nothing to evaluate on; name files there, or set data.val_set_size");
 
-  if (args.answers > 0 && built.made.info.decoder)
-    throw UserError(Exit::config, "--answers: answers of encoder-decoders are not available yet");
   if (args.answers > 0 && !data.tokenizer)
     throw UserError(Exit::config, "--answers: the data is tokens already, so there is no text to answer");
   const Dataset& held_out = data.eval->data();
-  const AnswerTest ask(held_out, args.answers, config.training.per_device_eval_batch_size);
+  const AnswerTest ask(held_out, built.made.info, args.answers, config.training.per_device_eval_batch_size);
   const auto predictions = make_predictions(config, built, data);
 
   auto ops = make_ops(device_of(config));

@@ -41,15 +41,16 @@ Prompt prompt_of(const Json& row, const Answerer& a, const Place& at) {
   const bool text = row.contains("prompt"), tokens = row.contains("input_ids");
   if (text == tokens) at.fail("a row has either prompt (a text) or input_ids (token ids)");
   const std::int64_t V = a.built.model().vocab_size();
-  Prompt p;
+  std::vector<std::int32_t> ids;
   if (tokens) {
-    p.ids = ids_of(row["input_ids"], V, at);
+    ids = ids_of(row["input_ids"], V, at);
   } else {
     if (!row["prompt"].is_string()) at.fail("prompt must be a text, is " + json_excerpt(row["prompt"]));
-    p.ids = a.ids_of(row["prompt"].get_ref<const std::string&>());
-    require_tokens(p.ids, V, at);
+    ids = a.ids_of(row["prompt"].get_ref<const std::string&>());
+    require_tokens(ids, V, at);
   }
-  if (p.ids.empty()) at.fail("the prompt is empty: there is nothing to go on from");
+  if (ids.empty()) at.fail("the prompt is empty: there is nothing to go on from");
+  Prompt p = a.prompt_of(std::move(ids));
   p.max_new_tokens = a.config.generation.most(p.ids.size());
   if (p.max_new_tokens < 1)
     at.fail(str("the prompt has ", p.ids.size(), " tokens and generation.max_length is ",
@@ -148,14 +149,15 @@ Exit generate_file(const GenerateArgs& args, const Answerer& a, Screen& screen) 
 }
 
 Exit generate_one(const GenerateArgs& args, const Answerer& a) {
-  Prompt p{.ids = a.ids_of(args.prompt)};
+  std::vector<std::int32_t> ids = a.ids_of(args.prompt);
   const std::string setting = "--prompt";
   const Place at{&setting, 1};
-  require_tokens(p.ids, a.built.model().vocab_size(), at);
+  require_tokens(ids, a.built.model().vocab_size(), at);
+  if (ids.empty()) throw UserError(Exit::config, "--prompt: it is empty");
+  Prompt p = a.prompt_of(std::move(ids));
   p.max_new_tokens = a.config.generation.most(p.ids.size());
-  if (p.ids.empty() || p.max_new_tokens < 1)
-    throw UserError(Exit::config, p.ids.empty() ? "--prompt: it is empty"
-                                                : "--prompt: it is longer than generation.max_length");
+  if (p.max_new_tokens < 1)
+    throw UserError(Exit::config, "--prompt: it is longer than generation.max_length");
   const std::vector<Prompt> prompts{std::move(p)};
   const GenerationShape shape = a.shape(prompts);
   const auto engine = start_engine(a, shape);

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "app/format.h"
 #include "engine/io/json.h"
@@ -32,21 +33,30 @@ constexpr std::array kTaken = {"max_new_tokens",
                                "early_stopping",
                                "forced_bos_token_id",
                                "forced_eos_token_id"};
+constexpr std::size_t kForced = 2;  // the last of them: tokens that are forced
 
 // Settings that change answers and are not here yet, and the values with which they do nothing.
 struct Missing {
   const char* key;
   double neutral;
 };
-constexpr std::array kMissing = {
-    Missing{"typical_p", 1},          Missing{"epsilon_cutoff", 0},
-    Missing{"eta_cutoff", 0},         Missing{"top_h", 0},
-    Missing{"diversity_penalty", 0},  Missing{"num_beam_groups", 1},
-    Missing{"penalty_alpha", 0},      Missing{"guidance_scale", 1},
-    Missing{"bad_words_ids", 0},      Missing{"force_words_ids", 0},
-    Missing{"suppress_tokens", 0},    Missing{"begin_suppress_tokens", 0},
-    Missing{"sequence_bias", 0},      Missing{"exponential_decay_length_penalty", 0},
-    Missing{"watermarking_config", 0}};
+constexpr std::array kMissing = {Missing{"typical_p", 1},
+                                 Missing{"epsilon_cutoff", 0},
+                                 Missing{"eta_cutoff", 0},
+                                 Missing{"top_h", 0},
+                                 Missing{"diversity_penalty", 0},
+                                 Missing{"num_beam_groups", 1},
+                                 Missing{"penalty_alpha", 0},
+                                 Missing{"guidance_scale", 1},
+                                 Missing{"bad_words_ids", 0},
+                                 Missing{"force_words_ids", 0},
+                                 Missing{"suppress_tokens", 0},
+                                 Missing{"begin_suppress_tokens", 0},
+                                 Missing{"sequence_bias", 0},
+                                 Missing{"exponential_decay_length_penalty", 0},
+                                 Missing{"watermarking_config", 0},
+                                 Missing{"encoder_repetition_penalty", 1},
+                                 Missing{"encoder_no_repeat_ngram_size", 0}};
 
 void refuse_missing(const JsonObject& j) {
   for (const Missing& m : kMissing) {
@@ -63,11 +73,18 @@ void refuse_missing(const JsonObject& j) {
 Json settings_of(const std::string& folder) {
   const std::string path = join_path(folder, kFile);
   Json out = Json::object();
-  if (!path_exists(path)) return out;
+  const auto take = [&](const JsonObject& j, std::span<const char* const> keys) {
+    for (const char* key : keys)
+      if (j.has(key)) out[key] = j.json()[key];
+  };
+  if (!path_exists(path)) {
+    // where transformers 4 kept them
+    take(JsonObject::read(join_path(folder, "config.json")), std::span(kTaken).last(kForced));
+    return out;
+  }
   const JsonObject j = JsonObject::read(path);
   refuse_missing(j);
-  for (const char* key : kTaken)
-    if (j.has(key)) out[key] = j.json()[key];
+  take(j, kTaken);
   return out;
 }
 
@@ -126,6 +143,16 @@ RunConfig config_of(const AnswererArgs& args) {
   return c;
 }
 
+// generation_config.json has the last word on what a decoder begins with.
+void set_decoder_start(Answerer& a) {
+  const std::string path = join_path(a.built.folder, kFile);
+  if (!a.built.made.info.decoder || !path_exists(path)) return;
+  const JsonObject j = JsonObject::read(path);
+  const std::int64_t last = a.built.model().vocab_size() - 1;
+  std::int32_t& start = a.built.made.info.decoder->start;
+  start = static_cast<std::int32_t>(j.integer_or("decoder_start_token_id", start, 0, last));
+}
+
 }  // namespace
 
 void check_forced_tokens(const GenerationConfig& g, std::int64_t vocab_size) {
@@ -158,7 +185,17 @@ const Tokenizer& Answerer::text() const {
   return *tokenizer;
 }
 
+Prompt prompt_of(std::vector<std::int32_t> ids, const ModelInfo& info) {
+  if (!info.decoder) return {.ids = std::move(ids)};
+  return {.ids = {info.decoder->start}, .source = std::move(ids)};
+}
+
+Prompt Answerer::prompt_of(std::vector<std::int32_t> ids) const {
+  return ft::prompt_of(std::move(ids), built.made.info);
+}
+
 std::vector<std::int32_t> Answerer::ids_of(const std::string& words) const {
+  if (built.made.info.decoder) return text().encode_with_specials(words);
   std::vector<std::int32_t> ids = text().prefix();
   const Tokenizer::Ids tokens = text().encode(words);
   ids.insert(ids.end(), tokens.begin(), tokens.end());
@@ -168,9 +205,8 @@ std::vector<std::int32_t> Answerer::ids_of(const std::string& words) const {
 Answerer open_answerer(const AnswererArgs& args) {
   Answerer a{.config = config_of(args)};
   a.built = build_model(a.config, Weights::check);
-  if (a.built.made.info.decoder)
-    throw UserError(Exit::config, "answers of encoder-decoders are not available yet");
   check_forced_tokens(a.config.generation, a.built.model().vocab_size());
+  set_decoder_start(a);
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   a.built.model().visit(freeze);
   try {
@@ -185,7 +221,8 @@ Answerer open_answerer(const AnswererArgs& args) {
 }
 
 std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& shape) {
-  if (shape.cache.capacity > kMostTokens / shape.cache.slots)
+  if (shape.cache.capacity > kMostTokens / shape.cache.slots ||
+      (shape.cache.sources > 0 && shape.cache.source_capacity > kMostTokens / shape.cache.sources))
     throw UserError(Exit::memory, str(shape.cache.slots, " answers of up to ", shape.cache.capacity,
                                       " tokens are more than ft can keep; set generation.max_new_tokens"));
   auto ops = make_ops(device_of(a.config));

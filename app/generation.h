@@ -26,8 +26,9 @@ struct Answerer {
   GenerationShape shape(std::span<const Prompt> prompts) const {
     return generation_shape(prompts, config.generation.batch_size, config.generation.num_beams);
   }
-  // What is put before a text, and its tokens.
+  // A decoder goes on from the text, behind what is put before it; an encoder reads it with its end token.
   std::vector<std::int32_t> ids_of(const std::string& text) const;
+  Prompt prompt_of(std::vector<std::int32_t> ids) const;
 };
 
 // Reads everything but the weights' values, which are checked for shape. Settings: those of the command line,
@@ -36,6 +37,9 @@ Answerer open_answerer(const AnswererArgs&);
 
 // End tokens: of generation_config.json, else of config.json, else the tokenizer's (null: none).
 std::vector<std::int32_t> end_tokens(const std::string& folder, const Tokenizer*);
+
+// What a model of this kind is given to answer.
+Prompt prompt_of(std::vector<std::int32_t> ids, const ModelInfo&);
 
 // UserError where a token that is forced is none of the model's.
 void check_forced_tokens(const GenerationConfig&, std::int64_t vocab_size);

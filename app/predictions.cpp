@@ -16,7 +16,8 @@ Predictions::Predictions(const RunConfig& config, const BuiltModel& built, const
       metrics_(config.evaluation.text_metrics()),
       tokenizer_(make_tokenizer(config.model.tokenizer())),
       end_tokens_(end_tokens(built.folder, tokenizer_.get())),
-      test_(data.eval->data(), config.training.per_device_eval_batch_size, config.generation) {
+      test_(data.eval->data(), built.made.info, config.training.per_device_eval_batch_size,
+            config.generation) {
   check_forced_tokens(config.generation, built.model().vocab_size());
 }
 

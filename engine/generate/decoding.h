@@ -11,9 +11,10 @@
 namespace ft {
 
 struct Prompt {
-  std::vector<std::int32_t> ids;  // at least one
+  std::vector<std::int32_t> ids;  // at least one; of an encoder-decoder what its decoder begins with
   std::int64_t max_new_tokens = 0;
-  std::uint64_t number = 0;  // names its random numbers
+  std::uint64_t number = 0;               // names its random numbers
+  std::vector<std::int32_t> source = {};  // encoder-decoders: what the encoder reads, at least one
 };
 
 // A beginning of the answer.

@@ -10,21 +10,37 @@ namespace {
 
 constexpr std::int64_t kPassTokens = 2048;  // of prompts in one pass, unless a single one is longer
 
+struct PassTokens {
+  std::int64_t all = 0, longest = 0;
+};
+
+// Of the prompts that one pass takes at most.
+PassTokens tokens_of_pass(std::span<const Prompt> prompts, std::vector<std::int32_t> Prompt::*ids,
+                          std::int64_t at_once) {
+  PassTokens t;
+  for (const Prompt& p : prompts) {
+    const auto length = static_cast<std::int64_t>((p.*ids).size());
+    t.longest = std::max(t.longest, length);
+    t.all += length;
+  }
+  t.all = std::max(t.longest, std::min({t.all, kPassTokens, at_once * t.longest}));
+  return t;
+}
+
 }  // namespace
 
 GenerationShape generation_shape(std::span<const Prompt> prompts, std::int64_t at_once, std::int64_t beams) {
   GenerationShape s;
-  std::int64_t all = 0, longest = 0;
-  for (const Prompt& p : prompts) {
-    const auto length = static_cast<std::int64_t>(p.ids.size());
-    s.cache.capacity = std::max(s.cache.capacity, length + p.max_new_tokens);
-    longest = std::max(longest, length);
-    all += length;
-  }
   at_once = std::min(at_once, static_cast<std::int64_t>(prompts.size()));
+  for (const Prompt& p : prompts)
+    s.cache.capacity = std::max(s.cache.capacity, static_cast<std::int64_t>(p.ids.size()) + p.max_new_tokens);
   s.cache.slots = at_once * beams;
-  s.tokens = std::max(longest, std::min({all, kPassTokens, at_once * longest}));
-  s.tokens = std::max(s.tokens, s.cache.slots);
+  s.tokens = std::max(tokens_of_pass(prompts, &Prompt::ids, at_once).all, s.cache.slots);
+  const PassTokens sources = tokens_of_pass(prompts, &Prompt::source, at_once);
+  if (sources.all == 0) return s;
+  s.cache.sources = at_once;
+  s.cache.source_capacity = sources.longest;
+  s.source_tokens = sources.all;
   return s;
 }
 
@@ -55,15 +71,20 @@ std::unique_ptr<Decoding> Generator::decode(const Prompt& p, Decoding::OnToken o
 std::vector<Generator::Answer*> Generator::admit(std::span<const Prompt> prompts, std::size_t& next,
                                                  const OnToken& on_token) {
   std::vector<Answer*> fresh;
-  std::int64_t tokens = 0;
+  std::int64_t tokens = 0, source_tokens = 0;
   while (next < prompts.size() && !free_.empty()) {
     const Prompt& p = prompts[next];
     const auto length = static_cast<std::int64_t>(p.ids.size());
-    require(length > 0 && length + p.max_new_tokens <= shape_.cache.capacity && length <= shape_.tokens,
+    const auto source = static_cast<std::int64_t>(p.source.size());
+    require(length > 0 && length + p.max_new_tokens <= shape_.cache.capacity && length <= shape_.tokens &&
+                source <= shape_.cache.source_capacity && (source > 0) == (shape_.cache.sources > 0),
             "a prompt that was not planned for");
-    if (tokens > 0 && tokens + length > shape_.tokens) break;
+    if (tokens > 0 && (tokens + length > shape_.tokens || source_tokens + source > shape_.source_tokens))
+      break;
     tokens += length;
-    Answer a{.decoding = decode(p, [&on_token, i = next](std::int32_t token) { return on_token(i, token); }),
+    source_tokens += source;
+    Answer a{.prompt = &p,
+             .decoding = decode(p, [&on_token, i = next](std::int32_t token) { return on_token(i, token); }),
              .slots = std::vector<std::int32_t>(static_cast<std::size_t>(width_)),
              .at = {free_.back()}};
     std::iota(a.slots.begin(), a.slots.end(), free_.back());
@@ -102,6 +123,17 @@ void Generator::place(Answer& a) {
   }
 }
 
+void Generator::encode(const std::vector<Answer*>& fresh) {
+  Sources s;
+  for (const Answer* a : fresh) {
+    const std::vector<std::int32_t>& ids = a->prompt->source;
+    s.ids.insert(s.ids.end(), ids.begin(), ids.end());
+    s.starts.push_back(static_cast<std::int32_t>(s.ids.size()));
+    s.places.push_back(place_of(*a));
+  }
+  if (!s.ids.empty()) model_.encode(context_, store_, cache_, s);
+}
+
 void Generator::extend(const std::vector<Answer*>& answers) {
   Continuation c;
   for (Answer* a : answers) {
@@ -112,6 +144,9 @@ void Generator::extend(const std::vector<Answer*>& answers) {
       c.starts.push_back(static_cast<std::int32_t>(c.rows()));
       c.slots.push_back(a->at[i]);
       c.past.push_back(a->held);
+      if (a->prompt->source.empty()) continue;
+      c.sources.push_back(place_of(*a));
+      c.source_lengths.push_back(static_cast<std::int32_t>(a->prompt->source.size()));
     }
     a->held = static_cast<std::int32_t>(branches[0].ids.size());
     if (keeps_ && a->at[0] == 0) kept_ = branches[0].ids;
@@ -132,6 +167,7 @@ void Generator::extend(const std::vector<Answer*>& answers) {
 void Generator::run(std::span<const Prompt> prompts, const OnToken& on_token) {
   for (std::size_t next = 0; next < prompts.size() || !answers_.empty();) {
     std::vector<Answer*> now = admit(prompts, next, on_token);
+    encode(now);
     if (now.empty())
       for (Answer& a : answers_) now.push_back(&a);
     extend(now);

@@ -37,6 +37,7 @@ class Generator {
 
  private:
   struct Answer {
+    const Prompt* prompt;
     std::unique_ptr<Decoding> decoding;
     std::vector<std::int32_t> slots;  // of the cache: this answer's
     std::vector<std::int32_t> at;     // (branches) the slot of each
@@ -45,6 +46,9 @@ class Generator {
   };
   // Prompts from `next` on that fit into the free slots and one pass.
   std::vector<Answer*> admit(std::span<const Prompt> prompts, std::size_t& next, const OnToken&);
+  // Of an encoder-decoder the sources, whose places in the cache all branches of an answer read.
+  void encode(const std::vector<Answer*>& fresh);
+  std::int32_t place_of(const Answer& a) const { return a.slots[0] / width_; }
   std::unique_ptr<Decoding> decode(const Prompt&, Decoding::OnToken) const;
   // One pass: of each branch all ids that its slot does not hold yet, and the token after them.
   void extend(const std::vector<Answer*>&);

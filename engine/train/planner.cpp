@@ -70,20 +70,21 @@ Sources sources_of(const GenerationShape& shape) {
   return s;
 }
 
-// A first pass of as many tokens as there will be.
+// A pass of as many tokens as there will be, behind the longest past that there will be.
 void run_generation(Model& model, Ops& ops, ParameterStore& store, DType dtype, const GenerationShape& shape,
                     Peaks& peaks) {
   Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
   Ctx c{ops, saved, scratch, dtype, {}, false};
   const KvCache cache = model.make_kv_cache(saved, shape.cache, dtype);
-  if (shape.cache.sources > 0) model.encode(c, store, cache, sources_of(shape));
   const Tensor logits = saved.take({shape.cache.slots, model.vocab_size()}, dtype);
+  if (shape.cache.sources > 0) model.encode(c, store, cache, sources_of(shape));
   Continuation next;
   for (std::int64_t i = 0; i < shape.cache.slots; ++i) {
     next.input_ids.resize(static_cast<std::size_t>(shape.tokens * (i + 1) / shape.cache.slots));
     next.starts.push_back(static_cast<std::int32_t>(next.rows()));
     next.slots.push_back(static_cast<std::int32_t>(i));
-    next.past.push_back(0);
+    next.past.push_back(static_cast<std::int32_t>(shape.cache.capacity) - next.starts.back() +
+                        next.starts[next.starts.size() - 2]);
     if (shape.cache.sources == 0) continue;
     next.sources.push_back(static_cast<std::int32_t>(i % shape.cache.sources));
     next.source_lengths.push_back(1);

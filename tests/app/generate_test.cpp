@@ -221,6 +221,51 @@ TEST_F(Generate, BeamSearch) {
   EXPECT_EQ(one.out, together[0]["completion"].get<std::string>() + "\n");
 }
 
+// The prompt is what the encoder reads; the answer begins after the decoder's start token.
+TEST_F(Generate, AnEncoderDecoder) {
+  const std::string model = folder / "t5";
+  std::filesystem::copy(FT_SOURCE_DIR "/tests/golden/models/t5-v11/model", model,
+                        std::filesystem::copy_options::recursive);
+  const auto answered = [&](std::vector<std::string> more = {}) {
+    write_file(in, "{\"input_ids\": [5, 6, 7, 8, 1]}\n{\"input_ids\": [9, 1]}\n");
+    std::vector<std::string> all{"generate",
+                                 "--model",
+                                 model,
+                                 "--input",
+                                 in,
+                                 "--output",
+                                 out,
+                                 "--overwrite",
+                                 "generation.max_new_tokens=6",
+                                 "generation.min_new_tokens=6"};
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome o = run(all);
+    EXPECT_EQ(o.code, 0) << o.err;
+    std::vector<std::vector<int>> ids;
+    for (const Json& row : rows()) ids.push_back(row["output_ids"].get<std::vector<int>>());
+    return ids;
+  };
+  const auto plain = answered();
+  ASSERT_EQ(plain.size(), 2u);
+  EXPECT_EQ(plain[0].size(), 6u);
+  EXPECT_NE(plain[0], plain[1]);
+  EXPECT_EQ(answered({"generation.batch_size=1"}), plain);
+  EXPECT_EQ(answered({"generation.num_beams=2", "generation.batch_size=1"}),
+            answered({"generation.num_beams=2"}));
+  // tokens that config.json forces, and another start by generation_config.json
+  Json config = read_json(model + "/config.json");
+  config["forced_bos_token_id"] = 11;
+  write_file(model + "/config.json", config.dump());
+  EXPECT_EQ(answered()[0][0], 11);
+  write_file(model + "/generation_config.json", "{\"decoder_start_token_id\": 13}");
+  const auto other = answered();
+  EXPECT_NE(other[0][0], 11);
+  EXPECT_NE(other, plain);
+  const Outcome chat = run({"chat", "--model", model});
+  EXPECT_EQ(chat.code, 2);
+  EXPECT_EQ(chat.err, "ft chat: an encoder-decoder answers one text at a time; ft generate --prompt does\n");
+}
+
 TEST_F(Generate, TheModelsOwnSettings) {
   const std::string model = folder / "model";
   std::filesystem::create_directories(model);

@@ -75,5 +75,51 @@ TEST_F(Predictions, AreTheSameUnderRanks) {
   EXPECT_EQ(contents(w / "both/generated_predictions.txt"), alone);
 }
 
+// A golden T5 with a word for every token of its vocabulary.
+struct T5Predictions : testing::Test {
+  T5Predictions() {
+    const fs::path model = w / "model", from = fs::read_symlink(model);
+    fs::remove(model);
+    fs::copy(from, model, fs::copy_options::recursive);
+    Json vocab =
+        Json::array({Json::array({"<pad>", 0}), Json::array({"</s>", 0}), Json::array({"<unk>", 0})});
+    const std::int64_t size = Json::parse(contents(model / "config.json"))["vocab_size"];
+    for (std::int64_t id = 3; id < size; ++id)
+      vocab.push_back(Json::array({"\u2581w" + std::to_string(id), -1}));
+    const Json space = {
+        {"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "always"}, {"split", true}};
+    const Json tokenizer = {{"added_tokens", Json::array()},
+                            {"pre_tokenizer", space},
+                            {"decoder", space},
+                            {"model", {{"type", "Unigram"}, {"unk_id", 2}, {"vocab", vocab}}}};
+    std::ofstream(model / "tokenizer.json") << tokenizer.dump();
+    std::ofstream(model / "tokenizer_config.json") << R"({"tokenizer_class": "T5Tokenizer", "extra_ids": 0})";
+  }
+  Workplace w{
+      "t5",
+      {{"data", {{"max_seq_length", nullptr}, {"val_set_size", 5}}},
+       {"training", {{"max_steps", 2}}},
+       {"evaluation", {{"eval_strategy", "steps"}, {"eval_steps", 2}, {"predict_with_generate", true}}},
+       {"generation", {{"max_new_tokens", 7}, {"num_beams", 3}}},
+       {"lora", {{"r", 4}}}}};
+};
+
+TEST_F(T5Predictions, AreMeasuredAloneAndUnderRanks) {
+  ASSERT_EQ(w.train(), 0) << w.says();
+  const Json results = Json::parse(contents(w / "out/predict_results.json"));
+  EXPECT_EQ(results["predict_samples"], 5);
+  EXPECT_TRUE(results.contains("predict_bleu"));
+  const std::string alone = contents(w / "out/generated_predictions.txt");
+  EXPECT_EQ(std::count(alone.begin(), alone.end(), '\n'), 5);
+  EXPECT_NE(alone.find('w'), std::string::npos);
+  ASSERT_EQ(w.run({"launch", "-n", "2", "train", "--config", "run.json", "zero_stage=3",
+                   "training.output_dir=both", "training.gradient_accumulation_steps=1"}),
+            0)
+      << w.says();
+  EXPECT_EQ(std::ranges::count(contents(w / "both/generated_predictions.txt"), '\n'), 5);
+  ASSERT_EQ(w.run({"eval", "--config", "run.json", "--adapter", "out", "--json"}), 0) << w.says();
+  EXPECT_EQ(Json::parse(contents(w / "stdout"))["eval_bleu"], results["predict_bleu"]);
+}
+
 }  // namespace
 }  // namespace ft::test

@@ -111,13 +111,12 @@ TEST(T5Life, MergedItIsTheModelWithItsAdapter) {
 
 TEST(T5Life, WhatIsNotThereYetIsRefused) {
   const T5Place w("t5", kT5Lora);
-  std::ofstream(w / "in.jsonl") << "{\"input_ids\": [5]}\n";
   const auto says = [&](const std::vector<std::string>& command) {
     EXPECT_EQ(w.run(command), 2);
     return w.says();
   };
-  EXPECT_EQ(says({"generate", "--model", "model", "--input", "in.jsonl", "--output", "out.jsonl"}),
-            "answers of encoder-decoders are not available yet\n");
+  EXPECT_EQ(says({"chat", "--model", "model"}),
+            "ft chat: an encoder-decoder answers one text at a time; ft generate --prompt does\n");
   EXPECT_EQ(says({"export", "--to", "gguf", "--from", "model", "--output", "x.gguf"}),
             "--to gguf: encoder-decoders are not available yet\n");
   EXPECT_EQ(says({"data", "stats", "--config", "run.json"}),

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "tests/models/golden_case.h"
 
@@ -98,7 +99,7 @@ TEST(Generation, BeamSearchesAreTransformers) {
     const GoldenCase golden(c["model"]);
     const Json& o = c["options"];
     GenerationConfig config;
-    config.num_beams = o["num_beams"];
+    config.num_beams = o.value("num_beams", 1);
     config.length_penalty = o.value("length_penalty", 1.0);
     if (o.contains("early_stopping"))
       config.early_stopping =
@@ -108,10 +109,13 @@ TEST(Generation, BeamSearchesAreTransformers) {
     config.min_new_tokens = o.value("min_new_tokens", 0);
     config.min_length = o.value("min_length", 0);
     if (o.contains("forced_eos_token_id")) config.forced_eos_token_id = o["forced_eos_token_id"];
+    if (o.contains("forced_bos_token_id")) config.forced_bos_token_id = o["forced_bos_token_id"];
+    const bool seq2seq = !golden.batches[0][0].source_ids.empty();
     std::vector<Prompt> prompts;
     std::vector<Ids> want;
     for (const Json& row : c["rows"]) {
       prompts.push_back({row["ids"].get<Ids>(), c["max_new_tokens"].get<std::int64_t>(), prompts.size()});
+      if (seq2seq) prompts.back().source = std::exchange(prompts.back().ids, {0});
       want.push_back(row["new"].get<Ids>());
     }
     count += prompts.size();
@@ -121,7 +125,7 @@ TEST(Generation, BeamSearchesAreTransformers) {
           << golden.name << " " << o.dump() << " " << at_once << " at once";
     }
   }
-  EXPECT_EQ(count, 200u);
+  EXPECT_EQ(count, 280u);
 }
 
 // Second prompts that begin with the first and its answer: only what is new is computed.
