@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "app/generation.h"
-
 #include "data/metrics/bleu.h"
 #include "data/metrics/chrf.h"
 #include "data/metrics/rouge.h"

@@ -60,6 +60,10 @@ void check_predictions(const RunConfig& c, const std::function<void(const std::s
   if (of_text(best) && std::none_of(names.begin(), names.end(), measured))
     refuse(str("evaluation.metric_for_best_model: ", best, " is not in evaluation.metrics"));
   if (c.generation.stop_strings) refuse("generation.stop_strings: not with evaluation.predict_with_generate");
+  if (c.generation.num_beams == 1)
+    for (const auto& [set, name] : {std::pair{c.generation.length_penalty != 1, "length_penalty"},
+                                    std::pair{c.generation.early_stopping != "false", "early_stopping"}})
+      if (set) refuse(str("generation.", name, ": does nothing without generation.num_beams above 1"));
   if (c.generation.num_beams > 1 && c.generation.do_sample)
     refuse("generation.do_sample: beams are searched, not drawn; set generation.num_beams=1");
 }

@@ -100,7 +100,8 @@ struct RunConfig {
     f("evaluation", evaluation, "Measuring on held-out data while training.");
     f("checkpointing", checkpointing, "What is saved while training.");
     f("logging", logging, "What is printed and logged.");
-    f("generation", generation, "For ft generate: Hugging Face GenerationConfig's names.");
+    f("generation", generation,
+      "Of answers (ft generate, predict_with_generate): Hugging Face GenerationConfig's names.");
     f("sweep", sweep, "For ft sweep.");
   }
 };

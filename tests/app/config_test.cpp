@@ -247,6 +247,8 @@ TEST(Config, SettingsThatContradictEachOther) {
   };
   EXPECT_EQ(predicting("evaluation.metric_for_best_model=chrf"),
             "run.json: evaluation.metric_for_best_model: chrf is not in evaluation.metrics");
+  EXPECT_EQ(predicting("generation.early_stopping=true"),
+            "run.json: generation.early_stopping: does nothing without generation.num_beams above 1");
   EXPECT_EQ(predicting("generation.stop_strings=[\"a\"]"),
             "run.json: generation.stop_strings: not with evaluation.predict_with_generate");
   EXPECT_EQ(refusal(with(predict),

@@ -56,16 +56,19 @@ TEST(CudaLife, FullBf16RunResumesBitwise) {
 
 TEST(CudaLife, GeneratesAsOnTheCpu) {
   const Workplace w("llama");
-  const auto answer = [&](const std::string& device) {
-    EXPECT_EQ(w.run({"generate", "--model", FT_SOURCE_DIR "/configs/demo/base", "--prompt",
-                     "3 + 4 =", "device=" + device, "generation.max_new_tokens=8"}),
-              0)
-        << w.says();
-    return contents(w / "stdout");
-  };
-  const std::string cpu = answer("cpu");
-  EXPECT_FALSE(cpu.empty());
-  EXPECT_EQ(answer("cuda"), cpu);
+  for (const char* beams : {"1", "3"}) {
+    const auto answer = [&](const std::string& device) {
+      EXPECT_EQ(w.run({"generate", "--model", FT_SOURCE_DIR "/configs/demo/base", "--prompt",
+                       "3 + 4 =", "device=" + device, "generation.max_new_tokens=8",
+                       std::string("generation.num_beams=") + beams}),
+                0)
+          << w.says();
+      return contents(w / "stdout");
+    };
+    const std::string cpu = answer("cpu");
+    EXPECT_FALSE(cpu.empty());
+    EXPECT_EQ(answer("cuda"), cpu);
+  }
 }
 
 TEST(CudaLife, SeveralRanksAreRefused) {

@@ -65,6 +65,17 @@ TEST_F(Predictions, AreMeasuredAndWritten) {
   EXPECT_EQ(again["eval_gen_len"], evaluations[1]["eval_gen_len"]);
 }
 
+TEST_F(Predictions, SettingsThatDoNotFit) {
+  EXPECT_EQ(w.train({"generation.max_length=3"}), 2);
+  EXPECT_NE(w.says().find("held_out.jsonl:1: the prompt has "), std::string::npos) << w.says();
+  EXPECT_NE(w.says().find(" tokens and generation.max_length is 3"), std::string::npos);
+  EXPECT_EQ(w.train({"generation.forced_eos_token_id=512"}), 2);
+  EXPECT_NE(w.says().find("generation.forced_eos_token_id: 512; the model's token ids are 0 to 511"),
+            std::string::npos)
+      << w.says();
+  EXPECT_FALSE(fs::exists(w / "out/log.jsonl"));
+}
+
 TEST_F(Predictions, AreTheSameUnderRanks) {
   ASSERT_EQ(w.train(), 0) << w.says();
   const std::string alone = contents(w / "out/generated_predictions.txt");
