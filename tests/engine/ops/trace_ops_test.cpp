@@ -70,6 +70,11 @@ TEST(TraceOps, CountsOnlyPairsThatTheMaskShows) {
     }
 }
 
+TEST(TraceOps, CountsAllPairsOfCrossAttention) {
+  const std::vector<std::int32_t> starts{0, 2, 2, 5}, keys{0, 3, 7, 8};
+  EXPECT_EQ(visible_pairs({starts, false, 0, keys}), 2 * 3 + 0 * 4 + 3 * 1);
+}
+
 TEST(TraceOps, ElementwiseWorkHasBytesButNoFlops) {
   NullOps null;
   TraceOps ops(null);
