@@ -2,6 +2,7 @@
 
 #include "app/answers.h"
 #include "app/format.h"
+#include "app/ranks.h"
 #include "engine/dist/local.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
@@ -127,7 +128,8 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
                          std::int64_t workspace, int ranks) {
   PlanRequest r{.dtype = b.dtype,
                 .ranks = ranks,
-                .zero = ZeroStage::of(ranks == 1 ? 0 : static_cast<int>(config.zero_optimization.stage)),
+                .zero = zero_options(config.zero_optimization, ranks),
+                .reduce_bucket = static_cast<std::int64_t>(config.zero_optimization.reduce_bucket_size),
                 .states = Optimizer(config.training).states(),
                 .recompute = config.training.gradient_checkpointing,
                 .adapter = b.lora,
@@ -152,7 +154,7 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others
       context{*ops, saved, scratch, request.dtype} {
   b.model().add_units(store);
   b.model().set_recompute(request.recompute);
-  store.reserve(request.states);
+  store.reserve(request.states, plan.transient);
   if (b.base) store.load(b.reader());
 }
 

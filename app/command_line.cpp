@@ -36,6 +36,7 @@ CommandLine::CommandLine() {
       "  ft help train, ft help config, ft help config lora  more about a command or about settings");
   training();
   several_ranks();
+  verification();
   models();
   answers();
   data();

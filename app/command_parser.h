@@ -26,6 +26,7 @@ class CommandLine {
   void about_a_run(CLI::App* app, ConfigArgs& args);
   void training();
   void several_ranks();
+  void verification();
   Exit launch_command();
   void models();
   void answers();
@@ -38,6 +39,7 @@ class CommandLine {
   std::function<Exit()> action_;
   TrainArgs train_;
   LaunchArgs launch_;
+  VerifyZeroArgs verify_zero_;
   EvalArgs eval_;
   PlanArgs plan_;
   SweepArgs sweep_;

@@ -32,8 +32,18 @@ Exit eval(const EvalArgs&);
 struct PlanArgs : ConfigArgs {
   std::string model;  // a model folder or a config.json instead of a configuration
   bool json = false;
+  double parameters = 0;  // instead of both: so many trained parameters on
+  std::int64_t ranks = 0;
 };
 Exit plan(const PlanArgs&);
+Exit plan_by_formula(const PlanArgs&);
+
+struct VerifyZeroArgs : ConfigArgs {
+  std::vector<int> ranks{1, 2};
+  std::int64_t steps = 3;
+};
+// Exit::mismatch when something is not as it should be.
+Exit verify_zero(const VerifyZeroArgs&);
 
 struct SweepArgs : ConfigArgs {
   bool dry_run = false;  // plan every run, start none

@@ -1,4 +1,4 @@
-// Commands about a run: train, eval, plan, sweep, validate, launch.
+// Commands about a run: train, eval, plan, sweep, validate, launch, verify.
 #include "app/command_parser.h"
 #include "app/config.h"
 #include "app/ranks.h"
@@ -34,16 +34,28 @@ void CommandLine::training() {
   auto* plan = command("plan", "Memory and arithmetic of a step, without touching the weights.",
                        "  ft plan --config run.json\n"
                        "  ft plan --config run.json data.max_seq_length=4096 --json\n"
-                       "  ft plan --model models/llama-2-7b training.gradient_checkpointing=false");
+                       "  ft plan --model models/llama-2-7b training.gradient_checkpointing=false\n"
+                       "  ft plan --parameters 7.5e9 --ranks 64     by ZeRO's formulas");
   plan->add_option("--config", plan_.config, "The run's configuration.")->type_name("FILE");
   plan->add_option("--model", plan_.model, "Instead: a model's folder or config.json, default settings.")
       ->type_name("DIR");
   plan->add_option("overrides", plan_.overrides, "Settings that hold instead of the file's.")
       ->type_name("a.b=c");
   plan->add_flag("--json", plan_.json, "One JSON object on stdout.");
+  auto* parameters = plan->add_option("--parameters", plan_.parameters,
+                                      "Instead: what so many trained parameters take by ZeRO's formulas.");
+  parameters->type_name("X")->check(CLI::PositiveNumber);
+  plan->add_option("--ranks", plan_.ranks, "With --parameters: on so many ranks.")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->needs(parameters);
   plan->callback([this] {
-    if (plan_.config.empty() == plan_.model.empty())
-      throw UserError(Exit::config, "ft plan: give either --config FILE or --model DIR");
+    if (int{plan_.config.empty()} + int{plan_.model.empty()} + int{plan_.parameters == 0} != 2)
+      throw UserError(Exit::config, "ft plan: give one of --config FILE, --model DIR and --parameters X");
+    if (plan_.parameters > 0) {
+      action_ = [this] { return ft::plan_by_formula(plan_); };
+      return;
+    }
     action_ = [this] { return ft::plan(plan_); };
   });
 
@@ -87,6 +99,28 @@ void CommandLine::several_ranks() {
   });
 }
 
+void CommandLine::verification() {
+  auto* verify = command("verify", "Check on your own model what ft promises: zero.",
+                         "  ft verify zero --config run.json");
+  verify->require_subcommand(1);
+  auto* zero = command(
+      "zero", "A few steps under each ZeRO stage: losses, memory of a rank, bytes sent; exit 0 or 11.",
+      "  ft verify zero --config run.json\n"
+      "  ft verify zero --config run.json --ranks 1,2,4 --steps 5",
+      verify);
+  about_a_run(zero, verify_zero_);
+  zero->add_option("--ranks", verify_zero_.ranks, "Numbers of ranks to try.")
+      ->type_name("N,N,...")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  zero->add_option("--steps", verify_zero_.steps, "Steps of each run.")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  zero->callback([this] { action_ = [this] { return ft::verify_zero(verify_zero_); }; });
+}
+
 // The command of the ranks is checked here, so that a mistake in it is said once and not by every rank.
 Exit CommandLine::launch_command() {
   const Names& words = launch_.command;
@@ -94,9 +128,9 @@ Exit CommandLine::launch_command() {
   if (words[0][0] == '-')
     throw UserError(Exit::config,
                     str("ft launch: ", printable(words[0]), " is not available; see ft launch --help"));
-  if (words[0] != "train")
+  if (words[0] != "train" && words[0] != "eval")
     throw UserError(Exit::config,
-                    str("ft launch ", printable(words[0]), " is not available yet; available: train"));
+                    str("ft launch ", printable(words[0]), " is not available yet; available: train, eval"));
   CommandLine ranks;
   try {
     ranks.app_.parse(Names(words.rbegin(), words.rend()));
@@ -105,7 +139,8 @@ Exit CommandLine::launch_command() {
   } catch (const CLI::ParseError& error) {
     ranks.refuse(error, words);
   }
-  const RunConfig config = load_config(ranks.train_.config, ranks.train_.overrides);
+  const ConfigArgs& args = words[0] == "eval" ? static_cast<const ConfigArgs&>(ranks.eval_) : ranks.train_;
+  const RunConfig config = load_config(args.config, args.overrides);
   return launch(launch_, config.training.output_dir, configured_ranks(config.distributed));
 }
 

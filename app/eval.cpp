@@ -9,6 +9,7 @@
 #include "app/format.h"
 #include "app/generation.h"
 #include "app/predictions.h"
+#include "app/ranks.h"
 #include "app/run_text.h"
 #include "app/screen.h"
 #include "engine/io/json.h"
@@ -40,14 +41,15 @@ Exit eval(const EvalArgs& args) {
     config.finetuning_type = "full";  // the model alone
   }
   config.training.gradient_checkpointing = true;
-  Screen screen(Screen::standard_error(config.logging.progress));
+  const Ranks ranks = find_ranks(config);
+  Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : "none"));
   BuiltModel built = build_model(config, Weights::check);
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   built.model().visit(freeze);
   Working reading(screen, "reading data");
   BuiltData data =
       build_data(config, built.made.info.vocab_size, LoadPart::eval, [&](auto a, auto b) { reading(a, b); });
-  if (config.logging.progress != "none")
+  if (ranks.root() && config.logging.progress != "none")
     for (const std::string& text : data.loaded.notes) screen.line(text);
   if (!data.eval)
     throw UserError(
@@ -60,21 +62,27 @@ Exit eval(const EvalArgs& args) {
   const AnswerTest ask(held_out, built.made.info, args.answers, config.training.per_device_eval_batch_size);
   const auto predictions = make_predictions(config, built, data);
 
-  auto ops = make_ops(device_of(config));
-  PlanRequest request = plan_request(config, built, data, ops->workspace(), 1);
+  require_cpu(config, ranks);
+  auto ops = make_ops(device_of(config, ranks.local_rank));
+  auto comm = make_communicator(ranks, *ops, config);
+  PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);
   request.states = 0;
   if (args.answers > 0) request.generation.push_back(ask.shape());
-  Engine engine(std::move(ops), nullptr, built, request, plan_run(built.model(), request));
+  const Plan plan = plan_run(built.model(), request);
+  require_memory(plan.memory, *ops, ranks.local_size);
+  require_same(*comm, data.eval->data().tokens(), "the number of tokens in the data");
+  Engine engine(std::move(ops), std::move(comm), built, request, plan);
   Working working(screen, "evaluating", "batches");
   const Evaluated e = evaluate(engine.context, built.model(), engine.store, *engine.comm, *data.eval,
                                [&](auto a, auto b) { working(a, b); });
-  std::vector<Answer> answers;
+  std::vector<Answer> answers;  // every rank makes all of them, so that they stay in step
   if (args.answers > 0)
     answers = ask.run(engine.context, engine.store, built.model(), *data.tokenizer,
                       end_tokens(built.folder, data.tokenizer.get()), [&](auto a, auto b) { working(a, b); });
   Measures measures;
   if (predictions)
     measures = predictions->run(engine.context, engine.store, [&](auto a, auto b) { working(a, b); });
+  if (!ranks.root()) return Exit::done;
   const std::int64_t right =
       std::count_if(answers.begin(), answers.end(), [](const Answer& a) { return a.right(); });
   if (args.json) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -43,9 +42,10 @@ void copy_if_there(const std::string& from, const std::string& to, const char* n
 class AdapterFiles final : public ModelFiles {
  public:
   explicit AdapterFiles(const BuiltModel& b) : built_(b) {}
-  void write(const std::string& folder, const FetchParameter& fetch, bool) override {
-    lora::write_adapter(folder, built_.lora_config, built_.attached, built_.folder, fetch);
+  void create(const std::string& folder, bool) override {
+    lora::create_adapter(folder, built_.lora_config, built_.attached, built_.folder);
   }
+  std::string name_of(const Parameter& p) const override { return lora::peft_name(p, built_.attached); }
   ReadParameter read(const std::string& folder) override {
     auto files = std::make_shared<lora::AdapterFolder>(folder, Exit::checkpoint);
     files->expect(built_.attached);
@@ -59,23 +59,15 @@ class AdapterFiles final : public ModelFiles {
 class WholeModelFiles final : public ModelFiles {
  public:
   explicit WholeModelFiles(const BuiltModel& b) : built_(b) {}
-  void write(const std::string& folder, const FetchParameter& fetch, bool exact) override {
+  void create(const std::string& folder, bool exact) override {
     const DType dtype = exact ? DType::f32 : built_.dtype;
-    std::map<std::string, const Parameter*> by_name;
     std::vector<TensorSpec> specs;
-    EachParameter each([&](Parameter& p) {
-      by_name[p.name] = &p;
-      specs.push_back({p.name, dtype, p.shape});
-    });
+    EachParameter each([&](Parameter& p) { specs.push_back({p.name, dtype, p.shape}); });
     built_.model().visit(each);
-    std::vector<float> values;
-    write_model(folder, specs, [&](const TensorSpec& spec) {
-      values.resize(static_cast<std::size_t>(spec.shape.numel()));
-      fetch(*by_name.at(spec.name), values);
-      return Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, spec.shape);
-    });
+    write_model(folder, specs, {});
     write_file(join_path(folder, "config.json"), config_with_dtype(built_.folder, dtype));
   }
+  std::string name_of(const Parameter& p) const override { return p.name; }
   ReadParameter read(const std::string& folder) override {
     auto files = std::make_shared<ModelFolder>(folder);
     EachParameter each([&](Parameter& p) { files->expect(p.name, p.shape); });

@@ -47,6 +47,7 @@ Json as_json(const Planned& p, const RunConfig& config, std::int64_t there) {
   j["flops_per_step"] = p.plan.flops * steps;
   j["ranks"] = configured_ranks(config.distributed);
   j["zero_stage"] = config.zero_optimization.stage;
+  j["sent_per_step"] = p.plan.sent_per_step(config.training.gradient_accumulation_steps);
   j["flops_per_token"] = p.plan.flops_per_token;
   j["parameters"] = p.plan.parameters;
   j["trained_parameters"] = p.plan.trained;
@@ -79,6 +80,8 @@ void print_table(const Planned& p, const RunConfig& config, std::int64_t there) 
             << " parameters\none step: " << show::quantity(p.plan.flops * static_cast<double>(accumulation))
             << " FLOP, " << show::count(accumulation) << " x " << show::count(p.largest.all_tokens())
             << " tokens at most\n";
+  if (ranks > 1)
+    std::cout << "sent in a step: " << show::memory(p.plan.sent_per_step(accumulation)) << " by each rank\n";
 }
 
 // The settings that would help, each with what it leaves, those that fit.

@@ -3,34 +3,41 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "app/started_by.h"
 
 #include "engine/cpu/cores.h"
 #include "engine/dist/local.h"
 #include "engine/dist/mesh_communicator.h"
+#include "engine/dist/overlapped_communicator.h"
+#include "engine/dist/together.h"
+#include "engine/io/file.h"
 #include "engine/io/hash.h"
 
 namespace ft {
 namespace {
 
-// Only what changes no result may be left undone in silence; a number that somebody chose is not.
+[[noreturn]] void refuse(const std::string& setting, const std::string& why) {
+  throw UserError(Exit::config, str("zero_optimization.", setting, why));
+}
+
+// A number that somebody chose is never left undone in silence.
 void refuse_what_ranks_lack(const ZeroConfig& z) {
   const ZeroConfig usual;
-  const auto refuse = [](bool changed, const char* setting) {
-    if (changed)
-      throw UserError(Exit::config, str("zero_optimization.", setting,
-                                        " is not available yet with several ranks; leave it out"));
+  const auto unusual = [](bool changed, const char* setting, const char* why) {
+    if (changed) refuse(setting, str(": ", why, "; leave it out"));
   };
-  refuse(!z.reduce_scatter, "reduce_scatter=false");
-  refuse(z.reduce_bucket_size != usual.reduce_bucket_size, "reduce_bucket_size");
-  refuse(z.allgather_bucket_size != usual.allgather_bucket_size, "allgather_bucket_size");
-  refuse(z.sub_group_size != usual.sub_group_size, "sub_group_size");
-  refuse(z.stage3_prefetch_bucket_size != usual.stage3_prefetch_bucket_size, "stage3_prefetch_bucket_size");
-  refuse(z.stage3_param_persistence_threshold != usual.stage3_param_persistence_threshold,
-         "stage3_param_persistence_threshold");
-  refuse(z.stage3_max_live_parameters != usual.stage3_max_live_parameters, "stage3_max_live_parameters");
-  refuse(z.stage3_max_reuse_distance != usual.stage3_max_reuse_distance, "stage3_max_reuse_distance");
+  unusual(!z.reduce_scatter, "reduce_scatter=false", "ft always reduces by scattering");
+  unusual(z.allgather_bucket_size != usual.allgather_bucket_size, "allgather_bucket_size",
+          "ft gathers in place, without a bucket");
+  unusual(z.sub_group_size != usual.sub_group_size, "sub_group_size",
+          "ft steps every parameter in place, without a copy");
+  unusual(z.stage3_max_reuse_distance != usual.stage3_max_reuse_distance, "stage3_max_reuse_distance",
+          "ft gives a unit back after each use");
+  unusual(!z.overlap_comm && z.stage3_prefetch_bucket_size > 0 &&
+              z.stage3_prefetch_bucket_size != usual.stage3_prefetch_bucket_size,
+          "stage3_prefetch_bucket_size", "with overlap_comm=false nothing is gathered ahead");
 }
 
 // torchrun's own store may listen at MASTER_PORT; rank 0 takes the port after it.
@@ -62,6 +69,23 @@ int configured_ranks(const DistributedConfig& config) {
   return static_cast<int>(config.nproc_per_node.value_or(1));
 }
 
+ZeroOptions zero_options(const ZeroConfig& z, int ranks) {
+  if (ranks == 1) return {.stage = ZeroStage::of(0)};
+  refuse_what_ranks_lack(z);
+  const std::int64_t group = z.mics_shard_size;
+  if (group == 0 || group > ranks || (group > 0 && ranks % group != 0))
+    refuse("mics_shard_size",
+           str(" is ", group, " and there are ", ranks, " ranks; it must divide their number"));
+  if (group > 0 && z.stage == 0) refuse("mics_shard_size", ": under stage 0 nothing is shared out");
+  const auto elements = [](double n) { return static_cast<std::int64_t>(n); };
+  return {.stage = ZeroStage::of(static_cast<int>(z.stage)),
+          .group = static_cast<int>(std::max<std::int64_t>(0, group)),
+          .persist = elements(z.stage3_param_persistence_threshold),
+          .prefetch = elements(z.stage3_prefetch_bucket_size),
+          .max_live = elements(z.stage3_max_live_parameters),
+          .overlap = z.overlap_comm};
+}
+
 Ranks find_ranks(const RunConfig& config) {
   const int wanted = configured_ranks(config.distributed);
   const auto started = started_by();
@@ -79,7 +103,6 @@ Ranks find_ranks(const RunConfig& config) {
     throw UserError(Exit::config, str("distributed.nproc_per_node is ", wanted, " and ", r.local_size,
                                       " ranks were started on this machine"));
   if (r.size == 1) return r;
-  refuse_what_ranks_lack(config.zero_optimization);
   r.master = {started->master.empty() ? config.distributed.master_addr : started->master,
               master_port(config.distributed)};
   r.token = variable(kTokenVariable) + started->job;
@@ -89,9 +112,16 @@ Ranks find_ranks(const RunConfig& config) {
   return r;
 }
 
-std::unique_ptr<Communicator> make_communicator(const Ranks& r, Ops& ops, const DistributedConfig& config) {
+void require_cpu(const RunConfig& config, const Ranks& ranks) {
+  if (ranks.size > 1 && config.device != "cpu")
+    throw UserError(Exit::config, "device: several ranks compute on CPUs only so far; set it to cpu");
+}
+
+std::unique_ptr<Communicator> make_communicator(const Ranks& r, Ops& ops, const RunConfig& config,
+                                                CommunicationNotes* notes) {
   if (r.size == 1) return std::make_unique<LocalCommunicator>(ops);
-  const auto seconds = static_cast<double>(config.timeout_s);
+  const auto seconds = static_cast<double>(config.distributed.timeout_s);
+  const ZeroConfig& zero = config.zero_optimization;
   Mesh mesh = meet({.rank = r.rank,
                     .size = r.size,
                     .master = r.master,
@@ -100,7 +130,11 @@ std::unique_ptr<Communicator> make_communicator(const Ranks& r, Ops& ops, const 
                     .config = r.config,
                     .seconds = seconds});
   mesh.give_up = end_process;
-  return std::make_unique<MeshCommunicator>(ops, std::move(mesh), seconds);
+  std::unique_ptr<Communicator> comm = std::make_unique<MeshCommunicator>(
+      ops, std::move(mesh), seconds, static_cast<std::int64_t>(zero.reduce_bucket_size));
+  if (notes) comm = std::make_unique<TraceCommunicator>(std::move(comm), *notes);
+  if (!zero.overlap_comm) return comm;
+  return std::make_unique<OverlappedCommunicator>(std::move(comm));
 }
 
 void require_same(Communicator& comm, std::int64_t value, const std::string& what) {
@@ -109,6 +143,24 @@ void require_same(Communicator& comm, std::int64_t value, const std::string& wha
   if (first != value)
     throw UserError(Exit::mismatch, str(what, " is ", value, " on rank ", comm.rank(), " and ", first,
                                         " on rank 0; all ranks need the same files"));
+}
+
+void require_one_folder(Communicator& comm, const std::string& folder) {
+  if (comm.size() == 1) return;
+  // A name that was never there.
+  std::string name = join_path(folder, "seen-by-all-ranks." + random_tag());
+  together(comm, "write to the output folder", [&] {
+    if (comm.rank() == 0) write_file(name, "");
+  });
+  name = shared(comm, name);
+  together(comm, "see the output folder of rank 0", [&] {
+    if (!path_exists(name))
+      throw UserError(Exit::config, str("training.output_dir: ", folder, " of rank ", comm.rank(),
+                                        " is not rank 0's; all ranks write checkpoints, to a folder that all "
+                                        "machines share"));
+  });
+  std::error_code none;
+  if (comm.rank() == 0) std::filesystem::remove(name, none);
 }
 
 }  // namespace ft

@@ -5,6 +5,8 @@
 #include "app/config.h"
 #include "engine/dist/communicator.h"
 #include "engine/dist/mesh.h"
+#include "engine/dist/parameter_store.h"
+#include "engine/dist/trace_communicator.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
@@ -28,16 +30,27 @@ struct Ranks {
 };
 
 // As whoever started this process says (started_by.h), MASTER_ADDR and MASTER_PORT before the configuration;
-// else a world of one. UserError(Exit::config) when they contradict each other or the configuration, or when
-// a setting asks for what several ranks do not have yet. Binds this process to its share of the machine's
-// cores.
+// else a world of one. UserError(Exit::config) when they contradict each other or the configuration. Binds
+// this process to its share of the machine's cores.
 Ranks find_ranks(const RunConfig&);
 
-// Meets the others. `ops` must outlive it.
-std::unique_ptr<Communicator> make_communicator(const Ranks&, Ops& ops, const DistributedConfig&);
+// UserError(Exit::config) where several ranks are to compute on GPUs, which they cannot yet.
+void require_cpu(const RunConfig&, const Ranks&);
+
+// Meets the others. `ops` and `notes` must outlive it; null: nobody wants to know its collectives.
+std::unique_ptr<Communicator> make_communicator(const Ranks&, Ops& ops, const RunConfig&,
+                                                CommunicationNotes* notes = nullptr);
 
 // UserError(Exit::mismatch) unless `value` is the same on all ranks; says what differs.
 void require_same(Communicator&, std::int64_t value, const std::string& what);
+
+// UserError(Exit::config) unless all ranks see the same folder, which is there: all of them write
+// checkpoints.
+void require_one_folder(Communicator&, const std::string& folder);
+
+// What the settings mean for so many ranks; with one, nothing is shared out. UserError(Exit::config) when
+// they contradict each other or the number, or ask for what ft has not.
+ZeroOptions zero_options(const ZeroConfig&, int ranks);
 
 // The ranks that a configuration asks ft launch for; 1 when it says nothing.
 int configured_ranks(const DistributedConfig&);

@@ -1,8 +1,11 @@
 #include "app/run_folder.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "app/model_files.h"
+#include "engine/dist/together.h"
 #include "engine/io/checkpoint_folder.h"
 #include "engine/io/file.h"
 #include "engine/io/staged_folder.h"
@@ -109,13 +112,36 @@ void RunFolder::add_to_checkpoint(const std::string& folder) {
   copy_companions_to(folder);
 }
 
-void RunFolder::finish(ModelFiles& files, ParameterStore& store, Summary& summary) {
-  store.at_root([&] {
-    files.write(
-        folder_, [&](const Parameter& p, std::span<float> y) { store.fetch(p, ParameterStore::kMaster, y); },
-        false);
-    copy_companions_to(folder_);
+// Beside first, and then each file gets its name: what was there is replaced by what is whole.
+void RunFolder::write_result(ModelFiles& files, ParameterStore& store, Communicator& comm) const {
+  std::optional<StagedFolder> staged;
+  together(comm, "begin the result", [&] {
+    if (!root_) return;
+    staged.emplace(path("result"));
+    files.create(staged->path(), false);
+    copy_companions_to(staged->path());
   });
+  const std::string folder = shared(comm, root_ ? staged->path() : "");
+  together(comm, "write its part of the result", [&] { fill_in(folder, store, files, 0); });
+  together(comm, "complete the result", [&] {
+    if (!root_) return;
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder))
+      names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());  // an index comes after its files
+    for (const std::string& name : names) {
+      std::error_code error;
+      fs::rename(join_path(folder, name), join_path(folder_, name), error);
+      if (error)
+        throw UserError(Exit::storage,
+                        str(join_path(folder_, name), ": cannot be written: ", error.message()));
+    }
+    sync_folder(folder_);
+  });
+}
+
+void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& comm, Summary& summary) {
+  write_result(files, store, comm);
   if (!root_) return;
   auto made = [&](const char* what, const char* name) {
     std::error_code none;

@@ -28,12 +28,13 @@ class RunFolder {
   void create();
   // More files for a checkpoint.
   void add_to_checkpoint(const std::string& folder);
-  // Writes the result; says in the summary what was made and what to type next.
-  void finish(ModelFiles&, ParameterStore&, Summary&);
+  // Writes the result, every rank its part; says in the summary what was made and what to type next.
+  void finish(ModelFiles&, ParameterStore&, Communicator&, Summary&);
 
  private:
   std::string path(const char* name) const;
   void remove_run() const;
+  void write_result(ModelFiles&, ParameterStore&, Communicator&) const;
   void copy_companions_to(const std::string& folder) const;
 
   const RunConfig& config_;

@@ -13,7 +13,10 @@ constexpr std::int64_t kTraced = 3;  // steps; as `ft help train` says
 
 void TracedSteps::progress(const StepRow& row) {
   ++done_;
-  if (done_ == 1 && row.step < steps_) trace_.clear();
+  if (done_ == 1 && row.step < steps_) {
+    trace_.clear();
+    notes_.clear();
+  }
   if (done_ == 1 + kTraced) write();
 }
 
@@ -22,7 +25,7 @@ void TracedSteps::write() {
   written_ = true;
   trace_.stop();
   std::ostringstream timeline, table;
-  trace_.write_timeline(timeline);
+  trace_.write_timeline(timeline, notes_.stop());
   write_file(file_, timeline.str());
   trace_.write_table(table);
   screen_.line(table.str() + "trace    " + file_, Screen::kWhole);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/screen.h"
+#include "engine/dist/trace_communicator.h"
 #include "engine/ops/trace_ops.h"
 #include "engine/train/report.h"
 
@@ -14,8 +15,9 @@ namespace ft {
 
 class TracedSteps final : public Report {
  public:
-  TracedSteps(Ops& ops, std::string file, Screen& screen)
-      : trace_(ops, {.calls = true}), file_(std::move(file)), screen_(screen) {}
+  // notes: of the collectives, by the run's communicator.
+  TracedSteps(Ops& ops, CommunicationNotes& notes, std::string file, Screen& screen)
+      : trace_(ops, {.calls = true}), notes_(notes), file_(std::move(file)), screen_(screen) {}
 
   Ops& ops() { return trace_; }  // what the run must use
 
@@ -27,6 +29,7 @@ class TracedSteps final : public Report {
   void write();
 
   TraceOps trace_;
+  CommunicationNotes& notes_;
   std::string file_;
   Screen& screen_;
   std::int64_t steps_ = 0, done_ = 0;  // of the whole run; of this process

@@ -90,6 +90,7 @@ Summary summary(const TrainState& state, const Trainer& trainer, const Length& l
       static_cast<double>(state.tokens_seen - first_tokens) / std::max(trainer.train_seconds(), 1e-9);
   s.num_input_tokens_seen = state.tokens_seen;
   s.total_flops = state.flops;
+  s.sent_per_step = trainer.sent_per_step();
   return s;
 }
 
@@ -144,11 +145,11 @@ Exit train(const TrainArgs& args) {
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : "none"));
   BuiltModel built = build_model(config, Weights::check);
   BuiltData data = read_data(config, built, screen);
-  if (ranks.size > 1 && config.device != "cpu")
-    throw UserError(Exit::config, "device: several ranks compute on CPUs only so far; set it to cpu");
+  require_cpu(config, ranks);
   const auto predictions = make_predictions(config, built, data);
   auto ops = make_ops(device_of(config, ranks.local_rank));
-  auto comm = make_communicator(ranks, *ops, config.distributed);
+  CommunicationNotes notes;
+  auto comm = make_communicator(ranks, *ops, config, args.trace.empty() ? nullptr : &notes);
   const PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);
   const Plan plan = plan_run(built.model(), request);
   require_memory(plan.memory, *ops, ranks.local_size);
@@ -159,16 +160,18 @@ Exit train(const TrainArgs& args) {
   head.peak_flops = ops->peak_flops(built.dtype) * ranks.size;
   Engine engine(std::move(ops), std::move(comm), built, request, plan);
   const auto files = make_model_files(built);
-  Checkpoints checkpoints(built.model(), engine.store, *files, config.training.output_dir, request.states);
+  Checkpoints checkpoints(built.model(), engine.store, *engine.comm, *files, config.training.output_dir,
+                          request.states);
   TrainState state = start_of(config, *data.train, ranks.size);
   const Resumed resumed = folder.resume(checkpoints, state, head);
   require_same(*engine.comm, state.step, "the step to go on from");
   folder.create();
+  require_one_folder(*engine.comm, config.training.output_dir);
   const auto reports = ranks.root() ? make_reports(screen, config.logging, config.training.output_dir)
                                     : std::make_unique<Reports>();
   Ops* ops_in_use = engine.ops.get();
   if (!args.trace.empty()) {
-    auto traced = std::make_unique<TracedSteps>(*engine.ops, ranks.file(args.trace), screen);
+    auto traced = std::make_unique<TracedSteps>(*engine.ops, notes, ranks.file(args.trace), screen);
     ops_in_use = &traced->ops();
     reports->add(std::move(traced));
   }
@@ -202,7 +205,7 @@ Exit train(const TrainArgs& args) {
   } else {
     if (config.evaluation.load_best_model_at_end && state.best)
       checkpoints.load_weights(checkpoint_path(config.training.output_dir, state.best_step));
-    folder.finish(*files, engine.store, end);
+    folder.finish(*files, engine.store, *engine.comm, end);
     if (predictions) predict(*predictions, context, engine, built.model(), *data.eval, *reports);
   }
   reports->end(end);

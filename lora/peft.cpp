@@ -1,7 +1,6 @@
 #include "lora/peft.h"
 
 #include <algorithm>
-#include <map>
 
 #include "engine/io/file.h"
 #include "engine/io/safetensors_write.h"
@@ -82,21 +81,12 @@ std::string peft_name(const Parameter& p, const Attached& attached) {
   return names[adapted ? 1 : 0];
 }
 
-void write_adapter(const std::string& folder, const LoraConfig& config, const Attached& attached,
-                   const std::string& base_model,
-                   const std::function<void(const Parameter&, std::span<float>)>& fetch) {
-  std::map<std::string, const Parameter*> by_name;
+void create_adapter(const std::string& folder, const LoraConfig& config, const Attached& attached,
+                    const std::string& base_model) {
   std::vector<TensorSpec> specs;
-  for (const Parameter* p : trained(attached)) {
+  for (const Parameter* p : trained(attached))
     specs.push_back({peft_name(*p, attached), DType::f32, p->shape});
-    by_name[specs.back().name] = p;
-  }
-  std::vector<float> values;
-  write_safetensors(join_path(folder, kWeights), specs, [&](const TensorSpec& spec) {
-    values.resize(static_cast<std::size_t>(spec.shape.numel()));
-    fetch(*by_name.at(spec.name), values);
-    return Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, spec.shape);
-  });
+  write_safetensors(join_path(folder, kWeights), specs, {});
   write_file(join_path(folder, kConfig), adapter_config_text(config, attached.linears, base_model));
 }
 

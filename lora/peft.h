@@ -1,6 +1,5 @@
 // PEFT's adapter folder: adapter_config.json and adapter_model.safetensors, both ways.
 #pragma once
-#include <functional>
 #include <memory>
 
 #include "engine/io/safetensors.h"
@@ -37,9 +36,9 @@ class AdapterFolder {
 // The name of a trained parameter in the file. Biases of adapted Linears are their base_layer's.
 std::string peft_name(const Parameter&, const Attached&);
 
-// Writes the folder's two files; `fetch` gives the values. The folder exists.
-void write_adapter(const std::string& folder, const LoraConfig&, const Attached&,
-                   const std::string& base_model,
-                   const std::function<void(const Parameter&, std::span<float>)>& fetch);
+// Makes the folder's two files, the weights without their values: SafetensorsFiller fills them in. The folder
+// exists.
+void create_adapter(const std::string& folder, const LoraConfig&, const Attached&,
+                    const std::string& base_model);
 
 }  // namespace ft::lora

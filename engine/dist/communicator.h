@@ -3,8 +3,12 @@
 // for the next call on the same Ops.
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "engine/core/tensor.h"
 
@@ -23,10 +27,29 @@ class Communicator {
   virtual void broadcast(std::span<std::byte> host, int root) = 0;         // ids, counts, texts
   virtual void transfer(std::span<std::byte> host, int from, int to) = 0;  // to's host = from's
   virtual void barrier() = 0;
-  // Where the program is, for the message when a rank is lost.
+
+  // Collectives beside the computation: `work` is given this communicator and may begin at any time until
+  // finish() returns; what it reads and writes belongs to it until then. Works, and collectives that are
+  // called directly, happen in the order in which they were given. What a work throws, finish() does.
+  using Work = std::function<void(Communicator&)>;
+  using Ticket = std::uint64_t;
+  virtual Ticket start(Work work) {  // here: at once
+    work(*this);
+    return 0;
+  }
+  virtual void finish(Ticket) {}
+  // Returns when no work touches memory any more; nothing but destruction may follow.
+  virtual void abandon() {}
+
+  // Some of these ranks, in this order, this one among them, as a world of their own. Every rank calls with
+  // its own group, and all groups do the same things at the same time. Must not outlive this communicator.
+  virtual std::unique_ptr<Communicator> split(std::vector<int> members) = 0;
+
+  // Where the program is, for the message when a rank is lost: the step, and what the next collectives move.
   virtual void at_step(std::int64_t) {}
-  virtual void enter(std::string_view) {}            // what the next collectives are for: a unit's name
+  virtual void enter(std::string_view) {}
   virtual std::int64_t memory() const { return 0; }  // bytes of its own buffers
+  virtual std::int64_t sent() const { return 0; }    // bytes to other ranks, headers not counted, so far
 };
 
 }  // namespace ft

@@ -39,26 +39,32 @@ struct ZeroConfig {
       at_least(0), at_most(3));
     f("offload_optimizer", offload_optimizer, "Optimizer states elsewhere.");
     f("offload_param", offload_param, "Parameters elsewhere, with stage 3.");
-    f("overlap_comm", overlap_comm, "Several ranks: send while computing; not yet, whatever it says.");
+    f("overlap_comm", overlap_comm,
+      "Several ranks: send while computing: gather ahead, and reduce a unit while the next is computed.");
     f("contiguous_gradients", contiguous_gradients,
       "Several ranks: gradients lie side by side; ft's always do.");
-    f("reduce_scatter", reduce_scatter, "Several ranks: reduce by scattering.");
-    f("reduce_bucket_size", reduce_bucket_size, "Several ranks: elements sent at once.", at_least(1));
-    f("allgather_bucket_size", allgather_bucket_size, "Several ranks: elements gathered at once.",
+    f("reduce_scatter", reduce_scatter, "Several ranks: reduce by scattering; ft always does.");
+    f("reduce_bucket_size", reduce_bucket_size,
+      "Several ranks: elements of gradients added up at once; sizes the buffers, up to 1 MiB from each rank.",
       at_least(1));
-    f("sub_group_size", sub_group_size, "Several ranks, stage 3: elements stepped at once.", at_least(1));
+    f("allgather_bucket_size", allgather_bucket_size,
+      "Several ranks: elements gathered at once; only the default: ft gathers in place.", at_least(1));
+    f("sub_group_size", sub_group_size,
+      "Several ranks, stage 3: elements stepped at once; only the default: ft steps in place.", at_least(1));
     f("stage3_prefetch_bucket_size", stage3_prefetch_bucket_size,
-      "Several ranks: elements fetched ahead; none are yet.", at_least(0));
+      "Stage 3: units are gathered ahead of their use until so many elements are; 0: none.", at_least(0));
     f("stage3_param_persistence_threshold", stage3_param_persistence_threshold,
-      "Several ranks: parameters of fewer elements stay whole; none do yet.", at_least(0));
-    f("stage3_max_live_parameters", stage3_max_live_parameters, "Several ranks: elements whole at once.",
+      "Stage 3: parameters of at most so many elements stay whole.", at_least(0));
+    f("stage3_max_live_parameters", stage3_max_live_parameters,
+      "Stage 3: nothing is gathered ahead beyond so many whole elements, persistent ones included.",
       at_least(0));
     f("stage3_max_reuse_distance", stage3_max_reuse_distance,
-      "Several ranks: keep what is used again within so many elements.", at_least(0));
+      "Stage 3: keep what is used again soon; only the default: ft keeps nothing.", at_least(0));
     f("stage3_gather_16bit_weights_on_model_save", stage3_gather_16bit_weights_on_model_save,
       "Several ranks: saved models are whole; ft's always are.");
-    f("mics_shard_size", mics_shard_size, "Share out within groups of so many ranks; -1: all.",
-      only_default());
+    f("mics_shard_size", mics_shard_size,
+      "Several ranks: share out within groups of so many, which hold the same (MiCS); -1: all of them.",
+      at_least(-1));
     f("round_robin_gradients", round_robin_gradients, "Several ranks, stage 2 with offload.", only_default());
   }
 };

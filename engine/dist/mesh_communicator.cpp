@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace ft {
 namespace {
@@ -43,43 +44,68 @@ void add_in_order(T* y, std::span<const std::byte* const> x, std::int64_t n) {
 
 }  // namespace
 
-MeshCommunicator::MeshCommunicator(Ops& ops, Mesh mesh, double seconds)
-    : ops_(ops), exchange_(std::move(mesh), seconds), arrived_(ops.allocate(memory_of(exchange_.size()))) {
+MeshCommunicator::Wires::Wires(Ops& ops, Mesh mesh, double seconds, std::int64_t bucket)
+    : exchange(std::move(mesh), seconds),
+      piece(piece_of(exchange.size(), bucket)),
+      memory(memory_of(exchange.size(), bucket)),
+      arrived(ops.allocate(memory)),
+      parcels(static_cast<std::size_t>(exchange.size())) {
   require(ops.device().kind == Device::Kind::cpu, "this communicator is for CPUs");
-  parcels_.resize(static_cast<std::size_t>(size()));
-  ranges_.resize(static_cast<std::size_t>(size()));
+}
+
+MeshCommunicator::MeshCommunicator(Ops& ops, Mesh mesh, double seconds, std::int64_t bucket)
+    : wires_(std::make_shared<Wires>(ops, std::move(mesh), seconds, bucket)),
+      members_(wires_->parcels.size()),
+      rank_(wires_->exchange.rank()),
+      ranges_(members_.size()) {
+  std::iota(members_.begin(), members_.end(), 0);
+}
+
+MeshCommunicator::MeshCommunicator(std::shared_ptr<Wires> wires, std::vector<int> members)
+    : wires_(std::move(wires)), members_(std::move(members)), ranges_(members_.size()) {
+  const auto own = std::find(members_.begin(), members_.end(), wires_->exchange.rank());
+  require(own != members_.end(), "a rank is not in its group");
+  rank_ = static_cast<int>(own - members_.begin());
+}
+
+std::unique_ptr<Communicator> MeshCommunicator::split(std::vector<int> members) {
+  for (int& m : members) m = members_.at(static_cast<std::size_t>(m));
+  return std::unique_ptr<Communicator>(new MeshCommunicator(wires_, std::move(members)));
+}
+
+void MeshCommunicator::clear_parcels() {
+  for (Parcel& p : wires_->parcels) p = {.sends = false, .hears = false, .out = {}, .in = {}};
 }
 
 void MeshCommunicator::all_gather(Tensor all, Tensor mine) {
   require(all.numel() == mine.numel() * size() && all.dtype == mine.dtype, "all_gather: sizes");
   const std::int64_t each = mine.numel();
   const Tensor own = part(all, each * rank(), each);
-  if (own.data != mine.data && each > 0) ops_.copy(own, mine.view({each}));
-  ops_.synchronize();
-  for (int r = 0; r < size(); ++r)
-    parcels_[static_cast<std::size_t>(r)] = {.out = bytes(own), .in = bytes(part(all, each * r, each))};
-  exchange_.run(Collective::all_gather, parcels_);
+  if (own.data != mine.data && each > 0)
+    std::memcpy(own.data, mine.data, static_cast<std::size_t>(mine.bytes()));
+  clear_parcels();
+  for (int r = 0; r < size(); ++r) parcel(r) = {.out = bytes(own), .in = bytes(part(all, each * r, each))};
+  exchange(Collective::all_gather);
 }
 
 void MeshCommunicator::sum(Collective what, Tensor mine, Tensor all, const std::vector<Range>& ranges) {
-  const std::int64_t most = kPiece / size_of(all.dtype);
+  const std::int64_t most = wires_->piece / size_of(all.dtype);
   std::int64_t longest = 0;
   for (const Range& r : ranges) longest = std::max(longest, r.count);
   const auto piece = [&](const Range& r, std::int64_t from) {
     return Range{r.first + std::min(from, r.count), std::clamp<std::int64_t>(r.count - from, 0, most)};
   };
-  ops_.synchronize();
   for (std::int64_t from = 0; from == 0 || from < longest; from += most) {
     const Range own = piece(ranges[static_cast<std::size_t>(rank())], from);
-    std::byte* to = arrived_.get();
+    std::byte* to = wires_->arrived.get();
+    clear_parcels();
     for (int r = 0; r < size(); ++r) {
       const Range theirs = piece(ranges[static_cast<std::size_t>(r)], from);
       const Tensor in(to, all.dtype, {own.count});
-      parcels_[static_cast<std::size_t>(r)] = {.out = bytes(part(all, theirs.first, theirs.count)),
-                                               .in = bytes(in)};
-      if (r != rank()) to += kPiece;
+      parcel(r) = {.out = bytes(part(all, theirs.first, theirs.count)), .in = bytes(in)};
+      if (r != rank()) to += wires_->piece;
     }
-    exchange_.run(what, parcels_);
+    exchange(what);
     add_up(part(mine, std::min(from, mine.numel()), own.count), part(all, own.first, own.count), own.count);
   }
 }
@@ -87,10 +113,10 @@ void MeshCommunicator::sum(Collective what, Tensor mine, Tensor all, const std::
 // mine = the sum over the ranks of what arrived, with `own` in this rank's place.
 void MeshCommunicator::add_up(Tensor mine, Tensor own, std::int64_t n) {
   std::vector<const std::byte*> x;
-  const std::byte* at = arrived_.get();
+  const std::byte* at = wires_->arrived.get();
   for (int r = 0; r < size(); ++r) {
     x.push_back(r == rank() ? own.data : at);
-    if (r != rank()) at += kPiece;
+    if (r != rank()) at += wires_->piece;
   }
   switch (mine.dtype) {
     case DType::f32:
@@ -121,38 +147,38 @@ void MeshCommunicator::all_reduce(Tensor x) {
   const Range own = ranges_[static_cast<std::size_t>(rank())];
   const Tensor mine = part(flat, own.first, own.count);
   sum(Collective::all_reduce, mine, flat, ranges_);
+  clear_parcels();
   for (int r = 0; r < size(); ++r) {
     const Range theirs = ranges_[static_cast<std::size_t>(r)];
-    parcels_[static_cast<std::size_t>(r)] = {.out = bytes(mine),
-                                             .in = bytes(part(flat, theirs.first, theirs.count))};
+    parcel(r) = {.out = bytes(mine), .in = bytes(part(flat, theirs.first, theirs.count))};
   }
-  exchange_.run(Collective::all_reduce, parcels_);
+  exchange(Collective::all_reduce);
 }
 
 void MeshCommunicator::broadcast(std::span<std::byte> host, int root) {
+  clear_parcels();
   for (int r = 0; r < size(); ++r) {
-    Parcel& p = parcels_[static_cast<std::size_t>(r)];
-    p = {.sends = rank() == root, .hears = r == root};
+    Parcel& p = parcel(r);
+    p.sends = rank() == root;
+    p.hears = r == root;
     if (p.sends) p.out = host;
     if (p.hears) p.in = host;
   }
-  exchange_.run(Collective::broadcast, parcels_);
+  exchange(Collective::broadcast);
 }
 
 void MeshCommunicator::transfer(std::span<std::byte> host, int from, int to) {
   if (from == to) return;
-  for (int r = 0; r < size(); ++r) {
-    Parcel& p = parcels_[static_cast<std::size_t>(r)];
-    p = {.sends = rank() == from && r == to, .hears = rank() == to && r == from};
-    if (p.sends) p.out = host;
-    if (p.hears) p.in = host;
-  }
-  exchange_.run(Collective::transfer, parcels_);
+  clear_parcels();
+  if (rank() == from) parcel(to) = {.hears = false, .out = host, .in = {}};
+  if (rank() == to) parcel(from) = {.sends = false, .out = {}, .in = host};
+  exchange(Collective::transfer);
 }
 
 void MeshCommunicator::barrier() {
-  for (Parcel& p : parcels_) p = {};
-  exchange_.run(Collective::barrier, parcels_);
+  clear_parcels();
+  for (int r = 0; r < size(); ++r) parcel(r) = {};
+  exchange(Collective::barrier);
 }
 
 }  // namespace ft

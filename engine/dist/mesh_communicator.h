@@ -2,6 +2,10 @@
 // pieces and an addition in rank order, in f32 (f64 for f64) whatever the type that travels, so that every
 // rank, stage and run gets the same bits. docs/zero.md says why this is not Gloo.
 #pragma once
+#include <algorithm>
+#include <limits>
+#include <memory>
+
 #include "engine/dist/communicator.h"
 #include "engine/dist/exchange.h"
 #include "engine/ops/ops.h"
@@ -10,38 +14,60 @@ namespace ft {
 
 class MeshCommunicator final : public Communicator {
  public:
-  // ops: of a CPU. seconds: how long the others may be silent.
-  MeshCommunicator(Ops& ops, Mesh mesh, double seconds);
+  // ops: of a CPU. seconds: how long the others may be silent. bucket: elements of f32 added up at once; it
+  // decides how large the buffers are, up to 1 MiB from each rank.
+  static constexpr std::int64_t kAnyBucket = std::numeric_limits<std::int64_t>::max();
+  MeshCommunicator(Ops& ops, Mesh mesh, double seconds, std::int64_t bucket = kAnyBucket);
 
-  int rank() const override { return exchange_.rank(); }
-  int size() const override { return exchange_.size(); }
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(members_.size()); }
   void all_gather(Tensor all, Tensor mine) override;
   void reduce_scatter(Tensor mine, Tensor all) override;
   void all_reduce(Tensor x) override;
   void broadcast(std::span<std::byte> host, int root) override;
   void transfer(std::span<std::byte> host, int from, int to) override;
   void barrier() override;
-  void at_step(std::int64_t step) override { exchange_.at_step(step); }
-  void enter(std::string_view what) override { exchange_.enter(what); }
-  std::int64_t memory() const override { return memory_of(size()); }
+  void at_step(std::int64_t step) override { wires_->exchange.at_step(step); }
+  void enter(std::string_view what) override { wires_->exchange.enter(what); }
+  void abandon() override { wires_->exchange.shut(); }
+  std::unique_ptr<Communicator> split(std::vector<int> members) override;
+  std::int64_t memory() const override { return wires_->memory; }
+  std::int64_t sent() const override { return wires_->exchange.sent(); }
 
-  static std::int64_t memory_of(int size) { return kPiece * (size - 1); }
-  std::int64_t sent() const { return exchange_.sent(); }
+  static std::int64_t memory_of(int size, std::int64_t bucket = kAnyBucket) {
+    return piece_of(size, bucket) * (size - 1);
+  }
 
  private:
-  static constexpr std::int64_t kPiece = 1 << 20;  // bytes from each rank in a round of a sum
-
+  struct Wires {  // shared with the communicators that were split off
+    Wires(Ops& ops, Mesh mesh, double seconds, std::int64_t bucket);
+    Exchange exchange;
+    const std::int64_t piece;     // bytes from each rank in a round of a sum
+    const std::int64_t memory;    // bytes of `arrived`
+    Buffer arrived;               // (size - 1, piece)
+    std::vector<Parcel> parcels;  // by rank of the whole world
+  };
   struct Range {
     std::int64_t first = 0, count = 0;  // elements
   };
+  static std::int64_t piece_of(int size, std::int64_t bucket) {
+    constexpr std::int64_t kMost = 1 << 20, kAlign = 256;
+    return std::clamp(std::min(bucket, kMost * size) / size * 4 / kAlign * kAlign, kAlign, kMost);
+  }
+  MeshCommunicator(std::shared_ptr<Wires> wires, std::vector<int> members);
   // mine = the sum of everybody's elements ranges[rank()] of `all`.
   void sum(Collective, Tensor mine, Tensor all, const std::vector<Range>& ranges);
-  void add_up(Tensor mine, Tensor own, std::int64_t piece);
+  void add_up(Tensor mine, Tensor own, std::int64_t n);
+  // Nothing to anybody, and what is to be said to and heard from a member.
+  void clear_parcels();
+  Parcel& parcel(int member) {
+    return wires_->parcels[static_cast<std::size_t>(members_[static_cast<std::size_t>(member)])];
+  }
+  void exchange(Collective what) { wires_->exchange.run(what, wires_->parcels); }
 
-  Ops& ops_;
-  Exchange exchange_;
-  Buffer arrived_;  // (size - 1, kPiece)
-  std::vector<Parcel> parcels_;
+  std::shared_ptr<Wires> wires_;
+  std::vector<int> members_;  // ranks of the whole world
+  int rank_ = 0;              // among the members
   std::vector<Range> ranges_;
 };
 

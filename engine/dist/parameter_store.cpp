@@ -1,7 +1,6 @@
 #include "engine/dist/parameter_store.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace ft {
 namespace {
@@ -19,20 +18,59 @@ Tensor allocate(Ops& ops, Buffer& memory, std::int64_t count, DType dtype) {
   return t;
 }
 
+// The ranks of `comm` with this one's `number / width` (in a row), or with its `number % width`.
+std::unique_ptr<Communicator> group_of(Communicator& comm, int width, bool in_a_row) {
+  if (width == 0 || width == comm.size()) return nullptr;
+  std::vector<int> members;
+  for (int r = 0; r < comm.size(); ++r)
+    if (in_a_row ? r / width == comm.rank() / width : r % width == comm.rank() % width) members.push_back(r);
+  return comm.split(std::move(members));
+}
+
 }  // namespace
 
-ParameterStore::Range ParameterStore::held(const Group& g, Layout layout, int rank) const {
+ParameterStore::ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options)
+    : ops_(ops),
+      comm_(comm),
+      options_(options),
+      group_(group_of(comm, options.group, true)),
+      across_(group_of(comm, options.group, false)),
+      shards_(group_ ? *group_ : comm) {
+  require(options.group == 0 || comm.size() % options.group == 0, "groups of ranks of unequal size");
+}
+
+// What is under way writes into this memory.
+ParameterStore::~ParameterStore() {
+  const bool arriving = std::any_of(units_.begin(), units_.end(), [](const Unit& u) { return u.arriving; });
+  if (arriving || !reductions_.empty()) comm_.abandon();
+}
+
+ParameterStore::Range ParameterStore::held(const Group& g, Layout layout) const {
   if (layout == Layout::replicated) return {0, g.count};
-  const std::int64_t each = g.count / comm_.size();
-  return {each * rank, each};
+  const std::int64_t each = g.count / shards_.size();
+  return {each * shards_.rank(), each};
 }
 
 int ParameterStore::add_unit(std::string name, const std::vector<Parameter*>& parameters) {
   Unit& u = units_.emplace_back();
   u.name = std::move(name);
-  for (Parameter* p : parameters) (p->trainable ? u.trained : u.frozen).parameters.push_back(p);
-  lay_out(u.frozen, DType::u8);
-  lay_out(u.trained, u.trained.parameters.empty() ? DType::f32 : u.trained.parameters[0]->dtype);
+  for (const bool trained : {false, true})
+    for (const bool persist : {false, true}) {
+      Group g;
+      g.trained = trained;
+      g.stage = options_.stage;
+      if (persist) g.stage.params = Layout::replicated;
+      for (Parameter* p : parameters)
+        if (p->trainable == trained && (p->shape.numel() <= options_.persist) == persist)
+          g.parameters.push_back(p);
+      if (g.parameters.empty()) continue;
+      lay_out(g, trained ? g.parameters[0]->dtype : DType::u8);
+      std::int64_t elements = 0;
+      for (const Parameter* p : g.parameters) elements += p->shape.numel();
+      (g.stage.params == Layout::sharded ? u.elements : live_) += elements;
+      u.groups.push_back(std::move(g));
+    }
+  if (options_.stage.params == Layout::replicated) live_ = 0;
   return units() - 1;
 }
 
@@ -44,7 +82,7 @@ void ParameterStore::lay_out(Group& g, DType dtype) const {
     g.offsets.push_back(g.count);
     g.count += round_up(g.size(*p), align);
   }
-  g.count = round_up(g.count, align * comm_.size());
+  g.count = round_up(g.count, align * shards_.size());
 }
 
 void ParameterStore::bind(Group& g, Tensor Parameter::*view, Tensor all) {
@@ -55,51 +93,37 @@ void ParameterStore::bind(Group& g, Tensor Parameter::*view, Tensor all) {
   }
 }
 
-void ParameterStore::reserve(int states) {
-  for (Unit& u : units_) {
-    for (Group* g : {&u.frozen, &u.trained}) {
-      g->value = allocate(ops_, g->value_memory, held(*g, zero_.params).count, g->dtype);
-      if (g->value && zero_.params == Layout::replicated) bind(*g, &Parameter::value, g->value);
-    }
-    if (u.trained.count > 0) reserve_trained(u.trained, states);
-  }
-  reserve_transient();
+bool ParameterStore::trains(int index) const {
+  const auto& groups = units_[static_cast<std::size_t>(index)].groups;
+  return std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.trained; });
+}
+
+void ParameterStore::reserve(int states, TransientMemory transient) {
+  each_group([&](Group& g) {
+    g.value = allocate(ops_, g.value_memory, held(g, g.stage.params).count, g.dtype);
+    if (g.stage.params == Layout::replicated) bind(g, &Parameter::value, g.value);
+    if (g.trained) reserve_trained(g, states);
+  });
+  // What is endless has addresses only.
+  const auto heap = [&](std::optional<Heap>& h, Layout layout, std::int64_t bytes) {
+    if (layout == Layout::sharded) h.emplace(ops_.allocate(bytes == Heap::kEndless ? 0 : bytes), bytes);
+  };
+  heap(values_, options_.stage.params, transient.values);
+  heap(grads_, options_.stage.grads, transient.grads);
   norm_memory_ = ops_.allocate(size_of(DType::f64));
 }
 
 void ParameterStore::reserve_trained(Group& g, int states) {
   const Range mine = stepped(g);
   if (g.dtype == DType::f32) {  // the value is its own master
-    g.master = zero_.params == Layout::sharded ? g.value : g.value.elements(mine.first, mine.count);
+    g.master = g.stage.params == Layout::sharded ? g.value : g.value.elements(mine.first, mine.count);
   } else {
     g.master = allocate(ops_, g.master_memory, mine.count, DType::f32);
   }
-  g.grad = allocate(ops_, g.grad_memory, held(g, zero_.grads).count, DType::f32);
-  if (zero_.grads == Layout::replicated) bind(g, &Parameter::grad, g.grad);
+  g.grad = allocate(ops_, g.grad_memory, held(g, g.stage.grads).count, DType::f32);
+  if (g.stage.grads == Layout::replicated) bind(g, &Parameter::grad, g.grad);
   for (std::size_t i = 0; i < static_cast<std::size_t>(states); ++i)
     g.states[i] = allocate(ops_, g.state_memory[i], mine.count, DType::f32);
-}
-
-// Sharded units are whole only while in use; at most two are (a tied head needs the embedding beside its own
-// norm).
-void ParameterStore::reserve_transient() {
-  std::vector<std::int64_t> values, grads;
-  for (const Unit& u : units_) {
-    values.push_back(round_up(u.frozen.count * size_of(u.frozen.dtype), Arena::kAlign) +
-                     round_up(u.trained.count * size_of(u.trained.dtype), Arena::kAlign));
-    grads.push_back(round_up(u.trained.count * size_of(DType::f32), Arena::kAlign));
-  }
-  auto two_largest = [](std::vector<std::int64_t>& sizes) {
-    std::sort(sizes.rbegin(), sizes.rend());
-    return (sizes.empty() ? 0 : sizes[0]) + (sizes.size() < 2 ? 0 : sizes[1]);
-  };
-  auto arena = [&](std::optional<Arena>& a, Layout layout, std::vector<std::int64_t>& sizes) {
-    if (layout == Layout::replicated) return;
-    const std::int64_t bytes = two_largest(sizes);
-    a.emplace(ops_.allocate(bytes), bytes);
-  };
-  arena(gathered_, zero_.params, values);
-  arena(whole_grads_, zero_.grads, grads);
 }
 
 // Reads what this rank holds of a group, `range`, into `held`: in place on a CPU, through the host elsewhere.
@@ -127,126 +151,31 @@ void ParameterStore::read(const Group& g, Tensor held, Range range, const ReadPa
 }
 
 void ParameterStore::load(const ReadParameter& source) {
-  for (Unit& u : units_) {
-    read(u.frozen, u.frozen.value, held(u.frozen, zero_.params), source);
-    read(u.trained, u.trained.master, stepped(u.trained), source);
-  }
-  publish();
-}
-
-void ParameterStore::begin_step() {
-  for (Unit& u : units_)
-    if (u.trained.grad) ops_.fill(u.trained.grad, 0);
-}
-
-Tensor ParameterStore::gather(Group& g) {
-  Tensor all = gathered_->take({g.count}, g.dtype);
-  comm_.all_gather(all, g.value);
-  return all;
-}
-
-void ParameterStore::acquire(int index, bool backward) {
-  Unit& u = unit(index);
-  if (zero_.params == Layout::sharded) {
-    u.gathered_mark = gathered_->mark();
-    for (Group* g : {&u.frozen, &u.trained})
-      if (g->count > 0) bind(*g, &Parameter::value, gather(*g));
-  }
-  if (zero_.grads == Layout::sharded) {
-    u.grads_mark = whole_grads_->mark();
-    u.whole_grad = {};
-    if (!backward || u.trained.count == 0) return;
-    u.whole_grad = whole_grads_->take({u.trained.count}, DType::f32);
-    ops_.fill(u.whole_grad, 0);
-    bind(u.trained, &Parameter::grad, u.whole_grad);
-  }
-}
-
-void ParameterStore::release(int index) {
-  Unit& u = unit(index);
-  if (zero_.params == Layout::sharded) gathered_->rewind(u.gathered_mark);
-  if (zero_.grads == Layout::sharded) whole_grads_->rewind(u.grads_mark);
-}
-
-void ParameterStore::reduce(int index, bool complete) {
-  Unit& u = unit(index);
-  Group& g = u.trained;
-  if (g.count == 0) return;
-  if (zero_.grads == Layout::sharded) {
-    const Range mine = held(g, zero_.grads);
-    Tensor sum = u.whole_grad.elements(mine.first, mine.count);
-    comm_.reduce_scatter(sum, u.whole_grad);
-    ops_.add(g.grad, sum);
-  } else if (complete && last_micro_) {
-    const Range mine = stepped(g);
-    if (zero_.states == Layout::replicated)
-      comm_.all_reduce(g.grad);
+  each_group([&](Group& g) {
+    if (g.trained)
+      read(g, g.master, stepped(g), source);
     else
-      comm_.reduce_scatter(g.grad.elements(mine.first, mine.count), g.grad);
-  }
-}
-
-// Every rank sums its part, in every layout, so that the norm, and what is clipped by it, has the same bits
-// in all of them.
-double ParameterStore::grad_norm() {
-  Tensor total(norm_memory_.get(), DType::f64, {1});
-  const double zero = 0;
-  ops_.upload(total, &zero);
-  each_slice(Layout::sharded, [&](const Slice& s) { ops_.sum_squares(total, s.grad); });
-  comm_.all_reduce(total);
-  double squares = 0;
-  ops_.download(&squares, total);
-  return std::sqrt(squares);
-}
-
-void ParameterStore::each_slice(Layout layout, const std::function<void(const Slice&)>& visit) {
-  for (Unit& u : units_) {
-    Group& g = u.trained;
-    const Range mine = held(g, layout);
-    const std::int64_t grad_first = held(g, zero_.grads).first, state_first = stepped(g).first;
-    for (std::size_t i = 0; i < g.parameters.size(); ++i) {
-      const std::int64_t begin = g.offsets[i], end = begin + g.parameters[i]->shape.numel();
-      const std::int64_t from = std::max(begin, mine.first), to = std::min(end, mine.first + mine.count);
-      if (from >= to) continue;
-      Slice s{g.parameters[i],
-              from - begin,
-              to - from,
-              g.master.elements(from - state_first, to - from),
-              g.grad.elements(from - grad_first, to - from),
-              {}};
-      for (std::size_t k = 0; k < s.states.size(); ++k)
-        if (g.states[k]) s.states[k] = g.states[k].elements(from - state_first, to - from);
-      visit(s);
-    }
-  }
-}
-
-void ParameterStore::publish() {
-  for (Unit& u : units_) {
-    Group& g = u.trained;
-    if (g.count == 0) continue;
-    const Range mine = stepped(g);
-    const bool whole = zero_.params == Layout::replicated;
-    Tensor own = whole ? g.value.elements(mine.first, mine.count) : g.value;
-    if (g.dtype != DType::f32) ops_.cast(own, g.master);
-    if (whole && zero_.states == Layout::sharded) comm_.all_gather(g.value, own);
-  }
+      read(g, g.value, held(g, g.stage.params), source);
+  });
+  publish();
 }
 
 StoreMemory ParameterStore::memory() const {
   StoreMemory m;
   auto bytes = [](const Tensor& t, const Buffer& memory) { return memory ? t.bytes() : 0; };
-  for (const Unit& u : units_) {
-    m.weights += bytes(u.frozen.value, u.frozen.value_memory);
-    m.trained += bytes(u.trained.value, u.trained.value_memory);
-    m.optimizer += bytes(u.trained.master, u.trained.master_memory);
-    m.gradients += bytes(u.trained.grad, u.trained.grad_memory);
-    for (std::size_t i = 0; i < 2; ++i) m.optimizer += bytes(u.trained.states[i], u.trained.state_memory[i]);
-  }
-  if (gathered_) m.communication += gathered_->capacity();
-  if (whole_grads_) m.communication += whole_grads_->capacity();
-  m.communication += comm_.memory();
+  for (const Unit& u : units_)
+    for (const Group& g : u.groups) {
+      (g.trained ? m.trained : m.weights) += bytes(g.value, g.value_memory);
+      m.optimizer += bytes(g.master, g.master_memory);
+      m.gradients += bytes(g.grad, g.grad_memory);
+      for (std::size_t i = 0; i < 2; ++i) m.optimizer += bytes(g.states[i], g.state_memory[i]);
+    }
+  m.communication = transient().values + transient().grads + comm_.memory();
   return m;
+}
+
+TransientMemory ParameterStore::transient() const {
+  return {values_ ? values_->size() : 0, grads_ ? grads_->size() : 0};
 }
 
 }  // namespace ft

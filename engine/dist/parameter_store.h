@@ -3,16 +3,24 @@
 // sharded; a stage is a name for three such layouts, and is not seen again once they are chosen.
 //
 // A unit (the embedding, one block, the head) is what is gathered and reduced at once. Its frozen and its
-// trained parameters each lie in one flat buffer, padded so that it divides into equal pieces for the ranks.
-// What is frozen may be of several types (codes of 4-bit weights beside scales and norms): its buffer is
-// one of bytes. What is trained is of one type and has an f32 master (the value itself in an f32 run), an f32
-// gradient and the optimizer's f32 states.
+// trained parameters each lie in flat buffers, padded so that they divide into equal pieces for the ranks:
+// the small ones, which stay whole under every stage, and the others. What is frozen may be of several types
+// (codes of 4-bit weights beside scales and norms): its buffer is one of bytes. What is trained is of one
+// type and has an f32 master (the value itself in an f32 run), an f32 gradient and the optimizer's f32
+// states.
+//
+// Ranks may form groups that each hold everything between them (MiCS, Zhang et al., VLDB 2022): "sharded"
+// then means within a group.
 #pragma once
+#include <deque>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/core/heap.h"
 #include "engine/dist/communicator.h"
 #include "engine/dist/parameter.h"
 #include "engine/ops/ops.h"
@@ -29,6 +37,18 @@ struct ZeroStage {
   }
 };
 
+// Elements are those of the stored tensors; a byte of 4-bit codes is one.
+struct ZeroOptions {
+  ZeroStage stage;
+  int group = 0;             // ranks that share everything out; divides their number. 0: all
+  std::int64_t persist = 0;  // parameters of at most so many elements are never sharded
+  // Where values are sharded: units are gathered ahead of their use until so many elements are, as long as no
+  // more than `max_live` are whole at the same time, those in use and those that persist included. What is in
+  // use is whole whatever the limit.
+  std::int64_t prefetch = 0, max_live = std::numeric_limits<std::int64_t>::max();
+  bool overlap = true;  // gather ahead, and reduce a unit while the next one is computed
+};
+
 // Bytes of this rank.
 struct StoreMemory {
   std::int64_t weights = 0;  // frozen values
@@ -37,6 +57,12 @@ struct StoreMemory {
   std::int64_t optimizer = 0;      // states, and f32 masters where the values are narrower
   std::int64_t communication = 0;  // gathered values and gradients; buffers of the communicator
 };
+
+// Bytes for what is whole only for a while.
+struct TransientMemory {
+  std::int64_t values = 0, grads = 0;
+};
+inline constexpr TransientMemory kMeasured{Heap::kEndless, Heap::kEndless};  // on NullOps
 
 // The part of a parameter that this rank steps: 1-d f32 views of `count` elements from element `first`.
 struct Slice {
@@ -51,17 +77,26 @@ using ReadParameter = std::function<void(const Parameter&, Tensor y, std::int64_
 
 class ParameterStore {
  public:
-  ParameterStore(Ops& ops, Communicator& comm, ZeroStage zero) : ops_(ops), comm_(comm), zero_(zero) {}
+  ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options);
+  ParameterStore(Ops& ops, Communicator& comm, ZeroStage stage)
+      : ParameterStore(ops, comm, ZeroOptions{.stage = stage}) {}
+  ~ParameterStore();
 
   // Building, once: units in the order of their use; then memory (`states` f32 arrays for the optimizer);
-  // then values.
+  // then values. `transient`: as transient() of a store on NullOps was after the same steps.
   int add_unit(std::string name, const std::vector<Parameter*>& parameters);
-  void reserve(int states);
+  void reserve(int states, TransientMemory transient = {});
   void load(const ReadParameter&);
 
   // A step. begin_step clears the gradients; `last` marks its last micro-step.
   void begin_step();
-  void begin_micro_step(bool last) { last_micro_ = last; }
+  void begin_micro_step(bool last) {
+    last_micro_ = last;
+    first_grads_ = true;
+  }
+  // The units that a pass will use, in this order, some more than once: what may be gathered ahead.
+  void expect(const std::vector<int>& units);
+  bool expects() const { return !expected_.empty(); }
   // Binds the unit's values (and gradients for a backward pass) until release().
   void acquire(int unit, bool backward);
   void release(int unit);
@@ -70,80 +105,99 @@ class ParameterStore {
   void reduce(int unit, bool complete);
   // Global L2 norm of all gradients, in f64. Waits for the device.
   double grad_norm();
-  void each_slice(const std::function<void(const Slice&)>& visit) { each_slice(zero_.states, visit); }
+  void each_slice(const std::function<void(const Slice&)>& visit) {
+    each_slice(options_.stage.states, visit);
+  }
   // Makes the stepped masters visible: casts them to values, gathers those where others need them.
   void publish();
 
-  // What a checkpoint holds, whole and in f32 on the host: kMaster, or a state's index. Rank 0 fetches, in
-  // any order, within the work that every rank gives to at_root: it runs on rank 0 while the others hand
-  // over their parts. What it throws ends all ranks. Every rank stores.
-  static constexpr int kMaster = -1;
-  void at_root(const std::function<void()>& work);
-  void fetch(const Parameter&, int what, std::span<float> host);
-  void store(const Parameter&, int what, std::span<const float> host);
+  // What a checkpoint holds, in f32: masters and states. Each rank saves its part, such that the parts of all
+  // ranks are everything once, and restores what it holds.
+  using Download = std::function<std::span<const float>(Tensor)>;  // to the host, until the next call
+  void each_part(const std::function<void(const Slice&, const Download&)>& visit);
+  static constexpr int kMaster = -1;  // or a state's index
+  using ReadRange = std::function<void(const Parameter&, std::int64_t first, std::span<float>)>;
+  void restore(int what, const ReadRange& read);
 
   StoreMemory memory() const;
+  TransientMemory transient() const;
+  std::int64_t most_live() const { return most_live_; }  // elements whole at once, so far
   int units() const { return static_cast<int>(units_.size()); }
-  bool trains(int unit) const { return !units_[static_cast<std::size_t>(unit)].trained.parameters.empty(); }
+  bool trains(int unit) const;
 
  private:
-  struct Group {  // the frozen or the trained parameters of a unit, one after another
+  struct Group {  // parameters of a unit, one after another
+    bool trained = false;
+    ZeroStage stage{};
     std::vector<Parameter*> parameters;
     std::vector<std::int64_t> offsets;  // of each parameter, in elements
-    std::int64_t count = 0;             // elements, padding included: a multiple of the world size
+    std::int64_t count = 0;             // elements, padding included: a multiple of the group of ranks
     DType dtype = DType::f32;           // of the buffer; u8: bytes, whatever the parameters are
 
     // Elements of the buffer that a parameter takes.
     std::int64_t size(const Parameter& p) const {
       return p.shape.numel() * size_of(p.dtype) / size_of(dtype);
     }
+    std::int64_t bytes() const { return count * size_of(dtype); }  // a multiple of Arena::kAlign
     Buffer value_memory, master_memory, grad_memory;
     std::array<Buffer, 2> state_memory;
     Tensor value, master, grad;  // (held elements); value as the params layout says, ...
     std::array<Tensor, 2> states;
+    Tensor whole_grad;  // (count), in a backward pass where gradients are sharded
   };
   struct Unit {
     std::string name;
-    Group frozen, trained;
-    std::int64_t gathered_mark = 0, grads_mark = 0;  // where to rewind to when it is released
-    Tensor whole_grad;                               // bound by acquire() where gradients are sharded
+    std::vector<Group> groups;    // none is empty
+    std::int64_t elements = 0;    // of parameters that are sharded
+    int uses = 0;                 // by acquire()
+    std::byte* values = nullptr;  // of the sharded groups, whole; null: not there and not on the way
+    std::byte* grads = nullptr;   // of the trained groups, whole
+    std::optional<Communicator::Ticket> arriving;
   };
   struct Range {
     std::int64_t first, count;
   };
+  struct Reduction {  // that was started
+    Unit* unit;
+    Communicator::Ticket ticket;
+    std::byte* grads;  // whole ones, to be added to what this rank holds; null: nothing is left to do
+    bool across;       // and then to be added up over the groups of ranks
+  };
 
-  Range held(const Group&, Layout, int rank) const;  // what a rank has of a group in a layout
-  Range held(const Group& g, Layout layout) const { return held(g, layout, comm_.rank()); }
-  Range stepped(const Group& g) const { return held(g, zero_.states); }
+  Range held(const Group&, Layout) const;  // what this rank has of a group in a layout
+  Range stepped(const Group& g) const { return held(g, g.stage.states); }
   // The part that `layout` gives this rank of what it steps.
   void each_slice(Layout layout, const std::function<void(const Slice&)>&);
   void lay_out(Group&, DType) const;
   void reserve_trained(Group&, int states);
-  void reserve_transient();
   void read(const Group&, Tensor held, Range, const ReadParameter&);
   static void bind(Group&, Tensor Parameter::*view, Tensor all);
-  Tensor gather(Group&);
-  struct Place {
-    Group* group;
-    std::size_t index;    // in the group
-    std::int64_t number;  // of the parameter among all that are trained
-  };
-  Place find(const std::function<bool(const Place&)>& wanted);
-  Place find(const Parameter&);
-  struct Request {  // of rank 0 to the others, in at_root
-    std::int64_t number = 0, what = 0;
-  };
-  Tensor part_of(const Place&, int what, Range& in_parameter, int rank) const;
-  void serve(const Request&);
+  void start_gather(Unit&);
+  void gather_ahead();
+  void take_grads(Unit&);
+  void start_sum(Unit&);  // of gradients that every rank has whole
+  void finish(const Reduction&);
+  void settle();  // all reductions
   Unit& unit(int u) { return units_[static_cast<std::size_t>(u)]; }
+  template <class Visit>
+  void each_group(const Visit& visit) {
+    for (Unit& u : units_)
+      for (Group& g : u.groups) visit(g);
+  }
 
   Ops& ops_;
   Communicator& comm_;
-  ZeroStage zero_;
+  ZeroOptions options_;
+  // The ranks that share everything out, and those that hold the same; null: all, and none.
+  std::unique_ptr<Communicator> group_, across_;
+  Communicator& shards_;
   std::vector<Unit> units_;
   Buffer norm_memory_;
-  std::optional<Arena> gathered_, whole_grads_;  // of the units in use, where those are sharded
-  bool last_micro_ = true;
+  std::optional<Heap> values_, grads_;  // what is whole only for a while
+  std::deque<int> expected_;
+  std::deque<Reduction> reductions_;
+  std::int64_t live_ = 0, ahead_ = 0, most_live_ = 0;  // elements: whole, of them not used yet
+  bool last_micro_ = true, first_grads_ = true;        // of a micro-step
 };
 
 // The unit's values are there while it lives.

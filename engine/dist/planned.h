@@ -1,5 +1,5 @@
-// A world of many for the planner: as many ranks as the run will have, of which this one says nothing and
-// hears nothing. With NullOps, which compute nothing either.
+// A world of many for the planner: as many ranks as the run will have, of which this one, rank 0, says
+// nothing and hears nothing, but counts what it would send. With NullOps, which compute nothing either.
 #pragma once
 #include "engine/dist/communicator.h"
 
@@ -10,17 +10,31 @@ class PlannedCommunicator final : public Communicator {
   PlannedCommunicator(int size, std::int64_t memory) : size_(size), memory_(memory) {}
   int rank() const override { return 0; }
   int size() const override { return size_; }
-  void all_gather(Tensor, Tensor) override {}
-  void reduce_scatter(Tensor, Tensor) override {}
-  void all_reduce(Tensor) override {}
-  void broadcast(std::span<std::byte>, int) override {}
-  void transfer(std::span<std::byte>, int, int) override {}
+  void all_gather(Tensor, Tensor mine) override { *sent_ += mine.bytes() * (size_ - 1); }
+  void reduce_scatter(Tensor mine, Tensor all) override { *sent_ += all.bytes() - mine.bytes(); }
+  void all_reduce(Tensor x) override {  // its part to everybody, everybody's part of its own to them
+    const std::int64_t own = x.numel() / size_;
+    *sent_ += (x.numel() - own + own * (size_ - 1)) * size_of(x.dtype);
+  }
+  void broadcast(std::span<std::byte> host, int root) override {
+    if (root == 0) *sent_ += static_cast<std::int64_t>(host.size()) * (size_ - 1);
+  }
+  void transfer(std::span<std::byte> host, int from, int to) override {
+    if (from == 0 && to != 0) *sent_ += static_cast<std::int64_t>(host.size());
+  }
   void barrier() override {}
+  std::unique_ptr<Communicator> split(std::vector<int> members) override {
+    auto part = std::make_unique<PlannedCommunicator>(static_cast<int>(members.size()), 0);
+    part->sent_ = sent_;
+    return part;
+  }
   std::int64_t memory() const override { return memory_; }
+  std::int64_t sent() const override { return *sent_; }
 
  private:
   int size_;
   std::int64_t memory_;
+  std::shared_ptr<std::int64_t> sent_ = std::make_shared<std::int64_t>(0);  // shared with those split off
 };
 
 }  // namespace ft

@@ -134,6 +134,10 @@ void AtomicFile::reserve(std::int64_t bytes) {
   // Otherwise the file system cannot do it; writing will tell.
 }
 
+void AtomicFile::extend(std::int64_t bytes) {
+  if (::ftruncate(fd_, bytes) != 0) fail_to_write(path_, errno);
+}
+
 void AtomicFile::commit() {
   require(fd_ >= 0, "committed twice");
   // A failed fsync is never tried again: the kernel may have dropped the pages it could not write.

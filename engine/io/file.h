@@ -46,6 +46,8 @@ class AtomicFile {
   void write(std::string_view text) { write(text.data(), static_cast<std::int64_t>(text.size())); }
   // Takes the disk's space now, so that a disk too small is known before the work.
   void reserve(std::int64_t bytes);
+  // The file gets this size: zeros after what was written.
+  void extend(std::int64_t bytes);
   void commit();
 
  private:

@@ -75,7 +75,7 @@ void write_tensor(AtomicFile& file, const TensorSpec& spec, const Tensor& from, 
   }
 }
 
-// Writes all but the last step.
+// Writes all but the last step; without a provider zeros.
 std::unique_ptr<AtomicFile> write_uncommitted(const std::string& path, std::vector<TensorSpec> tensors,
                                               const TensorProvider& provider, const Metadata& metadata,
                                               Nonfinite nonfinite) {
@@ -86,7 +86,9 @@ std::unique_ptr<AtomicFile> write_uncommitted(const std::string& path, std::vect
   for (const auto& t : tensors) bytes += bytes_of(t);
   file->reserve(bytes);
   file->write(header);
-  for (const auto& t : tensors) write_tensor(*file, t, provider(t), nonfinite);
+  if (!provider) file->extend(bytes);
+  for (const auto& t : tensors)
+    if (provider) write_tensor(*file, t, provider(t), nonfinite);
   return file;
 }
 

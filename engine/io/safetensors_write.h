@@ -23,7 +23,8 @@ using TensorProvider = std::function<Tensor(const TensorSpec&)>;
 inline const Metadata kTorchMetadata = {{"format", "pt"}};  // Hugging Face's loaders ask for it
 
 // Asks for the tensors in the file's order: larger types first, then by name. NaN and Inf end it with
-// Exit::numeric and the tensor's name unless allowed; then, as after any exception, no file is left.
+// Exit::numeric and the tensor's name unless allowed; then, as after any exception, no file is left. An empty
+// provider makes files whose data is zeros and takes its place on the disk: SafetensorsFiller fills it in.
 void write_safetensors(const std::string& path, std::vector<TensorSpec> tensors,
                        const TensorProvider& provider, const Metadata& metadata = kTorchMetadata,
                        Nonfinite nonfinite = Nonfinite::refuse);

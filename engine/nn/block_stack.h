@@ -23,6 +23,7 @@ class BlockStack {
 
   // x stays as it is; the result and what backward needs are taken from c.saved.
   Tensor forward(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side) {
+    expect_own(store, units);
     hidden_.assign(1, x);
     saved_.clear();
     for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -38,6 +39,7 @@ class BlockStack {
 
   // Forward with nothing kept but the result: two hidden states take turns.
   Tensor evaluate(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side) {
+    expect_own(store, units);
     Tensor y[2] = {x, c.save(x.rows(), x.cols())};
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       Use use(store, units[i], false);
@@ -49,6 +51,7 @@ class BlockStack {
 
   // d: the gradient of the result in, of x out (only where input_grad says that it is wanted).
   void backward(Ctx& c, ParameterStore& store, Tensor d, const typename Block::Side& side, bool input_grad) {
+    expect_own(store, {units.rbegin(), units.rend() - static_cast<std::ptrdiff_t>(first)});
     for (std::size_t i = blocks.size(); i-- > first;) {
       Scope drop(c.saved);
       Use use(store, units[i], true);
@@ -62,6 +65,11 @@ class BlockStack {
   }
 
  private:
+  // A model that does not say what its whole pass uses still has its blocks gathered ahead.
+  static void expect_own(ParameterStore& store, const std::vector<int>& order) {
+    if (!store.expects()) store.expect(order);
+  }
+
   std::vector<Tensor> hidden_;  // inputs of the blocks, and the result
   std::vector<typename Block::Saved> saved_;
 };

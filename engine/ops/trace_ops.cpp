@@ -63,6 +63,50 @@ std::string quoted(std::string_view text) {
   return out.str();
 }
 
+// One thread of a timeline.
+class Timeline {
+ public:
+  // origin: the time that is 0.
+  Timeline(std::ostream& out, int thread, const char* name, double origin)
+      : out_(out), thread_(thread), origin_(origin) {
+    out_ << "{\"ph\":\"M\",\"pid\":1,\"tid\":" << thread_
+         << ",\"name\":\"thread_name\",\"args\":{\"name\":" << quoted(name) << "}}";
+  }
+
+  // Calls of one label lie under one bar with its name.
+  void add(std::span<const TraceCall> calls, bool flops) {
+    std::ostringstream text;
+    text << std::fixed << std::setprecision(3);
+    for (std::size_t i = 0; i < calls.size();) {
+      std::size_t end = i;
+      while (end < calls.size() && calls[end].where == calls[i].where) ++end;
+      const double start = calls[i].start, stop = calls[end - 1].start + calls[end - 1].seconds;
+      event(text, calls[i].where.empty() ? "(unnamed)" : calls[i].where, "where", start, stop - start);
+      text << "}";
+      for (; i < end; ++i) {
+        const TraceCall& c = calls[i];
+        event(text, c.op, "op", c.start, c.seconds);
+        text << ",\"args\":{";
+        if (flops) text << "\"GFLOP\":" << c.flops * 1e-9 << ",";
+        text << "\"MB\":" << c.bytes * 1e-6 << "}}";
+      }
+    }
+    out_ << text.str();
+  }
+
+ private:
+  void event(std::ostream& text, std::string_view name, const char* kind, double start,
+             double seconds) const {
+    text << ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":" << thread_ << ",\"cat\":\"" << kind
+         << "\",\"name\":" << quoted(name) << ",\"ts\":" << (start - origin_) * 1e6
+         << ",\"dur\":" << seconds * 1e6;
+  }
+
+  std::ostream& out_;
+  int thread_;
+  double origin_;
+};
+
 }  // namespace
 
 double visible_pairs(const Mask& mask) {
@@ -98,10 +142,10 @@ template <class Call>
 void TraceOps::note(const char* op, double flops, double bytes, std::initializer_list<Output> outputs,
                     Call call) {
   if (!noting_) return call();
-  const double start = now();
+  const double start = steady_seconds();
   call();
   inner_.synchronize();
-  const double seconds = now() - start;
+  const double seconds = steady_seconds() - start;
   TraceTotal& total = totals_[op];
   total.op = op;
   total.calls += 1;
@@ -160,29 +204,17 @@ void TraceOps::write_table(std::ostream& out) const {
   out << text.str();
 }
 
-void TraceOps::write_timeline(std::ostream& out) const {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(3) << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
-  const char* comma = "\n";
-  const auto event = [&](std::string_view name, const char* kind, double start, double seconds) {
-    text << comma << "{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"cat\":\"" << kind << "\",\"name\":" << quoted(name)
-         << ",\"ts\":" << start * 1e6 << ",\"dur\":" << seconds * 1e6;
-    comma = ",\n";
-  };
-  for (std::size_t i = 0; i < calls_.size();) {  // calls of one label lie under one bar with its name
-    std::size_t end = i;
-    while (end < calls_.size() && calls_[end].where == calls_[i].where) ++end;
-    const double start = calls_[i].start, stop = calls_[end - 1].start + calls_[end - 1].seconds;
-    event(calls_[i].where.empty() ? "(unnamed)" : calls_[i].where, "where", start, stop - start);
-    text << "}";
-    for (; i < end; ++i) {
-      const TraceCall& c = calls_[i];
-      event(c.op, "op", c.start, c.seconds);
-      text << ",\"args\":{\"GFLOP\":" << c.flops * 1e-9 << ",\"MB\":" << c.bytes * 1e-6 << "}}";
-    }
+void TraceOps::write_timeline(std::ostream& out, std::span<const TraceCall> beside) const {
+  double origin = steady_seconds();
+  for (const std::span<const TraceCall> calls : {std::span<const TraceCall>(calls_), beside})
+    if (!calls.empty()) origin = std::min(origin, calls[0].start);
+  out << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  Timeline(out, 1, "computation", origin).add(calls_, true);
+  if (!beside.empty()) {
+    out << ",\n";
+    Timeline(out, 2, "communication", origin).add(beside, false);
   }
-  text << "\n]}\n";
-  out << text.str();
+  out << "\n]}\n";
 }
 
 // ---- the calls --------------------------------------------------------------------------------

@@ -25,11 +25,16 @@ struct TraceTotal {
   double seconds = 0, flops = 0, bytes = 0;
 };
 
+// Of the steady clock.
+inline double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 // One call, for the timeline.
 struct TraceCall {
   const char* op;
   std::string where;  // the label that was last entered
-  double start;       // seconds since the TraceOps was made
+  double start;       // of the steady clock
   double seconds, flops, bytes;
 };
 
@@ -55,8 +60,9 @@ class TraceOps final : public Ops {
   void clear();                     // forgets all notes
   void stop() { noting_ = false; }  // only passes calls on from now on
 
-  void write_table(std::ostream& out) const;     // totals as text, for people
-  void write_timeline(std::ostream& out) const;  // calls as Chrome's trace event format
+  void write_table(std::ostream& out) const;  // totals as text, for people
+  // Calls as Chrome's trace event format; `beside` them those of another thread, which communicates.
+  void write_timeline(std::ostream& out, std::span<const TraceCall> beside = {}) const;
 
   Device device() const override { return inner_.device(); }
   Buffer allocate(std::int64_t bytes) override { return inner_.allocate(bytes); }
@@ -98,7 +104,6 @@ class TraceOps final : public Ops {
   void sgd(Tensor master, Tensor grad, float lr, float decay, float grad_scale) override;
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Output {
     const char* role;
     Tensor tensor;
@@ -107,12 +112,10 @@ class TraceOps final : public Ops {
   template <class Call>
   void note(const char* op, double flops, double bytes, std::initializer_list<Output> outputs, Call call);
   void look(const char* op, const Output& output);
-  double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
   Ops& inner_;
   TraceWhat what_;
   bool noting_ = true;
-  Clock::time_point start_ = Clock::now();
   std::string where_;
   std::map<std::string_view, TraceTotal> totals_;
   std::vector<TraceCall> calls_;

@@ -1,10 +1,11 @@
 #include "engine/train/checkpoint.h"
 
 #include <array>
-#include <map>
 #include <nlohmann/json.hpp>
 
+#include "engine/dist/together.h"
 #include "engine/io/json.h"
+#include "engine/io/safetensors_fill.h"
 #include "engine/io/safetensors_write.h"
 
 namespace ft {
@@ -46,11 +47,30 @@ TrainState from_json(const JsonObject& j) {
   return s;
 }
 
+Tensor floats(std::span<float> host) {
+  return {reinterpret_cast<std::byte*>(host.data()), DType::f32, {static_cast<std::int64_t>(host.size())}};
+}
+
 }  // namespace
 
-Checkpoints::Checkpoints(Model& model, ParameterStore& store, ModelFiles& files, std::string output_dir,
-                         int states)
-    : model_(model), store_(store), files_(files), output_dir_(std::move(output_dir)), states_(states) {}
+void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles& files, int states) {
+  SafetensorsFiller filler(folder);
+  store.each_part([&](const Slice& s, const ParameterStore::Download& values) {
+    filler.write(files.name_of(*s.parameter), s.first, values(s.master));
+    for (std::size_t k = 0; k < static_cast<std::size_t>(states); ++k)
+      filler.write(s.parameter->name + kStates[k], s.first, values(s.states[k]));
+  });
+  filler.sync();
+}
+
+Checkpoints::Checkpoints(Model& model, ParameterStore& store, Communicator& comm, ModelFiles& files,
+                         std::string output_dir, int states)
+    : model_(model),
+      store_(store),
+      comm_(comm),
+      files_(files),
+      output_dir_(std::move(output_dir)),
+      states_(states) {}
 
 std::vector<Parameter*> Checkpoints::trained() {
   std::vector<Parameter*> all;
@@ -62,64 +82,58 @@ std::vector<Parameter*> Checkpoints::trained() {
 }
 
 std::string Checkpoints::save(const TrainState& state, const std::function<void(const std::string&)>& extra) {
+  const bool root = comm_.rank() == 0;
+  std::optional<CheckpointWriter> writer;
+  together(comm_, "begin a checkpoint", [&] {
+    if (!root) return;
+    writer.emplace(output_dir_, state.step);
+    files_.create(writer->path(), true);
+    create_optimizer(writer->path());
+    extra(writer->path());
+  });
+  const std::string folder = shared(comm_, root ? writer->path() : "");
+  together(comm_, "save its part", [&] { fill_in(folder, store_, files_, states_); });
   std::string path;
-  store_.at_root([&] {
-    CheckpointWriter writer(output_dir_, state.step);
-    const std::string& folder = writer.path();
-    files_.write(
-        folder, [&](const Parameter& p, std::span<float> y) { store_.fetch(p, ParameterStore::kMaster, y); },
-        true);
-    write_optimizer(folder);
-    extra(folder);
-    path = writer.commit(to_json(state));
+  together(comm_, "complete a checkpoint", [&] {
+    if (root) path = writer->commit(to_json(state));
   });
   return path;
 }
 
-void Checkpoints::write_optimizer(const std::string& folder) {
+void Checkpoints::create_optimizer(const std::string& folder) {
   if (states_ == 0) return;
-  std::map<std::string, std::pair<const Parameter*, int>> by_name;
   std::vector<TensorSpec> specs;
   for (const Parameter* p : trained())
-    for (int k = 0; k < states_; ++k) {
+    for (int k = 0; k < states_; ++k)
       specs.push_back({p->name + kStates[static_cast<std::size_t>(k)], DType::f32, p->shape});
-      by_name[specs.back().name] = {p, k};
-    }
-  std::vector<float> values;
-  write_safetensors(join_path(folder, kOptimizerFile), specs, [&](const TensorSpec& spec) {
-    const auto& [parameter, state] = by_name.at(spec.name);
-    values.resize(static_cast<std::size_t>(spec.shape.numel()));
-    store_.fetch(*parameter, state, values);
-    return Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, spec.shape);
-  });
+  write_safetensors(join_path(folder, kOptimizerFile), specs, {});
 }
 
 void Checkpoints::read_optimizer(const std::string& folder) {
   if (states_ == 0) return;
   const SafetensorsFile file(join_path(folder, kOptimizerFile), Exit::checkpoint);
-  std::vector<float> values;
-  for (const Parameter* p : trained())
-    for (int k = 0; k < states_; ++k) {
-      const std::string name = p->name + kStates[static_cast<std::size_t>(k)];
+  for (int k = 0; k < states_; ++k) {
+    const auto find = [&](const Parameter& p) {
+      const std::string name = p.name + kStates[static_cast<std::size_t>(k)];
       const StoredTensor* t = file.find(name);
-      if (!t || t->numel != p->shape.numel())
+      if (!t || t->numel != p.shape.numel())
         throw UserError(Exit::checkpoint, str(file.path(), ": ", name,
                                               " is not there in the model's shape; the checkpoint is of "
                                               "another model, adapter or optimizer"));
-      values.resize(static_cast<std::size_t>(t->numel));
-      file.read(*t, Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, p->shape));
-      store_.store(*p, k, values);
-    }
+      return t;
+    };
+    for (const Parameter* p : trained()) find(*p);
+    store_.restore(k, [&](const Parameter& p, std::int64_t first, std::span<float> to) {
+      file.read(*find(p), floats(to), first);
+    });
+  }
 }
 
 void Checkpoints::load_weights(const std::string& folder) {
   const ReadParameter read = files_.read(folder);
-  std::vector<float> values;
-  for (const Parameter* p : trained()) {
-    values.resize(static_cast<std::size_t>(p->shape.numel()));
-    read(*p, Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, p->shape), 0);
-    store_.store(*p, ParameterStore::kMaster, values);
-  }
+  store_.restore(ParameterStore::kMaster, [&](const Parameter& p, std::int64_t first, std::span<float> to) {
+    read(p, floats(to), first);
+  });
   store_.publish();
 }
 

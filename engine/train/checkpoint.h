@@ -1,4 +1,5 @@
-// What a checkpoint holds, by name and whole, whatever the number of ranks and the ZeRO stage: the trained
+// What a checkpoint holds, by name and whole, whatever the number of ranks and the ZeRO stage, although every
+// rank writes its own part of each file: the trained
 // weights in the files that users know (an adapter as PEFT writes it, or a model as transformers does), the
 // optimizer's states, and where the run stands. The folder's protocol (all or nothing, hashed, a checkpoint
 // of the same step replaced at one stroke) is engine/io/checkpoint_folder.
@@ -30,25 +31,29 @@ struct TrainState {
   std::int64_t batches_per_epoch = 0, accumulation = 0;
 };
 
-// The whole f32 values of a trained parameter.
-using FetchParameter = std::function<void(const Parameter&, std::span<float>)>;
-
 // How trained weights lie in a folder.
 class ModelFiles {
  public:
   virtual ~ModelFiles() = default;
-  // Writes them, on rank 0. exact: f32 whatever the run's type, to resume from.
-  virtual void write(const std::string& folder, const FetchParameter&, bool exact) = 0;
-  // Reads what write(exact) wrote. UserError(Exit::checkpoint) when it does not fit the model.
+  // Makes the files, on rank 0; the values are filled in by fill_in. exact: f32 whatever the run's type, to
+  // resume from.
+  virtual void create(const std::string& folder, bool exact) = 0;
+  virtual std::string name_of(const Parameter&) const = 0;  // in the files
+  // Reads what create(exact) made. UserError(Exit::checkpoint) when it does not fit the model.
   virtual ReadParameter read(const std::string& folder) = 0;
 };
 
+// Writes this rank's part of all that is trained into the files that rank 0 has made in a folder, which all
+// ranks see: the weights, and the optimizer's states where their file is there too. Every rank calls.
+void fill_in(const std::string& folder, ParameterStore&, const ModelFiles&, int states);
+
 class Checkpoints {
  public:
-  Checkpoints(Model& model, ParameterStore& store, ModelFiles& files, std::string output_dir, int states);
+  Checkpoints(Model& model, ParameterStore& store, Communicator& comm, ModelFiles& files,
+              std::string output_dir, int states);
 
-  // Saves checkpoint-<step>; returns its folder. `extra` writes more files into it before it is sealed. Every
-  // rank calls; rank 0 gathers and writes.
+  // Saves checkpoint-<step>; returns its folder on rank 0, where `extra` writes more files into it before it
+  // is sealed. Every rank calls and writes its part; when one fails all do, and no checkpoint is there.
   std::string save(const TrainState&, const std::function<void(const std::string& folder)>& extra);
   // On every rank: restores weights, states and TrainState from an opened, and so verified, checkpoint.
   TrainState load(const Checkpoint&);
@@ -58,12 +63,13 @@ class Checkpoints {
   void prune(std::int64_t most, std::int64_t keep);
 
  private:
-  void write_optimizer(const std::string& folder);
+  void create_optimizer(const std::string& folder);
   void read_optimizer(const std::string& folder);
   std::vector<Parameter*> trained();
 
   Model& model_;
   ParameterStore& store_;
+  Communicator& comm_;
   ModelFiles& files_;
   std::string output_dir_;
   int states_;

@@ -103,6 +103,26 @@ double flops_of(Model& model, Ops& null, ParameterStore& store, const PlanReques
   return trace.flops();
 }
 
+// What a step sends (Trainer::step).
+void count_sent(Plan& plan, Model& model, Ops& null, ParameterStore& store, Communicator& comm,
+                const PlanRequest& r) {
+  if (r.train.empty()) return;
+  Peaks unused;
+  store.begin_step();
+  for (const bool last : {false, true}) {
+    const std::int64_t before = comm.sent();
+    store.begin_micro_step(last);
+    run_batch(model, null, store, r.dtype, r.train[0], true, unused);
+    if (last) {
+      Arena scratch(null.allocate(0), kEndless);
+      comm.all_reduce(scratch.take({1}, DType::f64));  // the loss
+      store.grad_norm();
+      store.publish();
+    }
+    (last ? plan.sent_last : plan.sent_micro_step) = comm.sent() - before;
+  }
+}
+
 }  // namespace
 
 MemoryReport memory_report(const StoreMemory& s, std::int64_t saved, std::int64_t scratch, bool adapter) {
@@ -120,10 +140,10 @@ MemoryReport memory_report(const StoreMemory& s, std::int64_t saved, std::int64_
 
 Plan plan_run(Model& model, const PlanRequest& r) {
   NullOps null(r.device);
-  PlannedCommunicator comm(r.ranks, MeshCommunicator::memory_of(r.ranks));
+  PlannedCommunicator comm(r.ranks, MeshCommunicator::memory_of(r.ranks, r.reduce_bucket));
   ParameterStore store(null, comm, r.zero);
   model.add_units(store);
-  store.reserve(r.states);
+  store.reserve(r.states, kMeasured);
   Plan plan;
   EachParameter count([&](Parameter& p) {
     plan.parameters += p.elements();
@@ -134,9 +154,14 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   if (!r.train.empty()) plan.flops_per_token = plan.flops / static_cast<double>(r.train[0].all_tokens());
   model.set_recompute(r.recompute);
   Peaks peaks;
-  for (const BatchShape& s : r.train) run_batch(model, null, store, r.dtype, s, true, peaks);
+  for (const BatchShape& s : r.train) {
+    store.begin_micro_step(true);
+    run_batch(model, null, store, r.dtype, s, true, peaks);
+  }
   for (const BatchShape& s : r.eval) run_batch(model, null, store, r.dtype, s, false, peaks);
   for (const GenerationShape& s : r.generation) run_generation(model, null, store, r.dtype, s, peaks);
+  count_sent(plan, model, null, store, comm, r);
+  plan.transient = store.transient();
   plan.saved = peaks.saved;
   plan.scratch = peaks.scratch;
   plan.memory = memory_report(store.memory(), plan.saved, plan.scratch + r.workspace, r.adapter);

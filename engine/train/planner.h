@@ -1,6 +1,7 @@
 // What a run will need, found by running its largest steps on NullOps: the very code that trains, with memory
 // that is only counted. Nothing is allocated after step 1 because everything was counted here.
 #pragma once
+#include <limits>
 #include <vector>
 
 #include "engine/dist/parameter_store.h"
@@ -12,8 +13,9 @@ namespace ft {
 struct PlanRequest {
   DType dtype = DType::f32;  // of activations
   int ranks = 1;
-  ZeroStage zero = ZeroStage::of(0);
-  int states = 2;  // of the optimizer
+  ZeroOptions zero{.stage = ZeroStage::of(0)};
+  std::int64_t reduce_bucket = std::numeric_limits<std::int64_t>::max();  // elements added up at once
+  int states = 2;                                                         // of the optimizer
   bool recompute = false;
   bool adapter = false;  // what is trained is an adapter, not the model
   Device device;
@@ -24,9 +26,16 @@ struct PlanRequest {
 
 struct Plan {
   std::int64_t saved = 0, scratch = 0;  // bytes of the two arenas
+  TransientMemory transient;            // of the store
   MemoryReport memory;
   double flops = 0;  // of forward and backward of train[0], recomputation not counted
   double flops_per_token = 0;
+  // Bytes that rank 0 sends to the others: in each micro-step but the last of a step, and in the last with
+  // all that ends the step.
+  std::int64_t sent_micro_step = 0, sent_last = 0;
+  std::int64_t sent_per_step(std::int64_t accumulation) const {
+    return sent_micro_step * (accumulation - 1) + sent_last;
+  }
   std::int64_t parameters = 0, trained = 0;
 };
 

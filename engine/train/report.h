@@ -123,8 +123,9 @@ struct Summary {
   double train_tokens_per_second = 0;
   std::int64_t num_input_tokens_seen = 0;
   double total_flops = 0;
-  MemoryReport memory;   // measured
-  bool finished = true;  // false: stopped before the last step; `why` says by what
+  std::int64_t sent_per_step = 0;  // bytes from this rank to others
+  MemoryReport memory;             // measured
+  bool finished = true;            // false: stopped before the last step; `why` says by what
   std::string why;
   std::vector<Made> made;
   std::vector<std::string> next;  // commands to type next

@@ -48,6 +48,7 @@ Json row_json(const Summary& summary) {
           {"train_tokens_per_second", number(summary.train_tokens_per_second)},
           {"num_input_tokens_seen", summary.num_input_tokens_seen},
           {"total_flos", number(summary.total_flops)},
+          {"sent_per_step", summary.sent_per_step},
           {"memory", memory_json(summary.memory)}};
 }
 

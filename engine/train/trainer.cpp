@@ -220,7 +220,10 @@ Ending Trainer::run(TrainState& state) {
   const CheckpointingConfig& ck = config_.checkpointing;
   while (state.step < length_.total_steps) {
     const double start = now();
+    const std::int64_t sent_before = p_.comm.sent();
     const Step s = step(state);
+    sent_ += p_.comm.sent() - sent_before;
+    ++steps_;
     const double seconds = now() - start;
     train_seconds_ += seconds;
     row_seconds_ += seconds;

@@ -50,6 +50,7 @@ class Trainer {
   // Runs from `state` to the end; the state is up to date at every return and throw.
   Ending run(TrainState& state);
   double train_seconds() const { return train_seconds_; }  // in steps; not in evaluations and savings
+  std::int64_t sent_per_step() const { return steps_ > 0 ? sent_ / steps_ : 0; }  // bytes, to other ranks
  private:
   struct Step {
     std::int64_t index = 0, epoch = 0, begin = 0, end = 0;  // micro-batches [begin, end) of a pass
@@ -73,7 +74,7 @@ class Trainer {
   Length length_;
   Optimizer optimizer_;
   double train_seconds_ = 0, row_seconds_ = 0;
-  std::int64_t row_tokens_ = 0, saved_step_ = -1;
+  std::int64_t row_tokens_ = 0, saved_step_ = -1, sent_ = 0, steps_ = 0;  // of this process
 };
 
 }  // namespace ft

@@ -46,6 +46,13 @@ void Llama::add_units(ParameterStore& store) {
     stack_.units.push_back(
         store.add_unit("model.layers." + std::to_string(i), parameters_of(stack_.blocks[i])));
   head_unit_ = store.add_unit("lm_head", parameters_of(head_));
+  forward_units_ = {embed_unit_};
+  forward_units_.insert(forward_units_.end(), stack_.units.begin(), stack_.units.end());
+  forward_units_.push_back(head_unit_);
+  if (config_.tie_word_embeddings) forward_units_.push_back(embed_unit_);
+  step_units_ = forward_units_;
+  for (std::size_t i = stack_.units.size(); i-- > stack_.first;) step_units_.push_back(stack_.units[i]);
+  if (store.trains(embed_unit_)) step_units_.push_back(embed_unit_);
 }
 
 Llama::Inputs Llama::upload(Ctx& c, const Batch& b) {
@@ -74,6 +81,7 @@ Tensor Llama::embed(Ctx& c, ParameterStore& store, const Inputs& in) {
 }
 
 Tensor Llama::hidden(Ctx& c, ParameterStore& store, const Inputs& in) {
+  store.expect(forward_units_);
   return stack_.evaluate(c, store, embed(c, store, in), in.side);
 }
 
@@ -96,6 +104,7 @@ void Llama::logits(Ctx& c, ParameterStore& store, const Batch& b, Tensor y) {
 void Llama::forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss, float scale,
                              float smoothing) {
   Scope all(c.saved), scratch(c.scratch);
+  store.expect(step_units_);
   const Inputs in = upload(c, b);
   Tensor x = stack_.forward(c, store, embed(c, store, in), in.side);
   Tensor d = c.temporary(x.rows(), x.cols());

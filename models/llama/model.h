@@ -51,6 +51,8 @@ class Llama final : public Model {
   BlockStack<Block> stack_;
   Head head_;
   int embed_unit_ = -1, head_unit_ = -1;
+  std::vector<int> forward_units_,
+      step_units_;  // in the order of their use, without and with a backward pass
 };
 
 }  // namespace ft::llama

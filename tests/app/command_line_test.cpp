@@ -39,6 +39,8 @@ TEST(CommandLine, TheOptionsAreFrozen) {
                                         "plan --model",
                                         "plan overrides",
                                         "plan --json",
+                                        "plan --parameters",
+                                        "plan --ranks",
                                         "sweep --config",
                                         "sweep overrides",
                                         "sweep --dry-run",
@@ -47,6 +49,10 @@ TEST(CommandLine, TheOptionsAreFrozen) {
                                         "validate overrides",
                                         "launch --nproc_per_node",
                                         "launch --log-dir",
+                                        "verify zero --config",
+                                        "verify zero overrides",
+                                        "verify zero --ranks",
+                                        "verify zero --steps",
                                         "merge --model",
                                         "merge --adapter",
                                         "merge --output",
@@ -131,7 +137,9 @@ TEST(CommandLine, Mistakes) {
                  "ft export: --to: onnx not in {peft,hf,gguf,gguf-lora}");
   expect_refusal({"export", "--to", "hf", "--from", "a", "--output", "b", "--dtype", "q8_0"},
                  "--dtype q8_0 is for --to gguf");
-  expect_refusal({"plan"}, "ft plan: give either --config FILE or --model DIR");
+  expect_refusal({"plan"}, "ft plan: give one of --config FILE, --model DIR and --parameters X");
+  expect_refusal({"plan", "--config", "a", "--parameters", "7e9"},
+                 "ft plan: give one of --config FILE, --model DIR and --parameters X");
   expect_refusal({"data"}, "ft data: A subcommand is required; see ft data --help");
   expect_refusal({"validate", "--config", "nowhere.json", "\x1b[31m"},
                  "nowhere.json: cannot be read: No such file or directory");
@@ -156,6 +164,7 @@ TEST(CommandLine, HelpHasExamplesForEveryCommand) {
                                                                                        {"tokenize"},
                                                                                        {"data", "show"},
                                                                                        {"metrics"},
+                                                                                       {"verify", "zero"},
                                                                                        {"help"}}) {
     auto arguments = command;
     arguments.emplace_back("--help");
@@ -169,6 +178,17 @@ TEST(CommandLine, HelpHasExamplesForEveryCommand) {
     EXPECT_EQ(run(help).out, o.out);
   }
   EXPECT_EQ(run({}).out, run({"--help"}).out);
+}
+
+// The paper's figure 1.
+TEST(CommandLine, PlansByFormula) {
+  const Outcome o = run({"plan", "--parameters", "7.5e9", "--ranks", "64"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  for (const char* row :
+       {"\n0                                120.0                     135.0                   120.0\n",
+        "\n1                                 31.4", "\n2                                 16.6",
+        "\n3                                  1.9"})
+    EXPECT_NE(o.out.find(row), std::string::npos) << o.out;
 }
 
 TEST(CommandLine, Version) {

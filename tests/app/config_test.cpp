@@ -197,7 +197,6 @@ TEST(Config, WhatIsNotThereYetIsRefusedByName) {
       {"data.dataset_prepared_path=x", "\"x\" is not available yet; available: null"},
       {"zero_optimization.offload_optimizer.device=cpu", "cpu is not available yet; available: none"},
       {"zero_optimization.offload_param.device=nvme", "nvme is not available yet; available: none"},
-      {"zero_optimization.mics_shard_size=2", "2 is not available yet; available: -1"},
       {"zero_optimization.round_robin_gradients=true", "true is not available yet; available: false"},
       {"distributed.backend=mpi", "mpi is not available yet; available: auto, gloo"},
       {"distributed.backend=nccl", "nccl is not available yet; available: auto, gloo"},

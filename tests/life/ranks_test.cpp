@@ -20,10 +20,16 @@ std::string file_of(const Json& config) {
   return config.contains("lora") ? "out/adapter_model.safetensors" : "out/model.safetensors";
 }
 
+// The parameters are so small that all of them would stay whole under stage 3: unless `more` says another
+// threshold, none does.
 std::vector<std::string> command(int ranks, int stage, int accumulation,
                                  const std::vector<std::string>& more) {
-  std::vector<std::string> c = {"train", "--config", "run.json", "zero_stage=" + std::to_string(stage),
-                                "training.gradient_accumulation_steps=" + std::to_string(accumulation)};
+  std::vector<std::string> c = {"train",
+                                "--config",
+                                "run.json",
+                                "zero_stage=" + std::to_string(stage),
+                                "training.gradient_accumulation_steps=" + std::to_string(accumulation),
+                                "zero_optimization.stage3_param_persistence_threshold=0"};
   if (ranks > 1) c.insert(c.begin(), {"launch", "-n", std::to_string(ranks)});
   c.insert(c.end(), more.begin(), more.end());
   return c;
@@ -75,6 +81,44 @@ TEST(Ranks, RecomputationAndBf16ChangeNothingBetweenStages) {
   }
 }
 
+// What is gathered ahead, what stays whole and what is sent while something is computed changes no bit.
+TEST(Ranks, OverlapChangesNothing) {
+  const std::string z = "zero_optimization.";
+  const std::vector<std::vector<std::string>> settings = {{z + "stage3_prefetch_bucket_size=0"},
+                                                          {z + "stage3_prefetch_bucket_size=1"},
+                                                          {z + "stage3_max_live_parameters=3000"},
+                                                          {z + "reduce_bucket_size=500"},
+                                                          {"training.gradient_checkpointing=true"}};
+  for (const Json& config : {kLora, kFull})
+    for (int stage = 0; stage < 4; ++stage) {
+      const Result want = trained("llama", config, 3, stage, 2, {z + "overlap_comm=false"});
+      for (const auto& more : settings) {
+        if (stage < 3 && &more != &settings.front() && &more != &settings[3]) continue;
+        const Result got = trained("llama", config, 3, stage, 2, more);
+        EXPECT_EQ(got.losses, want.losses) << more[0] << " at stage " << stage;
+        EXPECT_TRUE(got.weights == want.weights) << more[0] << " at stage " << stage;
+      }
+    }
+  const auto small = [&](int stage, const Json& config) {
+    return trained("llama", config, 2, stage, 1, {z + "stage3_param_persistence_threshold=500"}).weights;
+  };
+  EXPECT_TRUE(small(0, kFull) == small(3, kFull));
+  EXPECT_TRUE(small(2, kLora) == small(3, kLora));
+}
+
+// Groups of ranks that share out among themselves: another order of the sums.
+TEST(Ranks, ShardGroupsAreTheSameTraining) {
+  for (const Json& config : {kLora, kFull}) {
+    const std::vector<double> one = trained("llama", config, 1, 0, 4).losses;
+    for (int stage = 1; stage < 4; ++stage)
+      for (const char* group : {"1", "2"})
+        expect_near(
+            trained("llama", config, 4, stage, 1, {std::string("zero_optimization.mics_shard_size=") + group})
+                .losses,
+            one, 1e-6);
+  }
+}
+
 // A table that is also the head is reduced twice a micro-step where gradients are sharded: another order.
 TEST(Ranks, ATiedTableIsTheSameToRounding) {
   const Json config = {{"finetuning_type", "full"}};
@@ -99,6 +143,28 @@ TEST(Ranks, EvaluationIsTheSame) {
   const std::vector<double> want = evaluations(1, 0);
   ASSERT_GT(want.size(), 1u);
   for (int stage = 0; stage < 4; ++stage) expect_near(evaluations(2, stage), want, 1e-6);
+}
+
+// ft eval: whoever has no batch left goes on with the others.
+TEST(Ranks, EvalIsOfAnyNumberOfThem) {
+  const Json config = {{"finetuning_type", "full"},
+                       {"data", {{"eval_datasets", {{{"path", "train.jsonl"}, {"type", "tokenized"}}}}}},
+                       {"training", {{"per_device_eval_batch_size", 5}}}};
+  const Workplace w("llama", config);
+  ASSERT_EQ(w.run({"eval", "--config", "run.json", "--json"}), 0) << w.says();
+  const Json one = Json::parse(contents(w / "stdout"));
+  for (const int ranks : {2, 3})
+    for (const int stage : {0, 3}) {
+      ASSERT_EQ(w.run({"launch", "-n", std::to_string(ranks), "eval", "--config", "run.json", "--json",
+                       "zero_stage=" + std::to_string(stage),
+                       "zero_optimization.stage3_param_persistence_threshold=0"}),
+                0)
+          << w.says();
+      const std::string log = contents(w / "out/ranks/rank-0.log");
+      const Json some = Json::parse(log.substr(log.rfind('{')));
+      EXPECT_EQ(some["eval_tokens"], one["eval_tokens"]);
+      EXPECT_NEAR(some["eval_loss"], one["eval_loss"], 1e-6);
+    }
 }
 
 // A checkpoint knows nothing of ranks and stages: what was saved by some goes on with others, as long as the
@@ -186,6 +252,45 @@ TEST(Ranks, NobodyOutlivesTheLauncher) {
   EXPECT_TRUE(gone(ranks));
 }
 
+// Every rank writes its part of a checkpoint; whoever dies in the middle leaves the one before.
+TEST(Ranks, KilledWhileSavingTheyLeaveAWholeCheckpoint) {
+  for (int i = 0; i < 6; ++i) {
+    const Workplace w("llama", kFull);
+    auto run = endless(3, i % 4);
+    run.insert(run.end(), {"checkpointing.save_strategy=steps", "checkpointing.save_steps=1",
+                           "checkpointing.save_total_limit=2"});
+    const pid_t launcher = w.start(run);
+    ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
+    const std::vector<pid_t> ranks = children(launcher);
+    ASSERT_EQ(ranks.size(), 3u);
+    std::this_thread::sleep_for(std::chrono::microseconds(1700 * i));
+    kill(ranks[static_cast<std::size_t>(i % 3)], SIGKILL);
+    EXPECT_EQ(w.finish(launcher), 128 + SIGKILL);
+    EXPECT_TRUE(gone(ranks));
+    EXPECT_EQ(w.run({"checkpoint", "verify", "out"}), 0) << w.says();
+    EXPECT_EQ(w.run(command(3, (i + 1) % 4, 1,
+                            {"training.resume_from_checkpoint=true", "training.num_train_epochs=100000",
+                             "training.max_steps=" + std::to_string(losses(w / "out").size() + 2)})),
+              0)
+        << w.says();
+  }
+}
+
+// Checkpoints of all stages are the same files.
+TEST(Ranks, CheckpointsAreThoseOfOneStage) {
+  const auto files = [](int stage) {
+    const Workplace w("llama", kFull);
+    EXPECT_EQ(
+        w.run(command(2, stage, 1, {"checkpointing.save_strategy=steps", "checkpointing.save_steps=5"})), 0)
+        << w.says();
+    return contents(w / "out/checkpoint-5/model.safetensors") +
+           contents(w / "out/checkpoint-5/optimizer.safetensors");
+  };
+  const std::string want = files(0);
+  EXPECT_GT(want.size(), 10000u);
+  for (int stage = 1; stage < 4; ++stage) EXPECT_TRUE(files(stage) == want) << stage;
+}
+
 TEST(Ranks, ASignalSavesOnceAndGoesOn) {
   const Workplace w("llama", kLora);
   const pid_t launcher = w.start(endless(2, 3));
@@ -227,31 +332,58 @@ TEST(Ranks, WhatIsNotThereYetIsRefused) {
     EXPECT_EQ(w.run(arguments), 2) << w.says();
     EXPECT_NE(w.says().find(text), std::string::npos) << w.says();
   };
-  refused({"launch", "-n", "2", "eval", "--config", "run.json"}, "ft launch eval is not available yet");
+  refused({"launch", "-n", "2", "merge", "--config", "run.json"}, "ft launch merge is not available yet");
   refused({"launch", "--hostfile", "hosts", "train"}, "--hostfile is not available");
   refused({"launch", "train", "--config", "run.json"}, "how many ranks");
   refused({"launch", "-n", "2", "train", "--config", "run.json", "distributed.nproc_per_node=3"},
           "distributed.nproc_per_node is 3");
-  refused(command(2, 3, 1, {"zero_optimization.stage3_prefetch_bucket_size=1000"}),
-          "stage3_prefetch_bucket_size is not available yet with several ranks");
+  const auto zero = [&](int stage, const std::vector<std::string>& settings, const std::string& text) {
+    auto more = settings;
+    for (std::string& s : more) s = "zero_optimization." + s;
+    refused(command(2, stage, 1, more), "zero_optimization." + text);
+  };
+  zero(3, {"allgather_bucket_size=1000"},
+       "allgather_bucket_size: ft gathers in place, without a bucket; leave it out");
+  zero(3, {"sub_group_size=1000"},
+       "sub_group_size: ft steps every parameter in place, without a copy; leave it out");
+  zero(3, {"stage3_max_reuse_distance=0"},
+       "stage3_max_reuse_distance: ft gives a unit back after each use; leave it out");
+  zero(2, {"reduce_scatter=false"}, "reduce_scatter=false: ft always reduces by scattering; leave it out");
+  zero(3, {"overlap_comm=false", "stage3_prefetch_bucket_size=1000"},
+       "stage3_prefetch_bucket_size: with overlap_comm=false nothing is gathered ahead; leave it out");
+  zero(2, {"mics_shard_size=3"}, "mics_shard_size is 3 and there are 2 ranks; it must divide their number");
+  zero(2, {"mics_shard_size=0"}, "mics_shard_size is 0 and there are 2 ranks; it must divide their number");
+  zero(0, {"mics_shard_size=2"}, "mics_shard_size: under stage 0 nothing is shared out");
   refused({"train", "--config", "run.json", "distributed.nproc_per_node=2"}, "start it with ft launch");
   EXPECT_FALSE(fs::exists(w / "out/run.json"));
 }
 
-// What the plan says of a rank is what it takes.
+// What the plan says of a rank is what it takes, buffers included.
 TEST(Ranks, PlannedMemoryIsTheRanks) {
-  for (const Json& config : {kLora, kFull})
-    for (int stage = 0; stage < 4; ++stage) {
-      const Workplace w("llama", config);
-      const std::string zero = "zero_stage=" + std::to_string(stage);
-      ASSERT_EQ(w.run({"plan", "--config", "run.json", zero, "distributed.nproc_per_node=3", "--json"}), 0)
-          << w.says();
-      const Json plan = Json::parse(contents(w / "stdout"));
-      ASSERT_EQ(w.run(command(3, stage, 1, {})), 0) << w.says();
-      const Json took = rows(w / "out/log.jsonl").back()["memory"];
-      for (const char* what : {"weights", "adapter", "gradients", "optimizer", "communication"})
-        EXPECT_EQ(took[what], plan[what]) << what << " at stage " << stage;
-    }
+  const std::string z = "zero_optimization.";
+  const std::vector<std::vector<std::string>> settings = {
+      {},
+      {z + "overlap_comm=false"},
+      {z + "stage3_max_live_parameters=20000", z + "reduce_bucket_size=1000"},
+      {z + "stage3_param_persistence_threshold=500"},
+      {z + "mics_shard_size=1", z + "stage3_prefetch_bucket_size=1"}};
+  for (std::size_t i = 0; i < 20; ++i) {
+    const Json& config = i < 10 ? kLora : kFull;
+    const int stage = i % 10 < 5 ? 3 : 1 + static_cast<int>(i % 2);
+    const std::vector<std::string>& more = settings[i % 5];
+    const Workplace w("llama", config);
+    auto train = command(3, stage, 1, more);
+    auto plan_it = train;
+    plan_it.erase(plan_it.begin(), plan_it.begin() + 4);  // launch -n 3 train
+    plan_it.insert(plan_it.begin(), "plan");
+    plan_it.insert(plan_it.end(), {"distributed.nproc_per_node=3", "--json"});
+    ASSERT_EQ(w.run(plan_it), 0) << w.says();
+    const Json plan = Json::parse(contents(w / "stdout"));
+    ASSERT_EQ(w.run(train), 0) << w.says();
+    const Json took = rows(w / "out/log.jsonl").back()["memory"];
+    for (const char* what : {"weights", "adapter", "gradients", "optimizer", "communication"})
+      EXPECT_EQ(took[what], plan[what]) << what << " at stage " << stage;
+  }
 }
 
 }  // namespace

@@ -95,8 +95,10 @@ TEST(TraceOps, TheTimelineIsJsonWithLabelsAroundCalls) {
   ops.fill(a, 1);
   std::ostringstream text;
   ops.write_timeline(text);
-  const auto events = nlohmann::json::parse(text.str()).at("traceEvents");
-  ASSERT_EQ(events.size(), 5u);
+  auto events = nlohmann::json::parse(text.str()).at("traceEvents");
+  ASSERT_EQ(events.size(), 6u);
+  EXPECT_EQ(events[0].at("args").at("name"), "computation");
+  events.erase(0);
   EXPECT_EQ(events[0].at("name"), "model.layers.0 \"odd\\ name\"\n");
   EXPECT_EQ(events[1].at("name"), "fill");
   EXPECT_EQ(events[2].at("name"), "add");
@@ -109,6 +111,22 @@ TEST(TraceOps, TheTimelineIsJsonWithLabelsAroundCalls) {
   EXPECT_LE(events[0].at("ts").get<double>(), events[1].at("ts").get<double>());
   EXPECT_GE(end + 0.002, events[2].at("ts").get<double>() + events[2].at("dur").get<double>());
   EXPECT_EQ(ops.calls().size(), 3u);
+}
+
+TEST(TraceOps, WhatRunsBesideIsAThreadOfItsOwn) {
+  NullOps null;
+  TraceOps ops(null, {.calls = true});
+  const std::vector<TraceCall> beside{{"all_gather", "lm_head", steady_seconds(), 0.5, 0, 2e6}};
+  ops.fill(Matrix(3, 5, DType::f32), 1);
+  std::ostringstream text;
+  ops.write_timeline(text, beside);
+  const auto events = nlohmann::json::parse(text.str()).at("traceEvents");
+  ASSERT_EQ(events.size(), 6u);  // a name, a label and a call of each
+  EXPECT_EQ(events[3].at("args").at("name"), "communication");
+  EXPECT_EQ(events[5].at("name"), "all_gather");
+  EXPECT_EQ(events[5].at("tid"), 2);
+  EXPECT_EQ(events[5].at("args").at("MB"), 2);
+  EXPECT_LT(events[5].at("ts").get<double>(), events[2].at("ts").get<double>());
 }
 
 TEST(TraceOps, TheTableHasALineForEveryComputation) {

@@ -1,0 +1,44 @@
+// Memory taken and given back in any order. The first gap that is wide enough is taken, so that the same
+// requests always find the same places and its size can be planned, as an Arena's is.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "engine/core/arena.h"
+
+namespace ft {
+
+class Heap {
+ public:
+  static constexpr std::int64_t kEndless = std::int64_t{1} << 60;  // on operations that compute nothing
+
+  Heap(Buffer memory, std::int64_t capacity) : memory_(std::move(memory)), capacity_(capacity) {}
+
+  std::byte* take(std::int64_t bytes) {
+    bytes = std::max<std::int64_t>(1, (bytes + Arena::kAlign - 1) / Arena::kAlign) * Arena::kAlign;
+    std::int64_t at = 0;
+    for (const auto& [first, size] : taken_) {
+      if (first - at >= bytes) break;
+      at = first + size;
+    }
+    require(at + bytes <= capacity_, "the heap is smaller than the plan said");
+    taken_[at] = bytes;
+    peak_ = std::max(peak_, at + bytes);
+    return memory_.get() + at;
+  }
+  void give_back(const std::byte* taken) {
+    require(taken_.erase(taken - memory_.get()) == 1, "what is given back to the heap was not taken");
+  }
+  // Bytes: of its memory, or of what would have been enough where it is endless.
+  std::int64_t size() const { return capacity_ == kEndless ? peak_ : capacity_; }
+  bool empty() const { return taken_.empty(); }
+
+ private:
+  Buffer memory_;
+  std::int64_t capacity_, peak_ = 0;
+  std::map<std::int64_t, std::int64_t> taken_;  // offset, bytes
+};
+
+}  // namespace ft

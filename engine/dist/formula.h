@@ -1,0 +1,37 @@
+// What a rank holds and sends by the formulas of the ZeRO paper (Rajbhandari et al. 2020, sections 5 and 7),
+// without padding, buffers and activations.
+#pragma once
+#include "engine/dist/parameter_store.h"
+
+namespace ft {
+
+// Bytes of one trained parameter: its value, its gradient, and all that the optimizer keeps.
+struct StateBytes {
+  double value, gradient, optimizer;
+};
+inline constexpr StateBytes kMixedPaper{2, 2,
+                                        12};      // fp16 values and gradients; f32 master, two states of Adam
+inline constexpr StateBytes kAdamF32{4, 4, 8};    // ft in f32
+inline constexpr StateBytes kAdamBf16{2, 4, 12};  // ft in bf16: gradients are f32
+
+// Bytes of a rank for so many trained parameters.
+constexpr double state_bytes(ZeroStage stage, double ranks, double trained, StateBytes b) {
+  const auto of = [&](Layout layout, double bytes) {
+    return bytes * trained / (layout == Layout::sharded ? ranks : 1);
+  };
+  return of(stage.params, b.value) + of(stage.grads, b.gradient) + of(stage.states, b.optimizer);
+}
+
+// Bytes that a rank sends in a step of so many micro-steps: gradients are reduced in f32, values gathered as
+// they are. frozen: bytes of all frozen values.
+constexpr double sent_bytes(ZeroStage stage, double ranks, double trained, double frozen, StateBytes b,
+                            double micro_steps) {
+  const double part = (ranks - 1) / ranks, gradients = b.gradient * trained * part,
+               values = b.value * trained * part;
+  if (stage.params == Layout::sharded) return micro_steps * (gradients + 2 * values + 2 * frozen * part);
+  if (stage.grads == Layout::sharded) return micro_steps * gradients + values;
+  if (stage.states == Layout::sharded) return gradients + values;
+  return 2 * gradients;
+}
+
+}  // namespace ft

@@ -1,0 +1,17 @@
+// What all ranks do, or none.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "engine/dist/communicator.h"
+
+namespace ft {
+
+// Every rank does its part. When one fails all throw: it what its part threw, the others a
+// UserError(Exit::peer_lost) that names it: "rank 2 could not WHAT; its message says why".
+void together(Communicator&, const std::string& what, const std::function<void()>& part);
+
+// Rank 0's text, on all ranks.
+std::string shared(Communicator&, std::string text);
+
+}  // namespace ft

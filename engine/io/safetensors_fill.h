@@ -1,0 +1,42 @@
+// Filling in the data of safetensors files that were created without: each of several processes writes its
+// own ranges, at the same time.
+#pragma once
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/io/safetensors.h"
+
+namespace ft {
+
+class SafetensorsFiller {
+ public:
+  // All *.safetensors of a folder.
+  explicit SafetensorsFiller(const std::string& folder);
+  SafetensorsFiller(const SafetensorsFiller&) = delete;
+  SafetensorsFiller& operator=(const SafetensorsFiller&) = delete;
+  ~SafetensorsFiller();
+
+  // Elements from number `first` on, converted to the tensor's type. UserError(Exit::numeric) for NaN and
+  // Inf.
+  void write(const std::string& tensor, std::int64_t first, std::span<const float> values);
+  void sync();  // what was written is on the disk
+
+ private:
+  struct File {
+    std::unique_ptr<SafetensorsFile> header;
+    int fd = -1;
+  };
+  struct Place {
+    const File* file;
+    const StoredTensor* tensor;
+  };
+
+  std::vector<File> files_;
+  std::map<std::string, Place> places_;
+  std::vector<std::byte> staging_;
+};
+
+}  // namespace ft
