@@ -128,9 +128,9 @@ Exit CommandLine::launch_command() {
   if (words[0][0] == '-')
     throw UserError(Exit::config,
                     str("ft launch: ", printable(words[0]), " is not available; see ft launch --help"));
-  if (words[0] != "train" && words[0] != "eval")
-    throw UserError(Exit::config,
-                    str("ft launch ", printable(words[0]), " is not available yet; available: train, eval"));
+  if (words[0] != "train" && words[0] != "eval" && words[0] != "generate")
+    throw UserError(Exit::config, str("ft launch ", printable(words[0]),
+                                      " is not available yet; available: train, eval, generate"));
   CommandLine ranks;
   try {
     ranks.app_.parse(Names(words.rbegin(), words.rend()));
@@ -138,6 +138,10 @@ Exit CommandLine::launch_command() {
     return ranks.run(words);
   } catch (const CLI::ParseError& error) {
     ranks.refuse(error, words);
+  }
+  if (words[0] == "generate") {  // there is no run's folder: logs lie beside the answers
+    const std::string& output = ranks.generate_.output;
+    return launch(launch_, output.empty() ? "generate" : output + ".logs", 1);
   }
   const ConfigArgs& args = words[0] == "eval" ? static_cast<const ConfigArgs&>(ranks.eval_) : ranks.train_;
   const RunConfig config = load_config(args.config, args.overrides);

@@ -128,18 +128,58 @@ void write_answers(AtomicFile& out, Questions& q, const Answers& answers, const 
   out.commit();
 }
 
-Exit generate_file(const GenerateArgs& args, const Answerer& a, Screen& screen) {
+// Ranks take the rows in turns.
+std::vector<Prompt> own_prompts(const std::vector<Prompt>& all, const Ranks& ranks) {
+  std::vector<Prompt> own;
+  for (std::size_t i = static_cast<std::size_t>(ranks.rank); i < all.size();
+       i += static_cast<std::size_t>(ranks.size))
+    own.push_back(all[i]);
+  return own;
+}
+
+// Every rank tells its answers, one after another; rank 0 has all of them then.
+void collect(Communicator& comm, Answers& answers) {
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  for (std::size_t r = 1; r < ranks; ++r) {
+    const bool own = static_cast<int>(r) == comm.rank();
+    for (std::size_t i = r; i < answers.ids.size(); i += ranks) {
+      std::vector<std::int32_t> ids = own ? answers.ids[i] : std::vector<std::int32_t>{};
+      std::uint64_t size = ids.size();
+      comm.broadcast(std::as_writable_bytes(std::span(&size, 1)), static_cast<int>(r));
+      ids.resize(size);
+      comm.broadcast(std::as_writable_bytes(std::span(ids)), static_cast<int>(r));
+      for (const std::int32_t id : ids)
+        if (comm.rank() == 0) answers.add(i, id);
+    }
+  }
+}
+
+Generator::AnyRank any_rank(Communicator& comm, const ZeroConfig& zero) {
+  if (comm.size() == 1 || zero.stage < 3) return {};  // nothing is gathered in a pass
+  return [&comm](bool here) {
+    double working = here ? 1 : 0;
+    comm.all_reduce({reinterpret_cast<std::byte*>(&working), DType::f64, {1}});
+    return working > 0;
+  };
+}
+
+Exit generate_file(const GenerateArgs& args, const Answerer& a, const Ranks& ranks, Screen& screen) {
   if (path_exists(args.output) && !args.overwrite)
     throw UserError(Exit::config, str(printable(args.output), " is there already; --overwrite replaces it"));
   { const AtomicFile writable(args.output); }  // better now than after the work
   Questions q = read_questions(args.input, a);
-  if (!a.tokenizer) screen.line("no completion texts, only output_ids: " + a.no_tokenizer);
+  if (!a.tokenizer && ranks.root()) screen.line("no completion texts, only output_ids: " + a.no_tokenizer);
   const GenerationShape shape = a.shape(q.prompts);
-  const auto engine = start_engine(a, shape);
+  const auto engine = start_engine(a, shape, ranks);
   Generator generator(engine->context, engine->store, a.built.model(), shape, a.chooser());
   Answers answers(a, q, screen);
-  generator.run(q.prompts, [&](std::size_t i, std::int32_t token) { return answers.add(i, token); });
+  const std::vector<Prompt> prompts = own_prompts(q.prompts, ranks);
+  generator.run(
+      prompts, [&](std::size_t i, std::int32_t token) { return answers.add(prompts[i].number, token); },
+      any_rank(*engine->comm, a.config.zero_optimization));
+  collect(*engine->comm, answers);
   screen.clear();
+  if (!ranks.root()) return Exit::done;
   AtomicFile out(args.output);
   write_answers(out, q, answers, a);
   screen.line(str("answered ", show::plural(static_cast<std::int64_t>(q.rows.size()), "prompt"), " with ",
@@ -174,9 +214,16 @@ Exit generate_one(const GenerateArgs& args, const Answerer& a) {
 }  // namespace
 
 Exit generate(const GenerateArgs& args) {
-  Screen screen(Screen::standard_error());
   const Answerer a = open_answerer(args);
-  return args.input.empty() ? generate_one(args, a) : generate_file(args, a, screen);
+  const Ranks ranks = find_ranks(a.config);
+  if (ranks.size > 1 && args.input.empty())
+    throw UserError(Exit::config,
+                    "ft launch generate: give --input FILE; --prompt is answered by one process");
+  if (ranks.size > 1 && a.config.zero_optimization.stage == 3 && a.built.made.info.decoder)
+    throw UserError(Exit::config,
+                    "zero_stage=3: an encoder-decoder answers under stages 0 to 2; leave it out");
+  Screen screen(Screen::standard_error(ranks.root() ? "auto" : "none"));
+  return args.input.empty() ? generate_one(args, a) : generate_file(args, a, ranks, screen);
 }
 
 }  // namespace ft

@@ -96,7 +96,10 @@ bool sets(const std::vector<std::string>& overrides, const std::string& name) {
 // A setting that would be accepted and ignored is refused.
 void check_overrides(const std::vector<std::string>& overrides, bool conversation) {
   std::vector<std::string> known{"generation.", "quantization.", "model.tokenizer_name_or_path=", "device="};
-  if (conversation) known.emplace_back("data.chat_template=");
+  if (conversation)
+    known.emplace_back("data.chat_template=");
+  else
+    known.insert(known.end(), {"zero_stage=", "zero_optimization.", "distributed."});
   for (const std::string& o : overrides)
     if (std::none_of(known.begin(), known.end(), [&](const std::string& k) { return o.starts_with(k); }))
       throw UserError(Exit::config, str(printable(o),
@@ -220,21 +223,28 @@ Answerer open_answerer(const AnswererArgs& args) {
   return a;
 }
 
-std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& shape) {
+std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& shape, const Ranks& ranks) {
   if (shape.cache.capacity > kMostTokens / shape.cache.slots ||
       (shape.cache.sources > 0 && shape.cache.source_capacity > kMostTokens / shape.cache.sources))
     throw UserError(Exit::memory, str(shape.cache.slots, " answers of up to ", shape.cache.capacity,
                                       " tokens are more than ft can keep; set generation.max_new_tokens"));
-  auto ops = make_ops(device_of(a.config));
-  PlanRequest request{.dtype = a.built.dtype,
-                      .adapter = a.built.lora,
-                      .device = ops->device(),
-                      .workspace = ops->workspace()};
+  require_cpu(a.config, ranks);
+  auto ops = make_ops(device_of(a.config, ranks.local_rank));
+  auto comm = make_communicator(ranks, *ops, a.config);
+  PlanRequest request{
+      .dtype = a.built.dtype,
+      .ranks = ranks.size,
+      .zero = zero_options(a.config.zero_optimization, ranks.size),
+      .reduce_bucket = static_cast<std::int64_t>(a.config.zero_optimization.reduce_bucket_size),
+      .adapter = a.built.lora,
+      .device = ops->device(),
+      .workspace = ops->workspace()};
   request.states = 0;
   request.recompute = true;  // keeps nothing for a backward pass
   request.generation = {shape};
   const Plan plan = plan_run(a.built.model(), request);
-  if (const std::int64_t there = ops->free_memory(); there > 0 && plan.memory.total > there)
+  if (const std::int64_t there = ops->free_memory();
+      there > 0 && plan.memory.total * ranks.local_size > there)
     throw UserError(
         Exit::memory,
         str("this needs ", show::memory(plan.memory.total), " and ", show::memory(there),
@@ -243,7 +253,7 @@ std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& s
             " tokens and activations ", show::memory(plan.saved + plan.scratch),
             ")\n  less: a smaller generation.batch_size or generation.max_new_tokens, "
             "--dtype bfloat16, quantization.load_in_4bit=true"));
-  return std::make_unique<Engine>(std::move(ops), nullptr, a.built, request, plan);
+  return std::make_unique<Engine>(std::move(ops), std::move(comm), a.built, request, plan);
 }
 
 }  // namespace ft

@@ -8,6 +8,7 @@
 
 #include "app/assembly.h"
 #include "app/commands.h"
+#include "app/ranks.h"
 #include "app/screen.h"
 #include "engine/generate/generator.h"
 
@@ -45,6 +46,6 @@ Prompt prompt_of(std::vector<std::int32_t> ids, const ModelInfo&);
 void check_forced_tokens(const GenerationConfig&, std::int64_t vocab_size);
 
 // Memory for the shape, and the weights. UserError(Exit::memory) when it is not there.
-std::unique_ptr<Engine> start_engine(const Answerer&, const GenerationShape&);
+std::unique_ptr<Engine> start_engine(const Answerer&, const GenerationShape&, const Ranks& ranks = {});
 
 }  // namespace ft

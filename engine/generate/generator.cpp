@@ -164,8 +164,24 @@ void Generator::extend(const std::vector<Answer*>& answers) {
   }
 }
 
-void Generator::run(std::span<const Prompt> prompts, const OnToken& on_token) {
-  for (std::size_t next = 0; next < prompts.size() || !answers_.empty();) {
+// One token in a slot that nobody has.
+void Generator::idle() {
+  Continuation c;
+  c.input_ids = {0};
+  c.starts = {0, 1};
+  c.slots = {0};
+  c.past = {0};
+  model_.extend(context_, store_, cache_, c, logits_.slice(0, 1));
+}
+
+void Generator::run(std::span<const Prompt> prompts, const OnToken& on_token, const AnyRank& any_rank) {
+  for (std::size_t next = 0;;) {
+    const bool here = next < prompts.size() || !answers_.empty();
+    if (any_rank ? !any_rank(here) : !here) return;
+    if (!here) {
+      idle();
+      continue;
+    }
     std::vector<Answer*> now = admit(prompts, next, on_token);
     encode(now);
     if (now.empty())

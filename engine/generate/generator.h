@@ -24,7 +24,10 @@ class Generator {
   // Called for each new token of prompts[i], but not for the end token; false ends this answer with it. Of a
   // beam search's answer all tokens come at its end.
   using OnToken = std::function<bool(std::size_t i, std::int32_t token)>;
-  void run(std::span<const Prompt> prompts, const OnToken&);
+  // Of ranks that must make their passes together, because parameters are gathered for them: whether one of
+  // them still has something to do, given that this one has. One that has nothing makes idle passes.
+  using AnyRank = std::function<bool(bool here)>;
+  void run(std::span<const Prompt> prompts, const OnToken&, const AnyRank& any_rank = {});
 
   // From now on a prompt goes on from what its slot of the cache holds, where they begin with the same
   // tokens: in a conversation only what is new is computed. The rounding of an answer then depends on what
@@ -55,6 +58,7 @@ class Generator {
   // Each branch takes its parent's slot; where several have one parent, the others take it in copy to slots
   // whose branch was given up.
   void place(Answer&);
+  void idle();
   void download(std::int64_t sequences);  // logits to scores_
 
   Ctx& context_;

@@ -167,6 +167,28 @@ TEST(Ranks, EvalIsOfAnyNumberOfThem) {
     }
 }
 
+// ft generate: the answers of one rank, in order, also where a rank has nothing left to do.
+TEST(Ranks, GenerateSharesOutTheRows) {
+  const Workplace w("llama", kFull);
+  std::string rows;
+  for (int i = 0; i < 5; ++i)
+    rows += "{\"input_ids\": [" + std::to_string(3 + i) + (i % 2 ? ", 7, 9" : "") + "]}\n";
+  std::ofstream(w / "in.jsonl") << rows;
+  const std::vector<std::string> one = {"generate", "--model",  "model",     "--input",
+                                        "in.jsonl", "--output", "one.jsonl", "generation.max_new_tokens=6"};
+  ASSERT_EQ(w.run(one), 0) << w.says();
+  for (const int ranks : {2, 3})
+    for (const int stage : {0, 3}) {
+      std::vector<std::string> some = one;
+      some[6] = "some.jsonl";
+      some.insert(some.begin(), {"launch", "-n", std::to_string(ranks)});
+      some.insert(some.end(), {"--overwrite", "zero_stage=" + std::to_string(stage),
+                               "zero_optimization.stage3_param_persistence_threshold=0"});
+      ASSERT_EQ(w.run(some), 0) << w.says();
+      EXPECT_EQ(contents(w / "some.jsonl"), contents(w / "one.jsonl"));
+    }
+}
+
 // A checkpoint knows nothing of ranks and stages: what was saved by some goes on with others, as long as the
 // micro-batches of a step are as many.
 TEST(Ranks, ACheckpointGoesOnWithOtherRanks) {
