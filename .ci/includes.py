@@ -7,7 +7,7 @@ allows all of ours. `file.cpp`: before names says that only this file may. Subfo
 import re, subprocess, sys
 from pathlib import Path
 
-POSIX = re.compile(r"^(sys/|netinet/|arpa/)|^(fcntl|unistd|sched|glob|netdb|time|signal|poll|dirent|pthread|dlfcn)\.h$")
+POSIX = re.compile(r"^(sys/|netinet/|arpa/)|^(fcntl|unistd|sched|glob|netdb|time|signal|poll|dirent|pthread|dlfcn|ifaddrs|net/if)\.h$")
 
 
 def names(cell):

@@ -1,4 +1,4 @@
-// A process that runs this program again and does not outlive the one that started it.
+// A process that this one starts and that does not outlive it.
 #pragma once
 #include <csignal>
 #include <string>
@@ -12,17 +12,25 @@ namespace ft {
 struct Child {
   int pid = 0;    // also of its process group; 0: has ended
   Socket output;  // what it writes to stdout and stderr
+  Socket errors;  // with Start::pipes: what it writes to stderr
+  Socket input;   // with Start::pipes: a socket, what it reads from stdin
 };
 
 struct Start {
-  std::vector<std::string> arguments;                            // of ft
+  std::string program;                                           // found in PATH; empty: this very program
+  std::vector<std::string> arguments;                            // without the program's name
   std::vector<std::pair<std::string, std::string>> environment;  // instead of and beside this process's
   int inherited = -1;                                            // a descriptor that it keeps; -1: none
-  sigset_t signals{};                                            // its mask
+  bool pipes = false;  // stdin, stdout and stderr are pipes of their own; else stdin is empty
+  sigset_t signals{};  // its mask
 };
 
-// Nothing comes between: no shell, the very file that is running, stdin empty.
+// Nothing comes between: no shell. Descriptors on this side do not block. UserError(Exit::config) when there
+// is no such program in PATH, (Exit::hardware) when the system cannot start it.
 Child start_child(const Start&);
+
+// Where this program lies.
+std::string this_program();
 
 // SIGCHLD, and the signals that end a program, come to a descriptor instead of interrupting, for a program
 // that passes them on to its children; those get the old mask back (Start::signals).

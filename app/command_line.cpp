@@ -9,6 +9,7 @@
 #include <new>
 
 #include "app/command_parser.h"
+#include "app/launch/node.h"
 #include "engine/core/suggest.h"
 #include "engine/cuda/cuda_ops.h"
 
@@ -36,6 +37,7 @@ CommandLine::CommandLine() {
       "  ft help train, ft help config, ft help config lora  more about a command or about settings");
   training();
   several_ranks();
+  readiness();
   verification();
   models();
   answers();
@@ -132,6 +134,7 @@ void CommandLine::refuse(const CLI::ParseError& error, const Names& arguments) {
 
 Exit CommandLine::run(const Names& arguments) {
   if (arguments.empty()) return std::cout << app_.help(), Exit::done;
+  if (arguments == Names{kNodeCommand}) return run_node();
   if (const std::string& word = arguments[0]; word[0] != '-') {
     Names known;
     for (const CLI::App* sub : app_.get_subcommands({})) known.push_back(sub->get_name());

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "app/commands.h"
-#include "app/launch.h"
+#include "app/doctor/doctor.h"
+#include "app/launch/launch.h"
 #include "app/tokenize.h"
 
 namespace ft {
@@ -27,6 +28,7 @@ class CommandLine {
   void training();
   void several_ranks();
   void verification();
+  void readiness();
   Exit launch_command();
   void models();
   void answers();
@@ -40,6 +42,7 @@ class CommandLine {
   TrainArgs train_;
   LaunchArgs launch_;
   VerifyZeroArgs verify_zero_;
+  DoctorArgs doctor_;
   EvalArgs eval_;
   PlanArgs plan_;
   SweepArgs sweep_;

@@ -1,7 +1,6 @@
 // Commands about a run: train, eval, plan, sweep, validate, launch, verify.
 #include "app/command_parser.h"
 #include "app/config.h"
-#include "app/ranks.h"
 
 namespace ft {
 
@@ -80,18 +79,34 @@ void CommandLine::training() {
 }
 
 void CommandLine::several_ranks() {
-  auto* launch = command("launch", "Train with several processes of this machine.",
-                         "  ft launch -n 4 train --config run.json zero_stage=2\n"
-                         "  ft launch train --config run.json distributed.nproc_per_node=4");
-  launch
-      ->add_option("-n,--nproc_per_node", launch_.ranks,
-                   "How many ranks; distributed.nproc_per_node if not given.")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
-  launch
-      ->add_option("--log-dir", launch_.log_dir,
-                   "Where rank-0.log, rank-1.log, ... go; OUTPUT_DIR/ranks if not given.")
-      ->type_name("DIR");
+  auto* launch =
+      command("launch", "Train with several processes, of this machine or of several.",
+              "  ft launch -n 4 train --config run.json zero_stage=2\n"
+              "  ft launch --hostfile hosts train --config run.json      over ssh, HOST slots=N a line\n"
+              "  ft launch --hostfile hosts --include node1@node2:0,1 train --config run.json\n"
+              "  ft doctor --hostfile hosts                              are they ready?");
+  const auto number = [&](const char* name, int& to, const char* what, int low, int high) {
+    launch->add_option(name, to, what)->type_name("N")->check(CLI::Range(low, high));
+  };
+  const auto text = [&](const char* name, std::string& to, const char* what, const char* type) {
+    launch->add_option(name, to, what)->type_name(type);
+  };
+  number("-n,--nproc_per_node,--num_gpus", launch_.ranks,
+         "How many ranks on each machine; the hostfile's slots, or distributed.nproc_per_node.", 1, 1024);
+  number("--num_nodes", launch_.nodes, "How many machines; all of the hostfile's.", 1, 4096);
+  text("--hostfile", launch_.hostfile, "The machines, as DeepSpeed and OpenMPI write them: HOST slots=N.",
+       "FILE");
+  text("-i,--include", launch_.include, "Of them only HOST[:SLOT,...][@HOST...].", "HOSTS");
+  text("-e,--exclude", launch_.exclude, "Of them all but these.", "HOSTS");
+  text("--master_addr", launch_.master_addr,
+       "Where rank 0 listens; as the first machine is called, loopback if it is the only one.", "ADDRESS");
+  number("--master_port", launch_.master_port, "And at which port; any free one.", 0, 65535);
+  number("--node_rank", launch_.node_rank,
+         "Without ssh: which machine this is, of --num_nodes on each of which ft launch is started.", 0,
+         4095);
+  number("--ssh_port", launch_.ssh_port, "The port of ssh, if not the usual one.", 1, 65535);
+  text("--log-dir", launch_.log_dir, "Where rank-0.log, rank-1.log, ... go; OUTPUT_DIR/ranks if not given.",
+       "DIR");
   launch->prefix_command();
   launch->callback([this, launch] {
     launch_.command = launch->remaining();
@@ -121,6 +136,26 @@ void CommandLine::verification() {
   zero->callback([this] { action_ = [this] { return ft::verify_zero(verify_zero_); }; });
 }
 
+void CommandLine::readiness() {
+  auto* doctor = command("doctor", "Is this machine ready to train, and are those of a hostfile?",
+                         "  ft doctor\n"
+                         "  ft doctor --config run.json                 its output folder too\n"
+                         "  ft doctor --hostfile hosts --config run.json");
+  doctor->add_option("--config", doctor_.config, "A run whose output folder is looked at.")
+      ->type_name("FILE");
+  doctor->add_option("overrides", doctor_.overrides, "Settings that hold instead of the file's.")
+      ->type_name("a.b=c");
+  doctor->add_option("--hostfile", doctor_.hostfile, "Also these machines, over ssh: HOST slots=N a line.")
+      ->type_name("FILE");
+  doctor->add_option("-i,--include", doctor_.include, "Of them only HOST[@HOST...].")->type_name("HOSTS");
+  doctor->add_option("-e,--exclude", doctor_.exclude, "Of them all but these.")->type_name("HOSTS");
+  doctor->add_option("--ssh_port", doctor_.ssh_port, "The port of ssh, if not the usual one.")
+      ->type_name("N")
+      ->check(CLI::Range(1, 65535));
+  doctor->add_flag("--json", doctor_.json, "One JSON object on stdout.");
+  doctor->callback([this] { action_ = [this] { return ft::doctor(doctor_); }; });
+}
+
 // The command of the ranks is checked here, so that a mistake in it is said once and not by every rank.
 Exit CommandLine::launch_command() {
   const Names& words = launch_.command;
@@ -141,11 +176,11 @@ Exit CommandLine::launch_command() {
   }
   if (words[0] == "generate") {  // there is no run's folder: logs lie beside the answers
     const std::string& output = ranks.generate_.output;
-    return launch(launch_, output.empty() ? "generate" : output + ".logs", 1);
+    return launch(launch_, output.empty() ? "generate" : output + ".logs", {});
   }
   const ConfigArgs& args = words[0] == "eval" ? static_cast<const ConfigArgs&>(ranks.eval_) : ranks.train_;
   const RunConfig config = load_config(args.config, args.overrides);
-  return launch(launch_, config.training.output_dir, configured_ranks(config.distributed));
+  return launch(launch_, config.training.output_dir, config.distributed);
 }
 
 }  // namespace ft

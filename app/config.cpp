@@ -78,8 +78,6 @@ void check_together(RunConfig& c, const std::string& name) {
                  c.zero_optimization.stage, "; give one of them"));
     c.zero_optimization.stage = *c.zero_stage;
   }
-  if (c.distributed.nnodes > 1)
-    refuse(str("distributed.nnodes: ", c.distributed.nnodes, " is not available yet; available: 1"));
   if (c.distributed.node_rank >= c.distributed.nnodes)
     refuse(
         str("distributed.node_rank: ", c.distributed.node_rank, " of ", c.distributed.nnodes, " machines"));

@@ -45,7 +45,7 @@ Json as_json(const Planned& p, const RunConfig& config, std::int64_t there) {
   for (const Row& row : kRows) j[row.name] = p.plan.memory.*row.bytes;
   const double steps = static_cast<double>(config.training.gradient_accumulation_steps);
   j["flops_per_step"] = p.plan.flops * steps;
-  j["ranks"] = configured_ranks(config.distributed);
+  j["ranks"] = all_ranks(config.distributed);
   j["zero_stage"] = config.zero_optimization.stage;
   j["sent_per_step"] = p.plan.sent_per_step(config.training.gradient_accumulation_steps);
   j["flops_per_token"] = p.plan.flops_per_token;
@@ -62,7 +62,7 @@ void print_table(const Planned& p, const RunConfig& config, std::int64_t there) 
     std::cout << name << std::string(name.size() < 14 ? 14 - name.size() : 1, ' ')
               << std::string(width - 6, ' ') << value;
   };
-  const int ranks = configured_ranks(config.distributed);
+  const int ranks = all_ranks(config.distributed);
   if (ranks > 1)
     std::cout << "of each of " << ranks << " ranks, ZeRO stage " << config.zero_optimization.stage << "\n";
   line("memory", unit.name);

@@ -32,7 +32,7 @@ Planned planned(const RunConfig& config, const BuiltData* data, std::int64_t wor
   const BuiltModel built = build_model(config, Weights::ignore);
   const BuiltData none;
   PlanRequest request =
-      plan_request(config, built, data ? *data : none, workspace, configured_ranks(config.distributed));
+      plan_request(config, built, data ? *data : none, workspace, all_ranks(config.distributed));
   if (length || !data) {
     const auto full = [&](std::int64_t sequences) {
       return full_shape(sequences, config.data, built.made.info.decoder.has_value(), length);

@@ -69,6 +69,10 @@ int configured_ranks(const DistributedConfig& config) {
   return static_cast<int>(config.nproc_per_node.value_or(1));
 }
 
+int all_ranks(const DistributedConfig& config) {
+  return configured_ranks(config) * static_cast<int>(config.nnodes);
+}
+
 ZeroOptions zero_options(const ZeroConfig& z, int ranks) {
   if (ranks == 1) return {.stage = ZeroStage::of(0)};
   refuse_what_ranks_lack(z);
@@ -90,9 +94,11 @@ Ranks find_ranks(const RunConfig& config) {
   const int wanted = configured_ranks(config.distributed);
   const auto started = started_by();
   if (!started) {
-    if (wanted > 1)
-      throw UserError(Exit::config, str("distributed.nproc_per_node is ", wanted,
-                                        " and this is one process; start it with ft launch train ..."));
+    if (wanted > 1 || config.distributed.nnodes > 1)
+      throw UserError(Exit::config,
+                      str(wanted > 1 ? "distributed.nproc_per_node is " : "distributed.nnodes is ",
+                          wanted > 1 ? wanted : config.distributed.nnodes,
+                          " and this is one process; start it with ft launch train ..."));
     return {};
   }
   Ranks r{.rank = started->rank,
@@ -102,6 +108,9 @@ Ranks find_ranks(const RunConfig& config) {
   if (config.distributed.nproc_per_node && wanted != r.local_size)
     throw UserError(Exit::config, str("distributed.nproc_per_node is ", wanted, " and ", r.local_size,
                                       " ranks were started on this machine"));
+  if (config.distributed.nnodes > 1 && config.distributed.nnodes * r.local_size != r.size)
+    throw UserError(Exit::config, str("distributed.nnodes is ", config.distributed.nnodes, " and there are ",
+                                      r.size, " ranks, ", r.local_size, " of them on this machine"));
   if (r.size == 1) return r;
   r.master = {started->master.empty() ? config.distributed.master_addr : started->master,
               master_port(config.distributed)};

@@ -52,7 +52,8 @@ void require_one_folder(Communicator&, const std::string& folder);
 // they contradict each other or the number, or ask for what ft has not.
 ZeroOptions zero_options(const ZeroConfig&, int ranks);
 
-// The ranks that a configuration asks ft launch for; 1 when it says nothing.
+// The ranks that a configuration asks ft launch for, on each machine and on all; 1 when it says nothing.
 int configured_ranks(const DistributedConfig&);
+int all_ranks(const DistributedConfig&);
 
 }  // namespace ft

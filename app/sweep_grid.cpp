@@ -118,6 +118,8 @@ SweepPlan read_sweep(const std::string& file, const std::vector<std::string>& ov
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
   const SettingsText tree = read_settings_tree(file, overrides);
   const RunConfig base = config_of(tree, folder);
+  if (base.distributed.nnodes > 1)
+    refuse(tree, "distributed.nnodes", "the runs of a sweep are of one machine; leave it out");
   const auto axes = axes_of(tree, without);
   if (axes.empty() && without.empty())
     refuse(tree, "sweep.grid",

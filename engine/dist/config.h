@@ -83,12 +83,11 @@ struct DistributedConfig {
       one_of({"auto", "gloo"}), later({"nccl", "mpi"}));
     f("nproc_per_node", nproc_per_node, "Ranks of ft launch on a machine, and of ft plan.", or_auto(),
       at_least(1));
-    f("nnodes", nnodes, "Machines.", at_least(1));
-    f("node_rank", node_rank, "Several machines: which of them this is.", at_least(0));
-    f("master_addr", master_addr,
-      "Where rank 0 listens, for ranks that ft launch did not start: it finds place and port by itself.",
-      not_empty());
-    f("master_port", master_port, "And at which port.", at_least(0), at_most(65535));
+    f("nnodes", nnodes, "Machines, as with ft launch --num_nodes.", at_least(1));
+    f("node_rank", node_rank, "Which of them this is, where ft launch is started on each.", at_least(0));
+    f("master_addr", master_addr, "Where rank 0 listens; with the default ft launch finds it.", not_empty());
+    f("master_port", master_port, "And at which port; with the default ft launch takes any free one.",
+      at_least(0), at_most(65535));
     f("timeout_s", timeout_s, "Several ranks: seconds without an answer before the run ends.", at_least(1));
   }
 };

@@ -211,8 +211,7 @@ TEST(Config, WhatIsNotThereYetIsRefusedByName) {
         << assignment << "\n"
         << got;
   }
-  EXPECT_EQ(refused_override("distributed.nnodes=2"),
-            "run.json: distributed.nnodes: 2 is not available yet; available: 1");
+  EXPECT_EQ(refused_override("distributed.node_rank=1"), "run.json: distributed.node_rank: 1 of 1 machines");
 }
 
 TEST(Config, SettingsThatContradictEachOther) {

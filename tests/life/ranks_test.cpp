@@ -355,7 +355,7 @@ TEST(Ranks, WhatIsNotThereYetIsRefused) {
     EXPECT_NE(w.says().find(text), std::string::npos) << w.says();
   };
   refused({"launch", "-n", "2", "merge", "--config", "run.json"}, "ft launch merge is not available yet");
-  refused({"launch", "--hostfile", "hosts", "train"}, "--hostfile is not available");
+  refused({"launch", "--hosts", "hosts", "train"}, "--hosts is not available");
   refused({"launch", "train", "--config", "run.json"}, "how many ranks");
   refused({"launch", "-n", "2", "train", "--config", "run.json", "distributed.nproc_per_node=3"},
           "distributed.nproc_per_node is 3");

@@ -62,8 +62,7 @@ TEST_F(Three, ADeadRankIsKnownToAllAtOnce) {
 
 TEST_F(Three, RankZeroIsMissedByEachOfTheOthers) {
   Watch two{meshes[2]};
-  meshes[0].peers[1].control = Socket();
-  meshes[0].peers[2].control = Socket();
+  for (const std::size_t r : {1, 2}) ::shutdown(meshes[0].peers[r].control.fd(), SHUT_RDWR);
   for (Watch* w : {&one, &two})
     EXPECT_EQ(end_of(*w).text, "rank 0 (a thread) went away, before the first step");
 }

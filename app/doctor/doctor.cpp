@@ -1,0 +1,101 @@
+#include "app/doctor/doctor.h"
+
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/config.h"
+#include "app/doctor/examination.h"
+#include "app/doctor/patient.h"
+#include "app/doctor/report.h"
+#include "app/launch/hostfile.h"
+#include "app/launch/launcher.h"
+
+namespace ft {
+namespace {
+
+std::string output_folder(const DoctorArgs& args) {
+  if (args.config.empty()) {
+    if (!args.overrides.empty()) throw UserError(Exit::config, "ft doctor: settings need --config FILE");
+    return ".";
+  }
+  return load_config(args.config, args.overrides).training.output_dir;
+}
+
+std::vector<std::string> host_names(const DoctorArgs& args) {
+  std::vector<std::string> names;
+  if (args.hostfile.empty()) {
+    if (!args.include.empty() || !args.exclude.empty())
+      throw UserError(Exit::config, "ft doctor: --include and --exclude need --hostfile");
+    return {"localhost"};
+  }
+  for (const Host& h : choose_hosts(read_hostfile(args.hostfile), args.include, args.exclude))
+    names.push_back(h.name);
+  return names;
+}
+
+std::vector<std::unique_ptr<Patient>> patients(const std::vector<std::string>& hosts, const DoctorArgs& args,
+                                               const SignalQueue& signals) {
+  std::vector<std::unique_ptr<Patient>> all;
+  SshOptions ssh;
+  for (const std::string& host : hosts) {
+    const bool here = is_here(host);
+    if (!here && ssh.program.empty()) ssh = ssh_options(args.ssh_port);
+    all.push_back(here ? std::make_unique<Patient>(host)
+                       : std::make_unique<Patient>(std::make_unique<SshNode>(host, ssh, signals)));
+  }
+  return all;
+}
+
+// Until all have answered, or cannot; false: a signal came.
+bool wait_for(std::vector<std::unique_ptr<Patient>>& all, const SignalQueue& signals, Screen& screen,
+              const std::string& what) {
+  Working working(screen, what);
+  for (;;) {
+    std::vector<pollfd> fds{{signals.fd(), POLLIN, 0}};
+    std::int64_t answered = 0;
+    for (const auto& p : all) {
+      p->add_to(fds);
+      answered += p->answered();
+    }
+    working(answered, static_cast<std::int64_t>(all.size()));
+    if (answered == static_cast<std::int64_t>(all.size())) return true;
+    ::poll(fds.data(), fds.size(), 200);
+    for (int s = signals.next(); s != 0; s = signals.next())
+      if (s != SIGCHLD) return false;
+    for (const auto& p : all) p->advance();
+  }
+}
+
+}  // namespace
+
+Exit doctor(const DoctorArgs& args) {
+  const std::string folder = output_folder(args);
+  const std::vector<std::string> hosts = host_names(args);
+  const SignalQueue signals;
+  Screen progress(Screen::standard_error(args.json ? "none" : "auto"));
+  auto all = patients(hosts, args, signals);
+  for (const auto& p : all) p->look(hosts, folder);
+  if (!wait_for(all, signals, progress, "looking")) return Exit{128 + SIGINT};
+  if (all.size() > 1) {
+    std::vector<Address> places;
+    for (const auto& p : all) places.push_back({p->host(), p->port()});
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      std::vector<Address> others = places;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+      all[i]->reach(others);
+    }
+    if (!wait_for(all, signals, progress, "connecting")) return Exit{128 + SIGINT};
+  }
+  std::vector<Examined> results;
+  for (const auto& p : all) results.push_back(p->result());
+  if (args.json) {
+    std::cout << json_text(doctor_json(results)) << "\n";
+  } else {
+    Screen screen(Screen::standard_output());
+    show_doctor(screen, results);
+  }
+  return exit_of(results);
+}
+
+}  // namespace ft

@@ -1,0 +1,27 @@
+// What ft doctor found.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine/core/error.h"
+#include "engine/io/json.h"
+
+namespace ft {
+
+enum class Health { good, advice, bad };
+
+struct Finding {
+  Health health = Health::good;
+  std::string topic;       // memory
+  std::string what;        // 21.3 of 23.0 GiB free
+  std::string todo;        // what to do; empty: nothing
+  Exit exit = Exit::done;  // of the command, where it is bad
+};
+
+using Findings = std::vector<Finding>;
+
+const char* name_of(Health);  // good, advice, bad
+Json to_json(const Findings&);
+Findings findings_of(const std::vector<JsonObject>&);
+
+}  // namespace ft

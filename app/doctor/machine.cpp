@@ -1,0 +1,182 @@
+#include "app/doctor/machine.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/sysinfo.h>
+#include <sys/timex.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "app/format.h"
+#include "app/launch/launcher.h"
+#include "engine/cpu/cores.h"
+#include "engine/cpu/cpu_ops.h"
+#include "engine/cpu/target.h"
+#include "engine/cuda/cuda_ops.h"
+
+namespace ft {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What follows `start` and a colon in a file of the kernel's; "" when there is no such line.
+std::string line_of(const char* file, const std::string& start) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(start))
+      return printable(line.substr(std::min(line.find_first_not_of("\t: ", start.size()), line.size())), 120);
+  return "";
+}
+
+std::string word_of(const std::string& file) {
+  std::ifstream in(file);
+  std::string word;
+  in >> word;
+  return word;
+}
+
+Finding processor() {
+  std::string model = line_of("/proc/cpuinfo", "model name");
+  if (model.empty()) model = "unknown";
+  try {
+    return {.topic = "processor",
+            .what = str(model, ", ", show::plural(cpu::usable_cores(), "core"), " for ft, ",
+                        cpu::name_of(cpu::best_target()))};
+  } catch (const UserError& e) {
+    return {Health::bad, "processor", model + ": " + e.what(),
+            "ft computes on x86-64 with AVX2, of 2013 or later", Exit::hardware};
+  }
+}
+
+Finding memory() {
+  struct sysinfo info {};
+  ::sysinfo(&info);
+  const std::int64_t all = static_cast<std::int64_t>(info.totalram) * info.mem_unit;
+  const std::int64_t left = cpu::CpuOps(1).free_memory();
+  Finding f{.topic = "memory",
+            .what = str(show::memory(left > 0 ? left : all), " free of ", show::memory(all))};
+  if (left > 0 && left < std::int64_t{1} << 30) {
+    f.health = Health::advice;
+    f.todo = "little room: ft plan says what a run needs";
+  }
+  return f;
+}
+
+Finding gpus() {
+  std::error_code none;
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", none))
+    count += entry.is_directory();
+  const auto built = cuda_version();
+  const std::string with = built ? "ft was built with CUDA " + *built : "ft was built without CUDA";
+  if (count == 0) return {.topic = "GPU", .what = "no NVIDIA GPU; " + with};
+  std::string driver = line_of("/proc/driver/nvidia/version", "NVRM version");
+  std::istringstream words(driver);
+  for (std::string word; words >> word;)
+    if (std::count(word.begin(), word.end(), '.') > 0 && word[0] >= '0' && word[0] <= '9') {
+      driver = word;
+      break;
+    }
+  Finding f{.topic = "GPU", .what = str(show::plural(count, "NVIDIA GPU"), ", driver ", driver, "; ", with)};
+  if (!built) {
+    f.health = Health::advice;
+    f.todo = "to use it, build ft where CUDA 13 is installed";
+  }
+  return f;
+}
+
+std::string number_of(const sockaddr& a) {
+  std::array<char, NI_MAXHOST> host{};
+  const socklen_t size = a.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  const bool ok = getnameinfo(&a, size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) == 0;
+  return ok ? host.data() : "";
+}
+
+// "eth0 10.0.0.1 (10 Gbit/s)", without loopback and addresses of one link only.
+Finding network() {
+  ifaddrs* first = nullptr;
+  std::string text;
+  if (getifaddrs(&first) == 0) {
+    const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> all(first, &freeifaddrs);
+    for (const ifaddrs* i = first; i; i = i->ifa_next) {
+      const bool up = (i->ifa_flags & IFF_UP) && !(i->ifa_flags & IFF_LOOPBACK);
+      if (!up || !i->ifa_addr || (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6))
+        continue;
+      const std::string number = number_of(*i->ifa_addr);
+      if (number.starts_with("fe80:")) continue;
+      text += str(text.empty() ? "" : ", ", i->ifa_name, " ", number);
+      const std::string speed = word_of(str("/sys/class/net/", i->ifa_name, "/speed"));
+      if (!speed.empty() && speed[0] != '-' && speed != "0") text += str(" (", speed, " Mbit/s)");
+    }
+  }
+  if (text.empty())
+    return {.topic = "network", .what = "this machine alone: there is no address but loopback"};
+  return {.topic = "network", .what = text};
+}
+
+Finding own_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  const auto numbers = addresses_of(name.data());
+  const std::string shown = printable(name.data());
+  if (numbers.empty())
+    return {Health::advice, "name", shown + " stands for no address here",
+            "for several machines: --master_addr with an address that the others reach"};
+  const bool alone = is_loopback(numbers[0]);
+  return {.topic = "name",
+          .what = str(shown, " is ", numbers[0], alone ? " here; for several machines: --master_addr" : "")};
+}
+
+Finding clock_of() {
+  timex t{};
+  const int state = adjtimex(&t);
+  if (state >= 0 && state != TIME_ERROR && !(t.status & STA_UNSYNC))
+    return {.topic = "clock", .what = "synchronised"};
+  return {.topic = "clock",
+          .what = "nobody keeps it synchronised; ft does not need it, logs are easier to compare"};
+}
+
+Finding limits() {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  Finding f{.topic = "limits", .what = str(files.rlim_cur, " open files")};
+  if (files.rlim_cur < 1024) {
+    f.health = Health::advice;
+    f.todo = "ulimit -n 4096: every rank has a connection to every other";
+  }
+  return f;
+}
+
+}  // namespace
+
+std::vector<std::string> addresses_of(const std::string& host, std::string* why) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int problem = getaddrinfo(host.c_str(), nullptr, &wanted, &found);
+  std::vector<std::string> all;
+  if (problem != 0) {
+    if (why) *why = gai_strerror(problem);
+    return all;
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+  for (const addrinfo* a = found; a; a = a->ai_next) all.push_back(number_of(*a->ai_addr));
+  return all;
+}
+
+Findings look_at_machine() {
+  return {processor(), memory(), gpus(), network(), own_name(), clock_of(), limits()};
+}
+
+}  // namespace ft

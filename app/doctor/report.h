@@ -1,0 +1,22 @@
+// What ft doctor shows.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "app/doctor/examination.h"
+#include "app/screen.h"
+
+namespace ft {
+
+struct Examined {  // a machine
+  std::string host;
+  Findings findings;
+  std::vector<Reached> reached;  // the others
+};
+
+Json doctor_json(const std::vector<Examined>&);
+void show_doctor(Screen&, const std::vector<Examined>&);
+// Of the first finding that is bad; advice is not.
+Exit exit_of(const std::vector<Examined>&);
+
+}  // namespace ft

@@ -1,0 +1,227 @@
+#include "app/launch/launcher.h"
+
+#include <netdb.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "app/launch/labelled.h"
+
+namespace ft {
+namespace {
+
+constexpr std::chrono::seconds kGrace{3};  // for the others, once a rank has failed
+constexpr int kOften = 500;                // milliseconds, with machines that must hear of this one
+
+class Launcher final : public RankEvents {
+ public:
+  explicit Launcher(const Job&);
+  Exit run();
+
+ private:
+  void said(int rank, std::string_view text) override {
+    outputs_.at(static_cast<std::size_t>(rank - job_.first))->add(text);
+  }
+  void ended(int rank, int status) override;
+  void listening(int port) override;
+  void noted(const std::string& host, std::string_view text) override;
+  void lost(const std::string& host, Exit, const std::string& what) override;
+
+  RankPlan plan_of(std::size_t host) const;
+  void start(std::size_t host, const Socket& listener);
+  void blame(int code, const std::string& who);
+  void signal_all(int which);
+  bool running() const;
+  void wait();
+  void say_the_end() const;
+
+  const Job& job_;
+  SignalQueue signals_;
+  std::vector<std::unique_ptr<RankGroup>> groups_;  // by host; null: not started
+  std::vector<RemoteRanks*> remote_;                // the same; null: this machine
+  std::vector<std::unique_ptr<Labelled>> outputs_;  // by rank
+  std::map<std::string, std::unique_ptr<Labelled>> notes_;
+  int port_ = 0;
+  int failure_ = 0;  // an exit code
+  int guilty_ = -1;  // a rank; -1: a machine
+  std::string culprit_;
+  Clock::time_point kill_at_ = Clock::time_point::max();
+};
+
+Launcher::Launcher(const Job& job) : job_(job), port_(job.port) {
+  int rank = job.first;
+  for (const Host& h : job.hosts)
+    for (std::size_t i = 0; i < h.slots.size(); ++i, ++rank) {
+      const std::string label =
+          job.hosts.size() > 1 ? str("[", rank, " ", h.name, "] ") : str("[", rank, "] ");
+      outputs_.push_back(std::make_unique<Labelled>(
+          label, (std::filesystem::path(job.log_dir) / str("rank-", rank, ".log")).string()));
+    }
+  groups_.resize(job.hosts.size());
+  remote_.resize(job.hosts.size());
+  for (std::size_t h = 0; h < job.hosts.size(); ++h) {
+    if (is_here(job.hosts[h].name)) continue;
+    auto node = std::make_unique<RemoteRanks>(job.hosts[h].name, job.ssh, signals_);
+    remote_[h] = node.get();
+    groups_[h] = std::move(node);
+  }
+  if (remote_[0]) {
+    remote_[0]->start(plan_of(0), job.first == 0);
+  } else {
+    Socket listener;
+    if (job.first == 0) {
+      const RankPlan plan = plan_of(0);
+      listener = listen_for_ranks(plan.master, plan.port, plan.count < plan.size);
+      port_ = local_address(listener).port;
+    }
+    start(0, listener);
+    listening(port_);
+  }
+}
+
+RankPlan Launcher::plan_of(std::size_t host) const {
+  RankPlan plan{.command = job_.command,
+                .first = job_.first,
+                .count = static_cast<int>(job_.hosts[host].slots.size()),
+                .size = job_.size,
+                .master = job_.master.empty() ? job_.hosts[0].name : job_.master,
+                .port = port_,
+                .token = job_.token,
+                .gpus = {},
+                .environment = {}};
+  for (std::size_t h = 0; h < host; ++h) plan.first += static_cast<int>(job_.hosts[h].slots.size());
+  if (job_.hosts[host].chosen)
+    for (const int slot : job_.hosts[host].slots)
+      plan.gpus += (plan.gpus.empty() ? "" : ",") + std::to_string(slot);
+  if (remote_[host])
+    for (char** e = environ; *e; ++e) {
+      const std::string entry = *e;
+      const std::size_t at = entry.find('=');
+      if (entry.starts_with("NCCL_") || entry.starts_with("LD_LIBRARY_PATH="))
+        plan.environment.emplace_back(entry.substr(0, at), entry.substr(at + 1));
+    }
+  return plan;
+}
+
+void Launcher::start(std::size_t host, const Socket& listener) {
+  groups_[host] = std::make_unique<LocalRanks>(plan_of(host), listener, signals_);
+}
+
+// Rank 0 listens: now the others know where.
+void Launcher::listening(int port) {
+  port_ = port;
+  for (std::size_t h = 1; h < job_.hosts.size(); ++h)
+    if (remote_[h])
+      remote_[h]->start(plan_of(h), false);
+    else
+      start(h, {});
+}
+
+void Launcher::noted(const std::string& host, std::string_view text) {
+  auto& to = notes_[host];
+  if (!to) to = std::make_unique<Labelled>("[" + host + "] ", "");
+  to->add(text);
+}
+
+void Launcher::signal_all(int which) {
+  for (const auto& g : groups_)
+    if (g) g->signal(which);
+}
+
+bool Launcher::running() const {
+  return std::any_of(groups_.begin(), groups_.end(), [](const auto& g) { return g && g->running(); });
+}
+
+// The first to fail by itself is the culprit; one that only lost another rank (exit codes 8 and 9) is not,
+// nor one that had to be killed.
+void Launcher::blame(int code, const std::string& who) {
+  if (Clock::now() > kill_at_) return;
+  const auto lost_another = [](int c) {
+    return c == static_cast<int>(Exit::peer_lost) || c == static_cast<int>(Exit::hang);
+  };
+  if (failure_ == 0 || (lost_another(failure_) && !lost_another(code))) {
+    failure_ = code;
+    culprit_ = who;
+  }
+  // Those that are saving because of a signal are not hurried.
+  if (code != static_cast<int>(Exit::preempted)) kill_at_ = std::min(kill_at_, Clock::now() + kGrace);
+}
+
+void Launcher::ended(int rank, int status) {
+  const bool killed = WIFSIGNALED(status);
+  const int code = killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  if (code == 0) return;
+  const int before = failure_;
+  blame(code, str("rank ", rank, killed ? " was killed by signal " : " ended with exit code ",
+                  killed ? WTERMSIG(status) : code));
+  if (failure_ != before) guilty_ = rank;
+}
+
+void Launcher::lost(const std::string& host, Exit code, const std::string& what) {
+  blame(static_cast<int>(code), str(host, " ", what));
+}
+
+void Launcher::wait() {
+  std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}};
+  for (const auto& g : groups_)
+    if (g) g->add_to(fds);
+  const bool others = std::any_of(remote_.begin(), remote_.end(), [](const auto* r) { return r != nullptr; });
+  const bool hurry = kill_at_ != Clock::time_point::max();
+  const int until = hurry ? std::max(1, milliseconds_until(kill_at_)) : -1;
+  ::poll(fds.data(), fds.size(), !others ? until : hurry ? std::min(until, kOften) : kOften);
+  for (int s = signals_.next(); s != 0; s = signals_.next())
+    if (s != SIGCHLD) signal_all(s == SIGHUP ? SIGTERM : s);
+}
+
+void Launcher::say_the_end() const {
+  std::string text = "ft launch: " + culprit_;
+  if (guilty_ >= 0)
+    text += str("\n  what it said: ", outputs_.at(static_cast<std::size_t>(guilty_ - job_.first))->path());
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+Exit Launcher::run() {
+  while (running()) {
+    wait();
+    for (std::size_t h = 0; h < groups_.size(); ++h)
+      if (groups_[h]) groups_[h]->advance(*this);
+    if (Clock::now() > kill_at_) signal_all(SIGKILL);
+  }
+  for (const auto& g : groups_)
+    if (g) g->advance(*this);
+  if (failure_ != 0) say_the_end();
+  return Exit{failure_};
+}
+
+}  // namespace
+
+bool is_loopback(const std::string& number) { return number.starts_with("127.") || number == "::1"; }
+
+bool is_here(const std::string& host) {
+  std::array<char, 256> own{};
+  gethostname(own.data(), own.size() - 1);
+  return host == "localhost" || host == own.data();
+}
+
+Socket listen_for_ranks(const std::string& host, int port, bool others) {
+  Socket s = listen_at({host, port});
+  const std::string number = local_address(s).host;
+  if (others && is_loopback(number) && !is_loopback(host))
+    throw UserError(Exit::config,
+                    str(printable(host), " is ", number,
+                        " here (see /etc/hosts), which other "
+                        "machines cannot reach\n  give an address that they can: --master_addr"));
+  return s;
+}
+
+Exit run_job(const Job& job) { return Launcher(job).run(); }
+
+}  // namespace ft

@@ -1,0 +1,37 @@
+// Runs the ranks of a job, here and through ssh, until all have ended.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/launch/hostfile.h"
+#include "app/launch/local_ranks.h"
+#include "app/launch/remote_ranks.h"
+
+namespace ft {
+
+struct Job {
+  std::vector<Host> hosts;           // rank 0 is on the first
+  std::vector<std::string> command;  // of ft
+  int first = 0, size = 0;           // this launcher's first rank; of all ranks, on all machines
+  std::string master;                // where rank 0 listens; empty: as the first host is called
+  int port = 0;                      // 0: any free one
+  std::string token;
+  std::string log_dir;
+  SshOptions ssh;
+};
+
+// This machine, for which no ssh is needed.
+bool is_here(const std::string& host);
+bool is_loopback(const std::string& number);  // of an address
+
+// Listens for the ranks. UserError(Exit::config) when `others`, ranks of other machines, could not reach it:
+// a name that is a loopback address here.
+Socket listen_for_ranks(const std::string& host, int port, bool others);
+
+// Every line of output with its rank before it on stderr, and as it is in LOG_DIR/rank-N.log. The exit code
+// is that of the first rank that failed by itself (128 and its number for a signal); when one fails, the
+// others are killed after 3 s.
+Exit run_job(const Job&);
+
+}  // namespace ft

@@ -1,0 +1,76 @@
+#include "app/launch/local_ranks.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "app/ranks.h"
+
+namespace ft {
+
+LocalRanks::LocalRanks(const RankPlan& plan, const Socket& listener, const SignalQueue& signals)
+    : first_(plan.first) {
+  for (int i = 0; i < plan.count; ++i) {
+    Start start{.program = {},
+                .arguments = plan.command,
+                .environment = plan.environment,
+                .signals = signals.before()};
+    const std::vector<std::pair<std::string, std::string>> own = {
+        {"RANK", std::to_string(plan.first + i)},
+        {"LOCAL_RANK", std::to_string(i)},
+        {"WORLD_SIZE", std::to_string(plan.size)},
+        {"LOCAL_WORLD_SIZE", std::to_string(plan.count)},
+        {"MASTER_ADDR", plan.master},
+        {"MASTER_PORT", std::to_string(plan.port)},
+        {kTokenVariable, plan.token}};
+    start.environment.insert(start.environment.end(), own.begin(), own.end());
+    if (!plan.gpus.empty()) start.environment.emplace_back("CUDA_VISIBLE_DEVICES", plan.gpus);
+    if (plan.first + i == 0) {
+      start.inherited = listener.fd();
+      start.environment.emplace_back(kListenerVariable, std::to_string(listener.fd()));
+    }
+    children_.push_back(start_child(start));
+  }
+}
+
+bool LocalRanks::running() const {
+  return std::any_of(children_.begin(), children_.end(), [](const Child& c) { return c.pid > 0; });
+}
+
+void LocalRanks::signal(int which) {
+  for (const Child& c : children_)
+    if (c.pid > 0) ::kill(-c.pid, which);
+}
+
+void LocalRanks::add_to(std::vector<pollfd>& fds) const {
+  for (const Child& c : children_)
+    if (c.output) fds.push_back({c.output.fd(), POLLIN, 0});
+}
+
+void LocalRanks::hear(std::size_t index, RankEvents& to) {
+  std::array<char, 1 << 16> buffer;
+  Socket& output = children_[index].output;
+  while (output) {
+    const ssize_t n = ::read(output.fd(), buffer.data(), buffer.size());
+    if (n > 0) to.said(first_ + static_cast<int>(index), {buffer.data(), static_cast<std::size_t>(n)});
+    if (n == 0) output = Socket();
+    if (n < 0) return;
+  }
+}
+
+// Words first, then the end: what a rank said last is known when it has ended.
+void LocalRanks::advance(RankEvents& to) {
+  for (std::size_t i = 0; i < children_.size(); ++i) {
+    int status = 0;
+    const bool ended =
+        children_[i].pid > 0 && ::waitpid(children_[i].pid, &status, WNOHANG) == children_[i].pid;
+    hear(i, to);
+    if (!ended) continue;
+    children_[i].pid = 0;
+    to.ended(first_ + static_cast<int>(i), status);
+  }
+}
+
+}  // namespace ft

@@ -1,0 +1,35 @@
+// Ranks as child processes.
+#pragma once
+#include "app/child.h"
+#include "app/launch/rank_group.h"
+
+namespace ft {
+
+struct RankPlan {                      // for one machine
+  std::vector<std::string> command;    // of ft: train --config ...
+  int first = 0, count = 1, size = 1;  // ranks first ... first + count - 1 of size
+  std::string master;                  // where rank 0 listens
+  int port = 0;
+  std::string token;  // of the job
+  std::string gpus;   // "0,2": those that the ranks may use; empty: all
+  std::vector<std::pair<std::string, std::string>> environment;
+};
+
+class LocalRanks final : public RankGroup {
+ public:
+  // listener: rank 0's; empty where it is not among these.
+  LocalRanks(const RankPlan&, const Socket& listener, const SignalQueue&);
+
+  void add_to(std::vector<pollfd>&) const override;
+  void advance(RankEvents&) override;
+  void signal(int which) override;
+  bool running() const override;
+
+ private:
+  void hear(std::size_t index, RankEvents&);
+
+  int first_;
+  std::vector<Child> children_;
+};
+
+}  // namespace ft

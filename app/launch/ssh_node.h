@@ -1,0 +1,69 @@
+// Another machine, through ssh, and the process of ft on it (node.h). The remote command is one fixed text,
+// this program's path and "_node"; everything else, the token first of all, goes over ssh's stdin as data.
+// ssh asks nothing (BatchMode), and what it may do and whom it trusts is for the user's ~/.ssh/config to say.
+#pragma once
+#include <poll.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/child.h"
+#include "app/launch/frames.h"
+#include "engine/core/error.h"
+
+namespace ft {
+
+struct SshOptions {
+  int port = 0;             // 0: as ssh is configured
+  std::string program;      // ft's path there
+  std::string fingerprint;  // what it must tell of itself
+};
+
+// For this ft.
+SshOptions ssh_options(int port);
+// The words of ssh, without its own name. UserError(Exit::config) when the path of ft has characters that a
+// shell there could take for something else.
+std::vector<std::string> ssh_arguments(const std::string& host, const SshOptions&);
+// Which ft this is, for a node to tell: two that are not the same do not train together.
+std::string own_fingerprint();
+
+class SshNode {
+ public:
+  class Events {
+   public:
+    virtual ~Events() = default;
+    virtual void frame(const Frame&) = 0;
+    virtual void noted(std::string_view) = 0;                // what ssh and the shell there say
+    virtual void failed(Exit, const std::string& what) = 0;  // once; goes on from the host's name
+  };
+
+  SshNode(std::string host, const SshOptions&, const SignalQueue&);
+
+  const std::string& host() const { return host_; }
+  bool running() const { return child_.pid > 0; }
+  void send(const Frame&);
+  void add_to(std::vector<pollfd>&) const;
+  void advance(Events&);         // does not block
+  void done() { done_ = true; }  // its end is no failure any more
+  // It has 5 s left to end by itself.
+  void hurry();
+  void hang_up();  // nothing more is sent: the node ends its ranks and itself
+
+ private:
+  void flush();
+  void hear(Events&);
+  void hear_errors(Events&);
+  void take(const Frame&, Events&);
+  void reap(Events&);
+  void fail(Events&, Exit, const std::string& what);
+
+  std::string host_, fingerprint_;
+  Child child_;
+  FrameReader frames_;
+  std::string unsent_;
+  bool begun_ = false, greeted_ = false, failed_ = false, done_ = false;
+  Clock::time_point alive_at_, start_by_, end_by_;
+};
+
+}  // namespace ft

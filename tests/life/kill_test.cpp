@@ -1,0 +1,179 @@
+// Ranks and launchers are killed at random, while training and while saving: whatever dies, what goes on from
+// the checkpoints is bit by bit the run that nobody killed. And strangers at the ports disturb nobody.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <random>
+
+#include "engine/dist/handshake.h"
+#include "tests/life/ssh.h"
+
+namespace ft::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+const Json kSaving = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}}},
+                      {"checkpointing", {{"save_strategy", "steps"}, {"save_steps", 2}}}};
+constexpr int kKills = 20;
+
+std::vector<std::string> saving_run(const std::vector<std::string>& more = {}) {
+  std::vector<std::string> c = {
+      "launch", "-n", "2", "train", "--config", "run.json", "zero_stage=2", "training.max_steps=60"};
+  c.insert(c.end(), more.begin(), more.end());
+  return c;
+}
+
+void kill_one_of(const Workplace& w, pid_t launcher, int who) {
+  if (who == 2) return (void)kill(launcher, SIGKILL);
+  if (who == 3) {
+    for (const pid_t p : processes_in(w / ".")) kill(p, SIGKILL);
+  } else if (const pid_t rank = process_of_rank(w / ".", who); rank > 0) {
+    kill(rank, SIGKILL);
+  }
+}
+
+TEST(Kills, LoseNothingThatWasSaved) {
+  const Workplace calm("llama", kSaving);
+  ASSERT_EQ(calm.run(saving_run()), 0) << calm.says();
+  const std::string want = contents(calm / "out/adapter_model.safetensors");
+  const Workplace w("llama", kSaving);
+  const auto seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  int kills = 0;
+  while (kills < kKills) {
+    const pid_t launcher = w.start(saving_run({"training.resume_from_checkpoint=auto"}));
+    std::this_thread::sleep_for(milliseconds(std::uniform_int_distribution<int>(20, 900)(random)));
+    const int who = std::uniform_int_distribution<int>(0, 3)(random);
+    kill_one_of(w, launcher, who);
+    const int code = w.finish(launcher);
+    ASSERT_TRUE(nobody_left(w / ".")) << who;
+    if (code == 0) {  // it was faster
+      ASSERT_TRUE(contents(w / "out/adapter_model.safetensors") == want);
+      fs::remove_all(w / "out");
+      continue;
+    }
+    ++kills;
+    ASSERT_TRUE(code == 128 + SIGKILL) << "kill " << kills << " of " << who << ": " << w.says();
+    if (fs::exists(w / "out/checkpoint-2/manifest.json")) {
+      ASSERT_EQ(w.run({"checkpoint", "verify", "out"}), 0) << w.says();
+    }
+  }
+  ASSERT_EQ(w.run(saving_run({"training.resume_from_checkpoint=auto"})), 0) << w.says();
+  EXPECT_TRUE(contents(w / "out/adapter_model.safetensors") == want);
+  EXPECT_EQ(losses(w / "out"), losses(calm / "out"));
+}
+
+// One connection of somebody who does not know the token.
+void disturb(int port, std::mt19937& random, std::vector<int>& open) {
+  const int s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  sockaddr_in at{.sin_family = AF_INET,
+                 .sin_port = htons(static_cast<std::uint16_t>(port)),
+                 .sin_addr = {htonl(INADDR_LOOPBACK)},
+                 .sin_zero = {}};
+  ::connect(s, reinterpret_cast<const sockaddr*>(&at), sizeof at);
+  std::string text(std::uniform_int_distribution<std::size_t>(0, 4096)(random), '\0');
+  for (char& c : text) c = static_cast<char>(random());
+  const Hello hello{.nonce = random_nonce()};
+  if (random() % 2)
+    text.insert(0, reinterpret_cast<const char*>(&hello), sizeof hello);  // right but for the proof
+  ::send(s, text.data(), text.size(), MSG_NOSIGNAL);
+  open.push_back(s);
+  if (open.size() > 400) {  // some stay open and silent
+    for (std::size_t i = 0; i < 200; ++i) ::close(open[i]);
+    open.erase(open.begin(), open.begin() + 200);
+  }
+}
+
+std::int64_t peak_memory(pid_t pid) {  // KiB
+  std::istringstream in(contents("/proc/" + std::to_string(pid) + "/status"));
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6));
+  return 0;
+}
+
+std::int64_t peak_of_a_calm_rank() {
+  const Workplace w("llama", kSaving);
+  const pid_t launcher =
+      w.start({"launch", "-n", "2", "train", "--config", "run.json", "training.num_train_epochs=100000"});
+  EXPECT_TRUE(w.wait_for_rows(5)) << w.says();
+  const std::int64_t peak = peak_memory(process_of_rank(w / ".", 0));
+  kill(launcher, SIGKILL);
+  w.finish(launcher);
+  return peak;
+}
+
+TEST(Strangers, FloodThePortInVain) {
+  const Workplace calm("llama", kSaving), w("llama", kSaving);
+  ASSERT_EQ(calm.run(saving_run()), 0) << calm.says();
+  const std::int64_t calm_peak = peak_of_a_calm_rank();
+  const int port = 20000 + getpid() % 10000;
+  std::atomic<bool> enough{false};
+  std::atomic<int> connections{0};
+  std::thread flood([&] {
+    std::mt19937 random(1);
+    std::vector<int> open;
+    while (!enough) {
+      disturb(port, random, open);
+      if (++connections % 50 == 0) std::this_thread::sleep_for(milliseconds(5));
+    }
+    for (const int s : open) ::close(s);
+  });
+  setenv("WORLD_SIZE", "2", 1);
+  setenv("MASTER_ADDR", "127.0.0.1", 1);
+  setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
+  setenv("FT_TOKEN", "a secret", 1);
+  std::vector<pid_t> ranks;
+  for (const char* rank : {"0", "1"}) {
+    setenv("RANK", rank, 1);
+    ranks.push_back(w.start({"train", "--config", "run.json", "zero_stage=2", "training.max_steps=60"}));
+    std::this_thread::sleep_for(std::chrono::seconds(2));  // rank 0 listens for a while
+  }
+  std::int64_t peak = 0;
+  for (int i = 0; i < 3000 && !fs::exists(w / "out/adapter_model.safetensors"); ++i) {
+    peak = std::max(peak, peak_memory(ranks[0]));
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  for (const pid_t rank : ranks) EXPECT_EQ(w.finish(rank), 0) << w.says();
+  enough = true;
+  flood.join();
+  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "FT_TOKEN"}) unsetenv(name);
+  EXPECT_GT(connections, 1000);
+  EXPECT_GT(peak, 0);
+  EXPECT_LT(peak, calm_peak + 16 * 1024);
+  EXPECT_EQ(losses(w / "out"), losses(calm / "out"));
+}
+
+// While it trains nothing of a run listens anywhere.
+TEST(Strangers, FindNoOpenPortWhileItTrains) {
+  const Workplace w("llama", kSaving);
+  const pid_t launcher =
+      w.start({"launch", "-n", "3", "train", "--config", "run.json", "training.num_train_epochs=100000"});
+  ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
+  int sockets = 0;
+  for (const pid_t p : processes_in(w / "."))
+    for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(p) + "/fd")) {
+      std::error_code gone;
+      const std::string to = fs::read_symlink(entry.path(), gone).string();
+      if (!to.starts_with("socket:[")) continue;
+      const std::string inode = " " + to.substr(8, to.size() - 9) + " ";
+      for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+        std::istringstream in(contents(table));
+        for (std::string line; std::getline(in, line);)
+          if (line.find(inode) != std::string::npos) {
+            ++sockets;
+            EXPECT_EQ(line.find(" 0A "), std::string::npos) << line;  // TCP_LISTEN
+          }
+      }
+    }
+  EXPECT_EQ(sockets, 2 * (3 + 2));  // tensors: each pair; heartbeats: rank 0 and each other
+  kill(launcher, SIGKILL);
+  w.finish(launcher);
+}
+
+}  // namespace
+}  // namespace ft::test

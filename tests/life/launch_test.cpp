@@ -1,0 +1,181 @@
+// ft launch over several machines: what ssh is given, and the whole way with an ssh that runs its command
+// here.
+#include <gtest/gtest.h>
+
+#include "tests/life/ssh.h"
+
+namespace ft::test {
+namespace {
+
+const Json kWithAdapter = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}}}};
+
+// What sshd does: a shell reads the last word. Where the shell says something first, that is no harm.
+const std::string kHere = "for last; do :; done\necho 'Welcome to this machine'\nexec sh -c \"$last\"\n";
+
+void write_hosts(const Workplace& w, const std::string& text) { std::ofstream(w / "hosts") << text; }
+
+std::vector<std::string> over_ssh(const std::vector<std::string>& more,
+                                  const std::vector<std::string>& config = {}) {
+  std::vector<std::string> c = {"launch", "--hostfile", "hosts", "--master_addr", "127.0.0.1"};
+  c.insert(c.end(), more.begin(), more.end());
+  c.insert(c.end(), {"train", "--config", "run.json", "zero_stage=2"});
+  c.insert(c.end(), config.begin(), config.end());
+  return c;
+}
+
+TEST(Machines, TrainAsOneDoes) {
+  const Workplace one("llama", kWithAdapter), two("llama", kWithAdapter);
+  ASSERT_EQ(one.run({"launch", "-n", "4", "train", "--config", "run.json", "zero_stage=2"}), 0) << one.says();
+  const FakeSsh ssh(two, kHere);
+  write_hosts(two, "# two machines\nnode-a slots=2\nnode-b slots=2 max_slots=4\n");
+  ASSERT_EQ(two.run(over_ssh({})), 0) << two.says();
+  EXPECT_EQ(losses(two / "out"), losses(one / "out"));
+  EXPECT_TRUE(contents(two / "out/adapter_model.safetensors") ==
+              contents(one / "out/adapter_model.safetensors"));
+  for (const char* rank : {"0", "1", "2", "3"})
+    EXPECT_TRUE(fs::exists(two / ("out/ranks/rank-" + std::string(rank) + ".log")));
+  EXPECT_NE(two.says().find("[node-a] Welcome to this machine"), std::string::npos) << two.says();
+  EXPECT_TRUE(nobody_left(two / "."));
+}
+
+// Nothing of the run, the token least of all, is among the words of ssh.
+TEST(Machines, SshGetsOneFixedCommand) {
+  const Workplace w("llama", kWithAdapter);
+  const FakeSsh ssh(w, "timeout 1 cat >/dev/null\nexit 255\n");
+  write_hosts(w, "node-a\n10.0.0.7 slots=1\nfe80::1 slots=1\n");
+  EXPECT_EQ(w.run(over_ssh({"--ssh_port", "2222"}, {"training.output_dir=a b;$(touch pwned)"})), 8)
+      << w.says();
+  const std::string options =
+      "ssh\n-T\n-x\n-a\n-o\nBatchMode=yes\n-o\nConnectTimeout=15\n-o\nServerAliveInterval=5\n-o\n"
+      "ServerAliveCountMax=2\n-o\nClearAllForwardings=yes\n-p\n2222\n--\n";
+  for (const char* host : {"node-a", "10.0.0.7", "fe80::1"})
+    EXPECT_NE(ssh.words().find(options + host + "\n" + fs::canonical(FT_PROGRAM).string() + " _node\n"),
+              std::string::npos)
+        << ssh.words();
+  EXPECT_EQ(ssh.words().find("pwned"), std::string::npos);
+  EXPECT_FALSE(fs::exists(w / "pwned"));
+  EXPECT_NE(w.says().find("could not be started: ssh ended with exit code 255"), std::string::npos)
+      << w.says();
+  EXPECT_NE(w.says().find("try: ssh -o BatchMode=yes "), std::string::npos) << w.says();
+}
+
+TEST(Machines, TheFirstThatFailsIsNamed) {
+  const Workplace w("llama", kWithAdapter);
+  const FakeSsh ssh(w, kHere);
+  write_hosts(w, "node-a slots=1\nnode-b slots=2\n");
+  const pid_t launcher = w.start(over_ssh({}, {"training.num_train_epochs=100000"}));
+  ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
+  const pid_t rank2 = process_of_rank(w / ".", 2);
+  ASSERT_GT(rank2, 0);
+  const auto start = std::chrono::steady_clock::now();
+  kill(rank2, SIGKILL);
+  EXPECT_EQ(w.finish(launcher), 128 + SIGKILL) << w.says();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_NE(w.says().find("[0 node-a] rank 2 on "), std::string::npos) << w.says();
+  EXPECT_NE(w.says().find("ft launch: rank 2 was killed by signal 9\n  what it said: "), std::string::npos)
+      << w.says();
+  EXPECT_TRUE(nobody_left(w / "."));
+}
+
+TEST(Machines, NobodyOutlivesTheLauncherOrTheSsh) {
+  for (const bool launcher_dies : {true, false}) {
+    const Workplace w("llama", kWithAdapter);
+    const FakeSsh ssh(w, kHere);
+    write_hosts(w, "node-a slots=1\nnode-b slots=1\n");
+    const pid_t launcher = w.start(over_ssh({}, {"training.num_train_epochs=100000"}));
+    ASSERT_TRUE(w.wait_for_rows(2)) << w.says();
+    if (launcher_dies) {
+      kill(launcher, SIGKILL);
+      w.finish(launcher);
+    } else {
+      for (const pid_t p : processes_in(w / "."))
+        if (contents("/proc/" + std::to_string(p) + "/cmdline").ends_with(std::string("_node\0", 6))) {
+          kill(p, SIGKILL);
+          break;
+        }
+      EXPECT_NE(w.finish(launcher), 0) << w.says();
+    }
+    EXPECT_TRUE(nobody_left(w / "."));
+  }
+}
+
+TEST(Machines, ASignalSavesOnAll) {
+  const Workplace w("llama", kWithAdapter);
+  const FakeSsh ssh(w, kHere);
+  write_hosts(w, "node-a slots=1\nnode-b slots=1\n");
+  const pid_t launcher = w.start(over_ssh({}, {"training.num_train_epochs=100000"}));
+  ASSERT_TRUE(w.wait_for_rows(2)) << w.says();
+  kill(launcher, SIGTERM);
+  EXPECT_EQ(w.finish(launcher), 75) << w.says();
+  EXPECT_EQ(w.run({"checkpoint", "verify", "out"}), 0) << w.says();
+}
+
+TEST(Machines, AnotherFtThereIsRefused) {
+  const Workplace w("llama", kWithAdapter);
+  const FakeSsh ssh(w,
+                    "for last; do :; done\nprogram=${last% _node}\ncp \"$program\" other; echo >>other; exec "
+                    "./other _node\n");
+  write_hosts(w, "node-a slots=1\nnode-b slots=1\n");
+  EXPECT_EQ(w.run(over_ssh({})), 11) << w.says();
+  EXPECT_NE(w.says().find("has another ft than this machine"), std::string::npos) << w.says();
+}
+
+TEST(Machines, ByHandNeedOneSecret) {
+  const Workplace w("llama", kWithAdapter);
+  const Workplace one("llama", kWithAdapter);
+  ASSERT_EQ(one.run({"launch", "-n", "2", "train", "--config", "run.json"}), 0) << one.says();
+  const std::string port = std::to_string(20000 + getpid() % 10000);
+  const auto node = [&](const std::string& which) {
+    return std::vector<std::string>{"launch",    "-n",
+                                    "1",         "--num_nodes",
+                                    "2",         "--node_rank",
+                                    which,       "--master_addr",
+                                    "127.0.0.1", "--master_port",
+                                    port,        "train",
+                                    "--config",  "run.json"};
+  };
+  EXPECT_EQ(w.run(node("0")), 2);
+  EXPECT_NE(w.says().find("the same secret in FT_TOKEN"), std::string::npos) << w.says();
+  setenv("FT_TOKEN", "a secret of this job", 1);
+  const pid_t first = w.start(node("0")), second = w.start(node("1"));
+  EXPECT_EQ(w.finish(first), 0) << w.says();
+  EXPECT_EQ(w.finish(second), 0) << w.says();
+  unsetenv("FT_TOKEN");
+  EXPECT_EQ(losses(w / "out"), losses(one / "out"));
+}
+
+TEST(Machines, MistakesAreSaidBeforeAnythingStarts) {
+  const Workplace w("llama", kWithAdapter);
+  const FakeSsh ssh(w, "exit 1\n");
+  write_hosts(w, "node-a slots=2\n-oProxyCommand=id slots=2\n");
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& text) {
+    EXPECT_EQ(w.run(arguments), 2) << w.says();
+    EXPECT_NE(w.says().find(text), std::string::npos) << w.says();
+  };
+  refused(over_ssh({}), "hosts:2: \"-oProxyCommand=id\" is no host");
+  write_hosts(w, "node-a slots=2\n");
+  refused(over_ssh({"--num_nodes", "2"}), "--num_nodes is 2 and hosts has 1 hosts");
+  refused(over_ssh({"-n", "3"}), "node-a has 2 slots in hosts and 3 are asked for");
+  refused(over_ssh({"--include", "node-b"}), "--include: there is no host node-b in the hostfile");
+  refused(over_ssh({"--include", "node-a", "-n", "1"}), "--include and --exclude say which ranks");
+  refused(over_ssh({"--node_rank", "1"}), "--hostfile and --node_rank: give one of them");
+  refused({"launch", "-n", "1", "--num_nodes", "2", "train", "--config", "run.json"},
+          "several machines need --hostfile");
+  refused({"launch", "-n", "1", "--include", "x", "train", "--config", "run.json"},
+          "--include and --exclude need --hostfile");
+  refused({"train", "--config", "run.json", "distributed.nnodes=2"},
+          "distributed.nnodes is 2 and this is one process");
+  EXPECT_EQ(ssh.words(), "");
+  EXPECT_FALSE(fs::exists(w / "out/run.json"));
+}
+
+// The place that is asked for is the place that is taken.
+TEST(Machines, TheMasterIsWhereItIsAskedFor) {
+  const Workplace w("llama", kWithAdapter);
+  EXPECT_EQ(
+      w.run({"launch", "-n", "2", "train", "--config", "run.json", "distributed.master_addr=192.0.2.1"}), 2);
+  EXPECT_NE(w.says().find("cannot listen at 192.0.2.1"), std::string::npos) << w.says();
+}
+
+}  // namespace
+}  // namespace ft::test
