@@ -9,9 +9,6 @@
 namespace ft {
 namespace {
 
-// Longer than TCP needs to come back after 8 s of silence: it tries again after 0.2, 0.6, 1.4, 3, 6.2 and
-// 12.6 s.
-constexpr std::chrono::seconds kCut{13};
 constexpr std::chrono::seconds kLook{1};
 
 }  // namespace
@@ -83,7 +80,7 @@ void Exchange::look_for_cuts() {
   for (std::size_t p = 0; p < lines_.size(); ++p) {
     Line& l = lines_[p];
     if (l.sent_all() && l.heard_all()) continue;
-    const std::int64_t now = unacknowledged(mesh_.peers[p].socket);
+    const std::int64_t now = unacknowledged(mesh_.peers[p].socket.fd());
     if (now == 0 || now != l.in_flight) l.since = Clock::now();
     l.in_flight = now;
     if (now != 0 && Clock::now() - l.since > kCut) lost(p, ETIMEDOUT);

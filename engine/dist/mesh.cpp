@@ -154,7 +154,6 @@ void keep(Mesh& mesh, const Greeting& g, Socket socket) {
 }
 
 void keep_control(Mesh& mesh, int rank, Socket socket) {
-  limit_silence(socket);
   mesh.peers[static_cast<std::size_t>(rank)].control = std::move(socket);
 }
 

@@ -126,14 +126,12 @@ Socket connect_to(const Address& a, Clock::time_point deadline, const std::strin
 Address local_address(const Socket& s) { return address(s, ::getsockname); }
 Address remote_address(const Socket& s) { return address(s, ::getpeername); }
 
-void limit_silence(const Socket& s) { set(s, IPPROTO_TCP, TCP_USER_TIMEOUT, 13000); }  // milliseconds
-
-std::int64_t unacknowledged(const Socket& s) {
+std::int64_t unacknowledged(int fd) {
   tcp_info info{};
   socklen_t size = sizeof info;
   int bytes = 0;
-  if (getsockopt(s.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_unacked == 0) return 0;
-  return ::ioctl(s.fd(), TIOCOUTQ, &bytes) == 0 ? bytes : 0;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_unacked == 0) return 0;
+  return ::ioctl(fd, TIOCOUTQ, &bytes) == 0 ? bytes : 0;
 }
 
 bool send_all(const Socket& s, const void* data, std::size_t bytes, Clock::time_point deadline) {

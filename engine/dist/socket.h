@@ -44,11 +44,12 @@ Socket connect_to(const Address&, Clock::time_point deadline, const std::string&
 Address local_address(const Socket&);   // numbers
 Address remote_address(const Socket&);  // numbers
 
-// What was sent and is not acknowledged for 13 s closes the connection. Not for connections on which the
-// other end may be slow to read: Linux does not tell that from a cut.
-void limit_silence(const Socket&);
-// Bytes under way that the other end has not acknowledged; 0 where it has, or has no room for more.
-std::int64_t unacknowledged(const Socket&);
+// Bytes under way on a connection that the other end has not acknowledged; 0 where it has, or has no room for
+// more: a slow reader is not a cut, which TCP_USER_TIMEOUT takes it for.
+std::int64_t unacknowledged(int fd);
+// As long as nothing must have been acknowledged for a connection to be called cut. Longer than TCP needs to
+// come back after 8 s of silence: it tries again after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s.
+inline constexpr std::chrono::seconds kCut{13};
 
 // Everything or, at the deadline or when the other end closes, false.
 bool send_all(const Socket&, const void* data, std::size_t bytes, Clock::time_point deadline);

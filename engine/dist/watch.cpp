@@ -177,7 +177,9 @@ void Watch::send(Line& l, const Message& m) {
 // As much as fits now.
 void Watch::flush(Line& l) {
   const ssize_t n = ::send(l.fd, l.unsent.data(), l.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (n > 0) l.unsent.erase(0, static_cast<std::size_t>(n));
+  if (n <= 0) return;
+  l.unsent.erase(0, static_cast<std::size_t>(n));
+  l.sent += n;
 }
 
 void Watch::beat() {
@@ -186,6 +188,20 @@ void Watch::beat() {
       send(l, {.kind = Message::Kind::heartbeat, .place = place_});
       ++l.unanswered;
     }
+}
+
+// Perhaps the other end hears this one, which does not hear that it does: then it is told.
+void Watch::look_for_cuts() {
+  for (std::size_t r = 0; r < lines_.size(); ++r) {
+    Line& l = lines_[r];
+    if (l.fd < 0) continue;
+    const std::int64_t waiting = unacknowledged(l.fd);
+    if (waiting == 0 || l.sent - waiting != l.acknowledged) l.moved_at = Clock::now();
+    l.acknowledged = l.sent - waiting;
+    if (Clock::now() - l.moved_at < kCut) continue;
+    send(l, {.kind = Message::Kind::deaf, .place = place_});
+    lost(r, ETIMEDOUT);
+  }
 }
 
 void Watch::lost(std::size_t rank, int problem) {
@@ -228,6 +244,8 @@ void Watch::take(std::size_t rank, const Message& m) {
       return conclude(Exit{m.exit}, text);
     case Message::Kind::failed:
       return judge(static_cast<int>(rank), Exit::peer_lost, "failed; its own message says why", m.place);
+    case Message::Kind::deaf:
+      return judge(static_cast<int>(rank), Exit::peer_lost, "does not hear this machine any more", m.place);
     case Message::Kind::done:
       l.done = true;
       return;
@@ -268,6 +286,7 @@ void Watch::run() {
     }
     if (Clock::now() >= beat_at) {
       beat();
+      look_for_cuts();
       beat_at = Clock::now() + kBeat;
     }
     enforce();

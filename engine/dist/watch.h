@@ -3,7 +3,7 @@
 // rank is in the program (place.h).
 //
 // A rank that died closes its connections: known at once. Where a cable is cut, in one direction or both, or
-// a machine is gone, nothing is acknowledged any more: known after 13 s (TCP_USER_TIMEOUT). A process that is
+// a machine is gone, heartbeats are not acknowledged any more: known after 13 s (kCut). A process that is
 // stopped or slow still acknowledges, so it is no reason to end; that is said by whoever has waited for it
 // longer than distributed.timeout_s.
 //
@@ -49,7 +49,7 @@ class Watch {
 
  private:
   struct Message {  // as it lies in memory: all ranks are of one binary
-    enum class Kind : std::uint32_t { heartbeat = 1, accusation, verdict, failed, done };
+    enum class Kind : std::uint32_t { heartbeat = 1, accusation, verdict, failed, done, deaf };
     Kind kind{};
     std::int32_t exit = 0, blame = 0;
     Place place;
@@ -58,6 +58,8 @@ class Watch {
   struct Line {  // to one rank
     int fd = -1;
     std::string name, unsent;
+    std::int64_t sent = 0, acknowledged = 0;    // bytes
+    Clock::time_point moved_at = Clock::now();  // when more of them were acknowledged, or none was under way
     Message in;
     std::size_t heard = 0;  // bytes of it
     int unanswered = 0;     // heartbeats
@@ -71,6 +73,7 @@ class Watch {
   void take(std::size_t rank, const Message&);
   void lost(std::size_t rank, int problem);
   void beat();
+  void look_for_cuts();
   void send(Line&, const Message&);
   void flush(Line&);
   void judge(int blame, Exit, const std::string& what, const Place&);
