@@ -80,8 +80,7 @@ void Patient::frame(const Frame& f) {
                                   "ft does not need it; logs and files are easier to compare", Exit::done});
   } else if (f.kind == FrameKind::reached) {
     result_.reached = reached_of(j.objects("reached"));
-    node_->done();
-    node_->hang_up();
+    node_->done();  // it still listens, for the others
   } else {
     return;
   }
