@@ -94,28 +94,39 @@ std::int64_t vocab_size_of(const RunConfig& config) {
 }
 
 BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart part,
-                     const LoadProgress& progress) {
+                     const LoadProgress& progress, int ranks) {
   BuiltData d;
+  const auto tokenizer = std::make_shared<std::shared_ptr<const Tokenizer>>();  // made when it is asked for
   const auto seed = static_cast<std::uint64_t>(config.training.seed);
   LoadContext context{.vocab_size = vocab_size,
-                      .tokenizer = [&]() -> const Tokenizer& {
-                        if (!d.tokenizer) d.tokenizer = make_tokenizer(config.model.tokenizer());
-                        return *d.tokenizer;
+                      .tokenizer = [tokenizer, from = config.model.tokenizer()]() -> const Tokenizer& {
+                        if (!*tokenizer) *tokenizer = make_tokenizer(from);
+                        return **tokenizer;
                       },
                       .progress = progress,
                       .tokenizer_path = config.model.tokenizer()};
   const auto decoder = read_decoder_tokens(join_path(config.model.model_name_or_path, "config.json"));
   if (decoder) context.seq2seq = {decoder->start, decoder->pad, decoder->end};
   d.loaded = load_data(config.data, seed, context, part);
-  auto batcher = [&](Dataset data, std::int64_t size, bool shuffle) {
-    BatcherOptions options = batcher_options(config.data, size, shuffle, seed);
-    if (context.seq2seq) options.seq2seq = *context.seq2seq;
-    return std::make_unique<Batcher>(std::move(data), options);
-  };
   const TrainingConfig& t = config.training;
-  if (part == LoadPart::train_and_eval)
-    d.train = batcher(d.loaded.train, t.per_device_train_batch_size, config.data.shuffle);
-  if (d.loaded.eval.size() > 0) d.eval = batcher(d.loaded.eval, t.per_device_eval_batch_size, false);
+  const auto options = [&](std::int64_t size, bool shuffle) {
+    BatcherOptions o = batcher_options(config.data, size, shuffle, seed);
+    if (context.seq2seq) o.seq2seq = *context.seq2seq;
+    return o;
+  };
+  const BatcherOptions train = options(t.per_device_train_batch_size, config.data.shuffle);
+  if (part == LoadPart::train_and_eval && config.data.streaming) {
+    if (t.max_steps <= 0)
+      throw UserError(Exit::config, "data.streaming: a stream has no end; set training.max_steps");
+    context.progress = {};
+    d.stream = std::make_unique<Stream>(config.data, context, train,
+                                        t.max_steps * t.gradient_accumulation_steps * ranks);
+  } else if (part == LoadPart::train_and_eval) {
+    d.train = std::make_unique<Batcher>(d.loaded.train, train);
+  }
+  if (d.loaded.eval.size() > 0)
+    d.eval = std::make_unique<Batcher>(d.loaded.eval, options(t.per_device_eval_batch_size, false));
+  d.tokenizer = *tokenizer;
   return d;
 }
 
@@ -136,6 +147,7 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
                 .device = device_of(config),
                 .workspace = workspace};
   if (d.train) r.train = largest_shapes(*d.train, length_of(config.training, *d.train, ranks).epochs);
+  if (d.stream) r.train = {d.stream->largest()};
   if (d.eval) r.eval = largest_shapes(*d.eval, 1);
   if (d.eval && config.evaluation.predict_with_generate)
     r.generation = {

@@ -6,6 +6,7 @@
 #include "app/config.h"
 #include "data/batcher.h"
 #include "data/load.h"
+#include "data/stream.h"
 #include "engine/dist/communicator.h"
 #include "engine/io/weights.h"
 #include "engine/train/planner.h"
@@ -39,13 +40,18 @@ enum class Weights : bool { check, ignore };
 BuiltModel build_model(const RunConfig&, Weights);
 
 struct BuiltData {
-  std::unique_ptr<Tokenizer> tokenizer;  // null: the data has no text
+  std::shared_ptr<const Tokenizer> tokenizer;  // null: the data has no text
   LoadedData loaded;
   std::unique_ptr<Batcher> train, eval;  // eval null: nothing is held out
+  std::unique_ptr<Stream> stream;        // with data.streaming, instead of train
+
+  const BatchSource& batches() const { return stream ? static_cast<const BatchSource&>(*stream) : *train; }
 };
 // What the model's config.json says, without the rest of the model: looking at data needs no more.
 std::int64_t vocab_size_of(const RunConfig&);
-BuiltData build_data(const RunConfig&, std::int64_t vocab_size, LoadPart, const LoadProgress& progress);
+// `ranks`: of the run; a stream has as many batches as they take together.
+BuiltData build_data(const RunConfig&, std::int64_t vocab_size, LoadPart, const LoadProgress& progress,
+                     int ranks = 1);
 
 // Where a run computes; a rank takes the GPU with its number on the machine.
 Device device_of(const RunConfig&, int local_rank = 0);

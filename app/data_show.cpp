@@ -6,7 +6,8 @@
 namespace ft {
 
 Exit data_show(const DataShowArgs& args) {
-  const RunConfig config = load_config(args.config, args.overrides);
+  RunConfig config = load_config(args.config, args.overrides);
+  config.data.streaming = false;
   const BuiltData data = build_data(config, vocab_size_of(config), LoadPart::train_and_eval, {});
   Screen aside(Screen::standard_error());
   for (const std::string& text : data.loaded.notes) aside.line(text);

@@ -82,6 +82,7 @@ Json to_json(const DataStatistics& s) {
 
 Exit data_stats(const DataStatsArgs& args) {
   RunConfig config = load_config(args.config, args.overrides);
+  config.data.streaming = false;
   if (read_decoder_tokens(join_path(config.model.model_name_or_path, "config.json")))
     throw UserError(
         Exit::config,

@@ -16,8 +16,10 @@ void LossPlot::begin(const RunHeader& h) {
                  show::quantity(static_cast<double>(h.parameters)) + " parameters, " +
                  (h.adapter ? str("LoRA r ", h.adapter->rank) : std::string("full fine-tuning"));
   curve_.subtitle = h.model.empty() ? "" : "from " + show::path(h.model) + ", ";
-  curve_.subtitle += "on " + show::plural(h.data.samples, "sample") + " of " +
-                     show::quantity(static_cast<double>(h.data.tokens)) + " tokens";
+  curve_.subtitle += h.data.streamed_bytes > 0
+                         ? "on a stream from " + show::file_size(h.data.streamed_bytes) + " of files"
+                         : "on " + show::plural(h.data.samples, "sample") + " of " +
+                               show::quantity(static_cast<double>(h.data.tokens)) + " tokens";
   curve_.steps_per_epoch = h.steps_per_epoch;
   for (const StepRow& row : h.past.steps) curve_.points.push_back({row.step, row.loss, row.learning_rate});
   curve_.evaluations = h.past.evaluations;

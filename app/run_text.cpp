@@ -36,6 +36,13 @@ std::string adapter_text(const RunHeader& h) {
 }
 
 std::string data_text(const DataHeader& d) {
+  if (d.streamed_bytes > 0) {
+    std::string out = str("a stream from ", show::file_size(d.streamed_bytes), " of files");
+    if (d.shuffled_at_once > 0)
+      out += str(", ", show::plural(d.shuffled_at_once, "sample"), " shuffled at once");
+    if (d.held_out > 0) out += str("; ", show::plural(d.held_out, "sample"), " held out");
+    return out;
+  }
   std::string out =
       str(show::plural(d.samples, "sample"), ", ", show::quantity(static_cast<double>(d.tokens)), " tokens (",
           show::percent(static_cast<double>(d.target_tokens), static_cast<double>(d.tokens)), " trained)");
@@ -86,7 +93,7 @@ std::vector<LabelledLine> header_lines(const RunHeader& h) {
         {"training",
          str("full fine-tuning: ", show::quantity(static_cast<double>(h.trained_parameters)),
              " parameters trained, ", show::percent(static_cast<double>(h.trained_parameters), parameters))});
-  if (h.data.samples > 0) lines.push_back({"data", data_text(h.data)});
+  if (h.data.samples > 0 || h.data.streamed_bytes > 0) lines.push_back({"data", data_text(h.data)});
   if (h.memory.total > 0) lines.push_back({"memory", memory_text(h)});
   std::string steps = str(show::count(h.steps_per_epoch), " a pass, ", show::count(h.steps), " in all");
   if (h.sequences_per_step > 0) steps += "; " + show::plural(h.sequences_per_step, "sequence") + " a step";

@@ -21,6 +21,10 @@ namespace ft {
 namespace {
 
 DataHeader data_header(const RunConfig& config, const BuiltData& d) {
+  if (d.stream)
+    return {.held_out = d.loaded.eval.size(),
+            .streamed_bytes = d.stream->bytes(),
+            .shuffled_at_once = config.data.shuffle ? config.data.shuffle_buffer_size : 0};
   const Dataset& data = d.train->data();
   return {.samples = data.size(),
           .tokens = data.tokens(),
@@ -44,7 +48,7 @@ AdapterHeader adapter_header(const BuiltModel& b) {
 
 RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& d, const Plan& plan,
                  int ranks) {
-  const Length length = length_of(config.training, *d.train, ranks);
+  const Length length = length_of(config.training, d.batches(), ranks);
   const TrainConfig t = config.train();
   RunHeader h;
   h.version = kVersion;
@@ -94,17 +98,18 @@ Summary summary(const TrainState& state, const Trainer& trainer, const Length& l
   return s;
 }
 
-TrainState start_of(const RunConfig& config, const Batcher& data, int ranks) {
+TrainState start_of(const RunConfig& config, const BuiltData& data, int ranks) {
   TrainState s;
-  s.batches_per_epoch = data.batches_per_epoch();
+  s.batches_per_epoch = data.stream ? 1 : data.train->batches_per_epoch();  // to resume with more steps
   s.accumulation = config.training.gradient_accumulation_steps * ranks;
   return s;
 }
 
-BuiltData read_data(const RunConfig& config, const BuiltModel& built, Screen& screen) {
+BuiltData read_data(const RunConfig& config, const BuiltModel& built, int ranks, Screen& screen) {
   Working working(screen, "reading data");
-  return build_data(config, built.made.info.vocab_size, LoadPart::train_and_eval,
-                    [&](std::int64_t done, std::int64_t of) { working(done, of); });
+  return build_data(
+      config, built.made.info.vocab_size, LoadPart::train_and_eval,
+      [&](std::int64_t done, std::int64_t of) { working(done, of); }, ranks);
 }
 
 void tell_beginning(Report& report, const Resumed& resumed, const BuiltData& data) {
@@ -144,7 +149,7 @@ Exit train(const TrainArgs& args) {
   RunFolder folder(config, args.overwrite, ranks.root());  // refuses what it must, before it takes time
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : "none"));
   BuiltModel built = build_model(config, Weights::check);
-  BuiltData data = read_data(config, built, screen);
+  BuiltData data = read_data(config, built, ranks.size, screen);
   require_cpu(config, ranks);
   const auto predictions = make_predictions(config, built, data);
   auto ops = make_ops(device_of(config, ranks.local_rank));
@@ -153,7 +158,10 @@ Exit train(const TrainArgs& args) {
   const PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);
   const Plan plan = plan_run(built.model(), request);
   require_memory(plan.memory, *ops, ranks.local_size);
-  require_same(*comm, data.train->data().tokens(), "the number of tokens in the data");
+  if (data.stream)
+    require_same(*comm, data.stream->bytes(), "the size of the data");
+  else
+    require_same(*comm, data.train->data().tokens(), "the number of tokens in the data");
 
   RunHeader head = header(config, built, data, plan, ranks.size);
   head.memory_there = ops->free_memory();
@@ -162,7 +170,7 @@ Exit train(const TrainArgs& args) {
   const auto files = make_model_files(built);
   Checkpoints checkpoints(built.model(), engine.store, *engine.comm, *files, config.training.output_dir,
                           request.states);
-  TrainState state = start_of(config, *data.train, ranks.size);
+  TrainState state = start_of(config, data, ranks.size);
   const Resumed resumed = folder.resume(checkpoints, state, head);
   require_same(*engine.comm, state.step, "the step to go on from");
   folder.create();
@@ -184,7 +192,7 @@ Exit train(const TrainArgs& args) {
                    .model = built.model(),
                    .store = engine.store,
                    .comm = *engine.comm,
-                   .data = *data.train,
+                   .data = data.batches(),
                    .eval = data.eval.get(),
                    .checkpoints = checkpoints,
                    .report = *reports,
@@ -196,7 +204,7 @@ Exit train(const TrainArgs& args) {
   const std::int64_t first_tokens = state.tokens_seen;
   const Ending ending = trainer.run(state);
 
-  Summary end = summary(state, trainer, length_of(config.training, *data.train, ranks.size), first_tokens);
+  Summary end = summary(state, trainer, length_of(config.training, data.batches(), ranks.size), first_tokens);
   end.memory = engine.memory(built.lora);
   end.finished = ending == Ending::finished;
   if (ending == Ending::early) end.why = "the held-out loss stopped falling";

@@ -91,11 +91,13 @@ struct DataConfig {
       one_of({"alpaca", "none"}));
     f("shuffle", shuffle, "Another order in each pass.");
     f("data_seed", data_seed, "Of shuffling and of the held-out split; null: training.seed.", at_least(0));
-    f("streaming", streaming, "Read without indexing.", only_default());
-    f("shuffle_buffer_size", shuffle_buffer_size, "Samples shuffled at once, with streaming.",
-      only_default());
+    f("streaming", streaming,
+      "Read the files over and over while training, for data larger than memory; with training.max_steps.");
+    f("shuffle_buffer_size", shuffle_buffer_size, "Samples in memory and shuffled at once, with streaming.",
+      at_least(1));
     f("preprocessing_num_workers", preprocessing_num_workers, "Threads that tokenize.", at_least(1));
-    f("dataset_prepared_path", dataset_prepared_path, "Cache of tokenized data.", only_default());
+    f("dataset_prepared_path", dataset_prepared_path,
+      "A folder where tokenized data is kept for later runs; what changed is made anew.", is_path());
   }
 };
 

@@ -1,10 +1,41 @@
 #include "data/dataset.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/core/error.h"
 
 namespace ft {
+namespace {
+
+std::vector<std::int32_t> differences(const std::vector<std::int64_t>& ends) {
+  std::vector<std::int32_t> lengths(ends.size());
+  std::adjacent_difference(ends.begin(), ends.end(), lengths.begin());
+  return lengths;
+}
+
+std::vector<std::int64_t> sums(const std::vector<std::int32_t>& lengths) {
+  std::vector<std::int64_t> ends(lengths.begin(), lengths.end());
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  return ends;
+}
+
+}  // namespace
+
+SampleStore::SampleStore(bool seq2seq, std::vector<std::int32_t> ids, std::vector<std::int32_t> labels,
+                         const Arrays& arrays, std::vector<std::string> files)
+    : ids_(std::move(ids)),
+      labels_(std::move(labels)),
+      seq2seq_(seq2seq),
+      ends_(sums(arrays.lengths)),
+      label_ends_(sums(arrays.label_lengths)),
+      lines_(arrays.lines),
+      file_(arrays.file),
+      files_(std::move(files)) {}
+
+SampleStore::Arrays SampleStore::arrays() const {
+  return {differences(ends_), differences(label_ends_), lines_, file_};
+}
 
 void SampleStore::add(const Sample& sample, std::int64_t line) {
   require((seq2seq_ || sample.input_ids.size() == sample.labels.size()) && !files_.empty(),
@@ -13,7 +44,7 @@ void SampleStore::add(const Sample& sample, std::int64_t line) {
   labels_.insert(labels_.end(), sample.labels.begin(), sample.labels.end());
   ends_.push_back(static_cast<std::int64_t>(ids_.size()));
   if (seq2seq_) label_ends_.push_back(static_cast<std::int64_t>(labels_.size()));
-  lines_.push_back(line);
+  lines_.push_back(static_cast<std::int32_t>(std::min<std::int64_t>(line, INT32_MAX)));
   file_.push_back(static_cast<std::int32_t>(files_.size() - 1));
 }
 

@@ -30,6 +30,19 @@ class SampleStore {
   void start_file(std::string name) { files_.push_back(std::move(name)); }
   void add(const Sample& sample, std::int64_t line);
 
+  // What it holds as arrays, to be kept in a file and made again from it.
+  struct Arrays {
+    std::vector<std::int32_t> lengths;        // (samples) tokens
+    std::vector<std::int32_t> label_lengths;  // (samples) the same of labels, of encoder-decoders only
+    std::vector<std::int32_t> lines, file;    // (samples) where each came from
+  };
+  SampleStore(bool seq2seq, std::vector<std::int32_t> ids, std::vector<std::int32_t> labels,
+              const Arrays& arrays, std::vector<std::string> files);
+  Arrays arrays() const;
+  const std::vector<std::int32_t>& ids() const { return ids_; }  // of all samples
+  const std::vector<std::int32_t>& labels() const { return labels_; }
+  const std::vector<std::string>& files() const { return files_; }
+
   std::int64_t size() const { return static_cast<std::int64_t>(ends_.size()); }
   View operator[](std::int64_t i) const;
   std::string source(std::int64_t i) const;  // train.jsonl:18
@@ -39,7 +52,7 @@ class SampleStore {
   bool seq2seq_;
   std::vector<std::int64_t> ends_;        // (samples) one past the last token of each
   std::vector<std::int64_t> label_ends_;  // the same of labels, of encoder-decoders only
-  std::vector<std::int64_t> lines_;       // (samples)
+  std::vector<std::int32_t> lines_;       // (samples)
   std::vector<std::int32_t> file_;        // (samples)
   std::vector<std::string> files_;
 };

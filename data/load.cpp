@@ -3,165 +3,67 @@
 #include <algorithm>
 #include <cmath>
 
-#include "data/files.h"
-#include "data/format.h"
-#include "data/parallel.h"
-#include "data/row_reader.h"
+#include "data/prepared.h"
+#include "data/sample_reader.h"
 #include "data/shuffle.h"
 #include "engine/core/error.h"
 
 namespace ft {
 namespace {
 
-constexpr std::size_t kWindowRows = 8192;
-constexpr std::int64_t kWindowBytes = std::int64_t{16} << 20;
+constexpr std::int64_t kWindowRows = 8192;
 
 // Reads datasets one after another into one store.
-class Loader {
- public:
-  Loader(const DataConfig& config, const LoadContext& context)
-      : store(std::make_shared<SampleStore>(context.seq2seq.has_value())),
-        config_(config),
-        context_(context) {}
-
-  // Appends to `bounds` where each dataset's samples end.
-  void read_all(const std::vector<DatasetConfig>& datasets, const std::string& setting) {
-    std::vector<std::vector<DataFile>> files;
-    for (std::size_t i = 0; i < datasets.size(); ++i) {
-      files.push_back(find_data_files(datasets[i].path, context_.base, str(setting, "[", i, "].path")));
-      for (const DataFile& f : files.back())
-        total_ += static_cast<std::int64_t>(std::filesystem::file_size(f.path));
+ReadDatasets read_datasets(const DataConfig& config, const std::vector<DatasetConfig>& datasets,
+                           const std::string& setting, const LoadContext& context) {
+  ReadDatasets out{.store = std::make_shared<SampleStore>(context.seq2seq.has_value())};
+  std::vector<std::unique_ptr<SampleReader>> readers;
+  std::int64_t done = 0, total = 0;  // bytes
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    readers.push_back(
+        std::make_unique<SampleReader>(config, datasets[i], context, str(setting, "[", i, "]")));
+    total += readers.back()->bytes();
+  }
+  for (const auto& reader : readers) {
+    SampleReader::Window window;
+    for (const std::string* file = nullptr; reader->next(window, kWindowRows);) {
+      if (file != window.file) out.store->start_file(*(file = window.file));
+      for (const auto& read : window.samples) out.store->add(read.sample, read.line);
+      if (context.progress) context.progress(done + reader->bytes_read(), total);
     }
-    for (std::size_t i = 0; i < datasets.size(); ++i) {
-      read_dataset(datasets[i], files[i], str(setting, "[", i, "]"));
-      bounds.push_back(store->size());
-    }
+    done += reader->bytes();
+    out.bounds.push_back(out.store->size());
+    out.counts.rows += reader->counts().rows;
+    out.counts.truncated += reader->counts().truncated;
+    out.counts.dropped += reader->counts().dropped;
   }
+  return out;
+}
 
-  std::shared_ptr<SampleStore> store;  // shared by the Datasets made of it
-  std::vector<std::int64_t> bounds{0};
-  LoadCounts counts;
-
- private:
-  void read_dataset(const DatasetConfig& dataset, const std::vector<DataFile>& files,
-                    const std::string& setting) {
-    const FormatContext context{config_,
-                                dataset,
-                                setting,
-                                context_.vocab_size,
-                                context_.tokenizer,
-                                context_.tokenizer_path,
-                                context_.seq2seq.has_value()};
-    std::unique_ptr<Format> format;
-    std::int64_t left = dataset.max_samples.value_or(INT64_MAX);
-    const std::int64_t before = counts.rows;
-    for (const DataFile& file : files) {
-      if (left > 0) read_file(file, context, format, left);
-      done_ += static_cast<std::int64_t>(std::filesystem::file_size(file.path));
-    }
-    if (counts.rows == before)
-      throw UserError(Exit::input, str(printable(files.front().name),
-                                       files.size() > 1 ? " and the other files" : "", ": no rows in it"));
+// The same, as prepared by an earlier run, or prepared for the next.
+ReadDatasets read_or_prepared(const DataConfig& config, const std::vector<DatasetConfig>& datasets,
+                              const std::string& setting, const LoadContext& context,
+                              std::vector<std::string>& notes) {
+  if (!config.dataset_prepared_path) return read_datasets(config, datasets, setting, context);
+  const PreparedFile file(config, datasets, setting, context);
+  if (auto data = file.read()) {
+    notes.push_back(str(setting, " as prepared in ", file.path().string()));
+    return std::move(*data);
   }
-
-  void read_file(const DataFile& file, const FormatContext& context, std::unique_ptr<Format>& format,
-                 std::int64_t& left) {
-    const auto rows = open_rows(file);
-    store->start_file(file.name);
-    std::exception_ptr trouble;  // what ended the reading; rows before it come first
-    for (bool more = true; more;) {
-      std::vector<Row> window;
-      std::int64_t bytes = 0;
-      try {
-        while (left > 0 && window.size() < kWindowRows && bytes < kWindowBytes && more) {
-          Row row;
-          more = rows->next(row);
-          if (!more) break;
-          bytes += static_cast<std::int64_t>(row.text.size());
-          window.push_back(std::move(row));
-          --left;
-        }
-      } catch (const UserError&) {
-        trouble = std::current_exception();
-      }
-      more = more && left > 0 && !trouble;
-      add(window, file, context, format);
-      if (context_.progress) context_.progress(done_ + rows->bytes_read(), total_);
-    }
-    if (trouble) std::rethrow_exception(trouble);
-  }
-
-  void add(const std::vector<Row>& window, const DataFile& file, const FormatContext& context,
-           std::unique_ptr<Format>& format) {
-    if (window.empty()) return;
-    if (!format) format = make_format(context, window[0].text, {&file.name, window[0].line});
-    std::vector<Sample> samples(window.size());
-    parallel_for(static_cast<std::int64_t>(window.size()), config_.preprocessing_num_workers,
-                 [&](std::int64_t i) {
-                   const auto at = static_cast<std::size_t>(i);
-                   samples[at] = format->read(window[at].text, {&file.name, window[at].line});
-                 });
-    for (std::size_t i = 0; i < window.size(); ++i) {
-      ++counts.rows;
-      if (fit(samples[i], {&file.name, window[i].line})) store->add(samples[i], window[i].line);
-    }
-  }
-
-  // Cuts a sample to the lengths allowed; false: it is left out.
-  bool fit(Sample& sample, const Place& at) {
-    if (context_.seq2seq) return fit_pair(sample, at);
-    const auto size = static_cast<std::int64_t>(sample.input_ids.size()), most = config_.max_seq_length;
-    // Packing in pieces cuts long samples itself, and loses nothing of them.
-    if (size <= most || (config_.packing && config_.packing_strategy != "bfd")) return true;
-    if (config_.truncation == "error")
-      at.fail(str(size, " tokens; data.max_seq_length is ", most, " and data.truncation is error"));
-    if (!may_cut()) return false;
-    for (auto* list : {&sample.input_ids, &sample.labels}) {
-      if (config_.truncation == "keep_end") list->erase(list->begin(), list->end() - most);
-      list->resize(static_cast<std::size_t>(most));
-    }
-    return true;
-  }
-
-  bool fit_pair(Sample& sample, const Place& at) {
-    struct Side {
-      std::vector<std::int32_t>& ids;
-      const char *name, *setting;
-      std::int64_t most;
-    };
-    const Side sides[] = {{sample.input_ids, "source", "data.max_source_length", config_.max_source_length},
-                          {sample.labels, "target", "data.max_target_length", config_.max_target_length}};
-    const auto too_long = [](const Side& s) { return std::ssize(s.ids) > s.most; };
-    if (!too_long(sides[0]) && !too_long(sides[1])) return true;
-    for (const Side& s : sides)
-      if (too_long(s) && config_.truncation == "error")
-        at.fail(str("a ", s.name, " of ", s.ids.size(), " tokens; ", s.setting, " is ", s.most,
-                    " and data.truncation is error"));
-    if (!may_cut()) return false;
-    for (const Side& s : sides)
-      cut_side(s.ids, s.most, config_.truncation == "keep_end", context_.seq2seq->end);
-    return true;
-  }
-
-  // Counts a sample that is too long.
-  bool may_cut() {
-    const bool drop = config_.truncation == "drop";
-    ++(drop ? counts.dropped : counts.truncated);
-    return !drop;
-  }
-
-  const DataConfig& config_;
-  const LoadContext& context_;
-  std::int64_t done_ = 0, total_ = 0;  // bytes
-};
+  ReadDatasets data = read_datasets(config, datasets, setting, context);
+  file.write(data);
+  notes.push_back(str(setting, " prepared for later runs in ", file.path().string()));
+  return data;
+}
 
 // Samples that are left after `held` (sorted) went, taken as often as their dataset's weight says.
-std::vector<std::int64_t> weighted(const std::vector<DatasetConfig>& datasets, const Loader& loader,
+std::vector<std::int64_t> weighted(const std::vector<DatasetConfig>& datasets,
+                                   const std::vector<std::int64_t>& bounds,
                                    const std::vector<std::int64_t>& held, Random random) {
   std::vector<std::int64_t> rows;
   for (std::size_t d = 0; d < datasets.size(); ++d) {
     std::vector<std::int64_t> own;
-    for (std::int64_t i = loader.bounds[d]; i < loader.bounds[d + 1]; ++i)
+    for (std::int64_t i = bounds[d]; i < bounds[d + 1]; ++i)
       if (!std::binary_search(held.begin(), held.end(), i)) own.push_back(i);
     const double whole = std::floor(datasets[d].weight);
     for (double copy = 0; copy < whole; ++copy) rows.insert(rows.end(), own.begin(), own.end());
@@ -254,30 +156,33 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
     out.notes.push_back(
         "data.pad_to_multiple_of has nothing to round: nothing is padded unless data.pad_to_max_length is "
         "true");
-  const auto finish = [&](Loader& loader, std::vector<std::int64_t> rows, const DatasetConfig& first,
-                          const char* what) {
-    Dataset data(loader.store, std::move(rows));
-    check_usable(data, loader.counts, first, lengths_allowed(config, data.seq2seq()));
-    note_counts(data, loader.counts, config, what, out.notes);
+  if (!config.streaming && config.shuffle_buffer_size != DataConfig().shuffle_buffer_size)
+    out.notes.push_back(
+        "data.shuffle_buffer_size is for data.streaming; without it all samples are shuffled");
+  const auto finish = [&](const ReadDatasets& read, std::vector<std::int64_t> rows,
+                          const DatasetConfig& first, const char* what) {
+    Dataset data(read.store, std::move(rows));
+    check_usable(data, read.counts, first, lengths_allowed(config, data.seq2seq()));
+    note_counts(data, read.counts, config, what, out.notes);
     return data;
   };
   if (!config.eval_datasets.empty()) {
-    Loader loader(config, context);
-    loader.read_all(config.eval_datasets, "data.eval_datasets");
-    out.eval_counts = loader.counts;
-    out.eval = finish(loader, weighted(config.eval_datasets, loader, {}, random.with("weight")),
+    const ReadDatasets read =
+        read_or_prepared(config, config.eval_datasets, "data.eval_datasets", context, out.notes);
+    out.eval_counts = read.counts;
+    out.eval = finish(read, weighted(config.eval_datasets, read.bounds, {}, random.with("weight")),
                       config.eval_datasets[0], "evaluation");
     if (part == LoadPart::eval) return out;
   }
-  Loader loader(config, context);
-  loader.read_all(config.datasets, "data.datasets");
-  out.train_counts = loader.counts;
-  const auto held = choose_held_out(config.val_set_size, loader.store->size(), random.with("held out"));
-  out.train = finish(loader, weighted(config.datasets, loader, held, random.with("weight")),
+  if (config.streaming) return out;  // Stream reads while it trains
+  const ReadDatasets read = read_or_prepared(config, config.datasets, "data.datasets", context, out.notes);
+  out.train_counts = read.counts;
+  const auto held = choose_held_out(config.val_set_size, read.store->size(), random.with("held out"));
+  out.train = finish(read, weighted(config.datasets, read.bounds, held, random.with("weight")),
                      config.datasets[0], "training");
   if (!held.empty()) {
-    out.eval = Dataset(loader.store, held);
-    out.eval_counts = loader.counts;
+    out.eval = Dataset(read.store, held);
+    out.eval_counts = read.counts;
   }
   return out;
 }

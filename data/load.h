@@ -34,7 +34,7 @@ struct LoadCounts {
 };
 
 struct LoadedData {
-  Dataset train;  // empty when only evaluation was asked for
+  Dataset train;  // empty when only evaluation was asked for, or with data.streaming
   Dataset eval;   // eval_datasets, else what val_set_size holds out; may be empty
   LoadCounts train_counts, eval_counts;
   std::vector<std::string> notes;  // what the user should know, one sentence each

@@ -10,7 +10,7 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kPiece = 1 << 18;  // elements of a thread at a time: whole blocks and whole bytes
+constexpr std::int64_t kRunOfBlocks = 1 << 18;  // elements of a thread at a time: whole blocks and whole bytes
 
 // The largest absolute value; more than any float when one is not finite.
 float largest(const float* x, std::int64_t n) {
@@ -54,9 +54,9 @@ FourBitData quantize(std::span<const float> x, FourBitForm form) {
   q.absmax.resize(static_cast<std::size_t>(form.blocks(n)));
   const FourBitBounds bounds = four_bit_bounds(form.book);
   const FourBitTable table = four_bit_table(form.book);
-  in_parallel((n + kPiece - 1) / kPiece, [&](std::int64_t piece) {
-    const std::int64_t end = std::min(n, (piece + 1) * kPiece);
-    for (std::int64_t i = piece * kPiece; i < end; i += form.block)
+  in_parallel((n + kRunOfBlocks - 1) / kRunOfBlocks, [&](std::int64_t piece) {
+    const std::int64_t end = std::min(n, (piece + 1) * kRunOfBlocks);
+    for (std::int64_t i = piece * kRunOfBlocks; i < end; i += form.block)
       quantize_block(q.codes.data() + i / 2, q.absmax[static_cast<std::size_t>(i / form.block)], x.data() + i,
                      std::min(form.block, end - i), bounds, table);
   });
@@ -89,9 +89,9 @@ void dequantize(std::span<float> y, const FourBitData& q, std::int64_t first) {
   const auto count = static_cast<std::int64_t>(y.size());
   require(0 <= first && first + count <= q.elements, "dequantize: elements that are not there");
   const FourBitValues values = four_bit_values(q.form.book);
-  in_parallel((count + kPiece - 1) / kPiece, [&](std::int64_t piece) {
-    const std::int64_t end = first + std::min(count, (piece + 1) * kPiece);
-    for (std::int64_t i = first + piece * kPiece; i < end;) {
+  in_parallel((count + kRunOfBlocks - 1) / kRunOfBlocks, [&](std::int64_t piece) {
+    const std::int64_t end = first + std::min(count, (piece + 1) * kRunOfBlocks);
+    for (std::int64_t i = first + piece * kRunOfBlocks; i < end;) {
       const std::int64_t block = i / q.form.block, stop = std::min(end, (block + 1) * q.form.block);
       const float absmax = absmax_of(q, block);
       for (; i < stop; ++i)

@@ -76,6 +76,8 @@ struct DataHeader {
   std::int64_t sequences = 0;            // rows a pass; with packing fewer than samples
   std::int64_t length = 0;               // longest row in tokens; with packing what rows are filled up to
   bool packed = false;
+  std::int64_t streamed_bytes = 0;    // of files read while training; 0: the data is in memory, as said above
+  std::int64_t shuffled_at_once = 0;  // samples of a stream; 0: not shuffled
 };
 
 // What the first lines show, and what trainer_state.json repeats.

@@ -32,7 +32,7 @@ struct TrainerParts {
   Model& model;
   ParameterStore& store;
   Communicator& comm;
-  BatchSource& data;
+  const BatchSource& data;
   BatchSource* eval;  // null: nothing is held out
   Checkpoints& checkpoints;
   Report& report;

@@ -193,8 +193,6 @@ TEST(Config, WhatIsNotThereYetIsRefusedByName) {
       {"model.attn_implementation=eager", "eager is not available yet; available: auto, flash"},
       {"model.rope_scaling={\"type\": \"linear\"}", "an object {...} is not available yet; available: null"},
       {"model.resize_token_embeddings_to_multiple_of=64", "64 is not available yet; available: null"},
-      {"data.streaming=true", "true is not available yet; available: false"},
-      {"data.dataset_prepared_path=x", "\"x\" is not available yet; available: null"},
       {"zero_optimization.offload_optimizer.device=cpu", "cpu is not available yet; available: none"},
       {"zero_optimization.offload_param.device=nvme", "nvme is not available yet; available: none"},
       {"zero_optimization.round_robin_gradients=true", "true is not available yet; available: false"},

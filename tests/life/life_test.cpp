@@ -38,9 +38,14 @@ TEST_P(Resume, IsBitwise) {
   EXPECT_EQ(losses(w / "out"), before);
 }
 
+const Json kStreamed = {{"lora", {{"r", 4}}},
+                        {"data", {{"streaming", true}, {"shuffle_buffer_size", 7}}},
+                        {"training", {{"max_steps", 18}}}};
+
 INSTANTIATE_TEST_SUITE_P(All, Resume,
                          testing::Values(std::make_tuple(kLora, kAdapter, false),
                                          std::make_tuple(kLora, kAdapter, true),
+                                         std::make_tuple(kStreamed, kAdapter, false),
                                          std::make_tuple(kFull, "out/model.safetensors", false),
                                          std::make_tuple(kFull, "out/model.safetensors", true)));
 

@@ -1,0 +1,43 @@
+// Tokenized data kept between runs, in `data.dataset_prepared_path`: a safetensors file for each set of datasets,
+// named by a hash of all that decides what is in it: the contents of the data files and of the tokenizer's, and the
+// settings that make samples of rows. Whatever changes, another file is made; nothing out of date is ever read.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/config.h"
+#include "data/dataset.h"
+#include "data/load.h"
+
+namespace ft {
+
+// The samples of datasets read one after another.
+struct ReadDatasets {
+  std::shared_ptr<SampleStore> store;
+  std::vector<std::int64_t> bounds{0};  // (datasets + 1) where each begins in the store; the last is its size
+  LoadCounts counts;
+};
+
+class PreparedFile {
+ public:
+  // `setting` names the datasets in errors: data.datasets. Reads all files once, for the hash.
+  PreparedFile(const DataConfig& config, const std::vector<DatasetConfig>& datasets,
+               const std::string& setting, const LoadContext& context);
+
+  const std::filesystem::path& path() const { return path_; }
+  // Nothing: it is not there, or not whole.
+  std::optional<ReadDatasets> read() const;
+  // UserError (exit 6) when it cannot be written.
+  void write(const ReadDatasets& data) const;
+
+ private:
+  std::filesystem::path path_;
+  std::int64_t vocab_size_;
+  bool seq2seq_;
+  std::size_t datasets_;
+};
+
+}  // namespace ft

@@ -1,0 +1,139 @@
+#include "data/sample_reader.h"
+
+#include <algorithm>
+
+#include "data/parallel.h"
+#include "engine/core/error.h"
+
+namespace ft {
+namespace {
+
+constexpr std::int64_t kWindowBytes = std::int64_t{16} << 20;
+
+std::int64_t size_of_file(const DataFile& file) {
+  return static_cast<std::int64_t>(std::filesystem::file_size(file.path));
+}
+
+}  // namespace
+
+SampleReader::SampleReader(const DataConfig& config, const DatasetConfig& dataset, const LoadContext& context,
+                           const std::string& setting)
+    : config_(config),
+      dataset_(dataset),
+      context_(context),
+      setting_(setting),
+      files_(find_data_files(dataset.path, context.base, setting + ".path")),
+      left_(dataset.max_samples.value_or(INT64_MAX)) {
+  for (const DataFile& f : files_) bytes_ += size_of_file(f);
+}
+
+bool SampleReader::next(Window& window, std::int64_t rows) {
+  window.samples.clear();
+  while (!trouble_ && left_ > 0 && (rows_ || open_next())) {
+    const std::vector<Row> read = read_rows(std::min(rows, left_));
+    if (read.empty() && !trouble_) {
+      done_ += size_of_file(files_[opened_ - 1]);
+      rows_.reset();
+      continue;
+    }
+    left_ -= std::ssize(read);
+    tokenize(read, window);
+    if (!read.empty()) return true;
+  }
+  if (trouble_) std::rethrow_exception(trouble_);
+  if (counts_.rows == 0)
+    throw UserError(Exit::input, str(printable(files_.front().name),
+                                     files_.size() > 1 ? " and the other files" : "", ": no rows in it"));
+  return false;
+}
+
+bool SampleReader::open_next() {
+  if (opened_ == files_.size()) return false;
+  rows_ = open_rows(files_[opened_++]);
+  return true;
+}
+
+std::vector<Row> SampleReader::read_rows(std::int64_t most) {
+  std::vector<Row> rows;
+  std::int64_t bytes = 0;
+  try {
+    for (Row row; std::ssize(rows) < most && bytes < kWindowBytes && rows_->next(row);) {
+      bytes += std::ssize(row.text);
+      rows.push_back(std::move(row));
+    }
+  } catch (const UserError&) {
+    trouble_ = std::current_exception();
+  }
+  return rows;
+}
+
+void SampleReader::tokenize(const std::vector<Row>& rows, Window& window) {
+  const std::string& name = files_[opened_ - 1].name;
+  window.file = &name;
+  if (rows.empty()) return;
+  if (!format_) {
+    const FormatContext context{config_,
+                                dataset_,
+                                setting_,
+                                context_.vocab_size,
+                                context_.tokenizer,
+                                context_.tokenizer_path,
+                                context_.seq2seq.has_value()};
+    format_ = make_format(context, rows[0].text, {&name, rows[0].line});
+  }
+  std::vector<Sample> samples(rows.size());
+  parallel_for(std::ssize(rows), config_.preprocessing_num_workers, [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    samples[at] = format_->read(rows[at].text, {&name, rows[at].line});
+  });
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    ++counts_.rows;
+    if (fit(samples[i], {&name, rows[i].line}))
+      window.samples.push_back({std::move(samples[i]), rows[i].line});
+  }
+}
+
+// Cuts a sample to the lengths allowed; false: it is left out.
+bool SampleReader::fit(Sample& sample, const Place& at) {
+  if (context_.seq2seq) return fit_pair(sample, at);
+  const auto size = static_cast<std::int64_t>(sample.input_ids.size()), most = config_.max_seq_length;
+  // Packing in pieces cuts long samples itself, and loses nothing of them.
+  if (size <= most || (config_.packing && config_.packing_strategy != "bfd")) return true;
+  if (config_.truncation == "error")
+    at.fail(str(size, " tokens; data.max_seq_length is ", most, " and data.truncation is error"));
+  if (!may_cut()) return false;
+  for (auto* list : {&sample.input_ids, &sample.labels}) {
+    if (config_.truncation == "keep_end") list->erase(list->begin(), list->end() - most);
+    list->resize(static_cast<std::size_t>(most));
+  }
+  return true;
+}
+
+bool SampleReader::fit_pair(Sample& sample, const Place& at) {
+  struct Side {
+    std::vector<std::int32_t>& ids;
+    const char *name, *setting;
+    std::int64_t most;
+  };
+  const Side sides[] = {{sample.input_ids, "source", "data.max_source_length", config_.max_source_length},
+                        {sample.labels, "target", "data.max_target_length", config_.max_target_length}};
+  const auto too_long = [](const Side& s) { return std::ssize(s.ids) > s.most; };
+  if (!too_long(sides[0]) && !too_long(sides[1])) return true;
+  for (const Side& s : sides)
+    if (too_long(s) && config_.truncation == "error")
+      at.fail(str("a ", s.name, " of ", s.ids.size(), " tokens; ", s.setting, " is ", s.most,
+                  " and data.truncation is error"));
+  if (!may_cut()) return false;
+  for (const Side& s : sides)
+    cut_side(s.ids, s.most, config_.truncation == "keep_end", context_.seq2seq->end);
+  return true;
+}
+
+// Counts a sample that is too long.
+bool SampleReader::may_cut() {
+  const bool drop = config_.truncation == "drop";
+  ++(drop ? counts_.dropped : counts_.truncated);
+  return !drop;
+}
+
+}  // namespace ft
