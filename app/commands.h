@@ -32,8 +32,9 @@ Exit eval(const EvalArgs&);
 struct PlanArgs : ConfigArgs {
   std::string model;  // a model folder or a config.json instead of a configuration
   bool json = false;
-  double parameters = 0;  // instead of both: so many trained parameters on
-  std::int64_t ranks = 0;
+  double parameters = 0;   // instead of both: so many trained parameters
+  std::int64_t ranks = 0;  // 0: as configured
+  std::string gpu;         // empty: the device of the configuration, on this machine
 };
 Exit plan(const PlanArgs&);
 Exit plan_by_formula(const PlanArgs&);

@@ -34,6 +34,7 @@ void CommandLine::training() {
                        "  ft plan --config run.json\n"
                        "  ft plan --config run.json data.max_seq_length=4096 --json\n"
                        "  ft plan --model models/llama-2-7b training.gradient_checkpointing=false\n"
+                       "  ft plan --config run.json --ranks 8 --gpu 24GiB\n"
                        "  ft plan --parameters 7.5e9 --ranks 64     by ZeRO's formulas");
   plan->add_option("--config", plan_.config, "The run's configuration.")->type_name("FILE");
   plan->add_option("--model", plan_.model, "Instead: a model's folder or config.json, default settings.")
@@ -44,10 +45,13 @@ void CommandLine::training() {
   auto* parameters = plan->add_option("--parameters", plan_.parameters,
                                       "Instead: what so many trained parameters take by ZeRO's formulas.");
   parameters->type_name("X")->check(CLI::PositiveNumber);
-  plan->add_option("--ranks", plan_.ranks, "With --parameters: on so many ranks.")
+  plan->add_option("--ranks", plan_.ranks, "On so many ranks, under each ZeRO stage.")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
-      ->needs(parameters);
+      ->check(CLI::Range(1, 1024));
+  plan->add_option("--gpu", plan_.gpu,
+                   "On a GPU that need not be here: h200, rtx4090, ..., or its memory: 24GiB.")
+      ->type_name("GPU")
+      ->excludes(parameters);
   plan->callback([this] {
     if (int{plan_.config.empty()} + int{plan_.model.empty()} + int{plan_.parameters == 0} != 2)
       throw UserError(Exit::config, "ft plan: give one of --config FILE, --model DIR and --parameters X");

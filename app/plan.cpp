@@ -10,82 +10,29 @@
 #include "app/assembly.h"
 #include "app/commands.h"
 #include "app/format.h"
-#include "app/planned.h"
+#include "app/gpu_sizes.h"
+#include "app/plan_table.h"
 #include "app/ranks.h"
 #include "app/screen.h"
 #include "engine/cpu/cores.h"
+#include "engine/cuda/cuda_ops.h"
 #include "engine/io/json.h"
 
 namespace ft {
 namespace {
 
-// What is planned: a run with its data, or a model at full length.
+// What is planned, a run with its data or a model at full length, and where.
 struct Subject {
   RunConfig config;
   std::optional<BuiltData> data;
-};
+  std::int64_t workspace = 0;  // bytes that the operations take for themselves
+  std::int64_t there = 0;      // bytes that a rank may take; 0: unknown
 
-struct Row {
-  const char *name, *shown;
-  std::int64_t MemoryReport::*bytes;
+  Planned with(const RunConfig& other) const { return planned(other, data ? &*data : nullptr, workspace); }
 };
-constexpr Row kRows[] = {
-    {"weights", "weights", &MemoryReport::weights},
-    {"adapter", "adapter", &MemoryReport::adapter},
-    {"gradients", "gradients", &MemoryReport::gradients},
-    {"optimizer", "optimizer", &MemoryReport::optimizer},
-    {"activations", "activations", &MemoryReport::activations},
-    {"scratch", "workspace", &MemoryReport::scratch},
-    {"communication", "communication", &MemoryReport::communication},
-    {"total", "total", &MemoryReport::total},
-};
-
-Json as_json(const Planned& p, const RunConfig& config, std::int64_t there) {
-  Json j;
-  for (const Row& row : kRows) j[row.name] = p.plan.memory.*row.bytes;
-  const double steps = static_cast<double>(config.training.gradient_accumulation_steps);
-  j["flops_per_step"] = p.plan.flops * steps;
-  j["ranks"] = all_ranks(config.distributed);
-  j["zero_stage"] = config.zero_optimization.stage;
-  j["sent_per_step"] = p.plan.sent_per_step(config.training.gradient_accumulation_steps);
-  j["flops_per_token"] = p.plan.flops_per_token;
-  j["parameters"] = p.plan.parameters;
-  j["trained_parameters"] = p.plan.trained;
-  j["memory_there"] = there > 0 ? Json(there) : Json();
-  return j;
-}
-
-void print_table(const Planned& p, const RunConfig& config, std::int64_t there) {
-  const auto unit = show::memory_unit(p.plan.memory.total);
-  const auto line = [](const std::string& name, const std::string& value) {
-    const std::size_t width = 18 - std::min<std::size_t>(17, value.size());
-    std::cout << name << std::string(name.size() < 14 ? 14 - name.size() : 1, ' ')
-              << std::string(width - 6, ' ') << value;
-  };
-  const int ranks = all_ranks(config.distributed);
-  if (ranks > 1)
-    std::cout << "of each of " << ranks << " ranks, ZeRO stage " << config.zero_optimization.stage << "\n";
-  line("memory", unit.name);
-  std::cout << "\n";
-  for (const Row& row : kRows) {
-    const std::int64_t bytes = p.plan.memory.*row.bytes;
-    line(row.shown, bytes > 0 ? show::memory(bytes, unit) : "-");
-    if (row.bytes == &MemoryReport::total && there > 0)
-      std::cout << "     " << show::memory(there) << " are free";
-    std::cout << "\n";
-  }
-  const std::int64_t accumulation = config.training.gradient_accumulation_steps;
-  std::cout << "trained: " << show::quantity(static_cast<double>(p.plan.trained)) << " of "
-            << show::quantity(static_cast<double>(p.plan.parameters))
-            << " parameters\none step: " << show::quantity(p.plan.flops * static_cast<double>(accumulation))
-            << " FLOP, " << show::count(accumulation) << " x " << show::count(p.largest.all_tokens())
-            << " tokens at most\n";
-  if (ranks > 1)
-    std::cout << "sent in a step: " << show::memory(p.plan.sent_per_step(accumulation)) << " by each rank\n";
-}
 
 // The settings that would help, each with what it leaves, those that fit.
-void print_ways_out(const Subject& s, std::int64_t workspace, std::int64_t there) {
+void print_ways_out(const Subject& s) {
   std::vector<std::pair<std::string, RunConfig>> ways;
   const auto way = [&](const std::string& setting, bool helps, const auto& change) {
     if (!helps) return;
@@ -104,17 +51,38 @@ void print_ways_out(const Subject& s, std::int64_t workspace, std::int64_t there
   std::cout << "it does not fit";
   bool any = false;
   for (const auto& [setting, config] : ways) {
-    const std::int64_t total = planned(config, s.data ? &*s.data : nullptr, workspace).plan.memory.total;
-    if (total > there) continue;
+    const std::int64_t total = s.with(config).plan.memory.total;
+    if (total > s.there) continue;
     std::cout << (any ? "" : "; it would with") << "\n  " << setting << "  " << show::memory(total);
     any = true;
   }
   std::cout << "\n";
 }
 
+// Where it is to run: on a GPU that need not be here, or on this machine, which its ranks share.
+void place(Subject& s, const PlanArgs& args) {
+  if (args.ranks > 0) {
+    s.config.distributed.nproc_per_node = args.ranks;
+    s.config.distributed.nnodes = 1;
+  }
+  if (!args.gpu.empty()) {
+    s.config.device = "cuda";
+    s.workspace = CudaWorkspace().total();
+    s.there = gpu_memory(args.gpu);
+    return;
+  }
+  const int ranks = configured_ranks(s.config.distributed);
+  cpu::take_share_of_cores(0, ranks);  // as a rank would
+  const auto ops = make_ops(device_of(s.config));
+  s.workspace = ops->workspace();
+  s.there = ops->free_memory() / ranks;
+}
+
 Subject subject(const PlanArgs& args, Screen& screen) {
+  Subject s;
   if (!args.config.empty()) {
-    Subject s{load_config(args.config, args.overrides), {}};
+    s.config = load_config(args.config, args.overrides);
+    place(s, args);
     Working working(screen, "reading data");
     const BuiltModel built = build_model(s.config, Weights::ignore);
     s.data = build_data(s.config, built.made.info.vocab_size, LoadPart::train_and_eval,
@@ -126,7 +94,9 @@ Subject subject(const PlanArgs& args, Screen& screen) {
   Json j;
   j["model"]["model_name_or_path"] = std::filesystem::absolute(folder).string();
   j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read
-  return {parse_config(j.dump(), "--model", "", args.overrides), {}};
+  s.config = parse_config(j.dump(), "--model", "", args.overrides);
+  place(s, args);
+  return s;
 }
 
 }  // namespace
@@ -134,22 +104,25 @@ Subject subject(const PlanArgs& args, Screen& screen) {
 Exit plan(const PlanArgs& args) {
   Screen screen(Screen::standard_error());
   const Subject s = subject(args, screen);
-  cpu::take_share_of_cores(0, configured_ranks(s.config.distributed));  // as a rank would
-  const auto ops = make_ops(device_of(s.config));
-  const std::int64_t workspace = ops->workspace(),
-                     there = ops->free_memory() / configured_ranks(s.config.distributed);
-  const Planned p = planned(s.config, s.data ? &*s.data : nullptr, workspace);
+  const int ranks = all_ranks(s.config.distributed);
+  const auto own = static_cast<int>(s.config.zero_optimization.stage);
+  PlanTable table{.ranks = ranks, .there = s.there};
+  for (int stage = 0; stage <= 3; ++stage) {
+    if (stage != own && ranks == 1) continue;  // alone all stages are one
+    RunConfig config = s.config;
+    config.zero_optimization.stage = stage;
+    table.stages.push_back({stage, s.with(config)});
+    if (s.there > 0) table.stages.back().longest = longest_that_fits(config, s.workspace, s.there);
+    if (stage == own) table.own = table.stages.size() - 1;
+  }
+  table.accumulation = s.config.training.gradient_accumulation_steps;
   screen.clear();
   if (args.json) {
-    std::cout << json_text(as_json(p, s.config, there), -1) << "\n";
+    std::cout << as_json(table) << "\n";
     return Exit::done;
   }
-  print_table(p, s.config, there);
-  if (there == 0) return Exit::done;
-  if (const std::int64_t length = longest_that_fits(s.config, workspace, there); length > 0)
-    std::cout << "longest " << (p.largest.source_tokens > 0 ? "max_source_length" : "max_seq_length")
-              << " that fits: " << show::count(length) << "\n";
-  if (p.plan.memory.total > there) print_ways_out(s, workspace, there);
+  std::cout << as_text(table);
+  if (s.there > 0 && table.mine().planned.plan.memory.total > s.there) print_ways_out(s);
   return Exit::done;
 }
 

@@ -1,6 +1,7 @@
-// Tokenized data kept between runs, in `data.dataset_prepared_path`: a safetensors file for each set of datasets,
-// named by a hash of all that decides what is in it: the contents of the data files and of the tokenizer's, and the
-// settings that make samples of rows. Whatever changes, another file is made; nothing out of date is ever read.
+// Tokenized data kept between runs, in `data.dataset_prepared_path`: a safetensors file for each set of
+// datasets, named by a hash of all that decides what is in it: the contents of the data files and of the
+// tokenizer's, and the settings that make samples of rows. Whatever changes, another file is made; nothing
+// out of date is ever read.
 #pragma once
 #include <filesystem>
 #include <memory>

@@ -1,5 +1,5 @@
-// Reads the rows of one dataset as samples, file after file, a window at a time: rows become tokens on several
-// threads, and samples that are longer than allowed are cut or left out.
+// Reads the rows of one dataset as samples, file after file, a window at a time: rows become tokens on
+// several threads, and samples that are longer than allowed are cut or left out.
 #pragma once
 #include <exception>
 #include <memory>
@@ -30,8 +30,8 @@ class SampleReader {
     const std::string* file = nullptr;  // as the user wrote it; lives as long as the reader
     std::vector<Read> samples;          // fewer than rows were read where some are left out, perhaps none
   };
-  // At most `rows` rows more; false: there are none. Throws a UserError (exit 3) that names file and line, after
-  // the rows before it were given out.
+  // At most `rows` rows more; false: there are none. Throws a UserError (exit 3) that names file and line,
+  // after the rows before it were given out.
   bool next(Window& window, std::int64_t rows);
 
   const LoadCounts& counts() const { return counts_; }

@@ -8,7 +8,8 @@
 
 namespace ft {
 
-// Reads chunk after chunk, from all datasets in proportion to their sizes, and from the start again after the end.
+// Reads chunk after chunk, from all datasets in proportion to their sizes, and from the start again after the
+// end.
 class Stream::Source {
  public:
   Source(const DataConfig& config, const LoadContext& context, const BatcherOptions& options)
@@ -44,8 +45,8 @@ class Stream::Source {
     targets_ = 0;
   }
 
-  // A window of the dataset of which the least part was read. False at the end of a pass, when the chunk holds
-  // something; an empty one goes on with the next pass.
+  // A window of the dataset of which the least part was read. False at the end of a pass, when the chunk
+  // holds something; an empty one goes on with the next pass.
   bool read_some(SampleStore& store, std::vector<std::int64_t>& rows, std::int64_t most) {
     std::size_t next = readers_.size();
     for (std::size_t d = 0; d < readers_.size(); ++d)

@@ -1,9 +1,9 @@
-// Training data that need not fit into memory: the files are read over and over, and `data.shuffle_buffer_size`
-// samples at a time are shuffled and cut into micro-batches like a dataset of their own. The next of these chunks is
-// read while one is trained on, so three are in memory at most.
+// Training data that need not fit into memory: the files are read over and over, and
+// `data.shuffle_buffer_size` samples at a time are shuffled and cut into micro-batches like a dataset of
+// their own. The next of these chunks is read while one is trained on, so three are in memory at most.
 //
-// Batches are those of one endless pass; they are a function of their index as everywhere, but going back further
-// than a chunk, or far ahead to resume, reads the files again from the start.
+// Batches are those of one endless pass; they are a function of their index as everywhere, but going back
+// further than a chunk, or far ahead to resume, reads the files again from the start.
 #pragma once
 #include <deque>
 #include <future>
@@ -18,8 +18,8 @@ namespace ft {
 
 class Stream : public BatchSource {
  public:
-  // `batches`: of the run, all ranks together. The context is kept; what it refers to outlives the stream. UserError
-  // where settings do not go with streaming, or the first rows are wrong.
+  // `batches`: of the run, all ranks together. The context is kept; what it refers to outlives the stream.
+  // UserError where settings do not go with streaming, or the first rows are wrong.
   Stream(const DataConfig& config, const LoadContext& context, const BatcherOptions& options,
          std::int64_t batches);
   ~Stream() override;

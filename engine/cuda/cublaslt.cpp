@@ -63,7 +63,7 @@ const CublasLt& cublaslt() {
 
 namespace ft {
 
-// What is loaded once is found by its name afterwards; the environment tells the processes that this one starts.
+// What is loaded once is found by its name afterwards; the environment tells the processes that are started.
 void use_cuda_libraries(const std::string& folder) {
   namespace fs = std::filesystem;
   const std::string name = cuda::library_name();

@@ -13,13 +13,16 @@ namespace {
 
 float* floats(const Tensor& t) { return t ? t.as<float>() : nullptr; }
 
+constexpr std::int64_t round_up(std::int64_t n) {
+  return (n + Arena::kAlign - 1) / Arena::kAlign * Arena::kAlign;
+}
+static_assert(CudaWorkspace::kSmall == round_up(sizeof(std::int32_t)) + round_up(sizeof(NestedMap)) +
+                                           round_up(kSumParts * sizeof(double)));
+
 // One piece of device memory, cut up.
 struct Workspace {
   Workspace(Gpu& gpu, const CudaWorkspace& sizes) {
-    for (std::int64_t bytes :
-         {std::int64_t{sizeof(std::int32_t)}, std::int64_t{sizeof(NestedMap)},
-          std::int64_t{kSumParts * sizeof(double)}, sizes.blas, sizes.dense, sizes.delta, sizes.tiles})
-      total += round_up(bytes);
+    total = sizes.total();
     memory = gpu.allocate(total);
     wrong = reinterpret_cast<std::int32_t*>(take(sizeof(std::int32_t)));
     map = reinterpret_cast<float*>(take(sizeof(NestedMap)));
@@ -31,9 +34,6 @@ struct Workspace {
     constexpr std::int32_t kNone = 0;
     gpu.upload(wrong, &kNone, sizeof kNone);
     gpu.upload(map, nested_map().data(), sizeof(NestedMap));
-  }
-  static std::int64_t round_up(std::int64_t n) {
-    return (n + Arena::kAlign - 1) / Arena::kAlign * Arena::kAlign;
   }
   std::byte* take(std::int64_t bytes) {
     std::byte* at = memory.get() + used;

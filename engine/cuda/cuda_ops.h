@@ -15,14 +15,18 @@ struct CudaWorkspace {
   std::int64_t delta = std::int64_t{16} << 20;   // attention's gradient
   std::int64_t tiles = std::int64_t{4} << 20;    // attention's tiles
   std::int64_t staging = std::int64_t{8} << 20;  // on the host
+
+  static constexpr std::int64_t kSmall = 9472;  // a flag, the map of nested scales, partial sums
+  // Of the GPU's memory, with each part a multiple of Arena::kAlign.
+  constexpr std::int64_t total() const { return kSmall + blas + dense + delta + tiles; }
 };
 
 // UserError(Exit::hardware) when there is no such device or this build has no CUDA.
 std::unique_ptr<Ops> make_cuda_ops(int index, const CudaWorkspace& = {});
 
 // Loads NVIDIA's libraries from `folder` or a folder below it, such as a Python environment, instead of the
-// system's; for this process and those it starts. UserError(Exit::config) when they are not there or cannot be
-// loaded, or when this build has no CUDA.
+// system's; for this process and those it starts. UserError(Exit::config) when they are not there or cannot
+// be loaded, or when this build has no CUDA.
 void use_cuda_libraries(const std::string& folder);
 
 // The version of CUDA that this ft was built with, "13.0"; nothing without it.

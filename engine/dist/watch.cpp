@@ -129,7 +129,7 @@ void Watch::accuse(int rank, Exit exit, const std::string& what) {
 int Watch::behind(int accused) const {
   int at = accused;
   for (std::size_t i = 0; i < lines_.size(); ++i) {
-    const Place& p = at == rank_ ? place_ : lines_[static_cast<std::size_t>(at)].place;
+    const Whereabouts& p = at == rank_ ? place_ : lines_[static_cast<std::size_t>(at)].place;
     const bool known = at == rank_ || Clock::now() - lines_[static_cast<std::size_t>(at)].heard_at < kSilent;
     if (!known || !p.inside || p.waits_for < 0 || p.waits_for >= static_cast<int>(lines_.size())) return at;
     at = p.waits_for;
@@ -147,7 +147,7 @@ std::string Watch::state_of(int rank) const {
              " s: its process is stopped, or its machine hangs");
 }
 
-void Watch::judge(int blame, Exit exit, const std::string& what, const Place& place) {
+void Watch::judge(int blame, Exit exit, const std::string& what, const Whereabouts& place) {
   if (verdict_) return;
   const int guilty = exit == Exit::hang ? behind(blame) : blame;
   std::string text = str(lines_[static_cast<std::size_t>(guilty)].name, " ", what, ", ", describe(place));

@@ -19,7 +19,7 @@
 
 #include "engine/core/error.h"
 #include "engine/dist/mesh.h"
-#include "engine/dist/place.h"
+#include "engine/dist/whereabouts.h"
 
 namespace ft {
 
@@ -52,7 +52,7 @@ class Watch {
     enum class Kind : std::uint32_t { heartbeat = 1, accusation, verdict, failed, done, deaf };
     Kind kind{};
     std::int32_t exit = 0, blame = 0;
-    Place place;
+    Whereabouts place;
     std::array<char, 600> text{};
   };
   struct Line {  // to one rank
@@ -63,7 +63,7 @@ class Watch {
     Message in;
     std::size_t heard = 0;  // bytes of it
     int unanswered = 0;     // heartbeats
-    Place place;            // where that rank was when it was last heard
+    Whereabouts place;      // where that rank was when it was last heard
     Clock::time_point heard_at = Clock::now();
     bool done = false;
   };
@@ -76,7 +76,7 @@ class Watch {
   void look_for_cuts();
   void send(Line&, const Message&);
   void flush(Line&);
-  void judge(int blame, Exit, const std::string& what, const Place&);
+  void judge(int blame, Exit, const std::string& what, const Whereabouts&);
   int behind(int accused) const;
   std::string state_of(int rank) const;
   void conclude(Exit, const std::string& text);
@@ -90,7 +90,7 @@ class Watch {
   std::mutex mutex_;  // of everything below
   std::condition_variable changed_;
   std::vector<Line> lines_;  // by rank
-  Place place_;
+  Whereabouts place_;
   std::optional<UserError> verdict_;
   bool abandoned_ = false;  // the verdict is only about this rank
   Clock::time_point concluded_at_, said_at_;

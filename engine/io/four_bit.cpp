@@ -10,7 +10,8 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kRunOfBlocks = 1 << 18;  // elements of a thread at a time: whole blocks and whole bytes
+constexpr std::int64_t kRunOfBlocks = 1
+                                      << 18;  // elements of a thread at a time: whole blocks and whole bytes
 
 // The largest absolute value; more than any float when one is not finite.
 float largest(const float* x, std::int64_t n) {

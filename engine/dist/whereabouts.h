@@ -18,7 +18,7 @@ enum class Collective : std::uint32_t {
 };
 const char* name_of(Collective);
 
-struct Place {                         // sent as it lies in memory
+struct Whereabouts {                   // sent as it lies in memory
   std::int64_t step = 0;               // from 1; 0: before the first
   Collective what = Collective::none;  // the last that was begun
   std::uint32_t number = 0;            // of it, counted from 1
@@ -30,6 +30,6 @@ struct Place {                         // sent as it lies in memory
 };
 
 // "at step 12, in all_gather number 840 of model.layers.3", "before the first step, after barrier number 2".
-std::string describe(const Place&);
+std::string describe(const Whereabouts&);
 
 }  // namespace ft

@@ -1,4 +1,4 @@
-#include "engine/dist/place.h"
+#include "engine/dist/whereabouts.h"
 
 #include <algorithm>
 #include <cstring>
@@ -27,12 +27,12 @@ const char* name_of(Collective c) {
   return "what this ft does not know";
 }
 
-void Place::set_about(std::string_view text) {
+void Whereabouts::set_about(std::string_view text) {
   about.fill(0);
   std::copy_n(text.data(), std::min(text.size(), about.size() - 1), about.data());
 }
 
-std::string describe(const Place& p) {
+std::string describe(const Whereabouts& p) {
   std::string text = p.step > 0 ? str("at step ", p.step) : "before the first step";
   if (p.what == Collective::none) return text;
   text += str(p.inside ? ", in " : ", after ", name_of(p.what), " number ", p.number);

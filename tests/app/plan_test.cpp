@@ -1,0 +1,56 @@
+// ft plan without the machine that the run is for.
+#include <gtest/gtest.h>
+
+#include "app/gpu_sizes.h"
+#include "engine/cuda/cuda_ops.h"
+#include "engine/io/json.h"
+#include "tests/app/outcome.h"
+
+namespace ft {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+const std::string kBase = FT_SOURCE_DIR "/configs/demo/base";
+
+Json planned_json(const std::vector<std::string>& more) {
+  std::vector<std::string> all{"plan", "--model", kBase, "--json"};
+  all.insert(all.end(), more.begin(), more.end());
+  const Outcome o = run(all);
+  EXPECT_EQ(o.code, 0) << o.err;
+  return Json::parse(o.out);
+}
+
+TEST(GpuMemory, IsThatOfANameOrASizeWithoutWhatCudaTakes) {
+  EXPECT_NEAR(static_cast<double>(gpu_memory("h200")) / kGiB, 139.1, 0.1);
+  EXPECT_EQ(gpu_memory("24GiB") - gpu_memory("23 GiB"), std::int64_t{1} << 30);
+  EXPECT_LT(gpu_memory("24GB"), gpu_memory("24GiB"));
+  for (const char* bad : {"", "24", "GiB", "-1GiB", "0.5GiB", "nanGiB", "1e99GiB", "24 MiB", "h2000"})
+    EXPECT_THROW(gpu_memory(bad), UserError) << bad;
+}
+
+TEST(PlanForAGpu, CountsItsWorkspaceAndFindsTheLongestSequence) {
+  const Json h200 = planned_json({"--gpu", "h200"}), small = planned_json({"--gpu", "1GiB"});
+  EXPECT_EQ(h200["memory_there"], gpu_memory("h200"));
+  EXPECT_GT(h200["scratch"], CudaWorkspace().total());
+  EXPECT_EQ(h200["total"], small["total"]);
+  EXPECT_GT(h200["longest"], small["longest"]);
+  EXPECT_FALSE(h200.contains("stages"));
+}
+
+TEST(PlanForRanks, ShowsEachStageBesideTheOthers) {
+  const Json j = planned_json({"--ranks", "4", "--gpu", "1GiB", "finetuning_type=full", "zero_stage=3"});
+  ASSERT_EQ(j["stages"].size(), 4u);
+  EXPECT_EQ(j["ranks"], 4);
+  for (int stage = 0; stage <= 3; ++stage) {
+    const Json& s = j["stages"][stage];
+    EXPECT_EQ(s["zero_stage"], stage);
+    // Shared: states from stage 1, gradients from 2, weights from 3.
+    EXPECT_EQ(s["optimizer"] < j["stages"][0]["optimizer"], stage >= 1);
+    EXPECT_EQ(s["gradients"] < j["stages"][0]["gradients"], stage >= 2);
+    EXPECT_EQ(s["weights"] < j["stages"][0]["weights"], stage >= 3);
+  }
+  EXPECT_EQ(j["total"], j["stages"][3]["total"]);
+}
+
+}  // namespace
+}  // namespace ft
