@@ -9,7 +9,7 @@
 namespace ft {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr double kGibibyte = 1024.0 * 1024 * 1024;
 const std::string kBase = FT_SOURCE_DIR "/configs/demo/base";
 
 Json planned_json(const std::vector<std::string>& more) {
@@ -21,7 +21,7 @@ Json planned_json(const std::vector<std::string>& more) {
 }
 
 TEST(GpuMemory, IsThatOfANameOrASizeWithoutWhatCudaTakes) {
-  EXPECT_NEAR(static_cast<double>(gpu_memory("h200")) / kGiB, 139.1, 0.1);
+  EXPECT_NEAR(static_cast<double>(gpu_memory("h200")) / kGibibyte, 139.1, 0.1);
   EXPECT_EQ(gpu_memory("24GiB") - gpu_memory("23 GiB"), std::int64_t{1} << 30);
   EXPECT_LT(gpu_memory("24GB"), gpu_memory("24GiB"));
   for (const char* bad : {"", "24", "GiB", "-1GiB", "0.5GiB", "nanGiB", "1e99GiB", "24 MiB", "h2000"})
