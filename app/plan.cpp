@@ -111,6 +111,7 @@ Exit plan(const PlanArgs& args) {
     if (stage != own && ranks == 1) continue;  // alone all stages are one
     RunConfig config = s.config;
     config.zero_optimization.stage = stage;
+    if (stage == 0 && own != 0) config.zero_optimization.mics_shard_size = -1;  // nothing is shared out
     table.stages.push_back({stage, s.with(config)});
     if (s.there > 0) table.stages.back().longest = longest_that_fits(config, s.workspace, s.there);
     if (stage == own) table.own = table.stages.size() - 1;
