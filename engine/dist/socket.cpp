@@ -129,8 +129,12 @@ Address remote_address(const Socket& s) { return address(s, ::getpeername); }
 std::int64_t unacknowledged(int fd) {
   tcp_info info{};
   socklen_t size = sizeof info;
-  int bytes = 0;
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_unacked == 0) return 0;
+  return unheard(fd);
+}
+
+std::int64_t unheard(int fd) {
+  int bytes = 0;
   return ::ioctl(fd, TIOCOUTQ, &bytes) == 0 ? bytes : 0;
 }
 

@@ -47,6 +47,8 @@ Address remote_address(const Socket&);  // numbers
 // Bytes under way on a connection that the other end has not acknowledged; 0 where it has, or has no room for
 // more: a slow reader is not a cut, which TCP_USER_TIMEOUT takes it for.
 std::int64_t unacknowledged(int fd);
+// The same and what could not be sent at all: without a route nothing is under way.
+std::int64_t unheard(int fd);
 // As long as nothing must have been acknowledged for a connection to be called cut. Longer than TCP needs to
 // come back after 8 s of silence: it tries again after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s.
 inline constexpr std::chrono::seconds kCut{13};

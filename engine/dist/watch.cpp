@@ -190,12 +190,13 @@ void Watch::beat() {
     }
 }
 
-// Perhaps the other end hears this one, which does not hear that it does: then it is told.
+// Heartbeats never fill the other end's buffer, so that what it has not acknowledged it has not got. Perhaps
+// it hears this end, which does not hear that it does: then it is told.
 void Watch::look_for_cuts() {
   for (std::size_t r = 0; r < lines_.size(); ++r) {
     Line& l = lines_[r];
     if (l.fd < 0) continue;
-    const std::int64_t waiting = unacknowledged(l.fd);
+    const std::int64_t waiting = unheard(l.fd);
     if (waiting == 0 || l.sent - waiting != l.acknowledged) l.moved_at = Clock::now();
     l.acknowledged = l.sent - waiting;
     if (Clock::now() - l.moved_at < kCut) continue;

@@ -61,9 +61,9 @@ struct Fault {
 };
 
 std::string on(const Nodes& n, std::string command) {
-  for (const auto& [letter, name] : {std::pair{"A", n.a}, std::pair{"B", n.b}})
-    for (std::size_t at = 0; (at = command.find(std::string("-n ") + letter + " ", at)) != std::string::npos;)
-      command.replace(at + 3, 1, name);
+  for (const auto& [letter, name] : {std::pair{" A ", n.a}, std::pair{" B ", n.b}})
+    for (std::size_t at = 0; (at = command.find(letter, at)) != std::string::npos;)
+      command.replace(at + 1, 1, name);
   return command;
 }
 
@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Links, Cut,
 INSTANTIATE_TEST_SUITE_P(DISABLED_More, Cut,
                          testing::Values(Fault{"blackhole", kDropAtA + " && " + kDropAtB, ""},
                                          Fault{"other_way", kDropAtB, ""},
-                                         Fault{"vanished", "ip -n B link del link0", ""}),
+                                         Fault{"vanished", "ip -n B link set link0 netns A name gone", ""}),
                          name_of);
 
 class Mended : public testing::TestWithParam<Fault> {
