@@ -185,12 +185,16 @@ void expect_right(const Case& c, DType type, double bound) {
     SCOPED_TRACE(describe(c, type, name));
     const Outputs out = run(kernels, c, type, in, 2);
     EXPECT_LT(nmse(out.y.values(), y), bound);
-    if (ranged) EXPECT_LT(nmse(out.by_range.values(), y), bound);
+    if (ranged) {
+      EXPECT_LT(nmse(out.by_range.values(), y), bound);
+    }
     EXPECT_LT(nmse(out.lse.values(), lse), type == DType::f32 ? 1e-12 : 1e-9);
     EXPECT_LT(nmse(out.dq.values(), dq), bound);
     EXPECT_LT(nmse(out.dk.values(), dk), bound);
     EXPECT_LT(nmse(out.dv.values(), dv), bound);
-    if (c.reach >= 0) EXPECT_LT(nmse(out.dbias.values(), dbias, 0.1 * pairs), bound);
+    if (c.reach >= 0) {
+      EXPECT_LT(nmse(out.dbias.values(), dbias, 0.1 * pairs), bound);
+    }
     for (const Padded* t : {&out.y, &out.by_range, &out.lse, &out.dq, &out.dk, &out.dv, &out.dbias})
       EXPECT_TRUE(t->intact());
   }

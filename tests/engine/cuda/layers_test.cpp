@@ -125,11 +125,11 @@ TEST(CudaLayers, CrossEntropyOfInfiniteAndNanLogits) {
 
 // What would be a wild access is skipped, and told when somebody waits for the GPU.
 TEST(CudaLayers, AWrongIndexIsAnInternalError) {
-  struct Case {
+  struct WrongCall {
     const char* words;
     std::function<void(Ops&, const Tensors&)> call;
   };
-  const std::vector<Case> cases{
+  const std::vector<WrongCall> cases{
       {"rope: a position beyond the table",
        [](Ops& o, const Tensors& t) { o.rope(t[0], t[2], t[2], t[1], 4, 1); }},
       {"embedding: an id beyond the table", [](Ops& o, const Tensors& t) { o.embedding(t[0], t[1], t[0]); }},
@@ -145,7 +145,7 @@ TEST(CudaLayers, AWrongIndexIsAnInternalError) {
        }},
   };
   for (const std::int32_t wrong : {-1, 1000000})
-    for (const Case& c : cases) {
+    for (const WrongCall& c : cases) {
       auto ops = make_cuda_ops(0, kSmall);
       Matrix x(2, 4, DType::f32), index(1, 2, DType::i32), table(2, 2, DType::f32), y(2, 4, DType::f32);
       x.randomize(1);
