@@ -17,12 +17,11 @@ import sys
 import tempfile
 import threading
 import time
-from datetime import datetime, timezone
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from provenance import commit, machine  # noqa: E402
+from provenance import Result  # noqa: E402
 SEQUENCES, SOURCE, TARGET = 4, 512, 128              # tokens; a LLaMA has no target of its own
 LOSSES = {"bf16": 3e-3, "f32": 2e-5}                 # largest relative difference of a step's loss that passes
 
@@ -143,16 +142,9 @@ def main():
     if not (a.data / "train.jsonl").exists():
         a.data.mkdir(parents=True, exist_ok=True)
         subprocess.run([a.python, str(HERE / "peer.py"), "make", str(a.data), "--model", a.model], check=True)
-    lines = []
 
-    def say(line):
-        print(line, flush=True)
-        lines.append(line)
-
-    say(f"command   bench/cpu_vs_pytorch/run.py FT --model {a.model} --kinds {a.kinds} --rounds {a.rounds} --steps {a.steps}{' --compile' if a.compile else ''}")
-    say(f"date      {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, load before {os.getloadavg()[0]:.1f}")
-    say(f"commit    {commit()}")
-    say(f"machine   {machine()}")
+    result = Result(f"bench/cpu_vs_pytorch/run.py FT --model {a.model} --kinds {a.kinds} --rounds {a.rounds} --steps {a.steps}{' --compile' if a.compile else ''}")
+    say = result.say
     config = json.loads((a.data / "model-bf16" / "config.json").read_text())
     lengths = f"{SOURCE} + {TARGET}" if a.model == "t5" else SOURCE
     say(f"model     {a.model}, {config.get('hidden_size', config.get('d_model'))} wide; {SEQUENCES} sequences of {lengths}, LoRA r16 on all linears, no recomputation")
@@ -163,8 +155,7 @@ def main():
             good = good and same
     say(f"peer      {json.dumps(versions)}")
     say(f"load after {os.getloadavg()[0]:.1f}")
-    if a.result:
-        a.result.write_text("\n".join(lines) + "\n")
+    result.write(a.result)
     return 0 if good else 1
 
 

@@ -19,12 +19,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from datetime import datetime, timezone
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from provenance import commit, machine  # noqa: E402
+from provenance import Result  # noqa: E402
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 32000, "hidden_size": 768, "intermediate_size": 2048,
           "num_hidden_layers": 12, "num_attention_heads": 12, "num_key_value_heads": 12, "max_position_embeddings": 2048,
           "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "float32",
@@ -87,11 +86,7 @@ def main():
     a.add_argument("--new", type=int, default=64)
     a.add_argument("--result", type=Path, help="write what is printed to this file as well")
     a = a.parse_args()
-    a.ft, lines, good = a.ft.resolve(), [], True
-
-    def say(line):
-        print(line, flush=True)
-        lines.append(line)
+    a.ft, good = a.ft.resolve(), True
 
     with tempfile.TemporaryDirectory(prefix="ft-bench-") as name:
         folder = Path(name)
@@ -102,10 +97,8 @@ def main():
         for batch in map(int, a.batches.split(",")):
             rows = [[1] + [draw.randrange(3, CONFIG["vocab_size"]) for _ in range(63)] for _ in range(batch)]
             (folder / f"in{batch}.jsonl").write_text("".join(json.dumps({"input_ids": r}) + "\n" for r in rows))
-        say(f"command   bench/generate_vs_pytorch/run.py FT --kinds {a.kinds} --batches {a.batches} --rounds {a.rounds} --new {a.new}")
-        say(f"date      {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, load before {os.getloadavg()[0]:.1f}")
-        say(f"commit    {commit()}")
-        say(f"machine   {machine()}")
+        result = Result(f"bench/generate_vs_pytorch/run.py FT --kinds {a.kinds} --batches {a.batches} --rounds {a.rounds} --new {a.new}")
+        say = result.say
         say("model     LLaMA, 134 M parameters, 768 wide, 12 layers; prompts of 64 tokens")
         for kind in a.kinds.split(","):
             for batch in map(int, a.batches.split(",")):
@@ -113,8 +106,7 @@ def main():
                 good = good and same
     say(f"peer      {json.dumps(versions)}")
     say(f"load after {os.getloadavg()[0]:.1f}")
-    if a.result:
-        a.result.write_text("\n".join(lines) + "\n")
+    result.write(a.result)
     return 0 if good else 1
 
 

@@ -16,12 +16,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from datetime import datetime, timezone
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from provenance import commit, machine  # noqa: E402
+from provenance import Result  # noqa: E402
 BATCH, LENGTH, VOCABULARY = 2, 512, 32000
 LORA = {"r": 16, "lora_alpha": 32, "lora_dropout": 0.0, "target_modules": "all-linear"}
 MODEL = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": VOCABULARY, "hidden_size": 768,
@@ -96,16 +95,9 @@ def main():
     a = p.parse_args()
     a.ft, a.data = a.ft.resolve(), a.data.resolve()
     make(a)
-    lines = []
 
-    def say(line):
-        print(line, flush=True)
-        lines.append(line)
-
-    say(f"command   bench/zero/run.py FT --python PYTHON --ranks {a.ranks} --kinds {a.kinds} --steps {a.steps}")
-    say(f"date      {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, load before {os.getloadavg()[0]:.1f}")
-    say(f"commit    {commit()}")
-    say(f"machine   {machine()}")
+    result = Result(f"bench/zero/run.py FT --python PYTHON --ranks {a.ranks} --kinds {a.kinds} --steps {a.steps}")
+    say = result.say
     say(f"model     LLaMA of 134M, bf16; {a.ranks} ranks of one thread, {BATCH} x {LENGTH} tokens each; LoRA r16 on all linears, or full")
     good = True
     with open(a.data / "log.txt", "a") as log:
@@ -130,8 +122,7 @@ def main():
             worst = max(abs(ours["stage 0"]["losses"][0] - r["losses"][0]) / r["losses"][0] for r in theirs.values())
             good = good and worst < 3e-3
             say(f"{kind:5} largest difference of the first loss {worst:.1e}")
-    if a.result:
-        a.result.write_text("\n".join(lines) + "\n")
+    result.write(a.result)
     return 0 if good else 1
 
 

@@ -12,10 +12,8 @@
 
 namespace ft {
 
-// Runs body(communicator) on `size` ranks; returns what each threw, by rank.
-inline std::vector<std::exception_ptr> run_ranks_catching(int size,
-                                                          const std::function<void(MeshCommunicator&)>& body,
-                                                          double seconds = 20) {
+// Runs body(ops, mesh) on `size` ranks; returns what each threw, by rank.
+inline std::vector<std::exception_ptr> on_threads(int size, const std::function<void(Ops&, Mesh)>& body) {
   std::vector<Mesh> meshes = mesh_of_threads(size);
   std::vector<std::exception_ptr> thrown(meshes.size());
   std::vector<std::thread> threads;
@@ -23,8 +21,7 @@ inline std::vector<std::exception_ptr> run_ranks_catching(int size,
     threads.emplace_back([&, r] {
       try {
         cpu::CpuOps ops(1);
-        MeshCommunicator comm(ops, std::move(meshes[r]), seconds);
-        body(comm);
+        body(ops, std::move(meshes[r]));
       } catch (...) {
         thrown[r] = std::current_exception();
       }
@@ -33,32 +30,32 @@ inline std::vector<std::exception_ptr> run_ranks_catching(int size,
   return thrown;
 }
 
-// The same with what a run has: collectives beside the computation, or not.
-inline void run_ranks(int size, bool overlap, const std::function<void(Communicator&)>& body) {
-  std::vector<Mesh> meshes = mesh_of_threads(size);
-  std::vector<std::exception_ptr> thrown(meshes.size());
-  std::vector<std::thread> threads;
-  for (std::size_t r = 0; r < meshes.size(); ++r)
-    threads.emplace_back([&, r] {
-      try {
-        cpu::CpuOps ops(1);
-        std::unique_ptr<Communicator> comm =
-            std::make_unique<MeshCommunicator>(ops, std::move(meshes[r]), 20);
-        if (overlap) comm = std::make_unique<OverlappedCommunicator>(std::move(comm));
-        body(*comm);
-      } catch (...) {
-        thrown[r] = std::current_exception();
-      }
-    });
-  for (auto& t : threads) t.join();
+// Runs body(communicator) on each; returns what each threw.
+inline std::vector<std::exception_ptr> run_ranks_catching(int size,
+                                                          const std::function<void(MeshCommunicator&)>& body,
+                                                          double seconds = 20) {
+  return on_threads(size, [&](Ops& ops, Mesh mesh) {
+    MeshCommunicator comm(ops, std::move(mesh), seconds);
+    body(comm);
+  });
+}
+
+inline void rethrow_first(const std::vector<std::exception_ptr>& thrown) {
   for (const auto& e : thrown)
     if (e) std::rethrow_exception(e);
 }
 
-// The same; what a rank throws is thrown.
+// With what a run has: collectives beside the computation, or not. What a rank throws is thrown.
+inline void run_ranks(int size, bool overlap, const std::function<void(Communicator&)>& body) {
+  rethrow_first(on_threads(size, [&](Ops& ops, Mesh mesh) {
+    std::unique_ptr<Communicator> comm = std::make_unique<MeshCommunicator>(ops, std::move(mesh), 20);
+    if (overlap) comm = std::make_unique<OverlappedCommunicator>(std::move(comm));
+    body(*comm);
+  }));
+}
+
 inline void run_ranks(int size, const std::function<void(MeshCommunicator&)>& body, double seconds = 20) {
-  for (const auto& e : run_ranks_catching(size, body, seconds))
-    if (e) std::rethrow_exception(e);
+  rethrow_first(run_ranks_catching(size, body, seconds));
 }
 
 }  // namespace ft
