@@ -25,11 +25,9 @@ BatchShape full_shape(std::int64_t sequences, const DataConfig& data, bool seq2s
           .longest = length};
 }
 
-}  // namespace
-
-Planned planned(const RunConfig& config, const BuiltData* data, std::int64_t workspace,
-                std::optional<std::int64_t> length) {
-  const BuiltModel built = build_model(config, Weights::ignore);
+// As planned(), of a model that is built: it may be planned again and again.
+Planned plan_built(const RunConfig& config, const BuiltModel& built, const BuiltData* data,
+                   std::int64_t workspace, std::optional<std::int64_t> length) {
   const BuiltData none;
   PlanRequest request =
       plan_request(config, built, data ? *data : none, workspace, all_ranks(config.distributed));
@@ -45,10 +43,18 @@ Planned planned(const RunConfig& config, const BuiltData* data, std::int64_t wor
   return {plan_run(built.model(), request), largest};
 }
 
+}  // namespace
+
+Planned planned(const RunConfig& config, const BuiltData* data, std::int64_t workspace,
+                std::optional<std::int64_t> length) {
+  return plan_built(config, build_model(config, Weights::ignore), data, workspace, length);
+}
+
 std::int64_t longest_that_fits(const RunConfig& config, std::int64_t workspace, std::int64_t there) {
   constexpr std::int64_t kStep = 64, kMost = 1 << 17;
+  const BuiltModel built = build_model(config, Weights::ignore);
   const auto fits = [&](std::int64_t steps) {
-    return planned(config, nullptr, workspace, steps * kStep).plan.memory.total <= there;
+    return plan_built(config, built, nullptr, workspace, steps * kStep).plan.memory.total <= there;
   };
   std::int64_t low = 0, high = 1;
   while (high * kStep <= kMost && fits(high)) low = high, high *= 2;
