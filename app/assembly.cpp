@@ -174,8 +174,13 @@ MemoryReport Engine::memory(bool adapter) const {
   return memory_report(store.memory(), saved.peak(), scratch.peak() + ops->workspace(), adapter);
 }
 
-void require_memory(const MemoryReport& planned, const Ops& ops, int ranks) {
+int sharing(const Ops& ops, int local_ranks) {
+  return ops.device().kind == Device::Kind::cpu ? local_ranks : 1;
+}
+
+void require_memory(const MemoryReport& planned, const Ops& ops, int local_ranks) {
   const std::int64_t there = ops.free_memory();
+  const int ranks = sharing(ops, local_ranks);
   if (there == 0 || planned.total * ranks <= there) return;
   const std::string each = ranks == 1 ? "this run" : str("each of the ", ranks, " ranks on this machine");
   throw UserError(

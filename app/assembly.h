@@ -76,8 +76,11 @@ class Engine {
   MemoryReport memory(bool adapter) const;  // as measured: what was taken, and the arenas' peaks
 };
 
-// UserError(Exit::memory) when the plan, for each of `ranks` that share the device's memory, needs more than
-// it has; says which settings would help.
-void require_memory(const MemoryReport& planned, const Ops&, int ranks = 1);
+// How many of a machine's ranks share the memory of this device: a machine's all of them, a GPU's one.
+int sharing(const Ops&, int local_ranks);
+
+// UserError(Exit::memory) when the plan, for each of the ranks that share the device's memory, needs more
+// than it has; says which settings would help.
+void require_memory(const MemoryReport& planned, const Ops&, int local_ranks = 1);
 
 }  // namespace ft

@@ -1,4 +1,5 @@
 // ft generate: answers to the prompts of a file, or to one.
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -157,9 +158,10 @@ void collect(Communicator& comm, Answers& answers) {
 Generator::AnyRank any_rank(Communicator& comm, const ZeroConfig& zero) {
   if (comm.size() == 1 || zero.stage < 3) return {};  // nothing is gathered in a pass
   return [&comm](bool here) {
-    double working = here ? 1 : 0;
-    comm.all_reduce({reinterpret_cast<std::byte*>(&working), DType::f64, {1}});
-    return working > 0;
+    std::vector<std::uint8_t> working(static_cast<std::size_t>(comm.size()));
+    working[static_cast<std::size_t>(comm.rank())] = here ? 1 : 0;
+    comm.all_gather_host(std::as_writable_bytes(std::span(working)));
+    return std::find(working.begin(), working.end(), 1) != working.end();
   };
 }
 

@@ -228,7 +228,6 @@ std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& s
       (shape.cache.sources > 0 && shape.cache.source_capacity > kMostTokens / shape.cache.sources))
     throw UserError(Exit::memory, str(shape.cache.slots, " answers of up to ", shape.cache.capacity,
                                       " tokens are more than ft can keep; set generation.max_new_tokens"));
-  require_cpu(a.config, ranks);
   auto ops = make_ops(device_of(a.config, ranks.local_rank));
   auto comm = make_communicator(ranks, *ops, a.config);
   PlanRequest request{
@@ -244,7 +243,7 @@ std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& s
   request.generation = {shape};
   const Plan plan = plan_run(a.built.model(), request);
   if (const std::int64_t there = ops->free_memory();
-      there > 0 && plan.memory.total * ranks.local_size > there)
+      there > 0 && plan.memory.total * sharing(*ops, ranks.local_size) > there)
     throw UserError(
         Exit::memory,
         str("this needs ", show::memory(plan.memory.total), " and ", show::memory(there),

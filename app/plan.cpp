@@ -75,7 +75,7 @@ void place(Subject& s, const PlanArgs& args) {
   cpu::take_share_of_cores(0, ranks);  // as a rank would
   const auto ops = make_ops(device_of(s.config));
   s.workspace = ops->workspace();
-  s.there = ops->free_memory() / ranks;
+  s.there = ops->free_memory() / sharing(*ops, ranks);
 }
 
 Subject subject(const PlanArgs& args, Screen& screen) {

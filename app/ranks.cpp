@@ -8,9 +8,12 @@
 #include "app/started_by.h"
 
 #include "engine/cpu/cores.h"
+#include "engine/cpu/cpu_ops.h"
+#include "engine/cuda/nccl_communicator.h"
 #include "engine/dist/local.h"
 #include "engine/dist/mesh_communicator.h"
 #include "engine/dist/overlapped_communicator.h"
+#include "engine/dist/staged_communicator.h"
 #include "engine/dist/together.h"
 #include "engine/io/file.h"
 #include "engine/io/hash.h"
@@ -61,6 +64,21 @@ void end_process(Exit exit, const std::string& text) {
 std::string hash_of(RunConfig config) {
   config.distributed = {};
   return sha256(effective_config(config));
+}
+
+// Why not NCCL; empty: all ranks have it. UserError(Exit::hardware) where it was asked for.
+std::string without_nccl(Communicator& hosts, const RunConfig& config) {
+  std::vector<std::uint8_t> there(static_cast<std::size_t>(hosts.size()));
+  there[static_cast<std::size_t>(hosts.rank())] = nccl_version() ? 1 : 0;
+  hosts.all_gather_host(std::as_writable_bytes(std::span(there)));
+  const auto none = std::find(there.begin(), there.end(), 0);
+  if (none == there.end()) return "";
+  const std::string lacks = str("rank ", none - there.begin(), " has no NCCL (2.18 or later)");
+  if (config.distributed.backend == "nccl")
+    throw UserError(Exit::hardware, str("distributed.backend: ", lacks,
+                                        "; install NVIDIA's libnccl.so.2, or say where it is with "
+                                        "ft --cuda-libs DIR, or set it to gloo"));
+  return str(": ", lacks);
 }
 
 }  // namespace
@@ -121,14 +139,11 @@ Ranks find_ranks(const RunConfig& config) {
   return r;
 }
 
-void require_cpu(const RunConfig& config, const Ranks& ranks) {
-  if (ranks.size > 1 && config.device != "cpu")
-    throw UserError(Exit::config, "device: several ranks compute on CPUs only so far; set it to cpu");
-}
-
 std::unique_ptr<Communicator> make_communicator(const Ranks& r, Ops& ops, const RunConfig& config,
                                                 CommunicationNotes* notes) {
   if (r.size == 1) return std::make_unique<LocalCommunicator>(ops);
+  if (config.distributed.backend == "nccl" && ops.device().kind == Device::Kind::cpu)
+    throw UserError(Exit::config, "distributed.backend: nccl is for GPUs; set device=cuda, or leave it out");
   const auto seconds = static_cast<double>(config.distributed.timeout_s);
   const ZeroConfig& zero = config.zero_optimization;
   Mesh mesh = meet({.rank = r.rank,
@@ -139,8 +154,18 @@ std::unique_ptr<Communicator> make_communicator(const Ranks& r, Ops& ops, const 
                     .config = r.config,
                     .seconds = seconds});
   mesh.give_up = end_process;
-  std::unique_ptr<Communicator> comm = std::make_unique<MeshCommunicator>(
-      ops, std::move(mesh), seconds, static_cast<std::int64_t>(zero.reduce_bucket_size));
+  cpu::CpuOps host(1);
+  auto hosts = std::make_unique<MeshCommunicator>(host, std::move(mesh), seconds,
+                                                  static_cast<std::int64_t>(zero.reduce_bucket_size));
+  std::unique_ptr<Communicator> comm;
+  if (ops.device().kind == Device::Kind::cpu) {
+    comm = std::move(hosts);
+  } else {
+    const std::string why = config.distributed.backend == "gloo" ? "" : without_nccl(*hosts, config);
+    if (config.distributed.backend != "gloo" && why.empty())
+      return make_nccl_communicator(ops, std::move(hosts), seconds);
+    comm = std::make_unique<StagedCommunicator>(ops, std::move(hosts), why);
+  }
   if (notes) comm = std::make_unique<TraceCommunicator>(std::move(comm), *notes);
   if (!zero.overlap_comm) return comm;
   return std::make_unique<OverlappedCommunicator>(std::move(comm));

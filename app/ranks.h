@@ -34,10 +34,9 @@ struct Ranks {
 // this process to its share of the machine's cores.
 Ranks find_ranks(const RunConfig&);
 
-// UserError(Exit::config) where several ranks are to compute on GPUs, which they cannot yet.
-void require_cpu(const RunConfig&, const Ranks&);
-
-// Meets the others. `ops` and `notes` must outlive it; null: nobody wants to know its collectives.
+// Meets the others, and talks as distributed.backend says. `ops` and `notes` must outlive it; null: nobody
+// wants to know its collectives (those of NCCL are not noted). UserError(Exit::config) for NCCL between CPUs,
+// (Exit::hardware) where a rank lacks it.
 std::unique_ptr<Communicator> make_communicator(const Ranks&, Ops& ops, const RunConfig&,
                                                 CommunicationNotes* notes = nullptr);
 

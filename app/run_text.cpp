@@ -98,6 +98,7 @@ std::vector<LabelledLine> header_lines(const RunHeader& h) {
   std::string steps = str(show::count(h.steps_per_epoch), " a pass, ", show::count(h.steps), " in all");
   if (h.sequences_per_step > 0) steps += "; " + show::plural(h.sequences_per_step, "sequence") + " a step";
   lines.push_back({"steps", steps});
+  if (!h.ranks.empty()) lines.push_back({"ranks", h.ranks});
   if (h.resumed_step > 0)
     lines.push_back(
         {"resumed", str("after step ", show::count(h.resumed_step), ", ",

@@ -40,7 +40,7 @@ struct Room {
 Room room_of(const RunConfig& config) {
   const int ranks = configured_ranks(config.distributed);
   const auto ops = make_ops(device_of(config));
-  return {ops->free_memory() / ranks, ops->workspace()};
+  return {ops->free_memory() / sharing(*ops, ranks), ops->workspace()};
 }
 
 std::int64_t planned_memory(const RunConfig& config, std::int64_t workspace) {

@@ -150,7 +150,6 @@ Exit train(const TrainArgs& args) {
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : "none"));
   BuiltModel built = build_model(config, Weights::check);
   BuiltData data = read_data(config, built, ranks.size, screen);
-  require_cpu(config, ranks);
   const auto predictions = make_predictions(config, built, data);
   auto ops = make_ops(device_of(config, ranks.local_rank));
   CommunicationNotes notes;
@@ -166,6 +165,7 @@ Exit train(const TrainArgs& args) {
   RunHeader head = header(config, built, data, plan, ranks.size);
   head.memory_there = ops->free_memory();
   head.peak_flops = ops->peak_flops(built.dtype) * ranks.size;
+  if (ranks.size > 1) head.ranks = str(ranks.size, ", over ", comm->via());
   Engine engine(std::move(ops), std::move(comm), built, request, plan);
   const auto files = make_model_files(built);
   Checkpoints checkpoints(built.model(), engine.store, *engine.comm, *files, config.training.output_dir,

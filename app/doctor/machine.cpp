@@ -24,6 +24,7 @@
 #include "engine/cpu/cpu_ops.h"
 #include "engine/cpu/target.h"
 #include "engine/cuda/cuda_ops.h"
+#include "engine/cuda/nccl_communicator.h"
 
 namespace ft {
 namespace {
@@ -92,6 +93,17 @@ Finding gpus() {
   if (!built) {
     f.health = Health::advice;
     f.todo = "to use it, build ft where CUDA 13 is installed";
+  }
+  if (built && count > 1) {
+    const auto nccl = nccl_version();
+    f.what += nccl ? ", NCCL " + *nccl : ", no NCCL";
+    if (!nccl) {
+      f.health = Health::advice;
+      f.todo =
+          "without NVIDIA's NCCL (libnccl.so.2, 2.18 or later) ranks talk through the host's memory; install "
+          "it, or "
+          "say where it is with ft --cuda-libs DIR";
+    }
   }
   return f;
 }

@@ -1,5 +1,6 @@
 // Stands in for the CUDA backend in a build without it.
 #include "engine/cuda/cuda_ops.h"
+#include "engine/cuda/nccl_communicator.h"
 
 namespace ft {
 
@@ -11,6 +12,12 @@ std::unique_ptr<Ops> make_cuda_ops(int index, const CudaWorkspace&) {
 
 void use_cuda_libraries(const std::string&) {
   throw UserError(Exit::config, "--cuda-libs: this ft was built without CUDA");
+}
+
+std::optional<std::string> nccl_version() { return std::nullopt; }
+
+std::unique_ptr<Communicator> make_nccl_communicator(Ops&, std::unique_ptr<MeshCommunicator>, double) {
+  throw InternalError("NCCL in an ft without CUDA");
 }
 
 std::optional<std::string> cuda_version() { return std::nullopt; }

@@ -78,6 +78,8 @@ class CudaOps final : public Ops {
         attention_(gpu_, {work_.tiles, sizes.tiles, work_.delta, sizes.delta}) {}
   ~CudaOps() override { cudaStreamSynchronize(gpu_.stream()); }
 
+  Gpu& gpu() { return gpu_; }
+
   Device device() const override { return {Device::Kind::cuda, gpu_.index()}; }
   Buffer allocate(std::int64_t bytes) override { return gpu_.allocate(bytes); }
   std::int64_t workspace() const override { return work_.total; }
@@ -235,6 +237,13 @@ class CudaOps final : public Ops {
 };
 
 }  // namespace
+
+Gpu& gpu_of(Ops& ops) {
+  auto* cuda = dynamic_cast<CudaOps*>(&ops);
+  require(cuda != nullptr, "Ops of a GPU");
+  return cuda->gpu();
+}
+
 }  // namespace cuda
 
 std::unique_ptr<Ops> make_cuda_ops(int index, const CudaWorkspace& sizes) {

@@ -1,6 +1,8 @@
 #include "engine/cuda/gpu.h"
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "engine/core/error.h"
 #include "engine/cuda/status.h"
@@ -66,16 +68,20 @@ std::int64_t Gpu::free_memory() const {
 
 void Gpu::upload(void* device, const void* host, std::int64_t bytes) {
   if (bytes == 0) return;
+  use();
   const auto size = static_cast<std::size_t>(bytes);
   if (bytes > part_) {  // from pageable memory: CUDA has read it when the call returns
+    if (look_) synchronize();
     check(cudaMemcpyAsync(device, host, size, cudaMemcpyHostToDevice, stream_), "upload");
     return;
   }
+  const std::lock_guard lock(staging_mutex_);
   if (used_ + bytes > part_) {
     check(cudaEventRecord(read_[static_cast<std::size_t>(current_)], stream_), "upload");
     current_ = (current_ + 1) % kParts;
     used_ = 0;
-    check(cudaEventSynchronize(read_[static_cast<std::size_t>(current_)]), "upload");
+    const cudaEvent_t read = read_[static_cast<std::size_t>(current_)];
+    wait([&] { return cudaEventSynchronize(read); }, [&] { return cudaEventQuery(read); }, "upload");
   }
   std::byte* at = staging_ + current_ * part_ + used_;
   std::memcpy(at, host, size);
@@ -84,12 +90,31 @@ void Gpu::upload(void* device, const void* host, std::int64_t bytes) {
 }
 
 void Gpu::download(void* host, const void* device, std::int64_t bytes) {
+  use();
+  if (look_) synchronize();  // a copy to pageable memory would wait by itself
   if (bytes > 0)
     check(cudaMemcpyAsync(host, device, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_),
           "download");
   synchronize();
 }
 
-void Gpu::synchronize() const { check(cudaStreamSynchronize(stream_), "waiting for the GPU"); }
+void Gpu::use() const { check(cudaSetDevice(index_), "choosing the GPU"); }
+
+// A hundred looks at once, then one every 50 us: what is waited for is a step's loss, or lost.
+template <class Block, class Query>
+void Gpu::wait(Block block, Query query, const char* what) const {
+  if (!look_) return check(block(), what);
+  for (int looks = 0;; ++looks) {
+    const cudaError_t status = query();
+    if (status != cudaErrorNotReady) return check(status, what);
+    look_();
+    if (looks > 100) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+void Gpu::synchronize() const {
+  wait([&] { return cudaStreamSynchronize(stream_); }, [&] { return cudaStreamQuery(stream_); },
+       "waiting for the GPU");
+}
 
 }  // namespace ft::cuda

@@ -3,8 +3,11 @@
 #include <cuda_runtime.h>
 
 #include <array>
+#include <functional>
+#include <mutex>
 
 #include "engine/core/arena.h"
+#include "engine/ops/ops.h"
 
 namespace ft::cuda {
 
@@ -18,26 +21,38 @@ class Gpu {
   Gpu& operator=(const Gpu&) = delete;
 
   int index() const { return index_; }
+  void use() const;  // in this thread: it may be new, and would use the first GPU
   cudaStream_t stream() const { return stream_; }
   Buffer allocate(std::int64_t bytes) const;
   std::int64_t free_memory() const;
 
-  // The host's memory may be used for something else as soon as it returns. What fits the staging memory does
-  // not wait for the GPU.
+  // Copies may be asked for by several threads. The host's memory may be used for something else as soon as
+  // it returns. What fits the staging memory does not wait for the GPU.
   void upload(void* device, const void* host, std::int64_t bytes);
   void download(void* host, const void* device, std::int64_t bytes);  // returns when it is there
   void synchronize() const;
+  // From now on whoever waits for the queue calls this again and again; what it throws ends the waiting.
+  // Empty: no longer. For queues that may wait for other ranks.
+  void while_waiting(std::function<void()> look) { look_ = std::move(look); }
 
  private:
+  template <class Block, class Query>
+  void wait(Block, Query, const char* what) const;
+
   static constexpr int kParts = 2;  // of the staging memory: one is filled while the GPU reads the other
 
   int index_;
   cudaStream_t stream_ = nullptr;
+  std::function<void()> look_;
+  std::mutex staging_mutex_;  // of all that follows
   std::byte* staging_ = nullptr;
   std::int64_t part_;  // bytes
   int current_ = 0;
   std::int64_t used_ = 0;                   // of the current part
   std::array<cudaEvent_t, kParts> read_{};  // the GPU has read all of the part
 };
+
+// Of the Ops that make_cuda_ops made.
+Gpu& gpu_of(Ops&);
 
 }  // namespace ft::cuda

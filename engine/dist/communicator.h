@@ -1,12 +1,14 @@
-// The collectives that training needs. Every rank calls them in the same order with the same sizes; sums are
-// f32 or wider and taken in rank order, so that all ranks, and all runs, get the same bits. Results are ready
-// for the next call on the same Ops.
+// The collectives that training needs. Every rank calls them in the same order with the same sizes. Tensors
+// lie where the ranks' Ops compute; results are ready for the next call on the same Ops. Sums are f32 or
+// wider and taken in an order that depends on the sizes and ranks only: all ranks, and all runs, get the same
+// bits.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,7 +25,10 @@ class Communicator {
   virtual void all_gather(Tensor all, Tensor mine) = 0;
   // mine = this rank's piece of the sum of everybody's `all`. `mine` may be a piece of `all`.
   virtual void reduce_scatter(Tensor mine, Tensor all) = 0;
-  virtual void all_reduce(Tensor x) = 0;                                   // f32 or f64
+  virtual void all_reduce(Tensor x) = 0;  // f32 or f64
+  // Of the host's memory, wherever the ranks compute:
+  // all: size() pieces in rank order, of which this rank's is there and the others' come.
+  virtual void all_gather_host(std::span<std::byte> all) = 0;
   virtual void broadcast(std::span<std::byte> host, int root) = 0;         // ids, counts, texts
   virtual void transfer(std::span<std::byte> host, int from, int to) = 0;  // to's host = from's
   virtual void barrier() = 0;
@@ -48,7 +53,8 @@ class Communicator {
   // Where the program is, for the message when a rank is lost: the step, and what the next collectives move.
   virtual void at_step(std::int64_t) {}
   virtual void enter(std::string_view) {}
-  virtual std::int64_t memory() const { return 0; }  // bytes of its own buffers
+  virtual std::string via() const { return ""; }     // how the ranks talk, for people: "TCP", "NCCL 2.28.9"
+  virtual std::int64_t memory() const { return 0; }  // bytes of its own buffers, on the device of the Ops
   virtual std::int64_t sent() const { return 0; }    // bytes to other ranks, headers not counted, so far
 };
 

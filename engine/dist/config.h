@@ -79,8 +79,11 @@ struct DistributedConfig {
   std::int64_t timeout_s = 1800;
 
   void fields(auto& f) {
-    f("backend", backend, "Several ranks: how they talk; both are TCP between CPUs.",
-      one_of({"auto", "gloo"}), later({"nccl", "mpi"}));
+    f("backend", backend,
+      "Several ranks: how they talk: gloo is TCP, for tensors of GPUs through the host; nccl is NVIDIA's, "
+      "between "
+      "GPUs; auto is nccl where all ranks have GPUs and NCCL, else gloo.",
+      one_of({"auto", "gloo", "nccl"}), later({"mpi"}));
     f("nproc_per_node", nproc_per_node, "Ranks of ft launch on a machine, and of ft plan.", or_auto(),
       at_least(1));
     f("nnodes", nnodes, "Machines, as with ft launch --num_nodes.", at_least(1));

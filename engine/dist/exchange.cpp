@@ -101,6 +101,12 @@ void Exchange::wait(Clock::time_point deadline) {
   look_for_cuts();
 }
 
+std::uint32_t Exchange::note(Collective what) {
+  now_ = {what, now_.number + 1, 0};
+  watch_.begin(what, now_.number);
+  return now_.number;
+}
+
 void Exchange::run(Collective what, std::span<const Parcel> parcels) {
   now_ = {what, now_.number + 1, 0};
   watch_.begin(what, now_.number);
@@ -125,7 +131,7 @@ void Exchange::run(Collective what, std::span<const Parcel> parcels) {
                  static_cast<short>((out ? POLLOUT : 0) | (in ? POLLIN : 0)), 0};
       waiting |= out || in;
     }
-    if (!waiting) return watch_.leave();
+    if (!waiting) return watch_.leave(now_.number);
     if (moved)
       deadline = Clock::now() + patience;
     else

@@ -35,6 +35,10 @@ class Exchange {
   // it is silent, (Exit::mismatch) when it is elsewhere in the program; all ranks end with the same words,
   // which name it, its host, the step, the collective and what that moves (watch.h).
   void run(Collective, std::span<const Parcel> parcels);
+  // The next collective is one that something else carries (GPUs): it counts, and messages name it. Returns
+  // its number.
+  std::uint32_t note(Collective);
+  Watch& watch() { return watch_; }
   std::int64_t sent() const { return sent_; }  // bytes of payload, so far
   // From another thread: a run() that waits for somebody ends with an exception.
   void shut() { watch_.abandon(); }

@@ -155,6 +155,12 @@ void MeshCommunicator::all_reduce(Tensor x) {
   exchange(Collective::all_reduce);
 }
 
+void MeshCommunicator::all_gather_host(std::span<std::byte> all) {
+  const auto bytes_of_all = static_cast<std::int64_t>(all.size());
+  const Tensor whole(all.data(), DType::u8, {bytes_of_all});
+  all_gather(whole, part(whole, bytes_of_all / size() * rank(), bytes_of_all / size()));
+}
+
 void MeshCommunicator::broadcast(std::span<std::byte> host, int root) {
   clear_parcels();
   for (int r = 0; r < size(); ++r) {

@@ -24,6 +24,7 @@ class MeshCommunicator final : public Communicator {
   void all_gather(Tensor all, Tensor mine) override;
   void reduce_scatter(Tensor mine, Tensor all) override;
   void all_reduce(Tensor x) override;
+  void all_gather_host(std::span<std::byte> all) override;
   void broadcast(std::span<std::byte> host, int root) override;
   void transfer(std::span<std::byte> host, int from, int to) override;
   void barrier() override;
@@ -31,8 +32,13 @@ class MeshCommunicator final : public Communicator {
   void enter(std::string_view what) override { wires_->exchange.enter(what); }
   void abandon() override { wires_->exchange.shut(); }
   std::unique_ptr<Communicator> split(std::vector<int> members) override;
+  std::string via() const override { return "TCP"; }
   std::int64_t memory() const override { return wires_->memory; }
   std::int64_t sent() const override { return wires_->exchange.sent(); }
+
+  // For collectives that something else carries: see Exchange.
+  std::uint32_t note(Collective what) { return wires_->exchange.note(what); }
+  Watch& watch() { return wires_->exchange.watch(); }
 
   static std::int64_t memory_of(int size, std::int64_t bucket = kAnyBucket) {
     return piece_of(size, bucket) * (size - 1);

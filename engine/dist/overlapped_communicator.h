@@ -8,7 +8,8 @@ namespace ft {
 
 class OverlappedCommunicator final : public Communicator {
  public:
-  // inner: of ranks on CPUs; its abandon() must end a collective that waits.
+  // inner: its results are there when a call returns, or in the queue of the Ops; its abandon() must end a
+  // collective that waits.
   explicit OverlappedCommunicator(std::unique_ptr<Communicator> inner);
   ~OverlappedCommunicator() override;
 
@@ -17,6 +18,7 @@ class OverlappedCommunicator final : public Communicator {
   void all_gather(Tensor all, Tensor mine) override { idle().all_gather(all, mine); }
   void reduce_scatter(Tensor mine, Tensor all) override { idle().reduce_scatter(mine, all); }
   void all_reduce(Tensor x) override { idle().all_reduce(x); }
+  void all_gather_host(std::span<std::byte> all) override { idle().all_gather_host(all); }
   void broadcast(std::span<std::byte> host, int root) override { idle().broadcast(host, root); }
   void transfer(std::span<std::byte> host, int from, int to) override { idle().transfer(host, from, to); }
   void barrier() override { idle().barrier(); }
@@ -26,6 +28,7 @@ class OverlappedCommunicator final : public Communicator {
   std::unique_ptr<Communicator> split(std::vector<int> members) override;
   void at_step(std::int64_t step) override { inner_->at_step(step); }
   void enter(std::string_view what) override { idle().enter(what); }
+  std::string via() const override { return inner_->via(); }
   std::int64_t memory() const override { return inner_->memory(); }
   std::int64_t sent() const override;  // when nothing is under way
 

@@ -16,6 +16,9 @@ class PlannedCommunicator final : public Communicator {
     const std::int64_t own = x.numel() / size_;
     *sent_ += (x.numel() - own + own * (size_ - 1)) * size_of(x.dtype);
   }
+  void all_gather_host(std::span<std::byte> all) override {
+    *sent_ += static_cast<std::int64_t>(all.size()) / size_ * (size_ - 1);
+  }
   void broadcast(std::span<std::byte> host, int root) override {
     if (root == 0) *sent_ += static_cast<std::int64_t>(host.size()) * (size_ - 1);
   }

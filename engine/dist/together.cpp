@@ -1,5 +1,6 @@
 #include "engine/dist/together.h"
 
+#include <cstdint>
 #include <exception>
 #include <vector>
 
@@ -15,10 +16,9 @@ void together(Communicator& comm, const std::string& what, const std::function<v
   } catch (...) {
     thrown = std::current_exception();
   }
-  double own = thrown ? 1 : 0;
-  std::vector<double> failed(static_cast<std::size_t>(comm.size()));
-  comm.all_gather({reinterpret_cast<std::byte*>(failed.data()), DType::f64, {comm.size()}},
-                  {reinterpret_cast<std::byte*>(&own), DType::f64, {1}});
+  std::vector<std::uint8_t> failed(static_cast<std::size_t>(comm.size()));
+  failed[static_cast<std::size_t>(comm.rank())] = thrown ? 1 : 0;
+  comm.all_gather_host(std::as_writable_bytes(std::span(failed)));
   if (thrown) std::rethrow_exception(thrown);
   for (std::size_t r = 0; r < failed.size(); ++r)
     if (failed[r] > 0)

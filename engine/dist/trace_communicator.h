@@ -50,6 +50,9 @@ class TraceCommunicator final : public Communicator {
   void all_reduce(Tensor x) override {
     note("all_reduce", [&] { inner_->all_reduce(x); });
   }
+  void all_gather_host(std::span<std::byte> all) override {
+    note("all_gather", [&] { inner_->all_gather_host(all); });
+  }
   void broadcast(std::span<std::byte> host, int root) override {
     note("broadcast", [&] { inner_->broadcast(host, root); });
   }
@@ -68,6 +71,7 @@ class TraceCommunicator final : public Communicator {
     where_ = what;
     inner_->enter(what);
   }
+  std::string via() const override { return inner_->via(); }
   std::int64_t memory() const override { return inner_->memory(); }
   std::int64_t sent() const override { return inner_->sent(); }
 

@@ -87,9 +87,9 @@ void Watch::waits_for(int rank) {
   place_.waits_for = rank;
 }
 
-void Watch::leave() {
+void Watch::leave(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
-  place_.inside = 0;
+  if (place_.number == number) place_.inside = 0;
 }
 
 void Watch::abandon() {
@@ -108,28 +108,50 @@ void Watch::end() {
   throw UserError(*verdict_);
 }
 
+bool Watch::over() const {
+  const std::lock_guard lock(mutex_);
+  return verdict_.has_value();
+}
+
 void Watch::accuse(int rank, Exit exit, const std::string& what) {
-  {
-    std::unique_lock lock(mutex_);
-    if (!verdict_ && rank_ == 0) judge(rank, exit, what, place_);
-    if (!verdict_ && lines_[0].fd >= 0) {
-      Message m{
-          .kind = Message::Kind::accusation, .exit = static_cast<int>(exit), .blame = rank, .place = place_};
-      std::copy_n(what.data(), std::min(what.size(), m.text.size() - 1), m.text.data());
-      send(lines_[0], m);
-      changed_.wait_for(lock, kJudgement, [&] { return verdict_.has_value(); });
-    }
-    if (!verdict_)
-      conclude(exit, str(lines_[static_cast<std::size_t>(rank)].name, " ", what, ", ", describe(place_)));
-  }
+  suspect(rank, exit, what);
   end();
+}
+
+void Watch::suspect(int rank, Exit exit, const std::string& what) {
+  std::unique_lock lock(mutex_);
+  if (!verdict_ && rank_ == 0) judge(rank, exit, what, place_);
+  if (!verdict_ && lines_[0].fd >= 0) {
+    Message m{
+        .kind = Message::Kind::accusation, .exit = static_cast<int>(exit), .blame = rank, .place = place_};
+    std::copy_n(what.data(), std::min(what.size(), m.text.size() - 1), m.text.data());
+    send(lines_[0], m);
+    changed_.wait_for(lock, kJudgement, [&] { return verdict_.has_value(); });
+  }
+  if (!verdict_)
+    conclude(exit, str(lines_[static_cast<std::size_t>(std::max(0, rank))].name, " ", what, ", ",
+                       describe(place_)));
+}
+
+const Whereabouts& Watch::place_of(int rank) const {
+  return rank == rank_ ? place_ : lines_[static_cast<std::size_t>(rank)].place;
+}
+
+// The rank that has begun the fewest collectives; kWhoeverIsLast when all have begun as many.
+int Watch::last() const {
+  int least = 0, most = 0;
+  for (int r = 0; r < static_cast<int>(lines_.size()); ++r) {
+    if (place_of(r).number < place_of(least).number) least = r;
+    if (place_of(r).number > place_of(most).number) most = r;
+  }
+  return place_of(least).number == place_of(most).number ? kWhoeverIsLast : least;
 }
 
 // The rank for which the accused waits itself, and so on.
 int Watch::behind(int accused) const {
   int at = accused;
   for (std::size_t i = 0; i < lines_.size(); ++i) {
-    const Whereabouts& p = at == rank_ ? place_ : lines_[static_cast<std::size_t>(at)].place;
+    const Whereabouts& p = place_of(at);
     const bool known = at == rank_ || Clock::now() - lines_[static_cast<std::size_t>(at)].heard_at < kSilent;
     if (!known || !p.inside || p.waits_for < 0 || p.waits_for >= static_cast<int>(lines_.size())) return at;
     at = p.waits_for;
@@ -149,6 +171,10 @@ std::string Watch::state_of(int rank) const {
 
 void Watch::judge(int blame, Exit exit, const std::string& what, const Whereabouts& place) {
   if (verdict_) return;
+  if (blame == kWhoeverIsLast) blame = last();
+  if (blame == kWhoeverIsLast)
+    return conclude(exit,
+                    str("a GPU, or a network between them, ", what, "; all ranks are ", describe(place)));
   const int guilty = exit == Exit::hang ? behind(blame) : blame;
   std::string text = str(lines_[static_cast<std::size_t>(guilty)].name, " ", what, ", ", describe(place));
   if (exit == Exit::hang) text += "\n  " + state_of(guilty);
@@ -238,7 +264,7 @@ void Watch::take(std::size_t rank, const Message& m) {
     case Message::Kind::heartbeat:
       return;
     case Message::Kind::accusation:
-      if (m.blame >= 0 && m.blame < static_cast<int>(lines_.size()))
+      if (m.blame >= kWhoeverIsLast && m.blame < static_cast<int>(lines_.size()))
         judge(m.blame, Exit{m.exit}, text, m.place);
       return;
     case Message::Kind::verdict:

@@ -37,17 +37,23 @@ class Watch {
   // This rank cannot go on because of `rank`: throws what rank 0 makes of it as a UserError. `what` goes on
   // from the rank's name: "has not answered for 60 s".
   [[noreturn]] void accuse(int rank, Exit, const std::string& what);
+  // The same where it is not known who is to blame: rank 0 names the rank that has begun the fewest
+  // collectives, or all where they are in the same one. By any thread: returns when there is a verdict, which
+  // the rank's own is to throw.
+  void suspect_last(Exit exit, const std::string& what) { suspect(kWhoeverIsLast, exit, what); }
+  bool over() const;  // whether there is a verdict
 
   // Where this rank is.
   void at_step(std::int64_t step);
   void enter(std::string_view what);  // what the next collectives move
   void begin(Collective, std::uint32_t number);
   void waits_for(int rank);
-  void leave();
+  void leave(std::uint32_t number);  // unless another has begun
   // This rank gives up by itself, for its own reasons: fd() can be read, end() throws, nobody is accused.
   void abandon();
 
  private:
+  static constexpr int kWhoeverIsLast = -1;
   struct Message {  // as it lies in memory: all ranks are of one binary
     enum class Kind : std::uint32_t { heartbeat = 1, accusation, verdict, failed, done, deaf };
     Kind kind{};
@@ -68,6 +74,7 @@ class Watch {
     bool done = false;
   };
 
+  void suspect(int rank, Exit, const std::string& what);  // returns when there is a verdict
   void run();
   void hear(std::size_t rank);
   void take(std::size_t rank, const Message&);
@@ -78,6 +85,8 @@ class Watch {
   void flush(Line&);
   void judge(int blame, Exit, const std::string& what, const Whereabouts&);
   int behind(int accused) const;
+  int last() const;
+  const Whereabouts& place_of(int rank) const;
   std::string state_of(int rank) const;
   void conclude(Exit, const std::string& text);
   void enforce();
@@ -87,7 +96,7 @@ class Watch {
   GiveUp give_up_;
   int exceptions_;  // in flight when this began
   Socket concluded_, stop_;
-  std::mutex mutex_;  // of everything below
+  mutable std::mutex mutex_;  // of everything below
   std::condition_variable changed_;
   std::vector<Line> lines_;  // by rank
   Whereabouts place_;

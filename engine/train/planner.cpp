@@ -140,7 +140,9 @@ MemoryReport memory_report(const StoreMemory& s, std::int64_t saved, std::int64_
 
 Plan plan_run(Model& model, const PlanRequest& r) {
   NullOps null(r.device);
-  PlannedCommunicator comm(r.ranks, MeshCommunicator::memory_of(r.ranks, r.reduce_bucket));
+  // Between GPUs these buffers are the host's, or NCCL's own.
+  const bool on_cpus = r.device.kind == Device::Kind::cpu;
+  PlannedCommunicator comm(r.ranks, on_cpus ? MeshCommunicator::memory_of(r.ranks, r.reduce_bucket) : 0);
   ParameterStore store(null, comm, r.zero);
   model.add_units(store);
   store.reserve(r.states, kMeasured);

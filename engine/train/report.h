@@ -99,6 +99,7 @@ struct RunHeader {
   std::int64_t logging_steps = 0, eval_steps = 0, save_steps = 0;  // 0: never
   std::string metric = "eval_loss";                                // by which the best evaluation is chosen
   bool greater_is_better = false;
+  std::string ranks;              // of several: how many, and how they talk
   std::int64_t resumed_step = 0;  // 0: a fresh run
   History past;                   // of a resumed run, see read_log
 

@@ -105,14 +105,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                               cublasLtMatrixLayout_t la, const void* b, cublasLtMatrixLayout_t lb,
                               const void* beta, const void* c, cublasLtMatrixLayout_t lc, void* d,
                               cublasLtMatrixLayout_t ld, const cublasLtMatmulAlgo_t* algorithm,
-                              void* workspace, std::size_t size, cudaStream_t) {
+                              void* workspace, std::size_t size, cudaStream_t stream) {
   require_operand(a, *la, algorithm->alignment[0]);
   require_operand(b, *lb, algorithm->alignment[1]);
   require_operand(c, *lc, algorithm->alignment[2]);
   require_operand(d, *ld, algorithm->alignment[3]);
   if (!cuda_on_cpu::on_device(workspace, size)) return CUBLAS_STATUS_INVALID_VALUE;
   const float by = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
-  cuda_on_cpu::enqueue([=, t = *desc, A = *la, B = *lb, C = *lc, D = *ld] {
+  cuda_on_cpu::enqueue(stream, [=, t = *desc, A = *la, B = *lb, C = *lc, D = *ld] {
     std::memset(workspace, 0xff, size < 4096 ? size : 4096);  // it may be used
     const bool ta = t.a == CUBLAS_OP_T, tb = t.b == CUBLAS_OP_T;
     const std::uint64_t depth = ta ? A.rows : A.cols;

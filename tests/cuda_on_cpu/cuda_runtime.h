@@ -103,6 +103,7 @@ enum cudaError_t {
   cudaErrorInsufficientDriver = 35,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
+  cudaErrorNotReady = 600,
 };
 const char* cudaGetErrorString(cudaError_t);
 cudaError_t cudaGetLastError();
@@ -130,10 +131,13 @@ cudaError_t cudaFreeHost(void* p);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t*, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t);
 cudaError_t cudaStreamSynchronize(cudaStream_t);
+cudaError_t cudaStreamQuery(cudaStream_t);
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned flags = 0);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t*, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t);
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t);
 cudaError_t cudaEventSynchronize(cudaEvent_t);
+cudaError_t cudaEventQuery(cudaEvent_t);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t);
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                               std::size_t width, std::size_t height, cudaMemcpyKind, cudaStream_t);
@@ -150,7 +154,7 @@ namespace cuda_on_cpu {
 cudaError_t enqueue(const cudaLaunchConfig_t&, const void* kernel, std::function<void()> body);
 cudaError_t allow_shared(const void* kernel, int bytes);
 // Work that cuBLASLt would do on the GPU, in its turn.
-void enqueue(std::function<void()> work);
+void enqueue(cudaStream_t, std::function<void()> work);
 // Whether all of it is device memory that was allocated and not freed.
 bool on_device(const void* p, std::size_t bytes);
 }  // namespace cuda_on_cpu

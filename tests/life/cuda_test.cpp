@@ -71,11 +71,95 @@ TEST(CudaLife, GeneratesAsOnTheCpu) {
   }
 }
 
-TEST(CudaLife, SeveralRanksAreRefused) {
+std::vector<std::string> launched(const std::string& ranks, std::vector<std::string> command) {
+  command.insert(command.begin(), {"launch", "-n", ranks});
+  command.push_back("zero_optimization.stage3_param_persistence_threshold=0");
+  return command;
+}
+
+// Each rank has a GPU; what they say to each other passes through the host.
+TEST(CudaRanks, AllStagesAreTheTrainingOfCpus) {
+  for (const Json& config : {kLora, kFull}) {
+    const Workplace w("llama", config);
+    const std::string file =
+        config.contains("lora") ? "out/adapter_model.safetensors" : "out/model.safetensors";
+    const auto trained = [&](const std::string& device, int stage) {
+      EXPECT_EQ(w.run(launched("2", {"train", "--config", "run.json", "--overwrite", "device=" + device,
+                                     "training.num_train_epochs=1", "training.bf16=false",
+                                     "logging.progress=plain", "zero_stage=" + std::to_string(stage)})),
+                0)
+          << w.says();
+      return std::pair(losses(w / "out"), contents(w / file));
+    };
+    const auto cpu = trained("cpu", 0), cuda = trained("cuda", 0);
+    expect_near(cuda.first, cpu.first, 1e-5);
+    EXPECT_NE(w.says().find("2, over TCP through the host: rank 0 has no NCCL"), std::string::npos)
+        << w.says();
+    for (int stage = 1; stage < 4; ++stage) {
+      const auto got = trained("cuda", stage);
+      EXPECT_EQ(got.first, cuda.first) << stage;
+      EXPECT_TRUE(got.second == cuda.second) << stage;
+    }
+  }
+}
+
+TEST(CudaRanks, Bf16AndQloraTrainUnderStage3) {
+  const Workplace w("llama", kLora);
+  const auto trained = [&](const char* stage) {
+    EXPECT_EQ(w.run(launched("3", {"train", "--config", "run.json", "--overwrite", "device=cuda",
+                                   "training.num_train_epochs=1", "training.bf16=true",
+                                   "quantization.load_in_4bit=true", std::string("zero_stage=") + stage})),
+              0)
+        << w.says();
+    return losses(w / "out");
+  };
+  EXPECT_EQ(trained("3"), trained("0"));
+}
+
+TEST(CudaRanks, EvaluateAndGenerateInStep) {
+  const Workplace w("llama",
+                    {{"finetuning_type", "full"},
+                     {"data", {{"eval_datasets", {{{"path", "train.jsonl"}, {"type", "tokenized"}}}}}}});
+  const auto evaluated = [&](const std::string& device) {
+    EXPECT_EQ(w.run(launched("2", {"eval", "--config", "run.json", "--json", "zero_stage=3",
+                                   "training.bf16=false", "device=" + device})),
+              0)
+        << w.says();
+    const std::string log = contents(w / "out/ranks/rank-0.log");
+    return Json::parse(log.substr(log.rfind('{')))["eval_loss"].get<double>();
+  };
+  EXPECT_NEAR(evaluated("cuda"), evaluated("cpu"), 1e-5);
+  std::ofstream(w / "in.jsonl") << "{\"input_ids\": [3, 7]}\n{\"input_ids\": [4]}\n{\"input_ids\": [5, 9]}\n";
+  const auto generated = [&](const std::string& device) {
+    EXPECT_EQ(w.run(launched(
+                  "2", {"generate", "--model", "model", "--input", "in.jsonl", "--output", "o.jsonl",
+                        "--overwrite", "zero_stage=3", "generation.max_new_tokens=6", "device=" + device})),
+              0)
+        << w.says();
+    return contents(w / "o.jsonl");
+  };
+  EXPECT_EQ(generated("cuda"), generated("cpu"));
+}
+
+TEST(CudaRanks, NcclIsRefusedWhereItIsNot) {
   const Workplace w("llama", kLoraRun);
-  EXPECT_EQ(w.run({"launch", "-n", "2", "train", "--config", "run.json", "device=cuda"}), 2);
-  EXPECT_NE(w.says().find("device: several ranks compute on CPUs only so far; set it to cpu"),
+  const std::vector<std::string> run{"train", "--config", "run.json", "distributed.backend=nccl"};
+  EXPECT_EQ(w.run(launched("2", run)), 2);
+  EXPECT_NE(w.says().find("distributed.backend: nccl is for GPUs; set device=cuda, or leave it out"),
             std::string::npos)
+      << w.says();
+  auto on_gpus = run;
+  on_gpus.push_back("device=cuda");
+  EXPECT_EQ(w.run(launched("2", on_gpus)), 10);
+  EXPECT_NE(w.says().find("distributed.backend: rank 0 has no NCCL (2.18 or later); install NVIDIA's"),
+            std::string::npos)
+      << w.says();
+}
+
+TEST(CudaRanks, NeedAGpuEach) {
+  const Workplace w("llama", kLoraRun);
+  EXPECT_EQ(w.run({"launch", "-n", "5", "train", "--config", "run.json", "device=cuda"}), 10);
+  EXPECT_NE(w.says().find("device cuda:4: this machine has 4 GPUs, counted from 0"), std::string::npos)
       << w.says();
 }
 

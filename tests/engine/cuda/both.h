@@ -21,6 +21,8 @@ using test::nmse;
 // has its own, it says nothing.
 constexpr int kOrders = 3;
 void set_order(int);
+// Whether there is NCCL; on the host a stand-in is put in its place.
+bool use_nccl();
 
 // So little that every loop over it goes round.
 constexpr CudaWorkspace kSmall{.blas = 4096, .dense = 8192, .delta = 2048, .tiles = 65536, .staging = 8192};

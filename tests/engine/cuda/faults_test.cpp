@@ -1,11 +1,16 @@
 // What the host's stand-in for a GPU finds: mistakes planted in kernels.
 #include "engine/cuda/kernels/device.cuh"
 #include "tests/cuda_on_cpu/cuda_runtime.h"
+#include "tests/cuda_on_cpu/nccl.h"
 #include "tests/engine/cuda/both.h"
 
 namespace ft::cuda {
 
 void set_order(int order) { cuda_on_cpu::set_order(static_cast<cuda_on_cpu::Order>(order)); }
+bool use_nccl() {
+  cuda_on_cpu::nccl_installed(true);
+  return true;
+}
 
 namespace {
 
@@ -217,11 +222,11 @@ TEST(Faults, CopiesOfTheWrongKind) {
 
 TEST(Faults, AGpuThatIsNotThereIsAUserError) {
   try {
-    make_cuda_ops(3, kSmall);
+    make_cuda_ops(4, kSmall);
     ADD_FAILURE() << "accepted";
   } catch (const UserError& e) {
     EXPECT_EQ(e.code, Exit::hardware);
-    EXPECT_STREQ(e.what(), "device cuda:3: this machine has 1 GPU, counted from 0");
+    EXPECT_STREQ(e.what(), "device cuda:4: this machine has 4 GPUs, counted from 0");
   }
 }
 

@@ -1,8 +1,10 @@
 // On a GPU: it takes threads and blocks in its own order.
+#include "engine/cuda/nccl_communicator.h"
 #include "tests/engine/cuda/both.h"
 
 namespace ft::cuda {
 
 void set_order(int) {}
+bool use_nccl() { return nccl_version().has_value(); }
 
 }  // namespace ft::cuda

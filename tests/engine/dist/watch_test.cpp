@@ -86,7 +86,7 @@ TEST_F(Three, WhoOnlyWaitsForAnotherIsNotStuck) {
   one.begin(Collective::transfer, 7);
   one.waits_for(2);
   two.begin(Collective::transfer, 6);
-  two.leave();
+  two.leave(6);
   std::this_thread::sleep_for(milliseconds(1200));  // heartbeats tell it
   const Ended e = accused_by(zero, 1, Exit::hang, "has not answered for 60 s");
   EXPECT_EQ(e.exit, Exit::hang);
@@ -94,6 +94,35 @@ TEST_F(Three, WhoOnlyWaitsForAnotherIsNotStuck) {
             "rank 2 (a thread) has not answered for 60 s, before the first step\n"
             "  it is alive, before the first step, after transfer number 6");
   EXPECT_EQ(end_of(two).text, e.text);
+}
+
+// Who waits on GPUs cannot say for whom: the rank that has begun the fewest collectives is blamed.
+TEST_F(Three, WhoIsLastIsNamedWhereNobodyKnows) {
+  Watch two{meshes[2]};
+  zero.begin(Collective::all_gather, 9);
+  one.begin(Collective::all_gather, 9);
+  two.begin(Collective::all_gather, 8);
+  two.leave(8);
+  two.leave(7);                                     // not where it is
+  std::this_thread::sleep_for(milliseconds(1200));  // heartbeats tell it
+  EXPECT_FALSE(one.over());
+  one.suspect_last(Exit::hang, "has not answered for 60 s");
+  EXPECT_TRUE(one.over());
+  for (Watch* w : {&zero, &one})
+    EXPECT_EQ(end_of(*w).text,
+              "rank 2 (a thread) has not answered for 60 s, before the first step, in all_gather number 9\n"
+              "  it is alive, before the first step, after all_gather number 8");
+}
+
+TEST_F(Three, NobodyIsNamedWhereAllAreInTheSameCollective) {
+  Watch two{meshes[2]};
+  for (Watch* w : {&zero, &one, &two}) w->begin(Collective::all_gather, 9);
+  std::this_thread::sleep_for(milliseconds(1200));
+  two.suspect_last(Exit::hang, "has not answered for 60 s");
+  EXPECT_EQ(
+      end_of(zero).text,
+      "a GPU, or a network between them, has not answered for 60 s; all ranks are before the first step, "
+      "in all_gather number 9");
 }
 
 TEST_F(Three, ASilentProcessIsCalledStopped) {

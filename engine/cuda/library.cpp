@@ -1,0 +1,56 @@
+#include "engine/cuda/library.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "engine/core/error.h"
+#include "engine/cuda/cublaslt.h"
+#include "engine/cuda/cuda_ops.h"
+#include "engine/cuda/nccl.h"
+
+namespace ft::cuda {
+
+// The folders are tried in order, "" being the system's.
+void* open_library(const std::string& name) {
+  for (const char* folder : {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"})
+    if (void* library = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  return nullptr;
+}
+
+}  // namespace ft::cuda
+
+namespace ft {
+
+// What is loaded once is found by its name afterwards; the environment tells the processes that are started.
+// NCCL may lie elsewhere below the folder, or nowhere.
+void use_cuda_libraries(const std::string& folder) {
+  namespace fs = std::filesystem;
+  const std::string blas = str("libcublasLt.so.", CUBLAS_VER_MAJOR);
+  std::vector<fs::path> found;
+  std::error_code error;
+  const auto options = fs::directory_options::skip_permission_denied;
+  for (auto at = fs::recursive_directory_iterator(folder, options, error);
+       !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    const fs::path name = at->path().filename();
+    const auto same = [&](const fs::path& p) { return p.filename() == name; };
+    if ((name == blas || name == cuda::kNcclLibrary) && std::none_of(found.begin(), found.end(), same))
+      found.push_back(fs::absolute(at->path()));
+  }
+  if (std::none_of(found.begin(), found.end(), [&](const fs::path& p) { return p.filename() == blas; }))
+    throw UserError(Exit::config, str("--cuda-libs: there is no ", blas, " in ", printable(folder),
+                                      " or below it", error ? ": " + error.message() : ""));
+  const char* before = std::getenv("LD_LIBRARY_PATH");
+  std::string path = before ? before : "";
+  for (const fs::path& file : found) {
+    if (!dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL))
+      throw UserError(Exit::config, str("--cuda-libs: ", printable(dlerror(), 400)));
+    path = file.parent_path().string() + (path.empty() ? "" : ":") + path;
+  }
+  setenv("LD_LIBRARY_PATH", path.c_str(), 1);
+}
+
+}  // namespace ft

@@ -1,0 +1,52 @@
+// What ft uses of NVIDIA's NCCL, 2.18 or later. It is declared here as it lies in the library, because not
+// every machine that builds ft has its header; tests/engine/cuda/nccl_abi.cpp compares the two where it is.
+// The library is looked for when several ranks have GPUs.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <climits>
+#include <cstddef>
+
+namespace ft::cuda {
+
+inline constexpr const char* kNcclLibrary = "libnccl.so.2";
+
+using NcclComm = struct ncclComm*;
+struct NcclId {  // rank 0 makes it, all ranks need it
+  char bytes[128];
+};
+enum class NcclResult : int { success = 0, invalid_usage = 5, remote_error = 6, in_progress = 7 };
+enum class NcclType : int { u8 = 1, f32 = 7, f64 = 8 };
+enum class NcclOp : int { sum = 0 };
+struct NcclConfig {
+  static constexpr int kUsual = INT_MIN;
+  std::size_t size = sizeof(NcclConfig);
+  unsigned magic = 0xcafebeef;
+  unsigned version = 21800;  // of this structure
+  int blocking = kUsual, cga_cluster_size = kUsual, min_ctas = kUsual, max_ctas = kUsual;
+  const char* net_name = nullptr;
+  int split_share = kUsual;
+};
+
+struct Nccl {
+  NcclResult (*version)(int*);  // 22809: 2.28.9
+  NcclResult (*unique_id)(NcclId*);
+  NcclResult (*init)(NcclComm*, int ranks, NcclId, int rank, NcclConfig*);
+  NcclResult (*split)(NcclComm, int color, int key, NcclComm*, NcclConfig*);
+  NcclResult (*finalize)(NcclComm);
+  NcclResult (*destroy)(NcclComm);
+  NcclResult (*abort)(NcclComm);
+  NcclResult (*async_error)(NcclComm, NcclResult*);
+  const char* (*error_text)(NcclResult);
+  const char* (*last_error)(NcclComm);
+  NcclResult (*all_gather)(const void* mine, void* all, std::size_t each, NcclType, NcclComm, cudaStream_t);
+  NcclResult (*reduce_scatter)(const void* all, void* mine, std::size_t each, NcclType, NcclOp, NcclComm,
+                               cudaStream_t);
+  NcclResult (*all_reduce)(const void* from, void* to, std::size_t count, NcclType, NcclOp, NcclComm,
+                           cudaStream_t);
+};
+
+// Null where there is none, or an older one.
+const Nccl* nccl();
+
+}  // namespace ft::cuda

@@ -1,0 +1,27 @@
+// Collectives between GPUs by NCCL, beside the computation: they are given to a queue of their own, which
+// waits for the computation and is waited for by events; the host waits for neither. Ids, texts, heartbeats
+// and who is to blame when a rank is lost stay with the hosts' connections.
+//
+// Sums are in the order that NCCL chooses for the sizes and the machines: the same in every run, but not that
+// of the ranks.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/dist/mesh_communicator.h"
+#include "engine/ops/ops.h"
+
+namespace ft {
+
+// "2.28.9" where this machine has NCCL 2.18 or later and this ft can use it.
+std::optional<std::string> nccl_version();
+
+// ops: of make_cuda_ops, and no other GPU communicator's. All ranks call it at the same time. A collective
+// that has not ended after `seconds` without any other ending, a rank that is lost and an error of NCCL's
+// become the hosts' verdict (engine/dist/watch.h), which ends whatever waits for the GPU. UserError(
+// Exit::hardware) when NCCL does not start.
+std::unique_ptr<Communicator> make_nccl_communicator(Ops& ops, std::unique_ptr<MeshCommunicator> hosts,
+                                                     double seconds);
+
+}  // namespace ft

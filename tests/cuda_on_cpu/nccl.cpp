@@ -1,0 +1,253 @@
+#include "tests/cuda_on_cpu/nccl.h"
+
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "tests/cuda_on_cpu/memory.h"
+#include "tests/cuda_on_cpu/streams.h"
+
+using namespace cuda_on_cpu;
+using ft::cuda::NcclComm;
+using ft::cuda::NcclConfig;
+using ft::cuda::NcclId;
+using ft::cuda::NcclOp;
+using ft::cuda::NcclResult;
+using ft::cuda::NcclType;
+
+namespace {
+
+enum class Kind : std::uint8_t { all_gather, reduce_scatter, all_reduce };
+
+struct Call {  // of all ranks
+  Kind kind{};
+  NcclType type{};
+  std::size_t count = 0;
+  std::vector<const std::byte*> from;
+  std::vector<std::byte*> to;
+  std::vector<bool> came;
+  std::size_t here = 0;
+  bool done = false;
+};
+struct World {
+  static constexpr std::size_t kNotKnown = static_cast<std::size_t>(-1);
+  std::size_t size = kNotKnown, joined = 0;
+  std::map<std::uint64_t, std::shared_ptr<Call>> calls;
+  std::map<std::uint64_t, std::map<int, std::shared_ptr<World>>> splits;  // by number, by color
+  std::map<std::uint64_t, std::size_t> splitting;                         // ranks that have called it
+};
+struct Member {
+  std::shared_ptr<World> world;
+  std::size_t rank = 0;
+  int device = 0, whole_rank = 0;
+  std::shared_ptr<World> part = {};  // that it is splitting off
+  std::uint64_t calls = 0, splits = 0;
+  bool aborted = false, busy = false;
+};
+
+struct State {
+  bool installed = false;
+  int aborted = 0;
+  std::uint32_t ids = 0;
+  NcclFault fault;
+  std::map<std::string, std::shared_ptr<World>> worlds;
+};
+State& state() {
+  static State s;
+  return s;
+}
+
+std::size_t size_of(NcclType t) { return t == NcclType::u8 ? 1 : t == NcclType::f32 ? 4 : 8; }
+
+// In another order than that of the ranks: each part begins with the rank behind its owner.
+template <class T>
+void add_up(const Call& c, std::vector<std::vector<std::byte>>& sums, std::size_t ranks, std::size_t each) {
+  for (std::size_t owner = 0; owner < sums.size(); ++owner)
+    for (std::size_t i = 0; i < each; ++i) {
+      T sum = 0;
+      for (std::size_t k = 1; k <= ranks; ++k)
+        sum += reinterpret_cast<const T*>(c.from[(owner + k) % ranks])[owner * each + i];
+      std::memcpy(sums[owner].data() + i * sizeof(T), &sum, sizeof sum);
+    }
+}
+
+void perform(const Call& c) {
+  const std::size_t n = c.from.size(), bytes = c.count * size_of(c.type);
+  std::vector<std::vector<std::byte>> pieces;
+  if (c.kind == Kind::all_gather) {
+    for (const std::byte* p : c.from) pieces.emplace_back(p, p + bytes);
+    for (std::byte* to : c.to)
+      for (std::size_t r = 0; r < n; ++r) std::memcpy(to + r * bytes, pieces[r].data(), bytes);
+    return;
+  }
+  const std::size_t parts = c.kind == Kind::reduce_scatter ? n : 1;
+  pieces.assign(parts, std::vector<std::byte>(bytes));
+  if (c.type == NcclType::f32)
+    add_up<float>(c, pieces, n, c.count);
+  else
+    add_up<double>(c, pieces, n, c.count);
+  for (std::size_t r = 0; r < n; ++r) std::memcpy(c.to[r], pieces[r % parts].data(), bytes);
+}
+
+}  // namespace
+
+struct ft::cuda::ncclComm {
+  std::shared_ptr<Member> member;
+};
+
+namespace {
+
+bool fails(const Member& m, std::uint64_t call) {
+  const NcclFault& f = state().fault;
+  return f.rank == m.whole_rank && call >= f.after;
+}
+
+// The queue has come to it; true once all have.
+bool arrive(Member& m, Call& c, std::uint64_t number) {
+  if (m.aborted) return true;
+  if (state().fault.stuck && fails(m, number)) return false;
+  if (!c.came[m.rank]) {
+    c.came[m.rank] = true;
+    ++c.here;
+    changed();
+  }
+  return c.here == c.from.size();
+}
+
+NcclResult give(NcclComm comm, Kind kind, const void* from, void* to, std::size_t count, NcclType type,
+                cudaStream_t stream) {
+  const Lock held = lock();
+  const auto m = comm->member;
+  const std::size_t n = m->world->size, bytes = count * size_of(type);
+  if (stream->device != m->device) throw Fault("a collective on another GPU's stream");
+  if (!memory().holds(from, kind == Kind::reduce_scatter ? n * bytes : bytes) ||
+      !memory().holds(to, kind == Kind::all_gather ? n * bytes : bytes))
+    throw Fault("a collective beyond device memory");
+  const std::uint64_t number = m->calls++;
+  auto& call = m->world->calls[number];
+  if (!call) {
+    call = std::make_shared<Call>(Call{kind, type, count, {}, {}, {}});
+    call->from.resize(n);
+    call->to.resize(n);
+    call->came.resize(n);
+  }
+  if (call->kind != kind || call->type != type || call->count != count)
+    throw Fault("ranks in different collectives");
+  call->from[m->rank] = static_cast<const std::byte*>(from);
+  call->to[m->rank] = static_cast<std::byte*>(to);
+  const auto c = call;
+  push(stream, {[m, c] {
+                  if (!m->aborted && !c->done) perform(*c);
+                  c->done = true;
+                },
+                [m, c, number] { return arrive(*m, *c, number); }});
+  m->busy = true;
+  return NcclResult::in_progress;
+}
+
+NcclComm join(const std::shared_ptr<World>& world, std::size_t rank, int whole_rank) {
+  if (!(state().fault.no_start && state().fault.rank == whole_rank)) ++world->joined;
+  Member m{.world = world, .rank = rank, .device = current_device(), .whole_rank = whole_rank};
+  m.busy = true;
+  return new ft::cuda::ncclComm{std::make_shared<Member>(m)};
+}
+
+NcclResult version(int* v) { return *v = 22809, NcclResult::success; }
+NcclResult unique_id(NcclId* id) {
+  const Lock held = lock();
+  *id = {};
+  const std::uint32_t number = ++state().ids;
+  std::memcpy(id->bytes, &number, sizeof number);
+  return NcclResult::success;
+}
+NcclResult init(NcclComm* comm, int ranks, NcclId id, int rank, NcclConfig* config) {
+  if (config->blocking != 0 || config->magic != 0xcafebeef) return NcclResult::invalid_usage;
+  const Lock held = lock();
+  auto& world = state().worlds[std::string(id.bytes, sizeof id.bytes)];
+  if (!world) world = std::make_shared<World>();
+  world->size = static_cast<std::size_t>(ranks);
+  *comm = join(world, static_cast<std::size_t>(rank), rank);
+  return NcclResult::in_progress;
+}
+// How many a group has is known when all have said where they belong.
+NcclResult split(NcclComm comm, int color, int key, NcclComm* part, NcclConfig*) {
+  const Lock held = lock();
+  Member& m = *comm->member;
+  const std::uint64_t number = m.splits++;
+  auto& worlds = m.world->splits[number];
+  auto& world = worlds[color];
+  if (!world) world = std::make_shared<World>();
+  *part = join(world, static_cast<std::size_t>(key), m.whole_rank);
+  m.part = world;
+  if (++m.world->splitting[number] == m.world->size)
+    for (auto& [c, w] : worlds) w->size = w->joined;
+  return NcclResult::in_progress;
+}
+NcclResult finalize(NcclComm) { return NcclResult::success; }
+NcclResult destroy(NcclComm comm) {
+  delete comm;
+  return NcclResult::success;
+}
+NcclResult abort(NcclComm comm) {
+  const Lock held = lock();
+  comm->member->aborted = true;
+  ++state().aborted;
+  changed();
+  delete comm;
+  return NcclResult::success;
+}
+NcclResult async_error(NcclComm comm, NcclResult* result) {
+  const Lock held = lock();
+  Member& m = *comm->member;
+  const bool starting = m.world->joined < m.world->size || (m.part && m.part->joined < m.part->size);
+  *result = starting || m.busy ? NcclResult::in_progress : NcclResult::success;
+  m.busy = false;
+  if (state().fault.breaks && fails(m, m.calls)) *result = NcclResult::remote_error;
+  return NcclResult::success;
+}
+const char* error_text(NcclResult r) {
+  return r == NcclResult::remote_error ? "remote process exited or there was a network error"
+                                       : "invalid usage";
+}
+const char* last_error(NcclComm) { return "as a test wanted"; }
+NcclResult all_gather(const void* mine, void* all, std::size_t each, NcclType t, NcclComm c, cudaStream_t s) {
+  return give(c, Kind::all_gather, mine, all, each, t, s);
+}
+NcclResult reduce_scatter(const void* all, void* mine, std::size_t each, NcclType t, NcclOp, NcclComm c,
+                          cudaStream_t s) {
+  return give(c, Kind::reduce_scatter, all, mine, each, t, s);
+}
+NcclResult all_reduce(const void* from, void* to, std::size_t count, NcclType t, NcclOp, NcclComm c,
+                      cudaStream_t s) {
+  return give(c, Kind::all_reduce, from, to, count, t, s);
+}
+
+}  // namespace
+
+namespace cuda_on_cpu {
+
+void nccl_fault(const NcclFault& f) {
+  const Lock held = lock();
+  state().fault = f;
+}
+void nccl_installed(bool there) {
+  const Lock held = lock();
+  state().installed = there;
+}
+int nccl_aborted() {
+  const Lock held = lock();
+  return state().aborted;
+}
+
+}  // namespace cuda_on_cpu
+
+namespace ft::cuda {
+
+const Nccl* nccl() {
+  static const Nccl functions{version,    unique_id,      init,        split,      finalize,
+                              destroy,    abort,          async_error, error_text, last_error,
+                              all_gather, reduce_scatter, all_reduce};
+  return state().installed ? &functions : nullptr;
+}
+
+}  // namespace ft::cuda
