@@ -3,7 +3,7 @@
 
 ft := build/release/ft
 
-.PHONY: build test gpu-test demo dist accept check format tidy clean help
+.PHONY: build test gpu-test gpu-kit demo dist accept check format tidy clean help
 
 build: configure                    ## the program: build/release/ft
 	@ninja -C build/release ft
@@ -23,6 +23,13 @@ demo: build                         ## a small model learns a task in a minute
 
 dist: build                         ## build/dist: a folder and an archive that run on other machines
 	@.ci/dist
+
+gpu-kit: dist                       ## build/dist/gpu-kit: what python3 bench/gpu needs on a machine with a GPU
+	@ninja -C build/release gpu_test gpu_golden_test bench_gpu
+	@mkdir -p build/dist/gpu-kit
+	@for program in tests/engine/cuda/gpu_test tests/models/gpu_golden_test bench/bench_gpu; do \
+	  strip -o build/dist/gpu-kit/$$(basename $$program) build/release/$$program; done
+	@echo 'packed   build/dist/gpu-kit    there: python3 bench/gpu --part 1, then --part 2'
 
 accept: build                       ## the finished cases of ../shared/accept, where they are
 	@.ci/accept $(ft)

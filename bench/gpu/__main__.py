@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Tests and measures ft on a machine with a GPU, in two parts of at most ten minutes each.
+
+    python3 bench/gpu --part 1|2 [--ft FT] [--programs DIR] [--cuda-libs DIR] [--python PYTHON] [--name NAME] [--dry-run]
+
+Part 1: is it right (op tests, goldens, training beside the CPU's, ZeRO and NCCL with two ranks on one GPU, compute-sanitizer);
+part 2: how fast, beside PyTorch + transformers + PEFT. It needs what `make gpu-kit` packs, this folder and Python's standard
+library; PYTHON is one with torch, transformers and peft, without which nothing is measured beside ft. A step that fails is
+recorded and the next one runs. Everything goes to bench/results/gpu_NAME_DATE. Ends with 1 when a step failed.
+`--device cpu --tiny` tries the kit itself.
+"""
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from datetime import datetime, timezone
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import correctness  # noqa: E402
+import provenance  # noqa: E402
+import speed  # noqa: E402
+from kit import ROOT, Command, Runner, Step, last_line  # noqa: E402
+
+
+def output_of(words):
+    try:
+        return subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=120).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+class Context:
+    """Where everything is."""
+
+    def __init__(self, a):
+        self.device, self.tiny, self.steps, self.dry = a.device, a.tiny, a.steps, a.dry_run
+        self.ft = (a.ft or self.packed(a.work.resolve())).absolute()
+        self.programs = (a.programs or ROOT / "build/dist/gpu-kit").absolute()
+        self.python = a.python
+        self.versions = "not asked" if a.dry_run else output_of([a.python, HERE / "peer.py", "versions"])
+        self.no_peer = "" if self.versions else f"{a.python} has no torch, transformers and peft"
+        self.libs = a.cuda_libs or self.libs_of_python()
+        self.ft_words = [self.ft, *(["--cuda-libs", self.libs] if self.libs else [])]
+        self.work = a.work.resolve()
+        self.results = a.results.resolve()
+        # What the test programs find libraries by; the packed ones first.
+        folders = [str(p) for p in [self.ft.resolve().parent.parent / "lib", *self.library_folders()] if p.exists()]
+        self.environment = {"LD_LIBRARY_PATH": ":".join(folders + [p for p in [os.environ.get("LD_LIBRARY_PATH")] if p])} if folders else {}
+
+    def packed(self, work):
+        """What make dist made: the folder, or the archive, which is all that needs to be carried."""
+        folder = next(iter(sorted(ROOT.glob("build/dist/ft-*/bin/ft"))), None)
+        archive = next(iter(sorted(ROOT.glob("build/dist/ft-*.tar.xz"))), None)
+        if folder or not archive:
+            return folder or ROOT / "build/release/ft"
+        if not self.dry:
+            work.mkdir(parents=True, exist_ok=True)
+            subprocess.run(["tar", "-xJf", str(archive), "-C", str(work)], check=True)
+        return work / archive.name.removesuffix(".tar.xz") / "bin/ft"
+
+    def libs_of_python(self):
+        """The folder of NVIDIA's libraries that came with torch."""
+        if self.device != "cuda":
+            return None
+        found = output_of([self.python, "-c", "import nvidia, os; print(list(nvidia.__path__)[0])"])
+        return Path(found) if found and list(Path(found).rglob("libcublasLt.so.13")) else None
+
+    def library_folders(self):
+        return sorted({f.parent for name in ("libcublasLt.so.13", "libnccl.so.2", "libcudnn.so.9") for f in self.libs.rglob(name)}) if self.libs else []
+
+    def call(self, words):
+        """Something that must be there for a step."""
+        done = subprocess.run(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(map(str, words))}: exit code {done.returncode}: {last_line(done.stdout)}")
+
+    def find(self, program):
+        return shutil.which(program) or next((str(p) for p in Path("/opt/nvidia").glob(f"**/bin/{program}")), "") if self.device == "cuda" else ""
+
+    @staticmethod
+    def write_tokens(path, vocabulary, rows, length):
+        """Text-like: few words are frequent, so that there is something to learn."""
+        draw = random.Random(0)
+        with open(path, "w") as f:
+            for _ in range(rows):
+                f.write(json.dumps({"input_ids": [max(3, min(vocabulary - 1, int(vocabulary * draw.random() ** 4))) for _ in range(length)]}) + "\n")
+
+
+def first_line(text):
+    return text.splitlines()[0] if text else ""
+
+
+def machine_steps(c):
+    commands = [[c.ft, "--version"], [*c.ft_words, "doctor"], [c.python, HERE / "peer.py", "versions"]]
+    if c.device == "cuda":
+        commands.insert(0, ["nvidia-smi"])
+    for words in commands:
+        yield Step("machine: " + Path(str(words[0])).name + " " + " ".join(str(w) for w in words[-1:] if not str(w).startswith("/")), [[Command(words)]], 30,
+                   missing=c.no_peer if words[-1] == "versions" else "", codes=(0, 2, 10) if words[-1] == "doctor" else (0,))
+
+
+def summary(c, a, runner, table):
+    lines = [f"# ft on {a.name}, part {a.part}", "", f"    python3 bench/gpu {' '.join(sys.argv[1:])}", "",
+             f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, {first_line(output_of([c.ft, '--version']))}, commit {commit()}; {c.versions or 'no PyTorch'}",
+             output_of(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]) or provenance.machine(), "",
+             "| step | | s | |", "|---|---|---|---|"]
+    for r in runner.rows:
+        lines.append(f"| {r['step']} | {r['state']} | {r['seconds']} | {first_line(r['text']).replace('|', '/')} |")
+    if table:
+        lines += ["", speed.markdown(table)]
+    for r in runner.rows:
+        if "\n" in r["text"]:
+            lines += ["", f"## {r['step']}", "", "```", r["text"], "```"]
+    return "\n".join(lines) + "\n"
+
+
+def commit():
+    try:
+        return provenance.commit() or "?"
+    except OSError:
+        return "?"
+
+
+def main():
+    p = argparse.ArgumentParser(prog="python3 bench/gpu", description=__doc__.split("\n")[0])
+    p.add_argument("--part", type=int, choices=[1, 2], required=True)
+    p.add_argument("--ft", type=Path, help="default: the folder or archive of build/dist, else build/release/ft")
+    p.add_argument("--programs", type=Path, help="where gpu_test, gpu_golden_test and bench_gpu are; default: build/dist/gpu-kit")
+    p.add_argument("--cuda-libs", type=Path, help="NVIDIA's libraries; default: those that PYTHON's torch has, else the system's")
+    p.add_argument("--python", default=sys.executable)
+    p.add_argument("--name", default="h200", help="of the machine, for the folder of results")
+    p.add_argument("--results", type=Path)
+    p.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "ft-gpu-kit", help="models, data and runs; kept")
+    p.add_argument("--budget", type=float, default=570, help="seconds for all steps")
+    p.add_argument("--steps", type=int, default=6, help="of a run that is measured")
+    p.add_argument("--only", default="", help="only steps whose name contains this")
+    p.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    p.add_argument("--tiny", action="store_true")
+    p.add_argument("--dry-run", action="store_true", help="print the commands")
+    a = p.parse_args()
+    a.results = a.results or ROOT / "bench/results" / f"gpu_{a.name}_{datetime.now(timezone.utc):%Y-%m-%d}"
+    c = Context(a)
+    runner, table = Runner(c.results, a.budget, a.dry_run), []
+    if not a.dry_run:
+        (c.results / "logs").mkdir(parents=True, exist_ok=True)
+        c.work.mkdir(parents=True, exist_ok=True)
+    work = correctness.steps(c) if a.part == 1 else speed.steps(c, table)
+    for step in [*machine_steps(c), *work]:
+        if a.only in step.name:
+            runner.run(step)
+            if not a.dry_run:
+                (c.results / f"part{a.part}.md").write_text(summary(c, a, runner, table))
+    if a.dry_run:
+        return 0
+    print(f"results   {c.results}")
+    return 1 if any(r["state"] == "failed" for r in runner.rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""Runs the commands of a step, in groups side by side, with a limit; keeps what they say; survives all that goes wrong."""
+import json
+import os
+import shlex
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent    # where the commands run
+
+
+@dataclass
+class Command:
+    words: list
+    environment: dict = field(default_factory=dict)
+    kill_when: Path = None                           # this one is killed (-9) when that file has two lines
+    watch_gpu: bool = False                          # sample the GPU's memory while it runs
+    name: str = ""                                   # its last words go to NAME.json when they are JSON
+
+    def text(self):
+        return " ".join([*(f"{k}={shlex.quote(str(v))}" for k, v in self.environment.items()), *(shlex.quote(str(w)) for w in self.words)])
+
+
+@dataclass
+class Outcome:
+    code: int
+    text: str
+    seconds: float
+    gpu_gib: float = None                            # the most that was in use on the GPU
+
+    def rows(self):
+        """Lines that are JSON objects."""
+        found = []
+        for line in self.text.splitlines():
+            try:
+                found.append(json.loads(line)) if line.startswith("{") else None
+            except ValueError:
+                pass
+        return found
+
+
+@dataclass
+class Step:
+    name: str
+    groups: list                                     # of commands that run side by side; one group after another
+    limit: float                                     # seconds for all of it
+    prepare: object = None                           # called before, not in a dry run
+    check: object = None                             # (outcomes in order) -> text for the summary; raises AssertionError
+    missing: str = ""                                # why it cannot run here
+    codes: tuple = (0,)                              # exit codes that are right
+
+
+class GpuMemory:
+    """The most that nvidia-smi saw in use, less what was in use before, in GiB."""
+
+    def __init__(self):
+        self.before = self.read()
+        self.most, self.over = self.before or 0, threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    @staticmethod
+    def read():
+        try:
+            out = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", "0"], capture_output=True, text=True, timeout=10)
+            return float(out.stdout.split()[0]) / 1024
+        except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
+            return None
+
+    def run(self):
+        while not self.over.wait(0.25):
+            self.most = max(self.most, self.read() or 0)
+
+    def stop(self):
+        self.over.set()
+        self.thread.join()
+        return None if self.before is None else self.most - self.before
+
+
+class Runner:
+    def __init__(self, results, budget, dry):
+        self.results, self.dry = results, dry
+        self.end = time.monotonic() + budget
+        self.rows = []                               # (step, state, seconds, text)
+
+    def left(self):
+        return self.end - time.monotonic()
+
+    def run(self, step):
+        if self.dry:
+            print(f"\n# {step.name} (at most {step.limit:.0f} s){': ' + step.missing if step.missing else ''}")
+            for group in step.groups:
+                for i, command in enumerate(group):
+                    print(command.text() + (" &" if i + 1 < len(group) else ""))
+            return
+        begun = time.monotonic()
+        state, text = self.attempt(step)
+        seconds = time.monotonic() - begun
+        self.rows.append({"step": step.name, "state": state, "seconds": round(seconds, 1), "text": text})
+        print(f"{state:8} {seconds:6.1f} s  {step.name}{': ' + text.splitlines()[0] if text else ''}", flush=True)
+        self.write()
+
+    def attempt(self, step):
+        if step.missing:
+            return "not run", step.missing
+        if self.left() < 5:
+            return "not run", "no time was left"
+        limit = time.monotonic() + min(step.limit, self.left())
+        log = self.results / "logs" / (step.name.replace(" ", "_").replace("/", "-") + ".txt")
+        outcomes = []
+        try:
+            if step.prepare:
+                step.prepare()
+            with open(log, "w") as out:
+                for group in step.groups:
+                    outcomes += run_group(group, limit, out)
+            for o, command in zip(outcomes, [c for g in step.groups for c in g]):
+                right = step.codes if not command.kill_when else (-signal.SIGKILL,)
+                if o.code not in right:
+                    return "failed", f"exit code {o.code}; see {log.name}: " + last_line(o.text)
+            return "ok", (step.check(outcomes) if step.check else "") or ""
+        except subprocess.TimeoutExpired as e:
+            return "failed", f"not over after {e.timeout:.0f} s"
+        except AssertionError as e:
+            return "failed", str(e)
+        except Exception as e:                       # whatever it is, the next step has its turn
+            return "failed", f"{type(e).__name__}: {e}"
+
+    def write(self):
+        (self.results / "steps.json").write_text(json.dumps(self.rows, indent=1) + "\n")
+
+
+def last_line(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "it said nothing"
+
+
+def end(process):
+    """The process and all it has started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def run_group(group, limit, log):
+    memory = GpuMemory() if any(c.watch_gpu for c in group) else None
+    begun, running = time.monotonic(), []
+    try:
+        for command in group:
+            log.write(f"$ {command.text()}\n")
+            log.flush()
+            said = open(f"{log.name}.{len(running)}", "w+")
+            process = subprocess.Popen(list(map(str, command.words)), stdout=said, stderr=subprocess.STDOUT, start_new_session=True, cwd=ROOT,
+                                       env={**os.environ, **{k: str(v) for k, v in command.environment.items()}})
+            running.append((command, process, said))
+        outcomes = [None] * len(running)
+        while any(o is None for o in outcomes):
+            for i, (command, process, said) in enumerate(running):
+                if outcomes[i] is None and process.poll() is not None:
+                    said.seek(0)
+                    outcomes[i] = Outcome(process.returncode, said.read(), time.monotonic() - begun)
+                if outcomes[i] is None and command.kill_when and lines_of(command.kill_when) >= 2:
+                    process.kill()
+            if time.monotonic() > limit:
+                raise subprocess.TimeoutExpired(group[0].words, time.monotonic() - begun)
+            time.sleep(0.02)
+        most = memory.stop() if memory else None
+        for o in outcomes:
+            o.gpu_gib = most
+        return outcomes
+    finally:
+        if memory:
+            memory.over.set()
+        for _, process, said in running:
+            if process.poll() is None:
+                end(process)
+            said.seek(0)
+            log.write(said.read() + f"[exit code {process.returncode} after {time.monotonic() - begun:.1f} s]\n")
+            said.close()
+            os.unlink(said.name)
+
+
+def lines_of(path):
+    return path.read_text().count("\n") if path.exists() else 0
