@@ -52,7 +52,7 @@ std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config) {
 BuiltModel build_model(const RunConfig& config, Weights weights) {
   BuiltModel b;
   b.folder = config.model.model_name_or_path;
-  b.dtype = config.training.bf16.value_or(false) ? DType::bf16 : DType::f32;
+  b.dtype = config.training.dtype();
   b.seed = static_cast<std::uint64_t>(config.training.seed);
   auto four_bit = four_bit_plan(config);
   b.made = make_model(join_path(b.folder, "config.json"), b.dtype);

@@ -91,7 +91,7 @@ Exit export_model(const ExportArgs&);
 struct AnswererArgs {
   std::string model;                   // a folder
   std::string adapter;                 // empty: none
-  std::string dtype = "float32";       // of the computation: float32, bfloat16
+  std::string dtype = "float32";       // of the computation: float32, bfloat16, float16
   std::vector<std::string> overrides;  // generation.key=value
   bool conversation = false;           // data.chat_template counts
 };

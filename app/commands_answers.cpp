@@ -7,7 +7,7 @@ void CommandLine::about_an_answerer(CLI::App* app, AnswererArgs& args) {
   app->add_option("--model", args.model, "The model's folder.")->required()->type_name("DIR");
   app->add_option("--adapter", args.adapter, "A PEFT adapter on top of the model.")->type_name("DIR");
   app->add_option("--dtype", args.dtype, "Type of the computation.")
-      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->check(CLI::IsMember(kDtypes))
       ->capture_default_str();
   app->add_option("settings", args.overrides, "Settings, see: ft help config generation.")
       ->type_name("generation.key=value");

@@ -12,6 +12,15 @@ namespace {
 
 constexpr std::int64_t kLargest = 1 << 20;  // bytes of a configuration
 
+// That makes training compute in this type.
+std::string setting_for(const std::string& dtype, const TrainingConfig& training) {
+  if (dtype == "bfloat16")
+    return training.fp16 ? "training.fp16=false training.bf16=true" : "training.bf16=true";
+  if (dtype == "float16")
+    return training.bf16 == true ? "training.bf16=false training.fp16=true" : "training.fp16=true";
+  return training.fp16 ? "training.fp16=false" : "training.bf16=false";
+}
+
 // What no single setting can say.
 // Products are in the type of training, which is asked for once or twice the same.
 void check_quantization(RunConfig& c, bool dtype_given, const std::string& name) {
@@ -24,12 +33,12 @@ void check_quantization(RunConfig& c, bool dtype_given, const std::string& name)
     refuse("quantization.load_in_4bit: weights in 4 bits cannot be trained; set finetuning_type to lora");
   if (!is_four_bit_block(q.blocksize))
     refuse(str("quantization.blocksize: ", q.blocksize, " is not a power of two"));
-  const bool bf16 = c.training.bf16.value_or(false);
-  if (dtype_given && (q.bnb_4bit_compute_dtype == "bfloat16") != bf16)
-    refuse(str("quantization.bnb_4bit_compute_dtype ", q.bnb_4bit_compute_dtype, " with training.bf16 ",
-               bf16 ? "true" : "false", " is not available yet; set training.bf16=", bf16 ? "false" : "true",
+  const std::string dtype = name_of(c.training.dtype());
+  if (dtype_given && q.bnb_4bit_compute_dtype != dtype)
+    refuse(str("quantization.bnb_4bit_compute_dtype ", q.bnb_4bit_compute_dtype, " with training in ", dtype,
+               " is not available yet; set ", setting_for(q.bnb_4bit_compute_dtype, c.training),
                " or leave bnb_4bit_compute_dtype out"));
-  q.bnb_4bit_compute_dtype = bf16 ? "bfloat16" : "float32";
+  q.bnb_4bit_compute_dtype = dtype;
 }
 
 void check_predictions(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
@@ -94,10 +103,11 @@ void check_together(RunConfig& c, const std::string& name) {
   if (e.load_best_model_at_end && c.checkpointing.save_strategy == "no")
     refuse("evaluation.load_best_model_at_end needs checkpoints; set checkpointing.save_strategy");
   check_predictions(c, refuse);
-  const bool bf16 = c.training.bf16.value_or(false);
+  if (c.training.fp16 && c.training.bf16.value_or(false))
+    refuse("training.fp16 and training.bf16 are both true; set one of them");
   const std::string& dtype = c.model.torch_dtype;
-  if (dtype != "auto" && (dtype == "bfloat16") != bf16)
-    refuse(str("model.torch_dtype ", dtype, " with training.bf16 ", bf16 ? "true" : "false",
+  if (dtype != "auto" && dtype != name_of(c.training.dtype()))
+    refuse(str("model.torch_dtype ", dtype, " with training in ", name_of(c.training.dtype()),
                " is not available yet; leave torch_dtype out"));
 }
 

@@ -36,7 +36,7 @@ struct BaseModelConfig {
     f("tokenizer_name_or_path", tokenizer_name_or_path, "The tokenizer's folder; null: the model's.",
       is_path(), aka({"tokenizer"}));
     f("torch_dtype", torch_dtype, "Type the frozen weights are kept in; auto: the type of the computation.",
-      one_of({"auto", "float32", "bfloat16"}), later({"float16"}), aka({"dtype"}));
+      one_of({"auto", "float32", "bfloat16", "float16"}), aka({"dtype"}));
     f("attn_implementation", attn_implementation, "Attention; ft's never stores the scores of all pairs.",
       one_of({"auto", "flash"}), later({"eager"}));
     f("rope_scaling", rope_scaling, "Instead of config.json's rope_scaling.", only_default());

@@ -134,6 +134,7 @@ RunConfig config_of(const AnswererArgs& args) {
   j["model"]["model_name_or_path"] = std::filesystem::absolute(args.model).string();
   j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read
   j["training"]["bf16"] = args.dtype == "bfloat16";
+  j["training"]["fp16"] = args.dtype == "float16";
   j["generation"] = settings_of(args.model);
   RunConfig c = parse_config(j.dump(), join_path(args.model, kFile), "", args.overrides);
   c.model.model_name_or_path = args.model;  // as the user wrote it, for messages

@@ -41,7 +41,7 @@ void print_ways_out(const Subject& s) {
   };
   way("training.gradient_checkpointing=true", !s.config.training.gradient_checkpointing,
       [](RunConfig& c) { c.training.gradient_checkpointing = true; });
-  way("training.bf16=true", !s.config.training.bf16.value_or(false),
+  way("training.bf16=true", s.config.training.dtype() == DType::f32,
       [](RunConfig& c) { c.training.bf16 = true; });
   way("finetuning_type=lora", s.config.finetuning_type == "full",
       [](RunConfig& c) { c.finetuning_type = "lora"; });

@@ -50,12 +50,13 @@ double part_done(const StepView& v) {
 std::string step_line(const StepView& v, int width, Bar bar) {
   const RunHeader& h = v.header;
   const StepRow& r = v.row;
+  const bool skipped = r.loss_scaling && !std::isfinite(r.grad_norm);
   std::vector<Part> parts{
       {step_of_steps(v), 0},
       {right(show::fixed(std::floor(100 * part_done(v)), 0) + " %", 4), 3},
       {"loss " + show::loss(r.loss), 1},
       {"lr " + show::rate(r.learning_rate), 5},
-      {"grad " + show::digits(r.grad_norm, 2), 6},
+      {skipped ? "skipped" : "grad " + show::digits(r.grad_norm, 2), 6},
       {r.tokens_per_second > 0 ? show::speed(r.tokens_per_second) : "", 4},
       {h.peak_flops > 0 && r.flops_per_second > 0
            ? show::fixed(100 * r.flops_per_second / h.peak_flops, 0) + " % of peak"

@@ -46,6 +46,8 @@ AdapterHeader adapter_header(const BuiltModel& b) {
   return h;
 }
 
+const char* type_in_header(DType t) { return t == DType::bf16 ? "bf16" : t == DType::f16 ? "f16" : "f32"; }
+
 RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& d, const Plan& plan,
                  int ranks) {
   const Length length = length_of(config.training, d.batches(), ranks);
@@ -59,7 +61,7 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
   h.output = t.training.output_dir;
   h.model = b.folder;
   h.architecture = b.made.info.architecture;
-  h.dtype = b.dtype == DType::bf16 ? "bf16" : "f32";
+  h.dtype = type_in_header(b.dtype);
   if (b.four_bit) h.dtype += str(", weights ", name_of(b.four_bit->form().book));
   h.trained_parameters = plan.trained;
   h.parameters = plan.parameters;
@@ -112,7 +114,14 @@ BuiltData read_data(const RunConfig& config, const BuiltModel& built, int ranks,
       [&](std::int64_t done, std::int64_t of) { working(done, of); }, ranks);
 }
 
-void tell_beginning(Report& report, const Resumed& resumed, const BuiltData& data) {
+void tell_beginning(Report& report, const Resumed& resumed, const BuiltModel& built, const BuiltData& data) {
+  if (built.dtype == DType::f16 && built.made.info.decoder)
+    report.warning(
+        "training.fp16 with an encoder-decoder of T5's family: these models were trained in bfloat16, and "
+        "the "
+        "outputs of their feed-forward layers (wo) often exceed float16's 65504, which makes the loss no "
+        "number; "
+        "training.bf16=true or training.fp16=false is safe");
   for (const std::string& text : resumed.skipped) report.warning(text);
   if (!resumed.skipped.empty() && !resumed.from.empty()) report.warning("going on from " + resumed.from);
   for (const std::string& text : data.loaded.notes) report.note(text);
@@ -184,7 +193,7 @@ Exit train(const TrainArgs& args) {
     reports->add(std::move(traced));
   }
   reports->begin(head);
-  tell_beginning(*reports, resumed, data);
+  tell_beginning(*reports, resumed, built, data);
 
   Ctx context{*ops_in_use, engine.saved, engine.scratch, built.dtype};
   StopSignals signals(config.checkpointing.save_on_signal);

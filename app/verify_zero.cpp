@@ -25,8 +25,8 @@ namespace {
 
 constexpr std::int64_t kLargestLog = 1 << 24;  // bytes of a log
 
-// Relative: gradients are summed in another order, and in bf16 values may round to the other side.
-double bound_of(const RunConfig& config) { return config.training.bf16.value_or(false) ? 1e-3 : 1e-6; }
+// Relative: gradients are summed in another order, and in 16 bits values may round to the other side.
+double bound_of(const RunConfig& config) { return config.training.dtype() == DType::f32 ? 1e-6 : 1e-3; }
 
 struct Measured {
   std::vector<double> losses;
@@ -179,7 +179,7 @@ class ZeroVerification {
     const double shards = config.zero_optimization.mics_shard_size > 0
                               ? double(config.zero_optimization.mics_shard_size)
                               : ranks;
-    StateBytes bytes = config.training.bf16.value_or(false) ? kAdamBf16 : kAdamF32;
+    StateBytes bytes = config.training.dtype() == DType::f32 ? kAdamF32 : kAdamBf16;
     if (config.training.optim == "sgd") bytes.optimizer -= 8;
     const double states = state_bytes(layout, shards, sizes_.trained, bytes) +
                           sizes_.frozen_bytes / (layout.params == Layout::sharded ? shards : 1);

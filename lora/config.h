@@ -77,8 +77,8 @@ struct QuantizationConfig {
     f("bnb_4bit_use_double_quant", bnb_4bit_use_double_quant,
       "Quantize the scales too, with load_in_4bit: 8 bits, blocks of 256.");
     f("bnb_4bit_compute_dtype", bnb_4bit_compute_dtype,
-      "Type of the products, with load_in_4bit; left out: that of training.", one_of({"float32", "bfloat16"}),
-      later({"float16"}));
+      "Type of the products, with load_in_4bit; left out: that of training.",
+      one_of({"float32", "bfloat16", "float16"}));
     f("blocksize", blocksize, "Values to one scale, with load_in_4bit: a power of two.", at_least(32),
       at_most(4096));
     f("skip_modules", skip_modules,

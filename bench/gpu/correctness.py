@@ -64,9 +64,9 @@ def two_ranks(c, out, backend, *more, steps=6, kill=False):
 
 def kinds_beside_cpu(c):
     for kind, settings in KINDS.items():
-        for precision, bound in (("f32", 1e-4), ("bf16", 2e-2)):
+        for precision, bound in (("f32", 1e-4), ("bf16", 2e-2), ("fp16", 5e-3)):
             name = f"{kind}-{precision}"
-            more = [*settings, f"training.bf16={'true' if precision == 'bf16' else 'false'}"]
+            more = [*settings, *(f"training.{name}={'true' if precision == name else 'false'}" for name in ("bf16", "fp16"))]
             if kind == "qlora" and precision == "f32":
                 more.append("quantization.bnb_4bit_compute_dtype=float32")
             groups = [[Command(train(c, f"{name}-{d}", f"device={d}", *more), c.environment)] for d in ("cpu", c.device)]

@@ -99,6 +99,12 @@ class Dealer {
 
 Rows rows_of(const Tensor& t) { return {t.data, t.stride}; }
 
+// A table's kernel for a type.
+template <class Kernels>
+const auto& of_type(const Kernels& k, DType t) {
+  return t == DType::bf16 ? k.bf16 : t == DType::f16 ? k.f16 : k.f32;
+}
+
 AttentionCall make_call(const Tensor& y, const Tensor& lse, const Tensor& q, const Tensor& k, const Tensor& v,
                         Heads heads, const Mask& mask, const Scores& scores) {
   require(heads.width <= kAttentionWidth, "attention: heads wider than 2048 columns");
@@ -205,7 +211,7 @@ void Attention::forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Head
                         const Scores& scores) {
   check::attention(y, lse, q, k, v, heads, mask, scores);
   const AttentionCall call = make_call(y, lse, q, k, v, heads, mask, scores);
-  const AttentionTiles run = q.dtype == DType::bf16 ? kernels_.attention.bf16 : kernels_.attention.f32;
+  const AttentionTiles run = of_type(kernels_.attention, q.dtype);
   const Sequences sequences(mask);
   const int threads = threads_for(sequences, heads, team_.size());
   const Cut cut(call, sequences, threads);
@@ -228,8 +234,7 @@ void Attention::backward(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor d
   call.dk = rows_of(dk);
   call.dv = rows_of(dv);
   call.dy = rows_of(dy);
-  const auto& run =
-      q.dtype == DType::bf16 ? kernels_.attention_backward.bf16 : kernels_.attention_backward.f32;
+  const auto& run = of_type(kernels_.attention_backward, q.dtype);
   const Sequences sequences(mask);
   const int threads = threads_for(sequences, heads, team_.size());
   const Cut cut(call, sequences, threads);
@@ -267,7 +272,7 @@ void Attention::ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, cons
             "attention_ranges: keys that are not there");
     pairs += count[row];
   }
-  const auto run = q.dtype == DType::bf16 ? kernels_.attention_ranges.bf16 : kernels_.attention_ranges.f32;
+  const auto run = of_type(kernels_.attention_ranges, q.dtype);
   constexpr double kSmall = 1e6;  // multiply-adds, some tens of microseconds
   const double work = 2.0 * static_cast<double>(pairs * heads.query * heads.width);
   const std::int64_t items = q.rows() * heads.key_value;

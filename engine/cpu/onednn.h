@@ -27,6 +27,7 @@ class OneDnn {
 // Operand types that Products hands to oneDNN.
 struct OneDnnTypes {
   bool f32 = false, bf16 = false;
+  bool has(DType t) const { return (t == DType::f32 && f32) || (t == DType::bf16 && bf16); }
 };
 // bf16 where the CPU has AMX for it.
 OneDnnTypes onednn_types();

@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kMaxTerms = 16;
 constexpr std::int64_t kOneDnnScratch = 64 << 20;  // for copies that it makes of operands
 
+bool is_type(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
 bool is_operand(const Tensor& t, DType dtype) {
   return t.dtype == dtype && t.shape.rank >= 1 && t.stride >= t.cols();
 }
@@ -32,7 +33,7 @@ FourBitOperand operand_of(const FourBitMatrix& m) {
 ProductTerm checked(const Term& t, DType operands, std::int64_t rows, std::int64_t cols,
                     FourBitOperand& four_bit) {
   require(is_operand(t.a, operands) && (t.four_bit || is_operand(t.b, operands)),
-          "products: operands f32 or bf16, all alike");
+          "products: operands f32, bf16 or f16, all alike");
   const bool ta = t.ta == Trans::yes, tb = t.tb == Trans::yes;
   const std::int64_t k = ta ? t.a.rows() : t.a.cols();
   require((ta ? t.a.cols() : t.a.rows()) == rows && (tb ? t.b_rows() : t.b_cols()) == cols &&
@@ -56,8 +57,7 @@ Products::Products(const ProductKernels& kernels, Team& team, OneDnnTypes onednn
 void Products::run(Tensor y, std::span<const Term> terms, float alpha, Tensor c) {
   require(!terms.empty() && terms.size() <= kMaxTerms, "products: 1 to 16 terms");
   const DType operands = terms[0].a.dtype;
-  require(operands == DType::f32 || operands == DType::bf16, "products: operands f32 or bf16");
-  require(y.dtype == DType::f32 || y.dtype == DType::bf16, "products: y f32 or bf16");
+  require(is_type(operands) && is_type(y.dtype), "products: operands and y f32, bf16 or f16");
   const std::int64_t rows = y.rows(), cols = y.cols();
   if (rows == 0 || cols == 0) return;
   std::array<ProductTerm, kMaxTerms> list{};
@@ -81,7 +81,7 @@ void Products::run(Tensor y, std::span<const Term> terms, float alpha, Tensor c)
       y.data,          y.stride, y.dtype, rows, cols,    list.data(), static_cast<std::int64_t>(terms.size()),
       operands,        alpha,    c.data,  ldc,  c.dtype, &team_,      threads,
       workspace_.get()};
-  if (operands == DType::bf16 ? onednn_types_.bf16 : onednn_types_.f32) return run_with_onednn(call);
+  if (onednn_types_.has(operands) && y.dtype != DType::f16) return run_with_onednn(call);
   kernels_.run(call);
 }
 

@@ -11,7 +11,8 @@ void check(cublasStatus_t status, const char* what) {
 }
 
 cudaDataType_t type_of(std::int64_t dtype) {
-  return static_cast<DType>(dtype) == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+  const auto t = static_cast<DType>(dtype);
+  return t == DType::bf16 ? CUDA_R_16BF : t == DType::f16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
 // The largest power of two up to 256 that divides an address.

@@ -62,7 +62,7 @@ void Products::multiply(Tensor y, const Term& t, float alpha, Tensor c) {
 
 // Some columns of y at a time: they need that many rows of the matrix (transposed) or columns of it.
 void Products::multiply_four_bit(Tensor y, const Term& t, float alpha, Tensor c) {
-  constexpr std::int64_t kAlign = 8;  // elements: 16 bytes of bf16
+  constexpr std::int64_t kAlign = 8;  // elements: 16 bytes of bf16 or f16
   const auto padded = [](std::int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; };
   const std::int64_t k = depth_of(t), n = y.cols(), fits = workspace_.dense_bytes / size_of(t.a.dtype);
   const bool rows = t.tb == Trans::yes;  // of the (n, k) matrix; else columns of a (k, n) one

@@ -12,7 +12,7 @@ struct StateBytes {
 inline constexpr StateBytes kMixedPaper{2, 2,
                                         12};      // fp16 values and gradients; f32 master, two states of Adam
 inline constexpr StateBytes kAdamF32{4, 4, 8};    // ft in f32
-inline constexpr StateBytes kAdamBf16{2, 4, 12};  // ft in bf16: gradients are f32
+inline constexpr StateBytes kAdamBf16{2, 4, 12};  // ft in 16 bits: gradients are f32
 
 // Bytes of a rank for so many trained parameters.
 constexpr double state_bytes(ZeroStage stage, double ranks, double trained, StateBytes b) {

@@ -60,7 +60,7 @@ Generator::Generator(Ctx& context, ParameterStore& store, Model& model, Generati
   for (auto slot = static_cast<std::int32_t>(shape.cache.slots); slot > 0;) free_.push_back(slot -= width_);
   answers_.reserve(free_.size());
   scores_.resize(static_cast<std::size_t>(logits_.numel()));
-  if (context.dtype == DType::bf16) narrow_.resize(scores_.size());
+  if (context.dtype != DType::f32) narrow_.resize(scores_.size());
 }
 
 std::unique_ptr<Decoding> Generator::decode(const Prompt& p, Decoding::OnToken on_token) const {
@@ -104,8 +104,9 @@ void Generator::download(std::int64_t sequences) {
   const Tensor rows = logits_.slice(0, sequences);
   if (rows.dtype == DType::f32) return context_.ops.download(scores_.data(), rows);
   context_.ops.download(narrow_.data(), rows);
+  const bool half = rows.dtype == DType::f16;
   std::transform(narrow_.begin(), narrow_.begin() + rows.numel(), scores_.begin(),
-                 [](bf16 v) { return to_float(v); });
+                 [half](std::uint16_t bits) { return half ? to_float(f16{bits}) : to_float(bf16{bits}); });
 }
 
 void Generator::place(Answer& a) {

@@ -2,6 +2,7 @@
 // for it in the cache; all answers under way then get one token a pass. An answer that ends leaves its room
 // to the next prompt, so that the passes stay full. What an answer is does not depend on the others.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -73,7 +74,7 @@ class Generator {
   std::vector<Answer> answers_;
   std::vector<std::int32_t> free_;  // the first of `width_` slots each
   std::vector<float> scores_;
-  std::vector<bf16> narrow_;
+  std::vector<std::uint16_t> narrow_;  // the same in bf16 or f16, as the device has them
   bool keeps_ = false;
   std::vector<std::int32_t> kept_;  // with keep_cache(): what the first slot holds
   std::int64_t tokens_computed_ = 0;

@@ -3,7 +3,8 @@
 namespace ft::check {
 namespace {
 
-bool is_float(const Tensor& t) { return t.dtype == DType::f32 || t.dtype == DType::bf16; }
+bool is_float(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
+bool is_float(const Tensor& t) { return is_float(t.dtype); }
 bool same_size(const Tensor& a, const Tensor& b) { return a.rows() == b.rows() && a.cols() == b.cols(); }
 bool alike(const Tensor& a, const Tensor& b) { return same_size(a, b) && a.dtype == b.dtype; }
 // A dense vector of n elements, whatever its rank.
@@ -42,16 +43,15 @@ bool vector_if_there(const Tensor& t, std::int64_t n, DType type) { return !t ||
 void copy(const Tensor& y, const Tensor& x) { require(alike(y, x), "copy: y and x differ"); }
 void transfer(const Tensor& device) { require(device.dense(), "upload, download: the tensor is not dense"); }
 
-void fill(const Tensor& y) { require(is_float(y), "fill: y is neither f32 nor bf16"); }
+void fill(const Tensor& y) { require(is_float(y), "fill: y is not f32, bf16 or f16"); }
 
 void add(const Tensor& y, const Tensor& x) {
-  require(is_float(y) && is_float(x), "add: y or x is neither f32 nor bf16");
+  require(is_float(y) && is_float(x), "add: y or x is not f32, bf16 or f16");
   require(same_size(y, x), "add: y and x differ in shape");
 }
 
 void cast(const Tensor& y, const Tensor& x) {
-  const auto known = [](const Tensor& t) { return is_float(t) || t.dtype == DType::f16; };
-  require(known(y) && known(x), "cast: y or x is neither f32 nor bf16 nor f16");
+  require(is_float(y) && is_float(x), "cast: y or x is not f32, bf16 or f16");
   require(same_size(y, x), "cast: y and x differ in shape");
 }
 
@@ -71,10 +71,10 @@ void gated_grad(const Tensor& dgate, const Tensor& dup, const Tensor& dy, const 
 }
 
 void products(const Tensor& y, std::span<const Term> terms, const Tensor& c) {
-  require(!terms.empty() && is_float(y), "products: no terms, or y is neither f32 nor bf16");
+  require(!terms.empty() && is_float(y), "products: no terms, or y is not f32, bf16 or f16");
   const DType type = terms[0].a.dtype;
-  require(type == DType::f32 || type == DType::bf16, "products: operands are neither f32 nor bf16");
-  require(y.dtype == type || y.dtype == DType::f32, "products: y is bf16 but the operands are f32");
+  require(is_float(type), "products: operands are not f32, bf16 or f16");
+  require(y.dtype == type || y.dtype == DType::f32, "products: y is neither f32 nor of the operands' type");
   for (const Term& t : terms) {
     require(t.a.dtype == type && (t.four_bit ? !t.b : t.b.dtype == type),
             "products: operands differ in type");
@@ -190,7 +190,7 @@ void scatter_rows(const Tensor& y, const Tensor& x, const Tensor& rows) {
 }
 
 void cross_entropy(const Tensor& loss, const Tensor& logits, const Tensor& targets, const CrossEntropy& how) {
-  require(is_float(logits) && logits.cols() > 0, "cross_entropy: logits are neither f32 nor bf16");
+  require(is_float(logits) && logits.cols() > 0, "cross_entropy: logits are not f32, bf16 or f16");
   require(vector(loss, logits.rows(), DType::f32), "cross_entropy: loss is not one f32 for every row");
   require(vector(targets, logits.rows(), DType::i32), "cross_entropy: targets is not one i32 for every row");
   require(0 <= how.smoothing && how.smoothing <= 1, "cross_entropy: smoothing is not in [0, 1]");

@@ -4,7 +4,7 @@
 //
 // Outputs come first; a gradient follows its function. "+=" is said where a result is added to what is there;
 // all other outputs are overwritten. An empty Tensor where an output may be unwanted means: do not compute
-// it. Unless said otherwise tensors are f32 or bf16, all of one dtype in a call, dense or with a row stride,
+// it. Unless said otherwise tensors are f32, bf16 or f16, all of one dtype in a call, dense or with a stride,
 // and sums are taken in f32 in an order that depends on the shapes only, never on the number of threads.
 // Letters: rows = tokens, C width, H heads, D head width, F feed-forward, V vocabulary, R rank.
 #pragma once
@@ -145,7 +145,7 @@ class Ops {
 
   // ---- elementwise
   // ---------------------------------------------------------------------------------------------
-  virtual void fill(Tensor y, float value) = 0;  // f32, bf16
+  virtual void fill(Tensor y, float value) = 0;  // f32, bf16, f16
   virtual void add(Tensor y, Tensor x) = 0;      // y +=; x may be of another float dtype
   virtual void cast(Tensor y, Tensor x) = 0;     // between f32, bf16 and f16
   // y = x / (1 - p) where the element is kept, else 0; in place allowed. Element i uses number i % 4 of
@@ -158,7 +158,7 @@ class Ops {
   // ---- products
   // ------------------------------------------------------------------------------------------------ y (m, n)
   // = alpha * sum of the terms + c. c: empty; y itself (accumulate); another (m, n) tensor (a residual); or
-  // (n), added to every row (a bias). y may be f32 while the operands are bf16; c has y's dtype, or a bias
+  // (n), added to every row (a bias). y may be f32 while the operands are not; c has y's dtype, or a bias
   // the operands'. The sum, c included, is rounded once.
   virtual void products(Tensor y, std::span<const Term> terms, float alpha, Tensor c) = 0;
   virtual void column_sums(Tensor y, Tensor x) = 0;  // y (n) f32 += sums over the rows of x

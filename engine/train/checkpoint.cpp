@@ -2,6 +2,7 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "engine/dist/together.h"
 #include "engine/io/json.h"
@@ -15,6 +16,21 @@ namespace {
 constexpr std::array<const char*, 2> kStates = {".exp_avg", ".exp_avg_sq"};
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
 
+Json to_json(const std::optional<LossScaler::State>& s) {
+  if (!s) return nullptr;
+  return {{"scale", s->scale},
+          {"hysteresis", s->hysteresis},
+          {"step", s->step},
+          {"last_overflow", s->last_overflow}};
+}
+
+LossScaler::State scaler_from_json(const JsonObject& j) {
+  return {.scale = j.number("scale"),
+          .hysteresis = j.integer("hysteresis", 1),
+          .step = j.integer("step", 0),
+          .last_overflow = j.integer("last_overflow", -1)};
+}
+
 Json to_json(const TrainState& s) {
   return {{"step", s.step},
           {"tokens_seen", s.tokens_seen},
@@ -26,6 +42,8 @@ Json to_json(const TrainState& s) {
           {"best", s.best ? Json(*s.best) : Json(nullptr)},
           {"best_step", s.best_step},
           {"evaluations_since_best", s.evaluations_since_best},
+          {"loss_scaler", to_json(s.loss_scaler)},
+          {"skipped_steps", s.skipped_steps},
           {"batches_per_epoch", s.batches_per_epoch},
           {"accumulation", s.accumulation}};
 }
@@ -42,6 +60,8 @@ TrainState from_json(const JsonObject& j) {
   if (j.has("best")) s.best = j.number("best");
   s.best_step = j.integer("best_step", 0);
   s.evaluations_since_best = j.integer("evaluations_since_best", 0);
+  if (j.has("loss_scaler")) s.loss_scaler = scaler_from_json(j.object("loss_scaler"));
+  s.skipped_steps = j.integer_or("skipped_steps", 0, 0);
   s.batches_per_epoch = j.integer("batches_per_epoch", 1);
   s.accumulation = j.integer("accumulation", 1);
   return s;

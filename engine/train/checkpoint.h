@@ -12,6 +12,7 @@
 #include "engine/dist/parameter_store.h"
 #include "engine/io/checkpoint_folder.h"
 #include "engine/nn/model.h"
+#include "engine/train/loss_scaler.h"
 
 namespace ft {
 
@@ -27,6 +28,8 @@ struct TrainState {
   std::optional<double> best;  // metric of the best evaluation
   std::int64_t best_step = 0;
   std::int64_t evaluations_since_best = 0;
+  std::optional<LossScaler::State> loss_scaler;  // fp16
+  std::int64_t skipped_steps = 0;                // of `step`; fp16
   // Micro-batches of a pass, and of a step on all ranks together; a resumed run must have the same.
   std::int64_t batches_per_epoch = 0, accumulation = 0;
 };

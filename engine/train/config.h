@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/dtype.h"
 #include "engine/core/rules.h"
 
 namespace ft {
@@ -45,6 +46,9 @@ struct TrainingConfig {
   std::optional<double> neftune_noise_alpha;
   std::string resume_from_checkpoint = "false";  // false, true, auto, or a checkpoint's folder
   bool full_determinism = false;
+
+  // Of activations and of frozen weights.
+  DType dtype() const { return fp16 ? DType::f16 : bf16.value_or(false) ? DType::bf16 : DType::f32; }
 
   // warmup_steps where it is given, else warmup_ratio of all steps, rounded up.
   std::int64_t warmup(std::int64_t all_steps) const {
@@ -86,7 +90,10 @@ struct TrainingConfig {
       at_least(0), below(1));
     f("bf16", bf16, "Compute in bfloat16; auto: where the machine has it in hardware, on CPUs float32.",
       or_auto());
-    f("fp16", fp16, "Compute in float16 with loss scaling.", only_default());
+    f("fp16", fp16,
+      "Compute in float16; the loss is scaled as DeepSpeed does by default, and steps whose gradients "
+      "overflow "
+      "are skipped.");
     f("tf32", tf32, "GPUs only: float32 products in TF32. On CPUs float32 is float32.");
     f("gradient_checkpointing", gradient_checkpointing,
       "Keep only the blocks' inputs and compute the rest again in backward: less memory, about a quarter "

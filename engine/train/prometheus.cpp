@@ -90,6 +90,12 @@ void Prometheus::write() const {
     page.gauge("ft_learning_rate", step_->learning_rate, "Learning rate of the last step.");
     page.gauge("ft_grad_norm", step_->grad_norm, "Gradient norm before clipping.");
     page.gauge("ft_tokens_per_second", step_->tokens_per_second, "Training speed.");
+    if (step_->loss_scaling) {
+      page.gauge("ft_loss_scale", step_->loss_scaling->loss_scale,
+                 "Loss scale of the last step, in float16.");
+      page.family("ft_skipped_steps_total", "counter", "Steps whose gradients overflowed float16.");
+      page.value(static_cast<double>(step_->loss_scaling->skipped_steps));
+    }
     page.family("ft_input_tokens_total", "counter", "Input tokens seen.");
     page.value(static_cast<double>(step_->num_input_tokens_seen));
   }

@@ -14,16 +14,24 @@
 
 namespace ft {
 
+// How fp16 training keeps its gradients within float16.
+struct LossScalingRow {
+  double loss_scale = 0;           // of this step
+  std::int64_t skipped_steps = 0;  // whose gradients overflowed, so far
+  bool operator==(const LossScalingRow&) const = default;
+};
+
 // One optimizer step, or (at logging steps) the steps since the last row.
 struct StepRow {
   std::int64_t step = 0;     // 1-based, optimizer steps
   double epoch = 0;          // passes of the data, with a fraction
   double loss = 0;           // mean over the target tokens
   double learning_rate = 0;  // the one this step used
-  double grad_norm = 0;      // global L2 norm before clipping
+  double grad_norm = 0;      // global L2 norm before clipping; not finite: a step of fp16 that was skipped
   double tokens_per_second = 0;
   std::int64_t num_input_tokens_seen = 0;
   double flops_per_second = 0;  // arithmetic of the model's definition, recomputation not counted; 0: unknown
+  std::optional<LossScalingRow> loss_scaling = {};  // fp16
 };
 
 // What was measured of generated text: bleu, chrf, ...
@@ -86,7 +94,7 @@ struct RunHeader {
   std::string run_name;             // logging.run_name, else the output folder's name
   std::string config, output;       // as the user wrote them; config may be empty
   std::string model, architecture;  // folder as the user wrote it; LlamaForCausalLM
-  std::string dtype;                // of the activations: f32, bf16
+  std::string dtype;                // of the activations: f32, bf16, f16
   std::int64_t parameters = 0, trained_parameters = 0;
   std::optional<AdapterHeader> adapter;  // empty: full fine-tuning
   DataHeader data;

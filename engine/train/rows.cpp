@@ -21,13 +21,18 @@ std::int64_t whole(const Json& row, const char* key) {
 }  // namespace
 
 Json row_json(const StepRow& row) {
-  return {{"step", row.step},
-          {"epoch", number(row.epoch)},
-          {"loss", number(row.loss)},
-          {"learning_rate", number(row.learning_rate)},
-          {"grad_norm", number(row.grad_norm)},
-          {"tokens_per_second", number(row.tokens_per_second)},
-          {"num_input_tokens_seen", row.num_input_tokens_seen}};
+  Json json = {{"step", row.step},
+               {"epoch", number(row.epoch)},
+               {"loss", number(row.loss)},
+               {"learning_rate", number(row.learning_rate)},
+               {"grad_norm", number(row.grad_norm)},
+               {"tokens_per_second", number(row.tokens_per_second)},
+               {"num_input_tokens_seen", row.num_input_tokens_seen}};
+  if (row.loss_scaling) {
+    json["loss_scale"] = number(row.loss_scaling->loss_scale);
+    json["skipped_steps"] = row.loss_scaling->skipped_steps;
+  }
+  return json;
 }
 
 Json row_json(const EvalRow& row) {
@@ -75,6 +80,9 @@ bool add_row(const Json& row, History& history) {
                              .grad_norm = real(row, "grad_norm"),
                              .tokens_per_second = real(row, "tokens_per_second"),
                              .num_input_tokens_seen = whole(row, "num_input_tokens_seen")});
+    if (row.contains("loss_scale"))
+      history.steps.back().loss_scaling =
+          LossScalingRow{real(row, "loss_scale"), whole(row, "skipped_steps")};
     return true;
   }
   if (!row.contains("eval_loss")) return false;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <chrono>
 #include <filesystem>
+#include <vector>
 
 #include "engine/core/error.h"
 
@@ -125,11 +126,13 @@ void TensorBoard::write(std::int64_t step, std::span<const tensorboard::Scalar> 
 }
 
 void TensorBoard::step(const StepRow& row) {
-  write(row.step, std::array<tensorboard::Scalar, 5>{{{"train/loss", row.loss},
-                                                      {"train/learning_rate", row.learning_rate},
-                                                      {"train/grad_norm", row.grad_norm},
-                                                      {"train/tokens_per_second", row.tokens_per_second},
-                                                      {"train/epoch", row.epoch}}});
+  std::vector<tensorboard::Scalar> all{{"train/loss", row.loss},
+                                       {"train/learning_rate", row.learning_rate},
+                                       {"train/grad_norm", row.grad_norm},
+                                       {"train/tokens_per_second", row.tokens_per_second},
+                                       {"train/epoch", row.epoch}};
+  if (row.loss_scaling) all.push_back({"train/loss_scale", row.loss_scaling->loss_scale});
+  write(row.step, all);
 }
 
 void TensorBoard::evaluation(const EvalRow& row) {

@@ -57,7 +57,9 @@ Trainer::Trainer(TrainerParts parts, const TrainConfig& config)
     : p_(std::move(parts)),
       config_(config),
       length_(length_of(config.training, p_.data, p_.comm.size())),
-      optimizer_(config.training) {}
+      optimizer_(config.training) {
+  if (config.training.fp16) scaler_.emplace();
+}
 
 bool Trainer::due(double every, std::int64_t step) const {
   return step % std::max<std::int64_t>(1, steps_of(every, length_.total_steps)) == 0;
@@ -91,7 +93,8 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
   Scope scratch(c.scratch);
   Tensor loss = number(c, 0);
   const auto smoothing = static_cast<float>(config_.training.label_smoothing_factor);
-  const float scale = 1 / static_cast<float>(std::max<std::int64_t>(1, s.targets));
+  const float scale =
+      static_cast<float>(s.loss_scale) / static_cast<float>(std::max<std::int64_t>(1, s.targets));
   const Random random = Random{static_cast<std::uint64_t>(config_.training.seed)}.with("dropout").with(
       static_cast<std::uint64_t>(s.index));
   const int ranks = p_.comm.size();
@@ -105,17 +108,36 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
   return sum_over_ranks(c, p_.comm, loss);
 }
 
-Trainer::Step Trainer::step(const TrainState& state) {
+// A skipped step counts as one of the run's, as DeepSpeed's global_steps do, but neither for the schedule nor
+// for AdamW's bias correction.
+Trainer::Step Trainer::step(TrainState& state) {
   Step s = batches_of(state.step);
+  const std::int64_t taken = s.index - state.skipped_steps;
+  if (scaler_) s.loss_scale = scaler_->scale();
   p_.comm.at_step(s.index + 1);
   p_.store.begin_step();
   s.loss_sum = accumulate(p_.context, s);
-  s.grad_norm = p_.store.grad_norm();
-  s.rate = learning_rate(config_.training, s.index, length_.total_steps);
-  if (!std::isfinite(s.loss_sum) || !std::isfinite(s.grad_norm)) explain_not_finite(s);
-  optimizer_.step(p_.context.ops, p_.store, s.rate,
-                  clip_coefficient(s.grad_norm, config_.training.max_grad_norm), s.index + 1);
+  s.grad_norm = p_.store.grad_norm() / s.loss_scale;
+  s.rate = learning_rate(config_.training, taken, length_.total_steps);
+  // No loss scale helps a forward pass that overflows.
+  if (!std::isfinite(s.loss_sum) || (!scaler_ && !std::isfinite(s.grad_norm))) explain_not_finite(s);
+  if (scaler_ && skips(state, s)) return s;
+  const double clip = clip_coefficient(s.grad_norm, config_.training.max_grad_norm);
+  optimizer_.step(p_.context.ops, p_.store, s.rate, clip / s.loss_scale, taken + 1);
   return s;
+}
+
+// All ranks have the same norm, and so decide alike.
+bool Trainer::skips(TrainState& state, const Step& s) {
+  const bool overflow = !std::isfinite(s.grad_norm);
+  if (!scaler_->update(overflow)) explain_not_finite(s);
+  state.loss_scaler = scaler_->state();
+  if (!overflow) return false;
+  ++state.skipped_steps;
+  const auto whole = [](double scale) { return static_cast<std::int64_t>(scale); };
+  p_.report.note(str("step ", s.index + 1, " is skipped: its gradients overflow float16 at a loss scale of ",
+                     whole(s.loss_scale), "; the next has ", whole(scaler_->scale())));
+  return true;
 }
 
 // Runs the step again under a tracer that looks at every result, and ends the run with the first that is not
@@ -125,14 +147,19 @@ void Trainer::explain_not_finite(const Step& s) {
   Ctx c{trace, p_.context.saved, p_.context.scratch, p_.context.dtype};
   p_.store.begin_step();
   accumulate(c, s);
-  std::string first = "the gradient's norm";
+  const bool loss_bad = !std::isfinite(s.loss_sum);
+  std::string first = loss_bad ? "the loss" : "the gradient's norm";
   if (const auto& found = trace.not_finite())
     first = str(found->role, " of ", found->op, " in ", found->where);
-  const bool loss_bad = !std::isfinite(s.loss_sum);
+  const char* scaled = scaler_ && !loss_bad ? ", although the loss scale has come down to its minimum" : "";
+  const char* half =
+      scaler_ ? "\n  where float16's range is too small, which ends at 65504: training.fp16=false, or "
+                "training.bf16=true instead"
+              : "";
   throw UserError(
       Exit::numeric,
-      str("step ", s.index + 1, ": ", loss_bad ? "the loss" : "the gradient",
-          " is not a finite number; the first such: ", first,
+      str("step ", s.index + 1, ": ", loss_bad ? "the loss" : "the gradient", " is not a finite number",
+          scaled, "; the first such: ", first, half,
           "\n  where it grew: a lower training.learning_rate, warm-up, or training.max_grad_norm helps"));
 }
 
@@ -145,6 +172,7 @@ void Trainer::log(TrainState& state, const Step& s) {
               .tokens_per_second = static_cast<double>(row_tokens_) / std::max(row_seconds_, 1e-9),
               .num_input_tokens_seen = state.tokens_seen};
   row.flops_per_second = row.tokens_per_second * p_.flops_per_token;
+  if (scaler_) row.loss_scaling = LossScalingRow{s.loss_scale, state.skipped_steps};
   p_.report.progress(row);
   const bool first = state.step == 1 && config_.logging.logging_first_step;
   if (!first && !due(config_.logging.logging_steps, state.step) && state.step != length_.total_steps) return;
@@ -218,6 +246,7 @@ bool Trainer::stop_asked() {
 Ending Trainer::run(TrainState& state) {
   const EvaluationConfig& ev = config_.evaluation;
   const CheckpointingConfig& ck = config_.checkpointing;
+  if (scaler_ && state.loss_scaler) scaler_->restore(*state.loss_scaler);
   while (state.step < length_.total_steps) {
     const double start = now();
     const std::int64_t sent_before = p_.comm.sent();

@@ -2,11 +2,13 @@
 // log.
 #pragma once
 #include <functional>
+#include <optional>
 
 #include "engine/dist/communicator.h"
 #include "engine/nn/model.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/config.h"
+#include "engine/train/loss_scaler.h"
 #include "engine/train/optimizer.h"
 #include "engine/train/report.h"
 
@@ -56,8 +58,10 @@ class Trainer {
     std::int64_t index = 0, epoch = 0, begin = 0, end = 0;  // micro-batches [begin, end) of a pass
     std::int64_t targets = 0, tokens = 0;
     double loss_sum = 0, grad_norm = 0, rate = 0;
+    double loss_scale = 1;  // what its gradients were multiplied by; fp16 only
   };
-  Step step(const TrainState&);
+  Step step(TrainState&);
+  bool skips(TrainState&, const Step&);   // fp16: its gradients overflow, and the scale has been moved
   std::int64_t batches_per_step() const;  // micro-batches of all ranks
   Step batches_of(std::int64_t index) const;
   double accumulate(Ctx&, const Step&);
@@ -74,6 +78,7 @@ class Trainer {
   Length length_;
   Optimizer optimizer_;
   double train_seconds_ = 0, row_seconds_ = 0;
+  std::optional<LossScaler> scaler_;                                      // fp16
   std::int64_t row_tokens_ = 0, saved_step_ = -1, sent_ = 0, steps_ = 0;  // of this process
 };
 

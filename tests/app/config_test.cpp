@@ -179,17 +179,13 @@ TEST(Config, ChoicesAreListed) {
 TEST(Config, WhatIsNotThereYetIsRefusedByName) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"training.optim=adafactor", "adafactor is not available yet; available: adamw, sgd"},
-      {"training.fp16=true", "true is not available yet; available: false"},
       {"training.gradient_checkpointing=auto", "\"auto\" is not available yet; available: true, false"},
       {"training.gradient_checkpointing=offload", "\"offload\" is not available yet; available: true, false"},
       {"training.neftune_noise_alpha=5", "5 is not available yet; available: null"},
-      {"quantization.bnb_4bit_compute_dtype=float16",
-       "float16 is not available yet; available: float32, bfloat16"},
       {"lora.use_dora=true", "true is not available yet; available: false"},
       {"lora.init_lora_weights=pissa", "pissa is not available yet; available: true, false, gaussian"},
       {"lora.init_lora_weights=pissa_niter_16",
        "pissa_niter_16 is not available yet; available: true, false, gaussian"},
-      {"model.torch_dtype=float16", "float16 is not available yet; available: auto, float32, bfloat16"},
       {"model.attn_implementation=eager", "eager is not available yet; available: auto, flash"},
       {"model.rope_scaling={\"type\": \"linear\"}", "an object {...} is not available yet; available: null"},
       {"model.resize_token_embeddings_to_multiple_of=64", "64 is not available yet; available: null"},
@@ -252,8 +248,10 @@ TEST(Config, SettingsThatContradictEachOther) {
   EXPECT_EQ(refused("\"model_\": 1"), "run.json:4: model_: no such setting; do you mean model?");
   EXPECT_EQ(
       refusal(with(""), {"model.torch_dtype=bfloat16"}),
-      "run.json: model.torch_dtype bfloat16 with training.bf16 false is not available yet; leave torch_dtype "
+      "run.json: model.torch_dtype bfloat16 with training in float32 is not available yet; leave torch_dtype "
       "out");
+  EXPECT_EQ(refusal(with(""), {"training.fp16=true", "training.bf16=true"}),
+            "run.json: training.fp16 and training.bf16 are both true; set one of them");
 }
 
 TEST(Config, WeightsInFourBits) {
@@ -266,12 +264,16 @@ TEST(Config, WeightsInFourBits) {
             "run.json: quantization.blocksize: 65 is not a power of two");
   EXPECT_EQ(
       refusal(with(""), {on, "quantization.bnb_4bit_compute_dtype=bfloat16"}),
-      "run.json: quantization.bnb_4bit_compute_dtype bfloat16 with training.bf16 false is not available "
+      "run.json: quantization.bnb_4bit_compute_dtype bfloat16 with training in float32 is not available "
       "yet; set training.bf16=true or leave bnb_4bit_compute_dtype out");
+  EXPECT_EQ(refusal(with(""), {on, "quantization.bnb_4bit_compute_dtype=float32", "training.fp16=true"}),
+            "run.json: quantization.bnb_4bit_compute_dtype float32 with training in float16 is not available "
+            "yet; set training.fp16=false or leave bnb_4bit_compute_dtype out");
   const auto dtype = [&](const std::string& bf16) {
     return parse_config(with(""), "run.json", "", {on, bf16}).quantization.bnb_4bit_compute_dtype;
   };
   EXPECT_EQ(dtype("training.bf16=true"), "bfloat16");
+  EXPECT_EQ(dtype("training.fp16=true"), "float16");
   EXPECT_EQ(dtype("training.bf16=auto"), "float32");
 }
 

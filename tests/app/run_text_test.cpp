@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "app/format.h"
 
 namespace ft {
@@ -96,6 +98,11 @@ TEST(RunText, StepLineWhole) {
   EXPECT_EQ(
       step_line({h, kRow, 192}, 0, Bar::none),
       "12/75  16 %  loss 0.871  lr 1.9e-04  grad 0.42  19.8k tok/s  76 % of peak  22.5 GiB  3m12s left");
+  StepRow skipped = kRow;  // in fp16
+  skipped.grad_norm = INFINITY;
+  skipped.loss_scaling = LossScalingRow{65536, 1};
+  EXPECT_EQ(step_line({h, skipped, 192}, 79, Bar::none),
+            "12/75  16 %  loss 0.871  lr 1.9e-04  skipped  19.8k tok/s  3m12s left");
 }
 
 TEST(RunText, StepLineFitsEveryWidthAndKeepsWhatMattersMost) {

@@ -24,18 +24,21 @@ namespace {
 
 float read(const void* p, const CublasLtLayout& l, std::uint64_t row, std::uint64_t col) {
   const auto at = static_cast<std::size_t>(col) * static_cast<std::size_t>(l.ld) + row;
-  return l.type == CUDA_R_16BF ? ft::to_float(static_cast<const ft::bf16*>(p)[at])
-                               : static_cast<const float*>(p)[at];
+  if (l.type == CUDA_R_16BF) return ft::to_float(static_cast<const ft::bf16*>(p)[at]);
+  if (l.type == CUDA_R_16F) return ft::to_float(static_cast<const ft::f16*>(p)[at]);
+  return static_cast<const float*>(p)[at];
 }
 void write(void* p, const CublasLtLayout& l, std::uint64_t row, std::uint64_t col, float v) {
   const auto at = static_cast<std::size_t>(col) * static_cast<std::size_t>(l.ld) + row;
   if (l.type == CUDA_R_16BF)
     ft::from_float(static_cast<ft::bf16*>(p)[at], v);
+  else if (l.type == CUDA_R_16F)
+    ft::from_float(static_cast<ft::f16*>(p)[at], v);
   else
     static_cast<float*>(p)[at] = v;
 }
 std::size_t bytes(const CublasLtLayout& l) {
-  return (static_cast<std::size_t>(l.ld) * (l.cols - 1) + l.rows) * (l.type == CUDA_R_16BF ? 2 : 4);
+  return (static_cast<std::size_t>(l.ld) * (l.cols - 1) + l.rows) * (l.type == CUDA_R_32F ? 4 : 2);
 }
 void require_operand(const void* p, const CublasLtLayout& l, std::uint32_t alignment) {
   if (reinterpret_cast<std::uintptr_t>(p) % alignment != 0)

@@ -55,9 +55,11 @@ void exchange_all(Meeting, unsigned mask, std::uint64_t mine, std::uint64_t (&al
 void block_barrier();
 int block_any(int mine);
 int lane();
-// What engine/cuda/kernels/mma.cuh says of the GPU's instructions.
-void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]);
-unsigned pair_of(float low, float high);
+// What engine/cuda/kernels/mma.cuh says of the GPU's instructions; T: bf16 or f16.
+template <class T>
+void mma(T, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]);
+template <class T>
+unsigned pair_of(T, float low, float high);
 
 template <class T>
 T shuffle(unsigned mask, T v, int from) {

@@ -227,7 +227,8 @@ std::uint64_t exchange(Meeting meeting, unsigned mask, std::uint64_t mine, int f
   return all[from];
 }
 
-void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+template <class T>
+void mma(T, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   struct Fragments {
     const unsigned *a, *b;
   } const mine{a, b};
@@ -235,7 +236,7 @@ void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   // The others wait while this lane reads their registers.
   exchange_all(Meeting::product, ~0u, reinterpret_cast<std::uint64_t>(&mine), all);
   const auto half = [](unsigned word, int which) {
-    return __builtin_bit_cast(float, which ? word & 0xffff0000u : word << 16);
+    return ft::to_float(T{static_cast<std::uint16_t>(which ? word >> 16 : word & 0xffffu)});
   };
   const int g = lane() / 4, t = lane() % 4;
   for (int i = 0; i < 4; ++i) {
@@ -248,12 +249,17 @@ void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   }
   exchange(Meeting::product, ~0u, 0, lane());
 }
-unsigned pair_of(float low, float high) {
-  ft::bf16 pair[2];
+template <class T>
+unsigned pair_of(T, float low, float high) {
+  T pair[2];
   ft::from_float(pair[0], low);
   ft::from_float(pair[1], high);
   return pair[0].bits | static_cast<unsigned>(pair[1].bits) << 16;
 }
+template void mma(ft::bf16, float (&)[4], const unsigned (&)[4], const unsigned (&)[2]);
+template void mma(ft::f16, float (&)[4], const unsigned (&)[4], const unsigned (&)[2]);
+template unsigned pair_of(ft::bf16, float, float);
+template unsigned pair_of(ft::f16, float, float);
 
 void run_blocks(dim3 grid, dim3 block, std::size_t shared, const std::function<void()>& body) {
   Machine& m = machine();

@@ -54,6 +54,25 @@ TEST(CudaLife, FullBf16RunResumesBitwise) {
   EXPECT_EQ(contents(w / "out/model.safetensors"), whole);
 }
 
+TEST(CudaLife, Fp16IsNearTheCpusAndResumesBitwise) {
+  for (const Json& config : {kLoraRun, kFull}) {
+    const Workplace w("llama", config);
+    const std::vector<std::string> run{"training.fp16=true", "training.num_train_epochs=1",
+                                       "checkpointing.save_strategy=steps", "checkpointing.save_steps=2"};
+    auto on_cpu = run, on_cuda = run;
+    on_cpu.emplace_back("device=cpu");
+    on_cuda.emplace_back("device=cuda");
+    const auto cpu = losses_of(w, on_cpu), cuda = losses_of(w, on_cuda);
+    expect_near(cuda, cpu, 1e-3);
+    const fs::path result = w / (config == kFull ? "out/model.safetensors" : "out/adapter_model.safetensors");
+    const std::string whole = contents(result);
+    ASSERT_FALSE(whole.empty());
+    on_cuda.emplace_back("training.resume_from_checkpoint=out/checkpoint-2");
+    ASSERT_EQ(w.train(on_cuda), 0) << w.says();
+    EXPECT_TRUE(contents(result) == whole);
+  }
+}
+
 TEST(CudaLife, GeneratesAsOnTheCpu) {
   const Workplace w("llama");
   for (const char* beams : {"1", "3"}) {

@@ -26,7 +26,10 @@ using Overrides = std::vector<std::string>;
 INSTANTIATE_TEST_SUITE_P(
     All, Planned,
     testing::Values(Overrides{}, Overrides{"training.gradient_checkpointing=false"},
-                    Overrides{"training.bf16=true"}, Overrides{"finetuning_type=full"},
+                    Overrides{"training.bf16=true"}, Overrides{"training.fp16=true"},
+                    Overrides{"training.fp16=true", "quantization.load_in_4bit=true"},
+                    Overrides{"finetuning_type=full", "training.fp16=true"},
+                    Overrides{"finetuning_type=full"},
                     Overrides{"finetuning_type=full", "training.bf16=true"},
                     Overrides{"finetuning_type=full", "training.optim=sgd"}, Overrides{"data.packing=true"},
                     Overrides{"lora.lora_dropout=0.1", "training.gradient_checkpointing=false"},

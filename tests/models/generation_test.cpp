@@ -40,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Cached, testing::ValuesIn(golden_names()), [](c
 TEST_P(Cached, TokenByTokenIsTheWholeSequence) {
   if (golden.name.starts_with("llama-dynamic"))
     GTEST_SKIP() << "a token's rotation depends on the length when it came";
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     GoldenRun run(golden, {.dtype = dtype, .generation = shape()});
     for (const std::int32_t first : {1, 3}) {
       Values whole;

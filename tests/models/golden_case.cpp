@@ -71,9 +71,11 @@ Values download(Ops& ops, const Tensor& x) {
   if (x.dtype == DType::f32) {
     ops.download(values.data(), x);
   } else {
-    std::vector<bf16> low(values.size());
+    std::vector<std::uint16_t> low(values.size());
     ops.download(low.data(), x);
-    std::transform(low.begin(), low.end(), values.begin(), [](bf16 v) { return to_float(v); });
+    const bool half = x.dtype == DType::f16;
+    std::transform(low.begin(), low.end(), values.begin(),
+                   [half](std::uint16_t v) { return half ? to_float(f16{v}) : to_float(bf16{v}); });
   }
   return {values.begin(), values.end()};
 }
@@ -163,6 +165,7 @@ Batch GoldenCase::join(const std::vector<Batch>& samples) {
 GoldenRun::GoldenRun(const GoldenCase& c, How how)
     : case_(c),
       generation_(how.generation),
+      loss_scale_(how.loss_scale),
       ops_(golden_ops()),
       made_(make_model(c.model_folder() + "/config.json", how.dtype)),
       weights_(c.model_folder()),
@@ -215,7 +218,8 @@ double GoldenRun::accumulate(const std::vector<Batch>& micro_batches) {
   store_.begin_step();
   for (const Batch& b : micro_batches) {
     store_.begin_micro_step(&b == &micro_batches.back());
-    made_.model->forward_backward(*context_, store_, b, loss, 1 / static_cast<float>(targets), 0);
+    made_.model->forward_backward(*context_, store_, b, loss,
+                                  static_cast<float>(loss_scale_) / static_cast<float>(targets), 0);
   }
   ops_->download(&sum, loss);
   return sum / static_cast<double>(targets);
@@ -223,8 +227,10 @@ double GoldenRun::accumulate(const std::vector<Batch>& micro_batches) {
 
 GoldenRun::Pass GoldenRun::pass(const std::vector<Batch>& micro_batches) {
   Pass p{.loss = accumulate(micro_batches), .gradients = {}};
-  store_.each_slice(
-      [&](const Slice& s) { p.gradients[golden_name(*s.parameter)] = download(*ops_, s.grad); });
+  store_.each_slice([&](const Slice& s) {
+    Values& all = p.gradients[golden_name(*s.parameter)] = download(*ops_, s.grad);
+    for (double& d : all) d /= loss_scale_;
+  });
   return p;
 }
 
@@ -249,9 +255,9 @@ GoldenRun::Curve GoldenRun::train() {
   for (std::int64_t step = 0; step < case_.steps; ++step) {
     const auto& samples = case_.batches[static_cast<std::size_t>(step) % case_.batches.size()];
     out.losses.push_back(accumulate({GoldenCase::join(samples)}));
-    out.grad_norms.push_back(store_.grad_norm());
-    const double scale = clip_coefficient(out.grad_norms.back(), case_.training.max_grad_norm);
-    optimizer.step(*ops_, store_, case_.training.learning_rate, scale, step + 1);
+    out.grad_norms.push_back(store_.grad_norm() / loss_scale_);
+    const double clip = clip_coefficient(out.grad_norms.back(), case_.training.max_grad_norm);
+    optimizer.step(*ops_, store_, case_.training.learning_rate, clip / loss_scale_, step + 1);
   }
   return out;
 }

@@ -55,6 +55,7 @@ class GoldenRun {
   struct How {
     DType dtype = DType::f32;
     bool recompute = false;
+    double loss_scale = 1;  // of gradients in 16 bits; what comes out is without it
     std::optional<GenerationShape> generation{};
   };
   GoldenRun(const GoldenCase&, How);
@@ -89,6 +90,7 @@ class GoldenRun {
 
   const GoldenCase& case_;
   std::optional<GenerationShape> generation_;
+  double loss_scale_;
   std::unique_ptr<Ops> ops_;
   MadeModel made_;
   ModelFolder weights_;

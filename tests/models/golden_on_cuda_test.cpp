@@ -77,5 +77,14 @@ TEST_P(LongerOnCuda, Bf16IsAsGoodAsPyTorchs) {
             golden.json.value("bf16_factor", 1.0) * bound["gradients_nmse"].get<double>());
 }
 
+TEST_P(LongerOnCuda, F16IsFinerThanPyTorchsBf16) {
+  const Json& bound = golden.json["pytorch_bf16"]["weights"];
+  const auto got = GoldenRun(golden, {.dtype = DType::f16, .loss_scale = 1024}).pass(batch());
+  const double loss = golden.json["expected"]["loss"];
+  EXPECT_NEAR(got.loss, loss, 2e-4 * loss);
+  EXPECT_LE(nmse(got.gradients, golden.expected("grad.")),
+            golden.json.value("bf16_factor", 1.0) / 16 * bound["gradients_nmse"].get<double>());
+}
+
 }  // namespace
 }  // namespace ft::test

@@ -105,5 +105,37 @@ TEST_P(Golden, Bf16FollowsTheCurve) {
   EXPECT_LE(ours, std::max(2 * theirs, 2e-3));
 }
 
+// float16 rounds eight times as finely as bfloat16: squared errors are at most a sixteenth of PyTorch's.
+TEST_P(Golden, F16IsFinerThanPyTorchsBf16) {
+  if (!golden.json.contains("pytorch_bf16")) GTEST_SKIP() << "no bf16 golden";
+  const Json& bound = golden.json["pytorch_bf16"]["weights"];
+  const double factor = golden.json.value("bf16_factor", 1.0) / 16;
+  GoldenRun run(golden, {.dtype = DType::f16, .loss_scale = 1024});
+  const double logits_nmse = nmse(run.logits(batch()[0]), logits());
+  EXPECT_LE(logits_nmse, bound["logits_nmse"].get<double>() / 16);
+  const auto got = run.pass(batch());
+  if (golden.name == "llama") {  // PyTorch 2.11's float16 model with this loss scale, on a CPU
+    EXPECT_LE(logits_nmse, 1.03e-6);
+    EXPECT_LE(nmse(got.gradients, golden.expected("grad.")), 1.39e-6);
+  }
+  const double loss = golden.json["expected"]["loss"];
+  EXPECT_NEAR(got.loss, loss, 2e-4 * loss);
+  EXPECT_LE(nmse(got.gradients, golden.expected("grad.")), factor * bound["gradients_nmse"].get<double>());
+}
+
+TEST_P(Golden, F16FollowsTheCurve) {
+  const auto got = GoldenRun(golden, {.dtype = DType::f16, .loss_scale = 1024}).train();
+  const Values want = golden.losses();
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got.losses[i], want[i], 4e-3 * want[i]) << i;
+}
+
+TEST_P(Golden, F16RecomputesBitwise) {
+  GoldenRun keeps(golden, {.dtype = DType::f16, .loss_scale = 1024});
+  GoldenRun recomputes(golden, {.dtype = DType::f16, .recompute = true, .loss_scale = 1024});
+  const auto a = keeps.pass(batch()), b = recomputes.pass(batch());
+  EXPECT_EQ(a.loss, b.loss);
+  EXPECT_EQ(a.gradients, b.gradients);
+}
+
 }  // namespace
 }  // namespace ft::test

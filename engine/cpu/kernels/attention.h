@@ -48,7 +48,7 @@ using AttentionTiles = void (*)(const AttentionCall&, const AttentionPart&, std:
 // y and lse of at most tiles_at_once(width) query tiles out of ceil(queries / 64) * group: tile t holds the
 // 64 queries from number t / group * 64 of the part's query head t % group.
 struct AttentionForward {
-  AttentionTiles f32, bf16;
+  AttentionTiles f32, bf16, f16;
 };
 
 // The gradient in one go costs five products a tile, in parts seven, but parts need little workspace and run
@@ -60,7 +60,7 @@ struct AttentionBackward {
     AttentionTiles queries;  // dq of query tiles, numbered as in forward
     AttentionTiles bias;     // adds to dbias what query heads [begin, end) of the part give
   };
-  Of f32, bf16;
+  Of f32, bf16, f16;
 };
 
 // One row over the keys that it sees, for all query heads of one key head. workspace: at least
@@ -76,6 +76,7 @@ struct AttentionRange {
 struct AttentionRanges {
   void (*f32)(const AttentionRange&, float* workspace);
   void (*bf16)(const AttentionRange&, float* workspace);
+  void (*f16)(const AttentionRange&, float* workspace);
 };
 
 namespace {  // the same in all translation units, merged in none

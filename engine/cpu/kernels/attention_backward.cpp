@@ -224,9 +224,11 @@ void queries(const AttentionCall& call, const AttentionPart& part, i64 begin, i6
 
 void bias_f32(const AttentionCall&, const AttentionPart&, i64, i64, float*);   // attention_bias.cpp
 void bias_bf16(const AttentionCall&, const AttentionPart&, i64, i64, float*);  //
+void bias_f16(const AttentionCall&, const AttentionPart&, i64, i64, float*);   //
 
 extern const AttentionBackward attention_backward;
 const AttentionBackward attention_backward{{whole<float>, keys<float>, queries<float>, bias_f32},
-                                           {whole<bf16>, keys<bf16>, queries<bf16>, bias_bf16}};
+                                           {whole<bf16>, keys<bf16>, queries<bf16>, bias_bf16},
+                                           {whole<f16>, keys<f16>, queries<f16>, bias_f16}};
 
 }  // namespace ft::cpu::FT_TARGET

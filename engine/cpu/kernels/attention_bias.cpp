@@ -55,5 +55,8 @@ void bias_f32(const AttentionCall& call, const AttentionPart& part, i64 begin, i
 void bias_bf16(const AttentionCall& call, const AttentionPart& part, i64 begin, i64 end, float* workspace) {
   bias<bf16>(call, part, begin, end, workspace);
 }
+void bias_f16(const AttentionCall& call, const AttentionPart& part, i64 begin, i64 end, float* workspace) {
+  bias<f16>(call, part, begin, end, workspace);
+}
 
 }  // namespace ft::cpu::FT_TARGET

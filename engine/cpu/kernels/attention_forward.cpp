@@ -155,6 +155,6 @@ void forward(const AttentionCall& call, const AttentionPart& part, i64 begin, i6
 }  // namespace
 
 extern const AttentionForward attention_forward;
-const AttentionForward attention_forward{forward<float>, forward<bf16>};
+const AttentionForward attention_forward{forward<float>, forward<bf16>, forward<f16>};
 
 }  // namespace ft::cpu::FT_TARGET

@@ -114,6 +114,6 @@ void range(const AttentionRange& c, float* workspace) {
 }  // namespace
 
 extern const AttentionRanges attention_ranges;
-const AttentionRanges attention_ranges{range<float>, range<bf16>};
+const AttentionRanges attention_ranges{range<float>, range<bf16>, range<f16>};
 
 }  // namespace ft::cpu::FT_TARGET

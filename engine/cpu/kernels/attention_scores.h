@@ -8,6 +8,7 @@ namespace {
 
 inline float widened(float x) { return x; }
 inline float widened(bf16 x) { return __builtin_bit_cast(float, static_cast<std::uint32_t>(x.bits) << 16); }
+inline float widened(f16 x) { return to_float(x); }
 
 // Row of the bias for a pair at distance key - query.
 inline i64 bias_row(const AttentionCall& call, i64 distance) {

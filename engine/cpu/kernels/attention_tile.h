@@ -3,8 +3,6 @@
 // query are then plain vector operations along the lanes, and the probabilities are already in the order that
 // the next product wants.
 #pragma once
-#include <type_traits>
-
 #include "engine/cpu/kernels/attention.h"
 #include "engine/cpu/kernels/tile.h"
 
@@ -59,10 +57,6 @@ void product_columns(Sums c, Left a, Right b, i64 rows, i64 words) {
   for (; i + 2 <= rows; i += 2) product_tile<T, Add, 2, V>(c.from(i, 0), a.from(i, 0), b, words);
   if (i < rows) product_tile<T, Add, 1, V>(c.from(i, 0), a.from(i, 0), b, words);
 }
-
-// Where bf16 becomes f32 on packing, its products are those of f32: no code twice.
-template <class T>
-using WordType = std::conditional_t<kPack<T> == 2, bf16, float>;
 
 template <class T, bool Add>
 inline void product(Sums c, Left a, Right b, i64 rows, i64 cols, i64 words) {

@@ -15,14 +15,6 @@ void cast_as(const View& y, const View& x, Team& team) {
   });
 }
 
-template <class Y>
-void cast_to(const View& y, const View& x, Team& team) {
-  if (x.type == DType::f16)
-    cast_as<Y, f16>(y, x, team);
-  else
-    with_float(x.type, [&](auto t) { cast_as<Y, decltype(t)>(y, x, team); });
-}
-
 // The uniform numbers in (0, 1] of elements [64 block, 64 block + 64): Random::at(16 block + j) for all j.
 inline void uniforms(float (&u)[64], std::uint64_t block, std::uint64_t key) {
   std::uint32_t low[kCounters], high[kCounters];
@@ -86,10 +78,9 @@ void add(const View& y, const View& x, Team& team) {
 }
 
 void cast(const View& y, const View& x, Team& team) {
-  if (y.type == DType::f16)
-    cast_to<f16>(y, x, team);
-  else
-    with_float(y.type, [&](auto t) { cast_to<decltype(t)>(y, x, team); });
+  with_float(y.type, [&](auto ty) {
+    with_float(x.type, [&](auto tx) { cast_as<decltype(ty), decltype(tx)>(y, x, team); });
+  });
 }
 
 void dropout(const View& y, const View& x, float p, std::uint64_t key, Team& team) {

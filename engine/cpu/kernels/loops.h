@@ -122,11 +122,13 @@ template <class T>
 inline T* at(const View& t, i64 row) {
   return static_cast<T*>(t.data) + row * t.stride;
 }
-// f(T{}) for the element type, f32 or bf16.
+// f(T{}) for the element type, f32, bf16 or f16.
 template <class F>
 inline void with_float(DType type, F f) {
   if (type == DType::bf16)
     f(bf16{});
+  else if (type == DType::f16)
+    f(f16{});
   else
     f(float{});
 }

@@ -187,11 +187,15 @@ void finish_either(const ProductCall& call, const float* sum, i64 ld, i64 row, i
   finish<Y, C>(call, sum, ld, row, rows, col, cols);
 }
 void finish(const ProductCall& call, const float* sum, i64 ld, i64 row, i64 rows, i64 col, i64 cols) {
-  const bool narrow_y = call.y_type == DType::bf16, narrow_c = call.c && call.c_type == DType::bf16;
-  if (narrow_y && narrow_c) return finish_either<bf16, bf16>(call, sum, ld, row, rows, col, cols);
-  if (narrow_y) return finish_either<bf16, float>(call, sum, ld, row, rows, col, cols);
-  if (narrow_c) return finish_either<float, bf16>(call, sum, ld, row, rows, col, cols);
-  finish_either<float, float>(call, sum, ld, row, rows, col, cols);
+  const auto as = [&](auto y, auto c) {
+    finish_either<decltype(y), decltype(c)>(call, sum, ld, row, rows, col, cols);
+  };
+  const DType c = call.c ? call.c_type : DType::f32;
+  if (call.y_type == DType::bf16) return c == DType::bf16 ? as(bf16{}, bf16{}) : as(bf16{}, float{});
+  if (call.y_type == DType::f16) return c == DType::f16 ? as(f16{}, f16{}) : as(f16{}, float{});
+  if (c == DType::bf16) return as(float{}, bf16{});
+  if (c == DType::f16) return as(float{}, f16{});
+  as(float{}, float{});
 }
 
 // One depth of a few rows: b's columns are brought into multiply order in registers, on their way.
@@ -230,7 +234,7 @@ void depth(const ProductCall& call, const Block& block, Part* parts, i64 count, 
     for (i64 n = 0; n < panels; ++n) {
       const i64 cols = smaller(kTile, block.cols - n * kTile), width = round_up(cols, kLanes);
       float* sum = w.sum + (n * kBlockRows + i) * kTile;
-      strip<T>(width / kLanes, sum, parts, count, rows, w.b + n * words * kTile, !first, ahead);
+      strip<WordType<T>>(width / kLanes, sum, parts, count, rows, w.b + n * words * kTile, !first, ahead);
       if (last) finish(call, sum, width, block.row + i, rows, block.col + n * kTile, cols);
     }
   }
@@ -297,6 +301,8 @@ void run_blocks(const ProductCall& call) {
                    smaller(size.panels * kTile, call.cols - col)};
     if (call.operands == DType::bf16)
       compute<bf16>(call, at, workspaces[thread]);
+    else if (call.operands == DType::f16)
+      compute<f16>(call, at, workspaces[thread]);
     else
       compute<float>(call, at, workspaces[thread]);
   };

@@ -40,7 +40,7 @@ struct ProductCall {
   std::int64_t rows, cols;
   const ProductTerm* terms;
   std::int64_t count;
-  DType operands;  // f32 or bf16
+  DType operands;  // f32, bf16 or f16
   float alpha;
   const void* c;     // null: none
   std::int64_t ldc;  // 0: one row, added to all

@@ -198,6 +198,10 @@ inline void load_turned(WordVec (&r)[kLanes], const bf16* x, std::int64_t ld) {
     r[4 * i + 3].v = _mm256_unpackhi_epi16(zeros, high);
   }
 }
+inline void load_turned(WordVec (&r)[kLanes], const f16* x, std::int64_t ld) {
+  for (int i = 0; i < kLanes; ++i) r[i] = as_words(load(x + i * ld));
+  transpose_in_registers(r);
+}
 
 }  // namespace
 }  // namespace ft::cpu::FT_TARGET

@@ -1,9 +1,11 @@
 // Building blocks of everything made of matrix products. Operands are "words" of 32 bits: one float, or two
 // bf16 that are neighbours in the summed dimension where the target multiplies bf16 (kBf16Dot). Elsewhere
-// bf16 is widened to one float a word on the way into a panel. So one register tile serves all types; only
-// multiply_add differs. A matrix x (rows, cols) becomes a right operand by `interleave` when its rows are
-// summed over, by `transpose` when its columns are; a left operand by `widen` or as it lies.
+// bf16, and f16 everywhere, is widened to one float a word on the way into a panel. So one register tile
+// serves all types; only multiply_add differs. A matrix x (rows, cols) becomes a right operand by interleave
+// when its rows are summed over, by transpose when its columns are; a left one by widen or as it lies.
 #pragma once
+#include <type_traits>
+
 #include "engine/cpu/kernels/kernels.h"
 #include "engine/cpu/kernels/vec.h"
 
@@ -16,6 +18,10 @@ template <class T>
 constexpr i64 kPack = 1;  // elements a word
 template <>
 constexpr i64 kPack<bf16> = kBf16Dot ? 2 : 1;
+
+// What words hold. The products of what is widened are those of f32: no code twice.
+template <class T>
+using WordType = std::conditional_t<kPack<T> == 2, T, float>;
 
 inline constexpr i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
 inline constexpr i64 round_up(i64 a, i64 b) { return ceil_div(a, b) * b; }

@@ -32,10 +32,10 @@ struct Attention {
   bool cross;            // keys of other tokens
 };
 
-// bf16 in heads of up to 128 columns goes to tensor cores; all else, and what only encoder-decoders have, to
-// plain kernels.
+// bf16 and f16 in heads of up to 128 columns go to tensor cores; all else, and what only encoder-decoders
+// have, to plain kernels.
 inline bool attention_uses_mma(const Attention& c) {
-  return c.q.type == DType::bf16 && c.width <= 128 && !c.bias.data && c.dropout == 0 && !c.cross;
+  return c.q.type != DType::f32 && c.width <= 128 && !c.bias.data && c.dropout == 0 && !c.cross;
 }
 // Rows of a tile.
 inline std::int64_t attention_tile(const Attention& c) { return attention_uses_mma(c) ? 64 : 16; }

@@ -1,5 +1,5 @@
-// Attention in bf16 on tensor cores (Dao 2023): scores stay in registers and become the left operand of the
-// product with the values.
+// Attention in bf16 or f16 on tensor cores (Dao 2023): scores stay in registers and become the left operand
+// of the product with the values.
 #include "engine/cuda/kernels/attention_mma.cuh"
 
 namespace ft::cuda {
@@ -7,11 +7,11 @@ namespace {
 
 constexpr int kKeys = 64;  // of a step
 
-template <int kWidth>
+template <class T, int kWidth>
 struct Shared {
-  MmaMatrix<kMmaRows, kWidth> q;
-  MmaMatrix<kKeys, kWidth> k;
-  MmaMatrix<kWidth, kKeys> v;  // transposed
+  MmaMatrix<T, kMmaRows, kWidth> q;
+  MmaMatrix<T, kKeys, kWidth> k;
+  MmaMatrix<T, kWidth, kKeys> v;  // transposed
 };
 
 // The running softmax of one of a lane's two rows.
@@ -47,16 +47,16 @@ __device__ void softmax(float (&s)[kKeys / 8][4], float (&sums)[kWidth / 8][4], 
   }
 }
 
-template <int kWidth>
-__global__ void __launch_bounds__(kMmaThreads) forward(Attention c, MmaTensors t) {
-  Shared<kWidth>& m = shared_memory<Shared<kWidth>>();
+template <class T, int kWidth>
+__global__ void __launch_bounds__(kMmaThreads) forward(Attention c, MmaTensors<T> t) {
+  Shared<T, kWidth>& m = shared_memory<Shared<T, kWidth>>();
   const Tile tile = c.tiles[blockIdx.x];
   const Sight sight{c.causal, c.window};
   const Lane lane;
   const i64 head = c.first_key_head * c.group + static_cast<i64>(blockIdx.y), key_head = head / c.group;
   const i64 last = smaller(tile.end, tile.first + kMmaRows);
   const int first = static_cast<int>(threadIdx.x / 32) * 16;  // row of the warp in the tile
-  const Head q(t.q, head, c.width, t.wide), k(t.k, key_head, c.width, t.wide),
+  const Head<T> q(t.q, head, c.width, t.wide), k(t.k, key_head, c.width, t.wide),
       v(t.v, key_head, c.width, t.wide);
   fetch(m.q, q, tile.first, last);
   Row rows[2];
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kMmaThreads) forward(Attention c, MmaTensors t
   for (i64 from = keys.from; from < keys.to; from += kKeys) {
     __syncthreads();
     fetch(m.k, k, from, keys.to);
-    fetch_transposed<kKeys, kWidth>(m.v, v, from, keys.to);
+    fetch_transposed<T, kKeys, kWidth>(m.v, v, from, keys.to);
     __syncthreads();
     float s[kKeys / 8][4] = {};
     multiply(s, m.q, first, m.k);
@@ -91,17 +91,21 @@ __global__ void __launch_bounds__(kMmaThreads) forward(Attention c, MmaTensors t
   put<kWidth>(t.y, head, c.width, tile.first + first, last, sums);
 }
 
-template <int kWidth>
+template <class T, int kWidth>
 void run(cudaStream_t stream, const Attention& c) {
   const dim3 grid(static_cast<unsigned>(c.n_tiles), static_cast<unsigned>(c.key_heads * c.group));
-  launch("attention", {stream, grid, kMmaThreads, sizeof(Shared<kWidth>)}, forward<kWidth>, c,
-         mma_tensors(c));
+  launch("attention", {stream, grid, kMmaThreads, sizeof(Shared<T, kWidth>)}, forward<T, kWidth>, c,
+         mma_tensors<T>(c));
+}
+template <class T>
+void run(cudaStream_t stream, const Attention& c) {
+  c.width <= 64 ? run<T, 64>(stream, c) : run<T, 128>(stream, c);
 }
 
 }  // namespace
 
 void attention_mma(cudaStream_t stream, const Attention& c) {
-  c.width <= 64 ? run<64>(stream, c) : run<128>(stream, c);
+  c.q.type == DType::f16 ? run<f16>(stream, c) : run<bf16>(stream, c);
 }
 
 }  // namespace ft::cuda

@@ -7,61 +7,67 @@
 
 namespace ft::cuda {
 
-constexpr int kMmaThreads = 128, kMmaRows = 64, kGap = 8;  // bf16 between rows
+constexpr int kMmaThreads = 128, kMmaRows = 64, kGap = 8;  // elements between rows
 
-template <int kRows, int kColumns>
+// T: bf16 or f16.
+template <class T, int kRows, int kColumns>
 struct MmaMatrix {
   static constexpr int kStride = kColumns + kGap;
-  bf16 at[kRows][kStride];
+  T at[kRows][kStride];
 };
 
 // One head of a tensor.
+template <class T>
 struct Head {
-  const bf16* data;
+  const T* data;
   i64 stride;
   int width;  // columns
   bool wide;  // 16-byte accesses reach them
-  __device__ Head(Rows<bf16> x, i64 head, int columns, bool all_wide)
+  __device__ Head(Rows<T> x, i64 head, int columns, bool all_wide)
       : data(x.data + head * columns), stride(x.stride), width(columns), wide(all_wide) {}
 };
 
+template <class T>
 struct MmaTensors {
-  Rows<bf16> q, k, v, y, dy, dq, dk, dv;
+  Rows<T> q, k, v, y, dy, dq, dk, dv;
   bool wide;
 };
-inline MmaTensors mma_tensors(const Attention& c) {
+template <class T>
+MmaTensors<T> mma_tensors(const Attention& c) {
   const bool all_wide = c.width % kPack == 0 && wide({c.q, c.k, c.v, c.dy});
-  return {Rows<bf16>(c.q),  Rows<bf16>(c.k),  Rows<bf16>(c.v),  Rows<bf16>(c.y), Rows<bf16>(c.dy),
-          Rows<bf16>(c.dq), Rows<bf16>(c.dk), Rows<bf16>(c.dv), all_wide};
+  return {Rows<T>(c.q),  Rows<T>(c.k),  Rows<T>(c.v),  Rows<T>(c.y), Rows<T>(c.dy),
+          Rows<T>(c.dq), Rows<T>(c.dk), Rows<T>(c.dv), all_wide};
 }
 
+template <class T>
 struct alignas(16) Eight {
-  bf16 of[kPack];
+  T of[kPack];
 };
 
-__device__ inline Eight eight_at(const Head& h, i64 row, i64 last, int column) {
-  Eight v{};
+template <class T>
+__device__ Eight<T> eight_at(const Head<T>& h, i64 row, i64 last, int column) {
+  Eight<T> v{};
   if (row >= last) return v;
-  const bf16* p = h.data + row * h.stride + column;
-  if (h.wide && column + kPack <= h.width) return *reinterpret_cast<const Eight*>(p);
+  const T* p = h.data + row * h.stride + column;
+  if (h.wide && column + kPack <= h.width) return *reinterpret_cast<const Eight<T>*>(p);
   for (int j = 0; j < kPack; ++j)
     if (column + j < h.width) v.of[j] = p[j];
   return v;
 }
 
 // Rows [first, first + kRows) of a head, 0 from row `last` on and beyond its width.
-template <int kRows, int kColumns>
-__device__ void fetch(MmaMatrix<kRows, kColumns>& m, const Head& h, i64 first, i64 last) {
+template <class T, int kRows, int kColumns>
+__device__ void fetch(MmaMatrix<T, kRows, kColumns>& m, const Head<T>& h, i64 first, i64 last) {
   for (int e = static_cast<int>(threadIdx.x); e < kRows * kColumns / kPack; e += kMmaThreads) {
     const int row = e / (kColumns / kPack), column = e % (kColumns / kPack) * kPack;
-    *reinterpret_cast<Eight*>(&m.at[row][column]) = eight_at(h, first + row, last, column);
+    *reinterpret_cast<Eight<T>*>(&m.at[row][column]) = eight_at(h, first + row, last, column);
   }
 }
-template <int kRows, int kColumns>
-__device__ void fetch_transposed(MmaMatrix<kColumns, kRows>& m, const Head& h, i64 first, i64 last) {
+template <class T, int kRows, int kColumns>
+__device__ void fetch_transposed(MmaMatrix<T, kColumns, kRows>& m, const Head<T>& h, i64 first, i64 last) {
   for (int e = static_cast<int>(threadIdx.x); e < kRows * kColumns / kPack; e += kMmaThreads) {
     const int row = e % kRows, column = e / kRows * kPack;
-    const Eight v = eight_at(h, first + row, last, column);
+    const Eight<T> v = eight_at(h, first + row, last, column);
     for (int j = 0; j < kPack; ++j) m.at[column + j][row] = v.of[j];
   }
 }
@@ -72,48 +78,50 @@ struct Lane {
   __device__ Lane() : g(static_cast<int>(threadIdx.x % 32) / 4), t(static_cast<int>(threadIdx.x % 4)) {}
 };
 
-__device__ inline unsigned word_at(const bf16* p) { return *reinterpret_cast<const unsigned*>(p); }
+template <class T>
+__device__ unsigned word_at(const T* p) {
+  return *reinterpret_cast<const unsigned*>(p);
+}
 
 // d (16, kN) += rows [row, row + 16) of a times all kN rows of b, transposed: sums over kDepth columns.
-template <int kRows, int kN, int kDepth>
-__device__ void multiply(float (&d)[kN / 8][4], const MmaMatrix<kRows, kDepth>& a, int row,
-                         const MmaMatrix<kN, kDepth>& b) {
+template <class T, int kRows, int kN, int kDepth>
+__device__ void multiply(float (&d)[kN / 8][4], const MmaMatrix<T, kRows, kDepth>& a, int row,
+                         const MmaMatrix<T, kN, kDepth>& b) {
   const Lane lane;
   for (int k = 2 * lane.t; k < kDepth; k += 16) {
-    const bf16 *top = &a.at[row + lane.g][k], *bottom = &a.at[row + lane.g + 8][k];
+    const T *top = &a.at[row + lane.g][k], *bottom = &a.at[row + lane.g + 8][k];
     const unsigned left[4] = {word_at(top), word_at(bottom), word_at(top + 8), word_at(bottom + 8)};
 #pragma unroll
     for (int n = 0; n < kN / 8; ++n) {
-      const bf16* p = &b.at[8 * n + lane.g][k];
+      const T* p = &b.at[8 * n + lane.g][k];
       const unsigned right[2] = {word_at(p), word_at(p + 8)};
-      mma(d[n], left, right);
+      mma(T{}, d[n], left, right);
     }
   }
 }
 
-// d (16, kN) += p (16, kDepth), which a multiply has made, rounded to bf16, times b, whose transpose is
-// given.
-template <int kN, int kDepth>
+// d (16, kN) += p (16, kDepth), which a multiply has made, rounded to T, times b, whose transpose is given.
+template <class T, int kN, int kDepth>
 __device__ void add_product(float (&d)[kN / 8][4], const float (&p)[kDepth / 8][4],
-                            const MmaMatrix<kN, kDepth>& b) {
+                            const MmaMatrix<T, kN, kDepth>& b) {
   const Lane lane;
 #pragma unroll
   for (int k = 0; k < kDepth / 16; ++k) {
     const float(&a)[4] = p[2 * k], (&c)[4] = p[2 * k + 1];
-    const unsigned left[4] = {pair_of(a[0], a[1]), pair_of(a[2], a[3]), pair_of(c[0], c[1]),
-                              pair_of(c[2], c[3])};
+    const unsigned left[4] = {pair_of(T{}, a[0], a[1]), pair_of(T{}, a[2], a[3]), pair_of(T{}, c[0], c[1]),
+                              pair_of(T{}, c[2], c[3])};
 #pragma unroll
     for (int n = 0; n < kN / 8; ++n) {
-      const bf16* at = &b.at[8 * n + lane.g][16 * k + 2 * lane.t];
+      const T* at = &b.at[8 * n + lane.g][16 * k + 2 * lane.t];
       const unsigned right[2] = {word_at(at), word_at(at + 8)};
-      mma(d[n], left, right);
+      mma(T{}, d[n], left, right);
     }
   }
 }
 
 // Writes rows [row, row + 16) of a head, those below `last`.
-template <int kN>
-__device__ void put(Rows<bf16> y, i64 head, int width, i64 row, i64 last, const float (&d)[kN / 8][4]) {
+template <int kN, class T>
+__device__ void put(Rows<T> y, i64 head, int width, i64 row, i64 last, const float (&d)[kN / 8][4]) {
   const Lane lane;
 #pragma unroll
   for (int n = 0; n < kN / 8; ++n)

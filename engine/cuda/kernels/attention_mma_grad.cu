@@ -1,5 +1,5 @@
-// The gradient of attention in bf16 on tensor cores: with p = exp(scale s - lse) and ds = p (dp - delta)
-// scale, dq = ds k in one pass over the queries, dk = ds^T q and dv = p^T dy in another over the keys.
+// The gradient of attention in bf16 or f16 on tensor cores: with p = exp(scale s - lse) and ds = p (dp -
+// delta) scale, dq = ds k in one pass over the queries, dk = ds^T q and dv = p^T dy in another over the keys.
 #include "engine/cuda/kernels/attention_mma.cuh"
 
 namespace ft::cuda {
@@ -7,25 +7,25 @@ namespace {
 
 constexpr int kStep = 32;  // keys, or queries, of a step
 
-template <int kWidth>
+template <class T, int kWidth>
 struct DqShared {
-  MmaMatrix<kMmaRows, kWidth> q, dy;
-  MmaMatrix<kStep, kWidth> k, v;
-  MmaMatrix<kWidth, kStep> k_transposed;
+  MmaMatrix<T, kMmaRows, kWidth> q, dy;
+  MmaMatrix<T, kStep, kWidth> k, v;
+  MmaMatrix<T, kWidth, kStep> k_transposed;
 };
 
-template <int kWidth>
-__global__ void __launch_bounds__(kMmaThreads) gradient_of_queries(Attention c, MmaTensors t) {
-  DqShared<kWidth>& m = shared_memory<DqShared<kWidth>>();
+template <class T, int kWidth>
+__global__ void __launch_bounds__(kMmaThreads) gradient_of_queries(Attention c, MmaTensors<T> t) {
+  DqShared<T, kWidth>& m = shared_memory<DqShared<T, kWidth>>();
   const Tile tile = c.tiles[blockIdx.x];
   const Sight sight{c.causal, c.window};
   const Lane lane;
   const i64 head = c.first_key_head * c.group + static_cast<i64>(blockIdx.y), key_head = head / c.group;
   const i64 last = smaller(tile.end, tile.first + kMmaRows);
   const int first = static_cast<int>(threadIdx.x / 32) * 16;
-  const Head k(t.k, key_head, c.width, t.wide), v(t.v, key_head, c.width, t.wide);
-  fetch(m.q, Head(t.q, head, c.width, t.wide), tile.first, last);
-  fetch(m.dy, Head(t.dy, head, c.width, t.wide), tile.first, last);
+  const Head<T> k(t.k, key_head, c.width, t.wide), v(t.v, key_head, c.width, t.wide);
+  fetch(m.q, Head<T>(t.q, head, c.width, t.wide), tile.first, last);
+  fetch(m.dy, Head<T>(t.dy, head, c.width, t.wide), tile.first, last);
   float lse[2] = {}, delta[2] = {};
   i64 query[2];
   for (int half = 0; half < 2; ++half) {
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kMmaThreads) gradient_of_queries(Attention c, 
     __syncthreads();
     fetch(m.k, k, from, keys.to);
     fetch(m.v, v, from, keys.to);
-    fetch_transposed<kStep, kWidth>(m.k_transposed, k, from, keys.to);
+    fetch_transposed<T, kStep, kWidth>(m.k_transposed, k, from, keys.to);
     __syncthreads();
     float s[kStep / 8][4] = {}, dp[kStep / 8][4] = {};
     multiply(s, m.q, first, m.k);
@@ -60,39 +60,39 @@ __global__ void __launch_bounds__(kMmaThreads) gradient_of_queries(Attention c, 
   put<kWidth>(t.dq, head, c.width, tile.first + first, last, dq);
 }
 
-template <int kWidth>
+template <class T, int kWidth>
 struct DkvShared {
-  MmaMatrix<kMmaRows, kWidth> k, v;
-  MmaMatrix<kStep, kWidth> q, dy;
-  MmaMatrix<kWidth, kStep> q_transposed, dy_transposed;
+  MmaMatrix<T, kMmaRows, kWidth> k, v;
+  MmaMatrix<T, kStep, kWidth> q, dy;
+  MmaMatrix<T, kWidth, kStep> q_transposed, dy_transposed;
   float lse[kStep], delta[kStep];
 };
 
 // Rows are keys here, columns queries.
-template <int kWidth>
-__global__ void __launch_bounds__(kMmaThreads) gradient_of_keys(Attention c, MmaTensors t) {
-  DkvShared<kWidth>& m = shared_memory<DkvShared<kWidth>>();
+template <class T, int kWidth>
+__global__ void __launch_bounds__(kMmaThreads) gradient_of_keys(Attention c, MmaTensors<T> t) {
+  DkvShared<T, kWidth>& m = shared_memory<DkvShared<T, kWidth>>();
   const Tile tile = c.tiles[blockIdx.x];
   const Sight sight{c.causal, c.window};
   const Lane lane;
   const i64 key_head = c.first_key_head + static_cast<i64>(blockIdx.y);
   const i64 last = smaller(tile.end, tile.first + kMmaRows);
   const int first = static_cast<int>(threadIdx.x / 32) * 16;
-  fetch(m.k, Head(t.k, key_head, c.width, t.wide), tile.first, last);
-  fetch(m.v, Head(t.v, key_head, c.width, t.wide), tile.first, last);
+  fetch(m.k, Head<T>(t.k, key_head, c.width, t.wide), tile.first, last);
+  fetch(m.v, Head<T>(t.v, key_head, c.width, t.wide), tile.first, last);
   float dk[kWidth / 8][4] = {}, dv[kWidth / 8][4] = {};
   const Range queries = sight.queries_of(tile, tile.first, last);
   for (int shared_by = 0; shared_by < c.group; ++shared_by) {
     const i64 head = key_head * c.group + shared_by;
-    const Head q(t.q, head, c.width, t.wide), dy(t.dy, head, c.width, t.wide);
+    const Head<T> q(t.q, head, c.width, t.wide), dy(t.dy, head, c.width, t.wide);
     const float* lse = c.lse + head * c.q.rows;
     const float* delta = c.delta + (static_cast<i64>(blockIdx.y) * c.group + shared_by) * c.q.rows;
     for (i64 from = queries.from; from < queries.to; from += kStep) {
       __syncthreads();
       fetch(m.q, q, from, queries.to);
       fetch(m.dy, dy, from, queries.to);
-      fetch_transposed<kStep, kWidth>(m.q_transposed, q, from, queries.to);
-      fetch_transposed<kStep, kWidth>(m.dy_transposed, dy, from, queries.to);
+      fetch_transposed<T, kStep, kWidth>(m.q_transposed, q, from, queries.to);
+      fetch_transposed<T, kStep, kWidth>(m.dy_transposed, dy, from, queries.to);
       if (threadIdx.x < kStep) {
         const i64 query = from + threadIdx.x;
         m.lse[threadIdx.x] = query < queries.to ? lse[query] : 0;
@@ -120,22 +120,26 @@ __global__ void __launch_bounds__(kMmaThreads) gradient_of_keys(Attention c, Mma
   put<kWidth>(t.dv, key_head, c.width, tile.first + first, last, dv);
 }
 
-template <int kWidth>
+template <class T, int kWidth>
 void run(cudaStream_t stream, const Attention& c) {
   const auto tiles = static_cast<unsigned>(c.n_tiles), key_heads = static_cast<unsigned>(c.key_heads);
-  const MmaTensors t = mma_tensors(c);
+  const auto t = mma_tensors<T>(c);
   launch("attention_grad",
          {stream, dim3(tiles, key_heads * static_cast<unsigned>(c.group)), kMmaThreads,
-          sizeof(DqShared<kWidth>)},
-         gradient_of_queries<kWidth>, c, t);
-  launch("attention_grad", {stream, dim3(tiles, key_heads), kMmaThreads, sizeof(DkvShared<kWidth>)},
-         gradient_of_keys<kWidth>, c, t);
+          sizeof(DqShared<T, kWidth>)},
+         gradient_of_queries<T, kWidth>, c, t);
+  launch("attention_grad", {stream, dim3(tiles, key_heads), kMmaThreads, sizeof(DkvShared<T, kWidth>)},
+         gradient_of_keys<T, kWidth>, c, t);
+}
+template <class T>
+void run(cudaStream_t stream, const Attention& c) {
+  c.width <= 64 ? run<T, 64>(stream, c) : run<T, 128>(stream, c);
 }
 
 }  // namespace
 
 void attention_mma_grad(cudaStream_t stream, const Attention& c) {
-  c.width <= 64 ? run<64>(stream, c) : run<128>(stream, c);
+  c.q.type == DType::f16 ? run<f16>(stream, c) : run<bf16>(stream, c);
 }
 
 }  // namespace ft::cuda

@@ -137,11 +137,13 @@ inline unsigned row_threads(i64 cols, i64 most) {
   return at_most(ceil_div(ceil_div(cols, kPack), 32) * 32, most);
 }
 
-// f(T{}) for the element type, f32 or bf16.
+// f(T{}) for the element type, f32, bf16 or f16.
 template <class F>
 void with_float(DType type, F f) {
   if (type == DType::bf16)
     f(bf16{});
+  else if (type == DType::f16)
+    f(f16{});
   else
     f(float{});
 }

@@ -61,14 +61,6 @@ struct Dropout {
   }
 };
 
-template <class F>
-void with_any_float(DType type, F f) {
-  if (type == DType::f16)
-    f(f16{});
-  else
-    with_float(type, f);
-}
-
 }  // namespace
 
 void fill(cudaStream_t stream, const View& y, float value) {
@@ -89,8 +81,8 @@ void add(cudaStream_t stream, const View& y, const View& x) {
 }
 
 void cast(cudaStream_t stream, const View& y, const View& x) {
-  with_any_float(y.type, [&](auto a) {
-    with_any_float(x.type, [&](auto b) {
+  with_float(y.type, [&](auto a) {
+    with_float(x.type, [&](auto b) {
       using Y = decltype(a);
       using X = decltype(b);
       run_each_pack("cast", stream, {y, x}, Cast<Y, X>{Rows<Y>(y), Rows<X>(x)});

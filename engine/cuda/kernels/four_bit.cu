@@ -1,5 +1,5 @@
-// A part of a matrix in 4 bits as a dense matrix of f32 or bf16, each element value(code) * absmax, rounded
-// once.
+// A part of a matrix in 4 bits as a dense matrix of f32, bf16 or f16, each element value(code) * absmax,
+// rounded once.
 #include "engine/cuda/kernels/each_pack.cuh"
 
 namespace ft::cuda {

@@ -32,8 +32,10 @@ class Padded {
       const auto v = static_cast<float>(values[i]);
       if (type == DType::f32)
         std::memcpy(p, &v, 4);
-      else
+      else if (type == DType::bf16)
         from_float(*reinterpret_cast<bf16*>(p), v);
+      else
+        from_float(*reinterpret_cast<f16*>(p), v);
     });
   }
   const Tensor& tensor() const { return tensor_; }
@@ -42,8 +44,9 @@ class Padded {
   Values values() const {
     Values all(static_cast<std::size_t>(tensor_.numel()));
     for_each([&](std::byte* p, std::size_t i) {
-      all[i] =
-          tensor_.dtype == DType::f32 ? *reinterpret_cast<float*>(p) : to_float(*reinterpret_cast<bf16*>(p));
+      all[i] = tensor_.dtype == DType::f32    ? *reinterpret_cast<float*>(p)
+               : tensor_.dtype == DType::bf16 ? to_float(*reinterpret_cast<bf16*>(p))
+                                              : to_float(*reinterpret_cast<f16*>(p));
     });
     return all;
   }
@@ -80,6 +83,9 @@ Values random_values(std::int64_t n, DType type, std::uint32_t seed, double size
     bf16 b;
     from_float(b, static_cast<float>(x));
     if (type == DType::bf16) x = to_float(b);
+    f16 h;
+    from_float(h, static_cast<float>(x));
+    if (type == DType::f16) x = to_float(h);
   }
   return v;
 }
@@ -202,6 +208,7 @@ void expect_right(const Case& c, DType type, double bound) {
 void expect_right(const Case& c) {
   expect_right(c, DType::f32, 2e-12);
   expect_right(c, DType::bf16, 5e-5);
+  expect_right(c, DType::f16, 1e-6);
 }
 
 Case make_case(Heads heads, std::vector<std::int32_t> lengths, bool causal = true, std::int64_t window = 0) {
@@ -309,7 +316,7 @@ TEST(Attention, ThreadsDoNotChangeABit) {
                         make_case({8, 1, 24}, {400}, false), make_case({6, 6, 130}, {130, 70}),
                         with_dropout(with_bias(make_case({2, 1, 24}, {333, 80}), 90), 0.1),
                         with_keys(make_case({1, 1, 40}, {40, 300}), {300, 40})})
-    for (const DType type : {DType::f32, DType::bf16})
+    for (const DType type : {DType::f32, DType::bf16, DType::f16})
       for (const auto& [name, kernels, bf16_dot] : all_kernels()) {
         const Inputs in(c, type);
         const Outputs one = run(kernels, c, type, in, 1);
@@ -320,8 +327,9 @@ TEST(Attention, ThreadsDoNotChangeABit) {
 
 TEST(Attention, LargeScoresStayFinite) {
   const Case c = make_case({2, 1, 64}, {150}, true, 90);
-  for (const DType type : {DType::f32, DType::bf16})
-    for (const double size : {30.0, 1e4, 1e9}) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16})
+    for (const double size : {30.0, 1e3, 1e4, 1e9}) {
+      if (type == DType::f16 && size > 1e3) continue;  // the gradients leave its range
       const Inputs in(c, type, size);
       const double most = *std::max_element(in.v.begin(), in.v.end());
       Values y, lse;

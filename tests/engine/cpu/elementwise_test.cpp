@@ -25,7 +25,7 @@ TEST(Elementwise, FillSetsEveryElement) {
 
 TEST(Elementwise, AddIsExactAndMayMixTypes) {
   each_trial([](const Trial& s) {
-    for (const DType other : {DType::f32, DType::bf16}) {
+    for (const DType other : {DType::f32, DType::bf16, DType::f16}) {
       Matrix &y = s.matrix(1), &x = s.matrix(s.rows, s.cols, other).randomize(2);
       const auto before = y.values(), added = x.values();
       s.ops.add(y, x);

@@ -27,10 +27,13 @@ struct Matrix {
     for (std::size_t i = 0; i < values.size(); ++i)
       if (dtype == DType::f32)
         tensor.as<float>()[i] = values[i];
-      else
+      else if (dtype == DType::bf16)
         from_float(tensor.as<bf16>()[i], values[i]);
+      else
+        from_float(tensor.as<f16>()[i], values[i]);
   }
   double operator[](std::int64_t i) const {
+    if (tensor.dtype == DType::f16) return to_float(tensor.as<f16>()[i]);
     return tensor.dtype == DType::f32 ? tensor.as<float>()[i] : to_float(tensor.as<bf16>()[i]);
   }
 };
@@ -96,7 +99,7 @@ TEST(FourBitProducts, TheBitsOfTheDenseMatrix) {
   Team team(2);
   for (const auto& kernels : all_kernels()) {
     Products products(kernels.kernels.products, team, {});
-    for (const DType dtype : {DType::f32, DType::bf16})
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
       for (const Trans trans : {Trans::no, Trans::yes})
         for (const FourBitBook book : {FourBitBook::nf4, FourBitBook::fp4})
           for (const bool nested : {false, true})

@@ -32,9 +32,9 @@ struct Trial {
   Matrix& indices(std::int64_t n, std::int64_t below) const {
     return vector(n, DType::i32).randomize_indices(77, below);
   }
-  // The squared relative error that rounding to `t` explains: at most (2^-8)^2 for bf16; for f32 that of the
-  // arithmetic.
-  static double tolerance(DType t) { return t == DType::bf16 ? 1.6e-5 : 1e-12; }
+  // The squared relative error that rounding to `t` explains: at most (2^-8)^2 for bf16, (2^-11)^2 for f16;
+  // for f32 that of the arithmetic.
+  static double tolerance(DType t) { return t == DType::bf16 ? 1.6e-5 : t == DType::f16 ? 2.5e-7 : 1e-12; }
   double tolerance() const { return tolerance(type); }
 };
 
@@ -47,7 +47,7 @@ template <class Test>
 void each_trial(const std::vector<Size>& sizes, Test run) {
   for (const NamedKernels& named : all_kernels()) {
     CpuOps one(1, named.kernels), three(3, named.kernels);
-    for (const DType type : {DType::f32, DType::bf16})
+    for (const DType type : {DType::f32, DType::bf16, DType::f16})
       for (const Size size : sizes)
         for (const std::int64_t pad : {0, 3}) {
           SCOPED_TRACE(str(named.name, " ", name_of(type), " ", size.rows, " x ", size.cols, " pad ", pad));

@@ -33,11 +33,14 @@ struct Matrix {
     const std::int64_t at = i * tensor.stride + j;
     if (tensor.dtype == DType::f32)
       tensor.as<float>()[at] = v;
-    else
+    else if (tensor.dtype == DType::bf16)
       from_float(tensor.as<bf16>()[at], v);
+    else
+      from_float(tensor.as<f16>()[at], v);
   }
   double get(std::int64_t i, std::int64_t j) const {
     const std::int64_t at = i * tensor.stride + j;
+    if (tensor.dtype == DType::f16) return to_float(tensor.as<f16>()[at]);
     return tensor.dtype == DType::f32 ? tensor.as<float>()[at] : to_float(tensor.as<bf16>()[at]);
   }
   // True when no byte outside the matrix changed.
@@ -146,8 +149,9 @@ void check(const Case& t, const std::string& name, const std::vector<Products*>&
     for (std::int64_t j = 0; j < t.cols; ++j) {
       const auto [exact, size] = want[static_cast<std::size_t>(i * t.cols + j)];
       // sums of f32: a few units of 2^-24 of the summed size; then half a unit of y
-      const double rounding = passes > 1 ? size * 0.0039064 * passes : std::abs(exact) * 0.0039064;
-      const double bound = size * 6e-7 + (t.y == DType::bf16 ? rounding : 0) + 1e-30;
+      const double unit = t.y == DType::bf16 ? 0.0039064 : t.y == DType::f16 ? 0.00048831 : 0;
+      const double rounding = passes > 1 ? size * unit * passes : std::abs(exact) * unit;
+      const double bound = size * 6e-7 + rounding + (t.y == DType::f16 ? 3e-8 : 1e-30);
       ASSERT_NEAR(p.y.get(i, j), exact, bound) << "at " << i << ", " << j;
     }
 }
@@ -159,11 +163,16 @@ void check_all(const Case& t, std::initializer_list<int> thread_counts = {1, 2, 
   }
 }
 
-constexpr DType kTypes[] = {DType::f32, DType::bf16};
+constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::f16};
+// Types of y for these operands.
+std::vector<DType> results_of(DType operands) {
+  if (operands == DType::f32) return {std::begin(kTypes), std::end(kTypes)};
+  return {DType::f32, operands};
+}
 
 TEST(Products, OddSizesTransposesAndTypes) {
   for (const DType operands : kTypes)
-    for (const DType y : kTypes)
+    for (const DType y : results_of(operands))
       for (int transposes = 0; transposes < 4; ++transposes)
         for (const std::int64_t rows : {1, 5, 17, 49})
           for (const std::int64_t cols : {1, 15, 33, 130})
@@ -173,14 +182,14 @@ TEST(Products, OddSizesTransposesAndTypes) {
 
 TEST(Products, EveryFormOfC) {
   for (const DType operands : kTypes)
-    for (const DType y : kTypes)
+    for (const DType y : results_of(operands))
       for (const C c : {C::none, C::same, C::residual, C::bias, C::bias_of_operands})
         for (const std::int64_t pad : {0, 5}) check_all({19, 37, {24}, operands, y, c, 2, pad, 0.37f});
 }
 
 TEST(Products, SeveralTermsOfAllTransposes) {
   for (const DType operands : kTypes)
-    for (const DType y : kTypes) {
+    for (const DType y : results_of(operands)) {
       check_all({23, 70, {40, 16, 7, 1}, operands, y, C::none, 0, 3, 2});
       check_all({50, 18, {3, 300, 9}, operands, y, C::same, 1, 0, -0.5f});
       check_all({7, 66, std::vector<std::int64_t>(16, 9), operands, y, C::residual, 2});
@@ -191,7 +200,7 @@ TEST(Products, LongSumsAndManyBlocks) {
   for (const DType operands : kTypes)
     for (int transposes = 0; transposes < 4; ++transposes) {
       check_all({13, 35, {2500}, operands, DType::f32, C::same, transposes, 1});
-      check_all({6, 20, {700, 16, 1101}, operands, DType::bf16, C::none, transposes});
+      check_all({6, 20, {700, 16, 1101}, operands, results_of(operands)[1], C::none, transposes});
     }
   check_all({1100, 80, {5}, DType::f32, DType::f32, C::none, 2});
   check_all({2, 1500, {9}, DType::bf16, DType::bf16, C::bias, 2});
@@ -200,7 +209,7 @@ TEST(Products, LongSumsAndManyBlocks) {
 // Computed as y^T = sum of b^T a^T: a few rows, and the gradients of an adapter.
 TEST(Products, FewRowsOrColumns) {
   for (const DType operands : kTypes)
-    for (const DType y : kTypes)
+    for (const DType y : results_of(operands))
       for (const C c : {C::none, C::same, C::residual, C::bias, C::bias_of_operands}) {
         check_all({3, 140, {40}, operands, y, c, 2, 1, 0.5f});
         check_all({140, 5, {40}, operands, y, c, 1, 1, 0.5f});
@@ -286,7 +295,7 @@ TEST(Products, ThroughOneDnn) {
   Team alone(1);
   Products one(kernels_of(best_target()).products, alone, {.f32 = true, .bf16 = true});
   for (const DType operands : kTypes)
-    for (const DType y : kTypes)
+    for (const DType y : results_of(operands))
       for (const C c : {C::none, C::same, C::residual, C::bias, C::bias_of_operands})
         for (int transposes = 0; transposes < 4; ++transposes)
           for (const std::int64_t pad : {0, 5}) {

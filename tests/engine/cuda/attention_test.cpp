@@ -26,8 +26,8 @@ void expect_right(const Case& c) {
   const std::int64_t rows = starts.back(), key_rows = cross ? others.back() : rows,
                      query = c.heads.query * c.heads.width, key = c.heads.key_value * c.heads.width,
                      distances = biased ? 2 * c.reach + 1 : 1;
-  for (const DType type : {DType::f32, DType::bf16})
-    for (const std::int64_t pad : {type == DType::bf16 ? 0 : 3, 8}) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16})
+    for (const std::int64_t pad : {type == DType::f32 ? 3 : 0, 8}) {
       if (pad == 8 && rows > 40) continue;
       SCOPED_TRACE(str(name_of(type), " heads ", c.heads.query, "/", c.heads.key_value, " of ", c.heads.width,
                        ", ", rows, " rows, causal ", c.causal, ", window ", c.window, ", reach ", c.reach,
@@ -56,9 +56,10 @@ void expect_right(const Case& c) {
             ops.attention_grad(x[5], x[6], x[7], dbias, x[8], x[0], lse, x[2], x[3], x[4], c.heads, mask,
                                scores);
           },
-          type == DType::bf16 ? 1e-4
-          : biased            ? 1e-10
-                              : 1e-11);  // sums over all pairs may cancel out
+          type == DType::bf16  ? 1e-4
+          : type == DType::f16 ? 2e-6
+          : biased             ? 1e-10
+                               : 1e-11);  // sums over all pairs may cancel out
       if (testing::Test::HasFailure()) return;
     }
 }
@@ -103,7 +104,7 @@ TEST(CudaAttention, Dropout) {
 }
 
 TEST(CudaAttention, QueriesOfAKeyCache) {
-  for (const DType type : {DType::f32, DType::bf16})
+  for (const DType type : {DType::f32, DType::bf16, DType::f16})
     for (const Heads h : {Heads{2, 2, 16}, Heads{4, 2, 33}, Heads{3, 1, 256}})
       for (const std::int64_t window : {0, 1, 6}) {
         SCOPED_TRACE(str(name_of(type), " heads ", h.query, "/", h.key_value, " window ", window));
@@ -121,7 +122,9 @@ TEST(CudaAttention, QueriesOfAKeyCache) {
                 ops.attention_ranges(x[0], x[1], x[2], x[3], h, {x[4], x[5], window},
                                      {0.2f, biased ? x[6] : Tensor{}});
               },
-              type == DType::bf16 ? 1e-4 : 1e-11);
+              type == DType::bf16  ? 1e-4
+              : type == DType::f16 ? 2e-6
+                                   : 1e-11);
       }
 }
 

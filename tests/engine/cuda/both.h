@@ -73,7 +73,7 @@ struct Trial {
   Matrix& indices(std::int64_t n, std::int64_t below) {
     return vector(n, DType::i32).randomize_indices(77, below);
   }
-  static double rounding(DType t) { return t == DType::bf16 ? 1.6e-5 : 1e-12; }
+  static double rounding(DType t) { return t == DType::bf16 ? 1.6e-5 : t == DType::f16 ? 2.5e-7 : 1e-12; }
 
   // The matrices in the order in which they were made are the call's tensors. The CPU's results stay in them.
   void expect_same(const Call& call) { expect_same(call, rounding(type)); }
@@ -120,7 +120,7 @@ inline const std::vector<Size> kSizes{{1, 1}, {3, 5}, {2, 16}, {5, 63}, {79, 211
 
 template <class Test>
 void each_trial(Test run) {
-  for (const DType type : {DType::f32, DType::bf16})
+  for (const DType type : {DType::f32, DType::bf16, DType::f16})
     for (const Size size : kSizes)
       for (const auto& [pad, offset] : {std::pair{0, 0}, {8, 0}, {3, 1}}) {
         SCOPED_TRACE(str(name_of(type), " ", size.rows, " x ", size.cols, " pad ", pad, " offset ", offset));

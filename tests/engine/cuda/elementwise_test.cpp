@@ -11,15 +11,15 @@ TEST(CudaElementwise, Fill) {
   });
 }
 
-TEST(CudaElementwise, AddOfBothTypes) {
+TEST(CudaElementwise, AddOfAllTypes) {
   each_trial([](Trial& t) {
     t.matrix(1);
     t.matrix(t.rows, t.cols, DType::f32).randomize(2);
     t.matrix(t.rows, t.cols, DType::bf16).randomize(3);
+    t.matrix(t.rows, t.cols, DType::f16).randomize(4);
     t.expect_same(
         [](Ops& ops, const Tensors& x) {
-          ops.add(x[0], x[1]);
-          ops.add(x[0], x[2]);
+          for (std::size_t i = 1; i < 4; ++i) ops.add(x[0], x[i]);
         },
         0);
   });

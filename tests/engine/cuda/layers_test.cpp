@@ -39,7 +39,7 @@ TEST(CudaLayers, ColumnSums) {
 }
 
 TEST(CudaLayers, RopeAndItsTranspose) {
-  for (const DType type : {DType::f32, DType::bf16})
+  for (const DType type : {DType::f32, DType::bf16, DType::f16})
     for (const std::int64_t width : {2, 6, 16, 64, 128})
       for (const std::int64_t heads : {1, 3, 20})
         for (const std::int64_t pad : {0, 3}) {

@@ -13,7 +13,7 @@ const std::vector<Dims> kDims{{1, 1, 1}, {3, 5, 7}, {16, 8, 32}, {33, 70, 19}};
 
 template <class Test>
 void each_shape(Test run) {
-  for (const DType type : {DType::f32, DType::bf16})
+  for (const DType type : {DType::f32, DType::bf16, DType::f16})
     for (const Dims d : kDims)
       for (const Trans ta : {Trans::no, Trans::yes})
         for (const Trans tb : {Trans::no, Trans::yes})
@@ -56,7 +56,7 @@ TEST(CudaProducts, SeveralTermsAndAResidual) {
   });
 }
 
-TEST(CudaProducts, GradientsInF32OfBf16Operands) {
+TEST(CudaProducts, GradientsInF32OfNarrowOperands) {
   each_shape([](Trial& t, Dims d, Trans ta, Trans tb) {
     t.matrix(d.m, d.n, DType::f32).randomize(1);
     operands(t, d, ta, tb, 2);
@@ -85,10 +85,11 @@ TEST(CudaProducts, NoRowsAddNothing) {
 }
 
 TEST(CudaProducts, ABiasForEveryRow) {
-  for (const DType bias : {DType::f32, DType::bf16})
-    each_shape([bias](Trial& t, Dims d, Trans ta, Trans tb) {
-      if (t.type == DType::f32 && bias == DType::bf16) return;
-      t.matrix(d.m, d.n, bias == DType::f32 ? DType::f32 : t.type);
+  for (const bool narrow : {false, true})
+    each_shape([narrow](Trial& t, Dims d, Trans ta, Trans tb) {
+      if (t.type == DType::f32 && narrow) return;
+      const DType bias = narrow ? t.type : DType::f32;
+      t.matrix(d.m, d.n, bias);
       operands(t, d, ta, tb, 2);
       t.vector(d.n, bias).randomize(4);
       t.expect_same(
@@ -100,7 +101,7 @@ TEST(CudaProducts, ABiasForEveryRow) {
 }
 
 TEST(CudaProducts, WeightsInFourBitsAreMadeDenseInParts) {
-  for (const DType type : {DType::f32, DType::bf16})
+  for (const DType type : {DType::f32, DType::bf16, DType::f16})
     for (const auto& [out, in] : {std::pair<std::int64_t, std::int64_t>{40, 96}, {33, 71}, {7, 200}})
       for (const FourBitBook book : {FourBitBook::nf4, FourBitBook::fp4})
         for (const bool nested : {false, true})

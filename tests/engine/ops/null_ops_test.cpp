@@ -50,7 +50,7 @@ TEST(NullOps, ChecksShapesAsEveryBackendDoes) {
   EXPECT_EQ(error_of([&] {
               product(ops, bf(4, 6), {a, Trans::no, b, Trans::yes});
             }),
-            "products: y is bf16 but the operands are f32");
+            "products: y is neither f32 nor of the operands' type");
   EXPECT_EQ(error_of([&] {
               product(ops, y, {a, Trans::no, b, Trans::yes}, 1, f32(4, 5));
             }),

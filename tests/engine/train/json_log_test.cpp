@@ -42,6 +42,24 @@ TEST(JsonLog, RowsHaveTheNamesOfTheContract) {
                                             {"total", 28}}));
 }
 
+TEST(JsonLog, TheLossScaleIsThereInFp16AndIsReadBack) {
+  const TestFolder folder;
+  JsonLog log(folder.file("log.jsonl"));
+  log.begin(sample_header());
+  StepRow row = sample_step(1);
+  log.step(row);
+  row.step = 2;
+  row.loss_scaling = LossScalingRow{32768, 3};
+  log.step(row);
+  const auto lines = lines_of(folder.file("log.jsonl"));
+  EXPECT_FALSE(parsed(lines[0]).contains("loss_scale"));
+  EXPECT_EQ(parsed(lines[1])["loss_scale"], 32768);
+  EXPECT_EQ(parsed(lines[1])["skipped_steps"], 3);
+  const History past = read_log(folder.file("log.jsonl"), 2);
+  EXPECT_FALSE(past.steps[0].loss_scaling);
+  EXPECT_EQ(past.steps[1].loss_scaling, row.loss_scaling);
+}
+
 TEST(JsonLog, NumbersKeepAllTheirDigits) {
   const TestFolder folder;
   JsonLog log(folder.file("log.jsonl"));

@@ -1,0 +1,71 @@
+// The loss scale of fp16 training. Small gradients vanish below float16's least number, 6e-8, so the loss is
+// multiplied by a scale before the backward pass and the f32 gradients are divided by it after: exactly, for
+// it is a power of two. A step whose gradients overflow is skipped. How the scale moves is DeepSpeed's
+// DynamicLossScaler (runtime/fp16/loss_scaler.py), with its names and defaults.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace ft {
+
+struct LossScaling {
+  double loss_scale = 0;  // one that never moves; 0: dynamic
+  int initial_scale_power = 16;
+  std::int64_t loss_scale_window = 1000;  // steps without an overflow after which the scale doubles
+  std::int64_t hysteresis = 2;            // the overflow, counted from 1, from which on the scale is halved
+  bool consecutive_hysteresis = false;    // every good step forgets the overflows before it
+  double min_loss_scale = 1;
+};
+
+class LossScaler {
+ public:
+  // All that it knows; a checkpoint holds it.
+  struct State {
+    double scale = 1;
+    std::int64_t hysteresis = 1;  // what is left of it
+    std::int64_t step = 0;        // optimizer steps seen, skipped ones included
+    std::int64_t last_overflow = -1;
+    bool operator==(const State&) const = default;
+  };
+
+  explicit LossScaler(const LossScaling& c = {}) : c_(c) {
+    s_.scale = c.loss_scale > 0 ? c.loss_scale : std::ldexp(1.0, c.initial_scale_power);
+    s_.hysteresis = c.hysteresis;
+  }
+  void restore(const State& s) { s_ = s; }
+  const State& state() const { return s_; }
+  double scale() const { return s_.scale; }
+
+  // After each step: whether its gradients overflowed. False, and nothing has changed, when they did and the
+  // scale is at its minimum already: training cannot go on.
+  bool update(bool overflow) {
+    if (c_.loss_scale == 0 && !(overflow ? shrink() : grow())) return false;
+    ++s_.step;
+    return true;
+  }
+
+ private:
+  bool shrink() {
+    if (c_.hysteresis > 1 && s_.hysteresis > 1) {
+      --s_.hysteresis;
+    } else {
+      if (s_.scale <= c_.min_loss_scale) return false;
+      s_.scale = std::max(s_.scale / 2, c_.min_loss_scale);
+    }
+    s_.last_overflow = s_.step;
+    return true;
+  }
+  bool grow() {
+    const std::int64_t good = s_.step - s_.last_overflow - 1;  // steps before this one
+    const bool window = good > 0 && good % c_.loss_scale_window == 0;
+    if (c_.consecutive_hysteresis || window) s_.hysteresis = c_.hysteresis;
+    if (window) s_.scale *= 2;
+    return true;
+  }
+
+  LossScaling c_;
+  State s_;
+};
+
+}  // namespace ft
