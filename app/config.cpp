@@ -6,6 +6,7 @@
 #include "engine/core/four_bit.h"
 #include "engine/io/fields.h"
 #include "engine/io/file.h"
+#include "engine/io/json.h"
 
 namespace ft {
 namespace {
@@ -63,7 +64,7 @@ void check_predictions(const RunConfig& c, const std::function<void(const std::s
         "data.eval_datasets");
   const std::string& best = e.metric_for_best_model;
   const auto measured = [&](const std::string& name) {
-    return best.find(name) != std::string::npos;  // rouge stands for rouge1, rouge2, rougeL
+    return best.find(name) != std::string::npos;  // rouge stands for rouge1, rouge2, rougeL, rougeLsum
   };
   const std::vector<std::string> names = e.text_metrics();
   if (of_text(best) && std::none_of(names.begin(), names.end(), measured))
@@ -111,9 +112,16 @@ void check_together(RunConfig& c, const std::string& name) {
                " is not available yet; leave torch_dtype out"));
 }
 
-}  // namespace
-
-namespace {
+// Where no targets are named: those that PEFT has for the family. What is wrong with the model's folder is
+// said by who needs it.
+void choose_targets(RunConfig& c) {
+  const std::string file = join_path(c.model.model_name_or_path, "config.json");
+  try {
+    if (!path_exists(file)) return;
+    c.lora.target_modules = lora::default_targets(JsonObject::read(file).text("model_type"));
+  } catch (const UserError&) {
+  }
+}
 
 SettingsText tree_of(const std::string& text, const std::string& name,
                      const std::vector<std::string>& overrides) {
@@ -128,11 +136,12 @@ SettingsText tree_of(const std::string& text, const std::string& name,
 
 RunConfig config_of(const SettingsText& tree, const std::filesystem::path& folder) {
   auto config = read_settings<RunConfig>(tree, folder);
-  const auto& given = tree.value;
-  check_quantization(
-      config, given.contains("quantization") && given["quantization"].contains("bnb_4bit_compute_dtype"),
-      tree.name);
+  const auto given = [&](const char* section, const char* setting) {
+    return tree.value.contains(section) && tree.value[section].contains(setting);
+  };
+  check_quantization(config, given("quantization", "bnb_4bit_compute_dtype"), tree.name);
   check_together(config, tree.name);
+  if (!given("lora", "target_modules")) choose_targets(config);
   return config;
 }
 

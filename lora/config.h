@@ -15,6 +15,13 @@ namespace ft::lora {
 // expression that matches the whole name, or "all-linear".
 using Modules = std::variant<std::string, std::vector<std::string>>;
 
+// PEFT's target_modules where none are named, by the model_type of config.json; all linears where ft goes
+// beyond it.
+inline Modules default_targets(const std::string& model_type) {
+  if (model_type == "t5" || model_type == "mt5") return std::vector<std::string>{"q", "v"};
+  return "all-linear";
+}
+
 // Regular expression -> value, in the order written: the first that matches holds.
 template <class T>
 using Pattern = std::vector<std::pair<std::string, T>>;
@@ -23,7 +30,7 @@ struct LoraConfig {
   std::int64_t r = 8;
   double lora_alpha = 16;
   double lora_dropout = 0;
-  Modules target_modules = "all-linear";
+  Modules target_modules = default_targets("");
   std::optional<Modules> exclude_modules;
   std::optional<std::vector<std::string>> modules_to_save;
   std::optional<std::vector<std::int64_t>> layers_to_transform;
@@ -42,7 +49,7 @@ struct LoraConfig {
     f("lora_dropout", lora_dropout, "Dropout before A.", at_least(0), below(1), aka({"dropout"}));
     f("target_modules", target_modules,
       "Linears that get an adapter: last parts of their names, a regular expression for the whole name, or "
-      "\"all-linear\" (all but the head).",
+      "\"all-linear\" (all but the head). Left out, T5's are [\"q\", \"v\"], as in PEFT.",
       not_empty(), aka({"targets", "lora_target", "lora_target_modules"}));
     f("exclude_modules", exclude_modules, "Linears that get none; same forms.");
     f("modules_to_save", modules_to_save, "Modules that are trained whole and saved with the adapter.");

@@ -383,6 +383,21 @@ TEST(Config, TheEffectiveConfigurationReadsBack) {
   EXPECT_EQ(j["training"]["num_train_epochs"].dump(), "3");
 }
 
+// PEFT's targets hold where none are named; run.json tells which they were.
+TEST(Config, LoraTargetsOfAFamily) {
+  const std::string models = FT_SOURCE_DIR "/tests/golden/models/";
+  const auto targets = [&](const std::string& model, std::vector<std::string> more = {}) {
+    more.push_back("model.model_name_or_path=" + models + model + "/model");
+    const RunConfig c = parsed("", more);
+    return Json::parse(effective_config(c))["lora"]["target_modules"].dump();
+  };
+  for (const char* model : {"t5", "t5-v11", "mt5"}) EXPECT_EQ(targets(model), R"(["q","v"])") << model;
+  EXPECT_EQ(targets("t5", {"lora.target_modules=all-linear"}), "\"all-linear\"");
+  EXPECT_EQ(targets("t5", {"lora.target_modules=[\"wo\"]"}), R"(["wo"])");
+  EXPECT_EQ(targets("qwen2"), "\"all-linear\"");
+  EXPECT_EQ(targets("none"), "\"all-linear\"");
+}
+
 TEST(Config, FilesThatCannotBeRead) {
   const auto folder = std::filesystem::path(testing::TempDir()) / "ft_config_test";
   std::filesystem::create_directories(folder);
