@@ -30,6 +30,7 @@ class AnswerTest {
   // What the plan of the run must allow for.
   const GenerationShape& shape() const { return shape_; }
   using Progress = std::function<void(std::int64_t done, std::int64_t of)>;
+  // Ranks share the prompts out, and in the end each knows all answers. Progress is this rank's own.
   std::vector<Answer> run(const Ctx&, ParameterStore&, Model&, const Tokenizer&,
                           std::vector<std::int32_t> end_tokens, const Progress&) const;
 
@@ -43,8 +44,9 @@ class AnswerTest {
   GenerationShape shape_;
 };
 
-// The figures of evaluation.metrics that are taken on text (bleu and chrf 0 to 100; rouge1, rouge2, rougeL
-// and exact_match 0 to 1), and gen_len, the mean of new tokens. White space around texts does not count.
+// The figures of evaluation.metrics that are taken on text (bleu and chrf 0 to 100; rouge1, rouge2, rougeL,
+// rougeLsum and exact_match 0 to 1), and gen_len, the mean of new tokens. White space around texts does not
+// count.
 Measures measure(const std::vector<Answer>& answers, const std::vector<std::string>& metrics);
 
 }  // namespace ft

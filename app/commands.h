@@ -67,6 +67,7 @@ Exit data_stats(const DataStatsArgs&);
 
 struct MetricsArgs {
   std::string hypotheses, references;  // files of lines
+  bool use_stemmer = false;
   bool json = false;
 };
 Exit metrics_command(const MetricsArgs&);

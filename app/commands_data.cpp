@@ -29,7 +29,7 @@ void CommandLine::data() {
   show->add_option("--limit", data_show_.limit, "At most so many samples.")->check(CLI::NonNegativeNumber);
   show->callback([this] { action_ = [this] { return ft::data_show(data_show_); }; });
 
-  auto* stats = command("stats", "How long the samples are, and what each max_seq_length would cost.",
+  auto* stats = command("stats", "How long the samples are, and what each limit of their lengths would cost.",
                         "  ft data stats --config run.json", data);
   about_a_run(stats, data_stats_);
   stats->add_flag("--json", data_stats_.json, "One JSON object.");
@@ -45,6 +45,7 @@ void CommandLine::data() {
   metrics->add_option("--references", metrics_.references, "What was expected, line by line.")
       ->required()
       ->type_name("FILE");
+  metrics->add_flag("--use-stemmer", metrics_.use_stemmer, "ROUGE of the words' stems (Porter's, English).");
   metrics->add_flag("--json", metrics_.json, "One JSON object.");
   metrics->callback([this] { action_ = [this] { return metrics_command(metrics_); }; });
 }

@@ -15,8 +15,7 @@
 namespace ft {
 namespace {
 
-constexpr std::size_t kLongestSegment = std::size_t{1}
-                                        << 20;  // bytes: the longest common run takes their square
+constexpr std::size_t kLongestSegment = std::size_t{1} << 20;  // bytes: rougeL takes their square / 64
 
 // One segment a line; an empty line is an empty segment.
 std::vector<std::string> read_segments(const std::string& file) {
@@ -48,7 +47,7 @@ Exit metrics_command(const MetricsArgs& args) {
                                      ": each line of one is compared with that line of the other"));
   const metrics::Bleu bleu = metrics::corpus_bleu(hypotheses, references);
   const double chrf = metrics::corpus_chrf(hypotheses, references);
-  const metrics::Rouge rouge = metrics::mean_rouge(hypotheses, references);
+  const metrics::Rouge rouge = metrics::mean_rouge(hypotheses, references, args.use_stemmer);
   const std::string signature = str(metrics::kBleuSignature, "|version:ft-", kVersion);
   if (args.json) {
     const Json row = {{"bleu", bleu.score},           {"bleu_signature", signature}, {"chrf", chrf},

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "data/metrics/stemmer.h"
 #include "data/utf8.h"
 
 namespace ft::metrics {
@@ -92,7 +94,7 @@ std::string tokenize_13a(std::string_view text) {
       apart, [](char a, char b) { return is_digit(a) && b == '-'; }, "", " ");
 }
 
-std::vector<std::string> tokenize_rouge(std::string_view text) {
+std::vector<std::string> tokenize_rouge(std::string_view text, bool stem) {
   std::vector<std::string> words;
   bool inside = false;
   const auto letter = [&](char c) {
@@ -109,6 +111,9 @@ std::vector<std::string> tokenize_rouge(std::string_view text) {
     if (c == kDottedI) letter('i');
     inside = false;
   });
+  if (stem)
+    for (std::string& word : words)
+      if (word.size() > 3) word = porter_stem(std::move(word));
   return words;
 }
 

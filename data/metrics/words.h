@@ -22,7 +22,8 @@ Symbols characters(std::string_view text);
 // separated by spaces.
 std::string tokenize_13a(std::string_view text);
 // rouge-score's tokens: runs of a-z and 0-9 of the lower-cased text; everything else separates.
-std::vector<std::string> tokenize_rouge(std::string_view text);
+// stem: words of more than three letters are cut to their stems (stemmer.h).
+std::vector<std::string> tokenize_rouge(std::string_view text, bool stem = false);
 
 // Numbers words, so that n-grams are compared quickly.
 class Vocabulary {

@@ -141,8 +141,8 @@ struct EvaluationConfig {
     f("load_best_model_at_end", load_best_model_at_end, "The result is the best checkpoint, not the last.");
     f("metric_for_best_model", metric_for_best_model, "What best means.",
       one_of({"loss", "eval_loss", "perplexity", "eval_perplexity", "bleu", "eval_bleu", "chrf", "eval_chrf",
-              "rouge1", "eval_rouge1", "rouge2", "eval_rouge2", "rougeL", "eval_rougeL", "exact_match",
-              "eval_exact_match"}));
+              "rouge1", "eval_rouge1", "rouge2", "eval_rouge2", "rougeL", "eval_rougeL", "rougeLsum",
+              "eval_rougeLsum", "exact_match", "eval_exact_match"}));
     f("greater_is_better", greater_is_better, "Its direction; null: less is better for loss and perplexity.");
     f("early_stopping_patience", early_stopping_patience,
       "Stop after so many evaluations without a better one.", at_least(1));

@@ -110,6 +110,7 @@ const std::vector<std::string> kOptions{"--version",
                                         "data stats --json",
                                         "metrics --hypotheses",
                                         "metrics --references",
+                                        "metrics --use-stemmer",
                                         "metrics --json",
                                         "help topic"};
 

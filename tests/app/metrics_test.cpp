@@ -16,11 +16,12 @@ class Metrics : public testing::Test {
   test::TempFolder folder;
   std::string hypotheses = folder / "h.txt", references = folder / "r.txt";
 
-  Outcome measure(const std::string& h, const std::string& r, bool json = false) {
+  Outcome measure(const std::string& h, const std::string& r, bool json = false, bool stems = false) {
     write_file(hypotheses, h);
     write_file(references, r);
     std::vector<std::string> all{"metrics", "--hypotheses", hypotheses, "--references", references};
     if (json) all.emplace_back("--json");
+    if (stems) all.emplace_back("--use-stemmer");
     return run(all);
   }
   void refused(const std::string& h, const std::string& r, const std::string& text) {
@@ -30,6 +31,14 @@ class Metrics : public testing::Test {
     EXPECT_EQ(o.out, "");
   }
 };
+
+TEST_F(Metrics, StemsWhereAsked) {
+  const auto rouge1 = [&](bool stems) {
+    return Json::parse(measure("connected apples\n", "connections apple\n", true, stems).out)["rouge1"];
+  };
+  EXPECT_EQ(rouge1(false), 0);
+  EXPECT_EQ(rouge1(true), 1);
+}
 
 TEST_F(Metrics, PrintsWhatItMeasured) {
   const std::string text = "one two three four five\nsix, seven.\n";

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes metrics.json: corpus BLEU and chrF of sacreBLEU, mean ROUGE of rouge-score, of 500 generated pairs of lines.
+"""Makes metrics.json: corpus BLEU and chrF of sacreBLEU, mean ROUGE of rouge-score, of 500 generated pairs of lines; rougeLsum
+of texts of several lines; stems of NLTK.
 
     make_metrics.py        (a Python with requirements.txt)
 
@@ -10,6 +11,7 @@ import random
 from pathlib import Path
 
 import sacrebleu
+from nltk.stem.porter import PorterStemmer
 from rouge_score.rouge_scorer import RougeScorer
 
 HERE, PAIRS = Path(__file__).parent, 500
@@ -49,8 +51,33 @@ def scores(pairs):
     hyp, ref = [h for h, _ in pairs], [x for _, x in pairs]
     bleu, names = sacrebleu.metrics.BLEU().corpus_score(hyp, [ref]), ("rouge1", "rouge2", "rougeL")
     rouge = [RougeScorer(names).score(x, h) for h, x in pairs]
+    stemmed = [RougeScorer(("rouge1", "rougeL"), use_stemmer=True).score(x, h) for h, x in pairs]
     return {"bleu": bleu.score, "precisions": bleu.precisions, "brevity_penalty": bleu.bp, "tokens": [bleu.sys_len, bleu.ref_len],
-            "chrf": sacrebleu.metrics.CHRF().corpus_score(hyp, [ref]).score, **{k: sum(s[k].fmeasure for s in rouge) / len(pairs) for k in names}}
+            "chrf": sacrebleu.metrics.CHRF().corpus_score(hyp, [ref]).score, **{k: sum(s[k].fmeasure for s in rouge) / len(pairs) for k in names},
+            "stemmed": {k: sum(s[k].fmeasure for s in stemmed) / len(pairs) for k in ("rouge1", "rougeL")}}
+
+
+def texts():
+    """Texts of several lines, some of them empty, of few words, so that lines have many longest subsequences in common."""
+    for _ in range(80):
+        few = r.sample(words, r.choice((3, 6, 30)))
+        lines = [" ".join(r.choice(few) for _ in range(r.choice((0, 1, 3, 8, 25)))) for _ in range(r.randint(1, 4))]
+        other = [edit(r, x, few) if x else x for x in lines]
+        r.shuffle(other)
+        h, x = "\n".join(other), "\n".join(lines)
+        score = RougeScorer(("rougeL", "rougeLsum")).score(x, h)
+        yield {"hypothesis": h, "reference": x, **{k: v.fmeasure for k, v in score.items()}}
+
+
+def stems():
+    """Of words with every suffix that the rules know, and of irregular ones."""
+    suffixes = ("s es ies sses ss ed ied eed ing y ly ally alli ational tional enci ency anci ancy izer bli ably entli ently eli ely ousli ously ization ation ator "
+                "alism iveness fulness ousness aliti ality iviti ivity biliti bility fulli fully logi logy icate ative alize iciti icity ical ful ness al ance ence er ic "
+                "able ible ant ement ment ent sion tion ion ou ism ate iti ous ive ize e ll le").split()
+    begins = "b tr oat conn troubl happ hopp fil fall fizz siz enjo sp fl sky plast geo theo archaeo rel radic pr cr 3 9x yy synthe comm contr rol".split()
+    out = {a + b: "" for a in begins for b in suffixes} | {w: "" for w in "skies sky dying lying tying news innings inning outings cannings howe proceed exceed succeed".split()}
+    stemmer = PorterStemmer()
+    return {w: stemmer.stem(w) for w in out if len(w) > 3}
 
 
 # data/metrics/words.cpp relies on it
@@ -64,6 +91,7 @@ while len(pairs) < PAIRS:
     pairs.append((edit(r, x, words), x))
 spans = [(0, PAIRS)] + [(i, i + 25) for i in range(0, PAIRS, 25)] + [(i, i + 1) for i in range(len(ODD) + 40)]
 made = {"made_with": {"sacrebleu": sacrebleu.__version__, "rouge-score": "0.1.2"},
-        "pairs": pairs, "corpora": [{"from": a, "to": b, **scores(pairs[a:b])} for a, b in spans]}
-(HERE / "metrics.json").write_text(json.dumps(made, ensure_ascii=False).replace('["', '\n["').replace('{"from"', '\n{"from"') + "\n")
+        "pairs": pairs, "corpora": [{"from": a, "to": b, **scores(pairs[a:b])} for a, b in spans], "texts": list(texts()),
+        "stems": stems()}
+(HERE / "metrics.json").write_text(json.dumps(made, ensure_ascii=False).replace('["', '\n["').replace('{"from"', '\n{"from"').replace('{"hypothesis"', '\n{"hypothesis"') + "\n")
 print(len(pairs), "pairs,", len(spans), "corpora; all:", made["corpora"][0])
