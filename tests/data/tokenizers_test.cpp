@@ -110,7 +110,7 @@ TEST_P(RandomStrings, AgreeWithTheReference) {
 INSTANTIATE_TEST_SUITE_P(Kinds, RandomStrings,
                          testing::Values("gpt2", "llama3", "qwen2", "nfkc", "nfd", "deepseek", "falcon",
                                          "starcoder", "llama2", "mistral", "no-bytes", "gemma", "t5",
-                                         "unigram-bytes", "t5-model"),
+                                         "unigram-bytes", "t5-model", "llama-model", "llama-model-legacy"),
                          [](const auto& kind) {
                            std::string name = kind.param;
                            std::replace(name.begin(), name.end(), '-', '_');

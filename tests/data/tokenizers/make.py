@@ -12,7 +12,7 @@ from pathlib import Path
 import sentencepiece, tokenizers
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import T5Tokenizer
+from transformers import LlamaTokenizer, T5Tokenizer
 from transformers.tokenization_utils_base import generate_merges
 
 HERE = Path(__file__).parent
@@ -123,9 +123,13 @@ def pieces_of(raw):
     return [(sp.id_to_piece(i), sp.get_score(i)) for i in range(sp.get_piece_size())]
 
 
+def train_llama(byte_fallback=True):
+    return train_spm(vocab_size=420 if byte_fallback else 180, model_type="bpe", byte_fallback=byte_fallback, normalization_rule_name="identity", split_digits=True,
+                     allow_whitespace_only_pieces=True, unk_id=0, bos_id=1, eos_id=2, pad_id=-1)
+
+
 def spm_bpe(before, normalizer=None, byte_fallback=True, first_strip=True, added=()):
-    pieces = pieces_of(train_spm(vocab_size=420 if byte_fallback else 180, model_type="bpe", byte_fallback=byte_fallback, normalization_rule_name="identity", split_digits=True,
-                                 allow_whitespace_only_pieces=True, unk_id=0, bos_id=1, eos_id=2, pad_id=-1))
+    pieces = pieces_of(train_llama(byte_fallback))
     vocab = {p: i for i, (p, _) in enumerate(pieces)}
     t = Tokenizer(models.BPE(vocab, generate_merges(vocab, dict(pieces)), unk_token="<unk>", fuse_unk=True, byte_fallback=byte_fallback))
     if normalizer:
@@ -139,6 +143,17 @@ def spm_bpe(before, normalizer=None, byte_fallback=True, first_strip=True, added
         t.add_special_tokens([a]) if a.special else t.add_tokens([a])
     t.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
     return t
+
+
+def llama_model(folder, legacy):
+    """A tokenizer.model with both of LLaMA's rules for the space in front: transformers' LlamaTokenizer, and the normalizers that its
+    tokenizer.json had before."""
+    (folder / "tokenizer.model").write_bytes(train_llama())
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "LlamaTokenizer", "legacy": legacy, "add_bos_token": True, "add_eos_token": False, "bos_token": "<s>", "eos_token": "</s>",
+                                                             "unk_token": "<unk>"}, indent=2) + "\n")
+    if legacy:
+        return spm_bpe(None, normalizers.Sequence([normalizers.Prepend(SPACE), normalizers.Replace(" ", SPACE)]))
+    return LlamaTokenizer.from_pretrained(folder)._tokenizer
 
 
 # A few rules of each sort that NFKC has, so that the table is small: a letter, several letters, nothing, two characters to one.
@@ -203,7 +218,9 @@ KINDS = {
     "gemma": lambda: spm_bpe(pre_tokenizers.Split(" ", "merged_with_previous"), normalizers.Replace(" ", SPACE), first_strip=False, added=FLAGS),
     "t5": lambda: t5_like(sequence(pre_tokenizers.WhitespaceSplit(), metaspace("always"))),
     "unigram-bytes": lambda: t5_like(metaspace("first"), [normalizers.Strip(False, True), normalizers.Replace(Regex(" {2,}"), SPACE)], byte_fallback=True),
-    "t5-model": None,
+    "t5-model": t5_model,
+    "llama-model": lambda folder: llama_model(folder, legacy=False),
+    "llama-model-legacy": lambda folder: llama_model(folder, legacy=True),
 }
 
 
@@ -231,8 +248,8 @@ def main():
     for n, (name, make) in enumerate(KINDS.items()):
         folder = HERE / name
         folder.mkdir(exist_ok=True)
-        if name == "t5-model":
-            t = t5_model(folder)
+        if "-model" in name:
+            t = make(folder)
         else:
             (folder / "tokenizer.json").write_text(json.dumps(json.loads(make().to_str()), ensure_ascii=False) + "\n")
             t = Tokenizer.from_file(str(folder / "tokenizer.json"))
