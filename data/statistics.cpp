@@ -8,8 +8,10 @@
 namespace ft {
 namespace {
 
-std::vector<DataStatistics::Bucket> histogram_of(const std::vector<std::int64_t>& sorted) {
-  std::vector<DataStatistics::Bucket> buckets;
+using Bucket = LengthStatistics::Bucket;
+
+std::vector<Bucket> histogram_of(const std::vector<std::int64_t>& sorted) {
+  std::vector<Bucket> buckets;
   for (std::int64_t most = 16; !sorted.empty(); most *= 2) {
     const auto end = std::upper_bound(sorted.begin(), sorted.end(), most);
     const auto before = std::upper_bound(sorted.begin(), sorted.end(), buckets.empty() ? -1 : most / 2);
@@ -17,6 +19,45 @@ std::vector<DataStatistics::Bucket> histogram_of(const std::vector<std::int64_t>
     if (end == sorted.end()) break;
   }
   return buckets;
+}
+
+LengthStatistics statistics_of(std::vector<std::int64_t> lengths) {
+  LengthStatistics out;
+  out.tokens = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  std::sort(lengths.begin(), lengths.end());
+  if (!lengths.empty()) {
+    out.shortest = lengths.front();
+    out.median = lengths[lengths.size() / 2];
+    out.p95 = lengths[lengths.size() * 95 / 100];
+    out.longest = lengths.back();
+  }
+  out.histogram = histogram_of(lengths);
+  return out;
+}
+
+// Of each sample, or one side of it.
+std::vector<std::int64_t> lengths_of(const Dataset& data,
+                                     std::span<const std::int32_t> SampleStore::View::*side) {
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t i = 0; i < data.size(); ++i)
+    lengths.push_back(static_cast<std::int64_t>((data[i].*side).size()));
+  return lengths;
+}
+
+PairStatistics::Side side_of(std::vector<std::int64_t> lengths, std::span<const std::int64_t> limits,
+                             const std::string& truncation) {
+  PairStatistics::Side side;
+  for (const std::int64_t most : limits) {
+    PairStatistics::Limit l{.length = most};
+    for (const std::int64_t length : lengths) {
+      if (length <= most) continue;
+      ++l.longer;
+      l.lost += truncation == "drop" ? length : length - most;
+    }
+    side.limits.push_back(l);
+  }
+  side.lengths = statistics_of(std::move(lengths));
+  return side;
 }
 
 DataStatistics::Limit limit_of(const Dataset& data, std::int64_t length, const std::string& truncation) {
@@ -49,20 +90,32 @@ DataStatistics::Limit limit_of(const Dataset& data, std::int64_t length, const s
 
 DataStatistics data_statistics(const Dataset& data, std::span<const std::int64_t> limits,
                                const std::string& truncation) {
-  DataStatistics out{.samples = data.size(), .tokens = data.tokens(), .targets = data.targets()};
-  std::vector<std::int64_t> sorted;
-  for (std::int64_t i = 0; i < data.size(); ++i)
-    sorted.push_back(static_cast<std::int64_t>(data[i].input_ids.size()));
-  std::sort(sorted.begin(), sorted.end());
-  if (!sorted.empty()) {
-    out.shortest = sorted.front();
-    out.median = sorted[sorted.size() / 2];
-    out.p95 = sorted[sorted.size() * 95 / 100];
-    out.longest = sorted.back();
-  }
-  out.histogram = histogram_of(sorted);
+  DataStatistics out{.samples = data.size(), .targets = data.targets()};
+  out.lengths = statistics_of(lengths_of(data, &SampleStore::View::input_ids));
   for (const std::int64_t length : limits) out.limits.push_back(limit_of(data, length, truncation));
   return out;
+}
+
+PairStatistics pair_statistics(const Dataset& data, std::span<const std::int64_t> source_limits,
+                               std::span<const std::int64_t> target_limits, const std::string& truncation) {
+  return {.samples = data.size(),
+          .source = side_of(lengths_of(data, &SampleStore::View::input_ids), source_limits, truncation),
+          .target = side_of(lengths_of(data, &SampleStore::View::labels), target_limits, truncation)};
+}
+
+PairCost cost_of(const Dataset& data, std::int64_t max_source, std::int64_t max_target,
+                 const std::string& truncation) {
+  PairCost cost;
+  for (std::int64_t i = 0; i < data.size(); ++i) {
+    const auto source = static_cast<std::int64_t>(data[i].input_ids.size()),
+               target = static_cast<std::int64_t>(data[i].labels.size());
+    if (source <= max_source && target <= max_target) continue;
+    ++cost.longer;
+    const std::int64_t kept =
+        truncation == "drop" ? 0 : std::min(source, max_source) + std::min(target, max_target);
+    cost.lost += source + target - kept;
+  }
+  return cost;
 }
 
 }  // namespace ft

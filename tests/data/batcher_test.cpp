@@ -167,12 +167,12 @@ TEST(Statistics, WhatALimitCosts) {
   const std::vector<std::int64_t> limits{32, 64};
   const DataStatistics s = data_statistics(data, limits, "keep_start");
   EXPECT_EQ(s.samples, 4);
-  EXPECT_EQ(s.tokens, 127);
-  EXPECT_EQ(s.median, 40);
-  EXPECT_EQ(s.longest, 64);
-  ASSERT_EQ(s.histogram.size(), 3U);  // up to 16, 32, 64
-  EXPECT_EQ(s.histogram[0].samples, 1);
-  EXPECT_EQ(s.histogram[2].samples, 2);
+  EXPECT_EQ(s.lengths.tokens, 127);
+  EXPECT_EQ(s.lengths.median, 40);
+  EXPECT_EQ(s.lengths.longest, 64);
+  ASSERT_EQ(s.lengths.histogram.size(), 3U);  // up to 16, 32, 64
+  EXPECT_EQ(s.lengths.histogram[0].samples, 1);
+  EXPECT_EQ(s.lengths.histogram[2].samples, 2);
   EXPECT_EQ(s.limits[0].longer, 2);
   EXPECT_EQ(s.limits[0].lost, 40);
   EXPECT_EQ(s.limits[0].untrained, 1);  // of 64 tokens the first 32 are not trained
