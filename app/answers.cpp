@@ -7,6 +7,7 @@
 #include "data/metrics/chrf.h"
 #include "data/metrics/rouge.h"
 #include "data/utf8.h"
+#include "engine/generate/ranks.h"
 
 namespace ft {
 
@@ -51,13 +52,19 @@ std::vector<Answer> AnswerTest::run(const Ctx& context, ParameterStore& store, M
                                     const Progress& progress) const {
   Ctx own = context;  // which will not be training
   Generator generator(own, store, model, shape_, {settings_, std::move(end_tokens)});
+  const std::vector<Prompt> prompts = own_prompts(prompts_, store.communicator());
   std::vector<std::vector<std::int32_t>> given(prompts_.size());
   std::int64_t begun = 0;
-  generator.run(prompts_, [&](std::size_t i, std::int32_t token) {
-    if (given[i].empty()) progress(begun++, static_cast<std::int64_t>(given.size()));
-    given[i].push_back(token);
-    return true;
-  });
+  generator.run(
+      prompts,
+      [&](std::size_t i, std::int32_t token) {
+        std::vector<std::int32_t>& answer = given[prompts[i].number];
+        if (answer.empty()) progress(begun++, static_cast<std::int64_t>(prompts.size()));
+        answer.push_back(token);
+        return true;
+      },
+      asked_of_all(store));
+  share_answers(store.communicator(), given);
   const auto text = [&](const std::vector<std::int32_t>& ids) { return tokenizer.decode(ids, true); };
   std::vector<Answer> answers;
   for (std::size_t i = 0; i < prompts_.size(); ++i) {
@@ -87,7 +94,10 @@ Measures measure(const std::vector<Answer>& answers, const std::vector<std::stri
     if (name == "exact_match") m.emplace_back(name, mean(right));
     if (name != "rouge") continue;
     const metrics::Rouge rouge = metrics::mean_rouge(given, expected);
-    m.insert(m.end(), {{"rouge1", rouge.rouge1}, {"rouge2", rouge.rouge2}, {"rougeL", rouge.rougeL}});
+    m.insert(m.end(), {{"rouge1", rouge.rouge1},
+                       {"rouge2", rouge.rouge2},
+                       {"rougeL", rouge.rougeL},
+                       {"rougeLsum", rouge.rougeLsum}});
   }
   m.emplace_back("gen_len", mean(tokens));
   return m;

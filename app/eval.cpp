@@ -74,7 +74,7 @@ Exit eval(const EvalArgs& args) {
   Working working(screen, "evaluating", "batches");
   const Evaluated e = evaluate(engine.context, built.model(), engine.store, *engine.comm, *data.eval,
                                [&](auto a, auto b) { working(a, b); });
-  std::vector<Answer> answers;  // every rank makes all of them, so that they stay in step
+  std::vector<Answer> answers;
   if (args.answers > 0)
     answers = ask.run(engine.context, engine.store, built.model(), *data.tokenizer,
                       end_tokens(built.folder, data.tokenizer.get()), [&](auto a, auto b) { working(a, b); });

@@ -1,5 +1,4 @@
 // ft generate: answers to the prompts of a file, or to one.
-#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -8,6 +7,7 @@
 #include "app/generation.h"
 #include "app/text_stream.h"
 #include "data/row_reader.h"
+#include "engine/generate/ranks.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 
@@ -129,40 +129,13 @@ void write_answers(AtomicFile& out, Questions& q, const Answers& answers, const 
   out.commit();
 }
 
-// Ranks take the rows in turns.
-std::vector<Prompt> own_prompts(const std::vector<Prompt>& all, const Ranks& ranks) {
-  std::vector<Prompt> own;
-  for (std::size_t i = static_cast<std::size_t>(ranks.rank); i < all.size();
-       i += static_cast<std::size_t>(ranks.size))
-    own.push_back(all[i]);
-  return own;
-}
-
-// Every rank tells its answers, one after another; rank 0 has all of them then.
+// What the other ranks answered.
 void collect(Communicator& comm, Answers& answers) {
-  const auto ranks = static_cast<std::size_t>(comm.size());
-  for (std::size_t r = 1; r < ranks; ++r) {
-    const bool own = static_cast<int>(r) == comm.rank();
-    for (std::size_t i = r; i < answers.ids.size(); i += ranks) {
-      std::vector<std::int32_t> ids = own ? answers.ids[i] : std::vector<std::int32_t>{};
-      std::uint64_t size = ids.size();
-      comm.broadcast(std::as_writable_bytes(std::span(&size, 1)), static_cast<int>(r));
-      ids.resize(size);
-      comm.broadcast(std::as_writable_bytes(std::span(ids)), static_cast<int>(r));
-      for (const std::int32_t id : ids)
-        if (comm.rank() == 0) answers.add(i, id);
-    }
-  }
-}
-
-Generator::AnyRank any_rank(Communicator& comm, const ZeroConfig& zero) {
-  if (comm.size() == 1 || zero.stage < 3) return {};  // nothing is gathered in a pass
-  return [&comm](bool here) {
-    std::vector<std::uint8_t> working(static_cast<std::size_t>(comm.size()));
-    working[static_cast<std::size_t>(comm.rank())] = here ? 1 : 0;
-    comm.all_gather_host(std::as_writable_bytes(std::span(working)));
-    return std::find(working.begin(), working.end(), 1) != working.end();
-  };
+  std::vector<std::vector<std::int32_t>> all = answers.ids;
+  share_answers(comm, all);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (answers.ids[i].empty())
+      for (const std::int32_t id : all[i]) answers.add(i, id);
 }
 
 Exit generate_file(const GenerateArgs& args, const Answerer& a, const Ranks& ranks, Screen& screen) {
@@ -175,10 +148,10 @@ Exit generate_file(const GenerateArgs& args, const Answerer& a, const Ranks& ran
   const auto engine = start_engine(a, shape, ranks);
   Generator generator(engine->context, engine->store, a.built.model(), shape, a.chooser());
   Answers answers(a, q, screen);
-  const std::vector<Prompt> prompts = own_prompts(q.prompts, ranks);
+  const std::vector<Prompt> prompts = own_prompts(q.prompts, *engine->comm);
   generator.run(
       prompts, [&](std::size_t i, std::int32_t token) { return answers.add(prompts[i].number, token); },
-      any_rank(*engine->comm, a.config.zero_optimization));
+      asked_of_all(engine->store));
   collect(*engine->comm, answers);
   screen.clear();
   if (!ranks.root()) return Exit::done;
@@ -221,9 +194,6 @@ Exit generate(const GenerateArgs& args) {
   if (ranks.size > 1 && args.input.empty())
     throw UserError(Exit::config,
                     "ft launch generate: give --input FILE; --prompt is answered by one process");
-  if (ranks.size > 1 && a.config.zero_optimization.stage == 3 && a.built.made.info.decoder)
-    throw UserError(Exit::config,
-                    "zero_stage=3: an encoder-decoder answers under stages 0 to 2; leave it out");
   Screen screen(Screen::standard_error(ranks.root() ? "auto" : "none"));
   return args.input.empty() ? generate_one(args, a) : generate_file(args, a, ranks, screen);
 }

@@ -14,7 +14,7 @@ class Predictions {
   // Of data.eval. UserError where there is no tokenizer, or settings do not fit the model.
   Predictions(const RunConfig&, const BuiltModel&, const BuiltData&);
 
-  // Every rank makes all answers, so that they take part in every collective together.
+  // All ranks call it together, each answers a part of the prompts, and all get the measures of all.
   Measures run(const Ctx&, ParameterStore&, const AnswerTest::Progress&);
 
   // generated_predictions.txt, a line each, and predict_results.json: the measures and `loss` of the last run

@@ -122,8 +122,11 @@ class ParameterStore {
   StoreMemory memory() const;
   TransientMemory transient() const;
   std::int64_t most_live() const { return most_live_; }  // elements whole at once, so far
+  Communicator& communicator() const { return comm_; }
   int units() const { return static_cast<int>(units_.size()); }
   bool trains(int unit) const;
+  // Whether ranks bring values together for every pass, so that they have to make their passes together.
+  bool gathers() const { return comm_.size() > 1 && options_.stage.params == Layout::sharded; }
 
  private:
   struct Group {  // parameters of a unit, one after another

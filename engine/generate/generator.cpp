@@ -132,7 +132,11 @@ void Generator::encode(const std::vector<Answer*>& fresh) {
     s.starts.push_back(static_cast<std::int32_t>(s.ids.size()));
     s.places.push_back(place_of(*a));
   }
-  if (!s.ids.empty()) model_.encode(context_, store_, cache_, s);
+  if (s.places.empty()) {
+    s.ids = {0};
+    s.starts = {0, 1};
+  }
+  model_.encode(context_, store_, cache_, s);
 }
 
 void Generator::extend(const std::vector<Answer*>& answers) {
@@ -172,19 +176,24 @@ void Generator::idle() {
   c.starts = {0, 1};
   c.slots = {0};
   c.past = {0};
+  if (shape_.cache.sources > 0) {
+    c.sources = {0};
+    c.source_lengths = {1};
+  }
   model_.extend(context_, store_, cache_, c, logits_.slice(0, 1));
 }
 
 void Generator::run(std::span<const Prompt> prompts, const OnToken& on_token, const AnyRank& any_rank) {
+  const auto anywhere = [&](bool here) { return any_rank ? any_rank(here) : here; };
   for (std::size_t next = 0;;) {
     const bool here = next < prompts.size() || !answers_.empty();
-    if (any_rank ? !any_rank(here) : !here) return;
+    if (!anywhere(here)) return;
+    std::vector<Answer*> now = admit(prompts, next, on_token);
+    if (shape_.cache.sources > 0 && anywhere(!now.empty())) encode(now);
     if (!here) {
       idle();
       continue;
     }
-    std::vector<Answer*> now = admit(prompts, next, on_token);
-    encode(now);
     if (now.empty())
       for (Answer& a : answers_) now.push_back(&a);
     extend(now);

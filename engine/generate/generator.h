@@ -26,7 +26,7 @@ class Generator {
   // beam search's answer all tokens come at its end.
   using OnToken = std::function<bool(std::size_t i, std::int32_t token)>;
   // Of ranks that must make their passes together, because parameters are gathered for them: whether one of
-  // them still has something to do, given that this one has. One that has nothing makes idle passes.
+  // them has something to do, given whether this one has. One that has nothing makes idle passes.
   using AnyRank = std::function<bool(bool here)>;
   void run(std::span<const Prompt> prompts, const OnToken&, const AnyRank& any_rank = {});
 
@@ -50,7 +50,8 @@ class Generator {
   };
   // Prompts from `next` on that fit into the free slots and one pass.
   std::vector<Answer*> admit(std::span<const Prompt> prompts, std::size_t& next, const OnToken&);
-  // Of an encoder-decoder the sources, whose places in the cache all branches of an answer read.
+  // Of an encoder-decoder the sources, whose places in the cache all branches of an answer read. Where there
+  // are none, an idle pass.
   void encode(const std::vector<Answer*>& fresh);
   std::int32_t place_of(const Answer& a) const { return a.slots[0] / width_; }
   std::unique_ptr<Decoding> decode(const Prompt&, Decoding::OnToken) const;

@@ -48,7 +48,7 @@ struct Continuation {
 };
 
 // Sources for the encoder, one after another: source i, rows [starts[i], starts[i + 1]), goes to the place
-// places[i] of the cache.
+// places[i] of the cache. Without any places they are an idle pass, of a rank that has to take part.
 struct Sources {
   std::vector<std::int32_t> ids;        // (rows)
   std::vector<std::int32_t> starts{0};  // (sources + 1)

@@ -36,7 +36,7 @@ class Model {
   // Memory for keys and values, taken from the arena; activations have `dtype`.
   virtual KvCache make_kv_cache(Arena&, KvCacheShape, DType) const = 0;
   // Encoder-decoders: encodes sources, and keeps what the decoder reads of them. Its first new token of a
-  // sequence is then decoder_start_token_id.
+  // sequence is then decoder_start_token_id. Of sources without places nothing is kept.
   virtual void encode(Ctx&, ParameterStore&, const KvCache&, const Sources&) {
     throw InternalError("encode: not an encoder-decoder");
   }

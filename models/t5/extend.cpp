@@ -38,6 +38,20 @@ struct CacheRows {
   }
 };
 
+// Where the cache keeps what is made of each token of the sources.
+std::vector<std::int32_t> memory_rows(const Sources& sources, const KvCacheShape& shape) {
+  std::vector<std::int32_t> rows;
+  for (std::size_t i = 0; i < sources.places.size(); ++i) {
+    const std::int32_t length = sources.starts[i + 1] - sources.starts[i];
+    require(length >= 1 && length <= shape.source_capacity && sources.places[i] >= 0 &&
+                sources.places[i] < shape.sources,
+            "encode: a place that is not there, or too small");
+    const auto place = static_cast<std::int32_t>(sources.places[i] * shape.source_capacity);
+    for (std::int32_t t = 0; t < length; ++t) rows.push_back(place + t);
+  }
+  return rows;
+}
+
 }  // namespace
 
 KvCache T5::make_kv_cache(Arena& arena, KvCacheShape shape, DType dtype) const {
@@ -51,17 +65,10 @@ void T5::encode(Ctx& context, ParameterStore& store, const KvCache& cache, const
   Ctx c = context;
   c.train = false;
   Scope all(c.saved);
-  std::vector<std::int32_t> rows;
+  const std::vector<std::int32_t> rows = memory_rows(sources, cache.shape);
   std::int64_t longest = 0;
-  for (std::size_t i = 0; i < sources.places.size(); ++i) {
-    const std::int32_t length = sources.starts[i + 1] - sources.starts[i];
-    require(length >= 1 && length <= cache.shape.source_capacity && sources.places[i] >= 0 &&
-                sources.places[i] < cache.shape.sources,
-            "encode: a place that is not there, or too small");
-    const auto place = static_cast<std::int32_t>(sources.places[i] * cache.shape.source_capacity);
-    for (std::int32_t t = 0; t < length; ++t) rows.push_back(place + t);
-    longest = std::max<std::int64_t>(longest, length);
-  }
+  for (std::size_t i = 1; i < sources.starts.size(); ++i)
+    longest = std::max<std::int64_t>(longest, sources.starts[i] - sources.starts[i - 1]);
   Side side;
   side.starts = sources.starts;
   side.bias = encoder_.bias.forward(c, store, longest, false);
@@ -70,7 +77,7 @@ void T5::encode(Ctx& context, ParameterStore& store, const KvCache& cache, const
   const Tensor to = ft::upload(c, rows);
   for (std::size_t i = 0; i < decoder_.blocks.blocks.size(); ++i) {
     Use use(store, decoder_.blocks.units[i], false);
-    decoder_.blocks.blocks[i].cross->layer.keep(c, states, cache.memory[i], to);
+    if (!rows.empty()) decoder_.blocks.blocks[i].cross->layer.keep(c, states, cache.memory[i], to);
   }
 }
 

@@ -45,8 +45,8 @@ TEST_F(Predictions, AreMeasuredAndWritten) {
   for (const Json& row : rows(w / "out/log.jsonl"))
     if (row.contains("eval_loss")) evaluations.push_back(row);
   ASSERT_EQ(evaluations.size(), 2u);
-  for (const char* key :
-       {"eval_bleu", "eval_rouge1", "eval_rouge2", "eval_rougeL", "eval_exact_match", "eval_gen_len"})
+  for (const char* key : {"eval_bleu", "eval_rouge1", "eval_rouge2", "eval_rougeL", "eval_rougeLsum",
+                          "eval_exact_match", "eval_gen_len"})
     EXPECT_TRUE(evaluations[1].contains(key)) << key;
   EXPECT_FALSE(evaluations[1].contains("eval_chrf"));
   const Json results = Json::parse(contents(w / "out/predict_results.json"));
@@ -129,7 +129,18 @@ TEST_F(T5Predictions, AreMeasuredAloneAndUnderRanks) {
       << w.says();
   EXPECT_EQ(std::ranges::count(contents(w / "both/generated_predictions.txt"), '\n'), 5);
   ASSERT_EQ(w.run({"eval", "--config", "run.json", "--adapter", "out", "--json"}), 0) << w.says();
-  EXPECT_EQ(Json::parse(contents(w / "stdout"))["eval_bleu"], results["predict_bleu"]);
+  const Json one = Json::parse(contents(w / "stdout"));
+  EXPECT_EQ(one["eval_bleu"], results["predict_bleu"]);
+  // ranks share the prompts out, under stage 3 also the passes
+  for (const char* stage : {"zero_stage=0", "zero_stage=3"}) {
+    ASSERT_EQ(w.run({"launch", "-n", "3", "eval", "--config", "run.json", "--adapter", "out", "--json", stage,
+                     "zero_optimization.stage3_param_persistence_threshold=0"}),
+              0)
+        << w.says();
+    const std::string log = contents(w / "out/ranks/rank-0.log");
+    const Json some = Json::parse(log.substr(log.rfind('{')));
+    for (const char* key : {"eval_bleu", "eval_chrf", "eval_gen_len"}) EXPECT_EQ(some[key], one[key]) << key;
+  }
 }
 
 }  // namespace

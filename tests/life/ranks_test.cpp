@@ -189,6 +189,39 @@ TEST(Ranks, GenerateSharesOutTheRows) {
     }
 }
 
+// The same of an encoder-decoder, whose ranks also read new sources at different times.
+TEST(Ranks, GenerateSharesOutSources) {
+  const Workplace w("t5", kFull);
+  std::string rows;
+  for (int i = 0; i < 7; ++i)
+    rows += "{\"input_ids\": [" + std::to_string(3 + i) + (i % 3 ? ", 7, 9" : "") + ", 1]}\n";
+  std::ofstream(w / "in.jsonl") << rows;
+  for (const char* beams : {"1", "3"}) {
+    const std::vector<std::string> one = {"generate",
+                                          "--model",
+                                          "model",
+                                          "--input",
+                                          "in.jsonl",
+                                          "--output",
+                                          "one.jsonl",
+                                          "generation.max_new_tokens=6",
+                                          "generation.batch_size=2",
+                                          "--overwrite",
+                                          std::string("generation.num_beams=") + beams};
+    ASSERT_EQ(w.run(one), 0) << w.says();
+    for (const int ranks : {2, 3})
+      for (const int stage : {0, 2, 3}) {
+        std::vector<std::string> some = one;
+        some[6] = "some.jsonl";
+        some.insert(some.begin(), {"launch", "-n", std::to_string(ranks)});
+        some.insert(some.end(), {"zero_stage=" + std::to_string(stage),
+                                 "zero_optimization.stage3_param_persistence_threshold=0"});
+        ASSERT_EQ(w.run(some), 0) << w.says();
+        EXPECT_EQ(contents(w / "some.jsonl"), contents(w / "one.jsonl")) << ranks << " " << stage;
+      }
+  }
+}
+
 // A checkpoint knows nothing of ranks and stages: what was saved by some goes on with others, as long as the
 // micro-batches of a step are as many.
 TEST(Ranks, ACheckpointGoesOnWithOtherRanks) {

@@ -1,0 +1,21 @@
+// Prompts that ranks share out: each makes the answers to its own, then all of them have all.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/dist/communicator.h"
+#include "engine/generate/generator.h"
+
+namespace ft {
+
+// Of the prompts numbered from 0 on, those of this rank: ranks take them in turns.
+std::vector<Prompt> own_prompts(std::span<const Prompt> all, const Communicator&);
+
+// answers[i], of prompt i, is known to the rank that made it; afterwards to all.
+void share_answers(Communicator&, std::vector<std::vector<std::int32_t>>& answers);
+
+// For Generator::run: where parameters are gathered for every pass, ranks make their passes together.
+Generator::AnyRank asked_of_all(const ParameterStore&);
+
+}  // namespace ft
