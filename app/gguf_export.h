@@ -12,7 +12,8 @@ namespace ft {
 
 // llama (LLaMA, Mistral), qwen2, qwen3: general.architecture.
 std::string gguf_architecture(const llama::Config&);
-// blk.3.attn_q.weight for model.layers.3.self_attn.q_proj.weight; nothing for what GGUF has no name for.
+// blk.3.attn_q.weight for model.layers.3.self_attn.q_proj.weight, dec.blk.3.attn_q.weight for T5's
+// decoder.block.3.layer.0.SelfAttention.q.weight; nothing for what GGUF has no name for.
 std::optional<std::string> gguf_name(const std::string& hugging_face);
 
 // The heads whose rows lie in another order there, 0 for none: architecture llama rotates the pairs (2 i, 2 i
@@ -24,6 +25,8 @@ void gguf_permute(float* values, std::int64_t rows, std::int64_t columns, std::i
 
 // Everything about the model but its tokenizer. UserError where GGUF cannot say it.
 GgufKeys gguf_model_keys(const llama::Config&, const std::string& config_json);
+// The same of a T5: keys of architecture t5, whatever its generation.
+GgufKeys gguf_t5_keys(const std::string& config_json);
 // Divisors of the frequencies for `llama3` positions (D / 2); empty for all others.
 std::vector<float> gguf_rope_factors(const llama::Config&);
 

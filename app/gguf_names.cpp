@@ -1,6 +1,7 @@
 // Names, order of rows and keys of a model in GGUF.
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -15,8 +16,14 @@ namespace {
 struct Name {
   std::string_view hugging_face, gguf;
 };
-constexpr std::array kModules = {Name{"model.embed_tokens", "token_embd"}, Name{"model.norm", "output_norm"},
-                                 Name{"lm_head", "output"}};
+constexpr std::array kModules = {Name{"model.embed_tokens", "token_embd"},
+                                 Name{"model.norm", "output_norm"},
+                                 Name{"lm_head", "output"},
+                                 Name{"shared", "token_embd"},
+                                 Name{"encoder.embed_tokens", "token_embd"},
+                                 Name{"decoder.embed_tokens", "token_embd"},
+                                 Name{"encoder.final_layer_norm", "enc.output_norm"},
+                                 Name{"decoder.final_layer_norm", "dec.output_norm"}};
 constexpr std::array kOfLayers = {
     Name{"input_layernorm", "attn_norm"},    Name{"self_attn.q_proj", "attn_q"},
     Name{"self_attn.k_proj", "attn_k"},      Name{"self_attn.v_proj", "attn_v"},
@@ -24,6 +31,33 @@ constexpr std::array kOfLayers = {
     Name{"self_attn.k_norm", "attn_k_norm"}, Name{"post_attention_layernorm", "ffn_norm"},
     Name{"mlp.gate_proj", "ffn_gate"},       Name{"mlp.up_proj", "ffn_up"},
     Name{"mlp.down_proj", "ffn_down"}};
+// Of T5's blocks.
+constexpr std::array kOfEncoder = {
+    Name{"layer.0.layer_norm", "attn_norm"},       Name{"layer.1.layer_norm", "ffn_norm"},
+    Name{"layer.1.DenseReluDense.wi", "ffn_up"},   Name{"layer.1.DenseReluDense.wi_0", "ffn_gate"},
+    Name{"layer.1.DenseReluDense.wi_1", "ffn_up"}, Name{"layer.1.DenseReluDense.wo", "ffn_down"}};
+constexpr std::array kOfDecoder = {
+    Name{"layer.0.layer_norm", "attn_norm"}, Name{"layer.1.layer_norm", "cross_attn_norm"},
+    Name{"layer.1.EncDecAttention.q", "cross_attn_q"}, Name{"layer.1.EncDecAttention.k", "cross_attn_k"},
+    Name{"layer.1.EncDecAttention.v", "cross_attn_v"}, Name{"layer.1.EncDecAttention.o", "cross_attn_o"},
+    // of no use, but in T5's first checkpoints
+    Name{"layer.1.EncDecAttention.relative_attention_bias", "cross_attn_rel_b"},
+    Name{"layer.2.layer_norm", "ffn_norm"}, Name{"layer.2.DenseReluDense.wi", "ffn_up"},
+    Name{"layer.2.DenseReluDense.wi_0", "ffn_gate"}, Name{"layer.2.DenseReluDense.wi_1", "ffn_up"},
+    Name{"layer.2.DenseReluDense.wo", "ffn_down"}};
+constexpr std::array kOfSelfAttention = {
+    Name{"layer.0.SelfAttention.q", "attn_q"}, Name{"layer.0.SelfAttention.k", "attn_k"},
+    Name{"layer.0.SelfAttention.v", "attn_v"}, Name{"layer.0.SelfAttention.o", "attn_o"},
+    Name{"layer.0.SelfAttention.relative_attention_bias", "attn_rel_b"}};
+
+// Where blocks begin, what they are called in GGUF, and their modules.
+struct Blocks {
+  std::string_view hugging_face, gguf;
+  std::span<const Name> modules, more = {};
+};
+constexpr std::array kBlocks = {Blocks{"model.layers.", "blk.", kOfLayers},
+                                Blocks{"encoder.block.", "enc.blk.", kOfEncoder, kOfSelfAttention},
+                                Blocks{"decoder.block.", "dec.blk.", kOfDecoder, kOfSelfAttention}};
 
 std::optional<std::string> find(std::span<const Name> names, std::string_view module) {
   for (const Name& n : names)
@@ -60,14 +94,17 @@ std::optional<std::string> gguf_name(const std::string& name) {
   const std::string module = name.substr(0, dot), kind = name.substr(dot);
   if (kind != ".weight" && kind != ".bias") return std::nullopt;
   if (const auto found = find(kModules, module)) return *found + kind;
-  constexpr std::string_view kLayers = "model.layers.";
-  if (!module.starts_with(kLayers)) return std::nullopt;
-  const std::size_t end = module.find('.', kLayers.size());
-  if (end == std::string::npos) return std::nullopt;
-  const std::string layer = module.substr(kLayers.size(), end - kLayers.size());
-  const auto found = find(kOfLayers, std::string_view(module).substr(end + 1));
-  if (!found) return std::nullopt;
-  return "blk." + layer + "." + *found + kind;
+  for (const Blocks& blocks : kBlocks) {
+    if (!module.starts_with(blocks.hugging_face)) continue;
+    const std::size_t begin = blocks.hugging_face.size(), end = module.find('.', begin);
+    if (end == std::string::npos) break;
+    const std::string_view inner = std::string_view(module).substr(end + 1);
+    auto found = find(blocks.modules, inner);
+    if (!found) found = find(blocks.more, inner);
+    if (!found) break;
+    return str(blocks.gguf, module.substr(begin, end - begin), ".", *found, kind);
+  }
+  return std::nullopt;
 }
 
 std::int64_t gguf_permuted_heads(const std::string& name, const llama::Config& c) {

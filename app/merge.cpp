@@ -22,7 +22,8 @@ constexpr std::int64_t kProbeTokens = 64;
 void write_config(const MergeArgs& args, std::optional<DType> dtype, bool untied) {
   Json j = read_json(join_path(args.model, "config.json"));
   if (dtype) j[j.contains("torch_dtype") ? "torch_dtype" : "dtype"] = name_of(*dtype);
-  if (untied) j["tie_word_embeddings"] = false;
+  if (untied) j["tie_word_embeddings"] = false;  // which also ends T5's scale of the head: see Merger::unties
+  if (untied && j.contains("scale_decoder_outputs")) j["scale_decoder_outputs"] = false;
   j.erase("quantization_config");  // what was in 4 bits is not any more
   write_file(join_path(args.output, "config.json"), json_text(j) + "\n");
 }

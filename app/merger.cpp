@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/io/json.h"
-
 namespace ft {
 
 RunConfig merge_config(const std::string& model, const std::string& adapter) {
@@ -15,18 +13,23 @@ RunConfig merge_config(const std::string& model, const std::string& adapter) {
   return c;
 }
 
-Merger::Merger(const BuiltModel& b)
-    : built_(b),
-      ops_(make_ops({})),
-      tied_(JsonObject::read(join_path(b.folder, "config.json")).boolean_or("tie_word_embeddings", false)) {
+Merger::Merger(const BuiltModel& b) : built_(b), ops_(make_ops({})) {
+  constexpr const char* kHead = "lm_head.weight";
   for (std::size_t i = 0; i < b.attached.linears.size(); ++i)
     adapters_[b.attached.linears[i] + ".weight"] = b.attached.adapters[i];
-  for (const Parameter* p : b.attached.whole) whole_[p->name] = p;
+  for (const Parameter* p : b.attached.whole) whole_[p->name == kHead ? p->name : p->stored_name()] = p;
+  bool own = adapters_.contains(kHead);
+  EachParameter each([&](Parameter& p) { own |= p.name == kHead; });
+  b.model().visit(each);
+  unties_ = b.made.info.tied_head && own;
 }
 
-bool Merger::unties() const {
-  return tied_ && (adapters_.contains("lm_head.weight") || whole_.contains("lm_head.weight") ||
-                   whole_.contains("model.embed_tokens.weight"));
+const std::string& Merger::source_of(const std::string& name) const {
+  const ModelInfo& info = built_.made.info;
+  const auto& copies = info.embedding_copies;
+  const bool table = std::find(copies.begin(), copies.end(), name) != copies.end() ||
+                     (info.tied_head && name == "lm_head.weight");
+  return table ? info.embedding : name;
 }
 
 std::vector<TensorSpec> Merger::specs(std::optional<DType> dtype) const {
@@ -46,7 +49,7 @@ std::vector<TensorSpec> Merger::specs(std::optional<DType> dtype) const {
   }
   if (unties() && !built_.base->has("lm_head.weight")) {
     auto embedding =
-        std::find_if(out.begin(), out.end(), [](auto& s) { return s.name == "model.embed_tokens.weight"; });
+        std::find_if(out.begin(), out.end(), [&](auto& s) { return s.name == built_.made.info.embedding; });
     require(embedding != out.end(), "a tied model has an embedding");
     out.push_back({"lm_head.weight", embedding->dtype, embedding->shape});
   }
@@ -55,12 +58,13 @@ std::vector<TensorSpec> Merger::specs(std::optional<DType> dtype) const {
 
 Tensor Merger::operator()(const TensorSpec& spec) {
   Tensor y = room(values_, spec.shape);
-  if (const auto w = whole_.find(spec.name); w != whole_.end()) {
-    built_.start->read(*w->second, y, 0);
-    return y;
-  }
-  const bool tied = spec.name == "lm_head.weight" && tied_;
-  built_.base->read(tied ? "model.embed_tokens.weight" : spec.name, y, 0);
+  const std::string& source = source_of(spec.name);
+  const bool head = spec.name == "lm_head.weight";
+  const auto whole = whole_.find(head && unties_ ? spec.name : source);
+  if (whole != whole_.end())
+    built_.start->read(*whole->second, y, 0);
+  else
+    built_.base->read(source, y, 0);
   if (const auto found = adapters_.find(spec.name); found != adapters_.end()) {
     const lora::LoraAdapter& l = *found->second;
     Tensor a = room(a_, l.a.shape), b = room(b_, l.b.shape);
@@ -68,6 +72,8 @@ Tensor Merger::operator()(const TensorSpec& spec) {
     built_.start->read(l.b, b, 0);
     product(*ops_, y, {b, Trans::no, a, Trans::no}, l.scale(), y);
   }
+  const float scale = head && unties_ ? built_.made.info.head_scale : 1;
+  if (scale != 1) std::for_each_n(y.as<float>(), y.numel(), [&](float& v) { v *= scale; });
   return y;
 }
 

@@ -19,19 +19,22 @@ class Merger {
  public:
   explicit Merger(const BuiltModel& b);
 
-  // Where the adapter changes the head or the embedding of a tied model they are no longer one.
-  bool unties() const;
+  // Where the adapter changes the head or the embedding of a tied model they are no longer one. The head's
+  // weight then has the scale of the states before it (ModelInfo::head_scale) in it.
+  bool unties() const { return unties_; }
   // What there is, as stored or as `dtype`.
   std::vector<TensorSpec> specs(std::optional<DType> dtype) const;
   // The values, f32, until the next call.
   Tensor operator()(const TensorSpec& spec);
 
  private:
+  // The weight as stored whose values a tensor has before the adapter is folded in.
+  const std::string& source_of(const std::string& name) const;
   static Tensor room(std::vector<float>& values, const Shape& shape);
 
   const BuiltModel& built_;
   std::unique_ptr<Ops> ops_;
-  bool tied_;                                                 // the base's head is its embedding
+  bool unties_ = false;
   std::map<std::string, const lora::LoraAdapter*> adapters_;  // by the weight they add to
   std::map<std::string, const Parameter*> whole_;
   std::vector<float> values_, a_, b_;

@@ -11,7 +11,7 @@
 namespace ft {
 namespace {
 
-const std::vector<std::string> kMeasured = {"peak GiB", "tok/s", "loss", "held out", "result"};
+const std::vector<std::string> kFigures = {"peak GiB", "tok/s", "loss", "held out", "result"};
 
 // 8192 is 8,192; other values are as they were written.
 std::string shown_value(const std::string& value) {
@@ -39,7 +39,7 @@ std::vector<std::string> cells(const SweepRow& row) {
 std::vector<std::string> names(const std::vector<std::string>& columns) {
   std::vector<std::string> out;
   for (const std::string& path : columns) out.push_back(short_name(path));
-  out.insert(out.end(), kMeasured.begin(), kMeasured.end());
+  out.insert(out.end(), kFigures.begin(), kFigures.end());
   return out;
 }
 
@@ -103,8 +103,8 @@ std::string SweepTable::markdown() const {
     return out + "\n";
   };
   std::string out = row(names(columns)), rule = "|";
-  for (std::size_t i = 0; i < columns.size() + kMeasured.size(); ++i)
-    rule += i + 1 < columns.size() + kMeasured.size() ? "--:|" : ":--|";
+  for (std::size_t i = 0; i < columns.size() + kFigures.size(); ++i)
+    rule += i + 1 < columns.size() + kFigures.size() ? "--:|" : ":--|";
   out += rule + "\n";
   for (const SweepRow& r : rows) out += row(cells(r));
   return out;

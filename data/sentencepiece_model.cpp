@@ -81,21 +81,34 @@ class Message {
   int kind_ = 0;
 };
 
-// Returns the table of normalizations.
-std::string check_normalizer(std::string_view bytes, bool used) {
-  std::string table;
+void check_table(std::string_view table) {
+  if (table.empty()) return;
+  try {
+    Charsmap{table};
+  } catch (const std::invalid_argument& broken) {
+    throw Broken{str("the normalization table ", broken.what())};
+  }
+}
+
+void read_normalizer(std::string_view bytes, SentencePieceModel& model) {
+  for (Message m(bytes); m.next();) {
+    if (m.field == 2) {
+      m.expect(2);
+      model.charsmap = m.bytes;
+      check_table(m.bytes);
+    } else if (m.field == 3 || m.field == 4) {
+      m.expect(0);
+      (m.field == 3 ? model.add_dummy_prefix : model.remove_extra_whitespaces) = m.number != 0;
+    }
+  }
+}
+
+void check_denormalizer(std::string_view bytes) {
   for (Message m(bytes); m.next();) {
     if (m.field != 2) continue;
     m.expect(2);
-    if (!used && !m.bytes.empty()) throw Broken{"it has rules for decoding, which ft does not know"};
-    table = m.bytes;
-    if (!table.empty()) try {
-        Charsmap{table};
-      } catch (const std::invalid_argument& broken) {
-        throw Broken{str("the normalization table ", broken.what())};
-      }
+    if (!m.bytes.empty()) throw Broken{"it has rules for decoding, which ft does not know"};
   }
-  return table;
 }
 
 SentencePieceModel::Piece read_piece(std::string_view bytes, std::size_t id) {
@@ -156,11 +169,11 @@ SentencePieceModel read_model(std::string_view bytes) {
         break;
       case 3:
         m.expect(2);
-        model.charsmap = check_normalizer(m.bytes, true);
+        read_normalizer(m.bytes, model);
         break;
       case 5:
         m.expect(2);
-        check_normalizer(m.bytes, false);
+        check_denormalizer(m.bytes);
         break;
       default:
         break;

@@ -27,6 +27,8 @@ struct SentencePieceModel {
   bool byte_fallback = false;
   bool unigram = true;   // else BPE, or another kind
   std::string charsmap;  // the table of normalizations (data/tokenizers/charsmap.h); empty: none
+  // A text gets a space in front; runs of spaces become one, and those around a text none.
+  bool add_dummy_prefix = true, remove_extra_whitespaces = true;
 };
 
 // Throws a UserError (exit 3) that names the file when the bytes are no sound model.

@@ -12,7 +12,9 @@ namespace {
 
 MadeModel make_llama(const std::string& path, DType dtype) {
   llama::Config c = llama::read_config(path);
-  ModelInfo info{.vocab_size = c.vocab_size, .initializer_range = c.initializer_range};
+  ModelInfo info{.vocab_size = c.vocab_size,
+                 .initializer_range = c.initializer_range,
+                 .tied_head = c.tie_word_embeddings};
   return {std::make_unique<llama::Llama>(std::move(c), dtype), info};
 }
 
@@ -29,7 +31,12 @@ MadeModel make_t5(const std::string& path, DType dtype) {
   t5::Config c = t5::read_config(path);
   ModelInfo info{.vocab_size = c.vocab_size,
                  .decoder = decoder_tokens(JsonObject::read(path)),
-                 .never_quantized = {"wo"}};
+                 .never_quantized = {"wo"},
+                 .embedding = c.shared_name,
+                 .tied_head = !c.own_head};
+  for (const char* copy : {"shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"})
+    if (copy != c.shared_name) info.embedding_copies.emplace_back(copy);
+  if (c.scale_outputs) info.head_scale = c.output_scale();
   return {std::make_unique<t5::T5>(std::move(c), dtype), info};
 }
 

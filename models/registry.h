@@ -21,6 +21,13 @@ struct ModelInfo {
   float initializer_range = 0.02f;
   std::optional<DecoderTokens> decoder;      // nothing: not an encoder-decoder
   std::vector<std::string> never_quantized;  // linears that stay as they are under QLoRA
+
+  // The embedding's table in the files, other names under which they may repeat it, whether the head uses it
+  // too, and what the states before the head are multiplied by.
+  std::string embedding = "model.embed_tokens.weight";
+  std::vector<std::string> embedding_copies;
+  bool tied_head = false;
+  float head_scale = 1;
 };
 
 // The model that config.json (a file) describes, computing in `dtype`; not bound to any memory yet.

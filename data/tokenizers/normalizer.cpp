@@ -149,7 +149,20 @@ void add(const JsonObject& object, std::vector<std::unique_ptr<Normalizer>>& to)
   }
 }
 
+std::string table_in(const JsonObject& object) {
+  const std::string type = object.text("type");
+  if (type == "Precompiled") return from_base64(object, "precompiled_charsmap");
+  if (type == "Sequence")
+    for (const JsonObject& part : object.objects("normalizers"))
+      if (std::string table = table_in(part); !table.empty()) return table;
+  return "";
+}
+
 }  // namespace
+
+std::string precompiled_table(const JsonObject& tokenizer) {
+  return tokenizer.has("normalizer") ? table_in(tokenizer.object("normalizer")) : "";
+}
 
 std::unique_ptr<Normalizer> make_precompiled(std::string_view table) {
   return std::make_unique<Precompiled>(table);

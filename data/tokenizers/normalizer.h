@@ -19,6 +19,8 @@ class Normalizer {
 // known.
 std::vector<std::unique_ptr<Normalizer>> read_normalizers(const JsonObject& tokenizer);
 
+// The table of the normalizer Precompiled, in its own bytes; empty: there is none.
+std::string precompiled_table(const JsonObject& tokenizer);
 // Precompiled, of a table. Throws std::invalid_argument as Charsmap does.
 std::unique_ptr<Normalizer> make_precompiled(std::string_view table);
 

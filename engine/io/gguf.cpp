@@ -22,13 +22,21 @@ void put(std::string& out, const std::string& text) {
   out += text;
 }
 
+template <class T>
+GgufType gguf_entry_type() {
+  if constexpr (std::is_same_v<T, std::uint8_t>)
+    return GgufType::u8;
+  else
+    return gguf_type(GgufValue(T{}));
+}
+
 void put_value(std::string& out, const GgufValue& value) {
   put(out, static_cast<std::uint32_t>(gguf_type(value)));
   std::visit(
       [&](const auto& v) {
         using T = std::decay_t<decltype(v)>;
         if constexpr (requires { v.begin(); } && !std::is_same_v<T, std::string>) {
-          put(out, static_cast<std::uint32_t>(gguf_type(GgufValue(typename T::value_type{}))));
+          put(out, static_cast<std::uint32_t>(gguf_entry_type<typename T::value_type>()));
           put(out, static_cast<std::uint64_t>(v.size()));
           for (const auto& one : v) put(out, one);
         } else if constexpr (std::is_same_v<T, bool>) {
@@ -121,9 +129,9 @@ std::optional<DType> gguf_dtype(GgmlType type) {
 }
 
 GgufType gguf_type(const GgufValue& value) {
-  constexpr GgufType kTypes[] = {GgufType::u32,  GgufType::i32,  GgufType::u64,
-                                 GgufType::f32,  GgufType::flag, GgufType::text,
-                                 GgufType::list, GgufType::list, GgufType::list};
+  constexpr GgufType kTypes[] = {GgufType::u32,  GgufType::i32,  GgufType::u64,  GgufType::f32,
+                                 GgufType::flag, GgufType::text, GgufType::list, GgufType::list,
+                                 GgufType::list, GgufType::list};
   return kTypes[value.index()];
 }
 

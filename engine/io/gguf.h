@@ -22,7 +22,8 @@ std::string name_of(GgmlType);
 constexpr std::int64_t kQ8Block = 32;  // elements of Q8_0 that share a scale: an f16 and 32 signed bytes
 
 using GgufValue = std::variant<std::uint32_t, std::int32_t, std::uint64_t, float, bool, std::string,
-                               std::vector<std::string>, std::vector<float>, std::vector<std::int32_t>>;
+                               std::vector<std::string>, std::vector<float>, std::vector<std::int32_t>,
+                               std::vector<std::uint8_t>>;
 using GgufKeys = std::vector<std::pair<std::string, GgufValue>>;  // in the file's order
 
 struct GgufTensor {

@@ -80,8 +80,9 @@ GgufValue list_value(Cursor& c) {
       const auto all = numbers<std::uint32_t>(c, n);
       return std::vector<std::int32_t>(all.begin(), all.end());
     }
-    case GgufType::i8:
     case GgufType::u8:
+      return numbers<std::uint8_t>(c, n);
+    case GgufType::i8:
     case GgufType::flag: {
       const auto all = numbers<std::int8_t>(c, n);
       return std::vector<std::int32_t>(all.begin(), all.end());

@@ -1,5 +1,6 @@
 // What config.json says of a T5: the original (1.0), 1.1, Flan and mT5 (Raffel et al. 2020; Xue et al. 2021).
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -24,6 +25,7 @@ struct Config {
   std::string shared_name;     // of the embedding's table in the files: shared.weight or a copy of it
 
   std::int64_t inner() const { return num_heads * d_kv; }
+  float output_scale() const { return 1 / std::sqrt(static_cast<float>(d_model)); }
 };
 
 // Reads config.json and looks at the names of the weights beside it, where there are any: only they say

@@ -49,7 +49,7 @@ T5::T5(Config config, DType dtype) : config_(std::move(config)), dropout_{config
   head_.lm_head = make_linear("lm_head", C, V, false, dtype);
   static_cast<DenseWeight&>(*head_.lm_head.weight).parameter.deviation = config_.initializer_factor;
   if (!config_.own_head) head_.lm_head.weight = std::make_unique<TiedWeight>(shared_.weight);
-  if (config_.scale_outputs) head_.scale = 1 / std::sqrt(static_cast<float>(C));
+  if (config_.scale_outputs) head_.scale = config_.output_scale();
   head_.dropout = dropout_;
 }
 

@@ -2,12 +2,15 @@
 // files is in tests/golden/gguf.txt.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "app/gguf_export.h"
+#include "data/tokenizer.h"
 #include "engine/io/json.h"
+#include "engine/io/safetensors.h"
 #include "engine/io/weights.h"
 #include "tests/app/outcome.h"
 #include "tests/engine/io/temp_folder.h"
@@ -32,6 +35,15 @@ class GgufExport : public testing::Test {
     model.read(name, Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, {n}));
     return values;
   }
+  // A golden T5 with the reach of relative positions that GGUF's readers have.
+  std::string t5(const std::string& golden) {
+    std::string model = folder / golden;
+    std::filesystem::copy(kGoldenModels + golden + "/model", model);
+    Json config = read_json(model + "/config.json");
+    config["relative_attention_max_distance"] = 128;
+    folder.write(golden + "/config.json", config.dump());
+    return model;
+  }
   test::TempFolder folder;
   std::string file = folder / "out.gguf";
 };
@@ -41,8 +53,18 @@ TEST(GgufNames, AreLlamaCpps) {
   EXPECT_EQ(gguf_name("lm_head.weight"), "output.weight");
   EXPECT_EQ(gguf_name("model.layers.17.self_attn.q_proj.bias"), "blk.17.attn_q.bias");
   EXPECT_EQ(gguf_name("model.layers.0.post_attention_layernorm.weight"), "blk.0.ffn_norm.weight");
+  EXPECT_EQ(gguf_name("shared.weight"), "token_embd.weight");
+  EXPECT_EQ(gguf_name("encoder.block.11.layer.0.SelfAttention.o.weight"), "enc.blk.11.attn_o.weight");
+  EXPECT_EQ(gguf_name("decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"),
+            "dec.blk.0.attn_rel_b.weight");
+  EXPECT_EQ(gguf_name("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"),
+            "dec.blk.0.cross_attn_rel_b.weight");
+  EXPECT_EQ(gguf_name("decoder.block.3.layer.1.layer_norm.weight"), "dec.blk.3.cross_attn_norm.weight");
+  EXPECT_EQ(gguf_name("decoder.block.3.layer.2.DenseReluDense.wi_0.weight"), "dec.blk.3.ffn_gate.weight");
+  EXPECT_EQ(gguf_name("decoder.final_layer_norm.weight"), "dec.output_norm.weight");
   for (const char* other :
-       {"weight", "model.layers.0.weight", "model.layers.0.other.weight", "x.weight", "model.norm.scale"})
+       {"encoder.block.0.layer.1.EncDecAttention.q.weight", "decoder.block.0.weight", "weight",
+        "model.layers.0.weight", "model.layers.0.other.weight", "x.weight", "model.norm.scale"})
     EXPECT_EQ(gguf_name(other), std::nullopt) << other;
 }
 
@@ -78,6 +100,92 @@ TEST_F(GgufExport, AModelComesBack) {
                                                                          : name == "llama-gqa" ? "llama"
                                                                                                : name);
     EXPECT_EQ(std::get<std::string>(*gguf.find("tokenizer.ggml.model")), "no_vocab");
+  }
+}
+
+// Every weight under its name, and a head of its own with the scale of the states in it.
+TEST_F(GgufExport, AT5ComesBack) {
+  for (const std::string name : {"t5", "t5-v4", "t5-v11", "t5-v11-v4", "mt5"}) {
+    const std::string from = t5(name);
+    ASSERT_EQ(export_to("gguf", from, {"--dtype", "float32", "--overwrite"}).code, 0) << name;
+    const ModelFolder model(from);
+    const GgufFile gguf(file);
+    std::map<std::string, const GgufTensor*> there;
+    for (const GgufTensor& t : gguf.tensors()) there[t.name] = &t;
+    EXPECT_EQ(there.size(), model.names().size() + 1);
+    for (const std::string& weight : model.names()) {
+      const GgufTensor* t = there[*gguf_name(weight)];
+      ASSERT_NE(t, nullptr) << weight;
+      EXPECT_EQ(t->shape, model.info(weight).shape);
+      EXPECT_EQ(gguf.read(*t), stored(model, weight)) << weight;
+    }
+    const bool scaled = name == "t5" || name == "t5-v4";
+    std::vector<float> head = stored(model, "shared.weight");
+    for (float& v : head) v *= scaled ? 1 / std::sqrt(24.0f) : 1;
+    ASSERT_NE(there["output.weight"], nullptr);
+    EXPECT_EQ(gguf.read(*there["output.weight"]), head) << name;
+    EXPECT_EQ(std::get<std::string>(*gguf.find("general.architecture")), "t5");
+    EXPECT_EQ(std::get<std::uint32_t>(*gguf.find("t5.decoder_block_count")), name == "t5-v11-v4" ? 1u : 2u);
+    EXPECT_EQ(std::get<std::uint32_t>(*gguf.find("t5.attention.relative_buckets_count")),
+              name == "t5-v4" ? 32u : 8u);
+    EXPECT_EQ(std::get<float>(*gguf.find("t5.attention.layer_norm_rms_epsilon")), 1e-6f);
+  }
+}
+
+TEST_F(GgufExport, AnAdapterOfT5) {
+  const std::string model = t5("t5-v11"), adapter = folder / "adapter";
+  std::filesystem::copy(kGoldenModels + "lora-t5-v11/adapter", adapter);
+  folder.write("adapter/run.json", Json{{"model", {{"model_name_or_path", model}}}}.dump());
+  const Outcome o = export_to("gguf-lora", adapter);
+  ASSERT_EQ(o.code, 0) << o.err;
+  const GgufFile gguf(file);
+  EXPECT_EQ(std::get<std::string>(*gguf.find("general.architecture")), "t5");
+  const SafetensorsFile weights(adapter + "/adapter_model.safetensors");
+  EXPECT_EQ(gguf.tensors().size(), weights.tensors().size());
+  for (const GgufTensor& t : gguf.tensors())
+    EXPECT_TRUE(t.name.starts_with("enc.blk.") || t.name.starts_with("dec.blk.")) << t.name;
+}
+
+TEST_F(GgufExport, TheTokenizerOfT5) {
+  const std::string tokenizers = FT_SOURCE_DIR "/tests/data/tokenizers/";
+  const auto find = [](const GgufKeys& keys, const std::string& name) -> const GgufValue* {
+    for (const auto& [key, value] : keys)
+      if (key == "tokenizer.ggml." + name) return &value;
+    return nullptr;
+  };
+  const auto flag = [&](const GgufKeys& keys, const char* name) { return std::get<bool>(*find(keys, name)); };
+  // the same tokenizer as SentencePiece's model and as tokenizer.json
+  for (const char* kind : {"t5-model", "t5"}) {
+    const std::string from = folder / kind;
+    std::filesystem::copy(tokenizers + kind, from);
+    folder.write(std::string(kind) + "/tokenizer_config.json",
+                 R"({"tokenizer_class": "T5Tokenizer", "extra_ids": 5, "eos_token": "</s>",
+                     "unk_token": "<unk>", "pad_token": "<pad>"})");
+    const auto tokenizer = make_tokenizer(from);
+    const std::int64_t size = tokenizer->size();
+    const GgufKeys keys = gguf_tokenizer_keys(from, size + 7);
+    EXPECT_EQ(std::get<std::string>(*find(keys, "model")), "t5");
+    const auto& tokens = std::get<std::vector<std::string>>(*find(keys, "tokens"));
+    const auto& scores = std::get<std::vector<float>>(*find(keys, "scores"));
+    const auto& types = std::get<std::vector<std::int32_t>>(*find(keys, "token_type"));
+    ASSERT_EQ(tokens.size(), static_cast<std::size_t>(size + 7));
+    ASSERT_EQ(scores.size(), tokens.size());
+    EXPECT_EQ(std::vector<std::string>(tokens.begin(), tokens.begin() + 3),
+              (std::vector<std::string>{"<pad>", "</s>", "<unk>"}));
+    EXPECT_EQ(std::vector<std::int32_t>(types.begin(), types.begin() + 4),
+              (std::vector<std::int32_t>{3, 3, 2, 1}));
+    const auto extra = static_cast<std::size_t>(*tokenizer->id("<extra_id_0>"));
+    EXPECT_EQ(tokens[extra], "<extra_id_0>");
+    EXPECT_EQ(types[extra], 3);
+    EXPECT_EQ(types.back(), 5);
+    EXPECT_LT(scores[3], 0);
+    EXPECT_TRUE(flag(keys, "add_space_prefix"));
+    EXPECT_EQ(flag(keys, "remove_extra_whitespaces"), std::string(kind) == "t5");  // as trained, as pieced
+    EXPECT_FALSE(flag(keys, "add_bos_token"));
+    EXPECT_TRUE(flag(keys, "add_eos_token"));
+    EXPECT_GT(std::get<std::vector<std::uint8_t>>(*find(keys, "precompiled_charsmap")).size(), 100u);
+    EXPECT_EQ(std::get<std::uint32_t>(*find(keys, "eos_token_id")), 1u);
+    EXPECT_THROW(gguf_tokenizer_keys(from, size - 1), UserError);
   }
 }
 
@@ -137,6 +245,14 @@ TEST_F(GgufExport, WhatIsRefused) {
             dynamic + "/config.json: GGUF has no dynamic positions (rope type dynamic)\n");
   EXPECT_EQ(said(3, export_to("gguf", gelu)),
             gelu + "/config.json: GGUF's llama models have hidden_act silu only\n");
+  const std::string near = kGoldenModels + "t5/model", silu = t5("t5-v11");
+  EXPECT_EQ(said(3, export_to("gguf", near)),
+            near + "/config.json: relative_attention_max_distance is 12, and GGUF's t5 has 128 only\n");
+  Json config = read_json(silu + "/config.json");
+  config["feed_forward_proj"] = "gated-silu";
+  folder.write("t5-v11/config.json", config.dump());
+  EXPECT_EQ(said(3, export_to("gguf", silu)),
+            silu + "/config.json: GGUF's t5 has feed_forward_proj relu or gated-gelu only\n");
   const Outcome o = run({"export", "--to", "gguf", "--from", kDemoBase, "--output", folder.path()});
   EXPECT_EQ(o.code, 2);
   EXPECT_EQ(o.err, folder.path() + " is a folder; --output is the GGUF file to make\n");

@@ -5,7 +5,10 @@
 
 For models and adapters of models/, in every type: names, shapes and bytes against the weights converted by the gguf package itself;
 for F32 also the logits of the model that transformers loads from the file. For adapters: alpha / r B A against PEFT's own delta.
-For tokenizers: tokens, scores and kinds against the sentencepiece package, tokens and merges against tokenizer.json."""
+For tokenizers: tokens, scores and kinds against the sentencepiece package, tokens and merges against tokenizer.json.
+
+T5s are made here, because GGUF's readers know one reach of relative positions only: 1.0 (scaled, tied), 1.1 with a head of its own,
+mT5. Their output.weight has to be the head with the scale of the states before it."""
 import json
 import re
 import shutil
@@ -20,13 +23,17 @@ import peft
 import sentencepiece
 import torch
 import transformers
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
+from sentencepiece import sentencepiece_model_pb2
 
 HERE = Path(__file__).parent
 MODELS = ["llama", "llama-gqa", "llama-biases-gelu", "llama-linear", "llama-llama3", "llama-yarn", "llama-dynamic", "mistral", "qwen2", "qwen3"]
+T5S = ["t5", "t5-v11-head", "mt5"]
+T5_ADAPTERS = ["lora-t5-v11", "lora-t5-save"]
 ADAPTERS = ["lora", "lora-q-v", "lora-patterns-rslora", "lora-qwen2", "lora-qwen3-tied", "lora-mistral", "lora-save-norm"]
 TYPES = {"float32": ("F32", 0), "float16": ("F16", 1), "bfloat16": ("BF16", 32), "q8_0": ("Q8_0", 7)}
-ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "mistral": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2, "qwen3": gguf.MODEL_ARCH.QWEN3}
+ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "mistral": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2, "qwen3": gguf.MODEL_ARCH.QWEN3,
+                 "t5": gguf.MODEL_ARCH.T5, "mt5": gguf.MODEL_ARCH.T5}
 lines = []
 
 
@@ -53,6 +60,18 @@ def field(reader, name):
     return reader.fields[name].contents() if name in reader.fields else None
 
 
+def same_bytes(t, w, dtype):
+    """Type, shape and bytes of a tensor in a file are what the gguf package makes of the weight."""
+    flat = w.ndim < 2 or t.name.endswith(("_norm.weight", "attn_rel_b.weight"))
+    want = "F32" if flat else TYPES[dtype][0]
+    if want == "Q8_0" and w.shape[-1] % 32:
+        want = "F16"
+    assert t.tensor_type.name == want, (t.name, t.tensor_type.name, want)
+    expected = gguf.quants.quantize(w, getattr(gguf.GGMLQuantizationType, want))
+    assert tuple(reversed(t.shape.tolist())) == w.shape, (t.name, t.shape, w.shape)
+    assert np.array_equal(np.asarray(t.data).view(np.uint8).reshape(-1), expected.view(np.uint8).reshape(-1)), t.name
+
+
 def check_model(name, folder, dtype, out):
     file = out / f"{name}-{dtype}.gguf"
     done = ft("--to", "gguf", "--from", folder, "--output", file, "--dtype", dtype)
@@ -69,15 +88,7 @@ def check_model(name, folder, dtype, out):
     for name_, w in weights.items():
         t = got.pop(names.get_name(name_, try_suffixes=(".weight", ".bias")))
         w = permuted(name_, w, config)
-        flat = w.ndim < 2 or t.name.endswith("_norm.weight")
-        want = "F32" if flat else TYPES[dtype][0]
-        if want == "Q8_0" and w.shape[-1] % 32:
-            want = "F16"
-        assert t.tensor_type.name == want, (t.name, t.tensor_type.name, want)
-        kind = getattr(gguf.GGMLQuantizationType, want)
-        expected = gguf.quants.quantize(w, kind)
-        assert tuple(reversed(t.shape.tolist())) == w.shape, (t.name, t.shape, w.shape)
-        assert np.array_equal(np.asarray(t.data).view(np.uint8).reshape(-1), expected.view(np.uint8).reshape(-1)), t.name
+        same_bytes(t, w, dtype)
     extra = sorted(got)
     assert extra in ([], ["rope_freqs.weight"]), extra
     assert field(reader, "general.file_type") == TYPES[dtype][1]
@@ -93,17 +104,107 @@ def check_model(name, folder, dtype, out):
     return said
 
 
+def make_t5(name, out):
+    """A random model folder, and its head as GGUF's readers use it."""
+    torch.manual_seed(3)
+    sizes = dict(vocab_size=61, d_model=32, d_kv=16, d_ff=64, num_layers=2, num_decoder_layers=2 if name == "mt5" else 1, num_heads=3,
+                 relative_attention_num_buckets=8, decoder_start_token_id=0)
+    if name == "mt5":
+        model = transformers.MT5ForConditionalGeneration(transformers.MT5Config(feed_forward_proj="gated-gelu", **sizes))
+    else:
+        scaled = name == "t5"
+        model = transformers.T5ForConditionalGeneration(transformers.T5Config(
+            feed_forward_proj="relu" if scaled else "gated-gelu", tie_word_embeddings=True if scaled else False, **sizes))
+    folder = out / ("folder-" + name)
+    model.save_pretrained(folder)
+    weights = load_file(folder / "model.safetensors")
+    head = weights["shared.weight"] * (32 ** -0.5 if name == "t5" else 1)
+    if name.endswith("-head"):
+        weights["lm_head.weight"] = head = torch.randn(61, 32)
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder, model.eval(), head.detach()
+
+
+def check_t5(name, dtype, out):
+    folder, model, head = make_t5(name, out)
+    file = out / f"{name}-{dtype}.gguf"
+    done = ft("--to", "gguf", "--from", folder, "--output", file, "--dtype", dtype)
+    assert done.returncode == 0, done.stderr
+    reader, config = gguf.GGUFReader(file), model.config
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.T5, max(config.num_layers, config.num_decoder_layers))
+    weights = {k: v.float().numpy() for k, v in load_file(folder / "model.safetensors").items() if k != "lm_head.weight"}
+    got = {t.name: t for t in reader.tensors}
+    for key, w in weights.items():
+        same_bytes(got.pop(names.get_name(key, try_suffixes=(".weight",))), w, dtype)
+    same_bytes(got.pop("output.weight"), head.numpy(), dtype)
+    assert not got, sorted(got)
+    key = lambda k: field(reader, "t5." + k)
+    assert (key("block_count"), key("decoder_block_count")) == (config.num_layers, config.num_decoder_layers)
+    assert (key("embedding_length"), key("feed_forward_length"), key("attention.head_count"), key("attention.key_length"), key("attention.value_length"),
+            key("attention.relative_buckets_count"), key("decoder_start_token_id"), key("vocab_size"), key("context_length")) == (32, 64, 3, 16, 16, 8, 0, 61, 512)
+    assert abs(key("attention.layer_norm_rms_epsilon") - 1e-6) < 1e-12 and field(reader, "general.file_type") == TYPES[dtype][1]
+    said = f"{len(weights) + 1} tensors, the bytes of the gguf package, output.weight scaled" if name == "t5" else f"{len(weights) + 1} tensors, the bytes of the gguf package"
+    if dtype == "float32" and name == "mt5":      # what transformers reads of t5 files is gated, with as many blocks on either side
+        theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(out, gguf_file=file.name, dtype=torch.float32).eval()
+        ids, answer = torch.arange(3, 15)[None], torch.arange(20, 26)[None]
+        for layer in theirs.modules():            # it takes the first T5's activation for all
+            if hasattr(layer, "wi_0"):
+                layer.act = transformers.activations.ACT2FN["gelu_new"]
+        with torch.no_grad():
+            states = model(ids, decoder_input_ids=answer, output_hidden_states=True).decoder_hidden_states[-1]
+            difference = (theirs(ids, decoder_input_ids=answer).logits - states @ head.T).abs().max().item()
+        assert difference < 1e-4, difference
+        said += ", the logits of transformers from the file"
+    return said
+
+
+def check_t5_tokenizer(out):
+    folder, file = out / "t5-tokenizer", out / "t5-tokenizer.gguf"
+    shutil.copytree(make_t5("t5", out)[0], folder)
+    source = HERE.parent / "data" / "tokenizers" / "t5-model"
+    raw = (source / "spiece.model").read_bytes()
+    sp = sentencepiece.SentencePieceProcessor(model_proto=raw)
+    config = json.loads((folder / "config.json").read_text()) | {"vocab_size": len(sp) + 12}
+    (folder / "config.json").write_text(json.dumps(config))
+    weights = load_file(folder / "model.safetensors")
+    weights["shared.weight"] = torch.randn(len(sp) + 12, 32)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    for name in ("spiece.model", "tokenizer_config.json"):
+        shutil.copy(source / name, folder)
+    done = ft("--to", "gguf", "--from", folder, "--output", file)
+    assert done.returncode == 0, done.stderr
+    reader = gguf.GGUFReader(file)
+    key = lambda k: field(reader, "tokenizer.ggml." + k)
+    normalizer = sentencepiece_model_pb2.ModelProto.FromString(raw).normalizer_spec
+    kind = lambda i: 2 if sp.is_unknown(i) else 3 if sp.is_control(i) else 5 if sp.is_unused(i) else 6 if sp.is_byte(i) else 1
+    assert key("model") == "t5" and key("tokens")[: len(sp)] == [sp.id_to_piece(i) for i in range(len(sp))]
+    assert np.allclose(key("scores")[: len(sp)], [sp.get_score(i) for i in range(len(sp))])
+    assert key("token_type")[: len(sp)] == [kind(i) for i in range(len(sp))]
+    assert key("tokens")[len(sp):len(sp) + 5] == [f"<extra_id_{i}>" for i in reversed(range(5))] and len(key("tokens")) == len(sp) + 12
+    assert bytes(key("precompiled_charsmap")) == normalizer.precompiled_charsmap
+    assert (key("add_space_prefix"), key("remove_extra_whitespaces")) == (normalizer.add_dummy_prefix, normalizer.remove_extra_whitespaces)
+    assert (key("add_bos_token"), key("add_eos_token"), key("eos_token_id"), key("unknown_token_id"), key("padding_token_id")) == (False, True, 1, 2, 0)
+    return f"{len(sp)} pieces with their scores and kinds, extra ids, the table of normalizations"
+
+
 def check_adapter(name, out):
     file, folder = out / f"{name}.gguf", HERE / "models" / name
     case = json.loads((folder / "case.json").read_text())
+    where = folder / case["model"]
+    if name in T5_ADAPTERS:
+        where = out / f"base-{name}"
+        shutil.copytree(folder / case["model"], where)
+        config = json.loads((where / "config.json").read_text()) | {"relative_attention_max_distance": 128}
+        (where / "config.json").write_text(json.dumps(config))
     run = out / name                                     # as a run's folder: the adapter, and where its base lies
     shutil.copytree(folder / "adapter", run)
-    (run / "run.json").write_text(json.dumps({"model": {"model_name_or_path": str((folder / case["model"]).resolve())}}))
+    (run / "run.json").write_text(json.dumps({"model": {"model_name_or_path": str(where.resolve())}}))
     done = ft("--to", "gguf-lora", "--from", run, "--output", file)
     if done.returncode:
         return "refused: " + done.stderr.strip().split(": ", 1)[1]
     reader = gguf.GGUFReader(file)
-    base = transformers.AutoModelForCausalLM.from_pretrained(folder / case["model"], dtype=torch.float32)
+    auto = transformers.AutoModelForSeq2SeqLM if name in T5_ADAPTERS else transformers.AutoModelForCausalLM
+    base = auto.from_pretrained(where, dtype=torch.float32)
     model = peft.PeftModel.from_pretrained(base, folder / "adapter")
     config = base.config
     arch = ARCHITECTURES[config.model_type]
@@ -175,8 +276,12 @@ with tempfile.TemporaryDirectory() as name:
             say(f"{m:22} {dtype:9} {check_model(m, HERE / 'models' / m / case['model'], dtype, out)}")
     for dtype in TYPES:
         say(f"{'the demo (192 wide)':22} {dtype:9} {check_model('demo', HERE.parent.parent / 'configs' / 'demo' / 'base', dtype, out)}")
-    for m in ADAPTERS:
+    for m in T5S:
+        for dtype in TYPES:
+            say(f"{m:22} {dtype:9} {check_t5(m, dtype, out)}")
+    for m in ADAPTERS + T5_ADAPTERS:
         say(f"{m:22} gguf-lora {check_adapter(m, out)}")
     say(f"{'SentencePiece':22}           {check_tokenizer(out)}")
+    say(f"{'T5, unigram':22}           {check_t5_tokenizer(out)}")
     say(f"{'byte-level BPE':22}           {check_bpe(out)}")
 (HERE / "gguf.txt").write_text("\n".join(lines) + "\n")

@@ -10,7 +10,8 @@ namespace ft::test {
 namespace {
 
 const Json kT5Lora = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}, {"target_modules", {"q", "v", "wo"}}}}};
-const Json kT5Qlora = {{"lora", {{"r", 4}}}, {"quantization", {{"load_in_4bit", true}}}};
+const Json kT5Qlora = {{"lora", {{"r", 4}, {"target_modules", "all-linear"}}},
+                       {"quantization", {{"load_in_4bit", true}}}};
 
 // A golden model with dropout.
 class T5Place : public Workplace {
@@ -109,6 +110,51 @@ TEST(T5Life, MergedItIsTheModelWithItsAdapter) {
   EXPECT_EQ(peft["task_type"], "SEQ_2_SEQ_LM");
 }
 
+// A head of its own needs no scale any more: it is in the weights.
+TEST(T5Life, AHeadThatWasTrainedApartIsMerged) {
+  Json config = kT5Lora;
+  config["lora"]["modules_to_save"] = {"lm_head"};
+  const T5Place w("t5", config);
+  ASSERT_EQ(w.train(), 0) << w.says();
+  ASSERT_EQ(
+      w.run({"merge", "--model", "model", "--adapter", "out", "--output", "merged", "--dtype", "float32"}), 0)
+      << w.says();
+  const Json merged = Json::parse(contents(w / "merged/config.json"));
+  EXPECT_EQ(merged["tie_word_embeddings"], false);
+  EXPECT_EQ(merged["scale_decoder_outputs"], false);
+}
+
+TEST(T5Life, SourcesAndTargetsAreCounted) {
+  const T5Place w("t5", kT5Lora);
+  std::ofstream(w / "train.jsonl") << R"({"input_ids": [5, 6, 7, 8, 1], "labels": [9, 1]}
+{"input_ids": [5, 1], "labels": [9, 9, 9, 1]}
+{"input_ids": [5, 6, 1], "labels": [1]}
+)";
+  const auto stats = [&](const std::string& truncation) {
+    EXPECT_EQ(w.run({"data", "stats", "--config", "run.json", "--json", "data.max_source_length=4",
+                     "data.max_target_length=3", "data.truncation=" + truncation}),
+              0)
+        << w.says();
+    return Json::parse(contents(w / "stdout"));
+  };
+  const Json cut = stats("keep_start"), dropped = stats("error");
+  EXPECT_EQ(cut["samples"], 3);
+  EXPECT_EQ(cut["tokens"], 17);
+  EXPECT_EQ(cut["target_tokens"], 7);
+  EXPECT_EQ(cut["source"]["longest"], 5);
+  EXPECT_EQ(cut["source"]["limits"][0], Json({{"max_source_length", 4}, {"longer", 1}, {"lost_tokens", 1}}));
+  EXPECT_EQ(cut["target"]["limits"][0], Json({{"max_target_length", 3}, {"longer", 1}, {"lost_tokens", 1}}));
+  EXPECT_EQ(cut["longer"], 2);
+  EXPECT_EQ(cut["lost_tokens"], 2);
+  EXPECT_EQ(dropped["lost_tokens"], 13);  // two samples
+  ASSERT_EQ(w.run({"data", "stats", "--config", "run.json", "data.max_source_length=4"}), 0) << w.says();
+  const std::string table = contents(w / "stdout");
+  for (const char* line : {"3 samples, 17 tokens (41 % in targets)", "tokens of a target: 1 to 4",
+                           "max_source_length   longer   cut off", "  as configured",
+                           "as configured: 1 sample longer on either side"})
+    EXPECT_NE(table.find(line), std::string::npos) << line << "\n" << table;
+}
+
 TEST(T5Life, WhatIsNotThereYetIsRefused) {
   const T5Place w("t5", kT5Lora);
   const auto says = [&](const std::vector<std::string>& command) {
@@ -117,10 +163,6 @@ TEST(T5Life, WhatIsNotThereYetIsRefused) {
   };
   EXPECT_EQ(says({"chat", "--model", "model"}),
             "ft chat: an encoder-decoder answers one text at a time; ft generate --prompt does\n");
-  EXPECT_EQ(says({"export", "--to", "gguf", "--from", "model", "--output", "x.gguf"}),
-            "--to gguf: encoder-decoders are not available yet\n");
-  EXPECT_EQ(says({"data", "stats", "--config", "run.json"}),
-            "ft data stats counts the samples of decoders only; of an encoder-decoder see ft data show\n");
 }
 
 }  // namespace

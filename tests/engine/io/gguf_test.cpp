@@ -58,6 +58,7 @@ TEST_F(Gguf, KeysAndTensorsComeBack) {
                       {"a.flag", true},
                       {"a.text", std::string("w\xC3\xB6rd")},
                       {"a.texts", std::vector<std::string>{"", "b", "cc"}},
+                      {"a.bytes", std::vector<std::uint8_t>{0, 127, 255}},
                       {"a.floats", std::vector<float>{1, -2}},
                       {"a.ints", std::vector<std::int32_t>{1, -2, 3}}};
   const std::vector<GgufTensor> tensors{{"vector", GgmlType::f32, {5}},
