@@ -9,8 +9,8 @@
 namespace ft::metrics {
 namespace {
 
-// A row of the table t(i, j), the length of what the first i rows and the first j columns have in common, by its
-// differences: bit j is 0 where t(i, j + 1) = t(i, j) + 1.
+// A row of the table t(i, j), the length of what the first i rows and the first j columns have in common, by
+// its differences: bit j is 0 where t(i, j + 1) = t(i, j) + 1.
 using Row = std::vector<std::uint64_t>;
 
 constexpr std::size_t kBits = 64;

@@ -71,9 +71,12 @@ Rouge mean_rouge(std::span<const std::string> hypotheses, std::span<const std::s
     const Symbols r = words.numbers(tokenize_rouge(references[i], use_stemmer));
     sum.rouge1 += f_measure(count_ngrams(h, r, 1));
     sum.rouge2 += f_measure(count_ngrams(h, r, 2));
-    sum.rougeL += f_measure({size(h), size(r), lcs_length(h, r)});
-    sum.rougeLsum += f_measure(union_of_lines(lines_of(hypotheses[i], words, use_stemmer),
-                                              lines_of(references[i], words, use_stemmer)));
+    const double of_all = f_measure({size(h), size(r), lcs_length(h, r)});
+    sum.rougeL += of_all;
+    const std::vector<Symbols> h_lines = lines_of(hypotheses[i], words, use_stemmer),
+                               r_lines = lines_of(references[i], words, use_stemmer);
+    const bool single = h_lines.size() <= 1 && r_lines.size() <= 1;
+    sum.rougeLsum += single ? of_all : f_measure(union_of_lines(h_lines, r_lines));
   }
   const auto n = static_cast<double>(std::max<std::size_t>(1, hypotheses.size()));
   return {sum.rouge1 / n, sum.rouge2 / n, sum.rougeL / n, sum.rougeLsum / n};

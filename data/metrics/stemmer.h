@@ -1,5 +1,5 @@
-// Porter's stemmer (Porter, "An algorithm for suffix stripping", 1980) with the changes that NLTK makes to it,
-// as rouge-score uses it.
+// Porter's stemmer (Porter, "An algorithm for suffix stripping", 1980) with the changes that NLTK makes to
+// it, as rouge-score uses it.
 #pragma once
 #include <string>
 
