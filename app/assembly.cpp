@@ -131,7 +131,11 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
 }
 
 Device device_of(const RunConfig& config, int local_rank) {
-  if (config.device == "cuda") return {Device::Kind::cuda, local_rank};
+  const bool cudnn = config.model.attn_implementation == "cudnn";
+  if (config.device == "cuda") return {Device::Kind::cuda, local_rank, cudnn};
+  if (cudnn)
+    throw UserError(Exit::config,
+                    "model.attn_implementation: cudnn is for GPUs; set device=cuda, or leave it out");
   return {};
 }
 

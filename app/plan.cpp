@@ -67,7 +67,7 @@ void place(Subject& s, const PlanArgs& args) {
   }
   if (!args.gpu.empty()) {
     s.config.device = "cuda";
-    s.workspace = CudaWorkspace().total();
+    s.workspace = CudaWorkspace::of(device_of(s.config)).total();
     s.there = gpu_memory(args.gpu);
     return;
   }

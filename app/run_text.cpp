@@ -99,6 +99,8 @@ std::vector<LabelledLine> header_lines(const RunHeader& h) {
   if (h.sequences_per_step > 0) steps += "; " + show::plural(h.sequences_per_step, "sequence") + " a step";
   lines.push_back({"steps", steps});
   if (!h.ranks.empty()) lines.push_back({"ranks", h.ranks});
+  if (!h.cudnn.empty())
+    lines.push_back({"cuDNN", h.cudnn + ": attention in bf16 over sequences of one length, else ft's own"});
   if (h.resumed_step > 0)
     lines.push_back(
         {"resumed", str("after step ", show::count(h.resumed_step), ", ",

@@ -78,6 +78,17 @@ def kinds_beside_cpu(c):
             yield Step(f"train {kind} {precision} beside the CPU", groups, 60, lambda: make_tiny(c), check)
 
 
+def cudnn_beside_own(c, missing):
+    more = ["device=cuda", "training.bf16=true"]
+    groups = [[Command(train(c, f"attention-{a}", *more, f"model.attn_implementation={a}"), c.environment)] for a in ("auto", "cudnn")]
+
+    def check(_):
+        worst = near(losses(c.work / "attention-cudnn"), losses(c.work / "attention-auto"), 2e-2, "cuDNN and ft's own attention")
+        return f"largest relative difference of a loss {worst:.1e}"
+
+    return Step("train lora bf16 with cuDNN", groups, 60, lambda: make_tiny(c), check, missing)
+
+
 def zero_stages(c, backend, missing):
     """All stages of two ranks on one GPU: bits of stage 0, near one rank's run of the same global batch."""
     for kind in ("lora", "full"):
@@ -129,6 +140,7 @@ def steps(c):
     yield Step("goldens", test([golden, "--gtest_brief=1"]), 90, check=tests_passed, missing=no_golden)
     yield Step("NCCL with one rank", test([gpu_test, "--gtest_filter=NcclRanks.*"]), 60, check=tests_passed, missing=no_tests)
     yield from kinds_beside_cpu(c)
+    yield cudnn_beside_own(c, no_gpu)
     yield from zero_stages(c, "gloo", "")
     yield from zero_stages(c, "nccl", no_gpu)
     yield from lost_rank(c, "gloo", "")

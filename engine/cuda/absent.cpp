@@ -20,6 +20,8 @@ std::unique_ptr<Communicator> make_nccl_communicator(Ops&, std::unique_ptr<MeshC
   throw InternalError("NCCL in an ft without CUDA");
 }
 
+std::optional<std::string> cudnn_version() { return std::nullopt; }
+
 std::optional<std::string> cuda_version() { return std::nullopt; }
 
 }  // namespace ft

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/cuda/cudnn_attention.h"
 #include "engine/cuda/gpu_attention.h"
 #include "engine/cuda/products.h"
 #include "engine/cuda/status.h"
@@ -31,6 +32,7 @@ struct Workspace {
     dense = take(sizes.dense);
     delta = take(sizes.delta);
     tiles = take(sizes.tiles);
+    cudnn = take(sizes.cudnn);
     constexpr std::int32_t kNone = 0;
     gpu.upload(wrong, &kNone, sizeof kNone);
     gpu.upload(map, nested_map().data(), sizeof(NestedMap));
@@ -46,7 +48,7 @@ struct Workspace {
   std::int32_t* wrong;  // a Wrong
   float* map;           // nested_map()
   double* partial;      // (kSumParts)
-  std::byte *blas, *dense, *delta, *tiles;
+  std::byte *blas, *dense, *delta, *tiles, *cudnn;
 };
 
 const char* words_of(Wrong w) {
@@ -75,12 +77,14 @@ class CudaOps final : public Ops {
       : gpu_(index, sizes.staging),
         work_(gpu_, sizes),
         products_(gpu_.stream(), {work_.blas, sizes.blas, work_.dense, sizes.dense, work_.map}),
-        attention_(gpu_, {work_.tiles, sizes.tiles, work_.delta, sizes.delta}) {}
+        attention_(gpu_, {work_.tiles, sizes.tiles, work_.delta, sizes.delta}) {
+    if (sizes.cudnn > 0) cudnn_ = make_cudnn_attention(gpu_, work_.cudnn, sizes.cudnn);
+  }
   ~CudaOps() override { cudaStreamSynchronize(gpu_.stream()); }
 
   Gpu& gpu() { return gpu_; }
 
-  Device device() const override { return {Device::Kind::cuda, gpu_.index()}; }
+  Device device() const override { return {Device::Kind::cuda, gpu_.index(), cudnn_ != nullptr}; }
   Buffer allocate(std::int64_t bytes) override { return gpu_.allocate(bytes); }
   std::int64_t workspace() const override { return work_.total; }
   std::int64_t free_memory() const override { return gpu_.free_memory() + work_.total; }
@@ -164,12 +168,14 @@ class CudaOps final : public Ops {
   void attention(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
                  const Scores& scores) override {
     check::attention(y, lse, q, k, v, heads, mask, scores);
+    if (cudnn_ && cudnn_->forward(y, lse, q, k, v, heads, mask, scores)) return;
     attention_.forward(y, lse, q, k, v, heads, mask, scores);
   }
   void attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse,
                       Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
                       const Scores& scores) override {
     check::attention_grad(dq, dk, dv, dbias, dy, y, lse, q, k, v, heads, mask, scores);
+    if (cudnn_ && !dbias && cudnn_->backward(dq, dk, dv, dy, y, lse, q, k, v, heads, mask, scores)) return;
     attention_.backward(dq, dk, dv, dbias, dy, y, lse, q, k, v, heads, mask, scores);
   }
   void attention_ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
@@ -234,6 +240,7 @@ class CudaOps final : public Ops {
   Workspace work_;
   Products products_;
   GpuAttention attention_;
+  std::unique_ptr<CudnnAttention> cudnn_;  // null: not asked for
 };
 
 }  // namespace

@@ -15,19 +15,32 @@ struct CudaWorkspace {
   std::int64_t delta = std::int64_t{16} << 20;   // attention's gradient
   std::int64_t tiles = std::int64_t{4} << 20;    // attention's tiles
   std::int64_t staging = std::int64_t{8} << 20;  // on the host
+  std::int64_t cudnn = 0;                        // 0: attention is ft's own
 
   static constexpr std::int64_t kSmall = 9472;  // a flag, the map of nested scales, partial sums
   // Of the GPU's memory, with each part a multiple of Arena::kAlign.
-  constexpr std::int64_t total() const { return kSmall + blas + dense + delta + tiles; }
+  constexpr std::int64_t total() const { return kSmall + blas + dense + delta + tiles + cudnn; }
+
+  // Enough for the gradient over 4096 rows in 32 heads.
+  static constexpr std::int64_t kCudnn = std::int64_t{1120} << 20;
+  static CudaWorkspace of(const Device& device) {
+    CudaWorkspace w;
+    if (device.cudnn) w.cudnn = kCudnn;
+    return w;
+  }
 };
 
-// UserError(Exit::hardware) when there is no such device or this build has no CUDA.
+// UserError(Exit::hardware) when there is no such device, this build has no CUDA, or cuDNN is asked for and
+// not there.
 std::unique_ptr<Ops> make_cuda_ops(int index, const CudaWorkspace& = {});
 
 // Loads NVIDIA's libraries from `folder` or a folder below it, such as a Python environment, instead of the
 // system's; for this process and those it starts. UserError(Exit::config) when they are not there or cannot
 // be loaded, or when this build has no CUDA.
 void use_cuda_libraries(const std::string& folder);
+
+// "9.19.0" where this machine has cuDNN 9.8 or later and this ft can use it.
+std::optional<std::string> cudnn_version();
 
 // The version of CUDA that this ft was built with, "13.0"; nothing without it.
 std::optional<std::string> cuda_version();

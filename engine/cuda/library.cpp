@@ -26,7 +26,7 @@ void* open_library(const std::string& name) {
 namespace ft {
 
 // What is loaded once is found by its name afterwards; the environment tells the processes that are started.
-// NCCL may lie elsewhere below the folder, or nowhere.
+// NCCL and cuDNN may lie elsewhere below the folder, or nowhere.
 void use_cuda_libraries(const std::string& folder) {
   namespace fs = std::filesystem;
   const std::string blas = str("libcublasLt.so.", CUBLAS_VER_MAJOR);
@@ -37,7 +37,8 @@ void use_cuda_libraries(const std::string& folder) {
        !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
     const fs::path name = at->path().filename();
     const auto same = [&](const fs::path& p) { return p.filename() == name; };
-    if ((name == blas || name == cuda::kNcclLibrary) && std::none_of(found.begin(), found.end(), same))
+    if ((name == blas || name == cuda::kNcclLibrary || name == cuda::kCudnnLibrary) &&
+        std::none_of(found.begin(), found.end(), same))
       found.push_back(fs::absolute(at->path()));
   }
   if (std::none_of(found.begin(), found.end(), [&](const fs::path& p) { return p.filename() == blas; }))
@@ -46,8 +47,9 @@ void use_cuda_libraries(const std::string& folder) {
   const char* before = std::getenv("LD_LIBRARY_PATH");
   std::string path = before ? before : "";
   for (const fs::path& file : found) {
-    if (!dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL))
-      throw UserError(Exit::config, str("--cuda-libs: ", printable(dlerror(), 400)));
+    const bool loaded = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr;
+    if (!loaded && file.filename() != blas) continue;  // whoever needs it says that it is not there
+    if (!loaded) throw UserError(Exit::config, str("--cuda-libs: ", printable(dlerror(), 400)));
     path = file.parent_path().string() + (path.empty() ? "" : ":") + path;
   }
   setenv("LD_LIBRARY_PATH", path.c_str(), 1);

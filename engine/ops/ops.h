@@ -26,6 +26,7 @@ namespace ft {
 struct Device {
   enum class Kind : std::uint8_t { cpu, cuda } kind = Kind::cpu;
   int index = 0;
+  bool cudnn = false;  // a GPU's attention by NVIDIA's cuDNN, where it takes the shape
   bool operator==(const Device&) const = default;
 };
 

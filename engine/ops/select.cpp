@@ -6,7 +6,7 @@
 namespace ft {
 
 std::unique_ptr<Ops> make_ops(Device device) {
-  if (device.kind == Device::Kind::cuda) return make_cuda_ops(device.index);
+  if (device.kind == Device::Kind::cuda) return make_cuda_ops(device.index, CudaWorkspace::of(device));
   return std::make_unique<cpu::CpuOps>();
 }
 

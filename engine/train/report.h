@@ -108,6 +108,7 @@ struct RunHeader {
   std::string metric = "eval_loss";                                // by which the best evaluation is chosen
   bool greater_is_better = false;
   std::string ranks;              // of several: how many, and how they talk
+  std::string cudnn;              // its version, where attention is computed with it
   std::int64_t resumed_step = 0;  // 0: a fresh run
   History past;                   // of a resumed run, see read_log
 

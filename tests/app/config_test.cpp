@@ -186,7 +186,7 @@ TEST(Config, WhatIsNotThereYetIsRefusedByName) {
       {"lora.init_lora_weights=pissa", "pissa is not available yet; available: true, false, gaussian"},
       {"lora.init_lora_weights=pissa_niter_16",
        "pissa_niter_16 is not available yet; available: true, false, gaussian"},
-      {"model.attn_implementation=eager", "eager is not available yet; available: auto, flash"},
+      {"model.attn_implementation=eager", "eager is not available yet; available: auto, flash, cudnn"},
       {"model.rope_scaling={\"type\": \"linear\"}", "an object {...} is not available yet; available: null"},
       {"model.resize_token_embeddings_to_multiple_of=64", "64 is not available yet; available: null"},
       {"zero_optimization.offload_optimizer.device=cpu", "cpu is not available yet; available: none"},

@@ -90,6 +90,18 @@ TEST(CudaLife, GeneratesAsOnTheCpu) {
   }
 }
 
+TEST(CudaLife, CudnnIsRefusedWhereItIsNot) {
+  const Workplace w("llama", kLoraRun);
+  EXPECT_EQ(w.train({"model.attn_implementation=cudnn"}), 2);
+  EXPECT_NE(w.says().find("model.attn_implementation: cudnn is for GPUs; set device=cuda, or leave it out"),
+            std::string::npos)
+      << w.says();
+  EXPECT_EQ(w.train({"model.attn_implementation=cudnn", "device=cuda"}), 10);
+  EXPECT_NE(w.says().find("model.attn_implementation: this ft was built without cuDNN; build it where"),
+            std::string::npos)
+      << w.says();
+}
+
 std::vector<std::string> launched(const std::string& ranks, std::vector<std::string> command) {
   command.insert(command.begin(), {"launch", "-n", ranks});
   command.push_back("zero_optimization.stage3_param_persistence_threshold=0");

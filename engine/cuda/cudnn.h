@@ -1,0 +1,25 @@
+// The functions of NVIDIA's cuDNN that attention needs, 9.8 or later, found in its library when it is asked
+// for.
+#pragma once
+#include <cudnn.h>
+
+namespace ft::cuda {
+
+struct Cudnn {
+  decltype(&cudnnGetVersion) version;
+  decltype(&cudnnGetErrorString) error_text;
+  decltype(&cudnnCreate) create_handle;
+  decltype(&cudnnDestroy) destroy_handle;
+  decltype(&cudnnSetStream) set_stream;
+  decltype(&cudnnBackendCreateDescriptor) create;
+  decltype(&cudnnBackendDestroyDescriptor) destroy;
+  decltype(&cudnnBackendSetAttribute) set;
+  decltype(&cudnnBackendGetAttribute) get;
+  decltype(&cudnnBackendFinalize) finalize;
+  decltype(&cudnnBackendExecute) execute;
+};
+
+// Null where there is none, or an older one.
+const Cudnn* cudnn();
+
+}  // namespace ft::cuda

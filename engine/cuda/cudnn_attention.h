@@ -1,0 +1,25 @@
+// Attention by NVIDIA's cuDNN, for what it takes: bf16, heads of up to 128 columns, sequences of one length
+// in a batch, no bias, dropout, window or other tokens' keys. Deterministic: its gradient needs a workspace
+// of (rows, rows) for every head, and what does not fit is not taken.
+#pragma once
+#include <memory>
+
+#include "engine/cuda/gpu.h"
+#include "engine/ops/ops.h"
+
+namespace ft::cuda {
+
+class CudnnAttention {
+ public:
+  virtual ~CudnnAttention() = default;
+  // As Ops::attention and attention_grad. Whether it was done: what is not taken is left to ft's own kernels.
+  virtual bool forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads, const Mask&,
+                       const Scores&) = 0;
+  virtual bool backward(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
+                        Tensor v, Heads, const Mask&, const Scores&) = 0;
+};
+
+// workspace: bytes of the GPU's memory. UserError(Exit::hardware) where there is no cuDNN.
+std::unique_ptr<CudnnAttention> make_cudnn_attention(Gpu&, std::byte* workspace, std::int64_t bytes);
+
+}  // namespace ft::cuda
