@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Measures ft's ZeRO stages beside PyTorch's DDP and FSDP2 over Gloo: the same weights, tokens and ranks, in one run.
 
-    run.py FT --python PYTHON [--data FOLDER] [--ranks 2] [--kinds lora,full] [--steps 5] [--result FILE]
+    run.py FT --python PYTHON [--data FOLDER] [--ranks 2] [--kinds lora,full] [--dtype bf16] [--steps 5] [--result FILE]
 
-A LLaMA of 134M in bf16, one thread a rank, 2 x 512 tokens each, AdamW, no recomputation on either side. PYTHON has torch,
+A LLaMA of 134M, in bf16 or (--dtype f32, where the CPU has no bf16 products, which PyTorch needs) f32; one thread a rank,
+2 x 512 tokens each, AdamW, no recomputation on either side. PYTHON has torch,
 transformers and peft (tests/golden/requirements.txt); without it only ft is measured. tok/s is of the median step after
 the first; memory is the largest peak resident set of a rank. Ends with 1 when first losses differ. Standard library only.
 """
@@ -61,7 +62,7 @@ def run_ft(a, kind, zero, log):
     config = {"model": {"model_name_or_path": str(a.data / "model")}, "finetuning_type": kind,
               "data": {"datasets": [{"path": str(a.data / "train.jsonl"), "type": "tokenized"}], "max_seq_length": LENGTH, "shuffle": False},
               "training": {"output_dir": str(work / "out"), "per_device_train_batch_size": BATCH, "max_steps": a.steps, "learning_rate": 1e-4,
-                           "lr_scheduler_type": "constant", "weight_decay": 0.0, "max_grad_norm": 0, "bf16": True, "gradient_checkpointing": False},
+                           "lr_scheduler_type": "constant", "weight_decay": 0.0, "max_grad_norm": 0, "bf16": a.dtype == "bf16", "gradient_checkpointing": False},
               "zero_optimization": zero, "logging": {"logging_steps": 1, "progress": "none"}, "checkpointing": {"save_strategy": "no"}}
     if kind == "lora":
         config["lora"] = LORA
@@ -78,7 +79,7 @@ def run_ft(a, kind, zero, log):
 
 def run_peer(a, kind, mode, log):
     command = [a.python, "-m", "torch.distributed.run", "--nproc-per-node", a.ranks, HERE / "peer.py", a.data, "--mode", mode,
-               "--steps", a.steps, "--batch", BATCH] + (["--full"] if kind == "full" else [])
+               "--dtype", a.dtype, "--steps", a.steps, "--batch", BATCH] + (["--full"] if kind == "full" else [])
     out, _ = watch(command, log)
     return json.loads(out.splitlines()[-1])
 
@@ -90,15 +91,16 @@ def main():
     p.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "ft-bench-zero")
     p.add_argument("--ranks", type=int, default=2)
     p.add_argument("--kinds", default="lora,full")
+    p.add_argument("--dtype", choices=("bf16", "f32"), default="bf16")
     p.add_argument("--steps", type=int, default=5)
     p.add_argument("--result", type=Path, help="write what is printed to this file as well")
     a = p.parse_args()
     a.ft, a.data = a.ft.resolve(), a.data.resolve()
     make(a)
 
-    result = Result(f"bench/zero/run.py FT --python PYTHON --ranks {a.ranks} --kinds {a.kinds} --steps {a.steps}")
+    result = Result(f"bench/zero/run.py FT --python PYTHON --ranks {a.ranks} --kinds {a.kinds} --dtype {a.dtype} --steps {a.steps}")
     say = result.say
-    say(f"model     LLaMA of 134M, bf16; {a.ranks} ranks of one thread, {BATCH} x {LENGTH} tokens each; LoRA r16 on all linears, or full")
+    say(f"model     LLaMA of 134M, {a.dtype}; {a.ranks} ranks of one thread, {BATCH} x {LENGTH} tokens each; LoRA r16 on all linears, or full")
     good = True
     with open(a.data / "log.txt", "a") as log:
         for kind in a.kinds.split(","):

@@ -44,6 +44,13 @@ ProductTerm checked(const Term& t, DType operands, std::int64_t rows, std::int64
   return {t.a.data, t.a.stride, ta, nullptr, t.b_cols(), tb, k, &four_bit};
 }
 
+// Whether waking other threads would take longer than the work, some tens of microseconds of a core: it multiplies,
+// and with few rows it mostly waits for the elements to come from memory.
+bool is_small(std::int64_t rows, std::int64_t cols, std::int64_t depth) {
+  constexpr std::int64_t kSmall = 2'000'000, kElement = 16;  // in multiply-adds
+  return rows * cols * depth + kElement * (rows * depth + depth * cols + rows * cols) < kSmall;
+}
+
 }  // namespace
 
 Products::Products(const ProductKernels& kernels, Team& team, OneDnnTypes onednn)
@@ -72,11 +79,9 @@ void Products::run(Tensor y, std::span<const Term> terms, float alpha, Tensor c)
     require(c.dtype == y.dtype || (bias && c.dtype == operands), "products: c of another dtype");
     ldc = bias ? 0 : c.stride;
   }
-  // Waking other threads takes longer than small work does.
-  constexpr std::int64_t kSmall = 2'000'000;  // multiply-adds, some tens of microseconds
   std::int64_t depth = 0;
   for (std::size_t i = 0; i < terms.size(); ++i) depth += list[i].k;
-  const int threads = rows * cols * depth < kSmall ? 1 : team_.size();
+  const int threads = is_small(rows, cols, depth) ? 1 : team_.size();
   const ProductCall call{
       y.data,          y.stride, y.dtype, rows, cols,    list.data(), static_cast<std::int64_t>(terms.size()),
       operands,        alpha,    c.data,  ldc,  c.dtype, &team_,      threads,
