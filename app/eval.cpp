@@ -40,7 +40,6 @@ Exit eval(const EvalArgs& args) {
   } else if (!config.lora.adapter_name_or_path) {
     config.finetuning_type = "full";  // the model alone
   }
-  config.training.gradient_checkpointing = true;
   const Ranks ranks = find_ranks(config);
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : "none"));
   BuiltModel built = build_model(config, Weights::check);

@@ -240,7 +240,6 @@ std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& s
       .device = ops->device(),
       .workspace = ops->workspace()};
   request.states = 0;
-  request.recompute = true;  // keeps nothing for a backward pass
   request.generation = {shape};
   const Plan plan = plan_run(a.built.model(), request);
   if (const std::int64_t there = ops->free_memory();

@@ -25,10 +25,9 @@ namespace {
 struct Subject {
   RunConfig config;
   std::optional<BuiltData> data;
-  std::int64_t workspace = 0;  // bytes that the operations take for themselves
-  std::int64_t there = 0;      // bytes that a rank may take; 0: unknown
+  Room room;
 
-  Planned with(const RunConfig& other) const { return planned(other, data ? &*data : nullptr, workspace); }
+  Planned with(const RunConfig& other) const { return planned(other, data ? &*data : nullptr, room); }
 };
 
 // The settings that would help, each with what it leaves, those that fit.
@@ -39,7 +38,7 @@ void print_ways_out(const Subject& s) {
     ways.emplace_back(setting, s.config);
     change(ways.back().second);
   };
-  way("training.gradient_checkpointing=true", !s.config.training.gradient_checkpointing,
+  way("training.gradient_checkpointing=true", s.config.training.gradient_checkpointing == false,
       [](RunConfig& c) { c.training.gradient_checkpointing = true; });
   way("training.bf16=true", s.config.training.dtype() == DType::f32,
       [](RunConfig& c) { c.training.bf16 = true; });
@@ -52,7 +51,7 @@ void print_ways_out(const Subject& s) {
   bool any = false;
   for (const auto& [setting, config] : ways) {
     const std::int64_t total = s.with(config).plan.memory.total;
-    if (total > s.there) continue;
+    if (total > s.room.there) continue;
     std::cout << (any ? "" : "; it would with") << "\n  " << setting << "  " << show::memory(total);
     any = true;
   }
@@ -67,15 +66,13 @@ void place(Subject& s, const PlanArgs& args) {
   }
   if (!args.gpu.empty()) {
     s.config.device = "cuda";
-    s.workspace = CudaWorkspace::of(device_of(s.config)).total();
-    s.there = gpu_memory(args.gpu);
+    s.room = {.workspace = CudaWorkspace::of(device_of(s.config)).total(), .there = gpu_memory(args.gpu)};
     return;
   }
   const int ranks = configured_ranks(s.config.distributed);
   cpu::take_share_of_cores(0, ranks);  // as a rank would
   const auto ops = make_ops(device_of(s.config));
-  s.workspace = ops->workspace();
-  s.there = ops->free_memory() / sharing(*ops, ranks);
+  s.room = {.workspace = ops->workspace(), .there = ops->free_memory() / sharing(*ops, ranks)};
 }
 
 Subject subject(const PlanArgs& args, Screen& screen) {
@@ -106,24 +103,25 @@ Exit plan(const PlanArgs& args) {
   const Subject s = subject(args, screen);
   const int ranks = all_ranks(s.config.distributed);
   const auto own = static_cast<int>(s.config.zero_optimization.stage);
-  PlanTable table{.ranks = ranks, .there = s.there};
+  PlanTable table{.ranks = ranks, .there = s.room.there};
   for (int stage = 0; stage <= 3; ++stage) {
     if (stage != own && ranks == 1) continue;  // alone all stages are one
     RunConfig config = s.config;
     config.zero_optimization.stage = stage;
     if (stage == 0 && own != 0) config.zero_optimization.mics_shard_size = -1;  // nothing is shared out
     table.stages.push_back({stage, s.with(config)});
-    if (s.there > 0) table.stages.back().longest = longest_that_fits(config, s.workspace, s.there);
+    if (s.room.there > 0) table.stages.back().longest = longest_that_fits(config, s.room);
     if (stage == own) table.own = table.stages.size() - 1;
   }
   table.accumulation = s.config.training.gradient_accumulation_steps;
+  table.choose_recomputed = !s.config.training.gradient_checkpointing;
   screen.clear();
   if (args.json) {
     std::cout << as_json(table) << "\n";
     return Exit::done;
   }
   std::cout << as_text(table);
-  if (s.there > 0 && table.mine().planned.plan.memory.total > s.there) print_ways_out(s);
+  if (s.room.there > 0 && table.mine().planned.plan.memory.total > s.room.there) print_ways_out(s);
   return Exit::done;
 }
 

@@ -47,6 +47,7 @@ std::string as_json(const PlanTable& t) {
   const Plan& plan = t.mine().planned.plan;
   Json j = memory_of(t.mine());
   j["flops_per_step"] = plan.flops * static_cast<double>(t.accumulation);
+  j["recomputed_blocks"] = t.mine().planned.plan.recomputed;
   j["ranks"] = t.ranks;
   j["zero_stage"] = t.mine().stage;
   j["sent_per_step"] = plan.sent_per_step(t.accumulation);
@@ -84,6 +85,10 @@ std::string as_text(const PlanTable& t) {
     if (c.bytes == &MemoryReport::total && t.there > 0) text += "     of " + show::memory(t.there);
     text += "\n";
   }
+  if (t.choose_recomputed)
+    text +=
+        row("recomputed", t, [](const PlannedStage& s) { return show::count(s.planned.plan.recomputed); }) +
+        str("     of ", show::plural(t.mine().planned.plan.blocks, "block"), "\n");
   if (t.ranks > 1)
     text += row("sent", t,
                 [&](const PlannedStage& s) {

@@ -21,6 +21,7 @@ struct PlanTable {
   int ranks = 1;
   std::int64_t there = 0;  // bytes that a rank may take; 0: unknown
   std::int64_t accumulation = 1;
+  bool choose_recomputed = false;  // gradient_checkpointing auto
 
   const PlannedStage& mine() const { return stages[own]; }
 };

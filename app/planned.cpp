@@ -26,11 +26,11 @@ BatchShape full_shape(std::int64_t sequences, const DataConfig& data, bool seq2s
 }
 
 // As planned(), of a model that is built: it may be planned again and again.
-Planned plan_built(const RunConfig& config, const BuiltModel& built, const BuiltData* data,
-                   std::int64_t workspace, std::optional<std::int64_t> length) {
+Planned plan_built(const RunConfig& config, const BuiltModel& built, const BuiltData* data, Room room,
+                   std::optional<std::int64_t> length) {
   const BuiltData none;
   PlanRequest request =
-      plan_request(config, built, data ? *data : none, workspace, all_ranks(config.distributed));
+      plan_request(config, built, data ? *data : none, room.workspace, all_ranks(config.distributed));
   if (length || !data) {
     const auto full = [&](std::int64_t sequences) {
       return full_shape(sequences, config.data, built.made.info.decoder.has_value(), length);
@@ -39,22 +39,41 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
     if (config.evaluation.eval_strategy != "no")
       request.eval = {full(config.training.per_device_eval_batch_size)};
   }
+  if (!config.training.gradient_checkpointing)
+    request.recompute = fewest_recomputed(built.model(), request, room.there);
   const BatchShape largest = request.train.empty() ? BatchShape{} : request.train[0];
   return {plan_run(built.model(), request), largest};
 }
 
 }  // namespace
 
-Planned planned(const RunConfig& config, const BuiltData* data, std::int64_t workspace,
+Planned planned(const RunConfig& config, const BuiltData* data, Room room,
                 std::optional<std::int64_t> length) {
-  return plan_built(config, build_model(config, Weights::ignore), data, workspace, length);
+  return plan_built(config, build_model(config, Weights::ignore), data, room, length);
 }
 
-std::int64_t longest_that_fits(const RunConfig& config, std::int64_t workspace, std::int64_t there) {
+std::int64_t fewest_recomputed(Model& model, PlanRequest request, std::int64_t there) {
+  const std::int64_t most = model.blocks() - 1;
+  const auto fits = [&](std::int64_t blocks) {
+    request.recompute = blocks;
+    return plan_run(model, request).memory.total <= there - there / 10;
+  };
+  if (there == 0) return most;
+  std::int64_t low = -1, high = most;  // low does not fit; high does, or has to
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+std::int64_t longest_that_fits(const RunConfig& config, Room room) {
   constexpr std::int64_t kStep = 64, kMost = 1 << 17;
   const BuiltModel built = build_model(config, Weights::ignore);
   const auto fits = [&](std::int64_t steps) {
-    return plan_built(config, built, nullptr, workspace, steps * kStep).plan.memory.total <= there;
+    // With as much recomputation as the configuration leaves open.
+    const Planned p = plan_built(config, built, nullptr, {.workspace = room.workspace}, steps * kStep);
+    return p.plan.memory.total <= room.there;
   };
   std::int64_t low = 0, high = 1;
   while (high * kStep <= kMost && fits(high)) low = high, high *= 2;

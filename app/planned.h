@@ -11,13 +11,21 @@ struct Planned {
   BatchShape largest;  // of the training micro-batches
 };
 
-// `data` null, or a `length` given: all sequences are that long (max_seq_length if not given), whatever the
-// data. `workspace` is what the operations take for themselves (Ops::workspace).
-Planned planned(const RunConfig&, const BuiltData* data, std::int64_t workspace,
-                std::optional<std::int64_t> length = {});
+// Where a run is planned for, in bytes.
+struct Room {
+  std::int64_t workspace = 0;  // that the operations take for themselves (Ops::workspace)
+  std::int64_t there = 0;      // that a rank may take; 0: unknown
+};
 
-// The longest max_seq_length, in steps of 64 tokens up to 128k, with which a run fits into `there` bytes a
-// rank; 0: none does.
-std::int64_t longest_that_fits(const RunConfig&, std::int64_t workspace, std::int64_t there);
+// `data` null, or a `length` given: all sequences are that long (max_seq_length if not given), whatever the
+// data.
+Planned planned(const RunConfig&, const BuiltData* data, Room, std::optional<std::int64_t> length = {});
+
+// The longest max_seq_length, in steps of 64 tokens up to 128k, with which a run fits; 0: none does.
+std::int64_t longest_that_fits(const RunConfig&, Room);
+
+// gradient_checkpointing auto: in how few of the model's blocks recomputation leaves a tenth of `there` bytes
+// free; in all that help where even that is too much or `there` is 0.
+std::int64_t fewest_recomputed(Model&, PlanRequest, std::int64_t there);
 
 }  // namespace ft

@@ -71,7 +71,9 @@ std::string memory_text(const RunHeader& h) {
   out += str(out.empty() ? "" : " = ", show::memory(m.total, unit));
   if (h.memory_there > 0 && std::string(unit.name) == "GiB")
     out += " of " + show::memory(h.memory_there, unit);
-  return out + " " + unit.name;
+  out += str(" ", unit.name);
+  if (h.blocks > 0) out += str("; ", h.recomputed, " of ", show::plural(h.blocks, "block"), " recomputed");
+  return out;
 }
 
 }  // namespace

@@ -33,20 +33,16 @@ SweepRow empty_row(const SweepPlan& plan, const SweepRun& run) {
   return row;
 }
 
-// What is free for one rank of a run, and what ft's operations take for themselves in it.
-struct Room {
-  std::int64_t there, workspace;
-};
 Room room_of(const RunConfig& config) {
   const int ranks = configured_ranks(config.distributed);
   const auto ops = make_ops(device_of(config));
-  return {ops->free_memory() / sharing(*ops, ranks), ops->workspace()};
+  return {.workspace = ops->workspace(), .there = ops->free_memory() / sharing(*ops, ranks)};
 }
 
-std::int64_t planned_memory(const RunConfig& config, std::int64_t workspace) {
+std::int64_t planned_memory(const RunConfig& config, Room room) {
   const BuiltModel built = build_model(config, Weights::ignore);
   const BuiltData data = build_data(config, built.made.info.vocab_size, LoadPart::train_and_eval, {});
-  return planned(config, &data, workspace).plan.memory.total;
+  return planned(config, &data, room).plan.memory.total;
 }
 
 std::string too_large(std::int64_t planned, std::int64_t there) {
@@ -85,7 +81,7 @@ class Sweep {
       const Room room = room_of(config);
       {
         Working working(screen_, str("planning run ", i + 1, " of ", plan_.runs.size()));
-        row.memory = planned_memory(config, room.workspace);
+        row.memory = planned_memory(config, room);
       }
       const bool fits = room.there == 0 || row.memory <= room.there;
       row.result = fits ? "fits" : too_large(row.memory, room.there);
@@ -165,7 +161,7 @@ class Sweep {
       row.result = "done";
     } else if (row.exit_code == static_cast<int>(Exit::memory)) {
       const Room room = room_of(run.config);
-      row.memory = planned_memory(run.config, room.workspace);
+      row.memory = planned_memory(run.config, room);
       row.result = too_large(row.memory, room.there);
     } else {
       row.result = row.exit_code > 128 ? str("ended by signal ", row.exit_code - 128)
@@ -206,7 +202,7 @@ Exit find_longest(const SweepPlan& plan) {
       settings += (settings.empty() ? "" : ", ") + short_name(path) + " " + value;
     const Room room = room_of(run.config);
     Working working(screen, str("planning run ", i + 1, " of ", plan.runs.size()));
-    const std::int64_t length = longest_that_fits(run.config, room.workspace, room.there);
+    const std::int64_t length = longest_that_fits(run.config, room);
     rows.emplace_back(settings.empty() ? "as it is" : settings,
                       length > 0 ? show::count(length) : "none fits");
     width = std::max(width, rows.back().first.size());

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <span>
 
 #include "app/assembly.h"
 #include "app/commands.h"
 #include "app/model_files.h"
+#include "app/planned.h"
 #include "app/predictions.h"
 #include "app/ranks.h"
 #include "app/reports.h"
@@ -73,6 +75,10 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
   }
   h.data = data_header(config, d);
   h.memory = plan.memory;
+  if (!t.training.gradient_checkpointing) {
+    h.blocks = plan.blocks;
+    h.recomputed = plan.recomputed;
+  }
   h.steps = length.total_steps;
   h.steps_per_epoch = length.steps_per_epoch;
   h.epochs = static_cast<double>(length.total_steps) / static_cast<double>(length.steps_per_epoch);
@@ -137,6 +143,14 @@ std::function<Measures()> measuring(Predictions* predictions, const Ctx& context
   };
 }
 
+// As rank 0 finds it: the ranks' memory, and what is said of it, shall be one.
+std::int64_t choose_recomputed(Model& model, const PlanRequest& request, const Ops& ops, const Ranks& ranks,
+                               Communicator& comm) {
+  std::int64_t blocks = fewest_recomputed(model, request, ops.free_memory() / sharing(ops, ranks.local_size));
+  comm.broadcast(std::as_writable_bytes(std::span(&blocks, 1)), 0);
+  return blocks;
+}
+
 // What the finished model answers to the held-out prompts.
 void predict(Predictions& predictions, const Ctx& context, Engine& engine, Model& model,
              const BatchSource& data, Report& report) {
@@ -164,7 +178,9 @@ Exit train(const TrainArgs& args) {
   auto ops = make_ops(device_of(config, ranks.local_rank));
   CommunicationNotes notes;
   auto comm = make_communicator(ranks, *ops, config, args.trace.empty() ? nullptr : &notes);
-  const PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);
+  PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);
+  if (!config.training.gradient_checkpointing)
+    request.recompute = choose_recomputed(built.model(), request, *ops, ranks, *comm);
   const Plan plan = plan_run(built.model(), request);
   require_memory(plan.memory, *ops, ranks.local_size);
   if (data.stream)

@@ -173,7 +173,7 @@ class ZeroVerification {
     const bool same = same_bits(m, twin), must = stage % 2 == 1;
     std::string weights =
         stage == 0 ? "" : str(same ? "bits of stage " : "near stage ", &twin == &zero ? 0 : 2);
-    const Plan plan = planned(config, nullptr, 0).plan;
+    const Plan plan = planned(config, nullptr, {}).plan;
     const bool sent_right = m.sent == plan.sent_per_step(config.training.gradient_accumulation_steps);
     const ZeroStage layout = ZeroStage::of(ranks == 1 ? 0 : stage);
     const double shards = config.zero_optimization.mics_shard_size > 0

@@ -44,8 +44,8 @@ ProductTerm checked(const Term& t, DType operands, std::int64_t rows, std::int64
   return {t.a.data, t.a.stride, ta, nullptr, t.b_cols(), tb, k, &four_bit};
 }
 
-// Whether waking other threads would take longer than the work, some tens of microseconds of a core: it multiplies,
-// and with few rows it mostly waits for the elements to come from memory.
+// Whether waking other threads would take longer than the work, some tens of microseconds of a core: it
+// multiplies, and with few rows it mostly waits for elements to come from memory.
 bool is_small(std::int64_t rows, std::int64_t cols, std::int64_t depth) {
   constexpr std::int64_t kSmall = 2'000'000, kElement = 16;  // in multiply-adds
   return rows * cols * depth + kElement * (rows * depth + depth * cols + rows * cols) < kSmall;

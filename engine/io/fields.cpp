@@ -180,8 +180,9 @@ void Reading::finish() const {
 
 void Reading::read(const Json& j, bool& value, const Rules& rules, const std::string& path) {
   if (j.is_string() && among(rules.later, j.get<std::string>()))
-    return fail(path, shown(j) + " is not available yet; available: true, false");
-  if (!j.is_boolean()) return expected(path, "true or false", j);
+    return fail(path,
+                shown(j) + " is not available yet; available: true, false" + (rules.or_auto ? ", auto" : ""));
+  if (!j.is_boolean()) return expected(path, rules.or_auto ? "true, false or auto" : "true or false", j);
   value = j.get<bool>();
 }
 

@@ -17,21 +17,25 @@ template <class Block>
 class BlockStack {
  public:
   std::vector<Block> blocks;
-  std::vector<int> units;  // of each block, in the store
-  bool recompute = false;  // keep only each block's input; run it again before its backward
-  std::size_t first = 0;   // blocks before this one, and what feeds it, need no gradient
+  std::vector<int> units;       // of each block, in the store
+  std::size_t first = 0;        // blocks before this one, and what feeds it, need no gradient
+  std::int64_t recomputed = 0;  // blocks before this one keep only their input and run again before backward
+
+  std::int64_t size() const { return static_cast<std::int64_t>(blocks.size()); }
 
   // x stays as it is; the result and what backward needs are taken from c.saved.
   Tensor forward(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side) {
     expect_own(store, units);
     hidden_.assign(1, x);
     saved_.clear();
+    marks_.clear();
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       Use use(store, units[i], false);
+      marks_.push_back(c.saved.mark());
       Tensor y = c.save(x.rows(), x.cols());
       const std::int64_t mark = c.saved.mark();
       saved_.push_back(blocks[i].forward(c, y, hidden_.back(), side));
-      if (recompute || i < first) c.saved.rewind(mark);  // keep y, forget how it was made
+      if (recomputes(i) || i < first) c.saved.rewind(mark);  // keep y, forget how it was made
       hidden_.push_back(y);
     }
     return hidden_.back();
@@ -49,18 +53,19 @@ class BlockStack {
     return y[blocks.size() % 2];
   }
 
-  // d: the gradient of the result in, of x out (only where input_grad says that it is wanted).
+  // d: the gradient of the result in, of x out (only where input_grad says that it is wanted). Gives back
+  // what was taken from c.saved in forward and since.
   void backward(Ctx& c, ParameterStore& store, Tensor d, const typename Block::Side& side, bool input_grad) {
     expect_own(store, {units.rbegin(), units.rend() - static_cast<std::ptrdiff_t>(first)});
     for (std::size_t i = blocks.size(); i-- > first;) {
-      Scope drop(c.saved);
       Use use(store, units[i], true);
-      if (recompute) {
+      if (recomputes(i)) {
         Scope forget(c.scratch);
         saved_[i] = blocks[i].forward(c, c.temporary(d.rows(), d.cols()), hidden_[i], side);
       }
       blocks[i].backward(c, d, hidden_[i], saved_[i], side, input_grad || i > first);
       store.reduce(units[i], true);
+      c.saved.rewind(marks_[i]);  // the blocks below may take it
     }
   }
 
@@ -70,8 +75,11 @@ class BlockStack {
     if (!store.expects()) store.expect(order);
   }
 
+  bool recomputes(std::size_t block) const { return static_cast<std::int64_t>(block) < recomputed; }
+
   std::vector<Tensor> hidden_;  // inputs of the blocks, and the result
   std::vector<typename Block::Saved> saved_;
+  std::vector<std::int64_t> marks_;  // of c.saved, before each block
 };
 
 }  // namespace ft

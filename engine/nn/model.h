@@ -20,8 +20,11 @@ class Model {
   // Gives a head that shares the embedding's table one of its own, with the same first values.
   virtual void untie() {}
 
-  // Keep only the blocks' inputs, and run each block again before its backward.
-  virtual void set_recompute(bool) = 0;
+  // Blocks, in the order of the forward pass; an encoder's come before its decoder's.
+  virtual std::int64_t blocks() const = 0;
+  // Of the first so many blocks only the inputs are kept, and each is run again before its backward. What the
+  // last blocks keep is given back before then, so it is the first blocks that save memory.
+  virtual void set_recompute(std::int64_t blocks) = 0;
 
   // loss (1) f64 += the sum of the losses of the batch's targets.
   virtual void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) = 0;

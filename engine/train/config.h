@@ -42,7 +42,7 @@ struct TrainingConfig {
   std::optional<bool> bf16;  // empty: auto
   bool fp16 = false;
   bool tf32 = true;
-  bool gradient_checkpointing = true;
+  std::optional<bool> gradient_checkpointing = true;  // empty: as far as memory asks for it
   std::optional<double> neftune_noise_alpha;
   std::string resume_from_checkpoint = "false";  // false, true, auto, or a checkpoint's folder
   bool full_determinism = false;
@@ -97,8 +97,8 @@ struct TrainingConfig {
     f("tf32", tf32, "GPUs only: float32 products in TF32. On CPUs float32 is float32.");
     f("gradient_checkpointing", gradient_checkpointing,
       "Keep only the blocks' inputs and compute the rest again in backward: less memory, about a quarter "
-      "slower.",
-      later({"auto", "offload"}), aka({"recompute", "activation_checkpointing"}));
+      "slower. auto: only in as many blocks as it takes to fit into the memory that is free.",
+      or_auto(), later({"offload"}), aka({"recompute", "activation_checkpointing"}));
     f("neftune_noise_alpha", neftune_noise_alpha, "Noise on the embeddings (NEFTune).", only_default());
     f("resume_from_checkpoint", resume_from_checkpoint,
       "A checkpoint's folder; true: the newest whole one in output_dir; auto: that, or a fresh start.",

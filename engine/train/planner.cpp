@@ -98,7 +98,7 @@ double flops_of(Model& model, Ops& null, ParameterStore& store, const PlanReques
   if (r.train.empty()) return 0;
   TraceOps trace(null);
   Peaks unused;
-  model.set_recompute(false);
+  model.set_recompute(0);
   run_batch(model, trace, store, r.dtype, r.train[0], true, unused);
   return trace.flops();
 }
@@ -154,6 +154,8 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   model.visit(count);
   plan.flops = flops_of(model, null, store, r);
   if (!r.train.empty()) plan.flops_per_token = plan.flops / static_cast<double>(r.train[0].all_tokens());
+  plan.blocks = model.blocks();
+  plan.recomputed = r.recompute;
   model.set_recompute(r.recompute);
   Peaks peaks;
   for (const BatchShape& s : r.train) {

@@ -19,7 +19,8 @@ class Llama final : public Model {
   void visit(Visitor&) override;
   void add_units(ParameterStore&) override;
   void untie() override;
-  void set_recompute(bool on) override { stack_.recompute = on; }
+  std::int64_t blocks() const override { return stack_.size(); }
+  void set_recompute(std::int64_t blocks) override { stack_.recomputed = blocks; }
   void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) override;
   void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,
                         float smoothing) override;

@@ -18,7 +18,11 @@ class T5 final : public Model {
   void visit(Visitor&) override;
   void add_units(ParameterStore&) override;
   void untie() override;
-  void set_recompute(bool on) override { encoder_.blocks.recompute = decoder_.blocks.recompute = on; }
+  std::int64_t blocks() const override { return encoder_.blocks.size() + decoder_.blocks.size(); }
+  void set_recompute(std::int64_t blocks) override {
+    encoder_.blocks.recomputed = blocks;
+    decoder_.blocks.recomputed = blocks - encoder_.blocks.size();
+  }
   void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) override;
   void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,
                         float smoothing) override;

@@ -50,7 +50,7 @@ TEST(Config, Defaults) {
   EXPECT_EQ(std::get<std::string>(c.lora.target_modules), "all-linear");
   EXPECT_EQ(c.training.learning_rate, 2e-4);
   EXPECT_FALSE(c.training.bf16.has_value());
-  EXPECT_TRUE(c.training.gradient_checkpointing);
+  EXPECT_EQ(c.training.gradient_checkpointing, true);
   EXPECT_EQ(c.training.resume_from_checkpoint, "false");
   EXPECT_EQ(c.finetuning_type, "lora");
 }
@@ -89,7 +89,7 @@ TEST(Config, ReadsEveryKindOfValue) {
   EXPECT_EQ(c.training.seed, 1000);
   EXPECT_EQ(c.training.resume_from_checkpoint, "true");
   EXPECT_EQ(c.training.warmup(30), 3);
-  EXPECT_FALSE(c.training.gradient_checkpointing);
+  EXPECT_EQ(c.training.gradient_checkpointing, false);
   EXPECT_EQ(c.evaluation.greater_is_better, false);
 }
 
@@ -145,7 +145,7 @@ TEST(Config, WrongTypes) {
   EXPECT_EQ(refused("\"lora\": {\"rank_pattern\": {\"q\": 0}}"),
             "run.json:4: lora.rank_pattern.q: 0 is out of range: it has to be at least 1");
   EXPECT_EQ(refused("\"training\": {\"bf16\": \"yes\"}"),
-            "run.json:4: training.bf16: expected true or false, not \"yes\"");
+            "run.json:4: training.bf16: expected true, false or auto, not \"yes\"");
   EXPECT_EQ(refused("\"training\": {\"seed\": 123456789012345678901234567890}"),
             "run.json:4: training.seed: 1.2345678901234568e+29 is too large");
 }
@@ -179,8 +179,8 @@ TEST(Config, ChoicesAreListed) {
 TEST(Config, WhatIsNotThereYetIsRefusedByName) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"training.optim=adafactor", "adafactor is not available yet; available: adamw, sgd"},
-      {"training.gradient_checkpointing=auto", "\"auto\" is not available yet; available: true, false"},
-      {"training.gradient_checkpointing=offload", "\"offload\" is not available yet; available: true, false"},
+      {"training.gradient_checkpointing=offload",
+       "\"offload\" is not available yet; available: true, false, auto"},
       {"training.neftune_noise_alpha=5", "5 is not available yet; available: null"},
       {"lora.use_dora=true", "true is not available yet; available: false"},
       {"lora.init_lora_weights=pissa", "pissa is not available yet; available: true, false, gaussian"},

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "app/gpu_sizes.h"
+#include "app/planned.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/io/json.h"
 #include "tests/app/outcome.h"
@@ -51,6 +52,58 @@ TEST(PlanForRanks, ShowsEachStageBesideTheOthers) {
     EXPECT_EQ(s["weights"] < j["stages"][0]["weights"], stage >= 3);
   }
   EXPECT_EQ(j["total"], j["stages"][3]["total"]);
+}
+
+// A model of both families, and what its steps take.
+class Recomputed : public testing::TestWithParam<std::string> {
+ protected:
+  Recomputed() : built_(build_model(config(), Weights::ignore)) {
+    request_.train = {{.tokens = 96,
+                       .targets = 96,
+                       .sequences = 1,
+                       .longest = 96,
+                       .source_tokens = 64,
+                       .longest_source = 64}};
+  }
+  static RunConfig config() {
+    return parse_config(R"({"model": {"model_name_or_path": ")" FT_SOURCE_DIR "/tests/golden/models/" +
+                            GetParam() + R"(/model"}, "data": {"datasets": [{"path": "none"}]}})",
+                        "run.json", "", {});
+  }
+  std::int64_t total(std::int64_t blocks) {
+    request_.recompute = blocks;
+    return plan_run(built_.model(), request_).memory.total;
+  }
+  BuiltModel built_;
+  PlanRequest request_;
+};
+INSTANTIATE_TEST_SUITE_P(Models, Recomputed, testing::Values("llama", "t5"),
+                         [](const auto& test) { return test.param; });
+
+TEST_P(Recomputed, EveryBlockSavesMemoryButTheLast) {
+  const std::int64_t blocks = built_.model().blocks();
+  for (std::int64_t n = 1; n < blocks; ++n) EXPECT_LT(total(n), total(n - 1)) << n;
+  EXPECT_EQ(total(blocks), total(blocks - 1));
+}
+
+TEST_P(Recomputed, AreAsFewAsLeaveATenthFree) {
+  const std::int64_t blocks = built_.model().blocks();
+  for (std::int64_t n = 0; n < blocks; ++n)
+    EXPECT_EQ(fewest_recomputed(built_.model(), request_, total(n) * 10 / 9 + 10), n);
+  for (std::int64_t n = 1; n < blocks; ++n)
+    EXPECT_EQ(fewest_recomputed(built_.model(), request_, total(n) * 10 / 9 - 10),
+              std::min(n + 1, blocks - 1));
+  for (const std::int64_t there : {0, 1})
+    EXPECT_EQ(fewest_recomputed(built_.model(), request_, there), blocks - 1);
+}
+
+TEST(PlanForAGpu, ChoosesHowManyBlocksToRecompute) {
+  const std::vector<std::string> full{"data.max_seq_length=4096", "training.gradient_checkpointing=auto"};
+  const auto on = [&](const std::string& gpu) { return planned_json({"--gpu", gpu, full[0], full[1]}); };
+  EXPECT_EQ(on("h200")["recomputed_blocks"], 0);
+  const Json none = planned_json({"--gpu", "h200", full[0], "training.gradient_checkpointing=false"});
+  EXPECT_EQ(on("h200")["total"], none["total"]);
+  EXPECT_GT(on("1GiB")["recomputed_blocks"], 0);
 }
 
 }  // namespace

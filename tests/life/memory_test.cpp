@@ -26,7 +26,8 @@ using Overrides = std::vector<std::string>;
 INSTANTIATE_TEST_SUITE_P(
     All, Planned,
     testing::Values(Overrides{}, Overrides{"training.gradient_checkpointing=false"},
-                    Overrides{"training.bf16=true"}, Overrides{"training.fp16=true"},
+                    Overrides{"training.gradient_checkpointing=auto"}, Overrides{"training.bf16=true"},
+                    Overrides{"training.fp16=true"},
                     Overrides{"training.fp16=true", "quantization.load_in_4bit=true"},
                     Overrides{"finetuning_type=full", "training.fp16=true"},
                     Overrides{"finetuning_type=full"},

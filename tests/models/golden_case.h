@@ -49,13 +49,15 @@ std::vector<std::string> golden_names();
 // Where it computes: defined once for each test program.
 std::unique_ptr<Ops> golden_ops();
 
+inline constexpr std::int64_t kAllBlocks = 1 << 20;  // more than any model has
+
 // The model with its weights in memory, ready to compute.
 class GoldenRun {
  public:
   struct How {
     DType dtype = DType::f32;
-    bool recompute = false;
-    double loss_scale = 1;  // of gradients in 16 bits; what comes out is without it
+    std::int64_t recompute = 0;  // of the first blocks
+    double loss_scale = 1;       // of gradients in 16 bits; what comes out is without it
     std::optional<GenerationShape> generation{};
   };
   GoldenRun(const GoldenCase&, How);

@@ -35,7 +35,8 @@ class Vector final : public Model {
   }
   void visit(Visitor& v) override { v.parameter(p_); }
   void add_units(ParameterStore& store) override { unit_ = store.add_unit("w", {&p_}); }
-  void set_recompute(bool) override {}
+  std::int64_t blocks() const override { return 1; }
+  void set_recompute(std::int64_t) override {}
   void forward(Ctx&, ParameterStore&, const Batch&, Tensor) override {}
   void forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss, float scale,
                         float) override {
