@@ -195,13 +195,13 @@ std::string without_numbers(const std::string& name, std::int64_t& number) {
 }
 
 // One line of the table: tensors alike but for the number of their layer.
-struct Row {
+struct TensorRow {
   std::string type, shape, name, first;
   std::int64_t count = 0, bytes = 0;
 };
 
-std::vector<Row> rows_of(const Json& tensors) {
-  std::vector<Row> rows;
+std::vector<TensorRow> rows_of(const Json& tensors) {
+  std::vector<TensorRow> rows;
   std::map<std::string, std::size_t> by_key;
   for (const auto& t : tensors) {
     std::int64_t number = 0;

@@ -9,7 +9,6 @@
 namespace ft::test {
 namespace {
 
-const Json kQlora = {{"lora", {{"r", 4}}}, {"quantization", {{"load_in_4bit", true}}}};
 constexpr const char* kFp16 = "training.fp16=true";
 
 // A model so loud that its gradients overflow until the loss scale has come down.

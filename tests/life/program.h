@@ -110,6 +110,7 @@ inline std::vector<double> losses(const fs::path& out) {
 
 // Small runs of both kinds.
 inline const Json kLora = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}}}};
+inline const Json kQlora = {{"lora", {{"r", 4}}}, {"quantization", {{"load_in_4bit", true}}}};
 inline const Json kFull = {{"finetuning_type", "full"}};
 
 }  // namespace ft::test

@@ -9,8 +9,6 @@
 namespace ft::test {
 namespace {
 
-const Json kQlora = {{"lora", {{"r", 4}}}, {"quantization", {{"load_in_4bit", true}}}};
-
 struct Result {
   std::vector<double> losses;
   std::string weights;
