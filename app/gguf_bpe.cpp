@@ -54,8 +54,7 @@ GgufKeys gguf_bpe(const std::string& file, std::int64_t vocab_size) {
       !model.value("merges", Json()).is_array() || model.value("byte_fallback", Json()) == true)
     refuse(
         "only byte-level BPE and unigram models, and SentencePiece in tokenizer.model or spiece.model, can "
-        "be "
-        "exported to GGUF");
+        "be exported to GGUF");
   const std::string pre = pattern_name(j, file);
   GgufVocabulary v;
   const auto place = [&](const Json& id) {

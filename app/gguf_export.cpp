@@ -134,7 +134,7 @@ GgufKeys keys_of(const GgufArgs& args, const Family& family, const Form& form) {
 
 void export_gguf(const GgufArgs& args) {
   require_new_file(args);
-  const Form& form = form_of(args.dtype.empty() ? "float16" : args.dtype);
+  const Form form = form_of(args.dtype.empty() ? "float16" : args.dtype);
   Family family = family_of(join_path(args.model, "config.json"));
   const GgufKeys keys = keys_of(args, family, form);
 
@@ -171,7 +171,7 @@ void export_gguf(const GgufArgs& args) {
 
 void export_gguf_lora(const GgufArgs& args) {
   require_new_file(args);
-  const Form& form = form_of(args.dtype.empty() ? "float32" : args.dtype);
+  const Form form = form_of(args.dtype.empty() ? "float32" : args.dtype);
   const Family family = family_of(join_path(args.model, "config.json"));
   const BuiltModel built = build_model(merge_config(args.model, args.adapter), Weights::check);
   for (const Parameter* p : built.attached.whole)

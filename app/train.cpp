@@ -125,8 +125,7 @@ void tell_beginning(Report& report, const Resumed& resumed, const BuiltModel& bu
   if (built.dtype == DType::f16 && built.made.info.decoder)
     report.warning(
         "training.fp16 with an encoder-decoder of T5's family: these models were trained in bfloat16, and "
-        "the "
-        "outputs of their feed-forward layers (wo) often exceed float16's 65504, which makes the loss no "
+        "the outputs of their feed-forward layers (wo) often exceed float16's 65504, which makes the loss no "
         "number; "
         "training.bf16=true or training.fp16=false is safe");
   for (const std::string& text : resumed.skipped) report.warning(text);

@@ -103,8 +103,7 @@ class ZeroVerification {
                      show::count(static_cast<std::int64_t>(z.stage3_param_persistence_threshold)),
                      " elements stay whole under stage 3"));
     std::cout << "ranks  stage  loss, from the first row    weights             states, by formula      sent "
-                 "a step, "
-                 "by formula"
+                 "a step, by formula"
               << std::endl;
     bool good = true;
     for (const int n : args_.ranks) {

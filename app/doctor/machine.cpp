@@ -101,8 +101,7 @@ Finding gpus() {
       f.health = Health::advice;
       f.todo =
           "without NVIDIA's NCCL (libnccl.so.2, 2.18 or later) ranks talk through the host's memory; install "
-          "it, or "
-          "say where it is with ft --cuda-libs DIR";
+          "it, or say where it is with ft --cuda-libs DIR";
     }
   }
   return f;

@@ -81,8 +81,7 @@ struct DistributedConfig {
   void fields(auto& f) {
     f("backend", backend,
       "Several ranks: how they talk: gloo is TCP, for tensors of GPUs through the host; nccl is NVIDIA's, "
-      "between "
-      "GPUs; auto is nccl where all ranks have GPUs and NCCL, else gloo.",
+      "between GPUs; auto is nccl where all ranks have GPUs and NCCL, else gloo.",
       one_of({"auto", "gloo", "nccl"}), later({"mpi"}));
     f("nproc_per_node", nproc_per_node, "Ranks of ft launch on a machine, and of ft plan.", or_auto(),
       at_least(1));

@@ -92,8 +92,7 @@ struct TrainingConfig {
       or_auto());
     f("fp16", fp16,
       "Compute in float16; the loss is scaled as DeepSpeed does by default, and steps whose gradients "
-      "overflow "
-      "are skipped.");
+      "overflow are skipped.");
     f("tf32", tf32, "GPUs only: float32 products in TF32. On CPUs float32 is float32.");
     f("gradient_checkpointing", gradient_checkpointing,
       "Keep only the blocks' inputs and compute the rest again in backward: less memory, about a quarter "

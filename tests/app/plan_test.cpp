@@ -1,6 +1,8 @@
 // ft plan without the machine that the run is for.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "app/gpu_sizes.h"
 #include "app/planned.h"
 #include "engine/cuda/cuda_ops.h"
