@@ -69,10 +69,8 @@ void place(Subject& s, const PlanArgs& args) {
     s.room = {.workspace = CudaWorkspace::of(device_of(s.config)).total(), .there = gpu_memory(args.gpu)};
     return;
   }
-  const int ranks = configured_ranks(s.config.distributed);
-  cpu::take_share_of_cores(0, ranks);  // as a rank would
-  const auto ops = make_ops(device_of(s.config));
-  s.room = {.workspace = ops->workspace(), .there = ops->free_memory() / sharing(*ops, ranks)};
+  cpu::take_share_of_cores(0, configured_ranks(s.config.distributed));  // as a rank would
+  s.room = room_of(s.config);
 }
 
 Subject subject(const PlanArgs& args, Screen& screen) {

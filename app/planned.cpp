@@ -9,15 +9,7 @@ namespace {
 // sequence, or of a source, in place of what is configured.
 BatchShape full_shape(std::int64_t sequences, const DataConfig& data, bool seq2seq,
                       std::optional<std::int64_t> other) {
-  if (seq2seq) {
-    const std::int64_t source = other.value_or(data.max_source_length), target = data.max_target_length;
-    return {.tokens = sequences * target,
-            .targets = sequences * target,
-            .sequences = sequences,
-            .longest = target,
-            .source_tokens = sequences * source,
-            .longest_source = source};
-  }
+  if (seq2seq) return full_pairs(sequences, other.value_or(data.max_source_length), data.max_target_length);
   const std::int64_t length = other.value_or(data.max_seq_length);
   return {.tokens = sequences * length,
           .targets = sequences * (length - 1),
@@ -46,6 +38,12 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
 }
 
 }  // namespace
+
+Room room_of(const RunConfig& config) {
+  const int ranks = configured_ranks(config.distributed);
+  const auto ops = make_ops(device_of(config));
+  return {.workspace = ops->workspace(), .there = ops->free_memory() / sharing(*ops, ranks)};
+}
 
 Planned planned(const RunConfig& config, const BuiltData* data, Room room,
                 std::optional<std::int64_t> length) {

@@ -17,6 +17,9 @@ struct Room {
   std::int64_t there = 0;      // that a rank may take; 0: unknown
 };
 
+// On this machine, for each of the run's ranks here.
+Room room_of(const RunConfig&);
+
 // `data` null, or a `length` given: all sequences are that long (max_seq_length if not given), whatever the
 // data.
 Planned planned(const RunConfig&, const BuiltData* data, Room, std::optional<std::int64_t> length = {});

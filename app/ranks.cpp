@@ -68,9 +68,7 @@ std::string hash_of(RunConfig config) {
 
 // Why not NCCL; empty: all ranks have it. UserError(Exit::hardware) where it was asked for.
 std::string without_nccl(Communicator& hosts, const RunConfig& config) {
-  std::vector<std::uint8_t> there(static_cast<std::size_t>(hosts.size()));
-  there[static_cast<std::size_t>(hosts.rank())] = nccl_version() ? 1 : 0;
-  hosts.all_gather_host(std::as_writable_bytes(std::span(there)));
+  const std::vector<std::uint8_t> there = asked(hosts, nccl_version().has_value());
   const auto none = std::find(there.begin(), there.end(), 0);
   if (none == there.end()) return "";
   const std::string lacks = str("rank ", none - there.begin(), " has no NCCL (2.18 or later)");

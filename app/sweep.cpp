@@ -33,12 +33,6 @@ SweepRow empty_row(const SweepPlan& plan, const SweepRun& run) {
   return row;
 }
 
-Room room_of(const RunConfig& config) {
-  const int ranks = configured_ranks(config.distributed);
-  const auto ops = make_ops(device_of(config));
-  return {.workspace = ops->workspace(), .there = ops->free_memory() / sharing(*ops, ranks)};
-}
-
 std::int64_t planned_memory(const RunConfig& config, Room room) {
   const BuiltModel built = build_model(config, Weights::ignore);
   const BuiltData data = build_data(config, built.made.info.vocab_size, LoadPart::train_and_eval, {});

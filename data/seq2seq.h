@@ -17,4 +17,14 @@ void add_pair(Batch& batch, const SampleStore::View& sample, const Seq2Seq& toke
 // Cuts `ids` to `most` tokens; an end token at its end stays there, as transformers' tokenizers leave it.
 void cut_side(std::vector<std::int32_t>& ids, std::int64_t most, bool keep_end, std::int32_t end);
 
+// So many samples of full length: the largest batch there can be.
+inline BatchShape full_pairs(std::int64_t samples, std::int64_t source, std::int64_t target) {
+  return {.tokens = samples * target,
+          .targets = samples * target,
+          .sequences = samples,
+          .longest = target,
+          .source_tokens = samples * source,
+          .longest_source = source};
+}
+
 }  // namespace ft

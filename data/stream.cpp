@@ -134,15 +134,7 @@ Stream::Chunk Stream::chunk_with(std::int64_t batch) const {
 
 BatchShape Stream::largest() const {
   const std::int64_t rows = options_.batch_size;
-  if (context_.seq2seq) {
-    const std::int64_t source = config_.max_source_length, target = config_.max_target_length;
-    return {.tokens = rows * target,
-            .targets = rows * target,
-            .sequences = rows,
-            .longest = target,
-            .source_tokens = rows * source,
-            .longest_source = source};
-  }
+  if (context_.seq2seq) return full_pairs(rows, config_.max_source_length, config_.max_target_length);
   const std::int64_t row = std::max(config_.max_seq_length, options_.pad_to);
   return {.tokens = rows * row,
           .targets = rows * (config_.max_seq_length - 1),

@@ -1,9 +1,5 @@
 #include "engine/cuda/cublaslt.h"
 
-#include <dlfcn.h>
-
-#include <type_traits>
-
 #include "engine/core/error.h"
 #include "engine/cuda/library.h"
 
@@ -19,27 +15,24 @@ CublasLt load() {
         str("device cuda: ", name, " is not found; install NVIDIA's cuBLAS (a part of CUDA ",
             CUBLAS_VER_MAJOR, "), or say where it is with ft --cuda-libs DIR, or use device=cpu"));
   CublasLt f{};
-  const auto find = [&](auto& function, const char* symbol) {
-    void* found = dlsym(library, symbol);
-    if (!found)
-      throw UserError(Exit::hardware,
-                      str("device cuda: NVIDIA's cuBLASLt on this machine has no ", symbol,
-                          "; install cuBLAS ", CUBLAS_VER_MAJOR, " again, or use device=cpu"));
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
-  };
-  find(f.create, "cublasLtCreate");
-  find(f.destroy, "cublasLtDestroy");
-  find(f.matmul, "cublasLtMatmul");
-  find(f.desc_create, "cublasLtMatmulDescCreate");
-  find(f.desc_destroy, "cublasLtMatmulDescDestroy");
-  find(f.desc_set, "cublasLtMatmulDescSetAttribute");
-  find(f.layout_create, "cublasLtMatrixLayoutCreate");
-  find(f.layout_destroy, "cublasLtMatrixLayoutDestroy");
-  find(f.preference_create, "cublasLtMatmulPreferenceCreate");
-  find(f.preference_destroy, "cublasLtMatmulPreferenceDestroy");
-  find(f.preference_set, "cublasLtMatmulPreferenceSetAttribute");
-  find(f.heuristic, "cublasLtMatmulAlgoGetHeuristic");
-  find(f.version, "cublasLtGetVersion");
+  Symbols symbols(library);
+  symbols.find(f.create, "cublasLtCreate");
+  symbols.find(f.destroy, "cublasLtDestroy");
+  symbols.find(f.matmul, "cublasLtMatmul");
+  symbols.find(f.desc_create, "cublasLtMatmulDescCreate");
+  symbols.find(f.desc_destroy, "cublasLtMatmulDescDestroy");
+  symbols.find(f.desc_set, "cublasLtMatmulDescSetAttribute");
+  symbols.find(f.layout_create, "cublasLtMatrixLayoutCreate");
+  symbols.find(f.layout_destroy, "cublasLtMatrixLayoutDestroy");
+  symbols.find(f.preference_create, "cublasLtMatmulPreferenceCreate");
+  symbols.find(f.preference_destroy, "cublasLtMatmulPreferenceDestroy");
+  symbols.find(f.preference_set, "cublasLtMatmulPreferenceSetAttribute");
+  symbols.find(f.heuristic, "cublasLtMatmulAlgoGetHeuristic");
+  symbols.find(f.version, "cublasLtGetVersion");
+  if (symbols.missing())
+    throw UserError(Exit::hardware,
+                    str("device cuda: NVIDIA's cuBLASLt on this machine has no ", symbols.missing(),
+                        "; install cuBLAS ", CUBLAS_VER_MAJOR, " again, or use device=cpu"));
   return f;
 }
 

@@ -1,9 +1,6 @@
 #include "engine/cuda/cudnn.h"
 
-#include <dlfcn.h>
-
 #include <optional>
-#include <type_traits>
 
 #include "engine/cuda/library.h"
 
@@ -16,23 +13,19 @@ std::optional<Cudnn> load() {
   void* library = open_library(kCudnnLibrary);
   if (!library) return {};
   Cudnn f{};
-  bool whole = true;
-  const auto find = [&](auto& function, const char* symbol) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));
-    whole &= function != nullptr;
-  };
-  find(f.version, "cudnnGetVersion");
-  find(f.error_text, "cudnnGetErrorString");
-  find(f.create_handle, "cudnnCreate");
-  find(f.destroy_handle, "cudnnDestroy");
-  find(f.set_stream, "cudnnSetStream");
-  find(f.create, "cudnnBackendCreateDescriptor");
-  find(f.destroy, "cudnnBackendDestroyDescriptor");
-  find(f.set, "cudnnBackendSetAttribute");
-  find(f.get, "cudnnBackendGetAttribute");
-  find(f.finalize, "cudnnBackendFinalize");
-  find(f.execute, "cudnnBackendExecute");
-  return whole && f.version() >= kLeast ? std::optional(f) : std::nullopt;
+  Symbols symbols(library);
+  symbols.find(f.version, "cudnnGetVersion");
+  symbols.find(f.error_text, "cudnnGetErrorString");
+  symbols.find(f.create_handle, "cudnnCreate");
+  symbols.find(f.destroy_handle, "cudnnDestroy");
+  symbols.find(f.set_stream, "cudnnSetStream");
+  symbols.find(f.create, "cudnnBackendCreateDescriptor");
+  symbols.find(f.destroy, "cudnnBackendDestroyDescriptor");
+  symbols.find(f.set, "cudnnBackendSetAttribute");
+  symbols.find(f.get, "cudnnBackendGetAttribute");
+  symbols.find(f.finalize, "cudnnBackendFinalize");
+  symbols.find(f.execute, "cudnnBackendExecute");
+  return !symbols.missing() && f.version() >= kLeast ? std::optional(f) : std::nullopt;
 }
 
 }  // namespace

@@ -1,9 +1,6 @@
 #include "engine/cuda/nccl.h"
 
-#include <dlfcn.h>
-
 #include <optional>
-#include <type_traits>
 
 #include "engine/cuda/library.h"
 
@@ -14,25 +11,21 @@ std::optional<Nccl> load() {
   void* library = open_library(kNcclLibrary);
   if (!library) return {};
   Nccl f{};
-  bool whole = true;
-  const auto find = [&](auto& function, const char* symbol) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));
-    whole &= function != nullptr;
-  };
-  find(f.version, "ncclGetVersion");
-  find(f.unique_id, "ncclGetUniqueId");
-  find(f.init, "ncclCommInitRankConfig");
-  find(f.split, "ncclCommSplit");
-  find(f.finalize, "ncclCommFinalize");
-  find(f.destroy, "ncclCommDestroy");
-  find(f.abort, "ncclCommAbort");
-  find(f.async_error, "ncclCommGetAsyncError");
-  find(f.error_text, "ncclGetErrorString");
-  find(f.last_error, "ncclGetLastError");
-  find(f.all_gather, "ncclAllGather");
-  find(f.reduce_scatter, "ncclReduceScatter");
-  find(f.all_reduce, "ncclAllReduce");
-  return whole ? std::optional(f) : std::nullopt;
+  Symbols symbols(library);
+  symbols.find(f.version, "ncclGetVersion");
+  symbols.find(f.unique_id, "ncclGetUniqueId");
+  symbols.find(f.init, "ncclCommInitRankConfig");
+  symbols.find(f.split, "ncclCommSplit");
+  symbols.find(f.finalize, "ncclCommFinalize");
+  symbols.find(f.destroy, "ncclCommDestroy");
+  symbols.find(f.abort, "ncclCommAbort");
+  symbols.find(f.async_error, "ncclCommGetAsyncError");
+  symbols.find(f.error_text, "ncclGetErrorString");
+  symbols.find(f.last_error, "ncclGetLastError");
+  symbols.find(f.all_gather, "ncclAllGather");
+  symbols.find(f.reduce_scatter, "ncclReduceScatter");
+  symbols.find(f.all_reduce, "ncclAllReduce");
+  return !symbols.missing() ? std::optional(f) : std::nullopt;
 }
 
 }  // namespace

@@ -1,12 +1,18 @@
 #include "engine/dist/together.h"
 
-#include <cstdint>
 #include <exception>
-#include <vector>
+#include <span>
 
 #include "engine/core/error.h"
 
 namespace ft {
+
+std::vector<std::uint8_t> asked(Communicator& comm, bool yes) {
+  std::vector<std::uint8_t> all(static_cast<std::size_t>(comm.size()));
+  all[static_cast<std::size_t>(comm.rank())] = yes ? 1 : 0;
+  comm.all_gather_host(std::as_writable_bytes(std::span(all)));
+  return all;
+}
 
 void together(Communicator& comm, const std::string& what, const std::function<void()>& part) {
   if (comm.size() == 1) return part();
@@ -16,9 +22,7 @@ void together(Communicator& comm, const std::string& what, const std::function<v
   } catch (...) {
     thrown = std::current_exception();
   }
-  std::vector<std::uint8_t> failed(static_cast<std::size_t>(comm.size()));
-  failed[static_cast<std::size_t>(comm.rank())] = thrown ? 1 : 0;
-  comm.all_gather_host(std::as_writable_bytes(std::span(failed)));
+  const std::vector<std::uint8_t> failed = asked(comm, thrown != nullptr);
   if (thrown) std::rethrow_exception(thrown);
   for (std::size_t r = 0; r < failed.size(); ++r)
     if (failed[r] > 0)

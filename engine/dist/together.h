@@ -1,11 +1,16 @@
 // What all ranks do, or none.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/dist/communicator.h"
 
 namespace ft {
+
+// 1 for every rank that says yes, else 0, on all ranks.
+std::vector<std::uint8_t> asked(Communicator&, bool yes);
 
 // Every rank does its part. When one fails all throw: it what its part threw, the others a
 // UserError(Exit::peer_lost) that names it: "rank 2 could not WHAT; its message says why".

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/dist/together.h"
+
 namespace ft {
 
 std::vector<Prompt> own_prompts(std::span<const Prompt> all, const Communicator& comm) {
@@ -40,9 +42,7 @@ void share_answers(Communicator& comm, std::vector<std::vector<std::int32_t>>& a
 Generator::AnyRank asked_of_all(const ParameterStore& store) {
   if (!store.gathers()) return {};
   return [&comm = store.communicator()](bool here) {
-    std::vector<std::uint8_t> yes(static_cast<std::size_t>(comm.size()));
-    yes[static_cast<std::size_t>(comm.rank())] = here ? 1 : 0;
-    comm.all_gather_host(std::as_writable_bytes(std::span(yes)));
+    const std::vector<std::uint8_t> yes = asked(comm, here);
     return std::find(yes.begin(), yes.end(), 1) != yes.end();
   };
 }

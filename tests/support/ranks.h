@@ -3,9 +3,11 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "engine/core/error.h"
 #include "engine/cpu/cpu_ops.h"
 #include "engine/dist/mesh_communicator.h"
 #include "engine/dist/overlapped_communicator.h"
@@ -43,6 +45,22 @@ inline std::vector<std::exception_ptr> run_ranks_catching(int size,
 inline void rethrow_first(const std::vector<std::exception_ptr>& thrown) {
   for (const auto& e : thrown)
     if (e) std::rethrow_exception(e);
+}
+
+// What a rank threw; nothing: done, and no words.
+struct Said {
+  Exit code = Exit::done;
+  std::string what;
+};
+inline Said said(const std::exception_ptr& e) {
+  try {
+    if (e) std::rethrow_exception(e);
+  } catch (const UserError& u) {
+    return {u.code, u.what()};
+  } catch (const std::exception& other) {
+    return {Exit::done, other.what()};
+  }
+  return {};
 }
 
 // With what a run has: collectives beside the computation, or not. What a rank throws is thrown.

@@ -173,21 +173,6 @@ TEST_F(Nccl, StagesTrainAlike) {
   for (const std::size_t stage : {1, 2, 3}) EXPECT_EQ(got[stage], got[0]) << stage;
 }
 
-struct Said {
-  Exit code = Exit::done;
-  std::string what;
-};
-Said said(const std::exception_ptr& e) {
-  try {
-    if (e) std::rethrow_exception(e);
-  } catch (const UserError& u) {
-    return {u.code, u.what()};
-  } catch (const std::exception& other) {
-    return {Exit::done, other.what()};
-  }
-  return {};
-}
-
 // Steps of one collective each, which every rank waits for.
 void steps(Ops& ops, Communicator& c, int count, const std::function<void(int step)>& before = {}) {
   There x(ops, DType::f32, values(DType::f32, c.rank(), 1000));

@@ -130,21 +130,6 @@ TEST_P(Communicators, SendWhatTheFormulasSay) {
   });
 }
 
-struct Said {
-  Exit code = Exit::done;
-  std::string what;
-};
-Said said(const std::exception_ptr& e) {
-  try {
-    if (e) std::rethrow_exception(e);
-  } catch (const UserError& u) {
-    return {u.code, u.what()};
-  } catch (const std::exception& other) {
-    return {Exit::done, other.what()};
-  }
-  return {};
-}
-
 TEST(LostRanks, ADeadOneIsNamedByAllOthers) {
   const auto thrown = run_ranks_catching(4, [](MeshCommunicator& c) {
     c.barrier();
