@@ -1,8 +1,8 @@
 #include "app/assembly.h"
 
-#include "app/answers.h"
-#include "app/format.h"
-#include "app/ranks.h"
+#include "app/answers/answers.h"
+#include "app/screen/format.h"
+#include "app/train/ranks.h"
 #include "engine/dist/local.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"

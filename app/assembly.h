@@ -3,7 +3,7 @@
 #pragma once
 #include <memory>
 
-#include "app/config.h"
+#include "app/config/config.h"
 #include "data/batcher.h"
 #include "data/load.h"
 #include "data/stream.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "app/commands.h"
+#include "app/commands/commands.h"
 #include "engine/cpu/target.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/io/json.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "app/config.h"
+#include "app/config/config.h"
 #include "app/doctor/examination.h"
 #include "app/doctor/patient.h"
 #include "app/doctor/report.h"

@@ -11,7 +11,7 @@
 #include <functional>
 
 #include "app/doctor/machine.h"
-#include "app/format.h"
+#include "app/screen/format.h"
 #include "engine/dist/socket.h"
 #include "engine/io/file.h"
 

@@ -18,8 +18,8 @@
 #include <set>
 #include <sstream>
 
-#include "app/format.h"
 #include "app/launch/launcher.h"
+#include "app/screen/format.h"
 #include "engine/cpu/cores.h"
 #include "engine/cpu/cpu_ops.h"
 #include "engine/cpu/target.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "app/format.h"
+#include "app/screen/format.h"
 #include "app/version.h"
 
 namespace ft {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "app/doctor/examination.h"
-#include "app/screen.h"
+#include "app/screen/screen.h"
 
 namespace ft {
 

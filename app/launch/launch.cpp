@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "app/launch/launcher.h"
-#include "app/ranks.h"
-#include "app/started_by.h"
+#include "app/train/ranks.h"
+#include "app/train/started_by.h"
 #include "engine/dist/handshake.h"
 
 namespace ft {

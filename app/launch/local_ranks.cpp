@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "app/ranks.h"
+#include "app/train/ranks.h"
 
 namespace ft {
 

@@ -1,6 +1,6 @@
 // Ranks as child processes.
 #pragma once
-#include "app/child.h"
+#include "app/launch/child.h"
 #include "app/launch/rank_group.h"
 
 namespace ft {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/child.h"
+#include "app/launch/child.h"
 #include "app/launch/frames.h"
 #include "engine/core/error.h"
 

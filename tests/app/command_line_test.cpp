@@ -1,5 +1,5 @@
 // The command line: the frozen list of options, exit codes, and what is said about mistakes.
-#include "app/command_line.h"
+#include "app/commands/command_line.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "app/help_config.h"
+#include "app/config/help_config.h"
 #include "engine/cuda/cuda_ops.h"
 #include "tests/app/outcome.h"
 

@@ -1,6 +1,6 @@
 // A run's configuration: what is accepted, every refusal with its text, overrides, and the effective
 // configuration.
-#include "app/config.h"
+#include "app/config/config.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Numbers and widths as people see them.
-#include "app/format.h"
+#include "app/screen/format.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "app/probe.h"
+#include "app/models/probe.h"
 
 namespace ft {
 namespace {

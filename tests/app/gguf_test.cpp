@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "app/gguf_export.h"
+#include "app/gguf/export.h"
 #include "data/tokenizer.h"
 #include "engine/io/json.h"
 #include "engine/io/safetensors.h"

@@ -1,5 +1,5 @@
 // ft inspect: what it says of files and folders, as a table and as JSON.
-#include "app/inspect.h"
+#include "app/models/inspect.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // loss.svg is well-formed XML, small, and shows what it should at the right places.
-#include "app/loss_plot.h"
+#include "app/plot/loss_plot.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "app/svg.h"
+#include "app/plot/svg.h"
 #include "tests/engine/train/sample_run.h"
 #include "tests/support/times.h"
 

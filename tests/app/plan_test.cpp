@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/gpu_sizes.h"
-#include "app/planned.h"
+#include "app/plan/gpu_sizes.h"
+#include "app/plan/planned.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/io/json.h"
 #include "tests/app/outcome.h"

@@ -1,11 +1,11 @@
 // What reaches the screen, byte by byte: a live line only where it is wanted, whole lines elsewhere.
-#include "app/progress.h"
+#include "app/screen/progress.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "app/format.h"
+#include "app/screen/format.h"
 #include "tests/engine/train/sample_run.h"
 #include "tests/support/times.h"
 

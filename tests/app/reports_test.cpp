@@ -1,5 +1,5 @@
 // Which files a run leaves, by its logging section.
-#include "app/reports.h"
+#include "app/train/reports.h"
 
 #include <gtest/gtest.h>
 

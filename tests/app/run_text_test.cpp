@@ -1,11 +1,11 @@
 // The screens of a training run, as docs and users know them.
-#include "app/run_text.h"
+#include "app/screen/run_text.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "app/format.h"
+#include "app/screen/format.h"
 
 namespace ft {
 namespace {

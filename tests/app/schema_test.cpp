@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "app/config.h"
+#include "app/config/config.h"
 #include "engine/io/fields.h"
 #include "engine/io/json.h"
 

@@ -1,5 +1,5 @@
 // ft data show's words: what is trained can be told without colours.
-#include "app/show_samples.h"
+#include "app/samples/show_samples.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Launchers' variables, as each of them sets them.
-#include "app/started_by.h"
+#include "app/train/started_by.h"
 
 #include <gtest/gtest.h>
 

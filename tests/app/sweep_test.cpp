@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "app/sweep_grid.h"
-#include "app/sweep_table.h"
+#include "app/sweep/grid.h"
+#include "app/sweep/table.h"
 #include "engine/io/file.h"
 
 namespace ft {

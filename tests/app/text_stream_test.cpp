@@ -1,5 +1,5 @@
 // Text that appears token by token: whole characters only, and nothing of a stop string.
-#include "app/text_stream.h"
+#include "app/answers/text_stream.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // ft tokenize: a JSON value a line in, one out; a line that is wrong is named.
-#include "app/tokenize.h"
+#include "app/samples/tokenize.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,194 @@
+// ft chat: a conversation. On a terminal it asks with "> "; through a pipe every line is a turn, and only
+// answers go to stdout. With a chat format the model sees the turns so far; without one every line is a
+// prompt of its own, as prompt/response data is trained.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <iostream>
+
+#include "app/answers/generation.h"
+#include "app/answers/text_stream.h"
+#include "app/models/model_files.h"
+#include "app/screen/format.h"
+#include "app/train/signals.h"
+#include "data/chat_template.h"
+#include "engine/io/file.h"
+#include "engine/io/json.h"
+
+namespace ft {
+namespace {
+
+// Tokens of a conversation that the model sees: its context, but not more memory than people expect.
+std::int64_t context_length(const Answerer& a) {
+  if (a.config.generation.max_length) return *a.config.generation.max_length;
+  constexpr std::int64_t kMost = 4096;
+  const JsonObject j = JsonObject::read(join_path(a.built.folder, "config.json"));
+  return std::min(kMost, j.positive_or("max_position_embeddings", 2048));
+}
+
+// The format that data.chat_template names, else the one of the model's own template; nothing where there is
+// none.
+std::optional<ChatFormat> format_of(const Answerer& a) {
+  const auto& setting = a.config.data.chat_template;
+  if (!setting && !holds_chat_template(a.config.model.tokenizer())) return std::nullopt;
+  return choose_chat_format(setting, a.config.model.tokenizer());
+}
+
+// What has been said, and how the model reads it.
+class Conversation {
+ public:
+  explicit Conversation(const Answerer& a) : answerer_(a), format_(format_of(a)) {}
+  bool remembers() const { return format_.has_value(); }
+  void forget() { said_.clear(); }
+
+  // Tokens up to where the answer begins; the oldest turns go where there are more than `most`.
+  std::vector<std::int32_t> ask(const std::string& words, std::size_t most) {
+    if (!format_) return answerer_.ids_of(words);
+    said_.push_back({"user", words});
+    std::vector<std::int32_t> ids = tokens();
+    while (ids.size() > most && said_.size() > 2) {
+      said_.erase(said_.begin(), said_.begin() + 2);
+      ids = tokens();
+    }
+    return ids;
+  }
+  void answered(const std::string& words) {
+    if (format_) said_.push_back({"assistant", words});
+  }
+  void take_back() {
+    if (format_) said_.pop_back();
+  }
+  // What closes an answer in this format, such as <|im_end|>; "" for none.
+  std::string end() const {
+    if (!format_) return "";
+    const std::array<ChatMessage, 2> turns{ChatMessage{"user", "a"}, ChatMessage{"assistant", "b"}};
+    std::string closing;
+    for (const ChatPart& part : render_chat(*format_, turns, answerer_.text()))
+      if (part.kind == ChatPart::Kind::end) closing = part.text;
+    closing.erase(0, closing.find_first_not_of(" \n"));
+    return closing;
+  }
+
+ private:
+  std::vector<std::int32_t> tokens() const {
+    return answerer_.text().encode(render_chat_prompt(*format_, said_, answerer_.text()));
+  }
+
+  const Answerer& answerer_;
+  std::optional<ChatFormat> format_;
+  std::vector<ChatMessage> said_;
+};
+
+// An answer also ends where the format closes it: at a token, or a text where the tokenizer has no such
+// token.
+TokenChooser chooser_of(const Answerer& a, const std::string& end, std::vector<std::string>& stop_strings) {
+  std::vector<std::int32_t> tokens = a.end_tokens;
+  if (const auto token = a.text().id(end); token && a.text().is_special(*token))
+    tokens.push_back(*token);
+  else if (!end.empty())
+    stop_strings.push_back(end);
+  return {a.config.generation, std::move(tokens)};
+}
+
+class Chat {
+ public:
+  Chat(const Answerer& a, Screen& screen, bool asks)
+      : answerer_(a),
+        conversation_(a),
+        screen_(screen),
+        asks_(asks),
+        stop_strings_(a.config.generation.stop_strings.value_or(std::vector<std::string>{})),
+        shape_{{1, context_length(a)}, context_length(a)},
+        engine_(start_engine(a, shape_)),
+        generator_(engine_->context, engine_->store, a.built.model(), shape_,
+                   chooser_of(a, conversation_.end(), stop_strings_)) {
+    generator_.keep_cache();
+  }
+
+  bool remembers() const { return conversation_.remembers(); }
+
+  void run() {
+    for (std::string line; read(line);) {
+      if (line == "/quit" || line == "/exit") return;
+      if (line == "/reset") {
+        turns_ = 0;
+        conversation_.forget();
+      } else if (line.starts_with("/")) {
+        screen_.line(printable(line) + ": there are /reset, /quit");
+      } else if (line.find_first_not_of(" \t") != std::string::npos) {
+        answer(line);
+      }
+    }
+    if (asks_) std::cerr << "\n";
+  }
+
+ private:
+  bool read(std::string& line) {
+    if (asks_) std::cerr << screen_.bold("> ") << std::flush;
+    if (!std::getline(std::cin, line)) return false;
+    if (line.ends_with('\r')) line.pop_back();
+    return true;
+  }
+
+  void answer(const std::string& words) {
+    // half of the context is left to the answer where there are turns that can go
+    Prompt p{.ids = conversation_.ask(words, static_cast<std::size_t>(shape_.cache.capacity / 2)),
+             .number = turns_++};
+    const std::int64_t room = shape_.cache.capacity - static_cast<std::int64_t>(p.ids.size());
+    const std::int64_t wanted =
+        answerer_.config.generation.max_length ? room : answerer_.config.generation.max_new_tokens;
+    if (room < 1 || p.ids.empty()) {
+      conversation_.take_back();
+      return screen_.line(
+          str("that is ", p.ids.size(), " tokens, and there is room for ", shape_.cache.capacity - 1));
+    }
+    p.max_new_tokens = std::min(wanted, room);
+    TextStream text(*answerer_.tokenizer, stop_strings_);
+    const NotedInterrupt interrupt(asks_);
+    const std::vector<Prompt> prompts{std::move(p)};
+    generator_.run(prompts, [&](std::size_t, std::int32_t token) {
+      std::cout << text.add(token) << std::flush;
+      return !text.stopped() && !interrupt.asked();
+    });
+    std::cout << text.finish() << std::endl;
+    conversation_.answered(text.text());
+  }
+
+  const Answerer& answerer_;
+  Conversation conversation_;
+  Screen& screen_;
+  bool asks_;
+  std::vector<std::string> stop_strings_;
+  GenerationShape shape_;
+  std::unique_ptr<Engine> engine_;
+  Generator generator_;
+  std::uint64_t turns_ = 0;
+};
+
+}  // namespace
+
+Exit chat(const AnswererArgs& args) {
+  Screen screen(Screen::standard_error());
+  const Answerer a = open_answerer(args);
+  if (a.built.made.info.decoder)
+    throw UserError(Exit::config,
+                    "ft chat: an encoder-decoder answers one text at a time; ft generate --prompt does");
+  a.text();
+  if (a.config.generation.num_beams > 1)
+    throw UserError(
+        Exit::config,
+        "generation.num_beams: ft chat shows an answer while it comes, and a beam search has none "
+        "before its end; set generation.num_beams=1");
+  const bool asks = isatty(STDIN_FILENO) != 0;
+  Chat chat(a, screen, asks);
+  if (asks)
+    screen.line(str(a.built.made.info.architecture, " from ", show::path(args.model),
+                    args.adapter.empty() ? "" : " with " + show::path(args.adapter),
+                    chat.remembers() ? "" : "; every line is a prompt of its own (no chat format)",
+                    ". /reset, /quit; Ctrl-C stops an answer"));
+  chat.run();
+  return Exit::done;
+}
+
+}  // namespace ft

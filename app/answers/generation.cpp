@@ -1,0 +1,258 @@
+#include "app/answers/generation.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "app/screen/format.h"
+#include "engine/io/json.h"
+
+namespace ft {
+namespace {
+
+constexpr const char* kFile = "generation_config.json";
+constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;  // of a cache: rows have 32-bit numbers
+
+// Settings of generation_config.json that ft has too; lengths among them would surprise: max_length counts
+// the prompt and is often the model's longest context.
+constexpr std::array kTaken = {"max_new_tokens",
+                               "do_sample",
+                               "temperature",
+                               "top_k",
+                               "top_p",
+                               "min_p",
+                               "repetition_penalty",
+                               "stop_strings",
+                               "no_repeat_ngram_size",
+                               "min_new_tokens",
+                               "min_length",
+                               "num_beams",
+                               "length_penalty",
+                               "early_stopping",
+                               "forced_bos_token_id",
+                               "forced_eos_token_id"};
+constexpr std::size_t kForced = 2;  // the last of them: tokens that are forced
+
+// Settings that change answers and are not here yet, and the values with which they do nothing.
+struct Missing {
+  const char* key;
+  double neutral;
+};
+constexpr std::array kMissing = {Missing{"typical_p", 1},
+                                 Missing{"epsilon_cutoff", 0},
+                                 Missing{"eta_cutoff", 0},
+                                 Missing{"top_h", 0},
+                                 Missing{"diversity_penalty", 0},
+                                 Missing{"num_beam_groups", 1},
+                                 Missing{"penalty_alpha", 0},
+                                 Missing{"guidance_scale", 1},
+                                 Missing{"bad_words_ids", 0},
+                                 Missing{"force_words_ids", 0},
+                                 Missing{"suppress_tokens", 0},
+                                 Missing{"begin_suppress_tokens", 0},
+                                 Missing{"sequence_bias", 0},
+                                 Missing{"exponential_decay_length_penalty", 0},
+                                 Missing{"watermarking_config", 0},
+                                 Missing{"encoder_repetition_penalty", 1},
+                                 Missing{"encoder_no_repeat_ngram_size", 0}};
+
+void refuse_missing(const JsonObject& j) {
+  for (const Missing& m : kMissing) {
+    if (!j.has(m.key)) continue;
+    if (j.is_number(m.key) && j.number(m.key) == m.neutral) continue;
+    if (j.is_array(m.key) && j.json()[m.key].empty()) continue;
+    throw UserError(Exit::input, str(j.file(), ": ", m.key,
+                                     " is not available yet; remove it, or answers would "
+                                     "not be those that it asks for"));
+  }
+}
+
+// The file's settings, as those of a configuration.
+Json settings_of(const std::string& folder) {
+  const std::string path = join_path(folder, kFile);
+  Json out = Json::object();
+  const auto take = [&](const JsonObject& j, std::span<const char* const> keys) {
+    for (const char* key : keys)
+      if (j.has(key)) out[key] = j.json()[key];
+  };
+  if (!path_exists(path)) {
+    // where transformers 4 kept them
+    take(JsonObject::read(join_path(folder, "config.json")), std::span(kTaken).last(kForced));
+    return out;
+  }
+  const JsonObject j = JsonObject::read(path);
+  refuse_missing(j);
+  take(j, kTaken);
+  return out;
+}
+
+bool sets(const std::vector<std::string>& overrides, const std::string& name) {
+  return std::any_of(overrides.begin(), overrides.end(),
+                     [&](const std::string& o) { return o.starts_with(name + "="); });
+}
+
+// A setting that would be accepted and ignored is refused.
+void check_overrides(const std::vector<std::string>& overrides, bool conversation) {
+  std::vector<std::string> known{"generation.", "quantization.", "model.tokenizer_name_or_path=", "device="};
+  if (conversation)
+    known.emplace_back("data.chat_template=");
+  else
+    known.insert(known.end(), {"zero_stage=", "zero_optimization.", "distributed."});
+  for (const std::string& o : overrides)
+    if (std::none_of(known.begin(), known.end(), [&](const std::string& k) { return o.starts_with(k); }))
+      throw UserError(Exit::config, str(printable(o),
+                                        ": settings here are those of generation and quantization, such as "
+                                        "generation.max_new_tokens=100"));
+  if (sets(overrides, "generation.max_length") && sets(overrides, "generation.max_new_tokens"))
+    throw UserError(Exit::config, "give generation.max_length or generation.max_new_tokens, not both");
+}
+
+// Settings that do nothing without another one are not taken from the command line.
+void check_company(const GenerationConfig& g, const std::vector<std::string>& overrides) {
+  const auto needs = [&](const char* name, bool there, const char* other) {
+    if (!there && sets(overrides, str("generation.", name)))
+      throw UserError(Exit::config, str("generation.", name, ": does nothing without ", other));
+  };
+  for (const char* name : {"length_penalty", "early_stopping"})
+    needs(name, g.num_beams > 1, "generation.num_beams above 1");
+  for (const char* name : {"temperature", "top_k", "top_p", "min_p"})
+    needs(name, g.do_sample, "generation.do_sample=true");
+  if (g.num_beams == 1) return;
+  if (g.do_sample)
+    throw UserError(Exit::config,
+                    "generation.do_sample: beams are searched, not drawn; set generation.num_beams=1 or "
+                    "generation.do_sample=false");
+  if (g.stop_strings)
+    throw UserError(Exit::config, "generation.stop_strings: not with beams; set generation.num_beams=1");
+}
+
+RunConfig config_of(const AnswererArgs& args) {
+  check_overrides(args.overrides, args.conversation);
+  Json j;
+  j["model"]["model_name_or_path"] = std::filesystem::absolute(args.model).string();
+  j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read
+  j["training"]["bf16"] = args.dtype == "bfloat16";
+  j["training"]["fp16"] = args.dtype == "float16";
+  j["generation"] = settings_of(args.model);
+  RunConfig c = parse_config(j.dump(), join_path(args.model, kFile), "", args.overrides);
+  c.model.model_name_or_path = args.model;  // as the user wrote it, for messages
+  c.finetuning_type = kNotTrained;
+  if (!args.adapter.empty()) {
+    c.finetuning_type = "lora";
+    c.lora.adapter_name_or_path = args.adapter;
+  }
+  check_company(c.generation, args.overrides);
+  return c;
+}
+
+// generation_config.json has the last word on what a decoder begins with.
+void set_decoder_start(Answerer& a) {
+  const std::string path = join_path(a.built.folder, kFile);
+  if (!a.built.made.info.decoder || !path_exists(path)) return;
+  const JsonObject j = JsonObject::read(path);
+  const std::int64_t last = a.built.model().vocab_size() - 1;
+  std::int32_t& start = a.built.made.info.decoder->start;
+  start = static_cast<std::int32_t>(j.integer_or("decoder_start_token_id", start, 0, last));
+}
+
+}  // namespace
+
+void check_forced_tokens(const GenerationConfig& g, std::int64_t vocab_size) {
+  for (const auto& [name, token] : {std::pair{"forced_bos_token_id", g.forced_bos_token_id},
+                                    std::pair{"forced_eos_token_id", g.forced_eos_token_id}})
+    if (token && *token >= vocab_size)
+      throw UserError(Exit::config, str("generation.", name, ": ", *token,
+                                        "; the model's token ids are 0 to ", vocab_size - 1));
+}
+
+std::vector<std::int32_t> end_tokens(const std::string& folder, const Tokenizer* tokenizer) {
+  for (const char* name : {kFile, "config.json"}) {
+    const std::string path = join_path(folder, name);
+    if (!path_exists(path)) continue;
+    const JsonObject j = JsonObject::read(path);
+    if (!j.has("eos_token_id")) continue;
+    std::vector<std::int32_t> ids;
+    for (const std::int64_t id : j.integers("eos_token_id")) {
+      if (id < 0 || id > INT32_MAX) j.refuse("eos_token_id", "a token id or a list of them");
+      ids.push_back(static_cast<std::int32_t>(id));
+    }
+    return ids;
+  }
+  if (tokenizer && tokenizer->eos()) return {*tokenizer->eos()};
+  return {};
+}
+
+const Tokenizer& Answerer::text() const {
+  if (!tokenizer) throw UserError(Exit::input, no_tokenizer);
+  return *tokenizer;
+}
+
+Prompt prompt_of(std::vector<std::int32_t> ids, const ModelInfo& info) {
+  if (!info.decoder) return {.ids = std::move(ids)};
+  return {.ids = {info.decoder->start}, .source = std::move(ids)};
+}
+
+Prompt Answerer::prompt_of(std::vector<std::int32_t> ids) const {
+  return ft::prompt_of(std::move(ids), built.made.info);
+}
+
+std::vector<std::int32_t> Answerer::ids_of(const std::string& words) const {
+  if (built.made.info.decoder) return text().encode_with_specials(words);
+  std::vector<std::int32_t> ids = text().prefix();
+  const Tokenizer::Ids tokens = text().encode(words);
+  ids.insert(ids.end(), tokens.begin(), tokens.end());
+  return ids;
+}
+
+Answerer open_answerer(const AnswererArgs& args) {
+  Answerer a{.config = config_of(args)};
+  a.built = build_model(a.config, Weights::check);
+  check_forced_tokens(a.config.generation, a.built.model().vocab_size());
+  set_decoder_start(a);
+  EachParameter freeze([](Parameter& p) { p.trainable = false; });
+  a.built.model().visit(freeze);
+  try {
+    a.tokenizer = make_tokenizer(a.config.model.tokenizer());
+  } catch (const UserError& e) {
+    a.no_tokenizer = e.what();
+  }
+  if (!a.tokenizer && a.config.generation.stop_strings)
+    throw UserError(Exit::input, "generation.stop_strings: " + a.no_tokenizer);
+  a.end_tokens = end_tokens(args.model, a.tokenizer.get());
+  return a;
+}
+
+std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& shape, const Ranks& ranks) {
+  if (shape.cache.capacity > kMostTokens / shape.cache.slots ||
+      (shape.cache.sources > 0 && shape.cache.source_capacity > kMostTokens / shape.cache.sources))
+    throw UserError(Exit::memory, str(shape.cache.slots, " answers of up to ", shape.cache.capacity,
+                                      " tokens are more than ft can keep; set generation.max_new_tokens"));
+  auto ops = make_ops(device_of(a.config, ranks.local_rank));
+  auto comm = make_communicator(ranks, *ops, a.config);
+  PlanRequest request{
+      .dtype = a.built.dtype,
+      .ranks = ranks.size,
+      .zero = zero_options(a.config.zero_optimization, ranks.size),
+      .reduce_bucket = static_cast<std::int64_t>(a.config.zero_optimization.reduce_bucket_size),
+      .adapter = a.built.lora,
+      .device = ops->device(),
+      .workspace = ops->workspace()};
+  request.states = 0;
+  request.generation = {shape};
+  const Plan plan = plan_run(a.built.model(), request);
+  if (const std::int64_t there = ops->free_memory();
+      there > 0 && plan.memory.total * sharing(*ops, ranks.local_size) > there)
+    throw UserError(
+        Exit::memory,
+        str("this needs ", show::memory(plan.memory.total), " and ", show::memory(there),
+            " are free (weights ", show::memory(plan.memory.weights + plan.memory.adapter),
+            ", keys and values of ", shape.cache.slots, " answers of up to ", shape.cache.capacity,
+            " tokens and activations ", show::memory(plan.saved + plan.scratch),
+            ")\n  less: a smaller generation.batch_size or generation.max_new_tokens, "
+            "--dtype bfloat16, quantization.load_in_4bit=true"));
+  return std::make_unique<Engine>(std::move(ops), std::move(comm), a.built, request, plan);
+}
+
+}  // namespace ft

@@ -1,0 +1,55 @@
+#include "app/answers/predictions.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "app/answers/generation.h"
+#include "data/utf8.h"
+#include "engine/io/file.h"
+#include "engine/io/json.h"
+
+namespace ft {
+
+Predictions::Predictions(const RunConfig& config, const BuiltModel& built, const BuiltData& data)
+    : built_(built),
+      folder_(config.training.output_dir),
+      metrics_(config.evaluation.text_metrics()),
+      tokenizer_(make_tokenizer(config.model.tokenizer())),
+      end_tokens_(end_tokens(built.folder, tokenizer_.get())),
+      test_(data.eval->data(), built.made.info, config.training.per_device_eval_batch_size,
+            config.generation) {
+  check_forced_tokens(config.generation, built.model().vocab_size());
+}
+
+Measures Predictions::run(const Ctx& context, ParameterStore& store, const AnswerTest::Progress& progress) {
+  answers_ = test_.run(context, store, built_.model(), *tokenizer_, end_tokens_, progress);
+  measures_ = measure(answers_, metrics_);
+  return measures_;
+}
+
+void Predictions::write(double loss, double seconds, std::int64_t batches) const {
+  std::string lines;
+  for (const Answer& a : answers_) {
+    std::string line(strip_left(strip_right(a.given)));
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    lines += line + "\n";
+  }
+  write_file(join_path(folder_, "generated_predictions.txt"), lines);
+  const auto a_second = [&](double count) { return count / std::max(seconds, 1e-9); };
+  const auto samples = static_cast<double>(answers_.size());
+  Json results = {{"predict_loss", loss},
+                  {"predict_samples", answers_.size()},
+                  {"predict_runtime", seconds},
+                  {"predict_samples_per_second", a_second(samples)},
+                  {"predict_steps_per_second", a_second(static_cast<double>(batches))}};
+  for (const auto& [name, value] : measures_) results["predict_" + name] = value;
+  write_file(join_path(folder_, "predict_results.json"), json_text(results, 4) + "\n");
+}
+
+std::unique_ptr<Predictions> make_predictions(const RunConfig& config, const BuiltModel& built,
+                                              const BuiltData& data) {
+  if (!config.evaluation.predict_with_generate) return nullptr;
+  return std::make_unique<Predictions>(config, built, data);
+}
+
+}  // namespace ft

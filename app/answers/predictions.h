@@ -1,0 +1,39 @@
+// evaluation.predict_with_generate: answers to the held-out prompts, measured at every evaluation, and
+// written beside the result of a run as Hugging Face's run_translation.py does.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/answers/answers.h"
+
+namespace ft {
+
+class Predictions {
+ public:
+  // Of data.eval. UserError where there is no tokenizer, or settings do not fit the model.
+  Predictions(const RunConfig&, const BuiltModel&, const BuiltData&);
+
+  // All ranks call it together, each answers a part of the prompts, and all get the measures of all.
+  Measures run(const Ctx&, ParameterStore&, const AnswerTest::Progress&);
+
+  // generated_predictions.txt, a line each, and predict_results.json: the measures and `loss` of the last run
+  // with predict_ before their names, and what it took.
+  // Into the run's folder.
+  void write(double loss, double seconds, std::int64_t batches) const;
+
+ private:
+  const BuiltModel& built_;
+  std::string folder_;
+  std::vector<std::string> metrics_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::vector<std::int32_t> end_tokens_;
+  AnswerTest test_;
+  std::vector<Answer> answers_;
+  Measures measures_;
+};
+
+// Null without predict_with_generate.
+std::unique_ptr<Predictions> make_predictions(const RunConfig&, const BuiltModel&, const BuiltData&);
+
+}  // namespace ft

@@ -1,0 +1,201 @@
+#include "app/commands/command_line.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <new>
+
+#include "app/commands/command_parser.h"
+#include "app/launch/node.h"
+#include "engine/core/suggest.h"
+#include "engine/cuda/cuda_ops.h"
+
+namespace ft {
+
+CommandLine::CommandLine() {
+  app_.name("ft");
+  app_.set_help_flag("-h,--help", "This text.");
+  app_.add_flag("--version", wants_version_,
+                "Version, processor features and libraries; with --json as JSON.");
+  app_.add_flag("--json", version_.json, "With --version.");
+  app_.add_option(
+          "--cuda-libs", cuda_libs_,
+          "Before a command: where NVIDIA's libraries are if not in the system; a folder above them, such "
+          "as a Python environment, will do.")
+      ->type_name("DIR");
+  app_.footer(
+      "Examples:\n"
+      "  ft init --config config.json --output tiny          a small random model to try things on\n"
+      "  ft validate --config run.json                       is everything there?\n"
+      "  ft plan --config run.json                           how much memory will it take?\n"
+      "  ft train --config run.json training.max_steps=100   train; settings can be overridden\n"
+      "  ft chat --model base --adapter out                  talk to what was trained\n"
+      "  ft merge --model base --adapter out --output merged\n"
+      "  ft help train, ft help config, ft help config lora  more about a command or about settings");
+  training();
+  several_ranks();
+  readiness();
+  verification();
+  models();
+  answers();
+  data();
+  help();
+  app_.require_subcommand(0, 1);
+}
+
+CLI::App* CommandLine::command(const std::string& name, const std::string& what, const std::string& examples,
+                               CLI::App* under) {
+  CLI::App* sub = (under ? under : &app_)->add_subcommand(name, what);
+  sub->set_help_flag("-h,--help", "This text.");
+  sub->footer("Examples:\n" + examples);
+  return sub;
+}
+
+void CommandLine::about_a_run(CLI::App* app, ConfigArgs& args) {
+  app->add_option("--config", args.config, "The run's configuration (ft help config).")
+      ->required()
+      ->type_name("FILE");
+  app->add_option("overrides", args.overrides, "Settings that hold instead of the file's.")
+      ->type_name("a.b=c");
+}
+
+void CommandLine::help() {
+  auto* help = command("help", "About a command, or about the settings of a run.",
+                       "  ft help train\n"
+                       "  ft help config          all settings\n"
+                       "  ft help config lora     those of a section");
+  help->add_option("topic", topic_, "A command, or: config [section].")->type_name("TOPIC");
+  help->callback([this] {
+    action_ = [this] {
+      if (topic_.empty()) return std::cout << app_.help(), Exit::done;
+      if (topic_[0] == "config") return help_config(topic_.size() > 1 ? topic_[1] : "");
+      const CLI::App* at = &app_;
+      std::string name;  // of what is above
+      for (const std::string& word : topic_) {
+        Names known;
+        for (const CLI::App* sub : at->get_subcommands({})) known.push_back(sub->get_name());
+        if (std::find(known.begin(), known.end(), word) == known.end()) {
+          const std::string near = nearest(word, known);
+          throw UserError(Exit::config,
+                          str("ft help: there is no command ", printable(word),
+                              near.empty() ? "; see ft --help" : "; do you mean " + near + "?"));
+        }
+        name += (name.empty() ? "" : " ") + at->get_name();
+        at = at->get_subcommand(word);
+      }
+      std::cout << at->help(name);
+      return Exit::done;
+    };
+  });
+}
+
+// Every command with its options, in the order they were defined.
+CommandLine::Names CommandLine::options() const {
+  Names all;
+  const std::function<void(const CLI::App&, const std::string&)> walk = [&](const CLI::App& app,
+                                                                            const std::string& path) {
+    for (const CLI::Option* option : app.get_options())
+      if (const std::string name = option->get_name(); name != "--help") all.push_back(path + name);
+    for (const CLI::App* sub : app.get_subcommands({})) walk(*sub, path + sub->get_name() + " ");
+  };
+  walk(app_, "");
+  return all;
+}
+
+// What CLI11 has against the command line, in our words.
+void CommandLine::refuse(const CLI::ParseError& error, const Names& arguments) {
+  const CLI::App* at = &app_;
+  std::string name = "ft";
+  while (!at->get_subcommands().empty()) name += " " + (at = at->get_subcommands()[0])->get_name();
+  Names commands, options;
+  for (const CLI::App* sub : at->get_subcommands({})) commands.push_back(sub->get_name());
+  for (const CLI::Option* option : at->get_options()) options.push_back(option->get_name());
+  const auto with = [](const std::string& near) {
+    return near.empty() ? "; see " : "; do you mean " + near + "? See ";
+  };
+
+  const auto kind = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  if (kind == CLI::ExitCodes::ExtrasError || kind == CLI::ExitCodes::RequiredError) {
+    for (const std::string& word : arguments) {
+      const std::string option = word.substr(0, word.find('='));
+      if (word.size() > 1 && word[0] == '-' &&
+          std::find(options.begin(), options.end(), option) == options.end())
+        throw UserError(Exit::config, str(name, ": there is no option ", printable(word),
+                                          with(nearest(option, options)), name, " --help"));
+    }
+  }
+  std::string what = error.what();
+  if (kind == CLI::ExitCodes::RequiredError) what += "; see " + name + " --help";
+  throw UserError(Exit::config, str(name, ": ", printable(what, 400)));
+}
+
+Exit CommandLine::run(const Names& arguments) {
+  if (arguments.empty()) return std::cout << app_.help(), Exit::done;
+  if (arguments == Names{kNodeCommand}) return run_node();
+  if (const std::string& word = arguments[0]; word[0] != '-') {
+    Names known;
+    for (const CLI::App* sub : app_.get_subcommands({})) known.push_back(sub->get_name());
+    if (std::find(known.begin(), known.end(), word) == known.end()) {
+      const std::string near = nearest(word, known);
+      throw UserError(Exit::config, str("there is no command ", printable(word),
+                                        near.empty() ? "; see ft --help" : "; do you mean ft " + near + "?"));
+    }
+  }
+  try {
+    app_.parse(Names(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    const CLI::App* at = &app_;
+    std::string name;  // of what is above
+    for (; !at->get_subcommands().empty(); at = at->get_subcommands()[0])
+      name += (name.empty() ? "" : " ") + at->get_name();
+    std::cout << at->help(name);
+    return Exit::done;
+  } catch (const CLI::ParseError& error) {
+    refuse(error, arguments);
+  }
+  if (wants_version_) return version(version_);
+  if (!cuda_libs_.empty()) use_cuda_libraries(cuda_libs_);
+  if (!action_) throw UserError(Exit::config, "ft: give a command; see ft --help");
+  return action_();
+}
+
+namespace {
+
+// Line by line, control characters made harmless.
+int tell(Exit code, const std::string& what) {
+  std::string text;
+  for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+    end = what.find('\n', begin);
+    text += printable(what.substr(begin, end == std::string::npos ? end : end - begin), 2000) + "\n";
+  }
+  std::cout.flush();
+  std::cerr << text;
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int run_command_line(const std::vector<std::string>& arguments) {
+  constexpr Exit kOurs{1};  // no code of its own: nothing a script could act on
+  try {
+    const Exit code = CommandLine().run(arguments);
+    if (!std::cout.flush()) return tell(Exit::storage, std::string("stdout: ") + std::strerror(errno));
+    return static_cast<int>(code);
+  } catch (const UserError& e) {
+    return tell(e.code, e.what());
+  } catch (const std::bad_alloc&) {
+    return tell(Exit::memory, "there is not enough memory");
+  } catch (const std::filesystem::filesystem_error& e) {
+    return tell(Exit::storage, str(e.path1().string(), ": ", e.code().message()));
+  } catch (const std::exception& e) {
+    return tell(kOurs, str("ft made a mistake: ", e.what(),
+                           "\nplease report it with the command and the configuration"));
+  }
+}
+
+std::vector<std::string> all_options() { return CommandLine().options(); }
+
+}  // namespace ft

@@ -1,0 +1,70 @@
+// The commands, their options, and what to run once they are parsed; one file for each group of commands.
+// Only these files know CLI11.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "app/commands/commands.h"
+#include "app/doctor/doctor.h"
+#include "app/launch/launch.h"
+#include "app/samples/tokenize.h"
+
+namespace ft {
+
+class CommandLine {
+ public:
+  using Names = std::vector<std::string>;
+
+  CommandLine();
+  Exit run(const Names& arguments);
+  Names options() const;
+
+ private:
+  CLI::App* command(const std::string& name, const std::string& what, const std::string& examples,
+                    CLI::App* under = nullptr);
+  void about_a_run(CLI::App* app, ConfigArgs& args);
+  void training();
+  void several_ranks();
+  void verification();
+  void readiness();
+  Exit launch_command();
+  void models();
+  void answers();
+  void about_an_answerer(CLI::App* app, AnswererArgs& args);
+  void data();
+  void help();
+  [[noreturn]] void refuse(const CLI::ParseError& error, const Names& arguments);
+
+  CLI::App app_{"ft fine-tunes language models: LoRA and full, without Python."};
+  std::function<Exit()> action_;
+  TrainArgs train_;
+  LaunchArgs launch_;
+  VerifyZeroArgs verify_zero_;
+  DoctorArgs doctor_;
+  EvalArgs eval_;
+  PlanArgs plan_;
+  SweepArgs sweep_;
+  ConfigArgs validate_;
+  DataShowArgs data_show_;
+  DataStatsArgs data_stats_;
+  MetricsArgs metrics_;
+  MergeArgs merge_;
+  ExportArgs export_;
+  InspectArgs inspect_;
+  std::string checkpoint_;
+  GenerateArgs generate_;
+  AnswererArgs chat_;
+  TokenizeOptions tokenize_;
+  InitArgs init_;
+  bool wants_version_ = false;
+  std::string cuda_libs_;
+  VersionArgs version_;
+  Names topic_;
+};
+
+// What --dtype may say.
+inline const CommandLine::Names kDtypes{"float32", "bfloat16", "float16"};
+
+}  // namespace ft

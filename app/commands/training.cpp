@@ -1,0 +1,190 @@
+// Commands about a run: train, eval, plan, sweep, validate, launch, verify.
+#include "app/commands/command_parser.h"
+#include "app/config/config.h"
+
+namespace ft {
+
+void CommandLine::training() {
+  auto* train = command("train", "Fine-tune a model.",
+                        "  ft train --config run.json\n"
+                        "  ft train --config run.json training.learning_rate=1e-4 lora.r=32\n"
+                        "  ft train --config run.json training.resume_from_checkpoint=auto");
+  about_a_run(train, train_);
+  train->add_flag("--overwrite", train_.overwrite, "Replace the run that the output folder holds.");
+  train->add_option(
+      "--trace", train_.trace,
+      "Write what every operation of three steps after the first took to this file (ui.perfetto.dev opens "
+      "it) and print a table.");
+  train->callback([this] { action_ = [this] { return ft::train(train_); }; });
+
+  auto* eval = command("eval", "Loss and perplexity on the configuration's evaluation data.",
+                       "  ft eval --config run.json\n"
+                       "  ft eval --config run.json --adapter outputs/run --json\n"
+                       "  ft eval --config run.json --adapter outputs/run --answers 20");
+  about_a_run(eval, eval_);
+  eval->add_option("--adapter", eval_.adapter, "A PEFT adapter on top of the model.")->type_name("DIR");
+  eval->add_option("--answers", eval_.answers,
+                   "Also answer the first N samples, and count those to the letter.")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  eval->add_flag("--json", eval_.json, "One JSON object on stdout.");
+  eval->callback([this] { action_ = [this] { return ft::eval(eval_); }; });
+
+  auto* plan = command("plan", "Memory and arithmetic of a step, without touching the weights.",
+                       "  ft plan --config run.json\n"
+                       "  ft plan --config run.json data.max_seq_length=4096 --json\n"
+                       "  ft plan --model models/llama-2-7b training.gradient_checkpointing=false\n"
+                       "  ft plan --config run.json --ranks 8 --gpu 24GiB\n"
+                       "  ft plan --parameters 7.5e9 --ranks 64     by ZeRO's formulas");
+  plan->add_option("--config", plan_.config, "The run's configuration.")->type_name("FILE");
+  plan->add_option("--model", plan_.model, "Instead: a model's folder or config.json, default settings.")
+      ->type_name("DIR");
+  plan->add_option("overrides", plan_.overrides, "Settings that hold instead of the file's.")
+      ->type_name("a.b=c");
+  plan->add_flag("--json", plan_.json, "One JSON object on stdout.");
+  auto* parameters = plan->add_option("--parameters", plan_.parameters,
+                                      "Instead: what so many trained parameters take by ZeRO's formulas.");
+  parameters->type_name("X")->check(CLI::PositiveNumber);
+  plan->add_option("--ranks", plan_.ranks, "On so many ranks, under each ZeRO stage.")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  plan->add_option("--gpu", plan_.gpu,
+                   "On a GPU that need not be here: h200, rtx4090, ..., or its memory: 24GiB.")
+      ->type_name("GPU")
+      ->excludes(parameters);
+  plan->callback([this] {
+    if (int{plan_.config.empty()} + int{plan_.model.empty()} + int{plan_.parameters == 0} != 2)
+      throw UserError(Exit::config, "ft plan: give one of --config FILE, --model DIR and --parameters X");
+    if (plan_.parameters > 0) {
+      action_ = [this] { return ft::plan_by_formula(plan_); };
+      return;
+    }
+    action_ = [this] { return ft::plan(plan_); };
+  });
+
+  auto* sweep =
+      command("sweep", "Train with every combination of the settings in sweep.grid, one run after another.",
+              "  ft sweep --config run.json 'sweep.grid={\"zero_stage\": [0, 3], \"data.max_seq_length\": "
+              "[512, 1024]}'\n"
+              "  ft sweep --config run.json --dry-run      only plan the memory of each\n"
+              "  ft sweep --config run.json --longest      the longest max_seq_length that fits");
+  about_a_run(sweep, sweep_);
+  sweep->add_flag("--dry-run", sweep_.dry_run, "Plan each run; train none.");
+  sweep->add_flag(
+      "--longest", sweep_.longest,
+      "Find the longest data.max_seq_length that fits with each of the other settings; train none.");
+  sweep->callback([this] { action_ = [this] { return ft::sweep(sweep_); }; });
+
+  auto* validate = command("validate", "Check a configuration and the files it names; exit 0 or 2.",
+                           "  ft validate --config run.json\n"
+                           "  ft validate --config run.json lora.target_modules=all-linear");
+  about_a_run(validate, validate_);
+  validate->callback([this] { action_ = [this] { return ft::validate(validate_); }; });
+}
+
+void CommandLine::several_ranks() {
+  auto* launch =
+      command("launch", "Train with several processes, of this machine or of several.",
+              "  ft launch -n 4 train --config run.json zero_stage=2\n"
+              "  ft launch --hostfile hosts train --config run.json      over ssh, HOST slots=N a line\n"
+              "  ft launch --hostfile hosts --include node1@node2:0,1 train --config run.json\n"
+              "  ft doctor --hostfile hosts                              are they ready?");
+  const auto number = [&](const char* name, int& to, const char* what, int low, int high) {
+    launch->add_option(name, to, what)->type_name("N")->check(CLI::Range(low, high));
+  };
+  const auto text = [&](const char* name, std::string& to, const char* what, const char* type) {
+    launch->add_option(name, to, what)->type_name(type);
+  };
+  number("-n,--nproc_per_node,--num_gpus", launch_.ranks,
+         "How many ranks on each machine; the hostfile's slots, or distributed.nproc_per_node.", 1, 1024);
+  number("--num_nodes", launch_.nodes, "How many machines; all of the hostfile's.", 1, 4096);
+  text("--hostfile", launch_.hostfile, "The machines, as DeepSpeed and OpenMPI write them: HOST slots=N.",
+       "FILE");
+  text("-i,--include", launch_.include, "Of them only HOST[:SLOT,...][@HOST...].", "HOSTS");
+  text("-e,--exclude", launch_.exclude, "Of them all but these.", "HOSTS");
+  text("--master_addr", launch_.master_addr,
+       "Where rank 0 listens; as the first machine is called, loopback if it is the only one.", "ADDRESS");
+  number("--master_port", launch_.master_port, "And at which port; any free one.", 0, 65535);
+  number("--node_rank", launch_.node_rank,
+         "Without ssh: which machine this is, of --num_nodes on each of which ft launch is started.", 0,
+         4095);
+  number("--ssh_port", launch_.ssh_port, "The port of ssh, if not the usual one.", 1, 65535);
+  text("--log-dir", launch_.log_dir, "Where rank-0.log, rank-1.log, ... go; OUTPUT_DIR/ranks if not given.",
+       "DIR");
+  launch->prefix_command();
+  launch->callback([this, launch] {
+    launch_.command = launch->remaining();
+    action_ = [this] { return launch_command(); };
+  });
+}
+
+void CommandLine::verification() {
+  auto* verify = command("verify", "Check on your own model what ft promises: zero.",
+                         "  ft verify zero --config run.json");
+  verify->require_subcommand(1);
+  auto* zero = command(
+      "zero", "A few steps under each ZeRO stage: losses, memory of a rank, bytes sent; exit 0 or 11.",
+      "  ft verify zero --config run.json\n"
+      "  ft verify zero --config run.json --ranks 1,2,4 --steps 5",
+      verify);
+  about_a_run(zero, verify_zero_);
+  zero->add_option("--ranks", verify_zero_.ranks, "Numbers of ranks to try.")
+      ->type_name("N,N,...")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  zero->add_option("--steps", verify_zero_.steps, "Steps of each run.")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  zero->callback([this] { action_ = [this] { return ft::verify_zero(verify_zero_); }; });
+}
+
+void CommandLine::readiness() {
+  auto* doctor = command("doctor", "Is this machine ready to train, and are those of a hostfile?",
+                         "  ft doctor\n"
+                         "  ft doctor --config run.json                 its output folder too\n"
+                         "  ft doctor --hostfile hosts --config run.json");
+  doctor->add_option("--config", doctor_.config, "A run whose output folder is looked at.")
+      ->type_name("FILE");
+  doctor->add_option("overrides", doctor_.overrides, "Settings that hold instead of the file's.")
+      ->type_name("a.b=c");
+  doctor->add_option("--hostfile", doctor_.hostfile, "Also these machines, over ssh: HOST slots=N a line.")
+      ->type_name("FILE");
+  doctor->add_option("-i,--include", doctor_.include, "Of them only HOST[@HOST...].")->type_name("HOSTS");
+  doctor->add_option("-e,--exclude", doctor_.exclude, "Of them all but these.")->type_name("HOSTS");
+  doctor->add_option("--ssh_port", doctor_.ssh_port, "The port of ssh, if not the usual one.")
+      ->type_name("N")
+      ->check(CLI::Range(1, 65535));
+  doctor->add_flag("--json", doctor_.json, "One JSON object on stdout.");
+  doctor->callback([this] { action_ = [this] { return ft::doctor(doctor_); }; });
+}
+
+// The command of the ranks is checked here, so that a mistake in it is said once and not by every rank.
+Exit CommandLine::launch_command() {
+  const Names& words = launch_.command;
+  if (words.empty()) throw UserError(Exit::config, "ft launch: give a command: ft launch -n 2 train ...");
+  if (words[0][0] == '-')
+    throw UserError(Exit::config,
+                    str("ft launch: ", printable(words[0]), " is not available; see ft launch --help"));
+  if (words[0] != "train" && words[0] != "eval" && words[0] != "generate")
+    throw UserError(Exit::config, str("ft launch ", printable(words[0]),
+                                      " is not available yet; available: train, eval, generate"));
+  CommandLine ranks;
+  try {
+    ranks.app_.parse(Names(words.rbegin(), words.rend()));
+  } catch (const CLI::CallForHelp&) {
+    return ranks.run(words);
+  } catch (const CLI::ParseError& error) {
+    ranks.refuse(error, words);
+  }
+  if (words[0] == "generate") {  // there is no run's folder: logs lie beside the answers
+    const std::string& output = ranks.generate_.output;
+    return launch(launch_, output.empty() ? "generate" : output + ".logs", {});
+  }
+  const ConfigArgs& args = words[0] == "eval" ? static_cast<const ConfigArgs&>(ranks.eval_) : ranks.train_;
+  const RunConfig config = load_config(args.config, args.overrides);
+  return launch(launch_, config.training.output_dir, config.distributed);
+}
+
+}  // namespace ft

@@ -1,0 +1,220 @@
+// ft export --to gguf, gguf-lora.
+#include "app/gguf/export.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "app/commands/commands.h"
+#include "app/models/merger.h"
+#include "app/screen/format.h"
+#include "app/screen/screen.h"
+#include "engine/io/json.h"
+#include "models/registry.h"
+
+namespace ft {
+namespace {
+
+struct Form {
+  const char* name;
+  GgmlType type;
+  std::uint32_t file_type;  // general.file_type
+};
+constexpr Form kForms[] = {{"float32", GgmlType::f32, 0},
+                           {"float16", GgmlType::f16, 1},
+                           {"bfloat16", GgmlType::bf16, 32},
+                           {"q8_0", GgmlType::q8_0, 7}};
+
+const Form& form_of(const std::string& dtype) {
+  const auto* at =
+      std::find_if(std::begin(kForms), std::end(kForms), [&](const Form& f) { return dtype == f.name; });
+  require(at != std::end(kForms), "a type that the command line has not checked");
+  return *at;
+}
+
+// Vectors, norms and T5's small tables of relative positions stay f32; rows that are no whole blocks are kept
+// as f16.
+GgmlType type_of(const std::string& name, const std::vector<std::int64_t>& shape, GgmlType wanted) {
+  if (shape.size() < 2 || name.ends_with("_norm.weight") || name.ends_with("attn_rel_b.weight"))
+    return GgmlType::f32;
+  if (wanted == GgmlType::q8_0 && shape.back() % kQ8Block != 0) return GgmlType::f16;
+  return wanted;
+}
+
+std::vector<std::int64_t> dims_of(const Shape& s) { return {s.dims.begin(), s.dims.begin() + s.rank}; }
+
+std::string last_part(const std::string& folder) {
+  const auto path = std::filesystem::absolute(folder).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+void require_new_file(const GgufArgs& args) {
+  std::error_code none;
+  if (std::filesystem::is_directory(args.output, none))
+    throw UserError(Exit::config, printable(args.output) + " is a folder; --output is the GGUF file to make");
+  if (path_exists(args.output) && !args.overwrite)
+    throw UserError(Exit::config, printable(args.output) + " is there already; --overwrite replaces it");
+}
+
+void tell(const GgufArgs& args, std::size_t tensors, const std::vector<GgufTensor>& specs) {
+  std::int64_t bytes = 0;
+  for (const GgufTensor& t : specs) bytes += t.bytes();
+  Screen screen(Screen::standard_error());
+  screen.line(str("exported  ", show::plural(static_cast<std::int64_t>(tensors), "tensor"), ", ",
+                  show::file_size(bytes), " -> ", show::path(args.output), " (GGUF)"));
+}
+
+// The name in GGUF, or the error that there is none.
+std::string named(const std::string& name) {
+  const auto found = gguf_name(name);
+  if (!found) throw UserError(Exit::input, printable(name) + ": GGUF has no name for this tensor");
+  return *found;
+}
+
+// What a family's config.json says.
+struct Family {
+  std::string architecture;
+  GgufKeys keys;
+  std::int64_t vocab_size = 0;
+  std::vector<float> rope_factors;
+  std::optional<llama::Config> llama;  // nothing: a T5
+
+  std::int64_t permuted_heads(const std::string& weight) const {
+    return llama ? gguf_permuted_heads(weight, *llama) : 0;
+  }
+};
+
+Family family_of(const std::string& config_json) {
+  if (read_decoder_tokens(config_json))
+    return {.architecture = "t5",
+            .keys = gguf_t5_keys(config_json),
+            .vocab_size = JsonObject::read(config_json).positive("vocab_size")};
+  Family f{.llama = llama::read_config(config_json)};
+  f.architecture = gguf_architecture(*f.llama);
+  f.keys = gguf_model_keys(*f.llama, config_json);
+  f.vocab_size = f.llama->vocab_size;
+  f.rope_factors = gguf_rope_factors(*f.llama);
+  return f;
+}
+
+// The model's tensors, each once. A head that is the embedding's table is left out, but not T5's: it is
+// written with the scale of the states before it, which readers of t5 do not apply.
+std::vector<TensorSpec> tensors_of(const BuiltModel& built, const Merger& merger) {
+  const ModelInfo& info = built.made.info;
+  std::vector<TensorSpec> all = merger.specs(DType::f32);
+  std::erase_if(all, [&](const TensorSpec& s) {
+    return std::find(info.embedding_copies.begin(), info.embedding_copies.end(), s.name) !=
+               info.embedding_copies.end() ||
+           (s.name == "lm_head.weight" && info.tied_head && !merger.unties());
+  });
+  if (!info.decoder || !info.tied_head || merger.unties()) return all;
+  const auto table =
+      std::find_if(all.begin(), all.end(), [&](const TensorSpec& s) { return s.name == info.embedding; });
+  require(table != all.end(), "a model has an embedding");
+  all.push_back({"lm_head.weight", DType::f32, table->shape});
+  return all;
+}
+
+void multiply(const Tensor& values, float factor) {
+  if (factor != 1) std::for_each_n(values.as<float>(), values.numel(), [&](float& v) { v *= factor; });
+}
+
+GgufKeys keys_of(const GgufArgs& args, const Family& family, const Form& form) {
+  GgufKeys keys{{"general.architecture", family.architecture},
+                {"general.type", std::string("model")},
+                {"general.name", last_part(args.model)},
+                {"general.file_type", form.file_type}};
+  if (form.type == GgmlType::q8_0) keys.emplace_back("general.quantization_version", std::uint32_t{2});
+  keys.insert(keys.end(), family.keys.begin(), family.keys.end());
+  for (auto& key : gguf_tokenizer_keys(args.tokenizer, family.vocab_size)) keys.push_back(std::move(key));
+  return keys;
+}
+
+}  // namespace
+
+void export_gguf(const GgufArgs& args) {
+  require_new_file(args);
+  const Form form = form_of(args.dtype.empty() ? "float16" : args.dtype);
+  Family family = family_of(join_path(args.model, "config.json"));
+  const GgufKeys keys = keys_of(args, family, form);
+
+  const BuiltModel built = build_model(merge_config(args.model, args.adapter), Weights::check);
+  Merger merger(built);
+  const std::vector<TensorSpec> from = tensors_of(built, merger);
+  std::vector<GgufTensor> specs;
+  for (const TensorSpec& s : from) {
+    GgufTensor t{named(s.name), GgmlType::f32, dims_of(s.shape)};
+    t.type = type_of(t.name, t.shape, form.type);
+    specs.push_back(std::move(t));
+  }
+  std::vector<float>& factors = family.rope_factors;
+  if (!factors.empty())
+    specs.push_back({"rope_freqs.weight", GgmlType::f32, {static_cast<std::int64_t>(factors.size())}});
+
+  Screen screen(Screen::standard_error());
+  Working working(screen, "exporting", "tensors");
+  std::size_t next = 0;
+  write_gguf(args.output, keys, specs, [&](const GgufTensor& t) {
+    working(static_cast<std::int64_t>(next), static_cast<std::int64_t>(specs.size()));
+    if (next == from.size())
+      return Tensor(reinterpret_cast<std::byte*>(factors.data()), DType::f32, {t.shape[0]});
+    const TensorSpec& s = from[next++];
+    Tensor values = merger(s);
+    if (s.name == "lm_head.weight" && !merger.unties()) multiply(values, built.made.info.head_scale);
+    if (const std::int64_t heads = family.permuted_heads(s.name); heads > 0)
+      gguf_permute(values.as<float>(), s.shape[0], s.shape.numel() / s.shape[0], heads);
+    return values;
+  });
+  screen.clear();
+  tell(args, specs.size(), specs);
+}
+
+void export_gguf_lora(const GgufArgs& args) {
+  require_new_file(args);
+  const Form form = form_of(args.dtype.empty() ? "float32" : args.dtype);
+  const Family family = family_of(join_path(args.model, "config.json"));
+  const BuiltModel built = build_model(merge_config(args.model, args.adapter), Weights::check);
+  for (const Parameter* p : built.attached.whole)
+    throw UserError(Exit::input, str(args.adapter, ": ", p->name,
+                                     " was trained whole, which an adapter in GGUF cannot "
+                                     "hold; use --to gguf"));
+  const auto alpha = static_cast<float>(built.lora_config.lora_alpha);
+  const GgufKeys keys{{"general.architecture", family.architecture}, {"general.type", std::string("adapter")},
+                      {"general.name", last_part(args.adapter)},     {"general.file_type", form.file_type},
+                      {"adapter.type", std::string("lora")},         {"adapter.lora.alpha", alpha}};
+  struct Part {
+    const Parameter* parameter;
+    std::int64_t heads;  // whose rows are reordered; 0: none
+    float factor;        // of the values
+  };
+  std::vector<Part> parts;
+  std::vector<GgufTensor> specs;
+  for (std::size_t i = 0; i < built.attached.linears.size(); ++i) {
+    const std::string weight = built.attached.linears[i] + ".weight", name = named(weight);
+    const lora::LoraAdapter& l = *built.attached.adapters[i];
+    // Readers scale by alpha / rank of this pair; what else there is goes into B, also what T5's head has.
+    const float of_head = weight == "lm_head.weight" ? built.made.info.head_scale : 1;
+    const float factor = l.scale() * static_cast<float>(l.rank()) / alpha * of_head;
+    parts.push_back({&l.a, 0, 1});
+    parts.push_back({&l.b, family.permuted_heads(weight), factor});
+    specs.push_back({name + ".lora_a", GgmlType::f32, dims_of(l.a.shape)});
+    specs.push_back({name + ".lora_b", GgmlType::f32, dims_of(l.b.shape)});
+    for (std::size_t at : {specs.size() - 2, specs.size() - 1})
+      specs[at].type = type_of(specs[at].name, specs[at].shape, form.type);
+  }
+  std::size_t next = 0;
+  std::vector<float> values;
+  write_gguf(args.output, keys, specs, [&](const GgufTensor&) {
+    const Part& part = parts[next++];
+    const Shape& shape = part.parameter->shape;
+    values.resize(static_cast<std::size_t>(shape.numel()));
+    const Tensor y(reinterpret_cast<std::byte*>(values.data()), DType::f32, shape);
+    built.start->read(*part.parameter, y, 0);
+    if (part.heads > 0) gguf_permute(values.data(), shape[0], shape[1], part.heads);
+    multiply(y, part.factor);
+    return y;
+  });
+  tell(args, specs.size(), specs);
+}
+
+}  // namespace ft

@@ -1,0 +1,138 @@
+#include "app/launch/child.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+
+#include "engine/core/error.h"
+
+extern char** environ;
+
+namespace ft {
+namespace {
+
+constexpr const char* kThisProgram = "/proc/self/exe";
+
+// This process's variables, those in `own` replaced or added, as execve wants them.
+std::vector<std::string> merged(const std::vector<std::pair<std::string, std::string>>& own) {
+  std::vector<std::string> all;
+  for (char** e = environ; *e; ++e) {
+    const std::string entry = *e;
+    const std::string name = entry.substr(0, entry.find('='));
+    bool replaced = false;
+    for (const auto& [key, value] : own) replaced |= key == name;
+    if (!replaced) all.push_back(entry);
+  }
+  for (const auto& [key, value] : own) all.push_back(key + "=" + value);
+  return all;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (std::string& t : texts) all.push_back(t.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+struct Pipe {
+  Socket read, write;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0)
+    throw UserError(Exit::hardware, str("cannot start a process: ", std::strerror(errno)));
+  return {Socket(ends[0]), Socket(ends[1])};
+}
+
+// Not a pipe: writing to somebody who has ended must not be a signal (MSG_NOSIGNAL).
+Pipe make_input() {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    throw UserError(Exit::hardware, str("cannot start a process: ", std::strerror(errno)));
+  return {Socket(ends[0]), Socket(ends[1])};
+}
+
+struct Streams {
+  int in = -1, out = -1, err = -1;  // in -1: empty
+};
+
+// Between fork and exec: only what is safe there.
+[[noreturn]] void become(const Start& start, const Streams& s, int parent, const char* program,
+                         char** arguments, char** environment) {
+  // The kernel ends this process when its parent does, however that happens.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(static_cast<int>(Exit::peer_lost));
+  setpgid(0, 0);  // a terminal's Ctrl-C comes through the launcher, once
+  dup2(s.in >= 0 ? s.in : open("/dev/null", O_RDONLY), STDIN_FILENO);
+  dup2(s.out, STDOUT_FILENO);
+  dup2(s.err, STDERR_FILENO);
+  if (start.inherited >= 0) fcntl(start.inherited, F_SETFD, 0);
+  sigprocmask(SIG_SETMASK, &start.signals, nullptr);
+  execve(program, arguments, environment);
+  constexpr char kFailed[] = "ft: cannot start a process\n";
+  (void)!write(STDERR_FILENO, kFailed, sizeof kFailed - 1);
+  _exit(127);
+}
+
+std::string in_path(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "/usr/bin:/bin");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (const std::string file = folder + "/" + name; access(file.c_str(), X_OK) == 0) return file;
+  throw UserError(Exit::config, str("there is no program ", name, " in PATH"));
+}
+
+void set_nonblocking(const Socket& s) { fcntl(s.fd(), F_SETFL, O_NONBLOCK); }
+
+}  // namespace
+
+std::string this_program() { return std::filesystem::read_symlink(kThisProgram).string(); }
+
+Child start_child(const Start& start) {
+  std::vector<std::string> words{start.program.empty() ? "ft" : start.program};
+  std::vector<std::string> variables = merged(start.environment);
+  words.insert(words.end(), start.arguments.begin(), start.arguments.end());
+  const auto arguments = pointers(words), environment = pointers(variables);
+  const std::string program = start.program.empty() ? kThisProgram : in_path(start.program);
+  const int parent = getpid();
+  Pipe out = make_pipe(), in, err;
+  if (start.pipes) {
+    in = make_input();
+    err = make_pipe();
+  }
+  const int pid = fork();
+  if (pid < 0) throw UserError(Exit::hardware, str("cannot start a process: ", std::strerror(errno)));
+  if (pid == 0)
+    become(start, {in.read.fd(), out.write.fd(), start.pipes ? err.write.fd() : out.write.fd()}, parent,
+           program.c_str(), const_cast<char**>(arguments.data()), const_cast<char**>(environment.data()));
+  setpgid(pid, pid);  // here as well: whoever comes first
+  for (const Socket* s : {&out.read, &err.read, &in.write})
+    if (*s) set_nonblocking(*s);
+  return {pid, std::move(out.read), std::move(err.read), std::move(in.write)};
+}
+
+SignalQueue::SignalQueue() {
+  sigemptyset(&mask_);
+  for (const int s : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGHUP}) sigaddset(&mask_, s);
+  sigprocmask(SIG_BLOCK, &mask_, &before_);
+  fd_ = Socket(signalfd(-1, &mask_, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+SignalQueue::~SignalQueue() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+int SignalQueue::next() const {
+  signalfd_siginfo info{};
+  return ::read(fd_.fd(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+}  // namespace ft

@@ -1,0 +1,101 @@
+// ft export: what a run or a checkpoint trained, as a folder of its own for PEFT or for transformers.
+#include <filesystem>
+
+#include "app/commands/commands.h"
+#include "app/gguf/export.h"
+#include "app/models/model_files.h"
+#include "app/screen/format.h"
+#include "app/screen/screen.h"
+#include "engine/io/file.h"
+#include "engine/io/json.h"
+#include "engine/io/safetensors_write.h"
+#include "lora/peft.h"
+
+namespace ft {
+namespace fs = std::filesystem;
+namespace {
+
+bool is_adapter(const std::string& folder) {
+  std::error_code none;
+  return fs::exists(fs::path(folder) / "adapter_config.json", none);
+}
+
+// The model that the adapter in a run's folder was trained on: the run knows where it lay.
+std::string base_of(const std::string& folder) {
+  const std::string run = join_path(folder, "run.json");
+  std::error_code none;
+  if (fs::exists(run, none)) return JsonObject::read(run).object("model").text("model_name_or_path");
+  const std::string base = lora::AdapterFolder(folder).base_model();
+  if (base.empty())
+    throw UserError(Exit::input,
+                    str(folder,
+                        ": neither run.json nor adapter_config.json says which model the adapter is for; "
+                        "use ft merge --model MODEL --adapter ",
+                        folder));
+  return base;
+}
+
+void export_adapter(const ExportArgs& args, DType dtype) {
+  const SafetensorsFile weights(join_path(args.from, "adapter_model.safetensors"));
+  std::vector<TensorSpec> specs;
+  for (const StoredTensor& t : weights.tensors()) {
+    Shape shape;
+    require(t.shape.size() <= shape.dims.size(), "an adapter's tensor has at most four dimensions");
+    for (const auto d : t.shape) shape.dims[static_cast<std::size_t>(shape.rank++)] = d;
+    specs.push_back({t.name, dtype, shape});
+  }
+  std::vector<float> values;
+  write_safetensors(join_path(args.output, "adapter_model.safetensors"), specs, [&](const TensorSpec& spec) {
+    values.resize(static_cast<std::size_t>(spec.shape.numel()));
+    const Tensor y(reinterpret_cast<std::byte*>(values.data()), DType::f32, spec.shape);
+    weights.read(*weights.find(spec.name), y);
+    return y;
+  });
+  const std::string config = "adapter_config.json";
+  write_file(join_path(args.output, config), read_file(join_path(args.from, config), std::int64_t{1} << 24));
+}
+
+}  // namespace
+
+Exit export_model(const ExportArgs& args) {
+  const bool adapter = is_adapter(args.from);
+  if (args.dtype == "q8_0" && args.to != "gguf")
+    throw UserError(Exit::config, "--dtype q8_0 is for --to gguf");
+  if (args.to.starts_with("gguf")) {
+    const bool alone = args.to == "gguf-lora";
+    if (alone && !adapter)
+      throw UserError(Exit::input, str(args.from,
+                                       ": holds no adapter (adapter_config.json); a model is "
+                                       "exported with --to gguf"));
+    const std::string model = adapter ? base_of(args.from) : args.from;
+    const GgufArgs gguf{model,
+                        adapter ? args.from : "",
+                        holds_tokenizer(args.from) ? args.from : model,
+                        args.output,
+                        args.dtype,
+                        args.overwrite};
+    alone ? export_gguf_lora(gguf) : export_gguf(gguf);
+    return Exit::done;
+  }
+  if (args.to == "hf") {
+    return merge({.model = adapter ? base_of(args.from) : args.from,
+                  .adapter = adapter ? args.from : "",
+                  .output = args.output,
+                  .dtype = args.dtype,
+                  .overwrite = args.overwrite});
+  }
+  if (!adapter)
+    throw UserError(Exit::input,
+                    str(args.from,
+                        ": holds no adapter (adapter_config.json); a fully trained model is exported "
+                        "with --to hf"));
+  lora::AdapterFolder check(args.from);  // it is one that ft can read
+  require_new_folder(args.output, args.overwrite, {args.from});
+  export_adapter(args, parse_dtype(args.dtype).value_or(DType::f32));
+  copy_tokenizer(args.from, args.output);
+  Screen screen(Screen::standard_error());
+  screen.line(str("exported  ", args.from, " -> ", args.output, " (PEFT)"));
+  return Exit::done;
+}
+
+}  // namespace ft

@@ -1,0 +1,90 @@
+// ft merge: folds an adapter into its base, W + s B A summed in f32 and rounded once, tensor by tensor, and
+// then checks that the result is the same function.
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "app/commands/commands.h"
+#include "app/models/merger.h"
+#include "app/models/model_files.h"
+#include "app/models/probe.h"
+#include "app/screen/format.h"
+#include "app/screen/screen.h"
+#include "engine/io/json.h"
+
+namespace ft {
+namespace {
+
+constexpr std::int64_t kProbeTokens = 64;
+
+void write_config(const MergeArgs& args, std::optional<DType> dtype, bool untied) {
+  Json j = read_json(join_path(args.model, "config.json"));
+  if (dtype) j[j.contains("torch_dtype") ? "torch_dtype" : "dtype"] = name_of(*dtype);
+  if (untied) j["tie_word_embeddings"] = false;  // which also ends T5's scale of the head: see Merger::unties
+  if (untied && j.contains("scale_decoder_outputs")) j["scale_decoder_outputs"] = false;
+  j.erase("quantization_config");  // what was in 4 bits is not any more
+  write_file(join_path(args.output, "config.json"), json_text(j) + "\n");
+}
+
+// How far logits may move by rounding weights to a type, relative to the largest logit: a few units in its
+// last place, for errors of layers add up. Beyond ten times that the merge went wrong.
+double expected_difference(DType t) {
+  switch (t) {
+    case DType::bf16:
+      return 2e-2;
+    case DType::f16:
+      return 3e-3;
+    default:
+      return 1e-5;
+  }
+}
+
+}  // namespace
+
+Exit merge(const MergeArgs& args) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::optional<DType> dtype = parse_dtype(args.dtype);
+  Screen screen(Screen::standard_error());
+  BuiltModel built = build_model(merge_config(args.model, args.adapter), Weights::check);
+  require_new_folder(args.output, args.overwrite, {args.model, args.adapter});
+  Merger merger(built);
+  const std::vector<TensorSpec> specs = merger.specs(dtype);
+  WrittenModel written;
+  {
+    Working working(screen, "merging", "tensors");
+    std::int64_t done = 0;
+    written = write_model(args.output, specs, [&](const TensorSpec& spec) {
+      working(done++, static_cast<std::int64_t>(specs.size()));
+      return merger(spec);
+    });
+  }
+  write_config(args, dtype, merger.unties());
+  const bool brought = !args.adapter.empty() && holds_tokenizer(args.adapter);  // what it was trained with
+  copy_companions(args.model, brought ? args.adapter : args.model, args.output);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  screen.line(str("merged   ",
+                  show::plural(static_cast<std::int64_t>(built.attached.linears.size()), "linear"), ", ",
+                  show::plural(static_cast<std::int64_t>(specs.size()), "tensor"), " in ",
+                  show::plural(static_cast<std::int64_t>(written.files.size()), "file"), ", ",
+                  show::memory(written.bytes), ", ", show::duration(seconds), " -> ", args.output));
+
+  const auto before = probe_logits(built, kProbeTokens);
+  const BuiltModel merged = build_model(merge_config(args.output, ""), Weights::check);
+  const LogitDifference d = compare_logits(before, probe_logits(merged, kProbeTokens));
+  DType coarsest = DType::f32;
+  for (const TensorSpec& s : specs)
+    if (expected_difference(s.dtype) > expected_difference(coarsest)) coarsest = s.dtype;
+  const double expected = expected_difference(coarsest) * d.magnitude;
+  screen.line(str("checked  ", kProbeTokens, " tokens: largest logit difference to base + adapter ",
+                  show::digits(d.largest, 2), " (", name_of(coarsest), " rounding explains up to ",
+                  show::digits(expected, 2), ")"));
+  if (!(d.largest <= 10 * expected))
+    throw UserError(Exit::numeric,
+                    str(args.output, ": the merged model is not the base with its adapter: logits differ by ",
+                        d.largest));
+  return Exit::done;
+}
+
+}  // namespace ft

@@ -1,0 +1,85 @@
+#include "app/models/merger.h"
+
+#include <algorithm>
+
+namespace ft {
+
+RunConfig merge_config(const std::string& model, const std::string& adapter) {
+  RunConfig c;
+  c.model.model_name_or_path = model;
+  c.training.bf16 = false;
+  c.finetuning_type = adapter.empty() ? "full" : "lora";
+  if (!adapter.empty()) c.lora.adapter_name_or_path = adapter;
+  return c;
+}
+
+Merger::Merger(const BuiltModel& b) : built_(b), ops_(make_ops({})) {
+  constexpr const char* kHead = "lm_head.weight";
+  for (std::size_t i = 0; i < b.attached.linears.size(); ++i)
+    adapters_[b.attached.linears[i] + ".weight"] = b.attached.adapters[i];
+  for (const Parameter* p : b.attached.whole) whole_[p->name == kHead ? p->name : p->stored_name()] = p;
+  bool own = adapters_.contains(kHead);
+  EachParameter each([&](Parameter& p) { own |= p.name == kHead; });
+  b.model().visit(each);
+  unties_ = b.made.info.tied_head && own;
+}
+
+const std::string& Merger::source_of(const std::string& name) const {
+  const ModelInfo& info = built_.made.info;
+  const auto& copies = info.embedding_copies;
+  const bool table = std::find(copies.begin(), copies.end(), name) != copies.end() ||
+                     (info.tied_head && name == "lm_head.weight");
+  return table ? info.embedding : name;
+}
+
+std::vector<TensorSpec> Merger::specs(std::optional<DType> dtype) const {
+  std::vector<TensorSpec> out;
+  for (const std::string& name : built_.base->names()) {
+    if (name.ends_with(".rotary_emb.inv_freq")) continue;  // derived from the configuration
+    const WeightInfo info = built_.base->info(name);
+    const auto stored = dtype_of(info.type);
+    if (!stored)
+      throw UserError(Exit::input, str(info.file, ": ", printable(name), " is ", name_of(info.type),
+                                       ", not a float type"));
+    Shape shape;
+    if (info.shape.size() > shape.dims.size())
+      throw UserError(Exit::input, str(info.file, ": ", printable(name), " has too many dimensions"));
+    for (const auto d : info.shape) shape.dims[static_cast<std::size_t>(shape.rank++)] = d;
+    out.push_back({name, dtype.value_or(*stored), shape});
+  }
+  if (unties() && !built_.base->has("lm_head.weight")) {
+    auto embedding =
+        std::find_if(out.begin(), out.end(), [&](auto& s) { return s.name == built_.made.info.embedding; });
+    require(embedding != out.end(), "a tied model has an embedding");
+    out.push_back({"lm_head.weight", embedding->dtype, embedding->shape});
+  }
+  return out;
+}
+
+Tensor Merger::operator()(const TensorSpec& spec) {
+  Tensor y = room(values_, spec.shape);
+  const std::string& source = source_of(spec.name);
+  const bool head = spec.name == "lm_head.weight";
+  const auto whole = whole_.find(head && unties_ ? spec.name : source);
+  if (whole != whole_.end())
+    built_.start->read(*whole->second, y, 0);
+  else
+    built_.base->read(source, y, 0);
+  if (const auto found = adapters_.find(spec.name); found != adapters_.end()) {
+    const lora::LoraAdapter& l = *found->second;
+    Tensor a = room(a_, l.a.shape), b = room(b_, l.b.shape);
+    built_.start->read(l.a, a, 0);
+    built_.start->read(l.b, b, 0);
+    product(*ops_, y, {b, Trans::no, a, Trans::no}, l.scale(), y);
+  }
+  const float scale = head && unties_ ? built_.made.info.head_scale : 1;
+  if (scale != 1) std::for_each_n(y.as<float>(), y.numel(), [&](float& v) { v *= scale; });
+  return y;
+}
+
+Tensor Merger::room(std::vector<float>& values, const Shape& shape) {
+  values.resize(static_cast<std::size_t>(shape.numel()));
+  return {reinterpret_cast<std::byte*>(values.data()), DType::f32, shape};
+}
+
+}  // namespace ft

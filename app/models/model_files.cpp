@@ -1,0 +1,170 @@
+#include "app/models/model_files.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "engine/io/json.h"
+#include "engine/io/safetensors_write.h"
+
+namespace ft {
+namespace fs = std::filesystem;
+namespace {
+
+// Any of them makes a tokenizer.
+constexpr std::array kVocabularies = {"tokenizer.model", "tokenizer.json", "spiece.model", "vocab.json"};
+// What may lie beside it.
+constexpr std::array kTokenizerSettings = {
+    "merges.txt",        "tokenizer_config.json", "special_tokens_map.json",
+    "added_tokens.json", "chat_template.jinja",   "chat_template.json"};
+// What of a model is neither weights nor config.json nor tokenizer.
+constexpr std::array kModelSettings = {"generation_config.json", "LICENSE"};
+
+bool is_one_of(const auto& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// model.safetensors, model-00001-of-00002.safetensors, their index, adapter_model.safetensors
+bool holds_weights(const std::string& name) {
+  return (name.starts_with("model") || name.starts_with("adapter_model")) &&
+         (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json"));
+}
+
+void copy_if_there(const std::string& from, const std::string& to, const char* name) {
+  const std::string file = join_path(from, name);
+  std::error_code none;
+  if (fs::is_regular_file(file, none))
+    write_file(join_path(to, name), read_file(file, std::int64_t{256} << 20));
+}
+
+class AdapterFiles final : public ModelFiles {
+ public:
+  explicit AdapterFiles(const BuiltModel& b) : built_(b) {}
+  void create(const std::string& folder, bool) override {
+    lora::create_adapter(folder, built_.lora_config, built_.attached, built_.folder);
+  }
+  std::string name_of(const Parameter& p) const override { return lora::peft_name(p, built_.attached); }
+  ReadParameter read(const std::string& folder) override {
+    auto files = std::make_shared<lora::AdapterFolder>(folder, Exit::checkpoint);
+    files->expect(built_.attached);
+    return [files](const Parameter& p, Tensor y, std::int64_t first) { files->read(p, y, first); };
+  }
+
+ private:
+  const BuiltModel& built_;
+};
+
+class WholeModelFiles final : public ModelFiles {
+ public:
+  explicit WholeModelFiles(const BuiltModel& b) : built_(b) {}
+  void create(const std::string& folder, bool exact) override {
+    const DType dtype = exact ? DType::f32 : built_.dtype;
+    std::vector<TensorSpec> specs;
+    EachParameter each([&](Parameter& p) { specs.push_back({p.name, dtype, p.shape}); });
+    built_.model().visit(each);
+    write_model(folder, specs, {});
+    write_file(join_path(folder, "config.json"), config_with_dtype(built_.folder, dtype));
+  }
+  std::string name_of(const Parameter& p) const override { return p.name; }
+  ReadParameter read(const std::string& folder) override {
+    auto files = std::make_shared<ModelFolder>(folder);
+    EachParameter each([&](Parameter& p) { files->expect(p.name, p.shape); });
+    built_.model().visit(each);
+    return [files](const Parameter& p, Tensor y, std::int64_t first) { files->read(p.name, y, first); };
+  }
+
+ private:
+  const BuiltModel& built_;
+};
+
+}  // namespace
+
+std::unique_ptr<ModelFiles> make_model_files(const BuiltModel& b) {
+  if (b.lora) return std::make_unique<AdapterFiles>(b);
+  return std::make_unique<WholeModelFiles>(b);
+}
+
+std::string config_with_dtype(const std::string& folder, DType dtype) {
+  Json j = read_json(join_path(folder, "config.json"));
+  j[j.contains("torch_dtype") ? "torch_dtype" : "dtype"] = name_of(dtype);
+  return json_text(j) + "\n";
+}
+
+bool holds_chat_template(const std::string& tokenizer) {
+  std::error_code none;
+  const std::string folder = fs::is_directory(tokenizer, none) ? tokenizer : folder_of(tokenizer);
+  if (path_exists(join_path(folder, "chat_template.jinja"))) return true;
+  const std::string file = join_path(folder, "tokenizer_config.json");
+  return path_exists(file) && JsonObject::read(file).has("chat_template");
+}
+
+bool holds_tokenizer(const std::string& folder) {
+  std::error_code none;
+  return std::any_of(kVocabularies.begin(), kVocabularies.end(),
+                     [&](const char* name) { return fs::is_regular_file(join_path(folder, name), none); });
+}
+
+void copy_tokenizer(const std::string& from, const std::string& to) {
+  for (const char* name : kVocabularies) copy_if_there(from, to, name);
+  for (const char* name : kTokenizerSettings) copy_if_there(from, to, name);
+}
+
+void copy_companions(const std::string& model, const std::string& tokenizer, const std::string& to) {
+  copy_tokenizer(tokenizer, to);
+  for (const char* name : kModelSettings) copy_if_there(model, to, name);
+}
+
+std::optional<DType> parse_dtype(const std::string& name) {
+  for (const DType t : {DType::f32, DType::bf16, DType::f16})
+    if (name == name_of(t)) return t;
+  if (name.empty()) return std::nullopt;
+  throw UserError(Exit::config,
+                  str("--dtype: \"", printable(name), "\" is not one of float32, bfloat16, float16"));
+}
+
+void require_outside(const std::string& folder, const std::string& setting,
+                     const std::vector<std::string>& inputs) {
+  std::error_code none;
+  const fs::path out = fs::weakly_canonical(folder, none);
+  for (const std::string& input : inputs) {
+    const fs::path in = fs::weakly_canonical(input, none);
+    const bool within = in.parent_path() == out &&
+                        (fs::is_regular_file(in, none) || in.filename().string().starts_with("checkpoint-"));
+    if (!input.empty() && (in == out || within))
+      throw UserError(Exit::config, str(setting, ": ", folder, " cannot be overwritten, for ", input,
+                                        " is read; give another folder"));
+  }
+}
+
+void remove_result(const std::string& folder) {
+  std::error_code error;
+  std::vector<fs::path> old;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (holds_weights(name) || name == "config.json" || name == "adapter_config.json" ||
+        is_one_of(kVocabularies, name) || is_one_of(kTokenizerSettings, name) ||
+        is_one_of(kModelSettings, name))
+      old.push_back(entry.path());
+  }
+  for (const fs::path& file : old)
+    if (fs::remove(file, error); error)
+      throw UserError(Exit::storage, str(file.string(), ": cannot be removed: ", error.message()));
+}
+
+void require_new_folder(const std::string& folder, bool overwrite, const std::vector<std::string>& inputs) {
+  std::error_code error;
+  if (fs::exists(folder, error) && !fs::is_empty(folder, error)) {
+    if (!overwrite)
+      throw UserError(
+          Exit::config,
+          str("--output: ", folder, " is there already and not empty; give another folder, or --overwrite"));
+    require_outside(folder, "--output", inputs);
+    remove_result(folder);
+  }
+  fs::create_directories(folder, error);
+  if (error) throw UserError(Exit::storage, str("--output: ", folder, ": ", error.message()));
+}
+
+}  // namespace ft

@@ -1,0 +1,60 @@
+#include "app/models/probe.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ft {
+namespace {
+
+Batch probe_batch(std::int64_t tokens, std::int64_t vocab) {
+  Batch b;
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    const auto bits = Random{0x70726f6265}.at(static_cast<std::uint64_t>(t))[0];
+    b.input_ids.push_back(static_cast<std::int32_t>(bits % static_cast<std::uint64_t>(vocab)));
+    b.positions.push_back(static_cast<std::int32_t>(t));
+    b.target_rows.push_back(static_cast<std::int32_t>(t));
+    b.targets.push_back(0);
+  }
+  b.starts = {0, static_cast<std::int32_t>(tokens)};
+  b.source_ids = b.input_ids;  // of an encoder-decoder
+  b.source_starts = b.starts;
+  return b;
+}
+
+}  // namespace
+
+std::vector<float> probe_logits(const BuiltModel& b, std::int64_t tokens) {
+  EachParameter freeze([](Parameter& p) { p.trainable = false; });
+  b.model().visit(freeze);
+  auto ops = make_ops({});
+  PlanRequest request{.states = 0, .adapter = b.lora, .workspace = ops->workspace()};
+  request.eval = {{.tokens = tokens,
+                   .targets = tokens,
+                   .sequences = 1,
+                   .longest = tokens,
+                   .source_tokens = tokens,
+                   .longest_source = tokens}};
+  const Plan plan = plan_run(b.model(), request);
+  require_memory(plan.memory, *ops);
+  Engine engine(std::move(ops), nullptr, b, request, plan);
+  engine.context.train = false;
+  const std::int64_t V = b.made.info.vocab_size;
+  const Buffer memory = engine.ops->allocate(tokens * V * size_of(DType::f32));
+  Tensor logits(memory.get(), DType::f32, {tokens, V});
+  b.model().logits(engine.context, engine.store, probe_batch(tokens, V), logits);
+  std::vector<float> out(static_cast<std::size_t>(tokens * V));
+  engine.ops->download(out.data(), logits);
+  return out;
+}
+
+LogitDifference compare_logits(const std::vector<float>& a, const std::vector<float>& b) {
+  require(a.size() == b.size(), "logits of different shapes");
+  LogitDifference d;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    d.largest = std::max(d.largest, std::abs(static_cast<double>(a[i]) - b[i]));
+    d.magnitude = std::max(d.magnitude, std::abs(static_cast<double>(a[i])));
+  }
+  return d;
+}
+
+}  // namespace ft

@@ -1,0 +1,42 @@
+// ft plan --parameters X --ranks N: a rank's bytes by the formulas of ZeRO, as papers and documentation state
+// them, beside what ft keeps.
+#include <array>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "app/commands/commands.h"
+#include "app/screen/format.h"
+#include "engine/dist/formula.h"
+#include "engine/io/json.h"
+
+namespace ft {
+
+Exit plan_by_formula(const PlanArgs& args) {
+  const double ranks = args.ranks > 0 ? static_cast<double>(args.ranks) : 1;
+  const auto gb = [&](int stage, StateBytes b) {
+    return state_bytes(ZeroStage::of(stage), ranks, args.parameters, b) / 1e9;
+  };
+  Json all = Json::array();
+  std::cout << (args.json
+                    ? ""
+                    : str("GB of values, gradients and Adam's states a rank, of ",
+                          show::quantity(args.parameters), " trained parameters on ", ranks,
+                          " ranks\nstage   the paper's (2 + 2 + 12 bytes)   ft in bf16 (2 + 4 + 12)   ft in "
+                          "f32 (4 + 4 + 8)\n"));
+  for (int stage = 0; stage < 4; ++stage) {
+    const std::array<double, 3> row{gb(stage, kMixedPaper), gb(stage, kAdamBf16), gb(stage, kAdamF32)};
+    all.push_back({{"stage", stage}, {"paper", row[0]}, {"bf16", row[1]}, {"f32", row[2]}});
+    if (args.json) continue;
+    std::cout << stage;
+    for (const auto& [gigabytes, width] :
+         {std::pair{row[0], 37}, std::pair{row[1], 26}, std::pair{row[2], 24}}) {
+      const std::string text = show::fixed(gigabytes, 1);
+      std::cout << std::string(static_cast<std::size_t>(width) - text.size(), ' ') << text;
+    }
+    std::cout << "\n";
+  }
+  if (args.json) std::cout << json_text(all, -1) << "\n";
+  return Exit::done;
+}
+
+}  // namespace ft

@@ -1,0 +1,126 @@
+// ft plan: what a run will take, before it starts: memory by category, arithmetic of a step, and when it does
+// not fit the settings that would make it fit. The very code that trains is run on memory that is only
+// counted.
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "app/assembly.h"
+#include "app/commands/commands.h"
+#include "app/plan/gpu_sizes.h"
+#include "app/plan/table.h"
+#include "app/screen/format.h"
+#include "app/screen/screen.h"
+#include "app/train/ranks.h"
+#include "engine/cpu/cores.h"
+#include "engine/cuda/cuda_ops.h"
+#include "engine/io/json.h"
+
+namespace ft {
+namespace {
+
+// What is planned, a run with its data or a model at full length, and where.
+struct Subject {
+  RunConfig config;
+  std::optional<BuiltData> data;
+  Room room;
+
+  Planned with(const RunConfig& other) const { return planned(other, data ? &*data : nullptr, room); }
+};
+
+// The settings that would help, each with what it leaves, those that fit.
+void print_ways_out(const Subject& s) {
+  std::vector<std::pair<std::string, RunConfig>> ways;
+  const auto way = [&](const std::string& setting, bool helps, const auto& change) {
+    if (!helps) return;
+    ways.emplace_back(setting, s.config);
+    change(ways.back().second);
+  };
+  way("training.gradient_checkpointing=true", s.config.training.gradient_checkpointing == false,
+      [](RunConfig& c) { c.training.gradient_checkpointing = true; });
+  way("training.bf16=true", s.config.training.dtype() == DType::f32,
+      [](RunConfig& c) { c.training.bf16 = true; });
+  way("finetuning_type=lora", s.config.finetuning_type == "full",
+      [](RunConfig& c) { c.finetuning_type = "lora"; });
+  way("quantization.load_in_4bit=true",
+      s.config.finetuning_type == "lora" && !s.config.quantization.load_in_4bit,
+      [](RunConfig& c) { c.quantization.load_in_4bit = true; });
+  std::cout << "it does not fit";
+  bool any = false;
+  for (const auto& [setting, config] : ways) {
+    const std::int64_t total = s.with(config).plan.memory.total;
+    if (total > s.room.there) continue;
+    std::cout << (any ? "" : "; it would with") << "\n  " << setting << "  " << show::memory(total);
+    any = true;
+  }
+  std::cout << "\n";
+}
+
+// Where it is to run: on a GPU that need not be here, or on this machine, which its ranks share.
+void place(Subject& s, const PlanArgs& args) {
+  if (args.ranks > 0) {
+    s.config.distributed.nproc_per_node = args.ranks;
+    s.config.distributed.nnodes = 1;
+  }
+  if (!args.gpu.empty()) {
+    s.config.device = "cuda";
+    s.room = {.workspace = CudaWorkspace::of(device_of(s.config)).total(), .there = gpu_memory(args.gpu)};
+    return;
+  }
+  cpu::take_share_of_cores(0, configured_ranks(s.config.distributed));  // as a rank would
+  s.room = room_of(s.config);
+}
+
+Subject subject(const PlanArgs& args, Screen& screen) {
+  Subject s;
+  if (!args.config.empty()) {
+    s.config = load_config(args.config, args.overrides);
+    place(s, args);
+    Working working(screen, "reading data");
+    const BuiltModel built = build_model(s.config, Weights::ignore);
+    s.data = build_data(s.config, built.made.info.vocab_size, LoadPart::train_and_eval,
+                        [&](std::int64_t done, std::int64_t of) { working(done, of); });
+    return s;
+  }
+  std::filesystem::path folder(args.model);
+  if (folder.filename() == "config.json") folder = folder.has_parent_path() ? folder.parent_path() : ".";
+  Json j;
+  j["model"]["model_name_or_path"] = std::filesystem::absolute(folder).string();
+  j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read
+  s.config = parse_config(j.dump(), "--model", "", args.overrides);
+  place(s, args);
+  return s;
+}
+
+}  // namespace
+
+Exit plan(const PlanArgs& args) {
+  Screen screen(Screen::standard_error());
+  const Subject s = subject(args, screen);
+  const int ranks = all_ranks(s.config.distributed);
+  const auto own = static_cast<int>(s.config.zero_optimization.stage);
+  PlanTable table{.ranks = ranks, .there = s.room.there};
+  for (int stage = 0; stage <= 3; ++stage) {
+    if (stage != own && ranks == 1) continue;  // alone all stages are one
+    RunConfig config = s.config;
+    config.zero_optimization.stage = stage;
+    if (stage == 0 && own != 0) config.zero_optimization.mics_shard_size = -1;  // nothing is shared out
+    table.stages.push_back({stage, s.with(config)});
+    if (s.room.there > 0) table.stages.back().longest = longest_that_fits(config, s.room);
+    if (stage == own) table.own = table.stages.size() - 1;
+  }
+  table.accumulation = s.config.training.gradient_accumulation_steps;
+  table.choose_recomputed = !s.config.training.gradient_checkpointing;
+  screen.clear();
+  if (args.json) {
+    std::cout << as_json(table) << "\n";
+    return Exit::done;
+  }
+  std::cout << as_text(table);
+  if (s.room.there > 0 && table.mine().planned.plan.memory.total > s.room.there) print_ways_out(s);
+  return Exit::done;
+}
+
+}  // namespace ft

@@ -1,0 +1,86 @@
+#include "app/plan/planned.h"
+
+#include "app/train/ranks.h"
+
+namespace ft {
+namespace {
+
+// The largest micro-batch there can be: every sequence as long as it may be. `other`: tokens of a
+// sequence, or of a source, in place of what is configured.
+BatchShape full_shape(std::int64_t sequences, const DataConfig& data, bool seq2seq,
+                      std::optional<std::int64_t> other) {
+  if (seq2seq) return full_pairs(sequences, other.value_or(data.max_source_length), data.max_target_length);
+  const std::int64_t length = other.value_or(data.max_seq_length);
+  return {.tokens = sequences * length,
+          .targets = sequences * (length - 1),
+          .sequences = sequences,
+          .longest = length};
+}
+
+// As planned(), of a model that is built: it may be planned again and again.
+Planned plan_built(const RunConfig& config, const BuiltModel& built, const BuiltData* data, Room room,
+                   std::optional<std::int64_t> length) {
+  const BuiltData none;
+  PlanRequest request =
+      plan_request(config, built, data ? *data : none, room.workspace, all_ranks(config.distributed));
+  if (length || !data) {
+    const auto full = [&](std::int64_t sequences) {
+      return full_shape(sequences, config.data, built.made.info.decoder.has_value(), length);
+    };
+    request.train = {full(config.training.per_device_train_batch_size)};
+    if (config.evaluation.eval_strategy != "no")
+      request.eval = {full(config.training.per_device_eval_batch_size)};
+  }
+  if (!config.training.gradient_checkpointing)
+    request.recompute = fewest_recomputed(built.model(), request, room.there);
+  const BatchShape largest = request.train.empty() ? BatchShape{} : request.train[0];
+  return {plan_run(built.model(), request), largest};
+}
+
+}  // namespace
+
+Room room_of(const RunConfig& config) {
+  const int ranks = configured_ranks(config.distributed);
+  const auto ops = make_ops(device_of(config));
+  return {.workspace = ops->workspace(), .there = ops->free_memory() / sharing(*ops, ranks)};
+}
+
+Planned planned(const RunConfig& config, const BuiltData* data, Room room,
+                std::optional<std::int64_t> length) {
+  return plan_built(config, build_model(config, Weights::ignore), data, room, length);
+}
+
+std::int64_t fewest_recomputed(Model& model, PlanRequest request, std::int64_t there) {
+  const std::int64_t most = model.blocks() - 1;
+  const auto fits = [&](std::int64_t blocks) {
+    request.recompute = blocks;
+    return plan_run(model, request).memory.total <= there - there / 10;
+  };
+  if (there == 0) return most;
+  std::int64_t low = -1, high = most;  // low does not fit; high does, or has to
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+std::int64_t longest_that_fits(const RunConfig& config, Room room) {
+  constexpr std::int64_t kStep = 64, kMost = 1 << 17;
+  const BuiltModel built = build_model(config, Weights::ignore);
+  const auto fits = [&](std::int64_t steps) {
+    // With as much recomputation as the configuration leaves open.
+    const Planned p = plan_built(config, built, nullptr, {.workspace = room.workspace}, steps * kStep);
+    return p.plan.memory.total <= room.there;
+  };
+  std::int64_t low = 0, high = 1;
+  while (high * kStep <= kMost && fits(high)) low = high, high *= 2;
+  if (high * kStep > kMost) return low * kStep;
+  while (high - low > 1) {
+    const std::int64_t middle = (low + high) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low * kStep;
+}
+
+}  // namespace ft

@@ -1,0 +1,114 @@
+#include "app/plan/table.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "app/screen/format.h"
+#include "engine/io/json.h"
+
+namespace ft {
+namespace {
+
+struct Category {
+  const char *name, *shown;
+  std::int64_t MemoryReport::*bytes;
+};
+constexpr Category kCategories[] = {
+    {"weights", "weights", &MemoryReport::weights},
+    {"adapter", "adapter", &MemoryReport::adapter},
+    {"gradients", "gradients", &MemoryReport::gradients},
+    {"optimizer", "optimizer", &MemoryReport::optimizer},
+    {"activations", "activations", &MemoryReport::activations},
+    {"scratch", "workspace", &MemoryReport::scratch},
+    {"communication", "communication", &MemoryReport::communication},
+    {"total", "total", &MemoryReport::total},
+};
+
+Json memory_of(const PlannedStage& s) {
+  Json j;
+  for (const Category& c : kCategories) j[c.name] = s.planned.plan.memory.*c.bytes;
+  return j;
+}
+
+// A row: its name, then a value for each stage.
+template <class Value>
+std::string row(const std::string& name, const PlanTable& t, const Value& value) {
+  std::string line = name + std::string(name.size() < 14 ? 14 - name.size() : 1, ' ');
+  for (const PlannedStage& s : t.stages) {
+    const std::string text = value(s);
+    line += std::string(text.size() < 11 ? 11 - text.size() : 1, ' ') + text;
+  }
+  return line;
+}
+
+}  // namespace
+
+std::string as_json(const PlanTable& t) {
+  const Plan& plan = t.mine().planned.plan;
+  Json j = memory_of(t.mine());
+  j["flops_per_step"] = plan.flops * static_cast<double>(t.accumulation);
+  j["recomputed_blocks"] = t.mine().planned.plan.recomputed;
+  j["ranks"] = t.ranks;
+  j["zero_stage"] = t.mine().stage;
+  j["sent_per_step"] = plan.sent_per_step(t.accumulation);
+  j["flops_per_token"] = plan.flops_per_token;
+  j["parameters"] = plan.parameters;
+  j["trained_parameters"] = plan.trained;
+  j["memory_there"] = t.there > 0 ? Json(t.there) : Json();
+  if (t.there > 0) j["longest"] = t.mine().longest;
+  if (t.stages.size() > 1)
+    for (const PlannedStage& s : t.stages) {
+      Json of = memory_of(s);
+      of["zero_stage"] = s.stage;
+      of["sent_per_step"] = s.planned.plan.sent_per_step(t.accumulation);
+      if (t.there > 0) of["longest"] = s.longest;
+      j["stages"].push_back(of);
+    }
+  return json_text(j, -1);
+}
+
+std::string as_text(const PlanTable& t) {
+  std::int64_t most = 0;
+  for (const PlannedStage& s : t.stages) most = std::max(most, s.planned.plan.memory.total);
+  const auto unit = show::memory_unit(most);
+  std::string text;
+  if (t.stages.size() > 1)
+    text = row(str(unit.name, " a rank"), t, [](const PlannedStage& s) { return str("stage ", s.stage); });
+  else
+    text = row("memory", t, [&](const PlannedStage&) { return std::string(unit.name); });
+  text += "\n";
+  for (const Category& c : kCategories) {
+    text += row(c.shown, t, [&](const PlannedStage& s) {
+      const std::int64_t bytes = s.planned.plan.memory.*c.bytes;
+      return bytes > 0 ? show::memory(bytes, unit) : std::string("-");
+    });
+    if (c.bytes == &MemoryReport::total && t.there > 0) text += "     of " + show::memory(t.there);
+    text += "\n";
+  }
+  if (t.choose_recomputed)
+    text +=
+        row("recomputed", t, [](const PlannedStage& s) { return show::count(s.planned.plan.recomputed); }) +
+        str("     of ", show::plural(t.mine().planned.plan.blocks, "block"), "\n");
+  if (t.ranks > 1)
+    text += row("sent", t,
+                [&](const PlannedStage& s) {
+                  return show::memory(s.planned.plan.sent_per_step(t.accumulation), unit);
+                }) +
+            "     in a step, by each rank\n";
+  if (t.there > 0)
+    text +=
+        row("longest", t,
+            [](const PlannedStage& s) { return s.longest > 0 ? show::count(s.longest) : std::string("-"); }) +
+        str("     ", t.mine().planned.largest.source_tokens > 0 ? "max_source_length" : "max_seq_length",
+            " that fits\n");
+  const Plan& plan = t.mine().planned.plan;
+  text +=
+      str("trained: ", show::quantity(static_cast<double>(plan.trained)), " of ",
+          show::quantity(static_cast<double>(plan.parameters)),
+          " parameters\none step: ", show::quantity(plan.flops * static_cast<double>(t.accumulation)),
+          " FLOP, ", show::count(t.accumulation), " x ", show::count(t.mine().planned.largest.all_tokens()),
+          " tokens at most", t.ranks > 1 ? str(" on each of ", t.ranks, " ranks") : "", "\n");
+  return text;
+}
+
+}  // namespace ft

@@ -1,0 +1,33 @@
+// What ft plan answers: memory of a rank by category, for each ZeRO stage beside the others when there are
+// several ranks.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/plan/planned.h"
+
+namespace ft {
+
+struct PlannedStage {
+  int stage = 0;
+  Planned planned;
+  std::int64_t longest = 0;  // max_seq_length that fits; 0: none, or unknown
+};
+
+struct PlanTable {
+  std::vector<PlannedStage> stages;  // one, or all four
+  std::size_t own = 0;               // the configured one among them
+  int ranks = 1;
+  std::int64_t there = 0;  // bytes that a rank may take; 0: unknown
+  std::int64_t accumulation = 1;
+  bool choose_recomputed = false;  // gradient_checkpointing auto
+
+  const PlannedStage& mine() const { return stages[own]; }
+};
+
+std::string as_text(const PlanTable&);
+// Of the configured stage; with several ranks all of them under "stages".
+std::string as_json(const PlanTable&);
+
+}  // namespace ft

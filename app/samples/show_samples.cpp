@@ -1,0 +1,144 @@
+#include "app/samples/show_samples.h"
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "app/screen/format.h"
+#include "data/tokenizers/byte_level.h"
+#include "data/utf8.h"
+#include "engine/io/json.h"
+
+namespace ft {
+namespace {
+
+struct Token {
+  std::string text;
+  bool special = false;
+};
+
+// The token's text as it reads: a space for the vocabulary's sign of a space.
+Token shown(const Tokenizer* tokenizer, std::int32_t id) {
+  if (!tokenizer || id >= tokenizer->size()) return {std::to_string(id), false};
+  const std::string name = tokenizer->token(id);
+  if (name.empty()) return {"<" + std::to_string(id) + ">", true};
+  return {replaced(name, "\xE2\x96\x81", " "), tokenizer->is_special(id)};
+}
+
+bool is_byte(const std::string& token) {
+  return token.size() == 6 && token.starts_with("<0x") && token.ends_with('>');
+}
+
+// Whether the vocabulary is written in the byte-level alphabet, where \u0120 is a space.
+bool is_byte_level(const Tokenizer* tokenizer) {
+  return tokenizer && tokenizer->id("\xC4\xA0") && !tokenizer->id("\xE2\x96\x81");
+}
+
+// The bytes that a token stands for, where its name is not its text; else nothing.
+std::string bytes_of(const Tokenizer* tokenizer, std::int32_t id, bool byte_level) {
+  const Token token = shown(tokenizer, id);
+  if (is_byte(token.text)) return {static_cast<char>(std::stoi(token.text.substr(3, 2), nullptr, 16))};
+  return byte_level && !token.special ? from_byte_level(token.text).value_or("") : "";
+}
+
+// Tokens of `ids`; those that only together are text become one.
+std::vector<Token> shown(const Tokenizer* tokenizer, std::span<const std::int32_t> ids) {
+  const bool byte_level = is_byte_level(tokenizer);
+  std::vector<Token> tokens;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    Token token = shown(tokenizer, ids[i]);
+    std::string bytes;
+    std::size_t end = i;  // of the tokens that `bytes` are of
+    do {
+      const std::string more = bytes_of(tokenizer, ids[end], byte_level);
+      if (more.empty()) break;
+      bytes += more;
+      ++end;
+    } while (!is_utf8(bytes) && end < std::min(ids.size(), i + 4));
+    const bool readable = bytes.ends_with('\n') || printable(bytes, bytes.size()) == bytes;
+    if (end > i && is_utf8(bytes) && readable) {
+      token.text = bytes;
+      i = end - 1;
+    }
+    tokens.push_back(token);
+  }
+  return tokens;
+}
+
+// Tokens of one kind, trained or not, as lines behind a margin.
+void show_stretch(const std::vector<Token>& tokens, bool trained, Screen& out) {
+  const std::string margin = trained ? out.green("+ ") : "  ";
+  std::string line = margin;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    std::string text = tokens[i].text;
+    const bool feed = text.ends_with('\n');
+    if (feed) text.replace(text.size() - 1, 1, "\\n");
+    text = printable(text, text.size());
+    line += tokens[i].special ? out.yellow(text) : trained ? out.green(text) : text;
+    if (feed) {
+      out.line(line, Screen::kWhole);
+      line = margin;
+    } else if (i + 1 < tokens.size()) {
+      line += out.dim("|");
+    }
+  }
+  if (line != margin) out.line(line, Screen::kWhole);
+}
+
+// The target of an encoder-decoder's sample.
+void show_target(const Tokenizer* tokenizer, std::span<const std::int32_t> labels, Screen& out) {
+  std::vector<std::int32_t> trained;
+  std::copy_if(labels.begin(), labels.end(), std::back_inserter(trained),
+               [](std::int32_t label) { return label != kIgnored; });
+  show_stretch(shown(tokenizer, trained), true, out);
+}
+
+}  // namespace
+
+void show_samples_json(const Dataset& data, std::optional<std::int64_t> limit, Screen& out) {
+  const std::int64_t count = std::min(data.size(), limit.value_or(data.size()));
+  for (std::int64_t i = 0; i < count; ++i) {
+    Json row;
+    row["input_ids"] = data[i].input_ids;
+    row["labels"] = data[i].labels;
+    row["source"] = data.source(i);
+    out.line(json_text(row, -1), Screen::kWhole);
+  }
+}
+
+void show_samples(const Dataset& data, const Tokenizer* tokenizer, std::int64_t limit, Screen& out) {
+  const std::int64_t count = std::min(data.size(), limit);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto [ids, labels] = data[i];
+    out.line(out.bold(str("sample ", show::count(i + 1), " of ", show::count(data.size()), ", ",
+                          printable(data.source(i)), ", ",
+                          show::plural(static_cast<std::int64_t>(ids.size()), "token"), ", ",
+                          show::count(count_targets(labels, data.seq2seq())), " trained")),
+             Screen::kWhole);
+    if (data.seq2seq()) {
+      show_stretch(shown(tokenizer, ids), false, out);
+      show_target(tokenizer, labels, out);
+      out.line("");
+      continue;
+    }
+    for (std::size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
+      const bool trained = labels[begin] != kIgnored;
+      while (end < ids.size() && (labels[end] != kIgnored) == trained) ++end;
+      show_stretch(shown(tokenizer, ids.subspan(begin, end - begin)), trained, out);
+    }
+    // A label that is another token than the input's is rare enough to be said.
+    const auto other = [&](std::size_t t) { return labels[t] != kIgnored && labels[t] != ids[t]; };
+    for (std::size_t t = 0; t < ids.size(); ++t)
+      if (other(t))
+        out.line(str("  token ", t, ": the label is ", labels[t], ", the token ", ids[t]), Screen::kWhole);
+    out.line("");
+  }
+  const std::int64_t left = data.size() - count;
+  out.line(str(show::plural(data.size(), "sample"), ", ", show::quantity(static_cast<double>(data.tokens())),
+               " tokens (",
+               show::percent(static_cast<double>(data.targets()), static_cast<double>(data.tokens())),
+               " trained), the longest ", show::count(data.longest()),
+               left > 0 ? str("; ", show::count(left), " not shown: --limit") : ""));
+}
+
+}  // namespace ft

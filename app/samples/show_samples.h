@@ -1,0 +1,19 @@
+// Training samples for people and for programs: what `ft data show` prints.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "app/screen/screen.h"
+#include "data/dataset.h"
+#include "data/tokenizer.h"
+
+namespace ft {
+
+// One JSON object a line: input_ids, labels, source.
+void show_samples_json(const Dataset& data, std::optional<std::int64_t> limit, Screen& out);
+
+// Each sample: a line that says which it is, and its text. Lines that begin with + are trained; tokens are
+// parted by |, special ones shown by name. Without a tokenizer the ids themselves.
+void show_samples(const Dataset& data, const Tokenizer* tokenizer, std::int64_t limit, Screen& out);
+
+}  // namespace ft

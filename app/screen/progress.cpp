@@ -1,0 +1,103 @@
+#include "app/screen/progress.h"
+
+#include <algorithm>
+
+#include "app/screen/format.h"
+
+namespace ft {
+
+Progress::Progress(Screen& screen, const LoggingConfig& config)
+    : screen_(screen),
+      silent_(config.progress == "none" || config.log_level == "warning" || config.log_level == "error"),
+      warns_(config.log_level != "error") {}
+
+void Progress::labelled(const std::vector<LabelledLine>& lines) {
+  for (const auto& [label, text, whole] : lines) {
+    const std::size_t gap = label.size() < kLabelWidth ? kLabelWidth - label.size() : 1;
+    screen_.line(screen_.bold(label) + std::string(gap, ' ') + text, whole ? Screen::kWhole : kLabelWidth);
+  }
+}
+
+void Progress::begin(const RunHeader& header) {
+  header_ = header;
+  row_.step = header.resumed_step;
+  last_step_ = Clock::now();
+  for (const StepRow& row : header.past.steps) course_.loss.push_back(row.loss);
+  for (const EvalRow& row : header.past.evaluations) {
+    if (course_.held_out.empty() || row.eval_loss < course_.best) {
+      course_.best = row.eval_loss;
+      course_.best_step = row.step;
+    }
+    course_.held_out.push_back(row);
+  }
+  if (silent_) return;
+  screen_.line(title_line(header), kLabelWidth);
+  labelled(header_lines(header));
+  screen_.line("");
+}
+
+// The first steps weigh equally, later the last fifty or so: a machine may become slower or faster.
+void Progress::progress(const StepRow& row) {
+  const auto now = Clock::now();
+  const double seconds = std::chrono::duration<double>(now - last_step_).count();
+  last_step_ = now;
+  ++timed_steps_;
+  const double weight = std::max(1.0 / static_cast<double>(timed_steps_), 0.02);
+  step_seconds_ += weight * (seconds - step_seconds_);
+  row_ = row;
+  draw();
+}
+
+double Progress::seconds_left() const {
+  if (timed_steps_ == 0) return -1;
+  return step_seconds_ * static_cast<double>(std::max<std::int64_t>(0, header_.steps - row_.step));
+}
+
+void Progress::draw() {
+  if (silent_) return;
+  screen_.live_line(
+      [this](int width) { return step_line(view(), width, screen_.utf8() ? Bar::utf8 : Bar::ascii); });
+}
+
+void Progress::step(const StepRow& row) {
+  course_.loss.push_back(row.loss);
+  row_ = row;
+  if (!silent_ && !screen_.live()) screen_.line("step " + step_line(view(), 0, Bar::none));
+}
+
+void Progress::evaluating(std::int64_t done, std::int64_t of) {
+  if (silent_) return;
+  screen_.live_line([this, done, of](int) { return evaluating_line(view(), done, of); });
+}
+
+void Progress::evaluation(const EvalRow& row) {
+  if (course_.held_out.empty() || row.eval_loss < course_.best) {
+    course_.best = row.eval_loss;
+    course_.best_step = row.step;
+  }
+  course_.held_out.push_back(row);
+  if (silent_) return;
+  draw();
+  screen_.line(evaluation_line(row));
+}
+
+void Progress::saved(std::int64_t step, double seconds, const std::filesystem::path& path) {
+  if (!silent_) screen_.line(saved_line(step, seconds, path));
+}
+
+void Progress::note(const std::string& text) {
+  if (!silent_) screen_.line(text);
+}
+
+void Progress::warning(const std::string& text) {
+  if (warns_) screen_.line(screen_.yellow("warning:") + " " + text);
+}
+
+void Progress::end(const Summary& summary) {
+  screen_.clear();
+  if (silent_) return;
+  screen_.line("");
+  labelled(summary_lines(header_, summary, course_));
+}
+
+}  // namespace ft

@@ -1,0 +1,43 @@
+// A training run as people watch it: the lines at its start, one live line on a terminal or a plain line at
+// every logging step elsewhere, evaluations and checkpoints above it, and at the end what was made and what
+// to type next.
+#pragma once
+#include "app/screen/run_text.h"
+#include "app/screen/screen.h"
+#include "engine/train/config.h"
+#include "engine/train/report.h"
+
+namespace ft {
+
+class Progress final : public Report {
+ public:
+  Progress(Screen& screen, const LoggingConfig& config);
+
+  void begin(const RunHeader& header) override;
+  void step(const StepRow& row) override;
+  void progress(const StepRow& row) override;
+  void evaluating(std::int64_t done, std::int64_t of) override;
+  void evaluation(const EvalRow& row) override;
+  void saved(std::int64_t step, double seconds, const std::filesystem::path& path) override;
+  void note(const std::string& text) override;
+  void warning(const std::string& text) override;
+  void end(const Summary& summary) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void labelled(const std::vector<LabelledLine>& lines);
+  void draw();
+  StepView view() const { return {header_, row_, seconds_left()}; }
+  double seconds_left() const;  // negative: unknown
+
+  Screen& screen_;
+  bool silent_, warns_;
+  RunHeader header_;
+  StepRow row_;
+  Course course_;
+  std::int64_t timed_steps_ = 0;
+  double step_seconds_ = 0;  // mean of the last steps, evaluations and checkpoints among them
+  Clock::time_point last_step_{};
+};
+
+}  // namespace ft

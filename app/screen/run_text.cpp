@@ -1,0 +1,163 @@
+#include "app/screen/run_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "app/screen/format.h"
+#include "engine/core/error.h"
+
+namespace ft {
+namespace {
+
+// q_proj is q: in a list of projections the ending says nothing.
+std::string short_names(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 12;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) {
+    const std::string& name = names[i];
+    out += (i ? " " : "") + (name.ends_with("_proj") ? name.substr(0, name.size() - 5) : name);
+  }
+  if (names.size() > kMost) out += str(" and ", names.size() - kMost, " more");
+  return out;
+}
+
+std::string number(double x) {  // 32, 0.5: as short as it is exact to three digits
+  return x == std::floor(x) && std::abs(x) < 1e9 ? show::count(static_cast<std::int64_t>(x))
+                                                 : show::digits(x);
+}
+
+std::string adapter_text(const RunHeader& h) {
+  const AdapterHeader& a = *h.adapter;
+  const auto trained = static_cast<double>(h.trained_parameters);
+  return str("LoRA r ", a.rank, ", alpha ", number(a.alpha), ", on ", show::plural(a.linears, "linear"), " (",
+             short_names(a.targets), "): ", show::quantity(trained), " trained, ",
+             show::percent(trained, static_cast<double>(h.parameters)));
+}
+
+std::string data_text(const DataHeader& d) {
+  if (d.streamed_bytes > 0) {
+    std::string out = str("a stream from ", show::file_size(d.streamed_bytes), " of files");
+    if (d.shuffled_at_once > 0)
+      out += str(", ", show::plural(d.shuffled_at_once, "sample"), " shuffled at once");
+    if (d.held_out > 0) out += str("; ", show::plural(d.held_out, "sample"), " held out");
+    return out;
+  }
+  std::string out =
+      str(show::plural(d.samples, "sample"), ", ", show::quantity(static_cast<double>(d.tokens)), " tokens (",
+          show::percent(static_cast<double>(d.target_tokens), static_cast<double>(d.tokens)), " trained)");
+  if (d.packed)
+    out += str(", packed into ", show::count(d.sequences), " x ", show::count(d.length), " (",
+               show::percent(static_cast<double>(d.tokens), static_cast<double>(d.sequences * d.length)),
+               " full)");
+  else if (d.length > 0)
+    out += str(", the longest of ", show::count(d.length));
+  if (d.held_out > 0) out += str("; ", show::plural(d.held_out, "sample"), " held out");
+  return out;
+}
+
+std::string memory_text(const RunHeader& h) {
+  const MemoryReport& m = h.memory;
+  struct Part {
+    const char* name;
+    std::int64_t bytes;
+  };
+  const show::MemoryUnit unit = show::memory_unit(m.total);
+  std::string out;
+  for (const Part p : {Part{"weights", m.weights}, Part{"adapter", m.adapter}, Part{"gradients", m.gradients},
+                       Part{"optimizer", m.optimizer}, Part{"activations", m.activations},
+                       Part{"workspace", m.scratch}, Part{"communication", m.communication}})
+    if (p.bytes > 0) out += str(out.empty() ? "" : " + ", p.name, " ", show::memory(p.bytes, unit));
+  out += str(out.empty() ? "" : " = ", show::memory(m.total, unit));
+  if (h.memory_there > 0 && std::string(unit.name) == "GiB")
+    out += " of " + show::memory(h.memory_there, unit);
+  out += str(" ", unit.name);
+  if (h.blocks > 0) out += str("; ", h.recomputed, " of ", show::plural(h.blocks, "block"), " recomputed");
+  return out;
+}
+
+}  // namespace
+
+std::string title_line(const RunHeader& h) {
+  return str("ft ", h.version, "  ", h.config.empty() ? "" : show::path(h.config) + " -> ",
+             show::path(h.output));
+}
+
+std::vector<LabelledLine> header_lines(const RunHeader& h) {
+  std::vector<LabelledLine> lines;
+  const auto parameters = static_cast<double>(h.parameters);
+  lines.push_back({"model", str(h.architecture, ", ", show::quantity(parameters), " parameters, ", h.dtype,
+                                h.model.empty() ? "" : ", from " + show::path(h.model))});
+  if (h.adapter)
+    lines.push_back({"adapter", adapter_text(h)});
+  else
+    lines.push_back(
+        {"training",
+         str("full fine-tuning: ", show::quantity(static_cast<double>(h.trained_parameters)),
+             " parameters trained, ", show::percent(static_cast<double>(h.trained_parameters), parameters))});
+  if (h.data.samples > 0 || h.data.streamed_bytes > 0) lines.push_back({"data", data_text(h.data)});
+  if (h.memory.total > 0) lines.push_back({"memory", memory_text(h)});
+  std::string steps = str(show::count(h.steps_per_epoch), " a pass, ", show::count(h.steps), " in all");
+  if (h.sequences_per_step > 0) steps += "; " + show::plural(h.sequences_per_step, "sequence") + " a step";
+  lines.push_back({"steps", steps});
+  if (!h.ranks.empty()) lines.push_back({"ranks", h.ranks});
+  if (!h.cudnn.empty())
+    lines.push_back({"cuDNN", h.cudnn + ": attention in bf16 over sequences of one length, else ft's own"});
+  if (h.resumed_step > 0)
+    lines.push_back(
+        {"resumed", str("after step ", show::count(h.resumed_step), ", ",
+                        show::count(std::max<std::int64_t>(0, h.steps - h.resumed_step)), " to go")});
+  return lines;
+}
+
+std::string measures_text(const Measures& measures) {
+  std::string text;
+  for (const auto& [name, value] : measures) text += str("  ", name, " ", show::digits(value));
+  return text;
+}
+
+std::string evaluation_line(const EvalRow& row) {
+  return str("step ", show::count(row.step), "  eval loss ", show::loss(row.eval_loss), "  perplexity ",
+             show::digits(row.perplexity), measures_text(row.measures), row.best ? "  best so far" : "");
+}
+
+std::string saved_line(std::int64_t step, double seconds, const std::filesystem::path& path) {
+  const std::filesystem::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
+  return str("step ", show::count(step), "  saved ", name.string(), " (", show::duration(seconds), ")");
+}
+
+std::vector<LabelledLine> summary_lines(const RunHeader& h, const Summary& s, const Course& course) {
+  std::vector<LabelledLine> lines;
+  const std::int64_t done = s.step - h.resumed_step;
+  std::string text = s.finished ? show::plural(done, "step")
+                                : str("after step ", show::count(s.step), " of ", show::count(h.steps));
+  text += str(s.finished ? " in " : ", ", show::duration(s.train_runtime), ", ",
+              show::speed(s.train_tokens_per_second));
+  if (s.memory.total > 0) {
+    const show::MemoryUnit unit = show::memory_unit(s.memory.total);
+    text += str(", peak ", show::memory(s.memory.total, unit), " ", unit.name);
+    if (h.memory.total > 0) text += str(" (planned ", show::memory(h.memory.total, unit), ")");
+  }
+  if (!s.why.empty()) text += ": " + s.why;
+  lines.push_back({s.finished ? "done" : "stopped", text});
+
+  if (!course.loss.empty()) {
+    std::string loss = show::loss(course.loss.front()) + " -> " + show::loss(course.loss.back());
+    if (!course.held_out.empty()) {
+      const EvalRow &first = course.held_out.front(), &last = course.held_out.back();
+      loss += "   held out " + (first.step == last.step ? "" : show::loss(first.eval_loss) + " -> ") +
+              show::loss(last.eval_loss);
+      if (course.best < last.eval_loss)
+        loss += str(" (best ", show::loss(course.best), " at step ", show::count(course.best_step), ")");
+    }
+    lines.push_back({"loss", loss});
+  }
+  for (const Made& made : s.made)
+    lines.push_back({made.what,
+                     show::path(made.path) + (made.bytes > 0 ? " (" + show::file_size(made.bytes) + ")" : ""),
+                     true});
+  for (std::size_t i = 0; i < s.next.size(); ++i) lines.push_back({i ? "" : "next", s.next[i], true});
+  return lines;
+}
+
+}  // namespace ft

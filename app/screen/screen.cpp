@@ -1,0 +1,147 @@
+#include "app/screen/screen.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "app/screen/format.h"
+
+namespace ft {
+namespace {
+
+constexpr auto kRedraw = std::chrono::milliseconds(100);
+constexpr auto kPatience = std::chrono::milliseconds(500);
+constexpr int kUsualWidth = 80;
+
+int terminal_width() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsualWidth;
+}
+
+std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+bool utf8_locale() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
+    if (const auto value = environment(name); !value.empty())
+      return value.find("UTF-8") != std::string_view::npos || value.find("utf8") != std::string_view::npos;
+  return false;
+}
+
+}  // namespace
+
+Screen::Options Screen::standard_output() {
+  const bool terminal = isatty(STDOUT_FILENO) == 1 && environment("TERM") != "dumb";
+  Options o;
+  o.colour = terminal && environment("NO_COLOR").empty();
+  o.utf8 = utf8_locale();
+  o.write = [](const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); };
+  return o;
+}
+
+Screen::Options Screen::standard_error(const std::string& progress) {
+  const bool terminal = isatty(STDERR_FILENO) == 1 && environment("TERM") != "dumb";
+  Options o;
+  o.live = progress == "bar" || (progress == "auto" && terminal);
+  o.colour = terminal && environment("NO_COLOR").empty();
+  o.utf8 = utf8_locale();
+  if (terminal || o.live) o.width = terminal_width;
+  o.write = [](const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+  };
+  return o;
+}
+
+int Screen::width() const { return o_.width ? o_.width() : 0; }
+
+std::string Screen::coloured(const char* code, const std::string& text) const {
+  return o_.colour ? "\x1b[" + std::string(code) + "m" + text + "\x1b[0m" : text;
+}
+
+// Breaks at spaces so that no line is longer than the screen; a word longer than that stays whole.
+std::string Screen::wrapped(const std::string& text, int indent) const {
+  const int width = this->width();
+  if (width == 0 || indent == kWhole || show::columns(text) <= width) return text + "\n";
+  const int margin = indent < width / 2 ? indent : 0;
+  std::string out;
+  std::int64_t used = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t letter = text.find_first_not_of(' ', at);
+    if (letter == std::string::npos) break;
+    const std::size_t end = std::min(text.find(' ', letter), text.size());
+    const std::string word = text.substr(at, end - at);  // with the spaces before it
+    const std::int64_t columns = show::columns(word);
+    if (used > margin && used + columns > width) {
+      const std::string bare = text.substr(letter, end - letter);
+      out += "\n" + std::string(static_cast<std::size_t>(margin), ' ') + bare;
+      used = margin + show::columns(bare);
+    } else {
+      out += word;
+      used += columns;
+    }
+    at = end;
+  }
+  return out + "\n";
+}
+
+std::string Screen::drawn() const {
+  const int width = std::max(1, this->width() - 1);  // the last column would make some terminals wrap
+  return "\r" + show::fit(make_(width), width) + "\x1b[K";
+}
+
+void Screen::line(const std::string& text, int indent) {
+  std::string out = shown_ ? "\r\x1b[K" : "";
+  out += wrapped(text, indent);
+  shown_ = o_.live && make_;
+  if (shown_) out += drawn();
+  o_.write(out);
+}
+
+void Screen::live_line(std::function<std::string(int)> make) {
+  if (!o_.live) return;
+  make_ = std::move(make);
+  const auto now = Clock::now();
+  if (shown_ && now - last_ < kRedraw) return;
+  last_ = now;
+  shown_ = true;
+  o_.write(drawn());
+}
+
+void Screen::clear() {
+  make_ = nullptr;
+  if (shown_) o_.write("\r\x1b[K");
+  shown_ = false;
+}
+
+Working::Working(Screen& screen, std::string what, std::string unit)
+    : screen_(screen),
+      what_(std::move(what)),
+      unit_(std::move(unit)),
+      start_(std::chrono::steady_clock::now()) {}
+
+void Working::operator()(std::int64_t done, std::int64_t of) {
+  const auto spent = std::chrono::steady_clock::now() - start_;
+  if (spent < kPatience || of <= 0) return;
+  const double seconds = std::chrono::duration<double>(spent).count();
+  const auto part = static_cast<double>(done), whole = static_cast<double>(of);
+  std::string text = what_ + "  ";
+  if (unit_ == "bytes") {
+    const show::MemoryUnit unit = show::memory_unit(of);
+    text += show::memory(done, unit) + " of " + show::memory(of, unit) + " " + unit.name;
+  } else {
+    text += show::count(done) + " of " + show::count(of) + (unit_.empty() ? "" : " " + unit_);
+  }
+  text += "  " + show::percent(std::floor(100 * part / whole), 100);
+  if (done > 0) text += "  " + show::duration(seconds * (whole - part) / part) + " left";
+  screen_.live_line([text](int) { return text; });
+}
+
+}  // namespace ft

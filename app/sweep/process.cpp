@@ -1,0 +1,58 @@
+#include "app/sweep/process.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+
+#include "engine/core/error.h"
+
+namespace ft {
+
+SweepProcess::SweepProcess(const std::vector<std::string>& arguments, const std::string& log,
+                           const SignalQueue& signals)
+    : signals_(signals),
+      log_(log, true),
+      child_(start_child({.arguments = arguments, .environment = {}, .signals = signals.before()})) {}
+
+int SweepProcess::wait(bool& stopped, const std::function<void(const std::string&)>& says) {
+  constexpr int kOften = 200;  // milliseconds
+  int status = 0;
+  while (::waitpid(child_.pid, &status, WNOHANG) == 0) {
+    std::array<pollfd, 2> fds{
+        {{signals_.fd(), POLLIN, 0}, {child_.output ? child_.output.fd() : -1, POLLIN, 0}}};
+    ::poll(fds.data(), fds.size(), kOften);
+    for (int s = signals_.next(); s != 0; s = signals_.next()) {
+      if (s == SIGCHLD) continue;
+      stopped = true;
+      ::kill(child_.pid, s == SIGHUP ? SIGTERM : s);
+    }
+    hear();
+    says(last_line_);
+  }
+  hear();
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void SweepProcess::hear() {
+  std::array<char, 1 << 14> buffer;
+  while (child_.output) {
+    const ssize_t n = ::read(child_.output.fd(), buffer.data(), buffer.size());
+    if (n == 0) child_.output = Socket();
+    if (n <= 0) return;
+    const std::string_view text(buffer.data(), static_cast<std::size_t>(n));
+    log_.append(text);
+    for (const char c : text) {
+      if (c != '\n') {
+        line_ += c;
+      } else if (!line_.empty()) {
+        last_line_ = printable(line_, 400);
+        line_.clear();
+      }
+    }
+  }
+}
+
+}  // namespace ft

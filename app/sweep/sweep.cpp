@@ -1,0 +1,222 @@
+// ft sweep: one run after another, each a process of its own in a folder of its own. What fails is a result,
+// not the end; a sweep that is started again goes on where it stopped.
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "app/commands/commands.h"
+#include "app/plan/planned.h"
+#include "app/screen/format.h"
+#include "app/screen/screen.h"
+#include "app/sweep/grid.h"
+#include "app/sweep/process.h"
+#include "app/sweep/table.h"
+#include "app/train/ranks.h"
+#include "engine/io/file.h"
+#include "engine/io/json.h"
+
+namespace ft {
+namespace {
+
+constexpr std::int64_t kLargest = 1 << 24;  // bytes of a file that a sweep wrote
+
+SweepRow empty_row(const SweepPlan& plan, const SweepRun& run) {
+  SweepRow row{.name = run.name, .values = {}, .result = {}};
+  for (const std::string& path : plan.columns) {
+    const auto set = std::find_if(run.settings.begin(), run.settings.end(),
+                                  [&](const auto& s) { return s.first == path; });
+    row.values.push_back(set == run.settings.end() ? "" : set->second);
+  }
+  return row;
+}
+
+std::int64_t planned_memory(const RunConfig& config, Room room) {
+  const BuiltModel built = build_model(config, Weights::ignore);
+  const BuiltData data = build_data(config, built.made.info.vocab_size, LoadPart::train_and_eval, {});
+  return planned(config, &data, room).plan.memory.total;
+}
+
+std::string too_large(std::int64_t planned, std::int64_t there) {
+  const auto unit = show::memory_unit(planned);
+  return str("out of memory: planned ", show::memory(planned, unit), " of ", show::memory(there, unit), " ",
+             unit.name);
+}
+
+// What log.jsonl of a finished run says.
+void read_measured(const std::string& folder, SweepRow& row) {
+  std::istringstream log(read_file(join_path(folder, "log.jsonl"), kLargest));
+  for (std::string line; std::getline(log, line);) {
+    const Json r = parse_json(line, {join_path(folder, "log.jsonl")});
+    if (r.contains("eval_loss") && r["eval_loss"].is_number()) row.eval_loss = r["eval_loss"];
+    if (!r.contains("train_loss")) continue;
+    if (r["train_loss"].is_number()) row.train_loss = r["train_loss"];
+    if (r["train_tokens_per_second"].is_number()) row.tokens_per_second = r["train_tokens_per_second"];
+    row.memory = r["memory"]["total"];
+  }
+}
+
+class Sweep {
+ public:
+  Sweep(SweepPlan plan, const std::string& config) : plan_(std::move(plan)), config_(config) {
+    for (const SweepRun& run : plan_.runs) all_.push_back(empty_row(plan_, run));
+    table_.columns = plan_.columns;
+  }
+
+  // Every run planned, none started.
+  Exit plan_only() {
+    screen_.clear();
+    std::cout << table_.header(all_) << std::endl;
+    for (std::size_t i = 0; i < plan_.runs.size(); ++i) {
+      const RunConfig& config = plan_.runs[i].config;
+      SweepRow row = all_[i];
+      const Room room = room_of(config);
+      {
+        Working working(screen_, str("planning run ", i + 1, " of ", plan_.runs.size()));
+        row.memory = planned_memory(config, room);
+      }
+      const bool fits = room.there == 0 || row.memory <= room.there;
+      row.result = fits ? "fits" : too_large(row.memory, room.there);
+      std::cout << table_.line(row, all_) << std::endl;
+    }
+    return Exit::done;
+  }
+
+  Exit run() {
+    std::error_code error;
+    std::filesystem::create_directories(plan_.folder, error);
+    if (error)
+      throw UserError(Exit::storage, str(plan_.folder, ": cannot make the folder: ", error.message()));
+    read_finished();
+    std::cout << table_.header(all_) << std::endl;
+    std::size_t good = 0;
+    Exit exit = Exit::done;
+    for (std::size_t i = 0; i < plan_.runs.size(); ++i) {
+      SweepRow row = finished_[plan_.runs[i].name];
+      if (row.name.empty()) row = run_one(i);
+      if (stopped_ && row.exit_code != 0) {
+        screen_.line("stopped; the same command goes on from here");
+        exit = Exit::preempted;
+        break;
+      }
+      std::cout << table_.line(row, all_) << std::endl;
+      good += row.exit_code == 0;
+      table_.rows.push_back(row);
+      write_files();
+      if (row.exit_code == 0 || plan_.on_failure != "stop") continue;
+      exit = Exit{row.exit_code};
+      break;
+    }
+    const bool drawn = write_files();
+    screen_.line(str(good, " of ", show::plural(static_cast<std::int64_t>(plan_.runs.size()), "run"),
+                     "; table in ", show::path(file("sweep.md")),
+                     drawn ? ", picture in " + show::path(file("sweep.svg")) : ""));
+    return exit;
+  }
+
+ private:
+  std::string file(const std::string& name) const { return join_path(plan_.folder, name); }
+  std::string config_file(const SweepRun& run) const { return file(run.name + ".json"); }
+
+  // Rows of an earlier start whose settings are still the same.
+  void read_finished() {
+    for (const SweepRow& row : read_sweep_table(file("sweep.json")).rows) {
+      const auto run = std::find_if(plan_.runs.begin(), plan_.runs.end(),
+                                    [&](const SweepRun& r) { return r.name == row.name; });
+      if (run != plan_.runs.end() && is_as_before(*run)) finished_[row.name] = row;
+    }
+  }
+  bool is_as_before(const SweepRun& run) const {
+    std::error_code none;
+    return std::filesystem::exists(config_file(run), none) &&
+           read_file(config_file(run), kLargest) == effective_config(run.config);
+  }
+
+  SweepRow run_one(std::size_t i) {
+    const SweepRun& run = plan_.runs[i];
+    const bool goes_on = is_as_before(run);
+    const int ranks = configured_ranks(run.config.distributed);
+    write_file(config_file(run), effective_config(run.config));
+    std::vector<std::string> words{"train", "--config", config_file(run)};
+    if (ranks > 1) words.insert(words.begin(), "launch");
+    words.emplace_back(goes_on ? "training.resume_from_checkpoint=auto" : "--overwrite");
+    SweepProcess process(words, file(run.name + ".log"), signals_);
+    SweepRow row = all_[i];
+    row.exit_code = process.wait(stopped_, [&](const std::string& last) {
+      screen_.live_line([=, this, &run](int) {
+        return str("run ", i + 1, " of ", plan_.runs.size(), "  ", run.name, "  ", last);
+      });
+    });
+    screen_.clear();
+    if (row.exit_code == 0) {
+      read_measured(run.config.training.output_dir, row);
+      row.result = "done";
+    } else if (row.exit_code == static_cast<int>(Exit::memory)) {
+      const Room room = room_of(run.config);
+      row.memory = planned_memory(run.config, room);
+      row.result = too_large(row.memory, room.there);
+    } else {
+      row.result = row.exit_code > 128 ? str("ended by signal ", row.exit_code - 128)
+                                       : str("exit ", row.exit_code, ": ", process.last_line());
+    }
+    return row;
+  }
+
+  // Whether there is a picture.
+  bool write_files() const {
+    write_file(file("sweep.json"), table_.json());
+    write_file(file("sweep.csv"), table_.csv());
+    write_file(file("sweep.md"), table_.markdown());
+    const std::string picture = table_.svg(str("ft sweep: ", config_));
+    if (!picture.empty()) write_file(file("sweep.svg"), picture);
+    return !picture.empty();
+  }
+
+  SweepPlan plan_;
+  std::string config_;
+  std::vector<SweepRow> all_;  // of the runs, before any has run
+  SweepTable table_;
+  std::map<std::string, SweepRow> finished_;
+  Screen screen_{Screen::standard_error()};
+  SignalQueue signals_;
+  bool stopped_ = false;
+};
+
+// A row for each combination of the other settings.
+Exit find_longest(const SweepPlan& plan) {
+  Screen screen(Screen::standard_error());
+  std::vector<std::pair<std::string, std::string>> rows;
+  std::size_t width = 8;
+  for (std::size_t i = 0; i < plan.runs.size(); ++i) {
+    const SweepRun& run = plan.runs[i];
+    std::string settings;
+    for (const auto& [path, value] : run.settings)
+      settings += (settings.empty() ? "" : ", ") + short_name(path) + " " + value;
+    const Room room = room_of(run.config);
+    Working working(screen, str("planning run ", i + 1, " of ", plan.runs.size()));
+    const std::int64_t length = longest_that_fits(run.config, room);
+    rows.emplace_back(settings.empty() ? "as it is" : settings,
+                      length > 0 ? show::count(length) : "none fits");
+    width = std::max(width, rows.back().first.size());
+  }
+  screen.clear();
+  std::cout << std::string(width, ' ') << "  longest max_seq_length\n";
+  for (const auto& [settings, length] : rows)
+    std::cout << settings
+              << std::string(width - settings.size() + 2 + 22 - std::min<std::size_t>(22, length.size()), ' ')
+              << length << "\n";
+  return Exit::done;
+}
+
+}  // namespace
+
+Exit sweep(const SweepArgs& args) {
+  if (args.longest) return find_longest(read_sweep(args.config, args.overrides, "data.max_seq_length"));
+  SweepPlan plan = read_sweep(args.config, args.overrides);
+  Sweep sweep(std::move(plan), args.config);
+  return args.dry_run ? sweep.plan_only() : sweep.run();
+}
+
+}  // namespace ft

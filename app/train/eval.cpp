@@ -1,0 +1,102 @@
+// ft eval: the loss over the held-out data, of a model with or without an adapter.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "app/answers/answers.h"
+#include "app/answers/generation.h"
+#include "app/answers/predictions.h"
+#include "app/commands/commands.h"
+#include "app/screen/format.h"
+#include "app/screen/run_text.h"
+#include "app/screen/screen.h"
+#include "app/train/ranks.h"
+#include "engine/io/json.h"
+#include "engine/train/trainer.h"
+
+namespace ft {
+namespace {
+
+// A few answers to look at, then how many were right.
+void print_answers(const std::vector<Answer>& answers, std::int64_t right) {
+  constexpr std::size_t kShown = 5;
+  for (std::size_t i = 0; i < std::min(kShown, answers.size()); ++i) {
+    const Answer& a = answers[i];
+    std::printf("  %s %s%s\n", printable(a.prompt).c_str(), printable(a.given).c_str(),
+                a.right() ? "" : (", but it is " + printable(a.expected)).c_str());
+  }
+  std::printf("%lld of %zu answers right (%s)\n", static_cast<long long>(right), answers.size(),
+              show::percent(static_cast<double>(right), static_cast<double>(answers.size())).c_str());
+}
+
+}  // namespace
+
+Exit eval(const EvalArgs& args) {
+  RunConfig config = load_config(args.config, args.overrides);
+  if (!args.adapter.empty()) {
+    config.finetuning_type = "lora";
+    config.lora.adapter_name_or_path = args.adapter;
+  } else if (!config.lora.adapter_name_or_path) {
+    config.finetuning_type = "full";  // the model alone
+  }
+  const Ranks ranks = find_ranks(config);
+  Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : "none"));
+  BuiltModel built = build_model(config, Weights::check);
+  EachParameter freeze([](Parameter& p) { p.trainable = false; });
+  built.model().visit(freeze);
+  Working reading(screen, "reading data");
+  BuiltData data =
+      build_data(config, built.made.info.vocab_size, LoadPart::eval, [&](auto a, auto b) { reading(a, b); });
+  if (ranks.root() && config.logging.progress != "none")
+    for (const std::string& text : data.loaded.notes) screen.line(text);
+  if (!data.eval)
+    throw UserError(
+        Exit::config,
+        "data.eval_datasets: there is nothing to evaluate on; name files there, or set data.val_set_size");
+
+  if (args.answers > 0 && !data.tokenizer)
+    throw UserError(Exit::config, "--answers: the data is tokens already, so there is no text to answer");
+  const Dataset& held_out = data.eval->data();
+  const AnswerTest ask(held_out, built.made.info, args.answers, config.training.per_device_eval_batch_size);
+  const auto predictions = make_predictions(config, built, data);
+
+  auto ops = make_ops(device_of(config, ranks.local_rank));
+  auto comm = make_communicator(ranks, *ops, config);
+  PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);
+  request.states = 0;
+  if (args.answers > 0) request.generation.push_back(ask.shape());
+  const Plan plan = plan_run(built.model(), request);
+  require_memory(plan.memory, *ops, ranks.local_size);
+  require_same(*comm, data.eval->data().tokens(), "the number of tokens in the data");
+  Engine engine(std::move(ops), std::move(comm), built, request, plan);
+  Working working(screen, "evaluating", "batches");
+  const Evaluated e = evaluate(engine.context, built.model(), engine.store, *engine.comm, *data.eval,
+                               [&](auto a, auto b) { working(a, b); });
+  std::vector<Answer> answers;
+  if (args.answers > 0)
+    answers = ask.run(engine.context, engine.store, built.model(), *data.tokenizer,
+                      end_tokens(built.folder, data.tokenizer.get()), [&](auto a, auto b) { working(a, b); });
+  Measures measures;
+  if (predictions)
+    measures = predictions->run(engine.context, engine.store, [&](auto a, auto b) { working(a, b); });
+  if (!ranks.root()) return Exit::done;
+  const std::int64_t right =
+      std::count_if(answers.begin(), answers.end(), [](const Answer& a) { return a.right(); });
+  if (args.json) {
+    Json row = {{"eval_loss", e.loss}, {"perplexity", std::exp(e.loss)}, {"eval_tokens", e.targets}};
+    for (const auto& [name, value] : measures) row["eval_" + name] = value;
+    if (args.answers > 0) {
+      row["answers"] = answers.size();
+      row["answers_right"] = right;
+    }
+    std::printf("%s\n", json_text(row, -1).c_str());
+    return Exit::done;
+  }
+  std::printf("eval loss %.6f   perplexity %.4f   %lld target tokens%s\n", e.loss, std::exp(e.loss),
+              static_cast<long long>(e.targets), measures_text(measures).c_str());
+  if (args.answers > 0) print_answers(answers, right);
+  return Exit::done;
+}
+
+}  // namespace ft

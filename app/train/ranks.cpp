@@ -1,0 +1,198 @@
+#include "app/train/ranks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "app/train/started_by.h"
+
+#include "engine/cpu/cores.h"
+#include "engine/cpu/cpu_ops.h"
+#include "engine/cuda/nccl_communicator.h"
+#include "engine/dist/local.h"
+#include "engine/dist/mesh_communicator.h"
+#include "engine/dist/overlapped_communicator.h"
+#include "engine/dist/staged_communicator.h"
+#include "engine/dist/together.h"
+#include "engine/io/file.h"
+#include "engine/io/hash.h"
+
+namespace ft {
+namespace {
+
+[[noreturn]] void refuse(const std::string& setting, const std::string& why) {
+  throw UserError(Exit::config, str("zero_optimization.", setting, why));
+}
+
+// A number that somebody chose is never left undone in silence.
+void refuse_what_ranks_lack(const ZeroConfig& z) {
+  const ZeroConfig usual;
+  const auto unusual = [](bool changed, const char* setting, const char* why) {
+    if (changed) refuse(setting, str(": ", why, "; leave it out"));
+  };
+  unusual(!z.reduce_scatter, "reduce_scatter=false", "ft always reduces by scattering");
+  unusual(z.allgather_bucket_size != usual.allgather_bucket_size, "allgather_bucket_size",
+          "ft gathers in place, without a bucket");
+  unusual(z.sub_group_size != usual.sub_group_size, "sub_group_size",
+          "ft steps every parameter in place, without a copy");
+  unusual(z.stage3_max_reuse_distance != usual.stage3_max_reuse_distance, "stage3_max_reuse_distance",
+          "ft gives a unit back after each use");
+  unusual(!z.overlap_comm && z.stage3_prefetch_bucket_size > 0 &&
+              z.stage3_prefetch_bucket_size != usual.stage3_prefetch_bucket_size,
+          "stage3_prefetch_bucket_size", "with overlap_comm=false nothing is gathered ahead");
+}
+
+// torchrun's own store may listen at MASTER_PORT; rank 0 takes the port after it.
+int master_port(const DistributedConfig& config) {
+  const int port = number_in("MASTER_PORT", static_cast<int>(config.master_port), 65535);
+  return variable("TORCHELASTIC_USE_AGENT_STORE") == "True" ? port + 1 : port;
+}
+
+// For a rank that cannot end by itself. Nothing of it is half done: files appear whole or not at all.
+void end_process(Exit exit, const std::string& text) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = printable(text.substr(begin, end - begin), 2000) + "\n";
+    (void)!::write(STDERR_FILENO, line.data(), line.size());
+    begin = end + 1;
+  }
+  ::_exit(static_cast<int>(exit));
+}
+
+// What ranks must have alike: everything but where they are.
+std::string hash_of(RunConfig config) {
+  config.distributed = {};
+  return sha256(effective_config(config));
+}
+
+// Why not NCCL; empty: all ranks have it. UserError(Exit::hardware) where it was asked for.
+std::string without_nccl(Communicator& hosts, const RunConfig& config) {
+  const std::vector<std::uint8_t> there = asked(hosts, nccl_version().has_value());
+  const auto none = std::find(there.begin(), there.end(), 0);
+  if (none == there.end()) return "";
+  const std::string lacks = str("rank ", none - there.begin(), " has no NCCL (2.18 or later)");
+  if (config.distributed.backend == "nccl")
+    throw UserError(Exit::hardware, str("distributed.backend: ", lacks,
+                                        "; install NVIDIA's libnccl.so.2, or say where it is with "
+                                        "ft --cuda-libs DIR, or set it to gloo"));
+  return str(": ", lacks);
+}
+
+}  // namespace
+
+int configured_ranks(const DistributedConfig& config) {
+  return static_cast<int>(config.nproc_per_node.value_or(1));
+}
+
+int all_ranks(const DistributedConfig& config) {
+  return configured_ranks(config) * static_cast<int>(config.nnodes);
+}
+
+ZeroOptions zero_options(const ZeroConfig& z, int ranks) {
+  if (ranks == 1) return {.stage = ZeroStage::of(0)};
+  refuse_what_ranks_lack(z);
+  const std::int64_t group = z.mics_shard_size;
+  if (group == 0 || group > ranks || (group > 0 && ranks % group != 0))
+    refuse("mics_shard_size",
+           str(" is ", group, " and there are ", ranks, " ranks; it must divide their number"));
+  if (group > 0 && z.stage == 0) refuse("mics_shard_size", ": under stage 0 nothing is shared out");
+  const auto elements = [](double n) { return static_cast<std::int64_t>(n); };
+  return {.stage = ZeroStage::of(static_cast<int>(z.stage)),
+          .group = static_cast<int>(std::max<std::int64_t>(0, group)),
+          .persist = elements(z.stage3_param_persistence_threshold),
+          .prefetch = elements(z.stage3_prefetch_bucket_size),
+          .max_live = elements(z.stage3_max_live_parameters),
+          .overlap = z.overlap_comm};
+}
+
+Ranks find_ranks(const RunConfig& config) {
+  const int wanted = configured_ranks(config.distributed);
+  const auto started = started_by();
+  if (!started) {
+    if (wanted > 1 || config.distributed.nnodes > 1)
+      throw UserError(Exit::config,
+                      str(wanted > 1 ? "distributed.nproc_per_node is " : "distributed.nnodes is ",
+                          wanted > 1 ? wanted : config.distributed.nnodes,
+                          " and this is one process; start it with ft launch train ..."));
+    return {};
+  }
+  Ranks r{.rank = started->rank,
+          .size = started->size,
+          .local_rank = started->local_rank,
+          .local_size = started->local_size};
+  if (config.distributed.nproc_per_node && wanted != r.local_size)
+    throw UserError(Exit::config, str("distributed.nproc_per_node is ", wanted, " and ", r.local_size,
+                                      " ranks were started on this machine"));
+  if (config.distributed.nnodes > 1 && config.distributed.nnodes * r.local_size != r.size)
+    throw UserError(Exit::config, str("distributed.nnodes is ", config.distributed.nnodes, " and there are ",
+                                      r.size, " ranks, ", r.local_size, " of them on this machine"));
+  if (r.size == 1) return r;
+  r.master = {started->master.empty() ? config.distributed.master_addr : started->master,
+              master_port(config.distributed)};
+  r.token = variable(kTokenVariable) + started->job;
+  r.config = hash_of(config);
+  if (!variable(kListenerVariable).empty()) r.listener = number_in(kListenerVariable, -1, 1 << 16);
+  cpu::take_share_of_cores(r.local_rank, r.local_size);
+  return r;
+}
+
+std::unique_ptr<Communicator> make_communicator(const Ranks& r, Ops& ops, const RunConfig& config,
+                                                CommunicationNotes* notes) {
+  if (r.size == 1) return std::make_unique<LocalCommunicator>(ops);
+  if (config.distributed.backend == "nccl" && ops.device().kind == Device::Kind::cpu)
+    throw UserError(Exit::config, "distributed.backend: nccl is for GPUs; set device=cuda, or leave it out");
+  const auto seconds = static_cast<double>(config.distributed.timeout_s);
+  const ZeroConfig& zero = config.zero_optimization;
+  Mesh mesh = meet({.rank = r.rank,
+                    .size = r.size,
+                    .master = r.master,
+                    .listener = Socket(r.root() ? r.listener : -1),
+                    .token = r.token,
+                    .config = r.config,
+                    .seconds = seconds});
+  mesh.give_up = end_process;
+  cpu::CpuOps host(1);
+  auto hosts = std::make_unique<MeshCommunicator>(host, std::move(mesh), seconds,
+                                                  static_cast<std::int64_t>(zero.reduce_bucket_size));
+  std::unique_ptr<Communicator> comm;
+  if (ops.device().kind == Device::Kind::cpu) {
+    comm = std::move(hosts);
+  } else {
+    const std::string why = config.distributed.backend == "gloo" ? "" : without_nccl(*hosts, config);
+    if (config.distributed.backend != "gloo" && why.empty())
+      return make_nccl_communicator(ops, std::move(hosts), seconds);
+    comm = std::make_unique<StagedCommunicator>(ops, std::move(hosts), why);
+  }
+  if (notes) comm = std::make_unique<TraceCommunicator>(std::move(comm), *notes);
+  if (!zero.overlap_comm) return comm;
+  return std::make_unique<OverlappedCommunicator>(std::move(comm));
+}
+
+void require_same(Communicator& comm, std::int64_t value, const std::string& what) {
+  std::int64_t first = value;
+  comm.broadcast(std::as_writable_bytes(std::span(&first, 1)), 0);
+  if (first != value)
+    throw UserError(Exit::mismatch, str(what, " is ", value, " on rank ", comm.rank(), " and ", first,
+                                        " on rank 0; all ranks need the same files"));
+}
+
+void require_one_folder(Communicator& comm, const std::string& folder) {
+  if (comm.size() == 1) return;
+  // A name that was never there.
+  std::string name = join_path(folder, "seen-by-all-ranks." + random_tag());
+  together(comm, "write to the output folder", [&] {
+    if (comm.rank() == 0) write_file(name, "");
+  });
+  name = shared(comm, name);
+  together(comm, "see the output folder of rank 0", [&] {
+    if (!path_exists(name))
+      throw UserError(Exit::config, str("training.output_dir: ", folder, " of rank ", comm.rank(),
+                                        " is not rank 0's; all ranks write checkpoints, to a folder that all "
+                                        "machines share"));
+  });
+  std::error_code none;
+  if (comm.rank() == 0) std::filesystem::remove(name, none);
+}
+
+}  // namespace ft

@@ -1,0 +1,58 @@
+// Who this process is among the ranks of a run, and how it meets the others.
+#pragma once
+#include <memory>
+
+#include "app/config/config.h"
+#include "engine/dist/communicator.h"
+#include "engine/dist/mesh.h"
+#include "engine/dist/parameter_store.h"
+#include "engine/dist/trace_communicator.h"
+#include "engine/ops/ops.h"
+
+namespace ft {
+
+// What ft launch tells rank 0 and all ranks beside torchrun's variables.
+inline constexpr const char* kTokenVariable = "FT_TOKEN";        // a secret that all ranks of a job know
+inline constexpr const char* kListenerVariable = "FT_LISTENER";  // rank 0: the descriptor it listens on
+
+struct Ranks {
+  int rank = 0, size = 1;
+  int local_rank = 0, local_size = 1;  // on this machine
+  Address master;
+  std::string token;
+  std::string config;  // a hash of what all ranks must have alike
+  int listener = -1;
+  bool root() const { return rank == 0; }
+  // A file that every rank writes: rank 0's has the name that was asked for.
+  std::string file(const std::string& name) const {
+    return root() ? name : name + ".rank-" + std::to_string(rank);
+  }
+};
+
+// As whoever started this process says (started_by.h), MASTER_ADDR and MASTER_PORT before the configuration;
+// else a world of one. UserError(Exit::config) when they contradict each other or the configuration. Binds
+// this process to its share of the machine's cores.
+Ranks find_ranks(const RunConfig&);
+
+// Meets the others, and talks as distributed.backend says. `ops` and `notes` must outlive it; null: nobody
+// wants to know its collectives (those of NCCL are not noted). UserError(Exit::config) for NCCL between CPUs,
+// (Exit::hardware) where a rank lacks it.
+std::unique_ptr<Communicator> make_communicator(const Ranks&, Ops& ops, const RunConfig&,
+                                                CommunicationNotes* notes = nullptr);
+
+// UserError(Exit::mismatch) unless `value` is the same on all ranks; says what differs.
+void require_same(Communicator&, std::int64_t value, const std::string& what);
+
+// UserError(Exit::config) unless all ranks see the same folder, which is there: all of them write
+// checkpoints.
+void require_one_folder(Communicator&, const std::string& folder);
+
+// What the settings mean for so many ranks; with one, nothing is shared out. UserError(Exit::config) when
+// they contradict each other or the number, or ask for what ft has not.
+ZeroOptions zero_options(const ZeroConfig&, int ranks);
+
+// The ranks that a configuration asks ft launch for, on each machine and on all; 1 when it says nothing.
+int configured_ranks(const DistributedConfig&);
+int all_ranks(const DistributedConfig&);
+
+}  // namespace ft

@@ -1,0 +1,15 @@
+// All reports of a training run, chosen by the `logging` section.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "app/screen/screen.h"
+#include "engine/train/config.h"
+#include "engine/train/report.h"
+
+namespace ft {
+
+// Files go into `folder`, the run's. The words for people come last, so that they name files that are there.
+std::unique_ptr<Reports> make_reports(Screen& screen, const LoggingConfig& config, const std::string& folder);
+
+}  // namespace ft

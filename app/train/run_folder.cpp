@@ -1,0 +1,170 @@
+#include "app/train/run_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "app/models/model_files.h"
+#include "engine/dist/together.h"
+#include "engine/io/checkpoint_folder.h"
+#include "engine/io/file.h"
+#include "engine/io/staged_folder.h"
+#include "engine/train/json_log.h"
+#include "models/registry.h"
+
+namespace ft {
+namespace fs = std::filesystem;
+namespace {
+
+// What only a run leaves behind.
+bool holds_run(const std::string& folder) {
+  for (const char* name : {"run.json", "log.jsonl", "trainer_state.json"})
+    if (std::error_code none; fs::exists(fs::path(folder) / name, none)) return true;
+  return false;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const RunConfig& config, bool overwrite, bool root)
+    : config_(config), folder_(config.training.output_dir), root_(root) {
+  if (!root_) return;
+  std::error_code none;
+  for (fs::path p = folder_; !p.empty() && p != p.parent_path(); p = p.parent_path()) {
+    if (!fs::exists(p, none)) continue;
+    if (!fs::is_directory(p, none))
+      throw UserError(Exit::config,
+                      str("training.output_dir: ", folder_, ": ", p.string(), " is not a folder"));
+    break;
+  }
+  const bool fresh = config.training.resume_from_checkpoint == "false";
+  if (fresh && !overwrite && holds_run(folder_))
+    throw UserError(Exit::config,
+                    str("training.output_dir: ", folder_,
+                        " holds a run already; give another folder, "
+                        "training.resume_from_checkpoint=auto to go on with it, or --overwrite"));
+  replaces_ = fresh && holds_run(folder_);
+  const BaseModelConfig& model = config.model;
+  if (replaces_)
+    require_outside(
+        folder_, "training.output_dir",
+        {model.model_name_or_path, model.tokenizer(), config.lora.adapter_name_or_path.value_or("")});
+}
+
+std::string RunFolder::path(const char* name) const { return join_path(folder_, name); }
+
+Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader& header) {
+  const std::string& from = config_.training.resume_from_checkpoint;
+  if (from == "false") return {};
+  NewestCheckpoint found;
+  if (from == "true" || from == "auto") {
+    found = find_newest_checkpoint(folder_);
+    if (!found.checkpoint && from == "true")
+      throw UserError(Exit::checkpoint,
+                      str("training.resume_from_checkpoint: there is no whole checkpoint in ", folder_,
+                          "; auto would start afresh"));
+    if (!found.checkpoint) return {"", found.skipped};
+  } else {
+    found.checkpoint = open_checkpoint(from);
+  }
+  const TrainState saved = checkpoints.load(*found.checkpoint);
+  if (saved.batches_per_epoch != state.batches_per_epoch || saved.accumulation != state.accumulation)
+    throw UserError(Exit::checkpoint,
+                    str(found.checkpoint->path, ": saved with ", saved.batches_per_epoch,
+                        " micro-batches a pass, ", saved.accumulation, " to a step; this run has ",
+                        state.batches_per_epoch, " and ", state.accumulation,
+                        ": the data, its batch size or gradient_accumulation_steps times ranks changed"));
+  state = saved;
+  header.resumed_step = state.step;
+  header.past = read_log(path("log.jsonl"), state.step);
+  return {found.checkpoint->path, found.skipped};
+}
+
+void RunFolder::create() {
+  if (!root_) return;
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) throw UserError(Exit::storage, str(folder_, ": cannot make the folder: ", error.message()));
+  remove_leftovers(folder_);  // of runs that were killed
+  if (replaces_) remove_run();
+  write_file(path("run.json"), effective_config(config_) + "\n");
+}
+
+// Else a run that is resumed would go on from a checkpoint of the old one.
+void RunFolder::remove_run() const {
+  for (const std::int64_t step : list_checkpoints(folder_)) remove_folder(checkpoint_path(folder_, step));
+  std::error_code none;
+  for (const char* name : {"log.jsonl", "trainer_state.json", "loss.svg"}) fs::remove(path(name), none);
+  if (fs::exists(path("runs"), none)) remove_folder(path("runs"));
+  remove_result(folder_);
+}
+
+// An adapter gets the tokenizer that it was trained with; a whole model all that makes it a base by itself.
+void RunFolder::copy_companions_to(const std::string& folder) const {
+  const BaseModelConfig& model = config_.model;
+  if (config_.finetuning_type == "lora")
+    copy_tokenizer(model.tokenizer(), folder);
+  else
+    copy_companions(model.model_name_or_path, model.tokenizer(), folder);
+}
+
+void RunFolder::add_to_checkpoint(const std::string& folder) {
+  write_file(join_path(folder, "run.json"), effective_config(config_) + "\n");
+  copy_companions_to(folder);
+}
+
+// Beside first, and then each file gets its name: what was there is replaced by what is whole.
+void RunFolder::write_result(ModelFiles& files, ParameterStore& store, Communicator& comm) const {
+  std::optional<StagedFolder> staged;
+  together(comm, "begin the result", [&] {
+    if (!root_) return;
+    staged.emplace(path("result"));
+    files.create(staged->path(), false);
+    copy_companions_to(staged->path());
+  });
+  const std::string folder = shared(comm, root_ ? staged->path() : "");
+  together(comm, "write its part of the result", [&] { fill_in(folder, store, files, 0); });
+  together(comm, "complete the result", [&] {
+    if (!root_) return;
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder))
+      names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());  // an index comes after its files
+    for (const std::string& name : names) {
+      std::error_code error;
+      fs::rename(join_path(folder, name), join_path(folder_, name), error);
+      if (error)
+        throw UserError(Exit::storage,
+                        str(join_path(folder_, name), ": cannot be written: ", error.message()));
+    }
+    sync_folder(folder_);
+  });
+}
+
+void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& comm, Summary& summary) {
+  write_result(files, store, comm);
+  if (!root_) return;
+  auto made = [&](const char* what, const char* name) {
+    std::error_code none;
+    const auto bytes = fs::file_size(path(name), none);
+    summary.made.push_back({what, path(name), none ? 0 : static_cast<std::int64_t>(bytes)});
+  };
+  const std::string& base = config_.model.model_name_or_path;
+  const bool decodes = read_decoder_tokens(join_path(base, "config.json")).has_value();
+  const std::string answers = decodes ? "ft generate --prompt TEXT" : "ft chat";
+  if (config_.finetuning_type == "lora") {
+    made("adapter", "adapter_model.safetensors");
+    if (holds_tokenizer(folder_)) summary.next = {str(answers, " --model ", base, " --adapter ", folder_)};
+    for (const std::string& next :
+         {str("ft eval --config ", config_.file.string(), " --adapter ", folder_),
+          str("ft merge --model ", base, " --adapter ", folder_, " --output merged")})
+      summary.next.push_back(next);
+  } else {
+    made("model", "model.safetensors");
+    if (holds_tokenizer(folder_)) summary.next = {str(answers, " --model ", folder_)};
+    summary.next.push_back(str("ft eval --config ", config_.file.string(),
+                               " model.model_name_or_path=", folder_, " finetuning_type=full"));
+  }
+  if (config_.logging.plot_loss) summary.made.push_back({"plot", path("loss.svg"), 0});
+}
+
+}  // namespace ft

@@ -1,0 +1,39 @@
+// ft train --trace: what every operation took in a few steps after the first, which touches memory and wakes
+// threads. It is written as soon as these are over, and the rest of the run goes on unobserved: a long run
+// makes a file that can be looked at, and keeps no notes.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "app/screen/screen.h"
+#include "engine/dist/trace_communicator.h"
+#include "engine/ops/trace_ops.h"
+#include "engine/train/report.h"
+
+namespace ft {
+
+class TracedSteps final : public Report {
+ public:
+  // notes: of the collectives, by the run's communicator.
+  TracedSteps(Ops& ops, CommunicationNotes& notes, std::string file, Screen& screen)
+      : trace_(ops, {.calls = true}), notes_(notes), file_(std::move(file)), screen_(screen) {}
+
+  Ops& ops() { return trace_; }  // what the run must use
+
+  void begin(const RunHeader& header) override { steps_ = header.steps; }
+  void progress(const StepRow& row) override;
+  void end(const Summary&) override { write(); }  // of a run that was shorter
+
+ private:
+  void write();
+
+  TraceOps trace_;
+  CommunicationNotes& notes_;
+  std::string file_;
+  Screen& screen_;
+  std::int64_t steps_ = 0, done_ = 0;  // of the whole run; of this process
+  bool written_ = false;
+};
+
+}  // namespace ft

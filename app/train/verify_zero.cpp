@@ -1,0 +1,216 @@
+// ft verify zero: a few steps of a configuration under every stage and several numbers of ranks, each a run
+// of its own, and what the theory says of them: the same losses, a rank's memory, bytes sent.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <sstream>
+
+#include "app/commands/commands.h"
+#include "app/plan/planned.h"
+#include "app/screen/format.h"
+#include "app/screen/screen.h"
+#include "app/sweep/process.h"
+#include "engine/dist/formula.h"
+#include "engine/io/file.h"
+#include "engine/io/hash.h"
+#include "engine/io/json.h"
+#include "engine/io/staged_folder.h"
+
+namespace ft {
+namespace {
+
+constexpr std::int64_t kLargestLog = 1 << 24;  // bytes of a log
+
+// Relative: gradients are summed in another order, and in 16 bits values may round to the other side.
+double bound_of(const RunConfig& config) { return config.training.dtype() == DType::f32 ? 1e-6 : 1e-3; }
+
+struct Measured {
+  std::vector<double> losses;
+  std::string weights;  // their hash
+  std::int64_t states = 0, sent = 0;
+};
+
+struct Sizes {  // of the model, by what sharding does with them
+  double trained = 0, frozen_bytes = 0;
+};
+
+Sizes sizes_of(const RunConfig& config) {
+  const BuiltModel built = build_model(config, Weights::ignore);
+  Sizes s;
+  EachParameter each([&](Parameter& p) {
+    const auto n = static_cast<double>(p.shape.numel());
+    (p.trainable ? s.trained : s.frozen_bytes) += p.trainable ? n : n * static_cast<double>(size_of(p.dtype));
+  });
+  built.model().visit(each);
+  return s;
+}
+
+std::string weights_hash(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".safetensors") names.push_back(entry.path().string());
+  std::sort(names.begin(), names.end());
+  std::string all;
+  for (const std::string& name : names) all += sha256(InputFile(name));
+  return all;
+}
+
+Measured read_run(const std::string& folder) {
+  Measured m;
+  const std::string file = join_path(folder, "log.jsonl");
+  std::istringstream log(read_file(file, kLargestLog));
+  for (std::string line; std::getline(log, line);) {
+    const Json row = parse_json(line, {file});
+    if (row.contains("loss") && row["loss"].is_number()) m.losses.push_back(row["loss"]);
+    if (!row.contains("memory")) continue;
+    for (const char* what : {"weights", "adapter", "gradients", "optimizer"})
+      m.states += row["memory"][what].get<std::int64_t>();
+    m.sent = row["sent_per_step"];
+  }
+  m.weights = weights_hash(folder);
+  return m;
+}
+
+double largest_difference(const Measured& a, const Measured& b) {
+  double most = a.losses.size() == b.losses.size() ? 0 : INFINITY;
+  for (std::size_t i = 0; i < std::min(a.losses.size(), b.losses.size()); ++i)
+    most = std::max(most, std::abs(a.losses[i] - b.losses[i]) / std::max(1e-30, std::abs(b.losses[i])));
+  return most;
+}
+
+bool same_bits(const Measured& a, const Measured& b) {
+  return a.losses == b.losses && a.weights == b.weights;
+}
+
+class ZeroVerification {
+ public:
+  explicit ZeroVerification(const VerifyZeroArgs& args)
+      : args_(args),
+        config_(load_config(args.config, args.overrides)),
+        sizes_(sizes_of(config_)),
+        staged_(config_.training.output_dir + ".verify-zero") {
+    for (const int n : args.ranks) common_ = std::lcm(common_, n);
+  }
+
+  Exit run() {
+    const ZeroConfig& z = config_.zero_optimization;
+    screen_.line(str(args_.steps, " steps under each stage; losses may differ by ",
+                     show::digits(bound_of(config_)), " where sums have another order; parameters of up to ",
+                     show::count(static_cast<std::int64_t>(z.stage3_param_persistence_threshold)),
+                     " elements stay whole under stage 3"));
+    std::cout << "ranks  stage  loss, from the first row    weights             states, by formula      sent "
+                 "a step, by formula"
+              << std::endl;
+    bool good = true;
+    for (const int n : args_.ranks) {
+      std::vector<Measured> stages;
+      for (int stage = 0; stage < (n == 1 ? 1 : 4); ++stage) {
+        const RunConfig config = config_of(n, stage);
+        stages.push_back(run_one(config, str("ranks ", n, ", stage ", stage), n));
+        if (stopped_) return Exit::preempted;
+        if (!first_) first_ = stages.back();
+        good = report(config, n, stage, stages) && good;
+      }
+    }
+    if (good) return Exit::done;
+    throw UserError(Exit::mismatch, "what is marked with ! is not what ZeRO promises");
+  }
+
+ private:
+  // The same samples a step for every number of ranks.
+  RunConfig config_of(int ranks, int stage) const {
+    RunConfig c = config_;
+    c.training.output_dir = join_path(staged_.path(), str("ranks-", ranks, "-stage-", stage));
+    c.training.gradient_accumulation_steps *= common_ / ranks;
+    c.training.max_steps = args_.steps;
+    c.training.resume_from_checkpoint = "false";
+    c.zero_stage.reset();
+    ZeroConfig& z = c.zero_optimization;
+    z.stage = stage;
+    if (stage == 0 || z.mics_shard_size > ranks || ranks % std::max<std::int64_t>(1, z.mics_shard_size) != 0)
+      z.mics_shard_size = -1;
+    c.distributed.nproc_per_node.reset();
+    if (ranks > 1) c.distributed.nproc_per_node = ranks;
+    c.evaluation = {};
+    c.checkpointing.save_strategy = "no";
+    c.logging.logging_steps = 1;
+    c.logging.report_to = {"none"};
+    c.logging.progress = "plain";
+    c.logging.plot_loss = false;
+    return c;
+  }
+
+  Measured run_one(const RunConfig& config, const std::string& name, int ranks) {
+    const std::string folder = config.training.output_dir, file = folder + ".json";
+    write_file(file, effective_config(config));
+    std::vector<std::string> words{"train", "--config", file};
+    if (ranks > 1) words.insert(words.begin(), "launch");
+    SweepProcess process(words, folder + ".log", signals_);
+    const int exit = process.wait(stopped_, [&](const std::string& last) {
+      screen_.live_line([&name, last](int) { return str(name, "  ", last); });
+    });
+    screen_.clear();
+    if (stopped_) return {};
+    if (exit != 0)
+      throw UserError(Exit{exit}, str(name, " ended with exit code ", exit, ": ", process.last_line()));
+    const Measured m = read_run(folder);
+    std::filesystem::remove_all(folder);
+    return m;
+  }
+
+  // One row; whether all of it is as it should be. stages: of these ranks, the last is the one to report.
+  bool report(const RunConfig& config, int ranks, int stage, const std::vector<Measured>& stages) {
+    const Measured &m = stages.back(), &zero = stages[0];
+    const double from_first = largest_difference(m, *first_), bound = bound_of(config);
+    const bool close = from_first <= bound;
+    // Stages 1 and 3 only move what 0 and 2 hold.
+    const Measured& twin = stage % 2 == 1 ? stages[static_cast<std::size_t>(stage) - 1] : zero;
+    const bool same = same_bits(m, twin), must = stage % 2 == 1;
+    std::string weights =
+        stage == 0 ? "" : str(same ? "bits of stage " : "near stage ", &twin == &zero ? 0 : 2);
+    const Plan plan = planned(config, nullptr, {}).plan;
+    const bool sent_right = m.sent == plan.sent_per_step(config.training.gradient_accumulation_steps);
+    const ZeroStage layout = ZeroStage::of(ranks == 1 ? 0 : stage);
+    const double shards = config.zero_optimization.mics_shard_size > 0
+                              ? double(config.zero_optimization.mics_shard_size)
+                              : ranks;
+    StateBytes bytes = config.training.dtype() == DType::f32 ? kAdamF32 : kAdamBf16;
+    if (config.training.optim == "sgd") bytes.optimizer -= 8;
+    const double states = state_bytes(layout, shards, sizes_.trained, bytes) +
+                          sizes_.frozen_bytes / (layout.params == Layout::sharded ? shards : 1);
+    const double sent = sent_bytes(layout, shards, sizes_.trained, sizes_.frozen_bytes, bytes,
+                                   double(config.training.gradient_accumulation_steps));
+    const auto mark = [](bool right) { return right ? " " : "!"; };
+    const auto memory = [](double b) { return show::memory(static_cast<std::int64_t>(b)); };
+    std::cout << cell(std::to_string(ranks), 7) << cell(std::to_string(stage), 7)
+              << cell((from_first == 0 ? "equal" : show::digits(from_first, 2)) + mark(close), 28)
+              << cell(weights + mark(same || !must), 20) << cell(memory(double(m.states)), 12)
+              << cell(memory(states), 12) << cell(memory(double(m.sent)) + mark(sent_right), 13)
+              << memory(sent) << std::endl;
+    return close && (same || !must) && sent_right;
+  }
+  static std::string cell(std::string text, std::size_t width) {
+    text.resize(std::max(width, text.size()), ' ');
+    return text;
+  }
+
+  VerifyZeroArgs args_;
+  RunConfig config_;
+  Sizes sizes_;
+  StagedFolder staged_;  // never committed
+  std::int64_t common_ = 1;
+  std::optional<Measured> first_;
+  Screen screen_{Screen::standard_error()};
+  SignalQueue signals_;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+Exit verify_zero(const VerifyZeroArgs& args) { return ZeroVerification(args).run(); }
+
+}  // namespace ft
