@@ -2,12 +2,17 @@
 # asks nothing. The real build is CMake's: CMakePresets.json.
 
 ft := build/release/ft
+PREFIX ?= /usr/local
 
-.PHONY: build test gpu-test gpu-kit demo dist accept check format tidy clean help
+.PHONY: build install test gpu-test gpu-kit demo dist accept check format tidy clean help
 
 build: configure                    ## the program: build/release/ft
 	@ninja -C build/release ft
-	@echo 'built    $(ft)          next: make demo, make test, $(ft) --help'
+	@echo 'built    $(ft)          next: make demo, make install, $(ft) --help'
+
+install: build                      ## the program into PREFIX/bin (/usr/local; PREFIX=~/.local needs no root)
+	@install -D -t $(PREFIX)/bin $(ft)
+	@echo 'installed $(PREFIX)/bin/ft'
 
 test: configure                     ## build and run all tests
 	@ninja -C build/release

@@ -1,6 +1,6 @@
 // ft chat: a conversation. On a terminal it asks with "> "; through a pipe every line is a turn, and only
 // answers go to stdout. With a chat format the model sees the turns so far; without one every line is a
-// prompt of its own, as prompt/response data is trained.
+// prompt of its own, as prompt/response data is trained. To an encoder-decoder every line is a source.
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,18 +19,43 @@
 namespace ft {
 namespace {
 
-// Tokens of a conversation that the model sees: its context, but not more memory than people expect.
+bool reads_sources(const Answerer& a) { return a.built.made.info.decoder.has_value(); }
+
+// Tokens of a conversation, or of a source, that the model sees: its context, but not more memory than people
+// expect.
 std::int64_t context_length(const Answerer& a) {
-  if (a.config.generation.max_length) return *a.config.generation.max_length;
+  if (!reads_sources(a) && a.config.generation.max_length) return *a.config.generation.max_length;
   constexpr std::int64_t kMost = 4096;
   const JsonObject j = JsonObject::read(join_path(a.built.folder, "config.json"));
   return std::min(kMost, j.positive_or("max_position_embeddings", 2048));
+}
+
+// One answer at a time. A decoder's context holds the turns and the answer; an encoder-decoder's holds the
+// line, and the decoder has the answer to itself.
+GenerationShape shape_of(const Answerer& a) {
+  const std::int64_t context = context_length(a);
+  if (!reads_sources(a)) return {{.slots = 1, .capacity = context}, context};
+  const GenerationConfig& g = a.config.generation;
+  if (g.max_length && *g.max_length < 2)
+    throw UserError(Exit::config,
+                    "generation.max_length: the start token counts too, so that 1 leaves no answer");
+  return {{.slots = 1,
+           .capacity = g.max_length.value_or(g.max_new_tokens + 1),
+           .sources = 1,
+           .source_capacity = context},
+          1,
+          context};
 }
 
 // The format that data.chat_template names, else the one of the model's own template; nothing where there is
 // none.
 std::optional<ChatFormat> format_of(const Answerer& a) {
   const auto& setting = a.config.data.chat_template;
+  if (reads_sources(a)) {
+    if (!setting) return std::nullopt;
+    throw UserError(Exit::config,
+                    "data.chat_template: an encoder-decoder reads one text at a time, without turns");
+  }
   if (!setting && !holds_chat_template(a.config.model.tokenizer())) return std::nullopt;
   return choose_chat_format(setting, a.config.model.tokenizer());
 }
@@ -99,11 +124,11 @@ class Chat {
         screen_(screen),
         asks_(asks),
         stop_strings_(a.config.generation.stop_strings.value_or(std::vector<std::string>{})),
-        shape_{{1, context_length(a)}, context_length(a)},
+        shape_(shape_of(a)),
         engine_(start_engine(a, shape_)),
         generator_(engine_->context, engine_->store, a.built.model(), shape_,
                    chooser_of(a, conversation_.end(), stop_strings_)) {
-    generator_.keep_cache();
+    if (!reads_sources(a)) generator_.keep_cache();  // what a decoder layer holds depends on the source
   }
 
   bool remembers() const { return conversation_.remembers(); }
@@ -133,17 +158,20 @@ class Chat {
 
   void answer(const std::string& words) {
     // half of the context is left to the answer where there are turns that can go
-    Prompt p{.ids = conversation_.ask(words, static_cast<std::size_t>(shape_.cache.capacity / 2)),
-             .number = turns_++};
-    const std::int64_t room = shape_.cache.capacity - static_cast<std::int64_t>(p.ids.size());
-    const std::int64_t wanted =
-        answerer_.config.generation.max_length ? room : answerer_.config.generation.max_new_tokens;
-    if (room < 1 || p.ids.empty()) {
+    std::vector<std::int32_t> ids =
+        conversation_.ask(words, static_cast<std::size_t>(shape_.cache.capacity / 2));
+    const auto length = static_cast<std::int64_t>(ids.size());
+    const std::int64_t most =
+        shape_.cache.sources > 0 ? shape_.cache.source_capacity : shape_.cache.capacity - 1;
+    if (length < 1 || length > most) {
       conversation_.take_back();
-      return screen_.line(
-          str("that is ", p.ids.size(), " tokens, and there is room for ", shape_.cache.capacity - 1));
+      return screen_.line(str("that is ", length, " tokens, and there is room for ", most));
     }
-    p.max_new_tokens = std::min(wanted, room);
+    Prompt p = answerer_.prompt_of(std::move(ids));
+    p.number = turns_++;
+    const std::int64_t room = shape_.cache.capacity - static_cast<std::int64_t>(p.ids.size());
+    const GenerationConfig& g = answerer_.config.generation;
+    p.max_new_tokens = g.max_length ? room : std::min(g.max_new_tokens, room);
     TextStream text(*answerer_.tokenizer, stop_strings_);
     const NotedInterrupt interrupt(asks_);
     const std::vector<Prompt> prompts{std::move(p)};
@@ -171,9 +199,6 @@ class Chat {
 Exit chat(const AnswererArgs& args) {
   Screen screen(Screen::standard_error());
   const Answerer a = open_answerer(args);
-  if (a.built.made.info.decoder)
-    throw UserError(Exit::config,
-                    "ft chat: an encoder-decoder answers one text at a time; ft generate --prompt does");
   a.text();
   if (a.config.generation.num_beams > 1)
     throw UserError(
@@ -185,7 +210,9 @@ Exit chat(const AnswererArgs& args) {
   if (asks)
     screen.line(str(a.built.made.info.architecture, " from ", show::path(args.model),
                     args.adapter.empty() ? "" : " with " + show::path(args.adapter),
-                    chat.remembers() ? "" : "; every line is a prompt of its own (no chat format)",
+                    reads_sources(a)   ? "; every line is a source of its own"
+                    : chat.remembers() ? ""
+                                       : "; every line is a prompt of its own (no chat format)",
                     ". /reset, /quit; Ctrl-C stops an answer"));
   chat.run();
   return Exit::done;

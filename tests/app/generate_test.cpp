@@ -12,6 +12,7 @@
 #include "engine/io/json.h"
 #include "tests/app/outcome.h"
 #include "tests/engine/io/temp_folder.h"
+#include "tests/support/t5_words.h"
 
 namespace ft {
 namespace {
@@ -86,10 +87,11 @@ TEST_F(Generate, MoreThanThereIs) {
 }
 
 // Lines to ft chat through a pipe, as it were.
-std::string chat(const std::string& lines, std::vector<std::string> more, std::string* err = nullptr) {
+std::string chat(const std::string& lines, std::vector<std::string> more, std::string* err = nullptr,
+                 const std::string& model = kModel) {
   std::istringstream in(lines);
   std::streambuf* before = std::cin.rdbuf(in.rdbuf());
-  std::vector<std::string> all{"chat", "--model", kModel};
+  std::vector<std::string> all{"chat", "--model", model};
   all.insert(all.end(), more.begin(), more.end());
   const Outcome o = run(all);
   std::cin.rdbuf(before);
@@ -261,9 +263,32 @@ TEST_F(Generate, AnEncoderDecoder) {
   const auto other = answered();
   EXPECT_NE(other[0][0], 11);
   EXPECT_NE(other, plain);
-  const Outcome chat = run({"chat", "--model", model});
-  EXPECT_EQ(chat.code, 2);
-  EXPECT_EQ(chat.err, "ft chat: an encoder-decoder answers one text at a time; ft generate --prompt does\n");
+}
+
+TEST_F(Generate, ChatWithAnEncoderDecoder) {
+  const std::string model = folder / "t5";
+  std::filesystem::copy(FT_SOURCE_DIR "/tests/golden/models/t5-v11/model", model,
+                        std::filesystem::copy_options::recursive);
+  test::give_words(model);
+  const std::vector<std::string> six{"generation.max_new_tokens=6", "generation.min_new_tokens=6"};
+  std::string want;
+  for (const char* line : {"w5 w6 w7", "w9"}) {
+    std::vector<std::string> command{"generate", "--model", model, "--prompt", line};
+    command.insert(command.end(), six.begin(), six.end());
+    const Outcome o = run(command);
+    ASSERT_EQ(o.code, 0) << o.err;
+    want += o.out;
+  }
+  EXPECT_EQ(chat("w5 w6 w7\nw9\n", six, nullptr, model), want);  // the first leaves nothing to the second
+  EXPECT_EQ(chat("w5 w6\n", {"generation.max_length=4"}, nullptr, model),
+            chat("w5 w6\n", {"generation.max_new_tokens=3"}, nullptr, model));
+  const auto refusal = [&](const std::string& setting) {
+    return run({"chat", "--model", model, setting}).err;
+  };
+  EXPECT_EQ(refusal("data.chat_template=chatml"),
+            "data.chat_template: an encoder-decoder reads one text at a time, without turns\n");
+  EXPECT_EQ(refusal("generation.max_length=1"),
+            "generation.max_length: the start token counts too, so that 1 leaves no answer\n");
 }
 
 TEST_F(Generate, TheModelsOwnSettings) {

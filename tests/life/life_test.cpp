@@ -201,5 +201,13 @@ TEST(Life, BestCheckpointAndEarlyStopping) {
   EXPECT_NEAR(Json::parse(contents(w / "stdout"))["eval_loss"].get<double>(), best, 1e-5 * best);
 }
 
+// An empty entry in a program's search path is the folder it is started in.
+TEST(Life, TakesNoLibraryFromTheWorkingFolder) {
+  const Workplace w("llama");
+  for (const char* library : {"libdnnl.so.2", "libdnnl.so.3", "libzstd.so.1", "libz.so.1"})
+    std::ofstream(w / library) << "no library";
+  EXPECT_EQ(w.run({"--version"}), 0) << w.says();
+}
+
 }  // namespace
 }  // namespace ft::test

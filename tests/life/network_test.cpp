@@ -71,6 +71,7 @@ const std::string kDropAtA = "ip -n A route add blackhole 10.77.0.2/32",
                   kDropAtB = "ip -n B route add blackhole 10.77.0.1/32";
 
 std::string name_of(const testing::TestParamInfo<Fault>& info) { return info.param.name; }
+void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }  // where gtest shows it
 
 std::vector<std::string> over_the_link(const Nodes&, std::vector<std::string> config) {
   config.insert(config.begin(), {"launch", "--hostfile", "hosts", "--master_addr", Nodes::kA, "train",

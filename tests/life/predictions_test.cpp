@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/life/program.h"
+#include "tests/support/t5_words.h"
 
 namespace ft::test {
 namespace {
@@ -86,25 +87,12 @@ TEST_F(Predictions, AreTheSameUnderRanks) {
   EXPECT_EQ(contents(w / "both/generated_predictions.txt"), alone);
 }
 
-// A golden T5 with a word for every token of its vocabulary.
 struct T5Predictions : testing::Test {
   T5Predictions() {
     const fs::path model = w / "model", from = fs::read_symlink(model);
     fs::remove(model);
     fs::copy(from, model, fs::copy_options::recursive);
-    Json vocab =
-        Json::array({Json::array({"<pad>", 0}), Json::array({"</s>", 0}), Json::array({"<unk>", 0})});
-    const std::int64_t size = Json::parse(contents(model / "config.json"))["vocab_size"];
-    for (std::int64_t id = 3; id < size; ++id)
-      vocab.push_back(Json::array({"\u2581w" + std::to_string(id), -1}));
-    const Json space = {
-        {"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "always"}, {"split", true}};
-    const Json tokenizer = {{"added_tokens", Json::array()},
-                            {"pre_tokenizer", space},
-                            {"decoder", space},
-                            {"model", {{"type", "Unigram"}, {"unk_id", 2}, {"vocab", vocab}}}};
-    std::ofstream(model / "tokenizer.json") << tokenizer.dump();
-    std::ofstream(model / "tokenizer_config.json") << R"({"tokenizer_class": "T5Tokenizer", "extra_ids": 0})";
+    give_words(model);
   }
   Workplace w{
       "t5",

@@ -47,14 +47,18 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& want
 
 class Stages : public testing::TestWithParam<std::tuple<Json, int, int>> {};
 
+// Twenty steps: of a global batch of up to 96 samples, that takes several epochs.
+const std::vector<std::string> kTwenty = {"training.max_steps=20"};
+
 // The global batch is that of one rank that accumulates more. With one micro-step all stages have the same
 // bits; with several, sharded gradients add ranks first and replicated ones micro-steps first.
 TEST_P(Stages, AreTheSameTraining) {
   const auto& [config, ranks, accumulation] = GetParam();
-  const std::vector<double> one = trained("llama", config, 1, 0, accumulation * ranks).losses;
+  const std::vector<double> one = trained("llama", config, 1, 0, accumulation * ranks, kTwenty).losses;
+  ASSERT_EQ(one.size(), 20u);
   std::vector<Result> stages;
   for (int stage = 0; stage < 4; ++stage)
-    stages.push_back(trained("llama", config, ranks, stage, accumulation));
+    stages.push_back(trained("llama", config, ranks, stage, accumulation, kTwenty));
   for (const Result& s : stages) expect_near(s.losses, one, 1e-6);
   EXPECT_EQ(stages[1].losses, stages[0].losses);
   EXPECT_EQ(stages[3].losses, stages[2].losses);
@@ -68,7 +72,11 @@ TEST_P(Stages, AreTheSameTraining) {
 
 INSTANTIATE_TEST_SUITE_P(All, Stages,
                          testing::Combine(testing::Values(kLora, kFull), testing::Values(1, 2, 3),
-                                          testing::Values(1, 2)));
+                                          testing::Values(1, 4)));
+INSTANTIATE_TEST_SUITE_P(Eight, Stages, testing::Values(std::tuple(kLora, 8, 1)));
+INSTANTIATE_TEST_SUITE_P(DISABLED_More, Stages,
+                         testing::Combine(testing::Values(kLora, kFull, kQlora), testing::Values(4, 8),
+                                          testing::Values(1, 4)));
 
 TEST(Ranks, RecomputationAndBf16ChangeNothingBetweenStages) {
   const std::vector<std::string> more = {"training.bf16=true", "training.gradient_checkpointing=true"};

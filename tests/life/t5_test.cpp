@@ -155,15 +155,5 @@ TEST(T5Life, SourcesAndTargetsAreCounted) {
     EXPECT_NE(table.find(line), std::string::npos) << line << "\n" << table;
 }
 
-TEST(T5Life, WhatIsNotThereYetIsRefused) {
-  const T5Place w("t5", kT5Lora);
-  const auto says = [&](const std::vector<std::string>& command) {
-    EXPECT_EQ(w.run(command), 2);
-    return w.says();
-  };
-  EXPECT_EQ(says({"chat", "--model", "model"}),
-            "ft chat: an encoder-decoder answers one text at a time; ft generate --prompt does\n");
-}
-
 }  // namespace
 }  // namespace ft::test
