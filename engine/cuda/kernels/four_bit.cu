@@ -1,5 +1,7 @@
 // A part of a matrix in 4 bits as a dense matrix of f32, bf16 or f16, each element value(code) * absmax,
 // rounded once.
+#include <bit>
+
 #include "engine/cuda/kernels/each_pack.cuh"
 
 namespace ft::cuda {
@@ -12,6 +14,7 @@ struct Shared {
 struct Extent {
   i64 rows, cols;
   bool wide;  // rows of y begin at multiples of 16 bytes, and of the matrix at multiples of 4 bytes of codes
+  int block_bits;  // a block has 2^block_bits elements: 64-bit divisions would take longer than the rest
 };
 
 __device__ inline float absmax_of(const FourBitSource& s, i64 block) {
@@ -31,15 +34,17 @@ __global__ void __launch_bounds__(256) dequantize_part(Rows<T> y, Extent e, Four
     const i64 first = (s.first_row + row) * s.cols + s.first_col + column;  // the element's number
     float v[kPack];
     if (pack.wide && pack.count == kPack) {  // one block, four bytes
-      const float absmax = absmax_of(s, first / s.block);
+      const float absmax = absmax_of(s, first >> e.block_bits);
       const std::uint32_t word = *reinterpret_cast<const std::uint32_t*>(s.codes + first / 2);
       for (int j = 0; j < kPack; ++j) {
         const std::uint32_t byte = word >> j / 2 * 8 & 0xff;
         v[j] = values[j % 2 == 0 ? byte >> 4 : byte & 15] * absmax;
       }
     } else {
-      for (int j = 0; j < pack.count; ++j)
-        v[j] = values[four_bit_code(s.codes, first + j)] * absmax_of(s, (first + j) / s.block);
+      for (int j = 0; j < kPack; ++j)  // of a number that is known, so that v stays in registers
+        v[j] = j < pack.count
+                   ? values[four_bit_code(s.codes, first + j)] * absmax_of(s, (first + j) >> e.block_bits)
+                   : 0;
     }
     store(y.at(row, column), v, pack);
   }
@@ -59,7 +64,9 @@ void dequantize(cudaStream_t stream, const View& y, const FourBitSource& s) {
             dim3(static_cast<unsigned>(ceil_div(y.cols, static_cast<i64>(threads) * kPack)),
                  at_most(y.rows, kMostGridY)),
             threads, sizeof(Shared)},
-           dequantize_part<T>, Rows<T>(y), Extent{y.rows, y.cols, words && wide(y)}, s);
+           dequantize_part<T>, Rows<T>(y),
+           Extent{y.rows, y.cols, words && wide(y), std::countr_zero(static_cast<std::uint64_t>(s.block))},
+           s);
   });
 }
 
