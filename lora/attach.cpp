@@ -42,11 +42,7 @@ class Chooser {
   bool wants(const Linear& l) {
     const bool target = all_linear_ ? l.name != "lm_head" : targets_->matches(l.name);
     if (!target || (excluded_ && excluded_->matches(l.name))) return false;
-    if (config_.layers_to_transform) {
-      const auto& layers = *config_.layers_to_transform;
-      if (std::find(layers.begin(), layers.end(), layer_of(l.name)) == layers.end()) return false;
-    }
-    return true;
+    return in_layers(l);
   }
 
   std::unique_ptr<LoraAdapter> adapter(const Linear& l, DType dtype) const {
@@ -80,6 +76,17 @@ class Chooser {
 
  private:
   std::string setting(const char* name) const { return origin_.prefix + name; }
+
+  // A target that is a whole name, as the head's is, is meant wherever it lies.
+  bool in_layers(const Linear& l) const {
+    const auto has = [](const auto& list, const auto& x) {
+      return std::find(list.begin(), list.end(), x) != list.end();
+    };
+    const auto& layers = config_.layers_to_transform;
+    if (!layers || layers->empty() || has(*layers, layer_of(l.name))) return true;
+    const auto* names = std::get_if<std::vector<std::string>>(&config_.target_modules);
+    return names && has(*names, l.name);
+  }
 
   const LoraConfig& config_;
   const Origin& origin_;

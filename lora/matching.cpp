@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <optional>
+#include <system_error>
 
 namespace ft::lora {
 namespace {
@@ -85,12 +86,17 @@ std::vector<std::string> Matcher::unused() const {
 }
 
 std::int64_t layer_of(std::string_view name) {
-  constexpr std::string_view kLayers = ".layers.";
-  const auto at = name.find(kLayers);
-  if (at == std::string_view::npos) return -1;
-  std::int64_t layer = -1;
-  std::from_chars(name.data() + at + kLayers.size(), name.data() + name.size(), layer);
-  return layer;
+  auto first = name.find('.');  // of a part and the dot before it; PEFT wants two parts before the number
+  if (first != std::string_view::npos) first = name.find('.', first + 1);
+  while (first != std::string_view::npos) {
+    const auto last = name.find('.', first + 1);
+    if (last == std::string_view::npos) return -1;  // and one after it
+    std::int64_t layer = -1;
+    const auto [end, error] = std::from_chars(name.data() + first + 1, name.data() + last, layer);
+    if (error == std::errc{} && end == name.data() + last && layer >= 0) return layer;
+    first = last;
+  }
+  return -1;
 }
 
 template <class T>

@@ -32,10 +32,12 @@ void refuse_foreign(const JsonObject& j) {
       j.refuse(key, "false or null: ft does not compute this kind of LoRA");
   }
   const auto layers = read_modules(j, "layers_pattern");
-  if (layers && *layers != Modules("") && *layers != Modules("layers") &&
-      *layers != Modules(std::vector<std::string>{"layers"}) &&
-      *layers != Modules(std::vector<std::string>{}))
-    j.refuse("layers_pattern", "\"layers\", the only list of layers in the models that ft knows");
+  if (!layers) return;
+  const auto* text = std::get_if<std::string>(&*layers);
+  for (const std::string& name : text ? std::vector{*text} : std::get<std::vector<std::string>>(*layers))
+    if (!name.empty() && name != "layers" && name != "block")
+      j.refuse("layers_pattern",
+               "\"layers\" or T5's \"block\", the lists of layers in the models that ft knows");
 }
 
 // How A and B began. PEFT runs the ones that are refused again when it loads the adapter, and they change the

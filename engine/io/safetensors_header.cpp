@@ -151,14 +151,17 @@ std::uint64_t little_endian(const unsigned char* bytes) {
   return v;
 }
 
-// Things people have under this name that are no safetensors file.
+// Things people have under this name that are no safetensors file. A header of 640 bytes begins as a pickle
+// does, whose first eight bytes as a length are beyond any header's.
 void refuse_other_files(const InputFile& file, std::string_view start, Exit exit) {
   const auto is = [&start](std::string_view magic) { return start.substr(0, magic.size()) == magic; };
   const std::string path = printable(file.path());
   if (file.size() == 0) throw UserError(exit, path + ": is empty; the header is missing");
   if (is("version https://git-lfs"))
     throw UserError(exit, path + ": is a Git LFS pointer, not the weights; fetch them with: git lfs pull");
-  if (is("PK\x03\x04") || is("\x80\x02"))
+  const bool pickle = is("\x80\x02") && little_endian(reinterpret_cast<const unsigned char*>(start.data())) >
+                                            kMaxSafetensorsHeader;
+  if (is("PK\x03\x04") || pickle)
     throw UserError(exit, path +
                               ": is a pickle of PyTorch, which can run code and is not read; the header of "
                               "safetensors is missing");

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lora/matching.h"
 #include "models/registry.h"
 
 namespace ft::lora {
@@ -69,6 +70,26 @@ TEST(Attach, SomethingIsLeft) {
   c.layers_to_transform = {77};
   EXPECT_TRUE(mistake(c).starts_with("lora.exclude_modules and layers_to_transform leave no linear to adapt"))
       << mistake(c);
+}
+
+// PEFT: the first part of a name that is a number; and a target that is a whole name is meant in any case.
+TEST(Attach, LayersAreCountedByTheFirstNumber) {
+  EXPECT_EQ(layer_of("model.layers.11.mlp.up_proj"), 11);
+  EXPECT_EQ(layer_of("encoder.block.3.layer.0.SelfAttention.q"), 3);
+  EXPECT_EQ(layer_of("a.3.b.7.c"), 7);
+  for (const char* none : {"lm_head", "", "model.layers.3", "a.b.c", "a.b.3x.c", "a.b.-3.c", "a.b..c"})
+    EXPECT_EQ(layer_of(none), -1) << none;
+  LoraConfig c;
+  c.target_modules = Names{"q_proj", "lm_head"};
+  c.layers_to_transform = {1};
+  EXPECT_EQ(adapted(c), (Names{"model.layers.1.self_attn.q_proj", "lm_head"}));
+  const std::string t5 = FT_SOURCE_DIR "/tests/golden/models/t5/model/config.json";
+  c.target_modules = Names{"SelfAttention.q", "EncDecAttention.v"};
+  c.layers_to_transform = {0};
+  const MadeModel made = make_model(t5, DType::f32);
+  EXPECT_EQ(attach(*made.model, c, DType::f32, {"lora."}).linears,
+            (Names{"encoder.block.0.layer.0.SelfAttention.q", "decoder.block.0.layer.0.SelfAttention.q",
+                   "decoder.block.0.layer.1.EncDecAttention.v"}));
 }
 
 TEST(Attach, RefusesByName) {

@@ -78,9 +78,10 @@ TEST_F(PeftConfigTest, RefusesByName) {
   EXPECT_EQ(says(R"(, "lora_bias": true)"), "lora_bias" + kind + "true");
   EXPECT_EQ(says(R"(, "target_parameters": ["a"])"), "target_parameters" + kind + "[\"a\"]");
   EXPECT_EQ(says(R"(, "monteclora_config": {"a": 1})"), "monteclora_config" + kind + "an object of 1 key");
-  EXPECT_EQ(
-      says(R"(, "layers_pattern": "h")"),
-      "layers_pattern must be \"layers\", the only list of layers in the models that ft knows, is \"h\"");
+  EXPECT_EQ(says(R"(, "layers_pattern": "h")"),
+            "layers_pattern must be \"layers\" or T5's \"block\", the lists of layers in the models that ft "
+            "knows, is "
+            "\"h\"");
   EXPECT_EQ(
       says(R"(, "init_lora_weights": "pissa")"),
       "init_lora_weights must be true, false, gaussian, eva or orthogonal: others change the base's weights; "

@@ -78,6 +78,11 @@ TEST_F(SafetensorsHeader, OtherFiles) {
             "is a Git LFS pointer, not the weights; fetch them with: git lfs pull");
   EXPECT_EQ(says(std::string("PK\x03\x04") + "0000000000").substr(0, 52),
             "is a pickle of PyTorch, which can run code and is no");
+  EXPECT_EQ(says("\x80\x02\x8a\nl\xfc\x9c"
+                 "F\xf9 j\xa8P\x19.")
+                .substr(0, 23),
+            "is a pickle of PyTorch,");
+  EXPECT_EQ(says("{}" + std::string(638, ' '), 0), "no error");  // a length that begins as a pickle does
   EXPECT_EQ(says("<!DOCTYPE html><html></html>").substr(0, 13), "is a web page");
   EXPECT_EQ(says("GGUF\x03").substr(0, 14), "is a GGUF file");
 }
