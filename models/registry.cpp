@@ -23,7 +23,11 @@ DecoderTokens decoder_tokens(const JsonObject& j) {
   DecoderTokens t;
   t.pad = static_cast<std::int32_t>(j.integer_or("pad_token_id", 0, 0, last));
   t.start = static_cast<std::int32_t>(j.integer_or("decoder_start_token_id", t.pad, 0, last));
-  t.end = static_cast<std::int32_t>(j.integer_or("eos_token_id", 1, 0, last));
+  if (!j.has("eos_token_id")) return t;
+  const std::vector<std::int64_t> ends = j.integers("eos_token_id");  // one, or a list
+  if (ends.empty() || std::any_of(ends.begin(), ends.end(), [&](auto id) { return id < 0 || id > last; }))
+    j.refuse("eos_token_id", str("a token id or a list of them, from 0 to ", last));
+  t.end = static_cast<std::int32_t>(ends[0]);
   return t;
 }
 

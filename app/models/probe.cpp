@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/io/convert.h"
+
 namespace ft {
 namespace {
 
@@ -27,7 +29,7 @@ std::vector<float> probe_logits(const BuiltModel& b, std::int64_t tokens) {
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   b.model().visit(freeze);
   auto ops = make_ops({});
-  PlanRequest request{.states = 0, .adapter = b.lora, .workspace = ops->workspace()};
+  PlanRequest request{.dtype = b.dtype, .states = 0, .adapter = b.lora, .workspace = ops->workspace()};
   request.eval = {{.tokens = tokens,
                    .targets = tokens,
                    .sequences = 1,
@@ -39,11 +41,13 @@ std::vector<float> probe_logits(const BuiltModel& b, std::int64_t tokens) {
   Engine engine(std::move(ops), nullptr, b, request, plan);
   engine.context.train = false;
   const std::int64_t V = b.made.info.vocab_size;
-  const Buffer memory = engine.ops->allocate(tokens * V * size_of(DType::f32));
-  Tensor logits(memory.get(), DType::f32, {tokens, V});
+  const Buffer memory = engine.ops->allocate(tokens * V * size_of(b.dtype));
+  Tensor logits(memory.get(), b.dtype, {tokens, V});
   b.model().logits(engine.context, engine.store, probe_batch(tokens, V), logits);
+  std::vector<std::byte> stored(static_cast<std::size_t>(logits.bytes()));
+  engine.ops->download(stored.data(), logits);
   std::vector<float> out(static_cast<std::size_t>(tokens * V));
-  engine.ops->download(out.data(), logits);
+  convert(out.data(), DType::f32, stored.data(), b.dtype, tokens * V);
   return out;
 }
 
