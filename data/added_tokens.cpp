@@ -50,7 +50,9 @@ std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text) const {
     const std::size_t end = token ? at + token->content.size() : at + 1;
     const bool in_word = token && token->single_word &&
                          (ends_with_word(text.substr(0, at)) || starts_with_word(text.substr(end)));
-    if (token && !in_word) {
+    const bool swallowed =
+        token && token->lstrip && end <= begin;  // white space that is the last token's already
+    if (token && !in_word && !swallowed) {
       // White space behind the last token may reach over the beginning of this one.
       std::string_view before = text.substr(begin, at > begin ? at - begin : 0);
       if (token->lstrip) before = strip_right(before);

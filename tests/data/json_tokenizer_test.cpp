@@ -54,6 +54,18 @@ TEST_F(JsonTokenizerTest, ModelsAndAddedTokens) {
   EXPECT_EQ(error_of(Exit::input, [&] { t->encode("a\xFF"); }), "a text is not UTF-8: a\xFF");
 }
 
+// White space that one token has taken is not there for the next, if that one would take white space too.
+TEST_F(JsonTokenizerTest, AddedTokensOfWhiteSpace) {
+  const auto with = [&](const char* flags) {
+    return letters(str(R"("added_tokens": [{"id": 4, "content": "\n", "special": false, )", flags, "}],"));
+  };
+  const auto both = with(R"("lstrip": true, "rstrip": true)");
+  EXPECT_EQ(both->encode("a\n\nb"), (Ids{0, 4, 1}));
+  EXPECT_EQ(both->encode("a\n \n\nb\n"), (Ids{0, 4, 1, 4}));
+  EXPECT_EQ(with(R"("rstrip": true)")->encode("a\n\nb"), (Ids{0, 4, 4, 1}));
+  EXPECT_EQ(with(R"("lstrip": true)")->encode("a\n\nb"), (Ids{0, 4, 4, 1}));
+}
+
 TEST_F(JsonTokenizerTest, TheConfigurationHasTheLastWord) {
   const std::string added = R"("added_tokens": [{"id": 4, "content": "<x>", "special": true}],)";
   EXPECT_EQ(letters(added, R"({"bos_token": "<x>", "add_bos_token": true})")->encode_with_specials("ab"),
