@@ -45,8 +45,8 @@ class Matcher {
   std::optional<Expression> expression_;
 };
 
-// The layer index in a name such as model.layers.11.mlp.up_proj or encoder.block.3.layer.0.SelfAttention.q: its
-// first part that is a number; -1 where there is none.
+// The layer index in a name such as model.layers.11.mlp.up_proj or encoder.block.3.layer.0.SelfAttention.q:
+// its first part that is a number; -1 where there is none.
 std::int64_t layer_of(std::string_view name);
 
 // The value of the first pattern that matches the end of the name, from the start of a part (PEFT:

@@ -6,7 +6,8 @@
 
 namespace ft {
 
-// Logits (tokens, V) of a fixed batch of tokens, in f32, computed in the type of the model. Loads the model's weights.
+// Logits (tokens, V) of a fixed batch of tokens, in f32, computed in the type of the model. Loads the model's
+// weights.
 std::vector<float> probe_logits(const BuiltModel&, std::int64_t tokens);
 
 struct LogitDifference {

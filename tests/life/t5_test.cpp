@@ -124,8 +124,8 @@ TEST(T5Life, AHeadThatWasTrainedApartIsMerged) {
   EXPECT_EQ(merged["scale_decoder_outputs"], false);
 }
 
-// Scores of T5 are not scaled: where a large adapter saturates them, rounding alone makes other logits. That is
-// measured, and no error of the merge.
+// Scores of T5 are not scaled: where a large adapter saturates them, rounding alone makes other logits. That
+// is measured, and no error of the merge.
 TEST(T5Life, AModelThatRoundingChangesIsMerged) {
   Json config = kT5Lora;
   config["lora"] = {
