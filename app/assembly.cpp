@@ -130,9 +130,9 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
   return d;
 }
 
-Device device_of(const RunConfig& config, int local_rank) {
+Device device_of(const RunConfig& config, int gpu) {
   const bool cudnn = config.model.attn_implementation == "cudnn";
-  if (config.device == "cuda") return {Device::Kind::cuda, local_rank, cudnn};
+  if (config.device == "cuda") return {Device::Kind::cuda, gpu, cudnn};
   if (cudnn)
     throw UserError(Exit::config,
                     "model.attn_implementation: cudnn is for GPUs; set device=cuda, or leave it out");

@@ -76,24 +76,23 @@ std::string config_help(const std::string& section, std::size_t width) {
     out += "  " + s.path + " = " + fallback(s) + "\n" + wrapped(setting_text(s), width, 6);
   }
   if (section.empty())
-    out +=
-        "\nOn the command line: ft train --config run.json training.learning_rate=1e-4 "
-        "lora.target_modules='[\"q_proj\"]'\nRelative paths in a file are relative to its folder, those on "
-        "the "
-        "command line to the working folder.\n";
+    out += R"(
+On the command line: ft train --config run.json training.learning_rate=1e-4 lora.target_modules='["q_proj"]'
+An element of a list by its number, from 0: data.datasets[0].path=more.jsonl
+Relative paths in a file are relative to its folder, those on the command line to the working folder.
+)";
   return out;
 }
 
 // The page docs/config.md.
 std::string config_page() {
-  std::string out =
-      "# Settings\n\nWhat a run's JSON may hold; `ft help config` prints the same. Only "
-      "`model.model_name_or_path` "
-      "and `data.datasets` have\nto be given. On the command line `section.setting=value` holds instead of "
-      "the "
-      "file's; the value is JSON where it is\nJSON, else a text. Relative paths in a file are relative to "
-      "its "
-      "folder, those on the command line to the working folder.\n";
+  std::string out = R"(# Settings
+
+What a run's JSON may hold; `ft help config` prints the same. Only `model.model_name_or_path` and `data.datasets` have
+to be given. On the command line `section.setting=value` holds instead of the file's; the value is JSON where it is
+JSON, else a text; `data.datasets[0].path=more.jsonl` is an element of a list. Relative paths in a file are relative to
+its folder, those on the command line to the working folder.
+)";
   const auto row = [&](const Setting& s, const std::string& name) {
     std::string text = setting_text(s);
     for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");

@@ -120,7 +120,8 @@ Ranks find_ranks(const RunConfig& config) {
   Ranks r{.rank = started->rank,
           .size = started->size,
           .local_rank = started->local_rank,
-          .local_size = started->local_size};
+          .local_size = started->local_size,
+          .gpu = started->gpu};
   if (config.distributed.nproc_per_node && wanted != r.local_size)
     throw UserError(Exit::config, str("distributed.nproc_per_node is ", wanted, " and ", r.local_size,
                                       " ranks were started on this machine"));

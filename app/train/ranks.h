@@ -18,6 +18,7 @@ inline constexpr const char* kListenerVariable = "FT_LISTENER";  // rank 0: the 
 struct Ranks {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // on this machine
+  int gpu = 0;                         // of those that this process sees
   Address master;
   std::string token;
   std::string config;  // a hash of what all ranks must have alike

@@ -43,6 +43,10 @@ Started read(const Names& n) {
     if (s.master.empty()) s.master = first_host(variable("SLURM_STEP_NODELIST"));
     s.job += "." + variable("SLURM_STEP_ID");
   }
+  // srun --gpus-per-task=1, and scripts around mpirun, show each rank the GPU that is its own, and no other.
+  const std::string shown = variable("CUDA_VISIBLE_DEVICES");
+  const bool one = s.by != kLaunchers[0].by && !shown.empty() && shown.find(',') == shown.npos;
+  s.gpu = one ? 0 : s.local_rank;
   if (s.rank >= s.size || s.local_rank >= s.local_size || s.local_size > s.size)
     throw UserError(Exit::config,
                     str(n.rank, " ", s.rank, " of ", n.size, " ", s.size, ", rank ", s.local_rank, " of ",

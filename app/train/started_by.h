@@ -11,6 +11,7 @@ struct Started {
   std::string by;  // torchrun, srun, ... for messages
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // on this machine
+  int gpu = 0;                         // of those that this process sees
   std::string master;                  // a host; empty: the launcher does not say
   std::string job;                     // differs between jobs; empty: the launcher does not say
 };

@@ -127,12 +127,27 @@ void put_setting(SettingsText& tree, const std::string& path, Json value, int li
   tree.lines[path] = line;
 }
 
+namespace {
+
+// data.datasets[0].path -> data.datasets.0.path
+std::string dotted(std::string path) {
+  for (std::size_t open; (open = path.find('[')) != path.npos;) {
+    const std::size_t close = path.find(']', open);
+    if (open == 0 || close == path.npos || close == open + 1) break;
+    path.erase(close, 1);
+    path[open] = '.';
+  }
+  return path;
+}
+
+}  // namespace
+
 void override_setting(SettingsText& tree, const std::string& assignment) {
   const auto equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0)
     throw UserError(Exit::config,
                     str(printable(assignment), ": an override is written section.setting=value"));
-  const std::string path = assignment.substr(0, equals), text = assignment.substr(equals + 1);
+  const std::string path = dotted(assignment.substr(0, equals)), text = assignment.substr(equals + 1);
   Json value;
   try {
     value = parse_json(text, {path});
@@ -142,8 +157,12 @@ void override_setting(SettingsText& tree, const std::string& assignment) {
   put_setting(tree, path, std::move(value), 0, assignment);
 }
 
-// The line of the longest known beginning of a path.
+// The line of the longest known beginning of a path; of a section that overrides have made, theirs.
 std::string Reading::place(std::string_view path) const {
+  const std::string inside = str(path, ".");
+  const auto first = from_.lines.lower_bound(inside);
+  if (!from_.lines.contains(path) && first != from_.lines.end() && first->first.starts_with(inside))
+    return first->second == 0 ? kCommandLine : str(from_.name, ":", first->second, ": ");
   for (;; path = path.substr(0, path.rfind('.'))) {
     if (const auto at = from_.lines.find(path); at != from_.lines.end())
       return at->second == 0 ? kCommandLine : str(from_.name, ":", at->second, ": ");

@@ -321,12 +321,16 @@ TEST(Config, Overrides) {
             "command line: training.learing_rate: no such setting; do you mean learning_rate?");
   EXPECT_EQ(refused_override("lr=1"),
             "command line: lr: no such setting; do you mean training.learning_rate?");
+  EXPECT_EQ(refused_override("trainin.seed=1"),
+            "command line: trainin: no such setting; do you mean training?");
   EXPECT_EQ(refused_override("training.seed=-1"),
             "command line: training.seed: -1 is out of range: it has to be at least 0");
   EXPECT_EQ(refused_override("seed"), "seed: an override is written section.setting=value");
   EXPECT_EQ(refused_override("=1"), "=1: an override is written section.setting=value");
   EXPECT_EQ(refused_override("data.datasets.1.path=x"),
             "data.datasets.1.path=x: the list has no element 1; it has 1, counted from 0");
+  EXPECT_EQ(refused_override("data.datasets[0].pth=x"),
+            "command line: data.datasets.0.pth: no such setting; do you mean path?");
   EXPECT_EQ(refused_override("model.model_name_or_path.x=1"),
             "model.model_name_or_path.x=1: model.model_name_or_path is no section");
   EXPECT_EQ(refused_override("logging.run_name=7"),

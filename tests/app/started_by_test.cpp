@@ -79,6 +79,26 @@ TEST_F(StartedBy, Srun) {
   EXPECT_EQ(with(given)->master, "elsewhere");
 }
 
+// Each rank may be shown its own GPU only, which is then the first; torchrun and ft launch show all to all.
+TEST_F(StartedBy, TheGpuIsTheOneThatIsShown) {
+  const auto gpu = [&](const char* shown, bool torchrun) {
+    std::map<std::string, std::string> all = {{"OMPI_COMM_WORLD_RANK", "3"},
+                                              {"OMPI_COMM_WORLD_SIZE", "4"},
+                                              {"OMPI_COMM_WORLD_LOCAL_RANK", "3"},
+                                              {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+                                              {"CUDA_VISIBLE_DEVICES", shown}};
+    if (torchrun)
+      all.merge(std::map<std::string, std::string>{
+          {"RANK", "3"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "3"}, {"LOCAL_WORLD_SIZE", "4"}});
+    return with(all)->gpu;
+  };
+  EXPECT_EQ(gpu("", false), 3);
+  EXPECT_EQ(gpu("0,1,2,3", false), 3);
+  EXPECT_EQ(gpu("2", false), 0);
+  EXPECT_EQ(gpu("GPU-8932f937", false), 0);
+  EXPECT_EQ(gpu("2", true), 3);
+}
+
 TEST_F(StartedBy, OpenMpiAndMpich) {
   auto s = with({{"OMPI_COMM_WORLD_RANK", "3"},
                  {"OMPI_COMM_WORLD_SIZE", "4"},
