@@ -88,10 +88,10 @@ Relative paths in a file are relative to its folder, those on the command line t
 std::string config_page() {
   std::string out = R"(# Settings
 
-What a run's JSON may hold; `ft help config` prints the same. Only `model.model_name_or_path` and `data.datasets` have
-to be given. On the command line `section.setting=value` holds instead of the file's; the value is JSON where it is
-JSON, else a text; `data.datasets[0].path=more.jsonl` is an element of a list. Relative paths in a file are relative to
-its folder, those on the command line to the working folder.
+What a run's JSON may hold; `ft help config` prints the same. Only `model.model_name_or_path` and
+`data.datasets` have to be given. On the command line `section.setting=value` holds instead of the file's; the
+value is JSON where it is JSON, else a text; `data.datasets[0].path=more.jsonl` is an element of a list.
+Relative paths in a file are relative to its folder, those on the command line to the working folder.
 )";
   const auto row = [&](const Setting& s, const std::string& name) {
     std::string text = setting_text(s);
