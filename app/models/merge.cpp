@@ -41,8 +41,8 @@ double expected_difference(DType t) {
   }
 }
 
-// The same measured: what computing in bf16 moves the logits by. f32 has 16 bits more; 5 of them are for sums.
-// Some models, small random ones above all, answer to rounding far more than others.
+// The same measured: what computing in bf16 moves the logits by. f32 has 16 bits more; 5 of them are for
+// sums. Some models, small random ones above all, answer to rounding far more than others.
 double measured_difference(const MergeArgs& args, const std::vector<float>& logits, DType t) {
   RunConfig c = merge_config(args.model, args.adapter);
   c.training.bf16 = true;
