@@ -11,6 +11,8 @@ namespace {
 
 constexpr const char* kWeights = "adapter_model.safetensors";
 constexpr const char* kConfig = "adapter_config.json";
+constexpr const char* kFrozen = ".base_layer.weight";
+constexpr const char* kHead = "lm_head";
 
 // How a parameter of the base can be called in the file: under its own name, in PEFT's wrapper of an adapted
 // Linear, or as older versions of PEFT called what was trained whole.
@@ -48,6 +50,15 @@ void AdapterFolder::read(const Parameter& p, Tensor y, std::int64_t first) const
   weights_->read(*t, y, first);
 }
 
+void AdapterFolder::expect_shape(const StoredTensor& t, const std::vector<std::int64_t>& shape) const {
+  if (t.shape != shape)
+    throw UserError(exit_, str(weights_->path(), ": ", t.name, " is ", shape_text(t.shape),
+                               ", the model and ", config_file_, " ask for ", shape_text(shape)));
+  if (!dtype_of(t.type) || bits_of(t.type) < 16)
+    throw UserError(exit_, str(weights_->path(), ": ", t.name, " is ", name_of(t.type),
+                               ", not a float type that ft reads"));
+}
+
 void AdapterFolder::expect(const Attached& attached) const {
   std::vector<const StoredTensor*> used;
   for (const Parameter* p : trained(attached)) {
@@ -55,21 +66,21 @@ void AdapterFolder::expect(const Attached& attached) const {
     if (!t)
       throw UserError(exit_, str(weights_->path(), ": ", possible_names(p->name)[0], " is missing; ",
                                  config_file_, " says that it is there"));
-    const std::vector<std::int64_t> shape(p->shape.dims.begin(), p->shape.dims.begin() + p->shape.rank);
-    if (t->shape != shape)
-      throw UserError(exit_, str(weights_->path(), ": ", t->name, " is ", shape_text(t->shape),
-                                 ", the model and ", config_file_, " ask for ", shape_text(shape)));
-    if (!dtype_of(t->type) || bits_of(t->type) < 16)
-      throw UserError(exit_, str(weights_->path(), ": ", t->name, " is ", name_of(t->type),
-                                 ", not a float type that ft reads"));
+    expect_shape(*t, {p->shape.dims.begin(), p->shape.dims.begin() + p->shape.rank});
     used.push_back(t);
   }
-  for (const StoredTensor& t : weights_->tensors()) {
-    const bool frozen_head = t.name.ends_with(".base_layer.weight");  // PEFT saves an adapted head's with it
-    if (frozen_head || std::find(used.begin(), used.end(), &t) != used.end()) continue;
-    throw UserError(exit_, str(weights_->path(), ": ", printable(t.name), " belongs to nothing that ",
-                               config_file_, " adapts in this model"));
+  for (const StoredTensor& t : weights_->tensors())
+    if (std::find(used.begin(), used.end(), &t) == used.end()) expect_frozen(t, attached);
+}
+
+void AdapterFolder::expect_frozen(const StoredTensor& t, const Attached& attached) const {
+  for (std::size_t i = 0; i < attached.linears.size(); ++i) {
+    if (t.name != kPeftPrefix + attached.linears[i] + kFrozen) continue;
+    expect_shape(t, {attached.adapters[i]->b.shape[0], attached.adapters[i]->a.shape[1]});
+    return;
   }
+  throw UserError(exit_, str(weights_->path(), ": ", printable(t.name), " belongs to nothing that ",
+                             config_file_, " adapts in this model"));
 }
 
 std::string peft_name(const Parameter& p, const Attached& attached) {
@@ -81,11 +92,22 @@ std::string peft_name(const Parameter& p, const Attached& attached) {
   return names[adapted ? 1 : 0];
 }
 
+std::string frozen_head_name(const Attached& attached) {
+  const bool adapted =
+      std::find(attached.linears.begin(), attached.linears.end(), kHead) != attached.linears.end();
+  return adapted ? str(kPeftPrefix, kHead, kFrozen) : "";
+}
+
 void create_adapter(const std::string& folder, const LoraConfig& config, const Attached& attached,
-                    const std::string& base_model) {
+                    const std::string& base_model, std::optional<DType> frozen_head) {
   std::vector<TensorSpec> specs;
   for (const Parameter* p : trained(attached))
     specs.push_back({peft_name(*p, attached), DType::f32, p->shape});
+  for (std::size_t i = 0; frozen_head && i < attached.linears.size(); ++i)
+    if (attached.linears[i] == kHead)
+      specs.push_back({frozen_head_name(attached),
+                       *frozen_head,
+                       {attached.adapters[i]->b.shape[0], attached.adapters[i]->a.shape[1]}});
   write_safetensors(join_path(folder, kWeights), specs, {});
   write_file(join_path(folder, kConfig), adapter_config_text(config, attached.linears, base_model));
 }

@@ -1,6 +1,7 @@
 // PEFT's adapter folder: adapter_config.json and adapter_model.safetensors, both ways.
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "engine/io/safetensors.h"
 #include "lora/attach.h"
@@ -18,14 +19,18 @@ class AdapterFolder {
   const std::string& config_file() const { return config_file_; }
   const std::string& base_model() const { return base_model_; }  // as written in it; may be empty
 
-  // Whether it holds the parameter: an adapter's, or one of the base that was trained whole.
+  // Whether it holds the parameter: an adapter's, or one of the base that was trained whole or lies below an
+  // adapter.
   bool has(const Parameter& p) const { return find(p) != nullptr; }
   void read(const Parameter& p, Tensor y, std::int64_t first) const;
-  // UserError unless it holds all that is trained in the shapes of the model, and nothing else.
+  // UserError unless it holds all that is trained in the shapes of the model, and nothing else but weights
+  // below adapters, which count in place of the model's, as in PEFT.
   void expect(const Attached&) const;
 
  private:
   const StoredTensor* find(const Parameter&) const;
+  void expect_shape(const StoredTensor&, const std::vector<std::int64_t>& shape) const;
+  void expect_frozen(const StoredTensor&, const Attached&) const;
 
   Exit exit_;
   std::string config_file_, base_model_;
@@ -36,9 +41,12 @@ class AdapterFolder {
 // The name of a trained parameter in the file. Biases of adapted Linears are their base_layer's.
 std::string peft_name(const Parameter&, const Attached&);
 
+// The head's own weight in the file, which PEFT saves beside its adapter; "" where the head has none.
+std::string frozen_head_name(const Attached&);
+
 // Makes the folder's two files, the weights without their values: SafetensorsFiller fills them in. The folder
-// exists.
+// exists. `frozen_head` is the type of frozen_head_name(); without it there is no such tensor.
 void create_adapter(const std::string& folder, const LoraConfig&, const Attached&,
-                    const std::string& base_model);
+                    const std::string& base_model, std::optional<DType> frozen_head);
 
 }  // namespace ft::lora

@@ -17,9 +17,12 @@ Merger::Merger(const BuiltModel& b) : built_(b), ops_(make_ops({})) {
   constexpr const char* kHead = "lm_head.weight";
   for (std::size_t i = 0; i < b.attached.linears.size(); ++i)
     adapters_[b.attached.linears[i] + ".weight"] = b.attached.adapters[i];
-  for (const Parameter* p : b.attached.whole) whole_[p->name == kHead ? p->name : p->stored_name()] = p;
   bool own = adapters_.contains(kHead);
-  EachParameter each([&](Parameter& p) { own |= p.name == kHead; });
+  EachParameter each([&](Parameter& p) {
+    own |= p.name == kHead;
+    if (b.start && !p.name.starts_with(lora::kPeftPrefix) && b.start->has(p))
+      whole_[p.name == kHead ? p.name : p.stored_name()] = &p;
+  });
   b.model().visit(each);
   unties_ = b.made.info.tied_head && own;
 }

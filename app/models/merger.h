@@ -36,7 +36,7 @@ class Merger {
   std::unique_ptr<Ops> ops_;
   bool unties_ = false;
   std::map<std::string, const lora::LoraAdapter*> adapters_;  // by the weight they add to
-  std::map<std::string, const Parameter*> whole_;
+  std::map<std::string, const Parameter*> whole_;  // what the adapter's file has in place of the base's
   std::vector<float> values_, a_, b_;
 };
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "engine/io/json.h"
+#include "engine/io/safetensors_fill.h"
 #include "engine/io/safetensors_write.h"
 
 namespace ft {
@@ -43,7 +44,11 @@ class AdapterFiles final : public ModelFiles {
  public:
   explicit AdapterFiles(const BuiltModel& b) : built_(b) {}
   void create(const std::string& folder, bool) override {
-    lora::create_adapter(folder, built_.lora_config, built_.attached, built_.folder);
+    const std::string name = lora::frozen_head_name(built_.attached);
+    const Parameter* head = name.empty() ? nullptr : frozen_head();
+    lora::create_adapter(folder, built_.lora_config, built_.attached, built_.folder,
+                         head ? std::optional(built_.dtype) : std::nullopt);
+    if (head) copy(*head, folder, name);
   }
   std::string name_of(const Parameter& p) const override { return lora::peft_name(p, built_.attached); }
   ReadParameter read(const std::string& folder) override {
@@ -53,6 +58,31 @@ class AdapterFiles final : public ModelFiles {
   }
 
  private:
+  // The head's weight, which may be the embedding's; null: in 4 bits.
+  const Parameter* frozen_head() const {
+    const Parameter *head = nullptr, *table = nullptr;
+    EachParameter each([&](Parameter& p) {
+      if (p.name == "lm_head.weight") head = &p;
+      if (p.stored_name() == built_.made.info.embedding) table = &p;
+    });
+    built_.model().visit(each);
+    if (!head && built_.made.info.tied_head) return table;
+    return head && built_.four_bit && built_.four_bit->has(*head) ? nullptr : head;
+  }
+
+  void copy(const Parameter& p, const std::string& folder, const std::string& name) const {
+    constexpr std::int64_t kAtOnce = 1 << 20;  // elements
+    const ReadParameter read = built_.reader();
+    SafetensorsFiller filler(folder);
+    std::vector<float> values(static_cast<std::size_t>(std::min(kAtOnce, p.shape.numel())));
+    for (std::int64_t first = 0; first < p.shape.numel(); first += kAtOnce) {
+      const std::int64_t n = std::min(kAtOnce, p.shape.numel() - first);
+      read(p, {reinterpret_cast<std::byte*>(values.data()), DType::f32, {n}}, first);
+      filler.write(name, first, {values.data(), static_cast<std::size_t>(n)});
+    }
+    filler.sync();
+  }
+
   const BuiltModel& built_;
 };
 

@@ -61,6 +61,8 @@ void read_scaling(Rope& r, const JsonObject& j, std::int64_t max_position) {
   if (j.number_or("partial_rotary_factor", 1) != 1) j.refuse("partial_rotary_factor", "1");
   if (type == "default") return;
   const bool yarn = type == "yarn";
+  if (!yarn && type != "linear" && type != "dynamic" && type != "llama3")
+    j.refuse(key, "one of default, linear, dynamic, llama3, yarn");
   r.original_max_position =
       j.positive_number_or("original_max_position_embeddings", static_cast<double>(max_position));
   if (yarn && !j.has("factor"))
@@ -78,14 +80,12 @@ void read_scaling(Rope& r, const JsonObject& j, std::int64_t max_position) {
     r.high_freq_factor = j.number("high_freq_factor");
     if (r.low_freq_factor <= 0) j.refuse("low_freq_factor", "above 0");
     if (r.high_freq_factor <= r.low_freq_factor) j.refuse("high_freq_factor", "above low_freq_factor");
-  } else if (yarn) {
+  } else {
     r.type = Rope::Type::yarn;
     r.beta_fast = j.positive_number_or("beta_fast", 32);
     r.beta_slow = j.positive_number_or("beta_slow", 1);
     r.truncate = j.boolean_or("truncate", true);
     r.attention_factor = yarn_attention_factor(j, r.factor);
-  } else {
-    j.refuse(key, "one of default, linear, dynamic, llama3, yarn");
   }
 }
 

@@ -1,7 +1,9 @@
 // Folders that ft makes are models by themselves: with the tokenizer and all else that lies beside weights.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <set>
+#include <utility>
 
 #include "tests/life/program.h"
 
@@ -86,6 +88,46 @@ TEST_F(Text, AMergedModelIsABaseByItself) {
     expect_companions(folder, true);
     expect_base(folder);
   }
+}
+
+// Where a tensor's bytes are in a safetensors file.
+std::pair<std::size_t, std::size_t> place_of(const std::string& file, const std::string& tensor) {
+  std::uint64_t header = 0;
+  for (int i = 7; i >= 0; --i)
+    header = header << 8 | static_cast<unsigned char>(file.at(static_cast<std::size_t>(i)));
+  const Json place = Json::parse(file.substr(8, header)).at(tensor).at("data_offsets");
+  const auto begin = place[0].get<std::size_t>();
+  return {8 + header + begin, place[1].get<std::size_t>() - begin};
+}
+
+// PEFT saves the weight below a head's adapter, and takes it from there.
+TEST_F(Text, AnAdaptedHeadIsSavedWithItsWeight) {
+  const std::string name = "base_model.model.lm_head.base_layer.weight";
+  run["lora"]["target_modules"] = {"q_proj", "lm_head"};
+  write("run.json", run);
+  ASSERT_EQ(w.train(), 0) << w.says();
+  for (const char* folder : {"out", "out/checkpoint-2"}) {
+    const std::string adapter = contents(w / folder / "adapter_model.safetensors");
+    const std::string base = contents(w / "base/model.safetensors");
+    const auto [at, size] = place_of(adapter, name);
+    const auto [own, same] = place_of(base, "lm_head.weight");
+    EXPECT_TRUE(adapter.substr(at, size) == base.substr(own, same)) << folder;
+  }
+  ASSERT_EQ(w.train({"training.resume_from_checkpoint=out/checkpoint-2", "training.max_steps=3"}), 0)
+      << w.says();
+  std::string adapter = contents(w / "out/adapter_model.safetensors");
+  const auto [at, size] = place_of(adapter, name);
+  adapter.replace(at, size, size, '\0');
+  std::ofstream(w / "out/adapter_model.safetensors", std::ios::binary) << adapter;
+  // The merge compares what it made with base and adapter.
+  ASSERT_EQ(w.run({"merge", "--model", "base", "--adapter", "out", "--output", "merged"}), 0) << w.says();
+  const auto narrow = adapter.find("[400,16]", adapter.find(name));
+  ASSERT_NE(narrow, std::string::npos);
+  adapter.replace(narrow, 8, "[16,400]");
+  std::ofstream(w / "out/adapter_model.safetensors", std::ios::binary) << adapter;
+  EXPECT_EQ(w.run({"merge", "--model", "base", "--adapter", "out", "--output", "other"}), 3);
+  EXPECT_NE(w.says().find("lm_head.base_layer.weight is [16, 400], the model and "), std::string::npos)
+      << w.says();
 }
 
 // Nothing of an overwritten run is left to be taken for a part of the new one: no checkpoint to resume from,
