@@ -86,7 +86,8 @@ struct TrainingConfig {
     f("adam_epsilon", adam_epsilon, "Added to the root of that mean.", above(0));
     f("max_grad_norm", max_grad_norm, "Gradients longer than this are shortened to it; 0: never.",
       at_least(0), aka({"gradient_clipping"}));
-    f("label_smoothing_factor", label_smoothing_factor, "Part of the target spread over all tokens.",
+    f("label_smoothing_factor", label_smoothing_factor,
+      "Part of the target spread over all tokens, in training; eval_loss and perplexity are without.",
       at_least(0), below(1));
     f("bf16", bf16, "Compute in bfloat16; auto: where the machine has it in hardware, on CPUs float32.",
       or_auto());
