@@ -1,8 +1,13 @@
 #include "data/tokenizers/pipeline.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string_view>
 
 #include "data/sentencepiece_model.h"
 #include "data/tokenizers/bpe.h"
@@ -71,6 +76,27 @@ std::unique_ptr<TokenModel> read_bpe(const JsonObject& model) {
   return make_bpe(Vocabulary(read_entries(model.object("vocab")), where), read_merges(model), options, where);
 }
 
+// A number as Hugging Face's library reads it (serde_json): its digits as a double, divided or multiplied by
+// a power of ten. That misses the nearest double in one of twelve, which decides between two ways to cut a
+// text, such as # ### and ### #, that cost the same.
+double as_serde_reads(double exact) {
+  std::array<char, 32> room{};  // the shortest text that reads back the same: 1.2345e-05
+  char* const end =
+      std::to_chars(room.data(), room.data() + room.size(), std::abs(exact), std::chars_format::scientific)
+          .ptr;
+  const std::string_view text(room.data(), static_cast<std::size_t>(end - room.data()));
+  const std::size_t letter = text.find('e');
+  int exponent = 0;
+  std::from_chars(room.data() + letter + (text[letter + 1] == '+' ? 2 : 1), end, exponent);
+  std::uint64_t digits = 0;
+  for (const char c : text.substr(0, letter))
+    if (c != '.') digits = digits * 10 + static_cast<std::uint64_t>(c - '0');
+  exponent -= letter > 1 ? static_cast<int>(letter) - 2 : 0;  // the digits behind the point
+  const double power = std::pow(10.0, std::abs(exponent)), whole = static_cast<double>(digits);
+  if (!std::isfinite(power)) return exact;
+  return std::copysign(exponent < 0 ? whole / power : whole * power, exact);
+}
+
 // [["a", -1.5], ...]
 std::unique_ptr<TokenModel> read_unigram(const JsonObject& model) {
   std::vector<std::pair<std::string, double>> pieces;
@@ -78,7 +104,7 @@ std::unique_ptr<TokenModel> read_unigram(const JsonObject& model) {
   for (const Json& item : model.json().at("vocab")) {
     if (!item.is_array() || item.size() != 2 || !item[0].is_string() || !item[1].is_number())
       model.refuse("vocab", "a list of pieces with scores");
-    pieces.emplace_back(item[0].get<std::string>(), item[1].get<double>());
+    pieces.emplace_back(item[0].get<std::string>(), as_serde_reads(item[1].get<double>()));
   }
   std::optional<std::int64_t> unk_id;
   if (model.has("unk_id")) unk_id = model.integer("unk_id", 0);

@@ -66,6 +66,19 @@ TEST_F(JsonTokenizerTest, AddedTokensOfWhiteSpace) {
   EXPECT_EQ(with(R"("lstrip": true)")->encode("a\n\nb"), (Ids{0, 4, 4, 1}));
 }
 
+// What two ways to cut a text cost may differ in nothing but how the library reads numbers.
+TEST_F(JsonTokenizerTest, ScoresAreReadAsTheLibraryReadsThem) {
+  const auto encode = [&](const char* x, const char* one, const char* three) {
+    return make(str(R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["x", )", x,
+                    R"(], ["#", )", one, R"(], ["###", )", three, "]]}}"))
+        ->encode("x####");
+  };
+  EXPECT_EQ(encode("-3.896790165545058", "-1.8763505374391733", "-5.497447842833618"), (Ids{1, 2, 3}));
+  EXPECT_EQ(encode("-1.9143746692293406", "-7.176592353053139", "-0.701435402597093"), (Ids{1, 3, 2}));
+  EXPECT_EQ(encode("-3.6235867224696827", "-1.325890307712648", "-2.4651764936847185"), (Ids{1, 2, 3}));
+  EXPECT_EQ(encode("-1", "0", "-1e300"), (Ids{1, 2, 2, 2, 2}));
+}
+
 TEST_F(JsonTokenizerTest, TheConfigurationHasTheLastWord) {
   const std::string added = R"("added_tokens": [{"id": 4, "content": "<x>", "special": true}],)";
   EXPECT_EQ(letters(added, R"({"bos_token": "<x>", "add_bos_token": true})")->encode_with_specials("ab"),
