@@ -30,11 +30,21 @@ std::vector<const Parameter*> trained(const Attached& a) {
   return all;
 }
 
+// What PEFT wrote before safetensors.
+void refuse_pickle(const std::string& folder, Exit exit) {
+  constexpr const char* kPickle = "adapter_model.bin";
+  if (path_exists(join_path(folder, kWeights)) || !path_exists(join_path(folder, kPickle))) return;
+  throw UserError(exit, str(printable(folder), ": has no ", kWeights, ", only ", kPickle,
+                            "; a pickle can run code and is not read. Convert it once, where PEFT is:\n"
+                            "  PeftModel.from_pretrained(base, folder).save_pretrained(new_folder)"));
+}
+
 }  // namespace
 
 AdapterFolder::AdapterFolder(const std::string& folder, Exit exit)
     : exit_(exit), config_file_(join_path(folder, kConfig)) {
   config_ = read_adapter_config(config_file_, exit, base_model_);
+  refuse_pickle(folder, exit);
   weights_ = std::make_unique<SafetensorsFile>(join_path(folder, kWeights), exit);
 }
 

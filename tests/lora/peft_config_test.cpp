@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/io/json.h"
+#include "lora/peft.h"
 #include "tests/engine/io/temp_folder.h"
 
 namespace ft::lora {
@@ -92,6 +93,17 @@ TEST_F(PeftConfigTest, RefusesByName) {
   folder.write("b.json", R"({"peft_type": "IA3"})");
   EXPECT_EQ(error_of([&] { read_adapter_config(folder / "b.json", Exit::input, base); }),
             "3 " + folder / "b.json: peft_type must be LORA, is \"IA3\"");
+}
+
+TEST_F(PeftConfigTest, PicklesAreNotRead) {
+  folder.write("adapter_config.json", R"({"peft_type": "LORA", "target_modules": ["q_proj"]})");
+  folder.write("adapter_model.bin", "PK");
+  EXPECT_EQ(
+      error_of([&] { AdapterFolder adapter(folder.path(), Exit::input); }),
+      "3 " + folder.path() +
+          ": has no adapter_model.safetensors, only adapter_model.bin; a pickle can run code and is not "
+          "read. Convert it once, where PEFT is:\n"
+          "  PeftModel.from_pretrained(base, folder).save_pretrained(new_folder)");
 }
 
 TEST(PeftConfig, AllLinearIsWrittenAsNames) {
