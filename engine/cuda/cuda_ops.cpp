@@ -77,7 +77,7 @@ class CudaOps final : public Ops {
       : gpu_(index, sizes.staging),
         work_(gpu_, sizes),
         products_(gpu_.stream(), {work_.blas, sizes.blas, work_.dense, sizes.dense, work_.map}),
-        attention_(gpu_, {work_.tiles, sizes.tiles, work_.delta, sizes.delta}) {
+        attention_(gpu_, {work_.tiles, sizes.tiles, work_.delta, sizes.delta, sizes.cache}) {
     if (sizes.cudnn > 0) cudnn_ = make_cudnn_attention(gpu_, work_.cudnn, sizes.cudnn);
   }
   ~CudaOps() override { cudaStreamSynchronize(gpu_.stream()); }

@@ -15,6 +15,7 @@ struct CudaWorkspace {
   std::int64_t delta = std::int64_t{16} << 20;   // attention's gradient
   std::int64_t tiles = std::int64_t{4} << 20;    // attention's tiles
   std::int64_t staging = std::int64_t{8} << 20;  // on the host
+  std::int64_t cache = std::int64_t{32} << 20;   // of the GPU's L2, for what blocks of attention share
   std::int64_t cudnn = 0;                        // 0: attention is ft's own
 
   static constexpr std::int64_t kSmall = 9472;  // a flag, the map of nested scales, partial sums

@@ -16,13 +16,20 @@ void refuse_wide(Heads heads) {
 
 }  // namespace
 
-// Late tiles of a sequence see the most: those first, so that no block is left with a long one at the end.
-void GpuAttention::list_tiles(std::span<const std::int32_t> starts, std::span<const std::int32_t> others) {
-  for (std::size_t s = 1; s < starts.size(); ++s) {
-    const std::int32_t begin = starts[s - 1], end = starts[s];
-    for (std::int32_t tile = (end - begin + step_ - 1) / step_; tile-- > 0;)
-      tiles_.push_back({begin, end, begin + tile * step_, others[s - 1], others[s]});
-  }
+// What sees the most comes first, so that no block is left with a long tile at the end: with a causal mask
+// the last queries and the first keys of the longest sequences.
+void GpuAttention::list_tiles(std::span<const std::int32_t> starts, std::span<const std::int32_t> others,
+                              bool queries) {
+  const std::size_t listed = tiles_.size();
+  for (std::size_t s = 1; s < starts.size(); ++s)
+    for (std::int32_t first = starts[s - 1]; first < starts[s]; first += step_)
+      tiles_.push_back({starts[s - 1], starts[s], first, others[s - 1], others[s]});
+  const auto seen = [&](const Tile& t) {
+    if (!causal_) return t.to - t.from;
+    return queries ? std::min(t.first + step_, t.end) - t.begin : t.end - t.first;
+  };
+  std::stable_sort(tiles_.begin() + static_cast<std::ptrdiff_t>(listed), tiles_.end(),
+                   [&](const Tile& a, const Tile& b) { return seen(a) > seen(b); });
 }
 
 // All layers of a batch have the same sequences: their tiles are uploaded once, or where they take turns with
@@ -44,18 +51,19 @@ Attention GpuAttention::call_of(const Tensor& q, const Tensor& k, const Tensor& 
   c.bias = view_of(scores.bias);
   c.dropout = scores.dropout;
   c.random = scores.random.key;
-  c.cross = !mask.key_starts.empty();
-  const auto step = static_cast<std::int32_t>(attention_tile(c));
+  c.cache = workspace_.cache_bytes;
+  const std::int32_t step = attention_tile(c);
   const std::span<const std::int32_t> keys = mask.starts_of_keys();
   const auto same = [](const std::vector<std::int32_t>& a, std::span<const std::int32_t> b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   };
-  if (step != step_ || !same(starts_, mask.starts) || !same(key_starts_, keys)) {
+  if (step != step_ || c.causal != causal_ || !same(starts_, mask.starts) || !same(key_starts_, keys)) {
     step_ = step;
+    causal_ = c.causal;
     tiles_.clear();
-    list_tiles(mask.starts, keys);
+    list_tiles(mask.starts, keys, true);
     query_tiles_ = tiles_.size();
-    if (c.cross) list_tiles(keys, mask.starts);
+    list_tiles(keys, mask.starts, false);
     const auto bytes = static_cast<std::int64_t>(tiles_.size() * sizeof(Tile));
     require(bytes <= workspace_.tile_bytes, "attention: more tiles than the workspace has room for");
     starts_.clear();  // were the upload to fail
@@ -65,8 +73,8 @@ Attention GpuAttention::call_of(const Tensor& q, const Tensor& k, const Tensor& 
   }
   c.tiles = reinterpret_cast<const Tile*>(workspace_.tiles);
   c.n_tiles = static_cast<std::int64_t>(query_tiles_);
-  c.key_tiles = c.cross ? c.tiles + c.n_tiles : c.tiles;
-  c.n_key_tiles = c.cross ? static_cast<std::int64_t>(tiles_.size()) - c.n_tiles : c.n_tiles;
+  c.key_tiles = c.tiles + c.n_tiles;
+  c.n_key_tiles = static_cast<std::int64_t>(tiles_.size()) - c.n_tiles;
   return c;
 }
 

@@ -15,6 +15,7 @@ class GpuAttention {
     std::int64_t tile_bytes;
     std::byte* delta;
     std::int64_t delta_bytes;
+    std::int64_t cache_bytes;
   };
   GpuAttention(Gpu& gpu, const Workspace& w) : gpu_(gpu), workspace_(w) {}
 
@@ -28,13 +29,14 @@ class GpuAttention {
  private:
   Attention call_of(const Tensor& q, const Tensor& k, const Tensor& v, Heads heads, const Mask& mask,
                     const Scores& scores);
-  void list_tiles(std::span<const std::int32_t> starts, std::span<const std::int32_t> others);
+  void list_tiles(std::span<const std::int32_t> starts, std::span<const std::int32_t> others, bool queries);
 
   Gpu& gpu_;
   Workspace workspace_;
   std::vector<std::int32_t> starts_, key_starts_;  // of the batch whose tiles are on the GPU
   std::int32_t step_ = 0;                          // rows of a tile
-  std::vector<Tile> tiles_;                        // of the queries, then of the keys
+  bool causal_ = false;
+  std::vector<Tile> tiles_;  // of the queries, then of the keys
   std::size_t query_tiles_ = 0;
 };
 

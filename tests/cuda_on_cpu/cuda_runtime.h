@@ -48,7 +48,7 @@ struct Fault : std::runtime_error {
 enum class Order { forward, backward, shuffled };
 void set_order(Order);  // of threads between barriers, and of blocks
 
-enum class Meeting : std::uint8_t { sync, shuffle, vote, product };
+enum class Meeting : std::uint8_t { sync, shuffle, vote, product, matrices };
 // The lanes of `mask` meet, leave their values and take that of lane `from`, or every lane's (all[32]).
 std::uint64_t exchange(Meeting, unsigned mask, std::uint64_t mine, int from);
 void exchange_all(Meeting, unsigned mask, std::uint64_t mine, std::uint64_t (&all)[32]);
@@ -57,9 +57,23 @@ int block_any(int mine);
 int lane();
 // What engine/cuda/kernels/mma.cuh says of the GPU's instructions; T: bf16 or f16.
 template <class T>
-void mma(T, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]);
+void mma(T, float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1);
 template <class T>
 unsigned pair_of(T, float low, float high);
+void load_matrices(unsigned (&m)[4], unsigned row, bool transposed);
+// What is copied lands as late as it may, when its thread waits for it, so that a wait that is missing
+// shows; in Order::backward as early as it may, at once, so that a slot that is still read shows.
+void copy(unsigned to, const void* from, unsigned bytes, bool there);
+void commit_copies();
+void wait_for_copies(int under_way);
+// How often eight lanes went to shared memory together, for matrices and copies of 16 bytes, and how often
+// they had to go again because two of them wanted different words of one bank. Of all blocks since the last
+// reset.
+struct SharedTraffic {
+  std::int64_t accesses, conflicts;
+};
+SharedTraffic shared_traffic();
+void reset_shared_traffic();
 
 template <class T>
 T shuffle(unsigned mask, T v, int from) {

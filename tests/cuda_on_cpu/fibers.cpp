@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/core/dtype.h"
+#include "tests/cuda_on_cpu/warp.h"
 
 // void cuda_on_cpu_switch(void** from, void* to): keeps the callee-saved registers on the stack that is left,
 // and takes them from the one that is entered. System V, x86-64.
@@ -76,6 +76,7 @@ struct Machine {
   const std::function<void()>* body = nullptr;
   std::string fault;
   int any = 0, any_result = 0;  // of __syncthreads_or
+  std::size_t shared = 0;       // bytes of the block
 
   Fiber& now() { return fibers[current]; }
   void leave() { cuda_on_cpu_switch(&now().stack, scheduler); }
@@ -103,12 +104,6 @@ std::string place() {
   throw Fault(what + place());
 }
 
-// In a fiber: the scheduler throws.
-void give_up(const char* what) {
-  machine().fault = what;
-  for (;;) machine().leave();
-}
-
 void wait_for_warp(Meeting meeting, unsigned mask) {
   Fiber& f = machine().now();
   if (!(mask >> lane() & 1)) give_up("a lane is not in the mask of its own shuffle, vote or __syncwarp");
@@ -130,28 +125,26 @@ void prepare(Fiber& f, std::size_t i, dim3 block) {
   f.stack = top;
 }
 
-// The lanes that have met go on.
-bool release_warps() {
+// The lanes of the warp of threads [w, w + 32) that have met go on.
+bool release_warp(std::size_t w) {
   Machine& m = machine();
   bool any = false;
-  for (std::size_t w = 0; w < m.fibers.size(); w += 32) {
-    unsigned here = 0;
-    for (unsigned l = 0; l < 32; ++l)
-      if (m.fibers[w + l].state == State::at_warp) here |= 1u << l;
-    for (unsigned l = 0; l < 32; ++l) {
-      const Fiber& first = m.fibers[w + l];
-      if (!(here >> l & 1) || first.state != State::at_warp || (first.mask & here) != first.mask) continue;
-      const unsigned mask = first.mask;
-      for (unsigned k = 0; k < 32; ++k) {
-        if (!(mask >> k & 1)) continue;
-        Fiber& f = m.fibers[w + k];
-        if (f.mask != mask || f.meeting != first.meeting)
-          fail("the lanes of a warp meet in different calls or with different masks");
-        f.state = State::ready;
-        here &= ~(1u << k);
-      }
-      any = true;
+  unsigned here = 0;
+  for (unsigned l = 0; l < 32; ++l)
+    if (m.fibers[w + l].state == State::at_warp) here |= 1u << l;
+  for (unsigned l = 0; l < 32; ++l) {
+    const Fiber& first = m.fibers[w + l];
+    if (!(here >> l & 1) || first.state != State::at_warp || (first.mask & here) != first.mask) continue;
+    const unsigned mask = first.mask;
+    for (unsigned k = 0; k < 32; ++k) {
+      if (!(mask >> k & 1)) continue;
+      Fiber& f = m.fibers[w + k];
+      if (f.mask != mask || f.meeting != first.meeting)
+        fail("the lanes of a warp meet in different calls or with different masks");
+      f.state = State::ready;
+      here &= ~(1u << k);
     }
+    any = true;
   }
   return any;
 }
@@ -177,20 +170,34 @@ void order_of(std::vector<std::size_t>& all) {
   if (m.order == Order::shuffled) std::shuffle(all.begin(), all.end(), m.random);
 }
 
+// Those of n threads that are ready go on until they wait.
+bool run_ready(const std::size_t* threads, std::size_t n) {
+  Machine& m = machine();
+  bool moved = false;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (m.fibers[threads[i]].state != State::ready) continue;
+    m.current = threads[i];
+    threadIdx = m.fibers[threads[i]].index;
+    cuda_on_cpu_switch(&m.scheduler, m.fibers[threads[i]].stack);
+    if (!m.fault.empty()) fail(std::exchange(m.fault, {}));
+    moved = true;
+  }
+  return moved;
+}
+
+// Warps go side by side, or, backward, each as far as it can before the next one begins.
 void run_block(std::vector<std::size_t>& order) {
   Machine& m = machine();
   for (;;) {
     bool moved = false;
     if (m.order == Order::shuffled) order_of(order);
-    for (const std::size_t i : order) {
-      if (m.fibers[i].state != State::ready) continue;
-      m.current = i;
-      threadIdx = m.fibers[i].index;
-      cuda_on_cpu_switch(&m.scheduler, m.fibers[i].stack);
-      if (!m.fault.empty()) fail(std::exchange(m.fault, {}));
-      moved = true;
-    }
-    moved |= release_warps();
+    if (m.order != Order::backward) moved = run_ready(order.data(), order.size());
+    for (std::size_t w = 0; w < order.size(); w += 32)
+      if (m.order == Order::backward) {
+        while (run_ready(&order[w], 32) || release_warp(order[w] / 32 * 32)) moved = true;
+      } else {
+        moved |= release_warp(w);
+      }
     moved |= release_block();
     if (std::all_of(m.fibers.begin(), m.fibers.end(), [](auto& f) { return f.state == State::done; })) return;
     if (!moved) fail("deadlock: threads wait at different barriers");
@@ -200,7 +207,15 @@ void run_block(std::vector<std::size_t>& order) {
 }  // namespace
 
 void set_order(Order order) { machine().order = order; }
+Order order() { return machine().order; }
 int lane() { return static_cast<int>(machine().current % 32); }
+std::size_t thread() { return machine().current; }
+std::size_t shared_bytes() { return machine().shared; }
+// The scheduler throws.
+void give_up(const char* what) {
+  machine().fault = what;
+  for (;;) machine().leave();
+}
 
 void block_barrier() {
   machine().now().state = State::at_block;
@@ -227,40 +242,6 @@ std::uint64_t exchange(Meeting meeting, unsigned mask, std::uint64_t mine, int f
   return all[from];
 }
 
-template <class T>
-void mma(T, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  struct Fragments {
-    const unsigned *a, *b;
-  } const mine{a, b};
-  std::uint64_t all[32];
-  // The others wait while this lane reads their registers.
-  exchange_all(Meeting::product, ~0u, reinterpret_cast<std::uint64_t>(&mine), all);
-  const auto half = [](unsigned word, int which) {
-    return ft::to_float(T{static_cast<std::uint16_t>(which ? word >> 16 : word & 0xffffu)});
-  };
-  const int g = lane() / 4, t = lane() % 4;
-  for (int i = 0; i < 4; ++i) {
-    const int row = i / 2, column = 2 * t + i % 2;  // row: g or g + 8
-    for (int k = 0; k < 16; ++k) {
-      const auto* left = reinterpret_cast<const Fragments*>(all[4 * g + k % 8 / 2]);
-      const auto* right = reinterpret_cast<const Fragments*>(all[4 * column + k % 8 / 2]);
-      d[i] += half(left->a[row + k / 8 * 2], k % 2) * half(right->b[k / 8], k % 2);
-    }
-  }
-  exchange(Meeting::product, ~0u, 0, lane());
-}
-template <class T>
-unsigned pair_of(T, float low, float high) {
-  T pair[2];
-  ft::from_float(pair[0], low);
-  ft::from_float(pair[1], high);
-  return pair[0].bits | static_cast<unsigned>(pair[1].bits) << 16;
-}
-template void mma(ft::bf16, float (&)[4], const unsigned (&)[4], const unsigned (&)[2]);
-template void mma(ft::f16, float (&)[4], const unsigned (&)[4], const unsigned (&)[2]);
-template unsigned pair_of(ft::bf16, float, float);
-template unsigned pair_of(ft::f16, float, float);
-
 void run_blocks(dim3 grid, dim3 block, std::size_t shared, const std::function<void()>& body) {
   Machine& m = machine();
   if (!m.stacks)
@@ -271,6 +252,7 @@ void run_blocks(dim3 grid, dim3 block, std::size_t shared, const std::function<v
   blockDim = block;
   gridDim = grid;
   m.body = &body;
+  m.shared = shared;
   m.fibers.resize(threads);
   unsigned char* memory = ft::cuda::block_memory;
   std::vector<std::size_t> order(threads), blocks(std::size_t{grid.x} * grid.y * grid.z);
@@ -283,7 +265,9 @@ void run_blocks(dim3 grid, dim3 block, std::size_t shared, const std::function<v
     std::memset(memory + shared, kUntouched, ft::cuda::kGuard);
     m.any = 0;
     for (std::size_t i = 0; i < threads; ++i) prepare(m.fibers[i], i, block);
+    begin_copies(threads);
     run_block(order);
+    count_copies();
     if (!std::all_of(memory + shared, memory + shared + ft::cuda::kGuard,
                      [](unsigned char c) { return c == kUntouched; }))
       fail("a write beyond the shared memory that the launch asked for");

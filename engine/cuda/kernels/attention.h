@@ -29,16 +29,16 @@ struct Attention {
   View bias, dbias;  // see ft::Scores; no data: none, not wanted
   float dropout;
   std::uint64_t random;  // the key of its Random
-  bool cross;            // keys of other tokens
+  std::int64_t cache;    // bytes that the GPU keeps at hand; only speed depends on it
 };
 
-// bf16 and f16 in heads of up to 128 columns go to tensor cores; all else, and what only encoder-decoders
-// have, to plain kernels.
+// bf16 and f16 in heads of up to 128 columns go to tensor cores; all else, a bias and dropout, to plain
+// kernels.
 inline bool attention_uses_mma(const Attention& c) {
-  return c.q.type != DType::f32 && c.width <= 128 && !c.bias.data && c.dropout == 0 && !c.cross;
+  return c.q.type != DType::f32 && c.width <= 128 && !c.bias.data && c.dropout == 0;
 }
-// Rows of a tile.
-inline std::int64_t attention_tile(const Attention& c) { return attention_uses_mma(c) ? 64 : 16; }
+constexpr int kMmaRows = 128, kPlainRows = 16;  // of a tile
+inline int attention_tile(const Attention& c) { return attention_uses_mma(c) ? kMmaRows : kPlainRows; }
 
 // Few queries and the keys of a cache: see Ops::attention_ranges.
 struct KeyRangesCall {

@@ -1,111 +1,138 @@
-// Attention in bf16 or f16 on tensor cores (Dao 2023): scores stay in registers and become the left operand
-// of the product with the values.
+// Attention in bf16 or f16 on tensor cores (Dao 2023). A block is four warps with 32 queries each; scores
+// stay in registers and become the left operand of the product with the values. Two tiles of keys or values
+// are on their way while one is multiplied. With 32 rows of a warp every fragment of keys and values that
+// comes from shared memory serves two products; the queries are read again each time, as sums and scores
+// leave no registers.
 #include "engine/cuda/kernels/attention_mma.cuh"
 
 namespace ft::cuda {
 namespace {
 
-constexpr int kKeys = 64;  // of a step
+constexpr int kWarps = 4, kThreads = 32 * kWarps;
+constexpr int kM = 2, kWarpRows = 16 * kM, kRows = kWarps * kWarpRows;
+constexpr int kKeys = 64, kN = kKeys / 8;  // of a step
+constexpr int kSlots = 3;                  // keys, values, keys, ...
+static_assert(kRows == kMmaRows);
 
-template <class T, int kWidth>
-struct Shared {
-  MmaMatrix<T, kMmaRows, kWidth> q;
-  MmaMatrix<T, kKeys, kWidth> k;
-  MmaMatrix<T, kWidth, kKeys> v;  // transposed
-};
+template <int kColumns>
+constexpr unsigned kShared = kTileBytes<kRows, kColumns> + kSlots* kTileBytes<kKeys, kColumns>;
 
-// The running softmax of one of a lane's two rows.
-struct Row {
-  i64 query;
-  float top = kLowest, total = 0;  // top: before scaling; total: of this lane's columns
+// The running softmax of a lane's rows, in powers of 2.
+struct Softmax {
+  float top[kM][2], total[kM][2];  // top: before scaling; total: of this lane's columns
+  __device__ Softmax() {
+    for (int i = 0; i < 2 * kM; ++i) top[i / 2][i % 2] = kLowest, total[i / 2][i % 2] = 0;
+  }
 };
 
 // Scores become probabilities relative to the rows' new maxima, which the sums so far become too.
-template <int kWidth>
-__device__ void softmax(float (&s)[kKeys / 8][4], float (&sums)[kWidth / 8][4], Row (&rows)[2], float power) {
+template <int kColumns>
+__device__ void step(Softmax& x, float (&s)[kM][kN][4], float (&sums)[kM][kColumns / 8][4], float power) {
+  float shrink[kM][2];
+  bool grew = false;
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    Row& row = rows[half];
-    float now = row.top;
+  for (int m = 0; m < kM; ++m)
 #pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) now = fmaxf(now, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
-    now = quad_largest(now);  // passes over a NaN; the sums do not
-    const float shrink = row.top == kLowest ? 0 : exp2f((row.top - now) * power);
-    row.top = now;
-    row.total *= shrink;
+    for (int half = 0; half < 2; ++half) {
+      const float old = x.top[m][half];
+      float now = old;
 #pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n)
+      for (int n = 0; n < kN; ++n) now = fmaxf(now, fmaxf(s[m][n][2 * half], s[m][n][2 * half + 1]));
+      now = quad_largest(now);  // passes over a NaN; the sums do not
+      const float base = now == kLowest ? 0 : now * power;
+      shrink[m][half] = power_of_2(old * power - base);
+      grew |= now > old;
+      float total = x.total[m][half] * shrink[m][half];
 #pragma unroll
-      for (int j = 2 * half; j < 2 * half + 2; ++j) {
-        s[n][j] = s[n][j] == kLowest ? 0 : exp2f((s[n][j] - now) * power);
-        row.total += s[n][j];
-      }
+      for (int n = 0; n < kN; ++n)
 #pragma unroll
-    for (int n = 0; n < kWidth / 8; ++n)
+        for (int j = 2 * half; j < 2 * half + 2; ++j) {
+          s[m][n][j] = power_of_2(s[m][n][j] * power - base);
+          total += s[m][n][j];
+        }
+      x.top[m][half] = now;
+      x.total[m][half] = total;
+    }
+  if (__ballot_sync(~0u, grew) == 0) return;  // all would be multiplied by 1
 #pragma unroll
-      for (int j = 2 * half; j < 2 * half + 2; ++j) sums[n][j] *= shrink;
-  }
+  for (int m = 0; m < kM; ++m)
+#pragma unroll
+    for (int n = 0; n < kColumns / 8; ++n)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) sums[m][n][j] *= shrink[m][j / 2];
 }
 
-template <class T, int kWidth>
-__global__ void __launch_bounds__(kMmaThreads) forward(Attention c, MmaTensors<T> t) {
-  Shared<T, kWidth>& m = shared_memory<Shared<T, kWidth>>();
-  const Tile tile = c.tiles[blockIdx.x];
-  const Sight sight{c.causal, c.window};
+template <class T, int kColumns>
+__global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T> t, Turns turns) {
+  if (turns.none()) return;
+  const Tile tile = c.tiles[turns.tile()];
   const Lane lane;
-  const i64 head = c.first_key_head * c.group + static_cast<i64>(blockIdx.y), key_head = head / c.group;
-  const i64 last = smaller(tile.end, tile.first + kMmaRows);
-  const int first = static_cast<int>(threadIdx.x / 32) * 16;  // row of the warp in the tile
-  const Head<T> q(t.q, head, c.width, t.wide), k(t.k, key_head, c.width, t.wide),
-      v(t.v, key_head, c.width, t.wide);
-  fetch(m.q, q, tile.first, last);
-  Row rows[2];
-  for (int half = 0; half < 2; ++half) rows[half].query = tile.first + first + lane.g + 8 * half;
-  float sums[kWidth / 8][4] = {};
-  const Range keys = sight.keys_of(tile, tile.first, last);
-  for (i64 from = keys.from; from < keys.to; from += kKeys) {
-    __syncthreads();
-    fetch(m.k, k, from, keys.to);
-    fetch_transposed<T, kKeys, kWidth>(m.v, v, from, keys.to);
-    __syncthreads();
-    float s[kKeys / 8][4] = {};
-    multiply(s, m.q, first, m.k);
-#pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n)
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const i64 key = from + 8 * n + 2 * lane.t + j % 2;
-        if (key >= keys.to || !sight.sees(rows[j / 2].query, key)) s[n][j] = kLowest;
-      }
-    softmax<kWidth>(s, sums, rows, c.scale * kLog2e);
-    add_product(sums, s, m.v);
+  const i64 head = c.first_key_head * c.group + turns.head(), key_head = head / c.group;
+  const int last = lesser(tile.end, tile.first + kRows), warp = this_warp();
+  const int first = tile.first + warp * kWarpRows, warp_last = lesser(last, first + kWarpRows);
+  const Band band = Band::of_queries(c, tile);
+  const int end = band.end(last - 1);
+  const unsigned q = shared_address(&shared_memory<unsigned char>());
+  Ring<kSlots, kTileBytes<kKeys, kColumns>> ring(q + kTileBytes<kRows, kColumns>);
+  const Head<T> k = t.head(t.k, key_head), v = t.head(t.v, key_head);
+  const auto fetch_keys = [&](unsigned slot, const Head<T>& x, int from) {
+    if (from < end) fetch<kKeys, kColumns, kThreads>(slot, x, from, end);
+    commit_copies();
+  };
+  int from = band.begin_of(tile, tile.first);
+  fetch<kRows, kColumns, kThreads>(q, t.head(t.q, head), tile.first, last);
+  fetch_keys(ring.slot(0), k, from);
+  fetch_keys(ring.slot(1), v, from);
+  const Places<kColumns> down = Places<kColumns>::down(), across = Places<kColumns>::across();
+  const unsigned own = q + static_cast<unsigned>(warp) * kTileBytes<kWarpRows, kColumns>;
+  wait_for_copies<1>();
+  __syncthreads();
+  const std::conditional_t<kColumns <= 64, Held<kM, kColumns>, InPlace<kM, kColumns>> queries{own, down};
+  Softmax softmax;
+  float sums[kM][kColumns / 8][4] = {};
+  for (; from < end; from += kKeys) {
+    const bool sees = band.any(first, warp_last, from, kKeys);
+    float s[kM][kN][4] = {};
+    wait_for_copies<1>();
+    __syncthreads();  // these keys are there, and the last values' slot is free
+    fetch_keys(ring.last(), k, from + kKeys);
+    if (sees) {
+      multiply<T>(s, queries, ring.current(), across);
+      if (!band.all(first, warp_last, from, kKeys)) hide(s, band, first, from);
+      step<kColumns>(softmax, s, sums, c.scale * kLog2e);
+    }
+    ring.advance();
+    wait_for_copies<1>();
+    __syncthreads();  // these values are there, and the keys' slot is free
+    fetch_keys(ring.last(), v, from + kKeys);
+    if (sees) add_product<T>(sums, s, ring.current(), down);
+    ring.advance();
   }
-  for (int half = 0; half < 2; ++half) {
-    const float total = quad_sum(rows[half].total);
 #pragma unroll
-    for (int n = 0; n < kWidth / 8; ++n)
-      for (int j = 2 * half; j < 2 * half + 2; ++j) sums[n][j] /= total;
-    if (lane.t == 0 && rows[half].query < last)
-      c.lse[head * c.q.rows + rows[half].query] = rows[half].top * c.scale + logf(total);
-  }
-  put<kWidth>(t.y, head, c.width, tile.first + first, last, sums);
-}
-
-template <class T, int kWidth>
-void run(cudaStream_t stream, const Attention& c) {
-  const dim3 grid(static_cast<unsigned>(c.n_tiles), static_cast<unsigned>(c.key_heads * c.group));
-  launch("attention", {stream, grid, kMmaThreads, sizeof(Shared<T, kWidth>)}, forward<T, kWidth>, c,
-         mma_tensors<T>(c));
-}
-template <class T>
-void run(cudaStream_t stream, const Attention& c) {
-  c.width <= 64 ? run<T, 64>(stream, c) : run<T, 128>(stream, c);
+  for (int m = 0; m < kM; ++m)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float total = quad_sum(softmax.total[m][half]);
+#pragma unroll
+      for (int n = 0; n < kColumns / 8; ++n)
+#pragma unroll
+        for (int j = 2 * half; j < 2 * half + 2; ++j) sums[m][n][j] *= 1 / total;
+      const int query = first + 16 * m + 8 * half + lane.g;
+      if (lane.t == 0 && query < last)
+        c.lse[head * c.q.rows + query] = softmax.top[m][half] * c.scale + logf(total);
+    }
+  put<kM, kColumns>(t.head(t.y, head), first, last, own, sums);
 }
 
 }  // namespace
 
 void attention_mma(cudaStream_t stream, const Attention& c) {
-  c.q.type == DType::f16 ? run<f16>(stream, c) : run<bf16>(stream, c);
+  with_tiles(c, [&](auto type, auto columns) {
+    using T = decltype(type);
+    const Turns turns(i64{c.key_heads} * c.group, c.k.rows * c.width * 4 / c.group, c.cache);
+    launch("attention", {stream, turns.grid(c.n_tiles), kThreads, kShared<columns>}, forward<T, columns>, c,
+           MmaTensors<T>(c), turns);
+  });
 }
 
 }  // namespace ft::cuda

@@ -1,135 +1,100 @@
-// What the tensor-core kernels of attention share. A block is four warps, each with 16 rows of a tile of 64.
-// Matrices lie in shared memory with 16 bytes between their rows, so that the lanes of a warp reach fragments
-// in 32 different banks; where the summed dimension would be the rows, a transposed copy lies beside.
+// What the tensor-core kernels of attention share: tensors, heads, and who sees whom.
 #pragma once
+#include <type_traits>
+
 #include "engine/cuda/kernels/attention.cuh"
-#include "engine/cuda/kernels/mma.cuh"
+#include "engine/cuda/kernels/tiles.cuh"
 
 namespace ft::cuda {
 
-constexpr int kMmaThreads = 128, kMmaRows = 64, kGap = 8;  // elements between rows
-
-// T: bf16 or f16.
-template <class T, int kRows, int kColumns>
-struct MmaMatrix {
-  static constexpr int kStride = kColumns + kGap;
-  T at[kRows][kStride];
-};
-
-// One head of a tensor.
-template <class T>
-struct Head {
-  const T* data;
-  i64 stride;
-  int width;  // columns
-  bool wide;  // 16-byte accesses reach them
-  __device__ Head(Rows<T> x, i64 head, int columns, bool all_wide)
-      : data(x.data + head * columns), stride(x.stride), width(columns), wide(all_wide) {}
-};
+__device__ inline int lesser(int a, int b) { return a < b ? a : b; }
+__device__ inline int greater(int a, int b) { return a > b ? a : b; }
 
 template <class T>
 struct MmaTensors {
   Rows<T> q, k, v, y, dy, dq, dk, dv;
+  int width;
   bool wide;
-};
-template <class T>
-MmaTensors<T> mma_tensors(const Attention& c) {
-  const bool all_wide = c.width % kPack == 0 && wide({c.q, c.k, c.v, c.dy});
-  return {Rows<T>(c.q),  Rows<T>(c.k),  Rows<T>(c.v),  Rows<T>(c.y), Rows<T>(c.dy),
-          Rows<T>(c.dq), Rows<T>(c.dk), Rows<T>(c.dv), all_wide};
-}
-
-template <class T>
-struct alignas(16) Eight {
-  T of[kPack];
-};
-
-template <class T>
-__device__ Eight<T> eight_at(const Head<T>& h, i64 row, i64 last, int column) {
-  Eight<T> v{};
-  if (row >= last) return v;
-  const T* p = h.data + row * h.stride + column;
-  if (h.wide && column + kPack <= h.width) return *reinterpret_cast<const Eight<T>*>(p);
-  for (int j = 0; j < kPack; ++j)
-    if (column + j < h.width) v.of[j] = p[j];
-  return v;
-}
-
-// Rows [first, first + kRows) of a head, 0 from row `last` on and beyond its width.
-template <class T, int kRows, int kColumns>
-__device__ void fetch(MmaMatrix<T, kRows, kColumns>& m, const Head<T>& h, i64 first, i64 last) {
-  for (int e = static_cast<int>(threadIdx.x); e < kRows * kColumns / kPack; e += kMmaThreads) {
-    const int row = e / (kColumns / kPack), column = e % (kColumns / kPack) * kPack;
-    *reinterpret_cast<Eight<T>*>(&m.at[row][column]) = eight_at(h, first + row, last, column);
-  }
-}
-template <class T, int kRows, int kColumns>
-__device__ void fetch_transposed(MmaMatrix<T, kColumns, kRows>& m, const Head<T>& h, i64 first, i64 last) {
-  for (int e = static_cast<int>(threadIdx.x); e < kRows * kColumns / kPack; e += kMmaThreads) {
-    const int row = e % kRows, column = e / kRows * kPack;
-    const Eight<T> v = eight_at(h, first + row, last, column);
-    for (int j = 0; j < kPack; ++j) m.at[column + j][row] = v.of[j];
-  }
-}
-
-// Where a lane's part of a fragment lies: see mma.cuh.
-struct Lane {
-  int g, t;
-  __device__ Lane() : g(static_cast<int>(threadIdx.x % 32) / 4), t(static_cast<int>(threadIdx.x % 4)) {}
+  explicit MmaTensors(const Attention& c)
+      : q(c.q),
+        k(c.k),
+        v(c.v),
+        y(c.y),
+        dy(c.dy),
+        dq(c.dq),
+        dk(c.dk),
+        dv(c.dv),
+        width(c.width),
+        wide(c.width % kPack == 0 && cuda::wide({c.q, c.k, c.v, c.y, c.dy, c.dq, c.dk, c.dv})) {}
+  __device__ Head<T> head(const Rows<T>& x, i64 n) const { return {x, n, width, wide}; }
 };
 
-template <class T>
-__device__ unsigned word_at(const T* p) {
-  return *reinterpret_cast<const unsigned*>(p);
-}
-
-// d (16, kN) += rows [row, row + 16) of a times all kN rows of b, transposed: sums over kDepth columns.
-template <class T, int kRows, int kN, int kDepth>
-__device__ void multiply(float (&d)[kN / 8][4], const MmaMatrix<T, kRows, kDepth>& a, int row,
-                         const MmaMatrix<T, kN, kDepth>& b) {
-  const Lane lane;
-  for (int k = 2 * lane.t; k < kDepth; k += 16) {
-    const T *top = &a.at[row + lane.g][k], *bottom = &a.at[row + lane.g + 8][k];
-    const unsigned left[4] = {word_at(top), word_at(bottom), word_at(top + 8), word_at(bottom + 8)};
-#pragma unroll
-    for (int n = 0; n < kN / 8; ++n) {
-      const T* p = &b.at[8 * n + lane.g][k];
-      const unsigned right[2] = {word_at(p), word_at(p + 8)};
-      mma(T{}, d[n], left, right);
-    }
+// Which head and tile each block has. Heads take turns in groups that share the GPU's cache: of a group, all
+// heads' longest tiles come first, so that the blocks of a launch end together.
+struct Turns {
+  unsigned heads, together;
+  // bytes: of what all tiles of a head read, which others than its own do too.
+  Turns(i64 all, i64 bytes, i64 cache)
+      : heads(static_cast<unsigned>(all)),
+        together(bytes * all <= cache ? heads : at_least_1(cache / bytes)) {}
+  dim3 grid(i64 tiles) const {
+    return {static_cast<unsigned>(tiles) * together, (heads + together - 1) / together};
   }
-}
-
-// d (16, kN) += p (16, kDepth), which a multiply has made, rounded to T, times b, whose transpose is given.
-template <class T, int kN, int kDepth>
-__device__ void add_product(float (&d)[kN / 8][4], const float (&p)[kDepth / 8][4],
-                            const MmaMatrix<T, kN, kDepth>& b) {
-  const Lane lane;
-#pragma unroll
-  for (int k = 0; k < kDepth / 16; ++k) {
-    const float(&a)[4] = p[2 * k], (&c)[4] = p[2 * k + 1];
-    const unsigned left[4] = {pair_of(T{}, a[0], a[1]), pair_of(T{}, a[2], a[3]), pair_of(T{}, c[0], c[1]),
-                              pair_of(T{}, c[2], c[3])};
-#pragma unroll
-    for (int n = 0; n < kN / 8; ++n) {
-      const T* at = &b.at[8 * n + lane.g][16 * k + 2 * lane.t];
-      const unsigned right[2] = {word_at(at), word_at(at + 8)};
-      mma(T{}, d[n], left, right);
-    }
+  __device__ i64 head() const {
+    return uniform(static_cast<int>(blockIdx.y * together + blockIdx.x % together));
   }
-}
+  __device__ i64 tile() const { return uniform(static_cast<int>(blockIdx.x / together)); }
+  __device__ bool none() const { return head() >= heads; }
 
-// Writes rows [row, row + 16) of a head, those below `last`.
-template <int kN, class T>
-__device__ void put(Rows<T> y, i64 head, int width, i64 row, i64 last, const float (&d)[kN / 8][4]) {
+ private:
+  static unsigned at_least_1(i64 n) { return n < 1 ? 1 : static_cast<unsigned>(n); }
+};
+
+// Rows and the columns that they see: row r those in [r + low, r + high) of the columns [from, to) that
+// there are. Queries are the rows and keys the columns, or the other way round. All are numbers in the
+// batch.
+struct Band {
+  static constexpr int kFar = 1 << 30;
+  int to, low, high;
+
+  static __device__ Band of_queries(const Attention& c, const Tile& t) {
+    return {t.to, 1 - window(c), c.causal ? 1 : kFar};
+  }
+  static __device__ Band of_keys(const Attention& c, const Tile& t) {
+    return {t.to, c.causal ? 0 : -kFar, window(c)};
+  }
+  // The first column that any row from `first` on sees; nothing below it is asked for.
+  __device__ int begin_of(const Tile& t, int first) const { return greater(t.from, first + low); }
+  __device__ int end(int row) const { return lesser(to, row + high); }
+  // Whether rows [first, last) see any, or all, of n columns.
+  __device__ bool any(int first, int last, int column, int n) const {
+    return first < last && column < end(last - 1) && column + n > first + low;
+  }
+  __device__ bool all(int first, int last, int column, int n) const {
+    return column >= last - 1 + low && column + n <= end(first);
+  }
+
+ private:
+  static __device__ int window(const Attention& c) {
+    return c.window > 0 && c.window < kFar ? static_cast<int>(c.window) : kFar;
+  }
+};
+
+// Scores of pairs that do not see each other become -infinity; the first is that of `row` and `column`.
+template <int kM, int kN>
+__device__ void hide(float (&s)[kM][kN][4], const Band& band, int row, int column) {
   const Lane lane;
 #pragma unroll
-  for (int n = 0; n < kN / 8; ++n)
+  for (int m = 0; m < kM; ++m)
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const i64 at = row + lane.g + j / 2 * 8;
-      const int column = 8 * n + 2 * lane.t + j % 2;
-      if (at < last && column < width) from_float(*y.at(at, head * width + column), d[n][j]);
+    for (int half = 0; half < 2; ++half) {
+      const int r = row + 16 * m + 8 * half + lane.g, own = column + 2 * lane.t;
+      const int begin = r + band.low - own, end = band.end(r) - own;
+#pragma unroll
+      for (int n = 0; n < kN; ++n)
+#pragma unroll
+        for (int j = 0; j < 2; ++j)
+          if (8 * n + j < begin || 8 * n + j >= end) s[m][n][2 * half + j] = kLowest;
     }
 }
 
@@ -141,6 +106,20 @@ __device__ inline float quad_largest(float v) {
 __device__ inline float quad_sum(float v) {
   v += __shfl_xor_sync(~0u, v, 1);
   return v + __shfl_xor_sync(~0u, v, 2);
+}
+
+// f(type, columns): with the element type and the narrowest tiles that hold a head.
+template <class F>
+void with_tiles(const Attention& c, F f) {
+  const auto in = [&](auto type) {
+    if (c.width <= 64)
+      f(type, std::integral_constant<int, 64>{});
+    else if (c.width <= 96)
+      f(type, std::integral_constant<int, 96>{});
+    else
+      f(type, std::integral_constant<int, 128>{});
+  };
+  c.q.type == DType::f16 ? in(f16{}) : in(bf16{});
 }
 
 }  // namespace ft::cuda

@@ -1,145 +1,221 @@
 // The gradient of attention in bf16 or f16 on tensor cores: with p = exp(scale s - lse) and ds = p (dp -
-// delta) scale, dq = ds k in one pass over the queries, dk = ds^T q and dv = p^T dy in another over the keys.
+// delta), dq = scale ds k in one pass over the queries, dk = scale ds^T q and dv = p^T dy in another over
+// the keys.
+//
+// That is seven products where one pass would take five: s and dp are computed twice. One pass adds every
+// tile's part of dq to memory in f32, in an order that has to be forced for results to be the same each
+// time, and needs 4 bytes for every element of dq beside. Two passes need neither, and no sum leaves the
+// registers.
+//
+// In both a block is eight warps with 16 rows each, queries in one and keys in the other, whose two left
+// operands stay in registers; what they meet comes in steps of 64, two steps being on their way while one is
+// multiplied.
 #include "engine/cuda/kernels/attention_mma.cuh"
 
 namespace ft::cuda {
 namespace {
 
-constexpr int kStep = 32;  // keys, or queries, of a step
+constexpr int kWarps = 8, kThreads = 32 * kWarps, kWarpRows = 16, kRows = kWarps * kWarpRows;
+constexpr int kStep = 64, kSlots = 3;  // a step: keys and values, or queries and dy with their lse and delta
+static_assert(kRows == kMmaRows && kRows == 2 * kStep);
 
-template <class T, int kWidth>
-struct DqShared {
-  MmaMatrix<T, kMmaRows, kWidth> q, dy;
-  MmaMatrix<T, kStep, kWidth> k, v;
-  MmaMatrix<T, kWidth, kStep> k_transposed;
-};
+template <int kColumns>
+constexpr unsigned kHalf = kTileBytes<kStep, kColumns>;
+template <int kColumns>
+using KeyRing = Ring<kSlots, 2 * kHalf<kColumns>>;
+template <int kColumns>
+using QueryRing = Ring<kSlots, 2 * kHalf<kColumns> + 2 * kStep * sizeof(float)>;
 
-template <class T, int kWidth>
-__global__ void __launch_bounds__(kMmaThreads) gradient_of_queries(Attention c, MmaTensors<T> t) {
-  DqShared<T, kWidth>& m = shared_memory<DqShared<T, kWidth>>();
-  const Tile tile = c.tiles[blockIdx.x];
-  const Sight sight{c.causal, c.window};
-  const Lane lane;
-  const i64 head = c.first_key_head * c.group + static_cast<i64>(blockIdx.y), key_head = head / c.group;
-  const i64 last = smaller(tile.end, tile.first + kMmaRows);
-  const int first = static_cast<int>(threadIdx.x / 32) * 16;
-  const Head<T> k(t.k, key_head, c.width, t.wide), v(t.v, key_head, c.width, t.wide);
-  fetch(m.q, Head<T>(t.q, head, c.width, t.wide), tile.first, last);
-  fetch(m.dy, Head<T>(t.dy, head, c.width, t.wide), tile.first, last);
-  float lse[2] = {}, delta[2] = {};
-  i64 query[2];
-  for (int half = 0; half < 2; ++half) {
-    query[half] = tile.first + first + lane.g + 8 * half;
-    if (query[half] >= last) continue;
-    lse[half] = c.lse[head * c.q.rows + query[half]];
-    delta[half] = c.delta[static_cast<i64>(blockIdx.y) * c.q.rows + query[half]];
-  }
-  float dq[kWidth / 8][4] = {};
-  const Range keys = sight.keys_of(tile, tile.first, last);
-  for (i64 from = keys.from; from < keys.to; from += kStep) {
-    __syncthreads();
-    fetch(m.k, k, from, keys.to);
-    fetch(m.v, v, from, keys.to);
-    fetch_transposed<T, kStep, kWidth>(m.k_transposed, k, from, keys.to);
-    __syncthreads();
-    float s[kStep / 8][4] = {}, dp[kStep / 8][4] = {};
-    multiply(s, m.q, first, m.k);
-    multiply(dp, m.dy, first, m.v);
+template <int kN>
+__device__ void scale_all(float (&x)[1][kN][4], float by) {
 #pragma unroll
-    for (int n = 0; n < kStep / 8; ++n)
+  for (int i = 0; i < 4 * kN; ++i) x[0][i / 4][i % 4] *= by;
+}
+
+template <class T, int kColumns>
+__global__ void __launch_bounds__(kThreads, 1)
+    gradient_of_queries(Attention c, MmaTensors<T> t, Turns turns) {
+  constexpr int kN = kStep / 8;
+  if (turns.none()) return;
+  const Tile tile = c.tiles[turns.tile()];
+  const Lane lane;
+  const i64 number = turns.head(), head = c.first_key_head * c.group + number, key_head = head / c.group;
+  const int last = lesser(tile.end, tile.first + kRows), warp = this_warp();
+  const int first = tile.first + warp * kWarpRows, warp_last = lesser(last, first + kWarpRows);
+  const Band band = Band::of_queries(c, tile);
+  const int end = band.end(last - 1);
+  int from = band.begin_of(tile, tile.first);
+  KeyRing<kColumns> ring(shared_address(&shared_memory<unsigned char>()));
+  const Head<T> k = t.head(t.k, key_head), v = t.head(t.v, key_head);
+  const auto fetch_step = [&](unsigned slot, int at) {
+    if (at < end) {
+      fetch<kStep, kColumns, kThreads>(slot, k, at, end);
+      fetch<kStep, kColumns, kThreads>(slot + kHalf<kColumns>, v, at, end);
+    }
+    commit_copies();
+  };
+  fetch<kRows, kColumns, kThreads>(ring.slot(1), t.head(t.q, head), tile.first, last);
+  fetch<kRows, kColumns, kThreads>(ring.slot(2), t.head(t.dy, head), tile.first, last);
+  commit_copies();
+  fetch_step(ring.slot(0), from);
+  float lse[2] = {}, delta[2] = {};
+  for (int half = 0; half < 2; ++half) {
+    const int query = first + lane.g + 8 * half;
+    if (query >= last) continue;
+    lse[half] = c.lse[head * c.q.rows + query] * kLog2e;
+    delta[half] = c.delta[number * c.q.rows + query];
+  }
+  const Places<kColumns> down = Places<kColumns>::down(), across = Places<kColumns>::across();
+  const unsigned own = static_cast<unsigned>(warp) * kTileBytes<kWarpRows, kColumns>;
+  wait_for_copies<1>();
+  __syncthreads();  // the queries and dy are there
+  const Held<1, kColumns> q(ring.slot(1) + own, down), dy(ring.slot(2) + own, down);
+  __syncthreads();  // and in registers
+  fetch_step(ring.slot(1), from + kStep);
+  float dq[1][kColumns / 8][4] = {};
+  for (; from < end; from += kStep) {
+    wait_for_copies<1>();
+    __syncthreads();  // this step's keys are there, and the last one's slot is free
+    fetch_step(ring.last(), from + 2 * kStep);
+    const unsigned keys = ring.current(), values = keys + kHalf<kColumns>;
+    ring.advance();
+    if (!band.any(first, warp_last, from, kStep)) continue;
+    float s[1][kN][4] = {}, ds[1][kN][4];
+    multiply<T>(s, q, keys, across);
+    if (!band.all(first, warp_last, from, kStep)) hide(s, band, first, from);
+#pragma unroll
+    for (int n = 0; n < kN; ++n)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) ds[0][n][j] = -delta[j / 2];
+    multiply<T>(ds, dy, values, across);
+#pragma unroll
+    for (int n = 0; n < kN; ++n)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) ds[0][n][j] *= power_of_2(s[0][n][j] * (c.scale * kLog2e) - lse[j / 2]);
+    add_product<T>(dq, ds, keys, down);
+  }
+  scale_all(dq, c.scale);
+  __syncthreads();  // all slots are free
+  put<1, kColumns>(t.head(t.dq, head), first, last, ring.slot(0) + own, dq);
+}
+
+// 16 keys of a warp and what they get.
+template <class T, int kColumns>
+struct KeyRows {
+  Held<1, kColumns> k, v;
+  Places<kColumns> down, across;
+  float dk[1][kColumns / 8][4], dv[1][kColumns / 8][4];
+
+  __device__ KeyRows(unsigned keys, unsigned values)
+      : k(keys, Places<kColumns>::down()),
+        v(values, Places<kColumns>::down()),
+        down(Places<kColumns>::down()),
+        across(Places<kColumns>::across()),
+        dk{},
+        dv{} {}
+
+  // Adds what 8 kN queries give; lse and delta (kStep further on) are those of this lane's first.
+  template <int kN, class Hide>
+  __device__ void add(unsigned q, unsigned dy, const float* lse, float power, Hide hide_some) {
+    float p[1][kN][4] = {}, ds[1][kN][4];
+    multiply<T>(p, k, q, across);
+    hide_some(p);
+#pragma unroll
+    for (int n = 0; n < kN; ++n)
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const i64 key = from + 8 * n + 2 * lane.t + j % 2;
-        const int half = j / 2;
-        const bool seen = query[half] < last && key < keys.to && sight.sees(query[half], key);
-        const float p = seen ? exp2f((s[n][j] * c.scale - lse[half]) * kLog2e) : 0;
-        s[n][j] = p * (dp[n][j] - delta[half]) * c.scale;
+        p[0][n][j] = power_of_2(p[0][n][j] * power - lse[8 * n + j % 2] * kLog2e);
+        ds[0][n][j] = -lse[kStep + 8 * n + j % 2];
       }
-    add_product(dq, s, m.k_transposed);
+    add_product<T>(dv, p, dy, down);
+    multiply<T>(ds, v, dy, across);
+#pragma unroll
+    for (int n = 0; n < kN; ++n)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) ds[0][n][j] *= p[0][n][j];
+    add_product<T>(dk, ds, q, down);
   }
-  put<kWidth>(t.dq, head, c.width, tile.first + first, last, dq);
-}
-
-template <class T, int kWidth>
-struct DkvShared {
-  MmaMatrix<T, kMmaRows, kWidth> k, v;
-  MmaMatrix<T, kStep, kWidth> q, dy;
-  MmaMatrix<T, kWidth, kStep> q_transposed, dy_transposed;
-  float lse[kStep], delta[kStep];
 };
 
-// Rows are keys here, columns queries.
-template <class T, int kWidth>
-__global__ void __launch_bounds__(kMmaThreads) gradient_of_keys(Attention c, MmaTensors<T> t) {
-  DkvShared<T, kWidth>& m = shared_memory<DkvShared<T, kWidth>>();
-  const Tile tile = c.tiles[blockIdx.x];
-  const Sight sight{c.causal, c.window};
-  const Lane lane;
-  const i64 key_head = c.first_key_head + static_cast<i64>(blockIdx.y);
-  const i64 last = smaller(tile.end, tile.first + kMmaRows);
-  const int first = static_cast<int>(threadIdx.x / 32) * 16;
-  fetch(m.k, Head<T>(t.k, key_head, c.width, t.wide), tile.first, last);
-  fetch(m.v, Head<T>(t.v, key_head, c.width, t.wide), tile.first, last);
-  float dk[kWidth / 8][4] = {}, dv[kWidth / 8][4] = {};
-  const Range queries = sight.queries_of(tile, tile.first, last);
-  for (int shared_by = 0; shared_by < c.group; ++shared_by) {
-    const i64 head = key_head * c.group + shared_by;
-    const Head<T> q(t.q, head, c.width, t.wide), dy(t.dy, head, c.width, t.wide);
-    const float* lse = c.lse + head * c.q.rows;
-    const float* delta = c.delta + (static_cast<i64>(blockIdx.y) * c.group + shared_by) * c.q.rows;
-    for (i64 from = queries.from; from < queries.to; from += kStep) {
-      __syncthreads();
-      fetch(m.q, q, from, queries.to);
-      fetch(m.dy, dy, from, queries.to);
-      fetch_transposed<T, kStep, kWidth>(m.q_transposed, q, from, queries.to);
-      fetch_transposed<T, kStep, kWidth>(m.dy_transposed, dy, from, queries.to);
-      if (threadIdx.x < kStep) {
-        const i64 query = from + threadIdx.x;
-        m.lse[threadIdx.x] = query < queries.to ? lse[query] : 0;
-        m.delta[threadIdx.x] = query < queries.to ? delta[query] : 0;
-      }
-      __syncthreads();
-      float p[kStep / 8][4] = {}, ds[kStep / 8][4] = {};
-      multiply(p, m.k, first, m.q);
-      multiply(ds, m.v, first, m.dy);
-#pragma unroll
-      for (int n = 0; n < kStep / 8; ++n)
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          const int column = 8 * n + 2 * lane.t + j % 2;
-          const i64 query = from + column, key = tile.first + first + lane.g + j / 2 * 8;
-          const bool seen = key < last && query < queries.to && sight.sees(query, key);
-          p[n][j] = seen ? exp2f((p[n][j] * c.scale - m.lse[column]) * kLog2e) : 0;
-          ds[n][j] = p[n][j] * (ds[n][j] - m.delta[column]) * c.scale;
-        }
-      add_product(dv, p, m.dy_transposed);
-      add_product(dk, ds, m.q_transposed);
+// Rows are keys here, columns queries, of all query heads that share the key head, one after another.
+template <class T, int kColumns>
+__global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, MmaTensors<T> t, Turns turns) {
+  constexpr int kPart = kColumns <= 64 ? 64 : 32;    // queries at a time: what registers hold
+  constexpr unsigned kFloats = 2 * kHalf<kColumns>;  // where lse and delta lie in a slot
+  if (turns.none()) return;
+  const Tile tile = c.key_tiles[turns.tile()];
+  const i64 number = turns.head(), key_head = c.first_key_head + number;
+  const int last = lesser(tile.end, tile.first + kRows), warp = this_warp();
+  const int first = tile.first + warp * kWarpRows, warp_last = lesser(last, first + kWarpRows);
+  const Band band = Band::of_keys(c, tile);
+  const int begin = band.begin_of(tile, tile.first), end = band.end(last - 1);
+  QueryRing<kColumns> ring(shared_address(&shared_memory<unsigned char>()));
+  int next_head = begin < end ? 0 : c.group, next = begin;  // of those that share the key head; its query
+  const auto fetch_step = [&](unsigned slot) {
+    if (next_head < c.group) {
+      const i64 head = key_head * c.group + next_head;
+      fetch<kStep, kColumns, kThreads>(slot, t.head(t.q, head), next, end);
+      fetch<kStep, kColumns, kThreads>(slot + kHalf<kColumns>, t.head(t.dy, head), next, end);
+      const int thread = static_cast<int>(threadIdx.x), query = next + thread % kStep;
+      const float* of =
+          thread < kStep ? c.lse + head * c.q.rows : c.delta + (number * c.group + next_head) * c.q.rows;
+      if (thread < 2 * kStep)
+        copy_4(slot + kFloats + static_cast<unsigned>(4 * thread), of + query, query < end);
+      next += kStep;
+      if (next >= end) next = begin, ++next_head;
     }
-  }
-  put<kWidth>(t.dk, key_head, c.width, tile.first + first, last, dk);
-  put<kWidth>(t.dv, key_head, c.width, tile.first + first, last, dv);
-}
-
-template <class T, int kWidth>
-void run(cudaStream_t stream, const Attention& c) {
-  const auto tiles = static_cast<unsigned>(c.n_tiles), key_heads = static_cast<unsigned>(c.key_heads);
-  const auto t = mma_tensors<T>(c);
-  launch("attention_grad",
-         {stream, dim3(tiles, key_heads * static_cast<unsigned>(c.group)), kMmaThreads,
-          sizeof(DqShared<T, kWidth>)},
-         gradient_of_queries<T, kWidth>, c, t);
-  launch("attention_grad", {stream, dim3(tiles, key_heads), kMmaThreads, sizeof(DkvShared<T, kWidth>)},
-         gradient_of_keys<T, kWidth>, c, t);
-}
-template <class T>
-void run(cudaStream_t stream, const Attention& c) {
-  c.width <= 64 ? run<T, 64>(stream, c) : run<T, 128>(stream, c);
+    commit_copies();
+  };
+  fetch<kRows, kColumns, kThreads>(ring.slot(1), t.head(t.k, key_head), tile.first, last);
+  fetch<kRows, kColumns, kThreads>(ring.slot(2), t.head(t.v, key_head), tile.first, last);
+  commit_copies();
+  fetch_step(ring.slot(0));
+  const unsigned own = static_cast<unsigned>(warp) * kTileBytes<kWarpRows, kColumns>;
+  wait_for_copies<1>();
+  __syncthreads();  // the keys and values are there
+  KeyRows<T, kColumns> rows(ring.slot(1) + own, ring.slot(2) + own);
+  __syncthreads();  // and in registers
+  fetch_step(ring.slot(1));
+  for (int shared_by = 0; shared_by < c.group; ++shared_by)
+    for (int from = begin; from < end; from += kStep) {
+      wait_for_copies<1>();
+      __syncthreads();  // this step's queries are there, and the last one's slot is free
+      fetch_step(ring.last());
+      const unsigned q = ring.current(), dy = q + kHalf<kColumns>;
+      const float* lse = static_cast<const float*>(shared_pointer(q + kFloats)) + 2 * Lane().t;
+      ring.advance();
+#pragma unroll 1
+      for (int part = 0; part < kStep; part += kPart) {
+        if (!band.any(first, warp_last, from + part, kPart)) continue;
+        const unsigned at = static_cast<unsigned>(part * Layout<kColumns>::kRowBytes);
+        rows.template add<kPart / 8>(q + at, dy + at, lse + part, c.scale * kLog2e, [&](auto& p) {
+          if (!band.all(first, warp_last, from + part, kPart)) hide(p, band, first, from + part);
+        });
+      }
+    }
+  scale_all(rows.dk, c.scale);
+  __syncthreads();  // all slots are free
+  put<1, kColumns>(t.head(t.dk, key_head), first, last, ring.slot(0) + own, rows.dk);
+  put<1, kColumns>(t.head(t.dv, key_head), first, last, ring.slot(0) + kTileBytes<kRows, kColumns> + own,
+                   rows.dv);
 }
 
 }  // namespace
 
 void attention_mma_grad(cudaStream_t stream, const Attention& c) {
-  c.q.type == DType::f16 ? run<f16>(stream, c) : run<bf16>(stream, c);
+  with_tiles(c, [&](auto type, auto columns) {
+    using T = decltype(type);
+    const MmaTensors<T> t(c);
+    const i64 bytes = c.q.rows * c.width * 4;  // of two heads: keys and values, queries and dy
+    const Turns queries(i64{c.key_heads} * c.group, bytes / c.group, c.cache),
+        keys(c.key_heads, bytes * c.group, c.cache);
+    if (c.n_tiles > 0)
+      launch("attention_grad", {stream, queries.grid(c.n_tiles), kThreads, KeyRing<columns>::kBytesOfAll},
+             gradient_of_queries<T, columns>, c, t, queries);
+    if (c.n_key_tiles > 0)
+      launch("attention_grad", {stream, keys.grid(c.n_key_tiles), kThreads, QueryRing<columns>::kBytesOfAll},
+             gradient_of_keys<T, columns>, c, t, keys);
+  });
 }
 
 }  // namespace ft::cuda

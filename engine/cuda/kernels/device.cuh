@@ -7,6 +7,7 @@
 
 #include "engine/core/dtype.h"
 #include "engine/cuda/kernels/kernels.h"
+#include "engine/cuda/kernels/mma.cuh"
 #include "engine/cuda/status.h"
 
 namespace ft::cuda {
@@ -16,7 +17,7 @@ using i64 = std::int64_t;
 // ---- memory
 template <class T>
 __device__ inline T& shared_memory() {
-  extern __shared__ __align__(16) unsigned char block_memory[];
+  extern __shared__ __align__(128) unsigned char block_memory[];
   return *reinterpret_cast<T*>(block_memory);
 }
 
@@ -34,9 +35,9 @@ __device__ inline void load(float (&v)[kPack], const T* p, Pack pack) {
     __align__(16) T t[kPack];
     for (int i = 0; i < static_cast<int>(sizeof t / 16); ++i)
       reinterpret_cast<uint4*>(t)[i] = reinterpret_cast<const uint4*>(p)[i];
-    for (int j = 0; j < kPack; ++j) v[j] = to_float(t[j]);
+    for (int j = 0; j < kPack; ++j) v[j] = widened(t[j]);
   } else {
-    for (int j = 0; j < kPack; ++j) v[j] = j < pack.count ? to_float(p[j]) : 0;
+    for (int j = 0; j < kPack; ++j) v[j] = j < pack.count ? widened(p[j]) : 0;
   }
 }
 
@@ -44,12 +45,12 @@ template <class T>
 __device__ inline void store(T* p, const float (&v)[kPack], Pack pack) {
   if (pack.wide && pack.count == kPack) {
     __align__(16) T t[kPack];
-    for (int j = 0; j < kPack; ++j) from_float(t[j], v[j]);
+    for (int j = 0; j < kPack; ++j) round_to(t[j], v[j]);
     for (int i = 0; i < static_cast<int>(sizeof t / 16); ++i)
       reinterpret_cast<uint4*>(p)[i] = reinterpret_cast<const uint4*>(t)[i];
   } else {
     for (int j = 0; j < kPack; ++j)
-      if (j < pack.count) from_float(p[j], v[j]);
+      if (j < pack.count) round_to(p[j], v[j]);
   }
 }
 

@@ -1,4 +1,8 @@
-// Products on tensor cores: the instructions that C++ has no words for. tests/cuda_on_cpu says them in loops.
+// The GPU's instructions that C++ has no words for: conversions and powers, products on tensor cores,
+// matrices that come from shared memory as their fragments, copies into it that nobody waits for yet.
+// tests/cuda_on_cpu says the same in loops.
+//
+// Addresses in shared memory are 32-bit numbers here, which is what the instructions take.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -6,26 +10,53 @@
 
 namespace ft::cuda {
 
-// d (16, 8) += a (16, 16) b (16, 8) by a whole warp, bf16 or f16 with sums in f32. Two neighbouring elements
-// make a word, the first in its low half. Lane 4 g + t holds   of a the columns 2t, 2t + 1 of rows g and
-// g + 8, then 2t + 8, 2t + 9 of both;   of b the rows 2t, 2t + 1 of column g, then rows 2t + 8, 2t + 9;
-// of d the columns 2t, 2t + 1 of row g, then of row g + 8.
+// mma: d (16, 8) += a (16, 16) b (16, 8) by a whole warp, bf16 or f16 with sums in f32. Two neighbouring
+// elements make a word, the first in its low half. Lane 4 g + t holds
+//   of a the columns 2t, 2t + 1 of rows g and g + 8, then 2t + 8, 2t + 9 of both;
+//   of b the rows 2t, 2t + 1 of column g, then rows 2t + 8, 2t + 9;
+//   of d the columns 2t, 2t + 1 of row g, then of row g + 8.
+//
+// load_matrices: four matrices of 8 x 8 two-byte elements. Lane i gives the address of row i % 8 of matrix
+// i / 8, 16 bytes each; lane 4 g + t gets of each matrix the columns 2t, 2t + 1 of row g, or, transposed, the
+// rows 2t, 2t + 1 of column g.
+//
+// copy_16: begins to copy 16 bytes, both addresses being multiples of 16; zeros if they are not `there`, and
+// then `from` is not read. copy_4: the same for 4. The copies that a thread has begun since its last
+// commit_copies() are a group; wait_for_copies<n>() waits until at most n of its groups are under way.
+// Others see them behind a barrier after that.
+//
+// widened, round_to: to_float and from_float of engine/core/dtype.h, in f16 by one instruction without
+// branches; the same numbers, but for which NaN it is. pair_of: both rounded to the type; in f16 what is too
+// large becomes infinite. power_of_2: to two units in the last place; what would be denormal is 0.
+template <class T>
+__device__ inline float widened(T v) {
+  return to_float(v);
+}
+template <class T>
+__device__ inline void round_to(T& y, float v) {
+  from_float(y, v);
+}
 #ifdef __CUDACC__
-__device__ inline void mma(bf16, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+__device__ inline float widened(f16 v) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(v.bits));
+  return y;
+}
+__device__ inline void round_to(f16& y, float v) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(v)); }
+__device__ inline void mma(bf16, float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-__device__ inline void mma(f16, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+__device__ inline void mma(f16, float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-// Both rounded to the type; in f16 what is too large becomes infinite.
 __device__ inline unsigned pair_of(bf16, float low, float high) {
   unsigned word;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
@@ -36,14 +67,64 @@ __device__ inline unsigned pair_of(f16, float low, float high) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
   return word;
 }
+__device__ inline float power_of_2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ inline unsigned shared_address(const void* p) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+__device__ inline void* shared_pointer(unsigned address) { return __cvta_shared_to_generic(address); }
+__device__ inline void load_matrices(unsigned (&m)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(row));
+}
+__device__ inline void load_matrices_transposed(unsigned (&m)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(row));
+}
+__device__ inline void copy_16(unsigned to, const void* from, bool there) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to),
+               "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0)
+               : "memory");
+}
+__device__ inline void copy_4(unsigned to, const void* from, bool there) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(__cvta_generic_to_global(from)),
+               "r"(there ? 4 : 0)
+               : "memory");
+}
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int kUnderWay>
+__device__ void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kUnderWay) : "memory");
+}
 #else
 template <class T>
-void mma(T type, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  cuda_on_cpu::mma(type, d, a, b);
+void mma(T type, float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  cuda_on_cpu::mma(type, d, a, b0, b1);
 }
 template <class T>
 unsigned pair_of(T type, float low, float high) {
   return cuda_on_cpu::pair_of(type, low, high);
+}
+inline float power_of_2(float x) { return std::exp2(x); }
+inline unsigned shared_address(const void* p) {
+  return static_cast<unsigned>(static_cast<const unsigned char*>(p) - block_memory);
+}
+inline void* shared_pointer(unsigned address) { return block_memory + address; }
+inline void load_matrices(unsigned (&m)[4], unsigned row) { cuda_on_cpu::load_matrices(m, row, false); }
+inline void load_matrices_transposed(unsigned (&m)[4], unsigned row) {
+  cuda_on_cpu::load_matrices(m, row, true);
+}
+inline void copy_16(unsigned to, const void* from, bool there) { cuda_on_cpu::copy(to, from, 16, there); }
+inline void copy_4(unsigned to, const void* from, bool there) { cuda_on_cpu::copy(to, from, 4, there); }
+inline void commit_copies() { cuda_on_cpu::commit_copies(); }
+template <int kUnderWay>
+void wait_for_copies() {
+  cuda_on_cpu::wait_for_copies(kUnderWay);
 }
 #endif
 

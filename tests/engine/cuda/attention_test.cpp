@@ -67,8 +67,16 @@ void expect_right(const Case& c) {
 TEST(CudaAttention, SequenceLengths) {
   for (const std::int32_t n : {1, 15, 17, 64, 65, 100}) expect_right({{2, 2, 16}, {n}});
 }
+TEST(CudaAttention, SeveralTiles) {
+  expect_right({{1, 1, 64}, {129, 300}});
+  expect_right({{2, 1, 64}, {130, 100}});
+  expect_right({{1, 1, 128}, {200}, false});
+  expect_right({{2, 1, 96}, {140, 3}, true, 70});
+  expect_right({{1, 1, 24}, {280}, true, 65});
+  expect_right({{1, 1, 64}, {150}, false, 30});
+}
 TEST(CudaAttention, HeadWidths) {
-  for (const std::int64_t d : {1, 3, 17, 64, 72, 128, 256}) expect_right({{2, 1, d}, {21, 3}});
+  for (const std::int64_t d : {1, 3, 17, 64, 72, 80, 96, 100, 128, 256}) expect_right({{2, 1, d}, {21, 3}});
 }
 TEST(CudaAttention, SharedKeysAndFewHeadsAtATime) {
   for (const Heads h : {Heads{4, 2, 12}, Heads{6, 2, 12}, Heads{7, 1, 12}}) expect_right({h, {20, 37}});

@@ -25,7 +25,8 @@ void set_order(int);
 bool use_nccl();
 
 // So little that every loop over it goes round.
-constexpr CudaWorkspace kSmall{.blas = 4096, .dense = 8192, .delta = 2048, .tiles = 65536, .staging = 8192};
+constexpr CudaWorkspace kSmall{
+    .blas = 4096, .dense = 8192, .delta = 2048, .tiles = 65536, .staging = 8192, .cache = 4096};
 
 // A matrix on the GPU, as far apart and as aligned as on the host.
 class OnGpu {

@@ -1,8 +1,7 @@
 // What the host's stand-in for a GPU finds: mistakes planted in kernels.
-#include "engine/cuda/kernels/device.cuh"
-#include "tests/cuda_on_cpu/cuda_runtime.h"
 #include "tests/cuda_on_cpu/nccl.h"
 #include "tests/engine/cuda/both.h"
+#include "tests/engine/cuda/planted.h"
 
 namespace ft::cuda {
 
@@ -14,71 +13,11 @@ bool use_nccl() {
 
 namespace {
 
-using cuda_on_cpu::Fault;
-using cuda_on_cpu::Order;
-
-template <std::size_t n>
-struct Numbers {
-  float at[n];
-};
-
-class Stream {
- public:
-  Stream() { cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking); }
-  ~Stream() { cudaStreamDestroy(stream_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  operator cudaStream_t() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
-
-class Memory {
- public:
-  explicit Memory(std::size_t floats) : floats_(floats) {
-    check(cudaMalloc(&data_, floats * sizeof(float)), "test");
-  }
-  ~Memory() { cudaFree(data_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  float* get() const { return static_cast<float*>(data_); }
-  std::vector<float> values(cudaStream_t s) const {
-    std::vector<float> v(floats_);
-    check(cudaMemcpyAsync(v.data(), data_, floats_ * sizeof(float), cudaMemcpyDeviceToHost, s), "test");
-    check(cudaStreamSynchronize(s), "test");
-    return v;
-  }
-
- private:
-  std::size_t floats_;
-  void* data_ = nullptr;
-};
-
 __global__ void forgets_a_barrier(float* y, bool barrier) {
   float* s = shared_memory<Numbers<64>>().at;
   s[threadIdx.x] = static_cast<float>(threadIdx.x);
   if (barrier) __syncthreads();
   y[threadIdx.x] = s[63 - threadIdx.x];
-}
-
-// The results of the three orders of threads.
-template <class... Arguments>
-std::vector<std::vector<float>> in_each_order(void (*kernel)(float*, Arguments...), Arguments... arguments) {
-  std::vector<std::vector<float>> all;
-  for (int order = 0; order < kOrders; ++order) {
-    set_order(order);
-    const Stream stream;
-    const Memory y(64);
-    launch("test", {stream, dim3(1), 64, sizeof(Numbers<64>)}, kernel, y.get(), arguments...);
-    all.push_back(y.values(stream));
-  }
-  cuda_on_cpu::set_order(Order::forward);
-  return all;
-}
-
-bool same(const std::vector<float>& a, const std::vector<float>& b) {
-  return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 TEST(Faults, ARaceGivesOtherNumbersInAnotherOrder) {
@@ -95,6 +34,23 @@ __global__ void races_between_warps(float* y) {
   y[threadIdx.x] = s[0] + s[1];  // no barrier
 }
 __global__ void races_between_blocks(float* y) { y[threadIdx.x] = static_cast<float>(blockIdx.x); }
+
+__global__ void writes_what_is_still_read(float* y, bool barrier) {
+  float* s = shared_memory<Numbers<64>>().at;
+  s[threadIdx.x] = static_cast<float>(threadIdx.x);
+  __syncthreads();
+  const float read = s[63 - threadIdx.x], sum = warp_sum(read);
+  if (barrier) __syncthreads();
+  s[threadIdx.x] = -1;
+  y[threadIdx.x] = read + sum;
+}
+
+TEST(Faults, AWarpThatRunsAheadOfAnother) {
+  const auto right = in_each_order(writes_what_is_still_read, true),
+             wrong = in_each_order(writes_what_is_still_read, false);
+  EXPECT_TRUE(same(right[0], right[1]) && same(right[0], right[2]));
+  EXPECT_FALSE(same(right[0], wrong[1]));
+}
 
 TEST(Faults, RacesBetweenWarpsAndBlocks) {
   const auto warps = in_each_order(races_between_warps);
@@ -121,21 +77,6 @@ TEST(Faults, FreshMemoryIsNoNumberAndSharedMemoryIsPoisoned) {
   for (const float v : fresh.values(stream)) EXPECT_TRUE(std::isnan(v));
   launch("test", {stream, dim3(1), 64, sizeof(Numbers<64>)}, reads_fresh_memory, y.get());
   for (const float v : y.values(stream)) EXPECT_EQ(v, __builtin_bit_cast(float, 0xcdcdcdcdu));
-}
-
-// What a kernel does wrong is told when its turn comes.
-template <class... Arguments>
-std::string fault_of(std::size_t shared, unsigned threads, void (*kernel)(float*, Arguments...),
-                     Arguments... arguments) {
-  const Stream stream;
-  const Memory y(64);
-  launch("test", {stream, dim3(2), threads, shared}, kernel, y.get(), arguments...);
-  try {
-    cudaStreamSynchronize(stream);
-  } catch (const Fault& e) {
-    return e.what();
-  }
-  return "nothing";
 }
 
 __global__ void leaves_before_a_barrier(float* y) {

@@ -1,0 +1,165 @@
+// The instructions of engine/cuda/kernels/mma.cuh, as NVIDIA's PTX ISA documents them.
+#include "tests/cuda_on_cpu/warp.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "engine/core/dtype.h"
+
+namespace cuda_on_cpu {
+namespace {
+
+struct Copy {
+  unsigned to;
+  const void* from;
+  unsigned bytes;
+  bool there;
+  int group;
+};
+struct Copies {
+  std::vector<Copy> under_way;
+  int groups = 0;              // committed
+  std::vector<unsigned> wide;  // where copies of 16 bytes went
+};
+
+struct State {
+  std::vector<Copies> copies;  // of each thread
+  SharedTraffic traffic{};
+};
+State& state() {
+  static State s;
+  return s;
+}
+
+void land(const Copy& c) {
+  unsigned char* to = ft::cuda::block_memory + c.to;
+  if (c.there)
+    std::memcpy(to, c.from, c.bytes);
+  else
+    std::memset(to, 0, c.bytes);
+}
+
+// Eight lanes with 16 bytes each take one turn when they touch eight different groups of four banks.
+void count(const unsigned* addresses, std::size_t n) {
+  if (n == 0) return;
+  std::array<std::vector<unsigned>, 8> groups;
+  std::size_t turns = 1;
+  for (std::size_t i = 0; i < n; ++i) {
+    std::vector<unsigned>& g = groups[addresses[i] / 16 % 8];
+    if (std::find(g.begin(), g.end(), addresses[i]) == g.end()) g.push_back(addresses[i]);
+    turns = std::max(turns, g.size());
+  }
+  ++state().traffic.accesses;
+  state().traffic.conflicts += static_cast<std::int64_t>(turns) - 1;
+}
+
+}  // namespace
+
+SharedTraffic shared_traffic() { return state().traffic; }
+void reset_shared_traffic() { state().traffic = {}; }
+
+void begin_copies(std::size_t threads) {
+  State& s = state();
+  s.copies.resize(threads);
+  for (Copies& c : s.copies) {
+    c.under_way.clear();
+    c.wide.clear();
+    c.groups = 0;
+  }
+}
+
+// The n-th copies of eight neighbouring lanes are made together.
+void count_copies() {
+  const std::vector<Copies>& all = state().copies;
+  for (std::size_t first = 0; first < all.size(); first += 8)
+    for (std::size_t n = 0;; ++n) {
+      unsigned addresses[8];
+      std::size_t active = 0;
+      for (std::size_t i = first; i < first + 8; ++i)
+        if (n < all[i].wide.size()) addresses[active++] = all[i].wide[n];
+      if (active == 0) break;
+      count(addresses, active);
+    }
+}
+
+void copy(unsigned to, const void* from, unsigned bytes, bool there) {
+  if (std::size_t{to} + bytes > shared_bytes()) give_up("a copy to beyond the block's shared memory");
+  if (to % bytes != 0 || (there && reinterpret_cast<std::uintptr_t>(from) % bytes != 0))
+    give_up("a copy from or to an address that is no multiple of its size");
+  Copies& mine = state().copies[thread()];
+  if (bytes == 16) mine.wide.push_back(to);
+  const Copy c{to, from, bytes, there, mine.groups};
+  if (order() == Order::backward)
+    land(c);
+  else
+    mine.under_way.push_back(c);
+}
+void commit_copies() { ++state().copies[thread()].groups; }
+void wait_for_copies(int under_way) {
+  Copies& mine = state().copies[thread()];
+  const auto done = [&](const Copy& c) { return c.group < mine.groups - under_way; };
+  for (const Copy& c : mine.under_way)
+    if (done(c)) land(c);
+  std::erase_if(mine.under_way, done);
+}
+
+void load_matrices(unsigned (&m)[4], unsigned row, bool transposed) {
+  if (row % 16 != 0) give_up("a row of a matrix is not at a multiple of 16 bytes");
+  if (std::size_t{row} + 16 > shared_bytes()) give_up("a matrix beyond the block's shared memory");
+  std::uint64_t all[32];
+  exchange_all(Meeting::matrices, ~0u, row, all);
+  const auto element = [&](std::size_t matrix, std::size_t r, std::size_t c) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, ft::cuda::block_memory + all[8 * matrix + r] + 2 * c, sizeof bits);
+    return unsigned{bits};
+  };
+  const auto g = static_cast<std::size_t>(lane() / 4), t = static_cast<std::size_t>(lane() % 4);
+  for (std::size_t i = 0; i < 4; ++i)
+    m[i] = transposed ? element(i, 2 * t, g) | element(i, 2 * t + 1, g) << 16
+                      : element(i, g, 2 * t) | element(i, g, 2 * t + 1) << 16;
+  if (lane() == 0)
+    for (std::size_t i = 0; i < 4; ++i) {
+      unsigned addresses[8];
+      for (std::size_t r = 0; r < 8; ++r) addresses[r] = static_cast<unsigned>(all[8 * i + r]);
+      count(addresses, 8);
+    }
+}
+
+template <class T>
+void mma(T, float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  struct Fragments {
+    float a[8], b[4];
+  } mine;
+  const auto half = [](unsigned word, int which) {
+    return ft::to_float(T{static_cast<std::uint16_t>(which ? word >> 16 : word & 0xffffu)});
+  };
+  for (int i = 0; i < 8; ++i) mine.a[i] = half(a[i / 2], i % 2);
+  for (int i = 0; i < 4; ++i) mine.b[i] = half(i / 2 ? b1 : b0, i % 2);
+  std::uint64_t all[32];
+  // The others wait while this lane reads their registers.
+  exchange_all(Meeting::product, ~0u, reinterpret_cast<std::uint64_t>(&mine), all);
+  const int g = lane() / 4, t = lane() % 4;
+  for (int i = 0; i < 4; ++i) {
+    const int row = i / 2, column = 2 * t + i % 2;  // row: g or g + 8
+    for (int k = 0; k < 16; ++k) {
+      const auto* left = reinterpret_cast<const Fragments*>(all[4 * g + k % 8 / 2]);
+      const auto* right = reinterpret_cast<const Fragments*>(all[4 * column + k % 8 / 2]);
+      d[i] += left->a[2 * (row + k / 8 * 2) + k % 2] * right->b[k / 8 * 2 + k % 2];
+    }
+  }
+  exchange(Meeting::product, ~0u, 0, lane());
+}
+template <class T>
+unsigned pair_of(T, float low, float high) {
+  T pair[2];
+  ft::from_float(pair[0], low);
+  ft::from_float(pair[1], high);
+  return pair[0].bits | static_cast<unsigned>(pair[1].bits) << 16;
+}
+template void mma(ft::bf16, float (&)[4], const unsigned (&)[4], unsigned, unsigned);
+template void mma(ft::f16, float (&)[4], const unsigned (&)[4], unsigned, unsigned);
+template unsigned pair_of(ft::bf16, float, float);
+template unsigned pair_of(ft::f16, float, float);
+
+}  // namespace cuda_on_cpu

@@ -1,0 +1,17 @@
+// What the threads of a block know of themselves, for the instructions of warp.cpp.
+#pragma once
+#include <cstddef>
+
+#include "tests/cuda_on_cpu/cuda_runtime.h"
+
+namespace cuda_on_cpu {
+
+std::size_t thread();        // of the block
+std::size_t shared_bytes();  // what the launch asked for
+Order order();
+void give_up(const char* what);  // does not return
+
+void begin_copies(std::size_t threads);  // of a block
+void count_copies();                     // all its threads have ended
+
+}  // namespace cuda_on_cpu
