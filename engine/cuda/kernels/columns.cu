@@ -1,11 +1,12 @@
-// Sums over rows, for the gradients of norms' weights and of biases: a block has 64 columns, which 32 groups
-// of its threads go down side by side; then the groups' sums are added in order.
+// Sums over rows, for the gradients of norms' weights and of biases: a block has 32 columns, so that there
+// are blocks enough for a GPU, and 64 groups of its threads go down them side by side, four rows each on
+// their way at a time; then the groups' sums are added in order.
 #include "engine/cuda/kernels/device.cuh"
 
 namespace ft::cuda {
 namespace {
 
-constexpr int kColumns = 64, kGroups = 32, kThreads = kColumns / kPack * kGroups;
+constexpr int kColumns = 32, kGroups = 64, kThreads = kColumns / kPack * kGroups;
 
 struct Shared {
   float sums[kGroups][kColumns];
@@ -15,8 +16,8 @@ template <class T>
 struct Plain {
   Rows<T> x;
   bool wide;
-  __device__ void operator()(float (&v)[kPack], i64 row, i64 column, i64 cols) const {
-    load(v, x.at(row, column), pack_at(column, cols, wide));
+  __device__ void operator()(float (&v)[kPack], i64 row, i64 column, Pack pack) const {
+    load(v, x.at(row, column), pack);
   }
 };
 
@@ -25,14 +26,26 @@ struct Dw {  // dy x rstd
   Rows<T> dy, x;
   const float* rstd;
   bool wide;
-  __device__ void operator()(float (&v)[kPack], i64 row, i64 column, i64 cols) const {
+  __device__ void operator()(float (&v)[kPack], i64 row, i64 column, Pack pack) const {
     float d[kPack];
-    const Pack pack = pack_at(column, cols, wide);
     load(v, x.at(row, column), pack);
     load(d, dy.at(row, column), pack);
     for (int j = 0; j < kPack; ++j) v[j] = d[j] * v[j] * rstd[row];
   }
 };
+
+struct Down {
+  i64 first, rows, column;
+};
+template <class Value>
+__device__ inline void add_rows(float (&sum)[kPack], const Value& value, Down at, Pack pack) {
+#pragma unroll 4
+  for (i64 row = at.first; row < at.rows; row += kGroups) {
+    float v[kPack];
+    value(v, row, at.column, pack);
+    for (int j = 0; j < kPack; ++j) sum[j] += v[j];
+  }
+}
 
 template <class Value>
 __global__ void __launch_bounds__(kThreads) sum_columns(float* y, i64 rows, i64 cols, Value value) {
@@ -41,12 +54,13 @@ __global__ void __launch_bounds__(kThreads) sum_columns(float* y, i64 rows, i64 
   const int place = static_cast<int>(threadIdx.x) % (kColumns / kPack) * kPack;
   const i64 first = static_cast<i64>(blockIdx.x) * kColumns, column = first + place;
   float sum[kPack] = {};
-  if (column < cols)
-    for (i64 row = group; row < rows; row += kGroups) {
-      float v[kPack];
-      value(v, row, column, cols);
-      for (int j = 0; j < kPack; ++j) sum[j] += v[j];
-    }
+  if (column < cols) {
+    const Pack pack = pack_at(column, cols, value.wide);
+    if (pack.wide && pack.count == kPack)  // said again, so that loads follow each other without branches
+      add_rows(sum, value, {group, rows, column}, {kPack, true});
+    else
+      add_rows(sum, value, {group, rows, column}, pack);
+  }
   for (int j = 0; j < kPack; ++j) shared.sums[group][place + j] = sum[j];
   __syncthreads();
   const int mine = static_cast<int>(threadIdx.x);

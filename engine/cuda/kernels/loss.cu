@@ -26,7 +26,9 @@ struct Call {
 };
 
 // exp(x - top), 0 for what is minus infinity even where top is.
-__device__ inline float power(float x, float top) { return x == kLowest ? 0 : exp2f((x - top) * kLog2e); }
+__device__ inline float power(float x, float top) {
+  return x == kLowest ? 0 : power_of_2((x - top) * kLog2e);
+}
 
 struct Softmax {
   float top, total, sum;  // of exp(x - top); of x
