@@ -48,8 +48,7 @@ format:                             ## clang-format over all sources
 	@git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
 
 tidy: configure                     ## clang-tidy over all sources; slow
-	@.ci/packages --check
-	@git ls-files '*.cpp' | grep -v '^tests/' | xargs -P $$(nproc) -n 4 clang-tidy -p build/release --quiet
+	@.ci/tidy
 
 clean:                              ## remove build/
 	@rm -rf build

@@ -42,7 +42,7 @@ class Bench {
     const Tensor square = numbers(kWidth, kWidth), up = numbers(kHidden, kWidth), a = numbers(kRank, kWidth),
                  b = numbers(kWidth, kRank), u = numbers(kRows, kRank);
     const Tensor da = numbers(kRank, kWidth, DType::f32);
-    const auto row = [&](const char* name, Tensor out, std::vector<Term> terms, Tensor c = {}) {
+    const auto row = [&](const char* name, Tensor out, const std::vector<Term>& terms, Tensor c = {}) {
       measure(name, [=](Ops& o) { o.products(out, terms, 1, c); });
     };
     const Term base{x, Trans::no, square, Trans::yes}, adapter{u, Trans::no, b, Trans::yes};

@@ -153,11 +153,11 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
   const Random random{config.data_seed ? static_cast<std::uint64_t>(*config.data_seed) : seed};
   LoadedData out;
   if (!config.pad_to_max_length && config.pad_to_multiple_of != DataConfig().pad_to_multiple_of)
-    out.notes.push_back(
+    out.notes.emplace_back(
         "data.pad_to_multiple_of has nothing to round: nothing is padded unless data.pad_to_max_length is "
         "true");
   if (!config.streaming && config.shuffle_buffer_size != DataConfig().shuffle_buffer_size)
-    out.notes.push_back(
+    out.notes.emplace_back(
         "data.shuffle_buffer_size is for data.streaming; without it all samples are shuffled");
   const auto finish = [&](const ReadDatasets& read, std::vector<std::int64_t> rows,
                           const DatasetConfig& first, const char* what) {

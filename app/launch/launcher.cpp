@@ -191,8 +191,8 @@ void Launcher::say_the_end() const {
 Exit Launcher::run() {
   while (running()) {
     wait();
-    for (std::size_t h = 0; h < groups_.size(); ++h)
-      if (groups_[h]) groups_[h]->advance(*this);
+    for (const auto& g : groups_)
+      if (g) g->advance(*this);
     if (Clock::now() > kill_at_) signal_all(SIGKILL);
   }
   for (const auto& g : groups_)

@@ -117,7 +117,10 @@ void SshNode::hear(Events& to) {
   }
   try {
     std::string before;
-    if (!begun_ && (begun_ = frames_.begun(before)) && !before.empty()) to.noted(before);
+    if (!begun_) {
+      begun_ = frames_.begun(before);
+      if (begun_ && !before.empty()) to.noted(before);
+    }
     while (begun_)
       if (const auto f = frames_.next())
         take(*f, to);

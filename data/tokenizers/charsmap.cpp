@@ -75,7 +75,7 @@ std::string Charsmap::normalize(std::string_view text) const {
   for (std::size_t at = 0; at < text.size();) {
     // Between two ASCII characters, but for CR LF, there is always a border of clusters.
     if (ascii(at) && ascii(at + 1) && text[at] != '\r') {
-      if (kept_[static_cast<std::size_t>(text[at])])
+      if (kept_[static_cast<unsigned char>(text[at])])
         out += text[at];
       else
         append(text.substr(at, 1), out);

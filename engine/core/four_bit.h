@@ -76,7 +76,7 @@ constexpr FourBitBounds four_bit_bounds(FourBitBook book) {
 // The place in the table of the value nearest to x = element * (1 / absmax).
 FT_HD inline int four_bit_place(const FourBitBounds& bounds, float x) {
   int place = 0;
-  for (int i = 0; i < 15; ++i) place += x > bounds.of[i];
+  for (const float bound : bounds.of) place += x > bound;
   return place;
 }
 

@@ -232,7 +232,7 @@ SafetensorsHeader read_safetensors_header(const InputFile& file, Exit exit) {
   file.read(0, start.data(), std::min<std::int64_t>(file.size(), start.size()));
   refuse_other_files(file, {reinterpret_cast<const char*>(start.data()), start.size()}, exit);
 
-  const std::string path = file.path();
+  const std::string& path = file.path();
   const std::uint64_t length = little_endian(start.data());
   const auto fail = [&](const std::string& problem) {
     throw UserError(exit, str(printable(path), ": header: ", problem));
