@@ -23,7 +23,8 @@ class Ahead {
     for (i64 n = step_; n > 0 && now_ < count_; --n) {
       const Rectangle& r = list_[now_];
       __builtin_prefetch(r.at + row_ * r.stride + offset_, 0, 2);
-      if ((offset_ += kLine) < r.bytes) continue;
+      offset_ += kLine;
+      if (offset_ < r.bytes) continue;
       offset_ = 0;
       if (++row_ < r.rows) continue;
       row_ = 0;
