@@ -162,7 +162,7 @@ class Chat {
         conversation_.ask(words, static_cast<std::size_t>(shape_.cache.capacity / 2));
     const auto length = static_cast<std::int64_t>(ids.size());
     const std::int64_t most =
-        shape_.cache.sources > 0 ? shape_.cache.source_capacity : shape_.cache.capacity - 1;
+        reads_sources(answerer_) ? shape_.cache.source_capacity : shape_.cache.capacity - 1;
     if (length < 1 || length > most) {
       conversation_.take_back();
       return screen_.line(str("that is ", length, " tokens, and there is room for ", most));
@@ -170,8 +170,7 @@ class Chat {
     Prompt p = answerer_.prompt_of(std::move(ids));
     p.number = turns_++;
     const std::int64_t room = shape_.cache.capacity - static_cast<std::int64_t>(p.ids.size());
-    const GenerationConfig& g = answerer_.config.generation;
-    p.max_new_tokens = g.max_length ? room : std::min(g.max_new_tokens, room);
+    p.max_new_tokens = std::min(answerer_.config.generation.most(p.ids.size()), room);
     TextStream text(*answerer_.tokenizer, stop_strings_);
     const NotedInterrupt interrupt(asks_);
     const std::vector<Prompt> prompts{std::move(p)};

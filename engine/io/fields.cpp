@@ -77,6 +77,17 @@ std::string indexes_left_out(const std::string& section) {
   return out;
 }
 
+// data.datasets[0].path -> data.datasets.0.path
+std::string dotted(std::string path) {
+  for (std::size_t open; (open = path.find('[')) != path.npos;) {
+    const std::size_t close = path.find(']', open);
+    if (open == 0 || close == path.npos || close == open + 1) break;
+    path.erase(close, 1);
+    path[open] = '.';
+  }
+  return path;
+}
+
 // "do you mean ...?" for a key of a section ("training."): what others call it, a setting of that name
 // elsewhere, or a likely typing error, here before elsewhere.
 std::string meant(const std::vector<Setting>& known, const std::string& section, const std::string& key) {
@@ -127,21 +138,6 @@ void put_setting(SettingsText& tree, const std::string& path, Json value, int li
   tree.lines[path] = line;
 }
 
-namespace {
-
-// data.datasets[0].path -> data.datasets.0.path
-std::string dotted(std::string path) {
-  for (std::size_t open; (open = path.find('[')) != path.npos;) {
-    const std::size_t close = path.find(']', open);
-    if (open == 0 || close == path.npos || close == open + 1) break;
-    path.erase(close, 1);
-    path[open] = '.';
-  }
-  return path;
-}
-
-}  // namespace
-
 void override_setting(SettingsText& tree, const std::string& assignment) {
   const auto equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0)
@@ -159,13 +155,13 @@ void override_setting(SettingsText& tree, const std::string& assignment) {
 
 // The line of the longest known beginning of a path; of a section that overrides have made, theirs.
 std::string Reading::place(std::string_view path) const {
+  const auto said = [&](int line) { return line == 0 ? kCommandLine : str(from_.name, ":", line, ": "); };
   const std::string inside = str(path, ".");
   const auto first = from_.lines.lower_bound(inside);
   if (!from_.lines.contains(path) && first != from_.lines.end() && first->first.starts_with(inside))
-    return first->second == 0 ? kCommandLine : str(from_.name, ":", first->second, ": ");
+    return said(first->second);
   for (;; path = path.substr(0, path.rfind('.'))) {
-    if (const auto at = from_.lines.find(path); at != from_.lines.end())
-      return at->second == 0 ? kCommandLine : str(from_.name, ":", at->second, ": ");
+    if (const auto at = from_.lines.find(path); at != from_.lines.end()) return said(at->second);
     if (path.find('.') == path.npos) return from_.name + ": ";
   }
 }
