@@ -16,8 +16,6 @@ constexpr float kLog2E = 1.44269504f;
 // has not yet seen any key. Scores of magnitudes beyond kFloor are out of the question.
 constexpr float kHidden = -1e30f, kFloor = -1e28f;
 
-inline i64 larger(i64 a, i64 b) { return a > b ? a : b; }
-
 // ---- c (rows, cols) = or += a (rows, words) b (words, cols); cols a multiple of kLanes
 
 // Word (i, k) of a left operand lies at data + i * row + k * step.

@@ -10,8 +10,9 @@ namespace ft::cpu::FT_TARGET {
 namespace {
 
 constexpr i64 kFewRows = 4;    // more of them pay for packing
-constexpr i64 kFewGroups = 4;  // of kLanes columns: independent chains of sums
+constexpr i64 kFewGroups = 2;  // of kLanes columns: independent chains of sums
 constexpr i64 kFewColumns = kFewGroups * kLanes;
+static_assert(kTile % kFewColumns == 0);
 
 inline bool is_few_rows(const ProductCall& call) {
   if (call.rows > kFewRows || call.y_transposed) return false;
@@ -21,14 +22,14 @@ inline bool is_few_rows(const ProductCall& call) {
 }
 
 struct FewRows {
-  const Part* parts;
+  const Part* parts;  // of whole depths
   i64 count, rows, col, cols;
   bool add;  // to the sums that are there
 };
 
 // r[k] lane i: word k of row i of w.
 template <class T>
-inline void turned(WordVec (&r)[kLanes], const T* w, i64 ld) {
+[[gnu::always_inline]] inline void turned(WordVec (&r)[kLanes], const T* w, i64 ld) {
   if constexpr (kLanes == 8) {
     load_turned(r, w, ld);
   } else {
@@ -49,81 +50,109 @@ struct Left {
   i64 row, step;
 };
 
+// acc[r] += x w^T of kLanes rows of w, from element k on, a word of each lane's row at a time.
 template <class T, int Rows>
-inline void multiply_turned(Vec (&acc)[Rows], const Left& x, const WordVec (&w)[kLanes], i64 k, i64 words) {
-  for (int j = 0; j < kLanes; ++j)
+[[gnu::always_inline]] inline void add_turned(Vec (&acc)[Rows], const Left& x, const WordVec (&w)[kLanes],
+                                              i64 k, i64 words) {
+  const std::byte* at = x.data + k / kPack<T> * x.step;
+#pragma GCC unroll 16
+  for (i64 j = 0; j < kLanes; ++j)
+#pragma GCC unroll 4
     for (int r = 0; r < Rows && j < words; ++r)
-      acc[r] = multiply_add<T>(acc[r], splat_word(word_at(x.data + r * x.row + (k + j) * x.step)), w[j]);
+      acc[r] = multiply_add<T>(acc[r], splat_word(word_at(at + r * x.row + j * x.step)), w[j]);
 }
 
-// acc[g][r] += x w^T over `count` elements; row c of w, of which there are `cols`, belongs to lane c % kLanes
-// of group c / kLanes.
-template <class T, int Rows, int Groups>
-inline void add_few(Vec (&acc)[Groups][Rows], const Left& x, const T* w, i64 ld, i64 cols, i64 count) {
+// acc[g][r] += x w^T over `count` elements, whole turns of them; row c of w belongs to lane c % kLanes of
+// group c / kLanes. Sums of one column wait for each other, so the groups take turns, and all stay in
+// registers. As many elements from `next` on will be wanted soon: they are fetched in the order in which
+// they lie.
+template <class T, i64 Turn, int Rows>
+inline void add_turns(Vec (&sums)[kFewGroups][Rows], const Left& x, const T* w, i64 ld, i64 count,
+                      const T* next) {
   constexpr i64 kStep = kLanes * kPack<T>, kLine = 64 / sizeof(T);
-  WordVec t[kLanes];
-  i64 k = 0;
-  // Whole cache lines at a time: rows a multiple of 4096 bytes apart push each other out of the cache.
-  for (; cols >= Groups * kLanes && k + kLine <= count; k += kLine) {
+  Vec acc[kFewGroups][Rows];
+  __builtin_memcpy(&acc, &sums, sizeof acc);
+  for (i64 k = 0; k < count; k += Turn)
 #pragma GCC unroll 4
-    for (int g = 0; g < Groups; ++g) {
-      const T* from = w + g * kLanes * ld + k;
-      for (int i = 0; i < kLanes; ++i) __builtin_prefetch(from + (Groups * kLanes + i) * ld, 0, 2);
-      for (i64 part = 0; part < kLine; part += kStep) {
-        turned(t, from + part, ld);
-        multiply_turned<T>(acc[g], x, t, (k + part) / kPack<T>, kLanes);
+    for (int g = 0; g < kFewGroups; ++g)
+#pragma GCC unroll 4
+      for (i64 i = 0; i < Turn; i += kStep, next += kLanes * kStep) {
+#pragma GCC unroll 16
+        for (i64 l = 0; l < kLanes * kStep; l += kLine) __builtin_prefetch(next + l, 0, 2);
+        WordVec t[kLanes];
+        turned(t, w + g * kLanes * ld + k + i, ld);
+        add_turned<T>(acc[g], x, t, k + i, kLanes);
       }
-    }
-  }
-  for (; k < count; k += kStep)
-    for (int g = 0; g < Groups; ++g) {
+  __builtin_memcpy(&sums, &acc, sizeof acc);
+}
+
+// The same with any count, and `cols` rows of w.
+template <class T, int Rows>
+inline void add_few(Vec (&acc)[kFewGroups][Rows], const Left& x, const T* w, i64 ld, i64 cols, i64 count,
+                    const T* next) {
+  constexpr i64 kStep = kLanes * kPack<T>, kLine = larger(kStep, 64 / sizeof(T));
+  // Rows a multiple of 4096 bytes apart push each other out of the cache: a line of each is used up at once.
+  const bool crowded = ld * static_cast<i64>(sizeof(T)) % 4096 == 0;
+  const i64 turn = crowded ? kLine : kStep, whole = cols < kFewColumns ? 0 : count / turn * turn;
+  if (crowded)
+    add_turns<T, kLine>(acc, x, w, ld, whole, next);
+  else
+    add_turns<T, kStep>(acc, x, w, ld, whole, next);
+  for (i64 k = whole; k < count; k += kStep)
+    for (int g = 0; g < kFewGroups; ++g) {
+      WordVec t[kLanes];
       turned(t, w + g * kLanes * ld + k, ld, cols - g * kLanes, count - k);
-      multiply_turned<T>(acc[g], x, t, k / kPack<T>, ceil_div(count - k, kPack<T>));
+      add_turned<T>(acc[g], x, t, k, ceil_div(count - k, kPack<T>));
     }
 }
 
 // The same with rows [col, col + cols) of a part's b.
-template <class T, int Rows, int Groups>
-inline void add_part(Vec (&acc)[Groups][Rows], const Part& p, i64 col, i64 cols) {
+template <class T, int Rows>
+inline void add_part(Vec (&acc)[kFewGroups][Rows], const Part& p, i64 col, i64 cols) {
   const ProductTerm& t = *p.term;
   const i64 from = p.from * kPack<T>, count = elements<T>(p);
   const Left x{p.a, p.row_bytes, p.word_bytes};
   if (!t.four_bit) {
-    const T* w = static_cast<const T*>(t.b) + col * t.ldb + from;
-    return add_few<T>(acc, x, w, t.ldb, cols, count);
+    const T* w = static_cast<const T*>(t.b) + col * t.ldb;
+    return add_few<T>(acc, x, w + from, t.ldb, cols, count, w + kFewColumns * (t.ldb + from));
   }
   constexpr i64 kStep = 8 * kLanes;  // elements decoded at a time: whole vectors, whole words
-  alignas(64) T dense[Groups * kLanes * kStep];
+  alignas(64) T dense[kFewColumns * kStep];
   for (i64 k = 0; k < count; k += kStep) {
     const i64 n = smaller(kStep, count - k);
     for (i64 c = 0; c < cols; ++c) decode(dense + c * kStep, *t.four_bit, (col + c) * t.ldb + from + k, n);
-    add_few<T>(acc, {x.data + k / kPack<T> * x.step, x.row, x.step}, dense, kStep, cols, n);
+    add_few<T>(acc, {x.data + k / kPack<T> * x.step, x.row, x.step}, dense, kStep, cols, n, dense);
   }
 }
 
-template <class T, int Rows, int Groups>
+template <class T, int Rows>
 void few_rows(float* sum, i64 ld, const FewRows& f) {
-  constexpr i64 kColumns = Groups * kLanes;
-  for (i64 c = 0; c < f.cols; c += kColumns) {
-    Vec acc[Groups][Rows];
-    for (auto& group : acc)
-      for (Vec& v : group) v = zero();
-    for (i64 p = 0; p < f.count; ++p) add_part<T>(acc, f.parts[p], f.col + c, smaller(kColumns, f.cols - c));
-    for (int g = 0; g < Groups; ++g)
-      for (int r = 0; r < Rows; ++r) {
-        float* s = sum + r * ld + c + g * kLanes;
-        store(s, f.add ? load(s) + acc[g][r] : acc[g][r]);
-      }
+  for (i64 c = 0; c < f.cols; c += kFewColumns) {
+    bool add = f.add;
+    i64 p = 0;
+    do {
+      Vec acc[kFewGroups][Rows];
+      for (auto& group : acc)
+        for (Vec& v : group) v = zero();
+      for (bool end = f.count == 0; !end; end = f.parts[p++].ends_depth)
+        add_part<T>(acc, f.parts[p], f.col + c, smaller(kFewColumns, f.cols - c));
+      for (int g = 0; g < kFewGroups; ++g)
+        for (int r = 0; r < Rows; ++r) {
+          float* s = sum + r * ld + c + g * kLanes;
+          store(s, add ? load(s) + acc[g][r] : acc[g][r]);
+        }
+      add = true;
+    } while (p < f.count);
   }
 }
 
 // sum (rows, cols), ld apart, a multiple of kFewColumns = or += the parts' products
 template <class T>
 void few_rows(float* sum, i64 ld, const FewRows& f) {
-  if (f.rows == 1) return few_rows<T, 1, kFewGroups>(sum, ld, f);
-  if (f.rows == 2) return few_rows<T, 2, kFewGroups / 2>(sum, ld, f);
-  if (f.rows == 3) return few_rows<T, 3, kFewGroups / 2>(sum, ld, f);
-  few_rows<T, 4, kFewGroups / 2>(sum, ld, f);
+  if (f.rows == 1) return few_rows<T, 1>(sum, ld, f);
+  if (f.rows == 2) return few_rows<T, 2>(sum, ld, f);
+  if (f.rows == 3) return few_rows<T, 3>(sum, ld, f);
+  few_rows<T, 4>(sum, ld, f);
 }
 
 }  // namespace

@@ -5,6 +5,9 @@
 namespace ft::cpu::FT_TARGET {
 namespace {
 
+constexpr i64 kDepth = kLanes == 16 ? 512 : 256;  // words; a block of b is 512 KiB (AVX2: 128 KiB)
+constexpr i64 kMaxParts = 16;
+
 // A run of words of one term: what is held of b's block, and where a's words are.
 struct Part {
   const ProductTerm* term;
@@ -12,12 +15,48 @@ struct Part {
   i64 at;              // first of its words in the block of b
   const std::byte* a;  // word (row, k) at a + row * row_bytes + k * word_bytes
   i64 row_bytes, word_bytes;
+  bool ends_depth;
 };
 // Words of a part of a term's summed dimension, in elements; the last word may be half full.
 template <class T>
 i64 elements(const Part& p) {
   return smaller(p.words * kPack<T>, p.term->k - p.from * kPack<T>);
 }
+
+// Cuts the terms' words, in order, into depths: equal ones of at most kDepth words, which may end early when
+// too many short terms meet. Elements are summed depth by depth, each from zero.
+template <class T>
+class Depths {
+ public:
+  explicit Depths(const ProductCall& call) : call_(call) {
+    for (i64 t = 0; t < call.count; ++t) total_ += ceil_div(call.terms[t].k, kPack<T>);
+    depth_ = total_ == 0 ? 0 : ceil_div(total_, ceil_div(total_, kDepth));
+  }
+  // The parts of the next depth, kMaxParts at most; their number.
+  i64 next(Part* parts) {
+    i64 count = 0, held = 0;
+    for (; term_ < call_.count && held < depth_ && count < kMaxParts; ++count) {
+      const ProductTerm* t = call_.terms + term_;
+      const i64 words = ceil_div(t->k, kPack<T>), n = smaller(words - from_, depth_ - held);
+      parts[count] = {t, from_, n, held, nullptr, 0, 0, false};
+      held += n;
+      from_ += n;
+      if (from_ == words) {
+        ++term_;
+        from_ = 0;
+      }
+    }
+    if (count > 0) parts[count - 1].ends_depth = true;
+    done_ += held;
+    return count;
+  }
+  bool at_start() const { return done_ == 0; }
+  bool at_end() const { return done_ == total_; }
+
+ private:
+  const ProductCall& call_;
+  i64 total_ = 0, depth_ = 0, done_ = 0, term_ = 0, from_ = 0;
+};
 
 }  // namespace
 }  // namespace ft::cpu::FT_TARGET

@@ -15,13 +15,11 @@
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-constexpr i64 kPanels = kLanes == 16 ? 4 : 8;     // of a block at most
-constexpr i64 kDepth = kLanes == 16 ? 512 : 256;  // words; a block of b is 512 KiB (AVX2: 128 KiB)
-constexpr i64 kStrip = 48;                        // rows of a at a time
-constexpr i64 kStripPad = 16;                     // words; keeps rows out of each other's cache sets
-constexpr i64 kBlockRows = 1008;                  // a multiple of kStrip; amortises the packing of b
-constexpr i64 kMaxParts = 16;
-constexpr i64 kAheadWords = 32;  // between two steps of fetching ahead
+constexpr i64 kPanels = kLanes == 16 ? 4 : 8;  // of a block at most
+constexpr i64 kStrip = 48;                     // rows of a at a time
+constexpr i64 kStripPad = 16;                  // words; keeps rows out of each other's cache sets
+constexpr i64 kBlockRows = 1008;               // a multiple of kStrip; amortises the packing of b
+constexpr i64 kAheadWords = 32;                // between two steps of fetching ahead
 
 struct Workspace {  // of one thread
   alignas(64) Word b[kPanels * kDepth * kTile];
@@ -78,7 +76,7 @@ Word* pack_left(Word* to, Part& p, i64 row, i64 rows) {
   widen(to, ld, a + row * t.lda + from, t.lda, rows, elements<T>(p));
   p.row_bytes = ld * 4;
   p.word_bytes = 4;
-  return to + ld * kStrip;
+  return to + ld * rows;
 }
 
 // What rows [row, row + rows) of the part's a take from memory.
@@ -198,22 +196,10 @@ void finish(const ProductCall& call, const float* sum, i64 ld, i64 row, i64 rows
   as(float{}, float{});
 }
 
-// One depth of a few rows: b's columns are brought into multiply order in registers, on their way.
-template <class T>
-void few_rows_depth(const ProductCall& call, const Block& block, Part* parts, i64 count, Workspace& w,
-                    bool first, bool last) {
-  Word* to = w.a;
-  for (i64 p = 0; p < count; ++p) to = pack_left<T>(to, parts[p], block.row, block.rows);
-  const i64 ld = round_up(block.cols, kFewColumns);
-  few_rows<T>(w.sum, ld, {parts, count, block.rows, block.col, block.cols, !first});
-  if (last) finish(call, w.sum, ld, block.row, block.rows, block.col, block.cols);
-}
-
 // One depth: rows of the block through the parts' panels, first or last of the block's depths.
 template <class T>
 void depth(const ProductCall& call, const Block& block, Part* parts, i64 count, i64 words, Workspace& w,
            bool first, bool last) {
-  if (is_few_rows(call)) return few_rows_depth<T>(call, block, parts, count, w, first, last);
   const i64 panels = ceil_div(block.cols, kTile);
   for (i64 n = 0; n < panels; ++n) {
     const i64 cols = smaller(kTile, block.cols - n * kTile), width = round_up(cols, kLanes);
@@ -240,38 +226,51 @@ void depth(const ProductCall& call, const Block& block, Part* parts, i64 count, 
   }
 }
 
-// The block's sums depth by depth: the terms' words in order, cut into equal depths.
+// The block's sums depth by depth.
 template <class T>
 void compute(const ProductCall& call, const Block& block, Workspace& w) {
-  i64 total = 0;
-  for (i64 t = 0; t < call.count; ++t) total += ceil_div(call.terms[t].k, kPack<T>);
-  const i64 target = total == 0 ? 0 : ceil_div(total, ceil_div(total, kDepth));
+  Depths<T> depths(call);
   Part parts[kMaxParts];
-  i64 count = 0, held = 0, done = 0;
-  if (total == 0) return depth<T>(call, block, parts, 0, 0, w, true, true);
-  for (i64 t = 0; t < call.count; ++t) {
-    const i64 words = ceil_div(call.terms[t].k, kPack<T>);
-    for (i64 from = 0; from < words;) {
-      const i64 n = smaller(words - from, target - held);
-      parts[count++] = {call.terms + t, from, n, held, nullptr, 0, 0};
-      held += n;
-      from += n;
-      const bool last = done + held == total;
-      if (held < target && count < kMaxParts && !last) continue;
-      depth<T>(call, block, parts, count, held, w, done == 0, last);
-      done += held;
-      held = count = 0;
-    }
-  }
+  do {
+    const bool first = depths.at_start();
+    const i64 count = depths.next(parts);
+    const i64 words = count == 0 ? 0 : parts[count - 1].at + parts[count - 1].words;
+    depth<T>(call, block, parts, count, words, w, first, depths.at_end());
+  } while (!depths.at_end());
+}
+
+// The same of a few rows: b's columns are brought into multiply order in registers, on their way, through
+// as many depths at once as there is room for.
+template <class T>
+void compute_few(const ProductCall& call, const Block& block, Workspace& w) {
+  constexpr i64 kParts = 8 * kMaxParts, kRoom = sizeof w.a / sizeof(Word);
+  constexpr i64 kMost = kFewRows * (kDepth + (kStripPad + kLanes) * kMaxParts);  // of one depth
+  const i64 ld = round_up(block.cols, kFewColumns);
+  Depths<T> depths(call);
+  Part parts[kParts];
+  do {
+    const bool add = !depths.at_start();
+    i64 count = 0;
+    Word* to = w.a;
+    do {
+      const i64 more = depths.next(parts + count);
+      for (i64 p = count; p < count + more; ++p) to = pack_left<T>(to, parts[p], block.row, block.rows);
+      count += more;
+    } while (!depths.at_end() && count + kMaxParts <= kParts && to - w.a + kMost <= kRoom);
+    few_rows<T>(w.sum, ld, {parts, count, block.rows, block.col, block.cols, add});
+  } while (!depths.at_end());
+  finish(call, w.sum, ld, block.row, block.rows, block.col, block.cols);
 }
 
 // Blocks as large as leaves four for every thread: large ones amortise packing, many balance the threads.
 struct Blocking {
   i64 panels, rows;
 };
-Blocking choose_blocking(i64 rows, i64 cols, i64 threads) {
+Blocking choose_blocking(i64 rows, i64 cols, i64 threads, bool few) {
   constexpr Blocking kChoices[] = {
       {kPanels, kBlockRows}, {kPanels / 2, kBlockRows}, {kPanels / 2, 528}, {1, 528}, {1, 288}, {1, 96}};
+  constexpr i64 kMostOfFew = kPanels * kBlockRows / kFewRows;  // panels whose sums have room
+  if (few) return {smaller(kMostOfFew, larger(1, cols / (kTile * 4 * threads))), kFewRows};
   if (threads == 1) return kChoices[0];
   for (const Blocking& b : kChoices)
     if (ceil_div(cols, b.panels * kTile) * ceil_div(rows, b.rows) >= 4 * threads) return b;
@@ -292,19 +291,23 @@ bool better_transposed(const ProductCall& call) {
 }
 
 void run_blocks(const ProductCall& call) {
-  const Blocking size = choose_blocking(call.rows, call.cols, call.threads);
+  const bool few = is_few_rows(call);
+  const Blocking size = choose_blocking(call.rows, call.cols, call.threads, few);
   const i64 across = ceil_div(call.cols, size.panels * kTile), down = ceil_div(call.rows, size.rows);
   auto* workspaces = reinterpret_cast<Workspace*>(call.workspace);
   const auto block = [&](i64 u, int thread) {
     const i64 row = u / across * size.rows, col = u % across * size.panels * kTile;
     const Block at{row, smaller(size.rows, call.rows - row), col,
                    smaller(size.panels * kTile, call.cols - col)};
+    const auto as = [&]<class T>(T) {
+      few ? compute_few<T>(call, at, workspaces[thread]) : compute<T>(call, at, workspaces[thread]);
+    };
     if (call.operands == DType::bf16)
-      compute<bf16>(call, at, workspaces[thread]);
+      as(bf16{});
     else if (call.operands == DType::f16)
-      compute<f16>(call, at, workspaces[thread]);
+      as(f16{});
     else
-      compute<float>(call, at, workspaces[thread]);
+      as(float{});
   };
   share_out(*call.team, across * down, call.threads == 1, block);
 }

@@ -144,7 +144,7 @@ inline WordVec as_words(Vec x) { return {_mm256_castps_si256(x.v)}; }
 inline Vec as_floats(WordVec x) { return {_mm256_castsi256_ps(x.v)}; }
 
 // r[i] lane j <-> r[j] lane i
-inline void transpose_in_registers(WordVec (&w)[kLanes]) {
+[[gnu::always_inline]] inline void transpose_in_registers(WordVec (&w)[kLanes]) {
   __m256i t[8], r[8];
   for (int i = 0; i < 4; ++i) {
     t[2 * i] = _mm256_unpacklo_epi32(w[2 * i].v, w[2 * i + 1].v);
@@ -167,7 +167,7 @@ inline void transpose_in_registers(WordVec (&w)[kLanes]) {
 inline __m256i two_rows(const void* low, const void* high) {
   return _mm256_inserti128_si256(_mm256_castsi128_si256(load_halves(low)), load_halves(high), 1);
 }
-inline void load_turned(WordVec (&r)[kLanes], const float* x, std::int64_t ld) {
+[[gnu::always_inline]] inline void load_turned(WordVec (&r)[kLanes], const float* x, std::int64_t ld) {
   for (int k = 0; k < kLanes; k += 4) {
     __m256i a[4], t[4];
     for (int i = 0; i < 4; ++i) a[i] = two_rows(x + i * ld + k, x + (i + 4) * ld + k);
@@ -181,7 +181,7 @@ inline void load_turned(WordVec (&r)[kLanes], const float* x, std::int64_t ld) {
     }
   }
 }
-inline void load_turned(WordVec (&r)[kLanes], const bf16* x, std::int64_t ld) {
+[[gnu::always_inline]] inline void load_turned(WordVec (&r)[kLanes], const bf16* x, std::int64_t ld) {
   __m256i a[4], t[4];
   for (int i = 0; i < 4; ++i) a[i] = two_rows(x + i * ld, x + (i + 4) * ld);
   for (int i = 0; i < 2; ++i) {
@@ -198,7 +198,7 @@ inline void load_turned(WordVec (&r)[kLanes], const bf16* x, std::int64_t ld) {
     r[4 * i + 3].v = _mm256_unpackhi_epi16(zeros, high);
   }
 }
-inline void load_turned(WordVec (&r)[kLanes], const f16* x, std::int64_t ld) {
+[[gnu::always_inline]] inline void load_turned(WordVec (&r)[kLanes], const f16* x, std::int64_t ld) {
   for (int i = 0; i < kLanes; ++i) r[i] = as_words(load(x + i * ld));
   transpose_in_registers(r);
 }

@@ -26,6 +26,7 @@ using WordType = std::conditional_t<kPack<T> == 2, T, float>;
 inline constexpr i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
 inline constexpr i64 round_up(i64 a, i64 b) { return ceil_div(a, b) * b; }
 inline i64 smaller(i64 a, i64 b) { return a < b ? a : b; }
+inline constexpr i64 larger(i64 a, i64 b) { return a > b ? a : b; }
 
 // c + a b, word by word
 template <class T>
