@@ -1,5 +1,6 @@
-// Oniguruma's syntax (as Ruby has it) in PCRE2's words: what both understand alike is copied, \s, \d and \u
-// are written out, and the rest is refused, so that no pattern means something else in silence.
+// Oniguruma's syntax (as Ruby has it) in PCRE2's words: what both understand alike is copied; \s, \d, \w, \b,
+// \u and the ends of lines are written out; the rest is refused, so that no pattern means something else in
+// silence.
 #include <algorithm>
 
 #include "data/tokenizers/regex.h"
@@ -12,6 +13,13 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
+// What \w is in a set: alphabetic characters (letters in circles and squares too), marks, digits, connectors.
+constexpr std::string_view kWord =
+    "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}\\x{1F170}"
+    "-\\x{1F189}";
+constexpr std::string_view kWordOutside =
+    "\\xB2\\xB3\\xB9\\xBC-\\xBE";  // and outside of sets: Latin-1's ² to ¾
+
 class Translator {
  public:
   Translator(std::string_view pattern, const std::string& where) : in_(pattern), where_(where) {}
@@ -19,16 +27,16 @@ class Translator {
   std::string run() {
     while (at_ < in_.size()) {
       const char c = in_[at_];
-      if (c == '\\')
-        escape();
-      else if (c == '[')
+      if (c == '\\') {
+        if (!word()) escape();
+      } else if (c == '[')
         set();
       else if (c == '(')
         group();
       else if (c == '{')
         interval();
       else if (c == '^' || c == '$')
-        refuse(1);
+        put(str("(?m:", c, ")"), 1);  // of a line, as always in Ruby
       else
         copy(1);
     }
@@ -52,9 +60,28 @@ class Translator {
     at_ += instead_of;
   }
 
+  // \w, \W, \b and \B outside of sets; whether it was one of them.
+  bool word() {
+    const std::string in = str("[", kWord, kWordOutside, "]"), out = str("[^", kWord, kWordOutside, "]");
+    switch (peek(1)) {
+      case 'w':
+        return put(in, 2), true;
+      case 'W':
+        return put(out, 2), true;
+      case 'b':
+        return put(str("(?:(?<=", in, ")(?!", in, ")|(?<!", in, ")(?=", in, "))"), 2), true;
+      case 'B':
+        return put(str("(?:(?<=", in, ")(?=", in, ")|(?<!", in, ")(?!", in, "))"), 2), true;
+      default:
+        return false;
+    }
+  }
+
   void escape() {
     const char c = peek(1);
     switch (c) {
+      case 'w':
+        return put(kWord, 2);
       case 's':
         return put(kSpacePattern, 2);
       case 'S':
@@ -126,6 +153,7 @@ class Translator {
     }
     for (const std::string_view known : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?-i:"})
       if (starts(known)) return copy(known.size());
+    if (at_ == 0 && starts("(?i)")) return copy(4);  // further in, the two differ on what it reaches
     refuse(4);
   }
 

@@ -157,9 +157,9 @@ TEST_F(JsonTokenizerTest, WhatIsNotKnownIsNamed) {
             "\"</w>\"");
   EXPECT_EQ(error(with(
                       R"("pre_tokenizer": {"type": "Split", "behavior": "Isolated",
-                                          "pattern": {"Regex": "a|\\bx"}},)"))
+                                          "pattern": {"Regex": "a|\\hx"}},)"))
                 .substr(std::string("tokenizer.json").size()),
-            ": the pattern a|\\bx cannot be used: ft does not know \\b at its byte 2");
+            ": the pattern a|\\hx cannot be used: ft does not know \\h at its byte 2");
 }
 
 TEST_F(JsonTokenizerTest, BrokenFiles) {
@@ -219,7 +219,13 @@ TEST(TokenizerPattern, MeansWhatOnigurumaMeans) {
   EXPECT_EQ(pieces("(?i:'s)", "it'\xC5\xBFx"), "[it]['\xC5\xBF][x]");
   EXPECT_EQ(pieces("\\u0041|\\x42|\\x{43}|\\v", "xAxBxC"), "[x][A][x][B][x][C]");
   EXPECT_EQ(pieces("x*", "ab"), "[a][b]");  // an empty match cuts too
-  for (const char* unknown : {"^a", "a$", "\\w", "\\h", "(?<n>a)", "(?m:a)", "[a[b]]", "[a&&b]", "a{,2}",
+  // Ends of lines; words, to which ² belongs outside of sets only, and letters in circles.
+  EXPECT_EQ(pieces("^a|b$", "ab\nab\n"), "[a][b][\n][a][b][\n]");
+  EXPECT_EQ(pieces("\\w+", "a_²Ⓐ-½"), "[a_²Ⓐ][-][½]");
+  EXPECT_EQ(pieces("[\\w-]+", "a_²Ⓐ-½"), "[a_][²][Ⓐ-][½]");
+  EXPECT_EQ(pieces("\\ba|a\\B", "a-aba"), "[a][-][a][ba]");
+  EXPECT_EQ(pieces("(?i)k|\\W", "aK\xE2\x84\xAAkK-"), "[a][K][\xE2\x84\xAA][k][K][-]");
+  for (const char* unknown : {"a(?i)b", "[\\W]", "\\h", "(?<n>a)", "(?m:a)", "[a[b]]", "[a&&b]", "a{,2}",
                               "a{2}+", "\\xC3", "(a)\\1", "(*FAIL)", "a\\"})
     EXPECT_NE(error_of(Exit::input, [&] { Regex::oniguruma(unknown, where); }).find("ft does not know"),
               std::string::npos)
