@@ -36,7 +36,10 @@ cuda_on_cpu_switch:
 )");
 extern "C" void cuda_on_cpu_switch(void** from, void* to);
 
-#ifdef __SANITIZE_ADDRESS__
+#ifndef __has_feature
+  #define __has_feature(what) 0  // clang's way to say it
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 extern "C" void __asan_unpoison_memory_region(void const volatile*, std::size_t);
 static void clear_poison(void* p, std::size_t n) { __asan_unpoison_memory_region(p, n); }
 #else
@@ -53,6 +56,7 @@ namespace {
 
 constexpr std::size_t kStack = 64 << 10, kMostThreads = 1024;
 constexpr unsigned char kPoison = 0xcd, kUntouched = 0xa7;
+constexpr unsigned kWholeWarp = ~0u;
 
 enum class State : std::uint8_t { ready, at_block, at_warp, done };
 
@@ -63,6 +67,7 @@ struct Fiber {
   Meeting meeting = Meeting::sync;
   unsigned mask = 0;
   std::uint64_t value = 0;
+  std::uint64_t met = 0;  // the value when the whole warp met last
 };
 
 // All of it belongs to the one host thread that runs kernels.
@@ -81,10 +86,8 @@ struct Machine {
   Fiber& now() { return fibers[current]; }
   void leave() { cuda_on_cpu_switch(&now().stack, scheduler); }
 };
-Machine& machine() {
-  static Machine m;
-  return m;
-}
+Machine the_machine;
+Machine& machine() { return the_machine; }
 
 void fiber_main() {
   Machine& m = machine();
@@ -142,6 +145,7 @@ bool release_warp(std::size_t w) {
       if (f.mask != mask || f.meeting != first.meeting)
         fail("the lanes of a warp meet in different calls or with different masks");
       f.state = State::ready;
+      if (mask == kWholeWarp) f.met = f.value;
       here &= ~(1u << k);
     }
     any = true;
@@ -232,8 +236,9 @@ void exchange_all(Meeting meeting, unsigned mask, std::uint64_t mine, std::uint6
   const std::size_t warp = m.current / 32 * 32;
   m.now().value = mine;
   wait_for_warp(meeting, mask);
-  for (std::size_t l = 0; l < 32; ++l) all[l] = m.fibers[warp + l].value;
-  wait_for_warp(meeting, mask);  // nobody writes the next value before all have read this one
+  const bool whole = mask == kWholeWarp;  // which does not meet again before all have read
+  for (std::size_t l = 0; l < 32; ++l) all[l] = whole ? m.fibers[warp + l].met : m.fibers[warp + l].value;
+  if (!whole) wait_for_warp(meeting, mask);  // nobody writes the next value before all have read this one
 }
 std::uint64_t exchange(Meeting meeting, unsigned mask, std::uint64_t mine, int from) {
   if (!(mask >> from & 1)) give_up("a shuffle takes the value of a lane outside its mask");

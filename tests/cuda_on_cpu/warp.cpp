@@ -23,14 +23,23 @@ struct Copies {
   std::vector<unsigned> wide;  // where copies of 16 bytes went
 };
 
-struct State {
-  std::vector<Copies> copies;  // of each thread
+// What a thread brings to a product. The other lanes read it after they have met: it stays until the next but
+// one, before which all meet again.
+struct Fragments {
+  float a[8], b[4];
+};
+struct Operands {
+  Fragments of[2];
+  unsigned turn = 0;
+};
+
+struct State {  // of each thread, and of the launch
+  std::vector<Copies> copies;
+  std::vector<Operands> operands;
   SharedTraffic traffic{};
 };
-State& state() {
-  static State s;
-  return s;
-}
+State the_state;
+State& state() { return the_state; }
 
 void land(const Copy& c) {
   unsigned char* to = ft::cuda::block_memory + c.to;
@@ -62,6 +71,7 @@ void reset_shared_traffic() { state().traffic = {}; }
 void begin_copies(std::size_t threads) {
   State& s = state();
   s.copies.resize(threads);
+  s.operands.resize(threads);
   for (Copies& c : s.copies) {
     c.under_way.clear();
     c.wide.clear();
@@ -128,27 +138,28 @@ void load_matrices(unsigned (&m)[4], unsigned row, bool transposed) {
 
 template <class T>
 void mma(T, float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  struct Fragments {
-    float a[8], b[4];
-  } mine;
+  Operands& operands = state().operands[thread()];
+  Fragments& mine = operands.of[operands.turn++ % 2];
   const auto half = [](unsigned word, int which) {
     return ft::to_float(T{static_cast<std::uint16_t>(which ? word >> 16 : word & 0xffffu)});
   };
   for (int i = 0; i < 8; ++i) mine.a[i] = half(a[i / 2], i % 2);
   for (int i = 0; i < 4; ++i) mine.b[i] = half(i / 2 ? b1 : b0, i % 2);
   std::uint64_t all[32];
-  // The others wait while this lane reads their registers.
   exchange_all(Meeting::product, ~0u, reinterpret_cast<std::uint64_t>(&mine), all);
+  // Element k of a row or column is with lane k % 8 / 2 of its four, in pair k / 8 of that lane.
+  const auto of = [&](int four, int k) {
+    return reinterpret_cast<const Fragments*>(all[4 * four + k % 8 / 2]);
+  };
   const int g = lane() / 4, t = lane() % 4;
-  for (int i = 0; i < 4; ++i) {
-    const int row = i / 2, column = 2 * t + i % 2;  // row: g or g + 8
-    for (int k = 0; k < 16; ++k) {
-      const auto* left = reinterpret_cast<const Fragments*>(all[4 * g + k % 8 / 2]);
-      const auto* right = reinterpret_cast<const Fragments*>(all[4 * column + k % 8 / 2]);
-      d[i] += left->a[2 * (row + k / 8 * 2) + k % 2] * right->b[k / 8 * 2 + k % 2];
+  float rows[2][16], columns[2][16];  // of a: g, g + 8; of b: 2 t, 2 t + 1
+  for (int k = 0; k < 16; ++k)
+    for (int i = 0; i < 2; ++i) {
+      rows[i][k] = of(g, k)->a[2 * (i + k / 8 * 2) + k % 2];
+      columns[i][k] = of(2 * t + i, k)->b[k / 8 * 2 + k % 2];
     }
-  }
-  exchange(Meeting::product, ~0u, 0, lane());
+  for (int i = 0; i < 4; ++i)
+    for (int k = 0; k < 16; ++k) d[i] += rows[i / 2][k] * columns[i % 2][k];
 }
 template <class T>
 unsigned pair_of(T, float low, float high) {
