@@ -14,9 +14,10 @@ install: build                      ## the program into PREFIX/bin (/usr/local; 
 	@install -D -t $(PREFIX)/bin $(ft)
 	@echo 'installed $(PREFIX)/bin/ft'
 
+# Many tests wait for other processes and for clocks: twice as many at a time as there are cores.
 test: configure                     ## build and run all tests
 	@ninja -C build/release
-	@ctest --test-dir build/release --output-on-failure --no-tests=error -j $$(nproc) --progress
+	@ctest --test-dir build/release --output-on-failure --no-tests=error -j $$((2 * $$(nproc))) --progress
 
 gpu-test: configure                 ## on a machine with an NVIDIA GPU: the CUDA backend's tests, on it
 	@ninja -C build/release gpu_test gpu_golden_test

@@ -10,7 +10,6 @@
 #include "engine/io/file.h"
 #include "engine/io/staged_folder.h"
 #include "engine/train/json_log.h"
-#include "models/registry.h"
 
 namespace ft {
 namespace fs = std::filesystem;
@@ -149,18 +148,16 @@ void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& c
     summary.made.push_back({what, path(name), none ? 0 : static_cast<std::int64_t>(bytes)});
   };
   const std::string& base = config_.model.model_name_or_path;
-  const bool decodes = read_decoder_tokens(join_path(base, "config.json")).has_value();
-  const std::string answers = decodes ? "ft generate --prompt TEXT" : "ft chat";
   if (config_.finetuning_type == "lora") {
     made("adapter", "adapter_model.safetensors");
-    if (holds_tokenizer(folder_)) summary.next = {str(answers, " --model ", base, " --adapter ", folder_)};
+    if (holds_tokenizer(folder_)) summary.next = {str("ft chat --model ", base, " --adapter ", folder_)};
     for (const std::string& next :
          {str("ft eval --config ", config_.file.string(), " --adapter ", folder_),
           str("ft merge --model ", base, " --adapter ", folder_, " --output merged")})
       summary.next.push_back(next);
   } else {
     made("model", "model.safetensors");
-    if (holds_tokenizer(folder_)) summary.next = {str(answers, " --model ", folder_)};
+    if (holds_tokenizer(folder_)) summary.next = {str("ft chat --model ", folder_)};
     summary.next.push_back(str("ft eval --config ", config_.file.string(),
                                " model.model_name_or_path=", folder_, " finetuning_type=full"));
   }
