@@ -49,14 +49,19 @@ int master_port(const DistributedConfig& config) {
   return variable("TORCHELASTIC_USE_AGENT_STORE") == "True" ? port + 1 : port;
 }
 
-// For a rank that cannot end by itself. Nothing of it is half done: files appear whole or not at all.
-void end_process(Exit exit, const std::string& text) {
+// By any thread, beside what the program itself prints.
+void say(const std::string& text) {
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string line = printable(text.substr(begin, end - begin), 2000) + "\n";
     (void)!::write(STDERR_FILENO, line.data(), line.size());
     begin = end + 1;
   }
+}
+
+// For a rank that cannot end by itself. Nothing of it is half done: files appear whole or not at all.
+void end_process(Exit exit, const std::string& text) {
+  say(text);
   ::_exit(static_cast<int>(exit));
 }
 
@@ -153,6 +158,7 @@ std::unique_ptr<Communicator> make_communicator(const Ranks& r, Ops& ops, const 
                     .config = r.config,
                     .seconds = seconds});
   mesh.give_up = end_process;
+  mesh.notice = say;
   cpu::CpuOps host(1);
   auto hosts = std::make_unique<MeshCommunicator>(host, std::move(mesh), seconds,
                                                   static_cast<std::int64_t>(zero.reduce_bucket_size));

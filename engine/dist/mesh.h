@@ -24,10 +24,14 @@ struct Peer {
 // leaves. text: what to say; empty: it has been said. Called by a thread of its own.
 using GiveUp = std::function<void(Exit, const std::string& text)>;
 
+// What a person is to know while it happens, by a thread of its own.
+using Notice = std::function<void(const std::string& text)>;
+
 struct Mesh {
   int rank = 0;
   std::vector<Peer> peers;  // by rank
   GiveUp give_up;           // empty: nothing is done
+  Notice notice;            // rank 0's; empty: nothing is said
   int size() const { return static_cast<int>(peers.size()); }
 };
 

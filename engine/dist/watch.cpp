@@ -38,6 +38,7 @@ void raise(const Socket& event) {
 Watch::Watch(const Mesh& mesh)
     : rank_(mesh.rank),
       give_up_(mesh.give_up),
+      notice_(mesh.notice),
       exceptions_(std::uncaught_exceptions()),
       concluded_(event()),
       stop_(event()) {
@@ -231,6 +232,27 @@ void Watch::look_for_cuts() {
   }
 }
 
+void Watch::look_for_delays() {
+  if (rank_ != 0 || verdict_ || !notice_) return;
+  Delay::Seen seen{place_.step, 0, false};
+  int waiter = -1;
+  for (int r = 0; r < static_cast<int>(lines_.size()); ++r) {
+    const Whereabouts& p = place_of(r);
+    seen.begun += p.number;
+    if (waiter < 0 && p.inside && p.waits_for >= 0) waiter = r;
+  }
+  const int missing = waiter >= 0 ? behind(place_of(waiter).waits_for) : last();
+  seen.waiting = missing >= 0;
+  const Delay::Event event = delay_.look(Clock::now(), seen);
+  if (event == Delay::Event::none) return;
+  const auto lasted = str(std::chrono::round<std::chrono::seconds>(delay_.lasted()).count(), " s");
+  if (event == Delay::Event::over)
+    return notice_(str(lines_[static_cast<std::size_t>(late_)].name, " goes on after ", lasted));
+  late_ = missing;
+  notice_(str(lines_[static_cast<std::size_t>(missing)].name, " keeps the others waiting, for ", lasted,
+              " now, ", describe(place_of(std::max(waiter, 0))), "\n  ", state_of(missing)));
+}
+
 void Watch::lost(std::size_t rank, int problem) {
   Line& l = lines_[rank];
   l.fd = -1;
@@ -314,6 +336,7 @@ void Watch::run() {
     if (Clock::now() >= beat_at) {
       beat();
       look_for_cuts();
+      look_for_delays();
       beat_at = Clock::now() + kBeat;
     }
     enforce();

@@ -7,6 +7,8 @@
 // stopped or slow still acknowledges, so it is no reason to end; that is said by whoever has waited for it
 // longer than distributed.timeout_s.
 //
+// Long before that rank 0 says who keeps the others waiting (delay.h), and when that is over.
+//
 // Whoever notices something accuses; rank 0 judges, so that all ranks end with the same exit code and the
 // same words. Where rank 0 is the one that is lost, each says so by itself.
 #pragma once
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "engine/core/error.h"
+#include "engine/dist/delay.h"
 #include "engine/dist/mesh.h"
 #include "engine/dist/whereabouts.h"
 
@@ -81,6 +84,7 @@ class Watch {
   void lost(std::size_t rank, int problem);
   void beat();
   void look_for_cuts();
+  void look_for_delays();
   void send(Line&, const Message&);
   void flush(Line&);
   void judge(int blame, Exit, const std::string& what, const Whereabouts&);
@@ -94,12 +98,15 @@ class Watch {
 
   const int rank_;
   GiveUp give_up_;
+  Notice notice_;
   int exceptions_;  // in flight when this began
   Socket concluded_, stop_;
   mutable std::mutex mutex_;  // of everything below
   std::condition_variable changed_;
   std::vector<Line> lines_;  // by rank
   Whereabouts place_;
+  Delay delay_;
+  int late_ = -1;  // the rank of the delay that was said
   std::optional<UserError> verdict_;
   bool abandoned_ = false;  // the verdict is only about this rank
   Clock::time_point concluded_at_, said_at_;

@@ -88,15 +88,25 @@ class Workplace {
 
   // Waits until the log has `count` rows, for half a minute at most.
   bool wait_for_rows(std::size_t count) const {
-    for (int i = 0; i < 3000; ++i) {
+    return wait_until([&] {
       const std::string log = contents(folder_ / "out/log.jsonl");
-      if (static_cast<std::size_t>(std::count(log.begin(), log.end(), '\n')) >= count) return true;
+      return static_cast<std::size_t>(std::count(log.begin(), log.end(), '\n')) >= count;
+    });
+  }
+  bool wait_for_words(const std::string& words) const {
+    return wait_until([&] { return says().find(words) != std::string::npos; });
+  }
+
+ private:
+  template <class F>
+  static bool wait_until(F&& holds) {
+    for (int i = 0; i < 3000; ++i) {
+      if (holds()) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     return false;
   }
 
- private:
   fs::path folder_;
 };
 

@@ -303,6 +303,22 @@ TEST(Ranks, AStuckOneIsNamedAtTheLimit) {
       << w.says();
 }
 
+// A rank that stands still for a while is named while it does, and ends nothing.
+TEST(Ranks, AStoppedOneIsNamedAndGoesOn) {
+  const Workplace w("llama", kLora);
+  const pid_t launcher = w.start(endless(3, 2));
+  ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
+  const pid_t rank = children(launcher).at(1);
+  kill(rank, SIGSTOP);
+  const std::string named = "(process " + std::to_string(rank) + ") ";
+  EXPECT_TRUE(w.wait_for_words(named + "keeps the others waiting, for ")) << w.says();
+  EXPECT_TRUE(w.wait_for_words("its process is stopped, or its machine hangs")) << w.says();
+  kill(rank, SIGCONT);
+  EXPECT_TRUE(w.wait_for_words(named + "goes on after ")) << w.says();
+  kill(launcher, SIGTERM);
+  EXPECT_EQ(w.finish(launcher), 75) << w.says();
+}
+
 TEST(Ranks, NobodyOutlivesTheLauncher) {
   const Workplace w("llama", kLora);
   const pid_t launcher = w.start(endless(3, 1));
