@@ -61,14 +61,16 @@ Regex::Finder::Finder(const Regex& regex) : regex_(regex) {
       std::make_shared<State>(State{{pcre2_match_data_create(1, nullptr), &pcre2_match_data_free},
                                     {pcre2_match_context_create(nullptr), &pcre2_match_context_free}});
   require(state->data && state->context, "no memory for a regular expression");
-  // A row of 64 MiB of spaces is slow, not wrong.
-  pcre2_set_match_limit(state->context.get(), UINT32_MAX);
   pcre2_set_heap_limit(state->context.get(), UINT32_MAX);
   state_ = std::move(state);
 }
 
 bool Regex::Finder::find(std::string_view text, std::size_t from, Match& match) {
   auto& state = *static_cast<State*>(state_.get());
+  // A row of 64 MiB of spaces is slow, not wrong; a pattern that backtracks for ever ends, as in Oniguruma.
+  constexpr std::size_t kSteps = 10'000'000, kStepsPerByte = 40;
+  const std::size_t steps = std::min<std::size_t>(kSteps + kStepsPerByte * text.size(), UINT32_MAX);
+  pcre2_set_match_limit(state.context.get(), static_cast<std::uint32_t>(steps));
   const auto run = [&](std::uint32_t options) {
     return pcre2_match(code_of(regex_.code_), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
                        options | PCRE2_NO_UTF_CHECK, state.data.get(), state.context.get());
@@ -76,7 +78,9 @@ bool Regex::Finder::find(std::string_view text, std::size_t from, Match& match) 
   int found = run(0);
   if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = run(PCRE2_NO_JIT);
   if (found == PCRE2_ERROR_NOMATCH) return false;
-  if (found < 0) throw UserError(Exit::input, "a tokenizer's pattern failed: " + message_of(found));
+  if (found < 0)
+    throw UserError(Exit::input, str("a tokenizer's pattern failed on a text of ", text.size(),
+                                     " bytes: ", message_of(found)));
   const PCRE2_SIZE* range = pcre2_get_ovector_pointer(state.data.get());
   match = {range[0], range[1]};
   return true;

@@ -230,6 +230,8 @@ TEST(TokenizerPattern, MeansWhatOnigurumaMeans) {
     EXPECT_NE(error_of(Exit::input, [&] { Regex::oniguruma(unknown, where); }).find("ft does not know"),
               std::string::npos)
         << unknown;
+  EXPECT_EQ(error_of(Exit::input, [&] { pieces("^(a+)+$", std::string(40, 'a') + "b"); }),
+            "a tokenizer's pattern failed on a text of 41 bytes: match limit exceeded");
   EXPECT_EQ(error_of(Exit::input, [&] { Regex::oniguruma("a)", where); }),
             "tokenizer.json: the pattern a) cannot be read: unmatched closing parenthesis at its byte 1");
 }
