@@ -27,9 +27,9 @@ class Translator {
   std::string run() {
     while (at_ < in_.size()) {
       const char c = in_[at_];
-      if (c == '\\') {
-        if (!word()) escape();
-      } else if (c == '[')
+      if (c == '\\')
+        escape(false);
+      else if (c == '[')
         set();
       else if (c == '(')
         group();
@@ -60,28 +60,19 @@ class Translator {
     at_ += instead_of;
   }
 
-  // \w, \W, \b and \B outside of sets; whether it was one of them.
-  bool word() {
+  void escape(bool in_set) {
     const std::string in = str("[", kWord, kWordOutside, "]"), out = str("[^", kWord, kWordOutside, "]");
-    switch (peek(1)) {
-      case 'w':
-        return put(in, 2), true;
-      case 'W':
-        return put(out, 2), true;
-      case 'b':
-        return put(str("(?:(?<=", in, ")(?!", in, ")|(?<!", in, ")(?=", in, "))"), 2), true;
-      case 'B':
-        return put(str("(?:(?<=", in, ")(?=", in, ")|(?<!", in, ")(?!", in, "))"), 2), true;
-      default:
-        return false;
-    }
-  }
-
-  void escape() {
     const char c = peek(1);
+    if (in_set && (c == 'W' || c == 'b' || c == 'B')) refuse(2);
     switch (c) {
       case 'w':
-        return put(kWord, 2);
+        return put(in_set ? kWord : in, 2);
+      case 'W':
+        return put(out, 2);
+      case 'b':
+        return put(str("(?:(?<=", in, ")(?!", in, ")|(?<!", in, ")(?=", in, "))"), 2);
+      case 'B':
+        return put(str("(?:(?<=", in, ")(?=", in, ")|(?<!", in, ")(?!", in, "))"), 2);
       case 's':
         return put(kSpacePattern, 2);
       case 'S':
@@ -138,7 +129,7 @@ class Translator {
     for (; at_ < in_.size() && in_[at_] != ']';) {
       if (in_[at_] == '[' || starts("&&")) refuse(2);  // sets within sets
       if (in_[at_] == '\\')
-        escape();
+        escape(true);
       else
         copy(1);
     }

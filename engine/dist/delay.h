@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 namespace ft {
 
@@ -29,17 +30,12 @@ class Delay {
       step_ = s.step;
       step_at_ = now;
     }
-    if (s.begun != begun_ || !s.waiting) {
-      const bool over = said_ && s.begun != begun_;
-      if (over) lasted_ = now - since_;
-      if (over || !said_) {
-        begun_ = s.begun;
-        since_ = now;
-        said_ = false;
-      }
-      return over ? Event::over : Event::none;
-    }
     lasted_ = now - since_;
+    if (s.begun != begun_ || (!s.waiting && !said_)) {
+      begun_ = s.begun;
+      since_ = now;
+      return std::exchange(said_, false) ? Event::over : Event::none;
+    }
     if (said_ || s.step < 2 || lasted_ < std::max<Duration>(kLeast, longest_)) return Event::none;
     said_ = delayed_ = true;
     return Event::late;

@@ -36,10 +36,7 @@ cuda_on_cpu_switch:
 )");
 extern "C" void cuda_on_cpu_switch(void** from, void* to);
 
-#ifndef __has_feature
-  #define __has_feature(what) 0  // clang's way to say it
-#endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#ifdef __SANITIZE_ADDRESS__
 extern "C" void __asan_unpoison_memory_region(void const volatile*, std::size_t);
 static void clear_poison(void* p, std::size_t n) { __asan_unpoison_memory_region(p, n); }
 #else
@@ -270,7 +267,7 @@ void run_blocks(dim3 grid, dim3 block, std::size_t shared, const std::function<v
     std::memset(memory + shared, kUntouched, ft::cuda::kGuard);
     m.any = 0;
     for (std::size_t i = 0; i < threads; ++i) prepare(m.fibers[i], i, block);
-    begin_copies(threads);
+    begin_block(threads);
     run_block(order);
     count_copies();
     if (!std::all_of(memory + shared, memory + shared + ft::cuda::kGuard,

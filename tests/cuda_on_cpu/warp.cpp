@@ -68,7 +68,7 @@ void count(const unsigned* addresses, std::size_t n) {
 SharedTraffic shared_traffic() { return state().traffic; }
 void reset_shared_traffic() { state().traffic = {}; }
 
-void begin_copies(std::size_t threads) {
+void begin_block(std::size_t threads) {
   State& s = state();
   s.copies.resize(threads);
   s.operands.resize(threads);

@@ -11,7 +11,7 @@ std::size_t shared_bytes();  // what the launch asked for
 Order order();
 void give_up(const char* what);  // does not return
 
-void begin_copies(std::size_t threads);  // of a block
-void count_copies();                     // all its threads have ended
+void begin_block(std::size_t threads);
+void count_copies();  // all its threads have ended
 
 }  // namespace cuda_on_cpu

@@ -30,6 +30,16 @@ inline std::vector<Json> rows(const fs::path& file) {
   return out;
 }
 
+// Whether it comes to hold, looking every hundredth of a second for `seconds` at most.
+template <class F>
+bool comes_to_hold(int seconds, F&& holds) {
+  for (int i = 0; i < 100 * seconds; ++i) {
+    if (holds()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
 // A folder with a golden model, its samples and a run.json; removed at the end.
 class Workplace {
  public:
@@ -88,25 +98,16 @@ class Workplace {
 
   // Waits until the log has `count` rows, for half a minute at most.
   bool wait_for_rows(std::size_t count) const {
-    return wait_until([&] {
+    return comes_to_hold(30, [&] {
       const std::string log = contents(folder_ / "out/log.jsonl");
       return static_cast<std::size_t>(std::count(log.begin(), log.end(), '\n')) >= count;
     });
   }
   bool wait_for_words(const std::string& words) const {
-    return wait_until([&] { return says().find(words) != std::string::npos; });
+    return comes_to_hold(30, [&] { return says().find(words) != std::string::npos; });
   }
 
  private:
-  template <class F>
-  static bool wait_until(F&& holds) {
-    for (int i = 0; i < 3000; ++i) {
-      if (holds()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return false;
-  }
-
   fs::path folder_;
 };
 

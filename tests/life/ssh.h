@@ -37,13 +37,8 @@ inline std::vector<pid_t> processes_in(const fs::path& folder) {
   return all;
 }
 
-// Within 8 s.
 inline bool nobody_left(const fs::path& folder) {
-  for (int i = 0; i < 800; ++i) {
-    if (processes_in(folder).empty()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
+  return comes_to_hold(8, [&] { return processes_in(folder).empty(); });
 }
 
 // The process of a rank, by its variable; 0: there is none.

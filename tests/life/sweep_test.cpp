@@ -62,8 +62,7 @@ TEST(Sweep, GoesOnWhereItWasStopped) {
       R"({"training.seed": [1, 2]})",
       {"training.max_steps=3000", "checkpointing.save_strategy=steps", "checkpointing.save_steps=5000"});
   const pid_t pid = w.start(sweep);
-  for (int i = 0; i < 3000 && contents(w / "out/seed=1/log.jsonl").empty(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(comes_to_hold(30, [&] { return !contents(w / "out/seed=1/log.jsonl").empty(); }));
   kill(pid, SIGTERM);
   EXPECT_EQ(Workplace::finish(pid), 75) << w.says();
   const auto before = rows(w / "out/seed=1/log.jsonl");

@@ -1,0 +1,126 @@
+// Ranks that are killed, stopped or told to end: whatever dies, an end in seconds with nobody left behind.
+#include <gtest/gtest.h>
+
+#include "tests/life/ranks.h"
+
+namespace ft::test {
+namespace {
+
+std::vector<pid_t> children(pid_t pid) {
+  std::istringstream in(
+      contents("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children"));
+  std::vector<pid_t> all;
+  for (pid_t c = 0; in >> c;) all.push_back(c);
+  return all;
+}
+
+bool gone(const std::vector<pid_t>& all) {
+  return comes_to_hold(
+      5, [&] { return std::all_of(all.begin(), all.end(), [](pid_t p) { return kill(p, 0) != 0; }); });
+}
+
+// A run that would last for minutes.
+std::vector<std::string> endless(int ranks, int stage) {
+  return command(ranks, stage, 1, {"training.num_train_epochs=100000"});
+}
+
+TEST(Ranks, AKilledOneEndsTheRunWithItsName) {
+  for (const int stage : {0, 3}) {
+    const Workplace w("llama", kLora);
+    const pid_t launcher = w.start(endless(3, stage));
+    ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
+    const std::vector<pid_t> ranks = children(launcher);
+    ASSERT_EQ(ranks.size(), 3u);
+    const auto start = std::chrono::steady_clock::now();
+    kill(ranks[1], SIGKILL);
+    EXPECT_EQ(w.finish(launcher), 128 + SIGKILL);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+    EXPECT_TRUE(gone(ranks));
+    EXPECT_NE(w.says().find("rank 1 was killed by signal 9"), std::string::npos) << w.says();
+    EXPECT_NE(w.says().find("[0] rank 1 on "), std::string::npos) << w.says();
+  }
+}
+
+TEST(Ranks, AStuckOneIsNamedAtTheLimit) {
+  const Workplace w("llama", kLora);
+  auto run = endless(2, 2);
+  run.emplace_back("distributed.timeout_s=6");
+  const pid_t launcher = w.start(run);
+  ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
+  const std::vector<pid_t> ranks = children(launcher);
+  ASSERT_EQ(ranks.size(), 2u);
+  kill(ranks[1], SIGSTOP);
+  EXPECT_EQ(w.finish(launcher), 9) << w.says();
+  EXPECT_TRUE(gone(ranks));
+  EXPECT_NE(w.says().find("(process " + std::to_string(ranks[1]) + ") has not answered for 6 s, at step "),
+            std::string::npos)
+      << w.says();
+}
+
+// A rank that stands still for a while is named while it does, and ends nothing.
+TEST(Ranks, AStoppedOneIsNamedAndGoesOn) {
+  const Workplace w("llama", kLora);
+  const pid_t launcher = w.start(endless(3, 2));
+  ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
+  const pid_t rank = children(launcher).at(1);
+  kill(rank, SIGSTOP);
+  const std::string named = "(process " + std::to_string(rank) + ") ";
+  EXPECT_TRUE(w.wait_for_words(named + "keeps the others waiting, for ")) << w.says();
+  EXPECT_TRUE(w.wait_for_words("its process is stopped, or its machine hangs")) << w.says();
+  kill(rank, SIGCONT);
+  EXPECT_TRUE(w.wait_for_words(named + "goes on after ")) << w.says();
+  kill(launcher, SIGTERM);
+  EXPECT_EQ(w.finish(launcher), 75) << w.says();
+}
+
+TEST(Ranks, NobodyOutlivesTheLauncher) {
+  const Workplace w("llama", kLora);
+  const pid_t launcher = w.start(endless(3, 1));
+  ASSERT_TRUE(w.wait_for_rows(2)) << w.says();
+  const std::vector<pid_t> ranks = children(launcher);
+  kill(launcher, SIGKILL);
+  w.finish(launcher);
+  EXPECT_TRUE(gone(ranks));
+}
+
+// Every rank writes its part of a checkpoint; whoever dies in the middle leaves the one before.
+TEST(Ranks, KilledWhileSavingTheyLeaveAWholeCheckpoint) {
+  for (int i = 0; i < 6; ++i) {
+    const Workplace w("llama", kFull);
+    auto run = endless(3, i % 4);
+    run.insert(run.end(), {"checkpointing.save_strategy=steps", "checkpointing.save_steps=1",
+                           "checkpointing.save_total_limit=2"});
+    const pid_t launcher = w.start(run);
+    ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
+    const std::vector<pid_t> ranks = children(launcher);
+    ASSERT_EQ(ranks.size(), 3u);
+    std::this_thread::sleep_for(std::chrono::microseconds(1700 * i));
+    kill(ranks[static_cast<std::size_t>(i % 3)], SIGKILL);
+    EXPECT_EQ(w.finish(launcher), 128 + SIGKILL);
+    EXPECT_TRUE(gone(ranks));
+    EXPECT_EQ(w.run({"checkpoint", "verify", "out"}), 0) << w.says();
+    EXPECT_EQ(w.run(command(3, (i + 1) % 4, 1,
+                            {"training.resume_from_checkpoint=true", "training.num_train_epochs=100000",
+                             "training.max_steps=" + std::to_string(losses(w / "out").size() + 2)})),
+              0)
+        << w.says();
+  }
+}
+
+TEST(Ranks, ASignalSavesOnceAndGoesOn) {
+  const Workplace w("llama", kLora);
+  const pid_t launcher = w.start(endless(2, 3));
+  ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
+  kill(launcher, SIGTERM);
+  EXPECT_EQ(w.finish(launcher), 75) << w.says();
+  const auto saved = losses(w / "out").size();
+  EXPECT_EQ(w.run(command(
+                2, 0, 1,
+                {"training.resume_from_checkpoint=true", "training.max_steps=" + std::to_string(saved + 2)})),
+            0)
+      << w.says();
+  EXPECT_EQ(losses(w / "out").size(), saved + 2);
+}
+
+}  // namespace
+}  // namespace ft::test

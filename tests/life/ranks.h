@@ -1,0 +1,22 @@
+// How tests start several ranks.
+#pragma once
+#include "tests/life/program.h"
+
+namespace ft::test {
+
+// The parameters are so small that all of them would stay whole under stage 3: unless `more` says another
+// threshold, none does.
+inline std::vector<std::string> command(int ranks, int stage, int accumulation,
+                                        const std::vector<std::string>& more) {
+  std::vector<std::string> c = {"train",
+                                "--config",
+                                "run.json",
+                                "zero_stage=" + std::to_string(stage),
+                                "training.gradient_accumulation_steps=" + std::to_string(accumulation),
+                                "zero_optimization.stage3_param_persistence_threshold=0"};
+  if (ranks > 1) c.insert(c.begin(), {"launch", "-n", std::to_string(ranks)});
+  c.insert(c.end(), more.begin(), more.end());
+  return c;
+}
+
+}  // namespace ft::test
