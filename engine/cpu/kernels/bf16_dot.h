@@ -1,27 +1,20 @@
-// The two instructions AVX512_BF16 adds, or the same in plain AVX-512. The emulation rounds f32 to bf16 for
-// the target avx512, and serves the test-only target avx512_bf16_emulated, which proves the bf16 paths on
-// CPUs that lack them. The instructions treat denormals as zero; the emulation keeps them.
+// The two instructions that AVX512_BF16 adds; they treat denormals as zero. Without them plain AVX-512 rounds
+// f32 to bf16, and keeps denormals.
 #pragma once
 #include <immintrin.h>
+
+#include "engine/core/dtype.h"
 
 namespace ft::cpu::FT_TARGET {
 namespace {
 
 #ifdef __AVX512BF16__
 // c + the two products in every word
-inline __m512 dot_bf16(__m512 c, __m512i a, __m512i b) {
+inline __m512 dot(bf16, __m512 c, __m512i a, __m512i b) {
   return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
 }
 inline __m256i narrow_bf16(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
 #else
-inline __m512 dot_bf16(__m512 c, __m512i a, __m512i b) {
-  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
-  const __m512 a1 = _mm512_castsi512_ps(_mm512_and_si512(a, upper));
-  const __m512 b1 = _mm512_castsi512_ps(_mm512_and_si512(b, upper));
-  const __m512 a0 = _mm512_castsi512_ps(_mm512_slli_epi32(a, 16));
-  const __m512 b0 = _mm512_castsi512_ps(_mm512_slli_epi32(b, 16));
-  return _mm512_fmadd_ps(a0, b0, _mm512_fmadd_ps(a1, b1, c));
-}
 // To nearest, ties to even; a NaN stays a NaN.
 inline __m256i narrow_bf16(__m512 x) {
   const __m512i u = _mm512_castps_si512(x), upper = _mm512_srli_epi32(u, 16);

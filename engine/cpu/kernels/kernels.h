@@ -28,9 +28,5 @@ namespace avx512_bf16 {
 constexpr bool kBf16Dot = true;
 const Kernels& kernels();
 }  // namespace avx512_bf16
-namespace avx512_bf16_emulated {  // tests only: the code of avx512_bf16 on a CPU with AVX-512
-constexpr bool kBf16Dot = true;
-const Kernels& kernels();
-}  // namespace avx512_bf16_emulated
 
 }  // namespace ft::cpu

@@ -122,7 +122,10 @@ inline WordVec load_pair_rows(const bf16* lo, std::int64_t n) {  // the second r
   return {_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first_lanes(n), lo))};
 }
 inline WordVec narrow_pair(bf16, Vec lo, Vec hi) { return pair_rows(narrow_bf16(lo.v), narrow_bf16(hi.v)); }
-inline Vec dot_pairs(bf16, Vec c, WordVec a, WordVec b) { return {dot_bf16(c.v, a.v, b.v)}; }
+template <class T>  // where there is such an instruction
+inline Vec dot_pairs(T, Vec c, WordVec a, WordVec b) {
+  return {dot(T{}, c.v, a.v, b.v)};
+}
 
 // r[i] lane j <-> r[j] lane i
 inline void transpose_in_registers(WordVec (&w)[kLanes]) {

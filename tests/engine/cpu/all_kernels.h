@@ -1,4 +1,5 @@
-// Every set of kernels this machine can run, the emulated AVX512_BF16 included: tests go through all of them.
+// Every set of kernels this machine can run, those of AVX-512 on stand-ins for its instructions included:
+// tests go through all of them.
 #pragma once
 #include <string>
 #include <vector>
@@ -6,6 +7,10 @@
 #include "engine/cpu/target.h"
 
 namespace ft::cpu {
+
+namespace avx512_bf16_on_avx2 {  // see tests/avx512_on_avx2
+const Kernels& kernels();
+}
 
 struct NamedKernels {
   std::string name;
@@ -17,7 +22,7 @@ inline std::vector<NamedKernels> all_kernels() {
   std::vector<NamedKernels> all;
   for (const Target t : usable_targets())
     all.push_back({name_of(t), kernels_of(t), t == Target::avx512_bf16});
-  if (all.size() > 1) all.push_back({"avx512_bf16_emulated", avx512_bf16_emulated::kernels(), true});
+  all.push_back({"avx512_bf16_on_avx2", avx512_bf16_on_avx2::kernels(), true});
   return all;
 }
 

@@ -30,7 +30,10 @@ const VecProbe& vec_probe();
 namespace avx512_bf16 {
 const VecProbe& vec_probe();
 }
-namespace avx512_bf16_emulated {
+namespace avx512_on_avx2 {
+const VecProbe& vec_probe();
+}
+namespace avx512_bf16_on_avx2 {
 const VecProbe& vec_probe();
 }
 

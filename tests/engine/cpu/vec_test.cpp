@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/engine/cpu/all_kernels.h"
+#include "engine/cpu/target.h"
 #include "tests/engine/cpu/vec_probe.h"
 
 namespace ft::cpu {
@@ -16,12 +16,12 @@ struct Named {
   const VecProbe& probe;
 };
 std::vector<Named> probes() {
-  std::vector<Named> all;
-  for (const auto& k : all_kernels()) {
-    if (k.name == "avx2") all.push_back({k.name, avx2::vec_probe()});
-    if (k.name == "avx512") all.push_back({k.name, avx512::vec_probe()});
-    if (k.name == "avx512_bf16") all.push_back({k.name, avx512_bf16::vec_probe()});
-    if (k.name == "avx512_bf16_emulated") all.push_back({k.name, avx512_bf16_emulated::vec_probe()});
+  std::vector<Named> all{{"avx2", avx2::vec_probe()},
+                         {"avx512_on_avx2", avx512_on_avx2::vec_probe()},
+                         {"avx512_bf16_on_avx2", avx512_bf16_on_avx2::vec_probe()}};
+  for (const Target t : usable_targets()) {
+    if (t == Target::avx512) all.push_back({name_of(t), avx512::vec_probe()});
+    if (t == Target::avx512_bf16) all.push_back({name_of(t), avx512_bf16::vec_probe()});
   }
   return all;
 }

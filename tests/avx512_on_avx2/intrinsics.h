@@ -1,0 +1,350 @@
+// The AVX-512 intrinsics that engine/cpu/kernels are written with, in AVX2: it lets the very sources of the
+// targets avx512 and avx512_bf16 run, and be tested, on a CPU that has neither. Put before a kernel source
+// (-include), it declares them in that source's own namespace, where they hide the compiler's, and says that
+// AVX-512 is there. What each does: Intel's Intrinsics Guide and its Software Developer's Manual.
+// An intrinsic that is missing here calls the compiler's, which it refuses to compile without AVX-512.
+#pragma once
+#include <immintrin.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+// After <immintrin.h>, which asks for it too.
+#define __AVX512F__ 1
+#undef _mm512_setr_ps  // macros, not functions
+#undef _mm512_setr_epi32
+
+namespace ft::cpu {
+struct Kernels;
+}
+namespace ft::cpu::FT_TARGET {
+#ifdef FT_BF16_DOT
+  #define __AVX512BF16__ 1
+constexpr bool kBf16Dot = true;
+#else
+constexpr bool kBf16Dot = false;
+#endif
+const Kernels& kernels();
+
+namespace {
+
+// A vector's halves, a vector of two, and one of what f makes of the lower halves and of the upper ones.
+template <class Half>
+struct Halves {
+  Half lo, hi;
+};
+template <class Half, class V>
+inline Halves<Half> cut(V x) {
+  Halves<Half> h;
+  std::memcpy(&h, &x, sizeof h);
+  return h;
+}
+inline Halves<__m256> halves(__m512 x) { return cut<__m256>(x); }
+inline Halves<__m256i> halves(__m512i x) { return cut<__m256i>(x); }
+inline Halves<__m128i> halves(__m256i x) { return cut<__m128i>(x); }
+template <class V, class Half>
+inline V joined(Half lo, Half hi) {
+  const Halves<Half> h{lo, hi};
+  V x;
+  std::memcpy(&x, &h, sizeof x);
+  return x;
+}
+template <class V, class F, class... X>
+inline V by_halves(F f, X... x) {
+  return joined<V>(f(halves(x).lo...), f(halves(x).hi...));
+}
+template <class F, class... X>
+inline __m512 floats(F f, X... x) {
+  return by_halves<__m512>(f, x...);
+}
+template <class F, class... X>
+inline __m512i words(F f, X... x) {
+  return by_halves<__m512i>(f, x...);
+}
+
+// Lane by lane, as an array.
+template <class T, class V>
+struct Lanes {
+  static constexpr int kCount = sizeof(V) / sizeof(T);
+  T at[kCount];
+  Lanes() = default;
+  explicit Lanes(V x) { std::memcpy(at, &x, sizeof at); }
+  V vector() const {
+    V x;
+    std::memcpy(&x, at, sizeof x);
+    return x;
+  }
+};
+using Floats = Lanes<float, __m512>;
+using Words = Lanes<std::uint32_t, __m512i>;
+
+inline __m512i _mm512_castps_si512(__m512 x) { return (__m512i)x; }
+inline __m512 _mm512_castsi512_ps(__m512i x) { return (__m512)x; }
+inline __m512i _mm512_castsi128_si512(__m128i x) {  // what is above is undefined
+  const __m128i undefined = _mm_set1_epi32(static_cast<int>(0xdeadbeef));
+  const __m128i all[] = {x, undefined, undefined, undefined};
+  __m512i y;
+  std::memcpy(&y, all, sizeof y);
+  return y;
+}
+
+inline __m512 _mm512_set1_ps(float x) { return joined<__m512>(_mm256_set1_ps(x), _mm256_set1_ps(x)); }
+inline __m512 _mm512_setzero_ps() { return _mm512_set1_ps(0); }
+inline __m512i _mm512_set1_epi32(int x) {
+  return joined<__m512i>(_mm256_set1_epi32(x), _mm256_set1_epi32(x));
+}
+template <class... X>
+inline __m512 _mm512_setr_ps(X... x) {
+  Floats y;
+  int i = 0;
+  ((y.at[i++] = static_cast<float>(x)), ...);
+  return y.vector();
+}
+template <class... X>
+inline __m512i _mm512_setr_epi32(X... x) {
+  Words y;
+  int i = 0;
+  ((y.at[i++] = static_cast<std::uint32_t>(x)), ...);
+  return y.vector();
+}
+
+// Comparisons and choice
+template <int How>
+inline __mmask16 compared(__m512 a, __m512 b) {
+  const auto [lo, hi] = halves(floats([](auto x, auto y) { return _mm256_cmp_ps(x, y, How); }, a, b));
+  return static_cast<__mmask16>(_mm256_movemask_ps(lo) | _mm256_movemask_ps(hi) << 8);
+}
+inline __mmask16 _mm512_cmp_ps_mask(__m512 a, __m512 b, int how) {
+  if (how == _CMP_LT_OQ) return compared<_CMP_LT_OQ>(a, b);
+  if (how == _CMP_EQ_OQ) return compared<_CMP_EQ_OQ>(a, b);
+  if (how == _CMP_UNORD_Q) return compared<_CMP_UNORD_Q>(a, b);
+  __builtin_trap();
+}
+// All bits of the lanes that are in the mask.
+inline __m512i lanes_of(__mmask16 m) {
+  const __m512i bits =
+      _mm512_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768);
+  return words([](auto x, auto y) { return _mm256_cmpeq_epi32(_mm256_and_si256(x, y), y); },
+               _mm512_set1_epi32(m), bits);
+}
+inline __m512i _mm512_mask_mov_epi32(__m512i no, __mmask16 m, __m512i yes) {
+  return words([](auto x, auto y, auto which) { return _mm256_blendv_epi8(x, y, which); }, no, yes,
+               lanes_of(m));
+}
+inline __m512 _mm512_mask_blend_ps(__mmask16 m, __m512 no, __m512 yes) {
+  return (__m512)_mm512_mask_mov_epi32((__m512i)no, m, (__m512i)yes);
+}
+
+// Memory. A masked access touches the lanes of the mask only.
+template <class V>
+inline V read(const void* p) {
+  V x;
+  std::memcpy(&x, p, sizeof x);
+  return x;
+}
+template <class V>
+inline V read_halves(const void* p, std::uint32_t mask) {
+  Lanes<std::uint16_t, V> y;
+  for (int i = 0; i < y.kCount; ++i) {
+    y.at[i] = 0;
+    if (mask >> i & 1) std::memcpy(y.at + i, static_cast<const std::uint16_t*>(p) + i, 2);
+  }
+  return y.vector();
+}
+inline __m512 _mm512_loadu_ps(const void* p) { return read<__m512>(p); }
+inline __m512i _mm512_loadu_si512(const void* p) { return read<__m512i>(p); }
+inline void _mm512_storeu_ps(void* p, __m512 x) { std::memcpy(p, &x, sizeof x); }
+inline void _mm512_storeu_si512(void* p, __m512i x) { std::memcpy(p, &x, sizeof x); }
+inline __m512 _mm512_maskz_loadu_ps(__mmask16 m, const void* p) {
+  const auto [lo, hi] = halves(lanes_of(m));
+  const auto* x = static_cast<const float*>(p);
+  return joined<__m512>(_mm256_maskload_ps(x, lo), _mm256_maskload_ps(x + 8, hi));
+}
+inline __m512i _mm512_maskz_loadu_epi16(__mmask32 m, const void* p) { return read_halves<__m512i>(p, m); }
+inline __m256i _mm256_maskz_loadu_epi16(__mmask16 m, const void* p) { return read_halves<__m256i>(p, m); }
+inline void _mm512_mask_storeu_ps(void* p, __mmask16 m, __m512 x) {
+  const auto which = halves(lanes_of(m));
+  const auto from = halves(x);
+  auto* y = static_cast<float*>(p);
+  _mm256_maskstore_ps(y, which.lo, from.lo);
+  _mm256_maskstore_ps(y + 8, which.hi, from.hi);
+}
+inline void _mm256_mask_storeu_epi16(void* p, __mmask16 m, __m256i x) {
+  const Lanes<std::uint16_t, __m256i> y(x);
+  for (int i = 0; i < y.kCount; ++i)
+    if (m >> i & 1) std::memcpy(static_cast<std::uint16_t*>(p) + i, y.at + i, 2);
+}
+
+// Arithmetic
+inline __m512 _mm512_add_ps(__m512 a, __m512 b) {
+  return floats([](auto x, auto y) { return _mm256_add_ps(x, y); }, a, b);
+}
+inline __m512 _mm512_sub_ps(__m512 a, __m512 b) {
+  return floats([](auto x, auto y) { return _mm256_sub_ps(x, y); }, a, b);
+}
+inline __m512 _mm512_mul_ps(__m512 a, __m512 b) {
+  return floats([](auto x, auto y) { return _mm256_mul_ps(x, y); }, a, b);
+}
+inline __m512 _mm512_div_ps(__m512 a, __m512 b) {
+  return floats([](auto x, auto y) { return _mm256_div_ps(x, y); }, a, b);
+}
+inline __m512 _mm512_fmadd_ps(__m512 a, __m512 b, __m512 c) {
+  return floats([](auto x, auto y, auto z) { return _mm256_fmadd_ps(x, y, z); }, a, b, c);
+}
+inline __m512 _mm512_fmsub_ps(__m512 a, __m512 b, __m512 c) {
+  return floats([](auto x, auto y, auto z) { return _mm256_fmsub_ps(x, y, z); }, a, b, c);
+}
+inline __m512 _mm512_fnmadd_ps(__m512 a, __m512 b, __m512 c) {
+  return floats([](auto x, auto y, auto z) { return _mm256_fnmadd_ps(x, y, z); }, a, b, c);
+}
+inline __m512 _mm512_max_ps(__m512 a, __m512 b) {
+  return floats([](auto x, auto y) { return _mm256_max_ps(x, y); }, a, b);
+}
+inline __m512 _mm512_min_ps(__m512 a, __m512 b) {
+  return floats([](auto x, auto y) { return _mm256_min_ps(x, y); }, a, b);
+}
+inline __m512 _mm512_sqrt_ps(__m512 a) {
+  return floats([](auto x) { return _mm256_sqrt_ps(x); }, a);
+}
+inline __m512 _mm512_abs_ps(__m512 a) {
+  return floats([](auto x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }, a);
+}
+inline __m512 _mm512_roundscale_ps(__m512 a, int how) {
+  if (how != (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)) __builtin_trap();
+  return floats([](auto x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }, a);
+}
+inline __m512 _mm512_scalef_ps(__m512 a, __m512 b) {  // a 2^floor(b)
+  const auto floor = [](auto x) { return _mm256_floor_ps(x); };
+  const auto power = [](auto x) {  // 2^x, -126 <= x <= 127
+    return _mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(x), _mm256_set1_epi32(127)), 23));
+  };
+  const __m512 n = floats(floor, b), half = floats(floor, _mm512_mul_ps(n, _mm512_set1_ps(0.5f)));
+  const __m512 bound = _mm512_set1_ps(253);
+  if (_mm512_cmp_ps_mask(_mm512_abs_ps(n), bound, _CMP_LT_OQ) == 0xffff)  // the first product is exact
+    return _mm512_mul_ps(_mm512_mul_ps(a, floats(power, half)), floats(power, _mm512_sub_ps(n, half)));
+  Floats x(a);
+  const Floats m(n);
+  for (int i = 0; i < x.kCount; ++i)
+    x.at[i] = std::isfinite(m.at[i]) ? std::ldexp(x.at[i], static_cast<int>(m.at[i]))
+                                     : x.at[i] * std::exp2(m.at[i]);
+  return x.vector();
+}
+// Halves are added to each other until one lane is left.
+template <class F>
+inline float reduced(__m512 a, F f) {
+  Floats x(a);
+  for (int n = 8; n > 0; n /= 2)
+    for (int i = 0; i < n; ++i) x.at[i] = f(x.at[i], x.at[i + n]);
+  return x.at[0];
+}
+inline float _mm512_reduce_add_ps(__m512 a) {
+  return reduced(a, [](float x, float y) { return x + y; });
+}
+inline float _mm512_reduce_max_ps(__m512 a) {
+  return reduced(a, [](float x, float y) { return x > y ? x : y; });
+}
+
+// Bits
+inline __m512i _mm512_and_si512(__m512i a, __m512i b) { return a & b; }
+inline __m512i _mm512_or_si512(__m512i a, __m512i b) { return a | b; }
+inline __m512i _mm512_add_epi32(__m512i a, __m512i b) {
+  return words([](auto x, auto y) { return _mm256_add_epi32(x, y); }, a, b);
+}
+inline __m512i _mm512_slli_epi32(__m512i a, int n) {
+  return words([n](auto x) { return _mm256_sll_epi32(x, _mm_cvtsi32_si128(n)); }, a);
+}
+inline __m512i _mm512_srli_epi32(__m512i a, int n) {
+  return words([n](auto x) { return _mm256_srl_epi32(x, _mm_cvtsi32_si128(n)); }, a);
+}
+inline __m512i _mm512_srlv_epi32(__m512i a, __m512i n) {
+  return words([](auto x, auto y) { return _mm256_srlv_epi32(x, y); }, a, n);
+}
+
+// Orders
+inline __m512i _mm512_unpacklo_epi32(__m512i a, __m512i b) {
+  return words([](auto x, auto y) { return _mm256_unpacklo_epi32(x, y); }, a, b);
+}
+inline __m512i _mm512_unpackhi_epi32(__m512i a, __m512i b) {
+  return words([](auto x, auto y) { return _mm256_unpackhi_epi32(x, y); }, a, b);
+}
+inline __m512i _mm512_unpacklo_epi64(__m512i a, __m512i b) {
+  return words([](auto x, auto y) { return _mm256_unpacklo_epi64(x, y); }, a, b);
+}
+inline __m512i _mm512_unpackhi_epi64(__m512i a, __m512i b) {
+  return words([](auto x, auto y) { return _mm256_unpackhi_epi64(x, y); }, a, b);
+}
+// Two quarters of a, then two of b; two bits of `which` for each.
+inline __m512i _mm512_shuffle_i32x4(__m512i a, __m512i b, int which) {
+  __m128i x[4], y[4], z[4];
+  std::memcpy(x, &a, sizeof x);
+  std::memcpy(y, &b, sizeof y);
+  for (int i = 0; i < 4; ++i) z[i] = (i < 2 ? x : y)[which >> 2 * i & 3];
+  __m512i r;
+  std::memcpy(&r, z, sizeof r);
+  return r;
+}
+inline __m512i _mm512_permutexvar_epi32(__m512i which, __m512i a) {
+  Words n(which);
+  const Words x(a);
+  for (auto& lane : n.at) lane = x.at[lane & 15];
+  return n.vector();
+}
+inline __m512 _mm512_permutexvar_ps(__m512i which, __m512 a) {
+  return (__m512)_mm512_permutexvar_epi32(which, (__m512i)a);
+}
+
+// Conversions
+inline __m512i _mm512_cvtepu16_epi32(__m256i a) {
+  return words([](auto x) { return _mm256_cvtepu16_epi32(x); }, a);
+}
+inline __m256i _mm512_cvtepi32_epi16(__m512i a) {
+  const Words x(a);
+  Lanes<std::uint16_t, __m256i> y;
+  for (int i = 0; i < y.kCount; ++i) y.at[i] = static_cast<std::uint16_t>(x.at[i]);
+  return y.vector();
+}
+inline __m512 _mm512_cvtph_ps(__m256i a) {
+  return floats([](auto x) { return _mm256_cvtph_ps(x); }, a);
+}
+inline __m256i _mm512_cvtps_ph(__m512 a, int how) {
+  if (how != _MM_FROUND_TO_NEAREST_INT) __builtin_trap();
+  return by_halves<__m256i>([](auto x) { return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT); }, a);
+}
+
+#ifdef FT_BF16_DOT
+// Both instructions take denormals for zero, and the first gives none.
+inline __m512 without_denormals(__m512 a) {
+  return floats(
+      [](auto x) {
+        const auto sign = _mm256_set1_ps(-0.0f), least = _mm256_set1_ps(0x1p-126f);
+        const auto keep = _mm256_cmp_ps(_mm256_andnot_ps(sign, x), least, _CMP_NLT_UQ);
+        return _mm256_and_ps(x, _mm256_or_ps(keep, sign));
+      },
+      a);
+}
+// c + the products of the upper halves of the words + those of the lower ones, rounded after each
+inline __m512 _mm512_dpbf16_ps(__m512 c, __m512bh a, __m512bh b) {
+  const auto a_words = (__m512i)a, b_words = (__m512i)b;
+  const auto upper = [](__m512i x) { return (__m512)(x & _mm512_set1_epi32(static_cast<int>(0xffff0000u))); };
+  const auto lower = [](__m512i x) { return (__m512)_mm512_slli_epi32(x, 16); };
+  const auto add = [](__m512 sum, __m512 x, __m512 y) {
+    return without_denormals(_mm512_fmadd_ps(without_denormals(x), without_denormals(y), sum));
+  };
+  return add(add(without_denormals(c), upper(a_words), upper(b_words)), lower(a_words), lower(b_words));
+}
+inline __m256bh _mm512_cvtneps_pbh(__m512 a) {
+  const Words x((__m512i)without_denormals(a));
+  Lanes<std::uint16_t, __m256i> y;
+  for (int i = 0; i < y.kCount; ++i) {
+    const std::uint32_t w = x.at[i], upper = w >> 16;
+    const bool nan = (w & 0x7fffffffu) > 0x7f800000u;
+    y.at[i] = static_cast<std::uint16_t>(nan ? upper | 0x40 : (w + 0x7fff + (upper & 1)) >> 16);
+  }
+  return (__m256bh)y.vector();
+}
+#endif
+
+}  // namespace
+}  // namespace ft::cpu::FT_TARGET
