@@ -132,14 +132,14 @@ Exit init(const InitArgs& args) {
     working(done += spec.shape.numel(), static_cast<std::int64_t>(parameters));
     return Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, spec.shape);
   };
-  const WrittenModel written = write_model(folder.path(), tensors, fill);
+  const WrittenFiles written = write_shards(folder.path(), "model", tensors, fill);
   write_config(file, folder.path() + "/config.json", made.info, dtype);
   const std::string beside = folder_of(file.string());
   copy_companions(beside, beside, folder.path());
   folder.commit();
   screen.clear();
   std::cerr << "made     " << made.info.architecture << ", " << show::quantity(parameters) << " parameters, "
-            << name_of(dtype) << ", " << show::plural(std::ssize(written.files), "file") << " of "
+            << name_of(dtype) << ", " << show::plural(std::ssize(written.names), "file") << " of "
             << show::file_size(written.bytes) << " -> " << printable(args.output) << "\n";
   return Exit::done;
 }

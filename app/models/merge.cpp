@@ -79,11 +79,11 @@ Exit merge(const MergeArgs& args) {
   require_new_folder(args.output, args.overwrite, {args.model, args.adapter});
   Merger merger(built);
   const std::vector<TensorSpec> specs = merger.specs(dtype);
-  WrittenModel written;
+  WrittenFiles written;
   {
     Working working(screen, "merging", "tensors");
     std::int64_t done = 0;
-    written = write_model(args.output, specs, [&](const TensorSpec& spec) {
+    written = write_shards(args.output, "model", specs, [&](const TensorSpec& spec) {
       working(done++, static_cast<std::int64_t>(specs.size()));
       return merger(spec);
     });
@@ -95,7 +95,7 @@ Exit merge(const MergeArgs& args) {
   screen.line(str("merged   ",
                   show::plural(static_cast<std::int64_t>(built.attached.linears.size()), "linear"), ", ",
                   show::plural(static_cast<std::int64_t>(specs.size()), "tensor"), " in ",
-                  show::plural(static_cast<std::int64_t>(written.files.size()), "file"), ", ",
+                  show::plural(static_cast<std::int64_t>(written.names.size()), "file"), ", ",
                   show::memory(written.bytes), ", ", show::duration(seconds), " -> ", args.output));
 
   DType coarsest = DType::f32;

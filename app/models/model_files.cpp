@@ -94,7 +94,7 @@ class WholeModelFiles final : public ModelFiles {
     std::vector<TensorSpec> specs;
     EachParameter each([&](Parameter& p) { specs.push_back({p.name, dtype, p.shape}); });
     built_.model().visit(each);
-    write_model(folder, specs, {});
+    write_shards(folder, "model", specs, {});
     write_file(join_path(folder, "config.json"), config_with_dtype(built_.folder, dtype));
   }
   std::string name_of(const Parameter& p) const override { return p.name; }

@@ -114,12 +114,12 @@ std::vector<std::vector<TensorSpec>> split(const std::vector<TensorSpec>& tensor
   return shards;
 }
 
-std::string shard_name(std::size_t i, std::size_t n) {
+std::string shard_name(const std::string& stem, std::size_t i, std::size_t n) {
   const auto digits = [](std::size_t v) {
     const std::string text = std::to_string(v);
     return std::string(text.size() < 5 ? 5 - text.size() : 0, '0') + text;
   };
-  return n == 1 ? "model.safetensors" : "model-" + digits(i + 1) + "-of-" + digits(n) + ".safetensors";
+  return stem + (n == 1 ? "" : "-" + digits(i + 1) + "-of-" + digits(n)) + ".safetensors";
 }
 
 }  // namespace
@@ -129,28 +129,29 @@ void write_safetensors(const std::string& path, std::vector<TensorSpec> tensors,
   write_uncommitted(path, std::move(tensors), provider, metadata, nonfinite)->commit();
 }
 
-WrittenModel write_model(const std::string& folder, const std::vector<TensorSpec>& tensors,
-                         const TensorProvider& provider, std::int64_t max_shard_bytes, Nonfinite nonfinite) {
+WrittenFiles write_shards(const std::string& folder, const std::string& stem,
+                          const std::vector<TensorSpec>& tensors, const TensorProvider& provider,
+                          std::int64_t max_shard_bytes, Nonfinite nonfinite) {
   const auto shards = split(tensors, max_shard_bytes);
-  WrittenModel written;
+  WrittenFiles written;
   std::map<std::string, std::string> weight_map;
   std::vector<std::unique_ptr<AtomicFile>> files;
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    const std::string name = shard_name(i, shards.size());
+    const std::string name = shard_name(stem, i, shards.size());
     for (const auto& t : shards[i]) {
       require(weight_map.emplace(t.name, name).second, "a tensor is written twice");
       written.bytes += bytes_of(t);
     }
     files.push_back(
         write_uncommitted(join_path(folder, name), shards[i], provider, kTorchMetadata, nonfinite));
-    written.files.push_back(name);
+    written.names.push_back(name);
   }
   for (const auto& file : files) file->commit();
   if (shards.size() == 1) return written;
-  const std::string index = "model.safetensors.index.json";
+  const std::string index = stem + ".safetensors.index.json";
   const Json json = {{"metadata", {{"total_size", written.bytes}}}, {"weight_map", weight_map}};
   write_file(join_path(folder, index), json_text(json) + "\n");
-  written.files.push_back(index);
+  written.names.push_back(index);
   return written;
 }
 

@@ -29,16 +29,19 @@ void write_safetensors(const std::string& path, std::vector<TensorSpec> tensors,
                        const TensorProvider& provider, const Metadata& metadata = kTorchMetadata,
                        Nonfinite nonfinite = Nonfinite::refuse);
 
-struct WrittenModel {
-  std::vector<std::string> files;  // names in the folder, the index last
+constexpr std::int64_t kMaxShardBytes = 5'000'000'000;  // Hugging Face's "5GB"
+
+struct WrittenFiles {
+  std::vector<std::string> names;  // in the folder, the index last
   std::int64_t bytes = 0;          // of tensor data
 };
 
-// model.safetensors, or model-00001-of-0000N.safetensors with their index when one file would hold more than
-// max_shard_bytes of data. A larger tensor has a file of its own.
-WrittenModel write_model(const std::string& folder, const std::vector<TensorSpec>& tensors,
-                         const TensorProvider& provider, std::int64_t max_shard_bytes = 5'000'000'000,
-                         Nonfinite nonfinite = Nonfinite::refuse);
+// STEM.safetensors, or STEM-00001-of-0000N.safetensors with their index when one file would hold more than
+// max_shard_bytes of data. A larger tensor has a file of its own. A model's stem is "model".
+WrittenFiles write_shards(const std::string& folder, const std::string& stem,
+                          const std::vector<TensorSpec>& tensors, const TensorProvider& provider,
+                          std::int64_t max_shard_bytes = kMaxShardBytes,
+                          Nonfinite nonfinite = Nonfinite::refuse);
 
 // "5GB", "500MB", "1.5GiB" or plain bytes, as max_shard_size is written. `what` names the setting in errors.
 std::int64_t parse_byte_size(const std::string& text, const std::string& what);

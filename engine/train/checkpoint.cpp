@@ -1,8 +1,11 @@
 #include "engine/train/checkpoint.h"
 
 #include <array>
+#include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "engine/dist/together.h"
 #include "engine/io/json.h"
@@ -14,7 +17,7 @@ namespace {
 
 // torch's names for AdamW's states.
 constexpr std::array<const char*, 2> kStates = {".exp_avg", ".exp_avg_sq"};
-constexpr const char* kOptimizerFile = "optimizer.safetensors";
+constexpr const char* kOptimizer = "optimizer";  // what its files' names begin with
 
 Json to_json(const std::optional<LossScaler::State>& s) {
   if (!s) return nullptr;
@@ -71,6 +74,16 @@ Tensor floats(std::span<float> host) {
   return {reinterpret_cast<std::byte*>(host.data()), DType::f32, {static_cast<std::int64_t>(host.size())}};
 }
 
+// Its shards; the manifest has vouched for what is there.
+std::vector<std::unique_ptr<SafetensorsFile>> optimizer_files(const std::string& folder) {
+  std::vector<std::unique_ptr<SafetensorsFile>> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().filename().string().starts_with(kOptimizer) &&
+        entry.path().extension() == ".safetensors")
+      files.push_back(std::make_unique<SafetensorsFile>(entry.path().string(), Exit::checkpoint));
+  return files;
+}
+
 }  // namespace
 
 void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles& files, int states) {
@@ -84,13 +97,14 @@ void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles&
 }
 
 Checkpoints::Checkpoints(Model& model, ParameterStore& store, Communicator& comm, ModelFiles& files,
-                         std::string output_dir, int states)
+                         std::string output_dir, int states, std::int64_t max_shard_bytes)
     : model_(model),
       store_(store),
       comm_(comm),
       files_(files),
       output_dir_(std::move(output_dir)),
-      states_(states) {}
+      states_(states),
+      max_shard_bytes_(max_shard_bytes) {}
 
 std::vector<Parameter*> Checkpoints::trained() {
   std::vector<Parameter*> all;
@@ -126,25 +140,26 @@ void Checkpoints::create_optimizer(const std::string& folder) {
   for (const Parameter* p : trained())
     for (int k = 0; k < states_; ++k)
       specs.push_back({p->name + kStates[static_cast<std::size_t>(k)], DType::f32, p->shape});
-  write_safetensors(join_path(folder, kOptimizerFile), specs, {});
+  write_shards(folder, kOptimizer, specs, {}, max_shard_bytes_);
 }
 
 void Checkpoints::read_optimizer(const std::string& folder) {
   if (states_ == 0) return;
-  const SafetensorsFile file(join_path(folder, kOptimizerFile), Exit::checkpoint);
+  const auto shards = optimizer_files(folder);
   for (int k = 0; k < states_; ++k) {
     const auto find = [&](const Parameter& p) {
       const std::string name = p.name + kStates[static_cast<std::size_t>(k)];
-      const StoredTensor* t = file.find(name);
-      if (!t || t->numel != p.shape.numel())
-        throw UserError(Exit::checkpoint, str(file.path(), ": ", name,
-                                              " is not there in the model's shape; the checkpoint is of "
-                                              "another model, adapter or optimizer"));
-      return t;
+      for (const auto& shard : shards)
+        if (const StoredTensor* t = shard->find(name); t && t->numel == p.shape.numel())
+          return std::pair{shard.get(), t};
+      throw UserError(Exit::checkpoint, str(folder, ": ", name,
+                                            " is not there in the model's shape; the checkpoint is of "
+                                            "another model, adapter or optimizer"));
     };
     for (const Parameter* p : trained()) find(*p);
     store_.restore(k, [&](const Parameter& p, std::int64_t first, std::span<float> to) {
-      file.read(*find(p), floats(to), first);
+      const auto [shard, tensor] = find(p);
+      shard->read(*tensor, floats(to), first);
     });
   }
 }

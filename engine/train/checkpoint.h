@@ -11,6 +11,7 @@
 
 #include "engine/dist/parameter_store.h"
 #include "engine/io/checkpoint_folder.h"
+#include "engine/io/safetensors_write.h"
 #include "engine/nn/model.h"
 #include "engine/train/loss_scaler.h"
 
@@ -52,8 +53,9 @@ void fill_in(const std::string& folder, ParameterStore&, const ModelFiles&, int 
 
 class Checkpoints {
  public:
+  // The optimizer's states are cut into files of at most max_shard_bytes, which are hashed side by side.
   Checkpoints(Model& model, ParameterStore& store, Communicator& comm, ModelFiles& files,
-              std::string output_dir, int states);
+              std::string output_dir, int states, std::int64_t max_shard_bytes = kMaxShardBytes);
 
   // Saves checkpoint-<step>; returns its folder on rank 0, where `extra` writes more files into it before it
   // is sealed. Every rank calls and writes its part; when one fails all do, and no checkpoint is there.
@@ -76,6 +78,7 @@ class Checkpoints {
   ModelFiles& files_;
   std::string output_dir_;
   int states_;
+  std::int64_t max_shard_bytes_;
 };
 
 }  // namespace ft

@@ -62,7 +62,7 @@ TEST_F(InspectTest, AFile) {
 }
 
 TEST_F(InspectTest, AModel) {
-  write_model(folder.path(), layers(), provider(), 100);
+  write_shards(folder.path(), "model", layers(), provider(), 100);
   folder.write("config.json", R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"]})");
   EXPECT_EQ(text(folder.path()).substr(folder.path().size(), 74),
             "  LlamaForCausalLM, 84 parameters, BF16, 4 tensors, 168 B in 2 files\n  for");

@@ -28,7 +28,7 @@ class Moved {
       specs.push_back({weight, DType::f32, shape});
     }
     std::vector<float> values;
-    write_model(model(), specs, [&](const TensorSpec& spec) {
+    write_shards(model(), "model", specs, [&](const TensorSpec& spec) {
       values.resize(static_cast<std::size_t>(spec.shape.numel()));
       const Tensor t(reinterpret_cast<std::byte*>(values.data()), DType::f32, spec.shape);
       from.read(spec.name, t);

@@ -29,9 +29,9 @@ struct Model {
 TEST(SafetensorsFiller, MakesTheSameFiles) {
   Model model;
   const TempFolder at_once, in_parts;
-  write_model(at_once.path(), model.specs, std::ref(model), 1000);
-  const WrittenModel made = write_model(in_parts.path(), model.specs, {}, 1000);
-  ASSERT_EQ(made.files.size(), 3u);
+  write_shards(at_once.path(), "model", model.specs, std::ref(model), 1000);
+  const WrittenFiles made = write_shards(in_parts.path(), "model", model.specs, {}, 1000);
+  ASSERT_EQ(made.names.size(), 3u);
   {
     SafetensorsFiller one(in_parts.path()), other(in_parts.path());
     for (const TensorSpec& t : model.specs) {
@@ -43,14 +43,14 @@ TEST(SafetensorsFiller, MakesTheSameFiles) {
     one.sync();
     other.sync();
   }
-  for (const std::string& name : made.files)
+  for (const std::string& name : made.names)
     EXPECT_TRUE(slurp(in_parts / name) == slurp(at_once / name)) << name;
 }
 
 TEST(SafetensorsFiller, RefusesWhatIsNotANumber) {
   const TempFolder folder;
   Model model;
-  write_model(folder.path(), model.specs, {});
+  write_shards(folder.path(), "model", model.specs, {});
   SafetensorsFiller filler(folder.path());
   const std::vector<float> bad{1, NAN};
   EXPECT_EQ(error_of([&] { filler.write("c", 0, bad); }),

@@ -88,7 +88,7 @@ TEST(SafetensorsWrite, LeavesNothingWhenItFails) {
   EXPECT_THROW(write_safetensors(folder / "a", {{"x", DType::f32, {2}}, {"x", DType::f32, {2}}}, provide),
                InternalError);
   EXPECT_THROW(write_safetensors(folder / "a", {{"x", DType::f32, {3}}}, provide), InternalError);
-  EXPECT_EQ(error_of([&] { write_model(folder / "none", specs, provide); }),
+  EXPECT_EQ(error_of([&] { write_shards(folder / "none", "model", specs, provide); }),
             "6 " + folder / "none/model.safetensors: cannot be written: No such file or directory");
   EXPECT_EQ(slurp(folder / "a"), "old");
   EXPECT_EQ(folder.entries(), 1u);
@@ -106,8 +106,8 @@ TEST(WriteModel, SplitsAsHuggingFaceDoes) {
                                          {"d", DType::f32, {10}},
                                          {"b", DType::f32, {10}}};
   const auto provide = [&](const TensorSpec& t) { return view(values, t.shape); };
-  const WrittenModel written = write_model(folder.path(), specs, provide, 120);
-  EXPECT_EQ(written.files,
+  const WrittenFiles written = write_shards(folder.path(), "model", specs, provide, 120);
+  EXPECT_EQ(written.names,
             (std::vector<std::string>{"model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
                                       "model-00003-of-00003.safetensors", "model.safetensors.index.json"}));
   EXPECT_EQ(written.bytes, 360);
@@ -125,15 +125,16 @@ TEST(WriteModel, SplitsAsHuggingFaceDoes) {
   EXPECT_EQ(model.bytes(), 360);
 
   const TempFolder one;
-  EXPECT_EQ(write_model(one.path(), specs, provide).files, (std::vector<std::string>{"model.safetensors"}));
+  EXPECT_EQ(write_shards(one.path(), "model", specs, provide).names,
+            (std::vector<std::string>{"model.safetensors"}));
   EXPECT_EQ(one.entries(), 1u);
 }
 
 TEST(WriteModel, LeavesNoShardWhenALaterOneFails) {
   const TempFolder folder;
   std::vector<float> values(10, 1.0f);
-  EXPECT_THROW(write_model(
-                   folder.path(), {{"a", DType::f32, {10}}, {"b", DType::f32, {10}}},
+  EXPECT_THROW(write_shards(
+                   folder.path(), "model", {{"a", DType::f32, {10}}, {"b", DType::f32, {10}}},
                    [&](const TensorSpec& t) {
                      if (t.name == "b") throw std::bad_alloc();
                      return view(values, {10});

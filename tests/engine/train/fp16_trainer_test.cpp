@@ -119,6 +119,7 @@ struct Setting {
   int ranks = 1, stage = 0;
   std::int64_t save_steps = 1000;
   std::string output = "/nowhere", resume = {};
+  std::int64_t max_shard_bytes = kMaxShardBytes;
 };
 
 // What rank `rank` sees.
@@ -143,7 +144,7 @@ Course run_rank(const Setting& run, Ops& ops, Communicator& comm) {
   Arena saved(ops.allocate(4096), 4096), scratch(ops.allocate(4096), 4096);
   Ctx context{ops, saved, scratch, DType::f16};
   Files files;
-  Checkpoints checkpoints(model, store, comm, files, run.output, 2);
+  Checkpoints checkpoints(model, store, comm, files, run.output, 2, run.max_shard_bytes);
   Told told;
   Trainer trainer({.context = context,
                    .model = model,
@@ -220,8 +221,10 @@ TEST(Fp16Trainer, ACheckpointHoldsTheScale) {
   Setting run{.ids = numbers(24), .happenings = {.overflow = {2, 4, 9, 15}}};
   run.output = folder / "out";
   run.save_steps = 10;
+  run.max_shard_bytes = 4 * kSize;  // a file for each state
   const Course whole = run_all(run)[0];
   run.resume = run.output + "/checkpoint-10";
+  EXPECT_TRUE(path_exists(run.resume + "/optimizer-00002-of-00002.safetensors"));
   const Course resumed = run_all(run)[0];
   EXPECT_EQ(resumed.weights, whole.weights);
   EXPECT_EQ(resumed.state.loss_scaler, whole.state.loss_scaler);
