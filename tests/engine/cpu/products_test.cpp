@@ -234,7 +234,7 @@ TEST(Products, OtherRowsChangeNoBit) {  // few rows take a way of their own
           with_threads(k, 2).run(y, terms, 1, {});
         };
         run(all.tensor, 40);
-        for (const std::int64_t rows : {1, 2, 3, 4, 5, 8, 17}) {
+        for (const std::int64_t rows : {1, 2, 3, 4, 5, 7, 8, 17}) {
           Matrix y(rows, cols, type, 2, true);
           run(y.tensor, rows);
           for (std::int64_t i = 0; i < rows; ++i)
