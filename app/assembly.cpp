@@ -183,7 +183,7 @@ int sharing(const Ops& ops, int local_ranks) {
   return ops.device().kind == Device::Kind::cpu ? local_ranks : 1;
 }
 
-void require_memory(const MemoryReport& planned, const Ops& ops, int local_ranks) {
+void require_memory(const MemoryReport& planned, const Ops& ops, const std::string& advice, int local_ranks) {
   const std::int64_t there = ops.free_memory();
   const int ranks = sharing(ops, local_ranks);
   if (there == 0 || planned.total * ranks <= there) return;
@@ -192,10 +192,7 @@ void require_memory(const MemoryReport& planned, const Ops& ops, int local_ranks
       Exit::memory,
       str(each, " needs ", show::memory(planned.total), " and ", show::memory(there), " are free (weights ",
           show::memory(planned.weights), ", optimizer ", show::memory(planned.optimizer + planned.gradients),
-          ", activations ", show::memory(planned.activations + planned.scratch),
-          ")\n  less: training.gradient_checkpointing=true, a smaller "
-          "training.per_device_train_batch_size or "
-          "data.max_seq_length, training.bf16=true, quantization.load_in_4bit=true"));
+          ", activations ", show::memory(planned.activations + planned.scratch), ")\n  less: ", advice));
 }
 
 }  // namespace ft

@@ -81,7 +81,7 @@ class Engine {
 int sharing(const Ops&, int local_ranks);
 
 // UserError(Exit::memory) when the plan, for each of the ranks that share the device's memory, needs more
-// than it has; says which settings would help.
-void require_memory(const MemoryReport& planned, const Ops&, int local_ranks = 1);
+// than it has; `advice` says what would take less.
+void require_memory(const MemoryReport& planned, const Ops&, const std::string& advice, int local_ranks = 1);
 
 }  // namespace ft

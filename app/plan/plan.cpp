@@ -11,6 +11,7 @@
 #include "app/commands/commands.h"
 #include "app/plan/gpu_sizes.h"
 #include "app/plan/table.h"
+#include "app/plan/ways_out.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "app/train/ranks.h"
@@ -32,24 +33,9 @@ struct Subject {
 
 // The settings that would help, each with what it leaves, those that fit.
 void print_ways_out(const Subject& s) {
-  std::vector<std::pair<std::string, RunConfig>> ways;
-  const auto way = [&](const std::string& setting, bool helps, const auto& change) {
-    if (!helps) return;
-    ways.emplace_back(setting, s.config);
-    change(ways.back().second);
-  };
-  way("training.gradient_checkpointing=true", s.config.training.gradient_checkpointing == false,
-      [](RunConfig& c) { c.training.gradient_checkpointing = true; });
-  way("training.bf16=true", s.config.training.dtype() == DType::f32,
-      [](RunConfig& c) { c.training.bf16 = true; });
-  way("finetuning_type=lora", s.config.finetuning_type == "full",
-      [](RunConfig& c) { c.finetuning_type = "lora"; });
-  way("quantization.load_in_4bit=true",
-      s.config.finetuning_type == "lora" && !s.config.quantization.load_in_4bit,
-      [](RunConfig& c) { c.quantization.load_in_4bit = true; });
   std::cout << "it does not fit";
   bool any = false;
-  for (const auto& [setting, config] : ways) {
+  for (const auto& [setting, config] : ways_out(s.config, true)) {
     const std::int64_t total = s.with(config).plan.memory.total;
     if (total > s.room.there) continue;
     std::cout << (any ? "" : "; it would with") << "\n  " << setting << "  " << show::memory(total);

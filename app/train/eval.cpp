@@ -8,6 +8,7 @@
 #include "app/answers/generation.h"
 #include "app/answers/predictions.h"
 #include "app/commands/commands.h"
+#include "app/plan/ways_out.h"
 #include "app/screen/format.h"
 #include "app/screen/run_text.h"
 #include "app/screen/screen.h"
@@ -67,7 +68,7 @@ Exit eval(const EvalArgs& args) {
   request.states = 0;
   if (args.answers > 0) request.generation.push_back(ask.shape());
   const Plan plan = plan_run(built.model(), request);
-  require_memory(plan.memory, *ops, ranks.local_size);
+  require_memory(plan.memory, *ops, advice_on_memory(config, false), ranks.local_size);
   require_same(*comm, data.eval->data().tokens(), "the number of tokens in the data");
   Engine engine(std::move(ops), std::move(comm), built, request, plan);
   Working working(screen, "evaluating", "batches");

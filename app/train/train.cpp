@@ -9,6 +9,7 @@
 #include "app/commands/commands.h"
 #include "app/models/model_files.h"
 #include "app/plan/planned.h"
+#include "app/plan/ways_out.h"
 #include "app/screen/run_text.h"
 #include "app/train/ranks.h"
 #include "app/train/reports.h"
@@ -181,7 +182,7 @@ Exit train(const TrainArgs& args) {
   if (!config.training.gradient_checkpointing)
     request.recompute = choose_recomputed(built.model(), request, *ops, ranks, *comm);
   const Plan plan = plan_run(built.model(), request);
-  require_memory(plan.memory, *ops, ranks.local_size);
+  require_memory(plan.memory, *ops, advice_on_memory(config, true), ranks.local_size);
   if (data.stream)
     require_same(*comm, data.stream->bytes(), "the size of the data");
   else

@@ -5,6 +5,7 @@
 
 #include "app/plan/gpu_sizes.h"
 #include "app/plan/planned.h"
+#include "app/plan/ways_out.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/io/json.h"
 #include "tests/app/outcome.h"
@@ -106,6 +107,24 @@ TEST(PlanForAGpu, ChoosesHowManyBlocksToRecompute) {
   const Json none = planned_json({"--gpu", "h200", full[0], "training.gradient_checkpointing=false"});
   EXPECT_EQ(on("h200")["total"], none["total"]);
   EXPECT_GT(on("1GiB")["recomputed_blocks"], 0);
+}
+
+// What the run does already, or cannot do, is no advice.
+TEST(WaysOut, AreThoseNotTakenYet) {
+  RunConfig c;
+  c.training.gradient_checkpointing = false;
+  EXPECT_EQ(advice_on_memory(c, true),
+            "training.gradient_checkpointing=true, training.bf16=true, quantization.load_in_4bit=true, a "
+            "smaller training.per_device_train_batch_size, a smaller data.max_seq_length");
+  EXPECT_EQ(advice_on_memory(c, false),
+            "training.bf16=true, quantization.load_in_4bit=true, a smaller "
+            "training.per_device_eval_batch_size, a smaller data.max_seq_length");
+  c.finetuning_type = "full";
+  c.training = {.per_device_train_batch_size = 1, .bf16 = true};
+  c.distributed.nproc_per_node = 2;
+  EXPECT_EQ(advice_on_memory(c, true), "zero_stage=3, finetuning_type=lora, a smaller data.max_seq_length");
+  for (const WayOut& w : ways_out(c, true))
+    for (const WayOut& next : ways_out(w.config, true)) EXPECT_NE(next.setting, w.setting);
 }
 
 }  // namespace

@@ -42,11 +42,6 @@ inline std::vector<std::exception_ptr> run_ranks_catching(int size,
   });
 }
 
-inline void rethrow_first(const std::vector<std::exception_ptr>& thrown) {
-  for (const auto& e : thrown)
-    if (e) std::rethrow_exception(e);
-}
-
 // What a rank threw; nothing: done, and no words.
 struct Said {
   Exit code = Exit::done;
@@ -61,6 +56,13 @@ inline Said said(const std::exception_ptr& e) {
     return {Exit::done, other.what()};
   }
   return {};
+}
+
+// What the first rank threw that failed by itself; a rank that fails as well may first hear of another's end.
+inline void rethrow_first(const std::vector<std::exception_ptr>& thrown) {
+  for (const bool told : {false, true})
+    for (const auto& e : thrown)
+      if (e && (said(e).code == Exit::peer_lost) == told) std::rethrow_exception(e);
 }
 
 // With what a run has: collectives beside the computation, or not. What a rank throws is thrown.
