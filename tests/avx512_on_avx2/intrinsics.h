@@ -29,41 +29,7 @@ const Kernels& kernels();
 
 namespace {
 
-// A vector's halves, a vector of two, and one of what f makes of the lower halves and of the upper ones.
-template <class Half>
-struct Halves {
-  Half lo, hi;
-};
-template <class Half, class V>
-inline Halves<Half> cut(V x) {
-  Halves<Half> h;
-  std::memcpy(&h, &x, sizeof h);
-  return h;
-}
-inline Halves<__m256> halves(__m512 x) { return cut<__m256>(x); }
-inline Halves<__m256i> halves(__m512i x) { return cut<__m256i>(x); }
-inline Halves<__m128i> halves(__m256i x) { return cut<__m128i>(x); }
-template <class V, class Half>
-inline V joined(Half lo, Half hi) {
-  const Halves<Half> h{lo, hi};
-  V x;
-  std::memcpy(&x, &h, sizeof x);
-  return x;
-}
-template <class V, class F, class... X>
-inline V by_halves(F f, X... x) {
-  return joined<V>(f(halves(x).lo...), f(halves(x).hi...));
-}
-template <class F, class... X>
-inline __m512 floats(F f, X... x) {
-  return by_halves<__m512>(f, x...);
-}
-template <class F, class... X>
-inline __m512i words(F f, X... x) {
-  return by_halves<__m512i>(f, x...);
-}
-
-// Lane by lane, as an array.
+// A vector as an array of lanes of any kind: elements, halves, quarters.
 template <class T, class V>
 struct Lanes {
   static constexpr int kCount = sizeof(V) / sizeof(T);
@@ -78,15 +44,39 @@ struct Lanes {
 };
 using Floats = Lanes<float, __m512>;
 using Words = Lanes<std::uint32_t, __m512i>;
+using Quarters = Lanes<__m128i, __m512i>;
+inline Lanes<__m256, __m512> halves(__m512 x) { return Lanes<__m256, __m512>(x); }
+inline Lanes<__m256i, __m512i> halves(__m512i x) { return Lanes<__m256i, __m512i>(x); }
+inline Lanes<__m128i, __m256i> halves(__m256i x) { return Lanes<__m128i, __m256i>(x); }
+
+// A vector of two halves, and one of what f makes of the lower halves and of the upper ones.
+template <class V, class Half>
+inline V joined(Half lo, Half hi) {
+  Lanes<Half, V> y;
+  y.at[0] = lo;
+  y.at[1] = hi;
+  return y.vector();
+}
+template <class V, class F, class... X>
+inline V by_halves(F f, X... x) {
+  return joined<V>(f(halves(x).at[0]...), f(halves(x).at[1]...));
+}
+template <class F, class... X>
+inline __m512 floats(F f, X... x) {
+  return by_halves<__m512>(f, x...);
+}
+template <class F, class... X>
+inline __m512i words(F f, X... x) {
+  return by_halves<__m512i>(f, x...);
+}
 
 inline __m512i _mm512_castps_si512(__m512 x) { return (__m512i)x; }
 inline __m512 _mm512_castsi512_ps(__m512i x) { return (__m512)x; }
 inline __m512i _mm512_castsi128_si512(__m128i x) {  // what is above is undefined
-  const __m128i undefined = _mm_set1_epi32(static_cast<int>(0xdeadbeef));
-  const __m128i all[] = {x, undefined, undefined, undefined};
-  __m512i y;
-  std::memcpy(&y, all, sizeof y);
-  return y;
+  Quarters y;
+  for (__m128i& quarter : y.at) quarter = _mm_set1_epi32(static_cast<int>(0xdeadbeef));
+  y.at[0] = x;
+  return y.vector();
 }
 
 inline __m512 _mm512_set1_ps(float x) { return joined<__m512>(_mm256_set1_ps(x), _mm256_set1_ps(x)); }
@@ -112,8 +102,8 @@ inline __m512i _mm512_setr_epi32(X... x) {
 // Comparisons and choice
 template <int How>
 inline __mmask16 compared(__m512 a, __m512 b) {
-  const auto [lo, hi] = halves(floats([](auto x, auto y) { return _mm256_cmp_ps(x, y, How); }, a, b));
-  return static_cast<__mmask16>(_mm256_movemask_ps(lo) | _mm256_movemask_ps(hi) << 8);
+  const auto which = halves(floats([](auto x, auto y) { return _mm256_cmp_ps(x, y, How); }, a, b));
+  return static_cast<__mmask16>(_mm256_movemask_ps(which.at[0]) | _mm256_movemask_ps(which.at[1]) << 8);
 }
 inline __mmask16 _mm512_cmp_ps_mask(__m512 a, __m512 b, int how) {
   if (how == _CMP_LT_OQ) return compared<_CMP_LT_OQ>(a, b);
@@ -157,9 +147,9 @@ inline __m512i _mm512_loadu_si512(const void* p) { return read<__m512i>(p); }
 inline void _mm512_storeu_ps(void* p, __m512 x) { std::memcpy(p, &x, sizeof x); }
 inline void _mm512_storeu_si512(void* p, __m512i x) { std::memcpy(p, &x, sizeof x); }
 inline __m512 _mm512_maskz_loadu_ps(__mmask16 m, const void* p) {
-  const auto [lo, hi] = halves(lanes_of(m));
+  const auto which = halves(lanes_of(m));
   const auto* x = static_cast<const float*>(p);
-  return joined<__m512>(_mm256_maskload_ps(x, lo), _mm256_maskload_ps(x + 8, hi));
+  return joined<__m512>(_mm256_maskload_ps(x, which.at[0]), _mm256_maskload_ps(x + 8, which.at[1]));
 }
 inline __m512i _mm512_maskz_loadu_epi16(__mmask32 m, const void* p) { return read_halves<__m512i>(p, m); }
 inline __m256i _mm256_maskz_loadu_epi16(__mmask16 m, const void* p) { return read_halves<__m256i>(p, m); }
@@ -167,8 +157,8 @@ inline void _mm512_mask_storeu_ps(void* p, __mmask16 m, __m512 x) {
   const auto which = halves(lanes_of(m));
   const auto from = halves(x);
   auto* y = static_cast<float*>(p);
-  _mm256_maskstore_ps(y, which.lo, from.lo);
-  _mm256_maskstore_ps(y + 8, which.hi, from.hi);
+  _mm256_maskstore_ps(y, which.at[0], from.at[0]);
+  _mm256_maskstore_ps(y + 8, which.at[1], from.at[1]);
 }
 inline void _mm256_mask_storeu_epi16(void* p, __mmask16 m, __m256i x) {
   const Lanes<std::uint16_t, __m256i> y(x);
@@ -277,13 +267,10 @@ inline __m512i _mm512_unpackhi_epi64(__m512i a, __m512i b) {
 }
 // Two quarters of a, then two of b; two bits of `which` for each.
 inline __m512i _mm512_shuffle_i32x4(__m512i a, __m512i b, int which) {
-  __m128i x[4], y[4], z[4];
-  std::memcpy(x, &a, sizeof x);
-  std::memcpy(y, &b, sizeof y);
-  for (int i = 0; i < 4; ++i) z[i] = (i < 2 ? x : y)[which >> 2 * i & 3];
-  __m512i r;
-  std::memcpy(&r, z, sizeof r);
-  return r;
+  const Quarters x(a), y(b);
+  Quarters z;
+  for (int i = 0; i < 4; ++i) z.at[i] = (i < 2 ? x : y).at[which >> 2 * i & 3];
+  return z.vector();
 }
 inline __m512i _mm512_permutexvar_epi32(__m512i which, __m512i a) {
   Words n(which);
