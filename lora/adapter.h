@@ -12,12 +12,17 @@ class LoraAdapter final : public Adapter {
   LoraAdapter(const std::string& module, std::int64_t in, std::int64_t out, std::int64_t rank, float scale,
               float dropout, DType dtype);
 
-  Tensor forward(Ctx&, Sum& y, Tensor x) const override;  // returns u = s x A^T (rows, r)
-  void backward(Ctx&, Sum& dx, Tensor dy, Tensor x, Tensor u) const override;
-  void visit(Visitor& v) override {
-    v.parameter(a);
-    v.parameter(b);
+  std::int64_t width() const override { return rank(); }
+  void down(Ctx&, Tensor u, Tensor x) const override;  // u = s x A^T
+  void up(Sum& y, Tensor u) const override { y.add({u, Trans::no, b.value, Trans::yes}); }
+  void up_grad(Ctx&, Tensor du, Tensor dy, Tensor u) const override;  // du = s dy B
+  void down_grad(Ctx&, Sum& dx, Tensor du, Tensor x) const override;
+  std::optional<DownMatrix> down_matrix(const Ctx& c) const override {
+    if (drops(c)) return {};
+    return matrix();
   }
+  void visit_down(Visitor& v) override { v.parameter(a); }
+  void visit_up(Visitor& v) override { v.parameter(b); }
 
   std::int64_t rank() const { return a.shape[0]; }
   float scale() const { return scale_; }
@@ -25,8 +30,11 @@ class LoraAdapter final : public Adapter {
   Parameter a, b;  // ....lora_A.weight, ....lora_B.weight
 
  private:
-  Tensor dropped(Ctx&, Tensor x) const;
+  DownMatrix matrix() const { return {a.value, a.grad, scale_}; }
+  bool drops(const Ctx& c) const { return dropout_ > 0 && c.train; }
+  // Of the input that A sees: a function of the step and the name, so that backward makes the same again.
   Random mask(const Ctx& c) const { return c.random.with(a.name); }
+  Tensor dropped(Ctx&, Tensor x) const;
 
   float scale_, dropout_;
 };

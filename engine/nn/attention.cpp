@@ -41,9 +41,8 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
     s.q_rstd = c.saved.take({rows * heads.query}, DType::f32);
     s.k_rstd = c.saved.take({rows * heads.key_value}, DType::f32);
   }
-  s.adapter[0] = q_proj.forward(c, q_norm ? s.q_raw : s.q, x);
-  s.adapter[1] = k_proj.forward(c, k_norm ? s.k_raw : s.k, x);
-  s.adapter[2] = v_proj.forward(c, s.v, x);
+  s.u =
+      forward_all(c, {{q_proj, q_norm ? s.q_raw : s.q}, {k_proj, k_norm ? s.k_raw : s.k}, {v_proj, s.v}}, x);
   if (q_norm) {
     q_norm->forward(c, by_head(s.q, D), s.q_rstd, by_head(s.q_raw, D));
     k_norm->forward(c, by_head(s.k, D), s.k_rstd, by_head(s.k_raw, D));
@@ -53,7 +52,7 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
   s.y = dense(heads.query);
   s.lse = c.saved.take({heads.query, rows}, DType::f32);
   attend(c, s, p);
-  s.adapter[3] = o_proj.forward(c, y, s.y, residual);
+  s.o_u = o_proj.forward(c, y, s.y, residual);
   return s;
 }
 
@@ -67,7 +66,7 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
     Scope inner(c.scratch);
     Tensor da = dense(heads.query);
     Sum sum(c.ops, da);
-    o_proj.backward(c, sum, dy, s.y, s.adapter[3]);
+    o_proj.backward(c, sum, dy, s.y, s.o_u);
     sum.run();
     c.ops.attention_grad(dq, dk, dv, {}, da, s.y, s.lse, s.q, s.k, s.v, heads, mask(p), {scale});
   }
@@ -84,14 +83,13 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
     through(*k_norm, dk, s.k_raw, s.k_rstd);
   }
   Sum sum(c.ops, dx);
-  q_proj.backward(c, sum, dq, x, s.adapter[0]);
-  k_proj.backward(c, sum, dk, x, s.adapter[1]);
-  v_proj.backward(c, sum, dv, x, s.adapter[2]);
+  backward_all(c, sum, {{q_proj, dq}, {k_proj, dk}, {v_proj, dv}}, x, s.u);
   sum.run();
 }
 
 void SelfAttention::visit(Visitor& v) {
-  for (Linear* l : {&q_proj, &k_proj, &v_proj, &o_proj}) l->visit(v);
+  visit_all(v, {&q_proj, &k_proj, &v_proj});
+  o_proj.visit(v);
   for (auto* norm : {&q_norm, &k_norm})
     if (*norm) (*norm)->visit(v);
 }

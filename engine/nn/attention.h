@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "engine/nn/kv_cache.h"
-#include "engine/nn/linear.h"
 #include "engine/nn/rms_norm.h"
+#include "engine/nn/siblings.h"
 
 namespace ft {
 
@@ -29,7 +29,7 @@ struct SelfAttention {
     Tensor q, k, v;                       // (rows, H D), (rows, KV D) twice; q and k rotated
     Tensor q_raw, k_raw, q_rstd, k_rstd;  // before norm and rotation; only with norms
     Tensor y, lse;                        // attended (rows, H D); (H, rows) f32
-    Tensor adapter[4];
+    Tensor u, o_u;                        // of the adapters of q, k and v, and of o
   };
   // y = residual + attention(x)
   Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual, const Positions&) const;

@@ -14,30 +14,50 @@ Linear make_linear(std::string name, std::int64_t in, std::int64_t out, bool bia
 }
 
 Tensor Linear::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, float alpha) const {
-  Scope scratch(c.scratch);
   c.ops.enter(name);
-  const Tensor shift = bias ? bias->value : Tensor{};
-  Sum sum(c.ops, y, bias ? shift : residual, alpha);
-  sum.add(weight->times(x, Trans::yes));
-  const Tensor saved = adapter ? adapter->forward(c, sum, x) : Tensor{};
-  sum.run();
-  if (residual && bias) c.ops.add(y, residual);
-  return saved;
+  Tensor u;
+  if (adapter) {
+    u = c.saved.take({x.rows(), adapter->width()}, c.dtype);
+    adapter->down(c, u, x);
+  }
+  forward_with(c, y, x, u, residual, alpha);
+  return u;
 }
 
-void Linear::backward(Ctx& c, Sum& dx, Tensor dy, Tensor x, Tensor saved) const {
+void Linear::forward_with(Ctx& c, Tensor y, Tensor x, Tensor u, Tensor residual, float alpha) const {
+  c.ops.enter(name);
+  Sum sum(c.ops, y, bias ? bias->value : residual, alpha);
+  sum.add(weight->times(x, Trans::yes));
+  if (adapter) adapter->up(sum, u);
+  sum.run();
+  if (residual && bias) c.ops.add(y, residual);
+}
+
+void Linear::backward(Ctx& c, Sum& dx, Tensor dy, Tensor x, Tensor u) const {
+  Tensor du = adapter ? c.scratch.take(u.shape, c.dtype) : Tensor{};
+  backward_with(c, dx, du, dy, x, u);
+  if (adapter) adapter->down_grad(c, dx, du, x);
+}
+
+void Linear::backward_with(Ctx& c, Sum& dx, Tensor du, Tensor dy, Tensor x, Tensor u) const {
   c.ops.enter(name);
   if (Tensor dw = weight->grad()) product(c.ops, dw, {dy, Trans::yes, x, Trans::no}, 1, dw);
   if (bias && bias->grad) c.ops.column_sums(bias->grad, dy);
   if (dx) dx.add(weight->times(dy, Trans::no));
-  if (adapter) adapter->backward(c, dx, dy, x, saved);
+  if (adapter) adapter->up_grad(c, du, dy, u);
 }
 
-void Linear::visit(Visitor& v) {
+void Linear::visit_own(Visitor& v) {
   v.linear(*this);
   weight->visit(v);
   if (bias) v.parameter(*bias);
-  if (adapter) adapter->visit(v);
+}
+
+void Linear::visit(Visitor& v) {
+  visit_own(v);
+  if (!adapter) return;
+  adapter->visit_down(v);
+  adapter->visit_up(v);
 }
 
 }  // namespace ft

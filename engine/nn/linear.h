@@ -8,16 +8,34 @@
 
 namespace ft {
 
-// What may be added to a Linear's output. x (rows, in), y and dy (rows, out).
+// A matrix that something narrow is made with: u = scale x a^T.
+struct DownMatrix {
+  Tensor a, grad;  // (width, in); its gradient, f32
+  float scale;
+
+  void forward(Ctx& c, Tensor u, Tensor x) const { product(c.ops, u, {x, Trans::no, a, Trans::yes}, scale); }
+  // du: times `scale` already.
+  void backward(Ctx& c, Sum& dx, Tensor du, Tensor x) const {
+    product(c.ops, grad, {du, Trans::yes, x, Trans::no}, 1, grad);
+    if (dx) dx.add({du, Trans::no, a, Trans::no});
+  }
+};
+
+// What may be added to a Linear's output, by way of something narrow: y += up(u) with u = down(x). x (rows,
+// in), u (rows, width), y (rows, out). Gradients of its own are added to.
 class Adapter {
  public:
   virtual ~Adapter() = default;
-  // Adds its part to y; returns what backward needs (taken from c.saved), perhaps nothing. `where` is the
-  // Linear's name.
-  virtual Tensor forward(Ctx& c, Sum& y, Tensor x) const = 0;
-  // Own gradients +=; adds its part to dx. What it takes from c.scratch lives until the caller has run dx.
-  virtual void backward(Ctx& c, Sum& dx, Tensor dy, Tensor x, Tensor saved) const = 0;
-  virtual void visit(Visitor&) = 0;
+  virtual std::int64_t width() const = 0;
+  virtual void down(Ctx& c, Tensor u, Tensor x) const = 0;
+  virtual void up(Sum& y, Tensor u) const = 0;
+  virtual void up_grad(Ctx& c, Tensor du, Tensor dy, Tensor u) const = 0;
+  // du, and what this takes from c.scratch, are to live until the caller has run dx.
+  virtual void down_grad(Ctx& c, Sum& dx, Tensor du, Tensor x) const = 0;
+  // When down is a product and nothing else: adapters that read the same x may then share it (siblings.h).
+  virtual std::optional<DownMatrix> down_matrix(const Ctx& c) const = 0;
+  virtual void visit_down(Visitor&) = 0;
+  virtual void visit_up(Visitor&) = 0;
 };
 
 struct Linear {
@@ -27,14 +45,19 @@ struct Linear {
   std::optional<Parameter> bias;     // (out)
   std::unique_ptr<Adapter> adapter;  // null: none
 
-  // y = alpha (x W^T + adapter) + b + residual. Returns what the adapter saved.
+  // y = alpha (x W^T + adapter) + b + residual. Returns the adapter's u, which backward needs.
   Tensor forward(Ctx&, Tensor y, Tensor x, Tensor residual = {}, float alpha = 1) const;
   // Own gradients +=; adds the gradient of x to dx, which the caller runs within its scratch Scope. x may be
   // empty when !reads_input().
-  void backward(Ctx&, Sum& dx, Tensor dy, Tensor x, Tensor saved) const;
+  void backward(Ctx&, Sum& dx, Tensor dy, Tensor x, Tensor u) const;
   // Whether backward reads x: a frozen Linear without an adapter does not.
   bool reads_input() const { return adapter || weight->grad(); }
   void visit(Visitor&);
+
+  // The same without what its adapter makes of x: u is there already, and du is left to pass on.
+  void forward_with(Ctx&, Tensor y, Tensor x, Tensor u, Tensor residual = {}, float alpha = 1) const;
+  void backward_with(Ctx&, Sum& dx, Tensor du, Tensor dy, Tensor x, Tensor u) const;
+  void visit_own(Visitor&);
 };
 
 Linear make_linear(std::string name, std::int64_t in, std::int64_t out, bool bias, DType dtype);

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "engine/nn/dropout.h"
-#include "engine/nn/linear.h"
+#include "engine/nn/siblings.h"
 
 namespace ft {
 
@@ -16,18 +16,14 @@ struct Mlp {
   Dropout dropout;  // of what down_proj reads
 
   struct Saved {
-    Tensor gate, up;  // (rows, F)
-    Tensor adapter[3];
+    Tensor gate, up;   // (rows, F)
+    Tensor u, down_u;  // of the adapters of gate and up, and of down
   };
   Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual) const;  // y = residual + mlp(x)
   // dx = the gradient of x (empty: not wanted). Overwrites what is saved.
   void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&) const;
   bool reads_input() const { return gate_proj.reads_input() || (up_proj && up_proj->reads_input()); }
-  void visit(Visitor& v) {
-    gate_proj.visit(v);
-    if (up_proj) up_proj->visit(v);
-    down_proj.visit(v);
-  }
+  void visit(Visitor&);
 
  private:
   Tensor inner(Ctx&, const Saved&) const;  // what down_proj reads

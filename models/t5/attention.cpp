@@ -8,13 +8,16 @@ Attention::Saved Attention::forward(Ctx& c, Tensor y, Tensor x, Tensor residual,
   s.q = c.saved.take({rows, width}, c.dtype);
   s.k = c.saved.take({keys, width}, c.dtype);
   s.v = c.saved.take({keys, width}, c.dtype);
-  s.adapter[0] = q.forward(c, s.q, x);
-  s.adapter[1] = k.forward(c, s.k, over.memory);
-  s.adapter[2] = v.forward(c, s.v, over.memory);
+  if (over.cross()) {
+    s.u = q.forward(c, s.q, x);
+    s.memory_u = forward_all(c, {{k, s.k}, {v, s.v}}, over.memory);
+  } else {
+    s.u = forward_all(c, {{q, s.q}, {k, s.k}, {v, s.v}}, x);
+  }
   s.y = c.saved.take({rows, width}, c.dtype);
   s.lse = c.saved.take({heads.query, rows}, DType::f32);
   c.ops.attention(s.y, s.lse, s.q, s.k, s.v, heads, over.mask, over.scores);
-  s.adapter[3] = o.forward(c, y, s.y, residual);
+  s.o_u = o.forward(c, y, s.y, residual);
   return s;
 }
 
@@ -26,18 +29,18 @@ void Attention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& s,
     Scope inner(c.scratch);
     Tensor da = c.scratch.take(s.y.shape, c.dtype);
     Sum sum(c.ops, da);
-    o.backward(c, sum, dy, s.y, s.adapter[3]);
+    o.backward(c, sum, dy, s.y, s.o_u);
     sum.run();
     c.ops.attention_grad(dq, dk, dv, over.dbias, da, s.y, s.lse, s.q, s.k, s.v, heads, over.mask,
                          over.scores);
   }
-  const bool cross = !over.mask.key_starts.empty();
   Sum own(c.ops, dx), other(c.ops, over.d_memory, over.d_memory);
-  Sum& of_keys = cross ? other : own;
-  const Tensor memory = cross ? over.memory : x;
-  q.backward(c, own, dq, x, s.adapter[0]);
-  k.backward(c, of_keys, dk, memory, s.adapter[1]);
-  v.backward(c, of_keys, dv, memory, s.adapter[2]);
+  if (over.cross()) {
+    q.backward(c, own, dq, x, s.u);
+    backward_all(c, other, {{k, dk}, {v, dv}}, over.memory, s.memory_u);
+  } else {
+    backward_all(c, own, {{q, dq}, {k, dk}, {v, dv}}, x, s.u);
+  }
   own.run();
   other.run();
 }
@@ -63,6 +66,11 @@ void Attention::extend(Ctx& c, Tensor y, Tensor x, Tensor residual, const KvCach
   q.forward(c, query, x);
   c.ops.attention_ranges(attended, query, cache.k, cache.v, heads, seen, {.bias = bias});
   o.forward(c, y, attended, residual);
+}
+
+void Attention::visit(Visitor& visitor) {
+  visit_all(visitor, {&q, &k, &v});
+  o.visit(visitor);
 }
 
 }  // namespace ft::t5

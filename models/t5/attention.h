@@ -2,7 +2,7 @@
 // the encoder's states (cross-attention).
 #pragma once
 #include "engine/nn/kv_cache.h"
-#include "engine/nn/linear.h"
+#include "engine/nn/siblings.h"
 
 namespace ft::t5 {
 
@@ -13,6 +13,8 @@ struct Over {
   Mask mask;
   Scores scores;
   Tensor dbias;  // see ft::Ops::attention_grad
+
+  bool cross() const { return !mask.key_starts.empty(); }
 };
 
 struct Attention {
@@ -20,9 +22,9 @@ struct Attention {
   Heads heads{};
 
   struct Saved {
-    Tensor q, k, v;  // (rows, H D), (key rows, H D) twice
-    Tensor y, lse;   // attended (rows, H D); (H, rows) f32
-    Tensor adapter[4];
+    Tensor q, k, v;           // (rows, H D), (key rows, H D) twice
+    Tensor y, lse;            // attended (rows, H D); (H, rows) f32
+    Tensor u, memory_u, o_u;  // of the adapters of q, k and v, or of q; in cross-attention of k and v; of o
   };
   // y = residual + attention(x)
   Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual, const Over&) const;
@@ -38,9 +40,7 @@ struct Attention {
   // Keeps keys and values of the memory, in these rows of the cache.
   void keep(Ctx&, Tensor memory, const KvCache::Layer&, Tensor rows) const;
 
-  void visit(Visitor& visitor) {
-    for (Linear* l : {&q, &k, &v, &o}) l->visit(visitor);
-  }
+  void visit(Visitor&);
 };
 
 }  // namespace ft::t5
