@@ -10,6 +10,7 @@
 #include "app/config/help_config.h"
 #include "engine/cuda/cuda_ops.h"
 #include "tests/app/outcome.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
@@ -117,7 +118,7 @@ const std::vector<std::string> kOptions{"--version",
 TEST(CommandLine, TheOptionsAreFrozen) { EXPECT_EQ(all_options(), kOptions); }
 
 TEST(CommandLine, LibrariesOfCudaThatAreNotThereAreRefused) {
-  const std::string folder = FT_SOURCE_DIR "/configs";
+  const std::string folder = source_path("configs");
   const Outcome o = run({"--cuda-libs", folder, "train", "--config", "run.json"});
   EXPECT_EQ(o.code, 2);
   if (cuda_version())
@@ -228,7 +229,7 @@ TEST(CommandLine, HelpConfig) {
 }
 
 TEST(CommandLine, ThePageOfSettingsIsTrue) {
-  const std::filesystem::path file = std::filesystem::path(FT_SOURCE_DIR) / "docs" / "config.md";
+  const std::filesystem::path file = source_path("docs/config.md");
   std::ifstream in(file);
   std::stringstream page;
   page << in.rdbuf();

@@ -11,6 +11,7 @@
 
 #include "engine/io/fields.h"
 #include "engine/io/json.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
@@ -59,7 +60,7 @@ TEST(Config, Defaults) {
 TEST(Config, TheExamplesAreRight) {
   int runs = 0;
   for (const char* folder : {"configs", "configs/demo", "bench/gsm8k"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(std::string(FT_SOURCE_DIR) + "/" + folder)) {
+    for (const auto& entry : std::filesystem::directory_iterator(source_path(folder))) {
       if (entry.path().extension() != ".json" || read_json(entry.path().string()).contains("model_type"))
         continue;
       EXPECT_NO_THROW(load_config(entry.path(), {})) << entry.path();
@@ -358,7 +359,7 @@ TEST(Config, PathsAreRelativeToTheConfiguration) {
 // Those that come with ft.
 TEST(Config, ReadyMadeConfigurationsAreRead) {
   int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(FT_SOURCE_DIR "/configs")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_path("configs"))) {
     if (entry.path().extension() != ".json") continue;
     EXPECT_NO_THROW(load_config(entry.path().string(), {})) << entry.path();
     ++count;
@@ -389,7 +390,7 @@ TEST(Config, TheEffectiveConfigurationReadsBack) {
 
 // PEFT's targets hold where none are named; run.json tells which they were.
 TEST(Config, LoraTargetsOfAFamily) {
-  const std::string models = FT_SOURCE_DIR "/tests/golden/models/";
+  const std::string models = source_path("tests/golden/models/");
   const auto targets = [&](const std::string& model, std::vector<std::string> more = {}) {
     more.push_back("model.model_name_or_path=" + models + model + "/model");
     const RunConfig c = parsed("", more);

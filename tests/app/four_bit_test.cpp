@@ -5,11 +5,12 @@
 #include <filesystem>
 
 #include "app/models/probe.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
 
-const std::filesystem::path kGolden = std::filesystem::path(FT_SOURCE_DIR) / "tests" / "golden" / "four_bit";
+const std::filesystem::path kGolden = source_path("tests/golden/four_bit");
 
 BuiltModel build(const std::string& folder, bool four_bit,
                  const std::vector<std::string>& skip = {"lm_head"}) {
@@ -60,7 +61,7 @@ TEST(FourBitModel, TakesTheMemoryOfItsBytes) {
 // As in transformers: the head, and T5's feed-forward outputs.
 TEST(FourBitModel, LeavesT5sWoAsItIs) {
   RunConfig c;
-  c.model.model_name_or_path = FT_SOURCE_DIR "/tests/golden/models/t5-v11/model";
+  c.model.model_name_or_path = source_path("tests/golden/models/t5-v11/model");
   c.quantization.load_in_4bit = true;
   const BuiltModel b = build_model(c, Weights::check);
   int dense = 0, packed = 0;

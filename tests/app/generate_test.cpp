@@ -12,12 +12,13 @@
 #include "engine/io/json.h"
 #include "tests/app/outcome.h"
 #include "tests/engine/io/temp_folder.h"
+#include "tests/support/source.h"
 #include "tests/support/t5_words.h"
 
 namespace ft {
 namespace {
 
-const std::string kModel = FT_SOURCE_DIR "/configs/demo/base";
+const std::string kModel = source_path("configs/demo/base");
 
 class Generate : public testing::Test {
  protected:
@@ -226,7 +227,7 @@ TEST_F(Generate, BeamSearch) {
 // The prompt is what the encoder reads; the answer begins after the decoder's start token.
 TEST_F(Generate, AnEncoderDecoder) {
   const std::string model = folder / "t5";
-  std::filesystem::copy(FT_SOURCE_DIR "/tests/golden/models/t5-v11/model", model,
+  std::filesystem::copy(source_path("tests/golden/models/t5-v11/model"), model,
                         std::filesystem::copy_options::recursive);
   const auto answered = [&](std::vector<std::string> more = {}) {
     write_file(in, "{\"input_ids\": [5, 6, 7, 8, 1]}\n{\"input_ids\": [9, 1]}\n");
@@ -267,7 +268,7 @@ TEST_F(Generate, AnEncoderDecoder) {
 
 TEST_F(Generate, ChatWithAnEncoderDecoder) {
   const std::string model = folder / "t5";
-  std::filesystem::copy(FT_SOURCE_DIR "/tests/golden/models/t5-v11/model", model,
+  std::filesystem::copy(source_path("tests/golden/models/t5-v11/model"), model,
                         std::filesystem::copy_options::recursive);
   test::give_words(model);
   const std::vector<std::string> six{"generation.max_new_tokens=6", "generation.min_new_tokens=6"};

@@ -14,12 +14,13 @@
 #include "engine/io/weights.h"
 #include "tests/app/outcome.h"
 #include "tests/engine/io/temp_folder.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
 
-const std::string kDemoBase = FT_SOURCE_DIR "/configs/demo/base",
-                  kGoldenModels = FT_SOURCE_DIR "/tests/golden/models/";
+const std::string kDemoBase = source_path("configs/demo/base"),
+                  kGoldenModels = source_path("tests/golden/models/");
 
 class GgufExport : public testing::Test {
  protected:
@@ -147,7 +148,7 @@ TEST_F(GgufExport, AnAdapterOfT5) {
 }
 
 TEST_F(GgufExport, TheTokenizerOfT5) {
-  const std::string tokenizers = FT_SOURCE_DIR "/tests/data/tokenizers/";
+  const std::string tokenizers = source_path("tests/data/tokenizers/");
   const auto find = [](const GgufKeys& keys, const std::string& name) -> const GgufValue* {
     for (const auto& [key, value] : keys)
       if (key == "tokenizer.ggml." + name) return &value;

@@ -14,6 +14,7 @@
 #include "engine/io/safetensors.h"
 #include "models/registry.h"
 #include "tests/engine/io/temp_folder.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
@@ -244,7 +245,7 @@ TEST_F(Init, NothingIsReplaced) {
 TEST_F(Init, TheExamplesAreModels) {
   for (const char* name :
        {"configs/demo/model.json", "configs/demo/base/config.json", "bench/gsm8k/model.json"}) {
-    const std::string file = std::string(FT_SOURCE_DIR) + "/" + name;
+    const std::string file = source_path(name);
     EXPECT_EQ(make_model(file, DType::f32).info.architecture, "LlamaForCausalLM") << name;
   }
 }

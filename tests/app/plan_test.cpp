@@ -9,12 +9,13 @@
 #include "engine/cuda/cuda_ops.h"
 #include "engine/io/json.h"
 #include "tests/app/outcome.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
 
 constexpr double kGibibyte = 1024.0 * 1024 * 1024;
-const std::string kBase = FT_SOURCE_DIR "/configs/demo/base";
+const std::string kBase = source_path("configs/demo/base");
 
 Json planned_json(const std::vector<std::string>& more) {
   std::vector<std::string> all{"plan", "--model", kBase, "--json"};
@@ -69,7 +70,7 @@ class Recomputed : public testing::TestWithParam<std::string> {
                        .longest_source = 64}};
   }
   static RunConfig config() {
-    return parse_config(R"({"model": {"model_name_or_path": ")" FT_SOURCE_DIR "/tests/golden/models/" +
+    return parse_config(R"({"model": {"model_name_or_path": ")" + source_path("tests/golden/models/") +
                             GetParam() + R"(/model"}, "data": {"datasets": [{"path": "none"}]}})",
                         "run.json", "", {});
   }

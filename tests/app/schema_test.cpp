@@ -12,13 +12,13 @@
 #include "app/config/config.h"
 #include "engine/io/fields.h"
 #include "engine/io/json.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
 
-const std::filesystem::path kReference = std::filesystem::path(FT_SOURCE_DIR) / ".." / "shared" / "reference";
-const std::filesystem::path kBeside =
-    std::filesystem::path(FT_SOURCE_DIR) / ".." / ".." / "shared" / "reference";
+const std::filesystem::path kReference = source_path("../shared/reference");
+const std::filesystem::path kBeside = source_path("../../shared/reference");
 
 std::filesystem::path reference(const std::string& file) {
   return exists(kReference / file) ? kReference / file : kBeside / file;

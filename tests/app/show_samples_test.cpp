@@ -1,5 +1,6 @@
 // ft data show's words: what is trained can be told without colours.
 #include "app/samples/show_samples.h"
+#include "tests/support/source.h"
 
 #include <gtest/gtest.h>
 
@@ -28,7 +29,7 @@ class ShowSamples : public testing::Test {
 };
 
 TEST_F(ShowSamples, Text) {
-  const auto t = make_tokenizer(FT_SOURCE_DIR "/tests/data/tiny_tokenizer");
+  const auto t = make_tokenizer(source_path("tests/data/tiny_tokenizer"));
   EXPECT_EQ(shown(t.get(), 1),
             "sample 1 of 2, train.jsonl:5, 9 tokens, 2 trained\n"
             "  <s>| Ada|\\n\n"
@@ -40,7 +41,7 @@ TEST_F(ShowSamples, Text) {
 }
 
 TEST_F(ShowSamples, ByteLevelTokensAsTheyRead) {
-  const auto t = make_tokenizer(FT_SOURCE_DIR "/tests/data/tokenizers/qwen2");
+  const auto t = make_tokenizer(source_path("tests/data/tokenizers/qwen2"));
   auto store = std::make_shared<SampleStore>();
   store->start_file("train.jsonl");
   const auto ids = t->encode("Ada has \xF0\x9F\x98\x80<|endoftext|>");

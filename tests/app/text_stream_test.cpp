@@ -1,5 +1,6 @@
 // Text that appears token by token: whole characters only, and nothing of a stop string.
 #include "app/answers/text_stream.h"
+#include "tests/support/source.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +26,7 @@ class Stream : public testing::Test {
     stopped = stream.stopped();
     return shown;
   }
-  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(FT_SOURCE_DIR "/tests/data/tiny_tokenizer");
+  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(source_path("tests/data/tiny_tokenizer"));
   std::string joined;
   bool stopped = false;
 };

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "engine/core/error.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
@@ -27,7 +28,7 @@ class Tokenize : public testing::Test {
     }
     return "no error";
   }
-  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(FT_SOURCE_DIR "/tests/data/tiny_tokenizer");
+  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(source_path("tests/data/tiny_tokenizer"));
   TokenizeOptions options;
 };
 

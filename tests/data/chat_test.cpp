@@ -8,6 +8,7 @@
 #include "data/chat_template.h"
 #include "data/load.h"
 #include "tests/data/scratch.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
@@ -38,7 +39,7 @@ class ChatTest : public testing::Test {
     }
     return "nothing wrong";
   }
-  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(FT_SOURCE_DIR "/tests/data/tiny_tokenizer");
+  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(source_path("tests/data/tiny_tokenizer"));
 };
 
 TEST_F(ChatTest, WhatEachFormatWrites) {

@@ -5,6 +5,7 @@
 
 #include "data/load.h"
 #include "tests/data/scratch.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
@@ -37,7 +38,7 @@ class FormatTest : public testing::Test {
   const Scratch scratch;
   DataConfig config;
   std::int64_t vocab_size = 400;
-  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(FT_SOURCE_DIR "/tests/data/tiny_tokenizer");
+  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(source_path("tests/data/tiny_tokenizer"));
   std::pair<std::int64_t, std::int64_t> told;
 };
 
@@ -150,7 +151,7 @@ TEST_F(FormatTest, TokensBeyondTheModel) {
 }
 
 TEST_F(FormatTest, NoEndToken) {
-  std::filesystem::copy(FT_SOURCE_DIR "/tests/data/tiny_tokenizer/tokenizer.model", scratch.folder());
+  std::filesystem::copy(source_path("tests/data/tiny_tokenizer/tokenizer.model"), scratch.folder());
   scratch.write("tokenizer_config.json", R"({"eos_token": null})");
   tokenizer = make_tokenizer(scratch.folder());
   EXPECT_EQ(error(R"({"text": "Ada"})"),

@@ -9,6 +9,7 @@
 #include "data/tokenizers/unicode.h"
 #include "engine/io/file.h"
 #include "tests/data/scratch.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
@@ -17,7 +18,7 @@ using test::error_of;
 using test::Scratch;
 using Ids = Tokenizer::Ids;
 
-const std::string kKinds = FT_SOURCE_DIR "/tests/data/tokenizers/";
+const std::string kKinds = source_path("tests/data/tokenizers/");
 
 class JsonTokenizerTest : public testing::Test {
  protected:

@@ -11,6 +11,7 @@
 #include "data/metrics/rouge.h"
 #include "data/metrics/stemmer.h"
 #include "data/metrics/words.h"
+#include "tests/support/source.h"
 
 namespace ft::metrics {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 using Texts = std::vector<std::string>;
 
 TEST(Metrics, AreThoseOfSacrebleuAndRougeScore) {
-  const auto golden = nlohmann::json::parse(std::ifstream(FT_SOURCE_DIR "/tests/golden/metrics.json"));
+  const auto golden = nlohmann::json::parse(std::ifstream(source_path("tests/golden/metrics.json")));
   Texts hypotheses, references;
   for (const auto& pair : golden["pairs"]) {
     hypotheses.push_back(pair[0]);
@@ -49,7 +50,7 @@ TEST(Metrics, AreThoseOfSacrebleuAndRougeScore) {
 }
 
 TEST(Metrics, TextsOfSeveralLines) {
-  const auto golden = nlohmann::json::parse(std::ifstream(FT_SOURCE_DIR "/tests/golden/metrics.json"));
+  const auto golden = nlohmann::json::parse(std::ifstream(source_path("tests/golden/metrics.json")));
   ASSERT_GT(golden["texts"].size(), 50u);
   for (const auto& text : golden["texts"]) {
     const Texts h{text["hypothesis"]}, r{text["reference"]};
@@ -59,7 +60,7 @@ TEST(Metrics, TextsOfSeveralLines) {
 }
 
 TEST(Metrics, StemsAreThoseOfNltk) {
-  const auto golden = nlohmann::json::parse(std::ifstream(FT_SOURCE_DIR "/tests/golden/metrics.json"));
+  const auto golden = nlohmann::json::parse(std::ifstream(source_path("tests/golden/metrics.json")));
   ASSERT_GT(golden["stems"].size(), 1000u);
   for (const auto& [word, stem] : golden["stems"].items())
     EXPECT_EQ(porter_stem(word), stem.get<std::string>()) << word;

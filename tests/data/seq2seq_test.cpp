@@ -6,6 +6,7 @@
 #include "data/batcher.h"
 #include "data/load.h"
 #include "tests/data/scratch.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
@@ -39,7 +40,7 @@ class Seq2SeqTest : public testing::Test {
   const Scratch scratch;
   DataConfig config;
   std::optional<Seq2Seq> tokens{{.start = 9, .pad = 7, .end = 2}};
-  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(FT_SOURCE_DIR "/tests/data/tiny_tokenizer");
+  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(source_path("tests/data/tiny_tokenizer"));
 };
 
 constexpr const char* kTokens = R"({"input_ids": [5, 6, 2], "labels": [8, 2]}

@@ -12,6 +12,7 @@
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "tests/data/scratch.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
@@ -20,7 +21,7 @@ using test::error_of;
 using test::Scratch;
 using Ids = Tokenizer::Ids;
 
-const std::string kTiny = FT_SOURCE_DIR "/tests/data/tiny_tokenizer/";
+const std::string kTiny = source_path("tests/data/tiny_tokenizer/");
 const std::string kNames =
     R"("tokenizer_class": "LlamaTokenizer", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>")";
 

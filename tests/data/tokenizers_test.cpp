@@ -8,13 +8,14 @@
 #include "data/tokenizer.h"
 #include "engine/io/hash.h"
 #include "engine/io/json.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
 
 using Ids = Tokenizer::Ids;
 
-const std::string kFolder = FT_SOURCE_DIR "/tests/data/tokenizers/";
+const std::string kFolder = source_path("tests/data/tokenizers/");
 
 // SplitMix64.
 class Numbers {

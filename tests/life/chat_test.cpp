@@ -9,6 +9,7 @@
 #include "engine/io/file.h"
 #include "tests/engine/io/temp_folder.h"
 #include "tests/life/program.h"
+#include "tests/support/source.h"
 
 namespace ft::test {
 namespace {
@@ -19,7 +20,7 @@ class Terminal {
   explicit Terminal(std::vector<std::string> arguments) : keyboard_(posix_openpt(O_RDWR | O_NOCTTY)) {
     if (keyboard_ < 0 || grantpt(keyboard_) != 0 || unlockpt(keyboard_) != 0) return;
     const std::string screen = ptsname(keyboard_);
-    std::string program = FT_PROGRAM;
+    std::string program = program_file();
     std::vector<char*> argv{program.data()};
     for (std::string& a : arguments) argv.push_back(a.data());
     argv.push_back(nullptr);
@@ -71,7 +72,7 @@ class Terminal {
 // The demo's model, made to talk on and on.
 struct Talker : TempFolder {
   Talker() {
-    fs::copy(FT_SOURCE_DIR "/configs/demo/base", *this / "model", fs::copy_options::recursive);
+    fs::copy(source_path("configs/demo/base"), *this / "model", fs::copy_options::recursive);
     const std::string file = *this / "model/config.json";
     Json config = Json::parse(contents(file));
     config["max_position_embeddings"] = 4096;

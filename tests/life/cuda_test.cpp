@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/life/program.h"
+#include "tests/support/source.h"
 
 namespace ft::test {
 namespace {
@@ -77,7 +78,7 @@ TEST(CudaLife, GeneratesAsOnTheCpu) {
   const Workplace w("llama");
   for (const char* beams : {"1", "3"}) {
     const auto answer = [&](const std::string& device) {
-      EXPECT_EQ(w.run({"generate", "--model", FT_SOURCE_DIR "/configs/demo/base", "--prompt",
+      EXPECT_EQ(w.run({"generate", "--model", source_path("configs/demo/base"), "--prompt",
                        "3 + 4 =", "device=" + device, "generation.max_new_tokens=8",
                        std::string("generation.num_beams=") + beams}),
                 0)

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tests/life/program.h"
+#include "tests/support/source.h"
 
 namespace ft::test {
 namespace {
@@ -18,7 +19,7 @@ const std::vector<std::string> kTokenizer = {"tokenizer.model", "tokenizer_confi
 class Text : public testing::Test {
  protected:
   Text() {
-    const fs::path data = fs::path(FT_SOURCE_DIR) / "tests/data/tiny_tokenizer";
+    const fs::path data = source_path("tests/data/tiny_tokenizer");
     fs::create_directory(w / "made");
     fs::copy_file(data / "tokenizer.model", w / "made/tokenizer.model");
     write("made/config.json", {{"model_type", "llama"},

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/life/program.h"
+#include "tests/support/source.h"
 
 namespace ft::test {
 namespace {
@@ -141,7 +142,7 @@ TEST(Fp16Life, T5IsWarnedAbout) {
 TEST(Fp16Life, GeneratesAsInFloat32) {
   const Workplace w("llama");
   const auto answer = [&](const char* type) {
-    EXPECT_EQ(w.run({"generate", "--model", FT_SOURCE_DIR "/configs/demo/base", "--prompt",
+    EXPECT_EQ(w.run({"generate", "--model", source_path("configs/demo/base"), "--prompt",
                      "3 + 4 =", "--dtype", type, "generation.max_new_tokens=8"}),
               0)
         << w.says();

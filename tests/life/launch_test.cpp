@@ -49,7 +49,7 @@ TEST(Machines, SshGetsOneFixedCommand) {
       "ssh\n-T\n-x\n-a\n-o\nBatchMode=yes\n-o\nConnectTimeout=15\n-o\nServerAliveInterval=5\n-o\n"
       "ServerAliveCountMax=2\n-o\nClearAllForwardings=yes\n-p\n2222\n--\n";
   for (const char* host : {"node-a", "10.0.0.7", "fe80::1"})
-    EXPECT_NE(ssh.words().find(options + host + "\n" + fs::canonical(FT_PROGRAM).string() + " _node\n"),
+    EXPECT_NE(ssh.words().find(options + host + "\n" + fs::canonical(program_file()).string() + " _node\n"),
               std::string::npos)
         << ssh.words();
   EXPECT_EQ(ssh.words().find("pwned"), std::string::npos);

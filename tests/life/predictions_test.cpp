@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/life/program.h"
+#include "tests/support/source.h"
 #include "tests/support/t5_words.h"
 
 namespace ft::test {
@@ -10,7 +11,7 @@ namespace {
 
 // The demo's model and a few of its questions.
 Json predicting() {
-  const std::string demo = FT_SOURCE_DIR "/configs/demo";
+  const std::string demo = source_path("configs/demo");
   return {
       {"model", {{"model_name_or_path", demo + "/base"}}},
       {"data",
@@ -29,7 +30,7 @@ class Predictions : public testing::Test {
  protected:
   Predictions() {
     const auto lines = [&](const char* from, const char* to, std::size_t count) {
-      std::istringstream in(contents(fs::path(FT_SOURCE_DIR) / "configs/demo" / from));
+      std::istringstream in(contents(fs::path(source_path("configs/demo")) / from));
       std::ofstream out(w / to);
       std::string line;
       for (std::size_t i = 0; i < count && std::getline(in, line); ++i) out << line << "\n";

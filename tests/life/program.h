@@ -14,9 +14,13 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/source.h"
+
 namespace ft::test {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
+
+std::string program_file();  // what runs: ft, or ft on CUDA compiled for the host
 
 inline std::string contents(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -46,7 +50,7 @@ class Workplace {
   explicit Workplace(const std::string& golden, Json config = Json::object()) {
     char name[] = "/tmp/ft-life-XXXXXX";
     folder_ = mkdtemp(name);
-    const fs::path from = fs::path(FT_SOURCE_DIR) / "tests/golden/models" / golden;
+    const fs::path from = fs::path(source_path("tests/golden/models")) / golden;
     fs::create_directory_symlink(from / "model", folder_ / "model");
     for (int copy = 0; copy < 4; ++copy)
       std::ofstream(folder_ / "train.jsonl", std::ios::app) << contents(from / "samples.jsonl");
@@ -73,7 +77,7 @@ class Workplace {
     const pid_t pid = fork();
     if (pid != 0) return pid;
     std::vector<char*> argv;
-    std::string program = FT_PROGRAM;
+    std::string program = program_file();
     argv.push_back(program.data());
     std::vector<std::string> copy = arguments;
     for (std::string& a : copy) argv.push_back(a.data());

@@ -6,11 +6,12 @@
 
 #include "lora/matching.h"
 #include "models/registry.h"
+#include "tests/support/source.h"
 
 namespace ft::lora {
 namespace {
 
-const std::string kConfig = FT_SOURCE_DIR "/tests/golden/models/llama/model/config.json";
+const std::string kConfig = source_path("tests/golden/models/llama/model/config.json");
 
 std::vector<std::string> adapted(const LoraConfig& config, const Origin& origin = {"lora."}) {
   const MadeModel made = make_model(kConfig, DType::f32);
@@ -83,7 +84,7 @@ TEST(Attach, LayersAreCountedByTheFirstNumber) {
   c.target_modules = Names{"q_proj", "lm_head"};
   c.layers_to_transform = {1};
   EXPECT_EQ(adapted(c), (Names{"model.layers.1.self_attn.q_proj", "lm_head"}));
-  const std::string t5 = FT_SOURCE_DIR "/tests/golden/models/t5/model/config.json";
+  const std::string t5 = source_path("tests/golden/models/t5/model/config.json");
   c.target_modules = Names{"SelfAttention.q", "EncDecAttention.v"};
   c.layers_to_transform = {0};
   const MadeModel made = make_model(t5, DType::f32);

@@ -8,6 +8,7 @@
 
 #include "engine/io/json.h"
 #include "lora/attach.h"
+#include "tests/support/source.h"
 
 namespace ft::lora {
 namespace {
@@ -39,7 +40,7 @@ Moments moments(const std::vector<float>& x) {
 }
 
 TEST(Initialize, HasPeftsDistribution) {
-  const Json golden = read_json(FT_SOURCE_DIR "/tests/golden/lora_init.json");
+  const Json golden = read_json(source_path("tests/golden/lora_init.json"));
   for (const Json& row : golden["inits"]) {
     const Json& name = row["init_lora_weights"];
     const std::string init = name.is_string() ? name.get<std::string>() : name.dump();

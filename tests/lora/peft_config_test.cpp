@@ -10,6 +10,7 @@
 #include "engine/io/json.h"
 #include "lora/peft.h"
 #include "tests/engine/io/temp_folder.h"
+#include "tests/support/source.h"
 
 namespace ft::lora {
 namespace {
@@ -19,7 +20,7 @@ using test::TempFolder;
 
 TEST(PeftConfig, WhatPeftWroteIsWrittenBackTheSame) {
   int found = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(FT_SOURCE_DIR "/tests/golden/models")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_path("tests/golden/models"))) {
     const std::string path = (entry.path() / "adapter/adapter_config.json").string();
     if (!std::filesystem::exists(path)) continue;
     std::string base;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tests/models/golden_case.h"
+#include "tests/support/source.h"
 
 namespace ft::test {
 namespace {
@@ -66,7 +67,7 @@ TEST_P(Cached, OtherSequencesChangeNoBit) {
 
 // tests/golden/generation.json
 TEST(Generation, GreedyAnswersAreTransformers) {
-  const Json all = read_json(FT_SOURCE_DIR "/tests/golden/generation.json");
+  const Json all = read_json(source_path("tests/golden/generation.json"));
   std::map<std::string, GoldenCase> models;
   for (const Json& c : all["greedy"]) {
     const std::string name = c["model"];
@@ -93,7 +94,7 @@ TEST(Generation, GreedyAnswersAreTransformers) {
 
 // tests/golden/beams.json
 TEST(Generation, BeamSearchesAreTransformers) {
-  const Json all = read_json(FT_SOURCE_DIR "/tests/golden/beams.json");
+  const Json all = read_json(source_path("tests/golden/beams.json"));
   std::size_t count = 0;
   for (const Json& c : all["cases"]) {
     const GoldenCase golden(c["model"]);

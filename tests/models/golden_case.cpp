@@ -8,11 +8,12 @@
 
 #include "engine/train/optimizer.h"
 #include "engine/train/planner.h"
+#include "tests/support/source.h"
 
 namespace ft::test {
 namespace {
 
-const std::string kFolder = FT_SOURCE_DIR "/tests/golden/models/";
+const std::string kFolder = source_path("tests/golden/models/");
 
 Batch one_sample(const Json& row) {
   Batch b;

@@ -9,6 +9,7 @@
 
 #include "engine/io/json.h"
 #include "tests/engine/io/temp_folder.h"
+#include "tests/support/source.h"
 
 namespace ft::llama {
 namespace {
@@ -22,7 +23,7 @@ Config config_of(const test::TempFolder& folder, Json json) {
 }
 
 TEST(Positions, EqualTransformers) {
-  const Json golden = read_json(FT_SOURCE_DIR "/tests/golden/rope.json");
+  const Json golden = read_json(source_path("tests/golden/rope.json"));
   const test::TempFolder folder;
   for (const Json& row : golden["ropes"])
     for (const char* generation : {"config_v4", "config_v5"}) {

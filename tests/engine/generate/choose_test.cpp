@@ -10,6 +10,7 @@
 
 #include "engine/core/error.h"
 #include "engine/io/json.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
@@ -69,7 +70,7 @@ TEST(Choose, NotANumberIsSaid) {
 // tests/golden/generation.json: what transformers' warpers leave, and how likely each is.
 TEST(Choose, SamplesWhatTransformersWould) {
   constexpr int kDraws = 20'000;
-  const Json golden = read_json(FT_SOURCE_DIR "/tests/golden/generation.json");
+  const Json golden = read_json(source_path("tests/golden/generation.json"));
   for (const Json& g : golden["kept"]) {
     const Json& o = g["options"];
     GenerationConfig c;

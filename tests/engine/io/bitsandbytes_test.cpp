@@ -6,11 +6,12 @@
 #include <filesystem>
 
 #include "tests/engine/io/temp_folder.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
 
-const std::filesystem::path kGolden = std::filesystem::path(FT_SOURCE_DIR) / "tests" / "golden" / "four_bit";
+const std::filesystem::path kGolden = source_path("tests/golden/four_bit");
 
 std::vector<float> read(const WeightSource& source, const std::string& name) {
   std::int64_t n = 1;

@@ -12,11 +12,12 @@
 #include "engine/core/error.h"
 #include "engine/core/random.h"
 #include "engine/io/safetensors.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
 
-const std::filesystem::path kSource = FT_SOURCE_DIR;
+const std::filesystem::path kSource = source_path("");
 
 template <class T>
 std::vector<T> read(const SafetensorsFile& file, const std::string& name) {

@@ -11,6 +11,7 @@
 #include "engine/dist/local.h"
 #include "engine/io/json.h"
 #include "engine/io/safetensors.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
@@ -30,10 +31,10 @@ class Torch : public testing::TestWithParam<std::string> {
     file_.read(*t, view(out));
     return out;
   }
-  Json json_ = read_json(FT_SOURCE_DIR "/tests/golden/optimizers.json");
+  Json json_ = read_json(source_path("tests/golden/optimizers.json"));
 
  private:
-  SafetensorsFile file_{FT_SOURCE_DIR "/tests/golden/optimizers.safetensors"};
+  SafetensorsFile file_{source_path("tests/golden/optimizers.safetensors")};
 };
 
 TrainingConfig config_of(const Json& run) {

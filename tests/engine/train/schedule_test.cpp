@@ -6,12 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/io/json.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
 
 TEST(Schedule, EqualsTransformers) {
-  const Json golden = read_json(FT_SOURCE_DIR "/tests/golden/schedules.json");
+  const Json golden = read_json(source_path("tests/golden/schedules.json"));
   for (const Json& row : golden["schedules"]) {
     TrainingConfig t;
     t.lr_scheduler_type = row["lr_scheduler_type"];

@@ -1,0 +1,15 @@
+// Files of this repository that tests read.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace ft {
+
+// The repository's root; "." in programs that are carried to other machines, which run there.
+std::string_view source_root();
+
+inline std::string source_path(std::string_view path) {
+  return std::string(source_root()).append("/").append(path);
+}
+
+}  // namespace ft
