@@ -123,16 +123,21 @@ Child start_child(const Start& start) {
 
 SignalQueue::SignalQueue() {
   sigemptyset(&mask_);
-  for (const int s : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGHUP}) sigaddset(&mask_, s);
+  for (const int s : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGHUP, SIGPIPE}) sigaddset(&mask_, s);
   sigprocmask(SIG_BLOCK, &mask_, &before_);
   fd_ = Socket(signalfd(-1, &mask_, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-SignalQueue::~SignalQueue() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+SignalQueue::~SignalQueue() {
+  while (next() != 0) continue;  // a SIGPIPE of the last words is not to end the program after all
+  sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
 
 int SignalQueue::next() const {
   signalfd_siginfo info{};
-  return ::read(fd_.fd(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+  if (::read(fd_.fd(), &info, sizeof info) != sizeof info) return 0;
+  const auto s = static_cast<int>(info.ssi_signo);
+  return s == SIGHUP || s == SIGPIPE ? SIGTERM : s;
 }
 
 }  // namespace ft

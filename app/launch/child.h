@@ -42,7 +42,9 @@ class SignalQueue {
   ~SignalQueue();
   int fd() const { return fd_.fd(); }
   const sigset_t& before() const { return before_; }
-  int next() const;  // the number of one that came; 0: none
+  // The number of one that came; 0: none. That the terminal, or the reader of the output, is gone (SIGHUP,
+  // SIGPIPE) counts as SIGTERM.
+  int next() const;
 
  private:
   sigset_t mask_{}, before_{};

@@ -178,7 +178,7 @@ void Launcher::wait() {
   const int until = hurry ? std::max(1, milliseconds_until(kill_at_)) : -1;
   ::poll(fds.data(), fds.size(), !others ? until : hurry ? std::min(until, kOften) : kOften);
   for (int s = signals_.next(); s != 0; s = signals_.next())
-    if (s != SIGCHLD) signal_all(s == SIGHUP ? SIGTERM : s);
+    if (s != SIGCHLD) signal_all(s);
 }
 
 void Launcher::say_the_end() const {

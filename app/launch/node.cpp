@@ -124,7 +124,7 @@ void Node::wait() {
   if (ranks_ && unsent_.size() < kMostUnsent) ranks_->add_to(fds);
   ::poll(fds.data(), fds.size(), 500);
   for (int s = signals_.next(); s != 0; s = signals_.next())
-    if (s != SIGCHLD && ranks_) ranks_->signal(s == SIGHUP ? SIGTERM : s);
+    if (s != SIGCHLD && ranks_) ranks_->signal(s);
 }
 
 void Node::check_launcher() {

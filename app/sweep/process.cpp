@@ -27,7 +27,7 @@ int SweepProcess::wait(bool& stopped, const std::function<void(const std::string
     for (int s = signals_.next(); s != 0; s = signals_.next()) {
       if (s == SIGCHLD) continue;
       stopped = true;
-      ::kill(child_.pid, s == SIGHUP ? SIGTERM : s);
+      ::kill(child_.pid, s);
     }
     hear();
     says(last_line_);

@@ -17,18 +17,28 @@ void note_signal(int which) {
   g_signal = which;
 }
 
-constexpr int kStops[] = {SIGTERM, SIGUSR1, SIGINT};
+// SIGHUP: the terminal is gone. SIGPIPE: so is whoever read the output; sockets raise none.
+constexpr int kStops[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGPIPE};
 constexpr int kInterrupt[] = {SIGINT};
 
+// What is ignored stays ignored, as with nohup.
 void start_noting(std::span<const int> signals) {
-  struct sigaction action {};
-  action.sa_handler = note_signal;
-  action.sa_flags = SA_RESTART;
-  for (const int s : signals) sigaction(s, &action, nullptr);
+  for (const int s : signals) {
+    struct sigaction action {};
+    sigaction(s, nullptr, &action);
+    if (action.sa_handler == SIG_IGN) continue;
+    action.sa_handler = note_signal;
+    action.sa_flags = SA_RESTART;
+    sigaction(s, &action, nullptr);
+  }
 }
 
 void stop_noting(std::span<const int> signals) {
-  for (const int s : signals) std::signal(s, SIG_DFL);
+  for (const int s : signals) {
+    struct sigaction action {};
+    sigaction(s, nullptr, &action);
+    if (action.sa_handler == note_signal) std::signal(s, SIG_DFL);
+  }
 }
 
 }  // namespace
@@ -52,6 +62,10 @@ std::string StopSignals::name() const {
       return "SIGUSR1";
     case SIGINT:
       return "Ctrl-C";
+    case SIGHUP:
+      return "SIGHUP (the terminal is gone)";
+    case SIGPIPE:
+      return "SIGPIPE (nobody reads the output)";
     default:
       return "";
   }

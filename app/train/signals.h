@@ -1,4 +1,5 @@
-// SIGTERM (schedulers), SIGUSR1 (a warning ahead of it) and SIGINT (Ctrl-C) ask a run to save and stop.
+// SIGTERM (schedulers), SIGUSR1 (a warning ahead of it), SIGINT (Ctrl-C), SIGHUP (a terminal that is gone)
+// and SIGPIPE (an output that nobody reads) ask a run to save and stop.
 #pragma once
 #include <string>
 
@@ -6,7 +7,7 @@ namespace ft {
 
 class StopSignals {
  public:
-  // enabled: SIGTERM and SIGUSR1 are caught, and a first SIGINT; a second one ends the program at once.
+  // enabled: they are caught; a second SIGINT ends the program at once.
   explicit StopSignals(bool enabled);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;

@@ -164,7 +164,8 @@ struct CheckpointingConfig {
       whole_from_one());
     f("save_total_limit", save_total_limit, "Keep so many, the newest and the best; null: all.", at_least(1));
     f("save_only_model", save_only_model, "Leave out what a resumption needs.", only_default());
-    f("save_on_signal", save_on_signal, "SIGTERM and SIGUSR1 save a checkpoint and end the run (exit 75).");
+    f("save_on_signal", save_on_signal,
+      "SIGTERM, SIGUSR1, Ctrl-C and a lost terminal save a checkpoint and end the run (exit 75).");
   }
 };
 

@@ -1,5 +1,6 @@
 // The life of a run from the outside: resumed, killed, stopped by a signal, split differently: the same
 // training.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -77,7 +78,7 @@ TEST(Life, KilledAtAnyInstant) {
 
 TEST(Life, SignalsSaveAndExit75) {
   const std::string whole = trained(kLora, {"training.num_train_epochs=100"});
-  for (const int signal : {SIGTERM, SIGUSR1}) {
+  for (const int signal : {SIGTERM, SIGUSR1, SIGHUP}) {
     const Workplace w("llama", kLora);
     const std::vector<std::string> run = {"train", "--config", "run.json", "training.num_train_epochs=100",
                                           "training.resume_from_checkpoint=auto"};
@@ -88,6 +89,34 @@ TEST(Life, SignalsSaveAndExit75) {
     ASSERT_EQ(w.run(run), 0) << w.says();
     EXPECT_EQ(contents(w / kAdapter), whole);
   }
+}
+
+TEST(Life, WhoReadsTheOutputMayLeave) {
+  for (const std::string program : {"train", "launch"}) {
+    const Workplace w("llama", kLora);
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    std::vector<std::string> run = {"train", "--config", "run.json", "training.num_train_epochs=100000",
+                                    "logging.progress=plain"};
+    if (program == "launch") run.insert(run.begin(), {"launch", "-n", "2"});
+    const pid_t pid = w.start(run, ends[1]);
+    close(ends[1]);
+    EXPECT_TRUE(w.wait_for_rows(3));
+    close(ends[0]);
+    EXPECT_EQ(Workplace::finish(pid), 75) << program;
+    EXPECT_EQ(w.run({"checkpoint", "verify", "out"}), 0) << w.says();
+  }
+}
+
+// As nohup starts it.
+TEST(Life, WhatIsIgnoredStaysIgnored) {
+  const Workplace w("llama", kLora);
+  signal(SIGHUP, SIG_IGN);
+  const pid_t pid = w.start({"train", "--config", "run.json", "training.num_train_epochs=100"});
+  signal(SIGHUP, SIG_DFL);
+  EXPECT_TRUE(w.wait_for_rows(3)) << w.says();
+  kill(pid, SIGHUP);
+  EXPECT_EQ(Workplace::finish(pid), 0) << w.says();
 }
 
 // Recomputing the blocks changes no bit.

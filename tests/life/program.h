@@ -73,7 +73,8 @@ class Workplace {
 
   fs::path operator/(const std::string& name) const { return folder_ / name; }
 
-  pid_t start(const std::vector<std::string>& arguments) const {
+  // output: where stdout and stderr go; -1: to files.
+  pid_t start(const std::vector<std::string>& arguments, int output = -1) const {
     const pid_t pid = fork();
     if (pid != 0) return pid;
     std::vector<char*> argv;
@@ -82,8 +83,10 @@ class Workplace {
     std::vector<std::string> copy = arguments;
     for (std::string& a : copy) argv.push_back(a.data());
     argv.push_back(nullptr);
-    if (chdir(folder_.c_str()) != 0 || !freopen("stdout", "w", stdout) || !freopen("stderr", "w", stderr))
-      _exit(99);
+    if (chdir(folder_.c_str()) != 0) _exit(99);
+    const bool directed = output < 0 ? freopen("stdout", "w", stdout) && freopen("stderr", "w", stderr)
+                                     : dup2(output, 1) >= 0 && dup2(output, 2) >= 0;
+    if (!directed) _exit(99);
     execv(argv[0], argv.data());
     _exit(98);
   }
