@@ -146,8 +146,7 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
                 .zero = zero_options(config.zero_optimization, ranks),
                 .reduce_bucket = static_cast<std::int64_t>(config.zero_optimization.reduce_bucket_size),
                 .states = Optimizer(config.training).states(),
-                // The last block's backward follows its forward: to recompute it would save nothing.
-                .recompute = config.training.gradient_checkpointing == false ? 0 : b.model().blocks() - 1,
+                .recompute = config.training.gradient_checkpointing == false ? 0 : b.model().blocks(),
                 .adapter = b.lora,
                 .device = device_of(config),
                 .workspace = workspace};

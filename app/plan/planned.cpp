@@ -51,7 +51,7 @@ Planned planned(const RunConfig& config, const BuiltData* data, Room room,
 }
 
 std::int64_t fewest_recomputed(Model& model, PlanRequest request, std::int64_t there) {
-  const std::int64_t most = model.blocks() - 1;
+  const std::int64_t most = model.blocks();
   const auto fits = [&](std::int64_t blocks) {
     request.recompute = blocks;
     return plan_run(model, request).memory.total <= there - there / 10;

@@ -2,14 +2,17 @@
 // block), backward, reduction.
 //
 // A Block has: types Saved and Side;
-//   Saved forward(Ctx&, Tensor y, Tensor x, const Side&) const;
-//   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;   d: dy in, dx
-//   out void visit(Visitor&).
+//   Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;
+//     y is empty where the block runs again before its backward, which makes by itself what only y needed.
+//   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
+//     d: dy in, dx out
+//   void visit(Visitor&).
 #pragma once
 #include <vector>
 
 #include "engine/dist/parameter_store.h"
 #include "engine/nn/context.h"
+#include "engine/nn/keep.h"
 
 namespace ft {
 
@@ -17,9 +20,11 @@ template <class Block>
 class BlockStack {
  public:
   std::vector<Block> blocks;
-  std::vector<int> units;       // of each block, in the store
-  std::size_t first = 0;        // blocks before this one, and what feeds it, need no gradient
-  std::int64_t recomputed = 0;  // blocks before this one keep only their input and run again before backward
+  std::vector<int> units;  // of each block, in the store
+  std::size_t first = 0;   // blocks before this one, and what feeds it, need no gradient
+  // The first so many blocks keep only their input and run again before their backward; of the last one,
+  // whose backward follows its forward, only the MLP does, unless the number is larger than the stack.
+  std::int64_t recomputed = 0;
 
   std::int64_t size() const { return static_cast<std::int64_t>(blocks.size()); }
 
@@ -34,8 +39,8 @@ class BlockStack {
       marks_.push_back(c.saved.mark());
       Tensor y = c.save(x.rows(), x.cols());
       const std::int64_t mark = c.saved.mark();
-      saved_.push_back(blocks[i].forward(c, y, hidden_.back(), side));
-      if (recomputes(i) || i < first) c.saved.rewind(mark);  // keep y, forget how it was made
+      saved_.push_back(blocks[i].forward(c, y, hidden_.back(), side, kept(i)));
+      if (kept(i) == Keep::nothing) c.saved.rewind(mark);  // but y
       hidden_.push_back(y);
     }
     return hidden_.back();
@@ -48,7 +53,7 @@ class BlockStack {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       Use use(store, units[i], false);
       Scope forget(c.saved);
-      blocks[i].forward(c, y[(i + 1) % 2], y[i % 2], side);
+      blocks[i].forward(c, y[(i + 1) % 2], y[i % 2], side, Keep::nothing);
     }
     return y[blocks.size() % 2];
   }
@@ -59,9 +64,9 @@ class BlockStack {
     expect_own(store, {units.rbegin(), units.rend() - static_cast<std::ptrdiff_t>(first)});
     for (std::size_t i = blocks.size(); i-- > first;) {
       Use use(store, units[i], true);
-      if (recomputes(i)) {
+      if (kept(i) == Keep::nothing) {
         Scope forget(c.scratch);
-        saved_[i] = blocks[i].forward(c, c.temporary(d.rows(), d.cols()), hidden_[i], side);
+        saved_[i] = blocks[i].forward(c, {}, hidden_[i], side, Keep::all);
       }
       blocks[i].backward(c, d, hidden_[i], saved_[i], side, input_grad || i > first);
       store.reduce(units[i], true);
@@ -75,7 +80,12 @@ class BlockStack {
     if (!store.expects()) store.expect(order);
   }
 
-  bool recomputes(std::size_t block) const { return static_cast<std::int64_t>(block) < recomputed; }
+  Keep kept(std::size_t block) const {
+    const auto number = static_cast<std::int64_t>(block) + 1;
+    if (block < first || recomputed > number || (recomputed == number && number < size()))
+      return Keep::nothing;
+    return recomputed == number ? Keep::but_the_mlp : Keep::all;
+  }
 
   std::vector<Tensor> hidden_;  // inputs of the blocks, and the result
   std::vector<typename Block::Saved> saved_;

@@ -13,13 +13,16 @@ Linear make_linear(std::string name, std::int64_t in, std::int64_t out, bool bia
   return l;
 }
 
-Tensor Linear::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, float alpha) const {
+Tensor Linear::narrow(Ctx& c, Tensor x) const {
+  if (!adapter) return {};
   c.ops.enter(name);
-  Tensor u;
-  if (adapter) {
-    u = c.saved.take({x.rows(), adapter->width()}, c.dtype);
-    adapter->down(c, u, x);
-  }
+  Tensor u = c.saved.take({x.rows(), adapter->width()}, c.dtype);
+  adapter->down(c, u, x);
+  return u;
+}
+
+Tensor Linear::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, float alpha) const {
+  Tensor u = narrow(c, x);
   forward_with(c, y, x, u, residual, alpha);
   return u;
 }

@@ -52,6 +52,8 @@ struct Linear {
   void backward(Ctx&, Sum& dx, Tensor dy, Tensor x, Tensor u) const;
   // Whether backward reads x: a frozen Linear without an adapter does not.
   bool reads_input() const { return adapter || weight->grad(); }
+  // What its adapter makes of x, for backward; empty without one.
+  Tensor narrow(Ctx&, Tensor x) const;
   void visit(Visitor&);
 
   // The same without what its adapter makes of x: u is there already, and du is left to pass on.

@@ -1,43 +1,92 @@
 #include "engine/nn/mlp.h"
 
-namespace ft {
+#include <algorithm>
 
-Tensor Mlp::inner(Ctx& c, const Saved& s) const {
-  Tensor act = c.temporary(s.gate.rows(), s.gate.cols());
-  c.ops.gated(activation, act, s.gate, s.up);
+namespace ft {
+namespace {
+
+Tensor rows_of(const Tensor& t, std::int64_t begin, std::int64_t end) { return t ? t.slice(begin, end) : t; }
+
+// Whether some of its elements are dropped out, by masks that are made for all rows.
+bool masks_input(const Ctx& c, const Linear& l) { return l.adapter && !l.adapter->down_matrix(c); }
+
+}  // namespace
+
+std::int64_t Mlp::rows_at_once(const Ctx& c, std::int64_t rows) const {
+  const bool masks = dropout.active(c) || masks_input(c, gate_proj) || masks_input(c, down_proj) ||
+                     (up_proj && masks_input(c, *up_proj));
+  return masks ? rows : std::min(rows, kRows);
+}
+
+// f(begin, end): rows, the same ones in forward and backward, whatever is kept.
+void Mlp::each_piece(const Ctx& c, std::int64_t rows,
+                     const std::function<void(std::int64_t, std::int64_t)>& f) const {
+  const std::int64_t step = rows_at_once(c, rows);
+  for (std::int64_t begin = 0; begin < rows; begin += step) f(begin, std::min(rows, begin + step));
+}
+
+Mlp::Piece Mlp::widen(Ctx& c, Tensor x) const {
+  Piece p;
+  p.gate = c.save(x.rows(), gate_proj.out);
+  if (up_proj) p.up = c.save(x.rows(), gate_proj.out);
+  p.u =
+      up_proj ? forward_all(c, {{gate_proj, p.gate}, {*up_proj, p.up}}, x) : gate_proj.forward(c, p.gate, x);
+  return p;
+}
+
+Tensor Mlp::inner(Ctx& c, const Piece& p) const {
+  Tensor act = c.temporary(p.gate.rows(), p.gate.cols());
+  c.ops.gated(activation, act, p.gate, p.up);
   dropout.apply(c, act, down_proj.name);
   return act;
 }
 
-Mlp::Saved Mlp::forward(Ctx& c, Tensor y, Tensor x, Tensor residual) const {
-  const std::int64_t rows = x.rows(), F = gate_proj.out;
-  Saved s;
-  s.gate = c.save(rows, F);
-  if (up_proj) s.up = c.save(rows, F);
-  s.u =
-      up_proj ? forward_all(c, {{gate_proj, s.gate}, {*up_proj, s.up}}, x) : gate_proj.forward(c, s.gate, x);
-  Scope scratch(c.scratch);
-  s.down_u = down_proj.forward(c, y, inner(c, s), residual);
-  return s;
+Mlp::Saved Mlp::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, Keep keep) const {
+  // A single piece is as large kept as made again.
+  const bool keeps =
+      keep == Keep::all || (keep == Keep::but_the_mlp && rows_at_once(c, x.rows()) == x.rows());
+  Saved kept;
+  each_piece(c, x.rows(), [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t mark = c.saved.mark();
+    Piece p = widen(c, x.slice(begin, end));
+    Scope scratch(c.scratch);
+    p.down_u = down_proj.forward(c, y.slice(begin, end), inner(c, p), rows_of(residual, begin, end));
+    if (keeps)
+      kept.push_back(p);
+    else
+      c.saved.rewind(mark);
+  });
+  return kept;
 }
 
-void Mlp::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& s) const {
+void Mlp::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& saved) const {
+  std::size_t next = 0;
+  each_piece(c, dy.rows(), [&](std::int64_t begin, std::int64_t end) {
+    Scope forget(c.saved);
+    const Tensor own = rows_of(x, begin, end);
+    Piece p = saved.empty() ? widen(c, own) : saved[next++];
+    backward(c, rows_of(dx, begin, end), dy.slice(begin, end), own, p);
+  });
+}
+
+void Mlp::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, Piece& p) const {
   {
     Scope scratch(c.scratch);
     Tensor dact = c.temporary(dy.rows(), gate_proj.out), act;
-    if (down_proj.reads_input()) act = inner(c, s);  // made again: cheaper than keeping it
+    if (down_proj.reads_input()) act = inner(c, p);  // made again: cheaper than keeping it
+    if (!p.down_u) p.down_u = down_proj.narrow(c, act);
     Sum sum(c.ops, dact);
-    down_proj.backward(c, sum, dy, act, s.down_u);
+    down_proj.backward(c, sum, dy, act, p.down_u);
     sum.run();
     dropout.apply(c, dact, down_proj.name);
-    c.ops.gated_grad(activation, s.gate, s.up, dact, s.gate, s.up);
+    c.ops.gated_grad(activation, p.gate, p.up, dact, p.gate, p.up);
   }
   Scope scratch(c.scratch);
   Sum sum(c.ops, dx);
   if (up_proj)
-    backward_all(c, sum, {{gate_proj, s.gate}, {*up_proj, s.up}}, x, s.u);
+    backward_all(c, sum, {{gate_proj, p.gate}, {*up_proj, p.up}}, x, p.u);
   else
-    gate_proj.backward(c, sum, s.gate, x, s.u);
+    gate_proj.backward(c, sum, p.gate, x, p.u);
   sum.run();
 }
 

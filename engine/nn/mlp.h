@@ -1,9 +1,12 @@
 // The feed-forward layer: down(f(gate(x)) * up(x)) (Shazeer, "GLU variants improve transformer", 2020), or
 // without an up down(f(gate(x))).
 #pragma once
+#include <functional>
 #include <optional>
+#include <vector>
 
 #include "engine/nn/dropout.h"
+#include "engine/nn/keep.h"
 #include "engine/nn/siblings.h"
 
 namespace ft {
@@ -15,18 +18,30 @@ struct Mlp {
   Activation activation = Activation::silu;
   Dropout dropout;  // of what down_proj reads
 
-  struct Saved {
+  // Of some of the rows, and what backward needs of all of them: pieces of up to kRows, so that where nothing
+  // is kept no more than one of them, the widest tensors of a model, is there at a time.
+  struct Piece {
     Tensor gate, up;   // (rows, F)
     Tensor u, down_u;  // of the adapters of gate and up, and of down
   };
-  Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual) const;  // y = residual + mlp(x)
-  // dx = the gradient of x (empty: not wanted). Overwrites what is saved.
+  using Saved = std::vector<Piece>;
+  static constexpr std::int64_t kRows = 4096;
+
+  // y = residual + mlp(x).
+  Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual, Keep) const;
+  // dx = the gradient of x (empty: not wanted). Overwrites what is saved; makes what is not saved, from x,
+  // again.
   void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&) const;
   bool reads_input() const { return gate_proj.reads_input() || (up_proj && up_proj->reads_input()); }
   void visit(Visitor&);
 
  private:
-  Tensor inner(Ctx&, const Saved&) const;  // what down_proj reads
+  std::int64_t rows_at_once(const Ctx&, std::int64_t rows) const;
+  void each_piece(const Ctx&, std::int64_t rows,
+                  const std::function<void(std::int64_t, std::int64_t)>&) const;
+  Piece widen(Ctx&, Tensor x) const;       // gate, up and u
+  Tensor inner(Ctx&, const Piece&) const;  // what down_proj reads
+  void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, Piece&) const;
 };
 
 }  // namespace ft

@@ -31,7 +31,7 @@ Block make_block(const Config& c, std::int64_t layer, DType dtype) {
   return b;
 }
 
-Block::Saved Block::forward(Ctx& c, Tensor y, Tensor x, const Side& side) const {
+Block::Saved Block::forward(Ctx& c, Tensor y, Tensor x, const Side& side, Keep keep) const {
   const std::int64_t rows = x.rows(), C = x.cols();
   Saved s;
   s.rstd1 = c.saved.take({rows}, DType::f32);
@@ -41,15 +41,16 @@ Block::Saved Block::forward(Ctx& c, Tensor y, Tensor x, const Side& side) const 
   Tensor n = c.temporary(rows, C);
   input_norm.forward(c, n, s.rstd1, x);
   s.attention = attention.forward(c, s.h, n, x, side);
+  if (!y) return s;
   post_norm.forward(c, n, s.rstd2, s.h);
-  s.mlp = mlp.forward(c, y, n, s.h);
+  s.mlp = mlp.forward(c, y, n, s.h, keep);
   return s;
 }
 
 void Block::backward(Ctx& c, Tensor d, Tensor x, const Saved& s, const Side& side, bool input_grad) const {
   Scope scratch(c.scratch);
   Tensor n = c.temporary(x.rows(), x.cols()), dn = c.temporary(x.rows(), x.cols());
-  if (mlp.reads_input()) post_norm.forward(c, n, s.rstd2, s.h);
+  if (mlp.reads_input() || s.mlp.empty()) post_norm.forward(c, n, s.rstd2, s.h);
   mlp.backward(c, dn, d, n, s.mlp);
   post_norm.backward(c, d, dn, s.h, s.rstd2);  // d +=: the residual
   if (attention.reads_input()) input_norm.forward(c, n, s.rstd1, x);

@@ -16,9 +16,9 @@ struct Block {
     Tensor rstd1, rstd2;  // (rows) f32
     Tensor h;             // (rows, C)
     SelfAttention::Saved attention;
-    Mlp::Saved mlp;
+    Mlp::Saved mlp;  // and rstd2: of a block that runs again, not before its backward
   };
-  Saved forward(Ctx&, Tensor y, Tensor x, const Side&) const;
+  Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;
   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
   void visit(Visitor&);
 };

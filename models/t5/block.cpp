@@ -81,7 +81,7 @@ Tensor Block::dropped(Ctx& c, Tensor d, const RmsNorm& norm) const {
   return t;
 }
 
-Block::Saved Block::forward(Ctx& c, Tensor y, Tensor x, const Side& side) const {
+Block::Saved Block::forward(Ctx& c, Tensor y, Tensor x, const Side& side, Keep keep) const {
   Saved s;
   if (side.extending) return extend(c, y, x, side), s;
   const std::int64_t rows = x.rows(), C = x.cols();
@@ -99,8 +99,9 @@ Block::Saved Block::forward(Ctx& c, Tensor y, Tensor x, const Side& side) const 
       s.cross = cross->layer.forward(c, s.h2, n, residual, over_memory(c, side));
     });
   }
+  if (!y) return s;
   mlp.norm.forward(c, n, s.rstd[2], s.h2);
-  branch(c, y, s.h2, mlp.norm, [&](Tensor residual) { s.mlp = mlp.layer.forward(c, y, n, residual); });
+  branch(c, y, s.h2, mlp.norm, [&](Tensor residual) { s.mlp = mlp.layer.forward(c, y, n, residual, keep); });
   return s;
 }
 
@@ -109,7 +110,7 @@ void Block::backward(Ctx& c, Tensor d, Tensor x, const Saved& s, const Side& sid
   Tensor n = c.temporary(x.rows(), x.cols()), dn = c.temporary(x.rows(), x.cols());
   {
     Scope inner(c.scratch);
-    if (mlp.layer.reads_input()) mlp.norm.forward(c, n, s.rstd[2], s.h2);
+    if (mlp.layer.reads_input() || s.mlp.empty()) mlp.norm.forward(c, n, s.rstd[2], s.h2);
     mlp.layer.backward(c, dn, dropped(c, d, mlp.norm), n, s.mlp);
     mlp.norm.backward(c, d, dn, s.h2, s.rstd[2]);  // d +=: the residual
   }
@@ -136,7 +137,7 @@ void Block::extend(Ctx& c, Tensor y, Tensor x, const Side& side) const {
   cross->norm.forward(c, n, rstd, h);
   cross->layer.extend(c, h2, n, h, e.cache->memory[number], {}, e.of_memory, {});
   mlp.norm.forward(c, n, rstd, h2);
-  mlp.layer.forward(c, y, n, h2);
+  mlp.layer.forward(c, y, n, h2, Keep::nothing);
 }
 
 void Block::visit(Visitor& v) {

@@ -47,9 +47,9 @@ struct Block {
     Tensor rstd[3];  // (rows) f32, of each norm
     Tensor h, h2;    // (rows, C) after self- and cross-attention
     Attention::Saved self, cross;
-    Mlp::Saved mlp;
+    Mlp::Saved mlp;  // and its rstd: of a block that runs again, not before its backward
   };
-  Saved forward(Ctx&, Tensor y, Tensor x, const Side&) const;
+  Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;
   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
   void visit(Visitor&);
 

@@ -20,8 +20,9 @@ class T5 final : public Model {
   void untie() override;
   std::int64_t blocks() const override { return encoder_.blocks.size() + decoder_.blocks.size(); }
   void set_recompute(std::int64_t blocks) override {
-    encoder_.blocks.recomputed = blocks;
-    decoder_.blocks.recomputed = blocks - encoder_.blocks.size();
+    const std::int64_t encoders = encoder_.blocks.size();
+    encoder_.blocks.recomputed = blocks < encoders ? blocks : encoders + 1;  // the decoder lies in between
+    decoder_.blocks.recomputed = blocks - encoders;
   }
   void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) override;
   void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,

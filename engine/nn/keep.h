@@ -1,0 +1,13 @@
+// What a forward is to keep for its backward.
+#pragma once
+#include <cstdint>
+
+namespace ft {
+
+enum class Keep : std::uint8_t {
+  nothing,      // only the result is wanted
+  but_the_mlp,  // all but what the MLP makes, which is most of it, and which it can make again piece by piece
+  all
+};
+
+}  // namespace ft
