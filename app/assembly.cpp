@@ -136,7 +136,13 @@ Device device_of(const RunConfig& config, int gpu) {
   if (cudnn)
     throw UserError(Exit::config,
                     "model.attn_implementation: cudnn is for GPUs; set device=cuda, or leave it out");
+  if (config.training.gemm_tuning)
+    throw UserError(Exit::config, "training.gemm_tuning is for GPUs; set device=cuda, or leave it out");
   return {};
+}
+
+std::unique_ptr<Ops> make_run_ops(const RunConfig& config, int gpu) {
+  return make_ops(device_of(config, gpu), config.training.gemm_tuning.value_or(""));
 }
 
 PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const BuiltData& d,

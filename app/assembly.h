@@ -55,6 +55,7 @@ BuiltData build_data(const RunConfig&, std::int64_t vocab_size, LoadPart, const 
 
 // Where a run computes; a rank takes the GPU with its number on the machine.
 Device device_of(const RunConfig&, int gpu = 0);
+std::unique_ptr<Ops> make_run_ops(const RunConfig&, int gpu);
 
 // With gradient_checkpointing auto as with true, which asks for the least memory (planned.h).
 PlanRequest plan_request(const RunConfig&, const BuiltModel&, const BuiltData&, std::int64_t workspace,

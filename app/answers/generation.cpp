@@ -229,7 +229,7 @@ std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& s
       (shape.cache.sources > 0 && shape.cache.source_capacity > kMostTokens / shape.cache.sources))
     throw UserError(Exit::memory, str(shape.cache.slots, " answers of up to ", shape.cache.capacity,
                                       " tokens are more than ft can keep; set generation.max_new_tokens"));
-  auto ops = make_ops(device_of(a.config, ranks.gpu));
+  auto ops = make_run_ops(a.config, ranks.gpu);
   auto comm = make_communicator(ranks, *ops, a.config);
   PlanRequest request{
       .dtype = a.built.dtype,

@@ -62,7 +62,7 @@ Exit eval(const EvalArgs& args) {
   const AnswerTest ask(held_out, built.made.info, args.answers, config.training.per_device_eval_batch_size);
   const auto predictions = make_predictions(config, built, data);
 
-  auto ops = make_ops(device_of(config, ranks.gpu));
+  auto ops = make_run_ops(config, ranks.gpu);
   auto comm = make_communicator(ranks, *ops, config);
   PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);
   request.states = 0;

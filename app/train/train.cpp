@@ -175,7 +175,7 @@ Exit train(const TrainArgs& args) {
   BuiltModel built = build_model(config, Weights::check);
   BuiltData data = read_data(config, built, ranks.size, screen);
   const auto predictions = make_predictions(config, built, data);
-  auto ops = make_ops(device_of(config, ranks.gpu));
+  auto ops = make_run_ops(config, ranks.gpu);
   CommunicationNotes notes;
   auto comm = make_communicator(ranks, *ops, config, args.trace.empty() ? nullptr : &notes);
   PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);

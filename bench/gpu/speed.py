@@ -102,16 +102,16 @@ def compare(c, w, table, compiled=False):
     yield Step(f"{label}: {w.name}", [[Command(words, watch_gpu=True)]], 150, prepare, check_peer, no_peer)
 
 
-def with_cudnn(c, w, table, missing):
+def with_setting(c, w, table, what, setting, missing):
     name, run = run_json(c, w)
-    ours = Command([*c.ft_words, "train", "--config", name, "--overwrite", "model.attn_implementation=cudnn"], c.environment, watch_gpu=True)
+    ours = Command([*c.ft_words, "train", "--config", name, "--overwrite", setting], c.environment, watch_gpu=True)
 
     def check(outcomes):
         r = ft_row(c, w, outcomes[0])
-        table.append((w.name, "ft, cuDNN", r))
+        table.append((w.name, f"ft, {what}", r))
         return f"{r['tokens_per_second']:.0f} tok/s, {gib(r['peak_gib'])} GiB"
 
-    return Step(f"ft with cuDNN: {w.name}", [[ours]], 150, lambda: (make_model(c), name.write_text(json.dumps(run, indent=1))), check, missing)
+    return Step(f"ft with {what}: {w.name}", [[ours]], 150, lambda: (make_model(c), name.write_text(json.dumps(run, indent=1))), check, missing)
 
 
 def markdown(table):
@@ -164,7 +164,9 @@ def steps(c, table):
     yield Step("model", [[Command([*c.ft_words, "plan", "--config", first], c.environment)]], 150, prepare, lambda o: "")
     for w in WORKS:
         yield from compare(c, w, table)
-    yield with_cudnn(c, WORKS[0], table, no_gpu)
+    yield with_setting(c, WORKS[0], table, "cuDNN", "model.attn_implementation=cudnn", no_gpu)
+    # The file says how long each algorithm took.
+    yield with_setting(c, WORKS[0], table, "measured products", f"training.gemm_tuning={c.results / 'gemm_tuning.jsonl'}", no_gpu)
     trace = [*c.ft_words, "train", "--config", first, "--overwrite", "--trace", c.results / "trace.json"]
     yield Step("profile by computation", [[Command(trace, c.environment)]], 90, prepare, lambda o: profile(o[0].text, ceilings))
     yield from compare(c, WORKS[0], table, compiled=True)

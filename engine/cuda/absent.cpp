@@ -4,7 +4,7 @@
 
 namespace ft {
 
-std::unique_ptr<Ops> make_cuda_ops(int index, const CudaWorkspace&) {
+std::unique_ptr<Ops> make_cuda_ops(int index, const CudaWorkspace&, const std::string&) {
   throw UserError(Exit::hardware, str("device cuda:", index,
                                       ": this ft was built without CUDA; build it where NVIDIA's CUDA "
                                       "toolkit is installed, or use device=cpu"));

@@ -28,6 +28,9 @@ CublasLt load() {
   symbols.find(f.preference_destroy, "cublasLtMatmulPreferenceDestroy");
   symbols.find(f.preference_set, "cublasLtMatmulPreferenceSetAttribute");
   symbols.find(f.heuristic, "cublasLtMatmulAlgoGetHeuristic");
+  symbols.find(f.algorithm_check, "cublasLtMatmulAlgoCheck");
+  symbols.find(f.algorithm_cap, "cublasLtMatmulAlgoCapGetAttribute");
+  symbols.find(f.algorithm_config, "cublasLtMatmulAlgoConfigGetAttribute");
   symbols.find(f.version, "cublasLtGetVersion");
   if (symbols.missing())
     throw UserError(Exit::hardware,

@@ -18,6 +18,9 @@ struct CublasLt {
   decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy;
   decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set;
   decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic;
+  decltype(&cublasLtMatmulAlgoCheck) algorithm_check;
+  decltype(&cublasLtMatmulAlgoCapGetAttribute) algorithm_cap;
+  decltype(&cublasLtMatmulAlgoConfigGetAttribute) algorithm_config;
   decltype(&cublasLtGetVersion) version;
 };
 

@@ -73,10 +73,10 @@ const char* words_of(Wrong w) {
 
 class CudaOps final : public Ops {
  public:
-  CudaOps(int index, const CudaWorkspace& sizes)
+  CudaOps(int index, const CudaWorkspace& sizes, const std::string& gemm_tuning)
       : gpu_(index, sizes.staging),
         work_(gpu_, sizes),
-        products_(gpu_.stream(), {work_.blas, sizes.blas, work_.dense, sizes.dense, work_.map}),
+        products_(gpu_, {work_.blas, sizes.blas, work_.dense, sizes.dense, work_.map}, gemm_tuning),
         attention_(gpu_, {work_.tiles, sizes.tiles, work_.delta, sizes.delta, sizes.cache}) {
     if (sizes.cudnn > 0) cudnn_ = make_cudnn_attention(gpu_, work_.cudnn, sizes.cudnn);
   }
@@ -253,8 +253,8 @@ Gpu& gpu_of(Ops& ops) {
 
 }  // namespace cuda
 
-std::unique_ptr<Ops> make_cuda_ops(int index, const CudaWorkspace& sizes) {
-  return std::make_unique<cuda::CudaOps>(index, sizes);
+std::unique_ptr<Ops> make_cuda_ops(int index, const CudaWorkspace& sizes, const std::string& gemm_tuning) {
+  return std::make_unique<cuda::CudaOps>(index, sizes, gemm_tuning);
 }
 
 std::optional<std::string> cuda_version() {

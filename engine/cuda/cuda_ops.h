@@ -32,8 +32,8 @@ struct CudaWorkspace {
 };
 
 // UserError(Exit::hardware) when there is no such device, this build has no CUDA, or cuDNN is asked for and
-// not there.
-std::unique_ptr<Ops> make_cuda_ops(int index, const CudaWorkspace& = {});
+// not there. gemm_tuning: the file of training.gemm_tuning (gemm_file.h), with its errors; empty: none.
+std::unique_ptr<Ops> make_cuda_ops(int index, const CudaWorkspace& = {}, const std::string& gemm_tuning = {});
 
 // Loads NVIDIA's libraries from `folder` or a folder below it, such as a Python environment, instead of the
 // system's; for this process and those it starts. UserError(Exit::config) when they are not there or cannot

@@ -1,30 +1,22 @@
 // One dense product on cuBLASLt. What it decides for a shape (descriptors and an algorithm) is kept, so that
 // a step asks it nothing new after the first.
 #pragma once
-#include <array>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 
-#include "engine/core/tensor.h"
-#include "engine/cuda/cublaslt.h"
+#include "engine/cuda/gemm_file.h"
+#include "engine/cuda/gemm_plan.h"
+#include "engine/cuda/gpu.h"
 
 namespace ft::cuda {
 
-// y (m, n) = alpha op(a) (m, k) op(b) (k, n) + c, row-major, summed in f32. c: empty, y itself, or another
-// (m, n) tensor.
-struct GemmCall {
-  Tensor y, a;
-  bool transpose_a;
-  Tensor b;
-  bool transpose_b;
-  Tensor c;
-  float alpha;
-};
-
 class Gemm {
  public:
-  // workspace: device memory for cuBLASLt, `bytes` of it.
-  Gemm(cudaStream_t stream, std::byte* workspace, std::int64_t bytes);
+  // workspace: device memory for cuBLASLt, `bytes` of it. tuning: the file of training.gemm_tuning; with one
+  // the algorithms are those that were measured to be the fastest; empty: cuBLASLt chooses.
+  Gemm(const Gpu&, std::byte* workspace, std::int64_t bytes, const std::string& tuning);
   ~Gemm();
   Gemm(const Gemm&) = delete;
   Gemm& operator=(const Gemm&) = delete;
@@ -32,17 +24,12 @@ class Gemm {
   void run(const GemmCall&);
 
  private:
-  using Key = std::array<std::int64_t, 15>;  // all that a plan depends on
-  struct Plan;
-  static Key key_of(const GemmCall&);
-  std::unique_ptr<Plan> make_plan(const Key&) const;
+  cublasLtMatmulAlgo_t fastest(const GemmPlan&, const GemmKey&, const GemmCall&);
 
-  const CublasLt& lt_;
-  cublasLtHandle_t handle_ = nullptr;
-  cudaStream_t stream_;
-  std::byte* workspace_;
-  std::int64_t bytes_;
-  std::map<Key, std::unique_ptr<Plan>> plans_;
+  const Gpu& gpu_;
+  GemmQueue queue_;
+  std::optional<GemmFile> file_;
+  std::map<GemmKey, std::unique_ptr<GemmPlan>> plans_;
 };
 
 }  // namespace ft::cuda

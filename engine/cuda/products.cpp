@@ -28,8 +28,8 @@ FourBitSource source_of(const FourBitMatrix& m, const float* map) {
 
 }  // namespace
 
-Products::Products(cudaStream_t stream, const Workspace& w)
-    : stream_(stream), workspace_(w), gemm_(stream, w.blas, w.blas_bytes) {}
+Products::Products(const Gpu& gpu, const Workspace& w, const std::string& tuning)
+    : stream_(gpu.stream()), workspace_(w), gemm_(gpu, w.blas, w.blas_bytes, tuning) {}
 
 void Products::run(Tensor y, std::span<const Term> terms, float alpha, Tensor c) {
   require(terms.size() <= kMostTerms, "products: 1 to 16 terms");

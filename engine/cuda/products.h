@@ -2,6 +2,7 @@
 // rounded between them is small too; weights in 4 bits are made dense a part at a time.
 #pragma once
 #include <span>
+#include <string>
 
 #include "engine/cuda/gemm.h"
 #include "engine/cuda/kernels/kernels.h"
@@ -20,7 +21,8 @@ class Products {
     std::int64_t dense_bytes;
     const float* map;  // nested_map() on the device
   };
-  Products(cudaStream_t stream, const Workspace&);
+  // tuning: as Gemm's.
+  Products(const Gpu&, const Workspace&, const std::string& tuning);
 
   // y = alpha * sum of the terms + c; see Ops::products.
   void run(Tensor y, std::span<const Term> terms, float alpha, Tensor c);

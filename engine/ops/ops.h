@@ -13,6 +13,7 @@
 #include <initializer_list>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "engine/core/arena.h"
@@ -209,6 +210,7 @@ inline void product(Ops& ops, Tensor y, Term term, float alpha = 1, Tensor c = {
   ops.products(y, {&term, 1}, alpha, c);
 }
 
-std::unique_ptr<Ops> make_ops(Device);
+// gemm_tuning: a GPU's file of the fastest algorithms for products (engine/cuda/gemm_file.h); empty: none.
+std::unique_ptr<Ops> make_ops(Device, const std::string& gemm_tuning = {});
 
 }  // namespace ft

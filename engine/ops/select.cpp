@@ -5,8 +5,9 @@
 
 namespace ft {
 
-std::unique_ptr<Ops> make_ops(Device device) {
-  if (device.kind == Device::Kind::cuda) return make_cuda_ops(device.index, CudaWorkspace::of(device));
+std::unique_ptr<Ops> make_ops(Device device, const std::string& gemm_tuning) {
+  if (device.kind == Device::Kind::cuda)
+    return make_cuda_ops(device.index, CudaWorkspace::of(device), gemm_tuning);
   return std::make_unique<cpu::CpuOps>();
 }
 

@@ -46,6 +46,7 @@ struct TrainingConfig {
   std::optional<double> neftune_noise_alpha;
   std::string resume_from_checkpoint = "false";  // false, true, auto, or a checkpoint's folder
   bool full_determinism = false;
+  std::optional<std::string> gemm_tuning;
 
   // Of activations and of frozen weights.
   DType dtype() const { return fp16 ? DType::f16 : bf16.value_or(false) ? DType::bf16 : DType::f32; }
@@ -104,6 +105,10 @@ struct TrainingConfig {
       "A checkpoint's folder; true: the newest whole one in output_dir; auto: that, or a fresh start.",
       or_bool(), is_path(), not_empty());
     f("full_determinism", full_determinism, "Bit-repeatable runs. On one CPU they always are.");
+    f("gemm_tuning", gemm_tuning,
+      "GPUs only: a file that keeps the fastest of cuBLASLt's algorithms for each size of product, measured "
+      "when it is first met; null: cuBLASLt's own choice. Runs that share the file have the same bits.",
+      is_path(), not_empty());
   }
 };
 

@@ -43,7 +43,8 @@ const std::set<std::string> kOurs{"device",
                                   "generation.seed",
                                   "generation.batch_size",
                                   "generation.forced_bos_token_id",
-                                  "generation.forced_eos_token_id"};
+                                  "generation.forced_eos_token_id",
+                                  "training.gemm_tuning"};
 
 TEST(Schema, EverySettingIsThere) {
   std::ifstream in(reference("ft-config.schema.json"));

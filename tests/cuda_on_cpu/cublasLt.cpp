@@ -6,6 +6,7 @@
 
 #include "engine/core/dtype.h"
 #include "engine/cuda/cublaslt.h"
+#include "tests/cuda_on_cpu/streams.h"
 
 struct CublasLtOnCpu {};
 struct CublasLtDesc {
@@ -40,7 +41,38 @@ void write(void* p, const CublasLtLayout& l, std::uint64_t row, std::uint64_t co
 std::size_t bytes(const CublasLtLayout& l) {
   return (static_cast<std::size_t>(l.ld) * (l.cols - 1) + l.rows) * (l.type == CUDA_R_32F ? 4 : 2);
 }
-void require_operand(const void* p, const CublasLtLayout& l, std::uint32_t alignment) {
+
+constexpr std::uint64_t kMark = 0x6f6e2d637075;
+using cuda_on_cpu::LtAlgorithm;
+
+std::uint64_t number_of(const cublasLtMatmulAlgo_t& a) { return a.data[1]; }
+bool is_algorithm(const cublasLtMatmulAlgo_t& a) {
+  return a.data[0] == kMark && number_of(a) < cuda_on_cpu::kLtAlgorithms && a.data[6] == 0 && a.data[7] == 0;
+}
+const LtAlgorithm& about(const cublasLtMatmulAlgo_t& a) { return cuda_on_cpu::lt_algorithms()[number_of(a)]; }
+
+// Whether these are a product that there is.
+bool is_product(const CublasLtDesc& desc, const CublasLtLayout& a, const CublasLtLayout& b,
+                const CublasLtLayout& c, const CublasLtLayout& d) {
+  const bool ta = desc.a == CUBLAS_OP_T, tb = desc.b == CUBLAS_OP_T;
+  const bool fits = (ta ? a.cols : a.rows) == d.rows && (tb ? b.rows : b.cols) == d.cols &&
+                    (ta ? a.rows : a.cols) == (tb ? b.cols : b.rows) && c.rows == d.rows && c.cols == d.cols;
+  return fits && a.type == b.type && c.type == d.type && (d.type == a.type || d.type == CUDA_R_32F);
+}
+
+cuda_on_cpu::LtCalls& calls() {
+  static cuda_on_cpu::LtCalls c;
+  return c;
+}
+
+cublasStatus_t answer(std::uint32_t value, void* to, std::size_t size, std::size_t* written) {
+  if (size != sizeof value) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(to, &value, size);
+  *written = size;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+void require_operand(const void* p, const CublasLtLayout& l, std::uint64_t alignment) {
   if (reinterpret_cast<std::uintptr_t>(p) % alignment != 0)
     throw cuda_on_cpu::Fault("a product's operand is less aligned than was said");
   if (!cuda_on_cpu::on_device(p, bytes(l))) throw cuda_on_cpu::Fault("a product beyond device memory");
@@ -90,18 +122,41 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t p, int,
+                                              cublasLtMatmulPreference_t p, int wanted,
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
-  const bool ta = desc->a == CUBLAS_OP_T, tb = desc->b == CUBLAS_OP_T;
-  const bool fits = (ta ? a->cols : a->rows) == d->rows && (tb ? b->rows : b->cols) == d->cols &&
-                    (ta ? a->rows : a->cols) == (tb ? b->cols : b->rows) && c->rows == d->rows &&
-                    c->cols == d->cols;
-  const bool types =
-      a->type == b->type && c->type == d->type && (d->type == a->type || d->type == CUDA_R_32F);
-  *found = fits && types;
-  if (!*found) return CUBLAS_STATUS_NOT_SUPPORTED;
-  for (std::size_t i = 0; i < 4; ++i) results->algo.alignment[i] = p->alignment[i];
+  const cuda_on_cpu::Lock held = cuda_on_cpu::lock();
+  ++calls().heuristics;
+  *found = 0;
+  if (!is_product(*desc, *a, *b, *c, *d)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  for (; *found < wanted && *found < static_cast<int>(cuda_on_cpu::kLtAlgorithms); ++*found) {
+    const auto number = static_cast<std::uint64_t>(*found);
+    const auto& at = p->alignment;
+    results[number].algo = {{kMark, number, at[0], at[1], at[2], at[3], 0, 0}};
+    results[number].state = CUBLAS_STATUS_SUCCESS;
+    results[number].workspaceSize = about(results[number].algo).workspace;
+  }
   return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                                       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                                       cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t* algorithm,
+                                       cublasLtMatmulHeuristicResult_t* result) {
+  if (!is_algorithm(*algorithm) || !is_product(*desc, *a, *b, *c, *d)) return CUBLAS_STATUS_INVALID_VALUE;
+  result->workspaceSize = about(*algorithm).workspace;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* a,
+                                                 cublasLtMatmulAlgoCapAttributes_t which, void* to,
+                                                 std::size_t size, std::size_t* written) {
+  const auto chosen_for =
+      static_cast<std::uint32_t>(a->data[2 + which - CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES]);
+  return answer(std::max(about(*a).alignment, chosen_for), to, size, written);
+}
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* a,
+                                                    cublasLtMatmulAlgoConfigAttributes_t, void* to,
+                                                    std::size_t size, std::size_t* written) {
+  return answer(about(*a).reduction, to, size, written);
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha, const void* a,
@@ -109,26 +164,58 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                               const void* beta, const void* c, cublasLtMatrixLayout_t lc, void* d,
                               cublasLtMatrixLayout_t ld, const cublasLtMatmulAlgo_t* algorithm,
                               void* workspace, std::size_t size, cudaStream_t stream) {
-  require_operand(a, *la, algorithm->alignment[0]);
-  require_operand(b, *lb, algorithm->alignment[1]);
-  require_operand(c, *lc, algorithm->alignment[2]);
-  require_operand(d, *ld, algorithm->alignment[3]);
-  if (!cuda_on_cpu::on_device(workspace, size)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!is_algorithm(*algorithm)) throw cuda_on_cpu::Fault("a product by what is no algorithm");
+  const LtAlgorithm& how = about(*algorithm);
+  if (!how.runs) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const auto aligned = [&](std::size_t i) {
+    return std::max<std::uint64_t>(how.alignment, algorithm->data[2 + i]);
+  };
+  require_operand(a, *la, aligned(0));
+  require_operand(b, *lb, aligned(1));
+  require_operand(c, *lc, aligned(2));
+  require_operand(d, *ld, aligned(3));
+  if (how.reduction > CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)
+    throw cuda_on_cpu::Fault("a product whose parts are added in no fixed order");
+  if (!cuda_on_cpu::on_device(workspace, size) || size < how.workspace) return CUBLAS_STATUS_INVALID_VALUE;
   const float by = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
-  cuda_on_cpu::enqueue(stream, [=, t = *desc, A = *la, B = *lb, C = *lc, D = *ld] {
-    std::memset(workspace, 0xff, size < 4096 ? size : 4096);  // it may be used
-    const bool ta = t.a == CUBLAS_OP_T, tb = t.b == CUBLAS_OP_T;
-    const std::uint64_t depth = ta ? A.rows : A.cols;
-    for (std::uint64_t j = 0; j < D.cols; ++j)
-      for (std::uint64_t i = 0; i < D.rows; ++i) {
-        float sum = 0;
-        for (std::uint64_t k = 0; k < depth; ++k)
-          sum += (ta ? read(a, A, k, i) : read(a, A, i, k)) * (tb ? read(b, B, j, k) : read(b, B, k, j));
-        write(d, D, i, j, by * sum + (keep != 0 ? keep * read(c, C, i, j) : 0));
-      }
-  });
+  cuda_on_cpu::enqueue(
+      stream, [=, number = number_of(*algorithm), t = *desc, A = *la, B = *lb, C = *lc, D = *ld] {
+        ++calls().products[number];
+        cuda_on_cpu::microseconds() += cuda_on_cpu::lt_algorithms()[number].microseconds;
+        std::memset(workspace, 0xff, size < 4096 ? size : 4096);  // it may be used
+        const bool ta = t.a == CUBLAS_OP_T, tb = t.b == CUBLAS_OP_T;
+        const std::uint64_t depth = ta ? A.rows : A.cols;
+        for (std::uint64_t j = 0; j < D.cols; ++j)
+          for (std::uint64_t i = 0; i < D.rows; ++i) {
+            float sum = 0;
+            for (std::uint64_t k = 0; k < depth; ++k)
+              sum += (ta ? read(a, A, k, i) : read(a, A, i, k)) * (tb ? read(b, B, j, k) : read(b, B, k, j));
+            write(d, D, i, j, by * sum + (keep != 0 ? keep * read(c, C, i, j) : 0));
+          }
+      });
   return CUBLAS_STATUS_SUCCESS;
 }
+
+namespace cuda_on_cpu {
+
+const std::array<LtAlgorithm, kLtAlgorithms>& lt_algorithms() {
+  static constexpr std::array<LtAlgorithm, kLtAlgorithms> all{{
+      {.microseconds = 40, .alignment = 1},
+      {.microseconds = 5, .alignment = 1, .workspace = std::size_t{1} << 40},
+      {.microseconds = 10, .alignment = 16},
+      {.microseconds = 20, .alignment = 1},
+      {.microseconds = 2, .alignment = 1, .reduction = CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE},
+      {.microseconds = 1, .alignment = 1, .runs = false},
+  }};
+  return all;
+}
+
+LtCalls lt_calls() {
+  const Lock held = lock();
+  return calls();
+}
+
+}  // namespace cuda_on_cpu
 
 namespace ft {
 
@@ -151,6 +238,9 @@ const CublasLt& cublaslt() {
                                   cublasLtMatmulPreferenceDestroy,
                                   cublasLtMatmulPreferenceSetAttribute,
                                   cublasLtMatmulAlgoGetHeuristic,
+                                  cublasLtMatmulAlgoCheck,
+                                  cublasLtMatmulAlgoCapGetAttribute,
+                                  cublasLtMatmulAlgoConfigGetAttribute,
                                   cublasLtGetVersion};
   return functions;
 }

@@ -1,5 +1,6 @@
 // What ft uses of cuBLASLt, for machines without it: column-major products in plain loops.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,7 +14,7 @@ enum cublasStatus_t {
 enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_16F = 2, CUDA_R_16BF = 14 };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68 };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
-enum { CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2 };
+enum { CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2, CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE = 4 };
 enum cublasLtMatmulDescAttributes_t { CUBLASLT_MATMUL_DESC_TRANSA = 3, CUBLASLT_MATMUL_DESC_TRANSB = 4 };
 enum cublasLtMatmulPreferenceAttributes_t {
   CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,
@@ -23,13 +24,20 @@ enum cublasLtMatmulPreferenceAttributes_t {
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8,
 };
+enum cublasLtMatmulAlgoConfigAttributes_t { CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME = 3 };
+enum cublasLtMatmulAlgoCapAttributes_t {
+  CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES = 16,
+  CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_B_BYTES = 17,
+  CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_C_BYTES = 18,
+  CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_D_BYTES = 19,
+};
 
 using cublasLtHandle_t = struct CublasLtOnCpu*;
 using cublasLtMatmulDesc_t = struct CublasLtDesc*;
 using cublasLtMatrixLayout_t = struct CublasLtLayout*;
 using cublasLtMatmulPreference_t = struct CublasLtPreference*;
 struct cublasLtMatmulAlgo_t {
-  std::uint32_t alignment[4];  // of A, B, C, D: what the algorithm was chosen for
+  std::uint64_t data[8];  // a mark, its number, the alignments of A, B, C and D that it was chosen for, 0s
 };
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;
@@ -57,7 +65,38 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t, int wanted,
                                               cublasLtMatmulHeuristicResult_t* results, int* found);
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a,
+                                       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                                       cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t*,
+                                       cublasLtMatmulHeuristicResult_t*);
+cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t*,
+                                                 cublasLtMatmulAlgoCapAttributes_t, void*, std::size_t size,
+                                                 std::size_t* written);
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t*,
+                                                    cublasLtMatmulAlgoConfigAttributes_t, void*,
+                                                    std::size_t size, std::size_t* written);
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void* alpha, const void* a,
                               cublasLtMatrixLayout_t, const void* b, cublasLtMatrixLayout_t, const void* beta,
                               const void* c, cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t,
                               const cublasLtMatmulAlgo_t*, void* workspace, std::size_t bytes, cudaStream_t);
+
+namespace cuda_on_cpu {
+
+// An algorithm for products. All give the same numbers; that of number 0 is proposed first.
+struct LtAlgorithm {
+  double microseconds;      // that any product takes
+  std::uint32_t alignment;  // of all operands, bytes
+  std::size_t workspace = 0;
+  std::uint32_t reduction = 0;
+  bool runs = true;  // false: cublasLtMatmul refuses what the check has taken
+};
+inline constexpr std::size_t kLtAlgorithms = 6;
+const std::array<LtAlgorithm, kLtAlgorithms>& lt_algorithms();
+
+struct LtCalls {  // of the whole process, so far
+  int heuristics = 0;
+  std::array<int, kLtAlgorithms> products{};  // by each algorithm
+};
+LtCalls lt_calls();
+
+}  // namespace cuda_on_cpu

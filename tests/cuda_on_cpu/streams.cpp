@@ -16,6 +16,7 @@ struct Machine {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::unique_ptr<CudaOnCpuStream>> streams;
+  double microseconds = 0;
 };
 Machine& machine() {
   static Machine m;
@@ -59,6 +60,7 @@ bool advance(CudaOnCpuStream& s) {
 Lock lock() { return Lock(machine().mutex); }
 void changed() { machine().changed.notify_all(); }
 int current_device() { return device; }
+double& microseconds() { return machine().microseconds; }
 
 void push(cudaStream_t s, Work work) {
   if (of(s).device != device) throw Fault("work for another GPU's stream");
@@ -142,8 +144,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   return cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
-  *e = new CudaOnCpuEvent;
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned flags) {
+  *e = new CudaOnCpuEvent{.progress = {}, .timed = (flags & cudaEventDisableTiming) == 0};
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t e) {
@@ -153,7 +155,12 @@ cudaError_t cudaEventDestroy(cudaEvent_t e) {
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   const Lock held = lock();
   if (of(s).device != device) throw Fault("an event of another GPU's stream");
-  *e = {of(s).progress, of(s).progress->given};
+  if (e->timed) {
+    e->when = std::make_shared<double>();
+    push(s, {[when = e->when] { *when = microseconds(); }});
+  }
+  e->progress = of(s).progress;
+  e->at = e->progress->given;
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
@@ -162,6 +169,13 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   for (const auto& s : machine().streams)
     if (s->progress == e->progress) stream = s.get();
   run_until(held, stream, [event = *e] { return event.over(); });
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  const Lock held = lock();
+  if (!begin->when || !end->when) return cudaErrorInvalidValue;
+  if (!begin->over() || !end->over()) return cudaErrorNotReady;
+  *milliseconds = static_cast<float>((*end->when - *begin->when) / 1000);
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t e) {

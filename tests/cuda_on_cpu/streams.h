@@ -31,6 +31,8 @@ void drain(Lock&, cudaStream_t);
 void wait_for_device(Lock&);  // all streams of this thread's GPU
 void advance_all();           // as far as it goes now
 int current_device();
+// The GPU's clock, which only work that says how long it takes moves on. Held: lock().
+double& microseconds();
 
 }  // namespace cuda_on_cpu
 
@@ -42,5 +44,7 @@ struct CudaOnCpuStream {
 struct CudaOnCpuEvent {  // when the stream's first `at` works are done
   std::shared_ptr<cuda_on_cpu::Progress> progress;
   std::uint64_t at = 0;
+  bool timed = true;
+  std::shared_ptr<double> when = {};  // by microseconds(), once it is over
   bool over() const { return !progress || progress->done >= at; }
 };

@@ -1,6 +1,8 @@
 // Runs from the outside with device=cuda, whose GPU is the host: what a person sees is what the CPU gives.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/life/program.h"
 #include "tests/support/source.h"
 
@@ -103,6 +105,34 @@ TEST(CudaLife, CudnnIsRefusedWhereItIsNot) {
       << w.says();
 }
 
+TEST(CudaLife, TunedProductsAreKeptForTheNextRun) {
+  const Workplace w("llama", kLoraRun);
+  const std::string tuned = "training.gemm_tuning=tuned.jsonl";
+  const auto usual = losses_of(w, {"device=cuda"}), first = losses_of(w, {"device=cuda", tuned});
+  const std::string lines = contents(w / "tuned.jsonl");
+  EXPECT_GT(rows(w / "tuned.jsonl").size(), 10u);
+  EXPECT_EQ(losses_of(w, {"device=cuda", tuned}), first);
+  EXPECT_TRUE(contents(w / "tuned.jsonl") == lines);
+  EXPECT_EQ(first, usual);  // which algorithm it is makes no difference here
+  EXPECT_EQ(w.run({"eval", "--config", "run.json", "device=cuda", tuned}), 0) << w.says();
+}
+
+TEST(CudaLife, TuningIsRefusedWhereItCannotBe) {
+  const Workplace w("llama", kLoraRun);
+  EXPECT_EQ(w.train({"training.gemm_tuning=tuned.jsonl"}), 2);
+  EXPECT_NE(w.says().find("training.gemm_tuning is for GPUs; set device=cuda, or leave it out"),
+            std::string::npos)
+      << w.says();
+  EXPECT_FALSE(fs::exists(w / "tuned.jsonl"));
+  EXPECT_EQ(w.train({"device=cuda", "training.gemm_tuning=no/tuned.jsonl"}), 6);
+  EXPECT_NE(w.says().find("no/tuned.jsonl cannot be written: No such file or directory"), std::string::npos)
+      << w.says();
+  EXPECT_FALSE(fs::exists(w / "out"));
+  std::ofstream(w / "tuned.jsonl") << "{}\n";
+  EXPECT_EQ(w.train({"device=cuda", "training.gemm_tuning=tuned.jsonl"}), 3);
+  EXPECT_NE(w.says().find("tuned.jsonl: has no gpu; it must be a text"), std::string::npos) << w.says();
+}
+
 std::vector<std::string> launched(const std::string& ranks, std::vector<std::string> command) {
   command.insert(command.begin(), {"launch", "-n", ranks});
   command.push_back("zero_optimization.stage3_param_persistence_threshold=0");
@@ -133,6 +163,29 @@ TEST(CudaRanks, AllStagesAreTheTrainingOfCpus) {
       EXPECT_TRUE(got.second == cuda.second) << stage;
     }
   }
+}
+
+// Each product is in the file once, whichever rank was first.
+TEST(CudaRanks, ShareTheFileOfTunedProducts) {
+  const Workplace w("llama", kLora);
+  const auto trained = [&] {
+    EXPECT_EQ(w.run(launched("2", {"train", "--config", "run.json", "--overwrite", "device=cuda",
+                                   "training.num_train_epochs=1", "training.gemm_tuning=tuned.jsonl"})),
+              0)
+        << w.says();
+    return losses(w / "out");
+  };
+  const auto first = trained();
+  const std::string lines = contents(w / "tuned.jsonl");
+  std::set<Json> products;
+  for (Json line : rows(w / "tuned.jsonl")) {
+    line.erase("algorithm");
+    line.erase("microseconds");
+    EXPECT_TRUE(products.insert(line).second) << line;
+  }
+  EXPECT_FALSE(products.empty());
+  EXPECT_EQ(trained(), first);
+  EXPECT_TRUE(contents(w / "tuned.jsonl") == lines);
 }
 
 TEST(CudaRanks, Bf16AndQloraTrainUnderStage3) {
