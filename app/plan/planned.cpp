@@ -51,9 +51,9 @@ Planned planned(const RunConfig& config, const BuiltData* data, Room room,
 }
 
 std::int64_t fewest_recomputed(Model& model, PlanRequest request, std::int64_t there) {
-  const std::int64_t most = model.blocks();
-  const auto fits = [&](std::int64_t blocks) {
-    request.recompute = blocks;
+  const std::int64_t most = model.most_recompute();
+  const auto fits = [&](std::int64_t n) {
+    request.recompute = n;
     return plan_run(model, request).memory.total <= there - there / 10;
   };
   if (there == 0) return most;
@@ -66,7 +66,7 @@ std::int64_t fewest_recomputed(Model& model, PlanRequest request, std::int64_t t
 }
 
 std::int64_t longest_that_fits(const RunConfig& config, Room room) {
-  constexpr std::int64_t kStep = 64, kMost = 1 << 17;
+  constexpr std::int64_t kStep = 64, kMost = 1 << 20;
   const BuiltModel built = build_model(config, Weights::ignore);
   const auto fits = [&](std::int64_t steps) {
     // With as much recomputation as the configuration leaves open.

@@ -47,7 +47,8 @@ std::string as_json(const PlanTable& t) {
   const Plan& plan = t.mine().planned.plan;
   Json j = memory_of(t.mine());
   j["flops_per_step"] = plan.flops * static_cast<double>(t.accumulation);
-  j["recomputed_blocks"] = t.mine().planned.plan.recomputed;
+  j["recomputed_blocks"] = plan.recomputed;
+  j["recomputed_at_a_time"] = plan.segment;
   j["ranks"] = t.ranks;
   j["zero_stage"] = t.mine().stage;
   j["sent_per_step"] = plan.sent_per_step(t.accumulation);
@@ -86,9 +87,12 @@ std::string as_text(const PlanTable& t) {
     text += "\n";
   }
   if (t.choose_recomputed)
-    text +=
-        row("recomputed", t, [](const PlannedStage& s) { return show::count(s.planned.plan.recomputed); }) +
-        str("     of ", show::plural(t.mine().planned.plan.blocks, "block"), "\n");
+    text += row("recomputed", t,
+                [](const PlannedStage& s) {
+                  const Plan& p = s.planned.plan;
+                  return show::count(p.recomputed) + (p.segment > 1 ? str(" by ", p.segment) : "");
+                }) +
+            str("     of ", show::plural(t.mine().planned.plan.blocks, "block"), "\n");
   if (t.ranks > 1)
     text += row("sent", t,
                 [&](const PlannedStage& s) {

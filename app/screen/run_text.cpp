@@ -73,6 +73,7 @@ std::string memory_text(const RunHeader& h) {
     out += " of " + show::memory(h.memory_there, unit);
   out += str(" ", unit.name);
   if (h.blocks > 0) out += str("; ", h.recomputed, " of ", show::plural(h.blocks, "block"), " recomputed");
+  if (h.segment > 1) out += str(", ", h.segment, " at a time");
   return out;
 }
 

@@ -79,6 +79,7 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
   if (!t.training.gradient_checkpointing) {
     h.blocks = plan.blocks;
     h.recomputed = plan.recomputed;
+    h.segment = plan.segment;
   }
   h.steps = length.total_steps;
   h.steps_per_epoch = length.steps_per_epoch;
@@ -146,9 +147,9 @@ std::function<Measures()> measuring(Predictions* predictions, const Ctx& context
 // As rank 0 finds it: the ranks' memory, and what is said of it, shall be one.
 std::int64_t choose_recomputed(Model& model, const PlanRequest& request, const Ops& ops, const Ranks& ranks,
                                Communicator& comm) {
-  std::int64_t blocks = fewest_recomputed(model, request, ops.free_memory() / sharing(ops, ranks.local_size));
-  comm.broadcast(std::as_writable_bytes(std::span(&blocks, 1)), 0);
-  return blocks;
+  std::int64_t fewest = fewest_recomputed(model, request, ops.free_memory() / sharing(ops, ranks.local_size));
+  comm.broadcast(std::as_writable_bytes(std::span(&fewest, 1)), 0);
+  return fewest;
 }
 
 // What the finished model answers to the held-out prompts.

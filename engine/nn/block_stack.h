@@ -1,5 +1,4 @@
-// The loop over blocks, once for all models: residency, recomputation (Chen et al. 2016, one segment a
-// block), backward, reduction.
+// The loop over blocks, once for all models: residency, recomputation (Chen et al. 2016), backward, reduction.
 //
 // A Block has: types Saved and Side;
 //   Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;
@@ -25,23 +24,31 @@ class BlockStack {
   // The first so many blocks keep only their input and run again before their backward; of the last one,
   // whose backward follows its forward, only the MLP does, unless the number is larger than the stack.
   std::int64_t recomputed = 0;
+  // Of so many of these in a row only the first keeps its input; the others' are made from it, in another
+  // forward before the backward of them all.
+  std::int64_t segment = 1;
 
   std::int64_t size() const { return static_cast<std::int64_t>(blocks.size()); }
 
   // x stays as it is; the result and what backward needs are taken from c.saved.
   Tensor forward(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side) {
     expect_own(store, units);
-    hidden_.assign(1, x);
-    saved_.clear();
-    marks_.clear();
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      Use use(store, units[i], false);
-      marks_.push_back(c.saved.mark());
-      Tensor y = c.save(x.rows(), x.cols());
+    hidden_.assign(blocks.size() + 1, {});
+    saved_.assign(blocks.size(), {});
+    marks_.assign(blocks.size(), 0);
+    hidden_[0] = x;
+    for (std::size_t begin = 0, end = 0; begin < blocks.size(); begin = end) {
+      end = end_of_segment(begin);
+      marks_[begin] = c.saved.mark();
+      hidden_[end] = c.save(x.rows(), x.cols());
       const std::int64_t mark = c.saved.mark();
-      saved_.push_back(blocks[i].forward(c, y, hidden_.back(), side, kept(i)));
-      if (kept(i) == Keep::nothing) c.saved.rewind(mark);  // but y
-      hidden_.push_back(y);
+      Tensor between[2];
+      for (std::size_t i = begin; i < end; ++i) {
+        Tensor& turn = between[i % 2];
+        if (i + 1 < end) hidden_[i + 1] = turn = turn ? turn : c.save(x.rows(), x.cols());
+        run(c, store, i, side);
+      }
+      if (kept(begin) == Keep::nothing) c.saved.rewind(mark);
     }
     return hidden_.back();
   }
@@ -61,17 +68,37 @@ class BlockStack {
   // d: the gradient of the result in, of x out (only where input_grad says that it is wanted). Gives back
   // what was taken from c.saved in forward and since.
   void backward(Ctx& c, ParameterStore& store, Tensor d, const typename Block::Side& side, bool input_grad) {
-    expect_own(store, {units.rbegin(), units.rend() - static_cast<std::ptrdiff_t>(first)});
-    for (std::size_t i = blocks.size(); i-- > first;) {
-      Use use(store, units[i], true);
-      if (kept(i) == Keep::nothing) {
-        Scope forget(c.scratch);
-        saved_[i] = blocks[i].forward(c, {}, hidden_[i], side, Keep::all);
+    expect_own(store, backward_units());
+    each_segment_back([&](std::size_t begin, std::size_t end) {
+      if (kept(begin) == Keep::nothing) c.saved.rewind(marks_[begin]);
+      for (std::size_t i = begin; i + 1 < end; ++i) {
+        marks_[i] = c.saved.mark();
+        hidden_[i + 1] = c.save(d.rows(), d.cols());
+        run(c, store, i, side);
+        marks_[i + 1] = c.saved.mark();
       }
-      blocks[i].backward(c, d, hidden_[i], saved_[i], side, input_grad || i > first);
-      store.reduce(units[i], true);
-      c.saved.rewind(marks_[i]);  // the blocks below may take it
-    }
+      for (std::size_t i = end; i-- > begin;) {
+        Use use(store, units[i], true);
+        if (kept(i) == Keep::nothing) {
+          c.saved.rewind(marks_[i]);  // the next block's input
+          Scope forget(c.scratch);
+          saved_[i] = blocks[i].forward(c, {}, hidden_[i], side, Keep::all);
+        }
+        blocks[i].backward(c, d, hidden_[i], saved_[i], side, input_grad || i > first);
+        store.reduce(units[i], true);
+        c.saved.rewind(marks_[i]);  // the blocks below may take it
+      }
+    });
+  }
+
+  // In the order that backward uses them.
+  std::vector<int> backward_units() const {
+    std::vector<int> order;
+    each_segment_back([&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i + 1 < end; ++i) order.push_back(units[i]);
+      for (std::size_t i = end; i-- > begin;) order.push_back(units[i]);
+    });
+    return order;
   }
 
  private:
@@ -87,7 +114,35 @@ class BlockStack {
     return recomputed == number ? Keep::but_the_mlp : Keep::all;
   }
 
-  std::vector<Tensor> hidden_;  // inputs of the blocks, and the result
+  // Blocks [begin, end) keep nothing but the input of the first of them; or there is one, which may.
+  std::size_t end_of_segment(std::size_t begin) const {
+    if (begin < first) return first;
+    std::size_t end = begin + 1;
+    while (kept(begin) == Keep::nothing && end < blocks.size() && kept(end) == Keep::nothing &&
+           end < begin + static_cast<std::size_t>(segment))
+      ++end;
+    return end;
+  }
+  void each_segment_back(auto f) const {
+    std::vector<std::size_t> begins;
+    for (std::size_t begin = first; begin < blocks.size(); begin = end_of_segment(begin))
+      begins.push_back(begin);
+    std::size_t end = blocks.size();
+    while (!begins.empty()) {
+      f(begins.back(), end);
+      end = begins.back();
+      begins.pop_back();
+    }
+  }
+
+  void run(Ctx& c, ParameterStore& store, std::size_t i, const typename Block::Side& side) {
+    Use use(store, units[i], false);
+    const std::int64_t mark = c.saved.mark();
+    saved_[i] = blocks[i].forward(c, hidden_[i + 1], hidden_[i], side, kept(i));
+    if (kept(i) == Keep::nothing) c.saved.rewind(mark);  // but its result
+  }
+
+  std::vector<Tensor> hidden_;  // inputs of the blocks, and the result; not all of them at all times
   std::vector<typename Block::Saved> saved_;
   std::vector<std::int64_t> marks_;  // of c.saved, before each block
 };

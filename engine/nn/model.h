@@ -1,5 +1,7 @@
 // The interface of a model, as the Trainer sees it.
 #pragma once
+#include <cmath>
+
 #include "engine/core/batch.h"
 #include "engine/dist/parameter_store.h"
 #include "engine/nn/context.h"
@@ -22,9 +24,15 @@ class Model {
 
   // Blocks, in the order of the forward pass; an encoder's come before its decoder's.
   virtual std::int64_t blocks() const = 0;
-  // Of the first so many blocks only the inputs are kept, and each is run again before its backward. What the
-  // last blocks keep is given back before then, so it is the first blocks that save memory.
-  virtual void set_recompute(std::int64_t blocks) = 0;
+  // How much is computed again in backward instead of kept. n up to blocks(): of the first n blocks only the
+  // inputs are kept; what the last blocks keep is given back before the others' backward, so it is the first
+  // ones that save memory. Beyond, up to most_recompute(): all blocks, and their inputs but every
+  // (n - blocks() + 1)-th.
+  virtual void set_recompute(std::int64_t n) = 0;
+  // From here on the inputs that are made again take more than those that are not kept.
+  std::int64_t most_recompute() const {
+    return blocks() + static_cast<std::int64_t>(std::sqrt(static_cast<double>(blocks()))) - 1;
+  }
 
   // loss (1) f64 += the sum of the losses of the batch's targets.
   virtual void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) = 0;

@@ -98,7 +98,9 @@ struct TrainingConfig {
     f("tf32", tf32, "GPUs only: float32 products in TF32. On CPUs float32 is float32.");
     f("gradient_checkpointing", gradient_checkpointing,
       "Keep only the blocks' inputs and compute the rest again in backward: less memory, about a quarter "
-      "slower. auto: only in as many blocks as it takes to fit into the memory that is free.",
+      "slower. auto: only in as many blocks as it takes to fit into the memory that is free, and where all "
+      "are "
+      "not enough only the inputs of every second, third, ... block.",
       or_auto(), later({"offload"}), aka({"recompute", "activation_checkpointing"}));
     f("neftune_noise_alpha", neftune_noise_alpha, "Noise on the embeddings (NEFTune).", only_default());
     f("resume_from_checkpoint", resume_from_checkpoint,

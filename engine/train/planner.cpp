@@ -155,7 +155,8 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   plan.flops = flops_of(model, null, store, r);
   if (!r.train.empty()) plan.flops_per_token = plan.flops / static_cast<double>(r.train[0].all_tokens());
   plan.blocks = model.blocks();
-  plan.recomputed = r.recompute;
+  plan.recomputed = std::min(r.recompute, plan.blocks);
+  plan.segment = std::max<std::int64_t>(1, r.recompute - plan.blocks + 1);
   model.set_recompute(r.recompute);
   Peaks peaks;
   for (const BatchShape& s : r.train) {

@@ -16,7 +16,7 @@ struct PlanRequest {
   ZeroOptions zero{.stage = ZeroStage::of(0)};
   std::int64_t reduce_bucket = std::numeric_limits<std::int64_t>::max();  // elements added up at once
   int states = 2;                                                         // of the optimizer
-  std::int64_t recompute = 0;                                             // blocks, the first of the model
+  std::int64_t recompute = 0;                                             // Model::set_recompute
   bool adapter = false;  // what is trained is an adapter, not the model
   Device device;
   std::int64_t workspace = 0;           // of the device's Ops
@@ -37,7 +37,8 @@ struct Plan {
     return sent_micro_step * (accumulation - 1) + sent_last;
   }
   std::int64_t parameters = 0, trained = 0;
-  std::int64_t blocks = 0, recomputed = 0;  // of the model, and as requested
+  // Of the model; those that are computed again; of how many of these only the first keeps its input.
+  std::int64_t blocks = 0, recomputed = 0, segment = 1;
 };
 
 // Of one rank; they all take the same. Adapters are attached and what is trained is decided. The model is

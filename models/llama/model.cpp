@@ -50,9 +50,14 @@ void Llama::add_units(ParameterStore& store) {
   forward_units_.insert(forward_units_.end(), stack_.units.begin(), stack_.units.end());
   forward_units_.push_back(head_unit_);
   if (config_.tie_word_embeddings) forward_units_.push_back(embed_unit_);
-  step_units_ = forward_units_;
-  for (std::size_t i = stack_.units.size(); i-- > stack_.first;) step_units_.push_back(stack_.units[i]);
-  if (store.trains(embed_unit_)) step_units_.push_back(embed_unit_);
+}
+
+std::vector<int> Llama::step_units(const ParameterStore& store) const {
+  std::vector<int> units = forward_units_;
+  const std::vector<int> back = stack_.backward_units();
+  units.insert(units.end(), back.begin(), back.end());
+  if (store.trains(embed_unit_)) units.push_back(embed_unit_);
+  return units;
 }
 
 Llama::Inputs Llama::upload(Ctx& c, const Batch& b) {
@@ -104,7 +109,7 @@ void Llama::logits(Ctx& c, ParameterStore& store, const Batch& b, Tensor y) {
 void Llama::forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss, float scale,
                              float smoothing) {
   Scope all(c.saved), scratch(c.scratch);
-  store.expect(step_units_);
+  store.expect(step_units(store));
   const Inputs in = upload(c, b);
   Tensor x = stack_.forward(c, store, embed(c, store, in), in.side);
   Tensor d = c.temporary(x.rows(), x.cols());

@@ -1,5 +1,6 @@
 // A LLaMA-like causal language model: embedding, blocks, head.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -20,7 +21,10 @@ class Llama final : public Model {
   void add_units(ParameterStore&) override;
   void untie() override;
   std::int64_t blocks() const override { return stack_.size(); }
-  void set_recompute(std::int64_t blocks) override { stack_.recomputed = blocks; }
+  void set_recompute(std::int64_t n) override {
+    stack_.recomputed = std::min(n, blocks());
+    stack_.segment = std::max<std::int64_t>(1, n - blocks() + 1);
+  }
   void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) override;
   void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,
                         float smoothing) override;
@@ -47,13 +51,14 @@ class Llama final : public Model {
     std::optional<Use> table;
   };
 
+  std::vector<int> step_units(const ParameterStore&) const;  // with a backward pass
+
   Config config_;
   Embedding embed_tokens_;
   BlockStack<Block> stack_;
   Head head_;
   int embed_unit_ = -1, head_unit_ = -1;
-  std::vector<int> forward_units_,
-      step_units_;  // in the order of their use, without and with a backward pass
+  std::vector<int> forward_units_;  // in the order of their use
 };
 
 }  // namespace ft::llama

@@ -1,5 +1,6 @@
 // T5, an encoder-decoder: embedding, encoder, decoder, head.
 #pragma once
+#include <algorithm>
 #include <optional>
 
 #include "engine/nn/block_stack.h"
@@ -19,10 +20,11 @@ class T5 final : public Model {
   void add_units(ParameterStore&) override;
   void untie() override;
   std::int64_t blocks() const override { return encoder_.blocks.size() + decoder_.blocks.size(); }
-  void set_recompute(std::int64_t blocks) override {
+  void set_recompute(std::int64_t n) override {
     const std::int64_t encoders = encoder_.blocks.size();
-    encoder_.blocks.recomputed = blocks < encoders ? blocks : encoders + 1;  // the decoder lies in between
-    decoder_.blocks.recomputed = blocks - encoders;
+    encoder_.blocks.recomputed = n < encoders ? n : encoders + 1;  // the decoder lies in between
+    decoder_.blocks.recomputed = std::min(n, blocks()) - encoders;
+    encoder_.blocks.segment = decoder_.blocks.segment = std::max<std::int64_t>(1, n - blocks() + 1);
   }
   void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) override;
   void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,
