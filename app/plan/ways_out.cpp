@@ -11,6 +11,8 @@ std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
   };
   way("training.gradient_checkpointing=true", training && c.training.gradient_checkpointing == false,
       [](RunConfig& to) { to.training.gradient_checkpointing = true; });
+  way("training.gradient_checkpointing=auto", training && c.training.gradient_checkpointing == true,
+      [](RunConfig& to) { to.training.gradient_checkpointing.reset(); });
   way("training.bf16=true", c.training.dtype() == DType::f32, [](RunConfig& to) { to.training.bf16 = true; });
   way("zero_stage=3", all_ranks(c.distributed) > 1 && c.zero_optimization.stage < 3,
       [](RunConfig& to) { to.zero_optimization.stage = 3; });

@@ -70,11 +70,11 @@ Llama::Inputs Llama::upload(Ctx& c, const Batch& b) {
   in.side.positions = ints(b.positions);
   in.side.starts = b.starts;
   const std::int64_t length = 1 + *std::max_element(b.positions.begin(), b.positions.end());
-  const RopeTable table = rope_table(config_, length);
+  cover(rope_, config_, length);
   in.side.cos = c.saved.take({length, config_.head_dim / 2}, DType::f32);
   in.side.sin = c.saved.take({length, config_.head_dim / 2}, DType::f32);
-  c.ops.upload(in.side.cos, table.cos.data());
-  c.ops.upload(in.side.sin, table.sin.data());
+  c.ops.upload(in.side.cos, rope_.cos.data());
+  c.ops.upload(in.side.sin, rope_.sin.data());
   return in;
 }
 

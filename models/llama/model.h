@@ -10,6 +10,7 @@
 #include "engine/nn/model.h"
 #include "models/llama/block.h"
 #include "models/llama/config.h"
+#include "models/llama/positions.h"
 
 namespace ft::llama {
 
@@ -58,6 +59,7 @@ class Llama final : public Model {
   BlockStack<Block> stack_;
   Head head_;
   int embed_unit_ = -1, head_unit_ = -1;
+  RopeTable rope_;                  // of the longest batch so far
   std::vector<int> forward_units_;  // in the order of their use
 };
 

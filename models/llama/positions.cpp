@@ -91,13 +91,14 @@ void add_position(RopeTable& t, const std::vector<float>& inv, std::int64_t posi
 
 }  // namespace
 
-RopeTable rope_table(const Config& c, std::int64_t positions) {
-  const std::vector<float> inv = inverse_frequencies(c, positions);
-  RopeTable t;
-  t.cos.reserve(static_cast<std::size_t>(positions) * inv.size());
-  t.sin.reserve(static_cast<std::size_t>(positions) * inv.size());
-  for (std::int64_t p = 0; p < positions; ++p) add_position(t, inv, p, c.rope.attention_factor);
-  return t;
+void cover(RopeTable& t, const Config& c, std::int64_t positions) {
+  std::vector<float> frequencies = inverse_frequencies(c, positions);
+  if (frequencies != t.frequencies) t = {.cos = {}, .sin = {}, .frequencies = std::move(frequencies)};
+  const auto width = static_cast<std::int64_t>(t.frequencies.size());
+  t.cos.reserve(static_cast<std::size_t>(positions * width));
+  t.sin.reserve(static_cast<std::size_t>(positions * width));
+  for (auto p = static_cast<std::int64_t>(t.cos.size()) / width; p < positions; ++p)
+    add_position(t, t.frequencies, p, c.rope.attention_factor);
 }
 
 RopeTable rope_rows(const Config& c, const Continuation& next) {

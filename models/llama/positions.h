@@ -14,8 +14,11 @@ std::vector<float> inverse_frequencies(const Config&, std::int64_t length);
 // as transformers computes them.
 struct RopeTable {
   std::vector<float> cos, sin;
+  std::vector<float> frequencies;  // (D / 2)
 };
-RopeTable rope_table(const Config&, std::int64_t positions);
+// Makes the table one of at least so many positions, for sequences of up to that length. What is there already
+// stays: all sequences share it, but for those that `dynamic` stretches.
+void cover(RopeTable&, const Config&, std::int64_t positions);
 
 // The same for single tokens: one row for each new token of every sequence. `dynamic` follows transformers
 // with a cache: a token is rotated by the frequencies of its sequence's length when it came, and stays so.

@@ -128,7 +128,9 @@ TEST(WaysOut, AreThoseNotTakenYet) {
   c.finetuning_type = "full";
   c.training = {.per_device_train_batch_size = 1, .bf16 = true};
   c.distributed.nproc_per_node = 2;
-  EXPECT_EQ(advice_on_memory(c, true), "zero_stage=3, finetuning_type=lora, a smaller data.max_seq_length");
+  EXPECT_EQ(advice_on_memory(c, true),
+            "training.gradient_checkpointing=auto, zero_stage=3, finetuning_type=lora, a smaller "
+            "data.max_seq_length");
   for (const WayOut& w : ways_out(c, true))
     for (const WayOut& next : ways_out(w.config, true)) EXPECT_NE(next.setting, w.setting);
 }

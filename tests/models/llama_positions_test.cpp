@@ -45,7 +45,8 @@ TEST(Positions, TableIsCosAndSinOfRoundedAngles) {
   json["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}, {"attention_factor", 1.25}};
   const Config c = config_of(folder, json);
   const auto inv = inverse_frequencies(c, 50);
-  const RopeTable t = rope_table(c, 50);
+  RopeTable t;
+  for (const std::int64_t positions : {20, 50, 30}) cover(t, c, positions);  // the most of them
   ASSERT_EQ(t.cos.size(), 50u * 4);
   for (std::size_t p = 0; p < 50; ++p)
     for (std::size_t i = 0; i < 4; ++i) {
@@ -53,6 +54,22 @@ TEST(Positions, TableIsCosAndSinOfRoundedAngles) {
       EXPECT_NEAR(t.cos[p * 4 + i], 1.25 * std::cos(angle), 1e-7);
       EXPECT_NEAR(t.sin[p * 4 + i], 1.25 * std::sin(angle), 1e-7);
     }
+}
+
+// What is longer than the model was trained for is stretched, all of it.
+TEST(Positions, ATableOfDynamicOnesIsOfItsLength) {
+  const test::TempFolder folder;
+  Json json = {{"hidden_size", 32}, {"num_attention_heads", 4}, {"max_position_embeddings", 64}};
+  json["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 2.0}};
+  const Config c = config_of(folder, json);
+  RopeTable grown;
+  for (const std::int64_t positions : {50, 60, 90, 80, 40}) {
+    cover(grown, c, positions);
+    RopeTable fresh;
+    cover(fresh, c, positions);
+    ASSERT_GE(grown.cos.size(), fresh.cos.size());
+    for (std::size_t i = 0; i < fresh.cos.size(); ++i) ASSERT_EQ(grown.cos[i], fresh.cos[i]) << positions;
+  }
 }
 
 }  // namespace
