@@ -86,7 +86,7 @@ void GpuAttention::forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, H
   attention(gpu_.stream(), c);
 }
 
-// As many key heads at a time as their sums of dy y fit the workspace.
+// As many key heads at a time as their sums of dy y fit the workspace; what these leave is the kernels' own.
 void GpuAttention::backward(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse,
                             Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
                             const Scores& scores) {
@@ -104,6 +104,8 @@ void GpuAttention::backward(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tenso
   for (std::int64_t first = 0; first < heads.key_value; first += most) {
     c.first_key_head = static_cast<int>(first);
     c.key_heads = static_cast<int>(std::min(most, heads.key_value - first));
+    c.spare = c.delta + c.key_heads * c.group * q.rows();
+    c.spare_floats = (workspace_.delta_bytes - c.key_heads * one) / size_of(DType::f32);
     attention_grad(gpu_.stream(), c);
   }
 }

@@ -259,6 +259,23 @@ Tensors<T> tensors_of(const Attention& c) {
           Rows<T>(c.dy), Rows<T>(c.dq), Rows<T>(c.dk), Rows<T>(c.dv)};
 }
 
+template <class T>
+void plain_grad(cudaStream_t stream, const Attention& c, const Tensors<T>& t) {
+  const auto tiles = static_cast<unsigned>(c.n_tiles), key_tiles = static_cast<unsigned>(c.n_key_tiles),
+             key_heads = static_cast<unsigned>(c.key_heads),
+             heads = key_heads * static_cast<unsigned>(c.group);
+  if (tiles > 0)
+    launch("attention_grad", {stream, dim3(tiles, heads), kThreads, sizeof(DqShared)}, gradient_of_queries<T>,
+           c, t);
+  if (key_tiles > 0)
+    launch("attention_grad", {stream, dim3(key_tiles, key_heads), kThreads, sizeof(DkvShared)},
+           gradient_of_keys<T>, c, t);
+  const dim3 sums(static_cast<unsigned>(c.dbias.rows), heads);
+  if (c.dbias.data)
+    launch("attention_grad", {stream, sums, kThreads, sizeof(float) * kThreads / 32}, gradient_of_bias<T>, c,
+           t);
+}
+
 }  // namespace
 
 void attention(cudaStream_t stream, const Attention& c) {
@@ -275,22 +292,13 @@ void attention_grad(cudaStream_t stream, const Attention& c) {
   if (c.n_tiles == 0 && c.n_key_tiles == 0) return;
   with_float(c.q.type, [&](auto e) {
     using T = decltype(e);
-    const auto tiles = static_cast<unsigned>(c.n_tiles), heads = static_cast<unsigned>(c.key_heads * c.group);
     const Tensors<T> t = tensors_of<T>(c);
-    const auto rows = static_cast<unsigned>(ceil_div(c.q.rows, kThreads / 32));
-    if (rows > 0) launch("attention_grad", {stream, dim3(rows, heads), kThreads}, deltas<T>, c, t);
-    if (attention_uses_mma(c)) return attention_mma_grad(stream, c);
-    if (tiles > 0)
-      launch("attention_grad", {stream, dim3(tiles, heads), kThreads, sizeof(DqShared)},
-             gradient_of_queries<T>, c, t);
-    const auto key_tiles = static_cast<unsigned>(c.n_key_tiles);
-    launch("attention_grad",
-           {stream, dim3(key_tiles, static_cast<unsigned>(c.key_heads)), kThreads, sizeof(DkvShared)},
-           gradient_of_keys<T>, c, t);
-    if (!c.dbias.data) return;
-    const dim3 sums(static_cast<unsigned>(c.dbias.rows), heads);
-    launch("attention_grad", {stream, sums, kThreads, sizeof(float) * kThreads / 32}, gradient_of_bias<T>, c,
-           t);
+    const dim3 rows(static_cast<unsigned>(ceil_div(c.q.rows, kThreads / 32)),
+                    static_cast<unsigned>(c.key_heads * c.group));
+    if (rows.x > 0) launch("attention_grad", {stream, rows, kThreads}, deltas<T>, c, t);
+    if (!attention_uses_mma(c)) return plain_grad(stream, c, t);
+    attention_mma_grad(stream, c);
+    if (c.dbias.data) attention_mma_bias_grad(stream, c);
   });
 }
 

@@ -15,10 +15,12 @@ struct Tile {
 };
 
 struct Attention {
-  View q, k, v, y;                // (rows, H D), (rows, KV D)
-  float* lse;                     // (H, rows) natural logarithms
-  View dy, dq, dk, dv;            // the gradient only
-  float* delta;                   // the gradient only: (heads of a call, rows), sums of dy y
+  View q, k, v, y;      // (rows, H D), (rows, KV D)
+  float* lse;           // (H, rows) natural logarithms
+  View dy, dq, dk, dv;  // the gradient only
+  float* delta;         // the gradient only: (heads of a call, rows), sums of dy y
+  float* spare;         // the gradient only: what it may use beside
+  std::int64_t spare_floats;
   const Tile *tiles, *key_tiles;  // on the device: all tiles of all sequences, of queries and of keys
   std::int64_t n_tiles, n_key_tiles;
   int group, width;               // query heads that share a key head; D
@@ -32,10 +34,11 @@ struct Attention {
   std::int64_t cache;    // bytes that the GPU keeps at hand; only speed depends on it
 };
 
-// bf16 and f16 in heads of up to 128 columns go to tensor cores; all else, a bias and dropout, to plain
-// kernels.
+// bf16 and f16 in heads of up to 128 columns go to tensor cores, with a bias of as many distances as shared
+// memory has room for beside tiles of 128 columns; all else to plain kernels.
+constexpr std::int64_t kMmaDistances = 384;
 inline bool attention_uses_mma(const Attention& c) {
-  return c.q.type != DType::f32 && c.width <= 128 && !c.bias.data && c.dropout == 0;
+  return c.q.type != DType::f32 && c.width <= 128 && c.bias.rows <= kMmaDistances;
 }
 constexpr int kMmaRows = 128, kPlainRows = 16;  // of a tile
 inline int attention_tile(const Attention& c) { return attention_uses_mma(c) ? kMmaRows : kPlainRows; }
@@ -52,9 +55,10 @@ struct KeyRangesCall {
 
 void attention(cudaStream_t, const Attention&);
 void attention_grad(cudaStream_t, const Attention&);  // delta, dq, dk, dv, dbias of the call's heads
-// The tensor-core part of the two above: y and lse; dq, dk and dv.
+// The tensor-core part of the two above: y and lse; dq, dk and dv; dbias.
 void attention_mma(cudaStream_t, const Attention&);
 void attention_mma_grad(cudaStream_t, const Attention&);
+void attention_mma_bias_grad(cudaStream_t, const Attention&);
 void attention_ranges(cudaStream_t, const KeyRangesCall&, std::int32_t* wrong);
 
 }  // namespace ft::cuda

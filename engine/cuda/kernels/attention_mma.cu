@@ -3,7 +3,7 @@
 // are on their way while one is multiplied. With 32 rows of a warp every fragment of keys and values that
 // comes from shared memory serves two products; the queries are read again each time, as sums and scores
 // leave no registers.
-#include "engine/cuda/kernels/attention_mma.cuh"
+#include "engine/cuda/kernels/attention_extras.cuh"
 
 namespace ft::cuda {
 namespace {
@@ -62,7 +62,7 @@ __device__ void step(Softmax& x, float (&s)[kM][kN][4], float (&sums)[kM][kColum
       for (int j = 0; j < 4; ++j) sums[m][n][j] *= shrink[m][j / 2];
 }
 
-template <class T, int kColumns>
+template <class T, int kColumns, class Extras>
 __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T> t, Turns turns) {
   if (turns.none()) return;
   const Tile tile = c.tiles[turns.tile()];
@@ -79,7 +79,9 @@ __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T
     if (from < end) fetch<kKeys, kColumns, kThreads>(slot, x, from, end);
     commit_copies();
   };
-  int from = band.begin_of(tile, tile.first);
+  Extras extras(c, kShared<kColumns>);
+  extras.template load<T>(c, head, 1);
+  int from = extras.aligned(band.begin_of(tile, tile.first), tile.from);
   fetch<kRows, kColumns, kThreads>(q, t.head(t.q, head), tile.first, last);
   fetch_keys(ring.slot(0), k, from);
   fetch_keys(ring.slot(1), v, from);
@@ -92,14 +94,17 @@ __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T
   float sums[kM][kColumns / 8][4] = {};
   for (; from < end; from += kKeys) {
     const bool sees = band.any(first, warp_last, from, kKeys);
-    float s[kM][kN][4] = {};
+    float s[kM][kN][4];
     wait_for_copies<1>();
     __syncthreads();  // these keys are there, and the last values' slot is free
     fetch_keys(ring.last(), k, from + kKeys);
     if (sees) {
+      const auto kept = extras.template kept_of_queries<kM, kN>(first, from - tile.from);
+      extras.begin(s, first, from);
       multiply<T>(s, queries, ring.current(), across);
       if (!band.all(first, warp_last, from, kKeys)) hide(s, band, first, from);
       step<kColumns>(softmax, s, sums, c.scale * kLog2e);
+      extras.drop(s, kept);
     }
     ring.advance();
     wait_for_copies<1>();
@@ -116,7 +121,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T
 #pragma unroll
       for (int n = 0; n < kColumns / 8; ++n)
 #pragma unroll
-        for (int j = 2 * half; j < 2 * half + 2; ++j) sums[m][n][j] *= 1 / total;
+        for (int j = 2 * half; j < 2 * half + 2; ++j) sums[m][n][j] *= extras.grown() / total;
       const int query = first + 16 * m + 8 * half + lane.g;
       if (lane.t == 0 && query < last)
         c.lse[head * c.q.rows + query] = softmax.top[m][half] * c.scale + logf(total);
@@ -127,11 +132,12 @@ __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T
 }  // namespace
 
 void attention_mma(cudaStream_t stream, const Attention& c) {
-  with_tiles(c, [&](auto type, auto columns) {
+  with_tiles(c, [&](auto type, auto columns, auto extras) {
     using T = decltype(type);
+    using E = typename decltype(extras)::type;
     const Turns turns(i64{c.key_heads} * c.group, c.k.rows * c.width * 4 / c.group, c.cache);
-    launch("attention", {stream, turns.grid(c.n_tiles), kThreads, kShared<columns>}, forward<T, columns>, c,
-           MmaTensors<T>(c), turns);
+    launch("attention", {stream, turns.grid(c.n_tiles), kThreads, kShared<columns> + E::bytes(c)},
+           forward<T, columns, E>, c, MmaTensors<T>(c), turns);
   });
 }
 

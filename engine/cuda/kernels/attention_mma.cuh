@@ -1,7 +1,5 @@
 // What the tensor-core kernels of attention share: tensors, heads, and who sees whom.
 #pragma once
-#include <type_traits>
-
 #include "engine/cuda/kernels/attention.cuh"
 #include "engine/cuda/kernels/tiles.cuh"
 
@@ -108,18 +106,15 @@ __device__ inline float quad_sum(float v) {
   return v + __shfl_xor_sync(~0u, v, 2);
 }
 
-// f(type, columns): with the element type and the narrowest tiles that hold a head.
-template <class F>
-void with_tiles(const Attention& c, F f) {
-  const auto in = [&](auto type) {
-    if (c.width <= 64)
-      f(type, std::integral_constant<int, 64>{});
-    else if (c.width <= 96)
-      f(type, std::integral_constant<int, 96>{});
-    else
-      f(type, std::integral_constant<int, 128>{});
-  };
-  c.q.type == DType::f16 ? in(f16{}) : in(bf16{});
+// ds = p (dp - delta), with p = exp2(power s - lse); ds is dp before.
+template <int kN>
+__device__ void gradients_of_scores(float (&ds)[1][kN][4], const float (&s)[1][kN][4],
+                                    const float (&delta)[2], const float (&lse)[2], float power) {
+#pragma unroll
+  for (int n = 0; n < kN; ++n)
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      ds[0][n][j] = (ds[0][n][j] - delta[j / 2]) * power_of_2(s[0][n][j] * power - lse[j / 2]);
 }
 
 }  // namespace ft::cuda

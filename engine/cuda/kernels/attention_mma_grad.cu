@@ -10,7 +10,7 @@
 // In both a block is eight warps with 16 rows each, queries in one and keys in the other, whose two left
 // operands stay in registers; what they meet comes in steps of 64, two steps being on their way while one is
 // multiplied.
-#include "engine/cuda/kernels/attention_mma.cuh"
+#include "engine/cuda/kernels/attention_extras.cuh"
 
 namespace ft::cuda {
 namespace {
@@ -32,7 +32,7 @@ __device__ void scale_all(float (&x)[1][kN][4], float by) {
   for (int i = 0; i < 4 * kN; ++i) x[0][i / 4][i % 4] *= by;
 }
 
-template <class T, int kColumns>
+template <class T, int kColumns, class Extras>
 __global__ void __launch_bounds__(kThreads, 1)
     gradient_of_queries(Attention c, MmaTensors<T> t, Turns turns) {
   constexpr int kN = kStep / 8;
@@ -44,7 +44,9 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int first = tile.first + warp * kWarpRows, warp_last = lesser(last, first + kWarpRows);
   const Band band = Band::of_queries(c, tile);
   const int end = band.end(last - 1);
-  int from = band.begin_of(tile, tile.first);
+  Extras extras(c, KeyRing<kColumns>::kBytesOfAll);
+  extras.template load<T>(c, head, 1);
+  int from = extras.aligned(band.begin_of(tile, tile.first), tile.from);
   KeyRing<kColumns> ring(shared_address(&shared_memory<unsigned char>()));
   const Head<T> k = t.head(t.k, key_head), v = t.head(t.v, key_head);
   const auto fetch_step = [&](unsigned slot, int at) {
@@ -63,7 +65,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     const int query = first + lane.g + 8 * half;
     if (query >= last) continue;
     lse[half] = c.lse[head * c.q.rows + query] * kLog2e;
-    delta[half] = c.delta[number * c.q.rows + query];
+    delta[half] = extras.shrunk(c.delta[number * c.q.rows + query]);
   }
   const Places<kColumns> down = Places<kColumns>::down(), across = Places<kColumns>::across();
   const unsigned own = static_cast<unsigned>(warp) * kTileBytes<kWarpRows, kColumns>;
@@ -80,65 +82,61 @@ __global__ void __launch_bounds__(kThreads, 1)
     const unsigned keys = ring.current(), values = keys + kHalf<kColumns>;
     ring.advance();
     if (!band.any(first, warp_last, from, kStep)) continue;
-    float s[1][kN][4] = {}, ds[1][kN][4];
+    const auto kept = extras.template kept_of_queries<1, kN>(first, from - tile.from);
+    float s[1][kN][4], ds[1][kN][4] = {};
+    extras.begin(s, first, from);
     multiply<T>(s, q, keys, across);
     if (!band.all(first, warp_last, from, kStep)) hide(s, band, first, from);
-#pragma unroll
-    for (int n = 0; n < kN; ++n)
-#pragma unroll
-      for (int j = 0; j < 4; ++j) ds[0][n][j] = -delta[j / 2];
     multiply<T>(ds, dy, values, across);
-#pragma unroll
-    for (int n = 0; n < kN; ++n)
-#pragma unroll
-      for (int j = 0; j < 4; ++j) ds[0][n][j] *= power_of_2(s[0][n][j] * (c.scale * kLog2e) - lse[j / 2]);
+    extras.drop(ds, kept);
+    gradients_of_scores(ds, s, delta, lse, c.scale * kLog2e);
     add_product<T>(dq, ds, keys, down);
   }
-  scale_all(dq, c.scale);
+  scale_all(dq, c.scale * extras.grown());
   __syncthreads();  // all slots are free
   put<1, kColumns>(t.head(t.dq, head), first, last, ring.slot(0) + own, dq);
 }
 
 // 16 keys of a warp and what they get.
-template <class T, int kColumns>
+template <class T, int kColumns, class Extras>
 struct KeyRows {
+  const Extras& extras;
+  Band band;
+  int first, last, begin;  // of the keys, and of their sequence
+  float power;
   Held<1, kColumns> k, v;
-  Places<kColumns> down, across;
-  float dk[1][kColumns / 8][4], dv[1][kColumns / 8][4];
+  Places<kColumns> down = Places<kColumns>::down(), across = Places<kColumns>::across();
+  float dk[1][kColumns / 8][4] = {}, dv[1][kColumns / 8][4] = {};
 
-  __device__ KeyRows(unsigned keys, unsigned values)
-      : k(keys, Places<kColumns>::down()),
-        v(values, Places<kColumns>::down()),
-        down(Places<kColumns>::down()),
-        across(Places<kColumns>::across()),
-        dk{},
-        dv{} {}
-
-  // Adds what 8 kN queries give; lse and delta (kStep further on) are those of this lane's first.
-  template <int kN, class Hide>
-  __device__ void add(unsigned q, unsigned dy, const float* lse, float power, Hide hide_some) {
-    float p[1][kN][4] = {}, ds[1][kN][4];
+  // Adds what 8 kN queries give, those from `query` on; lse and delta (kStep further on) are those of this
+  // lane's first.
+  template <int kN>
+  __device__ void add(unsigned q, unsigned dy, const float* lse, int query) {
+    const auto kept = extras.template kept_of_keys<kN>(first - begin, query);
+    float p[1][kN][4], ds[1][kN][4] = {}, seen[1][kN][4];
+    extras.begin(p, first, query);
     multiply<T>(p, k, q, across);
-    hide_some(p);
+    if (!band.all(first, last, query, 8 * kN)) hide(p, band, first, query);
 #pragma unroll
     for (int n = 0; n < kN; ++n)
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        p[0][n][j] = power_of_2(p[0][n][j] * power - lse[8 * n + j % 2] * kLog2e);
-        ds[0][n][j] = -lse[kStep + 8 * n + j % 2];
-      }
-    add_product<T>(dv, p, dy, down);
+      for (int j = 0; j < 4; ++j)
+        seen[0][n][j] = p[0][n][j] = power_of_2(p[0][n][j] * power - lse[8 * n + j % 2] * kLog2e);
+    extras.drop(seen, kept);
+    add_product<T>(dv, seen, dy, down);
     multiply<T>(ds, v, dy, across);
+    extras.drop(ds, kept);
 #pragma unroll
     for (int n = 0; n < kN; ++n)
 #pragma unroll
-      for (int j = 0; j < 4; ++j) ds[0][n][j] *= p[0][n][j];
+      for (int j = 0; j < 4; ++j)
+        ds[0][n][j] = (ds[0][n][j] - extras.shrunk(lse[kStep + 8 * n + j % 2])) * p[0][n][j];
     add_product<T>(dk, ds, q, down);
   }
 };
 
 // Rows are keys here, columns queries, of all query heads that share the key head, one after another.
-template <class T, int kColumns>
+template <class T, int kColumns, class Extras>
 __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, MmaTensors<T> t, Turns turns) {
   constexpr int kPart = kColumns <= 64 ? 64 : 32;    // queries at a time: what registers hold
   constexpr unsigned kFloats = 2 * kHalf<kColumns>;  // where lse and delta lie in a slot
@@ -149,6 +147,7 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, Mma
   const int first = tile.first + warp * kWarpRows, warp_last = lesser(last, first + kWarpRows);
   const Band band = Band::of_keys(c, tile);
   const int begin = band.begin_of(tile, tile.first), end = band.end(last - 1);
+  Extras extras(c, QueryRing<kColumns>::kBytesOfAll);
   QueryRing<kColumns> ring(shared_address(&shared_memory<unsigned char>()));
   int next_head = begin < end ? 0 : c.group, next = begin;  // of those that share the key head; its query
   const auto fetch_step = [&](unsigned slot) {
@@ -173,10 +172,18 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, Mma
   const unsigned own = static_cast<unsigned>(warp) * kTileBytes<kWarpRows, kColumns>;
   wait_for_copies<1>();
   __syncthreads();  // the keys and values are there
-  KeyRows<T, kColumns> rows(ring.slot(1) + own, ring.slot(2) + own);
+  KeyRows<T, kColumns, Extras> rows{extras,
+                                    band,
+                                    first,
+                                    warp_last,
+                                    tile.begin,
+                                    c.scale * kLog2e,
+                                    {ring.slot(1) + own, Places<kColumns>::down()},
+                                    {ring.slot(2) + own, Places<kColumns>::down()}};
   __syncthreads();  // and in registers
   fetch_step(ring.slot(1));
-  for (int shared_by = 0; shared_by < c.group; ++shared_by)
+  for (int shared_by = 0; shared_by < c.group; ++shared_by) {
+    extras.template load<T>(c, key_head * c.group + shared_by, -1);
     for (int from = begin; from < end; from += kStep) {
       wait_for_copies<1>();
       __syncthreads();  // this step's queries are there, and the last one's slot is free
@@ -188,12 +195,12 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, Mma
       for (int part = 0; part < kStep; part += kPart) {
         if (!band.any(first, warp_last, from + part, kPart)) continue;
         const unsigned at = static_cast<unsigned>(part * Layout<kColumns>::kRowBytes);
-        rows.template add<kPart / 8>(q + at, dy + at, lse + part, c.scale * kLog2e, [&](auto& p) {
-          if (!band.all(first, warp_last, from + part, kPart)) hide(p, band, first, from + part);
-        });
+        rows.template add<kPart / 8>(q + at, dy + at, lse + part, from + part);
       }
     }
-  scale_all(rows.dk, c.scale);
+  }
+  scale_all(rows.dk, c.scale * extras.grown());
+  scale_all(rows.dv, extras.grown());
   __syncthreads();  // all slots are free
   put<1, kColumns>(t.head(t.dk, key_head), first, last, ring.slot(0) + own, rows.dk);
   put<1, kColumns>(t.head(t.dv, key_head), first, last, ring.slot(0) + kTileBytes<kRows, kColumns> + own,
@@ -203,18 +210,21 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, Mma
 }  // namespace
 
 void attention_mma_grad(cudaStream_t stream, const Attention& c) {
-  with_tiles(c, [&](auto type, auto columns) {
+  with_tiles(c, [&](auto type, auto columns, auto extras) {
     using T = decltype(type);
+    using E = typename decltype(extras)::type;
     const MmaTensors<T> t(c);
     const i64 bytes = c.q.rows * c.width * 4;  // of two heads: keys and values, queries and dy
     const Turns queries(i64{c.key_heads} * c.group, bytes / c.group, c.cache),
         keys(c.key_heads, bytes * c.group, c.cache);
     if (c.n_tiles > 0)
-      launch("attention_grad", {stream, queries.grid(c.n_tiles), kThreads, KeyRing<columns>::kBytesOfAll},
-             gradient_of_queries<T, columns>, c, t, queries);
+      launch("attention_grad",
+             {stream, queries.grid(c.n_tiles), kThreads, KeyRing<columns>::kBytesOfAll + E::bytes(c)},
+             gradient_of_queries<T, columns, E>, c, t, queries);
     if (c.n_key_tiles > 0)
-      launch("attention_grad", {stream, keys.grid(c.n_key_tiles), kThreads, QueryRing<columns>::kBytesOfAll},
-             gradient_of_keys<T, columns>, c, t, keys);
+      launch("attention_grad",
+             {stream, keys.grid(c.n_key_tiles), kThreads, QueryRing<columns>::kBytesOfAll + E::bytes(c)},
+             gradient_of_keys<T, columns, E>, c, t, keys);
   });
 }
 

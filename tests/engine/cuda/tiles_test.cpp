@@ -1,6 +1,6 @@
 // Tiles in shared memory: the instructions that fill and read them as their stand-ins have them, mistakes
 // that these find, and that eight lanes never want the same bank.
-#include "engine/cuda/kernels/tiles.cuh"
+#include "engine/cuda/kernels/attention_extras.cuh"
 
 #include "tests/engine/cuda/both.h"
 #include "tests/engine/cuda/planted.h"
@@ -181,6 +181,15 @@ TEST(Matrices, AttentionMeetsNoConflicts) {
     const auto [accesses, conflicts] = cuda_on_cpu::shared_traffic();
     EXPECT_GT(accesses, 10000);
     EXPECT_EQ(conflicts, 0);
+  }
+}
+
+TEST(Dropout, IsToldFromTheBitsOfItsNumbers) {
+  for (const float p : {0.0f, 1e-9f, 0x1p-24f, 0.1f, 0.25f, 0.3f, 0.5f, 0.999f, 1 - 0x1p-24f}) {
+    SCOPED_TRACE(p);
+    const std::uint32_t least = least_kept(p);
+    for (std::uint32_t bits = least - 600; bits != least + 600; ++bits)
+      ASSERT_EQ(bits >= least, math::kept(to_uniform(bits), p)) << bits;
   }
 }
 

@@ -1,0 +1,106 @@
+// Dropout's masks in attention: every number of them, in all kernels, as ft::Random itself says it.
+#include "engine/ops/math.h"
+#include "tests/engine/cuda/both.h"
+
+namespace ft::cuda {
+namespace {
+
+constexpr Random kRandom{0x123456789abcdefull};
+const std::vector<std::int32_t> kStarts{0, 3, 66};  // a sequence of 3 rows, one of 63
+
+bool kept(std::int64_t row, std::int64_t head, std::int64_t heads, std::int64_t key, float dropout) {
+  const auto at = static_cast<std::uint64_t>(row * heads + head) << 32;
+  const auto n = static_cast<std::uint64_t>(key);
+  return math::kept(to_uniform(kRandom.at(at | n / 4)[n % 4]), dropout);
+}
+
+std::int64_t first_of(std::int64_t row) { return row < kStarts[1] ? 0 : kStarts[1]; }
+std::int64_t length_of(std::int64_t row) { return row < kStarts[1] ? kStarts[1] : kStarts[2] - kStarts[1]; }
+
+// In each head, column n of a sequence's n-th row is 1.
+Matrix one_hot(std::int64_t cols, std::int64_t width, DType type) {
+  Matrix m(kStarts.back(), cols, type);
+  for (std::int64_t row = 0; row < kStarts.back(); ++row)
+    for (std::int64_t c = 0; c < cols; ++c) m.set(row, c, c % width == row - first_of(row) ? 1 : 0);
+  return m;
+}
+Matrix all_equal(std::int64_t cols, DType type, double v) {
+  Matrix m(kStarts.back(), cols, type);
+  m.assign(std::vector<double>(m.size(), v));
+  return m;
+}
+
+// With queries of 0 all keys of a sequence have the same probability p. Let u = p / (1 - dropout). Then
+//   y is u in the columns of the keys that are kept, else 0, where values are one-hot;
+//   dv is u in the columns of the queries that keep a key, else 0, where dy is;
+//   dq is scale D u (kept - the share of keys that are kept), D being a head's columns, where keys are and
+//   values and dy are 1.
+class Masks {
+ public:
+  Masks(DType type, Heads heads, float dropout)
+      : heads_(heads),
+        dropout_(dropout),
+        y_(all_equal(cols(), type, 0)),
+        dv_(all_equal(cols(), type, 0)),
+        dq_(all_equal(cols(), type, 0)) {
+    auto ops = make_cuda_ops(0, kSmall);
+    const auto put = [&](const Matrix& m) { return OnGpu(*ops, m, 0); };
+    const OnGpu q = put(y_), hot = put(one_hot(cols(), heads.width, type)),
+                ones = put(all_equal(cols(), type, 1)), y = put(y_), dq = put(y_), dk = put(y_), dv = put(y_),
+                lse = put(Matrix(heads.query, kStarts.back(), DType::f32));
+    const auto pass = [&](const OnGpu& k, const OnGpu& v, const OnGpu& dy) {
+      const Mask mask{kStarts, false};
+      const Scores scores{kScale, {}, dropout, kRandom};
+      ops->attention(y.tensor, lse.tensor, q.tensor, k.tensor, v.tensor, heads, mask, scores);
+      ops->attention_grad(dq.tensor, dk.tensor, dv.tensor, {}, dy.tensor, y.tensor, lse.tensor, q.tensor,
+                          k.tensor, v.tensor, heads, mask, scores);
+    };
+    pass(ones, hot, hot);
+    y.download(y_);
+    dv.download(dv_);
+    pass(hot, ones, ones);
+    dq.download(dq_);
+  }
+
+  // Elements that say something else than ft::Random.
+  int wrong() const {
+    int n = 0;
+    for (std::int64_t row = 0; row < kStarts.back(); ++row)
+      for (std::int64_t h = 0; h < heads_.query; ++h) n += wrong_of(row, h);
+    return n;
+  }
+
+ private:
+  static constexpr float kScale = 0.5f;
+  std::int64_t cols() const { return heads_.query * heads_.width; }
+  int wrong_of(std::int64_t row, std::int64_t h) const {
+    const std::int64_t first = first_of(row), keys = length_of(row);
+    const double unit = 1 / (double(keys) * (1 - double(dropout_)));
+    double share = 0;
+    for (std::int64_t n = 0; n < keys; ++n) share += kept(row, h, heads_.query, n, dropout_) / double(keys);
+    int wrong = 0;
+    const auto expect = [&](double got, double want, double of) {
+      wrong += std::abs(got - want) > 0.02 * of;
+    };
+    for (std::int64_t n = 0; n < keys; ++n) {
+      const double keep = kept(row, h, heads_.query, n, dropout_), all = kScale * double(heads_.width) * unit;
+      expect(y_.get(row, h * heads_.width + n), unit * keep, unit);
+      expect(dv_.get(first + n, h * heads_.width + row - first), unit * keep, unit);
+      expect(dq_.get(row, h * heads_.width + n), all * (keep - share), all);
+    }
+    return wrong;
+  }
+
+  Heads heads_;
+  float dropout_;
+  Matrix y_, dv_, dq_;
+};
+
+TEST(CudaAttention, DropsWhatTheRandomNumbersSay) {
+  EXPECT_EQ(Masks(DType::f32, {3, 3, 64}, 0.3f).wrong(), 0);
+  EXPECT_EQ(Masks(DType::f16, {3, 3, 64}, 0.3f).wrong(), 0);
+  EXPECT_EQ(Masks(DType::bf16, {2, 2, 100}, 0.1f).wrong(), 0);
+}
+
+}  // namespace
+}  // namespace ft::cuda
