@@ -84,12 +84,13 @@ class Context:
         return shutil.which(program) or next((str(p) for p in Path("/opt/nvidia").glob(f"**/bin/{program}")), "") if self.device == "cuda" else ""
 
     @staticmethod
-    def write_tokens(path, vocabulary, rows, length):
-        """Text-like: few words are frequent, so that there is something to learn."""
+    def write_tokens(path, vocabulary, rows, length, target=0):
+        """Text-like: few words are frequent, so that there is something to learn. A target is its source's beginning."""
         draw = random.Random(0)
         with open(path, "w") as f:
             for _ in range(rows):
-                f.write(json.dumps({"input_ids": [max(3, min(vocabulary - 1, int(vocabulary * draw.random() ** 4))) for _ in range(length)]}) + "\n")
+                ids = [max(3, min(vocabulary - 1, int(vocabulary * draw.random() ** 4))) for _ in range(length)]
+                f.write(json.dumps({"input_ids": ids, **({"labels": ids[:target]} if target else {})}) + "\n")
 
 
 def first_line(text):

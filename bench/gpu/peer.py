@@ -3,10 +3,10 @@
 
     peer.py versions
     peer.py ceilings [--device cuda]                 what the GPU reaches: copies, bf16 products, attention
-    peer.py train MODEL TOKENS --kind lora|qlora|full --batch N --length N [--steps N] [--recompute] [--compile]
+    peer.py train MODEL TOKENS --kind lora|qlora|full --batch N --length N [--target N] [--steps N] [--recompute] [--compile]
 
-SDPA attention, bf16 weights under autocast, fused AdamW. A failure is a row with "error". Needs torch, transformers, peft; for
-qlora bitsandbytes as well.
+With --target it is an encoder and decoder's; its tokens count as well. SDPA attention where transformers has it for the model, bf16
+weights under autocast, fused AdamW. A failure is a row with "error". Needs torch, transformers, peft; for qlora bitsandbytes as well.
 """
 import argparse
 import json
@@ -93,19 +93,24 @@ def load(a):
     if a.kind == "qlora":
         more["quantization_config"] = transformers.BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
                                                                       bnb_4bit_compute_dtype=torch.bfloat16)
-    model = transformers.AutoModelForCausalLM.from_pretrained(a.model, dtype=torch.bfloat16, attn_implementation="sdpa", device_map={"": a.device}, **more)
+    kind_of = transformers.AutoModelForSeq2SeqLM if a.target else transformers.AutoModelForCausalLM
+    more = {**more, "dtype": torch.bfloat16, "device_map": {"": a.device}}
+    try:
+        model = kind_of.from_pretrained(a.model, attn_implementation="sdpa", **more)
+    except ValueError:                               # T5, in older versions
+        model = kind_of.from_pretrained(a.model, attn_implementation="eager", **more)
     model.config.use_cache = False
     if a.recompute:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     if a.kind != "full":
-        lora = peft.LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules="all-linear", lora_dropout=0.0, task_type="CAUSAL_LM")
+        lora = peft.LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules="all-linear", lora_dropout=0.0, task_type="SEQ_2_SEQ_LM" if a.target else "CAUSAL_LM")
         model = peft.get_peft_model(model, lora)
     return model.train()
 
 
 def train(a):
     begun = time.time()
-    rows = [json.loads(line)["input_ids"][:a.length] for _, line in zip(range(a.steps * a.batch), open(a.tokens))]
+    rows = [json.loads(line) for _, line in zip(range(a.steps * a.batch), open(a.tokens))]
     model = load(a)
     params = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(params, lr=RATE, weight_decay=0.0, fused=True)
@@ -113,9 +118,11 @@ def train(a):
     seconds, losses = [], []
     for i in range(a.steps):
         start = time.perf_counter()
-        ids = torch.tensor(rows[i * a.batch:(i + 1) * a.batch], device=a.device)
+        batch = rows[i * a.batch:(i + 1) * a.batch]
+        ids = torch.tensor([r["input_ids"][:a.length] for r in batch], device=a.device)
+        labels = torch.tensor([r["labels"][:a.target] for r in batch], device=a.device) if a.target else ids
         with torch.autocast(a.device, dtype=torch.bfloat16):
-            loss = forward(input_ids=ids, labels=ids).loss
+            loss = forward(input_ids=ids, labels=labels).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(params, CLIP)
         optimizer.step()
@@ -125,7 +132,7 @@ def train(a):
         seconds.append(time.perf_counter() - start)
         if i == 0:
             first = time.time() - begun
-    tokens = a.batch * a.length
+    tokens = a.batch * (a.length + a.target)
     peak = torch.cuda.max_memory_allocated() / 2**30 if a.device == "cuda" else None
     say(kind=a.kind, compiled=a.compile, tokens_per_second=tokens / statistics.median(seconds[1:] or seconds), first_step_s=round(first, 1),
         first_loss=losses[0], last_loss=losses[-1], allocated_gib=peak)
@@ -139,6 +146,7 @@ def main():
     p.add_argument("--kind", choices=["lora", "qlora", "full"], default="lora")
     p.add_argument("--batch", type=int, default=1)
     p.add_argument("--length", type=int, default=4096)
+    p.add_argument("--target", type=int, default=0)
     p.add_argument("--steps", type=int, default=6)
     p.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     p.add_argument("--recompute", action="store_true")

@@ -12,6 +12,12 @@ LLAMA_7B = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab
             "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5,
             "hidden_act": "silu", "torch_dtype": "bfloat16", "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2}
 SMALL = {"vocab_size": 512, "hidden_size": 128, "intermediate_size": 352, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4}
+T5_LARGE = {"architectures": ["T5ForConditionalGeneration"], "model_type": "t5", "vocab_size": 32128, "d_model": 1024, "d_kv": 64, "d_ff": 4096,
+            "num_layers": 24, "num_heads": 16, "relative_attention_num_buckets": 32, "relative_attention_max_distance": 128, "dropout_rate": 0.1,
+            "layer_norm_epsilon": 1e-6, "feed_forward_proj": "relu", "torch_dtype": "bfloat16", "tie_word_embeddings": True, "is_encoder_decoder": True,
+            "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
+T5_SMALL = {"vocab_size": 512, "d_model": 128, "d_kv": 32, "d_ff": 352, "num_layers": 2, "num_heads": 4}
+SHAPES = {"llama": (LLAMA_7B, SMALL), "t5": (T5_LARGE, T5_SMALL)}
 
 
 @dataclass
@@ -21,30 +27,39 @@ class Work:
     batch: int
     length: int
     recompute: bool = False
+    model: str = "llama"
+    target: int = 0                                  # tokens of T5's targets; its sources have `length`
+
+    def lengths(self, c):
+        """Of a sequence and of its target."""
+        return (64, 16 if self.target else 0) if c.tiny else (self.length, self.target)
 
 
 WORKS = [Work("LoRA r16, 2 x 4096", "lora", 2, 4096), Work("QLoRA NF4, 2 x 4096", "qlora", 2, 4096),
          Work("QLoRA NF4, 1 x 4096, recomputed", "qlora", 1, 4096, recompute=True),
-         Work("full, 2 x 4096, recomputed", "full", 2, 4096, recompute=True)]
+         Work("full, 2 x 4096, recomputed", "full", 2, 4096, recompute=True),
+         Work("T5-Large LoRA r16, 16 x (512 + 128)", "lora", 16, 512, model="t5", target=128)]
 
 
-def make_model(c):
-    folder = c.work / "llama"
+def make_model(c, w):
+    folder, (large, small) = c.work / w.model, SHAPES[w.model]
     if (folder / "train.jsonl").exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    shape = {**LLAMA_7B, **(SMALL if c.tiny else {})}
+    shape = {**large, **(small if c.tiny else {})}
     (folder / "config.json").write_text(json.dumps(shape))
     shutil.rmtree(folder / "model", ignore_errors=True)
     c.call([c.ft, "init", "--config", folder / "config.json", "--output", folder / "model"])
-    c.write_tokens(folder / "train.jsonl", shape["vocab_size"], 64, 64 if c.tiny else 4096)
+    length, target = w.lengths(c)
+    c.write_tokens(folder / "train.jsonl", shape["vocab_size"], 16 * w.batch if w.target else 64, length, target)
 
 
 def run_json(c, w):
-    name = c.work / f"{w.kind}-{w.batch}-{w.length}{'-recomputed' if w.recompute else ''}.json"
-    length = 64 if c.tiny else w.length
-    run = {"model": {"model_name_or_path": str(c.work / "llama" / "model")}, "finetuning_type": "full" if w.kind == "full" else "lora", "device": c.device,
-           "data": {"datasets": [{"path": str(c.work / "llama" / "train.jsonl"), "type": "tokenized"}], "max_seq_length": length, "shuffle": False},
+    name = c.work / f"{w.model}-{w.kind}-{w.batch}-{w.length}{'-recomputed' if w.recompute else ''}.json"
+    length, target = w.lengths(c)
+    lengths = {"max_source_length": length, "max_target_length": target} if target else {"max_seq_length": length}
+    run = {"model": {"model_name_or_path": str(c.work / w.model / "model")}, "finetuning_type": "full" if w.kind == "full" else "lora", "device": c.device,
+           "data": {"datasets": [{"path": str(c.work / w.model / "train.jsonl"), "type": "tokenized"}], **lengths, "shuffle": False},
            "training": {"output_dir": str(name.with_suffix("")), "per_device_train_batch_size": w.batch, "max_steps": c.steps, "learning_rate": 1e-4,
                         "lr_scheduler_type": "constant", "weight_decay": 0.0, "max_grad_norm": 1.0, "bf16": True, "gradient_checkpointing": w.recompute},
            "logging": {"logging_steps": 1, "progress": "plain"}, "checkpointing": {"save_strategy": "no"}}
@@ -73,7 +88,7 @@ def compare(c, w, table, compiled=False):
     name, run = run_json(c, w)
 
     def prepare():
-        make_model(c)
+        make_model(c, w)
         name.write_text(json.dumps(run, indent=1))
 
     ours = Command([*c.ft_words, "train", "--config", name, "--overwrite"], c.environment, watch_gpu=True)
@@ -86,8 +101,9 @@ def compare(c, w, table, compiled=False):
     no_peer = c.no_peer or ("" if w.kind != "qlora" or "bitsandbytes" in c.versions else f"{c.python} has no bitsandbytes")
     if not compiled:
         yield Step(f"ft: {w.name}", [[ours]], 150, prepare, check_ours)
-    words = [c.python, HERE / "peer.py", "train", c.work / "llama" / "model", c.work / "llama" / "train.jsonl", "--kind", w.kind, "--batch", w.batch,
-             "--length", 64 if c.tiny else w.length, "--steps", c.steps, "--device", c.device, *(["--recompute"] if w.recompute else []),
+    length, target = w.lengths(c)
+    words = [c.python, HERE / "peer.py", "train", c.work / w.model / "model", c.work / w.model / "train.jsonl", "--kind", w.kind, "--batch", w.batch,
+             "--length", length, "--target", target, "--steps", c.steps, "--device", c.device, *(["--recompute"] if w.recompute else []),
              *(["--compile"] if compiled else [])]
     label = "PyTorch" + (", compiled" if compiled else "")
 
@@ -111,7 +127,7 @@ def with_setting(c, w, table, what, setting, missing):
         table.append((w.name, f"ft, {what}", r))
         return f"{r['tokens_per_second']:.0f} tok/s, {gib(r['peak_gib'])} GiB"
 
-    return Step(f"ft with {what}: {w.name}", [[ours]], 150, lambda: (make_model(c), name.write_text(json.dumps(run, indent=1))), check, missing)
+    return Step(f"ft with {what}: {w.name}", [[ours]], 150, lambda: (make_model(c, w), name.write_text(json.dumps(run, indent=1))), check, missing)
 
 
 def markdown(table):
@@ -158,7 +174,7 @@ def steps(c, table):
     first, run = run_json(c, WORKS[0])
 
     def prepare():
-        make_model(c)
+        make_model(c, WORKS[0])
         first.write_text(json.dumps(run, indent=1))
 
     yield Step("model", [[Command([*c.ft_words, "plan", "--config", first], c.environment)]], 150, prepare, lambda o: "")
