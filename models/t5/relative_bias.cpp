@@ -25,12 +25,19 @@ std::vector<std::int32_t> buckets_of(std::int64_t reach, bool bidirectional, std
   return all;
 }
 
+std::vector<std::int32_t> trimmed(std::vector<std::int32_t> buckets) {
+  auto first = buckets.begin(), last = buckets.end() - 1;
+  for (; last - first > 1 && first[0] == first[1] && last[0] == last[-1]; --last) ++first;
+  return {first, last + 1};
+}
+
 RelativeBias::Pass RelativeBias::forward(Ctx& c, ParameterStore& store, std::int64_t longest,
                                          bool gradient) const {
   // One more than max_distance: from there on all distances certainly share a bucket.
   const std::int64_t reach = std::clamp<std::int64_t>(longest - 1, 0, max_distance + 1);
-  const std::int64_t rows = 2 * reach + 1, heads = weight.shape[1];
-  const std::vector<std::int32_t> ids = buckets_of(reach, bidirectional, weight.shape[0], max_distance);
+  const std::vector<std::int32_t> ids =
+      trimmed(buckets_of(reach, bidirectional, weight.shape[0], max_distance));
+  const std::int64_t rows = static_cast<std::int64_t>(ids.size()), heads = weight.shape[1];
   Pass p{c.saved.take({rows}, DType::i32), c.saved.take({rows, heads}, c.dtype), {}};
   c.ops.enter(weight.name);
   c.ops.upload(p.buckets, ids.data());

@@ -15,6 +15,9 @@ namespace ft::t5 {
 std::vector<std::int32_t> buckets_of(std::int64_t reach, bool bidirectional, std::int64_t buckets,
                                      std::int64_t max_distance);
 
+// The same without what is farthest on both sides, as long as its bucket is that of what is next to it.
+std::vector<std::int32_t> trimmed(std::vector<std::int32_t> buckets);
+
 struct RelativeBias {
   Parameter weight;  // (buckets, H)
   bool bidirectional = false;

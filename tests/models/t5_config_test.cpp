@@ -112,6 +112,13 @@ TEST(T5Buckets, AreTransformers) {
   using Ids = std::vector<std::int32_t>;
   EXPECT_EQ(buckets_of(6, true, 8, 12), (Ids{3, 3, 2, 2, 2, 1, 0, 5, 6, 6, 6, 7, 7}));
   EXPECT_EQ(buckets_of(6, false, 8, 12), (Ids{5, 4, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0}));
+  // Beyond the last distance its bucket goes on.
+  EXPECT_EQ(trimmed({3, 3, 3, 2, 1, 0, 5, 6, 7, 7, 7}), (Ids{3, 2, 1, 0, 5, 6, 7}));
+  EXPECT_EQ(trimmed({5, 4, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0}), (Ids{5, 4, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(trimmed({0, 0, 0}), Ids{0});
+  EXPECT_EQ(trimmed({0}), Ids{0});
+  EXPECT_EQ(trimmed(buckets_of(129, true, 32, 128)), buckets_of(91, true, 32, 128));
+  EXPECT_EQ(trimmed(buckets_of(129, false, 32, 128)), buckets_of(113, false, 32, 128));
   const Ids far = buckets_of(300, true, 32, 128);
   EXPECT_EQ(far.front(), 15);
   EXPECT_EQ(far.back(), 31);
