@@ -27,8 +27,8 @@ Planned planned(const RunConfig&, const BuiltData* data, Room, std::optional<std
 // The longest max_seq_length, in steps of 64 tokens up to a million, with which a run fits; 0: none does.
 std::int64_t longest_that_fits(const RunConfig&, Room);
 
-// gradient_checkpointing auto: how little recomputation (Model::set_recompute) leaves a tenth of `there` bytes
-// free; all that helps where even that is too much or `there` is 0.
+// gradient_checkpointing auto: how little recomputation (Model::set_recompute) leaves a tenth of `there`
+// bytes free; all that helps where even that is too much or `there` is 0.
 std::int64_t fewest_recomputed(Model&, PlanRequest, std::int64_t there);
 
 }  // namespace ft

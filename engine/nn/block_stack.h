@@ -1,4 +1,5 @@
-// The loop over blocks, once for all models: residency, recomputation (Chen et al. 2016), backward, reduction.
+// The loop over blocks, once for all models: residency, recomputation (Chen et al. 2016), backward,
+// reduction.
 //
 // A Block has: types Saved and Side;
 //   Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;

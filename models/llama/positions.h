@@ -16,8 +16,8 @@ struct RopeTable {
   std::vector<float> cos, sin;
   std::vector<float> frequencies;  // (D / 2)
 };
-// Makes the table one of at least so many positions, for sequences of up to that length. What is there already
-// stays: all sequences share it, but for those that `dynamic` stretches.
+// Makes the table one of at least so many positions, for sequences of up to that length. What is there
+// already stays: all sequences share it, but for those that `dynamic` stretches.
 void cover(RopeTable&, const Config&, std::int64_t positions);
 
 // The same for single tokens: one row for each new token of every sequence. `dynamic` follows transformers
