@@ -10,6 +10,7 @@
 #include "engine/io/json.h"
 #include "engine/nn/mlp.h"
 #include "tests/app/outcome.h"
+#include "tests/engine/io/temp_folder.h"
 #include "tests/support/source.h"
 
 namespace ft {
@@ -41,6 +42,24 @@ TEST(PlanForAGpu, CountsItsWorkspaceAndFindsTheLongestSequence) {
   EXPECT_EQ(h200["total"], small["total"]);
   EXPECT_GT(h200["longest"], small["longest"]);
   EXPECT_FALSE(h200.contains("stages"));
+}
+
+// LLaMA-2-7B with QLoRA.
+TEST(PlanForAGpu, LongSequencesFit) {
+  const test::TempFolder folder;
+  folder.write("config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+    "num_attention_heads": 32, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5})");
+  const auto longest = [&](const std::string& gpu) {
+    const Outcome o = run({"plan", "--model", folder / "config.json", "--json", "--gpu", gpu, "device=cuda",
+                           "training.bf16=true", "training.gradient_checkpointing=auto",
+                           "training.per_device_train_batch_size=1", "quantization.load_in_4bit=true",
+                           "lora.r=16", "lora.target_modules=all-linear"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    return Json::parse(o.out)["longest"].get<std::int64_t>();
+  };
+  EXPECT_GT(longest("24GB"), 100'000);
+  EXPECT_GT(longest("80GB"), 400'000);
 }
 
 TEST(PlanForRanks, ShowsEachStageBesideTheOthers) {

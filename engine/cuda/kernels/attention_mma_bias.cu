@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_bias(Attention c, Mma
   const int distances = static_cast<int>(c.bias.rows);
   const i64 head = c.first_key_head * c.group + static_cast<i64>(blockIdx.y);
   extras.template load<T>(c, head, 1);
-  const unsigned own = Diagonals::bytes(distances) / sizeof(float);
+  const unsigned own = Diagonals::bytes(distances) / unsigned{sizeof(float)};
   float* all = reinterpret_cast<float*>(&shared_memory<unsigned char>() + kTiles) + distances;
   Diagonals sums(all + static_cast<unsigned>(this_warp()) * own, distances / 2);
   for (i64 n = blockIdx.x; n < c.n_tiles; n += gridDim.x) {
