@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include "engine/core/error.h"
 
@@ -134,10 +135,12 @@ SignalQueue::~SignalQueue() {
 }
 
 int SignalQueue::next() const {
-  signalfd_siginfo info{};
-  if (::read(fd_.fd(), &info, sizeof info) != sizeof info) return 0;
-  const auto s = static_cast<int>(info.ssi_signo);
-  return s == SIGHUP || s == SIGPIPE ? SIGTERM : s;
+  for (signalfd_siginfo info{}; ::read(fd_.fd(), &info, sizeof info) == sizeof info;) {
+    const auto s = static_cast<int>(info.ssi_signo);
+    if (s == SIGPIPE && std::exchange(unread_, true)) continue;  // every line that is written raises one
+    return s == SIGHUP || s == SIGPIPE ? SIGTERM : s;
+  }
+  return 0;
 }
 
 }  // namespace ft

@@ -43,11 +43,12 @@ class SignalQueue {
   int fd() const { return fd_.fd(); }
   const sigset_t& before() const { return before_; }
   // The number of one that came; 0: none. That the terminal, or the reader of the output, is gone (SIGHUP,
-  // SIGPIPE) counts as SIGTERM.
+  // SIGPIPE) counts as SIGTERM, once.
   int next() const;
 
  private:
   sigset_t mask_{}, before_{};
+  mutable bool unread_ = false;  // nobody reads the output
   Socket fd_;
 };
 

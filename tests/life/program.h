@@ -14,13 +14,12 @@
 #include <thread>
 #include <vector>
 
+#include "tests/life/program_file.h"
 #include "tests/support/source.h"
 
 namespace ft::test {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-std::string program_file();  // what runs: ft, or ft on CUDA compiled for the host
 
 inline std::string contents(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);

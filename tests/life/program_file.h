@@ -1,0 +1,9 @@
+// Which program the tests start: ft, or ft on CUDA compiled for the host.
+#pragma once
+#include <string>
+
+namespace ft::test {
+
+std::string program_file();
+
+}  // namespace ft::test
