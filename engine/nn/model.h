@@ -1,5 +1,6 @@
 // The interface of a model, as the Trainer sees it.
 #pragma once
+#include <algorithm>
 #include <cmath>
 
 #include "engine/core/batch.h"
@@ -29,6 +30,8 @@ class Model {
   // ones that save memory. Beyond, up to most_recompute(): all blocks, and their inputs but every
   // (n - blocks() + 1)-th.
   virtual void set_recompute(std::int64_t n) = 0;
+  // Of how many blocks in a row only the first keeps its input then.
+  std::int64_t segment_of(std::int64_t n) const { return std::max<std::int64_t>(1, n - blocks() + 1); }
   // From here on the inputs that are made again take more than those that are not kept.
   std::int64_t most_recompute() const {
     return blocks() + static_cast<std::int64_t>(std::sqrt(static_cast<double>(blocks()))) - 1;

@@ -156,7 +156,7 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   if (!r.train.empty()) plan.flops_per_token = plan.flops / static_cast<double>(r.train[0].all_tokens());
   plan.blocks = model.blocks();
   plan.recomputed = std::min(r.recompute, plan.blocks);
-  plan.segment = std::max<std::int64_t>(1, r.recompute - plan.blocks + 1);
+  plan.segment = model.segment_of(r.recompute);
   model.set_recompute(r.recompute);
   Peaks peaks;
   for (const BatchShape& s : r.train) {

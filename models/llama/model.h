@@ -24,7 +24,7 @@ class Llama final : public Model {
   std::int64_t blocks() const override { return stack_.size(); }
   void set_recompute(std::int64_t n) override {
     stack_.recomputed = std::min(n, blocks());
-    stack_.segment = std::max<std::int64_t>(1, n - blocks() + 1);
+    stack_.segment = segment_of(n);
   }
   void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) override;
   void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,

@@ -24,7 +24,7 @@ class T5 final : public Model {
     const std::int64_t encoders = encoder_.blocks.size();
     encoder_.blocks.recomputed = n < encoders ? n : encoders + 1;  // the decoder lies in between
     decoder_.blocks.recomputed = std::min(n, blocks()) - encoders;
-    encoder_.blocks.segment = decoder_.blocks.segment = std::max<std::int64_t>(1, n - blocks() + 1);
+    encoder_.blocks.segment = decoder_.blocks.segment = segment_of(n);
   }
   void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) override;
   void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,
