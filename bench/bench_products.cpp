@@ -1,5 +1,5 @@
 // Matrix products of a LLaMA of 134M parameters (width 768, MLP 2048, vocabulary 32000; 2048 tokens) by the
-// own kernel and by oneDNN, in turn on the same data, beside what the register tile reaches out of cache.
+// own kernel, then by oneDNN, on the same data, beside what the register tile reaches out of cache.
 // bench_products [threads] [target] [regular expression of rows]: markdown on standard output.
 #include <time.h>
 
@@ -95,6 +95,23 @@ struct Bench {
     return total / took;
   }
 
+  // FLOP/s of the fastest of many repetitions of f, 0 when it has nothing for this. oneDNN's threads stay
+  // awake for a while after a product and take the cores from ours, so the two do not take turns.
+  double fastest(DType t, double flop, const std::function<bool()>& f,
+                 std::vector<double>* shares = nullptr) const {
+    double best = 0, spent = 0, before = peak(t);
+    for (int i = 0; i < 400 && (i < 5 || spent < 0.5); ++i) {
+      bool ran = false;
+      const double one = time_of(team, [&] { ran = f(); }), after = peak(t);
+      if (!ran) return 0;
+      if (shares) shares->push_back(flop / one / std::max(before, after));
+      before = after;
+      best = std::max(best, flop / one);
+      spent += one;
+    }
+    return best;
+  }
+
   void row(const Row& r, DType t) {
     Storage sa, sb, sy, sa2, sb2;
     const bool ta = r.ta == kYes, tb = r.tb == kYes;
@@ -110,18 +127,10 @@ struct Bench {
     const ProductCall call{y.data, y.stride, y.dtype, r.m,   r.n,         &term,         1, t, 1,
                            c.data, c.stride, c.dtype, &team, team.size(), scratch.data()};
     const double flop = 2.0 * static_cast<double>(r.m * r.n * (r.k + r.rank));
-    double own = 0, other = 0, spent = 0, before = peak(t);
     std::vector<double> shares;  // of the peak just before and after
-    for (int i = 0; i < 400 && (i < 5 || spent < 1); ++i) {
-      const double one = time_of(team, [&] { products.run(y, terms, 1, c); }), after = peak(t);
-      bool ran = false;
-      const double two = time_of(team, [&] { ran = r.rank == 0 && other_library.run(call, 256 << 20); });
-      shares.push_back(flop / one / std::max(before, after));
-      before = peak(t);
-      own = std::max(own, flop / one);
-      other = std::max(other, ran ? flop / two : 0);  // 0: it has nothing for this
-      spent += one + two;
-    }
+    const double own = fastest(
+        t, flop, [&] { return products.run(y, terms, 1, c), true; }, &shares);
+    const double other = r.rank ? 0 : fastest(t, flop, [&] { return other_library.run(call, 256 << 20); });
     std::nth_element(shares.begin(), shares.begin() + static_cast<std::ptrdiff_t>(shares.size() / 2),
                      shares.end());
     std::printf("| %s | %ld x %ld x %ld | %.0f | %.0f %% | %.0f | %.0f |\n", r.what, r.m, r.n, r.k + r.rank,

@@ -44,6 +44,7 @@ struct Lanes {
 };
 using Floats = Lanes<float, __m512>;
 using Words = Lanes<std::uint32_t, __m512i>;
+using ShortWords = Lanes<std::uint16_t, __m512i>;
 using Quarters = Lanes<__m128i, __m512i>;
 inline Lanes<__m256, __m512> halves(__m512 x) { return Lanes<__m256, __m512>(x); }
 inline Lanes<__m256i, __m512i> halves(__m512i x) { return Lanes<__m256i, __m512i>(x); }
@@ -79,6 +80,12 @@ inline __m512i _mm512_castsi128_si512(__m128i x) {  // what is above is undefine
   return y.vector();
 }
 
+inline __m512i _mm512_castsi256_si512(__m256i x) {  // so is it here
+  return joined<__m512i>(x, _mm256_set1_epi32(static_cast<int>(0xdeadbeef)));
+}
+inline __m256i _mm512_castsi512_si256(__m512i x) { return halves(x).at[0]; }
+inline __m256i _mm512_extracti64x4_epi64(__m512i x, int which) { return halves(x).at[which & 1]; }
+
 inline __m512 _mm512_set1_ps(float x) { return joined<__m512>(_mm256_set1_ps(x), _mm256_set1_ps(x)); }
 inline __m512 _mm512_setzero_ps() { return _mm512_set1_ps(0); }
 inline __m512i _mm512_set1_epi32(int x) {
@@ -107,6 +114,7 @@ inline __mmask16 compared(__m512 a, __m512 b) {
 }
 inline __mmask16 _mm512_cmp_ps_mask(__m512 a, __m512 b, int how) {
   if (how == _CMP_LT_OQ) return compared<_CMP_LT_OQ>(a, b);
+  if (how == _CMP_NLT_UQ) return compared<_CMP_NLT_UQ>(a, b);
   if (how == _CMP_EQ_OQ) return compared<_CMP_EQ_OQ>(a, b);
   if (how == _CMP_UNORD_Q) return compared<_CMP_UNORD_Q>(a, b);
   __builtin_trap();
@@ -221,6 +229,9 @@ inline __m512 _mm512_scalef_ps(__m512 a, __m512 b) {  // a 2^floor(b)
                                      : x.at[i] * std::exp2(m.at[i]);
   return x.vector();
 }
+inline __m512 _mm512_maskz_scalef_ps(__mmask16 m, __m512 a, __m512 b) {
+  return (__m512)_mm512_mask_mov_epi32((__m512i)_mm512_setzero_ps(), m, (__m512i)_mm512_scalef_ps(a, b));
+}
 // Halves are added to each other until one lane is left.
 template <class F>
 inline float reduced(__m512 a, F f) {
@@ -278,6 +289,19 @@ inline __m512i _mm512_permutexvar_epi32(__m512i which, __m512i a) {
   for (auto& lane : n.at) lane = x.at[lane & 15];
   return n.vector();
 }
+// Lane i is lane which[i] of a; with two, of a's lanes and then b's.
+inline __m512i _mm512_permutexvar_epi16(__m512i which, __m512i a) {
+  ShortWords n(which);
+  const ShortWords x(a);
+  for (auto& lane : n.at) lane = x.at[lane & 31];
+  return n.vector();
+}
+inline __m512i _mm512_permutex2var_epi16(__m512i a, __m512i which, __m512i b) {
+  ShortWords n(which);
+  const ShortWords x(a), y(b);
+  for (auto& lane : n.at) lane = (lane & 32 ? y : x).at[lane & 31];
+  return n.vector();
+}
 inline __m512 _mm512_permutexvar_ps(__m512i which, __m512 a) {
   return (__m512)_mm512_permutexvar_epi32(which, (__m512i)a);
 }
@@ -330,6 +354,9 @@ inline __m256bh _mm512_cvtneps_pbh(__m512 a) {
     y.at[i] = static_cast<std::uint16_t>(nan ? upper | 0x40 : (w + 0x7fff + (upper & 1)) >> 16);
   }
   return (__m256bh)y.vector();
+}
+inline __m512bh _mm512_cvtne2ps_pbh(__m512 upper, __m512 lower) {
+  return (__m512bh)joined<__m512i>((__m256i)_mm512_cvtneps_pbh(lower), (__m256i)_mm512_cvtneps_pbh(upper));
 }
 #endif
 

@@ -7,12 +7,16 @@
 namespace ft::cpu::FT_TARGET {
 namespace {
 
+// Two rows of a left operand from a column on.
 template <class T>
-inline void store_left(Word* row, i64 column, Vec x) {
-  if constexpr (kPack<T> == 2)
-    store(reinterpret_cast<bf16*>(row) + column, x);
-  else
-    store(reinterpret_cast<float*>(row) + column, x);
+inline void store_left(Word* row, i64 ld, i64 column, Vec a, Vec b) {
+  if constexpr (kPack<T> == 2) {
+    store_rows(reinterpret_cast<T*>(row) + column, reinterpret_cast<T*>(row + ld) + column,
+               narrow_rows(T{}, a, b));
+  } else {
+    store(reinterpret_cast<float*>(row) + column, a);
+    store(reinterpret_cast<float*>(row + ld) + column, b);
+  }
 }
 
 // p and ds of one half; `at` is its first column.
@@ -22,14 +26,17 @@ inline void score_gradients(const Scores& x, const QueryTile& t, const Half& h, 
   for (i64 c = at; c < at + kHalf; c += kLanes) {
     const Vec lse = load(t.lse + c), delta = load(t.delta + c);
     for (i64 r = h.begin; r < h.end; r += 2) {
-      Vec ds[2];
+      Vec p[2], ds[2];
+#pragma GCC unroll 2
       for (int e = 0; e < 2; ++e) {
         const i64 o = (r + e) * kBlock + c;
-        const Vec p = probability_of(load(x.s + o), scale, lse);
-        ds[e] = p * (load(x.dp + o) - delta);
-        store_left<T>(x.p + (r + e) * Sizes<T>::kRowWords, c, dropped ? p * load(x.keep + o) : p);
-        store_left<T>(x.ds + (r + e) * Sizes<T>::kRowWords, c, ds[e]);
+        p[e] = probability_of(load(x.s + o), scale, lse);
+        ds[e] = p[e] * (load(x.dp + o) - delta);
+        if (dropped) p[e] = p[e] * load(x.keep + o);
       }
+      constexpr i64 kRow = Sizes<T>::kRowWords;
+      store_left<T>(x.p + r * kRow, kRow, c, p[0], p[1]);
+      store_left<T>(x.ds + r * kRow, kRow, c, ds[0], ds[1]);
       if constexpr (kPack<T> == 2) store_pair<T>(x.ds_pairs + r / 2 * kBlock + c, kBlock, ds[0], ds[1]);
     }
   }
@@ -121,6 +128,9 @@ class KeyBlock {
     for (query_.number = 0; query_.number < part_.queries; query_.number += kBlock) {
       if (!seen()) continue;
       pack_query_tile(query_, call_, part_, size_);
+      const i64 row = part_.query_row + query_.number + kBlock, end = part_.query_row + part_.queries;
+      for (const Rows* x : {&call_.q, &call_.dy, &call_.y})
+        fetch_rows<T>(*x, row, end, query_.head, size_.width);
       if (dq) query_.dq = dq + query_.number * size_.width;
       for (i64 j = 0; j < count_; ++j) add_pair(call_, part_, keys_[j], query_, scores_, size_);
     }

@@ -144,6 +144,8 @@ void forward(const AttentionCall& call, const AttentionPart& part, i64 begin, i6
         const i64 rows = smaller(kBlock, part.keys - key.number), row = part.key_row + key.number;
         pack_rows(key.k, size, head<T>(call.k, row, part.key_head, size.width), call.k.stride, rows);
         pack_pairs(key.v, size, head<T>(call.v, row, part.key_head, size.width), call.v.stride, rows);
+        fetch_rows<T>(call.k, row + kBlock, part.key_row + part.keys, part.key_head, size.width);
+        fetch_rows<T>(call.v, row + kBlock, part.key_row + part.keys, part.key_head, size.width);
         packed = true;
       }
       add_tile(call, part, key, tiles[i], seen, size, scores);

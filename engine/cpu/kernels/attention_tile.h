@@ -37,12 +37,16 @@ struct Sums {
 };
 
 template <class T, bool Add, int R, int V>
-inline void product_tile(Sums c, Left a, Right b, i64 words) {
+[[gnu::always_inline]] inline void product_tile(Sums c, Left a, Right b, i64 words) {
   Vec acc[R][V];
+#pragma GCC unroll 12
   for (int i = 0; i < R; ++i)
+#pragma GCC unroll 4
     for (int j = 0; j < V; ++j) acc[i][j] = Add ? load(c.data + i * c.row + j * kLanes) : zero();
   accumulate<T>(acc, reinterpret_cast<const std::byte*>(a.data), a.row * 4, a.step * 4, b.data, b.row, words);
+#pragma GCC unroll 12
   for (int i = 0; i < R; ++i)
+#pragma GCC unroll 4
     for (int j = 0; j < V; ++j) store(c.data + i * c.row + j * kLanes, acc[i][j]);
 }
 
@@ -127,11 +131,10 @@ inline void hide(float* s, const Half& h, const AttentionCall& call, const Atten
 // maximum, and products with such numbers would be denormal, which is very slow.
 constexpr float kExp2[] = {1.3333558e-3f, 9.6181291e-3f, 5.5504109e-2f, 2.4022651e-1f, 6.9314718e-1f, 1.0f};
 inline Vec probability(Vec x) {
-  const Vec bounded = max(splat(-126.0f), x);  // a NaN passes
-  const Vec n = round(bounded), f = bounded - n;
+  const Vec n = round(x), f = x - n;
   Vec p = splat(1.5403530e-4f);
   for (const float c : kExp2) p = fma(p, f, splat(c));
-  return select(less(x, splat(-64.0f)), zero(), scale2(p, n));
+  return scale2(not_less(x, splat(-64.0f)), p, n);  // a NaN stays one
 }
 
 // ---- packing: up to 64 rows of a head, `width` columns
@@ -143,6 +146,15 @@ inline const T* head(const Rows& x, i64 row, i64 head, i64 width) {
 template <class T>
 inline T* head_out(const Rows& x, i64 row, i64 head, i64 width) {
   return reinterpret_cast<T*>(x.data) + row * x.stride + head * width;
+}
+
+// Brings a tile's rows, up to row `end`, into the second-level cache while another is worked on: rows of a
+// head are too short and too far apart for the processor to guess.
+template <class T>
+inline void fetch_rows(const Rows& x, i64 row, i64 end, i64 head_number, i64 width) {
+  constexpr i64 kLine = 64 / sizeof(T);
+  for (i64 r = row; r < smaller(row + kBlock, end); ++r)
+    for (i64 c = 0; c < width; c += kLine) __builtin_prefetch(head<T>(x, r, head_number, width) + c, 0, 2);
 }
 
 // Sizes of packed tiles, and how products read them. In `rows` and `columns` a word holds neighbouring

@@ -1,4 +1,4 @@
-// The two instructions that AVX512_BF16 adds; they treat denormals as zero. Without them plain AVX-512 rounds
+// The instructions that AVX512_BF16 adds; they treat denormals as zero. Without them plain AVX-512 rounds
 // f32 to bf16, and keeps denormals.
 #pragma once
 #include <immintrin.h>
@@ -14,6 +14,10 @@ inline __m512 dot(bf16, __m512 c, __m512i a, __m512i b) {
   return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
 }
 inline __m256i narrow_bf16(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
+// lower's elements, then upper's
+inline __m512i narrow_both(bf16, __m512 lower, __m512 upper) {
+  return (__m512i)_mm512_cvtne2ps_pbh(upper, lower);
+}
 #else
 // To nearest, ties to even; a NaN stays a NaN.
 inline __m256i narrow_bf16(__m512 x) {

@@ -18,7 +18,7 @@ namespace {
 constexpr i64 kPanels = kLanes == 16 ? 4 : 8;  // of a block at most
 constexpr i64 kStrip = 48;                     // rows of a at a time
 constexpr i64 kStripPad = 16;                  // words; keeps rows out of each other's cache sets
-constexpr i64 kBlockRows = 1008;               // a multiple of kStrip; amortises the packing of b
+constexpr i64 kBlockRows = 1056;               // a multiple of kStrip; amortises the packing of b
 constexpr i64 kAheadWords = 32;                // between two steps of fetching ahead
 
 struct Workspace {  // of one thread
@@ -105,7 +105,9 @@ template <class T, int Rows, int Vectors>
 void tile(float* sum, const Part* parts, i64 count, i64 row, const Word* b, bool add, Ahead& ahead) {
   constexpr i64 kWidth = Vectors * kLanes;
   Vec acc[Rows][Vectors];
+#pragma GCC unroll 12
   for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
       acc[i][j] = zero();
       __builtin_prefetch(sum + i * kWidth + j * kLanes, 1);
@@ -119,7 +121,9 @@ void tile(float* sum, const Part* parts, i64 count, i64 row, const Word* b, bool
                     smaller(kAheadWords, t.words - k));
     }
   }
+#pragma GCC unroll 12
   for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
       float* s = sum + i * kWidth + j * kLanes;
       store(s, add ? load(s) + acc[i][j] : acc[i][j]);
@@ -219,7 +223,8 @@ void depth(const ProductCall& call, const Block& block, Part* parts, i64 count, 
     ahead.divide(panels * ceil_div(rows, tile_rows(kTileVectors)) * ceil_div(words, kAheadWords));
     for (i64 n = 0; n < panels; ++n) {
       const i64 cols = smaller(kTile, block.cols - n * kTile), width = round_up(cols, kLanes);
-      float* sum = w.sum + (n * kBlockRows + i) * kTile;
+      // Sums of one depth are used up at once: the same few lines of cache serve all.
+      float* sum = first && last ? w.sum : w.sum + (n * kBlockRows + i) * kTile;
       strip<WordType<T>>(width / kLanes, sum, parts, count, rows, w.b + n * words * kTile, !first, ahead);
       if (last) finish(call, sum, width, block.row + i, rows, block.col + n * kTile, cols);
     }
@@ -271,9 +276,11 @@ Blocking choose_blocking(i64 rows, i64 cols, i64 threads, bool few) {
       {kPanels, kBlockRows}, {kPanels / 2, kBlockRows}, {kPanels / 2, 528}, {1, 528}, {1, 288}, {1, 96}};
   constexpr i64 kMostOfFew = kPanels * kBlockRows / kFewRows;  // panels whose sums have room
   if (few) return {smaller(kMostOfFew, larger(1, cols / (kTile * 4 * threads))), kFewRows};
-  if (threads == 1) return kChoices[0];
-  for (const Blocking& b : kChoices)
-    if (ceil_div(cols, b.panels * kTile) * ceil_div(rows, b.rows) >= 4 * threads) return b;
+  for (const Blocking& b : kChoices) {
+    const i64 down = ceil_div(rows, b.rows);
+    if (threads == 1 || ceil_div(cols, b.panels * kTile) * down >= 4 * threads)
+      return {b.panels, round_up(ceil_div(rows, down), kStrip)};  // blocks alike
+  }
   return {1, kStrip};
 }
 

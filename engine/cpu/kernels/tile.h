@@ -26,18 +26,22 @@ inline Word word_at(const std::byte* p) {
 }
 
 // acc (Rows, Vectors * kLanes) += a b. Word (i, k) of a lies at a + i * row + k * step bytes; b is (words, at
-// least Vectors * kLanes) words, its rows ldb words apart.
+// least Vectors * kLanes) words, its rows ldb words apart. Here and where acc is made and stored, loops over
+// it are unrolled early: otherwise gcc keeps a copy of it in memory beside the registers.
 template <class T, int Rows, int Vectors>
-inline void accumulate(Vec (&acc)[Rows][Vectors], const std::byte* a, i64 row, i64 step, const Word* b,
-                       i64 ldb, i64 words) {
+[[gnu::always_inline]] inline void accumulate(Vec (&acc)[Rows][Vectors], const std::byte* a, i64 row,
+                                              i64 step, const Word* b, i64 ldb, i64 words) {
   for (i64 k = 0; k < words; ++k, a += step, b += ldb) {
     WordVec right[Vectors];
+#pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
       right[j] = load_words(b + j * kLanes);
       __builtin_prefetch(b + 8 * ldb + j * kLanes);  // panels stream from the second-level cache
     }
+#pragma GCC unroll 12
     for (int i = 0; i < Rows; ++i) {
       const WordVec left = splat_word(word_at(a + i * row));
+#pragma GCC unroll 4
       for (int j = 0; j < Vectors; ++j) acc[i][j] = multiply_add<T>(acc[i][j], left, right[j]);
     }
   }

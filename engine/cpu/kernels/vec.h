@@ -24,7 +24,7 @@ inline Vec exp2(Vec x) {
                                2.4022651e-1f, 6.9314718e-1f, 1.0f};
   Vec p = splat(kPowers[0]);
   for (int i = 1; i < 7; ++i) p = fma(p, f, splat(kPowers[i]));
-  return select(less(x, splat(-126.0f)), zero(), scale2(p, n));
+  return scale2(not_less(x, splat(-126.0f)), p, n);
 }
 
 // e^x with a relative error below 3e-7 times (1 + |x|): the product below is rounded.

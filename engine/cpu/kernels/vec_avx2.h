@@ -87,14 +87,17 @@ inline Vec min(Vec a, Vec b) { return {_mm256_min_ps(a.v, b.v)}; }
 inline Vec sqrt(Vec a) { return {_mm256_sqrt_ps(a.v)}; }
 inline Vec abs(Vec a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
 inline Vec round(Vec a) { return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
-// a 2^n for n whole in -126..128 and a in (1/2, 2) or NaN
-inline Vec scale2(Vec a, Vec n) {
+// a 2^n where the mask says so, n whole in -126..128 and a in (1/2, 2) or NaN there; 0 elsewhere, whatever
+// n is.
+inline Vec scale2(Mask where, Vec a, Vec n) {
   const __m256i shift = _mm256_slli_epi32(_mm256_cvtps_epi32(n.v), 23);
   const __m256 y = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a.v), shift));
-  return {_mm256_blendv_ps(y, a.v, _mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q))};
+  const __m256 scaled = _mm256_blendv_ps(y, a.v, _mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q));
+  return {_mm256_and_ps(where.v, scaled)};
 }
 
-// Comparisons with a NaN are false.
+// Comparisons with a NaN are false, but for not_less.
+inline Mask not_less(Vec a, Vec b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_NLT_UQ)}; }
 inline Mask less(Vec a, Vec b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)}; }
 inline Mask equal(Vec a, Vec b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_EQ_OQ)}; }
 inline Vec select(Mask m, Vec yes, Vec no) { return {_mm256_blendv_ps(no.v, yes.v, m.v)}; }

@@ -68,9 +68,11 @@ inline Vec min(Vec a, Vec b) { return {_mm512_min_ps(a.v, b.v)}; }
 inline Vec sqrt(Vec a) { return {_mm512_sqrt_ps(a.v)}; }
 inline Vec abs(Vec a) { return {_mm512_abs_ps(a.v)}; }
 inline Vec round(Vec a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
-inline Vec scale2(Vec a, Vec n) { return {_mm512_scalef_ps(a.v, n.v)}; }  // a 2^n, n whole in -126..128
+// a 2^n where the mask says so, n whole in -126..128 there; 0 elsewhere, whatever n is.
+inline Vec scale2(Mask where, Vec a, Vec n) { return {_mm512_maskz_scalef_ps(where, a.v, n.v)}; }
 
-// Comparisons with a NaN are false.
+// Comparisons with a NaN are false, but for not_less.
+inline Mask not_less(Vec a, Vec b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_NLT_UQ); }
 inline Mask less(Vec a, Vec b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ); }
 inline Mask equal(Vec a, Vec b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ); }
 inline Vec select(Mask m, Vec yes, Vec no) { return {_mm512_mask_blend_ps(m, no.v, yes.v)}; }
@@ -109,10 +111,12 @@ inline WordVec load_pairs(const bf16* p, std::int64_t n) {
   const auto mask = n >= 32 ? __mmask32(~0u) : n <= 0 ? __mmask32(0) : __mmask32((1u << n) - 1);
   return {_mm512_maskz_loadu_epi16(mask, p)};
 }
-// Words of one bf16 each from two memories: lo in the lower half.
+// Words of one bf16 each of two: lo's in the lower halves.
 inline WordVec pair_rows(__m256i lo, __m256i hi) {
-  const __m512i upper = _mm512_slli_epi32(_mm512_cvtepu16_epi32(hi), 16);
-  return {_mm512_or_si512(_mm512_cvtepu16_epi32(lo), upper)};
+  constexpr std::uint16_t kTurns[32] = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+                                        8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+  return {_mm512_permutex2var_epi16(_mm512_castsi256_si512(lo), _mm512_loadu_si512(kTurns),
+                                    _mm512_castsi256_si512(hi))};
 }
 inline WordVec load_pair_rows(const bf16* lo, const bf16* hi, std::int64_t n) {
   return pair_rows(_mm256_maskz_loadu_epi16(first_lanes(n), lo),
@@ -121,8 +125,21 @@ inline WordVec load_pair_rows(const bf16* lo, const bf16* hi, std::int64_t n) {
 inline WordVec load_pair_rows(const bf16* lo, std::int64_t n) {  // the second row is zeros
   return {_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first_lanes(n), lo))};
 }
-inline WordVec narrow_pair(bf16, Vec lo, Vec hi) { return pair_rows(narrow_bf16(lo.v), narrow_bf16(hi.v)); }
-template <class T>  // where there is such an instruction
+// The following for types that have such instructions. lo's elements narrowed, then hi's:
+template <class T>
+inline WordVec narrow_rows(T, Vec lo, Vec hi) {
+  return {narrow_both(T{}, lo.v, hi.v)};
+}
+inline void store_rows(bf16* lo, bf16* hi, WordVec x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(lo), _mm512_castsi512_si256(x.v));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(hi), _mm512_extracti64x4_epi64(x.v, 1));
+}
+inline WordVec pair_rows(WordVec x) {
+  constexpr std::uint16_t kTurns[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  return {_mm512_permutexvar_epi16(_mm512_loadu_si512(kTurns), x.v)};
+}
+template <class T>
 inline Vec dot_pairs(T, Vec c, WordVec a, WordVec b) {
   return {dot(T{}, c.v, a.v, b.v)};
 }

@@ -79,9 +79,11 @@ template <class T>
 inline void transpose(Word* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols) {
   constexpr i64 P = kPack<T>;
   for (i64 k = 0; k < cols; k += kLanes * P)
-    for (i64 i = 0; i < rows; i += kLanes)
+    for (i64 i = 0; i < rows; i += kLanes) {
+      for (i64 r = 0; r < kLanes; ++r) __builtin_prefetch(x + (i + r) * ldx + k + 4 * kLanes * P);
       transpose_block(y + k / P * ldy + i, ldy, x + i * ldx + k, ldx, rows - i, cols - k,
                       ceil_div(cols - k, P));
+    }
 }
 
 // x (rows, cols) elements -> y (ceil(rows / kPack), cols) words: neighbouring rows share words. Rows of y
@@ -93,7 +95,8 @@ inline void interleave(Word* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols
     for (i64 c = 0; c < cols; c += kLanes) {
       const T* p = x + r * ldx + c;
       const i64 n = smaller(kLanes, cols - c);
-      __builtin_prefetch(p + 16 * P * ldx);  // rows are too far apart for the processor's own prefetching
+      for (i64 e = 0; e < P; ++e)  // rows are too far apart for the processor's own prefetching
+        __builtin_prefetch(p + (16 * P + e) * ldx);
       if constexpr (P == 2)
         store_words(y + c, r + 1 < rows ? load_pair_rows(p, p + ldx, n) : load_pair_rows(p, n));
       else
@@ -118,7 +121,7 @@ inline void widen(Word* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols) {
 template <class T>
 inline void store_pair(Word* y, i64 ldy, Vec a, Vec b) {
   if constexpr (kPack<T> == 2) {
-    store_words(y, narrow_pair(T{}, a, b));
+    store_words(y, pair_rows(narrow_rows(T{}, a, b)));
   } else {
     store_words(y, as_words(a));
     store_words(y + ldy, as_words(b));
