@@ -60,7 +60,7 @@ class Bench {
     for (int i = 0; i < 30; ++i) {
       const double took = time_of([&] {
         share_out(team_, team_.size(), false, [&](std::int64_t k, int) {
-          flops[static_cast<std::size_t>(k)] = kernels_.products.tile_out_of_cache(t, 2000);
+          flops[static_cast<std::size_t>(k)] = kernels_.products.tile_out_of_cache(t, 10000);
         });
       });
       double total = 0;

@@ -87,7 +87,7 @@ struct Bench {
     std::vector<double> flops(static_cast<std::size_t>(team.size()));
     const double took = time_of(team, [&] {
       share_out(team, team.size(), false, [&](std::int64_t i, int) {
-        flops[static_cast<std::size_t>(i)] = kernels.products.tile_out_of_cache(t, 2000);
+        flops[static_cast<std::size_t>(i)] = kernels.products.tile_out_of_cache(t, 10000);
       });
     });
     double total = 0;
@@ -143,7 +143,7 @@ void run(int threads, Target target, const std::regex& which) {
   Team team(threads);
   Bench bench{kernels_of(target), team};
   double best[2] = {0, 0};
-  for (int i = 0; i < 50; ++i)
+  for (int i = 0; i < 20; ++i)
     for (const DType t : {DType::f32, DType::bf16})
       best[t == DType::bf16] = std::max(best[t == DType::bf16], bench.peak(t));
   std::printf("%s, %d threads; register tile out of cache: f32 %.0f, bf16 %.0f GFLOP/s\n", name_of(target),

@@ -1,8 +1,9 @@
 // See onednn.h.
 #include "engine/cpu/onednn.h"
 
-#include <omp.h>  // oneDNN's threads
+#include <omp.h>  // oneDNN's threads, of which it is to have one
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -39,8 +40,7 @@ auto describe(const dnnl::engine& engine, const memory::desc& a, const memory::d
 
 struct Primitive {
   dnnl::matmul run;
-  memory y, a, b, c, scratch;
-  std::int64_t scratch_bytes;
+  memory::desc y, a, b, c, scratch;
 };
 
 // How c comes in: as the y there is, as a bias, as another matrix.
@@ -51,18 +51,62 @@ C kind_of_c(const ProductCall& call) {
   return call.c == call.y ? C::same : C::matrix;
 }
 
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
+
+// A part of y with its parts of the operands.
+struct Block {
+  ProductCall call;  // its terms are not used
+  ProductTerm term;
+};
+
+// The parts that threads take: as many columns as b has for them, as each part brings its columns of b into
+// multiply order; rows too where columns are few.
+class Blocks {
+ public:
+  explicit Blocks(const ProductCall& call) : call_(call), rows_(call.rows), cols_(call.cols) {
+    if (call.threads == 1) return;
+    constexpr std::int64_t kLeastCols = 256, kCols = 64, kRows = 32;  // multiples of the last two
+    const std::int64_t wanted = 2 * call.threads;
+    cols_ = round_up(ceil_div(call.cols, std::min(wanted, ceil_div(call.cols, kLeastCols))), kCols);
+    rows_ = round_up(ceil_div(call.rows, ceil_div(wanted, across())), kRows);
+  }
+  std::int64_t across() const { return ceil_div(call_.cols, cols_); }
+  std::int64_t down() const { return ceil_div(call_.rows, rows_); }
+
+  Block at(std::int64_t i, std::int64_t j) const {
+    const std::int64_t row = i * rows_, col = j * cols_;
+    Block b{call_, call_.terms[0]};
+    const auto moved = [](const void* p, std::int64_t elements, DType t) {
+      return p ? static_cast<const std::byte*>(p) + elements * size_of(t) : nullptr;
+    };
+    b.call.rows = std::min(rows_, call_.rows - row);
+    b.call.cols = std::min(cols_, call_.cols - col);
+    b.call.y = static_cast<std::byte*>(call_.y) + (row * call_.ldy + col) * size_of(call_.y_type);
+    b.call.c = moved(call_.c, row * call_.ldc + col, call_.c_type);
+    b.term.a = moved(b.term.a, b.term.a_transposed ? row : row * b.term.lda, call_.operands);
+    b.term.b = moved(b.term.b, b.term.b_transposed ? col * b.term.ldb : col, call_.operands);
+    return b;
+  }
+
+ private:
+  const ProductCall& call_;
+  std::int64_t rows_, cols_;  // of a block
+};
+
+constexpr std::int64_t kPage = 4096;
+
 // All that a primitive depends on.
-using Key = std::array<std::int64_t, 12>;
+using Key = std::array<std::int64_t, 11>;
 
 }  // namespace
 
 struct OneDnn::State {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream{engine};
   std::map<Key, std::optional<Primitive>> primitives;
 
-  Primitive make(const ProductCall& call, C kind) {
-    const ProductTerm& t = call.terms[0];
+  Primitive make(const Block& block, C kind) const {
+    const auto& [call, t] = block;
     const auto a = matrix(call.rows, t.k, t.lda, t.a_transposed, call.operands);
     const auto b = matrix(t.k, call.cols, t.ldb, t.b_transposed, call.operands);
     const auto y = matrix(call.rows, call.cols, call.ldy, false, call.y_type);
@@ -76,21 +120,27 @@ struct OneDnn::State {
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     attr.set_post_ops(after);
     const auto pd = describe<dnnl::matmul>(engine, a, b, kind == C::bias ? c : memory::desc(), y, attr);
-    const auto scratch = pd.scratchpad_desc();
-    const auto handle = [&](const memory::desc& d) { return memory(d, engine, nullptr); };
-    const bool has_c = kind == C::bias || kind == C::matrix;
-    return {dnnl::matmul(pd),
-            handle(y),
-            handle(a),
-            handle(b),
-            has_c ? handle(c) : memory(),
-            handle(scratch),
-            static_cast<std::int64_t>(scratch.get_size())};
+    return {dnnl::matmul(pd), y, a, b, c, pd.scratchpad_desc()};
+  }
+
+  void run(const Primitive& p, const Block& block, C kind, std::byte* scratch) const {
+    const auto& [call, term] = block;
+    const auto at = [&](const memory::desc& d, const void* x) {  // its handles do not know const
+      return memory(d, engine, const_cast<void*>(x));
+    };
+    std::unordered_map<int, memory> args{{DNNL_ARG_DST, at(p.y, call.y)},
+                                         {DNNL_ARG_SRC, at(p.a, term.a)},
+                                         {DNNL_ARG_WEIGHTS, at(p.b, term.b)},
+                                         {DNNL_ARG_SCRATCHPAD, at(p.scratch, scratch)}};
+    if (kind == C::bias) args.emplace(DNNL_ARG_BIAS, at(p.c, call.c));
+    if (kind == C::matrix) args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, at(p.c, call.c));
+    dnnl::stream stream(engine);
+    p.run.execute(stream, args);
   }
 
   // Null when oneDNN has nothing for it.
-  Primitive* of(const ProductCall& call, C kind) {
-    const ProductTerm& t = call.terms[0];
+  const Primitive* of(const Block& block, C kind) {
+    const auto& [call, t] = block;
     const auto number = [](auto x) { return static_cast<std::int64_t>(x); };
     const Key key{call.rows,
                   call.cols,
@@ -102,13 +152,12 @@ struct OneDnn::State {
                   number(call.operands) + 100 * number(call.y_type),
                   number(kind),
                   kind == C::none ? 0 : number(call.c_type),
-                  call.ldc,
-                  call.threads};
+                  call.ldc};
     auto found = primitives.find(key);
     if (found == primitives.end()) {
       std::optional<Primitive> made;
       try {
-        made = make(call, kind);
+        made = make(block, kind);
       } catch (const dnnl::error&) {
       }
       found = primitives.emplace(key, std::move(made)).first;
@@ -122,24 +171,24 @@ OneDnn::~OneDnn() = default;
 
 bool OneDnn::run(const ProductCall& call, std::int64_t workspace_bytes) {
   if (call.count != 1 || call.alpha != 1 || call.y_transposed || call.terms[0].k == 0) return false;
-  if (omp_get_max_threads() != call.threads) omp_set_num_threads(call.threads);
   const C kind = kind_of_c(call);
-  Primitive* p = state_->of(call, kind);
-  if (p == nullptr || p->scratch_bytes > workspace_bytes) return false;
-  const auto pointer = [](const void* x) { return const_cast<void*>(x); };  // its handles do not know const
-  p->y.set_data_handle(call.y);
-  p->a.set_data_handle(pointer(call.terms[0].a));
-  p->b.set_data_handle(pointer(call.terms[0].b));
-  p->scratch.set_data_handle(call.workspace);
-  std::unordered_map<int, memory> args{{DNNL_ARG_DST, p->y},
-                                       {DNNL_ARG_SRC, p->a},
-                                       {DNNL_ARG_WEIGHTS, p->b},
-                                       {DNNL_ARG_SCRATCHPAD, p->scratch}};
-  if (kind == C::bias || kind == C::matrix) {
-    p->c.set_data_handle(pointer(call.c));
-    args.emplace(kind == C::bias ? DNNL_ARG_BIAS : DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, p->c);
-  }
-  p->run.execute(state_->stream, args);
+  const Blocks blocks(call);
+  const std::int64_t last_row = blocks.down() - 1, last_col = blocks.across() - 1;
+  const std::int64_t scratch = workspace_bytes / call.threads / kPage * kPage;  // of a thread
+  omp_set_num_threads(1);             // as many as this thread's primitives are made for
+  const Primitive* primitives[2][2];  // the last block of a row or column may be smaller
+  for (const bool bottom : {false, true})
+    for (const bool right : {false, true}) {
+      const Primitive* p = state_->of(blocks.at(bottom ? last_row : 0, right ? last_col : 0), kind);
+      if (p == nullptr || static_cast<std::int64_t>(p->scratch.get_size()) > scratch) return false;
+      primitives[bottom][right] = p;
+    }
+  share_out(*call.team, blocks.down() * blocks.across(), call.threads == 1, [&](std::int64_t u, int thread) {
+    const std::int64_t row = u / blocks.across(), col = u % blocks.across();
+    omp_set_num_threads(1);
+    state_->run(*primitives[row == last_row][col == last_col], blocks.at(row, col), kind,
+                call.workspace + thread * scratch);
+  });
   return true;
 }
 

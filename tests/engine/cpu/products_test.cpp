@@ -294,8 +294,9 @@ TEST(Products, WorkspaceIsBoundedAndKnown) {
 // What CPUs with AMX do: every form of a call, large enough for oneDNN or not, and mixed. Where the CPU lacks
 // oneDNN's bf16 the own kernel takes over, which is to be right too.
 TEST(Products, ThroughOneDnn) {
-  Team alone(1);
+  Team alone(1), three(3);
   Products one(kernels_of(best_target()).products, alone, {.f32 = true, .bf16 = true});
+  Products shared(kernels_of(best_target()).products, three, {.f32 = true, .bf16 = true});
   for (const DType operands : kTypes)
     for (const DType y : results_of(operands))
       for (const C c : {C::none, C::same, C::residual, C::bias, C::bias_of_operands})
@@ -303,17 +304,20 @@ TEST(Products, ThroughOneDnn) {
           for (const std::int64_t pad : {0, 5}) {
             check({70, 131, {77}, operands, y, c, transposes, pad}, "onednn", {&one}, 2);
             check({66, 64, {80, 9, 64, 16}, operands, y, c, transposes, pad}, "onednn", {&one}, 4);
+            if (pad)
+              check({130, 520, {70}, operands, y, c, transposes, pad}, "onednn in blocks", {&shared}, 2);
           }
   check({70, 70, {77}, DType::f32, DType::f32, C::same, 0, 0, 0.5f}, "alpha is the own kernel's", {&one});
   check({70, 70, {16}, DType::f32, DType::f32, C::residual}, "so are small terms", {&one});
 }
 
 TEST(OneDnn, RunsOnEveryCpuInF32) {
+  Team alone(1);
   Matrix y(70, 66, DType::f32, 0, true), a(70, 80, DType::f32, 0), b(80, 66, DType::f32, 0);
   std::vector<std::byte> scratch(16 << 20);
   const ProductTerm term{a.tensor.data, 80, false, b.tensor.data, 66, false, 80};
-  ProductCall call{y.tensor.data, 66, DType::f32, 70,      66, &term,         1, DType::f32, 1,
-                   nullptr,       0,  DType::f32, nullptr, 1,  scratch.data()};
+  ProductCall call{y.tensor.data, 66, DType::f32, 70,     66, &term,         1, DType::f32, 1,
+                   nullptr,       0,  DType::f32, &alone, 1,  scratch.data()};
   OneDnn onednn;
   EXPECT_TRUE(onednn.run(call, 16 << 20));
   call.alpha = 2;
