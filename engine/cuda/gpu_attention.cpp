@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/cuda/products.h"
+#include "engine/cuda/view.h"
 
 namespace ft::cuda {
 namespace {

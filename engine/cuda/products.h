@@ -5,12 +5,10 @@
 #include <string>
 
 #include "engine/cuda/gemm.h"
-#include "engine/cuda/kernels/kernels.h"
+#include "engine/cuda/view.h"
 #include "engine/ops/ops.h"
 
 namespace ft::cuda {
-
-inline View view_of(const Tensor& t) { return {t.data, t.dtype, t.rows(), t.cols(), t.stride}; }
 
 class Products {
  public:
