@@ -97,6 +97,20 @@ struct Sgd {
 };
 void sgd(cudaStream_t, const Sgd&);
 
+// ---- padded.cu
+// Sequences' numbers: packed (heads, rows) f32 of all rows that there are, padded (batch, heads, bound) f32.
+struct PaddedRows {
+  float* packed;
+  std::int64_t rows;
+  float* padded;
+  std::int64_t batch, heads, bound;
+  const std::int32_t *first, *count;  // (batch) each sequence's first row in packed, and its rows
+};
+void pad_rows(cudaStream_t, const PaddedRows&);    // 0 beyond a sequence's end
+void unpad_rows(cudaStream_t, const PaddedRows&);  // no row of another sequence changes
+// y (H, rows, keys) of the bias's type, at a multiple of 16 bytes: Scores::bias of every pair.
+void bias_of_pairs(cudaStream_t, void* y, const View& bias, std::int64_t rows, std::int64_t keys);
+
 // ---- four_bit.cu
 struct FourBitSource {
   FourBitValues values;
