@@ -38,8 +38,8 @@ struct BaseModelConfig {
     f("torch_dtype", torch_dtype, "Type the frozen weights are kept in; auto: the type of the computation.",
       one_of({"auto", "float32", "bfloat16", "float16"}), aka({"dtype"}));
     f("attn_implementation", attn_implementation,
-      "Attention; ft's never stores the scores of all pairs. cudnn: on a GPU NVIDIA's, for bf16 and "
-      "batches of sequences of one length.",
+      "Attention; ft's never stores the scores of all pairs. cudnn: on a GPU NVIDIA's, for bf16 "
+      "and f16 without dropout, where it has a deterministic plan that fits.",
       one_of({"auto", "flash", "cudnn"}), later({"eager"}));
     f("rope_scaling", rope_scaling, "Instead of config.json's rope_scaling.", only_default());
     f("resize_token_embeddings_to_multiple_of", resize_token_embeddings_to_multiple_of, "Pad the vocabulary.",

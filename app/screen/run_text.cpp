@@ -103,7 +103,7 @@ std::vector<LabelledLine> header_lines(const RunHeader& h) {
   lines.push_back({"steps", steps});
   if (!h.ranks.empty()) lines.push_back({"ranks", h.ranks});
   if (!h.cudnn.empty())
-    lines.push_back({"cuDNN", h.cudnn + ": attention in bf16 over sequences of one length, else ft's own"});
+    lines.push_back({"cuDNN", h.cudnn + ": attention in 16 bits, ft's own where it has no plan"});
   if (h.resumed_step > 0)
     lines.push_back(
         {"resumed", str("after step ", show::count(h.resumed_step), ", ",

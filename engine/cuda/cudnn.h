@@ -1,6 +1,7 @@
 // The functions of NVIDIA's cuDNN that attention needs, 9.8 or later, found in its library when it is asked
 // for.
 #pragma once
+#include <cuda_runtime.h>
 #include <cudnn.h>
 
 namespace ft::cuda {

@@ -5,33 +5,105 @@
 
 #include "engine/core/error.h"
 #include "engine/cuda/cuda_ops.h"
+#include "engine/cuda/cudnn_runs.h"
 #include "engine/cuda/cudnn_shapes.h"
+#include "engine/cuda/view.h"
 
 namespace ft {
 namespace cuda {
 namespace {
 
-constexpr std::int64_t kFewest = 128, kWidest = 128, kAlign = 16, kSlack = 256;
-constexpr std::size_t kMostPlans = 64;  // a plan takes half a second to make
+using namespace cudnn_id;
 
-// Rows of each sequence; 0: they differ.
-std::int64_t equal_rows(std::span<const std::int32_t> starts) {
-  if (starts.size() < 2) return 0;
-  const std::int32_t rows = starts[1] - starts[0];
-  for (std::size_t i = 2; i < starts.size(); ++i)
-    if (starts[i] - starts[i - 1] != rows) return 0;
-  return rows;
+constexpr std::int64_t kWidest = 128, kAlign = 16, kSlack = 256;
+constexpr std::int64_t kWordBytes = std::int64_t{1} << 20;  // where sequences lie, of all runs of a call
+constexpr std::size_t kAllKinds =
+    91801;  // cuDNN that is known to refuse what it cannot do, but for the plain
+
+// One call of Ops::attention or attention_grad.
+struct Call {
+  std::array<Tensor, kDv + 1> tensors;  // by number; the gradient's may be empty
+  Tensor lse;
+  Heads heads;
+  const Mask& mask;
+  const Scores& scores;
+
+  const Tensor& at(std::int64_t id) const { return tensors[static_cast<std::size_t>(id)]; }
+  bool gradient() const { return static_cast<bool>(at(kDq)); }
+};
+
+constexpr bool of_keys(std::int64_t id) { return id == kK || id == kV || id == kDk || id == kDv; }
+
+// Whether cuDNN can be given it: places within it are told in 32 bits.
+bool fits(const Tensor& t, DType type) {
+  return t.dtype == type && t.stride % (kAlign / 2) == 0 &&
+         reinterpret_cast<std::uintptr_t>(t.data) % kAlign == 0 &&
+         t.rows() * t.stride <= std::numeric_limits<std::int32_t>::max();
 }
 
-bool fits(const Tensor& t) {
-  return t && t.dtype == DType::bf16 && t.stride % (kAlign / 2) == 0 &&
-         reinterpret_cast<std::uintptr_t>(t.data) % kAlign == 0;
+bool takes(const Call& c) {
+  const DType type = c.at(kQ).dtype;
+  for (const Tensor& t : c.tensors)
+    if (t && !fits(t, type)) return false;
+  return (type == DType::bf16 || type == DType::f16) && c.heads.width <= kWidest && c.heads.width % 8 == 0 &&
+         c.scores.dropout == 0 && (c.mask.window == 0 || c.mask.causal);
 }
+
+CudnnShape shape_of(const Call& c, const CudnnRun& run) {
+  const auto stride = [&](std::int64_t id) { return c.at(id) ? c.at(id).stride : 0; };
+  return {.batch = run.batch,
+          .rows = run.rows,
+          .keys = run.keys,
+          .query_heads = c.heads.query,
+          .key_heads = c.heads.key_value,
+          .width = c.heads.width,
+          .q = stride(kQ),
+          .k = stride(kK),
+          .v = stride(kV),
+          .y = stride(kY),
+          .dy = stride(kDy),
+          .dq = stride(kDq),
+          .dk = stride(kDk),
+          .dv = stride(kDv),
+          .f16 = c.at(kQ).dtype == DType::f16,
+          .ragged = run.ragged,
+          .causal = c.mask.causal,
+          .window = c.mask.window > 0 && c.mask.window < run.rows,
+          .bias = static_cast<bool>(c.scores.bias),
+          .gradient = c.gradient()};
+}
+
+bool plain(const CudnnShape& s) { return !s.f16 && !s.ragged && !s.window && !s.bias && s.rows == s.keys; }
+
+// Where a run's parts of the workspace begin, in bytes; the plan's own is the last.
+struct Parts {
+  std::int64_t lse = kWordBytes, sums, bias, plan;
+
+  explicit Parts(const CudnnShape& s) {
+    const auto after = [](std::int64_t at, std::int64_t bytes) {
+      return at + (bytes + kSlack - 1) / kSlack * kSlack;
+    };
+    const std::int64_t numbers = s.batch * s.query_heads * s.rows * size_of(DType::f32);
+    sums = after(lse, numbers);
+    bias = after(sums, s.gradient ? numbers : 0);
+    plan = after(bias, s.bias ? s.query_heads * s.rows * s.keys * size_of(DType::bf16) : 0);
+  }
+};
+
+// What a run is given, by number.
+struct Pack {
+  void add(std::int64_t id, const void* at) {
+    ids.push_back(id);
+    pointers.push_back(const_cast<void*>(at));
+  }
+  std::vector<std::int64_t> ids;
+  std::vector<void*> pointers;
+};
 
 class Attention final : public CudnnAttention {
  public:
   Attention(const Cudnn& f, Gpu& gpu, std::byte* workspace, std::int64_t bytes)
-      : cudnn_(f), workspace_(workspace), bytes_(bytes) {
+      : cudnn_(f), gpu_(gpu), workspace_(workspace), bytes_(bytes) {
     try {
       gpu.use();
       device_ = cudnn_device(f, gpu.index());
@@ -45,62 +117,14 @@ class Attention final : public CudnnAttention {
 
   bool forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
                const Scores& scores) override {
-    if (!takes(heads, mask, scores) || !(fits(y) && fits(q) && fits(k) && fits(v))) return false;
-    const CudnnShape s = shape_of(y, q, k, v, heads, mask);
-    const CudnnPlan* plan = plan_of(s);
-    if (!plan) return false;
-    for (const std::int32_t first : mask.starts.first(mask.starts.size() - 1)) {
-      Pack pack(s, scores.scale);
-      pack.rows(cudnn_id::kQ, q, first).rows(cudnn_id::kK, k, first).rows(cudnn_id::kV, v, first);
-      pack.rows(cudnn_id::kY, y, first).memory(cudnn_id::kLse, lse.as<float>() + first);
-      run(*plan, pack, sums_bytes(s));
-    }
-    return true;
+    return compute({{Tensor{}, q, k, v, y}, lse, heads, mask, scores});
   }
   bool backward(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
                 Tensor v, Heads heads, const Mask& mask, const Scores& scores) override {
-    if (!takes(heads, mask, scores) || !(fits(y) && fits(q) && fits(k) && fits(v)) ||
-        !(fits(dy) && fits(dq) && fits(dk) && fits(dv)))
-      return false;
-    CudnnShape s = shape_of(y, q, k, v, heads, mask);
-    s.gradient = true;
-    s.dy = dy.stride, s.dq = dq.stride, s.dk = dk.stride, s.dv = dv.stride;
-    const CudnnPlan* plan = plan_of(s);
-    if (!plan) return false;
-    for (const std::int32_t first : mask.starts.first(mask.starts.size() - 1)) {
-      Pack pack(s, scores.scale);
-      pack.rows(cudnn_id::kQ, q, first).rows(cudnn_id::kK, k, first).rows(cudnn_id::kV, v, first);
-      pack.rows(cudnn_id::kY, y, first).rows(cudnn_id::kDy, dy, first).rows(cudnn_id::kDq, dq, first);
-      pack.rows(cudnn_id::kDk, dk, first).rows(cudnn_id::kDv, dv, first);
-      pack.memory(cudnn_id::kLse, lse.as<float>() + first).memory(cudnn_id::kSums, workspace_);
-      run(*plan, pack, sums_bytes(s));
-    }
-    return true;
+    return compute({{Tensor{}, q, k, v, y, dy, dq, dk, dv}, lse, heads, mask, scores});
   }
 
  private:
-  // What a run is given, by number.
-  struct Pack {
-    Pack(const CudnnShape& s, float scale_of) : scale(scale_of) {
-      memory(cudnn_id::kScale, &scale);
-      if (s.causal) memory(cudnn_id::kMinusInfinity, &minus_infinity);
-      if (s.gradient) memory(cudnn_id::kOne, &one);
-    }
-    Pack(const Pack&) = delete;
-    Pack& operator=(const Pack&) = delete;
-    Pack& memory(std::int64_t id, void* at) {
-      ids.push_back(id);
-      pointers.push_back(at);
-      return *this;
-    }
-    Pack& rows(std::int64_t id, const Tensor& t, std::int64_t first) {
-      return memory(id, t.data + first * t.stride * size_of(t.dtype));
-    }
-    float scale, minus_infinity = -std::numeric_limits<float>::infinity(), one = 1;
-    std::vector<std::int64_t> ids;
-    std::vector<void*> pointers;
-  };
-
   static UserError failure(const std::string& why) {
     return {Exit::hardware,
             str("cuDNN failed: ", why, "; model.attn_implementation=auto computes attention without it")};
@@ -109,53 +133,106 @@ class Attention final : public CudnnAttention {
     if (status != CUDNN_STATUS_SUCCESS) throw failure(cudnn_.error_text(status));
   }
 
-  static bool takes(Heads heads, const Mask& mask, const Scores& scores) {
-    const std::int64_t rows = equal_rows(mask.starts);
-    return rows >= kFewest && rows % 8 == 0 && heads.width <= kWidest && heads.width % 8 == 0 &&
-           mask.window == 0 && mask.key_starts.empty() && !scores.bias && scores.dropout == 0;
+  bool compute(const Call& c) {
+    if (!takes(c)) return false;
+    const std::vector<CudnnRun> runs =
+        cudnn_runs(c.mask, [&](const CudnnRun& run) { return plan_of(shape_of(c, run)) != nullptr; });
+    if (runs.empty()) return false;
+    std::vector<CudnnWords> words;
+    std::vector<std::int32_t> all;
+    for (const CudnnRun& run : runs) {
+      const std::vector<std::int32_t>& more = words.emplace_back(run, c.mask, rows_of(c)).all();
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    if (static_cast<std::int64_t>(all.size() * sizeof all[0]) > kWordBytes) return false;
+    upload(std::move(all));
+    const auto* at = reinterpret_cast<const std::int32_t*>(workspace_);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      run(c, runs[i], words[i], at);
+      at += words[i].all().size();
+    }
+    return true;
   }
-  static CudnnShape shape_of(const Tensor& y, const Tensor& q, const Tensor& k, const Tensor& v, Heads heads,
-                             const Mask& mask) {
-    return {.rows = equal_rows(mask.starts),
-            .query_heads = heads.query,
-            .key_heads = heads.key_value,
-            .width = heads.width,
-            .lse_stride = q.rows(),
-            .q = q.stride,
-            .k = k.stride,
-            .v = v.stride,
-            .y = y.stride,
-            .causal = mask.causal};
+
+  static std::vector<CudnnWords::Rows> rows_of(const Call& c) {
+    std::vector<CudnnWords::Rows> rows;
+    for (std::int64_t id = kQ; id <= kDv; ++id)
+      if (c.at(id)) rows.push_back({c.at(id).stride, of_keys(id)});
+    return rows;
   }
-  // Bytes at the beginning of the workspace for the sums of dy y.
-  static std::int64_t sums_bytes(const CudnnShape& s) {
-    const std::int64_t bytes = s.gradient ? s.query_heads * s.rows * size_of(DType::f32) : 0;
-    return (bytes + kSlack - 1) / kSlack * kSlack;
+
+  // All layers of a batch have the same sequences.
+  void upload(std::vector<std::int32_t> words) {
+    if (words == uploaded_) return;
+    uploaded_.clear();  // were the upload to fail
+    gpu_.upload(workspace_, words.data(), static_cast<std::int64_t>(words.size() * sizeof words[0]));
+    uploaded_ = std::move(words);
   }
 
   // Null: cuDNN has none for this shape, or it needs more memory than there is.
   const CudnnPlan* plan_of(const CudnnShape& s) {
     const auto known = plans_.find(s);
     if (known != plans_.end()) return known->second ? &*known->second : nullptr;
-    if (plans_.size() >= kMostPlans) return nullptr;
     auto& plan = plans_[s];
+    if (!plain(s) && cudnn_.version() < kAllKinds) return nullptr;
+    const std::int64_t room = bytes_ - Parts(s).plan;
+    if (room < 0) return nullptr;
     try {
       CudnnPlan made = cudnn_plan(cudnn_, s, *device_);
-      if (made.workspace + sums_bytes(s) <= bytes_) plan = std::move(made);
+      if (made.workspace <= room) plan = std::move(made);
     } catch (const CudnnRefusal&) {
     }
     return plan ? &*plan : nullptr;
   }
 
-  // sums: bytes of the workspace that the plan must not touch.
-  void run(const CudnnPlan& plan, const Pack& pack, std::int64_t sums) const {
+  // words: the run's on the GPU.
+  void run(const Call& c, const CudnnRun& run, const CudnnWords& at, const std::int32_t* words) {
+    const CudnnShape s = shape_of(c, run);
+    const Parts parts(s);
+    const PaddedRows lse{c.lse.as<float>(),
+                         c.lse.cols(),
+                         reinterpret_cast<float*>(workspace_ + parts.lse),
+                         s.batch,
+                         s.query_heads,
+                         s.rows,
+                         words + at.at(CudnnWords::kFirstRow),
+                         words + at.at(CudnnWords::kRows)};
+    if (s.gradient) pad_rows(gpu_.stream(), lse);
+    if (s.bias) bias_of_pairs(gpu_.stream(), workspace_ + parts.bias, view_of(c.scores.bias), s.rows, s.keys);
+
+    const float minus_infinity = -std::numeric_limits<float>::infinity(), one = 1,
+                window = static_cast<float>(c.mask.window);
+    Pack pack;
+    pack.add(kLse, lse.padded);
+    pack.add(kScale, &c.scores.scale);
+    if (s.causal || s.ragged) pack.add(kMinusInfinity, &minus_infinity);
+    if (s.window) pack.add(kWindow, &window);
+    if (s.bias) pack.add(kBias, workspace_ + parts.bias);
+    if (s.gradient) pack.add(kOne, &one);
+    if (s.gradient) pack.add(kSums, workspace_ + parts.sums);
+    if (s.ragged) pack.add(kRows, words + at.at(CudnnWords::kRows));
+    if (s.ragged) pack.add(kKeys, words + at.at(CudnnWords::kKeys));
+    std::size_t list = CudnnWords::kOffsets;
+    for (std::int64_t id = kQ; id <= kDv; ++id) {
+      const Tensor& t = c.at(id);
+      if (!t) continue;
+      const std::size_t first = run.sequences[0];
+      const std::int64_t row = (of_keys(id) ? c.mask.starts_of_keys() : c.mask.starts)[first];
+      pack.add(id, s.ragged ? t.data : t.data + row * t.stride * size_of(t.dtype));
+      if (s.ragged) pack.add(kOffset + id, words + at.at(list));
+      ++list;
+    }
+    execute(*plan_of(s), pack, workspace_ + parts.plan);
+    if (!s.gradient) unpad_rows(gpu_.stream(), lse);
+  }
+
+  void execute(const CudnnPlan& plan, const Pack& pack, void* workspace) const {
     try {
       CudnnDescriptor d(cudnn_, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
       d.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, std::span<const std::int64_t>(pack.ids));
       d.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
             std::span<void* const>(pack.pointers));
-      void* rest = workspace_ + sums;
-      d.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, rest);
+      d.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
       d.finalize();
       must(cudnn_.execute(handle_, plan.plan->raw(), d.raw()));
     } catch (const CudnnRefusal& r) {
@@ -164,11 +241,13 @@ class Attention final : public CudnnAttention {
   }
 
   const Cudnn& cudnn_;
+  Gpu& gpu_;
   std::byte* workspace_;
   std::int64_t bytes_;
   CudnnPart device_;
   cudnnHandle_t handle_ = nullptr;
   std::map<CudnnShape, std::optional<CudnnPlan>> plans_;  // empty: not taken
+  std::vector<std::int32_t> uploaded_;                    // at the beginning of the workspace
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Attention by NVIDIA's cuDNN, for what it takes: bf16, heads of up to 128 columns, sequences of one length
-// in a batch, no bias, dropout, window or other tokens' keys. Deterministic: its gradient needs a workspace
-// of (rows, rows) for every head, and what does not fit is not taken.
+// Attention by NVIDIA's cuDNN, for what it takes: bf16 and f16, heads of up to 128 columns, no dropout, no
+// gradient of a bias. Deterministic: its gradient needs a workspace of (rows, keys) for every head, and what
+// does not fit, or cuDNN has no plan for on this GPU, is not taken.
 #pragma once
 #include <memory>
 

@@ -13,8 +13,8 @@ void CudnnDescriptor::check(cudnnStatus_t status) const {
   if (status != CUDNN_STATUS_SUCCESS) throw CudnnRefusal{cudnn_.error_text(status)};
 }
 
-CudnnTensor CudnnGraph::tensor(std::int64_t id, Four dims, Four strides, cudnnDataType_t type, bool between,
-                               bool by_value) {
+CudnnTensor CudnnGraph::tensor(std::int64_t id, Four dims, Four strides, cudnnDataType_t type,
+                               const Kind& kind) {
   constexpr std::int64_t kAlign = 16;
   const CudnnPart t = make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   t->set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
@@ -22,35 +22,42 @@ CudnnTensor CudnnGraph::tensor(std::int64_t id, Four dims, Four strides, cudnnDa
   t->set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kAlign);
   t->set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, std::span<const std::int64_t>(dims));
   t->set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, std::span<const std::int64_t>(strides));
-  t->set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, between);
-  if (by_value) t->set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, by_value);
+  t->set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, kind.between);
+  if (kind.by_value) t->set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, kind.by_value);
+  if (kind.offsets) t->set(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, *kind.offsets->part);
   t->finalize();
   kept_.push_back(t);
   return {t, dims, strides};
 }
 
-CudnnTensor CudnnGraph::given(std::int64_t id, Four dims, Four strides, cudnnDataType_t type) {
-  return tensor(id, dims, strides, type, false, false);
+CudnnTensor CudnnGraph::given(std::int64_t id, Four dims, Four strides, cudnnDataType_t type,
+                              const CudnnTensor* offsets) {
+  return tensor(id, dims, strides, type, {.offsets = offsets});
 }
 CudnnTensor CudnnGraph::scalar(std::int64_t id) {
-  return tensor(id, {1, 1, 1, 1}, {1, 1, 1, 1}, CUDNN_DATA_FLOAT, false, true);
+  return tensor(id, {1, 1, 1, 1}, {1, 1, 1, 1}, CUDNN_DATA_FLOAT, {.by_value = true});
 }
 CudnnTensor CudnnGraph::between(Four dims, cudnnDataType_t type) {
   return between(dims, {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1}, type);
 }
-CudnnTensor CudnnGraph::between(Four dims, Four strides, cudnnDataType_t type) {
-  return tensor(next_++, dims, strides, type, true, false);
+CudnnTensor CudnnGraph::between(Four dims, Four strides, cudnnDataType_t type, const CudnnTensor* offsets) {
+  return tensor(next_++, dims, strides, type, {.between = true, .offsets = offsets});
 }
 
-void CudnnGraph::matmul(const CudnnTensor& a, const CudnnTensor& b, const CudnnTensor& c) {
+void CudnnGraph::matmul(const CudnnTensor& a, const CudnnTensor& b, const CudnnTensor& c,
+                        const CudnnLimits& limits) {
   const CudnnPart how = make(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
   how->set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  if (limits.zeros) how->set(CUDNN_ATTR_MATMUL_PADDING_VALUE, CUDNN_TYPE_DOUBLE, 0.0);
   how->finalize();
   const CudnnPart op = make(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
   op->set(CUDNN_ATTR_OPERATION_MATMUL_DESC, *how);
   op->set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, *a.part);
   op->set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, *b.part);
   op->set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, *c.part);
+  if (limits.m) op->set(CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC, *limits.m->part);
+  if (limits.n) op->set(CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC, *limits.n->part);
+  if (limits.k) op->set(CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC, *limits.k->part);
   op->finalize();
   kept_.push_back(how);
   operations_.push_back(op);

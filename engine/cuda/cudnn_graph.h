@@ -68,6 +68,12 @@ struct CudnnPlan {
   std::vector<CudnnPart> kept;  // what it was made of
 };
 
+// Numbers on the GPU, one for each sequence, that say how much of a product's sizes counts; null: all.
+struct CudnnLimits {
+  const CudnnTensor *m = nullptr, *n = nullptr, *k = nullptr;
+  bool zeros = false;  // what lies beyond them is 0, else it is not looked at
+};
+
 struct CudnnPointwise {
   const CudnnTensor* b = nullptr;     // the second operand
   const CudnnTensor* mask = nullptr;  // of a selection
@@ -79,14 +85,16 @@ class CudnnGraph {
  public:
   explicit CudnnGraph(const Cudnn& f) : cudnn_(f) {}
 
-  // Memory that a run is given under this number; of bf16 or f32 elements.
-  CudnnTensor given(std::int64_t id, Four dims, Four strides, cudnnDataType_t);
+  // Memory that a run is given under this number. offsets: elements before the first of each sequence, which
+  // then begin anywhere; null: the strides say it.
+  CudnnTensor given(std::int64_t id, Four dims, Four strides, cudnnDataType_t,
+                    const CudnnTensor* offsets = nullptr);
   CudnnTensor scalar(std::int64_t id);  // an f32 number of the host
   // What lies between operations, dense unless said otherwise.
   CudnnTensor between(Four dims, cudnnDataType_t type = CUDNN_DATA_FLOAT);
-  CudnnTensor between(Four dims, Four strides, cudnnDataType_t);
+  CudnnTensor between(Four dims, Four strides, cudnnDataType_t, const CudnnTensor* offsets = nullptr);
 
-  void matmul(const CudnnTensor& a, const CudnnTensor& b, const CudnnTensor& c);
+  void matmul(const CudnnTensor& a, const CudnnTensor& b, const CudnnTensor& c, const CudnnLimits& = {});
   void pointwise(cudnnPointwiseMode_t, const CudnnTensor& x, const CudnnTensor& y,
                  const CudnnPointwise& = {});
   void reduce(cudnnReduceTensorOp_t, const CudnnTensor& x, const CudnnTensor& y);
@@ -96,7 +104,11 @@ class CudnnGraph {
   CudnnPlan plan(const CudnnDescriptor& device) const;
 
  private:
-  CudnnTensor tensor(std::int64_t id, Four dims, Four strides, cudnnDataType_t, bool between, bool by_value);
+  struct Kind {
+    bool between = false, by_value = false;
+    const CudnnTensor* offsets = nullptr;
+  };
+  CudnnTensor tensor(std::int64_t id, Four dims, Four strides, cudnnDataType_t, const Kind&);
   CudnnPart make(cudnnBackendDescriptorType_t type) {
     return std::make_shared<CudnnDescriptor>(cudnn_, type);
   }
