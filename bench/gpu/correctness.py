@@ -79,14 +79,16 @@ def kinds_beside_cpu(c):
 
 
 def cudnn_beside_own(c, missing):
-    more = ["device=cuda", "training.bf16=true"]
-    groups = [[Command(train(c, f"attention-{a}", *more, f"model.attn_implementation={a}"), c.environment)] for a in ("auto", "cudnn")]
+    """Sequences of a length that cuDNN takes as they lie, and of one that it is told of."""
+    for length in (128, 100):
+        more = ["device=cuda", "training.bf16=true", f"data.max_seq_length={length}"]
+        groups = [[Command(train(c, f"attention-{a}-{length}", *more, f"model.attn_implementation={a}"), c.environment)] for a in ("auto", "cudnn")]
 
-    def check(_):
-        worst = near(losses(c.work / "attention-cudnn"), losses(c.work / "attention-auto"), 2e-2, "cuDNN and ft's own attention")
-        return f"largest relative difference of a loss {worst:.1e}"
+        def check(_, length=length):
+            runs = [losses(c.work / f"attention-{a}-{length}") for a in ("cudnn", "auto")]
+            return f"largest relative difference of a loss {near(*runs, 2e-2, 'cuDNN and its own'):.1e}"
 
-    return Step("train lora bf16 with cuDNN", groups, 60, lambda: make_tiny(c), check, missing)
+        yield Step(f"train lora bf16 with cuDNN, {length} tokens", groups, 60, lambda: make_tiny(c), check, missing)
 
 
 def zero_stages(c, backend, missing):
@@ -140,7 +142,7 @@ def steps(c):
     yield Step("goldens", test([golden, "--gtest_brief=1"]), 90, check=tests_passed, missing=no_golden)
     yield Step("NCCL with one rank", test([gpu_test, "--gtest_filter=NcclRanks.*"]), 60, check=tests_passed, missing=no_tests)
     yield from kinds_beside_cpu(c)
-    yield cudnn_beside_own(c, no_gpu)
+    yield from cudnn_beside_own(c, no_gpu)
     yield from zero_stages(c, "gloo", "")
     yield from zero_stages(c, "nccl", no_gpu)
     yield from lost_rank(c, "gloo", "")
