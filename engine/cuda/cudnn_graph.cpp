@@ -115,16 +115,9 @@ bool CudnnGraph::deterministic(const CudnnDescriptor& config) const {
          notes.begin() + count;
 }
 
-CudnnPlan CudnnGraph::plan(const CudnnDescriptor& device) const {
+std::vector<CudnnPart> CudnnGraph::proposed(const CudnnDescriptor& graph,
+                                            const CudnnDescriptor& device) const {
   constexpr std::size_t kMost = 16;  // engines that are tried
-  const CudnnPart graph_part =
-      std::make_shared<CudnnDescriptor>(cudnn_, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  CudnnDescriptor& graph = *graph_part;
-  std::vector<cudnnBackendDescriptor_t> operations;
-  for (const CudnnPart& p : operations_) operations.push_back(p->raw());
-  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-            std::span<const cudnnBackendDescriptor_t>(operations));
-  graph.finalize();
   CudnnDescriptor heuristics(cudnn_, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, CUDNN_HEUR_MODE_A);
@@ -133,29 +126,73 @@ CudnnPlan CudnnGraph::plan(const CudnnDescriptor& device) const {
   std::vector<CudnnPart> configs;
   std::vector<cudnnBackendDescriptor_t> found;
   for (std::size_t i = 0; i < kMost; ++i) {
-    configs.push_back(std::make_shared<CudnnDescriptor>(cudnn_, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
+    configs.push_back(make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
     found.push_back(configs.back()->raw());
   }
   const auto count = heuristics.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                     std::span<cudnnBackendDescriptor_t>(found));
-  std::string why = "no engine";
-  for (std::size_t i = 0; i < std::min(kMost, static_cast<std::size_t>(count)); ++i) try {
-      if (!deterministic(*configs[i])) continue;
-      CudnnPlan p;
-      p.plan = std::make_shared<CudnnDescriptor>(cudnn_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-      p.plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, *configs[i]);
-      p.plan->set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
-      p.plan->finalize();
-      p.plan->get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
-                  std::span<std::int64_t>(&p.workspace, 1));
-      p.kept = kept_;
-      p.kept.insert(p.kept.end(), operations_.begin(), operations_.end());
-      p.kept.insert(p.kept.end(), {graph_part, configs[i]});
-      return p;
-    } catch (const CudnnRefusal& r) {
-      why = r.why;
+  configs.resize(std::min(kMost, static_cast<std::size_t>(count)));
+  return configs;
+}
+
+// The heuristics have no deterministic gradient for ragged sequences on Blackwell; NVIDIA's frontend takes
+// this one there.
+CudnnPart CudnnGraph::known(const CudnnDescriptor& graph, const CudnnDescriptor& device) const {
+  constexpr std::int64_t kEngine = 5, kKernels = 31, kStages = 2;
+  constexpr std::size_t kNumberedAnew = 92300;
+  if (cudnn_.version() >= kNumberedAnew) throw CudnnRefusal{"its engines have other numbers"};
+  CudnnDescriptor engine(cudnn_, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph);
+  engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, kEngine);
+  engine.set(CUDNN_ATTR_ENGINE_DEVICEPROP, device);
+  engine.finalize();
+  const auto choose = [](CudnnDescriptor& d, cudnnBackendKnobType_t knob, std::int64_t value) {
+    d.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, knob);
+    d.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, value);
+    d.finalize();
+  };
+  CudnnDescriptor kernels(cudnn_, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR),
+      stages(cudnn_, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+  choose(kernels, CUDNN_KNOB_TYPE_KERNEL_CFG, kKernels);
+  choose(stages, CUDNN_KNOB_TYPE_STAGES, kStages);
+  const std::array<cudnnBackendDescriptor_t, 2> choices{kernels.raw(), stages.raw()};
+  CudnnPart config = make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  config->set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+  config->set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+              std::span<const cudnnBackendDescriptor_t>(choices));
+  config->finalize();
+  return config;
+}
+
+std::optional<CudnnPlan> CudnnGraph::plan_with(const CudnnPart& config, const CudnnPart& graph,
+                                               const CudnnDescriptor& device) const {
+  if (!deterministic(*config)) return {};
+  CudnnPlan p;
+  p.plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  p.plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, *config);
+  p.plan->set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
+  p.plan->finalize();
+  p.plan->get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
+              std::span<std::int64_t>(&p.workspace, 1));
+  p.kept = kept_;
+  p.kept.insert(p.kept.end(), operations_.begin(), operations_.end());
+  p.kept.insert(p.kept.end(), {graph, config});
+  return p;
+}
+
+CudnnPlan CudnnGraph::plan(const CudnnDescriptor& device) const {
+  const CudnnPart graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  std::vector<cudnnBackendDescriptor_t> operations;
+  for (const CudnnPart& p : operations_) operations.push_back(p->raw());
+  graph->set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+             std::span<const cudnnBackendDescriptor_t>(operations));
+  graph->finalize();
+  for (const CudnnPart& config : proposed(*graph, device)) try {
+      if (auto p = plan_with(config, graph, device)) return std::move(*p);
+    } catch (const CudnnRefusal&) {
     }
-  throw CudnnRefusal{why};
+  if (auto p = plan_with(known(*graph, device), graph, device)) return std::move(*p);
+  throw CudnnRefusal{"no deterministic engine"};
 }
 
 CudnnPart cudnn_device(const Cudnn& f, int index) {

@@ -109,10 +109,16 @@ class CudnnGraph {
     const CudnnTensor* offsets = nullptr;
   };
   CudnnTensor tensor(std::int64_t id, Four dims, Four strides, cudnnDataType_t, const Kind&);
-  CudnnPart make(cudnnBackendDescriptorType_t type) {
+  CudnnPart make(cudnnBackendDescriptorType_t type) const {
     return std::make_shared<CudnnDescriptor>(cudnn_, type);
   }
   bool deterministic(const CudnnDescriptor& config) const;
+  // Engines and their settings: those that cuDNN's heuristics propose, and one that they do not.
+  std::vector<CudnnPart> proposed(const CudnnDescriptor& graph, const CudnnDescriptor& device) const;
+  CudnnPart known(const CudnnDescriptor& graph, const CudnnDescriptor& device) const;
+  // Empty: it is not deterministic.
+  std::optional<CudnnPlan> plan_with(const CudnnPart& config, const CudnnPart& graph,
+                                     const CudnnDescriptor& device) const;
 
   const Cudnn& cudnn_;
   std::vector<CudnnPart> operations_;
