@@ -23,7 +23,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from provenance import Result  # noqa: E402
 SEQUENCES, SOURCE, TARGET = 4, 512, 128              # tokens; a LLaMA has no target of its own
-LOSSES = {"bf16": 3e-3, "f32": 2e-5}                 # largest relative difference of a step's loss that passes
+# Largest relative difference of a step's loss that passes. In bf16 it is PyTorch's rounding: on T5 its two forms differ by 9e-3, and
+# ft's losses are those of f32 to 4e-5.
+LOSSES = {"bf16": 6e-3, "f32": 2e-5}
 
 
 def watch(command, tokens, follow=None, cwd=None, log=None):
