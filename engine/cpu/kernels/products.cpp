@@ -1,4 +1,4 @@
-// Sums of matrix products. A thread takes a block of y: some panels of kTile columns, up to kBlockRows rows.
+// Sums of matrix products. A thread takes a block of y: some panels of kTile columns, a thousand rows or two.
 // It brings b's columns into multiply order (words, see words.h), up to kDepth words of the summed dimension
 // at a time so that they stay in the second-level cache, and takes all rows of a through them: as a lies, or,
 // where words differ from memory (widened, transposed, odd), kStrip rows at a time through a small buffer.
@@ -18,7 +18,7 @@ namespace {
 constexpr i64 kPanels = kLanes == 16 ? 4 : 8;  // of a block at most
 constexpr i64 kStrip = 48;                     // rows of a at a time
 constexpr i64 kStripPad = 16;                  // words; keeps rows out of each other's cache sets
-constexpr i64 kBlockRows = 1056;               // a multiple of kStrip; amortises the packing of b
+constexpr i64 kBlockRows = 1056;               // of a block of kPanels panels; a multiple of kStrip
 constexpr i64 kAheadWords = 32;                // between two steps of fetching ahead
 
 struct Workspace {  // of one thread
@@ -224,7 +224,7 @@ void depth(const ProductCall& call, const Block& block, Part* parts, i64 count, 
     for (i64 n = 0; n < panels; ++n) {
       const i64 cols = smaller(kTile, block.cols - n * kTile), width = round_up(cols, kLanes);
       // Sums of one depth are used up at once: the same few lines of cache serve all.
-      float* sum = first && last ? w.sum : w.sum + (n * kBlockRows + i) * kTile;
+      float* sum = first && last ? w.sum : w.sum + (n * block.rows + i) * kTile;
       strip<WordType<T>>(width / kLanes, sum, parts, count, rows, w.b + n * words * kTile, !first, ahead);
       if (last) finish(call, sum, width, block.row + i, rows, block.col + n * kTile, cols);
     }
@@ -268,18 +268,25 @@ void compute_few(const ProductCall& call, const Block& block, Workspace& w) {
 }
 
 // Blocks as large as leaves four for every thread: large ones amortise packing, many balance the threads.
+// Rows amortise the packing of b, columns that of a, where it is packed.
 struct Blocking {
   i64 panels, rows;
 };
-Blocking choose_blocking(i64 rows, i64 cols, i64 threads, bool few) {
-  constexpr Blocking kChoices[] = {
-      {kPanels, kBlockRows}, {kPanels / 2, kBlockRows}, {kPanels / 2, 528}, {1, 528}, {1, 288}, {1, 96}};
+template <class T>
+Blocking choose_blocking(const ProductCall& call, bool few) {
   constexpr i64 kMostOfFew = kPanels * kBlockRows / kFewRows;  // panels whose sums have room
-  if (few) return {smaller(kMostOfFew, larger(1, cols / (kTile * 4 * threads))), kFewRows};
-  for (const Blocking& b : kChoices) {
-    const i64 down = ceil_div(rows, b.rows);
-    if (threads == 1 || ceil_div(cols, b.panels * kTile) * down >= 4 * threads)
-      return {b.panels, round_up(ceil_div(rows, down), kStrip)};  // blocks alike
+  if (few) return {smaller(kMostOfFew, larger(1, call.cols / (kTile * 4 * call.threads))), kFewRows};
+  bool packs_a = false;
+  for (i64 i = 0; i < call.count; ++i) packs_a = packs_a || !readable_in_place<T>(call.terms[i]);
+  constexpr Blocking kPacked[] = {
+      {kPanels, kBlockRows}, {kPanels / 2, kBlockRows}, {kPanels / 2, 528}, {1, 528}, {1, 288}, {1, 96}};
+  constexpr i64 kTall = 2 * kBlockRows, kFew = kPanels / 4;
+  constexpr Blocking kAsItLies[] = {
+      {kPanels / 2, kTall}, {kFew, kTall}, {kFew, kBlockRows}, {1, 528}, {1, 288}, {1, 96}};
+  for (const Blocking& b : packs_a ? kPacked : kAsItLies) {
+    const i64 down = ceil_div(call.rows, b.rows);
+    if (call.threads == 1 || ceil_div(call.cols, b.panels * kTile) * down >= 4 * call.threads)
+      return {b.panels, round_up(ceil_div(call.rows, down), kStrip)};  // blocks alike
   }
   return {1, kStrip};
 }
@@ -297,26 +304,23 @@ bool better_transposed(const ProductCall& call) {
   return few_rows || few_cols;
 }
 
+template <class T>
 void run_blocks(const ProductCall& call) {
   const bool few = is_few_rows(call);
-  const Blocking size = choose_blocking(call.rows, call.cols, call.threads, few);
+  const Blocking size = choose_blocking<T>(call, few);
   const i64 across = ceil_div(call.cols, size.panels * kTile), down = ceil_div(call.rows, size.rows);
   auto* workspaces = reinterpret_cast<Workspace*>(call.workspace);
-  const auto block = [&](i64 u, int thread) {
+  share_out(*call.team, across * down, call.threads == 1, [&](i64 u, int thread) {
     const i64 row = u / across * size.rows, col = u % across * size.panels * kTile;
     const Block at{row, smaller(size.rows, call.rows - row), col,
                    smaller(size.panels * kTile, call.cols - col)};
-    const auto as = [&]<class T>(T) {
-      few ? compute_few<T>(call, at, workspaces[thread]) : compute<T>(call, at, workspaces[thread]);
-    };
-    if (call.operands == DType::bf16)
-      as(bf16{});
-    else if (call.operands == DType::f16)
-      as(f16{});
-    else
-      as(float{});
-  };
-  share_out(*call.team, across * down, call.threads == 1, block);
+    few ? compute_few<T>(call, at, workspaces[thread]) : compute<T>(call, at, workspaces[thread]);
+  });
+}
+void run_blocks(const ProductCall& call) {
+  if (call.operands == DType::bf16) return run_blocks<bf16>(call);
+  if (call.operands == DType::f16) return run_blocks<f16>(call);
+  run_blocks<float>(call);
 }
 
 void run(const ProductCall& call) {
