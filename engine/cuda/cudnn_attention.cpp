@@ -17,8 +17,7 @@ using namespace cudnn_id;
 
 constexpr std::int64_t kWidest = 128, kAlign = 16, kSlack = 256;
 constexpr std::int64_t kWordBytes = std::int64_t{1} << 20;  // where sequences lie, of all runs of a call
-constexpr std::size_t kAllKinds =
-    91801;  // cuDNN that is known to refuse what it cannot do, but for the plain
+constexpr std::size_t kAllKinds = 91801;  // before 9.18.1 cuDNN does not refuse all that it gets wrong
 
 // One call of Ops::attention or attention_grad.
 struct Call {

@@ -7,8 +7,7 @@
 namespace ft::cuda {
 namespace {
 
-constexpr std::int64_t kTile =
-    128;  // cuDNN before 9.16 computes other lengths wrongly, unless it is told them
+constexpr std::int64_t kTile = 128;  // other lengths have to be told: cuDNN before 9.16 errs otherwise
 
 std::int64_t length(std::span<const std::int32_t> starts, std::size_t sequence) {
   return starts[sequence + 1] - starts[sequence];

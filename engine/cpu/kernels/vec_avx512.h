@@ -125,7 +125,7 @@ inline WordVec load_pair_rows(const bf16* lo, const bf16* hi, std::int64_t n) {
 inline WordVec load_pair_rows(const bf16* lo, std::int64_t n) {  // the second row is zeros
   return {_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first_lanes(n), lo))};
 }
-// The following for types that have such instructions. lo's elements narrowed, then hi's:
+// The rest is for types that have such instructions. lo's elements narrowed, then hi's:
 template <class T>
 inline WordVec narrow_rows(T, Vec lo, Vec hi) {
   return {narrow_both(T{}, lo.v, hi.v)};
@@ -134,7 +134,7 @@ inline void store_rows(bf16* lo, bf16* hi, WordVec x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(lo), _mm512_castsi512_si256(x.v));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(hi), _mm512_extracti64x4_epi64(x.v, 1));
 }
-inline WordVec pair_rows(WordVec x) {
+inline WordVec pair_rows(WordVec x) {  // of what narrow_rows gives
   constexpr std::uint16_t kTurns[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                         8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
   return {_mm512_permutexvar_epi16(_mm512_loadu_si512(kTurns), x.v)};

@@ -80,7 +80,8 @@ inline void transpose(Word* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols)
   constexpr i64 P = kPack<T>;
   for (i64 k = 0; k < cols; k += kLanes * P)
     for (i64 i = 0; i < rows; i += kLanes) {
-      for (i64 r = 0; r < kLanes; ++r) __builtin_prefetch(x + (i + r) * ldx + k + 4 * kLanes * P);
+      for (i64 r = 0; r < kLanes; ++r)  // more rows than the processor fetches ahead by itself
+        __builtin_prefetch(x + (i + r) * ldx + k + 4 * kLanes * P);
       transpose_block(y + k / P * ldy + i, ldy, x + i * ldx + k, ldx, rows - i, cols - k,
                       ceil_div(cols - k, P));
     }
