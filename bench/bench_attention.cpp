@@ -2,34 +2,19 @@
 // bench_attention [threads] [target] [regular expression of rows]: markdown on standard output. As usual two
 // products of the pairs that the masks let through count forward and five backward, half the square when
 // causal.
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <regex>
 #include <vector>
 
+#include "bench/cpu_bench.h"
 #include "engine/cpu/attention.h"
 #include "engine/cpu/cores.h"
 #include "engine/cpu/memory.h"
-#include "engine/cpu/target.h"
 
 namespace ft::cpu {
 namespace {
-
-double time_of(const std::function<void()>& f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-double fastest(const std::function<void()>& f) {
-  double best = 1e9;
-  for (double spent = 0, n = 0; n < 5 || spent < 0.5; ++n) {
-    const double one = time_of(f);
-    best = std::min(best, one);
-    spent += one;
-  }
-  return best;
-}
 
 struct Row {
   const char* what;
@@ -56,17 +41,7 @@ class Bench {
 
   double peak(DType t) {
     double best = 0;
-    std::vector<double> flops(static_cast<std::size_t>(team_.size()));
-    for (int i = 0; i < 30; ++i) {
-      const double took = time_of([&] {
-        share_out(team_, team_.size(), false, [&](std::int64_t k, int) {
-          flops[static_cast<std::size_t>(k)] = kernels_.products.tile_out_of_cache(t, 10000);
-        });
-      });
-      double total = 0;
-      for (const double f : flops) total += f;
-      best = std::max(best, total / took);
-    }
+    for (int i = 0; i < 30; ++i) best = std::max(best, tile_rate(kernels_, team_, t));
     return best;
   }
 
@@ -95,18 +70,20 @@ class Bench {
   }
 
  private:
+  double fastest(const std::function<void()>& f) const {
+    double best = 1e9;
+    for (double spent = 0, n = 0; n < 5 || spent < 0.5; ++n) {
+      const double one = time_of(team_, f);
+      best = std::min(best, one);
+      spent += one;
+    }
+    return best;
+  }
   Tensor make(Shape shape, DType t) {
     const std::int64_t n = shape.numel();
     memory_.push_back(reserve(n * size_of(t)));
     const Tensor x(memory_.back().get(), t, shape);
-    const Random random{memory_.size()};
-    for (std::int64_t i = 0; i < n; ++i) {
-      const float u = to_uniform(random.at(static_cast<std::uint64_t>(i))[0]) - 0.5f;
-      if (t == DType::f32)
-        x.as<float>()[i] = u;
-      else
-        from_float(x.as<bf16>()[i], u);
-    }
+    fill_random(x.data, n, t, memory_.size());
     return x;
   }
 
@@ -122,9 +99,7 @@ class Bench {
 int main(int argc, char** argv) {
   using namespace ft::cpu;
   const int threads = argc > 1 ? std::stoi(argv[1]) : usable_cores();
-  Target target = best_target();
-  for (const auto t : usable_targets())
-    if (argc > 2 && std::string(argv[2]) == name_of(t)) target = t;
+  const Target target = target_named(argc > 2 ? argv[2] : "");
   const std::regex which(argc > 3 ? argv[3] : ".");
   Bench bench(kernels_of(target), threads);
   std::printf("%s, %d threads\n", name_of(target), threads);

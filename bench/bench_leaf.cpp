@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "bench/cpu_bench.h"
 #include "engine/cpu/cpu_ops.h"
 #include "engine/ops/trace_ops.h"
 
@@ -112,9 +113,7 @@ class Bench {
 int main(int argc, char** argv) {
   using namespace ft;
   const int threads = argc > 1 ? std::atoi(argv[1]) : cpu::usable_cores();
-  cpu::Target target = cpu::best_target();
-  for (const cpu::Target t : cpu::usable_targets())
-    if (argc > 2 && std::string_view(argv[2]) == cpu::name_of(t)) target = t;
+  const cpu::Target target = cpu::target_named(argc > 2 ? argv[2] : "");
   std::printf("%d threads, %s\n\n| computation | type | us | GB/s |\n|---|---|---|---|\n", threads,
               cpu::name_of(target));
   Bench bench(threads, target);

@@ -1,8 +1,6 @@
 // Matrix products of a LLaMA of 134M parameters (width 768, MLP 2048, vocabulary 32000; 2048 tokens) by the
 // own kernel, then by oneDNN, on the same data, beside what the register tile reaches out of cache.
 // bench_products [threads] [target] [regular expression of rows]: markdown on standard output.
-#include <time.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -10,26 +8,13 @@
 #include <regex>
 #include <vector>
 
+#include "bench/cpu_bench.h"
 #include "engine/cpu/cores.h"
 #include "engine/cpu/memory.h"
 #include "engine/cpu/products.h"
-#include "engine/cpu/target.h"
 
 namespace ft::cpu {
 namespace {
-
-// With one thread its own time, which other work on the machine disturbs less.
-double seconds(bool own) {
-  timespec t{};
-  clock_gettime(own ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-double time_of(const Team& team, const std::function<void()>& f) {
-  const bool own = team.size() == 1;
-  const double start = seconds(own);
-  f();
-  return seconds(own) - start;
-}
 
 struct Storage {
   Buffer memory;  // on big pages, as in training
@@ -37,13 +22,7 @@ struct Storage {
     const std::int64_t pad = cols * size_of(dtype) % 4096 == 0 ? 64 / size_of(dtype) : 0;
     memory = reserve(rows * (cols + pad) * size_of(dtype));
     Tensor t(memory.get(), dtype, {rows, cols}, cols + pad);
-    for (std::int64_t i = 0; i < rows * (cols + pad); ++i) {
-      const float v = to_uniform(Random{seed}.at(static_cast<std::uint64_t>(i))[0]) - 0.5f;
-      if (dtype == DType::f32)
-        t.as<float>()[i] = v;
-      else
-        from_float(t.as<bf16>()[i], v);
-    }
+    fill_random(t.data, rows * (cols + pad), dtype, seed);
     return t;
   }
 };
@@ -82,21 +61,10 @@ struct Bench {
   const Kernels& kernels;
   Team& team;
 
-  // FLOP/s of all threads' register tiles, now: on a shared machine that changes from moment to moment.
-  double peak(DType t) const {
-    std::vector<double> flops(static_cast<std::size_t>(team.size()));
-    const double took = time_of(team, [&] {
-      share_out(team, team.size(), false, [&](std::int64_t i, int) {
-        flops[static_cast<std::size_t>(i)] = kernels.products.tile_out_of_cache(t, 10000);
-      });
-    });
-    double total = 0;
-    for (const double f : flops) total += f;
-    return total / took;
-  }
+  double peak(DType t) const { return tile_rate(kernels, team, t); }
 
-  // FLOP/s of the fastest of many repetitions of f, 0 when it has nothing for this. oneDNN's threads stay
-  // awake for a while after a product and take the cores from ours, so the two do not take turns.
+  // FLOP/s of the fastest of many repetitions of f, 0 when it has nothing for this; what each was of the
+  // register tile's just before and after goes to `shares`.
   double fastest(DType t, double flop, const std::function<bool()>& f,
                  std::vector<double>* shares = nullptr) const {
     double best = 0, spent = 0, before = peak(t);
@@ -161,8 +129,6 @@ void run(int threads, Target target, const std::regex& which) {
 
 int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::stoi(argv[1]) : ft::cpu::usable_cores();
-  ft::cpu::Target target = ft::cpu::best_target();
-  for (const auto t : ft::cpu::usable_targets())
-    if (argc > 2 && std::string(argv[2]) == ft::cpu::name_of(t)) target = t;
+  const ft::cpu::Target target = ft::cpu::target_named(argc > 2 ? argv[2] : "");
   ft::cpu::run(threads, target, std::regex(argc > 3 ? argv[3] : "."));
 }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 
+#include "engine/core/divide.h"
 #include "engine/ops/check.h"
 
 namespace ft::cpu {
@@ -16,8 +17,6 @@ namespace {
 // columns (5000 when heads share keys); longer ones are worked off in parts.
 constexpr std::int64_t kWorkspace = std::int64_t{8} << 20;
 static_assert(attention_words(kAttentionWidth) * 4 <= kWorkspace);
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Rows of the queries and of the keys of each sequence.
 class Sequences {

@@ -10,6 +10,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "engine/core/divide.h"
+
 namespace ft::cpu {
 namespace {
 
@@ -50,9 +52,6 @@ C kind_of_c(const ProductCall& call) {
   if (call.ldc == 0) return C::bias;
   return call.c == call.y ? C::same : C::matrix;
 }
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
 // A part of y with its parts of the operands.
 struct Block {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "engine/core/divide.h"
+
 namespace ft {
 namespace {
 
 constexpr std::int64_t kAlign = 256;  // bytes; every parameter begins at a multiple of them
-
-std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 Tensor allocate(Ops& ops, Buffer& memory, std::int64_t count, DType dtype) {
   if (count == 0) return {};
