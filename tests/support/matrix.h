@@ -31,6 +31,8 @@ class Matrix {
         return to_float(*place<f16>(r, c));
       case DType::i32:
         return *place<std::int32_t>(r, c);
+      case DType::u8:
+        return *place<std::uint8_t>(r, c);
       case DType::f64:
         return *place<double>(r, c);
       default:
@@ -45,6 +47,9 @@ class Matrix {
         return from_float(*place<f16>(r, c), static_cast<float>(v));
       case DType::i32:
         *place<std::int32_t>(r, c) = static_cast<std::int32_t>(v);
+        return;
+      case DType::u8:
+        *place<std::uint8_t>(r, c) = static_cast<std::uint8_t>(v);
         return;
       case DType::f64:
         *place<double>(r, c) = v;

@@ -1,0 +1,37 @@
+// Embedding: rows of the table, and where it is trained their gradients, added up over equal ids.
+#include "engine/nn/embedding.h"
+
+#include "tests/engine/nn/layer_fixture.h"
+
+namespace ft::test {
+namespace {
+
+class EmbeddingLayer : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, EmbeddingLayer, kTypes, name_of_type);
+
+TEST_P(EmbeddingLayer, IsTheReferenceWithItsGradients) {
+  for (const bool trained : {true, false})
+    for (const std::vector<std::int32_t>& ids : {std::vector{4}, std::vector{3, 0, 3, 5, 3}}) {
+      const std::int64_t rows = std::int64_t(ids.size()), width = 7;
+      Embedding table{{.name = "table", .shape = {6, width}, .dtype = GetParam(), .trainable = trained}};
+      LayerRun run(GetParam());
+      run.bind(table);
+      Matrix &y = run.matrix(rows, width, "y"), &dy = run.matrix(rows, width, "dy");
+      const Tensor at = upload(run.c, ids);
+      table.forward(run.c, y, at);
+      table.backward(run.c, dy, at);
+      const auto reference = [&](const auto& in) {
+        auto taken = in.at("table");
+        taken.clear();
+        for (const std::int32_t id : ids)
+          for (std::int64_t i = 0; i < width; ++i)
+            taken.push_back(in.at("table")[std::size_t(id * width + i)]);
+        return taken;
+      };
+      EXPECT_EQ(y.values(), reference(run.in));
+      run.expect_gradients(reference, dy.values(), 0);
+    }
+}
+
+}  // namespace
+}  // namespace ft::test

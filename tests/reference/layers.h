@@ -1,0 +1,87 @@
+// Layers as plain scalar maths, forward only, over parameters that are found by name. Templated on the
+// scalar, so that complex steps give exact gradients: see leaf.h.
+#pragma once
+#include <map>
+#include <string>
+
+#include "engine/core/random.h"
+#include "tests/reference/attention.h"
+#include "tests/reference/leaf.h"
+
+namespace ft::reference {
+
+template <class V>
+using Named = std::map<std::string, Values<V>>;
+
+template <class V>
+Values<V> add(Values<V> x, const Values<V>& y) {
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
+  return x;
+}
+
+template <class V>
+Values<V> times(Values<V> x, double factor) {
+  for (V& v : x) v *= factor;
+  return x;
+}
+
+// x (rows, in) times the transpose of w (out, in): (rows, out)
+template <class V>
+Values<V> product(const Values<V>& x, const Values<V>& w, std::size_t rows) {
+  const std::size_t in = x.size() / rows, out = w.size() / in;
+  Values<V> y(rows * out);
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t o = 0; o < out; ++o)
+      for (std::size_t i = 0; i < in; ++i) y[r * out + o] += x[r * in + i] * w[o * in + i];
+  return y;
+}
+
+// Element i is kept, and grows by 1 / (1 - p), where number i % 4 of random.at(i / 4) is above p.
+template <class V>
+Values<V> dropout(Values<V> x, double p, Random random) {
+  for (std::size_t i = 0; i < x.size() && p > 0; ++i) {
+    const float u = to_uniform(random.at(i / 4)[i % 4]);
+    x[i] *= u <= static_cast<float>(p) ? 0 : 1 / (1 - p);
+  }
+  return x;
+}
+
+// What all LoRA adapters of a layer have in common.
+struct Lora {
+  double scale = 1, dropout = 0;
+  Random random = {};  // of the micro-step
+};
+
+// x W^T + b + scale dropout(x) A^T B^T, as far as `module` has them.
+template <class V>
+Values<V> linear(const Named<V>& in, const std::string& module, const Values<V>& x, std::size_t rows,
+                 const Lora& lora = {}) {
+  const auto find = [&](const std::string& name) {
+    const auto at = in.find(module + name);
+    return at == in.end() ? nullptr : &at->second;
+  };
+  Values<V> y = product(x, *find(".weight"), rows);
+  if (const Values<V>* bias = find(".bias"))
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] += (*bias)[i % bias->size()];
+  const std::string a = ".lora_A.weight", b = ".lora_B.weight";
+  if (!find(a)) return y;
+  const Values<V> dropped = dropout(x, lora.dropout, lora.random.with(module + a));
+  return add(y, times(product(product(dropped, *find(a), rows), *find(b), rows), lora.scale));
+}
+
+// down(dropout(f(gate(x)) up(x))), or without an up down(dropout(f(gate(x)))). `at`: the prefix of their
+// names.
+template <class V>
+Values<V> mlp(const Named<V>& in, const std::string& at, Activation f, const Values<V>& x, std::size_t rows,
+              const Lora& lora = {}, double dropped = 0) {
+  Values<V> inner = linear(in, at + "gate", x, rows, lora);
+  for (V& v : inner) v = activate(f, v);
+  if (in.contains(at + "up.weight")) {
+    const Values<V> up = linear(in, at + "up", x, rows, lora);
+    for (std::size_t i = 0; i < up.size(); ++i) inner[i] *= up[i];
+  }
+  inner = dropout(inner, dropped, lora.random.with(at + "down").with("dropout"));
+  return linear(in, at + "down", inner, rows, lora);
+}
+
+}  // namespace ft::reference
