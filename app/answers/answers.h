@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/assembly.h"
+#include "app/assembly/assembly.h"
 #include "engine/generate/generator.h"
 #include "engine/train/report.h"
 

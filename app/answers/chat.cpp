@@ -9,9 +9,9 @@
 
 #include "app/answers/generation.h"
 #include "app/answers/text_stream.h"
-#include "app/models/model_files.h"
+#include "app/files/model_files.h"
+#include "app/process/signals.h"
 #include "app/screen/format.h"
-#include "app/train/signals.h"
 #include "data/chat_template.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "app/assembly.h"
+#include "app/assembly/assembly.h"
 #include "app/commands/commands.h"
+#include "app/ranks/ranks.h"
 #include "app/screen/screen.h"
-#include "app/train/ranks.h"
 #include "engine/generate/generator.h"
 
 namespace ft {

@@ -4,7 +4,7 @@
 
 #include "app/commands/commands.h"
 #include "app/screen/format.h"
-#include "app/version.h"
+#include "app/version/version.h"
 #include "data/byte_reader.h"
 #include "data/metrics/bleu.h"
 #include "data/metrics/chrf.h"

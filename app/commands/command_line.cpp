@@ -9,7 +9,8 @@
 #include <new>
 
 #include "app/commands/command_parser.h"
-#include "app/launch/node.h"
+#include "app/launch/frames.h"
+#include "app/node/node.h"
 #include "engine/core/suggest.h"
 #include "engine/cuda/cuda_ops.h"
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/screen/format.h"
-#include "app/version.h"
+#include "app/version/version.h"
 
 namespace ft {
 namespace {

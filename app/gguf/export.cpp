@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "app/commands/commands.h"
-#include "app/models/merger.h"
+#include "app/files/merger.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "engine/io/json.h"

@@ -1,5 +1,5 @@
-// What ft launch and its node processes (node.h) say to each other over the pipes of ssh: frames of a kind, a
-// number and some bytes.
+// What ft launch and its node processes (app/node) say to each other over the pipes of ssh: frames of a kind,
+// a number and some bytes.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -30,6 +30,9 @@ struct Frame {
   std::int32_t number = 0;
   std::string bytes;
 };
+
+// The command of ft that is a node process (app/node); only ft launch and ft doctor start it.
+inline constexpr const char* kNodeCommand = "_node";
 
 // What a node process writes first. Whatever comes before it is the remote shell's.
 inline constexpr std::string_view kNodeBegins = "\nft node 1\n";

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "app/launch/launcher.h"
-#include "app/train/ranks.h"
-#include "app/train/started_by.h"
+#include "app/ranks/ranks.h"
+#include "app/ranks/started_by.h"
 #include "engine/dist/handshake.h"
 
 namespace ft {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "app/train/ranks.h"
+#include "app/ranks/ranks.h"
 
 namespace ft {
 

@@ -1,7 +1,7 @@
 // Ranks as child processes.
 #pragma once
-#include "app/launch/child.h"
 #include "app/launch/rank_group.h"
+#include "app/process/child.h"
 
 namespace ft {
 

@@ -8,8 +8,7 @@
 #include <array>
 #include <cerrno>
 
-#include "app/launch/node.h"
-#include "app/version.h"
+#include "app/version/version.h"
 #include "engine/io/hash.h"
 
 namespace ft {

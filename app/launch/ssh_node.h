@@ -1,4 +1,4 @@
-// Another machine, through ssh, and the process of ft on it (node.h). The remote command is one fixed text,
+// Another machine, through ssh, and the process of ft on it (app/node). The remote command is one fixed text,
 // this program's path and "_node"; everything else, the token first of all, goes over ssh's stdin as data.
 // ssh asks nothing (BatchMode), and what it may do and whom it trusts is for the user's ~/.ssh/config to say.
 #pragma once
@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "app/launch/child.h"
 #include "app/launch/frames.h"
+#include "app/process/child.h"
 #include "engine/core/error.h"
 
 namespace ft {

@@ -2,8 +2,8 @@
 #include <filesystem>
 
 #include "app/commands/commands.h"
+#include "app/files/model_files.h"
 #include "app/gguf/export.h"
-#include "app/models/model_files.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "engine/io/file.h"

@@ -10,7 +10,7 @@
 #include <numbers>
 
 #include "app/commands/commands.h"
-#include "app/models/model_files.h"
+#include "app/files/model_files.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "engine/core/random.h"

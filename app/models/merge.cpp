@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "app/commands/commands.h"
-#include "app/models/merger.h"
-#include "app/models/model_files.h"
+#include "app/files/merger.h"
+#include "app/files/model_files.h"
 #include "app/models/probe.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"

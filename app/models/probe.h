@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "app/assembly.h"
+#include "app/assembly/assembly.h"
 
 namespace ft {
 

@@ -7,14 +7,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "app/assembly.h"
+#include "app/assembly/assembly.h"
 #include "app/commands/commands.h"
 #include "app/plan/gpu_sizes.h"
 #include "app/plan/table.h"
 #include "app/plan/ways_out.h"
+#include "app/ranks/ranks.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
-#include "app/train/ranks.h"
 #include "engine/cpu/cores.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/io/json.h"

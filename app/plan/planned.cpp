@@ -1,6 +1,6 @@
 #include "app/plan/planned.h"
 
-#include "app/train/ranks.h"
+#include "app/ranks/ranks.h"
 
 namespace ft {
 namespace {

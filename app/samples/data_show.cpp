@@ -1,5 +1,5 @@
 // ft data show: the samples that a configuration trains on, as the model sees them.
-#include "app/assembly.h"
+#include "app/assembly/assembly.h"
 #include "app/commands/commands.h"
 #include "app/samples/show_samples.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "app/assembly.h"
+#include "app/assembly/assembly.h"
 #include "app/commands/commands.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"

@@ -9,12 +9,12 @@
 
 #include "app/commands/commands.h"
 #include "app/plan/planned.h"
+#include "app/process/watched_process.h"
+#include "app/ranks/ranks.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "app/sweep/grid.h"
-#include "app/sweep/process.h"
 #include "app/sweep/table.h"
-#include "app/train/ranks.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 
@@ -142,7 +142,7 @@ class Sweep {
     std::vector<std::string> words{"train", "--config", config_file(run)};
     if (ranks > 1) words.insert(words.begin(), "launch");
     words.emplace_back(goes_on ? "training.resume_from_checkpoint=auto" : "--overwrite");
-    SweepProcess process(words, file(run.name + ".log"), signals_);
+    WatchedProcess process(words, file(run.name + ".log"), signals_);
     SweepRow row = all_[i];
     row.exit_code = process.wait(stopped_, [&](const std::string& last) {
       screen_.live_line([=, this, &run](int) {

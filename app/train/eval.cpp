@@ -9,10 +9,10 @@
 #include "app/answers/predictions.h"
 #include "app/commands/commands.h"
 #include "app/plan/ways_out.h"
+#include "app/ranks/ranks.h"
 #include "app/screen/format.h"
 #include "app/screen/run_text.h"
 #include "app/screen/screen.h"
-#include "app/train/ranks.h"
 #include "engine/io/json.h"
 #include "engine/train/trainer.h"
 

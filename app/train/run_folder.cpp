@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "app/models/model_files.h"
+#include "app/files/model_files.h"
 #include "engine/dist/together.h"
 #include "engine/io/checkpoint_folder.h"
 #include "engine/io/file.h"

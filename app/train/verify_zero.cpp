@@ -11,9 +11,9 @@
 
 #include "app/commands/commands.h"
 #include "app/plan/planned.h"
+#include "app/process/watched_process.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
-#include "app/sweep/process.h"
 #include "engine/dist/formula.h"
 #include "engine/io/file.h"
 #include "engine/io/hash.h"
@@ -149,7 +149,7 @@ class ZeroVerification {
     write_file(file, effective_config(config));
     std::vector<std::string> words{"train", "--config", file};
     if (ranks > 1) words.insert(words.begin(), "launch");
-    SweepProcess process(words, folder + ".log", signals_);
+    WatchedProcess process(words, folder + ".log", signals_);
     const int exit = process.wait(stopped_, [&](const std::string& last) {
       screen_.live_line([&name, last](int) { return str(name, "  ", last); });
     });

@@ -1,5 +1,5 @@
 // Launchers' variables, as each of them sets them.
-#include "app/train/started_by.h"
+#include "app/ranks/started_by.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,6 @@
 
 namespace ft {
 
-inline constexpr const char* kNodeCommand = "_node";
 Exit run_node();
 
 }  // namespace ft

@@ -1,18 +1,19 @@
-// A run of a sweep as a process: its words go to a file, the last of them to whoever watches.
+// A command of ft as a process: its words go to a file, the last of them to whoever watches.
 #pragma once
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "app/launch/child.h"
+#include "app/process/child.h"
 #include "engine/train/run_file.h"
 
 namespace ft {
 
-class SweepProcess {
+class WatchedProcess {
  public:
   // `arguments` of ft; `log` is appended to.
-  SweepProcess(const std::vector<std::string>& arguments, const std::string& log, const SignalQueue& signals);
+  WatchedProcess(const std::vector<std::string>& arguments, const std::string& log,
+                 const SignalQueue& signals);
 
   // Its exit code, or 128 and the signal that ended it. Signals are passed on; `stopped` becomes true when
   // one asked for the end. `says` hears the last whole line, a few times a second.

@@ -1,4 +1,4 @@
-#include "app/train/started_by.h"
+#include "app/ranks/started_by.h"
 
 #include <charconv>
 #include <cstdlib>

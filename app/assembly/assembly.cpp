@@ -1,8 +1,8 @@
-#include "app/assembly.h"
+#include "app/assembly/assembly.h"
 
 #include "app/answers/answers.h"
+#include "app/ranks/ranks.h"
 #include "app/screen/format.h"
-#include "app/train/ranks.h"
 #include "engine/dist/local.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"

@@ -1,4 +1,4 @@
-#include "app/launch/node.h"
+#include "app/node/node.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "app/models/model_files.h"
+#include "app/files/model_files.h"
 
 #include <algorithm>
 #include <array>

@@ -4,6 +4,6 @@ execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 -
 if(failed)
   set(commit "")
 endif()
-set(text "#include \"app/version.h\"\nnamespace ft {\nconst char* const kVersion = \"${VERSION}\";\n")
+set(text "#include \"app/version/version.h\"\nnamespace ft {\nconst char* const kVersion = \"${VERSION}\";\n")
 string(APPEND text "const char* const kCommit = \"${commit}\";\n}  // namespace ft\n")
 file(CONFIGURE OUTPUT ${OUT} CONTENT "${text}" @ONLY)

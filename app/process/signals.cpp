@@ -1,4 +1,4 @@
-#include "app/train/signals.h"
+#include "app/process/signals.h"
 
 #include <csignal>
 #include <span>

@@ -1,4 +1,4 @@
-#include "app/models/merger.h"
+#include "app/files/merger.h"
 
 #include <algorithm>
 

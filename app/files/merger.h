@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/assembly.h"
+#include "app/assembly/assembly.h"
 #include "engine/io/safetensors_write.h"
 
 namespace ft {

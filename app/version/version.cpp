@@ -1,5 +1,5 @@
 // ft --version [--json]
-#include "app/version.h"
+#include "app/version/version.h"
 
 #include <iostream>
 #include <nlohmann/json.hpp>

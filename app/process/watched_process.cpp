@@ -1,4 +1,4 @@
-#include "app/sweep/process.h"
+#include "app/process/watched_process.h"
 
 #include <poll.h>
 #include <sys/wait.h>
@@ -11,13 +11,13 @@
 
 namespace ft {
 
-SweepProcess::SweepProcess(const std::vector<std::string>& arguments, const std::string& log,
-                           const SignalQueue& signals)
+WatchedProcess::WatchedProcess(const std::vector<std::string>& arguments, const std::string& log,
+                               const SignalQueue& signals)
     : signals_(signals),
       log_(log, true),
       child_(start_child({.arguments = arguments, .environment = {}, .signals = signals.before()})) {}
 
-int SweepProcess::wait(bool& stopped, const std::function<void(const std::string&)>& says) {
+int WatchedProcess::wait(bool& stopped, const std::function<void(const std::string&)>& says) {
   constexpr int kOften = 200;  // milliseconds
   int status = 0;
   while (::waitpid(child_.pid, &status, WNOHANG) == 0) {
@@ -36,7 +36,7 @@ int SweepProcess::wait(bool& stopped, const std::function<void(const std::string
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-void SweepProcess::hear() {
+void WatchedProcess::hear() {
   std::array<char, 1 << 14> buffer;
   while (child_.output) {
     const ssize_t n = ::read(child_.output.fd(), buffer.data(), buffer.size());

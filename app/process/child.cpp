@@ -1,4 +1,4 @@
-#include "app/launch/child.h"
+#include "app/process/child.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

@@ -1,11 +1,11 @@
-#include "app/train/ranks.h"
+#include "app/ranks/ranks.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
-#include "app/train/started_by.h"
+#include "app/ranks/started_by.h"
 
 #include "engine/cpu/cores.h"
 #include "engine/cpu/cpu_ops.h"
