@@ -5,9 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "app/assembly/assembly.h"
+#include "data/dataset.h"
+#include "data/tokenizer.h"
+#include "engine/generate/config.h"
 #include "engine/generate/generator.h"
 #include "engine/train/report.h"
+#include "models/registry.h"
 
 namespace ft {
 

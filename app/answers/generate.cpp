@@ -1,4 +1,5 @@
-// ft generate: answers to the prompts of a file, or to one.
+#include "app/answers/generate.h"
+
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>

@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "app/assembly/assembly.h"
-#include "app/commands/commands.h"
+#include "app/answers/args.h"
+#include "app/assembly/engine.h"
 #include "app/ranks/ranks.h"
 #include "app/screen/screen.h"
+#include "data/tokenizer.h"
 #include "engine/generate/generator.h"
 
 namespace ft {

@@ -1,8 +1,8 @@
-// ft metrics: how near answers are to what was expected, as sacreBLEU and rouge-score say it.
+#include "app/answers/metrics.h"
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/commands.h"
 #include "app/screen/format.h"
 #include "app/version/version.h"
 #include "data/byte_reader.h"

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "app/answers/answers.h"
+#include "app/assembly/built_data.h"
+#include "app/assembly/built_model.h"
 
 namespace ft {
 

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "app/commands/command_parser.h"
+#include "app/config/help_config.h"
 #include "app/launch/frames.h"
 #include "app/node/node.h"
 #include "engine/core/suggest.h"

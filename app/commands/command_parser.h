@@ -6,10 +6,24 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/commands.h"
+#include "app/answers/chat.h"
+#include "app/answers/generate.h"
+#include "app/answers/metrics.h"
 #include "app/doctor/doctor.h"
 #include "app/launch/launch.h"
+#include "app/models/export.h"
+#include "app/models/init.h"
+#include "app/models/inspect.h"
+#include "app/models/merge.h"
+#include "app/plan/plan.h"
+#include "app/samples/data_show.h"
+#include "app/samples/data_stats.h"
 #include "app/samples/tokenize.h"
+#include "app/sweep/sweep.h"
+#include "app/train/eval.h"
+#include "app/train/train.h"
+#include "app/train/verify_zero.h"
+#include "app/version/version.h"
 
 namespace ft {
 

@@ -1,5 +1,6 @@
 // Commands about models and checkpoints: merge, export, inspect, checkpoint verify, init.
 #include "app/commands/command_parser.h"
+#include "app/train/checkpoint_verify.h"
 
 namespace ft {
 

@@ -1,6 +1,7 @@
 // Commands about a run: train, eval, plan, sweep, validate, launch, verify.
 #include "app/commands/command_parser.h"
 #include "app/config/config.h"
+#include "app/train/validate.h"
 
 namespace ft {
 

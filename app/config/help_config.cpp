@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "app/commands/commands.h"
 #include "app/config/config.h"
-#include "app/screen/format.h"
 #include "engine/core/suggest.h"
 #include "engine/io/fields.h"
 

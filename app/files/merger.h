@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/assembly/assembly.h"
+#include "app/assembly/built_model.h"
 #include "engine/io/safetensors_write.h"
 
 namespace ft {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/assembly/assembly.h"
+#include "app/assembly/built_model.h"
 #include "engine/train/checkpoint.h"
 
 namespace ft {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 
-#include "app/commands/commands.h"
 #include "app/files/merger.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"

@@ -1,9 +1,10 @@
-// ft export: what a run or a checkpoint trained, as a folder of its own for PEFT or for transformers.
+#include "app/models/export.h"
+
 #include <filesystem>
 
-#include "app/commands/commands.h"
 #include "app/files/model_files.h"
 #include "app/gguf/export.h"
+#include "app/models/merge.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "engine/io/file.h"

@@ -1,6 +1,5 @@
-// ft init: a model with random weights from a config.json, as transformers makes it: matrices and embeddings
-// normal with deviation initializer_range (T5's with their own), norms 1, biases 0, the padding token's
-// embedding 0. A weight is a function of seed, name and index, whatever the number of threads.
+#include "app/models/init.h"
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -9,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
-#include "app/commands/commands.h"
 #include "app/files/model_files.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"

@@ -8,7 +8,6 @@
 #include <set>
 #include <type_traits>
 
-#include "app/commands/commands.h"
 #include "app/screen/format.h"
 #include "engine/io/bitsandbytes.h"
 #include "engine/io/checkpoint_folder.h"

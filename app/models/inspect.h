@@ -3,7 +3,15 @@
 #include <iosfwd>
 #include <string>
 
+#include "engine/core/error.h"
+
 namespace ft {
+
+struct InspectArgs {
+  std::string path;
+  bool json = false;
+};
+Exit inspect(const InspectArgs&);
 
 // As a table for people, in which the layers of a model are one line, or as one JSON object. A checkpoint is
 // verified. UserError when the path is none of these or is damaged.

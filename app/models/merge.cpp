@@ -1,12 +1,11 @@
-// ft merge: folds an adapter into its base, W + s B A summed in f32 and rounded once, tensor by tensor, and
-// then checks that the result is the same function.
+#include "app/models/merge.h"
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "app/commands/commands.h"
 #include "app/files/merger.h"
 #include "app/files/model_files.h"
 #include "app/models/probe.h"

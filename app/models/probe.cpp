@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/assembly/engine.h"
 #include "engine/io/convert.h"
 
 namespace ft {

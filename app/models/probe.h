@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "app/assembly/assembly.h"
+#include "app/assembly/built_model.h"
 
 namespace ft {
 

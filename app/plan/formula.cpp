@@ -4,7 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/commands.h"
+#include "app/plan/plan.h"
 #include "app/screen/format.h"
 #include "engine/dist/formula.h"
 #include "engine/io/json.h"

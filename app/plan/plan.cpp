@@ -1,15 +1,15 @@
-// ft plan: what a run will take, before it starts: memory by category, arithmetic of a step, and when it does
-// not fit the settings that would make it fit. The very code that trains is run on memory that is only
-// counted.
+#include "app/plan/plan.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "app/assembly/assembly.h"
-#include "app/commands/commands.h"
+#include "app/assembly/built_data.h"
+#include "app/assembly/engine.h"
 #include "app/plan/gpu_sizes.h"
+#include "app/plan/planned.h"
 #include "app/plan/table.h"
 #include "app/plan/ways_out.h"
 #include "app/ranks/ranks.h"

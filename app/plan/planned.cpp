@@ -1,5 +1,7 @@
 #include "app/plan/planned.h"
 
+#include "app/assembly/engine.h"
+#include "app/plan/request.h"
 #include "app/ranks/ranks.h"
 
 namespace ft {

@@ -2,7 +2,8 @@
 #pragma once
 #include <optional>
 
-#include "app/assembly/assembly.h"
+#include "app/assembly/built_data.h"
+#include "engine/train/planner.h"
 
 namespace ft {
 

@@ -1,6 +1,6 @@
-// ft data show: the samples that a configuration trains on, as the model sees them.
-#include "app/assembly/assembly.h"
-#include "app/commands/commands.h"
+#include "app/samples/data_show.h"
+
+#include "app/assembly/built_data.h"
 #include "app/samples/show_samples.h"
 
 namespace ft {

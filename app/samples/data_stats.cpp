@@ -1,14 +1,15 @@
-// ft data stats: how long the samples of a run are, and what each limit of their lengths would cost.
+#include "app/samples/data_stats.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "app/assembly/assembly.h"
-#include "app/commands/commands.h"
+#include "app/assembly/built_data.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "data/statistics.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
+#include "models/registry.h"
 
 namespace ft {
 namespace {

@@ -1,5 +1,5 @@
-// ft sweep: one run after another, each a process of its own in a folder of its own. What fails is a result,
-// not the end; a sweep that is started again goes on where it stopped.
+#include "app/sweep/sweep.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -7,7 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "app/commands/commands.h"
+#include "app/assembly/built_data.h"
+#include "app/assembly/built_model.h"
 #include "app/plan/planned.h"
 #include "app/process/watched_process.h"
 #include "app/ranks/ranks.h"

@@ -1,9 +1,8 @@
-// ft checkpoint verify: whether every file of a checkpoint, or of all checkpoints of a run, is as it was
-// written.
+#include "app/train/checkpoint_verify.h"
+
 #include <cstdio>
 #include <filesystem>
 
-#include "app/commands/commands.h"
 #include "app/screen/format.h"
 #include "engine/io/checkpoint_folder.h"
 #include "engine/io/file.h"

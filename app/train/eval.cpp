@@ -1,4 +1,5 @@
-// ft eval: the loss over the held-out data, of a model with or without an adapter.
+#include "app/train/eval.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -7,7 +8,9 @@
 #include "app/answers/answers.h"
 #include "app/answers/generation.h"
 #include "app/answers/predictions.h"
-#include "app/commands/commands.h"
+#include "app/assembly/built_data.h"
+#include "app/assembly/engine.h"
+#include "app/plan/request.h"
 #include "app/plan/ways_out.h"
 #include "app/ranks/ranks.h"
 #include "app/screen/format.h"

@@ -1,14 +1,16 @@
-// ft train: everything is built in reading order, planned, reserved, and then the Trainer runs.
+#include "app/train/train.h"
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
 #include <span>
 
 #include "app/answers/predictions.h"
-#include "app/assembly/assembly.h"
-#include "app/commands/commands.h"
+#include "app/assembly/built_data.h"
+#include "app/assembly/engine.h"
 #include "app/files/model_files.h"
 #include "app/plan/planned.h"
+#include "app/plan/request.h"
 #include "app/plan/ways_out.h"
 #include "app/process/signals.h"
 #include "app/ranks/ranks.h"
@@ -135,11 +137,10 @@ void tell_beginning(Report& report, const Resumed& resumed, const BuiltModel& bu
   for (const std::string& text : data.loaded.notes) report.note(text);
 }
 
-std::function<Measures()> measuring(Predictions* predictions, const Ctx& context, Engine& engine,
-                                    Report& report) {
+std::function<Measures()> measuring(Predictions* predictions, Engine& engine, Report& report) {
   if (!predictions) return {};
   return [&, predictions] {
-    return predictions->run(context, engine.store,
+    return predictions->run(engine.context, engine.store,
                             [&](std::int64_t done, std::int64_t of) { report.evaluating(done, of); });
   };
 }
@@ -153,13 +154,13 @@ std::int64_t choose_recomputed(Model& model, const PlanRequest& request, const O
 }
 
 // What the finished model answers to the held-out prompts.
-void predict(Predictions& predictions, const Ctx& context, Engine& engine, Model& model,
-             const BatchSource& data, Report& report) {
+void predict(Predictions& predictions, Engine& engine, Model& model, const BatchSource& data,
+             Report& report) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   const auto progress = [&](std::int64_t done, std::int64_t of) { report.evaluating(done, of); };
-  const Evaluated e = evaluate(context, model, engine.store, *engine.comm, data, progress);
-  const Measures measures = predictions.run(context, engine.store, progress);
+  const Evaluated e = evaluate(engine.context, model, engine.store, *engine.comm, data, progress);
+  const Measures measures = predictions.run(engine.context, engine.store, progress);
   const std::chrono::duration<double> seconds = Clock::now() - start;
   if (engine.comm->rank() != 0) return;
   predictions.write(e.loss, seconds.count(), data.batches_per_epoch());
@@ -178,7 +179,10 @@ Exit train(const TrainArgs& args) {
   const auto predictions = make_predictions(config, built, data);
   auto ops = make_run_ops(config, ranks.gpu);
   CommunicationNotes notes;
-  auto comm = make_communicator(ranks, *ops, config, args.trace.empty() ? nullptr : &notes);
+  std::unique_ptr<TracedSteps> traced;
+  if (!args.trace.empty())
+    traced = std::make_unique<TracedSteps>(*ops, notes, ranks.file(args.trace), screen);
+  auto comm = make_communicator(ranks, *ops, config, traced ? &notes : nullptr);
   PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);
   if (!config.training.gradient_checkpointing)
     request.recompute = choose_recomputed(built.model(), request, *ops, ranks, *comm);
@@ -194,7 +198,7 @@ Exit train(const TrainArgs& args) {
   head.peak_flops = ops->peak_flops(built.dtype) * ranks.size;
   if (ops->device().cudnn) head.cudnn = cudnn_version().value_or("");
   if (ranks.size > 1) head.ranks = str(ranks.size, ", over ", comm->via());
-  Engine engine(std::move(ops), std::move(comm), built, request, plan);
+  Engine engine(std::move(ops), std::move(comm), built, request, plan, traced ? &traced->ops() : nullptr);
   const auto files = make_model_files(built);
   Checkpoints checkpoints(built.model(), engine.store, *engine.comm, *files, config.training.output_dir,
                           request.states);
@@ -205,18 +209,12 @@ Exit train(const TrainArgs& args) {
   require_one_folder(*engine.comm, config.training.output_dir);
   const auto reports = ranks.root() ? make_reports(screen, config.logging, config.training.output_dir)
                                     : std::make_unique<Reports>();
-  Ops* ops_in_use = engine.ops.get();
-  if (!args.trace.empty()) {
-    auto traced = std::make_unique<TracedSteps>(*engine.ops, notes, ranks.file(args.trace), screen);
-    ops_in_use = &traced->ops();
-    reports->add(std::move(traced));
-  }
+  if (traced) reports->add(std::move(traced));
   reports->begin(head);
   tell_beginning(*reports, resumed, built, data);
 
-  Ctx context{*ops_in_use, engine.saved, engine.scratch, built.dtype};
   StopSignals signals(config.checkpointing.save_on_signal);
-  Trainer trainer({.context = context,
+  Trainer trainer({.context = engine.context,
                    .model = built.model(),
                    .store = engine.store,
                    .comm = *engine.comm,
@@ -227,7 +225,7 @@ Exit train(const TrainArgs& args) {
                    .stop_asked = [&] { return signals.asked(); },
                    .add_to_checkpoint = [&](const std::string& to) { folder.add_to_checkpoint(to); },
                    .flops_per_token = plan.flops_per_token,
-                   .measure = measuring(predictions.get(), context, engine, *reports)},
+                   .measure = measuring(predictions.get(), engine, *reports)},
                   config.train());
   const std::int64_t first_tokens = state.tokens_seen;
   const Ending ending = trainer.run(state);
@@ -242,7 +240,7 @@ Exit train(const TrainArgs& args) {
     if (config.evaluation.load_best_model_at_end && state.best)
       checkpoints.load_weights(checkpoint_path(config.training.output_dir, state.best_step));
     folder.finish(*files, engine.store, *engine.comm, end);
-    if (predictions) predict(*predictions, context, engine, built.model(), *data.eval, *reports);
+    if (predictions) predict(*predictions, engine, built.model(), *data.eval, *reports);
   }
   reports->end(end);
   return ending == Ending::preempted ? Exit::preempted : Exit::done;

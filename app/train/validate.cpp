@@ -1,8 +1,8 @@
-// ft validate: everything that can be known before a run starts. Whatever is wrong, the exit code is 2.
+#include "app/train/validate.h"
+
 #include <filesystem>
 #include <iostream>
 
-#include "app/commands/commands.h"
 #include "app/config/config.h"
 #include "app/screen/format.h"
 #include "data/files.h"

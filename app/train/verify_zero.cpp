@@ -1,5 +1,5 @@
-// ft verify zero: a few steps of a configuration under every stage and several numbers of ranks, each a run
-// of its own, and what the theory says of them: the same losses, a rank's memory, bytes sent.
+#include "app/train/verify_zero.h"
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -9,7 +9,7 @@
 #include <optional>
 #include <sstream>
 
-#include "app/commands/commands.h"
+#include "app/assembly/built_model.h"
 #include "app/plan/planned.h"
 #include "app/process/watched_process.h"
 #include "app/screen/format.h"

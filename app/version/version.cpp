@@ -1,11 +1,9 @@
-// ft --version [--json]
 #include "app/version/version.h"
 
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "app/commands/commands.h"
 #include "engine/cpu/target.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/io/json.h"

@@ -1,9 +1,16 @@
 // Which ft this is.
 #pragma once
+#include "engine/core/error.h"
 
 namespace ft {
 
 extern const char* const kVersion;  // 0.1.0
 extern const char* const kCommit;   // of the sources; empty: unknown
+
+// ft --version [--json]
+struct VersionArgs {
+  bool json = false;
+};
+Exit version(const VersionArgs&);
 
 }  // namespace ft

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "app/models/probe.h"
+#include "engine/train/planner.h"
 #include "tests/support/source.h"
 
 namespace ft {

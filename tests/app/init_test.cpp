@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/commands.h"
+#include "app/models/init.h"
 #include "engine/io/json.h"
 #include "engine/io/safetensors.h"
 #include "models/registry.h"

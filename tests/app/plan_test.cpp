@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/assembly/built_model.h"
 #include "app/plan/gpu_sizes.h"
 #include "app/plan/planned.h"
 #include "app/plan/ways_out.h"

@@ -1,0 +1,16 @@
+// What every command in which a model answers is told.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace ft {
+
+struct AnswererArgs {
+  std::string model;                   // a folder
+  std::string adapter;                 // empty: none
+  std::string dtype = "float32";       // of the computation: float32, bfloat16, float16
+  std::vector<std::string> overrides;  // generation.key=value
+  bool conversation = false;           // data.chat_template counts
+};
+
+}  // namespace ft

@@ -1,0 +1,38 @@
+// From a RunConfig to the model of a run: what is trained, and the files that its weights come from.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/config/config.h"
+#include "engine/io/weights.h"
+#include "lora/attach.h"
+#include "lora/peft.h"
+#include "lora/quantize.h"
+#include "models/registry.h"
+
+namespace ft {
+
+// A model that knows what is trained, but has no memory yet, and the files its weights come from.
+struct BuiltModel {
+  std::string folder;
+  MadeModel made;
+  DType dtype = DType::f32;  // of activations and frozen weights
+  bool lora = false;
+  lora::LoraConfig lora_config;  // with `lora`
+  lora::Attached attached;
+  std::unique_ptr<WeightSource> base;            // null: not asked for
+  std::optional<lora::FourBitWeights> four_bit;  // nothing: no weights in 4 bits
+  std::unique_ptr<lora::AdapterFolder> start;    // the adapter to continue from; null: none
+  std::uint64_t seed = 0;
+
+  Model& model() const { return *made.model; }
+  // Every parameter's first value: from the model's files, the adapter's, or at random. Uses this BuiltModel.
+  ReadParameter reader() const;
+};
+enum class Weights : bool { check, ignore };
+// Reads config.json, attaches what the configuration asks for, and (check) makes sure that every weight is
+// there with the right shape. ft plan ignores the weights.
+BuiltModel build_model(const RunConfig&, Weights);
+
+}  // namespace ft

@@ -1,0 +1,57 @@
+#include "app/assembly/engine.h"
+
+#include "app/screen/format.h"
+#include "engine/dist/local.h"
+
+namespace ft {
+
+Device device_of(const RunConfig& config, int gpu) {
+  const bool cudnn = config.model.attn_implementation == "cudnn";
+  if (config.device == "cuda") return {Device::Kind::cuda, gpu, cudnn};
+  if (cudnn)
+    throw UserError(Exit::config,
+                    "model.attn_implementation: cudnn is for GPUs; set device=cuda, or leave it out");
+  if (config.training.gemm_tuning)
+    throw UserError(Exit::config, "training.gemm_tuning is for GPUs; set device=cuda, or leave it out");
+  return {};
+}
+
+std::unique_ptr<Ops> make_run_ops(const RunConfig& config, int gpu) {
+  return make_ops(device_of(config, gpu), config.training.gemm_tuning.value_or(""));
+}
+
+Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others, const BuiltModel& b,
+               const PlanRequest& request, const Plan& plan, Ops* observer)
+    : ops(std::move(device)),
+      comm(others ? std::move(others) : std::make_unique<LocalCommunicator>(*ops)),
+      store(*ops, *comm, request.zero),
+      saved(ops->allocate(plan.saved), plan.saved),
+      scratch(ops->allocate(plan.scratch), plan.scratch),
+      context{observer ? *observer : *ops, saved, scratch, request.dtype} {
+  b.model().add_units(store);
+  b.model().set_recompute(request.recompute);
+  store.reserve(request.states, plan.transient);
+  if (b.base) store.load(b.reader());
+}
+
+MemoryReport Engine::memory(bool adapter) const {
+  return memory_report(store.memory(), saved.peak(), scratch.peak() + ops->workspace(), adapter);
+}
+
+int sharing(const Ops& ops, int local_ranks) {
+  return ops.device().kind == Device::Kind::cpu ? local_ranks : 1;
+}
+
+void require_memory(const MemoryReport& planned, const Ops& ops, const std::string& advice, int local_ranks) {
+  const std::int64_t there = ops.free_memory();
+  const int ranks = sharing(ops, local_ranks);
+  if (there == 0 || planned.total * ranks <= there) return;
+  const std::string each = ranks == 1 ? "this run" : str("each of the ", ranks, " ranks on this machine");
+  throw UserError(
+      Exit::memory,
+      str(each, " needs ", show::memory(planned.total), " and ", show::memory(there), " are free (weights ",
+          show::memory(planned.weights), ", optimizer ", show::memory(planned.optimizer + planned.gradients),
+          ", activations ", show::memory(planned.activations + planned.scratch), ")\n  less: ", advice));
+}
+
+}  // namespace ft

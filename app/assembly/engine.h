@@ -1,0 +1,42 @@
+// From a RunConfig to the device of a run and its memory: the last part, which is made when model, data and
+// plan are known.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "app/assembly/built_model.h"
+#include "engine/dist/communicator.h"
+#include "engine/train/planner.h"
+
+namespace ft {
+
+// Where a run computes; a rank takes the GPU with its number on the machine.
+Device device_of(const RunConfig&, int gpu = 0);
+std::unique_ptr<Ops> make_run_ops(const RunConfig&, int gpu);
+
+// The device, the parameters and the two arenas of a run: all of its memory.
+class Engine {
+ public:
+  // Takes all memory that `plan` says and loads the parameters. UserError(Exit::memory) when it is not there.
+  // No communicator: a world of one. observer: around the same Ops, such as TraceOps; the model computes
+  // through it.
+  Engine(std::unique_ptr<Ops>, std::unique_ptr<Communicator>, const BuiltModel&, const PlanRequest&,
+         const Plan&, Ops* observer = nullptr);
+
+  std::unique_ptr<Ops> ops;
+  std::unique_ptr<Communicator> comm;
+  ParameterStore store;
+  Arena saved, scratch;
+  Ctx context;
+
+  MemoryReport memory(bool adapter) const;  // as measured: what was taken, and the arenas' peaks
+};
+
+// How many of a machine's ranks share the memory of this device: a machine's all of them, a GPU's one.
+int sharing(const Ops&, int local_ranks);
+
+// UserError(Exit::memory) when the plan, for each of the ranks that share the device's memory, needs more
+// than it has; `advice` says what would take less.
+void require_memory(const MemoryReport& planned, const Ops&, const std::string& advice, int local_ranks = 1);
+
+}  // namespace ft

@@ -1,0 +1,18 @@
+// ft export: what a run or a checkpoint trained, as a folder of its own for PEFT or for transformers.
+#pragma once
+#include <string>
+
+#include "engine/core/error.h"
+
+namespace ft {
+
+struct ExportArgs {
+  std::string to;      // peft, hf, gguf, gguf-lora
+  std::string from;    // a run folder, a checkpoint, a model or an adapter
+  std::string output;  // a new folder; of GGUF a file
+  std::string dtype;   // as of MergeArgs; q8_0 with gguf
+  bool overwrite = false;
+};
+Exit export_model(const ExportArgs&);
+
+}  // namespace ft

@@ -1,0 +1,32 @@
+#include "app/plan/request.h"
+
+#include "app/answers/answers.h"
+#include "app/assembly/engine.h"
+#include "app/ranks/ranks.h"
+#include "engine/train/optimizer.h"
+#include "engine/train/trainer.h"
+
+namespace ft {
+
+PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const BuiltData& d,
+                         std::int64_t workspace, int ranks) {
+  PlanRequest r{.dtype = b.dtype,
+                .ranks = ranks,
+                .zero = zero_options(config.zero_optimization, ranks),
+                .reduce_bucket = static_cast<std::int64_t>(config.zero_optimization.reduce_bucket_size),
+                .states = Optimizer(config.training).states(),
+                .recompute = config.training.gradient_checkpointing == false ? 0 : b.model().blocks(),
+                .adapter = b.lora,
+                .device = device_of(config),
+                .workspace = workspace};
+  if (d.train) r.train = largest_shapes(*d.train, length_of(config.training, *d.train, ranks).epochs);
+  if (d.stream) r.train = {d.stream->largest()};
+  if (d.eval) r.eval = largest_shapes(*d.eval, 1);
+  if (d.eval && config.evaluation.predict_with_generate)
+    r.generation = {
+        AnswerTest(d.eval->data(), b.made.info, config.training.per_device_eval_batch_size, config.generation)
+            .shape()};
+  return r;
+}
+
+}  // namespace ft

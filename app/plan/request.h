@@ -1,0 +1,13 @@
+// What the plan of a run must allow for.
+#pragma once
+#include "app/assembly/built_data.h"
+#include "app/assembly/built_model.h"
+#include "engine/train/planner.h"
+
+namespace ft {
+
+// With gradient_checkpointing auto as with true, which asks for the least memory (planned.h).
+PlanRequest plan_request(const RunConfig&, const BuiltModel&, const BuiltData&, std::int64_t workspace,
+                         int ranks);
+
+}  // namespace ft

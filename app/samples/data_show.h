@@ -1,0 +1,17 @@
+// ft data show: the samples that a configuration trains on, as the model sees them.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "app/config/args.h"
+#include "engine/core/error.h"
+
+namespace ft {
+
+struct DataShowArgs : ConfigArgs {
+  bool json = false;
+  std::optional<std::int64_t> limit;  // samples
+};
+Exit data_show(const DataShowArgs&);
+
+}  // namespace ft

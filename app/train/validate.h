@@ -1,0 +1,10 @@
+// ft validate: everything that can be known before a run starts. Whatever is wrong, the exit code is 2.
+#pragma once
+#include "app/config/args.h"
+#include "engine/core/error.h"
+
+namespace ft {
+
+Exit validate(const ConfigArgs&);
+
+}  // namespace ft
