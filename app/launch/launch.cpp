@@ -6,7 +6,7 @@
 
 #include "app/launch/launcher.h"
 #include "app/ranks/ranks.h"
-#include "app/ranks/started_by.h"
+#include "engine/core/environment.h"
 #include "engine/dist/handshake.h"
 
 namespace ft {

@@ -8,12 +8,12 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
 
 #include "app/launch/labelled.h"
+#include "engine/core/environment.h"
 
 namespace ft {
 namespace {
@@ -102,12 +102,8 @@ RankPlan Launcher::plan_of(std::size_t host) const {
     for (const int slot : job_.hosts[host].slots)
       plan.gpus += (plan.gpus.empty() ? "" : ",") + std::to_string(slot);
   if (remote_[host])
-    for (char** e = environ; *e; ++e) {
-      const std::string entry = *e;
-      const std::size_t at = entry.find('=');
-      if (entry.starts_with("NCCL_") || entry.starts_with("LD_LIBRARY_PATH="))
-        plan.environment.emplace_back(entry.substr(0, at), entry.substr(at + 1));
-    }
+    for (const auto& [name, value] : variables())
+      if (name.starts_with("NCCL_") || name == "LD_LIBRARY_PATH") plan.environment.emplace_back(name, value);
   return plan;
 }
 

@@ -8,15 +8,13 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <sstream>
 #include <utility>
 
+#include "engine/core/environment.h"
 #include "engine/core/error.h"
-
-extern char** environ;
 
 namespace ft {
 namespace {
@@ -26,12 +24,10 @@ constexpr const char* kThisProgram = "/proc/self/exe";
 // This process's variables, those in `own` replaced or added, as execve wants them.
 std::vector<std::string> merged(const std::vector<std::pair<std::string, std::string>>& own) {
   std::vector<std::string> all;
-  for (char** e = environ; *e; ++e) {
-    const std::string entry = *e;
-    const std::string name = entry.substr(0, entry.find('='));
+  for (const auto& [name, inherited] : variables()) {
     bool replaced = false;
     for (const auto& [key, value] : own) replaced |= key == name;
-    if (!replaced) all.push_back(entry);
+    if (!replaced) all.push_back(name + "=" + inherited);
   }
   for (const auto& [key, value] : own) all.push_back(key + "=" + value);
   return all;
@@ -86,8 +82,8 @@ struct Streams {
 }
 
 std::string in_path(const std::string& name) {
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path ? path : "/usr/bin:/bin");
+  const std::string path = variable("PATH");
+  std::istringstream folders(path.empty() ? "/usr/bin:/bin" : path);
   for (std::string folder; std::getline(folders, folder, ':');)
     if (const std::string file = folder + "/" + name; access(file.c_str(), X_OK) == 0) return file;
   throw UserError(Exit::config, str("there is no program ", name, " in PATH"));

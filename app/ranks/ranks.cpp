@@ -7,6 +7,7 @@
 
 #include "app/ranks/started_by.h"
 
+#include "engine/core/environment.h"
 #include "engine/cpu/cores.h"
 #include "engine/cpu/cpu_ops.h"
 #include "engine/cuda/nccl_communicator.h"

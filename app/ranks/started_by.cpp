@@ -1,8 +1,8 @@
 #include "app/ranks/started_by.h"
 
 #include <charconv>
-#include <cstdlib>
 
+#include "engine/core/environment.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -55,11 +55,6 @@ Started read(const Names& n) {
 }
 
 }  // namespace
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
 
 int number_in(const char* name, int fallback, int most) {
   const std::string text = variable(name);

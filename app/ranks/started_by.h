@@ -20,9 +20,7 @@ struct Started {
 // each other; nothing when this process is alone. A batch script of SLURM is: only srun makes ranks.
 std::optional<Started> started_by();
 
-// An environment variable; empty where there is none.
-std::string variable(const char* name);
-// One that is a number from 0 to `most`. UserError(Exit::config) when it is something else.
+// A variable that is a number from 0 to `most`. UserError(Exit::config) when it is something else.
 int number_in(const char* name, int fallback, int most);
 
 // The first host of SLURM's "node[007-9,12],login", which is node007.

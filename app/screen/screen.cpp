@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <string_view>
 
 #include "app/screen/format.h"
+#include "engine/core/environment.h"
 
 namespace ft {
 namespace {
@@ -23,34 +22,29 @@ int terminal_width() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsualWidth;
 }
 
-std::string_view environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
 bool utf8_locale() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
-    if (const auto value = environment(name); !value.empty())
-      return value.find("UTF-8") != std::string_view::npos || value.find("utf8") != std::string_view::npos;
+    if (const auto value = variable(name); !value.empty())
+      return value.find("UTF-8") != value.npos || value.find("utf8") != value.npos;
   return false;
 }
 
 }  // namespace
 
 Screen::Options Screen::standard_output() {
-  const bool terminal = isatty(STDOUT_FILENO) == 1 && environment("TERM") != "dumb";
+  const bool terminal = isatty(STDOUT_FILENO) == 1 && variable("TERM") != "dumb";
   Options o;
-  o.colour = terminal && environment("NO_COLOR").empty();
+  o.colour = terminal && variable("NO_COLOR").empty();
   o.utf8 = utf8_locale();
   o.write = [](const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); };
   return o;
 }
 
 Screen::Options Screen::standard_error(const std::string& progress) {
-  const bool terminal = isatty(STDERR_FILENO) == 1 && environment("TERM") != "dumb";
+  const bool terminal = isatty(STDERR_FILENO) == 1 && variable("TERM") != "dumb";
   Options o;
   o.live = progress == "bar" || (progress == "auto" && terminal);
-  o.colour = terminal && environment("NO_COLOR").empty();
+  o.colour = terminal && variable("NO_COLOR").empty();
   o.utf8 = utf8_locale();
   if (terminal || o.live) o.width = terminal_width;
   o.write = [](const std::string& text) {

@@ -3,10 +3,10 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
+#include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/cuda/cublaslt.h"
 #include "engine/cuda/cuda_ops.h"
@@ -44,15 +44,14 @@ void use_cuda_libraries(const std::string& folder) {
   if (std::none_of(found.begin(), found.end(), [&](const fs::path& p) { return p.filename() == blas; }))
     throw UserError(Exit::config, str("--cuda-libs: there is no ", blas, " in ", printable(folder),
                                       " or below it", error ? ": " + error.message() : ""));
-  const char* before = std::getenv("LD_LIBRARY_PATH");
-  std::string path = before ? before : "";
+  std::string path = variable("LD_LIBRARY_PATH");
   for (const fs::path& file : found) {
     const bool loaded = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr;
     if (!loaded && file.filename() != blas) continue;  // whoever needs it says that it is not there
     if (!loaded) throw UserError(Exit::config, str("--cuda-libs: ", printable(dlerror(), 400)));
     path = file.parent_path().string() + (path.empty() ? "" : ":") + path;
   }
-  setenv("LD_LIBRARY_PATH", path.c_str(), 1);
+  set_variable("LD_LIBRARY_PATH", path);
 }
 
 }  // namespace ft
