@@ -239,7 +239,7 @@ std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& s
       .adapter = a.built.lora,
       .device = ops->device(),
       .workspace = ops->workspace()};
-  request.states = 0;
+  request.states = no_states;
   request.generation = {shape};
   const Plan plan = plan_run(a.built.model(), request);
   if (const std::int64_t there = ops->free_memory();

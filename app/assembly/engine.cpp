@@ -24,13 +24,13 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others
                const PlanRequest& request, const Plan& plan, Ops* observer)
     : ops(std::move(device)),
       comm(others ? std::move(others) : std::make_unique<LocalCommunicator>(*ops)),
-      store(*ops, *comm, request.zero),
+      store(*ops, *comm, request.zero, request.states),
       saved(ops->allocate(plan.saved), plan.saved),
       scratch(ops->allocate(plan.scratch), plan.scratch),
       context{observer ? *observer : *ops, saved, scratch, request.dtype} {
   b.model().add_units(store);
   b.model().set_recompute(request.recompute);
-  store.reserve(request.states, plan.transient);
+  store.reserve(plan.transient);
   if (b.base) store.load(b.reader());
 }
 

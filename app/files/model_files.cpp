@@ -77,8 +77,9 @@ class AdapterFiles final : public ModelFiles {
     std::vector<float> values(static_cast<std::size_t>(std::min(kAtOnce, p.shape.numel())));
     for (std::int64_t first = 0; first < p.shape.numel(); first += kAtOnce) {
       const std::int64_t n = std::min(kAtOnce, p.shape.numel() - first);
-      read(p, {reinterpret_cast<std::byte*>(values.data()), DType::f32, {n}}, first);
-      filler.write(name, first, {values.data(), static_cast<std::size_t>(n)});
+      const Tensor part(reinterpret_cast<std::byte*>(values.data()), DType::f32, {n});
+      read(p, part, first);
+      filler.write(name, first, part);
     }
     filler.sync();
   }

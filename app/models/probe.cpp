@@ -30,7 +30,7 @@ std::vector<float> probe_logits(const BuiltModel& b, std::int64_t tokens) {
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   b.model().visit(freeze);
   auto ops = make_ops({});
-  PlanRequest request{.dtype = b.dtype, .states = 0, .adapter = b.lora, .workspace = ops->workspace()};
+  PlanRequest request{.dtype = b.dtype, .adapter = b.lora, .workspace = ops->workspace()};
   request.eval = {{.tokens = tokens,
                    .targets = tokens,
                    .sequences = 1,

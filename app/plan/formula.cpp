@@ -8,6 +8,7 @@
 #include "app/screen/format.h"
 #include "engine/dist/formula.h"
 #include "engine/io/json.h"
+#include "engine/train/optimizers/optimizer.h"
 
 namespace ft {
 
@@ -16,6 +17,9 @@ Exit plan_by_formula(const PlanArgs& args) {
   const auto gb = [&](int stage, StateBytes b) {
     return state_bytes(ZeroStage::of(stage), ranks, args.parameters, b) / 1e9;
   };
+  const auto optimizer = make_optimizer({});  // AdamW
+  const auto states = optimizer->states({});
+  const StateBytes bf16 = bytes_of(DType::bf16, states), f32 = bytes_of(DType::f32, states);
   Json all = Json::array();
   std::cout << (args.json
                     ? ""
@@ -24,7 +28,7 @@ Exit plan_by_formula(const PlanArgs& args) {
                           " ranks\nstage   the paper's (2 + 2 + 12 bytes)   ft in bf16 (2 + 4 + 12)   ft in "
                           "f32 (4 + 4 + 8)\n"));
   for (int stage = 0; stage < 4; ++stage) {
-    const std::array<double, 3> row{gb(stage, kMixedPaper), gb(stage, kAdamBf16), gb(stage, kAdamF32)};
+    const std::array<double, 3> row{gb(stage, kMixedPaper), gb(stage, bf16), gb(stage, f32)};
     all.push_back({{"stage", stage}, {"paper", row[0]}, {"bf16", row[1]}, {"f32", row[2]}});
     if (args.json) continue;
     std::cout << stage;

@@ -3,7 +3,7 @@
 #include "app/answers/answers.h"
 #include "app/assembly/engine.h"
 #include "app/ranks/ranks.h"
-#include "engine/train/optimizer.h"
+#include "engine/train/optimizers/optimizer.h"
 #include "engine/train/trainer.h"
 
 namespace ft {
@@ -14,7 +14,7 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
                 .ranks = ranks,
                 .zero = zero_options(config.zero_optimization, ranks),
                 .reduce_bucket = static_cast<std::int64_t>(config.zero_optimization.reduce_bucket_size),
-                .states = Optimizer(config.training).states(),
+                .states = states_of(config.training),
                 .recompute = config.training.gradient_checkpointing == false ? 0 : b.model().blocks(),
                 .adapter = b.lora,
                 .device = device_of(config),

@@ -68,7 +68,7 @@ Exit eval(const EvalArgs& args) {
   auto ops = make_run_ops(config, ranks.gpu);
   auto comm = make_communicator(ranks, *ops, config);
   PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);
-  request.states = 0;
+  request.states = no_states;
   if (args.answers > 0) request.generation.push_back(ask.shape());
   const Plan plan = plan_run(built.model(), request);
   require_memory(plan.memory, *ops, advice_on_memory(config, false), ranks.local_size);

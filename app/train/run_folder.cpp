@@ -121,7 +121,7 @@ void RunFolder::write_result(ModelFiles& files, ParameterStore& store, Communica
     copy_companions_to(staged->path());
   });
   const std::string folder = shared(comm, root_ ? staged->path() : "");
-  together(comm, "write its part of the result", [&] { fill_in(folder, store, files, 0); });
+  together(comm, "write its part of the result", [&] { fill_in(folder, store, files, Content::weights); });
   together(comm, "complete the result", [&] {
     if (!root_) return;
     std::vector<std::string> names;

@@ -200,8 +200,7 @@ Exit train(const TrainArgs& args) {
   if (ranks.size > 1) head.ranks = str(ranks.size, ", over ", comm->via());
   Engine engine(std::move(ops), std::move(comm), built, request, plan, traced ? &traced->ops() : nullptr);
   const auto files = make_model_files(built);
-  Checkpoints checkpoints(built.model(), engine.store, *engine.comm, *files, config.training.output_dir,
-                          request.states);
+  Checkpoints checkpoints(built.model(), engine.store, *engine.comm, *files, config.training.output_dir);
   TrainState state = start_of(config, data, ranks.size);
   const Resumed resumed = folder.resume(checkpoints, state, head);
   require_same(*engine.comm, state.step, "the step to go on from");

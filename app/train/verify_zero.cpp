@@ -19,6 +19,7 @@
 #include "engine/io/hash.h"
 #include "engine/io/json.h"
 #include "engine/io/staged_folder.h"
+#include "engine/train/optimizers/optimizer.h"
 
 namespace ft {
 namespace {
@@ -36,16 +37,26 @@ struct Measured {
 
 struct Sizes {  // of the model, by what sharding does with them
   double trained = 0, frozen_bytes = 0;
+  StateBytes bytes{};  // of a trained parameter, on the average
 };
 
 Sizes sizes_of(const RunConfig& config) {
   const BuiltModel built = build_model(config, Weights::ignore);
+  const StatesOf states = states_of(config.training);
   Sizes s;
+  double kept = 0;
   EachParameter each([&](Parameter& p) {
     const auto n = static_cast<double>(p.shape.numel());
-    (p.trainable ? s.trained : s.frozen_bytes) += p.trainable ? n : n * static_cast<double>(size_of(p.dtype));
+    if (!p.trainable) {
+      s.frozen_bytes += n * static_cast<double>(size_of(p.dtype));
+      return;
+    }
+    s.bytes = bytes_of(p.dtype, states(p));
+    s.trained += n;
+    kept += n * s.bytes.optimizer;
   });
   built.model().visit(each);
+  if (s.trained > 0) s.bytes.optimizer = kept / s.trained;
   return s;
 }
 
@@ -178,11 +189,9 @@ class ZeroVerification {
     const double shards = config.zero_optimization.mics_shard_size > 0
                               ? double(config.zero_optimization.mics_shard_size)
                               : ranks;
-    StateBytes bytes = config.training.dtype() == DType::f32 ? kAdamF32 : kAdamBf16;
-    if (config.training.optim == "sgd") bytes.optimizer -= 8;
-    const double states = state_bytes(layout, shards, sizes_.trained, bytes) +
+    const double states = state_bytes(layout, shards, sizes_.trained, sizes_.bytes) +
                           sizes_.frozen_bytes / (layout.params == Layout::sharded ? shards : 1);
-    const double sent = sent_bytes(layout, shards, sizes_.trained, sizes_.frozen_bytes, bytes,
+    const double sent = sent_bytes(layout, shards, sizes_.trained, sizes_.frozen_bytes, sizes_.bytes,
                                    double(config.training.gradient_accumulation_steps));
     const auto mark = [](bool right) { return right ? " " : "!"; };
     const auto memory = [](double b) { return show::memory(static_cast<std::int64_t>(b)); };

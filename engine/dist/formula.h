@@ -9,10 +9,14 @@ namespace ft {
 struct StateBytes {
   double value, gradient, optimizer;
 };
-inline constexpr StateBytes kMixedPaper{2, 2,
-                                        12};      // fp16 values and gradients; f32 master, two states of Adam
-inline constexpr StateBytes kAdamF32{4, 4, 8};    // ft in f32
-inline constexpr StateBytes kAdamBf16{2, 4, 12};  // ft in 16 bits: gradients are f32
+inline constexpr StateBytes kMixedPaper{2, 2, 12};  // all in fp16; f32 master, two f32 states of Adam
+
+// ft's, in a run of this type: gradients are f32, and what is narrower has an f32 master.
+inline StateBytes bytes_of(DType run, std::span<const StateSpec> states) {
+  StateBytes b{double(size_of(run)), 4, run == DType::f32 ? 0.0 : 4.0};
+  for (const StateSpec& s : states) b.optimizer += double(size_of(s.dtype)) / double(s.block);
+  return b;
+}
 
 // Bytes of a rank for so many trained parameters.
 constexpr double state_bytes(ZeroStage stage, double ranks, double trained, StateBytes b) {

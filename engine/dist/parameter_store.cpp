@@ -1,6 +1,7 @@
 #include "engine/dist/parameter_store.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/core/divide.h"
 
@@ -29,10 +30,11 @@ std::unique_ptr<Communicator> group_of(Communicator& comm, int width, bool in_a_
 
 }  // namespace
 
-ParameterStore::ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options)
+ParameterStore::ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options, StatesOf states)
     : ops_(ops),
       comm_(comm),
       options_(options),
+      states_(std::move(states)),
       group_(group_of(comm, options.group, true)),
       across_(group_of(comm, options.group, false)),
       shards_(group_ ? *group_ : comm) {
@@ -54,31 +56,41 @@ ParameterStore::Range ParameterStore::held(const Group& g, Layout layout) const 
 int ParameterStore::add_unit(std::string name, const std::vector<Parameter*>& parameters) {
   Unit& u = units_.emplace_back();
   u.name = std::move(name);
+  const auto put = [&](bool trained, bool persist) {
+    for (Parameter* p : parameters)
+      if (p->trainable == trained && persists(*p) == persist) group_for(u, *p).parameters.push_back(p);
+  };
   for (const bool trained : {false, true})
-    for (const bool persist : {false, true}) {
-      Group g;
-      g.trained = trained;
-      g.stage = options_.stage;
-      if (persist) g.stage.params = Layout::replicated;
-      for (Parameter* p : parameters)
-        if (p->trainable == trained && (p->shape.numel() <= options_.persist) == persist)
-          g.parameters.push_back(p);
-      if (g.parameters.empty()) continue;
-      lay_out(g, trained ? g.parameters[0]->dtype : DType::u8);
-      std::int64_t elements = 0;
-      for (const Parameter* p : g.parameters) elements += p->shape.numel();
-      (g.stage.params == Layout::sharded ? u.elements : live_) += elements;
-      u.groups.push_back(std::move(g));
-    }
+    for (const bool persist : {false, true}) put(trained, persist);
+  for (Group& g : u.groups) {
+    lay_out(g);
+    std::int64_t elements = 0;
+    for (const Parameter* p : g.parameters) elements += p->shape.numel();
+    (g.stage.params == Layout::sharded ? u.elements : live_) += elements;
+  }
   if (options_.stage.params == Layout::replicated) live_ = 0;
   return units() - 1;
 }
 
-void ParameterStore::lay_out(Group& g, DType dtype) const {
-  g.dtype = dtype;
-  const std::int64_t align = kAlign / size_of(dtype);
+ParameterStore::Group& ParameterStore::group_for(Unit& u, const Parameter& p) {
+  const bool persist = persists(p);
+  const auto specs = p.trainable ? states(p) : std::span<const StateSpec>();
+  for (Group& g : u.groups)
+    if (g.trained == p.trainable && g.persist == persist && std::ranges::equal(g.specs, specs)) return g;
+  Group& g = u.groups.emplace_back();
+  g.trained = p.trainable;
+  g.persist = persist;
+  g.stage = options_.stage;
+  if (persist) g.stage.params = Layout::replicated;
+  g.specs.assign(specs.begin(), specs.end());
+  g.dtype = p.trainable ? p.dtype : DType::u8;
+  return g;
+}
+
+void ParameterStore::lay_out(Group& g) const {
+  const std::int64_t align = std::lcm(kAlign / size_of(g.dtype), common_block(g.specs));
   for (const Parameter* p : g.parameters) {
-    require(dtype == DType::u8 || p->dtype == dtype, "trained parameters of a unit have one dtype");
+    require(g.dtype == DType::u8 || p->dtype == g.dtype, "trained parameters of a unit have one dtype");
     g.offsets.push_back(g.count);
     g.count += round_up(g.size(*p), align);
   }
@@ -98,11 +110,11 @@ bool ParameterStore::trains(int index) const {
   return std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.trained; });
 }
 
-void ParameterStore::reserve(int states, TransientMemory transient) {
+void ParameterStore::reserve(TransientMemory transient) {
   each_group([&](Group& g) {
     g.value = allocate(ops_, g.value_memory, held(g, g.stage.params).count, g.dtype);
     if (g.stage.params == Layout::replicated) bind(g, &Parameter::value, g.value);
-    if (g.trained) reserve_trained(g, states);
+    if (g.trained) reserve_trained(g);
   });
   // What is endless has addresses only.
   const auto heap = [&](std::optional<Heap>& h, Layout layout, std::int64_t bytes) {
@@ -113,7 +125,7 @@ void ParameterStore::reserve(int states, TransientMemory transient) {
   norm_memory_ = ops_.allocate(size_of(DType::f64));
 }
 
-void ParameterStore::reserve_trained(Group& g, int states) {
+void ParameterStore::reserve_trained(Group& g) {
   const Range mine = stepped(g);
   if (g.dtype == DType::f32) {  // the value is its own master
     g.master = g.stage.params == Layout::sharded ? g.value : g.value.elements(mine.first, mine.count);
@@ -122,8 +134,8 @@ void ParameterStore::reserve_trained(Group& g, int states) {
   }
   g.grad = allocate(ops_, g.grad_memory, held(g, g.stage.grads).count, DType::f32);
   if (g.stage.grads == Layout::replicated) bind(g, &Parameter::grad, g.grad);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(states); ++i)
-    g.states[i] = allocate(ops_, g.state_memory[i], mine.count, DType::f32);
+  for (const StateSpec& s : g.specs)
+    g.states.push_back(allocate(ops_, g.state_memory.emplace_back(), s.elements(mine.count), s.dtype));
 }
 
 // Reads what this rank holds of a group, `range`, into `held`: in place on a CPU, through the host elsewhere.
@@ -168,7 +180,7 @@ StoreMemory ParameterStore::memory() const {
       (g.trained ? m.trained : m.weights) += bytes(g.value, g.value_memory);
       m.optimizer += bytes(g.master, g.master_memory);
       m.gradients += bytes(g.grad, g.grad_memory);
-      for (std::size_t i = 0; i < 2; ++i) m.optimizer += bytes(g.states[i], g.state_memory[i]);
+      for (const Tensor& state : g.states) m.optimizer += state.bytes();
     }
   m.communication = transient().values + transient().grads + comm_.memory();
   return m;

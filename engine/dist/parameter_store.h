@@ -6,8 +6,8 @@
 // trained parameters each lie in flat buffers, padded so that they divide into equal pieces for the ranks:
 // the small ones, which stay whole under every stage, and the others. What is frozen may be of several types
 // (codes of 4-bit weights beside scales and norms): its buffer is one of bytes. What is trained is of one
-// type and has an f32 master (the value itself in an f32 run), an f32 gradient and the optimizer's f32
-// states.
+// type and has an f32 master (the value itself in an f32 run), an f32 gradient and the states that the
+// optimizer declares.
 //
 // Ranks may form groups that each hold everything between them (MiCS, Zhang et al., VLDB 2022): "sharded"
 // then means within a group.
@@ -18,11 +18,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/core/heap.h"
 #include "engine/dist/communicator.h"
 #include "engine/dist/parameter.h"
+#include "engine/dist/state_spec.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
@@ -64,12 +66,22 @@ struct TransientMemory {
 };
 inline constexpr TransientMemory kMeasured{Heap::kEndless, Heap::kEndless};  // on NullOps
 
-// The part of a parameter that this rank steps: 1-d f32 views of `count` elements from element `first`.
-struct Slice {
+// Part of what this rank steps: 1-d views of the same elements.
+struct FlatSlice {
+  Tensor master, grad;         // f32
+  std::vector<Tensor> states;  // as declared: of their type, and one element for each block
+};
+
+// That of one parameter: `count` elements from element `first`.
+struct Slice : FlatSlice {
   Parameter* parameter;
   std::int64_t first, count;
-  Tensor master, grad;
-  std::array<Tensor, 2> states;  // AdamW's m and v; empty where the optimizer has fewer
+};
+
+// That of parameters in a row that decay alike, with the padding between them.
+struct FlatRun : FlatSlice {
+  std::string_view unit;
+  bool decays;
 };
 
 // Writes elements [first, first + y.numel()) of a parameter to host memory `y` of any float type.
@@ -77,15 +89,15 @@ using ReadParameter = std::function<void(const Parameter&, Tensor y, std::int64_
 
 class ParameterStore {
  public:
-  ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options);
-  ParameterStore(Ops& ops, Communicator& comm, ZeroStage stage)
-      : ParameterStore(ops, comm, ZeroOptions{.stage = stage}) {}
+  ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options, StatesOf states = no_states);
+  ParameterStore(Ops& ops, Communicator& comm, ZeroStage stage, StatesOf states = no_states)
+      : ParameterStore(ops, comm, ZeroOptions{.stage = stage}, std::move(states)) {}
   ~ParameterStore();
 
-  // Building, once: units in the order of their use; then memory (`states` f32 arrays for the optimizer);
-  // then values. `transient`: as transient() of a store on NullOps was after the same steps.
+  // Building, once: units in the order of their use; then memory; then values.
+  // `transient`: as transient() of a store on NullOps was after the same steps.
   int add_unit(std::string name, const std::vector<Parameter*>& parameters);
-  void reserve(int states, TransientMemory transient = {});
+  void reserve(TransientMemory transient = {});
   void load(const ReadParameter&);
 
   // A step. begin_step clears the gradients; `last` marks its last micro-step.
@@ -108,16 +120,24 @@ class ParameterStore {
   void each_slice(const std::function<void(const Slice&)>& visit) {
     each_slice(options_.stage.states, visit);
   }
+  // What a step visits: one launch for each run of parameters that decay alike, the padding between them
+  // included. Not one for a whole group: its parameters would have to lie in order of decay, and the norm of
+  // the gradient, which is summed parameter by parameter as they lie, would have other bits. Padding is zeros
+  // in masters, gradients and states, and a step on zeros leaves zeros.
+  void each_run(const std::function<void(const FlatRun&)>& visit);
   // Makes the stepped masters visible: casts them to values, gathers those where others need them.
   void publish();
 
-  // What a checkpoint holds, in f32: masters and states. Each rank saves its part, such that the parts of all
-  // ranks are everything once, and restores what it holds.
-  using Download = std::function<std::span<const float>(Tensor)>;  // to the host, until the next call
+  // What a checkpoint holds: masters, in f32, and states. Each rank saves its part, such that the parts of
+  // all ranks are everything once, and restores what it holds.
+  using Download = std::function<Tensor(const Tensor&)>;  // to the host, until the next call
   void each_part(const std::function<void(const Slice&, const Download&)>& visit);
-  static constexpr int kMaster = -1;  // or a state's index
-  using ReadRange = std::function<void(const Parameter&, std::int64_t first, std::span<float>)>;
-  void restore(int what, const ReadRange& read);
+  void restore_masters(const ReadParameter& read);
+  // Writes the state's elements [first, first + y.numel()) to host memory `y`.
+  using ReadState =
+      std::function<void(const Parameter&, const StateSpec&, const Tensor& y, std::int64_t first)>;
+  void restore_states(const ReadState& read);
+  std::span<const StateSpec> states(const Parameter& p) const { return states_(p); }
 
   StoreMemory memory() const;
   TransientMemory transient() const;
@@ -129,9 +149,11 @@ class ParameterStore {
   bool gathers() const { return comm_.size() > 1 && options_.stage.params == Layout::sharded; }
 
  private:
-  struct Group {  // parameters of a unit, one after another
-    bool trained = false;
+  struct Group {  // parameters of a unit, one after another, which are alike in the first four
+    bool trained = false, persist = false;
     ZeroStage stage{};
+    std::vector<StateSpec> specs;  // of each trained one
+
     std::vector<Parameter*> parameters;
     std::vector<std::int64_t> offsets;  // of each parameter, in elements
     std::int64_t count = 0;             // elements, padding included: a multiple of the group of ranks
@@ -143,9 +165,9 @@ class ParameterStore {
     }
     std::int64_t bytes() const { return count * size_of(dtype); }  // a multiple of Arena::kAlign
     Buffer value_memory, master_memory, grad_memory;
-    std::array<Buffer, 2> state_memory;
+    std::vector<Buffer> state_memory;
     Tensor value, master, grad;  // (held elements); value as the params layout says, ...
-    std::array<Tensor, 2> states;
+    std::vector<Tensor> states;
     Tensor whole_grad;  // (count), in a backward pass where gradients are sharded
   };
   struct Unit {
@@ -171,8 +193,13 @@ class ParameterStore {
   Range stepped(const Group& g) const { return held(g, g.stage.states); }
   // The part that `layout` gives this rank of what it steps.
   void each_slice(Layout layout, const std::function<void(const Slice&)>&);
-  void lay_out(Group&, DType) const;
-  void reserve_trained(Group&, int states);
+  // Elements [from, to) of a group, which this rank steps.
+  FlatSlice flat_slice(const Group&, std::int64_t from, std::int64_t to) const;
+  bool persists(const Parameter& p) const { return p.shape.numel() <= options_.persist; }
+  Group& group_for(Unit&, const Parameter&);
+  void lay_out(Group&) const;
+  void reserve_trained(Group&);
+  void restore(const Tensor& to, const std::function<void(const Tensor&)>& read);
   void read(const Group&, Tensor held, Range, const ReadParameter&);
   static void bind(Group&, Tensor Parameter::*view, Tensor all);
   void start_gather(Unit&);
@@ -191,6 +218,7 @@ class ParameterStore {
   Ops& ops_;
   Communicator& comm_;
   ZeroOptions options_;
+  StatesOf states_;
   // The ranks that share everything out, and those that hold the same; null: all, and none.
   std::unique_ptr<Communicator> group_, across_;
   Communicator& shards_;

@@ -1,35 +1,52 @@
 // What checkpoints and results hold out of what the ranks do, and back.
 #include <algorithm>
 
+#include "engine/core/divide.h"
 #include "engine/dist/parameter_store.h"
 
 namespace ft {
 
-// Ranks of several groups hold the same piece: each saves a part of it.
+// Ranks of several groups hold the same piece: each saves a part of it, of whole blocks.
 void ParameterStore::each_part(const std::function<void(const Slice&, const Download&)>& visit) {
   const std::int64_t parts = across_ ? across_->size() : 1, part = across_ ? across_->rank() : 0;
-  std::vector<float> host;
-  const Download download = [&](Tensor t) {
-    host.resize(static_cast<std::size_t>(t.numel()));
+  std::vector<std::byte> host;
+  const Download download = [&](const Tensor& t) {
+    host.resize(static_cast<std::size_t>(t.bytes()));
     ops_.download(host.data(), t);
-    return std::span<const float>(host);
+    return Tensor(host.data(), t.dtype, t.shape);
   };
   each_slice(Layout::sharded, [&](const Slice& s) {
-    const std::int64_t from = s.count * part / parts, count = s.count * (part + 1) / parts - from;
+    const auto specs = states(*s.parameter);
+    const auto cut = [&](std::int64_t p) {
+      return std::min(s.count, round_up(s.count * p / parts, common_block(specs)));
+    };
+    const std::int64_t from = cut(part), count = cut(part + 1) - from;
     if (count == 0) return;
-    Slice own{s.parameter, s.first + from, count, s.master.elements(from, count), {}, {}};
-    for (std::size_t k = 0; k < own.states.size(); ++k)
-      if (s.states[k]) own.states[k] = s.states[k].elements(from, count);
+    Slice own{{s.master.elements(from, count), {}, {}}, s.parameter, s.first + from, count};
+    for (std::size_t k = 0; k < specs.size(); ++k)
+      own.states.push_back(s.states[k].elements(from / specs[k].block, specs[k].elements(count)));
     visit(own, download);
   });
 }
 
-void ParameterStore::restore(int what, const ReadRange& read) {
-  std::vector<float> host;
-  each_slice(options_.stage.states, [&](const Slice& s) {
-    host.resize(static_cast<std::size_t>(s.count));
-    read(*s.parameter, s.first, host);
-    ops_.upload(what == kMaster ? s.master : s.states[static_cast<std::size_t>(what)], host.data());
+// In elements of a master or a state.
+void ParameterStore::restore(const Tensor& to, const std::function<void(const Tensor&)>& read) {
+  std::vector<std::byte> host(static_cast<std::size_t>(to.bytes()));
+  read({host.data(), to.dtype, to.shape});
+  ops_.upload(to, host.data());
+}
+
+void ParameterStore::restore_masters(const ReadParameter& read) {
+  each_slice(
+      [&](const Slice& s) { restore(s.master, [&](const Tensor& y) { read(*s.parameter, y, s.first); }); });
+}
+
+void ParameterStore::restore_states(const ReadState& read) {
+  each_slice([&](const Slice& s) {
+    const auto specs = states(*s.parameter);
+    for (std::size_t k = 0; k < specs.size(); ++k)
+      restore(s.states[k],
+              [&](const Tensor& y) { read(*s.parameter, specs[k], y, s.first / specs[k].block); });
   });
 }
 

@@ -187,27 +187,45 @@ double ParameterStore::grad_norm() {
   return std::sqrt(squares);
 }
 
+FlatSlice ParameterStore::flat_slice(const Group& g, std::int64_t from, std::int64_t to) const {
+  const std::int64_t first = from - stepped(g).first, count = to - from;
+  FlatSlice s{
+      g.master.elements(first, count), g.grad.elements(from - held(g, g.stage.grads).first, count), {}};
+  for (std::size_t k = 0; k < g.specs.size(); ++k)
+    s.states.push_back(g.states[k].elements(first / g.specs[k].block, g.specs[k].elements(count)));
+  return s;
+}
+
 void ParameterStore::each_slice(Layout layout, const std::function<void(const Slice&)>& visit) {
   settle();
   each_group([&](Group& g) {
     if (!g.trained) return;
     const Range mine = held(g, layout);
-    const std::int64_t grad_first = held(g, g.stage.grads).first, state_first = stepped(g).first;
     for (std::size_t i = 0; i < g.parameters.size(); ++i) {
       const std::int64_t begin = g.offsets[i], end = begin + g.parameters[i]->shape.numel();
       const std::int64_t from = std::max(begin, mine.first), to = std::min(end, mine.first + mine.count);
       if (from >= to) continue;
-      Slice s{g.parameters[i],
-              from - begin,
-              to - from,
-              g.master.elements(from - state_first, to - from),
-              g.grad.elements(from - grad_first, to - from),
-              {}};
-      for (std::size_t k = 0; k < s.states.size(); ++k)
-        if (g.states[k]) s.states[k] = g.states[k].elements(from - state_first, to - from);
-      visit(s);
+      visit({flat_slice(g, from, to), g.parameters[i], from - begin, to - from});
     }
   });
+}
+
+void ParameterStore::each_run(const std::function<void(const FlatRun&)>& visit) {
+  settle();
+  for (const Unit& u : units_)
+    for (const Group& g : u.groups) {
+      if (!g.trained) continue;
+      const Range mine = stepped(g);
+      const std::size_t n = g.parameters.size();
+      for (std::size_t i = 0, next = 0; i < n; i = next) {
+        const bool decays = g.parameters[i]->decays;
+        while (next < n && g.parameters[next]->decays == decays) ++next;
+        const std::int64_t end = next < n ? g.offsets[next] : g.count;
+        const std::int64_t from = std::max(g.offsets[i], mine.first),
+                           to = std::min(end, mine.first + mine.count);
+        if (from < to) visit({flat_slice(g, from, to), u.name, decays});
+      }
+    }
 }
 
 void ParameterStore::publish() {

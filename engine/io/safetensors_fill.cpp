@@ -53,18 +53,23 @@ SafetensorsFiller::~SafetensorsFiller() {
     if (f.fd >= 0) ::close(f.fd);
 }
 
-void SafetensorsFiller::write(const std::string& tensor, std::int64_t first, std::span<const float> values) {
+void SafetensorsFiller::write(const std::string& tensor, std::int64_t first, const Tensor& values) {
   const auto found = places_.find(tensor);
   require(found != places_.end(), "a tensor is filled in that is in no file");
   const auto& [file, stored] = found->second;
   const auto type = dtype_of(stored->type);
-  const auto n = static_cast<std::int64_t>(values.size());
-  require(type && is_weight_type(*type) && first >= 0 && first + n <= stored->numel,
+  const std::int64_t n = values.numel();
+  const bool weights = type && is_weight_type(*type) && is_weight_type(values.dtype);
+  require(type && (weights || *type == values.dtype) && first >= 0 && first + n <= stored->numel,
           "a tensor is filled in with what it cannot hold");
+  if (!weights) {
+    write_at(*file->header, file->fd, values.data, values.bytes(), stored->begin + first * size_of(*type));
+    return;
+  }
   for (std::int64_t i = 0; i < n; i += kFilledAtOnce) {
     const std::int64_t count = std::min(kFilledAtOnce, n - i), bytes = count * size_of(*type);
     staging_.resize(static_cast<std::size_t>(bytes));
-    convert(staging_.data(), *type, values.data() + i, DType::f32, count);
+    convert(staging_.data(), *type, values.data + i * size_of(values.dtype), values.dtype, count);
     if (find_nonfinite(staging_.data(), *type, count) >= 0)
       throw UserError(Exit::numeric, str(printable(file->header->path()), ": not written: ",
                                          printable(tensor), " has a NaN or Inf as ", name_of(*type)));

@@ -3,7 +3,6 @@
 #pragma once
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -19,9 +18,9 @@ class SafetensorsFiller {
   SafetensorsFiller& operator=(const SafetensorsFiller&) = delete;
   ~SafetensorsFiller();
 
-  // Elements from number `first` on, converted to the tensor's type. UserError(Exit::numeric) for NaN and
-  // Inf.
-  void write(const std::string& tensor, std::int64_t first, std::span<const float> values);
+  // Elements from number `first` on, in host memory: f32, bf16 and f16 are converted to the tensor's type,
+  // others are of it. UserError(Exit::numeric) for NaN and Inf.
+  void write(const std::string& tensor, std::int64_t first, const Tensor& values);
   void sync();  // what was written is on the disk
 
  private:

@@ -1,6 +1,5 @@
 #include "engine/train/checkpoint.h"
 
-#include <array>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,9 +14,13 @@
 namespace ft {
 namespace {
 
-// torch's names for AdamW's states.
-constexpr std::array<const char*, 2> kStates = {".exp_avg", ".exp_avg_sq"};
 constexpr const char* kOptimizer = "optimizer";  // what its files' names begin with
+
+std::string name_of(const Parameter& p, const StateSpec& state) { return str(p.name, ".", state.name); }
+
+Shape shape_of(const Parameter& p, const StateSpec& state) {
+  return state.block == 1 ? p.shape : Shape{state.elements(p.shape.numel())};
+}
 
 Json to_json(const std::optional<LossScaler::State>& s) {
   if (!s) return nullptr;
@@ -70,10 +73,6 @@ TrainState from_json(const JsonObject& j) {
   return s;
 }
 
-Tensor floats(std::span<float> host) {
-  return {reinterpret_cast<std::byte*>(host.data()), DType::f32, {static_cast<std::int64_t>(host.size())}};
-}
-
 // Its shards; the manifest has vouched for what is there.
 std::vector<std::unique_ptr<SafetensorsFile>> optimizer_files(const std::string& folder) {
   std::vector<std::unique_ptr<SafetensorsFile>> files;
@@ -86,24 +85,25 @@ std::vector<std::unique_ptr<SafetensorsFile>> optimizer_files(const std::string&
 
 }  // namespace
 
-void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles& files, int states) {
+void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles& files, Content content) {
   SafetensorsFiller filler(folder);
   store.each_part([&](const Slice& s, const ParameterStore::Download& values) {
     filler.write(files.name_of(*s.parameter), s.first, values(s.master));
-    for (std::size_t k = 0; k < static_cast<std::size_t>(states); ++k)
-      filler.write(s.parameter->name + kStates[k], s.first, values(s.states[k]));
+    if (content == Content::weights) return;
+    const auto states = store.states(*s.parameter);
+    for (std::size_t k = 0; k < states.size(); ++k)
+      filler.write(name_of(*s.parameter, states[k]), s.first / states[k].block, values(s.states[k]));
   });
   filler.sync();
 }
 
 Checkpoints::Checkpoints(Model& model, ParameterStore& store, Communicator& comm, ModelFiles& files,
-                         std::string output_dir, int states, std::int64_t max_shard_bytes)
+                         std::string output_dir, std::int64_t max_shard_bytes)
     : model_(model),
       store_(store),
       comm_(comm),
       files_(files),
       output_dir_(std::move(output_dir)),
-      states_(states),
       max_shard_bytes_(max_shard_bytes) {}
 
 std::vector<Parameter*> Checkpoints::trained() {
@@ -126,7 +126,7 @@ std::string Checkpoints::save(const TrainState& state, const std::function<void(
     extra(writer->path());
   });
   const std::string folder = shared(comm_, root ? writer->path() : "");
-  together(comm_, "save its part", [&] { fill_in(folder, store_, files_, states_); });
+  together(comm_, "save its part", [&] { fill_in(folder, store_, files_, Content::weights_and_states); });
   std::string path;
   together(comm_, "complete a checkpoint", [&] {
     if (root) path = writer->commit(to_json(state));
@@ -135,40 +135,35 @@ std::string Checkpoints::save(const TrainState& state, const std::function<void(
 }
 
 void Checkpoints::create_optimizer(const std::string& folder) {
-  if (states_ == 0) return;
   std::vector<TensorSpec> specs;
   for (const Parameter* p : trained())
-    for (int k = 0; k < states_; ++k)
-      specs.push_back({p->name + kStates[static_cast<std::size_t>(k)], DType::f32, p->shape});
-  write_shards(folder, kOptimizer, specs, {}, max_shard_bytes_);
+    for (const StateSpec& state : store_.states(*p))
+      specs.push_back({name_of(*p, state), state.dtype, shape_of(*p, state)});
+  if (!specs.empty()) write_shards(folder, kOptimizer, specs, {}, max_shard_bytes_);
 }
 
 void Checkpoints::read_optimizer(const std::string& folder) {
-  if (states_ == 0) return;
   const auto shards = optimizer_files(folder);
-  for (int k = 0; k < states_; ++k) {
-    const auto find = [&](const Parameter& p) {
-      const std::string name = p.name + kStates[static_cast<std::size_t>(k)];
-      for (const auto& shard : shards)
-        if (const StoredTensor* t = shard->find(name); t && t->numel == p.shape.numel())
-          return std::pair{shard.get(), t};
-      throw UserError(Exit::checkpoint, str(folder, ": ", name,
-                                            " is not there in the model's shape; the checkpoint is of "
-                                            "another model, adapter or optimizer"));
-    };
-    for (const Parameter* p : trained()) find(*p);
-    store_.restore(k, [&](const Parameter& p, std::int64_t first, std::span<float> to) {
-      const auto [shard, tensor] = find(p);
-      shard->read(*tensor, floats(to), first);
-    });
-  }
+  const auto find = [&](const Parameter& p, const StateSpec& state) {
+    const std::string name = name_of(p, state);
+    for (const auto& shard : shards)
+      if (const StoredTensor* t = shard->find(name); t && t->numel == state.elements(p.shape.numel()))
+        return std::pair{shard.get(), t};
+    throw UserError(Exit::checkpoint, str(folder, ": ", name,
+                                          " is not there in the model's shape; the checkpoint is of "
+                                          "another model, adapter or optimizer"));
+  };
+  for (const Parameter* p : trained())
+    for (const StateSpec& state : store_.states(*p)) find(*p, state);
+  store_.restore_states(
+      [&](const Parameter& p, const StateSpec& state, const Tensor& to, std::int64_t first) {
+        const auto [shard, tensor] = find(p, state);
+        shard->read(*tensor, to, first);
+      });
 }
 
 void Checkpoints::load_weights(const std::string& folder) {
-  const ReadParameter read = files_.read(folder);
-  store_.restore(ParameterStore::kMaster, [&](const Parameter& p, std::int64_t first, std::span<float> to) {
-    read(p, floats(to), first);
-  });
+  store_.restore_masters(files_.read(folder));
   store_.publish();
 }
 

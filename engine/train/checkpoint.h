@@ -48,14 +48,15 @@ class ModelFiles {
 };
 
 // Writes this rank's part of all that is trained into the files that rank 0 has made in a folder, which all
-// ranks see: the weights, and the optimizer's states where their file is there too. Every rank calls.
-void fill_in(const std::string& folder, ParameterStore&, const ModelFiles&, int states);
+// ranks see: the weights, and the optimizer's states for a checkpoint. Every rank calls.
+enum class Content : std::uint8_t { weights, weights_and_states };
+void fill_in(const std::string& folder, ParameterStore&, const ModelFiles&, Content);
 
 class Checkpoints {
  public:
   // The optimizer's states are cut into files of at most max_shard_bytes, which are hashed side by side.
   Checkpoints(Model& model, ParameterStore& store, Communicator& comm, ModelFiles& files,
-              std::string output_dir, int states, std::int64_t max_shard_bytes = kMaxShardBytes);
+              std::string output_dir, std::int64_t max_shard_bytes = kMaxShardBytes);
 
   // Saves checkpoint-<step>; returns its folder on rank 0, where `extra` writes more files into it before it
   // is sealed. Every rank calls and writes its part; when one fails all do, and no checkpoint is there.
@@ -77,7 +78,6 @@ class Checkpoints {
   Communicator& comm_;
   ModelFiles& files_;
   std::string output_dir_;
-  int states_;
   std::int64_t max_shard_bytes_;
 };
 

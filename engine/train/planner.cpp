@@ -143,9 +143,9 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   // Between GPUs these buffers are the host's, or NCCL's own.
   const bool on_cpus = r.device.kind == Device::Kind::cpu;
   PlannedCommunicator comm(r.ranks, on_cpus ? MeshCommunicator::memory_of(r.ranks, r.reduce_bucket) : 0);
-  ParameterStore store(null, comm, r.zero);
+  ParameterStore store(null, comm, r.zero, r.states);
   model.add_units(store);
-  store.reserve(r.states, kMeasured);
+  store.reserve(kMeasured);
   Plan plan;
   EachParameter count([&](Parameter& p) {
     plan.parameters += p.elements();

@@ -15,7 +15,7 @@ struct PlanRequest {
   int ranks = 1;
   ZeroOptions zero{.stage = ZeroStage::of(0)};
   std::int64_t reduce_bucket = std::numeric_limits<std::int64_t>::max();  // elements added up at once
-  int states = 2;                                                         // of the optimizer
+  StatesOf states = no_states;                                            // of the optimizer
   std::int64_t recompute = 0;                                             // Model::set_recompute
   bool adapter = false;  // what is trained is an adapter, not the model
   Device device;

@@ -57,7 +57,7 @@ Trainer::Trainer(TrainerParts parts, const TrainConfig& config)
     : p_(std::move(parts)),
       config_(config),
       length_(length_of(config.training, p_.data, p_.comm.size())),
-      optimizer_(config.training) {
+      optimizer_(make_optimizer(config.training)) {
   if (config.training.fp16) scaler_.emplace();
 }
 
@@ -109,7 +109,7 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
 }
 
 // A skipped step counts as one of the run's, as DeepSpeed's global_steps do, but neither for the schedule nor
-// for AdamW's bias correction.
+// for the optimizer.
 Trainer::Step Trainer::step(TrainState& state) {
   Step s = batches_of(state.step);
   const std::int64_t taken = s.index - state.skipped_steps;
@@ -123,7 +123,8 @@ Trainer::Step Trainer::step(TrainState& state) {
   if (!std::isfinite(s.loss_sum) || (!scaler_ && !std::isfinite(s.grad_norm))) explain_not_finite(s);
   if (scaler_ && skips(state, s)) return s;
   const double clip = clip_coefficient(s.grad_norm, config_.training.max_grad_norm);
-  optimizer_.step(p_.context.ops, p_.store, s.rate, clip / s.loss_scale, taken + 1);
+  take_step(p_.context.ops, p_.store, *optimizer_,
+            {.rate = s.rate, .grad_scale = clip / s.loss_scale, .step = taken + 1});
   return s;
 }
 

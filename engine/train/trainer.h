@@ -9,7 +9,7 @@
 #include "engine/train/checkpoint.h"
 #include "engine/train/config.h"
 #include "engine/train/loss_scaler.h"
-#include "engine/train/optimizer.h"
+#include "engine/train/optimizers/optimizer.h"
 #include "engine/train/report.h"
 
 namespace ft {
@@ -76,7 +76,7 @@ class Trainer {
   TrainerParts p_;
   TrainConfig config_;
   Length length_;
-  Optimizer optimizer_;
+  std::unique_ptr<const Optimizer> optimizer_;
   double train_seconds_ = 0, row_seconds_ = 0;
   std::optional<LossScaler> scaler_;                                      // fp16
   std::int64_t row_tokens_ = 0, saved_step_ = -1, sent_ = 0, steps_ = 0;  // of this process

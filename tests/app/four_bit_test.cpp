@@ -45,7 +45,7 @@ TEST(FourBitModel, IsTheModelOfItsDequantizedWeights) {
 }
 
 TEST(FourBitModel, TakesTheMemoryOfItsBytes) {
-  PlanRequest request{.states = 2, .adapter = true};
+  PlanRequest request{.adapter = true};
   request.train = {{.tokens = 8, .targets = 7, .sequences = 1, .longest = 8}};
   const Plan four_bit = plan_run(build("plain", true).model(), request);
   const Plan dense = plan_run(build("plain", false).model(), request);

@@ -36,7 +36,7 @@ class Three {
     EachParameter each([&](Parameter& p) { all.push_back(&p); });
     visit_all(each, {&linears_[0], &linears_[1], &linears_[2]});
     unit_ = store_.add_unit("attention", all);
-    store_.reserve(0);
+    store_.reserve();
     store_.load([](const Parameter& p, Tensor y, std::int64_t first) {
       const Random random = Random{7}.with(p.name);
       for (std::int64_t i = 0; i < y.numel(); ++i)

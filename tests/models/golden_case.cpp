@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <filesystem>
 
-#include "engine/train/optimizer.h"
+#include "engine/train/optimizers/optimizer.h"
 #include "engine/train/planner.h"
 #include "tests/support/source.h"
 
@@ -171,7 +171,7 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
       made_(make_model(c.model_folder() + "/config.json", how.dtype)),
       weights_(c.model_folder()),
       comm_(*ops_),
-      store_(*ops_, comm_, ZeroStage::of(0)) {
+      store_(*ops_, comm_, ZeroStage::of(0), states_of(case_.training)) {
   if (c.lora()) {
     adapter_.emplace(c.folder + "/adapter");
     attached_ = lora::attach(*made_.model, adapter_->config(), how.dtype, {c.name + ": ", Exit::input});
@@ -191,7 +191,7 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
   context_.emplace(Ctx{*ops_, *saved_, *scratch_, how.dtype, {}, true});
   made_.model->add_units(store_);
   made_.model->set_recompute(how.recompute);
-  store_.reserve(2);
+  store_.reserve();
   store_.load([&](const Parameter& p, Tensor y, std::int64_t first) {
     if (adapter_ && adapter_->has(p))
       adapter_->read(p, y, first);
@@ -252,13 +252,13 @@ Values GoldenRun::logits(const Batch& batch) {
 
 GoldenRun::Curve GoldenRun::train() {
   Curve out;
-  const Optimizer optimizer(case_.training);
+  const auto optimizer = make_optimizer(case_.training);
   for (std::int64_t step = 0; step < case_.steps; ++step) {
     const auto& samples = case_.batches[static_cast<std::size_t>(step) % case_.batches.size()];
     out.losses.push_back(accumulate({GoldenCase::join(samples)}));
     out.grad_norms.push_back(store_.grad_norm() / loss_scale_);
     const double clip = clip_coefficient(out.grad_norms.back(), case_.training.max_grad_norm);
-    optimizer.step(*ops_, store_, case_.training.learning_rate, clip / loss_scale_, step + 1);
+    take_step(*ops_, store_, *optimizer, {case_.training.learning_rate, clip / loss_scale_, step + 1});
   }
   return out;
 }

@@ -40,7 +40,7 @@ class Feed {
     ParameterStore store(*ops_, comm, ZeroStage::of(0));
     const std::vector<Parameter*> all = parameters_of(mlp_);
     const int unit = store.add_unit("mlp", all);
-    store.reserve(0);
+    store.reserve();
     store.load([](const Parameter& p, Tensor y, std::int64_t first) {
       for (std::int64_t i = 0; i < y.numel(); ++i) y.as<float>()[i] = number(p.name, first + i);
     });

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "engine/io/json.h"
 #include "engine/train/planner.h"
 #include "lora/attach.h"
 #include "models/registry.h"
@@ -71,7 +72,7 @@ Result step(Ops& ops, Communicator& comm, const Kind& kind, const std::string& c
   ParameterStore store(ops, comm, request.zero);
   made.model->add_units(store);
   made.model->set_recompute(n);
-  store.reserve(0, plan.transient);
+  store.reserve(plan.transient);
   store.load([](const Parameter& p, Tensor y, std::int64_t first) {
     for (std::int64_t i = 0; i < y.numel(); ++i) y.as<float>()[i] = number(p.name, first + i);
   });

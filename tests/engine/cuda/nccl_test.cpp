@@ -109,10 +109,12 @@ std::vector<float> trained(Ops& ops, Communicator& comm, int stage) {
     p[i].shape = {static_cast<std::int64_t>(7 + 50 * i)};
     p[i].trainable = i != 1;
   }
-  ParameterStore store(ops, comm, ZeroOptions{.stage = ZeroStage::of(stage), .prefetch = 1000});
+  static constexpr std::array<StateSpec, 2> kStates{{{.name = "m"}, {.name = "v"}}};
+  ParameterStore store(ops, comm, ZeroOptions{.stage = ZeroStage::of(stage), .prefetch = 1000},
+                       [](const Parameter&) { return std::span<const StateSpec>(kStates); });
   store.add_unit("first", {&p[0], &p[1]});
   store.add_unit("second", {&p[2], &p[3]});
-  store.reserve(2, {.values = 1 << 16, .grads = 1 << 16});
+  store.reserve({.values = 1 << 16, .grads = 1 << 16});
   store.load([](const Parameter&, Tensor y, std::int64_t first) {
     for (std::int64_t i = 0; i < y.numel(); ++i) y.as<float>()[i] = static_cast<float>(first + i) * 0.01f;
   });

@@ -13,9 +13,10 @@ TEST(Formula, ThePapersExample) {
 }
 
 TEST(Formula, WhatIsSent) {
+  constexpr StateBytes kF32{4, 4, 8};
   constexpr double N = 4, psi = 1000, part = 3.0 / 4;
   const auto sent = [&](int stage, double frozen, double micro_steps) {
-    return sent_bytes(ZeroStage::of(stage), N, psi, frozen, kAdamF32, micro_steps);
+    return sent_bytes(ZeroStage::of(stage), N, psi, frozen, kF32, micro_steps);
   };
   for (int stage = 0; stage < 3; ++stage) EXPECT_EQ(sent(stage, 500, 1), 2 * 4 * psi * part);
   EXPECT_EQ(sent(3, 0, 1), 3 * 4 * psi * part);

@@ -84,7 +84,7 @@ TransientMemory planned(const Case& c) {
   ParameterStore store(null, comm, c.zero);
   Toy toy(c.dtype);
   toy.add_units(store);
-  store.reserve(0, kMeasured);
+  store.reserve(kMeasured);
   toy.micro_step(store, -1, 0);
   return store.transient();
 }
@@ -104,7 +104,7 @@ void train(const Case& c, Communicator& comm, Outcome& outcome) {
   Toy toy(c.dtype);
   ParameterStore store(ops, comm, c.zero);
   toy.add_units(store);
-  store.reserve(0, planned(c));
+  store.reserve(planned(c));
   store.load([](const Parameter& p, Tensor y, std::int64_t first) {
     for (std::int64_t i = 0; i < y.numel(); ++i) {
       const auto v = static_cast<float>(std::cos(0.1 * double(first + i) + double(p.name.back())));
@@ -130,8 +130,8 @@ void train(const Case& c, Communicator& comm, Outcome& outcome) {
   const std::int64_t sent = comm.sent() - before;
   // Ranks are threads: each puts its part in its place.
   store.each_part([&](const Slice& p, const ParameterStore::Download& values) {
-    const auto v = values(p.master);
-    std::copy(v.begin(), v.end(), outcome.trained.begin() + place_of(toy, *p.parameter) + p.first);
+    const auto* v = values(p.master).as<float>();
+    std::copy_n(v, p.count, outcome.trained.begin() + place_of(toy, *p.parameter) + p.first);
   });
   if (comm.rank() != 0) return;
   outcome.sent = sent / kSteps;
@@ -257,7 +257,7 @@ TEST(ParameterStore, UnitsAreUsedAsWasSaid) {
     ParameterStore store(ops, comm, ZeroStage::of(0));
     Toy toy(DType::f32);
     toy.add_units(store);
-    store.reserve(0);
+    store.reserve();
     store.expect({0, 1});
     { const Use use(store, 0, false); }
     EXPECT_THROW(store.acquire(2, false), InternalError);

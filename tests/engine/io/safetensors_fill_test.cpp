@@ -36,9 +36,9 @@ TEST(SafetensorsFiller, MakesTheSameFiles) {
     SafetensorsFiller one(in_parts.path()), other(in_parts.path());
     for (const TensorSpec& t : model.specs) {
       const std::int64_t n = t.shape.numel(), half = n / 3;
-      const std::span<const float> all(model.values.data(), static_cast<std::size_t>(n));
-      other.write(t.name, half, all.subspan(static_cast<std::size_t>(half)));
-      one.write(t.name, 0, all.first(static_cast<std::size_t>(half)));
+      const Tensor all = model({"", DType::f32, {n}});
+      other.write(t.name, half, all.elements(half, n - half));
+      one.write(t.name, 0, all.elements(0, half));
     }
     one.sync();
     other.sync();
@@ -52,11 +52,13 @@ TEST(SafetensorsFiller, RefusesWhatIsNotANumber) {
   Model model;
   write_shards(folder.path(), "model", model.specs, {});
   SafetensorsFiller filler(folder.path());
-  const std::vector<float> bad{1, NAN};
+  std::vector<float> numbers{1, NAN};
+  const Tensor bad(reinterpret_cast<std::byte*>(numbers.data()), DType::f32, {2});
   EXPECT_EQ(error_of([&] { filler.write("c", 0, bad); }),
             "7 " + (folder / "model.safetensors") + ": not written: c has a NaN or Inf as float32");
   EXPECT_THROW(filler.write("c", 2, bad), InternalError);
   EXPECT_THROW(filler.write("d", 0, bad), InternalError);
+  EXPECT_THROW(filler.write("a", 0, {bad.data, DType::u8, {8}}), InternalError);
 }
 
 }  // namespace

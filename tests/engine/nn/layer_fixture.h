@@ -99,7 +99,7 @@ class LayerRun {
     return store.add_unit(str("unit ", store.units()), own);
   }
   void start() {
-    store.reserve(0);
+    store.reserve();
     for (const Parameter* p : parameters_) {
       const double spread = p->shape.rank == 1 ? 1 : 0.5;  // less for matrices: scores stay small
       const Values<double> random = reference::times(random_values(p->name, p->shape.numel()), spread);

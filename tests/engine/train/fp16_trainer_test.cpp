@@ -135,16 +135,16 @@ Course run_rank(const Setting& run, Ops& ops, Communicator& comm) {
   config.checkpointing.save_steps = static_cast<double>(run.save_steps);
   Vector model(run.happenings);
   const Numbers data(run.ids);
-  ParameterStore store(ops, comm, ZeroStage::of(run.stage));
+  ParameterStore store(ops, comm, ZeroStage::of(run.stage), states_of(config.training));
   model.add_units(store);
-  store.reserve(2, {.values = 1 << 16, .grads = 1 << 16});
+  store.reserve({.values = 1 << 16, .grads = 1 << 16});
   store.load([](const Parameter&, Tensor y, std::int64_t first) {
     for (std::int64_t i = 0; i < y.numel(); ++i) y.as<float>()[i] = 0.001f * static_cast<float>(first + i);
   });
   Arena saved(ops.allocate(4096), 4096), scratch(ops.allocate(4096), 4096);
   Ctx context{ops, saved, scratch, DType::f16};
   Files files;
-  Checkpoints checkpoints(model, store, comm, files, run.output, 2, run.max_shard_bytes);
+  Checkpoints checkpoints(model, store, comm, files, run.output, run.max_shard_bytes);
   Told told;
   Trainer trainer({.context = context,
                    .model = model,

@@ -1,5 +1,5 @@
 // AdamW, SGD and clipping, step by step, against torch (tests/golden/optimizers.*).
-#include "engine/train/optimizer.h"
+#include "engine/train/optimizers/optimizer.h"
 
 #include <gtest/gtest.h>
 
@@ -51,10 +51,10 @@ TrainingConfig config_of(const Json& run) {
 TEST_P(Torch, StepByStep) {
   const Json& run = json_["runs"][GetParam()];
   const TrainingConfig config = config_of(run);
-  const Optimizer optimizer(config);
+  const auto optimizer = make_optimizer(config);
   const auto ops = make_ops({});
   LocalCommunicator alone(*ops);
-  ParameterStore store(*ops, alone, ZeroStage::of(0));
+  ParameterStore store(*ops, alone, ZeroStage::of(0), states_of(config));
   Parameter matrix, vector;
   matrix.name = "matrix";
   matrix.shape = {7, 11};
@@ -63,7 +63,7 @@ TEST_P(Torch, StepByStep) {
   matrix.trainable = vector.trainable = true;
   vector.decays = false;
   store.add_unit("all", {&matrix, &vector});
-  store.reserve(optimizer.states());
+  store.reserve();
   store.load([&](const Parameter& p, Tensor y, std::int64_t first) {
     const Floats start = tensor("start." + p.name);
     std::copy_n(start.begin() + first, y.numel(), y.as<float>());
@@ -78,13 +78,14 @@ TEST_P(Torch, StepByStep) {
     });
     const double norm = store.grad_norm(), want_norm = run["grad_norms"][i];
     EXPECT_NEAR(norm, want_norm, 1e-6 * want_norm);
-    optimizer.step(*ops, store, run["rates"][i], clip_coefficient(norm, config.max_grad_norm), step + 1);
+    take_step(*ops, store, *optimizer,
+              {run["rates"][i], clip_coefficient(norm, config.max_grad_norm), step + 1});
     for (const Parameter* p : {&matrix, &vector}) {
       Floats got;
       store.each_part([&](const Slice& s, const ParameterStore::Download& values) {
         if (s.parameter != p) return;
-        const auto v = values(s.master);
-        got.assign(v.begin(), v.end());
+        const Tensor v = values(s.master);
+        got.assign(v.as<float>(), v.as<float>() + v.numel());
       });
       const Floats want = tensor(GetParam() + "." + std::to_string(step) + "." + p->name);
       for (std::size_t k = 0; k < want.size(); ++k)

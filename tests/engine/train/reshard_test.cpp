@@ -1,6 +1,7 @@
-// What ranks save between them is, to the byte, what one rank saves, under every stage and in groups; and any
-// number of ranks under any stage gets back what was saved. So every ordered pair of the two is covered: all
-// have the same file between them.
+// What ranks save between them is, to the byte, what one rank saves, under every stage and in groups,
+// whatever states the optimizer declares: no block is cut between ranks. And any number of ranks under any
+// stage gets back what was saved. So every ordered pair of the two is covered: all have the same file between
+// them.
 #include <gtest/gtest.h>
 
 #include "engine/dist/together.h"
@@ -15,7 +16,13 @@ namespace {
 using test::slurp;
 using test::TempFolder;
 
-constexpr std::array<const char*, 3> kKinds = {"", ".exp_avg", ".exp_avg_sq"};
+// Two running means for small parameters; for the others bytes, and a number for each block of 256.
+constexpr std::array<StateSpec, 2> kMeans{{{.name = "exp_avg"}, {.name = "exp_avg_sq"}}};
+constexpr std::array<StateSpec, 2> kBlocks{
+    {{.name = "codes", .dtype = DType::u8}, {.name = "absmax", .block = 256}}};
+std::span<const StateSpec> declared_by(const Parameter& p) {
+  return p.shape.numel() < 310 ? std::span<const StateSpec>(kMeans) : kBlocks;
+}
 
 struct Toy {
   explicit Toy(DType dtype) {
@@ -35,10 +42,36 @@ struct Toy {
   std::vector<Parameter> parameters;
 };
 
-// Of an element of a parameter or its state, exact in f32.
-float value(const Parameter& p, std::size_t kind, std::int64_t i) {
-  return static_cast<float>(i) + 0.25f * static_cast<float>(kind) +
+// Element i of a parameter or its state: exact in f32, a byte for u8.
+float value(const Parameter& p, std::string_view kind, DType dtype, std::int64_t i) {
+  if (dtype == DType::u8) return static_cast<float>((i * 7 + 3) % 251);
+  return static_cast<float>(i) + 0.25f * static_cast<float>(kind.size()) +
          1000.0f * static_cast<float>(p.name.size());
+}
+
+// visit(kind, array, its first element's number): the master and the states of a slice.
+void each_array(const Slice& s,
+                const std::function<void(std::string_view, const Tensor&, std::int64_t)>& visit) {
+  visit("", s.master, s.first);
+  const auto specs = declared_by(*s.parameter);
+  ASSERT_EQ(s.states.size(), specs.size());
+  for (std::size_t k = 0; k < specs.size(); ++k) {
+    EXPECT_EQ(s.first % specs[k].block, 0);
+    EXPECT_EQ(s.states[k].numel(), specs[k].elements(s.count));
+    EXPECT_EQ(s.states[k].dtype, specs[k].dtype);
+    visit(specs[k].name, s.states[k], s.first / specs[k].block);
+  }
+}
+
+void put(const Tensor& t, std::int64_t i, float v) {
+  if (t.dtype == DType::u8)
+    t.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(v);
+  else
+    t.as<float>()[i] = v;
+}
+
+float get(const Tensor& t, std::int64_t i) {
+  return t.dtype == DType::u8 ? t.as<std::uint8_t>()[i] : t.as<float>()[i];
 }
 
 class Files final : public ModelFiles {
@@ -59,9 +92,9 @@ void with_store(const Layouts& l, const std::function<void(Communicator&, Parame
     cpu::CpuOps ops(1);
     Toy toy(l.dtype);
     const ZeroOptions options{.stage = ZeroStage::of(l.stage), .group = l.group, .persist = l.persist};
-    ParameterStore store(ops, comm, options);
+    ParameterStore store(ops, comm, options, declared_by);
     toy.add_units(store);
-    store.reserve(2);
+    store.reserve();
     use(comm, store);
   });
 }
@@ -69,35 +102,37 @@ void with_store(const Layouts& l, const std::function<void(Communicator&, Parame
 void save(const Layouts& l, const std::string& folder) {
   const Toy toy(l.dtype);
   std::vector<TensorSpec> specs;
-  for (const Parameter& p : toy.parameters)
-    for (const char* kind : kKinds) specs.push_back({p.name + kind, DType::f32, p.shape});
+  for (const Parameter& p : toy.parameters) {
+    specs.push_back({p.name, DType::f32, p.shape});
+    for (const StateSpec& state : declared_by(p))
+      specs.push_back({str(p.name, ".", state.name), state.dtype, {state.elements(p.shape.numel())}});
+  }
   write_safetensors(folder + "/all.safetensors", specs, {});
   with_store(l, [&](Communicator& comm, ParameterStore& store) {
     store.each_slice([&](const Slice& s) {
-      for (std::int64_t i = 0; i < s.count; ++i)
-        for (std::size_t k = 0; k < kKinds.size(); ++k)
-          (k == 0 ? s.master : s.states[k - 1]).as<float>()[i] = value(*s.parameter, k, s.first + i);
+      each_array(s, [&](std::string_view kind, const Tensor& t, std::int64_t first) {
+        for (std::int64_t i = 0; i < t.numel(); ++i) put(t, i, value(*s.parameter, kind, t.dtype, first + i));
+      });
     });
-    together(comm, "save", [&] { fill_in(folder, store, Files(), 2); });
+    together(comm, "save", [&] { fill_in(folder, store, Files(), Content::weights_and_states); });
   });
 }
 
 void expect_restored(const Layouts& l, const std::string& folder) {
   with_store(l, [&](Communicator&, ParameterStore& store) {
     const SafetensorsFile file(folder + "/all.safetensors");
-    for (std::size_t k = 0; k < kKinds.size(); ++k)
-      store.restore(static_cast<int>(k) - 1,
-                    [&](const Parameter& p, std::int64_t first, std::span<float> to) {
-                      const Tensor t(reinterpret_cast<std::byte*>(to.data()), DType::f32,
-                                     {static_cast<std::int64_t>(to.size())});
-                      file.read(*file.find(p.name + kKinds[k]), t, first);
-                    });
+    store.restore_masters(
+        [&](const Parameter& p, Tensor y, std::int64_t first) { file.read(*file.find(p.name), y, first); });
+    store.restore_states(
+        [&](const Parameter& p, const StateSpec& state, const Tensor& y, std::int64_t first) {
+          file.read(*file.find(str(p.name, ".", state.name)), y, first);
+        });
     std::int64_t wrong = 0;
     store.each_slice([&](const Slice& s) {
-      for (std::int64_t i = 0; i < s.count; ++i)
-        for (std::size_t k = 0; k < kKinds.size(); ++k)
-          wrong +=
-              (k == 0 ? s.master : s.states[k - 1]).as<float>()[i] != value(*s.parameter, k, s.first + i);
+      each_array(s, [&](std::string_view kind, const Tensor& t, std::int64_t first) {
+        for (std::int64_t i = 0; i < t.numel(); ++i)
+          wrong += get(t, i) != value(*s.parameter, kind, t.dtype, first + i);
+      });
     });
     EXPECT_EQ(wrong, 0);
   });

@@ -1,0 +1,37 @@
+// AdamW (Loshchilov, Hutter, "Decoupled weight decay regularization", ICLR 2019), as torch.optim.AdamW.
+#include <array>
+
+#include "engine/train/optimizers/all.h"
+
+namespace ft {
+namespace {
+
+constexpr std::array<StateSpec, 2> kStates{{{.name = "exp_avg"}, {.name = "exp_avg_sq"}}};
+
+class AdamWOptimizer final : public Optimizer {
+ public:
+  explicit AdamWOptimizer(const TrainingConfig& c)
+      : beta1_(c.adam_beta1), beta2_(c.adam_beta2), eps_(c.adam_epsilon), decay_(c.weight_decay) {}
+  std::span<const StateSpec> states(const Parameter&) const override { return kStates; }
+  void step(Ops& ops, const FlatRun& r, const StepScalars& s) const override {
+    ops.adamw(r.master, r.states[0], r.states[1], r.grad,
+              {.lr = s.rate,
+               .beta1 = beta1_,
+               .beta2 = beta2_,
+               .eps = eps_,
+               .decay = r.decays ? decay_ : 0,
+               .grad_scale = static_cast<float>(s.grad_scale),
+               .step = s.step});
+  }
+
+ private:
+  double beta1_, beta2_, eps_, decay_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Optimizer> make_adamw(const TrainingConfig& c) {
+  return std::make_unique<AdamWOptimizer>(c);
+}
+
+}  // namespace ft

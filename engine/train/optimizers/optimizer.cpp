@@ -1,0 +1,29 @@
+#include "engine/train/optimizers/optimizer.h"
+
+#include <algorithm>
+
+#include "engine/train/optimizers/all.h"
+
+namespace ft {
+
+std::unique_ptr<const Optimizer> make_optimizer(const TrainingConfig& config) {
+  return config.optim == "sgd" ? make_sgd(config) : make_adamw(config);
+}
+
+StatesOf states_of(const TrainingConfig& config) {
+  return [o = std::shared_ptr(make_optimizer(config))](const Parameter& p) { return o->states(p); };
+}
+
+void take_step(Ops& ops, ParameterStore& store, const Optimizer& optimizer, const StepScalars& scalars) {
+  store.each_run([&](const FlatRun& run) {
+    ops.enter(run.unit);
+    optimizer.step(ops, run, scalars);
+  });
+  store.publish();
+}
+
+double clip_coefficient(double norm, double most) {
+  return most > 0 ? std::min(1.0, most / (norm + 1e-6)) : 1.0;
+}
+
+}  // namespace ft

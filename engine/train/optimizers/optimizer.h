@@ -1,0 +1,38 @@
+// What a training step does with gradients. An optimizer is a file beside this one: the states that it keeps,
+// and its update. The ParameterStore holds the states by what is declared here; nobody else knows them.
+#pragma once
+#include <memory>
+
+#include "engine/dist/parameter_store.h"
+#include "engine/train/config.h"
+
+namespace ft {
+
+struct StepScalars {
+  double rate;            // the learning rate
+  double grad_scale;      // gradients are multiplied by it first
+  std::int64_t step = 1;  // steps that are not skipped, this one included
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  virtual std::span<const StateSpec> states(const Parameter&) const = 0;
+  // Each element is stepped by itself, or with those of its block. Where master, gradient and states are zero
+  // (the padding between parameters) they stay zero.
+  virtual void step(Ops&, const FlatRun&, const StepScalars&) const = 0;
+};
+
+// By training.optim.
+std::unique_ptr<const Optimizer> make_optimizer(const TrainingConfig&);
+
+// What that optimizer declares.
+StatesOf states_of(const TrainingConfig&);
+
+// Steps all that this rank steps, a launch for each run, and publishes it.
+void take_step(Ops&, ParameterStore&, const Optimizer&, const StepScalars&);
+
+// torch's clip_grad_norm_: the factor that shortens a gradient of this norm to `most` (0: never).
+double clip_coefficient(double norm, double most);
+
+}  // namespace ft

@@ -1,0 +1,156 @@
+// Every optimizer steps a unit in runs of parameters that decay alike. That is, to the bit, what it does one
+// parameter at a time on one rank, under every stage and number of ranks; and what lies between parameters
+// stays zero.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include "engine/dist/local.h"
+#include "engine/train/optimizers/optimizer.h"
+#include "tests/support/ranks.h"
+
+namespace ft {
+namespace {
+
+struct Toy {
+  explicit Toy(DType dtype) {
+    for (const auto& [name, n, decays] : {std::tuple{"q", 301, true},
+                                          {"k", 77, true},
+                                          {"bias", 5, false},
+                                          {"norm", 131, false},
+                                          {"up", 190, true}}) {
+      Parameter& p = parameters.emplace_back();
+      p.name = name;
+      p.shape = {n};
+      p.dtype = dtype;
+      p.trainable = true;
+      p.decays = decays;
+    }
+  }
+  std::vector<Parameter*> pointers() {
+    std::vector<Parameter*> all;
+    for (Parameter& p : parameters) all.push_back(&p);
+    return all;
+  }
+  std::vector<Parameter> parameters;
+};
+
+using Trained = std::map<std::string, std::vector<float>>;  // masters and states
+
+// Steps of one parameter each.
+void step_each(Ops& ops, ParameterStore& store, const Optimizer& optimizer, const StepScalars& scalars) {
+  store.each_slice([&](const Slice& s) {
+    optimizer.step(ops, {s, s.parameter->name, s.parameter->decays}, scalars);
+  });
+  store.publish();
+}
+
+// Elements that belong to no parameter; they must be zero.
+std::int64_t padding_of(ParameterStore& store) {
+  std::int64_t padding = 0;
+  store.each_run([&](const FlatRun& run) {
+    std::vector<bool> used(static_cast<std::size_t>(run.master.numel()));
+    store.each_slice([&](const Slice& s) {
+      const std::int64_t first = s.master.as<float>() - run.master.as<float>();
+      if (first >= 0 && first < run.master.numel()) std::fill_n(used.begin() + first, s.count, true);
+    });
+    std::vector<Tensor> arrays{run.master, run.grad};
+    arrays.insert(arrays.end(), run.states.begin(), run.states.end());
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      if (used[i]) continue;
+      ++padding;
+      for (const Tensor& a : arrays) EXPECT_EQ(a.as<float>()[i], 0) << run.unit << " " << i;
+    }
+  });
+  return padding;
+}
+
+struct Layouts {
+  int ranks = 1, stage = 0;
+  std::int64_t persist = 0;
+  DType dtype = DType::f32;
+};
+
+using Step = void (*)(Ops&, ParameterStore&, const Optimizer&, const StepScalars&);
+
+Trained train(const TrainingConfig& config, const Layouts& l, Step step) {
+  Trained all;
+  std::int64_t padding = 0;
+  std::mutex together;  // ranks are threads
+  run_ranks(l.ranks, false, [&](Communicator& comm) {
+    cpu::CpuOps ops(1);
+    Toy toy(l.dtype);
+    const auto optimizer = make_optimizer(config);
+    ParameterStore store(ops, comm, {.stage = ZeroStage::of(l.stage), .persist = l.persist},
+                         states_of(config));
+    store.add_unit("block", toy.pointers());
+    store.reserve({.values = 1 << 16, .grads = 1 << 16});
+    store.load([](const Parameter& p, Tensor y, std::int64_t first) {
+      for (std::int64_t i = 0; i < y.numel(); ++i)
+        y.as<float>()[i] = static_cast<float>(std::sin(double(first + i) + double(p.name.size())));
+    });
+    for (std::int64_t number = 1; number <= 4; ++number) {
+      store.begin_step();
+      store.each_slice([&](const Slice& s) {
+        for (std::int64_t i = 0; i < s.count; ++i)
+          s.grad.as<float>()[i] = static_cast<float>(std::cos(0.7 * double(s.first + i) + double(number)));
+      });
+      step(ops, store, *optimizer, {.rate = 1e-2, .grad_scale = 0.7, .step = number});
+    }
+    const std::lock_guard lock(together);
+    padding += padding_of(store);
+    store.each_part([&](const Slice& s, const ParameterStore::Download&) {
+      const auto put = [&](const std::string& name, const Tensor& t) {
+        std::vector<float>& to = all[name];
+        to.resize(static_cast<std::size_t>(s.parameter->shape.numel()));
+        std::copy_n(t.as<float>(), t.numel(), to.begin() + s.first);
+      };
+      put(s.parameter->name, s.master);
+      for (std::size_t k = 0; k < s.states.size(); ++k) put(str(s.parameter->name, ".", k), s.states[k]);
+    });
+  });
+  EXPECT_GT(padding, 0);
+  return all;
+}
+
+class Runs : public testing::TestWithParam<const char*> {};
+
+TEST_P(Runs, AreBitwiseOneParameterAtATime) {
+  TrainingConfig config;
+  config.optim = GetParam();
+  config.weight_decay = 0.1;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Trained want = train(config, {.dtype = dtype}, step_each);
+    for (int ranks = 1; ranks <= 3; ++ranks)
+      for (int stage = 0; stage < 4; ++stage)
+        for (const std::int64_t persist : {0, 100})
+          EXPECT_TRUE(train(config, {ranks, stage, persist, dtype}, take_step) == want)
+              << ranks << " ranks, stage " << stage << ", persist " << persist;
+  }
+}
+
+// q and k are one launch, bias and norm another, up a third: five parameters, three launches.
+TEST(Units, HaveARunForParametersThatDecayAlike) {
+  cpu::CpuOps ops(1);
+  LocalCommunicator alone(ops);
+  Toy toy(DType::f32);
+  ParameterStore store(ops, alone, ZeroStage::of(0));
+  store.add_unit("block", toy.pointers());
+  store.reserve();
+  std::vector<std::pair<std::int64_t, bool>> runs;
+  store.each_run([&](const FlatRun& r) {
+    EXPECT_EQ(r.unit, "block");
+    runs.emplace_back(r.master.numel(), r.decays);
+  });
+  // Each parameter begins at a multiple of 64 elements.
+  const std::vector<std::pair<std::int64_t, bool>> want{{320 + 128, true}, {64 + 192, false}, {192, true}};
+  EXPECT_EQ(runs, want);
+}
+
+INSTANTIATE_TEST_SUITE_P(Optimizers, Runs, testing::Values("adamw", "sgd"));
+
+}  // namespace
+}  // namespace ft
