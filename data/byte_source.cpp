@@ -63,7 +63,7 @@ class GzipFile : public PackedFile {
  public:
   explicit GzipFile(const DataFile& file) : PackedFile(file) {
     // 15: the largest window; 16: a gzip header.
-    if (inflateInit2(&stream_, 15 + 16) != Z_OK) fail(name_, "no memory to unpack it");
+    if (inflateInit2(&stream_, 15 + 16) != Z_OK) fail(name_, "not enough memory to decompress it");
   }
   GzipFile(const GzipFile&) = delete;
   GzipFile& operator=(const GzipFile&) = delete;
@@ -86,7 +86,7 @@ class GzipFile : public PackedFile {
       if (state == Z_STREAM_END)
         inside_ = false;
       else if (state != Z_OK && state != Z_BUF_ERROR)
-        fail(name_, str("damaged gzip data: ", stream_.msg ? stream_.msg : "no reason known"));
+        fail(name_, str("damaged gzip data: ", stream_.msg ? stream_.msg : "unknown reason"));
     }
     return size - stream_.avail_out;
   }
@@ -100,7 +100,7 @@ class ZstdFile : public PackedFile {
  public:
   explicit ZstdFile(const DataFile& file)
       : PackedFile(file), stream_(ZSTD_createDStream(), &ZSTD_freeDStream) {
-    if (!stream_) fail(name_, "no memory to unpack it");
+    if (!stream_) fail(name_, "not enough memory to decompress it");
   }
   std::size_t read(char* to, std::size_t size) override {
     ZSTD_outBuffer out{to, size, 0};

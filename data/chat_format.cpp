@@ -180,19 +180,19 @@ void check(const ChatFormat& format, std::span<const ChatMessage> messages) {
       throw std::invalid_argument(str("message ", i + 1, ": ", what));
     };
     if (role != "system" && role != "user" && role != "assistant")
-      fail(str("the role \"", printable(role, 40), "\"; ft knows system, user and assistant"));
+      fail(str("unknown role \"", printable(role, 40), "\"; ft knows system, user and assistant"));
     if (names_roles(format.style)) continue;
     if (role == "system") {
-      if (i > 0) fail("in this chat format a system message may stand at the beginning only");
+      if (i > 0) fail("this chat format allows a system message only at the beginning");
       continue;
     }
     if ((role == "user") != user_next)
-      fail(user_next ? "an answer where this chat format has a message of the user"
-                     : "a message of the user where this chat format has an answer");
+      fail(user_next ? "an assistant message where this chat format expects a user message"
+                     : "a user message where this chat format expects an assistant message");
     user_next = !user_next;
   }
   if (messages.back().role == "system" && !names_roles(format.style))
-    throw std::invalid_argument("only a system message");
+    throw std::invalid_argument("there is only a system message");
 }
 
 }  // namespace
@@ -222,7 +222,7 @@ std::vector<ChatPart> render_chat(const ChatFormat& format, std::span<const Chat
 std::string render_chat_prompt(const ChatFormat& format, std::span<const ChatMessage> messages,
                                const Tokenizer& tokenizer) {
   check(format, messages);
-  if (messages.back().role != "user") throw std::invalid_argument("the last message is not the user's");
+  if (messages.back().role != "user") throw std::invalid_argument("the last message is not a user message");
   Writer writer(format, tokenizer);
   std::string text;
   for (const ChatPart& part : writer.write(messages)) text += part.text;

@@ -38,7 +38,7 @@ class ChatRows : public Format {
     std::vector<bool> trained;
     // ShareGPT's rows may have the system's message beside the list.
     if (const Json* system = member(tree, "system"); system && role_ == "from" && *system != "") {
-      if (!system->is_string()) at.fail("system: must be a text, is " + json_excerpt(*system));
+      if (!system->is_string()) at.fail("system: must be a string, is " + json_excerpt(*system));
       messages.push_back({"system", system->get<std::string>()});
       trained.push_back(trains("system"));
     }
@@ -62,9 +62,9 @@ class ChatRows : public Format {
     const std::string where = str(printable(list_), "[", messages.size(), "]");
     if (!item.is_object()) at.fail(where + ": must be an object, is " + json_excerpt(item));
     if (const Json* calls = member(item, "tool_calls"); calls && !calls->empty())
-      at.fail(where + ".tool_calls: ft's chat formats have no calls of tools");
+      at.fail(where + ".tool_calls: ft's chat formats do not support tool calls");
     const Json* role = member(item, role_);
-    if (!role || !role->is_string()) at.fail(str(where, ": no ", role_, " that is a text"));
+    if (!role || !role->is_string()) at.fail(str(where, ".", role_, ": must be a string"));
     messages.push_back({our_name(role->get<std::string>()), read_content(item, where, at)});
     trained.push_back(wants(item, where, at).value_or(trains(messages.back().role)));
   }
@@ -83,11 +83,11 @@ class ChatRows : public Format {
     if (content->is_string()) return content->get<std::string>();
     std::string text;
     if (!content->is_array())
-      at.fail(str(where, ".", content_, ": must be a text, is ", json_excerpt(*content)));
+      at.fail(str(where, ".", content_, ": must be a string, is ", json_excerpt(*content)));
     for (const Json& part : *content) {
       const Json* words = part.is_object() ? member(part, "text") : nullptr;
       if (!words || !words->is_string())
-        at.fail(str(where, ".", content_, ": has a part that is no text: ", json_excerpt(part)));
+        at.fail(str(where, ".", content_, ": has a part that is not text: ", json_excerpt(part)));
       text += words->get<std::string>();
     }
     return text;

@@ -74,8 +74,8 @@ namespace {
 ChatFormat format_of_text(const std::string& jinja, const std::string& what) {
   if (const auto format = recognised_chat_format(jinja)) return *format;
   throw UserError(Exit::config, str("data.chat_template: ", what,
-                                    " is none that ft knows, and it runs no templates. If it writes one of "
-                                    "these formats, give its name: ",
+                                    " is not one that ft knows, and ft does not execute templates. If it "
+                                    "produces one of these formats, give that name: ",
                                     kChatFormats));
 }
 
@@ -106,10 +106,10 @@ ChatFormat choose_chat_format(const std::optional<std::string>& setting, const f
   if (!own)
     throw UserError(Exit::input, str(name, ": the model has no chat_template; ", kChoose, kChatFormats));
   if (const auto format = recognised_chat_format(*own)) return *format;
-  throw UserError(Exit::input, str(name,
-                                   ": the model's chat_template is none that ft knows, and it runs no "
-                                   "templates; ",
-                                   kChoose, kChatFormats));
+  throw UserError(
+      Exit::input,
+      str(name, ": ft does not know the model's chat_template, and it does not execute templates; ", kChoose,
+          kChatFormats));
 }
 
 }  // namespace ft

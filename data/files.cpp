@@ -52,9 +52,8 @@ bool is_other_data(const fs::path& file) {
                                      " files are not read; convert it: ", printable(command, 1000)));
   if (has(kOtherPacking, extension))
     throw UserError(Exit::input, str(printable(name), ": ", extension,
-                                     " files are not read; unpack it, or pack it "
-                                     "as .gz or .zst"));
-  throw UserError(Exit::input, str(printable(name), ": not a data file that ft knows; it reads ", kReadable));
+                                     " files are not read; decompress it, or compress it as .gz or .zst"));
+  throw UserError(Exit::input, str(printable(name), ": unknown kind of data file; ft reads ", kReadable));
 }
 
 void check_regular(const DataFile& file) {
@@ -78,7 +77,8 @@ std::vector<DataFile> folder_files(const std::string& path, const fs::path& fold
   if (files.empty()) files = texts;
   if (error) throw UserError(Exit::input, str(printable(path), ": ", error.message()));
   if (files.empty())
-    throw UserError(Exit::input, str(printable(path), ": no data files in it; ft reads ", kReadable));
+    throw UserError(Exit::input,
+                    str(printable(path), ": the folder has no data files; ft reads ", kReadable));
   return files;
 }
 

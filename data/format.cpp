@@ -50,8 +50,9 @@ std::string detect(const FormatContext& context, std::span<const std::string> na
   if (has("text")) return "text";
   std::string list;
   for (const auto& name : names) list += (list.empty() ? "" : ", ") + printable(name, 40);
-  at.fail(str("cannot tell what its rows are from the names in it: ", list.empty() ? "none" : list, ". Set ",
-              context.setting, ".type (", kTypes, ") and ", context.setting, ".columns"));
+  at.fail(
+      str("cannot tell the type of the rows from the names of their fields: ", list.empty() ? "none" : list,
+          ". Set ", context.setting, ".type (", kTypes, ") and ", context.setting, ".columns"));
 }
 
 }  // namespace

@@ -22,9 +22,9 @@ class RowHandler : public JsonEvents {
     if (field_ && field_->found) at_.fail(str(printable(name), ": given twice"));
   }
   void on_text(std::string& text) override {
-    Field* f = value("a text");
+    Field* f = value("a string");
     if (!f) return;
-    if (f->kind != Field::Kind::text || in_list()) mismatch(*f, "a text");
+    if (f->kind != Field::Kind::text || in_list()) mismatch(*f, "a string");
     f->text = std::move(text);
   }
   void on_integer(std::int64_t v) override {
@@ -75,9 +75,9 @@ class RowHandler : public JsonEvents {
   [[noreturn]] void mismatch(const Field& f, const std::string& got) const {
     const bool integers = f.kind == Field::Kind::integers;
     if (integers && in_list())
-      at_.fail(str(printable(f.name), "[", f.integers.size(), "]: ", got, " where an integer belongs"));
+      at_.fail(str(printable(f.name), "[", f.integers.size(), "]: expected an integer, not ", got));
     at_.fail(
-        str(printable(f.name), ": ", got, " where ", integers ? "a list of integers" : "a text", " belongs"));
+        str(printable(f.name), ": expected ", integers ? "a list of integers" : "a string", ", not ", got));
   }
 
   const Place& at_;

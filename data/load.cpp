@@ -47,12 +47,12 @@ ReadDatasets read_or_prepared(const DataConfig& config, const std::vector<Datase
   if (!config.dataset_prepared_path) return read_datasets(config, datasets, setting, context);
   const PreparedFile file(config, datasets, setting, context);
   if (auto data = file.read()) {
-    notes.push_back(str(setting, " as prepared in ", file.path().string()));
+    notes.push_back(str(setting, ": prepared tokens read from ", file.path().string()));
     return std::move(*data);
   }
   ReadDatasets data = read_datasets(config, datasets, setting, context);
   file.write(data);
-  notes.push_back(str(setting, " prepared for later runs in ", file.path().string()));
+  notes.push_back(str(setting, ": prepared tokens saved to ", file.path().string()));
   return data;
 }
 
@@ -106,7 +106,7 @@ void check_usable(const Dataset& data, const LoadCounts& counts, const DatasetCo
   if (data.targets() == 0)
     throw UserError(Exit::input,
                     str(printable(first.path), ": nothing to train on: every label is -100",
-                        counts.truncated ? ", or what is trained was cut off by " + allowed : ""));
+                        counts.truncated ? ", or the part to train on was cut off by " + allowed : ""));
 }
 
 void note_counts(const Dataset& data, const LoadCounts& counts, const DataConfig& config, const char* what,
@@ -116,9 +116,9 @@ void note_counts(const Dataset& data, const LoadCounts& counts, const DataConfig
                         lengths_allowed(config, data.seq2seq(), true), " and were cut"));
   if (counts.dropped > 0)
     notes.push_back(str(counts.dropped, " of ", counts.rows, " ", what, " samples are longer than ",
-                        lengths_allowed(config, data.seq2seq(), true), " and were left out"));
+                        lengths_allowed(config, data.seq2seq(), true), " and were dropped"));
   if (data.untrained() > 0)
-    notes.push_back(str(data.untrained(), " ", what, " samples have nothing to train on"));
+    notes.push_back(str(data.untrained(), " ", what, " samples have no tokens to train on"));
 }
 
 // Settings of the other kind of model: nothing would come of them.
@@ -147,14 +147,13 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
                      LoadPart part) {
   if (config.datasets.empty()) throw UserError(Exit::config, "data.datasets: nothing to train on");
   if (config.val_set_size > 0 && !config.eval_datasets.empty())
-    throw UserError(Exit::config,
-                    "data.val_set_size: data.eval_datasets says what to evaluate on; leave one out");
+    throw UserError(Exit::config, "data.val_set_size: data.eval_datasets is set too; leave one of them out");
   refuse_foreign(config, context.seq2seq.has_value());
   const Random random{config.data_seed ? static_cast<std::uint64_t>(*config.data_seed) : seed};
   LoadedData out;
   if (!config.pad_to_max_length && config.pad_to_multiple_of != DataConfig().pad_to_multiple_of)
     out.notes.emplace_back(
-        "data.pad_to_multiple_of has nothing to round: nothing is padded unless data.pad_to_max_length is "
+        "data.pad_to_multiple_of has no effect: nothing is padded unless data.pad_to_max_length is "
         "true");
   if (!config.streaming && config.shuffle_buffer_size != DataConfig().shuffle_buffer_size)
     out.notes.emplace_back(

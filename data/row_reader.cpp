@@ -60,7 +60,7 @@ class ArrayRows : public RowReader {
   bool close() {
     in_.get();
     in_.skip_space();
-    if (in_.peek() != ByteReader::kEnd) in_.place().fail("not JSON: something follows the end of the array");
+    if (in_.peek() != ByteReader::kEnd) in_.place().fail("not JSON: text after the end of the array");
     done_ = true;
     return false;
   }

@@ -52,7 +52,7 @@ class Message {
         return true;
       }
       default:
-        throw Broken{"a field of an unknown kind"};
+        throw Broken{"a field of unknown type"};
     }
   }
   void expect(int kind) const {
@@ -67,7 +67,7 @@ class Message {
       v |= std::uint64_t{c & 0x7Fu} << (shift < 64 ? shift : 63);
       if (c < 0x80) return v;
     }
-    throw Broken{"a number without an end"};
+    throw Broken{"a number that does not end"};
   }
   std::string_view take(std::uint64_t n) {
     if (n > rest_.size())
@@ -107,7 +107,7 @@ void check_denormalizer(std::string_view bytes) {
   for (Message m(bytes); m.next();) {
     if (m.field != 2) continue;
     m.expect(2);
-    if (!m.bytes.empty()) throw Broken{"it has rules for decoding, which ft does not know"};
+    if (!m.bytes.empty()) throw Broken{"it has denormalization rules, which ft does not support"};
   }
 }
 
@@ -122,7 +122,7 @@ SentencePieceModel::Piece read_piece(std::string_view bytes, std::size_t id) {
       piece.score = std::bit_cast<float>(static_cast<std::uint32_t>(m.number));
     } else if (m.field == 3) {
       m.expect(0);
-      if (m.number < 1 || m.number > 6) throw Broken{str("piece ", id, " is of an unknown kind")};
+      if (m.number < 1 || m.number > 6) throw Broken{str("piece ", id, " has an unknown type")};
       piece.kind = static_cast<SentencePieceModel::Kind>(m.number);
     }
   }
@@ -131,7 +131,7 @@ SentencePieceModel::Piece read_piece(std::string_view bytes, std::size_t id) {
     throw Broken{str("piece ", id, " has ", piece.text.size(), " bytes")};
   if (!is_utf8(piece.text) || piece.text.find('\0') != std::string::npos)
     throw Broken{str("piece ", id, " is not UTF-8 text")};
-  if (!std::isfinite(piece.score)) throw Broken{str("piece ", id, " has a score that is no number")};
+  if (!std::isfinite(piece.score)) throw Broken{str("piece ", id, " has a score that is not finite")};
   return piece;
 }
 
@@ -141,7 +141,7 @@ void check_pieces(const SentencePieceModel& model) {
   for (std::size_t id = 0; id < model.pieces.size(); ++id) {
     const auto& piece = model.pieces[id];
     if (!seen.insert(piece.text).second)
-      throw Broken{str("piece ", id, " (", printable(piece.text, 40), ") is there twice")};
+      throw Broken{str("piece ", id, " (", printable(piece.text, 40), ") appears twice")};
     unknown += piece.kind == SentencePieceModel::Kind::unknown;
     bytes += piece.kind == SentencePieceModel::Kind::byte;
   }
@@ -189,7 +189,7 @@ SentencePieceModel check_sentencepiece_model(std::string_view bytes, const std::
   try {
     return read_model(bytes);
   } catch (const Broken& broken) {
-    throw UserError(Exit::input, str(printable(file), ": not a sound SentencePiece model: ", broken.why));
+    throw UserError(Exit::input, str(printable(file), ": not a valid SentencePiece model: ", broken.why));
   }
 }
 

@@ -53,7 +53,7 @@ class Stream::Source {
       if (!ended_[d] && (next == readers_.size() || part_read(d) < part_read(next))) next = d;
     if (next == readers_.size()) {
       if (targets_ == 0)
-        throw UserError(Exit::input, "data.datasets: nothing to train on in the whole of the data");
+        throw UserError(Exit::input, "data.datasets: no tokens to train on in all of the data");
       ++pass_;
       open();
       return rows.empty();

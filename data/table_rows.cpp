@@ -102,7 +102,7 @@ class TableRows : public RowReader {
     in_.get();
     for (;;) {
       const int c = in_.get();
-      if (c == ByteReader::kEnd) begin.fail("a quote that is opened in this row is not closed");
+      if (c == ByteReader::kEnd) begin.fail("a quote opened in this row is never closed");
       if (c != '"') {
         add(text, c);
         continue;
@@ -112,7 +112,7 @@ class TableRows : public RowReader {
     }
     const int c = in_.peek();
     if (c != separator_ && c != '\n' && c != '\r' && c != ByteReader::kEnd)
-      in_.place().fail("text behind a closing quote; a quote inside quotes is written twice");
+      in_.place().fail("text after a closing quote; write a quote inside quotes twice");
   }
   void add(std::string& text, int c) {
     if ((text.size() & 0xFFFF) == 0) in_.grow(text, 0x10000);

@@ -57,7 +57,7 @@ class TokenizedFormat : public Format {
   std::int32_t checked(const Field& field, std::size_t i, const Place& at) const {
     const std::int64_t v = field.integers[i];
     if (v < 0 || v >= vocab_size_)
-      at.fail(str(field.name, "[", i, "] is ", v, "; the model has the tokens 0 to ", vocab_size_ - 1,
+      at.fail(str(field.name, "[", i, "] is ", v, "; the model's tokens are 0 to ", vocab_size_ - 1,
                   field.name == labels_ ? ", and -100 means not trained" : ""));
     return static_cast<std::int32_t>(v);
   }
@@ -68,10 +68,10 @@ class TokenizedFormat : public Format {
     if (!mask.found) return {0, size};
     const auto& m = mask.integers;
     for (std::size_t i = 0; i < size; ++i)
-      if (m[i] != 0 && m[i] != 1) at.fail(str(mask_, "[", i, "] is ", m[i], "; it has ones and zeros"));
+      if (m[i] != 0 && m[i] != 1) at.fail(str(mask_, "[", i, "] is ", m[i], "; it must be 0 or 1"));
     const auto begin = static_cast<std::size_t>(std::find(m.begin(), m.end(), 1) - m.begin());
     const auto end = size - static_cast<std::size_t>(std::find(m.rbegin(), m.rend(), 1) - m.rbegin());
-    if (begin == size) at.fail(mask_ + ": only zeros");
+    if (begin == size) at.fail(mask_ + ": has only zeros");
     for (std::size_t i = 0; i < size; ++i) {
       if (m[i] == 1) continue;
       if (begin < i && i < end)

@@ -25,9 +25,8 @@ std::unique_ptr<Tokenizer> make_sentencepiece(const fs::path& file) {
   if (kind == "T5Tokenizer" || kind == "T5TokenizerFast" || t5_file) return make_t5_tokenizer(file);
   if (kind.empty() || kind == "LlamaTokenizer" || kind == "LlamaTokenizerFast")
     return make_llama_tokenizer(file);
-  throw UserError(Exit::input,
-                  str(printable(file.string()), ": its tokenizer is a ", printable(kind),
-                      ", which ft can read from a tokenizer.json only; put that file beside it"));
+  throw UserError(Exit::input, str(printable(file.string()), ": its tokenizer is a ", printable(kind),
+                                   ", which ft reads only from a tokenizer.json; put that file next to it"));
 }
 
 std::unique_ptr<Tokenizer> make_from_file(const fs::path& file) {
@@ -49,7 +48,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const fs::path& path) {
   throw UserError(Exit::input,
                   str(printable(path.string()),
                       ": no tokenizer: there is neither a tokenizer.json nor a tokenizer.model in "
-                      "the model's folder. Text data need one; data with input_ids do not"));
+                      "the model's folder. Text data needs one; data with input_ids does not"));
 }
 
 }  // namespace ft

@@ -34,9 +34,10 @@ std::vector<const Parameter*> trained(const Attached& a) {
 void refuse_pickle(const std::string& folder, Exit exit) {
   constexpr const char* kPickle = "adapter_model.bin";
   if (path_exists(join_path(folder, kWeights)) || !path_exists(join_path(folder, kPickle))) return;
-  throw UserError(exit, str(printable(folder), ": has no ", kWeights, ", only ", kPickle,
-                            "; a pickle can run code and is not read. Convert it once, where PEFT is:\n"
-                            "  PeftModel.from_pretrained(base, folder).save_pretrained(new_folder)"));
+  throw UserError(exit,
+                  str(printable(folder), ": has no ", kWeights, ", only ", kPickle,
+                      "; a pickle can run code and is not read. Convert it once, where PEFT is installed:\n"
+                      "  PeftModel.from_pretrained(base, folder).save_pretrained(new_folder)"));
 }
 
 }  // namespace
@@ -75,7 +76,7 @@ void AdapterFolder::expect(const Attached& attached) const {
     const StoredTensor* t = find(*p);
     if (!t)
       throw UserError(exit_, str(weights_->path(), ": ", possible_names(p->name)[0], " is missing; ",
-                                 config_file_, " says that it is there"));
+                                 config_file_, " expects it"));
     expect_shape(*t, {p->shape.dims.begin(), p->shape.dims.begin() + p->shape.rank});
     used.push_back(t);
   }

@@ -16,7 +16,7 @@ constexpr std::int64_t kMaxRank = std::int64_t{1} << 24;
 std::optional<Modules> read_modules(const JsonObject& j, const char* key) {
   if (!j.has(key)) return std::nullopt;
   if (j.is_text(key)) return Modules{j.text(key)};
-  if (!j.is_array(key)) j.refuse(key, "a text or an array of texts");
+  if (!j.is_array(key)) j.refuse(key, "a string or an array of strings");
   return Modules{j.texts(key)};
 }
 
@@ -67,7 +67,7 @@ LoraConfig read_adapter_config(const std::string& path, Exit exit, std::string& 
   c.lora_dropout = j.number_or("lora_dropout", 0);
   if (c.lora_dropout < 0 || c.lora_dropout >= 1) j.refuse("lora_dropout", "at least 0 and below 1");
   const auto targets = read_modules(j, "target_modules");
-  if (!targets) j.refuse("target_modules", "a list of names or a text");
+  if (!targets) j.refuse("target_modules", "a list of names or a string");
   c.target_modules = *targets;
   c.exclude_modules = read_modules(j, "exclude_modules");
   if (j.has("modules_to_save")) c.modules_to_save = j.texts("modules_to_save");

@@ -65,8 +65,9 @@ FourBitWeights::FourBitWeights(Model& model, const FourBitPlan& plan, const Weig
     throw UserError(Exit::config, str("quantization.skip_modules: nothing is called \"",
                                       printable(*unused.begin()), "\"; linears of this model: ", names));
   if (weights_.empty())
-    throw UserError(Exit::config,
-                    "quantization.load_in_4bit: quantization.skip_modules leave no linear to keep in 4 bits");
+    throw UserError(
+        Exit::config,
+        "quantization.load_in_4bit: quantization.skip_modules leaves no linear to keep in 4 bits");
 }
 
 void FourBitWeights::quantize(Linear& l, const WeightSource* base) {

@@ -139,7 +139,7 @@ class Chat {
         turns_ = 0;
         conversation_.forget();
       } else if (line.starts_with("/")) {
-        screen_.line(printable(line) + ": there are /reset, /quit");
+        screen_.line(printable(line) + ": unknown command; use /reset or /quit");
       } else if (line.find_first_not_of(" \t") != std::string::npos) {
         answer(line);
       }
@@ -164,7 +164,7 @@ class Chat {
         reads_sources(answerer_) ? shape_.cache.source_capacity : shape_.cache.capacity - 1;
     if (length < 1 || length > most) {
       conversation_.take_back();
-      return screen_.line(str("that is ", length, " tokens, and there is room for ", most));
+      return screen_.line(str("this is ", length, " tokens; there is room for ", most));
     }
     Prompt p = answerer_.prompt_of(std::move(ids));
     p.number = turns_++;
@@ -199,18 +199,17 @@ Exit chat(const AnswererArgs& args) {
   const Answerer a = open_answerer(args);
   a.text();
   if (a.config.generation.num_beams > 1)
-    throw UserError(
-        Exit::config,
-        "generation.num_beams: ft chat shows an answer while it comes, and a beam search has none "
-        "before its end; set generation.num_beams=1");
+    throw UserError(Exit::config,
+                    "generation.num_beams: ft chat prints an answer token by token, but beam search has none "
+                    "before its end; set generation.num_beams=1");
   const bool asks = isatty(STDIN_FILENO) != 0;
   Chat chat(a, screen, asks);
   if (asks)
     screen.line(str(a.built.made.info.architecture, " from ", show::path(args.model),
                     args.adapter.empty() ? "" : " with " + show::path(args.adapter),
-                    reads_sources(a)   ? "; every line is a source of its own"
+                    reads_sources(a)   ? "; each line is a separate source"
                     : chat.remembers() ? ""
-                                       : "; every line is a prompt of its own (no chat format)",
+                                       : "; each line is a separate prompt (no chat format)",
                     ". /reset, /quit; Ctrl-C stops an answer"));
   chat.run();
   return Exit::done;

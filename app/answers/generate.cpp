@@ -41,17 +41,17 @@ struct Questions {
 
 Prompt prompt_of(const Json& row, const Answerer& a, const Place& at) {
   const bool text = row.contains("prompt"), tokens = row.contains("input_ids");
-  if (text == tokens) at.fail("a row has either prompt (a text) or input_ids (token ids)");
+  if (text == tokens) at.fail("a row needs either prompt (a string) or input_ids (token ids)");
   const std::int64_t V = a.built.model().vocab_size();
   std::vector<std::int32_t> ids;
   if (tokens) {
     ids = ids_of(row["input_ids"], V, at);
   } else {
-    if (!row["prompt"].is_string()) at.fail("prompt must be a text, is " + json_excerpt(row["prompt"]));
+    if (!row["prompt"].is_string()) at.fail("prompt must be a string, is " + json_excerpt(row["prompt"]));
     ids = a.ids_of(row["prompt"].get_ref<const std::string&>());
     require_tokens(ids, V, at);
   }
-  if (ids.empty()) at.fail("the prompt is empty: there is nothing to go on from");
+  if (ids.empty()) at.fail("the prompt is empty: there is nothing to continue");
   Prompt p = a.prompt_of(std::move(ids));
   p.max_new_tokens = a.config.generation.most(p.ids.size());
   if (p.max_new_tokens < 1)
@@ -73,7 +73,7 @@ Questions read_questions(const std::string& file, const Answerer& a) {
     q.prompts.push_back(std::move(p));
     q.rows.push_back(std::move(j));
   }
-  if (q.rows.empty()) throw UserError(Exit::input, printable(file) + ": there are no rows in it");
+  if (q.rows.empty()) throw UserError(Exit::input, printable(file) + ": has no rows");
   return q;
 }
 
@@ -141,7 +141,7 @@ void collect(Communicator& comm, Answers& answers) {
 
 Exit generate_file(const GenerateArgs& args, const Answerer& a, const Ranks& ranks, Screen& screen) {
   if (path_exists(args.output) && !args.overwrite)
-    throw UserError(Exit::config, str(printable(args.output), " is there already; --overwrite replaces it"));
+    throw UserError(Exit::config, str(printable(args.output), " already exists; --overwrite replaces it"));
   { const AtomicFile writable(args.output); }  // better now than after the work
   Questions q = read_questions(args.input, a);
   if (!a.tokenizer && ranks.root()) screen.line("no completion texts, only output_ids: " + a.no_tokenizer);

@@ -63,9 +63,9 @@ void refuse_missing(const JsonObject& j) {
     if (!j.has(m.key)) continue;
     if (j.is_number(m.key) && j.number(m.key) == m.neutral) continue;
     if (j.is_array(m.key) && j.json()[m.key].empty()) continue;
-    throw UserError(Exit::input, str(j.file(), ": ", m.key,
-                                     " is not available yet; remove it, or answers would "
-                                     "not be those that it asks for"));
+    throw UserError(Exit::input,
+                    str(j.file(), ": ", m.key,
+                        " is not available yet; remove it (answers will differ from those it asks for)"));
   }
 }
 
@@ -102,18 +102,19 @@ void check_overrides(const std::vector<std::string>& overrides, bool conversatio
     known.insert(known.end(), {"zero_stage=", "zero_optimization.", "distributed."});
   for (const std::string& o : overrides)
     if (std::none_of(known.begin(), known.end(), [&](const std::string& k) { return o.starts_with(k); }))
-      throw UserError(Exit::config, str(printable(o),
-                                        ": settings here are those of generation and quantization, such as "
-                                        "generation.max_new_tokens=100"));
+      throw UserError(Exit::config,
+                      str(printable(o),
+                          ": only settings of generation and quantization are allowed here, such as "
+                          "generation.max_new_tokens=100"));
   if (sets(overrides, "generation.max_length") && sets(overrides, "generation.max_new_tokens"))
-    throw UserError(Exit::config, "give generation.max_length or generation.max_new_tokens, not both");
+    throw UserError(Exit::config, "set generation.max_length or generation.max_new_tokens, not both");
 }
 
 // Settings that do nothing without another one are not taken from the command line.
 void check_company(const GenerationConfig& g, const std::vector<std::string>& overrides) {
   const auto needs = [&](const char* name, bool there, const char* other) {
     if (!there && sets(overrides, str("generation.", name)))
-      throw UserError(Exit::config, str("generation.", name, ": does nothing without ", other));
+      throw UserError(Exit::config, str("generation.", name, ": has no effect without ", other));
   };
   for (const char* name : {"length_penalty", "early_stopping"})
     needs(name, g.num_beams > 1, "generation.num_beams above 1");
@@ -122,7 +123,7 @@ void check_company(const GenerationConfig& g, const std::vector<std::string>& ov
   if (g.num_beams == 1) return;
   if (g.do_sample)
     throw UserError(Exit::config,
-                    "generation.do_sample: beams are searched, not drawn; set generation.num_beams=1 or "
+                    "generation.do_sample: beam search does not sample; set generation.num_beams=1 or "
                     "generation.do_sample=false");
   if (g.stop_strings)
     throw UserError(Exit::config, "generation.stop_strings: not with beams; set generation.num_beams=1");
@@ -250,7 +251,7 @@ std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& s
             " are free (weights ", show::memory(plan.memory.weights + plan.memory.adapter),
             ", keys and values of ", shape.cache.slots, " answers of up to ", shape.cache.capacity,
             " tokens and activations ", show::memory(plan.saved + plan.scratch),
-            ")\n  less: a smaller generation.batch_size or generation.max_new_tokens, "
+            ")\n  try: a smaller generation.batch_size or generation.max_new_tokens, "
             "--dtype bfloat16, quantization.load_in_4bit=true"));
   return std::make_unique<Engine>(std::move(ops), std::move(comm), a.built, request, plan);
 }

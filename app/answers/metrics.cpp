@@ -29,7 +29,7 @@ std::vector<std::string> read_segments(const std::string& file) {
     if (!is_utf8(line)) at.fail("not UTF-8");
     segments.push_back(line);
   }
-  if (segments.empty()) throw UserError(Exit::input, printable(file) + ": there are no lines in it");
+  if (segments.empty()) throw UserError(Exit::input, printable(file) + ": has no lines");
   return segments;
 }
 
@@ -56,15 +56,16 @@ Exit metrics_command(const MetricsArgs& args) {
     std::printf("%s\n", json_text(row, -1).c_str());
     return Exit::done;
   }
-  std::printf("BLEU   %6.2f   precisions %.1f %.1f %.1f %.1f, brevity penalty %.3f (%s tokens for %s)\n",
-              bleu.score, bleu.precisions[0], bleu.precisions[1], bleu.precisions[2], bleu.precisions[3],
-              bleu.brevity_penalty, show::count(bleu.hypothesis_tokens).c_str(),
-              show::count(bleu.reference_tokens).c_str());
+  std::printf(
+      "BLEU   %6.2f   precisions %.1f %.1f %.1f %.1f, brevity penalty %.3f (%s tokens, reference %s)\n",
+      bleu.score, bleu.precisions[0], bleu.precisions[1], bleu.precisions[2], bleu.precisions[3],
+      bleu.brevity_penalty, show::count(bleu.hypothesis_tokens).c_str(),
+      show::count(bleu.reference_tokens).c_str());
   std::printf("chrF2  %6.2f\n", chrf);
   std::printf(
-      "ROUGE  %6.4f   of words, %.4f of pairs, %.4f of the longest common run (rouge1, rouge2, rougeL)\n",
+      "ROUGE  %6.4f   unigrams, %.4f bigrams, %.4f longest common subsequence (rouge1, rouge2, rougeL)\n",
       rouge.rouge1, rouge.rouge2, rouge.rougeL);
-  std::printf("of %s   %s\n", show::plural(static_cast<std::int64_t>(hypotheses.size()), "segment").c_str(),
+  std::printf("over %s   %s\n", show::plural(static_cast<std::int64_t>(hypotheses.size()), "segment").c_str(),
               signature.c_str());
   return Exit::done;
 }

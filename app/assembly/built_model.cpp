@@ -31,12 +31,12 @@ std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config) {
   if (!stored) return asked ? std::optional(lora::four_bit_plan(config.quantization)) : std::nullopt;
   if (config.finetuning_type == "full")
     throw UserError(Exit::config, str("finetuning_type: the weights of ", config.model.model_name_or_path,
-                                      " are in 4 bits, which cannot be trained; set it to lora"));
+                                      " are in 4 bits and cannot be trained; set it to lora"));
   const auto wanted = lora::four_bit_plan(config.quantization);
   if (asked && (wanted.form != stored->form || wanted.skip != stored->skip))
     throw UserError(Exit::config, str("quantization: ", file,
-                                      " says that its weights are in 4 bits already, in another way; leave "
-                                      "quantization out to take them as they are"));
+                                      " says that its weights are already in another 4-bit format; leave out "
+                                      "quantization to use them as they are"));
   return stored;
 }
 

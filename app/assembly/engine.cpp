@@ -47,11 +47,11 @@ void require_memory(const MemoryReport& planned, const Ops& ops, const std::stri
   const int ranks = sharing(ops, local_ranks);
   if (there == 0 || planned.total * ranks <= there) return;
   const std::string each = ranks == 1 ? "this run" : str("each of the ", ranks, " ranks on this machine");
-  throw UserError(
-      Exit::memory,
-      str(each, " needs ", show::memory(planned.total), " and ", show::memory(there), " are free (weights ",
-          show::memory(planned.weights), ", optimizer ", show::memory(planned.optimizer + planned.gradients),
-          ", activations ", show::memory(planned.activations + planned.scratch), ")\n  less: ", advice));
+  throw UserError(Exit::memory,
+                  str(each, " needs ", show::memory(planned.total), " but only ", show::memory(there),
+                      " is free (weights ", show::memory(planned.weights), ", optimizer ",
+                      show::memory(planned.optimizer + planned.gradients), ", activations ",
+                      show::memory(planned.activations + planned.scratch), ")\n  try: ", advice));
 }
 
 }  // namespace ft

@@ -4,9 +4,9 @@
 namespace ft {
 
 void CommandLine::about_an_answerer(CLI::App* app, AnswererArgs& args) {
-  app->add_option("--model", args.model, "The model's folder.")->required()->type_name("DIR");
-  app->add_option("--adapter", args.adapter, "A PEFT adapter on top of the model.")->type_name("DIR");
-  app->add_option("--dtype", args.dtype, "Type of the computation.")
+  app->add_option("--model", args.model, "Model folder.")->required()->type_name("DIR");
+  app->add_option("--adapter", args.adapter, "PEFT adapter to apply to the model.")->type_name("DIR");
+  app->add_option("--dtype", args.dtype, "Type to compute in.")
       ->check(CLI::IsMember(kDtypes))
       ->capture_default_str();
   app->add_option("settings", args.overrides, "Settings, see: ft help config generation.")
@@ -15,7 +15,7 @@ void CommandLine::about_an_answerer(CLI::App* app, AnswererArgs& args) {
 
 void CommandLine::answers() {
   auto* generate = command(
-      "generate", "Answers to prompts: JSON lines in, JSON lines out; or one prompt, answered on stdout.",
+      "generate", "Answer prompts: JSON lines in, JSON lines out; or one prompt, answered on stdout.",
       "  ft generate --model models/base --input prompts.jsonl --output answers.jsonl\n"
       "  ft generate --model models/base --adapter outputs/run --prompt \"2 + 2 =\"\n"
       "  ft generate --model models/base --prompt Once generation.do_sample=true generation.temperature=0.8");
@@ -28,8 +28,8 @@ void CommandLine::answers() {
           ->add_option("--output", generate_.output, "The same rows with \"completion\" and \"output_ids\".")
           ->type_name("FILE");
   auto* prompt =
-      generate->add_option("--prompt", generate_.prompt, "Instead of files: one prompt.")->type_name("TEXT");
-  generate->add_flag("--overwrite", generate_.overwrite, "Replace the output file.");
+      generate->add_option("--prompt", generate_.prompt, "One prompt, instead of files.")->type_name("TEXT");
+  generate->add_flag("--overwrite", generate_.overwrite, "Replace the output file if it exists.");
   generate->callback([this, input, output, prompt] {
     const bool files = *input && *output && !*prompt, one = *prompt && !*input && !*output;
     if (!files && !one)
@@ -37,7 +37,7 @@ void CommandLine::answers() {
     action_ = [this] { return ft::generate(generate_); };
   });
 
-  auto* chat = command("chat", "A conversation with a model; /reset forgets it, /quit or end of input ends.",
+  auto* chat = command("chat", "Chat with a model; /reset starts over, /quit or end of input ends.",
                        "  ft chat --model models/base --adapter outputs/run\n"
                        "  ft chat --model models/base --adapter outputs/run data.chat_template=chatml\n"
                        "  echo \"2 + 2 =\" | ft chat --model models/base generation.max_new_tokens=20");

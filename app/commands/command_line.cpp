@@ -19,14 +19,13 @@ namespace ft {
 
 CommandLine::CommandLine() {
   app_.name("ft");
-  app_.set_help_flag("-h,--help", "This text.");
+  app_.set_help_flag("-h,--help", "Show this help.");
   app_.add_flag("--version", wants_version_,
-                "Version, processor features and libraries; with --json as JSON.");
-  app_.add_flag("--json", version_.json, "With --version.");
-  app_.add_option(
-          "--cuda-libs", cuda_libs_,
-          "Before a command: where NVIDIA's libraries are if not in the system; a folder above them, such "
-          "as a Python environment, will do.")
+                "Show version, CPU features and libraries; add --json for JSON.");
+  app_.add_flag("--json", version_.json, "With --version: print JSON.");
+  app_.add_option("--cuda-libs", cuda_libs_,
+                  "Give it before the command: the folder of NVIDIA's libraries, if they are not in the "
+                  "system. A parent folder, such as a Python environment, works too.")
       ->type_name("DIR");
   app_.footer(
       "Examples:\n"
@@ -34,7 +33,7 @@ CommandLine::CommandLine() {
       "  ft validate --config run.json                       is everything there?\n"
       "  ft plan --config run.json                           how much memory will it take?\n"
       "  ft train --config run.json training.max_steps=100   train; settings can be overridden\n"
-      "  ft chat --model base --adapter out                  talk to what was trained\n"
+      "  ft chat --model base --adapter out                  talk to the trained model\n"
       "  ft merge --model base --adapter out --output merged\n"
       "  ft help train, ft help config, ft help config lora  more about a command or about settings");
   training();
@@ -51,7 +50,7 @@ CommandLine::CommandLine() {
 CLI::App* CommandLine::command(const std::string& name, const std::string& what, const std::string& examples,
                                CLI::App* under) {
   CLI::App* sub = (under ? under : &app_)->add_subcommand(name, what);
-  sub->set_help_flag("-h,--help", "This text.");
+  sub->set_help_flag("-h,--help", "Show this help.");
   sub->footer("Examples:\n" + examples);
   return sub;
 }
@@ -60,12 +59,11 @@ void CommandLine::about_a_run(CLI::App* app, ConfigArgs& args) {
   app->add_option("--config", args.config, "The run's configuration (ft help config).")
       ->required()
       ->type_name("FILE");
-  app->add_option("overrides", args.overrides, "Settings that hold instead of the file's.")
-      ->type_name("a.b=c");
+  app->add_option("overrides", args.overrides, "Settings that override the file.")->type_name("a.b=c");
 }
 
 void CommandLine::help() {
-  auto* help = command("help", "About a command, or about the settings of a run.",
+  auto* help = command("help", "Explain a command, or the settings of a run.",
                        "  ft help train\n"
                        "  ft help config          all settings\n"
                        "  ft help config lora     those of a section");
@@ -189,12 +187,12 @@ int run_command_line(const std::vector<std::string>& arguments) {
   } catch (const UserError& e) {
     return tell(e.code, e.what());
   } catch (const std::bad_alloc&) {
-    return tell(Exit::memory, "there is not enough memory");
+    return tell(Exit::memory, "not enough memory");
   } catch (const std::filesystem::filesystem_error& e) {
     return tell(Exit::storage, str(e.path1().string(), ": ", e.code().message()));
   } catch (const std::exception& e) {
-    return tell(kOurs, str("ft made a mistake: ", e.what(),
-                           "\nplease report it with the command and the configuration"));
+    return tell(kOurs, str("internal error: ", e.what(),
+                           "\nthis is a bug in ft; please report it with the command and the configuration"));
   }
 }
 

@@ -6,47 +6,48 @@ namespace ft {
 
 void CommandLine::models() {
   auto* merge =
-      command("merge", "Fold an adapter into its model: a Hugging Face folder.",
+      command("merge", "Merge an adapter into its model; writes a Hugging Face folder.",
               "  ft merge --model models/base --adapter outputs/run --output merged\n"
               "  ft merge --model models/base --adapter outputs/run --output merged --dtype bfloat16");
   merge->add_option("--model", merge_.model, "The base model's folder.")->required()->type_name("DIR");
   merge->add_option("--adapter", merge_.adapter, "The PEFT adapter's folder.")->required()->type_name("DIR");
-  merge->add_option("--output", merge_.output, "The folder to make.")->required()->type_name("DIR");
-  merge->add_option("--dtype", merge_.dtype, "Type of the weights; the model's if not given.")
+  merge->add_option("--output", merge_.output, "Folder to create.")->required()->type_name("DIR");
+  merge->add_option("--dtype", merge_.dtype, "Type of the weights (default: the model's).")
       ->check(CLI::IsMember(kDtypes));
-  merge->add_flag("--overwrite", merge_.overwrite, "Replace what the folder holds.");
+  merge->add_flag("--overwrite", merge_.overwrite, "Replace the folder if it exists.");
   merge->callback([this] { action_ = [this] { return ft::merge(merge_); }; });
 
-  auto* to = command("export", "A run, a checkpoint or a model in a form for other programs.",
+  auto* to = command("export", "Convert a run, a checkpoint or a model for other programs.",
                      "  ft export --to peft --from outputs/run/checkpoint-500 --output adapter\n"
                      "  ft export --to hf --from outputs/run --output model\n"
                      "  ft export --to gguf --from outputs/run --output model.gguf --dtype q8_0");
   to->add_option("--to", export_.to,
-                 "peft: an adapter. hf: a whole model, adapters merged. gguf: the same as one file for "
-                 "llama.cpp. gguf-lora: an adapter as such a file.")
+                 "peft: adapter folder. hf: model folder, adapters merged. gguf: the same model as one file "
+                 "for llama.cpp. gguf-lora: adapter as a GGUF file.")
       ->required()
       ->check(CLI::IsMember({"peft", "hf", "gguf", "gguf-lora"}))
       ->type_name("FORMAT");
   to->add_option("--from", export_.from, "A run's folder, a checkpoint, a model or an adapter.")
       ->required()
       ->type_name("DIR");
-  to->add_option("--output", export_.output, "The folder to make; of GGUF the file.")
+  to->add_option("--output", export_.output, "Folder to create; for GGUF, the file.")
       ->required()
       ->type_name("PATH");
   to->add_option("--dtype", export_.dtype,
-                 "Type of the weights; as trained if not given, for gguf float16. q8_0: gguf only.")
+                 "Type of the weights (default: as trained; float16 for gguf). q8_0: gguf only.")
       ->check(CLI::IsMember({"float32", "bfloat16", "float16", "q8_0"}));
-  to->add_flag("--overwrite", export_.overwrite, "Replace what is there.");
+  to->add_flag("--overwrite", export_.overwrite, "Replace the output if it exists.");
   to->callback([this] { action_ = [this] { return export_model(export_); }; });
 
-  auto* inspect = command("inspect", "What a safetensors or GGUF file, a model, an adapter or a run holds.",
-                          "  ft inspect model.safetensors\n"
-                          "  ft inspect outputs/run --json");
+  auto* inspect =
+      command("inspect", "Show what a safetensors or GGUF file, a model, an adapter or a run contains.",
+              "  ft inspect model.safetensors\n"
+              "  ft inspect outputs/run --json");
   inspect->add_option("path", inspect_.path, "A file or a folder.")->required()->type_name("PATH");
   inspect->add_flag("--json", inspect_.json, "One JSON object on stdout.");
   inspect->callback([this] { action_ = [this] { return ft::inspect(inspect_); }; });
 
-  auto* checkpoint = command("checkpoint", "About checkpoints: verify.",
+  auto* checkpoint = command("checkpoint", "Work with checkpoints: verify.",
                              "  ft checkpoint verify outputs/run/checkpoint-500");
   checkpoint->require_subcommand(1);
   auto* verify = command("verify", "Compare size and SHA-256 of every file with the manifest; exit 0 or 4.",
@@ -56,15 +57,16 @@ void CommandLine::models() {
   verify->add_option("path", checkpoint_, "A checkpoint, or a run's folder.")->required()->type_name("DIR");
   verify->callback([this] { action_ = [this] { return checkpoint_verify(checkpoint_); }; });
 
-  auto* init = command("init", "A model with random weights from a config.json, as transformers makes it.",
-                       "  ft init --config config.json --output tiny\n"
-                       "  ft init --config config.json --output tiny --seed 1 --dtype bfloat16");
+  auto* init = command(
+      "init", "Create a model with random weights from a config.json, initialised as in transformers.",
+      "  ft init --config config.json --output tiny\n"
+      "  ft init --config config.json --output tiny --seed 1 --dtype bfloat16");
   init->add_option("--config", init_.config, "The model's config.json, or a folder with one.")
       ->required()
       ->type_name("FILE");
-  init->add_option("--output", init_.output, "The folder to make.")->required()->type_name("DIR");
-  init->add_option("--seed", init_.seed, "Of the weights.")->capture_default_str();
-  init->add_option("--dtype", init_.dtype, "Type of the weights; config.json's if not given, else float32.")
+  init->add_option("--output", init_.output, "Folder to create.")->required()->type_name("DIR");
+  init->add_option("--seed", init_.seed, "Seed of the random weights.")->capture_default_str();
+  init->add_option("--dtype", init_.dtype, "Type of the weights (default: config.json's, else float32).")
       ->check(CLI::IsMember(kDtypes));
   init->callback([this] { action_ = [this] { return ft::init(init_); }; });
 }

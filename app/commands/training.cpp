@@ -11,46 +11,46 @@ void CommandLine::training() {
                         "  ft train --config run.json training.learning_rate=1e-4 lora.r=32\n"
                         "  ft train --config run.json training.resume_from_checkpoint=auto");
   about_a_run(train, train_);
-  train->add_flag("--overwrite", train_.overwrite, "Replace the run that the output folder holds.");
-  train->add_option(
-      "--trace", train_.trace,
-      "Write what every operation of three steps after the first took to this file (ui.perfetto.dev opens "
-      "it) and print a table.");
+  train->add_flag("--overwrite", train_.overwrite, "Replace the run in the output folder.");
+  train->add_option("--trace", train_.trace,
+                    "Write a timeline of every operation in three steps after the first to this file (for "
+                    "ui.perfetto.dev) and print a table.");
   train->callback([this] { action_ = [this] { return ft::train(train_); }; });
 
-  auto* eval = command("eval", "Loss and perplexity on the configuration's evaluation data.",
+  auto* eval = command("eval", "Measure loss and perplexity on the configuration's evaluation data.",
                        "  ft eval --config run.json\n"
                        "  ft eval --config run.json --adapter outputs/run --json\n"
                        "  ft eval --config run.json --adapter outputs/run --answers 20");
   about_a_run(eval, eval_);
-  eval->add_option("--adapter", eval_.adapter, "A PEFT adapter on top of the model.")->type_name("DIR");
-  eval->add_option("--answers", eval_.answers,
-                   "Also answer the first N samples, and count those to the letter.")
+  eval->add_option("--adapter", eval_.adapter, "PEFT adapter to apply to the model.")->type_name("DIR");
+  eval->add_option("--answers", eval_.answers, "Also answer the first N samples and count exact matches.")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   eval->add_flag("--json", eval_.json, "One JSON object on stdout.");
   eval->callback([this] { action_ = [this] { return ft::eval(eval_); }; });
 
-  auto* plan = command("plan", "Memory and arithmetic of a step, without touching the weights.",
+  auto* plan = command("plan", "Show memory and FLOPs of a step, without reading weights.",
                        "  ft plan --config run.json\n"
                        "  ft plan --config run.json data.max_seq_length=4096 --json\n"
                        "  ft plan --model models/llama-2-7b training.gradient_checkpointing=false\n"
                        "  ft plan --config run.json --ranks 8 --gpu 24GiB\n"
                        "  ft plan --parameters 7.5e9 --ranks 64     by ZeRO's formulas");
   plan->add_option("--config", plan_.config, "The run's configuration.")->type_name("FILE");
-  plan->add_option("--model", plan_.model, "Instead: a model's folder or config.json, default settings.")
+  plan->add_option("--model", plan_.model,
+                   "Instead of --config: a model folder or config.json, with default settings.")
       ->type_name("DIR");
-  plan->add_option("overrides", plan_.overrides, "Settings that hold instead of the file's.")
-      ->type_name("a.b=c");
+  plan->add_option("overrides", plan_.overrides, "Settings that override the file.")->type_name("a.b=c");
   plan->add_flag("--json", plan_.json, "One JSON object on stdout.");
-  auto* parameters = plan->add_option("--parameters", plan_.parameters,
-                                      "Instead: what so many trained parameters take by ZeRO's formulas.");
+  auto* parameters =
+      plan->add_option("--parameters", plan_.parameters,
+                       "Instead of --config: memory for X trained parameters by ZeRO's formulas.");
   parameters->type_name("X")->check(CLI::PositiveNumber);
-  plan->add_option("--ranks", plan_.ranks, "On so many ranks, under each ZeRO stage.")
+  plan->add_option("--ranks", plan_.ranks, "Plan for N ranks, under each ZeRO stage.")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
-  plan->add_option("--gpu", plan_.gpu,
-                   "On a GPU that need not be here: h200, rtx4090, ..., or its memory: 24GiB.")
+  plan->add_option(
+          "--gpu", plan_.gpu,
+          "Plan for a GPU that need not be here: h200, rtx4090, ..., or a memory size such as 24GiB.")
       ->type_name("GPU")
       ->excludes(parameters);
   plan->callback([this] {
@@ -71,9 +71,9 @@ void CommandLine::training() {
               "  ft sweep --config run.json --longest      the longest max_seq_length that fits");
   about_a_run(sweep, sweep_);
   sweep->add_flag("--dry-run", sweep_.dry_run, "Plan each run; train none.");
-  sweep->add_flag(
-      "--longest", sweep_.longest,
-      "Find the longest data.max_seq_length that fits with each of the other settings; train none.");
+  sweep->add_flag("--longest", sweep_.longest,
+                  "Find the longest data.max_seq_length that fits with each combination of the other "
+                  "settings; train none.");
   sweep->callback([this] { action_ = [this] { return ft::sweep(sweep_); }; });
 
   auto* validate = command("validate", "Check a configuration and the files it names; exit 0 or 2.",
@@ -84,12 +84,12 @@ void CommandLine::training() {
 }
 
 void CommandLine::several_ranks() {
-  auto* launch =
-      command("launch", "Train with several processes, of this machine or of several.",
-              "  ft launch -n 4 train --config run.json zero_stage=2\n"
-              "  ft launch --hostfile hosts train --config run.json      over ssh, HOST slots=N a line\n"
-              "  ft launch --hostfile hosts --include node1@node2:0,1 train --config run.json\n"
-              "  ft doctor --hostfile hosts                              are they ready?");
+  auto* launch = command(
+      "launch", "Train, evaluate or generate with several processes, on one machine or more.",
+      "  ft launch -n 4 train --config run.json zero_stage=2\n"
+      "  ft launch --hostfile hosts train --config run.json      over ssh, one HOST slots=N per line\n"
+      "  ft launch --hostfile hosts --include node1@node2:0,1 train --config run.json\n"
+      "  ft doctor --hostfile hosts                              are they ready?");
   const auto number = [&](const char* name, int& to, const char* what, int low, int high) {
     launch->add_option(name, to, what)->type_name("N")->check(CLI::Range(low, high));
   };
@@ -97,20 +97,21 @@ void CommandLine::several_ranks() {
     launch->add_option(name, to, what)->type_name(type);
   };
   number("-n,--nproc_per_node,--num_gpus", launch_.ranks,
-         "How many ranks on each machine; the hostfile's slots, or distributed.nproc_per_node.", 1, 1024);
-  number("--num_nodes", launch_.nodes, "How many machines; all of the hostfile's.", 1, 4096);
-  text("--hostfile", launch_.hostfile, "The machines, as DeepSpeed and OpenMPI write them: HOST slots=N.",
+         "Ranks per machine (default: the hostfile's slots, or distributed.nproc_per_node).", 1, 1024);
+  number("--num_nodes", launch_.nodes, "Number of machines (default: all in the hostfile).", 1, 4096);
+  text("--hostfile", launch_.hostfile, "File with the machines, as for DeepSpeed and OpenMPI: HOST slots=N.",
        "FILE");
-  text("-i,--include", launch_.include, "Of them only HOST[:SLOT,...][@HOST...].", "HOSTS");
-  text("-e,--exclude", launch_.exclude, "Of them all but these.", "HOSTS");
+  text("-i,--include", launch_.include, "Use only HOST[:SLOT,...][@HOST...] of the hostfile.", "HOSTS");
+  text("-e,--exclude", launch_.exclude, "Use all of the hostfile but these.", "HOSTS");
   text("--master_addr", launch_.master_addr,
-       "Where rank 0 listens; as the first machine is called, loopback if it is the only one.", "ADDRESS");
-  number("--master_port", launch_.master_port, "And at which port; any free one.", 0, 65535);
+       "Address where rank 0 listens (default: the first machine's name, or loopback on one machine).",
+       "ADDRESS");
+  number("--master_port", launch_.master_port, "Port where rank 0 listens (default: any free one).", 0,
+         65535);
   number("--node_rank", launch_.node_rank,
-         "Without ssh: which machine this is, of --num_nodes on each of which ft launch is started.", 0,
-         4095);
-  number("--ssh_port", launch_.ssh_port, "The port of ssh, if not the usual one.", 1, 65535);
-  text("--log-dir", launch_.log_dir, "Where rank-0.log, rank-1.log, ... go; OUTPUT_DIR/ranks if not given.",
+         "Without ssh: the number of this machine, from 0; start ft launch on each of --num_nodes.", 0, 4095);
+  number("--ssh_port", launch_.ssh_port, "Port of ssh, if not the usual one.", 1, 65535);
+  text("--log-dir", launch_.log_dir, "Folder for rank-0.log, rank-1.log, ... (default: OUTPUT_DIR/ranks).",
        "DIR");
   launch->prefix_command();
   launch->callback([this, launch] {
@@ -120,11 +121,12 @@ void CommandLine::several_ranks() {
 }
 
 void CommandLine::verification() {
-  auto* verify = command("verify", "Check on your own model what ft promises: zero.",
+  auto* verify = command("verify", "Check ft's guarantees on your own model: zero.",
                          "  ft verify zero --config run.json");
   verify->require_subcommand(1);
   auto* zero = command(
-      "zero", "A few steps under each ZeRO stage: losses, memory of a rank, bytes sent; exit 0 or 11.",
+      "zero",
+      "Run a few steps under each ZeRO stage and check losses, memory per rank and bytes sent; exit 0 or 11.",
       "  ft verify zero --config run.json\n"
       "  ft verify zero --config run.json --ranks 1,2,4 --steps 5",
       verify);
@@ -134,7 +136,7 @@ void CommandLine::verification() {
       ->delimiter(',')
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  zero->add_option("--steps", verify_zero_.steps, "Steps of each run.")
+  zero->add_option("--steps", verify_zero_.steps, "Steps per run.")
       ->type_name("N")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -142,19 +144,21 @@ void CommandLine::verification() {
 }
 
 void CommandLine::readiness() {
-  auto* doctor = command("doctor", "Is this machine ready to train, and are those of a hostfile?",
+  auto* doctor = command("doctor", "Check whether this machine, or those of a hostfile, are ready to train.",
                          "  ft doctor\n"
                          "  ft doctor --config run.json                 its output folder too\n"
                          "  ft doctor --hostfile hosts --config run.json");
-  doctor->add_option("--config", doctor_.config, "A run whose output folder is looked at.")
+  doctor->add_option("--config", doctor_.config, "Also check the output folder of this run.")
       ->type_name("FILE");
-  doctor->add_option("overrides", doctor_.overrides, "Settings that hold instead of the file's.")
-      ->type_name("a.b=c");
-  doctor->add_option("--hostfile", doctor_.hostfile, "Also these machines, over ssh: HOST slots=N a line.")
+  doctor->add_option("overrides", doctor_.overrides, "Settings that override the file.")->type_name("a.b=c");
+  doctor
+      ->add_option("--hostfile", doctor_.hostfile,
+                   "Also check these machines over ssh: one HOST slots=N per line.")
       ->type_name("FILE");
   doctor->add_option("-i,--include", doctor_.include, "Of them only HOST[@HOST...].")->type_name("HOSTS");
-  doctor->add_option("-e,--exclude", doctor_.exclude, "Of them all but these.")->type_name("HOSTS");
-  doctor->add_option("--ssh_port", doctor_.ssh_port, "The port of ssh, if not the usual one.")
+  doctor->add_option("-e,--exclude", doctor_.exclude, "Use all of the hostfile but these.")
+      ->type_name("HOSTS");
+  doctor->add_option("--ssh_port", doctor_.ssh_port, "Port of ssh, if not the usual one.")
       ->type_name("N")
       ->check(CLI::Range(1, 65535));
   doctor->add_flag("--json", doctor_.json, "One JSON object on stdout.");

@@ -31,7 +31,7 @@ void check_quantization(RunConfig& c, bool dtype_given, const std::string& name)
   };
   lora::QuantizationConfig& q = c.quantization;
   if (c.finetuning_type == "full")
-    refuse("quantization.load_in_4bit: weights in 4 bits cannot be trained; set finetuning_type to lora");
+    refuse("quantization.load_in_4bit: 4-bit weights cannot be trained; set finetuning_type to lora");
   if (!is_four_bit_block(q.blocksize))
     refuse(str("quantization.blocksize: ", q.blocksize, " is not a power of two"));
   const std::string dtype = name_of(c.training.dtype());
@@ -73,9 +73,9 @@ void check_predictions(const RunConfig& c, const std::function<void(const std::s
   if (c.generation.num_beams == 1)
     for (const auto& [set, name] : {std::pair{c.generation.length_penalty != 1, "length_penalty"},
                                     std::pair{c.generation.early_stopping != "false", "early_stopping"}})
-      if (set) refuse(str("generation.", name, ": does nothing without generation.num_beams above 1"));
+      if (set) refuse(str("generation.", name, ": has no effect without generation.num_beams above 1"));
   if (c.generation.num_beams > 1 && c.generation.do_sample)
-    refuse("generation.do_sample: beams are searched, not drawn; set generation.num_beams=1");
+    refuse("generation.do_sample: beam search does not sample; set generation.num_beams=1");
 }
 
 void check_together(RunConfig& c, const std::string& name) {

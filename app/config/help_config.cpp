@@ -33,7 +33,7 @@ std::string list(const std::vector<std::string>& words) {
   return out;
 }
 
-std::string fallback(const Setting& s) { return s.rules.required ? "has to be given" : s.fallback.dump(); }
+std::string fallback(const Setting& s) { return s.rules.required ? "required" : s.fallback.dump(); }
 
 // The path up to the first point or bracket.
 std::string section_of(const std::string& path) { return path.substr(0, path.find_first_of(".[")); }

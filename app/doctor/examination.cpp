@@ -43,12 +43,12 @@ Examination::Examination(const std::string& host, const std::vector<std::string>
 }
 
 void Examination::look_at_names(const std::vector<std::string>& hosts) {
-  Finding f{.topic = "names", .what = str("all ", hosts.size(), " hosts are known")};
+  Finding f{.topic = "names", .what = str("all ", hosts.size(), " host names resolve")};
   for (const std::string& host : hosts) {
     std::string why;
     if (!addresses_of(host, &why).empty()) continue;
-    f = {Health::bad, "names", str(host, " is not known here: ", why),
-         "give it to DNS or /etc/hosts, or write its number into the hostfile", Exit::config};
+    f = {Health::bad, "names", str(host, " does not resolve here: ", why),
+         "add it to DNS or /etc/hosts, or put its IP address into the hostfile", Exit::config};
     break;
   }
   findings_.push_back(f);
@@ -59,13 +59,13 @@ void Examination::listen(const std::string& host) {
     listener_ = listen_at({host, 0});
   } catch (const UserError& e) {
     findings_.push_back({Health::bad, "port", e.what(),
-                         "the hostfile's name must be an address of this machine", Exit::config});
+                         "the name in the hostfile must be an address of this machine", Exit::config});
     return;
   }
   const std::string number = local_address(listener_).host;
   if (is_loopback(number))
     findings_.push_back({Health::bad, "port", str(host, " is ", number, " here, which others cannot reach"),
-                         "mend /etc/hosts here, or write the machine's number into the hostfile",
+                         "fix /etc/hosts here, or put the machine's IP address into the hostfile",
                          Exit::config});
   door_ = std::jthread([this](const std::stop_token& stop) {
     while (!stop.stop_requested()) {

@@ -96,7 +96,7 @@ Findings look_at_folder(const std::string& folder) {
   Findings all;
   if (::statvfs(there.c_str(), &v) != 0)
     return {{Health::bad, "folder", str(printable(folder), ": ", std::strerror(errno)),
-             "give a folder that can be written", Exit::storage}};
+             "choose a writable folder", Exit::storage}};
   const auto room = static_cast<std::int64_t>(v.f_bavail * v.f_frsize);
   Finding space{.topic = "space",
                 .what = str(show::file_size(room), " free for ", printable(folder), " (",
@@ -104,7 +104,7 @@ Findings look_at_folder(const std::string& folder) {
   if (room < std::int64_t{1} << 30) {
     space.health = Health::advice;
     space.todo =
-        "a checkpoint of a full fine-tuning in bf16 takes 14 bytes a parameter, of an adapter little";
+        "a checkpoint of full fine-tuning in bf16 takes 14 bytes per parameter, one of an adapter little";
   }
   all.push_back(space);
   try {

@@ -56,7 +56,7 @@ Finding processor() {
                         cpu::name_of(cpu::best_target()))};
   } catch (const UserError& e) {
     return {Health::bad, "processor", model + ": " + e.what(),
-            "ft computes on x86-64 with AVX2, of 2013 or later", Exit::hardware};
+            "ft needs an x86-64 CPU with AVX2 (2013 or later)", Exit::hardware};
   }
 }
 
@@ -69,7 +69,7 @@ Finding memory() {
             .what = str(show::memory(left > 0 ? left : all), " free of ", show::memory(all))};
   if (left > 0 && left < std::int64_t{1} << 30) {
     f.health = Health::advice;
-    f.todo = "little room: ft plan says what a run needs";
+    f.todo = "this is little; ft plan says what a run needs";
   }
   return f;
 }
@@ -100,7 +100,8 @@ Finding gpus() {
     if (!nccl) {
       f.health = Health::advice;
       f.todo =
-          "without NVIDIA's NCCL (libnccl.so.2, 2.18 or later) ranks talk through the host's memory; install "
+          "without NVIDIA's NCCL (libnccl.so.2, 2.18 or later) ranks communicate through the host's memory; "
+          "install "
           "it, or say where it is with ft --cuda-libs DIR";
     }
   }
@@ -131,8 +132,7 @@ Finding network() {
       if (!speed.empty() && speed[0] != '-' && speed != "0") text += str(" (", speed, " Mbit/s)");
     }
   }
-  if (text.empty())
-    return {.topic = "network", .what = "this machine alone: there is no address but loopback"};
+  if (text.empty()) return {.topic = "network", .what = "this machine only: no address but loopback"};
   return {.topic = "network", .what = text};
 }
 
@@ -142,11 +142,12 @@ Finding own_name() {
   const auto numbers = addresses_of(name.data());
   const std::string shown = printable(name.data());
   if (numbers.empty())
-    return {Health::advice, "name", shown + " stands for no address here",
-            "for several machines: --master_addr with an address that the others reach"};
+    return {Health::advice, "name", shown + " does not resolve here",
+            "for several machines, give --master_addr an address that the others can reach"};
   const bool alone = is_loopback(numbers[0]);
-  return {.topic = "name",
-          .what = str(shown, " is ", numbers[0], alone ? " here; for several machines: --master_addr" : "")};
+  return {
+      .topic = "name",
+      .what = str(shown, " is ", numbers[0], alone ? " here; for several machines, give --master_addr" : "")};
 }
 
 Finding clock_of() {
@@ -155,7 +156,7 @@ Finding clock_of() {
   if (state >= 0 && state != TIME_ERROR && !(t.status & STA_UNSYNC))
     return {.topic = "clock", .what = "synchronised"};
   return {.topic = "clock",
-          .what = "nobody keeps it synchronised; ft does not need it, logs are easier to compare"};
+          .what = "not synchronised; ft does not need that, but logs are easier to compare"};
 }
 
 Finding limits() {

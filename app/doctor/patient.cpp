@@ -30,7 +30,7 @@ std::vector<Reached> reached_of(const std::vector<JsonObject>& list) {
   return all;
 }
 
-JsonObject object_of(const Frame& f) { return JsonObject::parse(f.bytes, {.file = "what a machine said"}); }
+JsonObject object_of(const Frame& f) { return JsonObject::parse(f.bytes, {.file = "a machine's answer"}); }
 
 }  // namespace
 
@@ -75,9 +75,9 @@ void Patient::frame(const Frame& f) {
     const double now = seconds_now(), theirs = j.number("time");
     const double off = theirs < asked_at_ ? asked_at_ - theirs : theirs > now ? theirs - now : 0;
     if (off > 5)
-      result_.findings.push_back({Health::advice, "clock",
-                                  str("differs by ", std::round(off), " s from this machine's"),
-                                  "ft does not need it; logs and files are easier to compare", Exit::done});
+      result_.findings.push_back(
+          {Health::advice, "clock", str("differs by ", std::round(off), " s from this machine's"),
+           "ft does not need equal clocks, but logs and files are easier to compare", Exit::done});
   } else if (f.kind == FrameKind::reached) {
     result_.reached = reached_of(j.objects("reached"));
     node_->done();  // it still listens, for the others
@@ -107,9 +107,8 @@ Frame Nurse::answer(const Frame& f) {
     const std::string folder = j.text("folder"), host = j.text("host");
     Json findings = Json::array();
     if (::chdir(folder.c_str()) != 0) {
-      findings =
-          to_json({{Health::bad, "folder", str(folder, ": ", std::strerror(errno)),
-                    "every machine needs the same folders; a shared file system has them", Exit::config}});
+      findings = to_json({{Health::bad, "folder", str(folder, ": ", std::strerror(errno)),
+                           "every machine needs the same folders; use a shared file system", Exit::config}});
     }
     examination_.emplace(host, j.texts("hosts"), j.text("output"));
     for (const Json& one : to_json(examination_->findings())) findings.push_back(one);

@@ -164,7 +164,7 @@ void require_outside(const std::string& folder, const std::string& setting,
     const bool within = in.parent_path() == out &&
                         (fs::is_regular_file(in, none) || in.filename().string().starts_with("checkpoint-"));
     if (!input.empty() && (in == out || within))
-      throw UserError(Exit::config, str(setting, ": ", folder, " cannot be overwritten, for ", input,
+      throw UserError(Exit::config, str(setting, ": ", folder, " cannot be overwritten because ", input,
                                         " is read; give another folder"));
   }
 }
@@ -190,7 +190,7 @@ void require_new_folder(const std::string& folder, bool overwrite, const std::ve
     if (!overwrite)
       throw UserError(
           Exit::config,
-          str("--output: ", folder, " is there already and not empty; give another folder, or --overwrite"));
+          str("--output: ", folder, " already exists and is not empty; give another folder, or --overwrite"));
     require_outside(folder, "--output", inputs);
     remove_result(folder);
   }

@@ -38,7 +38,7 @@ std::string pattern_name(const Json& tokenizer, const std::string& file) {
     for (const Pattern& p : kPatterns)
       if (regexes[0] == p.regex) return p.name;
   throw UserError(Exit::input, printable(file) +
-                                   ": its pre_tokenizer is none that GGUF has a name for; ft knows those of "
+                                   ": GGUF has no name for its pre_tokenizer; ft knows those of "
                                    "GPT-2, LLaMA 3 and Qwen 2");
 }
 

@@ -52,7 +52,7 @@ void require_new_file(const GgufArgs& args) {
   if (std::filesystem::is_directory(args.output, none))
     throw UserError(Exit::config, printable(args.output) + " is a folder; --output is the GGUF file to make");
   if (path_exists(args.output) && !args.overwrite)
-    throw UserError(Exit::config, printable(args.output) + " is there already; --overwrite replaces it");
+    throw UserError(Exit::config, printable(args.output) + " already exists; --overwrite replaces it");
 }
 
 void tell(const GgufArgs& args, std::size_t tensors, const std::vector<GgufTensor>& specs) {
@@ -175,8 +175,7 @@ void export_gguf_lora(const GgufArgs& args) {
   const BuiltModel built = build_model(merge_config(args.model, args.adapter), Weights::check);
   for (const Parameter* p : built.attached.whole)
     throw UserError(Exit::input, str(args.adapter, ": ", p->name,
-                                     " was trained whole, which an adapter in GGUF cannot "
-                                     "hold; use --to gguf"));
+                                     " was fully trained, which a GGUF adapter cannot hold; use --to gguf"));
   const auto alpha = static_cast<float>(built.lora_config.lora_alpha);
   const GgufKeys keys{{"general.architecture", family.architecture}, {"general.type", std::string("adapter")},
                       {"general.name", last_part(args.adapter)},     {"general.file_type", form.file_type},

@@ -28,7 +28,7 @@ std::optional<Frame> FrameReader::next() {
   std::memcpy(&head, buffer_.data(), sizeof head);
   if (head.kind < static_cast<std::uint32_t>(FrameKind::start) ||
       head.kind > static_cast<std::uint32_t>(FrameKind::fault) || head.bytes > kMost)
-    throw UserError(Exit::mismatch, "what came is not of ft");
+    throw UserError(Exit::mismatch, "unexpected data: not ft's protocol");
   if (buffer_.size() < sizeof head + head.bytes) return std::nullopt;
   Frame f{FrameKind{head.kind}, head.number, buffer_.substr(sizeof head, head.bytes)};
   buffer_.erase(0, sizeof head + head.bytes);
@@ -38,7 +38,7 @@ std::optional<Frame> FrameReader::next() {
 bool FrameReader::begun(std::string& before) {
   const std::size_t at = buffer_.find(kNodeBegins);
   if (at == std::string::npos) {
-    if (buffer_.size() > kMost) throw UserError(Exit::mismatch, "what came is not of ft");
+    if (buffer_.size() > kMost) throw UserError(Exit::mismatch, "unexpected data: not ft's protocol");
     return false;
   }
   before = buffer_.substr(0, at);

@@ -59,8 +59,8 @@ Line read_host(std::istringstream& words, const std::string& where) {
   words >> l.host;
   if (!is_host(l.host))
     wrong(str(where, "\"", in_ascii(l.host),
-              "\" is no host: letters, digits, dots, hyphens and underscores, or an IP number"
-              "\n  a user's name or a port belongs into ~/.ssh/config"));
+              "\" is not a host name (letters, digits, dots, hyphens, underscores) or IP address\n  a user "
+              "name or a port belongs in ~/.ssh/config"));
   for (std::string word; words >> word;) {
     if (const int n = read_count(word, "slots", where); n > 0)
       l.slots = n;
@@ -69,7 +69,7 @@ Line read_host(std::istringstream& words, const std::string& where) {
              m > 0)
       l.most = m;
     else
-      wrong(str(where, "\"", in_ascii(word), "\" is not known; a line is: HOST slots=NUMBER"));
+      wrong(str(where, "\"", in_ascii(word), "\" is not understood; a line is: HOST slots=NUMBER"));
   }
   if (l.most > 0 && l.slots > l.most) wrong(str(where, "slots is larger than max_slots"));
   return l;
@@ -145,12 +145,12 @@ std::vector<Host> parse_hostfile(std::string_view text, const std::string& file)
     } else if (l.slots == 0 && !same->chosen) {
       same->slots = first_slots(static_cast<int>(same->slots.size()) + 1);
     } else {
-      wrong(str(where, l.host, " is there already; give it once, with slots="));
+      wrong(str(where, l.host, " is listed twice; list it once, with slots="));
     }
     if (l.slots > 0) hosts.back().chosen = true;  // here: its slots are written down
     if (hosts.size() > kMostHosts) wrong(str(file, ": more than ", kMostHosts, " hosts"));
   }
-  if (hosts.empty()) wrong(str(file, ": no host in it; a line is: HOST slots=NUMBER"));
+  if (hosts.empty()) wrong(str(file, ": has no hosts; a line is: HOST slots=NUMBER"));
   for (Host& h : hosts) h.chosen = false;
   return hosts;
 }
@@ -161,7 +161,7 @@ std::vector<Host> read_hostfile(const std::string& path) {
 
 std::vector<Host> choose_hosts(std::vector<Host> hosts, const std::string& include,
                                const std::string& exclude) {
-  if (!include.empty() && !exclude.empty()) wrong("--include and --exclude: give one of them");
+  if (!include.empty() && !exclude.empty()) wrong("--include and --exclude: give only one of them");
   if (include.empty() && exclude.empty()) return hosts;
   const bool keep = !include.empty();
   const std::string option = keep ? "--include" : "--exclude";
@@ -183,7 +183,7 @@ std::vector<Host> choose_hosts(std::vector<Host> hosts, const std::string& inclu
     std::sort(h.slots.begin(), h.slots.end());
   }
   std::erase_if(left, [](const Host& h) { return h.slots.empty(); });
-  if (left.empty()) wrong(str(option, ": nobody is left"));
+  if (left.empty()) wrong(str(option, ": no ranks are left"));
   return left;
 }
 

@@ -41,15 +41,16 @@ std::vector<Host> hosts_of(const LaunchArgs& args, int nodes, int each) {
   const bool filtered = !args.include.empty() || !args.exclude.empty();
   if (filtered && (nodes > 0 || each > 0))
     refuse(
-        "--include and --exclude say which ranks; leave out -n, --num_nodes and what the configuration says");
+        "--include and --exclude select the ranks; leave out -n and --num_nodes, and those settings in the "
+        "configuration");
   std::vector<Host> hosts = choose_hosts(read_hostfile(args.hostfile), args.include, args.exclude);
   const int there = static_cast<int>(hosts.size());
   if (nodes > there) refuse(str("--num_nodes is ", nodes, " and ", args.hostfile, " has ", there, " hosts"));
   if (nodes > 0) hosts.resize(static_cast<std::size_t>(nodes));
   for (Host& h : hosts) {
     if (each > static_cast<int>(h.slots.size()))
-      refuse(
-          str(h.name, " has ", h.slots.size(), " slots in ", args.hostfile, " and ", each, " are asked for"));
+      refuse(str(h.name, " has ", h.slots.size(), " slots in ", args.hostfile, ", but ", each,
+                 " are asked for"));
     if (each > 0) h.slots.resize(static_cast<std::size_t>(each));
   }
   return hosts;
@@ -59,7 +60,7 @@ std::vector<Host> hosts_of(const LaunchArgs& args, int nodes, int each) {
 void start_by_hand(Job& job, const LaunchArgs& args, const DistributedConfig& config, int nodes, int each) {
   const int node = args.node_rank >= 0 ? args.node_rank : static_cast<int>(config.node_rank);
   if (args.node_rank < 0 && config.nnodes < 2)
-    refuse("several machines need --hostfile, or ft launch on each of them with --node_rank");
+    refuse("several machines need --hostfile, or ft launch on each with --node_rank");
   if (node >= nodes) refuse(str("--node_rank is ", node, " of ", nodes, " machines; they count from 0"));
   if (job.master.empty()) refuse("several machines need --master_addr, where rank 0 listens");
   job.token = variable(kTokenVariable);

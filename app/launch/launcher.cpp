@@ -180,7 +180,7 @@ void Launcher::wait() {
 void Launcher::say_the_end() const {
   std::string text = "ft launch: " + culprit_;
   if (guilty_ >= 0)
-    text += str("\n  what it said: ", outputs_.at(static_cast<std::size_t>(guilty_ - job_.first))->path());
+    text += str("\n  its output: ", outputs_.at(static_cast<std::size_t>(guilty_ - job_.first))->path());
   std::fprintf(stderr, "%s\n", text.c_str());
 }
 
@@ -211,10 +211,9 @@ Socket listen_for_ranks(const std::string& host, int port, bool others) {
   Socket s = listen_at({host, port});
   const std::string number = local_address(s).host;
   if (others && is_loopback(number) && !is_loopback(host))
-    throw UserError(Exit::config,
-                    str(printable(host), " is ", number,
-                        " here (see /etc/hosts), which other "
-                        "machines cannot reach\n  give an address that they can: --master_addr"));
+    throw UserError(Exit::config, str(printable(host), " is ", number,
+                                      " here (see /etc/hosts), which other machines cannot reach\n  give "
+                                      "--master_addr an address that they can reach"));
   return s;
 }
 

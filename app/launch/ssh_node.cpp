@@ -39,8 +39,8 @@ SshOptions ssh_options(int port) {
 std::vector<std::string> ssh_arguments(const std::string& host, const SshOptions& options) {
   if (!is_plain(options.program))
     throw UserError(Exit::config,
-                    str("ft lies at ", printable(options.program),
-                        ": for other machines its path may have letters, digits and / . _ - + only"));
+                    str("ft is at ", printable(options.program),
+                        ": for several machines its path may contain only letters, digits and / . _ - +"));
   std::vector<std::string> words{"-T", "-x", "-a"};  // no terminal, no X11, no agent
   for (const char* option : {"BatchMode=yes", "ConnectTimeout=15", "ServerAliveInterval=5",
                              "ServerAliveCountMax=2", "ClearAllForwardings=yes"})
@@ -102,7 +102,7 @@ void SshNode::take(const Frame& f, Events& to) {
   greeted_ = true;
   if (f.bytes != fingerprint_)
     fail(to, Exit::mismatch,
-         str("has another ft than this machine: ", printable(f.bytes, 22), " and ",
+         str("has a different ft from this machine: ", printable(f.bytes, 22), " and ",
              printable(fingerprint_, 22), "; install the same file on all"));
 }
 
@@ -151,7 +151,7 @@ void SshNode::reap(Events& to) {
   const std::string how = WIFSIGNALED(status) ? str("was killed by signal ", WTERMSIG(status))
                                               : str("ended with exit code ", WEXITSTATUS(status));
   fail(to, Exit::peer_lost,
-       greeted_ ? str("is not there any more: ssh ", how)
+       greeted_ ? str("is gone: ssh ", how)
                 : str("could not be started: ssh ", how, "\n  try: ssh -o BatchMode=yes ", host_, " true"));
 }
 

@@ -66,7 +66,7 @@ Exit export_model(const ExportArgs& args) {
     const bool alone = args.to == "gguf-lora";
     if (alone && !adapter)
       throw UserError(Exit::input, str(args.from,
-                                       ": holds no adapter (adapter_config.json); a model is "
+                                       ": contains no adapter (adapter_config.json); a model is "
                                        "exported with --to gguf"));
     const std::string model = adapter ? base_of(args.from) : args.from;
     const GgufArgs gguf{model,
@@ -88,7 +88,7 @@ Exit export_model(const ExportArgs& args) {
   if (!adapter)
     throw UserError(Exit::input,
                     str(args.from,
-                        ": holds no adapter (adapter_config.json); a fully trained model is exported "
+                        ": contains no adapter (adapter_config.json); a fully trained model is exported "
                         "with --to hf"));
   lora::AdapterFolder check(args.from);  // it is one that ft can read
   require_new_folder(args.output, args.overwrite, {args.from});

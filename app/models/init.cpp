@@ -32,7 +32,7 @@ DType weights_dtype(const JsonObject& config, const std::string& asked) {
   const std::string name = config.text_or(key, name_of(DType::f32));
   for (const DType t : {DType::f32, DType::bf16, DType::f16})
     if (name == name_of(t)) return t;
-  config.refuse(key, "one of float32, bfloat16, float16 (--dtype says another)");
+  config.refuse(key, "one of float32, bfloat16, float16 (--dtype sets another)");
 }
 
 // Normal numbers of the family, by Box and Muller: two pairs from each four.
@@ -78,7 +78,7 @@ fs::path new_folder(const std::string& name, double bytes) {
   while (!output.has_filename() && output.has_relative_path()) output = output.parent_path();
   std::error_code none;
   if (fs::exists(fs::symlink_status(output, none)))
-    throw UserError(Exit::config, printable(name) + " is there already; give a new folder");
+    throw UserError(Exit::config, printable(name) + " already exists; give a new folder");
   fs::path there = fs::absolute(output).parent_path();
   while (there.has_relative_path() && !fs::exists(there, none)) there = there.parent_path();
   const fs::space_info disk = fs::space(there, none);

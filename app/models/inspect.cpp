@@ -274,7 +274,7 @@ void write_table(const Json& json, std::ostream& out) {
       << show::plural(static_cast<std::int64_t>(json["checkpoints"].size()), "checkpoint") << "\n";
   for (const auto& c : json["checkpoints"])
     out << "  checkpoint-" << c["step"].get<std::int64_t>() << "  "
-        << (c["whole"].get<bool>() ? "whole" : printable(c["problem"].get<std::string>())) << "\n";
+        << (c["whole"].get<bool>() ? "intact" : printable(c["problem"].get<std::string>())) << "\n";
   if (!json["result"].is_null()) write_table(json["result"], out);
 }
 

@@ -38,7 +38,7 @@ std::vector<float> probe_logits(const BuiltModel& b, std::int64_t tokens) {
                    .source_tokens = tokens,
                    .longest_source = tokens}};
   const Plan plan = plan_run(b.model(), request);
-  require_memory(plan.memory, *ops, "other programs ended, or a machine with more");
+  require_memory(plan.memory, *ops, "end other programs, or use a machine with more memory");
   Engine engine(std::move(ops), nullptr, b, request, plan);
   engine.context.train = false;
   const std::int64_t V = b.made.info.vocab_size;

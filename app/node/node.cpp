@@ -76,9 +76,8 @@ void Node::start(const JsonObject& j) {
     plan.environment.emplace_back(v.text("name"), v.text("value"));
   const std::string folder = j.text("folder");
   if (::chdir(folder.c_str()) != 0)
-    throw UserError(Exit::config,
-                    str("the folder ", printable(folder), ": ", std::strerror(errno),
-                        "\n  every machine needs the same folders; a shared file system has them"));
+    throw UserError(Exit::config, str("the folder ", printable(folder), ": ", std::strerror(errno),
+                                      "\n  every machine needs the same folders; use a shared file system"));
   Socket listener;
   if (j.boolean("listen")) {
     listener = listen_for_ranks(plan.master, plan.port, plan.count < plan.size);

@@ -23,7 +23,7 @@ Exit plan_by_formula(const PlanArgs& args) {
   Json all = Json::array();
   std::cout << (args.json
                     ? ""
-                    : str("GB of values, gradients and Adam's states a rank, of ",
+                    : str("GB per rank for values, gradients and Adam's states of ",
                           show::quantity(args.parameters), " trained parameters on ", ranks,
                           " ranks\nstage   the paper's (2 + 2 + 12 bytes)   ft in bf16 (2 + 4 + 12)   ft in "
                           "f32 (4 + 4 + 8)\n"));

@@ -47,7 +47,7 @@ std::int64_t gpu_memory(const std::string& text) {
   std::string all;
   for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
   throw UserError(Exit::config,
-                  str("--gpu: ", printable(text), " is no size such as 24GiB and no GPU known here",
+                  str("--gpu: ", printable(text), " is neither a size such as 24GiB nor a GPU that ft knows",
                       near.empty() ? "" : "; do you mean " + near + "?", " (", all, ")"));
 }
 

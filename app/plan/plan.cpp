@@ -38,7 +38,7 @@ void print_ways_out(const Subject& s) {
   for (const auto& [setting, config] : ways_out(s.config, true)) {
     const std::int64_t total = s.with(config).plan.memory.total;
     if (total > s.room.there) continue;
-    std::cout << (any ? "" : "; it would with") << "\n  " << setting << "  " << show::memory(total);
+    std::cout << (any ? "" : "; it would fit with") << "\n  " << setting << "  " << show::memory(total);
     any = true;
   }
   std::cout << "\n";

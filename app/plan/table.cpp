@@ -74,7 +74,7 @@ std::string as_text(const PlanTable& t) {
   const auto unit = show::memory_unit(most);
   std::string text;
   if (t.stages.size() > 1)
-    text = row(str(unit.name, " a rank"), t, [](const PlannedStage& s) { return str("stage ", s.stage); });
+    text = row(str(unit.name, " per rank"), t, [](const PlannedStage& s) { return str("stage ", s.stage); });
   else
     text = row("memory", t, [&](const PlannedStage&) { return std::string(unit.name); });
   text += "\n";
@@ -98,7 +98,7 @@ std::string as_text(const PlanTable& t) {
                 [&](const PlannedStage& s) {
                   return show::memory(s.planned.plan.sent_per_step(t.accumulation), unit);
                 }) +
-            "     in a step, by each rank\n";
+            "     per step, by each rank\n";
   if (t.there > 0)
     text +=
         row("longest", t,

@@ -145,7 +145,7 @@ class Picture {
     out += text((kLeft + kRight) / 2, kRateBottom + 40, "optimizer step", "middle");
     const double middle = (kTop + kBottom) / 2;
     out += str("<text transform=\"translate(15 ", svg::number(middle),
-               ") rotate(-90)\" text-anchor=\"middle\">loss, nats a token",
+               ") rotate(-90)\" text-anchor=\"middle\">loss, nats per token",
                y_.logarithmic ? " (log scale)" : "", "</text>\n");
     return out;
   }

@@ -63,9 +63,9 @@ std::string StopSignals::name() const {
     case SIGINT:
       return "Ctrl-C";
     case SIGHUP:
-      return "SIGHUP (the terminal is gone)";
+      return "SIGHUP (terminal closed)";
     case SIGPIPE:
-      return "SIGPIPE (nobody reads the output)";
+      return "SIGPIPE (output pipe closed)";
     default:
       return "";
   }

@@ -32,13 +32,13 @@ void refuse_what_ranks_lack(const ZeroConfig& z) {
   const auto unusual = [](bool changed, const char* setting, const char* why) {
     if (changed) refuse(setting, str(": ", why, "; leave it out"));
   };
-  unusual(!z.reduce_scatter, "reduce_scatter=false", "ft always reduces by scattering");
+  unusual(!z.reduce_scatter, "reduce_scatter=false", "ft always uses reduce-scatter");
   unusual(z.allgather_bucket_size != usual.allgather_bucket_size, "allgather_bucket_size",
           "ft gathers in place, without a bucket");
   unusual(z.sub_group_size != usual.sub_group_size, "sub_group_size",
           "ft steps every parameter in place, without a copy");
   unusual(z.stage3_max_reuse_distance != usual.stage3_max_reuse_distance, "stage3_max_reuse_distance",
-          "ft gives a unit back after each use");
+          "ft releases a unit after each use");
   unusual(!z.overlap_comm && z.stage3_prefetch_bucket_size > 0 &&
               z.stage3_prefetch_bucket_size != usual.stage3_prefetch_bucket_size,
           "stage3_prefetch_bucket_size", "with overlap_comm=false nothing is gathered ahead");
@@ -102,7 +102,7 @@ ZeroOptions zero_options(const ZeroConfig& z, int ranks) {
   if (group == 0 || group > ranks || (group > 0 && ranks % group != 0))
     refuse("mics_shard_size",
            str(" is ", group, " and there are ", ranks, " ranks; it must divide their number"));
-  if (group > 0 && z.stage == 0) refuse("mics_shard_size", ": under stage 0 nothing is shared out");
+  if (group > 0 && z.stage == 0) refuse("mics_shard_size", ": stage 0 shards nothing");
   const auto elements = [](double n) { return static_cast<std::int64_t>(n); };
   return {.stage = ZeroStage::of(static_cast<int>(z.stage)),
           .group = static_cast<int>(std::max<std::int64_t>(0, group)),

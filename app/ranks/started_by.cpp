@@ -63,7 +63,7 @@ int number_in(const char* name, int fallback, int most) {
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (problem != std::errc() || end != text.data() + text.size() || value < 0 || value > most)
     throw UserError(Exit::config, str(name, " in the environment is \"", printable(text),
-                                      "\"; it must be a whole number from 0 to ", most));
+                                      "\"; it must be an integer from 0 to ", most));
   return value;
 }
 

@@ -36,8 +36,8 @@ std::string percent(std::int64_t part, std::int64_t whole) {
 
 // Spread and histogram of what is called `what`.
 void print_lengths(const LengthStatistics& s, const char* what, Screen& out) {
-  out.line(str("tokens of a ", what, ": ", show::count(s.shortest), " to ", show::count(s.longest),
-               ", half of them up to ", show::count(s.median), ", 95 % up to ", show::count(s.p95)));
+  out.line(str("tokens per ", what, ": ", show::count(s.shortest), " to ", show::count(s.longest),
+               ", median ", show::count(s.median), ", 95 % at most ", show::count(s.p95)));
   out.line("");
   std::int64_t most = 1;
   for (const auto& b : s.histogram) most = std::max(most, b.samples);
@@ -68,8 +68,8 @@ void print_table(const DataStatistics& s, std::int64_t configured, const std::st
     out.line(l.length == configured ? out.bold(line) + "  as configured" : line, Screen::kWhole);
   }
   out.line("");
-  out.line(str("longer: samples; ", lost_as(truncation), ": of all tokens, by truncation ", truncation,
-               "; packs and their use: with packing"));
+  out.line(str("longer: number of samples; ", lost_as(truncation), ": share of all tokens, with truncation ",
+               truncation, "; packs and in use: with packing"));
 }
 
 Json to_json(const LengthStatistics& s) {
@@ -156,7 +156,7 @@ void tell_pairs(const DataConfig& config, const Dataset& data, const std::string
   print_side(s.source, "source", source, truncation, out);
   print_side(s.target, "target", target, truncation, out);
   out.line(str("as configured: ", show::plural(cost.longer, "sample"), " longer on either side, ",
-               percent(cost.lost, tokens), " of all tokens ", lost_as(truncation), ", by truncation ",
+               percent(cost.lost, tokens), " of all tokens ", lost_as(truncation), ", with truncation ",
                truncation));
 }
 

@@ -137,7 +137,7 @@ void show_samples(const Dataset& data, const Tokenizer* tokenizer, std::int64_t 
   out.line(str(show::plural(data.size(), "sample"), ", ", show::quantity(static_cast<double>(data.tokens())),
                " tokens (",
                show::percent(static_cast<double>(data.targets()), static_cast<double>(data.tokens())),
-               " trained), the longest ", show::count(data.longest()),
+               " trained), longest ", show::count(data.longest()),
                left > 0 ? str("; ", show::count(left), " not shown: --limit") : ""));
 }
 

@@ -46,7 +46,7 @@ Json answer(const Tokenizer& tokenizer, const TokenizeOptions& options, const Js
         at.fail(str("there is no token ", id, "; the tokenizer has 0 to ", tokenizer.size() - 1));
     return tokenizer.decode(ids, options.skip_special_tokens);
   }
-  if (!value.is_string()) at.fail("must be a text in quotes, is " + json_excerpt(value));
+  if (!value.is_string()) at.fail("must be a string in quotes, is " + json_excerpt(value));
   const auto& text = value.get_ref<const std::string&>();
   return options.no_special_tokens ? tokenizer.encode(text) : tokenizer.encode_with_specials(text);
 }
@@ -64,7 +64,7 @@ void tokenize(const Tokenizer& tokenizer, const TokenizeOptions& options, std::i
     out << json_text(answer(tokenizer, options, value, at), -1) << '\n';
   }
   out.flush();
-  if (!out) throw UserError(Exit::storage, "standard output: writing failed");
+  if (!out) throw UserError(Exit::storage, "standard output: cannot be written");
 }
 
 void tokenize_command(const TokenizeOptions& options) {

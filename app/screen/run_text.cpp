@@ -37,7 +37,7 @@ std::string adapter_text(const RunHeader& h) {
 
 std::string data_text(const DataHeader& d) {
   if (d.streamed_bytes > 0) {
-    std::string out = str("a stream from ", show::file_size(d.streamed_bytes), " of files");
+    std::string out = str("streamed from ", show::file_size(d.streamed_bytes), " of files");
     if (d.shuffled_at_once > 0)
       out += str(", ", show::plural(d.shuffled_at_once, "sample"), " shuffled at once");
     if (d.held_out > 0) out += str("; ", show::plural(d.held_out, "sample"), " held out");
@@ -51,7 +51,7 @@ std::string data_text(const DataHeader& d) {
                show::percent(static_cast<double>(d.tokens), static_cast<double>(d.sequences * d.length)),
                " full)");
   else if (d.length > 0)
-    out += str(", the longest of ", show::count(d.length));
+    out += str(", longest ", show::count(d.length));
   if (d.held_out > 0) out += str("; ", show::plural(d.held_out, "sample"), " held out");
   return out;
 }
@@ -98,12 +98,12 @@ std::vector<LabelledLine> header_lines(const RunHeader& h) {
              " parameters trained, ", show::percent(static_cast<double>(h.trained_parameters), parameters))});
   if (h.data.samples > 0 || h.data.streamed_bytes > 0) lines.push_back({"data", data_text(h.data)});
   if (h.memory.total > 0) lines.push_back({"memory", memory_text(h)});
-  std::string steps = str(show::count(h.steps_per_epoch), " a pass, ", show::count(h.steps), " in all");
-  if (h.sequences_per_step > 0) steps += "; " + show::plural(h.sequences_per_step, "sequence") + " a step";
+  std::string steps = str(show::count(h.steps_per_epoch), " per epoch, ", show::count(h.steps), " in all");
+  if (h.sequences_per_step > 0) steps += "; " + show::plural(h.sequences_per_step, "sequence") + " per step";
   lines.push_back({"steps", steps});
   if (!h.ranks.empty()) lines.push_back({"ranks", h.ranks});
   if (!h.cudnn.empty())
-    lines.push_back({"cuDNN", h.cudnn + ": attention in 16 bits, ft's own where it has no plan"});
+    lines.push_back({"cuDNN", h.cudnn + ": 16-bit attention, ft's own kernels where it has no plan"});
   if (h.resumed_step > 0)
     lines.push_back(
         {"resumed", str("after step ", show::count(h.resumed_step), ", ",

@@ -30,8 +30,8 @@ using Point = std::vector<Value>;
 
 void check_path(const SettingsText& tree, const std::string& path, const std::string& place) {
   if (path == "training.output_dir")
-    refuse(tree, place, "each run of a sweep has a folder of its own in training.output_dir already");
-  if (path.starts_with("sweep.")) refuse(tree, place, "a sweep cannot be swept");
+    refuse(tree, place, "a sweep gives each run a folder of its own in training.output_dir");
+  if (path.starts_with("sweep.")) refuse(tree, place, "settings of the sweep itself cannot be swept");
 }
 
 // The choices of one key of the grid, or the bundles: each a point's part.
@@ -69,7 +69,7 @@ std::vector<Point> product(const SettingsText& tree, const std::vector<std::vect
   std::vector<Point> all{{}};
   for (const auto& axis : axes) {
     if (all.size() * axis.size() > kMostRuns)
-      refuse(tree, "sweep.grid", str("these are more than ", kMostRuns, " runs"));
+      refuse(tree, "sweep.grid", str("this makes more than ", kMostRuns, " runs"));
     std::vector<Point> longer;
     for (const Point& before : all)
       for (const Point& more : axis) {
@@ -119,11 +119,11 @@ SweepPlan read_sweep(const std::string& file, const std::vector<std::string>& ov
   const SettingsText tree = read_settings_tree(file, overrides);
   const RunConfig base = config_of(tree, folder);
   if (base.distributed.nnodes > 1)
-    refuse(tree, "distributed.nnodes", "the runs of a sweep are of one machine; leave it out");
+    refuse(tree, "distributed.nnodes", "the runs of a sweep use one machine; leave it out");
   const auto axes = axes_of(tree, without);
   if (axes.empty() && without.empty())
     refuse(tree, "sweep.grid",
-           "there is nothing to sweep; say for example \"sweep\": {\"grid\": {\"zero_stage\": [0, 1, 2, 3], "
+           "there is nothing to sweep; set for example \"sweep\": {\"grid\": {\"zero_stage\": [0, 1, 2, 3], "
            "\"data.max_seq_length\": [512, 1024]}}");
   SweepPlan plan{
       .folder = base.training.output_dir, .on_failure = base.sweep.on_failure, .columns = {}, .runs = {}};

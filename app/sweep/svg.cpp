@@ -80,7 +80,7 @@ class Picture {
                           svg::number(height), "\" role=\"img\">\n<title>", svg::escaped(title_),
                           "</title>\n", style(), "<rect class=\"bg\" width=\"", kWidth, "\" height=\"",
                           svg::number(height), "\"/>\n", text(kLefts[0], 30, title_, "start", "t"));
-    out += panel(kLefts[0], "memory a rank, GiB", &Dot::memory);
+    out += panel(kLefts[0], "memory per rank, GiB", &Dot::memory);
     out += panel(kLefts[1], "tokens/s", &Dot::speed);
     return out + legend() + "</svg>\n";
   }

@@ -98,7 +98,7 @@ class Sweep {
       SweepRow row = finished_[plan_.runs[i].name];
       if (row.name.empty()) row = run_one(i);
       if (stopped_ && row.exit_code != 0) {
-        screen_.line("stopped; the same command goes on from here");
+        screen_.line("stopped; the same command continues from here");
         exit = Exit::preempted;
         break;
       }

@@ -20,7 +20,7 @@ Exit checkpoint_verify(const std::string& path) {
       const Checkpoint c = open_checkpoint(folder);
       std::int64_t bytes = 0;
       for (const std::string& name : c.files) bytes += InputFile(join_path(folder, name)).size();
-      std::printf("%s: whole: step %s, %s, %s\n", folder.c_str(), show::count(c.step).c_str(),
+      std::printf("%s: intact, step %s, %s, %s\n", folder.c_str(), show::count(c.step).c_str(),
                   show::plural(static_cast<std::int64_t>(c.files.size()), "file").c_str(),
                   show::file_size(bytes).c_str());
     } catch (const UserError& e) {

@@ -28,7 +28,7 @@ void print_answers(const std::vector<Answer>& answers, std::int64_t right) {
   for (std::size_t i = 0; i < std::min(kShown, answers.size()); ++i) {
     const Answer& a = answers[i];
     std::printf("  %s %s%s\n", printable(a.prompt).c_str(), printable(a.given).c_str(),
-                a.right() ? "" : (", but it is " + printable(a.expected)).c_str());
+                a.right() ? "" : (" (expected " + printable(a.expected) + ")").c_str());
   }
   std::printf("%lld of %zu answers right (%s)\n", static_cast<long long>(right), answers.size(),
               show::percent(static_cast<double>(right), static_cast<double>(answers.size())).c_str());
@@ -78,12 +78,14 @@ Exit eval(const EvalArgs& args) {
   const Evaluated e = evaluate(engine.context, built.model(), engine.store, *engine.comm, *data.eval,
                                [&](auto a, auto b) { working(a, b); });
   std::vector<Answer> answers;
+  Working answering(screen, "answering", "prompts");
+  const auto answered = [&](auto a, auto b) { answering(a, b); };
   if (args.answers > 0)
     answers = ask.run(engine.context, engine.store, built.model(), *data.tokenizer,
-                      end_tokens(built.folder, data.tokenizer.get()), [&](auto a, auto b) { working(a, b); });
+                      end_tokens(built.folder, data.tokenizer.get()), answered);
   Measures measures;
-  if (predictions)
-    measures = predictions->run(engine.context, engine.store, [&](auto a, auto b) { working(a, b); });
+  if (predictions) measures = predictions->run(engine.context, engine.store, answered);
+  screen.clear();  // what follows goes to stdout, perhaps the same terminal
   if (!ranks.root()) return Exit::done;
   const std::int64_t right =
       std::count_if(answers.begin(), answers.end(), [](const Answer& a) { return a.right(); });

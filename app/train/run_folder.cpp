@@ -37,10 +37,9 @@ RunFolder::RunFolder(const RunConfig& config, bool overwrite, bool root)
   }
   const bool fresh = config.training.resume_from_checkpoint == "false";
   if (fresh && !overwrite && holds_run(folder_))
-    throw UserError(Exit::config,
-                    str("training.output_dir: ", folder_,
-                        " holds a run already; give another folder, "
-                        "training.resume_from_checkpoint=auto to go on with it, or --overwrite"));
+    throw UserError(Exit::config, str("training.output_dir: ", folder_,
+                                      " already contains a run; give another folder, "
+                                      "training.resume_from_checkpoint=auto to continue it, or --overwrite"));
   replaces_ = fresh && holds_run(folder_);
   const BaseModelConfig& model = config.model;
   if (replaces_)
@@ -59,8 +58,8 @@ Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader
     found = find_newest_checkpoint(folder_);
     if (!found.checkpoint && from == "true")
       throw UserError(Exit::checkpoint,
-                      str("training.resume_from_checkpoint: there is no whole checkpoint in ", folder_,
-                          "; auto would start afresh"));
+                      str("training.resume_from_checkpoint: there is no complete checkpoint in ", folder_,
+                          "; auto would start from the beginning"));
     if (!found.checkpoint) return {"", found.skipped};
   } else {
     found.checkpoint = open_checkpoint(from);
@@ -69,7 +68,7 @@ Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader
   if (saved.batches_per_epoch != state.batches_per_epoch || saved.accumulation != state.accumulation)
     throw UserError(Exit::checkpoint,
                     str(found.checkpoint->path, ": saved with ", saved.batches_per_epoch,
-                        " micro-batches a pass, ", saved.accumulation, " to a step; this run has ",
+                        " micro-batches per epoch, ", saved.accumulation, " per step; this run has ",
                         state.batches_per_epoch, " and ", state.accumulation,
                         ": the data, its batch size or gradient_accumulation_steps times ranks changed"));
   state = saved;

@@ -129,11 +129,10 @@ void tell_beginning(Report& report, const Resumed& resumed, const BuiltModel& bu
   if (built.dtype == DType::f16 && built.made.info.decoder)
     report.warning(
         "training.fp16 with an encoder-decoder of T5's family: these models were trained in bfloat16, and "
-        "the outputs of their feed-forward layers (wo) often exceed float16's 65504, which makes the loss no "
-        "number; "
-        "training.bf16=true or training.fp16=false is safe");
+        "the outputs of their feed-forward layers (wo) often exceed float16's 65504, and the loss becomes "
+        "NaN; training.bf16=true or training.fp16=false is safe");
   for (const std::string& text : resumed.skipped) report.warning(text);
-  if (!resumed.skipped.empty() && !resumed.from.empty()) report.warning("going on from " + resumed.from);
+  if (!resumed.skipped.empty() && !resumed.from.empty()) report.warning("resuming from " + resumed.from);
   for (const std::string& text : data.loaded.notes) report.note(text);
 }
 
@@ -203,7 +202,7 @@ Exit train(const TrainArgs& args) {
   Checkpoints checkpoints(built.model(), engine.store, *engine.comm, *files, config.training.output_dir);
   TrainState state = start_of(config, data, ranks.size);
   const Resumed resumed = folder.resume(checkpoints, state, head);
-  require_same(*engine.comm, state.step, "the step to go on from");
+  require_same(*engine.comm, state.step, "the step to resume from");
   folder.create();
   require_one_folder(*engine.comm, config.training.output_dir);
   const auto reports = ranks.root() ? make_reports(screen, config.logging, config.training.output_dir)

@@ -17,7 +17,7 @@ void check_folder(const std::string& path, const std::string& setting) {
   if (is_directory(std::filesystem::path(path), error)) return;
   const bool there = exists(std::filesystem::path(path), error);
   throw UserError(Exit::config,
-                  str(setting, ": ", printable(path), there ? " is not a folder" : " is not there"));
+                  str(setting, ": ", printable(path), there ? " is not a folder" : " does not exist"));
 }
 
 void check_data(const DataConfig& data) {

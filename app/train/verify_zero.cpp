@@ -113,8 +113,8 @@ class ZeroVerification {
                      show::digits(bound_of(config_)), " where sums have another order; parameters of up to ",
                      show::count(static_cast<std::int64_t>(z.stage3_param_persistence_threshold)),
                      " elements stay whole under stage 3"));
-    std::cout << "ranks  stage  loss, from the first row    weights             states, by formula      sent "
-                 "a step, by formula"
+    std::cout << "ranks  stage  loss, vs the first row      weights             states, by formula      sent "
+                 "per step, by formula"
               << std::endl;
     bool good = true;
     for (const int n : args_.ranks) {
@@ -128,7 +128,7 @@ class ZeroVerification {
       }
     }
     if (good) return Exit::done;
-    throw UserError(Exit::mismatch, "what is marked with ! is not what ZeRO promises");
+    throw UserError(Exit::mismatch, "values marked with ! differ from what ZeRO guarantees");
   }
 
  private:

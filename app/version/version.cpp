@@ -42,7 +42,7 @@ Exit version(const VersionArgs& args) {
   }
   std::cout << "ft " << kVersion << (*kCommit ? std::string(" (") + kCommit + ")" : "") << "\ncpu ";
   for (const auto& feature : features) std::cout << " " << feature;
-  std::cout << (features.empty() ? " lacks AVX2, FMA or F16C: ft cannot compute here" : "") << "\ncuda "
+  std::cout << (features.empty() ? " lacks AVX2, FMA or F16C: ft cannot run here" : "") << "\ncuda "
             << cuda_version().value_or("not built in") << "\n";
   return Exit::done;
 }

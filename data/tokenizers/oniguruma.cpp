@@ -47,7 +47,7 @@ class Translator {
   [[noreturn]] void refuse(std::size_t size) const {
     throw UserError(Exit::input,
                     str(where_, ": the pattern ", printable(in_), " cannot be used: ft does not know ",
-                        printable(in_.substr(at_, size)), " at its byte ", at_));
+                        printable(in_.substr(at_, size)), " at byte ", at_));
   }
   bool starts(std::string_view text) const { return in_.substr(at_).starts_with(text); }
   char peek(std::size_t ahead) const { return at_ + ahead < in_.size() ? in_[at_ + ahead] : '\0'; }

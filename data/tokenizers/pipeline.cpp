@@ -40,7 +40,7 @@ std::pair<std::string, std::string> read_merge(const std::string& line, const st
   const std::size_t space = line.find(' ');
   if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos)
     throw UserError(Exit::input,
-                    str(where, ": ", printable(line, 40), " is not two tokens with a space between"));
+                    str(where, ": ", printable(line, 40), " is not two tokens separated by a space"));
   return {line.substr(0, space), line.substr(space + 1)};
 }
 
@@ -64,9 +64,9 @@ Merges read_merges(const JsonObject& model) {
 
 std::unique_ptr<TokenModel> read_bpe(const JsonObject& model) {
   if (model.has("dropout") && model.number("dropout") != 0)
-    model.refuse("dropout", "null: ft does not leave merges out at random");
+    model.refuse("dropout", "null: ft does not support BPE dropout");
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
-    if (!model.text_or(key, "").empty()) model.refuse(key, "empty: ft does not know signs inside words");
+    if (!model.text_or(key, "").empty()) model.refuse(key, "empty: ft does not support affixes of subwords");
   BpeOptions options;
   if (model.has("unk_token")) options.unk_token = model.text("unk_token");
   options.fuse_unk = model.boolean_or("fuse_unk", false);
@@ -117,7 +117,7 @@ void read_template(const JsonObject& object, Pipeline& out) {
   bool after = false;
   for (const JsonObject& item : object.objects("single")) {
     if (item.has("Sequence")) {
-      if (after) object.refuse("single", "a template with the text once in it");
+      if (after) object.refuse("single", "a template that contains the text once");
       after = true;
       continue;
     }
@@ -126,7 +126,7 @@ void read_template(const JsonObject& object, Pipeline& out) {
     for (const std::string& token : object.object("special_tokens").object(name).texts("tokens"))
       (after ? out.suffix : out.prefix).push_back(token);
   }
-  if (!after) object.refuse("single", "a template with the text once in it");
+  if (!after) object.refuse("single", "a template that contains the text once");
 }
 
 void read_post_processor(const JsonObject& object, Pipeline& out) {
@@ -242,9 +242,10 @@ Pipeline read_t5_model(const fs::path& file, const TokenizerSettings& settings) 
   const std::string bytes = read_file(name, static_cast<std::int64_t>(kRules.max_bytes));
   const SentencePieceModel model = check_sentencepiece_model(bytes, name);
   if (!model.unigram)
-    throw UserError(Exit::input, str(printable(name),
-                                     ": not a unigram model, as T5's are; ft can read this "
-                                     "tokenizer from a tokenizer.json only"));
+    throw UserError(
+        Exit::input,
+        str(printable(name),
+            ": not a unigram model, as T5's are; ft reads this tokenizer only from a tokenizer.json"));
   Pipeline out = read_parts(JsonObject::parse(kParts, {name}));
   if (!model.charsmap.empty()) out.normalizers.push_back(make_precompiled(model.charsmap));
   std::vector<std::pair<std::string, double>> pieces;

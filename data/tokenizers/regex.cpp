@@ -35,7 +35,7 @@ Regex Regex::oniguruma(std::string_view pattern, const std::string& where) {
   return {from_oniguruma(pattern, where), false, where};
 }
 
-Regex Regex::literal(std::string_view text) { return {text, true, "a text"}; }
+Regex Regex::literal(std::string_view text) { return {text, true, "a string"}; }
 
 Regex::Regex(std::string_view pattern, bool literal, const std::string& where) {
   int error = 0;
@@ -49,7 +49,7 @@ Regex::Regex(std::string_view pattern, bool literal, const std::string& where) {
                                    &error, &offset, context.get());
   if (code == nullptr)
     throw UserError(Exit::input, str(where, ": the pattern ", printable(pattern),
-                                     " cannot be read: ", message_of(error), " at its byte ", offset));
+                                     " cannot be read: ", message_of(error), " at byte ", offset));
   code_ = std::shared_ptr<const void>(code, [](const void* p) {
     pcre2_code_free(const_cast<pcre2_code*>(static_cast<const pcre2_code*>(p)));
   });

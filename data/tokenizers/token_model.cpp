@@ -26,7 +26,7 @@ Vocabulary::Vocabulary(std::vector<std::pair<std::string, std::int64_t>> entries
       fail("the tokens ", printable(*slot, 40), " and ", printable(text, 40), " both have the id ", id);
     slot = std::move(text);
     if (!ids_.try_emplace(*slot, static_cast<std::int32_t>(id)).second)
-      fail("the token ", printable(*slot, 40), " is there twice");
+      fail("the token ", printable(*slot, 40), " appears twice");
   }
 }
 

@@ -14,7 +14,7 @@ constexpr int kMostCandidates = 8;
 
 GemmMachine machine_of(const Gpu& gpu, const GemmQueue& queue) {
   cudaDeviceProp about{};
-  check(cudaGetDeviceProperties(&about, gpu.index()), "asking what the GPU is");
+  check(cudaGetDeviceProperties(&about, gpu.index()), "querying the GPU");
   return {.gpu = about.name,
           .compute_capability = str(about.major, ".", about.minor),
           .cublaslt = static_cast<std::int64_t>(queue.lt.version()),

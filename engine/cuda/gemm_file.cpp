@@ -176,7 +176,7 @@ void GemmFile::read_line(std::string_view line) {
     if (machine == machine_) known_[alike(key)].push_back(algorithm);
   } catch (const UserError& e) {
     throw UserError(Exit::input, str("training.gemm_tuning: line ", lines_, ": ", e.what(),
-                                     "\n  delete the line, or the file: what is not there is timed again"));
+                                     "\n  delete the line, or the file: missing entries are timed again"));
   }
 }
 
@@ -187,7 +187,7 @@ void GemmFile::append(std::string line) {
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       const int error = errno;
-      if (::ftruncate(fd_, read_) != 0) fail(path_, "made whole again", errno);
+      if (::ftruncate(fd_, read_) != 0) fail(path_, "repaired", errno);
       fail(path_, "written", error);
     }
     rest.remove_prefix(static_cast<std::size_t>(written));

@@ -13,7 +13,7 @@ constexpr int kRuns = 5;  // that are timed
 
 class Event {
  public:
-  Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDefault), "making an event"); }
+  Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDefault), "creating an event"); }
   ~Event() { cudaEventDestroy(event_); }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
@@ -41,7 +41,7 @@ class OnHost {
   void copy(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, cudaMemcpyKind kind) {
     gpu_.synchronize();  // the copy would wait by itself, and look at nothing meanwhile
     check(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width_, rows_, kind, gpu_.stream()),
-          "keeping a sum while products are timed");
+          "saving a sum while timing products");
     gpu_.synchronize();
   }
 

@@ -28,20 +28,21 @@ void select(int index) {
     throw UserError(Exit::hardware, str(name, ": this machine has ", count, count == 1 ? " GPU" : " GPUs",
                                         ", counted from 0"));
   cudaDeviceProp about{};
-  check(cudaGetDeviceProperties(&about, index), "asking what the GPU is");
+  check(cudaGetDeviceProperties(&about, index), "querying the GPU");
   if (about.major < kLeastMajor)
     throw UserError(Exit::hardware,
                     str(name, ": ", about.name, " has compute capability ", about.major, ".", about.minor,
                         "; ft needs 8.0 or later (A100, RTX 30 and newer); use device=cpu"));
-  check(cudaSetDevice(index), "choosing the GPU");
+  check(cudaSetDevice(index), "selecting the GPU");
 }
 
 }  // namespace
 
 Gpu::Gpu(int index, std::int64_t staging) : index_(index), part_(staging / kParts) {
   select(index);
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a queue");
-  for (cudaEvent_t& e : read_) check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "making an event");
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
+  for (cudaEvent_t& e : read_)
+    check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "creating an event");
   void* p = nullptr;
   check(cudaMallocHost(&p, static_cast<std::size_t>(part_ * kParts)), "reserving pinned memory");
   staging_ = static_cast<std::byte*>(p);
@@ -62,7 +63,7 @@ Buffer Gpu::allocate(std::int64_t bytes) const {
 
 std::int64_t Gpu::free_memory() const {
   std::size_t free = 0, total = 0;
-  check(cudaMemGetInfo(&free, &total), "asking for free memory");
+  check(cudaMemGetInfo(&free, &total), "querying free memory");
   return static_cast<std::int64_t>(free);
 }
 
@@ -98,7 +99,7 @@ void Gpu::download(void* host, const void* device, std::int64_t bytes) {
   synchronize();
 }
 
-void Gpu::use() const { check(cudaSetDevice(index_), "choosing the GPU"); }
+void Gpu::use() const { check(cudaSetDevice(index_), "selecting the GPU"); }
 
 // A hundred looks at once, then one every 50 us: what is waited for is a step's loss, or lost.
 template <class Block, class Query>

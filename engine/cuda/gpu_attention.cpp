@@ -11,7 +11,7 @@ void refuse_wide(Heads heads) {
   if (heads.width > kAttentionWidth)
     throw UserError(Exit::hardware,
                     str("device cuda: attention heads of ", heads.width,
-                        " columns; the GPU's kernels go up to ", kAttentionWidth, "; use device=cpu"));
+                        " columns; the GPU kernels support up to ", kAttentionWidth, "; use device=cpu"));
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ class NcclCommunicator final : public Communicator {
     NcclComm part = nullptr;
     const NcclResult r =
         nccl().split(comm_, members[0], static_cast<int>(own - members.begin()), &part, &config);
-    wait_for(*queue_, comm_, r, "making groups of ranks");  // NCCL's word for the new ones too
+    wait_for(*queue_, comm_, r, "creating groups of ranks");  // NCCL's word for the new ones too
     return std::make_unique<NcclCommunicator>(queue_, hosts_.split(std::move(members)), part);
   }
 

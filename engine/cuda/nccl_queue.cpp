@@ -17,7 +17,7 @@ constexpr milliseconds kForTheEnd{2000};
 
 cudaEvent_t make_event() {
   cudaEvent_t e = nullptr;
-  check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "making an event");
+  check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "creating an event");
   return e;
 }
 
@@ -26,7 +26,7 @@ cudaEvent_t make_event() {
 NcclQueue::NcclQueue(Gpu& gpu, const Nccl& nccl, std::unique_ptr<MeshCommunicator> hosts, double seconds)
     : gpu_(gpu), nccl_(nccl), hosts_(std::move(hosts)), seconds_(seconds) {
   gpu_.use();
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a queue");
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
   computed_ = make_event();
   gpu_.while_waiting([this] { look(); });
   thread_ = std::thread([this] { run(); });

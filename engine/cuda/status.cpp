@@ -9,7 +9,7 @@ void check(cudaError_t status, const char* what) {
   cudaGetLastError();  // forgets it
   if (status == cudaErrorMemoryAllocation)
     throw UserError(Exit::memory,
-                    str("the GPU has not enough memory (", what,
+                    str("the GPU does not have enough memory (", what,
                         "); use shorter or fewer sequences in a batch, bf16, quantization.load_in_4bit or "
                         "gradient_checkpointing (`ft plan` says what a run needs)"));
   throw UserError(Exit::hardware, str("CUDA failed in ", what, ": ", cudaGetErrorString(status)));

@@ -36,7 +36,7 @@ void Exchange::check(std::size_t peer, const Parcel& parcel) {
     watch_.accuse(static_cast<int>(peer), Exit::mismatch,
                   str("is in ", name_of(l.in.what), " number ", l.in.number, " with ", l.in.bytes,
                       " bytes, and rank ", rank(), " expects ", parcel.in.size(),
-                      " (have all ranks the same configuration, data and version of ft?)"));
+                      " (do all ranks have the same configuration, data and version of ft?)"));
 }
 
 bool Exchange::send(std::size_t peer, const Parcel& parcel) {

@@ -120,19 +120,19 @@ class Door {
     const Greeting& it = g.answer.greeting;
     if (it.size != m_.size)
       throw UserError(Exit::mismatch,
-                      str(name_of(it), " knows of ", it.size, " ranks; rank ", m_.rank, " of ", m_.size));
+                      str(name_of(it), " expects ", it.size, " ranks; rank ", m_.rank, " expects ", m_.size));
     if (text_of(it.config) != m_.config)
-      throw UserError(Exit::mismatch, str(name_of(it), " has another configuration than rank ", m_.rank));
+      throw UserError(Exit::mismatch, str(name_of(it), " has a different configuration from rank ", m_.rank));
     const auto found = std::find(missing_.begin(), missing_.end(), it.rank);
     if (found == missing_.end())
-      throw UserError(Exit::config, str(name_of(it), ": there is a rank ", it.rank, " already"));
+      throw UserError(Exit::config, str(name_of(it), ": rank ", it.rank, " is already taken"));
     missing_.erase(found);
     come(it, std::move(g.socket));
   }
   std::string absent() const {
     std::string list;
     for (const int r : missing_) list += (list.empty() ? "" : ", ") + std::to_string(r);
-    return str("rank ", m_.rank, " waited ", m_.seconds, " s; these ranks did not come: ", list);
+    return str("rank ", m_.rank, " waited ", m_.seconds, " s; these ranks did not connect: ", list);
   }
 
   const Socket& listener_;
@@ -164,16 +164,16 @@ void introduce(const Socket& to, const Meeting& m, const Greeting& mine, const s
   Challenge c;
   if (!send_all(to, &hello, sizeof hello, deadline) || !receive_all(to, &c, sizeof c, deadline))
     throw UserError(Clock::now() < deadline ? Exit::peer_lost : Exit::hang,
-                    str("rank ", m.rank, " came to ", whom, " and was not answered"));
+                    str("rank ", m.rank, " connected to ", whom, " and got no answer"));
   if (c.version != kMeshVersion)
-    throw UserError(Exit::mismatch, str(whom, " speaks version ", c.version, " and rank ", m.rank,
-                                        " version ", kMeshVersion, "; all ranks need the same ft"));
+    throw UserError(Exit::mismatch, str(whom, " uses version ", c.version, " and rank ", m.rank, " version ",
+                                        kMeshVersion, "; all ranks need the same ft"));
   if (!same(c.proof, proof_of_listener(m.token, hello, c.nonce)))
     throw UserError(Exit::mismatch,
-                    str(whom, " is of another job than rank ", m.rank, ", or has another token"));
+                    str(whom, " belongs to another job than rank ", m.rank, ", or has another token"));
   const Answer answer{proof_of_guest(m.token, hello, c.nonce, bytes_of(mine)), mine};
   if (!send_all(to, &answer, sizeof answer, deadline))
-    throw UserError(Exit::peer_lost, whom + " went away while the ranks were meeting");
+    throw UserError(Exit::peer_lost, whom + " went away while the ranks were connecting");
 }
 
 // Rank 0 hears everybody, then tells everybody of everybody.
@@ -192,7 +192,7 @@ void receive_all_ranks(Mesh& mesh, const Meeting& m, Clock::time_point deadline)
   for (int r = 1; r < m.size; ++r) {
     const Peer& p = mesh.peers[static_cast<std::size_t>(r)];
     if (!send_all(p.socket, table.data(), table.size() * sizeof(Greeting), deadline))
-      throw UserError(Exit::peer_lost, p.name + " went away while the ranks were meeting");
+      throw UserError(Exit::peer_lost, p.name + " went away while the ranks were connecting");
   }
   Door(listener, m, ranks_from(1, m.size)).wait(deadline, [&](const Greeting& g, Socket s) {
     keep_control(mesh, g.rank, std::move(s));
@@ -209,8 +209,8 @@ void come_to_rank_0(Mesh& mesh, const Meeting& m, Clock::time_point deadline) {
   introduce(to, m, mine, whom, deadline);
   if (!receive_all(to, table.data(), table.size() * sizeof(Greeting), deadline))
     throw UserError(Clock::now() < deadline ? Exit::peer_lost : Exit::hang,
-                    str("rank ", m.rank, " came to ", printable(m.master.host), " port ", m.master.port,
-                        " and was not let in: rank 0 went away or waits for others"));
+                    str("rank ", m.rank, " connected to ", printable(m.master.host), " port ", m.master.port,
+                        " and was not accepted: rank 0 went away or expects other ranks"));
   table[0].rank = 0;
   keep(mesh, table[0], std::move(to));
   Socket control = connect_to(m.master, deadline, "rank 0");

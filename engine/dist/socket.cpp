@@ -101,7 +101,7 @@ Socket listen_at(const Address& a) {
   if (::bind(s.fd(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(s.fd(), 128) != 0)
     throw UserError(Exit::config,
                     str("cannot listen at ", printable(a.host), " port ", a.port, ": ", std::strerror(errno),
-                        "; distributed.master_addr and master_port choose another place"));
+                        "; distributed.master_addr and master_port set another address"));
   return s;
 }
 

@@ -247,9 +247,9 @@ void Watch::look_for_delays() {
   if (event == Delay::Event::none) return;
   const auto lasted = str(std::chrono::round<std::chrono::seconds>(delay_.lasted()).count(), " s");
   if (event == Delay::Event::over)
-    return notice_(str(lines_[static_cast<std::size_t>(late_)].name, " goes on after ", lasted));
+    return notice_(str(lines_[static_cast<std::size_t>(late_)].name, " continues after ", lasted));
   late_ = missing;
-  notice_(str(lines_[static_cast<std::size_t>(missing)].name, " keeps the others waiting, for ", lasted,
+  notice_(str(lines_[static_cast<std::size_t>(missing)].name, " has kept the others waiting for ", lasted,
               " now, ", describe(place_of(std::max(waiter, 0))), "\n  ", state_of(missing)));
 }
 
@@ -294,7 +294,7 @@ void Watch::take(std::size_t rank, const Message& m) {
     case Message::Kind::failed:
       return judge(static_cast<int>(rank), Exit::peer_lost, "failed; its own message says why", m.place);
     case Message::Kind::deaf:
-      return judge(static_cast<int>(rank), Exit::peer_lost, "does not hear this machine any more", m.place);
+      return judge(static_cast<int>(rank), Exit::peer_lost, "no longer hears this machine", m.place);
     case Message::Kind::done:
       l.done = true;
       return;

@@ -24,7 +24,7 @@ const char* name_of(Collective c) {
     case Collective::barrier:
       return "barrier";
   }
-  return "what this ft does not know";
+  return "an unknown operation";
 }
 
 void Whereabouts::set_about(std::string_view text) {

@@ -69,8 +69,7 @@ void TokenChooser::process(std::span<float> scores, const AnswerSoFar& answer) c
 
 void TokenChooser::require_numbers(std::span<const float> scores) {
   if (std::any_of(scores.begin(), scores.end(), [](float s) { return std::isnan(s); }))
-    throw UserError(Exit::numeric,
-                    "the model's scores are not numbers (NaN): are its weights those of a trained model?");
+    throw UserError(Exit::numeric, "the model's logits are NaN: are its weights damaged, or not trained?");
 }
 
 // Those that temperature and top_k leave.

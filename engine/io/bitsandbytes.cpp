@@ -59,7 +59,7 @@ StoredFourBit BitsAndBytesFolder::read_state(const std::string& weight, const st
   const std::int64_t bytes = elements_of(info);
   const std::string where = info.file + ": " + name;
   if (info.type != StoredType::u8 || bytes > kLongestState)
-    throw UserError(Exit::input, printable(where) + ": is not a JSON text of bitsandbytes");
+    throw UserError(Exit::input, printable(where) + ": is not bitsandbytes' JSON");
   std::vector<std::uint8_t> text(static_cast<std::size_t>(bytes));
   files_->read(name, view(text));
   const JsonObject j = JsonObject::parse({reinterpret_cast<const char*>(text.data()), text.size()}, {where});

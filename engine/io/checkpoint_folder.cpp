@@ -52,10 +52,11 @@ void require_checkpoint(const std::string& path) {
   if (path_exists(join_path(path, kManifest))) return;
   const auto steps = list_checkpoints(path);
   if (!steps.empty())
-    refuse(path, "is not a checkpoint but holds some; the newest is " + checkpoint_path(path, steps.back()));
+    refuse(path,
+           "is not a checkpoint but contains some; the newest is " + checkpoint_path(path, steps.back()));
   if (path_exists(join_path(path, "adapter_config.json")))
     refuse(path,
-           "holds an adapter but no checkpoint of ft (no manifest.json); lora.adapter_name_or_path starts "
+           "contains an adapter but no checkpoint of ft (no manifest.json); lora.adapter_name_or_path starts "
            "from an adapter");
   refuse(path, "is not a checkpoint of ft: it has no manifest.json");
 }
@@ -65,7 +66,7 @@ JsonObject read_manifest(const std::string& path) {
   const std::string text = read_file(name, 16 << 20, Exit::checkpoint);
   const JsonObject manifest = JsonObject::parse(text, {name}, {.exit = Exit::checkpoint});
   if (manifest.text_or("format", "") != kFormat)
-    refuse(path, "is not a checkpoint of ft, says its manifest.json");
+    refuse(path, "is not a checkpoint of ft according to its manifest.json");
   const std::int64_t version = manifest.integer("version", 1);
   if (version > kVersion)
     refuse(path, str("was written by a newer ft: format ", version, ", this one reads up to ", kVersion));

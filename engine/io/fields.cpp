@@ -235,7 +235,7 @@ void Reading::read(const Json& j, std::string& value, const Rules& rules, const 
   else if (j.is_string())
     text = j.get<std::string>();
   else
-    return expected(path, rules.choices.empty() ? "a text in quotes" : allowed(rules), j);
+    return expected(path, rules.choices.empty() ? "a string" : allowed(rules), j);
   if (among(rules.later, text))
     return fail(path, str(printable(text), " is not available yet; available: ", joined(rules.choices)));
   if (!rules.choices.empty() && !among(rules.choices, text)) {

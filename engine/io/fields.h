@@ -195,7 +195,7 @@ struct Reader : Members<Reader> {
     else if (j.is_array())
       read(j, value.template emplace<1>(), rules, here);
     else
-      to.expected(here, "a text or a list of texts", j);
+      to.expected(here, "a string or a list of strings", j);
   }
 
   template <class T>

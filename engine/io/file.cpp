@@ -85,7 +85,7 @@ void InputFile::read(std::int64_t offset, void* to, std::int64_t bytes) const {
       throw UserError(exit_, str(printable(path_), ": cannot be read: ", system_error_text(errno)));
     if (got == 0)
       throw UserError(exit_, str(printable(path_), ": ends at byte ", offset, " of ", size_,
-                                 "; it became shorter while it was being read"));
+                                 "; it shrank while it was being read"));
     out += got, offset += got, bytes -= got;
   }
 }

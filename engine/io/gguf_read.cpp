@@ -20,7 +20,7 @@ class Cursor {
     file.read(0, bytes_.data(), static_cast<std::int64_t>(bytes_.size()));
   }
   [[noreturn]] void fail(const std::string& what) const {
-    throw UserError(Exit::input, str(printable(file_.path()), ": not a sound GGUF file: ", what));
+    throw UserError(Exit::input, str(printable(file_.path()), ": not a valid GGUF file: ", what));
   }
   std::int64_t at() const { return static_cast<std::int64_t>(at_); }
 
@@ -32,7 +32,7 @@ class Cursor {
   }
   std::string text() {
     const auto size = number<std::uint64_t>();
-    if (size > bytes_.size() - at_) fail("a text is longer than the file");
+    if (size > bytes_.size() - at_) fail("a string is longer than the file");
     return {take(static_cast<std::size_t>(size)), static_cast<std::size_t>(size)};
   }
   // How many entries of at least `least` bytes follow.
@@ -44,7 +44,7 @@ class Cursor {
 
  private:
   const char* take(std::size_t n) {
-    if (n > bytes_.size() - at_) fail("it ends in its header");
+    if (n > bytes_.size() - at_) fail("it ends inside its header");
     const char* p = bytes_.data() + at_;
     at_ += n;
     return p;
@@ -140,7 +140,7 @@ GgufTensor info_of(Cursor& c, std::int64_t& offset) {
   }
   t.type = static_cast<GgmlType>(c.number<std::uint32_t>());
   if (t.type != GgmlType::q8_0 && !gguf_dtype(t.type))
-    c.fail(str(printable(t.name), " is of ", name_of(t.type), "; ft reads F32, F16, BF16 and Q8_0"));
+    c.fail(str(printable(t.name), " is ", name_of(t.type), "; ft reads F32, F16, BF16 and Q8_0"));
   if (t.type == GgmlType::q8_0 && (t.shape.empty() || t.shape.back() % kQ8Block != 0))
     c.fail(printable(t.name) + " is Q8_0 and its rows are not blocks of 32");
   offset = static_cast<std::int64_t>(c.number<std::uint64_t>());
@@ -167,19 +167,19 @@ GgufFile::GgufFile(const std::string& path) : file_(path) {
   for (std::size_t i = 0; i < keys; ++i) {
     std::string key = c.text();
     if (key.empty() || !seen.insert(key).second)
-      c.fail("the key " + printable(key) + " is empty or twice there");
+      c.fail("the key " + printable(key) + " is empty or appears twice");
     keys_.emplace_back(std::move(key), value_of(c));
   }
   const GgufValue* said = find("general.alignment");
   const std::int64_t alignment =
       said && std::get_if<std::uint32_t>(said) ? std::get<std::uint32_t>(*said) : 32;
-  if (alignment == 0 || (alignment & (alignment - 1)) != 0) c.fail("general.alignment is no power of two");
+  if (alignment == 0 || (alignment & (alignment - 1)) != 0) c.fail("general.alignment is not a power of two");
   seen.clear();
   std::int64_t expected = 0;
   for (std::size_t i = 0; i < tensors; ++i) {
     std::int64_t offset = 0;
     GgufTensor t = info_of(c, offset);
-    if (!seen.insert(t.name).second) c.fail(printable(t.name) + " is twice there");
+    if (!seen.insert(t.name).second) c.fail(printable(t.name) + " appears twice");
     if (offset != expected) c.fail(printable(t.name) + " does not follow the tensor before it");
     t.begin = offset;
     expected += gguf_padded(t.bytes(), alignment);

@@ -153,8 +153,8 @@ bool JsonObject::boolean_or(std::string_view key, bool fallback) const {
 }
 
 std::string JsonObject::text(std::string_view key) const {
-  const Json& v = at(key, "a text");
-  if (!v.is_string()) refuse(key, "a text");
+  const Json& v = at(key, "a string");
+  if (!v.is_string()) refuse(key, "a string");
   return v.get<std::string>();
 }
 std::string JsonObject::text_or(std::string_view key, const std::string& fallback) const {
@@ -162,11 +162,11 @@ std::string JsonObject::text_or(std::string_view key, const std::string& fallbac
 }
 
 std::vector<std::string> JsonObject::texts(std::string_view key) const {
-  const Json& v = at(key, "an array of texts");
+  const Json& v = at(key, "an array of strings");
   std::vector<std::string> out;
-  if (!v.is_array()) refuse(key, "an array of texts");
+  if (!v.is_array()) refuse(key, "an array of strings");
   for (const auto& item : v) {
-    if (!item.is_string()) refuse(key, "an array of texts");
+    if (!item.is_string()) refuse(key, "an array of strings");
     out.push_back(item.get<std::string>());
   }
   return out;

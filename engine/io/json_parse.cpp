@@ -142,7 +142,7 @@ class Builder : public JsonEvents {
     const auto [found, fresh] = open_.back().keys.try_emplace(v, members().size());
     if (!fresh && rules_.unique_keys)
       fail_at(text_, offset - std::min(offset, v.size() + 1),
-              str("the key \"", printable(v), "\" is there twice, again"), source_, rules_.exit);
+              str("the key \"", printable(v), "\" appears twice, again"), source_, rules_.exit);
     slot_ = found->second;
     if (fresh) members().emplace_back(std::move(v), Json());
   }

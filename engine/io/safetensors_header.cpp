@@ -59,8 +59,8 @@ class Reader : public JsonEvents {
     }
   }
   const char* must_be() const {
-    if (state_ == State::metadata) return " in __metadata__ must be a text";
-    if (state_ == State::dtype) return " must be a text";
+    if (state_ == State::metadata) return " in __metadata__ must be a string";
+    if (state_ == State::dtype) return " must be a string";
     if (state_ == State::shape || state_ == State::offsets) return " must be an array of integers from 0";
     return " must be an object";
   }
@@ -98,7 +98,7 @@ void Reader::on_key(std::string& v) {
   state_ = State::ignored;
   for (std::size_t i = 0; i < kKeys.size(); ++i) {
     if (what_ != kKeys[i].first) continue;
-    if (seen_[i]) fail(what_ + " is there twice");
+    if (seen_[i]) fail(what_ + " appears twice");
     seen_[i] = true;
     state_ = kKeys[i].second;
   }
@@ -162,12 +162,13 @@ void refuse_other_files(const InputFile& file, std::string_view start, Exit exit
   const bool pickle = is("\x80\x02") && little_endian(reinterpret_cast<const unsigned char*>(start.data())) >
                                             kMaxSafetensorsHeader;
   if (is("PK\x03\x04") || pickle)
-    throw UserError(exit, path +
-                              ": is a pickle of PyTorch, which can run code and is not read; the header of "
-                              "safetensors is missing");
-  if (is("GGUF")) throw UserError(exit, path + ": is a GGUF file; the header of safetensors is missing");
+    throw UserError(
+        exit,
+        path +
+            ": is a PyTorch pickle, which can run code and is not read; the safetensors header is missing");
+  if (is("GGUF")) throw UserError(exit, path + ": is a GGUF file; the safetensors header is missing");
   if (is("<!DOCTYPE") || is("<html"))
-    throw UserError(exit, path + ": is a web page, perhaps of a failed download; the header is missing");
+    throw UserError(exit, path + ": is a web page, perhaps from a failed download; the header is missing");
   if (file.size() < 8)
     throw UserError(
         exit, str(path, ": is cut short: ", file.size(), " bytes, less than the header's length takes"));
@@ -177,7 +178,7 @@ void refuse_twice(std::vector<std::string_view> names, const char* what, const s
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice != names.end())
-    throw UserError(exit, str(printable(path), ": header: ", what, printable(*twice), " is there twice"));
+    throw UserError(exit, str(printable(path), ": header: ", what, printable(*twice), " appears twice"));
 }
 
 void check_names(const SafetensorsHeader& header, const std::string& path, Exit exit) {
@@ -203,7 +204,7 @@ void check_layout(std::vector<StoredTensor>& tensors, std::int64_t data, const s
     if (t.end < t.begin) fail(offsets + " end before they begin");
     if (t.begin != expected)
       fail(str(offsets,
-               t.begin > expected ? " leave a hole behind byte " : " overlap the tensor that ends at byte ",
+               t.begin > expected ? " leave a hole after byte " : " overlap the tensor that ends at byte ",
                expected));
     std::int64_t bits = 0;
     t.numel = 1;
@@ -242,7 +243,7 @@ SafetensorsHeader read_safetensors_header(const InputFile& file, Exit exit) {
   const auto bytes = static_cast<std::int64_t>(length);
   if (bytes > file.size() - 8)
     fail(str("claims ", bytes, " bytes, the file has ", file.size() - 8,
-             " behind its length: it is cut short"));
+             " after its length: it is cut short"));
 
   std::string text(length, '\0');
   file.read(8, text.data(), bytes);

@@ -85,7 +85,7 @@ void StagedFolder::commit(bool replace) {
     error = rename_without_replace(temporary_, path_);
   }
   if (error == EEXIST || error == ENOTEMPTY)
-    throw UserError(Exit::storage, str(printable(path_), ": exists already and is not overwritten"));
+    throw UserError(Exit::storage, str(printable(path_), ": already exists and is not overwritten"));
   if (error != 0) fail(path_, error);
   temporary_.clear();
   sync_folder(folder_of(path_));

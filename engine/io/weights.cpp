@@ -25,10 +25,11 @@ namespace {
       pickle = std::max(pickle, entry.path().filename().string());
   }
   if (!pickle.empty())
-    throw UserError(Exit::input,
-                    str(printable(folder), ": has no model.safetensors, only ", printable(pickle),
-                        "; a pickle can run code and is not read. Convert it once, where transformers is:\n"
-                        "  AutoModelForCausalLM.from_pretrained(folder).save_pretrained(new_folder)"));
+    throw UserError(
+        Exit::input,
+        str(printable(folder), ": has no model.safetensors, only ", printable(pickle),
+            "; a pickle can run code and is not read. Convert it once, where transformers is installed:\n"
+            "  AutoModelForCausalLM.from_pretrained(folder).save_pretrained(new_folder)"));
   const bool adapter = path_exists(join_path(folder, "adapter_model.safetensors"));
   throw UserError(Exit::input, str(printable(folder), ": has no model.safetensors",
                                    adapter ? "; it is an adapter, not a model" : ""));

@@ -150,7 +150,7 @@ void Checkpoints::read_optimizer(const std::string& folder) {
       if (const StoredTensor* t = shard->find(name); t && t->numel == state.elements(p.shape.numel()))
         return std::pair{shard.get(), t};
     throw UserError(Exit::checkpoint, str(folder, ": ", name,
-                                          " is not there in the model's shape; the checkpoint is of "
+                                          " is missing or has another shape; the checkpoint belongs to "
                                           "another model, adapter or optimizer"));
   };
   for (const Parameter* p : trained())

@@ -73,7 +73,7 @@ void Prometheus::end(const Summary& summary) {
 
 void Prometheus::write() const {
   Page page(header_.name());
-  page.gauge("ft_running", running_, "1 while the run goes on.");
+  page.gauge("ft_running", running_, "1 while the run is active.");
   page.gauge("ft_planned_steps", static_cast<double>(header_.steps), "Optimizer steps of the whole run.");
   page.family("ft_memory_bytes", "gauge", "Memory by category.");
   page.value(static_cast<double>(memory_.weights), ",category=\"weights\"");
@@ -85,7 +85,7 @@ void Prometheus::write() const {
   page.value(static_cast<double>(memory_.communication), ",category=\"communication\"");
   if (step_) {
     page.gauge("ft_step", static_cast<double>(step_->step), "Optimizer steps done.");
-    page.gauge("ft_epoch", step_->epoch, "Passes of the data done.");
+    page.gauge("ft_epoch", step_->epoch, "Epochs done.");
     page.gauge("ft_loss", step_->loss, "Training loss, mean over target tokens.");
     page.gauge("ft_learning_rate", step_->learning_rate, "Learning rate of the last step.");
     page.gauge("ft_grad_norm", step_->grad_norm, "Gradient norm before clipping.");
@@ -103,7 +103,8 @@ void Prometheus::write() const {
     page.gauge("ft_eval_loss", evaluation_->eval_loss, "Held-out loss of the last evaluation.");
     page.gauge("ft_eval_perplexity", evaluation_->perplexity, "Held-out perplexity of the last evaluation.");
     for (const auto& [name, value] : evaluation_->measures)
-      page.gauge(("ft_eval_" + name).c_str(), value, "Of generated answers, in the last evaluation.");
+      page.gauge(("ft_eval_" + name).c_str(), value,
+                 "Score of the generated answers in the last evaluation.");
   }
   write_file(path_, page.text());
 }

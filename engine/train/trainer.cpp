@@ -152,16 +152,14 @@ void Trainer::explain_not_finite(const Step& s) {
   std::string first = loss_bad ? "the loss" : "the gradient's norm";
   if (const auto& found = trace.not_finite())
     first = str(found->role, " of ", found->op, " in ", found->where);
-  const char* scaled = scaler_ && !loss_bad ? ", although the loss scale has come down to its minimum" : "";
-  const char* half =
-      scaler_ ? "\n  where float16's range is too small, which ends at 65504: training.fp16=false, or "
-                "training.bf16=true instead"
-              : "";
-  throw UserError(
-      Exit::numeric,
-      str("step ", s.index + 1, ": ", loss_bad ? "the loss" : "the gradient", " is not a finite number",
-          scaled, "; the first such: ", first, half,
-          "\n  where it grew: a lower training.learning_rate, warm-up, or training.max_grad_norm helps"));
+  const char* scaled = scaler_ && !loss_bad ? ", although the loss scale is at its minimum" : "";
+  const char* half = scaler_ ? "\n  if float16's range is too small (up to 65504): training.fp16=false, or "
+                               "training.bf16=true instead"
+                             : "";
+  throw UserError(Exit::numeric, str("step ", s.index + 1, ": ", loss_bad ? "the loss" : "the gradient",
+                                     " is not a finite number", scaled, "; the first such: ", first, half,
+                                     "\n  if training diverged: a lower training.learning_rate, warm-up, or "
+                                     "training.max_grad_norm helps"));
 }
 
 void Trainer::log(TrainState& state, const Step& s) {

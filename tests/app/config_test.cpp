@@ -137,12 +137,12 @@ TEST(Config, WrongTypes) {
   EXPECT_EQ(refused("\"training\": {\"optim\": null}"),
             "run.json:4: training.optim: expected adamw, sgd, not null");
   EXPECT_EQ(refused("\"training\": {\"output_dir\": 3}"),
-            "run.json:4: training.output_dir: expected a text in quotes, not 3");
+            "run.json:4: training.output_dir: expected a string, not 3");
   EXPECT_EQ(refused("\"training\": []"), "run.json:4: training: expected a section {...}, not a list [...]");
   EXPECT_EQ(refused("\"lora\": {\"target_modules\": 3}"),
-            "run.json:4: lora.target_modules: expected a text or a list of texts, not 3");
+            "run.json:4: lora.target_modules: expected a string or a list of strings, not 3");
   EXPECT_EQ(refused("\"lora\": {\"target_modules\": [\"q\", 3]}"),
-            "run.json:4: lora.target_modules.1: expected a text in quotes, not 3");
+            "run.json:4: lora.target_modules.1: expected a string, not 3");
   EXPECT_EQ(refused("\"lora\": {\"rank_pattern\": {\"q\": 0}}"),
             "run.json:4: lora.rank_pattern.q: 0 is out of range: it has to be at least 1");
   EXPECT_EQ(refused("\"training\": {\"bf16\": \"yes\"}"),
@@ -240,12 +240,12 @@ TEST(Config, SettingsThatContradictEachOther) {
   EXPECT_EQ(predicting("evaluation.metric_for_best_model=chrf"),
             "run.json: evaluation.metric_for_best_model: chrf is not in evaluation.metrics");
   EXPECT_EQ(predicting("generation.early_stopping=true"),
-            "run.json: generation.early_stopping: does nothing without generation.num_beams above 1");
+            "run.json: generation.early_stopping: has no effect without generation.num_beams above 1");
   EXPECT_EQ(predicting("generation.stop_strings=[\"a\"]"),
             "run.json: generation.stop_strings: not with evaluation.predict_with_generate");
   EXPECT_EQ(refusal(with(predict),
                     {"data.val_set_size=0.1", "generation.num_beams=2", "generation.do_sample=true"}),
-            "run.json: generation.do_sample: beams are searched, not drawn; set generation.num_beams=1");
+            "run.json: generation.do_sample: beam search does not sample; set generation.num_beams=1");
   EXPECT_EQ(refused("\"model_\": 1"), "run.json:4: model_: no such setting; do you mean model?");
   EXPECT_EQ(
       refusal(with(""), {"model.torch_dtype=bfloat16"}),
@@ -257,10 +257,9 @@ TEST(Config, SettingsThatContradictEachOther) {
 
 TEST(Config, WeightsInFourBits) {
   const std::string on = "quantization.load_in_4bit=true";
-  EXPECT_EQ(
-      refusal(with(""), {on, "finetuning_type=full"}),
-      "run.json: quantization.load_in_4bit: weights in 4 bits cannot be trained; set finetuning_type to "
-      "lora");
+  EXPECT_EQ(refusal(with(""), {on, "finetuning_type=full"}),
+            "run.json: quantization.load_in_4bit: 4-bit weights cannot be trained; set finetuning_type to "
+            "lora");
   EXPECT_EQ(refusal(with(""), {on, "quantization.blocksize=65"}),
             "run.json: quantization.blocksize: 65 is not a power of two");
   EXPECT_EQ(
@@ -304,7 +303,7 @@ TEST(Config, TextThatIsNotJson) {
   EXPECT_EQ(refusal("{\"a\": 1\n\n\"b\": 2}"),
             "run.json:3: not JSON: expected ',' or '}' at column 1\n  \"b\": 2}\n  ^");
   EXPECT_EQ(refusal(with("\"training\": {\"seed\": 1,\n\"seed\": 2}")),
-            "run.json:5: the key \"seed\" is there twice, again at column 2\n  \"seed\": 2}\n   ^");
+            "run.json:5: the key \"seed\" appears twice, again at column 2\n  \"seed\": 2}\n   ^");
   const std::string deep = refusal("{\"a\":" + std::string(100000, '['));
   EXPECT_EQ(deep.substr(0, deep.find('\n')), "run.json:1: nested more than 64 deep at column 69");
 }
@@ -335,7 +334,7 @@ TEST(Config, Overrides) {
   EXPECT_EQ(refused_override("model.model_name_or_path.x=1"),
             "model.model_name_or_path.x=1: model.model_name_or_path is no section");
   EXPECT_EQ(refused_override("logging.run_name=7"),
-            "command line: logging.run_name: expected a text in quotes, not 7");
+            "command line: logging.run_name: expected a string, not 7");
 }
 
 TEST(Config, PathsAreRelativeToTheConfiguration) {

@@ -90,10 +90,10 @@ TEST(FourBitModel, SkipsWhatItIsToldTo) {
   EXPECT_EQ(refusal([] {
               build("plain", true, {"lm_head", "model"});
             }),
-            "quantization.load_in_4bit: quantization.skip_modules leave no linear to keep in 4 bits");
+            "quantization.load_in_4bit: quantization.skip_modules leaves no linear to keep in 4 bits");
   EXPECT_NE(refusal([] {
               build("packed", true, {"lm_head", "mlp"});
-            }).find("in 4 bits already"),
+            }).find("already in another 4-bit format"),
             std::string::npos);
 }
 

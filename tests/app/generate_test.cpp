@@ -112,7 +112,7 @@ TEST_F(Generate, ChatAnswersLineByLine) {
   EXPECT_EQ(chat("", few), "");
   std::string err;
   EXPECT_EQ(chat("/frob\n", few, &err), "");
-  EXPECT_NE(err.find("/frob: there are /reset, /quit"), std::string::npos);
+  EXPECT_NE(err.find("/frob: unknown command; use /reset or /quit"), std::string::npos);
   EXPECT_EQ(
       chat("one two three four five six seven eight nine ten\nfour\n", {"generation.max_length=8"}, &err)
           .find('\n'),
@@ -156,17 +156,17 @@ TEST_F(Generate, Bf16IsThereToo) {
 }
 
 TEST_F(Generate, RowsThatAreWrong) {
-  EXPECT_EQ(error(""), ": there are no rows in it");
+  EXPECT_EQ(error(""), ": has no rows");
   EXPECT_EQ(error("{\"prompt\": \"a\"}\n[1]\n"), ":2: a row is a JSON object {...}");
-  EXPECT_EQ(error("{\"text\": \"a\"}"), ":1: a row has either prompt (a text) or input_ids (token ids)");
+  EXPECT_EQ(error("{\"text\": \"a\"}"), ":1: a row needs either prompt (a string) or input_ids (token ids)");
   EXPECT_EQ(error("{\"prompt\": \"a\", \"input_ids\": [1]}"),
-            ":1: a row has either prompt (a text) or input_ids (token ids)");
-  EXPECT_EQ(error("{\"prompt\": 5}"), ":1: prompt must be a text, is 5");
+            ":1: a row needs either prompt (a string) or input_ids (token ids)");
+  EXPECT_EQ(error("{\"prompt\": 5}"), ":1: prompt must be a string, is 5");
   EXPECT_EQ(error("{\"input_ids\": 5}"), ":1: input_ids must be a list of token ids, is 5");
   EXPECT_EQ(error("{\"input_ids\": [1, -2]}"), ":1: input_ids has -2; the model's token ids are 0 to 511");
   EXPECT_EQ(error("{\"input_ids\": [512]}"), ":1: input_ids has 512; the model's token ids are 0 to 511");
   EXPECT_EQ(error("{\"input_ids\": [1.5]}"), ":1: input_ids has 1.5; the model's token ids are 0 to 511");
-  EXPECT_EQ(error("{\"input_ids\": []}"), ":1: the prompt is empty: there is nothing to go on from");
+  EXPECT_EQ(error("{\"input_ids\": []}"), ":1: the prompt is empty: there is nothing to continue");
   EXPECT_EQ(error("{\"input_ids\": [1, 2]}", {"generation.max_length=2"}),
             ":1: the prompt has 2 tokens and generation.max_length is 2");
 }
@@ -178,16 +178,16 @@ TEST_F(Generate, SettingsThatAreWrong) {
     return o.err;
   };
   EXPECT_EQ(said({"training.max_steps=5"}),
-            "training.max_steps=5: settings here are those of generation and quantization, such as "
+            "training.max_steps=5: only settings of generation and quantization are allowed here, such as "
             "generation.max_new_tokens=100\n");
   EXPECT_EQ(said({"generation.length_penalty=2"}),
-            "generation.length_penalty: does nothing without generation.num_beams above 1\n");
+            "generation.length_penalty: has no effect without generation.num_beams above 1\n");
   EXPECT_EQ(said({"generation.early_stopping=true"}),
-            "generation.early_stopping: does nothing without generation.num_beams above 1\n");
+            "generation.early_stopping: has no effect without generation.num_beams above 1\n");
   EXPECT_EQ(said({"generation.top_p=0.5"}),
-            "generation.top_p: does nothing without generation.do_sample=true\n");
+            "generation.top_p: has no effect without generation.do_sample=true\n");
   EXPECT_EQ(said({"generation.num_beams=4", "generation.do_sample=true"}),
-            "generation.do_sample: beams are searched, not drawn; set generation.num_beams=1 or "
+            "generation.do_sample: beam search does not sample; set generation.num_beams=1 or "
             "generation.do_sample=false\n");
   EXPECT_EQ(said({"generation.num_beams=4", "generation.stop_strings=[\"a\"]"}),
             "generation.stop_strings: not with beams; set generation.num_beams=1\n");
@@ -195,14 +195,13 @@ TEST_F(Generate, SettingsThatAreWrong) {
             "generation.forced_eos_token_id: 512; the model's token ids are 0 to 511\n");
   const Outcome chat = run({"chat", "--model", kModel, "generation.num_beams=2"});
   EXPECT_EQ(chat.code, 2);
-  EXPECT_EQ(
-      chat.err,
-      "generation.num_beams: ft chat shows an answer while it comes, and a beam search has none before its "
-      "end; set generation.num_beams=1\n");
+  EXPECT_EQ(chat.err,
+            "generation.num_beams: ft chat prints an answer token by token, but beam search has none before "
+            "its end; set generation.num_beams=1\n");
   EXPECT_EQ(said({"generation.max_length=5", "generation.max_new_tokens=5"}),
-            "give generation.max_length or generation.max_new_tokens, not both\n");
+            "set generation.max_length or generation.max_new_tokens, not both\n");
   write_file(out, "mine");
-  EXPECT_EQ(said({}), out + " is there already; --overwrite replaces it\n");
+  EXPECT_EQ(said({}), out + " already exists; --overwrite replaces it\n");
   EXPECT_EQ(read_file(out, 10), "mine");
 }
 
@@ -314,8 +313,8 @@ TEST_F(Generate, TheModelsOwnSettings) {
   const Outcome o = run(command);
   EXPECT_EQ(o.code, 3);
   EXPECT_EQ(o.err, model +
-                       "/generation_config.json: typical_p is not available yet; remove it, or answers would "
-                       "not be those that it asks for\n");
+                       "/generation_config.json: typical_p is not available yet; remove it (answers will "
+                       "differ from those it asks for)\n");
 }
 
 }  // namespace

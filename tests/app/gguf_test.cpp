@@ -239,7 +239,7 @@ TEST_F(GgufExport, WhatIsRefused) {
     return o.err;
   };
   EXPECT_EQ(said(3, export_to("gguf-lora", kDemoBase)),
-            kDemoBase + ": holds no adapter (adapter_config.json); a model is exported with --to gguf\n");
+            kDemoBase + ": contains no adapter (adapter_config.json); a model is exported with --to gguf\n");
   const std::string dynamic = kGoldenModels + "llama-dynamic/model",
                     gelu = kGoldenModels + "llama-biases-gelu/model";
   EXPECT_EQ(said(3, export_to("gguf", dynamic)),
@@ -258,7 +258,7 @@ TEST_F(GgufExport, WhatIsRefused) {
   EXPECT_EQ(o.code, 2);
   EXPECT_EQ(o.err, folder.path() + " is a folder; --output is the GGUF file to make\n");
   folder.write("out.gguf", "mine");
-  EXPECT_EQ(export_to("gguf", kDemoBase).err, file + " is there already; --overwrite replaces it\n");
+  EXPECT_EQ(export_to("gguf", kDemoBase).err, file + " already exists; --overwrite replaces it\n");
 }
 
 TEST_F(GgufExport, ByteLevelBpe) {
@@ -313,11 +313,10 @@ TEST_F(GgufExport, ByteLevelBpe) {
       {"pretokenizers",
        {{{"type", "Split"}, {"pattern", {{"Regex", "x+"}}}, {"behavior", "Isolated"}, {"invert", false}},
         {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}}}}};
-  EXPECT_EQ(
-      with(split, Json::array({"a b"})).err,
-      model +
-          "/tokenizer.json: its pre_tokenizer is none that GGUF has a name for; ft knows those of GPT-2, "
-          "LLaMA 3 and Qwen 2\n");
+  EXPECT_EQ(with(split, Json::array({"a b"})).err,
+            model +
+                "/tokenizer.json: GGUF has no name for its pre_tokenizer; ft knows those of GPT-2, "
+                "LLaMA 3 and Qwen 2\n");
 }
 
 }  // namespace

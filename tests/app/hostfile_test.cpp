@@ -35,14 +35,14 @@ TEST(Hostfile, DeepSpeedsAndOpenMpis) {
 }
 
 TEST(Hostfile, Mistakes) {
-  EXPECT_EQ(parsed("n1 slots=2\nn1 slots=2"), "hosts:2: n1 is there already; give it once, with slots=");
-  EXPECT_EQ(parsed("n1 slots=2\nn1"), "hosts:2: n1 is there already; give it once, with slots=");
-  EXPECT_EQ(parsed(""), "hosts: no host in it; a line is: HOST slots=NUMBER");
+  EXPECT_EQ(parsed("n1 slots=2\nn1 slots=2"), "hosts:2: n1 is listed twice; list it once, with slots=");
+  EXPECT_EQ(parsed("n1 slots=2\nn1"), "hosts:2: n1 is listed twice; list it once, with slots=");
+  EXPECT_EQ(parsed(""), "hosts: has no hosts; a line is: HOST slots=NUMBER");
   EXPECT_EQ(parsed("n1 slots=0"), "hosts:1: slots=0: a whole number from 1 to 1024");
   EXPECT_EQ(parsed("n1 slots=-1"), "hosts:1: slots=-1: a whole number from 1 to 1024");
   EXPECT_EQ(parsed("n1 slots=2147483648"), "hosts:1: slots=2147483648: a whole number from 1 to 1024");
   EXPECT_EQ(parsed("n1 slots=4 max_slots=2"), "hosts:1: slots is larger than max_slots");
-  EXPECT_EQ(parsed("n1 gpus=4"), "hosts:1: \"gpus=4\" is not known; a line is: HOST slots=NUMBER");
+  EXPECT_EQ(parsed("n1 gpus=4"), "hosts:1: \"gpus=4\" is not understood; a line is: HOST slots=NUMBER");
 }
 
 // What ssh, a shell or a terminal could take for something else is no host.
@@ -108,8 +108,8 @@ TEST(Hostfile, IncludeAndExcludeAreDeepSpeeds) {
   EXPECT_EQ(chosen("n1:0@n1:2", ""), "n1:02");
   EXPECT_EQ(chosen("::1@::1:1", ""), "::1:01");
   EXPECT_EQ(chosen("", "n1:0,1@n2"), "n1:23 ::1:01");
-  EXPECT_EQ(chosen("", "n1@n2@::1"), "--exclude: nobody is left");
-  EXPECT_EQ(chosen("n1", "n2"), "--include and --exclude: give one of them");
+  EXPECT_EQ(chosen("", "n1@n2@::1"), "--exclude: no ranks are left");
+  EXPECT_EQ(chosen("n1", "n2"), "--include and --exclude: give only one of them");
   EXPECT_EQ(chosen("n3", ""), "--include: there is no host n3 in the hostfile");
   EXPECT_EQ(chosen("n2:2", ""), "--include: n2 has slots 0 to 1 and no 2");
   EXPECT_EQ(chosen("n2:x", ""), "--include: n2 has slots 0 to 1 and no x");

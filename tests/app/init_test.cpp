@@ -204,11 +204,11 @@ TEST_F(Init, SizesThatAreWrongAreNamed) {
 TEST_F(Init, KindsAreNamed) {
   EXPECT_EQ(refused({{"model_type", "gpt2"}}),
             "3 config.json: model_type must be one of llama, mistral, qwen2, qwen3, t5, mt5, is \"gpt2\"");
-  EXPECT_EQ(refused({{"model_type", nullptr}}), "3 config.json: has no model_type; it must be a text");
-  const std::string types = " must be one of float32, bfloat16, float16 (--dtype says another), is ";
+  EXPECT_EQ(refused({{"model_type", nullptr}}), "3 config.json: has no model_type; it must be a string");
+  const std::string types = " must be one of float32, bfloat16, float16 (--dtype sets another), is ";
   EXPECT_EQ(refused({{"dtype", "float64"}}), "3 config.json: dtype" + types + "\"float64\"");
   EXPECT_EQ(refused({{"torch_dtype", "int8"}}), "3 config.json: torch_dtype" + types + "\"int8\"");
-  EXPECT_EQ(refused({{"dtype", 16}}), "3 config.json: dtype must be a text, is 16");
+  EXPECT_EQ(refused({{"dtype", 16}}), "3 config.json: dtype must be a string, is 16");
   EXPECT_EQ(refusal(json_text(small()), "out", "int8"),
             "2 --dtype: \"int8\" is not one of float32, bfloat16, float16");
   EXPECT_TRUE(refusal("{").starts_with("3 config.json:1: not JSON: ")) << refusal("{");
@@ -231,7 +231,7 @@ TEST_F(Init, NothingIsReplaced) {
   std::filesystem::create_directory(folder / "empty");
   std::filesystem::create_symlink("nowhere", folder / "link");
   for (const std::string name : {"full", "full/", "file", "empty", "link"})
-    EXPECT_EQ(refusal(config, name), "2 " + name + " is there already; give a new folder");
+    EXPECT_EQ(refusal(config, name), "2 " + name + " already exists; give a new folder");
   EXPECT_EQ(slurp(folder / "full/mine"), "text");
   EXPECT_EQ(refusal(config, "file/out"), "6 file: cannot be written: Not a directory");
   const std::string file = folder / "config.json";

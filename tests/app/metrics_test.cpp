@@ -46,7 +46,7 @@ TEST_F(Metrics, PrintsWhatItMeasured) {
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_TRUE(
       o.out.starts_with("BLEU   100.00   precisions 100.0 100.0 100.0 100.0, brevity penalty 1.000 "
-                        "(9 tokens for 9)\nchrF2  100.00\nROUGE  1.0000   of words"))
+                        "(9 tokens, reference 9)\nchrF2  100.00\nROUGE  1.0000   unigrams"))
       << o.out;
   const Json j = Json::parse(measure(text, text, true).out);
   EXPECT_NEAR(j["bleu"], 100, 1e-9);
@@ -64,8 +64,8 @@ TEST_F(Metrics, FilesThatAreNotPairs) {
   refused("a\nb\n", "a\n",
           hypotheses + " has 2 lines and " + references +
               " has 1 line: each line of one is compared with that line of the other");
-  refused("", "a\n", hypotheses + ": there are no lines in it");
-  refused("a\n", "", references + ": there are no lines in it");
+  refused("", "a\n", hypotheses + ": has no lines");
+  refused("a\n", "", references + ": has no lines");
   refused("a\n\xff\n", "a\nb\n", hypotheses + ":2: not UTF-8");
   refused(std::string((1 << 20) + 1, 'a'), "a\n", hypotheses + ":1: a line of more than 1 MiB");
   const Outcome o = run({"metrics", "--hypotheses", folder / "none", "--references", references});

@@ -61,7 +61,7 @@ TEST(RunText, Header) {
                 "74 samples held out",
                 "memory: weights 12.6 + adapter 0.3 + optimizer 0.3 + activations 9.1 + workspace 0.2 = 22.5 "
                 "of 139.8 GiB",
-                "steps: 25 a pass, 75 in all; 16 sequences a step"}));
+                "steps: 25 per epoch, 75 in all; 16 sequences per step"}));
 }
 
 TEST(RunText, HeaderOfFullFineTuningResumed) {
@@ -73,8 +73,7 @@ TEST(RunText, HeaderOfFullFineTuningResumed) {
   h.resumed_step = 50;
   const auto lines = texts(header_lines(h));
   EXPECT_EQ(lines[1], "training: full fine-tuning: 6.74 B parameters trained, 100 %");
-  EXPECT_EQ(lines[2],
-            "data: 7,473 samples, 1.60 M tokens (41 % trained), the longest of 4,096; 1 sample held out");
+  EXPECT_EQ(lines[2], "data: 7,473 samples, 1.60 M tokens (41 % trained), longest 4,096; 1 sample held out");
   EXPECT_EQ(lines[5], "resumed: after step 50, 25 to go");
 }
 

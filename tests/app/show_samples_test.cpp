@@ -36,7 +36,7 @@ TEST_F(ShowSamples, Text) {
             "  \xE4\xBD\xA0|<0x04>\n"
             "+  Ada|</s>\n"
             "\n"
-            "2 samples, 11 tokens (27 % trained), the longest 9; 1 not shown: --limit\n");
+            "2 samples, 11 tokens (27 % trained), longest 9; 1 not shown: --limit\n");
   EXPECT_NE(shown(t.get(), 1, true).find("\x1b[32m Ada\x1b[0m"), std::string::npos);
 }
 
@@ -58,7 +58,7 @@ TEST_F(ShowSamples, IdsWithoutATokenizer) {
             "+ 6\n"
             "  token 1: the label is 9, the token 6\n"
             "\n"
-            "2 samples, 11 tokens (27 % trained), the longest 9\n");
+            "2 samples, 11 tokens (27 % trained), longest 9\n");
 }
 
 TEST_F(ShowSamples, Json) {

@@ -118,7 +118,7 @@ TEST_F(StartedBy, RefusesWhatContradictsItself) {
   EXPECT_EQ(mistake({{"RANK", "1"}}), "RANK is in the environment without WORLD_SIZE");
   EXPECT_EQ(mistake({{"WORLD_SIZE", "2"}}), "WORLD_SIZE is in the environment without RANK");
   EXPECT_EQ(mistake({{"RANK", "x"}, {"WORLD_SIZE", "2"}}),
-            "RANK in the environment is \"x\"; it must be a whole number from 0 to 65536");
+            "RANK in the environment is \"x\"; it must be an integer from 0 to 65536");
   EXPECT_EQ(mistake({{"RANK", "2"}, {"WORLD_SIZE", "2"}}),
             "RANK 2 of WORLD_SIZE 2, rank 2 of 2 on this machine: there is no such rank");
   EXPECT_EQ(mistake({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}}),

@@ -115,17 +115,17 @@ TEST_F(SweepGrid, RefusesBeforeAnythingRuns) {
   EXPECT_EQ(mistake(R"({"_": [3]})"),
             ":3: sweep._.0: expected settings that are applied together {\"dotted.path\": value}");
   EXPECT_EQ(mistake(R"({"grid": {"training.output_dir": ["a"]}})"),
-            ":3: sweep.grid.training.output_dir: each run of a sweep has a folder of its own in "
-            "training.output_dir already");
+            ":3: sweep.grid.training.output_dir: a sweep gives each run a folder of its own in "
+            "training.output_dir");
   EXPECT_EQ(mistake(R"({"grid": {"sweep.order": ["given"]}})"),
-            ":3: sweep.grid.sweep.order: a sweep cannot be swept");
+            ":3: sweep.grid.sweep.order: settings of the sweep itself cannot be swept");
   EXPECT_TRUE(mistake("{}").find("sweep.grid: there is nothing to sweep") != std::string::npos)
       << mistake("{}");
   std::string many = "[0";
   for (int i = 1; i < 101; ++i) many += "," + std::to_string(i);
   many += "]";
   EXPECT_EQ(mistake(R"({"grid": {"training.seed": )" + many + R"(, "training.warmup_steps": )" + many + "}}"),
-            ":3: sweep.grid: these are more than 10000 runs");
+            ":3: sweep.grid: this makes more than 10000 runs");
 }
 
 SweepTable example() {

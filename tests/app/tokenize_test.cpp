@@ -50,7 +50,7 @@ TEST_F(Tokenize, IdsToText) {
 }
 
 TEST_F(Tokenize, Errors) {
-  EXPECT_EQ(error("\"a\"\n5\n"), "standard input:2: must be a text in quotes, is 5");
+  EXPECT_EQ(error("\"a\"\n5\n"), "standard input:2: must be a string in quotes, is 5");
   EXPECT_EQ(error("\"a\"\nabc\n").substr(0, 27), "standard input:2: not JSON:");
   options.decode = true;
   EXPECT_EQ(error("\"a\""), "standard input:1: must be a list of token ids, is \"a\"");

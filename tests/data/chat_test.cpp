@@ -83,14 +83,14 @@ TEST_F(ChatTest, PromptsEndWhereAnAnswerBegins) {
 TEST_F(ChatTest, RolesOutOfTurn) {
   EXPECT_EQ(wrong("llama2", {}), "no messages");
   EXPECT_EQ(wrong("llama2", {{"tool", "x"}}),
-            "message 1: the role \"tool\"; ft knows system, user and assistant");
+            "message 1: unknown role \"tool\"; ft knows system, user and assistant");
   EXPECT_EQ(wrong("llama2", {{"assistant", "x"}}),
-            "message 1: an answer where this chat format has a message of the user");
+            "message 1: an assistant message where this chat format expects a user message");
   EXPECT_EQ(wrong("mistral", {{"user", "x"}, {"user", "y"}}),
-            "message 2: a message of the user where this chat format has an answer");
+            "message 2: a user message where this chat format expects an assistant message");
   EXPECT_EQ(wrong("gemma", {{"user", "x"}, {"system", "y"}}),
-            "message 2: in this chat format a system message may stand at the beginning only");
-  EXPECT_EQ(wrong("gemma", {{"system", "y"}}), "only a system message");
+            "message 2: this chat format allows a system message only at the beginning");
+  EXPECT_EQ(wrong("gemma", {{"system", "y"}}), "there is only a system message");
   EXPECT_EQ(wrong("chatml", {{"user", "x"}, {"user", "y"}, {"system", "z"}}), "nothing wrong");
 }
 
@@ -128,28 +128,27 @@ TEST(ChatTemplate, TheModelsOwnOrTheNamedOne) {
   EXPECT_EQ(choose("zephyr").style, ChatStyle::zephyr);
   EXPECT_EQ(error_of(Exit::config, [&] { choose("vicuna"); }),
             "data.chat_template: \"vicuna\" is not a chat format; there are " + names);
-  EXPECT_EQ(
-      error_of(Exit::config, [&] { choose("{{ messages }}"); }),
-      "data.chat_template: this template is none that ft knows, and it runs no templates. If it writes one "
-      "of these formats, give its name: " +
-          names);
+  EXPECT_EQ(error_of(Exit::config, [&] { choose("{{ messages }}"); }),
+            "data.chat_template: this template is not one that ft knows, and ft does not execute templates. "
+            "If it produces one of these formats, give that name: " +
+                names);
   EXPECT_EQ(error_of(Exit::config, [&] { choose("my.jinja"); }),
             "data.chat_template: there is no " + folder + "/my.jinja");
   s.write("my.jinja", "{{ messages }}");
-  EXPECT_EQ(
-      error_of(Exit::config, [&] { choose("my.jinja"); }),
-      "data.chat_template: " + folder +
-          "/my.jinja is none that ft knows, and it runs no templates. If it writes one of these formats, "
-          "give its name: " +
-          names);
+  EXPECT_EQ(error_of(Exit::config, [&] { choose("my.jinja"); }),
+            "data.chat_template: " + folder +
+                "/my.jinja is not one that ft knows, and ft does not execute templates. If it produces one "
+                "of these formats, give that name: " +
+                names);
   s.write("my.jinja", "<|im_start|><|im_end|>");
   EXPECT_EQ(choose("my.jinja").style, ChatStyle::chatml);
   EXPECT_EQ(choose(folder + "/my.jinja").style, ChatStyle::chatml);
   const std::string set = "set data.chat_template to the one that the model was trained with: " + names;
   EXPECT_EQ(error_of(Exit::input, [&] { choose({}); }), folder + ": the model has no chat_template; " + set);
   s.write("tokenizer_config.json", R"({"chat_template": "{{ messages }}"})");
-  EXPECT_EQ(error_of(Exit::input, [&] { choose({}); }),
-            folder + ": the model's chat_template is none that ft knows, and it runs no templates; " + set);
+  EXPECT_EQ(
+      error_of(Exit::input, [&] { choose({}); }),
+      folder + ": ft does not know the model's chat_template, and it does not execute templates; " + set);
   s.write("tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": "x"},
       {"name": "default", "template": "<|im_start|><|im_end|>"}]})");
   EXPECT_EQ(choose({}).style, ChatStyle::chatml);
@@ -246,18 +245,18 @@ TEST_F(ChatRowsTest, FormsOfRows) {
 TEST_F(ChatRowsTest, Errors) {
   const auto message = [&](const std::string& text) { return error(R"({"messages": [)" + text + "]}"); };
   EXPECT_EQ(message("3"), "t.jsonl:1: messages[0]: must be an object, is 3");
-  EXPECT_EQ(message(R"({"content": "x"})"), "t.jsonl:1: messages[0]: no role that is a text");
+  EXPECT_EQ(message(R"({"content": "x"})"), "t.jsonl:1: messages[0].role: must be a string");
   EXPECT_EQ(message(R"({"role": "user"})"), "t.jsonl:1: messages[0]: no content");
   EXPECT_EQ(message(R"({"role": "user", "content": 3})"),
-            "t.jsonl:1: messages[0].content: must be a text, is 3");
+            "t.jsonl:1: messages[0].content: must be a string, is 3");
   EXPECT_EQ(message(R"({"role": "user", "content": [{"type": "image"}]})"),
-            "t.jsonl:1: messages[0].content: has a part that is no text: an object of 1 key");
+            "t.jsonl:1: messages[0].content: has a part that is not text: an object of 1 key");
   EXPECT_EQ(message(R"({"role": "assistant", "content": "x", "tool_calls": [{}]})"),
-            "t.jsonl:1: messages[0].tool_calls: ft's chat formats have no calls of tools");
+            "t.jsonl:1: messages[0].tool_calls: ft's chat formats do not support tool calls");
   EXPECT_EQ(message(R"({"role": "user", "content": "x", "weight": 2})"),
             "t.jsonl:1: messages[0].weight: must be 0 or 1, is 2");
   EXPECT_EQ(message(R"({"role": "tool", "content": "x"})"),
-            "t.jsonl:1: messages: message 1: the role \"tool\"; ft knows system, user and assistant");
+            "t.jsonl:1: messages: message 1: unknown role \"tool\"; ft knows system, user and assistant");
   EXPECT_EQ(error(R"({"messages": 3})"), "t.jsonl:1: messages: must be a list of messages, is 3");
   EXPECT_EQ(error("{\"messages\": []}\n{\"text\": 1}"), "t.jsonl:1: messages: no messages");
   config.datasets[0].type = "messages";

@@ -131,14 +131,14 @@ TEST_F(FormatTest, Errors) {
   const std::string good = "{\"prompt\": \"a\", \"completion\": \"b\"}\n";
   EXPECT_EQ(error(good + R"({"prompt": "the tin hat"})"), "t.jsonl:2: no \"completion\"; the row has prompt");
   EXPECT_EQ(error(good + R"({"prompt": "a", "completion": null})"),
-            "t.jsonl:2: completion: null where a text belongs");
+            "t.jsonl:2: completion: expected a string, not null");
   EXPECT_EQ(error(good + R"({"prompt": ["a"], "completion": "b"})"),
-            "t.jsonl:2: prompt: a list where a text belongs");
+            "t.jsonl:2: prompt: expected a string, not a list");
   EXPECT_EQ(error(good + R"({"prompt": 7, "completion": "b"})"),
-            "t.jsonl:2: prompt: the number 7 where a text belongs");
+            "t.jsonl:2: prompt: expected a string, not the number 7");
   config.max_seq_length = 2;
   EXPECT_EQ(error(R"({"prompt": "Ada has", "completion": "Ada"})"),
-            "t.jsonl: nothing to train on: every label is -100, or what is trained was cut off by "
+            "t.jsonl: nothing to train on: every label is -100, or the part to train on was cut off by "
             "data.max_seq_length");
 }
 
@@ -161,7 +161,7 @@ TEST_F(FormatTest, NoEndToken) {
 TEST_F(FormatTest, PaddingThatDoesNothingIsSaid) {
   config.pad_to_multiple_of = 64;
   EXPECT_EQ(load(R"({"text": "Ada"})").notes,
-            std::vector<std::string>{"data.pad_to_multiple_of has nothing to round: nothing is padded unless "
+            std::vector<std::string>{"data.pad_to_multiple_of has no effect: nothing is padded unless "
                                      "data.pad_to_max_length is true"});
 }
 

@@ -126,7 +126,7 @@ TEST_F(JsonTokenizerTest, VocabularyAndMerges) {
   EXPECT_EQ(make_tokenizer(scratch.folder())->encode(" ab"), (Ids{3, 2}));
   scratch.write("merges.txt", "a b c\n");
   EXPECT_EQ(error_of(Exit::input, [&] { make_tokenizer(scratch.folder()); }),
-            (scratch.folder() / "merges.txt").string() + ":1: a b c is not two tokens with a space between");
+            (scratch.folder() / "merges.txt").string() + ":1: a b c is not two tokens separated by a space");
 }
 
 TEST_F(JsonTokenizerTest, WhatIsNotKnownIsNamed) {
@@ -152,15 +152,16 @@ TEST_F(JsonTokenizerTest, WhatIsNotKnownIsNamed) {
             "tokenizer.json: post_processor.type must be one of TemplateProcessing, ByteLevel, Sequence: ft "
             "knows these post-processors, is \"BertProcessing\"");
   EXPECT_EQ(error(R"({"model": {"dropout": 0.1, "vocab": {"a": 0}, "merges": []}})"),
-            "tokenizer.json: model.dropout must be null: ft does not leave merges out at random, is 0.1");
-  EXPECT_EQ(error(R"({"model": {"end_of_word_suffix": "</w>", "vocab": {"a": 0}, "merges": []}})"),
-            "tokenizer.json: model.end_of_word_suffix must be empty: ft does not know signs inside words, is "
-            "\"</w>\"");
+            "tokenizer.json: model.dropout must be null: ft does not support BPE dropout, is 0.1");
+  EXPECT_EQ(
+      error(R"({"model": {"end_of_word_suffix": "</w>", "vocab": {"a": 0}, "merges": []}})"),
+      "tokenizer.json: model.end_of_word_suffix must be empty: ft does not support affixes of subwords, is "
+      "\"</w>\"");
   EXPECT_EQ(error(with(
                       R"("pre_tokenizer": {"type": "Split", "behavior": "Isolated",
                                           "pattern": {"Regex": "a|\\hx"}},)"))
                 .substr(std::string("tokenizer.json").size()),
-            ": the pattern a|\\hx cannot be used: ft does not know \\h at its byte 2");
+            ": the pattern a|\\hx cannot be used: ft does not know \\h at byte 2");
 }
 
 TEST_F(JsonTokenizerTest, BrokenFiles) {
@@ -172,7 +173,7 @@ TEST_F(JsonTokenizerTest, BrokenFiles) {
   EXPECT_EQ(error(model(R"("vocab": {"a": 0}, "merges": ["a b"])")),
             "tokenizer.json: model: a merge needs the token b, which is not in the vocabulary");
   EXPECT_EQ(error(model(R"("vocab": {"a": 0}, "merges": ["ab"])")),
-            "tokenizer.json: model.merges: ab is not two tokens with a space between");
+            "tokenizer.json: model.merges: ab is not two tokens separated by a space");
   EXPECT_EQ(error(model(R"("vocab": {"a": 0}, "merges": [["a"]])")),
             "tokenizer.json: model.merges must be a list of pairs of tokens, is an array of 1");
   EXPECT_EQ(
@@ -234,7 +235,7 @@ TEST(TokenizerPattern, MeansWhatOnigurumaMeans) {
   EXPECT_EQ(error_of(Exit::input, [&] { pieces("^(a+)+$", std::string(40, 'a') + "b"); }),
             "a tokenizer's pattern failed on a text of 41 bytes: match limit exceeded");
   EXPECT_EQ(error_of(Exit::input, [&] { Regex::oniguruma("a)", where); }),
-            "tokenizer.json: the pattern a) cannot be read: unmatched closing parenthesis at its byte 1");
+            "tokenizer.json: the pattern a) cannot be read: unmatched closing parenthesis at byte 1");
 }
 
 TEST(TokenizerPattern, Behaviors) {

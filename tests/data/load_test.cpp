@@ -67,34 +67,34 @@ TEST_F(Load, TokenizedRows) {
 TEST_F(Load, ErrorsNameTheLine) {
   const std::string good = "{\"input_ids\": [1, 2]}\n";
   EXPECT_EQ(error(good + "{\"input_ids\": [5, -6, 7]}"),
-            "t.jsonl:2: input_ids[1] is -6; the model has the tokens 0 to 63");
+            "t.jsonl:2: input_ids[1] is -6; the model's tokens are 0 to 63");
   EXPECT_EQ(error(good + "{\"input_ids\": [64]}"),
-            "t.jsonl:2: input_ids[0] is 64; the model has the tokens 0 to 63");
+            "t.jsonl:2: input_ids[0] is 64; the model's tokens are 0 to 63");
   EXPECT_EQ(error(good + "{\"input_ids\": [99999999999999999999]}"),
-            "t.jsonl:2: input_ids[0]: the number 1e+20 where an integer belongs");
+            "t.jsonl:2: input_ids[0]: expected an integer, not the number 1e+20");
   EXPECT_EQ(error(good + "{\"input_ids\": [1, 2], \"labels\": [1, 999]}"),
-            "t.jsonl:2: labels[1] is 999; the model has the tokens 0 to 63, and -100 means not trained");
+            "t.jsonl:2: labels[1] is 999; the model's tokens are 0 to 63, and -100 means not trained");
   EXPECT_EQ(error(good + "{\"input_ids\": [1, 2], \"labels\": [1, -1]}"),
-            "t.jsonl:2: labels[1] is -1; the model has the tokens 0 to 63, and -100 means not trained");
+            "t.jsonl:2: labels[1] is -1; the model's tokens are 0 to 63, and -100 means not trained");
   EXPECT_EQ(error(good + "{\"input_ids\": [1, 2], \"labels\": [1]}"),
             "t.jsonl:2: labels: 1 values for 2 input_ids");
   EXPECT_EQ(error(good + "{\"input_ids\": []}"), "t.jsonl:2: input_ids: empty");
   EXPECT_EQ(error(good + "{\"input_ids\": \"five\"}"),
-            "t.jsonl:2: input_ids: a text where a list of integers belongs");
+            "t.jsonl:2: input_ids: expected a list of integers, not a string");
   EXPECT_EQ(error(good + "{\"input_ids\": [1, \"2\"]}"),
-            "t.jsonl:2: input_ids[1]: a text where an integer belongs");
+            "t.jsonl:2: input_ids[1]: expected an integer, not a string");
   EXPECT_EQ(error(good + "{\"input_ids\": [1, 2.5]}"),
-            "t.jsonl:2: input_ids[1]: the number 2.5 where an integer belongs");
+            "t.jsonl:2: input_ids[1]: expected an integer, not the number 2.5");
   EXPECT_EQ(error(good + "{\"input_ids\": [1, null]}"),
-            "t.jsonl:2: input_ids[1]: null where an integer belongs");
+            "t.jsonl:2: input_ids[1]: expected an integer, not null");
   EXPECT_EQ(error(good + "{\"input_ids\": [[1]]}"),
-            "t.jsonl:2: input_ids[0]: a list where an integer belongs");
+            "t.jsonl:2: input_ids[0]: expected an integer, not a list");
   EXPECT_EQ(error(good + "{\"input_ids\": 3}"),
-            "t.jsonl:2: input_ids: the number 3 where a list of integers belongs");
+            "t.jsonl:2: input_ids: expected a list of integers, not the number 3");
   EXPECT_EQ(error(good + "{\"input_ids\": {\"input_ids\": [1]}}"),
-            "t.jsonl:2: input_ids: an object where a list of integers belongs");
+            "t.jsonl:2: input_ids: expected a list of integers, not an object");
   EXPECT_EQ(error(good + "{\"input_ids\": null}"),
-            "t.jsonl:2: input_ids: null where a list of integers belongs");
+            "t.jsonl:2: input_ids: expected a list of integers, not null");
   EXPECT_EQ(error(good + "{\"text\": \"a\", \"x\": {\"input_ids\": [1]}}"),
             "t.jsonl:2: no \"input_ids\"; the row has text, x");
   EXPECT_EQ(error(good + "{\"input_ids\": [1], \"input_ids\": [2]}"), "t.jsonl:2: input_ids: given twice");
@@ -128,9 +128,9 @@ TEST_F(Load, AttentionMask) {
   EXPECT_EQ(error("{\"input_ids\": [1, 2, 3], \"attention_mask\": [1, 0, 1]}"),
             "t.jsonl:1: attention_mask[1] is 0 between ones; ft masks padding at the ends only");
   EXPECT_EQ(error("{\"input_ids\": [1, 2], \"attention_mask\": [1, 2]}"),
-            "t.jsonl:1: attention_mask[1] is 2; it has ones and zeros");
+            "t.jsonl:1: attention_mask[1] is 2; it must be 0 or 1");
   EXPECT_EQ(error("{\"input_ids\": [1, 2], \"attention_mask\": [0, 0]}"),
-            "t.jsonl:1: attention_mask: only zeros");
+            "t.jsonl:1: attention_mask: has only zeros");
   EXPECT_EQ(error("{\"input_ids\": [1, 2], \"attention_mask\": [1, 0], \"labels\": [1, 2]}"),
             "t.jsonl:1: labels[1] is trained, but attention_mask is 0 there");
 }
@@ -193,8 +193,7 @@ TEST_F(Load, HoldsOutBySeed) {
   config.val_set_size = 30;
   EXPECT_EQ(error(Exit::config), "data.val_set_size: holding out 30 of 30 samples leaves none to train on");
   config.eval_datasets = from("t.jsonl");
-  EXPECT_EQ(error(Exit::config),
-            "data.val_set_size: data.eval_datasets says what to evaluate on; leave one out");
+  EXPECT_EQ(error(Exit::config), "data.val_set_size: data.eval_datasets is set too; leave one of them out");
 }
 
 TEST_F(Load, SeveralDatasets) {
@@ -229,7 +228,7 @@ TEST_F(Load, ThreadsDoNotMatter) {
   ASSERT_EQ(one.train.size(), five.train.size());
   for (std::int64_t i = 0; i < one.train.size(); ++i) ASSERT_EQ(ids(one.train, i), ids(five.train, i));
   std::ofstream(scratch.folder() / "t.jsonl", std::ios::app) << "{\"input_ids\": [1, 77]}\nx\n";
-  EXPECT_EQ(error(), "t.jsonl:20001: input_ids[1] is 77; the model has the tokens 0 to 63");
+  EXPECT_EQ(error(), "t.jsonl:20001: input_ids[1] is 77; the model's tokens are 0 to 63");
 }
 
 TEST_F(Load, Paths) {
@@ -240,7 +239,7 @@ TEST_F(Load, Paths) {
   std::filesystem::create_directory(scratch.folder() / "rows");
   config.datasets = from("rows");
   const std::string reads = "reads .jsonl, .ndjson, .json, .csv, .tsv and .txt, each also as .gz or .zst";
-  EXPECT_EQ(error(), "rows: no data files in it; ft " + reads);
+  EXPECT_EQ(error(), "rows: the folder has no data files; ft " + reads);
   scratch.write("rows/x.parquet", "PAR1");
   EXPECT_EQ(error(),
             "rows/x.parquet: .parquet files are not read; convert it: python -c \"import pandas; "
@@ -253,10 +252,10 @@ TEST_F(Load, Paths) {
             "datasets.Dataset.from_file('t.arrow').to_json('t.jsonl')\"");
   config.datasets = from("t.jsonl.xz");
   scratch.write("t.jsonl.xz", "");
-  EXPECT_EQ(error(), "t.jsonl.xz: .xz files are not read; unpack it, or pack it as .gz or .zst");
+  EXPECT_EQ(error(), "t.jsonl.xz: .xz files are not read; decompress it, or compress it as .gz or .zst");
   config.datasets = from("t.dwg");
   scratch.write("t.dwg", "");
-  EXPECT_EQ(error(), "t.dwg: not a data file that ft knows; it " + reads);
+  EXPECT_EQ(error(), "t.dwg: unknown kind of data file; ft " + reads);
   config.datasets = from("dev.jsonl");
   std::filesystem::create_symlink("/dev/zero", scratch.folder() / "dev.jsonl");
   EXPECT_EQ(error(), "dev.jsonl: not a regular file");
@@ -272,12 +271,12 @@ TEST_F(Load, TextsInAFolderAreDataWhereNothingElseIs) {
 }
 
 TEST_F(Load, Types) {
-  EXPECT_EQ(
-      error("{\"foo\": 1, \"bar\": 2}"),
-      "t.jsonl:1: cannot tell what its rows are from the names in it: foo, bar. Set data.datasets[0].type "
-      "(auto, prompt_completion, alpaca, messages, sharegpt, text, translation, preference_chosen, "
-      "tokenized) "
-      "and data.datasets[0].columns");
+  EXPECT_EQ(error("{\"foo\": 1, \"bar\": 2}"),
+            "t.jsonl:1: cannot tell the type of the rows from the names of their fields: foo, bar. Set "
+            "data.datasets[0].type "
+            "(auto, prompt_completion, alpaca, messages, sharegpt, text, translation, preference_chosen, "
+            "tokenized) "
+            "and data.datasets[0].columns");
   config.datasets[0].type = "tokenized";
   config.datasets[0].columns = {{"input_ids", "tokens"}};
   EXPECT_EQ(ids(load("{\"tokens\": [3]}\n{\"tokens\": [3, 4]}").train, 1), (Ids{3, 4}));

@@ -37,7 +37,7 @@ class Prepared : public testing::Test {
   bool reused() {
     const std::string note = load().notes.at(0);
     EXPECT_NE(note.find("prepared/here"), std::string::npos);
-    return note.starts_with("data.datasets as prepared in ");
+    return note.starts_with("data.datasets: prepared tokens read from ");
   }
   std::vector<std::filesystem::path> files() const {
     std::vector<std::filesystem::path> all;

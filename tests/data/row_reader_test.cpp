@@ -48,7 +48,7 @@ TEST(RowReader, ArrayErrors) {
   EXPECT_EQ(error("[1,,2]"), "a.json:1: not JSON: a value is missing in the array");
   EXPECT_EQ(error("[1,]"), "a.json:1: not JSON: a value is missing in the array");
   EXPECT_EQ(error("[\"a"), "a.json:1: not JSON: the array is not closed");
-  EXPECT_EQ(error("[1]\n\nx"), "a.json:3: not JSON: something follows the end of the array");
+  EXPECT_EQ(error("[1]\n\nx"), "a.json:3: not JSON: text after the end of the array");
 }
 
 TEST(RowReader, LinesLongerThanABlock) {
@@ -117,9 +117,9 @@ TEST(RowReader, Tables) {
       error("a,b\n1,2\n1\n"),
       "t.csv:3: 1 field; the first row names 2 columns. A field that holds a separator, a quote or a line "
       "feed must be in quotes");
-  EXPECT_EQ(error("a,b\n1,2\n\"1,2\n3,4\n"), "t.csv:3: a quote that is opened in this row is not closed");
+  EXPECT_EQ(error("a,b\n1,2\n\"1,2\n3,4\n"), "t.csv:3: a quote opened in this row is never closed");
   EXPECT_EQ(error("a,b\n\"1\"x,2\n"),
-            "t.csv:2: text behind a closing quote; a quote inside quotes is written twice");
+            "t.csv:2: text after a closing quote; write a quote inside quotes twice");
   EXPECT_EQ(error("a,a\n"), "t.csv:1: two columns are called a");
   EXPECT_EQ(error("a,,b\n"), "t.csv:1: column 2 has no name; the first row names the columns");
   EXPECT_EQ(error("a,b\n1,\xFF\n"), "t.csv:2: column 2 is not UTF-8");

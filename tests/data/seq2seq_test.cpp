@@ -114,7 +114,7 @@ TEST_F(Seq2SeqTest, EachSideHasItsLength) {
 TEST_F(Seq2SeqTest, WhatIsWrongWithARow) {
   EXPECT_EQ(error(R"({"input_ids": [5], "labels": []})", Exit::input), "t.jsonl:1: labels: empty");
   EXPECT_EQ(error(R"({"input_ids": [5], "labels": [400]})", Exit::input),
-            "t.jsonl:1: labels[0] is 400; the model has the tokens 0 to 399, and -100 means not trained");
+            "t.jsonl:1: labels[0] is 400; the model's tokens are 0 to 399, and -100 means not trained");
   EXPECT_EQ(error(R"({"input_ids": [5, 6], "labels": [4], "attention_mask": [1]})", Exit::input),
             "t.jsonl:1: attention_mask: 1 values for 2 input_ids");
   EXPECT_EQ(

@@ -132,7 +132,7 @@ TEST_F(Streamed, MistakesAreToldWhereTheyAreReached) {
   const Stream s = stream();
   samples(s, 0, 10);
   EXPECT_EQ(error_of(Exit::input, [&] { samples(s, 10, 20); }),
-            "a.jsonl:41: input_ids[1] is 7000; the model has the tokens 0 to 999");
+            "a.jsonl:41: input_ids[1] is 7000; the model's tokens are 0 to 999");
 }
 
 TEST_F(Streamed, WhatCannotBeStreamedIsRefused) {
@@ -145,7 +145,7 @@ TEST_F(Streamed, WhatCannotBeStreamedIsRefused) {
   scratch.write("a.jsonl", "{\"input_ids\": [5, 7], \"labels\": [-100, -100]}\n");
   const Stream s = stream();
   EXPECT_EQ(error_of(Exit::input, [&] { samples(s, 0, 2); }),
-            "data.datasets: nothing to train on in the whole of the data");
+            "data.datasets: no tokens to train on in all of the data");
 }
 
 }  // namespace

@@ -127,10 +127,9 @@ TEST_F(TokenizerTest, CleansUpSpacesWhenAsked) {
 }
 
 TEST_F(TokenizerTest, SettingsErrors) {
-  EXPECT_EQ(
-      error(R"("tokenizer_class": "GemmaTokenizer")"),
-      "/tokenizer.model: its tokenizer is a GemmaTokenizer, which ft can read from a tokenizer.json only; "
-      "put that file beside it");
+  EXPECT_EQ(error(R"("tokenizer_class": "GemmaTokenizer")"),
+            "/tokenizer.model: its tokenizer is a GemmaTokenizer, which ft reads only from a tokenizer.json; "
+            "put that file next to it");
   EXPECT_EQ(error(kNames + R"(, "added_tokens_decoder": {"x": {"content": "a"}})"),
             "/tokenizer_config.json: added_tokens_decoder.x must be under the number of a token, is an "
             "object of 1 key");
@@ -154,7 +153,7 @@ TEST_F(TokenizerTest, OtherFolders) {
   EXPECT_EQ(problem(),
             folder +
                 ": no tokenizer: there is neither a tokenizer.json nor a tokenizer.model in the model's "
-                "folder. Text data need one; data with input_ids do not");
+                "folder. Text data needs one; data with input_ids does not");
   EXPECT_EQ(error_of(Exit::input, [&] { make_tokenizer(scratch.write("notes.txt", "")); }),
             folder +
                 "/notes.txt: not a tokenizer that ft can read; it reads tokenizer.json, tokenizer.model, and "
@@ -176,17 +175,17 @@ std::string piece(const std::string& text, char kind) {
 
 TEST_F(TokenizerTest, BrokenModels) {
   const std::string unk = piece("<unk>", 2);
-  const std::string prefix = "tokenizer.model: not a sound SentencePiece model: ";
+  const std::string prefix = "tokenizer.model: not a valid SentencePiece model: ";
   EXPECT_EQ(model_error(""), prefix + "it is empty");
-  EXPECT_EQ(model_error("not protobuf"), prefix + "a field of an unknown kind");
+  EXPECT_EQ(model_error("not protobuf"), prefix + "a field of unknown type");
   EXPECT_EQ(model_error(field(2, "")), prefix + "it has no pieces");
   EXPECT_EQ(model_error(piece("a", 1)), prefix + "it has 0 unknown pieces instead of one");
-  EXPECT_EQ(model_error(unk + unk), prefix + "piece 1 (<unk>) is there twice");
+  EXPECT_EQ(model_error(unk + unk), prefix + "piece 1 (<unk>) appears twice");
   EXPECT_EQ(model_error(unk + piece("", 1)), prefix + "piece 1 is empty");
   EXPECT_EQ(model_error(unk + piece("\xFF", 1)), prefix + "piece 1 is not UTF-8 text");
-  EXPECT_EQ(model_error(unk + piece("a", 9)), prefix + "piece 1 is of an unknown kind");
+  EXPECT_EQ(model_error(unk + piece("a", 9)), prefix + "piece 1 has an unknown type");
   EXPECT_EQ(model_error(unk + field(1, field(1, "a") + std::string("\x15\x00\x00\xC0\x7F", 5))),
-            prefix + "piece 1 has a score that is no number");
+            prefix + "piece 1 has a score that is not finite");
   EXPECT_EQ(model_error(unk + field(2, std::string("\x98\x02\x01", 3))),
             prefix + "it has 0 byte pieces instead of 256");
   EXPECT_EQ(model_error(unk + field(3, field(2, "abc"))), prefix + "the normalization table is cut short");

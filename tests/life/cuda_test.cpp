@@ -130,7 +130,7 @@ TEST(CudaLife, TuningIsRefusedWhereItCannotBe) {
   EXPECT_FALSE(fs::exists(w / "out"));
   std::ofstream(w / "tuned.jsonl") << "{}\n";
   EXPECT_EQ(w.train({"device=cuda", "training.gemm_tuning=tuned.jsonl"}), 3);
-  EXPECT_NE(w.says().find("tuned.jsonl: has no gpu; it must be a text"), std::string::npos) << w.says();
+  EXPECT_NE(w.says().find("tuned.jsonl: has no gpu; it must be a string"), std::string::npos) << w.says();
 }
 
 std::vector<std::string> launched(const std::string& ranks, std::vector<std::string> command) {

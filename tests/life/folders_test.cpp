@@ -159,7 +159,7 @@ TEST_F(Text, WhatIsReadIsNotOverwritten) {
     EXPECT_EQ(contents(w / (std::string(model) + "/model.safetensors")), before);
   }
   EXPECT_EQ(w.run({"export", "--to", "hf", "--from", "out", "--output", "out", "--overwrite"}), 2);
-  EXPECT_EQ(w.says(), "--output: out cannot be overwritten, for out is read; give another folder\n");
+  EXPECT_EQ(w.says(), "--output: out cannot be overwritten because out is read; give another folder\n");
   EXPECT_EQ(w.train({"--overwrite"}), 0) << w.says();
 }
 
@@ -181,10 +181,10 @@ TEST_F(Text, ATokenizerFromElsewhereGoesAlong) {
 TEST_F(Text, ACheckpointIsVerified) {
   ASSERT_EQ(w.train(), 0) << w.says();
   ASSERT_EQ(w.run({"checkpoint", "verify", "out/checkpoint-2"}), 0) << w.says();
-  EXPECT_TRUE(contents(w / "stdout").starts_with("out/checkpoint-2: whole: step 2, "))
+  EXPECT_TRUE(contents(w / "stdout").starts_with("out/checkpoint-2: intact, step 2, "))
       << contents(w / "stdout");
   ASSERT_EQ(w.run({"checkpoint", "verify", "out"}), 0) << w.says();
-  EXPECT_TRUE(contents(w / "stdout").starts_with("out/checkpoint-2: whole: step 2, "))
+  EXPECT_TRUE(contents(w / "stdout").starts_with("out/checkpoint-2: intact, step 2, "))
       << contents(w / "stdout");
   std::ofstream(w / "out/checkpoint-2/adapter_config.json", std::ios::app) << " ";
   EXPECT_EQ(w.run({"checkpoint", "verify", "out"}), 4);

@@ -72,7 +72,7 @@ TEST(Machines, TheFirstThatFailsIsNamed) {
   EXPECT_EQ(w.finish(launcher), 128 + SIGKILL) << w.says();
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
   EXPECT_NE(w.says().find("[0 node-a] rank 2 on "), std::string::npos) << w.says();
-  EXPECT_NE(w.says().find("ft launch: rank 2 was killed by signal 9\n  what it said: "), std::string::npos)
+  EXPECT_NE(w.says().find("ft launch: rank 2 was killed by signal 9\n  its output: "), std::string::npos)
       << w.says();
   EXPECT_TRUE(nobody_left(w / "."));
 }
@@ -117,7 +117,7 @@ TEST(Machines, AnotherFtThereIsRefused) {
                     "./other _node\n");
   write_hosts(w, "node-a slots=1\nnode-b slots=1\n");
   EXPECT_EQ(w.run(over_ssh({})), 11) << w.says();
-  EXPECT_NE(w.says().find("has another ft than this machine"), std::string::npos) << w.says();
+  EXPECT_NE(w.says().find("has a different ft from this machine"), std::string::npos) << w.says();
 }
 
 TEST(Machines, ByHandNeedOneSecret) {
@@ -155,9 +155,9 @@ TEST(Machines, MistakesAreSaidBeforeAnythingStarts) {
   refused(over_ssh({}), "hosts:2: \"-oProxyCommand=id\" is no host");
   write_hosts(w, "node-a slots=2\n");
   refused(over_ssh({"--num_nodes", "2"}), "--num_nodes is 2 and hosts has 1 hosts");
-  refused(over_ssh({"-n", "3"}), "node-a has 2 slots in hosts and 3 are asked for");
+  refused(over_ssh({"-n", "3"}), "node-a has 2 slots in hosts, but 3 are asked for");
   refused(over_ssh({"--include", "node-b"}), "--include: there is no host node-b in the hostfile");
-  refused(over_ssh({"--include", "node-a", "-n", "1"}), "--include and --exclude say which ranks");
+  refused(over_ssh({"--include", "node-a", "-n", "1"}), "--include and --exclude select the ranks");
   refused(over_ssh({"--node_rank", "1"}), "--hostfile and --node_rank: give one of them");
   refused({"launch", "-n", "1", "--num_nodes", "2", "train", "--config", "run.json"},
           "several machines need --hostfile");

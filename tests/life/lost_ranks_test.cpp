@@ -65,10 +65,10 @@ TEST(Ranks, AStoppedOneIsNamedAndGoesOn) {
   const pid_t rank = children(launcher).at(1);
   kill(rank, SIGSTOP);
   const std::string named = "(process " + std::to_string(rank) + ") ";
-  EXPECT_TRUE(w.wait_for_words(named + "keeps the others waiting, for ")) << w.says();
+  EXPECT_TRUE(w.wait_for_words(named + "has kept the others waiting for ")) << w.says();
   EXPECT_TRUE(w.wait_for_words("its process is stopped, or its machine hangs")) << w.says();
   kill(rank, SIGCONT);
-  EXPECT_TRUE(w.wait_for_words(named + "goes on after ")) << w.says();
+  EXPECT_TRUE(w.wait_for_words(named + "continues after ")) << w.says();
   kill(launcher, SIGTERM);
   EXPECT_EQ(w.finish(launcher), 75) << w.says();
 }

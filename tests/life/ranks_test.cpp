@@ -289,13 +289,13 @@ TEST(Ranks, WhatIsNotThereYetIsRefused) {
   zero(3, {"sub_group_size=1000"},
        "sub_group_size: ft steps every parameter in place, without a copy; leave it out");
   zero(3, {"stage3_max_reuse_distance=0"},
-       "stage3_max_reuse_distance: ft gives a unit back after each use; leave it out");
-  zero(2, {"reduce_scatter=false"}, "reduce_scatter=false: ft always reduces by scattering; leave it out");
+       "stage3_max_reuse_distance: ft releases a unit after each use; leave it out");
+  zero(2, {"reduce_scatter=false"}, "reduce_scatter=false: ft always uses reduce-scatter; leave it out");
   zero(3, {"overlap_comm=false", "stage3_prefetch_bucket_size=1000"},
        "stage3_prefetch_bucket_size: with overlap_comm=false nothing is gathered ahead; leave it out");
   zero(2, {"mics_shard_size=3"}, "mics_shard_size is 3 and there are 2 ranks; it must divide their number");
   zero(2, {"mics_shard_size=0"}, "mics_shard_size is 0 and there are 2 ranks; it must divide their number");
-  zero(0, {"mics_shard_size=2"}, "mics_shard_size: under stage 0 nothing is shared out");
+  zero(0, {"mics_shard_size=2"}, "mics_shard_size: stage 0 shards nothing");
   refused({"train", "--config", "run.json", "distributed.nproc_per_node=2"}, "start it with ft launch");
   EXPECT_FALSE(fs::exists(w / "out/run.json"));
 }

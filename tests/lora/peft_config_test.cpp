@@ -90,7 +90,8 @@ TEST_F(PeftConfigTest, RefusesByName) {
       "PEFT's save_pretrained converts pissa and olora (path_initial_model_for_weight_conversion), is "
       "\"pissa\"");
   EXPECT_EQ(says(R"(, "r": 0)").substr(0, 20), "r must be an integer");
-  EXPECT_EQ(says(R"(, "exclude_modules": 5)"), "exclude_modules must be a text or an array of texts, is 5");
+  EXPECT_EQ(says(R"(, "exclude_modules": 5)"),
+            "exclude_modules must be a string or an array of strings, is 5");
   folder.write("b.json", R"({"peft_type": "IA3"})");
   EXPECT_EQ(error_of([&] { read_adapter_config(folder / "b.json", Exit::input, base); }),
             "3 " + folder / "b.json: peft_type must be LORA, is \"IA3\"");
@@ -103,7 +104,7 @@ TEST_F(PeftConfigTest, PicklesAreNotRead) {
       error_of([&] { AdapterFolder adapter(folder.path(), Exit::input); }),
       "3 " + folder.path() +
           ": has no adapter_model.safetensors, only adapter_model.bin; a pickle can run code and is not "
-          "read. Convert it once, where PEFT is:\n"
+          "read. Convert it once, where PEFT is installed:\n"
           "  PeftModel.from_pretrained(base, folder).save_pretrained(new_folder)");
 }
 

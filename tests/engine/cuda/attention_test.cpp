@@ -166,7 +166,7 @@ TEST(CudaAttention, TooWideAHeadIsAUserError) {
     EXPECT_EQ(e.code, Exit::hardware);
     EXPECT_STREQ(
         e.what(),
-        "device cuda: attention heads of 300 columns; the GPU's kernels go up to 256; use device=cpu");
+        "device cuda: attention heads of 300 columns; the GPU kernels support up to 256; use device=cpu");
   }
 }
 

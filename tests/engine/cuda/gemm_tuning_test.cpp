@@ -204,7 +204,7 @@ TEST(GemmTuning, DamagedLinesAreRefused) {
     for (std::size_t at; (at = error.find(file)) != error.npos;) error.replace(at, file.size(), "FILE");
     return error;
   };
-  const std::string what_to_do = "\n  delete the line, or the file: what is not there is timed again";
+  const std::string what_to_do = "\n  delete the line, or the file: missing entries are timed again";
   const auto with = [&](const char* key, const json& value) {
     json line = json::parse(good);
     line[key] = value;
@@ -214,7 +214,7 @@ TEST(GemmTuning, DamagedLinesAreRefused) {
     return "3 training.gemm_tuning: line 2: FILE: " + what + what_to_do;
   };
   EXPECT_EQ(refused(good.substr(0, 60)).substr(0, 49), "3 training.gemm_tuning: line 2: FILE:2: not JSON:");
-  EXPECT_EQ(refused("{}"), said("has no gpu; it must be a text"));
+  EXPECT_EQ(refused("{}"), said("has no gpu; it must be a string"));
   EXPECT_EQ(refused(with("m", "many")), said("m must be an integer of at least 0, is \"many\""));
   EXPECT_EQ(refused(with("result", "int32")),
             said("result must be float32, bfloat16 or float16, is \"int32\""));

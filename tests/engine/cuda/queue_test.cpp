@@ -39,7 +39,7 @@ TEST(CudaQueue, MemoryThatIsNotThereIsAUserError) {
     ADD_FAILURE() << "accepted";
   } catch (const UserError& e) {
     EXPECT_EQ(e.code, Exit::memory);
-    EXPECT_TRUE(std::string(e.what()).starts_with("the GPU has not enough memory (reserving memory)"));
+    EXPECT_TRUE(std::string(e.what()).starts_with("the GPU does not have enough memory (reserving memory)"));
   }
 }
 

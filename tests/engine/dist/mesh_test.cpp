@@ -103,16 +103,16 @@ TEST(Meeting, StrangersAtThePortDisturbNobody) {
 TEST(Meeting, AnotherTokenIsNotLetInAndDisturbsNobody) {
   std::string root;
   const std::string says = refused([](Meeting& m) { m.token = "a guess"; }, Exit::mismatch, &root);
-  EXPECT_NE(says.find("is of another job than rank 1, or has another token"), std::string::npos) << says;
-  EXPECT_NE(root.find("did not come: 1"), std::string::npos) << root;
+  EXPECT_NE(says.find("belongs to another job than rank 1, or has another token"), std::string::npos) << says;
+  EXPECT_NE(root.find("did not connect: 1"), std::string::npos) << root;
 }
 
 TEST(Meeting, AnotherConfigurationEndsAll) {
   std::string root;
   refused([](Meeting& m) { m.config = "another"; }, Exit::peer_lost, &root);
-  EXPECT_NE(root.find("has another configuration than rank 0"), std::string::npos) << root;
+  EXPECT_NE(root.find("has a different configuration from rank 0"), std::string::npos) << root;
   refused([](Meeting& m) { m.size = 3; }, Exit::peer_lost, &root);
-  EXPECT_NE(root.find("knows of 3 ranks; rank 0 of 2"), std::string::npos) << root;
+  EXPECT_NE(root.find("expects 3 ranks; rank 0 expects 2"), std::string::npos) << root;
 }
 
 // A guest that does not know the token: what a rank said before, said again, proves nothing.
@@ -164,7 +164,7 @@ TEST(Meeting, WhoDoesNotComeIsNamed) {
     FAIL();
   } catch (const UserError& e) {
     EXPECT_EQ(e.code, Exit::hang);
-    EXPECT_NE(std::string(e.what()).find("did not come: 1, 2"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("did not connect: 1, 2"), std::string::npos) << e.what();
   }
 }
 

@@ -62,8 +62,7 @@ TEST(Choose, NotANumberIsSaid) {
     ADD_FAILURE();
   } catch (const UserError& e) {
     EXPECT_EQ(e.code, Exit::numeric);
-    EXPECT_STREQ(e.what(),
-                 "the model's scores are not numbers (NaN): are its weights those of a trained model?");
+    EXPECT_STREQ(e.what(), "the model's logits are NaN: are its weights damaged, or not trained?");
   }
 }
 

@@ -84,16 +84,16 @@ TEST(Checkpoint, SaysWhatIsNoCheckpoint) {
   EXPECT_EQ(says("saved"), "4 " + folder / "saved: is a file; a checkpoint is a folder");
   folder.write("foreign/adapter_config.json", "{}");
   EXPECT_EQ(says("foreign"), "4 " + folder / "foreign" +
-                                 ": holds an adapter but no checkpoint of ft (no manifest.json); "
+                                 ": contains an adapter but no checkpoint of ft (no manifest.json); "
                                  "lora.adapter_name_or_path starts from an adapter");
   std::filesystem::create_directory(folder / "empty");
   EXPECT_EQ(says("empty"), "4 " + folder / "empty: is not a checkpoint of ft: it has no manifest.json");
   save(folder / "out", 12);
   save(folder / "out", 7);
-  EXPECT_EQ(says("out"), "4 " + folder / "out: is not a checkpoint but holds some; the newest is " +
+  EXPECT_EQ(says("out"), "4 " + folder / "out: is not a checkpoint but contains some; the newest is " +
                              folder / "out/checkpoint-12");
   folder.write("else/manifest.json", "{\"name\": \"app\"}");
-  EXPECT_EQ(says("else"), "4 " + folder / "else: is not a checkpoint of ft, says its manifest.json");
+  EXPECT_EQ(says("else"), "4 " + folder / "else: is not a checkpoint of ft according to its manifest.json");
   folder.write("new/manifest.json", "{\"format\": \"ft checkpoint\", \"version\": 2}");
   EXPECT_EQ(says("new"), "4 " + folder / "new: was written by a newer ft: format 2, this one reads up to 1");
   folder.write("bad/manifest.json", "{\"format\": ");

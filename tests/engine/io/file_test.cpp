@@ -26,7 +26,7 @@ TEST(InputFile, ReadsRanges) {
   EXPECT_STREQ(out, "345");
   EXPECT_EQ(file.size(), 10);
   EXPECT_EQ(error_of([&] { file.read(8, out, 3); }),
-            "3 " + folder / "a" + ": ends at byte 10 of 10; it became shorter while it was being read");
+            "3 " + folder / "a" + ": ends at byte 10 of 10; it shrank while it was being read");
 }
 
 TEST(InputFile, RefusesWhatIsNoFile) {

@@ -30,7 +30,7 @@ class Gguf : public testing::Test {
       GgufFile file(path);
     } catch (const UserError& e) {
       EXPECT_EQ(e.code, Exit::input);
-      return std::string(e.what()).substr((path + ": not a sound GGUF file: ").size());
+      return std::string(e.what()).substr((path + ": not a valid GGUF file: ").size());
     }
     return "no error";
   }
@@ -100,16 +100,15 @@ TEST_F(Gguf, FilesThatAreNotSound) {
   const std::string many(8, '\xff');
   EXPECT_EQ(damaged(8, many), "more tensors than the file has room for");
   EXPECT_EQ(damaged(16, many), "more keys than the file has room for");
-  EXPECT_EQ(damaged(24, many), "a text is longer than the file");
+  EXPECT_EQ(damaged(24, many), "a string is longer than the file");
   EXPECT_EQ(damaged(24 + 8 + 17, std::string("\x63")), "a value of an unknown type");
-  EXPECT_EQ(damaged(24 + 8 + 17 + 4, std::string("\x21")), "general.alignment is no power of two");
+  EXPECT_EQ(damaged(24 + 8 + 17 + 4, std::string("\x21")), "general.alignment is not a power of two");
   const std::size_t first = bytes().find("one"), second = bytes().find("two");
   EXPECT_EQ(damaged(first + 3, std::string("\x09")), "one has more than four dimensions");
   EXPECT_EQ(damaged(first + 7, many), "one is too large");
-  EXPECT_EQ(damaged(first + 7 + 16, std::string("\x02")),
-            "one is of type 2; ft reads F32, F16, BF16 and Q8_0");
+  EXPECT_EQ(damaged(first + 7 + 16, std::string("\x02")), "one is type 2; ft reads F32, F16, BF16 and Q8_0");
   EXPECT_EQ(damaged(first + 7 + 16, std::string("\x08")), "one is Q8_0 and its rows are not blocks of 32");
-  EXPECT_EQ(damaged(second, "one"), "one is twice there");
+  EXPECT_EQ(damaged(second, "one"), "one appears twice");
   EXPECT_EQ(damaged(second + 7 + 8 + 4, std::string("\x40")), "two does not follow the tensor before it");
   const std::string whole = bytes();
   for (const std::size_t size : {std::size_t{4}, std::size_t{20}, std::size_t{40}, first + 5}) {

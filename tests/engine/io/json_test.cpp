@@ -62,7 +62,7 @@ TEST(Json, LimitsDepthAndSize) {
 
 TEST(Json, EqualKeys) {
   EXPECT_EQ(refusal("{\"a\": 1,\n \"b\": {\"a\": 2}, \"a\": 3}", {.exit = Exit::config}),
-            "2 a.json:2: the key \"a\" is there twice, again at column 18\n   \"b\": {\"a\": 2}, \"a\": 3}\n"
+            "2 a.json:2: the key \"a\" appears twice, again at column 18\n   \"b\": {\"a\": 2}, \"a\": 3}\n"
             "                   ^");
   const Json last =
       parse_json(R"({"a": {"x": 1}, "b": 2, "a": {"y": 3}})", {"a.json"}, {.unique_keys = false});
@@ -107,16 +107,16 @@ TEST(JsonObject, GettersSayFileAndKey) {
   EXPECT_EQ(says([&] { o.positive("big"); }),
             "3 models/x/config.json: big must be a positive integer, is 18446744073709551615");
   EXPECT_EQ(says([&] { o.boolean("n"); }), "3 models/x/config.json: n must be true or false, is 4");
-  EXPECT_EQ(says([&] { o.text("list"); }), "3 models/x/config.json: list must be a text, is [1,2]");
+  EXPECT_EQ(says([&] { o.text("list"); }), "3 models/x/config.json: list must be a string, is [1,2]");
   EXPECT_EQ(says([&] { o.texts("list"); }),
-            "3 models/x/config.json: list must be an array of texts, is [1,2]");
+            "3 models/x/config.json: list must be an array of strings, is [1,2]");
   EXPECT_EQ(says([&] { o.object("rope").positive_number_or("factor", 1); }),
             "3 models/x/config.json: rope.factor must be a number above 0, is 0");
   EXPECT_EQ(says([&] { o.object("rope").integers("deep"); }),
             "3 models/x/config.json: rope.deep must be an array of integers, is an array of 1");
   EXPECT_EQ(says([&] { o.object("n"); }), "3 models/x/config.json: n must be an object, is 4");
   EXPECT_EQ(says([&] { o.text("rope"); }),
-            "3 models/x/config.json: rope must be a text, is an object of 2 keys");
+            "3 models/x/config.json: rope must be a string, is an object of 2 keys");
 
   EXPECT_EQ(o.positive("n"), 4);
   EXPECT_EQ(o.integer_or("none", 7, 0), 7);

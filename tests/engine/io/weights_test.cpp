@@ -94,7 +94,7 @@ TEST_F(ModelFolderTest, WrongIndex) {
   EXPECT_EQ(says(R"({"weight_map": {"a": "m-3.safetensors"}})"),
             "3 " + folder / "m-3.safetensors: cannot be read: No such file or directory");
   EXPECT_EQ(says(R"({"weight_map": {"a": "m-1.safetensors", "a": "m-1.safetensors"}})").substr(0, 60),
-            ("3 " + index + ":1: the key \"a\" is there twice").substr(0, 60));
+            ("3 " + index + ":1: the key \"a\" appears twice").substr(0, 60));
   EXPECT_EQ(says("nonsense").substr(0, index.size() + 15), "3 " + index + ":1: not JSON:");
 }
 
@@ -105,7 +105,7 @@ TEST_F(ModelFolderTest, NoWeights) {
   EXPECT_EQ(error_of([&] { ModelFolder model(folder.path()); }),
             "3 " + folder.path() +
                 ": has no model.safetensors, only pytorch_model.bin; a pickle can run code and is not read. "
-                "Convert it once, where transformers is:\n"
+                "Convert it once, where transformers is installed:\n"
                 "  AutoModelForCausalLM.from_pretrained(folder).save_pretrained(new_folder)");
   EXPECT_EQ(error_of([&] { ModelFolder model(folder / "none"); }),
             "3 " + folder / "none: there is no such model folder");

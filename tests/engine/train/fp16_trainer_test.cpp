@@ -252,21 +252,19 @@ TEST(Fp16Trainer, AtTheMinimumItSaysWhatToDo) {
   for (const int ranks : {1, 2})
     EXPECT_EQ(
         error_of({.ids = numbers(20 * ranks), .happenings = {.always_overflow = true}, .ranks = ranks}),
-        "step 18: the gradient is not a finite number, although the loss scale has come down to its minimum; "
+        "step 18: the gradient is not a finite number, although the loss scale is at its minimum; "
         "the first such: the gradient's norm"
-        "\n  where float16's range is too small, which ends at 65504: training.fp16=false, or "
-        "training.bf16=true "
+        "\n  if float16's range is too small (up to 65504): training.fp16=false, or training.bf16=true "
         "instead"
-        "\n  where it grew: a lower training.learning_rate, warm-up, or training.max_grad_norm helps");
+        "\n  if training diverged: a lower training.learning_rate, warm-up, or training.max_grad_norm helps");
 }
 
 TEST(Fp16Trainer, ALossThatIsNoNumberEndsTheRunAtOnce) {
-  EXPECT_EQ(error_of({.ids = numbers(20), .happenings = {.no_loss = {3}}}),
-            "step 4: the loss is not a finite number; the first such: the loss"
-            "\n  where float16's range is too small, which ends at 65504: training.fp16=false, or "
-            "training.bf16=true "
-            "instead"
-            "\n  where it grew: a lower training.learning_rate, warm-up, or training.max_grad_norm helps");
+  EXPECT_EQ(
+      error_of({.ids = numbers(20), .happenings = {.no_loss = {3}}}),
+      "step 4: the loss is not a finite number; the first such: the loss"
+      "\n  if float16's range is too small (up to 65504): training.fp16=false, or training.bf16=true instead"
+      "\n  if training diverged: a lower training.learning_rate, warm-up, or training.max_grad_norm helps");
 }
 
 }  // namespace
