@@ -113,7 +113,8 @@ class Bench {
     ops_->upload(t, host.data());
     return t;
   }
-  // One line; returns bytes a second. The call is queued several times, so that waiting for it counts little.
+  // One line; returns bytes per second. The call is queued several times, so that waiting for it costs
+  // little.
   template <class F>
   double measure(const char* name, F f) {
     trace_.clear();

@@ -1,6 +1,6 @@
 // Encoding on one thread: bench_tokenizers TEXTS.jsonl TOKENIZER [TOKENIZER ...]. Every text value of the
-// rows is encoded by itself, as prompts and answers are. Prints MB of text a second and the number of tokens.
-// bench/tokenizers runs it beside the tokenizers library of Hugging Face.
+// rows is encoded separately, as prompts and answers are. Prints MB of text per second and the number of
+// tokens. bench/tokenizers compares it with the tokenizers library of Hugging Face.
 #include <chrono>
 #include <cstdio>
 #include <fstream>

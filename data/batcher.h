@@ -1,6 +1,6 @@
-// Cuts a Dataset into micro-batches. A row is a sample, or with packing several samples, or parts of them,
-// that share max_seq_length tokens; a micro-batch is `batch_size` rows, the last of a pass may have fewer.
-// Nothing is dropped and, unless asked for, nothing is padded.
+// Cuts a Dataset into micro-batches. A row is a sample or, with packing, several samples or parts of them
+// that share max_seq_length tokens. A micro-batch is `batch_size` rows; the last one of an epoch may have
+// fewer. Nothing is dropped and, by default, nothing is padded.
 #pragma once
 #include <memory>
 #include <mutex>

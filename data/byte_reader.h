@@ -1,4 +1,4 @@
-// The characters of a data file, one block in memory, with the line that the next one is in.
+// The characters of a data file, one block in memory at a time, with the line number of the next one.
 #pragma once
 #include <cstdint>
 #include <memory>

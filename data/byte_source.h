@@ -1,4 +1,4 @@
-// The bytes of a data file, unpacked where it is packed: .gz by zlib, .zst by libzstd.
+// The bytes of a data file, decompressed if need be: .gz by zlib, .zst by libzstd.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@ class ByteSource {
   virtual ~ByteSource() = default;
   // Up to `size` bytes; 0 at the end. UserError (exit 3) when reading fails, or what is packed is damaged.
   virtual std::size_t read(char* to, std::size_t size) = 0;
-  virtual std::int64_t bytes_read() const = 0;  // of the file as it lies on disk
+  virtual std::int64_t bytes_read() const = 0;  // of the file on disk
 };
 
 std::unique_ptr<ByteSource> open_bytes(const DataFile& file);

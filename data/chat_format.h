@@ -1,5 +1,5 @@
-// Conversations as text: how a model was taught to tell who speaks. A format is chosen by name
-// (data.chat_template), or recognised in the model's own chat_template.
+// Conversations as text: how a model was taught to tell the speakers apart. A format is chosen by name
+// (data.chat_template) or recognised in the model's own chat_template.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -30,11 +30,11 @@ class Borders {
   Borders(const Tokenizer& tokenizer, std::span<const std::int32_t> ids) : tokenizer_(tokenizer), ids_(ids) {}
 
   struct Border {
-    std::size_t before = 0;   // tokens that lie in the beginning as a whole
+    std::size_t before = 0;   // tokens that lie completely in the beginning
     std::size_t reached = 0;  // tokens that begin in it: one more where a token reaches over the border
   };
-  // The tokens that the beginning and the whole text share lie in the beginning. A token that reaches over
-  // the border is not among them.
+  // The tokens that the beginning shares with the whole text lie in the beginning. A token that crosses the
+  // boundary is not among them.
   Border of(const std::string& beginning) const {
     const Tokenizer::Ids own = tokenizer_.encode(beginning);
     const auto common = std::mismatch(own.begin(), own.end(), ids_.begin(), ids_.end());

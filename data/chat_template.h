@@ -1,5 +1,5 @@
-// Which chat format a run uses: the one that data.chat_template names, else the model's own where ft knows
-// it. ft runs no templates: they are programs.
+// The chat format of a run: the one that data.chat_template names, else the model's own if ft knows it. ft
+// does not execute templates: they are programs.
 #pragma once
 #include <filesystem>
 #include <optional>

@@ -1,4 +1,4 @@
-// clean_up_tokenization_spaces of transformers: takes spaces in front of punctuation away.
+// clean_up_tokenization_spaces of transformers: removes spaces before punctuation.
 #pragma once
 #include <string>
 

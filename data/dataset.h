@@ -1,5 +1,5 @@
-// Samples: token ids with labels, and where each came from. They lie one after another in one store, which
-// the training and the held-out part share; a Dataset is a list of places in it.
+// Samples: token ids with labels, and the place of each in its file. They lie one after another in one store,
+// which the training and the held-out part share; a Dataset is a list of places in it.
 #pragma once
 #include <cstdint>
 #include <memory>

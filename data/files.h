@@ -14,10 +14,10 @@ struct DataFile {
 // The extension that says what is in a file, without that of packing: .jsonl for a.jsonl.gz.
 std::string kind_of_file(const std::filesystem::path& path);
 
-// Sorted by name. In a folder lines of text (.txt) are data only where nothing else is. `path` is relative to
-// `base`, the configuration's folder; `setting` is the path's own name in messages, such as
-// data.datasets[0].path. Throws a UserError (exit 3) when nothing is there, or when there is something in a
-// format that is not read.
+// Sorted by name. In a folder, text files (.txt) count as data only if there are no others. `path` is
+// relative to `base`, the configuration's folder; `setting` names the path in messages, such as
+// data.datasets[0].path. Throws a UserError (exit 3) when there is nothing, or something in a format that is
+// not read.
 std::vector<DataFile> find_data_files(const std::string& path, const std::filesystem::path& base,
                                       const std::string& setting);
 

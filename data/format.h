@@ -1,4 +1,4 @@
-// What the rows of a dataset mean: each format turns a row of JSON into a Sample. One file per format.
+// The meaning of a dataset's rows: each format turns a row of JSON into a Sample. One file per format.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -20,7 +20,7 @@ struct FormatContext {
   std::int64_t vocab_size = 0;  // of the model: ids are below it
   // The model's tokenizer, asked for by formats of text only; throws a UserError when there is none.
   std::function<const Tokenizer&()> tokenizer;
-  std::filesystem::path tokenizer_path;  // where it lies: a folder, or a file in it
+  std::filesystem::path tokenizer_path;  // its path: a folder, or a file in it
   bool seq2seq = false;                  // samples are a source and a target
 };
 

@@ -58,7 +58,7 @@ class RowHandler : public JsonEvents {
   std::vector<std::string> names;
 
  private:
-  // The wanted field that a value belongs to, which is now found; null when nobody wants it.
+  // The requested field that a value belongs to, which is now found; null when the field is not requested.
   Field* value(const std::string& what) {
     if (depth_ == 0) at_.fail(str("the row is ", what, ", not an object"));
     if (field_) field_->found = true;

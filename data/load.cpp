@@ -40,7 +40,7 @@ ReadDatasets read_datasets(const DataConfig& config, const std::vector<DatasetCo
   return out;
 }
 
-// The same, as prepared by an earlier run, or prepared for the next.
+// The same, with tokens read from or written to the cache of prepared data.
 ReadDatasets read_or_prepared(const DataConfig& config, const std::vector<DatasetConfig>& datasets,
                               const std::string& setting, const LoadContext& context,
                               std::vector<std::string>& notes) {

@@ -22,7 +22,7 @@ struct LoadContext {
   // Asked for when a dataset holds text; throws a UserError when the model has no tokenizer.
   std::function<const Tokenizer&()> tokenizer;
   LoadProgress progress{};
-  std::filesystem::path tokenizer_path{};  // where it lies, and with it the model's chat_template
+  std::filesystem::path tokenizer_path{};  // its path, which also locates the model's chat_template
   std::optional<Seq2Seq> seq2seq{};        // the model is an encoder-decoder
 };
 

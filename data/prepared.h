@@ -1,7 +1,7 @@
-// Tokenized data kept between runs, in `data.dataset_prepared_path`: a safetensors file for each set of
-// datasets, named by a hash of all that decides what is in it: the contents of the data files and of the
-// tokenizer's, and the settings that make samples of rows. Whatever changes, another file is made; nothing
-// out of date is ever read.
+// Tokenized data cached between runs, in `data.dataset_prepared_path`: a safetensors file for each set of
+// datasets, named by a hash of everything that determines its content: the data files, the tokenizer's files,
+// and the settings that turn rows into samples. Any change makes another file, so nothing out of date is ever
+// read.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -24,7 +24,7 @@ struct ReadDatasets {
 
 class PreparedFile {
  public:
-  // `setting` names the datasets in errors: data.datasets. Reads all files once, for the hash.
+  // `setting` names the datasets in errors: data.datasets. Reads all files once to hash them.
   PreparedFile(const DataConfig& config, const std::vector<DatasetConfig>& datasets,
                const std::string& setting, const LoadContext& context);
 

@@ -1,4 +1,4 @@
-// A prompt and its answer, two fields of a row; of preferences the answer is the one that was chosen.
+// A prompt and its answer, two fields of a row; for preferences the answer is the chosen one.
 #include <algorithm>
 #include <array>
 

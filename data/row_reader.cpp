@@ -34,7 +34,7 @@ class LineRows : public RowReader {
   ByteReader in_;
 };
 
-// Finds where each element of the array ends; whether it is JSON is for the parser of rows to say.
+// Finds the end of each element of the array; the parser of rows checks that it is JSON.
 class ArrayRows : public RowReader {
  public:
   explicit ArrayRows(const DataFile& file) : in_(file) {

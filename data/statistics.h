@@ -26,7 +26,7 @@ struct DataStatistics {
     std::int64_t longer = 0;     // samples
     std::int64_t lost = 0;       // tokens that truncation takes away
     std::int64_t untrained = 0;  // samples that would have targets, and lose all of them
-    std::int64_t packs = 0;      // with packing, of what is left
+    std::int64_t packs = 0;      // with packing, after truncation
     double fill = 0;             // the share of the packs' tokens in use
   };
 

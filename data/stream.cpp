@@ -45,8 +45,8 @@ class Stream::Source {
     targets_ = 0;
   }
 
-  // A window of the dataset of which the least part was read. False at the end of a pass, when the chunk
-  // holds something; an empty one goes on with the next pass.
+  // A window of the least-read dataset. False at the end of an epoch if the chunk holds something; an empty
+  // chunk continues with the next epoch.
   bool read_some(SampleStore& store, std::vector<std::int64_t>& rows, std::int64_t most) {
     std::size_t next = readers_.size();
     for (std::size_t d = 0; d < readers_.size(); ++d)
@@ -86,12 +86,12 @@ class Stream::Source {
     return static_cast<std::int64_t>(whole) + (u < weight - whole);
   }
 
-  static constexpr std::int64_t kWindow = 1024;  // rows: datasets take turns after so many
+  static constexpr std::int64_t kWindow = 1024;  // rows: datasets take turns after this many
 
   const DataConfig& config_;
   const LoadContext& context_;
   const BatcherOptions& options_;
-  std::vector<std::unique_ptr<SampleReader>> readers_;  // of a pass
+  std::vector<std::unique_ptr<SampleReader>> readers_;  // of an epoch
   std::vector<bool> ended_;
   std::vector<std::int64_t> row_;  // of the pass
   std::int64_t pass_ = 0, chunk_ = 0;

@@ -17,9 +17,9 @@ class TextSampleBuilder {
   void add_prefix(Sample& sample, bool trained, const Place& at) const;
   void add_text(Sample& sample, std::string_view text, bool trained, const Place& at) const;
   void add_end(Sample& sample, bool trained, const Place& at) const;
-  // They are tokenized separately and joined, so that the border of what is trained is exact: what the
-  // tokenizer puts before a text, the prompt, the answer, EOS. Encoder-decoders: prompt and answer each with
-  // what the tokenizer puts around a text, and one EOS at the end.
+  // Prompt and answer are tokenized separately and joined, so that the boundary of what is trained is exact:
+  // the tokenizer's prefix, the prompt, the answer, EOS. Encoder-decoders: prompt and answer, each with what
+  // the tokenizer adds around a text, and one EOS at the end.
   Sample prompt_and_answer(std::string_view prompt, std::string_view answer, bool train_prompt,
                            const Place& at) const;
   const Tokenizer& tokenizer() const { return tokenizer_; }

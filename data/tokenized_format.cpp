@@ -1,6 +1,6 @@
-// Rows that were tokenized before: input_ids, and if present labels and attention_mask. They are used as they
-// are: no BOS or EOS is added, and labels that are given say what is trained, whatever
-// train_on_inputs says. Of encoder-decoders they are the target, of any length.
+// Tokenized rows: input_ids, and optionally labels and attention_mask. They are used as they are: no BOS or
+// EOS is added, and labels decide what is trained, whatever train_on_inputs says. For encoder-decoders the
+// labels are the target, of any length.
 #include <algorithm>
 #include <array>
 

@@ -26,7 +26,7 @@ bool has_key(const JsonObject& o, std::string_view key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-// Names that a class of transformers has where nothing is said.
+// Default names in a class of transformers.
 SpecialNames names_of(const std::string& tokenizer_class, const SpecialNames& otherwise) {
   const std::string end = "<|endoftext|>";
   const auto is = [&](std::string_view name) {
@@ -157,7 +157,7 @@ class Reader {
     return token.content;
   }
 
-  // What is there already keeps its id and flags, and may become special.
+  // An existing token keeps its id and flags, and may become special.
   void add(const AddedToken& token) {
     if (token.content.empty()) return;
     const auto same = std::find_if(out_.added.begin(), out_.added.end(),

@@ -32,7 +32,7 @@ struct TokenizerSettings {
   bool added_with_flags = false;  // `added` comes from added_tokens_decoder, which says all flags
   SpecialNames names;
   bool add_bos = true, add_eos = false;
-  bool says_bos = false, says_eos = false;  // whether add_bos_token and add_eos_token are there
+  bool says_bos = false, says_eos = false;  // whether add_bos_token and add_eos_token are present
   bool add_prefix_space = true, says_prefix_space = false;
   bool legacy = true;     // as LlamaTokenizer's: every text between special tokens gets its own prefix space
   bool clean_up = false;  // clean_up_tokenization_spaces, when decoding

@@ -1,5 +1,5 @@
-// Answers to the prompts of a dataset, beside what it expects: a quick look at what a model has learnt, and
-// what evaluation.predict_with_generate measures.
+// Answers to the prompts of a dataset, next to the expected ones: a quick look at what a model has learnt,
+// and the input of evaluation.predict_with_generate's metrics.
 #pragma once
 #include <functional>
 #include <string>
@@ -20,13 +20,13 @@ struct Answer {
   bool right() const { return expected == given; }  // to the letter
 };
 
-// A sample's prompt is what stands before its first trained token; expected are the trained tokens that
-// follow, up to the next that is not trained: of a conversation the first answer. Of an encoder-decoder they
+// A sample's prompt is everything before its first trained token. The expected answer is the trained tokens
+// that follow, up to the next untrained one: in a conversation, the first answer. For an encoder-decoder they
 // are source and target.
 class AnswerTest {
  public:
-  // Of the first `count` samples, `at_once` at a time. How long an answer may be is said by the settings, or
-  // without them: until prompt and answer are as long as the longest sample; and greedy.
+  // The first `count` samples, `at_once` at a time. The settings limit an answer's length; without settings,
+  // prompt and answer are at most as long as the longest sample, and decoding is greedy.
   AnswerTest(const Dataset& data, const ModelInfo&, std::int64_t count, std::int64_t at_once);
   AnswerTest(const Dataset& data, const ModelInfo&, std::int64_t at_once, const GenerationConfig& settings);
 

@@ -1,5 +1,5 @@
-// What ft generate, ft chat and ft eval --answers are made of: a model that answers, its tokenizer and when
-// an answer ends.
+// What ft generate, ft chat and ft eval --answers share: a model that answers, its tokenizer and the ends of
+// answers.
 #pragma once
 #include <memory>
 #include <optional>
@@ -28,7 +28,7 @@ struct Answerer {
   GenerationShape shape(std::span<const Prompt> prompts) const {
     return generation_shape(prompts, config.generation.batch_size, config.generation.num_beams);
   }
-  // A decoder goes on from the text, behind what is put before it; an encoder reads it with its end token.
+  // A decoder continues the text, with the usual prefix before it; an encoder reads it with its end token.
   std::vector<std::int32_t> ids_of(const std::string& text) const;
   Prompt prompt_of(std::vector<std::int32_t> ids) const;
 };
@@ -46,7 +46,7 @@ Prompt prompt_of(std::vector<std::int32_t> ids, const ModelInfo&);
 // UserError where a token that is forced is none of the model's.
 void check_forced_tokens(const GenerationConfig&, std::int64_t vocab_size);
 
-// Memory for the shape, and the weights. UserError(Exit::memory) when it is not there.
+// Memory for the shape and the weights. UserError(Exit::memory) when there is not enough.
 std::unique_ptr<Engine> start_engine(const Answerer&, const GenerationShape&, const Ranks& ranks = {});
 
 }  // namespace ft

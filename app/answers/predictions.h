@@ -1,5 +1,5 @@
-// evaluation.predict_with_generate: answers to the held-out prompts, measured at every evaluation, and
-// written beside the result of a run as Hugging Face's run_translation.py does.
+// evaluation.predict_with_generate: answers to the held-out prompts, scored at every evaluation, and written
+// next to the result of a run as Hugging Face's run_translation.py does.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,7 +13,7 @@ namespace ft {
 
 class Predictions {
  public:
-  // Of data.eval. UserError where there is no tokenizer, or settings do not fit the model.
+  // Predictions for data.eval. UserError if there is no tokenizer, or settings do not fit the model.
   Predictions(const RunConfig&, const BuiltModel&, const BuiltData&);
 
   // All ranks call it together, each answers a part of the prompts, and all get the measures of all.

@@ -1,4 +1,4 @@
-// The text of an answer while its tokens come: what can be shown after each, in whole characters, and where a
+// The text of an answer as its tokens arrive: what can be shown after each, in whole characters, and where a
 // stop string ends it.
 #pragma once
 #include <cstdint>

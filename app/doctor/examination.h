@@ -1,4 +1,4 @@
-// What ft doctor does on one machine of several: it looks at it, listens, and tries to reach the others.
+// What ft doctor does on one machine of several: examines it, listens, and tries to reach the others.
 #pragma once
 #include <string>
 #include <thread>

@@ -47,7 +47,7 @@ const char* name_of_filesystem(const std::string& folder) {
   }
 }
 
-// The nearest folder above that is there.
+// The nearest existing parent folder.
 fs::path there_above(fs::path path) {
   std::error_code none;
   for (path = fs::absolute(path, none);

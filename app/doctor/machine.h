@@ -1,4 +1,4 @@
-// What a machine can tell of itself: is it ready to train?
+// What a machine can tell about itself: is it ready to train?
 #pragma once
 #include "app/doctor/finding.h"
 

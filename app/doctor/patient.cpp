@@ -80,7 +80,7 @@ void Patient::frame(const Frame& f) {
            "ft does not need equal clocks, but logs and files are easier to compare", Exit::done});
   } else if (f.kind == FrameKind::reached) {
     result_.reached = reached_of(j.objects("reached"));
-    node_->done();  // it still listens, for the others
+    node_->done();  // it keeps listening, for the others
   } else {
     return;
   }

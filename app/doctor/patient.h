@@ -1,4 +1,4 @@
-// A machine that ft doctor looks at: this one, or one through ssh.
+// A machine that ft doctor examines: this one, or one through ssh.
 #pragma once
 #include <memory>
 #include <optional>

@@ -35,7 +35,7 @@ void show_finding(Screen& screen, const Finding& f) {
     screen.line(std::string(static_cast<std::size_t>(indent), ' ') + screen.dim("-> ") + f.todo, indent);
 }
 
-// Of a machine that is well one line is enough.
+// For a machine without problems one line is enough.
 void show_in_short(Screen& screen, const Examined& e) {
   std::string what;
   for (const Finding& f : e.findings)

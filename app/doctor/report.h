@@ -16,7 +16,7 @@ struct Examined {  // a machine
 
 Json doctor_json(const std::vector<Examined>&);
 void show_doctor(Screen&, const std::vector<Examined>&);
-// Of the first finding that is bad; advice is not.
+// The exit code of the first bad finding; advice does not count.
 Exit exit_of(const std::vector<Examined>&);
 
 }  // namespace ft

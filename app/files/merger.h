@@ -1,4 +1,4 @@
-// The tensors of a model with an adapter folded in, W + s B A summed in f32, one at a time: what ft merge and
+// The tensors of a model with an adapter merged in, W + s B A summed in f32, one at a time: what ft merge and
 // ft export write.
 #pragma once
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace ft {
 
-// The model alone ("" for the adapter) or with an adapter, as build_model takes it.
+// The model alone ("" for the adapter) or with an adapter, in the form that build_model takes.
 RunConfig merge_config(const std::string& model, const std::string& adapter);
 
 // The base's tensors with the adapter folded in. Uses the BuiltModel, whose weights are checked.

@@ -16,7 +16,7 @@ namespace {
 
 // Any of them makes a tokenizer.
 constexpr std::array kVocabularies = {"tokenizer.model", "tokenizer.json", "spiece.model", "vocab.json"};
-// What may lie beside it.
+// Files that may accompany it.
 constexpr std::array kTokenizerSettings = {
     "merges.txt",        "tokenizer_config.json", "special_tokens_map.json",
     "added_tokens.json", "chat_template.jinja",   "chat_template.json"};

@@ -1,4 +1,4 @@
-// How what was trained lies on disk: an adapter in PEFT's files, or a whole model in Hugging Face's.
+// The files of a training result: an adapter in PEFT's format, or a complete model in Hugging Face's.
 #pragma once
 #include <memory>
 #include <optional>
@@ -21,22 +21,22 @@ bool holds_chat_template(const std::string& tokenizer);
 bool holds_tokenizer(const std::string& folder);
 // Copies the tokenizer's files, those that there are.
 void copy_tokenizer(const std::string& from, const std::string& to);
-// Copies all that makes a model folder beside config.json and the weights: the tokenizer from where it lies,
-// and from the model's folder how to generate with it and its licence.
+// Copies everything that makes a model folder, apart from config.json and the weights: the tokenizer from its
+// place; the generation settings and the licence from the model's folder.
 void copy_companions(const std::string& model, const std::string& tokenizer, const std::string& to);
 
 // What --dtype says; nothing when it is not given. UserError(Exit::config) for another word.
 std::optional<DType> parse_dtype(const std::string& name);
 
-// UserError(Exit::config), naming `setting`, when one of `inputs` is `folder`, a file or a checkpoint in it:
-// replacing what the folder holds would take away what is read. Empty inputs are none.
+// UserError(Exit::config), naming `setting`, when one of `inputs` is `folder`, or a file or checkpoint in it:
+// replacing the folder's content would delete the input. Empty inputs are ignored.
 void require_outside(const std::string& folder, const std::string& setting,
                      const std::vector<std::string>& inputs);
 // Removes the model or adapter that a folder holds, with all that copy_companions() brings; what ft did not
 // write stays.
 void remove_result(const std::string& folder);
-// Makes the folder that a command writes to from `inputs`. One that holds something is refused, or, to be
-// overwritten, loses the model or adapter in it, so that nothing old lies beside what is new.
+// Creates the folder that a command writes to from `inputs`. A folder that is not empty is refused or, with
+// overwrite, cleared of the model or adapter in it, so that no old files remain next to new ones.
 void require_new_folder(const std::string& folder, bool overwrite, const std::vector<std::string>& inputs);
 
 }  // namespace ft

@@ -16,9 +16,9 @@ std::string gguf_architecture(const llama::Config&);
 // decoder.block.3.layer.0.SelfAttention.q.weight; nothing for what GGUF has no name for.
 std::optional<std::string> gguf_name(const std::string& hugging_face);
 
-// The heads whose rows lie in another order there, 0 for none: architecture llama rotates the pairs (2 i, 2 i
-// + 1) of queries and keys, Hugging Face's files are for (i, i + D / 2). Row (h, half, i) becomes row (h, i,
-// half).
+// The number of heads whose rows are reordered in GGUF, 0 for none: architecture llama rotates the pairs (2
+// i, 2 i + 1) of queries and keys, Hugging Face's files are for (i, i + D / 2). Row (h, half, i) becomes row
+// (h, i, half).
 std::int64_t gguf_permuted_heads(const std::string& hugging_face, const llama::Config&);
 // Reorders rows of (rows, columns) values, in place.
 void gguf_permute(float* values, std::int64_t rows, std::int64_t columns, std::int64_t heads);

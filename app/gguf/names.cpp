@@ -31,7 +31,7 @@ constexpr std::array kOfLayers = {
     Name{"self_attn.k_norm", "attn_k_norm"}, Name{"post_attention_layernorm", "ffn_norm"},
     Name{"mlp.gate_proj", "ffn_gate"},       Name{"mlp.up_proj", "ffn_up"},
     Name{"mlp.down_proj", "ffn_down"}};
-// Of T5's blocks.
+// Names in T5's blocks.
 constexpr std::array kOfEncoder = {
     Name{"layer.0.layer_norm", "attn_norm"},       Name{"layer.1.layer_norm", "ffn_norm"},
     Name{"layer.1.DenseReluDense.wi", "ffn_up"},   Name{"layer.1.DenseReluDense.wi_0", "ffn_gate"},

@@ -1,4 +1,4 @@
-// What GGUF's architecture t5 says of a T5 (1.0, 1.1, Flan, mT5), and what its readers take for granted.
+// What GGUF's architecture t5 stores of a T5 (1.0, 1.1, Flan, mT5), and what its readers assume.
 #include "app/gguf/export.h"
 #include "engine/io/json.h"
 #include "models/registry.h"
@@ -7,7 +7,7 @@
 namespace ft {
 namespace {
 
-// Readers know the activation from the tensors that are there, and one reach of relative positions.
+// Readers infer the activation from the tensors in the file, and assume one reach of relative positions.
 void require_readable(const t5::Config& c, const std::string& file) {
   constexpr std::int64_t kReach = 128;
   if (c.activation != (c.gated ? Activation::gelu_tanh : Activation::relu))

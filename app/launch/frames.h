@@ -43,9 +43,9 @@ std::string encode(const Frame&);
 class FrameReader {
  public:
   void add(std::string_view bytes) { buffer_ += bytes; }
-  // UserError(Exit::mismatch) when what came is no frame.
+  // UserError(Exit::mismatch) when the bytes are not a frame.
   std::optional<Frame> next();
-  // Until kNodeBegins has come: nothing. Then true, with what came before it in `before`.
+  // False until kNodeBegins arrives; then true, with everything that preceded it in `before`.
   bool begun(std::string& before);
 
  private:

@@ -27,9 +27,9 @@ bool is_host(std::string_view name);
 std::vector<Host> read_hostfile(const std::string& path);
 std::vector<Host> parse_hostfile(std::string_view text, const std::string& file);
 
-// DeepSpeed's filters, "node1@node2:0,2": of these hosts only those, or all but those; without numbers a
-// whole host. At most one of the two is not empty. UserError(Exit::config) when one names what is not there,
-// or when nobody is left.
+// DeepSpeed's filters, "node1@node2:0,2": only these hosts, or all but these; without numbers the whole host.
+// At most one of the two may be set. UserError(Exit::config) when one names an unknown host or slot, or when
+// no rank is left.
 std::vector<Host> choose_hosts(std::vector<Host>, const std::string& include, const std::string& exclude);
 
 }  // namespace ft

@@ -1,4 +1,4 @@
-// What a rank or a machine says, on stderr: every line with its name before it. As it is in a file.
+// The output of a rank or a machine: on stderr, every line with its name before it; in a file, unchanged.
 #pragma once
 #include <cstdio>
 #include <string>

@@ -136,8 +136,8 @@ bool Launcher::running() const {
   return std::any_of(groups_.begin(), groups_.end(), [](const auto& g) { return g && g->running(); });
 }
 
-// The first to fail by itself is the culprit; one that only lost another rank (exit codes 8 and 9) is not,
-// nor one that had to be killed.
+// The culprit is the first rank to fail by itself; a rank that only lost another one (exit codes 8 and 9) or
+// that had to be killed is not.
 void Launcher::blame(int code, const std::string& who) {
   if (Clock::now() > kill_at_) return;
   const auto lost_another = [](int c) {

@@ -25,13 +25,13 @@ struct Job {
 bool is_here(const std::string& host);
 bool is_loopback(const std::string& number);  // of an address
 
-// Listens for the ranks. UserError(Exit::config) when `others`, ranks of other machines, could not reach it:
-// a name that is a loopback address here.
+// Listens for the ranks. UserError(Exit::config) if `others`, ranks on other machines, could not reach it
+// because the host name is a loopback address here.
 Socket listen_for_ranks(const std::string& host, int port, bool others);
 
-// Every line of output with its rank before it on stderr, and as it is in LOG_DIR/rank-N.log. The exit code
-// is that of the first rank that failed by itself (128 and its number for a signal); when one fails, the
-// others are killed after 3 s.
+// Copies every line of output to stderr, labelled with its rank, and unlabelled to LOG_DIR/rank-N.log. The
+// exit code is that of the first rank that failed by itself (128 plus the number of a signal). When one rank
+// fails, the others are killed after 3 s.
 Exit run_job(const Job&);
 
 }  // namespace ft

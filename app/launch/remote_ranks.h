@@ -10,7 +10,7 @@ class RemoteRanks final : public RankGroup, private SshNode::Events {
   // Connects; start() tells it what to do.
   RemoteRanks(std::string host, const SshOptions&, const SignalQueue&);
 
-  // listen: rank 0 is among these; the port at which it listens is told as an event.
+  // listen: rank 0 is among these; the port at which it listens is reported as an event.
   void start(const RankPlan&, bool listen);
   void add_to(std::vector<pollfd>& fds) const override { node_.add_to(fds); }
   void advance(RankEvents&) override;

@@ -35,7 +35,7 @@ class SshNode {
     virtual ~Events() = default;
     virtual void frame(const Frame&) = 0;
     virtual void noted(std::string_view) = 0;                // what ssh and the shell there say
-    virtual void failed(Exit, const std::string& what) = 0;  // once; goes on from the host's name
+    virtual void failed(Exit, const std::string& what) = 0;  // once; the text continues after the host's name
   };
 
   SshNode(std::string host, const SshOptions&, const SignalQueue&);
@@ -46,7 +46,7 @@ class SshNode {
   void add_to(std::vector<pollfd>&) const;
   void advance(Events&);         // does not block
   void done() { done_ = true; }  // its end is no failure any more
-  // It has 5 s left to end by itself.
+  // It has 5 s to end by itself.
   void hurry();
   void hang_up();  // nothing more is sent: the node ends its ranks and itself
 

@@ -193,7 +193,7 @@ std::string without_numbers(const std::string& name, std::int64_t& number) {
   return out;
 }
 
-// One line of the table: tensors alike but for the number of their layer.
+// One line of the table: tensors that differ only in the number of their layer.
 struct TensorRow {
   std::string type, shape, name, first;
   std::int64_t count = 0, bytes = 0;

@@ -1,4 +1,4 @@
-// What a safetensors file, a model, an adapter, a checkpoint or a run's folder holds, without loading it.
+// The content of a safetensors file, a model, an adapter, a checkpoint or a run's folder, without loading it.
 #pragma once
 #include <iosfwd>
 #include <string>

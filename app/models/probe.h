@@ -1,4 +1,4 @@
-// The same few tokens through two models: are they the same function?
+// The same few tokens through two models: do they compute the same function?
 #pragma once
 #include <vector>
 

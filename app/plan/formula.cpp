@@ -1,5 +1,5 @@
-// ft plan --parameters X --ranks N: a rank's bytes by the formulas of ZeRO, as papers and documentation state
-// them, beside what ft keeps.
+// ft plan --parameters X --ranks N: bytes per rank by ZeRO's formulas, as papers and documentation state
+// them, next to ft's own.
 #include <array>
 #include <iostream>
 #include <nlohmann/json.hpp>

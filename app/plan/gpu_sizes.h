@@ -1,4 +1,4 @@
-// How much memory GPUs have, for planning without one.
+// The memory of known GPUs, for planning without one.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// What a configuration will take, found by running one step of it on memory that is only counted.
+// What a configuration will need, found by running one step of it on memory that is only counted.
 #pragma once
 #include <optional>
 

@@ -1,5 +1,4 @@
-// What ft plan answers: memory of a rank by category, for each ZeRO stage beside the others when there are
-// several ranks.
+// The output of ft plan: memory per rank by category; with several ranks, all ZeRO stages side by side.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,7 +26,7 @@ struct PlanTable {
 };
 
 std::string as_text(const PlanTable&);
-// Of the configured stage; with several ranks all of them under "stages".
+// The configured stage; with several ranks, all stages are under "stages".
 std::string as_json(const PlanTable&);
 
 }  // namespace ft

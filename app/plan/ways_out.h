@@ -1,4 +1,4 @@
-// What makes a run smaller that does not fit: settings that it does not have already.
+// Ways to make a run smaller that does not fit: settings that it does not have already.
 #pragma once
 #include <string>
 #include <vector>

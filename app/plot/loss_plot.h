@@ -1,6 +1,6 @@
-// loss.svg: how the loss went, as one picture that any browser opens, in dark and in light. Raw loss pale,
-// its moving average strong, held-out loss as dots, the learning rate in a strip below. A few KB however long
-// the run was: what falls into one column of the picture is drawn as its lowest and highest value.
+// loss.svg: the course of the loss as one picture that any browser opens, dark or light. Raw loss pale, its
+// moving average strong, held-out loss as dots, the learning rate in a strip below. A few KB however long the
+// run was: all values in one pixel column are drawn as the lowest and the highest.
 #pragma once
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ std::vector<double> moving_average(const std::vector<LossPoint>& points, double 
 // The picture; empty when there is no finite point.
 std::string loss_svg(const LossCurve& curve);
 
-// Draws the run it is told of, at its end.
+// Draws the run when it ends.
 class LossPlot final : public Report {
  public:
   explicit LossPlot(std::string path) : path_(std::move(path)) {}

@@ -38,8 +38,8 @@ text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-seri
 
 using svg::curve, svg::line, svg::text;
 
-// A curve in at most so many columns of the picture: of each its lowest and highest value in the order they
-// come, or its last alone.
+// A curve in at most this many columns of the picture: the lowest and highest value of each, in their order,
+// or only the last one.
 enum class Keep : std::uint8_t { extremes, last };
 std::vector<svg::Point> thinned(const std::vector<LossPoint>& points, const std::vector<double>& values,
                                 std::size_t columns, Keep keep) {
@@ -150,7 +150,7 @@ class Picture {
     return out;
   }
 
-  // Where a pass of the data ends, as long as there is room to say so.
+  // The ends of epochs, as long as there is room to mark them.
   std::string passes() const {
     std::string out;
     const auto per = static_cast<double>(c_.steps_per_epoch);

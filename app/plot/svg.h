@@ -1,4 +1,4 @@
-// The few pieces a drawing needs: round tick values, a scale from values to the page, text that is safe in
+// The few elements a drawing needs: round tick values, a scale from values to the page, text that is safe in
 // XML, short paths.
 #pragma once
 #include <string>

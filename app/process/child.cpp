@@ -51,7 +51,7 @@ Pipe make_pipe() {
   return {Socket(ends[0]), Socket(ends[1])};
 }
 
-// Not a pipe: writing to somebody who has ended must not be a signal (MSG_NOSIGNAL).
+// A socket, not a pipe: writing to a process that has ended must not raise a signal (MSG_NOSIGNAL).
 Pipe make_input() {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)

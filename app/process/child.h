@@ -29,7 +29,7 @@ struct Start {
 // is no such program in PATH, (Exit::hardware) when the system cannot start it.
 Child start_child(const Start&);
 
-// Where this program lies.
+// Path of this program.
 std::string this_program();
 
 // SIGCHLD, and the signals that end a program, come to a descriptor instead of interrupting, for a program
@@ -48,7 +48,7 @@ class SignalQueue {
 
  private:
   sigset_t mask_{}, before_{};
-  mutable bool unread_ = false;  // nobody reads the output
+  mutable bool unread_ = false;  // the reader of the output is gone
   Socket fd_;
 };
 

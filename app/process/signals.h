@@ -1,5 +1,5 @@
-// SIGTERM (schedulers), SIGUSR1 (a warning ahead of it), SIGINT (Ctrl-C), SIGHUP (a terminal that is gone)
-// and SIGPIPE (an output that nobody reads) ask a run to save and stop.
+// SIGTERM (schedulers), SIGUSR1 (their advance warning), SIGINT (Ctrl-C), SIGHUP (closed terminal) and
+// SIGPIPE (closed output) ask a run to save and stop.
 #pragma once
 #include <string>
 

@@ -60,7 +60,7 @@ void say(const std::string& text) {
   }
 }
 
-// For a rank that cannot end by itself. Nothing of it is half done: files appear whole or not at all.
+// For a rank that cannot end by itself. This leaves nothing half done: files appear complete or not at all.
 void end_process(Exit exit, const std::string& text) {
   say(text);
   ::_exit(static_cast<int>(exit));

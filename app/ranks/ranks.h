@@ -1,4 +1,4 @@
-// Who this process is among the ranks of a run, and how it meets the others.
+// This process among the ranks of a run, and its connection to the others.
 #pragma once
 #include <memory>
 
@@ -35,21 +35,20 @@ struct Ranks {
 // this process to its share of the machine's cores.
 Ranks find_ranks(const RunConfig&);
 
-// Meets the others, and talks as distributed.backend says. `ops` and `notes` must outlive it; null: nobody
-// wants to know its collectives (those of NCCL are not noted). UserError(Exit::config) for NCCL between CPUs,
-// (Exit::hardware) where a rank lacks it.
+// Connects to the other ranks, over the transport of distributed.backend. `ops` and `notes` must outlive it;
+// null: its collectives are not traced (NCCL's never are). UserError(Exit::config) for NCCL between CPUs,
+// (Exit::hardware) if a rank lacks it.
 std::unique_ptr<Communicator> make_communicator(const Ranks&, Ops& ops, const RunConfig&,
                                                 CommunicationNotes* notes = nullptr);
 
 // UserError(Exit::mismatch) unless `value` is the same on all ranks; says what differs.
 void require_same(Communicator&, std::int64_t value, const std::string& what);
 
-// UserError(Exit::config) unless all ranks see the same folder, which is there: all of them write
-// checkpoints.
+// UserError(Exit::config) unless all ranks see the same existing folder: all of them write checkpoints to it.
 void require_one_folder(Communicator&, const std::string& folder);
 
-// What the settings mean for so many ranks; with one, nothing is shared out. UserError(Exit::config) when
-// they contradict each other or the number, or ask for what ft has not.
+// The settings' layouts for this many ranks; one rank shards nothing. UserError(Exit::config) when the
+// settings contradict each other or the number of ranks, or ask for something that ft does not have.
 ZeroOptions zero_options(const ZeroConfig&, int ranks);
 
 // The ranks that a configuration asks ft launch for, on each machine and on all; 1 when it says nothing.

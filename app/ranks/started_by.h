@@ -1,5 +1,5 @@
-// Who started this process as one rank of many, and which: ft launch and torchrun, srun, mpirun of OpenMPI,
-// mpiexec of MPICH and Intel MPI. The variables of launchers are read here and nowhere else.
+// Which launcher started this process as one rank of many, and as which: ft launch and torchrun, srun, mpirun
+// of OpenMPI, mpiexec of MPICH and Intel MPI. Launchers' variables are read only here.
 #pragma once
 #include <optional>
 #include <string>

@@ -17,7 +17,7 @@ struct Token {
   bool special = false;
 };
 
-// The token's text as it reads: a space for the vocabulary's sign of a space.
+// The token's text as it reads: a space in place of the vocabulary's symbol for it.
 Token shown(const Tokenizer* tokenizer, std::int32_t id) {
   if (!tokenizer || id >= tokenizer->size()) return {std::to_string(id), false};
   const std::string name = tokenizer->token(id);

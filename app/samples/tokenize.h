@@ -1,4 +1,4 @@
-// ft tokenize: text to token ids and back, one JSON value a line.
+// ft tokenize: text to token ids and back, one JSON value per line.
 #pragma once
 #include <iosfwd>
 #include <string>

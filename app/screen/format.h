@@ -35,7 +35,7 @@ std::string memory(std::int64_t bytes);                          // 12.6 GiB
 // Columns a text takes on a terminal: code points, those of East Asian width counted twice, combining ones
 // not at all; escape sequences of colour take none.
 std::int64_t columns(const std::string& text);
-// The text, cut to at most `width` columns between code points, "..." in place of what is left out.
+// The text, cut to at most `width` columns between code points, with "..." for the rest.
 std::string fit(const std::string& text, std::int64_t width);
 
 }  // namespace ft::show

@@ -1,5 +1,5 @@
-// A training run as people watch it: the lines at its start, one live line on a terminal or a plain line at
-// every logging step elsewhere, evaluations and checkpoints above it, and at the end what was made and what
+// A training run as people watch it: the lines at its start; one live line on a terminal, or a plain line at
+// every logging step elsewhere; evaluations and checkpoints above it; and at the end what was made and what
 // to type next.
 #pragma once
 #include "app/screen/run_text.h"

@@ -1,5 +1,5 @@
-// The words of a training run for people: the lines at its start, the live line, the lines at its end. Pure
-// functions from rows to text; when and where they are shown is Progress' business.
+// The text of a training run for people: the lines at its start, the live line, the lines at its end. Pure
+// functions from rows to text; Progress decides when and where they are shown.
 #pragma once
 #include <string>
 #include <vector>

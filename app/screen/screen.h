@@ -1,5 +1,5 @@
-// Where words for people go: standard error. On a terminal it can keep one live line at the bottom, redrawn
-// in place; anywhere else (a file, a job's log) only whole lines are written and no control character ever.
+// The screen for people: standard error. On a terminal it can keep one live line at the bottom, redrawn in
+// place; anywhere else (a file, a job's log) it writes only whole lines and no control characters.
 #pragma once
 #include <chrono>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The line of a step, fitted to the screen: every part has a rank, and the last ranks go first. In the room
-// that is left on a wide screen a bar is drawn.
+// The line of a step, fitted to the screen: every part has a rank, and the last ranks are dropped first. A
+// wide screen has room for a bar.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// How many columns a text takes, and cutting it to fit: what a line that is redrawn in place must know, since
-// one column too many scrolls the screen.
+// The width of a text in columns, and cutting it to fit: a line that is redrawn in place must know, since one
+// column too many scrolls the screen.
 #include <algorithm>
 
 #include "app/screen/format.h"

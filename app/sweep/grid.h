@@ -1,5 +1,5 @@
-// The runs of a sweep: every combination of the values in sweep.grid, each with every set of coupled settings
-// in sweep._ .
+// The runs of a sweep: every combination of the values in sweep.grid, each with every set of settings in
+// sweep._ .
 #pragma once
 #include <string>
 #include <utility>

@@ -1,5 +1,5 @@
-// sweep.svg: two panels, memory a rank and tokens/s, over one setting; a line for each combination of the
-// others. What did not fit is a hollow dot at the memory it would take.
+// sweep.svg: two panels, memory per rank and tokens/s, over one setting; a line for each combination of the
+// others. A run that did not fit is a hollow dot at the memory it would need.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -21,7 +21,7 @@ using svg::curve, svg::line, svg::text;
 constexpr double kWidth = 860, kTop = 78, kBottom = 330, kPanel = 340;
 constexpr double kLefts[] = {70, 490};
 
-// Of the lines, in light and in dark; more lines than these share them from the first on.
+// Colours of the lines, in light and in dark mode; further lines reuse them.
 struct Colour {
   const char *light, *dark;
 };

@@ -1,5 +1,5 @@
-// What came of a sweep's runs: a row on the terminal as each one ends, sweep.csv for programs, sweep.md for
-// people, sweep.svg to look at, sweep.json to go on from.
+// The results of a sweep's runs: a row on the terminal as each one ends, sweep.csv for programs, sweep.md for
+// people, sweep.svg as a picture, sweep.json to continue from.
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -9,7 +9,7 @@
 
 namespace ft {
 
-// Files go into `folder`, the run's. The words for people come last, so that they name files that are there.
+// Files go into `folder`, the run's. The text for people comes last, so that it names files that exist.
 std::unique_ptr<Reports> make_reports(Screen& screen, const LoggingConfig& config, const std::string& folder);
 
 }  // namespace ft

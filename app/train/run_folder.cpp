@@ -96,7 +96,8 @@ void RunFolder::remove_run() const {
   remove_result(folder_);
 }
 
-// An adapter gets the tokenizer that it was trained with; a whole model all that makes it a base by itself.
+// An adapter gets the tokenizer that it was trained with; a complete model gets everything that makes it a
+// base model.
 void RunFolder::copy_companions_to(const std::string& folder) const {
   const BaseModelConfig& model = config_.model;
   if (config_.finetuning_type == "lora")

@@ -1,5 +1,5 @@
-// The output folder of a run: what may not be there already, what a resumed run continues from, and what lies
-// in it at the end.
+// The output folder of a run: what must not exist yet, what a resumed run continues from, and what the folder
+// holds at the end.
 #pragma once
 #include <memory>
 
@@ -40,7 +40,7 @@ class RunFolder {
   const RunConfig& config_;
   std::string folder_;
   bool root_;
-  bool replaces_ = false;  // a run that lies there
+  bool replaces_ = false;  // a run that the folder holds
 };
 
 }  // namespace ft

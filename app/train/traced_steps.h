@@ -1,6 +1,6 @@
-// ft train --trace: what every operation took in a few steps after the first, which touches memory and wakes
-// threads. It is written as soon as these are over, and the rest of the run goes on unobserved: a long run
-// makes a file that can be looked at, and keeps no notes.
+// ft train --trace: the time of every operation in a few steps after the first, which touches memory and
+// wakes threads. It is written as soon as these are over, and the rest of the run is not traced: so the file
+// of a long run stays small enough to look at, and no notes pile up.
 #pragma once
 #include <cstdint>
 #include <string>

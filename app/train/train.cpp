@@ -144,7 +144,7 @@ std::function<Measures()> measuring(Predictions* predictions, Engine& engine, Re
   };
 }
 
-// As rank 0 finds it: the ranks' memory, and what is said of it, shall be one.
+// As rank 0 sees it, so that memory and messages are the same on all ranks.
 std::int64_t choose_recomputed(Model& model, const PlanRequest& request, const Ops& ops, const Ranks& ranks,
                                Communicator& comm) {
   std::int64_t fewest = fewest_recomputed(model, request, ops.free_memory() / sharing(ops, ranks.local_size));

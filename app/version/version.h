@@ -1,4 +1,4 @@
-// Which ft this is.
+// The version of this ft.
 #pragma once
 #include "engine/core/error.h"
 

@@ -23,7 +23,7 @@ constexpr std::array kIrregular = {
 
 bool is_vowel(char c) { return std::string_view("aeiou").find(c) != std::string_view::npos; }
 
-// Of each letter. A y is a consonant at the beginning and after a vowel.
+// Consonants among the letters. A y is a consonant at the beginning and after a vowel.
 std::vector<bool> consonants(std::string_view word) {
   std::vector<bool> out;
   for (const char c : word) out.push_back(c == 'y' ? out.empty() || !out.back() : !is_vowel(c));

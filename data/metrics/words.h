@@ -1,5 +1,5 @@
-// How the metrics cut a text: as Python's packages do, so that the figures are theirs. Texts are UTF-8; a
-// byte that is none counts as a character of its own.
+// How the metrics cut a text: as the Python packages do, so that the scores are theirs. Texts are UTF-8; an
+// invalid byte counts as a character of its own.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -44,7 +44,7 @@ class Bpe : public TokenModel {
     };
     for (std::size_t i = 0; i < merges.size(); ++i) {
       const auto& [left, right] = merges[i];
-      // Of a pair that appears twice the later one counts.
+      // If a pair appears twice, the later one counts.
       const std::int32_t a = token(left), b = token(right);
       merges_.at(key(a), key(b)) = {static_cast<std::int32_t>(i), token(left + right)};
     }

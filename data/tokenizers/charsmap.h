@@ -1,7 +1,7 @@
-// SentencePiece's table of normalizations ("precompiled_charsmap"), as Hugging Face's library applies it. The
-// table is made by SentencePiece (https://github.com/google/sentencepiece, builder.cc): the size of a
-// double-array trie in bytes (u32, little endian), the trie (u32 units, darts-clone), then zero-terminated
-// texts that its values point at.
+// SentencePiece's normalization table ("precompiled_charsmap"), as Hugging Face's library applies it.
+// SentencePiece makes the table (https://github.com/google/sentencepiece, builder.cc): the size of a
+// double-array trie in bytes (u32, little endian), the trie (u32 units, darts-clone), then the
+// zero-terminated texts that its values point at.
 #pragma once
 #include <array>
 #include <cstdint>

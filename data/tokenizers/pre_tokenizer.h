@@ -35,7 +35,7 @@ std::vector<std::unique_ptr<PreTokenizer>> read_pre_tokenizers(const JsonObject&
 // contiguous: matches in a row are one piece.
 enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
-// Appends the pieces of `text`. `invert`: what lies between the matches takes their role.
+// Appends the pieces of `text`. `invert`: the stretches between matches take their role.
 void split(std::string_view text, const Regex& pattern, SplitBehavior behavior, bool invert,
            std::vector<std::string_view>& pieces);
 

@@ -20,11 +20,12 @@ class Regex {
     std::size_t begin = 0, end = 0;  // bytes
   };
 
-  // Of a pattern in PCRE2's syntax; a mistake in it is ours.
+  // Compiles a pattern in PCRE2's syntax; an error in it is a bug in ft.
   explicit Regex(std::string_view pattern);
-  // Of a pattern in Oniguruma's syntax. UserError (exit 3) that begins with `where` for what cannot be read.
+  // Compiles a pattern in Oniguruma's syntax. Throws a UserError (exit 3) that begins with `where` for syntax
+  // that it does not know.
   static Regex oniguruma(std::string_view pattern, const std::string& where);
-  // Of a text that is matched as it is.
+  // Matches a text literally.
   static Regex literal(std::string_view text);
 
   // What `find` writes to; one for each thread.

@@ -33,7 +33,7 @@ class Vocabulary {
 
  private:
   std::vector<std::optional<std::string>> texts_;           // by id
-  std::unordered_map<std::string_view, std::int32_t> ids_;  // keys lie in texts_
+  std::unordered_map<std::string_view, std::int32_t> ids_;  // keys point into texts_
 };
 
 class TokenModel {

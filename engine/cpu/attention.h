@@ -11,8 +11,8 @@ class Attention {
  public:
   Attention(const Kernels& kernels, Team& team);
 
-  // As Ops::attention, attention_grad and attention_ranges say; f32 or bf16, heads of at most kAttentionWidth
-  // columns.
+  // As Ops::attention, attention_grad and attention_ranges say; f32, bf16 or f16, heads of at most
+  // kAttentionWidth columns.
   void forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
                const Scores& scores);
   void backward(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse, Tensor q,

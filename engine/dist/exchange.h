@@ -1,7 +1,6 @@
-// One round of messages between all ranks: everybody sends something to everybody and hears from everybody,
-// at the same time and without an order, so that nobody waits for a full buffer. Each message says which
-// collective it belongs to and which number that has; a rank that is elsewhere in the program is found out
-// instead of being believed.
+// One round of messages between all ranks: every rank sends to and receives from every other, concurrently
+// and in no fixed order, so that no rank waits for a full buffer. Each message carries its collective and the
+// collective's number, so a rank at another place in the program is detected.
 #pragma once
 #include <poll.h>
 
@@ -28,7 +27,7 @@ class Exchange {
 
   int rank() const { return mesh_.rank; }
   int size() const { return mesh_.size(); }
-  // Where the program is, for the message when a rank is lost.
+  // The place in the program, for the message when a rank is lost.
   void at_step(std::int64_t step) { watch_.at_step(step); }
   void enter(std::string_view what) { watch_.enter(what); }
   // parcels: by rank, one's own is ignored. UserError(Exit::peer_lost) when a rank is gone, (Exit::hang) when
@@ -49,7 +48,7 @@ class Exchange {
     std::uint32_t number = 0;
     std::uint64_t bytes = 0;
   };
-  struct Line {  // the state of the parcel to and from one rank
+  struct Line {  // state of the messages to and from one rank
     Header out, in;
     std::size_t sent = 0, heard = 0;  // bytes, headers included
     bool sends = false, hears = false;

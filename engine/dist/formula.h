@@ -18,7 +18,7 @@ inline StateBytes bytes_of(DType run, std::span<const StateSpec> states) {
   return b;
 }
 
-// Bytes of a rank for so many trained parameters.
+// Bytes per rank for this many trained parameters.
 constexpr double state_bytes(ZeroStage stage, double ranks, double trained, StateBytes b) {
   const auto of = [&](Layout layout, double bytes) {
     return bytes * trained / (layout == Layout::sharded ? ranks : 1);
@@ -26,8 +26,8 @@ constexpr double state_bytes(ZeroStage stage, double ranks, double trained, Stat
   return of(stage.params, b.value) + of(stage.grads, b.gradient) + of(stage.states, b.optimizer);
 }
 
-// Bytes that a rank sends in a step of so many micro-steps: gradients are reduced in f32, values gathered as
-// they are. frozen: bytes of all frozen values.
+// Bytes that a rank sends in a step of this many micro-steps: gradients are reduced in f32, values gathered
+// as they are. frozen: bytes of all frozen values.
 constexpr double sent_bytes(ZeroStage stage, double ranks, double trained, double frozen, StateBytes b,
                             double micro_steps) {
   const double part = (ranks - 1) / ranks, gradients = b.gradient * trained * part,

@@ -16,13 +16,13 @@ using Proof = std::array<std::byte, 32>;
 
 constexpr std::uint32_t kMeshVersion = 3;  // of handshakes and messages; ranks of another one are refused
 
-struct Hello {  // of who connects
+struct Hello {  // by the connecting side
   std::array<char, 8> magic = {'f', 't', ' ', 'r', 'a', 'n', 'k', 's'};
   std::uint32_t version = kMeshVersion;
   Nonce nonce{};
 };
 
-struct Challenge {  // the answer, of who listens
+struct Challenge {  // the answer, by the listening side
   std::uint32_t version = kMeshVersion;
   Nonce nonce{};
   Proof proof{};
@@ -31,7 +31,7 @@ struct Challenge {  // the answer, of who listens
 Nonce random_nonce();
 std::string random_token();  // 32 hexadecimal digits
 
-// Of who listens, and of who connects with what that one says of itself.
+// By the listening side, and by the connecting side with what it says about itself.
 Proof proof_of_listener(const std::string& token, const Hello&, const Nonce& own);
 Proof proof_of_guest(const std::string& token, const Hello&, const Nonce& listeners,
                      std::span<const std::byte> greeting);

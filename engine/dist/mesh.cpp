@@ -21,7 +21,7 @@ struct Greeting {
   std::array<char, 68> config{};
   std::array<char, 64> host{}, address{};
 };
-struct Answer {  // of who connected, to the challenge
+struct Answer {  // the connecting side's, to the challenge
   Proof proof{};
   Greeting greeting;
 };
@@ -52,19 +52,19 @@ std::string name_of(const Greeting& g) {
 
 std::span<const std::byte> bytes_of(const Greeting& g) { return std::as_bytes(std::span(&g, 1)); }
 
-// Somebody who connected and has not proved anything yet.
+// A connection that has not proved anything yet.
 struct Guest {
   Socket socket;
   Clock::time_point until;
   Hello hello;
-  Nonce nonce = random_nonce();  // for the guest to prove that it knows the token now
+  Nonce nonce = random_nonce();  // the guest proves with it that it knows the token
   Answer answer;
   std::size_t read = 0;  // bytes of hello, then of answer
 
   bool said_all() const { return read == sizeof hello + sizeof answer; }
 };
 
-// Lets ranks in, one connection each, until nobody is missing.
+// Accepts ranks, one connection each, until all have come.
 class Door {
  public:
   Door(const Socket& listener, const Meeting& m, std::vector<int> missing)

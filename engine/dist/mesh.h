@@ -1,9 +1,9 @@
 // How ranks find each other: every rank ends up with one connection to every other, and a second one between
-// rank 0 and each (watch.h). Rank 0 listens where all know it; the others come to it, say where they listen
-// themselves, and are told of each other.
+// rank 0 and each (watch.h). Rank 0 listens at a known address; the others connect to it, say where they
+// listen themselves, and are told of each other.
 //
-// What arrives at a port is not believed: a connection that does not prove that it knows the job's token
-// (handshake.h) is closed and disturbs nobody.
+// What arrives at a port is not trusted: a connection that does not prove that it knows the job's token
+// (handshake.h) is closed and disturbs nothing.
 #pragma once
 #include <functional>
 #include <string>
@@ -31,7 +31,7 @@ struct Mesh {
   int rank = 0;
   std::vector<Peer> peers;  // by rank
   GiveUp give_up;           // empty: nothing is done
-  Notice notice;            // rank 0's; empty: nothing is said
+  Notice notice;            // rank 0's; empty: no message
   int size() const { return static_cast<int>(peers.size()); }
 };
 
@@ -44,7 +44,7 @@ struct Meeting {
   double seconds = 0;  // until everybody must have come
 };
 
-// UserError(Exit::hang) names the ranks that did not come, Exit::mismatch who has another token,
+// UserError(Exit::hang) names the ranks that did not connect; Exit::mismatch, those with another token,
 // configuration, number of ranks or version of ft.
 Mesh meet(Meeting);
 

@@ -8,7 +8,7 @@ namespace ft {
 
 class OverlappedCommunicator final : public Communicator {
  public:
-  // inner: its results are there when a call returns, or in the queue of the Ops; its abandon() must end a
+  // inner: its results are ready when a call returns, or in the queue of the Ops; its abandon() must end a
   // collective that waits.
   explicit OverlappedCommunicator(std::unique_ptr<Communicator> inner);
   ~OverlappedCommunicator() override;

@@ -12,7 +12,7 @@ struct Parameter {
   std::string name;  // its Hugging Face (or, for adapters, PEFT) name
   Shape shape;
   DType dtype =
-      DType::f32;  // of the value that the mathematics reads; what is trained has an f32 master as well
+      DType::f32;  // of the value that the mathematics reads; trained parameters also have an f32 master
   bool trainable = false;
   bool decays = true;  // weight decay applies; not to biases and norms, as in transformers' Trainer
 

@@ -1,4 +1,4 @@
-// What checkpoints and results hold out of what the ranks do, and back.
+// The parts of a ParameterStore that checkpoints and results hold, out of what the ranks have, and back.
 #include <algorithm>
 
 #include "engine/core/divide.h"

@@ -1,5 +1,5 @@
-// A world of many for the planner: as many ranks as the run will have, of which this one, rank 0, says
-// nothing and hears nothing, but counts what it would send. With NullOps, which compute nothing either.
+// A world of many ranks for the planner: it has the size of the run's, and this rank, rank 0, sends and
+// receives nothing, but counts what it would send. For NullOps, which compute nothing either.
 #pragma once
 #include "engine/dist/communicator.h"
 

@@ -1,4 +1,4 @@
-// TCP connections between ranks: opened with a deadline, never shared, closed when their owner goes.
+// TCP connections between ranks: opened with a deadline, never shared, closed with their owner.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -35,10 +35,10 @@ struct Address {
 // Listens on one address; port 0: any free one. UserError(Exit::config) when the address is not this
 // machine's or the port is taken.
 Socket listen_at(const Address&);
-Socket accept_from(const Socket& listener);  // empty: nobody is waiting
-// Both ends send small messages at once, and notice within 14 s when the other one is gone while nothing is
-// sent (TCP's keepalive). Tries again while nobody listens yet. UserError(Exit::hang) at the deadline, naming
-// `who`.
+Socket accept_from(const Socket& listener);  // empty: none is waiting
+// Both ends send small messages at once (no delay) and notice within 14 s that the other one is gone even if
+// nothing is sent (TCP's keepalive). Retries while nobody listens yet. UserError(Exit::hang) at the deadline,
+// naming `who`.
 Socket connect_to(const Address&, Clock::time_point deadline, const std::string& who);
 
 Address local_address(const Socket&);   // numbers

@@ -41,7 +41,7 @@ class StagedCommunicator final : public Communicator {
   std::int64_t sent() const override { return host_->sent(); }
 
  private:
-  // Of `count` elements of each rank at once, as many as there is room for: visit(first, count, host tensor
+  // For `count` elements of each rank at once, as many as there is room for: visit(first, count, host tensor
   // of size() x count).
   template <class Visit>
   void in_pieces(DType, std::int64_t count, const Visit& visit);

@@ -1,4 +1,4 @@
-// What all ranks do, or none.
+// Actions that all ranks complete, or none.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,5 @@
-// Wraps any communicator and takes notes of its collectives: for the timeline that ft train --trace writes,
-// where they lie beside the computation.
+// Wraps any communicator and records its collectives, for the timeline that ft train --trace writes, which
+// shows them beside the computation.
 #pragma once
 #include <mutex>
 #include <string>

@@ -19,7 +19,7 @@ constexpr milliseconds kBeat{500};
 constexpr int kMostUnanswered = 16;
 constexpr milliseconds kSilent{3000};      // without a heartbeat: stopped, or its machine hangs
 constexpr milliseconds kJudgement{3000};   // how long an accuser waits for rank 0
-constexpr milliseconds kForMain{500};      // until a verdict is said for a rank that is computing
+constexpr milliseconds kForMain{500};      // until a verdict is thrown for a rank that is computing
 constexpr milliseconds kForLeaving{3000};  // from having said it to the end of the process
 
 Socket event() {
@@ -138,7 +138,7 @@ const Whereabouts& Watch::place_of(int rank) const {
   return rank == rank_ ? place_ : lines_[static_cast<std::size_t>(rank)].place;
 }
 
-// The rank that has begun the fewest collectives; kWhoeverIsLast when all have begun as many.
+// The rank that has begun the fewest collectives; kWhoeverIsLast when all have begun the same number.
 int Watch::last() const {
   int least = 0, most = 0;
   for (int r = 0; r < static_cast<int>(lines_.size()); ++r) {
@@ -217,8 +217,8 @@ void Watch::beat() {
     }
 }
 
-// Heartbeats never fill the other end's buffer, so that what it has not acknowledged it has not got. Perhaps
-// it hears this end, which does not hear that it does: then it is told.
+// Heartbeats never fill the other end's buffer, so whatever is not acknowledged has not arrived. The other
+// end may hear this one without being heard: then it is told.
 void Watch::look_for_cuts() {
   for (std::size_t r = 0; r < lines_.size(); ++r) {
     Line& l = lines_[r];

@@ -37,12 +37,12 @@ class Watch {
 
   int fd() const { return concluded_.fd(); }  // can be read when there is a verdict
   [[noreturn]] void end();                    // throws the verdict; only once there is one
-  // This rank cannot go on because of `rank`: throws what rank 0 makes of it as a UserError. `what` goes on
-  // from the rank's name: "has not answered for 60 s".
+  // This rank cannot continue because of `rank`: throws rank 0's verdict as a UserError. `what` continues a
+  // sentence that begins with the rank's name: "has not answered for 60 s".
   [[noreturn]] void accuse(int rank, Exit, const std::string& what);
-  // The same where it is not known who is to blame: rank 0 names the rank that has begun the fewest
-  // collectives, or all where they are in the same one. By any thread: returns when there is a verdict, which
-  // the rank's own is to throw.
+  // The same when the culprit is unknown: rank 0 names the rank that has begun the fewest collectives, or all
+  // if they are in the same one. Callable from any thread: returns when there is a verdict, which the rank's
+  // own thread must throw.
   void suspect_last(Exit exit, const std::string& what) { suspect(kWhoeverIsLast, exit, what); }
   bool over() const;  // whether there is a verdict
 
@@ -52,12 +52,12 @@ class Watch {
   void begin(Collective, std::uint32_t number);
   void waits_for(int rank);
   void leave(std::uint32_t number);  // unless another has begun
-  // This rank gives up by itself, for its own reasons: fd() can be read, end() throws, nobody is accused.
+  // This rank gives up for its own reasons: fd() becomes readable, end() throws, no rank is accused.
   void abandon();
 
  private:
   static constexpr int kWhoeverIsLast = -1;
-  struct Message {  // as it lies in memory: all ranks are of one binary
+  struct Message {  // copied from memory: all ranks run the same binary
     enum class Kind : std::uint32_t { heartbeat = 1, accusation, verdict, failed, done, deaf };
     Kind kind{};
     std::int32_t exit = 0, blame = 0;

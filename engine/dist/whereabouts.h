@@ -1,4 +1,4 @@
-// Where a rank is in the program, as its heartbeats tell it and as the message says when a rank is lost.
+// A rank's place in the program, as its heartbeats report it and as the message says when a rank is lost.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -18,7 +18,7 @@ enum class Collective : std::uint32_t {
 };
 const char* name_of(Collective);
 
-struct Whereabouts {                   // sent as it lies in memory
+struct Whereabouts {                   // sent as it is in memory
   std::int64_t step = 0;               // from 1; 0: before the first
   Collective what = Collective::none;  // the last that was begun
   std::uint32_t number = 0;            // of it, counted from 1

@@ -1,5 +1,5 @@
 // Beam search: of all continuations of `num_beams` branches the best are kept, by the sum of their tokens'
-// log probabilities; what ended competes by that sum divided by length^length_penalty. Graves, "Sequence
+// log probabilities; finished ones compete by that sum divided by length^length_penalty. Graves, "Sequence
 // transduction with recurrent neural networks", 2012; the rules of when to stop, the order of operations and
 // their rounding are transformers' (GenerationMixin._beam_search).
 //   early_stopping  "true"   when num_beams answers have ended

@@ -23,7 +23,7 @@ namespace ft {
 // An answer under way.
 struct AnswerSoFar {
   std::span<const std::int32_t> ids;
-  std::size_t prompt;  // so many of them were given
+  std::size_t prompt;  // this many of them were given
   std::size_t most;    // ids at the end
 };
 

@@ -1,5 +1,5 @@
-// How an answer comes about, one token at a time: it has one branch when tokens are chosen as they come, and
-// several in a beam search. Knows neither models nor memory.
+// How an answer grows, one token at a time: one branch when tokens are chosen directly, several in a beam
+// search. Knows neither models nor memory.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -19,8 +19,8 @@ struct Prompt {
 
 // A beginning of the answer.
 struct Branch {
-  std::vector<std::int32_t> ids;  // the prompt, then what was chosen; as many in every branch
-  std::size_t parent = 0;         // the branch of the step before that it goes on from
+  std::vector<std::int32_t> ids;  // the prompt, then the chosen tokens; the same number in every branch
+  std::size_t parent = 0;         // the branch of the step before that it continues
 };
 
 class Decoding {

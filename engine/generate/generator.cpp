@@ -14,7 +14,7 @@ struct PassTokens {
   std::int64_t all = 0, longest = 0;
 };
 
-// Of the prompts that one pass takes at most.
+// Most prompt tokens that one pass takes.
 PassTokens tokens_of_pass(std::span<const Prompt> prompts, std::vector<std::int32_t> Prompt::*ids,
                           std::int64_t at_once) {
   PassTokens t;
@@ -169,7 +169,7 @@ void Generator::extend(const std::vector<Answer*>& answers) {
   }
 }
 
-// One token in a slot that nobody has.
+// One token in an unused slot.
 void Generator::idle() {
   Continuation c;
   c.input_ids = {0};

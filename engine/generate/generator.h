@@ -1,6 +1,6 @@
-// Answers to prompts, several at once: the loop of generation. A prompt is computed whole when there is room
-// for it in the cache; all answers under way then get one token a pass. An answer that ends leaves its room
-// to the next prompt, so that the passes stay full. What an answer is does not depend on the others.
+// Answers to prompts, several at once: the loop of generation. A prompt is computed whole when the cache has
+// room for it; all active answers then get one token per pass. A finished answer gives its slot to the next
+// prompt, so that passes stay full. Answers do not depend on each other.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -22,17 +22,16 @@ class Generator {
   // Takes its memory from the arenas of the context, which a plan with this shape has reserved.
   Generator(Ctx&, ParameterStore&, Model&, GenerationShape, TokenChooser);
 
-  // Called for each new token of prompts[i], but not for the end token; false ends this answer with it. Of a
-  // beam search's answer all tokens come at its end.
+  // Called for each new token of prompts[i], except the end token; false ends this answer after it. A beam
+  // search delivers all tokens of an answer at its end.
   using OnToken = std::function<bool(std::size_t i, std::int32_t token)>;
-  // Of ranks that must make their passes together, because parameters are gathered for them: whether one of
-  // them has something to do, given whether this one has. One that has nothing makes idle passes.
+  // For ranks that must make their passes together because parameters are gathered for them: whether any rank
+  // has something to do, given whether this one has. A rank without work makes idle passes.
   using AnyRank = std::function<bool(bool here)>;
   void run(std::span<const Prompt> prompts, const OnToken&, const AnyRank& any_rank = {});
 
-  // From now on a prompt goes on from what its slot of the cache holds, where they begin with the same
-  // tokens: in a conversation only what is new is computed. The rounding of an answer then depends on what
-  // came before.
+  // From now on a prompt reuses its slot of the cache as far as they begin with the same tokens, so that in a
+  // conversation only new tokens are computed. The rounding of an answer then depends on earlier turns.
   void keep_cache() {
     require(width_ == 1, "beams keep no cache");
     keeps_ = true;
@@ -50,8 +49,8 @@ class Generator {
   };
   // Prompts from `next` on that fit into the free slots and one pass.
   std::vector<Answer*> admit(std::span<const Prompt> prompts, std::size_t& next, const OnToken&);
-  // Of an encoder-decoder the sources, whose places in the cache all branches of an answer read. Where there
-  // are none, an idle pass.
+  // An encoder-decoder's sources; all branches of an answer read their places in the cache. Without sources,
+  // an idle pass.
   void encode(const std::vector<Answer*>& fresh);
   std::int32_t place_of(const Answer& a) const { return a.slots[0] / width_; }
   std::unique_ptr<Decoding> decode(const Prompt&, Decoding::OnToken) const;

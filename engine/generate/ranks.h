@@ -1,4 +1,4 @@
-// Prompts that ranks share out: each makes the answers to its own, then all of them have all.
+// Prompts that ranks share out: each answers its own, then all have all answers.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace ft {
 
-// Of the prompts numbered from 0 on, those of this rank: ranks take them in turns.
+// The part of the prompts, numbered from 0, that this rank answers: ranks take turns.
 std::vector<Prompt> own_prompts(std::span<const Prompt> all, const Communicator&);
 
 // answers[i], of prompt i, is known to the rank that made it; afterwards to all.

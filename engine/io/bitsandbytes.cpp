@@ -83,8 +83,7 @@ StoredFourBit BitsAndBytesFolder::read_state(const std::string& weight, const st
   return s;
 }
 
-// Everything that belongs to a weight is there in the right type and size, and its tables are bitsandbytes'
-// own.
+// All parts of a weight exist with the right type and size, and its tables are bitsandbytes' own.
 void BitsAndBytesFolder::check_parts(const std::string& weight, const StoredFourBit& s) const {
   const auto expect = [&](const std::string& name, StoredType type, std::int64_t elements) {
     const WeightInfo i = files_->info(name);

@@ -1,6 +1,6 @@
-// Model folders with weights in 4 bits as bitsandbytes and transformers write them. Beside a weight W of
-// codes lie W.absmax, W.quant_map, with double quantization W.nested_absmax and W.nested_quant_map, and a
-// JSON text in W.quant_state.bitsandbytes__nf4 (or __fp4).
+// Model folders with 4-bit weights as bitsandbytes and transformers write them. Next to a weight W of codes
+// are W.absmax, W.quant_map, with double quantization W.nested_absmax and W.nested_quant_map, and a JSON text
+// in W.quant_state.bitsandbytes__nf4 (or __fp4).
 #pragma once
 #include "engine/io/four_bit.h"
 #include "engine/io/weights.h"

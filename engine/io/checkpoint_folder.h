@@ -1,7 +1,7 @@
-// Checkpoints that are whole or not there: OUTPUT_DIR/checkpoint-STEP is filled beside, its manifest.json
-// with the size and SHA-256 of every file is written last, and then it gets its name. There is no "latest"
-// file: the newest is the highest step that verifies. What the files hold is the business of
-// train/checkpoint.
+// Checkpoints that are complete or absent: OUTPUT_DIR/checkpoint-STEP is filled under a temporary name, its
+// manifest.json with the size and SHA-256 of every file is written last, and then the folder is renamed.
+// There is no "latest" file: the newest is the highest step that verifies. train/checkpoint decides what the
+// files hold.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -20,8 +20,7 @@ class CheckpointWriter {
   // Where the files go. Write them with write_file, write_safetensors or AtomicFile, which sync them.
   const std::string& path() const { return staged_.path(); }
   // Hashes the files, writes the manifest and gives the folder its name, which it returns. `about` is an
-  // object that open_checkpoint gives back. A checkpoint of that step that is there already is replaced at
-  // one stroke.
+  // object that open_checkpoint gives back. An existing checkpoint of that step is replaced atomically.
   std::string commit(const Json& about);
 
  private:

@@ -1,5 +1,5 @@
-// Float formats into each other, and the search for NaN and Inf. The loops have no branches, so that every
-// compiler turns them into vector instructions.
+// Conversion between float formats, and the search for NaN and Inf. The loops have no branches, so that every
+// compiler vectorizes them.
 #pragma once
 #include <cstdint>
 

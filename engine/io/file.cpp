@@ -107,7 +107,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
     if (fd_ < 0 && errno != EEXIST) break;
   }
   if (fd_ < 0) fail_to_write(path_, errno);
-  // Held while this process lives: remove_leftovers() deletes only what nobody holds.
+  // Held while this process lives: remove_leftovers() deletes only folders that no process holds.
   ::flock(fd_, LOCK_EX | LOCK_NB);
 }
 

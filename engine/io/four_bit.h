@@ -1,5 +1,4 @@
-// Quantizing whole matrices on the host and taking them apart again; the formulas are in
-// engine/core/four_bit.h.
+// Quantizes and dequantizes whole matrices on the host; the formulas are in engine/core/four_bit.h.
 #pragma once
 #include <span>
 #include <vector>

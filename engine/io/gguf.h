@@ -1,7 +1,7 @@
 // GGUF version 3, the format of llama.cpp and its relatives: metadata by key, then tensors. Little endian.
 //   "GGUF" u32 version, u64 tensors, u64 keys, the keys, the tensors' infos, padding, the data
-// Dimensions lie the other way round than everywhere else in ft: the row length first. Each tensor's data
-// begins at a multiple of 32 bytes, in the order of the infos, without gaps.
+// Dimensions are in the opposite order to ft's: the row length first. Each tensor's data begins at a multiple
+// of 32 bytes, in the order of the infos, without gaps.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,4 @@
-// Where things stand in a JSON text: the line of every key and element, so that an error about a setting can
-// name it.
+// Positions in a JSON text: the line of every key and element, so that an error about a setting can name it.
 #pragma once
 #include <map>
 #include <string>

@@ -1,4 +1,4 @@
-// Text to events to a tree. The parser is nlohmann's; limits, duplicates, lines and wording are ours.
+// Text to events to a tree. The parser is nlohmann's; limits, duplicates, lines and wording are ft's.
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -98,9 +98,9 @@ void SafetensorsFile::read(const StoredTensor& tensor, const Tensor& to, std::in
         str(where, " is ", name_of(tensor.type), "; ft reads ",
             is_weight_type(to.dtype) ? "F32, F16 and BF16" : name_of(stored_type(to.dtype)), " there"));
   const std::int64_t from_size = size_of(*from), to_size = size_of(to.dtype);
-  const std::int64_t run = to.dense() ? n : to.cols();  // elements that lie together
+  const std::int64_t run = to.dense() ? n : to.cols();  // contiguous elements
 
-  // Elements [i, i + count) of the request, which lie together.
+  // Elements [i, i + count) of the request, which are contiguous.
   const auto read_piece = [&](std::int64_t i, std::int64_t count, std::vector<std::byte>& staging) {
     std::byte* out = to.data + (i / run * to.stride + i % run) * to_size;
     const std::int64_t at = tensor.begin + (first + i) * from_size;

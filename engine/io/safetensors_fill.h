@@ -1,5 +1,5 @@
-// Filling in the data of safetensors files that were created without: each of several processes writes its
-// own ranges, at the same time.
+// Fills in the data of safetensors files that were created without: each of several processes writes its own
+// ranges, at the same time.
 #pragma once
 #include <map>
 #include <memory>

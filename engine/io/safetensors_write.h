@@ -1,5 +1,5 @@
-// Writing safetensors as the reference implementation does, one tensor at a time: a merged model never lies
-// in memory whole. Files appear under their names only when they are complete and on the disk.
+// Writes safetensors as the reference implementation does, one tensor at a time: a merged model is never in
+// memory as a whole. Files appear under their names only when they are complete and on the disk.
 #pragma once
 #include <functional>
 #include <string>
@@ -16,15 +16,15 @@ struct TensorSpec {  // a tensor to be written
   Shape shape;
 };
 
-// Gives a tensor's values: host memory, as many elements as the spec's shape, rows may be strided; f32, bf16
-// and f16 are converted to the spec's type. It must stay valid until the next call.
+// Provides a tensor's values: host memory, as many elements as the spec's shape, rows may be strided; f32,
+// bf16 and f16 are converted to the spec's type. It must stay valid until the next call.
 using TensorProvider = std::function<Tensor(const TensorSpec&)>;
 
 inline const Metadata kTorchMetadata = {{"format", "pt"}};  // Hugging Face's loaders ask for it
 
-// Asks for the tensors in the file's order: larger types first, then by name. NaN and Inf end it with
-// Exit::numeric and the tensor's name unless allowed; then, as after any exception, no file is left. An empty
-// provider makes files whose data is zeros and takes its place on the disk: SafetensorsFiller fills it in.
+// Asks for the tensors in the file's order: larger types first, then by name. NaN and Inf are an error
+// (Exit::numeric) that names the tensor, unless allowed; then, as after any exception, no file is left. An
+// empty provider makes files of zeros that occupy their disk space: SafetensorsFiller fills them in.
 void write_safetensors(const std::string& path, std::vector<TensorSpec> tensors,
                        const TensorProvider& provider, const Metadata& metadata = kTorchMetadata,
                        Nonfinite nonfinite = Nonfinite::refuse);

@@ -105,7 +105,7 @@ void remove_leftovers(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder, ignored))
     if (is_leftover_name(entry.path().filename().string())) found.push_back(entry.path());
   for (const auto& path : found) {
-    // A link or a device by such a name is nobody's leftover.
+    // A link or a device with such a name is not a leftover of ft.
     const auto type = fs::symlink_status(path, ignored).type();
     if (type != fs::file_type::directory && type != fs::file_type::regular) continue;
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

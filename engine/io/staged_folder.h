@@ -1,6 +1,6 @@
-// A folder that appears under its name only when it is whole: it is filled under a temporary name beside
-// and then renamed. A process that dies leaves the temporary folder, which remove_leftovers() takes away
-// later: as long as somebody is filling it, it is locked.
+// A folder that appears under its name only when it is complete: it is filled under a temporary name and then
+// renamed. If the process dies, the temporary folder remains and remove_leftovers() deletes it later; a
+// folder that is being filled is locked.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@ namespace ft {
 
 class StagedFolder {
  public:
-  // Makes "PATH.tmp-ftXXXXXXXXXX"; the folder it lies in is made when missing.
+  // Makes "PATH.tmp-ftXXXXXXXXXX", and its parent folder if that is missing.
   explicit StagedFolder(const std::string& path);
   StagedFolder(const StagedFolder&) = delete;
   StagedFolder& operator=(const StagedFolder&) = delete;
@@ -18,8 +18,8 @@ class StagedFolder {
   const std::string& path() const {
     return temporary_;
   }  // where the files go; they must be synced themselves
-  // Gives it its name. A folder that has the name already is Exit::storage, or is exchanged at one stroke for
-  // the new one and then removed.
+  // Gives it its name. An existing folder of that name is an error (Exit::storage), or is atomically
+  // exchanged for the new one and then removed.
   void commit(bool replace = false);
 
  private:

@@ -1,4 +1,4 @@
-// Where weights come from: by name, into place. A model folder in Hugging Face's form is one such source.
+// The source of weights: by name, into place. A Hugging Face model folder is one such source.
 #pragma once
 #include <map>
 #include <memory>
@@ -25,7 +25,7 @@ class WeightSource {
   virtual WeightInfo info(const std::string& name) const = 0;
   // Reads to.numel() elements from number `first` on, converting; see SafetensorsFile::read.
   virtual void read(const std::string& name, const Tensor& to, std::int64_t first = 0) const = 0;
-  // Throws unless the weight is there, is of a float type that ft reads, and has this shape:
+  // Throws unless the weight exists, has a float type that ft reads, and has this shape:
   // "models/x/model.safetensors: NAME is [4096, 11007], config.json asks for [4096, 11008]".
   void expect(const std::string& name, const Shape& shape) const;
 };

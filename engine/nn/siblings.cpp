@@ -8,8 +8,8 @@ bool follows(const Tensor& last, const Tensor& next) {
   return next.data == last.data + last.numel() * size_of(last.dtype);
 }
 
-// Adds a matrix of the same shape below `all`, whose last one is `last`. Of the same shape, because then they
-// lie side by side under every ZeRO stage or under none: which parameters stay whole depends on their sizes.
+// Adds a matrix of the same shape below `all`, whose last one is `last`. With the same shape they are
+// contiguous under every ZeRO stage or under none: which parameters stay whole depends on their sizes.
 bool append(DownMatrix& all, const DownMatrix& last, const DownMatrix& next) {
   if (next.scale != last.scale || next.a.shape != last.a.shape || !follows(last.a, next.a)) return false;
   if (last.grad && !follows(last.grad, next.grad)) return false;

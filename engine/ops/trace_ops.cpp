@@ -73,7 +73,7 @@ class Timeline {
          << ",\"name\":\"thread_name\",\"args\":{\"name\":" << quoted(name) << "}}";
   }
 
-  // Calls of one label lie under one bar with its name.
+  // Calls of one label are shown under one bar with its name.
   void add(std::span<const TraceCall> calls, bool flops) {
     std::ostringstream text;
     text << std::fixed << std::setprecision(3);

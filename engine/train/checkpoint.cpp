@@ -73,7 +73,7 @@ TrainState from_json(const JsonObject& j) {
   return s;
 }
 
-// Its shards; the manifest has vouched for what is there.
+// The shards of its weights; the manifest has verified the files.
 std::vector<std::unique_ptr<SafetensorsFile>> optimizer_files(const std::string& folder) {
   std::vector<std::unique_ptr<SafetensorsFile>> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))

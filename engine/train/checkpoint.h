@@ -1,8 +1,8 @@
-// What a checkpoint holds, by name and whole, whatever the number of ranks and the ZeRO stage, although every
-// rank writes its own part of each file: the trained
-// weights in the files that users know (an adapter as PEFT writes it, or a model as transformers does), the
-// optimizer's states, and where the run stands. The folder's protocol (all or nothing, hashed, a checkpoint
-// of the same step replaced at one stroke) is engine/io/checkpoint_folder.
+// The content of a checkpoint, by name and complete, independent of the number of ranks and the ZeRO stage,
+// although every rank writes its own part of each file: the trained weights in the usual files (an adapter as
+// PEFT writes it, or a model as transformers does), the optimizer's states, and the position in the run. The
+// folder's protocol (all or nothing, hashed, atomic replacement of a checkpoint of the same step) is
+// engine/io/checkpoint_folder.
 #pragma once
 #include <functional>
 #include <optional>
@@ -31,11 +31,11 @@ struct TrainState {
   std::int64_t evaluations_since_best = 0;
   std::optional<LossScaler::State> loss_scaler;  // fp16
   std::int64_t skipped_steps = 0;                // of `step`; fp16
-  // Micro-batches of a pass, and of a step on all ranks together; a resumed run must have the same.
+  // Micro-batches per epoch, and per step on all ranks together; a resumed run must have the same.
   std::int64_t batches_per_epoch = 0, accumulation = 0;
 };
 
-// How trained weights lie in a folder.
+// How a folder stores trained weights.
 class ModelFiles {
  public:
   virtual ~ModelFiles() = default;
@@ -59,7 +59,7 @@ class Checkpoints {
               std::string output_dir, std::int64_t max_shard_bytes = kMaxShardBytes);
 
   // Saves checkpoint-<step>; returns its folder on rank 0, where `extra` writes more files into it before it
-  // is sealed. Every rank calls and writes its part; when one fails all do, and no checkpoint is there.
+  // is sealed. Every rank calls and writes its part; if one fails all do, and no checkpoint appears.
   std::string save(const TrainState&, const std::function<void(const std::string& folder)>& extra);
   // On every rank: restores weights, states and TrainState from an opened, and so verified, checkpoint.
   TrainState load(const Checkpoint&);

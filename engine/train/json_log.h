@@ -1,4 +1,4 @@
-// log.jsonl: every row of a run, one JSON object a line, for scripts. The other files that grow with a run
+// log.jsonl: every row of a run, one JSON object per line, for scripts. The other files that grow with a run
 // (trainer_state.json, the plot) are made from the same rows, so a resumed run needs only this one.
 #pragma once
 #include <string>

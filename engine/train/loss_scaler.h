@@ -1,7 +1,7 @@
-// The loss scale of fp16 training. Small gradients vanish below float16's least number, 6e-8, so the loss is
-// multiplied by a scale before the backward pass and the f32 gradients are divided by it after: exactly, for
-// it is a power of two. A step whose gradients overflow is skipped. How the scale moves is DeepSpeed's
-// DynamicLossScaler (runtime/fp16/loss_scaler.py), with its names and defaults.
+// The loss scale of fp16 training. Small gradients vanish below float16's smallest number, 6e-8, so the loss
+// is multiplied by a scale before the backward pass and the f32 gradients are divided by it afterwards:
+// exactly, because it is a power of two. A step whose gradients overflow is skipped. The scale moves as
+// DeepSpeed's DynamicLossScaler does (runtime/fp16/loss_scaler.py), with its names and defaults.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -23,7 +23,7 @@ class LossScaler {
   // All that it knows; a checkpoint holds it.
   struct State {
     double scale = 1;
-    std::int64_t hysteresis = 1;  // what is left of it
+    std::int64_t hysteresis = 1;  // the remaining tolerance
     std::int64_t step = 0;        // optimizer steps seen, skipped ones included
     std::int64_t last_overflow = -1;
     bool operator==(const State&) const = default;

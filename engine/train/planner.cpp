@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kEndless = std::int64_t{1} << 60;
 
-// Of sequence i: the first is the longest, the others share the rest.
+// The length of sequence i: the first is the longest, the others share the rest.
 std::int64_t length_of(std::int64_t i, std::int64_t sequences, std::int64_t tokens, std::int64_t longest) {
   const std::int64_t others = std::max<std::int64_t>(1, sequences - 1), rest = tokens - longest;
   return i == 0 ? longest : rest * i / others - rest * (i - 1) / others;
@@ -57,7 +57,7 @@ void run_batch(Model& model, Ops& ops, ParameterStore& store, DType dtype, const
   peaks.scratch = std::max(peaks.scratch, scratch.peak());
 }
 
-// As many sources as there will be in a pass; one has what the others leave.
+// As many sources as a pass will have; one gets what the others leave.
 Sources sources_of(const GenerationShape& shape) {
   Sources s;
   const std::int64_t n = shape.cache.sources, longest = shape.cache.source_capacity;
@@ -70,7 +70,7 @@ Sources sources_of(const GenerationShape& shape) {
   return s;
 }
 
-// A pass of as many tokens as there will be, behind the longest past that there will be.
+// A pass with as many tokens as there will be, after the longest past.
 void run_generation(Model& model, Ops& ops, ParameterStore& store, DType dtype, const GenerationShape& shape,
                     Peaks& peaks) {
   Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);

@@ -1,5 +1,5 @@
 // What a run will need, found by running its largest steps on NullOps: the very code that trains, with memory
-// that is only counted. Nothing is allocated after step 1 because everything was counted here.
+// that is only counted. Because everything is counted here, nothing is allocated after step 1.
 #pragma once
 #include <limits>
 #include <vector>
@@ -17,7 +17,7 @@ struct PlanRequest {
   std::int64_t reduce_bucket = std::numeric_limits<std::int64_t>::max();  // elements added up at once
   StatesOf states = no_states;                                            // of the optimizer
   std::int64_t recompute = 0;                                             // Model::set_recompute
-  bool adapter = false;  // what is trained is an adapter, not the model
+  bool adapter = false;  // an adapter is trained, not the model
   Device device;
   std::int64_t workspace = 0;           // of the device's Ops
   std::vector<BatchShape> train, eval;  // the largest: every batch of the run fits into what these need
@@ -37,12 +37,12 @@ struct Plan {
     return sent_micro_step * (accumulation - 1) + sent_last;
   }
   std::int64_t parameters = 0, trained = 0;
-  // Of the model; those that are computed again; of how many of these only the first keeps its input.
+  // Blocks of the model; those that are recomputed; of how many of these only the first keeps its input.
   std::int64_t blocks = 0, recomputed = 0, segment = 1;
 };
 
-// Of one rank; they all take the same. Adapters are attached and what is trained is decided. The model is
-// unbound afterwards: add its units to the real store next.
+// The plan of one rank; all take the same. Adapters must be attached and the trained parameters chosen. The
+// model is unbound afterwards: add its units to the real store next.
 Plan plan_run(Model&, const PlanRequest&);
 
 // The report of a store and two arenas, planned or real.

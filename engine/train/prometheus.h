@@ -1,5 +1,5 @@
 // The newest numbers of a run as a text file for Prometheus' node_exporter (its textfile collector reads
-// *.prom of a folder). Replaced whole at every row, so that a reader never sees half of one.
+// *.prom of a folder). Replaced atomically at every row, so that a reader never sees half of one.
 #pragma once
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
-// What a run tells the world while it trains: plain rows, and one interface that receives them. The Trainer
-// knows only `Report`; the log, TensorBoard files, the live line and the plot are reports, and `Reports` is
-// all of them at once. Only rank 0 reports.
+// What a run reports while it trains: plain rows, and one interface that receives them. The Trainer knows
+// only `Report`; the log, TensorBoard files, the live line and the plot are reports, and `Reports` is all of
+// them at once. Only rank 0 reports.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -81,7 +81,7 @@ struct DataHeader {
   std::int64_t samples = 0, tokens = 0;  // of one pass of the training part
   std::int64_t target_tokens = 0;        // those of them that are trained
   std::int64_t held_out = 0;             // samples kept for evaluation
-  std::int64_t sequences = 0;            // rows a pass; with packing fewer than samples
+  std::int64_t sequences = 0;            // rows per epoch; with packing fewer than samples
   std::int64_t length = 0;               // longest row in tokens; with packing what rows are filled up to
   bool packed = false;
   std::int64_t streamed_bytes = 0;    // of files read while training; 0: the data is in memory, as said above

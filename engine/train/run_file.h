@@ -1,5 +1,5 @@
-// A file of the run folder that grows while the run goes on: each piece is handed to the system at once, so
-// that a killed process loses nothing it reported, and a full disk is an error that names the file.
+// A file of the run folder that grows during the run: each piece is passed to the system at once, so that a
+// killed process loses nothing it reported, and a full disk is an error that names the file.
 #pragma once
 #include <cstdio>
 #include <memory>

@@ -21,7 +21,7 @@ struct Length {
 };
 Length length_of(const TrainingConfig&, const BatchSource&, int ranks);
 
-// Mean loss over all targets of `data`, with nothing dropped out. `progress` is told of batches.
+// Mean loss over all targets of `data`, without dropout. `progress` gets batches.
 struct Evaluated {
   double loss = 0;
   std::int64_t targets = 0;
@@ -55,7 +55,7 @@ class Trainer {
   std::int64_t sent_per_step() const { return steps_ > 0 ? sent_ / steps_ : 0; }  // bytes, to other ranks
  private:
   struct Step {
-    std::int64_t index = 0, epoch = 0, begin = 0, end = 0;  // micro-batches [begin, end) of a pass
+    std::int64_t index = 0, epoch = 0, begin = 0, end = 0;  // micro-batches [begin, end) of an epoch
     std::int64_t targets = 0, tokens = 0;
     double loss_sum = 0, grad_norm = 0, rate = 0;
     double loss_scale = 1;  // what its gradients were multiplied by; fp16 only

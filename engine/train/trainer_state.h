@@ -1,5 +1,5 @@
-// trainer_state.json as transformers' Trainer writes it, for the tools that read its log_history and its best
-// checkpoint. Written whole into every checkpoint, beside it, and at the end.
+// trainer_state.json as transformers' Trainer writes it, for tools that read its log_history and its best
+// checkpoint. Written in full into every checkpoint, next to it, and at the end.
 #pragma once
 #include <optional>
 #include <string>

@@ -1,4 +1,4 @@
-// The command line: the frozen list of options, exit codes, and what is said about mistakes.
+// The command line: the frozen list of options, exit codes, and messages about mistakes.
 #include "app/commands/command_line.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// ft init: the weights are those that transformers would draw, and what is wrong is said before anything is
-// made.
+// ft init: the weights are those that transformers would draw, and mistakes are reported before anything is
+// created.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -41,7 +41,7 @@ class Init : public testing::Test {
     EXPECT_NE(testing::internal::GetCapturedStderr().find("made     "), std::string::npos);
     EXPECT_EQ(code, Exit::done);
   }
-  // What is said to a configuration, without the folder's name; nothing may be made.
+  // The message about a configuration, without the folder's name; nothing may be created.
   std::string refusal(const std::string& config, const std::string& output = "out",
                       const std::string& dtype = "") {
     const std::string file = folder.write("config.json", config);
@@ -215,7 +215,7 @@ TEST_F(Init, KindsAreNamed) {
   EXPECT_EQ(refusal("[]"), "3 config.json: must be a JSON object, is []");
 }
 
-// Sizes that fit each by itself and no disk together.
+// Sizes that fit separately, but on no disk together.
 TEST_F(Init, MoreThanTheDiskHasIsRefusedBeforeAnythingIsMade) {
   const std::int64_t most = std::int64_t{1} << 24;
   const Json huge = {{"vocab_size", most},          {"hidden_size", most}, {"intermediate_size", most},

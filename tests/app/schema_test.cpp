@@ -1,5 +1,5 @@
-// The field lists against the reference schema, where it lies beside the repository: the same names,
-// defaults, limits and choices, no more and no fewer.
+// The field lists against the reference schema, if it lies next to the repository: the same names, defaults,
+// limits and choices, no more and no fewer.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ TEST(Schema, EverySettingIsThere) {
       EXPECT_EQ(s.fallback, want["default"]) << s.path;
     }
     schema.erase(s.path);
-    if (s.rules.only_default) continue;  // no other value is there to be limited
+    if (s.rules.only_default) continue;  // no other value exists that could be limited
     const auto limit = [&](const char* name, double bound, bool excluded, bool wanted_excluded) {
       if (!want.contains(name)) return;
       EXPECT_EQ(bound, want[name].get<double>()) << s.path;

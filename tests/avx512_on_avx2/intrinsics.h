@@ -1,8 +1,8 @@
-// The AVX-512 intrinsics that engine/cpu/kernels are written with, in AVX2: it lets the very sources of the
-// targets avx512 and avx512_bf16 run, and be tested, on a CPU that has neither. Put before a kernel source
+// The AVX-512 intrinsics that engine/cpu/kernels uses, written in AVX2: the very sources of the targets
+// avx512 and avx512_bf16 run, and are tested, on a CPU that has neither. Included before a kernel source
 // (-include), it declares them in that source's own namespace, where they hide the compiler's, and says that
-// AVX-512 is there. What each does: Intel's Intrinsics Guide and its Software Developer's Manual.
-// An intrinsic that is missing here calls the compiler's, which it refuses to compile without AVX-512.
+// AVX-512 is available. What each does: Intel's Intrinsics Guide and its Software Developer's Manual. An
+// intrinsic that is missing here calls the compiler's, which it refuses to compile without AVX-512.
 #pragma once
 #include <immintrin.h>
 

@@ -1,7 +1,7 @@
 // What ft's CUDA sources use of CUDA, for machines that have neither a GPU nor CUDA: the very .cu files are
 // compiled for the host with this header in place of NVIDIA's. All threads of a block run as fibers of one
 // host thread, in an order that tests choose; blocks run one after another. Launches and copies wait until
-// somebody waits for them, as late as CUDA may do them. What is wrong in a kernel becomes a Fault.
+// somebody waits for them, as late as CUDA may run them. An error in a kernel becomes a Fault.
 //
 // Stricter than a GPU: blocks are whole warps, no thread may leave before a barrier that others reach, shared
 // memory is at most what the smallest GPU has, and device memory cannot be touched from the host.
@@ -66,9 +66,9 @@ void load_matrices(unsigned (&m)[4], unsigned row, bool transposed);
 void copy(unsigned to, const void* from, unsigned bytes, bool there);
 void commit_copies();
 void wait_for_copies(int under_way);
-// How often eight lanes went to shared memory together, for matrices and copies of 16 bytes, and how often
-// they had to go again because two of them wanted different words of one bank. Of all blocks since the last
-// reset.
+// How often eight lanes accessed shared memory together, for matrices and copies of 16 bytes, and how often
+// they had to repeat it because two of them wanted different words of one bank. Over all blocks since the
+// last reset.
 struct SharedTraffic {
   std::int64_t accesses, conflicts;
 };

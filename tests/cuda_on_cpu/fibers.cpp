@@ -119,7 +119,7 @@ void prepare(Fiber& f, std::size_t i, dim3 block) {
   const auto n = static_cast<unsigned>(i);
   f.index = {n % block.x, n / block.x % block.y, n / (block.x * block.y)};
   auto* top = reinterpret_cast<void**>(m.stacks + (i + 1) * kStack);
-  *--top = nullptr;  // fiber_main returns to nobody; also aligns the stack as a call would
+  *--top = nullptr;  // fiber_main has nowhere to return to; also aligns the stack as a call would
   *--top = reinterpret_cast<void*>(fiber_main);
   for (int r = 0; r < 6; ++r) *--top = nullptr;
   f.stack = top;
@@ -235,7 +235,7 @@ void exchange_all(Meeting meeting, unsigned mask, std::uint64_t mine, std::uint6
   wait_for_warp(meeting, mask);
   const bool whole = mask == kWholeWarp;  // which does not meet again before all have read
   for (std::size_t l = 0; l < 32; ++l) all[l] = whole ? m.fibers[warp + l].met : m.fibers[warp + l].value;
-  if (!whole) wait_for_warp(meeting, mask);  // nobody writes the next value before all have read this one
+  if (!whole) wait_for_warp(meeting, mask);  // no thread writes the next value before all have read this one
 }
 std::uint64_t exchange(Meeting meeting, unsigned mask, std::uint64_t mine, int from) {
   if (!(mask >> from & 1)) give_up("a shuffle takes the value of a lane outside its mask");

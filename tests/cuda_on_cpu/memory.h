@@ -1,5 +1,5 @@
-// The memory of the GPUs. It is there only while queued work runs: a host that touches it dies at once. Every
-// allocation is followed by bytes that must not change.
+// The memory of the GPUs. It is accessible only while queued work runs: a host that touches it dies at once.
+// Every allocation is followed by bytes that must not change.
 #pragma once
 #include <cstddef>
 #include <map>

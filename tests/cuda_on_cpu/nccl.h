@@ -1,5 +1,5 @@
-// NCCL between GPUs of one process: ranks are threads, each with a GPU of its own. Collectives happen when
-// all ranks' queues have come to them. Tests say whether it is there and what goes wrong.
+// NCCL between GPUs of one process: ranks are threads, each with a GPU of its own. A collective runs when all
+// ranks' streams have reached it. Tests decide whether NCCL exists and what goes wrong.
 #pragma once
 #include "engine/cuda/nccl.h"
 
@@ -7,7 +7,7 @@ namespace cuda_on_cpu {
 
 struct NcclFault {
   int rank = -1;            // of the whole world; -1: nothing goes wrong
-  std::uint64_t after = 0;  // so many of its collectives
+  std::uint64_t after = 0;  // this many of its collectives
   bool stuck = false;       // the next one never begins
   bool breaks = false;      // NCCL says that a peer is lost
   bool no_start = false;    // it never comes to NCCL's start

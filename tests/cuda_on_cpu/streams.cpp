@@ -120,7 +120,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
   (*s)->device = device;
   return cudaSuccess;
 }
-// What nobody waited for never happens.
+// Work that nobody waits for never runs.
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
   const Lock held = lock();
   s->progress->done = s->progress->given;

@@ -1,4 +1,4 @@
-// What the threads of a block know of themselves, for the instructions of warp.cpp.
+// What the threads of a block know about themselves, for the instructions of warp.cpp.
 #pragma once
 #include <cstddef>
 

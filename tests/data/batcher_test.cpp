@@ -1,5 +1,5 @@
-// Micro-batches hold every sample once a pass, in an order that depends on seed and epoch alone; packs are
-// full, targets are the next tokens, shapes are what batches are.
+// Micro-batches contain every sample once per epoch, in an order that depends on seed and epoch alone; packs
+// are full, targets are the next tokens, and batches have the promised shapes.
 #include "data/batcher.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,8 @@ std::vector<std::int64_t> many_lengths(std::int64_t n, std::int64_t most) {
   return lengths;
 }
 
-// Tokens of each sample that a pass holds, and that all batches are sound and of the promised shape.
+// Counts the tokens of each sample in an epoch, and checks that all batches are valid and have the promised
+// shape.
 std::map<std::int32_t, std::int64_t> check_pass(const Batcher& b, std::int64_t epoch, std::int32_t pad = -1) {
   std::map<std::int32_t, std::int64_t> tokens;
   for (std::int64_t i = 0; i < b.batches_per_epoch(); ++i) {

@@ -55,7 +55,8 @@ TEST_F(JsonTokenizerTest, ModelsAndAddedTokens) {
   EXPECT_EQ(error_of(Exit::input, [&] { t->encode("a\xFF"); }), "a text is not UTF-8: a\xFF");
 }
 
-// White space that one token has taken is not there for the next, if that one would take white space too.
+// White space that one token has taken is not available to the next, even if that one would take white space
+// too.
 TEST_F(JsonTokenizerTest, AddedTokensOfWhiteSpace) {
   const auto with = [&](const char* flags) {
     return letters(str(R"("added_tokens": [{"id": 4, "content": "\n", "special": false, )", flags, "}],"));

@@ -1,5 +1,5 @@
-// Data that is read while it is trained on: every pass holds every sample, in an order that depends on the
-// seed alone, whoever asks for which batch; and what cannot be streamed is said.
+// Data that is read during training: every epoch contains every sample, in an order that depends on the seed
+// alone, whoever asks for which batch; and what cannot be streamed is refused.
 #include "data/stream.h"
 
 #include <gtest/gtest.h>

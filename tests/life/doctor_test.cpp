@@ -46,7 +46,7 @@ TEST(Doctor, WhoCannotBeReachedIsNamed) {
   EXPECT_NE(out_of(w).find("try: ssh -o BatchMode=yes node-a true"), std::string::npos) << out_of(w);
 }
 
-// Names that nobody knows, and a machine whose own name is a loopback address.
+// Names that do not resolve, and a machine whose own name is a loopback address.
 TEST(Doctor, NamesThatLeadNowhereAreBad) {
   const Workplace w("llama");
   const FakeSsh ssh(w, "for last; do :; done\nexec sh -c \"$last\"\n");

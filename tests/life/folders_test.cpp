@@ -1,4 +1,4 @@
-// Folders that ft makes are models by themselves: with the tokenizer and all else that lies beside weights.
+// Folders that ft makes are complete models: with the tokenizer and the other files next to the weights.
 #include <gtest/gtest.h>
 
 #include <cstdint>

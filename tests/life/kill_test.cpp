@@ -1,5 +1,6 @@
-// Ranks and launchers are killed at random, while training and while saving: whatever dies, what goes on from
-// the checkpoints is bit by bit the run that nobody killed. And strangers at the ports disturb nobody.
+// Ranks and launchers are killed at random, while training and while saving: whatever dies, the run that
+// continues from the checkpoints equals an undisturbed one bit by bit. And strangers at the ports disturb
+// nothing.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -68,7 +69,7 @@ TEST(Kills, LoseNothingThatWasSaved) {
   EXPECT_EQ(losses(w / "out"), losses(calm / "out"));
 }
 
-// One connection of somebody who does not know the token.
+// A connection from somebody who does not know the token.
 void disturb(int port, std::mt19937& random, std::vector<int>& open) {
   const int s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   sockaddr_in at{.sin_family = AF_INET,
@@ -80,7 +81,7 @@ void disturb(int port, std::mt19937& random, std::vector<int>& open) {
   for (char& c : text) c = static_cast<char>(random());
   const Hello hello{.nonce = random_nonce()};
   if (random() % 2)
-    text.insert(0, reinterpret_cast<const char*>(&hello), sizeof hello);  // right but for the proof
+    text.insert(0, reinterpret_cast<const char*>(&hello), sizeof hello);  // right except for the proof
   ::send(s, text.data(), text.size(), MSG_NOSIGNAL);
   open.push_back(s);
   if (open.size() > 400) {  // some stay open and silent

@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(All, Resume,
                                          std::make_tuple(kFull, "out/model.safetensors", false),
                                          std::make_tuple(kFull, "out/model.safetensors", true)));
 
-// Killed at any instant, the newest whole checkpoint is there and the run goes on to the same end.
+// Killed at any moment, the newest complete checkpoint exists and the run continues to the same end.
 TEST(Life, KilledAtAnyInstant) {
   const std::string whole = trained(kLora, {"training.num_train_epochs=40"});
   const Workplace w("llama", kLora);

@@ -1,4 +1,5 @@
-// Ranks that are killed, stopped or told to end: whatever dies, an end in seconds with nobody left behind.
+// Ranks that are killed, stopped or told to end: whatever dies, the run ends in seconds and leaves no process
+// behind.
 #include <gtest/gtest.h>
 
 #include "tests/life/ranks.h"

@@ -46,8 +46,7 @@ std::int64_t status(pid_t pid, const std::string& key) {
   return -1;
 }
 
-// After the first steps the process asks the system for nothing more but room for the rows that its reports
-// keep.
+// After the first steps the process allocates nothing except room for the rows that its reports keep.
 TEST(Memory, NothingIsAllocatedAfterTheFirstSteps) {
   const Workplace w("llama");
   const pid_t pid = w.start({"train", "--config", "run.json", "training.num_train_epochs=1000"});

@@ -1,6 +1,6 @@
-// Machines as network namespaces: two of them, two ranks on each, and what happens to the link between them.
-// Needs root and iproute2; elsewhere these tests skip themselves. Those that are DISABLED are the same with
-// more faults, for the nightly script.
+// Machines as network namespaces: two of them, two ranks on each, and faults of the link between them. Needs
+// root and iproute2; elsewhere these tests skip themselves. The DISABLED ones are the same with more faults,
+// for the nightly script.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -56,7 +56,7 @@ std::string into_by_number(const Nodes& n) {
 
 struct Fault {
   const char* name;
-  std::string what, undo;  // of a shell, with A and B for the machines; undo empty: it stays
+  std::string what, undo;  // shell commands, with A and B for the machines; undo empty: the fault stays
   double seconds = 0;      // until it is undone
 };
 
@@ -81,7 +81,7 @@ std::vector<std::string> over_the_link(const Nodes&, std::vector<std::string> co
 
 class Cut : public testing::TestWithParam<Fault> {
  protected:
-  // The run ends on both sides in 15 s, and says who was lost.
+  // The run ends on both sides within 15 s and says which rank was lost.
   void ends() {
     const Nodes nodes;
     if (!nodes) GTEST_SKIP() << "no network namespaces: this needs root, ip and the kernel's veth";
@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(DISABLED_More, Cut,
 
 class Mended : public testing::TestWithParam<Fault> {
  protected:
-  // The run goes on, and its losses are those of a run without the fault.
+  // The run continues, and its losses are those of a run without the fault.
   void goes_on() {
     const Nodes nodes;
     if (!nodes) GTEST_SKIP() << "no network namespaces: this needs root, ip and the kernel's veth";

@@ -71,7 +71,7 @@ TEST(Ranks, RecomputationAndBf16ChangeNothingBetweenStages) {
   }
 }
 
-// What is gathered ahead, what stays whole and what is sent while something is computed changes no bit.
+// Prefetching, persistent parameters and overlap change no bit.
 TEST(Ranks, OverlapChangesNothing) {
   const std::string z = "zero_optimization.";
   const std::vector<std::vector<std::string>> settings = {{z + "stage3_prefetch_bucket_size=0"},
@@ -135,7 +135,7 @@ TEST(Ranks, EvaluationIsTheSame) {
   for (int stage = 0; stage < 4; ++stage) expect_near(evaluations(2, stage), want, 1e-6);
 }
 
-// ft eval: whoever has no batch left goes on with the others.
+// ft eval: a rank without a batch stays in step with the others.
 TEST(Ranks, EvalIsOfAnyNumberOfThem) {
   const Json config = {{"finetuning_type", "full"},
                        {"data", {{"eval_datasets", {{{"path", "train.jsonl"}, {"type", "tokenized"}}}}}},
@@ -212,8 +212,8 @@ TEST(Ranks, GenerateSharesOutSources) {
   }
 }
 
-// A checkpoint knows nothing of ranks and stages: what was saved by some goes on with others, as long as the
-// micro-batches of a step are as many.
+// A checkpoint knows nothing of ranks and stages: it can be resumed with other ones, as long as a step has
+// the same number of micro-batches.
 TEST(Ranks, ACheckpointGoesOnWithOtherRanks) {
   const std::vector<std::string> saving = {"checkpointing.save_strategy=steps", "checkpointing.save_steps=5"};
   const std::vector<std::string> resume = {"training.resume_from_checkpoint=out/checkpoint-5"};

@@ -1,4 +1,4 @@
-// Stands in for ssh in tests, and finds who was left behind.
+// Stands in for ssh in tests, and finds processes that were left behind.
 #pragma once
 #include "tests/life/program.h"
 

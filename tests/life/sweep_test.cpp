@@ -1,4 +1,4 @@
-// A sweep from the outside: failures are results, and a sweep that was stopped goes on.
+// A sweep from the outside: failures are results, and a stopped sweep continues.
 #include <gtest/gtest.h>
 
 #include "tests/life/program.h"

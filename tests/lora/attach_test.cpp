@@ -1,5 +1,5 @@
-// Which modules of a LLaMA a configuration means, and what is said when it means none. That the rules are
-// PEFT's is shown by the golden cases of tests/models.
+// Which modules of a LLaMA a configuration matches, and the messages if it matches none. The golden cases of
+// tests/models show that the rules are PEFT's.
 #include "lora/attach.h"
 
 #include <gtest/gtest.h>

@@ -30,8 +30,8 @@ Batch one_sample(const Json& row) {
   return b;
 }
 
-// Of an encoder-decoder: the decoder reads what it writes one token later, after a 0, and 0 for what is not
-// trained.
+// For an encoder-decoder: the decoder reads what it writes one token later, after a 0, and 0 for untrained
+// tokens.
 Batch one_pair(const Json& row) {
   Batch b;
   b.source_ids = row["input_ids"].get<std::vector<std::int32_t>>();

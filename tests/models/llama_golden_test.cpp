@@ -15,7 +15,7 @@ class Golden : public testing::TestWithParam<std::string> {
  protected:
   GoldenCase golden{GetParam()};
   std::vector<Batch> batch() const { return {GoldenCase::join(golden.batches[0])}; }
-  // Of the first batch's samples, one after another.
+  // The samples of the first batch, one after another.
   Values logits() const {
     const Named by_sample = golden.expected("logits.");
     Values all;

@@ -1,4 +1,4 @@
-// An MLP over more rows than a piece has: what is kept changes memory, and no bit.
+// An MLP over more rows than a piece has: keeping or recomputing changes memory, and no bit.
 #include "engine/nn/mlp.h"
 
 #include <gtest/gtest.h>

@@ -18,7 +18,7 @@ Json base(const char* model_type = "t5") {
   return {{"model_type", model_type}, {"vocab_size", 100}, {"d_model", 64}};
 }
 
-// Of a folder with weights of these names, or without any.
+// A folder with weights of these names, or without any.
 Config read(Json json, const Json& change = Json::object(), const std::vector<std::string>& weights = {}) {
   if (change.is_object()) json.update(change);
   const test::TempFolder folder;
@@ -112,7 +112,7 @@ TEST(T5Buckets, AreTransformers) {
   using Ids = std::vector<std::int32_t>;
   EXPECT_EQ(buckets_of(6, true, 8, 12), (Ids{3, 3, 2, 2, 2, 1, 0, 5, 6, 6, 6, 7, 7}));
   EXPECT_EQ(buckets_of(6, false, 8, 12), (Ids{5, 4, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0}));
-  // Beyond the last distance its bucket goes on.
+  // Beyond the last distance its bucket continues.
   EXPECT_EQ(trimmed({3, 3, 3, 2, 1, 0, 5, 6, 7, 7, 7}), (Ids{3, 2, 1, 0, 5, 6, 7}));
   EXPECT_EQ(trimmed({5, 4, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0}), (Ids{5, 4, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0}));
   EXPECT_EQ(trimmed({0, 0, 0}), Ids{0});

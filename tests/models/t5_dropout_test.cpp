@@ -10,7 +10,8 @@
 namespace ft::test {
 namespace {
 
-// A golden case whose model lies elsewhere: with dropout, and its weights moved by `step` times `direction`.
+// A golden case with a changed copy of its model: with dropout, and its weights moved by `step` times
+// `direction`.
 class Moved {
  public:
   Moved(const std::string& name, float dropout, double step = 0, const Named& direction = {})

@@ -28,7 +28,7 @@ struct Attention {
   std::int64_t key_size() const { return key_rows() * heads.key_value * heads.width; }
   std::int64_t bias_rows() const { return std::max<std::int64_t>(0, 2 * reach + 1); }
 
-  // Of a pair of rows of one sequence, which starts at these rows.
+  // For a pair of rows of one sequence, which starts at these rows.
   struct Origin {
     std::int64_t query, key;
   };

@@ -1,5 +1,5 @@
-// A matrix for tests of Ops: its rows may lie apart, guard bytes surround it and lie between its rows, and
-// its values are read and written as doubles.
+// A matrix for tests of Ops: its rows may be apart, guard bytes are around it and between its rows, and its
+// values are read and written as doubles.
 #pragma once
 #include <cmath>
 #include <cstring>

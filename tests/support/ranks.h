@@ -58,7 +58,8 @@ inline Said said(const std::exception_ptr& e) {
   return {};
 }
 
-// What the first rank threw that failed by itself; a rank that fails as well may first hear of another's end.
+// The exception of the first rank that failed by itself; a rank that fails as well may hear of another's end
+// first.
 inline void rethrow_first(const std::vector<std::exception_ptr>& thrown) {
   for (const bool told : {false, true})
     for (const auto& e : thrown)

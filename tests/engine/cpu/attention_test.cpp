@@ -115,7 +115,7 @@ struct Outputs {
   bool operator==(const Outputs&) const = default;
 };
 
-// What each row sees, as attention_ranges is told.
+// What each row sees, in the form that attention_ranges takes.
 struct Ranges {
   std::vector<std::int32_t> first, count;
   std::int64_t window;
@@ -353,7 +353,7 @@ TEST(Attention, NanIsNotHidden) {
   for (const auto& [name, kernels, bf16_dot] : all_kernels()) {
     const Outputs out = run(kernels, c, DType::f32, in, 1);
     for (const Values& y : {out.y.values(), out.by_range.values()}) {
-      EXPECT_TRUE(std::isfinite(y[69 * 16])) << name;  // it lies in the future
+      EXPECT_TRUE(std::isfinite(y[69 * 16])) << name;  // it is in the future
       EXPECT_TRUE(std::isnan(y[70 * 16])) << name;
     }
   }

@@ -127,7 +127,7 @@ TEST(Rope, RotatesEveryHeadAndItsGradientRotatesBack) {
   });
 }
 
-TEST(Rope, ScaledAnglesScale) {  // yarn's attention factor lies in cos and sin
+TEST(Rope, ScaledAnglesScale) {  // cos and sin contain yarn's attention factor
   CpuOps ops(1);
   Matrix x(1, 4, DType::f32), cos(1, 2, DType::f32), sin(1, 2, DType::f32), at(1, 1, DType::i32);
   x.assign({1, 2, 3, 4});

@@ -1,6 +1,6 @@
 // Runs a computation on the CPU and, kernels and all, on the CUDA backend compiled for the host: with threads
 // and blocks in three orders, which must give the same bytes, with guards around and between rows, which must
-// stay, and with numbers like the CPU's.
+// stay, and with results close to the CPU's.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -50,8 +50,8 @@ class OnGpu {
   std::int64_t bytes_;
 };
 
-// Of all elements together, relative to their squares, or to those of numbers around 0.3: the gradient of a
-// query that sees one key is a difference of numbers near 1, and rounding is all that it has.
+// Error over all elements together, relative to their squares, or to those of numbers around 0.3: the
+// gradient of a query that sees one key is a difference of numbers near 1, so it consists of rounding only.
 inline double difference(const std::vector<double>& got, const std::vector<double>& want) {
   double squares = 0;
   for (const double w : want) squares += w * w;

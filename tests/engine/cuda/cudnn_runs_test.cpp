@@ -1,4 +1,4 @@
-// Which sequences cuDNN takes together, and where it is told that they lie.
+// Which sequences cuDNN computes together, and the offsets it gets.
 #include "engine/cuda/cudnn_runs.h"
 
 #include <gtest/gtest.h>

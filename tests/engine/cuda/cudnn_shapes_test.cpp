@@ -52,7 +52,7 @@ struct Wanted {
                kind & kF16 ? ", f16" : "", kind & kRagged ? ", ragged" : "", kind & kCausal ? ", causal" : "",
                kind & kWindow ? ", window" : "", kind & kBias ? ", bias" : "", gradient ? ", gradient" : "");
   }
-  // Of the workspace, beside the plan's: see Parts in cudnn_attention.cpp.
+  // Size of the workspace, in addition to the plan's: see Parts in cudnn_attention.cpp.
   std::int64_t beside() const {
     return (1 << 20) + 2 * (batch * heads * rows * 4 + 256) + (kind & kBias ? heads * rows * keys * 2 : 0);
   }

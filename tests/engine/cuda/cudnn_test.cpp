@@ -9,7 +9,7 @@ namespace {
 std::unique_ptr<Ops> with_cudnn(std::int64_t bytes) {
   CudaWorkspace w = kSmall;
   w.cudnn = bytes;
-  w.delta = 16384;  // enough for what is left to ft's own
+  w.delta = 16384;  // enough for what ft's own kernels compute
   return make_cuda_ops(0, w);
 }
 

@@ -1,5 +1,5 @@
-// Stands in for the driver while cuDNN makes plans for a GPU that is not there: it wants to load what it has
-// compiled, and never runs it.
+// Replaces the driver while cuDNN makes plans for an absent GPU: it wants to load what it has compiled, and
+// never runs it.
 namespace {
 
 int give(void** p) {

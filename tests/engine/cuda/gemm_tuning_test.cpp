@@ -249,7 +249,7 @@ TEST(GemmTuning, AFileThatCannotBeWrittenIsRefusedAtOnce) {
   EXPECT_EQ(error("/dev/null"), begin + "/dev/null is not a file");
 }
 
-// The superuser may write anywhere, and is nobody for a while.
+// The superuser may write anywhere, so the test becomes nobody for a while.
 TEST(GemmTuning, AReadOnlyFolderIsRefusedAtOnce) {
   const TempFolder folder;
   const std::string file = folder.write("read_only/tuned.jsonl", "");

@@ -123,7 +123,7 @@ TEST(CudaLayers, CrossEntropyOfInfiniteAndNanLogits) {
   EXPECT_TRUE(std::isnan(loss.get(0, 0)));
 }
 
-// What would be a wild access is skipped, and told when somebody waits for the GPU.
+// An out-of-range access is skipped, and reported when somebody waits for the GPU.
 TEST(CudaLayers, AWrongIndexIsAnInternalError) {
   struct WrongCall {
     const char* words;

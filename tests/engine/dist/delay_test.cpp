@@ -1,4 +1,4 @@
-// When a rank is said to keep the others waiting.
+// When a rank is reported to keep the others waiting.
 #include "engine/dist/delay.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ class Delays : public testing::Test {
     now_ += milliseconds(ms);
     return delay_.look(now_, {step, begun, waiting});
   }
-  // Steps of `ms` each, four collectives in each; nothing is said.
+  // Steps of `ms` each, four collectives in each; no message.
   void steps(int n, int ms) {
     for (int i = 0; i < n; ++i, ++step_)
       for (int k = 0; k < 4; ++k) ASSERT_EQ(look(ms / 4, step_, ++begun_, k % 2 == 0), Event::none);
@@ -38,7 +38,7 @@ TEST_F(Delays, SaysOnceWhoIsLateAndWhenItGoesOn) {
   EXPECT_EQ(look(500, step_, begun_, true), Event::late);
   EXPECT_NEAR(seconds(), 3.1, 0.11);
   EXPECT_EQ(look(500, step_, begun_, true), Event::none);
-  EXPECT_EQ(look(500, step_, begun_, false), Event::none);  // nobody happened to wait just then
+  EXPECT_EQ(look(500, step_, begun_, false), Event::none);  // no rank happened to wait just then
   EXPECT_EQ(look(500, step_, ++begun_, true), Event::over);
   EXPECT_NEAR(seconds(), 4.6, 0.11);
   steps(3, 400);

@@ -131,7 +131,7 @@ TEST(Meeting, AReplayProvesNothing) {
   std::thread root([&] {
     Meeting m = meeting(0, 2, at, 2);
     m.listener = std::move(listener);
-    EXPECT_THROW(meet(std::move(m)), UserError);  // nobody came
+    EXPECT_THROW(meet(std::move(m)), UserError);  // no rank came
   });
   const auto say = [&](const std::string& text, Challenge& c) {
     Socket s = connect_to(at, soon, "rank 0");

@@ -46,7 +46,7 @@ TEST(OverlappedCommunicator, SaysWhatAWorkThrew) {
   });
 }
 
-// A rank that fails by itself does not wait for what the others still owe it.
+// A rank that fails by itself does not wait for outstanding messages of the others.
 TEST(OverlappedCommunicator, AbandonsWhatIsUnderWay) {
   const auto start = std::chrono::steady_clock::now();
   run_ranks(2, true, [](Communicator& c) {

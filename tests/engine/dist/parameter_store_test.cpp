@@ -89,7 +89,7 @@ TransientMemory planned(const Case& c) {
   return store.transient();
 }
 
-// Of a trained parameter among all, one after another.
+// Position of a trained parameter among all, one after another.
 std::int64_t place_of(const Toy& toy, const Parameter& p) {
   std::int64_t at = 0;
   for (const Parameter& other : toy.all) {

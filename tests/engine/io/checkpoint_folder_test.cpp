@@ -148,7 +148,7 @@ TEST(Checkpoint, TheNewestWholeOneIsFound) {
   EXPECT_FALSE(find_newest_checkpoint(folder / "none").checkpoint);
   for (const int step : {2, 10, 9}) save(folder.path(), step);
   folder.write("checkpoint-11/model.safetensors", "half");  // no manifest: somebody else's
-  folder.write("checkpoint-012/manifest.json", "{}");       // no name of ours
+  folder.write("checkpoint-012/manifest.json", "{}");       // not a name that ft writes
   folder.write("checkpoint-x/manifest.json", "{}");
   EXPECT_EQ(list_checkpoints(folder.path()), (std::vector<std::int64_t>{2, 9, 10}));
   auto found = find_newest_checkpoint(folder.path());

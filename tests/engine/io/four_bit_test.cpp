@@ -1,5 +1,5 @@
 // The codec of 4-bit blocks against bitsandbytes' own outputs: a few committed matrices, more of them in
-// ../shared/accept/cases/nf4 where that lies beside the repository; and what must hold of any input.
+// ../shared/accept/cases/nf4 if that exists next to the repository; and properties that hold for any input.
 #include "engine/io/four_bit.h"
 
 #include <gtest/gtest.h>

@@ -34,7 +34,7 @@ class Gguf : public testing::Test {
     }
     return "no error";
   }
-  // What is said of the file with `with` at `at`.
+  // The message about the file with `with` at `at`.
   std::string damaged(std::size_t at, const std::string& with) {
     std::string b = bytes();
     b.replace(at, with.size(), with);

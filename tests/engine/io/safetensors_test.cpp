@@ -289,7 +289,7 @@ TEST_F(SafetensorsData, ReadsRangesAndStridedRows) {
   file.read(w, {reinterpret_cast<std::byte*>(narrow.data()), DType::bf16, {2, 10}}, 25);
   for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(to_float(narrow[i]), static_cast<float>(25 + i));
 
-  std::vector<float> padded(6 * 12, -1.0f);  // rows of 10 that lie 12 apart
+  std::vector<float> padded(6 * 12, -1.0f);  // rows of 10 elements, 12 apart
   file.read(w, {reinterpret_cast<std::byte*>(padded.data()), DType::f32, {6, 10}, 12});
   for (std::size_t r = 0; r < 6; ++r) {
     for (std::size_t c = 0; c < 10; ++c) EXPECT_EQ(padded[r * 12 + c], values[r * 10 + c]);

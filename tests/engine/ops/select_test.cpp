@@ -8,7 +8,7 @@ namespace {
 
 TEST(MakeOps, MakesTheCpu) { EXPECT_EQ(make_ops({Device::Kind::cpu, 0})->device(), Device{}); }
 
-// No machine has so many GPUs. What is said depends on whether there is a driver, or a GPU at all.
+// No machine has this many GPUs. The message depends on whether there is a driver, or a GPU at all.
 TEST(MakeOps, AGpuThatIsNotThereIsAUserError) {
   try {
     make_ops({Device::Kind::cuda, 9999});

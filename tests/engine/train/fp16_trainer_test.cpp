@@ -1,5 +1,5 @@
-// The Trainer in fp16 with a model made of one vector, whose gradients overflow where the test says: on all
-// ranks alike such a step has never been, but for the loss scale.
+// The Trainer in fp16 with a model that is one vector, whose gradients overflow where the test says: on all
+// ranks it is as if such a step had never been, except for the loss scale.
 #include <gtest/gtest.h>
 
 #include <cmath>

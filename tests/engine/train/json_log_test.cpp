@@ -85,7 +85,7 @@ TEST(JsonLog, EachRowIsOnDiskAtOnce) {
   }
 }
 
-// What a run leaves that is stopped after step 13 and goes on from step 10 is what an unstopped one leaves.
+// A run that is stopped after step 13 and resumed from step 10 leaves the same rows as an unstopped one.
 TEST(JsonLog, ResumedEqualsUninterrupted) {
   const TestFolder folder;
   const auto whole = folder.file("whole.jsonl"), parts = folder.file("parts.jsonl");

@@ -1,4 +1,4 @@
-// A small made-up run for the tests of reports, in a folder of its own that disappears with it.
+// A small made-up run for the tests of reports, in a temporary folder of its own.
 #pragma once
 #include <unistd.h>
 

@@ -67,7 +67,7 @@ TEST(TrainerState, IsWrittenWithEveryCheckpoint) {
   EXPECT_EQ(json["log_history"].size(), 6u);
 }
 
-// A checkpoint's own file is what the output folder's is once the checkpoint is there.
+// Once a checkpoint exists, its own file equals the output folder's.
 TEST(TrainerState, GoesIntoTheCheckpoint) {
   const TestFolder folder;
   TrainerState state(folder.file("trainer_state.json"));
