@@ -15,13 +15,6 @@ namespace ft::lora {
 // expression that matches the whole name, or "all-linear".
 using Modules = std::variant<std::string, std::vector<std::string>>;
 
-// PEFT's target_modules where none are named, by the model_type of config.json; all linears where ft goes
-// beyond it.
-inline Modules default_targets(const std::string& model_type) {
-  if (model_type == "t5" || model_type == "mt5") return std::vector<std::string>{"q", "v"};
-  return "all-linear";
-}
-
 // Regular expression -> value, in the order written: the first that matches holds.
 template <class T>
 using Pattern = std::vector<std::pair<std::string, T>>;
@@ -30,7 +23,7 @@ struct LoraConfig {
   std::int64_t r = 8;
   double lora_alpha = 16;
   double lora_dropout = 0;
-  Modules target_modules = default_targets("");
+  Modules target_modules = "all-linear";  // unless the model's family has others
   std::optional<Modules> exclude_modules;
   std::optional<std::vector<std::string>> modules_to_save;
   std::optional<std::vector<std::int64_t>> layers_to_transform;

@@ -7,6 +7,7 @@
 #include "engine/io/fields.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
+#include "models/registry.h"
 
 namespace ft {
 namespace {
@@ -118,7 +119,7 @@ void choose_targets(RunConfig& c) {
   const std::string file = join_path(c.model.model_name_or_path, "config.json");
   try {
     if (!path_exists(file)) return;
-    c.lora.target_modules = lora::default_targets(JsonObject::read(file).text("model_type"));
+    if (auto targets = read_lora_targets(file); !targets.empty()) c.lora.target_modules = std::move(targets);
   } catch (const UserError&) {
   }
 }

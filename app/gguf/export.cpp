@@ -64,41 +64,14 @@ void tell(const GgufArgs& args, std::size_t tensors, const std::vector<GgufTenso
 }
 
 // The name in GGUF, or the error that there is none.
-std::string named(const std::string& name) {
-  const auto found = gguf_name(name);
+std::string named(const GgufModel& model, const std::string& name) {
+  const auto found = model.name_of(name);
   if (!found) throw UserError(Exit::input, printable(name) + ": GGUF has no name for this tensor");
   return *found;
 }
 
-// What a family's config.json says.
-struct Family {
-  std::string architecture;
-  GgufKeys keys;
-  std::int64_t vocab_size = 0;
-  std::vector<float> rope_factors;
-  std::optional<llama::Config> llama;  // nothing: a T5
-
-  std::int64_t permuted_heads(const std::string& weight) const {
-    return llama ? gguf_permuted_heads(weight, *llama) : 0;
-  }
-};
-
-Family family_of(const std::string& config_json) {
-  if (read_decoder_tokens(config_json))
-    return {.architecture = "t5",
-            .keys = gguf_t5_keys(config_json),
-            .vocab_size = JsonObject::read(config_json).positive("vocab_size")};
-  Family f{.llama = llama::read_config(config_json)};
-  f.architecture = gguf_architecture(*f.llama);
-  f.keys = gguf_model_keys(*f.llama, config_json);
-  f.vocab_size = f.llama->vocab_size;
-  f.rope_factors = gguf_rope_factors(*f.llama);
-  return f;
-}
-
-// The model's tensors, each once. A head that is the embedding's table is left out, but not T5's: it is
-// written with the scale of the states before it, which readers of t5 do not apply.
-std::vector<TensorSpec> tensors_of(const BuiltModel& built, const Merger& merger) {
+// The model's tensors, each once. A head that is the embedding's table is left out where readers know it.
+std::vector<TensorSpec> tensors_of(const BuiltModel& built, const GgufModel& model, const Merger& merger) {
   const ModelInfo& info = built.made.info;
   std::vector<TensorSpec> all = merger.specs(DType::f32);
   std::erase_if(all, [&](const TensorSpec& s) {
@@ -106,7 +79,7 @@ std::vector<TensorSpec> tensors_of(const BuiltModel& built, const Merger& merger
                info.embedding_copies.end() ||
            (s.name == "lm_head.weight" && info.tied_head && !merger.unties());
   });
-  if (!info.decoder || !info.tied_head || merger.unties()) return all;
+  if (!model.tied_head || !info.tied_head || merger.unties()) return all;
   const auto table =
       std::find_if(all.begin(), all.end(), [&](const TensorSpec& s) { return s.name == info.embedding; });
   require(table != all.end(), "a model has an embedding");
@@ -118,14 +91,14 @@ void multiply(const Tensor& values, float factor) {
   if (factor != 1) std::for_each_n(values.as<float>(), values.numel(), [&](float& v) { v *= factor; });
 }
 
-GgufKeys keys_of(const GgufArgs& args, const Family& family, const Form& form) {
-  GgufKeys keys{{"general.architecture", family.architecture},
+GgufKeys keys_of(const GgufArgs& args, const GgufModel& model, const Form& form) {
+  GgufKeys keys{{"general.architecture", model.architecture},
                 {"general.type", std::string("model")},
                 {"general.name", last_part(args.model)},
                 {"general.file_type", form.file_type}};
   if (form.type == GgmlType::q8_0) keys.emplace_back("general.quantization_version", std::uint32_t{2});
-  keys.insert(keys.end(), family.keys.begin(), family.keys.end());
-  for (auto& key : gguf_tokenizer_keys(args.tokenizer, family.vocab_size)) keys.push_back(std::move(key));
+  keys.insert(keys.end(), model.keys.begin(), model.keys.end());
+  for (auto& key : gguf_tokenizer_keys(args.tokenizer, model.vocab_size)) keys.push_back(std::move(key));
   return keys;
 }
 
@@ -134,19 +107,19 @@ GgufKeys keys_of(const GgufArgs& args, const Family& family, const Form& form) {
 void export_gguf(const GgufArgs& args) {
   require_new_file(args);
   const Form form = form_of(args.dtype.empty() ? "float16" : args.dtype);
-  Family family = family_of(join_path(args.model, "config.json"));
-  const GgufKeys keys = keys_of(args, family, form);
+  GgufModel model = make_gguf_model(join_path(args.model, "config.json"));
+  const GgufKeys keys = keys_of(args, model, form);
 
   const BuiltModel built = build_model(merge_config(args.model, args.adapter), Weights::check);
   Merger merger(built);
-  const std::vector<TensorSpec> from = tensors_of(built, merger);
+  const std::vector<TensorSpec> from = tensors_of(built, model, merger);
   std::vector<GgufTensor> specs;
   for (const TensorSpec& s : from) {
-    GgufTensor t{named(s.name), GgmlType::f32, dims_of(s.shape)};
+    GgufTensor t{named(model, s.name), GgmlType::f32, dims_of(s.shape)};
     t.type = type_of(t.name, t.shape, form.type);
     specs.push_back(std::move(t));
   }
-  std::vector<float>& factors = family.rope_factors;
+  std::vector<float>& factors = model.rope_factors;
   if (!factors.empty())
     specs.push_back({"rope_freqs.weight", GgmlType::f32, {static_cast<std::int64_t>(factors.size())}});
 
@@ -160,7 +133,7 @@ void export_gguf(const GgufArgs& args) {
     const TensorSpec& s = from[next++];
     Tensor values = merger(s);
     if (s.name == "lm_head.weight" && !merger.unties()) multiply(values, built.made.info.head_scale);
-    if (const std::int64_t heads = family.permuted_heads(s.name); heads > 0)
+    if (const std::int64_t heads = model.permuted_heads(s.name); heads > 0)
       gguf_permute(values.as<float>(), s.shape[0], s.shape.numel() / s.shape[0], heads);
     return values;
   });
@@ -171,15 +144,15 @@ void export_gguf(const GgufArgs& args) {
 void export_gguf_lora(const GgufArgs& args) {
   require_new_file(args);
   const Form form = form_of(args.dtype.empty() ? "float32" : args.dtype);
-  const Family family = family_of(join_path(args.model, "config.json"));
+  const GgufModel model = make_gguf_model(join_path(args.model, "config.json"));
   const BuiltModel built = build_model(merge_config(args.model, args.adapter), Weights::check);
   for (const Parameter* p : built.attached.whole)
     throw UserError(Exit::input, str(args.adapter, ": ", p->name,
                                      " was fully trained, which a GGUF adapter cannot hold; use --to gguf"));
   const auto alpha = static_cast<float>(built.lora_config.lora_alpha);
-  const GgufKeys keys{{"general.architecture", family.architecture}, {"general.type", std::string("adapter")},
-                      {"general.name", last_part(args.adapter)},     {"general.file_type", form.file_type},
-                      {"adapter.type", std::string("lora")},         {"adapter.lora.alpha", alpha}};
+  const GgufKeys keys{{"general.architecture", model.architecture}, {"general.type", std::string("adapter")},
+                      {"general.name", last_part(args.adapter)},    {"general.file_type", form.file_type},
+                      {"adapter.type", std::string("lora")},        {"adapter.lora.alpha", alpha}};
   struct Part {
     const Parameter* parameter;
     std::int64_t heads;  // whose rows are reordered; 0: none
@@ -188,13 +161,13 @@ void export_gguf_lora(const GgufArgs& args) {
   std::vector<Part> parts;
   std::vector<GgufTensor> specs;
   for (std::size_t i = 0; i < built.attached.linears.size(); ++i) {
-    const std::string weight = built.attached.linears[i] + ".weight", name = named(weight);
+    const std::string weight = built.attached.linears[i] + ".weight", name = named(model, weight);
     const lora::LoraAdapter& l = *built.attached.adapters[i];
     // Readers scale by alpha / rank of this pair; what else there is goes into B, also what T5's head has.
     const float of_head = weight == "lm_head.weight" ? built.made.info.head_scale : 1;
     const float factor = l.scale() * static_cast<float>(l.rank()) / alpha * of_head;
     parts.push_back({&l.a, 0, 1});
-    parts.push_back({&l.b, family.permuted_heads(weight), factor});
+    parts.push_back({&l.b, model.permuted_heads(weight), factor});
     specs.push_back({name + ".lora_a", GgmlType::f32, dims_of(l.a.shape)});
     specs.push_back({name + ".lora_b", GgmlType::f32, dims_of(l.b.shape)});
     for (std::size_t at : {specs.size() - 2, specs.size() - 1})

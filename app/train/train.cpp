@@ -126,11 +126,8 @@ BuiltData read_data(const RunConfig& config, const BuiltModel& built, int ranks,
 }
 
 void tell_beginning(Report& report, const Resumed& resumed, const BuiltModel& built, const BuiltData& data) {
-  if (built.dtype == DType::f16 && built.made.info.decoder)
-    report.warning(
-        "training.fp16 with an encoder-decoder of T5's family: these models were trained in bfloat16, and "
-        "the outputs of their feed-forward layers (wo) often exceed float16's 65504, and the loss becomes "
-        "NaN; training.bf16=true or training.fp16=false is safe");
+  if (const std::string& why = built.made.info.fp16_warning; built.dtype == DType::f16 && !why.empty())
+    report.warning("training.fp16 with " + why + "; training.bf16=true or training.fp16=false is safe");
   for (const std::string& text : resumed.skipped) report.warning(text);
   if (!resumed.skipped.empty() && !resumed.from.empty()) report.warning("resuming from " + resumed.from);
   for (const std::string& text : data.loaded.notes) report.note(text);

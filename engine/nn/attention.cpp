@@ -3,14 +3,10 @@
 namespace ft {
 namespace {
 
-// Every head's values as a row of their own.
-Tensor by_head(const Tensor& x, std::int64_t width) { return x.view({x.numel() / width, width}); }
+// Rows as wide as the norm: each head's values, where it is over those.
+Tensor rows_of(const Norm& norm, const Tensor& x) { return x.view({x.numel() / norm.width(), norm.width()}); }
 
 }  // namespace
-
-void SelfAttention::rotate(Ctx& c, Tensor x, const Positions& p, float sign) const {
-  c.ops.rope(x, p.cos, p.sin, p.positions, heads.width, sign);
-}
 
 void SelfAttention::attend(Ctx& c, const Saved& s, const Positions& p) const {
   if (p.cached) {
@@ -38,17 +34,17 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
   if (q_norm) {
     s.q_raw = dense(heads.query);
     s.k_raw = dense(heads.key_value);
-    s.q_rstd = c.saved.take({rows * heads.query}, DType::f32);
-    s.k_rstd = c.saved.take({rows * heads.key_value}, DType::f32);
+    s.q_statistics = q_norm->take_statistics(c.saved, s.q.numel() / q_norm->width());
+    s.k_statistics = k_norm->take_statistics(c.saved, s.k.numel() / k_norm->width());
   }
   s.u =
       forward_all(c, {{q_proj, q_norm ? s.q_raw : s.q}, {k_proj, k_norm ? s.k_raw : s.k}, {v_proj, s.v}}, x);
   if (q_norm) {
-    q_norm->forward(c, by_head(s.q, D), s.q_rstd, by_head(s.q_raw, D));
-    k_norm->forward(c, by_head(s.k, D), s.k_rstd, by_head(s.k_raw, D));
+    q_norm->forward(c, rows_of(*q_norm, s.q), s.q_statistics, rows_of(*q_norm, s.q_raw));
+    k_norm->forward(c, rows_of(*k_norm, s.k), s.k_statistics, rows_of(*k_norm, s.k_raw));
   }
-  rotate(c, s.q, p, 1);
-  rotate(c, s.k, p, 1);
+  p.rotate(c, s.q, D, 1);
+  p.rotate(c, s.k, D, 1);
   s.y = dense(heads.query);
   s.lse = c.saved.take({heads.query, rows}, DType::f32);
   attend(c, s, p);
@@ -70,17 +66,17 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
     sum.run();
     c.ops.attention_grad(dq, dk, dv, {}, da, s.y, s.lse, s.q, s.k, s.v, heads, mask(p), {scale});
   }
-  rotate(c, dq, p, -1);
-  rotate(c, dk, p, -1);
+  p.rotate(c, dq, D, -1);
+  p.rotate(c, dk, D, -1);
   if (q_norm) {
-    auto through = [&](const RmsNorm& norm, Tensor& d, Tensor raw, Tensor rstd) {
+    auto through = [&](const Norm& norm, Tensor& d, Tensor raw, Tensor statistics) {
       Tensor into = c.scratch.take(d.shape, c.dtype);
       c.ops.fill(into, 0);
-      norm.backward(c, by_head(into, D), by_head(d, D), by_head(raw, D), rstd);
+      norm.backward(c, rows_of(norm, into), rows_of(norm, d), rows_of(norm, raw), statistics);
       d = into;
     };
-    through(*q_norm, dq, s.q_raw, s.q_rstd);
-    through(*k_norm, dk, s.k_raw, s.k_rstd);
+    through(*q_norm, dq, s.q_raw, s.q_statistics);
+    through(*k_norm, dk, s.k_raw, s.k_statistics);
   }
   Sum sum(c.ops, dx);
   backward_all(c, sum, {{q_proj, dq}, {k_proj, dk}, {v_proj, dv}}, x, s.u);

@@ -8,11 +8,14 @@
 //     d: dy in, dx out
 //   void visit(Visitor&).
 #pragma once
+#include <string>
 #include <vector>
 
+#include "engine/core/error.h"
 #include "engine/dist/parameter_store.h"
 #include "engine/nn/context.h"
 #include "engine/nn/keep.h"
+#include "engine/nn/visitor.h"
 
 namespace ft {
 
@@ -20,6 +23,7 @@ template <class Block>
 class BlockStack {
  public:
   std::vector<Block> blocks;
+  std::string name;        // in Hugging Face's model, such as model.layers
   std::vector<int> units;  // of each block, in the store
   std::size_t first = 0;   // blocks before this one, and what feeds it, need no gradient
   // The first so many blocks keep only their input and run again before their backward; of the last one,
@@ -30,6 +34,23 @@ class BlockStack {
   std::int64_t segment = 1;
 
   std::int64_t size() const { return static_cast<std::int64_t>(blocks.size()); }
+
+  void visit(Visitor& v) {
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      v.unit(str(name, ".", i));
+      blocks[i].visit(v);
+    }
+  }
+  // Gives the store a unit for each block. all: every block's input has a gradient, for something before the
+  // stack or beside it.
+  void add_units(ParameterStore& store, bool all) {
+    units.clear();
+    first = blocks.size();
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      units.push_back(store.add_unit(str(name, ".", i), parameters_of(blocks[i])));
+      if (first == blocks.size() && (all || any_trained(blocks[i]))) first = i;
+    }
+  }
 
   // x stays as it is; the result and what backward needs are taken from c.saved.
   Tensor forward(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side) {

@@ -19,10 +19,13 @@ std::int64_t Head::chunk_rows() const {
 // Of rows [begin, end) of all requested ones.
 Head::Chunk Head::project(Ctx& c, Tensor x, const Tensor& all, std::int64_t begin, std::int64_t end) const {
   const std::int64_t n = end - begin, C = lm_head.in;
-  Chunk k{
-      c.temporary(n, C), c.temporary(n, C), c.scratch.take({n}, DType::f32), c.temporary(n, lm_head.out), {}};
+  Chunk k{c.temporary(n, C),
+          c.temporary(n, C),
+          norm.take_statistics(c.scratch, n),
+          c.temporary(n, lm_head.out),
+          {}};
   c.ops.gather_rows(k.x, x, part(all, begin, end));
-  norm.forward(c, k.n, k.rstd, k.x);
+  norm.forward(c, k.n, k.statistics, k.x);
   dropout.apply(c, k.n, mask_of(begin));
   k.adapter = lm_head.forward(c, k.logits, k.n, {}, scale);
   return k;
@@ -57,7 +60,7 @@ void Head::forward_backward(Ctx& c, Tensor loss, Tensor d, Tensor x, const Targe
     sum.run();
     dropout.apply(c, dn, mask_of(begin));
     c.ops.fill(dx, 0);
-    norm.backward(c, dx, dn, k.x, k.rstd);
+    norm.backward(c, dx, dn, k.x, k.statistics);
     c.ops.scatter_rows(d, dx, part(t.rows, begin, end));
   }
 }

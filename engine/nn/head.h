@@ -6,7 +6,7 @@
 #include "engine/core/batch.h"
 #include "engine/nn/dropout.h"
 #include "engine/nn/linear.h"
-#include "engine/nn/rms_norm.h"
+#include "engine/nn/norm.h"
 
 namespace ft {
 
@@ -16,7 +16,7 @@ struct Targets {
 };
 
 struct Head {
-  RmsNorm norm;
+  Norm norm;
   Linear lm_head;
   float scale = 1;  // of the normed states before the projection
   Dropout dropout;  // of the normed states
@@ -37,10 +37,10 @@ struct Head {
 
  private:
   struct Chunk {
-    Tensor x, n, rstd, logits, adapter;
+    Tensor x, n, statistics, logits, adapter;
   };
   Chunk project(Ctx&, Tensor x, const Tensor& all, std::int64_t begin, std::int64_t end) const;
-  std::string mask_of(std::int64_t begin) const { return norm.weight.name + "." + std::to_string(begin); }
+  std::string mask_of(std::int64_t begin) const { return norm.name() + "." + std::to_string(begin); }
 };
 
 }  // namespace ft

@@ -75,6 +75,9 @@ inline void copy_slot(Ops& ops, const KvCache& cache, std::int32_t from, std::in
 // Memory for `layers` layers of `key_columns` = KV D columns each.
 inline KvCache take_kv_cache(Arena& arena, KvCacheShape shape, std::size_t layers, std::int64_t key_columns,
                              DType dtype) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  require(shape.slots * shape.capacity < kMost && shape.sources * shape.source_capacity < kMost,
+          "a cache of more than 2^31 tokens");
   KvCache cache{shape, {}, {}};
   const auto take = [&](std::int64_t rows) {
     return KvCache::Layer{arena.take({rows, key_columns}, dtype), arena.take({rows, key_columns}, dtype)};

@@ -19,6 +19,8 @@ struct RmsNorm {
     c.ops.enter(weight.name);
     if (dx || weight.grad) c.ops.rms_norm_grad(dx, weight.grad, dy, x, weight.value, rstd);
   }
+  bool trains() const { return static_cast<bool>(weight.grad); }
+  static Tensor take_statistics(Arena& arena, std::int64_t rows) { return arena.take({rows}, DType::f32); }
   void visit(Visitor& v) { v.parameter(weight); }
 };
 

@@ -34,15 +34,15 @@ Block make_block(const Config& c, std::int64_t layer, DType dtype) {
 Block::Saved Block::forward(Ctx& c, Tensor y, Tensor x, const Side& side, Keep keep) const {
   const std::int64_t rows = x.rows(), C = x.cols();
   Saved s;
-  s.rstd1 = c.saved.take({rows}, DType::f32);
-  s.rstd2 = c.saved.take({rows}, DType::f32);
+  s.input_statistics = input_norm.take_statistics(c.saved, rows);
+  s.post_statistics = post_norm.take_statistics(c.saved, rows);
   s.h = c.save(rows, C);
   Scope scratch(c.scratch);
   Tensor n = c.temporary(rows, C);
-  input_norm.forward(c, n, s.rstd1, x);
+  input_norm.forward(c, n, s.input_statistics, x);
   s.attention = attention.forward(c, s.h, n, x, side);
   if (!y) return s;
-  post_norm.forward(c, n, s.rstd2, s.h);
+  post_norm.forward(c, n, s.post_statistics, s.h);
   s.mlp = mlp.forward(c, y, n, s.h, keep);
   return s;
 }
@@ -50,13 +50,13 @@ Block::Saved Block::forward(Ctx& c, Tensor y, Tensor x, const Side& side, Keep k
 void Block::backward(Ctx& c, Tensor d, Tensor x, const Saved& s, const Side& side, bool input_grad) const {
   Scope scratch(c.scratch);
   Tensor n = c.temporary(x.rows(), x.cols()), dn = c.temporary(x.rows(), x.cols());
-  if (mlp.reads_input() || s.mlp.empty()) post_norm.forward(c, n, s.rstd2, s.h);
+  if (mlp.reads_input() || s.mlp.empty()) post_norm.forward(c, n, s.post_statistics, s.h);
   mlp.backward(c, dn, d, n, s.mlp);
-  post_norm.backward(c, d, dn, s.h, s.rstd2);  // d +=: the residual
-  if (attention.reads_input()) input_norm.forward(c, n, s.rstd1, x);
-  const bool wanted = input_grad || input_norm.weight.grad;
+  post_norm.backward(c, d, dn, s.h, s.post_statistics);  // d +=: the residual
+  if (attention.reads_input()) input_norm.forward(c, n, s.input_statistics, x);
+  const bool wanted = input_grad || input_norm.trains();
   attention.backward(c, wanted ? dn : Tensor{}, d, n, s.attention, side);
-  if (wanted) input_norm.backward(c, input_grad ? d : Tensor{}, dn, x, s.rstd1);
+  if (wanted) input_norm.backward(c, input_grad ? d : Tensor{}, dn, x, s.input_statistics);
 }
 
 void Block::visit(Visitor& v) {

@@ -7,16 +7,16 @@
 namespace ft::llama {
 
 struct Block {
-  RmsNorm input_norm, post_norm;
+  Norm input_norm, post_norm;
   SelfAttention attention;
   Mlp mlp;
 
   using Side = Positions;
   struct Saved {
-    Tensor rstd1, rstd2;  // (rows) f32
-    Tensor h;             // (rows, C)
+    Tensor input_statistics, post_statistics;  // of the norms
+    Tensor h;                                  // (rows, C)
     SelfAttention::Saved attention;
-    Mlp::Saved mlp;  // and rstd2: of a block that runs again, not before its backward
+    Mlp::Saved mlp;  // and post_statistics: of a block that runs again, not before its backward
   };
   Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;
   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "engine/io/json.h"
 
@@ -44,59 +43,6 @@ Activation read_activation(const JsonObject& j) {
   if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::gelu_tanh;
   if (name == "relu") return Activation::relu;
   j.refuse("hidden_act", "one of silu, swish, gelu, gelu_new, gelu_pytorch_tanh, relu");
-}
-
-// YaRN's factor on cos and sin, given or derived (Peng et al. 2023, eq. 22; DeepSeek's mscale variants).
-double yarn_attention_factor(const JsonObject& j, double factor) {
-  auto mscale = [&](double m) { return factor <= 1 ? 1.0 : 0.1 * m * std::log(factor) + 1; };
-  if (j.has("attention_factor")) return j.number("attention_factor");
-  const double own = j.number_or("mscale", 0), all = j.number_or("mscale_all_dim", 0);
-  return own != 0 && all != 0 ? mscale(own) / mscale(all) : mscale(1);
-}
-
-// `j` is rope_parameters (v5) or rope_scaling (v4, with rope_theta beside it).
-void read_scaling(Rope& r, const JsonObject& j, std::int64_t max_position) {
-  const char* key = j.has("rope_type") ? "rope_type" : "type";
-  const std::string type = j.text_or(key, "default");
-  if (j.number_or("partial_rotary_factor", 1) != 1) j.refuse("partial_rotary_factor", "1");
-  if (type == "default") return;
-  const bool yarn = type == "yarn";
-  if (!yarn && type != "linear" && type != "dynamic" && type != "llama3")
-    j.refuse(key, "one of default, linear, dynamic, llama3, yarn");
-  r.original_max_position =
-      j.positive_number_or("original_max_position_embeddings", static_cast<double>(max_position));
-  if (yarn && !j.has("factor"))
-    r.factor = static_cast<double>(max_position) / r.original_max_position;
-  else
-    r.factor = j.number("factor");
-  if (r.factor < 1) j.refuse("factor", "a number of at least 1");
-  if (type == "linear") {
-    r.type = Rope::Type::linear;
-  } else if (type == "dynamic") {
-    r.type = Rope::Type::dynamic;
-  } else if (type == "llama3") {
-    r.type = Rope::Type::llama3;
-    r.low_freq_factor = j.number("low_freq_factor");
-    r.high_freq_factor = j.number("high_freq_factor");
-    if (r.low_freq_factor <= 0) j.refuse("low_freq_factor", "above 0");
-    if (r.high_freq_factor <= r.low_freq_factor) j.refuse("high_freq_factor", "above low_freq_factor");
-  } else {
-    r.type = Rope::Type::yarn;
-    r.beta_fast = j.positive_number_or("beta_fast", 32);
-    r.beta_slow = j.positive_number_or("beta_slow", 1);
-    r.truncate = j.boolean_or("truncate", true);
-    r.attention_factor = yarn_attention_factor(j, r.factor);
-  }
-}
-
-void read_rope(Config& c, const JsonObject& j) {
-  c.rope.theta = j.positive_number_or("rope_theta", 10000);
-  const bool old =
-      j.has("rope_scaling") && !j.object("rope_scaling").keys().empty();  // transformers: the old key wins
-  if (!old && !j.has("rope_parameters")) return;
-  const JsonObject p = j.object(old ? "rope_scaling" : "rope_parameters");
-  c.rope.theta = p.positive_number_or("rope_theta", c.rope.theta);
-  read_scaling(c.rope, p, c.max_position_embeddings);
 }
 
 // Mistral slides in all layers; Qwen where layer_types says so, or from max_window_layers on.
@@ -166,7 +112,7 @@ Config read_config(const std::filesystem::path& path) {
   c.hidden_act = read_activation(j);
   if (j.number_or("attention_dropout", 0) != 0) j.refuse("attention_dropout", "0: ft has no dropout there");
   read_heads(c, j);
-  read_rope(c, j);
+  c.rope = read_rope(j, c.head_dim, c.max_position_embeddings);
   read_windows(c, j);
   read_biases(c, j);
   return c;

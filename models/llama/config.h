@@ -7,20 +7,9 @@
 #include <vector>
 
 #include "engine/ops/ops.h"
+#include "models/rope.h"
 
 namespace ft::llama {
-
-// transformers' modeling_rope_utils: how far positions are stretched beyond those the model was trained on.
-struct Rope {
-  enum class Type : std::uint8_t { normal, linear, dynamic, llama3, yarn } type = Type::normal;
-  double theta = 10000;
-  double factor = 1;
-  double original_max_position = 0;                  // llama3, yarn
-  double low_freq_factor = 1, high_freq_factor = 4;  // llama3
-  double beta_fast = 32, beta_slow = 1;              // yarn
-  double attention_factor = 1;                       // yarn: multiplies cos and sin
-  bool truncate = true;                              // yarn: whole bounds of the ramp
-};
 
 struct Config {
   std::string model_type;

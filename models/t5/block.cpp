@@ -66,18 +66,18 @@ Over Block::over_memory(Ctx& c, const Side& side) const {
 
 // y = residual + what run(y, residual) adds to it, dropped out.
 template <class Run>
-void Block::branch(Ctx& c, Tensor y, Tensor residual, const RmsNorm& norm, Run run) const {
+void Block::branch(Ctx& c, Tensor y, Tensor residual, const Norm& norm, Run run) const {
   if (!dropout.active(c)) return run(residual);
   run(Tensor{});
-  dropout.apply(c, y, norm.weight.name);
+  dropout.apply(c, y, norm.name());
   c.ops.add(y, residual);
 }
 
 // The gradient of what a branch adds: d where nothing is dropped, else a copy of it.
-Tensor Block::dropped(Ctx& c, Tensor d, const RmsNorm& norm) const {
+Tensor Block::dropped(Ctx& c, Tensor d, const Norm& norm) const {
   if (!dropout.active(c)) return d;
   Tensor t = c.temporary(d.rows(), d.cols());
-  c.ops.dropout(t, d, dropout.p, dropout.mask(c, norm.weight.name));
+  c.ops.dropout(t, d, dropout.p, dropout.mask(c, norm.name()));
   return t;
 }
 
@@ -85,22 +85,23 @@ Block::Saved Block::forward(Ctx& c, Tensor y, Tensor x, const Side& side, Keep k
   Saved s;
   if (side.extending) return extend(c, y, x, side), s;
   const std::int64_t rows = x.rows(), C = x.cols();
-  for (Tensor& rstd : s.rstd) rstd = c.saved.take({rows}, DType::f32);
+  const Norm* norms[] = {&self.norm, cross ? &cross->norm : &mlp.norm, &mlp.norm};
+  for (int i = 0; i < 3; ++i) s.statistics[i] = norms[i]->take_statistics(c.saved, rows);
   s.h = c.save(rows, C);
   s.h2 = cross ? c.save(rows, C) : s.h;
   Scope scratch(c.scratch);
   Tensor n = c.temporary(rows, C);
-  self.norm.forward(c, n, s.rstd[0], x);
+  self.norm.forward(c, n, s.statistics[0], x);
   branch(c, s.h, x, self.norm,
          [&](Tensor residual) { s.self = self.layer.forward(c, s.h, n, residual, over_self(c, n, side)); });
   if (cross) {
-    cross->norm.forward(c, n, s.rstd[1], s.h);
+    cross->norm.forward(c, n, s.statistics[1], s.h);
     branch(c, s.h2, s.h, cross->norm, [&](Tensor residual) {
       s.cross = cross->layer.forward(c, s.h2, n, residual, over_memory(c, side));
     });
   }
   if (!y) return s;
-  mlp.norm.forward(c, n, s.rstd[2], s.h2);
+  mlp.norm.forward(c, n, s.statistics[2], s.h2);
   branch(c, y, s.h2, mlp.norm, [&](Tensor residual) { s.mlp = mlp.layer.forward(c, y, n, residual, keep); });
   return s;
 }
@@ -110,20 +111,20 @@ void Block::backward(Ctx& c, Tensor d, Tensor x, const Saved& s, const Side& sid
   Tensor n = c.temporary(x.rows(), x.cols()), dn = c.temporary(x.rows(), x.cols());
   {
     Scope inner(c.scratch);
-    if (mlp.layer.reads_input() || s.mlp.empty()) mlp.norm.forward(c, n, s.rstd[2], s.h2);
+    if (mlp.layer.reads_input() || s.mlp.empty()) mlp.norm.forward(c, n, s.statistics[2], s.h2);
     mlp.layer.backward(c, dn, dropped(c, d, mlp.norm), n, s.mlp);
-    mlp.norm.backward(c, d, dn, s.h2, s.rstd[2]);  // d +=: the residual
+    mlp.norm.backward(c, d, dn, s.h2, s.statistics[2]);  // d +=: the residual
   }
   if (cross) {
     Scope inner(c.scratch);
-    if (cross->layer.q.reads_input()) cross->norm.forward(c, n, s.rstd[1], s.h);
+    if (cross->layer.q.reads_input()) cross->norm.forward(c, n, s.statistics[1], s.h);
     cross->layer.backward(c, dn, dropped(c, d, cross->norm), n, s.cross, over_memory(c, side));
-    cross->norm.backward(c, d, dn, s.h, s.rstd[1]);
+    cross->norm.backward(c, d, dn, s.h, s.statistics[1]);
   }
-  if (self.layer.reads_input()) self.norm.forward(c, n, s.rstd[0], x);
-  const bool wanted = input_grad || self.norm.weight.grad;
+  if (self.layer.reads_input()) self.norm.forward(c, n, s.statistics[0], x);
+  const bool wanted = input_grad || self.norm.trains();
   self.layer.backward(c, wanted ? dn : Tensor{}, dropped(c, d, self.norm), n, s.self, over_self(c, n, side));
-  if (wanted) self.norm.backward(c, input_grad ? d : Tensor{}, dn, x, s.rstd[0]);
+  if (wanted) self.norm.backward(c, input_grad ? d : Tensor{}, dn, x, s.statistics[0]);
 }
 
 void Block::extend(Ctx& c, Tensor y, Tensor x, const Side& side) const {
@@ -131,12 +132,12 @@ void Block::extend(Ctx& c, Tensor y, Tensor x, const Side& side) const {
   const std::int64_t rows = x.rows(), C = x.cols();
   Scope scratch(c.scratch);
   Tensor n = c.temporary(rows, C), h = c.temporary(rows, C), h2 = c.temporary(rows, C),
-         rstd = c.scratch.take({rows}, DType::f32);
-  self.norm.forward(c, n, rstd, x);
+         statistics = mlp.norm.take_statistics(c.scratch, rows);
+  self.norm.forward(c, n, statistics, x);
   self.layer.extend(c, h, n, x, e.cache->layers[number], e.rows, e.own, side.bias.bias);
-  cross->norm.forward(c, n, rstd, h);
+  cross->norm.forward(c, n, statistics, h);
   cross->layer.extend(c, h2, n, h, e.cache->memory[number], {}, e.of_memory, {});
-  mlp.norm.forward(c, n, rstd, h2);
+  mlp.norm.forward(c, n, statistics, h2);
   mlp.layer.forward(c, y, n, h2, Keep::nothing);
 }
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "engine/nn/mlp.h"
-#include "engine/nn/rms_norm.h"
+#include "engine/nn/norm.h"
 #include "models/t5/attention.h"
 #include "models/t5/config.h"
 #include "models/t5/relative_bias.h"
@@ -33,7 +33,7 @@ struct Block {
   // A layer with its norm.
   template <class Layer>
   struct Normed {
-    RmsNorm norm;
+    Norm norm;
     Layer layer;
   };
   Normed<Attention> self;
@@ -44,10 +44,10 @@ struct Block {
 
   using Side = t5::Side;
   struct Saved {
-    Tensor rstd[3];  // (rows) f32, of each norm
-    Tensor h, h2;    // (rows, C) after self- and cross-attention
+    Tensor statistics[3];  // of each norm
+    Tensor h, h2;          // (rows, C) after self- and cross-attention
     Attention::Saved self, cross;
-    Mlp::Saved mlp;  // and its rstd: of a block that runs again, not before its backward
+    Mlp::Saved mlp;  // and its statistics: of a block that runs again, not before its backward
   };
   Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;
   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
@@ -57,8 +57,8 @@ struct Block {
   Over over_self(Ctx&, Tensor x, const Side&) const;
   Over over_memory(Ctx&, const Side&) const;
   template <class Run>
-  void branch(Ctx&, Tensor y, Tensor residual, const RmsNorm&, Run) const;
-  Tensor dropped(Ctx&, Tensor d, const RmsNorm&) const;
+  void branch(Ctx&, Tensor y, Tensor residual, const Norm&, Run) const;
+  Tensor dropped(Ctx&, Tensor d, const Norm&) const;
   void extend(Ctx&, Tensor y, Tensor x, const Side&) const;
 };
 

@@ -2,41 +2,11 @@
 // values are kept.
 #include <algorithm>
 
+#include "engine/nn/cache_rows.h"
 #include "models/t5/model.h"
 
 namespace ft::t5 {
 namespace {
-
-// Where the new tokens' keys go, and how far each of them sees among its own and in its source.
-struct CacheRows {
-  std::vector<std::int32_t> rows, first, count, last, source, source_count;
-  std::int64_t longest = 0;
-
-  CacheRows(const Continuation& next, const KvCacheShape& shape) {
-    const std::size_t n = next.slots.size();
-    require(next.starts.size() == n + 1 && next.past.size() == n && next.sources.size() == n &&
-                next.source_lengths.size() == n,
-            "extend: starts, slots, past and sources of different lengths");
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::int32_t from = next.starts[i], to = next.starts[i + 1], past = next.past[i];
-      require(from < to && past >= 0 && past + (to - from) <= shape.capacity, "extend: a slot is too small");
-      require(next.slots[i] >= 0 && next.slots[i] < shape.slots, "extend: a slot that is not there");
-      require(next.sources[i] >= 0 && next.sources[i] < shape.sources && next.source_lengths[i] >= 1 &&
-                  next.source_lengths[i] <= shape.source_capacity,
-              "extend: a source that is not there");
-      const auto slot = static_cast<std::int32_t>(next.slots[i] * shape.capacity);
-      for (std::int32_t t = 0; t < to - from; ++t) {
-        rows.push_back(slot + past + t);
-        first.push_back(slot);
-        count.push_back(past + t + 1);
-        source.push_back(static_cast<std::int32_t>(next.sources[i] * shape.source_capacity));
-        source_count.push_back(next.source_lengths[i]);
-      }
-      last.push_back(to - 1);
-      longest = std::max<std::int64_t>(longest, past + to - from);
-    }
-  }
-};
 
 // Where the cache keeps what is made of each token of the sources.
 std::vector<std::int32_t> memory_rows(const Sources& sources, const KvCacheShape& shape) {
@@ -55,9 +25,6 @@ std::vector<std::int32_t> memory_rows(const Sources& sources, const KvCacheShape
 }  // namespace
 
 KvCache T5::make_kv_cache(Arena& arena, KvCacheShape shape, DType dtype) const {
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;
-  require(shape.slots * shape.capacity < kMost && shape.sources * shape.source_capacity < kMost,
-          "a cache of more than 2^31 tokens");
   return take_kv_cache(arena, shape, decoder_.blocks.blocks.size(), config_.inner(), dtype);
 }
 
@@ -97,8 +64,7 @@ void T5::extend(Ctx& context, ParameterStore& store, const KvCache& cache, const
   Tensor x = embed(c, store, ft::upload(c, next.input_ids), decoder_);
   x = decoder_.blocks.evaluate(c, store, x, side);
   const Tensor last = ft::upload(c, where.last);
-  HeadUse use(*this, store, false);
-  head_.logits(c, logits, x, last);
+  vocabulary_.logits(c, store, logits, x, last);
 }
 
 }  // namespace ft::t5

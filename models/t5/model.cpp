@@ -20,9 +20,21 @@ bool T5::Stack::trained() {
   return any;
 }
 
+void T5::Stack::visit(Visitor& v) {
+  v.unit(name + ".relative_attention_bias");
+  bias.visit(v);
+  blocks.visit(v);
+}
+
+void T5::Stack::add_units(ParameterStore& store, bool all) {
+  bias.unit = store.add_unit(name + ".relative_attention_bias", parameters_of(bias));
+  blocks.add_units(store, all || any_trained(bias));
+}
+
 T5::Stack T5::make_stack(bool decoder, DType dtype) const {
   Stack s;
   s.name = decoder ? "decoder" : "encoder";
+  s.blocks.name = s.name + ".block";
   s.bias.weight = {.name = s.name + ".block.0.layer.0.SelfAttention.relative_attention_bias.weight",
                    .shape = {config_.buckets, config_.num_heads},
                    .dtype = dtype,
@@ -37,72 +49,42 @@ T5::Stack T5::make_stack(bool decoder, DType dtype) const {
 
 T5::T5(Config config, DType dtype) : config_(std::move(config)), dropout_{config_.dropout_rate} {
   const std::int64_t V = config_.vocab_size, C = config_.d_model;
-  shared_.weight = {.name = "shared.weight",
-                    .shape = {V, C},
-                    .dtype = dtype,
-                    .deviation = config_.initializer_factor,
-                    .stored_as = config_.shared_name};
+  vocabulary_.embedding.weight = {.name = "shared.weight",
+                                  .shape = {V, C},
+                                  .dtype = dtype,
+                                  .deviation = config_.initializer_factor,
+                                  .stored_as = config_.shared_name};
   encoder_ = make_stack(false, dtype);
   encoder_norm_ = make_rms_norm("encoder.final_layer_norm", C, config_.layer_norm_epsilon, dtype);
   decoder_ = make_stack(true, dtype);
-  head_.norm = make_rms_norm("decoder.final_layer_norm", C, config_.layer_norm_epsilon, dtype);
-  head_.lm_head = make_linear("lm_head", C, V, false, dtype);
-  static_cast<DenseWeight&>(*head_.lm_head.weight).parameter.deviation = config_.initializer_factor;
-  if (!config_.own_head) head_.lm_head.weight = std::make_unique<TiedWeight>(shared_.weight);
-  if (config_.scale_outputs) head_.scale = config_.output_scale();
-  head_.dropout = dropout_;
-}
-
-void T5::untie() {
-  if (config_.own_head) return;
-  Parameter table = shared_.weight;
-  table.name = "lm_head.weight";
-  table.stored_as = config_.shared_name;
-  head_.lm_head.weight = std::make_unique<DenseWeight>(std::move(table));
-  config_.own_head = true;
+  Head& head = vocabulary_.head;
+  head.norm = make_rms_norm("decoder.final_layer_norm", C, config_.layer_norm_epsilon, dtype);
+  head.lm_head = make_linear("lm_head", C, V, false, dtype);
+  static_cast<DenseWeight&>(*head.lm_head.weight).parameter.deviation = config_.initializer_factor;
+  if (!config_.own_head) vocabulary_.tie();
+  if (config_.scale_outputs) head.scale = config_.output_scale();
+  head.dropout = dropout_;
 }
 
 void T5::visit(Visitor& v) {
-  v.unit("shared");
-  shared_.visit(v);
-  const auto visit_stack = [&](Stack& s) {
-    v.unit(s.name + ".relative_attention_bias");
-    s.bias.visit(v);
-    for (std::size_t i = 0; i < s.blocks.blocks.size(); ++i) {
-      v.unit(s.unit_of(i));
-      s.blocks.blocks[i].visit(v);
-    }
-  };
-  visit_stack(encoder_);
+  vocabulary_.visit_embedding(v);
+  encoder_.visit(v);
   v.unit("encoder.final_layer_norm");
   encoder_norm_.visit(v);
-  visit_stack(decoder_);
-  v.unit("lm_head");
-  head_.visit(v);
+  decoder_.visit(v);
+  vocabulary_.visit_head(v);
 }
 
-// Where something above the blocks is trained (the embedding, the bias, of the decoder's cross-attention the
-// encoder), all blocks have a gradient.
-void T5::add_stack(ParameterStore& store, Stack& s) {
-  s.bias.unit = store.add_unit(s.name + ".relative_attention_bias", parameters_of(s.bias));
-  BlockStack<Block>& stack = s.blocks;
-  stack.units.clear();
-  stack.first = stack.blocks.size();
-  for (std::size_t i = stack.blocks.size(); i-- > 0;)
-    if (any_trained(stack.blocks[i])) stack.first = i;
-  const bool decoder = s.blocks.blocks[0].cross.has_value();
-  if (any_trained(shared_) || any_trained(s.bias) || (decoder && encoder_gradient_)) stack.first = 0;
-  for (std::size_t i = 0; i < stack.blocks.size(); ++i)
-    stack.units.push_back(store.add_unit(s.unit_of(i), parameters_of(stack.blocks[i])));
-}
-
+// Where the embedding is trained, or something of the encoder, which the decoder's cross-attention reads, the
+// blocks above have a gradient.
 void T5::add_units(ParameterStore& store) {
-  encoder_gradient_ = any_trained(shared_) || encoder_.trained() || any_trained(encoder_norm_);
-  shared_unit_ = store.add_unit("shared", parameters_of(shared_));
-  add_stack(store, encoder_);
+  const bool embedding = any_trained(vocabulary_.embedding);
+  encoder_gradient_ = embedding || encoder_.trained() || any_trained(encoder_norm_);
+  vocabulary_.add_embedding(store);
+  encoder_.add_units(store, embedding);
   encoder_norm_unit_ = store.add_unit("encoder.final_layer_norm", parameters_of(encoder_norm_));
-  add_stack(store, decoder_);
-  head_unit_ = store.add_unit("lm_head", parameters_of(head_));
+  decoder_.add_units(store, encoder_gradient_);
+  vocabulary_.add_head(store);
 }
 
 T5::Inputs T5::upload(Ctx& c, ParameterStore& store, const Batch& b, bool gradient) {
@@ -120,25 +102,21 @@ T5::Inputs T5::upload(Ctx& c, ParameterStore& store, const Batch& b, bool gradie
 }
 
 Tensor T5::embed(Ctx& c, ParameterStore& store, Tensor ids, const Stack& s) {
-  Use use(store, shared_unit_, false);
-  Tensor x = c.save(ids.numel(), config_.d_model);
-  shared_.forward(c, x, ids);
+  Tensor x = vocabulary_.embed(c, store, ids);
   dropout_.apply(c, x, s.name + ".embed_tokens");
   return x;
 }
 
 void T5::embed_backward(Ctx& c, ParameterStore& store, Tensor d, Tensor ids, const Stack& s) {
-  Use use(store, shared_unit_, true);
   dropout_.apply(c, d, s.name + ".embed_tokens");
-  shared_.backward(c, d, ids);
-  store.reduce(shared_unit_, &s == &encoder_);  // the encoder comes last
+  vocabulary_.embed_backward(c, store, d, ids, &s == &encoder_);  // the encoder comes last
 }
 
 T5::Memory T5::finish(Ctx& c, ParameterStore& store, Tensor x) {
-  Memory m{x, c.save(x.rows(), x.cols()), c.saved.take({x.rows()}, DType::f32)};
+  Memory m{x, c.save(x.rows(), x.cols()), encoder_norm_.take_statistics(c.saved, x.rows())};
   Use use(store, encoder_norm_unit_, false);
-  encoder_norm_.forward(c, m.states, m.rstd, x);
-  dropout_.apply(c, m.states, encoder_norm_.weight.name);
+  encoder_norm_.forward(c, m.states, m.statistics, x);
+  dropout_.apply(c, m.states, encoder_norm_.name());
   return m;
 }
 
@@ -152,16 +130,14 @@ void T5::forward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss) {
   Scope all(c.saved);
   Inputs in = upload(c, store, b, false);
   Tensor x = hidden(c, store, in);
-  HeadUse use(*this, store, false);
-  head_.forward(c, loss, x, in.targets, 0);
+  vocabulary_.forward(c, store, loss, x, in.targets);
 }
 
 void T5::logits(Ctx& c, ParameterStore& store, const Batch& b, Tensor y) {
   Scope all(c.saved);
   Inputs in = upload(c, store, b, false);
   Tensor x = hidden(c, store, in);
-  HeadUse use(*this, store, false);
-  head_.logits(c, y, x, in.targets.rows);
+  vocabulary_.logits(c, store, y, x, in.targets.rows);
 }
 
 // From the gradient of the memory down.
@@ -169,14 +145,14 @@ void T5::encoder_backward(Ctx& c, ParameterStore& store, const Inputs& in, const
   Scope scratch(c.scratch);
   Tensor d = c.temporary(m.x.rows(), m.x.cols()), dn = c.temporary(m.x.rows(), m.x.cols());
   c.ops.cast(dn, in.decoder.d_memory);
-  dropout_.apply(c, dn, encoder_norm_.weight.name);
+  dropout_.apply(c, dn, encoder_norm_.name());
   c.ops.fill(d, 0);
   {
     Use use(store, encoder_norm_unit_, true);
-    encoder_norm_.backward(c, d, dn, m.x, m.rstd);
+    encoder_norm_.backward(c, d, dn, m.x, m.statistics);
     store.reduce(encoder_norm_unit_, true);
   }
-  const bool embed_grad = store.trains(shared_unit_);
+  const bool embed_grad = store.trains(vocabulary_.embedding_unit());
   encoder_.blocks.backward(c, store, d, in.encoder, embed_grad);
   encoder_.bias.backward(c, store, in.encoder.bias);
   if (embed_grad) embed_backward(c, store, d, in.source_ids, encoder_);
@@ -194,14 +170,8 @@ void T5::forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor 
     c.ops.fill(in.decoder.d_memory, 0);
   }
   Tensor x = decoder_.blocks.forward(c, store, embed(c, store, in.ids, decoder_), in.decoder);
-  Tensor d = c.temporary(x.rows(), x.cols());
-  {
-    HeadUse use(*this, store, true);
-    head_.forward_backward(c, loss, d, x, in.targets, scale, smoothing);
-    store.reduce(head_unit_, true);
-    if (use.table) store.reduce(shared_unit_, false);
-  }
-  const bool embed_grad = store.trains(shared_unit_);
+  Tensor d = vocabulary_.forward_backward(c, store, loss, x, in.targets, scale, smoothing);
+  const bool embed_grad = store.trains(vocabulary_.embedding_unit());
   decoder_.blocks.backward(c, store, d, in.decoder, embed_grad);
   decoder_.bias.backward(c, store, in.decoder.bias);
   if (embed_grad) embed_backward(c, store, d, in.ids, decoder_);

@@ -1,12 +1,10 @@
 // T5, an encoder-decoder: embedding, encoder, decoder, head.
 #pragma once
 #include <algorithm>
-#include <optional>
 
 #include "engine/nn/block_stack.h"
-#include "engine/nn/embedding.h"
-#include "engine/nn/head.h"
 #include "engine/nn/model.h"
+#include "engine/nn/vocabulary.h"
 #include "models/t5/block.h"
 #include "models/t5/config.h"
 
@@ -18,7 +16,7 @@ class T5 final : public Model {
 
   void visit(Visitor&) override;
   void add_units(ParameterStore&) override;
-  void untie() override;
+  void untie() override { vocabulary_.untie(); }
   std::int64_t blocks() const override { return encoder_.blocks.size() + decoder_.blocks.size(); }
   void set_recompute(std::int64_t n) override {
     const std::int64_t encoders = encoder_.blocks.size();
@@ -40,9 +38,11 @@ class T5 final : public Model {
     std::string name;  // encoder, decoder
     RelativeBias bias;
     BlockStack<Block> blocks;
-    std::string unit_of(std::size_t block) const { return str(name, ".block.", block); }
     // Whether backward has to go through the blocks for what is trained in them.
     bool trained();
+    void visit(Visitor&);
+    // all: see BlockStack.
+    void add_units(ParameterStore&, bool all);
   };
   struct Inputs {  // a batch on the device
     Tensor ids, source_ids;
@@ -50,34 +50,25 @@ class T5 final : public Model {
     Side encoder, decoder;
   };
   Stack make_stack(bool decoder, DType) const;
-  void add_stack(ParameterStore&, Stack&);
   Inputs upload(Ctx&, ParameterStore&, const Batch&, bool gradient);
   Tensor embed(Ctx&, ParameterStore&, Tensor ids, const Stack&);
   void embed_backward(Ctx&, ParameterStore&, Tensor d, Tensor ids, const Stack&);
   // What the decoder reads of the encoder, from the last block's states.
   struct Memory {
-    Tensor x, states, rstd;  // (source rows, C) twice; (source rows) f32
+    Tensor x, states;   // (source rows, C)
+    Tensor statistics;  // of the norm between them
   };
   Memory finish(Ctx&, ParameterStore&, Tensor x);
   Tensor hidden(Ctx&, ParameterStore&, Inputs&);  // the decoder's, nothing kept
   void encoder_backward(Ctx&, ParameterStore&, const Inputs&, const Memory&);
-  // The head's unit, and the embedding's where the head uses its table.
-  struct HeadUse {
-    HeadUse(T5& m, ParameterStore& store, bool backward) : head(store, m.head_unit_, backward) {
-      if (!m.config_.own_head) table.emplace(store, m.shared_unit_, backward);
-    }
-    Use head;
-    std::optional<Use> table;
-  };
 
   Config config_;
-  Embedding shared_;
+  Vocabulary vocabulary_;
   Stack encoder_;
-  RmsNorm encoder_norm_;
+  Norm encoder_norm_;
   Stack decoder_;
-  Head head_;
   Dropout dropout_;
-  int shared_unit_ = -1, encoder_norm_unit_ = -1, head_unit_ = -1;
+  int encoder_norm_unit_ = -1;
   bool encoder_gradient_ = false;  // something of the encoder is trained
 };
 

@@ -12,6 +12,7 @@
 #include "engine/io/json.h"
 #include "engine/io/safetensors.h"
 #include "engine/io/weights.h"
+#include "models/registry.h"
 #include "tests/app/outcome.h"
 #include "tests/engine/io/temp_folder.h"
 #include "tests/support/source.h"
@@ -49,24 +50,32 @@ class GgufExport : public testing::Test {
   std::string file = folder / "out.gguf";
 };
 
+GgufModel described(const std::string& golden) {
+  return make_gguf_model(kGoldenModels + golden + "/model/config.json");
+}
+
 TEST(GgufNames, AreLlamaCpps) {
-  EXPECT_EQ(gguf_name("model.embed_tokens.weight"), "token_embd.weight");
-  EXPECT_EQ(gguf_name("lm_head.weight"), "output.weight");
-  EXPECT_EQ(gguf_name("model.layers.17.self_attn.q_proj.bias"), "blk.17.attn_q.bias");
-  EXPECT_EQ(gguf_name("model.layers.0.post_attention_layernorm.weight"), "blk.0.ffn_norm.weight");
-  EXPECT_EQ(gguf_name("shared.weight"), "token_embd.weight");
-  EXPECT_EQ(gguf_name("encoder.block.11.layer.0.SelfAttention.o.weight"), "enc.blk.11.attn_o.weight");
-  EXPECT_EQ(gguf_name("decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"),
+  const GgufModel llama = described("llama"), t5 = described("t5-v4");
+  EXPECT_EQ(llama.name_of("model.embed_tokens.weight"), "token_embd.weight");
+  EXPECT_EQ(llama.name_of("lm_head.weight"), "output.weight");
+  EXPECT_EQ(llama.name_of("model.layers.17.self_attn.q_proj.bias"), "blk.17.attn_q.bias");
+  EXPECT_EQ(llama.name_of("model.layers.0.post_attention_layernorm.weight"), "blk.0.ffn_norm.weight");
+  EXPECT_EQ(t5.name_of("shared.weight"), "token_embd.weight");
+  EXPECT_EQ(t5.name_of("lm_head.weight"), "output.weight");
+  EXPECT_EQ(t5.name_of("encoder.block.11.layer.0.SelfAttention.o.weight"), "enc.blk.11.attn_o.weight");
+  EXPECT_EQ(t5.name_of("decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"),
             "dec.blk.0.attn_rel_b.weight");
-  EXPECT_EQ(gguf_name("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"),
+  EXPECT_EQ(t5.name_of("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"),
             "dec.blk.0.cross_attn_rel_b.weight");
-  EXPECT_EQ(gguf_name("decoder.block.3.layer.1.layer_norm.weight"), "dec.blk.3.cross_attn_norm.weight");
-  EXPECT_EQ(gguf_name("decoder.block.3.layer.2.DenseReluDense.wi_0.weight"), "dec.blk.3.ffn_gate.weight");
-  EXPECT_EQ(gguf_name("decoder.final_layer_norm.weight"), "dec.output_norm.weight");
+  EXPECT_EQ(t5.name_of("decoder.block.3.layer.1.layer_norm.weight"), "dec.blk.3.cross_attn_norm.weight");
+  EXPECT_EQ(t5.name_of("decoder.block.3.layer.2.DenseReluDense.wi_0.weight"), "dec.blk.3.ffn_gate.weight");
+  EXPECT_EQ(t5.name_of("decoder.final_layer_norm.weight"), "dec.output_norm.weight");
   for (const char* other :
        {"encoder.block.0.layer.1.EncDecAttention.q.weight", "decoder.block.0.weight", "weight",
-        "model.layers.0.weight", "model.layers.0.other.weight", "x.weight", "model.norm.scale"})
-    EXPECT_EQ(gguf_name(other), std::nullopt) << other;
+        "model.layers.0.weight", "model.layers.0.other.weight", "x.weight", "model.norm.scale"}) {
+    EXPECT_EQ(llama.name_of(other), std::nullopt) << other;
+    EXPECT_EQ(t5.name_of(other), std::nullopt) << other;
+  }
 }
 
 TEST(GgufNames, RowsOfAHeadTakeTurns) {
@@ -79,18 +88,19 @@ TEST_F(GgufExport, AModelComesBack) {
   for (const std::string name : {"llama-gqa", "qwen2", "qwen3", "mistral"}) {
     const std::string from = kGoldenModels + name + "/model";
     ASSERT_EQ(export_to("gguf", from, {"--dtype", "float32", "--overwrite"}).code, 0) << name;
-    const llama::Config config = llama::read_config(from + "/config.json");
+    const GgufModel described = make_gguf_model(from + "/config.json");
+    const bool tied = make_model(from + "/config.json", DType::f32).info.tied_head;
     const ModelFolder model(from);
     const GgufFile gguf(file);
     std::map<std::string, const GgufTensor*> there;
     for (const GgufTensor& t : gguf.tensors()) there[t.name] = &t;
     for (const std::string& weight : model.names()) {
-      if (weight == "lm_head.weight" && config.tie_word_embeddings) continue;
-      const GgufTensor* t = there[*gguf_name(weight)];
+      if (weight == "lm_head.weight" && tied) continue;
+      const GgufTensor* t = there[*described.name_of(weight)];
       ASSERT_NE(t, nullptr) << weight;
       EXPECT_EQ(t->shape, model.info(weight).shape);
       std::vector<float> want = stored(model, weight);
-      const std::int64_t heads = gguf_permuted_heads(weight, config);
+      const std::int64_t heads = described.permuted_heads(weight);
       EXPECT_EQ(heads > 0,
                 (name == "llama-gqa" || name == "mistral") &&
                     (weight.find("q_proj") != weight.npos || weight.find("k_proj") != weight.npos));
@@ -108,6 +118,7 @@ TEST_F(GgufExport, AModelComesBack) {
 TEST_F(GgufExport, AT5ComesBack) {
   for (const std::string name : {"t5", "t5-v4", "t5-v11", "t5-v11-v4", "mt5"}) {
     const std::string from = t5(name);
+    const GgufModel described = make_gguf_model(from + "/config.json");
     ASSERT_EQ(export_to("gguf", from, {"--dtype", "float32", "--overwrite"}).code, 0) << name;
     const ModelFolder model(from);
     const GgufFile gguf(file);
@@ -115,7 +126,7 @@ TEST_F(GgufExport, AT5ComesBack) {
     for (const GgufTensor& t : gguf.tensors()) there[t.name] = &t;
     EXPECT_EQ(there.size(), model.names().size() + 1);
     for (const std::string& weight : model.names()) {
-      const GgufTensor* t = there[*gguf_name(weight)];
+      const GgufTensor* t = there[*described.name_of(weight)];
       ASSERT_NE(t, nullptr) << weight;
       EXPECT_EQ(t->shape, model.info(weight).shape);
       EXPECT_EQ(gguf.read(*t), stored(model, weight)) << weight;

@@ -125,8 +125,7 @@ GoldenCase::GoldenCase(const std::string& case_name)
   training.weight_decay = t["weight_decay"];
   training.max_grad_norm = t["max_grad_norm"];
   steps = t["steps"];
-  const std::string type = read_json(model_folder() + "/config.json")["model_type"];
-  const auto read = type == "t5" || type == "mt5" ? one_pair : one_sample;
+  const auto read = read_decoder_tokens(model_folder() + "/config.json") ? one_pair : one_sample;
   const std::string text = read_file(folder + "/samples.jsonl", 1 << 20);
   const auto size = json["batch_size"].get<std::size_t>();
   for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {

@@ -15,7 +15,8 @@ struct Case {
   Heads heads{4, 2, kHead};
   std::vector<std::int32_t> starts{0, 3, 4, 9};
   std::int64_t window = 0;
-  bool norms = false, wants_dx = true;
+  bool norms = false, wants_dx = true, rotates = true;
+  bool wide = false;  // norms over all heads at once
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -28,6 +29,8 @@ const Case kCases[] = {
     {"Window", kTrained, {4, 2, kHead}, {0, 1, 8}, 3},
     {"Norms", kTrained, {4, 2, kHead}, {0, 3, 4, 9}, 0, true},
     {"First", kTrained, {4, 2, kHead}, {0, 5}, 0, false, false},
+    {"Unrotated", kTrained, {4, 2, kHead}, {0, 3, 4, 9}, 0, false, true, false},
+    {"NormsOverAllHeads", kTrained, {4, 2, kHead}, {0, 3, 4, 9}, 0, true, true, true, true},
     {"OneToken", kTrained, {4, 2, kHead}, {0, 1}},
     {"Frozen", {}},
     {"FrozenWithNorms", {}, {4, 2, kHead}, {0, 3, 4, 9}, 0, true},
@@ -43,9 +46,11 @@ SelfAttention make(const Case& t, DType dtype) {
   a.v_proj = linear("v", kWidth, key, t.form, dtype);
   a.o_proj = linear("o", query, kWidth, t.form, dtype);
   if (t.norms) {
-    a.q_norm = make_rms_norm("q_norm", kHead, float(kEps), dtype);
-    a.k_norm = make_rms_norm("k_norm", kHead, float(kEps), dtype);
-    a.q_norm->weight.trainable = a.k_norm->weight.trainable = t.form.trained;
+    RmsNorm q = make_rms_norm("q_norm", t.wide ? query : kHead, float(kEps), dtype);
+    RmsNorm k = make_rms_norm("k_norm", t.wide ? key : kHead, float(kEps), dtype);
+    q.weight.trainable = k.weight.trainable = t.form.trained;
+    a.q_norm = q;
+    a.k_norm = k;
   }
   a.heads = t.heads;
   a.scale = 0.6f;
@@ -96,7 +101,8 @@ Values<V> expected(const Named<V>& in, const Case& t, const Angles& angles, cons
     k = reference::rms_norm(k, in.at("k_norm.weight"), kEps);
   }
   const reference::Attention attention{t.heads, t.starts, true, t.window, double(0.6f)};
-  attention.forward(y, lse, angles.rotate(q), angles.rotate(k), project("v"));
+  const auto turned = [&](const Values<V>& x) { return t.rotates ? angles.rotate(x) : x; };
+  attention.forward(y, lse, turned(q), turned(k), project("v"));
   return reference::add(reference::linear(in, "o", y, rows, lora_of(t.form, c)), in.at("residual"));
 }
 
@@ -115,7 +121,8 @@ TEST_P(SelfAttentionLayer, IsTheReferenceWithItsGradients) {
          &dx = run.matrix(rows, kWidth, "dx");
   const Values<double> before = dx.values();
   const Angles angles(t.starts);
-  const Positions positions{as_vector(angles.rows), angles.cos, angles.sin, t.starts};
+  Positions positions{as_vector(angles.rows), angles.cos, angles.sin, t.starts};
+  if (!t.rotates) positions.cos = positions.sin = {};
   const SelfAttention::Saved saved = layer.forward(run.c, y, x, residual, positions);
   layer.backward(run.c, t.wants_dx ? dx.tensor : Tensor{}, dy, layer.reads_input() ? x.tensor : Tensor{},
                  saved, positions);

@@ -49,8 +49,9 @@ struct HeadAndTable {
 std::unique_ptr<HeadAndTable> make(const Case& t, DType dtype) {
   auto made = std::make_unique<HeadAndTable>();
   Head& head = made->head;
-  head.norm = make_rms_norm("norm", kWidth, float(kEps), dtype);
-  head.norm.weight.trainable = t.form.trained;
+  RmsNorm norm = make_rms_norm("norm", kWidth, float(kEps), dtype);
+  norm.weight.trainable = t.form.trained;
+  head.norm = norm;
   head.lm_head = linear("head", kWidth, kVocabulary, t.form, dtype);
   if (t.tied) {
     made->table.dtype = dtype;

@@ -1,6 +1,6 @@
 // Inverse frequencies and attention factors of every position type, in both generations of the config,
 // against transformers (tests/golden/rope.json).
-#include "models/llama/positions.h"
+#include "models/rope.h"
 
 #include <gtest/gtest.h>
 
@@ -8,18 +8,19 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/io/json.h"
+#include "models/llama/config.h"
 #include "tests/engine/io/temp_folder.h"
 #include "tests/support/source.h"
 
-namespace ft::llama {
+namespace ft {
 namespace {
 
-Config config_of(const test::TempFolder& folder, Json json) {
+Rope rope_of(const test::TempFolder& folder, Json json) {
   json["model_type"] = "llama";
   json["vocab_size"] = 10;
   json["intermediate_size"] = 16;
   json["num_hidden_layers"] = 1;
-  return read_config(folder.write("config.json", json_text(json)));
+  return llama::read_config(folder.write("config.json", json_text(json))).rope;
 }
 
 TEST(Positions, EqualTransformers) {
@@ -28,14 +29,14 @@ TEST(Positions, EqualTransformers) {
   for (const Json& row : golden["ropes"])
     for (const char* generation : {"config_v4", "config_v5"}) {
       SCOPED_TRACE(row[generation].dump());
-      const Config c = config_of(folder, row[generation]);
+      const Rope r = rope_of(folder, row[generation]);
       const auto got =
-          inverse_frequencies(c, row["length"].is_null() ? 1 : row["length"].get<std::int64_t>());
+          inverse_frequencies(r, row["length"].is_null() ? 1 : row["length"].get<std::int64_t>());
       const auto want = row["inv_freq"].get<std::vector<double>>();
       ASSERT_EQ(got.size(), want.size());
       for (std::size_t i = 0; i < want.size(); ++i)
         EXPECT_NEAR(got[i], want[i], 1e-6 * want[i]) << i;  // a few f32 roundings
-      EXPECT_NEAR(c.rope.attention_factor, row["attention_scaling"].get<double>(), 1e-7);
+      EXPECT_NEAR(r.attention_factor, row["attention_scaling"].get<double>(), 1e-7);
     }
 }
 
@@ -43,10 +44,11 @@ TEST(Positions, TableIsCosAndSinOfRoundedAngles) {
   const test::TempFolder folder;
   Json json = {{"hidden_size", 32}, {"num_attention_heads", 4}, {"max_position_embeddings", 64}};
   json["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}, {"attention_factor", 1.25}};
-  const Config c = config_of(folder, json);
-  const auto inv = inverse_frequencies(c, 50);
-  RopeTable t;
-  for (const std::int64_t positions : {20, 50, 30}) cover(t, c, positions);  // the most of them
+  const Rope r = rope_of(folder, json);
+  const auto inv = inverse_frequencies(r, 50);
+  Rotary rotary = make_rotary(r);
+  for (const std::int64_t positions : {20, 50}) rotary.cover(positions);
+  const RotaryTable& t = rotary.cover(30);  // the most of them
   ASSERT_EQ(t.cos.size(), 50u * 4);
   for (std::size_t p = 0; p < 50; ++p)
     for (std::size_t i = 0; i < 4; ++i) {
@@ -61,16 +63,16 @@ TEST(Positions, ATableOfDynamicOnesIsOfItsLength) {
   const test::TempFolder folder;
   Json json = {{"hidden_size", 32}, {"num_attention_heads", 4}, {"max_position_embeddings", 64}};
   json["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 2.0}};
-  const Config c = config_of(folder, json);
-  RopeTable grown;
+  const Rope r = rope_of(folder, json);
+  Rotary rotary = make_rotary(r);
   for (const std::int64_t positions : {50, 60, 90, 80, 40}) {
-    cover(grown, c, positions);
-    RopeTable fresh;
-    cover(fresh, c, positions);
+    const RotaryTable& grown = rotary.cover(positions);
+    Rotary other = make_rotary(r);
+    const RotaryTable& fresh = other.cover(positions);
     ASSERT_GE(grown.cos.size(), fresh.cos.size());
     for (std::size_t i = 0; i < fresh.cos.size(); ++i) ASSERT_EQ(grown.cos[i], fresh.cos[i]) << positions;
   }
 }
 
 }  // namespace
-}  // namespace ft::llama
+}  // namespace ft

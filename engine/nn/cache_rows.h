@@ -1,0 +1,18 @@
+// A Continuation as a pass over a KvCache needs it: where the new tokens' keys and values go, and how far
+// each of them sees.
+#pragma once
+#include "engine/nn/kv_cache.h"
+
+namespace ft {
+
+struct CacheRows {
+  std::vector<std::int32_t> rows, first, count;    // (new tokens) see CachedRows and KeyRanges
+  std::vector<std::int32_t> source, source_count;  // the same of the sources; encoder-decoders only
+  std::vector<std::int32_t> last;                  // (sequences) row of each one's last new token
+  std::int64_t longest = 0;                        // tokens of a sequence, new ones included
+  bool fresh = true;                               // nothing came before
+
+  CacheRows(const Continuation&, const KvCacheShape&);
+};
+
+}  // namespace ft

@@ -1,0 +1,141 @@
+// A decoder-only language model, once for all families: embedding, blocks, head; its units, what they are
+// used for and in which order, training and generation. A family gives the parts.
+//
+// Encoding, of positions, makes what the blocks are given beside their input:
+//   Block::Side upload(Ctx&, const Batch&), taken from c.saved;
+//   Block::Side upload(Ctx&, const Continuation&, const CachedRows&).
+#pragma once
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/nn/block_stack.h"
+#include "engine/nn/cache_rows.h"
+#include "engine/nn/model.h"
+#include "engine/nn/vocabulary.h"
+
+namespace ft {
+
+template <class Block, class Encoding>
+class CausalLm final : public Model {
+ public:
+  struct Parts {
+    Embedding embedding;
+    Encoding positions;
+    std::string stack;  // name of the blocks, see BlockStack
+    std::vector<Block> blocks;
+    Head head;
+    bool tied = false;             // the head uses the embedding's table
+    std::int64_t key_columns = 0;  // of a KvCache: KV D
+  };
+  explicit CausalLm(Parts parts) : positions_(std::move(parts.positions)), key_columns_(parts.key_columns) {
+    vocabulary_.embedding = std::move(parts.embedding);
+    vocabulary_.head = std::move(parts.head);
+    if (parts.tied) vocabulary_.tie();
+    stack_.blocks = std::move(parts.blocks);
+    stack_.name = std::move(parts.stack);
+  }
+
+  void visit(Visitor& v) override {
+    vocabulary_.visit_embedding(v);
+    stack_.visit(v);
+    vocabulary_.visit_head(v);
+  }
+  void add_units(ParameterStore& store) override {
+    vocabulary_.add_embedding(store);
+    stack_.add_units(store, any_trained(vocabulary_.embedding));
+    vocabulary_.add_head(store);
+  }
+  void untie() override { vocabulary_.untie(); }
+  std::int64_t blocks() const override { return stack_.size(); }
+  void set_recompute(std::int64_t n) override {
+    stack_.recomputed = std::min(n, blocks());
+    stack_.segment = segment_of(n);
+  }
+  std::int64_t vocab_size() const override { return vocabulary_.head.lm_head.out; }
+
+  void forward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss) override {
+    Scope all(c.saved);
+    const Inputs in = upload(c, b);
+    const Tensor x = hidden(c, store, in.ids, in.side);
+    vocabulary_.forward(c, store, loss, x, in.targets);
+  }
+  void logits(Ctx& c, ParameterStore& store, const Batch& b, Tensor y) override {
+    Scope all(c.saved);
+    const Inputs in = upload(c, b);
+    const Tensor x = hidden(c, store, in.ids, in.side);
+    vocabulary_.logits(c, store, y, x, in.targets.rows);
+  }
+  void forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss, float scale,
+                        float smoothing) override {
+    Scope all(c.saved), scratch(c.scratch);
+    store.expect(step_units(store));
+    const Inputs in = upload(c, b);
+    const Tensor x = stack_.forward(c, store, vocabulary_.embed(c, store, in.ids), in.side);
+    const Tensor d = vocabulary_.forward_backward(c, store, loss, x, in.targets, scale, smoothing);
+    const bool embedding_grad = store.trains(vocabulary_.embedding_unit());
+    stack_.backward(c, store, d, in.side, embedding_grad);
+    if (embedding_grad) vocabulary_.embed_backward(c, store, d, in.ids, true);
+  }
+
+  KvCache make_kv_cache(Arena& arena, KvCacheShape shape, DType dtype) const override {
+    return take_kv_cache(arena, shape, stack_.blocks.size(), key_columns_, dtype);
+  }
+  void extend(Ctx& c, ParameterStore& store, const KvCache& cache, const Continuation& next,
+              Tensor y) override {
+    Scope all(c.saved);
+    const CacheRows where(next, cache.shape);
+    const CachedRows cached{&cache,
+                            ft::upload(c, where.rows),
+                            {ft::upload(c, where.first), ft::upload(c, where.count)},
+                            where.fresh};
+    const Tensor ids = ft::upload(c, next.input_ids);
+    const Side side = positions_.upload(c, next, cached);
+    const Tensor last = ft::upload(c, where.last);
+    const Tensor x = hidden(c, store, ids, side);
+    vocabulary_.logits(c, store, y, x, last);
+  }
+
+ private:
+  using Side = typename Block::Side;
+  struct Inputs {  // a batch on the device
+    Tensor ids;
+    Targets targets;
+    Side side;
+  };
+  Inputs upload(Ctx& c, const Batch& b) {
+    const Tensor ids = ft::upload(c, b.input_ids);
+    const Targets targets{ft::upload(c, b.target_rows), ft::upload(c, b.targets)};
+    return {ids, targets, positions_.upload(c, b)};
+  }
+  // After the last block, nothing kept.
+  Tensor hidden(Ctx& c, ParameterStore& store, Tensor ids, const Side& side) {
+    store.expect(forward_units());
+    return stack_.evaluate(c, store, vocabulary_.embed(c, store, ids), side);
+  }
+
+  // In the order of their use.
+  std::vector<int> forward_units() const {
+    std::vector<int> units{vocabulary_.embedding_unit()};
+    units.insert(units.end(), stack_.units.begin(), stack_.units.end());
+    const std::vector<int> head = vocabulary_.head_units();
+    units.insert(units.end(), head.begin(), head.end());
+    return units;
+  }
+  // The same with a backward pass.
+  std::vector<int> step_units(const ParameterStore& store) const {
+    std::vector<int> units = forward_units();
+    const std::vector<int> back = stack_.backward_units();
+    units.insert(units.end(), back.begin(), back.end());
+    if (store.trains(vocabulary_.embedding_unit())) units.push_back(vocabulary_.embedding_unit());
+    return units;
+  }
+
+  Vocabulary vocabulary_;
+  Encoding positions_;
+  BlockStack<Block> stack_;
+  std::int64_t key_columns_;
+};
+
+}  // namespace ft

@@ -1,0 +1,22 @@
+// Where the rows of a pass are in their sequences: what all blocks of a stack share.
+#pragma once
+#include <span>
+
+#include "engine/nn/context.h"
+#include "engine/nn/kv_cache.h"
+
+namespace ft {
+
+struct Positions {
+  Tensor positions;                      // (rows) i32
+  Tensor cos, sin;                       // rotary: (positions, D / 2) f32; empty: nothing is rotated
+  std::span<const std::int32_t> starts;  // of the sequences
+  const CachedRows* cached = nullptr;    // generation: where keys and values are kept
+
+  // Rotates queries or keys of heads of `width` = D values; sign -1: their gradients, back.
+  void rotate(Ctx& c, Tensor x, std::int64_t width, float sign) const {
+    if (cos) c.ops.rope(x, cos, sin, positions, width, sign);
+  }
+};
+
+}  // namespace ft

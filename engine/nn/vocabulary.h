@@ -1,0 +1,50 @@
+// Both ends of a language model: the table that makes states of tokens, and the head that makes tokens of
+// states. They may share one matrix; each is a unit of the store.
+#pragma once
+#include "engine/dist/parameter_store.h"
+#include "engine/nn/embedding.h"
+#include "engine/nn/head.h"
+
+namespace ft {
+
+class Vocabulary {
+ public:
+  Embedding embedding;
+  Head head;
+
+  Vocabulary() = default;
+  Vocabulary(const Vocabulary&) = delete;  // a tied head refers to the embedding
+  Vocabulary& operator=(const Vocabulary&) = delete;
+
+  // The head's matrix is the embedding's table.
+  void tie();
+  // Gives a tied head a matrix of its own, with the table's first values.
+  void untie();
+
+  void visit_embedding(Visitor&);
+  void visit_head(Visitor&);
+  void add_embedding(ParameterStore&);
+  void add_head(ParameterStore&);
+  int embedding_unit() const { return embedding_unit_; }
+  // What the head uses, in this order.
+  std::vector<int> head_units() const;
+
+  // States (ids, C), in c.saved.
+  Tensor embed(Ctx&, ParameterStore&, Tensor ids) const;
+  // complete: nothing adds to the table's gradient after this.
+  void embed_backward(Ctx&, ParameterStore&, Tensor d, Tensor ids, bool complete) const;
+
+  // As those of Head. forward_backward returns the gradient of x, in c.scratch.
+  void forward(Ctx&, ParameterStore&, Tensor loss, Tensor x, const Targets&) const;
+  Tensor forward_backward(Ctx&, ParameterStore&, Tensor loss, Tensor x, const Targets&, float loss_scale,
+                          float smoothing) const;
+  void logits(Ctx&, ParameterStore&, Tensor y, Tensor x, Tensor rows) const;
+
+ private:
+  struct HeadUse;
+
+  bool tied_ = false;
+  int embedding_unit_ = -1, head_unit_ = -1;
+};
+
+}  // namespace ft

@@ -1,0 +1,10 @@
+// LLaMA-like decoders: LLaMA, Mistral, Qwen2, Qwen3.
+#pragma once
+#include "models/family.h"
+
+namespace ft::llama {
+
+extern const Family kFamily;
+GgufModel make_gguf(const std::string& config_json);
+
+}  // namespace ft::llama

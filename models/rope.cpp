@@ -1,0 +1,138 @@
+#include "models/rope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace ft {
+namespace {
+
+constexpr double kTwoPi = 2 * std::numbers::pi;
+
+// llama3: long waves are stretched by the factor, short ones kept, those between blended.
+float llama3(const Rope& r, double inv) {
+  const double wave = kTwoPi / inv;
+  if (wave < r.original_max_position / r.high_freq_factor) return static_cast<float>(inv);
+  if (wave > r.original_max_position / r.low_freq_factor) return static_cast<float>(inv / r.factor);
+  const double smooth =
+      (r.original_max_position / wave - r.low_freq_factor) / (r.high_freq_factor - r.low_freq_factor);
+  return static_cast<float>((1 - smooth) * inv / r.factor + smooth * inv);
+}
+
+// YaRN (Peng et al. 2023): a ramp over the dimensions between those that turn often and those that hardly
+// turn.
+class Yarn {
+ public:
+  Yarn(const Rope& r, double dim) : factor_(r.factor) {
+    auto dimension_of = [&](double turns) {
+      return dim * std::log(r.original_max_position / (turns * kTwoPi)) / (2 * std::log(r.theta));
+    };
+    low_ = dimension_of(r.beta_fast);
+    high_ = dimension_of(r.beta_slow);
+    if (r.truncate) low_ = std::floor(low_), high_ = std::ceil(high_);
+    low_ = std::max(low_, 0.0);
+    high_ = std::min(high_, dim - 1);
+    if (low_ == high_) high_ += 0.001;
+  }
+  float operator()(double inv, double i) const {
+    const double ramp = std::clamp((i - low_) / (high_ - low_), 0.0, 1.0);
+    return static_cast<float>(inv / factor_ * ramp + inv * (1 - ramp));
+  }
+
+ private:
+  double factor_, low_ = 0, high_ = 0;
+};
+
+// YaRN's factor on cos and sin, given or derived (Peng et al. 2023, eq. 22; DeepSeek's mscale variants).
+double yarn_attention_factor(const JsonObject& j, double factor) {
+  auto mscale = [&](double m) { return factor <= 1 ? 1.0 : 0.1 * m * std::log(factor) + 1; };
+  if (j.has("attention_factor")) return j.number("attention_factor");
+  const double own = j.number_or("mscale", 0), all = j.number_or("mscale_all_dim", 0);
+  return own != 0 && all != 0 ? mscale(own) / mscale(all) : mscale(1);
+}
+
+// `j` is rope_parameters (v5) or rope_scaling (v4, with rope_theta beside it).
+void read_scaling(Rope& r, const JsonObject& j) {
+  const char* key = j.has("rope_type") ? "rope_type" : "type";
+  const std::string type = j.text_or(key, "default");
+  if (j.number_or("partial_rotary_factor", 1) != 1) j.refuse("partial_rotary_factor", "1");
+  if (type == "default") return;
+  const bool yarn = type == "yarn";
+  if (!yarn && type != "linear" && type != "dynamic" && type != "llama3")
+    j.refuse(key, "one of default, linear, dynamic, llama3, yarn");
+  r.original_max_position =
+      j.positive_number_or("original_max_position_embeddings", static_cast<double>(r.max_position));
+  if (yarn && !j.has("factor"))
+    r.factor = static_cast<double>(r.max_position) / r.original_max_position;
+  else
+    r.factor = j.number("factor");
+  if (r.factor < 1) j.refuse("factor", "a number of at least 1");
+  if (type == "linear") {
+    r.type = Rope::Type::linear;
+  } else if (type == "dynamic") {
+    r.type = Rope::Type::dynamic;
+  } else if (type == "llama3") {
+    r.type = Rope::Type::llama3;
+    r.low_freq_factor = j.number("low_freq_factor");
+    r.high_freq_factor = j.number("high_freq_factor");
+    if (r.low_freq_factor <= 0) j.refuse("low_freq_factor", "above 0");
+    if (r.high_freq_factor <= r.low_freq_factor) j.refuse("high_freq_factor", "above low_freq_factor");
+  } else {
+    r.type = Rope::Type::yarn;
+    r.beta_fast = j.positive_number_or("beta_fast", 32);
+    r.beta_slow = j.positive_number_or("beta_slow", 1);
+    r.truncate = j.boolean_or("truncate", true);
+    r.attention_factor = yarn_attention_factor(j, r.factor);
+  }
+}
+
+}  // namespace
+
+Rope read_rope(const JsonObject& j, std::int64_t head_dim, std::int64_t max_position) {
+  Rope r{.head_dim = head_dim, .max_position = max_position};
+  r.theta = j.positive_number_or("rope_theta", 10000);
+  const bool old =
+      j.has("rope_scaling") && !j.object("rope_scaling").keys().empty();  // transformers: the old key wins
+  if (!old && !j.has("rope_parameters")) return r;
+  const JsonObject p = j.object(old ? "rope_scaling" : "rope_parameters");
+  r.theta = p.positive_number_or("rope_theta", r.theta);
+  read_scaling(r, p);
+  return r;
+}
+
+std::vector<float> inverse_frequencies(const Rope& r, std::int64_t length) {
+  const auto dim = static_cast<double>(r.head_dim);
+  double base = r.theta;
+  if (r.type == Rope::Type::dynamic && length > r.max_position) {
+    const double stretch = r.factor * static_cast<double>(length) / static_cast<double>(r.max_position);
+    base *= std::pow(stretch - (r.factor - 1), dim / (dim - 2));
+  }
+  const Yarn yarn(r, dim);
+  std::vector<float> out;
+  for (std::int64_t i = 0; i < r.head_dim / 2; ++i) {
+    const float inv =
+        1 / std::pow(static_cast<float>(base), static_cast<float>(2 * i) / static_cast<float>(dim));
+    switch (r.type) {
+      case Rope::Type::normal:
+      case Rope::Type::dynamic:
+        out.push_back(inv);
+        break;
+      case Rope::Type::linear:
+        out.push_back(inv / static_cast<float>(r.factor));
+        break;
+      case Rope::Type::llama3:
+        out.push_back(llama3(r, inv));
+        break;
+      case Rope::Type::yarn:
+        out.push_back(yarn(inv, static_cast<double>(i)));
+        break;
+    }
+  }
+  return out;
+}
+
+Rotary make_rotary(const Rope& r) {
+  return Rotary([r](std::int64_t length) { return inverse_frequencies(r, length); }, r.attention_factor);
+}
+
+}  // namespace ft
