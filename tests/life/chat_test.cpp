@@ -43,11 +43,11 @@ class Terminal {
   void type(const std::string& keys) const {
     ASSERT_EQ(write(keyboard_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
   }
-  // What is shown until `condition` holds of it, or half a minute has passed.
+  // What is shown until `condition` holds of it, or two minutes have passed.
   template <class Condition>
   std::string until(const Condition& condition) {
     std::string shown;
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
     while (!condition(shown) && std::chrono::steady_clock::now() < end) {
       pollfd ready{keyboard_, POLLIN, 0};
       if (poll(&ready, 1, 100) == 0) continue;

@@ -17,7 +17,7 @@ std::vector<pid_t> children(pid_t pid) {
 
 bool gone(const std::vector<pid_t>& all) {
   return comes_to_hold(
-      5, [&] { return std::all_of(all.begin(), all.end(), [](pid_t p) { return kill(p, 0) != 0; }); });
+      30, [&] { return std::all_of(all.begin(), all.end(), [](pid_t p) { return kill(p, 0) != 0; }); });
 }
 
 // A run that would last for minutes.
@@ -35,7 +35,7 @@ TEST(Ranks, AKilledOneEndsTheRunWithItsName) {
     const auto start = std::chrono::steady_clock::now();
     kill(ranks[1], SIGKILL);
     EXPECT_EQ(w.finish(launcher), 128 + SIGKILL);
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
     EXPECT_TRUE(gone(ranks));
     EXPECT_NE(w.says().find("rank 1 was killed by signal 9"), std::string::npos) << w.says();
     EXPECT_NE(w.says().find("[0] rank 1 on "), std::string::npos) << w.says();

@@ -95,7 +95,7 @@ class Cut : public testing::TestWithParam<Fault> {
     EXPECT_EQ(w.finish(launcher), 8) << w.says();
     const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     RecordProperty("seconds", std::to_string(took));
-    EXPECT_LT(took, 18);  // 14 s, and time for a busy machine
+    EXPECT_LT(took, 30);  // 14 s, and time for a busy machine
     for (const char* rank : {"0", "1"})
       EXPECT_NE(contents(w / ("out/ranks/rank-" + std::string(rank) + ".log"))
                     .find(" on " + nodes.b + " (process "),

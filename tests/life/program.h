@@ -33,7 +33,8 @@ inline std::vector<Json> rows(const fs::path& file) {
   return out;
 }
 
-// Whether it comes to hold, looking every hundredth of a second for `seconds` at most.
+// Whether it comes to hold, looking every hundredth of a second for `seconds` at least. Generous limits cost
+// nothing where it does, and a busy machine needs them.
 template <class F>
 bool comes_to_hold(int seconds, F&& holds) {
   for (int i = 0; i < 100 * seconds; ++i) {
@@ -102,18 +103,19 @@ class Workplace {
   }
   std::string says() const { return contents(folder_ / "stderr"); }
 
-  // Waits until the log has `count` rows, for half a minute at most.
+  // Waits until the log has `count` rows.
   bool wait_for_rows(std::size_t count) const {
-    return comes_to_hold(30, [&] {
+    return comes_to_hold(kPatience, [&] {
       const std::string log = contents(folder_ / "out/log.jsonl");
       return static_cast<std::size_t>(std::count(log.begin(), log.end(), '\n')) >= count;
     });
   }
   bool wait_for_words(const std::string& words) const {
-    return comes_to_hold(30, [&] { return says().find(words) != std::string::npos; });
+    return comes_to_hold(kPatience, [&] { return says().find(words) != std::string::npos; });
   }
 
  private:
+  static constexpr int kPatience = 120;  // seconds
   fs::path folder_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "tests/life/ports.h"
 #include "tests/life/ranks.h"
 
 namespace ft::test {
@@ -254,7 +255,7 @@ TEST(Ranks, AreFoundInTheEnvironment) {
   const Result want = trained("llama", kLora, 2, 2, 1);
   setenv("WORLD_SIZE", "2", 1);
   setenv("MASTER_ADDR", "127.0.0.1", 1);
-  setenv("MASTER_PORT", std::to_string(20000 + getpid() % 10000).c_str(), 1);
+  setenv("MASTER_PORT", std::to_string(free_port()).c_str(), 1);
   std::vector<pid_t> ranks;
   for (const char* rank : {"0", "1"}) {
     setenv("RANK", rank, 1);

@@ -38,7 +38,7 @@ inline std::vector<pid_t> processes_in(const fs::path& folder) {
 }
 
 inline bool nobody_left(const fs::path& folder) {
-  return comes_to_hold(8, [&] { return processes_in(folder).empty(); });
+  return comes_to_hold(30, [&] { return processes_in(folder).empty(); });
 }
 
 // The process of a rank, by its variable; 0: there is none.

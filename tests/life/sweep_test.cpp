@@ -62,7 +62,7 @@ TEST(Sweep, GoesOnWhereItWasStopped) {
       R"({"training.seed": [1, 2]})",
       {"training.max_steps=3000", "checkpointing.save_strategy=steps", "checkpointing.save_steps=5000"});
   const pid_t pid = w.start(sweep);
-  EXPECT_TRUE(comes_to_hold(30, [&] { return !contents(w / "out/seed=1/log.jsonl").empty(); }));
+  EXPECT_TRUE(comes_to_hold(120, [&] { return !contents(w / "out/seed=1/log.jsonl").empty(); }));
   kill(pid, SIGTERM);
   EXPECT_EQ(Workplace::finish(pid), 75) << w.says();
   const auto before = rows(w / "out/seed=1/log.jsonl");

@@ -210,7 +210,7 @@ TEST_F(Nccl, ARankThatDoesNotComeIsNamedInTime) {
       if (c.rank() == 2 && step == 3) std::this_thread::sleep_for(std::chrono::seconds(4));
     });
   });
-  EXPECT_LT(Clock::now() - start, std::chrono::seconds(9));
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(20));
   for (const std::size_t r : {0, 1}) {
     const Said s = said(thrown[r]);
     EXPECT_EQ(s.code, Exit::hang) << r << s.what;
@@ -228,7 +228,7 @@ TEST_F(Nccl, ACollectiveThatNeverEndsEndsTheRun) {
   cuda_on_cpu::nccl_fault({.rank = 1, .after = 2, .stuck = true});
   const auto start = Clock::now();
   const auto thrown = catching(2, 1.5, [](Ops& ops, Communicator& c) { steps(ops, c, 4); });
-  EXPECT_LT(Clock::now() - start, std::chrono::seconds(9));
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(20));
   for (const auto& t : thrown) {
     const Said s = said(t);
     EXPECT_EQ(s.code, Exit::hang) << s.what;

@@ -124,12 +124,12 @@ TEST(Meeting, AReplayProvesNothing) {
   Socket between = listen_at({"127.0.0.1", 0});
   const Address middle = local_address(between);
   std::string heard(sizeof(Hello), 0), answer(4096, 0);
-  std::thread rank1([&] { EXPECT_THROW(meet(meeting(1, 2, middle, 2)), UserError); });
+  std::thread rank1([&] { EXPECT_THROW(meet(meeting(1, 2, middle, 4)), UserError); });
   Socket guest;
   while (!(guest = accept_from(between))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ASSERT_TRUE(receive_all(guest, heard.data(), heard.size(), soon));
   std::thread root([&] {
-    Meeting m = meeting(0, 2, at, 2);
+    Meeting m = meeting(0, 2, at, 4);
     m.listener = std::move(listener);
     EXPECT_THROW(meet(std::move(m)), UserError);  // no rank came
   });
@@ -143,8 +143,8 @@ TEST(Meeting, AReplayProvesNothing) {
   Socket relay = say(heard, first);
   ASSERT_TRUE(send_all(guest, &first, sizeof first, soon));  // rank 1 believes it, and answers
   std::size_t bytes = 0;
-  for (char c = 0; receive_all(guest, &c, 1, Clock::now() + std::chrono::milliseconds(300));)
-    answer[bytes++] = c;
+  const auto pause = [&] { return bytes == 0 ? soon : Clock::now() + std::chrono::milliseconds(300); };
+  for (char c = 0; receive_all(guest, &c, 1, pause());) answer[bytes++] = c;
   EXPECT_GT(bytes, sizeof(Proof));
   Socket replay = say(heard, second);
   EXPECT_FALSE(second.nonce == first.nonce);

@@ -58,7 +58,7 @@ TEST(OverlappedCommunicator, AbandonsWhatIsUnderWay) {
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
     }
   });
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
 // What all ranks do, or none.
