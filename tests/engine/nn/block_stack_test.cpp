@@ -1,5 +1,5 @@
 // BlockStack: the gradients of a stack, and every amount of recomputation with not a bit of difference.
-// The block is h = x + mlp(norm(x)), with dropout. tests/models/recomputation_test.cpp has whole models.
+// tests/models/recomputation_test.cpp has whole models.
 #include "engine/nn/block_stack.h"
 
 #include "engine/nn/mlp.h"
@@ -12,48 +12,65 @@ namespace {
 constexpr std::int64_t kRows = 3, kWidth = 4, kInner = 6;
 constexpr double kEps = 1e-3;
 
+// h = x + inner(norm(x)), y = h + mlp(norm(h)); h and what `inner` saves are always kept.
 struct Block {
-  RmsNorm norm;
-  Mlp mlp;
+  RmsNorm inner_norm, norm;
+  Mlp inner, mlp;
 
   struct Side {};
   struct Saved {
-    Tensor rstd;
-    Mlp::Saved mlp;
+    Tensor rstd1, rstd2, h;
+    Mlp::Saved inner, mlp;
   };
   Saved forward(Ctx& c, Tensor y, Tensor x, const Side&, Keep keep) const {
-    Saved s{c.saved.take({x.rows()}, DType::f32), {}};
-    if (!y) return s;
+    Saved s;
+    s.rstd1 = c.saved.take({x.rows()}, DType::f32);
+    s.rstd2 = c.saved.take({x.rows()}, DType::f32);
+    s.h = c.save(x.rows(), x.cols());
     Scope scratch(c.scratch);
     const Tensor n = c.temporary(x.rows(), x.cols());
-    norm.forward(c, n, s.rstd, x);
-    s.mlp = mlp.forward(c, y, n, x, keep);
+    inner_norm.forward(c, n, s.rstd1, x);
+    s.inner = inner.forward(c, s.h, n, x, Keep::all);
+    if (!y) return s;
+    norm.forward(c, n, s.rstd2, s.h);
+    s.mlp = mlp.forward(c, y, n, s.h, keep);
     return s;
   }
   void backward(Ctx& c, Tensor d, Tensor x, const Saved& s, const Side&, bool input_grad) const {
     Scope scratch(c.scratch);
     const Tensor n = c.temporary(x.rows(), x.cols()), dn = c.temporary(x.rows(), x.cols());
-    norm.forward(c, n, s.rstd, x);
+    norm.forward(c, n, s.rstd2, s.h);
     mlp.backward(c, dn, d, n, s.mlp);
-    norm.backward(c, input_grad ? d : Tensor{}, dn, x, s.rstd);
+    norm.backward(c, d, dn, s.h, s.rstd2);
+    inner_norm.forward(c, n, s.rstd1, x);
+    inner.backward(c, dn, d, n, s.inner);
+    inner_norm.backward(c, input_grad ? d : Tensor{}, dn, x, s.rstd1);
   }
   void visit(Visitor& v) {
+    inner_norm.visit(v);
+    inner.visit(v);
     norm.visit(v);
     mlp.visit(v);
   }
 };
 
-// Gives every layer of a block its own names.
-Block make(std::size_t number, float dropout, bool trained, DType dtype) {
-  const std::string at = str(number, ".");
+Mlp make_mlp(const std::string& at, float dropout, bool trained, DType dtype) {
   const LinearForm form{.trained = trained};
-  Block b;
-  b.norm = make_rms_norm(at + "norm", kWidth, float(kEps), dtype);
-  b.norm.weight.trainable = trained;
-  b.mlp.gate_proj = linear(at + "gate", kWidth, kInner, form, dtype);
-  b.mlp.up_proj = linear(at + "up", kWidth, kInner, form, dtype);
-  b.mlp.down_proj = linear(at + "down", kInner, kWidth, form, dtype);
-  b.mlp.dropout = {dropout};
+  Mlp mlp;
+  mlp.gate_proj = linear(at + "gate", kWidth, kInner, form, dtype);
+  mlp.up_proj = linear(at + "up", kWidth, kInner, form, dtype);
+  mlp.down_proj = linear(at + "down", kInner, kWidth, form, dtype);
+  mlp.dropout = {dropout};
+  return mlp;
+}
+
+// The names of its parameters begin with its number.
+Block make(std::size_t number, float dropout, bool trained, DType dtype) {
+  const std::string at = str(number, "."), inner = str(number, ".inner.");
+  Block b{make_rms_norm(inner + "norm", kWidth, float(kEps), dtype),
+          make_rms_norm(at + "norm", kWidth, float(kEps), dtype), make_mlp(inner, dropout, trained, dtype),
+          make_mlp(at, dropout, trained, dtype)};
+  b.inner_norm.weight.trainable = b.norm.weight.trainable = trained;
   return b;
 }
 
@@ -105,17 +122,17 @@ TEST(BlockStackLayer, IsTheReferenceWithItsGradients) {
         Pass pass({.first = first, .input_grad = first == 0, .dropout = dropout, .dtype = dtype});
         const auto reference = [&](const auto& in) {
           auto x = in.at("x");
-          for (std::size_t i = 0; i < 3; ++i) {
-            const auto normed = reference::rms_norm(x, in.at(str(i, ".norm.weight")), kEps);
-            x = reference::add(x, reference::mlp(in, str(i, "."), Activation::silu, normed, kRows,
+          for (const char* at : {"0.inner.", "0.", "1.inner.", "1.", "2.inner.", "2."}) {
+            const auto normed = reference::rms_norm(x, in.at(str(at, "norm.weight")), kEps);
+            x = reference::add(x, reference::mlp(in, at, Activation::silu, normed, kRows,
                                                  {.random = pass.run.c.random}, double(dropout)));
           }
           return x;
         };
-        pass.run.expect_near(pass.y, reference(pass.run.in), 12, "y");
+        pass.run.expect_near(pass.y, reference(pass.run.in), 24, "y");
         if (first == 0)
-          pass.run.expect_near(pass.dx, complex_step(reference, pass.run.in, "x", pass.dy), 24, "dx");
-        pass.run.expect_gradients(reference, pass.dy, 24);
+          pass.run.expect_near(pass.dx, complex_step(reference, pass.run.in, "x", pass.dy), 48, "dx");
+        pass.run.expect_gradients(reference, pass.dy, 48);
       }
 }
 
