@@ -13,7 +13,7 @@ namespace ft {
 // How many tokens samples have, or one side of them.
 struct LengthStatistics {
   struct Bucket {
-    std::int64_t most = 0, samples = 0;  // samples of up to so many tokens, and more than the bucket before
+    std::int64_t most = 0, samples = 0;  // samples up to this length, above the bucket before
   };
   std::int64_t tokens = 0;
   std::int64_t shortest = 0, median = 0, p95 = 0, longest = 0;

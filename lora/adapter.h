@@ -32,7 +32,7 @@ class LoraAdapter final : public Adapter {
  private:
   DownMatrix matrix() const { return {a.value, a.grad, scale_}; }
   bool drops(const Ctx& c) const { return dropout_ > 0 && c.train; }
-  // Of the input that A sees: a function of the step and the name, so that backward makes the same again.
+  // Dropout mask of A's input: a function of the step and the name, so that backward computes the same mask.
   Random mask(const Ctx& c) const { return c.random.with(a.name); }
   Tensor dropped(Ctx&, Tensor x) const;
 

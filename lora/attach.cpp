@@ -77,7 +77,7 @@ class Chooser {
  private:
   std::string setting(const char* name) const { return origin_.prefix + name; }
 
-  // A target that is a whole name, as the head's is, is meant wherever it lies.
+  // A target that is a whole name, such as the head's, matches wherever it is.
   bool in_layers(const Linear& l) const {
     const auto has = [](const auto& list, const auto& x) {
       return std::find(list.begin(), list.end(), x) != list.end();
@@ -102,7 +102,7 @@ bool any_module(std::string_view parameter, const F& matches) {
   return false;
 }
 
-// PEFT gives no adapter to a module that is called so or lies in one that is ...
+// PEFT gives no adapter to a module with this name or inside one ...
 bool keeps_whole(const Linear& l, const std::vector<std::string>& modules) {
   return std::any_of(modules.begin(), modules.end(), [&](const std::string& m) {
     return any_module(l.name + ".", [&](std::string_view name) { return ends_with_module(name, m); });

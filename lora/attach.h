@@ -1,4 +1,4 @@
-// Decides by PEFT's rules what is trained, and gives the chosen Linears their adapters.
+// Decides by PEFT's rules what to train, and gives the chosen Linears their adapters.
 #pragma once
 #include <map>
 

@@ -1,4 +1,4 @@
-// PEFT's rules for which module a name, a list of names or a regular expression means.
+// PEFT's rules for which modules a name, a list of names or a regular expression matches.
 #pragma once
 #include <memory>
 #include <optional>
@@ -28,7 +28,7 @@ class Expression {
   std::shared_ptr<const void> code_;  // PCRE2's, shared by copies: it does not change
 };
 
-// One of target_modules, exclude_modules. A text is a regular expression for the whole name; a list holds
+// One of target_modules, exclude_modules. A string is a regular expression for the whole name; a list holds
 // suffixes.
 class Matcher {
  public:

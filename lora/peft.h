@@ -19,7 +19,7 @@ class AdapterFolder {
   const std::string& config_file() const { return config_file_; }
   const std::string& base_model() const { return base_model_; }  // as written in it; may be empty
 
-  // Whether it holds the parameter: an adapter's, or one of the base that was trained whole or lies below an
+  // Whether it holds the parameter: an adapter's, or one of the base that is fully trained or lies below an
   // adapter.
   bool has(const Parameter& p) const { return find(p) != nullptr; }
   void read(const Parameter& p, Tensor y, std::int64_t first) const;

@@ -1,5 +1,5 @@
-// adapter_config.json, both ways. What would change the mathematics and is not ours is refused by name; the
-// rest of PEFT's many keys says nothing to us.
+// adapter_config.json, both ways. Keys that would change the mathematics and that ft does not have are
+// refused by name; the rest of PEFT's many keys is ignored.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>

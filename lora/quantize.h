@@ -1,6 +1,6 @@
-// QLoRA (Dettmers et al. 2023): the frozen linears' weights in 4 bits. Which of them, as transformers and
-// bitsandbytes choose; where their bytes come from: quantized as they are loaded, one after another, or read
-// as they lie in a folder that bitsandbytes wrote.
+// QLoRA (Dettmers et al. 2023): the frozen linears' weights in 4 bits. Chooses them as transformers and
+// bitsandbytes do, and where their bytes come from: quantized one after another as they are loaded, or read
+// from a folder that bitsandbytes wrote.
 #pragma once
 #include <map>
 
@@ -24,9 +24,9 @@ std::optional<FourBitPlan> stored_four_bit_plan(const std::string& config_json);
 // The weights in 4 bits of a model and the reading of their parameters.
 class FourBitWeights {
  public:
-  // Gives the model's frozen linears weights in 4 bits. After attach(). UserError(config) when a name to
-  // skip means nothing, or a weight is to be trained. With `stored` the forms are those of the folder, where
-  // it is there.
+  // Gives the model's frozen linears 4-bit weights. Call it after attach(). UserError(config) when a name to
+  // skip matches nothing, or a 4-bit weight would be trained. With `stored` the forms are the folder's, where
+  // it has them.
   FourBitWeights(Model&, const FourBitPlan&, const WeightSource* base);
 
   bool has(const Parameter& p) const { return by_parameter_.contains(p.name); }

@@ -1,4 +1,4 @@
-// What a model family is: all that the rest of the program asks about it. Each family's folder has one, and
+// A model family: everything that the rest of the program asks about it. Each family's folder has one, and
 // registry.cpp lists them.
 #pragma once
 #include <memory>

@@ -1,4 +1,4 @@
-// What every command in which a model answers is told.
+// The arguments of every command in which a model answers.
 #pragma once
 #include <string>
 #include <vector>

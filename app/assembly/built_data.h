@@ -19,7 +19,7 @@ struct BuiltData {
 };
 // What the model's config.json says, without the rest of the model: looking at data needs no more.
 std::int64_t vocab_size_of(const RunConfig&);
-// `ranks`: of the run; a stream has as many batches as they take together.
+// `ranks`: those of the run; a stream has as many batches as all of them take.
 BuiltData build_data(const RunConfig&, std::int64_t vocab_size, LoadPart, const LoadProgress& progress,
                      int ranks = 1);
 

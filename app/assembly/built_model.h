@@ -1,4 +1,4 @@
-// From a RunConfig to the model of a run: what is trained, and the files that its weights come from.
+// From a RunConfig to the model of a run: what to train, and the files of its weights.
 #pragma once
 #include <memory>
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace ft {
 
-// A model that knows what is trained, but has no memory yet, and the files its weights come from.
+// A model that knows what to train but has no memory yet, and the files of its weights.
 struct BuiltModel {
   std::string folder;
   MadeModel made;
@@ -31,8 +31,8 @@ struct BuiltModel {
   ReadParameter reader() const;
 };
 enum class Weights : bool { check, ignore };
-// Reads config.json, attaches what the configuration asks for, and (check) makes sure that every weight is
-// there with the right shape. ft plan ignores the weights.
+// Reads config.json, attaches what the configuration asks for, and (check) verifies that every weight exists
+// with the right shape. ft plan ignores the weights.
 BuiltModel build_model(const RunConfig&, Weights);
 
 }  // namespace ft

@@ -1,4 +1,4 @@
-// What every command about a run is told.
+// The arguments of every command about a run.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
-// Another machine, through ssh, and the process of ft on it (app/node). The remote command is one fixed text,
-// this program's path and "_node"; everything else, the token first of all, goes over ssh's stdin as data.
-// ssh asks nothing (BatchMode), and what it may do and whom it trusts is for the user's ~/.ssh/config to say.
+// Another machine, reached through ssh, and the ft process on it (app/node). The remote command is fixed:
+// this program's path and "_node". Everything else, beginning with the token, goes over ssh's stdin as data.
+// ssh asks nothing (BatchMode); what it may do and whom it trusts is configured in the user's ~/.ssh/config.
 #pragma once
 #include <poll.h>
 

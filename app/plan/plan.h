@@ -13,12 +13,12 @@ namespace ft {
 struct PlanArgs : ConfigArgs {
   std::string model;  // a model folder or a config.json instead of a configuration
   bool json = false;
-  double parameters = 0;   // instead of both: so many trained parameters
+  double parameters = 0;   // instead of both: this many trained parameters
   std::int64_t ranks = 0;  // 0: as configured
   std::string gpu;         // empty: the device of the configuration, on this machine
 };
 Exit plan(const PlanArgs&);
-// Of `parameters`: by the formulas of ZeRO.
+// For `parameters`: by ZeRO's formulas.
 Exit plan_by_formula(const PlanArgs&);
 
 }  // namespace ft

@@ -6,7 +6,7 @@
 
 namespace ft {
 
-// With gradient_checkpointing auto as with true, which asks for the least memory (planned.h).
+// With gradient_checkpointing auto, plans as for true, which needs the least memory (planned.h).
 PlanRequest plan_request(const RunConfig&, const BuiltModel&, const BuiltData&, std::int64_t workspace,
                          int ranks);
 

@@ -15,8 +15,8 @@ class WatchedProcess {
   WatchedProcess(const std::vector<std::string>& arguments, const std::string& log,
                  const SignalQueue& signals);
 
-  // Its exit code, or 128 and the signal that ended it. Signals are passed on; `stopped` becomes true when
-  // one asked for the end. `says` hears the last whole line, a few times a second.
+  // Its exit code, or 128 plus the signal that ended it. Signals are passed on; `stopped` becomes true when
+  // one asked for the end. `says` is called with the last complete line, a few times a second.
   int wait(bool& stopped, const std::function<void(const std::string&)>& says);
   const std::string& last_line() const { return last_line_; }
 

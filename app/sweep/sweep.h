@@ -1,5 +1,5 @@
-// ft sweep: one run after another, each a process of its own in a folder of its own. What fails is a result,
-// not the end; a sweep that is started again goes on where it stopped.
+// ft sweep: one run after another, each a process with its own folder. A failure is a result, not the end; a
+// sweep that is started again continues where it stopped.
 #pragma once
 #include "app/config/args.h"
 #include "engine/core/error.h"

@@ -13,9 +13,9 @@ namespace ft {
 
 class StagedCommunicator final : public Communicator {
  public:
-  // device: may be copied to and from by another thread than the one that computes. Copies wait for all that
-  // was queued before them. host: sums element by element. why: not in another way, for people, or empty.
-  // room: bytes of the host's memory.
+  // device: another thread than the computing one may copy to and from it. Copies wait for everything queued
+  // before them. host: sums element by element. why: the reason for this way, for people, or empty. room:
+  // bytes of host memory.
   static constexpr std::int64_t kRoom = 16 << 20;
   StagedCommunicator(Ops& device, std::unique_ptr<Communicator> host, std::string why = "",
                      std::int64_t room = kRoom)

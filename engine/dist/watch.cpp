@@ -250,7 +250,7 @@ void Watch::look_for_delays() {
     return notice_(str(lines_[static_cast<std::size_t>(late_)].name, " continues after ", lasted));
   late_ = missing;
   notice_(str(lines_[static_cast<std::size_t>(missing)].name, " has kept the others waiting for ", lasted,
-              " now, ", describe(place_of(std::max(waiter, 0))), "\n  ", state_of(missing)));
+              ", ", describe(place_of(std::max(waiter, 0))), "\n  ", state_of(missing)));
 }
 
 void Watch::lost(std::size_t rank, int problem) {

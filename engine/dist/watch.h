@@ -1,16 +1,16 @@
-// Notices that a rank is lost, whatever this one is doing. Beside the connections that carry tensors rank 0
-// has a second one to every other rank, and at each end a thread sends a heartbeat twice a second: where its
-// rank is in the program (place.h).
+// Notices that a rank is lost, whatever this one is doing. Besides the connections that carry tensors, rank 0
+// has a second one to every other rank, and at each end a thread sends a heartbeat twice a second: the rank's
+// place in the program (whereabouts.h).
 //
-// A rank that died closes its connections: known at once. Where a cable is cut, in one direction or both, or
-// a machine is gone, heartbeats are not acknowledged any more: known after 13 s (kCut). A process that is
-// stopped or slow still acknowledges, so it is no reason to end; that is said by whoever has waited for it
-// longer than distributed.timeout_s.
+// A rank that died closes its connections: known at once. When a cable is cut, in one direction or both, or a
+// machine is gone, heartbeats are no longer acknowledged: known after 13 s (kCut). A process that is stopped
+// or slow still acknowledges, so it is no reason to end; a rank that has waited for it longer than
+// distributed.timeout_s reports it.
 //
-// Long before that rank 0 says who keeps the others waiting (delay.h), and when that is over.
+// Long before that rank 0 says which rank keeps the others waiting (delay.h), and when that is over.
 //
-// Whoever notices something accuses; rank 0 judges, so that all ranks end with the same exit code and the
-// same words. Where rank 0 is the one that is lost, each says so by itself.
+// Any rank may accuse; rank 0 judges, so that all ranks end with the same exit code and the same message. If
+// rank 0 itself is lost, each rank says so.
 #pragma once
 #include <condition_variable>
 #include <mutex>

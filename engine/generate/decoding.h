@@ -25,7 +25,7 @@ struct Branch {
 
 class Decoding {
  public:
-  // Called for each new token of the answer, but not for the end token. False: this is where it ends.
+  // Called for each new token of the answer, except the end token. False ends the answer here.
   using OnToken = std::function<bool(std::int32_t token)>;
 
   virtual ~Decoding() = default;

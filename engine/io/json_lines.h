@@ -9,7 +9,7 @@ namespace ft {
 using JsonLines =
     std::map<std::string, int, std::less<>>;  // "training.seed", "data.datasets.0" -> line, from 1
 
-// Of a text that parse_json has accepted.
+// The lines of a text that parse_json has accepted.
 JsonLines json_lines(std::string_view text);
 
 }  // namespace ft

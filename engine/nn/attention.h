@@ -11,7 +11,7 @@ namespace ft {
 
 struct SelfAttention {
   Linear q_proj, k_proj, v_proj, o_proj;
-  std::optional<Norm> q_norm, k_norm;  // over so many values of a row at a time as they are wide
+  std::optional<Norm> q_norm, k_norm;  // over as many values of a row at a time as they are wide
   Heads heads{};
   float scale = 1;          // of the scores
   std::int64_t window = 0;  // 0: none

@@ -26,11 +26,12 @@ class BlockStack {
   std::string name;        // in Hugging Face's model, such as model.layers
   std::vector<int> units;  // of each block, in the store
   std::size_t first = 0;   // blocks before this one, and what feeds it, need no gradient
-  // The first so many blocks keep only their input and run again before their backward; of the last one,
-  // whose backward follows its forward, only the MLP does, unless the number is larger than the stack.
+  // The first blocks, this many, keep only their input and run again before their backward. Of the last
+  // block, whose backward directly follows its forward, only the MLP does, unless the number is larger than
+  // the stack.
   std::int64_t recomputed = 0;
-  // Of so many of these in a row only the first keeps its input; the others' are made from it, in another
-  // forward before the backward of them all.
+  // Of this many of these in a row only the first keeps its input; the others' are recomputed from it, in
+  // another forward before the backward of them all.
   std::int64_t segment = 1;
 
   std::int64_t size() const { return static_cast<std::int64_t>(blocks.size()); }

@@ -1,5 +1,5 @@
-// A Continuation as a pass over a KvCache needs it: where the new tokens' keys and values go, and how far
-// each of them sees.
+// A Continuation in the form that a pass over a KvCache needs: the rows of the new tokens' keys and values,
+// and how far each token sees.
 #pragma once
 #include "engine/nn/kv_cache.h"
 

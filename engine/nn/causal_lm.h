@@ -1,7 +1,7 @@
-// A decoder-only language model, once for all families: embedding, blocks, head; its units, what they are
-// used for and in which order, training and generation. A family gives the parts.
+// A decoder-only language model, once for all families: embedding, blocks, head; its units, their use and
+// order, training and generation. A family provides the parts.
 //
-// Encoding, of positions, makes what the blocks are given beside their input:
+// Encoding, of positions, makes what the blocks get besides their input:
 //   Block::Side upload(Ctx&, const Batch&), taken from c.saved;
 //   Block::Side upload(Ctx&, const Continuation&, const CachedRows&).
 #pragma once

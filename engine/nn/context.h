@@ -1,4 +1,4 @@
-// What every forward and backward is given.
+// What every forward and backward gets.
 #pragma once
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Dropout (Srivastava et al. 2014). The mask is a function of the micro-step and a name: backward makes
-// it again instead of keeping it.
+// Dropout (Srivastava et al. 2014). The mask is a function of the micro-step and a name: backward recomputes
+// it instead of keeping it.
 #pragma once
 #include <string_view>
 

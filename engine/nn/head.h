@@ -1,5 +1,5 @@
-// Final norm, projection to the vocabulary and loss, in chunks of rows: all logits are never there at once,
-// and rows without a target are never computed.
+// Final norm, projection to the vocabulary and loss, in chunks of rows: the logits are never in memory all at
+// once, and rows without a target are never computed.
 #pragma once
 #include <string>
 

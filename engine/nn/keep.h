@@ -1,4 +1,4 @@
-// What a forward is to keep for its backward.
+// What a forward keeps for its backward.
 #pragma once
 #include <cstdint>
 

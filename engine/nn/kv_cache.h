@@ -1,8 +1,8 @@
 // Keys and values of the tokens so far, so that generation computes every token once (Pope et al.,
 // "Efficiently scaling transformer inference", 2022). A cache has `slots` places for one sequence each; in
-// every layer a sequence's tokens lie in the `capacity` rows of its slot, in order, with all key heads side
-// by side. Of an encoder-decoder a cache also has `sources` places for one source each, whose keys and values
-// the decoder's cross-attention reads.
+// every layer a sequence's tokens are in the `capacity` rows of its slot, in order, with all key heads side
+// by side. For an encoder-decoder a cache also has `sources` places for one source each, whose keys and
+// values the decoder's cross-attention reads.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -48,14 +48,14 @@ struct Continuation {
 };
 
 // Sources for the encoder, one after another: source i, rows [starts[i], starts[i + 1]), goes to the place
-// places[i] of the cache. Without any places they are an idle pass, of a rank that has to take part.
+// places[i] of the cache. Without any places they are an idle pass, for a rank that has to take part.
 struct Sources {
   std::vector<std::int32_t> ids;        // (rows)
   std::vector<std::int32_t> starts{0};  // (sources + 1)
   std::vector<std::int32_t> places;     // (sources)
 };
 
-// What a pass over a Continuation tells the attention of every layer.
+// What a pass over a Continuation passes on to the attention of every layer.
 struct CachedRows {
   const KvCache* cache;
   Tensor rows;       // (rows) i32: where in a layer each new token's key and value go

@@ -56,7 +56,7 @@ struct Linear {
   Tensor narrow(Ctx&, Tensor x) const;
   void visit(Visitor&);
 
-  // The same without what its adapter makes of x: u is there already, and du is left to pass on.
+  // The same without the adapter's own computation on x: u is given, and du is left for the caller.
   void forward_with(Ctx&, Tensor y, Tensor x, Tensor u, Tensor residual = {}, float alpha = 1) const;
   void backward_with(Ctx&, Sum& dx, Tensor du, Tensor dy, Tensor x, Tensor u) const;
   void visit_own(Visitor&);

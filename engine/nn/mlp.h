@@ -18,8 +18,8 @@ struct Mlp {
   Activation activation = Activation::silu;
   Dropout dropout;  // of what down_proj reads
 
-  // Of some of the rows, and what backward needs of all of them: pieces of up to kRows, so that where nothing
-  // is kept no more than one of them, the widest tensors of a model, is there at a time.
+  // A part of the rows, and what backward needs of all of them: pieces of up to kRows, so that, if nothing is
+  // kept, only one of them, the widest tensors of a model, exists at a time.
   struct Piece {
     Tensor gate, up;   // (rows, F)
     Tensor u, down_u;  // of the adapters of gate and up, and of down
@@ -29,8 +29,7 @@ struct Mlp {
 
   // y = residual + mlp(x).
   Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual, Keep) const;
-  // dx = the gradient of x (empty: not wanted). Overwrites what is saved; makes what is not saved, from x,
-  // again.
+  // dx = the gradient of x (empty: not wanted). Overwrites what is saved; recomputes from x what is not.
   void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&) const;
   bool reads_input() const { return gate_proj.reads_input() || (up_proj && up_proj->reads_input()); }
   void visit(Visitor&);

@@ -17,7 +17,7 @@ class Model {
 
   // Every unit, Linear and Parameter, in the order of their use.
   virtual void visit(Visitor&) = 0;
-  // Called once, when all adapters are attached and what is trained is decided: gives the store its units.
+  // Called once, when all adapters are attached and it is decided what to train: gives the store its units.
   virtual void add_units(ParameterStore&) = 0;
 
   // Gives a head that shares the embedding's table one of its own, with the same first values.
@@ -30,7 +30,7 @@ class Model {
   // ones that save memory. Beyond, up to most_recompute(): all blocks, and their inputs but every
   // (n - blocks() + 1)-th.
   virtual void set_recompute(std::int64_t n) = 0;
-  // Of how many blocks in a row only the first keeps its input then.
+  // Of this many blocks in a row only the first keeps its input then.
   std::int64_t segment_of(std::int64_t n) const { return std::max<std::int64_t>(1, n - blocks() + 1); }
   // From here on the inputs that are made again take more than those that are not kept.
   std::int64_t most_recompute() const {
@@ -49,8 +49,8 @@ class Model {
   // ---- generation
   // Memory for keys and values, taken from the arena; activations have `dtype`.
   virtual KvCache make_kv_cache(Arena&, KvCacheShape, DType) const = 0;
-  // Encoder-decoders: encodes sources, and keeps what the decoder reads of them. Its first new token of a
-  // sequence is then decoder_start_token_id. Of sources without places nothing is kept.
+  // Encoder-decoders: encodes sources, and keeps what the decoder reads of them. The first new token of a
+  // sequence is then decoder_start_token_id. Sources without places are computed and not kept.
   virtual void encode(Ctx&, ParameterStore&, const KvCache&, const Sources&) {
     throw InternalError("encode: not an encoder-decoder");
   }

@@ -1,5 +1,5 @@
-// The normalization of a family, whichever it is: blocks, attention and heads are given one and do not ask.
-// A kind is added as an alternative of `Kind` with the members of RmsNorm.
+// The normalization of a family, whichever it is: blocks, attention and heads get one and do not ask. A new
+// kind is an alternative of `Kind` with the members of RmsNorm.
 #pragma once
 #include <utility>
 #include <variant>
@@ -15,7 +15,7 @@ class Norm {
   Norm() = default;
   Norm(RmsNorm norm) : kind_(std::move(norm)) {}
 
-  // Of its weight in Hugging Face's model.
+  // Name of its weight in Hugging Face's model.
   const std::string& name() const {
     return std::visit(
         [](const auto& n) -> const auto& { return n.weight.name; }, kind_);

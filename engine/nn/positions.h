@@ -1,4 +1,4 @@
-// Where the rows of a pass are in their sequences: what all blocks of a stack share.
+// Positions of a pass's rows in their sequences, which all blocks of a stack share.
 #pragma once
 #include <span>
 

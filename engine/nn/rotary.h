@@ -24,15 +24,15 @@ class Rotary {
   explicit Rotary(Frequencies frequencies, double factor = 1)
       : frequencies_(std::move(frequencies)), factor_(factor) {}
 
-  // A table of at least so many positions, for sequences of up to that length. What is there already stays:
-  // all sequences share it, unless their length changes the frequencies.
+  // A table of at least this many positions, for sequences of up to that length. Existing rows stay: all
+  // sequences share them, unless their length changes the frequencies.
   const RotaryTable& cover(std::int64_t positions);
   // The same for single tokens: one row for each new token of every sequence. Where the frequencies depend on
   // the length, this follows transformers with a cache: a token is rotated by the frequencies of its
   // sequence's length when it came, and stays so.
   RotaryTable rows(const Continuation&) const;
 
-  // Tables and positions of a pass, in c.saved; starts as long as the batch lives.
+  // Tables and positions of a pass, in c.saved; starts is valid as long as the batch.
   Positions upload(Ctx&, const Batch&);
   Positions upload(Ctx&, const Continuation&, const CachedRows&) const;
 

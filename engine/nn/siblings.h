@@ -1,6 +1,6 @@
-// Linears over the same input: q, k and v, or gate and up. Where their adapters multiply it by matrices that
-// follow each other in memory, all of them do so in one product, forward and for their gradients: the input
-// is read once, and the narrow products, whose time is that of reading it, are as wide as can be.
+// Linears over the same input: q, k and v, or gate and up. Where their adapters' matrices are contiguous in
+// memory, one product serves all of them, forward and for their gradients: the input is read once, and the
+// narrow products, whose time is that of reading it, are as wide as possible.
 #pragma once
 #include <initializer_list>
 

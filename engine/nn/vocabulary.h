@@ -1,5 +1,5 @@
-// Both ends of a language model: the table that makes states of tokens, and the head that makes tokens of
-// states. They may share one matrix; each is a unit of the store.
+// Both ends of a language model: the table that turns tokens into states, and the head that turns states into
+// tokens. They may share one matrix; each is a unit of the store.
 #pragma once
 #include "engine/dist/parameter_store.h"
 #include "engine/nn/embedding.h"

@@ -1,4 +1,4 @@
-// A matrix W (out, in), however it is stored: a Linear asks it for the term of a product that it is part of.
+// A matrix W (out, in) in any storage: a Linear asks it for its term of a product.
 #pragma once
 #include "engine/nn/context.h"
 #include "engine/nn/visitor.h"

@@ -108,7 +108,7 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
   return sum_over_ranks(c, p_.comm, loss);
 }
 
-// A skipped step counts as one of the run's, as DeepSpeed's global_steps do, but neither for the schedule nor
+// A skipped step counts as one of the run's, like DeepSpeed's global_steps, but neither for the schedule nor
 // for the optimizer.
 Trainer::Step Trainer::step(TrainState& state) {
   Step s = batches_of(state.step);

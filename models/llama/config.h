@@ -1,5 +1,4 @@
-// What config.json says of a LLaMA-like decoder: LLaMA, Mistral, Qwen2 and Qwen3 differ only in these
-// settings.
+// The config.json of a LLaMA-like decoder: LLaMA, Mistral, Qwen2 and Qwen3 differ only in these settings.
 #pragma once
 #include <cstdint>
 #include <filesystem>

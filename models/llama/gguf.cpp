@@ -35,7 +35,7 @@ void add_positions(GgufKeys& keys, const Rope& r, const std::string& arch, const
                       whole(static_cast<std::int64_t>(r.original_max_position)));
 }
 
-// Of `llama3` positions; readers know the others by their keys.
+// Factors of `llama3` positions; readers know the other kinds by their keys.
 std::vector<float> rope_factors(const Rope& r) {
   std::vector<float> factors;
   if (r.type != Rope::Type::llama3) return factors;

@@ -33,8 +33,8 @@ struct Attention {
   void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&, const Over&) const;
   bool reads_input() const { return q.reads_input() || k.reads_input() || v.reads_input(); }
 
-  // Generation: y = residual + attention(x) over keys that are kept. rows (i32): where the new tokens' keys
-  // and values go first; empty: those of the memory are there.
+  // Generation: y = residual + attention(x) over cached keys. rows (i32): where the new tokens' keys and
+  // values are written first; empty: those of the memory are in the cache already.
   void extend(Ctx&, Tensor y, Tensor x, Tensor residual, const KvCache::Layer&, Tensor rows, const KeyRanges&,
               Tensor bias) const;
   // Keeps keys and values of the memory, in these rows of the cache.

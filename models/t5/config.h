@@ -1,4 +1,4 @@
-// What config.json says of a T5: the original (1.0), 1.1, Flan and mT5 (Raffel et al. 2020; Xue et al. 2021).
+// The config.json of a T5: the original (1.0), 1.1, Flan and mT5 (Raffel et al. 2020; Xue et al. 2021).
 #pragma once
 #include <cmath>
 #include <cstdint>

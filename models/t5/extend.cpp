@@ -1,5 +1,4 @@
-// T5 in generation: sources are encoded once; new tokens of several sequences follow those whose keys and
-// values are kept.
+// T5 in generation: sources are encoded once; new tokens of several sequences follow those in the cache.
 #include <algorithm>
 
 #include "engine/nn/cache_rows.h"

@@ -20,7 +20,7 @@ class T5 final : public Model {
   std::int64_t blocks() const override { return encoder_.blocks.size() + decoder_.blocks.size(); }
   void set_recompute(std::int64_t n) override {
     const std::int64_t encoders = encoder_.blocks.size();
-    encoder_.blocks.recomputed = n < encoders ? n : encoders + 1;  // the decoder lies in between
+    encoder_.blocks.recomputed = n < encoders ? n : encoders + 1;  // the decoder is in between
     decoder_.blocks.recomputed = std::min(n, blocks()) - encoders;
     encoder_.blocks.segment = decoder_.blocks.segment = segment_of(n);
   }
@@ -38,7 +38,7 @@ class T5 final : public Model {
     std::string name;  // encoder, decoder
     RelativeBias bias;
     BlockStack<Block> blocks;
-    // Whether backward has to go through the blocks for what is trained in them.
+    // Whether backward must pass through the blocks because something in them is trained.
     bool trained();
     void visit(Visitor&);
     // all: see BlockStack.

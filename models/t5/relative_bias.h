@@ -9,9 +9,9 @@
 
 namespace ft::t5 {
 
-// The bucket of each distance key - query from -reach to reach. Of a side's buckets the first half are single
+// The bucket of each distance key - query from -reach to reach. The first half of a side's buckets are single
 // distances, the others grow by a constant factor up to max_distance; beyond it all share the last.
-// Bidirectional: keys after the query have the upper half of all buckets.
+// Bidirectional: keys after the query use the upper half of all buckets.
 std::vector<std::int32_t> buckets_of(std::int64_t reach, bool bidirectional, std::int64_t buckets,
                                      std::int64_t max_distance);
 

@@ -1,5 +1,5 @@
-// What a training step does with gradients. An optimizer is a file beside this one: the states that it keeps,
-// and its update. The ParameterStore holds the states by what is declared here; nobody else knows them.
+// What a training step does with gradients. An optimizer is a file in this folder: the states that it keeps,
+// and its update. The ParameterStore holds the states as declared here; nothing else knows them.
 #pragma once
 #include <memory>
 
@@ -18,8 +18,8 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   virtual std::span<const StateSpec> states(const Parameter&) const = 0;
-  // Each element is stepped by itself, or with those of its block. Where master, gradient and states are zero
-  // (the padding between parameters) they stay zero.
+  // Elements are updated independently, or together with those of their block. Where master, gradient and
+  // states are zero (the padding between parameters) they stay zero.
   virtual void step(Ops&, const FlatRun&, const StepScalars&) const = 0;
 };
 

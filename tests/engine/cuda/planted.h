@@ -71,7 +71,7 @@ inline bool same(const std::vector<float>& a, const std::vector<float>& b) {
   return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// What a kernel does wrong is told when its turn comes.
+// Errors in a kernel are reported when its turn comes.
 template <class... Arguments>
 std::string fault_of(std::size_t shared, unsigned threads, void (*kernel)(float*, Arguments...),
                      Arguments... arguments) {

@@ -117,7 +117,7 @@ class LayerRun {
       assign(s.grad, before_[s.parameter->name]);
     });
   }
-  // Activations, random, with rows that lie apart.
+  // Activations, random, with rows that are apart.
   Matrix& matrix(std::int64_t rows, std::int64_t cols, const std::string& name) {
     return made_.emplace_back(rows, cols, c.dtype, 3).randomize(hash_name(name), 1);
   }

@@ -16,7 +16,7 @@ namespace {
 using test::slurp;
 using test::TempFolder;
 
-// Two running means for small parameters; for the others bytes, and a number for each block of 256.
+// Two running means for small parameters; bytes for the others, with a number for each block of 256.
 constexpr std::array<StateSpec, 2> kMeans{{{.name = "exp_avg"}, {.name = "exp_avg_sq"}}};
 constexpr std::array<StateSpec, 2> kBlocks{
     {{.name = "codes", .dtype = DType::u8}, {.name = "absmax", .block = 256}}};

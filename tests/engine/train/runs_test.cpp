@@ -1,6 +1,6 @@
-// Every optimizer steps a unit in runs of parameters that decay alike. That is, to the bit, what it does one
-// parameter at a time on one rank, under every stage and number of ranks; and what lies between parameters
-// stays zero.
+// Every optimizer updates a unit in runs of parameters that decay alike. The result is bit for bit that of
+// one parameter at a time on one rank, under every stage and number of ranks; and the padding between
+// parameters stays zero.
 #include <gtest/gtest.h>
 
 #include <algorithm>
