@@ -57,9 +57,24 @@ class Bench {
     const Tensor dk = make({rows, narrow}, t), dv = make({rows, narrow}, t);
     const Tensor lse = make({r.heads.query, rows}, DType::f32);
     const Scores scores{0.125f, r.bias ? make({2 * reach + 1, r.heads.query}, t) : Tensor(), 0, {}};
-    const double forward = fastest([&] { attention_.forward(y, lse, q, k, v, r.heads, mask, scores); });
-    const double backward =
-        fastest([&] { attention_.backward(dq, dk, dv, {}, dy, y, lse, q, k, v, r.heads, mask, scores); });
+    const double forward = fastest([&] {
+      attention_.forward(
+          {.y = y, .lse = lse, .q = q, .k = k, .v = v, .heads = r.heads, .mask = mask, .scores = scores});
+    });
+    const double backward = fastest([&] {
+      attention_.backward({.dq = dq,
+                           .dk = dk,
+                           .dv = dv,
+                           .dy = dy,
+                           .y = y,
+                           .lse = lse,
+                           .q = q,
+                           .k = k,
+                           .v = v,
+                           .heads = r.heads,
+                           .mask = mask,
+                           .scores = scores});
+    });
     const double n = r.length, w = r.window ? std::min<double>(static_cast<double>(r.window), n) : n;
     const double pairs = r.sequences * (r.causal ? n * w - w * w / 2 : n * n);
     const double product = 2 * pairs * static_cast<double>(wide);

@@ -43,7 +43,7 @@ class Bench {
                  b = numbers(kWidth, kRank), u = numbers(kRows, kRank);
     const Tensor da = numbers(kRank, kWidth, DType::f32);
     const auto row = [&](const char* name, Tensor out, const std::vector<Term>& terms, Tensor c = {}) {
-      measure(name, [=](Ops& o) { o.products(out, terms, 1, c); });
+      measure(name, [=](Ops& o) { o.run(op::Products{.y = out, .terms = terms, .c = c}); });
     };
     const Term base{x, Trans::no, square, Trans::yes}, adapter{u, Trans::no, b, Trans::yes};
     row("x Wq^T", y, {base});
@@ -55,7 +55,7 @@ class Bench {
     FourBitMatrix w{{FourBitBook::nf4, 64, false}, {kHidden, kWidth}, {}, {}, {}, {}};
     w.codes = arena_.take({kHidden * kWidth / 2}, DType::u8);
     w.absmax = arena_.take({kHidden * kWidth / 64}, DType::f32);
-    ops_->fill(w.absmax, 1);
+    ops_->run(op::Fill{w.absmax, 1});
     row("x Wup^T, nf4", h, {{x, Trans::no, {}, Trans::yes, w}});
     row("dh Wup, nf4", y, {{h, Trans::no, {}, Trans::no, w}});
   }
@@ -66,10 +66,29 @@ class Bench {
     std::vector<Tensor> t;
     for (int i = 0; i < 8; ++i) t.push_back(numbers(kRows, kWidth));
     const Tensor lse = arena_.take({heads.query, kRows}, DType::f32);
-    measure("attention, causal",
-            [&](Ops& o) { o.attention(t[0], lse, t[1], t[2], t[3], heads, {starts}, {0.088f}); });
+    measure("attention, causal", [&](Ops& o) {
+      o.run(op::Attention{.y = t[0],
+                          .lse = lse,
+                          .q = t[1],
+                          .k = t[2],
+                          .v = t[3],
+                          .heads = heads,
+                          .mask = {starts},
+                          .scores = {.scale = 0.088f}});
+    });
     measure("its gradient", [&](Ops& o) {
-      o.attention_grad(t[4], t[5], t[6], {}, t[7], t[0], lse, t[1], t[2], t[3], heads, {starts}, {0.088f});
+      o.run(op::AttentionGrad{.dq = t[4],
+                              .dk = t[5],
+                              .dv = t[6],
+                              .dy = t[7],
+                              .y = t[0],
+                              .lse = lse,
+                              .q = t[1],
+                              .k = t[2],
+                              .v = t[3],
+                              .heads = heads,
+                              .mask = {starts},
+                              .scores = {.scale = 0.088f}});
     });
   }
   void elementwise() {
@@ -78,33 +97,57 @@ class Bench {
     const Tensor rstd = numbers(1, kRows, DType::f32), dw = numbers(1, kWidth, DType::f32);
     const Tensor gate = numbers(kRows, kHidden), up = numbers(kRows, kHidden), act = numbers(kRows, kHidden);
     const Tensor cos = numbers(kRows, kHead / 2, DType::f32), positions = zeros(kRows);
-    measure("rms_norm", [&](Ops& o) { o.rms_norm(y, rstd, x, w, 1e-5f); });
-    measure("rms_norm_grad dx", [&](Ops& o) { o.rms_norm_grad(y, {}, x, x, w, rstd); });
-    measure("rms_norm_grad dw", [&](Ops& o) { o.rms_norm_grad({}, dw, x, x, w, rstd); });
-    measure("rope", [&](Ops& o) { o.rope(y, cos, cos, positions, kHead, 1); });
-    measure("gated silu", [&](Ops& o) { o.gated(Activation::silu, act, gate, up); });
-    measure("gated_grad silu", [&](Ops& o) { o.gated_grad(Activation::silu, gate, up, act, gate, up); });
-    measure("dropout", [&](Ops& o) { o.dropout(y, x, 0.05f, Random{1}); });
-    measure("add", [&](Ops& o) { o.add(y, x); });
+    measure("rms_norm",
+            [&](Ops& o) { o.run(op::RmsNorm{.y = y, .rstd = rstd, .x = x, .w = w, .eps = 1e-5f}); });
+    measure("rms_norm_grad dx",
+            [&](Ops& o) { o.run(op::RmsNormGrad{.dx = y, .dy = x, .x = x, .w = w, .rstd = rstd}); });
+    measure("rms_norm_grad dw",
+            [&](Ops& o) { o.run(op::RmsNormGrad{.dw = dw, .dy = x, .x = x, .w = w, .rstd = rstd}); });
+    measure("rope", [&](Ops& o) {
+      o.run(op::Rope{.x = y, .cos = cos, .sin = cos, .positions = positions, .head_width = kHead});
+    });
+    measure("gated silu",
+            [&](Ops& o) { o.run(op::Gated{.f = Activation::silu, .y = act, .gate = gate, .up = up}); });
+    measure("gated_grad silu", [&](Ops& o) {
+      o.run(
+          op::GatedGrad{.f = Activation::silu, .dgate = gate, .dup = up, .dy = act, .gate = gate, .up = up});
+    });
+    measure("dropout", [&](Ops& o) { o.run(op::Dropout{.y = y, .x = x, .p = 0.05f, .random = Random{1}}); });
+    measure("add", [&](Ops& o) { o.run(op::Add{y, x}); });
   }
   void loss_and_optimizer() {
     const Scope scope(arena_);
     const Tensor logits = numbers(kLossRows, kVocabulary), loss = numbers(1, kLossRows, DType::f32);
     const Tensor targets = zeros(kLossRows);
-    measure("cross_entropy and gradient",
-            [&](Ops& o) { o.cross_entropy(loss, logits, targets, {.scale = 1e-3f, .gradient = true}); });
+    measure("cross_entropy and gradient", [&](Ops& o) {
+      o.run(op::CrossEntropy{
+          .loss = loss, .logits = logits, .targets = targets, .scale = 1e-3f, .gradient = true});
+    });
     const Tensor sum = arena_.take({1}, DType::f64);
     std::vector<Tensor> t;
     for (int i = 0; i < 4; ++i) t.push_back(numbers(1, 40 << 20, DType::f32));
-    measure("sum_squares", [&](Ops& o) { o.sum_squares(sum, t[3]); });
-    measure("adamw", [&](Ops& o) { o.adamw(t[0], t[1], t[2], t[3], {1e-4, 0.9, 0.999, 1e-8, 0.01, 1, 1}); });
+    measure("sum_squares", [&](Ops& o) { o.run(op::SumSquares{sum, t[3]}); });
+    measure("adamw", [&](Ops& o) {
+      o.run(op::AdamW{.master = t[0],
+                      .m = t[1],
+                      .v = t[2],
+                      .grad = t[3],
+                      .lr = 1e-4,
+                      .beta1 = 0.9,
+                      .beta2 = 0.999,
+                      .eps = 1e-8,
+                      .decay = 0.01,
+                      .grad_scale = 1,
+                      .step = 1});
+    });
   }
 
   // Half of them 2, the others 0.
   Tensor numbers(std::int64_t rows, std::int64_t cols, DType type = DType::bf16) {
     const Tensor t = arena_.take({rows, cols}, type);
-    ops_->fill(t, 1);
-    ops_->dropout(t, t, 0.5f, Random{static_cast<std::uint64_t>(arena_.mark())});
+    ops_->run(op::Fill{t, 1});
+    ops_->run(
+        op::Dropout{.y = t, .x = t, .p = 0.5f, .random = Random{static_cast<std::uint64_t>(arena_.mark())}});
     return t;
   }
   Tensor zeros(std::int64_t n) {

@@ -33,21 +33,32 @@ class Bench {
     const Tensor cos = random(512, 32, DType::f32), sin = random(512, 32, DType::f32);
     const Tensor positions = indices(2048, 512), targets = indices(512, 32000);
     const auto row = [&](const char* name, auto f) { measure(name, name_of(type), f); };
-    row("fill", [&] { ops_.fill(y, 0); });
-    row("add", [&] { ops_.add(y, x); });
-    row("dropout", [&] { ops_.dropout(y, x, 0.05f, Random{1}); });
-    row("rms_norm", [&] { ops_.rms_norm(y, rstd, x, w, 1e-5f); });
-    row("rms_norm_grad dx", [&] { ops_.rms_norm_grad(y, {}, x, x, w, rstd); });
-    row("rms_norm_grad dw", [&] { ops_.rms_norm_grad({}, dw, x, x, w, rstd); });
-    row("column_sums", [&] { ops_.column_sums(dw, x); });
-    row("rope", [&] { ops_.rope(y, cos, sin, positions, 64, 1); });
-    row("gated silu", [&] { ops_.gated(Activation::silu, act, gate, up); });
-    row("gated gelu", [&] { ops_.gated(Activation::gelu, act, gate, up); });
-    row("gated gelu_tanh", [&] { ops_.gated(Activation::gelu_tanh, act, gate, up); });
-    row("gated_grad silu", [&] { ops_.gated_grad(Activation::silu, gate, up, act, gate, up); });
-    row("cross_entropy loss", [&] { ops_.cross_entropy(loss, logits, targets, {}); });
-    row("cross_entropy gradient",
-        [&] { ops_.cross_entropy(loss, logits, targets, {.scale = 1e-3f, .gradient = true}); });
+    row("fill", [&] { ops_.run(op::Fill{y, 0}); });
+    row("add", [&] { ops_.run(op::Add{y, x}); });
+    row("dropout", [&] { ops_.run(op::Dropout{.y = y, .x = x, .p = 0.05f, .random = Random{1}}); });
+    row("rms_norm", [&] { ops_.run(op::RmsNorm{.y = y, .rstd = rstd, .x = x, .w = w, .eps = 1e-5f}); });
+    row("rms_norm_grad dx",
+        [&] { ops_.run(op::RmsNormGrad{.dx = y, .dy = x, .x = x, .w = w, .rstd = rstd}); });
+    row("rms_norm_grad dw",
+        [&] { ops_.run(op::RmsNormGrad{.dw = dw, .dy = x, .x = x, .w = w, .rstd = rstd}); });
+    row("column_sums", [&] { ops_.run(op::ColumnSums{dw, x}); });
+    row("rope", [&] {
+      ops_.run(op::Rope{.x = y, .cos = cos, .sin = sin, .positions = positions, .head_width = 64});
+    });
+    row("gated silu", [&] { ops_.run(op::Gated{.f = Activation::silu, .y = act, .gate = gate, .up = up}); });
+    row("gated gelu", [&] { ops_.run(op::Gated{.f = Activation::gelu, .y = act, .gate = gate, .up = up}); });
+    row("gated gelu_tanh",
+        [&] { ops_.run(op::Gated{.f = Activation::gelu_tanh, .y = act, .gate = gate, .up = up}); });
+    row("gated_grad silu", [&] {
+      ops_.run(
+          op::GatedGrad{.f = Activation::silu, .dgate = gate, .dup = up, .dy = act, .gate = gate, .up = up});
+    });
+    row("cross_entropy loss",
+        [&] { ops_.run(op::CrossEntropy{.loss = loss, .logits = logits, .targets = targets}); });
+    row("cross_entropy gradient", [&] {
+      ops_.run(op::CrossEntropy{
+          .loss = loss, .logits = logits, .targets = targets, .scale = 1e-3f, .gradient = true});
+    });
   }
 
   void run_optimizer() {
@@ -56,13 +67,25 @@ class Bench {
     const Tensor p = random(1, n, DType::f32), g = random(1, n, DType::f32), m = random(1, n, DType::f32),
                  v = random(1, n, DType::f32), y = arena_.take({1}, DType::f64),
                  narrow = random(1, n, DType::bf16);
-    ops_.fill(v, 1);
+    ops_.run(op::Fill{v, 1});
     const auto row = [&](const char* name, auto f) { measure(name, "float32", f); };
-    row("cast to bf16", [&] { ops_.cast(narrow, p); });
-    row("cast to f32", [&] { ops_.cast(p, narrow); });
-    row("sum_squares", [&] { ops_.sum_squares(y, g); });
-    row("adamw", [&] { ops_.adamw(p, m, v, g, {1e-4, 0.9, 0.999, 1e-8, 0.01, 1, 1}); });
-    row("sgd", [&] { ops_.sgd(p, g, 1e-4f, 0, 1); });
+    row("cast to bf16", [&] { ops_.run(op::Cast{narrow, p}); });
+    row("cast to f32", [&] { ops_.run(op::Cast{p, narrow}); });
+    row("sum_squares", [&] { ops_.run(op::SumSquares{y, g}); });
+    row("adamw", [&] {
+      ops_.run(op::AdamW{.master = p,
+                         .m = m,
+                         .v = v,
+                         .grad = g,
+                         .lr = 1e-4,
+                         .beta1 = 0.9,
+                         .beta2 = 0.999,
+                         .eps = 1e-8,
+                         .decay = 0.01,
+                         .grad_scale = 1,
+                         .step = 1});
+    });
+    row("sgd", [&] { ops_.run(op::Sgd{.master = p, .grad = g, .lr = 1e-4f, .decay = 0, .grad_scale = 1}); });
   }
 
  private:

@@ -97,7 +97,7 @@ struct Bench {
     const double flop = 2.0 * static_cast<double>(r.m * r.n * (r.k + r.rank));
     std::vector<double> shares;  // of the peak just before and after
     const double own = fastest(
-        t, flop, [&] { return products.run(y, terms, 1, c), true; }, &shares);
+        t, flop, [&] { return products.run({.y = y, .terms = terms, .c = c}), true; }, &shares);
     const double other = r.rank ? 0 : fastest(t, flop, [&] { return other_library.run(call, 256 << 20); });
     std::nth_element(shares.begin(), shares.begin() + static_cast<std::ptrdiff_t>(shares.size() / 2),
                      shares.end());

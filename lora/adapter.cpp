@@ -12,7 +12,7 @@ LoraAdapter::LoraAdapter(const std::string& module, std::int64_t in, std::int64_
 Tensor LoraAdapter::dropped(Ctx& c, Tensor x) const {
   if (!drops(c)) return x;
   Tensor y = c.temporary(x.rows(), x.cols());
-  c.ops.dropout(y, x, dropout_, mask(c));
+  c.ops.run(op::Dropout{.y = y, .x = x, .p = dropout_, .random = mask(c)});
   return y;
 }
 
@@ -36,7 +36,7 @@ void LoraAdapter::down_grad(Ctx& c, Sum& dx, Tensor du, Tensor x) const {
   if (!dx) return;
   Tensor through = c.temporary(x.rows(), x.cols());
   product(c.ops, through, {du, Trans::no, a.value, Trans::no});
-  c.ops.dropout(through, through, dropout_, mask(c));
+  c.ops.run(op::Dropout{.y = through, .x = through, .p = dropout_, .random = mask(c)});
   dx.add(through);
 }
 

@@ -77,7 +77,7 @@ void AdapterFolder::expect(const Attached& attached) const {
     if (!t)
       throw UserError(exit_, str(weights_->path(), ": ", possible_names(p->name)[0], " is missing; ",
                                  config_file_, " expects it"));
-    expect_shape(*t, {p->shape.dims.begin(), p->shape.dims.begin() + p->shape.rank});
+    expect_shape(*t, {p->shape.dims, p->shape.dims + p->shape.rank});
     used.push_back(t);
   }
   for (const StoredTensor& t : weights_->tensors())

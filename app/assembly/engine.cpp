@@ -5,10 +5,13 @@
 
 namespace ft {
 
+AttentionKernels attention_of(const RunConfig& config) {
+  return config.model.attn_implementation == "cudnn" ? AttentionKernels::vendor : AttentionKernels::own;
+}
+
 Device device_of(const RunConfig& config, int gpu) {
-  const bool cudnn = config.model.attn_implementation == "cudnn";
-  if (config.device == "cuda") return {Device::Kind::cuda, gpu, cudnn};
-  if (cudnn)
+  if (config.device == "cuda") return {Device::Kind::cuda, gpu};
+  if (attention_of(config) == AttentionKernels::vendor)
     throw UserError(Exit::config,
                     "model.attn_implementation: cudnn is for GPUs; set device=cuda, or leave it out");
   if (config.training.gemm_tuning)
@@ -17,7 +20,8 @@ Device device_of(const RunConfig& config, int gpu) {
 }
 
 std::unique_ptr<Ops> make_run_ops(const RunConfig& config, int gpu) {
-  return make_ops(device_of(config, gpu), config.training.gemm_tuning.value_or(""));
+  return make_ops(device_of(config, gpu), {.attention = attention_of(config),
+                                           .tuning_file = config.training.gemm_tuning.value_or("")});
 }
 
 Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others, const BuiltModel& b,

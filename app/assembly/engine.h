@@ -12,6 +12,7 @@ namespace ft {
 
 // Where a run computes; a rank takes the GPU with its number on the machine.
 Device device_of(const RunConfig&, int gpu = 0);
+AttentionKernels attention_of(const RunConfig&);
 std::unique_ptr<Ops> make_run_ops(const RunConfig&, int gpu);
 
 // The device, the parameters and the two arenas of a run: all of its memory.

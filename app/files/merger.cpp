@@ -45,9 +45,9 @@ std::vector<TensorSpec> Merger::specs(std::optional<DType> dtype) const {
       throw UserError(Exit::input, str(info.file, ": ", printable(name), " is ", name_of(info.type),
                                        ", not a float type"));
     Shape shape;
-    if (info.shape.size() > shape.dims.size())
+    if (info.shape.size() > std::size(shape.dims))
       throw UserError(Exit::input, str(info.file, ": ", printable(name), " has too many dimensions"));
-    for (const auto d : info.shape) shape.dims[static_cast<std::size_t>(shape.rank++)] = d;
+    for (const auto d : info.shape) shape.dims[shape.rank++] = d;
     out.push_back({name, dtype.value_or(*stored), shape});
   }
   if (unties() && !built_.base->has("lm_head.weight")) {

@@ -40,7 +40,7 @@ GgmlType type_of(const std::string& name, const std::vector<std::int64_t>& shape
   return wanted;
 }
 
-std::vector<std::int64_t> dims_of(const Shape& s) { return {s.dims.begin(), s.dims.begin() + s.rank}; }
+std::vector<std::int64_t> dims_of(const Shape& s) { return {s.dims, s.dims + s.rank}; }
 
 std::string last_part(const std::string& folder) {
   const auto path = std::filesystem::absolute(folder).lexically_normal();

@@ -41,8 +41,8 @@ void export_adapter(const ExportArgs& args, DType dtype) {
   std::vector<TensorSpec> specs;
   for (const StoredTensor& t : weights.tensors()) {
     Shape shape;
-    require(t.shape.size() <= shape.dims.size(), "an adapter's tensor has at most four dimensions");
-    for (const auto d : t.shape) shape.dims[static_cast<std::size_t>(shape.rank++)] = d;
+    require(t.shape.size() <= std::size(shape.dims), "an adapter's tensor has at most four dimensions");
+    for (const auto d : t.shape) shape.dims[shape.rank++] = d;
     specs.push_back({t.name, dtype, shape});
   }
   std::vector<float> values;

@@ -52,7 +52,7 @@ void place(Subject& s, const PlanArgs& args) {
   }
   if (!args.gpu.empty()) {
     s.config.device = "cuda";
-    s.room = {.workspace = CudaWorkspace::of(device_of(s.config)).total(), .there = gpu_memory(args.gpu)};
+    s.room = {.workspace = CudaWorkspace::of(attention_of(s.config)).total(), .there = gpu_memory(args.gpu)};
     return;
   }
   cpu::take_share_of_cores(0, configured_ranks(s.config.distributed));  // as a rank would

@@ -43,7 +43,7 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
 
 Room room_of(const RunConfig& config) {
   const int ranks = configured_ranks(config.distributed);
-  const auto ops = make_ops(device_of(config));
+  const auto ops = make_ops(device_of(config), {.attention = attention_of(config)});
   return {.workspace = ops->workspace(), .there = ops->free_memory() / sharing(*ops, ranks)};
 }
 

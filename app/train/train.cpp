@@ -192,7 +192,7 @@ Exit train(const TrainArgs& args) {
   RunHeader head = header(config, built, data, plan, ranks.size);
   head.memory_there = ops->free_memory();
   head.peak_flops = ops->peak_flops(built.dtype) * ranks.size;
-  if (ops->device().cudnn) head.cudnn = cudnn_version().value_or("");
+  if (attention_of(config) == AttentionKernels::vendor) head.cudnn = cudnn_version().value_or("");
   if (ranks.size > 1) head.ranks = str(ranks.size, ", over ", comm->via());
   Engine engine(std::move(ops), std::move(comm), built, request, plan, traced ? &traced->ops() : nullptr);
   const auto files = make_model_files(built);

@@ -2,6 +2,10 @@
 
 namespace ft {
 
+void throw_internal_error(const char* what, const std::source_location& at) {
+  throw InternalError(str(what, " (", at.file_name(), ":", at.line(), ")"));
+}
+
 std::string printable(std::string_view text, std::size_t limit) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::string out;

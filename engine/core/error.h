@@ -33,10 +33,11 @@ struct InternalError : std::logic_error {
   using logic_error::logic_error;
 };
 
+[[noreturn]] void throw_internal_error(const char* what, const std::source_location& at);
+
 // States an invariant; throws InternalError with the place when it does not hold.
 inline void require(bool ok, const char* what, std::source_location at = std::source_location::current()) {
-  if (ok) return;
-  throw InternalError(std::string(what) + " (" + at.file_name() + ":" + std::to_string(at.line()) + ")");
+  if (!ok) throw_internal_error(what, at);
 }
 
 // Joins values into a text: str("rank ", 3, " of ", 8).

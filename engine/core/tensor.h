@@ -3,10 +3,10 @@
 // that a block of columns is a view too. A default Tensor is empty, which every operation reads as "not
 // wanted" or "not there".
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 
 #include "engine/core/dtype.h"
 #include "engine/core/error.h"
@@ -14,18 +14,18 @@
 namespace ft {
 
 struct Shape {
-  std::array<std::int64_t, 4> dims{};
+  std::int64_t dims[4] = {};
   int rank = 0;
 
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> values) {
-    require(values.size() <= dims.size(), "a shape has at most four dimensions");
-    for (const auto v : values) dims[static_cast<std::size_t>(rank++)] = v;
+    require(values.size() <= std::size(dims), "a shape has at most four dimensions");
+    for (const auto v : values) dims[rank++] = v;
   }
-  std::int64_t operator[](int i) const { return dims[static_cast<std::size_t>(i < 0 ? rank + i : i)]; }
+  std::int64_t operator[](int i) const { return dims[i < 0 ? rank + i : i]; }
   std::int64_t numel() const {
     std::int64_t n = 1;
-    for (int i = 0; i < rank; ++i) n *= dims[static_cast<std::size_t>(i)];
+    for (int i = 0; i < rank; ++i) n *= dims[i];
     return n;
   }
   bool operator==(const Shape& o) const = default;

@@ -8,7 +8,6 @@
 #include <new>
 
 #include "engine/core/divide.h"
-#include "engine/ops/check.h"
 
 namespace ft::cpu {
 namespace {
@@ -104,26 +103,27 @@ const auto& of_type(const Kernels& k, DType t) {
   return t == DType::bf16 ? k.bf16 : t == DType::f16 ? k.f16 : k.f32;
 }
 
-AttentionCall make_call(const Tensor& y, const Tensor& lse, const Tensor& q, const Tensor& k, const Tensor& v,
-                        Heads heads, const Mask& mask, const Scores& scores) {
-  require(heads.width <= kAttentionWidth, "attention: heads wider than 2048 columns");
+// op: Attention or AttentionGrad.
+template <class Op>
+AttentionCall make_call(const Op& op) {
+  require(op.heads.width <= kAttentionWidth, "attention: heads wider than 2048 columns");
   AttentionCall call{};
-  call.q = rows_of(q);
-  call.k = rows_of(k);
-  call.v = rows_of(v);
-  call.y = rows_of(y);
-  call.lse = lse.as<float>();
-  call.lse_stride = q.rows();
-  call.heads = heads.query;
-  call.key_heads = heads.key_value;
-  call.width = heads.width;
-  call.causal = mask.causal;
-  call.window = mask.window;
-  call.scale = scores.scale;
-  call.bias = rows_of(scores.bias);
-  call.reach = scores.reach();
-  call.dropout = scores.dropout;
-  call.random = scores.random.key;
+  call.q = rows_of(op.q);
+  call.k = rows_of(op.k);
+  call.v = rows_of(op.v);
+  call.y = rows_of(op.y);
+  call.lse = op.lse.template as<float>();
+  call.lse_stride = op.q.rows();
+  call.heads = op.heads.query;
+  call.key_heads = op.heads.key_value;
+  call.width = op.heads.width;
+  call.causal = op.mask.causal;
+  call.window = op.mask.window;
+  call.scale = op.scores.scale;
+  call.bias = rows_of(op.scores.bias);
+  call.reach = op.scores.reach();
+  call.dropout = op.scores.dropout;
+  call.random = op.scores.random.key;
   return call;
 }
 
@@ -206,16 +206,14 @@ float* Attention::workspace(int thread) const {
   return reinterpret_cast<float*>(memory_.get() + thread * kWorkspace);
 }
 
-void Attention::forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
-                        const Scores& scores) {
-  check::attention(y, lse, q, k, v, heads, mask, scores);
-  const AttentionCall call = make_call(y, lse, q, k, v, heads, mask, scores);
-  const AttentionTiles run = of_type(kernels_.attention, q.dtype);
-  const Sequences sequences(mask);
-  const int threads = threads_for(sequences, heads, team_.size());
+void Attention::forward(const op::Attention& op) {
+  const AttentionCall call = make_call(op);
+  const AttentionTiles run = of_type(kernels_.attention, op.q.dtype);
+  const Sequences sequences(op.mask);
+  const int threads = threads_for(sequences, op.heads, team_.size());
   const Cut cut(call, sequences, threads);
   deal(
-      sequences, heads.key_value, team_, threads,
+      sequences, op.heads.key_value, team_, threads,
       [&](const Sequences::Lengths& n) { return cut.query_blocks(n.queries); },
       [&](const AttentionPart& part, std::int64_t index, int thread) {
         // late queries see more keys: those first
@@ -225,20 +223,19 @@ void Attention::forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Head
       });
 }
 
-void Attention::backward(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse,
-                         Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask, const Scores& scores) {
-  check::attention_grad(dq, dk, dv, dbias, dy, y, lse, q, k, v, heads, mask, scores);
-  AttentionCall call = make_call(y, lse, q, k, v, heads, mask, scores);
-  call.dq = rows_of(dq);
-  call.dk = rows_of(dk);
-  call.dv = rows_of(dv);
-  call.dy = rows_of(dy);
-  const auto& run = of_type(kernels_.attention_backward, q.dtype);
-  const Sequences sequences(mask);
-  const int threads = threads_for(sequences, heads, team_.size());
+void Attention::backward(const op::AttentionGrad& op) {
+  AttentionCall call = make_call(op);
+  call.dq = rows_of(op.dq);
+  call.dk = rows_of(op.dk);
+  call.dv = rows_of(op.dv);
+  call.dy = rows_of(op.dy);
+  const auto& run = of_type(kernels_.attention_backward, op.q.dtype);
+  const Sequences sequences(op.mask);
+  const int threads = threads_for(sequences, op.heads, team_.size());
   const Cut cut(call, sequences, threads);
   deal(
-      sequences, heads.key_value, team_, threads, [&](const Sequences::Lengths& n) { return cut.parts(n); },
+      sequences, op.heads.key_value, team_, threads,
+      [&](const Sequences::Lengths& n) { return cut.parts(n); },
       [&](const AttentionPart& part, std::int64_t index, int thread) {
         float* w = workspace(thread);
         const Sequences::Lengths n{part.queries, part.keys};
@@ -251,35 +248,31 @@ void Attention::backward(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor d
         const std::int64_t begin = (cut.parts(n) - 1 - index) * cut.at_once();
         run.queries(call, part, begin, std::min(begin + cut.at_once(), cut.query_tiles(n.queries)), w);
       });
-  if (!dbias) return;
-  call.dbias = dbias.as<float>();
-  call.dbias_stride = dbias.stride;
-  const std::int64_t group = heads.query / heads.key_value;
-  share_out(team_, heads.query, threads == 1, [&](std::int64_t head, int thread) {
+  if (!op.dbias) return;
+  call.dbias = op.dbias.as<float>();
+  call.dbias_stride = op.dbias.stride;
+  const std::int64_t group = op.heads.query / op.heads.key_value;
+  share_out(team_, op.heads.query, threads == 1, [&](std::int64_t head, int thread) {
     for (std::int64_t s = 0; s < sequences.count(); ++s)
       run.bias(call, sequences.part(s, head / group), head, head + 1, workspace(thread));
   });
 }
 
-void Attention::ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
-                       const Scores& scores) {
+void Attention::ranges(const op::AttentionRanges& op) {
+  const Heads& heads = op.heads;
   require(heads.width <= kAttentionWidth, "attention: heads wider than 2048 columns");
-  const auto *first = ranges.first.as<std::int32_t>(), *count = ranges.count.as<std::int32_t>();
+  const auto *first = op.ranges.first.as<std::int32_t>(), *count = op.ranges.count.as<std::int32_t>();
   std::int64_t pairs = 0;
-  for (std::int64_t row = 0; row < q.rows(); ++row) {
-    require(first[row] >= 0 && count[row] >= 1 && first[row] + std::int64_t{count[row]} <= k.rows(),
-            "attention_ranges: keys that are not there");
-    pairs += count[row];
-  }
-  const auto run = of_type(kernels_.attention_ranges, q.dtype);
+  for (std::int64_t row = 0; row < op.q.rows(); ++row) pairs += count[row];
+  const auto run = of_type(kernels_.attention_ranges, op.q.dtype);
   constexpr double kSmall = 1e6;  // multiply-adds, some tens of microseconds
   const double work = 2.0 * static_cast<double>(pairs * heads.query * heads.width);
-  const std::int64_t items = q.rows() * heads.key_value;
+  const std::int64_t items = op.q.rows() * heads.key_value;
   share_out(team_, items, work < kSmall, [&](std::int64_t i, int thread) {
-    const std::int64_t row = i / heads.key_value, all = count[row];
-    const std::int64_t keys = ranges.window > 0 ? std::min(all, ranges.window) : all;
-    run({rows_of(q), rows_of(k), rows_of(v), rows_of(y), heads.query, heads.key_value, heads.width,
-         scores.scale, rows_of(scores.bias), scores.reach(), row, i % heads.key_value,
+    const std::int64_t row = i / heads.key_value, all = count[row], window = op.ranges.window;
+    const std::int64_t keys = window > 0 ? std::min(all, window) : all;
+    run({rows_of(op.q), rows_of(op.k), rows_of(op.v), rows_of(op.y), heads.query, heads.key_value,
+         heads.width, op.scores.scale, rows_of(op.scores.bias), op.scores.reach(), row, i % heads.key_value,
          first[row] + all - keys, keys},
         workspace(thread));
   });

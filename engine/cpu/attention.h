@@ -1,4 +1,4 @@
-// Ops::attention and its gradient on the CPU: deals the kernels' parts out to the threads. Results do not
+// op::Attention and its gradient on the CPU: deals the kernels' parts out to the threads. Results do not
 // depend on the number of threads, bit by bit. All workspace is taken at construction.
 #pragma once
 #include "engine/core/arena.h"
@@ -11,15 +11,10 @@ class Attention {
  public:
   Attention(const Kernels& kernels, Team& team);
 
-  // As Ops::attention, attention_grad and attention_ranges say; f32, bf16 or f16, heads of at most
-  // kAttentionWidth columns.
-  void forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
-               const Scores& scores);
-  void backward(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse, Tensor q,
-                Tensor k, Tensor v, Heads heads, const Mask& mask, const Scores& scores);
-
-  void ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
-              const Scores& scores);
+  // Heads of at most kAttentionWidth columns.
+  void forward(const op::Attention&);
+  void backward(const op::AttentionGrad&);
+  void ranges(const op::AttentionRanges&);
 
   // Bytes of all threads, whatever the length of the sequences. Only what a step touches is ever backed by
   // memory: from 0.3 MB a thread on.

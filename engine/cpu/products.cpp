@@ -1,4 +1,3 @@
-// Ops::products on the CPU; see products.h.
 #include "engine/cpu/products.h"
 
 #include <algorithm>
@@ -11,11 +10,6 @@ namespace {
 
 constexpr std::size_t kMaxTerms = 16;
 constexpr std::int64_t kOneDnnScratch = 64 << 20;  // for copies that it makes of operands
-
-bool is_type(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
-bool is_operand(const Tensor& t, DType dtype) {
-  return t.dtype == dtype && t.shape.rank >= 1 && t.stride >= t.cols();
-}
 
 FourBitOperand operand_of(const FourBitMatrix& m) {
   const auto floats = [](const Tensor& t) { return t ? t.as<float>() : nullptr; };
@@ -30,18 +24,11 @@ FourBitOperand operand_of(const FourBitMatrix& m) {
           nested ? *floats(m.nested_offset) : 0};
 }
 
-ProductTerm checked(const Term& t, DType operands, std::int64_t rows, std::int64_t cols,
-                    FourBitOperand& four_bit) {
-  require(is_operand(t.a, operands) && (t.four_bit || is_operand(t.b, operands)),
-          "products: operands f32, bf16 or f16, all alike");
+ProductTerm term_of(const Term& t, FourBitOperand& four_bit) {
   const bool ta = t.ta == Trans::yes, tb = t.tb == Trans::yes;
-  const std::int64_t k = ta ? t.a.rows() : t.a.cols();
-  require((ta ? t.a.cols() : t.a.rows()) == rows && (tb ? t.b_rows() : t.b_cols()) == cols &&
-              (tb ? t.b_cols() : t.b_rows()) == k,
-          "products: shapes that do not fit");
-  if (!t.four_bit) return {t.a.data, t.a.stride, ta, t.b.data, t.b.stride, tb, k};
+  if (!t.four_bit) return {t.a.data, t.a.stride, ta, t.b.data, t.b.stride, tb, t.depth()};
   four_bit = operand_of(t.four_bit);
-  return {t.a.data, t.a.stride, ta, nullptr, t.b_cols(), tb, k, &four_bit};
+  return {t.a.data, t.a.stride, ta, nullptr, t.b_cols(), tb, t.depth(), &four_bit};
 }
 
 // Whether waking other threads would take longer than the work, some tens of microseconds of a core: it
@@ -61,26 +48,20 @@ Products::Products(const ProductKernels& kernels, Team& team, OneDnnTypes onednn
                                 onednn.f32 || onednn.bf16 ? kOneDnnScratch : std::int64_t{0})),
       workspace_(reserve(workspace_bytes_)) {}
 
-void Products::run(Tensor y, std::span<const Term> terms, float alpha, Tensor c) {
+void Products::run(const op::Products& op) {
+  const auto& [y, terms, alpha, c] = op;
   require(!terms.empty() && terms.size() <= kMaxTerms, "products: 1 to 16 terms");
   const DType operands = terms[0].a.dtype;
-  require(is_type(operands) && is_type(y.dtype), "products: operands and y f32, bf16 or f16");
   const std::int64_t rows = y.rows(), cols = y.cols();
   if (rows == 0 || cols == 0) return;
   std::array<ProductTerm, kMaxTerms> list{};
   std::array<FourBitOperand, kMaxTerms> four_bit{};
-  for (std::size_t i = 0; i < terms.size(); ++i)
-    list[i] = checked(terms[i], operands, rows, cols, four_bit[i]);
-
-  std::int64_t ldc = 0;
-  if (c) {
-    const bool bias = c.shape.rank == 1;
-    require(bias ? c.cols() == cols : c.rows() == rows && c.cols() == cols, "products: c of another shape");
-    require(c.dtype == y.dtype || (bias && c.dtype == operands), "products: c of another dtype");
-    ldc = bias ? 0 : c.stride;
-  }
   std::int64_t depth = 0;
-  for (std::size_t i = 0; i < terms.size(); ++i) depth += list[i].k;
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    list[i] = term_of(terms[i], four_bit[i]);
+    depth += list[i].k;
+  }
+  const std::int64_t ldc = !c || c.shape.rank == 1 ? 0 : c.stride;  // 0: a bias
   const int threads = is_small(rows, cols, depth) ? 1 : team_.size();
   const ProductCall call{
       y.data,          y.stride, y.dtype, rows, cols,    list.data(), static_cast<std::int64_t>(terms.size()),

@@ -1,8 +1,6 @@
-// Ops::products on the CPU: checks the shapes, chooses between the own kernel and oneDNN, and owns the memory
-// both work in, so that nothing is allocated in a step.
+// op::Products on the CPU: chooses between the own kernel and oneDNN, and owns the memory both work in, so
+// that nothing is allocated in a step.
 #pragma once
-#include <span>
-
 #include "engine/core/arena.h"
 #include "engine/cpu/kernels/kernels.h"
 #include "engine/cpu/onednn.h"
@@ -15,8 +13,7 @@ class Products {
   // UserError(Exit::memory) when there is no memory for the workspace.
   Products(const ProductKernels&, Team&, OneDnnTypes = onednn_types());
 
-  // y = alpha * sum of the terms + c; see Ops::products.
-  void run(Tensor y, std::span<const Term> terms, float alpha, Tensor c);
+  void run(const op::Products&);
 
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
 

@@ -24,9 +24,9 @@ struct CudaWorkspace {
 
   // Enough for the gradient over 4096 rows in 32 heads.
   static constexpr std::int64_t kCudnn = std::int64_t{1120} << 20;
-  static CudaWorkspace of(const Device& device) {
+  static CudaWorkspace of(AttentionKernels attention) {
     CudaWorkspace w;
-    if (device.cudnn) w.cudnn = kCudnn;
+    if (attention == AttentionKernels::vendor) w.cudnn = kCudnn;
     return w;
   }
 };

@@ -7,7 +7,7 @@
 #include "engine/cuda/cuda_ops.h"
 #include "engine/cuda/cudnn_runs.h"
 #include "engine/cuda/cudnn_shapes.h"
-#include "engine/cuda/view.h"
+#include "engine/cuda/kernels/kernels.h"
 
 namespace ft {
 namespace cuda {
@@ -19,7 +19,7 @@ constexpr std::int64_t kWidest = 128, kAlign = 16, kSlack = 256;
 constexpr std::int64_t kWordBytes = std::int64_t{1} << 20;  // where sequences lie, of all runs of a call
 constexpr std::size_t kAllKinds = 91801;  // before 9.18.1 cuDNN does not refuse all that it gets wrong
 
-// One call of Ops::attention or attention_grad.
+// One op::Attention or AttentionGrad.
 struct Call {
   std::array<Tensor, kDv + 1> tensors;  // by number; the gradient's may be empty
   Tensor lse;
@@ -114,13 +114,15 @@ class Attention final : public CudnnAttention {
   }
   ~Attention() override { cudnn_.destroy_handle(handle_); }
 
-  bool forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
-               const Scores& scores) override {
-    return compute({{Tensor{}, q, k, v, y}, lse, heads, mask, scores});
+  bool forward(const op::Attention& op) override {
+    return compute({{Tensor{}, op.q, op.k, op.v, op.y}, op.lse, op.heads, op.mask, op.scores});
   }
-  bool backward(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
-                Tensor v, Heads heads, const Mask& mask, const Scores& scores) override {
-    return compute({{Tensor{}, q, k, v, y, dy, dq, dk, dv}, lse, heads, mask, scores});
+  bool backward(const op::AttentionGrad& op) override {
+    return !op.dbias && compute({{Tensor{}, op.q, op.k, op.v, op.y, op.dy, op.dq, op.dk, op.dv},
+                                 op.lse,
+                                 op.heads,
+                                 op.mask,
+                                 op.scores});
   }
 
  private:

@@ -12,11 +12,9 @@ namespace ft::cuda {
 class CudnnAttention {
  public:
   virtual ~CudnnAttention() = default;
-  // As Ops::attention and attention_grad. Whether it was done: what is not taken is left to ft's own kernels.
-  virtual bool forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads, const Mask&,
-                       const Scores&) = 0;
-  virtual bool backward(Tensor dq, Tensor dk, Tensor dv, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
-                        Tensor v, Heads, const Mask&, const Scores&) = 0;
+  // Whether it was done: what is not taken is left to ft's own kernels.
+  virtual bool forward(const op::Attention&) = 0;
+  virtual bool backward(const op::AttentionGrad&) = 0;
 };
 
 // workspace: bytes of the GPU's memory. UserError(Exit::hardware) where there is no cuDNN.

@@ -2,19 +2,13 @@
 
 #include <algorithm>
 
-#include "engine/cuda/view.h"
-
 namespace ft::cuda {
-namespace {
-
-void refuse_wide(Heads heads) {
+void refuse_wide(const Heads& heads) {
   if (heads.width > kAttentionWidth)
     throw UserError(Exit::hardware,
                     str("device cuda: attention heads of ", heads.width,
                         " columns; the GPU kernels support up to ", kAttentionWidth, "; use device=cpu"));
 }
-
-}  // namespace
 
 // What sees the most comes first, so that no block is left with a long tile at the end: with a causal mask
 // the last queries and the first keys of the longest sequences.
@@ -34,23 +28,26 @@ void GpuAttention::list_tiles(std::span<const std::int32_t> starts, std::span<co
 
 // All layers of a batch have the same sequences: their tiles are uploaded once, or where they take turns with
 // those of cross-attention again.
-Attention GpuAttention::call_of(const Tensor& q, const Tensor& k, const Tensor& v, Heads heads,
-                                const Mask& mask, const Scores& scores) {
-  refuse_wide(heads);
+template <class Op>
+Attention GpuAttention::call_of(const Op& op) {
+  const Mask& mask = op.mask;
+  refuse_wide(op.heads);
   Attention c{};
-  c.q = view_of(q);
-  c.k = view_of(k);
-  c.v = view_of(v);
+  c.q = view_of(op.q);
+  c.k = view_of(op.k);
+  c.v = view_of(op.v);
+  c.y = view_of(op.y);
+  c.lse = op.lse.template as<float>();
   c.delta = reinterpret_cast<float*>(workspace_.delta);
-  c.group = static_cast<int>(heads.query / heads.key_value);
-  c.width = static_cast<int>(heads.width);
-  c.key_heads = static_cast<int>(heads.key_value);
+  c.group = static_cast<int>(op.heads.query / op.heads.key_value);
+  c.width = static_cast<int>(op.heads.width);
+  c.key_heads = static_cast<int>(op.heads.key_value);
   c.causal = mask.causal;
   c.window = mask.window;
-  c.scale = scores.scale;
-  c.bias = view_of(scores.bias);
-  c.dropout = scores.dropout;
-  c.random = scores.random.key;
+  c.scale = op.scores.scale;
+  c.bias = view_of(op.scores.bias);
+  c.dropout = op.scores.dropout;
+  c.random = op.scores.random.key;
   c.cache = workspace_.cache_bytes;
   const std::int32_t step = attention_tile(c);
   const std::span<const std::int32_t> keys = mask.starts_of_keys();
@@ -78,47 +75,26 @@ Attention GpuAttention::call_of(const Tensor& q, const Tensor& k, const Tensor& 
   return c;
 }
 
-void GpuAttention::forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
-                           const Scores& scores) {
-  Attention c = call_of(q, k, v, heads, mask, scores);
-  c.y = view_of(y);
-  c.lse = lse.as<float>();
-  attention(gpu_.stream(), c);
-}
+void GpuAttention::forward(const op::Attention& op) { attention(gpu_.stream(), call_of(op)); }
 
 // As many key heads at a time as their sums of dy y fit the workspace; what these leave is the kernels' own.
-void GpuAttention::backward(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse,
-                            Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
-                            const Scores& scores) {
-  Attention c = call_of(q, k, v, heads, mask, scores);
-  c.y = view_of(y);
-  c.lse = lse.as<float>();
-  c.dy = view_of(dy);
-  c.dq = view_of(dq);
-  c.dk = view_of(dk);
-  c.dv = view_of(dv);
-  c.dbias = view_of(dbias);
-  const std::int64_t one = c.group * q.rows() * size_of(DType::f32);
-  const std::int64_t most = one == 0 ? heads.key_value : workspace_.delta_bytes / one;
+void GpuAttention::backward(const op::AttentionGrad& op) {
+  Attention c = call_of(op);
+  c.dy = view_of(op.dy);
+  c.dq = view_of(op.dq);
+  c.dk = view_of(op.dk);
+  c.dv = view_of(op.dv);
+  c.dbias = view_of(op.dbias);
+  const std::int64_t one = c.group * c.q.rows * size_of(DType::f32), heads = op.heads.key_value;
+  const std::int64_t most = one == 0 ? heads : workspace_.delta_bytes / one;
   require(most > 0, "attention_grad: a sequence too long for the workspace");
-  for (std::int64_t first = 0; first < heads.key_value; first += most) {
+  for (std::int64_t first = 0; first < heads; first += most) {
     c.first_key_head = static_cast<int>(first);
-    c.key_heads = static_cast<int>(std::min(most, heads.key_value - first));
-    c.spare = c.delta + c.key_heads * c.group * q.rows();
+    c.key_heads = static_cast<int>(std::min(most, heads - first));
+    c.spare = c.delta + c.key_heads * c.group * c.q.rows;
     c.spare_floats = (workspace_.delta_bytes - c.key_heads * one) / size_of(DType::f32);
     attention_grad(gpu_.stream(), c);
   }
-}
-
-void GpuAttention::ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
-                          const Scores& scores, std::int32_t* wrong) const {
-  refuse_wide(heads);
-  attention_ranges(gpu_.stream(),
-                   {view_of(y), view_of(q), view_of(k), view_of(v), ranges.first.as<std::int32_t>(),
-                    ranges.count.as<std::int32_t>(), static_cast<int>(heads.query),
-                    static_cast<int>(heads.query / heads.key_value), static_cast<int>(heads.width),
-                    ranges.window, scores.scale, view_of(scores.bias)},
-                   wrong);
 }
 
 }  // namespace ft::cuda

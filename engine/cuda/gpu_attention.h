@@ -1,4 +1,4 @@
-// Ops::attention and its gradient on the GPU: lists the tiles of a batch, and hands heads to the kernels.
+// op::Attention and its gradient on the GPU: lists the tiles of a batch, and hands heads to the kernels.
 #pragma once
 #include <vector>
 
@@ -7,6 +7,9 @@
 #include "engine/ops/ops.h"
 
 namespace ft::cuda {
+
+// UserError(Exit::hardware) for heads that the GPU's kernels do not take.
+void refuse_wide(const Heads&);
 
 class GpuAttention {
  public:
@@ -19,16 +22,12 @@ class GpuAttention {
   };
   GpuAttention(Gpu& gpu, const Workspace& w) : gpu_(gpu), workspace_(w) {}
 
-  void forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
-               const Scores& scores);
-  void backward(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse, Tensor q,
-                Tensor k, Tensor v, Heads heads, const Mask& mask, const Scores& scores);
-  void ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
-              const Scores& scores, std::int32_t* wrong) const;
+  void forward(const op::Attention&);
+  void backward(const op::AttentionGrad&);
 
  private:
-  Attention call_of(const Tensor& q, const Tensor& k, const Tensor& v, Heads heads, const Mask& mask,
-                    const Scores& scores);
+  template <class Op>
+  Attention call_of(const Op& op);
   void list_tiles(std::span<const std::int32_t> starts, std::span<const std::int32_t> others, bool queries);
 
   Gpu& gpu_;

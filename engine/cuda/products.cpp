@@ -8,8 +8,6 @@ namespace {
 
 constexpr std::size_t kMostTerms = 16;
 
-std::int64_t depth_of(const Term& t) { return t.ta == Trans::yes ? t.a.rows() : t.a.cols(); }
-
 FourBitSource source_of(const FourBitMatrix& m, const float* map) {
   const auto floats = [](const Tensor& t) { return t ? t.as<float>() : nullptr; };
   const bool nested = m.form.nested;
@@ -31,15 +29,16 @@ FourBitSource source_of(const FourBitMatrix& m, const float* map) {
 Products::Products(const Gpu& gpu, const Workspace& w, const std::string& tuning)
     : stream_(gpu.stream()), workspace_(w), gemm_(gpu, w.blas, w.blas_bytes, tuning) {}
 
-void Products::run(Tensor y, std::span<const Term> terms, float alpha, Tensor c) {
+void Products::run(const op::Products& op) {
+  const auto& [y, terms, alpha, c] = op;
   require(terms.size() <= kMostTerms, "products: 1 to 16 terms");
   if (y.numel() == 0) return;
   std::array<const Term*, kMostTerms> order{};
   std::size_t count = 0;
   for (const Term& t : terms)
-    if (depth_of(t) > 0) order[count++] = &t;
+    if (t.depth() > 0) order[count++] = &t;
   std::stable_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count),
-                   [](const Term* a, const Term* b) { return depth_of(*a) < depth_of(*b); });
+                   [](const Term* a, const Term* b) { return a->depth() < b->depth(); });
   Tensor sum = c;  // what the next term is added to
   if (c && c.shape.rank == 1) {
     broadcast_row(stream_, view_of(y), view_of(c));
@@ -64,7 +63,7 @@ void Products::multiply(Tensor y, const Term& t, float alpha, Tensor c) {
 void Products::multiply_four_bit(Tensor y, const Term& t, float alpha, Tensor c) {
   constexpr std::int64_t kAlign = 8;  // elements: 16 bytes of bf16 or f16
   const auto padded = [](std::int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; };
-  const std::int64_t k = depth_of(t), n = y.cols(), fits = workspace_.dense_bytes / size_of(t.a.dtype);
+  const std::int64_t k = t.depth(), n = y.cols(), fits = workspace_.dense_bytes / size_of(t.a.dtype);
   const bool rows = t.tb == Trans::yes;  // of the (n, k) matrix; else columns of a (k, n) one
   const std::int64_t most = std::min(n, (rows ? fits / padded(k) : fits / k) / kAlign * kAlign);
   require(most > 0, "products: a matrix in 4 bits of which not eight rows or columns fit the workspace");

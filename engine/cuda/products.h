@@ -1,11 +1,10 @@
-// Ops::products on the GPU: one product of cuBLASLt for each term, the small ones first, so that what is
+// op::Products on the GPU: one product of cuBLASLt for each term, the small ones first, so that what is
 // rounded between them is small too; weights in 4 bits are made dense a part at a time.
 #pragma once
-#include <span>
 #include <string>
 
 #include "engine/cuda/gemm.h"
-#include "engine/cuda/view.h"
+#include "engine/cuda/kernels/kernels.h"
 #include "engine/ops/ops.h"
 
 namespace ft::cuda {
@@ -22,8 +21,7 @@ class Products {
   // tuning: as Gemm's.
   Products(const Gpu&, const Workspace&, const std::string& tuning);
 
-  // y = alpha * sum of the terms + c; see Ops::products.
-  void run(Tensor y, std::span<const Term> terms, float alpha, Tensor c);
+  void run(const op::Products&);
 
  private:
   void multiply(Tensor y, const Term& term, float alpha, Tensor c);

@@ -15,7 +15,7 @@ Tensor allocate(Ops& ops, Buffer& memory, std::int64_t count, DType dtype) {
   memory = ops.allocate(count * size_of(dtype));
   Tensor t(memory.get(), dtype, {count});
   const bool bytes = dtype == DType::u8;  // whole floats: a multiple of kAlign
-  ops.fill(bytes ? Tensor(t.data, DType::f32, {count / size_of(DType::f32)}) : t, 0);
+  ops.run(op::Fill{bytes ? Tensor(t.data, DType::f32, {count / size_of(DType::f32)}) : t, 0});
   return t;
 }
 

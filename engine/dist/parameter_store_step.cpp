@@ -11,7 +11,7 @@ namespace ft {
 void ParameterStore::begin_step() {
   settle();
   each_group([&](Group& g) {
-    if (g.grad) ops_.fill(g.grad, 0);
+    if (g.grad) ops_.run(op::Fill{g.grad, 0});
   });
 }
 
@@ -85,7 +85,7 @@ void ParameterStore::take_grads(Unit& u) {
   std::int64_t count = 0;  // each group's is a multiple of Arena::kAlign bytes
   for (const Group& g : u.groups) count += g.trained ? g.count : 0;
   u.grads = grads_->take(count * size_of(DType::f32));
-  ops_.fill(Tensor(u.grads, DType::f32, {count}), 0);
+  ops_.run(op::Fill{Tensor(u.grads, DType::f32, {count}), 0});
   std::byte* at = u.grads;
   for (Group& g : u.groups) {
     if (!g.trained) continue;
@@ -151,7 +151,7 @@ void ParameterStore::finish(const Reduction& r) {
   for (Group& g : r.unit->groups) {
     if (!g.trained || !r.grads) continue;
     const Range mine = held(g, g.stage.grads);
-    ops_.add(g.grad, g.whole_grad.elements(mine.first, mine.count));
+    ops_.run(op::Add{g.grad, g.whole_grad.elements(mine.first, mine.count)});
   }
   if (r.grads) grads_->give_back(r.grads);
   if (!r.across) return;
@@ -180,7 +180,7 @@ double ParameterStore::grad_norm() {
   Tensor total(norm_memory_.get(), DType::f64, {1});
   const double zero = 0;
   ops_.upload(total, &zero);
-  each_slice(Layout::sharded, [&](const Slice& s) { ops_.sum_squares(total, s.grad); });
+  each_slice(Layout::sharded, [&](const Slice& s) { ops_.run(op::SumSquares{total, s.grad}); });
   shards_.all_reduce(total);
   double squares = 0;
   ops_.download(&squares, total);
@@ -235,7 +235,7 @@ void ParameterStore::publish() {
     const Range mine = stepped(g);
     const bool whole = g.stage.params == Layout::replicated;
     const Tensor own = whole ? g.value.elements(mine.first, mine.count) : g.value;
-    if (g.dtype != DType::f32) ops_.cast(own, g.master);
+    if (g.dtype != DType::f32) ops_.run(op::Cast{own, g.master});
     if (whole && g.stage.states == Layout::sharded)
       last = shards_.start([&g, own](Communicator& c) {
         c.enter(g.parameters[0]->name);

@@ -43,7 +43,7 @@ void WeightSource::expect(const std::string& name, const Shape& shape) const {
   const auto type = dtype_of(is.type);
   if (!type || !is_weight_type(*type))
     throw UserError(Exit::input, str(where, " is ", name_of(is.type), "; ft reads F32, F16 and BF16"));
-  if (!std::equal(is.shape.begin(), is.shape.end(), shape.dims.begin(), shape.dims.begin() + shape.rank))
+  if (!std::equal(is.shape.begin(), is.shape.end(), shape.dims, shape.dims + shape.rank))
     throw UserError(Exit::input,
                     str(where, " is ", shape_text(is.shape), ", config.json asks for ", to_string(shape)));
 }

@@ -11,16 +11,29 @@ Tensor rows_of(const Norm& norm, const Tensor& x) { return x.view({x.numel() / n
 void SelfAttention::attend(Ctx& c, const Saved& s, const Positions& p) const {
   if (p.cached) {
     const KvCache::Layer& past = p.cached->cache->layers[layer];
-    c.ops.scatter_rows(past.k, s.k, p.cached->rows);
-    c.ops.scatter_rows(past.v, s.v, p.cached->rows);
+    c.ops.run(op::ScatterRows{.y = past.k, .x = s.k, .rows = p.cached->rows});
+    c.ops.run(op::ScatterRows{.y = past.v, .x = s.v, .rows = p.cached->rows});
     if (!p.cached->fresh) {
       KeyRanges seen = p.cached->ranges;
       seen.window = window;
-      c.ops.attention_ranges(s.y, s.q, past.k, past.v, heads, seen, {scale});
+      c.ops.run(op::AttentionRanges{.y = s.y,
+                                    .q = s.q,
+                                    .k = past.k,
+                                    .v = past.v,
+                                    .heads = heads,
+                                    .ranges = seen,
+                                    .scores = {.scale = scale}});
       return;
     }
   }
-  c.ops.attention(s.y, s.lse, s.q, s.k, s.v, heads, mask(p), {scale});
+  c.ops.run(op::Attention{.y = s.y,
+                          .lse = s.lse,
+                          .q = s.q,
+                          .k = s.k,
+                          .v = s.v,
+                          .heads = heads,
+                          .mask = mask(p),
+                          .scores = {.scale = scale}});
 }
 
 SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor residual,
@@ -64,14 +77,25 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
     Sum sum(c.ops, da);
     o_proj.backward(c, sum, dy, s.y, s.o_u);
     sum.run();
-    c.ops.attention_grad(dq, dk, dv, {}, da, s.y, s.lse, s.q, s.k, s.v, heads, mask(p), {scale});
+    c.ops.run(op::AttentionGrad{.dq = dq,
+                                .dk = dk,
+                                .dv = dv,
+                                .dy = da,
+                                .y = s.y,
+                                .lse = s.lse,
+                                .q = s.q,
+                                .k = s.k,
+                                .v = s.v,
+                                .heads = heads,
+                                .mask = mask(p),
+                                .scores = {.scale = scale}});
   }
   p.rotate(c, dq, D, -1);
   p.rotate(c, dk, D, -1);
   if (q_norm) {
     auto through = [&](const Norm& norm, Tensor& d, Tensor raw, Tensor statistics) {
       Tensor into = c.scratch.take(d.shape, c.dtype);
-      c.ops.fill(into, 0);
+      c.ops.run(op::Fill{into, 0});
       norm.backward(c, rows_of(norm, into), rows_of(norm, d), rows_of(norm, raw), statistics);
       d = into;
     };

@@ -45,7 +45,7 @@ class Sum {
     if (!y_) return;
     require(alpha_ == 1, "a sum adds whole tensors as they are");
     flush();
-    ops_.add(y_, whole);
+    ops_.run(op::Add{y_, whole});
   }
   void run() {
     if (y_ && count_ > 0) flush();
@@ -55,7 +55,7 @@ class Sum {
   void flush() {
     if (count_ == 0 && c_.data == y_.data) return;
     require(count_ > 0, "a sum begins with a product");
-    ops_.products(y_, {terms_.data(), count_}, alpha_, c_);
+    ops_.run(op::Products{.y = y_, .terms = {terms_.data(), count_}, .alpha = alpha_, .c = c_});
     c_ = y_;
     count_ = 0;
   }

@@ -10,11 +10,11 @@ struct Embedding {
 
   void forward(Ctx& c, Tensor y, Tensor ids) const {
     c.ops.enter(weight.name);
-    c.ops.embedding(y, ids, weight.value);
+    c.ops.run(op::Embedding{.y = y, .ids = ids, .table = weight.value});
   }
   void backward(Ctx& c, Tensor dy, Tensor ids) const {
     c.ops.enter(weight.name);
-    if (weight.grad) c.ops.embedding_grad(weight.grad, ids, dy);
+    if (weight.grad) c.ops.run(op::EmbeddingGrad{.dtable = weight.grad, .ids = ids, .dy = dy});
   }
   void visit(Visitor& v) { v.parameter(weight); }
 };

@@ -24,7 +24,7 @@ Head::Chunk Head::project(Ctx& c, Tensor x, const Tensor& all, std::int64_t begi
           norm.take_statistics(c.scratch, n),
           c.temporary(n, lm_head.out),
           {}};
-  c.ops.gather_rows(k.x, x, part(all, begin, end));
+  c.ops.run(op::GatherRows{.y = k.x, .x = x, .rows = part(all, begin, end)});
   norm.forward(c, k.n, k.statistics, k.x);
   dropout.apply(c, k.n, mask_of(begin));
   k.adapter = lm_head.forward(c, k.logits, k.n, {}, scale);
@@ -38,30 +38,36 @@ void Head::forward(Ctx& c, Tensor loss, Tensor x, const Targets& t, float smooth
     Scope scratch(c.scratch), saved(c.saved);
     Chunk k = project(c, x, t.rows, begin, end);
     Tensor losses = c.scratch.take({end - begin}, DType::f32);
-    c.ops.cross_entropy(losses, k.logits, part(t.ids, begin, end), {.smoothing = smoothing});
-    c.ops.sum(loss, losses);
+    c.ops.run(op::CrossEntropy{
+        .loss = losses, .logits = k.logits, .targets = part(t.ids, begin, end), .smoothing = smoothing});
+    c.ops.run(op::Sum{loss, losses});
   }
 }
 
 void Head::forward_backward(Ctx& c, Tensor loss, Tensor d, Tensor x, const Targets& t, float loss_scale,
                             float smoothing) const {
   const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
-  c.ops.fill(d, 0);
+  c.ops.run(op::Fill{d, 0});
   for (std::int64_t begin = 0; begin < total; begin += chunk) {
     const std::int64_t end = std::min(total, begin + chunk);
     Scope scratch(c.scratch), saved(c.saved);
     Chunk k = project(c, x, t.rows, begin, end);
     Tensor losses = c.scratch.take({end - begin}, DType::f32);
-    c.ops.cross_entropy(losses, k.logits, part(t.ids, begin, end), {loss_scale * scale, smoothing, true});
-    c.ops.sum(loss, losses);
+    c.ops.run(op::CrossEntropy{.loss = losses,
+                               .logits = k.logits,
+                               .targets = part(t.ids, begin, end),
+                               .scale = loss_scale * scale,
+                               .smoothing = smoothing,
+                               .gradient = true});
+    c.ops.run(op::Sum{loss, losses});
     Tensor dn = c.temporary(end - begin, lm_head.in), dx = c.temporary(end - begin, lm_head.in);
     Sum sum(c.ops, dn);
     lm_head.backward(c, sum, k.logits, k.n, k.adapter);
     sum.run();
     dropout.apply(c, dn, mask_of(begin));
-    c.ops.fill(dx, 0);
+    c.ops.run(op::Fill{dx, 0});
     norm.backward(c, dx, dn, k.x, k.statistics);
-    c.ops.scatter_rows(d, dx, part(t.rows, begin, end));
+    c.ops.run(op::ScatterRows{.y = d, .x = dx, .rows = part(t.rows, begin, end)});
   }
 }
 

@@ -33,7 +33,7 @@ void Linear::forward_with(Ctx& c, Tensor y, Tensor x, Tensor u, Tensor residual,
   sum.add(weight->times(x, Trans::yes));
   if (adapter) adapter->up(sum, u);
   sum.run();
-  if (residual && bias) c.ops.add(y, residual);
+  if (residual && bias) c.ops.run(op::Add{y, residual});
 }
 
 void Linear::backward(Ctx& c, Sum& dx, Tensor dy, Tensor x, Tensor u) const {
@@ -45,7 +45,7 @@ void Linear::backward(Ctx& c, Sum& dx, Tensor dy, Tensor x, Tensor u) const {
 void Linear::backward_with(Ctx& c, Sum& dx, Tensor du, Tensor dy, Tensor x, Tensor u) const {
   c.ops.enter(name);
   if (Tensor dw = weight->grad()) product(c.ops, dw, {dy, Trans::yes, x, Trans::no}, 1, dw);
-  if (bias && bias->grad) c.ops.column_sums(bias->grad, dy);
+  if (bias && bias->grad) c.ops.run(op::ColumnSums{bias->grad, dy});
   if (dx) dx.add(weight->times(dy, Trans::no));
   if (adapter) adapter->up_grad(c, du, dy, u);
 }

@@ -36,7 +36,7 @@ Mlp::Piece Mlp::widen(Ctx& c, Tensor x) const {
 
 Tensor Mlp::inner(Ctx& c, const Piece& p) const {
   Tensor act = c.temporary(p.gate.rows(), p.gate.cols());
-  c.ops.gated(activation, act, p.gate, p.up);
+  c.ops.run(op::Gated{.f = activation, .y = act, .gate = p.gate, .up = p.up});
   dropout.apply(c, act, down_proj.name);
   return act;
 }
@@ -79,7 +79,8 @@ void Mlp::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, Piece& p) const {
     down_proj.backward(c, sum, dy, act, p.down_u);
     sum.run();
     dropout.apply(c, dact, down_proj.name);
-    c.ops.gated_grad(activation, p.gate, p.up, dact, p.gate, p.up);
+    c.ops.run(
+        op::GatedGrad{.f = activation, .dgate = p.gate, .dup = p.up, .dy = dact, .gate = p.gate, .up = p.up});
   }
   Scope scratch(c.scratch);
   Sum sum(c.ops, dx);

@@ -15,7 +15,9 @@ struct Positions {
 
   // Rotates queries or keys of heads of `width` = D values; sign -1: their gradients, back.
   void rotate(Ctx& c, Tensor x, std::int64_t width, float sign) const {
-    if (cos) c.ops.rope(x, cos, sin, positions, width, sign);
+    if (cos)
+      c.ops.run(op::Rope{
+          .x = x, .cos = cos, .sin = sin, .positions = positions, .head_width = width, .sign = sign});
   }
 };
 

@@ -13,11 +13,13 @@ struct RmsNorm {
   // keeping y.
   void forward(Ctx& c, Tensor y, Tensor rstd, Tensor x) const {
     c.ops.enter(weight.name);
-    c.ops.rms_norm(y, rstd, x, weight.value, eps);
+    c.ops.run(op::RmsNorm{.y = y, .rstd = rstd, .x = x, .w = weight.value, .eps = eps});
   }
   void backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, Tensor rstd) const {  // dx +=
     c.ops.enter(weight.name);
-    if (dx || weight.grad) c.ops.rms_norm_grad(dx, weight.grad, dy, x, weight.value, rstd);
+    if (dx || weight.grad)
+      c.ops.run(
+          op::RmsNormGrad{.dx = dx, .dw = weight.grad, .dy = dy, .x = x, .w = weight.value, .rstd = rstd});
   }
   bool trains() const { return static_cast<bool>(weight.grad); }
   static Tensor take_statistics(Arena& arena, std::int64_t rows) { return arena.take({rows}, DType::f32); }

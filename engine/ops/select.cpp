@@ -5,9 +5,9 @@
 
 namespace ft {
 
-std::unique_ptr<Ops> make_ops(Device device, const std::string& gemm_tuning) {
+std::unique_ptr<Ops> make_ops(Device device, const DeviceOptions& options) {
   if (device.kind == Device::Kind::cuda)
-    return make_cuda_ops(device.index, CudaWorkspace::of(device), gemm_tuning);
+    return make_cuda_ops(device.index, CudaWorkspace::of(options.attention), options.tuning_file);
   return std::make_unique<cpu::CpuOps>();
 }
 

@@ -2,9 +2,7 @@
 // ran and how long, its floating point operations and the bytes it has to move. On NullOps the notes are a
 // plan's FLOPs; on a real device they are a profile (`trace.json`, for Perfetto or chrome://tracing). It can
 // also look at every result and remember the first call that made a NaN or an Inf.
-//
-// FLOPs are those of products and attention, two for a multiply-add, counting only pairs of query and key
-// that the mask lets see each other; elementwise work is not counted, as in the usual "model FLOPs".
+// FLOPs and bytes are those of roles.h.
 #pragma once
 #include <chrono>
 #include <map>
@@ -48,9 +46,10 @@ struct TraceWhat {
   bool finite = false;  // look for NaN and Inf in every result (slow)
 };
 
-class TraceOps final : public Ops {
+class TraceOps final : public OpsOf<TraceOps> {
  public:
   explicit TraceOps(Ops& inner, TraceWhat what = {});
+  ~TraceOps() override;
 
   std::vector<TraceTotal> totals() const;  // the most time first
   double flops() const;                    // of all calls
@@ -75,43 +74,14 @@ class TraceOps final : public Ops {
   double peak_flops(DType dtype) override { return inner_.peak_flops(dtype); }
   void enter(std::string_view where) override;
 
-  void fill(Tensor y, float value) override;
-  void add(Tensor y, Tensor x) override;
-  void cast(Tensor y, Tensor x) override;
-  void dropout(Tensor y, Tensor x, float p, Random random) override;
-  void gated(Activation f, Tensor y, Tensor gate, Tensor up) override;
-  void gated_grad(Activation f, Tensor dgate, Tensor dup, Tensor dy, Tensor gate, Tensor up) override;
-  void products(Tensor y, std::span<const Term> terms, float alpha, Tensor c) override;
-  void column_sums(Tensor y, Tensor x) override;
-  void rms_norm(Tensor y, Tensor rstd, Tensor x, Tensor w, float eps) override;
-  void rms_norm_grad(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd) override;
-  void rope(Tensor x, Tensor cos, Tensor sin, Tensor positions, std::int64_t head_width, float sign) override;
-  void attention(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
-                 const Scores& scores) override;
-  void attention_grad(Tensor dq, Tensor dk, Tensor dv, Tensor dbias, Tensor dy, Tensor y, Tensor lse,
-                      Tensor q, Tensor k, Tensor v, Heads heads, const Mask& mask,
-                      const Scores& scores) override;
-  void attention_ranges(Tensor y, Tensor q, Tensor k, Tensor v, Heads heads, const KeyRanges& ranges,
-                        const Scores& scores) override;
-  void embedding(Tensor y, Tensor ids, Tensor table) override;
-  void embedding_grad(Tensor dtable, Tensor ids, Tensor dy) override;
-  void gather_rows(Tensor y, Tensor x, Tensor rows) override;
-  void scatter_rows(Tensor y, Tensor x, Tensor rows) override;
-  void cross_entropy(Tensor loss, Tensor logits, Tensor targets, const CrossEntropy& how) override;
-  void sum(Tensor y, Tensor x) override;
-  void sum_squares(Tensor y, Tensor x) override;
-  void adamw(Tensor master, Tensor m, Tensor v, Tensor grad, const AdamW& how) override;
-  void sgd(Tensor master, Tensor grad, float lr, float decay, float grad_scale) override;
-
  private:
-  struct Output {
-    const char* role;
-    Tensor tensor;
-  };
-  // Makes the call and notes it. `bytes`: read and written once by an ideal implementation.
+  friend OpsOf<TraceOps>;
+  template <class Op>
+  void compute(const Op& op);
+  // Makes the call and notes it. `bytes`: read and written by an ideal implementation. Whether it was noted.
   template <class Call>
-  void note(const char* op, double flops, double bytes, std::initializer_list<Output> outputs, Call call);
-  void look(const char* op, const Output& output);
+  bool note(const char* op, double flops, double bytes, Call call);
+  void look(const char* op, const char* role, const Tensor& result);
 
   Ops& inner_;
   TraceWhat what_;
@@ -122,8 +92,5 @@ class TraceOps final : public Ops {
   std::optional<NotFinite> not_finite_;
   std::vector<std::byte> host_;  // what `look` downloads into
 };
-
-// Pairs of a query and a key that see each other, in all sequences of one head.
-double visible_pairs(const Mask& mask);
 
 }  // namespace ft

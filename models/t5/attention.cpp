@@ -16,7 +16,14 @@ Attention::Saved Attention::forward(Ctx& c, Tensor y, Tensor x, Tensor residual,
   }
   s.y = c.saved.take({rows, width}, c.dtype);
   s.lse = c.saved.take({heads.query, rows}, DType::f32);
-  c.ops.attention(s.y, s.lse, s.q, s.k, s.v, heads, over.mask, over.scores);
+  c.ops.run(op::Attention{.y = s.y,
+                          .lse = s.lse,
+                          .q = s.q,
+                          .k = s.k,
+                          .v = s.v,
+                          .heads = heads,
+                          .mask = over.mask,
+                          .scores = over.scores});
   s.o_u = o.forward(c, y, s.y, residual);
   return s;
 }
@@ -31,8 +38,19 @@ void Attention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& s,
     Sum sum(c.ops, da);
     o.backward(c, sum, dy, s.y, s.o_u);
     sum.run();
-    c.ops.attention_grad(dq, dk, dv, over.dbias, da, s.y, s.lse, s.q, s.k, s.v, heads, over.mask,
-                         over.scores);
+    c.ops.run(op::AttentionGrad{.dq = dq,
+                                .dk = dk,
+                                .dv = dv,
+                                .dbias = over.dbias,
+                                .dy = da,
+                                .y = s.y,
+                                .lse = s.lse,
+                                .q = s.q,
+                                .k = s.k,
+                                .v = s.v,
+                                .heads = heads,
+                                .mask = over.mask,
+                                .scores = over.scores});
   }
   Sum own(c.ops, dx), other(c.ops, over.d_memory, over.d_memory);
   if (over.cross()) {
@@ -53,7 +71,7 @@ void Attention::keep(Ctx& c, Tensor memory, const KvCache::Layer& cache, Tensor 
     Scope forget(c.saved);
     Tensor t = c.scratch.take({memory.rows(), heads.query * heads.width}, c.dtype);
     made[i]->forward(c, t, memory);
-    c.ops.scatter_rows(kept[i], t, rows);
+    c.ops.run(op::ScatterRows{.y = kept[i], .x = t, .rows = rows});
   }
 }
 
@@ -64,7 +82,13 @@ void Attention::extend(Ctx& c, Tensor y, Tensor x, Tensor residual, const KvCach
   Tensor query = c.scratch.take({x.rows(), heads.query * heads.width}, c.dtype);
   Tensor attended = c.scratch.take(query.shape, c.dtype);
   q.forward(c, query, x);
-  c.ops.attention_ranges(attended, query, cache.k, cache.v, heads, seen, {.bias = bias});
+  c.ops.run(op::AttentionRanges{.y = attended,
+                                .q = query,
+                                .k = cache.k,
+                                .v = cache.v,
+                                .heads = heads,
+                                .ranges = seen,
+                                .scores = {.bias = bias}});
   o.forward(c, y, attended, residual);
 }
 

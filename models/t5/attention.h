@@ -12,7 +12,7 @@ struct Over {
   Tensor d_memory;  // its gradient, f32 +=; of self-attention, or where it is not wanted, empty
   Mask mask;
   Scores scores;
-  Tensor dbias;  // see ft::Ops::attention_grad
+  Tensor dbias;  // see op::AttentionGrad
 
   bool cross() const { return !mask.key_starts.empty(); }
 };

@@ -70,14 +70,14 @@ void Block::branch(Ctx& c, Tensor y, Tensor residual, const Norm& norm, Run run)
   if (!dropout.active(c)) return run(residual);
   run(Tensor{});
   dropout.apply(c, y, norm.name());
-  c.ops.add(y, residual);
+  c.ops.run(op::Add{y, residual});
 }
 
 // The gradient of what a branch adds: d where nothing is dropped, else a copy of it.
 Tensor Block::dropped(Ctx& c, Tensor d, const Norm& norm) const {
   if (!dropout.active(c)) return d;
   Tensor t = c.temporary(d.rows(), d.cols());
-  c.ops.dropout(t, d, dropout.p, dropout.mask(c, norm.name()));
+  c.ops.run(op::Dropout{.y = t, .x = d, .p = dropout.p, .random = dropout.mask(c, norm.name())});
   return t;
 }
 

@@ -144,9 +144,9 @@ void T5::logits(Ctx& c, ParameterStore& store, const Batch& b, Tensor y) {
 void T5::encoder_backward(Ctx& c, ParameterStore& store, const Inputs& in, const Memory& m) {
   Scope scratch(c.scratch);
   Tensor d = c.temporary(m.x.rows(), m.x.cols()), dn = c.temporary(m.x.rows(), m.x.cols());
-  c.ops.cast(dn, in.decoder.d_memory);
+  c.ops.run(op::Cast{dn, in.decoder.d_memory});
   dropout_.apply(c, dn, encoder_norm_.name());
-  c.ops.fill(d, 0);
+  c.ops.run(op::Fill{d, 0});
   {
     Use use(store, encoder_norm_unit_, true);
     encoder_norm_.backward(c, d, dn, m.x, m.statistics);
@@ -167,7 +167,7 @@ void T5::forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor 
   in.decoder.memory = memory.states;
   if (encoder_gradient_) {
     in.decoder.d_memory = c.scratch.take({memory.x.rows(), memory.x.cols()}, DType::f32);
-    c.ops.fill(in.decoder.d_memory, 0);
+    c.ops.run(op::Fill{in.decoder.d_memory, 0});
   }
   Tensor x = decoder_.blocks.forward(c, store, embed(c, store, in.ids, decoder_), in.decoder);
   Tensor d = vocabulary_.forward_backward(c, store, loss, x, in.targets, scale, smoothing);

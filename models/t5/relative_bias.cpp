@@ -42,10 +42,10 @@ RelativeBias::Pass RelativeBias::forward(Ctx& c, ParameterStore& store, std::int
   c.ops.enter(weight.name);
   c.ops.upload(p.buckets, ids.data());
   const Use use(store, unit, false);
-  c.ops.embedding(p.bias, p.buckets, weight.value);
+  c.ops.run(op::Embedding{.y = p.bias, .ids = p.buckets, .table = weight.value});
   if (gradient && weight.trainable) {
     p.dbias = c.saved.take({rows, heads}, DType::f32);
-    c.ops.fill(p.dbias, 0);
+    c.ops.run(op::Fill{p.dbias, 0});
   }
   return p;
 }
@@ -54,7 +54,7 @@ void RelativeBias::backward(Ctx& c, ParameterStore& store, const Pass& p) const 
   if (!p.dbias) return;
   c.ops.enter(weight.name);
   const Use use(store, unit, true);
-  c.ops.embedding_grad(weight.grad, p.buckets, p.dbias);
+  c.ops.run(op::EmbeddingGrad{.dtable = weight.grad, .ids = p.buckets, .dy = p.dbias});
   store.reduce(unit, true);
 }
 

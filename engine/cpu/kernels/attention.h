@@ -1,4 +1,4 @@
-// Attention by tiles of 64 queries by 64 keys: the table every target fills. See Ops::attention. A kernel
+// Attention by tiles of 64 queries by 64 keys: the table every target fills. See op::Attention. A kernel
 // works on one sequence and one key head in one thread; engine/cpu/attention.cpp deals the parts out.
 // Queries and keys have their own rows and counts, so that cross attention is only another part.
 #pragma once

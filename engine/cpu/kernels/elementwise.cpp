@@ -52,17 +52,19 @@ void dropout_as(const View& y, const View& x, float p, std::uint64_t key, Team& 
 
 }  // namespace
 
-void fill(const View& y, float value, Team& team) {
+void compute(const op::Fill& op, Team& team) {
+  const View y = view_of(op.y);
   with_float(y.type, [&](auto t) {
     using T = decltype(t);
     each_span(y.rows, y.cols, dense(y), team, [&](i64 row, i64 column, i64 count) {
       T* p = at<T>(y, row) + column;
-      each_vector(count, [&](auto part, i64 i) { part.store(p + i, splat(value)); });
+      each_vector(count, [&](auto part, i64 i) { part.store(p + i, splat(op.value)); });
     });
   });
 }
 
-void add(const View& y, const View& x, Team& team) {
+void compute(const op::Add& op, Team& team) {
+  const View y = view_of(op.y), x = view_of(op.x);
   with_float(y.type, [&](auto ty) {
     with_float(x.type, [&](auto tx) {
       using Y = decltype(ty);
@@ -77,14 +79,16 @@ void add(const View& y, const View& x, Team& team) {
   });
 }
 
-void cast(const View& y, const View& x, Team& team) {
+void compute(const op::Cast& op, Team& team) {
+  const View y = view_of(op.y), x = view_of(op.x);
   with_float(y.type, [&](auto ty) {
     with_float(x.type, [&](auto tx) { cast_as<decltype(ty), decltype(tx)>(y, x, team); });
   });
 }
 
-void dropout(const View& y, const View& x, float p, std::uint64_t key, Team& team) {
-  with_float(y.type, [&](auto t) { dropout_as<decltype(t)>(y, x, p, key, team); });
+void compute(const op::Dropout& op, Team& team) {
+  const View y = view_of(op.y), x = view_of(op.x);
+  with_float(y.type, [&](auto t) { dropout_as<decltype(t)>(y, x, op.p, op.random.key, team); });
 }
 
 }  // namespace ft::cpu::FT_TARGET

@@ -67,17 +67,19 @@ void with_types(Activation f, DType type, G g) {
 
 }  // namespace
 
-void gated(Activation f, const View& y, const View& gate, const View& up, Team& team) {
-  with_types(f, y.type, [&](auto tag, auto t) {
+void compute(const op::Gated& op, Team& team) {
+  const View y = view_of(op.y), gate = view_of(op.gate), up = view_of(op.up);
+  with_types(op.f, y.type, [&](auto tag, auto t) {
     constexpr Activation kF = decltype(tag)::value;
     if (up.data) return forward<kF, decltype(t), true>(y, gate, up, team);
     forward<kF, decltype(t), false>(y, gate, up, team);
   });
 }
 
-void gated_grad(Activation f, const View& dgate, const View& dup, const View& dy, const View& gate,
-                const View& up, Team& team) {
-  with_types(f, dy.type, [&](auto tag, auto t) {
+void compute(const op::GatedGrad& op, Team& team) {
+  const View dgate = view_of(op.dgate), dup = view_of(op.dup), dy = view_of(op.dy);
+  const View gate = view_of(op.gate), up = view_of(op.up);
+  with_types(op.f, dy.type, [&](auto tag, auto t) {
     constexpr Activation kF = decltype(tag)::value;
     if (up.data) return backward<kF, decltype(t), true>(dgate, dup, dy, gate, up, team);
     backward<kF, decltype(t), false>(dgate, dup, dy, gate, up, team);

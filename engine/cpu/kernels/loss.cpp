@@ -29,10 +29,10 @@ inline Vec logits_or_lowest(Part part, const T* p) {
 }
 
 template <class T>
-void row_of(const LossCall& c, i64 row) {
-  const i64 n = c.logits.cols, target = c.targets[row];
-  T* p = at<T>(c.logits, row);
-  const float logit = to_float(p[target]), e = c.smoothing;
+void row_of(const op::CrossEntropy& op, const View& logits, i64 row) {
+  const i64 n = logits.cols, target = data_of<const std::int32_t>(op.targets)[row];
+  T* p = at<T>(logits, row);
+  const float logit = to_float(p[target]), e = op.smoothing;
   // A NaN may be missed here; the sum then has it.
   const float top = largest(reduce(
       n, splat(kLowest), [&](auto part, i64 i) { return logits_or_lowest(part, p + i); },
@@ -41,22 +41,23 @@ void row_of(const LossCall& c, i64 row) {
   const float mean =
       e == 0 ? 0 : sum_over(n, [&](auto part, i64 i) { return part.load(p + i); }) / static_cast<float>(n);
   const double lse = double{top} + __builtin_log(double{total});
-  c.loss[row] = static_cast<float>(math::smoothed_loss<double>(lse, logit, mean, e));
-  if (!c.gradient) return;
+  data_of<float>(op.loss)[row] = static_cast<float>(math::smoothed_loss<double>(lse, logit, mean, e));
+  if (!op.gradient) return;
   // scale (softmax - (1 - e) onehot - e / V)
-  const float factor = c.scale / total, even = c.scale * e / static_cast<float>(n);
+  const float factor = op.scale / total, even = op.scale * e / static_cast<float>(n);
   each_vector(n, [&](auto part, i64 i) {
     part.store(p + i, powers(part, p + i, splat(top)) * splat(factor) - splat(even));
   });
-  const float at_target = __builtin_expf(logit - top) * factor - even - c.scale * (1 - e);
+  const float at_target = __builtin_expf(logit - top) * factor - even - op.scale * (1 - e);
   from_float(p[target], at_target);
 }
 
 }  // namespace
 
-void cross_entropy(const LossCall& call, Team& team) {
-  with_float(call.logits.type, [&](auto t) {
-    each_row(call.logits.rows, call.logits.cols, team, [&](i64 row) { row_of<decltype(t)>(call, row); });
+void compute(const op::CrossEntropy& op, Team& team) {
+  const View logits = view_of(op.logits);
+  with_float(logits.type, [&](auto t) {
+    each_row(logits.rows, logits.cols, team, [&](i64 row) { row_of<decltype(t)>(op, logits, row); });
   });
 }
 

@@ -39,58 +39,66 @@ void norm_dx(const View& dx, const View& dy, const View& x, const T* w, const fl
 }
 
 template <class T>
-void rotate(const RopeCall& c, Team& team) {
-  const i64 half = c.head_width / 2;
-  each_row(c.x.rows, c.x.cols, team, [&](i64 r) {
-    const float *cos = c.cos + c.positions[r] * half, *sin = c.sin + c.positions[r] * half;
-    const Vec sign = splat(c.sign);
-    T* row = at<T>(c.x, r);
-    for (T *a = row, *b = row + half; a < row + c.x.cols; a += c.head_width, b += c.head_width)
+void rotate(const op::Rope& op, Team& team) {
+  const View x = view_of(op.x);
+  const i64 half = op.head_width / 2;
+  const auto* positions = data_of<const std::int32_t>(op.positions);
+  each_row(x.rows, x.cols, team, [&](i64 r) {
+    const float *cos = data_of<const float>(op.cos) + positions[r] * half,
+                *sin = data_of<const float>(op.sin) + positions[r] * half;
+    const Vec sign = splat(op.sign);
+    T* row = at<T>(x, r);
+    for (T *a = row, *b = row + half; a < row + x.cols; a += op.head_width, b += op.head_width)
       each_vector(half, [&](auto part, i64 i) {
-        const Vec x = part.load(a + i), y = part.load(b + i);
+        const Vec u = part.load(a + i), v = part.load(b + i);
         const Vec p = part.load(cos + i), q = part.load(sin + i) * sign;
-        part.store(a + i, x * p - y * q);
-        part.store(b + i, y * p + x * q);
+        part.store(a + i, u * p - v * q);
+        part.store(b + i, v * p + u * q);
       });
   });
 }
 
 }  // namespace
 
-void rms_norm(const View& y, float* rstd, const View& x, const void* w, float eps, Team& team) {
+void compute(const op::RmsNorm& op, Team& team) {
+  const View y = view_of(op.y), x = view_of(op.x);
   with_float(x.type, [&](auto t) {
     using T = decltype(t);
-    norm<T>(y, rstd, x, static_cast<const T*>(w), eps, team);
+    norm<T>(y, data_of<float>(op.rstd), x, data_of<const T>(op.w), op.eps, team);
   });
 }
 
-void rms_norm_grad(const View& dx, float* dw, const View& dy, const View& x, const void* w, const float* rstd,
-                   Team& team) {
+void compute(const op::RmsNormGrad& op, Team& team) {
+  const View dx = view_of(op.dx), dy = view_of(op.dy), x = view_of(op.x);
+  const auto* rstd = data_of<const float>(op.rstd);
   with_float(x.type, [&](auto t) {
     using T = decltype(t);
-    if (dx.data) norm_dx<T>(dx, dy, x, static_cast<const T*>(w), rstd, team);
-    if (dw)
-      add_column_sums(dw, x.rows, x.cols, team, [&](auto part, i64 r, i64 i) {
+    if (dx.data) norm_dx<T>(dx, dy, x, data_of<const T>(op.w), rstd, team);
+    if (op.dw.data)
+      add_column_sums(data_of<float>(op.dw), x.rows, x.cols, team, [&](auto part, i64 r, i64 i) {
         return part.load(at<T>(dy, r) + i) * part.load(at<T>(x, r) + i) * splat(rstd[r]);
       });
   });
 }
 
-void column_sums(float* y, const View& x, Team& team) {
+void compute(const op::ColumnSums& op, Team& team) {
+  const View x = view_of(op.x);
   with_float(x.type, [&](auto t) {
     using T = decltype(t);
-    add_column_sums(y, x.rows, x.cols, team,
+    add_column_sums(data_of<float>(op.y), x.rows, x.cols, team,
                     [&](auto part, i64 r, i64 i) { return part.load(at<T>(x, r) + i); });
   });
 }
 
-void rope(const RopeCall& call, Team& team) {
-  with_float(call.x.type, [&](auto t) { rotate<decltype(t)>(call, team); });
+void compute(const op::Rope& op, Team& team) {
+  with_float(op.x.dtype, [&](auto t) { rotate<decltype(t)>(op, team); });
 }
 
 // A block of columns is one thread's, and it takes the rows in order.
-void embedding_grad(const View& dtable, const std::int32_t* ids, const View& dy, Team& team) {
+void compute(const op::EmbeddingGrad& op, Team& team) {
   constexpr i64 kBlock = 64;
+  const View dtable = view_of(op.dtable), dy = view_of(op.dy);
+  const auto* ids = data_of<const std::int32_t>(op.ids);
   with_float(dy.type, [&](auto t) {
     using T = decltype(t);
     each_item((dy.cols + kBlock - 1) / kBlock, dy.rows * dy.cols, team, [&](i64 block) {

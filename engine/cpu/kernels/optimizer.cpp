@@ -5,9 +5,16 @@
 namespace ft::cpu::FT_TARGET {
 namespace {
 
+i64 elements_of(const Tensor& dense) {
+  const View v = view_of(dense);
+  return v.rows * v.cols;
+}
+
 // The sum of f(x[i]) in f64: at most 256 parts, whose number and bounds depend on n only, added in order.
 template <class F>
-double sum_in_order(const float* x, i64 n, Team& team, F f) {
+double sum_in_order(const Tensor& t, Team& team, F f) {
+  const i64 n = elements_of(t);
+  const auto* x = data_of<const float>(t);
   constexpr i64 kParts = 256, kStep = 16;
   const i64 length = (n / kParts / 4096 + 1) * 4096, parts = (n + length - 1) / length;
   double sums[kParts];
@@ -29,17 +36,19 @@ double sum_in_order(const float* x, i64 n, Team& team, F f) {
 
 }  // namespace
 
-double sum(const float* x, std::int64_t n, Team& team) {
-  return sum_in_order(x, n, team, [](double v) { return v; });
+void compute(const op::Sum& op, Team& team) {
+  *data_of<double>(op.y) += sum_in_order(op.x, team, [](double v) { return v; });
 }
 
-double sum_squares(const float* x, std::int64_t n, Team& team) {
-  return sum_in_order(x, n, team, [](double v) { return v * v; });
+void compute(const op::SumSquares& op, Team& team) {
+  *data_of<double>(op.y) += sum_in_order(op.x, team, [](double v) { return v * v; });
 }
 
-void adamw(float* master, float* m, float* v, const float* grad, std::int64_t n, const math::AdamWStep& how,
-           Team& team) {
-  each_span(1, n, true, team, [&](i64, i64 first, i64 count) {
+void compute(const op::AdamW& op, Team& team) {
+  const math::AdamWStep how = op.scalars();
+  float *master = data_of<float>(op.master), *m = data_of<float>(op.m), *v = data_of<float>(op.v);
+  const auto* grad = data_of<const float>(op.grad);
+  each_span(1, elements_of(op.master), true, team, [&](i64, i64 first, i64 count) {
     each_vector(count, [&](auto part, i64 j) {
       const i64 i = first + j;
       Vec p = part.load(master + i), pm = part.load(m + i), pv = part.load(v + i);
@@ -51,12 +60,13 @@ void adamw(float* master, float* m, float* v, const float* grad, std::int64_t n,
   });
 }
 
-void sgd(float* master, const float* grad, std::int64_t n, float lr, float decay, float grad_scale,
-         Team& team) {
-  each_span(1, n, true, team, [&](i64, i64 first, i64 count) {
+void compute(const op::Sgd& op, Team& team) {
+  auto* master = data_of<float>(op.master);
+  const auto* grad = data_of<const float>(op.grad);
+  each_span(1, elements_of(op.master), true, team, [&](i64, i64 first, i64 count) {
     each_vector(count, [&](auto part, i64 j) {
       float* p = master + first + j;
-      part.store(p, math::sgd(part.load(p), part.load(grad + first + j), lr, decay, grad_scale));
+      part.store(p, math::sgd(part.load(p), part.load(grad + first + j), op.lr, op.decay, op.grad_scale));
     });
   });
 }

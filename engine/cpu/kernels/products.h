@@ -1,4 +1,4 @@
-// Sums of matrix products: the table every target fills. See Ops::products for the contract.
+// Sums of matrix products: the table every target fills. See op::Products for the contract.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,9 @@
 // T) matrix. The gradient takes two passes, one for dq and one for dk and dv, so that every element is summed
 // by one thread in one order.
 #pragma once
-#include "engine/cuda/kernels/kernels.h"
+#include <cuda_runtime.h>
+
+#include "engine/ops/view.h"
 
 namespace ft::cuda {
 
@@ -43,22 +45,11 @@ inline bool attention_uses_mma(const Attention& c) {
 constexpr int kMmaRows = 128, kPlainRows = 16;  // of a tile
 inline int attention_tile(const Attention& c) { return attention_uses_mma(c) ? kMmaRows : kPlainRows; }
 
-// Few queries and the keys of a cache: see Ops::attention_ranges.
-struct KeyRangesCall {
-  View y, q, k, v;
-  const std::int32_t *first, *count;  // (rows)
-  int heads, group, width;
-  std::int64_t window;  // 0: none
-  float scale;
-  View bias;
-};
-
 void attention(cudaStream_t, const Attention&);
 void attention_grad(cudaStream_t, const Attention&);  // delta, dq, dk, dv, dbias of the call's heads
 // The tensor-core part of the two above: y and lse; dq, dk and dv; dbias.
 void attention_mma(cudaStream_t, const Attention&);
 void attention_mma_grad(cudaStream_t, const Attention&);
 void attention_mma_bias_grad(cudaStream_t, const Attention&);
-void attention_ranges(cudaStream_t, const KeyRangesCall&, std::int32_t* wrong);
 
 }  // namespace ft::cuda

@@ -1,6 +1,7 @@
 // Attention of few queries to the keys of a cache: a block for each query and head, whose warps take the keys
 // in turns and are put together at the end.
 #include "engine/cuda/kernels/attention.cuh"
+#include "engine/cuda/kernels/kernels.h"
 
 namespace ft::cuda {
 namespace {
@@ -11,6 +12,16 @@ constexpr int kOwned = kAttentionWidth / 32;  // columns of a lane, at most: lan
 struct Shared {
   float top[kWarps], total[kWarps];
   float sums[kWarps][kAttentionWidth];
+};
+
+struct Call {
+  i64 keys;                           // of the cache
+  const std::int32_t *first, *count;  // (rows)
+  int group, width;
+  i64 window;  // 0: none
+  float scale;
+  View bias;
+  std::int32_t* wrong;
 };
 
 template <class T>
@@ -25,13 +36,13 @@ __device__ void read(float (&owned)[kOwned], const T* p, int width) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) over_ranges(KeyRangesCall c, Tensors<T> t, std::int32_t* wrong) {
+__global__ void __launch_bounds__(kThreads) over_ranges(Call c, Tensors<T> t) {
   Shared& s = shared_memory<Shared>();
   const i64 row = blockIdx.x, head = blockIdx.y;
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const i64 first = c.first[row], count = c.count[row];
-  if (first < 0 || count < 1 || first + count > c.k.rows) {
-    if (threadIdx.x == 0) *wrong = static_cast<std::int32_t>(Wrong::key);
+  if (first < 0 || count < 1 || first + count > c.keys) {
+    if (threadIdx.x == 0) *c.wrong = static_cast<std::int32_t>(Wrong::key);
     return;
   }
   const i64 at = static_cast<i64>(head) * c.width, key_at = head / c.group * c.width, end = first + count;
@@ -74,13 +85,23 @@ __global__ void __launch_bounds__(kThreads) over_ranges(KeyRangesCall c, Tensors
 
 }  // namespace
 
-void attention_ranges(cudaStream_t stream, const KeyRangesCall& c, std::int32_t* wrong) {
-  if (c.q.rows == 0) return;
-  with_float(c.q.type, [&](auto e) {
+void compute(const op::AttentionRanges& op, const Queue& queue) {
+  const View y = view_of(op.y), q = view_of(op.q), k = view_of(op.k), v = view_of(op.v);
+  if (q.rows == 0) return;
+  const Call call{k.rows,
+                  data_of<const std::int32_t>(op.ranges.first),
+                  data_of<const std::int32_t>(op.ranges.count),
+                  static_cast<int>(op.heads.query / op.heads.key_value),
+                  static_cast<int>(op.heads.width),
+                  op.ranges.window,
+                  op.scores.scale,
+                  view_of(op.scores.bias),
+                  queue.wrong};
+  with_float(q.type, [&](auto e) {
     using T = decltype(e);
-    const dim3 grid(at_most(c.q.rows, kMostGridX), static_cast<unsigned>(c.heads));
-    launch("attention_ranges", {stream, grid, kThreads, sizeof(Shared)}, over_ranges<T>, c,
-           Tensors<T>{Rows<T>(c.y), Rows<T>(c.q), Rows<T>(c.k), Rows<T>(c.v)}, wrong);
+    const dim3 grid(at_most(q.rows, kMostGridX), static_cast<unsigned>(op.heads.query));
+    launch("attention_ranges", {queue.stream, grid, kThreads, sizeof(Shared)}, over_ranges<T>, call,
+           Tensors<T>{Rows<T>(y), Rows<T>(q), Rows<T>(k), Rows<T>(v)});
   });
 }
 

@@ -1,13 +1,10 @@
 // What kernels are made of: eight elements at a time in 16-byte accesses, sums over warps and blocks, shared
 // memory, launches. Kernels take all their shared memory through shared_memory(), as much as the launch says.
 #pragma once
-#include <cuda_runtime.h>
-
 #include <initializer_list>
 
-#include "engine/core/dtype.h"
-#include "engine/cuda/kernels/kernels.h"
 #include "engine/cuda/kernels/mma.cuh"
+#include "engine/cuda/kernels/queue.h"
 #include "engine/cuda/status.h"
 
 namespace ft::cuda {

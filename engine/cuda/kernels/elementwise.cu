@@ -1,6 +1,7 @@
 // Fills, sums, conversions and dropout.
 #include "engine/core/random.h"
 #include "engine/cuda/kernels/each_pack.cuh"
+#include "engine/cuda/kernels/kernels.h"
 
 namespace ft::cuda {
 namespace {
@@ -69,13 +70,15 @@ void fill(cudaStream_t stream, const View& y, float value) {
     run_each_pack("fill", stream, {y}, Fill<T>{Rows<T>(y), value});
   });
 }
+void compute(const op::Fill& op, const Queue& queue) { fill(queue.stream, view_of(op.y), op.value); }
 
-void add(cudaStream_t stream, const View& y, const View& x) {
+void compute(const op::Add& op, const Queue& queue) {
+  const View y = view_of(op.y), x = view_of(op.x);
   with_float(y.type, [&](auto a) {
     with_float(x.type, [&](auto b) {
       using Y = decltype(a);
       using X = decltype(b);
-      run_each_pack("add", stream, {y, x}, Add<Y, X>{Rows<Y>(y), Rows<X>(x)});
+      run_each_pack("add", queue.stream, {y, x}, Add<Y, X>{Rows<Y>(y), Rows<X>(x)});
     });
   });
 }
@@ -89,12 +92,14 @@ void cast(cudaStream_t stream, const View& y, const View& x) {
     });
   });
 }
+void compute(const op::Cast& op, const Queue& queue) { cast(queue.stream, view_of(op.y), view_of(op.x)); }
 
-void dropout(cudaStream_t stream, const View& y, const View& x, float p, std::uint64_t key) {
+void compute(const op::Dropout& op, const Queue& queue) {
+  const View y = view_of(op.y), x = view_of(op.x);
   with_float(y.type, [&](auto t) {
     using T = decltype(t);
-    run_each_pack("dropout", stream, {y, x},
-                  Dropout<T>{Rows<T>(y), Rows<T>(x), y.cols, p, 1 / (1 - p), Random{key}});
+    run_each_pack("dropout", queue.stream, {y, x},
+                  Dropout<T>{Rows<T>(y), Rows<T>(x), y.cols, op.p, 1 / (1 - op.p), op.random});
   });
 }
 

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "engine/cuda/kernels/each_pack.cuh"
+#include "engine/cuda/kernels/kernels.h"
 
 namespace ft::cuda {
 namespace {

@@ -1,5 +1,6 @@
 // The activation of an MLP, gated or not, and its gradient.
 #include "engine/cuda/kernels/each_pack.cuh"
+#include "engine/cuda/kernels/kernels.h"
 #include "engine/ops/math.h"
 
 namespace ft::cuda {
@@ -68,25 +69,28 @@ void with_types(Activation f, DType type, Run run) {
 
 }  // namespace
 
-void gated(cudaStream_t stream, Activation f, const View& y, const View& gate, const View& up) {
-  with_types(f, y.type, [&](auto tag, auto t) {
+void compute(const op::Gated& op, const Queue& queue) {
+  const View y = view_of(op.y), gate = view_of(op.gate);
+  const bool gated = static_cast<bool>(op.up);
+  const View up = gated ? view_of(op.up) : gate;
+  with_types(op.f, y.type, [&](auto tag, auto t) {
     using T = decltype(t);
     constexpr Activation kF = decltype(tag)::value;
-    const bool gated = up.data != nullptr;
-    const View& u = gated ? up : gate;
-    run_each_pack("gated", stream, {y, gate, u}, Gated<kF, T>{Rows<T>(y), Rows<T>(gate), Rows<T>(u), gated});
+    run_each_pack("gated", queue.stream, {y, gate, up},
+                  Gated<kF, T>{Rows<T>(y), Rows<T>(gate), Rows<T>(up), gated});
   });
 }
 
-void gated_grad(cudaStream_t stream, Activation f, const GatedGrad& c) {
-  with_types(f, c.dy.type, [&](auto tag, auto t) {
+void compute(const op::GatedGrad& op, const Queue& queue) {
+  const View dgate = view_of(op.dgate), dy = view_of(op.dy), gate = view_of(op.gate);
+  const bool gated = static_cast<bool>(op.up);
+  const View up = gated ? view_of(op.up) : gate, dup = gated ? view_of(op.dup) : dgate;
+  with_types(op.f, dy.type, [&](auto tag, auto t) {
     using T = decltype(t);
     constexpr Activation kF = decltype(tag)::value;
-    const bool gated = c.up.data != nullptr;
-    const View &up = gated ? c.up : c.gate, &dup = gated ? c.dup : c.dgate;
     run_each_pack(
-        "gated_grad", stream, {c.dy, c.dgate, dup, c.gate, up},
-        Gradient<kF, T>{Rows<T>(c.dgate), Rows<T>(dup), Rows<T>(c.dy), Rows<T>(c.gate), Rows<T>(up), gated});
+        "gated_grad", queue.stream, {dy, dgate, dup, gate, up},
+        Gradient<kF, T>{Rows<T>(dgate), Rows<T>(dup), Rows<T>(dy), Rows<T>(gate), Rows<T>(up), gated});
   });
 }
 

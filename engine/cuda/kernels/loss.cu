@@ -2,6 +2,7 @@
 // sweeps over it. The first keeps a running maximum and the sum of powers relative to it (Milakov and
 // Gimelshein 2018).
 #include "engine/cuda/kernels/device.cuh"
+#include "engine/cuda/kernels/kernels.h"
 #include "engine/ops/math.h"
 
 namespace ft::cuda {
@@ -87,16 +88,18 @@ __global__ void __launch_bounds__(1024) cross_entropy_row(Call<T> c) {
 
 }  // namespace
 
-void cross_entropy(cudaStream_t stream, const Loss& l, std::int32_t* wrong) {
-  if (l.logits.rows == 0) return;
-  with_float(l.logits.type, [&](auto t) {
+void compute(const op::CrossEntropy& op, const Queue& queue) {
+  const View logits = view_of(op.logits);
+  if (logits.rows == 0) return;
+  with_float(logits.type, [&](auto t) {
     using T = decltype(t);
-    launch(
-        "cross_entropy",
-        {stream, dim3(at_most(l.logits.rows, kMostGridX)), row_threads(l.logits.cols, 1024), sizeof(Shared)},
-        cross_entropy_row<T>,
-        Call<T>{l.loss, Rows<T>(l.logits), l.logits.cols, l.targets, l.scale, l.smoothing, l.gradient,
-                wide(l.logits), wrong});
+    launch("cross_entropy",
+           {queue.stream, dim3(at_most(logits.rows, kMostGridX)), row_threads(logits.cols, 1024),
+            sizeof(Shared)},
+           cross_entropy_row<T>,
+           Call<T>{data_of<float>(op.loss), Rows<T>(logits), logits.cols,
+                   data_of<const std::int32_t>(op.targets), op.scale, op.smoothing, op.gradient, wide(logits),
+                   queue.wrong});
   });
 }
 

@@ -1,5 +1,6 @@
-// RMSNorm and the gradient of its input: one block for each row.
-#include "engine/cuda/kernels/device.cuh"
+// RMSNorm and its gradient: one block for each row.
+#include "engine/cuda/kernels/columns.cuh"
+#include "engine/cuda/kernels/kernels.h"
 #include "engine/ops/math.h"
 
 namespace ft::cuda {
@@ -78,30 +79,48 @@ __global__ void __launch_bounds__(1024) norm_dx(Dx<T> c) {
   }
 }
 
-View vector_of(const void* w, DType type) { return {const_cast<void*>(w), type, 1, 0, 0}; }
+template <class T>
+struct Dw {  // dy x rstd
+  Rows<T> dy, x;
+  const float* rstd;
+  bool wide;
+  __device__ void operator()(float (&v)[kPack], i64 row, i64 column, Pack pack) const {
+    float d[kPack];
+    load(v, x.at(row, column), pack);
+    load(d, dy.at(row, column), pack);
+    for (int j = 0; j < kPack; ++j) v[j] = d[j] * v[j] * rstd[row];
+  }
+};
 
 }  // namespace
 
-void rms_norm(cudaStream_t stream, const View& y, float* rstd, const View& x, const void* w, float eps) {
+void compute(const op::RmsNorm& op, const Queue& queue) {
+  const View y = view_of(op.y), x = view_of(op.x), w = view_of(op.w);
   if (x.rows == 0) return;
   with_float(x.type, [&](auto t) {
     using T = decltype(t);
-    const bool all_wide = wide({y, x, vector_of(w, x.type)});
-    launch("rms_norm", {stream, dim3(at_most(x.rows, kMostGridX)), row_threads(x.cols, 512), sizeof(Shared)},
-           norm<T>, Norm<T>{Rows<T>(y), Rows<T>(x), static_cast<const T*>(w), rstd, x.cols, eps, all_wide});
+    launch("rms_norm",
+           {queue.stream, dim3(at_most(x.rows, kMostGridX)), row_threads(x.cols, 512), sizeof(Shared)},
+           norm<T>,
+           Norm<T>{Rows<T>(y), Rows<T>(x), data_of<const T>(op.w), data_of<float>(op.rstd), x.cols, op.eps,
+                   wide({y, x, w})});
   });
 }
 
-void rms_norm_dx(cudaStream_t stream, const NormGrad& g) {
-  if (g.x.rows == 0) return;
-  with_float(g.x.type, [&](auto t) {
+void compute(const op::RmsNormGrad& op, const Queue& queue) {
+  const View dx = view_of(op.dx), dy = view_of(op.dy), x = view_of(op.x), w = view_of(op.w);
+  const auto* rstd = data_of<const float>(op.rstd);
+  with_float(x.type, [&](auto t) {
     using T = decltype(t);
-    const bool all_wide = wide({g.dx, g.dy, g.x, vector_of(g.w, g.x.type)});
-    launch("rms_norm_grad",
-           {stream, dim3(at_most(g.x.rows, kMostGridX)), row_threads(g.x.cols, 512), sizeof(Shared)},
-           norm_dx<T>,
-           Dx<T>{Rows<T>(g.dx), Rows<T>(g.dy), Rows<T>(g.x), static_cast<const T*>(g.w), g.rstd, g.x.cols,
-                 all_wide});
+    if (dx.data && x.rows > 0)
+      launch("rms_norm_grad",
+             {queue.stream, dim3(at_most(x.rows, kMostGridX)), row_threads(x.cols, 512), sizeof(Shared)},
+             norm_dx<T>,
+             Dx<T>{Rows<T>(dx), Rows<T>(dy), Rows<T>(x), data_of<const T>(op.w), rstd, x.cols,
+                   wide({dx, dy, x, w})});
+    if (op.dw)
+      add_column_sums(queue.stream, data_of<float>(op.dw), x,
+                      Dw<T>{Rows<T>(dy), Rows<T>(x), rstd, wide({dy, x})});
   });
 }
 

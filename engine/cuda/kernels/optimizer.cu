@@ -1,5 +1,6 @@
 // Sums of f32 in f64, and the optimizers' updates: dense f32.
 #include "engine/cuda/kernels/each_pack.cuh"
+#include "engine/cuda/kernels/kernels.h"
 #include "engine/ops/math.h"
 
 namespace ft::cuda {
@@ -31,61 +32,65 @@ __global__ void __launch_bounds__(kThreads) add_parts(double* y, const double* p
   if (threadIdx.x == 0) *y += sum;
 }
 
+// All elements of a dense tensor as one row.
+View row_of(const Tensor& t) { return {t.data, t.dtype, 1, t.numel(), t.numel()}; }
+
 template <bool squares>
-void add_up(cudaStream_t stream, double* y, const float* x, i64 n, double* partial) {
+void add_up(const Tensor& y, const Tensor& x, const Queue& q) {
+  const i64 n = x.numel();
   if (n == 0) return;
   const unsigned parts = at_most(ceil_div(n, kThreads * kPack), kSumParts);
-  const View all{const_cast<float*>(x), DType::f32, 1, n, n};
-  launch("sum", {stream, dim3(parts), kThreads, sizeof(Shared)}, sum_part<squares>, partial, x, n, wide(all));
-  launch("sum", {stream, dim3(1), kThreads, sizeof(Shared)}, add_parts, y, partial, static_cast<int>(parts));
+  launch("sum", {q.stream, dim3(parts), kThreads, sizeof(Shared)}, sum_part<squares>, q.partial,
+         data_of<const float>(x), n, wide(row_of(x)));
+  launch("sum", {q.stream, dim3(1), kThreads, sizeof(Shared)}, add_parts, data_of<double>(y), q.partial,
+         static_cast<int>(parts));
 }
 
-struct AdamWBody {
-  AdamWArrays a;
+struct AdamW {
+  float *master, *m, *v;
+  const float* grad;
   math::AdamWStep how;
   __device__ void operator()(i64, i64 i, Pack pack) const {
-    float p[kPack], m[kPack], v[kPack], g[kPack];
-    load(p, a.master + i, pack);
-    load(m, a.m + i, pack);
-    load(v, a.v + i, pack);
-    load(g, a.grad + i, pack);
-    for (int j = 0; j < kPack; ++j) math::adamw(p[j], m[j], v[j], g[j], how);
-    store(a.master + i, p, pack);
-    store(a.m + i, m, pack);
-    store(a.v + i, v, pack);
+    float p[kPack], pm[kPack], pv[kPack], g[kPack];
+    load(p, master + i, pack);
+    load(pm, m + i, pack);
+    load(pv, v + i, pack);
+    load(g, grad + i, pack);
+    for (int j = 0; j < kPack; ++j) math::adamw(p[j], pm[j], pv[j], g[j], how);
+    store(master + i, p, pack);
+    store(m + i, pm, pack);
+    store(v + i, pv, pack);
   }
 };
 
-struct SgdBody {
-  Sgd s;
+struct Sgd {
+  float* master;
+  const float* grad;
+  float lr, decay, grad_scale;
   __device__ void operator()(i64, i64 i, Pack pack) const {
     float p[kPack], g[kPack];
-    load(p, s.master + i, pack);
-    load(g, s.grad + i, pack);
-    for (int j = 0; j < kPack; ++j) p[j] = math::sgd(p[j], g[j], s.lr, s.decay, s.grad_scale);
-    store(s.master + i, p, pack);
+    load(p, master + i, pack);
+    load(g, grad + i, pack);
+    for (int j = 0; j < kPack; ++j) p[j] = math::sgd(p[j], g[j], lr, decay, grad_scale);
+    store(master + i, p, pack);
   }
 };
-
-View vector_of(const float* p, i64 n) { return {const_cast<float*>(p), DType::f32, 1, n, n}; }
 
 }  // namespace
 
-void sum(cudaStream_t stream, double* y, const float* x, std::int64_t n, double* partial) {
-  add_up<false>(stream, y, x, n, partial);
-}
-void sum_squares(cudaStream_t stream, double* y, const float* x, std::int64_t n, double* partial) {
-  add_up<true>(stream, y, x, n, partial);
+void compute(const op::Sum& op, const Queue& queue) { add_up<false>(op.y, op.x, queue); }
+void compute(const op::SumSquares& op, const Queue& queue) { add_up<true>(op.y, op.x, queue); }
+
+void compute(const op::AdamW& op, const Queue& queue) {
+  run_each_pack("adamw", queue.stream, {row_of(op.master), row_of(op.m), row_of(op.v), row_of(op.grad)},
+                AdamW{data_of<float>(op.master), data_of<float>(op.m), data_of<float>(op.v),
+                      data_of<const float>(op.grad), op.scalars()});
 }
 
-void adamw(cudaStream_t stream, const AdamWArrays& a, const math::AdamWStep& how) {
-  run_each_pack("adamw", stream,
-                {vector_of(a.master, a.n), vector_of(a.m, a.n), vector_of(a.v, a.n), vector_of(a.grad, a.n)},
-                AdamWBody{a, how});
-}
-
-void sgd(cudaStream_t stream, const Sgd& s) {
-  run_each_pack("sgd", stream, {vector_of(s.master, s.n), vector_of(s.grad, s.n)}, SgdBody{s});
+void compute(const op::Sgd& op, const Queue& queue) {
+  run_each_pack(
+      "sgd", queue.stream, {row_of(op.master), row_of(op.grad)},
+      Sgd{data_of<float>(op.master), data_of<const float>(op.grad), op.lr, op.decay, op.grad_scale});
 }
 
 }  // namespace ft::cuda

@@ -1,6 +1,7 @@
 // What attention by cuDNN wants to lie otherwise than ft has it: a number of each row of each head, padded to
 // the longest sequence; a bias by distance written out for all pairs.
 #include "engine/cuda/kernels/device.cuh"
+#include "engine/cuda/kernels/kernels.h"
 
 namespace ft::cuda {
 namespace {

@@ -1,5 +1,6 @@
 // Rotary positions, in place: a thread turns eight pairs (i, i + D/2) of one head.
 #include "engine/cuda/kernels/device.cuh"
+#include "engine/cuda/kernels/kernels.h"
 
 namespace ft::cuda {
 namespace {
@@ -47,21 +48,21 @@ __global__ void __launch_bounds__(256) rotate(Call<T> c) {
 
 }  // namespace
 
-void rope(cudaStream_t stream, const Rope& c, std::int32_t* wrong) {
-  if (c.x.rows == 0 || c.x.cols == 0) return;
-  with_float(c.x.type, [&](auto t) {
+void compute(const op::Rope& op, const Queue& queue) {
+  const View x = view_of(op.x);
+  if (x.rows == 0 || x.cols == 0) return;
+  with_float(x.type, [&](auto t) {
     using T = decltype(t);
-    const i64 half = c.head_width / 2, heads = c.x.cols / c.head_width, packs = heads * ceil_div(half, kPack);
-    const View cos{const_cast<float*>(c.cos), DType::f32, c.positions, half, half};
-    const View sin{const_cast<float*>(c.sin), DType::f32, c.positions, half, half};
-    const View halves{c.x.data, c.x.type, 2, half, half};
+    const i64 half = op.head_width / 2, heads = x.cols / op.head_width, packs = heads * ceil_div(half, kPack);
+    const View cos = view_of(op.cos), sin = view_of(op.sin), halves{x.data, x.type, 2, half, half};
     const unsigned threads = at_most(ceil_div(packs, 32) * 32, 256);
     launch("rope",
-           {stream, dim3(static_cast<unsigned>(ceil_div(packs, threads)), at_most(c.x.rows, kMostGridY)),
+           {queue.stream, dim3(static_cast<unsigned>(ceil_div(packs, threads)), at_most(x.rows, kMostGridY)),
             threads},
            rotate<T>,
-           Call<T>{Rows<T>(c.x), c.cos, c.sin, c.at, c.x.rows, c.positions, static_cast<int>(heads),
-                   static_cast<int>(half), c.sign, wide({c.x, halves, cos, sin}), wrong});
+           Call<T>{Rows<T>(x), data_of<const float>(op.cos), data_of<const float>(op.sin),
+                   data_of<const std::int32_t>(op.positions), x.rows, cos.rows, static_cast<int>(heads),
+                   static_cast<int>(half), op.sign, wide({x, halves, cos, sin}), queue.wrong});
   });
 }
 

@@ -1,8 +1,18 @@
 // Rows taken and put by number, as bytes, and the gradient of an embedding.
 #include "engine/cuda/kernels/device.cuh"
+#include "engine/cuda/kernels/kernels.h"
 
 namespace ft::cuda {
 namespace {
+
+// y[i] = x[index[i]] of n rows, or y[index[i]] = x[i].
+struct RowCopy {
+  View y, x;
+  const std::int32_t* index;
+  i64 n;
+  bool scatter;
+  Wrong kind;
+};
 
 // Units of 16, 4, 2 or 1 bytes: the largest that divides every address and the length of a row.
 template <class Unit>
@@ -32,7 +42,7 @@ __global__ void __launch_bounds__(256) copy_rows(Copy<Unit> c) {
 }
 
 template <class Unit>
-void run(cudaStream_t stream, const RowCopy& r, bool scatter, Wrong kind, std::int32_t* wrong) {
+void run(const RowCopy& r, const Queue& queue) {
   const i64 size = size_of(r.x.type), each = static_cast<i64>(sizeof(Unit));
   const Copy<Unit> c{static_cast<Unit*>(r.y.data),
                      static_cast<const Unit*>(r.x.data),
@@ -41,30 +51,31 @@ void run(cudaStream_t stream, const RowCopy& r, bool scatter, Wrong kind, std::i
                      r.x.cols * size / each,
                      r.index,
                      r.n,
-                     scatter ? r.y.rows : r.x.rows,
-                     scatter,
-                     kind,
-                     wrong};
+                     r.scatter ? r.y.rows : r.x.rows,
+                     r.scatter,
+                     r.kind,
+                     queue.wrong};
   const unsigned threads = at_most(ceil_div(c.units, 32) * 32, 256);
   launch("copy_rows",
-         {stream, dim3(static_cast<unsigned>(ceil_div(c.units, threads)), at_most(r.n, kMostGridY)), threads},
+         {queue.stream, dim3(static_cast<unsigned>(ceil_div(c.units, threads)), at_most(r.n, kMostGridY)),
+          threads},
          copy_rows<Unit>, c);
 }
 
-void copy(cudaStream_t stream, const RowCopy& r, bool scatter, Wrong kind, std::int32_t* wrong) {
+void copy(const RowCopy& r, const Queue& queue) {
   if (r.n == 0 || r.x.cols == 0) return;
   const i64 size = size_of(r.x.type);
   const auto bits = static_cast<i64>(reinterpret_cast<std::uintptr_t>(r.y.data) |
                                      reinterpret_cast<std::uintptr_t>(r.x.data)) |
                     (r.y.stride | r.x.stride | r.x.cols) * size;
   if (bits % 16 == 0)
-    run<uint4>(stream, r, scatter, kind, wrong);
+    run<uint4>(r, queue);
   else if (bits % 4 == 0)
-    run<std::uint32_t>(stream, r, scatter, kind, wrong);
+    run<std::uint32_t>(r, queue);
   else if (bits % 2 == 0)
-    run<std::uint16_t>(stream, r, scatter, kind, wrong);
+    run<std::uint16_t>(r, queue);
   else
-    run<std::uint8_t>(stream, r, scatter, kind, wrong);
+    run<std::uint8_t>(r, queue);
 }
 
 // ---- the gradient of an embedding
@@ -120,22 +131,30 @@ __global__ void __launch_bounds__(kThreads) add_rows(Grad<T> g) {
 
 }  // namespace
 
-void gather_rows(cudaStream_t stream, const RowCopy& r, Wrong kind, std::int32_t* wrong) {
-  copy(stream, r, false, kind, wrong);
+void compute(const op::Embedding& op, const Queue& queue) {
+  copy({view_of(op.y), view_of(op.table), data_of<const std::int32_t>(op.ids), op.y.rows(), false, Wrong::id},
+       queue);
 }
-void scatter_rows(cudaStream_t stream, const RowCopy& r, std::int32_t* wrong) {
-  copy(stream, r, true, Wrong::scattered_row, wrong);
+void compute(const op::GatherRows& op, const Queue& queue) {
+  copy({view_of(op.y), view_of(op.x), data_of<const std::int32_t>(op.rows), op.y.rows(), false,
+        Wrong::gathered_row},
+       queue);
+}
+void compute(const op::ScatterRows& op, const Queue& queue) {
+  copy({view_of(op.y), view_of(op.x), data_of<const std::int32_t>(op.rows), op.x.rows(), true,
+        Wrong::scattered_row},
+       queue);
 }
 
-void embedding_grad(cudaStream_t stream, const View& dtable, const std::int32_t* ids, const View& dy,
-                    std::int32_t* wrong) {
+void compute(const op::EmbeddingGrad& op, const Queue& queue) {
+  const View dtable = view_of(op.dtable), dy = view_of(op.dy);
   if (dy.rows == 0 || dy.cols == 0) return;
   with_float(dy.type, [&](auto t) {
     using T = decltype(t);
-    launch("embedding_grad", {stream, dim3(at_most(dy.rows, kMostGridX)), kThreads, sizeof(Shared)},
+    launch("embedding_grad", {queue.stream, dim3(at_most(dy.rows, kMostGridX)), kThreads, sizeof(Shared)},
            add_rows<T>,
-           Grad<T>{Rows<float>(dtable), Rows<T>(dy), ids, dy.rows, dy.cols, dtable.rows, wide({dtable, dy}),
-                   wrong});
+           Grad<T>{Rows<float>(dtable), Rows<T>(dy), data_of<const std::int32_t>(op.ids), dy.rows, dy.cols,
+                   dtable.rows, wide({dtable, dy}), queue.wrong});
   });
 }
 

@@ -14,14 +14,17 @@ class AdamWOptimizer final : public Optimizer {
       : beta1_(c.adam_beta1), beta2_(c.adam_beta2), eps_(c.adam_epsilon), decay_(c.weight_decay) {}
   std::span<const StateSpec> states(const Parameter&) const override { return kStates; }
   void step(Ops& ops, const FlatRun& r, const StepScalars& s) const override {
-    ops.adamw(r.master, r.states[0], r.states[1], r.grad,
-              {.lr = s.rate,
-               .beta1 = beta1_,
-               .beta2 = beta2_,
-               .eps = eps_,
-               .decay = r.decays ? decay_ : 0,
-               .grad_scale = static_cast<float>(s.grad_scale),
-               .step = s.step});
+    ops.run(op::AdamW{.master = r.master,
+                      .m = r.states[0],
+                      .v = r.states[1],
+                      .grad = r.grad,
+                      .lr = s.rate,
+                      .beta1 = beta1_,
+                      .beta2 = beta2_,
+                      .eps = eps_,
+                      .decay = r.decays ? decay_ : 0,
+                      .grad_scale = static_cast<float>(s.grad_scale),
+                      .step = s.step});
   }
 
  private:

@@ -11,7 +11,11 @@ class SgdOptimizer final : public Optimizer {
   std::span<const StateSpec> states(const Parameter&) const override { return {}; }
   void step(Ops& ops, const FlatRun& r, const StepScalars& s) const override {
     const auto f = [](double v) { return static_cast<float>(v); };
-    ops.sgd(r.master, r.grad, f(s.rate), f(r.decays ? decay_ : 0), f(s.grad_scale));
+    ops.run(op::Sgd{.master = r.master,
+                    .grad = r.grad,
+                    .lr = f(s.rate),
+                    .decay = f(r.decays ? decay_ : 0),
+                    .grad_scale = f(s.grad_scale)});
   }
 
  private:

@@ -148,12 +148,12 @@ Outputs run(const Kernels& kernels, const Case& c, DType type, const Inputs& in,
   const bool biased = c.reach >= 0;
   Scores scores{static_cast<float>(c.scale), biased ? bias.tensor() : Tensor{}, static_cast<float>(c.dropout),
                 c.random};
-  attention.forward(out.y, out.lse, q, k, v, c.heads, mask, scores);
-  attention.backward(out.dq, out.dk, out.dv, biased ? out.dbias.tensor() : Tensor{}, dy, out.y, out.lse, q, k,
-                     v, c.heads, mask, scores);
+  attention.forward({out.y, out.lse, q, k, v, c.heads, mask, scores});
+  attention.backward({out.dq, out.dk, out.dv, biased ? out.dbias.tensor() : Tensor{}, dy, out.y, out.lse, q,
+                      k, v, c.heads, mask, scores});
   Ranges ranges(c);
   scores.dropout = 0;
-  attention.ranges(out.by_range, q, k, v, c.heads, ranges.tensors(), scores);
+  attention.ranges({out.by_range, q, k, v, c.heads, ranges.tensors(), scores});
   return out;
 }
 
@@ -370,12 +370,13 @@ TEST(Attention, RefusesWhatDoesNotFit) {
   Attention attention(all_kernels().front().kernels, team);
   const Case c = make_case({1, 1, 4096}, {2});
   const Padded q(DType::f32, 2, 4096, 0), lse(DType::f32, 1, 2, 0);
-  EXPECT_THROW(attention.forward(q, lse, q, q, q, c.heads, {c.starts}, {1}), InternalError);
+  EXPECT_THROW(attention.forward({q, lse, q, q, q, c.heads, {c.starts}}), InternalError);
   const Case narrow = make_case({1, 1, 16}, {2});
   const Padded x(DType::f32, 2, 16, 0);
   Ranges beyond(narrow);
   beyond.count[1] = 3;
-  EXPECT_THROW(attention.ranges(x, x, x, x, narrow.heads, beyond.tensors(), {1}), InternalError);
+  const op::AttentionRanges refused{x, x, x, x, narrow.heads, beyond.tensors()};
+  EXPECT_THROW(refused.check_indices(), InternalError);
 }
 
 }  // namespace

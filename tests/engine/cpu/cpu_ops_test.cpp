@@ -43,11 +43,29 @@ TEST(CpuOps, ProductsAndAttentionReachTheirKernels) {
   const std::vector<std::int32_t> starts{0, 1, 2};
   q.assign({1, 0, 0, 1, 2, 0, 0, 2});
   v.assign({5, 6, 7, 8});
-  ops.attention(out, lse, q, a, v, {2, 1, 2}, {.starts = starts}, {0.5f});
+  ops.run(op::Attention{.y = out,
+                        .lse = lse,
+                        .q = q,
+                        .k = a,
+                        .v = v,
+                        .heads = {2, 1, 2},
+                        .mask = {.starts = starts},
+                        .scores = {.scale = 0.5f}});
   EXPECT_EQ(out.values(), (std::vector<double>{5, 6, 5, 6, 7, 8, 7, 8}));
   EXPECT_LT(test::nmse(lse.values(), {0.5, 3, 1, 4}), 1e-12);  // (heads, rows) of 0.5 q k
   Matrix dq(2, 4, DType::f32), dk(2, 2, DType::f32), dv(2, 2, DType::f32);
-  ops.attention_grad(dq, dk, dv, {}, q, out, lse, q, a, v, {2, 1, 2}, {.starts = starts}, {0.5f});
+  ops.run(op::AttentionGrad{.dq = dq,
+                            .dk = dk,
+                            .dv = dv,
+                            .dy = q,
+                            .y = out,
+                            .lse = lse,
+                            .q = q,
+                            .k = a,
+                            .v = v,
+                            .heads = {2, 1, 2},
+                            .mask = {.starts = starts},
+                            .scores = {.scale = 0.5f}});
   EXPECT_LT(test::nmse(dv.values(), {1, 1, 2, 2}), 1e-12);
 }
 

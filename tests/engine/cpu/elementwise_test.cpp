@@ -18,7 +18,7 @@ double stored(double v, DType t) {
 TEST(Elementwise, FillSetsEveryElement) {
   each_trial([](const Trial& s) {
     Matrix& y = s.matrix(1);
-    s.ops.fill(y, 0.3f);
+    s.ops.run(op::Fill{y, 0.3f});
     for (const double v : y.values()) ASSERT_EQ(v, stored(0.3f, s.type));
   });
 }
@@ -28,7 +28,7 @@ TEST(Elementwise, AddIsExactAndMayMixTypes) {
     for (const DType other : {DType::f32, DType::bf16, DType::f16}) {
       Matrix &y = s.matrix(1), &x = s.matrix(s.rows, s.cols, other).randomize(2);
       const auto before = y.values(), added = x.values();
-      s.ops.add(y, x);
+      s.ops.run(op::Add{y, x});
       const auto after = y.values();
       for (std::size_t i = 0; i < after.size(); ++i)
         ASSERT_EQ(after[i], stored(static_cast<float>(before[i]) + static_cast<float>(added[i]), s.type));
@@ -47,12 +47,12 @@ TEST(Elementwise, CastRoundsToNearestEvenBetweenAllTypes) {
         Matrix &x = s.matrix(s.rows, s.cols, from).randomize(3), &y = s.matrix(s.rows, s.cols, to);
         for (std::size_t i = 0; i < odd.size() && i < x.size(); ++i)
           x.set(std::int64_t(i) / s.cols, std::int64_t(i) % s.cols, odd[i]);
-        s.ops.cast(y, x);
+        s.ops.run(op::Cast{y, x});
         const auto in = x.values(), out = y.values();
         for (std::size_t i = 0; i < in.size(); ++i)
           ASSERT_EQ(out[i], stored(in[i], to)) << in[i] << " from " << name_of(from) << " to " << name_of(to);
         x.set(0, 0, NAN);
-        s.ops.cast(y, x);
+        s.ops.run(op::Cast{y, x});
         ASSERT_TRUE(std::isnan(y.get(0, 0)));
       }
   });
@@ -74,14 +74,14 @@ TEST(Elementwise, DropoutKeepsWhatItsNumbersSay) {
     const float p = 0.3f;
     const Random random = Random{42}.with("lora_A");
     Matrix &x = s.matrix(6), &y = s.matrix(7);
-    s.ops.dropout(y, x, p, random);
+    s.ops.run(op::Dropout{.y = y, .x = x, .p = p, .random = random});
     const auto in = x.values(), out = y.values();
     std::vector<double> want;
     for (std::size_t i = 0; i < in.size(); ++i)
       want.push_back(to_uniform(random.at(i / 4)[i % 4]) > p ? in[i] / (1 - double{p}) : 0);
     EXPECT_LT(nmse(out, want), s.tolerance());
     for (std::size_t i = 0; i < in.size(); ++i) ASSERT_EQ(out[i] == 0, want[i] == 0);
-    s.ops.dropout(x, x, p, random);  // in place
+    s.ops.run(op::Dropout{.y = x, .x = x, .p = p, .random = random});  // in place
     EXPECT_EQ(x.values(), out);
   });
 }
@@ -90,11 +90,11 @@ TEST(Elementwise, DropoutOfNothingChangesNothing) {
   CpuOps ops(1);
   Matrix x(7, 300, DType::f32), y(7, 300, DType::f32);
   x.randomize(1);
-  ops.dropout(y, x, 0, Random{9});
+  ops.run(op::Dropout{.y = y, .x = x, .p = 0, .random = Random{9}});
   EXPECT_EQ(y.values(), x.values());
   Matrix ones(300, 301, DType::f32);
-  ops.fill(ones, 1);
-  ops.dropout(ones, ones, 0.25f, Random{9});
+  ops.run(op::Fill{ones, 1});
+  ops.run(op::Dropout{.y = ones, .x = ones, .p = 0.25f, .random = Random{9}});
   double mean = 0;
   for (const double v : ones.values()) mean += v / double(ones.size());
   EXPECT_NEAR(mean, 1, 0.01);
@@ -105,7 +105,7 @@ class Gated : public testing::TestWithParam<Activation> {};
 TEST_P(Gated, ValueIsTheReference) {
   each_trial([](const Trial& s) {
     Matrix &gate = s.matrix(1, 5), &up = s.matrix(2), &y = s.matrix(3);
-    s.ops.gated(GetParam(), y, gate, up);
+    s.ops.run(op::Gated{.f = GetParam(), .y = y, .gate = gate, .up = up});
     const auto g = gate.values(), u = up.values();
     std::vector<double> want;
     for (std::size_t i = 0; i < g.size(); ++i) want.push_back(reference::activate(GetParam(), g[i]) * u[i]);
@@ -117,7 +117,7 @@ TEST_P(Gated, GradientIsTheReferenceAlsoInPlace) {
   each_trial([](const Trial& s) {
     Matrix &gate = s.matrix(1, 5), &up = s.matrix(2), &dy = s.matrix(3);
     Matrix &dgate = s.matrix(4), &dup = s.matrix(5);
-    s.ops.gated_grad(GetParam(), dgate, dup, dy, gate, up);
+    s.ops.run(op::GatedGrad{.f = GetParam(), .dgate = dgate, .dup = dup, .dy = dy, .gate = gate, .up = up});
     const auto g = gate.values(), u = up.values(), d = dy.values();
     std::vector<double> want_gate, want_up;
     for (std::size_t i = 0; i < g.size(); ++i) {
@@ -126,7 +126,7 @@ TEST_P(Gated, GradientIsTheReferenceAlsoInPlace) {
     }
     EXPECT_LT(nmse(dgate.values(), want_gate), s.tolerance());
     EXPECT_LT(nmse(dup.values(), want_up), s.tolerance());
-    s.ops.gated_grad(GetParam(), gate, up, dy, gate, up);
+    s.ops.run(op::GatedGrad{.f = GetParam(), .dgate = gate, .dup = up, .dy = dy, .gate = gate, .up = up});
     EXPECT_EQ(gate.values(), dgate.values());
     EXPECT_EQ(up.values(), dup.values());
   });
@@ -135,8 +135,8 @@ TEST_P(Gated, GradientIsTheReferenceAlsoInPlace) {
 TEST_P(Gated, WithoutAnUpItIsTheActivationAlone) {
   each_trial([](const Trial& s) {
     Matrix &x = s.matrix(1, 5), &y = s.matrix(2), &dy = s.matrix(3), &dx = s.matrix(4);
-    s.ops.gated(GetParam(), y, x, {});
-    s.ops.gated_grad(GetParam(), dx, {}, dy, x, {});
+    s.ops.run(op::Gated{.f = GetParam(), .y = y, .gate = x});
+    s.ops.run(op::GatedGrad{.f = GetParam(), .dgate = dx, .dy = dy, .gate = x});
     const auto in = x.values(), d = dy.values();
     std::vector<double> want, want_dx;
     for (std::size_t i = 0; i < in.size(); ++i) {
@@ -145,7 +145,7 @@ TEST_P(Gated, WithoutAnUpItIsTheActivationAlone) {
     }
     EXPECT_LT(nmse(y.values(), want), s.tolerance());
     EXPECT_LT(nmse(dx.values(), want_dx), s.tolerance());
-    s.ops.gated_grad(GetParam(), x, {}, dy, x, {});
+    s.ops.run(op::GatedGrad{.f = GetParam(), .dgate = x, .dy = dy, .gate = x});
     EXPECT_EQ(x.values(), dx.values());
   });
 }
@@ -155,13 +155,13 @@ TEST_P(Gated, LargeArgumentsStayFiniteAndNaNStaysNaN) {
     CpuOps ops(1, named.kernels);
     Matrix gate(1, 6, DType::f32), up(1, 6, DType::f32), y(1, 6, DType::f32), d(1, 6, DType::f32);
     gate.assign({-1000, -100, -20, 100, 1000, NAN});
-    ops.fill(up, 1);
-    ops.gated(GetParam(), y, gate, up);
+    ops.run(op::Fill{up, 1});
+    ops.run(op::Gated{.f = GetParam(), .y = y, .gate = gate, .up = up});
     for (int i = 0; i < 3; ++i) EXPECT_NEAR(y.get(0, i), 0, 1e-6) << named.name;
     EXPECT_EQ(y.get(0, 3), 100);
     EXPECT_EQ(y.get(0, 4), 1000);
     EXPECT_TRUE(std::isnan(y.get(0, 5)));
-    ops.gated_grad(GetParam(), d, y, up, gate, up);
+    ops.run(op::GatedGrad{.f = GetParam(), .dgate = d, .dup = y, .dy = up, .gate = gate, .up = up});
     for (int i = 0; i < 5; ++i) EXPECT_NEAR(d.get(0, i), i < 3 ? 0 : 1, 1e-6) << named.name;
   }
 }

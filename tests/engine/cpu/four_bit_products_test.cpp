@@ -82,8 +82,8 @@ void check(const Case& t, DType dtype, Products& products) {
   const Term adapter{u.tensor, Trans::no, b.tensor, Trans::yes};
   const Term packed[] = {{x.tensor, Trans::no, {}, t.trans, w.matrix}, adapter};
   const Term plain[] = {{x.tensor, Trans::no, dense.tensor, t.trans}, adapter};
-  products.run(y.tensor, packed, 0.5f, c.tensor);
-  products.run(want.tensor, plain, 0.5f, c.tensor);
+  products.run({y.tensor, packed, 0.5f, c.tensor});
+  products.run({want.tensor, plain, 0.5f, c.tensor});
   ASSERT_EQ(y.memory, want.memory);
   for (std::int64_t i = 0; i < t.rows; i += 3)
     for (std::int64_t j = 0; j < t.cols; j += 5) {
@@ -124,7 +124,7 @@ TEST(FourBitProducts, StayWithTheOwnKernelBesideOneDnn) {
   const Matrix x(random_values(80 * 130, 1), {80, 130}, DType::f32), dense(w.dense, {96, 130}, DType::f32);
   Matrix y({}, {80, 96}, DType::f32);
   const Term term{x.tensor, Trans::no, {}, Trans::yes, w.matrix};
-  products.run(y.tensor, {&term, 1}, 1, {});
+  products.run({y.tensor, {&term, 1}});
   for (std::int64_t i = 0; i < 80; ++i)
     for (std::int64_t j = 0; j < 96; ++j) {
       double sum = 0;

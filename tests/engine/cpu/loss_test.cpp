@@ -26,10 +26,16 @@ TEST(CrossEntropy, LossAndGradientAreTheReference) {
           want_grad.push_back(g * 0.25);
       }
       const auto before = logits.values();
-      s.ops.cross_entropy(loss, logits, targets, {.scale = 0.25f, .smoothing = e});
+      s.ops.run(op::CrossEntropy{
+          .loss = loss, .logits = logits, .targets = targets, .scale = 0.25f, .smoothing = e});
       EXPECT_LT(nmse(loss.values(), want_loss), 1e-13);
       EXPECT_EQ(logits.values(), before) << "no gradient was asked for";
-      s.ops.cross_entropy(loss, logits, targets, {.scale = 0.25f, .smoothing = e, .gradient = true});
+      s.ops.run(op::CrossEntropy{.loss = loss,
+                                 .logits = logits,
+                                 .targets = targets,
+                                 .scale = 0.25f,
+                                 .smoothing = e,
+                                 .gradient = true});
       EXPECT_LT(nmse(loss.values(), want_loss), 1e-13);
       EXPECT_LT(nmse(logits.values(), want_grad), s.tolerance());
     }
@@ -40,11 +46,11 @@ TEST(CrossEntropy, LargeLogitsAndNaN) {
   for (const NamedKernels& named : all_kernels()) {
     CpuOps ops(1, named.kernels);
     Matrix logits(3, 19, DType::f32), loss(1, 3, DType::f32), targets(1, 3, DType::i32);
-    ops.fill(logits, 1e4f);
+    ops.run(op::Fill{logits, 1e4f});
     logits.set(1, 18, 2e4);
     logits.set(2, 3, NAN);
     targets.assign({4, 18, 0});
-    ops.cross_entropy(loss, logits, targets, {});
+    ops.run(op::CrossEntropy{.loss = loss, .logits = logits, .targets = targets});
     EXPECT_NEAR(loss.get(0, 0), std::log(19.0), 1e-6) << named.name;
     EXPECT_EQ(loss.get(0, 1), 0) << named.name;
     EXPECT_TRUE(std::isnan(loss.get(0, 2))) << named.name;
@@ -56,7 +62,8 @@ TEST(CrossEntropy, ATargetBeyondTheClassesIsAnError) {
   Matrix logits(1, 4, DType::f32), loss(1, 1, DType::f32), targets(1, 1, DType::i32);
   for (const double wrong : {-100.0, 4.0}) {
     targets.assign({wrong});
-    EXPECT_THROW(ops.cross_entropy(loss, logits, targets, {}), InternalError);
+    EXPECT_THROW(ops.run(op::CrossEntropy{.loss = loss, .logits = logits, .targets = targets}),
+                 InternalError);
   }
 }
 
@@ -89,8 +96,8 @@ TEST(Sums, AreF64AndAdd) {
         CpuOps ops(threads, named.kernels);
         Matrix y(1, 2, DType::f64);
         y.assign({7, 9});
-        ops.sum(y.tensor.columns(0, 1), x);
-        ops.sum_squares(y.tensor.columns(1, 2), x);
+        ops.run(op::Sum{y.tensor.columns(0, 1), x});
+        ops.run(op::SumSquares{y.tensor.columns(1, 2), x});
         EXPECT_NEAR(y.get(0, 0), 7 + sum, 1e-9) << named.name << " " << n;
         EXPECT_NEAR(y.get(0, 1), 9 + squares, 1e-12 * squares + 1e-12) << named.name << " " << n;
         if (threads == 1) got = y.values();
@@ -105,18 +112,11 @@ TEST(AdamW, FollowsTheDoublePrecisionUpdate) {
     const std::int64_t n = s.rows * s.cols;
     Matrix &p = s.vector(n, DType::f32, 1), &grad = s.vector(n, DType::f32, 2);
     Matrix &m = s.vector(n, DType::f32), &v = s.vector(n, DType::f32);
-    s.ops.fill(m, 0);
-    s.ops.fill(v, 0);
+    s.ops.run(op::Fill{m, 0});
+    s.ops.run(op::Fill{v, 0});
     auto wp = p.values(), wm = m.values(), wv = v.values();
     for (int step = 1; step <= 6; ++step) {
       grad.randomize(std::uint64_t(step), step % 2 ? 1e-3 : 10);
-      const AdamW how{.lr = 1e-2,
-                      .beta1 = 0.9,
-                      .beta2 = 0.999,
-                      .eps = 1e-8,
-                      .decay = 0.1,
-                      .grad_scale = 0.5f,
-                      .step = step};
       for (std::size_t i = 0; i < wp.size(); ++i) {
         const double g = 0.5 * grad.get(0, std::int64_t(i));
         wm[i] = 0.9 * wm[i] + (1 - 0.9) * g;
@@ -125,7 +125,17 @@ TEST(AdamW, FollowsTheDoublePrecisionUpdate) {
         wp[i] -= 1e-2 * 0.1 * wp[i];
         wp[i] -= 1e-2 * mean / (std::sqrt(square) + 1e-8);
       }
-      s.ops.adamw(p, m, v, grad, how);
+      s.ops.run(op::AdamW{.master = p,
+                          .m = m,
+                          .v = v,
+                          .grad = grad,
+                          .lr = 1e-2,
+                          .beta1 = 0.9,
+                          .beta2 = 0.999,
+                          .eps = 1e-8,
+                          .decay = 0.1,
+                          .grad_scale = 0.5f,
+                          .step = step});
     }
     EXPECT_LT(nmse(p.values(), wp), 1e-13);
     EXPECT_LT(nmse(m.values(), wm), 1e-13);
@@ -140,7 +150,7 @@ TEST(Sgd, DecaysAndScales) {
     auto want = p.values();
     for (std::size_t i = 0; i < want.size(); ++i)
       want[i] -= 0.1 * (0.25 * grad.get(0, std::int64_t(i)) + 0.01 * want[i]);
-    s.ops.sgd(p, grad, 0.1f, 0.01f, 0.25f);
+    s.ops.run(op::Sgd{.master = p, .grad = grad, .lr = 0.1f, .decay = 0.01f, .grad_scale = 0.25f});
     EXPECT_LT(nmse(p.values(), want), 1e-13);
   });
 }

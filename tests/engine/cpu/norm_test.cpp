@@ -13,7 +13,7 @@ TEST(RmsNorm, IsTheReference) {
   each_trial([](const Trial& s) {
     Matrix &x = s.matrix(1), &y = s.matrix(2), &w = s.vector(s.cols, s.type, 3);
     Matrix& rstd = s.vector(s.rows, DType::f32);
-    s.ops.rms_norm(y, rstd, x, w, float(kEps));
+    s.ops.run(op::RmsNorm{.y = y, .rstd = rstd, .x = x, .w = w, .eps = float(kEps)});
     EXPECT_LT(nmse(y.values(), reference::rms_norm(x.values(), w.values(), kEps)), s.tolerance());
     const auto ones = reference::rms_norm(x.values(), std::vector<double>(std::size_t(s.cols), 1.0), kEps);
     for (std::int64_t r = 0; r < s.rows; ++r)
@@ -27,9 +27,9 @@ TEST(RmsNorm, GradientAddsToWhatIsWanted) {
     Matrix &rstd = s.vector(s.rows, DType::f32), &dx = s.matrix(5), &dw = s.vector(s.cols, DType::f32, 6);
     auto want_dx = dx.values(), want_dw = dw.values();
     reference::rms_norm_grad(want_dx, want_dw, dy.values(), x.values(), w.values(), kEps);
-    s.ops.rms_norm(y, rstd, x, w, float(kEps));
-    s.ops.rms_norm_grad(dx, {}, dy, x, w, rstd);
-    s.ops.rms_norm_grad({}, dw, dy, x, w, rstd);
+    s.ops.run(op::RmsNorm{.y = y, .rstd = rstd, .x = x, .w = w, .eps = float(kEps)});
+    s.ops.run(op::RmsNormGrad{.dx = dx, .dy = dy, .x = x, .w = w, .rstd = rstd});
+    s.ops.run(op::RmsNormGrad{.dw = dw, .dy = dy, .x = x, .w = w, .rstd = rstd});
     EXPECT_LT(nmse(dx.values(), want_dx), s.tolerance());
     EXPECT_LT(nmse(dw.values(), want_dw), s.tolerance(DType::f32));
   });
@@ -39,11 +39,11 @@ TEST(RmsNorm, BothGradientsAtOnceAreTheSame) {
   CpuOps ops(2);
   Matrix x(9, 70, DType::f32), w(1, 70, DType::f32), y(9, 70, DType::f32), rstd(1, 9, DType::f32);
   Matrix dx(9, 70, DType::f32), dw(1, 70, DType::f32), dx2(9, 70, DType::f32), dw2(1, 70, DType::f32);
-  ops.rms_norm(y, rstd, x.randomize(1), w.randomize(2), 1e-6f);
-  for (Matrix* m : {&dx, &dw, &dx2, &dw2}) ops.fill(*m, 0);
-  ops.rms_norm_grad(dx, dw, y, x, w, rstd);
-  ops.rms_norm_grad(dx2, {}, y, x, w, rstd);
-  ops.rms_norm_grad({}, dw2, y, x, w, rstd);
+  ops.run(op::RmsNorm{.y = y, .rstd = rstd, .x = x.randomize(1), .w = w.randomize(2), .eps = 1e-6f});
+  for (Matrix* m : {&dx, &dw, &dx2, &dw2}) ops.run(op::Fill{*m, 0});
+  ops.run(op::RmsNormGrad{.dx = dx, .dw = dw, .dy = y, .x = x, .w = w, .rstd = rstd});
+  ops.run(op::RmsNormGrad{.dx = dx2, .dy = y, .x = x, .w = w, .rstd = rstd});
+  ops.run(op::RmsNormGrad{.dw = dw2, .dy = y, .x = x, .w = w, .rstd = rstd});
   EXPECT_TRUE(dx.same_bytes(dx2));
   EXPECT_TRUE(dw.same_bytes(dw2));
 }
@@ -80,7 +80,7 @@ TEST(ColumnSums, AddToTheVector) {
     auto want = y.values();
     for (std::int64_t r = 0; r < s.rows; ++r)
       for (std::int64_t c = 0; c < s.cols; ++c) want[std::size_t(c)] += x.get(r, c);
-    s.ops.column_sums(y, x);
+    s.ops.run(op::ColumnSums{y, x});
     EXPECT_LT(nmse(y.values(), want), 1e-12);
   });
 }
@@ -119,9 +119,10 @@ TEST(Rope, RotatesEveryHeadAndItsGradientRotatesBack) {
                                            angles.row(angles.cos, p), angles.row(angles.sin, p));
           want.insert(want.end(), y.begin(), y.end());
         }
-      s.ops.rope(x, angles.cos, angles.sin, at, width, 1);
+      s.ops.run(op::Rope{.x = x, .cos = angles.cos, .sin = angles.sin, .positions = at, .head_width = width});
       EXPECT_LT(nmse(x.values(), want), s.tolerance());
-      s.ops.rope(x, angles.cos, angles.sin, at, width, -1);
+      s.ops.run(op::Rope{
+          .x = x, .cos = angles.cos, .sin = angles.sin, .positions = at, .head_width = width, .sign = -1});
       EXPECT_LT(nmse(x.values(), before), 4 * s.tolerance());
     }
   });
@@ -134,7 +135,7 @@ TEST(Rope, ScaledAnglesScale) {  // cos and sin contain yarn's attention factor
   cos.assign({2, 2});
   sin.assign({0, 1});
   at.assign({0});
-  ops.rope(x, cos, sin, at, 4, 1);
+  ops.run(op::Rope{.x = x, .cos = cos, .sin = sin, .positions = at, .head_width = 4});
   EXPECT_EQ(x.values(), (std::vector<double>{2, 0, 6, 10}));
 }
 
@@ -143,7 +144,7 @@ TEST(Embedding, TakesRowsAndItsGradientAddsInRowOrder) {
     const std::int64_t vocabulary = 11;
     Matrix& table = s.matrix(vocabulary, s.cols, s.type).randomize(1);
     Matrix &y = s.matrix(2), &ids = s.indices(s.rows, vocabulary);
-    s.ops.embedding(y, ids, table);
+    s.ops.run(op::Embedding{.y = y, .ids = ids, .table = table});
     Matrix &d = s.matrix(3), &dtable = s.matrix(vocabulary, s.cols, DType::f32).randomize(4);
     std::vector<float> want;
     for (const double v : dtable.values()) want.push_back(float(v));
@@ -153,7 +154,7 @@ TEST(Embedding, TakesRowsAndItsGradientAddsInRowOrder) {
         EXPECT_EQ(y.get(r, c), table.get(id, c));
         want[std::size_t(id * s.cols + c)] += float(d.get(r, c));
       }
-    s.ops.embedding_grad(dtable, ids, d);
+    s.ops.run(op::EmbeddingGrad{.dtable = dtable, .ids = ids, .dy = d});
     EXPECT_EQ(dtable.values(), std::vector<double>(want.begin(), want.end()));
   });
 }
@@ -166,8 +167,8 @@ TEST(RowsByIndex, GatherAndScatterAreInverse) {
     Matrix &x = s.matrix(1), &rows = s.vector(n, DType::i32).assign(every_other);
     Matrix &part = s.matrix(n, s.cols, s.type), &y = s.matrix(2);
     const auto before = y.values();
-    s.ops.gather_rows(part, x, rows);
-    s.ops.scatter_rows(y, part, rows);
+    s.ops.run(op::GatherRows{.y = part, .x = x, .rows = rows});
+    s.ops.run(op::ScatterRows{.y = y, .x = part, .rows = rows});
     for (std::int64_t r = 0; r < s.rows; ++r)
       for (std::int64_t c = 0; c < s.cols; ++c)
         ASSERT_EQ(y.get(r, c), (s.rows - 1 - r) % 2 ? before[std::size_t(r * s.cols + c)] : x.get(r, c));
@@ -179,10 +180,10 @@ TEST(RowsByIndex, AWrongIndexIsAnErrorNotAnAccess) {
   Matrix table(4, 3, DType::f32), y(2, 3, DType::f32), ids(1, 2, DType::i32);
   for (const double wrong : {-1.0, 4.0}) {
     ids.assign({0, wrong});
-    EXPECT_THROW(ops.embedding(y, ids, table), InternalError);
-    EXPECT_THROW(ops.embedding_grad(table, ids, y), InternalError);
-    EXPECT_THROW(ops.gather_rows(y, table, ids), InternalError);
-    EXPECT_THROW(ops.scatter_rows(table, y, ids), InternalError);
+    EXPECT_THROW(ops.run(op::Embedding{.y = y, .ids = ids, .table = table}), InternalError);
+    EXPECT_THROW(ops.run(op::EmbeddingGrad{.dtable = table, .ids = ids, .dy = y}), InternalError);
+    EXPECT_THROW(ops.run(op::GatherRows{.y = y, .x = table, .rows = ids}), InternalError);
+    EXPECT_THROW(ops.run(op::ScatterRows{.y = table, .x = y, .rows = ids}), InternalError);
   }
 }
 

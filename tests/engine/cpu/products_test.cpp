@@ -140,7 +140,7 @@ void check(const Case& t, const std::string& name, const std::vector<Products*>&
     p.y.memory = before;
     p.y.tensor.data = p.y.memory.data();
     if (t.c == C::same) p.c_tensor = p.y.tensor;
-    products->run(p.y.tensor, p.terms, t.alpha, p.c_tensor);
+    products->run({p.y.tensor, p.terms, t.alpha, p.c_tensor});
     EXPECT_TRUE(p.y.guards_intact());
     if (first.empty()) first = p.y.memory;
     ASSERT_EQ(first, p.y.memory) << "differs with another number of threads";
@@ -231,7 +231,7 @@ TEST(Products, OtherRowsChangeNoBit) {  // few rows take a way of their own
         const auto run = [&](Tensor y, std::int64_t rows) {
           const Term terms[] = {{x.tensor.slice(0, rows), Trans::no, w.tensor, Trans::yes},
                                 {u.tensor.slice(0, rows), Trans::no, b.tensor, Trans::yes}};
-          with_threads(k, 2).run(y, terms, 1, {});
+          with_threads(k, 2).run({y, terms});
         };
         run(all.tensor, 40);
         for (const std::int64_t rows : {1, 2, 3, 4, 5, 7, 8, 17}) {
@@ -258,28 +258,26 @@ TEST(Products, EmptySumsAreC) {  // the gradient of an adapter that saw no rows
     c.fill(2);
     const Term none{Tensor(c.tensor.data, DType::f32, {0, 3}), Trans::yes,
                     Tensor(c.tensor.data, DType::f32, {0, 5}), Trans::no};
-    with_threads(k, 2).run(y.tensor, {&none, 1}, 1, c.tensor);
+    with_threads(k, 2).run({y.tensor, {&none, 1}, 1, c.tensor});
     for (std::int64_t i = 0; i < 3; ++i)
       for (std::int64_t j = 0; j < 5; ++j) EXPECT_EQ(y.get(i, j), c.get(i, j));
     EXPECT_TRUE(y.guards_intact());
-    EXPECT_THROW(with_threads(k, 2).run(y.tensor, {}, 1, c.tensor), InternalError);
+    EXPECT_THROW(with_threads(k, 2).run({y.tensor, {}, 1, c.tensor}), InternalError);
   }
 }
 
 TEST(Products, RefusesWhatDoesNotFit) {
   Matrix y(3, 5, DType::f32, 0), a(3, 4, DType::f32, 0), b(4, 5, DType::f32, 0), h(4, 5, DType::bf16, 0);
-  Team alone(1);
-  Products products(kernels_of(Target::avx2).products, alone);
-  const auto run = [&](Tensor x, Trans tx, Tensor w, Trans tw, Tensor c = {}) {
+  const auto check = [&](Tensor x, Trans tx, Tensor w, Trans tw, Tensor c = {}) {
     const Term t{x, tx, w, tw};
-    products.run(y.tensor, {&t, 1}, 1, c);
+    op::Products{y.tensor, {&t, 1}, 1, c}.check();
   };
-  EXPECT_NO_THROW(run(a.tensor, Trans::no, b.tensor, Trans::no));
-  EXPECT_THROW(run(a.tensor, Trans::yes, b.tensor, Trans::no), InternalError);
-  EXPECT_THROW(run(a.tensor, Trans::no, b.tensor, Trans::yes), InternalError);
-  EXPECT_THROW(run(a.tensor, Trans::no, h.tensor, Trans::no), InternalError);
-  EXPECT_THROW(run(a.tensor, Trans::no, b.tensor, Trans::no, b.tensor), InternalError);
-  EXPECT_THROW(run(a.tensor, Trans::no, b.tensor, Trans::no, h.tensor), InternalError);
+  EXPECT_NO_THROW(check(a.tensor, Trans::no, b.tensor, Trans::no));
+  EXPECT_THROW(check(a.tensor, Trans::yes, b.tensor, Trans::no), InternalError);
+  EXPECT_THROW(check(a.tensor, Trans::no, b.tensor, Trans::yes), InternalError);
+  EXPECT_THROW(check(a.tensor, Trans::no, h.tensor, Trans::no), InternalError);
+  EXPECT_THROW(check(a.tensor, Trans::no, b.tensor, Trans::no, b.tensor), InternalError);
+  EXPECT_THROW(check(a.tensor, Trans::no, b.tensor, Trans::no, h.tensor), InternalError);
 }
 
 TEST(Products, WorkspaceIsBoundedAndKnown) {

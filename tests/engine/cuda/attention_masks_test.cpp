@@ -51,9 +51,26 @@ class Masks {
     const auto pass = [&](const OnGpu& k, const OnGpu& v, const OnGpu& dy) {
       const Mask mask{kStarts, false};
       const Scores scores{kScale, {}, dropout, kRandom};
-      ops->attention(y.tensor, lse.tensor, q.tensor, k.tensor, v.tensor, heads, mask, scores);
-      ops->attention_grad(dq.tensor, dk.tensor, dv.tensor, {}, dy.tensor, y.tensor, lse.tensor, q.tensor,
-                          k.tensor, v.tensor, heads, mask, scores);
+      ops->run(op::Attention{.y = y.tensor,
+                             .lse = lse.tensor,
+                             .q = q.tensor,
+                             .k = k.tensor,
+                             .v = v.tensor,
+                             .heads = heads,
+                             .mask = mask,
+                             .scores = scores});
+      ops->run(op::AttentionGrad{.dq = dq.tensor,
+                                 .dk = dk.tensor,
+                                 .dv = dv.tensor,
+                                 .dy = dy.tensor,
+                                 .y = y.tensor,
+                                 .lse = lse.tensor,
+                                 .q = q.tensor,
+                                 .k = k.tensor,
+                                 .v = v.tensor,
+                                 .heads = heads,
+                                 .mask = mask,
+                                 .scores = scores});
     };
     pass(ones, hot, hot);
     y.download(y_);

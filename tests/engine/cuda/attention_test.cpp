@@ -58,9 +58,27 @@ void expect_right(const Case& c) {
             const Tensor lse = x[1].view({c.heads.query, rows});
             const Scores scores{scale, biased ? x[9] : Tensor{}, c.dropout, Random{5}};
             const Tensor dbias = biased ? x[10] : Tensor{};
-            ops.attention(x[0], lse, x[2], x[3], x[4], c.heads, mask, scores);
-            ops.attention_grad(x[5], x[6], x[7], dbias, x[8], x[0], lse, x[2], x[3], x[4], c.heads, mask,
-                               scores);
+            ops.run(op::Attention{.y = x[0],
+                                  .lse = lse,
+                                  .q = x[2],
+                                  .k = x[3],
+                                  .v = x[4],
+                                  .heads = c.heads,
+                                  .mask = mask,
+                                  .scores = scores});
+            ops.run(op::AttentionGrad{.dq = x[5],
+                                      .dk = x[6],
+                                      .dv = x[7],
+                                      .dbias = dbias,
+                                      .dy = x[8],
+                                      .y = x[0],
+                                      .lse = lse,
+                                      .q = x[2],
+                                      .k = x[3],
+                                      .v = x[4],
+                                      .heads = c.heads,
+                                      .mask = mask,
+                                      .scores = scores});
           },
           c.reach == 0 ? 10 * rounding : rounding);  // the gradient of one number for all pairs is 0
       if (testing::Test::HasFailure()) return;
@@ -145,8 +163,13 @@ TEST(CudaAttention, QueriesOfAKeyCache) {
         for (const bool biased : {false, true})
           t.expect_same(
               [&](Ops& ops, const Tensors& x) {
-                ops.attention_ranges(x[0], x[1], x[2], x[3], h, {x[4], x[5], window},
-                                     {0.2f, biased ? x[6] : Tensor{}});
+                ops.run(op::AttentionRanges{.y = x[0],
+                                            .q = x[1],
+                                            .k = x[2],
+                                            .v = x[3],
+                                            .heads = h,
+                                            .ranges = {x[4], x[5], window},
+                                            .scores = {.scale = 0.2f, .bias = biased ? x[6] : Tensor{}}});
               },
               type == DType::bf16  ? 1e-4
               : type == DType::f16 ? 2e-6
@@ -160,7 +183,13 @@ TEST(CudaAttention, TooWideAHeadIsAUserError) {
   const OnGpu q(*ops, x, 0), l(*ops, lse, 0);
   const std::vector<std::int32_t> starts{0, 2};
   try {
-    ops->attention(q.tensor, l.tensor, q.tensor, q.tensor, q.tensor, {1, 1, 300}, {starts}, {1});
+    ops->run(op::Attention{.y = q.tensor,
+                           .lse = l.tensor,
+                           .q = q.tensor,
+                           .k = q.tensor,
+                           .v = q.tensor,
+                           .heads = {1, 1, 300},
+                           .mask = {starts}});
     ADD_FAILURE() << "accepted";
   } catch (const UserError& e) {
     EXPECT_EQ(e.code, Exit::hardware);

@@ -34,8 +34,20 @@ struct CudnnCase {
                  dv = tensor(keys, key_width, type, 48), bias = tensor(2 * reach + 1, heads.query, type, 0);
     const Mask mask{.starts = starts, .causal = causal, .window = window, .key_starts = key_starts};
     const Scores scores{.scale = 0.1f, .bias = reach > 0 ? bias : Tensor{}};
-    ops.attention(y, lse, q, k, v, heads, mask, scores);
-    ops.attention_grad(dq, dk, dv, {}, dy, y, lse, q, k, v, heads, mask, scores);
+    ops.run(op::Attention{
+        .y = y, .lse = lse, .q = q, .k = k, .v = v, .heads = heads, .mask = mask, .scores = scores});
+    ops.run(op::AttentionGrad{.dq = dq,
+                              .dk = dk,
+                              .dv = dv,
+                              .dy = dy,
+                              .y = y,
+                              .lse = lse,
+                              .q = q,
+                              .k = k,
+                              .v = v,
+                              .heads = heads,
+                              .mask = mask,
+                              .scores = scores});
     std::vector<std::vector<double>> out;
     auto h = host.begin();
     for (const OnGpu& g : gpu) {

@@ -8,7 +8,7 @@ namespace {
 TEST(CudnnOnGpu, IsFtsOwnAttention) {
   if (!cudnn_version()) GTEST_SKIP() << "there is no cuDNN";
   const auto own = make_cuda_ops(0);
-  const auto cudnn = make_cuda_ops(0, CudaWorkspace::of({Device::Kind::cuda, 0, true}));
+  const auto cudnn = make_cuda_ops(0, CudaWorkspace::of(AttentionKernels::vendor));
   std::vector<CudnnCase> cases = cudnn_cases();
   cases.push_back({.starts = {0, 1000}, .heads = {4, 4, 128}, .causal = false});
   cases.push_back({.starts = {0, 2048}, .heads = {32, 8, 128}});

@@ -7,7 +7,7 @@ namespace {
 TEST(CudaElementwise, Fill) {
   each_trial([](Trial& t) {
     t.matrix(1);
-    t.expect_same([](Ops& ops, const Tensors& x) { ops.fill(x[0], 1.7f); }, 0);
+    t.expect_same([](Ops& ops, const Tensors& x) { ops.run(op::Fill{x[0], 1.7f}); }, 0);
   });
 }
 
@@ -19,7 +19,7 @@ TEST(CudaElementwise, AddOfAllTypes) {
     t.matrix(t.rows, t.cols, DType::f16).randomize(4);
     t.expect_same(
         [](Ops& ops, const Tensors& x) {
-          for (std::size_t i = 1; i < 4; ++i) ops.add(x[0], x[i]);
+          for (std::size_t i = 1; i < 4; ++i) ops.run(op::Add{x[0], x[i]});
         },
         0);
   });
@@ -32,10 +32,10 @@ TEST(CudaElementwise, CastsRoundToNearestEven) {
     for (const DType to : {DType::f32, DType::bf16, DType::f16}) t.matrix(t.rows, t.cols, to);
     t.expect_same(
         [](Ops& ops, const Tensors& x) {
-          for (std::size_t i = 1; i < 4; ++i) ops.cast(x[i], x[0]);
-          ops.cast(x[4], x[3]);
-          ops.cast(x[5], x[3]);
-          ops.cast(x[6], x[3]);
+          for (std::size_t i = 1; i < 4; ++i) ops.run(op::Cast{x[i], x[0]});
+          ops.run(op::Cast{x[4], x[3]});
+          ops.run(op::Cast{x[5], x[3]});
+          ops.run(op::Cast{x[6], x[3]});
         },
         0);
   });
@@ -61,8 +61,8 @@ TEST(CudaElementwise, DropoutHasTheCpusMask) {
     t.matrix(2);
     t.expect_same(
         [](Ops& ops, const Tensors& x) {
-          ops.dropout(x[0], x[1], 0.3f, Random{1234567});
-          ops.dropout(x[1], x[1], 0.9f, Random{7});
+          ops.run(op::Dropout{.y = x[0], .x = x[1], .p = 0.3f, .random = Random{1234567}});
+          ops.run(op::Dropout{.y = x[1], .x = x[1], .p = 0.9f, .random = Random{7}});
         },
         0);
   });
@@ -73,11 +73,12 @@ TEST(CudaElementwise, GatedActivationsAndTheirGradients) {
     each_trial([f](Trial& t) {
       for (std::uint64_t seed = 1; seed < 7; ++seed) t.matrix(seed);
       t.expect_same([f](Ops& ops, const Tensors& x) {
-        ops.gated(f, x[0], x[1], x[2]);
-        ops.gated_grad(f, x[4], x[5], x[3], x[1], x[2]);
-        ops.gated_grad(f, x[1], x[2], x[3], x[1], x[2]);  // in place
-        ops.gated(f, x[0], x[1], {});
-        ops.gated_grad(f, x[4], {}, x[3], x[1], {});
+        ops.run(op::Gated{.f = f, .y = x[0], .gate = x[1], .up = x[2]});
+        ops.run(op::GatedGrad{.f = f, .dgate = x[4], .dup = x[5], .dy = x[3], .gate = x[1], .up = x[2]});
+        ops.run(op::GatedGrad{
+            .f = f, .dgate = x[1], .dup = x[2], .dy = x[3], .gate = x[1], .up = x[2]});  // in place
+        ops.run(op::Gated{.f = f, .y = x[0], .gate = x[1]});
+        ops.run(op::GatedGrad{.f = f, .dgate = x[4], .dy = x[3], .gate = x[1]});
       });
     });
 }
@@ -90,8 +91,8 @@ TEST(CudaElementwise, SumsInF64) {
       t.vector(n, DType::f32).randomize(6);
       t.expect_same(
           [](Ops& ops, const Tensors& x) {
-            ops.sum(x[0], x[2]);
-            ops.sum_squares(x[1], x[2]);
+            ops.run(op::Sum{x[0], x[2]});
+            ops.run(op::SumSquares{x[1], x[2]});
           },
           1e-28);
     }
@@ -105,8 +106,18 @@ TEST(CudaElementwise, AdamWAndSgd) {
       for (std::int64_t i = 0; i < n; ++i) t.made.back().set(0, i, std::abs(t.made.back().get(0, i)));
       t.expect_same([](Ops& ops, const Tensors& x) {
         for (std::int64_t step = 1; step < 4; ++step)
-          ops.adamw(x[0], x[1], x[3], x[2], {1e-2, 0.9, 0.999, 1e-8, 0.1, 0.7f, step});
-        ops.sgd(x[0], x[2], 0.1f, 0.01f, 0.5f);
+          ops.run(op::AdamW{.master = x[0],
+                            .m = x[1],
+                            .v = x[3],
+                            .grad = x[2],
+                            .lr = 1e-2,
+                            .beta1 = 0.9,
+                            .beta2 = 0.999,
+                            .eps = 1e-8,
+                            .decay = 0.1,
+                            .grad_scale = 0.7f,
+                            .step = step});
+        ops.run(op::Sgd{.master = x[0], .grad = x[2], .lr = 0.1f, .decay = 0.01f, .grad_scale = 0.5f});
       });
     }
 }

@@ -10,7 +10,9 @@ TEST(CudaLayers, RmsNorm) {
     t.vector(t.rows, DType::f32);
     t.matrix(2);
     t.vector(t.cols, t.type).randomize(3);
-    t.expect_same([](Ops& ops, const Tensors& x) { ops.rms_norm(x[0], x[1], x[2], x[3], 1e-5f); });
+    t.expect_same([](Ops& ops, const Tensors& x) {
+      ops.run(op::RmsNorm{.y = x[0], .rstd = x[1], .x = x[2], .w = x[3], .eps = 1e-5f});
+    });
   });
 }
 
@@ -24,8 +26,9 @@ TEST(CudaLayers, RmsNormGradientsAddUp) {
       t.vector(t.cols, t.type).randomize(5);
       t.vector(t.rows, DType::f32).randomize(6);
       t.expect_same([both](Ops& ops, const Tensors& x) {
-        ops.rms_norm_grad(x[0], both ? x[1] : Tensor{}, x[2], x[3], x[4], x[5]);
-        if (!both) ops.rms_norm_grad({}, x[1], x[2], x[3], x[4], x[5]);
+        ops.run(op::RmsNormGrad{
+            .dx = x[0], .dw = both ? x[1] : Tensor{}, .dy = x[2], .x = x[3], .w = x[4], .rstd = x[5]});
+        if (!both) ops.run(op::RmsNormGrad{.dw = x[1], .dy = x[2], .x = x[3], .w = x[4], .rstd = x[5]});
       });
     });
 }
@@ -34,7 +37,7 @@ TEST(CudaLayers, ColumnSums) {
   each_trial([](Trial& t) {
     t.vector(t.cols, DType::f32).randomize(1);
     t.matrix(2);
-    t.expect_same([](Ops& ops, const Tensors& x) { ops.column_sums(x[0], x[1]); });
+    t.expect_same([](Ops& ops, const Tensors& x) { ops.run(op::ColumnSums{x[0], x[1]}); });
   });
 }
 
@@ -51,8 +54,13 @@ TEST(CudaLayers, RopeAndItsTranspose) {
           t.indices(9, 30);
           t.expect_same([width](Ops& ops, const Tensors& x) {
             const Tensor cos = x[1].view({30, width / 2}), sin = x[2].view({30, width / 2});
-            ops.rope(x[0], cos, sin, x[3], width, 1);
-            ops.rope(x[0].slice(0, 4), cos, sin, Tensor(x[3].data, DType::i32, {4}), width, -1);
+            ops.run(op::Rope{.x = x[0], .cos = cos, .sin = sin, .positions = x[3], .head_width = width});
+            ops.run(op::Rope{.x = x[0].slice(0, 4),
+                             .cos = cos,
+                             .sin = sin,
+                             .positions = Tensor(x[3].data, DType::i32, {4}),
+                             .head_width = width,
+                             .sign = -1});
           });
         }
 }
@@ -67,9 +75,9 @@ TEST(CudaLayers, RowsByNumber) {
     for (std::int64_t i = 0; i < 7; ++i) apart.set(0, i, double(i * 3 + 1));
     t.expect_same(
         [](Ops& ops, const Tensors& x) {
-          ops.gather_rows(x[0], x[1], x[2]);
-          ops.embedding(x[0], x[2], x[1]);
-          ops.scatter_rows(x[3], x[0], x[4]);
+          ops.run(op::GatherRows{.y = x[0], .x = x[1], .rows = x[2]});
+          ops.run(op::Embedding{.y = x[0], .ids = x[2], .table = x[1]});
+          ops.run(op::ScatterRows{.y = x[3], .x = x[0], .rows = x[4]});
         },
         0);
   });
@@ -81,13 +89,19 @@ TEST(CudaLayers, EmbeddingGradientHasTheCpusBits) {
       t.matrix(vocabulary, t.cols, DType::f32).randomize(1);
       t.indices(t.rows, vocabulary);
       t.matrix(2);
-      t.expect_same([](Ops& ops, const Tensors& x) { ops.embedding_grad(x[0], x[1], x[2]); }, 0);
+      t.expect_same(
+          [](Ops& ops, const Tensors& x) {
+            ops.run(op::EmbeddingGrad{.dtable = x[0], .ids = x[1], .dy = x[2]});
+          },
+          0);
     });
   Trial longer{DType::bf16, 700, 20};  // more rows than a block has threads
   longer.matrix(11, 20, DType::f32).randomize(1);
   longer.indices(700, 11);
   longer.matrix(2);
-  longer.expect_same([](Ops& ops, const Tensors& x) { ops.embedding_grad(x[0], x[1], x[2]); }, 0);
+  longer.expect_same(
+      [](Ops& ops, const Tensors& x) { ops.run(op::EmbeddingGrad{.dtable = x[0], .ids = x[1], .dy = x[2]}); },
+      0);
 }
 
 TEST(CudaLayers, CrossEntropyAndItsGradientInPlace) {
@@ -98,8 +112,13 @@ TEST(CudaLayers, CrossEntropyAndItsGradientInPlace) {
       t.matrix(t.rows, t.cols, t.type).randomize(1, 9);
       t.indices(t.rows, t.cols);
       t.expect_same([smoothing](Ops& ops, const Tensors& x) {
-        ops.cross_entropy(x[0], x[2], x[3], {.smoothing = smoothing});
-        ops.cross_entropy(x[1], x[2], x[3], {0.3f, smoothing, true});
+        ops.run(op::CrossEntropy{.loss = x[0], .logits = x[2], .targets = x[3], .smoothing = smoothing});
+        ops.run(op::CrossEntropy{.loss = x[1],
+                                 .logits = x[2],
+                                 .targets = x[3],
+                                 .scale = 0.3f,
+                                 .smoothing = smoothing,
+                                 .gradient = true});
       });
     });
 }
@@ -111,14 +130,17 @@ TEST(CudaLayers, CrossEntropyOfInfiniteAndNanLogits) {
   for (std::int64_t i = 0; i < 2400; ++i) logits.set(0, i, -HUGE_VAL);  // whole threads see nothing else
   logits.set(1, 7, 1e30);
   t.vector(3, DType::i32).assign({2450, 7, 0});
-  t.expect_same([](Ops& ops, const Tensors& x) { ops.cross_entropy(x[0], x[1], x[2], {1, 0, true}); });
+  t.expect_same([](Ops& ops, const Tensors& x) {
+    ops.run(op::CrossEntropy{
+        .loss = x[0], .logits = x[1], .targets = x[2], .scale = 1, .smoothing = 0, .gradient = true});
+  });
 
   auto ops = make_cuda_ops(0, kSmall);
   Matrix bad(1, 100, DType::f32), loss(1, 1, DType::f32), target(1, 1, DType::i32);
   bad.randomize(1).set(0, 50, NAN);
   target.set(0, 0, 3);
   const OnGpu x(*ops, bad, 0), y(*ops, loss, 0), k(*ops, target, 0);
-  ops->cross_entropy(y.tensor, x.tensor, k.tensor, {});
+  ops->run(op::CrossEntropy{.loss = y.tensor, .logits = x.tensor, .targets = k.tensor});
   y.download(loss);
   EXPECT_TRUE(std::isnan(loss.get(0, 0)));
 }
@@ -131,17 +153,25 @@ TEST(CudaLayers, AWrongIndexIsAnInternalError) {
   };
   const std::vector<WrongCall> cases{
       {"rope: a position beyond the table",
-       [](Ops& o, const Tensors& t) { o.rope(t[0], t[2], t[2], t[1], 4, 1); }},
-      {"embedding: an id beyond the table", [](Ops& o, const Tensors& t) { o.embedding(t[0], t[1], t[0]); }},
+       [](Ops& o, const Tensors& t) {
+         o.run(op::Rope{.x = t[0], .cos = t[2], .sin = t[2], .positions = t[1], .head_width = 4});
+       }},
       {"embedding: an id beyond the table",
-       [](Ops& o, const Tensors& t) { o.embedding_grad(t[0], t[1], t[3]); }},
-      {"gather_rows: a row beyond x", [](Ops& o, const Tensors& t) { o.gather_rows(t[0], t[3], t[1]); }},
-      {"scatter_rows: a row beyond y", [](Ops& o, const Tensors& t) { o.scatter_rows(t[0], t[3], t[1]); }},
+       [](Ops& o, const Tensors& t) { o.run(op::Embedding{.y = t[0], .ids = t[1], .table = t[0]}); }},
+      {"embedding: an id beyond the table",
+       [](Ops& o, const Tensors& t) { o.run(op::EmbeddingGrad{.dtable = t[0], .ids = t[1], .dy = t[3]}); }},
+      {"gather_rows: a row beyond x",
+       [](Ops& o, const Tensors& t) { o.run(op::GatherRows{.y = t[0], .x = t[3], .rows = t[1]}); }},
+      {"scatter_rows: a row beyond y",
+       [](Ops& o, const Tensors& t) { o.run(op::ScatterRows{.y = t[0], .x = t[3], .rows = t[1]}); }},
       {"cross_entropy: a target beyond the classes",
-       [](Ops& o, const Tensors& t) { o.cross_entropy(Tensor(t[2].data, DType::f32, {2}), t[0], t[1], {}); }},
+       [](Ops& o, const Tensors& t) {
+         o.run(op::CrossEntropy{.loss = Tensor(t[2].data, DType::f32, {2}), .logits = t[0], .targets = t[1]});
+       }},
       {"attention_ranges: keys that are not there",
        [](Ops& o, const Tensors& t) {
-         o.attention_ranges(t[0], t[0], t[3], t[3], {1, 1, 4}, {t[1], t[1]}, {1});
+         o.run(op::AttentionRanges{
+             .y = t[0], .q = t[0], .k = t[3], .v = t[3], .heads = {1, 1, 4}, .ranges = {t[1], t[1]}});
        }},
   };
   for (const std::int32_t wrong : {-1, 1000000})

@@ -83,15 +83,15 @@ TEST_F(Nccl, WaitsForTheComputationAndIsWaitedFor) {
     There x(ops, DType::f32, Bytes(4000)), y(ops, DType::f32, Bytes(4000));
     for (int i = 1; i <= 10; ++i) {
       Communicator& now = i % 2 ? c : *pair;
-      ops.fill(x.tensor, static_cast<float>(i));
+      ops.run(op::Fill{x.tensor, static_cast<float>(i)});
       const auto ticket = now.start([&](Communicator& in_work) {
         in_work.enter("a unit");
         in_work.all_reduce(x.tensor);
         in_work.all_reduce(x.tensor);
       });
-      ops.fill(y.tensor, 1);
+      ops.run(op::Fill{y.tensor, 1});
       now.finish(ticket);
-      ops.add(y.tensor, x.tensor);
+      ops.run(op::Add{y.tensor, x.tensor});
       c.all_reduce(y.tensor);
       std::vector<float> got(1000);
       ops.download(got.data(), y.tensor);
@@ -128,20 +128,23 @@ std::vector<float> trained(Ops& ops, Communicator& comm, int stage) {
       const Use backwards(store, unit, true);
       for (Parameter& q : p)
         if (q.trainable && (q.name == "p0") == (unit == 0))
-          for (int times = 0; times <= comm.rank(); ++times) ops.add(q.grad, q.value);
+          for (int times = 0; times <= comm.rank(); ++times) ops.run(op::Add{q.grad, q.value});
       store.reduce(unit, true);
     }
     const double norm = store.grad_norm();
     EXPECT_GT(norm, 0);
     store.each_slice([&](const Slice& s) {
-      ops.adamw(s.master, s.states[0], s.states[1], s.grad,
-                {.lr = 0.1,
-                 .beta1 = 0.9,
-                 .beta2 = 0.99,
-                 .eps = 1e-8,
-                 .decay = 0.01,
-                 .grad_scale = 1,
-                 .step = step});
+      ops.run(op::AdamW{.master = s.master,
+                        .m = s.states[0],
+                        .v = s.states[1],
+                        .grad = s.grad,
+                        .lr = 0.1,
+                        .beta1 = 0.9,
+                        .beta2 = 0.99,
+                        .eps = 1e-8,
+                        .decay = 0.01,
+                        .grad_scale = 1,
+                        .step = step});
     });
     store.publish();
   }

@@ -49,8 +49,8 @@ TEST(CudaProducts, SeveralTermsAndAResidual) {
     t.expect_same(
         [=](Ops& ops, const Tensors& x) {
           const Term terms[] = {{x[1], ta, x[2], tb}, {x[3], tb, x[4], ta}};
-          ops.products(x[0], terms, 1, x[5]);
-          ops.products(x[0], terms, 0.25f, x[0]);
+          ops.run(op::Products{.y = x[0], .terms = terms, .c = x[5]});
+          ops.run(op::Products{.y = x[0], .terms = terms, .alpha = 0.25f, .c = x[0]});
         },
         10 * t.rounding(t.type));  // the sum is rounded between terms
   });

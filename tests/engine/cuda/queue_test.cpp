@@ -48,12 +48,12 @@ TEST(CudaQueue, EmptyTensorsAreNoWork) {
   const Buffer memory = ops->allocate(64);
   const Tensor x(memory.get(), DType::f32, {0, 4}), w(memory.get(), DType::f32, {4}),
       none(memory.get(), DType::f32, {0}), no_ids(memory.get(), DType::i32, {0});
-  ops->fill(x, 1);
-  ops->add(x, x);
+  ops->run(op::Fill{x, 1});
+  ops->run(op::Add{x, x});
   ops->copy(x, x);
-  ops->rms_norm(x, none, x, w, 1e-5f);
-  ops->gather_rows(x, x, no_ids);
-  ops->cross_entropy(none, x, no_ids, {});
+  ops->run(op::RmsNorm{.y = x, .rstd = none, .x = x, .w = w, .eps = 1e-5f});
+  ops->run(op::GatherRows{.y = x, .x = x, .rows = no_ids});
+  ops->run(op::CrossEntropy{.loss = none, .logits = x, .targets = no_ids});
   product(*ops, x, {x, Trans::no, Tensor(memory.get(), DType::f32, {4, 4}), Trans::no});
   ops->synchronize();
 }

@@ -58,12 +58,12 @@ TEST(StagedRanks, WaitForWhatWasComputedBefore) {
     const auto pair = comm.split({0, 1});
     There x(*ops, DType::f32, Bytes(4000)), y(*ops, DType::f32, Bytes(4000));
     for (int i = 1; i <= 20; ++i) {
-      ops->fill(x.tensor, static_cast<float>(i + rank));
+      ops->run(op::Fill{x.tensor, static_cast<float>(i + rank)});
       Communicator& c = i % 2 ? static_cast<Communicator&>(comm) : *pair;
       const auto ticket = c.start([&](Communicator& now) { now.all_reduce(x.tensor); });
-      ops->fill(y.tensor, -1);
+      ops->run(op::Fill{y.tensor, -1});
       c.finish(ticket);
-      ops->add(y.tensor, x.tensor);
+      ops->run(op::Add{y.tensor, x.tensor});
       std::vector<float> got(1000);
       ops->download(got.data(), y.tensor);
       ASSERT_EQ(got, std::vector<float>(1000, static_cast<float>(2 * i)));

@@ -173,9 +173,26 @@ TEST(Matrices, AttentionMeetsNoConflicts) {
           const std::vector<std::int32_t> starts{0, 150};
           const Heads heads{2, 2, width};
           const Tensor lse = x[8].view({2, 150});
-          ops.attention(x[0], lse, x[1], x[2], x[3], heads, {starts}, {0.1f});
-          ops.attention_grad(x[4], x[5], x[6], {}, x[7], x[0], lse, x[1], x[2], x[3], heads, {starts},
-                             {0.1f});
+          ops.run(op::Attention{.y = x[0],
+                                .lse = lse,
+                                .q = x[1],
+                                .k = x[2],
+                                .v = x[3],
+                                .heads = heads,
+                                .mask = {starts},
+                                .scores = {.scale = 0.1f}});
+          ops.run(op::AttentionGrad{.dq = x[4],
+                                    .dk = x[5],
+                                    .dv = x[6],
+                                    .dy = x[7],
+                                    .y = x[0],
+                                    .lse = lse,
+                                    .q = x[1],
+                                    .k = x[2],
+                                    .v = x[3],
+                                    .heads = heads,
+                                    .mask = {starts},
+                                    .scores = {.scale = 0.1f}});
         },
         1e-4);
     const auto [accesses, conflicts] = cuda_on_cpu::shared_traffic();

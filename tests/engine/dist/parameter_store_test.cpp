@@ -123,8 +123,13 @@ void train(const Case& c, Communicator& comm, Outcome& outcome) {
       toy.micro_step(store, comm.rank(), 10 * s + m);
     }
     const double norm = store.grad_norm();
-    store.each_slice(
-        [&](const Slice& p) { ops.sgd(p.master, p.grad, 0.01f, 0, static_cast<float>(1 / norm)); });
+    store.each_slice([&](const Slice& p) {
+      ops.run(op::Sgd{.master = p.master,
+                      .grad = p.grad,
+                      .lr = 0.01f,
+                      .decay = 0,
+                      .grad_scale = static_cast<float>(1 / norm)});
+    });
     store.publish();
   }
   const std::int64_t sent = comm.sent() - before;

@@ -55,24 +55,39 @@ TEST(NullOps, ChecksShapesAsEveryBackendDoes) {
               product(ops, y, {a, Trans::no, b, Trans::yes}, 1, f32(4, 5));
             }),
             "products: c and y differ");
-  EXPECT_EQ(error_of([&] { ops.add(y, a); }), "add: y and x differ in shape");
-  EXPECT_EQ(error_of([&] { ops.add(y, bf(4, 6)); }), "");
-  EXPECT_EQ(error_of([&] { ops.gated(Activation::silu, y, y, a); }), "gated: y, gate and up differ");
-  EXPECT_EQ(error_of([&] { ops.dropout(y, y, 1, {}); }), "dropout: p is not in [0, 1)");
-  EXPECT_EQ(error_of([&] { ops.rope(y, f32(9, 1), f32(9, 1), i32, 3, 1); }), "rope: the heads' width is odd");
-  EXPECT_EQ(error_of([&] { ops.rms_norm(y, f32(1, 5), y, f32(1, 6), 1e-5f); }),
-            "rms_norm: rstd is not one f32 for every row");
-  EXPECT_EQ(error_of([&] { ops.cross_entropy(f32(1, 4), y, f32(1, 4), {}); }),
-            "cross_entropy: targets is not one i32 for every row");
-  const std::vector<std::int32_t> starts{0, 3};
+  EXPECT_EQ(error_of([&] { ops.run(op::Add{y, a}); }), "add: y and x differ in shape");
+  EXPECT_EQ(error_of([&] { ops.run(op::Add{y, bf(4, 6)}); }), "");
+  EXPECT_EQ(error_of([&] { ops.run(op::Gated{.f = Activation::silu, .y = y, .gate = y, .up = a}); }),
+            "gated: y, gate and up differ");
+  EXPECT_EQ(error_of([&] { ops.run(op::Dropout{.y = y, .x = y, .p = 1}); }), "dropout: p is not in [0, 1)");
   EXPECT_EQ(
       error_of([&] {
-        ops.attention(f32(4, 8), f32(2, 4), a, f32(4, 4), f32(4, 4), {2, 1, 4}, {.starts = starts}, {1});
+        ops.run(op::Rope{.x = y, .cos = f32(9, 1), .sin = f32(9, 1), .positions = i32, .head_width = 3});
       }),
-      "attention: the sequences do not cover the rows");
+      "rope: the heads' width is odd");
+  EXPECT_EQ(error_of([&] {
+              ops.run(op::RmsNorm{.y = y, .rstd = f32(1, 5), .x = y, .w = f32(1, 6), .eps = 1e-5f});
+            }),
+            "rms_norm: rstd is not one f32 for every row");
+  EXPECT_EQ(
+      error_of([&] { ops.run(op::CrossEntropy{.loss = f32(1, 4), .logits = y, .targets = f32(1, 4)}); }),
+      "cross_entropy: targets is not one i32 for every row");
+  const std::vector<std::int32_t> starts{0, 3};
+  EXPECT_EQ(error_of([&] {
+              ops.run(op::Attention{.y = f32(4, 8),
+                                    .lse = f32(2, 4),
+                                    .q = a,
+                                    .k = f32(4, 4),
+                                    .v = f32(4, 4),
+                                    .heads = {2, 1, 4},
+                                    .mask = {.starts = starts}});
+            }),
+            "attention: the sequences do not cover the rows");
   EXPECT_EQ(error_of([&] { ops.download(nullptr, a.columns(0, 3)); }),
             "upload, download: the tensor is not dense");
-  EXPECT_EQ(error_of([&] { ops.sum_squares(arena.take({1}, DType::f32), a); }),
+  EXPECT_EQ(error_of([&] {
+              ops.run(op::SumSquares{arena.take({1}, DType::f32), a});
+            }),
             "sum, sum_squares: y is not one f64");
 }
 

@@ -21,7 +21,7 @@ TEST(TraceOps, CountsTheFlopsOfProductsExactly) {
   const Matrix y(5, 7, DType::f32), x(5, 11, DType::f32), w(7, 11, DType::f32), u(5, 2, DType::f32),
       b(2, 7, DType::f32);
   const Term terms[]{{x, Trans::no, w, Trans::yes}, {u, Trans::no, b, Trans::no}};
-  ops.products(y, terms, 1, {});
+  ops.run(op::Products{.y = y, .terms = terms});
   EXPECT_EQ(ops.flops(), 2 * 5 * 7 * (11 + 2));
   product(ops, y, terms[0], 1, y);
   ASSERT_EQ(ops.totals().size(), 1u);
@@ -36,9 +36,9 @@ TEST(TraceOps, StoppedItOnlyPassesCallsOn) {
   cpu::CpuOps cpu(1);
   TraceOps ops(cpu, {.calls = true});
   const Matrix y(1, 1, DType::f32);
-  ops.fill(y, 1);
+  ops.run(op::Fill{y, 1});
   ops.stop();
-  ops.fill(y, 2);
+  ops.run(op::Fill{y, 2});
   EXPECT_EQ(ops.calls().size(), 1u);
   EXPECT_EQ(ops.totals()[0].calls, 1);
   EXPECT_EQ(y.get(0, 0), 2);
@@ -63,9 +63,19 @@ TEST(TraceOps, CountsOnlyPairsThatTheMaskShows) {
       NullOps null;
       TraceOps ops(null);
       const Matrix q(21, 24, DType::bf16), k(21, 12, DType::bf16), lse(4, 21, DType::f32);
-      ops.attention(q, lse, q, k, k, {4, 2, 6}, mask, {1});
+      ops.run(op::Attention{.y = q, .lse = lse, .q = q, .k = k, .v = k, .heads = {4, 2, 6}, .mask = mask});
       EXPECT_EQ(ops.flops(), 4 * 24 * pairs(mask));
-      ops.attention_grad(q, k, k, {}, q, q, lse, q, k, k, {4, 2, 6}, mask, {1});
+      ops.run(op::AttentionGrad{.dq = q,
+                                .dk = k,
+                                .dv = k,
+                                .dy = q,
+                                .y = q,
+                                .lse = lse,
+                                .q = q,
+                                .k = k,
+                                .v = k,
+                                .heads = {4, 2, 6},
+                                .mask = mask});
       EXPECT_EQ(ops.flops(), 14 * 24 * pairs(mask));
     }
 }
@@ -79,7 +89,7 @@ TEST(TraceOps, ElementwiseWorkHasBytesButNoFlops) {
   NullOps null;
   TraceOps ops(null);
   const Matrix a(3, 5, DType::bf16), b(3, 5, DType::f32);
-  ops.add(a, b);
+  ops.run(op::Add{a, b});
   EXPECT_EQ(ops.flops(), 0);
   EXPECT_EQ(ops.totals().at(0).bytes, 15 * (2 + 2 + 4));
 }
@@ -89,10 +99,10 @@ TEST(TraceOps, TheTimelineIsJsonWithLabelsAroundCalls) {
   TraceOps ops(null, {.calls = true});
   const Matrix a(3, 5, DType::f32);
   ops.enter("model.layers.0 \"odd\\ name\"\n");
-  ops.fill(a, 1);
-  ops.add(a, a);
+  ops.run(op::Fill{a, 1});
+  ops.run(op::Add{a, a});
   ops.enter("lm_head");
-  ops.fill(a, 1);
+  ops.run(op::Fill{a, 1});
   std::ostringstream text;
   ops.write_timeline(text);
   auto events = nlohmann::json::parse(text.str()).at("traceEvents");
@@ -117,7 +127,7 @@ TEST(TraceOps, WhatRunsBesideIsAThreadOfItsOwn) {
   NullOps null;
   TraceOps ops(null, {.calls = true});
   const std::vector<TraceCall> beside{{"all_gather", "lm_head", steady_seconds(), 0.5, 0, 2e6}};
-  ops.fill(Matrix(3, 5, DType::f32), 1);
+  ops.run(op::Fill{Matrix(3, 5, DType::f32), 1});
   std::ostringstream text;
   ops.write_timeline(text, beside);
   const auto events = nlohmann::json::parse(text.str()).at("traceEvents");
@@ -133,9 +143,9 @@ TEST(TraceOps, TheTableHasALineForEveryComputation) {
   NullOps null;
   TraceOps ops(null);
   const Matrix a(3, 5, DType::f32);
-  ops.fill(a, 1);
-  ops.fill(a, 1);
-  ops.add(a, a);
+  ops.run(op::Fill{a, 1});
+  ops.run(op::Fill{a, 1});
+  ops.run(op::Add{a, a});
   std::ostringstream text;
   ops.write_table(text);
   std::istringstream lines(text.str());
@@ -160,13 +170,13 @@ TEST(TraceOps, NamesTheFirstResultThatIsNotFinite) {
       w.randomize(2);
       ops.clear();
       ops.enter("model.layers.2.input_layernorm");
-      ops.rms_norm(y, rstd, x, w, 1e-5f);
+      ops.run(op::RmsNorm{.y = y, .rstd = rstd, .x = x, .w = w, .eps = 1e-5f});
       EXPECT_FALSE(ops.not_finite());
       w.set(0, 4, bad);
       ops.enter("model.layers.3.input_layernorm");
-      ops.rms_norm(y, rstd, x, w, 1e-5f);
+      ops.run(op::RmsNorm{.y = y, .rstd = rstd, .x = x, .w = w, .eps = 1e-5f});
       ops.enter("model.layers.4.input_layernorm");
-      ops.add(y, y);
+      ops.run(op::Add{y, y});
       ASSERT_TRUE(ops.not_finite());
       EXPECT_EQ(ops.not_finite()->op, "rms_norm");
       EXPECT_EQ(ops.not_finite()->where, "model.layers.3.input_layernorm");
@@ -180,8 +190,8 @@ TEST(TraceOps, ChangesNoResult) {
   Matrix gate(3, 9, DType::bf16), up(3, 9, DType::bf16), y(3, 9, DType::bf16), traced(3, 9, DType::bf16);
   gate.randomize(1);
   up.randomize(2);
-  cpu.gated(Activation::silu, y, gate, up);
-  ops.gated(Activation::silu, traced, gate, up);
+  cpu.run(op::Gated{.f = Activation::silu, .y = y, .gate = gate, .up = up});
+  ops.run(op::Gated{.f = Activation::silu, .y = traced, .gate = gate, .up = up});
   EXPECT_TRUE(y.same_bytes(traced));
 }
 

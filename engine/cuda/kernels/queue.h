@@ -1,0 +1,21 @@
+// What kernels are given beside their operands.
+#pragma once
+#include <cuda_runtime.h>
+
+#include "engine/ops/view.h"
+
+namespace ft::cuda {
+
+// Why an index of the data was skipped; the last one found stays.
+enum class Wrong : std::int32_t { none, position, id, gathered_row, scattered_row, target, key };
+
+constexpr int kSumParts = 1024;
+
+// Where kernels are queued, and what they may write beside their results.
+struct Queue {
+  cudaStream_t stream;
+  std::int32_t* wrong;  // a Wrong
+  double* partial;      // (kSumParts)
+};
+
+}  // namespace ft::cuda

@@ -1,0 +1,37 @@
+// Every operation there is. The interface Ops, its checks, NullOps, TraceOps and the backends' tables follow
+// from this list.
+//
+// Outputs come first; a gradient follows its function. An empty tensor where an output may be left out means:
+// do not compute it. Unless said otherwise tensors are f32, bf16 or f16, all of one type in an operation,
+// dense or with a stride, and sums are taken in f32 in an order that depends on the shapes only, never on the
+// number of threads. Letters: rows = tokens, C width, H heads, D head width, F feed-forward, V vocabulary, R
+// rank.
+#pragma once
+#include "engine/ops/attention.h"
+#include "engine/ops/elementwise.h"
+#include "engine/ops/loss.h"
+#include "engine/ops/norms.h"
+#include "engine/ops/op_list.h"
+#include "engine/ops/optimizer.h"
+#include "engine/ops/products.h"
+#include "engine/ops/rows.h"
+
+namespace ft {
+
+using AllOps = OpList<                           //
+    op::Fill, op::Add, op::Cast, op::Dropout,    //
+    op::Gated, op::GatedGrad,                    //
+    op::Products, op::ColumnSums,                //
+    op::RmsNorm, op::RmsNormGrad,                //
+    op::Rope, op::Attention, op::AttentionGrad,  //
+    op::AttentionRanges,                         //
+    op::Embedding, op::EmbeddingGrad,            //
+    op::GatherRows, op::ScatterRows,             //
+    op::CrossEntropy,                            //
+    op::Sum, op::SumSquares, op::AdamW, op::Sgd>;
+
+// An operation of the list.
+template <class Op>
+concept Operation = InList<Op, AllOps>::value;
+
+}  // namespace ft

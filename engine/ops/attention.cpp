@@ -1,0 +1,123 @@
+#include "engine/ops/attention.h"
+
+#include <algorithm>
+
+#include "engine/ops/checks.h"
+
+namespace ft {
+
+double visible_pairs(const Mask& mask) {
+  double pairs = 0;
+  for (std::size_t i = 1; i < mask.starts.size(); ++i) {
+    const std::int64_t n = mask.starts[i] - mask.starts[i - 1];
+    if (!mask.key_starts.empty()) {
+      pairs += double(n) * double(mask.key_starts[i] - mask.key_starts[i - 1]);
+      continue;
+    }
+    const std::int64_t w = mask.window > 0 ? std::min(mask.window, n) : n;  // keys up to the query's own
+    const std::int64_t past = w * (w + 1) / 2 + (n - w) * w;                // the query's own key included
+    const std::int64_t future = n * (n - 1) / 2;
+    pairs += double(mask.causal ? past : past + future);
+  }
+  return pairs;
+}
+
+namespace op {
+namespace {
+
+void check_heads(const Heads& heads) {
+  require(heads.query > 0 && heads.key_value > 0 && heads.width > 0 && heads.query % heads.key_value == 0,
+          "attention: the query heads are not a multiple of the key heads");
+}
+
+void check_scores(const Scores& s, const Tensor& q, const Heads& heads) {
+  require(!s.bias || (s.bias.dtype == q.dtype && s.bias.cols() == heads.query && s.bias.rows() % 2 == 1),
+          "attention: the bias is not (2 reach + 1, H)");
+  require(s.scale > 0 && 0 <= s.dropout && s.dropout < 1, "attention: scale or dropout is out of range");
+}
+
+// Starts of sequences that cover `rows` rows.
+bool cover(std::span<const std::int32_t> starts, std::int64_t rows) {
+  return !starts.empty() && starts.front() == 0 && starts.back() == rows;
+}
+
+// a: Attention or AttentionGrad.
+template <class A>
+void check_attention(const A& a) {
+  check_heads(a.heads);
+  check_scores(a.scores, a.q, a.heads);
+  const Mask& mask = a.mask;
+  const std::span<const std::int32_t> starts = mask.starts, key_starts = mask.starts_of_keys();
+  require(is_float(a.q) && a.q.cols() == a.heads.query * a.heads.width && alike(a.y, a.q),
+          "attention: q or y is not (rows, H D)");
+  require(a.k.dtype == a.q.dtype && a.k.cols() == a.heads.key_value * a.heads.width && alike(a.v, a.k),
+          "attention: k or v is not (key rows, KV D)");
+  require(is_vector(a.lse, a.heads.query * a.q.rows(), DType::f32), "attention: lse is not (H, rows) f32");
+  require(mask.window >= 0 && cover(starts, a.q.rows()) && cover(key_starts, a.k.rows()) &&
+              starts.size() == key_starts.size(),
+          "attention: the sequences do not cover the rows");
+  require(mask.key_starts.empty() || (!mask.causal && mask.window == 0 && !a.scores.bias),
+          "attention: keys of other tokens have no places beside the queries'");
+  for (std::size_t i = 1; i < starts.size(); ++i) {
+    require(starts[i - 1] <= starts[i] && key_starts[i - 1] <= key_starts[i],
+            "attention: the sequences' starts are not ascending");
+    require(starts[i - 1] == starts[i] || key_starts[i - 1] < key_starts[i],
+            "attention: queries without any key");
+  }
+}
+
+// FLOPs of so many products of the size of q k^T.
+double flops_of_products(int products, const Heads& heads, const Mask& mask) {
+  return 2.0 * products * double(heads.query * heads.width) * visible_pairs(mask);
+}
+
+}  // namespace
+
+void Rope::check() const {
+  require(is_float(x) && head_width > 0 && head_width % 2 == 0, "rope: the heads' width is odd");
+  require(x.cols() % head_width == 0, "rope: the columns are not whole heads");
+  require(alike(cos, sin) && cos.dtype == DType::f32 && cos.dense() && sin.dense() &&
+              cos.cols() * 2 == head_width,
+          "rope: cos and sin are not (positions, D / 2) f32");
+  require(is_vector(positions, x.rows(), DType::i32), "rope: positions is not one i32 for every row");
+}
+void Rope::check_indices() const {
+  require(all_below(positions, cos.rows()), "rope: a position beyond the table");
+}
+double Rope::bytes() const { return 2 * bytes_of(x) + bytes_of(positions); }
+
+void Attention::check() const { check_attention(*this); }
+double Attention::flops() const { return flops_of_products(2, heads, mask); }  // q k^T and p v
+
+void AttentionGrad::check() const {
+  check_attention(*this);
+  require(!dbias || (scores.bias && dbias.dtype == DType::f32 && same_size(dbias, scores.bias)),
+          "attention_grad: dbias is not the bias' size in f32");
+  require(alike(dq, q) && alike(dk, k) && alike(dv, v) && alike(dy, y),
+          "attention_grad: a gradient differs from its tensor");
+}
+// q k^T again, dy v^T, and the three gradients
+double AttentionGrad::flops() const { return flops_of_products(5, heads, mask); }
+
+void AttentionRanges::check() const {
+  check_heads(heads);
+  check_scores(scores, q, heads);
+  require(scores.dropout == 0, "attention_ranges: no dropout in generation");
+  require(is_float(q) && q.cols() == heads.query * heads.width && alike(y, q),
+          "attention_ranges: q or y is not (rows, H D)");
+  require(k.dtype == q.dtype && k.cols() == heads.key_value * heads.width && alike(v, k),
+          "attention_ranges: k or v is not (keys, KV D)");
+  require(is_vector(ranges.first, q.rows(), DType::i32) && is_vector(ranges.count, q.rows(), DType::i32) &&
+              ranges.window >= 0,
+          "attention_ranges: first and count are not one i32 for every row");
+}
+void AttentionRanges::check_indices() const {
+  const auto *first = ranges.first.as<std::int32_t>(), *count = ranges.count.as<std::int32_t>();
+  for (std::int64_t row = 0; row < q.rows(); ++row)
+    require(first[row] >= 0 && count[row] >= 1 && first[row] + std::int64_t{count[row]} <= k.rows(),
+            "attention_ranges: keys that are not there");
+}
+double AttentionRanges::bytes() const { return bytes_of(y) + bytes_of(q); }
+
+}  // namespace op
+}  // namespace ft

@@ -1,0 +1,148 @@
+// Attention, what it sees, and rotary positions. H query heads and KV key heads, each of D columns.
+#pragma once
+#include <span>
+
+#include "engine/core/random.h"
+#include "engine/ops/roles.h"
+
+namespace ft {
+
+struct Heads {
+  std::int64_t query, key_value,
+      width;  // H, KV, D; H a multiple of KV: H / KV queries share one key and value
+};
+
+// Which keys a query sees: those of its own sequence, not in its future when causal, and with window > 0 only
+// the last `window` of them, itself included (transformers' sliding_window).
+struct Mask {
+  std::span<const std::int32_t> starts;  // (sequences + 1) first row of each sequence, on the host
+  bool causal = true;
+  std::int64_t window = 0;
+  // Cross-attention: the same of the keys, which have their own rows; not causal, no window. Empty: the keys
+  // are the queries' tokens.
+  std::span<const std::int32_t> key_starts = {};
+
+  std::span<const std::int32_t> starts_of_keys() const { return key_starts.empty() ? starts : key_starts; }
+};
+
+// Pairs of a query and a key that see each other, in all sequences of one head.
+double visible_pairs(const Mask& mask);
+
+// How scores become probabilities: softmax(scale q k^T + bias), some of them dropped out.
+struct Scores {
+  float scale = 1;
+  // (2 reach + 1, H) of q's dtype: row reach + clamp(key - query, -reach, reach) is added to the scores of
+  // all pairs at that distance: T5's relative positions (Raffel et al. 2020). Self-attention only. Or empty.
+  Tensor bias = {};
+  // Training: a probability becomes 0 with chance `dropout`, else it grows by 1 / (1 - dropout). Head h,
+  // query row i and key j of its sequence use number j % 4 of random.at((i H + h) << 32 | j / 4).
+  float dropout = 0;
+  Random random = {};
+
+  std::int64_t reach() const { return bias ? bias.rows() / 2 : 0; }
+};
+
+// Which keys each query sees where they are not its own sequence's in the same call: row i those of rows
+// [first[i], first[i] + count[i]) of k and v, with window > 0 only the last `window` of them. On the device.
+struct KeyRanges {
+  Tensor first, count;      // (rows) i32; count at least 1
+  std::int64_t window = 0;  // 0: none
+};
+
+namespace op {
+
+// Rotates the pairs (i, i + D/2) of every head, in place. cos and sin (positions, D/2) f32 hold any scaling;
+// sign -1 is the transpose: the gradient. Su et al. 2021.
+struct Rope {
+  static constexpr const char* kName = "rope";
+  InOut x;
+  In cos, sin;
+  In positions;  // (rows) i32
+  std::int64_t head_width;
+  float sign = 1;
+
+  void check() const;
+  void check_indices() const;
+  double bytes() const;  // tables that many rows share are not counted
+  void operands(auto&& visit) const {
+    visit("x", x);
+    visit("cos", cos);
+    visit("sin", sin);
+    visit("positions", positions);
+  }
+};
+
+// y (rows, H D) = softmax(scale q k^T + bias) v by head. Never holds a (T, T) matrix.
+struct Attention {
+  static constexpr const char* kName = "attention";
+  Out y;
+  Out lse;  // (H, rows) f32, for the gradient: natural logarithms of the denominators
+  In q;     // (rows, H D)
+  In k, v;  // (key rows, KV D)
+  Heads heads;
+  Mask mask;
+  Scores scores = {};
+
+  void check() const;
+  double flops() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("lse", lse);
+    visit("q", q);
+    visit("k", k);
+    visit("v", v);
+  }
+};
+
+// Without a dbias it takes five products instead of seven.
+struct AttentionGrad {
+  static constexpr const char* kName = "attention_grad";
+  Out dq, dk, dv;
+  Acc dbias = Tensor{};  // (2 reach + 1, H) f32
+  In dy, y, lse, q, k, v;
+  Heads heads;
+  Mask mask;
+  Scores scores = {};
+
+  void check() const;
+  double flops() const;
+  void operands(auto&& visit) const {
+    visit("dq", dq);
+    visit("dk", dk);
+    visit("dv", dv);
+    visit("dbias", dbias);
+    visit("dy", dy);
+    visit("y", y);
+    visit("lse", lse);
+    visit("q", q);
+    visit("k", k);
+    visit("v", v);
+  }
+};
+
+// Attention of few queries to many keys, those of a cache of tokens that came before: y and q (rows, H D), k
+// and v (keys, KV D). A row's result depends on nothing but its own keys, the last of which is, for a bias,
+// its own token. Generation only: there is no gradient and no dropout.
+struct AttentionRanges {
+  static constexpr const char* kName = "attention_ranges";
+  Out y;
+  In q, k, v;
+  Heads heads;
+  KeyRanges ranges;
+  Scores scores = {};
+
+  void check() const;
+  void check_indices() const;
+  double bytes() const;  // y and q: only the device knows what the rows see, which flops() leaves out too
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("q", q);
+    visit("k", k);
+    visit("v", v);
+    visit("first", In(ranges.first));
+    visit("count", In(ranges.count));
+  }
+};
+
+}  // namespace op
+}  // namespace ft

@@ -1,0 +1,33 @@
+#include "engine/ops/elementwise.h"
+
+#include "engine/ops/checks.h"
+
+namespace ft::op {
+
+void Fill::check() const { require(is_float(y), "fill: y is not f32, bf16 or f16"); }
+
+void Add::check() const {
+  require(is_float(y) && is_float(x), "add: y or x is not f32, bf16 or f16");
+  require(same_size(y, x), "add: y and x differ in shape");
+}
+
+void Cast::check() const {
+  require(is_float(y) && is_float(x), "cast: y or x is not f32, bf16 or f16");
+  require(same_size(y, x), "cast: y and x differ in shape");
+}
+
+void Dropout::check() const {
+  require(is_float(y) && alike(y, x), "dropout: y and x differ");
+  require(0 <= p && p < 1, "dropout: p is not in [0, 1)");
+}
+
+void Gated::check() const {
+  require(is_float(y) && alike(y, gate) && (!up || alike(y, up)), "gated: y, gate and up differ");
+}
+
+void GatedGrad::check() const {
+  require(is_float(dy) && alike(dy, gate) && (!up || alike(dy, up)), "gated: y, gate and up differ");
+  require(alike(dgate, dy) && (dup ? up && alike(dup, dy) : !up), "gated_grad: dgate, dup and dy differ");
+}
+
+}  // namespace ft::op

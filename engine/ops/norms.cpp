@@ -1,0 +1,24 @@
+#include "engine/ops/norms.h"
+
+#include "engine/ops/checks.h"
+
+namespace ft::op {
+namespace {
+
+void check_rms_norm(const Tensor& y, const Tensor& rstd, const Tensor& x, const Tensor& w) {
+  require(is_float(x) && alike(y, x), "rms_norm: y and x differ");
+  require(is_vector(w, x.cols(), x.dtype), "rms_norm: w is not one element for every column");
+  require(is_vector(rstd, x.rows(), DType::f32), "rms_norm: rstd is not one f32 for every row");
+}
+
+}  // namespace
+
+void RmsNorm::check() const { check_rms_norm(y, rstd, x, w); }
+
+void RmsNormGrad::check() const {
+  check_rms_norm(dy, rstd, x, w);
+  require(!dx || alike(dx, x), "rms_norm_grad: dx and x differ");
+  require(is_vector_if_there(dw, x.cols(), DType::f32), "rms_norm_grad: dw is not one f32 for every column");
+}
+
+}  // namespace ft::op

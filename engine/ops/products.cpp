@@ -1,0 +1,58 @@
+#include "engine/ops/products.h"
+
+#include "engine/ops/checks.h"
+
+namespace ft::op {
+namespace {
+
+// A matrix in 4 bits with all that belongs to it.
+void check_four_bit(const FourBitMatrix& m) {
+  require(m.shape.rank == 2 && is_four_bit_block(m.form.block), "products: not a matrix in 4-bit blocks");
+  const std::int64_t n = m.shape.numel(), blocks = m.form.blocks(n);
+  require(is_vector(m.codes, (n + 1) / 2, DType::u8), "products: not two 4-bit codes a byte");
+  require(is_vector(m.absmax, blocks, m.form.nested ? DType::u8 : DType::f32),
+          "products: not one absmax a block");
+  require(
+      !m.form.nested || (is_vector(m.nested_absmax, (blocks + kNestedBlock - 1) / kNestedBlock, DType::f32) &&
+                         is_vector(m.nested_offset, 1, DType::f32)),
+      "products: not the scales of 8-bit absmax");
+}
+
+}  // namespace
+
+void Products::check() const {
+  require(!terms.empty() && is_float(y), "products: no terms, or y is not f32, bf16 or f16");
+  const DType type = terms[0].a.dtype;
+  require(is_float(type), "products: operands are not f32, bf16 or f16");
+  require(y.dtype == type || y.dtype == DType::f32, "products: y is neither f32 nor of the operands' type");
+  for (const Term& t : terms) {
+    require(t.a.dtype == type && (t.four_bit ? !t.b : t.b.dtype == type),
+            "products: operands differ in type");
+    if (t.four_bit) check_four_bit(t.four_bit);
+    const bool ta = t.ta == Trans::yes, tb = t.tb == Trans::yes;
+    require((ta ? t.a.cols() : t.a.rows()) == y.rows(), "products: op(a) has not the rows of y");
+    require((tb ? t.b_rows() : t.b_cols()) == y.cols(), "products: op(b) has not the columns of y");
+    require(t.depth() == (tb ? t.b_cols() : t.b_rows()),
+            "products: op(a) and op(b) differ in the dimension that is summed");
+  }
+  if (!c) return;
+  if (c.shape.rank == 1) {
+    require(c.cols() == y.cols(), "products: the bias has not the columns of y");
+    require(c.dtype == y.dtype || c.dtype == type, "products: the bias has another type");
+  } else {
+    require(alike(c, y), "products: c and y differ");
+  }
+}
+
+double Products::flops() const {
+  double sum = 0;
+  for (const Term& t : terms) sum += 2.0 * double(y.rows()) * double(y.cols()) * double(t.depth());
+  return sum;
+}
+
+void ColumnSums::check() const {
+  require(is_float(x) && is_vector(y, x.cols(), DType::f32),
+          "column_sums: y is not one f32 for every column");
+}
+
+}  // namespace ft::op

@@ -1,0 +1,78 @@
+// Matrix products, where nine tenths of a step's time go, and sums over rows.
+#pragma once
+#include <span>
+
+#include "engine/core/four_bit.h"
+#include "engine/ops/roles.h"
+
+namespace ft {
+
+enum class Trans : std::uint8_t { no, yes };
+
+// A matrix of (rows, cols) in 4 bits; four_bit.h says how.
+struct FourBitMatrix {
+  FourBitForm form;
+  Shape shape;
+  Tensor codes;          // u8, two elements each
+  Tensor absmax;         // of every block: f32, or u8 when nested
+  Tensor nested_absmax;  // when nested: f32, of every kNestedBlock of absmax
+  Tensor nested_offset;  // when nested: (1) f32
+  explicit operator bool() const { return static_cast<bool>(codes); }
+};
+
+// op(a) (m, k) times op(b) (k, n), for operands as they lie in memory. With `four_bit` that is b, each
+// element rounded once to the type of a, and the Tensor b is empty.
+struct Term {
+  Tensor a;
+  Trans ta;
+  Tensor b;
+  Trans tb;
+  FourBitMatrix four_bit = {};
+
+  std::int64_t depth() const { return ta == Trans::yes ? a.rows() : a.cols(); }  // k
+  std::int64_t b_rows() const { return four_bit ? four_bit.shape[0] : b.rows(); }
+  std::int64_t b_cols() const { return four_bit ? four_bit.shape[1] : b.cols(); }
+};
+
+namespace op {
+
+// y (m, n) = alpha * sum of the terms + c. c is empty; y itself, to accumulate; another (m, n) tensor, a
+// residual; or (n), a bias added to every row. y may be f32 while the operands are not. c has y's type; a
+// bias may have the operands'. The sum, c included, is rounded once.
+struct Products {
+  static constexpr const char* kName = "products";
+  Out y;
+  std::span<const Term> terms;  // 1 to 16
+  float alpha = 1;
+  In c = Tensor{};
+
+  void check() const;
+  double flops() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    for (const Term& t : terms) {
+      visit("a", In(t.a));
+      visit("b", In(t.b));
+      visit("codes", In(t.four_bit.codes));
+      visit("absmax", In(t.four_bit.absmax));
+      visit("nested_absmax", In(t.four_bit.nested_absmax));
+    }
+    visit("c", c);
+  }
+};
+
+// y (n) f32 += the sums over the rows of x (m, n).
+struct ColumnSums {
+  static constexpr const char* kName = "column_sums";
+  Acc y;
+  In x;
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("x", x);
+  }
+};
+
+}  // namespace op
+}  // namespace ft

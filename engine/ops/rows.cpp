@@ -1,0 +1,38 @@
+#include "engine/ops/rows.h"
+
+#include "engine/ops/checks.h"
+
+namespace ft::op {
+
+void Embedding::check() const {
+  require(is_float(y) && y.dtype == table.dtype && y.cols() == table.cols(), "embedding: y and table differ");
+  require(is_vector(ids, y.rows(), DType::i32), "embedding: ids is not one i32 for every row");
+}
+void Embedding::check_indices() const {
+  require(all_below(ids, table.rows()), "embedding: an id beyond the table");
+}
+
+void EmbeddingGrad::check() const {
+  require(is_float(dy) && dtable.dtype == DType::f32 && dtable.cols() == dy.cols(),
+          "embedding_grad: dtable is not (V, C) f32");
+  require(is_vector(ids, dy.rows(), DType::i32), "embedding_grad: ids is not one i32 for every row");
+}
+void EmbeddingGrad::check_indices() const {
+  require(all_below(ids, dtable.rows()), "embedding_grad: an id beyond the table");
+}
+
+void GatherRows::check() const {
+  require(y.dtype == x.dtype && y.cols() == x.cols(), "gather_rows: y and x differ in type or columns");
+  require(is_vector(rows, y.rows(), DType::i32), "gather_rows: rows is not one i32 for every row of y");
+}
+void GatherRows::check_indices() const { require(all_below(rows, x.rows()), "gather_rows: a row beyond x"); }
+
+void ScatterRows::check() const {
+  require(y.dtype == x.dtype && y.cols() == x.cols(), "scatter_rows: y and x differ in type or columns");
+  require(is_vector(rows, x.rows(), DType::i32), "scatter_rows: rows is not one i32 for every row of x");
+}
+void ScatterRows::check_indices() const {
+  require(all_below(rows, y.rows()), "scatter_rows: a row beyond y");
+}
+
+}  // namespace ft::op

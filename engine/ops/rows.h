@@ -1,0 +1,76 @@
+// Rows by number: embeddings, and rows taken from or put into a tensor. Their bytes are those of the rows
+// that are moved.
+#pragma once
+#include "engine/ops/roles.h"
+
+namespace ft::op {
+
+// y[i] = table[ids[i]]
+struct Embedding {
+  static constexpr const char* kName = "embedding";
+  Out y;
+  In ids;    // (rows) i32
+  In table;  // (V, C)
+
+  void check() const;
+  void check_indices() const;
+  double bytes() const { return 2 * bytes_of(y) + bytes_of(ids); }
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("ids", ids);
+    visit("table", table);
+  }
+};
+
+// dtable[ids[i]] += dy[i]; rows with equal ids are added in their order.
+struct EmbeddingGrad {
+  static constexpr const char* kName = "embedding_grad";
+  Acc dtable;  // (V, C) f32
+  In ids;
+  In dy;
+
+  void check() const;
+  void check_indices() const;
+  double bytes() const { return 3 * bytes_of(dy) + bytes_of(ids); }
+  void operands(auto&& visit) const {
+    visit("dtable", dtable);
+    visit("ids", ids);
+    visit("dy", dy);
+  }
+};
+
+// y[i] = x[rows[i]], of any type.
+struct GatherRows {
+  static constexpr const char* kName = "gather_rows";
+  Out y;
+  In x;
+  In rows;  // i32
+
+  void check() const;
+  void check_indices() const;
+  double bytes() const { return 2 * bytes_of(y) + bytes_of(rows); }
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("x", x);
+    visit("rows", rows);
+  }
+};
+
+// y[rows[i]] = x[i], of any type; the other rows of y stay.
+struct ScatterRows {
+  static constexpr const char* kName = "scatter_rows";
+  Out y;
+  In x;
+  In rows;  // i32
+
+  void check() const;
+  void check_indices() const;
+  double bytes() const { return 2 * bytes_of(x) + bytes_of(rows); }
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("x", x);
+    visit("rows", rows);
+  }
+};
+
+}  // namespace ft::op
