@@ -25,7 +25,7 @@ class AlpacaRows : public Format {
       : instruction_(column(context.dataset, "instruction")),
         input_(column(context.dataset, "input")),
         output_(column(context.dataset, "output")),
-        plain_(context.data.prompt_template == "none"),
+        plain_(context.data.prompt_template == PromptTemplate::none),
         train_prompt_(context.data.train_on_inputs),
         builder_(context.tokenizer(), context.vocab_size, context.seq2seq) {}
 

@@ -20,7 +20,7 @@ BatcherOptions batcher_options(const DataConfig& config, std::int64_t batch_size
   const auto seed_used = config.data_seed ? static_cast<std::uint64_t>(*config.data_seed) : seed;
   BatcherOptions options{.batch_size = batch_size, .shuffle = shuffle, .seed = seed_used, .pad_id = pad_id};
   if (config.packing) options.pack_to = config.max_seq_length;
-  options.packing = packing_strategy(config.packing_strategy);
+  options.packing = config.packing_strategy;
   const std::int64_t step = config.pad_to_multiple_of;
   if (config.pad_to_max_length) options.pad_to = (config.max_seq_length + step - 1) / step * step;
   return options;

@@ -54,7 +54,7 @@ class ChatRows : public Format {
  private:
   bool trains(const std::string& role) const {
     const auto& roles = config_.roles_to_train;
-    return std::find(roles.begin(), roles.end(), role) != roles.end();
+    return std::any_of(roles.begin(), roles.end(), [&](ChatRole r) { return role == name_of(r); });
   }
 
   void read_message(const Json& item, std::vector<ChatMessage>& messages, std::vector<bool>& trained,

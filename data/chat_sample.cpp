@@ -13,11 +13,12 @@ std::vector<bool> trained_parts(std::span<const ChatPart> parts, const std::vect
   std::int64_t last = -1;
   for (std::size_t i = 0; i < trained.size(); ++i)
     if (trained[i]) last = static_cast<std::int64_t>(i);
+  const TrainOnEos ends = config.train_on_eos;
   std::vector<bool> out;
   for (const ChatPart& part : parts) {
     const bool own = part.message >= 0 && trained[static_cast<std::size_t>(part.message)];
-    const bool end = config.train_on_eos == "all" || (config.train_on_eos == "turn" && own) ||
-                     (config.train_on_eos == "last" && part.message == last);
+    const bool end = ends == TrainOnEos::all || (ends == TrainOnEos::turn && own) ||
+                     (ends == TrainOnEos::last && part.message == last);
     out.push_back(config.train_on_inputs || (part.kind == Kind::content && own) ||
                   (part.kind == Kind::end && end));
   }

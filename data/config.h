@@ -1,4 +1,4 @@
-// The settings under `data` in a run's configuration. Reading and checking JSON is engine/core/fields.h's
+// The settings under `data` in a run's configuration. Reading and checking JSON is engine/io/fields.h's
 // business.
 #pragma once
 #include <cstdint>
@@ -11,12 +11,71 @@
 
 namespace ft {
 
+// What a row holds.
+enum class RowType : std::uint8_t {
+  detected,  // by the names of the columns
+  prompt_completion,
+  alpaca,
+  messages,
+  sharegpt,
+  text,
+  translation,
+  preference_chosen,
+  tokenized
+};
+constexpr auto words(RowType) {
+  using enum RowType;
+  return to_words<RowType>({{detected, "auto"},
+                            {prompt_completion, "prompt_completion"},
+                            {alpaca, "alpaca"},
+                            {messages, "messages"},
+                            {sharegpt, "sharegpt"},
+                            {text, "text"},
+                            {translation, "translation"},
+                            {preference_chosen, "preference_chosen"},
+                            {tokenized, "tokenized"}});
+}
+
+// What happens to a sample that is too long.
+enum class Truncation : std::uint8_t { keep_start, keep_end, drop, error };
+constexpr auto words(Truncation) {
+  using enum Truncation;
+  return to_words<Truncation>(
+      {{keep_start, "keep_start"}, {keep_end, "keep_end"}, {drop, "drop"}, {error, "error"}});
+}
+
+// bfd: best fit, longest first; a sample is one piece. bfd_split: the same, with samples that are longer than
+// a pack cut into pieces. wrapped: samples one behind another, cut wherever a pack is full.
+enum class PackingStrategy : std::uint8_t { bfd, bfd_split, wrapped };
+constexpr auto words(PackingStrategy) {
+  using enum PackingStrategy;
+  return to_words<PackingStrategy>({{bfd, "bfd"}, {bfd_split, "bfd_split"}, {wrapped, "wrapped"}});
+}
+
+enum class TrainOnEos : std::uint8_t { turn, last, all, none };
+constexpr auto words(TrainOnEos) {
+  using enum TrainOnEos;
+  return to_words<TrainOnEos>({{turn, "turn"}, {last, "last"}, {all, "all"}, {none, "none"}});
+}
+
+enum class ChatRole : std::uint8_t { assistant, user, system };
+constexpr auto words(ChatRole) {
+  using enum ChatRole;
+  return to_words<ChatRole>({{assistant, "assistant"}, {user, "user"}, {system, "system"}});
+}
+
+enum class PromptTemplate : std::uint8_t { alpaca, none };
+constexpr auto words(PromptTemplate) {
+  using enum PromptTemplate;
+  return to_words<PromptTemplate>({{alpaca, "alpaca"}, {none, "none"}});
+}
+
 // One source of samples.
 struct DatasetConfig {
-  std::string path;                  // as the user wrote it: a file, a glob or a folder
-  std::string type = "auto";         // the rows' format
-  std::optional<std::string> split;  // its name in logs
-  double weight = 1;                 // how often its samples are taken in a pass; 2 = twice, 0.5 = half
+  std::string path;  // as the user wrote it: a file, a glob or a folder
+  RowType type = RowType::detected;
+  std::optional<std::string> split;
+  double weight = 1;  // how often its samples are taken in a pass; 2 = twice, 0.5 = half
   std::optional<std::int64_t> max_samples;     // its first n rows
   std::map<std::string, std::string> columns;  // {"prompt": "question"}: our name -> the file's
   std::optional<std::string> source_lang, target_lang, source_prefix;  // translation
@@ -24,10 +83,8 @@ struct DatasetConfig {
   void fields(auto& f) {
     f("path", path, "File, glob or folder: .jsonl, .json, .csv, .tsv, .txt, also as .gz or .zst.", required(),
       not_empty(), is_path());
-    f("type", type, "Row format; auto: by the names of the columns.",
-      one_of({"auto", "prompt_completion", "alpaca", "messages", "sharegpt", "text", "translation",
-              "preference_chosen", "tokenized"}));
-    f("split", split, "Its name in logs.");
+    f("type", type, "Row format; auto: by the names of the columns.");
+    f("split", split, "Which split of a data set that has several.", only_default());
     f("weight", weight, "How often each of its samples is taken in a pass.", above(0));
     f("max_samples", max_samples, "Only its first n samples.", at_least(1));
     f("columns", columns, "Names of its columns: {\"prompt\": \"question\", \"response\": \"answer\"}.");
@@ -43,16 +100,16 @@ struct DataConfig {
   double val_set_size = 0;                   // held out from datasets: a count if >= 1, a fraction if < 1
   std::int64_t max_seq_length = 1024;        // tokens
   std::int64_t max_source_length = 1024, max_target_length = 128;  // encoder-decoders
-  std::string truncation = "keep_start";
+  Truncation truncation = Truncation::keep_start;
   bool packing = false;
-  std::string packing_strategy = "bfd";
+  PackingStrategy packing_strategy = PackingStrategy::bfd;
   std::int64_t pad_to_multiple_of = 8;
   bool pad_to_max_length = false;
   bool train_on_inputs = false;
-  std::vector<std::string> roles_to_train{"assistant"};
-  std::string train_on_eos = "turn";
+  std::vector<ChatRole> roles_to_train{ChatRole::assistant};
+  TrainOnEos train_on_eos = TrainOnEos::turn;
   std::optional<std::string> chat_template;
-  std::string prompt_template = "alpaca";
+  PromptTemplate prompt_template = PromptTemplate::alpaca;
   bool shuffle = true;
   std::optional<std::int64_t> data_seed;  // null = training.seed
   bool streaming = false;
@@ -69,26 +126,21 @@ struct DataConfig {
       aka({"sequence_len", "cutoff_len", "max_length", "seq_length"}));
     f("max_source_length", max_source_length, "Encoder-decoders: tokens of the source.", at_least(1));
     f("max_target_length", max_target_length, "Encoder-decoders: tokens of the target.", at_least(1));
-    f("truncation", truncation, "What happens to longer samples.",
-      one_of({"keep_start", "keep_end", "drop", "error"}));
+    f("truncation", truncation, "What happens to longer samples.");
     f("packing", packing, "Put several samples, isolated from each other, into max_seq_length tokens.",
       aka({"sample_packing"}));
     f("packing_strategy", packing_strategy,
-      "bfd: best fit decreasing; bfd_split: and longer samples in pieces; wrapped: cut anywhere.",
-      one_of({"bfd", "bfd_split", "wrapped"}));
+      "bfd: best fit decreasing; bfd_split: and longer samples in pieces; wrapped: cut anywhere.");
     f("pad_to_multiple_of", pad_to_multiple_of, "Lengths are padded to its multiples where they are padded.",
       at_least(1));
     f("pad_to_max_length", pad_to_max_length, "Pad every sequence to max_seq_length.");
     f("train_on_inputs", train_on_inputs, "Keep the loss on the prompt too.");
-    f("roles_to_train", roles_to_train, "Chat data: whose turns are trained.",
-      one_of({"assistant", "user", "system"}));
+    f("roles_to_train", roles_to_train, "Chat data: whose turns are trained.");
     f("train_on_eos", train_on_eos,
-      "Chat data: which end tokens are trained: those of trained turns, the last of them, all, none.",
-      one_of({"turn", "last", "all", "none"}));
+      "Chat data: which end tokens are trained: those of trained turns, the last of them, all, none.");
     f("chat_template", chat_template,
       "Chat data: plain, alpaca, llama2, llama3, chatml, mistral, zephyr or gemma; null is the model's own.");
-    f("prompt_template", prompt_template, "Alpaca data: Stanford's words, or none.",
-      one_of({"alpaca", "none"}));
+    f("prompt_template", prompt_template, "Alpaca data: Stanford's words, or none.");
     f("shuffle", shuffle, "Another order in each pass.");
     f("data_seed", data_seed, "Of shuffling and of the held-out split; null: training.seed.", at_least(0));
     f("streaming", streaming,

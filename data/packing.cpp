@@ -7,13 +7,6 @@
 
 namespace ft {
 
-PackingStrategy packing_strategy(std::string_view name) {
-  if (name == "bfd_split") return PackingStrategy::bfd_split;
-  if (name == "wrapped") return PackingStrategy::wrapped;
-  require(name == "bfd", "no such packing strategy");
-  return PackingStrategy::bfd;
-}
-
 std::vector<Stretch> cut_samples(std::span<const std::int64_t> lengths, std::int64_t room) {
   std::vector<Stretch> stretches;
   for (std::size_t i = 0; i < lengths.size(); ++i)

@@ -3,15 +3,9 @@
 #include <compare>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 namespace ft {
-
-// bfd: best fit, longest first; a sample is one piece. bfd_split: the same, with samples that are longer than
-// a pack cut into pieces. wrapped: samples one behind another, cut wherever a pack is full.
-enum class PackingStrategy { bfd, bfd_split, wrapped };
-PackingStrategy packing_strategy(std::string_view name);
 
 // A stretch of a sample.
 struct Stretch {

@@ -98,12 +98,12 @@ bool SampleReader::fit(Sample& sample, const Place& at) {
   if (context_.seq2seq) return fit_pair(sample, at);
   const auto size = static_cast<std::int64_t>(sample.input_ids.size()), most = config_.max_seq_length;
   // Packing in pieces cuts long samples itself, and loses nothing of them.
-  if (size <= most || (config_.packing && config_.packing_strategy != "bfd")) return true;
-  if (config_.truncation == "error")
+  if (size <= most || (config_.packing && config_.packing_strategy != PackingStrategy::bfd)) return true;
+  if (config_.truncation == Truncation::error)
     at.fail(str(size, " tokens; data.max_seq_length is ", most, " and data.truncation is error"));
   if (!may_cut()) return false;
   for (auto* list : {&sample.input_ids, &sample.labels}) {
-    if (config_.truncation == "keep_end") list->erase(list->begin(), list->end() - most);
+    if (config_.truncation == Truncation::keep_end) list->erase(list->begin(), list->end() - most);
     list->resize(static_cast<std::size_t>(most));
   }
   return true;
@@ -120,18 +120,18 @@ bool SampleReader::fit_pair(Sample& sample, const Place& at) {
   const auto too_long = [](const Side& s) { return std::ssize(s.ids) > s.most; };
   if (!too_long(sides[0]) && !too_long(sides[1])) return true;
   for (const Side& s : sides)
-    if (too_long(s) && config_.truncation == "error")
+    if (too_long(s) && config_.truncation == Truncation::error)
       at.fail(str("a ", s.name, " of ", s.ids.size(), " tokens; ", s.setting, " is ", s.most,
                   " and data.truncation is error"));
   if (!may_cut()) return false;
   for (const Side& s : sides)
-    cut_side(s.ids, s.most, config_.truncation == "keep_end", context_.seq2seq->end);
+    cut_side(s.ids, s.most, config_.truncation == Truncation::keep_end, context_.seq2seq->end);
   return true;
 }
 
 // Counts a sample that is too long.
 bool SampleReader::may_cut() {
-  const bool drop = config_.truncation == "drop";
+  const bool drop = config_.truncation == Truncation::drop;
   ++(drop ? counts_.dropped : counts_.truncated);
   return !drop;
 }

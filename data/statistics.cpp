@@ -45,14 +45,14 @@ std::vector<std::int64_t> lengths_of(const Dataset& data,
 }
 
 PairStatistics::Side side_of(std::vector<std::int64_t> lengths, std::span<const std::int64_t> limits,
-                             const std::string& truncation) {
+                             Truncation truncation) {
   PairStatistics::Side side;
   for (const std::int64_t most : limits) {
     PairStatistics::Limit l{.length = most};
     for (const std::int64_t length : lengths) {
       if (length <= most) continue;
       ++l.longer;
-      l.lost += truncation == "drop" ? length : length - most;
+      l.lost += truncation == Truncation::drop ? length : length - most;
     }
     side.limits.push_back(l);
   }
@@ -60,7 +60,7 @@ PairStatistics::Side side_of(std::vector<std::int64_t> lengths, std::span<const 
   return side;
 }
 
-DataStatistics::Limit limit_of(const Dataset& data, std::int64_t length, const std::string& truncation) {
+DataStatistics::Limit limit_of(const Dataset& data, std::int64_t length, Truncation truncation) {
   DataStatistics::Limit out{.length = length};
   std::vector<std::int64_t> left;
   for (std::int64_t i = 0; i < data.size(); ++i) {
@@ -71,10 +71,11 @@ DataStatistics::Limit limit_of(const Dataset& data, std::int64_t length, const s
       continue;
     }
     ++out.longer;
-    const std::int64_t kept = truncation == "drop" ? 0 : length;
+    const std::int64_t kept = truncation == Truncation::drop ? 0 : length;
     out.lost += size - kept;
-    const auto part = labels.subspan(static_cast<std::size_t>(truncation == "keep_end" ? size - kept : 0),
-                                     static_cast<std::size_t>(kept));
+    const auto part =
+        labels.subspan(static_cast<std::size_t>(truncation == Truncation::keep_end ? size - kept : 0),
+                       static_cast<std::size_t>(kept));
     out.untrained += count_targets(labels) > 0 && count_targets(part) == 0;
     if (kept > 0) left.push_back(kept);
   }
@@ -89,7 +90,7 @@ DataStatistics::Limit limit_of(const Dataset& data, std::int64_t length, const s
 }  // namespace
 
 DataStatistics data_statistics(const Dataset& data, std::span<const std::int64_t> limits,
-                               const std::string& truncation) {
+                               Truncation truncation) {
   DataStatistics out{.samples = data.size(), .targets = data.targets()};
   out.lengths = statistics_of(lengths_of(data, &SampleStore::View::input_ids));
   for (const std::int64_t length : limits) out.limits.push_back(limit_of(data, length, truncation));
@@ -97,14 +98,14 @@ DataStatistics data_statistics(const Dataset& data, std::span<const std::int64_t
 }
 
 PairStatistics pair_statistics(const Dataset& data, std::span<const std::int64_t> source_limits,
-                               std::span<const std::int64_t> target_limits, const std::string& truncation) {
+                               std::span<const std::int64_t> target_limits, Truncation truncation) {
   return {.samples = data.size(),
           .source = side_of(lengths_of(data, &SampleStore::View::input_ids), source_limits, truncation),
           .target = side_of(lengths_of(data, &SampleStore::View::labels), target_limits, truncation)};
 }
 
 PairCost cost_of(const Dataset& data, std::int64_t max_source, std::int64_t max_target,
-                 const std::string& truncation) {
+                 Truncation truncation) {
   PairCost cost;
   for (std::int64_t i = 0; i < data.size(); ++i) {
     const auto source = static_cast<std::int64_t>(data[i].input_ids.size()),
@@ -112,7 +113,7 @@ PairCost cost_of(const Dataset& data, std::int64_t max_source, std::int64_t max_
     if (source <= max_source && target <= max_target) continue;
     ++cost.longer;
     const std::int64_t kept =
-        truncation == "drop" ? 0 : std::min(source, max_source) + std::min(target, max_target);
+        truncation == Truncation::drop ? 0 : std::min(source, max_source) + std::min(target, max_target);
     cost.lost += source + target - kept;
   }
   return cost;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/config.h"
 #include "data/dataset.h"
 
 namespace ft {
@@ -37,7 +38,7 @@ struct DataStatistics {
 
 // `data` as it is without any limit; `truncation` is keep_start, keep_end or drop.
 DataStatistics data_statistics(const Dataset& data, std::span<const std::int64_t> limits,
-                               const std::string& truncation);
+                               Truncation truncation);
 
 // The same of sources and targets.
 struct PairStatistics {
@@ -57,7 +58,7 @@ struct PairStatistics {
 
 // Each limit as if the other side had none.
 PairStatistics pair_statistics(const Dataset& data, std::span<const std::int64_t> source_limits,
-                               std::span<const std::int64_t> target_limits, const std::string& truncation);
+                               std::span<const std::int64_t> target_limits, Truncation truncation);
 
 // What limits of both sides together cost.
 struct PairCost {
@@ -65,6 +66,6 @@ struct PairCost {
   std::int64_t lost = 0;    // tokens, of both sides
 };
 PairCost cost_of(const Dataset& data, std::int64_t max_source, std::int64_t max_target,
-                 const std::string& truncation);
+                 Truncation truncation);
 
 }  // namespace ft

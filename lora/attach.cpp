@@ -148,14 +148,14 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
     auto adapter = chooser.adapter(l, dtype);
     out.linears.push_back(l.name);
     out.adapters.push_back(adapter.get());
-    if (l.bias && config.bias == "lora_only") l.bias->trainable = true;
+    if (l.bias && config.bias == LoraBias::lora_only) l.bias->trainable = true;
     l.adapter = std::move(adapter);
   });
   model.visit(choose);
   chooser.check(model, out.adapters.size());
   if (whole) mark_modules_to_save(model, *whole, origin);
   EachParameter collect([&](Parameter& p) {
-    if (config.bias == "all" && p.name.ends_with(".bias")) p.trainable = true;
+    if (config.bias == LoraBias::all && p.name.ends_with(".bias")) p.trainable = true;
     if (p.trainable && !p.name.starts_with(kPeftPrefix)) out.whole.push_back(&p);
   });
   model.visit(collect);
@@ -167,7 +167,7 @@ void train_all(Model& model) {
   model.visit(each);
 }
 
-void initialize(const Parameter& p, const std::string& init, Random random, Tensor y, std::int64_t first) {
+void initialize(const Parameter& p, LoraInit init, Random random, Tensor y, std::int64_t first) {
   const bool is_a = p.name.ends_with(".lora_A.weight");
   const Random family = random.with(p.name);
   const double fan_in = static_cast<double>(p.shape[1]);
@@ -177,9 +177,9 @@ void initialize(const Parameter& p, const std::string& init, Random random, Tens
     const auto bits = family.at(static_cast<std::uint64_t>(first + i));
     const double u = to_uniform(bits[0]), w = to_uniform(bits[1]);
     double v = 0;
-    if (is_a && init == "gaussian")
+    if (is_a && init == LoraInit::gaussian)
       v = deviation * std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * w);
-    else if (is_a || init == "false")
+    else if (is_a || init == LoraInit::random_b)
       v = bound * (2 * u - 1);
     out[i] = static_cast<float>(v);
   }

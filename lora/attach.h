@@ -36,6 +36,6 @@ void train_all(Model&);
 // Fills an adapter's parameter as init_lora_weights says (true: PEFT's kaiming_uniform with a = sqrt(5);
 // gaussian: A normal with deviation 1 / r; B zero in both; false: both uniform). Elements are functions of
 // (random, name, index).
-void initialize(const Parameter&, const std::string& init, Random random, Tensor y, std::int64_t first);
+void initialize(const Parameter&, LoraInit init, Random random, Tensor y, std::int64_t first);
 
 }  // namespace ft::lora

@@ -42,12 +42,13 @@ void refuse_foreign(const JsonObject& j) {
 
 // How A and B began. PEFT runs the ones that are refused again when it loads the adapter, and they change the
 // base's weights; eva and orthogonal only chose where A and B began.
-std::string read_init(const JsonObject& j) {
-  if (!j.has("init_lora_weights")) return "true";
-  if (j.is_bool("init_lora_weights")) return j.boolean("init_lora_weights") ? "true" : "false";
+LoraInit read_init(const JsonObject& j) {
+  if (!j.has("init_lora_weights")) return LoraInit::kaiming;
+  if (j.is_bool("init_lora_weights"))
+    return j.boolean("init_lora_weights") ? LoraInit::kaiming : LoraInit::random_b;
   const std::string init = j.text("init_lora_weights");
-  if (init == "gaussian") return init;
-  if (init == "eva" || init == "orthogonal") return "true";
+  if (init == "gaussian") return LoraInit::gaussian;
+  if (init == "eva" || init == "orthogonal") return LoraInit::kaiming;
   j.refuse(
       "init_lora_weights",
       "true, false, gaussian, eva or orthogonal: others change the base's weights; PEFT's save_pretrained "
@@ -74,9 +75,9 @@ LoraConfig read_adapter_config(const std::string& path, Exit exit, std::string& 
   if (j.has("layers_to_transform")) c.layers_to_transform = j.integers("layers_to_transform");
   c.use_rslora = j.boolean_or("use_rslora", false);
   c.task_type = j.text_or("task_type", c.task_type);
-  c.bias = j.text_or("bias", "none");
-  if (c.bias != "none" && c.bias != "all" && c.bias != "lora_only")
-    j.refuse("bias", "none, all or lora_only");
+  const auto bias = value_of<LoraBias>(j.text_or("bias", "none"));
+  if (!bias) j.refuse("bias", "none, all or lora_only");
+  c.bias = *bias;
   auto pattern = [&](const char* key, auto& out, auto read) {
     if (!j.has(key)) return;
     const JsonObject o = j.object(key);
@@ -109,15 +110,16 @@ std::string adapter_config_text(const LoraConfig& c, const std::vector<std::stri
   for (const auto& [k, v] : c.rank_pattern) ranks[k] = v;
   for (const auto& [k, v] : c.alpha_pattern) alphas[k] = number(v);
   const Json none = nullptr;
-  const Json init =
-      c.init_lora_weights == "gaussian" ? Json("gaussian") : Json(c.init_lora_weights == "true");
+  const Json init = c.init_lora_weights == LoraInit::gaussian
+                        ? Json(name_of(LoraInit::gaussian))
+                        : Json(c.init_lora_weights == LoraInit::kaiming);
   // Every key of PEFT 0.21, sorted as it writes them.
   const Json j = {{"alora_invocation_tokens", none},
                   {"alpha_pattern", alphas},
                   {"arrow_config", none},
                   {"auto_mapping", none},
                   {"base_model_name_or_path", base_model.empty() ? none : Json(base_model)},
-                  {"bias", c.bias},
+                  {"bias", name_of(c.bias)},
                   {"corda_config", none},
                   {"ensure_weight_tying", false},
                   {"eva_config", none},

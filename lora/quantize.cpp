@@ -14,8 +14,6 @@ bool lies_in(const std::string& name, const std::string& module) {
   return ("." + name + ".").find("." + module + ".") != std::string::npos;
 }
 
-FourBitBook book_of(const std::string& name) { return name == "nf4" ? FourBitBook::nf4 : FourBitBook::fp4; }
-
 // A part of an array of the quantized weight.
 template <class T>
 void copy_part(const Tensor& y, const std::vector<T>& from, std::int64_t first) {
@@ -26,7 +24,7 @@ void copy_part(const Tensor& y, const std::vector<T>& from, std::int64_t first) 
 }  // namespace
 
 FourBitPlan four_bit_plan(const QuantizationConfig& c) {
-  return {{book_of(c.bnb_4bit_quant_type), c.blocksize, c.bnb_4bit_use_double_quant}, c.skip_modules, false};
+  return {{c.bnb_4bit_quant_type, c.blocksize, c.bnb_4bit_use_double_quant}, c.skip_modules, false};
 }
 
 std::optional<FourBitPlan> stored_four_bit_plan(const std::string& config_json) {
@@ -37,9 +35,9 @@ std::optional<FourBitPlan> stored_four_bit_plan(const std::string& config_json) 
     j.refuse(j.has("quant_method") ? "quant_method" : "load_in_4bit",
              "bitsandbytes with load_in_4bit: ft reads no other quantized weights");
   if (j.text_or("bnb_4bit_quant_storage", "uint8") != "uint8") j.refuse("bnb_4bit_quant_storage", "uint8");
-  const std::string type = j.text_or("bnb_4bit_quant_type", "fp4");  // transformers' default
-  if (type != "nf4" && type != "fp4") j.refuse("bnb_4bit_quant_type", "nf4 or fp4");
-  FourBitPlan plan{{book_of(type), 64, j.boolean_or("bnb_4bit_use_double_quant", false)}, {"lm_head"}, true};
+  const auto book = value_of<FourBitBook>(j.text_or("bnb_4bit_quant_type", "fp4"));  // transformers' default
+  if (!book) j.refuse("bnb_4bit_quant_type", "nf4 or fp4");
+  FourBitPlan plan{{*book, 64, j.boolean_or("bnb_4bit_use_double_quant", false)}, {"lm_head"}, true};
   if (j.has("llm_int8_skip_modules")) plan.skip = j.texts("llm_int8_skip_modules");
   return plan;
 }

@@ -75,7 +75,7 @@ std::vector<Answer> AnswerTest::run(const Ctx& context, ParameterStore& store, M
   return answers;
 }
 
-Measures measure(const std::vector<Answer>& answers, const std::vector<std::string>& metrics) {
+Measures measure(const std::vector<Answer>& answers, const std::vector<Metric>& metrics) {
   std::vector<std::string> given, expected;
   std::int64_t tokens = 0, right = 0;
   for (const Answer& a : answers) {
@@ -88,11 +88,12 @@ Measures measure(const std::vector<Answer>& answers, const std::vector<std::stri
     return static_cast<double>(sum) / static_cast<double>(std::max<std::size_t>(1, answers.size()));
   };
   Measures m;
-  for (const std::string& name : metrics) {
-    if (name == "bleu") m.emplace_back(name, metrics::corpus_bleu(given, expected).score);
-    if (name == "chrf") m.emplace_back(name, metrics::corpus_chrf(given, expected));
-    if (name == "exact_match") m.emplace_back(name, mean(right));
-    if (name != "rouge") continue;
+  for (const Metric metric : metrics) {
+    const char* name = name_of(metric);
+    if (metric == Metric::bleu) m.emplace_back(name, metrics::corpus_bleu(given, expected).score);
+    if (metric == Metric::chrf) m.emplace_back(name, metrics::corpus_chrf(given, expected));
+    if (metric == Metric::exact_match) m.emplace_back(name, mean(right));
+    if (metric != Metric::rouge) continue;
     const metrics::Rouge rouge = metrics::mean_rouge(given, expected);
     m.insert(m.end(), {{"rouge1", rouge.rouge1},
                        {"rouge2", rouge.rouge2},

@@ -9,6 +9,7 @@
 #include "data/tokenizer.h"
 #include "engine/generate/config.h"
 #include "engine/generate/generator.h"
+#include "engine/train/config.h"
 #include "engine/train/report.h"
 #include "models/registry.h"
 
@@ -50,6 +51,6 @@ class AnswerTest {
 // The figures of evaluation.metrics that are taken on text (bleu and chrf 0 to 100; rouge1, rouge2, rougeL,
 // rougeLsum and exact_match 0 to 1), and gen_len, the mean of new tokens. White space around texts does not
 // count.
-Measures measure(const std::vector<Answer>& answers, const std::vector<std::string>& metrics);
+Measures measure(const std::vector<Answer>& answers, const std::vector<Metric>& metrics);
 
 }  // namespace ft

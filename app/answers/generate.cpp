@@ -195,7 +195,7 @@ Exit generate(const GenerateArgs& args) {
   if (ranks.size > 1 && args.input.empty())
     throw UserError(Exit::config,
                     "ft launch generate: give --input FILE; --prompt is answered by one process");
-  Screen screen(Screen::standard_error(ranks.root() ? "auto" : "none"));
+  Screen screen(Screen::standard_error(ranks.root() ? ProgressStyle::by_terminal : ProgressStyle::none));
   return args.input.empty() ? generate_one(args, a) : generate_file(args, a, ranks, screen);
 }
 

@@ -139,11 +139,8 @@ RunConfig config_of(const AnswererArgs& args) {
   j["generation"] = settings_of(args.model);
   RunConfig c = parse_config(j.dump(), join_path(args.model, kFile), "", args.overrides);
   c.model.model_name_or_path = args.model;  // as the user wrote it, for messages
-  c.finetuning_type = kNotTrained;
-  if (!args.adapter.empty()) {
-    c.finetuning_type = "lora";
-    c.lora.adapter_name_or_path = args.adapter;
-  }
+  c.trains = false;
+  if (!args.adapter.empty()) c.lora.adapter_name_or_path = args.adapter;
   check_company(c.generation, args.overrides);
   return c;
 }

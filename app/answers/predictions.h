@@ -27,7 +27,7 @@ class Predictions {
  private:
   const BuiltModel& built_;
   std::string folder_;
-  std::vector<std::string> metrics_;
+  std::vector<Metric> metrics_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::vector<std::int32_t> end_tokens_;
   AnswerTest test_;

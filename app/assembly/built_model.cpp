@@ -1,5 +1,7 @@
 #include "app/assembly/built_model.h"
 
+#include <algorithm>
+
 #include "engine/io/file.h"
 
 namespace ft {
@@ -23,13 +25,26 @@ void expect_weights(BuiltModel& b) {
   if (b.start) b.start->expect(b.attached);
 }
 
+// What an adapter's list of linears comes to, beside all-linear in the configuration.
+void require_all_linear(const BuiltModel& b) {
+  const auto other = make_model(join_path(b.folder, "config.json"), b.dtype);
+  lora::LoraConfig all = b.lora_config;
+  all.target_modules = "all-linear";
+  const auto& adapted = b.attached.linears;
+  for (const std::string& name : lora::attach(*other.model, all, b.dtype, {"lora."}).linears)
+    if (std::find(adapted.begin(), adapted.end(), name) == adapted.end())
+      throw UserError(Exit::config,
+                      str("lora.target_modules: is all-linear, and ", b.start->config_file(), " leaves out ",
+                          name, "; leave target_modules out to go on with that adapter"));
+}
+
 // What is to be in 4 bits: what is so in the model's folder, else what the configuration asks for.
 std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config) {
   const std::string file = join_path(config.model.model_name_or_path, "config.json");
   const auto stored = lora::stored_four_bit_plan(file);
   const bool asked = config.quantization.load_in_4bit;
   if (!stored) return asked ? std::optional(lora::four_bit_plan(config.quantization)) : std::nullopt;
-  if (config.finetuning_type == "full")
+  if (config.trains && config.finetuning_type == FinetuningType::full)
     throw UserError(Exit::config, str("finetuning_type: the weights of ", config.model.model_name_or_path,
                                       " are in 4 bits and cannot be trained; set it to lora"));
   const auto wanted = lora::four_bit_plan(config.quantization);
@@ -45,11 +60,12 @@ std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config) {
 BuiltModel build_model(const RunConfig& config, Weights weights) {
   BuiltModel b;
   b.folder = config.model.model_name_or_path;
-  b.dtype = config.training.dtype();
+  b.dtype = config.dtype();
   b.seed = static_cast<std::uint64_t>(config.training.seed);
   auto four_bit = four_bit_plan(config);
   b.made = make_model(join_path(b.folder, "config.json"), b.dtype);
-  b.lora = config.finetuning_type == "lora";
+  b.lora = config.finetuning_type == FinetuningType::lora &&
+           (config.trains || config.lora.adapter_name_or_path.has_value());
   if (weights == Weights::check) b.base = open_model_folder(b.folder);
   if (b.lora) {
     if (const auto& from = config.lora.adapter_name_or_path)
@@ -59,7 +75,8 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
     const lora::Origin origin =
         b.start ? lora::Origin{b.start->config_file() + ": ", Exit::input, false} : lora::Origin{"lora."};
     b.attached = lora::attach(b.model(), b.lora_config, b.dtype, origin);
-  } else if (config.finetuning_type != kNotTrained) {
+    if (config.lora.expects_all_linear) require_all_linear(b);
+  } else if (config.trains) {
     lora::train_all(b.model());
   }
   if (four_bit)

@@ -6,11 +6,12 @@
 namespace ft {
 
 AttentionKernels attention_of(const RunConfig& config) {
-  return config.model.attn_implementation == "cudnn" ? AttentionKernels::vendor : AttentionKernels::own;
+  return config.model.attn_implementation == AttnImplementation::cudnn ? AttentionKernels::vendor
+                                                                       : AttentionKernels::own;
 }
 
 Device device_of(const RunConfig& config, int gpu) {
-  if (config.device == "cuda") return {Device::Kind::cuda, gpu};
+  if (config.device == Device::Kind::cuda) return {Device::Kind::cuda, gpu};
   if (attention_of(config) == AttentionKernels::vendor)
     throw UserError(Exit::config,
                     "model.attn_implementation: cudnn is for GPUs; set device=cuda, or leave it out");

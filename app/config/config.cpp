@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "app/config/start_adapter.h"
 #include "engine/core/four_bit.h"
 #include "engine/io/fields.h"
 #include "engine/io/file.h"
@@ -15,12 +16,13 @@ namespace {
 constexpr std::int64_t kLargest = 1 << 20;  // bytes of a configuration
 
 // That makes training compute in this type.
-std::string setting_for(const std::string& dtype, const TrainingConfig& training) {
-  if (dtype == "bfloat16")
-    return training.fp16 ? "training.fp16=false training.bf16=true" : "training.bf16=true";
-  if (dtype == "float16")
-    return training.bf16 == true ? "training.bf16=false training.fp16=true" : "training.fp16=true";
-  return training.fp16 ? "training.fp16=false" : "training.bf16=false";
+std::string setting_for(DType dtype, const RunConfig& c) {
+  const TrainingConfig& t = c.training;
+  if (dtype == DType::bf16) return t.fp16 ? "training.fp16=false training.bf16=true" : "training.bf16=true";
+  if (dtype == DType::f16)
+    return t.bf16 == true ? "training.bf16=false training.fp16=true" : "training.fp16=true";
+  if (!t.fp16) return "training.bf16=false";
+  return t.bf16.value_or(c.on_gpu()) ? "training.fp16=false training.bf16=false" : "training.fp16=false";
 }
 
 // What no single setting can say.
@@ -31,49 +33,48 @@ void check_quantization(RunConfig& c, bool dtype_given, const std::string& name)
     throw UserError(Exit::config, printable(name) + ": " + what);
   };
   lora::QuantizationConfig& q = c.quantization;
-  if (c.finetuning_type == "full")
+  if (c.finetuning_type == FinetuningType::full)
     refuse("quantization.load_in_4bit: 4-bit weights cannot be trained; set finetuning_type to lora");
   if (!is_four_bit_block(q.blocksize))
     refuse(str("quantization.blocksize: ", q.blocksize, " is not a power of two"));
-  const std::string dtype = name_of(c.training.dtype());
+  const DType dtype = c.dtype();
   if (dtype_given && q.bnb_4bit_compute_dtype != dtype)
-    refuse(str("quantization.bnb_4bit_compute_dtype ", q.bnb_4bit_compute_dtype, " with training in ", dtype,
-               " is not available yet; set ", setting_for(q.bnb_4bit_compute_dtype, c.training),
-               " or leave bnb_4bit_compute_dtype out"));
+    refuse(str("quantization.bnb_4bit_compute_dtype ", name_of(q.bnb_4bit_compute_dtype),
+               " with training in ", name_of(dtype), " is not available yet; set ",
+               setting_for(q.bnb_4bit_compute_dtype, c), " or leave bnb_4bit_compute_dtype out"));
   q.bnb_4bit_compute_dtype = dtype;
 }
 
 void check_predictions(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
   const EvaluationConfig& e = c.evaluation;
-  const auto of_text = [](const std::string& name) {
-    return !name.ends_with("loss") && !name.ends_with("perplexity");
-  };
+  const std::string& best = e.metric_for_best_model;
+  const bool best_of_text = !best.ends_with("loss") && !best.ends_with("perplexity");
   const auto none = [](const std::string& setting, const std::string& name) {
     return setting + ": " + name +
            " is measured on generated text; set evaluation.predict_with_generate=true";
   };
   if (!e.predict_with_generate) {
-    for (const std::string& name : e.metrics)
-      if (of_text(name)) refuse(none("evaluation.metrics", name));
-    if (of_text(e.metric_for_best_model))
-      refuse(none("evaluation.metric_for_best_model", e.metric_for_best_model));
+    for (const Metric metric : e.metrics)
+      if (of_text(metric)) refuse(none("evaluation.metrics", name_of(metric)));
+    if (best_of_text) refuse(none("evaluation.metric_for_best_model", best));
     return;
   }
   if (c.data.eval_datasets.empty() && c.data.val_set_size == 0)
     refuse(
         "evaluation.predict_with_generate: there is nothing to answer; set data.val_set_size or "
         "data.eval_datasets");
-  const std::string& best = e.metric_for_best_model;
-  const auto measured = [&](const std::string& name) {
-    return best.find(name) != std::string::npos;  // rouge stands for rouge1, rouge2, rougeL, rougeLsum
+  const auto measured = [&](Metric metric) {
+    return best.find(name_of(metric)) !=
+           std::string::npos;  // rouge stands for rouge1, rouge2, rougeL, rougeLsum
   };
-  const std::vector<std::string> names = e.text_metrics();
-  if (of_text(best) && std::none_of(names.begin(), names.end(), measured))
+  const std::vector<Metric> metrics = e.text_metrics();
+  if (best_of_text && std::none_of(metrics.begin(), metrics.end(), measured))
     refuse(str("evaluation.metric_for_best_model: ", best, " is not in evaluation.metrics"));
   if (c.generation.stop_strings) refuse("generation.stop_strings: not with evaluation.predict_with_generate");
   if (c.generation.num_beams == 1)
-    for (const auto& [set, name] : {std::pair{c.generation.length_penalty != 1, "length_penalty"},
-                                    std::pair{c.generation.early_stopping != "false", "early_stopping"}})
+    for (const auto& [set, name] :
+         {std::pair{c.generation.length_penalty != 1, "length_penalty"},
+          std::pair{c.generation.early_stopping != EarlyStopping::by_estimate, "early_stopping"}})
       if (set) refuse(str("generation.", name, ": has no effect without generation.num_beams above 1"));
   if (c.generation.num_beams > 1 && c.generation.do_sample)
     refuse("generation.do_sample: beam search does not sample; set generation.num_beams=1");
@@ -93,23 +94,23 @@ void check_together(RunConfig& c, const std::string& name) {
     refuse(
         str("distributed.node_rank: ", c.distributed.node_rank, " of ", c.distributed.nnodes, " machines"));
   const auto& e = c.evaluation;
-  const bool evaluates = e.eval_strategy != "no";
+  const bool evaluates = e.eval_strategy != EvalStrategy::no;
   if (evaluates && c.data.eval_datasets.empty() && c.data.val_set_size == 0)
-    refuse(str("evaluation.eval_strategy is ", e.eval_strategy,
+    refuse(str("evaluation.eval_strategy is ", name_of(e.eval_strategy),
                " and there is nothing to evaluate on; set data.val_set_size or data.eval_datasets"));
   for (const auto& [wanted, what] :
        {std::pair{e.load_best_model_at_end, "evaluation.load_best_model_at_end"},
         std::pair{e.early_stopping_patience.has_value(), "evaluation.early_stopping_patience"},
-        std::pair{c.checkpointing.save_strategy == "best", "checkpointing.save_strategy best"}})
+        std::pair{c.checkpointing.save_strategy == SaveStrategy::best, "checkpointing.save_strategy best"}})
     if (wanted && !evaluates) refuse(str(what, " needs evaluations; set evaluation.eval_strategy"));
-  if (e.load_best_model_at_end && c.checkpointing.save_strategy == "no")
+  if (e.load_best_model_at_end && c.checkpointing.save_strategy == SaveStrategy::no)
     refuse("evaluation.load_best_model_at_end needs checkpoints; set checkpointing.save_strategy");
   check_predictions(c, refuse);
   if (c.training.fp16 && c.training.bf16.value_or(false))
     refuse("training.fp16 and training.bf16 are both true; set one of them");
-  const std::string& dtype = c.model.torch_dtype;
-  if (dtype != "auto" && dtype != name_of(c.training.dtype()))
-    refuse(str("model.torch_dtype ", dtype, " with training in ", name_of(c.training.dtype()),
+  const auto dtype = c.model.torch_dtype;
+  if (dtype && *dtype != c.dtype())
+    refuse(str("model.torch_dtype ", name_of(*dtype), " with training in ", name_of(c.dtype()),
                " is not available yet; leave torch_dtype out"));
 }
 
@@ -142,7 +143,7 @@ RunConfig config_of(const SettingsText& tree, const std::filesystem::path& folde
   };
   check_quantization(config, given("quantization", "bnb_4bit_compute_dtype"), tree.name);
   check_together(config, tree.name);
-  if (!given("lora", "target_modules")) choose_targets(config);
+  if (!take_adapter_settings(config.lora, tree) && !given("lora", "target_modules")) choose_targets(config);
   return config;
 }
 

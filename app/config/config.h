@@ -11,16 +11,28 @@
 #include "engine/core/rules.h"
 #include "engine/dist/config.h"
 #include "engine/generate/config.h"
+#include "engine/ops/ops.h"
 #include "engine/train/config.h"
 #include "lora/config.h"
 
 namespace ft {
 
+constexpr auto words(Device::Kind) {
+  using enum Device::Kind;
+  return to_words<Device::Kind>({{cpu, "cpu"}, {cuda, "cuda"}});
+}
+
+enum class AttnImplementation : std::uint8_t { automatic, flash, cudnn };
+constexpr auto words(AttnImplementation) {
+  using enum AttnImplementation;
+  return to_words<AttnImplementation>({{automatic, "auto"}, {flash, "flash"}, {cudnn, "cudnn"}});
+}
+
 struct BaseModelConfig {
   std::string model_name_or_path;
   std::optional<std::string> tokenizer_name_or_path;  // empty: the model's
-  std::string torch_dtype = "auto";
-  std::string attn_implementation = "auto";
+  std::optional<DType> torch_dtype;                   // empty: auto
+  AttnImplementation attn_implementation = AttnImplementation::automatic;
   JsonText rope_scaling;
   std::optional<std::int64_t> resize_token_embeddings_to_multiple_of;
 
@@ -36,41 +48,56 @@ struct BaseModelConfig {
     f("tokenizer_name_or_path", tokenizer_name_or_path, "The tokenizer's folder; null: the model's.",
       is_path(), aka({"tokenizer"}));
     f("torch_dtype", torch_dtype, "Type the frozen weights are kept in; auto: the type of the computation.",
-      one_of({"auto", "float32", "bfloat16", "float16"}), aka({"dtype"}));
+      or_auto(), one_of({DType::f32, DType::bf16, DType::f16}), aka({"dtype"}));
     f("attn_implementation", attn_implementation,
       "Attention; ft's never stores the scores of all pairs. cudnn: on a GPU NVIDIA's, for bf16 "
       "and f16 without dropout, where it has a deterministic plan that fits.",
-      one_of({"auto", "flash", "cudnn"}), later({"eager"}));
+      later({"eager"}));
     f("rope_scaling", rope_scaling, "Instead of config.json's rope_scaling.", only_default());
     f("resize_token_embeddings_to_multiple_of", resize_token_embeddings_to_multiple_of, "Pad the vocabulary.",
       at_least(1), only_default());
   }
 };
 
+enum class SweepOrder : std::uint8_t { given, shuffled };
+constexpr auto words(SweepOrder) {
+  using enum SweepOrder;
+  return to_words<SweepOrder>({{given, "given"}, {shuffled, "shuffled"}});
+}
+
+enum class OnFailure : std::uint8_t { go_on, stop };
+constexpr auto words(OnFailure) {
+  using enum OnFailure;
+  return to_words<OnFailure>({{go_on, "continue"}, {stop, "stop"}});
+}
+
 struct SweepConfig {
   JsonText grid;     // {"dotted.path": [values]}
   JsonText bundles;  // [{"dotted.path": value}]
-  std::string order = "given";
-  std::string on_failure = "continue";
+  SweepOrder order = SweepOrder::given;
+  OnFailure on_failure = OnFailure::go_on;
 
   void fields(auto& f) {
     f("grid", grid, "{\"dotted.path\": [values]}: every combination is run.");
     f("_", bundles, "[{\"dotted.path\": value}]: settings that are applied together.");
-    f("order", order, "Of the runs.", one_of({"given", "shuffled"}));
-    f("on_failure", on_failure, "After a run that failed.", one_of({"continue", "stop"}));
+    f("order", order, "Of the runs.");
+    f("on_failure", on_failure, "After a run that failed.");
   }
 };
 
-// RunConfig::finetuning_type of commands that only compute.
-inline constexpr const char* kNotTrained = "none";
+enum class FinetuningType : std::uint8_t { lora, full };
+constexpr auto words(FinetuningType) {
+  using enum FinetuningType;
+  return to_words<FinetuningType>({{lora, "lora"}, {full, "full"}});
+}
 
 struct RunConfig {
   std::string schema;
   BaseModelConfig model;
   lora::QuantizationConfig quantization;
   lora::LoraConfig lora;
-  std::string finetuning_type = "lora";  // lora, full
-  std::string device = "cpu";            // cpu, cuda
+  FinetuningType finetuning_type = FinetuningType::lora;
+  Device::Kind device = Device::Kind::cpu;
   DataConfig data;
   TrainingConfig training;
   ZeroConfig zero_optimization;
@@ -83,7 +110,10 @@ struct RunConfig {
   SweepConfig sweep;
 
   std::filesystem::path file;  // where it was read, as the user wrote it
+  bool trains = true;          // false: of a command that only computes
 
+  bool on_gpu() const { return device == Device::Kind::cuda; }
+  DType dtype() const { return training.dtype(on_gpu()); }  // of activations and of frozen weights
   TrainConfig train() const { return {training, evaluation, checkpointing, logging}; }
 
   void fields(auto& f) {
@@ -91,9 +121,8 @@ struct RunConfig {
     f("model", model, "The base model.");
     f("quantization", quantization, "Frozen weights in 4 bits, as bitsandbytes does it.");
     f("lora", lora, "The adapter: PEFT's LoraConfig.");
-    f("finetuning_type", finetuning_type, "What is trained: an adapter, or the model itself.",
-      one_of({"lora", "full"}));
-    f("device", device, "Where it computes: on the CPU, or on an NVIDIA GPU.", one_of({"cpu", "cuda"}));
+    f("finetuning_type", finetuning_type, "What is trained: an adapter, or the model itself.");
+    f("device", device, "Where it computes: on the CPU, or on an NVIDIA GPU.");
     f("data", data, "What it is trained on.");
     f("training", training, "How: Hugging Face TrainingArguments' names.");
     f("zero_optimization", zero_optimization, "What ranks share out: DeepSpeed's names.");

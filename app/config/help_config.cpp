@@ -44,10 +44,12 @@ static std::string setting_text(const Setting& s) {
   const std::string limits = allowed(s.rules);
   std::string takes = s.rules.choices.empty() ? s.type + (limits.empty() ? "" : ", " + limits) : limits;
   if (s.rules.or_auto) takes += ", or auto";
-  if (s.rules.or_bool) takes += ", true or false";
   std::string out = s.help;
   if (!takes.empty()) out += " (" + takes + ")";
-  if (s.rules.only_default) out += " Not available yet.";
+  if (s.rules.why_always)
+    out += " Always so.";
+  else if (s.rules.only_default)
+    out += " Not available yet.";
   if (!s.rules.later.empty()) out += " Not available yet: " + list(s.rules.later) + ".";
   return out;
 }

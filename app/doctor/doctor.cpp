@@ -73,7 +73,7 @@ Exit doctor(const DoctorArgs& args) {
   const std::string folder = output_folder(args);
   const std::vector<std::string> hosts = host_names(args);
   const SignalQueue signals;
-  Screen progress(Screen::standard_error(args.json ? "none" : "auto"));
+  Screen progress(Screen::standard_error(args.json ? ProgressStyle::none : ProgressStyle::by_terminal));
   auto all = patients(hosts, args, signals);
   for (const auto& p : all) p->look(hosts, folder);
   if (!wait_for(all, signals, progress, "looking")) return Exit{128 + SIGINT};

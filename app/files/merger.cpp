@@ -8,7 +8,7 @@ RunConfig merge_config(const std::string& model, const std::string& adapter) {
   RunConfig c;
   c.model.model_name_or_path = model;
   c.training.bf16 = false;
-  c.finetuning_type = adapter.empty() ? "full" : "lora";
+  c.finetuning_type = adapter.empty() ? FinetuningType::full : FinetuningType::lora;
   if (!adapter.empty()) c.lora.adapter_name_or_path = adapter;
   return c;
 }

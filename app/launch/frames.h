@@ -19,6 +19,7 @@ enum class FrameKind : std::uint32_t {
   hello,      // JSON: which ft it is
   listening,  // number: the port at which rank 0 listens
   said,       // number: a rank; bytes of its output
+  answered,   // bytes that rank 0 wrote to stdout
   ended,      // number: a rank; its status, as waitpid gives it
   found,      // the answer to look; JSON
   reached,    // the answer to reach; JSON

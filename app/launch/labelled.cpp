@@ -18,11 +18,14 @@ Labelled::~Labelled() {
   if (file_) std::fclose(file_);
 }
 
+void Labelled::keep(std::string_view text) {
+  if (!file_) return;
+  std::fwrite(text.data(), 1, text.size(), file_);
+  std::fflush(file_);
+}
+
 void Labelled::add(std::string_view text) {
-  if (file_) {
-    std::fwrite(text.data(), 1, text.size(), file_);
-    std::fflush(file_);
-  }
+  keep(text);
   for (const char c : text) {
     line_ += c;
     if (c != '\n' && line_.size() < kLongest) continue;

@@ -14,6 +14,7 @@ class Labelled {
   Labelled& operator=(const Labelled&) = delete;
   ~Labelled();
   void add(std::string_view text);
+  void keep(std::string_view text);  // in the file only
   const std::string& path() const { return path_; }
 
  private:

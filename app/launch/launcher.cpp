@@ -30,6 +30,7 @@ class Launcher final : public RankEvents {
   void said(int rank, std::string_view text) override {
     outputs_.at(static_cast<std::size_t>(rank - job_.first))->add(text);
   }
+  void answered(std::string_view text) override;
   void ended(int rank, int status) override;
   void listening(int port) override;
   void noted(const std::string& host, std::string_view text) override;
@@ -149,6 +150,13 @@ void Launcher::blame(int code, const std::string& who) {
   }
   // Those that are saving because of a signal are not hurried.
   if (code != static_cast<int>(Exit::preempted)) kill_at_ = std::min(kill_at_, Clock::now() + kGrace);
+}
+
+// Answers are for whoever reads stdout, as without a launcher.
+void Launcher::answered(std::string_view text) {
+  outputs_.front()->keep(text);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
 }
 
 void Launcher::ended(int rank, int status) {

@@ -29,9 +29,10 @@ bool is_loopback(const std::string& number);  // of an address
 // because the host name is a loopback address here.
 Socket listen_for_ranks(const std::string& host, int port, bool others);
 
-// Copies every line of output to stderr, labelled with its rank, and unlabelled to LOG_DIR/rank-N.log. The
-// exit code is that of the first rank that failed by itself (128 plus the number of a signal). When one rank
-// fails, the others are killed after 3 s.
+// Copies what rank 0 writes to stdout to stdout as it is, and every other line of output to stderr, labelled
+// with its rank. All output goes unlabelled to LOG_DIR/rank-N.log. The exit code is that of the first rank
+// that failed by itself (128 plus the number of a signal). When one rank fails, the others are killed after
+// 3 s.
 Exit run_job(const Job&);
 
 }  // namespace ft

@@ -9,6 +9,19 @@
 #include "app/ranks/ranks.h"
 
 namespace ft {
+namespace {
+
+void hear(Socket& from, const auto& take) {
+  std::array<char, 1 << 16> buffer;
+  while (from) {
+    const ssize_t n = ::read(from.fd(), buffer.data(), buffer.size());
+    if (n > 0) take(std::string_view(buffer.data(), static_cast<std::size_t>(n)));
+    if (n == 0) from = Socket();
+    if (n < 0) return;
+  }
+}
+
+}  // namespace
 
 LocalRanks::LocalRanks(const RankPlan& plan, const Socket& listener, const SignalQueue& signals)
     : first_(plan.first) {
@@ -28,6 +41,7 @@ LocalRanks::LocalRanks(const RankPlan& plan, const Socket& listener, const Signa
     start.environment.insert(start.environment.end(), own.begin(), own.end());
     if (!plan.gpus.empty()) start.environment.emplace_back("CUDA_VISIBLE_DEVICES", plan.gpus);
     if (plan.first + i == 0) {
+      start.own_errors = true;
       start.inherited = listener.fd();
       start.environment.emplace_back(kListenerVariable, std::to_string(listener.fd()));
     }
@@ -46,18 +60,8 @@ void LocalRanks::signal(int which) {
 
 void LocalRanks::add_to(std::vector<pollfd>& fds) const {
   for (const Child& c : children_)
-    if (c.output) fds.push_back({c.output.fd(), POLLIN, 0});
-}
-
-void LocalRanks::hear(std::size_t index, RankEvents& to) {
-  std::array<char, 1 << 16> buffer;
-  Socket& output = children_[index].output;
-  while (output) {
-    const ssize_t n = ::read(output.fd(), buffer.data(), buffer.size());
-    if (n > 0) to.said(first_ + static_cast<int>(index), {buffer.data(), static_cast<std::size_t>(n)});
-    if (n == 0) output = Socket();
-    if (n < 0) return;
-  }
+    for (const Socket* s : {&c.output, &c.errors})
+      if (*s) fds.push_back({s->fd(), POLLIN, 0});
 }
 
 // Words first, then the end: what a rank said last is known when it has ended.
@@ -66,10 +70,13 @@ void LocalRanks::advance(RankEvents& to) {
     int status = 0;
     const bool ended =
         children_[i].pid > 0 && ::waitpid(children_[i].pid, &status, WNOHANG) == children_[i].pid;
-    hear(i, to);
+    const int rank = first_ + static_cast<int>(i);
+    Child& c = children_[i];
+    hear(c.errors, [&](std::string_view text) { to.said(rank, text); });
+    hear(c.output, [&](std::string_view text) { rank == 0 ? to.answered(text) : to.said(rank, text); });
     if (!ended) continue;
     children_[i].pid = 0;
-    to.ended(first_ + static_cast<int>(i), status);
+    to.ended(rank, status);
   }
 }
 

@@ -26,8 +26,6 @@ class LocalRanks final : public RankGroup {
   bool running() const override;
 
  private:
-  void hear(std::size_t index, RankEvents&);
-
   int first_;
   std::vector<Child> children_;
 };

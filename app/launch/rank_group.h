@@ -15,8 +15,9 @@ class RankEvents {
  public:
   virtual ~RankEvents() = default;
   virtual void said(int rank, std::string_view text) = 0;
-  virtual void ended(int rank, int status) = 0;  // as waitpid gives it
-  virtual void listening(int) {}                 // rank 0, at this port
+  virtual void answered(std::string_view text) = 0;  // rank 0, on stdout
+  virtual void ended(int rank, int status) = 0;      // as waitpid gives it
+  virtual void listening(int) {}                     // rank 0, at this port
   // An event of the machine, not of a rank.
   virtual void noted(const std::string&, std::string_view) {}
   virtual void lost(const std::string&, Exit, const std::string&) {}

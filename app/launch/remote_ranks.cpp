@@ -41,6 +41,7 @@ void RemoteRanks::frame(const Frame& f) {
   const bool ours = f.number >= first_ && f.number < first_ + count_;
   if (f.kind == FrameKind::listening) to_->listening(f.number);
   if (f.kind == FrameKind::said && ours) to_->said(f.number, f.bytes);
+  if (f.kind == FrameKind::answered && ours) to_->answered(f.bytes);
   if (f.kind != FrameKind::ended || !ours) return;
   int status = 0;
   std::from_chars(f.bytes.data(), f.bytes.data() + f.bytes.size(), status);

@@ -56,7 +56,8 @@ SshNode::SshNode(std::string host, const SshOptions& options, const SignalQueue&
       child_(start_child({.program = "ssh",
                           .arguments = ssh_arguments(host_, options),
                           .environment = {},
-                          .pipes = true,
+                          .own_input = true,
+                          .own_errors = true,
                           .signals = signals.before()})),
       start_by_(Clock::now() + kToStart) {}
 

@@ -30,6 +30,7 @@ class Node final : public RankEvents {
 
  private:
   void said(int rank, std::string_view text) override { tell({FrameKind::said, rank, std::string(text)}); }
+  void answered(std::string_view text) override { tell({FrameKind::answered, 0, std::string(text)}); }
   void ended(int rank, int status) override { tell({FrameKind::ended, rank, std::to_string(status)}); }
   void tell(const Frame& f) { unsent_ += encode(f); }
   void flush();

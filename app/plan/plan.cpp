@@ -51,7 +51,6 @@ void place(Subject& s, const PlanArgs& args) {
     s.config.distributed.nnodes = 1;
   }
   if (!args.gpu.empty()) {
-    s.config.device = "cuda";
     s.room = {.workspace = CudaWorkspace::of(attention_of(s.config)).total(), .there = gpu_memory(args.gpu)};
     return;
   }
@@ -61,8 +60,10 @@ void place(Subject& s, const PlanArgs& args) {
 
 Subject subject(const PlanArgs& args, Screen& screen) {
   Subject s;
+  std::vector<std::string> overrides = args.overrides;
+  if (!args.gpu.empty()) overrides.emplace_back("device=cuda");
   if (!args.config.empty()) {
-    s.config = load_config(args.config, args.overrides);
+    s.config = load_config(args.config, overrides);
     place(s, args);
     Working working(screen, "reading data");
     const BuiltModel built = build_model(s.config, Weights::ignore);
@@ -75,7 +76,7 @@ Subject subject(const PlanArgs& args, Screen& screen) {
   Json j;
   j["model"]["model_name_or_path"] = std::filesystem::absolute(folder).string();
   j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read
-  s.config = parse_config(j.dump(), "--model", "", args.overrides);
+  s.config = parse_config(j.dump(), "--model", "", overrides);
   place(s, args);
   return s;
 }

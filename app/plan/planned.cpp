@@ -30,7 +30,7 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
       return full_shape(sequences, config.data, built.made.info.decoder.has_value(), length);
     };
     request.train = {full(config.training.per_device_train_batch_size)};
-    if (config.evaluation.eval_strategy != "no")
+    if (config.evaluation.eval_strategy != EvalStrategy::no)
       request.eval = {full(config.training.per_device_eval_batch_size)};
   }
   if (!config.training.gradient_checkpointing)

@@ -13,12 +13,13 @@ std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
       [](RunConfig& to) { to.training.gradient_checkpointing = true; });
   way("training.gradient_checkpointing=auto", training && c.training.gradient_checkpointing == true,
       [](RunConfig& to) { to.training.gradient_checkpointing.reset(); });
-  way("training.bf16=true", c.training.dtype() == DType::f32, [](RunConfig& to) { to.training.bf16 = true; });
+  way("training.bf16=true", c.dtype() == DType::f32, [](RunConfig& to) { to.training.bf16 = true; });
   way("zero_stage=3", all_ranks(c.distributed) > 1 && c.zero_optimization.stage < 3,
       [](RunConfig& to) { to.zero_optimization.stage = 3; });
-  way("finetuning_type=lora", training && c.finetuning_type == "full",
-      [](RunConfig& to) { to.finetuning_type = "lora"; });
-  way("quantization.load_in_4bit=true", c.finetuning_type == "lora" && !c.quantization.load_in_4bit,
+  way("finetuning_type=lora", training && c.finetuning_type == FinetuningType::full,
+      [](RunConfig& to) { to.finetuning_type = FinetuningType::lora; });
+  way("quantization.load_in_4bit=true",
+      c.finetuning_type == FinetuningType::lora && !c.quantization.load_in_4bit,
       [](RunConfig& to) { to.quantization.load_in_4bit = true; });
   return ways;
 }

@@ -103,14 +103,12 @@ Child start_child(const Start& start) {
   const std::string program = start.program.empty() ? kThisProgram : in_path(start.program);
   const int parent = getpid();
   Pipe out = make_pipe(), in, err;
-  if (start.pipes) {
-    in = make_input();
-    err = make_pipe();
-  }
+  if (start.own_input) in = make_input();
+  if (start.own_errors) err = make_pipe();
   const int pid = fork();
   if (pid < 0) throw UserError(Exit::hardware, str("cannot start a process: ", std::strerror(errno)));
   if (pid == 0)
-    become(start, {in.read.fd(), out.write.fd(), start.pipes ? err.write.fd() : out.write.fd()}, parent,
+    become(start, {in.read.fd(), out.write.fd(), start.own_errors ? err.write.fd() : out.write.fd()}, parent,
            program.c_str(), const_cast<char**>(arguments.data()), const_cast<char**>(environment.data()));
   setpgid(pid, pid);  // here as well: whoever comes first
   for (const Socket* s : {&out.read, &err.read, &in.write})

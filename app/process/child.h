@@ -11,9 +11,9 @@ namespace ft {
 
 struct Child {
   int pid = 0;    // also of its process group; 0: has ended
-  Socket output;  // what it writes to stdout and stderr
-  Socket errors;  // with Start::pipes: what it writes to stderr
-  Socket input;   // with Start::pipes: a socket, what it reads from stdin
+  Socket output;  // what it writes to stdout; to stderr too, unless there are `errors`
+  Socket errors;  // with Start::own_errors: what it writes to stderr
+  Socket input;   // with Start::own_input: a socket, what it reads from stdin
 };
 
 struct Start {
@@ -21,8 +21,8 @@ struct Start {
   std::vector<std::string> arguments;                            // without the program's name
   std::vector<std::pair<std::string, std::string>> environment;  // instead of and beside this process's
   int inherited = -1;                                            // a descriptor that it keeps; -1: none
-  bool pipes = false;  // stdin, stdout and stderr are pipes of their own; else stdin is empty
-  sigset_t signals{};  // its mask
+  bool own_input = false, own_errors = false;                    // else stdin is empty, stderr is stdout
+  sigset_t signals{};                                            // its mask
 };
 
 // Nothing comes between: no shell. Descriptors on this side do not block. UserError(Exit::config) when there

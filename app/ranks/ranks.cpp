@@ -78,10 +78,10 @@ std::string without_nccl(Communicator& hosts, const RunConfig& config) {
   const auto none = std::find(there.begin(), there.end(), 0);
   if (none == there.end()) return "";
   const std::string lacks = str("rank ", none - there.begin(), " has no NCCL (2.18 or later)");
-  if (config.distributed.backend == "nccl")
+  if (config.distributed.backend == Backend::nccl)
     throw UserError(Exit::hardware, str("distributed.backend: ", lacks,
                                         "; install NVIDIA's libnccl.so.2, or say where it is with "
-                                        "ft --cuda-libs DIR, or set it to gloo"));
+                                        "ft --cuda-libs DIR, or set it to tcp"));
   return str(": ", lacks);
 }
 
@@ -147,7 +147,7 @@ Ranks find_ranks(const RunConfig& config) {
 std::unique_ptr<Communicator> make_communicator(const Ranks& r, Ops& ops, const RunConfig& config,
                                                 CommunicationNotes* notes) {
   if (r.size == 1) return std::make_unique<LocalCommunicator>(ops);
-  if (config.distributed.backend == "nccl" && ops.device().kind == Device::Kind::cpu)
+  if (config.distributed.backend == Backend::nccl && ops.device().kind == Device::Kind::cpu)
     throw UserError(Exit::config, "distributed.backend: nccl is for GPUs; set device=cuda, or leave it out");
   const auto seconds = static_cast<double>(config.distributed.timeout_s);
   const ZeroConfig& zero = config.zero_optimization;
@@ -167,9 +167,9 @@ std::unique_ptr<Communicator> make_communicator(const Ranks& r, Ops& ops, const 
   if (ops.device().kind == Device::Kind::cpu) {
     comm = std::move(hosts);
   } else {
-    const std::string why = config.distributed.backend == "gloo" ? "" : without_nccl(*hosts, config);
-    if (config.distributed.backend != "gloo" && why.empty())
-      return make_nccl_communicator(ops, std::move(hosts), seconds);
+    const bool tcp = config.distributed.backend == Backend::tcp;
+    const std::string why = tcp ? "" : without_nccl(*hosts, config);
+    if (!tcp && why.empty()) return make_nccl_communicator(ops, std::move(hosts), seconds);
     comm = std::make_unique<StagedCommunicator>(ops, std::move(hosts), why);
   }
   if (notes) comm = std::make_unique<TraceCommunicator>(std::move(comm), *notes);

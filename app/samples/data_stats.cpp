@@ -50,10 +50,9 @@ void print_lengths(const LengthStatistics& s, const char* what, Screen& out) {
   out.line("");
 }
 
-const char* lost_as(const std::string& truncation) { return truncation == "drop" ? "dropped" : "cut off"; }
+const char* lost_as(Truncation truncation) { return truncation == Truncation::drop ? "dropped" : "cut off"; }
 
-void print_table(const DataStatistics& s, std::int64_t configured, const std::string& truncation,
-                 Screen& out) {
+void print_table(const DataStatistics& s, std::int64_t configured, Truncation truncation, Screen& out) {
   const std::int64_t tokens = s.lengths.tokens;
   out.line(str(show::plural(s.samples, "sample"), ", ", show::quantity(static_cast<double>(tokens)),
                " tokens (", percent(s.targets, tokens), " trained)"));
@@ -69,7 +68,7 @@ void print_table(const DataStatistics& s, std::int64_t configured, const std::st
   }
   out.line("");
   out.line(str("longer: number of samples; ", lost_as(truncation), ": share of all tokens, with truncation ",
-               truncation, "; packs and in use: with packing"));
+               name_of(truncation), "; packs and in use: with packing"));
 }
 
 Json to_json(const LengthStatistics& s) {
@@ -99,7 +98,7 @@ Json to_json(const DataStatistics& s) {
 }
 
 void print_side(const PairStatistics::Side& side, const char* what, std::int64_t configured,
-                const std::string& truncation, Screen& out) {
+                Truncation truncation, Screen& out) {
   print_lengths(side.lengths, what, out);
   out.line(str("max_", what, "_length   longer   ", lost_as(truncation)), Screen::kWhole);
   for (const auto& l : side.limits) {
@@ -119,7 +118,7 @@ Json to_json(const PairStatistics::Side& side, const char* limit) {
   return j;
 }
 
-void tell_samples(const DataConfig& config, const Dataset& data, const std::string& truncation, bool json,
+void tell_samples(const DataConfig& config, const Dataset& data, Truncation truncation, bool json,
                   Screen& out) {
   const DataStatistics s =
       data_statistics(data, limits_for(128, data.longest(), config.max_seq_length), truncation);
@@ -130,7 +129,7 @@ void tell_samples(const DataConfig& config, const Dataset& data, const std::stri
 }
 
 // Sources and targets are cut each to a length of its own.
-void tell_pairs(const DataConfig& config, const Dataset& data, const std::string& truncation, bool json,
+void tell_pairs(const DataConfig& config, const Dataset& data, Truncation truncation, bool json,
                 Screen& out) {
   constexpr std::int64_t kSmallest = 16;
   const std::int64_t source = config.max_source_length, target = config.max_target_length;
@@ -157,7 +156,7 @@ void tell_pairs(const DataConfig& config, const Dataset& data, const std::string
   print_side(s.target, "target", target, truncation, out);
   out.line(str("as configured: ", show::plural(cost.longer, "sample"), " longer on either side, ",
                percent(cost.lost, tokens), " of all tokens ", lost_as(truncation), ", with truncation ",
-               truncation));
+               name_of(truncation)));
 }
 
 }  // namespace
@@ -167,7 +166,8 @@ Exit data_stats(const DataStatsArgs& args) {
   const DataConfig configured = config.data;
   const bool pairs =
       read_decoder_tokens(join_path(config.model.model_name_or_path, "config.json")).has_value();
-  const std::string truncation = configured.truncation == "error" ? "drop" : configured.truncation;
+  const Truncation truncation =
+      configured.truncation == Truncation::error ? Truncation::drop : configured.truncation;
   config.data.streaming = false;
   (pairs ? config.data.max_source_length : config.data.max_seq_length) = kNoLimit;
   if (pairs) {

@@ -8,8 +8,8 @@ namespace ft {
 
 Progress::Progress(Screen& screen, const LoggingConfig& config)
     : screen_(screen),
-      silent_(config.progress == "none" || config.log_level == "warning" || config.log_level == "error"),
-      warns_(config.log_level != "error") {}
+      silent_(config.progress == ProgressStyle::none || config.log_level >= LogLevel::warning),
+      warns_(config.log_level != LogLevel::error) {}
 
 void Progress::labelled(const std::vector<LabelledLine>& lines) {
   for (const auto& [label, text, whole] : lines) {

@@ -40,10 +40,10 @@ Screen::Options Screen::standard_output() {
   return o;
 }
 
-Screen::Options Screen::standard_error(const std::string& progress) {
+Screen::Options Screen::standard_error(ProgressStyle progress) {
   const bool terminal = isatty(STDERR_FILENO) == 1 && variable("TERM") != "dumb";
   Options o;
-  o.live = progress == "bar" || (progress == "auto" && terminal);
+  o.live = progress == ProgressStyle::bar || (progress == ProgressStyle::by_terminal && terminal);
   o.colour = terminal && variable("NO_COLOR").empty();
   o.utf8 = utf8_locale();
   if (terminal || o.live) o.width = terminal_width;

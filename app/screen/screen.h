@@ -6,6 +6,8 @@
 #include <functional>
 #include <string>
 
+#include "engine/train/config.h"
+
 namespace ft {
 
 class Screen {
@@ -22,11 +24,11 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // Standard error as it is: colour on a terminal unless NO_COLOR is set or TERM is dumb. progress is
-  // logging.progress: auto, bar (a live line even where there is no terminal), plain, none.
+  // Standard error as it is: colour on a terminal unless NO_COLOR is set or TERM is dumb. `progress` is
+  // logging.progress; with bar there is a live line even without a terminal.
+  static Options standard_error(ProgressStyle progress = ProgressStyle::by_terminal);
   // Standard output for a command's answer: whole lines, colour as above.
   static Options standard_output();
-  static Options standard_error(const std::string& progress = "auto");
 
   bool live() const { return o_.live; }
   bool utf8() const { return o_.utf8; }

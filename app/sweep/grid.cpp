@@ -137,7 +137,7 @@ SweepPlan read_sweep(const std::string& file, const std::vector<std::string>& ov
         plan.columns.push_back(path);
     plan.runs.push_back(std::move(run));
   }
-  if (base.sweep.order == "shuffled") {
+  if (base.sweep.order == SweepOrder::shuffled) {
     std::vector<SweepRun> given = std::move(plan.runs);
     plan.runs.clear();
     const Random random = Random{static_cast<std::uint64_t>(base.training.seed)}.with("sweep");

@@ -16,8 +16,8 @@ struct SweepRun {
 };
 
 struct SweepPlan {
-  std::string folder;                // the output_dir of the configuration
-  std::string on_failure;            // continue, stop
+  std::string folder;  // the output_dir of the configuration
+  OnFailure on_failure = OnFailure::go_on;
   std::vector<std::string> columns;  // dotted paths that differ, in the order they were written
   std::vector<SweepRun> runs;
 };

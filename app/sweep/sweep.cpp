@@ -106,7 +106,7 @@ class Sweep {
       good += row.exit_code == 0;
       table_.rows.push_back(row);
       write_files();
-      if (row.exit_code == 0 || plan_.on_failure != "stop") continue;
+      if (row.exit_code == 0 || plan_.on_failure != OnFailure::stop) continue;
       exit = Exit{row.exit_code};
       break;
     }

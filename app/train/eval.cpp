@@ -39,20 +39,21 @@ void print_answers(const std::vector<Answer>& answers, std::int64_t right) {
 Exit eval(const EvalArgs& args) {
   RunConfig config = load_config(args.config, args.overrides);
   if (!args.adapter.empty()) {
-    config.finetuning_type = "lora";
+    config.finetuning_type = FinetuningType::lora;
+    config.lora = {};  // the adapter's own configuration holds
     config.lora.adapter_name_or_path = args.adapter;
   } else if (!config.lora.adapter_name_or_path) {
-    config.finetuning_type = "full";  // the model alone
+    config.finetuning_type = FinetuningType::full;  // the model alone
   }
   const Ranks ranks = find_ranks(config);
-  Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : "none"));
+  Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
   BuiltModel built = build_model(config, Weights::check);
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   built.model().visit(freeze);
   Working reading(screen, "reading data");
   BuiltData data =
       build_data(config, built.made.info.vocab_size, LoadPart::eval, [&](auto a, auto b) { reading(a, b); });
-  if (ranks.root() && config.logging.progress != "none")
+  if (ranks.root() && config.logging.progress != ProgressStyle::none)
     for (const std::string& text : data.loaded.notes) screen.line(text);
   if (!data.eval)
     throw UserError(

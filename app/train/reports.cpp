@@ -14,14 +14,14 @@ namespace ft {
 
 std::unique_ptr<Reports> make_reports(Screen& screen, const LoggingConfig& config,
                                       const std::string& folder) {
-  const auto wanted = [&](const char* name) {
-    return std::find(config.report_to.begin(), config.report_to.end(), name) != config.report_to.end();
+  const auto wanted = [&](Reporter reporter) {
+    return std::find(config.report_to.begin(), config.report_to.end(), reporter) != config.report_to.end();
   };
   auto all = std::make_unique<Reports>();
   all->add(std::make_unique<JsonLog>(join_path(folder, "log.jsonl")));
   all->add(std::make_unique<TrainerState>(join_path(folder, "trainer_state.json")));
-  if (wanted("tensorboard")) all->add(std::make_unique<TensorBoard>(join_path(folder, "runs")));
-  if (config.prometheus_textfile || wanted("prometheus"))
+  if (wanted(Reporter::tensorboard)) all->add(std::make_unique<TensorBoard>(join_path(folder, "runs")));
+  if (config.prometheus_textfile || wanted(Reporter::prometheus))
     all->add(std::make_unique<Prometheus>(config.prometheus_textfile.value_or(join_path(folder, "ft.prom"))));
   if (config.plot_loss) all->add(std::make_unique<LossPlot>(join_path(folder, "loss.svg")));
   all->add(std::make_unique<Progress>(screen, config));

@@ -15,6 +15,8 @@ namespace ft {
 namespace fs = std::filesystem;
 namespace {
 
+using From = decltype(TrainingConfig::resume_from_checkpoint);
+
 // What only a run leaves behind.
 bool holds_run(const std::string& folder) {
   for (const char* name : {"run.json", "log.jsonl", "trainer_state.json"})
@@ -35,7 +37,7 @@ RunFolder::RunFolder(const RunConfig& config, bool overwrite, bool root)
                       str("training.output_dir: ", folder_, ": ", p.string(), " is not a folder"));
     break;
   }
-  const bool fresh = config.training.resume_from_checkpoint == "false";
+  const bool fresh = config.training.resume_from_checkpoint == From(Resume::none);
   if (fresh && !overwrite && holds_run(folder_))
     throw UserError(Exit::config, str("training.output_dir: ", folder_,
                                       " already contains a run; give another folder, "
@@ -51,18 +53,18 @@ RunFolder::RunFolder(const RunConfig& config, bool overwrite, bool root)
 std::string RunFolder::path(const char* name) const { return join_path(folder_, name); }
 
 Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader& header) {
-  const std::string& from = config_.training.resume_from_checkpoint;
-  if (from == "false") return {};
+  const From& from = config_.training.resume_from_checkpoint;
+  if (from == From(Resume::none)) return {};
   NewestCheckpoint found;
-  if (from == "true" || from == "auto") {
+  if (const auto* folder = std::get_if<std::string>(&from)) {
+    found.checkpoint = open_checkpoint(*folder);
+  } else {
     found = find_newest_checkpoint(folder_);
-    if (!found.checkpoint && from == "true")
+    if (!found.checkpoint && from == From(Resume::newest))
       throw UserError(Exit::checkpoint,
                       str("training.resume_from_checkpoint: there is no complete checkpoint in ", folder_,
                           "; auto would start from the beginning"));
     if (!found.checkpoint) return {"", found.skipped};
-  } else {
-    found.checkpoint = open_checkpoint(from);
   }
   const TrainState saved = checkpoints.load(*found.checkpoint);
   if (saved.batches_per_epoch != state.batches_per_epoch || saved.accumulation != state.accumulation)
@@ -100,7 +102,7 @@ void RunFolder::remove_run() const {
 // base model.
 void RunFolder::copy_companions_to(const std::string& folder) const {
   const BaseModelConfig& model = config_.model;
-  if (config_.finetuning_type == "lora")
+  if (config_.finetuning_type == FinetuningType::lora)
     copy_tokenizer(model.tokenizer(), folder);
   else
     copy_companions(model.model_name_or_path, model.tokenizer(), folder);
@@ -148,7 +150,7 @@ void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& c
     summary.made.push_back({what, path(name), none ? 0 : static_cast<std::int64_t>(bytes)});
   };
   const std::string& base = config_.model.model_name_or_path;
-  if (config_.finetuning_type == "lora") {
+  if (config_.finetuning_type == FinetuningType::lora) {
     made("adapter", "adapter_model.safetensors");
     if (holds_tokenizer(folder_)) summary.next = {str("ft chat --model ", base, " --adapter ", folder_)};
     for (const std::string& next :

@@ -68,6 +68,8 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
   h.model = b.folder;
   h.architecture = b.made.info.architecture;
   h.dtype = type_in_header(b.dtype);
+  if (!t.training.bf16 && !t.training.fp16)
+    h.dtype += config.on_gpu() ? " (auto on a GPU)" : " (auto on a CPU)";
   if (b.four_bit) h.dtype += str(", weights ", name_of(b.four_bit->form().book));
   h.trained_parameters = plan.trained;
   h.parameters = plan.parameters;
@@ -90,8 +92,8 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
   h.sequences_per_step = h.micro_batch * t.training.gradient_accumulation_steps * ranks;
   auto every = [&](bool on, double setting) { return on ? steps_of(setting, length.total_steps) : 0; };
   h.logging_steps = every(true, t.logging.logging_steps);
-  h.eval_steps = every(t.evaluation.eval_strategy == "steps", t.evaluation.eval_steps);
-  h.save_steps = every(t.checkpointing.save_strategy == "steps", t.checkpointing.save_steps);
+  h.eval_steps = every(t.evaluation.eval_strategy == EvalStrategy::steps, t.evaluation.eval_steps);
+  h.save_steps = every(t.checkpointing.save_strategy == SaveStrategy::steps, t.checkpointing.save_steps);
   return h;
 }
 
@@ -169,7 +171,7 @@ Exit train(const TrainArgs& args) {
   const RunConfig config = load_config(args.config, args.overrides);
   const Ranks ranks = find_ranks(config);
   RunFolder folder(config, args.overwrite, ranks.root());  // refuses what it must, before it takes time
-  Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : "none"));
+  Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
   BuiltModel built = build_model(config, Weights::check);
   BuiltData data = read_data(config, built, ranks.size, screen);
   const auto predictions = make_predictions(config, built, data);

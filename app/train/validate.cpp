@@ -35,7 +35,7 @@ void check(const RunConfig& c) {
   const auto made = make_model(c.model.model_name_or_path + "/config.json", DType::f32);
   if (c.lora.adapter_name_or_path)
     check_folder(*c.lora.adapter_name_or_path, "lora.adapter_name_or_path");
-  else if (c.finetuning_type == "lora")
+  else if (c.finetuning_type == FinetuningType::lora)
     lora::attach(*made.model, c.lora, DType::f32, {"lora."});
   check_data(c.data);
 }

@@ -27,7 +27,7 @@ namespace {
 constexpr std::int64_t kLargestLog = 1 << 24;  // bytes of a log
 
 // Relative: gradients are summed in another order, and in 16 bits values may round to the other side.
-double bound_of(const RunConfig& config) { return config.training.dtype() == DType::f32 ? 1e-6 : 1e-3; }
+double bound_of(const RunConfig& config) { return config.dtype() == DType::f32 ? 1e-6 : 1e-3; }
 
 struct Measured {
   std::vector<double> losses;
@@ -138,7 +138,7 @@ class ZeroVerification {
     c.training.output_dir = join_path(staged_.path(), str("ranks-", ranks, "-stage-", stage));
     c.training.gradient_accumulation_steps *= common_ / ranks;
     c.training.max_steps = args_.steps;
-    c.training.resume_from_checkpoint = "false";
+    c.training.resume_from_checkpoint = Resume::none;
     c.zero_stage.reset();
     ZeroConfig& z = c.zero_optimization;
     z.stage = stage;
@@ -147,10 +147,10 @@ class ZeroVerification {
     c.distributed.nproc_per_node.reset();
     if (ranks > 1) c.distributed.nproc_per_node = ranks;
     c.evaluation = {};
-    c.checkpointing.save_strategy = "no";
+    c.checkpointing.save_strategy = SaveStrategy::no;
     c.logging.logging_steps = 1;
-    c.logging.report_to = {"none"};
-    c.logging.progress = "plain";
+    c.logging.report_to = {Reporter::none};
+    c.logging.progress = ProgressStyle::plain;
     c.logging.plot_loss = false;
     return c;
   }

@@ -143,9 +143,9 @@ def steps(c):
     yield Step("NCCL with one rank", test([gpu_test, "--gtest_filter=NcclRanks.*"]), 60, check=tests_passed, missing=no_tests)
     yield from kinds_beside_cpu(c)
     yield from cudnn_beside_own(c, no_gpu)
-    yield from zero_stages(c, "gloo", "")
+    yield from zero_stages(c, "tcp", "")
     yield from zero_stages(c, "nccl", no_gpu)
-    yield from lost_rank(c, "gloo", "")
+    yield from lost_rank(c, "tcp", "")
     yield from lost_rank(c, "nccl", no_gpu)
     no_sanitizer = no_gpu or no_tests or ("" if sanitizer else "there is no compute-sanitizer")
     for tool in ("memcheck", "racecheck"):

@@ -9,23 +9,27 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/words.h"
+
 namespace ft {
 
 struct Rules {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   bool low_excluded = false, high_excluded = false;
-  bool required = false;             // must be given
-  bool not_empty = false;            // a list or a text with something in it
-  bool whole_from_one = false;       // a fraction below 1, a whole number from 1 on
-  bool or_auto = false;              // JSON "auto" stands for an empty optional
-  bool or_bool = false;              // a text for which JSON true and false stand too, as "true" and "false"
-  bool or_one = false;               // one value stands for a list of it
-  bool or_null = false;              // JSON null stands for an empty list
-  bool only_default = false;         // any other value is not available yet
-  bool is_path = false;              // relative to the configuration's folder
-  std::vector<std::string> choices;  // of a text, or of each in a list; empty: any
-  std::vector<std::string> later;    // values that are known and not available yet; _N stands for a number
-  std::vector<std::string> aka;      // what others call this setting, for suggestions
+  bool required = false;              // must be given
+  bool not_empty = false;             // a list or a text with something in it
+  bool whole_from_one = false;        // a fraction below 1, a whole number from 1 on
+  bool or_auto = false;               // JSON "auto" stands for an empty optional
+  bool or_text = false;               // choices, or any other text
+  bool or_one = false;                // one value stands for a list of it
+  bool or_null = false;               // JSON null stands for an empty list
+  bool only_default = false;          // any other value is refused: not available yet, or why_always says why
+  const char* why_always = nullptr;   // what ft does instead of leaving the choice
+  bool is_path = false;               // relative to the configuration's folder
+  std::vector<std::string> choices;   // of a text or an enum, or of each in a list; empty: any
+  std::vector<std::string> synonyms;  // other words for these, read and never written
+  std::vector<std::string> later;     // values that are known and not available yet; _N stands for a number
+  std::vector<std::string> aka;       // what others call this setting, for suggestions
 };
 
 inline auto at_least(double v) {
@@ -52,9 +56,6 @@ inline auto whole_from_one() {
 inline auto or_auto() {
   return [](Rules& r) { r.or_auto = true; };
 }
-inline auto or_bool() {
-  return [](Rules& r) { r.or_bool = true; };
-}
 inline auto or_one() {
   return [](Rules& r) { r.or_one = true; };
 }
@@ -64,12 +65,24 @@ inline auto or_null() {
 inline auto only_default() {
   return [](Rules& r) { r.only_default = true; };
 }
+// What the setting says is so in any case; `why` says how ft does it.
+inline auto always(const char* why) {
+  return [why](Rules& r) { r.only_default = true, r.why_always = why; };
+}
 inline auto is_path() {
   return [](Rules& r) { r.is_path = true; };
 }
-// The values there are; "true" and "false" are JSON's booleans.
+// The texts there are.
 inline auto one_of(std::initializer_list<std::string> values) {
   return [list = std::vector<std::string>(values)](Rules& r) { r.choices = list; };
+}
+// These values of an enum, of which a setting takes all words without this rule.
+template <Worded E>
+auto one_of(std::initializer_list<E> values) {
+  return [list = std::vector<E>(values)](Rules& r) {
+    r.choices.clear();
+    for (const E v : list) r.choices.emplace_back(name_of(v));
+  };
 }
 inline auto later(std::initializer_list<std::string> values) {
   return [list = std::vector<std::string>(values)](Rules& r) { r.later = list; };

@@ -25,7 +25,7 @@ UserError failure(const Nccl& nccl, NcclComm comm, NcclResult result, const std:
   const char* more = nccl.last_error(comm);
   return {Exit::hardware, str("NCCL failed in ", what, ": ", nccl.error_text(result),
                               more && *more ? ": " : "", printable(more ? more : "", 400),
-                              "; distributed.backend=gloo does without it (NCCL_DEBUG=WARN says more)")};
+                              "; distributed.backend=tcp does without it (NCCL_DEBUG=WARN says more)")};
 }
 
 // Until NCCL has begun what it was asked for: its calls return at once.

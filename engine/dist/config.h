@@ -9,17 +9,21 @@
 
 namespace ft {
 
+enum class OffloadDevice : std::uint8_t { none };
+constexpr auto words(OffloadDevice) { return to_words<OffloadDevice>({{OffloadDevice::none, "none"}}); }
+
 struct OffloadConfig {
-  std::string device = "none";
+  OffloadDevice device = OffloadDevice::none;
   bool pin_memory = true;
   std::optional<std::string> nvme_path;
   std::int64_t buffer_count = 4;
 
   void fields(auto& f) {
-    f("device", device, "Where to keep it.", one_of({"none"}), later({"cpu", "nvme"}));
-    f("pin_memory", pin_memory, "Pinned host memory, with device cpu on machines with a GPU.");
-    f("nvme_path", nvme_path, "Its folder, with device nvme.", is_path());
-    f("buffer_count", buffer_count, "Buffers, with device nvme.", at_least(1));
+    f("device", device, "Where to keep it.", later({"cpu", "nvme"}));
+    f("pin_memory", pin_memory, "Pinned host memory, with device cpu on machines with a GPU.",
+      only_default());
+    f("nvme_path", nvme_path, "Its folder, with device nvme.", is_path(), only_default());
+    f("buffer_count", buffer_count, "Buffers, with device nvme.", at_least(1), only_default());
   }
 };
 
@@ -41,8 +45,8 @@ struct ZeroConfig {
     f("offload_param", offload_param, "Parameters elsewhere, with stage 3.");
     f("overlap_comm", overlap_comm,
       "Several ranks: send while computing: gather ahead, and reduce a unit while the next is computed.");
-    f("contiguous_gradients", contiguous_gradients,
-      "Several ranks: gradients lie side by side; ft's always do.");
+    f("contiguous_gradients", contiguous_gradients, "Several ranks: gradients lie side by side.",
+      always("ft's gradients lie side by side"));
     f("reduce_scatter", reduce_scatter, "Several ranks: reduce by scattering; ft always does.");
     f("reduce_bucket_size", reduce_bucket_size,
       "Several ranks: elements of gradients added up at once; sizes the buffers, up to 1 MiB from each rank.",
@@ -61,7 +65,7 @@ struct ZeroConfig {
     f("stage3_max_reuse_distance", stage3_max_reuse_distance,
       "Stage 3: keep what is used again soon; only the default: ft keeps nothing.", at_least(0));
     f("stage3_gather_16bit_weights_on_model_save", stage3_gather_16bit_weights_on_model_save,
-      "Several ranks: saved models are whole; ft's always are.");
+      "Several ranks: saved models are whole.", always("ft saves whole models"));
     f("mics_shard_size", mics_shard_size,
       "Several ranks: share out within groups of so many, which hold the same (MiCS); -1: all of them.",
       at_least(-1));
@@ -69,8 +73,15 @@ struct ZeroConfig {
   }
 };
 
+// How ranks talk. "gloo" is torch's word for what tcp is here.
+enum class Backend : std::uint8_t { nccl_if_any, tcp, nccl };
+constexpr auto words(Backend) {
+  using enum Backend;
+  return to_words<Backend>({{nccl_if_any, "auto"}, {tcp, "tcp"}, {tcp, "gloo"}, {nccl, "nccl"}});
+}
+
 struct DistributedConfig {
-  std::string backend = "auto";
+  Backend backend = Backend::nccl_if_any;
   std::optional<std::int64_t> nproc_per_node;  // empty: auto
   std::int64_t nnodes = 1;
   std::int64_t node_rank = 0;
@@ -80,9 +91,9 @@ struct DistributedConfig {
 
   void fields(auto& f) {
     f("backend", backend,
-      "Several ranks: how they talk: gloo is TCP, for tensors of GPUs through the host; nccl is NVIDIA's, "
-      "between GPUs; auto is nccl where all ranks have GPUs and NCCL, else gloo.",
-      one_of({"auto", "gloo", "nccl"}), later({"mpi"}));
+      "Several ranks: how they talk: tcp, for tensors of GPUs through the host; nccl is NVIDIA's, between "
+      "GPUs; auto is nccl where all ranks have GPUs and NCCL, else tcp. gloo is another word for tcp.",
+      later({"mpi"}));
     f("nproc_per_node", nproc_per_node, "Ranks of ft launch on a machine, and of ft plan.", or_auto(),
       at_least(1));
     f("nnodes", nnodes, "Machines, as with ft launch --num_nodes.", at_least(1));

@@ -104,7 +104,8 @@ void BeamSearch::go_on(std::vector<Candidate> candidates) {
 }
 
 bool BeamSearch::could_improve() const {
-  const bool patient = chooser_.config().early_stopping == "never" && chooser_.config().length_penalty > 0;
+  const bool patient =
+      chooser_.config().early_stopping == EarlyStopping::never && chooser_.config().length_penalty > 0;
   const std::size_t length = (patient ? most_ : branches_[0].ids.size()) - prompt_;
   const float worst = all_ended() ? ended_.back().score : kNever;
   return sums_[0] / static_cast<float>(divisor(length)) > worst;
@@ -116,7 +117,7 @@ bool BeamSearch::step(std::span<float> scores) {
       std::all_of(candidates.begin(), candidates.end(), [](const Candidate& c) { return c.ends; });
   finish(candidates);
   go_on(std::move(candidates));
-  const bool enough = all_ended() && chooser_.config().early_stopping == "true";
+  const bool enough = all_ended() && chooser_.config().early_stopping == EarlyStopping::at_enough;
   if (!stuck && !enough && could_improve()) return true;
   const std::vector<std::int32_t>& best = ended_[0].real ? ended_[0].ids : branches_[0].ids;
   for (std::size_t i = prompt_; i < best.size() && on_token_(best[i]); ++i) continue;

@@ -11,6 +11,13 @@
 
 namespace ft {
 
+// When beams stop; words of transformers. See beam_search.h.
+enum class EarlyStopping : std::uint8_t { by_estimate, at_enough, never };
+constexpr auto words(EarlyStopping) {
+  using enum EarlyStopping;
+  return to_words<EarlyStopping>({{by_estimate, "false"}, {at_enough, "true"}, {never, "never"}});
+}
+
 struct GenerationConfig {
   std::int64_t max_new_tokens = 256;
   std::optional<std::int64_t> max_length;
@@ -25,7 +32,7 @@ struct GenerationConfig {
   std::int64_t min_new_tokens = 0;
   std::int64_t min_length = 0;
   std::int64_t no_repeat_ngram_size = 0;
-  std::string early_stopping = "false";
+  EarlyStopping early_stopping = EarlyStopping::by_estimate;
   std::optional<std::vector<std::string>> stop_strings;
   std::optional<std::int64_t> forced_bos_token_id, forced_eos_token_id;
   std::int64_t seed = 42;
@@ -53,7 +60,7 @@ struct GenerationConfig {
     f("min_new_tokens", min_new_tokens, "Shortest answer.", at_least(0));
     f("min_length", min_length, "Instead of min_new_tokens: the prompt counts too.", at_least(0));
     f("no_repeat_ngram_size", no_repeat_ngram_size, "No run of so many tokens twice; 0: off.", at_least(0));
-    f("early_stopping", early_stopping, "Beams: when to stop.", one_of({"false", "true", "never"}));
+    f("early_stopping", early_stopping, "Beams: when to stop.");
     f("stop_strings", stop_strings, "Texts that end an answer.");
     f("forced_bos_token_id", forced_bos_token_id, "First token of every answer of an encoder-decoder.",
       at_least(0));

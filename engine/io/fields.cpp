@@ -44,11 +44,18 @@ bool among(const std::vector<std::string>& patterns, const std::string& text) {
 }
 
 bool takes_booleans(const Rules& rules) {
-  return rules.or_bool || (among(rules.choices, "true") && among(rules.choices, "false"));
+  return among(rules.choices, "true") && among(rules.choices, "false");
 }
 
-bool names_no_path(const std::string& text, const Rules& rules) {
-  return text.empty() || (rules.or_bool && (text == "true" || text == "false" || text == "auto"));
+bool is_word(const std::string& text, const Rules& rules) {
+  return among(rules.choices, text) || among(rules.synonyms, text);
+}
+
+// What messages name: also "auto" of an optional.
+std::vector<std::string> words_of(const Rules& rules) {
+  std::vector<std::string> all = rules.choices;
+  if (rules.or_auto) all.emplace_back("auto");
+  return all;
 }
 
 // Without "." and "..", unless a symbolic link gives those another meaning.
@@ -180,7 +187,10 @@ void Reading::unknown(const std::string& section, const std::string& key) {
   fail(section + key, str("no such setting", name.empty() ? "" : "; do you mean " + name + "?"));
 }
 
-void Reading::only_default(const std::string& path, const Json& given, const Json& fallback) {
+void Reading::only_default(const std::string& path, const Json& given, const Json& fallback,
+                           const Rules& rules) {
+  if (rules.why_always)
+    return fail(path, str("cannot be ", shown(given), ": ", rules.why_always, "; leave it out"));
   fail(path, str(shown(given), " is not available yet; available: ", shown(fallback)));
 }
 
@@ -224,7 +234,7 @@ void Reading::read(const Json& j, double& value, const Rules& rules, const std::
 }
 
 void Reading::resolve(std::string& value, const Rules& rules, const std::string& path) const {
-  if (!rules.is_path || names_no_path(value, rules) || value[0] == '/') return;
+  if (!rules.is_path || value.empty() || is_word(value, rules) || value[0] == '/') return;
   if (place(path) != kCommandLine) value = tidy(folder_ / value).string();
 }
 
@@ -237,12 +247,14 @@ void Reading::read(const Json& j, std::string& value, const Rules& rules, const 
   else
     return expected(path, rules.choices.empty() ? "a string" : allowed(rules), j);
   if (among(rules.later, text))
-    return fail(path, str(printable(text), " is not available yet; available: ", joined(rules.choices)));
-  if (!rules.choices.empty() && !among(rules.choices, text)) {
-    const std::string near = nearest(text, rules.choices);
+    return fail(path, str(printable(text), " is not available yet; available: ", joined(words_of(rules))));
+  if (!rules.choices.empty() && !rules.or_text && !is_word(text, rules)) {
+    std::vector<std::string> known = words_of(rules);
+    known.insert(known.end(), rules.synonyms.begin(), rules.synonyms.end());
+    const std::string near = nearest(text, known);
     return fail(path, str("there is no \"", printable(text, 60), "\"",
                           near.empty() ? "" : "; do you mean " + near + "?",
-                          near.empty() ? "; there are " : " There are ", joined(rules.choices)));
+                          near.empty() ? "; there are " : " There are ", joined(words_of(rules))));
   }
   if (text.empty() && rules.not_empty) return fail(path, "the text is empty");
   if (rules.is_path && text.find('\0') != text.npos) return fail(path, "a path cannot hold a zero byte");
@@ -261,13 +273,13 @@ Json Writer::json(double v, const Rules&) {
 
 Json Writer::json(const std::string& v, const Rules& rules) {
   if (takes_booleans(rules) && (v == "true" || v == "false")) return v == "true";
-  if (absolute_paths && rules.is_path && !names_no_path(v, rules))
+  if (absolute_paths && rules.is_path && !v.empty() && !is_word(v, rules))
     return tidy(std::filesystem::absolute(v)).string();
   return v;
 }
 
 std::string allowed(const Rules& r) {
-  if (!r.choices.empty()) return joined(r.choices);
+  if (!r.choices.empty()) return joined(r.choices) + (!r.or_text ? "" : r.is_path ? ", a path" : ", a text");
   std::string out;
   if (std::isfinite(r.low)) out += (r.low_excluded ? "above " : "at least ") + plain(r.low);
   if (std::isfinite(r.high))

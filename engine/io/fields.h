@@ -1,6 +1,6 @@
 // One list of fields per config struct (see rules.h): reading with exact errors, writing, and help come from
-// it. A member is a bool, integer, double or text; an optional, list or map of those; a JsonText; a struct
-// with fields of its own; or a list of such structs.
+// it. A member is a bool, integer, double, text or enum with words (words.h); an optional, list or map of
+// those; an enum or else any text; a JsonText; a struct with fields of its own; or a list of such structs.
 #pragma once
 #include <algorithm>
 #include <filesystem>
@@ -42,13 +42,43 @@ void put_setting(SettingsText& tree, const std::string& path, Json value, int li
 // Puts "a.b=c" into a tree: c is JSON where it is JSON, else a text.
 void override_setting(SettingsText& tree, const std::string& assignment);
 
+// The enum whose words a member takes: its own, that of an optional or a list, or of a variant of words and
+// texts.
+template <class T>
+struct EnumOf {
+  using type = void;
+};
+template <Worded E>
+struct EnumOf<E> {
+  using type = E;
+};
+template <class T>
+struct EnumOf<std::optional<T>> : EnumOf<T> {};
+template <class T>
+struct EnumOf<std::vector<T>> : EnumOf<T> {};
+template <Worded E>
+struct EnumOf<std::variant<E, std::string>> : EnumOf<E> {};
+
+// Of a type of member, before its own rules.
+template <class T>
+Rules rules_of_type() {
+  Rules rules;
+  using E = typename EnumOf<T>::type;
+  if constexpr (!std::is_void_v<E>) {
+    for (const auto& [value, word] : words(E{}))
+      (word == std::string_view(name_of(value)) ? rules.choices : rules.synonyms).emplace_back(word);
+    rules.or_text = std::is_same_v<T, std::variant<E, std::string>>;
+  }
+  return rules;
+}
+
 // fields() of a struct calls its visitor with each member and a pack of rules; this makes one Rules of the
 // pack, so that the rest of a visitor is compiled once per type of member instead of once per setting.
 template <class Visitor>
 struct Members {
   template <class T, class... R>
   void operator()(const char* name, T& value, const char* help, R... rule) {
-    Rules rules;
+    Rules rules = rules_of_type<T>();
     (rule(rules), ...);
     static_cast<Visitor*>(this)->member(name, value, help, rules);
   }
@@ -71,7 +101,7 @@ class Reading {
   void fail(const std::string& path, const std::string& what);
   void expected(const std::string& path, const std::string& what, const Json& got);
   void unknown(const std::string& section, const std::string& key);
-  void only_default(const std::string& path, const Json& given, const Json& fallback);
+  void only_default(const std::string& path, const Json& given, const Json& fallback, const Rules&);
   // Throws UserError(config) with all mistakes, a line each.
   void finish() const;
 
@@ -124,7 +154,7 @@ struct Reader : Members<Reader> {
     } else {
       const Json fallback = write(value, rules);
       read(*at, value, rules, here);
-      if (write(value, rules) != fallback) to.only_default(here, *at, fallback);
+      if (write(value, rules) != fallback) to.only_default(here, *at, fallback, rules);
     }
   }
 
@@ -152,6 +182,21 @@ struct Reader : Members<Reader> {
       section(to, j, value, here);
     else
       to.read(j, value, rules, here);
+  }
+  template <Worded E>
+  void read(const Json& j, E& value, const Rules& rules, const std::string& here) {
+    std::string word;
+    to.read(j, word, rules, here);
+    if (const auto given = value_of<E>(word)) value = *given;
+  }
+  template <Worded E>
+  void read(const Json& j, std::variant<E, std::string>& value, const Rules& rules, const std::string& here) {
+    std::string text;
+    to.read(j, text, rules, here);
+    if (const auto word = value_of<E>(text))
+      value = *word;
+    else if (!text.empty())
+      value = text;
   }
   template <class T>
   void read(const Json& j, std::optional<T>& value, const Rules& rules, const std::string& here) {
@@ -218,6 +263,7 @@ struct Writer : Members<Writer> {
   Json json(std::int64_t v, const Rules&) { return v; }
   Json json(double v, const Rules&);
   Json json(const std::string& v, const Rules& rules);
+  Json json(Worded auto v, const Rules& rules) { return json(std::string(name_of(v)), rules); }
   Json json(const JsonText& v, const Rules&) { return v.text.empty() ? Json() : Json::parse(v.text); }
   template <Section T>
   Json json(T v, const Rules&) {
@@ -287,6 +333,7 @@ struct Describer : Members<Describer> {
   static std::string type(std::int64_t) { return "whole number"; }
   static std::string type(double) { return "number"; }
   static std::string type(const std::string&) { return "text"; }
+  static std::string type(Worded auto) { return "text"; }
   static std::string type(const JsonText&) { return "JSON"; }
   template <Section T>
   static std::string type(const T&) {

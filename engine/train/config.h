@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "engine/core/dtype.h"
@@ -19,6 +20,40 @@ inline std::int64_t steps_of(double setting, std::int64_t all_steps) {
                                                : setting);
 }
 
+enum class LrScheduler : std::uint8_t {
+  linear,
+  cosine,
+  constant,
+  constant_with_warmup,
+  cosine_with_min_lr,
+  polynomial,
+  inverse_sqrt
+};
+constexpr auto words(LrScheduler) {
+  using enum LrScheduler;
+  return to_words<LrScheduler>({{linear, "linear"},
+                                {cosine, "cosine"},
+                                {constant, "constant"},
+                                {constant_with_warmup, "constant_with_warmup"},
+                                {cosine_with_min_lr, "cosine_with_min_lr"},
+                                {polynomial, "polynomial"},
+                                {inverse_sqrt, "inverse_sqrt"}});
+}
+
+enum class Optim : std::uint8_t { adamw, sgd };
+constexpr auto words(Optim) {
+  using enum Optim;
+  return to_words<Optim>({{adamw, "adamw"}, {sgd, "sgd"}});
+}
+
+// From which checkpoint a run goes on, where it is not named: none, the newest of its folder, or that one if
+// there is any.
+enum class Resume : std::uint8_t { none, newest, newest_if_any };
+constexpr auto words(Resume) {
+  using enum Resume;
+  return to_words<Resume>({{none, "false"}, {newest, "true"}, {newest_if_any, "auto"}});
+}
+
 struct TrainingConfig {
   std::string output_dir = "outputs";
   std::int64_t seed = 42;
@@ -28,11 +63,11 @@ struct TrainingConfig {
   double num_train_epochs = 3;
   std::int64_t max_steps = -1;  // -1: from num_train_epochs
   double learning_rate = 2e-4;
-  std::string lr_scheduler_type = "cosine";
+  LrScheduler lr_scheduler_type = LrScheduler::cosine;
   double min_lr_ratio = 0;
   double warmup_steps = 0;
   double warmup_ratio = 0;
-  std::string optim = "adamw";  // adamw, sgd
+  Optim optim = Optim::adamw;
   double weight_decay = 0;
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
@@ -41,15 +76,15 @@ struct TrainingConfig {
   double label_smoothing_factor = 0;
   std::optional<bool> bf16;  // empty: auto
   bool fp16 = false;
-  bool tf32 = true;
+  bool tf32 = false;
   std::optional<bool> gradient_checkpointing = true;  // empty: as far as memory asks for it
   std::optional<double> neftune_noise_alpha;
-  std::string resume_from_checkpoint = "false";  // false, true, auto, or a checkpoint's folder
+  std::variant<Resume, std::string> resume_from_checkpoint = Resume::none;  // or a checkpoint's folder
   bool full_determinism = false;
   std::optional<std::string> gemm_tuning;
 
-  // Of activations and of frozen weights.
-  DType dtype() const { return fp16 ? DType::f16 : bf16.value_or(false) ? DType::bf16 : DType::f32; }
+  // Of activations and of frozen weights. Every GPU that ft runs on has bfloat16 in hardware.
+  DType dtype(bool gpu) const { return fp16 ? DType::f16 : bf16.value_or(gpu) ? DType::bf16 : DType::f32; }
 
   // warmup_steps where it is given, else warmup_ratio of all steps, rounded up.
   std::int64_t warmup(std::int64_t all_steps) const {
@@ -69,8 +104,6 @@ struct TrainingConfig {
     f("max_steps", max_steps, "Optimizer steps; -1: as many as num_train_epochs makes.", at_least(-1));
     f("learning_rate", learning_rate, "The highest, at the end of the warm-up.", above(0), aka({"lr"}));
     f("lr_scheduler_type", lr_scheduler_type, "How the learning rate falls after the warm-up.",
-      one_of({"linear", "cosine", "constant", "constant_with_warmup", "cosine_with_min_lr", "polynomial",
-              "inverse_sqrt"}),
       aka({"scheduler", "lr_scheduler"}));
     f("min_lr_ratio", min_lr_ratio, "cosine_with_min_lr: the lowest, as a part of learning_rate.",
       at_least(0), at_most(1));
@@ -78,7 +111,7 @@ struct TrainingConfig {
       at_least(0), whole_from_one());
     f("warmup_ratio", warmup_ratio, "The same as a part of all steps; used when warmup_steps is 0.",
       at_least(0), below(1));
-    f("optim", optim, "Optimizer.", one_of({"adamw", "sgd"}),
+    f("optim", optim, "Optimizer.",
       later({"adamw_8bit", "paged_adamw_32bit", "paged_adamw_8bit", "adafactor", "lion"}),
       aka({"optimizer"}));
     f("weight_decay", weight_decay, "Decoupled; not on biases and norm weights.", at_least(0));
@@ -90,12 +123,12 @@ struct TrainingConfig {
     f("label_smoothing_factor", label_smoothing_factor,
       "Part of the target spread over all tokens, in training; eval_loss and perplexity are without.",
       at_least(0), below(1));
-    f("bf16", bf16, "Compute in bfloat16; auto: where the machine has it in hardware, on CPUs float32.",
+    f("bf16", bf16, "Compute in bfloat16; auto: true on GPUs, false on CPUs; without it, float32.",
       or_auto());
     f("fp16", fp16,
       "Compute in float16; the loss is scaled as DeepSpeed does by default, and steps whose gradients "
       "overflow are skipped.");
-    f("tf32", tf32, "GPUs only: float32 products in TF32. On CPUs float32 is float32.");
+    f("tf32", tf32, "GPUs: float32 products in TF32. Without it float32 is float32.", only_default());
     f("gradient_checkpointing", gradient_checkpointing,
       "Keep only the blocks' inputs and compute the rest again in backward: less memory, about a quarter "
       "slower. auto: only in as many blocks as it takes to fit into the memory that is free, and where all "
@@ -105,8 +138,9 @@ struct TrainingConfig {
     f("neftune_noise_alpha", neftune_noise_alpha, "Noise on the embeddings (NEFTune).", only_default());
     f("resume_from_checkpoint", resume_from_checkpoint,
       "A checkpoint's folder; true: the newest whole one in output_dir; auto: that, or a fresh start.",
-      or_bool(), is_path(), not_empty());
-    f("full_determinism", full_determinism, "Bit-repeatable runs. On one CPU they always are.");
+      is_path(), not_empty());
+    f("full_determinism", full_determinism,
+      "Bit-repeatable runs. Always so on the same machines: true asks for nothing more.");
     f("gemm_tuning", gemm_tuning,
       "GPUs only: a file that keeps the fastest of cuBLASLt's algorithms for each size of product, measured "
       "when it is first met; null: cuBLASLt's own choice. Runs that share the file have the same bits.",
@@ -114,10 +148,29 @@ struct TrainingConfig {
   }
 };
 
+enum class EvalStrategy : std::uint8_t { no, steps, epoch };
+constexpr auto words(EvalStrategy) {
+  using enum EvalStrategy;
+  return to_words<EvalStrategy>({{no, "no"}, {steps, "steps"}, {epoch, "epoch"}});
+}
+
+// rouge stands for rouge1, rouge2, rougeL and rougeLsum.
+enum class Metric : std::uint8_t { loss, perplexity, bleu, chrf, rouge, exact_match };
+constexpr auto words(Metric) {
+  using enum Metric;
+  return to_words<Metric>({{loss, "loss"},
+                           {perplexity, "perplexity"},
+                           {bleu, "bleu"},
+                           {chrf, "chrf"},
+                           {rouge, "rouge"},
+                           {exact_match, "exact_match"}});
+}
+constexpr bool of_text(Metric m) { return m != Metric::loss && m != Metric::perplexity; }
+
 struct EvaluationConfig {
-  std::string eval_strategy = "no";  // no, steps, epoch
+  EvalStrategy eval_strategy = EvalStrategy::no;
   double eval_steps = 500;
-  std::vector<std::string> metrics{"loss", "perplexity"};
+  std::vector<Metric> metrics{Metric::loss, Metric::perplexity};
   bool predict_with_generate = false;
   bool load_best_model_at_end = false;
   std::string metric_for_best_model = "loss";
@@ -129,20 +182,18 @@ struct EvaluationConfig {
                                       !metric_for_best_model.ends_with("perplexity"));
   }
   // Of generated text, those of `metrics`; without any, all there are.
-  std::vector<std::string> text_metrics() const {
-    std::vector<std::string> names = metrics;
-    std::erase_if(names, [](const std::string& n) { return n == "loss" || n == "perplexity"; });
-    if (names.empty()) names = {"bleu", "chrf", "rouge", "exact_match"};
-    return names;
+  std::vector<Metric> text_metrics() const {
+    std::vector<Metric> wanted = metrics;
+    std::erase_if(wanted, [](Metric m) { return !of_text(m); });
+    if (wanted.empty()) wanted = {Metric::bleu, Metric::chrf, Metric::rouge, Metric::exact_match};
+    return wanted;
   }
 
   void fields(auto& f) {
-    f("eval_strategy", eval_strategy, "When to evaluate.", one_of({"no", "steps", "epoch"}),
-      aka({"evaluation_strategy"}));
+    f("eval_strategy", eval_strategy, "When to evaluate.", aka({"evaluation_strategy"}));
     f("eval_steps", eval_steps, "With steps: every so many; below 1: a part of all.", above(0),
       whole_from_one());
-    f("metrics", metrics, "What is measured; all but loss and perplexity of generated text.",
-      one_of({"loss", "perplexity", "bleu", "chrf", "rouge", "exact_match"}));
+    f("metrics", metrics, "What is measured; all but loss and perplexity of generated text.");
     f("predict_with_generate", predict_with_generate,
       "Generate answers to the held-out prompts, by the section generation, and measure them.");
     f("load_best_model_at_end", load_best_model_at_end, "The result is the best checkpoint, not the last.");
@@ -156,8 +207,14 @@ struct EvaluationConfig {
   }
 };
 
+enum class SaveStrategy : std::uint8_t { no, steps, epoch, best };
+constexpr auto words(SaveStrategy) {
+  using enum SaveStrategy;
+  return to_words<SaveStrategy>({{no, "no"}, {steps, "steps"}, {epoch, "epoch"}, {best, "best"}});
+}
+
 struct CheckpointingConfig {
-  std::string save_strategy = "steps";  // no, steps, epoch, best
+  SaveStrategy save_strategy = SaveStrategy::steps;
   double save_steps = 500;
   std::optional<std::int64_t> save_total_limit;
   bool save_only_model = false;
@@ -165,8 +222,7 @@ struct CheckpointingConfig {
 
   void fields(auto& f) {
     f("save_strategy", save_strategy,
-      "When to save a checkpoint; best: after each evaluation better than all.",
-      one_of({"no", "steps", "epoch", "best"}));
+      "When to save a checkpoint; best: after each evaluation better than all.");
     f("save_steps", save_steps, "With steps: every so many; below 1: a part of all.", above(0),
       whole_from_one());
     f("save_total_limit", save_total_limit, "Keep so many, the newest and the best; null: all.", at_least(1));
@@ -176,12 +232,32 @@ struct CheckpointingConfig {
   }
 };
 
+enum class LogLevel : std::uint8_t { debug, info, warning, error };
+constexpr auto words(LogLevel) {
+  using enum LogLevel;
+  return to_words<LogLevel>({{debug, "debug"}, {info, "info"}, {warning, "warning"}, {error, "error"}});
+}
+
+enum class Reporter : std::uint8_t { jsonl, tensorboard, prometheus, none };
+constexpr auto words(Reporter) {
+  using enum Reporter;
+  return to_words<Reporter>(
+      {{jsonl, "jsonl"}, {tensorboard, "tensorboard"}, {prometheus, "prometheus"}, {none, "none"}});
+}
+
+// How progress is shown; by_terminal: bar on a terminal, else plain.
+enum class ProgressStyle : std::uint8_t { by_terminal, bar, plain, none };
+constexpr auto words(ProgressStyle) {
+  using enum ProgressStyle;
+  return to_words<ProgressStyle>({{by_terminal, "auto"}, {bar, "bar"}, {plain, "plain"}, {none, "none"}});
+}
+
 struct LoggingConfig {
   double logging_steps = 10;
   bool logging_first_step = true;
-  std::string log_level = "info";
-  std::vector<std::string> report_to{"jsonl", "tensorboard"};
-  std::string progress = "auto";  // auto, bar, plain, none
+  LogLevel log_level = LogLevel::info;
+  std::vector<Reporter> report_to{Reporter::jsonl, Reporter::tensorboard};
+  ProgressStyle progress = ProgressStyle::by_terminal;
   std::optional<std::string> run_name;
   bool plot_loss = true;
   std::optional<std::string> prometheus_textfile;
@@ -190,12 +266,10 @@ struct LoggingConfig {
     f("logging_steps", logging_steps, "A row every so many steps; below 1: a part of all.", above(0),
       whole_from_one());
     f("logging_first_step", logging_first_step, "A row for the first step too.");
-    f("log_level", log_level, "What is printed: errors always, then warnings, then what happens.",
-      one_of({"debug", "info", "warning", "error"}));
+    f("log_level", log_level, "What is printed: errors always, then warnings, then what happens.");
     f("report_to", report_to, "Who gets the rows. log.jsonl is always written; none: nothing else.",
-      one_of({"jsonl", "tensorboard", "prometheus", "none"}), later({"csv", "wandb_offline"}));
-    f("progress", progress, "bar: one live line; plain: whole lines; auto: by the terminal.",
-      one_of({"auto", "bar", "plain", "none"}));
+      later({"csv", "wandb_offline"}));
+    f("progress", progress, "bar: one live line; plain: whole lines; auto: by the terminal.");
     f("run_name", run_name, "The run's name in plots and logs; null: the output folder's.");
     f("plot_loss", plot_loss, "Write loss.svg at the end.");
     f("prometheus_textfile", prometheus_textfile,

@@ -264,12 +264,13 @@ Ending Trainer::run(TrainState& state) {
     log(state, s);
 
     const bool pass = state.step % length_.steps_per_epoch == 0 || state.step == length_.total_steps;
-    const bool judge = p_.eval && ((ev.eval_strategy == "steps" && due(ev.eval_steps, state.step)) ||
-                                   (ev.eval_strategy == "epoch" && pass));
+    const bool judge =
+        p_.eval && ((ev.eval_strategy == EvalStrategy::steps && due(ev.eval_steps, state.step)) ||
+                    (ev.eval_strategy == EvalStrategy::epoch && pass));
     const bool best = judge && evaluate_and_judge(state);
-    const bool wanted = (ck.save_strategy == "steps" && due(ck.save_steps, state.step)) ||
-                        (ck.save_strategy == "epoch" && pass) ||
-                        (best && (ck.save_strategy == "best" || ev.load_best_model_at_end));
+    const bool wanted = (ck.save_strategy == SaveStrategy::steps && due(ck.save_steps, state.step)) ||
+                        (ck.save_strategy == SaveStrategy::epoch && pass) ||
+                        (best && (ck.save_strategy == SaveStrategy::best || ev.load_best_model_at_end));
     if (wanted) save(state);
     if (ev.early_stopping_patience && judge && state.evaluations_since_best >= *ev.early_stopping_patience)
       return Ending::early;

@@ -11,35 +11,14 @@
 
 #include "engine/io/fields.h"
 #include "engine/io/json.h"
+#include "tests/app/config_text.h"
 #include "tests/support/source.h"
 
 namespace ft {
 namespace {
 
-using Overrides = std::vector<std::string>;
-
-// The smallest configuration, with `more` as its further members; three lines before them.
-std::string with(const std::string& more) {
-  return "{\n \"model\": {\"model_name_or_path\": \"m\"},\n \"data\": {\"datasets\": [{\"path\": "
-         "\"d.jsonl\"}]}" +
-         (more.empty() ? "" : ",\n " + more) + "\n}\n";
-}
-
-RunConfig parsed(const std::string& more, const Overrides& overrides = {}) {
-  return parse_config(with(more), "run.json", "", overrides);
-}
-
-std::string refusal(const std::string& text, const Overrides& overrides = {}) {
-  try {
-    parse_config(text, "run.json", "", overrides);
-  } catch (const UserError& e) {
-    EXPECT_EQ(e.code, Exit::config);
-    return e.what();
-  }
-  return "accepted";
-}
-std::string refused(const std::string& more) { return refusal(with(more)); }
-std::string refused_override(const std::string& assignment) { return refusal(with(""), {assignment}); }
+using namespace test;
+using From = decltype(TrainingConfig::resume_from_checkpoint);
 
 TEST(Config, Defaults) {
   const RunConfig c = parsed("");
@@ -52,8 +31,8 @@ TEST(Config, Defaults) {
   EXPECT_EQ(c.training.learning_rate, 2e-4);
   EXPECT_FALSE(c.training.bf16.has_value());
   EXPECT_EQ(c.training.gradient_checkpointing, true);
-  EXPECT_EQ(c.training.resume_from_checkpoint, "false");
-  EXPECT_EQ(c.finetuning_type, "lora");
+  EXPECT_EQ(c.training.resume_from_checkpoint, From(Resume::none));
+  EXPECT_EQ(c.finetuning_type, FinetuningType::lora);
 }
 
 // Every run that the repository comes with; a config.json beside them says its model_type.
@@ -81,14 +60,14 @@ TEST(Config, ReadsEveryKindOfValue) {
   EXPECT_EQ(c.zero_optimization.stage, 3);
   EXPECT_EQ(std::get<1>(c.lora.target_modules), (std::vector<std::string>{"q_proj", "v_proj"}));
   EXPECT_EQ(std::get<0>(*c.lora.exclude_modules), ".*head");
-  EXPECT_EQ(c.lora.init_lora_weights, "false");
+  EXPECT_EQ(c.lora.init_lora_weights, lora::LoraInit::random_b);
   EXPECT_EQ(c.lora.rank_pattern[0].first, "z");  // in the order written
   EXPECT_EQ(c.lora.rank_pattern[1].second, 2);
   EXPECT_EQ(c.lora.alpha_pattern[0].second, 0.5);
   EXPECT_EQ(*c.lora.layers_to_transform, std::vector<std::int64_t>{3});
   EXPECT_EQ(c.training.bf16, true);
   EXPECT_EQ(c.training.seed, 1000);
-  EXPECT_EQ(c.training.resume_from_checkpoint, "true");
+  EXPECT_EQ(c.training.resume_from_checkpoint, From(Resume::newest));
   EXPECT_EQ(c.training.warmup(30), 3);
   EXPECT_EQ(c.training.gradient_checkpointing, false);
   EXPECT_EQ(c.evaluation.greater_is_better, false);
@@ -182,6 +161,7 @@ TEST(Config, WhatIsNotThereYetIsRefusedByName) {
       {"training.optim=adafactor", "adafactor is not available yet; available: adamw, sgd"},
       {"training.gradient_checkpointing=offload",
        "\"offload\" is not available yet; available: true, false, auto"},
+      {"training.tf32=true", "true is not available yet; available: false"},
       {"training.neftune_noise_alpha=5", "5 is not available yet; available: null"},
       {"lora.use_dora=true", "true is not available yet; available: false"},
       {"lora.init_lora_weights=pissa", "pissa is not available yet; available: true, false, gaussian"},
@@ -193,7 +173,11 @@ TEST(Config, WhatIsNotThereYetIsRefusedByName) {
       {"zero_optimization.offload_optimizer.device=cpu", "cpu is not available yet; available: none"},
       {"zero_optimization.offload_param.device=nvme", "nvme is not available yet; available: none"},
       {"zero_optimization.round_robin_gradients=true", "true is not available yet; available: false"},
-      {"distributed.backend=mpi", "mpi is not available yet; available: auto, gloo, nccl"},
+      {"distributed.backend=mpi", "mpi is not available yet; available: auto, tcp, nccl"},
+      {"zero_optimization.offload_optimizer.pin_memory=false", "false is not available yet; available: true"},
+      {"zero_optimization.offload_param.nvme_path=x", "\"x\" is not available yet; available: null"},
+      {"zero_optimization.offload_param.buffer_count=5", "5 is not available yet; available: 4"},
+      {"data.datasets.0.split=train", "\"train\" is not available yet; available: null"},
       {"checkpointing.save_only_model=true", "true is not available yet; available: false"},
       {"logging.report_to=[\"csv\"]",
        "csv is not available yet; available: jsonl, tensorboard, prometheus, none"},
@@ -272,9 +256,9 @@ TEST(Config, WeightsInFourBits) {
   const auto dtype = [&](const std::string& bf16) {
     return parse_config(with(""), "run.json", "", {on, bf16}).quantization.bnb_4bit_compute_dtype;
   };
-  EXPECT_EQ(dtype("training.bf16=true"), "bfloat16");
-  EXPECT_EQ(dtype("training.fp16=true"), "float16");
-  EXPECT_EQ(dtype("training.bf16=auto"), "float32");
+  EXPECT_EQ(dtype("training.bf16=true"), DType::bf16);
+  EXPECT_EQ(dtype("training.fp16=true"), DType::f16);
+  EXPECT_EQ(dtype("training.bf16=auto"), DType::f32);
 }
 
 TEST(Config, MissingSettings) {
@@ -314,7 +298,7 @@ TEST(Config, Overrides) {
                   "data.datasets.0.max_samples=3", "logging.run_name=a=b", "training.learning_rate=2e-3"});
   EXPECT_EQ(c.training.learning_rate, 2e-3);  // the last one holds
   EXPECT_EQ(std::get<1>(c.lora.target_modules)[0], "q_proj");
-  EXPECT_EQ(c.finetuning_type, "full");
+  EXPECT_EQ(c.finetuning_type, FinetuningType::full);
   EXPECT_EQ(c.data.datasets[0].max_samples, 3);
   EXPECT_EQ(c.logging.run_name, "a=b");
   EXPECT_EQ(refused_override("training.learing_rate=1"),
@@ -348,9 +332,9 @@ TEST(Config, PathsAreRelativeToTheConfiguration) {
   EXPECT_EQ(c.data.eval_datasets[0].path, "configs/e");
   EXPECT_EQ(c.lora.adapter_name_or_path, "configs/a");
   EXPECT_EQ(c.training.output_dir, "here");  // a path that is typed is relative to where it is typed
-  EXPECT_EQ(c.training.resume_from_checkpoint, "auto");
+  EXPECT_EQ(c.training.resume_from_checkpoint, From(Resume::newest_if_any));
   c = parse_config(text, "run.json", "configs", {"training.resume_from_checkpoint=x/checkpoint-5"});
-  EXPECT_EQ(c.training.resume_from_checkpoint, "x/checkpoint-5");
+  EXPECT_EQ(c.training.resume_from_checkpoint, From("x/checkpoint-5"));
   c = parse_config(text, "run.json", "configs", {});
   EXPECT_EQ(c.training.output_dir, "configs/outputs");  // the default too
 }

@@ -19,7 +19,7 @@ BuiltModel build(const std::string& folder, bool four_bit,
   c.model.model_name_or_path = (kGolden / folder).string();
   c.quantization.load_in_4bit = four_bit;
   c.quantization.skip_modules = skip;
-  c.lora.init_lora_weights = "false";  // an adapter that does something
+  c.lora.init_lora_weights = lora::LoraInit::random_b;  // an adapter that does something
   return build_model(c, Weights::check);
 }
 

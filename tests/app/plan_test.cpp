@@ -145,7 +145,7 @@ TEST(WaysOut, AreThoseNotTakenYet) {
   EXPECT_EQ(advice_on_memory(c, false),
             "training.bf16=true, quantization.load_in_4bit=true, a smaller "
             "training.per_device_eval_batch_size, a smaller data.max_seq_length");
-  c.finetuning_type = "full";
+  c.finetuning_type = FinetuningType::full;
   c.training = {.per_device_train_batch_size = 1, .bf16 = true};
   c.distributed.nproc_per_node = 2;
   EXPECT_EQ(advice_on_memory(c, true),

@@ -23,7 +23,7 @@ struct Recorder {
   }
 };
 
-LoggingConfig with_progress(const std::string& progress, const std::string& level = "info") {
+LoggingConfig with_progress(ProgressStyle progress, LogLevel level = LogLevel::info) {
   LoggingConfig config;
   config.progress = progress;
   config.log_level = level;
@@ -33,7 +33,7 @@ LoggingConfig with_progress(const std::string& progress, const std::string& leve
 TEST(Progress, PlainLinesHaveNoControlCharacters) {
   Recorder out;
   Screen screen(out.options(false, 0));
-  Progress report(screen, with_progress("plain"));
+  Progress report(screen, with_progress(ProgressStyle::plain));
   report.begin(sample_header());
   play(report, 1, 5);
   report.warning("something");
@@ -50,7 +50,7 @@ TEST(Progress, PlainLinesHaveNoControlCharacters) {
 TEST(Progress, LiveLineIsRedrawnInPlaceAtMostTenTimesASecond) {
   Recorder out;
   Screen screen(out.options(true, 80));
-  Progress report(screen, with_progress("bar"));
+  Progress report(screen, with_progress(ProgressStyle::bar));
   report.begin(sample_header());
   const std::size_t before = out.text.size();
   const auto start = std::chrono::steady_clock::now();
@@ -76,7 +76,7 @@ TEST(Progress, LiveLineNeverReachesTheLastColumn) {
   for (const int width : {10, 40, 80, 200}) {
     Recorder out;
     Screen screen(out.options(true, width));
-    Progress report(screen, with_progress("bar"));
+    Progress report(screen, with_progress(ProgressStyle::bar));
     report.begin(sample_header());
     out.text.clear();
     report.progress(sample_step(7));
@@ -86,7 +86,8 @@ TEST(Progress, LiveLineNeverReachesTheLastColumn) {
 }
 
 TEST(Progress, NoneAndLogLevelAreSilentButForWarnings) {
-  for (const LoggingConfig& config : {with_progress("none"), with_progress("plain", "warning")}) {
+  for (const LoggingConfig& config :
+       {with_progress(ProgressStyle::none), with_progress(ProgressStyle::plain, LogLevel::warning)}) {
     Recorder out;
     Screen screen(out.options(false, 0));
     Progress report(screen, config);
@@ -99,7 +100,7 @@ TEST(Progress, NoneAndLogLevelAreSilentButForWarnings) {
   }
   Recorder out;
   Screen screen(out.options(false, 0));
-  Progress report(screen, with_progress("plain", "error"));
+  Progress report(screen, with_progress(ProgressStyle::plain, LogLevel::error));
   report.warning("the disk is nearly full");
   EXPECT_EQ(out.text, "");
 }

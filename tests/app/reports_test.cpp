@@ -29,10 +29,10 @@ std::set<std::string> files_of(const LoggingConfig& config) {
 TEST(Reports, FollowTheLoggingSection) {
   LoggingConfig config;
   EXPECT_EQ(files_of(config), (std::set<std::string>{"log.jsonl", "trainer_state.json", "runs", "loss.svg"}));
-  config.report_to = {"none"};
+  config.report_to = {Reporter::none};
   config.plot_loss = false;
   EXPECT_EQ(files_of(config), (std::set<std::string>{"log.jsonl", "trainer_state.json"}));
-  config.report_to = {"prometheus"};
+  config.report_to = {Reporter::prometheus};
   EXPECT_EQ(files_of(config), (std::set<std::string>{"log.jsonl", "trainer_state.json", "ft.prom"}));
 }
 

@@ -166,7 +166,7 @@ TEST(Packing, CutAndWrapped) {
 TEST(Statistics, WhatALimitCosts) {
   const Dataset data = samples_of({3, 20, 40, 64});  // the second half of each is trained
   const std::vector<std::int64_t> limits{32, 64};
-  const DataStatistics s = data_statistics(data, limits, "keep_start");
+  const DataStatistics s = data_statistics(data, limits, Truncation::keep_start);
   EXPECT_EQ(s.samples, 4);
   EXPECT_EQ(s.lengths.tokens, 127);
   EXPECT_EQ(s.lengths.median, 40);
@@ -181,8 +181,8 @@ TEST(Statistics, WhatALimitCosts) {
   EXPECT_EQ(s.limits[1].lost, 0);
   EXPECT_EQ(s.limits[1].packs, 2);
   EXPECT_DOUBLE_EQ(s.limits[1].fill, 127.0 / 128);
-  EXPECT_EQ(data_statistics(data, limits, "keep_end").limits[0].untrained, 0);
-  EXPECT_EQ(data_statistics(data, limits, "drop").limits[0].lost, 104);
+  EXPECT_EQ(data_statistics(data, limits, Truncation::keep_end).limits[0].untrained, 0);
+  EXPECT_EQ(data_statistics(data, limits, Truncation::drop).limits[0].lost, 104);
 }
 
 TEST(Packing, BestFitDecreasing) {

@@ -205,18 +205,18 @@ TEST_F(ChatRowsTest, AnswersAndTheirEndsAreTrained) {
   const std::string row = one_line(kRow), s = "\xE2\x96\x81";
   EXPECT_EQ(trained(row), "|" + s + "Ada" + s + "</s>|" + s + "has" + s + "</s>");
   EXPECT_EQ(input, tokenizer->encode("<s>[INST] Ada has [/INST] Ada </s><s>[INST] has [/INST] has </s>"));
-  config.train_on_eos = "last";
+  config.train_on_eos = TrainOnEos::last;
   EXPECT_EQ(trained(row), "|" + s + "Ada|" + s + "has" + s + "</s>");
-  config.train_on_eos = "none";
+  config.train_on_eos = TrainOnEos::none;
   EXPECT_EQ(trained(row), "|" + s + "Ada|" + s + "has|");
-  config.train_on_eos = "turn";
+  config.train_on_eos = TrainOnEos::turn;
   config.train_on_inputs = true;
   EXPECT_EQ(trained(row).find('|'), std::string::npos);
   config.train_on_inputs = false;
   config.chat_template = "zephyr";
-  config.roles_to_train = {"user"};
+  config.roles_to_train = {ChatRole::user};
   EXPECT_EQ(trained(row), "|Ada" + s + "has</s>|has</s>|");
-  config.train_on_eos = "all";
+  config.train_on_eos = TrainOnEos::all;
   EXPECT_EQ(trained(row), "|Ada" + s + "has</s>|</s>|has</s>|</s>|");
 }
 
@@ -259,7 +259,7 @@ TEST_F(ChatRowsTest, Errors) {
             "t.jsonl:1: messages: message 1: unknown role \"tool\"; ft knows system, user and assistant");
   EXPECT_EQ(error(R"({"messages": 3})"), "t.jsonl:1: messages: must be a list of messages, is 3");
   EXPECT_EQ(error("{\"messages\": []}\n{\"text\": 1}"), "t.jsonl:1: messages: no messages");
-  config.datasets[0].type = "messages";
+  config.datasets[0].type = RowType::messages;
   EXPECT_EQ(error("{\"text\": 1}"), "t.jsonl:1: no \"messages\"");
   EXPECT_EQ(error("[1]"), "t.jsonl:1: the row is a list, not an object");
 }

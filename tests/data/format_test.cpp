@@ -52,7 +52,7 @@ TEST_F(FormatTest, PromptsAndAnswers) {
     EXPECT_EQ(labels(data.train), answer) << row;
     EXPECT_EQ(told.first, told.second);
   }
-  config.datasets[0].type = "prompt_completion";
+  config.datasets[0].type = RowType::prompt_completion;
   config.datasets[0].columns = {{"prompt", "ask"}, {"response", "say"}};
   const std::string row = R"({"say": "Ada", "ask": "Ada has", "prompt": 5})";
   EXPECT_EQ(labels(load(row).train), answer);
@@ -93,7 +93,7 @@ TEST_F(FormatTest, Alpaca) {
     EXPECT_EQ(ids(data.train), whole(without, "Ada")) << row;
     EXPECT_EQ(data.train.targets(), 2);
   }
-  config.prompt_template = "none";
+  config.prompt_template = PromptTemplate::none;
   EXPECT_EQ(ids(load(R"({"instruction": "Add.", "input": "1 2", "output": "Ada"})").train),
             whole("Add.\n1 2", "Ada"));
 }

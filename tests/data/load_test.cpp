@@ -149,16 +149,16 @@ TEST_F(Load, Truncation) {
   EXPECT_EQ(ids(data.train, 0), (Ids{1, 2, 3}));
   EXPECT_EQ(data.notes, std::vector<std::string>{
                             "1 of 2 training samples are longer than data.max_seq_length (3) and were cut"});
-  config.truncation = "keep_end";
+  config.truncation = Truncation::keep_end;
   EXPECT_EQ(ids(load(text).train, 0), (Ids{3, 4, 5}));
-  config.truncation = "drop";
+  config.truncation = Truncation::drop;
   data = load(text);
   ASSERT_EQ(data.train.size(), 1);
   EXPECT_EQ(data.train.source(0), "t.jsonl:2");
   EXPECT_EQ(data.train_counts.dropped, 1);
-  config.truncation = "error";
+  config.truncation = Truncation::error;
   EXPECT_EQ(error(text), "t.jsonl:1: 5 tokens; data.max_seq_length is 3 and data.truncation is error");
-  config.truncation = "drop";
+  config.truncation = Truncation::drop;
   config.max_seq_length = 1;
   EXPECT_EQ(error(text),
             "t.jsonl: all 2 samples are longer than data.max_seq_length, and data.truncation is drop");
@@ -277,7 +277,7 @@ TEST_F(Load, Types) {
             "(auto, prompt_completion, alpaca, messages, sharegpt, text, translation, preference_chosen, "
             "tokenized) "
             "and data.datasets[0].columns");
-  config.datasets[0].type = "tokenized";
+  config.datasets[0].type = RowType::tokenized;
   config.datasets[0].columns = {{"input_ids", "tokens"}};
   EXPECT_EQ(ids(load("{\"tokens\": [3]}\n{\"tokens\": [3, 4]}").train, 1), (Ids{3, 4}));
   config.datasets[0].columns = {{"prompt", "tokens"}};

@@ -97,13 +97,13 @@ TEST_F(Seq2SeqTest, EachSideHasItsLength) {
   EXPECT_EQ(data.notes,
             std::vector<std::string>{"2 of 3 training samples are longer than data.max_source_length "
                                      "(2) or data.max_target_length (3) and were cut"});
-  config.truncation = "keep_end";
+  config.truncation = Truncation::keep_end;
   data = load(kTokens);
   EXPECT_EQ(source(data.train, 0), (Ids{6, 2}));
   EXPECT_EQ(target(data.train, 1), (Ids{-100, 6, 2}));
-  config.truncation = "drop";
+  config.truncation = Truncation::drop;
   EXPECT_EQ(load(kTokens).train.size(), 1);
-  config.truncation = "error";
+  config.truncation = Truncation::error;
   EXPECT_EQ(error(kTokens, Exit::input),
             "t.jsonl:1: a source of 3 tokens; data.max_source_length is 2 and data.truncation is error");
   config.max_source_length = 9;

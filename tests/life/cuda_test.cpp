@@ -34,6 +34,15 @@ TEST(CudaLife, TrainsAndEvaluatesAsOnTheCpu) {
   expect_near(cuda, cpu, 1e-5);
 }
 
+TEST(CudaLife, AutoIsBf16) {
+  const Workplace w("llama", kLoraRun);
+  const auto bf16 = losses_of(w, {"device=cuda", "training.bf16=true"});
+  EXPECT_EQ(losses_of(w, {"device=cuda", "logging.progress=plain"}), bf16);
+  EXPECT_NE(w.says().find(" parameters, bf16 (auto on a GPU), from "), std::string::npos) << w.says();
+  EXPECT_NE(losses_of(w, {"logging.progress=plain"}), bf16);
+  EXPECT_NE(w.says().find(" parameters, f32 (auto on a CPU), from "), std::string::npos) << w.says();
+}
+
 TEST(CudaLife, Qlora) {
   const Workplace w("llama", kLoraRun);
   const std::string quantized = "quantization.load_in_4bit=true", f32 = "training.bf16=false";
@@ -210,8 +219,7 @@ TEST(CudaRanks, EvaluateAndGenerateInStep) {
                                    "training.bf16=false", "device=" + device})),
               0)
         << w.says();
-    const std::string log = contents(w / "out/ranks/rank-0.log");
-    return Json::parse(log.substr(log.rfind('{')))["eval_loss"].get<double>();
+    return Json::parse(contents(w / "stdout"))["eval_loss"].get<double>();
   };
   EXPECT_NEAR(evaluated("cuda"), evaluated("cpu"), 1e-5);
   std::ofstream(w / "in.jsonl") << "{\"input_ids\": [3, 7]}\n{\"input_ids\": [4]}\n{\"input_ids\": [5, 9]}\n";

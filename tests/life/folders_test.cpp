@@ -131,6 +131,32 @@ TEST_F(Text, AnAdaptedHeadIsSavedWithItsWeight) {
       << w.says();
 }
 
+// The adapter's own configuration holds; what is said beside it has to agree, and its run.json runs again.
+TEST_F(Text, AnAdapterToStartFromHasItsConfiguration) {
+  ASSERT_EQ(w.train({"lora.r=3", "lora.target_modules=all-linear", "training.max_steps=2"}), 0) << w.says();
+  const auto on = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"lora.adapter_name_or_path=out", "training.output_dir=on",
+                             "training.max_steps=2", "--overwrite"});
+    return w.train(more);
+  };
+  ASSERT_EQ(on({"lora.r=3", "lora.target_modules=all-linear"}), 0) << w.says();
+  EXPECT_EQ(Json::parse(contents(w / "on/run.json"))["lora"]["lora_alpha"], 16);
+  const std::string once = contents(w / "on/adapter_model.safetensors");
+  ASSERT_EQ(w.run({"train", "--config", "on/run.json", "--overwrite"}), 0) << w.says();
+  EXPECT_TRUE(contents(w / "on/adapter_model.safetensors") == once);
+  EXPECT_EQ(on({"lora.r=8"}), 2);
+  EXPECT_NE(w.says().find("lora.r: is 8, and in out/adapter_config.json it is 3; leave it out to go on with"),
+            std::string::npos)
+      << w.says();
+  ASSERT_EQ(w.train({"--overwrite", "lora.r=3", "lora.target_modules=[\"q_proj\"]", "training.max_steps=2"}),
+            0)
+      << w.says();
+  EXPECT_EQ(on({"lora.r=3", "lora.target_modules=all-linear"}), 2);
+  EXPECT_NE(w.says().find("lora.target_modules: is all-linear, and out/adapter_config.json leaves out "),
+            std::string::npos)
+      << w.says();
+}
+
 // Nothing of an overwritten run is left to be taken for a part of the new one: no checkpoint to resume from,
 // no result, no rows, no curves. What ft did not write stays.
 TEST_F(Text, OverwritingLeavesNothingOfTheOldRun) {

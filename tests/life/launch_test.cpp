@@ -38,6 +38,32 @@ TEST(Machines, TrainAsOneDoes) {
   EXPECT_TRUE(nobody_left(two / "."));
 }
 
+// Answers are rank 0's stdout, as without a launcher; what is said on the way is on stderr, with its rank.
+TEST(Machines, AnswersAreOnStdout) {
+  const Json held_out = {{"finetuning_type", "full"},
+                         {"data", {{"eval_datasets", {{{"path", "train.jsonl"}, {"type", "tokenized"}}}}}}};
+  const Workplace w("llama", held_out);
+  const FakeSsh ssh(w, kHere);
+  write_hosts(w, "node-a slots=1\nnode-b slots=2\n");
+  const std::vector<std::string> eval = {"eval", "--config", "run.json", "--json"};
+  ASSERT_EQ(w.run(eval), 0) << w.says();
+  const Json alone = Json::parse(contents(w / "stdout"));
+  for (std::vector<std::string> c :
+       {std::vector<std::string>{"launch", "-n", "2"},
+        std::vector<std::string>{"launch", "--hostfile", "hosts", "--master_addr", "127.0.0.1"}}) {
+    c.insert(c.end(), eval.begin(), eval.end());
+    ASSERT_EQ(w.run(c), 0) << w.says();
+    const std::string answer = contents(w / "stdout");
+    EXPECT_EQ(Json::parse(answer)["eval_tokens"], alone["eval_tokens"]) << answer;
+    EXPECT_EQ(w.says().find("eval_loss"), std::string::npos) << w.says();
+    const std::string log = contents(w / "out/ranks/rank-0.log");
+    EXPECT_TRUE(log.ends_with(answer)) << log;
+  }
+  ASSERT_EQ(w.run({"launch", "-n", "2", "train", "--config", "run.json", "logging.progress=plain"}), 0);
+  EXPECT_EQ(contents(w / "stdout"), "");
+  EXPECT_NE(w.says().find("\n[0] step  4/4"), std::string::npos) << w.says();
+}
+
 // Nothing of the run, the token least of all, is among the words of ssh.
 TEST(Machines, SshGetsOneFixedCommand) {
   const Workplace w("llama", kWithAdapter);

@@ -13,8 +13,8 @@
 namespace ft::lora {
 namespace {
 
-std::vector<float> values_of(const Parameter& p, const std::string& init, std::uint64_t seed,
-                             std::int64_t first, std::int64_t count) {
+std::vector<float> values_of(const Parameter& p, LoraInit init, std::uint64_t seed, std::int64_t first,
+                             std::int64_t count) {
   std::vector<float> out(static_cast<std::size_t>(count));
   initialize(p, init, Random{seed}, Tensor(reinterpret_cast<std::byte*>(out.data()), DType::f32, {count}),
              first);
@@ -43,11 +43,12 @@ TEST(Initialize, HasPeftsDistribution) {
   const Json golden = read_json(source_path("tests/golden/lora_init.json"));
   for (const Json& row : golden["inits"]) {
     const Json& name = row["init_lora_weights"];
-    const std::string init = name.is_string() ? name.get<std::string>() : name.dump();
+    const std::string word = name.is_string() ? name.get<std::string>() : name.dump();
+    const LoraInit init = value_of<LoraInit>(word).value();
     const std::int64_t in = row["in"], out = row["out"], r = row["r"];
     for (const bool is_a : {true, false}) {
       const char* which = is_a ? "lora_A" : "lora_B";
-      SCOPED_TRACE(init + " " + which + " " + std::to_string(in));
+      SCOPED_TRACE(word + " " + which + " " + std::to_string(in));
       const Parameter p{.name = std::string("base_model.model.x.") + which + ".weight",
                         .shape = is_a ? Shape{r, in} : Shape{out, r}};
       std::vector<float> all;
@@ -64,7 +65,7 @@ TEST(Initialize, HasPeftsDistribution) {
       EXPECT_NEAR(got.mean, want["mean"].get<double>(), deviation * error);
       EXPECT_NEAR(got.deviation, deviation, deviation * error);
       EXPECT_NEAR(got.kurtosis, want["kurtosis"].get<double>(), 12 * error);
-      if (init == "gaussian") continue;
+      if (init == LoraInit::gaussian) continue;
       EXPECT_NEAR(got.largest, want["largest"].get<double>(), 0.002 * got.largest);  // the bound
     }
   }
@@ -73,10 +74,11 @@ TEST(Initialize, HasPeftsDistribution) {
 TEST(Initialize, IsAFunctionOfSeedNameAndIndex) {
   const Parameter a{.name = "m.q_proj.lora_A.weight", .shape = {8, 33}};
   const Parameter other{.name = "m.k_proj.lora_A.weight", .shape = {8, 33}};
-  const auto whole = values_of(a, "true", 5, 0, 264), part = values_of(a, "true", 5, 100, 50);
+  const auto whole = values_of(a, LoraInit::kaiming, 5, 0, 264),
+             part = values_of(a, LoraInit::kaiming, 5, 100, 50);
   EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + 100));
-  EXPECT_NE(whole, values_of(a, "true", 6, 0, 264));
-  EXPECT_NE(whole, values_of(other, "true", 5, 0, 264));
+  EXPECT_NE(whole, values_of(a, LoraInit::kaiming, 6, 0, 264));
+  EXPECT_NE(whole, values_of(other, LoraInit::kaiming, 5, 0, 264));
 }
 
 }  // namespace

@@ -53,8 +53,8 @@ TEST_F(PeftConfigTest, DefaultsArePefts) {
   EXPECT_EQ(c.r, 8);
   EXPECT_EQ(c.lora_alpha, 8);
   EXPECT_EQ(c.lora_dropout, 0);
-  EXPECT_EQ(c.bias, "none");
-  EXPECT_EQ(c.init_lora_weights, "true");
+  EXPECT_EQ(c.bias, LoraBias::none);
+  EXPECT_EQ(c.init_lora_weights, LoraInit::kaiming);
   EXPECT_FALSE(c.exclude_modules || c.modules_to_save || c.layers_to_transform);
 }
 
@@ -69,7 +69,7 @@ TEST_F(PeftConfigTest, EveryForm) {
   EXPECT_EQ(c.layers_to_transform, (std::vector<std::int64_t>{3}));
   EXPECT_EQ(c.rank_pattern, (Pattern<std::int64_t>{{"b", 2}, {"a", 3}}));
   EXPECT_EQ(c.alpha_pattern, (Pattern<double>{{"^c$", 1.0}}));
-  EXPECT_EQ(c.init_lora_weights, "gaussian");
+  EXPECT_EQ(c.init_lora_weights, LoraInit::gaussian);
   EXPECT_TRUE(c.use_rslora);
   EXPECT_EQ(base, "models/x");
 }

@@ -104,7 +104,7 @@ TEST(Generation, BeamSearchesAreTransformers) {
     config.length_penalty = o.value("length_penalty", 1.0);
     if (o.contains("early_stopping"))
       config.early_stopping =
-          o["early_stopping"].is_string() ? o["early_stopping"].get<std::string>() : "true";
+          o["early_stopping"].is_string() ? EarlyStopping::never : EarlyStopping::at_enough;
     config.repetition_penalty = o.value("repetition_penalty", 1.0);
     config.no_repeat_ngram_size = o.value("no_repeat_ngram_size", 0);
     config.min_new_tokens = o.value("min_new_tokens", 0);

@@ -7,7 +7,7 @@
 namespace ft {
 
 std::unique_ptr<const Optimizer> make_optimizer(const TrainingConfig& config) {
-  return config.optim == "sgd" ? make_sgd(config) : make_adamw(config);
+  return config.optim == Optim::sgd ? make_sgd(config) : make_adamw(config);
 }
 
 StatesOf states_of(const TrainingConfig& config) {

@@ -72,7 +72,7 @@ TEST(BeamSearch, AsManyBeamsAsThereAreAnswersFindTheBest) {
       GenerationConfig config;
       config.num_beams = 300;
       config.length_penalty = penalty;
-      config.early_stopping = "never";
+      config.early_stopping = EarlyStopping::never;
       EXPECT_EQ(searched(config, most), all.rbegin()->second) << penalty << " " << most;
     }
 }
@@ -88,7 +88,8 @@ TEST(BeamSearch, OneTokenAtMost) {
 TEST(BeamSearch, WithoutAnEndTokenAnswersAreCut) {
   GenerationConfig config;
   config.num_beams = 3;
-  for (const char* early : {"false", "true", "never"}) {
+  for (const auto& [early, word] : words(EarlyStopping{})) {
+    SCOPED_TRACE(word);
     config.early_stopping = early;
     EXPECT_EQ(searched(config, 9, {}).size(), 9u);
   }

@@ -128,7 +128,7 @@ Course run_rank(const Setting& run, Ops& ops, Communicator& comm) {
   config.training.fp16 = true;
   config.training.num_train_epochs = 1;
   config.training.learning_rate = 0.05;
-  config.training.lr_scheduler_type = "constant_with_warmup";
+  config.training.lr_scheduler_type = LrScheduler::constant_with_warmup;
   config.training.warmup_steps = 9;
   config.training.max_grad_norm = 0.5;
   config.training.output_dir = run.output;

@@ -39,7 +39,7 @@ class Torch : public testing::TestWithParam<std::string> {
 
 TrainingConfig config_of(const Json& run) {
   TrainingConfig t;
-  t.optim = run["optim"];
+  t.optim = value_of<Optim>(run["optim"].get<std::string>()).value();
   t.weight_decay = run["weight_decay"];
   t.adam_beta1 = run["adam_beta1"];
   t.adam_beta2 = run["adam_beta2"];

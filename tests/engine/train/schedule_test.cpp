@@ -15,11 +15,12 @@ TEST(Schedule, EqualsTransformers) {
   const Json golden = read_json(source_path("tests/golden/schedules.json"));
   for (const Json& row : golden["schedules"]) {
     TrainingConfig t;
-    t.lr_scheduler_type = row["lr_scheduler_type"];
+    const std::string type = row["lr_scheduler_type"];
+    t.lr_scheduler_type = value_of<LrScheduler>(type).value();
     t.min_lr_ratio = row["min_lr_ratio"];
     t.warmup_steps = row["warmup_steps"];
     t.learning_rate = row["learning_rate"];
-    SCOPED_TRACE(t.lr_scheduler_type + " with warm-up " + row["warmup_steps"].dump());
+    SCOPED_TRACE(type + " with warm-up " + row["warmup_steps"].dump());
     const auto rates = row["rates"].get<std::vector<double>>();
     const auto total = static_cast<std::int64_t>(rates.size());
     for (std::int64_t step = 0; step < total; ++step) {
