@@ -81,16 +81,17 @@ struct DatasetConfig {
   std::optional<std::string> source_lang, target_lang, source_prefix;  // translation
 
   void fields(auto& f) {
-    f("path", path, "File, glob or folder: .jsonl, .json, .csv, .tsv, .txt, also as .gz or .zst.", required(),
+    f("path", path,
+      "File, glob or folder: .jsonl, .json, .csv, .tsv or .txt, also compressed as .gz or .zst.", required(),
       not_empty(), is_path());
-    f("type", type, "Row format; auto: by the names of the columns.");
-    f("split", split, "Which split of a data set that has several.", only_default());
-    f("weight", weight, "How often each of its samples is taken in a pass.", above(0));
-    f("max_samples", max_samples, "Only its first n samples.", at_least(1));
-    f("columns", columns, "Names of its columns: {\"prompt\": \"question\", \"response\": \"answer\"}.");
-    f("source_lang", source_lang, "Translation only: the language of the prompt, as its rows call it.");
-    f("target_lang", target_lang, "Translation only: the language of the answer.");
-    f("source_prefix", source_prefix, "Translation only: what every prompt begins with.");
+    f("type", type, "Row format; auto: decided by the names of the columns.");
+    f("split", split, "Split of a data set that has several.", only_default());
+    f("weight", weight, "How often an epoch contains each of its samples.", above(0));
+    f("max_samples", max_samples, "Use only its first n samples.", at_least(1));
+    f("columns", columns, "Its column names: {\"prompt\": \"question\", \"response\": \"answer\"}.");
+    f("source_lang", source_lang, "Translation only: language of the prompt, as named in the rows.");
+    f("target_lang", target_lang, "Translation only: language of the answer.");
+    f("source_prefix", source_prefix, "Translation only: text at the beginning of every prompt.");
   }
 };
 
@@ -118,38 +119,43 @@ struct DataConfig {
   std::optional<std::string> dataset_prepared_path;
 
   void fields(auto& f) {
-    f("datasets", datasets, "What to train on.", required(), not_empty(), aka({"dataset", "train_file"}));
-    f("eval_datasets", eval_datasets, "What to evaluate on; same form.", or_null(), aka({"validation_file"}));
-    f("val_set_size", val_set_size, "Held out from datasets: a count from 1 on, a part below 1.", at_least(0),
-      whole_from_one());
-    f("max_seq_length", max_seq_length, "Tokens of a sample, or of a pack of samples.", at_least(1),
+    f("datasets", datasets, "Training data.", required(), not_empty(), aka({"dataset", "train_file"}));
+    f("eval_datasets", eval_datasets, "Evaluation data, in the same form.", or_null(),
+      aka({"validation_file"}));
+    f("val_set_size", val_set_size,
+      "Samples held out from datasets for evaluation: a count (1 or more) or a fraction (below 1).",
+      at_least(0), whole_from_one());
+    f("max_seq_length", max_seq_length, "Longest sample, or pack of samples, in tokens.", at_least(1),
       aka({"sequence_len", "cutoff_len", "max_length", "seq_length"}));
-    f("max_source_length", max_source_length, "Encoder-decoders: tokens of the source.", at_least(1));
-    f("max_target_length", max_target_length, "Encoder-decoders: tokens of the target.", at_least(1));
-    f("truncation", truncation, "What happens to longer samples.");
-    f("packing", packing, "Put several samples, isolated from each other, into max_seq_length tokens.",
+    f("max_source_length", max_source_length, "Encoder-decoders: longest source, in tokens.", at_least(1));
+    f("max_target_length", max_target_length, "Encoder-decoders: longest target, in tokens.", at_least(1));
+    f("truncation", truncation, "What to do with longer samples.");
+    f("packing", packing, "Pack several samples, isolated from each other, into max_seq_length tokens.",
       aka({"sample_packing"}));
     f("packing_strategy", packing_strategy,
-      "bfd: best fit decreasing; bfd_split: and longer samples in pieces; wrapped: cut anywhere.");
-    f("pad_to_multiple_of", pad_to_multiple_of, "Lengths are padded to its multiples where they are padded.",
+      "bfd: best fit decreasing; bfd_split: the same, with longer samples split; wrapped: one after another, "
+      "cut anywhere.");
+    f("pad_to_multiple_of", pad_to_multiple_of, "Pad lengths to a multiple of this; needs pad_to_max_length.",
       at_least(1));
     f("pad_to_max_length", pad_to_max_length, "Pad every sequence to max_seq_length.");
-    f("train_on_inputs", train_on_inputs, "Keep the loss on the prompt too.");
-    f("roles_to_train", roles_to_train, "Chat data: whose turns are trained.");
+    f("train_on_inputs", train_on_inputs, "Include the prompt in the loss.");
+    f("roles_to_train", roles_to_train, "Chat data: roles whose turns are trained.");
     f("train_on_eos", train_on_eos,
-      "Chat data: which end tokens are trained: those of trained turns, the last of them, all, none.");
+      "Chat data: end tokens to train: those of trained turns (turn), the last of these (last), all or "
+      "none.");
     f("chat_template", chat_template,
-      "Chat data: plain, alpaca, llama2, llama3, chatml, mistral, zephyr or gemma; null is the model's own.");
-    f("prompt_template", prompt_template, "Alpaca data: Stanford's words, or none.");
-    f("shuffle", shuffle, "Another order in each pass.");
-    f("data_seed", data_seed, "Of shuffling and of the held-out split; null: training.seed.", at_least(0));
+      "Chat data: plain, alpaca, llama2, llama3, chatml, mistral, zephyr or gemma; null: the model's own.");
+    f("prompt_template", prompt_template, "Alpaca data: Stanford's wording, or none.");
+    f("shuffle", shuffle, "Shuffle the data in each epoch.");
+    f("data_seed", data_seed, "Seed for shuffling and the held-out split; null: training.seed.", at_least(0));
     f("streaming", streaming,
-      "Read the files over and over while training, for data larger than memory; with training.max_steps.");
-    f("shuffle_buffer_size", shuffle_buffer_size, "Samples in memory and shuffled at once, with streaming.",
-      at_least(1));
-    f("preprocessing_num_workers", preprocessing_num_workers, "Threads that tokenize.", at_least(1));
+      "Read the files while training, for data larger than memory; needs training.max_steps.");
+    f("shuffle_buffer_size", shuffle_buffer_size,
+      "With streaming: samples held in memory and shuffled together.", at_least(1));
+    f("preprocessing_num_workers", preprocessing_num_workers, "Threads for tokenizing.", at_least(1));
     f("dataset_prepared_path", dataset_prepared_path,
-      "A folder where tokenized data is kept for later runs; what changed is made anew.", is_path());
+      "Folder that caches tokenized data for later runs; whatever has changed is tokenized again.",
+      is_path());
   }
 };
 

@@ -54,29 +54,31 @@ struct LoraConfig {
   bool expects_all_linear = false;
 
   void fields(auto& f) {
-    f("r", r, "Rank: rows of A, columns of B.", at_least(1), aka({"rank", "lora_r", "lora_rank"}));
-    f("lora_alpha", lora_alpha, "The update is scaled by lora_alpha / r.", above(0), aka({"alpha"}));
-    f("lora_dropout", lora_dropout, "Dropout before A.", at_least(0), below(1), aka({"dropout"}));
+    f("r", r, "Rank of the adapters: rows of A, columns of B.", at_least(1),
+      aka({"rank", "lora_r", "lora_rank"}));
+    f("lora_alpha", lora_alpha, "The adapter's output is scaled by lora_alpha / r.", above(0),
+      aka({"alpha"}));
+    f("lora_dropout", lora_dropout, "Dropout on the adapter's input.", at_least(0), below(1),
+      aka({"dropout"}));
     f("target_modules", target_modules,
       "Linears that get an adapter: last parts of their names, a regular expression for the whole name, or "
       "\"all-linear\" (all but the head). Left out, T5's are [\"q\", \"v\"], as in PEFT.",
       not_empty(), aka({"targets", "lora_target", "lora_target_modules"}));
-    f("exclude_modules", exclude_modules, "Linears that get none; same forms.");
-    f("modules_to_save", modules_to_save, "Modules that are trained whole and saved with the adapter.");
+    f("exclude_modules", exclude_modules, "Linears that get none, in the same forms.");
+    f("modules_to_save", modules_to_save, "Modules that are fully trained and saved with the adapter.");
     f("layers_to_transform", layers_to_transform, "Indexes of the layers that get adapters; null: all.",
       at_least(0), or_one());
-    f("use_rslora", use_rslora, "Scale by lora_alpha / sqrt(r) instead.");
+    f("use_rslora", use_rslora, "Scale by lora_alpha / sqrt(r) instead (rank-stabilized LoRA).");
     f("use_dora", use_dora, "Weight-decomposed LoRA.", only_default());
     f("init_lora_weights", init_lora_weights,
-      "Start of A: true is PEFT's uniform, gaussian is normal with deviation 1 / r, false makes B random "
-      "too.",
+      "Initial A: true: PEFT's uniform; gaussian: normal with deviation 1 / r; false: B is random too.",
       later({"orthogonal", "olora", "pissa", "pissa_niter_N", "loftq"}));
-    f("bias", bias, "Which biases are trained.");
-    f("rank_pattern", rank_pattern, "Other ranks for some modules: {regular expression: rank}.", at_least(1));
-    f("alpha_pattern", alpha_pattern, "Other alphas for some modules: {regular expression: alpha}.");
+    f("bias", bias, "Biases to train.");
+    f("rank_pattern", rank_pattern, "Ranks for particular modules: {regular expression: rank}.", at_least(1));
+    f("alpha_pattern", alpha_pattern, "Alphas for particular modules: {regular expression: alpha}.");
     f("adapter_name_or_path", adapter_name_or_path,
-      "Start from this PEFT adapter: its weights and its configuration, with which the settings that are "
-      "given here have to agree.",
+      "Start from this PEFT adapter: its weights and its configuration. Settings given here must "
+      "agree with it.",
       is_path(), aka({"adapter"}));
   }
 };
@@ -91,16 +93,16 @@ struct QuantizationConfig {
 
   void fields(auto& f) {
     f("load_in_4bit", load_in_4bit, "Keep the frozen linears in 4 bits (QLoRA).");
-    f("bnb_4bit_quant_type", bnb_4bit_quant_type, "Code book, with load_in_4bit.");
+    f("bnb_4bit_quant_type", bnb_4bit_quant_type, "With load_in_4bit: type of the codes.");
     f("bnb_4bit_use_double_quant", bnb_4bit_use_double_quant,
-      "Quantize the scales too, with load_in_4bit: 8 bits, blocks of 256.");
+      "With load_in_4bit: quantize the scales too, to 8 bits in blocks of 256.");
     f("bnb_4bit_compute_dtype", bnb_4bit_compute_dtype,
-      "Type of the products, with load_in_4bit; left out: that of training.",
+      "With load_in_4bit: type of the products; by default that of training.",
       one_of({DType::f32, DType::bf16, DType::f16}));
-    f("blocksize", blocksize, "Values to one scale, with load_in_4bit: a power of two.", at_least(32),
+    f("blocksize", blocksize, "With load_in_4bit: values per scale, a power of two.", at_least(32),
       at_most(4096));
     f("skip_modules", skip_modules,
-      "Linears kept in full precision, with load_in_4bit: names, or parts of them.");
+      "With load_in_4bit: linears kept in full precision, by their names or parts of them.");
   }
 };
 

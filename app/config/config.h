@@ -43,19 +43,19 @@ struct BaseModelConfig {
 
   void fields(auto& f) {
     f("model_name_or_path", model_name_or_path,
-      "A folder as Hugging Face makes it: config.json, safetensors, tokenizer.", required(), not_empty(),
-      is_path(), aka({"model", "base_model"}));
-    f("tokenizer_name_or_path", tokenizer_name_or_path, "The tokenizer's folder; null: the model's.",
+      "A Hugging Face model folder: config.json, safetensors, tokenizer.", required(), not_empty(), is_path(),
+      aka({"model", "base_model"}));
+    f("tokenizer_name_or_path", tokenizer_name_or_path, "Folder of the tokenizer; null: the model's.",
       is_path(), aka({"tokenizer"}));
-    f("torch_dtype", torch_dtype, "Type the frozen weights are kept in; auto: the type of the computation.",
+    f("torch_dtype", torch_dtype, "Type of the frozen weights in memory; auto: the type of the computation.",
       or_auto(), one_of({DType::f32, DType::bf16, DType::f16}), aka({"dtype"}));
     f("attn_implementation", attn_implementation,
-      "Attention; ft's never stores the scores of all pairs. cudnn: on a GPU NVIDIA's, for bf16 "
-      "and f16 without dropout, where it has a deterministic plan that fits.",
+      "Attention kernel. flash, ft's own: never stores the scores of all pairs. cudnn, on GPUs: NVIDIA's, "
+      "for bf16 and f16 without dropout, where it has a deterministic plan that fits.",
       later({"eager"}));
-    f("rope_scaling", rope_scaling, "Instead of config.json's rope_scaling.", only_default());
-    f("resize_token_embeddings_to_multiple_of", resize_token_embeddings_to_multiple_of, "Pad the vocabulary.",
-      at_least(1), only_default());
+    f("rope_scaling", rope_scaling, "Replaces config.json's rope_scaling.", only_default());
+    f("resize_token_embeddings_to_multiple_of", resize_token_embeddings_to_multiple_of,
+      "Pad the vocabulary to a multiple of this.", at_least(1), only_default());
   }
 };
 
@@ -78,10 +78,10 @@ struct SweepConfig {
   OnFailure on_failure = OnFailure::go_on;
 
   void fields(auto& f) {
-    f("grid", grid, "{\"dotted.path\": [values]}: every combination is run.");
-    f("_", bundles, "[{\"dotted.path\": value}]: settings that are applied together.");
-    f("order", order, "Of the runs.");
-    f("on_failure", on_failure, "After a run that failed.");
+    f("grid", grid, "{\"section.setting\": [values]}: run every combination.");
+    f("_", bundles, "[{\"section.setting\": value}]: sets of settings that belong together.");
+    f("order", order, "Order of the runs.");
+    f("on_failure", on_failure, "What to do after a failed run.");
   }
 };
 
@@ -117,22 +117,23 @@ struct RunConfig {
   TrainConfig train() const { return {training, evaluation, checkpointing, logging}; }
 
   void fields(auto& f) {
-    f("$schema", schema, "For editors; ft does not read it.");
+    f("$schema", schema, "For editors; ft ignores it.");
     f("model", model, "The base model.");
     f("quantization", quantization, "Frozen weights in 4 bits, as bitsandbytes does it.");
     f("lora", lora, "The adapter: PEFT's LoraConfig.");
-    f("finetuning_type", finetuning_type, "What is trained: an adapter, or the model itself.");
-    f("device", device, "Where it computes: on the CPU, or on an NVIDIA GPU.");
-    f("data", data, "What it is trained on.");
-    f("training", training, "How: Hugging Face TrainingArguments' names.");
-    f("zero_optimization", zero_optimization, "What ranks share out: DeepSpeed's names.");
+    f("finetuning_type", finetuning_type, "What to train: an adapter, or the whole model.");
+    f("device", device, "Where to compute: on the CPU, or on an NVIDIA GPU.");
+    f("data", data, "The training and evaluation data.");
+    f("training", training, "The training run: names of Hugging Face's TrainingArguments.");
+    f("zero_optimization", zero_optimization, "How ranks shard the training: DeepSpeed's names.");
     f("zero_stage", zero_stage, "Short for zero_optimization.stage.", at_least(0), at_most(3));
-    f("distributed", distributed, "Ranks; with one rank none of this matters.");
-    f("evaluation", evaluation, "Measuring on held-out data while training.");
-    f("checkpointing", checkpointing, "What is saved while training.");
-    f("logging", logging, "What is printed and logged.");
+    f("distributed", distributed, "Ranks; has no effect with one rank.");
+    f("evaluation", evaluation, "Evaluation on held-out data while training.");
+    f("checkpointing", checkpointing, "Checkpoints saved while training.");
+    f("logging", logging, "Screen output and logs.");
     f("generation", generation,
-      "Of answers (ft generate, predict_with_generate): Hugging Face GenerationConfig's names.");
+      "Generation of answers (ft generate, predict_with_generate): names of Hugging Face's "
+      "GenerationConfig.");
     f("sweep", sweep, "For ft sweep.");
   }
 };

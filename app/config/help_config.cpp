@@ -78,7 +78,7 @@ std::string config_help(const std::string& section, std::size_t width) {
   if (section.empty())
     out += R"(
 On the command line: ft train --config run.json training.learning_rate=1e-4 lora.target_modules='["q_proj"]'
-An element of a list by its number, from 0: data.datasets[0].path=more.jsonl
+An element of a list has its number, from 0: data.datasets[0].path=more.jsonl
 Relative paths in a file are relative to its folder, those on the command line to the working folder.
 )";
   return out;
@@ -88,9 +88,9 @@ Relative paths in a file are relative to its folder, those on the command line t
 std::string config_page() {
   std::string out = R"(# Settings
 
-What a run's JSON may hold; `ft help config` prints the same. Only `model.model_name_or_path` and
-`data.datasets` have to be given. On the command line `section.setting=value` holds instead of the file's; the
-value is JSON where it is JSON, else a text; `data.datasets[0].path=more.jsonl` is an element of a list.
+The settings of a run's JSON file, as `ft help config` prints them. Only `model.model_name_or_path` and
+`data.datasets` are required. On the command line `section.setting=value` overrides the file; the value is
+read as JSON if it is JSON, else as a string. `data.datasets[0].path=more.jsonl` sets an element of a list.
 Relative paths in a file are relative to its folder, those on the command line to the working folder.
 )";
   const auto row = [&](const Setting& s, const std::string& name) {

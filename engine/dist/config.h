@@ -39,35 +39,37 @@ struct ZeroConfig {
   bool round_robin_gradients = false;
 
   void fields(auto& f) {
-    f("stage", stage, "What ranks share out: 1 optimizer states, 2 gradients too, 3 parameters too.",
+    f("stage", stage, "What ranks shard: 1: optimizer states; 2: gradients too; 3: parameters too.",
       at_least(0), at_most(3));
-    f("offload_optimizer", offload_optimizer, "Optimizer states elsewhere.");
-    f("offload_param", offload_param, "Parameters elsewhere, with stage 3.");
+    f("offload_optimizer", offload_optimizer, "Optimizer states kept elsewhere.");
+    f("offload_param", offload_param, "Parameters kept elsewhere, with stage 3.");
     f("overlap_comm", overlap_comm,
-      "Several ranks: send while computing: gather ahead, and reduce a unit while the next is computed.");
-    f("contiguous_gradients", contiguous_gradients, "Several ranks: gradients lie side by side.",
-      always("ft's gradients lie side by side"));
-    f("reduce_scatter", reduce_scatter, "Several ranks: reduce by scattering; ft always does.");
+      "Several ranks: overlap communication with computation: prefetch parameters, and reduce a unit's "
+      "gradients while the next is computed.");
+    f("contiguous_gradients", contiguous_gradients, "Several ranks: gradients are contiguous.",
+      always("ft's gradients are contiguous"));
+    f("reduce_scatter", reduce_scatter, "Several ranks: use reduce-scatter; ft always does.");
     f("reduce_bucket_size", reduce_bucket_size,
-      "Several ranks: elements of gradients added up at once; sizes the buffers, up to 1 MiB from each rank.",
+      "Several ranks: gradient elements summed at once; sizes the buffers, up to 1 MiB from each rank.",
       at_least(1));
     f("allgather_bucket_size", allgather_bucket_size,
-      "Several ranks: elements gathered at once; only the default: ft gathers in place.", at_least(1));
+      "Several ranks: elements gathered at once; default only: ft gathers in place.", at_least(1));
     f("sub_group_size", sub_group_size,
-      "Several ranks, stage 3: elements stepped at once; only the default: ft steps in place.", at_least(1));
-    f("stage3_prefetch_bucket_size", stage3_prefetch_bucket_size,
-      "Stage 3: units are gathered ahead of their use until so many elements are; 0: none.", at_least(0));
+      "Several ranks, stage 3: elements updated at once; default only: ft updates in place.", at_least(1));
+    f("stage3_prefetch_bucket_size", stage3_prefetch_bucket_size, "Stage 3: elements to prefetch; 0: none.",
+      at_least(0));
     f("stage3_param_persistence_threshold", stage3_param_persistence_threshold,
-      "Stage 3: parameters of at most so many elements stay whole.", at_least(0));
+      "Stage 3: parameters with at most this many elements are not sharded.", at_least(0));
     f("stage3_max_live_parameters", stage3_max_live_parameters,
-      "Stage 3: nothing is gathered ahead beyond so many whole elements, persistent ones included.",
+      "Stage 3: prefetch nothing beyond this many unsharded elements, persistent ones included.",
       at_least(0));
     f("stage3_max_reuse_distance", stage3_max_reuse_distance,
-      "Stage 3: keep what is used again soon; only the default: ft keeps nothing.", at_least(0));
+      "Stage 3: keep parameters that are used again soon; default only: ft keeps none.", at_least(0));
     f("stage3_gather_16bit_weights_on_model_save", stage3_gather_16bit_weights_on_model_save,
-      "Several ranks: saved models are whole.", always("ft saves whole models"));
+      "Several ranks: save complete models.", always("ft saves complete models"));
     f("mics_shard_size", mics_shard_size,
-      "Several ranks: share out within groups of so many, which hold the same (MiCS); -1: all of them.",
+      "Several ranks: shard within groups of this many ranks, which hold the same (MiCS); -1: over all "
+      "ranks.",
       at_least(-1));
     f("round_robin_gradients", round_robin_gradients, "Several ranks, stage 2 with offload.", only_default());
   }
@@ -91,17 +93,19 @@ struct DistributedConfig {
 
   void fields(auto& f) {
     f("backend", backend,
-      "Several ranks: how they talk: tcp, for tensors of GPUs through the host; nccl is NVIDIA's, between "
-      "GPUs; auto is nccl where all ranks have GPUs and NCCL, else tcp. gloo is another word for tcp.",
+      "Several ranks: transport. tcp: between hosts (GPU tensors pass through host memory); nccl: NVIDIA's, "
+      "between GPUs; auto: nccl if all ranks have GPUs and NCCL, else tcp. gloo is an alias of tcp.",
       later({"mpi"}));
-    f("nproc_per_node", nproc_per_node, "Ranks of ft launch on a machine, and of ft plan.", or_auto(),
+    f("nproc_per_node", nproc_per_node, "Ranks per machine, for ft launch and ft plan.", or_auto(),
       at_least(1));
-    f("nnodes", nnodes, "Machines, as with ft launch --num_nodes.", at_least(1));
-    f("node_rank", node_rank, "Which of them this is, where ft launch is started on each.", at_least(0));
-    f("master_addr", master_addr, "Where rank 0 listens; with the default ft launch finds it.", not_empty());
-    f("master_port", master_port, "And at which port; with the default ft launch takes any free one.",
-      at_least(0), at_most(65535));
-    f("timeout_s", timeout_s, "Several ranks: seconds without an answer before the run ends.", at_least(1));
+    f("nnodes", nnodes, "Number of machines, as with ft launch --num_nodes.", at_least(1));
+    f("node_rank", node_rank, "Number of this machine, if ft launch is started on each.", at_least(0));
+    f("master_addr", master_addr, "Address where rank 0 listens; with the default, ft launch chooses it.",
+      not_empty());
+    f("master_port", master_port,
+      "Port where rank 0 listens; with the default, ft launch takes any free one.", at_least(0),
+      at_most(65535));
+    f("timeout_s", timeout_s, "Several ranks: seconds to wait for a rank before the run ends.", at_least(1));
   }
 };
 

@@ -46,27 +46,34 @@ struct GenerationConfig {
   }
 
   void fields(auto& f) {
-    f("max_new_tokens", max_new_tokens, "Longest answer.", at_least(1));
-    f("max_length", max_length, "Instead of max_new_tokens: the prompt counts too.", at_least(1));
-    f("do_sample", do_sample, "Draw tokens instead of taking the likeliest.");
-    f("num_beams", num_beams, "Beam search with so many beams.", at_least(1), at_most(1024));
-    f("temperature", temperature, "Sampling: above 1 flatter, below 1 sharper.", above(0));
-    f("top_k", top_k, "Sampling: of the k likeliest only; 0: of all.", at_least(0));
-    f("top_p", top_p, "Sampling: of the likeliest that make up this probability.", above(0), at_most(1));
-    f("min_p", min_p, "Sampling: of those at least so likely, relative to the likeliest.", at_least(0),
+    f("max_new_tokens", max_new_tokens, "Longest answer, in tokens.", at_least(1));
+    f("max_length", max_length, "Instead of max_new_tokens: longest prompt and answer together.",
+      at_least(1));
+    f("do_sample", do_sample, "Sample tokens instead of taking the likeliest.");
+    f("num_beams", num_beams, "Number of beams; above 1: beam search.", at_least(1), at_most(1024));
+    f("temperature", temperature, "Sampling: above 1 flattens the distribution, below 1 sharpens it.",
+      above(0));
+    f("top_k", top_k, "Sampling: only from the k likeliest tokens; 0: from all.", at_least(0));
+    f("top_p", top_p, "Sampling: only from the likeliest tokens that make up this probability.", above(0),
       at_most(1));
-    f("repetition_penalty", repetition_penalty, "Above 1: what was said gets less likely.", above(0));
-    f("length_penalty", length_penalty, "Beams: above 0 prefers longer answers.");
-    f("min_new_tokens", min_new_tokens, "Shortest answer.", at_least(0));
-    f("min_length", min_length, "Instead of min_new_tokens: the prompt counts too.", at_least(0));
-    f("no_repeat_ngram_size", no_repeat_ngram_size, "No run of so many tokens twice; 0: off.", at_least(0));
-    f("early_stopping", early_stopping, "Beams: when to stop.");
-    f("stop_strings", stop_strings, "Texts that end an answer.");
-    f("forced_bos_token_id", forced_bos_token_id, "First token of every answer of an encoder-decoder.",
+    f("min_p", min_p, "Sampling: only from tokens at least this likely, relative to the likeliest.",
+      at_least(0), at_most(1));
+    f("repetition_penalty", repetition_penalty, "Above 1: tokens that already occurred become less likely.",
+      above(0));
+    f("length_penalty", length_penalty, "Beam search: above 0 prefers longer answers.");
+    f("min_new_tokens", min_new_tokens, "Shortest answer, in tokens.", at_least(0));
+    f("min_length", min_length, "Instead of min_new_tokens: shortest prompt and answer together.",
       at_least(0));
-    f("forced_eos_token_id", forced_eos_token_id, "Last token of an answer that is cut.", at_least(0));
-    f("seed", seed, "Sampling: of the random numbers.", at_least(0));
-    f("batch_size", batch_size, "Answers computed at once; they do not depend on it.", at_least(1),
+    f("no_repeat_ngram_size", no_repeat_ngram_size, "No sequence of this many tokens occurs twice; 0: off.",
+      at_least(0));
+    f("early_stopping", early_stopping, "Beam search: when to stop.");
+    f("stop_strings", stop_strings, "Strings that end an answer.");
+    f("forced_bos_token_id", forced_bos_token_id, "Encoder-decoders: first token of every answer.",
+      at_least(0));
+    f("forced_eos_token_id", forced_eos_token_id, "Last token of an answer that reaches its longest length.",
+      at_least(0));
+    f("seed", seed, "Sampling: seed of the random number generator.", at_least(0));
+    f("batch_size", batch_size, "Answers computed at once; does not change them.", at_least(1),
       at_most(1024));
   }
 };

@@ -91,7 +91,7 @@ class JsonObject {
   bool boolean_or(std::string_view key, bool fallback) const;
   std::string text(std::string_view key) const;
   std::string text_or(std::string_view key, const std::string& fallback) const;
-  std::vector<std::string> texts(std::string_view key) const;      // an array of texts
+  std::vector<std::string> texts(std::string_view key) const;      // an array of strings
   std::vector<std::int64_t> integers(std::string_view key) const;  // an array of integers, or one integer
   std::vector<double> numbers(std::string_view key) const;         // an array of finite numbers
   JsonObject object(std::string_view key) const;                   // keys in messages become "key.inner"

@@ -92,58 +92,59 @@ struct TrainingConfig {
   }
 
   void fields(auto& f) {
-    f("output_dir", output_dir, "The run's folder.", is_path(), not_empty(), aka({"output"}));
-    f("seed", seed, "Of all random numbers.", at_least(0));
-    f("per_device_train_batch_size", per_device_train_batch_size,
-      "Sequences computed at once (a micro-batch).", at_least(1),
-      aka({"batch_size", "micro_batch_size", "train_micro_batch_size_per_gpu"}));
-    f("per_device_eval_batch_size", per_device_eval_batch_size, "The same in evaluations.", at_least(1));
-    f("gradient_accumulation_steps", gradient_accumulation_steps, "Micro-batches to one optimizer step.",
+    f("output_dir", output_dir, "Output folder of the run.", is_path(), not_empty(), aka({"output"}));
+    f("seed", seed, "Seed of all random number generators.", at_least(0));
+    f("per_device_train_batch_size", per_device_train_batch_size, "Sequences per micro-batch, on each rank.",
+      at_least(1), aka({"batch_size", "micro_batch_size", "train_micro_batch_size_per_gpu"}));
+    f("per_device_eval_batch_size", per_device_eval_batch_size, "The same, in evaluations.", at_least(1));
+    f("gradient_accumulation_steps", gradient_accumulation_steps, "Micro-batches per optimizer step.",
       at_least(1));
-    f("num_train_epochs", num_train_epochs, "Passes of the data.", above(0), aka({"epochs", "num_epochs"}));
-    f("max_steps", max_steps, "Optimizer steps; -1: as many as num_train_epochs makes.", at_least(-1));
-    f("learning_rate", learning_rate, "The highest, at the end of the warm-up.", above(0), aka({"lr"}));
-    f("lr_scheduler_type", lr_scheduler_type, "How the learning rate falls after the warm-up.",
+    f("num_train_epochs", num_train_epochs, "Passes over the data.", above(0), aka({"epochs", "num_epochs"}));
+    f("max_steps", max_steps, "Optimizer steps; -1: as given by num_train_epochs.", at_least(-1));
+    f("learning_rate", learning_rate, "Peak learning rate, at the end of the warm-up.", above(0),
+      aka({"lr"}));
+    f("lr_scheduler_type", lr_scheduler_type, "How the learning rate changes after the warm-up.",
       aka({"scheduler", "lr_scheduler"}));
-    f("min_lr_ratio", min_lr_ratio, "cosine_with_min_lr: the lowest, as a part of learning_rate.",
+    f("min_lr_ratio", min_lr_ratio, "cosine_with_min_lr: the lowest rate, as a fraction of learning_rate.",
       at_least(0), at_most(1));
-    f("warmup_steps", warmup_steps, "Steps in which the learning rate rises from 0; below 1: a part of all.",
-      at_least(0), whole_from_one());
-    f("warmup_ratio", warmup_ratio, "The same as a part of all steps; used when warmup_steps is 0.",
+    f("warmup_steps", warmup_steps,
+      "Steps in which the learning rate rises from 0; below 1: a fraction of all steps.", at_least(0),
+      whole_from_one());
+    f("warmup_ratio", warmup_ratio, "The same as a fraction of all steps; used if warmup_steps is 0.",
       at_least(0), below(1));
     f("optim", optim, "Optimizer.",
       later({"adamw_8bit", "paged_adamw_32bit", "paged_adamw_8bit", "adafactor", "lion"}),
       aka({"optimizer"}));
-    f("weight_decay", weight_decay, "Decoupled; not on biases and norm weights.", at_least(0));
+    f("weight_decay", weight_decay, "Decoupled weight decay; not applied to biases and norm weights.",
+      at_least(0));
     f("adam_beta1", adam_beta1, "Decay of the mean of gradients.", at_least(0), below(1));
     f("adam_beta2", adam_beta2, "Decay of the mean of squared gradients.", at_least(0), below(1));
-    f("adam_epsilon", adam_epsilon, "Added to the root of that mean.", above(0));
-    f("max_grad_norm", max_grad_norm, "Gradients longer than this are shortened to it; 0: never.",
-      at_least(0), aka({"gradient_clipping"}));
+    f("adam_epsilon", adam_epsilon, "Added to the square root of that mean.", above(0));
+    f("max_grad_norm", max_grad_norm, "Clip gradients to this norm; 0: never.", at_least(0),
+      aka({"gradient_clipping"}));
     f("label_smoothing_factor", label_smoothing_factor,
-      "Part of the target spread over all tokens, in training; eval_loss and perplexity are without.",
+      "Fraction of the target spread over all tokens; in training only, not in eval_loss and perplexity.",
       at_least(0), below(1));
-    f("bf16", bf16, "Compute in bfloat16; auto: true on GPUs, false on CPUs; without it, float32.",
-      or_auto());
+    f("bf16", bf16, "Compute in bfloat16; auto: true on GPUs, false (float32) on CPUs.", or_auto());
     f("fp16", fp16,
-      "Compute in float16; the loss is scaled as DeepSpeed does by default, and steps whose gradients "
-      "overflow are skipped.");
-    f("tf32", tf32, "GPUs: float32 products in TF32. Without it float32 is float32.", only_default());
+      "Compute in float16, with DeepSpeed's default dynamic loss scale: steps whose gradients overflow are "
+      "skipped.");
+    f("tf32", tf32, "GPUs: float32 products in TF32.", only_default());
     f("gradient_checkpointing", gradient_checkpointing,
-      "Keep only the blocks' inputs and compute the rest again in backward: less memory, about a quarter "
-      "slower. auto: only in as many blocks as it takes to fit into the memory that is free, and where all "
-      "are "
-      "not enough only the inputs of every second, third, ... block.",
+      "Keep only the blocks' inputs and recompute the rest in backward: less memory, about a quarter slower. "
+      "auto: only in as many blocks as needed to fit into the free memory; if all are not enough, keep the "
+      "inputs of every second, third, ... block only.",
       or_auto(), later({"offload"}), aka({"recompute", "activation_checkpointing"}));
-    f("neftune_noise_alpha", neftune_noise_alpha, "Noise on the embeddings (NEFTune).", only_default());
+    f("neftune_noise_alpha", neftune_noise_alpha, "Noise added to the embeddings (NEFTune).", only_default());
     f("resume_from_checkpoint", resume_from_checkpoint,
-      "A checkpoint's folder; true: the newest whole one in output_dir; auto: that, or a fresh start.",
+      "A checkpoint's folder; true: the newest complete one in output_dir; auto: the same, or start from the "
+      "beginning if there is none.",
       is_path(), not_empty());
     f("full_determinism", full_determinism,
-      "Bit-repeatable runs. Always so on the same machines: true asks for nothing more.");
+      "Bitwise reproducible runs. Always so on the same machines: true changes nothing.");
     f("gemm_tuning", gemm_tuning,
-      "GPUs only: a file that keeps the fastest of cuBLASLt's algorithms for each size of product, measured "
-      "when it is first met; null: cuBLASLt's own choice. Runs that share the file have the same bits.",
+      "GPUs only: file that stores the fastest cuBLASLt algorithm for each size of product, measured on "
+      "first use; null: cuBLASLt's own choice. Runs that share the file compute the same bits.",
       is_path(), not_empty());
   }
 };
@@ -191,19 +192,21 @@ struct EvaluationConfig {
 
   void fields(auto& f) {
     f("eval_strategy", eval_strategy, "When to evaluate.", aka({"evaluation_strategy"}));
-    f("eval_steps", eval_steps, "With steps: every so many; below 1: a part of all.", above(0),
-      whole_from_one());
-    f("metrics", metrics, "What is measured; all but loss and perplexity of generated text.");
+    f("eval_steps", eval_steps, "With steps: the interval in steps; below 1: a fraction of all steps.",
+      above(0), whole_from_one());
+    f("metrics", metrics, "What to measure; all but loss and perplexity are measured on generated text.");
     f("predict_with_generate", predict_with_generate,
-      "Generate answers to the held-out prompts, by the section generation, and measure them.");
-    f("load_best_model_at_end", load_best_model_at_end, "The result is the best checkpoint, not the last.");
-    f("metric_for_best_model", metric_for_best_model, "What best means.",
+      "Generate answers to the held-out prompts, with the settings of generation, and measure them.");
+    f("load_best_model_at_end", load_best_model_at_end,
+      "The result is the best checkpoint instead of the last.");
+    f("metric_for_best_model", metric_for_best_model, "The metric that decides which checkpoint is best.",
       one_of({"loss", "eval_loss", "perplexity", "eval_perplexity", "bleu", "eval_bleu", "chrf", "eval_chrf",
               "rouge1", "eval_rouge1", "rouge2", "eval_rouge2", "rougeL", "eval_rougeL", "rougeLsum",
               "eval_rougeLsum", "exact_match", "eval_exact_match"}));
-    f("greater_is_better", greater_is_better, "Its direction; null: less is better for loss and perplexity.");
+    f("greater_is_better", greater_is_better,
+      "Its direction; null: lower is better for loss and perplexity, higher for the rest.");
     f("early_stopping_patience", early_stopping_patience,
-      "Stop after so many evaluations without a better one.", at_least(1));
+      "Stop after this many evaluations without improvement.", at_least(1));
   }
 };
 
@@ -222,13 +225,14 @@ struct CheckpointingConfig {
 
   void fields(auto& f) {
     f("save_strategy", save_strategy,
-      "When to save a checkpoint; best: after each evaluation better than all.");
-    f("save_steps", save_steps, "With steps: every so many; below 1: a part of all.", above(0),
-      whole_from_one());
-    f("save_total_limit", save_total_limit, "Keep so many, the newest and the best; null: all.", at_least(1));
-    f("save_only_model", save_only_model, "Leave out what a resumption needs.", only_default());
+      "When to save a checkpoint; best: after each evaluation that is the best so far.");
+    f("save_steps", save_steps, "With steps: the interval in steps; below 1: a fraction of all steps.",
+      above(0), whole_from_one());
+    f("save_total_limit", save_total_limit,
+      "Number of checkpoints to keep, the newest and the best; null: all.", at_least(1));
+    f("save_only_model", save_only_model, "Leave out what resuming needs.", only_default());
     f("save_on_signal", save_on_signal,
-      "SIGTERM, SIGUSR1, Ctrl-C and a lost terminal save a checkpoint and end the run (exit 75).");
+      "SIGTERM, SIGUSR1, Ctrl-C and a closed terminal save a checkpoint and end the run (exit 75).");
   }
 };
 
@@ -263,17 +267,19 @@ struct LoggingConfig {
   std::optional<std::string> prometheus_textfile;
 
   void fields(auto& f) {
-    f("logging_steps", logging_steps, "A row every so many steps; below 1: a part of all.", above(0),
-      whole_from_one());
-    f("logging_first_step", logging_first_step, "A row for the first step too.");
-    f("log_level", log_level, "What is printed: errors always, then warnings, then what happens.");
-    f("report_to", report_to, "Who gets the rows. log.jsonl is always written; none: nothing else.",
+    f("logging_steps", logging_steps, "Steps between rows of the log; below 1: a fraction of all steps.",
+      above(0), whole_from_one());
+    f("logging_first_step", logging_first_step, "Log the first step too.");
+    f("log_level", log_level, "What to print: errors always, then warnings, then progress.");
+    f("report_to", report_to, "Where rows are logged. log.jsonl is always written; none: nothing else.",
       later({"csv", "wandb_offline"}));
-    f("progress", progress, "bar: one live line; plain: whole lines; auto: by the terminal.");
-    f("run_name", run_name, "The run's name in plots and logs; null: the output folder's.");
+    f("progress", progress,
+      "bar: one live line; plain: a line per row; auto: bar on a terminal, else plain.");
+    f("run_name", run_name, "Name of the run in plots and logs; null: the output folder's name.");
     f("plot_loss", plot_loss, "Write loss.svg at the end.");
     f("prometheus_textfile", prometheus_textfile,
-      "Where report_to prometheus keeps the newest numbers for node_exporter; null: ft.prom.", is_path());
+      "With report_to prometheus: file with the newest numbers, for node_exporter; null: ft.prom.",
+      is_path());
   }
 };
 

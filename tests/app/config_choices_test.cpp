@@ -37,14 +37,13 @@ TEST(Config, OlderWordsAreRead) {
 }
 
 TEST(Config, WhatIsAlwaysSoIsNotDenied) {
-  EXPECT_EQ(
-      refused_override("zero_optimization.contiguous_gradients=false"),
-      "command line: zero_optimization.contiguous_gradients: cannot be false: ft's gradients lie side by "
-      "side; leave it out");
+  EXPECT_EQ(refused_override("zero_optimization.contiguous_gradients=false"),
+            "command line: zero_optimization.contiguous_gradients: cannot be false: ft's gradients are "
+            "contiguous; leave it out");
   EXPECT_EQ(
       refused_override("zero_optimization.stage3_gather_16bit_weights_on_model_save=false"),
       "command line: zero_optimization.stage3_gather_16bit_weights_on_model_save: cannot be false: ft saves "
-      "whole models; leave it out");
+      "complete models; leave it out");
   parsed("", {"zero_optimization.contiguous_gradients=true", "training.full_determinism=true",
               "zero_optimization.stage3_gather_16bit_weights_on_model_save=true"});
 }

@@ -263,15 +263,15 @@ TEST(Config, WeightsInFourBits) {
 
 TEST(Config, MissingSettings) {
   EXPECT_EQ(refusal("{}"),
-            "run.json: model.model_name_or_path: missing: A folder as Hugging Face makes it: config.json, "
+            "run.json: model.model_name_or_path: missing: A Hugging Face model folder: config.json, "
             "safetensors, tokenizer.\nrun.json: data.datasets: missing: What to train on.");
   EXPECT_EQ(refusal("{\"model\": {}, \"data\": {\"datasets\": []}}"),
-            "run.json:1: model.model_name_or_path: missing: A folder as Hugging Face makes it: config.json, "
+            "run.json:1: model.model_name_or_path: missing: A Hugging Face model folder: config.json, "
             "safetensors, tokenizer.\nrun.json:1: data.datasets: the list is empty");
   EXPECT_EQ(refusal("{\"model\": {\"model_name_or_path\": \"\"}, \"data\": {\"datasets\": [{}]}}"),
             "run.json:1: model.model_name_or_path: the text is empty\n"
-            "run.json:1: data.datasets.0.path: missing: File, glob or folder: .jsonl, .json, "
-            ".csv, .tsv, .txt, also as .gz or .zst.");
+            "run.json:1: data.datasets.0.path: missing: File, glob or folder: .jsonl, .json, .csv, .tsv or "
+            ".txt, also compressed as .gz or .zst.");
 }
 
 // The line that is wrong is shown below, with a caret.

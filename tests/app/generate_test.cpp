@@ -117,7 +117,7 @@ TEST_F(Generate, ChatAnswersLineByLine) {
       chat("one two three four five six seven eight nine ten\nfour\n", {"generation.max_length=8"}, &err)
           .find('\n'),
       chat("four\n", {"generation.max_length=8"}).find('\n'));
-  EXPECT_NE(err.find("tokens, and there is room for 7"), std::string::npos) << err;
+  EXPECT_NE(err.find("tokens; there is room for 7"), std::string::npos) << err;
 }
 
 TEST_F(Generate, AChatFormatRemembers) {
