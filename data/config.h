@@ -75,7 +75,7 @@ struct DatasetConfig {
   std::string path;  // as the user wrote it: a file, a glob or a folder
   RowType type = RowType::detected;
   std::optional<std::string> split;
-  double weight = 1;  // how often its samples are taken in a pass; 2 = twice, 0.5 = half
+  double weight = 1;  // how often an epoch contains each of its samples; 2 = twice, 0.5 = half of them
   std::optional<std::int64_t> max_samples;     // its first n rows
   std::map<std::string, std::string> columns;  // {"prompt": "question"}: our name -> the file's
   std::optional<std::string> source_lang, target_lang, source_prefix;  // translation

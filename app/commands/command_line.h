@@ -1,5 +1,4 @@
-// The command line: which commands and options there are, and how what goes wrong is told. Only its .cpp file
-// knows CLI11.
+// The command line: commands, options and messages about mistakes. Only its .cpp file knows CLI11.
 #pragma once
 #include <string>
 #include <vector>

@@ -165,7 +165,7 @@ void CommandLine::readiness() {
   doctor->callback([this] { action_ = [this] { return ft::doctor(doctor_); }; });
 }
 
-// The command of the ranks is checked here, so that a mistake in it is said once and not by every rank.
+// The ranks' command line is checked here, so that a mistake is reported once and not by every rank.
 Exit CommandLine::launch_command() {
   const Names& words = launch_.command;
   if (words.empty()) throw UserError(Exit::config, "ft launch: give a command: ft launch -n 2 train ...");
@@ -183,7 +183,7 @@ Exit CommandLine::launch_command() {
   } catch (const CLI::ParseError& error) {
     ranks.refuse(error, words);
   }
-  if (words[0] == "generate") {  // there is no run's folder: logs lie beside the answers
+  if (words[0] == "generate") {  // there is no run folder: logs lie next to the answers
     const std::string& output = ranks.generate_.output;
     return launch(launch_, output.empty() ? "generate" : output + ".logs", {});
   }

@@ -114,8 +114,8 @@ void check_together(RunConfig& c, const std::string& name) {
                " is not available yet; leave torch_dtype out"));
 }
 
-// Where no targets are named: those that PEFT has for the family. What is wrong with the model's folder is
-// said by who needs it.
+// Without target modules: PEFT's defaults for the family. Mistakes in the model folder are reported by its
+// reader.
 void choose_targets(RunConfig& c) {
   const std::string file = join_path(c.model.model_name_or_path, "config.json");
   try {

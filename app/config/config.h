@@ -138,7 +138,7 @@ struct RunConfig {
   }
 };
 
-// Reads a configuration and applies overrides ("a.b=c": c is JSON where it is JSON, else a text). Relative
+// Reads a configuration and applies overrides ("a.b=c": c is JSON if it parses, else a string). Relative
 // paths become relative to the working folder. Throws UserError(config) with every mistake in the file by
 // line and name.
 RunConfig load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides);

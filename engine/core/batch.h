@@ -1,6 +1,6 @@
 // The contract between data/ and train/. A micro-batch has no batch dimension: its sequences lie one after
-// another in `tokens` rows, and `starts` says where each begins. Nothing is computed for padding unless
-// padding is asked for, and packed samples are isolated simply because each is its own sequence.
+// another in `tokens` rows, and `starts` says where each begins. Nothing is computed for padding unless it is
+// requested, and packed samples are isolated because each is its own sequence.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -37,7 +37,7 @@ class BatchSource {
   virtual ~BatchSource() = default;
   // Micro-batches in one pass of the data; the same for every epoch.
   virtual std::int64_t batches_per_epoch() const = 0;
-  // The i-th micro-batch of a pass; 0 <= i < batches_per_epoch().
+  // The i-th micro-batch of an epoch; 0 <= i < batches_per_epoch().
   virtual Batch batch(std::int64_t epoch, std::int64_t i) const = 0;
   // Its shape, without making it.
   virtual BatchShape shape(std::int64_t epoch, std::int64_t i) const = 0;

@@ -1,5 +1,5 @@
-// Errors. A UserError is something the person at the keyboard can mend: it says what is wrong, where, and
-// what to do, and carries the exit code that scripts act on. An InternalError is ours to mend.
+// Errors. A UserError is a mistake that the user can fix: it says what is wrong, where, and what to do, and
+// carries the exit code that scripts act on. An InternalError is a bug in ft.
 #pragma once
 #include <source_location>
 #include <sstream>

@@ -36,8 +36,8 @@ struct FourBitTable {
   float values[16];
   std::uint8_t codes[16];
 };
-// NF4: quantiles of the normal distribution. FP4: a sign and 0, 1/192, 1/6, 1/4, 1/3, 1/2, 2/3, 1; its two
-// zeros are both 0, and lie side by side: what is above 0 and nearest to it gets code 8.
+// NF4: quantiles of the normal distribution. FP4: a sign and 0, 1/192, 1/6, 1/4, 1/3, 1/2, 2/3, 1. Its two
+// zeros, both 0, are neighbours: the smallest values above 0 get code 8.
 constexpr FourBitTable four_bit_table(FourBitBook book) {
   if (book == FourBitBook::nf4)
     return {{-1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f, -0.28444138169288635f,

@@ -1,7 +1,7 @@
-// A Tensor is a row-major view of memory that somebody else owns: an Arena or a ParameterStore. Its last
-// dimension is contiguous; rows (all dimensions but the last, flattened) may lie `stride` elements apart, so
-// that a block of columns is a view too. A default Tensor is empty, which every operation reads as "not
-// wanted" or "not there".
+// A Tensor is a row-major view of memory owned by an Arena or a ParameterStore. Its last dimension is
+// contiguous; rows (all dimensions but the last, flattened) may be `stride` elements apart, so a block of
+// columns is a view too. A default Tensor is empty; every operation takes that to mean "not wanted" or
+// "absent".
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -12,8 +12,8 @@
 namespace ft::cpu {
 namespace {
 
-// A thread's workspace. Enough for the gradient in one go of sequences of 15000 tokens in heads of 128
-// columns (5000 when heads share keys); longer ones are worked off in parts.
+// A thread's workspace. It suffices for the gradient of sequences of up to 15000 tokens in heads of 128
+// columns in one go (5000 when heads share keys); longer ones are processed in parts.
 constexpr std::int64_t kWorkspace = std::int64_t{8} << 20;
 static_assert(attention_words(kAttentionWidth) * 4 <= kWorkspace);
 
@@ -80,7 +80,7 @@ class Dealer {
       if (magnitude(sequence_) == now_) items_ = count_(sequences_.lengths(sequence_));
       return true;
     }
-    if (magnitudes_ <= 1) return false;  // what is left is empty
+    if (magnitudes_ <= 1) return false;  // the rest is empty
     now_ = 63 - std::countl_zero(magnitudes_);
     magnitudes_ &= ~(std::uint64_t{1} << now_);
     sequence_ = -1;

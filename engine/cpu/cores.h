@@ -1,11 +1,11 @@
-// How many threads the CPU backend should use when nobody says so.
+// The default number of threads of the CPU backend.
 #pragma once
 #include <string_view>
 
 namespace ft::cpu {
 
-// Physical cores this process may use: those it is bound to, one thread a core (a second one only fights for
-// the same multipliers), and no more than a container's quota of processor time.
+// Physical cores that this process may use: those it is bound to, one thread per core (a second one only
+// competes for the same multipliers), and no more than a container's quota of processor time.
 int usable_cores();
 
 // Whole cores of a cgroup's cpu.max, "quota period" in microseconds or "max period", rounded up; 0: no limit.

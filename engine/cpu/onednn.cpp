@@ -59,8 +59,8 @@ struct Block {
   ProductTerm term;
 };
 
-// The parts that threads take: as many columns as b has for them, as each part brings its columns of b into
-// multiply order; rows too where columns are few.
+// The parts that threads take: as many columns as b has for them, because each part packs its columns of b;
+// rows too if there are few columns.
 class Blocks {
  public:
   explicit Blocks(const ProductCall& call) : call_(call), rows_(call.rows), cols_(call.cols) {
@@ -174,7 +174,7 @@ bool OneDnn::run(const ProductCall& call, std::int64_t workspace_bytes) {
   const Blocks blocks(call);
   const std::int64_t last_row = blocks.down() - 1, last_col = blocks.across() - 1;
   const std::int64_t scratch = workspace_bytes / call.threads / kPage * kPage;  // of a thread
-  omp_set_num_threads(1);             // as many as this thread's primitives are made for
+  omp_set_num_threads(1);             // the number that this thread's primitives are made for
   const Primitive* primitives[2][2];  // the last block of a row or column may be smaller
   for (const bool bottom : {false, true})
     for (const bool right : {false, true}) {

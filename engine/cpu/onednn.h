@@ -1,8 +1,8 @@
-// One matrix product through oneDNN 2.6 (Debian 12) or 3 (Debian 13). It drives matrix units (AMX) that the
-// own kernels do not, and there it multiplies bf16, a block of y at a time in each of our threads: threads
-// of its own would stay awake after a product and take the cores from what comes next. Everywhere else the
-// own kernels do all: they add adapters in the same pass, and their sums do not depend on the number of
-// threads or rows (docs/architecture.md).
+// One matrix product through oneDNN 2.6 (Debian 12) or 3 (Debian 13). It drives matrix units (AMX), which
+// ft's kernels do not, and there it multiplies bf16, one block of y in each of ft's threads: threads of its
+// own would stay awake after a product and take the cores from what comes next. Everywhere else ft's kernels
+// do everything: they add adapters in the same pass, and their sums do not depend on the number of threads or
+// rows (docs/architecture.md).
 #pragma once
 #include <cstdint>
 #include <memory>

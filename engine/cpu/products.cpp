@@ -32,7 +32,7 @@ ProductTerm term_of(const Term& t, FourBitOperand& four_bit) {
 }
 
 // Whether waking other threads would take longer than the work, some tens of microseconds of a core: it
-// multiplies, and with few rows it mostly waits for elements to come from memory.
+// multiplies, and with few rows it mostly waits for memory.
 bool is_small(std::int64_t rows, std::int64_t cols, std::int64_t depth) {
   constexpr std::int64_t kSmall = 2'000'000, kElement = 16;  // in multiply-adds
   return rows * cols * depth + kElement * (rows * depth + depth * cols + rows * cols) < kSmall;
@@ -71,8 +71,8 @@ void Products::run(const op::Products& op) {
   kernels_.run(call);
 }
 
-// Large terms through oneDNN one after another, then the others, adapters and weights in 4 bits, in one
-// pass of the own kernel. Between them the sum lies in y, rounded to its type, as in PyTorch.
+// Large terms go through oneDNN one after another, then the others, adapters and 4-bit weights, in one pass
+// of ft's kernel. In between y holds the sum, rounded to its type, as in PyTorch.
 void Products::run_with_onednn(ProductCall call) {
   constexpr std::int64_t kLeast = 64;  // smaller sizes do not fill matrix units
   std::array<ProductTerm, kMaxTerms> rest{};

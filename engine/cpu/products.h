@@ -10,7 +10,7 @@ namespace ft::cpu {
 
 class Products {
  public:
-  // UserError(Exit::memory) when there is no memory for the workspace.
+  // UserError(Exit::memory) when there is not enough memory for the workspace.
   Products(const ProductKernels&, Team&, OneDnnTypes = onednn_types());
 
   void run(const op::Products&);

@@ -45,7 +45,7 @@ Team::~Team() {
 int Team::size() const { return static_cast<int>(shares_.size()); }
 
 void Team::run(std::int64_t items, Work work, const void* context) {
-  constexpr std::int64_t kTakes = 16;  // a share is taken in about so many pieces
+  constexpr std::int64_t kTakes = 16;  // a share is taken in about this many pieces
   if (items <= 1 || others_.empty()) {
     for (std::int64_t i = 0; i < items; ++i) work(context, i, 0);
     return;
@@ -63,12 +63,12 @@ void Team::run(std::int64_t items, Work work, const void* context) {
   calls_.fetch_add(1, std::memory_order_release);
   calls_.notify_all();
   take(0);
-  // Closed: whoever is inside finishes its piece, nobody else comes in.
+  // Closed: a thread inside finishes its piece, no other comes in.
   std::uint32_t inside = gate_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
   while (inside != 0) inside = wait_for_change(gate_, inside);
 }
 
-// Its own share, then what is left of the others'.
+// Its own share, then the rest of the others'.
 void Team::take(int thread) {
   const std::size_t n = shares_.size();
   for (std::size_t k = 0; k < n; ++k) {

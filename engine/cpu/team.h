@@ -40,7 +40,7 @@ class Team {
   std::vector<Share> shares_;  // by thread
   std::vector<std::thread> others_;
 
-  // The loop: written while nobody is inside.
+  // The loop: written while no thread is inside.
   Work work_ = nullptr;
   const void* context_ = nullptr;
   std::int64_t grain_ = 1;  // items taken at once

@@ -1,4 +1,4 @@
-// Stands in for the CUDA backend in a build without it.
+// Replaces the CUDA backend in a build without it.
 #include "engine/cuda/cuda_ops.h"
 #include "engine/cuda/nccl_communicator.h"
 

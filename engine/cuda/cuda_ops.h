@@ -19,7 +19,7 @@ struct CudaWorkspace {
   std::int64_t cudnn = 0;                        // 0: attention is ft's own
 
   static constexpr std::int64_t kSmall = 9472;  // a flag, the map of nested scales, partial sums
-  // Of the GPU's memory, with each part a multiple of Arena::kAlign.
+  // Memory of the GPU, with each part a multiple of Arena::kAlign.
   constexpr std::int64_t total() const { return kSmall + blas + dense + delta + tiles + cudnn; }
 
   // Enough for the gradient over 4096 rows in 32 heads.

@@ -7,7 +7,7 @@
 namespace ft::cuda {
 namespace {
 
-constexpr std::size_t kLeast = 90800;  // the first that plans for a device that it is told of
+constexpr std::size_t kLeast = 90800;  // the first that plans for a described device
 
 std::optional<Cudnn> load() {
   void* library = open_library(kCudnnLibrary);

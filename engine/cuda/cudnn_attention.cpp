@@ -16,7 +16,7 @@ namespace {
 using namespace cudnn_id;
 
 constexpr std::int64_t kWidest = 128, kAlign = 16, kSlack = 256;
-constexpr std::int64_t kWordBytes = std::int64_t{1} << 20;  // where sequences lie, of all runs of a call
+constexpr std::int64_t kWordBytes = std::int64_t{1} << 20;  // offsets of the sequences, of all runs of a call
 constexpr std::size_t kAllKinds = 91801;  // before 9.18.1 cuDNN does not refuse all that it gets wrong
 
 // One op::Attention or AttentionGrad.
@@ -33,7 +33,7 @@ struct Call {
 
 constexpr bool of_keys(std::int64_t id) { return id == kK || id == kV || id == kDk || id == kDv; }
 
-// Whether cuDNN can be given it: places within it are told in 32 bits.
+// Whether cuDNN can take it: offsets within it have 32 bits.
 bool fits(const Tensor& t, DType type) {
   return t.dtype == type && t.stride % (kAlign / 2) == 0 &&
          reinterpret_cast<std::uintptr_t>(t.data) % kAlign == 0 &&

@@ -71,7 +71,7 @@ struct CudnnPlan {
 // Numbers on the GPU, one for each sequence, that say how much of a product's sizes counts; null: all.
 struct CudnnLimits {
   const CudnnTensor *m = nullptr, *n = nullptr, *k = nullptr;
-  bool zeros = false;  // what lies beyond them is 0, else it is not looked at
+  bool zeros = false;  // rows beyond them are 0, else ignored
 };
 
 struct CudnnPointwise {
@@ -90,7 +90,7 @@ class CudnnGraph {
   CudnnTensor given(std::int64_t id, Four dims, Four strides, cudnnDataType_t,
                     const CudnnTensor* offsets = nullptr);
   CudnnTensor scalar(std::int64_t id);  // an f32 number of the host
-  // What lies between operations, dense unless said otherwise.
+  // Values between operations, dense unless said otherwise.
   CudnnTensor between(Four dims, cudnnDataType_t type = CUDNN_DATA_FLOAT);
   CudnnTensor between(Four dims, Four strides, cudnnDataType_t, const CudnnTensor* offsets = nullptr);
 
@@ -100,7 +100,7 @@ class CudnnGraph {
   void reduce(cudnnReduceTensorOp_t, const CudnnTensor& x, const CudnnTensor& y);
   void reshape(const CudnnTensor& x, const CudnnTensor& y);
 
-  // The first that is deterministic. CudnnRefusal when there is none for the device.
+  // The first deterministic one. CudnnRefusal when there is none for the device.
   CudnnPlan plan(const CudnnDescriptor& device) const;
 
  private:
@@ -123,7 +123,7 @@ class CudnnGraph {
   const Cudnn& cudnn_;
   std::vector<CudnnPart> operations_;
   std::vector<CudnnPart> kept_;
-  std::int64_t next_ = 1000;  // numbers of what lies between
+  std::int64_t next_ = 1000;  // numbers of the values between operations
 };
 
 // What plans are made for: the GPU of that index, or one that is described (tests).

@@ -1,5 +1,5 @@
-// Which sequences of a batch cuDNN takes together, and what it is told of them. Its plans are for fixed
-// bounds and take half a second each: bounds are few, so that batches of all lengths settle after some steps.
+// Which sequences of a batch cuDNN computes together, and the lengths it gets. Its plans are for fixed bounds
+// and take half a second each; there are few bounds, so batches of all lengths settle after some steps.
 #pragma once
 #include <functional>
 #include <vector>
@@ -11,13 +11,13 @@ namespace ft::cuda {
 struct CudnnRun {
   std::int64_t batch = 1;              // sequences that the plan is for
   std::int64_t rows = 0, keys = 0;     // of each; when ragged, of none more
-  bool ragged = false;                 // else all are as long, and lie one after another
+  bool ragged = false;                 // else all have the same length and lie one after another
   std::vector<std::size_t> sequences;  // which; when ragged at most `batch` of them, in order
 };
 
-// All sequences of the mask in runs. Sequences of one length, a multiple of 128, are told by that length;
-// others by the power of two that they fit, 128 or more. As many run together as `fits` says yes to, a power
-// of two. Empty: one of them alone does not fit, or a sequence is empty.
+// All sequences of the mask in runs. Sequences of one length, a multiple of 128, get that length; others the
+// next power of two, at least 128. As many run together as `fits` accepts, a power of two. Empty: one of them
+// alone does not fit, or a sequence is empty.
 std::vector<CudnnRun> cudnn_runs(const Mask& mask, const std::function<bool(const CudnnRun&)>& fits);
 
 // What a ragged plan reads of its sequences, in lists of the same size, a multiple of 16 bytes apart: first

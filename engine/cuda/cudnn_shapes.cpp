@@ -139,7 +139,7 @@ class Builder {
   const CudnnShape& s_;
   cudnnDataType_t type_;
   CudnnTensor rows_, keys_, minus_infinity_;
-  std::array<CudnnTensor, kDv + 1> offsets_;  // by the number of what lies there
+  std::array<CudnnTensor, kDv + 1> offsets_;  // by the number of the value
 };
 
 CudnnGraph forward(const Cudnn& f, const CudnnShape& s) {

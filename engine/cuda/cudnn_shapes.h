@@ -25,7 +25,8 @@ inline constexpr std::int64_t kQ = 1, kK = 2, kV = 3, kY = 4, kDy = 5, kDq = 6, 
 // With ragged sequences: for each of the eight above (batch + 1) i32, elements before each sequence's first;
 // (batch) i32, their rows and keys.
 inline constexpr std::int64_t kOffset = 10, kRows = 20, kKeys = 21;
-// (batch, H, rows) f32: natural logarithms of the denominators; sums of dy y, for the gradient's own use.
+// (batch, H, rows) f32: natural logarithms of the denominators; sums of dy y, for internal use by the
+// gradient.
 inline constexpr std::int64_t kLse = 22, kSums = 23;
 inline constexpr std::int64_t kBias = 24;  // (H, rows, keys) of q's type
 // f32 numbers of the host.

@@ -39,7 +39,7 @@ class OnHost {
 
  private:
   void copy(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, cudaMemcpyKind kind) {
-    gpu_.synchronize();  // the copy would wait by itself, and look at nothing meanwhile
+    gpu_.synchronize();  // the copy would block, without watching meanwhile
     check(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width_, rows_, kind, gpu_.stream()),
           "saving a sum while timing products");
     gpu_.synchronize();

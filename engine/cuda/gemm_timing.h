@@ -8,8 +8,8 @@
 
 namespace ft::cuda {
 
-// Of each algorithm: the microseconds of this call, as a mean of a few after one to warm up; infinite where
-// cuBLASLt does not run it. y is as before where it is also c, else anything. Waits for the GPU.
+// For each algorithm: the microseconds of this call, the mean of a few after one to warm up; infinite if
+// cuBLASLt does not run it. y is unchanged if it is also c, else undefined. Waits for the GPU.
 std::vector<double> microseconds(const Gpu&, const GemmPlan&, std::span<const cublasLtMatmulAlgo_t>,
                                  const GemmCall&);
 

@@ -92,7 +92,7 @@ void Gpu::upload(void* device, const void* host, std::int64_t bytes) {
 
 void Gpu::download(void* host, const void* device, std::int64_t bytes) {
   use();
-  if (look_) synchronize();  // a copy to pageable memory would wait by itself
+  if (look_) synchronize();  // a copy to pageable memory would block
   if (bytes > 0)
     check(cudaMemcpyAsync(host, device, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_),
           "download");

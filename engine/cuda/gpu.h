@@ -1,4 +1,4 @@
-// One GPU: its queue, its memory, and copies to and from it.
+// One GPU: its stream, its memory, and copies to and from it.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -26,13 +26,13 @@ class Gpu {
   Buffer allocate(std::int64_t bytes) const;
   std::int64_t free_memory() const;
 
-  // Copies may be asked for by several threads. The host's memory may be used for something else as soon as
-  // it returns. What fits the staging memory does not wait for the GPU.
+  // Several threads may request copies. The host's memory may be reused as soon as it returns. What fits the
+  // staging memory does not wait for the GPU.
   void upload(void* device, const void* host, std::int64_t bytes);
-  void download(void* host, const void* device, std::int64_t bytes);  // returns when it is there
+  void download(void* host, const void* device, std::int64_t bytes);  // returns when it has arrived
   void synchronize() const;
-  // From now on whoever waits for the queue calls this again and again; what it throws ends the waiting.
-  // Empty: no longer. For queues that may wait for other ranks.
+  // From now on, whoever waits for the stream calls this repeatedly; an exception that it throws ends the
+  // waiting. Empty: stop. For streams that may wait for other ranks.
   void while_waiting(std::function<void()> look) { look_ = std::move(look); }
 
  private:
@@ -52,7 +52,7 @@ class Gpu {
   std::array<cudaEvent_t, kParts> read_{};  // the GPU has read all of the part
 };
 
-// Of the Ops that make_cuda_ops made.
+// The GPU of Ops made by make_cuda_ops.
 Gpu& gpu_of(Ops&);
 
 }  // namespace ft::cuda

@@ -25,8 +25,8 @@ void* open_library(const std::string& name) {
 
 namespace ft {
 
-// What is loaded once is found by its name afterwards; the environment tells the processes that are started.
-// NCCL and cuDNN may lie elsewhere below the folder, or nowhere.
+// A library loaded once is found by its name afterwards; the environment passes the folder on to child
+// processes. NCCL and cuDNN may be elsewhere below the folder, or absent.
 void use_cuda_libraries(const std::string& folder) {
   namespace fs = std::filesystem;
   const std::string blas = str("libcublasLt.so.", CUBLAS_VER_MAJOR);

@@ -1,6 +1,6 @@
-// What ft uses of NVIDIA's NCCL, 2.18 or later. It is declared here as it lies in the library, because not
-// every machine that builds ft has its header; tests/engine/cuda/nccl_abi.cpp compares the two where it is.
-// The library is looked for when several ranks have GPUs.
+// The part of NVIDIA's NCCL, 2.18 or later, that ft uses. It is declared here because not every machine that
+// builds ft has its header; tests/engine/cuda/nccl_abi.cpp compares the two where it exists. The library is
+// loaded when several ranks have GPUs.
 #pragma once
 #include <cuda_runtime.h>
 

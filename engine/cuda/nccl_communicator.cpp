@@ -100,7 +100,7 @@ class NcclCommunicator final : public Communicator {
     between_hosts([&] { hosts_.barrier(); });
   }
 
-  // It begins once all is computed that was asked for before, and the computation goes on beside it.
+  // It begins once everything queued before is computed, and the computation continues beside it.
   Ticket start(Work work) override {
     queue_->look();
     queue_->after_computation();
@@ -154,7 +154,7 @@ class NcclCommunicator final : public Communicator {
     if (!started_) queue_->before_computation(queue_->mark());
   }
 
-  // When a rank is lost, the GPU is freed of waiting for it first.
+  // When a rank is lost, first frees the GPU from waiting for it.
   template <class Call>
   void between_hosts(const Call& talk) {
     try {

@@ -1,9 +1,9 @@
-// Collectives between GPUs by NCCL, beside the computation: they are given to a queue of their own, which
-// waits for the computation and is waited for by events; the host waits for neither. Ids, texts, heartbeats
-// and who is to blame when a rank is lost stay with the hosts' connections.
+// Collectives between GPUs by NCCL, concurrent with the computation: they have a stream of their own, which
+// waits for the computation, and is waited for, by events; the host waits for neither. Ids, texts, heartbeats
+// and the blame for a lost rank stay with the hosts' connections.
 //
-// Sums are in the order that NCCL chooses for the sizes and the machines: the same in every run, but not that
-// of the ranks.
+// Sums are in the order that NCCL chooses for the sizes and the machines: the same in every run, but not rank
+// order.
 #pragma once
 #include <memory>
 #include <optional>

@@ -19,7 +19,7 @@ class NcclQueue {
  public:
   using Ticket = Communicator::Ticket;
 
-  // Once there is a verdict about the ranks, whatever waits for the GPU's computation throws it.
+  // Once there is a verdict about the ranks, everything that waits for the GPU's computation throws it.
   NcclQueue(Gpu&, const Nccl&, std::unique_ptr<MeshCommunicator> hosts, double seconds);
   ~NcclQueue();
   NcclQueue(const NcclQueue&) = delete;
@@ -34,7 +34,7 @@ class NcclQueue {
   void after_computation();
   // What comes next, for the messages.
   void note(Collective what) { noted_ = hosts_->note(what); }
-  // Of all that was given to the queue so far.
+  // Everything that was given to the stream so far.
   Ticket mark();
   // What is computed next waits for that.
   void before_computation(Ticket);

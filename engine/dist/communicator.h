@@ -1,7 +1,6 @@
 // The collectives that training needs. Every rank calls them in the same order with the same sizes. Tensors
-// lie where the ranks' Ops compute; results are ready for the next call on the same Ops. Sums are f32 or
-// wider and taken in an order that depends on the sizes and ranks only: all ranks, and all runs, get the same
-// bits.
+// are where the ranks' Ops compute; results are ready for the next call on the same Ops. Sums are f32 or
+// wider, in an order that depends on the sizes and ranks only: all ranks, and all runs, get the same bits.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +25,8 @@ class Communicator {
   // mine = this rank's piece of the sum of everybody's `all`. `mine` may be a piece of `all`.
   virtual void reduce_scatter(Tensor mine, Tensor all) = 0;
   virtual void all_reduce(Tensor x) = 0;  // f32 or f64
-  // Of the host's memory, wherever the ranks compute:
-  // all: size() pieces in rank order, of which this rank's is there and the others' come.
+  // For host memory, wherever the ranks compute. all: size() pieces in rank order; this rank's is given, the
+  // others arrive.
   virtual void all_gather_host(std::span<std::byte> all) = 0;
   virtual void broadcast(std::span<std::byte> host, int root) = 0;         // ids, counts, texts
   virtual void transfer(std::span<std::byte> host, int from, int to) = 0;  // to's host = from's
@@ -50,7 +49,8 @@ class Communicator {
   // its own group, and all groups do the same things at the same time. Must not outlive this communicator.
   virtual std::unique_ptr<Communicator> split(std::vector<int> members) = 0;
 
-  // Where the program is, for the message when a rank is lost: the step, and what the next collectives move.
+  // The place in the program, for the message when a rank is lost: the step, and what the next collectives
+  // move.
   virtual void at_step(std::int64_t) {}
   virtual void enter(std::string_view) {}
   virtual std::string via() const { return ""; }     // how the ranks talk, for people: "TCP", "NCCL 2.28.9"

@@ -1,13 +1,12 @@
 // Where parameters, gradients and optimizer states live: all of ZeRO (Rajbhandari et al., "ZeRO: memory
 // optimizations toward training trillion parameter models", SC 2020). Each of the three is replicated or
-// sharded; a stage is a name for three such layouts, and is not seen again once they are chosen.
+// sharded; a stage is a name for three such layouts and is not used once they are chosen.
 //
-// A unit (the embedding, one block, the head) is what is gathered and reduced at once. Its frozen and its
-// trained parameters each lie in flat buffers, padded so that they divide into equal pieces for the ranks:
-// the small ones, which stay whole under every stage, and the others. What is frozen may be of several types
-// (codes of 4-bit weights beside scales and norms): its buffer is one of bytes. What is trained is of one
-// type and has an f32 master (the value itself in an f32 run), an f32 gradient and the states that the
-// optimizer declares.
+// A unit (the embedding, one block, the head) is gathered and reduced as a whole. Its frozen and its trained
+// parameters lie in separate flat buffers, padded so that they divide into equal pieces for the ranks; small
+// ones, which stay whole under every stage, have their own. Frozen parameters may have several types (codes
+// of 4-bit weights, scales, norms): their buffer is one of bytes. Trained ones have one type, an f32 master
+// (the value itself in an f32 run), an f32 gradient and the states that the optimizer declares.
 //
 // Ranks may form groups that each hold everything between them (MiCS, Zhang et al., VLDB 2022): "sharded"
 // then means within a group.
@@ -43,10 +42,10 @@ struct ZeroStage {
 struct ZeroOptions {
   ZeroStage stage;
   int group = 0;             // ranks that share everything out; divides their number. 0: all
-  std::int64_t persist = 0;  // parameters of at most so many elements are never sharded
-  // Where values are sharded: units are gathered ahead of their use until so many elements are, as long as no
-  // more than `max_live` are whole at the same time, those in use and those that persist included. What is in
-  // use is whole whatever the limit.
+  std::int64_t persist = 0;  // parameters with at most this many elements are never sharded
+  // Where values are sharded, units are prefetched until this many elements are in flight, as long as no more
+  // than `max_live` are whole at the same time, including those in use and persistent ones. A unit in use is
+  // whole whatever the limit.
   std::int64_t prefetch = 0, max_live = std::numeric_limits<std::int64_t>::max();
   bool overlap = true;  // gather ahead, and reduce a unit while the next one is computed
 };
@@ -106,7 +105,7 @@ class ParameterStore {
     last_micro_ = last;
     first_grads_ = true;
   }
-  // The units that a pass will use, in this order, some more than once: what may be gathered ahead.
+  // The units that a pass will use, in this order, some more than once: candidates for prefetching.
   void expect(const std::vector<int>& units);
   bool expects() const { return !expected_.empty(); }
   // Binds the unit's values (and gradients for a backward pass) until release().
@@ -120,10 +119,10 @@ class ParameterStore {
   void each_slice(const std::function<void(const Slice&)>& visit) {
     each_slice(options_.stage.states, visit);
   }
-  // What a step visits: one launch for each run of parameters that decay alike, the padding between them
-  // included. Not one for a whole group: its parameters would have to lie in order of decay, and the norm of
-  // the gradient, which is summed parameter by parameter as they lie, would have other bits. Padding is zeros
-  // in masters, gradients and states, and a step on zeros leaves zeros.
+  // What a step visits: one launch for each run of parameters that decay alike, including the padding between
+  // them. Not one for a whole group: its parameters would have to be sorted by decay, and the gradient's
+  // norm, which is summed parameter by parameter in memory order, would have other bits. Padding is zero in
+  // masters, gradients and states, and a step on zeros leaves zeros.
   void each_run(const std::function<void(const FlatRun&)>& visit);
   // Makes the stepped masters visible: casts them to values, gathers those where others need them.
   void publish();
@@ -231,7 +230,7 @@ class ParameterStore {
   bool last_micro_ = true, first_grads_ = true;        // of a micro-step
 };
 
-// The unit's values are there while it lives.
+// Holds the unit's values while it lives.
 class Use {
  public:
   Use(ParameterStore& store, int unit, bool backward) : store_(store), unit_(unit) {

@@ -1,5 +1,4 @@
-// The settings under `generation`: Hugging Face GenerationConfig's names, and what decides how it is
-// computed.
+// The settings under `generation`: names of Hugging Face's GenerationConfig, and how answers are computed.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -38,7 +37,7 @@ struct GenerationConfig {
   std::int64_t seed = 42;
   std::int64_t batch_size = 8;
 
-  // Most new tokens after a prompt of so many; below 1 when it is too long already.
+  // Most new tokens after a prompt of this length; below 1 when it is too long already.
   std::int64_t most(std::size_t prompt) const {
     constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;  // what no memory would hold anyway
     return std::min(max_length ? *max_length - static_cast<std::int64_t>(prompt) : max_new_tokens,

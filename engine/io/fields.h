@@ -59,7 +59,7 @@ struct EnumOf<std::vector<T>> : EnumOf<T> {};
 template <Worded E>
 struct EnumOf<std::variant<E, std::string>> : EnumOf<E> {};
 
-// Of a type of member, before its own rules.
+// Traits of a member's type, before its own rules.
 template <class T>
 Rules rules_of_type() {
   Rules rules;

@@ -1,6 +1,6 @@
-// Files, carefully. Reading never blocks on a pipe nor trusts a size; writing is atomic: a temporary file
-// beside, fsync, rename, fsync of the folder, so that a name only ever stands for a whole file. Errors of
-// writing are Exit::storage with the system's words.
+// Files, carefully. Reading never blocks on a pipe or trusts a size. Writing is atomic: a temporary file in
+// the same folder, fsync, rename, fsync of the folder, so that a name always stands for a complete file.
+// Errors of writing are Exit::storage with the system's message.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -63,7 +63,7 @@ void require_inside(const std::string& name, const std::string& file, Exit exit 
 
 // folder + "/" + name, without doubled slashes; "" counts as the current folder.
 std::string join_path(const std::string& folder, const std::string& name);
-// The folder a path lies in, "." when it names none.
+// The folder of a path, "." when it names none.
 std::string folder_of(const std::string& path);
 
 // "ft" and ten random letters and digits: the end of temporary names.

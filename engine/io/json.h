@@ -1,7 +1,7 @@
 // Strict JSON from untrusted files, and exact JSON to files. Every parser of the project goes through here,
 // so that limits, duplicate keys and the wording of errors are the same everywhere. Only json_fwd.hpp is
-// included: who needs the members of Json includes <nlohmann/json.hpp> in a .cpp; who reads settings uses
-// JsonObject.
+// included: code that needs the members of Json includes <nlohmann/json.hpp> in a .cpp; code that reads
+// settings uses JsonObject.
 #pragma once
 #include <cstdint>
 #include <limits>

@@ -16,7 +16,7 @@ std::int64_t Head::chunk_rows() const {
   return std::clamp(kElements / lm_head.out / 64 * 64, std::int64_t{128}, std::int64_t{1024});
 }
 
-// Of rows [begin, end) of all requested ones.
+// Takes rows [begin, end) of all requested ones.
 Head::Chunk Head::project(Ctx& c, Tensor x, const Tensor& all, std::int64_t begin, std::int64_t end) const {
   const std::int64_t n = end - begin, C = lm_head.in;
   Chunk k{c.temporary(n, C),

@@ -39,7 +39,7 @@ class EachParameter final : public Visitor {
   std::function<void(Parameter&)> f_;
 };
 
-// Of anything that can be visited.
+// The parameters of anything that has visit().
 std::vector<Parameter*> parameters_of(auto& module) {
   std::vector<Parameter*> all;
   EachParameter each([&](Parameter& p) { all.push_back(&p); });

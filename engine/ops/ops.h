@@ -38,7 +38,7 @@ class Ops {
   // Moves bytes as they are. These are the queue's, not operations: the other side may be the host's memory.
   virtual void copy(Tensor y, Tensor x) = 0;            // same shape, dtype and device
   virtual void upload(Tensor y, const void* host) = 0;  // y dense
-  virtual void download(void* host, Tensor x) = 0;      // x dense; returns when it is there
+  virtual void download(void* host, Tensor x) = 0;      // x dense; returns when it has arrived
   virtual void synchronize() = 0;                       // all work so far is done
   // Bytes that it holds for its own use, whatever is computed.
   virtual std::int64_t workspace() const { return 0; }

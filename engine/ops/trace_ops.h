@@ -23,7 +23,7 @@ struct TraceTotal {
   double seconds = 0, flops = 0, bytes = 0;
 };
 
-// Of the steady clock.
+// Time of the steady clock.
 inline double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

@@ -83,7 +83,7 @@ struct TrainingConfig {
   bool full_determinism = false;
   std::optional<std::string> gemm_tuning;
 
-  // Of activations and of frozen weights. Every GPU that ft runs on has bfloat16 in hardware.
+  // Type of activations and frozen weights. Every GPU that ft runs on has bfloat16 in hardware.
   DType dtype(bool gpu) const { return fp16 ? DType::f16 : bf16.value_or(gpu) ? DType::bf16 : DType::f32; }
 
   // warmup_steps where it is given, else warmup_ratio of all steps, rounded up.
@@ -182,7 +182,7 @@ struct EvaluationConfig {
     return greater_is_better.value_or(!metric_for_best_model.ends_with("loss") &&
                                       !metric_for_best_model.ends_with("perplexity"));
   }
-  // Of generated text, those of `metrics`; without any, all there are.
+  // Metrics of generated text among `metrics`; if it names none, all of them.
   std::vector<Metric> text_metrics() const {
     std::vector<Metric> wanted = metrics;
     std::erase_if(wanted, [](Metric m) { return !of_text(m); });

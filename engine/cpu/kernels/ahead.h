@@ -1,5 +1,4 @@
-// Fetching memory ahead of its use, in software: the tiles of a product come to new rows too irregularly for
-// the processor to guess.
+// Software prefetching: the tiles of a product move to new rows too irregularly for the hardware prefetcher.
 #pragma once
 #include <cstddef>
 

@@ -178,7 +178,7 @@ void keys(const AttentionCall& call, const AttentionPart& part, i64 begin, i64 e
   }
 }
 
-// dq of one head at a time, which needs all keys; so dk and dv, to which all heads add, wait for the last.
+// dq of one head at a time, which needs all keys; so dk and dv, which sum over all heads, are finished last.
 template <class T>
 void whole(const AttentionCall& call, const AttentionPart& part, i64 begin, i64 end, float* workspace) {
   Workspace w{reinterpret_cast<Word*>(workspace)};

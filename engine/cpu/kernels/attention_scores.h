@@ -36,7 +36,7 @@ inline void add_bias(float* s, const Half& h, const TileBias& b, i64 first) {
     }
 }
 
-// What dropout multiplies the probabilities of one half by, 0 or 1 / (1 - dropout); keep is its first column,
+// Dropout's factors for the probabilities of one half, 0 or 1 / (1 - dropout); keep is its first column,
 // `query` that column's row in the batch, `key` the tile's first key.
 inline void fill_keep(float* keep, const Half& h, const AttentionCall& call, i64 head, i64 query, i64 key) {
   const float scale = 1 / (1 - call.dropout);

@@ -1,7 +1,7 @@
-// What attention's forward and backward share: products of small matrices made of words, the part of a tile
-// that the masks let through, and packing. Scores lie transposed, (key, query): maxima, sums and scales per
-// query are then plain vector operations along the lanes, and the probabilities are already in the order that
-// the next product wants.
+// What attention's forward and backward share: products of small matrices of words, the visible part of a
+// tile, and packing. Scores are stored transposed, (key, query): maxima, sums and scales per query are then
+// plain vector operations along the lanes, and the probabilities are already in the order that the next
+// product needs.
 #pragma once
 #include "engine/cpu/kernels/attention.h"
 #include "engine/cpu/kernels/tile.h"
@@ -18,13 +18,13 @@ constexpr float kHidden = -1e30f, kFloor = -1e28f;
 
 // ---- c (rows, cols) = or += a (rows, words) b (words, cols); cols a multiple of kLanes
 
-// Word (i, k) of a left operand lies at data + i * row + k * step.
+// Word (i, k) of a left operand is at data + i * row + k * step.
 struct Left {
   const Word* data;
   i64 row, step;
   Left from(i64 i, i64 k) const { return {data + i * row + k * step, row, step}; }
 };
-// Word (k, j) of a right operand lies at data + k * row + j.
+// Word (k, j) of a right operand is at data + k * row + j.
 struct Right {
   const Word* data;
   i64 row;
@@ -98,12 +98,12 @@ inline Half visible_half(const AttentionCall& call, const AttentionPart& part, i
              (call.window > 0 && key + h.begin <= last - call.window);
   return h;
 }
-// Of the queries from number `query` and the keys from number `key`.
+// What the queries from number `query` see of the keys from number `key`.
 inline Visible visible(const AttentionCall& call, const AttentionPart& part, i64 query, i64 key) {
   return {{visible_half(call, part, query, key), visible_half(call, part, query + kHalf, key)}};
 }
 
-// Does f(first query, queries, first key, last key + 1) for the whole tile, or for its halves where they
+// Calls f(first query, queries, first key, last key + 1) for the whole tile, or for its halves if they
 // differ.
 template <class F>
 inline void for_visible(const Visible& v, F f) {
@@ -148,8 +148,8 @@ inline T* head_out(const Rows& x, i64 row, i64 head, i64 width) {
   return reinterpret_cast<T*>(x.data) + row * x.stride + head * width;
 }
 
-// Brings a tile's rows, up to row `end`, into the second-level cache while another is worked on: rows of a
-// head are too short and too far apart for the processor to guess.
+// Prefetches a tile's rows, up to row `end`, into the second-level cache while another tile is processed: a
+// head's rows are too short and too far apart for the hardware prefetcher.
 template <class T>
 inline void fetch_rows(const Rows& x, i64 row, i64 end, i64 head_number, i64 width) {
   constexpr i64 kLine = 64 / sizeof(T);

@@ -24,7 +24,7 @@ inline bool is_few_rows(const ProductCall& call) {
 struct FewRows {
   const Part* parts;  // of whole depths
   i64 count, rows, col, cols;
-  bool add;  // to the sums that are there
+  bool add;  // added to the existing sums
 };
 
 // r[k] lane i: word k of row i of w.
@@ -62,10 +62,9 @@ template <class T, int Rows>
       acc[r] = multiply_add<T>(acc[r], splat_word(word_at(at + r * x.row + j * x.step)), w[j]);
 }
 
-// acc[g][r] += x w^T over `count` elements, whole turns of them; row c of w belongs to lane c % kLanes of
-// group c / kLanes. Sums of one column wait for each other, so the groups take turns, and all stay in
-// registers. As many elements from `next` on will be wanted soon: they are fetched in the order in which
-// they lie.
+// acc[g][r] += x w^T over `count` elements, a multiple of a turn; row c of w belongs to lane c % kLanes of
+// group c / kLanes. Sums of one column depend on each other, so the groups take turns, and all stay in
+// registers. As many elements from `next` on are prefetched, in the order in which they lie.
 template <class T, i64 Turn, int Rows>
 inline void add_turns(Vec (&sums)[kFewGroups][Rows], const Left& x, const T* w, i64 ld, i64 count,
                       const T* next) {

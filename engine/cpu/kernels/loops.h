@@ -16,8 +16,8 @@ inline Vec where_positive(Vec x, Vec yes, Vec no) { return select(less(zero(), x
 
 inline i64 least(i64 a, i64 b) { return a < b ? a : b; }
 
-// f(item) for all items, which have so many elements: waking a thread costs a few microseconds, the work of
-// some thousand elements.
+// f(item) for all items of the given number of elements: waking a thread costs a few microseconds, the work
+// of some thousand elements.
 template <class F>
 inline void each_item(i64 items, i64 elements, Team& team, const F& f) {
   share_out(team, items, elements < 16384, [&](i64 i, int) { f(i); });

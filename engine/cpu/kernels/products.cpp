@@ -1,9 +1,10 @@
-// Sums of matrix products. A thread takes a block of y: some panels of kTile columns, a thousand rows or two.
-// It brings b's columns into multiply order (words, see words.h), up to kDepth words of the summed dimension
-// at a time so that they stay in the second-level cache, and takes all rows of a through them: as a lies, or,
-// where words differ from memory (widened, transposed, odd), kStrip rows at a time through a small buffer.
-// Terms follow one another in the summed dimension. Every element is summed in the same order whatever the
-// blocks and threads: depth by depth, each from zero, which is also more exact than one long sum.
+// Sums of matrix products. A thread computes a block of y: some panels of kTile columns, and a thousand rows
+// or two. It packs b's columns into multiply order (words, see words.h), up to kDepth words of the summed
+// dimension at a time so that they stay in the second-level cache, and multiplies them with all rows of a:
+// directly from memory or, if words differ from memory (widened, transposed, odd), kStrip rows at a time
+// through a small buffer. Terms follow one another in the summed dimension. Every element is summed in the
+// same order whatever the blocks and threads: depth by depth, each from zero, which is also more exact than
+// one long sum.
 #include "engine/cpu/kernels/products.h"
 
 #include "engine/cpu/kernels/ahead.h"
@@ -45,7 +46,7 @@ void pack_right(Word* to, i64 ld, const Part& p, i64 col, i64 cols) {
     interleave(to, ld, b + from * t.ldb + col, t.ldb, elements<T>(p), cols);
 }
 
-// Whether a's words can be read where they lie. Rows a multiple of 4096 bytes apart share cache sets.
+// Whether a's words can be read directly from memory. Rows a multiple of 4096 bytes apart share cache sets.
 template <class T>
 bool readable_in_place(const ProductTerm& t) {
   const bool same_words = kPack<T> * static_cast<i64>(sizeof(T)) == 4 && t.k % kPack<T> == 0;
@@ -170,7 +171,7 @@ void finish(const ProductCall& call, const float* sum, i64 ld, i64 row, i64 rows
     }
   }
 }
-// The same into a y that lies transposed: small results only.
+// The same for a transposed y: small results only.
 template <class Y, class C>
 void finish_transposed(const ProductCall& call, const float* sum, i64 ld, i64 row, i64 rows, i64 col,
                        i64 cols) {
@@ -244,8 +245,8 @@ void compute(const ProductCall& call, const Block& block, Workspace& w) {
   } while (!depths.at_end());
 }
 
-// The same of a few rows: b's columns are brought into multiply order in registers, on their way, through
-// as many depths at once as there is room for.
+// The same for few rows: b's columns are packed into multiply order in registers, for as many depths at once
+// as there is room for.
 template <class T>
 void compute_few(const ProductCall& call, const Block& block, Workspace& w) {
   constexpr i64 kParts = 8 * kMaxParts, kRoom = sizeof w.a / sizeof(Word);
@@ -291,9 +292,9 @@ Blocking choose_blocking(const ProductCall& call, bool few) {
   return {1, kStrip};
 }
 
-// Whether y^T = sum of b^T a^T is the cheaper way. With few rows, columns of b would be packed for little
-// use, while b^T serves as a left operand where it lies; with few columns the same holds for a transposed a,
-// the long matrix in an adapter's gradient.
+// Whether y^T = sum of b^T a^T is cheaper. With few rows, packing b's columns pays off little, while b^T
+// serves as a left operand directly; with few columns the same holds for a transposed a, the long matrix in
+// an adapter's gradient.
 bool better_transposed(const ProductCall& call) {
   bool few_rows = call.rows <= kLanes, few_cols = call.cols <= kTile && call.cols < call.rows;
   for (i64 i = 0; i < call.count; ++i) {

@@ -20,14 +20,14 @@ struct FourBitOperand {
   float nested_offset;
 };
 
-// op(a) (rows, k) op(b) (k, cols); leading dimensions in elements, of the matrices as they lie.
+// op(a) (rows, k) op(b) (k, cols); leading dimensions in elements, of the stored matrices.
 struct ProductTerm {
   const void* a;
   std::int64_t lda;
-  bool a_transposed;  // lies as (k, rows)
+  bool a_transposed;  // stored as (k, rows)
   const void* b;
   std::int64_t ldb;
-  bool b_transposed;  // lies as (cols, k)
+  bool b_transposed;  // stored as (cols, k)
   std::int64_t k;
   const FourBitOperand* four_bit = nullptr;  // what b is then; its rows lie side by side
 };
@@ -48,7 +48,7 @@ struct ProductCall {
   Team* team;
   int threads;                // that are to work: the team's, or 1
   std::byte* workspace;       // workspace_bytes(threads), aligned to 64
-  bool y_transposed = false;  // y and c lie as (cols, rows)
+  bool y_transposed = false;  // y and c are stored as (cols, rows)
 };
 
 struct ProductKernels {

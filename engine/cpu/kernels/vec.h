@@ -1,7 +1,7 @@
 // The vector of floats that kernels are written with: 16 lanes with AVX-512, 8 with AVX2. Kernel sources are
 // compiled once per target (see engine/cpu/CMakeLists.txt), each into its own namespace ft::cpu::FT_TARGET.
-// Everything here lies in an anonymous namespace: an inline function with external linkage would be merged by
-// the linker across targets, and the AVX2 code could then run AVX-512 instructions.
+// Everything here is in an anonymous namespace: the linker would merge inline functions with external linkage
+// across targets, and the AVX2 code could then run AVX-512 instructions.
 #pragma once
 #include <cstdint>
 

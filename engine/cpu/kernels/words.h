@@ -80,7 +80,7 @@ inline void transpose(Word* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols)
   constexpr i64 P = kPack<T>;
   for (i64 k = 0; k < cols; k += kLanes * P)
     for (i64 i = 0; i < rows; i += kLanes) {
-      for (i64 r = 0; r < kLanes; ++r)  // more rows than the processor fetches ahead by itself
+      for (i64 r = 0; r < kLanes; ++r)  // more rows than the hardware prefetcher follows
         __builtin_prefetch(x + (i + r) * ldx + k + 4 * kLanes * P);
       transpose_block(y + k / P * ldy + i, ldy, x + i * ldx + k, ldx, rows - i, cols - k,
                       ceil_div(cols - k, P));
@@ -96,7 +96,7 @@ inline void interleave(Word* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols
     for (i64 c = 0; c < cols; c += kLanes) {
       const T* p = x + r * ldx + c;
       const i64 n = smaller(kLanes, cols - c);
-      for (i64 e = 0; e < P; ++e)  // rows are too far apart for the processor's own prefetching
+      for (i64 e = 0; e < P; ++e)  // rows are too far apart for the hardware prefetcher
         __builtin_prefetch(p + (16 * P + e) * ldx);
       if constexpr (P == 2)
         store_words(y + c, r + 1 < rows ? load_pair_rows(p, p + ldx, n) : load_pair_rows(p, n));

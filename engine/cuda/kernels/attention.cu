@@ -65,7 +65,7 @@ struct ForwardShared {
   Scores p;
 };
 
-// What dropout multiplies a probability by; `key` counts from its sequence's first.
+// Dropout's factor for a probability; `key` counts from the first of its sequence.
 __device__ inline float kept(const Attention& c, i64 head, i64 query, i64 key) {
   if (c.dropout == 0) return 1;
   const auto row = static_cast<std::uint64_t>(query * (c.q.cols / c.width) + head);

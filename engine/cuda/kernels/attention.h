@@ -36,8 +36,8 @@ struct Attention {
   std::int64_t cache;    // bytes that the GPU keeps at hand; only speed depends on it
 };
 
-// bf16 and f16 in heads of up to 128 columns go to tensor cores, with a bias of as many distances as shared
-// memory has room for beside tiles of 128 columns; all else to plain kernels.
+// bf16 and f16 in heads of up to 128 columns use tensor cores, with a bias of as many distances as fit into
+// shared memory next to tiles of 128 columns; everything else uses plain kernels.
 constexpr std::int64_t kMmaDistances = 384;
 inline bool attention_uses_mma(const Attention& c) {
   return c.q.type != DType::f32 && c.width <= 128 && c.bias.rows <= kMmaDistances;

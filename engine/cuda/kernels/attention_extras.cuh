@@ -65,7 +65,7 @@ struct Bare {
 
 class BiasAndDropout {
  public:
-  // Of shared memory, from `at` on.
+  // Its part of shared memory, from `at` on.
   static unsigned bytes(const Attention& c) {
     return c.bias.data ? static_cast<unsigned>(c.bias.rows * sizeof(float)) : 0;
   }
@@ -78,9 +78,9 @@ class BiasAndDropout {
         random_{c.random},
         heads_(static_cast<unsigned>(c.q.cols) / static_cast<unsigned>(c.width)) {}
 
-  // The head whose turn it is. Its bias, by column - row, is fetched by all threads of the block together,
-  // when none of them reads the last head's any more, and is there behind the next barrier. sign: 1 where
-  // rows are queries, -1 where they are keys.
+  // The current head. All threads of the block fetch its bias, by column - row, together, once none of them
+  // reads the last head's any more; it is available after the next barrier. sign: 1 where rows are queries,
+  // -1 where they are keys.
   template <class T>
   __device__ void load(const Attention& c, i64 head, int sign) {
     head_ = static_cast<unsigned>(head);
@@ -116,9 +116,9 @@ class BiasAndDropout {
       }
   }
 
-  // Of queries [row, ...) and keys [key, ...), the latter counted from their sequence's first, a multiple of
-  // 4. Two lanes have the four columns of a draw: the even one draws for rows 0 to 7, its neighbour for rows
-  // 8 to 15.
+  // Dropout of queries [row, ...) and keys [key, ...), the latter counted from the first of their sequence, a
+  // multiple of 4. Two lanes hold the four columns of a draw: the even one draws for rows 0 to 7, its
+  // neighbour for rows 8 to 15.
   template <int kM, int kN>
   __device__ KeptOfQueries<kM> kept_of_queries(int row, int key) const {
     static_assert(kN <= 8);
@@ -141,8 +141,8 @@ class BiasAndDropout {
     return kept;
   }
 
-  // Of keys [key, ...) in the rows and queries [query, ...) in the columns. Four lanes have the four keys of
-  // a draw, for two columns and both halves: each draws once.
+  // Dropout of keys [key, ...) in the rows and queries [query, ...) in the columns. Four lanes hold the four
+  // keys of a draw, for two columns and both halves: each draws once.
   template <int kN>
   __device__ KeptOfKeys kept_of_keys(int key, int query) const {
     static_assert(kN <= 8);

@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T
     const bool sees = band.any(first, warp_last, from, kKeys);
     float s[kM][kN][4];
     wait_for_copies<1>();
-    __syncthreads();  // these keys are there, and the last values' slot is free
+    __syncthreads();  // these keys have arrived, and the last values' slot is free
     fetch_keys(ring.last(), k, from + kKeys);
     if (sees) {
       const auto kept = extras.template kept_of_queries<kM, kN>(first, from - tile.from);
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T
     }
     ring.advance();
     wait_for_copies<1>();
-    __syncthreads();  // these values are there, and the keys' slot is free
+    __syncthreads();  // these values have arrived, and the keys' slot is free
     fetch_keys(ring.last(), v, from + kKeys);
     if (sees) add_product<T>(sums, s, ring.current(), down);
     ring.advance();

@@ -1,4 +1,4 @@
-// What the tensor-core kernels of attention share: tensors, heads, and who sees whom.
+// What the tensor-core kernels of attention share: tensors, heads, and visibility.
 #pragma once
 #include "engine/cuda/kernels/attention.cuh"
 #include "engine/cuda/kernels/tiles.cuh"

@@ -113,14 +113,14 @@ __device__ void add_tile(const Attention& c, const MmaTensors<T>& t, const Tile&
     delta[half] = extras.shrunk(c.delta[number * c.q.rows + query]);
   }
   wait_for_copies<0>();
-  __syncthreads();  // the queries and dy are there
+  __syncthreads();  // the queries and dy have arrived
   const Held<1, kColumns> q(ring.slot(0) + own, down), dy(ring.slot(1) + own, down);
   __syncthreads();  // and in registers
   int from = extras.aligned(band.begin_of(tile, tile.first), tile.from);
   fetch_step(ring.slot(0), from);
   for (; from < end; from += kStep) {
     wait_for_copies<0>();
-    __syncthreads();  // this step's keys are there, and the other slot is free
+    __syncthreads();  // this step's keys have arrived, and the other slot is free
     fetch_step(ring.last(), from + kStep);
     const unsigned keys = ring.current();
     ring.advance();

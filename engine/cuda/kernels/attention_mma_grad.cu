@@ -70,14 +70,14 @@ __global__ void __launch_bounds__(kThreads, 1)
   const Places<kColumns> down = Places<kColumns>::down(), across = Places<kColumns>::across();
   const unsigned own = static_cast<unsigned>(warp) * kTileBytes<kWarpRows, kColumns>;
   wait_for_copies<1>();
-  __syncthreads();  // the queries and dy are there
+  __syncthreads();  // the queries and dy have arrived
   const Held<1, kColumns> q(ring.slot(1) + own, down), dy(ring.slot(2) + own, down);
   __syncthreads();  // and in registers
   fetch_step(ring.slot(1), from + kStep);
   float dq[1][kColumns / 8][4] = {};
   for (; from < end; from += kStep) {
     wait_for_copies<1>();
-    __syncthreads();  // this step's keys are there, and the last one's slot is free
+    __syncthreads();  // this step's keys have arrived, and the last one's slot is free
     fetch_step(ring.last(), from + 2 * kStep);
     const unsigned keys = ring.current(), values = keys + kHalf<kColumns>;
     ring.advance();
@@ -139,7 +139,7 @@ struct KeyRows {
 template <class T, int kColumns, class Extras>
 __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, MmaTensors<T> t, Turns turns) {
   constexpr int kPart = kColumns <= 64 ? 64 : 32;    // queries at a time: what registers hold
-  constexpr unsigned kFloats = 2 * kHalf<kColumns>;  // where lse and delta lie in a slot
+  constexpr unsigned kFloats = 2 * kHalf<kColumns>;  // offsets of lse and delta in a slot
   if (turns.none()) return;
   const Tile tile = c.key_tiles[turns.tile()];
   const i64 number = turns.head(), key_head = c.first_key_head + number;
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, Mma
   fetch_step(ring.slot(0));
   const unsigned own = static_cast<unsigned>(warp) * kTileBytes<kWarpRows, kColumns>;
   wait_for_copies<1>();
-  __syncthreads();  // the keys and values are there
+  __syncthreads();  // the keys and values have arrived
   KeyRows<T, kColumns, Extras> rows{extras,
                                     band,
                                     first,
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, Mma
     extras.template load<T>(c, key_head * c.group + shared_by, -1);
     for (int from = begin; from < end; from += kStep) {
       wait_for_copies<1>();
-      __syncthreads();  // this step's queries are there, and the last one's slot is free
+      __syncthreads();  // this step's queries have arrived, and the last one's slot is free
       fetch_step(ring.last());
       const unsigned q = ring.current(), dy = q + kHalf<kColumns>;
       const float* lse = static_cast<const float*>(shared_pointer(q + kFloats)) + 2 * Lane().t;

@@ -1,8 +1,8 @@
-// The GPU's instructions that C++ has no words for: conversions and powers, products on tensor cores,
-// matrices that come from shared memory as their fragments, copies into it that nobody waits for yet.
-// tests/cuda_on_cpu says the same in loops.
+// GPU instructions that C++ has no words for: conversions and powers, products on tensor cores, matrices
+// loaded from shared memory as fragments, asynchronous copies into it. tests/cuda_on_cpu implements the same
+// in loops.
 //
-// Addresses in shared memory are 32-bit numbers here, which is what the instructions take.
+// Addresses in shared memory are 32-bit numbers here, as the instructions take them.
 #pragma once
 #include <cuda_runtime.h>
 

@@ -1,5 +1,5 @@
-// What attention by cuDNN wants to lie otherwise than ft has it: a number of each row of each head, padded to
-// the longest sequence; a bias by distance written out for all pairs.
+// Rearranges what cuDNN's attention expects in another layout: a number for each row of each head, padded to
+// the longest sequence; a bias by distance, written out for all pairs.
 #include "engine/cuda/kernels/device.cuh"
 #include "engine/cuda/kernels/kernels.h"
 

@@ -1,5 +1,5 @@
-// Tiles of two-byte elements in shared memory: how they lie there, how they come and go, and how a warp reads
-// them as fragments (mma.cuh).
+// Tiles of two-byte elements in shared memory: their layout, how they are copied in and out, and how a warp
+// reads them as fragments (mma.cuh).
 #pragma once
 #include "engine/cuda/kernels/device.cuh"
 
@@ -80,7 +80,7 @@ struct Places {
       : row(static_cast<unsigned>(r * L::kRowBytes)), mixed(chunk ^ L::mix(r)) {}
   static __device__ Places down() { return {lane() % 16, lane() / 16}; }
   static __device__ Places across() { return {lane() % 8 + lane() / 16 * 8, lane() / 8 % 2}; }
-  // Of chunks 2 pair and 2 pair + 1.
+  // Columns of chunks 2 pair and 2 pair + 1.
   __device__ unsigned operator[](int pair) const {
     return row + static_cast<unsigned>((2 * pair & ~L::kMixed) * 16 + ((2 * pair & L::kMixed) ^ mixed) * 16);
   }
@@ -93,7 +93,7 @@ struct Places {
 __device__ inline int uniform(int v) { return __shfl_sync(~0u, v, 0); }
 __device__ inline int this_warp() { return uniform(static_cast<int>(threadIdx.x / 32)); }
 
-// Where a lane's part of a fragment lies: see mma.cuh.
+// Position of a lane's part of a fragment: see mma.cuh.
 struct Lane {
   int g, t;
   __device__ Lane() : g(static_cast<int>(threadIdx.x % 32) / 4), t(static_cast<int>(threadIdx.x % 4)) {}
@@ -174,8 +174,8 @@ __device__ void add_product(float (&d)[kM][kColumns / 8][4], const float (&p)[kM
   }
 }
 
-// Writes a warp's rows [row, row + 16 kM) of a head, those below `last`, by way of as many rows of a tile
-// that no other warp touches: whole chunks leave for memory.
+// Writes a warp's rows [row, row + 16 kM) of a head, those below `last`, through as many rows of a tile that
+// no other warp touches, so that whole chunks leave for memory.
 template <int kM, int kColumns, class T>
 __device__ void put(const Head<T>& y, int row, int last, unsigned own,
                     const float (&d)[kM][kColumns / 8][4]) {
