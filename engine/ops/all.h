@@ -28,7 +28,7 @@ using AllOps = OpList<                           //
     op::Embedding, op::EmbeddingGrad,            //
     op::GatherRows, op::ScatterRows,             //
     op::CrossEntropy,                            //
-    op::Sum, op::SumSquares, op::AdamW, op::Sgd>;
+    op::Sum, op::SumSquares, op::AdamW, op::Lion, op::Sgd>;
 
 // An operation of the list.
 template <class Op>

@@ -139,6 +139,25 @@ FT_HD inline void adamw(V& p, V& m, V& v, V grad, const AdamWStep& s) {
       m * constant(m, s.rate) / (sqrt(v) * constant(v, s.root) + constant(v, s.eps));
 }
 
+// Lion's, likewise.
+struct LionStep {
+  float keep;          // 1 - lr decay
+  float beta1, rest1;  // of the update; rest: 1 - beta
+  float beta2, rest2;  // of the mean
+  float rate;
+  float grad_scale;
+};
+
+// p = p keep - rate sign(beta1 m + rest1 g), sign(0) = 0; then m = beta2 m + rest2 g.
+template <class V>
+FT_HD inline void lion(V& p, V& m, V grad, const LionStep& s) {
+  const V g = grad * constant(grad, s.grad_scale), zero = constant(g, 0), rate = constant(g, s.rate);
+  const V c = m * constant(m, s.beta1) + g * constant(g, s.rest1);
+  const V change = where_positive(c, rate, where_positive(zero - c, zero - rate, zero));
+  p = p * constant(p, s.keep) - change;
+  m = m * constant(m, s.beta2) + g * constant(g, s.rest2);
+}
+
 template <class V>
 FT_HD inline V sgd(V p, V grad, float lr, float decay, float grad_scale) {
   const V g = grad * constant(grad, grad_scale) + p * constant(p, decay);

@@ -37,6 +37,21 @@ math::AdamWStep AdamW::scalars() const {
           .grad_scale = grad_scale};
 }
 
+void Lion::check() const {
+  const std::int64_t n = master.numel();
+  require(is_vector(master, n, DType::f32) && is_vector(m, n, DType::f32) && is_vector(grad, n, DType::f32),
+          "lion: master, m and grad are not dense f32 of one size");
+}
+math::LionStep Lion::scalars() const {
+  return {.keep = float(1 - lr * decay),
+          .beta1 = float(beta1),
+          .rest1 = float(1 - beta1),
+          .beta2 = float(beta2),
+          .rest2 = float(1 - beta2),
+          .rate = float(lr),
+          .grad_scale = grad_scale};
+}
+
 void Sgd::check() const {
   const std::int64_t n = master.numel();
   require(is_vector(master, n, DType::f32) && is_vector(grad, n, DType::f32),

@@ -52,6 +52,25 @@ struct AdamW {
   }
 };
 
+// Lion (Chen et al. 2023), as bitsandbytes computes it: decoupled decay, no bias correction. The scalars are
+// combined in f64 and applied in f32.
+struct Lion {
+  static constexpr const char* kName = "lion";
+  InOut master;
+  InOut m;
+  In grad;
+  double lr, beta1, beta2, decay;
+  float grad_scale;  // clipping coefficient, applied to the gradient first
+
+  void check() const;
+  math::LionStep scalars() const;
+  void operands(auto&& visit) const {
+    visit("master", master);
+    visit("m", m);
+    visit("grad", grad);
+  }
+};
+
 // master -= lr (grad_scale grad + decay master): torch.optim.SGD without momentum.
 struct Sgd {
   static constexpr const char* kName = "sgd";

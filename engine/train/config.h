@@ -40,10 +40,11 @@ constexpr auto words(LrScheduler) {
                                 {inverse_sqrt, "inverse_sqrt"}});
 }
 
-enum class Optim : std::uint8_t { adamw, sgd };
+// "lion_32bit" is what transformers calls lion.
+enum class Optim : std::uint8_t { adamw, lion, sgd };
 constexpr auto words(Optim) {
   using enum Optim;
-  return to_words<Optim>({{adamw, "adamw"}, {sgd, "sgd"}});
+  return to_words<Optim>({{adamw, "adamw"}, {lion, "lion"}, {lion, "lion_32bit"}, {sgd, "sgd"}});
 }
 
 // From which checkpoint a run goes on, where it is not named: none, the newest of its folder, or that one if
@@ -113,13 +114,14 @@ struct TrainingConfig {
     f("warmup_ratio", warmup_ratio, "The same as a fraction of all steps; used if warmup_steps is 0.",
       at_least(0), below(1));
     f("optim", optim, "Optimizer.",
-      later({"adamw_8bit", "paged_adamw_32bit", "paged_adamw_8bit", "adafactor", "lion"}),
-      aka({"optimizer"}));
+      later({"adamw_8bit", "paged_adamw_32bit", "paged_adamw_8bit", "adafactor"}), aka({"optimizer"}));
     f("weight_decay", weight_decay, "Decoupled weight decay; not applied to biases and norm weights.",
       at_least(0));
-    f("adam_beta1", adam_beta1, "Decay of the mean of gradients.", at_least(0), below(1));
-    f("adam_beta2", adam_beta2, "Decay of the mean of squared gradients.", at_least(0), below(1));
-    f("adam_epsilon", adam_epsilon, "Added to the square root of that mean.", above(0));
+    f("adam_beta1", adam_beta1, "Decay of the mean of gradients; lion: weight of the mean in the update.",
+      at_least(0), below(1));
+    f("adam_beta2", adam_beta2, "Decay of the mean of squared gradients; lion: of the mean of gradients.",
+      at_least(0), below(1));
+    f("adam_epsilon", adam_epsilon, "adamw: added to the square root of that mean.", above(0));
     f("max_grad_norm", max_grad_norm, "Clip gradients to this norm; 0: never.", at_least(0),
       aka({"gradient_clipping"}));
     f("label_smoothing_factor", label_smoothing_factor,

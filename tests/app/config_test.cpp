@@ -114,7 +114,7 @@ TEST(Config, WrongTypes) {
   EXPECT_EQ(refused("\"training\": {\"fp16\": 0}"),
             "run.json:4: training.fp16: expected true or false, not 0");
   EXPECT_EQ(refused("\"training\": {\"optim\": null}"),
-            "run.json:4: training.optim: expected adamw, sgd, not null");
+            "run.json:4: training.optim: expected adamw, lion, sgd, not null");
   EXPECT_EQ(refused("\"training\": {\"output_dir\": 3}"),
             "run.json:4: training.output_dir: expected a string, not 3");
   EXPECT_EQ(refused("\"training\": []"), "run.json:4: training: expected a section {...}, not a list [...]");
@@ -158,7 +158,7 @@ TEST(Config, ChoicesAreListed) {
 
 TEST(Config, WhatIsNotThereYetIsRefusedByName) {
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"training.optim=adafactor", "adafactor is not available yet; available: adamw, sgd"},
+      {"training.optim=adafactor", "adafactor is not available yet; available: adamw, lion, sgd"},
       {"training.gradient_checkpointing=offload",
        "\"offload\" is not available yet; available: true, false, auto"},
       {"training.tf32=true", "true is not available yet; available: false"},

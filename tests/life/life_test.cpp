@@ -43,12 +43,15 @@ const Json kStreamed = {{"lora", {{"r", 4}}},
                         {"data", {{"streaming", true}, {"shuffle_buffer_size", 7}}},
                         {"training", {{"max_steps", 18}}}};
 
+const Json kLion = {{"finetuning_type", "full"}, {"training", {{"optim", "lion"}}}};
+
 INSTANTIATE_TEST_SUITE_P(All, Resume,
                          testing::Values(std::make_tuple(kLora, kAdapter, false),
                                          std::make_tuple(kLora, kAdapter, true),
                                          std::make_tuple(kStreamed, kAdapter, false),
                                          std::make_tuple(kFull, "out/model.safetensors", false),
-                                         std::make_tuple(kFull, "out/model.safetensors", true)));
+                                         std::make_tuple(kFull, "out/model.safetensors", true),
+                                         std::make_tuple(kLion, "out/model.safetensors", false)));
 
 // Killed at any moment, the newest complete checkpoint exists and the run continues to the same end.
 TEST(Life, KilledAtAnyInstant) {

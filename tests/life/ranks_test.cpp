@@ -72,6 +72,15 @@ TEST(Ranks, RecomputationAndBf16ChangeNothingBetweenStages) {
   }
 }
 
+TEST(Ranks, LionIsBitwiseUnderEveryStage) {
+  const std::vector<std::string> lion = {"training.optim=lion"};
+  for (const int ranks : {2, 3}) {
+    const Result want = trained("llama", kFull, ranks, 0, 1, lion);
+    for (int stage = 1; stage < 4; ++stage)
+      EXPECT_TRUE(trained("llama", kFull, ranks, stage, 1, lion).weights == want.weights) << stage;
+  }
+}
+
 // Prefetching, persistent parameters and overlap change no bit.
 TEST(Ranks, OverlapChangesNothing) {
   const std::string z = "zero_optimization.";

@@ -19,6 +19,7 @@ void compute(const op::CrossEntropy&, Team&);
 void compute(const op::Sum&, Team&);
 void compute(const op::SumSquares&, Team&);
 void compute(const op::AdamW&, Team&);
+void compute(const op::Lion&, Team&);
 void compute(const op::Sgd&, Team&);
 
 }  // namespace ft::cpu::FT_TARGET

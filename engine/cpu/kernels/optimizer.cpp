@@ -60,6 +60,21 @@ void compute(const op::AdamW& op, Team& team) {
   });
 }
 
+void compute(const op::Lion& op, Team& team) {
+  const math::LionStep how = op.scalars();
+  float *master = data_of<float>(op.master), *m = data_of<float>(op.m);
+  const auto* grad = data_of<const float>(op.grad);
+  each_span(1, elements_of(op.master), true, team, [&](i64, i64 first, i64 count) {
+    each_vector(count, [&](auto part, i64 j) {
+      const i64 i = first + j;
+      Vec p = part.load(master + i), pm = part.load(m + i);
+      math::lion(p, pm, part.load(grad + i), how);
+      part.store(master + i, p);
+      part.store(m + i, pm);
+    });
+  });
+}
+
 void compute(const op::Sgd& op, Team& team) {
   auto* master = data_of<float>(op.master);
   const auto* grad = data_of<const float>(op.grad);

@@ -29,6 +29,7 @@ void compute(const op::CrossEntropy&, const Queue&);
 void compute(const op::Sum&, const Queue&);
 void compute(const op::SumSquares&, const Queue&);
 void compute(const op::AdamW&, const Queue&);
+void compute(const op::Lion&, const Queue&);
 void compute(const op::Sgd&, const Queue&);
 
 // ---- parts of operations

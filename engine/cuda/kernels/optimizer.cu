@@ -63,6 +63,21 @@ struct AdamW {
   }
 };
 
+struct Lion {
+  float *master, *m;
+  const float* grad;
+  math::LionStep how;
+  __device__ void operator()(i64, i64 i, Pack pack) const {
+    float p[kPack], pm[kPack], g[kPack];
+    load(p, master + i, pack);
+    load(pm, m + i, pack);
+    load(g, grad + i, pack);
+    for (int j = 0; j < kPack; ++j) math::lion(p[j], pm[j], g[j], how);
+    store(master + i, p, pack);
+    store(m + i, pm, pack);
+  }
+};
+
 struct Sgd {
   float* master;
   const float* grad;
@@ -85,6 +100,12 @@ void compute(const op::AdamW& op, const Queue& queue) {
   run_each_pack("adamw", queue.stream, {row_of(op.master), row_of(op.m), row_of(op.v), row_of(op.grad)},
                 AdamW{data_of<float>(op.master), data_of<float>(op.m), data_of<float>(op.v),
                       data_of<const float>(op.grad), op.scalars()});
+}
+
+void compute(const op::Lion& op, const Queue& queue) {
+  run_each_pack(
+      "lion", queue.stream, {row_of(op.master), row_of(op.m), row_of(op.grad)},
+      Lion{data_of<float>(op.master), data_of<float>(op.m), data_of<const float>(op.grad), op.scalars()});
 }
 
 void compute(const op::Sgd& op, const Queue& queue) {

@@ -5,6 +5,7 @@
 namespace ft {
 
 std::unique_ptr<const Optimizer> make_adamw(const TrainingConfig&);
+std::unique_ptr<const Optimizer> make_lion(const TrainingConfig&);
 std::unique_ptr<const Optimizer> make_sgd(const TrainingConfig&);
 
 }  // namespace ft

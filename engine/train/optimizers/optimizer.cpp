@@ -7,7 +7,15 @@
 namespace ft {
 
 std::unique_ptr<const Optimizer> make_optimizer(const TrainingConfig& config) {
-  return config.optim == Optim::sgd ? make_sgd(config) : make_adamw(config);
+  switch (config.optim) {
+    case Optim::lion:
+      return make_lion(config);
+    case Optim::sgd:
+      return make_sgd(config);
+    case Optim::adamw:
+      break;
+  }
+  return make_adamw(config);
 }
 
 StatesOf states_of(const TrainingConfig& config) {

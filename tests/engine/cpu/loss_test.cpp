@@ -143,6 +143,37 @@ TEST(AdamW, FollowsTheDoublePrecisionUpdate) {
   });
 }
 
+// Where the update is exactly zero, as of what has no gradient, only the decay is left.
+TEST(Lion, FollowsTheDoublePrecisionUpdate) {
+  each_trial({{1, 7}, {3, 5000}}, [](const Trial& s) {
+    if (s.type != DType::f32 || s.pad != 0) return;
+    const std::int64_t n = s.rows * s.cols;
+    Matrix &p = s.vector(n, DType::f32, 1), &grad = s.vector(n, DType::f32, 2), &m = s.vector(n, DType::f32);
+    s.ops.run(op::Fill{m, 0});
+    auto wp = p.values(), wm = m.values();
+    for (int step = 1; step <= 6; ++step) {
+      grad.randomize(std::uint64_t(step), step % 2 ? 1e-3 : 10);
+      for (std::int64_t i = 0; i < n; i += 5) grad.set(0, i, 0);
+      for (std::size_t i = 0; i < wp.size(); ++i) {
+        const double g = 0.5 * grad.get(0, std::int64_t(i)), c = 0.9 * wm[i] + (1 - 0.9) * g;
+        wp[i] -= 1e-2 * 0.1 * wp[i];
+        wp[i] -= 1e-2 * ((c > 0) - (c < 0));
+        wm[i] = 0.99 * wm[i] + (1 - 0.99) * g;
+      }
+      s.ops.run(op::Lion{.master = p,
+                         .m = m,
+                         .grad = grad,
+                         .lr = 1e-2,
+                         .beta1 = 0.9,
+                         .beta2 = 0.99,
+                         .decay = 0.1,
+                         .grad_scale = 0.5f});
+    }
+    EXPECT_LT(nmse(p.values(), wp), 1e-13);
+    EXPECT_LT(nmse(m.values(), wm), 1e-13);
+  });
+}
+
 TEST(Sgd, DecaysAndScales) {
   each_trial({{1, 7}, {3, 7000}}, [](const Trial& s) {
     if (s.type != DType::f32 || s.pad != 0) return;

@@ -98,7 +98,7 @@ TEST(CudaElementwise, SumsInF64) {
     }
 }
 
-TEST(CudaElementwise, AdamWAndSgd) {
+TEST(CudaElementwise, Optimizers) {
   for (const std::int64_t n : {1, 7, 2048, 2051})
     for (const std::int64_t offset : {0, 3}) {
       Trial t{.offset = offset};
@@ -117,6 +117,15 @@ TEST(CudaElementwise, AdamWAndSgd) {
                             .decay = 0.1,
                             .grad_scale = 0.7f,
                             .step = step});
+        for (int times = 0; times < 2; ++times)
+          ops.run(op::Lion{.master = x[0],
+                           .m = x[1],
+                           .grad = x[2],
+                           .lr = 1e-2,
+                           .beta1 = 0.9,
+                           .beta2 = 0.99,
+                           .decay = 0.1,
+                           .grad_scale = 0.7f});
         ops.run(op::Sgd{.master = x[0], .grad = x[2], .lr = 0.1f, .decay = 0.01f, .grad_scale = 0.5f});
       });
     }

@@ -116,7 +116,7 @@ Trained train(const TrainingConfig& config, const Layouts& l, Step step) {
   return all;
 }
 
-class Runs : public testing::TestWithParam<const char*> {};
+class Runs : public testing::TestWithParam<Optim> {};
 
 TEST_P(Runs, AreBitwiseOneParameterAtATime) {
   TrainingConfig config;
@@ -150,7 +150,7 @@ TEST(Units, HaveARunForParametersThatDecayAlike) {
   EXPECT_EQ(runs, want);
 }
 
-INSTANTIATE_TEST_SUITE_P(Optimizers, Runs, testing::Values("adamw", "sgd"));
+INSTANTIATE_TEST_SUITE_P(Optimizers, Runs, testing::Values(Optim::adamw, Optim::lion, Optim::sgd));
 
 }  // namespace
 }  // namespace ft

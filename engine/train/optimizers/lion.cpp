@@ -1,0 +1,38 @@
+// Lion (Chen et al., "Symbolic discovery of optimization algorithms", NeurIPS 2023), as bitsandbytes' and so
+// transformers' `optim=lion`: its betas are adam_beta1 and adam_beta2.
+#include <array>
+
+#include "engine/train/optimizers/all.h"
+
+namespace ft {
+namespace {
+
+constexpr std::array<StateSpec, 1> kStates{{{.name = "exp_avg"}}};
+
+class LionOptimizer final : public Optimizer {
+ public:
+  explicit LionOptimizer(const TrainingConfig& c)
+      : beta1_(c.adam_beta1), beta2_(c.adam_beta2), decay_(c.weight_decay) {}
+  std::span<const StateSpec> states(const Parameter&) const override { return kStates; }
+  void step(Ops& ops, const FlatRun& r, const StepScalars& s) const override {
+    ops.run(op::Lion{.master = r.master,
+                     .m = r.states[0],
+                     .grad = r.grad,
+                     .lr = s.rate,
+                     .beta1 = beta1_,
+                     .beta2 = beta2_,
+                     .decay = r.decays ? decay_ : 0,
+                     .grad_scale = static_cast<float>(s.grad_scale)});
+  }
+
+ private:
+  double beta1_, beta2_, decay_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Optimizer> make_lion(const TrainingConfig& c) {
+  return std::make_unique<LionOptimizer>(c);
+}
+
+}  // namespace ft
