@@ -18,17 +18,14 @@
 
 namespace ft {
 
-using AllOps = OpList<                           //
-    op::Fill, op::Add, op::Cast, op::Dropout,    //
-    op::Gated, op::GatedGrad,                    //
-    op::Products, op::ColumnSums,                //
-    op::RmsNorm, op::RmsNormGrad,                //
-    op::Rope, op::Attention, op::AttentionGrad,  //
-    op::AttentionRanges,                         //
-    op::Embedding, op::EmbeddingGrad,            //
-    op::GatherRows, op::ScatterRows,             //
-    op::CrossEntropy,                            //
-    op::Sum, op::SumSquares, op::AdamW, op::Lion, op::Sgd>;
+using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Dropout,                           // elementwise.h
+                      op::Gated, op::GatedGrad,                                           //
+                      op::Products, op::ColumnSums,                                       // products.h
+                      op::RmsNorm, op::RmsNormGrad, op::LayerNorm, op::LayerNormGrad,     // norms.h
+                      op::Rope, op::Attention, op::AttentionGrad, op::AttentionRanges,    // attention.h
+                      op::Embedding, op::EmbeddingGrad, op::GatherRows, op::ScatterRows,  // rows.h
+                      op::CrossEntropy,                                                   // loss.h
+                      op::Sum, op::SumSquares, op::AdamW, op::Lion, op::Sgd>;             // optimizer.h
 
 // An operation of the list.
 template <class Op>

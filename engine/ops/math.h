@@ -107,6 +107,13 @@ FT_HD inline V rms_norm_slope(V dy, V x, V w, V rstd, V pull) {
   return dy * w * rstd - x * pull;
 }
 
+// What LayerNorm adds to dx, for an element normed = (x - mean) rstd and the row's mean_g = mean(dy w) and
+// mean_gn = mean(dy w normed).
+template <class V>
+FT_HD inline V layer_norm_slope(V dy, V normed, V w, V rstd, V mean_g, V mean_gn) {
+  return (dy * w - mean_g - normed * mean_gn) * rstd;
+}
+
 // ---- loss
 // -log softmax at the target, smoothed: (1 - e) (lse - target's logit) + e (lse - mean logit).
 template <class V>

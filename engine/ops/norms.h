@@ -42,4 +42,49 @@ struct RmsNormGrad {
   }
 };
 
+// torch.nn.LayerNorm (Ba et al. 2016): y = (x - mean) * rstd * w + b with mean and rstd (rows) f32, those of
+// each row: mean = sum(x) / C, rstd = 1 / sqrt(sum((x - mean)^2) / C + eps).
+struct LayerNorm {
+  static constexpr const char* kName = "layer_norm";
+  Out y;
+  Out mean, rstd;
+  In x;
+  In w, b;  // (C)
+  float eps;
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("mean", mean);
+    visit("rstd", rstd);
+    visit("x", x);
+    visit("w", w);
+    visit("b", b);
+  }
+};
+
+// With n = (x - mean) * rstd and g = dy * w: dx += rstd * (g - sum(g) / C - n * sum(g n) / C), with sums over
+// the row; dw += the sum of dy * n, db += the sum of dy, both over all rows.
+struct LayerNormGrad {
+  static constexpr const char* kName = "layer_norm_grad";
+  Acc dx = Tensor{};
+  Acc dw = Tensor{}, db = Tensor{};  // (C) f32
+  In dy;
+  In x;
+  In w;
+  In mean, rstd;
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("dx", dx);
+    visit("dw", dw);
+    visit("db", db);
+    visit("dy", dy);
+    visit("x", x);
+    visit("w", w);
+    visit("mean", mean);
+    visit("rstd", rstd);
+  }
+};
+
 }  // namespace ft::op

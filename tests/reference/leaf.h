@@ -89,6 +89,44 @@ inline void rms_norm_grad(Values<double>& dx, Values<double>& dw, const Values<d
   }
 }
 
+template <class V>
+Values<V> layer_norm(const Values<V>& x, const Values<V>& w, const Values<V>& b, double eps) {
+  Values<V> y(x.size());
+  const std::size_t c = w.size();
+  for (std::size_t r = 0; r < x.size(); r += c) {
+    V mean = 0, variance = 0;
+    for (std::size_t i = 0; i < c; ++i) mean += x[r + i] / double(c);
+    for (std::size_t i = 0; i < c; ++i) variance += (x[r + i] - mean) * (x[r + i] - mean) / double(c);
+    for (std::size_t i = 0; i < c; ++i)
+      y[r + i] = (x[r + i] - mean) / std::sqrt(variance + eps) * w[i] + b[i];
+  }
+  return y;
+}
+
+// Adds to dx, dw and db.
+inline void layer_norm_grad(Values<double>& dx, Values<double>& dw, Values<double>& db,
+                            const Values<double>& dy, const Values<double>& x, const Values<double>& w,
+                            double eps) {
+  const std::size_t c = w.size();
+  const Values<double> ones(c, 1), zeros(c, 0), normed = layer_norm(x, ones, zeros, eps);
+  for (std::size_t r = 0; r < x.size(); r += c) {
+    double mean = 0, variance = 0, d_mean = 0, d_variance = 0;  // the chain rule, without its short cuts
+    for (std::size_t i = 0; i < c; ++i) mean += x[r + i] / double(c);
+    for (std::size_t i = 0; i < c; ++i) variance += (x[r + i] - mean) * (x[r + i] - mean) / double(c);
+    const double std = std::sqrt(variance + eps);
+    for (std::size_t i = 0; i < c; ++i) {
+      const double g = dy[r + i] * w[i];
+      d_mean -= g / std;
+      d_variance -= g * (x[r + i] - mean) / (2 * std * std * std);
+      dw[i] += dy[r + i] * normed[r + i];
+      db[i] += dy[r + i];
+    }
+    for (std::size_t i = 0; i < c; ++i)
+      dx[r + i] +=
+          dy[r + i] * w[i] / std + d_mean / double(c) + d_variance * 2 * (x[r + i] - mean) / double(c);
+  }
+}
+
 // transformers' LabelSmoother: (1 - e) times the target's -log p, plus e times the mean of all -log p.
 template <class V>
 V cross_entropy(const Values<V>& logits, std::size_t target, double e) {

@@ -13,6 +13,8 @@ void compute(const op::GatedGrad&, Team&);
 void compute(const op::ColumnSums&, Team&);
 void compute(const op::RmsNorm&, Team&);
 void compute(const op::RmsNormGrad&, Team&);
+void compute(const op::LayerNorm&, Team&);
+void compute(const op::LayerNormGrad&, Team&);
 void compute(const op::Rope&, Team&);
 void compute(const op::EmbeddingGrad&, Team&);
 void compute(const op::CrossEntropy&, Team&);

@@ -19,6 +19,8 @@ void compute(const op::GatedGrad&, const Queue&);
 void compute(const op::ColumnSums&, const Queue&);
 void compute(const op::RmsNorm&, const Queue&);
 void compute(const op::RmsNormGrad&, const Queue&);
+void compute(const op::LayerNorm&, const Queue&);
+void compute(const op::LayerNormGrad&, const Queue&);
 void compute(const op::Rope&, const Queue&);
 void compute(const op::AttentionRanges&, const Queue&);
 void compute(const op::Embedding&, const Queue&);

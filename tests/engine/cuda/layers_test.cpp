@@ -33,6 +33,40 @@ TEST(CudaLayers, RmsNormGradientsAddUp) {
     });
 }
 
+TEST(CudaLayers, LayerNorm) {
+  each_trial([](Trial& t) {
+    t.matrix(1);
+    for (int statistics = 0; statistics < 2; ++statistics) t.vector(t.rows, DType::f32);
+    t.matrix(2);
+    for (const std::uint64_t seed : {3, 4}) t.vector(t.cols, t.type).randomize(seed);
+    t.expect_same([](Ops& ops, const Tensors& x) {
+      ops.run(op::LayerNorm{
+          .y = x[0], .mean = x[1], .rstd = x[2], .x = x[3], .w = x[4], .b = x[5], .eps = 1e-5f});
+    });
+  });
+}
+
+TEST(CudaLayers, LayerNormGradientsAddUp) {
+  for (const bool all : {true, false})
+    each_trial([all](Trial& t) {
+      t.matrix(1);
+      for (const std::uint64_t seed : {2, 3}) t.vector(t.cols, DType::f32).randomize(seed);
+      t.matrix(4);
+      t.matrix(5);
+      t.vector(t.cols, t.type).randomize(6);
+      for (const std::uint64_t seed : {7, 8}) t.vector(t.rows, DType::f32).randomize(seed);
+      t.expect_same([all](Ops& ops, const Tensors& x) {
+        op::LayerNormGrad grad{.dy = x[3], .x = x[4], .w = x[5], .mean = x[6], .rstd = x[7]};
+        grad.dx = x[0];
+        if (all) grad.dw = x[1], grad.db = x[2];
+        ops.run(grad);
+        if (all) return;
+        ops.run(op::LayerNormGrad{.db = x[2], .dy = x[3], .x = x[4], .w = x[5], .mean = x[6], .rstd = x[7]});
+        ops.run(op::LayerNormGrad{.dw = x[1], .dy = x[3], .x = x[4], .w = x[5], .mean = x[6], .rstd = x[7]});
+      });
+    });
+}
+
 TEST(CudaLayers, ColumnSums) {
   each_trial([](Trial& t) {
     t.vector(t.cols, DType::f32).randomize(1);
