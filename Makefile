@@ -4,20 +4,26 @@
 ft := build/release/ft
 PREFIX ?= /usr/local
 
-.PHONY: build install test gpu-test gpu-kit demo dist accept check format tidy clean help
+.PHONY: build install test dev gpu-test gpu-kit demo dist accept check format tidy clean help
 
 build: configure                    ## the program: build/release/ft
 	@ninja -C build/release ft
 	@echo 'built    $(ft)          next: make demo, make install, $(ft) --help'
 
 install: build                      ## the program into PREFIX/bin (/usr/local; PREFIX=~/.local needs no root)
-	@install -D -t $(PREFIX)/bin $(ft)
-	@echo 'installed $(PREFIX)/bin/ft'
+	@ninja -C build/release --quiet ft_share
+	@for part in ft local; do \
+	  cmake --install build/release --prefix $(PREFIX) --component $$part >build/release/install.log || exit 1; done
+	@echo 'installed $(PREFIX)/bin/ft, its manual page, completions for shells and $(PREFIX)/share/ft'
 
 # Many tests wait for other processes and for clocks: twice as many at a time as there are cores.
 test: configure                     ## build and run all tests
 	@ninja -C build/release
 	@ctest --test-dir build/release --output-on-failure --no-tests=error -j $$((2 * $$(nproc))) --progress
+
+dev:                                ## after an edit: build/dev/ft, and the tests of what has changed
+	@.ci/packages
+	@.ci/dev
 
 gpu-test: configure                 ## on a machine with an NVIDIA GPU: the CUDA backend's tests, on it
 	@ninja -C build/release gpu_test gpu_golden_test
@@ -27,7 +33,9 @@ gpu-test: configure                 ## on a machine with an NVIDIA GPU: the CUDA
 demo: build                         ## a small model learns a task in a minute
 	@configs/demo/run $(ft)
 
-dist: build                         ## build/dist: a folder and an archive that run on other machines
+dist: build                         ## build/dist: an archive that runs on other machines, and a Debian package
+	@.ci/packages --dist
+	@ninja -C build/release --quiet ft_share
 	@.ci/dist
 
 gpu-kit: dist                       ## build/dist/gpu-kit: what python3 bench/gpu needs on a machine with a GPU

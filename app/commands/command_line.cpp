@@ -9,7 +9,9 @@
 #include <new>
 
 #include "app/commands/command_parser.h"
+#include "app/commands/completion_scripts.h"
 #include "app/config/help_config.h"
+#include "app/config/schema.h"
 #include "app/launch/frames.h"
 #include "app/node/node.h"
 #include "engine/core/suggest.h"
@@ -43,6 +45,7 @@ CommandLine::CommandLine() {
   models();
   answers();
   data();
+  completion();
   help();
   app_.require_subcommand(0, 1);
 }
@@ -66,10 +69,19 @@ void CommandLine::help() {
   auto* help = command("help", "Explain a command, or the settings of a run.",
                        "  ft help train\n"
                        "  ft help config          all settings\n"
-                       "  ft help config lora     those of a section");
+                       "  ft help config lora     those of a section\n"
+                       "  ft help config --schema > ft-config.schema.json      for editors\n"
+                       "  ft help --man | man -l -                             this program's manual");
   help->add_option("topic", topic_, "A command, or: config [section].")->type_name("TOPIC");
+  auto* schema =
+      help->add_flag("--schema", wants_schema_, "With config: the JSON Schema of a run's configuration.");
+  help->add_flag("--man", wants_manual_, "The manual page, for man.")->excludes(schema);
   help->callback([this] {
     action_ = [this] {
+      if (wants_schema_ && topic_ != Names{"config"})
+        throw UserError(Exit::config, "ft help: --schema is for ft help config --schema");
+      if (wants_schema_) return std::cout << config_schema(), Exit::done;
+      if (wants_manual_) return std::cout << manual(), Exit::done;
       if (topic_.empty()) return std::cout << app_.help(), Exit::done;
       if (topic_[0] == "config") return help_config(topic_.size() > 1 ? topic_[1] : "");
       const CLI::App* at = &app_;
@@ -90,6 +102,18 @@ void CommandLine::help() {
       return Exit::done;
     };
   });
+}
+
+void CommandLine::completion() {
+  auto* completion = command("completion", "A script that completes ft's command line in a shell.",
+                             "  source <(ft completion bash)\n"
+                             "  ft completion zsh > ~/.zfunc/_ft\n"
+                             "  ft completion fish | source");
+  completion->add_option("shell", shell_, "The shell.")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completion->callback(
+      [this] { action_ = [this] { return std::cout << completion_script(shell_), Exit::done; }; });
 }
 
 // Every command with its options, in the order they were defined.
@@ -135,6 +159,11 @@ void CommandLine::refuse(const CLI::ParseError& error, const Names& arguments) {
 Exit CommandLine::run(const Names& arguments) {
   if (arguments.empty()) return std::cout << app_.help(), Exit::done;
   if (arguments == Names{kNodeCommand}) return run_node();
+  if (arguments[0] == kCompleteCommand) {
+    for (const std::string& word : completions({arguments.begin() + 1, arguments.end()}))
+      std::cout << word << "\n";
+    return Exit::done;
+  }
   if (const std::string& word = arguments[0]; word[0] != '-') {
     Names known;
     for (const CLI::App* sub : app_.get_subcommands({})) known.push_back(sub->get_name());

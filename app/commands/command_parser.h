@@ -34,6 +34,9 @@ class CommandLine {
   CommandLine();
   Exit run(const Names& arguments);
   Names options() const;
+  // What a shell offers for the last of these words, those before it being given.
+  Names completions(const Names& words) const;
+  std::string manual() const;  // in roff
 
  private:
   CLI::App* command(const std::string& name, const std::string& what, const std::string& examples,
@@ -43,11 +46,13 @@ class CommandLine {
   void several_ranks();
   void verification();
   void readiness();
+  static const Names& rank_commands();
   Exit launch_command();
   void models();
   void answers();
   void about_an_answerer(CLI::App* app, AnswererArgs& args);
   void data();
+  void completion();
   void help();
   [[noreturn]] void refuse(const CLI::ParseError& error, const Names& arguments);
 
@@ -76,7 +81,12 @@ class CommandLine {
   std::string cuda_libs_;
   VersionArgs version_;
   Names topic_;
+  bool wants_schema_ = false, wants_manual_ = false;
+  std::string shell_;
 };
+
+// What the scripts of `ft completion` call.
+inline const char* const kCompleteCommand = "--complete";
 
 // What --dtype may say.
 inline const CommandLine::Names kDtypes{"float32", "bfloat16", "float16"};

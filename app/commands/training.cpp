@@ -1,4 +1,6 @@
 // Commands about a run: train, eval, plan, sweep, validate, launch, verify.
+#include <algorithm>
+
 #include "app/commands/command_parser.h"
 #include "app/config/config.h"
 #include "app/train/validate.h"
@@ -12,9 +14,11 @@ void CommandLine::training() {
                         "  ft train --config run.json training.resume_from_checkpoint=auto");
   about_a_run(train, train_);
   train->add_flag("--overwrite", train_.overwrite, "Replace the run in the output folder.");
-  train->add_option("--trace", train_.trace,
-                    "Write a timeline of every operation in three steps after the first to this file (for "
-                    "ui.perfetto.dev) and print a table.");
+  train
+      ->add_option("--trace", train_.trace,
+                   "Write a timeline of every operation in three steps after the first to this file (for "
+                   "ui.perfetto.dev) and print a table.")
+      ->type_name("FILE");
   train->callback([this] { action_ = [this] { return ft::train(train_); }; });
 
   auto* eval = command("eval", "Measure loss and perplexity on the configuration's evaluation data.",
@@ -165,6 +169,11 @@ void CommandLine::readiness() {
   doctor->callback([this] { action_ = [this] { return ft::doctor(doctor_); }; });
 }
 
+const CommandLine::Names& CommandLine::rank_commands() {
+  static const Names all{"train", "eval", "generate"};
+  return all;
+}
+
 // The ranks' command line is checked here, so that a mistake is reported once and not by every rank.
 Exit CommandLine::launch_command() {
   const Names& words = launch_.command;
@@ -172,7 +181,8 @@ Exit CommandLine::launch_command() {
   if (words[0][0] == '-')
     throw UserError(Exit::config,
                     str("ft launch: ", printable(words[0]), " is not available; see ft launch --help"));
-  if (words[0] != "train" && words[0] != "eval" && words[0] != "generate")
+  const Names& known = rank_commands();
+  if (std::find(known.begin(), known.end(), words[0]) == known.end())
     throw UserError(Exit::config, str("ft launch ", printable(words[0]),
                                       " is not available yet; available: train, eval, generate"));
   CommandLine ranks;

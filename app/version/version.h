@@ -4,7 +4,7 @@
 
 namespace ft {
 
-extern const char* const kVersion;  // 0.1.0
+extern const char* const kVersion;  // as 0.2.0
 extern const char* const kCommit;   // of the sources; empty: unknown
 
 // ft --version [--json]

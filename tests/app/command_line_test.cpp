@@ -5,10 +5,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "app/config/help_config.h"
 #include "engine/cuda/cuda_ops.h"
+#include "engine/io/json.h"
 #include "tests/app/outcome.h"
 #include "tests/support/source.h"
 
@@ -113,7 +115,10 @@ const std::vector<std::string> kOptions{"--version",
                                         "metrics --references",
                                         "metrics --use-stemmer",
                                         "metrics --json",
-                                        "help topic"};
+                                        "completion shell",
+                                        "help topic",
+                                        "help --schema",
+                                        "help --man"};
 
 TEST(CommandLine, TheOptionsAreFrozen) { EXPECT_EQ(all_options(), kOptions); }
 
@@ -160,6 +165,7 @@ TEST(CommandLine, Mistakes) {
   expect_refusal({"data"}, "ft data: A subcommand is required; see ft data --help");
   expect_refusal({"validate", "--config", "nowhere.json", "\x1b[31m"},
                  "nowhere.json: cannot be read: No such file or directory");
+  expect_refusal({"help", "lora", "--schema"}, "ft help: --schema is for ft help config --schema");
   expect_refusal({"help", "trian"}, "ft help: there is no command trian; do you mean train?");
   expect_refusal({"help", "config", "lara"},
                  "ft help config: there is no section lara; do you mean lora?\nthere are $schema, model, "
@@ -182,6 +188,7 @@ TEST(CommandLine, HelpHasExamplesForEveryCommand) {
                                                                                        {"data", "show"},
                                                                                        {"metrics"},
                                                                                        {"verify", "zero"},
+                                                                                       {"completion"},
                                                                                        {"help"}}) {
     auto arguments = command;
     arguments.emplace_back("--help");
@@ -211,11 +218,18 @@ TEST(CommandLine, PlansByFormula) {
 TEST(CommandLine, Version) {
   const Outcome text = run({"--version"}), json = run({"--version", "--json"});
   EXPECT_EQ(text.code, 0);
-  EXPECT_TRUE(text.out.starts_with("ft 0.1")) << text.out;
-  EXPECT_TRUE(json.out.starts_with("{\"version\": \"0.1") || json.out.starts_with("{\"version\":\"0.1"))
-      << json.out;
+  EXPECT_TRUE(text.out.starts_with("ft " FT_VERSION)) << text.out;
+  EXPECT_EQ(Json::parse(json.out)["version"], FT_VERSION);
   for (const char* key : {"\"commit\"", "\"cpu_features\"", "\"cuda\""})
     EXPECT_NE(json.out.find(key), std::string::npos) << key;
+}
+
+// The version is written once, in CMakeLists.txt; the newest entry of the change log is of it.
+TEST(CommandLine, TheChangeLogIsOfThisVersion) {
+  std::ifstream in(source_path("CHANGELOG.md"));
+  std::string line;
+  while (std::getline(in, line) && !line.starts_with("## [")) continue;
+  EXPECT_TRUE(line.starts_with("## [" FT_VERSION "]")) << line;
 }
 
 TEST(CommandLine, HelpConfig) {

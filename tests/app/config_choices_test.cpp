@@ -1,6 +1,7 @@
 // Settings that take words, are always so, or have to agree with an adapter's file.
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "engine/io/json.h"
 #include "tests/app/config_text.h"

@@ -6,8 +6,6 @@
 namespace ft {
 namespace {
 
-constexpr std::array<StateSpec, 2> kStates{{{.name = "exp_avg"}, {.name = "exp_avg_sq"}}};
-
 class AdamWOptimizer final : public Optimizer {
  public:
   explicit AdamWOptimizer(const TrainingConfig& c)
@@ -28,6 +26,7 @@ class AdamWOptimizer final : public Optimizer {
   }
 
  private:
+  static constexpr std::array<StateSpec, 2> kStates{{{.name = "exp_avg"}, {.name = "exp_avg_sq"}}};
   double beta1_, beta2_, eps_, decay_;
 };
 

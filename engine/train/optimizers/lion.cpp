@@ -7,8 +7,6 @@
 namespace ft {
 namespace {
 
-constexpr std::array<StateSpec, 1> kStates{{{.name = "exp_avg"}}};
-
 class LionOptimizer final : public Optimizer {
  public:
   explicit LionOptimizer(const TrainingConfig& c)
@@ -26,6 +24,7 @@ class LionOptimizer final : public Optimizer {
   }
 
  private:
+  static constexpr std::array<StateSpec, 1> kStates{{{.name = "exp_avg"}}};
   double beta1_, beta2_, decay_;
 };
 
