@@ -264,7 +264,7 @@ TEST(Config, WeightsInFourBits) {
 TEST(Config, MissingSettings) {
   EXPECT_EQ(refusal("{}"),
             "run.json: model.model_name_or_path: missing: A Hugging Face model folder: config.json, "
-            "safetensors, tokenizer.\nrun.json: data.datasets: missing: What to train on.");
+            "safetensors, tokenizer.\nrun.json: data.datasets: missing: Training data.");
   EXPECT_EQ(refusal("{\"model\": {}, \"data\": {\"datasets\": []}}"),
             "run.json:1: model.model_name_or_path: missing: A Hugging Face model folder: config.json, "
             "safetensors, tokenizer.\nrun.json:1: data.datasets: the list is empty");
