@@ -43,10 +43,6 @@ bool among(const std::vector<std::string>& patterns, const std::string& text) {
   return std::any_of(patterns.begin(), patterns.end(), [&](const auto& p) { return matches(p, text); });
 }
 
-bool takes_booleans(const Rules& rules) {
-  return among(rules.choices, "true") && among(rules.choices, "false");
-}
-
 bool is_word(const std::string& text, const Rules& rules) {
   return among(rules.choices, text) || among(rules.synonyms, text);
 }
@@ -240,8 +236,8 @@ void Reading::resolve(std::string& value, const Rules& rules, const std::string&
 
 void Reading::read(const Json& j, std::string& value, const Rules& rules, const std::string& path) {
   std::string text;
-  if (j.is_boolean() && takes_booleans(rules))
-    text = j.get<bool>() ? "true" : "false";
+  if (j.is_boolean() && among(rules.choices, j.dump()))
+    text = j.dump();
   else if (j.is_string())
     text = j.get<std::string>();
   else
@@ -272,7 +268,7 @@ Json Writer::json(double v, const Rules&) {
 }
 
 Json Writer::json(const std::string& v, const Rules& rules) {
-  if (takes_booleans(rules) && (v == "true" || v == "false")) return v == "true";
+  if ((v == "true" || v == "false") && among(rules.choices, v)) return v == "true";
   if (absolute_paths && rules.is_path && !v.empty() && !is_word(v, rules))
     return tidy(std::filesystem::absolute(v)).string();
   return v;
