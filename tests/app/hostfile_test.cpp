@@ -142,7 +142,7 @@ TEST(Frames, ComeWholeHoweverTheyAreCut) {
           break;
     }
     EXPECT_EQ(before, "Last login: today\n");
-    EXPECT_EQ(seen, std::string("8:3:a\0b 9:3:9 ", 14));
+    EXPECT_EQ(seen, std::string("8:3:a\0b 10:3:9 ", 15));
   }
 }
 

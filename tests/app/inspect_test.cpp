@@ -96,8 +96,9 @@ TEST_F(InspectTest, ACheckpointAndARun) {
   const std::string damage =
       folder / "checkpoint-10/optimizer.safetensors: is damaged: 1 bytes, the manifest states ";
   EXPECT_EQ(error_of([&] { text(folder / "checkpoint-10"); }).substr(0, damage.size() + 2), "4 " + damage);
-  EXPECT_EQ(text(folder.path()).substr(0, folder.path().size() + 60 + damage.size()),
-            folder.path() + "  run, 2 checkpoints\n  checkpoint-5  intact\n  checkpoint-10  " + damage);
+  const std::string run =
+      folder.path() + "  run, 2 checkpoints\n  checkpoint-5  intact\n  checkpoint-10  " + damage;
+  EXPECT_EQ(text(folder.path()).substr(0, run.size()), run);
   EXPECT_EQ(json(folder.path())["checkpoints"][1]["whole"], false);
 }
 

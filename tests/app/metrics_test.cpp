@@ -51,7 +51,7 @@ TEST_F(Metrics, PrintsWhatItMeasured) {
   const Json j = Json::parse(measure(text, text, true).out);
   EXPECT_NEAR(j["bleu"], 100, 1e-9);
   EXPECT_TRUE(j["bleu_signature"].get<std::string>().starts_with(
-      "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:ft-0.1"));
+      "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:ft-"));
 }
 
 // A byte order mark, ends of lines, a last line without one.

@@ -178,7 +178,7 @@ TEST(Machines, MistakesAreSaidBeforeAnythingStarts) {
     EXPECT_EQ(w.run(arguments), 2) << w.says();
     EXPECT_NE(w.says().find(text), std::string::npos) << w.says();
   };
-  refused(over_ssh({}), "hosts:2: \"-oProxyCommand=id\" is no host");
+  refused(over_ssh({}), "hosts:2: \"-oProxyCommand=id\" is not a host name");
   write_hosts(w, "node-a slots=2\n");
   refused(over_ssh({"--num_nodes", "2"}), "--num_nodes is 2 and hosts has 1 hosts");
   refused(over_ssh({"-n", "3"}), "node-a has 2 slots in hosts, but 3 are asked for");

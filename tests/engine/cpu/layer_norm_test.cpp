@@ -1,4 +1,5 @@
 // LayerNorm of every target.
+#include <algorithm>
 #include <cmath>
 
 #include "tests/engine/cpu/leaf_fixture.h"
@@ -54,7 +55,8 @@ TEST(LayerNorm, GradientsAddToWhatIsWanted) {
     s.ops.run(op::LayerNormGrad{.dx = dx, .dy = dy, .x = x, .w = w, .mean = mean, .rstd = rstd});
     s.ops.run(op::LayerNormGrad{.dw = dw, .dy = dy, .x = x, .w = w, .mean = mean, .rstd = rstd});
     s.ops.run(op::LayerNormGrad{.db = db, .dy = dy, .x = x, .w = w, .mean = mean, .rstd = rstd});
-    EXPECT_LT(nmse(dx.values(), want_dx), s.tolerance());
+    // A single column's gradient is 0; what remains is rounding, times rstd = 1 / sqrt(eps).
+    EXPECT_LT(nmse(dx.values(), want_dx), s.cols == 1 ? std::max(1e-9, s.tolerance()) : s.tolerance());
     EXPECT_LT(nmse(dw.values(), want_dw), s.tolerance(DType::f32));
     EXPECT_LT(nmse(db.values(), want_db), s.tolerance(DType::f32));
   });
