@@ -132,7 +132,9 @@ std::vector<float> inverse_frequencies(const Rope& r, std::int64_t length) {
 }
 
 Rotary make_rotary(const Rope& r) {
-  return Rotary([r](std::int64_t length) { return inverse_frequencies(r, length); }, r.attention_factor);
+  if (r.type == Rope::Type::dynamic)
+    return Rotary([r](std::int64_t length) { return inverse_frequencies(r, length); }, r.attention_factor);
+  return Rotary([fixed = inverse_frequencies(r, 0)](std::int64_t) { return fixed; }, r.attention_factor);
 }
 
 }  // namespace ft
