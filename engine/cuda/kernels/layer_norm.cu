@@ -1,14 +1,11 @@
 // LayerNorm and its gradient: one block for each row.
 #include "engine/cuda/kernels/columns.cuh"
 #include "engine/cuda/kernels/kernels.h"
+#include "engine/cuda/kernels/row_blocks.cuh"
 #include "engine/ops/math.h"
 
 namespace ft::cuda {
 namespace {
-
-struct Shared {
-  float warps[32];
-};
 
 template <class T>
 struct Norm {
@@ -24,7 +21,7 @@ template <class T>
 __global__ void __launch_bounds__(1024) norm(Norm<T> c) {
   const i64 row = blockIdx.x;
   const T* x = c.x.at(row);
-  float* warps = shared_memory<Shared>().warps;
+  float* warps = shared_memory<RowShared>().warps;
   const float columns = static_cast<float>(c.cols);
   float sum = 0, squares = 0;
   for (i64 i = threadIdx.x * kPack; i < c.cols; i += blockDim.x * kPack) {
@@ -69,7 +66,7 @@ __global__ void __launch_bounds__(1024) norm_dx(Dx<T> c) {
   const i64 row = blockIdx.x;
   const T *x = c.x.at(row), *dy = c.dy.at(row);
   const float mean = c.mean[row], rstd = c.rstd[row], columns = static_cast<float>(c.cols);
-  float* warps = shared_memory<Shared>().warps;
+  float* warps = shared_memory<RowShared>().warps;
   float g = 0, gn = 0;
   for (i64 i = threadIdx.x * kPack; i < c.cols; i += blockDim.x * kPack) {
     float v[kPack], d[kPack], w[kPack];
@@ -116,9 +113,7 @@ void compute(const op::LayerNorm& op, const Queue& queue) {
   if (x.rows == 0) return;
   with_float(x.type, [&](auto t) {
     using T = decltype(t);
-    launch("layer_norm",
-           {queue.stream, dim3(at_most(x.rows, kMostGridX)), row_threads(x.cols, 512), sizeof(Shared)},
-           norm<T>,
+    launch("layer_norm", a_block_for_each_row(queue, x.rows, x.cols, 512), norm<T>,
            Norm<T>{Rows<T>(y), Rows<T>(x), data_of<const T>(op.w), data_of<const T>(op.b),
                    data_of<float>(op.mean), data_of<float>(op.rstd), x.cols, op.eps, wide({y, x, w, b})});
   });
@@ -130,9 +125,7 @@ void compute(const op::LayerNormGrad& op, const Queue& queue) {
   with_float(x.type, [&](auto t) {
     using T = decltype(t);
     if (dx.data && x.rows > 0)
-      launch("layer_norm_grad",
-             {queue.stream, dim3(at_most(x.rows, kMostGridX)), row_threads(x.cols, 512), sizeof(Shared)},
-             norm_dx<T>,
+      launch("layer_norm_grad", a_block_for_each_row(queue, x.rows, x.cols, 512), norm_dx<T>,
              Dx<T>{Rows<T>(dx), Rows<T>(dy), Rows<T>(x), data_of<const T>(op.w), mean, rstd, x.cols,
                    wide({dx, dy, x, w})});
     if (op.dw)

@@ -3,6 +3,7 @@
 // Gimelshein 2018).
 #include "engine/cuda/kernels/device.cuh"
 #include "engine/cuda/kernels/kernels.h"
+#include "engine/cuda/kernels/row_blocks.cuh"
 #include "engine/ops/math.h"
 
 namespace ft::cuda {
@@ -10,10 +11,6 @@ namespace {
 
 constexpr float kLog2e = static_cast<float>(math::kLog2e);
 constexpr float kLowest = -__builtin_huge_valf();
-
-struct Shared {
-  float warps[32];
-};
 
 template <class T>
 struct Call {
@@ -51,7 +48,7 @@ __device__ Softmax sweep(const T* p, const Call<T>& c) {
     }
     top = larger;
   }
-  float* warps = shared_memory<Shared>().warps;
+  float* warps = shared_memory<RowShared>().warps;
   const float all = block_largest(top, warps);
   total = block_sum(total * power(top, all), warps);
   return {all, total, c.smoothing == 0 ? 0 : block_sum(sum, warps)};
@@ -93,10 +90,7 @@ void compute(const op::CrossEntropy& op, const Queue& queue) {
   if (logits.rows == 0) return;
   with_float(logits.type, [&](auto t) {
     using T = decltype(t);
-    launch("cross_entropy",
-           {queue.stream, dim3(at_most(logits.rows, kMostGridX)), row_threads(logits.cols, 1024),
-            sizeof(Shared)},
-           cross_entropy_row<T>,
+    launch("cross_entropy", a_block_for_each_row(queue, logits.rows, logits.cols, 1024), cross_entropy_row<T>,
            Call<T>{data_of<float>(op.loss), Rows<T>(logits), logits.cols,
                    data_of<const std::int32_t>(op.targets), op.scale, op.smoothing, op.gradient, wide(logits),
                    queue.wrong});

@@ -1,14 +1,11 @@
 // RMSNorm and its gradient: one block for each row.
 #include "engine/cuda/kernels/columns.cuh"
 #include "engine/cuda/kernels/kernels.h"
+#include "engine/cuda/kernels/row_blocks.cuh"
 #include "engine/ops/math.h"
 
 namespace ft::cuda {
 namespace {
-
-struct Shared {
-  float warps[32];
-};
 
 template <class T>
 struct Norm {
@@ -30,7 +27,7 @@ __global__ void __launch_bounds__(1024) norm(Norm<T> c) {
     load(v, x + i, pack_at(i, c.cols, c.wide));
     for (const float e : v) squares += e * e;
   }
-  squares = block_sum(squares, shared_memory<Shared>().warps);
+  squares = block_sum(squares, shared_memory<RowShared>().warps);
   const float rstd = 1 / sqrtf(squares / static_cast<float>(c.cols) + c.eps);
   if (threadIdx.x == 0) c.rstd[row] = rstd;
   for (i64 i = threadIdx.x * kPack; i < c.cols; i += blockDim.x * kPack) {
@@ -65,7 +62,7 @@ __global__ void __launch_bounds__(1024) norm_dx(Dx<T> c) {
     load(w, c.w + i, pack);
     for (int j = 0; j < kPack; ++j) dot += d[j] * w[j] * v[j];
   }
-  dot = block_sum(dot, shared_memory<Shared>().warps);
+  dot = block_sum(dot, shared_memory<RowShared>().warps);
   const float rstd = c.rstd[row], pull = dot * rstd * rstd * rstd / static_cast<float>(c.cols);
   for (i64 i = threadIdx.x * kPack; i < c.cols; i += blockDim.x * kPack) {
     float v[kPack], d[kPack], w[kPack], sum[kPack];
@@ -99,9 +96,7 @@ void compute(const op::RmsNorm& op, const Queue& queue) {
   if (x.rows == 0) return;
   with_float(x.type, [&](auto t) {
     using T = decltype(t);
-    launch("rms_norm",
-           {queue.stream, dim3(at_most(x.rows, kMostGridX)), row_threads(x.cols, 512), sizeof(Shared)},
-           norm<T>,
+    launch("rms_norm", a_block_for_each_row(queue, x.rows, x.cols, 512), norm<T>,
            Norm<T>{Rows<T>(y), Rows<T>(x), data_of<const T>(op.w), data_of<float>(op.rstd), x.cols, op.eps,
                    wide({y, x, w})});
   });
@@ -113,9 +108,7 @@ void compute(const op::RmsNormGrad& op, const Queue& queue) {
   with_float(x.type, [&](auto t) {
     using T = decltype(t);
     if (dx.data && x.rows > 0)
-      launch("rms_norm_grad",
-             {queue.stream, dim3(at_most(x.rows, kMostGridX)), row_threads(x.cols, 512), sizeof(Shared)},
-             norm_dx<T>,
+      launch("rms_norm_grad", a_block_for_each_row(queue, x.rows, x.cols, 512), norm_dx<T>,
              Dx<T>{Rows<T>(dx), Rows<T>(dy), Rows<T>(x), data_of<const T>(op.w), rstd, x.cols,
                    wide({dx, dy, x, w})});
     if (op.dw)

@@ -1,0 +1,17 @@
+// Kernels that give every row a block of its own, which sums over the row: how they are launched.
+#pragma once
+#include "engine/cuda/kernels/device.cuh"
+#include "engine/cuda/kernels/queue.h"
+
+namespace ft::cuda {
+
+struct RowShared {
+  float warps[32];  // for block_sum()
+};
+
+// most: threads of a block.
+inline Launch a_block_for_each_row(const Queue& queue, i64 rows, i64 cols, i64 most) {
+  return {queue.stream, dim3(at_most(rows, kMostGridX)), row_threads(cols, most), sizeof(RowShared)};
+}
+
+}  // namespace ft::cuda
