@@ -12,8 +12,8 @@
 
 #include "engine/nn/block_stack.h"
 #include "engine/nn/cache_rows.h"
+#include "engine/nn/embedding_and_head.h"
 #include "engine/nn/model.h"
-#include "engine/nn/vocabulary.h"
 
 namespace ft {
 
@@ -132,7 +132,7 @@ class CausalLm final : public Model {
     return units;
   }
 
-  Vocabulary vocabulary_;
+  EmbeddingAndHead vocabulary_;
   Encoding positions_;
   BlockStack<Block> stack_;
   std::int64_t key_columns_;

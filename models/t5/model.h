@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "engine/nn/block_stack.h"
+#include "engine/nn/embedding_and_head.h"
 #include "engine/nn/model.h"
-#include "engine/nn/vocabulary.h"
 #include "models/t5/block.h"
 #include "models/t5/config.h"
 
@@ -63,7 +63,7 @@ class T5 final : public Model {
   void encoder_backward(Ctx&, ParameterStore&, const Inputs&, const Memory&);
 
   Config config_;
-  Vocabulary vocabulary_;
+  EmbeddingAndHead vocabulary_;
   Stack encoder_;
   Norm encoder_norm_;
   Stack decoder_;

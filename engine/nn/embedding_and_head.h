@@ -7,14 +7,14 @@
 
 namespace ft {
 
-class Vocabulary {
+class EmbeddingAndHead {
  public:
   Embedding embedding;
   Head head;
 
-  Vocabulary() = default;
-  Vocabulary(const Vocabulary&) = delete;  // a tied head refers to the embedding
-  Vocabulary& operator=(const Vocabulary&) = delete;
+  EmbeddingAndHead() = default;
+  EmbeddingAndHead(const EmbeddingAndHead&) = delete;  // a tied head refers to the embedding
+  EmbeddingAndHead& operator=(const EmbeddingAndHead&) = delete;
 
   // The head's matrix is the embedding's table.
   void tie();
