@@ -12,7 +12,7 @@ NO_READER = {
     "RunConfig.schema": "for editors",
     "SweepConfig.grid": "read in the file's own order, with its lines",
     "SweepConfig.bundles": "read in the file's own order, with its lines",
-    "OffloadConfig.device": "there is one value; the others are refused by name",
+    "TuneConfig.space": "read in the file's own order, with its lines",
     "TrainingConfig.full_determinism": "always so: true asks for nothing that false does not have",
 }
 

@@ -12,6 +12,7 @@
 #include "engine/cpu/attention.h"
 #include "engine/cpu/cores.h"
 #include "engine/cpu/memory.h"
+#include "tests/support/attention_pair.h"
 
 namespace ft::cpu {
 namespace {
@@ -52,29 +53,21 @@ class Bench {
     for (std::int32_t s = 0; s <= r.sequences; ++s) starts.push_back(s * r.length);
     const Mask mask{starts, r.causal, r.window, {}};
     memory_.clear();
-    const Tensor q = make({rows, wide}, t), k = make({rows, narrow}, t), v = make({rows, narrow}, t);
-    const Tensor y = make({rows, wide}, t), dy = make({rows, wide}, t), dq = make({rows, wide}, t);
-    const Tensor dk = make({rows, narrow}, t), dv = make({rows, narrow}, t);
-    const Tensor lse = make({r.heads.query, rows}, DType::f32);
     const Scores scores{0.125f, r.bias ? make({2 * reach + 1, r.heads.query}, t) : Tensor(), 0, {}};
-    const double forward = fastest([&] {
-      attention_.forward(
-          {.y = y, .lse = lse, .q = q, .k = k, .v = v, .heads = r.heads, .mask = mask, .scores = scores});
-    });
-    const double backward = fastest([&] {
-      attention_.backward({.dq = dq,
-                           .dk = dk,
-                           .dv = dv,
-                           .dy = dy,
-                           .y = y,
-                           .lse = lse,
-                           .q = q,
-                           .k = k,
-                           .v = v,
-                           .heads = r.heads,
-                           .mask = mask,
-                           .scores = scores});
-    });
+    const AttentionPair pair{.y = make({rows, wide}, t),
+                             .lse = make({r.heads.query, rows}, DType::f32),
+                             .q = make({rows, wide}, t),
+                             .k = make({rows, narrow}, t),
+                             .v = make({rows, narrow}, t),
+                             .dy = make({rows, wide}, t),
+                             .dq = make({rows, wide}, t),
+                             .dk = make({rows, narrow}, t),
+                             .dv = make({rows, narrow}, t),
+                             .heads = r.heads,
+                             .mask = mask,
+                             .scores = scores};
+    const double forward = fastest([&] { attention_.forward(pair.forward()); });
+    const double backward = fastest([&] { attention_.backward(pair.backward()); });
     const double n = r.length, w = r.window ? std::min<double>(static_cast<double>(r.window), n) : n;
     const double pairs = r.sequences * (r.causal ? n * w - w * w / 2 : n * n);
     const double product = 2 * pairs * static_cast<double>(wide);

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "engine/core/error.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/ops/trace_ops.h"
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "data/shuffle.h"
-#include "engine/core/error.h"
+#include "engine/core/require.h"
 
 namespace ft {
 namespace {
@@ -28,6 +28,7 @@ BatcherOptions batcher_options(const DataConfig& config, std::int64_t batch_size
 
 Batcher::Batcher(Dataset data, const BatcherOptions& options) : data_(std::move(data)), options_(options) {
   require(options_.batch_size > 0 && options_.pack_to >= 0 && options_.pad_to >= 0, "no such batches");
+  require(!options_.chosen || options_.pack_to == 0, "samples are chosen, packs are not");
   require(!data_.seq2seq() || (options_.pack_to == 0 && options_.pad_to == 0), "no such pairs");
   std::vector<std::int64_t> lengths;
   for (std::int64_t i = 0; i < data_.size(); ++i) {
@@ -55,6 +56,7 @@ Batcher::Plan Batcher::make_plan(std::int64_t epoch) const {
   std::vector<std::int64_t> order(pieces_.size());
   std::iota(order.begin(), order.end(), 0);
   if (options_.shuffle) order = permutation(count, random);
+  if (options_.chosen) order = options_.chosen(epoch);
   if (options_.pack_to > 0) return pack(order, random);
   Plan rows;
   for (const std::int64_t i : order) rows.push_back({pieces_[static_cast<std::size_t>(i)]});
@@ -82,7 +84,7 @@ Batcher::Plan Batcher::pack(const std::vector<std::int64_t>& order, Random rando
 }
 
 std::shared_ptr<const Batcher::Plan> Batcher::plan(std::int64_t epoch) const {
-  if (!options_.shuffle) epoch = 0;
+  if (!options_.shuffle && !options_.chosen) epoch = 0;
   const std::lock_guard lock(mutex_);
   if (plan_epoch_ != epoch) {
     plan_ = std::make_shared<const Plan>(make_plan(epoch));
@@ -178,10 +180,13 @@ double Batcher::fill() const {
 }
 
 std::vector<BatchShape> largest_shapes(const BatchSource& source, std::int64_t epochs) {
-  const auto within = [](const BatchShape& a, const BatchShape& b) {
+  // Blocks that drop few tokens may take more than those that drop none, for the copy of what they see.
+  const auto least = [](std::int64_t a, std::int64_t b) { return (a == 0) == (b == 0) && a <= b; };
+  const auto within = [&](const BatchShape& a, const BatchShape& b) {
     return a.tokens <= b.tokens && a.targets <= b.targets && a.sequences <= b.sequences &&
            a.longest <= b.longest && a.source_tokens <= b.source_tokens &&
-           a.longest_source <= b.longest_source;
+           a.longest_source <= b.longest_source && least(a.kept, b.kept) &&
+           least(a.kept_source, b.kept_source);
   };
   std::vector<BatchShape> front;
   for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {

@@ -2,6 +2,7 @@
 // that share max_seq_length tokens. A micro-batch is `batch_size` rows; the last one of an epoch may have
 // fewer. Nothing is dropped and, by default, nothing is padded.
 #pragma once
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -24,6 +25,9 @@ struct BatcherOptions {
   std::int64_t pad_to = 0;  // rows are filled up to this many tokens, which no label and no loss sees; 0: not
   std::int32_t pad_id = 0;
   Seq2Seq seq2seq = {};  // where the data is an encoder-decoder's
+  // The samples of an epoch, in their order and as many as there are; null: each of them once. Without
+  // packing.
+  std::function<std::vector<std::int64_t>(std::int64_t epoch)> chosen = {};
 };
 
 // Options as the settings ask for them. `pad_id` is any token; nothing depends on it.
@@ -39,6 +43,7 @@ class Batcher : public BatchSource {
   BatchShape shape(std::int64_t epoch, std::int64_t i) const override;
 
   const Dataset& data() const { return data_; }
+  const BatcherOptions& options() const { return options_; }
   std::int64_t rows() const { return rows_; }  // samples or packs in a pass
   double fill() const;                         // packing: the share of the packs' tokens that is in use
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "engine/core/error.h"
+#include "engine/core/require.h"
 
 namespace ft {
 

@@ -1,6 +1,6 @@
 #include "data/seq2seq.h"
 
-#include "engine/core/error.h"
+#include "engine/core/require.h"
 
 namespace ft {
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 
+#include "engine/core/error.h"
 #include "engine/dist/parameter_store.h"
 #include "engine/nn/model.h"
 #include "lora/adapter.h"

@@ -42,6 +42,12 @@ std::optional<FourBitPlan> stored_four_bit_plan(const std::string& config_json) 
   return plan;
 }
 
+FourBitData quantized(const WeightSource& base, const std::string& weight, std::int64_t elements,
+                      FourBitForm form) {
+  return ft::quantize(elements, *dtype_of(base.info(weight).type), form,
+                      [&](const Tensor& to, std::int64_t first) { base.read(weight, to, first); });
+}
+
 FourBitWeights::FourBitWeights(Model& model, const FourBitPlan& plan, const WeightSource* base)
     : plan_(plan) {
   std::set<std::string> unused(plan.skip.begin(), plan.skip.end());
@@ -88,6 +94,19 @@ void FourBitWeights::quantize(Linear& l, const WeightSource* base) {
   l.weight = std::move(weight);
 }
 
+const FourBitWeight* FourBitWeights::find(const std::string& stored_name) const {
+  const auto it = std::find_if(weights_.begin(), weights_.end(),
+                               [&](const FourBitWeight* w) { return w->codes.stored_name() == stored_name; });
+  return it == weights_.end() ? nullptr : *it;
+}
+
+void FourBitWeights::find_stored(const WeightSource& base) const {
+  for (FourBitWeight* w : weights_)
+    for (Parameter* p : {&w->codes, &w->absmax, &w->nested_absmax})
+      p->stored = base.find_stored(w->codes.stored_name() + p->name.substr(w->codes.name.size()), p->dtype,
+                                   p->shape.numel());
+}
+
 void FourBitWeights::expect(const WeightSource& base) const {
   for (const FourBitWeight* w : weights_) base.expect(w->codes.stored_name(), w->shape);
 }
@@ -102,9 +121,7 @@ void FourBitWeights::read(const WeightSource& base, const Parameter& p, const Te
     if (folder && folder->find(name)) {
       data_ = folder->data(name);
     } else {
-      std::vector<float> values(static_cast<std::size_t>(w->shape.numel()));
-      base.read(name, Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, w->shape));
-      data_ = ft::quantize(values, w->form);
+      data_ = quantized(base, name, w->shape.numel(), w->form);
     }
   }
   if (p.name == w->codes.name) return copy_part(y, data_.codes, first);

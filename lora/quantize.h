@@ -21,6 +21,10 @@ FourBitPlan four_bit_plan(const QuantizationConfig&);
 // bitsandbytes' 4 bits.
 std::optional<FourBitPlan> stored_four_bit_plan(const std::string& config_json);
 
+// A weight of a folder in 4 bits, by all cores.
+FourBitData quantized(const WeightSource& base, const std::string& weight, std::int64_t elements,
+                      FourBitForm form);
+
 // The weights in 4 bits of a model and the reading of their parameters.
 class FourBitWeights {
  public:
@@ -30,11 +34,16 @@ class FourBitWeights {
   FourBitWeights(Model&, const FourBitPlan&, const WeightSource* base);
 
   bool has(const Parameter& p) const { return by_parameter_.contains(p.name); }
+  // Looks for their bytes in the base's files (Parameter::stored).
+  void find_stored(const WeightSource& base) const;
   // Makes sure that the base has them in their shapes.
   void expect(const WeightSource& base) const;
   // Elements of one of their parameters from `first` on. One weight is held at a time.
   void read(const WeightSource& base, const Parameter&, const Tensor& y, std::int64_t first) const;
 
+  // By its name in the model's files; null: not in 4 bits.
+  const FourBitWeight* find(const std::string& stored_name) const;
+  const FourBitWeight& first() const { return *weights_.front(); }
   FourBitForm form() const { return plan_.form; }
   std::int64_t count() const { return static_cast<std::int64_t>(weights_.size()); }
 

@@ -95,7 +95,8 @@ bool sets(const std::vector<std::string>& overrides, const std::string& name) {
 
 // A setting that would be accepted and ignored is refused.
 void check_overrides(const std::vector<std::string>& overrides, bool conversation) {
-  std::vector<std::string> known{"generation.", "quantization.", "model.tokenizer_name_or_path=", "device="};
+  std::vector<std::string> known{"generation.", "quantization.",
+                                 "model.tokenizer_name_or_path=", "model.sparse_attention.", "device="};
   if (conversation)
     known.emplace_back("data.chat_template=");
   else
@@ -232,7 +233,7 @@ std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& s
   PlanRequest request{
       .dtype = a.built.dtype,
       .ranks = ranks.size,
-      .zero = zero_options(a.config.zero_optimization, ranks.size),
+      .zero = zero_options(a.config, ranks.size),
       .reduce_bucket = static_cast<std::int64_t>(a.config.zero_optimization.reduce_bucket_size),
       .adapter = a.built.lora,
       .device = ops->device(),

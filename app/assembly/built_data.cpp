@@ -1,5 +1,7 @@
 #include "app/assembly/built_data.h"
 
+#include "data/efficiency/sampler.h"
+#include "data/efficiency/schedule.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "models/registry.h"
@@ -9,6 +11,55 @@ namespace ft {
 std::int64_t vocab_size_of(const RunConfig& config) {
   return JsonObject::read(join_path(config.model.model_name_or_path, "config.json")).positive("vocab_size");
 }
+
+namespace {
+
+void check_choosing(const DataConfig& data) {
+  for (const auto& [given, what] :
+       {std::pair{data.packing, "packing: packs are not chosen by their difficulty; set data.packing=false"},
+        std::pair{data.streaming, "streaming: it needs all data in memory; set data.streaming=false"},
+        std::pair{!data.shuffle, "shuffle: it draws samples at random; set data.shuffle=true"}})
+    if (given)
+      throw UserError(Exit::config,
+                      str("data_efficiency: a curriculum that chooses samples, and data.", what));
+}
+
+// The samples of each epoch, where a curriculum chooses them.
+std::function<std::vector<std::int64_t>(std::int64_t)> chosen_samples(const RunConfig& config,
+                                                                      LoadedData& loaded,
+                                                                      std::int64_t per_step,
+                                                                      std::uint64_t seed) {
+  const DataEfficiencyConfig& c = config.data_efficiency;
+  const CurriculumMetrics& m = c.data_sampling.curriculum_learning.curriculum_metrics;
+  if (!has_curriculum(c) || !chooses_samples(m)) return {};
+  auto all = difficulties(m, loaded.train);
+  for (const Difficulty& d : all)
+    if (d.never() > 0)
+      loaded.notes.push_back(str("data_efficiency: ", d.never(), " of ", d.samples(),
+                                 " samples are never trained on: ", d.range(),
+                                 "; raise max_difficulty, or set difficulty_type=percentile"));
+  const auto sampler = std::make_shared<CurriculumSampler>(
+      std::move(all), per_step, c.seed ? static_cast<std::uint64_t>(*c.seed) : seed);
+  return [sampler](std::int64_t epoch) { return sampler->order(epoch); };
+}
+
+void check_kind(const RunConfig& config, bool pairs) {
+  if (has_random_ltd(config.data_efficiency) && config.data.streaming)
+    throw UserError(Exit::config,
+                    "data_efficiency.data_routing: not with data.streaming yet; leave one of them out");
+  const CurriculumMetrics& m = config.data_efficiency.data_sampling.curriculum_learning.curriculum_metrics;
+  if (!has_curriculum(config.data_efficiency)) return;
+  if (chooses_samples(m)) check_choosing(config.data);
+  if (!m.seqlen_reshape.given()) return;
+  const std::string at = "data_efficiency: curriculum_metrics.seqlen_reshape ";
+  if (pairs)
+    throw UserError(Exit::config,
+                    at + "cuts samples into several, and an encoder-decoder's cannot be; use seqlen");
+  if (config.data.streaming)
+    throw UserError(Exit::config, at + "needs all data in memory; use seqlen, or set data.streaming=false");
+}
+
+}  // namespace
 
 BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart part,
                      const LoadProgress& progress, int ranks) {
@@ -31,20 +82,34 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
     if (context.seq2seq) o.seq2seq = *context.seq2seq;
     return o;
   };
+  const std::int64_t per_step = t.gradient_accumulation_steps * ranks;  // micro-batches
+  if (part == LoadPart::train_and_eval && config.data.streaming && t.max_steps <= 0)
+    throw UserError(Exit::config, "data.streaming: a stream has no end; set training.max_steps");
+  if (part == LoadPart::train_and_eval) check_kind(config, decoder.has_value());
   const BatcherOptions train = options(t.per_device_train_batch_size, config.data.shuffle);
   if (part == LoadPart::train_and_eval && config.data.streaming) {
-    if (t.max_steps <= 0)
-      throw UserError(Exit::config, "data.streaming: a stream has no end; set training.max_steps");
     context.progress = {};
-    d.stream = std::make_unique<Stream>(config.data, context, train,
-                                        t.max_steps * t.gradient_accumulation_steps * ranks);
+    d.stream = std::make_unique<Stream>(config.data, context, train, t.max_steps * per_step);
   } else if (part == LoadPart::train_and_eval) {
-    d.train = std::make_unique<Batcher>(d.loaded.train, train);
+    BatcherOptions chosen = train;
+    chosen.chosen = chosen_samples(config, d.loaded, train.batch_size * per_step, train.seed);
+    d.train = std::make_unique<Batcher>(d.loaded.train, chosen);
+  }
+  if (part == LoadPart::train_and_eval &&
+      (has_curriculum(config.data_efficiency) || has_random_ltd(config.data_efficiency))) {
+    d.efficient = std::make_unique<EfficientBatches>(d.batches(), config.data_efficiency, per_step);
   }
   if (d.loaded.eval.size() > 0)
     d.eval = std::make_unique<Batcher>(d.loaded.eval, options(t.per_device_eval_batch_size, false));
   d.tokenizer = *tokenizer;
   return d;
+}
+
+BuiltData read_data(const RunConfig& config, const BuiltModel& built, int ranks, Screen& screen) {
+  Working working(screen, "reading data");
+  return build_data(
+      config, built.made.info.vocab_size, LoadPart::train_and_eval,
+      [&](std::int64_t done, std::int64_t of) { working(done, of); }, ranks);
 }
 
 }  // namespace ft

@@ -2,8 +2,11 @@
 #pragma once
 #include <memory>
 
+#include "app/assembly/built_model.h"
 #include "app/config/config.h"
+#include "app/screen/screen.h"
 #include "data/batcher.h"
+#include "data/efficiency/batches.h"
 #include "data/load.h"
 #include "data/stream.h"
 
@@ -12,15 +15,23 @@ namespace ft {
 struct BuiltData {
   std::shared_ptr<const Tokenizer> tokenizer;  // null: the data has no text
   LoadedData loaded;
-  std::unique_ptr<Batcher> train, eval;  // eval null: nothing is held out
-  std::unique_ptr<Stream> stream;        // with data.streaming, instead of train
+  std::unique_ptr<Batcher> train, eval;         // eval null: nothing is held out
+  std::unique_ptr<Stream> stream;               // with data.streaming, instead of train
+  std::unique_ptr<EfficientBatches> efficient;  // with data_efficiency: of train or stream
 
-  const BatchSource& batches() const { return stream ? static_cast<const BatchSource&>(*stream) : *train; }
+  // What is trained on.
+  const BatchSource& batches() const {
+    if (efficient) return *efficient;
+    return stream ? static_cast<const BatchSource&>(*stream) : *train;
+  }
 };
 // What the model's config.json says, without the rest of the model: looking at data needs no more.
 std::int64_t vocab_size_of(const RunConfig&);
 // `ranks`: those of the run; a stream has as many batches as all of them take.
 BuiltData build_data(const RunConfig&, std::int64_t vocab_size, LoadPart, const LoadProgress& progress,
                      int ranks = 1);
+
+// All of it, with what is done of it on the screen.
+BuiltData read_data(const RunConfig&, const BuiltModel&, int ranks, Screen&);
 
 }  // namespace ft

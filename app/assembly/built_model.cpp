@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/efficiency/schedule.h"
 #include "engine/io/file.h"
 
 namespace ft {
@@ -55,6 +56,24 @@ std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config) {
   return stored;
 }
 
+// Frozen values that are to live in files and are in the model's as they are need no copy.
+void find_stored(BuiltModel& b, const WeightSource& base) {
+  EachParameter each([&](Parameter& p) {
+    const bool others = p.name.starts_with(lora::kPeftPrefix) || (b.start && b.start->has(p)) ||
+                        (b.four_bit && b.four_bit->has(p));
+    if (!p.trainable && !others) p.stored = base.find_stored(p.stored_name(), p.dtype, p.shape.numel());
+  });
+  b.model().visit(each);
+  if (b.four_bit) b.four_bit->find_stored(base);
+}
+// A plan needs no weights; where there are some it is that of the run.
+void find_stored(BuiltModel& b) {
+  if (b.base) return find_stored(b, *b.base);
+  const std::string single = join_path(b.folder, "model.safetensors");
+  if (path_exists(single) || path_exists(single + ".index.json"))
+    find_stored(b, *open_model_folder(b.folder));
+}
+
 }  // namespace
 
 BuiltModel build_model(const RunConfig& config, Weights weights) {
@@ -64,6 +83,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
   b.seed = static_cast<std::uint64_t>(config.training.seed);
   auto four_bit = four_bit_plan(config);
   b.made = make_model(join_path(b.folder, "config.json"), b.dtype);
+  b.model().set_sparse_attention(config.model.sparse_attention);
   b.lora = config.finetuning_type == FinetuningType::lora &&
            (config.trains || config.lora.adapter_name_or_path.has_value());
   if (weights == Weights::check) b.base = open_model_folder(b.folder);
@@ -83,6 +103,12 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
     for (const std::string& module : b.made.info.never_quantized) four_bit->skip.push_back(module);
   if (four_bit) b.four_bit.emplace(b.model(), *four_bit, b.base.get());
   if (weights == Weights::check) expect_weights(b);
+  if (config.zero_optimization.offload_param.device == OffloadDevice::nvme) find_stored(b);
+  if (config.trains && has_random_ltd(config.data_efficiency)) {
+    const RandomLtdConfig& ltd = config.data_efficiency.data_routing.random_ltd;
+    b.model().drop_tokens(ltd.random_ltd_layer_id, ltd.model_type == RandomLtdModel::encoder,
+                          ltd.total_layer_num);
+  }
   return b;
 }
 

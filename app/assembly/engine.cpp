@@ -1,6 +1,9 @@
 #include "app/assembly/engine.h"
 
 #include "app/screen/format.h"
+#include "engine/cpu/cpu_ops.h"
+#include "engine/cuda/gpu_depots.h"
+#include "engine/dist/file_depot.h"
 #include "engine/dist/local.h"
 
 namespace ft {
@@ -25,14 +28,35 @@ std::unique_ptr<Ops> make_run_ops(const RunConfig& config, int gpu) {
                                            .tuning_file = config.training.gemm_tuning.value_or("")});
 }
 
+namespace {
+
+std::shared_ptr<Depot> depot_of(const Residence& r, Ops& ops) {
+  return ops.device().kind == Device::Kind::cpu ? make_depot(r) : make_gpu_depot(ops, r);
+}
+
+}  // namespace
+
+std::shared_ptr<Ops> make_host_ops(const ZeroOptions& zero, Device device) {
+  if (!zero.early) return nullptr;
+  return std::make_shared<cpu::CpuOps>(device.kind == Device::Kind::cpu ? 1 : cpu::usable_cores());
+}
+
 Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others, const BuiltModel& b,
                const PlanRequest& request, const Plan& plan, Ops* observer)
     : ops(std::move(device)),
+      host(make_host_ops(request.zero, ops->device())),
       comm(others ? std::move(others) : std::make_unique<LocalCommunicator>(*ops)),
-      store(*ops, *comm, request.zero, request.states),
+      store(*ops, *comm, request.zero, request.states,
+            {depot_of(request.zero.params_home, *ops), depot_of(request.zero.states_home, *ops), host}),
       saved(ops->allocate(plan.saved), plan.saved),
       scratch(ops->allocate(plan.scratch), plan.scratch),
       context{observer ? *observer : *ops, saved, scratch, request.dtype} {
+  if (plan.inputs > 0) {
+    kept = depot_of({.home = Home::host}, *ops);
+    kept->reserve(plan.inputs);
+    kept->open();
+    context.inputs = &inputs.emplace(*kept);
+  }
   b.model().add_units(store);
   b.model().set_recompute(request.recompute);
   store.reserve(plan.transient);
@@ -40,7 +64,11 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others
 }
 
 MemoryReport Engine::memory(bool adapter) const {
-  return memory_report(store.memory(), saved.peak(), scratch.peak() + ops->workspace(), adapter);
+  const bool one = ops->device().kind == Device::Kind::cpu;  // the device's memory is the host's
+  const std::int64_t workspace = ops->workspace() + (host && one ? host->workspace() : 0);
+  MemoryReport m = memory_report(store.memory(), saved.peak(), scratch.peak() + workspace, adapter);
+  if (kept) m.host += kept->size();
+  return m;
 }
 
 int sharing(const Ops& ops, int local_ranks) {

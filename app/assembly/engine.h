@@ -2,6 +2,7 @@
 // plan are known.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/assembly/built_model.h"
@@ -15,6 +16,9 @@ Device device_of(const RunConfig&, int gpu = 0);
 AttentionKernels attention_of(const RunConfig&);
 std::unique_ptr<Ops> make_run_ops(const RunConfig&, int gpu);
 
+// What computes in the host's memory beside the run's device (Homes::host); null: nothing does.
+std::shared_ptr<Ops> make_host_ops(const ZeroOptions&, Device);
+
 // The device, the parameters and the two arenas of a run: all of its memory.
 class Engine {
  public:
@@ -25,9 +29,12 @@ class Engine {
          const Plan&, Ops* observer = nullptr);
 
   std::unique_ptr<Ops> ops;
+  std::shared_ptr<Ops> host;
   std::unique_ptr<Communicator> comm;
   ParameterStore store;
   Arena saved, scratch;
+  std::shared_ptr<Depot> kept;  // null: blocks' inputs stay on the device
+  std::optional<InputsHome> inputs;
   Ctx context;
 
   MemoryReport memory(bool adapter) const;  // as measured: what was taken, and the arenas' peaks

@@ -10,6 +10,7 @@
 
 #include "app/commands/command_parser.h"
 #include "app/commands/completion_scripts.h"
+#include "app/commands/typography.h"
 #include "app/config/help_config.h"
 #include "app/config/schema.h"
 #include "app/launch/frames.h"
@@ -39,7 +40,9 @@ CommandLine::CommandLine() {
       "  ft merge --model base --adapter out --output merged\n"
       "  ft help train, ft help config, ft help config lora  more about a command or about settings");
   training();
+  tuning();
   several_ranks();
+  translation();
   readiness();
   verification();
   models();
@@ -63,6 +66,13 @@ void CommandLine::about_a_run(CLI::App* app, ConfigArgs& args) {
       ->required()
       ->type_name("FILE");
   app->add_option("overrides", args.overrides, "Settings that override the file.")->type_name("a.b=c");
+  about_deepspeed(app, args);
+}
+
+void CommandLine::about_deepspeed(CLI::App* app, ConfigArgs& args) {
+  app->add_option("--deepspeed", args.deepspeed,
+                  "DeepSpeed's JSON: its settings join the configuration's (docs/deepspeed.md).")
+      ->type_name("FILE");
 }
 
 void CommandLine::help() {
@@ -164,6 +174,7 @@ Exit CommandLine::run(const Names& arguments) {
       std::cout << word << "\n";
     return Exit::done;
   }
+  refuse_typography(arguments);
   if (const std::string& word = arguments[0]; word[0] != '-') {
     Names known;
     for (const CLI::App* sub : app_.get_subcommands({})) known.push_back(sub->get_name());
@@ -173,8 +184,14 @@ Exit CommandLine::run(const Names& arguments) {
                                         near.empty() ? "; see ft --help" : "; do you mean ft " + near + "?"));
     }
   }
+  Names own = arguments;
+  if (const auto dashes = std::find(own.begin(), own.end(), "--");
+      own[0] == "translate-args" && dashes != own.end()) {  // CLI11 would read what follows as values
+    translate_.command.assign(dashes + 1, own.end());
+    own.erase(dashes, own.end());
+  }
   try {
-    app_.parse(Names(arguments.rbegin(), arguments.rend()));
+    app_.parse(Names(own.rbegin(), own.rend()));
   } catch (const CLI::CallForHelp&) {
     const CLI::App* at = &app_;
     std::string name;  // of what is above

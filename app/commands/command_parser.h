@@ -15,14 +15,19 @@
 #include "app/models/init.h"
 #include "app/models/inspect.h"
 #include "app/models/merge.h"
+#include "app/models/quantize.h"
 #include "app/plan/plan.h"
 #include "app/samples/data_show.h"
 #include "app/samples/data_stats.h"
 #include "app/samples/tokenize.h"
 #include "app/sweep/sweep.h"
 #include "app/train/eval.h"
+#include "app/train/profile.h"
 #include "app/train/train.h"
+#include "app/train/validate.h"
 #include "app/train/verify_zero.h"
+#include "app/translate/translate.h"
+#include "app/tune/tune.h"
 #include "app/version/version.h"
 
 namespace ft {
@@ -42,8 +47,12 @@ class CommandLine {
   CLI::App* command(const std::string& name, const std::string& what, const std::string& examples,
                     CLI::App* under = nullptr);
   void about_a_run(CLI::App* app, ConfigArgs& args);
+  void about_deepspeed(CLI::App* app, ConfigArgs& args);
   void training();
+  void sweeping();
+  void tuning();
   void several_ranks();
+  void translation();
   void verification();
   void readiness();
   static const Names& rank_commands();
@@ -60,16 +69,20 @@ class CommandLine {
   std::function<Exit()> action_;
   TrainArgs train_;
   LaunchArgs launch_;
+  TranslateArgs translate_;
   VerifyZeroArgs verify_zero_;
   DoctorArgs doctor_;
   EvalArgs eval_;
+  ProfileArgs profile_;
   PlanArgs plan_;
   SweepArgs sweep_;
-  ConfigArgs validate_;
+  TuneArgs tune_;
+  ValidateArgs validate_;
   DataShowArgs data_show_;
   DataStatsArgs data_stats_;
   MetricsArgs metrics_;
   MergeArgs merge_;
+  QuantizeArgs quantize_;
   ExportArgs export_;
   InspectArgs inspect_;
   std::string checkpoint_;

@@ -1,4 +1,4 @@
-// Commands about models and checkpoints: merge, export, inspect, checkpoint verify, init.
+// Commands about models and checkpoints: merge, quantize, export, inspect, checkpoint verify, init.
 #include "app/commands/command_parser.h"
 #include "app/train/checkpoint_verify.h"
 
@@ -16,6 +16,18 @@ void CommandLine::models() {
       ->check(CLI::IsMember(kDtypes));
   merge->add_flag("--overwrite", merge_.overwrite, "Replace the folder if it exists.");
   merge->callback([this] { action_ = [this] { return ft::merge(merge_); }; });
+
+  auto* quantize = command("quantize", "Write a model in 4 bits, as bitsandbytes and transformers do.",
+                           "  ft quantize --model models/base --output models/base-nf4 --double\n"
+                           "  ft quantize --model models/base --output models/base-fp4 --type fp4");
+  quantize->add_option("--model", quantize_.model, "The model's folder.")->required()->type_name("DIR");
+  quantize->add_option("--output", quantize_.output, "Folder to create.")->required()->type_name("DIR");
+  quantize->add_option("--type", quantize_.type, "Type of the codes.")
+      ->check(CLI::IsMember({"nf4", "fp4"}))
+      ->capture_default_str();
+  quantize->add_flag("--double", quantize_.double_quant,
+                     "Quantize the scales too, to 8 bits: 4.13 bits a weight in place of 4.5.");
+  quantize->callback([this] { action_ = [this] { return ft::quantize(quantize_); }; });
 
   auto* to = command("export", "Convert a run, a checkpoint or a model for other programs.",
                      "  ft export --to peft --from outputs/run/checkpoint-500 --output adapter\n"

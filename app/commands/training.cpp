@@ -1,17 +1,38 @@
-// Commands about a run: train, eval, plan, sweep, validate, launch, verify.
+// Commands about a run: train, eval, plan, profile, sweep, validate, tune, launch, verify.
 #include <algorithm>
 
 #include "app/commands/command_parser.h"
 #include "app/config/config.h"
+#include "app/launch/launcher_flags.h"
 #include "app/train/validate.h"
+#include "engine/core/suggest.h"
 
 namespace ft {
+namespace {
+
+// Those that have no effect or are refused, in a group of their own.
+void add_launcher_flags(CLI::App& launch, std::vector<std::string>& typed) {
+  for (const LauncherFlag& flag : launcher_flags()) {
+    const std::string names = flag.names, name = names.substr(names.find("--"));
+    const std::string help = (flag.refused ? "Refused: " : "No effect: ") + std::string(flag.why) + ".";
+    const auto note = [&typed, name] { typed.push_back(name); };
+    CLI::Option* option = *flag.type ? launch
+                                           .add_option_function<std::string>(
+                                               names, [note](const std::string&) { note(); }, help)
+                                           ->type_name(flag.type)
+                                     : launch.add_flag_callback(names, note, help);
+    option->group("What else DeepSpeed's launcher takes");
+  }
+}
+
+}  // namespace
 
 void CommandLine::training() {
   auto* train = command("train", "Fine-tune a model.",
                         "  ft train --config run.json\n"
                         "  ft train --config run.json training.learning_rate=1e-4 lora.r=32\n"
-                        "  ft train --config run.json training.resume_from_checkpoint=auto");
+                        "  ft train --config run.json training.resume_from_checkpoint=auto\n"
+                        "  ft train --config run.json --deepspeed ds.json");
   about_a_run(train, train_);
   train->add_flag("--overwrite", train_.overwrite, "Replace the run in the output folder.");
   train
@@ -44,6 +65,7 @@ void CommandLine::training() {
                    "Instead of --config: a model folder or config.json, with default settings.")
       ->type_name("DIR");
   plan->add_option("overrides", plan_.overrides, "Settings that override the file.")->type_name("a.b=c");
+  about_deepspeed(plan, plan_);
   plan->add_flag("--json", plan_.json, "One JSON object on stdout.");
   auto* parameters =
       plan->add_option("--parameters", plan_.parameters,
@@ -57,6 +79,11 @@ void CommandLine::training() {
           "Plan for a GPU that need not be here: h200, rtx4090, ..., or a memory size such as 24GiB.")
       ->type_name("GPU")
       ->excludes(parameters);
+  plan->add_option("--disk", plan_.disk,
+                   "How fast files are that hold parameters or states, in place of measuring: 2GB/s.")
+      ->type_name("SPEED");
+  plan->add_option("--flops", plan_.flops, "How fast a rank computes, in place of measuring: 1.5TFLOPS.")
+      ->type_name("SPEED");
   plan->callback([this] {
     if (int{plan_.config.empty()} + int{plan_.model.empty()} + int{plan_.parameters == 0} != 2)
       throw UserError(Exit::config, "ft plan: give one of --config FILE, --model DIR and --parameters X");
@@ -67,6 +94,19 @@ void CommandLine::training() {
     action_ = [this] { return ft::plan(plan_); };
   });
 
+  auto* profile =
+      command("profile", "Show what each module of a step costs: parameters, FLOPs, time, memory.",
+              "  ft profile --config run.json\n"
+              "  ft profile --config run.json logging.flops_profiler.module_depth=3 --json\n"
+              "  ft launch -n 2 profile --config run.json zero_stage=3");
+  about_a_run(profile, profile_);
+  profile->add_flag("--json", profile_.json, "One JSON object on stdout.");
+  profile->callback([this] { action_ = [this] { return ft::profile(profile_); }; });
+
+  sweeping();
+}
+
+void CommandLine::sweeping() {
   auto* sweep =
       command("sweep", "Train with every combination of the settings in sweep.grid, one run after another.",
               "  ft sweep --config run.json 'sweep.grid={\"zero_stage\": [0, 3], \"data.max_seq_length\": "
@@ -80,11 +120,43 @@ void CommandLine::training() {
                   "settings; train none.");
   sweep->callback([this] { action_ = [this] { return ft::sweep(sweep_); }; });
 
-  auto* validate = command("validate", "Check a configuration and the files it names; exit 0 or 2.",
-                           "  ft validate --config run.json\n"
-                           "  ft validate --config run.json lora.target_modules=all-linear");
+  auto* validate =
+      command("validate", "Check a configuration and the files it names; exit 0 or 2.",
+              "  ft validate --config run.json\n"
+              "  ft validate --config run.json lora.target_modules=all-linear\n"
+              "  ft validate --config run.json --deepspeed ds.json     what becomes of each key");
   about_a_run(validate, validate_);
+  validate->add_flag("--json", validate_.json,
+                     "What becomes of each key of DeepSpeed's file, as one JSON object on stdout.");
   validate->callback([this] { action_ = [this] { return ft::validate(validate_); }; });
+}
+
+void CommandLine::tuning() {
+  auto* tune = command("tune",
+                       "Find the settings with which a run is fastest, by planning all and trying a few. The "
+                       "sequences of a step, and so what is learned, stay the same.",
+                       "  ft tune --config run.json\n"
+                       "  ft tune --config run.json --metric memory\n"
+                       "  ft tune --config run.json zero_stage=2        what is given here is not varied\n"
+                       "  ft tune --config run.json 'tune.space={\"training.bf16\": [true, false]}'");
+  about_a_run(tune, tune_);
+  tune->add_option_function<std::string>(
+          "--metric", [this](const std::string& word) { tune_.metric = *value_of<TuneMetric>(word); },
+          "What is best: the most tokens a second (throughput), the shortest step (latency), or the least "
+          "memory, and of the settings that need it the fastest (memory).")
+      ->check(CLI::IsMember({"throughput", "latency", "memory"}))
+      ->default_str("throughput");
+  tune->add_option_function<std::string>(
+          "--trials",
+          [this](const std::string& word) {
+            tune_.all = word == "all";
+            if (!tune_.all) tune_.trials = std::stoll(word);
+          },
+          "Try at most N settings, or all that fit (default: a tenth of them, 6 to 50).")
+      ->type_name("N|all")
+      ->check(CLI::IsMember({"all"}) | CLI::Range(1, 1'000'000));
+  tune->add_flag("--json", tune_.json, "One JSON object on stdout.");
+  tune->callback([this] { action_ = [this] { return ft::tune(tune_); }; });
 }
 
 void CommandLine::several_ranks() {
@@ -93,6 +165,7 @@ void CommandLine::several_ranks() {
       "  ft launch -n 4 train --config run.json zero_stage=2\n"
       "  ft launch --hostfile hosts train --config run.json      over ssh, one HOST slots=N per line\n"
       "  ft launch --hostfile hosts --include node1@node2:0,1 train --config run.json\n"
+      "  ft launch --include localhost:2,3 train --config run.json   these GPUs of this machine\n"
       "  ft doctor --hostfile hosts                              are they ready?");
   const auto number = [&](const char* name, int& to, const char* what, int low, int high) {
     launch->add_option(name, to, what)->type_name("N")->check(CLI::Range(low, high));
@@ -100,13 +173,19 @@ void CommandLine::several_ranks() {
   const auto text = [&](const char* name, std::string& to, const char* what, const char* type) {
     launch->add_option(name, to, what)->type_name(type);
   };
-  number("-n,--nproc_per_node,--num_gpus", launch_.ranks,
-         "Ranks per machine (default: the hostfile's slots, or distributed.nproc_per_node).", 1, 1024);
+  number("-n,--nproc_per_node,--num_gpus,--num_accelerators", launch_.ranks,
+         "Ranks per machine (default: the hostfile's slots, distributed.nproc_per_node, or all GPUs).", 1,
+         1024);
   number("--num_nodes", launch_.nodes, "Number of machines (default: all in the hostfile).", 1, 4096);
-  text("--hostfile", launch_.hostfile, "File with the machines, as for DeepSpeed and OpenMPI: HOST slots=N.",
-       "FILE");
-  text("-i,--include", launch_.include, "Use only HOST[:SLOT,...][@HOST...] of the hostfile.", "HOSTS");
-  text("-e,--exclude", launch_.exclude, "Use all of the hostfile but these.", "HOSTS");
+  text("-H,--hostfile", launch_.hostfile,
+       "File with the machines, as for DeepSpeed and OpenMPI: HOST slots=N.", "FILE");
+  text("-i,--include", launch_.include,
+       "Use only HOST[:SLOT,...][@HOST...] of the hostfile, or localhost:SLOT,... without one. A slot is a "
+       "rank, "
+       "and the GPU that it takes.",
+       "HOSTS");
+  text("-e,--exclude", launch_.exclude, "Use all of the hostfile, or of this machine's GPUs, but these.",
+       "HOSTS");
   text("--master_addr", launch_.master_addr,
        "Address where rank 0 listens (default: the first machine's name, or loopback on one machine).",
        "ADDRESS");
@@ -114,13 +193,39 @@ void CommandLine::several_ranks() {
          65535);
   number("--node_rank", launch_.node_rank,
          "Without ssh: the number of this machine, from 0; start ft launch on each of --num_nodes.", 0, 4095);
+  launch->add_flag("--no_ssh", launch_.no_ssh,
+                   "With --hostfile and --node_rank: ft launch is started on each of its machines.");
   number("--ssh_port", launch_.ssh_port, "Port of ssh, if not the usual one.", 1, 65535);
-  text("--log-dir", launch_.log_dir, "Folder for rank-0.log, rank-1.log, ... (default: OUTPUT_DIR/ranks).",
-       "DIR");
+  text("--launcher", launch_.launcher,
+       "pdsh, DeepSpeed's usual one, means ssh here; of several machines by any other it says what to type.",
+       "NAME");
+  text("--log-dir,--enable_each_rank_log", launch_.log_dir,
+       "Folder for rank-0.log, rank-1.log, ... (default: OUTPUT_DIR/ranks).", "DIR");
+  add_launcher_flags(*launch, launch_.others);
   launch->prefix_command();
   launch->callback([this, launch] {
     launch_.command = launch->remaining();
     action_ = [this] { return launch_command(); };
+  });
+}
+
+void CommandLine::translation() {
+  auto* translate =
+      command("translate-args",
+              "Print the run.json for a command line of run_translation.py or of DeepSpeed-Chat's step 1, "
+              "and a verdict for "
+              "each of its flags.",
+              "  ft translate-args -- deepspeed --num_gpus 2 run_translation.py --model_name_or_path "
+              "t5-small ... > run.json\n"
+              "  ft translate-args --json -- deepspeed main.py --model_name_or_path models/llama-2-7b ...");
+  translate->add_flag("--json", translate_.json,
+                      "One JSON object on stdout: config, flags, warnings, command.");
+  translate->prefix_command();
+  translate->callback([this, translate] {
+    if (translate_.command.empty()) translate_.command = translate->remaining();
+    if (translate_.command.empty())
+      throw UserError(Exit::config, "ft translate-args: give a command: ft translate-args -- deepspeed ...");
+    action_ = [this] { return translate_args(translate_); };
   });
 }
 
@@ -170,7 +275,7 @@ void CommandLine::readiness() {
 }
 
 const CommandLine::Names& CommandLine::rank_commands() {
-  static const Names all{"train", "eval", "generate"};
+  static const Names all{"train", "profile", "eval", "generate"};
   return all;
 }
 
@@ -178,13 +283,23 @@ const CommandLine::Names& CommandLine::rank_commands() {
 Exit CommandLine::launch_command() {
   const Names& words = launch_.command;
   if (words.empty()) throw UserError(Exit::config, "ft launch: give a command: ft launch -n 2 train ...");
-  if (words[0][0] == '-')
+  if (words[0].ends_with(".py"))
+    throw UserError(Exit::config, str("ft launch ", printable(words[0]),
+                                      ": ft runs no Python; ft translate-args -- deepspeed ",
+                                      printable(words[0]), " ... says what to type instead"));
+  if (words[0][0] == '-') {
+    Names options;
+    for (const CLI::Option* option : app_.get_subcommand("launch")->get_options())
+      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+    const std::string near = nearest(words[0].substr(0, words[0].find('=')), options);
     throw UserError(Exit::config,
-                    str("ft launch: ", printable(words[0]), " is not available; see ft launch --help"));
+                    str("ft launch: there is no option ", printable(words[0]),
+                        near.empty() ? "; see " : "; do you mean " + near + "? See ", "ft launch --help"));
+  }
   const Names& known = rank_commands();
   if (std::find(known.begin(), known.end(), words[0]) == known.end())
     throw UserError(Exit::config, str("ft launch ", printable(words[0]),
-                                      " is not available yet; available: train, eval, generate"));
+                                      " is not available yet; available: train, profile, eval, generate"));
   CommandLine ranks;
   try {
     ranks.app_.parse(Names(words.rbegin(), words.rend()));
@@ -195,11 +310,17 @@ Exit CommandLine::launch_command() {
   }
   if (words[0] == "generate") {  // there is no run folder: logs lie next to the answers
     const std::string& output = ranks.generate_.output;
-    return launch(launch_, output.empty() ? "generate" : output + ".logs", {});
+    return launch(launch_, output.empty() ? "generate" : output + ".logs", {}, false);
   }
-  const ConfigArgs& args = words[0] == "eval" ? static_cast<const ConfigArgs&>(ranks.eval_) : ranks.train_;
-  const RunConfig config = load_config(args.config, args.overrides);
-  return launch(launch_, config.training.output_dir, config.distributed);
+  const ConfigArgs& args = words[0] == "eval"      ? static_cast<const ConfigArgs&>(ranks.eval_)
+                           : words[0] == "profile" ? static_cast<const ConfigArgs&>(ranks.profile_)
+                                                   : ranks.train_;
+  // The hosts of a file are counted later, and then by every rank.
+  const int size = launch_.hostfile.empty() ? launch_.ranks * std::max(1, launch_.nodes) : 0;
+  const RunConfig config =
+      load_config(args.config, args.settings(),
+                  {.ranks = size, .trains = size > 0 && (words[0] == "train" || words[0] == "profile")});
+  return launch(launch_, config.training.output_dir, config.distributed, config.on_gpu());
 }
 
 }  // namespace ft

@@ -9,6 +9,14 @@ namespace ft {
 struct ConfigArgs {
   std::string config;
   std::vector<std::string> overrides;
+  std::string deepspeed;  // DeepSpeed's file; empty: as the configuration says
+
+  // The overrides, and the file as one of them.
+  std::vector<std::string> settings() const {
+    std::vector<std::string> all = overrides;
+    if (!deepspeed.empty()) all.push_back("deepspeed=" + deepspeed);
+    return all;
+  }
 };
 
 }  // namespace ft

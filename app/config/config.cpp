@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <functional>
 
+#include "app/config/from_deepspeed.h"
 #include "app/config/start_adapter.h"
+#include "data/efficiency/schedule.h"
 #include "engine/core/four_bit.h"
 #include "engine/io/fields.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
+#include "engine/nn/sparse_layout.h"
+#include "engine/train/schedules/schedule.h"
 #include "models/registry.h"
 
 namespace ft {
@@ -80,6 +84,51 @@ void check_predictions(const RunConfig& c, const std::function<void(const std::s
     refuse("generation.do_sample: beam search does not sample; set generation.num_beams=1");
 }
 
+void check_training(const TrainingConfig& t, const std::function<void(const std::string&)>& refuse) {
+  const LossScaling& scaling = t.loss_scaling;
+  if (t.fp16 && t.bf16.value_or(false))
+    refuse("training.fp16 and training.bf16 are both true; set one of them");
+  if (!t.fp16 && scaling != LossScaling{})
+    refuse("training.loss_scaling: has no effect without training.fp16=true");
+  if (scaling.loss_scale == 0 && scaling.first() < scaling.min_loss_scale)
+    refuse(str("training.loss_scaling: the first scale, 2 to the power of ", scaling.initial_scale_power,
+               ", is below min_loss_scale ", scaling.min_loss_scale));
+  if (!t.adam_w_mode && t.optim != Optim::adamw)
+    refuse(str("training.adam_w_mode: has no effect with training.optim=", name_of(t.optim)));
+}
+
+void check_attention(const BaseModelConfig& c, const std::function<void(const std::string&)>& refuse) {
+  try {
+    check_sparse_attention(c.sparse_attention);
+  } catch (const UserError& error) {
+    refuse(error.what());
+  }
+  if (c.sparse_attention.mode != SparsityMode::dense && c.attn_implementation == AttnImplementation::cudnn)
+    refuse("model.attn_implementation: cudnn has no sparse attention; leave out one of them");
+}
+
+void check_offload(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
+  const ZeroConfig& z = c.zero_optimization;
+  const auto check = [&](const OffloadConfig& o, const char* name) {
+    const auto no = [&](const std::string& what) { refuse(str("zero_optimization.", name, what)); };
+    if (o.device == OffloadDevice::nvme && !o.nvme_path)
+      no(".nvme_path: device nvme needs a folder for the file");
+    if (o.device != OffloadDevice::nvme && o.nvme_path) no(".nvme_path: is for device nvme; leave it out");
+  };
+  check(z.offload_optimizer, "offload_optimizer");
+  check(z.offload_param, "offload_param");
+  const OffloadOptimizerConfig& o = z.offload_optimizer;
+  const std::string block = "zero_optimization.offload_optimizer.";
+  if (o.delayed_update && o.device == OffloadDevice::none)
+    refuse(block + "delayed_update: is for what is stepped elsewhere; set " + block + "device");
+  if (!o.delayed_update && o.delayed_update_after > 0)
+    refuse(block + "delayed_update_after: has no effect without delayed_update");
+  const OffloadDevice param = z.offload_param.device;
+  if (param != OffloadDevice::none && (z.stage == 1 || z.stage == 2))
+    refuse(str("zero_optimization.offload_param.device: ", name_of(param),
+               " needs zero_optimization.stage 3, which is ", z.stage));
+}
+
 void check_together(RunConfig& c, const std::string& name) {
   const auto refuse = [&](const std::string& what) {
     throw UserError(Exit::config, printable(name) + ": " + what);
@@ -90,6 +139,7 @@ void check_together(RunConfig& c, const std::string& name) {
                  c.zero_optimization.stage, "; give one of them"));
     c.zero_optimization.stage = *c.zero_stage;
   }
+  check_offload(c, refuse);
   if (c.distributed.node_rank >= c.distributed.nnodes)
     refuse(
         str("distributed.node_rank: ", c.distributed.node_rank, " of ", c.distributed.nnodes, " machines"));
@@ -101,13 +151,21 @@ void check_together(RunConfig& c, const std::string& name) {
   for (const auto& [wanted, what] :
        {std::pair{e.load_best_model_at_end, "evaluation.load_best_model_at_end"},
         std::pair{e.early_stopping_patience.has_value(), "evaluation.early_stopping_patience"},
-        std::pair{c.checkpointing.save_strategy == SaveStrategy::best, "checkpointing.save_strategy best"}})
+        std::pair{c.checkpointing.save_strategy == SaveStrategy::best, "checkpointing.save_strategy best"},
+        std::pair{c.training.lr_scheduler_type == LrScheduler::reduce_lr_on_plateau,
+                  "training.lr_scheduler_type reduce_lr_on_plateau"}})
     if (wanted && !evaluates) refuse(str(what, " needs evaluations; set evaluation.eval_strategy"));
   if (e.load_best_model_at_end && c.checkpointing.save_strategy == SaveStrategy::no)
     refuse("evaluation.load_best_model_at_end needs checkpoints; set checkpointing.save_strategy");
   check_predictions(c, refuse);
-  if (c.training.fp16 && c.training.bf16.value_or(false))
-    refuse("training.fp16 and training.bf16 are both true; set one of them");
+  const CommsLoggerConfig& talk = c.logging.comms_logger;
+  if (talk.enabled && !talk.prof_all && talk.prof_ops.empty())
+    refuse("logging.comms_logger: prof_all is false and prof_ops names no collective; set one of them");
+  check(c.data_efficiency, refuse);
+  if (has_random_ltd(c.data_efficiency) && c.model.sparse_attention.mode != SparsityMode::dense)
+    refuse("data_efficiency.data_routing: not with model.sparse_attention yet; leave one of them out");
+  check_training(c.training, refuse);
+  check_attention(c.model, refuse);
   const auto dtype = c.model.torch_dtype;
   if (dtype && *dtype != c.dtype())
     refuse(str("model.torch_dtype ", name_of(*dtype), " with training in ", name_of(c.dtype()),
@@ -136,14 +194,23 @@ SettingsText tree_of(const std::string& text, const std::string& name,
 
 }  // namespace
 
-RunConfig config_of(const SettingsText& tree, const std::filesystem::path& folder) {
+RunConfig config_of(const SettingsText& given_tree, const std::filesystem::path& folder, StepRanks size) {
+  SettingsText tree = given_tree;
   auto config = read_settings<RunConfig>(tree, folder);
+  std::shared_ptr<deepspeed::Report> report;
+  if (!config.deepspeed.text.empty()) {
+    report = take_deepspeed(tree, config, folder, size);
+    config = read_settings<RunConfig>(tree, folder);
+  }
   const auto given = [&](const char* section, const char* setting) {
     return tree.value.contains(section) && tree.value[section].contains(setting);
   };
   check_quantization(config, given("quantization", "bnb_4bit_compute_dtype"), tree.name);
   check_together(config, tree.name);
+  check_schedule(config.training, tree);
   if (!take_adapter_settings(config.lora, tree) && !given("lora", "target_modules")) choose_targets(config);
+  config.report = std::move(report);
+  settle_report(config);
   return config;
 }
 
@@ -157,10 +224,20 @@ SettingsText read_settings_tree(const std::filesystem::path& file,
   return tree_of(read_file(file.string(), kLargest, Exit::config), file.string(), overrides);
 }
 
-RunConfig load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
-  RunConfig config = config_of(read_settings_tree(file, overrides), file.parent_path());
+RunConfig load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides,
+                      StepRanks size) {
+  RunConfig config = config_of(read_settings_tree(file, overrides), file.parent_path(), size);
   config.file = file;
   return config;
+}
+
+void settle_offload(SettingsText& tree, const std::string& path) {
+  for (const std::string name : {"offload_param", "offload_optimizer"}) {
+    const std::string offload = "zero_optimization." + name;
+    if (path != offload + ".device") continue;
+    auto& home = tree.value["zero_optimization"][name];
+    if (home["device"] != "nvme") home.erase("nvme_path");
+  }
 }
 
 std::string effective_config(const RunConfig& config) {

@@ -3,19 +3,26 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "data/config.h"
+#include "data/efficiency/config.h"
 #include "engine/core/rules.h"
 #include "engine/dist/config.h"
 #include "engine/generate/config.h"
+#include "engine/nn/config.h"
 #include "engine/ops/ops.h"
 #include "engine/train/config.h"
 #include "lora/config.h"
 
 namespace ft {
+
+namespace deepspeed {
+struct Report;
+}
 
 constexpr auto words(Device::Kind) {
   using enum Device::Kind;
@@ -35,6 +42,7 @@ struct BaseModelConfig {
   AttnImplementation attn_implementation = AttnImplementation::automatic;
   JsonText rope_scaling;
   std::optional<std::int64_t> resize_token_embeddings_to_multiple_of;
+  SparseAttentionConfig sparse_attention;
 
   // The folder of the tokenizer.
   const std::string& tokenizer() const {
@@ -56,6 +64,8 @@ struct BaseModelConfig {
     f("rope_scaling", rope_scaling, "Replaces config.json's rope_scaling.", only_default());
     f("resize_token_embeddings_to_multiple_of", resize_token_embeddings_to_multiple_of,
       "Pad the vocabulary to a multiple of this.", at_least(1), only_default());
+    f("sparse_attention", sparse_attention,
+      "Attention to some blocks of tokens only: DeepSpeed's sparse_attention.");
   }
 };
 
@@ -85,6 +95,14 @@ struct SweepConfig {
   }
 };
 
+struct TuneConfig {
+  JsonText space;  // {"dotted.path": [values]}
+
+  void fields(auto& f) {
+    f("space", space, "{\"section.setting\": [values]}: what to try for a setting; one value keeps it.");
+  }
+};
+
 enum class FinetuningType : std::uint8_t { lora, full };
 constexpr auto words(FinetuningType) {
   using enum FinetuningType;
@@ -99,6 +117,7 @@ struct RunConfig {
   FinetuningType finetuning_type = FinetuningType::lora;
   Device::Kind device = Device::Kind::cpu;
   DataConfig data;
+  DataEfficiencyConfig data_efficiency;
   TrainingConfig training;
   ZeroConfig zero_optimization;
   std::optional<std::int64_t> zero_stage;
@@ -108,13 +127,19 @@ struct RunConfig {
   LoggingConfig logging;
   GenerationConfig generation;
   SweepConfig sweep;
+  TuneConfig tune;
+  JsonText deepspeed;
 
-  std::filesystem::path file;  // where it was read, as the user wrote it
-  bool trains = true;          // false: of a command that only computes
+  std::shared_ptr<deepspeed::Report> report;  // what became of DeepSpeed's file; null: there is none
+  std::filesystem::path file;                 // where it was read, as the user wrote it
+  bool trains = true;                         // false: of a command that only computes
 
   bool on_gpu() const { return device == Device::Kind::cuda; }
   DType dtype() const { return training.dtype(on_gpu()); }  // of activations and of frozen weights
-  TrainConfig train() const { return {training, evaluation, checkpointing, logging}; }
+  TrainConfig train() const {
+    return {training, evaluation, checkpointing, logging,
+            zero_optimization.offload_optimizer.delayed_update_after};
+  }
 
   void fields(auto& f) {
     f("$schema", schema, "For editors; ft ignores it.");
@@ -124,6 +149,7 @@ struct RunConfig {
     f("finetuning_type", finetuning_type, "What to train: an adapter, or the whole model.");
     f("device", device, "Where to compute: on the CPU, or on an NVIDIA GPU.");
     f("data", data, "The training and evaluation data.");
+    f("data_efficiency", data_efficiency, "Curriculum learning: DeepSpeed's names.");
     f("training", training, "The training run: names of Hugging Face's TrainingArguments.");
     f("zero_optimization", zero_optimization, "How ranks shard the training: DeepSpeed's names.");
     f("zero_stage", zero_stage, "Short for zero_optimization.stage.", at_least(0), at_most(3));
@@ -135,13 +161,27 @@ struct RunConfig {
       "Generation of answers (ft generate, predict_with_generate): names of Hugging Face's "
       "GenerationConfig.");
     f("sweep", sweep, "For ft sweep.");
+    f("tune", tune, "For ft tune.");
+    f("deepspeed", deepspeed,
+      "DeepSpeed's JSON, the file's name or the object itself: its settings join these (docs/deepspeed.md). "
+      "The "
+      "same as --deepspeed.",
+      aka({"deepspeed_config", "ds_config"}));
   }
+};
+
+// The ranks of a run, which DeepSpeed's train_batch_size depends on.
+struct StepRanks {
+  int ranks = 0;        // 0: as `distributed` says
+  bool trains = false;  // its batch numbers must agree with the ranks
 };
 
 // Reads a configuration and applies overrides ("a.b=c": c is JSON if it parses, else a string). Relative
 // paths become relative to the working folder. Throws UserError(config) with every mistake in the file by
 // line and name.
-RunConfig load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides);
+// deepspeed::Refused where DeepSpeed's file is not to be had.
+RunConfig load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides,
+                      StepRanks size = {});
 
 // The same from a text; `name` is what errors call it, `folder` what its paths are relative to.
 RunConfig parse_config(const std::string& text, const std::string& name, const std::filesystem::path& folder,
@@ -150,7 +190,11 @@ RunConfig parse_config(const std::string& text, const std::string& name, const s
 // The two halves of it: the file's settings with the overrides, and what a tree of settings means.
 struct SettingsText;
 SettingsText read_settings_tree(const std::filesystem::path& file, const std::vector<std::string>& overrides);
-RunConfig config_of(const SettingsText& tree, const std::filesystem::path& folder);
+RunConfig config_of(const SettingsText& tree, const std::filesystem::path& folder, StepRanks size = {});
+
+// `path` got a value of its own in this tree: where that is an offload device without files, the folder for
+// them, which belongs to other values, is left out.
+void settle_offload(SettingsText& tree, const std::string& path);
 
 // Every setting as JSON, defaults included and paths absolute, so that it means the same wherever it is put.
 std::string effective_config(const RunConfig& config);

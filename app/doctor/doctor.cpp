@@ -14,12 +14,17 @@
 namespace ft {
 namespace {
 
-std::string output_folder(const DoctorArgs& args) {
+Folders folders_of(const DoctorArgs& args) {
   if (args.config.empty()) {
     if (!args.overrides.empty()) throw UserError(Exit::config, "ft doctor: settings need --config FILE");
-    return ".";
+    return {.output = ".", .offload = {}};
   }
-  return load_config(args.config, args.overrides).training.output_dir;
+  const RunConfig config = load_config(args.config, args.overrides);
+  Folders f{.output = config.training.output_dir, .offload = {}};
+  const ZeroConfig& z = config.zero_optimization;
+  for (const auto& path : {z.offload_param.nvme_path, z.offload_optimizer.nvme_path})
+    if (path && (f.offload.empty() || f.offload[0] != *path)) f.offload.push_back(*path);
+  return f;
 }
 
 std::vector<std::string> host_names(const DoctorArgs& args) {
@@ -70,12 +75,12 @@ bool wait_for(std::vector<std::unique_ptr<Patient>>& all, const SignalQueue& sig
 }  // namespace
 
 Exit doctor(const DoctorArgs& args) {
-  const std::string folder = output_folder(args);
+  const Folders folders = folders_of(args);
   const std::vector<std::string> hosts = host_names(args);
   const SignalQueue signals;
   Screen progress(Screen::standard_error(args.json ? ProgressStyle::none : ProgressStyle::by_terminal));
   auto all = patients(hosts, args, signals);
-  for (const auto& p : all) p->look(hosts, folder);
+  for (const auto& p : all) p->look(hosts, folders);
   if (!wait_for(all, signals, progress, "looking")) return Exit{128 + SIGINT};
   if (all.size() > 1) {
     std::vector<Address> places;

@@ -33,9 +33,10 @@ Reached try_to_reach(const Address& a) {
 }  // namespace
 
 Examination::Examination(const std::string& host, const std::vector<std::string>& hosts,
-                         const std::string& folder)
+                         const Folders& folders)
     : findings_(look_at_machine()) {
-  for (Finding& f : look_at_folder(folder)) findings_.push_back(std::move(f));
+  for (Finding& f : look_at_folder(folders.output)) findings_.push_back(std::move(f));
+  for (const std::string& folder : folders.offload) findings_.push_back(look_at_offload(folder));
   if (hosts.size() < 2) return;
   std::erase_if(findings_, [](const Finding& f) { return f.topic == "name"; });  // the hostfile's count
   look_at_names(hosts);

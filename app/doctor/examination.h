@@ -17,9 +17,9 @@ struct Reached {
 
 class Examination {
  public:
-  // host: as the hostfile calls this machine, hosts: all of them; folder: of the output. Looks, and listens
+  // host: as the hostfile calls this machine, hosts: all of them. Looks, and listens
   // from now on at the address that its name stands for.
-  Examination(const std::string& host, const std::vector<std::string>& hosts, const std::string& folder);
+  Examination(const std::string& host, const std::vector<std::string>& hosts, const Folders& folders);
 
   const Findings& findings() const { return findings_; }
   int port() const { return listener_ ? local_address(listener_).port : 0; }  // 0: it cannot listen

@@ -18,6 +18,12 @@ struct Finding {
   Exit exit = Exit::done;  // of the command, where it is bad
 };
 
+// What a run will write to.
+struct Folders {
+  std::string output;
+  std::vector<std::string> offload;  // for files of parameters and states
+};
+
 using Findings = std::vector<Finding>;
 
 const char* name_of(Health);  // good, advice, bad

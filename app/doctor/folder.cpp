@@ -14,6 +14,7 @@
 #include "app/screen/format.h"
 #include "engine/dist/socket.h"
 #include "engine/io/file.h"
+#include "engine/io/folder_speed.h"
 
 namespace ft {
 namespace {
@@ -117,6 +118,19 @@ Findings look_at_folder(const std::string& folder) {
                    "checkpoints cannot be written there; choose another training.output_dir", Exit::storage});
   }
   return all;
+}
+
+Finding look_at_offload(const std::string& folder) {
+  const auto speed = [](double bytes) { return show::digits(bytes / 1e9) + " GB/s"; };
+  try {
+    const FolderSpeed s = measure_folder(folder, "nvme_path");
+    return {.topic = "offload",
+            .what = str(printable(folder), " reads ", speed(s.read), ", writes ", speed(s.write), " (", s.way,
+                        ")")};
+  } catch (const UserError& e) {
+    return {Health::bad, "offload", e.what(), "give offload_param and offload_optimizer a folder with room",
+            Exit::storage};
+  }
 }
 
 }  // namespace ft

@@ -38,9 +38,9 @@ Patient::Patient(const std::string& host) { result_.host = host; }
 
 Patient::Patient(std::unique_ptr<SshNode> node) : node_(std::move(node)) { result_.host = node_->host(); }
 
-void Patient::look(const std::vector<std::string>& hosts, const std::string& folder) {
+void Patient::look(const std::vector<std::string>& hosts, const Folders& folders) {
   if (!node_) {
-    here_.emplace(host(), hosts, folder);
+    here_.emplace(host(), hosts, folders);
     result_.findings = here_->findings();
     port_ = here_->port();
     answered_ = true;
@@ -48,7 +48,8 @@ void Patient::look(const std::vector<std::string>& hosts, const std::string& fol
   }
   asked_at_ = seconds_now();
   const Json j = {{"folder", std::filesystem::current_path().string()},
-                  {"output", folder},
+                  {"output", folders.output},
+                  {"offload", folders.offload},
                   {"host", host()},
                   {"hosts", hosts}};
   node_->send({FrameKind::look, 0, json_text(j, -1)});
@@ -110,7 +111,7 @@ Frame Nurse::answer(const Frame& f) {
       findings = to_json({{Health::bad, "folder", str(folder, ": ", std::strerror(errno)),
                            "every machine needs the same folders; use a shared file system", Exit::config}});
     }
-    examination_.emplace(host, j.texts("hosts"), j.text("output"));
+    examination_.emplace(host, j.texts("hosts"), Folders{j.text("output"), j.texts("offload")});
     for (const Json& one : to_json(examination_->findings())) findings.push_back(one);
     const Json out = {{"findings", findings}, {"port", examination_->port()}, {"time", seconds_now()}};
     return {FrameKind::found, 0, json_text(out, -1)};

@@ -18,7 +18,7 @@ class Patient final : private SshNode::Events {
 
   const std::string& host() const { return result_.host; }
   // Each is answered some time later; those of this machine at once.
-  void look(const std::vector<std::string>& hosts, const std::string& folder);
+  void look(const std::vector<std::string>& hosts, const Folders& folders);
   void reach(const std::vector<Address>& others);
   bool answered() const { return answered_ || failed_; }
   int port() const { return port_; }

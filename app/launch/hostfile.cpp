@@ -15,7 +15,6 @@ namespace ft {
 namespace {
 
 constexpr std::size_t kMostBytes = 1 << 20, kMostHosts = 4096;
-constexpr int kMostSlots = 1024;
 
 bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -75,12 +74,6 @@ Line read_host(std::istringstream& words, const std::string& where) {
   return l;
 }
 
-std::vector<int> first_slots(int n) {
-  std::vector<int> slots(static_cast<std::size_t>(n));
-  std::iota(slots.begin(), slots.end(), 0);
-  return slots;
-}
-
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> parts;
   std::istringstream in(text);
@@ -109,8 +102,8 @@ Named find_named(const std::vector<Host>& hosts, const std::string& text, const 
   for (const std::string& word : split(text.substr(colon + 1), ',')) {
     const int slot = whole_number(word, 0, kMostSlots);
     if (std::find(at->slots.begin(), at->slots.end(), slot) == at->slots.end())
-      wrong(
-          str(option, ": ", at->name, " has slots 0 to ", at->slots.size() - 1, " and no ", in_ascii(word)));
+      wrong(str(option, ": ", at->name, " has slots ", at->slots.front(), " to ", at->slots.back(),
+                " and no ", in_ascii(word)));
     if (std::find(n.slots.begin(), n.slots.end(), slot) == n.slots.end()) n.slots.push_back(slot);
   }
   if (n.slots.empty()) wrong(str(option, ": which slots of ", at->name, "? ", at->name, ":0,1"));
@@ -119,6 +112,12 @@ Named find_named(const std::vector<Host>& hosts, const std::string& text, const 
 }
 
 }  // namespace
+
+std::vector<int> first_slots(int n) {
+  std::vector<int> slots(static_cast<std::size_t>(n));
+  std::iota(slots.begin(), slots.end(), 0);
+  return slots;
+}
 
 bool is_host(std::string_view name) {
   if (name.empty() || name.size() > 253) return false;

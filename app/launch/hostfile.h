@@ -14,6 +14,8 @@
 
 namespace ft {
 
+constexpr int kMostSlots = 1024;  // of a host
+
 struct Host {
   std::string name;
   std::vector<int> slots;  // 0, 1, ...: ranks, and the GPUs that they take
@@ -21,6 +23,7 @@ struct Host {
   bool operator==(const Host&) const = default;
 };
 
+std::vector<int> first_slots(int n);  // 0, 1, ..., n - 1
 bool is_host(std::string_view name);
 
 // UserError(Exit::config) with file and line.

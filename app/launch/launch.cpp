@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <numeric>
 
+#include "app/launch/deepspeed_env.h"
 #include "app/launch/launcher.h"
+#include "app/launch/launcher_flags.h"
+#include "app/launch/resources.h"
 #include "app/ranks/ranks.h"
 #include "engine/core/environment.h"
 #include "engine/dist/handshake.h"
@@ -31,51 +33,37 @@ int machines(const LaunchArgs& args, const DistributedConfig& config) {
   return args.nodes > 0 ? args.nodes : configured > 1 ? configured : 0;
 }
 
-std::vector<int> slots(int n) {
-  std::vector<int> all(static_cast<std::size_t>(n));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
-
-std::vector<Host> hosts_of(const LaunchArgs& args, int nodes, int each) {
-  const bool filtered = !args.include.empty() || !args.exclude.empty();
-  if (filtered && (nodes > 0 || each > 0))
-    refuse(
-        "--include and --exclude select the ranks; leave out -n and --num_nodes, and those settings in the "
-        "configuration");
-  std::vector<Host> hosts = choose_hosts(read_hostfile(args.hostfile), args.include, args.exclude);
-  const int there = static_cast<int>(hosts.size());
-  if (nodes > there) refuse(str("--num_nodes is ", nodes, " and ", args.hostfile, " has ", there, " hosts"));
-  if (nodes > 0) hosts.resize(static_cast<std::size_t>(nodes));
-  for (Host& h : hosts) {
-    if (each > static_cast<int>(h.slots.size()))
-      refuse(str(h.name, " has ", h.slots.size(), " slots in ", args.hostfile, ", but ", each,
-                 " are asked for"));
-    if (each > 0) h.slots.resize(static_cast<std::size_t>(each));
-  }
-  return hosts;
-}
-
-// One of several ft launch that somebody starts, one on each machine.
-void start_by_hand(Job& job, const LaunchArgs& args, const DistributedConfig& config, int nodes, int each) {
+// One of several ft launch that somebody starts, one on each machine: keeps this one's part of the job.
+void start_by_hand(Job& job, const LaunchArgs& args, const DistributedConfig& config) {
+  const int nodes = static_cast<int>(job.hosts.size());
   const int node = args.node_rank >= 0 ? args.node_rank : static_cast<int>(config.node_rank);
-  if (args.node_rank < 0 && config.nnodes < 2)
-    refuse("several machines need --hostfile, or ft launch on each with --node_rank");
   if (node >= nodes) refuse(str("--node_rank is ", node, " of ", nodes, " machines; they count from 0"));
+  if (nodes == 1) {
+    job.hosts[0].name = "localhost";
+    return;
+  }
+  if (args.node_rank < 0 && config.nnodes < 2)
+    refuse(args.no_ssh ? "--no_ssh needs --node_rank, the number of this machine"
+                       : "several machines need --hostfile, or ft launch on each with --node_rank");
+  if (job.master.empty() && !args.hostfile.empty()) job.master = job.hosts[0].name;
   if (job.master.empty()) refuse("several machines need --master_addr, where rank 0 listens");
   job.token = variable(kTokenVariable);
   if (job.token.empty())
     refuse(str("several machines need the same secret in ", kTokenVariable,
                " in the environment of each ft launch\n  openssl rand -hex 16 makes one"));
   if (job.port == 0) job.port = static_cast<int>(config.master_port);
-  job.first = node * each;
-  job.size = nodes * each;
+  for (int before = 0; before < node; ++before)
+    job.first += static_cast<int>(job.hosts[static_cast<std::size_t>(before)].slots.size());
+  job.hosts = {job.hosts[static_cast<std::size_t>(node)]};
+  job.hosts[0].name = "localhost";
 }
 
 }  // namespace
 
-Exit launch(const LaunchArgs& args, const std::string& output_dir, const DistributedConfig& config) {
+Exit launch(const LaunchArgs& args, const std::string& output_dir, const DistributedConfig& config,
+            bool on_gpu) {
   const DistributedConfig usual;
+  heed_launcher_flags(args.others);
   const int each = ranks_each(args, config), nodes = machines(args, config);
   Job job{.command = args.command,
           .master = args.master_addr,
@@ -86,17 +74,15 @@ Exit launch(const LaunchArgs& args, const std::string& output_dir, const Distrib
   if (job.master.empty() && config.master_addr != usual.master_addr) job.master = config.master_addr;
   if (args.master_port < 0 && config.master_port != usual.master_port)
     job.port = static_cast<int>(config.master_port);
-  if (!args.hostfile.empty()) {
-    if (args.node_rank >= 0) refuse("--hostfile and --node_rank: give one of them");
-    job.hosts = hosts_of(args, nodes, each);
-    for (const Host& h : job.hosts) job.size += static_cast<int>(h.slots.size());
-  } else {
-    if (!args.include.empty() || !args.exclude.empty()) refuse("--include and --exclude need --hostfile");
-    if (each == 0) refuse("how many ranks? Give -n N, --hostfile, or set distributed.nproc_per_node");
-    job.hosts = {{"localhost", slots(each)}};
-    job.size = each;
-    if (nodes > 1 || args.node_rank >= 0) start_by_hand(job, args, config, std::max(1, nodes), each);
-  }
+  if (!args.hostfile.empty() && args.node_rank >= 0 && !args.no_ssh)
+    refuse(
+        "--hostfile and --node_rank: give one of them, or --no_ssh too, to start ft launch on each machine");
+  job.hosts = choose_resources(args, each, nodes, on_gpu);
+  for (const Host& h : job.hosts) job.size += static_cast<int>(h.slots.size());
+  const bool by_hand = args.no_ssh || args.hostfile.empty();
+  check_launcher(args.launcher, by_hand ? 1 : static_cast<int>(job.hosts.size()));
+  if (job.hosts.size() > 1) job.environment = read_deepspeed_env();
+  if (by_hand) start_by_hand(job, args, config);
   if (job.master.empty() && job.hosts.size() == 1) job.master = "127.0.0.1";
   if (std::any_of(job.hosts.begin(), job.hosts.end(), [](const Host& h) { return !is_here(h.name); }))
     job.ssh = ssh_options(args.ssh_port);

@@ -97,14 +97,21 @@ RankPlan Launcher::plan_of(std::size_t host) const {
                 .port = port_,
                 .token = job_.token,
                 .gpus = {},
-                .environment = {}};
+                .environment = job_.environment};
   for (std::size_t h = 0; h < host; ++h) plan.first += static_cast<int>(job_.hosts[h].slots.size());
   if (job_.hosts[host].chosen)
     for (const int slot : job_.hosts[host].slots)
       plan.gpus += (plan.gpus.empty() ? "" : ",") + std::to_string(slot);
+  const auto set = [&](const std::string& variable) {
+    const auto is = [&](const auto& v) { return v.first == variable; };
+    return std::any_of(job_.environment.begin(), job_.environment.end(), is);
+  };
   if (remote_[host])
     for (const auto& [name, value] : variables())
-      if (name.starts_with("NCCL_") || name == "LD_LIBRARY_PATH") plan.environment.emplace_back(name, value);
+      if ((name.starts_with("NCCL_") || name == "LD_LIBRARY_PATH") && !set(name))
+        plan.environment.emplace_back(name, value);
+  if (!plan.gpus.empty())
+    std::erase_if(plan.environment, [](const auto& v) { return v.first == "CUDA_VISIBLE_DEVICES"; });
   return plan;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/launch/hostfile.h"
@@ -18,6 +19,7 @@ struct Job {
   int port = 0;                      // 0: any free one
   std::string token;
   std::string log_dir;
+  std::vector<std::pair<std::string, std::string>> environment;  // of every rank
   SshOptions ssh;
 };
 

@@ -12,6 +12,7 @@
 #include "app/plan/planned.h"
 #include "app/plan/table.h"
 #include "app/plan/ways_out.h"
+#include "app/ranks/offload.h"
 #include "app/ranks/ranks.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
@@ -60,15 +61,16 @@ void place(Subject& s, const PlanArgs& args) {
 
 Subject subject(const PlanArgs& args, Screen& screen) {
   Subject s;
-  std::vector<std::string> overrides = args.overrides;
+  std::vector<std::string> overrides = args.settings();
   if (!args.gpu.empty()) overrides.emplace_back("device=cuda");
   if (!args.config.empty()) {
-    s.config = load_config(args.config, overrides);
+    s.config = load_config(args.config, overrides, {.ranks = static_cast<int>(args.ranks), .trains = true});
     place(s, args);
     Working working(screen, "reading data");
     const BuiltModel built = build_model(s.config, Weights::ignore);
-    s.data = build_data(s.config, built.made.info.vocab_size, LoadPart::train_and_eval,
-                        [&](std::int64_t done, std::int64_t of) { working(done, of); });
+    s.data = build_data(
+        s.config, built.made.info.vocab_size, LoadPart::train_and_eval,
+        [&](std::int64_t done, std::int64_t of) { working(done, of); }, all_ranks(s.config.distributed));
     return s;
   }
   std::filesystem::path folder(args.model);
@@ -79,6 +81,17 @@ Subject subject(const PlanArgs& args, Screen& screen) {
   s.config = parse_config(j.dump(), "--model", "", overrides);
   place(s, args);
   return s;
+}
+
+// Empty: nothing of the run lives elsewhere.
+std::optional<StepCost> cost_of(const Subject& s, const Planned& p, const PlanArgs& args) {
+  const Moved moved = p.plan.per_step(s.config.training.gradient_accumulation_steps).moved;
+  for (const auto& [option, given] : {std::pair{"--disk", &args.disk}, {"--flops", &args.flops}})
+    if (moved == Moved{} && !given->empty())
+      throw UserError(Exit::config,
+                      str(option, ": nothing of this run is moved from or to files; leave it out"));
+  if (moved == Moved{}) return {};
+  return step_cost(s.config, p, s.room, speeds_of(s.config, args.disk, args.flops, args.gpu.empty()));
 }
 
 }  // namespace
@@ -92,14 +105,14 @@ Exit plan(const PlanArgs& args) {
   for (int stage = 0; stage <= 3; ++stage) {
     if (stage != own && ranks == 1) continue;  // alone all stages are one
     RunConfig config = s.config;
-    config.zero_optimization.stage = stage;
-    if (stage == 0 && own != 0) config.zero_optimization.mics_shard_size = -1;  // nothing is shared out
+    config.zero_optimization = at_stage(config.zero_optimization, stage);
     table.stages.push_back({stage, s.with(config)});
     if (s.room.there > 0) table.stages.back().longest = longest_that_fits(config, s.room);
     if (stage == own) table.own = table.stages.size() - 1;
   }
   table.accumulation = s.config.training.gradient_accumulation_steps;
   table.choose_recomputed = !s.config.training.gradient_checkpointing;
+  table.cost = cost_of(s, table.mine().planned, args);
   screen.clear();
   if (args.json) {
     std::cout << as_json(table) << "\n";

@@ -13,9 +13,10 @@ namespace ft {
 struct PlanArgs : ConfigArgs {
   std::string model;  // a model folder or a config.json instead of a configuration
   bool json = false;
-  double parameters = 0;   // instead of both: this many trained parameters
-  std::int64_t ranks = 0;  // 0: as configured
-  std::string gpu;         // empty: the device of the configuration, on this machine
+  double parameters = 0;    // instead of both: this many trained parameters
+  std::int64_t ranks = 0;   // 0: as configured
+  std::string gpu;          // empty: the device of the configuration, on this machine
+  std::string disk, flops;  // speeds (speeds.h); empty: measured where they matter
 };
 Exit plan(const PlanArgs&);
 // For `parameters`: by ZeRO's formulas.

@@ -1,8 +1,9 @@
 #include "app/plan/planned.h"
 
+#include <span>
+
 #include "app/assembly/engine.h"
 #include "app/plan/request.h"
-#include "app/ranks/ranks.h"
 
 namespace ft {
 namespace {
@@ -21,7 +22,7 @@ BatchShape full_shape(std::int64_t sequences, const DataConfig& data, bool seq2s
 
 // As planned(), of a model that is built: it may be planned again and again.
 Planned plan_built(const RunConfig& config, const BuiltModel& built, const BuiltData* data, Room room,
-                   std::optional<std::int64_t> length) {
+                   std::optional<std::int64_t> length, bool costs = true) {
   const BuiltData none;
   PlanRequest request =
       plan_request(config, built, data ? *data : none, room.workspace, all_ranks(config.distributed));
@@ -35,8 +36,29 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
   }
   if (!config.training.gradient_checkpointing)
     request.recompute = fewest_recomputed(built.model(), request, room.there);
+  request.costs = costs;
   const BatchShape largest = request.train.empty() ? BatchShape{} : request.train[0];
   return {plan_run(built.model(), request), largest};
+}
+
+constexpr std::int64_t kLengthStep = 64;  // tokens
+
+std::int64_t most_tokens(const RunConfig& config) {
+  const SparseAttentionConfig& sparse = config.model.sparse_attention;
+  return sparse.mode == SparsityMode::dense ? 1 << 20 : sparse.max_seq_length;
+}
+
+// The most steps of a length, up to `most` tokens, for which what holds for short ones holds.
+template <class Holds>
+std::int64_t most_steps(std::int64_t most, const Holds& holds) {
+  std::int64_t low = 0, high = 1;
+  while (high * kLengthStep <= most && holds(high)) low = high, high *= 2;
+  if (high * kLengthStep > most) return low;
+  while (high - low > 1) {
+    const std::int64_t middle = (low + high) / 2;
+    (holds(middle) ? low : high) = middle;
+  }
+  return low;
 }
 
 }  // namespace
@@ -54,6 +76,7 @@ Planned planned(const RunConfig& config, const BuiltData* data, Room room,
 
 std::int64_t fewest_recomputed(Model& model, PlanRequest request, std::int64_t there) {
   const std::int64_t most = model.most_recompute();
+  request.costs = false;
   const auto fits = [&](std::int64_t n) {
     request.recompute = n;
     return plan_run(model, request).memory.total <= there - there / 10;
@@ -67,22 +90,30 @@ std::int64_t fewest_recomputed(Model& model, PlanRequest request, std::int64_t t
   return high;
 }
 
+std::int64_t choose_recomputed(Model& model, const PlanRequest& request, const Ops& ops, const Ranks& ranks,
+                               Communicator& comm) {
+  std::int64_t fewest = fewest_recomputed(model, request, ops.free_memory() / sharing(ops, ranks.local_size));
+  comm.broadcast(std::as_writable_bytes(std::span(&fewest, 1)), 0);
+  return fewest;
+}
+
 std::int64_t longest_that_fits(const RunConfig& config, Room room) {
-  constexpr std::int64_t kStep = 64, kMost = 1 << 20;
   const BuiltModel built = build_model(config, Weights::ignore);
-  const auto fits = [&](std::int64_t steps) {
-    // With as much recomputation as the configuration leaves open.
-    const Planned p = plan_built(config, built, nullptr, {.workspace = room.workspace}, steps * kStep);
-    return p.plan.memory.total <= room.there;
-  };
-  std::int64_t low = 0, high = 1;
-  while (high * kStep <= kMost && fits(high)) low = high, high *= 2;
-  if (high * kStep > kMost) return low * kStep;
-  while (high - low > 1) {
-    const std::int64_t middle = (low + high) / 2;
-    (fits(middle) ? low : high) = middle;
-  }
-  return low * kStep;
+  return kLengthStep * most_steps(most_tokens(config), [&](std::int64_t steps) {
+           // With as much recomputation as the configuration leaves open.
+           const Planned p =
+               plan_built(config, built, nullptr, {.workspace = room.workspace}, steps * kLengthStep, false);
+           return p.plan.memory.total <= room.there;
+         });
+}
+
+std::int64_t shortest_that_computes(const RunConfig& config, Room room, double flop) {
+  const BuiltModel built = build_model(config, Weights::ignore);
+  const std::int64_t most = most_tokens(config);
+  const std::int64_t below = most_steps(most, [&](std::int64_t steps) {
+    return plan_built(config, built, nullptr, room, steps * kLengthStep).plan.computed < flop;
+  });
+  return (below + 1) * kLengthStep <= most ? (below + 1) * kLengthStep : 0;
 }
 
 }  // namespace ft

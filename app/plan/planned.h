@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "app/assembly/built_data.h"
+#include "app/ranks/ranks.h"
 #include "engine/train/planner.h"
 
 namespace ft {
@@ -28,8 +29,15 @@ Planned planned(const RunConfig&, const BuiltData* data, Room, std::optional<std
 // The longest max_seq_length, in steps of 64 tokens up to a million, with which a run fits; 0: none does.
 std::int64_t longest_that_fits(const RunConfig&, Room);
 
+// The shortest max_seq_length, in steps of 64 tokens up to a million, with which a micro-step computes that
+// many FLOP, what is recomputed included; 0: none does.
+std::int64_t shortest_that_computes(const RunConfig&, Room, double flop);
+
 // gradient_checkpointing auto: how little recomputation (Model::set_recompute) leaves a tenth of `there`
 // bytes free; all that helps where even that is too much or `there` is 0.
 std::int64_t fewest_recomputed(Model&, PlanRequest, std::int64_t there);
+
+// The same as rank 0 sees it, so that memory and messages are alike on all ranks.
+std::int64_t choose_recomputed(Model&, const PlanRequest&, const Ops&, const Ranks&, Communicator&);
 
 }  // namespace ft

@@ -10,16 +10,22 @@ namespace ft {
 
 PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const BuiltData& d,
                          std::int64_t workspace, int ranks) {
-  PlanRequest r{.dtype = b.dtype,
-                .ranks = ranks,
-                .zero = zero_options(config.zero_optimization, ranks),
-                .reduce_bucket = static_cast<std::int64_t>(config.zero_optimization.reduce_bucket_size),
-                .states = states_of(config.training),
-                .recompute = config.training.gradient_checkpointing == false ? 0 : b.model().blocks(),
-                .adapter = b.lora,
-                .device = device_of(config),
-                .workspace = workspace};
-  if (d.train) r.train = largest_shapes(*d.train, length_of(config.training, *d.train, ranks).epochs);
+  PlanRequest r{
+      .dtype = b.dtype,
+      .ranks = ranks,
+      .zero = zero_options(config, ranks),
+      .reduce_bucket = static_cast<std::int64_t>(config.zero_optimization.reduce_bucket_size),
+      .wire = wire_of(config.distributed, ranks).dtype,
+      .nccl = config.distributed.backend != Backend::tcp,
+      .states = states_of(config.training),
+      .recompute = config.training.gradient_checkpointing == Checkpointing::off ? 0 : b.model().blocks(),
+      .adapter = b.lora,
+      .device = device_of(config),
+      .workspace = workspace};
+  r.inputs_on_host = config.on_gpu() && config.training.gradient_checkpointing == Checkpointing::offload;
+  if (r.device.kind == Device::Kind::cpu)
+    if (const auto host = make_host_ops(r.zero, r.device)) r.workspace += host->workspace();
+  if (d.train) r.train = largest_shapes(d.batches(), length_of(config.training, d.batches(), ranks).epochs);
   if (d.stream) r.train = {d.stream->largest()};
   if (d.eval) r.eval = largest_shapes(*d.eval, 1);
   if (d.eval && config.evaluation.predict_with_generate)

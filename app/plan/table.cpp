@@ -22,6 +22,8 @@ constexpr Category kCategories[] = {
     {"scratch", "workspace", &MemoryReport::scratch},
     {"communication", "communication", &MemoryReport::communication},
     {"total", "total", &MemoryReport::total},
+    {"host", "on the host", &MemoryReport::host},
+    {"elsewhere", "in files", &MemoryReport::elsewhere},
 };
 
 Json memory_of(const PlannedStage& s) {
@@ -52,6 +54,7 @@ std::string as_json(const PlanTable& t) {
   j["ranks"] = t.ranks;
   j["zero_stage"] = t.mine().stage;
   j["sent_per_step"] = plan.sent_per_step(t.accumulation);
+  if (t.cost) add_to(j, *t.cost);
   j["flops_per_token"] = plan.flops_per_token;
   j["parameters"] = plan.parameters;
   j["trained_parameters"] = plan.trained;
@@ -79,6 +82,10 @@ std::string as_text(const PlanTable& t) {
     text = row("memory", t, [&](const PlannedStage&) { return std::string(unit.name); });
   text += "\n";
   for (const Category& c : kCategories) {
+    const auto some = [&](const PlannedStage& s) { return s.planned.plan.memory.*c.bytes > 0; };
+    if ((c.bytes == &MemoryReport::host || c.bytes == &MemoryReport::elsewhere) &&
+        std::ranges::none_of(t.stages, some))
+      continue;
     text += row(c.shown, t, [&](const PlannedStage& s) {
       const std::int64_t bytes = s.planned.plan.memory.*c.bytes;
       return bytes > 0 ? show::memory(bytes, unit) : std::string("-");
@@ -112,6 +119,7 @@ std::string as_text(const PlanTable& t) {
           " parameters\none step: ", show::quantity(plan.flops * static_cast<double>(t.accumulation)),
           " FLOP, ", show::count(t.accumulation), " x ", show::count(t.mine().planned.largest.all_tokens()),
           " tokens at most", t.ranks > 1 ? str(" on each of ", t.ranks, " ranks") : "", "\n");
+  if (t.cost) text += as_text(*t.cost);
   return text;
 }
 

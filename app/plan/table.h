@@ -1,10 +1,12 @@
 // The output of ft plan: memory per rank by category; with several ranks, all ZeRO stages side by side.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/plan/planned.h"
+#include "app/plan/step_cost.h"
 
 namespace ft {
 
@@ -21,6 +23,7 @@ struct PlanTable {
   std::int64_t there = 0;  // bytes that a rank may take; 0: unknown
   std::int64_t accumulation = 1;
   bool choose_recomputed = false;  // gradient_checkpointing auto
+  std::optional<StepCost> cost;    // of the configured stage; empty: nothing moves
 
   const PlannedStage& mine() const { return stages[own]; }
 };

@@ -6,16 +6,40 @@ namespace ft {
 
 std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
   std::vector<WayOut> ways;
-  const auto way = [&](const char* setting, bool helps, const auto& change) {
+  const ZeroConfig& z = c.zero_optimization;
+  const int ranks = all_ranks(c.distributed);
+  const auto way = [&](const std::string& setting, bool helps, const auto& change) {
     if (helps) change(ways.emplace_back(setting, c).config);
   };
-  way("training.gradient_checkpointing=true", training && c.training.gradient_checkpointing == false,
-      [](RunConfig& to) { to.training.gradient_checkpointing = true; });
-  way("training.gradient_checkpointing=auto", training && c.training.gradient_checkpointing == true,
+  way("training.gradient_checkpointing=true",
+      training && c.training.gradient_checkpointing == Checkpointing::off,
+      [](RunConfig& to) { to.training.gradient_checkpointing = Checkpointing::on; });
+  way("training.gradient_checkpointing=auto",
+      training && c.training.gradient_checkpointing == Checkpointing::on,
       [](RunConfig& to) { to.training.gradient_checkpointing.reset(); });
+  way("zero_stage=3", ranks > 1 && z.stage < 3, [](RunConfig& to) { to.zero_optimization.stage = 3; });
+  const auto in_files = [&](const std::string& name, bool helps, const OffloadConfig& now, const auto& home) {
+    const std::string setting = "zero_optimization." + name;
+    way(str(setting, ".device=nvme with ", setting, ".nvme_path=FOLDER"),
+        helps && !c.on_gpu() && now.device != OffloadDevice::nvme, [&](RunConfig& to) {
+          home(to.zero_optimization).device = OffloadDevice::nvme;
+          home(to.zero_optimization).nvme_path = ".";
+        });
+  };
+  in_files("offload_optimizer", training && (ranks == 1 || z.stage > 0), z.offload_optimizer,
+           [](ZeroConfig& to) -> OffloadConfig& { return to.offload_optimizer; });
+  in_files("offload_param", z.stage == 3 || (ranks == 1 && z.stage == 0), z.offload_param,
+           [](ZeroConfig& to) -> OffloadConfig& { return to.offload_param; });
+  const auto on_host = [&](const char* setting, bool helps, const auto& change) {
+    way(setting, helps && c.on_gpu(), change);
+  };
+  on_host("zero_optimization.offload_optimizer.device=cpu",
+          training && (ranks == 1 || z.stage > 0) && z.offload_optimizer.device == OffloadDevice::none,
+          [](RunConfig& to) { to.zero_optimization.offload_optimizer.device = OffloadDevice::cpu; });
+  on_host("zero_optimization.offload_param.device=cpu",
+          (z.stage == 3 || (ranks == 1 && z.stage == 0)) && z.offload_param.device == OffloadDevice::none,
+          [](RunConfig& to) { to.zero_optimization.offload_param.device = OffloadDevice::cpu; });
   way("training.bf16=true", c.dtype() == DType::f32, [](RunConfig& to) { to.training.bf16 = true; });
-  way("zero_stage=3", all_ranks(c.distributed) > 1 && c.zero_optimization.stage < 3,
-      [](RunConfig& to) { to.zero_optimization.stage = 3; });
   way("finetuning_type=lora", training && c.finetuning_type == FinetuningType::full,
       [](RunConfig& to) { to.finetuning_type = FinetuningType::lora; });
   way("quantization.load_in_4bit=true",

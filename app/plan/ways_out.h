@@ -1,4 +1,5 @@
-// Ways to make a run smaller that does not fit: settings that it does not have already.
+// Ways to make a run smaller that does not fit: settings that it does not have already,
+// first those that cost time, then those that change what is learned.
 #pragma once
 #include <string>
 #include <vector>

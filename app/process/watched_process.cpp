@@ -36,6 +36,8 @@ int WatchedProcess::wait(bool& stopped, const std::function<void(const std::stri
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+void WatchedProcess::end() const { ::kill(child_.pid, SIGTERM); }
+
 void WatchedProcess::hear() {
   std::array<char, 1 << 14> buffer;
   while (child_.output) {

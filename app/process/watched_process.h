@@ -18,6 +18,8 @@ class WatchedProcess {
   // Its exit code, or 128 plus the signal that ended it. Signals are passed on; `stopped` becomes true when
   // one asked for the end. `says` is called with the last complete line, a few times a second.
   int wait(bool& stopped, const std::function<void(const std::string&)>& says);
+  // Asks it to end, while wait() runs.
+  void end() const;
   const std::string& last_line() const { return last_line_; }
 
  private:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "app/ranks/offload.h"
 #include "app/ranks/started_by.h"
 
 #include "engine/core/environment.h"
@@ -35,8 +36,9 @@ void refuse_what_ranks_lack(const ZeroConfig& z) {
   unusual(!z.reduce_scatter, "reduce_scatter=false", "ft always uses reduce-scatter");
   unusual(z.allgather_bucket_size != usual.allgather_bucket_size, "allgather_bucket_size",
           "ft gathers in place, without a bucket");
-  unusual(z.sub_group_size != usual.sub_group_size, "sub_group_size",
-          "ft steps every parameter in place, without a copy");
+  unusual(z.sub_group_size != usual.sub_group_size && z.offload_optimizer.device != OffloadDevice::nvme &&
+              z.offload_param.device != OffloadDevice::nvme,
+          "sub_group_size", "without offload to nvme ft steps every parameter in place");
   unusual(z.stage3_max_reuse_distance != usual.stage3_max_reuse_distance, "stage3_max_reuse_distance",
           "ft releases a unit after each use");
   unusual(!z.overlap_comm && z.stage3_prefetch_bucket_size > 0 &&
@@ -68,7 +70,10 @@ void end_process(Exit exit, const std::string& text) {
 
 // What ranks must have alike: everything but where they are.
 std::string hash_of(RunConfig config) {
-  config.distributed = {};
+  const DistributedConfig& d = config.distributed;  // of it, what changes results
+  config.distributed = {.communication_data_type = d.communication_data_type,
+                        .prescale_gradients = d.prescale_gradients,
+                        .gradient_predivide_factor = d.gradient_predivide_factor};
   return sha256(effective_config(config));
 }
 
@@ -95,21 +100,35 @@ int all_ranks(const DistributedConfig& config) {
   return configured_ranks(config) * static_cast<int>(config.nnodes);
 }
 
-ZeroOptions zero_options(const ZeroConfig& z, int ranks) {
-  if (ranks == 1) return {.stage = ZeroStage::of(0)};
-  refuse_what_ranks_lack(z);
-  const std::int64_t group = z.mics_shard_size;
+ZeroOptions zero_options(const RunConfig& config, int ranks) {
+  const ZeroConfig& z = config.zero_optimization;
+  if (ranks > 1) refuse_what_ranks_lack(z);
+  const std::int64_t group = ranks > 1 ? z.mics_shard_size : -1;
   if (group == 0 || group > ranks || (group > 0 && ranks % group != 0))
     refuse("mics_shard_size",
            str(" is ", group, " and there are ", ranks, " ranks; it must divide their number"));
   if (group > 0 && z.stage == 0) refuse("mics_shard_size", ": stage 0 shards nothing");
   const auto elements = [](double n) { return static_cast<std::int64_t>(n); };
-  return {.stage = ZeroStage::of(static_cast<int>(z.stage)),
-          .group = static_cast<int>(std::max<std::int64_t>(0, group)),
-          .persist = elements(z.stage3_param_persistence_threshold),
-          .prefetch = elements(z.stage3_prefetch_bucket_size),
-          .max_live = elements(z.stage3_max_live_parameters),
-          .overlap = z.overlap_comm};
+  ZeroOptions options{.stage = ZeroStage::of(ranks > 1 ? static_cast<int>(z.stage) : 0),
+                      .group = static_cast<int>(std::max<std::int64_t>(0, group)),
+                      .persist = elements(z.stage3_param_persistence_threshold),
+                      .prefetch = elements(z.stage3_prefetch_bucket_size),
+                      .max_live = elements(z.stage3_max_live_parameters),
+                      .overlap = z.overlap_comm};
+  set_homes(options, config, ranks);
+  return options;
+}
+
+Wire wire_of(const DistributedConfig& d, int ranks) {
+  if (d.communication_data_type == GradientType::fp32) return {};
+  const double scale = d.prescale_gradients ? 1 : ranks / d.gradient_predivide_factor;
+  return {.dtype = d.communication_data_type == GradientType::bf16 ? DType::bf16 : DType::f16,
+          .scale = static_cast<float>(scale)};
+}
+
+int ranks_here() {
+  const auto started = started_by();
+  return started ? started->size : 0;
 }
 
 Ranks find_ranks(const RunConfig& config) {
@@ -145,7 +164,7 @@ Ranks find_ranks(const RunConfig& config) {
 }
 
 std::unique_ptr<Communicator> make_communicator(const Ranks& r, Ops& ops, const RunConfig& config,
-                                                CommunicationNotes* notes) {
+                                                CommunicationObserver* trace, CommunicationObserver* log) {
   if (r.size == 1) return std::make_unique<LocalCommunicator>(ops);
   if (config.distributed.backend == Backend::nccl && ops.device().kind == Device::Kind::cpu)
     throw UserError(Exit::config, "distributed.backend: nccl is for GPUs; set device=cuda, or leave it out");
@@ -161,19 +180,29 @@ std::unique_ptr<Communicator> make_communicator(const Ranks& r, Ops& ops, const 
   mesh.give_up = end_process;
   mesh.notice = say;
   cpu::CpuOps host(1);
-  auto hosts = std::make_unique<MeshCommunicator>(host, std::move(mesh), seconds,
-                                                  static_cast<std::int64_t>(zero.reduce_bucket_size));
+  const auto bucket = static_cast<std::int64_t>(zero.reduce_bucket_size);
+  auto hosts = std::make_unique<MeshCommunicator>(host, std::move(mesh), seconds, bucket,
+                                                  wire_of(config.distributed, r.size));
   std::unique_ptr<Communicator> comm;
-  if (ops.device().kind == Device::Kind::cpu) {
+  const bool on_cpus = ops.device().kind == Device::Kind::cpu;
+  const auto logged = [&](std::unique_ptr<Communicator> inner) -> std::unique_ptr<Communicator> {
+    if (!log) return inner;
+    const std::function<void()> settle = on_cpus ? [] {} : std::function<void()>([&] { ops.synchronize(); });
+    return std::make_unique<TraceCommunicator>(std::move(inner), *log, settle);
+  };
+  if (on_cpus) {
     comm = std::move(hosts);
   } else {
     const bool tcp = config.distributed.backend == Backend::tcp;
     const std::string why = tcp ? "" : without_nccl(*hosts, config);
-    if (!tcp && why.empty()) return make_nccl_communicator(ops, std::move(hosts), seconds);
+    if (!tcp && why.empty())
+      return logged(make_nccl_communicator(ops, std::move(hosts), seconds,
+                                           wire_of(config.distributed, r.size), bucket));
     comm = std::make_unique<StagedCommunicator>(ops, std::move(hosts), why);
   }
-  if (notes) comm = std::make_unique<TraceCommunicator>(std::move(comm), *notes);
-  if (!zero.overlap_comm) return comm;
+  if (trace) comm = std::make_unique<TraceCommunicator>(std::move(comm), *trace);
+  comm = logged(std::move(comm));
+  if (!zero.overlap_comm || (log && !on_cpus)) return comm;
   return std::make_unique<OverlappedCommunicator>(std::move(comm));
 }
 

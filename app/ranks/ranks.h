@@ -7,6 +7,7 @@
 #include "engine/dist/mesh.h"
 #include "engine/dist/parameter_store.h"
 #include "engine/dist/trace_communicator.h"
+#include "engine/dist/wire.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
@@ -35,11 +36,16 @@ struct Ranks {
 // this process to its share of the machine's cores.
 Ranks find_ranks(const RunConfig&);
 
-// Connects to the other ranks, over the transport of distributed.backend. `ops` and `notes` must outlive it;
-// null: its collectives are not traced (NCCL's never are). UserError(Exit::config) for NCCL between CPUs,
-// (Exit::hardware) if a rank lacks it.
+// How many ranks whoever started this process says there are; 0: it is alone.
+int ranks_here();
+
+// Connects to the other ranks, over the transport of distributed.backend. `ops` and the observers must
+// outlive it. trace: of the collectives as they run, NCCL's not among them. log: of all; between GPUs each is
+// waited for, and none runs beside the computation. Null: none. UserError(Exit::config) for NCCL between
+// CPUs, (Exit::hardware) if a rank lacks it.
 std::unique_ptr<Communicator> make_communicator(const Ranks&, Ops& ops, const RunConfig&,
-                                                CommunicationNotes* notes = nullptr);
+                                                CommunicationObserver* trace = nullptr,
+                                                CommunicationObserver* log = nullptr);
 
 // UserError(Exit::mismatch) unless `value` is the same on all ranks; says what differs.
 void require_same(Communicator&, std::int64_t value, const std::string& what);
@@ -47,9 +53,14 @@ void require_same(Communicator&, std::int64_t value, const std::string& what);
 // UserError(Exit::config) unless all ranks see the same existing folder: all of them write checkpoints to it.
 void require_one_folder(Communicator&, const std::string& folder);
 
-// The settings' layouts for this many ranks; one rank shards nothing. UserError(Exit::config) when the
-// settings contradict each other or the number of ranks, or ask for something that ft does not have.
-ZeroOptions zero_options(const ZeroConfig&, int ranks);
+// The settings' layouts and homes for this many ranks; one rank shards nothing. UserError(Exit::config) when
+// the settings contradict each other or the number of ranks, or ask for something that ft does not have.
+ZeroOptions zero_options(const RunConfig&, int ranks);
+
+// How gradients travel between this many ranks. Gradients are divided by the targets of all ranks as they are
+// made, so each carries DeepSpeed's division by the number of ranks, which prescale_gradients puts before the
+// sum; without it they are multiplied by that number on the way.
+Wire wire_of(const DistributedConfig&, int ranks);
 
 // The ranks that a configuration asks ft launch for, on each machine and on all; 1 when it says nothing.
 int configured_ranks(const DistributedConfig&);

@@ -6,7 +6,7 @@
 namespace ft {
 
 Exit data_show(const DataShowArgs& args) {
-  RunConfig config = load_config(args.config, args.overrides);
+  RunConfig config = load_config(args.config, args.settings());
   config.data.streaming = false;
   const BuiltData data = build_data(config, vocab_size_of(config), LoadPart::train_and_eval, {});
   Screen aside(Screen::standard_error());

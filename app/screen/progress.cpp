@@ -9,7 +9,8 @@ namespace ft {
 Progress::Progress(Screen& screen, const LoggingConfig& config)
     : screen_(screen),
       silent_(config.progress == ProgressStyle::none || config.log_level >= LogLevel::warning),
-      warns_(config.log_level != LogLevel::error) {}
+      warns_(config.log_level != LogLevel::error),
+      steps_per_print_(config.steps_per_print) {}
 
 void Progress::labelled(const std::vector<LabelledLine>& lines) {
   for (const auto& [label, text, whole] : lines) {
@@ -46,6 +47,11 @@ void Progress::progress(const StepRow& row) {
   step_seconds_ += weight * (seconds - step_seconds_);
   row_ = row;
   draw();
+  if (steps_per_print_ && row.step % *steps_per_print_ == 0) print();
+}
+
+void Progress::print() {
+  if (!silent_) screen_.line("step " + step_line(view(), 0, Bar::none));
 }
 
 double Progress::seconds_left() const {
@@ -62,7 +68,7 @@ void Progress::draw() {
 void Progress::step(const StepRow& row) {
   course_.loss.push_back(row.loss);
   row_ = row;
-  if (!silent_ && !screen_.live()) screen_.line("step " + step_line(view(), 0, Bar::none));
+  if (!screen_.live() && !steps_per_print_) print();
 }
 
 void Progress::evaluating(std::int64_t done, std::int64_t of) {

@@ -2,6 +2,8 @@
 // every logging step elsewhere; evaluations and checkpoints above it; and at the end what was made and what
 // to type next.
 #pragma once
+#include <optional>
+
 #include "app/screen/run_text.h"
 #include "app/screen/screen.h"
 #include "engine/train/config.h"
@@ -27,11 +29,13 @@ class Progress final : public Report {
   using Clock = std::chrono::steady_clock;
   void labelled(const std::vector<LabelledLine>& lines);
   void draw();
+  void print();
   StepView view() const { return {header_, row_, seconds_left()}; }
   double seconds_left() const;  // negative: unknown
 
   Screen& screen_;
   bool silent_, warns_;
+  std::optional<std::int64_t> steps_per_print_;
   RunHeader header_;
   StepRow row_;
   Course course_;

@@ -72,6 +72,8 @@ std::string memory_text(const RunHeader& h) {
   if (h.memory_there > 0 && std::string(unit.name) == "GiB")
     out += " of " + show::memory(h.memory_there, unit);
   out += str(" ", unit.name);
+  if (m.host > 0) out += str(", and ", show::memory(m.host), " on the host");
+  if (m.elsewhere > 0) out += str(", and ", show::file_size(m.elsewhere), " in files");
   if (h.blocks > 0) out += str("; ", h.recomputed, " of ", show::plural(h.blocks, "block"), " recomputed");
   if (h.segment > 1) out += str(", ", h.segment, " at a time");
   return out;

@@ -105,7 +105,8 @@ SweepRun make_run(SettingsText tree, const Point& point, const std::filesystem::
     put_setting(tree, v.path, v.value, line == tree.lines.end() ? 0 : line->second, v.place);
     run.settings.emplace_back(v.path, shown(v.value));
   }
-  run.config = config_of(tree, folder);
+  for (const Value& v : point) settle_offload(tree, v.path);
+  run.config = config_of(tree, folder, {.trains = true});
   return run;
 }
 

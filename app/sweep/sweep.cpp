@@ -36,7 +36,8 @@ SweepRow empty_row(const SweepPlan& plan, const SweepRun& run) {
 
 std::int64_t planned_memory(const RunConfig& config, Room room) {
   const BuiltModel built = build_model(config, Weights::ignore);
-  const BuiltData data = build_data(config, built.made.info.vocab_size, LoadPart::train_and_eval, {});
+  const BuiltData data = build_data(config, built.made.info.vocab_size, LoadPart::train_and_eval, {},
+                                    all_ranks(config.distributed));
   return planned(config, &data, room).plan.memory.total;
 }
 
@@ -214,8 +215,8 @@ Exit find_longest(const SweepPlan& plan) {
 }  // namespace
 
 Exit sweep(const SweepArgs& args) {
-  if (args.longest) return find_longest(read_sweep(args.config, args.overrides, "data.max_seq_length"));
-  SweepPlan plan = read_sweep(args.config, args.overrides);
+  if (args.longest) return find_longest(read_sweep(args.config, args.settings(), "data.max_seq_length"));
+  SweepPlan plan = read_sweep(args.config, args.settings());
   Sweep sweep(std::move(plan), args.config);
   return args.dry_run ? sweep.plan_only() : sweep.run();
 }

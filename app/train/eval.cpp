@@ -37,7 +37,7 @@ void print_answers(const std::vector<Answer>& answers, std::int64_t right) {
 }  // namespace
 
 Exit eval(const EvalArgs& args) {
-  RunConfig config = load_config(args.config, args.overrides);
+  RunConfig config = load_config(args.config, args.settings());
   if (!args.adapter.empty()) {
     config.finetuning_type = FinetuningType::lora;
     config.lora = {};  // the adapter's own configuration holds

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "app/deepspeed/report.h"
 #include "app/files/model_files.h"
 #include "engine/dist/together.h"
 #include "engine/io/checkpoint_folder.h"
@@ -87,14 +88,17 @@ void RunFolder::create() {
   remove_leftovers(folder_);  // of runs that were killed
   if (replaces_) remove_run();
   write_file(path("run.json"), effective_config(config_) + "\n");
+  if (config_.report) write_file(path("deepspeed.json"), deepspeed::as_file(*config_.report));
 }
 
 // Else a run that is resumed would go on from a checkpoint of the old one.
 void RunFolder::remove_run() const {
   for (const std::int64_t step : list_checkpoints(folder_)) remove_folder(checkpoint_path(folder_, step));
   std::error_code none;
-  for (const char* name : {"log.jsonl", "trainer_state.json", "loss.svg"}) fs::remove(path(name), none);
-  if (fs::exists(path("runs"), none)) remove_folder(path("runs"));
+  for (const char* name : {"runs", "csv"})
+    if (fs::exists(path(name), none)) remove_folder(path(name));
+  for (const char* name : {"log.jsonl", "trainer_state.json", "loss.svg", "deepspeed.json"})
+    fs::remove(path(name), none);
   remove_result(folder_);
 }
 

@@ -8,13 +8,18 @@
 #include "app/answers/predictions.h"
 #include "app/assembly/built_data.h"
 #include "app/assembly/engine.h"
+#include "app/deepspeed/report.h"
 #include "app/files/model_files.h"
 #include "app/plan/planned.h"
 #include "app/plan/request.h"
 #include "app/plan/ways_out.h"
 #include "app/process/signals.h"
+#include "app/profile/profiled_step.h"
+#include "app/ranks/offload.h"
 #include "app/ranks/ranks.h"
 #include "app/screen/run_text.h"
+#include "app/train/communication_log.h"
+#include "app/train/memory_breakdown.h"
 #include "app/train/reports.h"
 #include "app/train/run_folder.h"
 #include "app/train/traced_steps.h"
@@ -97,6 +102,14 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
   return h;
 }
 
+// What the machine and the other ranks add to it.
+void add_machine(RunHeader& head, const RunConfig& config, Ops& ops, DType dtype, const Communicator& comm) {
+  head.memory_there = ops.free_memory();
+  head.peak_flops = ops.peak_flops(dtype) * comm.size();
+  if (attention_of(config) == AttentionKernels::vendor) head.cudnn = cudnn_version().value_or("");
+  if (comm.size() > 1) head.ranks = str(comm.size(), ", over ", comm.via());
+}
+
 Summary summary(const TrainState& state, const Trainer& trainer, const Length& length,
                 std::int64_t first_tokens) {
   Summary s;
@@ -109,7 +122,11 @@ Summary summary(const TrainState& state, const Trainer& trainer, const Length& l
       static_cast<double>(state.tokens_seen - first_tokens) / std::max(trainer.train_seconds(), 1e-9);
   s.num_input_tokens_seen = state.tokens_seen;
   s.total_flops = state.flops;
-  s.sent_per_step = trainer.sent_per_step();
+  const Traffic traffic = trainer.traffic_per_step();
+  s.sent_per_step = traffic.sent;
+  s.read_per_step = traffic.moved.read;
+  s.written_per_step = traffic.moved.written;
+  s.files_by = trainer.files_by();
   return s;
 }
 
@@ -120,19 +137,28 @@ TrainState start_of(const RunConfig& config, const BuiltData& data, int ranks) {
   return s;
 }
 
-BuiltData read_data(const RunConfig& config, const BuiltModel& built, int ranks, Screen& screen) {
-  Working working(screen, "reading data");
-  return build_data(
-      config, built.made.info.vocab_size, LoadPart::train_and_eval,
-      [&](std::int64_t done, std::int64_t of) { working(done, of); }, ranks);
+// DeepSpeed's file may say how many steps there are.
+void settle_steps(const RunConfig& config, const BuiltData& data, int ranks) {
+  const std::int64_t steps = length_of(config.training, data.batches(), ranks).total_steps;
+  deepspeed::settle_steps(*config.report, steps, config.training.warmup(steps));
 }
 
-void tell_beginning(Report& report, const Resumed& resumed, const BuiltModel& built, const BuiltData& data) {
+void tell_beginning(const RunConfig& config, Report& report, const Resumed& resumed, const BuiltModel& built,
+                    const BuiltData& data) {
   if (const std::string& why = built.made.info.fp16_warning; built.dtype == DType::f16 && !why.empty())
     report.warning("training.fp16 with " + why + "; training.bf16=true or training.fp16=false is safe");
   for (const std::string& text : resumed.skipped) report.warning(text);
   if (!resumed.skipped.empty() && !resumed.from.empty()) report.warning("resuming from " + resumed.from);
   for (const std::string& text : data.loaded.notes) report.note(text);
+  if (config.training.gradient_checkpointing == Checkpointing::offload && !config.on_gpu())
+    report.note("training.gradient_checkpointing=offload is true on a CPU, whose memory is the host's");
+  if (const std::string text = idle_homes(config); !text.empty()) report.note(text);
+  if (!config.report) return;
+  const std::vector<std::string> lines = as_lines(*config.report, false);
+  report.note(str(printable(config.report->file), ": ", config.report->rows.size(),
+                  " keys; ft validate shows what becomes of each",
+                  lines.empty() ? "" : ", of these perhaps not what you expect:"));
+  for (const std::string& line : lines) report.note("  " + line);
 }
 
 std::function<Measures()> measuring(Predictions* predictions, Engine& engine, Report& report) {
@@ -143,12 +169,15 @@ std::function<Measures()> measuring(Predictions* predictions, Engine& engine, Re
   };
 }
 
-// As rank 0 sees it, so that memory and messages are the same on all ranks.
-std::int64_t choose_recomputed(Model& model, const PlanRequest& request, const Ops& ops, const Ranks& ranks,
-                               Communicator& comm) {
-  std::int64_t fewest = fewest_recomputed(model, request, ops.free_memory() / sharing(ops, ranks.local_size));
-  comm.broadcast(std::as_writable_bytes(std::span(&fewest, 1)), 0);
-  return fewest;
+// What rows have besides: of the data's schedules and of the memory, where there are such.
+std::function<Measures(std::int64_t)> columns_of(const BuiltData& data, MemoryBreakdown* memory) {
+  return [&data, memory](std::int64_t step) {
+    Measures columns;
+    if (data.efficient) columns = data.efficient->schedules(step);
+    if (memory)
+      for (auto& column : memory->row()) columns.push_back(std::move(column));
+    return columns;
+  };
 }
 
 // What the finished model answers to the held-out prompts.
@@ -165,38 +194,73 @@ void predict(Predictions& predictions, Engine& engine, Model& model, const Batch
   report.note("predictions" + measures_text(measures));
 }
 
+// On rank 0, where logging.flops_profiler asks for it.
+std::unique_ptr<ProfiledStep> make_profiled(const TrainArgs& args, const RunConfig& config,
+                                            const Ranks& ranks, Ops& ops, Model& model,
+                                            CommunicationNotes& notes, Screen& screen) {
+  if (!args.trace.empty() && config.logging.flops_profiler.enabled)
+    throw UserError(
+        Exit::config,
+        "--trace and logging.flops_profiler.enabled both trace a run's operations; leave one out");
+  if (!config.logging.flops_profiler.enabled || !ranks.root()) return nullptr;
+  return std::make_unique<ProfiledStep>(
+      ops, model, notes, config.logging.flops_profiler,
+      ProfiledStep::To{.folder = config.training.output_dir,
+                       .tell = [&](const std::string& text) { screen.line(text, Screen::kWhole); },
+                       .ranks = ranks.size});
+}
+
+// On rank 0, where logging.memory_breakdown asks for it.
+MemoryBreakdown* watch_memory(const RunConfig& config, const Ranks& ranks, Engine& engine, Reports& reports,
+                              Screen& screen) {
+  if (!config.logging.memory_breakdown || !ranks.root()) return nullptr;
+  auto own = std::make_unique<MemoryBreakdown>(screen);
+  own->watch(engine.context.ops.phases(), engine.saved, engine.scratch);
+  MemoryBreakdown* const breakdown = own.get();
+  reports.add(std::move(own));
+  return breakdown;
+}
+
+void require_same_data(Communicator& comm, const BuiltData& data) {
+  if (data.stream)
+    require_same(comm, data.stream->bytes(), "the size of the data");
+  else
+    require_same(comm, data.train->data().tokens(), "the number of tokens in the data");
+}
+
 }  // namespace
 
 Exit train(const TrainArgs& args) {
-  const RunConfig config = load_config(args.config, args.overrides);
+  const RunConfig config = load_config(args.config, args.settings(), {.ranks = ranks_here(), .trains = true});
   const Ranks ranks = find_ranks(config);
   RunFolder folder(config, args.overwrite, ranks.root());  // refuses what it must, before it takes time
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
   BuiltModel built = build_model(config, Weights::check);
   BuiltData data = read_data(config, built, ranks.size, screen);
+  if (config.report) settle_steps(config, data, ranks.size);
   const auto predictions = make_predictions(config, built, data);
   auto ops = make_run_ops(config, ranks.gpu);
   CommunicationNotes notes;
   std::unique_ptr<TracedSteps> traced;
   if (!args.trace.empty())
     traced = std::make_unique<TracedSteps>(*ops, notes, ranks.file(args.trace), screen);
-  auto comm = make_communicator(ranks, *ops, config, traced ? &notes : nullptr);
+  std::unique_ptr<ProfiledStep> profiled =
+      make_profiled(args, config, ranks, *ops, built.model(), notes, screen);
+  CommunicationSums talk(config.logging.comms_logger);
+  CommunicationSums* const told = config.logging.comms_logger.enabled && ranks.root() ? &talk : nullptr;
+  auto comm = make_communicator(ranks, *ops, config, traced || profiled ? &notes : nullptr, told);
   PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);
   if (!config.training.gradient_checkpointing)
     request.recompute = choose_recomputed(built.model(), request, *ops, ranks, *comm);
   const Plan plan = plan_run(built.model(), request);
   require_memory(plan.memory, *ops, advice_on_memory(config, true), ranks.local_size);
-  if (data.stream)
-    require_same(*comm, data.stream->bytes(), "the size of the data");
-  else
-    require_same(*comm, data.train->data().tokens(), "the number of tokens in the data");
+  require_same_data(*comm, data);
 
   RunHeader head = header(config, built, data, plan, ranks.size);
-  head.memory_there = ops->free_memory();
-  head.peak_flops = ops->peak_flops(built.dtype) * ranks.size;
-  if (attention_of(config) == AttentionKernels::vendor) head.cudnn = cudnn_version().value_or("");
-  if (ranks.size > 1) head.ranks = str(ranks.size, ", over ", comm->via());
-  Engine engine(std::move(ops), std::move(comm), built, request, plan, traced ? &traced->ops() : nullptr);
+  add_machine(head, config, *ops, built.dtype, *comm);
+  Ops* const observer = traced ? &traced->ops() : profiled ? &profiled->ops() : nullptr;
+  Engine engine(std::move(ops), std::move(comm), built, request, plan, observer);
+  if (profiled) profiled->watch(engine.saved);
   const auto files = make_model_files(built);
   Checkpoints checkpoints(built.model(), engine.store, *engine.comm, *files, config.training.output_dir);
   TrainState state = start_of(config, data, ranks.size);
@@ -207,8 +271,11 @@ Exit train(const TrainArgs& args) {
   const auto reports = ranks.root() ? make_reports(screen, config.logging, config.training.output_dir)
                                     : std::make_unique<Reports>();
   if (traced) reports->add(std::move(traced));
+  if (profiled) reports->add(std::move(profiled));
+  if (told) reports->add(std::make_unique<CommunicationLog>(screen, talk, config.training.output_dir));
+  MemoryBreakdown* const breakdown = watch_memory(config, ranks, engine, *reports, screen);
   reports->begin(head);
-  tell_beginning(*reports, resumed, built, data);
+  tell_beginning(config, *reports, resumed, built, data);
 
   StopSignals signals(config.checkpointing.save_on_signal);
   Trainer trainer({.context = engine.context,
@@ -222,7 +289,8 @@ Exit train(const TrainArgs& args) {
                    .stop_asked = [&] { return signals.asked(); },
                    .add_to_checkpoint = [&](const std::string& to) { folder.add_to_checkpoint(to); },
                    .flops_per_token = plan.flops_per_token,
-                   .measure = measuring(predictions.get(), engine, *reports)},
+                   .measure = measuring(predictions.get(), engine, *reports),
+                   .columns = columns_of(data, breakdown)},
                   config.train());
   const std::int64_t first_tokens = state.tokens_seen;
   const Ending ending = trainer.run(state);

@@ -2,10 +2,17 @@
 
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
+#include "app/assembly/built_data.h"
 #include "app/config/config.h"
+#include "app/deepspeed/report.h"
+#include "app/ranks/ranks.h"
 #include "app/screen/format.h"
+#include "app/screen/screen.h"
 #include "data/files.h"
+#include "engine/io/json.h"
+#include "engine/train/trainer.h"
 #include "lora/attach.h"
 #include "models/registry.h"
 
@@ -29,6 +36,24 @@ void check_data(const DataConfig& data) {
   check(data.eval_datasets, "data.eval_datasets");
 }
 
+// The steps that DeepSpeed's file is to agree with, for which the data is read.
+void check_steps(const RunConfig& c) {
+  if (!c.report || !deepspeed::needs_steps(*c.report)) return;
+  const int ranks = all_ranks(c.distributed);
+  const BuiltData data = build_data(c, vocab_size_of(c), LoadPart::train_and_eval, {}, ranks);
+  const std::int64_t steps = length_of(c.training, data.batches(), ranks).total_steps;
+  deepspeed::settle_steps(*c.report, steps, c.training.warmup(steps));
+}
+
+void print_report(const deepspeed::Report& report, bool json) {
+  if (json) {
+    std::cout << json_text(as_json(report)) << "\n";
+    return;
+  }
+  Screen screen(Screen::standard_output());
+  for (const std::string& line : as_lines(report, true)) screen.line(line, 4);
+}
+
 void check(const RunConfig& c) {
   check_folder(c.model.model_name_or_path, "model.model_name_or_path");
   check_folder(c.model.tokenizer(), "model.tokenizer_name_or_path");
@@ -38,17 +63,25 @@ void check(const RunConfig& c) {
   else if (c.finetuning_type == FinetuningType::lora)
     lora::attach(*made.model, c.lora, DType::f32, {"lora."});
   check_data(c.data);
+  check_steps(c);
 }
 
 }  // namespace
 
-Exit validate(const ConfigArgs& args) {
+Exit validate(const ValidateArgs& args) {
+  const auto refuse = [](const UserError& e) { throw UserError(Exit::config, e.what()); };
   try {
-    check(load_config(args.config, args.overrides));
+    const RunConfig config = load_config(args.config, args.settings(), {.trains = true});
+    check(config);
+    if (config.report || args.json)
+      print_report(config.report ? *config.report : deepspeed::Report{}, args.json);
+  } catch (const deepspeed::Refused& e) {
+    print_report(e.report, args.json);
+    refuse(e);
   } catch (const UserError& e) {
-    throw UserError(Exit::config, e.what());
+    refuse(e);
   }
-  std::cout << printable(args.config) << " is fine\n";
+  if (!args.json) std::cout << printable(args.config) << " is fine\n";
   return Exit::done;
 }
 

@@ -5,6 +5,9 @@
 
 namespace ft {
 
-Exit validate(const ConfigArgs&);
+struct ValidateArgs : ConfigArgs {
+  bool json = false;  // what becomes of each key of DeepSpeed's file, as one object
+};
+Exit validate(const ValidateArgs&);
 
 }  // namespace ft

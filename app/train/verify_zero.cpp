@@ -12,6 +12,7 @@
 #include "app/assembly/built_model.h"
 #include "app/plan/planned.h"
 #include "app/process/watched_process.h"
+#include "app/ranks/offload.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "engine/dist/formula.h"
@@ -31,8 +32,9 @@ double bound_of(const RunConfig& config) { return config.dtype() == DType::f32 ?
 
 struct Measured {
   std::vector<double> losses;
-  std::string weights;  // their hash
-  std::int64_t states = 0, sent = 0;
+  std::string weights;      // their hash
+  std::int64_t states = 0;  // in memory or in files
+  Traffic traffic;          // a step
 };
 
 struct Sizes {  // of the model, by what sharding does with them
@@ -78,9 +80,11 @@ Measured read_run(const std::string& folder) {
     const Json row = parse_json(line, {file});
     if (row.contains("loss") && row["loss"].is_number()) m.losses.push_back(row["loss"]);
     if (!row.contains("memory")) continue;
-    for (const char* what : {"weights", "adapter", "gradients", "optimizer"})
+    for (const char* what : {"weights", "adapter", "gradients", "optimizer", "elsewhere"})
       m.states += row["memory"][what].get<std::int64_t>();
-    m.sent = row["sent_per_step"];
+    m.traffic = {.sent = row["sent_per_step"],
+                 .moved = {row.value("read_per_step", std::int64_t{0}),
+                           row.value("written_per_step", std::int64_t{0})}};
   }
   m.weights = weights_hash(folder);
   return m;
@@ -97,11 +101,28 @@ bool same_bits(const Measured& a, const Measured& b) {
   return a.losses == b.losses && a.weights == b.weights;
 }
 
+struct Layouts {  // what a row is about
+  int ranks = 1, stage = 0;
+  bool files = false;  // values, where the stage shares them out, and states live there
+  std::string name() const { return str(stage, files ? ", files" : ""); }
+};
+
+// One rank holds everything, under every stage.
+std::vector<Layouts> layouts_of(int ranks, bool files) {
+  if (ranks == 1 && !files) return {{1, 0, false}};
+  if (ranks == 1) return {{1, 0, false}, {1, 0, true}};
+  std::vector<Layouts> all;
+  for (const bool in_files : {false, true})
+    for (int stage = in_files ? 1 : 0; stage <= 3 && in_files <= files; ++stage)
+      all.push_back({ranks, stage, in_files});
+  return all;
+}
+
 class ZeroVerification {
  public:
   explicit ZeroVerification(const VerifyZeroArgs& args)
       : args_(args),
-        config_(load_config(args.config, args.overrides)),
+        config_(load_config(args.config, args.settings())),
         sizes_(sizes_of(config_)),
         staged_(config_.training.output_dir + ".verify-zero") {
     for (const int n : args.ranks) common_ = std::lcm(common_, n);
@@ -113,18 +134,19 @@ class ZeroVerification {
                      show::digits(bound_of(config_)), " where sums have another order; parameters of up to ",
                      show::count(static_cast<std::int64_t>(z.stage3_param_persistence_threshold)),
                      " elements stay whole under stage 3"));
-    std::cout << "ranks  stage  loss, vs the first row      weights             states, by formula      sent "
-                 "per step, by formula"
+    std::cout << "ranks  stage     loss, vs the first row      weights             states, by formula      "
+                 "sent per step, by formula  from and to files"
               << std::endl;
     bool good = true;
     for (const int n : args_.ranks) {
       std::vector<Measured> stages;
-      for (int stage = 0; stage < (n == 1 ? 1 : 4); ++stage) {
-        const RunConfig config = config_of(n, stage);
-        stages.push_back(run_one(config, str("ranks ", n, ", stage ", stage), n));
+      for (const Layouts& l : layouts_of(n, !config_.on_gpu() && z.mics_shard_size <= 0)) {
+        const RunConfig config = config_of(l);
+        const Measured m = run_one(config, str("ranks ", n, ", stage ", l.name()), n);
         if (stopped_) return Exit::preempted;
-        if (!first_) first_ = stages.back();
-        good = report(config, n, stage, stages) && good;
+        if (!l.files) stages.push_back(m);
+        if (!first_) first_ = m;
+        good = report(config, l, m, stages) && good;
       }
     }
     if (good) return Exit::done;
@@ -133,16 +155,25 @@ class ZeroVerification {
 
  private:
   // The same samples a step for every number of ranks.
-  RunConfig config_of(int ranks, int stage) const {
+  RunConfig config_of(const Layouts& l) const {
+    const int ranks = l.ranks;
     RunConfig c = config_;
-    c.training.output_dir = join_path(staged_.path(), str("ranks-", ranks, "-stage-", stage));
+    c.training.output_dir =
+        join_path(staged_.path(), str("ranks-", ranks, "-stage-", l.stage, l.files ? "-files" : ""));
     c.training.gradient_accumulation_steps *= common_ / ranks;
     c.training.max_steps = args_.steps;
     c.training.resume_from_checkpoint = Resume::none;
     c.zero_stage.reset();
     ZeroConfig& z = c.zero_optimization;
-    z.stage = stage;
-    if (stage == 0 || z.mics_shard_size > ranks || ranks % std::max<std::int64_t>(1, z.mics_shard_size) != 0)
+    z = at_stage(z, l.stage);
+    if (!c.on_gpu()) {
+      z.offload_param = {};
+      z.offload_optimizer = {};
+    }
+    const OffloadConfig files{.device = OffloadDevice::nvme, .nvme_path = staged_.path()};
+    if (l.files) z.offload_optimizer = {files};
+    if (l.files && (ranks == 1 || l.stage == 3)) z.offload_param = files;
+    if (z.mics_shard_size > ranks || ranks % std::max<std::int64_t>(1, z.mics_shard_size) != 0)
       z.mics_shard_size = -1;
     c.distributed.nproc_per_node.reset();
     if (ranks > 1) c.distributed.nproc_per_node = ranks;
@@ -173,18 +204,20 @@ class ZeroVerification {
     return m;
   }
 
-  // One row; whether all of it is as it should be. stages: of these ranks, the last is the one to report.
-  bool report(const RunConfig& config, int ranks, int stage, const std::vector<Measured>& stages) {
-    const Measured &m = stages.back(), &zero = stages[0];
+  // One row; whether all of it is as it should be. stages: of these ranks, without files, up to this row.
+  bool report(const RunConfig& config, const Layouts& l, const Measured& m,
+              const std::vector<Measured>& stages) {
+    const int ranks = l.ranks, stage = l.stage;
     const double from_first = largest_difference(m, *first_), bound = bound_of(config);
     const bool close = from_first <= bound;
-    // Stages 1 and 3 only move what 0 and 2 hold.
-    const Measured& twin = stage % 2 == 1 ? stages[static_cast<std::size_t>(stage) - 1] : zero;
-    const bool same = same_bits(m, twin), must = stage % 2 == 1;
-    std::string weights =
-        stage == 0 ? "" : str(same ? "bits of stage " : "near stage ", &twin == &zero ? 0 : 2);
-    const Plan plan = planned(config, nullptr, {}).plan;
-    const bool sent_right = m.sent == plan.sent_per_step(config.training.gradient_accumulation_steps);
+    // Stages 1 and 3 only move what 0 and 2 hold, and files what their stage does.
+    const int twin = l.files ? stage : stage == 3 ? 2 : 0;
+    const bool same = same_bits(m, stages[static_cast<std::size_t>(twin)]), must = l.files || stage % 2 == 1;
+    const std::string weights =
+        stage == 0 && !l.files ? "" : str(same ? "bits of stage " : "near stage ", twin);
+    const Traffic plan =
+        planned(config, nullptr, {}).plan.per_step(config.training.gradient_accumulation_steps);
+    const bool sent_right = m.traffic.sent == plan.sent, moved_right = m.traffic.moved == plan.moved;
     const ZeroStage layout = ZeroStage::of(ranks == 1 ? 0 : stage);
     const double shards = config.zero_optimization.mics_shard_size > 0
                               ? double(config.zero_optimization.mics_shard_size)
@@ -195,12 +228,15 @@ class ZeroVerification {
                                    double(config.training.gradient_accumulation_steps));
     const auto mark = [](bool right) { return right ? " " : "!"; };
     const auto memory = [](double b) { return show::memory(static_cast<std::int64_t>(b)); };
-    std::cout << cell(std::to_string(ranks), 7) << cell(std::to_string(stage), 7)
+    std::cout << cell(std::to_string(ranks), 7) << cell(l.name(), 10)
               << cell((from_first == 0 ? "equal" : show::digits(from_first, 2)) + mark(close), 28)
               << cell(weights + mark(same || !must), 20) << cell(memory(double(m.states)), 12)
-              << cell(memory(states), 12) << cell(memory(double(m.sent)) + mark(sent_right), 13)
-              << memory(sent) << std::endl;
-    return close && (same || !must) && sent_right;
+              << cell(memory(states), 12) << cell(memory(double(m.traffic.sent)) + mark(sent_right), 15)
+              << cell(memory(sent), 12)
+              << (l.files ? memory(double(m.traffic.moved.read + m.traffic.moved.written)) + mark(moved_right)
+                          : "")
+              << std::endl;
+    return close && (same || !must) && sent_right && moved_right;
   }
   static std::string cell(std::string text, std::size_t width) {
     text.resize(std::max(width, text.size()), ' ');

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "data/metrics/ngrams.h"
-#include "engine/core/error.h"
+#include "engine/core/require.h"
 
 namespace ft::metrics {
 namespace {

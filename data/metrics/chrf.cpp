@@ -3,7 +3,7 @@
 #include <array>
 
 #include "data/metrics/ngrams.h"
-#include "engine/core/error.h"
+#include "engine/core/require.h"
 
 namespace ft::metrics {
 

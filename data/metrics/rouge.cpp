@@ -8,7 +8,7 @@
 
 #include "data/metrics/lcs.h"
 #include "data/metrics/ngrams.h"
-#include "engine/core/error.h"
+#include "engine/core/require.h"
 
 namespace ft::metrics {
 namespace {

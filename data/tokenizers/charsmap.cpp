@@ -5,7 +5,6 @@
 
 #include "data/tokenizers/unicode.h"
 #include "data/utf8.h"
-#include "engine/core/error.h"
 
 namespace ft {
 namespace {

@@ -36,6 +36,8 @@ class Arena {
   }
   std::int64_t peak() const { return peak_; }  // bytes, the most that was ever taken
   std::int64_t capacity() const { return capacity_; }
+  // The most that was taken since this was last asked, or is.
+  std::int64_t recent_peak() { return std::exchange(recent_, used_); }
 
  private:
   Tensor take_rows(const Shape& shape, DType dtype, std::int64_t stride) {
@@ -44,11 +46,12 @@ class Arena {
     used_ += (bytes + kAlign - 1) / kAlign * kAlign;
     require(used_ <= capacity_, "the arena is smaller than the plan said");
     peak_ = std::max(peak_, used_);
+    recent_ = std::max(recent_, used_);
     return t;
   }
 
   Buffer memory_;
-  std::int64_t capacity_, used_ = 0, peak_ = 0;
+  std::int64_t capacity_, used_ = 0, peak_ = 0, recent_ = 0;
 };
 
 // Everything taken from the arena while it lives is given back when it ends.

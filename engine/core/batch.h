@@ -17,6 +17,9 @@ struct Batch {
   // Encoder-decoders: what the encoder reads; all of the above is then the decoder's.
   std::vector<std::int32_t> source_ids;     // (source tokens)
   std::vector<std::int32_t> source_starts;  // (sequences + 1)
+  // Random-LTD: as starts and source_starts, of the rows that are left where blocks drop tokens; empty: all
+  // are.
+  std::vector<std::int32_t> kept_starts, kept_source_starts;
 
   std::int64_t tokens() const { return static_cast<std::int64_t>(input_ids.size()); }
 };
@@ -26,6 +29,7 @@ struct BatchShape {
   std::int64_t tokens = 0, targets = 0, sequences = 0;
   std::int64_t longest = 0;                            // tokens of the longest sequence
   std::int64_t source_tokens = 0, longest_source = 0;  // encoder-decoders
+  std::int64_t kept = 0, kept_source = 0;              // random-LTD: rows that are left; 0: all
 
   std::int64_t all_tokens() const { return tokens + source_tokens; }
 };

@@ -1,11 +1,12 @@
-// Errors. A UserError is a mistake that the user can fix: it says what is wrong, where, and what to do, and
-// carries the exit code that scripts act on. An InternalError is a bug in ft.
+// A UserError is a mistake that the user can fix: it says what is wrong, where, and what to do, and carries
+// the exit code that scripts act on.
 #pragma once
-#include <source_location>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include "engine/core/require.h"
 
 namespace ft {
 
@@ -28,17 +29,6 @@ struct UserError : std::runtime_error {
   UserError(Exit exit, const std::string& what) : std::runtime_error(what), code(exit) {}
   Exit code;
 };
-
-struct InternalError : std::logic_error {
-  using logic_error::logic_error;
-};
-
-[[noreturn]] void throw_internal_error(const char* what, const std::source_location& at);
-
-// States an invariant; throws InternalError with the place when it does not hold.
-inline void require(bool ok, const char* what, std::source_location at = std::source_location::current()) {
-  if (!ok) throw_internal_error(what, at);
-}
 
 // Joins values into a text: str("rank ", 3, " of ", 8).
 template <class... Parts>

@@ -9,7 +9,7 @@
 #include <iterator>
 
 #include "engine/core/dtype.h"
-#include "engine/core/error.h"
+#include "engine/core/require.h"
 
 namespace ft {
 

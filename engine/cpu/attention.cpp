@@ -103,6 +103,13 @@ const auto& of_type(const Kernels& k, DType t) {
   return t == DType::bf16 ? k.bf16 : t == DType::f16 ? k.f16 : k.f32;
 }
 
+AttentionBlocks blocks_of(const Tensor& bits, std::int64_t rows, bool of_each_head, std::int64_t block) {
+  if (!bits) return {};
+  return {reinterpret_cast<const std::uint32_t*>(bits.as<std::int32_t>()),
+          of_each_head ? rows * bits.cols() : 0, rows, bits.cols(),
+          std::countr_zero(static_cast<std::uint64_t>(block))};
+}
+
 // op: Attention or AttentionGrad.
 template <class Op>
 AttentionCall make_call(const Op& op) {
@@ -124,6 +131,8 @@ AttentionCall make_call(const Op& op) {
   call.reach = op.scores.reach();
   call.dropout = op.scores.dropout;
   call.random = op.scores.random.key;
+  if (const BlockMask& b = op.mask.blocks)
+    call.blocks = blocks_of(b.bits, b.rows(), b.layout->heads() > 1, b.layout->block());
   return call;
 }
 
@@ -268,12 +277,17 @@ void Attention::ranges(const op::AttentionRanges& op) {
   constexpr double kSmall = 1e6;  // multiply-adds, some tens of microseconds
   const double work = 2.0 * static_cast<double>(pairs * heads.query * heads.width);
   const std::int64_t items = op.q.rows() * heads.key_value;
+  const Tensor& bits = op.ranges.blocks;
+  const std::int64_t layouts = bits ? bits.rows() / op.q.rows() : 0;
   share_out(team_, items, work < kSmall, [&](std::int64_t i, int thread) {
     const std::int64_t row = i / heads.key_value, all = count[row], window = op.ranges.window;
     const std::int64_t keys = window > 0 ? std::min(all, window) : all;
     run({rows_of(op.q), rows_of(op.k), rows_of(op.v), rows_of(op.y), heads.query, heads.key_value,
          heads.width, op.scores.scale, rows_of(op.scores.bias), op.scores.reach(), row, i % heads.key_value,
-         first[row] + all - keys, keys},
+         first[row] + all - keys, keys,
+         bits ? blocks_of(bits.slice(row * layouts, (row + 1) * layouts), 1, layouts > 1, op.ranges.block)
+              : AttentionBlocks{},
+         all - keys},
         workspace(thread));
   });
 }

@@ -6,6 +6,8 @@
 #include <iomanip>
 #include <limits>
 
+#include "engine/core/error.h"
+
 namespace ft::cpu {
 namespace {
 

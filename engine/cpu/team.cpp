@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "engine/core/error.h"
+#include "engine/core/require.h"
 
 namespace ft::cpu {
 namespace {

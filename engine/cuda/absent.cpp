@@ -1,5 +1,6 @@
 // Replaces the CUDA backend in a build without it.
 #include "engine/cuda/cuda_ops.h"
+#include "engine/cuda/gpu_depots.h"
 #include "engine/cuda/nccl_communicator.h"
 
 namespace ft {
@@ -16,8 +17,13 @@ void use_cuda_libraries(const std::string&) {
 
 std::optional<std::string> nccl_version() { return std::nullopt; }
 
-std::unique_ptr<Communicator> make_nccl_communicator(Ops&, std::unique_ptr<MeshCommunicator>, double) {
+std::unique_ptr<Communicator> make_nccl_communicator(Ops&, std::unique_ptr<MeshCommunicator>, double,
+                                                     const Wire&, std::int64_t) {
   throw InternalError("NCCL in an ft without CUDA");
+}
+
+std::shared_ptr<Depot> make_gpu_depot(Ops&, const Residence&) {
+  throw InternalError("a GPU's depot in an ft without CUDA");
 }
 
 std::optional<std::string> cudnn_version() { return std::nullopt; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/core/error.h"
 #include "engine/cuda/cudnn_attention.h"
 #include "engine/cuda/gpu_attention.h"
 #include "engine/cuda/products.h"

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "engine/core/error.h"
 #include "engine/cuda/gemm_timing.h"
 #include "engine/cuda/status.h"
 

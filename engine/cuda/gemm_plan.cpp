@@ -4,6 +4,8 @@
 #include <array>
 #include <span>
 
+#include "engine/core/error.h"
+
 namespace ft::cuda {
 namespace {
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/core/error.h"
+
 namespace ft::cuda {
 void refuse_wide(const Heads& heads) {
   if (heads.width > kAttentionWidth)
@@ -48,6 +50,7 @@ Attention GpuAttention::call_of(const Op& op) {
   c.bias = view_of(op.scores.bias);
   c.dropout = op.scores.dropout;
   c.random = op.scores.random.key;
+  if (const BlockMask& b = mask.blocks) c.blocks = blocks_of(view_of(b.bits), b.rows(), b.layout->block());
   c.cache = workspace_.cache_bytes;
   const std::int32_t step = attention_tile(c);
   const std::span<const std::int32_t> keys = mask.starts_of_keys();

@@ -16,7 +16,7 @@ struct NcclId {  // rank 0 makes it, all ranks need it
   char bytes[128];
 };
 enum class NcclResult : int { success = 0, invalid_usage = 5, remote_error = 6, in_progress = 7 };
-enum class NcclType : int { u8 = 1, f32 = 7, f64 = 8 };
+enum class NcclType : int { u8 = 1, f16 = 6, f32 = 7, f64 = 8, bf16 = 9 };
 enum class NcclOp : int { sum = 0 };
 struct NcclConfig {
   static constexpr int kUsual = INT_MIN;

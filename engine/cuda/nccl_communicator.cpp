@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <functional>
 
+#include "engine/cuda/kernels/kernels.h"
 #include "engine/cuda/nccl_queue.h"
 #include "engine/dist/together.h"
 
@@ -20,6 +22,8 @@ NcclType type_of(DType t) {
   if (t == DType::f64) return NcclType::f64;
   throw InternalError("a sum over ranks that is not f32 or wider: NCCL would round after each rank");
 }
+
+NcclType type_of(const Wire& w) { return w.dtype == DType::bf16 ? NcclType::bf16 : NcclType::f16; }
 
 UserError failure(const Nccl& nccl, NcclComm comm, NcclResult result, const std::string& what) {
   const char* more = nccl.last_error(comm);
@@ -75,14 +79,15 @@ class NcclCommunicator final : public Communicator {
   }
   void reduce_scatter(Tensor mine, Tensor all) override {
     require(all.numel() == mine.numel() * size() && all.dtype == mine.dtype, "reduce_scatter: sizes");
+    if (narrows(all.dtype)) return sum_narrow(Collective::reduce_scatter, mine, all, size());
     call(Collective::reduce_scatter, all.bytes() - mine.bytes(), mine.numel(), [&] {
       return nccl().reduce_scatter(all.data, mine.data, static_cast<std::size_t>(mine.numel()),
                                    type_of(all.dtype), NcclOp::sum, comm_, queue_->stream());
     });
   }
   void all_reduce(Tensor x) override {
-    const std::int64_t own = x.numel() / size();
-    call(Collective::all_reduce, (x.numel() - own + own * (size() - 1)) * size_of(x.dtype), x.numel(), [&] {
+    if (narrows(x.dtype)) return sum_narrow(Collective::all_reduce, x, x, 1);
+    call(Collective::all_reduce, sent_to_add(x.numel()) * size_of(x.dtype), x.numel(), [&] {
       return nccl().all_reduce(x.data, x.data, static_cast<std::size_t>(x.numel()), type_of(x.dtype),
                                NcclOp::sum, comm_, queue_->stream());
     });
@@ -138,18 +143,59 @@ class NcclCommunicator final : public Communicator {
   void at_step(std::int64_t step) override { hosts_.at_step(step); }
   void enter(std::string_view what) override { hosts_.enter(what); }
   std::string via() const override { return "NCCL " + nccl_version().value_or(""); }
+  std::int64_t memory() const override { return queue_->narrow().bytes(); }
   std::int64_t sent() const override { return queue_->sent() + hosts_.sent(); }
 
  private:
   const Nccl& nccl() const { return queue_->nccl(); }
 
+  // Elements that this rank sends for everybody to have the sum of n.
+  std::int64_t sent_to_add(std::int64_t n) const {
+    const std::int64_t own = n / size();
+    return n - own + own * (size() - 1);
+  }
+  bool narrows(DType sum) const { return size() > 1 && queue_->wire().narrows(sum); }
+
+  // mine = this rank's part of the sum of everybody's `all`, which has `parts` parts: of f32, each rounded
+  // into the queue's memory, added up there, and widened.
+  void sum_narrow(Collective what, Tensor mine, Tensor all, int parts) {
+    const Wire& wire = queue_->wire();
+    const std::int64_t n = all.numel() / parts;
+    const std::int64_t most = queue_->narrow().numel() / size() * (parts == 1 ? size() : 1);
+    for (std::int64_t from = 0; from == 0 || from < n; from += most) {
+      const std::int64_t count = std::min(most, n - from);
+      const Tensor narrow = queue_->narrow().elements(0, parts * count);
+      const Tensor own = parts == 1 ? narrow : narrow.elements(rank() * count, count);
+      const std::int64_t sent = parts == 1 ? sent_to_add(count) : count * (size() - 1);
+      const auto give = [&] {
+        for (int part = 0; part < parts; ++part)
+          to_wire(queue_->stream(), view_of(narrow.elements(part * count, count)),
+                  view_of(flat(all).elements(part * n + from, count)), wire.scale);
+        const auto each = static_cast<std::size_t>(count);
+        if (parts == 1)
+          return nccl().all_reduce(narrow.data, narrow.data, each, type_of(wire), NcclOp::sum, comm_,
+                                   queue_->stream());
+        return nccl().reduce_scatter(narrow.data, own.data, each, type_of(wire), NcclOp::sum, comm_,
+                                     queue_->stream());
+      };
+      call(what, sent * size_of(wire.dtype), count, give, [&] {
+        from_wire(queue_->stream(), view_of(flat(mine).elements(from, count)), view_of(own), wire.scale);
+      });
+    }
+  }
+  static Tensor flat(const Tensor& x) { return x.view({x.numel()}); }
+
+  // give: hands it to NCCL; then: queues what comes after it.
   template <class Give>
-  void call(Collective what, std::int64_t bytes, std::int64_t count, const Give& give) {
+  void call(
+      Collective what, std::int64_t bytes, std::int64_t count, const Give& give,
+      const std::function<void()>& then = [] {}) {
     queue_->look();
     queue_->note(what);
     if (count == 0) return;
     if (!started_) queue_->after_computation();
     wait_for(*queue_, comm_, give(), name_of(what));
+    then();
     queue_->count(bytes);
     if (!started_) queue_->before_computation(queue_->mark());
   }
@@ -198,10 +244,12 @@ std::optional<std::string> nccl_version() {
 }
 
 std::unique_ptr<Communicator> make_nccl_communicator(Ops& ops, std::unique_ptr<MeshCommunicator> hosts,
-                                                     double seconds) {
+                                                     double seconds, const Wire& wire, std::int64_t bucket) {
   const cuda::Nccl* nccl = cuda::nccl();
   require(nccl != nullptr, "there is no NCCL");
-  auto queue = std::make_shared<cuda::NcclQueue>(cuda::gpu_of(ops), *nccl, std::move(hosts), seconds);
+  const std::int64_t narrow = narrow_elements(wire.dtype, bucket, hosts->size());
+  auto queue =
+      std::make_shared<cuda::NcclQueue>(cuda::gpu_of(ops), *nccl, std::move(hosts), seconds, wire, narrow);
   MeshCommunicator& all = queue->hosts();
   all.enter("the start of NCCL");
   cuda::NcclId id{};

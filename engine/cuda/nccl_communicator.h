@@ -19,9 +19,11 @@ std::optional<std::string> nccl_version();
 
 // ops: of make_cuda_ops, and no other GPU communicator's. All ranks call it at the same time. A collective
 // that has not ended after `seconds` without any other ending, a rank that is lost and an error of NCCL's
-// become the hosts' verdict (engine/dist/watch.h), which ends whatever waits for the GPU. UserError(
-// Exit::hardware) when NCCL does not start.
+// become the hosts' verdict (engine/dist/watch.h), which ends whatever waits for the GPU. wire: how sums of
+// f32 travel; NCCL adds up in that type, which rounds after every rank's part. bucket: elements that do so at
+// once. UserError(Exit::hardware) when NCCL does not start.
 std::unique_ptr<Communicator> make_nccl_communicator(Ops& ops, std::unique_ptr<MeshCommunicator> hosts,
-                                                     double seconds);
+                                                     double seconds, const Wire& wire = {},
+                                                     std::int64_t bucket = MeshCommunicator::kAnyBucket);
 
 }  // namespace ft

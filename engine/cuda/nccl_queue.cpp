@@ -23,9 +23,11 @@ cudaEvent_t make_event() {
 
 }  // namespace
 
-NcclQueue::NcclQueue(Gpu& gpu, const Nccl& nccl, std::unique_ptr<MeshCommunicator> hosts, double seconds)
-    : gpu_(gpu), nccl_(nccl), hosts_(std::move(hosts)), seconds_(seconds) {
+NcclQueue::NcclQueue(Gpu& gpu, const Nccl& nccl, std::unique_ptr<MeshCommunicator> hosts, double seconds,
+                     const Wire& wire, std::int64_t narrow)
+    : gpu_(gpu), nccl_(nccl), hosts_(std::move(hosts)), seconds_(seconds), wire_(wire), elements_(narrow) {
   gpu_.use();
+  narrow_ = gpu_.allocate(elements_ * size_of(wire_.dtype));
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
   computed_ = make_event();
   gpu_.while_waiting([this] { look(); });

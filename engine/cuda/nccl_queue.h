@@ -20,7 +20,9 @@ class NcclQueue {
   using Ticket = Communicator::Ticket;
 
   // Once there is a verdict about the ranks, everything that waits for the GPU's computation throws it.
-  NcclQueue(Gpu&, const Nccl&, std::unique_ptr<MeshCommunicator> hosts, double seconds);
+  // narrow: elements of memory that sums in the type of `wire` pass through.
+  NcclQueue(Gpu&, const Nccl&, std::unique_ptr<MeshCommunicator> hosts, double seconds, const Wire& wire = {},
+            std::int64_t narrow = 0);
   ~NcclQueue();
   NcclQueue(const NcclQueue&) = delete;
   NcclQueue& operator=(const NcclQueue&) = delete;
@@ -29,6 +31,9 @@ class NcclQueue {
   MeshCommunicator& hosts() { return *hosts_; }
   cudaStream_t stream() const { return stream_; }
   double seconds() const { return seconds_; }
+  const Wire& wire() const { return wire_; }
+  // Of the wire's type, on the GPU; only collectives of this queue touch it.
+  Tensor narrow() const { return {narrow_.get(), wire_.dtype, {elements_}}; }
 
   // What is given to the queue next waits for what was computed before.
   void after_computation();
@@ -74,6 +79,9 @@ class NcclQueue {
   const Nccl& nccl_;
   std::unique_ptr<MeshCommunicator> hosts_;
   const double seconds_;
+  const Wire wire_;
+  const std::int64_t elements_;
+  Buffer narrow_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t computed_ = nullptr;
   std::int64_t sent_ = 0;

@@ -9,27 +9,50 @@
 
 namespace ft {
 
-enum class OffloadDevice : std::uint8_t { none };
-constexpr auto words(OffloadDevice) { return to_words<OffloadDevice>({{OffloadDevice::none, "none"}}); }
+enum class OffloadDevice : std::uint8_t { none, cpu, nvme };
+constexpr auto words(OffloadDevice) {
+  using enum OffloadDevice;
+  return to_words<OffloadDevice>({{none, "none"}, {cpu, "cpu"}, {nvme, "nvme"}});
+}
 
 struct OffloadConfig {
   OffloadDevice device = OffloadDevice::none;
   bool pin_memory = true;
   std::optional<std::string> nvme_path;
   std::int64_t buffer_count = 4;
+  double ratio = 1;
 
   void fields(auto& f) {
-    f("device", device, "Where to keep it.", later({"cpu", "nvme"}));
-    f("pin_memory", pin_memory, "Pinned host memory, with device cpu on machines with a GPU.",
-      only_default());
-    f("nvme_path", nvme_path, "Its folder, with device nvme.", is_path(), only_default());
-    f("buffer_count", buffer_count, "Buffers, with device nvme.", at_least(1), only_default());
+    f("device", device,
+      "Where it lives. none: on the device; cpu: in host memory, which on CPUs is the same; nvme: in a "
+      "file.");
+    f("pin_memory", pin_memory, "Pinned host memory, with device cpu on machines with a GPU.");
+    f("nvme_path", nvme_path, "With device nvme: a folder for the file, which has no name.", is_path());
+    f("buffer_count", buffer_count,
+      "With device nvme: units of parameters, or windows of sub_group_size, on their way at once.",
+      at_least(1));
+    f("ratio", ratio, "The part that lives there.", only_default());
+  }
+};
+
+struct OffloadOptimizerConfig : OffloadConfig {
+  bool delayed_update = false;
+  std::int64_t delayed_update_after = 0;
+
+  void fields(auto& f) {
+    OffloadConfig::fields(f);
+    f("delayed_update", delayed_update,
+      "Apply the gradients of a step during the backward pass of the next one (ZeRO-Offload's delayed "
+      "parameter update): faster where the update is slow, another training.");
+    f("delayed_update_after", delayed_update_after, "With delayed_update: steps before the first such one.",
+      at_least(0));
   }
 };
 
 struct ZeroConfig {
   std::int64_t stage = 0;
-  OffloadConfig offload_optimizer, offload_param;
+  OffloadOptimizerConfig offload_optimizer;
+  OffloadConfig offload_param;
   bool overlap_comm = true, contiguous_gradients = true, reduce_scatter = true;
   double reduce_bucket_size = 5e8, allgather_bucket_size = 5e8, sub_group_size = 1e9;
   double stage3_prefetch_bucket_size = 5e7, stage3_param_persistence_threshold = 1e5;
@@ -41,8 +64,9 @@ struct ZeroConfig {
   void fields(auto& f) {
     f("stage", stage, "What ranks shard: 1: optimizer states; 2: gradients too; 3: parameters too.",
       at_least(0), at_most(3));
-    f("offload_optimizer", offload_optimizer, "Optimizer states kept elsewhere.");
-    f("offload_param", offload_param, "Parameters kept elsewhere, with stage 3.");
+    f("offload_optimizer", offload_optimizer,
+      "Home of optimizer states, gradients and f32 masters; with several ranks at stages 1 to 3.");
+    f("offload_param", offload_param, "Home of parameters; with several ranks at stage 3.");
     f("overlap_comm", overlap_comm,
       "Several ranks: overlap communication with computation: prefetch parameters, and reduce a unit's "
       "gradients while the next is computed.");
@@ -55,7 +79,8 @@ struct ZeroConfig {
     f("allgather_bucket_size", allgather_bucket_size,
       "Several ranks: elements gathered at once; default only: ft gathers in place.", at_least(1));
     f("sub_group_size", sub_group_size,
-      "Several ranks, stage 3: elements updated at once; default only: ft updates in place.", at_least(1));
+      "With device nvme: trained elements brought to the device at once; at most 2^21 by default.",
+      at_least(1));
     f("stage3_prefetch_bucket_size", stage3_prefetch_bucket_size, "Stage 3: elements to prefetch; 0: none.",
       at_least(0));
     f("stage3_param_persistence_threshold", stage3_param_persistence_threshold,
@@ -82,6 +107,18 @@ constexpr auto words(Backend) {
   return to_words<Backend>({{nccl_if_any, "auto"}, {tcp, "tcp"}, {tcp, "gloo"}, {nccl, "nccl"}});
 }
 
+// In which type sums of gradients travel between ranks. DeepSpeed's words, and torch's.
+enum class GradientType : std::uint8_t { fp32, bf16, fp16 };
+constexpr auto words(GradientType) {
+  using enum GradientType;
+  return to_words<GradientType>({{fp32, "fp32"},
+                                 {bf16, "bf16"},
+                                 {fp16, "fp16"},
+                                 {fp32, "float32"},
+                                 {bf16, "bfloat16"},
+                                 {fp16, "float16"}});
+}
+
 struct DistributedConfig {
   Backend backend = Backend::nccl_if_any;
   std::optional<std::int64_t> nproc_per_node;  // empty: auto
@@ -90,6 +127,10 @@ struct DistributedConfig {
   std::string master_addr = "127.0.0.1";
   std::int64_t master_port = 29500;
   std::int64_t timeout_s = 1800;
+  GradientType communication_data_type = GradientType::fp32;
+  bool prescale_gradients = false;
+  double gradient_predivide_factor = 1;
+  std::int64_t tensor_parallel_size = 1, pipeline_parallel_size = 1, sequence_parallel_size = 1;
 
   void fields(auto& f) {
     f("backend", backend,
@@ -106,6 +147,21 @@ struct DistributedConfig {
       "Port where rank 0 listens; with the default, ft launch takes any free one.", at_least(0),
       at_most(65535));
     f("timeout_s", timeout_s, "Several ranks: seconds to wait for a rank before the run ends.", at_least(1));
+    f("communication_data_type", communication_data_type,
+      "Several ranks: type in which gradients travel. In 16 bits each rank's part and the sum are rounded; "
+      "the addition itself is in float32, and with NCCL rounded after each.");
+    f("prescale_gradients", prescale_gradients,
+      "Several ranks, gradients in 16 bits: divide by the number of ranks before the sum instead of after "
+      "it. In float32 that makes no difference.");
+    f("gradient_predivide_factor", gradient_predivide_factor,
+      "The same, without prescale_gradients: divide by this before the sum, and by the rest after it.",
+      above(0), at_most(1e6));
+    f("tensor_parallel_size", tensor_parallel_size, "Ranks that share each layer.", at_least(1),
+      only_default(), aka({"autotp_size", "tp_size"}));
+    f("pipeline_parallel_size", pipeline_parallel_size, "Ranks among which the layers are dealt out.",
+      at_least(1), only_default(), aka({"pp_size"}));
+    f("sequence_parallel_size", sequence_parallel_size, "Ranks that share each sequence.", at_least(1),
+      only_default(), aka({"sp_size"}));
   }
 };
 

@@ -38,4 +38,33 @@ constexpr double sent_bytes(ZeroStage stage, double ranks, double trained, doubl
   return 2 * gradients;
 }
 
+// What lives elsewhere than on the device.
+struct Elsewhere {
+  bool params = false, states = false;
+};
+
+struct MovedBytes {
+  double read = 0, written = 0;
+};
+
+// Bytes that a rank moves in a step of this many micro-steps. used: bytes of the values that a micro-step
+// uses, each as often as it is brought. Gradients come back to be added to, and for the step, which reads and
+// writes masters and states. In f32 values are their own masters, which the norm of gradients that are in
+// memory passes over as well.
+constexpr MovedBytes moved_bytes(ZeroStage stage, double ranks, Elsewhere away, double used, double trained,
+                                 StateBytes b, double micro_steps) {
+  const double own = trained / ranks,
+               gradients = b.gradient * (stage.grads == Layout::sharded ? own : trained);
+  MovedBytes m;
+  if (away.params) {
+    m.read = micro_steps * used / ranks + (b.value == 4 ? (away.states ? 4 : 8) * own : 0);
+    m.written = b.value * own;
+  }
+  if (away.states) {
+    m.read += (micro_steps - 1) * gradients + (b.gradient + b.optimizer) * own;
+    m.written += micro_steps * gradients + b.optimizer * own;
+  }
+  return m;
+}
+
 }  // namespace ft

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "engine/core/error.h"
+#include "engine/core/require.h"
 #include "engine/io/hash.h"
 
 namespace ft {

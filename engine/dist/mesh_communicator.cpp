@@ -44,8 +44,9 @@ void add_in_order(T* y, std::span<const std::byte* const> x, std::int64_t n) {
 
 }  // namespace
 
-MeshCommunicator::Wires::Wires(Ops& ops, Mesh mesh, double seconds, std::int64_t bucket)
+MeshCommunicator::Wires::Wires(Ops& ops, Mesh mesh, double seconds, std::int64_t bucket, Wire w)
     : exchange(std::move(mesh), seconds),
+      wire(w),
       piece(piece_of(exchange.size(), bucket)),
       memory(memory_of(exchange.size(), bucket)),
       arrived(ops.allocate(memory)),
@@ -53,8 +54,8 @@ MeshCommunicator::Wires::Wires(Ops& ops, Mesh mesh, double seconds, std::int64_t
   require(ops.device().kind == Device::Kind::cpu, "this communicator is for CPUs");
 }
 
-MeshCommunicator::MeshCommunicator(Ops& ops, Mesh mesh, double seconds, std::int64_t bucket)
-    : wires_(std::make_shared<Wires>(ops, std::move(mesh), seconds, bucket)),
+MeshCommunicator::MeshCommunicator(Ops& ops, Mesh mesh, double seconds, std::int64_t bucket, Wire wire)
+    : wires_(std::make_shared<Wires>(ops, std::move(mesh), seconds, bucket, wire)),
       members_(wires_->parcels.size()),
       rank_(wires_->exchange.rank()),
       ranges_(members_.size()) {
@@ -89,18 +90,15 @@ void MeshCommunicator::all_gather(Tensor all, Tensor mine) {
 }
 
 void MeshCommunicator::sum(Collective what, Tensor mine, Tensor all, const std::vector<Range>& ranges) {
+  if (narrows(all.dtype)) return sum_narrow(what, mine, all, ranges);
   const std::int64_t most = wires_->piece / size_of(all.dtype);
-  std::int64_t longest = 0;
-  for (const Range& r : ranges) longest = std::max(longest, r.count);
-  const auto piece = [&](const Range& r, std::int64_t from) {
-    return Range{r.first + std::min(from, r.count), std::clamp<std::int64_t>(r.count - from, 0, most)};
-  };
-  for (std::int64_t from = 0; from == 0 || from < longest; from += most) {
-    const Range own = piece(ranges[static_cast<std::size_t>(rank())], from);
+  for (std::int64_t from = 0; from == 0 || from < longest(ranges); from += most) {
+    const auto piece = [&](int r) { return ranges[static_cast<std::size_t>(r)].piece(from, most); };
+    const Range own = piece(rank());
     std::byte* to = wires_->arrived.get();
     clear_parcels();
     for (int r = 0; r < size(); ++r) {
-      const Range theirs = piece(ranges[static_cast<std::size_t>(r)], from);
+      const Range theirs = piece(r);
       const Tensor in(to, all.dtype, {own.count});
       parcel(r) = {.out = bytes(part(all, theirs.first, theirs.count)), .in = bytes(in)};
       if (r != rank()) to += wires_->piece;
@@ -147,6 +145,7 @@ void MeshCommunicator::all_reduce(Tensor x) {
   const Range own = ranges_[static_cast<std::size_t>(rank())];
   const Tensor mine = part(flat, own.first, own.count);
   sum(Collective::all_reduce, mine, flat, ranges_);
+  if (narrows(x.dtype)) return gather_narrow(Collective::all_reduce, flat, ranges_);
   clear_parcels();
   for (int r = 0; r < size(); ++r) {
     const Range theirs = ranges_[static_cast<std::size_t>(r)];

@@ -1,6 +1,7 @@
 // Collectives between ranks on CPUs, over one TCP connection between each two. A sum is an all-to-all in
 // pieces and an addition in rank order, in f32 (f64 for f64) whatever the type that travels, so that every
-// rank, stage and run gets the same bits. docs/zero.md says why this is not Gloo.
+// rank, stage and run gets the same bits. Sums of f32 may travel in 16 bits (wire.h). docs/zero.md says why
+// this is not Gloo.
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -8,6 +9,7 @@
 
 #include "engine/dist/communicator.h"
 #include "engine/dist/exchange.h"
+#include "engine/dist/wire.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
@@ -17,7 +19,7 @@ class MeshCommunicator final : public Communicator {
   // ops: of a CPU. seconds: how long the others may be silent. bucket: elements of f32 added up at once; it
   // decides how large the buffers are, up to 1 MiB from each rank.
   static constexpr std::int64_t kAnyBucket = std::numeric_limits<std::int64_t>::max();
-  MeshCommunicator(Ops& ops, Mesh mesh, double seconds, std::int64_t bucket = kAnyBucket);
+  MeshCommunicator(Ops& ops, Mesh mesh, double seconds, std::int64_t bucket = kAnyBucket, Wire wire = {});
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.size()); }
@@ -46,16 +48,26 @@ class MeshCommunicator final : public Communicator {
 
  private:
   struct Wires {  // shared with the communicators that were split off
-    Wires(Ops& ops, Mesh mesh, double seconds, std::int64_t bucket);
+    Wires(Ops& ops, Mesh mesh, double seconds, std::int64_t bucket, Wire wire);
     Exchange exchange;
+    const Wire wire;
     const std::int64_t piece;     // bytes from each rank in a round of a sum
     const std::int64_t memory;    // bytes of `arrived`
-    Buffer arrived;               // (size - 1, piece)
+    Buffer arrived;               // (size - 1, piece); in 16 bits half of a piece arrives, the rest leaves
     std::vector<Parcel> parcels;  // by rank of the whole world
   };
   struct Range {
     std::int64_t first = 0, count = 0;  // elements
+    // At most `most` elements of it, from its element `from`.
+    Range piece(std::int64_t from, std::int64_t most) const {
+      return {first + std::min(from, count), std::clamp<std::int64_t>(count - from, 0, most)};
+    }
   };
+  static std::int64_t longest(const std::vector<Range>& ranges) {
+    std::int64_t n = 0;
+    for (const Range& r : ranges) n = std::max(n, r.count);
+    return n;
+  }
   static std::int64_t piece_of(int size, std::int64_t bucket) {
     constexpr std::int64_t kMost = 1 << 20, kAlign = 256;
     return std::clamp(std::min(bucket, kMost * size) / size * 4 / kAlign * kAlign, kAlign, kMost);
@@ -64,6 +76,12 @@ class MeshCommunicator final : public Communicator {
   // mine = the sum of everybody's elements ranges[rank()] of `all`.
   void sum(Collective, Tensor mine, Tensor all, const std::vector<Range>& ranges);
   void add_up(Tensor mine, Tensor own, std::int64_t n);
+  bool narrows(DType sum) const { return size() > 1 && wires_->wire.narrows(sum); }
+  // The same of f32 in 16 bits, and the second half of an all_reduce: `mine` of each to everybody.
+  void sum_narrow(Collective, Tensor mine, Tensor all, const std::vector<Range>& ranges);
+  void gather_narrow(Collective, Tensor all, const std::vector<Range>& ranges);
+  std::byte* arrival(int member) const;    // where a round's piece from another one is put
+  std::byte* departure(int member) const;  // where the piece for it is made
   // Nothing to anybody, and what is to be said to and heard from a member.
   void clear_parcels();
   Parcel& parcel(int member) {

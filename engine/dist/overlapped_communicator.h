@@ -3,6 +3,7 @@
 // what was given before it.
 #pragma once
 #include "engine/dist/communicator.h"
+#include "engine/dist/work_queue.h"
 
 namespace ft {
 
@@ -33,11 +34,10 @@ class OverlappedCommunicator final : public Communicator {
   std::int64_t sent() const override;  // when nothing is under way
 
  private:
-  class Queue;
-  OverlappedCommunicator(std::shared_ptr<Queue> queue, std::unique_ptr<Communicator> inner);
+  OverlappedCommunicator(std::shared_ptr<WorkQueue> queue, std::unique_ptr<Communicator> inner);
   Communicator& idle();  // the inner one, once all works are done
 
-  std::shared_ptr<Queue> queue_;  // shared with those that were split off
+  std::shared_ptr<WorkQueue> queue_;  // shared with those that were split off
   std::unique_ptr<Communicator> inner_;
   bool whole_ = false;  // not split off
 };

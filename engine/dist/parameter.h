@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/core/tensor.h"
+#include "engine/io/stored_bytes.h"
 
 namespace ft {
 
@@ -26,6 +27,9 @@ struct Parameter {
   // Its name in the model's files where that is another: a head that no longer shares the embedding's table.
   std::string stored_as = {};
   const std::string& stored_name() const { return stored_as.empty() ? name : stored_as; }
+
+  // Where a model's file holds the frozen value's very bytes, if anybody has looked.
+  StoredBytes stored = {};
 
   Tensor value;  // shape
   Tensor grad;   // shape, f32; empty when frozen

@@ -1,6 +1,7 @@
 #include "engine/dist/parameter_store.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "engine/core/divide.h"
@@ -30,21 +31,31 @@ std::unique_ptr<Communicator> group_of(Communicator& comm, int width, bool in_a_
 
 }  // namespace
 
-ParameterStore::ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options, StatesOf states)
+ParameterStore::ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options, StatesOf states,
+                               Homes homes)
     : ops_(ops),
       comm_(comm),
       options_(options),
       states_(std::move(states)),
       group_(group_of(comm, options.group, true)),
       across_(group_of(comm, options.group, false)),
-      shards_(group_ ? *group_ : comm) {
+      shards_(group_ ? *group_ : comm),
+      homes_(std::move(homes)),
+      on_host_(homes_.host && homes_.states && ops.device().kind != Device::Kind::cpu) {
   require(options.group == 0 || comm.size() % options.group == 0, "groups of ranks of unequal size");
+  require(!across_ || (!homes_.params && !homes_.states), "groups of ranks keep everything on the device");
+  require(!homes_.params || shards_.size() == 1 || options.stage.params == Layout::sharded,
+          "values live elsewhere only where ranks share them out");
+  require(!options.delayed || homes_.states, "delayed steps need a home for gradients");
 }
 
 // What is under way writes into this memory.
 ParameterStore::~ParameterStore() {
+  if (beside_) beside_->stop();
   const bool arriving = std::any_of(units_.begin(), units_.end(), [](const Unit& u) { return u.arriving; });
   if (arriving || !reductions_.empty()) comm_.abandon();
+  for (const auto& depot : {homes_.params, homes_.states})
+    if (depot) depot->abandon();
 }
 
 ParameterStore::Range ParameterStore::held(const Group& g, Layout layout) const {
@@ -66,9 +77,9 @@ int ParameterStore::add_unit(std::string name, const std::vector<Parameter*>& pa
     lay_out(g);
     std::int64_t elements = 0;
     for (const Parameter* p : g.parameters) elements += p->shape.numel();
-    (g.stage.params == Layout::sharded ? u.elements : live_) += elements;
+    (g.comes ? u.elements : live_) += elements;
   }
-  if (options_.stage.params == Layout::replicated) live_ = 0;
+  if (options_.stage.params == Layout::replicated && !homes_.params) live_ = 0;
   return units() - 1;
 }
 
@@ -82,6 +93,7 @@ ParameterStore::Group& ParameterStore::group_for(Unit& u, const Parameter& p) {
   g.persist = persist;
   g.stage = options_.stage;
   if (persist) g.stage.params = Layout::replicated;
+  g.comes = g.stage.params == Layout::sharded || (homes_.params && !persist);
   g.specs.assign(specs.begin(), specs.end());
   g.dtype = p.trainable ? p.dtype : DType::u8;
   return g;
@@ -110,37 +122,82 @@ bool ParameterStore::trains(int index) const {
   return std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.trained; });
 }
 
+ParameterStore::Away ParameterStore::reserve_in(const std::shared_ptr<Depot>& depot, std::int64_t bytes) {
+  return {depot.get(), depot->reserve(bytes)};
+}
+
 void ParameterStore::reserve(TransientMemory transient) {
   each_group([&](Group& g) {
-    g.value = allocate(ops_, g.value_memory, held(g, g.stage.params).count, g.dtype);
-    if (g.stage.params == Layout::replicated) bind(g, &Parameter::value, g.value);
+    const std::int64_t count = held(g, g.stage.params).count;
+    if (homes_.params && g.comes && !g.trained)
+      reserve_frozen(g);
+    else if (homes_.params && g.comes)
+      g.value_away = reserve_in(homes_.params, count * size_of(g.dtype));
+    else
+      g.value = allocate(ops_, g.value_memory, count, g.dtype);
+    if (!g.comes) bind(g, &Parameter::value, g.value);
     if (g.trained) reserve_trained(g);
   });
   // What is endless has addresses only.
-  const auto heap = [&](std::optional<Heap>& h, Layout layout, std::int64_t bytes) {
-    if (layout == Layout::sharded) h.emplace(ops_.allocate(bytes == Heap::kEndless ? 0 : bytes), bytes);
+  const auto heap = [&](Ops& where, std::optional<Heap>& h, bool wanted, std::int64_t bytes) {
+    if (wanted) h.emplace(where.allocate(bytes == Heap::kEndless ? 0 : bytes), bytes);
   };
-  heap(values_, options_.stage.params, transient.values);
-  heap(grads_, options_.stage.grads, transient.grads);
-  norm_memory_ = ops_.allocate(size_of(DType::f64));
+  heap(ops_, values_, homes_.params || options_.stage.params == Layout::sharded, transient.values);
+  heap(ops_, grads_, homes_.states || options_.stage.grads == Layout::sharded, transient.grads);
+  heap(stepping(ops_), windows_, homes_.params || homes_.states, transient.windows);
+  norm_memory_ = ops_.allocate((1 + norms_) * size_of(DType::f64));
+  for (const auto& depot : {homes_.params, homes_.states})
+    if (depot) depot->open();
+  if (steps_early()) beside_.emplace();
 }
 
 void ParameterStore::reserve_trained(Group& g) {
   const Range mine = stepped(g);
-  if (g.dtype == DType::f32) {  // the value is its own master
-    g.master = g.stage.params == Layout::sharded ? g.value : g.value.elements(mine.first, mine.count);
+  const auto state_home = [&](std::int64_t count, DType dtype) {
+    return reserve_in(homes_.states, count * size_of(dtype));
+  };
+  if (g.dtype == DType::f32 && (g.value_away || !on_host_)) {  // the value is its own master
+    g.master_away = g.value_away;
+    if (!g.value_away)
+      g.master = g.stage.params == Layout::sharded ? g.value : g.value.elements(mine.first, mine.count);
+  } else if (homes_.states) {
+    g.master_away = state_home(mine.count, DType::f32);
+    if (on_host_ && homes_.states->home() == Home::host && !g.value_away && g.dtype != DType::f32)
+      g.passing = state_home(mine.count, g.dtype);
   } else {
     g.master = allocate(ops_, g.master_memory, mine.count, DType::f32);
   }
-  g.grad = allocate(ops_, g.grad_memory, held(g, g.stage.grads).count, DType::f32);
-  if (g.stage.grads == Layout::replicated) bind(g, &Parameter::grad, g.grad);
-  for (const StateSpec& s : g.specs)
-    g.states.push_back(allocate(ops_, g.state_memory.emplace_back(), s.elements(mine.count), s.dtype));
+  const std::int64_t grads = held(g, g.stage.grads).count;
+  if (homes_.states) {
+    for (int k = 0; k < (options_.delayed ? 2 : 1); ++k) g.grad_away[k] = state_home(grads, DType::f32);
+    g.first_norm = norms_;
+    norms_ += static_cast<std::int64_t>(g.parameters.size());
+  } else {
+    g.grad = allocate(ops_, g.grad_memory, grads, DType::f32);
+    if (g.stage.grads == Layout::replicated) bind(g, &Parameter::grad, g.grad);
+  }
+  for (const StateSpec& s : g.specs) {
+    const std::int64_t count = s.elements(mine.count);
+    Buffer& memory = g.state_memory.emplace_back();
+    g.states.push_back(homes_.states ? Tensor{} : allocate(ops_, memory, count, s.dtype));
+    g.states_away.push_back(homes_.states ? state_home(count, s.dtype) : Away{});
+  }
 }
 
 // Reads what this rank holds of a group, `range`, into `held`: in place on a CPU, through the host elsewhere.
-void ParameterStore::read(const Group& g, Tensor held, Range range, const ReadParameter& read) {
+void ParameterStore::read(const Group& g, Tensor held, Range range, const ReadParameter& source) {
+  if (ops_.device().kind == Device::Kind::cpu) return read_to_host(g, held, range, source);
   std::vector<std::byte> staging;
+  const ReadParameter upload = [&](const Parameter& p, Tensor here, std::int64_t first) {
+    staging.resize(static_cast<std::size_t>(here.bytes()));
+    source(p, {staging.data(), here.dtype, here.shape}, first);
+    ops_.upload(here, staging.data());
+    ops_.synchronize();
+  };
+  read_to_host(g, held, range, upload);
+}
+
+void ParameterStore::read_to_host(const Group& g, Tensor held, Range range, const ReadParameter& read) {
   for (std::size_t i = 0; i < g.parameters.size(); ++i) {
     const Parameter& p = *g.parameters[i];
     const std::int64_t from = std::max(g.offsets[i], range.first);
@@ -151,25 +208,52 @@ void ParameterStore::read(const Group& g, Tensor held, Range range, const ReadPa
                        first = (from - g.offsets[i]) / size;
     const Tensor here(held.data + (from - range.first) * size_of(held.dtype),
                       g.dtype == DType::u8 ? p.dtype : held.dtype, {count / size});
-    if (ops_.device().kind == Device::Kind::cpu) {
-      read(p, here, first);
-      continue;
-    }
-    staging.resize(static_cast<std::size_t>(here.bytes()));
-    read(p, {staging.data(), here.dtype, here.shape}, first);
-    ops_.upload(here, staging.data());
-    ops_.synchronize();
+    read(p, here, first);
   }
 }
 
 void ParameterStore::load(const ReadParameter& source) {
+  const bool elsewhere = homes_.params || homes_.states;
   each_group([&](Group& g) {
-    if (g.trained)
-      read(g, g.master, stepped(g), source);
-    else
+    if (!g.pieces.empty())
+      load_frozen(g, source);
+    else if (!g.trained)
       read(g, g.value, held(g, g.stage.params), source);
+    else if (!elsewhere)
+      read(g, g.master, stepped(g), source);
   });
+  if (elsewhere) restore_masters(source);
   publish();
+}
+
+// Some MiB at a time; the next are read while the last are put.
+void ParameterStore::load_away(const Group& g, const Away& to, Range mine, DType dtype,
+                               const ReadParameter& source) {
+  const std::int64_t kPiece = (std::int64_t{4} << 20) / size_of(dtype);
+  Depot& depot = to.depot->for_host();
+  std::vector<std::byte> pieces[2];
+  Depot::Ticket puts[2] = {};
+  for (std::int64_t at = 0, turn = 0; at < mine.count; at += kPiece, turn ^= 1) {
+    const std::int64_t count = std::min(kPiece, mine.count - at);
+    const std::int64_t bytes = count * size_of(dtype), place = to.at + at * size_of(dtype);
+    depot.finish(puts[turn]);
+    pieces[turn].assign(static_cast<std::size_t>(bytes), std::byte{});
+    read_to_host(g, {pieces[turn].data(), dtype, {count}}, {mine.first + at, count}, source);
+    if (std::byte* there = depot.in_place(place))
+      std::memcpy(there, pieces[turn].data(), static_cast<std::size_t>(bytes));
+    else
+      puts[turn] = depot.put(place, {pieces[turn].data(), dtype, {count}});
+  }
+  for (const Depot::Ticket t : puts) depot.finish(t);
+}
+
+void ParameterStore::restore_gradients(const ReadParameter& source) {
+  for (Unit& u : units_)
+    for (Group& g : u.groups) {
+      if (!g.trained) continue;
+      load_away(g, g.grad_away[made_], held(g, g.stage.grads), DType::f32, source);
+      u.has_grads[made_] = true;
+    }
 }
 
 StoreMemory ParameterStore::memory() const {
@@ -180,14 +264,35 @@ StoreMemory ParameterStore::memory() const {
       (g.trained ? m.trained : m.weights) += bytes(g.value, g.value_memory);
       m.optimizer += bytes(g.master, g.master_memory);
       m.gradients += bytes(g.grad, g.grad_memory);
-      for (const Tensor& state : g.states) m.optimizer += state.bytes();
+      for (std::size_t k = 0; k < g.states.size(); ++k) m.optimizer += bytes(g.states[k], g.state_memory[k]);
     }
-  m.communication = transient().values + transient().grads + comm_.memory();
+  const TransientMemory t = transient();
+  const bool one = ops_.device().kind == Device::Kind::cpu;  // the device's memory is the host's
+  m.communication = t.values + t.grads + comm_.memory();
+  (on_host_ ? m.host : m.communication) += t.windows;
+  for (const auto& depot : {homes_.params, homes_.states}) {
+    if (!depot) continue;
+    (one ? m.communication : m.host) += depot->memory();
+    (depot->home() == Home::file ? m.elsewhere : one ? m.optimizer : m.host) += depot->size();
+  }
   return m;
 }
 
+Moved ParameterStore::moved() const {
+  Moved m;
+  for (const auto& depot : {homes_.params, homes_.states})
+    if (depot && depot->home() == Home::file) m = m + Moved{depot->fetched(), depot->stored()};
+  return m;
+}
+
+std::string ParameterStore::moved_by() const {
+  const auto& depot = homes_.params ? homes_.params : homes_.states;
+  return depot ? depot->way() : "";
+}
+
 TransientMemory ParameterStore::transient() const {
-  return {values_ ? values_->size() : 0, grads_ ? grads_->size() : 0};
+  const auto size = [](const std::optional<Heap>& h) { return h ? h->size() : 0; };
+  return {size(values_), size(grads_), size(windows_)};
 }
 
 }  // namespace ft

@@ -10,6 +10,12 @@
 //
 // Ranks may form groups that each hold everything between them (MiCS, Zhang et al., VLDB 2022): "sharded"
 // then means within a group.
+//
+// What a rank holds may live elsewhere than on its device (ZeRO-Offload, Ren et al., USENIX ATC 2021;
+// ZeRO-Infinity, Rajbhandari et al., SC 2021): `Homes` says where. Values that live elsewhere are brought for
+// their use, whole, as gathered ones are; a unit's gradients leave when they are complete; masters and states
+// pass through the device a window at a time when they are stepped, saved or restored. What a GPU keeps in
+// the host's memory, or in files, is stepped by the host.
 #pragma once
 #include <deque>
 #include <functional>
@@ -22,8 +28,10 @@
 
 #include "engine/core/heap.h"
 #include "engine/dist/communicator.h"
+#include "engine/dist/depot.h"
 #include "engine/dist/parameter.h"
 #include "engine/dist/state_spec.h"
+#include "engine/dist/work_queue.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
@@ -48,6 +56,13 @@ struct ZeroOptions {
   // whole whatever the limit.
   std::int64_t prefetch = 0, max_live = std::numeric_limits<std::int64_t>::max();
   bool overlap = true;  // gather ahead, and reduce a unit while the next one is computed
+  // Elements that are on the device at once of what is stepped and lives elsewhere.
+  std::int64_t window = std::int64_t{1} << 21;
+  int windows = 4;      // of these at once: that is used, that leaves, the others on their way
+  int units_ahead = 5;  // at most, where values live elsewhere
+  Residence params_home, states_home;
+  bool delayed = false;  // the gradients of a step are kept during the next one; they live elsewhere
+  bool early = false;    // units are stepped beside the backward pass of others (Homes::host)
 };
 
 // Bytes of this rank.
@@ -55,15 +70,18 @@ struct StoreMemory {
   std::int64_t weights = 0;  // frozen values
   std::int64_t trained = 0;  // trained values
   std::int64_t gradients = 0;
-  std::int64_t optimizer = 0;      // states, and f32 masters where the values are narrower
-  std::int64_t communication = 0;  // gathered values and gradients; buffers of the communicator
+  std::int64_t optimizer = 0;  // states, and f32 masters where the values are narrower
+  // Gathered and fetched values and gradients, windows; buffers of the communicator and of depots.
+  std::int64_t communication = 0;
+  std::int64_t host = 0;       // of a GPU's run: in the host's memory
+  std::int64_t elsewhere = 0;  // in files
 };
 
 // Bytes for what is whole only for a while.
 struct TransientMemory {
-  std::int64_t values = 0, grads = 0;
+  std::int64_t values = 0, grads = 0, windows = 0;
 };
-inline constexpr TransientMemory kMeasured{Heap::kEndless, Heap::kEndless};  // on NullOps
+inline constexpr TransientMemory kMeasured{Heap::kEndless, Heap::kEndless, Heap::kEndless};  // on NullOps
 
 // Part of what this rank steps: 1-d views of the same elements.
 struct FlatSlice {
@@ -71,7 +89,8 @@ struct FlatSlice {
   std::vector<Tensor> states;  // as declared: of their type, and one element for each block
 };
 
-// That of one parameter: `count` elements from element `first`.
+// That of one parameter: `count` elements from element `first`. A parameter may have several, one after
+// another.
 struct Slice : FlatSlice {
   Parameter* parameter;
   std::int64_t first, count;
@@ -83,12 +102,21 @@ struct FlatRun : FlatSlice {
   bool decays;
 };
 
+// How units are stepped while the others' backward pass goes on, each as soon as its gradients of the step
+// are complete: with these, or with those of the step before. By a thread of the store's own where it has
+// Homes::host.
+struct EarlyStep {
+  std::function<void(Ops&, const FlatRun&)> visit;
+  bool previous = false;
+};
+
 // Writes elements [first, first + y.numel()) of a parameter to host memory `y` of any float type.
 using ReadParameter = std::function<void(const Parameter&, Tensor y, std::int64_t first)>;
 
 class ParameterStore {
  public:
-  ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options, StatesOf states = no_states);
+  ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options, StatesOf states = no_states,
+                 Homes homes = {});
   ParameterStore(Ops& ops, Communicator& comm, ZeroStage stage, StatesOf states = no_states)
       : ParameterStore(ops, comm, ZeroOptions{.stage = stage}, std::move(states)) {}
   ~ParameterStore();
@@ -99,8 +127,11 @@ class ParameterStore {
   void reserve(TransientMemory transient = {});
   void load(const ReadParameter&);
 
-  // A step. begin_step clears the gradients; `last` marks its last micro-step.
-  void begin_step();
+  // A step. begin_step clears the gradients; `last` marks its last micro-step. Between a backward pass that
+  // steps early and publish(), finish_early() steps what was not, and waits.
+  void begin_step(std::optional<EarlyStep> early = {});
+  void finish_early();
+  bool steps_early() const { return homes_.host != nullptr && homes_.states != nullptr; }
   void begin_micro_step(bool last) {
     last_micro_ = last;
     first_grads_ = true;
@@ -117,21 +148,26 @@ class ParameterStore {
   // Global L2 norm of all gradients, in f64. Waits for the device.
   double grad_norm();
   void each_slice(const std::function<void(const Slice&)>& visit) {
-    each_slice(options_.stage.states, visit);
+    each_slice(options_.stage.states, {.changes = true, .grads = true}, visit);
   }
   // What a step visits: one launch for each run of parameters that decay alike, including the padding between
   // them. Not one for a whole group: its parameters would have to be sorted by decay, and the gradient's
   // norm, which is summed parameter by parameter in memory order, would have other bits. Padding is zero in
   // masters, gradients and states, and a step on zeros leaves zeros.
   void each_run(const std::function<void(const FlatRun&)>& visit);
+  // What computes on the tensors of slices and runs: `usual`, which is the device's or goes around it, or the
+  // host's.
+  Ops& stepping(Ops& usual) { return on_host_ ? *homes_.host : usual; }
   // Makes the stepped masters visible: casts them to values, gathers those where others need them.
   void publish();
 
-  // What a checkpoint holds: masters, in f32, and states. Each rank saves its part, such that the parts of
-  // all ranks are everything once, and restores what it holds.
+  // What a checkpoint holds: masters, in f32, states, and the gradients that a delayed step is to take. Each
+  // rank saves its part, such that the parts of all ranks are everything once, and restores what it holds.
   using Download = std::function<Tensor(const Tensor&)>;  // to the host, until the next call
-  void each_part(const std::function<void(const Slice&, const Download&)>& visit);
+  void each_part(const std::function<void(const Slice&, const Download&)>& visit, bool gradients = false);
   void restore_masters(const ReadParameter& read);
+  void restore_gradients(const ReadParameter& read);  // those of the step before
+  bool keeps_gradients() const { return options_.delayed; }
   // Writes the state's elements [first, first + y.numel()) to host memory `y`.
   using ReadState =
       std::function<void(const Parameter&, const StateSpec&, const Tensor& y, std::int64_t first)>;
@@ -139,6 +175,8 @@ class ParameterStore {
   std::span<const StateSpec> states(const Parameter& p) const { return states_(p); }
 
   StoreMemory memory() const;
+  Moved moved() const;           // from and to files, so far
+  std::string moved_by() const;  // how, for people
   TransientMemory transient() const;
   std::int64_t most_live() const { return most_live_; }  // elements whole at once, so far
   Communicator& communicator() const { return comm_; }
@@ -148,6 +186,16 @@ class ParameterStore {
   bool gathers() const { return comm_.size() > 1 && options_.stage.params == Layout::sharded; }
 
  private:
+  struct Away {              // a piece of a depot
+    Depot* depot = nullptr;  // null: the thing is in the device's memory
+    std::int64_t at = 0;     // bytes
+    explicit operator bool() const { return depot != nullptr; }
+  };
+  struct Piece {  // of frozen values that live elsewhere: in the depot's file, or in the model's
+    std::int64_t first, count;  // bytes of what the rank holds
+    Away away;
+    bool stored, numbers;  // in the model's; not codes
+  };
   struct Group {  // parameters of a unit, one after another, which are alike in the first four
     bool trained = false, persist = false;
     ZeroStage stage{};
@@ -163,11 +211,20 @@ class ParameterStore {
       return p.shape.numel() * size_of(p.dtype) / size_of(dtype);
     }
     std::int64_t bytes() const { return count * size_of(dtype); }  // a multiple of Arena::kAlign
+    bool comes = false;  // values are whole only while the unit is in use
     Buffer value_memory, master_memory, grad_memory;
     std::vector<Buffer> state_memory;
-    Tensor value, master, grad;  // (held elements); value as the params layout says, ...
+    // (held elements); value as the params layout says, ... Empty where it lives elsewhere.
+    Tensor value, master, grad;
     std::vector<Tensor> states;
-    Tensor whole_grad;  // (count), in a backward pass where gradients are sharded
+    Tensor whole_grad;  // (count), in a backward pass where gradients are sharded or live elsewhere
+    Away value_away, master_away;
+    Away passing;       // of narrower values on the device whose masters the host steps in place
+    Away grad_away[2];  // of this step, and where steps are delayed of that before: at ParameterStore::made_
+    std::vector<Away> states_away;
+    std::vector<Piece> pieces;  // in place of value_away, where it is frozen; padding is in none
+    bool elsewhere() const { return value_away || master_away || grad_away[0]; }
+    std::int64_t first_norm = 0;  // of the squares' sums of its slices, where gradients live elsewhere
   };
   struct Unit {
     std::string name;
@@ -177,36 +234,92 @@ class ParameterStore {
     std::byte* values = nullptr;  // of the sharded groups, whole; null: not there and not on the way
     std::byte* grads = nullptr;   // of the trained groups, whole
     std::optional<Communicator::Ticket> arriving;
+    std::optional<Depot::Ticket> fetched;
+    bool has_grads[2] = {};  // in their depot, as Group::grad_away
+    Depot::Ticket put = 0;   // of this step's
+    bool stepped = false;    // early, in this step
   };
   struct Range {
     std::int64_t first, count;
+  };
+  struct Move {
+    Depot* depot;
+    Depot::Ticket ticket;
+  };
+  struct Access {
+    bool changes = false;   // masters and states, which then go home, and are cast to values
+    bool grads = false;     // are wanted
+    bool previous = false;  // of the step before
+  };
+  // A part of what this rank steps, on the device.
+  struct Window {
+    Unit* unit;
+    Group* group;
+    Range range;  // of the group's elements
+    FlatSlice here{};
+    Tensor value{};                       // where values live elsewhere and are not their own masters
+    std::vector<std::byte*> taken{};      // from windows_
+    std::vector<Move> coming{}, going{};  // under way
+  };
+  struct Leaving {  // a unit's gradients, on their way to the depot
+    Depot::Ticket ticket;
+    std::byte* grads;
   };
   struct Reduction {  // that was started
     Unit* unit;
     Communicator::Ticket ticket;
     std::byte* grads;  // whole ones, to be added to what this rank holds; null: nothing is left to do
     bool across;       // and then to be added up over the groups of ranks
+    bool last;         // of the step
   };
 
   Range held(const Group&, Layout) const;  // what this rank has of a group in a layout
   Range stepped(const Group& g) const { return held(g, g.stage.states); }
   // The part that `layout` gives this rank of what it steps.
-  void each_slice(Layout layout, const std::function<void(const Slice&)>&);
-  // Elements [from, to) of a group, which this rank steps.
-  FlatSlice flat_slice(const Group&, std::int64_t from, std::int64_t to) const;
+  void each_slice(Layout layout, Access, const std::function<void(const Slice&)>&);
+  void each_window(Layout layout, Access, const std::function<void(const Window&)>&);
+  void pass(std::vector<Window>, Access, const std::function<void(const Window&)>&);
+  static void each_run_of(const Window&, const std::function<void(const FlatRun&)>&);
+  std::int64_t window_of(const Group&) const;
+  void add_windows(Unit&, Layout, std::vector<Window>& to);
+  void step_early(Unit&);
+  int slot(Access a) const { return a.previous ? 1 - made_ : made_; }
+  void bring(Window&, Access);
+  void leave(Window&);
+  void leave_for_device(Window&);
+  static void settle(std::vector<Move>&);
+  void free(Window&);
+  Tensor take_window(Window&, std::int64_t count, DType);
+  std::byte* in_place(const Away&, std::int64_t at) const;
+  Depot& mover(const Away&) const;
+  // Elements [from, to) of a group, which are in the window.
+  static FlatSlice flat_slice(const Window&, std::int64_t from, std::int64_t to);
   bool persists(const Parameter& p) const { return p.shape.numel() <= options_.persist; }
   Group& group_for(Unit&, const Parameter&);
   void lay_out(Group&) const;
   void reserve_trained(Group&);
   void restore(const Tensor& to, const std::function<void(const Tensor&)>& read);
   void read(const Group&, Tensor held, Range, const ReadParameter&);
+  static void read_to_host(const Group&, Tensor host, Range, const ReadParameter&);
+  // `held` of a group into a depot, in elements of `dtype`.
+  static void load_away(const Group&, const Away& to, Range held, DType dtype, const ReadParameter&);
+  void reserve_frozen(Group&);
+  void load_frozen(const Group&, const ReadParameter&);
+  std::optional<Depot::Ticket> fetch_values(const Group&, Tensor own);
+  static Away reserve_in(const std::shared_ptr<Depot>&, std::int64_t bytes);
   static void bind(Group&, Tensor Parameter::*view, Tensor all);
   void start_gather(Unit&);
   void gather_ahead();
   void take_grads(Unit&);
   void start_sum(Unit&);  // of gradients that every rank has whole
+  void reduce_whole(Communicator&, const Unit&, bool last) const;
   void finish(const Reduction&);
-  void settle();  // all reductions
+  void send_home(const Reduction&);
+  void add_from_home(const Group&, Tensor own);
+  void sum_squares(const Group&);  // of its slices, while the gradients are here
+  double sum_of_squares();         // of all of them
+  void settle();                   // all reductions
+  void settle_homes();             // gradients that are leaving
   Unit& unit(int u) { return units_[static_cast<std::size_t>(u)]; }
   template <class Visit>
   void each_group(const Visit& visit) {
@@ -222,12 +335,22 @@ class ParameterStore {
   std::unique_ptr<Communicator> group_, across_;
   Communicator& shards_;
   std::vector<Unit> units_;
+  Homes homes_;
+  const bool on_host_;  // what lives in homes_.states is stepped there, and not on the device
   Buffer norm_memory_;
-  std::optional<Heap> values_, grads_;  // what is whole only for a while
+  std::int64_t norms_ = 0;                        // sums in norm_memory_, behind the total
+  std::optional<Heap> values_, grads_, windows_;  // what is whole only for a while
+  std::deque<Leaving> leaving_;
   std::deque<int> expected_;
   std::deque<Reduction> reductions_;
   std::int64_t live_ = 0, ahead_ = 0, most_live_ = 0;  // elements: whole, of them not used yet
-  bool last_micro_ = true, first_grads_ = true;        // of a micro-step
+  int units_ahead_ = 0;
+  bool last_micro_ = true, first_grads_ = true;  // of a micro-step
+  int made_ = 0;                                 // which of the two gradients is made in this step
+  std::optional<EarlyStep> early_;
+  Depot::Ticket last_put_ = 0;       // of gradients
+  Depot::Ticket rising_ = 0;         // the last of the stepped values that go to the device
+  std::optional<WorkQueue> beside_;  // what steps early; last: it uses the others
 };
 
 // Holds the unit's values while it lives.

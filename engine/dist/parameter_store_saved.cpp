@@ -7,22 +7,24 @@
 namespace ft {
 
 // Ranks of several groups hold the same piece: each saves a part of it, of whole blocks.
-void ParameterStore::each_part(const std::function<void(const Slice&, const Download&)>& visit) {
+void ParameterStore::each_part(const std::function<void(const Slice&, const Download&)>& visit,
+                               bool gradients) {
   const std::int64_t parts = across_ ? across_->size() : 1, part = across_ ? across_->rank() : 0;
   std::vector<std::byte> host;
   const Download download = [&](const Tensor& t) {
     host.resize(static_cast<std::size_t>(t.bytes()));
-    ops_.download(host.data(), t);
+    stepping(ops_).download(host.data(), t);
     return Tensor(host.data(), t.dtype, t.shape);
   };
-  each_slice(Layout::sharded, [&](const Slice& s) {
+  each_slice(Layout::sharded, {.grads = gradients}, [&](const Slice& s) {
     const auto specs = states(*s.parameter);
     const auto cut = [&](std::int64_t p) {
       return std::min(s.count, round_up(s.count * p / parts, common_block(specs)));
     };
     const std::int64_t from = cut(part), count = cut(part + 1) - from;
     if (count == 0) return;
-    Slice own{{s.master.elements(from, count), {}, {}}, s.parameter, s.first + from, count};
+    const Tensor grad = gradients ? s.grad.elements(from, count) : Tensor{};
+    Slice own{{s.master.elements(from, count), grad, {}}, s.parameter, s.first + from, count};
     for (std::size_t k = 0; k < specs.size(); ++k)
       own.states.push_back(s.states[k].elements(from / specs[k].block, specs[k].elements(count)));
     visit(own, download);
@@ -33,16 +35,17 @@ void ParameterStore::each_part(const std::function<void(const Slice&, const Down
 void ParameterStore::restore(const Tensor& to, const std::function<void(const Tensor&)>& read) {
   std::vector<std::byte> host(static_cast<std::size_t>(to.bytes()));
   read({host.data(), to.dtype, to.shape});
-  ops_.upload(to, host.data());
+  stepping(ops_).upload(to, host.data());
 }
 
 void ParameterStore::restore_masters(const ReadParameter& read) {
-  each_slice(
-      [&](const Slice& s) { restore(s.master, [&](const Tensor& y) { read(*s.parameter, y, s.first); }); });
+  each_slice(options_.stage.states, {.changes = true}, [&](const Slice& s) {
+    restore(s.master, [&](const Tensor& y) { read(*s.parameter, y, s.first); });
+  });
 }
 
 void ParameterStore::restore_states(const ReadState& read) {
-  each_slice([&](const Slice& s) {
+  each_slice(options_.stage.states, {.changes = true}, [&](const Slice& s) {
     const auto specs = states(*s.parameter);
     for (std::size_t k = 0; k < specs.size(); ++k)
       restore(s.states[k],

@@ -8,8 +8,13 @@
 
 namespace ft {
 
-void ParameterStore::begin_step() {
+void ParameterStore::begin_step(std::optional<EarlyStep> early) {
+  finish_early();
   settle();
+  settle_homes();
+  if (options_.delayed) made_ = 1 - made_;
+  for (Unit& u : units_) u.has_grads[made_] = u.stepped = false;
+  early_ = std::move(early);
   each_group([&](Group& g) {
     if (g.grad) ops_.run(op::Fill{g.grad, 0});
   });
@@ -20,23 +25,30 @@ void ParameterStore::expect(const std::vector<int>& units) {
   expected_.assign(units.begin(), units.end());
 }
 
+// What lives elsewhere is fetched into this rank's piece of the whole, and gathered from there.
 void ParameterStore::start_gather(Unit& u) {
   std::int64_t bytes = 0;
-  for (const Group& g : u.groups)
-    if (g.stage.params == Layout::sharded) bytes += g.bytes();
+  for (const Group& g : u.groups) bytes += g.comes ? g.bytes() : 0;
   u.values = values_->take(bytes);
   std::vector<std::pair<Tensor, Tensor>> all_and_mine;
   std::byte* at = u.values;
   for (Group& g : u.groups) {
-    if (g.stage.params == Layout::replicated) continue;
-    all_and_mine.emplace_back(Tensor(at, g.dtype, {g.count}), g.value);
-    bind(g, &Parameter::value, all_and_mine.back().first);
+    if (!g.comes) continue;
+    const Tensor all(at, g.dtype, {g.count});
+    const Range mine = held(g, g.stage.params);
+    const Tensor own = homes_.params ? all.elements(mine.first, mine.count) : g.value;
+    if (homes_.params)
+      if (const auto last = fetch_values(g, own)) u.fetched = last;
+    all_and_mine.emplace_back(all, own);
+    bind(g, &Parameter::value, all);
     at += g.bytes();
   }
-  u.arriving = shards_.start([all_and_mine, &u](Communicator& c) {
-    c.enter(u.name);
-    for (const auto& [all, mine] : all_and_mine) c.all_gather(all, mine);
-  });
+  if (!u.fetched || shards_.size() > 1)
+    u.arriving = shards_.start([this, all_and_mine, fetched = u.fetched, &u](Communicator& c) {
+      c.enter(u.name);
+      if (fetched) homes_.params->finish(*fetched);
+      for (const auto& [all, mine] : all_and_mine) c.all_gather(all, mine);
+    });
   live_ += u.elements;
   most_live_ = std::max(most_live_, live_);
 }
@@ -50,8 +62,10 @@ void ParameterStore::gather_ahead() {
     if (n.uses > 0 && n.values) return;
     if (n.elements == 0 || n.values) continue;
     if (ahead_ >= options_.prefetch || live_ + n.elements > options_.max_live) return;
+    if (homes_.params && units_ahead_ >= options_.units_ahead) return;
     start_gather(n);
     ahead_ += n.elements;
+    ++units_ahead_;
   }
 }
 
@@ -62,10 +76,12 @@ void ParameterStore::acquire(int index, bool backward) {
     expected_.pop_front();
   }
   if (u.elements > 0 && u.uses == 0) {
-    if (u.values)
+    if (u.values) {
       ahead_ -= u.elements;
-    else
+      --units_ahead_;
+    } else {
       start_gather(u);
+    }
   }
   ++u.uses;
   if (u.elements > 0) gather_ahead();
@@ -73,7 +89,9 @@ void ParameterStore::acquire(int index, bool backward) {
     shards_.finish(*u.arriving);
     u.arriving.reset();
   }
-  if (backward && options_.stage.grads == Layout::sharded && trains(index)) take_grads(u);
+  if (u.fetched) homes_.params->finish(*u.fetched);
+  u.fetched.reset();
+  if (backward && grads_ && trains(index)) take_grads(u);
 }
 
 void ParameterStore::take_grads(Unit& u) {
@@ -81,16 +99,19 @@ void ParameterStore::take_grads(Unit& u) {
   const auto same = [&](const Reduction& r) { return r.unit == &u; };
   // What the micro-step before left is given back first, so that each finds the same heap, as the plan did.
   if (first_grads_ || std::any_of(reductions_.begin(), reductions_.end(), same)) settle();
+  if (first_grads_) settle_homes();
   first_grads_ = false;
   std::int64_t count = 0;  // each group's is a multiple of Arena::kAlign bytes
   for (const Group& g : u.groups) count += g.trained ? g.count : 0;
   u.grads = grads_->take(count * size_of(DType::f32));
-  ops_.run(op::Fill{Tensor(u.grads, DType::f32, {count}), 0});
+  const bool goes_on = u.has_grads[made_] && options_.stage.grads == Layout::replicated;
+  if (!goes_on) ops_.run(op::Fill{Tensor(u.grads, DType::f32, {count}), 0});
   std::byte* at = u.grads;
   for (Group& g : u.groups) {
     if (!g.trained) continue;
     g.whole_grad = Tensor(at, DType::f32, {g.count});
     bind(g, &Parameter::grad, g.whole_grad);
+    if (goes_on) homes_.states->finish(homes_.states->fetch(g.whole_grad, g.grad_away[made_].at));
     at += g.whole_grad.bytes();
   }
 }
@@ -110,23 +131,36 @@ void ParameterStore::release(int index) {
 void ParameterStore::reduce(int index, bool complete) {
   Unit& u = unit(index);
   if (!trains(index)) return;
+  const Phase before = ops_.phases().turn_to(Phase::reduce);
   const bool last = complete && last_micro_;
-  if (options_.stage.grads == Layout::replicated) {
+  if (!grads_) {
     if (last) start_sum(u);
   } else {
-    settle();  // whole gradients of one unit may wait while another's are made, not more
-    const auto ticket = shards_.start([this, &u](Communicator& c) {
+    // Whole gradients of one unit may wait, and another's be on their way home, while a third's are made.
+    settle_homes();
+    settle();
+    const auto ticket = shards_.start([this, &u, last](Communicator& c) {
       c.enter(u.name);
-      for (const Group& g : u.groups) {
-        if (!g.trained) continue;
-        const Range mine = held(g, g.stage.grads);
-        c.reduce_scatter(g.whole_grad.elements(mine.first, mine.count), g.whole_grad);
-      }
+      reduce_whole(c, u, last);
     });
-    reductions_.push_back({&u, ticket, u.grads, last && across_});
+    reductions_.push_back({&u, ticket, u.grads, last && across_, last});
     u.grads = nullptr;
   }
-  if (!options_.overlap) settle();
+  if (!options_.overlap || (homes_.states && shards_.size() == 1)) settle();
+  ops_.phases().turn_to(before);
+}
+
+// Gradients that lie together for a while. Those of every rank are added up when they are complete where they
+// are replicated, else in every micro-step.
+void ParameterStore::reduce_whole(Communicator& c, const Unit& u, bool last) const {
+  for (const Group& g : u.groups) {
+    if (!g.trained || (g.stage.grads == Layout::replicated && !last)) continue;
+    const Range mine = stepped(g);
+    if (g.stage.states == Layout::replicated)
+      c.all_reduce(g.whole_grad);
+    else
+      c.reduce_scatter(g.whole_grad.elements(mine.first, mine.count), g.whole_grad);
+  }
 }
 
 void ParameterStore::start_sum(Unit& u) {
@@ -143,11 +177,12 @@ void ParameterStore::start_sum(Unit& u) {
         c.reduce_scatter(g.grad.elements(mine.first, mine.count), g.grad);
     }
   });
-  reductions_.push_back({&u, ticket, nullptr, !whole && across_});
+  reductions_.push_back({&u, ticket, nullptr, !whole && across_, true});
 }
 
 void ParameterStore::finish(const Reduction& r) {
   shards_.finish(r.ticket);
+  if (homes_.states) return send_home(r);
   for (Group& g : r.unit->groups) {
     if (!g.trained || !r.grads) continue;
     const Range mine = held(g, g.stage.grads);
@@ -163,80 +198,44 @@ void ParameterStore::finish(const Reduction& r) {
       c.all_reduce(g.grad.elements(mine.first - held(g, g.stage.grads).first, mine.count));
     }
   });
-  reductions_.push_back({r.unit, ticket, nullptr, false});
+  reductions_.push_back({r.unit, ticket, nullptr, false, true});
 }
 
 void ParameterStore::settle() {
-  while (!reductions_.empty()) {
-    const Reduction first = reductions_.front();
-    finish(first);
-    reductions_.pop_front();
-  }
+  during(ops_.phases(), Phase::reduce, [&] {
+    while (!reductions_.empty()) {
+      const Reduction first = reductions_.front();
+      finish(first);
+      reductions_.pop_front();
+    }
+  });
 }
 
 // Every rank sums its part, in every layout, so that the norm, and what is clipped by it, has the same bits
 // in all of them.
 double ParameterStore::grad_norm() {
   Tensor total(norm_memory_.get(), DType::f64, {1});
-  const double zero = 0;
-  ops_.upload(total, &zero);
-  each_slice(Layout::sharded, [&](const Slice& s) { ops_.run(op::SumSquares{total, s.grad}); });
+  double squares = homes_.states ? sum_of_squares() : 0;
+  ops_.upload(total, &squares);
+  if (!homes_.states)
+    each_slice(Layout::sharded, {.grads = true}, [&](const Slice& s) {
+      ops_.run(op::SumSquares{total, s.grad});
+    });
   shards_.all_reduce(total);
-  double squares = 0;
   ops_.download(&squares, total);
   return std::sqrt(squares);
 }
 
-FlatSlice ParameterStore::flat_slice(const Group& g, std::int64_t from, std::int64_t to) const {
-  const std::int64_t first = from - stepped(g).first, count = to - from;
-  FlatSlice s{
-      g.master.elements(first, count), g.grad.elements(from - held(g, g.stage.grads).first, count), {}};
-  for (std::size_t k = 0; k < g.specs.size(); ++k)
-    s.states.push_back(g.states[k].elements(first / g.specs[k].block, g.specs[k].elements(count)));
-  return s;
-}
-
-void ParameterStore::each_slice(Layout layout, const std::function<void(const Slice&)>& visit) {
-  settle();
-  each_group([&](Group& g) {
-    if (!g.trained) return;
-    const Range mine = held(g, layout);
-    for (std::size_t i = 0; i < g.parameters.size(); ++i) {
-      const std::int64_t begin = g.offsets[i], end = begin + g.parameters[i]->shape.numel();
-      const std::int64_t from = std::max(begin, mine.first), to = std::min(end, mine.first + mine.count);
-      if (from >= to) continue;
-      visit({flat_slice(g, from, to), g.parameters[i], from - begin, to - from});
-    }
-  });
-}
-
-void ParameterStore::each_run(const std::function<void(const FlatRun&)>& visit) {
-  settle();
-  for (const Unit& u : units_)
-    for (const Group& g : u.groups) {
-      if (!g.trained) continue;
-      const Range mine = stepped(g);
-      const std::size_t n = g.parameters.size();
-      for (std::size_t i = 0, next = 0; i < n; i = next) {
-        const bool decays = g.parameters[i]->decays;
-        while (next < n && g.parameters[next]->decays == decays) ++next;
-        const std::int64_t end = next < n ? g.offsets[next] : g.count;
-        const std::int64_t from = std::max(g.offsets[i], mine.first),
-                           to = std::min(end, mine.first + mine.count);
-        if (from < to) visit({flat_slice(g, from, to), u.name, decays});
-      }
-    }
-}
-
 void ParameterStore::publish() {
+  if (on_host_) homes_.states->finish(rising_);
   Communicator::Ticket last = 0;
   each_group([&](Group& g) {
     if (!g.trained) return;
     const Range mine = stepped(g);
     const bool whole = g.stage.params == Layout::replicated;
-    const Tensor own = whole ? g.value.elements(mine.first, mine.count) : g.value;
-    if (g.dtype != DType::f32) ops_.run(op::Cast{own, g.master});
-    if (whole && g.stage.states == Layout::sharded)
+    const Tensor own = whole && g.value ? g.value.elements(mine.first, mine.count) : g.value;
+    if (g.dtype != DType::f32 && g.master && g.value) ops_.run(op::Cast{own, g.master});
+    if (whole && g.value && g.stage.states == Layout::sharded)
       last = shards_.start([&g, own](Communicator& c) {
         c.enter(g.parameters[0]->name);
         c.all_gather(g.value, own);

@@ -7,14 +7,18 @@ namespace ft {
 
 class PlannedCommunicator final : public Communicator {
  public:
-  PlannedCommunicator(int size, std::int64_t memory) : size_(size), memory_(memory) {}
+  // wire: the type in which sums of f32 travel.
+  PlannedCommunicator(int size, std::int64_t memory, DType wire = DType::f32)
+      : size_(size), memory_(memory), wire_(wire) {}
   int rank() const override { return 0; }
   int size() const override { return size_; }
   void all_gather(Tensor, Tensor mine) override { *sent_ += mine.bytes() * (size_ - 1); }
-  void reduce_scatter(Tensor mine, Tensor all) override { *sent_ += all.bytes() - mine.bytes(); }
+  void reduce_scatter(Tensor mine, Tensor all) override {
+    *sent_ += (all.numel() - mine.numel()) * sum_size(all);
+  }
   void all_reduce(Tensor x) override {  // its part to everybody, everybody's part of its own to them
     const std::int64_t own = x.numel() / size_;
-    *sent_ += (x.numel() - own + own * (size_ - 1)) * size_of(x.dtype);
+    *sent_ += (x.numel() - own + own * (size_ - 1)) * sum_size(x);
   }
   void all_gather_host(std::span<std::byte> all) override {
     *sent_ += static_cast<std::int64_t>(all.size()) / size_ * (size_ - 1);
@@ -27,7 +31,7 @@ class PlannedCommunicator final : public Communicator {
   }
   void barrier() override {}
   std::unique_ptr<Communicator> split(std::vector<int> members) override {
-    auto part = std::make_unique<PlannedCommunicator>(static_cast<int>(members.size()), 0);
+    auto part = std::make_unique<PlannedCommunicator>(static_cast<int>(members.size()), 0, wire_);
     part->sent_ = sent_;
     return part;
   }
@@ -35,8 +39,11 @@ class PlannedCommunicator final : public Communicator {
   std::int64_t sent() const override { return *sent_; }
 
  private:
+  std::int64_t sum_size(const Tensor& x) const { return size_of(x.dtype == DType::f32 ? wire_ : x.dtype); }
+
   int size_;
   std::int64_t memory_;
+  DType wire_;
   std::shared_ptr<std::int64_t> sent_ = std::make_shared<std::int64_t>(0);  // shared with those split off
 };
 

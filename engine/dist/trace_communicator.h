@@ -1,6 +1,7 @@
-// Wraps any communicator and records its collectives, for the timeline that ft train --trace writes, which
-// shows them beside the computation.
+// Wraps any communicator and says of each collective what it moved and how long it took: for the timeline
+// that ft train --trace writes, which shows them beside the computation, and for logging.comms_logger.
 #pragma once
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -10,16 +11,37 @@
 
 namespace ft {
 
-// What several threads note. Times are those of the steady clock.
-class CommunicationNotes {
+// A collective that has ended. `start` is on the steady clock.
+struct Communicated {
+  const char* what;        // all_gather
+  std::string where;       // what the program was at: model.layers.0
+  std::int64_t bytes = 0;  // of all_gather and reduce_scatter a rank's piece, else of the whole
+  std::int64_t sent = 0;   // bytes to other ranks
+  double start = 0, seconds = 0;
+};
+
+class CommunicationObserver {
  public:
-  void add(TraceCall call) {
+  virtual ~CommunicationObserver() = default;
+  virtual void communicated(const Communicated&) = 0;  // on any thread, one at a time
+};
+
+// Calls for a timeline, noted by several threads.
+class CommunicationNotes final : public CommunicationObserver {
+ public:
+  void communicated(const Communicated& c) override {
     const std::lock_guard lock(mutex_);
-    if (noting_) calls_.push_back(std::move(call));
+    if (noting_)
+      calls_.push_back({c.what, c.where, Phase::reduce, c.start, c.seconds, 0, static_cast<double>(c.sent)});
   }
   void clear() {
     const std::lock_guard lock(mutex_);
     calls_.clear();
+  }
+  void start() {  // again, with nothing noted
+    const std::lock_guard lock(mutex_);
+    calls_.clear();
+    noting_ = true;
   }
   std::vector<TraceCall> stop() {  // noting, and what was noted
     const std::lock_guard lock(mutex_);
@@ -35,36 +57,39 @@ class CommunicationNotes {
 
 class TraceCommunicator final : public Communicator {
  public:
-  // notes: must outlive it.
-  TraceCommunicator(std::unique_ptr<Communicator> inner, CommunicationNotes& notes)
-      : inner_(std::move(inner)), notes_(notes) {}
+  // observer: must outlive it. settle: called before and after each collective, where these are only queued;
+  // returns when the queue is empty.
+  TraceCommunicator(
+      std::unique_ptr<Communicator> inner, CommunicationObserver& observer,
+      std::function<void()> settle = [] {})
+      : inner_(std::move(inner)), observer_(observer), settle_(std::move(settle)) {}
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   void all_gather(Tensor all, Tensor mine) override {
-    note("all_gather", [&] { inner_->all_gather(all, mine); });
+    note("all_gather", mine.bytes(), [&] { inner_->all_gather(all, mine); });
   }
   void reduce_scatter(Tensor mine, Tensor all) override {
-    note("reduce_scatter", [&] { inner_->reduce_scatter(mine, all); });
+    note("reduce_scatter", mine.bytes(), [&] { inner_->reduce_scatter(mine, all); });
   }
   void all_reduce(Tensor x) override {
-    note("all_reduce", [&] { inner_->all_reduce(x); });
+    note("all_reduce", x.bytes(), [&] { inner_->all_reduce(x); });
   }
   void all_gather_host(std::span<std::byte> all) override {
-    note("all_gather", [&] { inner_->all_gather_host(all); });
+    note("all_gather", std::ssize(all) / size(), [&] { inner_->all_gather_host(all); });
   }
   void broadcast(std::span<std::byte> host, int root) override {
-    note("broadcast", [&] { inner_->broadcast(host, root); });
+    note("broadcast", std::ssize(host), [&] { inner_->broadcast(host, root); });
   }
   void transfer(std::span<std::byte> host, int from, int to) override {
-    note("transfer", [&] { inner_->transfer(host, from, to); });
+    note("transfer", std::ssize(host), [&] { inner_->transfer(host, from, to); });
   }
   void barrier() override {
-    note("barrier", [&] { inner_->barrier(); });
+    note("barrier", 0, [&] { inner_->barrier(); });
   }
   void abandon() override { inner_->abandon(); }
   std::unique_ptr<Communicator> split(std::vector<int> members) override {
-    return std::make_unique<TraceCommunicator>(inner_->split(std::move(members)), notes_);
+    return std::make_unique<TraceCommunicator>(inner_->split(std::move(members)), observer_, settle_);
   }
   void at_step(std::int64_t step) override { inner_->at_step(step); }
   void enter(std::string_view what) override {
@@ -77,16 +102,18 @@ class TraceCommunicator final : public Communicator {
 
  private:
   template <class Call>
-  void note(const char* what, Call call) {
+  void note(const char* what, std::int64_t bytes, Call call) {
+    settle_();
     const double start = steady_seconds();
     const std::int64_t before = inner_->sent();
     call();
-    notes_.add(
-        {what, where_, start, steady_seconds() - start, 0, static_cast<double>(inner_->sent() - before)});
+    settle_();
+    observer_.communicated({what, where_, bytes, inner_->sent() - before, start, steady_seconds() - start});
   }
 
   std::unique_ptr<Communicator> inner_;
-  CommunicationNotes& notes_;
+  CommunicationObserver& observer_;
+  std::function<void()> settle_;
   std::string where_;
 };
 

@@ -30,6 +30,10 @@ class BitsAndBytesFolder final : public WeightSource {
   WeightInfo info(const std::string& name) const override;
   void read(const std::string& name, const Tensor& to, std::int64_t first = 0) const override;
 
+  StoredBytes find_stored(const std::string& name, DType type, std::int64_t elements) const override {
+    return files_->find_stored(name, type, elements);
+  }
+
   // nullptr: not in 4 bits.
   const StoredFourBit* find(const std::string& weight) const;
   FourBitData data(const std::string& weight) const;

@@ -1,5 +1,4 @@
-// Conversion between float formats, and the search for NaN and Inf. The loops have no branches, so that every
-// compiler vectorizes them.
+// Conversion between float formats, and the search for NaN and Inf, by kernels of the CPU.
 #pragma once
 #include <cstdint>
 

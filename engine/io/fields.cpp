@@ -158,6 +158,10 @@ void override_setting(SettingsText& tree, const std::string& assignment) {
 
 // The line of the longest known beginning of a path; of a section that overrides have made, theirs.
 std::string Reading::place(std::string_view path) const {
+  for (std::string_view at = path;; at = at.substr(0, at.rfind('.'))) {
+    if (const auto from = from_.places.find(at); from != from_.places.end()) return from->second;
+    if (at.find('.') == at.npos) break;
+  }
   const auto said = [&](int line) { return line == 0 ? kCommandLine : str(from_.name, ":", line, ": "); };
   const std::string inside = str(path, ".");
   const auto first = from_.lines.lower_bound(inside);
@@ -231,7 +235,7 @@ void Reading::read(const Json& j, double& value, const Rules& rules, const std::
 
 void Reading::resolve(std::string& value, const Rules& rules, const std::string& path) const {
   if (!rules.is_path || value.empty() || is_word(value, rules) || value[0] == '/') return;
-  if (place(path) != kCommandLine) value = tidy(folder_ / value).string();
+  if (place(path) != kCommandLine && !from_.places.contains(path)) value = tidy(folder_ / value).string();
 }
 
 void Reading::read(const Json& j, std::string& value, const Rules& rules, const std::string& path) {

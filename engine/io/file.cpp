@@ -26,7 +26,7 @@ const char* kind_of(mode_t mode) {
 }
 
 // Opens without waiting for a pipe's writer, and only then looks at what it is: no race in between.
-int open_regular(const std::string& path, Exit exit, std::int64_t& size) {
+int open_regular(const std::string& path, Exit exit) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat info {};
   if (fd < 0 && errno == ENXIO)  // a socket, or a device without a driver
@@ -40,7 +40,6 @@ int open_regular(const std::string& path, Exit exit, std::int64_t& size) {
     ::close(fd);
     throw UserError(exit, str(printable(path), ": is ", kind_of(info.st_mode), ", not a regular file"));
   }
-  size = info.st_size;
   return fd;
 }
 
@@ -54,19 +53,28 @@ std::string temporary_name(const std::string& path) {
 }  // namespace
 
 InputFile::InputFile(const std::string& path, Exit exit)
-    : path_(path), exit_(exit), fd_(open_regular(path, exit, size_)) {}
+    : path_(path), exit_(exit), fd_(open_regular(path, exit)) {
+  state_ = state_of(fd_);
+}
+
+FileState state_of(int fd) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return {};
+  return {info.st_dev, info.st_ino, info.st_size,
+          std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
+}
 
 InputFile::InputFile(InputFile&& other) noexcept
     : path_(std::move(other.path_)),
       exit_(other.exit_),
-      size_(other.size_),
+      state_(other.state_),
       fd_(std::exchange(other.fd_, -1)) {}
 
 InputFile& InputFile::operator=(InputFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(exit_, other.exit_);
   std::swap(fd_, other.fd_);
-  std::swap(size_, other.size_);
+  std::swap(state_, other.state_);
   return *this;
 }
 
@@ -84,7 +92,7 @@ void InputFile::read(std::int64_t offset, void* to, std::int64_t bytes) const {
     if (got < 0)
       throw UserError(exit_, str(printable(path_), ": cannot be read: ", system_error_text(errno)));
     if (got == 0)
-      throw UserError(exit_, str(printable(path_), ": ends at byte ", offset, " of ", size_,
+      throw UserError(exit_, str(printable(path_), ": ends at byte ", offset, " of ", state_.size,
                                  "; it shrank while it was being read"));
     out += got, offset += got, bytes -= got;
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/core/error.h"
+#include "engine/io/stored_bytes.h"
 
 namespace ft {
 
@@ -19,14 +20,15 @@ class InputFile {
   ~InputFile();
 
   const std::string& path() const { return path_; }
-  std::int64_t size() const { return size_; }  // bytes, when it was opened
+  std::int64_t size() const { return state_.size; }  // bytes, when it was opened
+  const FileState& state() const { return state_; }
   // Reads exactly [offset, offset + bytes); a file that became shorter is an error. Safe from many threads.
   void read(std::int64_t offset, void* to, std::int64_t bytes) const;
 
  private:
   std::string path_;
   Exit exit_;
-  std::int64_t size_ = 0;
+  FileState state_;
   int fd_ = -1;
 };
 

@@ -2,41 +2,39 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <memory>
 
-#include "engine/core/error.h"
+#include "engine/core/require.h"
+#include "engine/cpu/quantize.h"
 #include "engine/io/parallel.h"
 
 namespace ft {
 namespace {
 
-constexpr std::int64_t kRunOfBlocks = 1
-                                      << 18;  // elements of a thread at a time: whole blocks and whole bytes
+// Elements of a thread at a time: whole blocks and whole bytes, which stay in a second-level cache.
+constexpr std::int64_t kRunOfBlocks = 1 << 18;
 
-// The largest absolute value; more than any float when one is not finite.
-float largest(const float* x, std::int64_t n) {
-  float most = 0;
-  bool finite = true;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float a = std::fabs(x[i]);
-    most = a > most ? a : most;
-    finite = finite && a <= std::numeric_limits<float>::max();
-  }
-  return finite ? most : std::numeric_limits<float>::infinity();
-}
-
-void quantize_block(std::uint8_t* codes, float& absmax, const float* x, std::int64_t n,
-                    const FourBitBounds& bounds, const FourBitTable& table) {
-  absmax = largest(x, n);
-  require(std::isfinite(absmax), "quantize: a value is not finite");
-  const float scale = absmax > 0 ? 1 / absmax : 0;
-  std::uint8_t places[4096];  // the largest block
-  for (std::int64_t i = 0; i < n; ++i)
-    places[i] = static_cast<std::uint8_t>(four_bit_place(bounds, x[i] * scale));
-  for (std::int64_t i = 0; i < n; i += 2) {
-    const int low = i + 1 < n ? places[i + 1] : four_bit_place(bounds, 0);
-    codes[i / 2] = static_cast<std::uint8_t>(table.codes[places[i]] << 4 | table.codes[low]);
-  }
+// at(first, count) has the elements in memory.
+template <class F>
+FourBitData quantize_runs(std::int64_t n, DType type, FourBitForm form, const F& at) {
+  require(is_four_bit_block(form.block), "quantize: not a size of blocks");
+  FourBitData q{.form = {form.book, form.block, false}, .elements = n};
+  q.codes.resize(static_cast<std::size_t>((n + 1) / 2));
+  q.absmax.resize(static_cast<std::size_t>(form.blocks(n)));
+  const auto run = cpu::best_quantize_kernels().run;
+  const cpu::FourBitPlaces places = cpu::places_of(form.book);
+  in_parallel((n + kRunOfBlocks - 1) / kRunOfBlocks, [&](std::int64_t piece) {
+    const std::int64_t first = piece * kRunOfBlocks, count = std::min(kRunOfBlocks, n - first);
+    const auto x = at(first, count);
+    require(run(q.codes.data() + first / 2, q.absmax.data() + first / form.block, &x[0], type, count,
+                form.block, places),
+            "quantize: a value is not finite");
+  });
+  if (!form.nested) return q;
+  double sum = 0;
+  for (const float a : q.absmax) sum += a;
+  quantize_absmax(q, n > 0 ? static_cast<float>(sum / static_cast<double>(q.absmax.size())) : 0);
+  return q;
 }
 
 float absmax_of(const FourBitData& q, std::int64_t block) {
@@ -48,24 +46,16 @@ float absmax_of(const FourBitData& q, std::int64_t block) {
 }  // namespace
 
 FourBitData quantize(std::span<const float> x, FourBitForm form) {
-  require(is_four_bit_block(form.block), "quantize: not a size of blocks");
-  const auto n = static_cast<std::int64_t>(x.size());
-  FourBitData q{.form = {form.book, form.block, false}, .elements = n};
-  q.codes.resize(static_cast<std::size_t>((n + 1) / 2));
-  q.absmax.resize(static_cast<std::size_t>(form.blocks(n)));
-  const FourBitBounds bounds = four_bit_bounds(form.book);
-  const FourBitTable table = four_bit_table(form.book);
-  in_parallel((n + kRunOfBlocks - 1) / kRunOfBlocks, [&](std::int64_t piece) {
-    const std::int64_t end = std::min(n, (piece + 1) * kRunOfBlocks);
-    for (std::int64_t i = piece * kRunOfBlocks; i < end; i += form.block)
-      quantize_block(q.codes.data() + i / 2, q.absmax[static_cast<std::size_t>(i / form.block)], x.data() + i,
-                     std::min(form.block, end - i), bounds, table);
+  return quantize_runs(static_cast<std::int64_t>(x.size()), DType::f32, form,
+                       [&](std::int64_t first, std::int64_t) { return x.data() + first; });
+}
+
+FourBitData quantize(std::int64_t elements, DType type, FourBitForm form, const ReadElements& read) {
+  return quantize_runs(elements, type, form, [&](std::int64_t first, std::int64_t count) {
+    auto x = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(count * size_of(type)));
+    read({x.get(), type, {count}}, first);
+    return x;
   });
-  if (!form.nested) return q;
-  double sum = 0;
-  for (const float a : q.absmax) sum += a;
-  quantize_absmax(q, n > 0 ? static_cast<float>(sum / static_cast<double>(q.absmax.size())) : 0);
-  return q;
 }
 
 void quantize_absmax(FourBitData& q, float offset) {
@@ -74,7 +64,7 @@ void quantize_absmax(FourBitData& q, float offset) {
   q.nested_offset = offset;
   q.absmax_codes.resize(n);
   q.nested_absmax.resize((n + block - 1) / block);
-  for (std::size_t b = 0; b < q.nested_absmax.size(); ++b) {
+  const auto of_block = [&](std::size_t b) {
     const std::size_t end = std::min(n, (b + 1) * block);
     float most = 0;
     for (std::size_t i = b * block; i < end; ++i) most = std::max(most, std::fabs(q.absmax[i] - offset));
@@ -82,7 +72,13 @@ void quantize_absmax(FourBitData& q, float offset) {
     const float scale = most > 0 ? 1 / most : 0;
     for (std::size_t i = b * block; i < end; ++i)
       q.absmax_codes[i] = nested_code((q.absmax[i] - offset) * scale);
-  }
+  };
+  constexpr std::int64_t kRun = 256;  // of blocks
+  const auto blocks = static_cast<std::int64_t>(q.nested_absmax.size());
+  in_parallel((blocks + kRun - 1) / kRun, [&](std::int64_t piece) {
+    for (std::int64_t b = piece * kRun; b < std::min(blocks, (piece + 1) * kRun); ++b)
+      of_block(static_cast<std::size_t>(b));
+  });
   q.absmax.clear();
 }
 

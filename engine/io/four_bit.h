@@ -1,9 +1,11 @@
 // Quantizes and dequantizes whole matrices on the host; the formulas are in engine/core/four_bit.h.
 #pragma once
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "engine/core/four_bit.h"
+#include "engine/core/tensor.h"
 
 namespace ft {
 
@@ -20,6 +22,10 @@ struct FourBitData {
 
 // Finite values only; InternalError otherwise. Uses several threads.
 FourBitData quantize(std::span<const float> x, FourBitForm form);
+// The same of what `read` brings: elements [first, first + to.numel()) of a matrix of f32, bf16 or f16 into
+// host memory, from several threads at once. No more than some MiB of them are in memory.
+using ReadElements = std::function<void(const Tensor& to, std::int64_t first)>;
+FourBitData quantize(std::int64_t elements, DType type, FourBitForm form, const ReadElements& read);
 // The absmax of a matrix in 8 bits around `offset`, which replace them.
 void quantize_absmax(FourBitData&, float offset);
 

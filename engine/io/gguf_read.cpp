@@ -13,9 +13,9 @@ namespace {
 constexpr std::int64_t kMostHeader = std::int64_t{1} << 28;  // bytes; vocabularies are some MB
 
 // Reads the header from front to back.
-class Cursor {
+class GgufCursor {
  public:
-  explicit Cursor(const InputFile& file)
+  explicit GgufCursor(const InputFile& file)
       : file_(file), bytes_(static_cast<std::size_t>(std::min(file.size(), kMostHeader)), '\0') {
     file.read(0, bytes_.data(), static_cast<std::int64_t>(bytes_.size()));
   }
@@ -56,14 +56,14 @@ class Cursor {
 };
 
 template <class T>
-std::vector<T> numbers(Cursor& c, std::size_t n) {
+std::vector<T> numbers(GgufCursor& c, std::size_t n) {
   std::vector<T> out(n);
   for (T& v : out) v = c.number<T>();
   return out;
 }
 
 // Integers of other widths become the next wider one; lists of types that ft does not use are refused.
-GgufValue list_value(Cursor& c) {
+GgufValue list_value(GgufCursor& c) {
   const auto type = static_cast<GgufType>(c.number<std::uint32_t>());
   const std::size_t n = c.count(type == GgufType::text ? 8 : 1, "list entries");
   switch (type) {
@@ -92,7 +92,7 @@ GgufValue list_value(Cursor& c) {
   }
 }
 
-GgufValue value_of(Cursor& c) {
+GgufValue value_of(GgufCursor& c) {
   switch (static_cast<GgufType>(c.number<std::uint32_t>())) {
     case GgufType::u8:
       return std::uint32_t{c.number<std::uint8_t>()};
@@ -123,7 +123,7 @@ GgufValue value_of(Cursor& c) {
   c.fail("a value of an unknown type");
 }
 
-GgufTensor info_of(Cursor& c, std::int64_t& offset) {
+GgufTensor info_of(GgufCursor& c, std::int64_t& offset) {
   constexpr std::int64_t kMost = std::int64_t{1} << 46;  // elements
   GgufTensor t;
   t.name = c.text();
@@ -157,7 +157,7 @@ bool GgufFile::is_one(const std::string& path) {
 }
 
 GgufFile::GgufFile(const std::string& path) : file_(path) {
-  Cursor c(file_);
+  GgufCursor c(file_);
   if (!is_one(path)) c.fail("it does not begin with GGUF");
   c.number<std::uint32_t>();
   if (const auto version = c.number<std::uint32_t>(); version != kGgufVersion && version != 2)

@@ -12,7 +12,7 @@ namespace ft {
 namespace {
 
 // Feeds the parser and tells how far it is.
-struct Cursor {
+struct TextCursor {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
   using difference_type = std::ptrdiff_t;
@@ -23,13 +23,13 @@ struct Cursor {
   const char* begin;
   std::size_t* offset;
   reference operator*() const { return *at; }
-  Cursor& operator++() {
+  TextCursor& operator++() {
     ++at;
     *offset = static_cast<std::size_t>(at - begin);
     return *this;
   }
-  bool operator==(const Cursor& o) const { return at == o.at; }
-  bool operator!=(const Cursor& o) const { return at != o.at; }
+  bool operator==(const TextCursor& o) const { return at == o.at; }
+  bool operator!=(const TextCursor& o) const { return at != o.at; }
 };
 
 // "FILE:LINE: WHAT at column C", the line around it and a caret below.
@@ -190,8 +190,8 @@ void parse_json(std::string_view text, const JsonSource& source, JsonEvents& eve
   events.offset = 0;
   Sax sax(text, source, rules, events);
   const char* end = text.data() + text.size();
-  Json::sax_parse(Cursor{text.data(), text.data(), &events.offset}, Cursor{end, text.data(), &events.offset},
-                  &sax);
+  Json::sax_parse(TextCursor{text.data(), text.data(), &events.offset},
+                  TextCursor{end, text.data(), &events.offset}, &sax);
 }
 
 Json parse_json(std::string_view text, const JsonSource& source, const JsonRules& rules) {

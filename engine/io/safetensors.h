@@ -66,6 +66,7 @@ class SafetensorsFile {
 
   const std::string& path() const { return file_.path(); }
   std::int64_t size() const { return file_.size(); }                     // bytes
+  const FileState& state() const { return file_.state(); }               // when it was opened
   const std::vector<StoredTensor>& tensors() const { return tensors_; }  // in the order of their data
   const Metadata& metadata() const { return metadata_; }
   const StoredTensor* find(const std::string& name) const;  // nullptr: not there

@@ -14,9 +14,9 @@ namespace {
 constexpr std::size_t kMaxRank = 64;
 
 // Fills the tables as the parser meets the header. begin and end are still relative to the data.
-class Reader : public JsonEvents {
+class HeaderReader : public JsonEvents {
  public:
-  Reader(std::string path, Exit exit) : path_(std::move(path)), exit_(exit) {}
+  HeaderReader(std::string path, Exit exit) : path_(std::move(path)), exit_(exit) {}
   SafetensorsHeader header;
 
   void on_null() override { scalar("null"); }
@@ -76,7 +76,7 @@ class Reader : public JsonEvents {
   std::array<bool, 3> seen_{};  // dtype, shape, data_offsets
 };
 
-void Reader::on_text(std::string& v) {
+void HeaderReader::on_text(std::string& v) {
   if (state_ == State::metadata) {
     header.metadata.emplace_back(what_, std::move(v));
   } else if (state_ == State::dtype) {
@@ -89,7 +89,7 @@ void Reader::on_text(std::string& v) {
   }
 }
 
-void Reader::on_key(std::string& v) {
+void HeaderReader::on_key(std::string& v) {
   if (state_ == State::ignored) return;
   what_ = std::move(v);
   if (state_ == State::file || state_ == State::metadata) return;
@@ -104,7 +104,7 @@ void Reader::on_key(std::string& v) {
   }
 }
 
-void Reader::on_object(bool begins) {
+void HeaderReader::on_object(bool begins) {
   if (state_ == State::ignored) {
     depth_ += begins ? 1 : -1;
     if (!begins && depth_ == 0) state_ = State::tensor;
@@ -131,7 +131,7 @@ void Reader::on_object(bool begins) {
   }
 }
 
-void Reader::on_array(bool begins) {
+void HeaderReader::on_array(bool begins) {
   if (state_ == State::ignored) {
     depth_ += begins ? 1 : -1;
     if (!begins && depth_ == 0) state_ = State::tensor;
@@ -251,7 +251,7 @@ SafetensorsHeader read_safetensors_header(const InputFile& file, Exit exit) {
   if (first == std::string::npos) fail("is empty");
   if (text[first] != '{') fail("does not begin with '{'");
 
-  Reader reader(path, exit);
+  HeaderReader reader(path, exit);
   parse_json(text, {path + ": header"}, reader,
              {.max_bytes = kMaxSafetensorsHeader, .max_depth = 16, .exit = exit});
   text = {};

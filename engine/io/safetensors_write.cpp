@@ -132,7 +132,12 @@ void write_safetensors(const std::string& path, std::vector<TensorSpec> tensors,
 WrittenFiles write_shards(const std::string& folder, const std::string& stem,
                           const std::vector<TensorSpec>& tensors, const TensorProvider& provider,
                           std::int64_t max_shard_bytes, Nonfinite nonfinite) {
-  const auto shards = split(tensors, max_shard_bytes);
+  return write_files(folder, stem, split(tensors, max_shard_bytes), provider, nonfinite);
+}
+
+WrittenFiles write_files(const std::string& folder, const std::string& stem,
+                         const std::vector<std::vector<TensorSpec>>& shards, const TensorProvider& provider,
+                         Nonfinite nonfinite) {
   WrittenFiles written;
   std::map<std::string, std::string> weight_map;
   std::vector<std::unique_ptr<AtomicFile>> files;

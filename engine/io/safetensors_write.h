@@ -43,6 +43,11 @@ WrittenFiles write_shards(const std::string& folder, const std::string& stem,
                           std::int64_t max_shard_bytes = kMaxShardBytes,
                           Nonfinite nonfinite = Nonfinite::refuse);
 
+// The same with the files' tensors chosen.
+WrittenFiles write_files(const std::string& folder, const std::string& stem,
+                         const std::vector<std::vector<TensorSpec>>& files, const TensorProvider& provider,
+                         Nonfinite nonfinite = Nonfinite::refuse);
+
 // "5GB", "500MB", "1.5GiB" or plain bytes, as max_shard_size is written. `what` names the setting in errors.
 std::int64_t parse_byte_size(const std::string& text, const std::string& what);
 

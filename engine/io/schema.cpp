@@ -7,7 +7,7 @@ namespace {
 
 void limit(Json& schema, const Rules& rules) {
   const auto number = [](double v) {
-    return v == std::floor(v) ? Json(static_cast<std::int64_t>(v)) : Json(v);
+    return v == std::floor(v) && std::abs(v) < 9e15 ? Json(static_cast<std::int64_t>(v)) : Json(v);
   };
   if (std::isfinite(rules.low))
     schema[rules.low_excluded ? "exclusiveMinimum" : "minimum"] = number(rules.low);

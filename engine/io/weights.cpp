@@ -109,6 +109,14 @@ void ModelFolder::read(const std::string& name, const Tensor& to, std::int64_t f
   e.file->read(*e.tensor, to, first, nonfinite_);
 }
 
+StoredBytes ModelFolder::find_stored(const std::string& name, DType type, std::int64_t elements) const {
+  const auto it = entries_.find(name);
+  if (it == entries_.end()) return {};
+  const auto& [file, tensor] = it->second;
+  if (tensor->type != stored_type(type) || tensor->numel != elements) return {};
+  return {file->path(), file->state(), tensor->begin};
+}
+
 std::int64_t ModelFolder::bytes() const {
   std::int64_t sum = 0;
   for (const auto& [name, e] : entries_) sum += e.tensor->end - e.tensor->begin;

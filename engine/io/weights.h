@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ class WeightSource {
   virtual WeightInfo info(const std::string& name) const = 0;
   // Reads to.numel() elements from number `first` on, converting; see SafetensorsFile::read.
   virtual void read(const std::string& name, const Tensor& to, std::int64_t first = 0) const = 0;
+  // The bytes of a weight, where a file holds `elements` of `type` as they are; empty: none does. Of a
+  // weight in 4 bits they are the codes.
+  virtual StoredBytes find_stored(const std::string& name, DType type, std::int64_t elements) const = 0;
   // Throws unless the weight exists, has a float type that ft reads, and has this shape:
   // "models/x/model.safetensors: NAME is [4096, 11007], config.json asks for [4096, 11008]".
   void expect(const std::string& name, const Shape& shape) const;
@@ -39,6 +43,7 @@ class ModelFolder : public WeightSource {
   bool has(const std::string& name) const override;
   WeightInfo info(const std::string& name) const override;
   void read(const std::string& name, const Tensor& to, std::int64_t first = 0) const override;
+  StoredBytes find_stored(const std::string& name, DType type, std::int64_t elements) const override;
 
   const std::vector<std::unique_ptr<SafetensorsFile>>& files() const { return files_; }
   std::int64_t bytes() const;  // of all weights

@@ -40,6 +40,7 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
                                             const Positions& p) const {
   const std::int64_t rows = x.rows(), D = heads.width;
   auto dense = [&](std::int64_t n) { return c.saved.take({rows, n * D}, c.dtype); };
+  c.ops.enter(parent_of(o_proj.name));
   Saved s;
   s.q = dense(heads.query);
   s.k = dense(heads.key_value);
@@ -56,6 +57,7 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
     q_norm->forward(c, rows_of(*q_norm, s.q), s.q_statistics, rows_of(*q_norm, s.q_raw));
     k_norm->forward(c, rows_of(*k_norm, s.k), s.k_statistics, rows_of(*k_norm, s.k_raw));
   }
+  c.ops.enter(parent_of(o_proj.name));
   p.rotate(c, s.q, D, 1);
   p.rotate(c, s.k, D, 1);
   s.y = dense(heads.query);
@@ -77,6 +79,7 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
     Sum sum(c.ops, da);
     o_proj.backward(c, sum, dy, s.y, s.o_u);
     sum.run();
+    c.ops.enter(parent_of(o_proj.name));
     c.ops.run(op::AttentionGrad{.dq = dq,
                                 .dk = dk,
                                 .dv = dv,

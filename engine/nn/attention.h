@@ -32,7 +32,7 @@ struct SelfAttention {
   void visit(Visitor&);
 
  private:
-  Mask mask(const Positions& p) const { return {p.starts, true, window}; }
+  Mask mask(const Positions& p) const { return {p.starts, true, window, {}, p.blocks}; }
   void attend(Ctx&, const Saved&, const Positions&) const;
 };
 

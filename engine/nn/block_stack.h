@@ -7,7 +7,14 @@
 //   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
 //     d: dy in, dx out
 //   void visit(Visitor&).
+// and Side a member
+//   Side of(Ctx&, const PickedRows&) const;
+// which is the same of some of the rows, while the picked live.
 #pragma once
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -15,6 +22,7 @@
 #include "engine/dist/parameter_store.h"
 #include "engine/nn/context.h"
 #include "engine/nn/keep.h"
+#include "engine/nn/picked_rows.h"
 #include "engine/nn/visitor.h"
 
 namespace ft {
@@ -34,6 +42,8 @@ class BlockStack {
   // another forward before the backward of them all.
   std::int64_t segment = 1;
 
+  std::vector<bool> drops;  // (blocks) random-LTD: sees only a part of the tokens in forward; empty: none
+
   std::int64_t size() const { return static_cast<std::int64_t>(blocks.size()); }
 
   void visit(Visitor& v) {
@@ -46,16 +56,34 @@ class BlockStack {
   // stack or beside it.
   void add_units(ParameterStore& store, bool all) {
     units.clear();
+    names_.clear();
     first = blocks.size();
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-      units.push_back(store.add_unit(str(name, ".", i), parameters_of(blocks[i])));
+      names_.push_back(str(name, ".", i));
+      units.push_back(store.add_unit(names_.back(), parameters_of(blocks[i])));
       if (first == blocks.size() && (all || any_trained(blocks[i]))) first = i;
     }
   }
 
-  // x stays as it is; the result and what backward needs are taken from c.saved.
-  Tensor forward(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side) {
+  // Random-LTD in these blocks. UserError (exit 2) where there are no such blocks, or not `all` of them.
+  void drop_tokens(const std::vector<std::int64_t>& dropping, std::int64_t all) {
+    if (all != size())
+      throw UserError(Exit::config,
+                      str(kRandomLtd, ".total_layer_num: ", all, ", and ", name, " has ", size(), " blocks"));
+    drops.assign(blocks.size(), false);
+    for (const std::int64_t i : dropping) {
+      if (i >= size())
+        throw UserError(Exit::config, str(kRandomLtd, ".random_ltd_layer_id: ", i, " is not below ", size(),
+                                          "; blocks count from 0"));
+      drops[static_cast<std::size_t>(i)] = true;
+    }
+  }
+
+  // x stays as it is; the result and what backward needs are taken from c.saved. kept_starts: of the batch.
+  Tensor forward(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side,
+                 std::span<const std::int32_t> kept_starts = {}) {
     expect_own(store, units);
+    pick(c, side, kept_starts);
     hidden_.assign(blocks.size() + 1, {});
     saved_.assign(blocks.size(), {});
     marks_.assign(blocks.size(), 0);
@@ -63,7 +91,9 @@ class BlockStack {
     for (std::size_t begin = 0, end = 0; begin < blocks.size(); begin = end) {
       end = end_of_segment(begin);
       marks_[begin] = c.saved.mark();
-      hidden_[end] = c.save(x.rows(), x.cols());
+      c.ops.enter(names_[begin]);
+      if (begin == 0) begin_leaving(c, x);
+      hidden_[end] = leaves(c, end) ? turn(c, end) : c.save(x.rows(), x.cols());
       const std::int64_t mark = c.saved.mark();
       Tensor between[2];
       for (std::size_t i = begin; i < end; ++i) {
@@ -72,6 +102,7 @@ class BlockStack {
         run(c, store, i, side);
       }
       if (kept(begin) == Keep::nothing) c.saved.rewind(mark);
+      if (leaves(c, end)) passing_[end].moved = c.inputs->depot.put(passing_[end].at, whole(hidden_[end]));
     }
     return hidden_.back();
   }
@@ -97,21 +128,23 @@ class BlockStack {
       for (std::size_t i = begin; i + 1 < end; ++i) {
         marks_[i] = c.saved.mark();
         hidden_[i + 1] = c.save(d.rows(), d.cols());
-        run(c, store, i, side);
+        during(c.ops.phases(), Phase::recompute, [&] { run(c, store, i, side); });
         marks_[i + 1] = c.saved.mark();
       }
       for (std::size_t i = end; i-- > begin;) {
+        bring_back(c, i);
         Use use(store, units[i], true);
         if (kept(i) == Keep::nothing) {
           c.saved.rewind(marks_[i]);  // the next block's input
           Scope forget(c.scratch);
-          saved_[i] = blocks[i].forward(c, {}, hidden_[i], side, Keep::all);
+          during(c.ops.phases(), Phase::recompute, [&] { saved_[i] = run_block(c, i, {}, side, Keep::all); });
         }
-        blocks[i].backward(c, d, hidden_[i], saved_[i], side, input_grad || i > first);
+        run_block_back(c, i, d, side, input_grad || i > first);
         store.reduce(units[i], true);
         c.saved.rewind(marks_[i]);  // the blocks below may take it
       }
     });
+    if (c.inputs) c.inputs->used = inputs_mark_;
   }
 
   // In the order that backward uses them.
@@ -158,14 +191,109 @@ class BlockStack {
     }
   }
 
-  void run(Ctx& c, ParameterStore& store, std::size_t i, const typename Block::Side& side) {
-    Use use(store, units[i], false);
-    const std::int64_t mark = c.saved.mark();
-    saved_[i] = blocks[i].forward(c, hidden_[i + 1], hidden_[i], side, kept(i));
-    if (kept(i) == Keep::nothing) c.saved.rewind(mark);  // but its result
+  // The inputs of blocks that run again wait at c.inputs; these many are on the device at once, each in its
+  // turn: one is made or used, others leave or come.
+  static constexpr std::size_t kTurns = 3;
+  struct Passing {
+    std::int64_t at = 0;
+    std::optional<Depot::Ticket> moved;  // to its home, or back
+    bool back = false;
+  };
+  bool leaves(const Ctx& c, std::size_t input) const {
+    return c.inputs && segment == 1 && input > first && input < blocks.size() && kept(input) == Keep::nothing;
+  }
+  static Tensor whole(const Tensor& t) { return {t.data, t.dtype, {t.rows() * t.stride}}; }
+
+  void begin_leaving(Ctx& c, const Tensor& x) {
+    passing_.assign(blocks.size(), {});
+    if (!c.inputs) return;
+    inputs_mark_ = c.inputs->used;
+    const bool any = std::ranges::any_of(std::views::iota(std::size_t{0}, blocks.size()),
+                                         [&](std::size_t i) { return leaves(c, i); });
+    for (Tensor& turn : turns_) turn = any ? c.save(x.rows(), x.cols()) : Tensor{};
+  }
+  // Room for the input of a block, when the one before it in this place has left.
+  Tensor turn(Ctx& c, std::size_t input) {
+    const Tensor place = turns_[input % kTurns];
+    if (input >= kTurns && passing_[input - kTurns].moved)
+      c.inputs->depot.finish(*passing_[input - kTurns].moved);
+    passing_[input].at = c.inputs->take(whole(place).bytes());
+    return place;
+  }
+  // The input of block i; those of the blocks below come meanwhile.
+  void bring_back(Ctx& c, std::size_t i) {
+    for (std::size_t k = i + 1; k-- > 0 && k + kTurns > i;) {
+      if (!leaves(c, k) || passing_[k].back) continue;
+      passing_[k].moved = c.inputs->depot.fetch(whole(hidden_[k]), passing_[k].at);
+      passing_[k].back = true;
+    }
+    if (leaves(c, i)) c.inputs->depot.finish(*passing_[i].moved);
   }
 
-  std::vector<Tensor> hidden_;  // inputs of the blocks, and the result; not all of them at all times
+  void run(Ctx& c, ParameterStore& store, std::size_t i, const typename Block::Side& side) {
+    Use use(store, units[i], false);
+    c.ops.enter(names_[i]);
+    const std::int64_t mark = c.saved.mark();
+    saved_[i] = run_block(c, i, hidden_[i + 1], side, kept(i));
+    if (kept(i) == Keep::nothing) c.saved.rewind(mark);  // but its result
+    c.ops.enter(names_[i]);
+  }
+
+  // What the blocks that drop tokens see in this pass, until the caller rewinds c.saved.
+  void pick(Ctx& c, const typename Block::Side& side, std::span<const std::int32_t> kept_starts) {
+    parts_.clear();
+    if (drops.empty() || kept_starts.empty()) return;
+    parts_.resize(blocks.size());
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      if (!drops[i]) continue;
+      Part& part = parts_[i].emplace();
+      part.picked = pick_rows(side.starts, kept_starts, c.random.with("random_ltd").with(str(name, ".", i)));
+      part.rows = upload(c, part.picked.rows);
+      part.side = side.of(c, part.picked);
+    }
+  }
+  bool sees_part(std::size_t i) const { return !parts_.empty() && parts_[i]; }
+
+  typename Block::Saved run_block(Ctx& c, std::size_t i, Tensor y, const typename Block::Side& side,
+                                  Keep keep) {
+    const Tensor x = hidden_[i];
+    if (!sees_part(i)) return blocks[i].forward(c, y, x, side, keep);
+    Scope scratch(c.scratch);
+    const Part& part = *parts_[i];
+    const Tensor seen = c.temporary(part.rows.numel(), x.cols());
+    const Tensor made = y ? c.temporary(part.rows.numel(), x.cols()) : Tensor{};
+    c.ops.run(op::GatherRows{.y = seen, .x = x, .rows = part.rows});
+    auto saved = blocks[i].forward(c, made, seen, part.side, keep);
+    if (!y) return saved;
+    c.ops.run(op::Cast{.y = y, .x = x});
+    c.ops.run(op::ScatterRows{.y = y, .x = made, .rows = part.rows});
+    return saved;
+  }
+  // What passes by keeps its gradient.
+  void run_block_back(Ctx& c, std::size_t i, Tensor d, const typename Block::Side& side, bool input_grad) {
+    if (!sees_part(i)) return blocks[i].backward(c, d, hidden_[i], saved_[i], side, input_grad);
+    Scope scratch(c.scratch);
+    const Part& part = *parts_[i];
+    const Tensor seen = c.temporary(part.rows.numel(), d.cols()), own = c.temporary(seen.rows(), d.cols());
+    c.ops.run(op::GatherRows{.y = seen, .x = hidden_[i], .rows = part.rows});
+    c.ops.run(op::GatherRows{.y = own, .x = d, .rows = part.rows});
+    blocks[i].backward(c, own, seen, saved_[i], part.side, input_grad);
+    if (input_grad) c.ops.run(op::ScatterRows{.y = d, .x = own, .rows = part.rows});
+  }
+
+  struct Part {
+    PickedRows picked;
+    Tensor rows;  // the picked, on the device
+    typename Block::Side side;
+  };
+  std::vector<std::optional<Part>> parts_;  // empty: all blocks see all rows
+
+  std::vector<Passing> passing_;  // (blocks) their inputs
+  std::array<Tensor, kTurns> turns_{};
+  std::int64_t inputs_mark_ = 0;  // of c.inputs
+
+  std::vector<std::string> names_;  // of the blocks
+  std::vector<Tensor> hidden_;      // inputs of the blocks, and the result; not all of them at all times
   std::vector<typename Block::Saved> saved_;
   std::vector<std::int64_t> marks_;  // of c.saved, before each block
 };

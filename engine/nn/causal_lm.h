@@ -3,7 +3,8 @@
 //
 // Encoding, of positions, makes what the blocks get besides their input:
 //   Block::Side upload(Ctx&, const Batch&), taken from c.saved;
-//   Block::Side upload(Ctx&, const Continuation&, const CachedRows&).
+//   Block::Side upload(Ctx&, const Continuation&, const CachedRows&);
+// Block::Side::blocks are the CausalLm's.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -28,8 +29,10 @@ class CausalLm final : public Model {
     Head head;
     bool tied = false;             // the head uses the embedding's table
     std::int64_t key_columns = 0;  // of a KvCache: KV D
+    std::int64_t heads = 0;        // of the queries
   };
-  explicit CausalLm(Parts parts) : positions_(std::move(parts.positions)), key_columns_(parts.key_columns) {
+  explicit CausalLm(Parts parts)
+      : positions_(std::move(parts.positions)), key_columns_(parts.key_columns), heads_(parts.heads) {
     vocabulary_.embedding = std::move(parts.embedding);
     vocabulary_.head = std::move(parts.head);
     if (parts.tied) vocabulary_.tie();
@@ -48,10 +51,18 @@ class CausalLm final : public Model {
     vocabulary_.add_head(store);
   }
   void untie() override { vocabulary_.untie(); }
+  void set_sparse_attention(const SparseAttentionConfig& config) override {
+    sparse_ = SparseAttention(config, AttentionDirection::unidirectional, heads_);
+  }
   std::int64_t blocks() const override { return stack_.size(); }
   void set_recompute(std::int64_t n) override {
     stack_.recomputed = std::min(n, blocks());
     stack_.segment = segment_of(n);
+  }
+  void drop_tokens(const std::vector<std::int64_t>& blocks, bool encoder, std::int64_t all) override {
+    if (encoder)
+      throw UserError(Exit::config, kRandomLtd + ".model_type: this model has no encoder; set decoder");
+    stack_.drop_tokens(blocks, all);
   }
   std::int64_t vocab_size() const override { return vocabulary_.head.lm_head.out; }
 
@@ -71,8 +82,9 @@ class CausalLm final : public Model {
                         float smoothing) override {
     Scope all(c.saved), scratch(c.scratch);
     store.expect(step_units(store));
+    c.begin(Phase::forward);
     const Inputs in = upload(c, b);
-    const Tensor x = stack_.forward(c, store, vocabulary_.embed(c, store, in.ids), in.side);
+    const Tensor x = stack_.forward(c, store, vocabulary_.embed(c, store, in.ids), in.side, b.kept_starts);
     const Tensor d = vocabulary_.forward_backward(c, store, loss, x, in.targets, scale, smoothing);
     const bool embedding_grad = store.trains(vocabulary_.embedding_unit());
     stack_.backward(c, store, d, in.side, embedding_grad);
@@ -86,12 +98,15 @@ class CausalLm final : public Model {
               Tensor y) override {
     Scope all(c.saved);
     const CacheRows where(next, cache.shape);
-    const CachedRows cached{&cache,
-                            ft::upload(c, where.rows),
-                            {ft::upload(c, where.first), ft::upload(c, where.count)},
-                            where.fresh};
+    CachedRows cached{&cache,
+                      ft::upload(c, where.rows),
+                      {ft::upload(c, where.first), ft::upload(c, where.count)},
+                      where.fresh};
     const Tensor ids = ft::upload(c, next.input_ids);
-    const Side side = positions_.upload(c, next, cached);
+    const BlockMask blocks = sparse_.upload(c, where.longest, where.fresh);
+    sparse_.restrict(c, cached.ranges, where.count);
+    Side side = positions_.upload(c, next, cached);
+    side.blocks = blocks;
     const Tensor last = ft::upload(c, where.last);
     const Tensor x = hidden(c, store, ids, side);
     vocabulary_.logits(c, store, y, x, last);
@@ -107,7 +122,9 @@ class CausalLm final : public Model {
   Inputs upload(Ctx& c, const Batch& b) {
     const Tensor ids = ft::upload(c, b.input_ids);
     const Targets targets{ft::upload(c, b.target_rows), ft::upload(c, b.targets)};
-    return {ids, targets, positions_.upload(c, b)};
+    Side side = positions_.upload(c, b);
+    side.blocks = sparse_.upload(c, longest_of(b.starts));
+    return {ids, targets, std::move(side)};
   }
   // After the last block, nothing kept.
   Tensor hidden(Ctx& c, ParameterStore& store, Tensor ids, const Side& side) {
@@ -135,7 +152,8 @@ class CausalLm final : public Model {
   EmbeddingAndHead vocabulary_;
   Encoding positions_;
   BlockStack<Block> stack_;
-  std::int64_t key_columns_;
+  std::int64_t key_columns_, heads_;
+  SparseAttention sparse_;
 };
 
 }  // namespace ft

@@ -3,19 +3,37 @@
 #include <vector>
 
 #include "engine/core/arena.h"
+#include "engine/core/divide.h"
 #include "engine/core/random.h"
+#include "engine/dist/depot.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
 
+// Where the inputs of blocks wait for their backward pass (gradient_checkpointing=offload): a depot, of which
+// is taken in order and given back in reverse.
+struct InputsHome {
+  Depot& depot;
+  std::int64_t used = 0, peak = 0;  // bytes
+
+  std::int64_t take(std::int64_t bytes) {
+    const std::int64_t at = used;
+    used += round_up(bytes, Depot::kBlock);
+    peak = std::max(peak, used);
+    return at;
+  }
+};
+
 struct Ctx {
   Ops& ops;
-  Arena& saved;              // lives until the matching backward
-  Arena& scratch;            // lives until the enclosing Scope ends
-  DType dtype = DType::f32;  // of activations
-  Random random;             // of this micro-step
-  bool train = true;         // dropout is active
+  Arena& saved;                  // lives until the matching backward
+  Arena& scratch;                // lives until the enclosing Scope ends
+  DType dtype = DType::f32;      // of activations
+  Random random;                 // of this micro-step
+  bool train = true;             // dropout is active
+  InputsHome* inputs = nullptr;  // null: they stay on the device
 
+  void begin(Phase phase) { ops.phases().turn_to(phase); }
   Tensor save(std::int64_t rows, std::int64_t cols) { return saved.take_padded(rows, cols, dtype); }
   Tensor temporary(std::int64_t rows, std::int64_t cols) { return scratch.take_padded(rows, cols, dtype); }
 };
@@ -38,7 +56,8 @@ class Sum {
   void add(const Term& term) {
     if (!y_) return;
     if (count_ == terms_.size()) flush();
-    terms_[count_++] = term;
+    terms_[count_] = term;
+    terms_[count_++].where = ops_.where();
   }
   // A tensor that lives until run(); of sums whose alpha is 1.
   void add(Tensor whole) {

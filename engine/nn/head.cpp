@@ -24,6 +24,7 @@ Head::Chunk Head::project(Ctx& c, Tensor x, const Tensor& all, std::int64_t begi
           norm.take_statistics(c.scratch, n),
           c.temporary(n, lm_head.out),
           {}};
+  c.ops.enter(norm.name());
   c.ops.run(op::GatherRows{.y = k.x, .x = x, .rows = part(all, begin, end)});
   norm.forward(c, k.n, k.statistics, k.x);
   dropout.apply(c, k.n, mask_of(begin));
@@ -38,6 +39,7 @@ void Head::forward(Ctx& c, Tensor loss, Tensor x, const Targets& t, float smooth
     Scope scratch(c.scratch), saved(c.saved);
     Chunk k = project(c, x, t.rows, begin, end);
     Tensor losses = c.scratch.take({end - begin}, DType::f32);
+    c.ops.enter("loss");
     c.ops.run(op::CrossEntropy{
         .loss = losses, .logits = k.logits, .targets = part(t.ids, begin, end), .smoothing = smoothing});
     c.ops.run(op::Sum{loss, losses});
@@ -47,12 +49,15 @@ void Head::forward(Ctx& c, Tensor loss, Tensor x, const Targets& t, float smooth
 void Head::forward_backward(Ctx& c, Tensor loss, Tensor d, Tensor x, const Targets& t, float loss_scale,
                             float smoothing) const {
   const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
+  c.begin(Phase::backward);
   c.ops.run(op::Fill{d, 0});
   for (std::int64_t begin = 0; begin < total; begin += chunk) {
     const std::int64_t end = std::min(total, begin + chunk);
     Scope scratch(c.scratch), saved(c.saved);
+    c.begin(Phase::forward);
     Chunk k = project(c, x, t.rows, begin, end);
     Tensor losses = c.scratch.take({end - begin}, DType::f32);
+    c.ops.enter("loss");
     c.ops.run(op::CrossEntropy{.loss = losses,
                                .logits = k.logits,
                                .targets = part(t.ids, begin, end),
@@ -60,6 +65,7 @@ void Head::forward_backward(Ctx& c, Tensor loss, Tensor d, Tensor x, const Targe
                                .smoothing = smoothing,
                                .gradient = true});
     c.ops.run(op::Sum{loss, losses});
+    c.begin(Phase::backward);
     Tensor dn = c.temporary(end - begin, lm_head.in), dx = c.temporary(end - begin, lm_head.in);
     Sum sum(c.ops, dn);
     lm_head.backward(c, sum, k.logits, k.n, k.adapter);

@@ -62,6 +62,9 @@ struct Linear {
   void visit_own(Visitor&);
 };
 
+// "model.layers.0.mlp.up_proj" -> "model.layers.0.mlp", in the same memory.
+inline std::string_view parent_of(std::string_view name) { return name.substr(0, name.rfind('.')); }
+
 Linear make_linear(std::string name, std::int64_t in, std::int64_t out, bool bias, DType dtype);
 
 }  // namespace ft

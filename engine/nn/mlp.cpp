@@ -27,6 +27,7 @@ void Mlp::each_piece(const Ctx& c, std::int64_t rows,
 
 Mlp::Piece Mlp::widen(Ctx& c, Tensor x) const {
   Piece p;
+  c.ops.enter(parent_of(down_proj.name));
   p.gate = c.save(x.rows(), gate_proj.out);
   if (up_proj) p.up = c.save(x.rows(), gate_proj.out);
   p.u =
@@ -36,6 +37,7 @@ Mlp::Piece Mlp::widen(Ctx& c, Tensor x) const {
 
 Tensor Mlp::inner(Ctx& c, const Piece& p) const {
   Tensor act = c.temporary(p.gate.rows(), p.gate.cols());
+  c.ops.enter(parent_of(down_proj.name));
   c.ops.run(op::Gated{.f = activation, .y = act, .gate = p.gate, .up = p.up});
   dropout.apply(c, act, down_proj.name);
   return act;
@@ -64,7 +66,11 @@ void Mlp::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& saved) c
   each_piece(c, dy.rows(), [&](std::int64_t begin, std::int64_t end) {
     Scope forget(c.saved);
     const Tensor own = rows_of(x, begin, end);
-    Piece p = saved.empty() ? widen(c, own) : saved[next++];
+    Piece p;
+    if (saved.empty())
+      during(c.ops.phases(), Phase::recompute, [&] { p = widen(c, own); });
+    else
+      p = saved[next++];
     backward(c, rows_of(dx, begin, end), dy.slice(begin, end), own, p);
   });
 }
@@ -74,10 +80,11 @@ void Mlp::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, Piece& p) const {
     Scope scratch(c.scratch);
     Tensor dact = c.temporary(dy.rows(), gate_proj.out), act;
     if (down_proj.reads_input()) act = inner(c, p);  // made again: cheaper than keeping it
-    if (!p.down_u) p.down_u = down_proj.narrow(c, act);
+    if (!p.down_u) during(c.ops.phases(), Phase::recompute, [&] { p.down_u = down_proj.narrow(c, act); });
     Sum sum(c.ops, dact);
     down_proj.backward(c, sum, dy, act, p.down_u);
     sum.run();
+    c.ops.enter(parent_of(down_proj.name));
     dropout.apply(c, dact, down_proj.name);
     c.ops.run(
         op::GatedGrad{.f = activation, .dgate = p.gate, .dup = p.up, .dy = dact, .gate = p.gate, .up = p.up});

@@ -2,11 +2,13 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "engine/core/batch.h"
 #include "engine/dist/parameter_store.h"
 #include "engine/nn/context.h"
 #include "engine/nn/kv_cache.h"
+#include "engine/nn/sparse_attention.h"
 #include "engine/nn/visitor.h"
 
 namespace ft {
@@ -23,6 +25,10 @@ class Model {
   // Gives a head that shares the embedding's table one of its own, with the same first values.
   virtual void untie() {}
 
+  // Self-attention over what is given (a decoder's, or an encoder-decoder's encoder's) by blocks. Called
+  // before the first pass. UserError(Exit::config) for settings that the model cannot obey.
+  virtual void set_sparse_attention(const SparseAttentionConfig&) = 0;
+
   // Blocks, in the order of the forward pass; an encoder's come before its decoder's.
   virtual std::int64_t blocks() const = 0;
   // How much is computed again in backward instead of kept. n up to blocks(): of the first n blocks only the
@@ -30,6 +36,12 @@ class Model {
   // ones that save memory. Beyond, up to most_recompute(): all blocks, and their inputs but every
   // (n - blocks() + 1)-th.
   virtual void set_recompute(std::int64_t n) = 0;
+  // Random-LTD: in training these blocks drop tokens, as the batch says: of the encoder, or of the decoder.
+  // UserError (exit 2) where there are no such blocks, or not `all` of them.
+  virtual void drop_tokens(const std::vector<std::int64_t>& /*blocks*/, bool /*encoder*/,
+                           std::int64_t /*all*/) {
+    throw InternalError("drop_tokens: not of this model");
+  }
   // Of this many blocks in a row only the first keeps its input then.
   std::int64_t segment_of(std::int64_t n) const { return std::max<std::int64_t>(1, n - blocks() + 1); }
   // From here on the inputs that are made again take more than those that are not kept.

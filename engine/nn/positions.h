@@ -4,6 +4,7 @@
 
 #include "engine/nn/context.h"
 #include "engine/nn/kv_cache.h"
+#include "engine/nn/picked_rows.h"
 
 namespace ft {
 
@@ -12,6 +13,12 @@ struct Positions {
   Tensor cos, sin;                       // rotary: (positions, D / 2) f32; empty: nothing is rotated
   std::span<const std::int32_t> starts;  // of the sequences
   const CachedRows* cached = nullptr;    // generation: where keys and values are kept
+  BlockMask blocks = {};                 // sparse attention; no layout: dense
+
+  // Of some of the rows; they keep their positions.
+  Positions of(Ctx& c, const PickedRows& picked) const {
+    return {upload(c, picked.positions), cos, sin, picked.starts};
+  }
 
   // Rotates queries or keys of heads of `width` = D values; sign -1: their gradients, back.
   void rotate(Ctx& c, Tensor x, std::int64_t width, float sign) const {

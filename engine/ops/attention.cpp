@@ -14,6 +14,10 @@ double visible_pairs(const Mask& mask) {
       pairs += double(n) * double(mask.key_starts[i] - mask.key_starts[i - 1]);
       continue;
     }
+    if (mask.blocks) {
+      pairs += mask.blocks.layout->pairs(n, mask.causal, mask.window);
+      continue;
+    }
     const std::int64_t w = mask.window > 0 ? std::min(mask.window, n) : n;  // keys up to the query's own
     const std::int64_t past = w * (w + 1) / 2 + (n - w) * w;                // the query's own key included
     const std::int64_t future = n * (n - 1) / 2;
@@ -36,6 +40,20 @@ void check_scores(const Scores& s, const Tensor& q, const Heads& heads) {
   require(s.scale > 0 && 0 <= s.dropout && s.dropout < 1, "attention: scale or dropout is out of range");
 }
 
+// Blocks of self-attention, as many as the longest sequence needs.
+void check_blocks(const Mask& mask, const Heads& heads) {
+  const BlockMask& b = mask.blocks;
+  if (!b) return require(!b.bits, "attention: bits without a layout");
+  require(mask.key_starts.empty(), "attention: blocks are of self-attention only");
+  require(b.layout->heads() == 1 || b.layout->heads() == heads.query, "attention: a layout of other heads");
+  require(b.bits.dtype == DType::i32 && b.bits.dense() && b.bits.cols() == b.layout->words() &&
+              b.bits.rows() % b.layout->heads() == 0 && b.rows() <= b.layout->blocks(),
+          "attention: the blocks are not (heads * rows, words) i32");
+  for (std::size_t i = 1; i < mask.starts.size(); ++i)
+    require(mask.starts[i] - mask.starts[i - 1] <= b.rows() * b.layout->block(),
+            "attention: a sequence longer than its layout");
+}
+
 // Starts of sequences that cover `rows` rows.
 bool cover(std::span<const std::int32_t> starts, std::int64_t rows) {
   return !starts.empty() && starts.front() == 0 && starts.back() == rows;
@@ -46,6 +64,7 @@ template <class A>
 void check_attention(const A& a) {
   check_heads(a.heads);
   check_scores(a.scores, a.q, a.heads);
+  check_blocks(a.mask, a.heads);
   const Mask& mask = a.mask;
   const std::span<const std::int32_t> starts = mask.starts, key_starts = mask.starts_of_keys();
   require(is_float(a.q) && a.q.cols() == a.heads.query * a.heads.width && alike(a.y, a.q),
@@ -110,12 +129,20 @@ void AttentionRanges::check() const {
   require(is_vector(ranges.first, q.rows(), DType::i32) && is_vector(ranges.count, q.rows(), DType::i32) &&
               ranges.window >= 0,
           "attention_ranges: first and count are not one i32 for every row");
+  const Tensor& blocks = ranges.blocks;
+  require(!blocks || (is_attention_block(ranges.block) && blocks.dtype == DType::i32 && blocks.dense() &&
+                      (blocks.rows() == q.rows() || blocks.rows() == q.rows() * heads.query)),
+          "attention_ranges: the blocks are not (rows * heads, words) i32");
 }
 void AttentionRanges::check_indices() const {
   const auto *first = ranges.first.as<std::int32_t>(), *count = ranges.count.as<std::int32_t>();
   for (std::int64_t row = 0; row < q.rows(); ++row)
     require(first[row] >= 0 && count[row] >= 1 && first[row] + std::int64_t{count[row]} <= k.rows(),
             "attention_ranges: keys that are not there");
+  if (!ranges.blocks) return;
+  for (std::int64_t row = 0; row < q.rows(); ++row)
+    require(count[row] <= ranges.blocks.cols() * 32 * ranges.block,
+            "attention_ranges: more keys than the blocks are of");
 }
 double AttentionRanges::bytes() const { return bytes_of(y) + bytes_of(q); }
 

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "engine/core/random.h"
+#include "engine/ops/block_layout.h"
 #include "engine/ops/roles.h"
 
 namespace ft {
@@ -10,6 +11,15 @@ namespace ft {
 struct Heads {
   std::int64_t query, key_value,
       width;  // H, KV, D; H a multiple of KV: H / KV queries share one key and value
+};
+
+// Sparse attention: only pairs in the blocks that a layout keeps see each other.
+struct BlockMask {
+  const BlockLayout* layout = nullptr;  // null: all blocks are kept
+  Tensor bits = {};  // of each of its heads the first rows, on the device: (heads * rows, words) i32
+
+  explicit operator bool() const { return layout != nullptr; }
+  std::int64_t rows() const { return bits.rows() / layout->heads(); }
 };
 
 // Which keys a query sees: those of its own sequence, not in its future when causal, and with window > 0 only
@@ -21,11 +31,12 @@ struct Mask {
   // Cross-attention: the same of the keys, which have their own rows; not causal, no window. Empty: the keys
   // are the queries' tokens.
   std::span<const std::int32_t> key_starts = {};
+  BlockMask blocks = {};  // self-attention only
 
   std::span<const std::int32_t> starts_of_keys() const { return key_starts.empty() ? starts : key_starts; }
 };
 
-// Pairs of a query and a key that see each other, in all sequences of one head.
+// Pairs of a query and a key that see each other, in all sequences of one head; with blocks the heads' mean.
 double visible_pairs(const Mask& mask);
 
 // How scores become probabilities: softmax(scale q k^T + bias), some of them dropped out.
@@ -47,6 +58,10 @@ struct Scores {
 struct KeyRanges {
   Tensor first, count;      // (rows) i32; count at least 1
   std::int64_t window = 0;  // 0: none
+  // Sparse attention: which blocks of `block` keys, counted from first[i], row i sees with head h of `heads`
+  // (1 or H): row i * heads + h, as BlockLayout has them. Or empty.
+  Tensor blocks = {};  // (rows * heads, words) i32
+  std::int64_t block = 0;
 };
 
 namespace op {
@@ -91,6 +106,7 @@ struct Attention {
     visit("q", q);
     visit("k", k);
     visit("v", v);
+    visit("blocks", In(mask.blocks.bits));
   }
 };
 
@@ -117,6 +133,7 @@ struct AttentionGrad {
     visit("q", q);
     visit("k", k);
     visit("v", v);
+    visit("blocks", In(mask.blocks.bits));
   }
 };
 
@@ -141,6 +158,7 @@ struct AttentionRanges {
     visit("v", v);
     visit("first", In(ranges.first));
     visit("count", In(ranges.count));
+    visit("blocks", In(ranges.blocks));
   }
 };
 

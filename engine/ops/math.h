@@ -126,9 +126,10 @@ FT_HD inline V smoothed_loss(V lse, V target_logit, V mean_logit, V e) {
 FT_HD inline bool kept(float uniform, float p) { return uniform > p; }
 
 // ---- optimizer
-// AdamW's scalars of one step, combined in f64 by the caller.
+// AdamW's scalars of one step, combined in f64 by the caller; the formulas are in steps.h.
 struct AdamWStep {
-  float keep;          // 1 - lr decay
+  float keep;          // 1 - lr decay; 1 where the decay is in the gradient
+  float l2;            // the decay in the gradient
   float beta1, rest1;  // rest: 1 - beta
   float beta2, rest2;
   float rate;  // lr / (1 - beta1^step)
@@ -136,15 +137,6 @@ struct AdamWStep {
   float eps;
   float grad_scale;
 };
-
-template <class V>
-FT_HD inline void adamw(V& p, V& m, V& v, V grad, const AdamWStep& s) {
-  const V g = grad * constant(grad, s.grad_scale);
-  m = m * constant(m, s.beta1) + g * constant(g, s.rest1);
-  v = v * constant(v, s.beta2) + g * g * constant(g, s.rest2);
-  p = p * constant(p, s.keep) -
-      m * constant(m, s.rate) / (sqrt(v) * constant(v, s.root) + constant(v, s.eps));
-}
 
 // Lion's, likewise.
 struct LionStep {
@@ -154,22 +146,6 @@ struct LionStep {
   float rate;
   float grad_scale;
 };
-
-// p = p keep - rate sign(beta1 m + rest1 g), sign(0) = 0; then m = beta2 m + rest2 g.
-template <class V>
-FT_HD inline void lion(V& p, V& m, V grad, const LionStep& s) {
-  const V g = grad * constant(grad, s.grad_scale), zero = constant(g, 0), rate = constant(g, s.rate);
-  const V c = m * constant(m, s.beta1) + g * constant(g, s.rest1);
-  const V change = where_positive(c, rate, where_positive(zero - c, zero - rate, zero));
-  p = p * constant(p, s.keep) - change;
-  m = m * constant(m, s.beta2) + g * constant(g, s.rest2);
-}
-
-template <class V>
-FT_HD inline V sgd(V p, V grad, float lr, float decay, float grad_scale) {
-  const V g = grad * constant(grad, grad_scale) + p * constant(p, decay);
-  return p - g * constant(g, lr);
-}
 
 }  // namespace math
 }  // namespace ft

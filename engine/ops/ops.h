@@ -8,6 +8,7 @@
 
 #include "engine/core/arena.h"
 #include "engine/ops/all.h"
+#include "engine/ops/phases.h"
 
 namespace ft {
 
@@ -46,8 +47,12 @@ class Ops {
   virtual std::int64_t free_memory() const { return 0; }
   // FLOP/s that products of this type reach at best, measured in some tens of milliseconds; 0: unknown.
   virtual double peak_flops(DType) { return 0; }
-  // Tells tracers and profilers what the following calls belong to, by its Hugging Face name.
+  // Tells tracers and profilers what the following calls belong to: a module or parameter by its Hugging Face
+  // name, which must outlive these calls.
   virtual void enter(std::string_view /*where*/) {}
+  virtual std::string_view where() const { return {}; }  // what was entered last; empty: nobody asks
+  // The part of a step that the following calls belong to.
+  virtual Phases& phases() { return phases_; }
 
  protected:
   using Table = OpTable<AllOps, Ops>;
@@ -58,6 +63,7 @@ class Ops {
 
  private:
   const Table& table_;  // how the backend computes each operation
+  Phases phases_;
 };
 
 // What a backend derives from: class X final : public OpsOf<X>, with a function compute(op) for every

@@ -26,7 +26,8 @@ void AdamW::check() const {
 }
 math::AdamWStep AdamW::scalars() const {
   const double n = double(step);
-  return {.keep = float(1 - lr * decay),
+  return {.keep = decoupled ? float(1 - lr * decay) : 1.0f,
+          .l2 = decoupled ? 0.0f : float(decay),
           .beta1 = float(beta1),
           .rest1 = float(1 - beta1),
           .beta2 = float(beta2),

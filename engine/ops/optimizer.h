@@ -31,8 +31,9 @@ struct SumSquares {
   }
 };
 
-// torch.optim.AdamW: decoupled decay, bias correction, eps outside the root. Like torch's, the scalars are
-// combined in f64 (1 - beta2 of an f32 beta2 would be wrong in the fifth digit) and applied in f32.
+// torch.optim.AdamW: decoupled decay, bias correction, eps outside the root. Not decoupled: torch.optim.Adam,
+// whose gradient is grad_scale grad + decay master. Like torch's, the scalars are combined in f64 (1 - beta2
+// of an f32 beta2 would be wrong in the fifth digit) and applied in f32.
 struct AdamW {
   static constexpr const char* kName = "adamw";
   InOut master;
@@ -41,6 +42,7 @@ struct AdamW {
   double lr, beta1, beta2, eps, decay;
   float grad_scale;   // clipping coefficient, applied to the gradient first
   std::int64_t step;  // 1-based
+  bool decoupled = true;
 
   void check() const;
   math::AdamWStep scalars() const;

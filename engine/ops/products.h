@@ -1,6 +1,7 @@
 // Matrix products, where nine tenths of a step's time go, and sums over rows.
 #pragma once
 #include <span>
+#include <string_view>
 
 #include "engine/core/four_bit.h"
 #include "engine/ops/roles.h"
@@ -28,6 +29,8 @@ struct Term {
   Tensor b;
   Trans tb;
   FourBitMatrix four_bit = {};
+  std::string_view where =
+      {};  // what it belongs to (Ops::enter), where terms of several modules are added up
 
   std::int64_t depth() const { return ta == Trans::yes ? a.rows() : a.cols(); }  // k
   std::int64_t b_rows() const { return four_bit ? four_bit.shape[0] : b.rows(); }

@@ -106,6 +106,7 @@ TraceOps::TraceOps(Ops& inner, TraceWhat what) : inner_(inner), what_(what) {}
 TraceOps::~TraceOps() = default;
 
 void TraceOps::enter(std::string_view where) {
+  note_kept();
   where_ = where;
   inner_.enter(where);
 }
@@ -113,7 +114,14 @@ void TraceOps::enter(std::string_view where) {
 void TraceOps::clear() {
   totals_.clear();
   calls_.clear();
+  kept_.clear();
   not_finite_.reset();
+}
+
+void TraceOps::note_kept() {
+  if (!arena_) return;
+  const std::int64_t grown = arena_->mark() - std::exchange(mark_, arena_->mark());
+  if (noting_ && grown != 0 && phases().now() == Phase::forward) kept_[std::string(where_)] += grown;
 }
 
 template <class Call>
@@ -129,8 +137,27 @@ bool TraceOps::note(const char* op, double flops, double bytes, Call call) {
   total.seconds += seconds;
   total.flops += flops;
   total.bytes += bytes;
-  if (what_.calls) calls_.push_back({op, where_, start, seconds, flops, bytes});
+  if (what_.calls) calls_.push_back({op, std::string(where_), phases().now(), start, seconds, flops, bytes});
   return true;
+}
+
+void TraceOps::share_out(const op::Products& p) {
+  const TraceCall whole = calls_.back();
+  calls_.pop_back();
+  double depth = 0;
+  for (const Term& t : p.terms) depth += static_cast<double>(t.depth());
+  double start = whole.start;
+  for (std::size_t i = 0, next = 0; i < p.terms.size(); i = next) {
+    double own = 0;
+    while (next < p.terms.size() && p.terms[next].where == p.terms[i].where)
+      own += static_cast<double>(p.terms[next++].depth());
+    TraceCall part = whole;
+    if (!p.terms[i].where.empty()) part.where = p.terms[i].where;
+    part.start = start;
+    for (double* x : {&part.seconds, &part.flops, &part.bytes}) *x *= own / depth;
+    start += part.seconds;
+    calls_.push_back(std::move(part));
+  }
 }
 
 void TraceOps::look(const char* op, const char* role, const Tensor& t) {
@@ -141,7 +168,7 @@ void TraceOps::look(const char* op, const char* role, const Tensor& t) {
     host_.resize(std::size_t(part.bytes()));
     inner_.download(host_.data(), part);
     if (all_finite(t.dtype, host_.data(), part.numel())) continue;
-    not_finite_ = NotFinite{op, where_, role};
+    not_finite_ = NotFinite{op, std::string(where_), role};
     return;
   }
 }
@@ -149,6 +176,8 @@ void TraceOps::look(const char* op, const char* role, const Tensor& t) {
 template <class Op>
 void TraceOps::compute(const Op& op) {
   if (!note(Op::kName, op::flops_of(op), op::bytes_of(op), [&] { inner_.run(op); })) return;
+  if constexpr (std::is_same_v<Op, op::Products>)
+    if (what_.calls) share_out(op);
   op.operands([&]<class Role>(const char* role, const Role& operand) {
     if constexpr (Role::kWritten) look(Op::kName, role, operand);
   });

@@ -32,7 +32,8 @@ inline double steady_seconds() {
 struct TraceCall {
   const char* op;
   std::string where;  // the label that was last entered
-  double start;       // of the steady clock
+  Phase phase;
+  double start;  // of the steady clock
   double seconds, flops, bytes;
 };
 
@@ -58,6 +59,11 @@ class TraceOps final : public OpsOf<TraceOps> {
   const std::optional<NotFinite>& not_finite() const { return not_finite_; }
   void clear();                     // forgets all notes
   void stop() { noting_ = false; }  // only passes calls on from now on
+  void start() { noting_ = true; }  // as in the beginning
+  // From now on notes what forward passes keep in this arena, which must outlive the notes.
+  void watch(const Arena& kept) { arena_ = &kept; }
+  // Bytes by label, of forward passes that were not given back in them.
+  const std::map<std::string, std::int64_t, std::less<>>& kept() const { return kept_; }
 
   void write_table(std::ostream& out) const;  // totals as text, for people
   // Calls as Chrome's trace event format; `beside` them those of another thread, which communicates.
@@ -73,6 +79,8 @@ class TraceOps final : public OpsOf<TraceOps> {
   std::int64_t free_memory() const override { return inner_.free_memory(); }
   double peak_flops(DType dtype) override { return inner_.peak_flops(dtype); }
   void enter(std::string_view where) override;
+  std::string_view where() const override { return where_; }
+  Phases& phases() override { return inner_.phases(); }
 
  private:
   friend OpsOf<TraceOps>;
@@ -81,13 +89,19 @@ class TraceOps final : public OpsOf<TraceOps> {
   // Makes the call and notes it. `bytes`: read and written by an ideal implementation. Whether it was noted.
   template <class Call>
   bool note(const char* op, double flops, double bytes, Call call);
+  // A call of several modules is noted as one of each, with its share of the time.
+  void share_out(const op::Products&);
+  void note_kept();
   void look(const char* op, const char* role, const Tensor& result);
 
   Ops& inner_;
   TraceWhat what_;
   bool noting_ = true;
-  std::string where_;
+  std::string_view where_;
   std::map<std::string_view, TraceTotal> totals_;
+  const Arena* arena_ = nullptr;
+  std::int64_t mark_ = 0;  // of the arena, when it was last looked at
+  std::map<std::string, std::int64_t, std::less<>> kept_;
   std::vector<TraceCall> calls_;
   std::optional<NotFinite> not_finite_;
   std::vector<std::byte> host_;  // what `look` downloads into

@@ -16,6 +16,9 @@ namespace {
 
 constexpr const char* kOptimizer = "optimizer";  // what its files' names begin with
 
+// The gradient that a delayed step is to take, as if it were a state.
+constexpr StateSpec kGradient{.name = "delayed_grad"};
+
 std::string name_of(const Parameter& p, const StateSpec& state) { return str(p.name, ".", state.name); }
 
 Shape shape_of(const Parameter& p, const StateSpec& state) {
@@ -37,6 +40,34 @@ LossScaler::State scaler_from_json(const JsonObject& j) {
           .last_overflow = j.integer("last_overflow", -1)};
 }
 
+Json to_json(const std::optional<Plateau::State>& s) {
+  if (!s) return nullptr;
+  return {{"rate", s->rate},
+          {"best", s->best ? Json(*s->best) : Json(nullptr)},
+          {"bad", s->bad},
+          {"cooldown", s->cooldown}};
+}
+
+Plateau::State plateau_from_json(const JsonObject& j) {
+  Plateau::State s{.rate = j.number("rate"), .best = {}, .bad = j.integer("bad", 0)};
+  if (j.has("best")) s.best = j.number("best");
+  s.cooldown = j.integer("cooldown", 0);
+  return s;
+}
+
+Json to_json(const std::optional<StepScalars>& s) {
+  if (!s) return nullptr;
+  Json j = {{"rate", s->rate}, {"grad_scale", s->grad_scale}, {"step", s->step}};
+  if (s->betas) j.update({{"beta1", s->betas->beta1}, {"beta2", s->betas->beta2}});
+  return j;
+}
+
+StepScalars scalars_from_json(const JsonObject& j) {
+  StepScalars s{.rate = j.number("rate"), .grad_scale = j.number("grad_scale"), .step = j.integer("step", 1)};
+  if (j.has("beta1")) s.betas = Betas{j.number("beta1"), j.number("beta2")};
+  return s;
+}
+
 Json to_json(const TrainState& s) {
   return {{"step", s.step},
           {"tokens_seen", s.tokens_seen},
@@ -50,6 +81,8 @@ Json to_json(const TrainState& s) {
           {"evaluations_since_best", s.evaluations_since_best},
           {"loss_scaler", to_json(s.loss_scaler)},
           {"skipped_steps", s.skipped_steps},
+          {"plateau", to_json(s.plateau)},
+          {"delayed", to_json(s.delayed)},
           {"batches_per_epoch", s.batches_per_epoch},
           {"accumulation", s.accumulation}};
 }
@@ -68,6 +101,8 @@ TrainState from_json(const JsonObject& j) {
   s.evaluations_since_best = j.integer("evaluations_since_best", 0);
   if (j.has("loss_scaler")) s.loss_scaler = scaler_from_json(j.object("loss_scaler"));
   s.skipped_steps = j.integer_or("skipped_steps", 0, 0);
+  if (j.has("plateau")) s.plateau = plateau_from_json(j.object("plateau"));
+  if (j.has("delayed")) s.delayed = scalars_from_json(j.object("delayed"));
   s.batches_per_epoch = j.integer("batches_per_epoch", 1);
   s.accumulation = j.integer("accumulation", 1);
   return s;
@@ -87,13 +122,17 @@ std::vector<std::unique_ptr<SafetensorsFile>> optimizer_files(const std::string&
 
 void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles& files, Content content) {
   SafetensorsFiller filler(folder);
-  store.each_part([&](const Slice& s, const ParameterStore::Download& values) {
-    filler.write(files.name_of(*s.parameter), s.first, values(s.master));
-    if (content == Content::weights) return;
-    const auto states = store.states(*s.parameter);
-    for (std::size_t k = 0; k < states.size(); ++k)
-      filler.write(name_of(*s.parameter, states[k]), s.first / states[k].block, values(s.states[k]));
-  });
+  store.each_part(
+      [&](const Slice& s, const ParameterStore::Download& values) {
+        filler.write(files.name_of(*s.parameter), s.first, values(s.master));
+        if (content == Content::weights) return;
+        const auto states = store.states(*s.parameter);
+        for (std::size_t k = 0; k < states.size(); ++k)
+          filler.write(name_of(*s.parameter, states[k]), s.first / states[k].block, values(s.states[k]));
+        if (content == Content::with_gradients)
+          filler.write(name_of(*s.parameter, kGradient), s.first, values(s.grad));
+      },
+      content == Content::with_gradients);
   filler.sync();
 }
 
@@ -122,11 +161,12 @@ std::string Checkpoints::save(const TrainState& state, const std::function<void(
     if (!root) return;
     writer.emplace(output_dir_, state.step);
     files_.create(writer->path(), true);
-    create_optimizer(writer->path());
+    create_optimizer(writer->path(), state.delayed.has_value());
     extra(writer->path());
   });
   const std::string folder = shared(comm_, root ? writer->path() : "");
-  together(comm_, "save its part", [&] { fill_in(folder, store_, files_, Content::weights_and_states); });
+  const Content content = state.delayed ? Content::with_gradients : Content::weights_and_states;
+  together(comm_, "save its part", [&] { fill_in(folder, store_, files_, content); });
   std::string path;
   together(comm_, "complete a checkpoint", [&] {
     if (root) path = writer->commit(to_json(state));
@@ -134,15 +174,17 @@ std::string Checkpoints::save(const TrainState& state, const std::function<void(
   return path;
 }
 
-void Checkpoints::create_optimizer(const std::string& folder) {
+void Checkpoints::create_optimizer(const std::string& folder, bool gradients) {
   std::vector<TensorSpec> specs;
-  for (const Parameter* p : trained())
+  for (const Parameter* p : trained()) {
     for (const StateSpec& state : store_.states(*p))
       specs.push_back({name_of(*p, state), state.dtype, shape_of(*p, state)});
+    if (gradients) specs.push_back({name_of(*p, kGradient), kGradient.dtype, p->shape});
+  }
   if (!specs.empty()) write_shards(folder, kOptimizer, specs, {}, max_shard_bytes_);
 }
 
-void Checkpoints::read_optimizer(const std::string& folder) {
+void Checkpoints::read_optimizer(const std::string& folder, bool gradients) {
   const auto shards = optimizer_files(folder);
   const auto find = [&](const Parameter& p, const StateSpec& state) {
     const std::string name = name_of(p, state);
@@ -153,13 +195,20 @@ void Checkpoints::read_optimizer(const std::string& folder) {
                                           " is missing or has another shape; the checkpoint belongs to "
                                           "another model, adapter or optimizer"));
   };
-  for (const Parameter* p : trained())
+  for (const Parameter* p : trained()) {
     for (const StateSpec& state : store_.states(*p)) find(*p, state);
+    if (gradients) find(*p, kGradient);
+  }
   store_.restore_states(
       [&](const Parameter& p, const StateSpec& state, const Tensor& to, std::int64_t first) {
         const auto [shard, tensor] = find(p, state);
         shard->read(*tensor, to, first);
       });
+  if (!gradients) return;
+  store_.restore_gradients([&](const Parameter& p, const Tensor& to, std::int64_t first) {
+    const auto [shard, tensor] = find(p, kGradient);
+    shard->read(*tensor, to, first);
+  });
 }
 
 void Checkpoints::load_weights(const std::string& folder) {
@@ -168,9 +217,15 @@ void Checkpoints::load_weights(const std::string& folder) {
 }
 
 TrainState Checkpoints::load(const Checkpoint& checkpoint) {
+  TrainState state = from_json(checkpoint.about);
+  if (state.delayed && !store_.keeps_gradients())
+    throw UserError(Exit::config, str(checkpoint.path,
+                                      ": its last gradients are still to be applied; set "
+                                      "zero_optimization.offload_optimizer.delayed_update=true to continue "
+                                      "it"));
   load_weights(checkpoint.path);
-  read_optimizer(checkpoint.path);
-  return from_json(checkpoint.about);
+  read_optimizer(checkpoint.path, state.delayed.has_value());
+  return state;
 }
 
 void Checkpoints::prune(std::int64_t most, std::int64_t keep) {

@@ -14,6 +14,8 @@
 #include "engine/io/safetensors_write.h"
 #include "engine/nn/model.h"
 #include "engine/train/loss_scaler.h"
+#include "engine/train/optimizers/optimizer.h"
+#include "engine/train/schedules/plateau.h"
 
 namespace ft {
 
@@ -31,6 +33,9 @@ struct TrainState {
   std::int64_t evaluations_since_best = 0;
   std::optional<LossScaler::State> loss_scaler;  // fp16
   std::int64_t skipped_steps = 0;                // of `step`; fp16
+  std::optional<Plateau::State> plateau;         // reduce_lr_on_plateau
+  // How the gradients of the last step are to be applied in the next one; none: they have been.
+  std::optional<StepScalars> delayed;
   // Micro-batches per epoch, and per step on all ranks together; a resumed run must have the same.
   std::int64_t batches_per_epoch = 0, accumulation = 0;
 };
@@ -49,7 +54,7 @@ class ModelFiles {
 
 // Writes this rank's part of all that is trained into the files that rank 0 has made in a folder, which all
 // ranks see: the weights, and the optimizer's states for a checkpoint. Every rank calls.
-enum class Content : std::uint8_t { weights, weights_and_states };
+enum class Content : std::uint8_t { weights, weights_and_states, with_gradients };
 void fill_in(const std::string& folder, ParameterStore&, const ModelFiles&, Content);
 
 class Checkpoints {
@@ -69,8 +74,8 @@ class Checkpoints {
   void prune(std::int64_t most, std::int64_t keep);
 
  private:
-  void create_optimizer(const std::string& folder);
-  void read_optimizer(const std::string& folder);
+  void create_optimizer(const std::string& folder, bool gradients);
+  void read_optimizer(const std::string& folder, bool gradients);
   std::vector<Parameter*> trained();
 
   Model& model_;

@@ -1,5 +1,5 @@
-// The settings under `training`, `evaluation`, `checkpointing` and `logging`: Hugging Face TrainingArguments'
-// names and meanings.
+// The settings under `training`, `evaluation` and `checkpointing`: Hugging Face TrainingArguments' names and
+// meanings.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "engine/core/dtype.h"
 #include "engine/core/rules.h"
+#include "engine/train/logging/config.h"
 
 namespace ft {
 
@@ -20,24 +21,43 @@ inline std::int64_t steps_of(double setting, std::int64_t all_steps) {
                                                : setting);
 }
 
+// transformers' schedules, and below them DeepSpeed's.
 enum class LrScheduler : std::uint8_t {
   linear,
   cosine,
+  cosine_with_restarts,
+  cosine_with_min_lr,
+  cosine_warmup_with_min_lr,
+  polynomial,
   constant,
   constant_with_warmup,
-  cosine_with_min_lr,
-  polynomial,
-  inverse_sqrt
+  inverse_sqrt,
+  warmup_stable_decay,
+  reduce_lr_on_plateau,
+  warmup_lr,
+  warmup_decay_lr,
+  warmup_cosine_lr,
+  one_cycle,
+  lr_range_test
 };
 constexpr auto words(LrScheduler) {
   using enum LrScheduler;
   return to_words<LrScheduler>({{linear, "linear"},
                                 {cosine, "cosine"},
+                                {cosine_with_restarts, "cosine_with_restarts"},
+                                {cosine_with_min_lr, "cosine_with_min_lr"},
+                                {cosine_warmup_with_min_lr, "cosine_warmup_with_min_lr"},
+                                {polynomial, "polynomial"},
                                 {constant, "constant"},
                                 {constant_with_warmup, "constant_with_warmup"},
-                                {cosine_with_min_lr, "cosine_with_min_lr"},
-                                {polynomial, "polynomial"},
-                                {inverse_sqrt, "inverse_sqrt"}});
+                                {inverse_sqrt, "inverse_sqrt"},
+                                {warmup_stable_decay, "warmup_stable_decay"},
+                                {reduce_lr_on_plateau, "reduce_lr_on_plateau"},
+                                {warmup_lr, "WarmupLR"},
+                                {warmup_decay_lr, "WarmupDecayLR"},
+                                {warmup_cosine_lr, "WarmupCosineLR"},
+                                {one_cycle, "OneCycle"},
+                                {lr_range_test, "LRRangeTest"}});
 }
 
 // "lion_32bit" is what transformers calls lion.
@@ -55,6 +75,41 @@ constexpr auto words(Resume) {
   return to_words<Resume>({{none, "false"}, {newest, "true"}, {newest_if_any, "auto"}});
 }
 
+// What of a block's activations is kept for its backward pass: all, its input only, or that on the host.
+enum class Checkpointing : std::uint8_t { off, on, offload };
+constexpr auto words(Checkpointing) {
+  using enum Checkpointing;
+  return to_words<Checkpointing>({{off, "false"}, {on, "true"}, {offload, "offload"}});
+}
+
+// How the loss scale of fp16 training moves: DeepSpeed's names and meanings. See loss_scaler.h.
+struct LossScaling {
+  double loss_scale = 0;
+  std::int64_t initial_scale_power = 16;
+  std::int64_t loss_scale_window = 1000;
+  std::int64_t hysteresis = 2;
+  bool consecutive_hysteresis = false;
+  double min_loss_scale = 1;
+  bool operator==(const LossScaling&) const = default;
+
+  double first() const { return loss_scale > 0 ? loss_scale : std::ldexp(1.0, int(initial_scale_power)); }
+
+  void fields(auto& f) {
+    f("loss_scale", loss_scale, "A scale that never moves; 0: dynamic, as the rest says.", at_least(0),
+      at_most(1e38));
+    f("initial_scale_power", initial_scale_power, "The first scale is 2 to this power.", at_least(0),
+      at_most(126));
+    f("loss_scale_window", loss_scale_window, "Steps without an overflow after which the scale doubles.",
+      at_least(1));
+    f("hysteresis", hysteresis, "Which overflow, counted from 1, is the first that halves the scale.",
+      at_least(1));
+    f("consecutive_hysteresis", consecutive_hysteresis,
+      "Every step without an overflow forgets those before it; false: only a window of such steps does.");
+    f("min_loss_scale", min_loss_scale, "An overflow at this scale ends the run (exit 7).", above(0),
+      at_most(1e38));
+  }
+};
+
 struct TrainingConfig {
   std::string output_dir = "outputs";
   std::int64_t seed = 42;
@@ -65,6 +120,7 @@ struct TrainingConfig {
   std::int64_t max_steps = -1;  // -1: from num_train_epochs
   double learning_rate = 2e-4;
   LrScheduler lr_scheduler_type = LrScheduler::cosine;
+  JsonText lr_scheduler_kwargs;
   double min_lr_ratio = 0;
   double warmup_steps = 0;
   double warmup_ratio = 0;
@@ -73,12 +129,14 @@ struct TrainingConfig {
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;
+  bool adam_w_mode = true;
   double max_grad_norm = 1;
   double label_smoothing_factor = 0;
   std::optional<bool> bf16;  // empty: auto
   bool fp16 = false;
+  LossScaling loss_scaling;
   bool tf32 = false;
-  std::optional<bool> gradient_checkpointing = true;  // empty: as far as memory asks for it
+  std::optional<Checkpointing> gradient_checkpointing = Checkpointing::on;  // empty: as memory asks for it
   std::optional<double> neftune_noise_alpha;
   std::variant<Resume, std::string> resume_from_checkpoint = Resume::none;  // or a checkpoint's folder
   bool full_determinism = false;
@@ -104,9 +162,15 @@ struct TrainingConfig {
     f("max_steps", max_steps, "Optimizer steps; -1: as given by num_train_epochs.", at_least(-1));
     f("learning_rate", learning_rate, "Peak learning rate, at the end of the warm-up.", above(0),
       aka({"lr"}));
-    f("lr_scheduler_type", lr_scheduler_type, "How the learning rate changes after the warm-up.",
-      aka({"scheduler", "lr_scheduler"}));
-    f("min_lr_ratio", min_lr_ratio, "cosine_with_min_lr: the lowest rate, as a fraction of learning_rate.",
+    f("lr_scheduler_type", lr_scheduler_type,
+      "How the learning rate changes: transformers' schedules, and DeepSpeed's, which have a warm-up of "
+      "their own.",
+      later({"greedy"}), aka({"scheduler", "lr_scheduler"}));
+    f("lr_scheduler_kwargs", lr_scheduler_kwargs,
+      "{\"argument\": value}: the schedule's own arguments, with transformers' names or DeepSpeed's; "
+      "docs/schedules.md lists them.");
+    f("min_lr_ratio", min_lr_ratio,
+      "cosine_with_min_lr, cosine_warmup_with_min_lr: the lowest rate, as a fraction of learning_rate.",
       at_least(0), at_most(1));
     f("warmup_steps", warmup_steps,
       "Steps in which the learning rate rises from 0; below 1: a fraction of all steps.", at_least(0),
@@ -115,28 +179,31 @@ struct TrainingConfig {
       at_least(0), below(1));
     f("optim", optim, "Optimizer.",
       later({"adamw_8bit", "paged_adamw_32bit", "paged_adamw_8bit", "adafactor"}), aka({"optimizer"}));
-    f("weight_decay", weight_decay, "Decoupled weight decay; not applied to biases and norm weights.",
+    f("weight_decay", weight_decay,
+      "Weight decay, decoupled from the gradient in adamw and lion; not applied to biases and norm weights.",
       at_least(0));
     f("adam_beta1", adam_beta1, "Decay of the mean of gradients; lion: weight of the mean in the update.",
       at_least(0), below(1));
     f("adam_beta2", adam_beta2, "Decay of the mean of squared gradients; lion: of the mean of gradients.",
       at_least(0), below(1));
     f("adam_epsilon", adam_epsilon, "adamw: added to the square root of that mean.", above(0));
+    f("adam_w_mode", adam_w_mode,
+      "adamw: false adds the weight decay to the gradient, as torch.optim.Adam does.");
     f("max_grad_norm", max_grad_norm, "Clip gradients to this norm; 0: never.", at_least(0),
       aka({"gradient_clipping"}));
     f("label_smoothing_factor", label_smoothing_factor,
       "Fraction of the target spread over all tokens; in training only, not in eval_loss and perplexity.",
       at_least(0), below(1));
     f("bf16", bf16, "Compute in bfloat16; auto: true on GPUs, false (float32) on CPUs.", or_auto());
-    f("fp16", fp16,
-      "Compute in float16, with DeepSpeed's default dynamic loss scale: steps whose gradients overflow are "
-      "skipped.");
+    f("fp16", fp16, "Compute in float16 with a loss scale: steps whose gradients overflow are skipped.");
+    f("loss_scaling", loss_scaling, "How the loss scale of fp16 moves: DeepSpeed's names and meanings.");
     f("tf32", tf32, "GPUs: float32 products in TF32.", only_default());
     f("gradient_checkpointing", gradient_checkpointing,
       "Keep only the blocks' inputs and recompute the rest in backward: less memory, about a quarter slower. "
       "auto: only in as many blocks as needed to fit into the free memory; if all are not enough, keep the "
-      "inputs of every second, third, ... block only.",
-      or_auto(), later({"offload"}), aka({"recompute", "activation_checkpointing"}));
+      "inputs of every second, third, ... block only. offload: all blocks, and with a GPU the inputs wait in "
+      "the host's memory.",
+      or_auto(), aka({"recompute", "activation_checkpointing"}));
     f("neftune_noise_alpha", neftune_noise_alpha, "Noise added to the embeddings (NEFTune).", only_default());
     f("resume_from_checkpoint", resume_from_checkpoint,
       "A checkpoint's folder; true: the newest complete one in output_dir; auto: the same, or start from the "
@@ -238,59 +305,13 @@ struct CheckpointingConfig {
   }
 };
 
-enum class LogLevel : std::uint8_t { debug, info, warning, error };
-constexpr auto words(LogLevel) {
-  using enum LogLevel;
-  return to_words<LogLevel>({{debug, "debug"}, {info, "info"}, {warning, "warning"}, {error, "error"}});
-}
-
-enum class Reporter : std::uint8_t { jsonl, tensorboard, prometheus, none };
-constexpr auto words(Reporter) {
-  using enum Reporter;
-  return to_words<Reporter>(
-      {{jsonl, "jsonl"}, {tensorboard, "tensorboard"}, {prometheus, "prometheus"}, {none, "none"}});
-}
-
-// How progress is shown; by_terminal: bar on a terminal, else plain.
-enum class ProgressStyle : std::uint8_t { by_terminal, bar, plain, none };
-constexpr auto words(ProgressStyle) {
-  using enum ProgressStyle;
-  return to_words<ProgressStyle>({{by_terminal, "auto"}, {bar, "bar"}, {plain, "plain"}, {none, "none"}});
-}
-
-struct LoggingConfig {
-  double logging_steps = 10;
-  bool logging_first_step = true;
-  LogLevel log_level = LogLevel::info;
-  std::vector<Reporter> report_to{Reporter::jsonl, Reporter::tensorboard};
-  ProgressStyle progress = ProgressStyle::by_terminal;
-  std::optional<std::string> run_name;
-  bool plot_loss = true;
-  std::optional<std::string> prometheus_textfile;
-
-  void fields(auto& f) {
-    f("logging_steps", logging_steps, "Steps between rows of the log; below 1: a fraction of all steps.",
-      above(0), whole_from_one());
-    f("logging_first_step", logging_first_step, "Log the first step too.");
-    f("log_level", log_level, "What to print: errors always, then warnings, then progress.");
-    f("report_to", report_to, "Where rows are logged. log.jsonl is always written; none: nothing else.",
-      later({"csv", "wandb_offline"}));
-    f("progress", progress,
-      "bar: one live line; plain: a line per row; auto: bar on a terminal, else plain.");
-    f("run_name", run_name, "Name of the run in plots and logs; null: the output folder's name.");
-    f("plot_loss", plot_loss, "Write loss.svg at the end.");
-    f("prometheus_textfile", prometheus_textfile,
-      "With report_to prometheus: file with the newest numbers, for node_exporter; null: ft.prom.",
-      is_path());
-  }
-};
-
 // All that the Trainer needs to know.
 struct TrainConfig {
   TrainingConfig training;
   EvaluationConfig evaluation;
   CheckpointingConfig checkpointing;
   LoggingConfig logging;
+  std::int64_t delayed_update_after = 0;  // steps; where the store keeps gradients for delayed updates
 };
 
 }  // namespace ft

@@ -1,22 +1,14 @@
 // The loss scale of fp16 training. Small gradients vanish below float16's smallest number, 6e-8, so the loss
 // is multiplied by a scale before the backward pass and the f32 gradients are divided by it afterwards:
-// exactly, because it is a power of two. A step whose gradients overflow is skipped. The scale moves as
+// exactly where it is a power of two. A step whose gradients overflow is skipped. The scale moves as
 // DeepSpeed's DynamicLossScaler does (runtime/fp16/loss_scaler.py), with its names and defaults.
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
-namespace ft {
+#include "engine/train/config.h"
 
-struct LossScaling {
-  double loss_scale = 0;  // one that never moves; 0: dynamic
-  int initial_scale_power = 16;
-  std::int64_t loss_scale_window = 1000;  // steps without an overflow after which the scale doubles
-  std::int64_t hysteresis = 2;            // the overflow, counted from 1, from which on the scale is halved
-  bool consecutive_hysteresis = false;    // every good step forgets the overflows before it
-  double min_loss_scale = 1;
-};
+namespace ft {
 
 class LossScaler {
  public:
@@ -30,7 +22,7 @@ class LossScaler {
   };
 
   explicit LossScaler(const LossScaling& c = {}) : c_(c) {
-    s_.scale = c.loss_scale > 0 ? c.loss_scale : std::ldexp(1.0, c.initial_scale_power);
+    s_.scale = c.first();
     s_.hysteresis = c.hysteresis;
   }
   void restore(const State& s) { s_ = s; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/dist/file_depot.h"
 #include "engine/dist/mesh_communicator.h"
 #include "engine/dist/planned.h"
 #include "engine/ops/null_ops.h"
@@ -16,6 +17,16 @@ constexpr std::int64_t kEndless = std::int64_t{1} << 60;
 std::int64_t length_of(std::int64_t i, std::int64_t sequences, std::int64_t tokens, std::int64_t longest) {
   const std::int64_t others = std::max<std::int64_t>(1, sequences - 1), rest = tokens - longest;
   return i == 0 ? longest : rest * i / others - rest * (i - 1) / others;
+}
+
+// As many rows as blocks are left, of sequences that have enough.
+std::vector<std::int32_t> kept_of(const std::vector<std::int32_t>& starts, std::int64_t kept) {
+  std::vector<std::int32_t> all{0};
+  for (std::size_t s = 1; s < starts.size(); ++s) {
+    const std::int64_t left = kept - all.back(), length = starts[s] - starts[s - 1];
+    all.push_back(all.back() + static_cast<std::int32_t>(std::min(left, length)));
+  }
+  return kept > 0 ? all : std::vector<std::int32_t>{};
 }
 
 // A batch of the given shape, with ids that are never read.
@@ -34,6 +45,8 @@ Batch batch_of(const BatchShape& s) {
         b.source_starts.back() +
         static_cast<std::int32_t>(length_of(i, s.sequences, s.source_tokens, s.longest_source)));
   b.source_ids.resize(static_cast<std::size_t>(s.source_tokens));
+  b.kept_starts = kept_of(b.starts, s.kept);
+  b.kept_source_starts = kept_of(b.source_starts, s.kept_source);
   b.target_rows.resize(static_cast<std::size_t>(s.targets));
   b.targets.resize(static_cast<std::size_t>(s.targets));
   return b;
@@ -41,13 +54,14 @@ Batch batch_of(const BatchShape& s) {
 
 struct Peaks {
   std::int64_t saved = 0, scratch = 0;
+  InputsHome* inputs = nullptr;
 };
 
 // One batch through the model; peaks grow.
 void run_batch(Model& model, Ops& ops, ParameterStore& store, DType dtype, const BatchShape& shape,
                bool train, Peaks& peaks) {
   Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
-  Ctx c{ops, saved, scratch, dtype, {}, train};
+  Ctx c{ops, saved, scratch, dtype, {}, train, train ? peaks.inputs : nullptr};
   Tensor loss = scratch.take({1}, DType::f64);
   if (train)
     model.forward_backward(c, store, batch_of(shape), loss, 1, 0);
@@ -94,33 +108,63 @@ void run_generation(Model& model, Ops& ops, ParameterStore& store, DType dtype, 
   peaks.scratch = std::max(peaks.scratch, scratch.peak());
 }
 
-double flops_of(Model& model, Ops& null, ParameterStore& store, const PlanRequest& r) {
+// Whether each of a step's micro-steps has traffic of its own.
+bool moves(const PlanRequest& r) {
+  if (!r.costs) return false;
+  return r.zero.params_home.home != Home::device || r.zero.states_home.home != Home::device;
+}
+
+double flops_of(Model& model, Ops& null, ParameterStore& store, const PlanRequest& r,
+                std::int64_t recompute) {
   if (r.train.empty()) return 0;
   TraceOps trace(null);
   Peaks unused;
-  model.set_recompute(0);
+  model.set_recompute(recompute);
   run_batch(model, trace, store, r.dtype, r.train[0], true, unused);
   return trace.flops();
 }
 
-// What a step sends (Trainer::step).
-void count_sent(Plan& plan, Model& model, Ops& null, ParameterStore& store, Communicator& comm,
-                const PlanRequest& r) {
-  if (r.train.empty()) return;
+// One micro-step of a step (Trainer::step).
+Traffic micro_step(Model& model, Ops& null, ParameterStore& store, const PlanRequest& r, bool last) {
   Peaks unused;
-  store.begin_step();
-  for (const bool last : {false, true}) {
-    const std::int64_t before = comm.sent();
-    store.begin_micro_step(last);
-    run_batch(model, null, store, r.dtype, r.train[0], true, unused);
-    if (last) {
-      Arena scratch(null.allocate(0), kEndless);
-      comm.all_reduce(scratch.take({1}, DType::f64));  // the loss
-      store.grad_norm();
-      store.publish();
-    }
-    (last ? plan.sent_last : plan.sent_micro_step) = comm.sent() - before;
+  Communicator& comm = store.communicator();
+  const Traffic before = traffic_of(comm, store);
+  store.begin_micro_step(last);
+  run_batch(model, null, store, r.dtype, r.train[0], true, unused);
+  if (last) {
+    Arena scratch(null.allocate(0), kEndless);
+    comm.all_reduce(scratch.take({1}, DType::f64));  // the loss
+    store.grad_norm();
+    store.each_run([](const FlatRun&) {});
+    store.publish();
   }
+  return traffic_of(comm, store) - before;
+}
+
+// Where everything is on the device all micro-steps but the last are alike.
+void count_traffic(Plan& plan, Model& model, Ops& null, ParameterStore& store, const PlanRequest& r) {
+  if (r.train.empty()) return;
+  const auto next = [&](bool last) { return micro_step(model, null, store, r, last); };
+  if (moves(r)) {
+    store.begin_step();
+    plan.once = next(true);
+  }
+  store.begin_step();
+  plan.middle = plan.first = next(false);
+  plan.last = next(true);
+  if (moves(r)) {  // a micro-step may leave a fetch to the next one: from the third on they are alike
+    store.begin_step();
+    for (int i = 0; i < 3; ++i) plan.middle = next(false);
+    next(true);
+  } else {
+    plan.once = plan.last;
+  }
+  if (!r.zero.early) return;  // what units that are stepped early bring
+  Peaks unused;
+  store.begin_step(EarlyStep{[](Ops&, const FlatRun&) {}, r.zero.delayed});
+  store.begin_micro_step(true);
+  run_batch(model, null, store, r.dtype, r.train[0], true, unused);
+  store.finish_early();
 }
 
 }  // namespace
@@ -134,16 +178,24 @@ MemoryReport memory_report(const StoreMemory& s, std::int64_t saved, std::int64_
   m.activations = saved;
   m.scratch = scratch;
   m.communication = s.communication;
+  m.host = s.host;
+  m.elsewhere = s.elsewhere;
   m.total = m.weights + m.adapter + m.gradients + m.optimizer + m.activations + m.scratch + m.communication;
   return m;
 }
 
 Plan plan_run(Model& model, const PlanRequest& r) {
   NullOps null(r.device);
-  // Between GPUs these buffers are the host's, or NCCL's own.
+  // Between GPUs these buffers are the host's, or NCCL's own, but for what sums in 16 bits pass through.
   const bool on_cpus = r.device.kind == Device::Kind::cpu;
-  PlannedCommunicator comm(r.ranks, on_cpus ? MeshCommunicator::memory_of(r.ranks, r.reduce_bucket) : 0);
-  ParameterStore store(null, comm, r.zero, r.states);
+  const std::int64_t narrow = r.ranks > 1 && r.nccl ? narrow_elements(r.wire, r.reduce_bucket, r.ranks) : 0;
+  PlannedCommunicator comm(
+      r.ranks, on_cpus ? MeshCommunicator::memory_of(r.ranks, r.reduce_bucket) : narrow * size_of(r.wire),
+      r.wire);
+  const auto host = r.zero.early ? std::make_shared<NullOps>() : nullptr;
+  ParameterStore store(
+      null, comm, r.zero, r.states,
+      {planned_depot(r.zero.params_home, r.device), planned_depot(r.zero.states_home, r.device), host});
   model.add_units(store);
   store.reserve(kMeasured);
   Plan plan;
@@ -152,24 +204,29 @@ Plan plan_run(Model& model, const PlanRequest& r) {
     if (p.trainable) plan.trained += p.shape.numel();
   });
   model.visit(count);
-  plan.flops = flops_of(model, null, store, r);
+  if (r.costs) plan.flops = flops_of(model, null, store, r, 0);
+  plan.computed = r.recompute > 0 && moves(r) ? flops_of(model, null, store, r, r.recompute) : plan.flops;
   if (!r.train.empty()) plan.flops_per_token = plan.flops / static_cast<double>(r.train[0].all_tokens());
   plan.blocks = model.blocks();
   plan.recomputed = std::min(r.recompute, plan.blocks);
   plan.segment = model.segment_of(r.recompute);
   model.set_recompute(r.recompute);
-  Peaks peaks;
+  PlannedDepot kept(0, Home::host);
+  InputsHome inputs{kept};
+  Peaks peaks{.inputs = r.inputs_on_host ? &inputs : nullptr};
   for (const BatchShape& s : r.train) {
     store.begin_micro_step(true);
     run_batch(model, null, store, r.dtype, s, true, peaks);
   }
   for (const BatchShape& s : r.eval) run_batch(model, null, store, r.dtype, s, false, peaks);
   for (const GenerationShape& s : r.generation) run_generation(model, null, store, r.dtype, s, peaks);
-  count_sent(plan, model, null, store, comm, r);
+  count_traffic(plan, model, null, store, r);
   plan.transient = store.transient();
+  plan.inputs = inputs.peak;
   plan.saved = peaks.saved;
   plan.scratch = peaks.scratch;
   plan.memory = memory_report(store.memory(), plan.saved, plan.scratch + r.workspace, r.adapter);
+  plan.memory.host += plan.inputs;
   return plan;
 }
 

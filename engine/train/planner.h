@@ -7,6 +7,7 @@
 #include "engine/dist/parameter_store.h"
 #include "engine/nn/model.h"
 #include "engine/train/report.h"
+#include "engine/train/traffic.h"
 
 namespace ft {
 
@@ -15,27 +16,33 @@ struct PlanRequest {
   int ranks = 1;
   ZeroOptions zero{.stage = ZeroStage::of(0)};
   std::int64_t reduce_bucket = std::numeric_limits<std::int64_t>::max();  // elements added up at once
-  StatesOf states = no_states;                                            // of the optimizer
-  std::int64_t recompute = 0;                                             // Model::set_recompute
-  bool adapter = false;  // an adapter is trained, not the model
+  DType wire = DType::f32;      // in which gradients travel between ranks
+  bool nccl = false;            // over NCCL, between GPUs
+  StatesOf states = no_states;  // of the optimizer
+  std::int64_t recompute = 0;   // Model::set_recompute
+  bool inputs_on_host = false;  // of blocks: they wait for their backward pass there
+  bool adapter = false;         // an adapter is trained, not the model
   Device device;
   std::int64_t workspace = 0;           // of the device's Ops
   std::vector<BatchShape> train, eval;  // the largest: every batch of the run fits into what these need
   std::vector<GenerationShape> generation;
+  bool costs = true;  // FLOP and traffic too, not memory alone
 };
 
 struct Plan {
   std::int64_t saved = 0, scratch = 0;  // bytes of the two arenas
+  std::int64_t inputs = 0;              // bytes of blocks' inputs on the host
   TransientMemory transient;            // of the store
   MemoryReport memory;
   double flops = 0;  // of forward and backward of train[0], recomputation not counted
   double flops_per_token = 0;
-  // Bytes that rank 0 sends to the others: in each micro-step but the last of a step, and in the last with
-  // all that ends the step.
-  std::int64_t sent_micro_step = 0, sent_last = 0;
-  std::int64_t sent_per_step(std::int64_t accumulation) const {
-    return sent_micro_step * (accumulation - 1) + sent_last;
+  double computed = 0;  // FLOP with recomputation, if anything moves
+  // Of rank 0; the last micro-step's is with all that ends the step.
+  Traffic once, first, middle, last;  // of the only micro-step of a step, or of its first, others and last
+  Traffic per_step(std::int64_t accumulation) const {
+    return accumulation == 1 ? once : first + middle * (accumulation - 2) + last;
   }
+  std::int64_t sent_per_step(std::int64_t accumulation) const { return per_step(accumulation).sent; }
   std::int64_t parameters = 0, trained = 0;
   // Blocks of the model; those that are recomputed; of how many of these only the first keeps its input.
   std::int64_t blocks = 0, recomputed = 0, segment = 1;

@@ -14,6 +14,9 @@
 
 namespace ft {
 
+// Numbers by name.
+using Measures = std::vector<std::pair<std::string, double>>;
+
 // How fp16 training keeps its gradients within float16.
 struct LossScalingRow {
   double loss_scale = 0;           // of this step
@@ -32,10 +35,8 @@ struct StepRow {
   std::int64_t num_input_tokens_seen = 0;
   double flops_per_second = 0;  // arithmetic of the model's definition, recomputation not counted; 0: unknown
   std::optional<LossScalingRow> loss_scaling = {};  // fp16
+  Measures columns = {};  // that only some runs have; each name has a slash in it, such as wall_clock/forward
 };
-
-// What was measured of generated text: bleu, chrf, ...
-using Measures = std::vector<std::pair<std::string, double>>;
 
 struct EvalRow {
   std::int64_t step = 0;
@@ -44,7 +45,7 @@ struct EvalRow {
   double perplexity = 0;
   bool best = false;   // the best so far by metric_for_best_model
   double seconds = 0;  // what it took
-  Measures measures;   // empty: nothing was generated
+  Measures measures;   // of generated text: bleu, chrf, ...; empty: nothing was generated
 
   // By its name in evaluation.metric_for_best_model; NaN when it was not measured.
   double figure(std::string_view name) const {
@@ -62,6 +63,8 @@ struct MemoryReport {
   std::int64_t weights = 0, adapter = 0, gradients = 0, optimizer = 0;
   std::int64_t activations = 0, scratch = 0, communication = 0;
   std::int64_t total = 0;
+  // Not in the total: of a GPU's run in the host's memory; in files.
+  std::int64_t host = 0, elsewhere = 0;
 };
 
 // The rows a resumed run begins with: those up to the step it resumes from.
@@ -137,9 +140,11 @@ struct Summary {
   double train_tokens_per_second = 0;
   std::int64_t num_input_tokens_seen = 0;
   double total_flops = 0;
-  std::int64_t sent_per_step = 0;  // bytes from this rank to others
-  MemoryReport memory;             // measured
-  bool finished = true;            // false: stopped before the last step; `why` says by what
+  std::int64_t sent_per_step = 0;                        // bytes from this rank to others
+  std::int64_t read_per_step = 0, written_per_step = 0;  // bytes from and to files
+  std::string files_by;  // how these move: io_uring, O_DIRECT; empty: nothing lives in files
+  MemoryReport memory;   // measured
+  bool finished = true;  // false: stopped before the last step; `why` says by what
   std::string why;
   std::vector<Made> made;
   std::vector<std::string> next;  // commands to type next

@@ -32,6 +32,7 @@ Json row_json(const StepRow& row) {
     json["loss_scale"] = number(row.loss_scaling->loss_scale);
     json["skipped_steps"] = row.loss_scaling->skipped_steps;
   }
+  for (const auto& [name, value] : row.columns) json[name] = number(value);
   return json;
 }
 
@@ -46,15 +47,20 @@ Json row_json(const EvalRow& row) {
 }
 
 Json row_json(const Summary& summary) {
-  return {{"step", summary.step},
-          {"epoch", number(summary.epoch)},
-          {"train_loss", number(summary.train_loss)},
-          {"train_runtime", number(summary.train_runtime)},
-          {"train_tokens_per_second", number(summary.train_tokens_per_second)},
-          {"num_input_tokens_seen", summary.num_input_tokens_seen},
-          {"total_flos", number(summary.total_flops)},
-          {"sent_per_step", summary.sent_per_step},
-          {"memory", memory_json(summary.memory)}};
+  Json json = {{"step", summary.step},
+               {"epoch", number(summary.epoch)},
+               {"train_loss", number(summary.train_loss)},
+               {"train_runtime", number(summary.train_runtime)},
+               {"train_tokens_per_second", number(summary.train_tokens_per_second)},
+               {"num_input_tokens_seen", summary.num_input_tokens_seen},
+               {"total_flos", number(summary.total_flops)},
+               {"sent_per_step", summary.sent_per_step},
+               {"memory", memory_json(summary.memory)}};
+  if (summary.files_by.empty()) return json;
+  json["read_per_step"] = summary.read_per_step;
+  json["written_per_step"] = summary.written_per_step;
+  json["files_by"] = summary.files_by;
+  return json;
 }
 
 Json memory_json(const MemoryReport& m) {
@@ -65,7 +71,9 @@ Json memory_json(const MemoryReport& m) {
           {"activations", m.activations},
           {"scratch", m.scratch},
           {"communication", m.communication},
-          {"total", m.total}};
+          {"total", m.total},
+          {"host", m.host},
+          {"elsewhere", m.elsewhere}};
 }
 
 std::int64_t step_of(const Json& row) { return row.is_object() ? whole(row, "step") : 0; }
@@ -83,6 +91,9 @@ bool add_row(const Json& row, History& history) {
     if (row.contains("loss_scale"))
       history.steps.back().loss_scaling =
           LossScalingRow{real(row, "loss_scale"), whole(row, "skipped_steps")};
+    for (const auto& [name, value] : row.items())
+      if (name.find('/') != std::string::npos && value.is_number())
+        history.steps.back().columns.emplace_back(name, value.get<double>());
     return true;
   }
   if (!row.contains("eval_loss")) return false;

@@ -121,7 +121,11 @@ void TensorBoard::begin(const RunHeader& header) {
     file_.append(tensorboard::record(tensorboard::restart_event(wall_time(), header.resumed_step + 1)));
 }
 
-void TensorBoard::write(std::int64_t step, std::span<const tensorboard::Scalar> scalars) {
+void TensorBoard::write(std::int64_t step, std::vector<tensorboard::Scalar> scalars,
+                        const std::string& prefix, const Measures& more) {
+  std::vector<std::string> tags;  // Scalars hold views
+  for (const auto& measure : more) tags.push_back(prefix + measure.first);
+  for (std::size_t i = 0; i < tags.size(); ++i) scalars.push_back({tags[i], more[i].second});
   file_.append(tensorboard::record(tensorboard::scalars_event(wall_time(), step, scalars)));
 }
 
@@ -132,22 +136,17 @@ void TensorBoard::step(const StepRow& row) {
                                        {"train/tokens_per_second", row.tokens_per_second},
                                        {"train/epoch", row.epoch}};
   if (row.loss_scaling) all.push_back({"train/loss_scale", row.loss_scaling->loss_scale});
-  write(row.step, all);
+  write(row.step, all, "train/", row.columns);
 }
 
 void TensorBoard::evaluation(const EvalRow& row) {
-  std::vector<tensorboard::Scalar> all{{"eval/loss", row.eval_loss}, {"eval/perplexity", row.perplexity}};
-  std::vector<std::string> names;  // Scalars hold views
-  for (const auto& measure : row.measures) names.push_back("eval/" + measure.first);
-  for (std::size_t i = 0; i < names.size(); ++i) all.push_back({names[i], row.measures[i].second});
-  write(row.step, all);
+  write(row.step, {{"eval/loss", row.eval_loss}, {"eval/perplexity", row.perplexity}}, "eval/", row.measures);
 }
 
 void TensorBoard::end(const Summary& summary) {
-  write(summary.step, std::array<tensorboard::Scalar, 3>{
-                          {{"train/train_loss", summary.train_loss},
-                           {"train/train_runtime", summary.train_runtime},
-                           {"train/train_tokens_per_second", summary.train_tokens_per_second}}});
+  write(summary.step, {{"train/train_loss", summary.train_loss},
+                       {"train/train_runtime", summary.train_runtime},
+                       {"train/train_tokens_per_second", summary.train_tokens_per_second}});
 }
 
 }  // namespace ft

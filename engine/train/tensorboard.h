@@ -44,7 +44,9 @@ class TensorBoard final : public Report {
   void end(const Summary& summary) override;
 
  private:
-  void write(std::int64_t step, std::span<const tensorboard::Scalar> scalars);
+  // The scalars, and `more` with the prefix before their names.
+  void write(std::int64_t step, std::vector<tensorboard::Scalar> scalars, const std::string& prefix = "",
+             const Measures& more = {});
 
   std::string folder_;
   RunFile file_;

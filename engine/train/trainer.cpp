@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <functional>
 
 #include "engine/ops/trace_ops.h"
-#include "engine/train/schedule.h"
 
 namespace ft {
 namespace {
@@ -32,10 +32,30 @@ double sum_over_ranks(Ctx& c, Communicator& comm, Tensor x) {
   return sum;
 }
 
+// Powers of two with all their digits.
+std::string scale_text(double scale) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.15g", scale);
+  return text;
+}
+
 Tensor number(Ctx& c, double value) {
   Tensor t = c.scratch.take({1}, DType::f64);
   c.ops.upload(t, &value);
   return t;
+}
+
+// Columns of a row: the seconds from one time to another, by part. Backward's are with recomputation.
+Measures wall_clock(const Phases::Seconds& from, const Phases::Seconds& to) {
+  const auto seconds = [&](Phase p) {
+    return to[static_cast<std::size_t>(p)] - from[static_cast<std::size_t>(p)];
+  };
+  return {{"wall_clock/forward", seconds(Phase::forward)},
+          {"wall_clock/backward", seconds(Phase::backward) + seconds(Phase::recompute)},
+          {"wall_clock/reduce", seconds(Phase::reduce)},
+          {"wall_clock/step", seconds(Phase::step)},
+          {"wall_clock/data", seconds(Phase::data)},
+          {"wall_clock/save", seconds(Phase::save)}};
 }
 
 }  // namespace
@@ -57,8 +77,12 @@ Trainer::Trainer(TrainerParts parts, const TrainConfig& config)
     : p_(std::move(parts)),
       config_(config),
       length_(length_of(config.training, p_.data, p_.comm.size())),
-      optimizer_(make_optimizer(config.training)) {
-  if (config.training.fp16) scaler_.emplace();
+      optimizer_(make_optimizer(config.training)),
+      schedule_(make_schedule(config.training, length_.total_steps)),
+      plateau_(make_plateau(config)) {
+  if (config.training.fp16) scaler_.emplace(config.training.loss_scaling);
+  if (config.logging.wall_clock_breakdown)
+    p_.context.ops.phases().measure([&ops = p_.context.ops] { ops.synchronize(); });
 }
 
 bool Trainer::due(double every, std::int64_t step) const {
@@ -102,9 +126,12 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
     p_.store.begin_micro_step(first + ranks >= s.end);
     const std::int64_t i = first + p_.comm.rank();
     c.random = random.with(static_cast<std::uint64_t>(i - s.begin));
+    c.begin(Phase::data);
+    c.ops.enter("inputs");
     const Batch batch = i < s.end ? p_.data.batch(s.epoch, i) : idle_batch();
     p_.model.forward_backward(c, p_.store, batch, loss, scale, smoothing);
   }
+  c.begin(Phase::reduce);
   return sum_over_ranks(c, p_.comm, loss);
 }
 
@@ -115,17 +142,49 @@ Trainer::Step Trainer::step(TrainState& state) {
   const std::int64_t taken = s.index - state.skipped_steps;
   if (scaler_) s.loss_scale = scaler_->scale();
   p_.comm.at_step(s.index + 1);
-  p_.store.begin_step();
+  s.rate = plateau_ ? plateau_->rate() : schedule_->rate(taken);
+  auto beside = early(state, s, taken);
+  s.early = beside.has_value();
+  p_.store.begin_step(std::move(beside));
   s.loss_sum = accumulate(p_.context, s);
+  p_.context.begin(Phase::step);
   s.grad_norm = p_.store.grad_norm() / s.loss_scale;
-  s.rate = learning_rate(config_.training, taken, length_.total_steps);
+  p_.store.finish_early();
   // No loss scale helps a forward pass that overflows.
   if (!std::isfinite(s.loss_sum) || (!scaler_ && !std::isfinite(s.grad_norm))) explain_not_finite(s);
-  if (scaler_ && skips(state, s)) return s;
-  const double clip = clip_coefficient(s.grad_norm, config_.training.max_grad_norm);
-  take_step(p_.context.ops, p_.store, *optimizer_,
-            {.rate = s.rate, .grad_scale = clip / s.loss_scale, .step = taken + 1});
+  update(state, s, taken);
   return s;
+}
+
+bool Trainer::delays(const Step& s) const {
+  return p_.store.keeps_gradients() && s.index >= config_.delayed_update_after;
+}
+
+StepScalars Trainer::scalars_of(const Step& s, std::int64_t taken) const {
+  return {.rate = s.rate, .grad_scale = 1, .step = taken + 1, .betas = schedule_->betas(taken)};
+}
+
+// What is stepped beside the backward pass: what the last step has left to do, else this step's gradients
+// where their norm, which is known at the end, changes nothing.
+std::optional<EarlyStep> Trainer::early(const TrainState& state, const Step& s, std::int64_t taken) const {
+  if (state.delayed) return early_step(*optimizer_, *state.delayed, true);
+  if (!p_.store.steps_early() || delays(s) || scaler_ || config_.training.max_grad_norm > 0) return {};
+  return early_step(*optimizer_, scalars_of(s, taken), false);
+}
+
+// With this step's gradients, now or in the next one.
+void Trainer::update(TrainState& state, const Step& s, std::int64_t taken) {
+  const bool previous = state.delayed.has_value();
+  state.delayed.reset();
+  const bool skipped = scaler_ && skips(state, s);
+  StepScalars scalars = scalars_of(s, taken);
+  scalars.grad_scale = clip_coefficient(s.grad_norm, config_.training.max_grad_norm) / s.loss_scale;
+  if (!skipped && delays(s)) state.delayed = scalars;
+  if (skipped || delays(s) || (s.early && !previous)) {
+    if (s.early) p_.store.publish();
+  } else {
+    take_step(p_.context.ops, p_.store, *optimizer_, scalars);
+  }
 }
 
 // All ranks have the same norm, and so decide alike.
@@ -135,23 +194,25 @@ bool Trainer::skips(TrainState& state, const Step& s) {
   state.loss_scaler = scaler_->state();
   if (!overflow) return false;
   ++state.skipped_steps;
-  const auto whole = [](double scale) { return static_cast<std::int64_t>(scale); };
   p_.report.note(str("step ", s.index + 1, " is skipped: its gradients overflow float16 at a loss scale of ",
-                     whole(s.loss_scale), "; the next has ", whole(scaler_->scale())));
+                     scale_text(s.loss_scale), "; the next has ", scale_text(scaler_->scale())));
   return true;
 }
 
 // Runs the step again under a tracer that looks at every result, and ends the run with the first that is not
 // finite.
 void Trainer::explain_not_finite(const Step& s) {
-  TraceOps trace(p_.context.ops, {.finite = true});
-  Ctx c{trace, p_.context.saved, p_.context.scratch, p_.context.dtype};
-  p_.store.begin_step();
-  accumulate(c, s);
   const bool loss_bad = !std::isfinite(s.loss_sum);
   std::string first = loss_bad ? "the loss" : "the gradient's norm";
-  if (const auto& found = trace.not_finite())
-    first = str(found->role, " of ", found->op, " in ", found->where);
+  if (!s.early) {  // else the weights are no longer those of the step
+    TraceOps trace(p_.context.ops, {.finite = true});
+    Ctx c{trace, p_.context.saved, p_.context.scratch, p_.context.dtype};
+    c.inputs = p_.context.inputs;
+    p_.store.begin_step();
+    accumulate(c, s);
+    if (const auto& found = trace.not_finite())
+      first = str(found->role, " of ", found->op, " in ", found->where);
+  }
   const char* scaled = scaler_ && !loss_bad ? ", although the loss scale is at its minimum" : "";
   const char* half = scaler_ ? "\n  if float16's range is too small (up to 65504): training.fp16=false, or "
                                "training.bf16=true instead"
@@ -175,6 +236,12 @@ void Trainer::log(TrainState& state, const Step& s) {
   p_.report.progress(row);
   const bool first = state.step == 1 && config_.logging.logging_first_step;
   if (!first && !due(config_.logging.logging_steps, state.step) && state.step != length_.total_steps) return;
+  if (config_.logging.wall_clock_breakdown) {
+    const Phases::Seconds now = p_.context.ops.phases().seconds();
+    row.columns = wall_clock(std::exchange(row_phases_, now), now);
+  }
+  if (p_.columns)
+    for (auto& column : p_.columns(state.step)) row.columns.push_back(std::move(column));
   if (state.loss_targets > 0) row.loss = state.loss_sum / static_cast<double>(state.loss_targets);
   p_.report.step(row);
   state.loss_sum = 0;
@@ -215,6 +282,10 @@ bool Trainer::evaluate_and_judge(TrainState& state) {
     state.best = figure;
     state.best_step = state.step;
   }
+  if (plateau_) {
+    plateau_->evaluated(figure);
+    state.plateau = plateau_->state();
+  }
   state.evaluations_since_best = row.best ? 0 : state.evaluations_since_best + 1;
   p_.report.evaluation(row);
   return row.best;
@@ -223,9 +294,12 @@ bool Trainer::evaluate_and_judge(TrainState& state) {
 void Trainer::save(const TrainState& state) {
   if (saved_step_ == state.step) return;
   const double start = now();
-  const std::string folder = p_.checkpoints.save(state, [&](const std::string& to) {
-    p_.add_to_checkpoint(to);
-    p_.report.saving(state.step, to);
+  std::string folder;
+  during(p_.context.ops.phases(), Phase::save, [&] {
+    folder = p_.checkpoints.save(state, [&](const std::string& to) {
+      p_.add_to_checkpoint(to);
+      p_.report.saving(state.step, to);
+    });
   });
   saved_step_ = state.step;
   if (p_.comm.rank() == 0) {
@@ -246,11 +320,13 @@ Ending Trainer::run(TrainState& state) {
   const EvaluationConfig& ev = config_.evaluation;
   const CheckpointingConfig& ck = config_.checkpointing;
   if (scaler_ && state.loss_scaler) scaler_->restore(*state.loss_scaler);
+  if (plateau_ && state.plateau) plateau_->restore(*state.plateau);
   while (state.step < length_.total_steps) {
     const double start = now();
-    const std::int64_t sent_before = p_.comm.sent();
+    const Traffic before = traffic_of(p_.comm, p_.store);
     const Step s = step(state);
-    sent_ += p_.comm.sent() - sent_before;
+    p_.context.begin(Phase::other);
+    traffic_ = traffic_ + (traffic_of(p_.comm, p_.store) - before);
     ++steps_;
     const double seconds = now() - start;
     train_seconds_ += seconds;

@@ -11,6 +11,8 @@
 #include "engine/train/loss_scaler.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "engine/train/report.h"
+#include "engine/train/schedules/schedule.h"
+#include "engine/train/traffic.h"
 
 namespace ft {
 
@@ -41,7 +43,8 @@ struct TrainerParts {
   std::function<bool()> stop_asked;  // a signal came
   std::function<void(const std::string& folder)> add_to_checkpoint;
   double flops_per_token = 0;
-  std::function<Measures()> measure = {};  // of generated text; none: nothing is generated
+  std::function<Measures()> measure = {};                   // of generated text; none: nothing is generated
+  std::function<Measures(std::int64_t step)> columns = {};  // more of them, for the log
 };
 
 enum class Ending : std::uint8_t { finished, early, preempted };
@@ -52,15 +55,23 @@ class Trainer {
   // Runs from `state` to the end; the state is up to date at every return and throw.
   Ending run(TrainState& state);
   double train_seconds() const { return train_seconds_; }  // in steps; not in evaluations and savings
-  std::int64_t sent_per_step() const { return steps_ > 0 ? sent_ / steps_ : 0; }  // bytes, to other ranks
+  // Bytes of this rank, on the average: sent to others, and moved between it and where else things live.
+  Traffic traffic_per_step() const { return steps_ > 0 ? traffic_ / steps_ : Traffic{}; }
+  std::string files_by() const { return p_.store.moved_by(); }
+
  private:
   struct Step {
     std::int64_t index = 0, epoch = 0, begin = 0, end = 0;  // micro-batches [begin, end) of an epoch
     std::int64_t targets = 0, tokens = 0;
     double loss_sum = 0, grad_norm = 0, rate = 0;
     double loss_scale = 1;  // what its gradients were multiplied by; fp16 only
+    bool early = false;     // units are stepped beside its backward pass
   };
   Step step(TrainState&);
+  StepScalars scalars_of(const Step&, std::int64_t taken) const;  // but for the gradient's scale
+  bool delays(const Step& s) const;                               // its update to the next step
+  std::optional<EarlyStep> early(const TrainState&, const Step&, std::int64_t taken) const;
+  void update(TrainState&, const Step&, std::int64_t taken);
   bool skips(TrainState&, const Step&);   // fp16: its gradients overflow, and the scale has been moved
   std::int64_t batches_per_step() const;  // micro-batches of all ranks
   Step batches_of(std::int64_t index) const;
@@ -77,9 +88,13 @@ class Trainer {
   TrainConfig config_;
   Length length_;
   std::unique_ptr<const Optimizer> optimizer_;
+  std::unique_ptr<const Schedule> schedule_;
+  std::optional<Plateau> plateau_;  // in place of the schedule
   double train_seconds_ = 0, row_seconds_ = 0;
-  std::optional<LossScaler> scaler_;                                      // fp16
-  std::int64_t row_tokens_ = 0, saved_step_ = -1, sent_ = 0, steps_ = 0;  // of this process
+  Phases::Seconds row_phases_{};                               // when the last row was made
+  std::optional<LossScaler> scaler_;                           // fp16
+  std::int64_t row_tokens_ = 0, saved_step_ = -1, steps_ = 0;  // of this process
+  Traffic traffic_;
 };
 
 }  // namespace ft

@@ -14,7 +14,8 @@ std::unique_ptr<Model> make_model(const Config& c, DType dtype) {
                  .positions = make_rotary(c.rope),
                  .stack = "model.layers",
                  .tied = c.tie_word_embeddings,
-                 .key_columns = c.num_key_value_heads * c.head_dim};
+                 .key_columns = c.num_key_value_heads * c.head_dim,
+                 .heads = c.num_attention_heads};
   for (std::int64_t i = 0; i < c.num_hidden_layers; ++i) p.blocks.push_back(make_block(c, i, dtype));
   p.head.norm = make_rms_norm("model.norm", C, c.rms_norm_eps, dtype);
   p.head.lm_head = make_linear("lm_head", C, V, false, dtype);

@@ -4,6 +4,7 @@ namespace ft::t5 {
 
 Attention::Saved Attention::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, const Over& over) const {
   const std::int64_t rows = x.rows(), keys = over.memory.rows(), width = heads.query * heads.width;
+  c.ops.enter(parent_of(o.name));
   Saved s;
   s.q = c.saved.take({rows, width}, c.dtype);
   s.k = c.saved.take({keys, width}, c.dtype);
@@ -14,6 +15,7 @@ Attention::Saved Attention::forward(Ctx& c, Tensor y, Tensor x, Tensor residual,
   } else {
     s.u = forward_all(c, {{q, s.q}, {k, s.k}, {v, s.v}}, x);
   }
+  c.ops.enter(parent_of(o.name));
   s.y = c.saved.take({rows, width}, c.dtype);
   s.lse = c.saved.take({heads.query, rows}, DType::f32);
   c.ops.run(op::Attention{.y = s.y,
@@ -38,6 +40,7 @@ void Attention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& s,
     Sum sum(c.ops, da);
     o.backward(c, sum, dy, s.y, s.o_u);
     sum.run();
+    c.ops.enter(parent_of(o.name));
     c.ops.run(op::AttentionGrad{.dq = dq,
                                 .dk = dk,
                                 .dv = dv,

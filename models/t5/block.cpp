@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "engine/core/error.h"
+
 namespace ft::t5 {
 namespace {
 
@@ -51,7 +53,7 @@ Block make_block(const Config& c, bool decoder, std::int64_t number, DType dtype
 Over Block::over_self(Ctx& c, Tensor x, const Side& side) const {
   return {x,
           {},
-          {side.starts, cross.has_value()},
+          {side.starts, cross.has_value(), 0, {}, side.blocks},
           {1, side.bias.bias, c.train ? dropout.p : 0, dropout.mask(c, self.layer.q.name)},
           side.bias.dbias};
 }

@@ -5,6 +5,7 @@
 
 #include "engine/nn/mlp.h"
 #include "engine/nn/norm.h"
+#include "engine/nn/picked_rows.h"
 #include "models/t5/attention.h"
 #include "models/t5/config.h"
 #include "models/t5/relative_bias.h"
@@ -22,11 +23,19 @@ struct Extending {
 struct Side {
   std::span<const std::int32_t> starts;  // of the sequences
   RelativeBias::Pass bias;
+  BlockMask blocks = {};  // the encoder's: sparse attention
   // The decoder's: the encoder's states (source rows, C), their gradient (f32 +=, empty: not wanted), and
   // where their sequences begin.
   Tensor memory, d_memory;
   std::span<const std::int32_t> memory_starts;
   const Extending* extending = nullptr;
+
+  // Of some of the rows: distances, as the bias has them, then count these rows only.
+  Side of(Ctx&, const PickedRows& picked) const {
+    Side side = *this;
+    side.starts = picked.starts;
+    return side;
+  }
 };
 
 struct Block {

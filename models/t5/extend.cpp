@@ -32,12 +32,11 @@ void T5::encode(Ctx& context, ParameterStore& store, const KvCache& cache, const
   c.train = false;
   Scope all(c.saved);
   const std::vector<std::int32_t> rows = memory_rows(sources, cache.shape);
-  std::int64_t longest = 0;
-  for (std::size_t i = 1; i < sources.starts.size(); ++i)
-    longest = std::max<std::int64_t>(longest, sources.starts[i] - sources.starts[i - 1]);
+  const std::int64_t longest = longest_of(sources.starts);
   Side side;
   side.starts = sources.starts;
   side.bias = encoder_.bias.forward(c, store, longest, false);
+  side.blocks = sparse_.upload(c, longest);
   Tensor x = embed(c, store, ft::upload(c, sources.ids), encoder_);
   const Tensor states = finish(c, store, encoder_.blocks.evaluate(c, store, x, side)).states;
   const Tensor to = ft::upload(c, rows);

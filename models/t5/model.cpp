@@ -4,16 +4,6 @@
 #include <cmath>
 
 namespace ft::t5 {
-namespace {
-
-std::int64_t longest_of(const std::vector<std::int32_t>& starts) {
-  std::int32_t most = 0;
-  for (std::size_t i = 1; i < starts.size(); ++i) most = std::max(most, starts[i] - starts[i - 1]);
-  return most;
-}
-
-}  // namespace
-
 bool T5::Stack::trained() {
   bool any = any_trained(bias);
   for (Block& b : blocks.blocks) any |= any_trained(b);
@@ -95,6 +85,7 @@ T5::Inputs T5::upload(Ctx& c, ParameterStore& store, const Batch& b, bool gradie
             {}};
   in.encoder.starts = b.source_starts;
   in.encoder.bias = encoder_.bias.forward(c, store, longest_of(b.source_starts), gradient);
+  in.encoder.blocks = sparse_.upload(c, longest_of(b.source_starts));
   in.decoder.starts = b.starts;
   in.decoder.bias = decoder_.bias.forward(c, store, longest_of(b.starts), gradient);
   in.decoder.memory_starts = b.source_starts;
@@ -161,15 +152,17 @@ void T5::encoder_backward(Ctx& c, ParameterStore& store, const Inputs& in, const
 void T5::forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss, float scale,
                           float smoothing) {
   Scope all(c.saved), scratch(c.scratch);
+  c.begin(Phase::forward);
   Inputs in = upload(c, store, b, true);
-  const Memory memory = finish(
-      c, store, encoder_.blocks.forward(c, store, embed(c, store, in.source_ids, encoder_), in.encoder));
+  const Memory memory = finish(c, store,
+                               encoder_.blocks.forward(c, store, embed(c, store, in.source_ids, encoder_),
+                                                       in.encoder, b.kept_source_starts));
   in.decoder.memory = memory.states;
   if (encoder_gradient_) {
     in.decoder.d_memory = c.scratch.take({memory.x.rows(), memory.x.cols()}, DType::f32);
     c.ops.run(op::Fill{in.decoder.d_memory, 0});
   }
-  Tensor x = decoder_.blocks.forward(c, store, embed(c, store, in.ids, decoder_), in.decoder);
+  Tensor x = decoder_.blocks.forward(c, store, embed(c, store, in.ids, decoder_), in.decoder, b.kept_starts);
   Tensor d = vocabulary_.forward_backward(c, store, loss, x, in.targets, scale, smoothing);
   const bool embed_grad = store.trains(vocabulary_.embedding_unit());
   decoder_.blocks.backward(c, store, d, in.decoder, embed_grad);

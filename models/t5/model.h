@@ -17,12 +17,18 @@ class T5 final : public Model {
   void visit(Visitor&) override;
   void add_units(ParameterStore&) override;
   void untie() override { vocabulary_.untie(); }
+  void set_sparse_attention(const SparseAttentionConfig& config) override {
+    sparse_ = SparseAttention(config, AttentionDirection::bidirectional, config_.num_heads);
+  }
   std::int64_t blocks() const override { return encoder_.blocks.size() + decoder_.blocks.size(); }
   void set_recompute(std::int64_t n) override {
     const std::int64_t encoders = encoder_.blocks.size();
     encoder_.blocks.recomputed = n < encoders ? n : encoders + 1;  // the decoder is in between
     decoder_.blocks.recomputed = std::min(n, blocks()) - encoders;
     encoder_.blocks.segment = decoder_.blocks.segment = segment_of(n);
+  }
+  void drop_tokens(const std::vector<std::int64_t>& blocks, bool encoder, std::int64_t all) override {
+    (encoder ? encoder_ : decoder_).blocks.drop_tokens(blocks, all);
   }
   void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) override;
   void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,
@@ -68,6 +74,7 @@ class T5 final : public Model {
   Norm encoder_norm_;
   Stack decoder_;
   Dropout dropout_;
+  SparseAttention sparse_;  // the encoder's
   int encoder_norm_unit_ = -1;
   bool encoder_gradient_ = false;  // something of the encoder is trained
 };

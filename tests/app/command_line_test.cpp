@@ -30,26 +30,44 @@ const std::vector<std::string> kOptions{"--version",
                                         "--cuda-libs",
                                         "train --config",
                                         "train overrides",
+                                        "train --deepspeed",
                                         "train --overwrite",
                                         "train --trace",
                                         "eval --config",
                                         "eval overrides",
+                                        "eval --deepspeed",
                                         "eval --adapter",
                                         "eval --answers",
                                         "eval --json",
                                         "plan --config",
                                         "plan --model",
                                         "plan overrides",
+                                        "plan --deepspeed",
                                         "plan --json",
                                         "plan --parameters",
                                         "plan --ranks",
                                         "plan --gpu",
+                                        "plan --disk",
+                                        "plan --flops",
+                                        "profile --config",
+                                        "profile overrides",
+                                        "profile --deepspeed",
+                                        "profile --json",
                                         "sweep --config",
                                         "sweep overrides",
+                                        "sweep --deepspeed",
                                         "sweep --dry-run",
                                         "sweep --longest",
                                         "validate --config",
                                         "validate overrides",
+                                        "validate --deepspeed",
+                                        "validate --json",
+                                        "tune --config",
+                                        "tune overrides",
+                                        "tune --deepspeed",
+                                        "tune --metric",
+                                        "tune --trials",
+                                        "tune --json",
                                         "launch --nproc_per_node",
                                         "launch --num_nodes",
                                         "launch --hostfile",
@@ -58,8 +76,27 @@ const std::vector<std::string> kOptions{"--version",
                                         "launch --master_addr",
                                         "launch --master_port",
                                         "launch --node_rank",
+                                        "launch --no_ssh",
                                         "launch --ssh_port",
+                                        "launch --launcher",
                                         "launch --log-dir",
+                                        "launch --module",
+                                        "launch --no_python",
+                                        "launch --no_local_rank",
+                                        "launch --no_ssh_check",
+                                        "launch --force_multi",
+                                        "launch --save_pid",
+                                        "launch --bind_cores_to_rank",
+                                        "launch --venv_script",
+                                        "launch --log_level",
+                                        "launch --quiet",
+                                        "launch --launcher_args",
+                                        "launch --autotuning",
+                                        "launch --bind_core_list",
+                                        "launch --elastic_training",
+                                        "launch --min_elastic_nodes",
+                                        "launch --max_elastic_nodes",
+                                        "translate-args --json",
                                         "doctor --config",
                                         "doctor overrides",
                                         "doctor --hostfile",
@@ -69,6 +106,7 @@ const std::vector<std::string> kOptions{"--version",
                                         "doctor --json",
                                         "verify zero --config",
                                         "verify zero overrides",
+                                        "verify zero --deepspeed",
                                         "verify zero --ranks",
                                         "verify zero --steps",
                                         "merge --model",
@@ -76,6 +114,10 @@ const std::vector<std::string> kOptions{"--version",
                                         "merge --output",
                                         "merge --dtype",
                                         "merge --overwrite",
+                                        "quantize --model",
+                                        "quantize --output",
+                                        "quantize --type",
+                                        "quantize --double",
                                         "export --to",
                                         "export --from",
                                         "export --output",
@@ -106,10 +148,12 @@ const std::vector<std::string> kOptions{"--version",
                                         "tokenize --skip-special-tokens",
                                         "data show --config",
                                         "data show overrides",
+                                        "data show --deepspeed",
                                         "data show --json",
                                         "data show --limit",
                                         "data stats --config",
                                         "data stats overrides",
+                                        "data stats --deepspeed",
                                         "data stats --json",
                                         "metrics --hypotheses",
                                         "metrics --references",
@@ -167,11 +211,49 @@ TEST(CommandLine, Mistakes) {
                  "nowhere.json: cannot be read: No such file or directory");
   expect_refusal({"help", "lora", "--schema"}, "ft help: --schema is for ft help config --schema");
   expect_refusal({"help", "trian"}, "ft help: there is no command trian; do you mean train?");
-  expect_refusal({"help", "config", "lara"},
-                 "ft help config: there is no section lara; do you mean lora?\nthere are $schema, model, "
-                 "quantization, lora, finetuning_type, device, data, training, zero_optimization, "
-                 "zero_stage, distributed, "
-                 "evaluation, checkpointing, logging, generation, sweep");
+  expect_refusal(
+      {"help", "config", "lara"},
+      "ft help config: there is no section lara; do you mean lora?\nthere are $schema, model, "
+      "quantization, lora, finetuning_type, device, data, data_efficiency, training, zero_optimization, "
+      "zero_stage, distributed, "
+      "evaluation, checkpointing, logging, generation, sweep, tune, deepspeed");
+}
+
+TEST(CommandLine, TypographyIsRefusedWithTheCommandThatWasMeant) {
+  expect_refusal({"train", "--config", "run.json", "\u2013deepspeed", "ds.json"},
+                 "ft: \u2013deepspeed has a typographic dash, \u2013 (U+2013); type:\n"
+                 "  ft train --config run.json --deepspeed ds.json");
+  expect_refusal({"train", "--config", "run.json", "--deepspeed", "\u201cds.json\u201d"},
+                 "ft: \u201cds.json\u201d has a typographic quote, \u201c (U+201C); type:\n"
+                 "  ft train --config run.json --deepspeed ds.json");
+  expect_refusal({"launch", "\u2014num_gpus=2", "train", "training.output_dir=\u201cmy", "run\u201d"},
+                 "ft: \u2014num_gpus=2 has a typographic dash, \u2014 (U+2014); type:\n"
+                 "  ft launch --num_gpus=2 train 'training.output_dir=my run'");
+  expect_refusal({"sweep", "sweep.grid={\u201czero_stage\u201d: [0, 3]}"},
+                 "ft: sweep.grid={\u201czero_stage\u201d: [0, 3]} has a typographic quote, \u201c (U+201C); "
+                 "type:\n  ft sweep 'sweep.grid={\"zero_stage\": [0, 3]}'");
+}
+
+// Where a text is meant, its characters are.
+TEST(CommandLine, TypographyInATextIsLeftAlone) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"generate", "--model", "nowhere", "--prompt", "\u201cHi,\u201d he said"},
+        {"validate", "--config", "nowhere.json", "training.output_dir=a \u2013 b"},
+        {"validate", "--config", "nowhere.json", "data.datasets=[{\"path\":\"\u201cx\u201d\"}]"}}) {
+    const Outcome o = run(words);
+    EXPECT_NE(o.code, 0);
+    EXPECT_EQ(o.err.find("typographic"), std::string::npos) << o.err;
+  }
+}
+
+TEST(CommandLine, LaunchOfAPythonProgram) {
+  expect_refusal({"launch", "--num_gpus", "2", "run_translation.py", "--fp16"},
+                 "ft launch run_translation.py: ft runs no Python; ft translate-args -- deepspeed "
+                 "run_translation.py ... says what to type instead");
+  expect_refusal({"launch", "--num_gpu", "2", "train"},
+                 "ft launch: there is no option --num_gpu; do you mean --num_gpus? See ft launch --help");
+  expect_refusal({"launch", "--frobnicate", "train"},
+                 "ft launch: there is no option --frobnicate; see ft launch --help");
 }
 
 TEST(CommandLine, HelpHasExamplesForEveryCommand) {
@@ -181,6 +263,7 @@ TEST(CommandLine, HelpHasExamplesForEveryCommand) {
                                                                                        {"plan"},
                                                                                        {"validate"},
                                                                                        {"merge"},
+                                                                                       {"quantize"},
                                                                                        {"export"},
                                                                                        {"inspect"},
                                                                                        {"init"},

@@ -32,7 +32,7 @@ bool has(const Lines& all, const std::string& one) {
 }
 
 TEST(Completion, Commands) {
-  EXPECT_EQ(offered({"tr"}), Lines{"train"});
+  EXPECT_EQ(offered({"tr"}), (Lines{"train", "translate-args"}));
   EXPECT_TRUE(has(offered({""}), "completion"));
   EXPECT_EQ(offered({"data", ""}), (Lines{"show", "stats"}));
   EXPECT_EQ(offered({"completion", ""}), (Lines{"bash", "zsh", "fish"}));
@@ -77,9 +77,8 @@ TEST(Completion, InBash) {
   };
   EXPECT_EQ(typed("ft val"), Lines{"validate"});
   EXPECT_EQ(typed("ft train --config llama_lor"), Lines{"llama_lora.json"});
-  EXPECT_EQ(typed("ft train training.lr_sc"), Lines{"training.lr_scheduler_type="});
-  EXPECT_EQ(typed("ft train training.lr_scheduler_type=cosine_"),
-            Lines{"cosine_with_min_lr"});  // "=" ends a word
+  EXPECT_EQ(typed("ft train training.lr_scheduler_t"), Lines{"training.lr_scheduler_type="});
+  EXPECT_EQ(typed("ft train training.lr_scheduler_type=poly"), Lines{"polynomial"});  // "=" ends a word
   EXPECT_EQ(typed("ft train model.model_name_or_path=dem"), Lines{"demo"});
 }
 

@@ -30,7 +30,7 @@ TEST(Config, Defaults) {
   EXPECT_EQ(std::get<std::string>(c.lora.target_modules), "all-linear");
   EXPECT_EQ(c.training.learning_rate, 2e-4);
   EXPECT_FALSE(c.training.bf16.has_value());
-  EXPECT_EQ(c.training.gradient_checkpointing, true);
+  EXPECT_EQ(c.training.gradient_checkpointing, Checkpointing::on);
   EXPECT_EQ(c.training.resume_from_checkpoint, From(Resume::none));
   EXPECT_EQ(c.finetuning_type, FinetuningType::lora);
 }
@@ -69,7 +69,7 @@ TEST(Config, ReadsEveryKindOfValue) {
   EXPECT_EQ(c.training.seed, 1000);
   EXPECT_EQ(c.training.resume_from_checkpoint, From(Resume::newest));
   EXPECT_EQ(c.training.warmup(30), 3);
-  EXPECT_EQ(c.training.gradient_checkpointing, false);
+  EXPECT_EQ(c.training.gradient_checkpointing, Checkpointing::off);
   EXPECT_EQ(c.evaluation.greater_is_better, false);
 }
 
@@ -146,21 +146,22 @@ TEST(Config, Ranges) {
 }
 
 TEST(Config, ChoicesAreListed) {
-  EXPECT_EQ(
-      refused("\"training\": {\"lr_scheduler_type\": \"zigzag\"}"),
-      "run.json:4: training.lr_scheduler_type: there is no \"zigzag\"; there are linear, cosine, constant, "
-      "constant_with_warmup, cosine_with_min_lr, polynomial, inverse_sqrt");
+  EXPECT_EQ(refused("\"training\": {\"lr_scheduler_type\": \"zigzag\"}"),
+            "run.json:4: training.lr_scheduler_type: there is no \"zigzag\"; there are linear, cosine, "
+            "cosine_with_restarts, cosine_with_min_lr, cosine_warmup_with_min_lr, polynomial, constant, "
+            "constant_with_warmup, inverse_sqrt, warmup_stable_decay, reduce_lr_on_plateau, WarmupLR, "
+            "WarmupDecayLR, WarmupCosineLR, OneCycle, LRRangeTest");
   EXPECT_EQ(
       refused("\"training\": {\"lr_scheduler_type\": \"cosin\"}"),
       "run.json:4: training.lr_scheduler_type: there is no \"cosin\"; do you mean cosine? There are linear, "
-      "cosine, constant, constant_with_warmup, cosine_with_min_lr, polynomial, inverse_sqrt");
+      "cosine, cosine_with_restarts, cosine_with_min_lr, cosine_warmup_with_min_lr, polynomial, constant, "
+      "constant_with_warmup, inverse_sqrt, warmup_stable_decay, reduce_lr_on_plateau, WarmupLR, "
+      "WarmupDecayLR, WarmupCosineLR, OneCycle, LRRangeTest");
 }
 
 TEST(Config, WhatIsNotThereYetIsRefusedByName) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"training.optim=adafactor", "adafactor is not available yet; available: adamw, lion, sgd"},
-      {"training.gradient_checkpointing=offload",
-       "\"offload\" is not available yet; available: true, false, auto"},
       {"training.tf32=true", "true is not available yet; available: false"},
       {"training.neftune_noise_alpha=5", "5 is not available yet; available: null"},
       {"lora.use_dora=true", "true is not available yet; available: false"},
@@ -170,17 +171,14 @@ TEST(Config, WhatIsNotThereYetIsRefusedByName) {
       {"model.attn_implementation=eager", "eager is not available yet; available: auto, flash, cudnn"},
       {"model.rope_scaling={\"type\": \"linear\"}", "an object {...} is not available yet; available: null"},
       {"model.resize_token_embeddings_to_multiple_of=64", "64 is not available yet; available: null"},
-      {"zero_optimization.offload_optimizer.device=cpu", "cpu is not available yet; available: none"},
-      {"zero_optimization.offload_param.device=nvme", "nvme is not available yet; available: none"},
+      {"distributed.tensor_parallel_size=2", "2 is not available yet; available: 1"},
       {"zero_optimization.round_robin_gradients=true", "true is not available yet; available: false"},
       {"distributed.backend=mpi", "mpi is not available yet; available: auto, tcp, nccl"},
-      {"zero_optimization.offload_optimizer.pin_memory=false", "false is not available yet; available: true"},
-      {"zero_optimization.offload_param.nvme_path=x", "\"x\" is not available yet; available: null"},
-      {"zero_optimization.offload_param.buffer_count=5", "5 is not available yet; available: 4"},
+      {"zero_optimization.offload_param.ratio=0.5", "0.5 is not available yet; available: 1"},
       {"data.datasets.0.split=train", "\"train\" is not available yet; available: null"},
       {"checkpointing.save_only_model=true", "true is not available yet; available: false"},
-      {"logging.report_to=[\"csv\"]",
-       "csv is not available yet; available: jsonl, tensorboard, prometheus, none"},
+      {"logging.report_to=[\"wandb_offline\"]",
+       "wandb_offline is not available yet; available: jsonl, tensorboard, csv, prometheus, none"},
   };
   for (const auto& [assignment, text] : cases) {
     const std::string got = refused_override(assignment), path = assignment.substr(0, assignment.find('='));
@@ -230,6 +228,12 @@ TEST(Config, SettingsThatContradictEachOther) {
   EXPECT_EQ(refusal(with(predict),
                     {"data.val_set_size=0.1", "generation.num_beams=2", "generation.do_sample=true"}),
             "run.json: generation.do_sample: beam search does not sample; set generation.num_beams=1");
+  EXPECT_EQ(
+      refusal(with(""), {"model.sparse_attention.mode=fixed", "model.sparse_attention.num_random_blocks=1"}),
+      "run.json: model.sparse_attention.num_random_blocks: has no effect in mode fixed; modes that use "
+      "it: variable, bigbird");
+  EXPECT_EQ(refusal(with(""), {"model.sparse_attention.mode=fixed", "model.attn_implementation=cudnn"}),
+            "run.json: model.attn_implementation: cudnn has no sparse attention; leave out one of them");
   EXPECT_EQ(refused("\"model_\": 1"), "run.json:4: model_: no such setting; do you mean model?");
   EXPECT_EQ(
       refusal(with(""), {"model.torch_dtype=bfloat16"}),
@@ -237,6 +241,21 @@ TEST(Config, SettingsThatContradictEachOther) {
       "out");
   EXPECT_EQ(refusal(with(""), {"training.fp16=true", "training.bf16=true"}),
             "run.json: training.fp16 and training.bf16 are both true; set one of them");
+  EXPECT_EQ(refusal(with(""), {"training.loss_scaling.hysteresis=3"}),
+            "run.json: training.loss_scaling: has no effect without training.fp16=true");
+  EXPECT_EQ(
+      refusal(with(""), {"training.fp16=true", "training.loss_scaling.initial_scale_power=3",
+                         "training.loss_scaling.min_loss_scale=16"}),
+      "run.json: training.loss_scaling: the first scale, 2 to the power of 3, is below min_loss_scale 16");
+  EXPECT_EQ(refusal(with(""), {"training.adam_w_mode=false", "training.optim=sgd"}),
+            "run.json: training.adam_w_mode: has no effect with training.optim=sgd");
+  EXPECT_EQ(refused("\"training\": {\n\"lr_scheduler_type\": \"polynomial\",\n"
+                    "\"lr_scheduler_kwargs\": {\"power\": 2,\n\"lr_ent\": 0}}"),
+            "run.json:7: training.lr_scheduler_kwargs.lr_ent: polynomial has no such argument; do you mean "
+            "lr_end? It has lr_end, power");
+  EXPECT_EQ(
+      refusal(with(""), {"training.lr_scheduler_kwargs.power=2"}),
+      "command line: training.lr_scheduler_kwargs.power: cosine has no such argument; it has num_cycles");
 }
 
 TEST(Config, WeightsInFourBits) {

@@ -138,13 +138,20 @@ TEST(PlanForAGpu, ChoosesHowManyBlocksToRecompute) {
 // What the run does already, or cannot do, is no advice.
 TEST(WaysOut, AreThoseNotTakenYet) {
   RunConfig c;
-  c.training.gradient_checkpointing = false;
+  c.training.gradient_checkpointing = Checkpointing::off;
+  const auto in_files = [](const std::string& name) {
+    return str("zero_optimization.", name, ".device=nvme with zero_optimization.", name,
+               ".nvme_path=FOLDER, ");
+  };
   EXPECT_EQ(advice_on_memory(c, true),
-            "training.gradient_checkpointing=true, training.bf16=true, quantization.load_in_4bit=true, a "
-            "smaller training.per_device_train_batch_size, a smaller data.max_seq_length");
+            "training.gradient_checkpointing=true, " + in_files("offload_optimizer") +
+                in_files("offload_param") +
+                "training.bf16=true, quantization.load_in_4bit=true, a smaller "
+                "training.per_device_train_batch_size, a smaller data.max_seq_length");
   EXPECT_EQ(advice_on_memory(c, false),
-            "training.bf16=true, quantization.load_in_4bit=true, a smaller "
-            "training.per_device_eval_batch_size, a smaller data.max_seq_length");
+            in_files("offload_param") +
+                "training.bf16=true, quantization.load_in_4bit=true, a smaller "
+                "training.per_device_eval_batch_size, a smaller data.max_seq_length");
   c.finetuning_type = FinetuningType::full;
   c.training = {.per_device_train_batch_size = 1, .bf16 = true};
   c.distributed.nproc_per_node = 2;

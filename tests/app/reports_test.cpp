@@ -32,6 +32,9 @@ TEST(Reports, FollowTheLoggingSection) {
   config.report_to = {Reporter::none};
   config.plot_loss = false;
   EXPECT_EQ(files_of(config), (std::set<std::string>{"log.jsonl", "trainer_state.json"}));
+  config.csv_monitor.enabled = true;
+  EXPECT_EQ(files_of(config), (std::set<std::string>{"log.jsonl", "trainer_state.json", "csv"}));
+  config.csv_monitor.enabled = false;
   config.report_to = {Reporter::prometheus};
   EXPECT_EQ(files_of(config), (std::set<std::string>{"log.jsonl", "trainer_state.json", "ft.prom"}));
 }

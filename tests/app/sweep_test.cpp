@@ -47,6 +47,17 @@ std::vector<std::string> names(const SweepPlan& plan) {
   return out;
 }
 
+// The folder for files goes where there are none.
+TEST_F(SweepGrid, HomesCanBeSwept) {
+  const SweepPlan p = read(R"({"grid": {"zero_optimization.offload_param.device": ["nvme", "cpu", "none"]}})",
+                           {"zero_optimization.offload_param={\"device\": \"nvme\", \"nvme_path\": \".\"}"});
+  ASSERT_EQ(p.runs.size(), 3u);
+  for (const SweepRun& run : p.runs) {
+    const OffloadConfig& o = run.config.zero_optimization.offload_param;
+    EXPECT_EQ(o.nvme_path.has_value(), o.device == OffloadDevice::nvme) << run.name;
+  }
+}
+
 TEST_F(SweepGrid, EveryCombinationWithEveryBundle) {
   const SweepPlan plan = read(R"({"grid": {"zero_stage": [0, 3], "data.max_seq_length": [512, 1024]},
     "_": [{"lora.r": 8, "lora.lora_alpha": 16}, {"lora.r": 64, "lora.lora_alpha": 128}]})");

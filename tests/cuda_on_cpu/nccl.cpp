@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "engine/core/dtype.h"
 #include "tests/cuda_on_cpu/memory.h"
 #include "tests/cuda_on_cpu/streams.h"
 
@@ -57,16 +58,37 @@ State& state() {
   return s;
 }
 
-std::size_t size_of(NcclType t) { return t == NcclType::u8 ? 1 : t == NcclType::f32 ? 4 : 8; }
+std::size_t size_of(NcclType t) {
+  switch (t) {
+    case NcclType::u8:
+      return 1;
+    case NcclType::f16:
+    case NcclType::bf16:
+      return 2;
+    case NcclType::f32:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
+// To another one's sum, in f32 or wider, and rounded.
+template <class T>
+void add_to(T& sum, T x) {
+  if constexpr (sizeof(T) == 2)
+    from_float(sum, to_float(sum) + to_float(x));
+  else
+    sum += x;
+}
 
 // In another order than that of the ranks: each part begins with the rank behind its owner.
 template <class T>
 void add_up(const Call& c, std::vector<std::vector<std::byte>>& sums, std::size_t ranks, std::size_t each) {
   for (std::size_t owner = 0; owner < sums.size(); ++owner)
     for (std::size_t i = 0; i < each; ++i) {
-      T sum = 0;
+      T sum{};
       for (std::size_t k = 1; k <= ranks; ++k)
-        sum += reinterpret_cast<const T*>(c.from[(owner + k) % ranks])[owner * each + i];
+        add_to(sum, reinterpret_cast<const T*>(c.from[(owner + k) % ranks])[owner * each + i]);
       std::memcpy(sums[owner].data() + i * sizeof(T), &sum, sizeof sum);
     }
 }
@@ -84,6 +106,10 @@ void perform(const Call& c) {
   pieces.assign(parts, std::vector<std::byte>(bytes));
   if (c.type == NcclType::f32)
     add_up<float>(c, pieces, n, c.count);
+  else if (c.type == NcclType::bf16)
+    add_up<ft::bf16>(c, pieces, n, c.count);
+  else if (c.type == NcclType::f16)
+    add_up<ft::f16>(c, pieces, n, c.count);
   else
     add_up<double>(c, pieces, n, c.count);
   for (std::size_t r = 0; r < n; ++r) std::memcpy(c.to[r], pieces[r % parts].data(), bytes);

@@ -1,4 +1,4 @@
-"""What a training step is made of besides the model: positions, schedules, optimizers, clipping, LoRA's initial weights."""
+"""What a training step is made of besides the model: positions, optimizers, clipping, LoRA's initial weights."""
 import json
 import math
 
@@ -53,27 +53,6 @@ def ropes(top):
     (top / "rope.json").write_text(f'{{"made_with": {json.dumps(VERSIONS)},\n"ropes": [\n {lines}\n]}}\n')
 
 
-# ---- schedules.json ------------------------------------------------------------------------------------------------
-
-def schedules(top, steps=40, rate=3e-4):
-    rows = []
-    kinds = [(k, {}) for k in ("linear", "cosine", "constant", "constant_with_warmup", "polynomial", "inverse_sqrt")]
-    kinds += [("cosine_with_min_lr", {"min_lr_rate": r}) for r in (0.0, 0.1, 0.5)]
-    for kind, more in kinds:
-        for warmup in (0, 1, 7, steps - 1):
-            optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=rate)
-            schedule = transformers.get_scheduler(kind, optimizer, warmup, steps, scheduler_specific_kwargs=dict(more))
-            rates = []
-            for _ in range(steps):
-                rates.append(optimizer.param_groups[0]["lr"])
-                optimizer.step()
-                schedule.step()
-            rows.append({"lr_scheduler_type": kind, "min_lr_ratio": more.get("min_lr_rate", 0.0), "warmup_steps": warmup,
-                         "steps": steps, "learning_rate": rate, "rates": rates})
-    lines = ",\n ".join(json.dumps(r) for r in rows)
-    (top / "schedules.json").write_text(f'{{"made_with": {json.dumps(VERSIONS)},\n"schedules": [\n {lines}\n]}}\n')
-
-
 # ---- optimizers.json and .safetensors ------------------------------------------------------------------------------
 
 OPTIMIZERS = {
@@ -82,6 +61,7 @@ OPTIMIZERS = {
     "adamw-betas": {"learning_rate": 3e-3, "weight_decay": 0.01, "adam_beta1": 0.8, "adam_beta2": 0.95, "adam_epsilon": 1e-5},
     "adamw-clip": {"learning_rate": 1e-2, "weight_decay": 0.01, "max_grad_norm": 1.0},
     "adamw-schedule": {"learning_rate": 1e-2, "weight_decay": 0.1, "max_grad_norm": 0.3, "rates": [0.0, 0.005, 0.01, 0.0075, 0.005, 0.0025]},
+    "adam-decay": {"learning_rate": 1e-2, "weight_decay": 0.1, "max_grad_norm": 1.0, "adam_w_mode": False},
     "sgd": {"learning_rate": 1e-1},
     "sgd-decay": {"learning_rate": 1e-1, "weight_decay": 0.1},
     "sgd-clip": {"learning_rate": 1e-1, "weight_decay": 0.01, "max_grad_norm": 1.0},
@@ -103,8 +83,9 @@ def optimizers(top, steps=6):
         s.setdefault("rates", [s["learning_rate"]] * steps)
         params = {n: torch.nn.Parameter(p.clone()) for n, p in start.items()}
         groups = [{"params": [params["matrix"]], "weight_decay": s["weight_decay"]}, {"params": [params["vector"]], "weight_decay": 0.0}]
-        adam = name.startswith("adamw")
-        make = (lambda: torch.optim.AdamW(groups, betas=(s["adam_beta1"], s["adam_beta2"]), eps=s["adam_epsilon"])) if adam else \
+        adam = name.startswith("adam")
+        kind = torch.optim.AdamW if s.get("adam_w_mode", True) else torch.optim.Adam
+        make = (lambda: kind(groups, betas=(s["adam_beta1"], s["adam_beta2"]), eps=s["adam_epsilon"])) if adam else \
             (lambda: torch.optim.SGD(groups, lr=1.0))
         optimizer, norms = make(), []
         for i in range(steps):
@@ -147,9 +128,8 @@ def lora_init(top):
 
 def make_all(top):
     ropes(top)
-    schedules(top)
     optimizers(top)
     lora_init(top)
-    for name in ("rope.json", "schedules.json", "optimizers.json", "optimizers.safetensors", "lora_init.json"):
+    for name in ("rope.json", "optimizers.json", "optimizers.safetensors", "lora_init.json"):
         (top / name).chmod(0o644)
         print(f"{name:28} {(top / name).stat().st_size // 1024} KB")

@@ -210,6 +210,116 @@ TEST(CudaRanks, Bf16AndQloraTrainUnderStage3) {
   EXPECT_EQ(trained("3"), trained("0"));
 }
 
+const std::string kHomes = "zero_optimization.offload_";
+const std::string kFourBlocks = "model.model_name_or_path=" + source_path("configs/demo/base");
+std::vector<std::string> home(const std::string& what, const std::string& device) {
+  std::vector<std::string> s{kHomes + what + ".device=" + device};
+  if (device == "nvme") s.push_back(kHomes + what + ".nvme_path=.");
+  return s;
+}
+
+// On a single GPU, whose queue does everything as late as it may.
+TEST(CudaHomes, AreTheSameTraining) {
+  const std::string small = "zero_optimization.stage3_param_persistence_threshold=0";
+  for (const auto& [config, more] : {std::pair{kFull, "training.bf16=true"},
+                                     {kQlora, "training.max_grad_norm=0"},
+                                     {kFull, "training.bf16=false"}}) {
+    const Workplace w("llama", config);
+    const std::string file = config == kFull ? "out/model.safetensors" : "out/adapter_model.safetensors";
+    const auto trained = [&](std::vector<std::string> homes) {
+      homes.insert(homes.end(), {"--overwrite", "device=cuda", "training.max_steps=3", small, more,
+                                 "training.gradient_accumulation_steps=2"});
+      EXPECT_EQ(w.train(homes), 0) << w.says();
+      return std::pair(losses(w / "out"), contents(w / file));
+    };
+    const auto want = trained({});
+    for (const auto& [params, states] :
+         {std::pair{"none", "cpu"}, {"cpu", "cpu"}, {"cpu", "none"}, {"nvme", "nvme"}, {"none", "nvme"}}) {
+      auto homes = home("param", params);
+      const auto of_states = home("optimizer", states);
+      homes.insert(homes.end(), of_states.begin(), of_states.end());
+      const auto got = trained(homes);
+      EXPECT_EQ(got.first, want.first) << params << ' ' << states;
+      EXPECT_TRUE(got.second == want.second) << params << ' ' << states;
+    }
+  }
+}
+
+TEST(CudaHomes, ArePlannedToTheByte) {
+  const Workplace w("llama", kFull);
+  auto both = home("optimizer", "nvme"), params = home("param", "cpu");
+  both.insert(both.end(), params.begin(), params.end());
+  for (auto more :
+       {home("optimizer", "cpu"), both, {kFourBlocks, "training.gradient_checkpointing=offload"}}) {
+    more.insert(more.begin(), {"--config", "run.json", "device=cuda", "training.max_steps=2",
+                               "training.gradient_accumulation_steps=2"});
+    auto train = more, plan = more;
+    train.insert(train.begin(), {"train", "--overwrite"});
+    plan.insert(plan.begin(), {"plan", "--json"});
+    ASSERT_EQ(w.run(plan), 0) << w.says();
+    const Json planned = Json::parse(contents(w / "stdout"));
+    ASSERT_EQ(w.run(train), 0) << w.says();
+    const Json measured = rows(w / "out/log.jsonl").back().at("memory");
+    for (const auto& [name, bytes] : measured.items()) EXPECT_EQ(planned.at(name), bytes) << name;
+    EXPECT_GT(measured["host"].get<std::int64_t>(), 0);
+  }
+}
+
+TEST(CudaHomes, InputsOfBlocksOnTheHostChangeNoBit) {
+  const Json t5 = {
+      {"finetuning_type", "full"},
+      {"data", {{"max_seq_length", nullptr}, {"max_source_length", 64}, {"max_target_length", 64}}}};
+  for (const auto& [model, config, other] :
+       {std::tuple{"llama", kFull, kFourBlocks}, {"t5", t5, "training.max_steps=3"}}) {
+    const Workplace w(model, config);
+    const auto trained = [&](const std::string& checkpointing) {
+      EXPECT_EQ(w.train({"--overwrite", "device=cuda", "training.max_steps=3", other,
+                         "training.gradient_checkpointing=" + checkpointing}),
+                0)
+          << w.says();
+      EXPECT_EQ(rows(w / "out/log.jsonl").back().at("memory")["host"] > 0, checkpointing == "offload");
+      return std::pair(losses(w / "out"), contents(w / "out/model.safetensors"));
+    };
+    const auto want = trained("true");
+    EXPECT_TRUE(trained("offload") == want) << model;
+  }
+}
+
+TEST(CudaHomes, DelayedUpdatesResumeWithTheSameBits) {
+  const Workplace w("llama", kFull);
+  auto run = home("optimizer", "cpu");
+  run.insert(run.end(), {"device=cuda", "training.num_train_epochs=1", "checkpointing.save_strategy=steps",
+                         "checkpointing.save_steps=2", kHomes + "optimizer.delayed_update=true"});
+  losses_of(w, run);
+  const std::string whole = contents(w / "out/model.safetensors");
+  ASSERT_FALSE(whole.empty());
+  run.emplace_back("training.resume_from_checkpoint=out/checkpoint-2");
+  ASSERT_EQ(w.train(run), 0) << w.says();
+  EXPECT_TRUE(contents(w / "out/model.safetensors") == whole);
+}
+
+TEST(CudaRanks, HomesOnTheHostAreTheSameTraining) {
+  const Workplace w("llama", kFull);
+  const auto trained = [&](int stage, const std::vector<std::string>& homes) {
+    std::vector<std::string> run{"train",
+                                 "--config",
+                                 "run.json",
+                                 "--overwrite",
+                                 "device=cuda",
+                                 "training.max_steps=3",
+                                 "training.bf16=true",
+                                 "zero_stage=" + std::to_string(stage)};
+    run.insert(run.end(), homes.begin(), homes.end());
+    EXPECT_EQ(w.run(launched("2", run)), 0) << w.says();
+    return std::pair(losses(w / "out"), contents(w / "out/model.safetensors"));
+  };
+  const auto want = trained(1, {});
+  for (const int stage : {1, 2, 3}) EXPECT_TRUE(trained(stage, home("optimizer", "cpu")) == want) << stage;
+  auto both = home("optimizer", "cpu");
+  both.push_back(kHomes + "param.device=cpu");
+  EXPECT_TRUE(trained(3, both) == want);
+}
+
 TEST(CudaRanks, EvaluateAndGenerateInStep) {
   const Workplace w("llama",
                     {{"finetuning_type", "full"},

@@ -36,6 +36,22 @@ TEST(Doctor, AFolderThatCannotBeWrittenIsBad) {
   EXPECT_NE(out_of(w).find("not ready: 1 thing is wrong"), std::string::npos) << out_of(w);
 }
 
+TEST(Doctor, MeasuresTheFolderOfOffload) {
+  const Workplace w("llama");
+  const std::string offload = "zero_optimization.offload_param.";
+  const std::vector<std::string> look = {"doctor", "--config", "run.json", "--json", offload + "device=nvme"};
+  const auto in = [&](const std::string& folder) {
+    std::vector<std::string> all = look;
+    all.push_back(offload + "nvme_path=" + folder);
+    return w.run(all);
+  };
+  EXPECT_EQ(in("."), 0);
+  const std::string what = finding(Json::parse(out_of(w))["machines"][0], "offload")["what"];
+  EXPECT_NE(what.find(" GB/s, writes "), std::string::npos) << what;
+  EXPECT_EQ(in("nowhere"), 6);
+  EXPECT_EQ(finding(Json::parse(out_of(w))["machines"][0], "offload")["health"], "bad");
+}
+
 TEST(Doctor, WhoCannotBeReachedIsNamed) {
   const Workplace w("llama");
   const FakeSsh ssh(w, "echo 'Permission denied (publickey).' >&2\nexit 255\n");

@@ -183,16 +183,72 @@ TEST(Machines, MistakesAreSaidBeforeAnythingStarts) {
   refused(over_ssh({"--num_nodes", "2"}), "--num_nodes is 2 and hosts has 1 hosts");
   refused(over_ssh({"-n", "3"}), "node-a has 2 slots in hosts, but 3 are asked for");
   refused(over_ssh({"--include", "node-b"}), "--include: there is no host node-b in the hostfile");
-  refused(over_ssh({"--include", "node-a", "-n", "1"}), "--include and --exclude select the ranks");
+  refused(over_ssh({"--include", "node-a", "-n", "1"}), "select 2 ranks on node-a, but -n");
   refused(over_ssh({"--node_rank", "1"}), "--hostfile and --node_rank: give one of them");
   refused({"launch", "-n", "1", "--num_nodes", "2", "train", "--config", "run.json"},
           "several machines need --hostfile");
   refused({"launch", "-n", "1", "--include", "x", "train", "--config", "run.json"},
-          "--include and --exclude need --hostfile");
+          "--include: without --hostfile there is only localhost, no x");
+  refused(over_ssh({"--launcher", "slurm", "--num_nodes", "1", "--node_rank", "0"}), "or --no_ssh too");
+  refused(over_ssh({"--no_ssh", "--node_rank", "1"}), "--node_rank is 1 of 1 machines; they count from 0");
+  refused(over_ssh({"--autotuning", "run"}), "ft launch: --autotuning: type: ft tune --config run.json");
   refused({"train", "--config", "run.json", "distributed.nnodes=2"},
           "distributed.nnodes is 2 and this is one process");
   EXPECT_EQ(ssh.words(), "");
   EXPECT_FALSE(fs::exists(w / "out/run.json"));
+}
+
+// As people type it after `deepspeed`.
+TEST(Machines, DeepSpeedsFlags) {
+  const Workplace one("llama", kWithAdapter), two("llama", kWithAdapter);
+  ASSERT_EQ(one.run({"launch", "-n", "2", "train", "--config", "run.json"}), 0) << one.says();
+  ASSERT_EQ(two.run({"launch", "--num_gpus", "2", "--include", "localhost:0,1", "--master_port",
+                     std::to_string(free_port()), "--enable_each_rank_log", "logs", "--save_pid", "--module",
+                     "train", "--config", "run.json"}),
+            0)
+      << two.says();
+  EXPECT_EQ(losses(two / "out"), losses(one / "out"));
+  EXPECT_TRUE(fs::exists(two / "logs/rank-1.log"));
+  for (const char* flag : {"--save_pid", "--module"})
+    EXPECT_NE(two.says().find("ft launch: " + std::string(flag) + " has no effect: "), std::string::npos);
+}
+
+// The variables of the user's own file reach all ranks; a file that lies in the folder does not.
+TEST(Machines, DeepspeedEnv) {
+  const Workplace w("llama", kWithAdapter);
+  const FakeSsh ssh(w, kHere);
+  write_hosts(w, "node-a slots=1\nnode-b slots=1\n");
+  std::ofstream(w / ".deepspeed_env") << "MASTER_PORT=1\n";
+  setenv("HOME", w.operator/("").c_str(), 1);
+  EXPECT_EQ(w.run(over_ssh({})), 2) << w.says();
+  EXPECT_NE(w.says().find(".deepspeed_env:1: MASTER_PORT is what ft launch tells each rank"),
+            std::string::npos);
+  setenv("HOME", "/nowhere", 1);
+  EXPECT_EQ(w.run(over_ssh({}, {"training.max_steps=1"})), 0) << w.says();
+  EXPECT_NE(w.says().find("./.deepspeed_env is not read"), std::string::npos) << w.says();
+  setenv("DS_ENV_FILE", ".deepspeed_env", 1);
+  EXPECT_EQ(w.run(over_ssh({})), 2) << w.says();
+  unsetenv("DS_ENV_FILE");
+}
+
+// The same hostfile on every machine, and ft launch started on each.
+TEST(Machines, NoSsh) {
+  const Workplace w("llama", kWithAdapter), one("llama", kWithAdapter);
+  ASSERT_EQ(one.run({"launch", "-n", "3", "train", "--config", "run.json"}), 0) << one.says();
+  write_hosts(w, "node-a slots=1\nnode-b slots=4\n");
+  const std::string port = std::to_string(free_port());
+  const auto node = [&](const std::string& which) {
+    return std::vector<std::string>{
+        "launch",      "-H",       "hosts",         "--no_ssh",  "--include",     "node-a@node-b:1,3",
+        "--node_rank", which,      "--master_addr", "127.0.0.1", "--master_port", port,
+        "train",       "--config", "run.json"};
+  };
+  setenv("FT_TOKEN", "a secret of this job", 1);
+  const pid_t first = w.start(node("0")), second = w.start(node("1"));
+  EXPECT_EQ(w.finish(first), 0) << w.says();
+  EXPECT_EQ(w.finish(second), 0) << w.says();
+  unsetenv("FT_TOKEN");
+  EXPECT_EQ(losses(w / "out"), losses(one / "out"));
 }
 
 // The place that is asked for is the place that is taken.

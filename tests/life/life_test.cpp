@@ -45,13 +45,29 @@ const Json kStreamed = {{"lora", {{"r", 4}}},
 
 const Json kLion = {{"finetuning_type", "full"}, {"training", {{"optim", "lion"}}}};
 
+// A rate that depends on the evaluations; betas that depend on the step.
+const Json kPlateau = {{"lora", {{"r", 4}}},
+                       {"data", {{"val_set_size", 2}}},
+                       {"training",
+                        {{"learning_rate", 0.02},
+                         {"lr_scheduler_type", "reduce_lr_on_plateau"},
+                         {"lr_scheduler_kwargs", {{"patience", 0}, {"threshold", 0.01}, {"factor", 0.5}}}}},
+                       {"evaluation", {{"eval_strategy", "steps"}, {"eval_steps", 2}}}};
+const Json kOneCycle = {{"lora", {{"r", 4}}},
+                        {"training",
+                         {{"lr_scheduler_type", "OneCycle"},
+                          {"lr_scheduler_kwargs",
+                           {{"cycle_min_lr", 1e-4}, {"cycle_max_lr", 1e-2}, {"cycle_first_step_size", 6}}}}}};
+
 INSTANTIATE_TEST_SUITE_P(All, Resume,
                          testing::Values(std::make_tuple(kLora, kAdapter, false),
                                          std::make_tuple(kLora, kAdapter, true),
                                          std::make_tuple(kStreamed, kAdapter, false),
                                          std::make_tuple(kFull, "out/model.safetensors", false),
                                          std::make_tuple(kFull, "out/model.safetensors", true),
-                                         std::make_tuple(kLion, "out/model.safetensors", false)));
+                                         std::make_tuple(kLion, "out/model.safetensors", false),
+                                         std::make_tuple(kPlateau, kAdapter, false),
+                                         std::make_tuple(kOneCycle, kAdapter, false)));
 
 // Killed at any moment, the newest complete checkpoint exists and the run continues to the same end.
 TEST(Life, KilledAtAnyInstant) {

@@ -2,3 +2,4 @@
 #include "tests/life/program_file.h"
 
 std::string ft::test::program_file() { return FT_PROGRAM; }
+const char* ft::test::file_faults() { return FT_FILE_FAULTS; }

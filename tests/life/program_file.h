@@ -5,5 +5,6 @@
 namespace ft::test {
 
 std::string program_file();
+const char* file_faults();  // the library that file_faults.cpp is
 
 }  // namespace ft::test

@@ -1,5 +1,7 @@
-// How tests start several ranks.
+// How tests start several ranks, and what comes of it.
 #pragma once
+#include <gtest/gtest.h>
+
 #include "tests/life/program.h"
 
 namespace ft::test {
@@ -17,6 +19,22 @@ inline std::vector<std::string> command(int ranks, int stage, int accumulation,
   if (ranks > 1) c.insert(c.begin(), {"launch", "-n", std::to_string(ranks)});
   c.insert(c.end(), more.begin(), more.end());
   return c;
+}
+
+struct Result {
+  std::vector<double> losses;
+  std::string weights;
+};
+
+inline std::string file_of(const Json& config) {
+  return config.contains("lora") ? "out/adapter_model.safetensors" : "out/model.safetensors";
+}
+
+inline Result result_of(const std::string& golden, const Json& config, int ranks, int stage, int accumulation,
+                        const std::vector<std::string>& more = {}) {
+  const Workplace w(golden, config);
+  EXPECT_EQ(w.run(command(ranks, stage, accumulation, more)), 0) << w.says();
+  return {losses(w / "out"), contents(w / file_of(config))};
 }
 
 }  // namespace ft::test

@@ -9,22 +9,6 @@
 namespace ft::test {
 namespace {
 
-struct Result {
-  std::vector<double> losses;
-  std::string weights;
-};
-
-std::string file_of(const Json& config) {
-  return config.contains("lora") ? "out/adapter_model.safetensors" : "out/model.safetensors";
-}
-
-Result trained(const std::string& golden, const Json& config, int ranks, int stage, int accumulation,
-               const std::vector<std::string>& more = {}) {
-  const Workplace w(golden, config);
-  EXPECT_EQ(w.run(command(ranks, stage, accumulation, more)), 0) << w.says();
-  return {losses(w / "out"), contents(w / file_of(config))};
-}
-
 void expect_near(const std::vector<double>& got, const std::vector<double>& want, double bound) {
   ASSERT_EQ(got.size(), want.size());
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_LT(std::abs(got[i] - want[i]), bound * want[i]) << i;
@@ -39,11 +23,11 @@ const std::vector<std::string> kTwenty = {"training.max_steps=20"};
 // bits; with several, sharded gradients add ranks first and replicated ones micro-steps first.
 TEST_P(Stages, AreTheSameTraining) {
   const auto& [config, ranks, accumulation] = GetParam();
-  const std::vector<double> one = trained("llama", config, 1, 0, accumulation * ranks, kTwenty).losses;
+  const std::vector<double> one = result_of("llama", config, 1, 0, accumulation * ranks, kTwenty).losses;
   ASSERT_EQ(one.size(), 20u);
   std::vector<Result> stages;
   for (int stage = 0; stage < 4; ++stage)
-    stages.push_back(trained("llama", config, ranks, stage, accumulation, kTwenty));
+    stages.push_back(result_of("llama", config, ranks, stage, accumulation, kTwenty));
   for (const Result& s : stages) expect_near(s.losses, one, 1e-6);
   EXPECT_EQ(stages[1].losses, stages[0].losses);
   EXPECT_EQ(stages[3].losses, stages[2].losses);
@@ -63,21 +47,67 @@ INSTANTIATE_TEST_SUITE_P(DISABLED_More, Stages,
                          testing::Combine(testing::Values(kLora, kFull, kQlora), testing::Values(4, 8),
                                           testing::Values(1, 4)));
 
+// Whatever the stage the same rounded gradients, and half the bytes.
+TEST(Ranks, GradientsMayTravelIn16Bits) {
+  for (const Json& config : {kLora, kFull})
+    for (const std::string type : {"bf16", "fp16"}) {
+      const auto want = result_of("llama", config, 2, 0, 1, kTwenty);
+      std::vector<std::string> more = kTwenty;
+      more.push_back("distributed.communication_data_type=" + type);
+      if (type == "fp16") more.emplace_back("distributed.gradient_predivide_factor=4");
+      const Result first = result_of("llama", config, 2, 0, 1, more);
+      expect_near(first.losses, want.losses, 1e-2);
+      EXPECT_NE(first.losses, want.losses);
+      for (int stage = 1; stage < 4; ++stage) {
+        const Result other = result_of("llama", config, 2, stage, 1, more);
+        EXPECT_EQ(other.losses, first.losses) << type << stage;
+        EXPECT_TRUE(other.weights == first.weights) << type << stage;
+      }
+    }
+}
+
+TEST(Ranks, WhatGradientsIn16BitsTakeIsPlanned) {
+  const Workplace w("llama", kFull);
+  std::int64_t sent[2] = {};
+  for (const bool narrow : {false, true}) {
+    const std::vector<std::string> more = {
+        str("distributed.communication_data_type=", narrow ? "bf16" : "fp32"), "training.max_steps=2",
+        str("training.output_dir=out", narrow)};
+    ASSERT_EQ(w.run(command(2, 0, 1, more)), 0) << w.says();
+    sent[narrow] = rows(w / str("out", narrow, "/log.jsonl")).back().at("sent_per_step");
+    std::vector<std::string> plan = {"plan", "--config", "run.json", "--json",
+                                     "distributed.nproc_per_node=2"};
+    plan.insert(plan.end(), more.begin(), more.end());
+    ASSERT_EQ(w.run(plan), 0) << w.says();
+    EXPECT_EQ(Json::parse(contents(w / "stdout")).at("sent_per_step"), sent[narrow]);
+  }
+  EXPECT_NEAR(static_cast<double>(sent[1]), 0.5 * static_cast<double>(sent[0]), 64);
+}
+
+TEST(Ranks, GradientsThatOverflowOnTheWayEndTheRun) {
+  const Workplace w("llama", kFull);
+  EXPECT_EQ(w.run(command(2, 1, 1,
+                          {"distributed.communication_data_type=fp16",
+                           "distributed.gradient_predivide_factor=1e-6", "training.max_steps=2"})),
+            7)
+      << w.says();
+}
+
 TEST(Ranks, RecomputationAndBf16ChangeNothingBetweenStages) {
   const std::vector<std::string> more = {"training.bf16=true", "training.gradient_checkpointing=true"};
   for (const Json& config : {kLora, kFull, kQlora}) {
-    const Result want = trained("llama", config, 2, 0, 1, {"training.bf16=true"});
+    const Result want = result_of("llama", config, 2, 0, 1, {"training.bf16=true"});
     for (int stage = 1; stage < 4; ++stage)
-      EXPECT_TRUE(trained("llama", config, 2, stage, 1, more).weights == want.weights) << stage;
+      EXPECT_TRUE(result_of("llama", config, 2, stage, 1, more).weights == want.weights) << stage;
   }
 }
 
 TEST(Ranks, LionIsBitwiseUnderEveryStage) {
   const std::vector<std::string> lion = {"training.optim=lion"};
   for (const int ranks : {2, 3}) {
-    const Result want = trained("llama", kFull, ranks, 0, 1, lion);
+    const Result want = result_of("llama", kFull, ranks, 0, 1, lion);
     for (int stage = 1; stage < 4; ++stage)
-      EXPECT_TRUE(trained("llama", kFull, ranks, stage, 1, lion).weights == want.weights) << stage;
+      EXPECT_TRUE(result_of("llama", kFull, ranks, stage, 1, lion).weights == want.weights) << stage;
   }
 }
 
@@ -91,16 +121,16 @@ TEST(Ranks, OverlapChangesNothing) {
                                                           {"training.gradient_checkpointing=true"}};
   for (const Json& config : {kLora, kFull})
     for (int stage = 0; stage < 4; ++stage) {
-      const Result want = trained("llama", config, 3, stage, 2, {z + "overlap_comm=false"});
+      const Result want = result_of("llama", config, 3, stage, 2, {z + "overlap_comm=false"});
       for (const auto& more : settings) {
         if (stage < 3 && &more != &settings.front() && &more != &settings[3]) continue;
-        const Result got = trained("llama", config, 3, stage, 2, more);
+        const Result got = result_of("llama", config, 3, stage, 2, more);
         EXPECT_EQ(got.losses, want.losses) << more[0] << " at stage " << stage;
         EXPECT_TRUE(got.weights == want.weights) << more[0] << " at stage " << stage;
       }
     }
   const auto small = [&](int stage, const Json& config) {
-    return trained("llama", config, 2, stage, 1, {z + "stage3_param_persistence_threshold=500"}).weights;
+    return result_of("llama", config, 2, stage, 1, {z + "stage3_param_persistence_threshold=500"}).weights;
   };
   EXPECT_TRUE(small(0, kFull) == small(3, kFull));
   EXPECT_TRUE(small(2, kLora) == small(3, kLora));
@@ -109,22 +139,22 @@ TEST(Ranks, OverlapChangesNothing) {
 // Groups of ranks that share out among themselves: another order of the sums.
 TEST(Ranks, ShardGroupsAreTheSameTraining) {
   for (const Json& config : {kLora, kFull}) {
-    const std::vector<double> one = trained("llama", config, 1, 0, 4).losses;
+    const std::vector<double> one = result_of("llama", config, 1, 0, 4).losses;
     for (int stage = 1; stage < 4; ++stage)
       for (const char* group : {"1", "2"})
-        expect_near(
-            trained("llama", config, 4, stage, 1, {std::string("zero_optimization.mics_shard_size=") + group})
-                .losses,
-            one, 1e-6);
+        expect_near(result_of("llama", config, 4, stage, 1,
+                              {std::string("zero_optimization.mics_shard_size=") + group})
+                        .losses,
+                    one, 1e-6);
   }
 }
 
 // A table that is also the head is reduced twice a micro-step where gradients are sharded: another order.
 TEST(Ranks, ATiedTableIsTheSameToRounding) {
   const Json config = {{"finetuning_type", "full"}};
-  const Result one = trained("qwen3", config, 1, 0, 2);
+  const Result one = result_of("qwen3", config, 1, 0, 2);
   for (int stage = 0; stage < 4; ++stage)
-    expect_near(trained("qwen3", config, 2, stage, 1).losses, one.losses, 1e-6);
+    expect_near(result_of("qwen3", config, 2, stage, 1).losses, one.losses, 1e-6);
 }
 
 TEST(Ranks, EvaluationIsTheSame) {
@@ -227,7 +257,7 @@ TEST(Ranks, ACheckpointGoesOnWithOtherRanks) {
   const std::vector<std::string> saving = {"checkpointing.save_strategy=steps", "checkpointing.save_steps=5"};
   const std::vector<std::string> resume = {"training.resume_from_checkpoint=out/checkpoint-5"};
   for (const Json& config : {kLora, kFull}) {
-    const Result whole = trained("llama", config, 2, 2, 1);
+    const Result whole = result_of("llama", config, 2, 2, 1);
     for (const auto& [ranks, stage] : {std::pair{2, 2}, {2, 3}, {1, 0}}) {
       const Workplace w("llama", config);
       ASSERT_EQ(w.run(command(ranks, stage, 2 / ranks, saving)), 0) << w.says();
@@ -260,7 +290,7 @@ TEST(Ranks, CheckpointsAreThoseOfOneStage) {
 // As torchrun starts them: no launcher, only variables.
 TEST(Ranks, AreFoundInTheEnvironment) {
   const Workplace w("llama", kLora);
-  const Result want = trained("llama", kLora, 2, 2, 1);
+  const Result want = result_of("llama", kLora, 2, 2, 1);
   setenv("WORLD_SIZE", "2", 1);
   setenv("MASTER_ADDR", "127.0.0.1", 1);
   setenv("MASTER_PORT", std::to_string(free_port()).c_str(), 1);
@@ -284,7 +314,7 @@ TEST(Ranks, WhatIsNotThereYetIsRefused) {
     EXPECT_NE(w.says().find(text), std::string::npos) << w.says();
   };
   refused({"launch", "-n", "2", "merge", "--config", "run.json"}, "ft launch merge is not available yet");
-  refused({"launch", "--hosts", "hosts", "train"}, "--hosts is not available");
+  refused({"launch", "--hosts", "hosts", "train"}, "there is no option --hosts; see ft launch --help");
   refused({"launch", "train", "--config", "run.json"}, "how many ranks");
   refused({"launch", "-n", "2", "train", "--config", "run.json", "distributed.nproc_per_node=3"},
           "distributed.nproc_per_node is 3");
@@ -296,7 +326,7 @@ TEST(Ranks, WhatIsNotThereYetIsRefused) {
   zero(3, {"allgather_bucket_size=1000"},
        "allgather_bucket_size: ft gathers in place, without a bucket; leave it out");
   zero(3, {"sub_group_size=1000"},
-       "sub_group_size: ft steps every parameter in place, without a copy; leave it out");
+       "sub_group_size: without offload to nvme ft steps every parameter in place; leave it out");
   zero(3, {"stage3_max_reuse_distance=0"},
        "stage3_max_reuse_distance: ft releases a unit after each use; leave it out");
   zero(2, {"reduce_scatter=false"}, "reduce_scatter=false: ft always uses reduce-scatter; leave it out");

@@ -50,13 +50,6 @@ Batch one_pair(const Json& row) {
   return b;
 }
 
-std::int64_t longest_of(const std::vector<std::int32_t>& starts) {
-  std::int64_t longest = 0;
-  for (std::size_t i = 1; i < starts.size(); ++i)
-    longest = std::max<std::int64_t>(longest, starts[i] - starts[i - 1]);
-  return longest;
-}
-
 BatchShape shape_of(const Batch& b) {
   BatchShape s{.tokens = b.tokens(),
                .targets = static_cast<std::int64_t>(b.targets.size()),
@@ -64,6 +57,8 @@ BatchShape shape_of(const Batch& b) {
                .longest = longest_of(b.starts),
                .source_tokens = static_cast<std::int64_t>(b.source_ids.size()),
                .longest_source = longest_of(b.source_starts)};
+  if (!b.kept_starts.empty()) s.kept = b.kept_starts.back();
+  if (!b.kept_source_starts.empty()) s.kept_source = b.kept_source_starts.back();
   return s;
 }
 
@@ -162,6 +157,15 @@ Batch GoldenCase::join(const std::vector<Batch>& samples) {
   return all;
 }
 
+Batch Dropping::of(Batch b) const {
+  const std::vector<std::int32_t>& starts = encoder ? b.source_starts : b.starts;
+  std::vector<std::int32_t> kept{0};
+  for (std::size_t s = 1; s < starts.size(); ++s)
+    kept.push_back(kept.back() + std::min(static_cast<std::int32_t>(most), starts[s] - starts[s - 1]));
+  (encoder ? b.kept_source_starts : b.kept_starts) = std::move(kept);
+  return b;
+}
+
 GoldenRun::GoldenRun(const GoldenCase& c, How how)
     : case_(c),
       generation_(how.generation),
@@ -171,6 +175,7 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
       weights_(c.model_folder()),
       comm_(*ops_),
       store_(*ops_, comm_, ZeroStage::of(0), states_of(case_.training)) {
+  made_.model->set_sparse_attention(how.sparse);
   if (c.lora()) {
     adapter_.emplace(c.folder + "/adapter");
     attached_ = lora::attach(*made_.model, adapter_->config(), how.dtype, {c.name + ": ", Exit::input});
@@ -184,6 +189,10 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
   request.recompute = how.recompute;
   request.train = {shape_of(GoldenCase::join(all))};
   if (how.generation) request.generation = {*how.generation};
+  if (how.dropping) {
+    made_.model->drop_tokens({1}, how.dropping->encoder, 2);
+    request.train.push_back(shape_of(how.dropping->of(GoldenCase::join(all))));
+  }
   const Plan plan = plan_run(*made_.model, request);
   saved_.emplace(ops_->allocate(plan.saved), plan.saved);
   scratch_.emplace(ops_->allocate(plan.scratch), plan.scratch);

@@ -46,6 +46,13 @@ struct GoldenCase {
 };
 std::vector<std::string> golden_names();
 
+// Random-LTD in the second block of two: so many tokens of each source or target, at most.
+struct Dropping {
+  bool encoder = false;
+  std::int64_t most = 0;
+  Batch of(Batch) const;
+};
+
 // Where it computes: defined once for each test program.
 std::unique_ptr<Ops> golden_ops();
 
@@ -59,6 +66,8 @@ class GoldenRun {
     std::int64_t recompute = 0;  // of the first blocks
     double loss_scale = 1;       // of gradients in 16 bits; what comes out is without it
     std::optional<GenerationShape> generation{};
+    SparseAttentionConfig sparse{};
+    std::optional<Dropping> dropping{};
   };
   GoldenRun(const GoldenCase&, How);
 

@@ -20,6 +20,7 @@ struct Attention {
   std::int64_t reach = -1;                    // of the bias; -1: none
   double dropout = 0;
   Random random = {};
+  const BlockLayout* blocks = nullptr;  // sparse attention; null: dense
 
   const std::vector<std::int32_t>& starts_of_keys() const { return key_starts.empty() ? starts : key_starts; }
   std::int64_t rows() const { return starts.back(); }
@@ -68,6 +69,18 @@ struct Attention {
     return static_cast<std::size_t>((row * heads.key_value + head) * heads.width);
   }
 
+  // The keys in [from, to) that a query row sees.
+  std::vector<std::int64_t> keys(std::int64_t query, std::int64_t from, std::int64_t to,
+                                 std::int64_t head) const {
+    const Origin o = origin(query);
+    std::vector<std::int64_t> seen;
+    for (std::int64_t j = from; j < to; ++j)
+      if (!blocks || blocks->keeps(blocks->heads() > 1 ? head : 0, (query - o.query) / blocks->block(),
+                                   (j - o.key) / blocks->block()))
+        seen.push_back(j);
+    return seen;
+  }
+
   // y (rows, H D), lse (H, rows); q (rows, H D), k and v (key rows, KV D), bias (2 reach + 1, H)
   template <class S>
   void forward(std::vector<S>& y, std::vector<S>& lse, const std::vector<S>& q, const std::vector<S>& k,
@@ -78,7 +91,8 @@ struct Attention {
     for_each_query([&](auto i, auto from, auto to, auto h, auto g) {
       std::vector<S> p;
       double top = -1e300;
-      for (auto j = from; j < to; ++j) {
+      const auto seen = keys(i, from, to, h);
+      for (const auto j : seen) {
         S s{};
         for (std::size_t d = 0; d < width; ++d) s += q[at_query(i, h) + d] * k[at_key(j, g) + d];
         p.push_back(s * scale + (reach < 0 ? S{} : bias[at_bias(i, j, h)]));
@@ -86,10 +100,9 @@ struct Attention {
       }
       S total{};
       for (S& x : p) total += x = std::exp(x - top);
-      for (auto j = from; j < to; ++j)
+      for (std::size_t n = 0; n < p.size(); ++n)
         for (std::size_t d = 0; d < width; ++d)
-          y[at_query(i, h) + d] +=
-              p[static_cast<std::size_t>(j - from)] * keep(i, j, h) / total * v[at_key(j, g) + d];
+          y[at_query(i, h) + d] += p[n] * keep(i, seen[n], h) / total * v[at_key(seen[n], g) + d];
       lse[static_cast<std::size_t>(h * rows() + i)] = std::log(total) + top;
     });
   }
@@ -109,7 +122,7 @@ struct Attention {
       const std::size_t a = at_query(i, h);
       double delta = 0;
       for (std::size_t d = 0; d < width; ++d) delta += dy[a + d] * y[a + d];
-      for (auto j = from; j < to; ++j) {
+      for (const auto j : keys(i, from, to, h)) {
         const std::size_t b = at_key(j, g);
         double s = 0, dp = 0;
         for (std::size_t d = 0; d < width; ++d) {

@@ -1,6 +1,7 @@
 // Fails where there is no GPU, instead of the tests, and says why there is none.
 #include <gtest/gtest.h>
 
+#include "engine/core/error.h"
 #include "engine/cuda/cuda_ops.h"
 
 namespace ft::test {

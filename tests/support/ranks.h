@@ -35,9 +35,9 @@ inline std::vector<std::exception_ptr> on_threads(int size, const std::function<
 // Runs body(communicator) on each; returns what each threw.
 inline std::vector<std::exception_ptr> run_ranks_catching(int size,
                                                           const std::function<void(MeshCommunicator&)>& body,
-                                                          double seconds = 20) {
+                                                          double seconds = 20, const Wire& wire = {}) {
   return on_threads(size, [&](Ops& ops, Mesh mesh) {
-    MeshCommunicator comm(ops, std::move(mesh), seconds);
+    MeshCommunicator comm(ops, std::move(mesh), seconds, MeshCommunicator::kAnyBucket, wire);
     body(comm);
   });
 }

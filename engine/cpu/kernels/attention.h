@@ -16,6 +16,14 @@ struct Rows {
   std::int64_t stride = 0;
 };
 
+// The bits of ft::BlockMask; no bits: all blocks are kept. Blocks have 1 << shift queries and keys.
+struct AttentionBlocks {
+  const std::uint32_t* bits = nullptr;  // of a decoded row: its own, of all heads
+  std::int64_t head_words = 0;          // from one head to the next; 0: one layout of all heads
+  std::int64_t rows = 1, words = 0;     // of a head; of a row
+  int shift = 0;
+};
+
 struct AttentionCall {
   Rows q, k, v, y;
   Rows dy, dq, dk, dv;      // the gradient only
@@ -31,6 +39,7 @@ struct AttentionCall {
   std::int64_t dbias_stride;
   float dropout;         // see ft::Scores
   std::uint64_t random;  // the key of its Random
+  AttentionBlocks blocks;
 };
 
 // One sequence, one key head and the query heads that share it (heads / key_heads = `group` of them).
@@ -72,6 +81,8 @@ struct AttentionRange {
   Rows bias;  // as in AttentionCall
   std::int64_t reach;
   std::int64_t row, key_head, first_key, keys;
+  AttentionBlocks blocks;
+  std::int64_t number;  // of the first key in its sequence
 };
 struct AttentionRanges {
   void (*f32)(const AttentionRange&, float* workspace);

@@ -46,7 +46,7 @@ inline void score_gradients(const Scores& x, const QueryTile& t, const Half& h, 
 template <class T>
 void add_pair(const AttentionCall& call, const AttentionPart& part, const KeyTile& kt, const QueryTile& qt,
               const Scores& x, const Sizes<T>& size) {
-  const Visible seen = visible(call, part, qt.number, kt.number);
+  const Visible seen = visible(call, part, qt.head, qt.number, kt.number);
   if (seen.empty()) return;
   score_pair(call, part, kt, qt, seen, x, size);
   for (i64 h = 0, q = 0; h < 2; ++h, q += kHalf) {
@@ -150,7 +150,7 @@ class KeyBlock {
  private:
   bool seen() const {
     for (i64 j = 0; j < count_; ++j)
-      if (!visible(call_, part_, query_.number, keys_[j].number).empty()) return true;
+      if (!visible(call_, part_, query_.head, query_.number, keys_[j].number).empty()) return true;
     return false;
   }
 
@@ -221,7 +221,7 @@ void queries(const AttentionCall& call, const AttentionPart& part, i64 begin, i6
   for (key.number = 0; key.number < part.keys; key.number += kBlock) {
     bool packed = false;
     for (i64 i = 0; i < end - begin; ++i) {
-      if (visible(call, part, tiles[i].number, key.number).empty()) continue;
+      if (visible(call, part, tiles[i].head, tiles[i].number, key.number).empty()) continue;
       if (!packed) pack_key_tile(key, call, part, size);
       packed = true;
       add_pair(call, part, key, tiles[i], scores, size);

@@ -32,7 +32,7 @@ void bias(const AttentionCall& call, const AttentionPart& part, i64 begin, i64 e
     for (key.number = 0; key.number < part.keys; key.number += kBlock) {
       pack_key_tile(key, call, part, size);
       for (query.number = 0; query.number < part.queries; query.number += kBlock) {
-        const Visible seen = visible(call, part, query.number, key.number);
+        const Visible seen = visible(call, part, query.head, query.number, key.number);
         if (seen.empty()) continue;
         pack_query_tile(query, call, part, size);
         score_pair(call, part, key, query, seen, scores, size);

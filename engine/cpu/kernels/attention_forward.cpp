@@ -98,7 +98,7 @@ void add_tile(const AttentionCall& call, const AttentionPart& part, const KeyTil
   for (i64 h = 0, q = 0; h < 2; ++h, q += kHalf) {
     const Half& half = seen.half[h];
     if (half.empty()) continue;
-    complete_scores(s, half, call, part, bias, q, qt.number, kt.number);
+    complete_scores(s, half, call, part, bias, q, {qt.head, qt.number, kt.number});
     float* keep = call.dropout > 0 ? x.keep + q : nullptr;
     if (keep) fill_keep(keep, half, call, qt.head, part.query_row + qt.number + q, kt.number);
     softmax_half<T>(s + q, p + q, keep, half, qt.top + q, qt.total + q, qt.sums + q, size.width,
@@ -138,7 +138,7 @@ void forward(const AttentionCall& call, const AttentionPart& part, i64 begin, i6
   for (; key.number < part.keys; key.number += kBlock) {
     bool packed = false;
     for (i64 i = 0; i < end - begin; ++i) {
-      const Visible seen = visible(call, part, tiles[i].number, key.number);
+      const Visible seen = visible(call, part, tiles[i].head, tiles[i].number, key.number);
       if (seen.empty()) continue;
       if (!packed) {
         const i64 rows = smaller(kBlock, part.keys - key.number), row = part.key_row + key.number;

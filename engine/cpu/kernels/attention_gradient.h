@@ -105,7 +105,7 @@ void score_pair(const AttentionCall& call, const AttentionPart& part, const KeyT
   for (i64 h = 0, q = 0; h < 2; ++h, q += kHalf) {
     const Half& half = seen.half[h];
     if (half.empty()) continue;
-    complete_scores(x.s, half, call, part, bias, q, qt.number, kt.number);
+    complete_scores(x.s, half, call, part, bias, q, {qt.head, qt.number, kt.number});
     if (call.dropout == 0) continue;
     fill_keep(x.keep + q, half, call, qt.head, part.query_row + qt.number + q, kt.number);
     for (i64 r = half.begin; r < half.end; ++r)

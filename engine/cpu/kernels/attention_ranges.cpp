@@ -88,8 +88,13 @@ void one_head(const AttentionRange& c, i64 head, float* workspace) {
   const T* values = reinterpret_cast<const T*>(c.v.data) + c.first_key * c.v.stride + column;
   const float scale = c.scale * 1.44269504f;  // powers of 2
   Seen seen;
-  for (i64 at = 0; at < c.keys; at += kKeys) {
-    const i64 n = smaller(kKeys, c.keys - at);
+  for (i64 at = 0, n; at < c.keys; at += n) {
+    n = smaller(kKeys, c.keys - at);
+    if (c.blocks.bits) {
+      const i64 block = (c.number + at) >> c.blocks.shift;
+      n = smaller(n, ((block + 1) << c.blocks.shift) - (c.number + at));
+      if ((c.blocks.bits[head * c.blocks.head_words + block / 32] >> (block % 32) & 1) == 0) continue;
+    }
     for (i64 k = 0; k < n; ++k) s[k] = scale * dot(q, keys + (at + k) * c.k.stride, D);
     if (c.bias.data)
       for (i64 k = 0; k < n; ++k) s[k] += kLog2E * bias_of<T>(c, head, at + k);

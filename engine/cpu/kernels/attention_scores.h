@@ -55,11 +55,18 @@ inline void fill_keep(float* keep, const Half& h, const AttentionCall& call, i64
   }
 }
 
+// The first query and key of a pair of tiles, and the query head.
+struct TilePair {
+  i64 head, query, key;
+};
+
 // Bias and masks of one half: `first` is its first column in the tile.
 inline void complete_scores(float* s, const Half& half, const AttentionCall& call, const AttentionPart& part,
-                            const TileBias& bias, i64 first, i64 query, i64 key) {
+                            const TileBias& bias, i64 first, const TilePair& at) {
   if (call.bias.data) add_bias(s + first, half, bias, first);
-  if (half.hidden) hide(s + first, half, call, part, query + first, key);
+  if (!half.hidden) return;
+  hide(s + first, half, call, part, at.query + first, at.key);
+  if (call.blocks.bits) hide_blocks(s + first, half, call.blocks, at.head, at.query + first, at.key);
 }
 
 }  // namespace

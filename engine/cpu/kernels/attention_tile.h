@@ -86,7 +86,32 @@ struct Visible {
   bool alike() const { return half[0].begin == half[1].begin && half[0].end == half[1].end; }
 };
 
-inline Half visible_half(const AttentionCall& call, const AttentionPart& part, i64 query, i64 key) {
+// What the queries of a block row see of a tile of keys: bit i is that of the tile's i-th block.
+inline std::uint32_t block_bits(const AttentionBlocks& b, i64 head, i64 row, i64 column) {
+  const i64 of_tile = kBlock >> b.shift;  // 0: the tile is a part of a block
+  const std::uint32_t* at = b.bits + head * b.head_words + smaller(row, b.rows - 1) * b.words + column / 32;
+  return *at >> (column % 32) & ((2u << larger(0, of_tile - 1)) - 1);
+}
+
+// Keeps of a half what lies in blocks that some of its queries, the last being `last`, see.
+inline void narrow(Half& h, const AttentionBlocks& b, i64 head, i64 query, i64 last, i64 key) {
+  std::uint32_t any = 0, all = ~0u;
+  for (i64 row = query >> b.shift; row <= last >> b.shift; ++row) {
+    const std::uint32_t bits = block_bits(b, head, row, key >> b.shift);
+    any |= bits;
+    all &= bits;
+  }
+  if (any == 0) {
+    h.end = h.begin;
+    return;
+  }
+  const i64 begin = __builtin_ctz(any), end = 32 - __builtin_clz(any);
+  h.begin = larger(h.begin, begin << b.shift);
+  h.end = smaller(h.end, end << b.shift);
+  h.hidden = h.hidden || all >> begin != (2u << (end - begin - 1)) - 1;
+}
+
+inline Half visible_half(const AttentionCall& call, const AttentionPart& part, i64 head, i64 query, i64 key) {
   Half h;
   if (query >= part.queries) return h;
   const i64 last = smaller(query + kHalf, part.queries) - 1;
@@ -96,11 +121,12 @@ inline Half visible_half(const AttentionCall& call, const AttentionPart& part, i
   h.end = round_up(smaller(kBlock, larger(0, to - key)), 2);
   h.hidden = (call.causal && key + h.end - 1 > query) || key + h.end > part.keys ||
              (call.window > 0 && key + h.begin <= last - call.window);
+  if (call.blocks.bits && !h.empty()) narrow(h, call.blocks, head, query, last, key);
   return h;
 }
-// What the queries from number `query` see of the keys from number `key`.
-inline Visible visible(const AttentionCall& call, const AttentionPart& part, i64 query, i64 key) {
-  return {{visible_half(call, part, query, key), visible_half(call, part, query + kHalf, key)}};
+// What a query head's queries from number `query` see of the keys from number `key`.
+inline Visible visible(const AttentionCall& call, const AttentionPart& part, i64 head, i64 query, i64 key) {
+  return {{visible_half(call, part, head, query, key), visible_half(call, part, head, query + kHalf, key)}};
 }
 
 // Calls f(first query, queries, first key, last key + 1) for the whole tile, or for its halves if they
@@ -124,6 +150,14 @@ inline void hide(float* s, const Half& h, const AttentionCall& call, const Atten
       const Vec seen = select(first_lanes(to - c), load(p), splat(kHidden));
       store(p, select(first_lanes(from - c), splat(kHidden), seen));
     }
+  }
+}
+// The same of pairs in blocks that are not kept.
+inline void hide_blocks(float* s, const Half& h, const AttentionBlocks& b, i64 head, i64 query, i64 key) {
+  for (i64 c = 0; c < kHalf; c += kLanes) {
+    const std::uint32_t kept = block_bits(b, head, (query + c) >> b.shift, key >> b.shift);
+    for (i64 r = h.begin; r < h.end; ++r)
+      if ((kept >> (r >> b.shift) & 1) == 0) store(s + r * kBlock + c, splat(kHidden));
   }
 }
 

@@ -1,6 +1,7 @@
 // Sums of f32 in f64, and the optimizers' updates: dense f32.
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/loops.h"
+#include "engine/ops/steps.h"
 
 namespace ft::cpu::FT_TARGET {
 namespace {
@@ -52,7 +53,7 @@ void compute(const op::AdamW& op, Team& team) {
     each_vector(count, [&](auto part, i64 j) {
       const i64 i = first + j;
       Vec p = part.load(master + i), pm = part.load(m + i), pv = part.load(v + i);
-      math::adamw(p, pm, pv, part.load(grad + i), how);
+      steps::adamw(p, pm, pv, part.load(grad + i), how);
       part.store(master + i, p);
       part.store(m + i, pm);
       part.store(v + i, pv);
@@ -68,7 +69,7 @@ void compute(const op::Lion& op, Team& team) {
     each_vector(count, [&](auto part, i64 j) {
       const i64 i = first + j;
       Vec p = part.load(master + i), pm = part.load(m + i);
-      math::lion(p, pm, part.load(grad + i), how);
+      steps::lion(p, pm, part.load(grad + i), how);
       part.store(master + i, p);
       part.store(m + i, pm);
     });
@@ -81,7 +82,7 @@ void compute(const op::Sgd& op, Team& team) {
   each_span(1, elements_of(op.master), true, team, [&](i64, i64 first, i64 count) {
     each_vector(count, [&](auto part, i64 j) {
       float* p = master + first + j;
-      part.store(p, math::sgd(part.load(p), part.load(grad + first + j), op.lr, op.decay, op.grad_scale));
+      part.store(p, steps::sgd(part.load(p), part.load(grad + first + j), op.lr, op.decay, op.grad_scale));
     });
   });
 }

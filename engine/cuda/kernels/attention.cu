@@ -39,6 +39,13 @@ __device__ inline float dot(const float* a, const float* b, int width) {
   return sum;
 }
 
+// Whether queries [query, query + 16), a tile of their sequence, see any of the keys [key, key + 16) that are
+// below `end`: all are numbers in the sequence. The tile lies in one block, the keys may lie in two.
+__device__ inline bool sees_block(const Attention& c, i64 head, i64 query, i64 key, i64 end) {
+  return kept_block(c.blocks, head, query, key) ||
+         kept_block(c.blocks, head, query, smaller(key + kTile, end) - 1);
+}
+
 // owned += sum over t of weights[t] m[t]
 __device__ inline void add(float (&owned)[kOwned], const float (&weights)[kTile + 1], const Matrix& m, int j,
                            int width) {
@@ -92,11 +99,13 @@ __global__ void __launch_bounds__(kThreads) forward(Attention c, Tensors<T> t) {
   const Range keys = sight.keys_of(tile, tile.first, last);
   const float power = c.scale * kLog2e;
   for (i64 from = keys.from; from < keys.to; from += kTile) {
+    if (!sees_block(c, head, tile.first - tile.begin, from - tile.from, keys.to - tile.from)) continue;
     __syncthreads();
     fetch(s.k, t.k, key_head, c.width, from, keys.to);
     fetch(s.v, t.v, key_head, c.width, from, keys.to);
     __syncthreads();
-    const bool seen = from + j < keys.to && sight.sees(query, from + j);
+    const bool seen = from + j < keys.to && sight.sees(query, from + j) &&
+                      kept_block(c.blocks, head, tile.first - tile.begin, from + j - tile.from);
     const float bias = seen ? bias_at<T>(c.bias, head, from + j - query, c.scale) : 0;
     const float score = seen ? dot(s.q.at[i], s.k.at[j], c.width) + bias : kLowest;
     const float now = fmaxf(top, row_largest(score));  // passes over a NaN; the sums do not
@@ -149,12 +158,14 @@ __global__ void __launch_bounds__(kThreads) gradient_of_queries(Attention c, Ten
   float sums[kOwned] = {};
   const Range keys = sight.keys_of(tile, tile.first, last);
   for (i64 from = keys.from; from < keys.to; from += kTile) {
+    if (!sees_block(c, head, tile.first - tile.begin, from - tile.from, keys.to - tile.from)) continue;
     __syncthreads();
     fetch(s.k, t.k, key_head, c.width, from, keys.to);
     fetch(s.v, t.v, key_head, c.width, from, keys.to);
     __syncthreads();
     float ds = 0;
-    if (query < last && from + j < keys.to && sight.sees(query, from + j)) {
+    if (query < last && from + j < keys.to && sight.sees(query, from + j) &&
+        kept_block(c.blocks, head, tile.first - tile.begin, from + j - tile.from)) {
       const i64 key = from + j;
       const float score = dot(s.q.at[i], s.k.at[j], c.width) + bias_at<T>(c.bias, head, key - query, c.scale);
       const float p = exp2f((score * c.scale - lse) * kLog2e);
@@ -191,6 +202,7 @@ __global__ void __launch_bounds__(kThreads) gradient_of_keys(Attention c, Tensor
     const float* lse = c.lse + head * c.q.rows;
     const float* delta = c.delta + (static_cast<i64>(blockIdx.y) * c.group + shared_by) * c.q.rows;
     for (i64 from = queries.from; from < queries.to; from += kTile) {
+      if (!kept_block(c.blocks, head, from - tile.from, tile.first - tile.begin)) continue;
       __syncthreads();
       fetch(s.q, t.q, head, c.width, from, queries.to);
       fetch(s.dy, t.dy, head, c.width, from, queries.to);
@@ -247,7 +259,8 @@ __global__ void __launch_bounds__(kThreads) gradient_of_bias(Attention c, Tensor
     const i64 from = distance == -reach ? tile.begin : larger(tile.begin, query + distance);
     const i64 to = distance == reach ? tile.end : smaller(tile.end, query + distance + 1);
     for (i64 key = from + j; key < to; key += kTile)
-      if (sight.sees(query, key)) sum += pair_gradient(c, t, head, query, key, tile.begin);
+      if (sight.sees(query, key) && kept_block(c.blocks, head, query - tile.begin, key - tile.begin))
+        sum += pair_gradient(c, t, head, query, key, tile.begin);
   }
   sum = block_sum(sum, warps);
   if (threadIdx.x == 0) static_cast<float*>(c.dbias.data)[blockIdx.x * c.dbias.stride + head] += sum;

@@ -32,6 +32,14 @@ struct Sight {
   }
 };
 
+// Whether the blocks of a query and a key, numbered in their sequence, see each other.
+__device__ inline bool kept_block(const Blocks& b, i64 head, i64 query, i64 key) {
+  if (!b.bits) return true;
+  const i64 column = key >> b.shift;
+  const std::uint32_t* row = b.bits + head * b.head_words + (query >> b.shift) * b.words;
+  return (row[column / 32] >> (column % 32) & 1) != 0;
+}
+
 // The bias of a pair at distance key - query, as scores are before scaling; 0 where there is none.
 template <class T>
 __device__ float bias_at(const View& bias, i64 head, i64 distance, float scale) {

@@ -4,6 +4,8 @@
 #pragma once
 #include <cuda_runtime.h>
 
+#include <bit>
+
 #include "engine/ops/view.h"
 
 namespace ft::cuda {
@@ -15,6 +17,20 @@ constexpr std::int64_t kAttentionWidth = 256;  // the widest head
 struct Tile {
   std::int32_t begin, end, first, from, to;
 };
+
+// The bits of ft::BlockMask, with blocks of 1 << shift tokens; no bits: all blocks are kept.
+struct Blocks {
+  const std::uint32_t* bits;
+  std::int64_t head_words, words;  // from one head to the next (0: all have the same); of a row
+  std::int64_t rows;               // of a head
+  int shift;
+};
+// bits (heads * rows, words)
+inline Blocks blocks_of(const View& bits, std::int64_t rows, std::int64_t block) {
+  if (!bits.data) return {};
+  return {static_cast<const std::uint32_t*>(bits.data), bits.rows > rows ? rows * bits.cols : 0, bits.cols,
+          rows, std::countr_zero(static_cast<std::uint64_t>(block))};
+}
 
 struct Attention {
   View q, k, v, y;      // (rows, H D), (rows, KV D)
@@ -33,7 +49,8 @@ struct Attention {
   View bias, dbias;  // see ft::Scores; no data: none, not wanted
   float dropout;
   std::uint64_t random;  // the key of its Random
-  std::int64_t cache;    // bytes that the GPU keeps at hand; only speed depends on it
+  Blocks blocks;
+  std::int64_t cache;  // bytes that the GPU keeps at hand; only speed depends on it
 };
 
 // bf16 and f16 in heads of up to 128 columns use tensor cores, with a bias of as many distances as fit into

@@ -1,11 +1,11 @@
 // What a bias by distance and dropout add to the tensor-core kernels of attention. Kernels are made twice,
 // with `BiasAndDropout`, of which a call may have one or both, and with `Bare`, whose functions do nothing,
-// so that attention without the two pays nothing for them.
+// so that attention without the two pays nothing for them; and once more with `Sparse`, which has all.
 #pragma once
 #include <type_traits>
 
 #include "engine/core/random.h"
-#include "engine/cuda/kernels/attention_mma.cuh"
+#include "engine/cuda/kernels/attention_blocks.cuh"
 
 namespace ft::cuda {
 
@@ -40,6 +40,7 @@ __device__ void fill(float (&s)[kM][kN][4], float v) {
 }
 
 struct Bare {
+  using Kept = AllBlocks;
   static constexpr unsigned bytes(const Attention&) { return 0; }
   __device__ Bare(const Attention&, unsigned) {}
   template <class T>
@@ -65,6 +66,7 @@ struct Bare {
 
 class BiasAndDropout {
  public:
+  using Kept = AllBlocks;
   // Its part of shared memory, from `at` on.
   static unsigned bytes(const Attention& c) {
     return c.bias.data ? static_cast<unsigned>(c.bias.rows * sizeof(float)) : 0;
@@ -200,6 +202,11 @@ class BiasAndDropout {
   unsigned heads_, head_ = 0;
 };
 
+struct Sparse : BiasAndDropout {
+  using Kept = KeptBlocks;
+  using BiasAndDropout::BiasAndDropout;
+};
+
 // f(type, columns): the element type, and 64 or 128 columns that hold a head.
 template <class F>
 void with_extra_tiles(const Attention& c, F f) {
@@ -215,6 +222,9 @@ void with_extra_tiles(const Attention& c, F f) {
 // f(type, columns, extras): the same, or without a bias and dropout the narrowest tiles, and which it is.
 template <class F>
 void with_tiles(const Attention& c, F f) {
+  if (c.blocks.bits)
+    return with_extra_tiles(c,
+                            [&](auto type, auto columns) { f(type, columns, std::type_identity<Sparse>{}); });
   if (c.bias.data || c.dropout > 0)
     return with_extra_tiles(
         c, [&](auto type, auto columns) { f(type, columns, std::type_identity<BiasAndDropout>{}); });

@@ -81,7 +81,11 @@ __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T
   };
   Extras extras(c, kShared<kColumns>);
   extras.template load<T>(c, head, 1);
-  int from = extras.aligned(band.begin_of(tile, tile.first), tile.from);
+  const typename Extras::Kept blocks(c, tile);
+  const auto step_from = [&](int at) {
+    return blocks.template step_of_queries<kKeys>(head, tile.first, last, at, end);
+  };
+  int from = step_from(blocks.aligned(extras.aligned(band.begin_of(tile, tile.first), tile.from)));
   fetch<kRows, kColumns, kThreads>(q, t.head(t.q, head), tile.first, last);
   fetch_keys(ring.slot(0), k, from);
   fetch_keys(ring.slot(1), v, from);
@@ -92,24 +96,27 @@ __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T
   const std::conditional_t<kColumns <= 64, Held<kM, kColumns>, InPlace<kM, kColumns>> queries{own, down};
   Softmax softmax;
   float sums[kM][kColumns / 8][4] = {};
-  for (; from < end; from += kKeys) {
-    const bool sees = band.any(first, warp_last, from, kKeys);
+  for (int next; from < end; from = next) {
+    next = step_from(from + kKeys);
+    const bool sees =
+        band.any(first, warp_last, from, kKeys) && blocks.any(head, first, warp_last, from, kKeys);
     float s[kM][kN][4];
     wait_for_copies<1>();
     __syncthreads();  // these keys have arrived, and the last values' slot is free
-    fetch_keys(ring.last(), k, from + kKeys);
+    fetch_keys(ring.last(), k, next);
     if (sees) {
       const auto kept = extras.template kept_of_queries<kM, kN>(first, from - tile.from);
       extras.begin(s, first, from);
       multiply<T>(s, queries, ring.current(), across);
       if (!band.all(first, warp_last, from, kKeys)) hide(s, band, first, from);
+      blocks.hide_of_queries(s, head, first, from);
       step<kColumns>(softmax, s, sums, c.scale * kLog2e);
       extras.drop(s, kept);
     }
     ring.advance();
     wait_for_copies<1>();
     __syncthreads();  // these values have arrived, and the keys' slot is free
-    fetch_keys(ring.last(), v, from + kKeys);
+    fetch_keys(ring.last(), v, next);
     if (sees) add_product<T>(sums, s, ring.current(), down);
     ring.advance();
   }

@@ -83,9 +83,9 @@ class Diagonals {
 };
 
 // A block's tile of queries: its warps' rows meet all keys.
-template <class T, int kColumns>
-__device__ void add_tile(const Attention& c, const MmaTensors<T>& t, const Tile& tile,
-                         const BiasAndDropout& extras, Diagonals& sums) {
+template <class T, int kColumns, class Extras>
+__device__ void add_tile(const Attention& c, const MmaTensors<T>& t, const Tile& tile, const Extras& extras,
+                         Diagonals& sums) {
   const Lane lane;
   const i64 number = blockIdx.y, head = c.first_key_head * c.group + number, key_head = head / c.group;
   const int last = lesser(tile.end, tile.first + kRows), warp = this_warp();
@@ -116,20 +116,27 @@ __device__ void add_tile(const Attention& c, const MmaTensors<T>& t, const Tile&
   __syncthreads();  // the queries and dy have arrived
   const Held<1, kColumns> q(ring.slot(0) + own, down), dy(ring.slot(1) + own, down);
   __syncthreads();  // and in registers
-  int from = extras.aligned(band.begin_of(tile, tile.first), tile.from);
+  const typename Extras::Kept blocks(c, tile);
+  const auto step_from = [&](int at) {
+    return blocks.template step_of_queries<kStep>(head, tile.first, last, at, end);
+  };
+  int from = step_from(blocks.aligned(extras.aligned(band.begin_of(tile, tile.first), tile.from)));
   fetch_step(ring.slot(0), from);
-  for (; from < end; from += kStep) {
+  for (int next; from < end; from = next) {
+    next = step_from(from + kStep);
     wait_for_copies<0>();
     __syncthreads();  // this step's keys have arrived, and the other slot is free
-    fetch_step(ring.last(), from + kStep);
+    fetch_step(ring.last(), next);
     const unsigned keys = ring.current();
     ring.advance();
     if (!band.any(first, warp_last, from, kStep)) continue;
+    if (!blocks.any(head, first, warp_last, from, kStep)) continue;
     const auto kept = extras.template kept_of_queries<1, kN>(first, from - tile.from);
     float s[1][kN][4], ds[1][kN][4] = {};
     extras.begin(s, first, from);
     multiply<T>(s, q, keys, across);
     if (!band.all(first, warp_last, from, kStep)) hide(s, band, first, from);
+    blocks.hide_of_queries(s, head, first, from);
     multiply<T>(ds, dy, keys + kHalf<kColumns>, across);
     extras.drop(ds, kept);
     gradients_of_scores(ds, s, delta, lse, c.scale * kLog2e);
@@ -138,10 +145,10 @@ __device__ void add_tile(const Attention& c, const MmaTensors<T>& t, const Tile&
 }
 
 // (blocks, heads): tiles in turns. parts (blocks, heads of the call, distances); one block needs none.
-template <class T, int kColumns>
+template <class T, int kColumns, class Extras>
 __global__ void __launch_bounds__(kThreads, 1) gradient_of_bias(Attention c, MmaTensors<T> t, float* parts) {
   constexpr unsigned kTiles = KeyRing<kColumns>::kBytesOfAll;
-  BiasAndDropout extras(c, kTiles);
+  Extras extras(c, kTiles);
   const int distances = static_cast<int>(c.bias.rows);
   const i64 head = c.first_key_head * c.group + static_cast<i64>(blockIdx.y);
   extras.template load<T>(c, head, 1);
@@ -150,7 +157,7 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_bias(Attention c, Mma
   Diagonals sums(all + static_cast<unsigned>(this_warp()) * own, distances / 2);
   for (i64 n = blockIdx.x; n < c.n_tiles; n += gridDim.x) {
     __syncthreads();  // all slots are free
-    add_tile<T, kColumns>(c, t, c.tiles[n], extras, sums);
+    add_tile<T, kColumns, Extras>(c, t, c.tiles[n], extras, sums);
   }
   sums.end();
   __syncthreads();
@@ -185,11 +192,12 @@ void attention_mma_bias_grad(cudaStream_t stream, const Attention& c) {
   const unsigned blocks = at_most(room < c.n_tiles ? room : c.n_tiles, ceil_div(kMostBlocks, heads));
   with_extra_tiles(c, [&](auto type, auto columns) {
     using T = decltype(type);
+    const std::size_t shared =
+        KeyRing<columns>::kBytesOfAll + BiasAndDropout::bytes(c) + kWarps * Diagonals::bytes(c.bias.rows);
     launch(
-        "attention_grad",
-        {stream, dim3(blocks, static_cast<unsigned>(heads)), kThreads,
-         KeyRing<columns>::kBytesOfAll + BiasAndDropout::bytes(c) + kWarps * Diagonals::bytes(c.bias.rows)},
-        gradient_of_bias<T, columns>, c, MmaTensors<T>(c), c.spare);
+        "attention_grad", {stream, dim3(blocks, static_cast<unsigned>(heads)), kThreads, shared},
+        c.blocks.bits ? gradient_of_bias<T, columns, Sparse> : gradient_of_bias<T, columns, BiasAndDropout>,
+        c, MmaTensors<T>(c), c.spare);
   });
   if (blocks > 1)
     launch("attention_grad", {stream, dim3(static_cast<unsigned>(heads)), kThreads}, add_parts, c, c.spare,

@@ -46,7 +46,11 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int end = band.end(last - 1);
   Extras extras(c, KeyRing<kColumns>::kBytesOfAll);
   extras.template load<T>(c, head, 1);
-  int from = extras.aligned(band.begin_of(tile, tile.first), tile.from);
+  const typename Extras::Kept blocks(c, tile);
+  const auto step_from = [&](int at) {
+    return blocks.template step_of_queries<kStep>(head, tile.first, last, at, end);
+  };
+  int from = step_from(blocks.aligned(extras.aligned(band.begin_of(tile, tile.first), tile.from)));
   KeyRing<kColumns> ring(shared_address(&shared_memory<unsigned char>()));
   const Head<T> k = t.head(t.k, key_head), v = t.head(t.v, key_head);
   const auto fetch_step = [&](unsigned slot, int at) {
@@ -73,20 +77,24 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();  // the queries and dy have arrived
   const Held<1, kColumns> q(ring.slot(1) + own, down), dy(ring.slot(2) + own, down);
   __syncthreads();  // and in registers
-  fetch_step(ring.slot(1), from + kStep);
+  int next = step_from(from + kStep);
+  fetch_step(ring.slot(1), next);
   float dq[1][kColumns / 8][4] = {};
-  for (; from < end; from += kStep) {
+  for (int after; from < end; from = next, next = after) {
+    after = step_from(next + kStep);
     wait_for_copies<1>();
     __syncthreads();  // this step's keys have arrived, and the last one's slot is free
-    fetch_step(ring.last(), from + 2 * kStep);
+    fetch_step(ring.last(), after);
     const unsigned keys = ring.current(), values = keys + kHalf<kColumns>;
     ring.advance();
     if (!band.any(first, warp_last, from, kStep)) continue;
+    if (!blocks.any(head, first, warp_last, from, kStep)) continue;
     const auto kept = extras.template kept_of_queries<1, kN>(first, from - tile.from);
     float s[1][kN][4], ds[1][kN][4] = {};
     extras.begin(s, first, from);
     multiply<T>(s, q, keys, across);
     if (!band.all(first, warp_last, from, kStep)) hide(s, band, first, from);
+    blocks.hide_of_queries(s, head, first, from);
     multiply<T>(ds, dy, values, across);
     extras.drop(ds, kept);
     gradients_of_scores(ds, s, delta, lse, c.scale * kLog2e);
@@ -101,6 +109,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 template <class T, int kColumns, class Extras>
 struct KeyRows {
   const Extras& extras;
+  const typename Extras::Kept& blocks;
   Band band;
   int first, last, begin;  // of the keys, and of their sequence
   float power;
@@ -111,12 +120,13 @@ struct KeyRows {
   // Adds what 8 kN queries give, those from `query` on; lse and delta (kStep further on) are those of this
   // lane's first.
   template <int kN>
-  __device__ void add(unsigned q, unsigned dy, const float* lse, int query) {
+  __device__ void add(i64 head, unsigned q, unsigned dy, const float* lse, int query) {
     const auto kept = extras.template kept_of_keys<kN>(first - begin, query);
     float p[1][kN][4], ds[1][kN][4] = {}, seen[1][kN][4];
     extras.begin(p, first, query);
     multiply<T>(p, k, q, across);
     if (!band.all(first, last, query, 8 * kN)) hide(p, band, first, query);
+    blocks.hide_of_keys(p, head, first, query);
 #pragma unroll
     for (int n = 0; n < kN; ++n)
 #pragma unroll
@@ -149,7 +159,12 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, Mma
   const int begin = band.begin_of(tile, tile.first), end = band.end(last - 1);
   Extras extras(c, QueryRing<kColumns>::kBytesOfAll);
   QueryRing<kColumns> ring(shared_address(&shared_memory<unsigned char>()));
-  int next_head = begin < end ? 0 : c.group, next = begin;  // of those that share the key head; its query
+  const typename Extras::Kept blocks(c, tile);
+  const auto step_from = [&](i64 head, int at) {
+    return blocks.template step_of_keys<kStep>(head, tile.first, at, end);
+  };
+  // Of those that share the key head; its query. Every head sees something of these keys: their own queries.
+  int next_head = begin < end ? 0 : c.group, next = step_from(key_head * c.group, begin);
   const auto fetch_step = [&](unsigned slot) {
     if (next_head < c.group) {
       const i64 head = key_head * c.group + next_head;
@@ -160,8 +175,8 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, Mma
           thread < kStep ? c.lse + head * c.q.rows : c.delta + (number * c.group + next_head) * c.q.rows;
       if (thread < 2 * kStep)
         copy_4(slot + kFloats + static_cast<unsigned>(4 * thread), of + query, query < end);
-      next += kStep;
-      if (next >= end) next = begin, ++next_head;
+      next = step_from(head, next + kStep);
+      if (next >= end && ++next_head < c.group) next = step_from(head + 1, begin);
     }
     commit_copies();
   };
@@ -173,6 +188,7 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, Mma
   wait_for_copies<1>();
   __syncthreads();  // the keys and values have arrived
   KeyRows<T, kColumns, Extras> rows{extras,
+                                    blocks,
                                     band,
                                     first,
                                     warp_last,
@@ -183,8 +199,9 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, Mma
   __syncthreads();  // and in registers
   fetch_step(ring.slot(1));
   for (int shared_by = 0; shared_by < c.group; ++shared_by) {
-    extras.template load<T>(c, key_head * c.group + shared_by, -1);
-    for (int from = begin; from < end; from += kStep) {
+    const i64 head = key_head * c.group + shared_by;
+    extras.template load<T>(c, head, -1);
+    for (int from = step_from(head, begin); from < end; from = step_from(head, from + kStep)) {
       wait_for_copies<1>();
       __syncthreads();  // this step's queries have arrived, and the last one's slot is free
       fetch_step(ring.last());
@@ -194,8 +211,9 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, Mma
 #pragma unroll 1
       for (int part = 0; part < kStep; part += kPart) {
         if (!band.any(first, warp_last, from + part, kPart)) continue;
+        if (!blocks.any(head, from + part, lesser(from + part + kPart, end), first, kWarpRows)) continue;
         const unsigned at = static_cast<unsigned>(part * Layout<kColumns>::kRowBytes);
-        rows.template add<kPart / 8>(q + at, dy + at, lse + part, from + part);
+        rows.template add<kPart / 8>(head, q + at, dy + at, lse + part, from + part);
       }
     }
   }

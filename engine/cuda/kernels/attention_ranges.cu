@@ -21,6 +21,8 @@ struct Call {
   i64 window;  // 0: none
   float scale;
   View bias;
+  Blocks blocks;
+  i64 layouts;  // of a row
   std::int32_t* wrong;
 };
 
@@ -41,7 +43,8 @@ __global__ void __launch_bounds__(kThreads) over_ranges(Call c, Tensors<T> t) {
   const i64 row = blockIdx.x, head = blockIdx.y;
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const i64 first = c.first[row], count = c.count[row];
-  if (first < 0 || count < 1 || first + count > c.keys) {
+  const i64 seen = c.blocks.bits ? (c.blocks.words * 32) << c.blocks.shift : count;
+  if (first < 0 || count < 1 || first + count > c.keys || count > seen) {
     if (threadIdx.x == 0) *c.wrong = static_cast<std::int32_t>(Wrong::key);
     return;
   }
@@ -50,7 +53,10 @@ __global__ void __launch_bounds__(kThreads) over_ranges(Call c, Tensors<T> t) {
   read(q, t.q.at(row, at), c.width);
   const float power = c.scale * kLog2e;
   const i64 begin = c.window > 0 ? larger(first, end - c.window) : first;
+  Blocks blocks = c.blocks;  // those of this row
+  blocks.bits += row * c.layouts * c.blocks.words;
   for (i64 key = begin + warp; key < end; key += kWarps) {
+    if (c.blocks.bits && !kept_block(blocks, head, 0, key - first)) continue;
     float k[kOwned], v[kOwned], score = 0;
     read(k, t.k.at(key, key_at), c.width);
     read(v, t.v.at(key, key_at), c.width);
@@ -88,6 +94,8 @@ __global__ void __launch_bounds__(kThreads) over_ranges(Call c, Tensors<T> t) {
 void compute(const op::AttentionRanges& op, const Queue& queue) {
   const View y = view_of(op.y), q = view_of(op.q), k = view_of(op.k), v = view_of(op.v);
   if (q.rows == 0) return;
+  View blocks = view_of(op.ranges.blocks);
+  if (blocks.data) blocks.rows /= q.rows;  // those of one row
   const Call call{k.rows,
                   data_of<const std::int32_t>(op.ranges.first),
                   data_of<const std::int32_t>(op.ranges.count),
@@ -96,6 +104,8 @@ void compute(const op::AttentionRanges& op, const Queue& queue) {
                   op.ranges.window,
                   op.scores.scale,
                   view_of(op.scores.bias),
+                  blocks_of(blocks, 1, op.ranges.block),
+                  blocks.rows,
                   queue.wrong};
   with_float(q.type, [&](auto e) {
     using T = decltype(e);

@@ -42,6 +42,20 @@ struct Cast {
   }
 };
 
+// To what travels, or back.
+template <class Y, class X, bool to>
+struct Wired {
+  Rows<Y> y;
+  Rows<X> x;
+  float scale;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    float v[kPack];
+    load(v, x.at(row, column), pack);
+    for (float& one : v) one = to ? one * scale : one / scale;
+    store(y.at(row, column), v, pack);
+  }
+};
+
 template <class T>
 struct Dropout {
   Rows<T> y, x;
@@ -93,6 +107,19 @@ void cast(cudaStream_t stream, const View& y, const View& x) {
   });
 }
 void compute(const op::Cast& op, const Queue& queue) { cast(queue.stream, view_of(op.y), view_of(op.x)); }
+
+void to_wire(cudaStream_t stream, const View& y, const View& x, float scale) {
+  with_float(y.type, [&](auto t) {
+    using Y = decltype(t);
+    run_each_pack("to_wire", stream, {y, x}, Wired<Y, float, true>{Rows<Y>(y), Rows<float>(x), scale});
+  });
+}
+void from_wire(cudaStream_t stream, const View& y, const View& x, float scale) {
+  with_float(x.type, [&](auto t) {
+    using X = decltype(t);
+    run_each_pack("from_wire", stream, {y, x}, Wired<float, X, false>{Rows<float>(y), Rows<X>(x), scale});
+  });
+}
 
 void compute(const op::Dropout& op, const Queue& queue) {
   const View y = view_of(op.y), x = view_of(op.x);

@@ -38,6 +38,9 @@ void compute(const op::Sgd&, const Queue&);
 void fill(cudaStream_t, const View& y, float value);
 void cast(cudaStream_t, const View& y, const View& x);
 void broadcast_row(cudaStream_t, const View& y, const View& row);  // every row of y = row
+// How sums travel in 16 bits (engine/dist/wire.h): y = x scale, rounded, and back y = x / scale. y and x f32.
+void to_wire(cudaStream_t, const View& y, const View& x, float scale);
+void from_wire(cudaStream_t, const View& y, const View& x, float scale);
 
 // ---- padded.cu
 // Sequences' numbers: packed (heads, rows) f32 of all rows that there are, padded (batch, heads, bound) f32.

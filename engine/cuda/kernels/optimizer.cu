@@ -1,7 +1,7 @@
 // Sums of f32 in f64, and the optimizers' updates: dense f32.
 #include "engine/cuda/kernels/each_pack.cuh"
 #include "engine/cuda/kernels/kernels.h"
-#include "engine/ops/math.h"
+#include "engine/ops/steps.h"
 
 namespace ft::cuda {
 namespace {
@@ -56,7 +56,7 @@ struct AdamW {
     load(pm, m + i, pack);
     load(pv, v + i, pack);
     load(g, grad + i, pack);
-    for (int j = 0; j < kPack; ++j) math::adamw(p[j], pm[j], pv[j], g[j], how);
+    for (int j = 0; j < kPack; ++j) steps::adamw(p[j], pm[j], pv[j], g[j], how);
     store(master + i, p, pack);
     store(m + i, pm, pack);
     store(v + i, pv, pack);
@@ -72,7 +72,7 @@ struct Lion {
     load(p, master + i, pack);
     load(pm, m + i, pack);
     load(g, grad + i, pack);
-    for (int j = 0; j < kPack; ++j) math::lion(p[j], pm[j], g[j], how);
+    for (int j = 0; j < kPack; ++j) steps::lion(p[j], pm[j], g[j], how);
     store(master + i, p, pack);
     store(m + i, pm, pack);
   }
@@ -86,7 +86,7 @@ struct Sgd {
     float p[kPack], g[kPack];
     load(p, master + i, pack);
     load(g, grad + i, pack);
-    for (int j = 0; j < kPack; ++j) p[j] = math::sgd(p[j], g[j], lr, decay, grad_scale);
+    for (int j = 0; j < kPack; ++j) p[j] = steps::sgd(p[j], g[j], lr, decay, grad_scale);
     store(master + i, p, pack);
   }
 };

@@ -23,11 +23,17 @@ StatesOf states_of(const TrainingConfig& config) {
 }
 
 void take_step(Ops& ops, ParameterStore& store, const Optimizer& optimizer, const StepScalars& scalars) {
+  Ops& where = store.stepping(ops);
   store.each_run([&](const FlatRun& run) {
     ops.enter(run.unit);
-    optimizer.step(ops, run, scalars);
+    optimizer.step(where, run, scalars);
   });
   store.publish();
+}
+
+EarlyStep early_step(const Optimizer& optimizer, const StepScalars& scalars, bool previous) {
+  return {[&optimizer, scalars](Ops& ops, const FlatRun& run) { optimizer.step(ops, run, scalars); },
+          previous};
 }
 
 double clip_coefficient(double norm, double most) {

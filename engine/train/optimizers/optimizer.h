@@ -2,16 +2,22 @@
 // and its update. The ParameterStore holds the states as declared here; nothing else knows them.
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "engine/dist/parameter_store.h"
 #include "engine/train/config.h"
 
 namespace ft {
 
+struct Betas {
+  double beta1 = 0, beta2 = 0;
+};
+
 struct StepScalars {
-  double rate;            // the learning rate
-  double grad_scale;      // gradients are multiplied by it first
-  std::int64_t step = 1;  // steps that are not skipped, this one included
+  double rate;                      // the learning rate
+  double grad_scale;                // gradients are multiplied by it first
+  std::int64_t step = 1;            // steps that are not skipped, this one included
+  std::optional<Betas> betas = {};  // of this step, in place of the settings'
 };
 
 class Optimizer {
@@ -31,6 +37,9 @@ StatesOf states_of(const TrainingConfig&);
 
 // Steps all that this rank steps, a launch for each run, and publishes it.
 void take_step(Ops&, ParameterStore&, const Optimizer&, const StepScalars&);
+// The same beside the next backward pass, with its gradients or those of the step before. The optimizer must
+// live until then.
+EarlyStep early_step(const Optimizer&, const StepScalars&, bool previous);
 
 // torch's clip_grad_norm_: the factor that shortens a gradient of this norm to `most` (0: never).
 double clip_coefficient(double norm, double most);

@@ -1,5 +1,6 @@
 // Attention and its gradient on every target, against a double-precision reference.
 #include "engine/cpu/attention.h"
+#include "engine/core/error.h"
 
 #include <gtest/gtest.h>
 
@@ -136,6 +137,32 @@ struct Ranges {
   }
 };
 
+// The bits of a layout on the device, and of the rows of ranges.
+struct Bits {
+  std::vector<std::uint32_t> words, of_rows;
+  explicit Bits(const Case& c) {
+    if (!c.blocks) return;
+    const BlockLayout& b = *c.blocks;
+    std::int64_t longest = 0;
+    for (std::size_t s = 1; s < c.starts.size(); ++s)
+      longest = std::max<std::int64_t>(longest, c.starts[s] - c.starts[s - 1]);
+    const auto add = [](std::vector<std::uint32_t>& to, std::span<const std::uint32_t> row) {
+      to.insert(to.end(), row.begin(), row.end());
+    };
+    for (std::int64_t h = 0; h < b.heads(); ++h)
+      for (std::int64_t r = 0; r * b.block() < longest; ++r) add(words, b.row(h, r));
+    for (std::int64_t row = 0; row < c.rows(); ++row)
+      for (std::int64_t h = 0; h < b.heads(); ++h)
+        add(of_rows, b.row(h, (row - c.origin(row).query) / b.block()));
+  }
+  static Tensor tensor(std::vector<std::uint32_t>& v, const Case& c) {
+    const std::int64_t cols = c.blocks->words();
+    return {reinterpret_cast<std::byte*>(v.data()),
+            DType::i32,
+            {static_cast<std::int64_t>(v.size()) / cols, cols}};
+  }
+};
+
 Outputs run(const Kernels& kernels, const Case& c, DType type, const Inputs& in, int threads) {
   const std::int64_t query = c.heads.query * c.heads.width, key = c.heads.key_value * c.heads.width;
   const Padded q(type, c.rows(), query, 1, in.q), k(type, c.key_rows(), key, 2, in.k);
@@ -144,7 +171,9 @@ Outputs run(const Kernels& kernels, const Case& c, DType type, const Inputs& in,
   Outputs out(c, type);
   Team team(threads);
   Attention attention(kernels, team);
-  const Mask mask{c.starts, c.causal, c.window, c.key_starts};
+  Mask mask{c.starts, c.causal, c.window, c.key_starts};
+  Bits bits(c);
+  if (c.blocks) mask.blocks = {c.blocks, Bits::tensor(bits.words, c)};
   const bool biased = c.reach >= 0;
   Scores scores{static_cast<float>(c.scale), biased ? bias.tensor() : Tensor{}, static_cast<float>(c.dropout),
                 c.random};
@@ -153,7 +182,9 @@ Outputs run(const Kernels& kernels, const Case& c, DType type, const Inputs& in,
                       k, v, c.heads, mask, scores});
   Ranges ranges(c);
   scores.dropout = 0;
-  attention.ranges({out.by_range, q, k, v, c.heads, ranges.tensors(), scores});
+  KeyRanges seen = ranges.tensors();
+  if (c.blocks) seen.blocks = Bits::tensor(bits.of_rows, c), seen.block = c.blocks->block();
+  attention.ranges({out.by_range, q, k, v, c.heads, seen, scores});
   return out;
 }
 
@@ -174,7 +205,8 @@ std::string describe(const Case& c, DType type, const std::string& target) {
   for (std::size_t i = 1; i < c.starts.size(); ++i) lengths += str(" ", c.starts[i] - c.starts[i - 1]);
   return str(target, " ", name_of(type), " heads ", c.heads.query, "/", c.heads.key_value, " of ",
              c.heads.width, ", lengths", lengths, c.causal ? ", causal" : "", ", window ", c.window,
-             ", reach ", c.reach, ", dropout ", c.dropout);
+             ", reach ", c.reach, ", dropout ", c.dropout,
+             c.blocks ? str(", blocks of ", c.blocks->block()) : "");
 }
 
 void expect_right(const Case& c, DType type, double bound) {
@@ -234,6 +266,22 @@ Case with_keys(Case c, const std::vector<std::int32_t>& lengths) {
   return c;
 }
 
+// Each block sees itself and some others.
+BlockLayout some_blocks(std::int64_t heads, std::int64_t blocks, std::int64_t block, double share) {
+  BlockLayout layout(heads, blocks, block);
+  std::mt19937 generator(3);
+  std::uniform_real_distribution<double> uniform;
+  for (std::int64_t h = 0; h < heads; ++h)
+    for (std::int64_t r = 0; r < blocks; ++r)
+      for (std::int64_t c = 0; c < blocks; ++c)
+        if (r == c || uniform(generator) < share) layout.keep(h, r, c);
+  return layout;
+}
+Case with_blocks(Case c, const BlockLayout& layout) {
+  c.blocks = &layout;
+  return c;
+}
+
 void expect_complex_step(const Case& c) {
   SCOPED_TRACE(describe(c, DType::f32, "reference"));
   const Inputs in(c, DType::f32);
@@ -263,6 +311,7 @@ TEST(AttentionReference, GradientIsItsOwnComplexStep) {
   expect_complex_step(with_bias(make_case({4, 2, 3}, {5, 1, 7}), 3));
   expect_complex_step(with_dropout(with_bias(make_case({2, 2, 3}, {5, 9}, false), 20), 0.3));
   expect_complex_step(with_dropout(with_keys(make_case({4, 2, 3}, {5, 1}), {3, 6}), 0.2));
+  expect_complex_step(with_blocks(make_case({2, 1, 2}, {40, 3}), some_blocks(2, 3, 16, 0.4)));
 }
 
 TEST(Attention, SequenceLengths) {
@@ -310,12 +359,41 @@ TEST(Attention, Dropout) {
   expect_right(with_dropout(with_keys(make_case({2, 2, 16}, {5, 100}), {90, 33}), 0.25));
 }
 
+TEST(Attention, Blocks) {
+  for (const std::int64_t block : {16, 32, 64, 128})
+    for (const double share : {0.0, 0.3}) {
+      const BlockLayout shared = some_blocks(1, 48, block, share), own = some_blocks(4, 20, block, share);
+      expect_right(with_blocks(make_case({4, 2, 16}, {1, 290, 64}), shared));
+      expect_right(with_blocks(make_case({4, 2, 16}, {17, 200}, false), own));
+    }
+  const BlockLayout few = some_blocks(2, 70, 16, 0.05);
+  expect_right(with_blocks(make_case({2, 2, 16}, {600}), few));  // more than a word of blocks
+  expect_right(with_blocks(make_case({2, 1, 16}, {210, 40}, true, 50), some_blocks(2, 20, 16, 0.5)));
+  expect_right(with_blocks(with_bias(make_case({2, 2, 16}, {210, 40}, false), 30), few));
+  expect_right(with_blocks(with_dropout(make_case({2, 2, 16}, {150}, false), 0.3), few));
+}
+// Kept as a whole, blocks change no bit; of sequences alike, those of a head are those of another.
+TEST(Attention, AllBlocksAreDenseAttention) {
+  const BlockLayout all = some_blocks(1, 20, 16, 1);
+  for (const Case& c : {make_case({4, 2, 24}, {210, 33}), make_case({2, 2, 24}, {210, 33}, false)})
+    for (const DType type : {DType::f32, DType::bf16})
+      for (const auto& [name, kernels, bf16_dot] : all_kernels()) {
+        const Inputs in(c, type);
+        const Outputs dense = run(kernels, c, type, in, 2),
+                      blocks = run(kernels, with_blocks(c, all), type, in, 2);
+        for (const auto part : {&Outputs::y, &Outputs::lse, &Outputs::dq, &Outputs::dk, &Outputs::dv})
+          EXPECT_TRUE(dense.*part == blocks.*part) << describe(c, type, name);
+      }
+}
+
 TEST(Attention, ThreadsDoNotChangeABit) {
+  const BlockLayout blocks = some_blocks(1, 30, 16, 0.3);
   // few heads: the gradient goes in parts with three threads and in one go with one
   for (const Case& c : {make_case({1, 1, 40}, {333}), make_case({4, 2, 40}, {290, 31, 70, 1}, true, 100),
                         make_case({8, 1, 24}, {400}, false), make_case({6, 6, 130}, {130, 70}),
                         with_dropout(with_bias(make_case({2, 1, 24}, {333, 80}), 90), 0.1),
-                        with_keys(make_case({1, 1, 40}, {40, 300}), {300, 40})})
+                        with_keys(make_case({1, 1, 40}, {40, 300}), {300, 40}),
+                        with_blocks(make_case({2, 1, 40}, {333, 80}), blocks)})
     for (const DType type : {DType::f32, DType::bf16, DType::f16})
       for (const auto& [name, kernels, bf16_dot] : all_kernels()) {
         const Inputs in(c, type);
@@ -377,6 +455,21 @@ TEST(Attention, RefusesWhatDoesNotFit) {
   beyond.count[1] = 3;
   const op::AttentionRanges refused{x, x, x, x, narrow.heads, beyond.tensors()};
   EXPECT_THROW(refused.check_indices(), InternalError);
+  // A layout of fewer blocks than a sequence has, and of other heads.
+  for (const BlockLayout& layout : {some_blocks(1, 1, 16, 1), some_blocks(3, 2, 16, 1)}) {
+    const Case blocks = with_blocks(make_case({2, 2, 8}, {20}), layout);
+    const Padded y(DType::f32, 20, 16, 0), l(DType::f32, 2, 20, 0);
+    std::vector<std::uint32_t> words(static_cast<std::size_t>(layout.heads() * layout.blocks()));
+    const op::Attention small{
+        y,
+        l,
+        y,
+        y,
+        y,
+        blocks.heads,
+        Mask{.starts = blocks.starts, .blocks = {&layout, Bits::tensor(words, blocks)}}};
+    EXPECT_THROW(small.check(), InternalError);
+  }
 }
 
 }  // namespace

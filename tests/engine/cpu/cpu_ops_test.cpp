@@ -1,5 +1,6 @@
 // CpuOps itself: its memory, its threads, and that products and attention reach their kernels.
 #include "engine/cpu/cpu_ops.h"
+#include "engine/core/error.h"
 
 #include <gtest/gtest.h>
 

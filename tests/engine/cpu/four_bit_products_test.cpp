@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "engine/core/error.h"
 #include "engine/cpu/products.h"
 #include "engine/io/four_bit.h"
 #include "tests/engine/cpu/all_kernels.h"

@@ -6,6 +6,7 @@
 #include <list>
 #include <utility>
 
+#include "engine/core/error.h"
 #include "engine/cpu/cpu_ops.h"
 #include "tests/engine/cpu/all_kernels.h"
 #include "tests/support/matrix.h"

@@ -106,8 +106,8 @@ TEST(Sums, AreF64AndAdd) {
     }
 }
 
-TEST(AdamW, FollowsTheDoublePrecisionUpdate) {
-  each_trial({{1, 7}, {3, 5000}}, [](const Trial& s) {
+void expect_adam(bool decoupled) {
+  each_trial({{1, 7}, {3, 5000}}, [&](const Trial& s) {
     if (s.type != DType::f32 || s.pad != 0) return;
     const std::int64_t n = s.rows * s.cols;
     Matrix &p = s.vector(n, DType::f32, 1), &grad = s.vector(n, DType::f32, 2);
@@ -118,11 +118,11 @@ TEST(AdamW, FollowsTheDoublePrecisionUpdate) {
     for (int step = 1; step <= 6; ++step) {
       grad.randomize(std::uint64_t(step), step % 2 ? 1e-3 : 10);
       for (std::size_t i = 0; i < wp.size(); ++i) {
-        const double g = 0.5 * grad.get(0, std::int64_t(i));
+        const double g = 0.5 * grad.get(0, std::int64_t(i)) + (decoupled ? 0 : 0.1 * wp[i]);
         wm[i] = 0.9 * wm[i] + (1 - 0.9) * g;
         wv[i] = 0.999 * wv[i] + (1 - 0.999) * g * g;
         const double mean = wm[i] / (1 - std::pow(0.9, step)), square = wv[i] / (1 - std::pow(0.999, step));
-        wp[i] -= 1e-2 * 0.1 * wp[i];
+        if (decoupled) wp[i] -= 1e-2 * 0.1 * wp[i];
         wp[i] -= 1e-2 * mean / (std::sqrt(square) + 1e-8);
       }
       s.ops.run(op::AdamW{.master = p,
@@ -135,13 +135,19 @@ TEST(AdamW, FollowsTheDoublePrecisionUpdate) {
                           .eps = 1e-8,
                           .decay = 0.1,
                           .grad_scale = 0.5f,
-                          .step = step});
+                          .step = step,
+                          .decoupled = decoupled});
     }
     EXPECT_LT(nmse(p.values(), wp), 1e-13);
     EXPECT_LT(nmse(m.values(), wm), 1e-13);
     EXPECT_LT(nmse(v.values(), wv), 1e-13);
   });
 }
+
+TEST(AdamW, FollowsTheDoublePrecisionUpdate) { expect_adam(true); }
+
+// torch.optim.Adam's decay.
+TEST(AdamW, WithDecayInTheGradientToo) { expect_adam(false); }
 
 // Where the update is exactly zero, as of what has no gradient, only the decay is left.
 TEST(Lion, FollowsTheDoublePrecisionUpdate) {

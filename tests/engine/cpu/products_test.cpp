@@ -1,5 +1,6 @@
 // Sums of products of every target against sums in double.
 #include "engine/cpu/products.h"
+#include "engine/core/error.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,8 @@
 // Attention of the CUDA backend and its gradient against the CPU's.
 #include "tests/engine/cuda/both.h"
 
+#include "engine/core/error.h"
+
 namespace ft::cuda {
 namespace {
 
@@ -55,30 +57,10 @@ void expect_right(const Case& c) {
             Mask mask{starts, c.causal, c.window};
             if (cross) mask.key_starts = others;
             const auto scale = static_cast<float>(1 / std::sqrt(double(c.heads.width)));
-            const Tensor lse = x[1].view({c.heads.query, rows});
-            const Scores scores{scale, biased ? x[9] : Tensor{}, c.dropout, Random{5}};
-            const Tensor dbias = biased ? x[10] : Tensor{};
-            ops.run(op::Attention{.y = x[0],
-                                  .lse = lse,
-                                  .q = x[2],
-                                  .k = x[3],
-                                  .v = x[4],
-                                  .heads = c.heads,
-                                  .mask = mask,
-                                  .scores = scores});
-            ops.run(op::AttentionGrad{.dq = x[5],
-                                      .dk = x[6],
-                                      .dv = x[7],
-                                      .dbias = dbias,
-                                      .dy = x[8],
-                                      .y = x[0],
-                                      .lse = lse,
-                                      .q = x[2],
-                                      .k = x[3],
-                                      .v = x[4],
-                                      .heads = c.heads,
-                                      .mask = mask,
-                                      .scores = scores});
+            const AttentionPair pair =
+                attention_of(x, c.heads, mask, {scale, {}, c.dropout, Random{5}}, biased);
+            ops.run(pair.forward());
+            ops.run(pair.backward());
           },
           c.reach == 0 ? 10 * rounding : rounding);  // the gradient of one number for all pairs is 0
       if (testing::Test::HasFailure()) return;

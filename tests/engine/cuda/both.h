@@ -8,8 +8,10 @@
 #include <list>
 #include <vector>
 
+#include "engine/core/error.h"
 #include "engine/cpu/cpu_ops.h"
 #include "engine/cuda/cuda_ops.h"
+#include "tests/support/attention_pair.h"
 #include "tests/support/matrix.h"
 
 namespace ft::cuda {
@@ -129,6 +131,25 @@ void each_trial(Test run) {
         run(t);
         if (testing::Test::HasFailure()) return;
       }
+}
+
+// x: y, lse, q, k, v, dq, dk, dv, dy, bias, dbias.
+inline AttentionPair attention_of(const Tensors& x, const Heads& heads, const Mask& mask, Scores scores,
+                                  bool biased) {
+  if (biased) scores.bias = x[9];
+  return {.y = x[0],
+          .lse = x[1].view({heads.query, x[0].rows()}),
+          .q = x[2],
+          .k = x[3],
+          .v = x[4],
+          .dy = x[8],
+          .dq = x[5],
+          .dk = x[6],
+          .dv = x[7],
+          .heads = heads,
+          .mask = mask,
+          .scores = scores,
+          .dbias = biased ? x[10] : Tensor{}};
 }
 
 }  // namespace ft::cuda

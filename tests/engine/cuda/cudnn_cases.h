@@ -1,6 +1,7 @@
 // Attentions that cuDNN takes, of every kind, and what Ops make of them.
 #pragma once
 #include "tests/engine/cuda/both.h"
+#include "tests/support/attention_pair.h"
 
 namespace ft::cuda {
 
@@ -34,20 +35,20 @@ struct CudnnCase {
                  dv = tensor(keys, key_width, type, 48), bias = tensor(2 * reach + 1, heads.query, type, 0);
     const Mask mask{.starts = starts, .causal = causal, .window = window, .key_starts = key_starts};
     const Scores scores{.scale = 0.1f, .bias = reach > 0 ? bias : Tensor{}};
-    ops.run(op::Attention{
-        .y = y, .lse = lse, .q = q, .k = k, .v = v, .heads = heads, .mask = mask, .scores = scores});
-    ops.run(op::AttentionGrad{.dq = dq,
-                              .dk = dk,
-                              .dv = dv,
-                              .dy = dy,
-                              .y = y,
-                              .lse = lse,
-                              .q = q,
-                              .k = k,
-                              .v = v,
-                              .heads = heads,
-                              .mask = mask,
-                              .scores = scores});
+    const AttentionPair pair{.y = y,
+                             .lse = lse,
+                             .q = q,
+                             .k = k,
+                             .v = v,
+                             .dy = dy,
+                             .dq = dq,
+                             .dk = dk,
+                             .dv = dv,
+                             .heads = heads,
+                             .mask = mask,
+                             .scores = scores};
+    ops.run(pair.forward());
+    ops.run(pair.backward());
     std::vector<std::vector<double>> out;
     auto h = host.begin();
     for (const OnGpu& g : gpu) {

@@ -116,7 +116,8 @@ TEST(CudaElementwise, Optimizers) {
                             .eps = 1e-8,
                             .decay = 0.1,
                             .grad_scale = 0.7f,
-                            .step = step});
+                            .step = step,
+                            .decoupled = step != 2});
         for (int times = 0; times < 2; ++times)
           ops.run(op::Lion{.master = x[0],
                            .m = x[1],

@@ -16,7 +16,8 @@ static_assert(same_number<ncclSuccess, NcclResult::success> &&
               same_number<ncclInvalidUsage, NcclResult::invalid_usage> &&
               same_number<ncclRemoteError, NcclResult::remote_error> && same_number<ncclSum, NcclOp::sum> &&
               same_number<ncclUint8, NcclType::u8> && same_number<ncclFloat32, NcclType::f32> &&
-              same_number<ncclFloat64, NcclType::f64>);
+              same_number<ncclFloat64, NcclType::f64> && same_number<ncclFloat16, NcclType::f16> &&
+              same_number<ncclBfloat16, NcclType::bf16>);
 static_assert(sizeof(ncclResult_t) == sizeof(NcclResult) && sizeof(ncclDataType_t) == sizeof(NcclType) &&
               sizeof(ncclUniqueId) == sizeof(NcclId));
 // Later versions have more behind these; their sizes say how much there is.

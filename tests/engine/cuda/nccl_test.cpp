@@ -4,9 +4,11 @@
 
 #include "engine/cuda/nccl_communicator.h"
 #include "engine/dist/parameter_store.h"
+#include "engine/dist/planned.h"
 #include "tests/cuda_on_cpu/nccl.h"
 #include "tests/engine/cuda/both.h"
 #include "tests/engine/cuda/collectives.h"
+#include "tests/support/adam.h"
 #include "tests/support/ranks.h"
 
 namespace ft::cuda {
@@ -23,33 +25,60 @@ class Nccl : public testing::Test {
   }
 };
 
+constexpr std::int64_t kBucket = 150;  // elements that travel in 16 bits at once: sums go in pieces
+
 std::vector<std::exception_ptr> catching(int ranks, double seconds,
-                                         const std::function<void(Ops&, Communicator&)>& body) {
+                                         const std::function<void(Ops&, Communicator&)>& body,
+                                         const Wire& wire = {}) {
   return on_threads(ranks, [&](Ops& host, Mesh mesh) {
     const auto ops = make_cuda_ops(mesh.rank, kSmall);
     const auto comm = make_nccl_communicator(
-        *ops, std::make_unique<MeshCommunicator>(host, std::move(mesh), seconds), seconds);
+        *ops, std::make_unique<MeshCommunicator>(host, std::move(mesh), seconds), seconds, wire, kBucket);
     body(*ops, *comm);
   });
 }
-void on_gpus(int ranks, const std::function<void(Ops&, Communicator&)>& body) {
-  rethrow_first(catching(ranks, 20, body));
+void on_gpus(int ranks, const std::function<void(Ops&, Communicator&)>& body, const Wire& wire = {}) {
+  rethrow_first(catching(ranks, 20, body, wire));
 }
 
-// Two numbers have one sum, in whatever order.
+// Two numbers have one sum, in whatever order and however often it is rounded.
 TEST_F(Nccl, TwoRanksHaveTheBitsOfCpus) {
-  std::vector<Bytes> cpu(2), gpu(2);
-  rethrow_first(on_threads(2, [&](Ops& ops, Mesh mesh) {
-    const auto r = static_cast<std::size_t>(mesh.rank);
-    MeshCommunicator comm(ops, std::move(mesh), 20);
-    cpu[r] = results(ops, comm, {DType::f32, DType::f64});
-  }));
-  on_gpus(2, [&](Ops& ops, Communicator& c) {
-    gpu[static_cast<std::size_t>(c.rank())] = results(ops, c, {DType::f32, DType::f64});
-    EXPECT_EQ(c.via(), "NCCL 2.28.9");
-    EXPECT_EQ(c.memory(), 0);
-  });
-  EXPECT_EQ(gpu, cpu);
+  for (const Wire& wire : {Wire{}, Wire{DType::bf16, 2}, Wire{DType::f16, 0.25f}}) {
+    std::vector<Bytes> cpu(2), gpu(2);
+    rethrow_first(on_threads(2, [&](Ops& ops, Mesh mesh) {
+      const auto r = static_cast<std::size_t>(mesh.rank);
+      MeshCommunicator comm(ops, std::move(mesh), 20, MeshCommunicator::kAnyBucket, wire);
+      cpu[r] = results(ops, comm, {DType::f32, DType::f64});
+    }));
+    const auto body = [&](Ops& ops, Communicator& c) {
+      gpu[static_cast<std::size_t>(c.rank())] = results(ops, c, {DType::f32, DType::f64});
+      EXPECT_EQ(c.via(), "NCCL 2.28.9");
+      EXPECT_EQ(c.memory(), wire.dtype == DType::f32 ? 0 : 2 * kBucket);
+    };
+    on_gpus(2, body, wire);
+    EXPECT_EQ(gpu, cpu) << name_of(wire.dtype);
+  }
+}
+
+// Three are rounded twice on the way: bf16 keeps 8 bits.
+TEST_F(Nccl, SumsIn16BitsAreNearly) {
+  const auto body = [](Ops& ops, Communicator& c) {
+    There x(ops, DType::f32, values(DType::f32, c.rank(), 500));
+    c.all_reduce(x.tensor);
+    Bytes got;
+    x.download(got);
+    for (std::size_t i = 0; i < 500; ++i) {
+      double want = 0, size = 0;
+      for (int r = 0; r < 3; ++r) {
+        const auto part =
+            static_cast<double>(reinterpret_cast<const float*>(values(DType::f32, r, 500).data())[i]);
+        want += part;
+        size += std::abs(part);
+      }
+      EXPECT_NEAR(reinterpret_cast<const float*>(got.data())[i], want, size / 128) << i;
+    }
+  };
+  on_gpus(3, body, {DType::bf16, 3});
 }
 
 TEST_F(Nccl, SumsInBf16AreRefused) {
@@ -61,16 +90,21 @@ TEST_F(Nccl, SumsInBf16AreRefused) {
 }
 
 TEST_F(Nccl, SendsWhatThePlanSays) {
-  on_gpus(3, [](Ops& ops, Communicator& c) {
-    There all(ops, DType::f32, values(DType::f32, c.rank(), 3000)), mine(ops, DType::f32, Bytes(4000));
-    const std::int64_t before = c.sent();
-    c.reduce_scatter(mine.tensor, all.tensor);
-    EXPECT_EQ(c.sent() - before, 8000);
-    c.all_gather(all.tensor, mine.tensor);
-    EXPECT_EQ(c.sent() - before, 16000);
-    c.all_reduce(all.tensor);
-    EXPECT_EQ(c.sent() - before, 32000);
-  });
+  for (const Wire& wire : {Wire{}, Wire{DType::bf16, 3}}) {
+    const auto body = [&](Ops& ops, Communicator& c) {
+      There all(ops, DType::f32, values(DType::f32, c.rank(), 3000)), mine(ops, DType::f32, Bytes(4000));
+      PlannedCommunicator plan(3, 0, wire.dtype);
+      const std::int64_t before = c.sent();
+      for (Communicator* one : {&c, static_cast<Communicator*>(&plan)}) {
+        one->reduce_scatter(mine.tensor, all.tensor);
+        one->all_gather(all.tensor, mine.tensor);
+        one->all_reduce(all.tensor);
+      }
+      EXPECT_EQ(c.sent() - before, plan.sent());
+      EXPECT_EQ(plan.sent(), wire.dtype == DType::f32 ? 32000 : 20000);
+    };
+    on_gpus(3, body, wire);
+  }
 }
 
 // Each collective sees what was computed before it was started, and what comes after finish() its result;
@@ -133,19 +167,7 @@ std::vector<float> trained(Ops& ops, Communicator& comm, int stage) {
     }
     const double norm = store.grad_norm();
     EXPECT_GT(norm, 0);
-    store.each_slice([&](const Slice& s) {
-      ops.run(op::AdamW{.master = s.master,
-                        .m = s.states[0],
-                        .v = s.states[1],
-                        .grad = s.grad,
-                        .lr = 0.1,
-                        .beta1 = 0.9,
-                        .beta2 = 0.99,
-                        .eps = 1e-8,
-                        .decay = 0.01,
-                        .grad_scale = 1,
-                        .step = step});
-    });
+    store.each_slice([&](const Slice& s) { adam_step(ops, s, 1, step); });
     store.publish();
   }
   std::vector<float> out;

@@ -77,6 +77,43 @@ void check_sums(MeshCommunicator& c, std::int64_t each) {
   }
 }
 
+// What a sum that travels as T has to be.
+template <class T>
+float narrow_sum(int ranks, std::int64_t i, float scale) {
+  if (ranks == 1) return value<float>(0, i) * 1e-2f;  // travels nowhere
+  const auto round = [](float v) {
+    T t;
+    from_float(t, v);
+    return to_float(t);
+  };
+  float s = 0;
+  for (int r = 0; r < ranks; ++r) s += round(value<float>(r, i) * 1e-2f * scale);
+  return round(s) / scale;
+}
+
+template <class T>
+void check_narrow_sums(MeshCommunicator& c, std::int64_t each, float scale) {
+  const int N = c.size();
+  Values<float> all(each * N), mine(each), whole(each);
+  for (std::int64_t i = 0; i < each * N; ++i)
+    all.v[static_cast<std::size_t>(i)] = value<float>(c.rank(), i) * 1e-2f;
+  for (std::int64_t i = 0; i < each; ++i)
+    whole.v[static_cast<std::size_t>(i)] = value<float>(c.rank(), i) * 1e-2f;
+  const std::int64_t before = c.sent();
+  c.reduce_scatter(mine.tensor(), all.tensor());
+  EXPECT_EQ(c.sent() - before, 2 * each * (N - 1));
+  const Tensor flat = all.tensor();
+  c.reduce_scatter(Tensor(flat.data + each * c.rank() * 4, flat.dtype, {each}), flat);
+  c.all_reduce(whole.tensor());
+  for (std::int64_t i = 0; i < each; ++i) {
+    const auto k = static_cast<std::size_t>(i), in_all = static_cast<std::size_t>(each * c.rank() + i);
+    const float want = narrow_sum<T>(N, each * c.rank() + i, scale);
+    ASSERT_TRUE(same(mine.v[k], want)) << i << " " << mine.v[k] << " " << want;
+    ASSERT_TRUE(same(all.v[in_all], want)) << i;
+    ASSERT_TRUE(same(whole.v[k], narrow_sum<T>(N, i, scale))) << i;
+  }
+}
+
 class Communicators : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Communicators, testing::Values(1, 2, 3, 4));
 
@@ -88,6 +125,20 @@ TEST_P(Communicators, SumsAreThoseInRankOrder) {
       check_sums<double>(c, n);
     }
   });
+}
+
+// By reduce_scatter and by all_reduce the same bits, on all ranks; f64 stays as it is.
+TEST_P(Communicators, SumsThatTravelIn16BitsAreRoundedOnceOnEachSide) {
+  for (const float scale : {1.0f, static_cast<float>(GetParam())})
+    for (const DType type : {DType::bf16, DType::f16})
+      rethrow_first(run_ranks_catching(GetParam(),
+                                       [&](MeshCommunicator& c) {
+                                         for (const std::int64_t each : kSizes)
+                                           type == DType::bf16 ? check_narrow_sums<bf16>(c, each, scale)
+                                                               : check_narrow_sums<f16>(c, each, scale);
+                                         check_sums<double>(c, 1000);
+                                       },
+                                       20, {.dtype = type, .scale = scale}));
 }
 
 TEST_P(Communicators, GatherInRankOrder) {

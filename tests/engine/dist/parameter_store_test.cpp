@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
+#include "engine/dist/file_depot.h"
 #include "engine/dist/parameter_store.h"
 #include "engine/dist/planned.h"
 #include "engine/ops/null_ops.h"
+#include "tests/support/adam.h"
 #include "tests/support/ranks.h"
 
 namespace ft {
@@ -15,10 +18,12 @@ namespace {
 constexpr int kUnits = 6;
 constexpr std::int64_t kFrozen = 300, kSmall = 9;  // elements of a unit's other parameters
 std::int64_t weights_of(int unit) { return 700 + 130 * unit; }
+constexpr std::array<StateSpec, 2> kStates{{{.name = "m"}, {.name = "v"}}};
+std::span<const StateSpec> adam_states(const Parameter&) { return kStates; }
 
 // Each unit: a trained weight, a small trained one, a frozen one.
 struct Toy {
-  explicit Toy(DType dtype) {
+  explicit Toy(DType dtype, std::int64_t scale = 1) {
     for (int u = 0; u < kUnits; ++u) {
       const auto add = [&](const char* what, std::int64_t n, bool trained) {
         Parameter& p = all.emplace_back();
@@ -27,7 +32,7 @@ struct Toy {
         p.dtype = dtype;
         p.trainable = trained;
       };
-      add("w", weights_of(u), true);
+      add("w", scale * weights_of(u), true);
       add("n", kSmall, true);
       add("f", kFrozen, false);
     }
@@ -71,7 +76,14 @@ struct Case {
   bool overlap = true;
   ZeroOptions zero{};
   DType dtype = DType::f32;
+  bool params_in_file = false, states_in_file = false;
+  std::int64_t scale = 1;  // of the weights' sizes
+  bool adam = false;
 };
+
+Homes homes_of(const Case& c, const std::function<std::shared_ptr<Depot>()>& make) {
+  return {c.params_in_file ? make() : nullptr, c.states_in_file ? make() : nullptr};
+}
 
 struct Outcome {
   std::vector<float> trained;  // after the last step
@@ -81,11 +93,17 @@ struct Outcome {
 TransientMemory planned(const Case& c) {
   NullOps null;
   PlannedCommunicator comm(c.ranks, 0);
-  ParameterStore store(null, comm, c.zero);
-  Toy toy(c.dtype);
+  ParameterStore store(null, comm, c.zero, c.adam ? adam_states : no_states,
+                       homes_of(c, [] { return std::make_shared<PlannedDepot>(0); }));
+  Toy toy(c.dtype, c.scale);
   toy.add_units(store);
   store.reserve(kMeasured);
-  toy.micro_step(store, -1, 0);
+  store.begin_step();
+  for (int m = 0; m < 2; ++m) {
+    store.begin_micro_step(m == 1);
+    toy.micro_step(store, -1, 0);
+  }
+  store.each_run([](const FlatRun&) {});
   return store.transient();
 }
 
@@ -101,8 +119,10 @@ std::int64_t place_of(const Toy& toy, const Parameter& p) {
 
 void train(const Case& c, Communicator& comm, Outcome& outcome) {
   cpu::CpuOps ops(1);
-  Toy toy(c.dtype);
-  ParameterStore store(ops, comm, c.zero);
+  Toy toy(c.dtype, c.scale);
+  ParameterStore store(ops, comm, c.zero, c.adam ? adam_states : no_states, homes_of(c, [] {
+                         return std::make_shared<FileDepot>(std::filesystem::temp_directory_path(), "test");
+                       }));
   toy.add_units(store);
   store.reserve(planned(c));
   store.load([](const Parameter& p, Tensor y, std::int64_t first) {
@@ -123,13 +143,13 @@ void train(const Case& c, Communicator& comm, Outcome& outcome) {
       toy.micro_step(store, comm.rank(), 10 * s + m);
     }
     const double norm = store.grad_norm();
-    store.each_slice([&](const Slice& p) {
-      ops.run(op::Sgd{.master = p.master,
-                      .grad = p.grad,
-                      .lr = 0.01f,
-                      .decay = 0,
-                      .grad_scale = static_cast<float>(1 / norm)});
-    });
+    const auto scale = static_cast<float>(1 / norm);
+    if (c.adam)
+      store.each_run([&](const FlatRun& r) { adam_step(ops, r, scale, s + 1); });
+    else
+      store.each_slice([&](const Slice& p) {
+        ops.run(op::Sgd{.master = p.master, .grad = p.grad, .lr = 0.01f, .decay = 0, .grad_scale = scale});
+      });
     store.publish();
   }
   const std::int64_t sent = comm.sent() - before;
@@ -147,7 +167,7 @@ void train(const Case& c, Communicator& comm, Outcome& outcome) {
 
 Outcome run(const Case& c) {
   Outcome outcome;
-  const Toy toy(c.dtype);
+  const Toy toy(c.dtype, c.scale);
   outcome.trained.assign(static_cast<std::size_t>(place_of(toy, {})), NAN);
   run_ranks(c.ranks, c.overlap, [&](Communicator& comm) { train(c, comm, outcome); });
   return outcome;
@@ -156,6 +176,34 @@ Outcome run(const Case& c) {
 ZeroOptions options(int stage, std::int64_t prefetch = 0, bool overlap = false) {
   return {.stage = ZeroStage::of(stage), .prefetch = prefetch, .overlap = overlap};
 }
+
+// Values, masters, states and gradients in files: in windows smaller than the weights, or larger.
+class Elsewhere : public testing::TestWithParam<std::tuple<int, DType, int>> {};
+TEST_P(Elsewhere, IsTheSameTraining) {
+  const auto [ranks, dtype, stage] = GetParam();
+  const auto with = [&](bool params, bool states, std::int64_t window) {
+    ZeroOptions zero = options(stage, 20'000, stage % 2 == 0);
+    zero.window = window;
+    zero.persist = kSmall;
+    return run({ranks, 2, stage % 2 == 0, zero, dtype, params, states, 9, window == 1});
+  };
+  for (const std::int64_t window : {1, 1 << 20}) {
+    const Outcome want = with(false, false, window);
+    ASSERT_GT(want.trained.size(), 50'000u);
+    for (const auto& [params, states] : {std::pair{true, false}, {false, true}, {true, true}}) {
+      if (params && ranks > 1 && stage < 3) continue;
+      const Outcome got = with(params, states, window);
+      EXPECT_TRUE(got.trained == want.trained)
+          << "params " << params << ", states " << states << ", window " << window;
+      if (params && states) {
+        EXPECT_LT(got.resident, want.resident / 10);
+      }
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(ParameterStore, Elsewhere,
+                         testing::Combine(testing::Values(1, 2), testing::Values(DType::f32, DType::bf16),
+                                          testing::Range(0, 4)));
 
 TEST(ParameterStore, OverlapChangesNoBit) {
   for (const int ranks : {1, 2, 3})

@@ -7,6 +7,7 @@
 #include <complex>
 #include <list>
 
+#include "engine/core/error.h"
 #include "engine/cpu/cpu_ops.h"
 #include "engine/dist/local.h"
 #include "engine/dist/parameter_store.h"
@@ -94,9 +95,14 @@ class LayerRun {
   // The same for layers that acquire their own units: each is added, then all are started.
   template <class Layer>
   int add(Layer& layer) {
+    return store.add_unit(str("unit ", store.units()), remember(layer));
+  }
+  // The same for what adds its units by itself.
+  template <class Layer>
+  std::vector<Parameter*> remember(Layer& layer) {
     const std::vector<Parameter*> own = parameters_of(layer);
     parameters_.insert(parameters_.end(), own.begin(), own.end());
-    return store.add_unit(str("unit ", store.units()), own);
+    return own;
   }
   void start() {
     store.reserve();

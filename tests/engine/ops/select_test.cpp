@@ -1,6 +1,7 @@
 // From a Device to its Ops.
 #include <gtest/gtest.h>
 
+#include "engine/core/error.h"
 #include "engine/cuda/cuda_ops.h"
 
 namespace ft {

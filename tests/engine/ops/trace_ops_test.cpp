@@ -85,6 +85,30 @@ TEST(TraceOps, CountsAllPairsOfCrossAttention) {
   EXPECT_EQ(visible_pairs({starts, false, 0, keys}), 2 * 3 + 0 * 4 + 3 * 1);
 }
 
+TEST(TraceOps, CountsOnlyBlocksThatAreKept) {
+  BlockLayout layout(2, 40, 16);
+  for (std::int64_t h = 0; h < 2; ++h)
+    for (std::int64_t r = 0; r < 40; ++r)
+      for (std::int64_t c = 0; c < 40; ++c)
+        if (r == c || (r * 7 + c * 3 + h) % 5 == 0) layout.keep(h, r, c);
+  for (const std::int64_t n : {1, 16, 21, 32, 513, 640})
+    for (const bool causal : {true, false})
+      for (const std::int64_t window : {0, 1, 40, 700}) {
+        double want = 0;
+        for (int h = 0; h < 2; ++h)
+          for (int q = 0; q < n; ++q)
+            for (int k = 0; k < n; ++k)
+              want +=
+                  (!causal || k <= q) && (window == 0 || k > q - window) && layout.keeps(h, q / 16, k / 16);
+        EXPECT_EQ(layout.pairs(n, causal, window), want / 2) << n << " " << causal << " " << window;
+      }
+  std::vector<std::int32_t> bits(2 * 40 * 2);
+  const Tensor words(reinterpret_cast<std::byte*>(bits.data()), DType::i32, {80, 2});
+  const std::vector<std::int32_t> starts{0, 5, 21};
+  EXPECT_EQ(visible_pairs({.starts = starts, .blocks = {&layout, words}}),
+            layout.pairs(5, true, 0) + layout.pairs(16, true, 0));
+}
+
 TEST(TraceOps, ElementwiseWorkHasBytesButNoFlops) {
   NullOps null;
   TraceOps ops(null);
@@ -126,7 +150,8 @@ TEST(TraceOps, TheTimelineIsJsonWithLabelsAroundCalls) {
 TEST(TraceOps, WhatRunsBesideIsAThreadOfItsOwn) {
   NullOps null;
   TraceOps ops(null, {.calls = true});
-  const std::vector<TraceCall> beside{{"all_gather", "lm_head", steady_seconds(), 0.5, 0, 2e6}};
+  const std::vector<TraceCall> beside{
+      {"all_gather", "lm_head", Phase::reduce, steady_seconds(), 0.5, 0, 2e6}};
   ops.run(op::Fill{Matrix(3, 5, DType::f32), 1});
   std::ostringstream text;
   ops.write_timeline(text, beside);

@@ -3,18 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <memory>
 #include <set>
 
-#include "engine/io/safetensors_write.h"
-#include "engine/train/trainer.h"
 #include "tests/engine/io/temp_folder.h"
+#include "tests/engine/train/plain_model.h"
 #include "tests/support/ranks.h"
 
 namespace ft {
 namespace {
 
-using test::TempFolder;
+using namespace test;
+
 using Ids = std::set<std::int32_t>;
 
 constexpr std::int64_t kSize = 600;
@@ -25,85 +24,28 @@ struct Happenings {
   bool always_overflow = false;
 };
 
-class Vector final : public Model {
+class Vector final : public PlainModel {
  public:
-  explicit Vector(Happenings h) : happenings_(std::move(h)) {
-    p_.name = "w";
-    p_.shape = {kSize};
-    p_.dtype = DType::f16;
-    p_.trainable = true;
-  }
-  void visit(Visitor& v) override { v.parameter(p_); }
-  void add_units(ParameterStore& store) override { unit_ = store.add_unit("w", {&p_}); }
-  std::int64_t blocks() const override { return 1; }
-  void set_recompute(std::int64_t) override {}
-  void forward(Ctx&, ParameterStore&, const Batch&, Tensor) override {}
+  explicit Vector(Happenings h) : PlainModel({{"w", kSize}}, DType::f16), happenings_(std::move(h)) {}
   void forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss, float scale,
                         float) override {
-    const Use use(store, unit_, true);
+    const Use use(store, 0, true);
+    Parameter& p = parameters[0];
     const std::int32_t id = b.input_ids[0];
     *loss.as<double>() += happenings_.no_loss.contains(id) ? NAN : 1.0 / (1 + id % 5);
     const bool overflow = happenings_.always_overflow || happenings_.overflow.contains(id);
     for (std::int64_t i = 0; i < kSize; ++i) {
-      const float w = to_float(p_.value.as<f16>()[i]);
+      const float w = to_float(p.value.as<f16>()[i]);
       f16 d;  // of an activation
       from_float(d, scale * (overflow && i == 7 ? 1e6f : 0.1f * w + 0.01f * static_cast<float>(id % 7)));
-      p_.grad.as<float>()[i] += to_float(d);
+      p.grad.as<float>()[i] += to_float(d);
     }
     c.ops.enter("w");
-    store.reduce(unit_, true);
+    store.reduce(0, true);
   }
-  void logits(Ctx&, ParameterStore&, const Batch&, Tensor) override {}
-  std::int64_t vocab_size() const override { return 1; }
-  KvCache make_kv_cache(Arena&, KvCacheShape, DType) const override { return {}; }
-  void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor) override {}
 
  private:
-  Parameter p_;
-  int unit_ = 0;
   Happenings happenings_;
-};
-
-// One token a micro-batch: its number.
-class Numbers final : public BatchSource {
- public:
-  explicit Numbers(std::vector<std::int32_t> ids) : ids_(std::move(ids)) {}
-  std::int64_t batches_per_epoch() const override { return static_cast<std::int64_t>(ids_.size()); }
-  Batch batch(std::int64_t, std::int64_t i) const override {
-    Batch b;
-    b.input_ids = {ids_[static_cast<std::size_t>(i)]};
-    b.positions = b.target_rows = b.targets = {0};
-    b.starts = {0, 1};
-    return b;
-  }
-  BatchShape shape(std::int64_t, std::int64_t) const override {
-    return {.tokens = 1, .targets = 1, .sequences = 1, .longest = 1};
-  }
-
- private:
-  std::vector<std::int32_t> ids_;
-};
-
-class Files final : public ModelFiles {
- public:
-  void create(const std::string& folder, bool) override {
-    const std::vector<TensorSpec> specs{{"w", DType::f32, {kSize}}};
-    write_safetensors(folder + "/model.safetensors", specs, {});
-  }
-  std::string name_of(const Parameter& p) const override { return p.name; }
-  ReadParameter read(const std::string& folder) override {
-    auto file = std::make_shared<SafetensorsFile>(folder + "/model.safetensors");
-    return [file](const Parameter& p, Tensor y, std::int64_t first) {
-      file->read(*file->find(p.name), y, first);
-    };
-  }
-};
-
-struct Told : Report {
-  std::vector<StepRow> rows;
-  std::vector<std::string> notes;
-  void progress(const StepRow& row) override { rows.push_back(row); }
-  void note(const std::string& text) override { notes.push_back(text); }
 };
 
 struct Course {
@@ -120,12 +62,14 @@ struct Setting {
   std::int64_t save_steps = 1000;
   std::string output = "/nowhere", resume = {};
   std::int64_t max_shard_bytes = kMaxShardBytes;
+  LossScaling scaling = {};
 };
 
 // What rank `rank` sees.
 Course run_rank(const Setting& run, Ops& ops, Communicator& comm) {
   TrainConfig config;
   config.training.fp16 = true;
+  config.training.loss_scaling = run.scaling;
   config.training.num_train_epochs = 1;
   config.training.learning_rate = 0.05;
   config.training.lr_scheduler_type = LrScheduler::constant_with_warmup;
@@ -143,7 +87,7 @@ Course run_rank(const Setting& run, Ops& ops, Communicator& comm) {
   });
   Arena saved(ops.allocate(4096), 4096), scratch(ops.allocate(4096), 4096);
   Ctx context{ops, saved, scratch, DType::f16};
-  Files files;
+  Files files(model);
   Checkpoints checkpoints(model, store, comm, files, run.output, run.max_shard_bytes);
   Told told;
   Trainer trainer({.context = context,
@@ -177,12 +121,6 @@ std::vector<Course> run_all(const Setting& run) {
     all[static_cast<std::size_t>(comm.rank())] = run_rank(run, ops, comm);
   }));
   return all;
-}
-
-std::vector<std::int32_t> numbers(std::int32_t n) {
-  std::vector<std::int32_t> ids;
-  for (std::int32_t i = 0; i < n; ++i) ids.push_back(i);
-  return ids;
 }
 
 TEST(Fp16Trainer, ASkippedStepHasNeverBeenOnAnyRank) {
@@ -235,6 +173,19 @@ TEST(Fp16Trainer, ACheckpointHoldsTheScale) {
     EXPECT_EQ(resumed.rows[i].loss_scaling, whole.rows[i + 10].loss_scaling);
     EXPECT_EQ(resumed.rows[i].learning_rate, whole.rows[i + 10].learning_rate);
   }
+}
+
+TEST(Fp16Trainer, TheScaleMovesAsTheSettingsSay) {
+  const auto scales = [](const LossScaling& scaling) {
+    const Course course =
+        run_all({.ids = numbers(10), .happenings = {.overflow = {7}}, .scaling = scaling})[0];
+    std::vector<double> all;
+    for (const StepRow& row : course.rows) all.push_back(row.loss_scaling->loss_scale);
+    return all;
+  };
+  EXPECT_EQ(scales({.initial_scale_power = 5, .loss_scale_window = 3, .hysteresis = 1}),
+            (std::vector<double>{32, 32, 32, 32, 64, 64, 64, 128, 64, 64}));
+  EXPECT_EQ(scales({.loss_scale = 100}), std::vector<double>(10, 100));
 }
 
 std::string error_of(const Setting& run) {

@@ -39,7 +39,9 @@ TEST(JsonLog, RowsHaveTheNamesOfTheContract) {
                                             {"activations", 5},
                                             {"scratch", 6},
                                             {"communication", 7},
-                                            {"total", 28}}));
+                                            {"total", 28},
+                                            {"host", 0},
+                                            {"elsewhere", 0}}));
 }
 
 TEST(JsonLog, TheLossScaleIsThereInFp16AndIsReadBack) {

@@ -1,62 +1,34 @@
-// The loss scale against DeepSpeed's algorithm, written out a second time in its own words, and by hand.
+// The loss scale against DeepSpeed's DynamicLossScaler (tests/golden/loss_scales.json), and by hand.
 #include "engine/train/loss_scaler.h"
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "engine/core/random.h"
+#include "engine/io/json.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
 
-// DeepSpeed's DynamicLossScaler.update_scale.
-struct Reference {
-  LossScaling c;
-  double cur_scale = std::ldexp(1.0, c.initial_scale_power);
-  std::int64_t cur_iter = 0, last_overflow_iter = -1, cur_hysteresis = c.hysteresis;
-
-  bool update_scale(bool overflow) {
-    if (overflow) {
-      if (c.hysteresis == 1 || cur_hysteresis == 1) {
-        if (cur_scale == c.min_loss_scale) return false;
-        cur_scale = std::max(cur_scale / 2, c.min_loss_scale);
-      } else {
-        cur_hysteresis -= 1;
-      }
-      last_overflow_iter = cur_iter;
-    } else {
-      if (c.consecutive_hysteresis) cur_hysteresis = c.hysteresis;
-      const std::int64_t stable_interval = (cur_iter - last_overflow_iter) - 1;
-      if (stable_interval > 0 && stable_interval % c.loss_scale_window == 0) {
-        if (!c.consecutive_hysteresis) cur_hysteresis = c.hysteresis;
-        cur_scale *= 2;
-      }
-    }
-    cur_iter += 1;
-    return true;
-  }
-};
-
 TEST(LossScaler, IsDeepSpeeds) {
-  for (const std::int64_t window : {1, 2, 3, 7, 50})
-    for (const std::int64_t hysteresis : {1, 2, 3})
-      for (const bool consecutive : {false, true})
-        for (const std::uint32_t every : {2u, 3u, 9u, 40u}) {
-          const LossScaling c{.initial_scale_power = 6,
-                              .loss_scale_window = window,
-                              .hysteresis = hysteresis,
-                              .consecutive_hysteresis = consecutive,
-                              .min_loss_scale = 0.5};
-          LossScaler scaler(c);
-          Reference want{c};
-          for (std::uint64_t i = 0; i < 500; ++i) {
-            const bool overflow = Random{every}.at(i)[0] % every == 0;
-            ASSERT_EQ(scaler.update(overflow), want.update_scale(overflow)) << i;
-            ASSERT_EQ(scaler.scale(), want.cur_scale) << i;
-            ASSERT_EQ(scaler.state().hysteresis, want.cur_hysteresis) << i;
-          }
-        }
+  const Json golden = read_json(source_path("tests/golden/loss_scales.json"));
+  for (const Json& row : golden["loss_scales"]) {
+    LossScaler scaler({.initial_scale_power = row["initial_scale_power"],
+                       .loss_scale_window = row["loss_scale_window"],
+                       .hysteresis = row["hysteresis"],
+                       .consecutive_hysteresis = row["consecutive_hysteresis"],
+                       .min_loss_scale = row["min_loss_scale"]});
+    const std::string overflows = row["overflows"];
+    for (std::size_t i = 0; i < overflows.size(); ++i) {
+      const Json& want = row["scales"][i];
+      ASSERT_EQ(scaler.update(overflows[i] == 'o'), !want.is_null()) << row.dump() << i;
+      if (want.is_null()) break;
+      ASSERT_EQ(scaler.scale(), want.get<double>()) << row.dump() << i;
+    }
+  }
 }
 
 // The scale after each step; o: an overflow.

@@ -1,4 +1,4 @@
-// AdamW, SGD and clipping, step by step, against torch (tests/golden/optimizers.*).
+// AdamW, Adam, SGD and clipping, step by step, against torch (tests/golden/optimizers.*).
 #include "engine/train/optimizers/optimizer.h"
 
 #include <gtest/gtest.h>
@@ -45,6 +45,7 @@ TrainingConfig config_of(const Json& run) {
   t.adam_beta2 = run["adam_beta2"];
   t.adam_epsilon = run["adam_epsilon"];
   t.max_grad_norm = run["max_grad_norm"];
+  t.adam_w_mode = run.value("adam_w_mode", true);
   return t;
 }
 
@@ -96,7 +97,7 @@ TEST_P(Torch, StepByStep) {
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, Torch,
                          testing::Values("adamw", "adamw-decay", "adamw-betas", "adamw-clip",
-                                         "adamw-schedule", "sgd", "sgd-decay", "sgd-clip"),
+                                         "adamw-schedule", "adam-decay", "sgd", "sgd-decay", "sgd-clip"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');

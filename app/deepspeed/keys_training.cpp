@@ -1,0 +1,135 @@
+// Batch sizes, optimizer, schedule, types and communication.
+#include "app/deepspeed/values.h"
+
+namespace ft::deepspeed {
+namespace {
+
+using enum Fate;
+
+constexpr const char* kAdam = "Adam, AdamW";
+constexpr const char* kWarmup = "WarmupLR, WarmupDecayLR, WarmupCosineLR";
+constexpr const char* kUserLoop = "ft counts micro-batches itself";
+constexpr const char* kOwnUpdate = "ft updates AdamW's states in f32, everywhere with the same bits";
+constexpr const char* kTypes = "training.bf16 and training.fp16 choose the type";
+
+constexpr Key kTrainingKeys[] = {
+    {"train_batch_size", whole(1), mapped,
+     "training.per_device_train_batch_size, training.gradient_accumulation_steps"},
+    {"train_micro_batch_size_per_gpu", whole(1), mapped, "training.per_device_train_batch_size"},
+    {"gradient_accumulation_steps", whole(1), mapped, "training.gradient_accumulation_steps"},
+    {"gradient_clipping", number(0, "1.0"), mapped, "training.max_grad_norm"},
+    {"managed_gradient_accumulation", flag("true"), no_effect, "", kUserLoop},
+    {"dataloader_drop_last", flag("false"), no_effect, "",
+     "it is for DeepSpeed's own loader, which the Trainer does not use"},
+    {"seed", any(), refused, "", "it is no key of DeepSpeed; set training.seed in run.json"},
+    {"sequence_parallel_size", whole(1, "1"), mapped, "distributed.sequence_parallel_size"},
+    {"use_data_before_expert_parallelism", flag("false"), no_effect, "", "ft trains no mixtures of experts"},
+
+    {"optimizer.type", text(), mapped, "training.optim"},
+    {"optimizer.legacy_fusion", flag("false"), no_effect, "", kOwnUpdate},
+    {"optimizer.params.lr", number_above(0), mapped, "training.learning_rate"},
+    {"optimizer.params.betas", two_numbers(0, 1), mapped, "training.adam_beta1, training.adam_beta2"},
+    {"optimizer.params.eps", number_above(0), mapped, "training.adam_epsilon", "", kAdam},
+    {"optimizer.params.weight_decay", number(0), mapped, "training.weight_decay"},
+    {"optimizer.params.adam_w_mode", flag("true"), mapped, "training.adam_w_mode", "", kAdam},
+    {"optimizer.params.torch_adam", flag("false"), no_effect, "", kOwnUpdate, kAdam},
+    {"optimizer.params.bias_correction", flag("true"), only_usual, "", "ft always corrects the bias", kAdam},
+    {"optimizer.params.amsgrad", flag("false"), only_usual, "", "ft has no AMSGrad", kAdam},
+    {"optimizer.params.set_grad_none", flag("true"), no_effect, "", "ft's gradients have a fixed place"},
+    {"optimizer.params.fp32_optimizer_states", flag("true"), only_usual, "", "ft's states are f32", kAdam},
+    {"optimizer.params.max_grad_norm", any(), refused, "", "it is gradient_clipping, beside optimizer"},
+    {"zero_allow_untested_optimizer", flag("false"), no_effect, "", "every optimizer of ft is tested"},
+    {"zero_force_ds_cpu_optimizer", flag("true"), no_effect, "", kOwnUpdate},
+
+    {"scheduler.type", text("WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle, LRRangeTest"), mapped,
+     "training.lr_scheduler_type"},
+    {"scheduler.params.warmup_min_lr", number(0, "0"), mapped, "training.lr_scheduler_kwargs.warmup_min_lr",
+     "", "WarmupLR, WarmupDecayLR"},
+    {"scheduler.params.warmup_max_lr", number(0), mapped, "training.lr_scheduler_kwargs.warmup_max_lr", "",
+     "WarmupLR, WarmupDecayLR"},
+    {"scheduler.params.warmup_num_steps", whole(1, "1000"), mapped,
+     "training.lr_scheduler_kwargs.warmup_num_steps", "", kWarmup},
+    {"scheduler.params.warmup_type", text("log, linear", "\"log\""), mapped,
+     "training.lr_scheduler_kwargs.warmup_type", "", kWarmup},
+    {"scheduler.params.total_num_steps", whole(1), mapped, "training.lr_scheduler_kwargs.total_num_steps", "",
+     "WarmupDecayLR, WarmupCosineLR"},
+    {"scheduler.params.warmup_min_ratio", number(0, "0"), mapped,
+     "training.lr_scheduler_kwargs.warmup_min_ratio", "", "WarmupCosineLR"},
+    {"scheduler.params.cos_min_ratio", number(0, "0.0001"), mapped,
+     "training.lr_scheduler_kwargs.cos_min_ratio", "", "WarmupCosineLR"},
+    {"scheduler.params.cycle_min_lr", number(0), mapped, "training.lr_scheduler_kwargs.cycle_min_lr", "",
+     "OneCycle"},
+    {"scheduler.params.cycle_max_lr", number(0), mapped, "training.lr_scheduler_kwargs.cycle_max_lr", "",
+     "OneCycle"},
+    {"scheduler.params.decay_lr_rate", number(0, "0"), mapped, "training.lr_scheduler_kwargs.decay_lr_rate",
+     "", "OneCycle"},
+    {"scheduler.params.cycle_first_step_size", whole(1, "2000"), mapped,
+     "training.lr_scheduler_kwargs.cycle_first_step_size", "", "OneCycle"},
+    {"scheduler.params.cycle_second_step_size", whole(1), mapped,
+     "training.lr_scheduler_kwargs.cycle_second_step_size", "", "OneCycle"},
+    {"scheduler.params.cycle_first_stair_count", whole(0, "0"), mapped,
+     "training.lr_scheduler_kwargs.cycle_first_stair_count", "", "OneCycle"},
+    {"scheduler.params.cycle_second_stair_count", whole(0), mapped,
+     "training.lr_scheduler_kwargs.cycle_second_stair_count", "", "OneCycle"},
+    {"scheduler.params.decay_step_size", whole(0, "0"), mapped,
+     "training.lr_scheduler_kwargs.decay_step_size", "", "OneCycle"},
+    {"scheduler.params.cycle_momentum", flag("true"), mapped, "training.lr_scheduler_kwargs.cycle_momentum",
+     "", "OneCycle"},
+    {"scheduler.params.cycle_min_mom", number(0, "0.8", 1), mapped,
+     "training.lr_scheduler_kwargs.cycle_min_mom", "", "OneCycle"},
+    {"scheduler.params.cycle_max_mom", number(0, "0.9", 1), mapped,
+     "training.lr_scheduler_kwargs.cycle_max_mom", "", "OneCycle"},
+    {"scheduler.params.decay_mom_rate", number(0, "0"), mapped, "training.lr_scheduler_kwargs.decay_mom_rate",
+     "", "OneCycle"},
+    {"scheduler.params.lr_range_test_min_lr", number(0, "0.001"), mapped,
+     "training.lr_scheduler_kwargs.lr_range_test_min_lr", "", "LRRangeTest"},
+    {"scheduler.params.lr_range_test_step_size", whole(1, "2000"), mapped,
+     "training.lr_scheduler_kwargs.lr_range_test_step_size", "", "LRRangeTest"},
+    {"scheduler.params.lr_range_test_step_rate", number(0, "1.0"), mapped,
+     "training.lr_scheduler_kwargs.lr_range_test_step_rate", "", "LRRangeTest"},
+    {"scheduler.params.lr_range_test_staircase", flag("false"), mapped,
+     "training.lr_scheduler_kwargs.lr_range_test_staircase", "", "LRRangeTest"},
+    {"scheduler.params.last_batch_iteration", whole(-1, "-1"), only_usual, "",
+     "a run goes on with training.resume_from_checkpoint"},
+
+    {"fp16.enabled", flag("false"), mapped, "training.fp16"},
+    {"fp16.auto_cast", flag("false"), no_effect, "", "ft's inputs are tokens"},
+    {"fp16.loss_scale", number(0, "0"), mapped, "training.loss_scaling.loss_scale"},
+    {"fp16.initial_scale_power", whole(0, "16"), mapped, "training.loss_scaling.initial_scale_power"},
+    {"fp16.loss_scale_window", whole(1, "1000"), mapped, "training.loss_scaling.loss_scale_window"},
+    {"fp16.hysteresis", whole(1, "2"), mapped, "training.loss_scaling.hysteresis"},
+    {"fp16.consecutive_hysteresis", flag("false"), mapped, "training.loss_scaling.consecutive_hysteresis"},
+    {"fp16.min_loss_scale", number_above(0, "1"), mapped, "training.loss_scaling.min_loss_scale"},
+    {"fp16.fp16_master_weights_and_grads", flag("false"), only_usual, "", "ft's master weights are f32"},
+    {"bf16.enabled", flag("false"), mapped, "training.bf16"},
+    {"bf16.immediate_grad_update", flag("false"), no_effect, "", "ft adds gradients in f32 as they come"},
+    {"bf16.check_grad_overflow", flag("true"), no_effect, "", "bf16 has the range of f32"},
+    {"bf16.bf16_master_weights_and_grads", flag("false"), only_usual, "", "ft's master weights are f32"},
+    {"bf16.bf16_optimizer_states", flag("false"), only_usual, "", "ft's states are f32"},
+    {"bfloat16.*", any(), renamed, "bf16.*"},
+    {"amp", any(), block_off, "enabled, opt_level, *", "Apex's mixed precision; use bf16.enabled"},
+    {"torch_autocast", any(), block_off, "enabled, dtype, lower_precision_safe_modules",
+     "use bf16.enabled or fp16.enabled"},
+    {"data_types.grad_accum_dtype", text("fp32, fp16, bf16", "\"fp32\""), no_effect, "",
+     "ft always accumulates gradients in f32"},
+    {"data_types.param_dtype", text(), refused, "", kTypes},
+    {"data_types.buffer_dtype", text(), refused, "", kTypes},
+    {"data_types.keep_in_fp32_modules", any(), no_effect, "",
+     "ft keeps in f32 what the model's own code does"},
+
+    {"communication_data_type", text("fp32, fp16, bf16"), mapped, "distributed.communication_data_type"},
+    {"seq_parallel_communication_data_type", text("fp32, fp16, bf16", "\"fp32\""), no_effect, "",
+     "sequences are not split"},
+    {"prescale_gradients", flag("false"), mapped, "distributed.prescale_gradients"},
+    {"gradient_predivide_factor", number_above(0, "1.0"), mapped, "distributed.gradient_predivide_factor"},
+    {"gradient_allreduce_op", text("mean, sum", "\"mean\""), only_usual, "",
+     "ft divides by the step's target tokens"},
+    {"sparse_gradients", any(), block_off, "", "gradients of embeddings are dense"},
+    {"disable_allgather", flag("false"), no_effect, "", "DeepSpeed itself no longer reads it"},
+};
+
+}  // namespace
+
+std::span<const Key> training_keys() { return kTrainingKeys; }
+
+}  // namespace ft::deepspeed

@@ -1,0 +1,235 @@
+#include "app/deepspeed/rows.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "engine/core/suggest.h"
+
+namespace ft::deepspeed {
+namespace {
+
+std::string parent_of(const std::string& name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == name.npos ? "" : name.substr(0, dot);
+}
+std::string last_of(const std::string& name) { return name.substr(name.rfind('.') + 1); }
+std::string below(const std::string& block, const std::string& key) {
+  return block.empty() ? key : block + "." + key;
+}
+
+// The name that stands in the table for one that may be old: bfloat16.enabled -> bf16.enabled.
+std::string new_name(const std::string& name) {
+  const Key* key = find_key(name);
+  if (!key || key->fate != Fate::renamed) return name;
+  const std::string to = key->to;
+  return to.ends_with("*") ? to.substr(0, to.size() - 1) + last_of(name) : to;
+}
+
+// Whether all words of a_b are in b_c_a.
+bool has_words(const std::string& all, const std::string& some) {
+  const std::string inside = "_" + all + "_";
+  for (std::size_t begin = 0, end = 0; end != some.npos; begin = end + 1) {
+    end = some.find('_', begin);
+    if (inside.find("_" + some.substr(begin, end == some.npos ? end : end - begin) + "_") == inside.npos)
+      return false;
+  }
+  return true;
+}
+
+// The key that was meant: in the same block the one that becomes ft's setting of that name (learning_rate:
+// lr), that has all its words, or that is like it; else one like it elsewhere.
+std::string meant(const std::string& name) {
+  const std::string block = parent_of(name), last = last_of(name);
+  const std::vector<std::string> here = names_in(parent_of(new_name(name)));
+  for (const std::string& key : here) {
+    const Key* k = find_key(below(parent_of(new_name(name)), key));
+    for (const std::string& setting : split(k && k->fate == Fate::mapped ? k->to : ""))
+      if (last_of(setting) == last) return below(block, key);
+  }
+  for (const std::string& key : here)
+    if (!last.empty() && has_words(key, last)) return below(block, key);
+  if (const std::string near = nearest(last, here); !near.empty()) return below(block, near);
+  std::vector<std::string> all;
+  for (const Key* key : all_keys()) all.push_back(last_of(key->name));
+  const std::string near = nearest(last, all);
+  for (const Key* key : all_keys())
+    if (!near.empty() && last_of(key->name) == near) return key->name;
+  return "";
+}
+
+class Rows {
+ public:
+  Rows(const SettingsText& file, const std::function<bool(const std::string&)>& on, Report& report)
+      : file_(file), on_(on), report_(report) {}
+
+  void block(const Json& object, const std::string& path, const std::string& off) {
+    const std::string without = off.empty() && !is_on(object, path) ? path + ".enabled is false" : off;
+    for (const auto& [name, value] : object.items()) {
+      if (name.empty() || name.find('.') != name.npos)
+        unknown(below(path, name), value);
+      else
+        member(below(path, name), value, name == "enabled" ? off : without);
+    }
+  }
+
+  std::vector<Leaf> leaves;
+
+ private:
+  bool is_on(const Json& object, const std::string& path) const {
+    const Key* enabled = path.empty() ? nullptr : find_key(new_name(path + ".enabled"));
+    if (!enabled || enabled->fate == Fate::no_effect) return true;
+    const auto given = object.find("enabled");
+    if (given == object.end()) return false;
+    return *given == "auto" ? on_(parent_of(enabled->name)) : *given != false;
+  }
+
+  void member(const std::string& name, const Json& value, const std::string& off) {
+    if (const Key* none = find_block_off(name)) return block_off(*none, name, value);
+    if (find_key(name)) return leaf(name, value, off);
+    if (name == "zero_optimization" && value.is_boolean()) return leaf(name, value, off);
+    if (!is_block(name)) return unknown(name, value);
+    if (value.is_object()) return block(value, name, off);
+    Row& row = add(name, value);
+    if (value.is_null())
+      done(row, Verdict::no_effect, "null counts as left out");
+    else
+      report_.reject(row, str("has to be a block {...}, not ", json_excerpt(value)));
+  }
+
+  Row& add(const std::string& name, const Json& value) {
+    const auto line = file_.lines.find(name);
+    const std::string place = line == file_.lines.end() ? file_.name : str(file_.name, ":", line->second);
+    report_.rows.push_back({.key = name, .known = "", .value = value, .to = {}, .why = "", .place = place});
+    return report_.rows.back();
+  }
+  static void done(Row& row, Verdict verdict, const std::string& why) {
+    row.verdict = verdict;
+    row.why = why;
+  }
+
+  // Every leaf below a value; an empty block has none.
+  void each_leaf(const std::string& name, const Json& value, const std::function<void(Row&)>& visit) {
+    if (value.is_object() && !value.empty()) {
+      for (const auto& [key, inner] : value.items()) each_leaf(name + "." + key, inner, visit);
+    } else {
+      visit(add(name, value));
+    }
+  }
+
+  void unknown(const std::string& name, const Json& value) {
+    std::string near = meant(name);
+    // In a block that it stands beside, as aio does in old examples.
+    const std::string outside = name.substr(name.find('.') + 1);
+    if (near.empty() && outside != name && (is_block(outside) || find_key(outside))) near = outside;
+    const std::string what =
+        str("DeepSpeed has no key ", printable(name, 80), near.empty() ? "" : "; do you mean " + near + "?");
+    each_leaf(name, value, [&](Row& row) { report_.reject(row, what); });
+  }
+
+  // A block that ft has not passes if it is switched off.
+  void block_off(const Key& key, const std::string& name, const Json& value) {
+    const auto enabled = value.is_object() ? value.find("enabled") : value.end();
+    const bool off = value.is_object() ? enabled != value.end() && (*enabled == false || *enabled == "auto")
+                                       : value == false || value.is_null() || value == "auto";
+    const std::vector<std::string> inner = split(key.to);
+    const bool any = std::find(inner.begin(), inner.end(), "*") != inner.end();
+    each_leaf(name, value, [&](Row& row) {
+      const std::string inside = row.key == name ? "" : row.key.substr(name.size() + 1);
+      const std::string part = inside.substr(0, inside.find('.'));
+      if (!any && !part.empty() && std::find(inner.begin(), inner.end(), part) == inner.end()) {
+        const std::string near = nearest(part, inner);
+        report_.reject(row, str("DeepSpeed has no key ", printable(row.key, 80),
+                                near.empty() ? "" : str("; do you mean ", name, ".", near, "?")));
+      } else if (off) {
+        done(row, Verdict::no_effect, name + " is off");
+      } else {
+        report_.reject(row, str(name, ": ", key.why));
+      }
+    });
+  }
+
+  // Both names of one thing.
+  bool stands_twice(const std::string& name, const std::string& other) const {
+    const Json* there = find_value(file_.value, other);
+    if (!there && parent_of(name) != parent_of(other)) there = find_value(file_.value, parent_of(other));
+    return there && name != other;
+  }
+
+  void leaf(const std::string& name, const Json& given, const std::string& off) {
+    Row& row = add(name, given);
+    row.known = name == "zero_optimization" ? "zero_optimization.stage" : new_name(name);
+    const Key* key = find_key(row.known);
+    const Key* old = row.known == name ? nullptr : find_key(name);
+    if (!key) return report_.rows.pop_back(), unknown(name, given);
+    if (given.is_null()) return done(row, Verdict::no_effect, "null counts as left out");
+    if (row.known != name && name != "zero_optimization" && stands_twice(name, row.known))
+      return report_.reject(row, str("is the old name of ", row.known, ", which stands there too; give one"));
+    if (name == "zero_optimization") row.value = given == true ? 1 : 0;
+    row.automatic = given == "auto";
+    if (!row.automatic) {
+      const Value& value = old && old->value.kind != Kind::any ? old->value : key->value;
+      std::string mistake;
+      row.value = checked(value, row.value, mistake);
+      if (!mistake.empty()) return report_.reject(row, mistake);
+    }
+    if (!off.empty()) return done(row, Verdict::no_effect, off);
+    by_table(row, *key);
+  }
+
+  void by_table(Row& row, const Key& key) {
+    std::string none;
+    const Json usual = *key.value.usual ? checked(key.value, Json::parse(key.value.usual), none) : Json();
+    const bool mapped = key.fate == Fate::same || key.fate == Fate::speed || key.fate == Fate::mapped;
+    if (row.automatic && !mapped) {
+      row.automatic = false;
+      if (usual.is_null()) return report_.reject(row, "\"auto\" has no meaning here; give a value");
+      row.value = usual;
+    }
+    switch (key.fate) {
+      case Fate::no_effect:
+        done(row, Verdict::no_effect, key.why);
+        row.surprise = !usual.is_null() && row.value != usual;
+        return;
+      case Fate::only_usual:
+        if (row.value == usual) return done(row, Verdict::no_effect, "it is DeepSpeed's default");
+        return report_.reject(row, str("cannot be ", json_excerpt(row.value), ": ", key.why));
+      case Fate::refused:
+        return report_.reject(row, key.why);
+      default:
+        break;
+    }
+    row.verdict = key.fate == Fate::mapped ? Verdict::mapped : Verdict::honoured;
+    row.to = key.fate == Fate::mapped ? split(key.to) : std::vector<std::string>{row.known};
+    row.why = key.why;
+    if (row.known != row.key) row.verdict = Verdict::mapped;
+    leaves.push_back({report_.rows.size() - 1, &key});
+  }
+
+  const SettingsText& file_;
+  const std::function<bool(const std::string&)>& on_;
+  Report& report_;
+};
+
+}  // namespace
+
+const Json* find_value(const Json& tree, const std::string& path) {
+  const Json* at = &tree;
+  for (std::size_t begin = 0, end = 0; end != path.npos; begin = end + 1) {
+    end = path.find('.', begin);
+    const std::string key = path.substr(begin, end == path.npos ? end : end - begin);
+    if (!at->is_object()) return nullptr;
+    const auto next = at->find(key);
+    if (next == at->end()) return nullptr;
+    at = &*next;
+  }
+  return at;
+}
+
+std::vector<Leaf> read_rows(const SettingsText& file, const std::function<bool(const std::string&)>& on,
+                            Report& report) {
+  Rows rows(file, on, report);
+  rows.block(file.value, "", "");
+  return std::move(rows.leaves);
+}
+
+}  // namespace ft::deepspeed

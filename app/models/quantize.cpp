@@ -1,0 +1,143 @@
+#include "app/models/quantize.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "app/assembly/built_model.h"
+#include "app/files/model_files.h"
+#include "app/screen/format.h"
+#include "app/screen/screen.h"
+#include "engine/io/bitsandbytes_write.h"
+#include "engine/io/json.h"
+#include "engine/io/staged_folder.h"
+
+namespace ft {
+namespace {
+
+constexpr std::int64_t kCopied = std::int64_t{1} << 20;  // elements at once
+
+BuiltModel build(const QuantizeArgs& args) {
+  if (lora::stored_four_bit_plan(join_path(args.model, "config.json")))
+    throw UserError(Exit::input, str(printable(args.model), ": is quantized already"));
+  RunConfig c;
+  c.trains = false;
+  c.model.model_name_or_path = args.model;
+  c.quantization.load_in_4bit = true;
+  c.quantization.bnb_4bit_quant_type = *value_of<FourBitBook>(args.type);
+  c.quantization.bnb_4bit_use_double_quant = args.double_quant;
+  return build_model(c, Weights::check);
+}
+
+// A model's folder on its way from one to the other.
+class Quantizer {
+ public:
+  explicit Quantizer(const BuiltModel& b) : base_(*b.base), four_bit_(*b.four_bit) {
+    for (const std::string& name : base_.names())
+      if (const FourBitWeight* w = four_bit_.find(name))
+        weights_[name] = {w->form, type_of(name), w->shape, 0};
+  }
+  // The folder's tensors by the files that they are in.
+  std::vector<std::vector<TensorSpec>> specs() const {
+    std::map<std::string, std::vector<TensorSpec>> files;
+    for (const std::string& name : base_.names()) {
+      std::vector<TensorSpec>& file = files[base_.info(name).file];
+      if (const auto w = weights_.find(name); w == weights_.end())
+        file.push_back({name, type_of(name), shape_of(name)});
+      else
+        for (TensorSpec& s : four_bit_specs(name, w->second)) file.push_back(std::move(s));
+    }
+    std::vector<std::vector<TensorSpec>> all;
+    for (auto& [name, tensors] : files) all.push_back(std::move(tensors));
+    return all;
+  }
+  void write(SafetensorsFiller& to, const std::string& name) const {
+    if (const auto w = weights_.find(name); w != weights_.end()) {
+      FourBitData data = lora::quantized(base_, name, w->second.shape.numel(), w->second.form);
+      return write_four_bit(to, name, w->second, data);
+    }
+    const DType type = type_of(name);
+    const std::int64_t n = shape_of(name).numel();
+    std::vector<std::byte> values(static_cast<std::size_t>(std::min(kCopied, n) * size_of(type)));
+    for (std::int64_t at = 0; at < n; at += kCopied) {
+      const Tensor part(values.data(), type, {std::min(kCopied, n - at)});
+      base_.read(name, part, at);
+      to.write(name, at, part);
+    }
+  }
+
+ private:
+  DType type_of(const std::string& name) const {
+    const WeightInfo info = base_.info(name);
+    if (const auto type = dtype_of(info.type)) return *type;
+    throw UserError(Exit::input, str(printable(info.file), ": ", printable(name), " is ", name_of(info.type),
+                                     "; ft copies F64, F32, F16, BF16, I32 and U8"));
+  }
+  Shape shape_of(const std::string& name) const {
+    const WeightInfo info = base_.info(name);
+    Shape shape;
+    if (info.shape.size() > std::size(shape.dims))
+      throw UserError(Exit::input,
+                      str(printable(info.file), ": ", printable(name), " has too many dimensions"));
+    for (const auto d : info.shape) shape.dims[shape.rank++] = d;
+    return shape;
+  }
+
+  const WeightSource& base_;
+  const lora::FourBitWeights& four_bit_;
+  std::map<std::string, StoredFourBit> weights_;
+};
+
+// As transformers 5 writes it; what is computed in is the type of the weights.
+void write_config(const QuantizeArgs& args, const std::string& folder, DType compute) {
+  Json j = read_json(join_path(args.model, "config.json"));
+  j["quantization_config"] = {{"_load_in_4bit", true},
+                              {"_load_in_8bit", false},
+                              {"bnb_4bit_compute_dtype", name_of(compute)},
+                              {"bnb_4bit_quant_storage", "uint8"},
+                              {"bnb_4bit_quant_type", args.type},
+                              {"bnb_4bit_use_double_quant", args.double_quant},
+                              {"llm_int8_enable_fp32_cpu_offload", false},
+                              {"llm_int8_has_fp16_weight", false},
+                              {"llm_int8_skip_modules", nullptr},
+                              {"llm_int8_threshold", 6.0},
+                              {"load_in_4bit", true},
+                              {"load_in_8bit", false},
+                              {"quant_method", "bitsandbytes"}};
+  write_file(join_path(folder, "config.json"), json_text(j) + "\n");
+}
+
+}  // namespace
+
+Exit quantize(const QuantizeArgs& args) {
+  const auto start = std::chrono::steady_clock::now();
+  if (path_exists(args.output))
+    throw UserError(Exit::config, str("--output: ", args.output, " already exists; give another folder"));
+  Screen screen(Screen::standard_error());
+  const BuiltModel built = build(args);
+  const Quantizer quantizer(built);
+  StagedFolder folder(args.output);
+  const WrittenFiles written = write_files(folder.path(), "model", quantizer.specs(), {});
+  {
+    const std::vector<std::string> names = built.base->names();
+    SafetensorsFiller files(folder.path());
+    Working working(screen, "quantizing", "tensors");
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      working(static_cast<std::int64_t>(i), static_cast<std::int64_t>(names.size()));
+      quantizer.write(files, names[i]);
+    }
+    files.sync();
+  }
+  const FourBitWeight& first = built.four_bit->first();
+  write_config(args, folder.path(), *dtype_of(built.base->info(first.codes.stored_name()).type));
+  copy_companions(args.model, args.model, folder.path());
+  folder.commit();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  screen.line(str("quantized ", show::plural(built.four_bit->count(), "linear"), " to ", args.type,
+                  args.double_quant ? " with double quantization" : "", ", ",
+                  show::plural(static_cast<std::int64_t>(written.names.size()), "file"), ", ",
+                  show::memory(written.bytes), ", ", show::duration(seconds), " -> ", args.output));
+  return Exit::done;
+}
+
+}  // namespace ft

@@ -1,0 +1,74 @@
+#include "app/plan/step_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/screen/format.h"
+
+namespace ft {
+namespace {
+
+std::string speed_text(double a_second) {
+  return show::file_size(static_cast<std::int64_t>(a_second)) + "/s";
+}
+
+std::string files_text(const StepCost& c) {
+  const Speeds& s = c.speeds;
+  if (c.moved == Moved{}) return "";
+  std::string text = str("files: ", show::memory(c.moved.read), " read and ", show::memory(c.moved.written),
+                         " written a step by each rank");
+  if (c.files == 0)
+    return text + str("; how fast is unknown", s.files_from.empty() ? "" : " (" + s.files_from + ")",
+                      ": give --disk, such as 2GB/s\n");
+  text += str(": ", show::duration(c.files), " at ", speed_text(s.read));
+  if (s.read != s.write) text += str(" and ", speed_text(s.write));
+  return text + str(", ", s.files_from, "\n");
+}
+
+std::string arithmetic_text(const StepCost& c) {
+  if (c.arithmetic == 0) return "arithmetic: how fast is unknown: give --flops, such as 100TFLOPS\n";
+  return str("arithmetic: ", show::duration(c.arithmetic), " a step at ", show::digits(c.speeds.flops / 1e12),
+             " TFLOP/s, ", c.speeds.flops_from, "\n");
+}
+
+std::string bound_text(const StepCost& c) {
+  if (c.files == 0 || c.arithmetic == 0) return "";
+  std::string from = c.length > 0 ? str(c.length_setting, " ", show::count(c.length), " or ") : "";
+  from += str("per_device_train_batch_size ", show::count(c.batch), " on\n");
+  return c.arithmetic >= c.files ? "arithmetic bounds the step, from " + from
+                                 : "the files bound the step; arithmetic does from " + from;
+}
+
+}  // namespace
+
+StepCost step_cost(const RunConfig& config, const Planned& p, Room room, const Speeds& speeds) {
+  const auto accumulation = static_cast<double>(config.training.gradient_accumulation_steps);
+  StepCost c{.moved = p.plan.per_step(config.training.gradient_accumulation_steps).moved, .speeds = speeds};
+  if (speeds.read > 0 && speeds.write > 0)
+    c.files =
+        static_cast<double>(c.moved.read) / speeds.read + static_cast<double>(c.moved.written) / speeds.write;
+  if (speeds.flops > 0) c.arithmetic = p.plan.computed * accumulation / speeds.flops;
+  if (c.files == 0 || c.arithmetic == 0) return c;
+  const auto batch = static_cast<double>(config.training.per_device_train_batch_size);
+  if (p.largest.source_tokens > 0) c.length_setting = "max_source_length";
+  c.batch = std::max<std::int64_t>(1, std::llround(std::ceil(batch * c.files / c.arithmetic)));
+  c.length = shortest_that_computes(config, room, c.files * speeds.flops / accumulation);
+  return c;
+}
+
+std::string as_text(const StepCost& c) { return files_text(c) + arithmetic_text(c) + bound_text(c); }
+
+void add_to(Json& j, const StepCost& c) {
+  const auto known = [](auto x) { return x > 0 ? Json(x) : Json(); };
+  j["read_per_step"] = c.moved.read;
+  j["written_per_step"] = c.moved.written;
+  j["files_seconds_per_step"] = known(c.files);
+  j["arithmetic_seconds_per_step"] = known(c.arithmetic);
+  j["bound"] =
+      c.files == 0 || c.arithmetic == 0 ? Json() : Json(c.arithmetic >= c.files ? "arithmetic" : "files");
+  j["arithmetic_from_max_seq_length"] = known(c.length);
+  j["arithmetic_from_batch_size"] = known(c.batch);
+}
+
+}  // namespace ft

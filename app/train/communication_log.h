@@ -1,0 +1,60 @@
+// logging.comms_logger: what the ranks say to each other, as rank 0 sees it, by collective and size of the
+// message. At the end a table on the screen, and communication.json in the run's folder.
+#pragma once
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "app/screen/screen.h"
+#include "engine/dist/trace_communicator.h"
+#include "engine/train/logging/config.h"
+#include "engine/train/report.h"
+
+namespace ft {
+
+// What the communicator tells. It outlives the communicator; the settings outlive it.
+class CommunicationSums final : public CommunicationObserver {
+ public:
+  explicit CommunicationSums(const CommsLoggerConfig& config) : config_(config) {}
+
+  void communicated(const Communicated& c) override;
+  std::vector<Communicated> take_recent();  // those since the last time, where each is printed
+  std::string table() const;
+  std::string json(const std::string& ranks) const;
+
+ private:
+  struct Sum {
+    std::int64_t count = 0, sent = 0;
+    double seconds = 0, least = 0, bus_bytes = 0;
+  };
+  using Key = std::tuple<std::string, std::string, std::int64_t>;  // collective, what for, bytes
+
+  bool counts(std::string_view what) const;
+
+  const CommsLoggerConfig& config_;
+  mutable std::mutex mutex_;  // of what follows
+  std::map<Key, Sum> sums_;
+  std::vector<Communicated> recent_;
+};
+
+class CommunicationLog final : public Report {
+ public:
+  // All must outlive it.
+  CommunicationLog(Screen& screen, CommunicationSums& sums, std::string folder)
+      : screen_(screen), sums_(sums), folder_(std::move(folder)) {}
+
+  void begin(const RunHeader& header) override { ranks_ = header.ranks; }
+  void progress(const StepRow&) override { print_recent(); }
+  void end(const Summary&) override;
+
+ private:
+  void print_recent();
+
+  Screen& screen_;
+  CommunicationSums& sums_;
+  std::string folder_, ranks_;
+};
+
+}  // namespace ft

@@ -1,0 +1,28 @@
+// trials.jsonl: each trial of ft tune as a line, written when it ends, so that nothing is measured twice.
+#pragma once
+#include <map>
+#include <string>
+
+#include "app/tune/trial.h"
+#include "engine/train/run_file.h"
+
+namespace ft {
+
+class TrialsFile {
+ public:
+  // Reads what there is. A last line that was cut off is removed; UserError(Exit::input) for any other that
+  // is not a trial.
+  explicit TrialsFile(const std::string& path);
+
+  // By key, which stands for all settings of a trial.
+  static std::string key(const RunConfig&);
+  const TrialOutcome* find(const std::string& key) const;
+  // settings: as JSON, for people.
+  void add(const std::string& key, const std::string& settings, const TrialOutcome&);
+
+ private:
+  std::map<std::string, TrialOutcome> known_;
+  RunFile file_;
+};
+
+}  // namespace ft

@@ -1,0 +1,13 @@
+// Depots of a GPU: in the host's memory, or in a file.
+#pragma once
+#include <memory>
+
+#include "engine/dist/depot.h"
+#include "engine/ops/ops.h"
+
+namespace ft {
+
+// `ops`: of a GPU, and must outlive it. Null: the residence is the device itself.
+std::shared_ptr<Depot> make_gpu_depot(Ops& ops, const Residence&);
+
+}  // namespace ft

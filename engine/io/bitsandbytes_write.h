@@ -1,0 +1,15 @@
+// Writes weights in 4 bits as bitsandbytes and transformers do; bitsandbytes.h says what belongs to one.
+#pragma once
+#include "engine/io/bitsandbytes.h"
+#include "engine/io/safetensors_fill.h"
+#include "engine/io/safetensors_write.h"
+
+namespace ft {
+
+// The tensors of a weight, for write_shards(). The JSON of its quant_state, which has a number that is not
+// known yet, is as long as it can be.
+std::vector<TensorSpec> four_bit_specs(const std::string& weight, const StoredFourBit&);
+// Fills them in. The state's nested_offset is taken from the data.
+void write_four_bit(SafetensorsFiller&, const std::string& weight, const StoredFourBit&, FourBitData&);
+
+}  // namespace ft

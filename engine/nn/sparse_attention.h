@@ -1,0 +1,31 @@
+// Sparse attention of a model: its layout, and what each pass needs of it on the device.
+#pragma once
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/nn/context.h"
+#include "engine/nn/sparse_layout.h"
+
+namespace ft {
+
+class SparseAttention {
+ public:
+  SparseAttention() = default;  // dense
+  // The same layout for all layers.
+  SparseAttention(const SparseAttentionConfig&, AttentionDirection, std::int64_t heads);
+
+  // Of whole sequences of up to `longest` tokens, in c.saved. `used`: whether the pass will read it; memory
+  // for it is taken in any case. UserError(Exit::config) for sequences longer than the layout.
+  BlockMask upload(Ctx& c, std::int64_t longest, bool used = true) const;
+  // Adds to `ranges`, of a cache's rows, what the row that sees count[i] tokens, its own the last, sees.
+  void restrict(Ctx& c, KeyRanges& ranges, const std::vector<std::int32_t>& count) const;
+
+ private:
+  std::optional<BlockLayout> layout_;
+};
+
+// Tokens of the longest of the sequences that begin at these rows.
+std::int64_t longest_of(std::span<const std::int32_t> starts);
+
+}  // namespace ft

@@ -1,0 +1,154 @@
+// The settings under `logging`: names of Hugging Face's TrainingArguments, and of DeepSpeed's blocks.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/core/rules.h"
+
+namespace ft {
+
+enum class LogLevel : std::uint8_t { debug, info, warning, error };
+constexpr auto words(LogLevel) {
+  using enum LogLevel;
+  return to_words<LogLevel>({{debug, "debug"}, {info, "info"}, {warning, "warning"}, {error, "error"}});
+}
+
+enum class Reporter : std::uint8_t { jsonl, tensorboard, csv, prometheus, none };
+constexpr auto words(Reporter) {
+  using enum Reporter;
+  return to_words<Reporter>({{jsonl, "jsonl"},
+                             {tensorboard, "tensorboard"},
+                             {csv, "csv"},
+                             {prometheus, "prometheus"},
+                             {none, "none"}});
+}
+
+// How progress is shown; by_terminal: bar on a terminal, else plain.
+enum class ProgressStyle : std::uint8_t { by_terminal, bar, plain, none };
+constexpr auto words(ProgressStyle) {
+  using enum ProgressStyle;
+  return to_words<ProgressStyle>({{by_terminal, "auto"}, {bar, "bar"}, {plain, "plain"}, {none, "none"}});
+}
+
+// A kind of log files: DeepSpeed's csv_monitor and tensorboard.
+struct MonitorConfig {
+  bool enabled = false;
+  std::string output_path, job_name;
+
+  void fields(auto& f) {
+    f("enabled", enabled, "Write them; the same as naming them in report_to.");
+    f("output_path", output_path, "Folder of several jobs; empty: the run's folder.", is_path());
+    f("job_name", job_name, "This run's folder in it.", not_empty());
+  }
+};
+
+// DeepSpeed's flops_profiler.
+struct FlopsProfilerConfig {
+  bool enabled = false;
+  std::int64_t profile_step = 3;
+  std::int64_t module_depth = -1;
+  std::int64_t top_modules = 3;
+  bool detailed = true;
+  std::optional<std::string> output_file;
+  double recompute_fwd_factor = 0;
+
+  void fields(auto& f) {
+    f("enabled", enabled, "Profile one step of a training run; ft profile always does.");
+    f("profile_step", profile_step, "The step; those before it warm up.", at_least(1));
+    f("module_depth", module_depth, "Show modules down to this depth; -1: all.", at_least(-1));
+    f("top_modules", top_modules, "Modules that are named for each depth, those with the most time.",
+      at_least(1));
+    f("detailed", detailed, "Show a table of the modules, layers added up.");
+    f("output_file", output_file, "Write the tables to this file; null: to the screen.", is_path(),
+      not_empty());
+    f("recompute_fwd_factor", recompute_fwd_factor,
+      "Count the forward pass's FLOPs this many times more, for what backward computes again; 0: only the "
+      "model's own FLOPs.",
+      at_least(0));
+  }
+};
+
+// DeepSpeed's comms_logger: which collectives are counted. Its and torch's words.
+enum class LoggedOp : std::uint8_t { all_gather, reduce_scatter, all_reduce, broadcast, transfer, barrier };
+constexpr auto words(LoggedOp) {
+  using enum LoggedOp;
+  return to_words<LoggedOp>({{all_gather, "all_gather"},
+                             {reduce_scatter, "reduce_scatter"},
+                             {all_reduce, "all_reduce"},
+                             {broadcast, "broadcast"},
+                             {transfer, "transfer"},
+                             {barrier, "barrier"},
+                             {all_gather, "all_gather_into_tensor"},
+                             {reduce_scatter, "reduce_scatter_tensor"},
+                             {transfer, "send"},
+                             {transfer, "recv"}});
+}
+
+struct CommsLoggerConfig {
+  bool enabled = false;
+  bool verbose = false;
+  bool prof_all = true;
+  std::vector<LoggedOp> prof_ops;
+  bool debug = false;
+
+  void fields(auto& f) {
+    f("enabled", enabled,
+      "Several ranks: count collectives, their bytes, time and bandwidth; docs/profiling.md.");
+    f("verbose", verbose, "Print each of them.");
+    f("prof_all", prof_all, "Count all of them.");
+    f("prof_ops", prof_ops, "Without prof_all: count these.");
+    f("debug", debug, "Count by what is moved, too: a block of the model, the loss.");
+  }
+};
+
+struct LoggingConfig {
+  double logging_steps = 10;
+  bool logging_first_step = true;
+  LogLevel log_level = LogLevel::info;
+  std::vector<Reporter> report_to{Reporter::jsonl, Reporter::tensorboard};
+  ProgressStyle progress = ProgressStyle::by_terminal;
+  std::optional<std::string> run_name;
+  bool plot_loss = true;
+  std::optional<std::string> prometheus_textfile;
+  MonitorConfig tensorboard{.job_name = "runs"};
+  MonitorConfig csv_monitor{.job_name = "csv"};
+  std::optional<std::int64_t> steps_per_print;
+  bool wall_clock_breakdown = false;
+  bool memory_breakdown = false;
+  FlopsProfilerConfig flops_profiler;
+  CommsLoggerConfig comms_logger;
+
+  void fields(auto& f) {
+    f("logging_steps", logging_steps, "Steps between rows of the log; below 1: a fraction of all steps.",
+      above(0), whole_from_one());
+    f("steps_per_print", steps_per_print,
+      "Print a line on the screen every this many steps; null: without a live line, at every row of the log.",
+      at_least(1));
+    f("logging_first_step", logging_first_step, "Log the first step too.");
+    f("log_level", log_level, "What to print: errors always, then warnings, then progress.");
+    f("report_to", report_to, "Where rows are logged. log.jsonl is always written; none: nothing else.",
+      later({"wandb_offline"}));
+    f("progress", progress,
+      "bar: one live line; plain: a line per row; auto: bar on a terminal, else plain.");
+    f("run_name", run_name, "Name of the run in plots and logs; null: the output folder's name.");
+    f("plot_loss", plot_loss, "Write loss.svg at the end.");
+    f("prometheus_textfile", prometheus_textfile,
+      "With report_to prometheus: file with the newest numbers, for node_exporter; null: ft.prom.",
+      is_path());
+    f("tensorboard", tensorboard, "TensorBoard's files: DeepSpeed's names.");
+    f("csv_monitor", csv_monitor, "CSV files, one for each number, as DeepSpeed writes them.");
+    f("wall_clock_breakdown", wall_clock_breakdown,
+      "Rows say where the time went: seconds of forward, backward, reduce, step, data and save since the "
+      "last "
+      "row. On a GPU it costs a little speed.");
+    f("memory_breakdown", memory_breakdown,
+      "Rows say how much memory each phase of a step takes; a table at the end.");
+    f("comms_logger", comms_logger, "What the ranks say to each other: DeepSpeed's names.");
+    f("flops_profiler", flops_profiler,
+      "Parameters, FLOPs, time and memory of each module in one step; docs/profiling.md.");
+  }
+};
+
+}  // namespace ft

@@ -1,0 +1,22 @@
+// What a rank moves beside its computation.
+#pragma once
+#include "engine/dist/parameter_store.h"
+
+namespace ft {
+
+struct Traffic {          // bytes
+  std::int64_t sent = 0;  // to other ranks
+  Moved moved{};          // from and to where else than on the device things live
+  Traffic operator+(const Traffic& o) const { return {sent + o.sent, moved + o.moved}; }
+  Traffic operator-(const Traffic& o) const { return {sent - o.sent, moved - o.moved}; }
+  Traffic operator*(std::int64_t n) const { return {sent * n, moved * n}; }
+  Traffic operator/(std::int64_t n) const { return {sent / n, {moved.read / n, moved.written / n}}; }
+  bool operator==(const Traffic&) const = default;
+};
+
+// So far.
+inline Traffic traffic_of(const Communicator& comm, const ParameterStore& store) {
+  return {comm.sent(), store.moved()};
+}
+
+}  // namespace ft
