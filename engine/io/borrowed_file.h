@@ -1,6 +1,6 @@
 // A file of somebody else's, such as a model's, from which a run reads as long as it lasts, past the page
-// cache where the file system lets it. It must stay what it was when it was first opened: a file that is written
-// to or cut, or was replaced before it is opened here, is an error (Exit::input) with its name.
+// cache where the file system lets it. It must stay what it was when it was first opened: a file that is
+// written to or cut, or was replaced before it is opened here, is an error (Exit::input) with its name.
 #pragma once
 #include "engine/io/block_mover.h"
 #include "engine/io/stored_bytes.h"
