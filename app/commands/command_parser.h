@@ -49,6 +49,7 @@ class CommandLine {
   void about_a_run(CLI::App* app, ConfigArgs& args);
   void about_deepspeed(CLI::App* app, ConfigArgs& args);
   void training();
+  void planning();
   void sweeping();
   void tuning();
   void several_ranks();

@@ -54,6 +54,21 @@ void CommandLine::training() {
   eval->add_flag("--json", eval_.json, "One JSON object on stdout.");
   eval->callback([this] { action_ = [this] { return ft::eval(eval_); }; });
 
+  planning();
+
+  auto* profile =
+      command("profile", "Show what each module of a step costs: parameters, FLOPs, time, memory.",
+              "  ft profile --config run.json\n"
+              "  ft profile --config run.json logging.flops_profiler.module_depth=3 --json\n"
+              "  ft launch -n 2 profile --config run.json zero_stage=3");
+  about_a_run(profile, profile_);
+  profile->add_flag("--json", profile_.json, "One JSON object on stdout.");
+  profile->callback([this] { action_ = [this] { return ft::profile(profile_); }; });
+
+  sweeping();
+}
+
+void CommandLine::planning() {
   auto* plan = command("plan", "Show memory and FLOPs of a step, without reading weights.",
                        "  ft plan --config run.json\n"
                        "  ft plan --config run.json data.max_seq_length=4096 --json\n"
@@ -79,10 +94,14 @@ void CommandLine::training() {
           "Plan for a GPU that need not be here: h200, rtx4090, ..., or a memory size such as 24GiB.")
       ->type_name("GPU")
       ->excludes(parameters);
-  plan->add_option("--disk", plan_.disk,
+  plan->add_option("--disk", plan_.speeds.disk,
                    "How fast files are that hold parameters or states, in place of measuring: 2GB/s.")
       ->type_name("SPEED");
-  plan->add_option("--flops", plan_.flops, "How fast a rank computes, in place of measuring: 1.5TFLOPS.")
+  plan->add_option("--pcie", plan_.speeds.pcie,
+                   "How fast copies between a GPU and the host's memory are, each way: 50GB/s.")
+      ->type_name("SPEED");
+  plan->add_option("--flops", plan_.speeds.flops,
+                   "How fast a rank computes, in place of measuring: 1.5TFLOPS.")
       ->type_name("SPEED");
   plan->callback([this] {
     if (int{plan_.config.empty()} + int{plan_.model.empty()} + int{plan_.parameters == 0} != 2)
@@ -93,17 +112,6 @@ void CommandLine::training() {
     }
     action_ = [this] { return ft::plan(plan_); };
   });
-
-  auto* profile =
-      command("profile", "Show what each module of a step costs: parameters, FLOPs, time, memory.",
-              "  ft profile --config run.json\n"
-              "  ft profile --config run.json logging.flops_profiler.module_depth=3 --json\n"
-              "  ft launch -n 2 profile --config run.json zero_stage=3");
-  about_a_run(profile, profile_);
-  profile->add_flag("--json", profile_.json, "One JSON object on stdout.");
-  profile->callback([this] { action_ = [this] { return ft::profile(profile_); }; });
-
-  sweeping();
 }
 
 void CommandLine::sweeping() {

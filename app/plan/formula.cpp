@@ -13,8 +13,8 @@
 namespace ft {
 
 Exit plan_by_formula(const PlanArgs& args) {
-  if (!args.disk.empty() || !args.flops.empty())
-    throw UserError(Exit::config, "ft plan: --disk and --flops are for a run, not for --parameters");
+  if (args.speeds != GivenSpeeds{})
+    throw UserError(Exit::config, "ft plan: --disk, --pcie and --flops are for a run, not for --parameters");
   const double ranks = args.ranks > 0 ? static_cast<double>(args.ranks) : 1;
   const auto gb = [&](int stage, StateBytes b) {
     return state_bytes(ZeroStage::of(stage), ranks, args.parameters, b) / 1e9;

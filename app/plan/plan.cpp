@@ -85,13 +85,16 @@ Subject subject(const PlanArgs& args, Screen& screen) {
 
 // Empty: nothing of the run lives elsewhere.
 std::optional<StepCost> cost_of(const Subject& s, const Planned& p, const PlanArgs& args) {
-  const Moved moved = p.plan.per_step(s.config.training.gradient_accumulation_steps).moved;
-  for (const auto& [option, given] : {std::pair{"--disk", &args.disk}, {"--flops", &args.flops}})
-    if (moved == Moved{} && !given->empty())
-      throw UserError(Exit::config,
-                      str(option, ": nothing of this run is moved from or to files; leave it out"));
-  if (moved == Moved{}) return {};
-  return step_cost(s.config, p, s.room, speeds_of(s.config, args.disk, args.flops, args.gpu.empty()));
+  const Moved m = p.plan.per_step(s.config.training.gradient_accumulation_steps).moved;
+  const auto useless = [](const char* option, const std::string& given, bool moves, const char* where) {
+    if (!moves && !given.empty())
+      throw UserError(Exit::config, str(option, ": nothing of this run is moved ", where, "; leave it out"));
+  };
+  useless("--disk", args.speeds.disk, m.read + m.written > 0, "from or to files");
+  useless("--pcie", args.speeds.pcie, m.to_device + m.to_host > 0, "between a GPU and the host's memory");
+  useless("--flops", args.speeds.flops, m != Moved{}, "beside its arithmetic");
+  if (m == Moved{}) return {};
+  return step_cost(s.config, p, s.room, speeds_of(s.config, args.speeds, args.gpu.empty()));
 }
 
 }  // namespace

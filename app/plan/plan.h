@@ -6,6 +6,7 @@
 #include <string>
 
 #include "app/config/args.h"
+#include "app/plan/speeds.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -13,10 +14,10 @@ namespace ft {
 struct PlanArgs : ConfigArgs {
   std::string model;  // a model folder or a config.json instead of a configuration
   bool json = false;
-  double parameters = 0;    // instead of both: this many trained parameters
-  std::int64_t ranks = 0;   // 0: as configured
-  std::string gpu;          // empty: the device of the configuration, on this machine
-  std::string disk, flops;  // speeds (speeds.h); empty: measured where they matter
+  double parameters = 0;   // instead of both: this many trained parameters
+  std::int64_t ranks = 0;  // 0: as configured
+  std::string gpu;         // empty: the device of the configuration, on this machine
+  GivenSpeeds speeds;
 };
 Exit plan(const PlanArgs&);
 // For `parameters`: by ZeRO's formulas.

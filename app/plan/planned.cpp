@@ -22,7 +22,7 @@ BatchShape full_shape(std::int64_t sequences, const DataConfig& data, bool seq2s
 
 // As planned(), of a model that is built: it may be planned again and again.
 Planned plan_built(const RunConfig& config, const BuiltModel& built, const BuiltData* data, Room room,
-                   std::optional<std::int64_t> length, bool costs = true) {
+                   std::optional<std::int64_t> length, Costs costs = Costs::all) {
   const BuiltData none;
   PlanRequest request =
       plan_request(config, built, data ? *data : none, room.workspace, all_ranks(config.distributed));
@@ -76,7 +76,7 @@ Planned planned(const RunConfig& config, const BuiltData* data, Room room,
 
 std::int64_t fewest_recomputed(Model& model, PlanRequest request, std::int64_t there) {
   const std::int64_t most = model.most_recompute();
-  request.costs = false;
+  request.costs = Costs::none;
   const auto fits = [&](std::int64_t n) {
     request.recompute = n;
     return plan_run(model, request).memory.total <= there - there / 10;
@@ -101,8 +101,8 @@ std::int64_t longest_that_fits(const RunConfig& config, Room room) {
   const BuiltModel built = build_model(config, Weights::ignore);
   return kLengthStep * most_steps(most_tokens(config), [&](std::int64_t steps) {
            // With as much recomputation as the configuration leaves open.
-           const Planned p =
-               plan_built(config, built, nullptr, {.workspace = room.workspace}, steps * kLengthStep, false);
+           const Planned p = plan_built(config, built, nullptr, {.workspace = room.workspace},
+                                        steps * kLengthStep, Costs::none);
            return p.plan.memory.total <= room.there;
          });
 }
@@ -111,7 +111,7 @@ std::int64_t shortest_that_computes(const RunConfig& config, Room room, double f
   const BuiltModel built = build_model(config, Weights::ignore);
   const std::int64_t most = most_tokens(config);
   const std::int64_t below = most_steps(most, [&](std::int64_t steps) {
-    return plan_built(config, built, nullptr, room, steps * kLengthStep).plan.computed < flop;
+    return plan_built(config, built, nullptr, room, steps * kLengthStep, Costs::flops).plan.computed < flop;
   });
   return (below + 1) * kLengthStep <= most ? (below + 1) * kLengthStep : 0;
 }

@@ -55,16 +55,17 @@ double flops_per_second(const std::string& option, const std::string& text) {
       option, text, {{"TFLOPS", 1e12}, {"GFLOPS", 1e9}, {"TFLOP/s", 1e12}, {"GFLOP/s", 1e9}}, "1.5TFLOPS");
 }
 
-Speeds speeds_of(const RunConfig& config, const std::string& disk, const std::string& flops, bool here) {
+Speeds speeds_of(const RunConfig& config, const GivenSpeeds& given, bool here) {
   Speeds s;
-  if (disk.empty())
+  if (given.disk.empty()) {
     measure_files(s, config.zero_optimization);
-  else
-    s = {.read = bytes_per_second("--disk", disk),
-         .write = bytes_per_second("--disk", disk),
-         .files_from = "given"};
-  if (!flops.empty()) {
-    s.flops = flops_per_second("--flops", flops);
+  } else {
+    s.read = s.write = bytes_per_second("--disk", given.disk);
+    s.files_from = "given";
+  }
+  if (!given.pcie.empty()) s.pcie = bytes_per_second("--pcie", given.pcie);
+  if (!given.flops.empty()) {
+    s.flops = flops_per_second("--flops", given.flops);
     s.flops_from = "given";
   } else if (here) {
     s.flops = make_run_ops(config, 0)->peak_flops(config.dtype());

@@ -1,5 +1,5 @@
-// What moving values and states costs a step, beside its arithmetic. Both go on at once, so that the longer
-// one is how long a step takes at least.
+// What moving values and states costs a step, beside its arithmetic. All goes on at once, so that what takes
+// longest is how long a step takes at least.
 #pragma once
 #include "app/plan/planned.h"
 #include "app/plan/speeds.h"
@@ -10,8 +10,12 @@ namespace ft {
 struct StepCost {
   Moved moved;  // bytes, of each rank
   Speeds speeds;
-  double files = 0, arithmetic = 0;  // seconds; 0: unknown
-  // From which on, the other unchanged, arithmetic takes longer than the files; 0: unknown, or never.
+  double files = 0, pcie = 0, arithmetic = 0;  // seconds; 0: unknown, or nothing is moved so
+  // Seconds of the slower way of moving; 0: of one of them it is unknown.
+  double moving() const;
+  // What takes longest: "files", "pcie" or "arithmetic"; null: something is unknown.
+  const char* bound() const;
+  // From which on, the other unchanged, arithmetic takes longest; 0: unknown, or never.
   std::int64_t length = 0, batch = 0;
   const char* length_setting = "max_seq_length";
 };

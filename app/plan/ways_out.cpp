@@ -17,19 +17,10 @@ std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
   way("training.gradient_checkpointing=auto",
       training && c.training.gradient_checkpointing == Checkpointing::on,
       [](RunConfig& to) { to.training.gradient_checkpointing.reset(); });
+  way("training.gradient_checkpointing=offload",
+      training && c.on_gpu() && c.training.gradient_checkpointing != Checkpointing::offload,
+      [](RunConfig& to) { to.training.gradient_checkpointing = Checkpointing::offload; });
   way("zero_stage=3", ranks > 1 && z.stage < 3, [](RunConfig& to) { to.zero_optimization.stage = 3; });
-  const auto in_files = [&](const std::string& name, bool helps, const OffloadConfig& now, const auto& home) {
-    const std::string setting = "zero_optimization." + name;
-    way(str(setting, ".device=nvme with ", setting, ".nvme_path=FOLDER"),
-        helps && !c.on_gpu() && now.device != OffloadDevice::nvme, [&](RunConfig& to) {
-          home(to.zero_optimization).device = OffloadDevice::nvme;
-          home(to.zero_optimization).nvme_path = ".";
-        });
-  };
-  in_files("offload_optimizer", training && (ranks == 1 || z.stage > 0), z.offload_optimizer,
-           [](ZeroConfig& to) -> OffloadConfig& { return to.offload_optimizer; });
-  in_files("offload_param", z.stage == 3 || (ranks == 1 && z.stage == 0), z.offload_param,
-           [](ZeroConfig& to) -> OffloadConfig& { return to.offload_param; });
   const auto on_host = [&](const char* setting, bool helps, const auto& change) {
     way(setting, helps && c.on_gpu(), change);
   };
@@ -39,6 +30,18 @@ std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
   on_host("zero_optimization.offload_param.device=cpu",
           (z.stage == 3 || (ranks == 1 && z.stage == 0)) && z.offload_param.device == OffloadDevice::none,
           [](RunConfig& to) { to.zero_optimization.offload_param.device = OffloadDevice::cpu; });
+  const auto in_files = [&](const std::string& name, bool helps, const OffloadConfig& now, const auto& home) {
+    const std::string setting = "zero_optimization." + name;
+    way(str(setting, ".device=nvme with ", setting, ".nvme_path=FOLDER"),
+        helps && now.device != OffloadDevice::nvme, [&](RunConfig& to) {
+          home(to.zero_optimization).device = OffloadDevice::nvme;
+          home(to.zero_optimization).nvme_path = ".";
+        });
+  };
+  in_files("offload_optimizer", training && (ranks == 1 || z.stage > 0), z.offload_optimizer,
+           [](ZeroConfig& to) -> OffloadConfig& { return to.offload_optimizer; });
+  in_files("offload_param", z.stage == 3 || (ranks == 1 && z.stage == 0), z.offload_param,
+           [](ZeroConfig& to) -> OffloadConfig& { return to.offload_param; });
   way("training.bf16=true", c.dtype() == DType::f32, [](RunConfig& to) { to.training.bf16 = true; });
   way("finetuning_type=lora", training && c.finetuning_type == FinetuningType::full,
       [](RunConfig& to) { to.finetuning_type = FinetuningType::lora; });

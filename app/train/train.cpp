@@ -124,8 +124,7 @@ Summary summary(const TrainState& state, const Trainer& trainer, const Length& l
   s.total_flops = state.flops;
   const Traffic traffic = trainer.traffic_per_step();
   s.sent_per_step = traffic.sent;
-  s.read_per_step = traffic.moved.read;
-  s.written_per_step = traffic.moved.written;
+  s.moved_per_step = traffic.moved;
   s.files_by = trainer.files_by();
   return s;
 }

@@ -82,9 +82,12 @@ Measured read_run(const std::string& folder) {
     if (!row.contains("memory")) continue;
     for (const char* what : {"weights", "adapter", "gradients", "optimizer", "elsewhere"})
       m.states += row["memory"][what].get<std::int64_t>();
+    const auto moved = [&](const char* what) { return row.value(what, std::int64_t{0}); };
     m.traffic = {.sent = row["sent_per_step"],
-                 .moved = {row.value("read_per_step", std::int64_t{0}),
-                           row.value("written_per_step", std::int64_t{0})}};
+                 .moved = {.read = moved("read_per_step"),
+                           .written = moved("written_per_step"),
+                           .to_device = moved("to_device_per_step"),
+                           .to_host = moved("to_host_per_step")}};
   }
   m.weights = weights_hash(folder);
   return m;

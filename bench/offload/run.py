@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""QLoRA (r 16, all linears) of random weights in LLaMA-2-7B's shape with everything in memory, with parameters in files, and
-with parameters and states in files, in turns: peak resident memory, speed, and what the disk allows.
+"""QLoRA (r 16, all linears) of random 4-bit weights in LLaMA-2-7B's shape, or full fine-tuning (--full), with everything in
+memory, with parameters in files, and with parameters and states in files, in turns: peak resident memory, speed, and what the
+disk allows.
 
-    run.py FT --data FOLDER [--shape 7b] [--lengths 512,2048] [--rounds 3] [--steps 4] [--result FILE]
+    run.py FT --data FOLDER [--shape 7b] [--full] [--lengths 512,2048] [--rounds 3] [--steps 4] [--result FILE]
 
-FOLDER is on the disk that is measured and gets the model (13 GB in bf16 for 7b) and the files. Needs a quiet machine.
-Standard library only.
+FOLDER is on the disk that is measured and gets the model (13 GB in bf16 for 7b, while it is quantized) and the files. Needs a
+quiet machine. Standard library only.
 """
 import argparse
 import json
@@ -26,7 +27,7 @@ ROWS = 64
 
 def make(a):
     """The model and rows of each length, once."""
-    folder = a.data / a.shape
+    folder = a.data / (a.shape + "-full" * a.full)
     if (folder / "done").exists():
         return folder
     shutil.rmtree(folder, ignore_errors=True)
@@ -38,6 +39,10 @@ def make(a):
         "max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": False,
         "initializer_range": 0.02, "bos_token_id": 1, "eos_token_id": 2}))
     subprocess.run([a.ft, "init", "--config", folder / "config.json", "--output", folder / "model", "--dtype", "bfloat16"], check=True)
+    if not a.full:
+        (folder / "model").rename(folder / "bf16")
+        subprocess.run([a.ft, "quantize", "--model", folder / "bf16", "--output", folder / "model"], check=True)
+        shutil.rmtree(folder / "bf16")
     draw = random.Random(0)
     for length in a.lengths:
         rows = ([draw.randrange(3, vocabulary) for _ in range(length)] for _ in range(ROWS))
@@ -52,9 +57,10 @@ def homes(folder, *what):
 
 def run_json(a, folder, length):
     file = folder / f"{length}.json"
+    method = {"finetuning_type": "full"} if a.full else {
+        "quantization": {"load_in_4bit": True}, "lora": {"r": 16, "target_modules": "all-linear"}}
     file.write_text(json.dumps({
-        "model": {"model_name_or_path": "model"}, "quantization": {"load_in_4bit": True},
-        "lora": {"r": 16, "target_modules": "all-linear"},
+        "model": {"model_name_or_path": "model"}, **method,
         "data": {"datasets": [{"path": f"{length}.jsonl", "type": "tokenized"}], "max_seq_length": length},
         "training": {"output_dir": f"out-{length}", "per_device_train_batch_size": 1, "max_steps": a.steps, "bf16": True,
                      "gradient_checkpointing": True, "learning_rate": 1e-4},
@@ -88,13 +94,14 @@ def main():
     p.add_argument("ft", type=Path)
     p.add_argument("--data", type=Path, required=True)
     p.add_argument("--shape", choices=SHAPES, default="7b")
+    p.add_argument("--full", action="store_true", help="fine-tune all weights, in bf16")
     p.add_argument("--lengths", type=lambda text: [int(n) for n in text.split(",")], default=[512, 2048])
     p.add_argument("--rounds", type=int, default=3, help="of the three ways in turns")
     p.add_argument("--steps", type=int, default=4, help="of each run; the first does not count")
     p.add_argument("--result", type=Path, help="write what is printed to this file as well")
     a = p.parse_args()
     a.ft, a.data = a.ft.resolve(), a.data.resolve()
-    result = Result(f"bench/offload/run.py FT --data FOLDER --shape {a.shape} --rounds {a.rounds} --steps {a.steps}")
+    result = Result(f"bench/offload/run.py FT --data FOLDER --shape {a.shape}{' --full' * a.full} --rounds {a.rounds} --steps {a.steps}")
     folder = make(a)
     ways = {"resident": [], "parameters": homes(folder, "offload_param"),
             "both": homes(folder, "offload_param", "offload_optimizer")}

@@ -23,6 +23,7 @@ class HostDepot final : public Depot {
   void land(Ticket t) override { copies_.wait(t); }
   void abandon() override { copies_.wait_all(); }
   Home home() const override { return Home::host; }
+  Moved moved() const override { return by_bus(); }
 
  private:
   Ticket start(Tensor t, std::int64_t at, bool put) override {
@@ -65,6 +66,8 @@ class GpuFileDepot final : public Depot {
   }
   std::int64_t memory() const override { return FileDepot::kMemory + FileDepot::kPinned; }
   Home home() const override { return Home::file; }
+  Moved moved() const override { return by_file() + by_bus() + file_.moved(); }
+  std::string way() const override { return file_.way(); }
 
  private:
   struct Chunk {  // a buffer, and what still uses it
@@ -98,12 +101,12 @@ class GpuFileDepot final : public Depot {
     if (put)
       c.copy = copies_.to_host(c.at, t.data + first, c.bytes);
     else
-      c.file = file_.fetch({c.at, DType::u8, {c.bytes}}, at + first);
+      c.file = file_.move({c.at, DType::u8, {c.bytes}}, at + first, false);
   }
   void end(Chunk& c, const Tensor& t, std::int64_t at, bool put) {
     if (put) {
       copies_.wait(c.copy);
-      c.file = file_.put(at + c.first, {c.at, DType::u8, {c.bytes}});
+      c.file = file_.move({c.at, DType::u8, {c.bytes}}, at + c.first, true);
       last_copy_ = std::max<Copies::Ticket>(last_copy_, c.copy);
     } else {
       file_.finish(c.file);

@@ -3,6 +3,7 @@
 // computation.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "engine/core/divide.h"
 #include "engine/core/tensor.h"
+#include "engine/dist/moved.h"
 #include "engine/io/stored_bytes.h"
 
 namespace ft {
@@ -64,8 +66,7 @@ class Depot {
   virtual void abandon() {}
 
   std::int64_t size() const { return size_; }        // bytes of all pieces
-  std::int64_t fetched() const { return fetched_; }  // bytes, so far
-  std::int64_t stored() const { return put_; }
+  virtual Moved moved() const { return {}; }         // so far, by fetch() and put()
   virtual std::int64_t memory() const { return 0; }  // bytes of its own buffers, in the host's memory
   virtual Home home() const = 0;
   virtual std::string way() const { return ""; }  // how it moves, for people
@@ -78,6 +79,8 @@ class Depot {
     StoredBytes from;
   };
   virtual Ticket start(Tensor, std::int64_t at, bool put) = 0;
+  Moved by_file() const { return {.read = fetched_, .written = put_}; }
+  Moved by_bus() const { return {.to_device = fetched_, .to_host = put_}; }
   const std::vector<Borrowed>& borrowed() const { return borrowed_; }
   // Null: the depot's own.
   const Borrowed* find_borrowed(std::int64_t at) const {
@@ -92,18 +95,28 @@ class Depot {
 
  private:
   std::vector<Borrowed> borrowed_;
-  std::int64_t size_ = 0, fetched_ = 0, put_ = 0;
+  std::int64_t size_ = 0;
+  std::atomic<std::int64_t> fetched_ = 0, put_ = 0;  // bytes; the host's thread asks too
 };
 
 // A depot for NullOps: it counts.
 class PlannedDepot final : public Depot {
  public:
-  explicit PlannedDepot(std::int64_t memory, Home home = Home::file) : memory_(memory), home_(home) {}
+  // bus: between here and the device.
+  explicit PlannedDepot(std::int64_t memory, Home home = Home::file, bool bus = false)
+      : memory_(memory), home_(home), bus_(bus) {
+    if (bus && home == Home::file) for_host_ = std::make_unique<PlannedDepot>(0);
+  }
   bool borrows() const override { return home_ == Home::file; }
   void open() override {}
   void finish(Ticket) override {}
   std::byte* in_place(std::int64_t at) override {  // an address that is never read
     return home_ == Home::host ? reinterpret_cast<std::byte*>(kBlock + at) : nullptr;
+  }
+  Depot& for_host() override { return for_host_ ? *for_host_ : *this; }
+  Moved moved() const override {
+    return (home_ == Home::file ? by_file() : Moved{}) + (bus_ ? by_bus() : Moved{}) +
+           (for_host_ ? for_host_->moved() : Moved{});
   }
   std::int64_t memory() const override { return memory_; }
   Home home() const override { return home_; }
@@ -112,6 +125,8 @@ class PlannedDepot final : public Depot {
   Ticket start(Tensor, std::int64_t, bool) override { return 0; }
   std::int64_t memory_;
   Home home_;
+  bool bus_;
+  std::unique_ptr<PlannedDepot> for_host_;
 };
 
 // Where a kind of thing is to live. With Home::file a folder, and the setting that names it, for messages.
@@ -119,15 +134,6 @@ struct Residence {
   Home home = Home::device;
   std::string folder{}, setting{};
   bool pinned = true;  // host memory, for a GPU
-};
-
-// Bytes that came from where things live, and that went there.
-struct Moved {
-  std::int64_t read = 0, written = 0;
-  Moved operator+(const Moved& o) const { return {read + o.read, written + o.written}; }
-  Moved operator-(const Moved& o) const { return {read - o.read, written - o.written}; }
-  Moved operator*(std::int64_t n) const { return {read * n, written * n}; }
-  bool operator==(const Moved&) const = default;
 };
 
 // Where the parts of a store live; null: on the device.

@@ -27,8 +27,9 @@ std::shared_ptr<Depot> make_depot(const Residence& r) {
 
 std::shared_ptr<Depot> planned_depot(const Residence& r, Device device) {
   if (r.home == Home::device) return nullptr;
-  const std::int64_t between = device.kind == Device::Kind::cpu ? 0 : FileDepot::kPinned;
-  return std::make_shared<PlannedDepot>(r.home == Home::file ? FileDepot::kMemory + between : 0, r.home);
+  const bool bus = device.kind != Device::Kind::cpu;
+  const std::int64_t buffers = FileDepot::kMemory + (bus ? FileDepot::kPinned : 0);
+  return std::make_shared<PlannedDepot>(r.home == Home::file ? buffers : 0, r.home, bus);
 }
 
 FileDepot::~FileDepot() { abandon(); }
@@ -86,7 +87,7 @@ FileDepot::Request* FileDepot::next() {
 void FileDepot::work() {
   std::unique_lock lock(mutex_);
   try {
-    move(lock);
+    move_chunks(lock);
   } catch (...) {
     if (!lock.owns_lock()) lock.lock();
     failed_ = reason(std::current_exception());
@@ -94,7 +95,7 @@ void FileDepot::work() {
   }
 }
 
-void FileDepot::move(std::unique_lock<std::mutex>& lock) {
+void FileDepot::move_chunks(std::unique_lock<std::mutex>& lock) {
   while (!over_) {
     while (give(lock)) continue;
     lock.unlock();

@@ -39,6 +39,9 @@ class FileDepot final : public Depot {
   void abandon() override;
   std::int64_t memory() const override { return kMemory; }
   Home home() const override { return Home::file; }
+  Moved moved() const override { return by_file(); }
+  // As fetch() and put(), counted by who asks.
+  Ticket move(Tensor tensor, std::int64_t at, bool put) { return start(tensor, at, put); }
   std::string way() const override { return way_; }
 
  private:
@@ -60,7 +63,7 @@ class FileDepot final : public Depot {
   Ticket start(Tensor, std::int64_t at, bool put) override;
   void work();
   std::exception_ptr reason(std::exception_ptr thrown) const;
-  void move(std::unique_lock<std::mutex>&);
+  void move_chunks(std::unique_lock<std::mutex>&);
   bool give(std::unique_lock<std::mutex>&);
   Transfer transfer_of(Slot&) const;
   void take(Slot&, std::unique_lock<std::mutex>&);

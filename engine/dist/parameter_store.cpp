@@ -279,15 +279,16 @@ StoreMemory ParameterStore::memory() const {
 }
 
 Moved ParameterStore::moved() const {
-  Moved m;
+  Moved m{.to_device = uploaded_};
   for (const auto& depot : {homes_.params, homes_.states})
-    if (depot && depot->home() == Home::file) m = m + Moved{depot->fetched(), depot->stored()};
+    if (depot) m = m + depot->moved();
   return m;
 }
 
 std::string ParameterStore::moved_by() const {
-  const auto& depot = homes_.params ? homes_.params : homes_.states;
-  return depot ? depot->way() : "";
+  for (const auto& depot : {homes_.params, homes_.states})
+    if (depot && !depot->way().empty()) return depot->way();
+  return "";
 }
 
 TransientMemory ParameterStore::transient() const {

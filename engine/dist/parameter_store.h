@@ -175,7 +175,7 @@ class ParameterStore {
   std::span<const StateSpec> states(const Parameter& p) const { return states_(p); }
 
   StoreMemory memory() const;
-  Moved moved() const;           // from and to files, so far
+  Moved moved() const;           // so far
   std::string moved_by() const;  // how, for people
   TransientMemory transient() const;
   std::int64_t most_live() const { return most_live_; }  // elements whole at once, so far
@@ -350,6 +350,7 @@ class ParameterStore {
   std::optional<EarlyStep> early_;
   Depot::Ticket last_put_ = 0;       // of gradients
   Depot::Ticket rising_ = 0;         // the last of the stepped values that go to the device
+  std::int64_t uploaded_ = 0;        // bytes of them that no depot moved
   std::optional<WorkQueue> beside_;  // what steps early; last: it uses the others
 };
 

@@ -162,10 +162,12 @@ void ParameterStore::leave_for_device(Window& w) {
   const Tensor to = g.value.elements(w.range.first - held(g, g.stage.params).first, w.range.count);
   const Away& from = g.passing ? g.passing : g.master_away;
   const std::int64_t at = from.at + (w.range.first - stepped(g).first) * size_of(g.dtype);
-  if (from.depot->in_place(at))
+  if (from.depot->in_place(at)) {
     rising_ = from.depot->fetch(to, at);
-  else
-    ops_.upload(to, (w.value ? w.value : w.here.master).data);
+    return;
+  }
+  ops_.upload(to, (w.value ? w.value : w.here.master).data);
+  uploaded_ += to.bytes();
 }
 
 void ParameterStore::settle(std::vector<Move>& moves) {

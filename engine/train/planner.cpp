@@ -110,8 +110,8 @@ void run_generation(Model& model, Ops& ops, ParameterStore& store, DType dtype, 
 
 // Whether each of a step's micro-steps has traffic of its own.
 bool moves(const PlanRequest& r) {
-  if (!r.costs) return false;
-  return r.zero.params_home.home != Home::device || r.zero.states_home.home != Home::device;
+  return r.inputs_on_host || r.zero.params_home.home != Home::device ||
+         r.zero.states_home.home != Home::device;
 }
 
 double flops_of(Model& model, Ops& null, ParameterStore& store, const PlanRequest& r,
@@ -126,9 +126,11 @@ double flops_of(Model& model, Ops& null, ParameterStore& store, const PlanReques
 
 // One micro-step of a step (Trainer::step).
 Traffic micro_step(Model& model, Ops& null, ParameterStore& store, const PlanRequest& r, bool last) {
-  Peaks unused;
+  PlannedDepot kept(0, Home::host, true);
+  InputsHome inputs{kept};
+  Peaks unused{.inputs = r.inputs_on_host ? &inputs : nullptr};
   Communicator& comm = store.communicator();
-  const Traffic before = traffic_of(comm, store);
+  const Traffic before = traffic_of(comm, store, &inputs);
   store.begin_micro_step(last);
   run_batch(model, null, store, r.dtype, r.train[0], true, unused);
   if (last) {
@@ -138,21 +140,22 @@ Traffic micro_step(Model& model, Ops& null, ParameterStore& store, const PlanReq
     store.each_run([](const FlatRun&) {});
     store.publish();
   }
-  return traffic_of(comm, store) - before;
+  return traffic_of(comm, store, &inputs) - before;
 }
 
 // Where everything is on the device all micro-steps but the last are alike.
 void count_traffic(Plan& plan, Model& model, Ops& null, ParameterStore& store, const PlanRequest& r) {
   if (r.train.empty()) return;
+  const bool each = r.costs == Costs::all && moves(r);
   const auto next = [&](bool last) { return micro_step(model, null, store, r, last); };
-  if (moves(r)) {
+  if (each) {
     store.begin_step();
     plan.once = next(true);
   }
   store.begin_step();
   plan.middle = plan.first = next(false);
   plan.last = next(true);
-  if (moves(r)) {  // a micro-step may leave a fetch to the next one: from the third on they are alike
+  if (each) {  // a micro-step may leave a fetch to the next one: from the third on they are alike
     store.begin_step();
     for (int i = 0; i < 3; ++i) plan.middle = next(false);
     next(true);
@@ -204,8 +207,10 @@ Plan plan_run(Model& model, const PlanRequest& r) {
     if (p.trainable) plan.trained += p.shape.numel();
   });
   model.visit(count);
-  if (r.costs) plan.flops = flops_of(model, null, store, r, 0);
-  plan.computed = r.recompute > 0 && moves(r) ? flops_of(model, null, store, r, r.recompute) : plan.flops;
+  if (r.costs != Costs::none) plan.flops = flops_of(model, null, store, r, 0);
+  plan.computed = r.costs != Costs::none && r.recompute > 0 && moves(r)
+                      ? flops_of(model, null, store, r, r.recompute)
+                      : plan.flops;
   if (!r.train.empty()) plan.flops_per_token = plan.flops / static_cast<double>(r.train[0].all_tokens());
   plan.blocks = model.blocks();
   plan.recomputed = std::min(r.recompute, plan.blocks);

@@ -11,6 +11,9 @@
 
 namespace ft {
 
+// What is counted beside memory.
+enum class Costs : std::uint8_t { none, flops, all };  // all: also what is moved
+
 struct PlanRequest {
   DType dtype = DType::f32;  // of activations
   int ranks = 1;
@@ -26,7 +29,7 @@ struct PlanRequest {
   std::int64_t workspace = 0;           // of the device's Ops
   std::vector<BatchShape> train, eval;  // the largest: every batch of the run fits into what these need
   std::vector<GenerationShape> generation;
-  bool costs = true;  // FLOP and traffic too, not memory alone
+  Costs costs = Costs::all;
 };
 
 struct Plan {

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/dist/moved.h"
+
 namespace ft {
 
 // Numbers by name.
@@ -140,9 +142,9 @@ struct Summary {
   double train_tokens_per_second = 0;
   std::int64_t num_input_tokens_seen = 0;
   double total_flops = 0;
-  std::int64_t sent_per_step = 0;                        // bytes from this rank to others
-  std::int64_t read_per_step = 0, written_per_step = 0;  // bytes from and to files
-  std::string files_by;  // how these move: io_uring, O_DIRECT; empty: nothing lives in files
+  std::int64_t sent_per_step = 0;  // bytes from this rank to others
+  Moved moved_per_step;
+  std::string files_by;  // how files are moved: io_uring, O_DIRECT; empty: nothing lives in files
   MemoryReport memory;   // measured
   bool finished = true;  // false: stopped before the last step; `why` says by what
   std::string why;

@@ -56,10 +56,16 @@ Json row_json(const Summary& summary) {
                {"total_flos", number(summary.total_flops)},
                {"sent_per_step", summary.sent_per_step},
                {"memory", memory_json(summary.memory)}};
-  if (summary.files_by.empty()) return json;
-  json["read_per_step"] = summary.read_per_step;
-  json["written_per_step"] = summary.written_per_step;
-  json["files_by"] = summary.files_by;
+  const Moved& moved = summary.moved_per_step;
+  if (!summary.files_by.empty()) {
+    json["read_per_step"] = moved.read;
+    json["written_per_step"] = moved.written;
+    json["files_by"] = summary.files_by;
+  }
+  if (moved.to_device + moved.to_host > 0) {
+    json["to_device_per_step"] = moved.to_device;
+    json["to_host_per_step"] = moved.to_host;
+  }
   return json;
 }
 

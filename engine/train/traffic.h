@@ -1,6 +1,7 @@
 // What a rank moves beside its computation.
 #pragma once
 #include "engine/dist/parameter_store.h"
+#include "engine/nn/context.h"
 
 namespace ft {
 
@@ -10,13 +11,13 @@ struct Traffic {          // bytes
   Traffic operator+(const Traffic& o) const { return {sent + o.sent, moved + o.moved}; }
   Traffic operator-(const Traffic& o) const { return {sent - o.sent, moved - o.moved}; }
   Traffic operator*(std::int64_t n) const { return {sent * n, moved * n}; }
-  Traffic operator/(std::int64_t n) const { return {sent / n, {moved.read / n, moved.written / n}}; }
+  Traffic operator/(std::int64_t n) const { return {sent / n, moved / n}; }
   bool operator==(const Traffic&) const = default;
 };
 
-// So far.
-inline Traffic traffic_of(const Communicator& comm, const ParameterStore& store) {
-  return {comm.sent(), store.moved()};
+// So far; `inputs` may be null.
+inline Traffic traffic_of(const Communicator& comm, const ParameterStore& store, const InputsHome* inputs) {
+  return {comm.sent(), store.moved() + (inputs ? inputs->depot.moved() : Moved{})};
 }
 
 }  // namespace ft

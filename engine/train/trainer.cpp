@@ -323,10 +323,10 @@ Ending Trainer::run(TrainState& state) {
   if (plateau_ && state.plateau) plateau_->restore(*state.plateau);
   while (state.step < length_.total_steps) {
     const double start = now();
-    const Traffic before = traffic_of(p_.comm, p_.store);
+    const Traffic before = traffic_of(p_.comm, p_.store, p_.context.inputs);
     const Step s = step(state);
     p_.context.begin(Phase::other);
-    traffic_ = traffic_ + (traffic_of(p_.comm, p_.store) - before);
+    traffic_ = traffic_ + (traffic_of(p_.comm, p_.store, p_.context.inputs) - before);
     ++steps_;
     const double seconds = now() - start;
     train_seconds_ += seconds;

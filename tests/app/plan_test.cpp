@@ -63,6 +63,51 @@ TEST(PlanForAGpu, LongSequencesFit) {
   EXPECT_GT(longest("80GB"), 400'000);
 }
 
+// LLaMA-2-70B with QLoRA, whose weights alone are larger than the GPU, with them in the host's memory.
+TEST(PlanForAGpu, SeventyBillionFitIntoTwentyFourGigabytes) {
+  const test::TempFolder folder;
+  folder.write("config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "vocab_size": 32000, "hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80,
+    "num_attention_heads": 64, "num_key_value_heads": 8, "max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-5})");
+  const auto planned = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all{"plan",
+                                 "--model",
+                                 folder / "config.json",
+                                 "--json",
+                                 "--gpu",
+                                 "24GB",
+                                 "training.bf16=true",
+                                 "training.gradient_checkpointing=true",
+                                 "training.per_device_train_batch_size=1",
+                                 "quantization.load_in_4bit=true",
+                                 "lora.r=16",
+                                 "lora.target_modules=all-linear",
+                                 "data.max_seq_length=4096"};
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome o = run(all);
+    EXPECT_EQ(o.code, 0) << o.err;
+    return Json::parse(o.out);
+  };
+  EXPECT_GT(planned({})["total"], gpu_memory("24GB"));
+  const Json j =
+      planned({"zero_optimization.offload_param.device=cpu", "--pcie", "25GB/s", "--flops", "80TFLOPS"});
+  EXPECT_LT(j["total"], gpu_memory("24GB"));
+  EXPECT_GE(j["longest"], 4096);
+  const double codes = 68e9 / 2;  // bytes, with scales some more; they come forward and backward
+  EXPECT_GT(j["host"], codes);
+  EXPECT_GT(j["to_device_per_step"], 2 * codes);
+  EXPECT_LT(j["to_device_per_step"], 2.3 * codes);
+  EXPECT_LT(j["to_host_per_step"], 1e9);  // of the adapter
+  EXPECT_NEAR(j["pcie_seconds_per_step"].get<double>(), j["to_device_per_step"].get<double>() / 25e9, 1e-9);
+  EXPECT_EQ(j["bound"], "arithmetic");
+  EXPECT_LT(j["arithmetic_from_max_seq_length"], 4096);
+  const Json slow =
+      planned({"zero_optimization.offload_param.device=cpu", "--pcie", "1GB/s", "--flops", "80TFLOPS"});
+  EXPECT_EQ(slow["bound"], "pcie");
+  EXPECT_GT(slow["arithmetic_from_max_seq_length"], 4096);
+}
+
 TEST(PlanForRanks, ShowsEachStageBesideTheOthers) {
   const Json j = planned_json({"--ranks", "4", "--gpu", "1GiB", "finetuning_type=full", "zero_stage=3",
                                "zero_optimization.stage3_param_persistence_threshold=0"});
@@ -160,6 +205,22 @@ TEST(WaysOut, AreThoseNotTakenYet) {
             "data.max_seq_length");
   for (const WayOut& w : ways_out(c, true))
     for (const WayOut& next : ways_out(w.config, true)) EXPECT_NE(next.setting, w.setting);
+}
+
+// For a GPU the host's memory comes before files.
+TEST(WaysOut, OfAGpuAreInTheOrderOfHarm) {
+  RunConfig c;
+  c.device = Device::Kind::cuda;
+  c.training.bf16 = true;
+  c.quantization.load_in_4bit = true;
+  std::vector<std::string> settings;
+  for (const WayOut& w : ways_out(c, true)) settings.push_back(w.setting.substr(0, w.setting.find(" with")));
+  EXPECT_EQ(
+      settings,
+      (std::vector<std::string>{
+          "training.gradient_checkpointing=auto", "training.gradient_checkpointing=offload",
+          "zero_optimization.offload_optimizer.device=cpu", "zero_optimization.offload_param.device=cpu",
+          "zero_optimization.offload_optimizer.device=nvme", "zero_optimization.offload_param.device=nvme"}));
 }
 
 }  // namespace

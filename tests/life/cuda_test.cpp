@@ -259,9 +259,20 @@ TEST(CudaHomes, ArePlannedToTheByte) {
     ASSERT_EQ(w.run(plan), 0) << w.says();
     const Json planned = Json::parse(contents(w / "stdout"));
     ASSERT_EQ(w.run(train), 0) << w.says();
-    const Json measured = rows(w / "out/log.jsonl").back().at("memory");
+    const Json row = rows(w / "out/log.jsonl").back(), measured = row.at("memory");
     for (const auto& [name, bytes] : measured.items()) EXPECT_EQ(planned.at(name), bytes) << name;
     EXPECT_GT(measured["host"].get<std::int64_t>(), 0);
+    for (const char* moved : {"to_device_per_step", "to_host_per_step"}) {
+      EXPECT_GT(row.at(moved).get<std::int64_t>(), 0);
+      if (more.back() == "training.gradient_checkpointing=offload") {  // as long as the batches are
+        EXPECT_GE(planned.at(moved).get<std::int64_t>(), row.at(moved).get<std::int64_t>()) << moved;
+      } else {
+        EXPECT_EQ(planned.at(moved), row.at(moved)) << moved;
+      }
+    }
+    if (!row.contains("read_per_step")) continue;
+    for (const char* moved : {"read_per_step", "written_per_step"})
+      EXPECT_EQ(planned.at(moved), row.at(moved)) << moved;
   }
 }
 

@@ -151,7 +151,7 @@ TEST(OffloadPlan, SaysWhatBoundsAStep) {
   EXPECT_EQ(j.at("bound"), "files");
   EXPECT_NEAR(j.at("files_seconds_per_step"),
               (j.at("read_per_step").get<double>() + j.at("written_per_step").get<double>()) / 1e7, 1e-9);
-  EXPECT_NE(plan(kStates).find("GB/s, measured here"), std::string::npos);
+  EXPECT_NE(plan(kStates).find("/s, measured here"), std::string::npos);
   EXPECT_EQ(w.run({"plan", "--config", "run.json", "--disk", "1GB/s"}), 2);
   EXPECT_EQ(w.run({"plan", "--config", "run.json", "--flops", "1TFLOPS"}), 2);
   EXPECT_EQ(w.run(Settings{"plan", "--config", "run.json", "--flops", "fast"} + kStates), 2);

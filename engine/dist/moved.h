@@ -1,0 +1,20 @@
+// What is moved between where things live and where they are used.
+#pragma once
+#include <cstdint>
+
+namespace ft {
+
+// Bytes that came from where things live, and that went there.
+struct Moved {
+  std::int64_t read = 0, written = 0;       // of files
+  std::int64_t to_device = 0, to_host = 0;  // between the host's memory and that of a device with its own
+  Moved operator+(const Moved& o) const {
+    return {read + o.read, written + o.written, to_device + o.to_device, to_host + o.to_host};
+  }
+  Moved operator*(std::int64_t n) const { return {read * n, written * n, to_device * n, to_host * n}; }
+  Moved operator-(const Moved& o) const { return *this + o * -1; }
+  Moved operator/(std::int64_t n) const { return {read / n, written / n, to_device / n, to_host / n}; }
+  bool operator==(const Moved&) const = default;
+};
+
+}  // namespace ft
