@@ -32,7 +32,7 @@ void CommandLine::models() {
   auto* to = command("export", "Convert a run, a checkpoint or a model for other programs.",
                      "  ft export --to peft --from outputs/run/checkpoint-500 --output adapter\n"
                      "  ft export --to hf --from outputs/run --output model\n"
-                     "  ft export --to gguf --from outputs/run --output model.gguf --dtype q8_0");
+                     "  ft export --to gguf --from outputs/run --output model.gguf --dtype q4_k_m");
   to->add_option("--to", export_.to,
                  "peft: adapter folder. hf: model folder, adapters merged. gguf: the same model as one file "
                  "for llama.cpp. gguf-lora: adapter as a GGUF file.")
@@ -46,8 +46,8 @@ void CommandLine::models() {
       ->required()
       ->type_name("PATH");
   to->add_option("--dtype", export_.dtype,
-                 "Type of the weights (default: as trained; float16 for gguf). q8_0: gguf only.")
-      ->check(CLI::IsMember({"float32", "bfloat16", "float16", "q8_0"}));
+                 "Type of the weights (default: as trained; float16 for gguf). Those with q: gguf only.")
+      ->check(CLI::IsMember(export_dtypes()));
   to->add_flag("--overwrite", export_.overwrite, "Replace the output if it exists.");
   to->callback([this] { action_ = [this] { return export_model(export_); }; });
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "app/files/merger.h"
+#include "app/gguf/types.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "engine/io/json.h"
@@ -13,32 +14,6 @@
 
 namespace ft {
 namespace {
-
-struct Form {
-  const char* name;
-  GgmlType type;
-  std::uint32_t file_type;  // general.file_type
-};
-constexpr Form kForms[] = {{"float32", GgmlType::f32, 0},
-                           {"float16", GgmlType::f16, 1},
-                           {"bfloat16", GgmlType::bf16, 32},
-                           {"q8_0", GgmlType::q8_0, 7}};
-
-const Form& form_of(const std::string& dtype) {
-  const auto* at =
-      std::find_if(std::begin(kForms), std::end(kForms), [&](const Form& f) { return dtype == f.name; });
-  require(at != std::end(kForms), "a type that the command line has not checked");
-  return *at;
-}
-
-// Vectors, norms and T5's small tables of relative positions stay f32; rows that are no whole blocks are kept
-// as f16.
-GgmlType type_of(const std::string& name, const std::vector<std::int64_t>& shape, GgmlType wanted) {
-  if (shape.size() < 2 || name.ends_with("_norm.weight") || name.ends_with("attn_rel_b.weight"))
-    return GgmlType::f32;
-  if (wanted == GgmlType::q8_0 && shape.back() % kQ8Block != 0) return GgmlType::f16;
-  return wanted;
-}
 
 std::vector<std::int64_t> dims_of(const Shape& s) { return {s.dims, s.dims + s.rank}; }
 
@@ -91,12 +66,12 @@ void multiply(const Tensor& values, float factor) {
   if (factor != 1) std::for_each_n(values.as<float>(), values.numel(), [&](float& v) { v *= factor; });
 }
 
-GgufKeys keys_of(const GgufArgs& args, const GgufModel& model, const Form& form) {
+GgufKeys keys_of(const GgufArgs& args, const GgufModel& model, const GgufForm& form) {
   GgufKeys keys{{"general.architecture", model.architecture},
                 {"general.type", std::string("model")},
                 {"general.name", last_part(args.model)},
                 {"general.file_type", form.file_type}};
-  if (form.type == GgmlType::q8_0) keys.emplace_back("general.quantization_version", std::uint32_t{2});
+  if (form.quantized()) keys.emplace_back("general.quantization_version", std::uint32_t{2});
   keys.insert(keys.end(), model.keys.begin(), model.keys.end());
   for (auto& key : gguf_tokenizer_keys(args.tokenizer, model.vocab_size)) keys.push_back(std::move(key));
   return keys;
@@ -106,7 +81,7 @@ GgufKeys keys_of(const GgufArgs& args, const GgufModel& model, const Form& form)
 
 void export_gguf(const GgufArgs& args) {
   require_new_file(args);
-  const Form form = form_of(args.dtype.empty() ? "float16" : args.dtype);
+  const GgufForm& form = gguf_form(args.dtype.empty() ? "float16" : args.dtype);
   GgufModel model = make_gguf_model(join_path(args.model, "config.json"));
   const GgufKeys keys = keys_of(args, model, form);
 
@@ -114,11 +89,8 @@ void export_gguf(const GgufArgs& args) {
   Merger merger(built);
   const std::vector<TensorSpec> from = tensors_of(built, model, merger);
   std::vector<GgufTensor> specs;
-  for (const TensorSpec& s : from) {
-    GgufTensor t{named(model, s.name), GgmlType::f32, dims_of(s.shape)};
-    t.type = type_of(t.name, t.shape, form.type);
-    specs.push_back(std::move(t));
-  }
+  for (const TensorSpec& s : from) specs.push_back({named(model, s.name), form.type, dims_of(s.shape)});
+  choose_gguf_types(form, model, specs);
   std::vector<float>& factors = model.rope_factors;
   if (!factors.empty())
     specs.push_back({"rope_freqs.weight", GgmlType::f32, {static_cast<std::int64_t>(factors.size())}});
@@ -143,7 +115,7 @@ void export_gguf(const GgufArgs& args) {
 
 void export_gguf_lora(const GgufArgs& args) {
   require_new_file(args);
-  const Form form = form_of(args.dtype.empty() ? "float32" : args.dtype);
+  const GgufForm& form = gguf_form(args.dtype.empty() ? "float32" : args.dtype);
   const GgufModel model = make_gguf_model(join_path(args.model, "config.json"));
   const BuiltModel built = build_model(merge_config(args.model, args.adapter), Weights::check);
   for (const Parameter* p : built.attached.whole)
@@ -171,7 +143,7 @@ void export_gguf_lora(const GgufArgs& args) {
     specs.push_back({name + ".lora_a", GgmlType::f32, dims_of(l.a.shape)});
     specs.push_back({name + ".lora_b", GgmlType::f32, dims_of(l.b.shape)});
     for (std::size_t at : {specs.size() - 2, specs.size() - 1})
-      specs[at].type = type_of(specs[at].name, specs[at].shape, form.type);
+      specs[at].type = gguf_type_of(specs[at], form.type);
   }
   std::size_t next = 0;
   std::vector<float> values;

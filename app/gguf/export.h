@@ -14,7 +14,7 @@ GgufKeys gguf_tokenizer_keys(const std::string& folder, std::int64_t vocab_size)
 struct GgufArgs {
   std::string model, adapter;  // folders; an empty adapter: none
   std::string tokenizer;       // the folder of the tokenizer
-  std::string output, dtype;   // a file; float32, float16, bfloat16, q8_0 (models only), empty: ft's choice
+  std::string output, dtype;   // a file; one of gguf_dtypes(), empty: float16, of an adapter float32
   bool overwrite = false;
 };
 void export_gguf(const GgufArgs&);       // the model, with the adapter folded in

@@ -4,6 +4,7 @@
 
 #include "app/files/model_files.h"
 #include "app/gguf/export.h"
+#include "app/gguf/types.h"
 #include "app/models/merge.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
@@ -58,10 +59,12 @@ void export_adapter(const ExportArgs& args, DType dtype) {
 
 }  // namespace
 
+std::vector<std::string> export_dtypes() { return gguf_dtypes(); }
+
 Exit export_model(const ExportArgs& args) {
   const bool adapter = is_adapter(args.from);
-  if (args.dtype == "q8_0" && args.to != "gguf")
-    throw UserError(Exit::config, "--dtype q8_0 is for --to gguf");
+  if (!args.dtype.empty() && gguf_form(args.dtype).quantized() && args.to != "gguf")
+    throw UserError(Exit::config, str("--dtype ", args.dtype, " is for --to gguf"));
   if (args.to.starts_with("gguf")) {
     const bool alone = args.to == "gguf-lora";
     if (alone && !adapter)

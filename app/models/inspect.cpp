@@ -83,7 +83,7 @@ Json inspect_gguf(const std::string& path) {
     bytes += t.bytes();
     parameters += t.elements();
     tensors.push_back(
-        {{"name", t.name}, {"dtype", name_of(t.type)}, {"shape", t.shape}, {"bytes", t.bytes()}});
+        {{"name", t.name}, {"dtype", form_of(t.type)->name}, {"shape", t.shape}, {"bytes", t.bytes()}});
   }
   for (const auto& [key, value] : file.keys()) metadata[key] = gguf_json(value);
   out["bytes"] = bytes;

@@ -6,8 +6,10 @@
 #include <cstring>
 #include <type_traits>
 
+#include "engine/core/divide.h"
 #include "engine/io/convert.h"
 #include "engine/io/gguf_types.h"
+#include "engine/io/parallel.h"
 
 namespace ft {
 namespace {
@@ -71,18 +73,16 @@ std::string header_of(const GgufKeys& keys, const std::vector<GgufTensor>& tenso
   return out;
 }
 
-// Blocks of 32: the largest absolute value becomes 127.
-void quantize_q8(std::string& out, const float* x, std::int64_t n) {
-  for (std::int64_t block = 0; block < n; block += kQ8Block) {
-    float most = 0;
-    for (std::int64_t i = 0; i < kQ8Block; ++i) most = std::max(most, std::fabs(x[block + i]));
-    const float scale = most / 127, inverse = scale > 0 ? 1 / scale : 0;
-    f16 stored;
-    from_float(stored, scale);
-    put(out, stored);
-    for (std::int64_t i = 0; i < kQ8Block; ++i)
-      put(out, static_cast<std::int8_t>(std::lround(x[block + i] * inverse)));
-  }
+// Pieces of whole blocks, by all cores.
+void quantize(const GgmlForm& form, const float* x, std::int64_t n, std::string& out) {
+  constexpr std::int64_t kPiece = std::int64_t{1} << 14;  // elements
+  out.resize(static_cast<std::size_t>(n / form.block * form.bytes));
+  auto* y = reinterpret_cast<std::uint8_t*>(out.data());
+  in_parallel(ceil_div(n, kPiece), [&](std::int64_t piece) {
+    const std::int64_t end = std::min(n, (piece + 1) * kPiece);
+    for (std::int64_t i = piece * kPiece; i < end; i += form.block)
+      form.quantize(x + i, y + i / form.block * form.bytes);
+  });
 }
 
 void write_tensor(AtomicFile& file, const GgufTensor& t, const Tensor& values) {
@@ -94,13 +94,13 @@ void write_tensor(AtomicFile& file, const GgufTensor& t, const Tensor& values) {
     throw UserError(Exit::numeric, str(printable(file.path()), ": not written: ", t.name, why));
   };
   if (find_nonfinite(x, DType::f32, n) >= 0) refuse(" has a NaN or Inf");
-  constexpr std::int64_t kPiece = kQ8Block << 14;  // elements converted at once
+  constexpr std::int64_t kPiece = std::int64_t{1} << 22;  // elements converted at once
   std::string out;
   for (std::int64_t i = 0; i < n; i += kPiece) {
     const std::int64_t count = std::min(kPiece, n - i);
     out.clear();
-    if (t.type == GgmlType::q8_0) {
-      quantize_q8(out, x + i, count);
+    if (form_of(t.type)->quantize) {
+      quantize(*form_of(t.type), x + i, count, out);
     } else {
       const DType type = *gguf_dtype(t.type);
       out.resize(static_cast<std::size_t>(count * size_of(type)));
@@ -122,10 +122,9 @@ std::optional<DType> gguf_dtype(GgmlType type) {
       return DType::f16;
     case GgmlType::bf16:
       return DType::bf16;
-    case GgmlType::q8_0:
-      break;
+    default:
+      return std::nullopt;
   }
-  return std::nullopt;
 }
 
 GgufType gguf_type(const GgufValue& value) {
@@ -135,38 +134,26 @@ GgufType gguf_type(const GgufValue& value) {
   return kTypes[value.index()];
 }
 
-std::string name_of(GgmlType type) {
-  switch (type) {
-    case GgmlType::f32:
-      return "F32";
-    case GgmlType::f16:
-      return "F16";
-    case GgmlType::q8_0:
-      return "Q8_0";
-    case GgmlType::bf16:
-      return "BF16";
-  }
-  return str("type ", static_cast<std::uint32_t>(type));
-}
-
 std::int64_t GgufTensor::elements() const {
   std::int64_t n = 1;
   for (const std::int64_t d : shape) n *= d;
   return n;
 }
 
+bool GgufTensor::has_whole_blocks() const {
+  const GgmlForm* form = form_of(type);
+  return form && (form->block == 1 || (!shape.empty() && shape.back() % form->block == 0));
+}
+
 std::int64_t GgufTensor::bytes() const {
-  if (type == GgmlType::q8_0) return elements() / kQ8Block * (2 + kQ8Block);
-  const auto dtype = gguf_dtype(type);
-  require(dtype.has_value(), "GGUF: the size of a type that ft does not know");
-  return elements() * size_of(*dtype);
+  const GgmlForm* form = form_of(type);
+  require(form != nullptr, "GGUF: the size of a type that ft does not know");
+  return elements() / form->block * form->bytes;
 }
 
 void write_gguf(const std::string& path, const GgufKeys& keys, const std::vector<GgufTensor>& tensors,
                 const GgufProvider& provider) {
-  for (const GgufTensor& t : tensors)
-    require(t.type != GgmlType::q8_0 || (!t.shape.empty() && t.shape.back() % kQ8Block == 0),
-            "GGUF: rows of Q8_0 are blocks of 32");
+  for (const GgufTensor& t : tensors) require(t.has_whole_blocks(), "GGUF: rows of whole blocks");
   AtomicFile file(path);
   const std::string header = header_of(keys, tensors);
   std::int64_t bytes = static_cast<std::int64_t>(header.size());

@@ -12,14 +12,9 @@
 
 #include "engine/core/tensor.h"
 #include "engine/io/file.h"
+#include "engine/io/ggml_blocks.h"
 
 namespace ft {
-
-enum class GgmlType : std::uint32_t { f32 = 0, f16 = 1, q8_0 = 8, bf16 = 30 };
-
-// F32, F16, Q8_0, BF16; "type 2" for others.
-std::string name_of(GgmlType);
-constexpr std::int64_t kQ8Block = 32;  // elements of Q8_0 that share a scale: an f16 and 32 signed bytes
 
 using GgufValue = std::variant<std::uint32_t, std::int32_t, std::uint64_t, float, bool, std::string,
                                std::vector<std::string>, std::vector<float>, std::vector<std::int32_t>,
@@ -31,8 +26,9 @@ struct GgufTensor {
   GgmlType type = GgmlType::f32;
   std::vector<std::int64_t> shape;  // as in ft: the row length last
   std::int64_t elements() const;
-  std::int64_t bytes() const;  // of the types named above
-  std::int64_t begin = 0;      // reading: in the file
+  bool has_whole_blocks() const;  // rows of its type, which ft knows
+  std::int64_t bytes() const;     // of the types that ft knows
+  std::int64_t begin = 0;         // reading: in the file
 };
 
 // Gives a tensor's values: f32, dense, valid until the next call.

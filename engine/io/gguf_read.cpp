@@ -139,10 +139,12 @@ GgufTensor info_of(GgufCursor& c, std::int64_t& offset) {
     elements *= static_cast<std::int64_t>(d);
   }
   t.type = static_cast<GgmlType>(c.number<std::uint32_t>());
-  if (t.type != GgmlType::q8_0 && !gguf_dtype(t.type))
-    c.fail(str(printable(t.name), " is ", name_of(t.type), "; ft reads F32, F16, BF16 and Q8_0"));
-  if (t.type == GgmlType::q8_0 && (t.shape.empty() || t.shape.back() % kQ8Block != 0))
-    c.fail(printable(t.name) + " is Q8_0 and its rows are not blocks of 32");
+  const GgmlForm* form = form_of(t.type);
+  if (!form)
+    c.fail(str(printable(t.name), " is of type ", static_cast<std::uint32_t>(t.type),
+               "; ft reads F32, F16, BF16, Q4_0, ", "Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K and IQ4_NL"));
+  if (!t.has_whole_blocks())
+    c.fail(str(printable(t.name), " is ", form->name, " and its rows are not blocks of ", form->block));
   offset = static_cast<std::int64_t>(c.number<std::uint64_t>());
   return t;
 }
@@ -205,14 +207,10 @@ std::vector<float> GgufFile::read(const GgufTensor& t) const {
     convert(out.data(), DType::f32, bytes.data(), *dtype, t.elements());
     return out;
   }
-  const char* p = bytes.data();
-  for (std::size_t block = 0; block < out.size(); block += kQ8Block, p += 2 + kQ8Block) {
-    f16 scale;
-    std::memcpy(&scale, p, 2);
-    for (std::int64_t i = 0; i < kQ8Block; ++i)
-      out[block + static_cast<std::size_t>(i)] =
-          to_float(scale) * static_cast<float>(static_cast<std::int8_t>(p[2 + i]));
-  }
+  const GgmlForm& form = *form_of(t.type);
+  const auto* x = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  for (std::int64_t i = 0; i < t.elements(); i += form.block)
+    form.dequantize(x + i / form.block * form.bytes, out.data() + i);
   return out;
 }
 

@@ -31,6 +31,12 @@ struct Case {
   Settings more;
 };
 
+std::ostream& operator<<(std::ostream& to, const Case& c) {
+  to << c.golden << ", ranks " << c.ranks << ", stage " << c.stage;
+  for (const std::string& setting : c.more) to << ' ' << setting;
+  return to;
+}
+
 class Offload : public testing::TestWithParam<Case> {};
 
 TEST_P(Offload, IsTheSameTraining) {

@@ -21,6 +21,10 @@ struct QuantizeCase {
   bool bf16;
 };
 
+std::ostream& operator<<(std::ostream& to, const QuantizeCase& c) {
+  return to << c.golden << ' ' << c.type << (c.bf16 ? " bf16" : "");
+}
+
 class Quantize : public testing::TestWithParam<QuantizeCase> {};
 
 TEST_P(Quantize, TrainsAsQuantizedAtLoad) {

@@ -32,6 +32,11 @@ struct StoredCase {
   bool bf16;
 };
 
+std::ostream& operator<<(std::ostream& to, const StoredCase& c) {
+  return to << c.golden << ' ' << c.model << ' ' << c.dtype << ", ranks " << c.ranks << ", stage " << c.stage
+            << (c.bf16 ? " bf16" : "");
+}
+
 class StoredWeights : public testing::TestWithParam<StoredCase> {};
 
 TEST_P(StoredWeights, AreTheSameTraining) {

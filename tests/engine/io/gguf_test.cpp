@@ -106,7 +106,9 @@ TEST_F(Gguf, FilesThatAreNotSound) {
   const std::size_t first = bytes().find("one"), second = bytes().find("two");
   EXPECT_EQ(damaged(first + 3, std::string("\x09")), "one has more than four dimensions");
   EXPECT_EQ(damaged(first + 7, many), "one is too large");
-  EXPECT_EQ(damaged(first + 7 + 16, std::string("\x02")), "one is type 2; ft reads F32, F16, BF16 and Q8_0");
+  EXPECT_EQ(damaged(first + 7 + 16, std::string("\x0a")),
+            "one is of type 10; ft reads F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K and "
+            "IQ4_NL");
   EXPECT_EQ(damaged(first + 7 + 16, std::string("\x08")), "one is Q8_0 and its rows are not blocks of 32");
   EXPECT_EQ(damaged(second, "one"), "one appears twice");
   EXPECT_EQ(damaged(second + 7 + 8 + 4, std::string("\x40")), "two does not follow the tensor before it");

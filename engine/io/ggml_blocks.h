@@ -1,0 +1,62 @@
+// The element types of GGUF files: blocks of values that share scales. Quantizing gives llama.cpp's bytes
+// (ggml/src/ggml-quants.c, its `_ref` functions: without an importance matrix). Every operation is rounded to
+// float by itself: a fused multiply-add would change bytes.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace ft {
+
+enum class GgmlType : std::uint32_t {
+  f32 = 0,
+  f16 = 1,
+  q4_0 = 2,
+  q4_1 = 3,
+  q5_0 = 6,
+  q5_1 = 7,
+  q8_0 = 8,
+  q4_k = 12,
+  q5_k = 13,
+  q6_k = 14,
+  iq4_nl = 20,
+  bf16 = 30,
+};
+
+// Rows are whole blocks.
+struct GgmlForm {
+  GgmlType type;
+  const char* name;    // F32, Q4_K, ...
+  std::int64_t block;  // elements
+  std::int64_t bytes;  // of a block
+  // One block; null where elements are numbers by themselves.
+  void (*quantize)(const float* x, std::uint8_t* y) = nullptr;
+  void (*dequantize)(const std::uint8_t* x, float* y) = nullptr;
+};
+// Null: ft does not know the type.
+const GgmlForm* form_of(GgmlType);
+
+constexpr std::int64_t kSmallBlock = 32, kLargeBlock = 256;
+
+// ggml_legacy.cpp. y of Q4: scale, 16 bytes of pairs (i, i + 16); Q5: the fifth bits before them; _1: the
+// smallest value after the scale.
+void quantize_q4_0(const float* x, std::uint8_t* y);
+void quantize_q4_1(const float* x, std::uint8_t* y);
+void quantize_q5_0(const float* x, std::uint8_t* y);
+void quantize_q5_1(const float* x, std::uint8_t* y);
+void quantize_q8_0(const float* x, std::uint8_t* y);
+void quantize_iq4_nl(const float* x, std::uint8_t* y);
+void dequantize_q4_0(const std::uint8_t* x, float* y);
+void dequantize_q4_1(const std::uint8_t* x, float* y);
+void dequantize_q5_0(const std::uint8_t* x, float* y);
+void dequantize_q5_1(const std::uint8_t* x, float* y);
+void dequantize_q8_0(const std::uint8_t* x, float* y);
+void dequantize_iq4_nl(const std::uint8_t* x, float* y);
+// ggml_k_quants.cpp
+void quantize_q4_k(const float* x, std::uint8_t* y);
+void quantize_q5_k(const float* x, std::uint8_t* y);
+void quantize_q6_k(const float* x, std::uint8_t* y);
+void dequantize_q4_k(const std::uint8_t* x, float* y);
+void dequantize_q5_k(const std::uint8_t* x, float* y);
+void dequantize_q6_k(const std::uint8_t* x, float* y);
+
+}  // namespace ft
