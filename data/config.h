@@ -72,9 +72,9 @@ constexpr auto words(PromptTemplate) {
 
 // One source of samples.
 struct DatasetConfig {
-  std::string path;  // as the user wrote it: a file, a glob or a folder
+  std::string path;  // as the user wrote it: a file, a glob, a folder or an id of the hub
   RowType type = RowType::detected;
-  std::optional<std::string> split;
+  std::optional<std::string> name, split, revision;  // null revision: main
   double weight = 1;  // how often an epoch contains each of its samples; 2 = twice, 0.5 = half of them
   std::optional<std::int64_t> max_samples;     // its first n rows
   std::map<std::string, std::string> columns;  // {"prompt": "question"}: our name -> the file's
@@ -82,10 +82,13 @@ struct DatasetConfig {
 
   void fields(auto& f) {
     f("path", path,
-      "File, glob or folder: .jsonl, .json, .csv, .tsv or .txt, also compressed as .gz or .zst.", required(),
-      not_empty(), is_path());
+      "File, glob or folder: .parquet, .arrow, or .jsonl, .json, .csv, .tsv or .txt, also as .gz or .zst. Or "
+      "the id of a data set in the hub's cache: openai/gsm8k.",
+      required(), not_empty(), is_path_or_hub_id());
     f("type", type, "Row format; auto: decided by the names of the columns.");
-    f("split", split, "Split of a data set that has several.", only_default());
+    f("name", name, "Configuration of a data set that has several, as its card names it.", not_empty());
+    f("split", split, "Split of a data set that has several; null: train, or the only one.", not_empty());
+    f("revision", revision, "With an id of the hub: a branch, tag or commit; null: main.", not_empty());
     f("weight", weight, "How often an epoch contains each of its samples.", above(0));
     f("max_samples", max_samples, "Use only its first n samples.", at_least(1));
     f("columns", columns, "Its column names: {\"prompt\": \"question\", \"response\": \"answer\"}.");

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
-#include "data/json_row.h"
 #include "engine/core/error.h"
 
 namespace ft {
 namespace {
 
-// What `columns` may rename.
+// What `columns` may rename. Of Parquet and Arrow files only these, and what is beside them, are read.
 std::vector<std::string_view> columns_of(RowType type) {
   switch (type) {
     case RowType::tokenized:
@@ -31,6 +30,13 @@ std::vector<std::string_view> columns_of(RowType type) {
       break;
   }
   require(false, "rows of no type");
+  return {};
+}
+
+// What rows of a type may have besides.
+std::vector<std::string_view> columns_beside(RowType type) {
+  if (type == RowType::prompt_completion || type == RowType::preference_chosen) return {"question", "answer"};
+  if (type == RowType::messages || type == RowType::sharegpt) return {"system", "tools", "documents"};
   return {};
 }
 
@@ -68,6 +74,17 @@ RowType detect(const FormatContext& context, std::span<const std::string> names,
               ") and ", context.setting, ".columns"));
 }
 
+std::unique_ptr<Format> format_of(RowType type, const FormatContext& context,
+                                  std::span<const std::string> names) {
+  if (type == RowType::tokenized) return make_tokenized_format(context);
+  if (type == RowType::text) return make_text_format(context);
+  if (type == RowType::alpaca) return make_alpaca_format(context);
+  if (type == RowType::translation) return make_translation_format(context);
+  if (type == RowType::messages || type == RowType::sharegpt)
+    return make_chat_format(context, type == RowType::sharegpt);
+  return make_prompt_format(context, names, type == RowType::preference_chosen);
+}
+
 }  // namespace
 
 std::string column(const DatasetConfig& dataset, const std::string& name) {
@@ -75,9 +92,8 @@ std::string column(const DatasetConfig& dataset, const std::string& name) {
   return it == dataset.columns.end() ? name : it->second;
 }
 
-std::unique_ptr<Format> make_format(const FormatContext& context, std::string_view first_row,
+std::unique_ptr<Format> make_format(const FormatContext& context, std::span<const std::string> names,
                                     const Place& at) {
-  const std::vector<std::string> names = row_names(first_row, at);
   const RowType type =
       context.dataset.type == RowType::detected ? detect(context, names, at) : context.dataset.type;
   const std::vector<std::string_view> columns = columns_of(type);
@@ -91,12 +107,11 @@ std::unique_ptr<Format> make_format(const FormatContext& context, std::string_vi
                     str(context.setting, ": rows of type ", name_of(type),
                         " have no source and target, which an encoder-decoder needs; it takes "
                         "prompt_completion, alpaca, translation, preference_chosen and tokenized"));
-  if (type == RowType::tokenized) return make_tokenized_format(context);
-  if (type == RowType::text) return make_text_format(context);
-  if (type == RowType::alpaca) return make_alpaca_format(context);
-  if (type == RowType::translation) return make_translation_format(context);
-  if (chat) return make_chat_format(context, type == RowType::sharegpt);
-  return make_prompt_format(context, names, type == RowType::preference_chosen);
+  std::unique_ptr<Format> format = format_of(type, context, names);
+  for (const std::string_view name : columns)
+    format->columns.push_back(column(context.dataset, std::string(name)));
+  for (const std::string_view name : columns_beside(type)) format->columns.emplace_back(name);
+  return format;
 }
 
 }  // namespace ft

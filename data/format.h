@@ -3,8 +3,10 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/config.h"
 #include "data/dataset.h"
@@ -29,10 +31,12 @@ class Format {
   virtual ~Format() = default;
   // Called from several threads. Throws a UserError that names the place.
   virtual Sample read(std::string_view row, const Place& at) const = 0;
+
+  std::vector<std::string> columns;  // of the file: all that rows may be asked for
 };
 
-// The format that `dataset.type` names; with "auto" the one that the first row's names show.
-std::unique_ptr<Format> make_format(const FormatContext& context, std::string_view first_row,
+// The format that `dataset.type` names; with "auto" the one that the names of the first row show.
+std::unique_ptr<Format> make_format(const FormatContext& context, std::span<const std::string> names,
                                     const Place& at);
 
 std::unique_ptr<Format> make_tokenized_format(const FormatContext& context);

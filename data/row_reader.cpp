@@ -3,6 +3,7 @@
 #include <string>
 
 #include "data/byte_reader.h"
+#include "data/columnar/rows.h"
 #include "data/table_rows.h"
 #include "engine/core/error.h"
 
@@ -92,6 +93,8 @@ bool starts_with_bracket(const DataFile& file) {
 
 std::unique_ptr<RowReader> open_rows(const DataFile& file) {
   const std::string kind = kind_of_file(file.path);
+  if (kind == ".parquet") return columnar::open_parquet(file);
+  if (kind == ".arrow") return columnar::open_arrow(file);
   if (kind == ".csv") return open_table(file, ',');
   if (kind == ".tsv") return open_table(file, '\t');
   if (kind == ".txt") return open_text_lines(file);

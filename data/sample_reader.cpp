@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/json_row.h"
 #include "data/parallel.h"
 #include "engine/core/error.h"
 
@@ -22,7 +23,7 @@ SampleReader::SampleReader(const DataConfig& config, const DatasetConfig& datase
       dataset_(dataset),
       context_(context),
       setting_(setting),
-      files_(find_data_files(dataset.path, context.base, setting + ".path")),
+      files_(find_data_files(dataset, {context.base, context.hub}, setting)),
       left_(dataset.max_samples.value_or(INT64_MAX)) {
   for (const DataFile& f : files_) bytes_ += size_of_file(f);
 }
@@ -49,8 +50,26 @@ bool SampleReader::next(Window& window, std::int64_t rows) {
 
 bool SampleReader::open_next() {
   if (opened_ == files_.size()) return false;
-  rows_ = open_rows(files_[opened_++]);
+  const DataFile& file = files_[opened_++];
+  rows_ = open_rows(file);
+  if (const auto names = rows_->columns()) {
+    choose_format(*names, {&file.name, 1});
+    rows_->read_only(format_->columns);
+  }
   return true;
+}
+
+// By the first row.
+void SampleReader::choose_format(std::span<const std::string> names, const Place& at) {
+  if (format_) return;
+  const FormatContext context{config_,
+                              dataset_,
+                              setting_,
+                              context_.vocab_size,
+                              context_.tokenizer,
+                              context_.tokenizer_path,
+                              context_.seq2seq.has_value()};
+  format_ = make_format(context, names, at);
 }
 
 std::vector<Row> SampleReader::read_rows(std::int64_t most) {
@@ -72,14 +91,8 @@ void SampleReader::tokenize(const std::vector<Row>& rows, Window& window) {
   window.file = &name;
   if (rows.empty()) return;
   if (!format_) {
-    const FormatContext context{config_,
-                                dataset_,
-                                setting_,
-                                context_.vocab_size,
-                                context_.tokenizer,
-                                context_.tokenizer_path,
-                                context_.seq2seq.has_value()};
-    format_ = make_format(context, rows[0].text, {&name, rows[0].line});
+    const Place first{&name, rows[0].line};
+    choose_format(row_names(rows[0].text, first), first);
   }
   std::vector<Sample> samples(rows.size());
   parallel_for(std::ssize(rows), config_.preprocessing_num_workers, [&](std::int64_t i) {

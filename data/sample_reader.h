@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ class SampleReader {
 
  private:
   bool open_next();
+  void choose_format(std::span<const std::string> names, const Place& at);
   std::vector<Row> read_rows(std::int64_t most);
   void tokenize(const std::vector<Row>& rows, Window& window);
   bool fit(Sample& sample, const Place& at);

@@ -4,31 +4,12 @@
 #include <vector>
 
 #include "data/byte_reader.h"
+#include "data/json_quote.h"
 #include "data/utf8.h"
 #include "engine/core/error.h"
 
 namespace ft {
 namespace {
-
-// Appends `text` as a text in JSON.
-void quote(std::string_view text, std::string& to) {
-  static constexpr std::string_view kHex = "0123456789abcdef";
-  to += '"';
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      to += '\\';
-      to += c;
-    } else if (byte < 0x20) {
-      to += "\\u00";
-      to += kHex[byte >> 4];
-      to += kHex[byte & 15];
-    } else {
-      to += c;
-    }
-  }
-  to += '"';
-}
 
 class TableRows : public RowReader {
  public:
@@ -58,9 +39,9 @@ class TableRows : public RowReader {
     row.text = "{";
     for (std::size_t i = 0; i < fields.size(); ++i) {
       if (i > 0) row.text += ", ";
-      quote(columns_[i], row.text);
+      quote_json(columns_[i], row.text);
       row.text += ": ";
-      quote(fields[i], row.text);
+      quote_json(fields[i], row.text);
     }
     row.text += "}";
     return true;
@@ -137,7 +118,7 @@ class TextLines : public RowReader {
     } while (line.find_first_not_of(" \t") == std::string::npos);
     if (!is_utf8(line)) Place{in_.place().name, row.line}.fail("not UTF-8");
     row.text = "{\"text\": ";
-    quote(line, row.text);
+    quote_json(line, row.text);
     row.text += "}";
     return true;
   }

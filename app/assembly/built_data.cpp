@@ -1,5 +1,6 @@
 #include "app/assembly/built_data.h"
 
+#include "app/config/hub_folders.h"
 #include "data/efficiency/sampler.h"
 #include "data/efficiency/schedule.h"
 #include "engine/io/file.h"
@@ -9,7 +10,7 @@
 namespace ft {
 
 std::int64_t vocab_size_of(const RunConfig& config) {
-  return JsonObject::read(join_path(config.model.model_name_or_path, "config.json")).positive("vocab_size");
+  return JsonObject::read(join_path(config.model.folder(), "config.json")).positive("vocab_size");
 }
 
 namespace {
@@ -72,8 +73,9 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
                         return **tokenizer;
                       },
                       .progress = progress,
-                      .tokenizer_path = config.model.tokenizer()};
-  const auto decoder = read_decoder_tokens(join_path(config.model.model_name_or_path, "config.json"));
+                      .tokenizer_path = config.model.tokenizer(),
+                      .hub = hub_cache()};
+  const auto decoder = read_decoder_tokens(join_path(config.model.folder(), "config.json"));
   if (decoder) context.seq2seq = {decoder->start, decoder->pad, decoder->end};
   d.loaded = load_data(config.data, seed, context, part);
   const TrainingConfig& t = config.training;

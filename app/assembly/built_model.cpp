@@ -41,7 +41,7 @@ void require_all_linear(const BuiltModel& b) {
 
 // What is to be in 4 bits: what is so in the model's folder, else what the configuration asks for.
 std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config) {
-  const std::string file = join_path(config.model.model_name_or_path, "config.json");
+  const std::string file = join_path(config.model.folder(), "config.json");
   const auto stored = lora::stored_four_bit_plan(file);
   const bool asked = config.quantization.load_in_4bit;
   if (!stored) return asked ? std::optional(lora::four_bit_plan(config.quantization)) : std::nullopt;
@@ -78,7 +78,8 @@ void find_stored(BuiltModel& b) {
 
 BuiltModel build_model(const RunConfig& config, Weights weights) {
   BuiltModel b;
-  b.folder = config.model.model_name_or_path;
+  b.name = config.model.model_name_or_path;
+  b.folder = config.model.folder();
   b.dtype = config.dtype();
   b.seed = static_cast<std::uint64_t>(config.training.seed);
   auto four_bit = four_bit_plan(config);

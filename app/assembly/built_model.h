@@ -15,6 +15,7 @@ namespace ft {
 
 // A model that knows what to train but has no memory yet, and the files of its weights.
 struct BuiltModel {
+  std::string name;  // as the user wrote it: its folder, or its id on the hub
   std::string folder;
   MadeModel made;
   DType dtype = DType::f32;  // of activations and frozen weights

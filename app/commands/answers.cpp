@@ -1,10 +1,13 @@
 // Commands in which a model answers: generate, chat.
 #include "app/commands/command_parser.h"
+#include "app/config/hub_folders.h"
 
 namespace ft {
 
 void CommandLine::about_an_answerer(CLI::App* app, AnswererArgs& args) {
-  app->add_option("--model", args.model, "Model folder.")->required()->type_name("DIR");
+  app->add_option("--model", args.model, "Model folder, or id in the hub's cache.")
+      ->required()
+      ->type_name("DIR");
   app->add_option("--adapter", args.adapter, "PEFT adapter to apply to the model.")->type_name("DIR");
   app->add_option("--dtype", args.dtype, "Type to compute in.")
       ->check(CLI::IsMember(kDtypes))
@@ -34,7 +37,10 @@ void CommandLine::answers() {
     const bool files = *input && *output && !*prompt, one = *prompt && !*input && !*output;
     if (!files && !one)
       throw UserError(Exit::config, "ft generate: give --input FILE and --output FILE, or --prompt TEXT");
-    action_ = [this] { return ft::generate(generate_); };
+    action_ = [this] {
+      generate_.model = model_folder(generate_.model, "main", "ft generate");
+      return ft::generate(generate_);
+    };
   });
 
   auto* chat = command("chat", "Chat with a model; /reset starts over, /quit or end of input ends.",
@@ -43,7 +49,7 @@ void CommandLine::answers() {
                        "  echo \"2 + 2 =\" | ft chat --model models/base generation.max_new_tokens=20");
   about_an_answerer(chat, chat_);
   chat_.conversation = true;
-  chat->callback([this] { action_ = [this] { return ft::chat(chat_); }; });
+  on_model(chat, chat_.model, [this] { return ft::chat(chat_); });
 }
 
 }  // namespace ft

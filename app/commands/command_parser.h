@@ -60,6 +60,8 @@ class CommandLine {
   Exit launch_command();
   void models();
   void answers();
+  // What a command does with a model. An id on the hub is replaced by its folder before.
+  void on_model(CLI::App* app, std::string& name, const std::function<Exit()>& action);
   void about_an_answerer(CLI::App* app, AnswererArgs& args);
   void data();
   void completion();

@@ -7,7 +7,7 @@ void CommandLine::data() {
   auto* tokenize = command("tokenize", "Convert texts to token ids and back: JSON lines on stdin and stdout.",
                            "  echo '\"Hello\"' | ft tokenize --model models/base\n"
                            "  echo '[1, 15043]' | ft tokenize --model models/base --decode");
-  tokenize->add_option("--model", tokenize_.model, "A folder with a tokenizer.")
+  tokenize->add_option("--model", tokenize_.model, "A folder with a tokenizer, or an id in the hub's cache.")
       ->required()
       ->type_name("DIR");
   tokenize->add_flag("--no-special-tokens", tokenize_.no_special_tokens, "Do not add BOS or EOS.");
@@ -16,7 +16,7 @@ void CommandLine::data() {
       ->add_flag("--skip-special-tokens", tokenize_.skip_special_tokens,
                  "With --decode: leave out BOS and EOS.")
       ->needs(decode);
-  tokenize->callback([this] { action_ = [this] { return tokenize_command(tokenize_), Exit::done; }; });
+  on_model(tokenize, tokenize_.model, [this] { return tokenize_command(tokenize_), Exit::done; });
 
   auto* data = app_.add_subcommand("data", "Inspect training data.");
   data->set_help_flag("-h,--help", "Show this help.");

@@ -1,33 +1,43 @@
 // Commands about models and checkpoints: merge, quantize, export, inspect, checkpoint verify, init.
 #include "app/commands/command_parser.h"
+#include "app/config/hub_folders.h"
 #include "app/train/checkpoint_verify.h"
 
 namespace ft {
+
+void CommandLine::on_model(CLI::App* app, std::string& name, const std::function<Exit()>& action) {
+  app->callback([this, app, &name, action] {
+    action_ = [app, &name, action] {
+      name = model_folder(name, "main", "ft " + app->get_name());
+      return action();
+    };
+  });
+}
 
 void CommandLine::models() {
   auto* merge =
       command("merge", "Merge an adapter into its model; writes a Hugging Face folder.",
               "  ft merge --model models/base --adapter outputs/run --output merged\n"
               "  ft merge --model models/base --adapter outputs/run --output merged --dtype bfloat16");
-  merge->add_option("--model", merge_.model, "The base model's folder.")->required()->type_name("DIR");
+  merge->add_option("--model", merge_.model, "The model's folder or id.")->required()->type_name("DIR");
   merge->add_option("--adapter", merge_.adapter, "The PEFT adapter's folder.")->required()->type_name("DIR");
   merge->add_option("--output", merge_.output, "Folder to create.")->required()->type_name("DIR");
   merge->add_option("--dtype", merge_.dtype, "Type of the weights (default: the model's).")
       ->check(CLI::IsMember(kDtypes));
   merge->add_flag("--overwrite", merge_.overwrite, "Replace the folder if it exists.");
-  merge->callback([this] { action_ = [this] { return ft::merge(merge_); }; });
+  on_model(merge, merge_.model, [this] { return ft::merge(merge_); });
 
   auto* quantize = command("quantize", "Write a model in 4 bits, as bitsandbytes and transformers do.",
                            "  ft quantize --model models/base --output models/base-nf4 --double\n"
                            "  ft quantize --model models/base --output models/base-fp4 --type fp4");
-  quantize->add_option("--model", quantize_.model, "The model's folder.")->required()->type_name("DIR");
+  quantize->add_option("--model", quantize_.model, "The model's folder or id.")->required()->type_name("DIR");
   quantize->add_option("--output", quantize_.output, "Folder to create.")->required()->type_name("DIR");
   quantize->add_option("--type", quantize_.type, "Type of the codes.")
       ->check(CLI::IsMember({"nf4", "fp4"}))
       ->capture_default_str();
   quantize->add_flag("--double", quantize_.double_quant,
                      "Quantize the scales too, to 8 bits: 4.13 bits a weight in place of 4.5.");
-  quantize->callback([this] { action_ = [this] { return ft::quantize(quantize_); }; });
+  on_model(quantize, quantize_.model, [this] { return ft::quantize(quantize_); });
 
   auto* to = command("export", "Convert a run, a checkpoint or a model for other programs.",
                      "  ft export --to peft --from outputs/run/checkpoint-500 --output adapter\n"
@@ -57,7 +67,7 @@ void CommandLine::models() {
               "  ft inspect outputs/run --json");
   inspect->add_option("path", inspect_.path, "A file or a folder.")->required()->type_name("PATH");
   inspect->add_flag("--json", inspect_.json, "One JSON object on stdout.");
-  inspect->callback([this] { action_ = [this] { return ft::inspect(inspect_); }; });
+  on_model(inspect, inspect_.path, [this] { return ft::inspect(inspect_); });
 
   auto* checkpoint = command("checkpoint", "Work with checkpoints: verify.",
                              "  ft checkpoint verify outputs/run/checkpoint-500");

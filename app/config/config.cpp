@@ -140,6 +140,8 @@ void check_together(RunConfig& c, const std::string& name) {
     c.zero_optimization.stage = *c.zero_stage;
   }
   check_offload(c, refuse);
+  if (c.model.revision && !c.model.folders.is_id(c.model.model_name_or_path))
+    refuse("model.revision: only ids of the hub have revisions, and model.model_name_or_path is a path");
   if (c.distributed.node_rank >= c.distributed.nnodes)
     refuse(
         str("distributed.node_rank: ", c.distributed.node_rank, " of ", c.distributed.nnodes, " machines"));
@@ -175,12 +177,22 @@ void check_together(RunConfig& c, const std::string& name) {
 // Without target modules: PEFT's defaults for the family. Mistakes in the model folder are reported by its
 // reader.
 void choose_targets(RunConfig& c) {
-  const std::string file = join_path(c.model.model_name_or_path, "config.json");
   try {
+    const std::string file = join_path(c.model.folder(), "config.json");
     if (!path_exists(file)) return;
     if (auto targets = read_lora_targets(file); !targets.empty()) c.lora.target_modules = std::move(targets);
   } catch (const UserError&) {
   }
+}
+
+// With the folders of models that are named by their ids.
+RunConfig read_config(const SettingsText& tree, const std::filesystem::path& folder) {
+  auto config = read_settings<RunConfig>(tree, folder);
+  BaseModelConfig& m = config.model;
+  m.folders.find(m.model_name_or_path, m.revision, "model.model_name_or_path");
+  if (m.tokenizer_name_or_path && m.tokenizer_name_or_path != m.model_name_or_path)
+    m.folders.find(*m.tokenizer_name_or_path, std::nullopt, "model.tokenizer_name_or_path");
+  return config;
 }
 
 SettingsText tree_of(const std::string& text, const std::string& name,
@@ -196,11 +208,11 @@ SettingsText tree_of(const std::string& text, const std::string& name,
 
 RunConfig config_of(const SettingsText& given_tree, const std::filesystem::path& folder, StepRanks size) {
   SettingsText tree = given_tree;
-  auto config = read_settings<RunConfig>(tree, folder);
+  RunConfig config = read_config(tree, folder);
   std::shared_ptr<deepspeed::Report> report;
   if (!config.deepspeed.text.empty()) {
     report = take_deepspeed(tree, config, folder, size);
-    config = read_settings<RunConfig>(tree, folder);
+    config = read_config(tree, folder);
   }
   const auto given = [&](const char* section, const char* setting) {
     return tree.value.contains(section) && tree.value[section].contains(setting);

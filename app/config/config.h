@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/config/hub_folders.h"
 #include "data/config.h"
 #include "data/efficiency/config.h"
 #include "engine/core/rules.h"
@@ -36,25 +37,30 @@ constexpr auto words(AttnImplementation) {
 }
 
 struct BaseModelConfig {
-  std::string model_name_or_path;
-  std::optional<std::string> tokenizer_name_or_path;  // empty: the model's
+  std::string model_name_or_path;                     // a folder, or an id of the hub
+  std::optional<std::string> tokenizer_name_or_path;  // the same; empty: the model's
+  std::optional<std::string> revision;                // of the id; empty: main
   std::optional<DType> torch_dtype;                   // empty: auto
   AttnImplementation attn_implementation = AttnImplementation::automatic;
   JsonText rope_scaling;
   std::optional<std::int64_t> resize_token_embeddings_to_multiple_of;
   SparseAttentionConfig sparse_attention;
 
-  // The folder of the tokenizer.
+  // Where they lie: for ids the hub's cache has been asked. UserError (exit 3) where it does not have one.
+  const std::string& folder() const { return folders.at(model_name_or_path); }
   const std::string& tokenizer() const {
-    return tokenizer_name_or_path ? *tokenizer_name_or_path : model_name_or_path;
+    return folders.at(tokenizer_name_or_path ? *tokenizer_name_or_path : model_name_or_path);
   }
+  HubFolders folders;
 
   void fields(auto& f) {
     f("model_name_or_path", model_name_or_path,
-      "A Hugging Face model folder: config.json, safetensors, tokenizer.", required(), not_empty(), is_path(),
-      aka({"model", "base_model"}));
-    f("tokenizer_name_or_path", tokenizer_name_or_path, "Folder of the tokenizer; null: the model's.",
-      is_path(), aka({"tokenizer"}));
+      "A Hugging Face model folder: config.json, safetensors, tokenizer. Or the id of a model in the hub's "
+      "cache: meta-llama/Llama-2-7b-hf.",
+      required(), not_empty(), is_path_or_hub_id(), aka({"model", "base_model"}));
+    f("tokenizer_name_or_path", tokenizer_name_or_path, "Folder or id of the tokenizer; null: the model's.",
+      is_path_or_hub_id(), aka({"tokenizer"}));
+    f("revision", revision, "With an id of the hub: a branch, tag or commit; null: main.", not_empty());
     f("torch_dtype", torch_dtype, "Type of the frozen weights in memory; auto: the type of the computation.",
       or_auto(), one_of({DType::f32, DType::bf16, DType::f16}), aka({"dtype"}));
     f("attn_implementation", attn_implementation,

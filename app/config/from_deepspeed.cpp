@@ -9,9 +9,9 @@ namespace ft {
 namespace {
 
 // hidden_size of the model, which T5 calls d_model; 0 where there is none: who reads the model says why.
-std::int64_t hidden_size(const std::string& model) {
-  const std::string file = join_path(model, "config.json");
+std::int64_t hidden_size(const BaseModelConfig& model) {
   try {
+    const std::string file = join_path(model.folder(), "config.json");
     if (!path_exists(file)) return 0;
     const JsonObject config = JsonObject::read(file);
     for (const char* name : {"hidden_size", "d_model"})
@@ -38,7 +38,7 @@ std::shared_ptr<deepspeed::Report> take_deepspeed(SettingsText& tree, const RunC
   const deepspeed::RunSide run{.settings = in_effect(config),
                                .known = describe<RunConfig>(),
                                .gpu = config.on_gpu(),
-                               .hidden_size = hidden_size(config.model.model_name_or_path),
+                               .hidden_size = hidden_size(config.model),
                                .ranks = size.ranks > 0 ? size.ranks : ranks,
                                .trains = size.trains};
   deepspeed::Report report = deepspeed::apply(file, tree, run);

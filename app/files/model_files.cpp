@@ -46,7 +46,7 @@ class AdapterFiles final : public ModelFiles {
   void create(const std::string& folder, bool) override {
     const std::string name = lora::frozen_head_name(built_.attached);
     const Parameter* head = name.empty() ? nullptr : frozen_head();
-    lora::create_adapter(folder, built_.lora_config, built_.attached, built_.folder,
+    lora::create_adapter(folder, built_.lora_config, built_.attached, built_.name,
                          head ? std::optional(built_.dtype) : std::nullopt);
     if (head) copy(*head, folder, name);
   }

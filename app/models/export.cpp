@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "app/config/hub_folders.h"
 #include "app/files/model_files.h"
 #include "app/gguf/export.h"
 #include "app/gguf/types.h"
@@ -26,7 +27,10 @@ bool is_adapter(const std::string& folder) {
 std::string base_of(const std::string& folder) {
   const std::string run = join_path(folder, "run.json");
   std::error_code none;
-  if (fs::exists(run, none)) return JsonObject::read(run).object("model").text("model_name_or_path");
+  if (fs::exists(run, none)) {
+    const JsonObject model = JsonObject::read(run).object("model");
+    return model_folder(model.text("model_name_or_path"), model.text_or("revision", "main"), run);
+  }
   const std::string base = lora::AdapterFolder(folder).base_model();
   if (base.empty())
     throw UserError(Exit::input,
@@ -34,7 +38,7 @@ std::string base_of(const std::string& folder) {
                         ": neither run.json nor adapter_config.json says which model the adapter is for; "
                         "use ft merge --model MODEL --adapter ",
                         folder));
-  return base;
+  return model_folder(base, "main", join_path(folder, "adapter_config.json"));
 }
 
 void export_adapter(const ExportArgs& args, DType dtype) {
@@ -61,10 +65,12 @@ void export_adapter(const ExportArgs& args, DType dtype) {
 
 std::vector<std::string> export_dtypes() { return gguf_dtypes(); }
 
-Exit export_model(const ExportArgs& args) {
-  const bool adapter = is_adapter(args.from);
+Exit export_model(const ExportArgs& given) {
+  ExportArgs args = given;
   if (!args.dtype.empty() && gguf_form(args.dtype).quantized() && args.to != "gguf")
     throw UserError(Exit::config, str("--dtype ", args.dtype, " is for --to gguf"));
+  args.from = model_folder(args.from, "main", "ft export --from");
+  const bool adapter = is_adapter(args.from);
   if (args.to.starts_with("gguf")) {
     const bool alone = args.to == "gguf-lora";
     if (alone && !adapter)

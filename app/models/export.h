@@ -9,7 +9,7 @@ namespace ft {
 
 struct ExportArgs {
   std::string to;      // peft, hf, gguf, gguf-lora
-  std::string from;    // a run folder, a checkpoint, a model or an adapter
+  std::string from;    // a run folder, a checkpoint, a model (also an id of the hub) or an adapter
   std::string output;  // a new folder; of GGUF a file
   std::string dtype;   // one of export_dtypes(), or empty: as of MergeArgs
   bool overwrite = false;

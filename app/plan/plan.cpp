@@ -8,6 +8,7 @@
 
 #include "app/assembly/built_data.h"
 #include "app/assembly/engine.h"
+#include "app/config/hub_folders.h"
 #include "app/plan/gpu_sizes.h"
 #include "app/plan/planned.h"
 #include "app/plan/table.h"
@@ -73,7 +74,7 @@ Subject subject(const PlanArgs& args, Screen& screen) {
         [&](std::int64_t done, std::int64_t of) { working(done, of); }, all_ranks(s.config.distributed));
     return s;
   }
-  std::filesystem::path folder(args.model);
+  std::filesystem::path folder(model_folder(args.model, "main", "ft plan"));
   if (folder.filename() == "config.json") folder = folder.has_parent_path() ? folder.parent_path() : ".";
   Json j;
   j["model"]["model_name_or_path"] = std::filesystem::absolute(folder).string();

@@ -164,8 +164,7 @@ void tell_pairs(const DataConfig& config, const Dataset& data, Truncation trunca
 Exit data_stats(const DataStatsArgs& args) {
   RunConfig config = load_config(args.config, args.settings());
   const DataConfig configured = config.data;
-  const bool pairs =
-      read_decoder_tokens(join_path(config.model.model_name_or_path, "config.json")).has_value();
+  const bool pairs = read_decoder_tokens(join_path(config.model.folder(), "config.json")).has_value();
   const Truncation truncation =
       configured.truncation == Truncation::error ? Truncation::drop : configured.truncation;
   config.data.streaming = false;

@@ -46,9 +46,8 @@ RunFolder::RunFolder(const RunConfig& config, bool overwrite, bool root)
   replaces_ = fresh && holds_run(folder_);
   const BaseModelConfig& model = config.model;
   if (replaces_)
-    require_outside(
-        folder_, "training.output_dir",
-        {model.model_name_or_path, model.tokenizer(), config.lora.adapter_name_or_path.value_or("")});
+    require_outside(folder_, "training.output_dir",
+                    {model.folder(), model.tokenizer(), config.lora.adapter_name_or_path.value_or("")});
 }
 
 std::string RunFolder::path(const char* name) const { return join_path(folder_, name); }
@@ -109,7 +108,7 @@ void RunFolder::copy_companions_to(const std::string& folder) const {
   if (config_.finetuning_type == FinetuningType::lora)
     copy_tokenizer(model.tokenizer(), folder);
   else
-    copy_companions(model.model_name_or_path, model.tokenizer(), folder);
+    copy_companions(model.folder(), model.tokenizer(), folder);
 }
 
 void RunFolder::add_to_checkpoint(const std::string& folder) {
@@ -153,7 +152,8 @@ void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& c
     const auto bytes = fs::file_size(path(name), none);
     summary.made.push_back({what, path(name), none ? 0 : static_cast<std::int64_t>(bytes)});
   };
-  const std::string& base = config_.model.model_name_or_path;
+  const BaseModelConfig& model = config_.model;
+  const std::string& base = model.revision ? model.folder() : model.model_name_or_path;
   if (config_.finetuning_type == FinetuningType::lora) {
     made("adapter", "adapter_model.safetensors");
     if (holds_tokenizer(folder_)) summary.next = {str("ft chat --model ", base, " --adapter ", folder_)};
@@ -165,7 +165,8 @@ void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& c
     made("model", "model.safetensors");
     if (holds_tokenizer(folder_)) summary.next = {str("ft chat --model ", folder_)};
     summary.next.push_back(str("ft eval --config ", config_.file.string(),
-                               " model.model_name_or_path=", folder_, " finetuning_type=full"));
+                               " model.model_name_or_path=", folder_,
+                               model.revision ? " model.revision=null" : "", " finetuning_type=full"));
   }
   if (config_.logging.plot_loss) summary.made.push_back({"plot", path("loss.svg"), 0});
 }

@@ -70,7 +70,7 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
   h.greater_is_better = t.evaluation.greater();
   h.config = config.file.string();
   h.output = t.training.output_dir;
-  h.model = b.folder;
+  h.model = b.name;
   h.architecture = b.made.info.architecture;
   h.dtype = type_in_header(b.dtype);
   if (!t.training.bf16 && !t.training.fp16)

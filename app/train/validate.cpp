@@ -30,7 +30,7 @@ void check_folder(const std::string& path, const std::string& setting) {
 void check_data(const DataConfig& data) {
   const auto check = [](const std::vector<DatasetConfig>& list, const std::string& setting) {
     for (std::size_t i = 0; i < list.size(); ++i)
-      find_data_files(list[i].path, "", str(setting, ".", i, ".path"));
+      find_data_files(list[i], {.hub = hub_cache()}, str(setting, ".", i));
   };
   check(data.datasets, "data.datasets");
   check(data.eval_datasets, "data.eval_datasets");
@@ -55,9 +55,9 @@ void print_report(const deepspeed::Report& report, bool json) {
 }
 
 void check(const RunConfig& c) {
-  check_folder(c.model.model_name_or_path, "model.model_name_or_path");
+  check_folder(c.model.folder(), "model.model_name_or_path");
   check_folder(c.model.tokenizer(), "model.tokenizer_name_or_path");
-  const auto made = make_model(c.model.model_name_or_path + "/config.json", DType::f32);
+  const auto made = make_model(c.model.folder() + "/config.json", DType::f32);
   if (c.lora.adapter_name_or_path)
     check_folder(*c.lora.adapter_name_or_path, "lora.adapter_name_or_path");
   else if (c.finetuning_type == FinetuningType::lora)

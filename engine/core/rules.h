@@ -26,6 +26,7 @@ struct Rules {
   bool only_default = false;          // any other value is refused: not available yet, or why_always says why
   const char* why_always = nullptr;   // what ft does instead of leaving the choice
   bool is_path = false;               // relative to the configuration's folder
+  bool or_hub_id = false;             // a path, or where there is none an id such as org/name
   std::vector<std::string> choices;   // of a text or an enum, or of each in a list; empty: any
   std::vector<std::string> synonyms;  // other words for these, read and never written
   std::vector<std::string> later;     // values that are known and not available yet; _N stands for a number
@@ -71,6 +72,9 @@ inline auto always(const char* why) {
 }
 inline auto is_path() {
   return [](Rules& r) { r.is_path = true; };
+}
+inline auto is_path_or_hub_id() {
+  return [](Rules& r) { r.is_path = r.or_hub_id = true; };
 }
 // The texts there are.
 inline auto one_of(std::initializer_list<std::string> values) {

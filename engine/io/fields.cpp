@@ -4,6 +4,8 @@
 #include <sstream>
 
 #include "engine/core/suggest.h"
+#include "engine/io/file.h"
+#include "engine/io/hub_cache.h"
 
 namespace ft {
 namespace {
@@ -235,7 +237,10 @@ void Reading::read(const Json& j, double& value, const Rules& rules, const std::
 
 void Reading::resolve(std::string& value, const Rules& rules, const std::string& path) const {
   if (!rules.is_path || value.empty() || is_word(value, rules) || value[0] == '/') return;
-  if (place(path) != kCommandLine && !from_.places.contains(path)) value = tidy(folder_ / value).string();
+  if (place(path) == kCommandLine || from_.places.contains(path)) return;
+  const std::string here = tidy(folder_ / value).string();
+  const bool id = rules.or_hub_id && is_hub_id(value) && !path_exists(here) && !path_exists(value);
+  if (!id) value = here;
 }
 
 void Reading::read(const Json& j, std::string& value, const Rules& rules, const std::string& path) {
@@ -273,7 +278,8 @@ Json Writer::json(double v, const Rules&) {
 
 Json Writer::json(const std::string& v, const Rules& rules) {
   if ((v == "true" || v == "false") && among(rules.choices, v)) return v == "true";
-  if (absolute_paths && rules.is_path && !v.empty() && !is_word(v, rules))
+  const bool id = rules.or_hub_id && is_hub_id(v) && !path_exists(v);
+  if (absolute_paths && rules.is_path && !v.empty() && !is_word(v, rules) && !id)
     return tidy(std::filesystem::absolute(v)).string();
   return v;
 }

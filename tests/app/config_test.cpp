@@ -23,7 +23,7 @@ using From = decltype(TrainingConfig::resume_from_checkpoint);
 TEST(Config, Defaults) {
   const RunConfig c = parsed("");
   EXPECT_EQ(c.model.model_name_or_path, "m");
-  EXPECT_EQ(c.model.tokenizer(), "m");
+  EXPECT_FALSE(c.model.tokenizer_name_or_path);
   EXPECT_EQ(c.data.datasets.size(), 1u);
   EXPECT_EQ(c.data.datasets[0].path, "d.jsonl");
   EXPECT_EQ(c.lora.r, 8);
@@ -175,7 +175,6 @@ TEST(Config, WhatIsNotThereYetIsRefusedByName) {
       {"zero_optimization.round_robin_gradients=true", "true is not available yet; available: false"},
       {"distributed.backend=mpi", "mpi is not available yet; available: auto, tcp, nccl"},
       {"zero_optimization.offload_param.ratio=0.5", "0.5 is not available yet; available: 1"},
-      {"data.datasets.0.split=train", "\"train\" is not available yet; available: null"},
       {"checkpointing.save_only_model=true", "true is not available yet; available: false"},
       {"logging.report_to=[\"wandb_offline\"]",
        "wandb_offline is not available yet; available: jsonl, tensorboard, csv, prometheus, none"},
@@ -283,14 +282,17 @@ TEST(Config, WeightsInFourBits) {
 TEST(Config, MissingSettings) {
   EXPECT_EQ(refusal("{}"),
             "run.json: model.model_name_or_path: missing: A Hugging Face model folder: config.json, "
-            "safetensors, tokenizer.\nrun.json: data.datasets: missing: Training data.");
+            "safetensors, tokenizer. Or the id of a model in the hub's cache: meta-llama/Llama-2-7b-hf.\n"
+            "run.json: data.datasets: missing: Training data.");
   EXPECT_EQ(refusal("{\"model\": {}, \"data\": {\"datasets\": []}}"),
             "run.json:1: model.model_name_or_path: missing: A Hugging Face model folder: config.json, "
-            "safetensors, tokenizer.\nrun.json:1: data.datasets: the list is empty");
+            "safetensors, tokenizer. Or the id of a model in the hub's cache: meta-llama/Llama-2-7b-hf.\n"
+            "run.json:1: data.datasets: the list is empty");
   EXPECT_EQ(refusal("{\"model\": {\"model_name_or_path\": \"\"}, \"data\": {\"datasets\": [{}]}}"),
             "run.json:1: model.model_name_or_path: the text is empty\n"
-            "run.json:1: data.datasets.0.path: missing: File, glob or folder: .jsonl, .json, .csv, .tsv or "
-            ".txt, also compressed as .gz or .zst.");
+            "run.json:1: data.datasets.0.path: missing: File, glob or folder: .parquet, .arrow, or .jsonl, "
+            ".json, .csv, .tsv or .txt, also as .gz or .zst. Or the id of a data set in the hub's cache: "
+            "openai/gsm8k.");
 }
 
 // The line that is wrong is shown below, with a caret.
@@ -378,7 +380,8 @@ TEST(Config, TheEffectiveConfigurationReadsBack) {
   const RunConfig again = parse_config(once, "run.json", "/elsewhere", {});
   EXPECT_EQ(effective_config(again), once);
   const Json j = Json::parse(once);
-  EXPECT_EQ(j["model"]["model_name_or_path"], std::filesystem::absolute("m").string());
+  EXPECT_EQ(j["model"]["model_name_or_path"], "m");  // no folder here, so it may be an id of the hub
+  EXPECT_EQ(j["data"]["datasets"][0]["path"], std::filesystem::absolute("d.jsonl").string());
   EXPECT_EQ(j["training"]["bf16"], true);
   EXPECT_EQ(j["training"]["seed"], 42);
   EXPECT_EQ(j["training"]["resume_from_checkpoint"], false);
@@ -419,7 +422,10 @@ TEST(Config, FilesThatCannotBeRead) {
   EXPECT_EQ(message("nowhere.json"), "nowhere.json: cannot be read: No such file or directory");
   EXPECT_EQ(message(folder), folder.string() + ": is a folder, not a regular file");
   std::ofstream(folder / "run.json") << with("");
-  EXPECT_EQ(load_config(folder / "run.json", {}).model.model_name_or_path, (folder / "m").string());
+  const auto model = [&] { return load_config(folder / "run.json", {}).model.model_name_or_path; };
+  EXPECT_EQ(model(), "m");
+  std::filesystem::create_directory(folder / "m");
+  EXPECT_EQ(model(), (folder / "m").string());
   std::filesystem::remove_all(folder);
 }
 

@@ -82,6 +82,7 @@ TEST_F(SweepGrid, EveryCombinationWithEveryBundle) {
 }
 
 TEST_F(SweepGrid, PathsAreRelativeToTheConfiguration) {
+  std::filesystem::create_directories(folder_ / "a/b");
   const SweepPlan plan = read(R"({"grid": {"model.model_name_or_path": ["a/b", "c"]}})");
   EXPECT_EQ(names(plan), (std::vector<std::string>{"model_name_or_path=a_b", "model_name_or_path=c"}));
   EXPECT_EQ(plan.runs[0].config.model.model_name_or_path, (folder_ / "a/b").string());

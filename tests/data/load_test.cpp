@@ -238,18 +238,17 @@ TEST_F(Load, Paths) {
   EXPECT_EQ(error(), "data.datasets[0].path: no file matches no*.jsonl");
   std::filesystem::create_directory(scratch.folder() / "rows");
   config.datasets = from("rows");
-  const std::string reads = "reads .jsonl, .ndjson, .json, .csv, .tsv and .txt, each also as .gz or .zst";
+  const std::string reads =
+      "reads .jsonl, .ndjson, .json, .csv, .tsv and .txt, each also as .gz or .zst, and .parquet and .arrow";
   EXPECT_EQ(error(), "rows: the folder has no data files; ft " + reads);
   scratch.write("rows/x.parquet", "PAR1");
-  EXPECT_EQ(error(),
-            "rows/x.parquet: .parquet files are not read; convert it: python -c \"import pandas; "
-            "pandas.read_parquet('x.parquet').to_json('x.jsonl', orient='records', lines=True, "
-            "force_ascii=False)\"");
+  EXPECT_EQ(error(), "rows/x.parquet: too short for a Parquet file");
   config.datasets = from("t.arrow");
   scratch.write("t.arrow", "");
-  EXPECT_EQ(error(),
-            "t.arrow: .arrow files are not read; convert it: python -c \"import datasets; "
-            "datasets.Dataset.from_file('t.arrow').to_json('t.jsonl')\"");
+  EXPECT_EQ(error(), "t.arrow: no Arrow file: it begins with no schema");
+  config.datasets = from("t.parquet.gz");
+  scratch.write("t.parquet.gz", "");
+  EXPECT_EQ(error(), "t.parquet.gz: .parquet files are compressed inside and not read as .gz; decompress it");
   config.datasets = from("t.jsonl.xz");
   scratch.write("t.jsonl.xz", "");
   EXPECT_EQ(error(), "t.jsonl.xz: .xz files are not read; decompress it, or compress it as .gz or .zst");

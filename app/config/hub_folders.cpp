@@ -1,0 +1,51 @@
+#include "app/config/hub_folders.h"
+
+#include "engine/core/environment.h"
+#include "engine/core/error.h"
+#include "engine/io/file.h"
+#include "engine/io/hub_cache.h"
+
+namespace ft {
+namespace {
+
+namespace fs = std::filesystem;
+
+// ~ is the user's folder, as huggingface_hub reads it.
+fs::path expanded(const std::string& path) {
+  if (path != "~" && !path.starts_with("~/")) return path;
+  return fs::path(variable("HOME")) / (path == "~" ? "" : path.substr(2));
+}
+
+}  // namespace
+
+fs::path hub_cache() {
+  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
+    if (const std::string folder = variable(name); !folder.empty()) return expanded(folder);
+  if (const std::string home = variable("HF_HOME"); !home.empty()) return expanded(home) / "hub";
+  const std::string caches = variable("XDG_CACHE_HOME");
+  return expanded(caches.empty() ? "~/.cache" : caches) / "huggingface" / "hub";
+}
+
+void HubFolders::find(const std::string& name, const std::optional<std::string>& revision,
+                      const std::string& setting) {
+  if (path_exists(name) || !is_hub_id(name)) return;
+  const HubName wanted{HubKind::model, name, revision.value_or("main")};
+  if (const auto folder = find_in_hub_cache(hub_cache(), wanted))
+    folders_[name] = folder->string();
+  else
+    missing_[name] = not_in_hub_cache(hub_cache(), wanted, setting);
+}
+
+const std::string& HubFolders::at(const std::string& name) const {
+  if (const auto it = missing_.find(name); it != missing_.end()) throw UserError(Exit::input, it->second);
+  const auto it = folders_.find(name);
+  return it == folders_.end() ? name : it->second;
+}
+
+std::string model_folder(const std::string& name, const std::string& revision, const std::string& setting) {
+  HubFolders folders;
+  folders.find(name, revision, setting);
+  return folders.at(name);
+}
+
+}  // namespace ft

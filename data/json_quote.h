@@ -1,0 +1,11 @@
+// Writes texts as JSON has them.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace ft {
+
+// Appends `text`, which is UTF-8, in quotes.
+void quote_json(std::string_view text, std::string& to);
+
+}  // namespace ft

@@ -1,0 +1,49 @@
+// Where the hub's cache is, and which folders the ids of models are.
+#include "app/config/hub_folders.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/core/environment.h"
+#include "tests/data/scratch.h"
+
+namespace ft {
+namespace {
+
+using test::error_of;
+using test::Scratch;
+
+TEST(HubFolders, TheCacheIsWhereHuggingFaceHubKeepsIt) {
+  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"})
+    set_variable(name, "");
+  set_variable("HOME", "/home/me");
+  EXPECT_EQ(hub_cache(), "/home/me/.cache/huggingface/hub");
+  set_variable("XDG_CACHE_HOME", "/cache");
+  EXPECT_EQ(hub_cache(), "/cache/huggingface/hub");
+  set_variable("HF_HOME", "~/hf");
+  EXPECT_EQ(hub_cache(), "/home/me/hf/hub");
+  set_variable("HUGGINGFACE_HUB_CACHE", "/older");
+  EXPECT_EQ(hub_cache(), "/older");
+  set_variable("HF_HUB_CACHE", "/newer");
+  EXPECT_EQ(hub_cache(), "/newer");
+}
+
+TEST(HubFolders, IdsAreFoundAndPathsAreLeft) {
+  const Scratch scratch;
+  set_variable("HF_HUB_CACHE", scratch.folder().string());
+  scratch.write("models--org--name/refs/main", "c0ffee");
+  const std::string file = scratch.write("models--org--name/snapshots/c0ffee/config.json", "{}").string();
+  HubFolders folders;
+  for (const char* name : {"org/name", "org/other", "/tmp", "a/b/c"}) folders.find(name, {}, "model.x");
+  EXPECT_EQ(folders.at("org/name") + "/config.json", file);
+  EXPECT_EQ(folders.at("/tmp"), "/tmp");
+  EXPECT_EQ(folders.at("a/b/c"), "a/b/c");
+  EXPECT_EQ(folders.at("never asked for"), "never asked for");
+  EXPECT_TRUE(folders.is_id("org/other"));
+  EXPECT_FALSE(folders.is_id("/tmp"));
+  EXPECT_EQ(error_of(Exit::input, [&] { folders.at("org/other"); }),
+            str("org/other: no such folder, and the hub's cache ", scratch.folder().string(),
+                " does not have it (model.x). This fetches it: hf download org/other"));
+}
+
+}  // namespace
+}  // namespace ft
