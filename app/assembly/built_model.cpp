@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/assembly/param_groups.h"
 #include "data/efficiency/schedule.h"
 #include "engine/io/file.h"
 
@@ -100,6 +101,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
   } else if (config.trains) {
     lora::train_all(b.model());
   }
+  if (config.trains) set_update_rules(b.model(), config.training);
   if (four_bit)
     for (const std::string& module : b.made.info.never_quantized) four_bit->skip.push_back(module);
   if (four_bit) b.four_bit.emplace(b.model(), *four_bit, b.base.get());

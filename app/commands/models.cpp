@@ -1,9 +1,37 @@
 // Commands about models and checkpoints: merge, quantize, export, inspect, checkpoint verify, init.
 #include "app/commands/command_parser.h"
 #include "app/config/hub_folders.h"
+#include "app/models/average.h"
 #include "app/train/checkpoint_verify.h"
 
 namespace ft {
+namespace {
+
+// A base and its adapter, or folders to average.
+void add_options(CLI::App& to, MergeArgs& args) {
+  auto* base = to.add_option("--model", args.model, "The base model's folder or id.")->type_name("DIR");
+  auto* adapter = to.add_option("--adapter", args.adapter, "The PEFT adapter's folder.")->type_name("DIR");
+  auto* average = to.add_option("--average", args.average,
+                                "In place of both: folders of checkpoints or results, all models or all "
+                                "adapters, of which the mean of each weight is written.")
+                      ->type_name("DIR")
+                      ->expected(2, 1000);
+  average->excludes(base);
+  base->needs(adapter);
+  adapter->needs(base);
+  to.add_option("--output", args.output, "Folder to create.")->required()->type_name("DIR");
+  to.add_option("--dtype", args.dtype, "Type of the weights (default: the model's).")
+      ->check(CLI::IsMember(kDtypes));
+  to.add_flag("--overwrite", args.overwrite, "Replace the folder if it exists.");
+}
+
+Exit merge_or_average(MergeArgs& args) {
+  if (!args.average.empty()) return average(args);
+  args.model = model_folder(args.model, "main", "ft merge");
+  return merge(args);
+}
+
+}  // namespace
 
 void CommandLine::on_model(CLI::App* app, std::string& name, const std::function<Exit()>& action) {
   app->callback([this, app, &name, action] {
@@ -15,17 +43,17 @@ void CommandLine::on_model(CLI::App* app, std::string& name, const std::function
 }
 
 void CommandLine::models() {
-  auto* merge =
-      command("merge", "Merge an adapter into its model; writes a Hugging Face folder.",
-              "  ft merge --model models/base --adapter outputs/run --output merged\n"
-              "  ft merge --model models/base --adapter outputs/run --output merged --dtype bfloat16");
-  merge->add_option("--model", merge_.model, "The model's folder or id.")->required()->type_name("DIR");
-  merge->add_option("--adapter", merge_.adapter, "The PEFT adapter's folder.")->required()->type_name("DIR");
-  merge->add_option("--output", merge_.output, "Folder to create.")->required()->type_name("DIR");
-  merge->add_option("--dtype", merge_.dtype, "Type of the weights (default: the model's).")
-      ->check(CLI::IsMember(kDtypes));
-  merge->add_flag("--overwrite", merge_.overwrite, "Replace the folder if it exists.");
-  on_model(merge, merge_.model, [this] { return ft::merge(merge_); });
+  auto* merge = command(
+      "merge", "Merge an adapter into its model, or average checkpoints; writes a Hugging Face folder.",
+      "  ft merge --model models/base --adapter outputs/run --output merged\n"
+      "  ft merge --model models/base --adapter outputs/run --output merged --dtype bfloat16\n"
+      "  ft merge --average outputs/run/checkpoint-100 outputs/run/checkpoint-200 --output mean");
+  add_options(*merge, merge_);
+  merge->callback([this] {
+    if (merge_.average.empty() && merge_.model.empty())
+      throw CLI::RequiredError("--model and --adapter, or --average");
+    action_ = [this] { return merge_or_average(merge_); };
+  });
 
   auto* quantize = command("quantize", "Write a model in 4 bits, as bitsandbytes and transformers do.",
                            "  ft quantize --model models/base --output models/base-nf4 --double\n"

@@ -93,7 +93,7 @@ void check_training(const TrainingConfig& t, const std::function<void(const std:
   if (scaling.loss_scale == 0 && scaling.first() < scaling.min_loss_scale)
     refuse(str("training.loss_scaling: the first scale, 2 to the power of ", scaling.initial_scale_power,
                ", is below min_loss_scale ", scaling.min_loss_scale));
-  if (!t.adam_w_mode && t.optim != Optim::adamw)
+  if (!t.adam_w_mode && unpaged(t.optim) != Optim::adamw)
     refuse(str("training.adam_w_mode: has no effect with training.optim=", name_of(t.optim)));
 }
 
@@ -123,6 +123,12 @@ void check_offload(const RunConfig& c, const std::function<void(const std::strin
     refuse(block + "delayed_update: is for what is stepped elsewhere; set " + block + "device");
   if (!o.delayed_update && o.delayed_update_after > 0)
     refuse(block + "delayed_update_after: has no effect without delayed_update");
+  if (looks_at_whole(c.training.optim))
+    for (const auto& [home, name] : {std::pair<const OffloadConfig*, const char*>{&o, "offload_optimizer"},
+                                     {&z.offload_param, "offload_param"}})
+      if (home->device != OffloadDevice::none)
+        refuse(str("zero_optimization.", name, ": not with training.optim=", name_of(c.training.optim),
+                   ", whose steps need whole weights on the device; leave it out, or choose adamw_8bit"));
   const OffloadDevice param = z.offload_param.device;
   if (param != OffloadDevice::none && (z.stage == 1 || z.stage == 2))
     refuse(str("zero_optimization.offload_param.device: ", name_of(param),
@@ -220,6 +226,7 @@ RunConfig config_of(const SettingsText& given_tree, const std::filesystem::path&
   check_quantization(config, given("quantization", "bnb_4bit_compute_dtype"), tree.name);
   check_together(config, tree.name);
   check_schedule(config.training, tree);
+  make_optimizer(config.training, tree);  // throws what is wrong with optim_args
   if (!take_adapter_settings(config.lora, tree) && !given("lora", "target_modules")) choose_targets(config);
   config.report = std::move(report);
   settle_report(config);

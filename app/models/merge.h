@@ -2,6 +2,7 @@
 // then checks that the result is the same function.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "engine/core/error.h"
 
@@ -11,6 +12,7 @@ struct MergeArgs {
   std::string model, adapter, output;
   std::string dtype;  // float32, bfloat16, float16; empty: the model's
   bool overwrite = false;
+  std::vector<std::string> average;  // folders; in place of model and adapter
 };
 Exit merge(const MergeArgs&);
 

@@ -37,10 +37,11 @@ struct Subject {
 void print_ways_out(const Subject& s) {
   std::cout << "it does not fit";
   bool any = false;
-  for (const auto& [setting, config] : ways_out(s.config, true)) {
+  for (const auto& [setting, config, cost] : ways_out(s.config, true)) {
     const std::int64_t total = s.with(config).plan.memory.total;
     if (total > s.room.there) continue;
-    std::cout << (any ? "" : "; it would fit with") << "\n  " << setting << "  " << show::memory(total);
+    std::cout << (any ? "" : "; it would fit with") << "\n  " << setting << "  " << show::memory(total)
+              << (cost.empty() ? "" : "  (" + cost + ")");
     any = true;
   }
   std::cout << "\n";

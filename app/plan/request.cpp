@@ -18,6 +18,7 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
       .wire = wire_of(config.distributed, ranks).dtype,
       .nccl = config.distributed.backend != Backend::tcp,
       .states = states_of(config.training),
+      .optimizer = make_optimizer(config.training),
       .recompute = config.training.gradient_checkpointing == Checkpointing::off ? 0 : b.model().blocks(),
       .adapter = b.lora,
       .device = device_of(config),

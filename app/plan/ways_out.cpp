@@ -43,6 +43,21 @@ std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
   in_files("offload_param", z.stage == 3 || (ranks == 1 && z.stage == 0), z.offload_param,
            [](ZeroConfig& to) -> OffloadConfig& { return to.offload_param; });
   way("training.bf16=true", c.dtype() == DType::f32, [](RunConfig& to) { to.training.bf16 = true; });
+  const auto optimizer = [&](Optim optim, bool helps, const char* cost) {
+    const bool full = training && c.finetuning_type == FinetuningType::full;
+    way(str("training.optim=", name_of(optim)), full && helps, [&](RunConfig& to) {
+      to.training.optim = optim;
+      to.training.optim_args.reset();
+      to.training.adam_w_mode = true;
+      ways.back().cost = cost;
+    });
+  };
+  const Optim now = unpaged(c.training.optim);
+  const bool at_home =
+      z.offload_optimizer.device == OffloadDevice::none && z.offload_param.device == OffloadDevice::none;
+  optimizer(Optim::adamw_8bit, now == Optim::adamw, "states in 8 bits: the same training but for rounding");
+  optimizer(Optim::adafactor, (now == Optim::adamw || now == Optim::adamw_8bit) && at_home,
+            "no momentum: another training, with a learning rate of its own");
   way("finetuning_type=lora", training && c.finetuning_type == FinetuningType::full,
       [](RunConfig& to) { to.finetuning_type = FinetuningType::lora; });
   way("quantization.load_in_4bit=true",

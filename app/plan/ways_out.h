@@ -10,7 +10,8 @@ namespace ft {
 
 struct WayOut {
   std::string setting;
-  RunConfig config;  // with it
+  RunConfig config;       // with it
+  std::string cost = "";  // beside time, in words
 };
 // training: else a run that only computes, such as an evaluation.
 std::vector<WayOut> ways_out(const RunConfig&, bool training);

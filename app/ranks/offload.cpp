@@ -41,7 +41,13 @@ ZeroConfig at_stage(ZeroConfig z, int stage) {
 }
 
 void set_homes(ZeroOptions& options, const RunConfig& config, int ranks) {
-  const ZeroConfig& z = config.zero_optimization;
+  ZeroConfig z = config.zero_optimization;
+  const bool pages =
+      is_paged(config.training.optim) && config.on_gpu() && z.offload_optimizer.device == OffloadDevice::none;
+  if (pages && ranks > 1 && z.stage == 0)
+    throw UserError(Exit::config, str("training.optim=", name_of(config.training.optim),
+                                      ": several ranks need zero_optimization.stage 1, 2 or 3"));
+  if (pages) z.offload_optimizer.device = OffloadDevice::cpu;
   const auto elsewhere = [&](const OffloadConfig& o) { return o.device != OffloadDevice::none; };
   if (ranks > 1 && z.stage == 0 && elsewhere(z.offload_param))
     refuse("offload_param", ": several ranks need stage 3; the stage is 0");

@@ -94,7 +94,7 @@ void RunFolder::create() {
 void RunFolder::remove_run() const {
   for (const std::int64_t step : list_checkpoints(folder_)) remove_folder(checkpoint_path(folder_, step));
   std::error_code none;
-  for (const char* name : {"runs", "csv"})
+  for (const char* name : {"runs", "csv", "ema"})
     if (fs::exists(path(name), none)) remove_folder(path(name));
   for (const char* name : {"log.jsonl", "trainer_state.json", "loss.svg", "deepspeed.json"})
     fs::remove(path(name), none);
@@ -144,8 +144,25 @@ void RunFolder::write_result(ModelFiles& files, ParameterStore& store, Communica
   });
 }
 
+// A folder like the result, in it.
+void RunFolder::write_average(ModelFiles& files, ParameterStore& store, Communicator& comm) const {
+  std::optional<StagedFolder> staged;
+  together(comm, "begin the average", [&] {
+    if (!root_) return;
+    staged.emplace(path("ema"));
+    files.create(staged->path(), false);
+    copy_companions_to(staged->path());
+  });
+  const std::string folder = shared(comm, root_ ? staged->path() : "");
+  together(comm, "write its part of the average", [&] { fill_in(folder, store, files, Content::average); });
+  together(comm, "complete the average", [&] {
+    if (root_) staged->commit(true);
+  });
+}
+
 void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& comm, Summary& summary) {
   write_result(files, store, comm);
+  if (config_.training.ema_decay) write_average(files, store, comm);
   if (!root_) return;
   auto made = [&](const char* what, const char* name) {
     std::error_code none;
@@ -168,6 +185,7 @@ void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& c
                                " model.model_name_or_path=", folder_,
                                model.revision ? " model.revision=null" : "", " finetuning_type=full"));
   }
+  if (config_.training.ema_decay) summary.made.push_back({"average", path("ema"), 0});
   if (config_.logging.plot_loss) summary.made.push_back({"plot", path("loss.svg"), 0});
 }
 

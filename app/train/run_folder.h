@@ -35,6 +35,7 @@ class RunFolder {
   std::string path(const char* name) const;
   void remove_run() const;
   void write_result(ModelFiles&, ParameterStore&, Communicator&) const;
+  void write_average(ModelFiles&, ParameterStore&, Communicator&) const;  // training.ema_decay
   void copy_companions_to(const std::string& folder) const;
 
   const RunConfig& config_;

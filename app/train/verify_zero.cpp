@@ -39,6 +39,7 @@ struct Measured {
 
 struct Sizes {  // of the model, by what sharding does with them
   double trained = 0, frozen_bytes = 0;
+  double whole = 0;    // of the trained, those whose step needs the whole gradient
   StateBytes bytes{};  // of a trained parameter, on the average
 };
 
@@ -55,6 +56,7 @@ Sizes sizes_of(const RunConfig& config) {
     }
     s.bytes = bytes_of(p.dtype, states(p));
     s.trained += n;
+    if (want_whole_gradient(states(p))) s.whole += n;
     kept += n * s.bytes.optimizer;
   });
   built.model().visit(each);
@@ -227,8 +229,11 @@ class ZeroVerification {
                               : ranks;
     const double states = state_bytes(layout, shards, sizes_.trained, sizes_.bytes) +
                           sizes_.frozen_bytes / (layout.params == Layout::sharded ? shards : 1);
-    const double sent = sent_bytes(layout, shards, sizes_.trained, sizes_.frozen_bytes, sizes_.bytes,
-                                   double(config.training.gradient_accumulation_steps));
+    const double gathered =
+        layout.states == Layout::sharded ? sizes_.bytes.gradient * sizes_.whole * (1 - 1 / shards) : 0;
+    const double sent =
+        gathered + sent_bytes(layout, shards, sizes_.trained, sizes_.frozen_bytes, sizes_.bytes,
+                              double(config.training.gradient_accumulation_steps));
     const auto mark = [](bool right) { return right ? " " : "!"; };
     const auto memory = [](double b) { return show::memory(static_cast<std::int64_t>(b)); };
     std::cout << cell(std::to_string(ranks), 7) << cell(l.name(), 10)

@@ -55,7 +55,7 @@ constexpr Flag kTraining[] = {
     {"average_tokens_across_devices", boolean, no_effect, "",
      "always so: a loss is divided by all tokens of the step"},
     {"adafactor", boolean, refused_on, "", "ft has adamw, lion and sgd"},
-    {"optim_args", text, refused, "", "write them as settings of training"},
+    {"optim_args", text, same, "training.optim_args", ""},
     {"optim_target_modules", text, refused, "", "ft has no GaLore and no APOLLO"},
     {"neftune_noise_alpha", number, same, "training.neftune_noise_alpha", ""},
     // precision and memory

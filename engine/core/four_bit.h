@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "engine/core/dtype.h"
+#include "engine/core/dynamic_map.h"
 
 namespace ft {
 
@@ -96,11 +97,9 @@ FT_HD inline float nested_value(float mapped, float nested_absmax, float offset)
 #endif
 }
 
-// The map of 8-bit codes, ascending: for each power of ten from 10^-6 to 1 the midpoints of 1, 2, 4, ...
-// 64 equal parts of [0.1, 1] times it, with both signs; and 0 and 1. "Dynamic tree quantization", Dettmers
-// 2016.
-using NestedMap = std::array<float, 256>;
-const NestedMap& nested_map();
+// The map of 8-bit codes.
+using NestedMap = DynamicMap;
+inline const NestedMap& nested_map() { return dynamic_map(true); }
 // The code of the value nearest to x in [-1, 1], which is first rounded to a multiple of 2 / 65535 above -1,
 // as bitsandbytes does on CPUs; its CUDA kernel does not, and differs for one x in some hundred.
 std::uint8_t nested_code(float x);

@@ -14,7 +14,8 @@ inline constexpr StateBytes kMixedPaper{2, 2, 12};  // all in fp16; f32 master, 
 // ft's, in a run of this type: gradients are f32, and what is narrower has an f32 master.
 inline StateBytes bytes_of(DType run, std::span<const StateSpec> states) {
   StateBytes b{double(size_of(run)), 4, run == DType::f32 ? 0.0 : 4.0};
-  for (const StateSpec& s : states) b.optimizer += double(size_of(s.dtype)) / double(s.block);
+  for (const StateSpec& s : states)  // rows and columns are as good as nothing
+    if (!s.whole()) b.optimizer += double(size_of(s.dtype)) / double(s.block);
   return b;
 }
 

@@ -9,13 +9,23 @@
 
 namespace ft {
 
+// How a trained parameter is updated where that is not as the run's settings say.
+struct UpdateRule {
+  double rate = 1;                   // factor of the learning rate
+  std::optional<double> decay = {};  // in place of the run's, whatever Parameter::decays says
+  std::int64_t frozen_steps = 0;     // before its first update
+  bool operator==(const UpdateRule&) const = default;
+};
+
 struct Parameter {
   std::string name;  // its Hugging Face (or, for adapters, PEFT) name
   Shape shape;
   DType dtype =
       DType::f32;  // of the value that the mathematics reads; trained parameters also have an f32 master
   bool trainable = false;
-  bool decays = true;  // weight decay applies; not to biases and norms, as in transformers' Trainer
+  bool decays = true;      // weight decay applies; not to biases and norms, as in transformers' Trainer
+  bool embedding = false;  // a table of which rows are looked up
+  UpdateRule rule = {};
 
   // Deviation of its first random values; nothing: the model's initializer_range.
   std::optional<double> deviation = {};

@@ -167,17 +167,18 @@ void ParameterStore::reserve_trained(Group& g) {
   } else {
     g.master = allocate(ops_, g.master_memory, mine.count, DType::f32);
   }
+  g.first_norm = norms_;
+  norms_ += static_cast<std::int64_t>(g.parameters.size());
   const std::int64_t grads = held(g, g.stage.grads).count;
   if (homes_.states) {
     for (int k = 0; k < (options_.delayed ? 2 : 1); ++k) g.grad_away[k] = state_home(grads, DType::f32);
-    g.first_norm = norms_;
-    norms_ += static_cast<std::int64_t>(g.parameters.size());
   } else {
     g.grad = allocate(ops_, g.grad_memory, grads, DType::f32);
     if (g.stage.grads == Layout::replicated) bind(g, &Parameter::grad, g.grad);
   }
+  require(!homes_.states || !want_whole_gradient(g.specs), "whole gradients live on the device");
   for (const StateSpec& s : g.specs) {
-    const std::int64_t count = s.elements(mine.count);
+    const std::int64_t count = s.whole() ? whole_elements(g, s, g.parameters.size()) : s.elements(mine.count);
     Buffer& memory = g.state_memory.emplace_back();
     g.states.push_back(homes_.states ? Tensor{} : allocate(ops_, memory, count, s.dtype));
     g.states_away.push_back(homes_.states ? state_home(count, s.dtype) : Away{});

@@ -96,10 +96,24 @@ struct Slice : FlatSlice {
   std::int64_t first, count;
 };
 
-// That of parameters in a row that decay alike, with the padding between them.
+// The same, with what a step needs that looks at the parameter as a whole.
+struct WholeSlice : Slice {
+  Tensor whole_grad;   // (elements of the parameter)
+  double squares = 0;  // the sum of its master's, where it is asked for
+  // The weight decay where this is the run's.
+  double decay(double general) const {
+    return parameter->rule.decay.value_or(parameter->decays ? general : 0);
+  }
+};
+
+// That of parameters in a row that are updated alike, with the padding between them.
 struct FlatRun : FlatSlice {
   std::string_view unit;
   bool decays;
+  UpdateRule rule = {};
+  bool whole = false;  // its parameters are visited by each_whole() too
+  // The weight decay where this is the run's.
+  double decay(double general) const { return rule.decay.value_or(decays ? general : 0); }
 };
 
 // How units are stepped while the others' backward pass goes on, each as soon as its gradients of the step
@@ -145,16 +159,20 @@ class ParameterStore {
   // The gradients bound by acquire(unit, true) are done; `complete` when nothing more will come in this
   // micro-step.
   void reduce(int unit, bool complete);
-  // Global L2 norm of all gradients, in f64. Waits for the device.
-  double grad_norm();
+  // Global L2 norm, in f64, of the gradients of all that is updated in this step, counted from 1. Waits for
+  // the device.
+  double grad_norm(std::int64_t step = std::numeric_limits<std::int64_t>::max());
   void each_slice(const std::function<void(const Slice&)>& visit) {
     each_slice(options_.stage.states, {.changes = true, .grads = true}, visit);
   }
-  // What a step visits: one launch for each run of parameters that decay alike, including the padding between
-  // them. Not one for a whole group: its parameters would have to be sorted by decay, and the gradient's
-  // norm, which is summed parameter by parameter in memory order, would have other bits. Padding is zero in
-  // masters, gradients and states, and a step on zeros leaves zeros.
+  // What a step visits: one launch for each run of parameters that are updated alike, including the padding
+  // between them. Not one for a whole group: its parameters would have to be sorted by decay, and the
+  // gradient's norm, which is summed parameter by parameter in memory order, would have other bits. Padding
+  // is zero in masters and gradients, and a step on zeros leaves zeros.
   void each_run(const std::function<void(const FlatRun&)>& visit);
+  // What a step visits after the runs: the parameters of which this rank steps a part and whose states want
+  // the whole gradient, which is gathered from what the ranks have made of it by then.
+  void each_whole(bool squares, const std::function<void(const WholeSlice&)>& visit);
   // What computes on the tensors of slices and runs: `usual`, which is the device's or goes around it, or the
   // host's.
   Ops& stepping(Ops& usual) { return on_host_ ? *homes_.host : usual; }
@@ -216,8 +234,8 @@ class ParameterStore {
     std::vector<Buffer> state_memory;
     // (held elements); value as the params layout says, ... Empty where it lives elsewhere.
     Tensor value, master, grad;
-    std::vector<Tensor> states;
-    Tensor whole_grad;  // (count), in a backward pass where gradients are sharded or live elsewhere
+    std::vector<Tensor> states;  // whole ones: of one parameter after another
+    Tensor whole_grad;           // (count), in a backward pass where gradients are sharded or live elsewhere
     Away value_away, master_away;
     Away passing;       // of narrower values on the device whose masters the host steps in place
     Away grad_away[2];  // of this step, and where steps are delayed of that before: at ParameterStore::made_
@@ -292,7 +310,7 @@ class ParameterStore {
   Tensor take_window(Window&, std::int64_t count, DType);
   std::byte* in_place(const Away&, std::int64_t at) const;
   Depot& mover(const Away&) const;
-  // Elements [from, to) of a group, which are in the window.
+  // Elements [from, to) of a group, which are in the window; without states that are whole.
   static FlatSlice flat_slice(const Window&, std::int64_t from, std::int64_t to);
   bool persists(const Parameter& p) const { return p.shape.numel() <= options_.persist; }
   Group& group_for(Unit&, const Parameter&);
@@ -316,10 +334,15 @@ class ParameterStore {
   void finish(const Reduction&);
   void send_home(const Reduction&);
   void add_from_home(const Group&, Tensor own);
-  void sum_squares(const Group&);  // of its slices, while the gradients are here
-  double sum_of_squares();         // of all of them
-  void settle();                   // all reductions
-  void settle_homes();             // gradients that are leaving
+  void sum_squares(const Group&);            // of its slices, while the gradients are here
+  double sum_of_squares(std::int64_t step);  // of all of them
+  static std::int64_t whole_elements(const Group&, const StateSpec&, std::size_t before);
+  static Tensor whole_state(const Group&, std::size_t state, std::size_t parameter);
+  void add_whole_states(const Group&, std::size_t parameter, FlatSlice& to) const;
+  std::vector<double> squares_of_masters();  // by Group::first_norm
+  Tensor gather_gradient(const Group&, std::byte*& taken);
+  void settle();        // all reductions
+  void settle_homes();  // gradients that are leaving
   Unit& unit(int u) { return units_[static_cast<std::size_t>(u)]; }
   template <class Visit>
   void each_group(const Visit& visit) {

@@ -59,7 +59,7 @@ void ParameterStore::sum_squares(const Group& g) {
   }
 }
 
-double ParameterStore::sum_of_squares() {
+double ParameterStore::sum_of_squares(std::int64_t step) {
   settle();
   settle_homes();
   std::vector<double> sums(static_cast<std::size_t>(1 + norms_));
@@ -68,7 +68,8 @@ double ParameterStore::sum_of_squares() {
   for (const Unit& u : units_)
     for (const Group& g : u.groups)
       for (std::size_t i = 0; g.trained && u.has_grads[made_] && i < g.parameters.size(); ++i)
-        total += sums[static_cast<std::size_t>(1 + g.first_norm) + i];
+        if (g.parameters[i]->rule.frozen_steps < step)
+          total += sums[static_cast<std::size_t>(1 + g.first_norm) + i];
   return total;
 }
 
@@ -129,8 +130,9 @@ void ParameterStore::bring(Window& w, Access access) {
     }
   }
   for (std::size_t k = 0; k < g.specs.size(); ++k)
-    w.here.states.push_back(part(g.states[k], g.states_away[k], first / g.specs[k].block,
-                                 g.specs[k].elements(count), g.specs[k].dtype));
+    w.here.states.push_back(g.specs[k].whole() ? Tensor{}
+                                               : part(g.states[k], g.states_away[k], first / g.specs[k].block,
+                                                      g.specs[k].elements(count), g.specs[k].dtype));
   if (!access.changes || g.dtype == DType::f32 || !(on_host_ || g.value_away)) return;
   const Away& narrow = g.value_away ? g.value_away : g.passing;
   std::byte* here = narrow ? in_place(narrow, narrow.at + first * size_of(g.dtype)) : nullptr;
@@ -210,7 +212,9 @@ FlatSlice ParameterStore::flat_slice(const Window& w, std::int64_t from, std::in
       w.here.master.elements(first, count), w.here.grad ? w.here.grad.elements(first, count) : Tensor{}, {}};
   const auto& specs = w.group->specs;
   for (std::size_t k = 0; k < specs.size(); ++k)
-    s.states.push_back(w.here.states[k].elements(first / specs[k].block, specs[k].elements(count)));
+    s.states.push_back(specs[k].whole()
+                           ? Tensor{}
+                           : w.here.states[k].elements(first / specs[k].block, specs[k].elements(count)));
   return s;
 }
 
@@ -222,7 +226,10 @@ void ParameterStore::each_slice(Layout layout, Access access,
       const std::int64_t begin = g.offsets[i], end = begin + g.parameters[i]->shape.numel();
       const std::int64_t from = std::max(begin, w.range.first),
                          to = std::min(end, w.range.first + w.range.count);
-      if (from < to) visit({flat_slice(w, from, to), g.parameters[i], from - begin, to - from});
+      if (from >= to) continue;
+      Slice s{flat_slice(w, from, to), g.parameters[i], from - begin, to - from};
+      add_whole_states(g, i, s);
+      visit(s);
     }
   });
 }
@@ -236,12 +243,14 @@ void ParameterStore::each_run_of(const Window& w, const std::function<void(const
   const Group& g = *w.group;
   const std::size_t n = g.parameters.size();
   for (std::size_t i = 0, next = 0; i < n; i = next) {
-    const bool decays = g.parameters[i]->decays;
-    while (next < n && g.parameters[next]->decays == decays) ++next;
+    const Parameter& first = *g.parameters[i];
+    const auto alike = [&](const Parameter& p) { return p.decays == first.decays && p.rule == first.rule; };
+    while (next < n && alike(*g.parameters[next])) ++next;
     const std::int64_t end = next < n ? g.offsets[next] : g.count;
     const std::int64_t from = std::max(g.offsets[i], w.range.first),
                        to = std::min(end, w.range.first + w.range.count);
-    if (from < to) visit({flat_slice(w, from, to), w.unit->name, decays});
+    if (from < to)
+      visit({flat_slice(w, from, to), w.unit->name, first.decays, first.rule, want_whole_gradient(g.specs)});
   }
 }
 

@@ -26,7 +26,10 @@ void ParameterStore::each_part(const std::function<void(const Slice&, const Down
     const Tensor grad = gradients ? s.grad.elements(from, count) : Tensor{};
     Slice own{{s.master.elements(from, count), grad, {}}, s.parameter, s.first + from, count};
     for (std::size_t k = 0; k < specs.size(); ++k)
-      own.states.push_back(s.states[k].elements(from / specs[k].block, specs[k].elements(count)));
+      if (!specs[k].whole())
+        own.states.push_back(s.states[k].elements(from / specs[k].block, specs[k].elements(count)));
+      else  // saved by who has the parameter's first element
+        own.states.push_back(own.first == 0 ? s.states[k] : Tensor{});
     visit(own, download);
   });
 }
@@ -48,8 +51,9 @@ void ParameterStore::restore_states(const ReadState& read) {
   each_slice(options_.stage.states, {.changes = true}, [&](const Slice& s) {
     const auto specs = states(*s.parameter);
     for (std::size_t k = 0; k < specs.size(); ++k)
-      restore(s.states[k],
-              [&](const Tensor& y) { read(*s.parameter, specs[k], y, s.first / specs[k].block); });
+      restore(s.states[k], [&](const Tensor& y) {
+        read(*s.parameter, specs[k], y, specs[k].whole() ? 0 : s.first / specs[k].block);
+      });
   });
 }
 

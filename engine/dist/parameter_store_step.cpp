@@ -213,13 +213,13 @@ void ParameterStore::settle() {
 
 // Every rank sums its part, in every layout, so that the norm, and what is clipped by it, has the same bits
 // in all of them.
-double ParameterStore::grad_norm() {
+double ParameterStore::grad_norm(std::int64_t step) {
   Tensor total(norm_memory_.get(), DType::f64, {1});
-  double squares = homes_.states ? sum_of_squares() : 0;
+  double squares = homes_.states ? sum_of_squares(step) : 0;
   ops_.upload(total, &squares);
   if (!homes_.states)
     each_slice(Layout::sharded, {.grads = true}, [&](const Slice& s) {
-      ops_.run(op::SumSquares{total, s.grad});
+      if (s.parameter->rule.frozen_steps < step) ops_.run(op::SumSquares{total, s.grad});
     });
   shards_.all_reduce(total);
   ops_.download(&squares, total);

@@ -1,6 +1,7 @@
 // What an optimizer keeps beside what it trains. It is declared, so that the store allocates, shards, saves
 // and restores it without knowing the optimizer.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <span>
@@ -11,6 +12,10 @@
 
 namespace ft {
 
+// What a state has an element for: blocks of elements; or, of a parameter (..., rows, columns), its rows, its
+// columns, or all of its elements, whole on every rank.
+enum class Kept : std::uint8_t { blocks, rows, columns, whole };
+
 // One array for each parameter; it begins as zeros. One of its elements stands for `block` consecutive
 // elements of the parameter, counted from the parameter's first: block 1 is a running mean, block 256 the
 // absmax that bitsandbytes keeps for its 8-bit states. Ranks are never cut apart within a block, so their
@@ -19,10 +24,26 @@ struct StateSpec {
   std::string_view name;  // checkpoints call the array PARAMETER.NAME
   DType dtype = DType::f32;
   std::int64_t block = 1;
+  Kept kept = Kept::blocks;
+  bool whole_gradient = false;  // the step needs the parameter's whole gradient, whoever steps which part
 
-  std::int64_t elements(std::int64_t count) const { return ceil_div(count, block); }
+  bool whole() const { return kept != Kept::blocks; }
+  std::int64_t elements(std::int64_t count) const { return ceil_div(count, block); }  // of blocks
+  Shape shape_for(const Shape& parameter) const;
   bool operator==(const StateSpec&) const = default;
 };
+
+inline Shape StateSpec::shape_for(const Shape& p) const {
+  if (kept == Kept::blocks) return block == 1 ? p : Shape{elements(p.numel())};
+  Shape s;
+  for (int i = 0; i < p.rank; ++i)
+    if (kept == Kept::whole || i != p.rank - (kept == Kept::rows ? 1 : 2)) s.dims[s.rank++] = p[i];
+  return s;
+}
+
+inline bool want_whole_gradient(std::span<const StateSpec> states) {
+  return std::ranges::any_of(states, [](const StateSpec& s) { return s.whole_gradient; });
+}
 
 // The number of elements within which nothing is cut.
 inline std::int64_t common_block(std::span<const StateSpec> states) {

@@ -34,6 +34,7 @@ class CausalLm final : public Model {
   explicit CausalLm(Parts parts)
       : positions_(std::move(parts.positions)), key_columns_(parts.key_columns), heads_(parts.heads) {
     vocabulary_.embedding = std::move(parts.embedding);
+    vocabulary_.embedding.weight.embedding = true;
     vocabulary_.head = std::move(parts.head);
     if (parts.tied) vocabulary_.tie();
     stack_.blocks = std::move(parts.blocks);

@@ -27,6 +27,7 @@ void EmbeddingAndHead::untie() {
   Parameter table = embedding.weight;
   table.name = head.lm_head.name + ".weight";
   table.stored_as = embedding.weight.stored_name();
+  table.embedding = false;
   head.lm_head.weight = std::make_unique<DenseWeight>(std::move(table));
   tied_ = false;
 }

@@ -15,6 +15,7 @@
 #include "engine/ops/optimizer.h"
 #include "engine/ops/products.h"
 #include "engine/ops/rows.h"
+#include "engine/ops/whole_optimizer.h"
 
 namespace ft {
 
@@ -25,7 +26,10 @@ using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Dropout,                 
                       op::Rope, op::Attention, op::AttentionGrad, op::AttentionRanges,    // attention.h
                       op::Embedding, op::EmbeddingGrad, op::GatherRows, op::ScatterRows,  // rows.h
                       op::CrossEntropy,                                                   // loss.h
-                      op::Sum, op::SumSquares, op::AdamW, op::Lion, op::Sgd>;             // optimizer.h
+                      op::Sum, op::SumSquares, op::AdamW, op::Lion, op::Sgd,              // optimizer.h
+                      op::Adagrad, op::RmsProp, op::Average,                              //
+                      op::FactoredMeans, op::FactoredUpdate, op::RootUpdate,              // whole_optimizer.h
+                      op::MuonMomentum, op::Scale, op::Descend>;
 
 // An operation of the list.
 template <class Op>

@@ -125,27 +125,5 @@ FT_HD inline V smoothed_loss(V lse, V target_logit, V mean_logit, V e) {
 // Whether an element with this uniform number in (0, 1] is kept, with probability 1 - p.
 FT_HD inline bool kept(float uniform, float p) { return uniform > p; }
 
-// ---- optimizer
-// AdamW's scalars of one step, combined in f64 by the caller; the formulas are in steps.h.
-struct AdamWStep {
-  float keep;          // 1 - lr decay; 1 where the decay is in the gradient
-  float l2;            // the decay in the gradient
-  float beta1, rest1;  // rest: 1 - beta
-  float beta2, rest2;
-  float rate;  // lr / (1 - beta1^step)
-  float root;  // 1 / sqrt(1 - beta2^step)
-  float eps;
-  float grad_scale;
-};
-
-// Lion's, likewise.
-struct LionStep {
-  float keep;          // 1 - lr decay
-  float beta1, rest1;  // of the update; rest: 1 - beta
-  float beta2, rest2;  // of the mean
-  float rate;
-  float grad_scale;
-};
-
 }  // namespace math
 }  // namespace ft

@@ -1,7 +1,9 @@
 #include "engine/ops/optimizer.h"
 
 #include <cmath>
+#include <initializer_list>
 
+#include "engine/core/divide.h"
 #include "engine/ops/checks.h"
 
 namespace ft::op {
@@ -12,19 +14,34 @@ void check_sum(const Tensor& y, const Tensor& x) {
   require(x.dtype == DType::f32 && x.dense(), "sum, sum_squares: x is not dense f32");
 }
 
+// Empty ones are left out.
+void check_step(const char* wrong, const Tensor& master, std::initializer_list<Tensor> others) {
+  const std::int64_t n = master.numel();
+  require(is_vector(master, n, DType::f32), wrong);
+  for (const Tensor& t : others) require(is_vector_if_there(t, n, DType::f32), wrong);
+}
+
+void check_coded(const char* wrong, std::int64_t n, std::initializer_list<Tensor> codes,
+                 std::initializer_list<Tensor> largest) {
+  for (const Tensor& t : codes) require(is_vector(t, n, DType::u8), wrong);
+  for (const Tensor& t : largest) require(is_vector(t, ceil_div(n, kCodedBlock), DType::f32), wrong);
+}
+
 }  // namespace
 
 void Sum::check() const { check_sum(y, x); }
 void SumSquares::check() const { check_sum(y, x); }
 
 void AdamW::check() const {
-  const std::int64_t n = master.numel();
-  require(is_vector(master, n, DType::f32) && is_vector(m, n, DType::f32) && is_vector(v, n, DType::f32) &&
-              is_vector(grad, n, DType::f32),
-          "adamw: master, m, v and grad are not dense f32 of one size");
-  require(step >= 1, "adamw: steps count from 1");
+  const char* const wrong = "adamw: master, m, v and grad are not dense f32 of one size";
+  check_step(wrong, master, {grad});
+  if (m_largest)
+    check_coded("adamw: m and v are not codes in blocks", master.numel(), {m, v}, {m_largest, v_largest});
+  else
+    check_step(wrong, master, {m, v});
+  require(m && v && step >= 1, "adamw: steps count from 1 and need m and v");
 }
-math::AdamWStep AdamW::scalars() const {
+steps::AdamW AdamW::scalars() const {
   const double n = double(step);
   return {.keep = decoupled ? float(1 - lr * decay) : 1.0f,
           .l2 = decoupled ? 0.0f : float(decay),
@@ -39,11 +56,15 @@ math::AdamWStep AdamW::scalars() const {
 }
 
 void Lion::check() const {
-  const std::int64_t n = master.numel();
-  require(is_vector(master, n, DType::f32) && is_vector(m, n, DType::f32) && is_vector(grad, n, DType::f32),
-          "lion: master, m and grad are not dense f32 of one size");
+  const char* const wrong = "lion: master, m and grad are not dense f32 of one size";
+  check_step(wrong, master, {grad});
+  if (m_largest)
+    check_coded("lion: m is not codes in blocks", master.numel(), {m}, {m_largest});
+  else
+    check_step(wrong, master, {m});
+  require(bool(m), "lion: no m");
 }
-math::LionStep Lion::scalars() const {
+steps::Lion Lion::scalars() const {
   return {.keep = float(1 - lr * decay),
           .beta1 = float(beta1),
           .rest1 = float(1 - beta1),
@@ -54,9 +75,48 @@ math::LionStep Lion::scalars() const {
 }
 
 void Sgd::check() const {
-  const std::int64_t n = master.numel();
-  require(is_vector(master, n, DType::f32) && is_vector(grad, n, DType::f32),
-          "sgd: master and grad are not dense f32 of one size");
+  check_step("sgd: master, buffer and grad are not dense f32 of one size", master, {buffer, grad});
+  require(buffer || momentum == 0, "sgd: momentum without a buffer");
+  require(step >= 1, "sgd: steps count from 1");
 }
+steps::Sgd Sgd::scalars() const { return {.lr = float(lr), .decay = float(decay), .grad_scale = grad_scale}; }
+steps::Momentum Sgd::with_momentum() const {
+  const bool first = step == 1;
+  return {.lr = float(lr),
+          .decay = float(decay),
+          .grad_scale = grad_scale,
+          .momentum = first ? 0.0f : float(momentum),
+          .rest = first ? 1.0f : float(1 - dampening),
+          .ahead = nesterov ? float(momentum) : 0.0f};
+}
+
+void Adagrad::check() const {
+  check_step("adagrad: master, sum and grad are not dense f32 of one size", master, {sum, grad});
+  require(sum && step >= 1, "adagrad: steps count from 1 and need a sum");
+}
+steps::Adagrad Adagrad::scalars() const {
+  return {.rate = float(lr / (1 + double(step - 1) * lr_decay)),
+          .decay = float(decay),
+          .eps = float(eps),
+          .grad_scale = grad_scale};
+}
+
+void RmsProp::check() const {
+  check_step("rmsprop: master, square, mean, buffer and grad are not dense f32 of one size", master,
+             {square, mean, buffer, grad});
+  require(bool(square), "rmsprop: no square");
+}
+steps::RmsPropScalars RmsProp::scalars() const {
+  return {.lr = float(lr),
+          .alpha = float(alpha),
+          .rest = float(1 - alpha),
+          .momentum = float(momentum),
+          .decay = float(decay),
+          .eps = float(eps),
+          .grad_scale = grad_scale};
+}
+
+void Average::check() const { check_step("average: mean and x are not dense f32 of one size", mean, {x}); }
+steps::Average Average::scalars() const { return {.rest = float(rest)}; }
 
 }  // namespace ft::op

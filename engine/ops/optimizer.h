@@ -1,9 +1,20 @@
 // Sums for the gradient's norm, and optimizers' steps. All of dense f32.
+//
+// A step's `master` and states change in place. The gradient is multiplied by grad_scale, the clipping
+// coefficient, first. Scalars are combined in f64, as torch does it (1 - beta2 of an f32 beta2 would be wrong
+// in the fifth digit), and applied in f32; the formulas are in steps.h.
+//
+// States may be kept in 8 bits, as bitsandbytes does it: codes (u8) of a map (core/dynamic_map.h), and for
+// each kCodedBlock of them the largest magnitude (f32), by which the map's values are multiplied. The step is
+// that of f32; then the block's largest magnitude is found, and of each element the nearest code. A block of
+// zeros has the magnitude 0.
 #pragma once
-#include "engine/ops/math.h"
 #include "engine/ops/roles.h"
+#include "engine/ops/steps.h"
 
 namespace ft::op {
+
+inline constexpr std::int64_t kCodedBlock = 256;
 
 // y (1) f64 += the sum of x.
 struct Sum {
@@ -32,58 +43,127 @@ struct SumSquares {
 };
 
 // torch.optim.AdamW: decoupled decay, bias correction, eps outside the root. Not decoupled: torch.optim.Adam,
-// whose gradient is grad_scale grad + decay master. Like torch's, the scalars are combined in f64 (1 - beta2
-// of an f32 beta2 would be wrong in the fifth digit) and applied in f32.
+// whose gradient is grad_scale grad + decay master. With m_largest and v_largest m and v are codes, v's
+// unsigned.
 struct AdamW {
   static constexpr const char* kName = "adamw";
   InOut master;
   InOut m, v;
+  InOut m_largest = Tensor{}, v_largest = Tensor{};
   In grad;
   double lr, beta1, beta2, eps, decay;
-  float grad_scale;   // clipping coefficient, applied to the gradient first
+  float grad_scale;
   std::int64_t step;  // 1-based
   bool decoupled = true;
 
   void check() const;
-  math::AdamWStep scalars() const;
+  steps::AdamW scalars() const;
   void operands(auto&& visit) const {
     visit("master", master);
     visit("m", m);
     visit("v", v);
+    visit("m_largest", m_largest);
+    visit("v_largest", v_largest);
     visit("grad", grad);
   }
 };
 
-// Lion (Chen et al. 2023), as bitsandbytes computes it: decoupled decay, no bias correction. The scalars are
-// combined in f64 and applied in f32.
+// Lion (Chen et al. 2023), as bitsandbytes computes it: decoupled decay, no bias correction. With m_largest m
+// is codes.
 struct Lion {
   static constexpr const char* kName = "lion";
   InOut master;
   InOut m;
+  InOut m_largest = Tensor{};
   In grad;
   double lr, beta1, beta2, decay;
-  float grad_scale;  // clipping coefficient, applied to the gradient first
+  float grad_scale;
 
   void check() const;
-  math::LionStep scalars() const;
+  steps::Lion scalars() const;
   void operands(auto&& visit) const {
     visit("master", master);
     visit("m", m);
+    visit("m_largest", m_largest);
     visit("grad", grad);
   }
 };
 
-// master -= lr (grad_scale grad + decay master): torch.optim.SGD without momentum.
+// torch.optim.SGD: the decay is part of the gradient. Without `buffer` there is no momentum.
 struct Sgd {
   static constexpr const char* kName = "sgd";
   InOut master;
+  InOut buffer = Tensor{};
   In grad;
-  float lr, decay, grad_scale;
+  double lr, decay;
+  float grad_scale;
+  double momentum = 0, dampening = 0;
+  bool nesterov = false;
+  std::int64_t step = 1;  // 1-based; the first takes the gradient as it is
 
   void check() const;
+  steps::Sgd scalars() const;
+  steps::Momentum with_momentum() const;
   void operands(auto&& visit) const {
     visit("master", master);
+    visit("buffer", buffer);
     visit("grad", grad);
+  }
+};
+
+// torch.optim.Adagrad: `sum` is that of squared gradients, the decay part of the gradient.
+struct Adagrad {
+  static constexpr const char* kName = "adagrad";
+  InOut master;
+  InOut sum;
+  In grad;
+  double lr, lr_decay, eps, decay;
+  float grad_scale;
+  std::int64_t step;  // 1-based
+
+  void check() const;
+  steps::Adagrad scalars() const;
+  void operands(auto&& visit) const {
+    visit("master", master);
+    visit("sum", sum);
+    visit("grad", grad);
+  }
+};
+
+// torch.optim.RMSprop: the root first, then eps; the decay is part of the gradient. With `mean` it is
+// centered, with `buffer` it has momentum.
+struct RmsProp {
+  static constexpr const char* kName = "rmsprop";
+  InOut master;
+  InOut square;
+  InOut mean = Tensor{}, buffer = Tensor{};
+  In grad;
+  double lr, alpha, eps, momentum, decay;
+  float grad_scale;
+
+  void check() const;
+  steps::RmsPropScalars scalars() const;
+  void operands(auto&& visit) const {
+    visit("master", master);
+    visit("square", square);
+    visit("mean", mean);
+    visit("buffer", buffer);
+    visit("grad", grad);
+  }
+};
+
+// mean += rest (x - mean): an exponential moving average.
+struct Average {
+  static constexpr const char* kName = "average";
+  InOut mean;
+  In x;
+  double rest;
+
+  void check() const;
+  steps::Average scalars() const;
+  void operands(auto&& visit) const {
+    visit("mean", mean);
+    visit("x", x);
   }
 };
 

@@ -1,6 +1,9 @@
 // The formulas of optimizers' steps, for values V as in math.h, which also has fma(V a, V b, V c) = a b + c.
 // What is rounded once is said: a step on a GPU and one on the host, where states may live, have the same
 // bits, whatever the compilers would fuse.
+//
+// A step is a struct of the scalars, which the caller combines in f64. Called with x, the elements that
+// change (the master first, then the states), and the gradient's, it updates x.
 #pragma once
 #include "engine/ops/math.h"
 
@@ -12,33 +15,170 @@ FT_HD inline float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 
 namespace ft::steps {
 
-using math::constant, math::fma, math::sqrt, math::where_positive;
+using math::constant, math::fma, math::larger_of, math::sqrt, math::where_positive;
 
+// The gradient with the weight decay that is part of it.
 template <class V>
-FT_HD inline void adamw(V& p, V& m, V& v, V grad, const math::AdamWStep& s) {
-  V g = grad * constant(grad, s.grad_scale);
-  if (s.l2 != 0) g = fma(p, constant(p, s.l2), g);
-  m = fma(g, constant(g, s.rest1), m * constant(m, s.beta1));
-  v = fma(g * g, constant(g, s.rest2), v * constant(v, s.beta2));
-  const V root = fma(sqrt(v), constant(v, s.root), constant(v, s.eps));
-  p = fma(p, constant(p, s.keep), m * constant(m, -s.rate) / root);
+FT_HD inline V coupled(V p, V grad, float decay, float grad_scale) {
+  return fma(p, constant(p, decay), grad * constant(grad, grad_scale));
 }
+
+struct AdamW {         // x: master, m, v
+  float keep;          // 1 - lr decay; 1 where the decay is in the gradient
+  float l2;            // the decay in the gradient
+  float beta1, rest1;  // rest: 1 - beta
+  float beta2, rest2;
+  float rate;  // lr / (1 - beta1^step)
+  float root;  // 1 / sqrt(1 - beta2^step)
+  float eps;
+  float grad_scale;
+
+  template <class V>
+  FT_HD void operator()(V* x, V grad) const {
+    V &p = x[0], &m = x[1], &v = x[2];
+    V g = grad * constant(grad, grad_scale);
+    if (l2 != 0) g = fma(p, constant(p, l2), g);
+    m = fma(g, constant(g, rest1), m * constant(m, beta1));
+    v = fma(g * g, constant(g, rest2), v * constant(v, beta2));
+    const V under = fma(sqrt(v), constant(v, root), constant(v, eps));
+    p = fma(p, constant(p, keep), m * constant(m, -rate) / under);
+  }
+};
 
 // p = p keep - rate sign(beta1 m + rest1 g), sign(0) = 0; then m = beta2 m + rest2 g.
-template <class V>
-FT_HD inline void lion(V& p, V& m, V grad, const math::LionStep& s) {
-  const V g = grad * constant(grad, s.grad_scale), zero = constant(g, 0);
-  const V c = fma(g, constant(g, s.rest1), m * constant(m, s.beta1));
-  const V up = constant(g, s.rate), down = constant(g, -s.rate), none = constant(g, -0.0);
-  const V change = where_positive(c, down, where_positive(zero - c, up, none));
-  p = fma(p, constant(p, s.keep), change);
-  m = fma(g, constant(g, s.rest2), m * constant(m, s.beta2));
-}
+struct Lion {          // x: master, m
+  float keep;          // 1 - lr decay
+  float beta1, rest1;  // of the update; rest: 1 - beta
+  float beta2, rest2;  // of the mean
+  float rate;
+  float grad_scale;
 
-template <class V>
-FT_HD inline V sgd(V p, V grad, float lr, float decay, float grad_scale) {
-  const V g = fma(p, constant(p, decay), grad * constant(grad, grad_scale));
-  return fma(g, constant(g, -lr), p);
+  template <class V>
+  FT_HD void operator()(V* x, V grad) const {
+    V &p = x[0], &m = x[1];
+    const V g = grad * constant(grad, grad_scale), zero = constant(g, 0);
+    const V c = fma(g, constant(g, rest1), m * constant(m, beta1));
+    const V up = constant(g, rate), down = constant(g, -rate), none = constant(g, -0.0);
+    const V change = where_positive(c, down, where_positive(zero - c, up, none));
+    p = fma(p, constant(p, keep), change);
+    m = fma(g, constant(g, rest2), m * constant(m, beta2));
+  }
+};
+
+struct Sgd {  // x: master
+  float lr, decay, grad_scale;
+
+  template <class V>
+  FT_HD void operator()(V* x, V grad) const {
+    const V g = coupled(x[0], grad, decay, grad_scale);
+    x[0] = fma(g, constant(g, -lr), x[0]);
+  }
+};
+
+// b = momentum b + rest g; p -= lr b, or lr (g + ahead b).
+struct Momentum {  // x: master, b
+  float lr, decay, grad_scale;
+  float momentum, rest;  // rest: 1 - dampening; in the first step 0 and 1
+  float ahead;           // nesterov: the momentum; else 0
+
+  template <class V>
+  FT_HD void operator()(V* x, V grad) const {
+    V &p = x[0], &b = x[1];
+    const V g = coupled(p, grad, decay, grad_scale);
+    b = fma(g, constant(g, rest), b * constant(b, momentum));
+    const V change = ahead != 0 ? fma(b, constant(b, ahead), g) : b;
+    p = fma(change, constant(p, -lr), p);
+  }
+};
+
+// v += g^2; p -= rate g / (sqrt(v) + eps).
+struct Adagrad {  // x: master, v
+  float rate;     // lr / (1 + (step - 1) lr_decay)
+  float decay, eps, grad_scale;
+
+  template <class V>
+  FT_HD void operator()(V* x, V grad) const {
+    V &p = x[0], &v = x[1];
+    const V g = coupled(p, grad, decay, grad_scale);
+    v = fma(g, g, v);
+    p = fma(g / (sqrt(v) + constant(v, eps)), constant(p, -rate), p);
+  }
+};
+
+struct RmsPropScalars {
+  float lr, alpha, rest;  // rest: 1 - alpha
+  float momentum, decay, eps, grad_scale;
+};
+
+// v = alpha v + rest g^2; u = g / (sqrt(v) + eps), centered: sqrt(v - mean^2), where mean is that of g;
+// p -= lr u, or lr b of b = momentum b + u.
+template <bool centered, bool momentum>
+struct RmsProp {  // x: master, v, mean if centered, b if momentum
+  RmsPropScalars s;
+
+  template <class V>
+  FT_HD void operator()(V* x, V grad) const {
+    V &p = x[0], &v = x[1];
+    const V g = coupled(p, grad, s.decay, s.grad_scale), zero = constant(g, 0);
+    v = fma(g * g, constant(g, s.rest), v * constant(v, s.alpha));
+    V square = v;
+    if constexpr (centered) {
+      x[2] = fma(g - x[2], constant(g, s.rest), x[2]);
+      square = larger_of(zero, fma(zero - x[2], x[2], v));
+    }
+    V change = g / (sqrt(square) + constant(v, s.eps));
+    if constexpr (momentum) {
+      V& b = x[centered ? 3 : 2];
+      b = fma(b, constant(b, s.momentum), change);
+      change = b;
+    }
+    p = fma(change, constant(p, -s.lr), p);
+  }
+};
+
+struct Average {  // x: the mean; in place of the gradient what it is of
+  float rest;
+
+  template <class V>
+  FT_HD void operator()(V* x, V value) const {
+    x[0] = fma(value - x[0], constant(value, rest), x[0]);
+  }
+};
+
+// See op::RootUpdate.
+struct RootUpdate {  // x: v, and the gradient's own place
+  float beta2, rest, eps, grad_scale;
+
+  template <class V>
+  FT_HD void operator()(V* x, V grad) const {
+    const V g = grad * constant(grad, grad_scale);
+    x[0] = fma(fma(g, g, constant(g, eps)), constant(g, rest), x[0] * constant(g, beta2));
+    x[1] = g / sqrt(x[0]);
+  }
+};
+
+// See op::MuonMomentum.
+struct MuonMomentum {  // x: m, and the gradient's own place
+  float rest;          // 1 - momentum
+  float ahead;         // of m in the update: the momentum, or 1
+  float grad_scale;
+
+  template <class V>
+  FT_HD void operator()(V* x, V grad) const {
+    const V g = grad * constant(grad, grad_scale);
+    x[0] = fma(g - x[0], constant(g, rest), x[0]);
+    x[1] = ahead == 1 ? x[0] : fma(x[0] - g, constant(g, ahead), g);
+  }
+};
+
+// What divides an update whose squares' sum is known; see op::Descend and op::Scale.
+FT_HD inline double shortened(double squares, double count, double threshold) {
+  const double over = sqrt(squares / count) / threshold;
+  return over > 1 ? over : 1;
+}
+FT_HD inline float divisor(double squares, double least) {
+  const double norm = sqrt(squares);
+  return static_cast<float>(norm > least ? norm : least);
 }
 
 }  // namespace ft::steps

@@ -21,9 +21,7 @@ constexpr StateSpec kGradient{.name = "delayed_grad"};
 
 std::string name_of(const Parameter& p, const StateSpec& state) { return str(p.name, ".", state.name); }
 
-Shape shape_of(const Parameter& p, const StateSpec& state) {
-  return state.block == 1 ? p.shape : Shape{state.elements(p.shape.numel())};
-}
+Shape shape_of(const Parameter& p, const StateSpec& state) { return state.shape_for(p.shape); }
 
 Json to_json(const std::optional<LossScaler::State>& s) {
   if (!s) return nullptr;
@@ -124,11 +122,13 @@ void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles&
   SafetensorsFiller filler(folder);
   store.each_part(
       [&](const Slice& s, const ParameterStore::Download& values) {
-        filler.write(files.name_of(*s.parameter), s.first, values(s.master));
-        if (content == Content::weights) return;
+        const Tensor& weights = content == Content::average ? s.states.back() : s.master;
+        filler.write(files.name_of(*s.parameter), s.first, values(weights));
+        if (content == Content::weights || content == Content::average) return;
         const auto states = store.states(*s.parameter);
         for (std::size_t k = 0; k < states.size(); ++k)
-          filler.write(name_of(*s.parameter, states[k]), s.first / states[k].block, values(s.states[k]));
+          if (s.states[k])
+            filler.write(name_of(*s.parameter, states[k]), s.first / states[k].block, values(s.states[k]));
         if (content == Content::with_gradients)
           filler.write(name_of(*s.parameter, kGradient), s.first, values(s.grad));
       },
@@ -189,7 +189,7 @@ void Checkpoints::read_optimizer(const std::string& folder, bool gradients) {
   const auto find = [&](const Parameter& p, const StateSpec& state) {
     const std::string name = name_of(p, state);
     for (const auto& shard : shards)
-      if (const StoredTensor* t = shard->find(name); t && t->numel == state.elements(p.shape.numel()))
+      if (const StoredTensor* t = shard->find(name); t && t->numel == shape_of(p, state).numel())
         return std::pair{shard.get(), t};
     throw UserError(Exit::checkpoint, str(folder, ": ", name,
                                           " is missing or has another shape; the checkpoint belongs to "

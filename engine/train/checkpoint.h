@@ -54,7 +54,8 @@ class ModelFiles {
 
 // Writes this rank's part of all that is trained into the files that rank 0 has made in a folder, which all
 // ranks see: the weights, and the optimizer's states for a checkpoint. Every rank calls.
-enum class Content : std::uint8_t { weights, weights_and_states, with_gradients };
+// average: in place of the weights their moving average, the last state.
+enum class Content : std::uint8_t { weights, average, weights_and_states, with_gradients };
 void fill_in(const std::string& folder, ParameterStore&, const ModelFiles&, Content);
 
 class Checkpoints {

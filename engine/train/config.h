@@ -60,11 +60,67 @@ constexpr auto words(LrScheduler) {
                                 {lr_range_test, "LRRangeTest"}});
 }
 
-// "lion_32bit" is what transformers calls lion.
-enum class Optim : std::uint8_t { adamw, lion, sgd };
+// Below ft's names those that transformers has for the same.
+enum class Optim : std::uint8_t {
+  adamw,
+  adamw_8bit,
+  paged_adamw,
+  paged_adamw_8bit,
+  lion,
+  lion_8bit,
+  paged_lion,
+  paged_lion_8bit,
+  sgd,
+  adagrad,
+  rmsprop,
+  adafactor,
+  muon
+};
 constexpr auto words(Optim) {
   using enum Optim;
-  return to_words<Optim>({{adamw, "adamw"}, {lion, "lion"}, {lion, "lion_32bit"}, {sgd, "sgd"}});
+  return to_words<Optim>({{adamw, "adamw"},
+                          {adamw_8bit, "adamw_8bit"},
+                          {paged_adamw, "paged_adamw_32bit"},
+                          {paged_adamw_8bit, "paged_adamw_8bit"},
+                          {lion, "lion"},
+                          {lion_8bit, "lion_8bit"},
+                          {paged_lion, "paged_lion_32bit"},
+                          {paged_lion_8bit, "paged_lion_8bit"},
+                          {sgd, "sgd"},
+                          {adagrad, "adagrad"},
+                          {rmsprop, "rmsprop"},
+                          {adafactor, "adafactor"},
+                          {muon, "muon"},
+                          {adamw, "adamw_torch"},
+                          {adamw, "adamw_torch_fused"},
+                          {adamw_8bit, "adamw_bnb_8bit"},
+                          {paged_adamw, "paged_adamw"},
+                          {paged_lion, "paged_lion"},
+                          {lion, "lion_32bit"}});
+}
+// Whether it looks at parameters as a whole, which then live on the device.
+constexpr bool looks_at_whole(Optim o) { return o == Optim::adafactor || o == Optim::muon; }
+// What a paged optimizer is but for the home of its states.
+constexpr Optim unpaged(Optim o) {
+  using enum Optim;
+  switch (o) {
+    case paged_adamw:
+      return adamw;
+    case paged_adamw_8bit:
+      return adamw_8bit;
+    case paged_lion:
+      return lion;
+    case paged_lion_8bit:
+      return lion_8bit;
+    default:
+      return o;
+  }
+}
+constexpr bool is_paged(Optim o) { return unpaged(o) != o; }
+constexpr bool has_betas(Optim o) {
+  using enum Optim;
+  o = unpaged(o);
+  return o == adamw || o == adamw_8bit || o == lion || o == lion_8bit;
 }
 
 // From which checkpoint a run goes on, where it is not named: none, the newest of its folder, or that one if
@@ -110,6 +166,26 @@ struct LossScaling {
   }
 };
 
+// Trained weights with settings of their own; what is not given is as for the rest.
+struct ParamGroup {
+  std::vector<std::string> params;
+  std::optional<double> learning_rate, weight_decay;
+  std::int64_t frozen_until_step = 0;
+
+  void fields(auto& f) {
+    f("params", params,
+      "Regular expressions: one must be found in a weight's name. The first group that fits holds.",
+      required(), not_empty(), or_one());
+    f("learning_rate", learning_rate, "In place of training.learning_rate; the schedule applies to both.",
+      at_least(0), aka({"lr"}));
+    f("weight_decay", weight_decay, "In place of training.weight_decay, and of biases and norms too.",
+      at_least(0));
+    f("frozen_until_step", frozen_until_step,
+      "Nothing of the group changes before this step, counted from 1; nor is it in the gradient's norm.",
+      at_least(0));
+  }
+};
+
 struct TrainingConfig {
   std::string output_dir = "outputs";
   std::int64_t seed = 42;
@@ -125,7 +201,11 @@ struct TrainingConfig {
   double warmup_steps = 0;
   double warmup_ratio = 0;
   Optim optim = Optim::adamw;
+  std::optional<std::string> optim_args;
+  std::vector<ParamGroup> param_groups;
+  std::optional<double> embedding_learning_rate;
   double weight_decay = 0;
+  std::optional<double> ema_decay;
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;
@@ -177,11 +257,22 @@ struct TrainingConfig {
       whole_from_one());
     f("warmup_ratio", warmup_ratio, "The same as a fraction of all steps; used if warmup_steps is 0.",
       at_least(0), below(1));
-    f("optim", optim, "Optimizer.",
-      later({"adamw_8bit", "paged_adamw_32bit", "paged_adamw_8bit", "adafactor"}), aka({"optimizer"}));
+    f("optim", optim,
+      "Optimizer. paged_*: with a GPU its states live in the host's memory, as with "
+      "zero_optimization.offload_optimizer.device=cpu.",
+      aka({"optimizer"}));
+    f("optim_args", optim_args,
+      "\"key=value,key=value\": the optimizer's own arguments, as in transformers; see docs/optimizers.md.");
+    f("param_groups", param_groups, "Weights with a rate or a decay of their own, or trained later.");
+    f("embedding_learning_rate", embedding_learning_rate,
+      "Learning rate of the embedding and of the head, where they are trained whole.", at_least(0));
     f("weight_decay", weight_decay,
-      "Weight decay, decoupled from the gradient in adamw and lion; not applied to biases and norm weights.",
+      "Weight decay, part of the gradient in sgd, adagrad and rmsprop and decoupled from it in the rest; not "
+      "applied to biases and norm weights.",
       at_least(0));
+    f("ema_decay", ema_decay,
+      "Decay of a moving average of the trained weights, for the result's folder ema; null: none.",
+      at_least(0), below(1));
     f("adam_beta1", adam_beta1, "Decay of the mean of gradients; lion: weight of the mean in the update.",
       at_least(0), below(1));
     f("adam_beta2", adam_beta2, "Decay of the mean of squared gradients; lion: of the mean of gradients.",

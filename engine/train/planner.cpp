@@ -125,7 +125,8 @@ double flops_of(Model& model, Ops& null, ParameterStore& store, const PlanReques
 }
 
 // One micro-step of a step (Trainer::step).
-Traffic micro_step(Model& model, Ops& null, ParameterStore& store, const PlanRequest& r, bool last) {
+Traffic micro_step(Model& model, Ops& null, ParameterStore& store, const PlanRequest& r, bool last,
+                   Peaks& peaks) {
   PlannedDepot kept(0, Home::host, true);
   InputsHome inputs{kept};
   Peaks unused{.inputs = r.inputs_on_host ? &inputs : nullptr};
@@ -135,19 +136,28 @@ Traffic micro_step(Model& model, Ops& null, ParameterStore& store, const PlanReq
   run_batch(model, null, store, r.dtype, r.train[0], true, unused);
   if (last) {
     Arena scratch(null.allocate(0), kEndless);
-    comm.all_reduce(scratch.take({1}, DType::f64));  // the loss
+    {
+      Scope loss(scratch);
+      comm.all_reduce(scratch.take({1}, DType::f64));
+    }
     store.grad_norm();
-    store.each_run([](const FlatRun&) {});
-    store.publish();
+    if (r.optimizer) {
+      take_step(null, store, *r.optimizer, {.rate = 1, .grad_scale = 1}, &scratch);
+    } else {
+      store.each_run([](const FlatRun&) {});
+      store.publish();
+    }
+    peaks.scratch = std::max(peaks.scratch, scratch.peak());
   }
   return traffic_of(comm, store, &inputs) - before;
 }
 
 // Where everything is on the device all micro-steps but the last are alike.
-void count_traffic(Plan& plan, Model& model, Ops& null, ParameterStore& store, const PlanRequest& r) {
+void count_traffic(Plan& plan, Model& model, Ops& null, ParameterStore& store, const PlanRequest& r,
+                   Peaks& peaks) {
   if (r.train.empty()) return;
   const bool each = r.costs == Costs::all && moves(r);
-  const auto next = [&](bool last) { return micro_step(model, null, store, r, last); };
+  const auto next = [&](bool last) { return micro_step(model, null, store, r, last, peaks); };
   if (each) {
     store.begin_step();
     plan.once = next(true);
@@ -225,7 +235,7 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   }
   for (const BatchShape& s : r.eval) run_batch(model, null, store, r.dtype, s, false, peaks);
   for (const GenerationShape& s : r.generation) run_generation(model, null, store, r.dtype, s, peaks);
-  count_traffic(plan, model, null, store, r);
+  count_traffic(plan, model, null, store, r, peaks);
   plan.transient = store.transient();
   plan.inputs = inputs.peak;
   plan.saved = peaks.saved;

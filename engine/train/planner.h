@@ -2,10 +2,12 @@
 // that is only counted. Because everything is counted here, nothing is allocated after step 1.
 #pragma once
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "engine/dist/parameter_store.h"
 #include "engine/nn/model.h"
+#include "engine/train/optimizers/optimizer.h"
 #include "engine/train/report.h"
 #include "engine/train/traffic.h"
 
@@ -19,12 +21,13 @@ struct PlanRequest {
   int ranks = 1;
   ZeroOptions zero{.stage = ZeroStage::of(0)};
   std::int64_t reduce_bucket = std::numeric_limits<std::int64_t>::max();  // elements added up at once
-  DType wire = DType::f32;      // in which gradients travel between ranks
-  bool nccl = false;            // over NCCL, between GPUs
-  StatesOf states = no_states;  // of the optimizer
-  std::int64_t recompute = 0;   // Model::set_recompute
-  bool inputs_on_host = false;  // of blocks: they wait for their backward pass there
-  bool adapter = false;         // an adapter is trained, not the model
+  DType wire = DType::f32;                       // in which gradients travel between ranks
+  bool nccl = false;                             // over NCCL, between GPUs
+  StatesOf states = no_states;                   // of the optimizer
+  std::shared_ptr<const Optimizer> optimizer{};  // null: its own memory and traffic do not count
+  std::int64_t recompute = 0;                    // Model::set_recompute
+  bool inputs_on_host = false;                   // of blocks: they wait for their backward pass there
+  bool adapter = false;                          // an adapter is trained, not the model
   Device device;
   std::int64_t workspace = 0;           // of the device's Ops
   std::vector<BatchShape> train, eval;  // the largest: every batch of the run fits into what these need

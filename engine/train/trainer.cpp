@@ -148,7 +148,7 @@ Trainer::Step Trainer::step(TrainState& state) {
   p_.store.begin_step(std::move(beside));
   s.loss_sum = accumulate(p_.context, s);
   p_.context.begin(Phase::step);
-  s.grad_norm = p_.store.grad_norm() / s.loss_scale;
+  s.grad_norm = p_.store.grad_norm(taken + 1) / s.loss_scale;
   p_.store.finish_early();
   // No loss scale helps a forward pass that overflows.
   if (!std::isfinite(s.loss_sum) || (!scaler_ && !std::isfinite(s.grad_norm))) explain_not_finite(s);
@@ -183,7 +183,7 @@ void Trainer::update(TrainState& state, const Step& s, std::int64_t taken) {
   if (skipped || delays(s) || (s.early && !previous)) {
     if (s.early) p_.store.publish();
   } else {
-    take_step(p_.context.ops, p_.store, *optimizer_, scalars);
+    take_step(p_.context.ops, p_.store, *optimizer_, scalars, &p_.context.scratch);
   }
 }
 

@@ -29,6 +29,7 @@ T5::Stack T5::make_stack(bool decoder, DType dtype) const {
                    .shape = {config_.buckets, config_.num_heads},
                    .dtype = dtype,
                    .decays = false,
+                   .embedding = true,
                    .deviation = config_.initializer_factor / std::sqrt(static_cast<double>(config_.d_model))};
   s.bias.bidirectional = !decoder;
   s.bias.max_distance = config_.max_distance;
@@ -42,6 +43,7 @@ T5::T5(Config config, DType dtype) : config_(std::move(config)), dropout_{config
   vocabulary_.embedding.weight = {.name = "shared.weight",
                                   .shape = {V, C},
                                   .dtype = dtype,
+                                  .embedding = true,
                                   .deviation = config_.initializer_factor,
                                   .stored_as = config_.shared_name};
   encoder_ = make_stack(false, dtype);

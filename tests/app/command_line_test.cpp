@@ -112,6 +112,7 @@ const std::vector<std::string> kOptions{"--version",
                                         "verify zero --steps",
                                         "merge --model",
                                         "merge --adapter",
+                                        "merge --average",
                                         "merge --output",
                                         "merge --dtype",
                                         "merge --overwrite",
@@ -198,6 +199,8 @@ TEST(CommandLine, Mistakes) {
                  "ft train: there is no option --confg; do you mean --config? See ft train --help");
   expect_refusal({"merge", "--model", "m", "--adapter", "a"},
                  "ft merge: --output is required; see ft merge --help");
+  expect_refusal({"merge", "--output", "o"},
+                 "ft merge: --model and --adapter, or --average is required; see ft merge --help");
   expect_refusal({"merge", "--model", "m", "--adapter", "a", "--output", "o", "--dtype", "int8"},
                  "ft merge: --dtype: int8 not in {float32,bfloat16,float16}");
   expect_refusal({"export", "--to", "onnx", "--from", "a", "--output", "b"},

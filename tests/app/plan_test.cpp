@@ -201,8 +201,8 @@ TEST(WaysOut, AreThoseNotTakenYet) {
   c.training = {.per_device_train_batch_size = 1, .bf16 = true};
   c.distributed.nproc_per_node = 2;
   EXPECT_EQ(advice_on_memory(c, true),
-            "training.gradient_checkpointing=auto, zero_stage=3, finetuning_type=lora, a smaller "
-            "data.max_seq_length");
+            "training.gradient_checkpointing=auto, zero_stage=3, training.optim=adamw_8bit, "
+            "training.optim=adafactor, finetuning_type=lora, a smaller data.max_seq_length");
   for (const WayOut& w : ways_out(c, true))
     for (const WayOut& next : ways_out(w.config, true)) EXPECT_NE(next.setting, w.setting);
 }

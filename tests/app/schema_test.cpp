@@ -56,6 +56,9 @@ const std::set<std::string> kOurs{"device",
                                   "generation.forced_eos_token_id",
                                   "model.revision",
                                   "training.adam_w_mode",
+                                  "training.ema_decay",
+                                  "training.embedding_learning_rate",
+                                  "training.optim_args",
                                   "training.gemm_tuning",
                                   "training.lr_scheduler_kwargs",
                                   "tune",
@@ -70,7 +73,7 @@ const std::set<std::string> kOurs{"device",
 // And sections that it has with DeepSpeed's names.
 constexpr std::array kOurSections{"training.loss_scaling",  "logging.tensorboard",  "logging.csv_monitor",
                                   "logging.flops_profiler", "logging.comms_logger", "data_efficiency",
-                                  "model.sparse_attention"};
+                                  "model.sparse_attention", "training.param_groups"};
 
 // Settings whose default there is not available yet.
 const std::set<std::string> kNotYet{"training.tf32"};

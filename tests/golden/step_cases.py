@@ -65,7 +65,21 @@ OPTIMIZERS = {
     "sgd": {"learning_rate": 1e-1},
     "sgd-decay": {"learning_rate": 1e-1, "weight_decay": 0.1},
     "sgd-clip": {"learning_rate": 1e-1, "weight_decay": 0.01, "max_grad_norm": 1.0},
+    "sgd-momentum": {"learning_rate": 1e-1, "weight_decay": 0.1, "optim_args": {"momentum": 0.9, "dampening": 0.3}},
+    "sgd-nesterov": {"learning_rate": 1e-1, "weight_decay": 0.1, "max_grad_norm": 1.0, "optim_args": {"momentum": 0.9, "nesterov": True}},
+    "adagrad": {"learning_rate": 1e-1, "weight_decay": 0.1},
+    "adagrad-args": {"learning_rate": 1e-1, "max_grad_norm": 1.0, "optim_args": {"lr_decay": 0.05, "eps": 1e-3}},
+    "rmsprop": {"learning_rate": 1e-2, "weight_decay": 0.1},
+    "rmsprop-centered": {"learning_rate": 1e-2, "weight_decay": 0.1, "optim_args": {"alpha": 0.9, "eps": 1e-3, "centered": True}},
+    "rmsprop-momentum": {"learning_rate": 1e-2, "max_grad_norm": 1.0, "optim_args": {"momentum": 0.8}},
+    "rmsprop-both": {"learning_rate": 1e-2, "weight_decay": 0.1, "optim_args": {"alpha": 0.9, "momentum": 0.8, "centered": True}},
+    "adafactor": {"learning_rate": 1e-2, "weight_decay": 0.1},
+    "adafactor-clip": {"learning_rate": 1e-2, "max_grad_norm": 1.0, "optim_args": {"clip_threshold": 0.5}},
+    "adafactor-relative": {"learning_rate": 1e-2, "weight_decay": 0.1, "optim_args": {"scale_parameter": True, "relative_step": True, "warmup_init": True}},
+    "muon": {"learning_rate": 1e-2, "weight_decay": 0.1},
+    "muon-rms": {"learning_rate": 1e-2, "optim_args": {"momentum": 0.8, "nesterov": False, "adjust_lr_fn": "match_rms_adamw"}},
 }
+TORCH = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam, "sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "rmsprop": torch.optim.RMSprop}
 
 
 def optimizers(top, steps=6):
@@ -83,20 +97,27 @@ def optimizers(top, steps=6):
         s.setdefault("rates", [s["learning_rate"]] * steps)
         params = {n: torch.nn.Parameter(p.clone()) for n, p in start.items()}
         groups = [{"params": [params["matrix"]], "weight_decay": s["weight_decay"]}, {"params": [params["vector"]], "weight_decay": 0.0}]
-        adam = name.startswith("adam")
-        kind = torch.optim.AdamW if s.get("adam_w_mode", True) else torch.optim.Adam
-        make = (lambda: kind(groups, betas=(s["adam_beta1"], s["adam_beta2"]), eps=s["adam_epsilon"])) if adam else \
-            (lambda: torch.optim.SGD(groups, lr=1.0))
-        optimizer, norms = make(), []
+        kind, args = name.split("-")[0], s.pop("optim_args", {})
+        adam, norms = {"betas": (s["adam_beta1"], s["adam_beta2"]), "eps": s["adam_epsilon"]}, []
+        if kind == "muon":  # the vector has AdamW
+            made = [torch.optim.Muon(groups[:1], lr=1.0, **args), torch.optim.AdamW(groups[1:], lr=1.0, **adam)]
+        elif kind == "adafactor":
+            fixed = {"lr": None if args.get("relative_step") else 1.0, "scale_parameter": False, "relative_step": False}
+            made = [transformers.optimization.Adafactor(groups, **{**fixed, **args})]
+        else:
+            made = [TORCH[kind](groups, lr=1.0, **(adam if kind in ("adam", "adamw") else {}), **args)]
         for i in range(steps):
             for n, p in params.items():
                 p.grad = grads[i][n].clone()
             norms.append(float(torch.nn.utils.clip_grad_norm_(list(params.values()), s["max_grad_norm"] or math.inf)))
-            for group in optimizer.param_groups:
-                group["lr"] = s["rates"][i]
-            optimizer.step()
+            for optimizer in made:
+                for group in optimizer.param_groups:
+                    group["lr"] = s["rates"][i]
+                optimizer.step()
             tensors |= {f"{name}.{i}.{n}": p.detach().clone() for n, p in params.items()}
-        rows[name] = {"optim": "adamw" if adam else "sgd", **s, "grad_norms": norms}
+        rows[name] = {"optim": "adamw" if kind == "adam" else kind, **s, "grad_norms": norms}
+        if args:
+            rows[name]["optim_args"] = ",".join(f"{k}={v}" for k, v in args.items())
     save_file(tensors, top / "optimizers.safetensors")
     write_json(top / "optimizers.json", {"made_with": VERSIONS, "no_decay": ["vector"], "steps": steps, "runs": rows})
 

@@ -23,5 +23,14 @@ void compute(const op::SumSquares&, Team&);
 void compute(const op::AdamW&, Team&);
 void compute(const op::Lion&, Team&);
 void compute(const op::Sgd&, Team&);
+void compute(const op::Adagrad&, Team&);
+void compute(const op::RmsProp&, Team&);
+void compute(const op::Average&, Team&);
+void compute(const op::FactoredMeans&, Team&);
+void compute(const op::FactoredUpdate&, Team&);
+void compute(const op::RootUpdate&, Team&);
+void compute(const op::MuonMomentum&, Team&);
+void compute(const op::Scale&, Team&);
+void compute(const op::Descend&, Team&);
 
 }  // namespace ft::cpu::FT_TARGET

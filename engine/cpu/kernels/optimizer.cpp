@@ -1,15 +1,10 @@
 // Sums of f32 in f64, and the optimizers' updates: dense f32.
+#include "engine/core/dynamic_map.h"
 #include "engine/cpu/kernels/leaf_functions.h"
-#include "engine/cpu/kernels/loops.h"
-#include "engine/ops/steps.h"
+#include "engine/cpu/kernels/step_each.h"
 
 namespace ft::cpu::FT_TARGET {
 namespace {
-
-i64 elements_of(const Tensor& dense) {
-  const View v = view_of(dense);
-  return v.rows * v.cols;
-}
 
 // The sum of f(x[i]) in f64: at most 256 parts, whose number and bounds depend on n only, added in order.
 template <class F>
@@ -35,6 +30,60 @@ double sum_in_order(const Tensor& t, Team& team, F f) {
   return s;
 }
 
+// A state in 8 bits.
+struct Coded {
+  Coded(const Tensor& c, const Tensor& l, bool has_signs)
+      : codes(data_of<std::uint8_t>(c)),
+        largest(data_of<float>(l)),
+        map(dynamic_map(has_signs).data()),
+        bounds(dynamic_bounds(has_signs).data()) {}
+
+  void decode(float* x, i64 block, i64 n) const {
+    const std::uint8_t* c = codes + block * op::kCodedBlock;
+    for (i64 i = 0; i < n; ++i) x[i] = map[c[i]] * largest[block];
+  }
+  void encode(i64 block, const float* x, i64 n) const {
+    const Vec most = reduce(
+        n, zero(), [&](auto part, i64 i) { return abs(part.load(x + i)); },
+        [](Vec a, Vec b) { return max(a, b); });
+    float lanes[kLanes], top = 0;
+    store(lanes, most);
+    for (const float lane : lanes) top = lane > top ? lane : top;
+    largest[block] = top;
+    std::uint8_t* c = codes + block * op::kCodedBlock;
+    const float by = top > 0 ? top : 1;
+    for (i64 i = 0; i < n; ++i) c[i] = static_cast<std::uint8_t>(dynamic_code(bounds, x[i] / by));
+  }
+
+  std::uint8_t* codes;
+  float* largest;
+  const float *map, *bounds;
+};
+
+// The same where all but the master is in 8 bits: a block at a time is decoded, stepped, and coded anew.
+template <std::size_t N, class F>
+void step_each_block(const Tensor& master, const Coded (&states)[N], const Tensor& grad, Team& team,
+                     const F& f) {
+  auto* p = data_of<float>(master);
+  const auto* g = data_of<const float>(grad);
+  const auto step = [&](i64 first, i64 n) {
+    float decoded[N][op::kCodedBlock];
+    const i64 block = first / op::kCodedBlock;
+    for (std::size_t k = 0; k < N; ++k) states[k].decode(decoded[k], block, n);
+    each_vector(n, [&](auto part, i64 i) {
+      Vec x[N + 1] = {part.load(p + first + i)};
+      for (std::size_t k = 0; k < N; ++k) x[k + 1] = part.load(decoded[k] + i);
+      f(x, part.load(g + first + i));
+      part.store(p + first + i, x[0]);
+      for (std::size_t k = 0; k < N; ++k) part.store(decoded[k] + i, x[k + 1]);
+    });
+    for (std::size_t k = 0; k < N; ++k) states[k].encode(block, decoded[k], n);
+  };
+  each_span(1, elements_of(grad), true, team, [&](i64, i64 first, i64 count) {  // of whole blocks
+    for (i64 at = 0; at < count; at += op::kCodedBlock) step(first + at, least(op::kCodedBlock, count - at));
+  });
+}
+
 }  // namespace
 
 void compute(const op::Sum& op, Team& team) {
@@ -46,45 +95,43 @@ void compute(const op::SumSquares& op, Team& team) {
 }
 
 void compute(const op::AdamW& op, Team& team) {
-  const math::AdamWStep how = op.scalars();
-  float *master = data_of<float>(op.master), *m = data_of<float>(op.m), *v = data_of<float>(op.v);
-  const auto* grad = data_of<const float>(op.grad);
-  each_span(1, elements_of(op.master), true, team, [&](i64, i64 first, i64 count) {
-    each_vector(count, [&](auto part, i64 j) {
-      const i64 i = first + j;
-      Vec p = part.load(master + i), pm = part.load(m + i), pv = part.load(v + i);
-      steps::adamw(p, pm, pv, part.load(grad + i), how);
-      part.store(master + i, p);
-      part.store(m + i, pm);
-      part.store(v + i, pv);
-    });
-  });
+  if (op.m_largest)
+    step_each_block(op.master, {{op.m, op.m_largest, true}, {op.v, op.v_largest, false}}, op.grad, team,
+                    op.scalars());
+  else
+    step_each({op.master, op.m, op.v}, op.grad, team, op.scalars());
 }
 
 void compute(const op::Lion& op, Team& team) {
-  const math::LionStep how = op.scalars();
-  float *master = data_of<float>(op.master), *m = data_of<float>(op.m);
-  const auto* grad = data_of<const float>(op.grad);
-  each_span(1, elements_of(op.master), true, team, [&](i64, i64 first, i64 count) {
-    each_vector(count, [&](auto part, i64 j) {
-      const i64 i = first + j;
-      Vec p = part.load(master + i), pm = part.load(m + i);
-      steps::lion(p, pm, part.load(grad + i), how);
-      part.store(master + i, p);
-      part.store(m + i, pm);
-    });
-  });
+  if (op.m_largest)
+    step_each_block(op.master, {{op.m, op.m_largest, true}}, op.grad, team, op.scalars());
+  else
+    step_each({op.master, op.m}, op.grad, team, op.scalars());
 }
 
 void compute(const op::Sgd& op, Team& team) {
-  auto* master = data_of<float>(op.master);
-  const auto* grad = data_of<const float>(op.grad);
-  each_span(1, elements_of(op.master), true, team, [&](i64, i64 first, i64 count) {
-    each_vector(count, [&](auto part, i64 j) {
-      float* p = master + first + j;
-      part.store(p, steps::sgd(part.load(p), part.load(grad + first + j), op.lr, op.decay, op.grad_scale));
-    });
-  });
+  if (op.buffer)
+    step_each({op.master, op.buffer}, op.grad, team, op.with_momentum());
+  else
+    step_each({op.master}, op.grad, team, op.scalars());
 }
+
+void compute(const op::Adagrad& op, Team& team) {
+  step_each({op.master, op.sum}, op.grad, team, op.scalars());
+}
+
+void compute(const op::RmsProp& op, Team& team) {
+  const steps::RmsPropScalars how = op.scalars();
+  if (op.mean && op.buffer)
+    step_each({op.master, op.square, op.mean, op.buffer}, op.grad, team, steps::RmsProp<true, true>{how});
+  else if (op.mean)
+    step_each({op.master, op.square, op.mean}, op.grad, team, steps::RmsProp<true, false>{how});
+  else if (op.buffer)
+    step_each({op.master, op.square, op.buffer}, op.grad, team, steps::RmsProp<false, true>{how});
+  else
+    step_each({op.master, op.square}, op.grad, team, steps::RmsProp<false, false>{how});
+}
+
+void compute(const op::Average& op, Team& team) { step_each({op.mean}, op.x, team, op.scalars()); }
 
 }  // namespace ft::cpu::FT_TARGET

@@ -12,21 +12,26 @@ __global__ void __launch_bounds__(256) each_pack(i64 rows, i64 cols, bool wide, 
   for (i64 row = blockIdx.y; row < rows; row += gridDim.y) body(row, column, pack_at(column, cols, wide));
 }
 
+template <class Body>
+void run_each_pack(const char* what, cudaStream_t stream, i64 rows, i64 cols, bool wide, const Body& body) {
+  if (rows == 0 || cols == 0) return;
+  const unsigned threads = row_threads(cols, 256);
+  const i64 blocks = ceil_div(cols, static_cast<i64>(threads) * kPack);
+  launch(what, {stream, dim3(static_cast<unsigned>(blocks), at_most(rows, kMostGridY)), threads},
+         each_pack<Body>, rows, cols, wide, body);
+}
+
 // all: what the body reads and writes; the first one gives the shape.
 template <class Body>
 void run_each_pack(const char* what, cudaStream_t stream, std::initializer_list<View> all, const Body& body) {
   i64 rows = all.begin()->rows, cols = all.begin()->cols;
-  if (rows == 0 || cols == 0) return;
   bool flat = true;
   for (const View& v : all) flat = flat && dense(v);
   if (flat) {
     cols *= rows;
     rows = 1;
   }
-  const unsigned threads = row_threads(cols, 256);
-  const i64 blocks = ceil_div(cols, static_cast<i64>(threads) * kPack);
-  launch(what, {stream, dim3(static_cast<unsigned>(blocks), at_most(rows, kMostGridY)), threads},
-         each_pack<Body>, rows, cols, wide(all), body);
+  run_each_pack(what, stream, rows, cols, wide(all), body);
 }
 
 }  // namespace ft::cuda

@@ -33,6 +33,15 @@ void compute(const op::SumSquares&, const Queue&);
 void compute(const op::AdamW&, const Queue&);
 void compute(const op::Lion&, const Queue&);
 void compute(const op::Sgd&, const Queue&);
+void compute(const op::Adagrad&, const Queue&);
+void compute(const op::RmsProp&, const Queue&);
+void compute(const op::Average&, const Queue&);
+void compute(const op::FactoredMeans&, const Queue&);
+void compute(const op::FactoredUpdate&, const Queue&);
+void compute(const op::RootUpdate&, const Queue&);
+void compute(const op::MuonMomentum&, const Queue&);
+void compute(const op::Scale&, const Queue&);
+void compute(const op::Descend&, const Queue&);
 
 // ---- parts of operations
 void fill(cudaStream_t, const View& y, float value);

@@ -1,7 +1,9 @@
 // Sums of f32 in f64, and the optimizers' updates: dense f32.
-#include "engine/cuda/kernels/each_pack.cuh"
+#include <algorithm>
+
+#include "engine/core/dynamic_map.h"
 #include "engine/cuda/kernels/kernels.h"
-#include "engine/ops/steps.h"
+#include "engine/cuda/kernels/step_each.cuh"
 
 namespace ft::cuda {
 namespace {
@@ -32,9 +34,6 @@ __global__ void __launch_bounds__(kThreads) add_parts(double* y, const double* p
   if (threadIdx.x == 0) *y += sum;
 }
 
-// All elements of a dense tensor as one row.
-View row_of(const Tensor& t) { return {t.data, t.dtype, 1, t.numel(), t.numel()}; }
-
 template <bool squares>
 void add_up(const Tensor& y, const Tensor& x, const Queue& q) {
   const i64 n = x.numel();
@@ -46,50 +45,75 @@ void add_up(const Tensor& y, const Tensor& x, const Queue& q) {
          static_cast<int>(parts));
 }
 
-struct AdamW {
-  float *master, *m, *v;
-  const float* grad;
-  math::AdamWStep how;
-  __device__ void operator()(i64, i64 i, Pack pack) const {
-    float p[kPack], pm[kPack], pv[kPack], g[kPack];
-    load(p, master + i, pack);
-    load(pm, m + i, pack);
-    load(pv, v + i, pack);
-    load(g, grad + i, pack);
-    for (int j = 0; j < kPack; ++j) steps::adamw(p[j], pm[j], pv[j], g[j], how);
-    store(master + i, p, pack);
-    store(m + i, pm, pack);
-    store(v + i, pv, pack);
-  }
+// N states in 8 bits.
+template <int N>
+struct Coded {
+  std::uint8_t* codes[N];
+  float* largest[N];
+  float maps[N][256];
 };
 
-struct Lion {
-  float *master, *m;
-  const float* grad;
-  math::LionStep how;
-  __device__ void operator()(i64, i64 i, Pack pack) const {
-    float p[kPack], pm[kPack], g[kPack];
-    load(p, master + i, pack);
-    load(pm, m + i, pack);
-    load(g, grad + i, pack);
-    for (int j = 0; j < kPack; ++j) steps::lion(p[j], pm[j], g[j], how);
-    store(master + i, p, pack);
-    store(m + i, pm, pack);
-  }
+template <int N>
+struct CodedShared {
+  float maps[N][256], bounds[N][255];
+  float warps[32];
 };
 
-struct Sgd {
-  float* master;
-  const float* grad;
-  float lr, decay, grad_scale;
-  __device__ void operator()(i64, i64 i, Pack pack) const {
-    float p[kPack], g[kPack];
-    load(p, master + i, pack);
-    load(g, grad + i, pack);
-    for (int j = 0; j < kPack; ++j) p[j] = steps::sgd(p[j], g[j], lr, decay, grad_scale);
-    store(master + i, p, pack);
+// The same where all but the master is in 8 bits: the threads of a block take an element of a coded block
+// each.
+template <int N, class F>
+__global__ void __launch_bounds__(kThreads)
+    step_block(float* master, Coded<N> states, const float* grad, i64 n, F f) {
+  static_assert(kThreads == op::kCodedBlock && kThreads == 256);
+  auto& shared = shared_memory<CodedShared<N>>();
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int k = 0; k < N; ++k) {
+    shared.maps[k][thread] = states.maps[k][thread];
+    __syncthreads();
+    if (thread < 255) shared.bounds[k][thread] = dynamic_bound(shared.maps[k], thread);
   }
+  __syncthreads();
+  for (i64 block = blockIdx.x; block * kThreads < n; block += gridDim.x) {
+    const i64 i = block * kThreads + thread;
+    const bool there = i < n;
+    float x[N + 1] = {};
+    if (there) {
+      x[0] = master[i];
+      for (int k = 0; k < N; ++k) x[k + 1] = shared.maps[k][states.codes[k][i]] * states.largest[k][block];
+      f(x, grad[i]);
+      master[i] = x[0];
+    }
+    for (int k = 0; k < N; ++k) {
+      const float largest = block_largest(fabsf(x[k + 1]), shared.warps);
+      const float by = largest > 0 ? largest : 1;
+      if (there)
+        states.codes[k][i] = static_cast<std::uint8_t>(dynamic_code(shared.bounds[k], x[k + 1] / by));
+      if (thread == 0) states.largest[k][block] = largest;
+    }
+  }
+}
+
+// Codes and magnitudes, and whether the map has signs.
+struct CodedState {
+  const Tensor &codes, &largest;
+  bool has_signs;
 };
+
+template <int N, class F>
+void step_each_block(const char* what, const Tensor& master, const CodedState (&all)[N], const Tensor& grad,
+                     const Queue& queue, const F& f) {
+  const i64 n = grad.numel();
+  if (n == 0) return;
+  Coded<N> states;
+  for (int k = 0; k < N; ++k) {
+    states.codes[k] = data_of<std::uint8_t>(all[k].codes);
+    states.largest[k] = data_of<float>(all[k].largest);
+    const DynamicMap& map = dynamic_map(all[k].has_signs);
+    std::copy(map.begin(), map.end(), states.maps[k]);
+  }
+  launch(what, {queue.stream, dim3(at_most(ceil_div(n, kThreads), 4096)), kThreads, sizeof(CodedShared<N>)},
+         step_block<N, F>, data_of<float>(master), states, data_of<const float>(grad), n, f);
+}
 
 }  // namespace
 
@@ -97,21 +121,47 @@ void compute(const op::Sum& op, const Queue& queue) { add_up<false>(op.y, op.x, 
 void compute(const op::SumSquares& op, const Queue& queue) { add_up<true>(op.y, op.x, queue); }
 
 void compute(const op::AdamW& op, const Queue& queue) {
-  run_each_pack("adamw", queue.stream, {row_of(op.master), row_of(op.m), row_of(op.v), row_of(op.grad)},
-                AdamW{data_of<float>(op.master), data_of<float>(op.m), data_of<float>(op.v),
-                      data_of<const float>(op.grad), op.scalars()});
+  if (op.m_largest)
+    step_each_block("adamw in 8 bits", op.master, {{op.m, op.m_largest, true}, {op.v, op.v_largest, false}},
+                    op.grad, queue, op.scalars());
+  else
+    step_each("adamw", {op.master, op.m, op.v}, op.grad, queue, op.scalars());
 }
 
 void compute(const op::Lion& op, const Queue& queue) {
-  run_each_pack(
-      "lion", queue.stream, {row_of(op.master), row_of(op.m), row_of(op.grad)},
-      Lion{data_of<float>(op.master), data_of<float>(op.m), data_of<const float>(op.grad), op.scalars()});
+  if (op.m_largest)
+    step_each_block("lion in 8 bits", op.master, {{op.m, op.m_largest, true}}, op.grad, queue, op.scalars());
+  else
+    step_each("lion", {op.master, op.m}, op.grad, queue, op.scalars());
 }
 
 void compute(const op::Sgd& op, const Queue& queue) {
-  run_each_pack(
-      "sgd", queue.stream, {row_of(op.master), row_of(op.grad)},
-      Sgd{data_of<float>(op.master), data_of<const float>(op.grad), op.lr, op.decay, op.grad_scale});
+  if (op.buffer)
+    step_each("sgd", {op.master, op.buffer}, op.grad, queue, op.with_momentum());
+  else
+    step_each("sgd", {op.master}, op.grad, queue, op.scalars());
+}
+
+void compute(const op::Adagrad& op, const Queue& queue) {
+  step_each("adagrad", {op.master, op.sum}, op.grad, queue, op.scalars());
+}
+
+void compute(const op::RmsProp& op, const Queue& queue) {
+  const steps::RmsPropScalars how = op.scalars();
+  const char* const what = "rmsprop";
+  if (op.mean && op.buffer)
+    step_each(what, {op.master, op.square, op.mean, op.buffer}, op.grad, queue,
+              steps::RmsProp<true, true>{how});
+  else if (op.mean)
+    step_each(what, {op.master, op.square, op.mean}, op.grad, queue, steps::RmsProp<true, false>{how});
+  else if (op.buffer)
+    step_each(what, {op.master, op.square, op.buffer}, op.grad, queue, steps::RmsProp<false, true>{how});
+  else
+    step_each(what, {op.master, op.square}, op.grad, queue, steps::RmsProp<false, false>{how});
+}
+
+void compute(const op::Average& op, const Queue& queue) {
+  step_each("average", {op.mean}, op.x, queue, op.scalars());
 }
 
 }  // namespace ft::cuda

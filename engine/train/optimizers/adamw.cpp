@@ -1,31 +1,38 @@
 // AdamW (Loshchilov, Hutter, "Decoupled weight decay regularization", ICLR 2019), as torch.optim.AdamW;
-// without adam_w_mode, DeepSpeed's word, torch.optim.Adam.
+// without adam_w_mode, DeepSpeed's word, torch.optim.Adam. With states in 8 bits as bitsandbytes' AdamW8bit.
 #include <array>
 
 #include "engine/train/optimizers/all.h"
+#include "engine/train/optimizers/coding.h"
 
 namespace ft {
 namespace {
 
 class AdamWOptimizer final : public Optimizer {
  public:
-  explicit AdamWOptimizer(const TrainingConfig& c)
-      : betas_{c.adam_beta1, c.adam_beta2},
+  AdamWOptimizer(const TrainingConfig& c, const Coding& coding)
+      : coding_(coding),
+        betas_{c.adam_beta1, c.adam_beta2},
         eps_(c.adam_epsilon),
         decay_(c.weight_decay),
         decoupled_(c.adam_w_mode) {}
-  std::span<const StateSpec> states(const Parameter&) const override { return kStates; }
+  std::span<const StateSpec> states(const Parameter& p) const override {
+    return codes(coding_, p) ? std::span<const StateSpec>(kCoded) : kStates;
+  }
   void step(Ops& ops, const FlatRun& r, const StepScalars& s) const override {
     const Betas betas = s.betas.value_or(betas_);
+    const bool coded = r.states.size() == kCoded.size();
     ops.run(op::AdamW{.master = r.master,
                       .m = r.states[0],
                       .v = r.states[1],
+                      .m_largest = coded ? r.states[2] : Tensor{},
+                      .v_largest = coded ? r.states[3] : Tensor{},
                       .grad = r.grad,
                       .lr = s.rate,
                       .beta1 = betas.beta1,
                       .beta2 = betas.beta2,
                       .eps = eps_,
-                      .decay = r.decays ? decay_ : 0,
+                      .decay = r.decay(decay_),
                       .grad_scale = static_cast<float>(s.grad_scale),
                       .step = s.step,
                       .decoupled = decoupled_});
@@ -33,6 +40,10 @@ class AdamWOptimizer final : public Optimizer {
 
  private:
   static constexpr std::array<StateSpec, 2> kStates{{{.name = "exp_avg"}, {.name = "exp_avg_sq"}}};
+  static constexpr std::array<StateSpec, 4> kCoded{coded_state("exp_avg"), coded_state("exp_avg_sq"),
+                                                   largest_of_coded("exp_avg_absmax"),
+                                                   largest_of_coded("exp_avg_sq_absmax")};
+  Coding coding_;
   Betas betas_;
   double eps_, decay_;
   bool decoupled_;
@@ -40,8 +51,13 @@ class AdamWOptimizer final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<const Optimizer> make_adamw(const TrainingConfig& c) {
-  return std::make_unique<AdamWOptimizer>(c);
+std::unique_ptr<const Optimizer> make_adamw(const TrainingConfig& c, const SettingsText& tree) {
+  optim_args_of<NoArguments>(c, tree);
+  return std::make_unique<AdamWOptimizer>(c, Coding{});
+}
+
+std::unique_ptr<const Optimizer> make_adamw_8bit(const TrainingConfig& c, const SettingsText& tree) {
+  return std::make_unique<AdamWOptimizer>(c, optim_args_of<CodingArguments>(c, tree));
 }
 
 }  // namespace ft

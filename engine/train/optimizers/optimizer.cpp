@@ -3,36 +3,83 @@
 #include <algorithm>
 
 #include "engine/train/optimizers/all.h"
+#include "engine/train/optimizers/averaged.h"
 
 namespace ft {
 
-std::unique_ptr<const Optimizer> make_optimizer(const TrainingConfig& config) {
-  switch (config.optim) {
+namespace {
+
+// Of what may have a rate of its own, and begin later than the rest: its steps count from there.
+StepScalars by_rule(StepScalars scalars, const UpdateRule& rule) {
+  scalars.step -= rule.frozen_steps;
+  scalars.rate *= rule.rate;
+  return scalars;
+}
+
+void step_run(const Optimizer& optimizer, Ops& ops, const FlatRun& run, const StepScalars& all) {
+  const StepScalars scalars = by_rule(all, run.rule);
+  if (scalars.step > 0)
+    optimizer.step(ops, run, scalars);
+  else
+    optimizer.rest(ops, run);
+}
+
+std::unique_ptr<const Optimizer> choose(const TrainingConfig& config, const SettingsText& tree) {
+  switch (unpaged(config.optim)) {
+    case Optim::adafactor:
+      return make_adafactor(config, tree);
+    case Optim::adagrad:
+      return make_adagrad(config, tree);
+    case Optim::adamw_8bit:
+      return make_adamw_8bit(config, tree);
     case Optim::lion:
-      return make_lion(config);
+      return make_lion(config, tree);
+    case Optim::lion_8bit:
+      return make_lion_8bit(config, tree);
+    case Optim::muon:
+      return make_muon(config, tree);
+    case Optim::rmsprop:
+      return make_rmsprop(config, tree);
     case Optim::sgd:
-      return make_sgd(config);
-    case Optim::adamw:
+      return make_sgd(config, tree);
+    default:
       break;
   }
-  return make_adamw(config);
+  return make_adamw(config, tree);
+}
+
+}  // namespace
+
+std::unique_ptr<const Optimizer> make_optimizer(const TrainingConfig& config) {
+  return make_optimizer(config, nowhere());
+}
+
+std::unique_ptr<const Optimizer> make_optimizer(const TrainingConfig& config, const SettingsText& tree) {
+  auto optimizer = choose(config, tree);
+  return config.ema_decay ? with_average(std::move(optimizer), *config.ema_decay) : std::move(optimizer);
 }
 
 StatesOf states_of(const TrainingConfig& config) {
   return [o = std::shared_ptr(make_optimizer(config))](const Parameter& p) { return o->states(p); };
 }
 
-void take_step(Ops& ops, ParameterStore& store, const Optimizer& optimizer, const StepScalars& scalars) {
+void take_step(Ops& ops, ParameterStore& store, const Optimizer& optimizer, const StepScalars& scalars,
+               Arena* scratch) {
   Ops& where = store.stepping(ops);
   store.each_run([&](const FlatRun& run) {
     ops.enter(run.unit);
-    optimizer.step(where, run, scalars);
+    step_run(optimizer, where, run, scalars);
+  });
+  store.each_whole(optimizer.wants_squares(), [&](const WholeSlice& slice) {
+    require(scratch != nullptr, "a step that looks at whole parameters needs memory");
+    const StepScalars own = by_rule(scalars, slice.parameter->rule);
+    if (own.step > 0) optimizer.step_whole(ops, slice, own, *scratch);
   });
   store.publish();
 }
 
 EarlyStep early_step(const Optimizer& optimizer, const StepScalars& scalars, bool previous) {
-  return {[&optimizer, scalars](Ops& ops, const FlatRun& run) { optimizer.step(ops, run, scalars); },
+  return {[&optimizer, scalars](Ops& ops, const FlatRun& run) { step_run(optimizer, ops, run, scalars); },
           previous};
 }
 

@@ -1,31 +1,54 @@
-// Stochastic gradient descent as torch.optim.SGD without momentum: no states, and the weight decay is part of
-// the gradient.
+// Stochastic gradient descent as torch.optim.SGD: the weight decay is part of the gradient.
+#include <array>
+
 #include "engine/train/optimizers/all.h"
 
 namespace ft {
 namespace {
 
+struct SgdArguments {
+  double momentum = 0, dampening = 0;
+  bool nesterov = false;
+
+  void fields(auto& f) {
+    f("momentum", momentum, "Part of the last change that goes into the next.", at_least(0));
+    f("dampening", dampening, "Part of the gradient that does not go into it.");
+    f("nesterov", nesterov, "Nesterov's momentum.");
+  }
+  std::string mistake() const {
+    return nesterov && (momentum == 0 || dampening != 0) ? "nesterov needs a momentum and no dampening" : "";
+  }
+};
+
 class SgdOptimizer final : public Optimizer {
  public:
-  explicit SgdOptimizer(const TrainingConfig& c) : decay_(c.weight_decay) {}
-  std::span<const StateSpec> states(const Parameter&) const override { return {}; }
+  SgdOptimizer(const SgdArguments& a, double decay) : arguments_(a), decay_(decay) {}
+  std::span<const StateSpec> states(const Parameter&) const override {
+    return std::span(kStates).first(arguments_.momentum > 0 ? 1 : 0);
+  }
   void step(Ops& ops, const FlatRun& r, const StepScalars& s) const override {
-    const auto f = [](double v) { return static_cast<float>(v); };
     ops.run(op::Sgd{.master = r.master,
+                    .buffer = r.states.empty() ? Tensor{} : r.states[0],
                     .grad = r.grad,
-                    .lr = f(s.rate),
-                    .decay = f(r.decays ? decay_ : 0),
-                    .grad_scale = f(s.grad_scale)});
+                    .lr = s.rate,
+                    .decay = r.decay(decay_),
+                    .grad_scale = static_cast<float>(s.grad_scale),
+                    .momentum = arguments_.momentum,
+                    .dampening = arguments_.dampening,
+                    .nesterov = arguments_.nesterov,
+                    .step = s.step});
   }
 
  private:
+  static constexpr std::array<StateSpec, 1> kStates{{{.name = "momentum_buffer"}}};
+  SgdArguments arguments_;
   double decay_;
 };
 
 }  // namespace
 
-std::unique_ptr<const Optimizer> make_sgd(const TrainingConfig& c) {
-  return std::make_unique<SgdOptimizer>(c);
+std::unique_ptr<const Optimizer> make_sgd(const TrainingConfig& c, const SettingsText& tree) {
+  return std::make_unique<SgdOptimizer>(optim_args_of<SgdArguments>(c, tree), c.weight_decay);
 }
 
 }  // namespace ft

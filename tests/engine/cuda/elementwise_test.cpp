@@ -127,9 +127,94 @@ TEST(CudaElementwise, Optimizers) {
                            .beta2 = 0.99,
                            .decay = 0.1,
                            .grad_scale = 0.7f});
-        ops.run(op::Sgd{.master = x[0], .grad = x[2], .lr = 0.1f, .decay = 0.01f, .grad_scale = 0.5f});
+        ops.run(op::Sgd{.master = x[0], .grad = x[2], .lr = 0.1, .decay = 0.01, .grad_scale = 0.5f});
       });
     }
+}
+
+// States in 8 bits: the same codes as the host's.
+TEST(CudaElementwise, OptimizersInEightBits) {
+  for (const std::int64_t n : {1, 256, 700, 5000}) {
+    Trial t;
+    const std::int64_t blocks = (n + 255) / 256;
+    for (std::uint64_t seed = 1; seed < 3; ++seed) t.vector(n, DType::f32).randomize(seed);
+    for (int k = 0; k < 3; ++k) t.vector(n, DType::u8);
+    for (int k = 0; k < 3; ++k) t.vector(blocks, DType::f32).randomize(3);
+    t.expect_same(
+        [](Ops& ops, const Tensors& x) {
+          for (std::size_t k = 5; k < 8; ++k) ops.run(op::Fill{x[k], 0});
+          for (std::int64_t step = 1; step < 4; ++step) {
+            ops.run(op::AdamW{.master = x[0],
+                              .m = x[2],
+                              .v = x[3],
+                              .m_largest = x[5],
+                              .v_largest = x[6],
+                              .grad = x[1],
+                              .lr = 1e-2,
+                              .beta1 = 0.9,
+                              .beta2 = 0.999,
+                              .eps = 1e-8,
+                              .decay = 0.1,
+                              .grad_scale = 0.7f,
+                              .step = step});
+            ops.run(op::Lion{.master = x[0],
+                             .m = x[4],
+                             .m_largest = x[7],
+                             .grad = x[1],
+                             .lr = 1e-2,
+                             .beta1 = 0.9,
+                             .beta2 = 0.99,
+                             .decay = 0.1,
+                             .grad_scale = 0.7f});
+          }
+        },
+        0);
+  }
+}
+
+// With as few and as many states as there may be.
+TEST(CudaElementwise, OptimizersWithDecayInTheGradient) {
+  for (const std::int64_t n : {1, 7, 2048, 2051}) {
+    Trial t;
+    for (std::uint64_t seed = 1; seed < 8; ++seed) t.vector(n, DType::f32).randomize(seed);
+    t.expect_same([](Ops& ops, const Tensors& x) {
+      for (std::size_t k = 2; k < 6; ++k) ops.run(op::Fill{x[k], 0});
+      const Tensor& grad = x[6];
+      for (std::int64_t step = 1; step < 4; ++step) {
+        ops.run(op::Sgd{.master = x[0],
+                        .buffer = x[2],
+                        .grad = grad,
+                        .lr = 0.1,
+                        .decay = 0.01,
+                        .grad_scale = 0.5f,
+                        .momentum = 0.9,
+                        .nesterov = step != 2,
+                        .step = step});
+        ops.run(op::Adagrad{.master = x[1],
+                            .sum = x[3],
+                            .grad = grad,
+                            .lr = 0.1,
+                            .lr_decay = 0.05,
+                            .eps = 1e-4,
+                            .decay = 0.01,
+                            .grad_scale = 0.5f,
+                            .step = step});
+        for (const Tensor& mean : {Tensor{}, x[4]})
+          for (const Tensor& buffer : {Tensor{}, x[5]})
+            ops.run(op::RmsProp{.master = x[1],
+                                .square = x[3],
+                                .mean = mean,
+                                .buffer = buffer,
+                                .grad = grad,
+                                .lr = 0.01,
+                                .alpha = 0.9,
+                                .eps = 1e-3,
+                                .momentum = 0.8,
+                                .decay = 0.01,
+                                .grad_scale = 0.5f});
+      }
+    });
+  }
 }
 
 }  // namespace

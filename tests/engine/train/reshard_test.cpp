@@ -16,18 +16,25 @@ namespace {
 using test::slurp;
 using test::TempFolder;
 
-// Two running means for small parameters; bytes for the others, with a number for each block of 256.
+// Two running means for small parameters; bytes for the others, with a number for each block of 256; and of
+// one parameter, whole on every rank, a number for each row and column.
 constexpr std::array<StateSpec, 2> kMeans{{{.name = "exp_avg"}, {.name = "exp_avg_sq"}}};
 constexpr std::array<StateSpec, 2> kBlocks{
     {{.name = "codes", .dtype = DType::u8}, {.name = "absmax", .block = 256}}};
+constexpr std::array<StateSpec, 2> kWhole{
+    {{.name = "row", .kept = Kept::rows}, {.name = "col", .kept = Kept::columns}}};
 std::span<const StateSpec> declared_by(const Parameter& p) {
+  if (p.name == "whole") return kWhole;
   return p.shape.numel() < 310 ? std::span<const StateSpec>(kMeans) : kBlocks;
 }
 
 struct Toy {
   explicit Toy(DType dtype) {
-    for (const auto& [name, shape] :
-         {std::pair{"embed", Shape{31, 7}}, {"a", {64, 5}}, {"b", {3}}, {"c", {701}}}) {
+    for (const auto& [name, shape] : {std::pair{"embed", Shape{31, 7}},
+                                      {"a", {64, 5}},
+                                      {"b", {3}},
+                                      {"c", {701}},
+                                      {"whole", {2, 19, 33}}}) {
       Parameter& p = parameters.emplace_back();
       p.name = name;
       p.shape = shape;
@@ -37,7 +44,7 @@ struct Toy {
   }
   void add_units(ParameterStore& store) {
     store.add_unit("first", {&parameters[0]});
-    store.add_unit("second", {&parameters[1], &parameters[2], &parameters[3]});
+    store.add_unit("second", {&parameters[1], &parameters[2], &parameters[3], &parameters[4]});
   }
   std::vector<Parameter> parameters;
 };
@@ -56,10 +63,12 @@ void each_array(const Slice& s,
   const auto specs = declared_by(*s.parameter);
   ASSERT_EQ(s.states.size(), specs.size());
   for (std::size_t k = 0; k < specs.size(); ++k) {
+    const bool whole = specs[k].whole();
     EXPECT_EQ(s.first % specs[k].block, 0);
-    EXPECT_EQ(s.states[k].numel(), specs[k].elements(s.count));
+    EXPECT_EQ(s.states[k].numel(),
+              whole ? specs[k].shape_for(s.parameter->shape).numel() : specs[k].elements(s.count));
     EXPECT_EQ(s.states[k].dtype, specs[k].dtype);
-    visit(specs[k].name, s.states[k], s.first / specs[k].block);
+    visit(specs[k].name, s.states[k], whole ? 0 : s.first / specs[k].block);
   }
 }
 
@@ -105,7 +114,7 @@ void save(const Layouts& l, const std::string& folder) {
   for (const Parameter& p : toy.parameters) {
     specs.push_back({p.name, DType::f32, p.shape});
     for (const StateSpec& state : declared_by(p))
-      specs.push_back({str(p.name, ".", state.name), state.dtype, {state.elements(p.shape.numel())}});
+      specs.push_back({str(p.name, ".", state.name), state.dtype, state.shape_for(p.shape)});
   }
   write_safetensors(folder + "/all.safetensors", specs, {});
   with_store(l, [&](Communicator& comm, ParameterStore& store) {

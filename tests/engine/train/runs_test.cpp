@@ -17,14 +17,15 @@ namespace {
 
 struct Toy {
   explicit Toy(DType dtype) {
-    for (const auto& [name, n, decays] : {std::tuple{"q", 301, true},
-                                          {"k", 77, true},
-                                          {"bias", 5, false},
-                                          {"norm", 131, false},
-                                          {"up", 190, true}}) {
+    for (const auto& [name, shape, decays] : {std::tuple{"q", Shape{301}, true},
+                                              {"k", {7, 11}, true},
+                                              {"bias", {5}, false},
+                                              {"norm", {131}, false},
+                                              {"up", {2, 5, 19}, true},
+                                              {"tall", {40, 6}, true}}) {
       Parameter& p = parameters.emplace_back();
       p.name = name;
-      p.shape = {n};
+      p.shape = shape;
       p.dtype = dtype;
       p.trainable = true;
       p.decays = decays;
@@ -62,7 +63,10 @@ std::int64_t padding_of(ParameterStore& store) {
     for (std::size_t i = 0; i < used.size(); ++i) {
       if (used[i]) continue;
       ++padding;
-      for (const Tensor& a : arrays) EXPECT_EQ(a.as<float>()[i], 0) << run.unit << " " << i;
+      for (const Tensor& a : arrays) {
+        if (!a || a.dtype != DType::f32 || a.numel() != run.master.numel()) continue;
+        EXPECT_EQ(a.as<float>()[i], 0) << run.unit << " " << i;
+      }
     }
   });
   return padding;
@@ -75,6 +79,11 @@ struct Layouts {
 };
 
 using Step = void (*)(Ops&, ParameterStore&, const Optimizer&, const StepScalars&);
+
+void step_all(Ops& ops, ParameterStore& store, const Optimizer& optimizer, const StepScalars& scalars) {
+  Arena scratch(ops.allocate(1 << 16), 1 << 16);
+  take_step(ops, store, optimizer, scalars, &scratch);
+}
 
 Trained train(const TrainingConfig& config, const Layouts& l, Step step) {
   Trained all;
@@ -103,36 +112,66 @@ Trained train(const TrainingConfig& config, const Layouts& l, Step step) {
     const std::lock_guard lock(together);
     padding += padding_of(store);
     store.each_part([&](const Slice& s, const ParameterStore::Download&) {
-      const auto put = [&](const std::string& name, const Tensor& t) {
+      const auto put = [&](const std::string& name, const Tensor& t, std::int64_t first) {
         std::vector<float>& to = all[name];
         to.resize(static_cast<std::size_t>(s.parameter->shape.numel()));
-        std::copy_n(t.as<float>(), t.numel(), to.begin() + s.first);
+        for (std::int64_t i = 0; i < t.numel(); ++i)
+          to[static_cast<std::size_t>(first + i)] =
+              t.dtype == DType::u8 ? t.as<std::uint8_t>()[i] : t.as<float>()[i];
       };
-      put(s.parameter->name, s.master);
-      for (std::size_t k = 0; k < s.states.size(); ++k) put(str(s.parameter->name, ".", k), s.states[k]);
+      put(s.parameter->name, s.master, s.first);
+      const auto specs = store.states(*s.parameter);
+      for (std::size_t k = 0; k < specs.size(); ++k)
+        if (s.states[k])
+          put(str(s.parameter->name, ".", specs[k].name), s.states[k],
+              specs[k].whole() ? 0 : s.first / specs[k].block);
     });
   });
   EXPECT_GT(padding, 0);
   return all;
 }
 
-class Runs : public testing::TestWithParam<Optim> {};
+struct Choice {
+  Optim optim;
+  const char* args;
+};
+class Runs : public testing::TestWithParam<Choice> {};
 
 TEST_P(Runs, AreBitwiseOneParameterAtATime) {
   TrainingConfig config;
-  config.optim = GetParam();
+  config.optim = GetParam().optim;
+  config.optim_args = GetParam().args;
+  config.ema_decay = 0.9;
   config.weight_decay = 0.1;
   for (const DType dtype : {DType::f32, DType::bf16}) {
     const Trained want = train(config, {.dtype = dtype}, step_each);
     for (int ranks = 1; ranks <= 3; ++ranks)
       for (int stage = 0; stage < 4; ++stage)
         for (const std::int64_t persist : {0, 100})
-          EXPECT_TRUE(train(config, {ranks, stage, persist, dtype}, take_step) == want)
+          EXPECT_TRUE(train(config, {ranks, stage, persist, dtype}, step_all) == want)
               << ranks << " ranks, stage " << stage << ", persist " << persist;
   }
 }
 
-// q and k are one launch, bias and norm another, up a third: five parameters, three launches.
+// Adafactor and Muon look at parameters as a whole: the same bits as of one rank.
+TEST(WholeParameters, HaveTheSameBitsUnderEveryStage) {
+  for (const auto& [optim, args] : {std::pair{Optim::adafactor, "clip_threshold=0.5"},
+                                    {Optim::adafactor, "scale_parameter=True"},
+                                    {Optim::muon, ""}}) {
+    TrainingConfig config;
+    config.optim = optim;
+    config.optim_args = args;
+    config.ema_decay = 0.9;
+    config.weight_decay = 0.1;
+    const Trained want = train(config, {}, step_all);
+    for (int ranks = 2; ranks <= 3; ++ranks)
+      for (int stage = 0; stage < 4; ++stage)
+        EXPECT_TRUE(train(config, {ranks, stage, 100}, step_all) == want)
+            << name_of(optim) << " " << args << ": " << ranks << " ranks, stage " << stage;
+  }
+}
+
+// q and k are one launch, bias and norm another, up and tall a third: six parameters, three launches.
 TEST(Units, HaveARunForParametersThatDecayAlike) {
   cpu::CpuOps ops(1);
   LocalCommunicator alone(ops);
@@ -146,11 +185,18 @@ TEST(Units, HaveARunForParametersThatDecayAlike) {
     runs.emplace_back(r.master.numel(), r.decays);
   });
   // Each parameter begins at a multiple of 64 elements.
-  const std::vector<std::pair<std::int64_t, bool>> want{{320 + 128, true}, {64 + 192, false}, {192, true}};
+  const std::vector<std::pair<std::int64_t, bool>> want{
+      {320 + 128, true}, {64 + 192, false}, {192 + 256, true}};
   EXPECT_EQ(runs, want);
 }
 
-INSTANTIATE_TEST_SUITE_P(Optimizers, Runs, testing::Values(Optim::adamw, Optim::lion, Optim::sgd));
+INSTANTIATE_TEST_SUITE_P(Optimizers, Runs,
+                         testing::Values(Choice{Optim::adamw, ""}, Choice{Optim::lion, ""},
+                                         Choice{Optim::sgd, ""}, Choice{Optim::sgd, "momentum=0.9"},
+                                         Choice{Optim::adagrad, ""},
+                                         Choice{Optim::rmsprop, "momentum=0.9,centered=True"},
+                                         Choice{Optim::adamw_8bit, "min_8bit_size=100"},
+                                         Choice{Optim::lion_8bit, "min_8bit_size=100"}));
 
 }  // namespace
 }  // namespace ft

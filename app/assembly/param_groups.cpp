@@ -1,0 +1,75 @@
+#include "app/assembly/param_groups.h"
+
+#include <algorithm>
+
+#include "lora/matching.h"
+
+namespace ft {
+namespace {
+
+struct Patterns {
+  std::vector<lora::Expression> expressions;
+  std::vector<bool> used;  // has fitted anything
+};
+
+Patterns patterns_of(const ParamGroup& group, const std::string& setting) {
+  Patterns all;
+  for (const std::string& text : group.params)
+    all.expressions.emplace_back("(?s:.*)(?:" + text + ")(?s:.*)", setting, Exit::config);
+  all.used.resize(group.params.size());
+  return all;
+}
+
+bool fits(Patterns& patterns, const Parameter& p) {
+  bool any = false;
+  for (std::size_t i = 0; i < patterns.expressions.size(); ++i)
+    if (patterns.expressions[i].matches(p.name)) any = patterns.used[i] = true;
+  return any;
+}
+
+UpdateRule rule_of(const ParamGroup& group, const TrainingConfig& t) {
+  return {.rate = group.learning_rate ? *group.learning_rate / t.learning_rate : 1,
+          .decay = group.weight_decay,
+          .frozen_steps = std::max<std::int64_t>(0, group.frozen_until_step - 1)};
+}
+
+// A matrix with a row for each token: the embedding's table, or a head of its own.
+bool has_rows_of_tokens(const Parameter& p, const Model& model) {
+  return p.shape.rank == 2 && p.shape[0] == model.vocab_size() &&
+         (p.embedding || p.name.ends_with("lm_head.weight"));
+}
+
+}  // namespace
+
+void set_update_rules(Model& model, const TrainingConfig& t) {
+  const auto setting = [](std::size_t i) { return str("training.param_groups[", i, "].params"); };
+  std::vector<Patterns> groups;
+  for (std::size_t i = 0; i < t.param_groups.size(); ++i)
+    groups.push_back(patterns_of(t.param_groups[i], setting(i)));
+  bool any_embedding = false;
+  EachParameter each([&](Parameter& p) {
+    if (!p.trainable) return;
+    p.rule = {};
+    const bool embedding = has_rows_of_tokens(p, model);
+    any_embedding = any_embedding || embedding;
+    if (t.embedding_learning_rate && embedding) p.rule.rate = *t.embedding_learning_rate / t.learning_rate;
+    bool taken = false;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (!fits(groups[i], p) || taken) continue;
+      p.rule = rule_of(t.param_groups[i], t);
+      taken = true;
+    }
+  });
+  model.visit(each);
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    for (std::size_t k = 0; k < groups[i].used.size(); ++k)
+      if (!groups[i].used[k])
+        throw UserError(Exit::config, str(setting(i), ": \"", printable(t.param_groups[i].params[k]),
+                                          "\" is in no name of a trained weight; `ft inspect` lists them"));
+  if (t.embedding_learning_rate && !any_embedding)
+    throw UserError(Exit::config,
+                    "training.embedding_learning_rate: neither the embedding nor the head is trained whole; "
+                    "leave it out, or name them in lora.modules_to_save");
+}
+
+}  // namespace ft

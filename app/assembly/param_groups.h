@@ -1,0 +1,12 @@
+// training.param_groups and training.embedding_learning_rate: which weights are updated otherwise than the
+// rest.
+#pragma once
+#include "engine/nn/model.h"
+#include "engine/train/config.h"
+
+namespace ft {
+
+// Once it is chosen what is trained. UserError(config) for a pattern that fits nothing that is.
+void set_update_rules(Model&, const TrainingConfig&);
+
+}  // namespace ft

@@ -1,0 +1,156 @@
+#include "app/models/average.h"
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "app/files/model_files.h"
+#include "app/screen/format.h"
+#include "app/screen/screen.h"
+#include "engine/io/file.h"
+#include "engine/io/json.h"
+#include "engine/io/safetensors.h"
+#include "engine/io/safetensors_write.h"
+#include "engine/io/weights.h"
+
+namespace ft {
+namespace {
+
+constexpr const char* kAdapterWeights = "adapter_model.safetensors";
+
+// The files of weights in a folder.
+struct Folder {
+  std::string path;
+  bool adapter = false;
+  std::unique_ptr<ModelFolder> model;
+  std::unique_ptr<SafetensorsFile> file;  // of an adapter
+
+  explicit Folder(const std::string& from) : path(from) {
+    adapter = path_exists(join_path(path, kAdapterWeights));
+    if (adapter)
+      file = std::make_unique<SafetensorsFile>(join_path(path, kAdapterWeights));
+    else
+      model = std::make_unique<ModelFolder>(path);
+  }
+  std::vector<const SafetensorsFile*> files() const {
+    if (adapter) return {file.get()};
+    std::vector<const SafetensorsFile*> all;
+    for (const auto& f : model->files()) all.push_back(f.get());
+    return all;
+  }
+  // Null: none of that name.
+  std::pair<const SafetensorsFile*, const StoredTensor*> find(const std::string& name) const {
+    for (const SafetensorsFile* f : files())
+      if (const StoredTensor* t = f->find(name)) return {f, t};
+    return {};
+  }
+};
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw UserError(Exit::input, "ft merge --average: " + what);
+}
+
+bool is_float(std::optional<DType> t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
+
+// What there is to average: of the last folder, whose shapes all have.
+std::vector<TensorSpec> specs_of(const std::vector<Folder>& folders, std::optional<DType> dtype) {
+  const Folder& last = folders.back();
+  std::vector<TensorSpec> specs;
+  for (const SafetensorsFile* f : last.files())
+    for (const StoredTensor& t : f->tensors()) {
+      const auto type = dtype_of(t.type);
+      if (!is_float(type) || t.shape.size() > 4)
+        refuse(str(last.path, ": ", t.name, " is ", name_of(t.type), "; only floats have a mean"));
+      Shape shape;
+      for (const std::int64_t n : t.shape) shape.dims[shape.rank++] = n;
+      specs.push_back({t.name, dtype.value_or(*type), shape});
+    }
+  for (const Folder& folder : folders) {
+    if (folder.adapter != last.adapter)
+      refuse(str(folder.path, " and ", last.path, ": one is an adapter and the other a model"));
+    std::size_t count = 0;
+    for (const SafetensorsFile* f : folder.files()) count += f->tensors().size();
+    if (count != specs.size())
+      refuse(str(folder.path, " has ", count, " weights and ", last.path, " has ", specs.size()));
+    for (const TensorSpec& s : specs) {
+      const auto [file, tensor] = folder.find(s.name);
+      if (!tensor || tensor->numel != s.shape.numel() || !is_float(dtype_of(tensor->type)))
+        refuse(str(folder.path, ": ", s.name, " is missing or differs from that in ", last.path));
+    }
+  }
+  return specs;
+}
+
+// Adapters of other settings are no points between which a mean lies.
+void require_same_adapters(const std::vector<Folder>& folders) {
+  const auto config = [](const Folder& f) {
+    const JsonObject j = JsonObject::read(join_path(f.path, "adapter_config.json"));
+    return std::pair{j.number("r"), j.number("lora_alpha")};
+  };
+  for (const Folder& f : folders)
+    if (config(f) != config(folders.back()))
+      refuse(str(f.path, " and ", folders.back().path, ": adapters of another rank or lora_alpha"));
+}
+
+class Mean {
+ public:
+  explicit Mean(const std::vector<Folder>& folders) : folders_(folders) {}
+  Tensor operator()(const TensorSpec& spec) {
+    const auto n = static_cast<std::size_t>(spec.shape.numel());
+    sums_.assign(n, 0);
+    values_.resize(n);
+    const Tensor values(reinterpret_cast<std::byte*>(values_.data()), DType::f32, spec.shape);
+    for (const Folder& f : folders_) {
+      const auto [file, tensor] = f.find(spec.name);
+      file->read(*tensor, values);
+      for (std::size_t i = 0; i < n; ++i) sums_[i] += values_[i];
+    }
+    for (std::size_t i = 0; i < n; ++i)
+      values_[i] = static_cast<float>(sums_[i] / static_cast<double>(folders_.size()));
+    return values;
+  }
+
+ private:
+  const std::vector<Folder>& folders_;
+  std::vector<double> sums_;
+  std::vector<float> values_;
+};
+
+void copy_settings(const Folder& last, const std::string& output, std::optional<DType> dtype) {
+  const char* const config = last.adapter ? "adapter_config.json" : "config.json";
+  write_file(join_path(output, config), !last.adapter && dtype
+                                            ? config_with_dtype(last.path, *dtype)
+                                            : read_file(join_path(last.path, config), std::int64_t{1} << 26));
+  copy_companions(last.path, last.path, output);
+}
+
+}  // namespace
+
+Exit average(const MergeArgs& args) {
+  const std::optional<DType> dtype = parse_dtype(args.dtype);
+  if (args.average.size() < 2) refuse("a mean needs two folders or more");
+  std::vector<Folder> folders;
+  for (const std::string& path : args.average) folders.emplace_back(path);
+  const std::vector<TensorSpec> specs = specs_of(folders, dtype);
+  if (folders.back().adapter) require_same_adapters(folders);
+  require_new_folder(args.output, args.overwrite, args.average);
+  Screen screen(Screen::standard_error());
+  WrittenFiles written;
+  {
+    Working working(screen, "averaging", "tensors");
+    std::int64_t done = 0;
+    Mean mean(folders);
+    written = write_shards(args.output, folders.back().adapter ? "adapter_model" : "model", specs,
+                           [&](const TensorSpec& spec) {
+                             working(done++, static_cast<std::int64_t>(specs.size()));
+                             return mean(spec);
+                           });
+  }
+  copy_settings(folders.back(), args.output, dtype);
+  screen.line(str("averaged ", show::plural(static_cast<std::int64_t>(folders.size()), "folder"), ", ",
+                  show::plural(static_cast<std::int64_t>(specs.size()), "tensor"), ", ",
+                  show::memory(written.bytes), " -> ", args.output));
+  return Exit::done;
+}
+
+}  // namespace ft

@@ -1,0 +1,32 @@
+// Elementwise steps of optimizers: dense f32.
+#pragma once
+#include "engine/cpu/kernels/loops.h"
+#include "engine/ops/steps.h"
+
+namespace ft::cpu::FT_TARGET {
+namespace {
+
+inline i64 elements_of(const Tensor& dense) {
+  const View v = view_of(dense);
+  return v.rows * v.cols;
+}
+
+// f(x, gradient) on vectors of the elements of `all`, which change, and of `grad`.
+template <std::size_t N, class F>
+void step_each(const Tensor (&all)[N], const Tensor& grad, Team& team, const F& f) {
+  float* at[N];
+  for (std::size_t k = 0; k < N; ++k) at[k] = data_of<float>(all[k]);
+  const auto* g = data_of<const float>(grad);
+  each_span(1, elements_of(grad), true, team, [&](i64, i64 first, i64 count) {
+    each_vector(count, [&](auto part, i64 j) {
+      const i64 i = first + j;
+      Vec x[N];
+      for (std::size_t k = 0; k < N; ++k) x[k] = part.load(at[k] + i);
+      f(x, part.load(g + i));
+      for (std::size_t k = 0; k < N; ++k) part.store(at[k] + i, x[k]);
+    });
+  });
+}
+
+}  // namespace
+}  // namespace ft::cpu::FT_TARGET
