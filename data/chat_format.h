@@ -26,10 +26,12 @@ struct ChatFormat {
 
 // A stretch of a rendering.
 struct ChatPart {
-  enum class Kind { frame, content, end };  // end: what closes a message, and teaches when to stop
+  // end: what closes a message, and teaches when to stop; generated: what a template itself marks as trained
+  enum class Kind { frame, content, end, generated };
   Kind kind = Kind::frame;
   std::string text;
   std::int64_t message = -1;  // whose content or end; -1: a frame
+  bool closes = false;        // generated: the token that ends the message is in it
 };
 
 inline constexpr std::string_view kChatFormats =

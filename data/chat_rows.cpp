@@ -22,11 +22,22 @@ class ChatRows : public Format {
  public:
   ChatRows(const FormatContext& context, bool sharegpt)
       : list_(column(context.dataset, sharegpt ? "conversations" : "messages")),
+        tools_(column(context.dataset, "tools")),
+        documents_(column(context.dataset, "documents")),
         role_(sharegpt ? "from" : "role"),
         content_(sharegpt ? "value" : "content"),
         config_(context.data),
         builder_(context.tokenizer(), context.vocab_size),
-        format_(choose_chat_format(context.data.chat_template, context.tokenizer_path)) {}
+        template_(context.data.chat_template, context.tokenizer_path, context.tokenizer()),
+        usual_tools_(tools_of(context.data)) {
+    if (!template_.marks()) return;
+    const char* why =
+        "the chat template's {% generation %} blocks say what is trained; leave it at its default";
+    if (config_.roles_to_train != DataConfig().roles_to_train)
+      throw UserError(Exit::config, str("data.roles_to_train: ", why));
+    if (config_.train_on_eos != DataConfig().train_on_eos)
+      throw UserError(Exit::config, str("data.train_on_eos: ", why));
+  }
 
   Sample read(std::string_view row, const Place& at) const override {
     const Json tree = read_row(row, at);
@@ -34,39 +45,92 @@ class ChatRows : public Format {
     if (!list) at.fail(str("no \"", printable(list_), "\""));
     if (!list->is_array())
       at.fail(str(printable(list_), ": must be a list of messages, is ", json_excerpt(*list)));
-    std::vector<ChatMessage> messages;
+    ChatTurns turns;
+    turns.bytes = row.size();
     std::vector<bool> trained;
     // ShareGPT's rows may have the system's message beside the list.
     if (const Json* system = member(tree, "system"); system && role_ == "from" && *system != "") {
       if (!system->is_string()) at.fail("system: must be a string, is " + json_excerpt(*system));
-      messages.push_back({"system", system->get<std::string>()});
+      turns.messages.push_back({{"role", "system"}, {"content", *system}});
       trained.push_back(trains("system"));
     }
-    for (const Json& item : *list) read_message(item, messages, trained, at);
+    for (const Json& item : *list) read_message(item, turns.messages, trained, at);
+    if (turns.messages.empty()) at.fail(printable(list_) + ": no messages");
+    turns.tools = tools_in(tree, at);
+    if (const Json* documents = member(tree, documents_)) turns.documents = *documents;
     try {
-      return make_chat_sample(render_chat(format_, messages, builder_.tokenizer()), trained, config_,
-                              builder_, at);
+      return sample(turns, trained, at);
     } catch (const std::invalid_argument& wrong) {
       at.fail(str(printable(list_), ": ", wrong.what()));
     }
   }
 
  private:
+  Sample sample(const ChatTurns& turns, const std::vector<bool>& trained, const Place& at) const {
+    if (const ChatFormat* format = template_.format()) {
+      if (!turns.tools.is_null())
+        throw std::invalid_argument("tools: ft's chat formats have none; the model's own template may");
+      std::vector<ChatMessage> messages;
+      for (std::size_t i = 0; i < turns.messages.size(); ++i)
+        messages.push_back(plain(turns.messages[i], str(printable(list_), "[", i, "]"), at));
+      return make_chat_sample(render_chat(*format, messages, builder_.tokenizer()), trained, config_,
+                              builder_, at);
+    }
+    WrittenChat chat = template_.writer(!turns.tools.is_null())
+                           .write(turns, trained, config_.train_on_eos == TrainOnEos::all);
+    Sample out = make_chat_sample(chat.parts, trained, config_, builder_, at);
+    out.turns.lost = std::move(chat.lost);
+    return out;
+  }
+
+  static Json tools_of(const DataConfig& config) {
+    if (config.tools.text.empty()) return nullptr;
+    const Json tools = Json::parse(config.tools.text);
+    if (!tools.is_null() && !tools.is_array())
+      throw UserError(Exit::config, "data.tools: must be a list of functions' schemas");
+    return tools;
+  }
+
+  // A list, or JSON text of one.
+  Json tools_in(const Json& row, const Place& at) const {
+    const bool there = row.find(tools_) != row.end();
+    const Json* tools = member(row, tools_);
+    if (!tools) return there ? Json() : usual_tools_;
+    const Json list =
+        tools->is_string() ? parse_json(tools->get<std::string>(), {*at.name, at.line}) : *tools;
+    if (!list.is_null() && !list.is_array())
+      at.fail(str(printable(tools_), ": must be a list of tools, is ", json_excerpt(list)));
+    return list;
+  }
+
   bool trains(const std::string& role) const {
     const auto& roles = config_.roles_to_train;
     return std::any_of(roles.begin(), roles.end(), [&](ChatRole r) { return role == name_of(r); });
   }
 
-  void read_message(const Json& item, std::vector<ChatMessage>& messages, std::vector<bool>& trained,
+  void read_message(const Json& item, std::vector<Json>& messages, std::vector<bool>& trained,
                     const Place& at) const {
-    const std::string where = str(printable(list_), "[", messages.size(), "]");
+    const std::string where = str(printable(list_), "[", trained.size(), "]");
     if (!item.is_object()) at.fail(where + ": must be an object, is " + json_excerpt(item));
-    if (const Json* calls = member(item, "tool_calls"); calls && !calls->empty())
-      at.fail(where + ".tool_calls: ft's chat formats do not support tool calls");
     const Json* role = member(item, role_);
     if (!role || !role->is_string()) at.fail(str(where, ".", role_, ": must be a string"));
-    messages.push_back({our_name(role->get<std::string>()), read_content(item, where, at)});
-    trained.push_back(wants(item, where, at).value_or(trains(messages.back().role)));
+    const std::string name = our_name(role->get<std::string>());
+    if (role_ == "role" && !template_.format()) {
+      messages.push_back(item);  // a template sees all that is in it
+    } else {
+      Json message{{"role", name}};
+      if (const Json* content = member(item, content_)) message["content"] = *content;
+      if (const Json* calls = member(item, "tool_calls")) message["tool_calls"] = *calls;
+      messages.push_back(std::move(message));
+    }
+    trained.push_back(wants(item, where, at).value_or(trains(name)));
+  }
+
+  // A message as ft's own formats take it.
+  ChatMessage plain(const Json& message, const std::string& where, const Place& at) const {
+    if (const Json* calls = member(message, "tool_calls"); calls && !calls->empty())
+      at.fail(where + ".tool_calls: ft's chat formats do not support tool calls");
+    return {message.at("role").get<std::string>(), read_content(message, where, at)};
   }
 
   // ShareGPT's names of roles.
@@ -78,7 +142,7 @@ class ChatRows : public Format {
 
   // A text, or a list of parts of which each is a text.
   std::string read_content(const Json& item, const std::string& where, const Place& at) const {
-    const Json* content = member(item, content_);
+    const Json* content = member(item, "content");
     if (!content) at.fail(str(where, ": no ", content_));
     if (content->is_string()) return content->get<std::string>();
     std::string text;
@@ -107,10 +171,11 @@ class ChatRows : public Format {
     return std::nullopt;
   }
 
-  std::string list_, role_, content_;  // the fields' names in the file
+  std::string list_, tools_, documents_, role_, content_;  // the fields' names in the file
   const DataConfig& config_;
   TextSampleBuilder builder_;
-  ChatFormat format_;
+  ChatTemplate template_;
+  Json usual_tools_;  // data.tools
 };
 
 }  // namespace

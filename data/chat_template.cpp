@@ -1,8 +1,9 @@
 #include "data/chat_template.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <vector>
+#include <stdexcept>
 
 #include "engine/core/error.h"
 #include "engine/io/file.h"
@@ -15,6 +16,9 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kLongest = std::int64_t{1} << 20;  // bytes of a template
 constexpr const char* kDefault = "default";
+constexpr const char* kToolUse = "tool_use";
+constexpr const char* kMoreTemplates = "additional_chat_templates";
+constexpr JsonRules kConfigRules{.max_bytes = std::size_t{64} << 20};
 
 struct Signs {
   ChatStyle style;
@@ -26,27 +30,63 @@ struct Signs {
 constexpr std::string_view kMore[] = {"tool",      "date",      "strftime", "You are",   "<think", "thinking",
                                       "documents", "reasoning", "image",    "Knowledge", "macro"};
 
+std::optional<JsonObject> config_of(const fs::path& file) {
+  std::error_code error;
+  if (!fs::exists(file, error)) return std::nullopt;
+  return JsonObject::read(file.string(), kConfigRules);
+}
+
 std::optional<std::string> read_if_there(const fs::path& file) {
   std::error_code error;
   if (!fs::exists(file, error)) return std::nullopt;
   return read_file(file.string(), kLongest);
 }
 
-// chat_template.jinja, else chat_template of tokenizer_config.json: a text, or a list of named texts.
-std::optional<std::string> own_template(const fs::path& folder) {
-  if (auto text = read_if_there(folder / "chat_template.jinja")) return text;
-  const fs::path file = folder / "tokenizer_config.json";
-  std::error_code error;
-  if (!fs::exists(file, error)) return std::nullopt;
-  const JsonObject config = JsonObject::read(file.string(), {.max_bytes = std::size_t{64} << 20});
-  if (!config.has("chat_template")) return std::nullopt;
-  if (!config.is_array("chat_template")) return config.text("chat_template");
-  for (const JsonObject& entry : config.objects("chat_template"))
-    if (entry.text("name") == kDefault) return entry.text("template");
-  return std::nullopt;
+// The model's templates by name. chat_template.jinja comes before the chat_template of tokenizer_config.json,
+// which is a text, or a list of named texts; additional_chat_templates/NAME.jinja add to either.
+std::map<std::string, std::string> own_templates(const fs::path& folder) {
+  std::map<std::string, std::string> out;
+  if (auto text = read_if_there(folder / "chat_template.jinja")) {
+    out[kDefault] = std::move(*text);
+  } else if (const auto config = config_of(folder / "tokenizer_config.json");
+             config && config->has("chat_template")) {
+    if (!config->is_array("chat_template"))
+      out[kDefault] = config->text("chat_template");
+    else
+      for (const JsonObject& entry : config->objects("chat_template"))
+        out[entry.text("name")] = entry.text("template");
+  }
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder / kMoreTemplates, none))
+    if (entry.path().extension() == ".jinja")
+      out[entry.path().stem().string()] = read_file(entry.path().string(), kLongest);
+  return out;
 }
 
-constexpr std::string_view kChoose = "set data.chat_template to the one that the model was trained with: ";
+// bos_token and so on, as far as the tokenizer has them.
+jinja::Template::Variables special_names(const fs::path& folder, const Tokenizer& tokenizer) {
+  jinja::Template::Variables out;
+  const auto add = [&](const char* name, const std::string& token) {
+    if (std::none_of(out.begin(), out.end(), [&](const auto& v) { return v.first == name; }))
+      out.emplace_back(name, jinja::Value::text(token));
+  };
+  for (const auto& [name, id] :
+       {std::pair{"bos_token", tokenizer.bos()}, std::pair{"eos_token", tokenizer.eos()},
+        std::pair{"unk_token", tokenizer.unk()}, std::pair{"pad_token", tokenizer.pad()}})
+    if (id) add(name, tokenizer.token(*id));
+  for (const char* file : {"tokenizer_config.json", "special_tokens_map.json"})
+    if (const auto config = config_of(folder / file))
+      for (const char* name : {"sep_token", "cls_token", "mask_token"})
+        if (config->has(name))
+          add(name, config->is_object(name) ? config->object(name).text("content") : config->text(name));
+  return out;
+}
+
+std::string listed(const std::map<std::string, std::string>& templates) {
+  std::string list;
+  for (const auto& [name, _] : templates) list += (list.empty() ? "" : ", ") + printable(name, 40);
+  return list;
+}
 
 }  // namespace
 
@@ -68,48 +108,76 @@ std::optional<ChatFormat> recognised_chat_format(std::string_view jinja) {
   return std::nullopt;
 }
 
-namespace {
-
-// `what` is the template in messages.
-ChatFormat format_of_text(const std::string& jinja, const std::string& what) {
-  if (const auto format = recognised_chat_format(jinja)) return *format;
-  throw UserError(Exit::config, str("data.chat_template: ", what,
-                                    " is not one that ft knows, and ft does not execute templates. If it "
-                                    "produces one of these formats, give that name: ",
-                                    kChatFormats));
-}
-
-ChatFormat format_of_file(const fs::path& file) {
-  const std::string name = printable(file.string());
-  const auto text = read_if_there(file);
-  if (!text) throw UserError(Exit::config, str("data.chat_template: there is no ", name));
-  return format_of_text(*text, name);
-}
-
-}  // namespace
-
-ChatFormat choose_chat_format(const std::optional<std::string>& setting, const fs::path& tokenizer) {
+ChatTemplate::ChatTemplate(const std::optional<std::string>& setting, const fs::path& tokenizer_path,
+                           const Tokenizer& tokenizer)
+    : tokenizer_(tokenizer) {
   std::error_code error;
-  const fs::path folder = fs::is_directory(tokenizer, error) ? tokenizer : tokenizer.parent_path();
-  if (setting) {
-    if (const auto format = chat_format_by_name(*setting)) return *format;
-    if (setting->ends_with(".jinja")) return format_of_file(folder / *setting);
-    if (setting->find('{') == std::string::npos)
-      throw UserError(Exit::config, str("data.chat_template: \"", printable(*setting, 60),
-                                        "\" is not a chat "
-                                        "format; there are ",
-                                        kChatFormats));
-    return format_of_text(*setting, "this template");
-  }
-  const auto own = own_template(folder);
+  const fs::path folder =
+      fs::is_directory(tokenizer_path, error) ? tokenizer_path : tokenizer_path.parent_path();
   const std::string name = printable(folder.string());
-  if (!own)
-    throw UserError(Exit::input, str(name, ": the model has no chat_template; ", kChoose, kChatFormats));
-  if (const auto format = recognised_chat_format(*own)) return *format;
-  throw UserError(
-      Exit::input,
-      str(name, ": ft does not know the model's chat_template, and it does not execute templates; ", kChoose,
-          kChatFormats));
+  if (setting) {
+    if ((format_ = chat_format_by_name(*setting))) return;
+    if (setting->ends_with(".jinja")) {
+      const std::string file = (folder / *setting).string();
+      const auto text = read_if_there(file);
+      if (!text) throw UserError(Exit::config, "data.chat_template: there is no " + printable(file));
+      add(kDefault, *text, folder, Exit::input, printable(file) + ": chat_template");
+      return;
+    }
+    if (setting->find('{') != std::string::npos) {
+      add(kDefault, *setting, folder, Exit::config, "data.chat_template:");
+      return;
+    }
+  }
+  const std::map<std::string, std::string> own = own_templates(folder);
+  if (setting) {
+    const auto it = own.find(*setting);
+    if (it == own.end())
+      throw UserError(Exit::config, str("data.chat_template: \"", printable(*setting, 60),
+                                        "\" is not a chat format; there are ", kChatFormats,
+                                        own.empty() ? "" : ", and the model's templates: " + listed(own)));
+    add(it->first, it->second, folder, Exit::input, name + ": chat_template " + printable(it->first, 40));
+    return;
+  }
+  if (own.empty())
+    throw UserError(Exit::input,
+                    str(name,
+                        ": the model has no chat_template; set data.chat_template to the one that the "
+                        "model was trained with: ",
+                        kChatFormats));
+  if (own.size() > 1 && !own.contains(kDefault) && !own.contains(kToolUse))
+    throw UserError(Exit::input, str(name,
+                                     ": the model has several chat templates and none is the default; set "
+                                     "data.chat_template to one of them: ",
+                                     listed(own)));
+  for (const auto& [key, jinja] : own)
+    if (own.size() == 1 || key == kDefault || key == kToolUse)
+      add(key, jinja, folder, Exit::input,
+          name + ": chat_template" + (key == kDefault ? "" : " " + printable(key, 40)));
+}
+
+void ChatTemplate::add(const std::string& name, const std::string& jinja, const fs::path& folder, Exit exit,
+                       const std::string& where) {
+  try {
+    templates_.push_back({name, TurnWriter(jinja, recognised_chat_format(jinja), tokenizer_,
+                                           special_names(folder, tokenizer_))});
+  } catch (const jinja::Error& wrong) {
+    throw UserError(exit, str(where, " line ", wrong.line, ": ", printable(wrong.what())));
+  }
+}
+
+const TurnWriter& ChatTemplate::writer(bool tools) const {
+  if (templates_.size() == 1) return templates_[0].writer;
+  const char* name = tools ? kToolUse : kDefault;
+  for (const Named& t : templates_)
+    if (t.name == name) return t.writer;
+  for (const Named& t : templates_)
+    if (t.name == kDefault) return t.writer;
+  throw std::invalid_argument("the model has no default chat template; set data.chat_template");
+}
+
+bool ChatTemplate::marks() const {
+  return std::any_of(templates_.begin(), templates_.end(), [](const Named& t) { return t.writer.marks(); });
 }
 
 }  // namespace ft

@@ -1,23 +1,48 @@
-// The chat format of a run: the one that data.chat_template names, else the model's own if ft knows it. ft
-// does not execute templates: they are programs.
+// The chat template of a run: the one that data.chat_template names, else the model's own.
 #pragma once
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/chat_format.h"
+#include "data/chat_turns.h"
 
 namespace ft {
 
-// `setting` is data.chat_template: a format's name, a .jinja file in the tokenizer's folder (or with its
-// whole path), or a template's text. `tokenizer` is the folder, or file, of the tokenizer. UserError: exit
-// 2 for a setting that is neither, exit 3 where the model's template is missing or not known.
-ChatFormat choose_chat_format(const std::optional<std::string>& setting,
-                              const std::filesystem::path& tokenizer);
+class ChatTemplate {
+ public:
+  // `setting` is data.chat_template: a format's name, the name of one of the model's templates, a .jinja file
+  // in the tokenizer's folder (or with its whole path), or a template's text. `tokenizer_path` is the folder,
+  // or file, of the tokenizer. UserError: exit 2 for a setting that is none of these, exit 3 where the
+  // model's template is missing or is none.
+  ChatTemplate(const std::optional<std::string>& setting, const std::filesystem::path& tokenizer_path,
+               const Tokenizer& tokenizer);
 
-// The format that a Jinja template writes, recognised by its words; nothing when it is none of ft's, or has
-// more in it, such as tools, dates or a system message of its own.
+  // A format of ft's; null: templates.
+  const ChatFormat* format() const { return format_ ? &*format_ : nullptr; }
+  // Of several templates transformers' choice: tool_use where there are tools, even none of them, else
+  // default. Throws std::invalid_argument where there is neither.
+  const TurnWriter& writer(bool tools) const;
+  // A template says itself what is trained.
+  bool marks() const;
+
+ private:
+  struct Named {
+    std::string name;
+    TurnWriter writer;
+  };
+  std::optional<ChatFormat> format_;
+  std::vector<Named> templates_;
+  const Tokenizer& tokenizer_;
+
+  void add(const std::string& name, const std::string& jinja, const std::filesystem::path& folder, Exit exit,
+           const std::string& where);
+};
+
+// The format that a Jinja template looks like, by its words; nothing when it is like none of ft's.
 std::optional<ChatFormat> recognised_chat_format(std::string_view jinja);
 
 }  // namespace ft

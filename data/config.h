@@ -113,6 +113,7 @@ struct DataConfig {
   std::vector<ChatRole> roles_to_train{ChatRole::assistant};
   TrainOnEos train_on_eos = TrainOnEos::turn;
   std::optional<std::string> chat_template;
+  JsonText tools;  // schemas of functions
   PromptTemplate prompt_template = PromptTemplate::alpaca;
   bool shuffle = true;
   std::optional<std::int64_t> data_seed;  // null = training.seed
@@ -147,7 +148,9 @@ struct DataConfig {
       "Chat data: end tokens to train: those of trained turns (turn), the last of these (last), all or "
       "none.");
     f("chat_template", chat_template,
-      "Chat data: plain, alpaca, llama2, llama3, chatml, mistral, zephyr or gemma; null: the model's own.");
+      "Chat data: plain, alpaca, llama2, llama3, chatml, mistral, zephyr or gemma; the name of one of the "
+      "model's templates; a .jinja file beside the tokenizer; or a template. null: the model's own.");
+    f("tools", tools, "Chat data: tools (a list of functions' schemas) of rows without a `tools` column.");
     f("prompt_template", prompt_template, "Alpaca data: Stanford's wording, or none.");
     f("shuffle", shuffle, "Shuffle the data in each epoch.");
     f("data_seed", data_seed, "Seed for shuffling and the held-out split; null: training.seed.", at_least(0));

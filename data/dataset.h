@@ -11,10 +11,17 @@ namespace ft {
 
 inline constexpr std::int32_t kIgnored = -100;  // the label of a token that is not trained, as in PyTorch
 
+// Of a conversation: what became of the messages that were to be trained.
+struct TrainedTurns {
+  std::int32_t turns = 0, closed = 0;  // found in the text; those whose end token is trained too
+  std::vector<std::int32_t> lost{};    // not found in the text; from 1
+};
+
 struct Sample {
   std::vector<std::int32_t> input_ids;  // (T)
   std::vector<std::int32_t> labels;     // (T) the token itself, or kIgnored; labels[0] is never a target.
                                         // Encoder-decoders: the target, of another length; all are targets
+  TrainedTurns turns{};
 };
 
 // Grows at its end; what is in it does not change.

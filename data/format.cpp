@@ -17,9 +17,9 @@ std::vector<std::string_view> columns_of(RowType type) {
     case RowType::alpaca:
       return {"instruction", "input", "output"};
     case RowType::messages:
-      return {"messages"};
+      return {"messages", "tools", "documents"};
     case RowType::sharegpt:
-      return {"conversations"};
+      return {"conversations", "tools", "documents"};
     case RowType::translation:
       return {"translation"};
     case RowType::preference_chosen:
@@ -36,7 +36,7 @@ std::vector<std::string_view> columns_of(RowType type) {
 // What rows of a type may have besides.
 std::vector<std::string_view> columns_beside(RowType type) {
   if (type == RowType::prompt_completion || type == RowType::preference_chosen) return {"question", "answer"};
-  if (type == RowType::messages || type == RowType::sharegpt) return {"system", "tools", "documents"};
+  if (type == RowType::messages || type == RowType::sharegpt) return {"system"};
   return {};
 }
 

@@ -9,6 +9,23 @@
 #include "engine/core/error.h"
 
 namespace ft {
+void LoadCounts::add(const TrainedTurns& sample, const std::string& place) {
+  turns += sample.turns;
+  closed += sample.closed;
+  if (lost == 0 && !sample.lost.empty()) first_lost = str(place, ": message ", sample.lost.front());
+  lost += std::ssize(sample.lost);
+}
+
+void LoadCounts::add(const LoadCounts& other) {
+  rows += other.rows;
+  truncated += other.truncated;
+  dropped += other.dropped;
+  turns += other.turns;
+  closed += other.closed;
+  if (lost == 0) first_lost = other.first_lost;
+  lost += other.lost;
+}
+
 namespace {
 
 constexpr std::int64_t kWindowRows = 8192;
@@ -33,9 +50,7 @@ ReadDatasets read_datasets(const DataConfig& config, const std::vector<DatasetCo
     }
     done += reader->bytes();
     out.bounds.push_back(out.store->size());
-    out.counts.rows += reader->counts().rows;
-    out.counts.truncated += reader->counts().truncated;
-    out.counts.dropped += reader->counts().dropped;
+    out.counts.add(reader->counts());
   }
   return out;
 }
@@ -117,6 +132,13 @@ void note_counts(const Dataset& data, const LoadCounts& counts, const DataConfig
   if (counts.dropped > 0)
     notes.push_back(str(counts.dropped, " of ", counts.rows, " ", what, " samples are longer than ",
                         lengths_allowed(config, data.seq2seq(), true), " and were dropped"));
+  if (counts.lost > 0)
+    notes.push_back(str(
+        printable(counts.first_lost), " is not trained: the chat template writes it in another way when ",
+        "more messages follow, or not at all (", counts.lost, " of ", counts.turns + counts.lost, " turns)"));
+  if (counts.turns > 0 && counts.closed == 0 && config.train_on_eos != TrainOnEos::none)
+    notes.push_back(str("the chat template trains no token that ends a turn (", what,
+                        " data): the model will not learn where to stop"));
   if (data.untrained() > 0)
     notes.push_back(str(data.untrained(), " ", what, " samples have no tokens to train on"));
 }

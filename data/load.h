@@ -32,6 +32,13 @@ struct LoadCounts {
   std::int64_t rows = 0;       // read
   std::int64_t truncated = 0;  // cut to the lengths allowed
   std::int64_t dropped = 0;    // left out as longer than that
+  // Messages of conversations that were to be trained: found in the text, found with the token that ends
+  // them, and not found, with the place of the first of these.
+  std::int64_t turns = 0, closed = 0, lost = 0;
+  std::string first_lost{};
+
+  void add(const TrainedTurns& sample, const std::string& place);
+  void add(const LoadCounts& other);
 };
 
 struct LoadedData {

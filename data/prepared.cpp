@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kForm = "ft-prepared-1";  // of the file, and of what rows become
+constexpr const char* kForm = "ft-prepared-2";  // of the file, and of what rows become
 
 Json hash_of(const fs::path& file, const std::string& name) {
   return {{"name", name}, {"sha256", sha256(InputFile(file.string()))}};
@@ -45,8 +45,16 @@ std::string all_that_decides(const DataConfig& config, const std::vector<Dataset
        {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "merges.txt",
         "tokenizer_config.json", "added_tokens.json", "special_tokens_map.json", "chat_template.jinja"})
     if (fs::is_regular_file(folder / name)) all["tokenizer"].push_back(hash_of(folder / name, name));
-  if (config.chat_template && fs::is_regular_file(context.base / *config.chat_template))
-    all["chat_template"] = hash_of(context.base / *config.chat_template, *config.chat_template);
+  std::error_code none;
+  std::vector<fs::path> templates;
+  for (const auto& entry : fs::directory_iterator(folder / "additional_chat_templates", none))
+    if (entry.is_regular_file()) templates.push_back(entry.path());
+  std::sort(templates.begin(), templates.end());
+  if (config.chat_template && config.chat_template->ends_with(".jinja") &&
+      fs::is_regular_file(folder / *config.chat_template))
+    templates.push_back(folder / *config.chat_template);
+  for (const fs::path& file : templates)
+    all["chat_templates"].push_back(hash_of(file, file.filename().string()));
   return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -86,7 +94,9 @@ void PreparedFile::write(const ReadDatasets& data) const {
       {"format", kForm},
       {"files", Json(data.store->files()).dump()},
       {"bounds", Json(data.bounds).dump()},
-      {"counts", Json{data.counts.rows, data.counts.truncated, data.counts.dropped}.dump()}};
+      {"counts", Json{data.counts.rows, data.counts.truncated, data.counts.dropped, data.counts.turns,
+                      data.counts.closed, data.counts.lost, data.counts.first_lost}
+                     .dump()}};
   const std::pair<const char*, const Ints*> parts[] = {
       {"input_ids", &data.store->ids()}, {"labels", &data.store->labels()},
       {"lengths", &arrays.lengths},      {"label_lengths", &arrays.label_lengths},
@@ -135,7 +145,8 @@ std::optional<ReadDatasets> PreparedFile::read() const try {
                      data.bounds.size() == datasets_ + 1 && data.bounds.front() == 0 &&
                      data.bounds.back() == samples && std::is_sorted(data.bounds.begin(), data.bounds.end());
   if (!whole) return std::nullopt;
-  data.counts = {counts.at(0), counts.at(1), counts.at(2)};
+  data.counts = {counts.at(0), counts.at(1), counts.at(2), counts.at(3),
+                 counts.at(4), counts.at(5), counts.at(6)};
   data.store =
       std::make_shared<SampleStore>(seq2seq_, std::move(ids), std::move(labels), arrays, std::move(files));
   return data;

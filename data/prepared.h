@@ -19,7 +19,7 @@ namespace ft {
 struct ReadDatasets {
   std::shared_ptr<SampleStore> store;
   std::vector<std::int64_t> bounds{0};  // (datasets + 1) where each begins in the store; the last is its size
-  LoadCounts counts;
+  LoadCounts counts{};
 };
 
 class PreparedFile {

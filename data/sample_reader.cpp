@@ -101,6 +101,7 @@ void SampleReader::tokenize(const std::vector<Row>& rows, Window& window) {
   });
   for (std::size_t i = 0; i < rows.size(); ++i) {
     ++counts_.rows;
+    counts_.add(samples[i].turns, Place{&name, rows[i].line}.where());
     if (fit(samples[i], {&name, rows[i].line}))
       window.samples.push_back({std::move(samples[i]), rows[i].line});
   }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <iostream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "app/answers/generation.h"
 #include "app/answers/text_stream.h"
@@ -46,9 +48,8 @@ GenerationShape shape_of(const Answerer& a) {
           context};
 }
 
-// The format that data.chat_template names, else the one of the model's own template; nothing where there is
-// none.
-std::optional<ChatFormat> format_of(const Answerer& a) {
+// The one that data.chat_template names, else the model's own; nothing where there is none.
+std::optional<ChatTemplate> template_of(const Answerer& a) {
   const auto& setting = a.config.data.chat_template;
   if (reads_sources(a)) {
     if (!setting) return std::nullopt;
@@ -56,19 +57,19 @@ std::optional<ChatFormat> format_of(const Answerer& a) {
                     "data.chat_template: an encoder-decoder reads one text at a time, without turns");
   }
   if (!setting && !holds_chat_template(a.config.model.tokenizer())) return std::nullopt;
-  return choose_chat_format(setting, a.config.model.tokenizer());
+  return std::optional<ChatTemplate>(std::in_place, setting, a.config.model.tokenizer(), a.text());
 }
 
 // What has been said, and how the model reads it.
 class Conversation {
  public:
-  explicit Conversation(const Answerer& a) : answerer_(a), format_(format_of(a)) {}
-  bool remembers() const { return format_.has_value(); }
+  explicit Conversation(const Answerer& a) : answerer_(a), template_(template_of(a)) {}
+  bool remembers() const { return template_.has_value(); }
   void forget() { said_.clear(); }
 
   // Tokens up to where the answer begins; the oldest turns go where there are more than `most`.
   std::vector<std::int32_t> ask(const std::string& words, std::size_t most) {
-    if (!format_) return answerer_.ids_of(words);
+    if (!template_) return answerer_.ids_of(words);
     said_.push_back({"user", words});
     std::vector<std::int32_t> ids = tokens();
     while (ids.size() > most && said_.size() > 2) {
@@ -78,17 +79,18 @@ class Conversation {
     return ids;
   }
   void answered(const std::string& words) {
-    if (format_) said_.push_back({"assistant", words});
+    if (template_) said_.push_back({"assistant", words});
   }
   void take_back() {
-    if (format_) said_.pop_back();
+    if (template_) said_.pop_back();
   }
-  // What closes an answer in this format, such as <|im_end|>; "" for none.
+  // What closes an answer, such as <|im_end|>; "" for none.
   std::string end() const {
-    if (!format_) return "";
+    if (!template_) return "";
+    if (!template_->format()) return template_->writer(false).end_of_answer();
     const std::array<ChatMessage, 2> turns{ChatMessage{"user", "a"}, ChatMessage{"assistant", "b"}};
     std::string closing;
-    for (const ChatPart& part : render_chat(*format_, turns, answerer_.text()))
+    for (const ChatPart& part : render_chat(*template_->format(), turns, answerer_.text()))
       if (part.kind == ChatPart::Kind::end) closing = part.text;
     closing.erase(0, closing.find_first_not_of(" \n"));
     return closing;
@@ -96,11 +98,22 @@ class Conversation {
 
  private:
   std::vector<std::int32_t> tokens() const {
-    return answerer_.text().encode(render_chat_prompt(*format_, said_, answerer_.text()));
+    if (template_->format())
+      return answerer_.text().encode(render_chat_prompt(*template_->format(), said_, answerer_.text()));
+    ChatTurns turns;
+    for (const ChatMessage& m : said_) {
+      turns.messages.push_back({{"role", m.role}, {"content", m.content}});
+      turns.bytes += m.content.size();
+    }
+    try {
+      return answerer_.text().encode(template_->writer(false).prompt(turns));
+    } catch (const std::invalid_argument& wrong) {
+      throw UserError(Exit::input, wrong.what());
+    }
   }
 
   const Answerer& answerer_;
-  std::optional<ChatFormat> format_;
+  std::optional<ChatTemplate> template_;
   std::vector<ChatMessage> said_;
 };
 

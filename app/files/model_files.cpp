@@ -20,6 +20,8 @@ constexpr std::array kVocabularies = {"tokenizer.model", "tokenizer.json", "spie
 constexpr std::array kTokenizerSettings = {
     "merges.txt",        "tokenizer_config.json", "special_tokens_map.json",
     "added_tokens.json", "chat_template.jinja",   "chat_template.json"};
+// A folder of it: chat templates by their names.
+constexpr const char* kMoreTemplates = "additional_chat_templates";
 // What of a model is neither weights nor config.json nor tokenizer.
 constexpr std::array kModelSettings = {"generation_config.json", "LICENSE"};
 
@@ -33,11 +35,19 @@ bool holds_weights(const std::string& name) {
          (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json"));
 }
 
-void copy_if_there(const std::string& from, const std::string& to, const char* name) {
+void copy_if_there(const std::string& from, const std::string& to, const std::string& name) {
   const std::string file = join_path(from, name);
   std::error_code none;
   if (fs::is_regular_file(file, none))
     write_file(join_path(to, name), read_file(file, std::int64_t{256} << 20));
+}
+
+std::vector<fs::path> templates_in(const std::string& folder) {
+  std::vector<fs::path> out;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(join_path(folder, kMoreTemplates), none))
+    if (entry.path().extension() == ".jinja") out.push_back(entry.path());
+  return out;
 }
 
 class AdapterFiles final : public ModelFiles {
@@ -140,6 +150,11 @@ bool holds_tokenizer(const std::string& folder) {
 void copy_tokenizer(const std::string& from, const std::string& to) {
   for (const char* name : kVocabularies) copy_if_there(from, to, name);
   for (const char* name : kTokenizerSettings) copy_if_there(from, to, name);
+  for (const fs::path& file : templates_in(from)) {
+    std::error_code none;
+    fs::create_directories(join_path(to, kMoreTemplates), none);
+    copy_if_there(from, to, join_path(kMoreTemplates, file.filename().string()));
+  }
 }
 
 void copy_companions(const std::string& model, const std::string& tokenizer, const std::string& to) {
@@ -178,6 +193,8 @@ void remove_result(const std::string& folder) {
         is_one_of(kVocabularies, name) || is_one_of(kTokenizerSettings, name) ||
         is_one_of(kModelSettings, name))
       old.push_back(entry.path());
+    if (name == kMoreTemplates)
+      for (const fs::path& file : templates_in(folder)) old.push_back(file);
   }
   for (const fs::path& file : old)
     if (fs::remove(file, error); error)

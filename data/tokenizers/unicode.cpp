@@ -63,4 +63,43 @@ bool is_word_character(char32_t c) {
   return Regex::Finder(Regex(kWordPattern)).find({text, static_cast<std::size_t>(size)}, 0, unused);
 }
 
+CharKind char_kind(char32_t c) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
+    case UTF8PROC_CATEGORY_LL:
+      return CharKind::lower;
+    case UTF8PROC_CATEGORY_LU:
+      return CharKind::upper;
+    case UTF8PROC_CATEGORY_LT:
+      return CharKind::title;
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+      return CharKind::other_letter;
+    case UTF8PROC_CATEGORY_ND:
+      return CharKind::decimal;
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO:
+      return CharKind::other_number;
+    case UTF8PROC_CATEGORY_ZS:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+      return CharKind::space;
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_CN:
+      return CharKind::control;
+    default:
+      return CharKind::other;
+  }
+}
+
+char32_t lower_case(char32_t c) {
+  return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
+}
+
+char32_t upper_case(char32_t c) {
+  return static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c)));
+}
+
 }  // namespace ft

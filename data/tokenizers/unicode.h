@@ -15,4 +15,10 @@ std::size_t grapheme_length(std::string_view text, std::size_t at);
 // A character of words: Alphabetic, a mark, a decimal digit, a connector such as _, or a joiner.
 bool is_word_character(char32_t c);
 
+// A character by its general category, such as Ll or Nd, and in its other case, where that is one character.
+enum class CharKind { lower, upper, title, other_letter, decimal, other_number, space, control, other };
+CharKind char_kind(char32_t c);
+char32_t lower_case(char32_t c);
+char32_t upper_case(char32_t c);
+
 }  // namespace ft

@@ -119,42 +119,48 @@ TEST(ChatTemplate, RecognisedByItsWords) {
   EXPECT_EQ(style("{{ messages }}"), -1);
 }
 
-TEST(ChatTemplate, TheModelsOwnOrTheNamedOne) {
+TEST_F(ChatTest, TheModelsTemplateOrTheNamedOne) {
   const Scratch s;
   const auto choose = [&](std::optional<std::string> setting) {
-    return choose_chat_format(setting, s.folder());
+    return ChatTemplate(setting, s.folder(), *tokenizer);
+  };
+  const auto written = [&](std::optional<std::string> setting, bool tools = false) {
+    return choose(std::move(setting)).writer(tools).prompt({{{{"role", "user"}, {"content", "Hi"}}}, {}, {}});
   };
   const std::string folder = s.folder().string(), names = std::string(kChatFormats);
-  EXPECT_EQ(choose("zephyr").style, ChatStyle::zephyr);
+  EXPECT_EQ(choose("zephyr").format()->style, ChatStyle::zephyr);
   EXPECT_EQ(error_of(Exit::config, [&] { choose("vicuna"); }),
             "data.chat_template: \"vicuna\" is not a chat format; there are " + names);
-  EXPECT_EQ(error_of(Exit::config, [&] { choose("{{ messages }}"); }),
-            "data.chat_template: this template is not one that ft knows, and ft does not execute templates. "
-            "If it produces one of these formats, give that name: " +
-                names);
+  EXPECT_EQ(written("{{ messages[0].content }}!"), "Hi!");
+  EXPECT_EQ(error_of(Exit::config, [&] { choose("a\n{{ messages"); }),
+            "data.chat_template: line 2: a tag {{ is not closed");
   EXPECT_EQ(error_of(Exit::config, [&] { choose("my.jinja"); }),
             "data.chat_template: there is no " + folder + "/my.jinja");
-  s.write("my.jinja", "{{ messages }}");
-  EXPECT_EQ(error_of(Exit::config, [&] { choose("my.jinja"); }),
-            "data.chat_template: " + folder +
-                "/my.jinja is not one that ft knows, and ft does not execute templates. If it produces one "
-                "of these formats, give that name: " +
+  s.write("my.jinja", "{{ bos_token }}mine");
+  EXPECT_EQ(written("my.jinja"), "<s>mine");
+  EXPECT_EQ(written(folder + "/my.jinja"), "<s>mine");
+  s.write("my.jinja", "{{ 1 | shout }}");
+  EXPECT_EQ(error_of(Exit::input, [&] { choose("my.jinja"); }),
+            folder + "/my.jinja: chat_template line 1: there is no filter shout");
+  EXPECT_EQ(error_of(Exit::input, [&] { choose({}); }),
+            folder +
+                ": the model has no chat_template; set data.chat_template to the one that the model was "
+                "trained with: " +
                 names);
-  s.write("my.jinja", "<|im_start|><|im_end|>");
-  EXPECT_EQ(choose("my.jinja").style, ChatStyle::chatml);
-  EXPECT_EQ(choose(folder + "/my.jinja").style, ChatStyle::chatml);
-  const std::string set = "set data.chat_template to the one that the model was trained with: " + names;
-  EXPECT_EQ(error_of(Exit::input, [&] { choose({}); }), folder + ": the model has no chat_template; " + set);
-  s.write("tokenizer_config.json", R"({"chat_template": "{{ messages }}"})");
-  EXPECT_EQ(
-      error_of(Exit::input, [&] { choose({}); }),
-      folder + ": ft does not know the model's chat_template, and it does not execute templates; " + set);
-  s.write("tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": "x"},
-      {"name": "default", "template": "<|im_start|><|im_end|>"}]})");
-  EXPECT_EQ(choose({}).style, ChatStyle::chatml);
-  s.write("chat_template.jinja", "<start_of_turn><end_of_turn>{{ bos_token }}{{ content | trim }}");
-  EXPECT_EQ(choose({}).style, ChatStyle::gemma);
-  EXPECT_TRUE(choose({}).trim);
+  s.write("tokenizer_config.json", R"({"chat_template": "{{ eos_token }}"})");
+  EXPECT_EQ(written({}), "</s>");
+  s.write("tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": "tools"},
+      {"name": "rag", "template": "documents"}, {"name": "default", "template": "usual"}]})");
+  EXPECT_EQ(written({}), "usual");
+  EXPECT_EQ(written({}, true), "tools");
+  EXPECT_EQ(written("rag", true), "documents");
+  EXPECT_EQ(error_of(Exit::config, [&] { choose("rags"); }),
+            "data.chat_template: \"rags\" is not a chat format; there are " + names +
+                ", and the model's templates: default, rag, tool_use");
+  s.write("chat_template.jinja", "from its file\n");
+  s.write("additional_chat_templates/rag.jinja", "documents from a file");
+  EXPECT_EQ(written({}, true), "from its file");
+  EXPECT_EQ(written("rag"), "documents from a file");
 }
 
 class ChatRowsTest : public ChatTest {
@@ -171,6 +177,7 @@ class ChatRowsTest : public ChatTest {
                               .vocab_size = 400,
                               .tokenizer = [&]() -> const Tokenizer& { return *tokenizer; }};
     const LoadedData data = load_data(config, 1, context);
+    notes = data.notes;
     const auto [ids, labels] = data.train[0];
     input = {ids.begin(), ids.end()};
     std::string out;
@@ -189,6 +196,7 @@ class ChatRowsTest : public ChatTest {
   const Scratch scratch;
   DataConfig config;
   Ids input;
+  std::vector<std::string> notes;
 };
 
 const std::string kRow =
@@ -240,6 +248,121 @@ TEST_F(ChatRowsTest, FormsOfRows) {
           R"( {"role": "assistant", "content": "has", "weight": 0},)"
           R"( {"role": "user", "content": "has"}, {"role": "assistant", "content": "Ada", "train": true}]})"),
       want);
+}
+
+const std::string kTurns =
+    "{{ bos_token }}{% for m in messages %}{{ m.role[0] }} {{ m.content }}{{ eos_token }}\n"
+    "{% endfor %}{% if add_generation_prompt %}a {% endif %}";
+
+TEST_F(ChatRowsTest, ATemplatesTurnsAreFoundInItsBeginnings) {
+  const std::string row = one_line(kRow);
+  config.chat_template = kTurns;
+  EXPECT_EQ(trained(row),
+            "|\xE2\x96\x81"
+            "Ada</s>|\xE2\x96\x81has</s>|");
+  EXPECT_EQ(input, tokenizer->encode("<s>u Ada has</s>\na Ada</s>\nu has</s>\na has</s>\n"));
+  EXPECT_TRUE(notes.empty());
+  config.train_on_eos = TrainOnEos::last;
+  EXPECT_EQ(trained(row),
+            "|\xE2\x96\x81"
+            "Ada|\xE2\x96\x81has</s>|");
+  config.train_on_eos = TrainOnEos::none;
+  EXPECT_EQ(trained(row),
+            "|\xE2\x96\x81"
+            "Ada|\xE2\x96\x81has|");
+  EXPECT_TRUE(notes.empty());
+  config.train_on_eos = TrainOnEos::all;
+  EXPECT_EQ(trained(row),
+            "|</s>|\xE2\x96\x81"
+            "Ada</s>|</s>|\xE2\x96\x81has</s>|");
+  config.train_on_eos = TrainOnEos::turn;
+  config.roles_to_train = {ChatRole::user};
+  EXPECT_EQ(trained(row),
+            "|\xE2\x96\x81"
+            "Ada\xE2\x96\x81has</s>|\xE2\x96\x81has</s>|");
+}
+
+TEST_F(ChatRowsTest, WhatATemplateDoesNotTrainIsSaid) {
+  const std::string row = one_line(kRow);
+  // an earlier answer is left out when more messages follow
+  config.chat_template =
+      "{% for m in messages %}{% if m.role == 'user' or loop.last %}{{ m.content }}{{ eos_token }}"
+      "{% endif %}{% endfor %}";
+  EXPECT_EQ(trained(row), "|\xE2\x96\x81has</s>");
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0],
+            "t.jsonl:1: message 2 is not trained: the chat template writes it in another way when more "
+            "messages follow, or not at all (1 of 2 turns)");
+  config.chat_template = "{% for m in messages %}{{ m.content }}\n{% endfor %}";
+  trained(row);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0],
+            "the chat template trains no token that ends a turn (training data): the model will not learn "
+            "where to stop");
+}
+
+TEST_F(ChatRowsTest, ATemplateThatSaysItselfWhatIsTrained) {
+  const std::string row = one_line(kRow);
+  config.chat_template =
+      "{% for m in messages %}{% if m.role == 'user' %}{% generation %}{{ m.content }}{{ eos_token }}"
+      "{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}";
+  EXPECT_EQ(trained(row),
+            "\xE2\x96\x81"
+            "Ada\xE2\x96\x81has</s>|has</s>|");
+  EXPECT_TRUE(notes.empty());
+  config.train_on_eos = TrainOnEos::none;
+  EXPECT_EQ(
+      error_of(Exit::config, [&] { trained(row); }),
+      "data.train_on_eos: the chat template's {% generation %} blocks say what is trained; leave it at its "
+      "default");
+}
+
+// ChatML with a system message of its own has all signs of ChatML, and is not it.
+TEST_F(ChatRowsTest, AKnownFormatOnlyWhereItWritesTheSame) {
+  const std::string loop =
+      "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}"
+      "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+  const std::string row = one_line(kRow);
+  config.chat_template = "chatml";
+  const std::string usual = trained(row);
+  const Ids ids = input;
+  config.chat_template = loop;
+  EXPECT_EQ(trained(row), usual);
+  EXPECT_EQ(input, ids);
+  config.chat_template = "{{ '<|im_start|>system\\nAda<|im_end|>\\n' }}" + loop;
+  trained(row);
+  const std::string text = "<|im_start|>system\nAda<|im_end|>\n<|im_start|>user\n";
+  const Ids begin = tokenizer->encode(text);
+  EXPECT_TRUE(std::equal(begin.begin(), begin.end() - 1, input.begin()));
+}
+
+TEST_F(ChatRowsTest, ToolsAndDocuments) {
+  config.chat_template =
+      "{{ tools | map(attribute='name') | join if tools else 'has' }}{{ documents[0].text if documents }}"
+      "{% for m in messages %}{{ m.content or m.tool_calls[0].name }}{{ eos_token }}{% endfor %}";
+  const auto text = [&](const std::string& more) {
+    trained(R"({"messages": [{"role": "user", "content": "has"}, {"role": "assistant", "content": null, )"
+            R"("tool_calls": [{"name": "Ada"}]}])" +
+            more + "}");
+    return tokenizer->decode(input, false);
+  };
+  EXPECT_EQ(text(""), "hashas</s> Ada</s>");
+  EXPECT_EQ(text(R"(, "tools": [{"name": "Ada"}, {"name": "Ada"}])"), "AdaAdahas</s> Ada</s>");
+  EXPECT_EQ(text(R"(, "tools": "[{\"name\": \"Ada\"}]", "documents": [{"text": "has"}])"),
+            "Adahashas</s> Ada</s>");
+  config.tools.text = R"([{"name": "Ada"}])";
+  EXPECT_EQ(text(""), "Adahas</s> Ada</s>");
+  EXPECT_EQ(text(R"(, "tools": null)"), "hashas</s> Ada</s>");
+  EXPECT_EQ(error(R"({"messages": [{"role": "user", "content": "x"}], "tools": 3})"),
+            "t.jsonl:1: tools: must be a list of tools, is 3");
+  config.tools.text = "3";
+  EXPECT_EQ(error_of(Exit::config, [&] { text(""); }), "data.tools: must be a list of functions' schemas");
+}
+
+TEST_F(ChatRowsTest, ATemplateThatRefusesTheRow) {
+  config.chat_template =
+      "{% if messages[0].role != 'system' %}\n{{ raise_exception('no system message') }}{% endif %}";
+  EXPECT_EQ(error(one_line(kRow)), "t.jsonl:1: messages: chat_template line 2: no system message");
 }
 
 TEST_F(ChatRowsTest, Errors) {

@@ -1,0 +1,63 @@
+// A conversation written by a chat template, and which parts of the text are whose.
+#pragma once
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/chat_format.h"
+#include "data/jinja/template.h"
+#include "engine/io/json.h"
+
+namespace ft {
+
+// As a row has it: every message with all its keys.
+struct ChatTurns {
+  std::vector<Json> messages;
+  Json tools, documents;  // null: none
+  std::size_t bytes = 0;  // of the row: what a template may use grows with it
+};
+
+// The parts of a text; joined they are the text.
+struct WrittenChat {
+  std::vector<ChatPart> parts;
+  std::vector<std::int32_t> lost{};  // wanted messages that are not found in the text; from 1
+};
+
+class TurnWriter {
+ public:
+  // `format`: the known format that the template looks like; it is used for the conversations for which both
+  // write the same text. Throws jinja::Error.
+  TurnWriter(const std::string& jinja, std::optional<ChatFormat> format, const Tokenizer& tokenizer,
+             const jinja::Template::Variables& specials);
+
+  // Throws std::invalid_argument with the template's line where it fails, or refuses the conversation.
+  //
+  // A message's part is where two renderings begin alike: that of the messages before it, with what opens an
+  // answer, and that of the messages up to it. If the whole text begins with both, the message is what lies
+  // between, without white space behind the special token that ends it; else it is lost. A template with
+  // {% generation %} says itself what is trained. `ends`: the ends of all messages are wanted.
+  WrittenChat write(const ChatTurns& turns, const std::vector<bool>& wanted, bool ends) const;
+  // Up to where the next answer begins.
+  std::string prompt(const ChatTurns& turns) const;
+  // The special token that closes an answer, such as <|im_end|>; "": none.
+  std::string end_of_answer() const;
+  bool marks() const { return template_.generates(); }  // {% generation %} says what is trained
+
+ private:
+  class Rendered;
+
+  jinja::Template template_;
+  std::optional<ChatFormat> format_;
+  const Tokenizer& tokenizer_;
+  jinja::Template::Variables specials_;      // bos_token and so on
+  std::vector<std::string> special_tokens_;  // all of the tokenizer
+  std::time_t now_ = std::time(nullptr);     // one for all rows
+};
+
+// Messages of nothing but a known role and text; nothing where there is more in them.
+std::optional<std::vector<ChatMessage>> plain_messages(const std::vector<Json>& messages);
+
+}  // namespace ft
