@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "data/columnar/unpack.h"
 #include "data/json_quote.h"
 #include "engine/core/error.h"
 
@@ -169,9 +168,10 @@ void ArrowDictionary::put(std::int64_t index, int depth, std::string& to) {
   throw Damage("an index that the dictionary does not have");
 }
 
-ArrowBatch::ArrowBatch(const FlatTable& batch, const Body& body, ArrowDictionaries& dictionaries)
+ArrowBatch::ArrowBatch(const FlatTable& batch, const Body& body, ArrowDictionaries& dictionaries, Held& held)
     : body_(body),
       dictionaries_(dictionaries),
+      held_(held),
       nodes_(batch.list(1, 16)),
       buffers_(batch.list(2, 16)),
       view_counts_(batch.list(4, 8)),
@@ -220,6 +220,7 @@ ArrowBuffer ArrowBatch::take_buffer(bool read) {
   body_.file.read(begin, packed.data(), size);
   const auto unpacked = little<std::int64_t>(packed);
   if (unpacked == -1) return {body_.file, begin + 8, size - 8};
+  held_.add(std::clamp<std::int64_t>(unpacked, 0, kLargestPart));
   return ArrowBuffer(unpack(codec_ == 0 ? Codec::lz4_frame : Codec::zstd, Bytes(packed).substr(8), unpacked));
 }
 

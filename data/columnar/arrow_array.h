@@ -7,6 +7,7 @@
 
 #include "data/columnar/arrow_buffer.h"
 #include "data/columnar/arrow_schema.h"
+#include "data/columnar/unpack.h"
 
 namespace ft::columnar {
 
@@ -39,6 +40,7 @@ class ArrowArray {
 
 struct ArrowDictionary {
   std::vector<ArrowArray> parts;  // later ones go on where the first ends
+  std::int64_t bytes = 0;         // that they hold
   void put(std::int64_t index, int depth, std::string& to);
 };
 
@@ -52,8 +54,9 @@ class ArrowBatch {
     std::int64_t offset, size;
     bool unions_valid;  // of the older format
   };
-  // `batch`: a RecordBatch. Body and dictionaries outlive the arrays. Throws Damage.
-  ArrowBatch(const FlatTable& batch, const Body& body, ArrowDictionaries& dictionaries);
+  // `batch`: a RecordBatch. Body and dictionaries outlive the arrays; `held` counts what they hold. Throws
+  // Damage.
+  ArrowBatch(const FlatTable& batch, const Body& body, ArrowDictionaries& dictionaries, Held& held);
 
   std::int64_t rows() const { return rows_; }
   // The next column, with its values if they are read. `plain`: not by its dictionary.
@@ -64,6 +67,7 @@ class ArrowBatch {
 
   Body body_;
   ArrowDictionaries& dictionaries_;
+  Held& held_;
   FlatList nodes_, buffers_, view_counts_;
   std::int64_t rows_;
   int codec_ = -1;

@@ -151,7 +151,8 @@ class ArrowRows : public RowReader {
   }
 
   void read_batch(const FlatTable& header, const ArrowBatch::Body& body) {
-    ArrowBatch batch(header, body, dictionaries_);
+    held_ = {};
+    ArrowBatch batch(header, body, dictionaries_, held_);
     for (std::size_t i = 0; i < fields_.size(); ++i) {
       column_ = &fields_[i];
       ArrowArray array = batch.take(fields_[i], wanted_[i]);
@@ -171,11 +172,16 @@ class ArrowRows : public RowReader {
     for (std::size_t i = 0; i < fields_.size() && !field; ++i)
       if (wanted_[i]) field = with_dictionary(fields_[i], id);
     if (!field) return;
-    ArrowBatch batch(*data, body, dictionaries_);
-    auto& parts = dictionaries_[id].parts;
-    if (!header.number<bool>(2, false)) parts.clear();
+    ArrowDictionary& dictionary = dictionaries_[id];
+    if (!header.truth(2)) {  // it replaces what is there
+      held_by_dictionaries_.add(-dictionary.bytes);
+      dictionary = {};
+    }
+    const std::int64_t before = held_by_dictionaries_.bytes();
+    ArrowBatch batch(*data, body, dictionaries_, held_by_dictionaries_);
     ArrowArray part = batch.take(*field, true, true);
-    if (part.length() > 0) parts.push_back(std::move(part));
+    dictionary.bytes += held_by_dictionaries_.bytes() - before;
+    if (part.length() > 0) dictionary.parts.push_back(std::move(part));
   }
 
   static const ArrowField* with_dictionary(const ArrowField& field, std::int64_t id) {
@@ -204,6 +210,7 @@ class ArrowRows : public RowReader {
   std::vector<ArrowField> fields_;
   std::vector<bool> wanted_;
   ArrowDictionaries dictionaries_;
+  Held held_, held_by_dictionaries_;                              // the batch, all of them
   std::vector<std::pair<const ArrowField*, ArrowArray>> arrays_;  // of the batch
   std::int64_t row_ = 0, rows_ = 0;                               // of the batch
   std::int64_t done_ = 0, begin_ = 0;                             // rows; where the batch begins

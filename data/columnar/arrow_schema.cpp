@@ -48,7 +48,7 @@ bool set_value(ArrowField& f, int number, const FlatTable& type) {
     case 2: {
       const int width = width_of_bits(type.number<std::int32_t>(0, 0));
       check(width <= 8, "integers of more than 64 bits");
-      set_fixed(f, {.kind = type.number<bool>(1, false) ? Kind::integer : Kind::whole}, width);
+      set_fixed(f, {.kind = type.truth(1) ? Kind::integer : Kind::whole}, width);
       return true;
     }
     case 3:
@@ -177,7 +177,7 @@ ArrowField read_field(const FlatTable& table, int depth, int& fields) {
     f.dictionary = encoding->number<std::int64_t>(0, 0);
     if (const auto index = encoding->table(1)) {
       f.index_width = width_of_bits(index->number<std::int32_t>(0, 32));
-      f.index_signed = index->number<bool>(1, false);
+      f.index_signed = index->truth(1);
       check(f.index_width <= 8, "indices of more than 64 bits");
     }
   }

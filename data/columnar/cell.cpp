@@ -90,10 +90,10 @@ void put_time(std::int64_t ticks, int scale, std::string& to) {
 }
 
 void put_timestamp(std::int64_t ticks, int scale, bool utc, std::string& to) {
-  const std::int64_t day = kDay * power_of_ten(scale), days = floor_div(ticks, day);
-  put_date(days, to);
+  const std::int64_t day = kDay * power_of_ten(scale), in_day = ticks % day;
+  put_date(floor_div(ticks, day), to);
   to += ' ';
-  put_time(ticks - days * day, scale, to);
+  put_time(in_day < 0 ? in_day + day : in_day, scale, to);
   if (utc) to += "+00:00";
 }
 

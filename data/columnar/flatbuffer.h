@@ -16,12 +16,13 @@ class FlatTable {
   // The table that a buffer begins with. Throws Damage, as everything here does.
   static FlatTable root(Bytes buffer);
 
-  // A number or truth value; the fallback where it is not given.
+  // A number; the fallback where it is not given.
   template <class T>
   T number(int field, T fallback) const {
     const std::uint64_t at = place_of(field);
     return at == 0 ? fallback : little<T>(part(at, sizeof(T)));
   }
+  bool truth(int field) const { return number<std::uint8_t>(field, 0) != 0; }
   std::optional<FlatTable> table(int field) const;
   Bytes text(int field) const;
   // Elements of `size` bytes each; empty where it is not given. Tables have 4: an offset.

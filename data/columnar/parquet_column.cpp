@@ -66,8 +66,14 @@ struct ParquetColumn::Header {
 };
 
 ParquetColumn::ParquetColumn(const InputFile& file, const Node& leaf, const ColumnChunk& chunk,
-                             std::int64_t end)
-    : file_(file), leaf_(leaf), codec_(chunk.codec), at_(chunk.offset), end_(end), left_(chunk.values) {
+                             std::int64_t end, Held& held)
+    : file_(file),
+      leaf_(leaf),
+      codec_(chunk.codec),
+      at_(chunk.offset),
+      end_(end),
+      left_(chunk.values),
+      held_(held) {
   page_ = at_;
   check(!chunk.encrypted, "it is encrypted, which is not read");
   check(!chunk.elsewhere, "its values are in another file, which is not read");
@@ -119,6 +125,8 @@ void ParquetColumn::next_page() {
   const Header header = read_header();
   check(header.packed_size <= end_ - at_, "a page that is longer than the file");
   check(header.packed_size <= kLargestPart, "a page of more than 256 MiB; write smaller pages");
+  held_.add(std::int64_t{header.packed_size} + header.size - page_bytes_);
+  page_bytes_ = std::int64_t{header.packed_size} + header.size;
   bytes_.resize(static_cast<std::size_t>(header.packed_size));
   file_.read(at_, bytes_.data(), header.packed_size);
   at_ += header.packed_size;
@@ -144,6 +152,7 @@ void ParquetColumn::open_dictionary(const Header& header, const std::string& pac
   const auto encoding = static_cast<Encoding>(header.encoding);
   check(encoding == Encoding::plain || encoding == Encoding::plain_dictionary,
         "a dictionary that is not PLAIN");
+  held_.add(header.size);
   dictionary_ = std::make_unique<Dictionary>(leaf_.type, unpack(codec_, packed, header.size), header.values);
 }
 

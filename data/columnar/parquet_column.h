@@ -12,8 +12,10 @@ namespace ft::columnar {
 
 class ParquetColumn {
  public:
-  // Pages lie before `end` in the file. All outlive the column. Throws Damage, as everything here does.
-  ParquetColumn(const InputFile& file, const Node& leaf, const ColumnChunk& chunk, std::int64_t end);
+  // Pages lie before `end` in the file; `held` counts them. All outlive the column. Throws Damage, as
+  // everything here does.
+  ParquetColumn(const InputFile& file, const Node& leaf, const ColumnChunk& chunk, std::int64_t end,
+                Held& held);
 
   // The value that it stands at, or behind its last: then both levels are 0.
   bool at_end() const { return ended_; }
@@ -38,7 +40,8 @@ class ParquetColumn {
   Codec codec_;
   std::int64_t at_, end_;            // in the file
   std::int64_t left_, in_page_ = 0;  // values of the chunk, and of the page
-  std::int64_t page_ = 0;
+  std::int64_t page_ = 0, page_bytes_ = 0;
+  Held& held_;
   std::string bytes_, unpacked_;  // of the page
   Hybrid repetitions_, definitions_;
   std::unique_ptr<Dictionary> dictionary_;

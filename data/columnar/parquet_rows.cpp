@@ -50,7 +50,7 @@ class Group {
     if (node.kind != Node::Kind::leaf) return;
     try {
       columns_[node.first] =
-          std::make_unique<ParquetColumn>(file, node, group.columns[node.first], footer.offset);
+          std::make_unique<ParquetColumn>(file, node, group.columns[node.first], footer.offset, held_);
     } catch (const Damage& damage) {
       throw Damage(str("column ", printable(node.name, 40), ": ", damage.what()));
     }
@@ -142,7 +142,8 @@ class Group {
   }
 
   const std::vector<const Node*>& wanted_;
-  std::int64_t left_;                                    // rows
+  std::int64_t left_;  // rows
+  Held held_;
   std::vector<std::unique_ptr<ParquetColumn>> columns_;  // null: not read
   const ParquetColumn* current_ = nullptr;
 };

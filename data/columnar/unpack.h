@@ -27,4 +27,20 @@ std::string unpack(Codec codec, Bytes packed, std::int64_t size);
 
 std::uint32_t crc32_of(Bytes bytes);
 
+// Bytes that the columns which are read hold at once. Each part is bounded, but a small file can claim many
+// columns of large ones.
+class Held {
+ public:
+  std::int64_t bytes() const { return bytes_; }
+  // Asked before memory is taken; less than zero gives back. Throws Damage beyond 2 GiB.
+  void add(std::int64_t bytes) {
+    bytes_ += bytes;
+    check(bytes_ <= kMost, "columns that need more than 2 GiB at once; write smaller pages or batches");
+  }
+
+ private:
+  static constexpr std::int64_t kMost = std::int64_t{2} << 30;
+  std::int64_t bytes_ = 0;
+};
+
 }  // namespace ft::columnar

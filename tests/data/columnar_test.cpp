@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "data/columnar/cell.h"
 #include "data/columnar/delta.h"
 #include "data/columnar/hybrid.h"
 #include "data/columnar/unpack.h"
@@ -134,8 +135,7 @@ TEST(ColumnarRows, CutFilesAreRefused) {
 TEST(ColumnarRows, ErrorsSayWhere) {
   const Scratch scratch;
   std::string bytes = read_file((kGolden / "many-split.parquet").string(), 1 << 20);
-  const std::size_t word = bytes.find("violet") == std::string::npos ? bytes.find("green") : 0;
-  bytes[word] = '\xFF';
+  bytes[bytes.find("green")] = '\xFF';
   const fs::path file = scratch.write("t.parquet", bytes);
   const std::string error = error_of(Exit::input, [&] { rows_of(file); });
   EXPECT_EQ(error.substr(0, error.find(" byte")), "t:2: column word, page at");
@@ -163,6 +163,23 @@ TEST(ColumnarParts, DeltasWrapAroundAndSayWhatIsBehindThem) {
   EXPECT_EQ(deltas.next(), INT64_MAX - 1);
   EXPECT_EQ(deltas.behind(), "rest");
   EXPECT_THROW(deltas.next(), Damage);
+}
+
+TEST(ColumnarParts, TheFirstAndLastNanosecond) {
+  const columnar::Meaning ns{.kind = columnar::Meaning::Kind::timestamp, .scale = 9};
+  std::string first, last;
+  columnar::put(ns, {.integer = INT64_MIN}, first);
+  columnar::put(ns, {.integer = INT64_MAX}, last);
+  EXPECT_EQ(first, "\"1677-09-21 00:12:43.145224192\"");
+  EXPECT_EQ(last, "\"2262-04-11 23:47:16.854775807\"");
+}
+
+TEST(ColumnarParts, WhatIsHeldHasABound) {
+  columnar::Held held;
+  held.add(std::int64_t{2} << 30);
+  EXPECT_THROW(held.add(1), Damage);
+  held.add(-2);
+  EXPECT_NO_THROW(held.add(1));
 }
 
 TEST(ColumnarParts, Unpacking) {

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/data/scratch.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
@@ -111,6 +113,18 @@ TEST_F(Streamed, ABatchIsAFunctionOfItsIndex) {
     for (const std::int64_t i : {39, 38, 0, 17, 3, 39})
       EXPECT_EQ(s.batch(0, i).input_ids, in_order[static_cast<std::size_t>(i)]);
     EXPECT_EQ(stream().batch(0, 33).input_ids, in_order[33]);  // as a run that is resumed asks
+  }
+}
+
+// Their row groups hold 7 rows, chunks of the stream 16.
+TEST_F(Streamed, FilesOfColumnsAreReadAsLinesAre) {
+  add("a.jsonl", 0, 50);
+  const std::vector<std::int32_t> all = samples(stream(), 0, 57);
+  for (const char* file : {"tokens.parquet", "tokens.arrow"}) {
+    config.datasets[0].path = source_path("tests/golden/parquet/") + file;
+    EXPECT_EQ(samples(stream(), 0, 57), all) << file;
+    const std::vector<std::int32_t> resumed = samples(stream(), 23, 57);
+    EXPECT_TRUE(std::equal(resumed.rbegin(), resumed.rend(), all.rbegin())) << file;
   }
 }
 

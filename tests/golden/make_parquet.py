@@ -131,9 +131,17 @@ def write_folders(rows):
     datasets.DatasetDict({"train": data.select(range(3)), "test": data.select(range(3, 5))}).save_to_disk(HERE / "splits")
 
 
+def write_tokens():
+    """The samples of tests/data/stream_test.cpp: [i, i, ...] of 2 to 5 tokens."""
+    t = pa.table({"input_ids": pa.array([[i] * (2 + i % 4) for i in range(50)], pa.list_(pa.int32()))})
+    pq.write_table(t, HERE / "tokens.parquet", row_group_size=7, write_statistics=False, store_schema=False)
+    stream("tokens.arrow", [t.slice(k, 9) for k in range(0, 50, 9)])
+
+
 HERE.mkdir(exist_ok=True)
 write_rows("values", [row | {"tools": tools and json.loads(tools)} for row, tools in zip(values(), TOOLS)], SCHEMA.append(pa.field("tools", pa.string())))
 write_rows("many", many(), MANY)
 write_values(values())
 write_many(many())
 write_folders(many())
+write_tokens()
