@@ -90,7 +90,8 @@ void CommandLine::models() {
   to->callback([this] { action_ = [this] { return export_model(export_); }; });
 
   auto* inspect =
-      command("inspect", "Show what a safetensors or GGUF file, a model, an adapter or a run contains.",
+      command("inspect",
+              "Show what a safetensors, GGUF, Parquet or Arrow file, a model, an adapter or a run contains.",
               "  ft inspect model.safetensors\n"
               "  ft inspect outputs/run --json");
   inspect->add_option("path", inspect_.path, "A file or a folder.")->required()->type_name("PATH");

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "app/screen/format.h"
+#include "data/columnar/summary.h"
 #include "engine/io/bitsandbytes.h"
 #include "engine/io/checkpoint_folder.h"
 #include "engine/io/gguf.h"
@@ -93,6 +94,17 @@ Json inspect_gguf(const std::string& path) {
   return out;
 }
 
+Json inspect_columns(const DataFile& file) {
+  const columnar::Summary about = columnar::summarize(file);
+  Json out = {{"kind", about.parquet ? "parquet" : "arrow"}, {"path", file.name}, {"rows", about.rows}};
+  out[about.parquet ? "row_groups" : "batches"] = about.parts;
+  out["bytes"] = std::filesystem::file_size(file.path);
+  out["columns"] = Json::array();
+  for (const auto& column : about.columns)
+    out["columns"].push_back({{"name", column.name}, {"type", column.type}});
+  return out;
+}
+
 Json inspect_adapter(const std::string& folder) {
   std::string base;
   const auto config = lora::read_adapter_config(join_path(folder, "adapter_config.json"), Exit::input, base);
@@ -166,8 +178,10 @@ Json inspect_run(const std::string& folder) {
 Json inspect_path(const std::string& path) {
   const auto holds = [&path](const char* name) { return path_exists(join_path(path, name)); };
   std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored))
+  if (!std::filesystem::is_directory(path, ignored)) {
+    if (columnar::has_summary({path, path})) return inspect_columns({path, path});
     return GgufFile::is_one(path) ? inspect_gguf(path) : inspect_file(path);
+  }
   if (holds("manifest.json")) return inspect_checkpoint(path);
   if (holds("log.jsonl") || !list_checkpoints(path).empty()) return inspect_run(path);
   if (holds("adapter_config.json")) return inspect_adapter(path);
@@ -260,8 +274,27 @@ std::string title(const Json& json) {
   return kind == "model" ? "model, " : "safetensors, ";
 }
 
+// "Parquet, 7,473 rows in 8 row groups, 2.3 MB", and the columns.
+void write_columns(const Json& json, std::ostream& out) {
+  const bool parquet = json["kind"] == "parquet";
+  const auto number = [&](const char* key) { return json[key].get<std::int64_t>(); };
+  const std::int64_t parts = number(parquet ? "row_groups" : "batches");
+  out << (parquet ? "Parquet, " : "Arrow, ") << show::plural(number("rows"), "row") << " in "
+      << (parquet      ? show::plural(parts, "row group")
+          : parts == 1 ? "1 batch"
+                       : show::count(parts) + " batches")
+      << ", " << show::file_size(number("bytes")) << "\n";
+  for (const auto& column : json["columns"])
+    out << "  " << printable(column["name"].get<std::string>()) << ": "
+        << printable(column["type"].get<std::string>()) << "\n";
+}
+
 void write_table(const Json& json, std::ostream& out) {
   const std::string path = printable(json["path"].get<std::string>());
+  if (json.contains("columns")) {
+    out << path << "  ";
+    return write_columns(json, out);
+  }
   if (json["kind"] != "run") {
     out << path << "  " << title(json) << summary(json) << "\n";
     for (const auto& [key, value] : json["metadata"].items())

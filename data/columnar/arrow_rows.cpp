@@ -1,9 +1,9 @@
-// Reads the messages of an Arrow stream, or of a file, which is a stream between two marks with a footer
-// (arrow.apache.org/docs/format/Columnar.html, "IPC").
+// Puts the rows of an Arrow stream or file together from its batches.
 #include <algorithm>
 #include <set>
 
 #include "data/columnar/arrow_array.h"
+#include "data/columnar/arrow_messages.h"
 #include "data/columnar/rows.h"
 #include "data/json_quote.h"
 #include "engine/core/error.h"
@@ -11,87 +11,12 @@
 namespace ft::columnar {
 namespace {
 
-constexpr std::int64_t kLargestMetadata = std::int64_t{64} << 20;
-constexpr Bytes kMark = "ARROW1";
-
-struct Message {
-  enum Kind : std::uint8_t { schema = 1, dictionary = 2, batch = 3 };
-
-  std::string metadata;
-  std::int64_t body = 0, size = 0;  // where its body lies
-
-  FlatTable root() const { return FlatTable::root(metadata); }
-  std::uint8_t kind() const { return root().number<std::uint8_t>(1, 0); }
-  FlatTable header() const {
-    const auto table = root().table(2);
-    check(table.has_value(), "a message without a header");
-    return *table;
-  }
-  bool unions_valid() const { return root().number<std::int16_t>(0, 0) < 4; }  // before version 5
-};
-
-class Messages {
- public:
-  explicit Messages(const InputFile& file) : file_(file), end_(file.size()) {
-    if (text(0, kMark.size()) != kMark) return;
-    check(file_.size() >= 20 && text(file_.size() - 6, 6) == kMark,
-          "damaged or cut short: an Arrow file ends with ARROW1");
-    const std::int64_t footer = number<std::int32_t>(file_.size() - 10);
-    check(footer >= 0 && footer <= file_.size() - 18,
-          "damaged or cut short: its footer is longer than the file");
-    at_ = 8;
-    end_ = file_.size() - 10 - footer;
-  }
-
-  std::int64_t at() const { return at_; }
-
-  // False at the end.
-  bool next(Message& m) {
-    if (at_ == end_) return false;
-    check(end_ - at_ >= 4, "cut short");
-    std::int64_t length = number<std::uint32_t>(at_);
-    at_ += 4;
-    if (length == 0xFFFFFFFF) {  // absent in the older format
-      check(end_ - at_ >= 4, "cut short");
-      length = number<std::uint32_t>(at_);
-      at_ += 4;
-    }
-    if (length == 0) {
-      at_ = end_;
-      return false;
-    }
-    check(length <= end_ - at_ && length <= kLargestMetadata,
-          "metadata that is longer than the file or 64 MiB");
-    m.metadata = text(at_, static_cast<std::size_t>(length));
-    at_ += length;
-    m.body = at_;
-    m.size = m.root().number<std::int64_t>(3, 0);
-    check(m.size >= 0 && m.size <= end_ - at_, "cut short: a message is longer than the file");
-    at_ += m.size;
-    return true;
-  }
-
- private:
-  std::string text(std::int64_t at, std::size_t size) const {
-    std::string bytes(std::min(size, static_cast<std::size_t>(file_.size() - at)), '\0');
-    file_.read(at, bytes.data(), static_cast<std::int64_t>(bytes.size()));
-    return bytes;
-  }
-  template <class T>
-  T number(std::int64_t at) const {
-    return little<T>(text(at, sizeof(T)));
-  }
-
-  const InputFile& file_;
-  std::int64_t at_ = 0, end_;
-};
-
 class ArrowRows : public RowReader {
  public:
   explicit ArrowRows(const DataFile& file) try
       : name_(file.name), file_(file.path.string()), messages_(file_) {
-    Message first;
-    check(messages_.next(first) && first.kind() == Message::schema,
+    ArrowMessage first;
+    check(messages_.next(first) && first.kind() == ArrowMessage::schema,
           "no Arrow file: it begins with no schema");
     fields_ = read_arrow_schema(first.header());
     wanted_.assign(fields_.size(), true);
@@ -139,13 +64,13 @@ class ArrowRows : public RowReader {
     column_ = nullptr;
     arrays_.clear();
     begin_ = messages_.at();
-    Message m;
+    ArrowMessage m;
     ended_ = !messages_.next(m);
     if (ended_) return false;
     const ArrowBatch::Body body{file_, m.body, m.size, m.unions_valid()};
-    if (m.kind() == Message::dictionary) read_dictionary(m.header(), body);
-    if (m.kind() == Message::batch) read_batch(m.header(), body);
-    check(m.kind() == Message::dictionary || m.kind() == Message::batch,
+    if (m.kind() == ArrowMessage::dictionary) read_dictionary(m.header(), body);
+    if (m.kind() == ArrowMessage::batch) read_batch(m.header(), body);
+    check(m.kind() == ArrowMessage::dictionary || m.kind() == ArrowMessage::batch,
           "a message of a kind that is not read");
     return true;
   }
@@ -206,7 +131,7 @@ class ArrowRows : public RowReader {
 
   std::string name_;
   InputFile file_;
-  Messages messages_;
+  ArrowMessages messages_;
   std::vector<ArrowField> fields_;
   std::vector<bool> wanted_;
   ArrowDictionaries dictionaries_;

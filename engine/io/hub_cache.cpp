@@ -27,9 +27,9 @@ fs::path folder_of(const fs::path& cache, const HubName& name) {
 }
 
 // Names that files have.
-constexpr std::string_view kFiles[] = {".json",    ".jsonl", ".ndjson", ".csv",  ".tsv",        ".txt",
-                                       ".parquet", ".arrow", ".gz",     ".zst",  ".lz4",        ".xz",
-                                       ".bz2",     ".zip",   ".git",    ".gguf", ".safetensors"};
+constexpr std::string_view kFiles[] = {".json",  ".jsonl", ".ndjson",      ".csv", ".tsv", ".txt", ".parquet",
+                                       ".arrow", ".gz",    ".zst",         ".lz4", ".xz",  ".bz2", ".zip",
+                                       ".git",   ".gguf",  ".safetensors", ".bin", ".pt"};
 
 std::optional<fs::path> snapshot(const fs::path& repository, const std::string& commit) {
   std::error_code none;

@@ -9,6 +9,7 @@
 #include "engine/io/json.h"
 #include "engine/io/safetensors_write.h"
 #include "tests/engine/io/temp_folder.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
@@ -70,6 +71,23 @@ TEST_F(InspectTest, AModel) {
   EXPECT_EQ(j["kind"], "model");
   EXPECT_EQ(j["model_type"], "llama");
   EXPECT_EQ(j["tensors"][0]["file"], "model-00001-of-00002.safetensors");
+}
+
+TEST_F(InspectTest, Columns) {
+  const std::string file = source_path("tests/golden/parquet/many-brotli.parquet");
+  EXPECT_EQ(text(file), file +
+                            "  Parquet, 48 rows in 3 row groups, 6.23 kB\n"
+                            "  prompt: string\n"
+                            "  word: string\n"
+                            "  ids: list<int64>\n"
+                            "  n: int32\n"
+                            "  x: float64\n"
+                            "  ok: bool\n");
+  const Json j = json(source_path("tests/golden/parquet/saved/data-00000-of-00002.arrow"));
+  EXPECT_EQ(j["kind"], "arrow");
+  EXPECT_EQ(j["rows"], 3);
+  EXPECT_EQ(j["batches"], 1);
+  EXPECT_EQ(j["columns"].dump(), R"([{"name":"prompt","type":"string"},{"name":"word","type":"string"}])");
 }
 
 TEST_F(InspectTest, AnAdapter) {

@@ -10,6 +10,7 @@
 #include "data/columnar/cell.h"
 #include "data/columnar/delta.h"
 #include "data/columnar/hybrid.h"
+#include "data/columnar/summary.h"
 #include "data/columnar/unpack.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
@@ -85,6 +86,29 @@ TEST(ColumnarRows, OnlyTheColumnsAskedForAreRead) {
     ASSERT_EQ(rows.size(), 48);
     EXPECT_EQ(rows[1].dump(), "{\"word\":\"green\",\"n\":506952113}");
   }
+}
+
+TEST(ColumnarRows, FilesSayWhatTheyHold) {
+  const auto text = [](const fs::path& file) {
+    const columnar::Summary s = columnar::summarize({kGolden / file, "t"});
+    std::string all = str(s.rows, " rows in ", s.parts);
+    for (const auto& column : s.columns) all += str("; ", column.name, " ", column.type);
+    return all;
+  };
+  const std::string columns = "; prompt string; word string; ids list<int64>; n int32; x float64; ok bool";
+  EXPECT_EQ(text("many-snappy.parquet"), "48 rows in 3" + columns);
+  EXPECT_EQ(text("many-dictionary.arrow"), "48 rows in 2" + columns);
+  const std::string values =
+      "; text string; large string; bytes string; fixed string; i8 int32; u16 uint32; u32 uint32; i64 int64; "
+      "u64 uint64; f16 float16; f32 float32; f64 float64; yes bool; day date; time time; ms timestamp; "
+      "us timestamp; ns timestamp; small decimal; price decimal; none int32; ids list<int32>; "
+      "deep list<list<string>>; "
+      "messages list<struct<role: string, content: string, calls: list<struct<name: string>>>>; "
+      "pair struct<a: int64, b: struct<c: string>>; map map<string, int32>; numbers map<int32, string>; "
+      "tools json";
+  EXPECT_EQ(text("values-default.parquet"), "5 rows in 1" + values);
+  EXPECT_EQ(error_of(Exit::input, [&] { text("values.jsonl"); }),
+            "t: metadata that is longer than the file or 64 MiB");
 }
 
 // Whatever is wrong with a file, it is a row less or an error that names it.
