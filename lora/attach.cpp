@@ -40,7 +40,7 @@ class Chooser {
   }
 
   bool wants(const Linear& l) {
-    const bool target = all_linear_ ? l.name != "lm_head" : targets_->matches(l.name);
+    const bool target = all_linear_ ? l.name != origin_.head : targets_->matches(l.name);
     if (!target || (excluded_ && excluded_->matches(l.name))) return false;
     return in_layers(l);
   }
@@ -110,9 +110,9 @@ bool keeps_whole(const Linear& l, const std::vector<std::string>& modules) {
 }
 
 // PEFT trains a copy of what it saves, so that the embedding and a head that shares its table part.
-bool parts_head_from_embedding(const std::vector<std::string>& modules) {
-  return std::any_of(modules.begin(), modules.end(), [](const std::string& m) {
-    return std::string_view("model.embed_tokens").ends_with(m) || std::string_view("lm_head").ends_with(m);
+bool parts_head_from_embedding(const std::vector<std::string>& modules, const Origin& origin) {
+  return std::any_of(modules.begin(), modules.end(), [&](const std::string& m) {
+    return origin.embedding.ends_with(m) || origin.head.ends_with(m);
   });
 }
 
@@ -129,9 +129,10 @@ void mark_modules_to_save(Model& model, const std::vector<std::string>& modules,
   });
   model.visit(each);
   if (!unused.empty())
-    throw UserError(origin.exit,
-                    str(origin.prefix, "modules_to_save: nothing is called \"", join(unused),
-                        "\"; modules of this model: embed_tokens norm lm_head ", join(short_names(model))));
+    throw UserError(origin.exit, str(origin.prefix, "modules_to_save: nothing is called \"", join(unused),
+                                     "\"; modules of this model: ",
+                                     origin.embedding.substr(origin.embedding.rfind('.') + 1), " norm ",
+                                     origin.head, " ", join(short_names(model))));
 }
 
 }  // namespace
@@ -139,8 +140,9 @@ void mark_modules_to_save(Model& model, const std::vector<std::string>& modules,
 Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origin& origin) {
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   model.visit(freeze);
-  if (config.modules_to_save && parts_head_from_embedding(*config.modules_to_save)) model.untie();
+  if (config.modules_to_save && parts_head_from_embedding(*config.modules_to_save, origin)) model.untie();
   Attached out;
+  out.head = origin.head;
   Chooser chooser(config, origin);
   const auto& whole = config.modules_to_save;
   EachLinear choose([&](Linear& l) {
@@ -148,6 +150,7 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
     auto adapter = chooser.adapter(l, dtype);
     out.linears.push_back(l.name);
     out.adapters.push_back(adapter.get());
+    out.inputs_first |= l.weight->inputs_first();
     if (l.bias && config.bias == LoraBias::lora_only) l.bias->trainable = true;
     l.adapter = std::move(adapter);
   });

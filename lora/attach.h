@@ -16,6 +16,8 @@ struct Attached {
   std::vector<std::string> linears;    // adapted, by name
   std::vector<LoraAdapter*> adapters;  // theirs, in the same order
   std::vector<Parameter*> whole;       // trained whole: modules_to_save and biases, by their base names
+  std::string head = "lm_head";        // what the model calls it
+  bool inputs_first = false;           // a weight that is adapted is stored (in, out)
 };
 
 // Where a LoraConfig comes from.
@@ -25,6 +27,7 @@ struct Origin {
   // Whether each target has to match something. PEFT is content when one of them does, so adapters made
   // elsewhere may name more than the model has; in a user's own settings it is a mistake.
   bool every_target = true;
+  std::string head = "lm_head", embedding = "model.embed_tokens";  // what the model calls them
 };
 
 // Freezes everything, attaches adapters that compute in the given dtype, marks what else is trained.

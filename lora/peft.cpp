@@ -12,7 +12,6 @@ namespace {
 constexpr const char* kWeights = "adapter_model.safetensors";
 constexpr const char* kConfig = "adapter_config.json";
 constexpr const char* kFrozen = ".base_layer.weight";
-constexpr const char* kHead = "lm_head";
 
 // How a parameter of the base can be called in the file: under its own name, in PEFT's wrapper of an adapted
 // Linear, or as older versions of PEFT called what was trained whole.
@@ -105,8 +104,8 @@ std::string peft_name(const Parameter& p, const Attached& attached) {
 
 std::string frozen_head_name(const Attached& attached) {
   const bool adapted =
-      std::find(attached.linears.begin(), attached.linears.end(), kHead) != attached.linears.end();
-  return adapted ? str(kPeftPrefix, kHead, kFrozen) : "";
+      std::find(attached.linears.begin(), attached.linears.end(), attached.head) != attached.linears.end();
+  return adapted ? str(kPeftPrefix, attached.head, kFrozen) : "";
 }
 
 void create_adapter(const std::string& folder, const LoraConfig& config, const Attached& attached,
@@ -115,12 +114,12 @@ void create_adapter(const std::string& folder, const LoraConfig& config, const A
   for (const Parameter* p : trained(attached))
     specs.push_back({peft_name(*p, attached), DType::f32, p->shape});
   for (std::size_t i = 0; frozen_head && i < attached.linears.size(); ++i)
-    if (attached.linears[i] == kHead)
+    if (attached.linears[i] == attached.head)
       specs.push_back({frozen_head_name(attached),
                        *frozen_head,
                        {attached.adapters[i]->b.shape[0], attached.adapters[i]->a.shape[1]}});
   write_safetensors(join_path(folder, kWeights), specs, {});
-  write_file(join_path(folder, kConfig), adapter_config_text(config, attached.linears, base_model));
+  write_file(join_path(folder, kConfig), adapter_config_text(config, attached, base_model));
 }
 
 }  // namespace ft::lora

@@ -35,9 +35,10 @@ void refuse_foreign(const JsonObject& j) {
   if (!layers) return;
   const auto* text = std::get_if<std::string>(&*layers);
   for (const std::string& name : text ? std::vector{*text} : std::get<std::vector<std::string>>(*layers))
-    if (!name.empty() && name != "layers" && name != "block")
-      j.refuse("layers_pattern",
-               "\"layers\" or T5's \"block\", the lists of layers in the models that ft knows");
+    if (!name.empty() && name != "layers" && name != "block" && name != "h")
+      j.refuse(
+          "layers_pattern",
+          "\"layers\", T5's \"block\" or GPT-2's \"h\", the lists of layers in the models that ft knows");
 }
 
 // How A and B began. PEFT runs the ones that are refused again when it loads the adapter, and they change the
@@ -90,7 +91,7 @@ LoraConfig read_adapter_config(const std::string& path, Exit exit, std::string& 
   return c;
 }
 
-std::string adapter_config_text(const LoraConfig& c, const std::vector<std::string>& linears,
+std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
                                 const std::string& base_model) {
   auto number = [](double v) {
     return v == std::floor(v) && std::abs(v) < 1e15 ? Json(static_cast<std::int64_t>(v)) : Json(v);
@@ -100,7 +101,7 @@ std::string adapter_config_text(const LoraConfig& c, const std::vector<std::stri
   Json targets = modules(c.target_modules);
   if (targets == "all-linear") {  // as PEFT writes it: the names that it came to
     std::vector<std::string> names;
-    for (const std::string& l : linears) {
+    for (const std::string& l : attached.linears) {
       const std::string last = l.substr(l.rfind('.') + 1);
       if (std::find(names.begin(), names.end(), last) == names.end()) names.push_back(last);
     }
@@ -124,7 +125,7 @@ std::string adapter_config_text(const LoraConfig& c, const std::vector<std::stri
                   {"ensure_weight_tying", false},
                   {"eva_config", none},
                   {"exclude_modules", c.exclude_modules ? modules(*c.exclude_modules) : none},
-                  {"fan_in_fan_out", false},
+                  {"fan_in_fan_out", attached.inputs_first},
                   {"inference_mode", true},
                   {"init_lora_weights", init},
                   {"kasa_config", none},

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 
+#include "engine/io/convert.h"
 #include "engine/io/json.h"
 
 namespace ft::lora {
@@ -19,6 +20,21 @@ template <class T>
 void copy_part(const Tensor& y, const std::vector<T>& from, std::int64_t first) {
   require(first + y.numel() <= static_cast<std::int64_t>(from.size()), "a weight in 4 bits of another size");
   std::memcpy(y.as<T>(), from.data() + first, static_cast<std::size_t>(y.bytes()));
+}
+
+// Of a weight that is stored as (in, out) bitsandbytes quantizes the transpose, (out, in).
+FourBitData quantized_transpose(const WeightSource& base, const std::string& weight, const Shape& shape,
+                                FourBitForm form) {
+  const std::int64_t out = shape[0], in = shape[1];
+  std::vector<float> values(static_cast<std::size_t>(in * out)), turned(values.size());
+  base.read(weight, {reinterpret_cast<std::byte*>(values.data()), DType::f32, {in, out}});
+  for (std::int64_t i = 0; i < in; ++i)
+    for (std::int64_t o = 0; o < out; ++o)
+      turned[static_cast<std::size_t>(o * in + i)] = values[static_cast<std::size_t>(i * out + o)];
+  return ft::quantize(in * out, *dtype_of(base.info(weight).type), form,
+                      [&](const Tensor& to, std::int64_t first) {
+                        convert(to.data, to.dtype, turned.data() + first, DType::f32, to.numel());
+                      });
 }
 
 }  // namespace
@@ -86,7 +102,14 @@ void FourBitWeights::quantize(Linear& l, const WeightSource* base) {
   const auto* folder = dynamic_cast<const BitsAndBytesFolder*>(base);
   if (const StoredFourBit* s = plan_.stored && folder ? folder->find(p.stored_name()) : nullptr)
     form = s->form;
-  auto weight = std::make_unique<FourBitWeight>(p.name, p.shape, form);
+  const bool turned = dense->inputs_first();
+  if (turned && folder && folder->find(p.stored_name()))
+    throw UserError(Exit::input, str(p.name,
+                                     ": ft reads no 4-bit files of weights that are stored inputs "
+                                     "first; start from the model in 16 or 32 bits"));
+  const Shape shape = turned ? Shape{p.shape[1], p.shape[0]} : p.shape;
+  auto weight = std::make_unique<FourBitWeight>(p.name, shape, form);
+  if (turned) turned_.insert(weight.get());
   weight->codes.stored_as = p.stored_as;
   FourBitWeight* w = weights_.emplace_back(weight.get());
   for (const Parameter* part : {&w->codes, &w->absmax, &w->nested_absmax, &w->nested_offset})
@@ -108,7 +131,8 @@ void FourBitWeights::find_stored(const WeightSource& base) const {
 }
 
 void FourBitWeights::expect(const WeightSource& base) const {
-  for (const FourBitWeight* w : weights_) base.expect(w->codes.stored_name(), w->shape);
+  for (const FourBitWeight* w : weights_)
+    base.expect(w->codes.stored_name(), turned_.contains(w) ? Shape{w->shape[1], w->shape[0]} : w->shape);
 }
 
 void FourBitWeights::read(const WeightSource& base, const Parameter& p, const Tensor& y,
@@ -120,6 +144,8 @@ void FourBitWeights::read(const WeightSource& base, const Parameter& p, const Te
     const std::string& name = w->codes.stored_name();
     if (folder && folder->find(name)) {
       data_ = folder->data(name);
+    } else if (turned_.contains(w)) {
+      data_ = quantized_transpose(base, name, w->shape, w->form);
     } else {
       data_ = quantized(base, name, w->shape.numel(), w->form);
     }

@@ -3,6 +3,7 @@
 // from a folder that bitsandbytes wrote.
 #pragma once
 #include <map>
+#include <set>
 
 #include "engine/io/bitsandbytes.h"
 #include "engine/nn/linear.h"
@@ -44,6 +45,8 @@ class FourBitWeights {
   // By its name in the model's files; null: not in 4 bits.
   const FourBitWeight* find(const std::string& stored_name) const;
   const FourBitWeight& first() const { return *weights_.front(); }
+  // Whether some are stored as (in, out), and quantized as (out, in).
+  bool turns() const { return !turned_.empty(); }
   FourBitForm form() const { return plan_.form; }
   std::int64_t count() const { return static_cast<std::int64_t>(weights_.size()); }
 
@@ -52,6 +55,7 @@ class FourBitWeights {
 
   FourBitPlan plan_;
   std::vector<FourBitWeight*> weights_;
+  std::set<const FourBitWeight*> turned_;  // whose values in the files are (in, out)
   std::map<std::string, FourBitWeight*> by_parameter_;
   mutable const FourBitWeight* held_ = nullptr;  // that data_ is of
   mutable FourBitData data_;

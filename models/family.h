@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/io/json.h"
+#include "engine/io/weights.h"
 #include "engine/nn/model.h"
 #include "models/gguf.h"
 
@@ -28,12 +29,16 @@ struct ModelInfo {
   std::vector<std::string> never_quantized;  // linears that stay as they are under QLoRA
   std::string fp16_warning;                  // why not to train it in float16; empty: nothing is known
 
-  // The embedding's table in the files, other names under which they may repeat it, whether the head uses it
-  // too, and what the states before the head are multiplied by.
-  std::string embedding = "model.embed_tokens.weight";
+  // The embedding's table in the files, other names under which they may repeat it, the head's linear,
+  // whether it uses the table too, and what the states before the head are multiplied by.
+  std::string embedding = "model.embed_tokens.weight", head = "lm_head";
   std::vector<std::string> embedding_copies;
+  StoredNames stored;          // how its files' names may differ
+  std::int64_t positions = 0;  // tokens of the longest sequence; 0: there is no limit
   bool tied_head = false;
   float head_scale = 1;
+  float norm_offset = 0;  // what norms add to their weights
+  std::string head_weight() const { return head + ".weight"; }
 };
 
 struct MadeModel {

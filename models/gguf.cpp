@@ -34,22 +34,21 @@ std::optional<std::string> GgufModel::name_of(const std::string& name) const {
   return std::nullopt;
 }
 
-std::int64_t GgufModel::permuted_heads(const std::string& name) const {
-  for (const Permuted& p : permuted)
-    if (name.find(str(".", p.module, ".")) != std::string::npos) return p.heads;
-  return 0;
-}
-
-void gguf_permute(float* values, std::int64_t rows, std::int64_t columns, std::int64_t heads) {
-  const std::int64_t width = rows / heads, half = width / 2;
-  require(rows == heads * half * 2, "rows that are not heads of even width");
-  std::vector<float> head(static_cast<std::size_t>(width * columns));
-  for (std::int64_t h = 0; h < heads; ++h) {
-    float* at = values + h * width * columns;
-    for (std::int64_t r = 0; r < width; ++r)
-      std::copy_n(at + r * columns, columns, head.data() + (r % half * 2 + r / half) * columns);
-    std::copy(head.begin(), head.end(), at);
-  }
+void GgufModel::reorder(const std::string& name, float* values, std::int64_t rows,
+                        std::int64_t columns) const {
+  const auto at = std::ranges::find_if(
+      permuted, [&](const Permuted& p) { return name.find(str(".", p.module, ".")) != std::string::npos; });
+  if (at == permuted.end()) return;
+  const std::int64_t heads = at->heads, parts = at->thirds ? 3 : 2, width = rows / (heads * parts);
+  require(rows == heads * parts * width, "rows that are not whole heads");
+  const std::vector<float> before(values, values + rows * columns);
+  for (std::int64_t h = 0; h < heads; ++h)
+    for (std::int64_t part = 0; part < parts; ++part)
+      for (std::int64_t i = 0; i < width; ++i) {
+        const std::int64_t from = (h * parts + part) * width + i;
+        const std::int64_t to = at->thirds ? (part * heads + h) * width + i : (h * width + i) * parts + part;
+        std::copy_n(before.data() + from * columns, columns, values + to * columns);
+      }
 }
 
 }  // namespace ft

@@ -33,21 +33,21 @@ struct GgufModel {
   std::vector<float> rope_factors;  // divisors of the frequencies (D / 2); empty: none
   bool tied_head = false;           // a head is written even if it is the embedding's table
 
-  // Linears whose rows have another order there: their heads rotate the pairs (2 i, 2 i + 1), those of
-  // Hugging Face's files (i, i + D / 2). Row (h, half, i) becomes row (h, i, half).
+  // Linears whose rows have another order there. Either their heads rotate the pairs (2 i, 2 i + 1), those of
+  // Hugging Face's files (i, i + D / 2): row (h, half, i) becomes row (h, i, half). Or they have all queries,
+  // keys and values one after another, those of the files head by head: row (h, which, i) becomes row (which,
+  // h, i).
   struct Permuted {
     std::string_view module;
     std::int64_t heads;
+    bool thirds = false;
   };
   std::vector<Permuted> permuted;
 
   // blk.3.attn_q.weight for model.layers.3.self_attn.q_proj.weight; nothing for what GGUF has no name for.
   std::optional<std::string> name_of(const std::string& hugging_face) const;
-  // Heads of a weight or bias whose rows have another order; 0: none.
-  std::int64_t permuted_heads(const std::string& hugging_face) const;
+  // Brings (rows, columns) values, of a weight or bias with this name, into its order there, in place.
+  void reorder(const std::string& hugging_face, float* values, std::int64_t rows, std::int64_t columns) const;
 };
-
-// Reorders rows of (rows, columns) values, in place.
-void gguf_permute(float* values, std::int64_t rows, std::int64_t columns, std::int64_t heads);
 
 }  // namespace ft

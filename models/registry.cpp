@@ -3,7 +3,15 @@
 #include <algorithm>
 #include <array>
 
+#include "models/gemma/family.h"
+#include "models/gpt2/family.h"
+#include "models/gpt_neox/family.h"
+#include "models/granite/family.h"
 #include "models/llama/family.h"
+#include "models/olmo2/family.h"
+#include "models/opt/family.h"
+#include "models/phi3/family.h"
+#include "models/smollm3/family.h"
 #include "models/t5/family.h"
 
 namespace ft {
@@ -18,6 +26,15 @@ constexpr std::array kFamilies = {
     Entry{"mistral", "MistralForCausalLM", &llama::kFamily},
     Entry{"qwen2", "Qwen2ForCausalLM", &llama::kFamily},
     Entry{"qwen3", "Qwen3ForCausalLM", &llama::kFamily},
+    Entry{"gemma2", "Gemma2ForCausalLM", &gemma::kFamily},
+    Entry{"gemma3_text", "Gemma3ForCausalLM", &gemma::kFamily},
+    Entry{"phi3", "Phi3ForCausalLM", &phi3::kFamily},
+    Entry{"granite", "GraniteForCausalLM", &granite::kFamily},
+    Entry{"olmo2", "Olmo2ForCausalLM", &olmo2::kFamily},
+    Entry{"smollm3", "SmolLM3ForCausalLM", &smollm3::kFamily},
+    Entry{"opt", "OPTForCausalLM", &opt::kFamily},
+    Entry{"gpt2", "GPT2LMHeadModel", &gpt2::kFamily},
+    Entry{"gpt_neox", "GPTNeoXForCausalLM", &gpt_neox::kFamily},
     Entry{"t5", "T5ForConditionalGeneration", &t5::kFamily},
     Entry{"mt5", "MT5ForConditionalGeneration", &t5::kFamily},
 };

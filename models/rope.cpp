@@ -51,17 +51,42 @@ double yarn_attention_factor(const JsonObject& j, double factor) {
   return own != 0 && all != 0 ? mscale(own) / mscale(all) : mscale(1);
 }
 
-// `j` is rope_parameters (v5) or rope_scaling (v4, with rope_theta beside it).
-void read_scaling(Rope& r, const JsonObject& j) {
+std::vector<double> read_factors(const JsonObject& j, const char* key, std::int64_t count) {
+  std::vector<double> factors = j.numbers(key);
+  if (static_cast<std::int64_t>(factors.size()) != count ||
+      std::ranges::any_of(factors, [](double f) { return f <= 0; }))
+    j.refuse(key, str("a list of ", count, " numbers above 0, one for each rotated pair"));
+  return factors;
+}
+
+// LongRoPE (Ding et al. 2024), as Phi-3 has it.
+void read_longrope(Rope& r, const JsonObject& j) {
+  r.type = Rope::Type::longrope;
+  r.short_factors = read_factors(j, "short_factor", r.head_dim / 2);
+  r.long_factors = read_factors(j, "long_factor", r.head_dim / 2);
+  if (r.original_max_position == 0)
+    r.original_max_position =
+        j.positive_number_or("original_max_position_embeddings", static_cast<double>(r.max_position));
+  r.factor = j.positive_number_or("factor", static_cast<double>(r.max_position) / r.original_max_position);
+  r.attention_factor =
+      r.factor <= 1 ? 1 : std::sqrt(1 + std::log(r.factor) / std::log(r.original_max_position));
+  r.attention_factor = j.positive_number_or("attention_factor", r.attention_factor);
+}
+
+}  // namespace
+
+void read_rope_scaling(Rope& r, const JsonObject& j) {
   const char* key = j.has("rope_type") ? "rope_type" : "type";
   const std::string type = j.text_or(key, "default");
-  if (j.number_or("partial_rotary_factor", 1) != 1) j.refuse("partial_rotary_factor", "1");
   if (type == "default") return;
+  if (type == "longrope" || type == "su" || (type == "yarn" && j.has("long_factor")))
+    return read_longrope(r, j);
   const bool yarn = type == "yarn";
   if (!yarn && type != "linear" && type != "dynamic" && type != "llama3")
-    j.refuse(key, "one of default, linear, dynamic, llama3, yarn");
-  r.original_max_position =
-      j.positive_number_or("original_max_position_embeddings", static_cast<double>(r.max_position));
+    j.refuse(key, "one of default, linear, dynamic, llama3, yarn, longrope");
+  if (r.original_max_position == 0)
+    r.original_max_position =
+        j.positive_number_or("original_max_position_embeddings", static_cast<double>(r.max_position));
   if (yarn && !j.has("factor"))
     r.factor = static_cast<double>(r.max_position) / r.original_max_position;
   else
@@ -86,17 +111,26 @@ void read_scaling(Rope& r, const JsonObject& j) {
   }
 }
 
-}  // namespace
-
-Rope read_rope(const JsonObject& j, std::int64_t head_dim, std::int64_t max_position) {
+Rope read_rope(const JsonObject& j, std::int64_t head_dim, std::int64_t max_position,
+               const RopeUsual& usual) {
   Rope r{.head_dim = head_dim, .max_position = max_position};
-  r.theta = j.positive_number_or("rope_theta", 10000);
+  r.theta = j.positive_number_or(usual.theta_key, usual.theta);
+  double part = usual.parts ? j.positive_number_or(usual.part_key, usual.part) : 1;
+  r.original_max_position =
+      j.positive_number_or("original_max_position_embeddings", usual.original_max_position);
   const bool old =
       j.has("rope_scaling") && !j.object("rope_scaling").keys().empty();  // transformers: the old key wins
-  if (!old && !j.has("rope_parameters")) return r;
-  const JsonObject p = j.object(old ? "rope_scaling" : "rope_parameters");
-  r.theta = p.positive_number_or("rope_theta", r.theta);
-  read_scaling(r, p);
+  const bool there = old || j.has("rope_parameters");
+  const JsonObject p = there ? j.object(old ? "rope_scaling" : "rope_parameters") : j;
+  if (there) {
+    r.theta = p.positive_number_or("rope_theta", r.theta);
+    part = p.positive_number_or("partial_rotary_factor", part);
+    if (part > 1 || (part < 1 && !usual.parts)) p.refuse("partial_rotary_factor", "1");
+  }
+  r.head_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * part);
+  if (r.head_dim < 2 || r.head_dim % 2 != 0)
+    j.refuse(usual.part_key, "a part of a head that is a whole number of pairs");
+  if (there) read_rope_scaling(r, p);
   return r;
 }
 
@@ -108,6 +142,7 @@ std::vector<float> inverse_frequencies(const Rope& r, std::int64_t length) {
     base *= std::pow(stretch - (r.factor - 1), dim / (dim - 2));
   }
   const Yarn yarn(r, dim);
+  const bool beyond = static_cast<double>(length) > r.original_max_position;
   std::vector<float> out;
   for (std::int64_t i = 0; i < r.head_dim / 2; ++i) {
     const float inv =
@@ -126,13 +161,20 @@ std::vector<float> inverse_frequencies(const Rope& r, std::int64_t length) {
       case Rope::Type::yarn:
         out.push_back(yarn(inv, static_cast<double>(i)));
         break;
+      case Rope::Type::longrope: {
+        const auto factor = (beyond ? r.long_factors : r.short_factors)[static_cast<std::size_t>(i)];
+        out.push_back(
+            1 / (static_cast<float>(factor) *
+                 std::pow(static_cast<float>(base), static_cast<float>(2 * i) / static_cast<float>(dim))));
+        break;
+      }
     }
   }
   return out;
 }
 
 Rotary make_rotary(const Rope& r) {
-  if (r.type == Rope::Type::dynamic)
+  if (r.type == Rope::Type::dynamic || r.type == Rope::Type::longrope)
     return Rotary([r](std::int64_t length) { return inverse_frequencies(r, length); }, r.attention_factor);
   return Rotary([fixed = inverse_frequencies(r, 0)](std::int64_t) { return fixed; }, r.attention_factor);
 }

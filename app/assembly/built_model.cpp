@@ -33,7 +33,8 @@ void require_all_linear(const BuiltModel& b) {
   lora::LoraConfig all = b.lora_config;
   all.target_modules = "all-linear";
   const auto& adapted = b.attached.linears;
-  for (const std::string& name : lora::attach(*other.model, all, b.dtype, {"lora."}).linears)
+  for (const std::string& name :
+       lora::attach(*other.model, all, b.dtype, origin_of(b.made.info, nullptr)).linears)
     if (std::find(adapted.begin(), adapted.end(), name) == adapted.end())
       throw UserError(Exit::config,
                       str("lora.target_modules: is all-linear, and ", b.start->config_file(), " leaves out ",
@@ -72,10 +73,24 @@ void find_stored(BuiltModel& b) {
   if (b.base) return find_stored(b, *b.base);
   const std::string single = join_path(b.folder, "model.safetensors");
   if (path_exists(single) || path_exists(single + ".index.json"))
-    find_stored(b, *open_model_folder(b.folder));
+    find_stored(b, *open_model_folder(b.folder, b.made.info.stored));
 }
 
 }  // namespace
+
+lora::Origin origin_of(const ModelInfo& info, const lora::AdapterFolder* start) {
+  lora::Origin origin =
+      start ? lora::Origin{start->config_file() + ": ", Exit::input, false} : lora::Origin{"lora."};
+  origin.head = info.head;
+  origin.embedding = info.embedding.substr(0, info.embedding.rfind('.'));
+  return origin;
+}
+
+lora::FourBitPlan plan_of(const ModelInfo& info, lora::FourBitPlan plan) {
+  std::ranges::replace(plan.skip, "lm_head", info.head);
+  plan.skip.insert(plan.skip.end(), info.never_quantized.begin(), info.never_quantized.end());
+  return plan;
+}
 
 BuiltModel build_model(const RunConfig& config, Weights weights) {
   BuiltModel b;
@@ -88,23 +103,22 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
   b.model().set_sparse_attention(config.model.sparse_attention);
   b.lora = config.finetuning_type == FinetuningType::lora &&
            (config.trains || config.lora.adapter_name_or_path.has_value());
-  if (weights == Weights::check) b.base = open_model_folder(b.folder);
+  if (weights == Weights::check) b.base = open_model_folder(b.folder, b.made.info.stored);
   if (b.lora) {
     if (const auto& from = config.lora.adapter_name_or_path)
       b.start = std::make_unique<lora::AdapterFolder>(*from);
     b.lora_config = lora_config(config, b.start.get());
     if (b.made.info.decoder) b.lora_config.task_type = "SEQ_2_SEQ_LM";
-    const lora::Origin origin =
-        b.start ? lora::Origin{b.start->config_file() + ": ", Exit::input, false} : lora::Origin{"lora."};
-    b.attached = lora::attach(b.model(), b.lora_config, b.dtype, origin);
+    b.attached = lora::attach(b.model(), b.lora_config, b.dtype, origin_of(b.made.info, b.start.get()));
     if (config.lora.expects_all_linear) require_all_linear(b);
   } else if (config.trains) {
     lora::train_all(b.model());
   }
   if (config.trains) set_update_rules(b.model(), config.training);
-  if (four_bit)
-    for (const std::string& module : b.made.info.never_quantized) four_bit->skip.push_back(module);
-  if (four_bit) b.four_bit.emplace(b.model(), *four_bit, b.base.get());
+  if (four_bit) {
+    b.four_bit.emplace(b.model(), plan_of(b.made.info, std::move(*four_bit)), b.base.get());
+    b.attached.inputs_first = false;  // what PEFT finds then is a Linear4bit
+  }
   if (weights == Weights::check) expect_weights(b);
   if (config.zero_optimization.offload_param.device == OffloadDevice::nvme) find_stored(b);
   if (config.trains && has_random_ltd(config.data_efficiency)) {

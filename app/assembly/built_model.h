@@ -31,6 +31,12 @@ struct BuiltModel {
   // Every parameter's first value: from the model's files, the adapter's, or at random. Uses this BuiltModel.
   ReadParameter reader() const;
 };
+// Where a LoraConfig comes from, the adapter or, null, the configuration, and what the model calls its ends.
+lora::Origin origin_of(const ModelInfo&, const lora::AdapterFolder* start);
+
+// What a model keeps as it is under QLoRA, by its own names: the head, and what its family says.
+lora::FourBitPlan plan_of(const ModelInfo&, lora::FourBitPlan);
+
 enum class Weights : bool { check, ignore };
 // Reads config.json, attaches what the configuration asks for, and (check) verifies that every weight exists
 // with the right shape. ft plan ignores the weights.

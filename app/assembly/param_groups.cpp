@@ -36,7 +36,7 @@ UpdateRule rule_of(const ParamGroup& group, const TrainingConfig& t) {
 // A matrix with a row for each token: the embedding's table, or a head of its own.
 bool has_rows_of_tokens(const Parameter& p, const Model& model) {
   return p.shape.rank == 2 && p.shape[0] == model.vocab_size() &&
-         (p.embedding || p.name.ends_with("lm_head.weight"));
+         (p.embedding || p.name.ends_with("lm_head.weight") || p.name.ends_with("embed_out.weight"));
 }
 
 }  // namespace

@@ -25,6 +25,20 @@ void add_options(CLI::App& to, MergeArgs& args) {
   to.add_flag("--overwrite", args.overwrite, "Replace the folder if it exists.");
 }
 
+void add_options(CLI::App& init, InitArgs& args) {
+  init.add_option("--config", args.config, "The model's config.json, or a folder with one.")
+      ->required()
+      ->type_name("FILE");
+  init.add_option("--output", args.output, "Folder to create.")->required()->type_name("DIR");
+  init.add_option("--seed", args.seed, "Seed of the random weights.")->capture_default_str();
+  init.add_option("--dtype", args.dtype, "Type of the weights (default: config.json's, else float32).")
+      ->check(CLI::IsMember(kDtypes));
+  init.add_flag("--load-in-4bit", args.load_in_4bit,
+                "Write the linears in 4 bits (nf4), as ft quantize would; the dense model is never made.");
+  init.add_flag("--double", args.double_quant, "With --load-in-4bit: the scales in 8 bits.")
+      ->needs("--load-in-4bit");
+}
+
 Exit merge_or_average(MergeArgs& args) {
   if (!args.average.empty()) return average(args);
   args.model = model_folder(args.model, "main", "ft merge");
@@ -111,14 +125,9 @@ void CommandLine::models() {
   auto* init = command(
       "init", "Create a model with random weights from a config.json, initialised as in transformers.",
       "  ft init --config config.json --output tiny\n"
-      "  ft init --config config.json --output tiny --seed 1 --dtype bfloat16");
-  init->add_option("--config", init_.config, "The model's config.json, or a folder with one.")
-      ->required()
-      ->type_name("FILE");
-  init->add_option("--output", init_.output, "Folder to create.")->required()->type_name("DIR");
-  init->add_option("--seed", init_.seed, "Seed of the random weights.")->capture_default_str();
-  init->add_option("--dtype", init_.dtype, "Type of the weights (default: config.json's, else float32).")
-      ->check(CLI::IsMember(kDtypes));
+      "  ft init --config config.json --output tiny --seed 1 --dtype bfloat16\n"
+      "  ft init --config config.json --output large-nf4 --load-in-4bit --double");
+  add_options(*init, init_);
   init->callback([this] { action_ = [this] { return ft::init(init_); }; });
 }
 

@@ -14,16 +14,20 @@ RunConfig merge_config(const std::string& model, const std::string& adapter) {
 }
 
 Merger::Merger(const BuiltModel& b) : built_(b), ops_(make_ops({})) {
-  constexpr const char* kHead = "lm_head.weight";
+  const std::string head = b.made.info.head_weight();
   for (std::size_t i = 0; i < b.attached.linears.size(); ++i)
     adapters_[b.attached.linears[i] + ".weight"] = b.attached.adapters[i];
-  bool own = adapters_.contains(kHead);
+  bool own = adapters_.contains(head);
   EachParameter each([&](Parameter& p) {
-    own |= p.name == kHead;
+    own |= p.name == head;
     if (b.start && !p.name.starts_with(lora::kPeftPrefix) && b.start->has(p))
-      whole_[p.name == kHead ? p.name : p.stored_name()] = &p;
+      whole_[p.name == head ? p.name : p.stored_name()] = &p;
   });
   b.model().visit(each);
+  EachLinear stored([&](Linear& l) {
+    if (l.weight->inputs_first()) inputs_first_.insert(l.name + ".weight");
+  });
+  b.model().visit(stored);
   unties_ = b.made.info.tied_head && own;
 }
 
@@ -31,14 +35,13 @@ const std::string& Merger::source_of(const std::string& name) const {
   const ModelInfo& info = built_.made.info;
   const auto& copies = info.embedding_copies;
   const bool table = std::find(copies.begin(), copies.end(), name) != copies.end() ||
-                     (info.tied_head && name == "lm_head.weight");
+                     (info.tied_head && name == info.head_weight());
   return table ? info.embedding : name;
 }
 
 std::vector<TensorSpec> Merger::specs(std::optional<DType> dtype) const {
   std::vector<TensorSpec> out;
   for (const std::string& name : built_.base->names()) {
-    if (name.ends_with(".rotary_emb.inv_freq")) continue;  // derived from the configuration
     const WeightInfo info = built_.base->info(name);
     const auto stored = dtype_of(info.type);
     if (!stored)
@@ -50,11 +53,12 @@ std::vector<TensorSpec> Merger::specs(std::optional<DType> dtype) const {
     for (const auto d : info.shape) shape.dims[shape.rank++] = d;
     out.push_back({name, dtype.value_or(*stored), shape});
   }
-  if (unties() && !built_.base->has("lm_head.weight")) {
+  const std::string head = built_.made.info.head_weight();
+  if (unties() && !built_.base->has(head)) {
     auto embedding =
         std::find_if(out.begin(), out.end(), [&](auto& s) { return s.name == built_.made.info.embedding; });
     require(embedding != out.end(), "a tied model has an embedding");
-    out.push_back({"lm_head.weight", embedding->dtype, embedding->shape});
+    out.push_back({head, embedding->dtype, embedding->shape});
   }
   return out;
 }
@@ -62,7 +66,7 @@ std::vector<TensorSpec> Merger::specs(std::optional<DType> dtype) const {
 Tensor Merger::operator()(const TensorSpec& spec) {
   Tensor y = room(values_, spec.shape);
   const std::string& source = source_of(spec.name);
-  const bool head = spec.name == "lm_head.weight";
+  const bool head = spec.name == built_.made.info.head_weight();
   const auto whole = whole_.find(head && unties_ ? spec.name : source);
   if (whole != whole_.end())
     built_.start->read(*whole->second, y, 0);
@@ -73,7 +77,10 @@ Tensor Merger::operator()(const TensorSpec& spec) {
     Tensor a = room(a_, l.a.shape), b = room(b_, l.b.shape);
     built_.start->read(l.a, a, 0);
     built_.start->read(l.b, b, 0);
-    product(*ops_, y, {b, Trans::no, a, Trans::no}, l.scale(), y);
+    // W (out, in) += s B A, or, where it is stored (in, out), its transpose.
+    const bool turned = inputs_first(spec.name);
+    const Term term = turned ? Term{a, Trans::yes, b, Trans::yes} : Term{b, Trans::no, a, Trans::no};
+    product(*ops_, y, term, l.scale(), y);
   }
   const float scale = head && unties_ ? built_.made.info.head_scale : 1;
   if (scale != 1) std::for_each_n(y.as<float>(), y.numel(), [&](float& v) { v *= scale; });

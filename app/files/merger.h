@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ class Merger {
   // Where the adapter changes the head or the embedding of a tied model they are no longer one. The head's
   // weight then has the scale of the states before it (ModelInfo::head_scale) in it.
   bool unties() const { return unties_; }
+  // Whether a weight is stored as (in, out).
+  bool inputs_first(const std::string& weight) const { return inputs_first_.contains(weight); }
   // What there is, as stored or as `dtype`.
   std::vector<TensorSpec> specs(std::optional<DType> dtype) const;
   // The values, f32, until the next call.
@@ -36,6 +39,7 @@ class Merger {
   std::unique_ptr<Ops> ops_;
   bool unties_ = false;
   std::map<std::string, const lora::LoraAdapter*> adapters_;  // by the weight they add to
+  std::set<std::string> inputs_first_;
   std::map<std::string, const Parameter*> whole_;  // what the adapter's file has in place of the base's
   std::vector<float> values_, a_, b_;
 };

@@ -72,7 +72,7 @@ class AdapterFiles final : public ModelFiles {
   const Parameter* frozen_head() const {
     const Parameter *head = nullptr, *table = nullptr;
     EachParameter each([&](Parameter& p) {
-      if (p.name == "lm_head.weight") head = &p;
+      if (p.name == built_.made.info.head_weight()) head = &p;
       if (p.stored_name() == built_.made.info.embedding) table = &p;
     });
     built_.model().visit(each);

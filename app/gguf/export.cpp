@@ -52,18 +52,28 @@ std::vector<TensorSpec> tensors_of(const BuiltModel& built, const GgufModel& mod
   std::erase_if(all, [&](const TensorSpec& s) {
     return std::find(info.embedding_copies.begin(), info.embedding_copies.end(), s.name) !=
                info.embedding_copies.end() ||
-           (s.name == "lm_head.weight" && info.tied_head && !merger.unties());
+           (s.name == info.head_weight() && info.tied_head && !merger.unties());
   });
   if (!model.tied_head || !info.tied_head || merger.unties()) return all;
   const auto table =
       std::find_if(all.begin(), all.end(), [&](const TensorSpec& s) { return s.name == info.embedding; });
   require(table != all.end(), "a model has an embedding");
-  all.push_back({"lm_head.weight", DType::f32, table->shape});
+  all.push_back({info.head_weight(), DType::f32, table->shape});
   return all;
 }
 
 void multiply(const Tensor& values, float factor) {
   if (factor != 1) std::for_each_n(values.as<float>(), values.numel(), [&](float& v) { v *= factor; });
+}
+
+// The transpose of a matrix.
+Tensor turned(const Tensor& x, std::vector<float>& room) {
+  room.resize(static_cast<std::size_t>(x.numel()));
+  const float* from = x.as<float>();
+  for (std::int64_t r = 0; r < x.rows(); ++r)
+    for (std::int64_t c = 0; c < x.cols(); ++c)
+      room[static_cast<std::size_t>(c * x.rows() + r)] = from[r * x.cols() + c];
+  return {reinterpret_cast<std::byte*>(room.data()), DType::f32, {x.cols(), x.rows()}};
 }
 
 GgufKeys keys_of(const GgufArgs& args, const GgufModel& model, const GgufForm& form) {
@@ -89,7 +99,10 @@ void export_gguf(const GgufArgs& args) {
   Merger merger(built);
   const std::vector<TensorSpec> from = tensors_of(built, model, merger);
   std::vector<GgufTensor> specs;
-  for (const TensorSpec& s : from) specs.push_back({named(model, s.name), form.type, dims_of(s.shape)});
+  for (const TensorSpec& s : from) {
+    specs.push_back({named(model, s.name), form.type, dims_of(s.shape)});
+    if (merger.inputs_first(s.name)) std::ranges::reverse(specs.back().shape);
+  }
   choose_gguf_types(form, model, specs);
   std::vector<float>& factors = model.rope_factors;
   if (!factors.empty())
@@ -98,15 +111,19 @@ void export_gguf(const GgufArgs& args) {
   Screen screen(Screen::standard_error());
   Working working(screen, "exporting", "tensors");
   std::size_t next = 0;
+  std::vector<float> room;
   write_gguf(args.output, keys, specs, [&](const GgufTensor& t) {
     working(static_cast<std::int64_t>(next), static_cast<std::int64_t>(specs.size()));
     if (next == from.size())
       return Tensor(reinterpret_cast<std::byte*>(factors.data()), DType::f32, {t.shape[0]});
     const TensorSpec& s = from[next++];
     Tensor values = merger(s);
-    if (s.name == "lm_head.weight" && !merger.unties()) multiply(values, built.made.info.head_scale);
-    if (const std::int64_t heads = model.permuted_heads(s.name); heads > 0)
-      gguf_permute(values.as<float>(), s.shape[0], s.shape.numel() / s.shape[0], heads);
+    const ModelInfo& info = built.made.info;
+    if (s.name == info.head_weight() && !merger.unties()) multiply(values, info.head_scale);
+    if (info.norm_offset != 0 && s.name.ends_with("norm.weight"))
+      std::for_each_n(values.as<float>(), values.numel(), [&](float& v) { v += info.norm_offset; });
+    if (merger.inputs_first(s.name)) return turned(values, room);
+    model.reorder(s.name, values.as<float>(), s.shape[0], s.shape.numel() / s.shape[0]);
     return values;
   });
   screen.clear();
@@ -127,7 +144,7 @@ void export_gguf_lora(const GgufArgs& args) {
                       {"adapter.type", std::string("lora")},        {"adapter.lora.alpha", alpha}};
   struct Part {
     const Parameter* parameter;
-    std::int64_t heads;  // whose rows are reordered; 0: none
+    std::string weight;  // whose order its rows have; empty: none
     float factor;        // of the values
   };
   std::vector<Part> parts;
@@ -136,10 +153,10 @@ void export_gguf_lora(const GgufArgs& args) {
     const std::string weight = built.attached.linears[i] + ".weight", name = named(model, weight);
     const lora::LoraAdapter& l = *built.attached.adapters[i];
     // Readers scale by alpha / rank of this pair; what else there is goes into B, also what T5's head has.
-    const float of_head = weight == "lm_head.weight" ? built.made.info.head_scale : 1;
+    const float of_head = weight == built.made.info.head_weight() ? built.made.info.head_scale : 1;
     const float factor = l.scale() * static_cast<float>(l.rank()) / alpha * of_head;
-    parts.push_back({&l.a, 0, 1});
-    parts.push_back({&l.b, model.permuted_heads(weight), factor});
+    parts.push_back({&l.a, "", 1});
+    parts.push_back({&l.b, weight, factor});
     specs.push_back({name + ".lora_a", GgmlType::f32, dims_of(l.a.shape)});
     specs.push_back({name + ".lora_b", GgmlType::f32, dims_of(l.b.shape)});
     for (std::size_t at : {specs.size() - 2, specs.size() - 1})
@@ -153,7 +170,7 @@ void export_gguf_lora(const GgufArgs& args) {
     values.resize(static_cast<std::size_t>(shape.numel()));
     const Tensor y(reinterpret_cast<std::byte*>(values.data()), DType::f32, shape);
     built.start->read(*part.parameter, y, 0);
-    if (part.heads > 0) gguf_permute(values.data(), shape[0], shape[1], part.heads);
+    if (!part.weight.empty()) model.reorder(part.weight, values.data(), shape[0], shape[1]);
     multiply(y, part.factor);
     return y;
   });

@@ -1,22 +1,19 @@
 #include "app/models/init.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numbers>
 
+#include "app/assembly/built_model.h"
 #include "app/files/model_files.h"
+#include "app/models/random_weights.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
-#include "engine/core/random.h"
-#include "engine/io/json.h"
-#include "engine/io/parallel.h"
-#include "engine/io/safetensors_write.h"
+#include "engine/io/bitsandbytes_write.h"
+#include "engine/io/convert.h"
 #include "engine/io/staged_folder.h"
-#include "models/registry.h"
 
 namespace ft {
 namespace {
@@ -33,42 +30,6 @@ DType weights_dtype(const JsonObject& config, const std::string& asked) {
   for (const DType t : {DType::f32, DType::bf16, DType::f16})
     if (name == name_of(t)) return t;
   config.refuse(key, "one of float32, bfloat16, float16 (--dtype sets another)");
-}
-
-// Normal numbers of the family, by Box and Muller: two pairs from each four.
-void fill_normal(std::vector<float>& values, std::size_t numel, Random random, double deviation) {
-  constexpr std::size_t kChunk = 1 << 16;  // a multiple of four
-  values.resize(numel);
-  in_parallel(static_cast<std::int64_t>((numel + kChunk - 1) / kChunk), [&](std::int64_t chunk) {
-    const std::size_t begin = static_cast<std::size_t>(chunk) * kChunk, end = std::min(numel, begin + kChunk);
-    for (std::size_t i = begin; i < end; i += 4) {
-      const Philox4 bits = random.at(i / 4);
-      for (std::size_t pair = 0; pair < 4; pair += 2) {
-        const double radius = deviation * std::sqrt(-2 * std::log(double{to_uniform(bits[pair])}));
-        const double angle = 2 * std::numbers::pi * double{to_uniform(bits[pair + 1])};
-        if (i + pair < end) values[i + pair] = static_cast<float>(radius * std::cos(angle));
-        if (i + pair + 1 < end) values[i + pair + 1] = static_cast<float>(radius * std::sin(angle));
-      }
-    }
-  });
-}
-
-using Deviations = std::map<std::string, double>;
-std::vector<TensorSpec> tensors_of(Model& model, DType dtype, Deviations& deviations) {
-  std::vector<TensorSpec> all;
-  EachParameter each([&](Parameter& p) {
-    all.push_back({p.name, dtype, p.shape});
-    if (p.deviation) deviations[p.name] = *p.deviation;
-  });
-  model.visit(each);
-  return all;
-}
-
-// In double: sizes that config.json may state multiply beyond every integer.
-double numel_of(const std::vector<TensorSpec>& tensors) {
-  double sum = 0;
-  for (const TensorSpec& t : tensors) sum += static_cast<double>(t.shape.numel());
-  return sum;
 }
 
 // The folder to make, without a slash at its end. Nothing may be there, and the disk must have room.
@@ -90,11 +51,71 @@ fs::path new_folder(const std::string& name, double bytes) {
   return output;
 }
 
+using Stored = std::map<std::string, StoredFourBit>;
+
+// The weights that are written in 4 bits: what `ft quantize` would choose. The model is of no use afterwards.
+Stored four_bit_weights(MadeModel& made, const InitArgs& args, const RandomWeights& weights, DType dtype) {
+  if (!args.load_in_4bit) return {};
+  EachParameter freeze([](Parameter& p) { p.trainable = false; });
+  made.model->visit(freeze);
+  const FourBitForm form{.nested = args.double_quant};
+  const lora::FourBitWeights chosen(*made.model, plan_of(made.info, {form, {"lm_head"}, false}), nullptr);
+  if (chosen.turns())
+    throw UserError(Exit::config, made.info.model_type +
+                                      ": ft writes no 4-bit files of weights that are stored inputs first; "
+                                      "leave out --load-in-4bit");
+  Stored all;
+  for (const auto& [name, shape] : weights.tensors())
+    if (chosen.find(name)) all[name] = {form, dtype, shape, 0};
+  return all;
+}
+
+std::vector<TensorSpec> files_tensors(const RandomWeights& weights, const Stored& four_bit, DType dtype) {
+  std::vector<TensorSpec> all;
+  for (const auto& [name, shape] : weights.tensors())
+    if (const auto at = four_bit.find(name); at == four_bit.end())
+      all.push_back({name, dtype, shape});
+    else
+      std::ranges::move(four_bit_specs(name, at->second), std::back_inserter(all));
+  return all;
+}
+
+// In double: see RandomWeights::parameters.
+double bytes_of(const std::vector<TensorSpec>& tensors) {
+  double sum = 0;
+  for (const TensorSpec& t : tensors)
+    sum += static_cast<double>(t.shape.numel()) * static_cast<double>(size_of(t.dtype));
+  return sum;
+}
+
+// Fills the folder's files in, tensor by tensor.
+void fill(const std::string& folder, RandomWeights& weights, const Stored& four_bit, Working& working) {
+  SafetensorsFiller files(folder);
+  double done = 0;
+  for (const auto& [name, shape] : weights.tensors()) {
+    working(static_cast<std::int64_t>(done), static_cast<std::int64_t>(weights.parameters()));
+    done += static_cast<double>(shape.numel());
+    const Tensor values = weights(name, shape);
+    if (const auto at = four_bit.find(name); at == four_bit.end()) {
+      files.write(name, 0, values);
+    } else {
+      const StoredFourBit& s = at->second;
+      FourBitData data = quantize(shape.numel(), s.dtype, s.form, [&](const Tensor& to, std::int64_t first) {
+        convert(to.data, to.dtype, values.as<float>() + first, DType::f32, to.numel());
+      });
+      write_four_bit(files, name, s, data);
+    }
+  }
+  files.sync();
+}
+
 // config.json with the type of the weights, under the key that it uses.
-void write_config(const fs::path& from, const std::string& to, const ModelInfo& info, DType dtype) {
+void write_config(const fs::path& from, const std::string& to, const ModelInfo& info, DType dtype,
+                  const Stored& four_bit) {
   Json j = read_json(from.string());
   j[j.contains("dtype") ? "dtype" : "torch_dtype"] = name_of(dtype);
   if (!j.contains("architectures")) j["architectures"] = {info.architecture};
+  if (!four_bit.empty()) j["quantization_config"] = four_bit_config(four_bit.begin()->second.form, dtype);
   write_file(to, json_text(j) + "\n");
 }
 
@@ -103,42 +124,31 @@ void write_config(const fs::path& from, const std::string& to, const ModelInfo& 
 Exit init(const InitArgs& args) {
   const fs::path given(args.config), file = is_directory(given) ? given / "config.json" : given;
   const JsonObject config = JsonObject::read(file.string());
-  const MadeModel made = make_model(file.string(), DType::f32);
+  MadeModel made = make_model(file.string(), DType::f32);
   if (made.info.initializer_range > kMaxDeviation)
     config.refuse("initializer_range", str("a number from 0 to ", kMaxDeviation));
+  if (args.load_in_4bit && config.has("quantization_config"))
+    config.refuse("quantization_config", "left out: --load-in-4bit writes it");
   const DType dtype = weights_dtype(config, args.dtype);
-  const std::int64_t padding = config.integer_or("pad_token_id", -1, -1);
 
-  Deviations deviations;
-  const std::vector<TensorSpec> tensors = tensors_of(*made.model, dtype, deviations);
-  const double parameters = numel_of(tensors);
-  StagedFolder folder(new_folder(args.output, parameters * static_cast<double>(size_of(dtype))).string());
+  RandomWeights weights(made, static_cast<std::uint64_t>(args.seed),
+                        config.integer_or("pad_token_id", -1, -1));
+  const Stored four_bit = four_bit_weights(made, args, weights, dtype);
+  const std::vector<TensorSpec> tensors = files_tensors(weights, four_bit, dtype);
+  StagedFolder folder(new_folder(args.output, bytes_of(tensors)).string());
   Screen screen(Screen::standard_error());
   Working working(screen, "writing " + printable(args.output));
-  const Random random = Random{static_cast<std::uint64_t>(args.seed)}.with("init");
-  std::vector<float> values;
-  std::int64_t done = 0;
-  const auto fill = [&](const TensorSpec& spec) {
-    const auto numel = static_cast<std::size_t>(spec.shape.numel());
-    if (spec.shape.rank > 1)
-      fill_normal(values, numel, random.with(spec.name),
-                  deviations.contains(spec.name) ? deviations.at(spec.name) : made.info.initializer_range);
-    else
-      values.assign(numel, spec.name.ends_with(".bias") ? 0.0f : 1.0f);
-    if (spec.name.ends_with("embed_tokens.weight") && 0 <= padding && padding < spec.shape[0])
-      std::fill_n(values.begin() + padding * spec.shape[1], spec.shape[1], 0.0f);
-    working(done += spec.shape.numel(), static_cast<std::int64_t>(parameters));
-    return Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, spec.shape);
-  };
-  const WrittenFiles written = write_shards(folder.path(), "model", tensors, fill);
-  write_config(file, folder.path() + "/config.json", made.info, dtype);
+  const WrittenFiles written = write_shards(folder.path(), "model", tensors, {});
+  fill(folder.path(), weights, four_bit, working);
+  write_config(file, folder.path() + "/config.json", made.info, dtype, four_bit);
   const std::string beside = folder_of(file.string());
   copy_companions(beside, beside, folder.path());
   folder.commit();
   screen.clear();
-  std::cerr << "made     " << made.info.architecture << ", " << show::quantity(parameters) << " parameters, "
-            << name_of(dtype) << ", " << show::plural(std::ssize(written.names), "file") << " of "
-            << show::file_size(written.bytes) << " -> " << printable(args.output) << "\n";
+  std::cerr << "made     " << made.info.architecture << ", " << show::quantity(weights.parameters())
+            << " parameters, " << name_of(dtype) << (four_bit.empty() ? "" : " and nf4") << ", "
+            << show::plural(std::ssize(written.names), "file") << " of " << show::file_size(written.bytes)
+            << " -> " << printable(args.output) << "\n";
   return Exit::done;
 }
 

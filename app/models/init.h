@@ -1,6 +1,5 @@
-// ft init: a model with random weights from a config.json, as transformers makes it: matrices and embeddings
-// normal with deviation initializer_range (T5's with their own), norms 1, biases 0, the padding token's
-// embedding 0. A weight is a function of seed, name and index, whatever the number of threads.
+// ft init: a model with random weights (random_weights.h) from a config.json, also in 4 bits, where it is the
+// folder that `ft quantize` makes of the dense one, which is never written.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,7 +12,9 @@ struct InitArgs {
   std::string config;  // a config.json
   std::string output;  // a new folder
   std::int64_t seed = 42;
-  std::string dtype;  // float32, bfloat16, float16; empty: config.json's, else float32
+  std::string dtype;          // float32, bfloat16, float16; empty: config.json's, else float32
+  bool load_in_4bit = false;  // the linears as bitsandbytes' NF4
+  bool double_quant = false;  // its scales in 8 bits
 };
 Exit init(const InitArgs&);
 

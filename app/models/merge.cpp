@@ -42,24 +42,27 @@ double expected_difference(DType t) {
 
 // The same measured: what computing in bf16 moves the logits by. f32 has 16 bits more; 5 of them are for
 // sums. Some models, small random ones above all, answer to rounding far more than others.
-double measured_difference(const MergeArgs& args, const std::vector<float>& logits, DType t) {
+double measured_difference(const MergeArgs& args, const std::vector<float>& logits, std::int64_t tokens,
+                           DType t) {
   RunConfig c = merge_config(args.model, args.adapter);
   c.training.bf16 = true;
   const BuiltModel coarse = build_model(c, Weights::check);
-  const double largest = compare_logits(logits, probe_logits(coarse, kProbeTokens)).largest;
+  const double largest = compare_logits(logits, probe_logits(coarse, tokens)).largest;
   return t == DType::f32 ? largest / 2048 : largest;
 }
 
 // Is the merged model the function that base and adapter are?
 void check_merged(const MergeArgs& args, const BuiltModel& built, DType coarsest, Screen& screen) {
   constexpr double kWrong = 10;  // times what is expected
-  const auto before = probe_logits(built, kProbeTokens);
+  const std::int64_t most = built.made.info.positions;
+  const std::int64_t tokens = most > 0 ? std::min(most, kProbeTokens) : kProbeTokens;
+  const auto before = probe_logits(built, tokens);
   const BuiltModel merged = build_model(merge_config(args.output, ""), Weights::check);
-  const LogitDifference d = compare_logits(before, probe_logits(merged, kProbeTokens));
+  const LogitDifference d = compare_logits(before, probe_logits(merged, tokens));
   double expected = expected_difference(coarsest) * d.magnitude;
   if (!(d.largest <= kWrong * expected))
-    expected = std::max(expected, measured_difference(args, before, coarsest));
-  screen.line(str("checked  ", kProbeTokens, " tokens: largest logit difference to base + adapter ",
+    expected = std::max(expected, measured_difference(args, before, tokens, coarsest));
+  screen.line(str("checked  ", tokens, " tokens: largest logit difference to base + adapter ",
                   show::digits(d.largest, 2), " (", name_of(coarsest), " rounding explains up to ",
                   show::digits(expected, 2), ")"));
   if (!(d.largest <= kWrong * expected))

@@ -33,6 +33,11 @@ BuiltModel build(const QuantizeArgs& args) {
 class Quantizer {
  public:
   explicit Quantizer(const BuiltModel& b) : base_(*b.base), four_bit_(*b.four_bit) {
+    if (four_bit_.turns())
+      throw UserError(Exit::input, b.folder +
+                                       ": ft writes no 4-bit files of weights that are stored inputs "
+                                       "first, as GPT-2's are; quantization.load_in_4bit trains from "
+                                       "the model itself");
     for (const std::string& name : base_.names())
       if (const FourBitWeight* w = four_bit_.find(name))
         weights_[name] = {w->form, type_of(name), w->shape, 0};
@@ -88,22 +93,10 @@ class Quantizer {
   std::map<std::string, StoredFourBit> weights_;
 };
 
-// As transformers 5 writes it; what is computed in is the type of the weights.
-void write_config(const QuantizeArgs& args, const std::string& folder, DType compute) {
+// What is computed in is the type of the weights.
+void write_config(const QuantizeArgs& args, const std::string& folder, FourBitForm form, DType compute) {
   Json j = read_json(join_path(args.model, "config.json"));
-  j["quantization_config"] = {{"_load_in_4bit", true},
-                              {"_load_in_8bit", false},
-                              {"bnb_4bit_compute_dtype", name_of(compute)},
-                              {"bnb_4bit_quant_storage", "uint8"},
-                              {"bnb_4bit_quant_type", args.type},
-                              {"bnb_4bit_use_double_quant", args.double_quant},
-                              {"llm_int8_enable_fp32_cpu_offload", false},
-                              {"llm_int8_has_fp16_weight", false},
-                              {"llm_int8_skip_modules", nullptr},
-                              {"llm_int8_threshold", 6.0},
-                              {"load_in_4bit", true},
-                              {"load_in_8bit", false},
-                              {"quant_method", "bitsandbytes"}};
+  j["quantization_config"] = four_bit_config(form, compute);
   write_file(join_path(folder, "config.json"), json_text(j) + "\n");
 }
 
@@ -129,7 +122,7 @@ Exit quantize(const QuantizeArgs& args) {
     files.sync();
   }
   const FourBitWeight& first = built.four_bit->first();
-  write_config(args, folder.path(), *dtype_of(built.base->info(first.codes.stored_name()).type));
+  write_config(args, folder.path(), first.form, *dtype_of(built.base->info(first.codes.stored_name()).type));
   copy_companions(args.model, args.model, folder.path());
   folder.commit();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

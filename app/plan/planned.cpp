@@ -1,5 +1,6 @@
 #include "app/plan/planned.h"
 
+#include <algorithm>
 #include <span>
 
 #include "app/assembly/engine.h"
@@ -8,12 +9,14 @@
 namespace ft {
 namespace {
 
-// The largest micro-batch there can be: every sequence as long as it may be. `other`: tokens of a
-// sequence, or of a source, in place of what is configured.
-BatchShape full_shape(std::int64_t sequences, const DataConfig& data, bool seq2seq,
+// The largest micro-batch there can be: every sequence as long as it may be, and as the model has positions.
+// `other`: tokens of a sequence, or of a source, in place of what is configured.
+BatchShape full_shape(std::int64_t sequences, const DataConfig& data, const ModelInfo& info,
                       std::optional<std::int64_t> other) {
-  if (seq2seq) return full_pairs(sequences, other.value_or(data.max_source_length), data.max_target_length);
-  const std::int64_t length = other.value_or(data.max_seq_length);
+  if (info.decoder)
+    return full_pairs(sequences, other.value_or(data.max_source_length), data.max_target_length);
+  std::int64_t length = other.value_or(data.max_seq_length);
+  if (info.positions > 0) length = std::min(length, info.positions);
   return {.tokens = sequences * length,
           .targets = sequences * (length - 1),
           .sequences = sequences,
@@ -28,7 +31,7 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
       plan_request(config, built, data ? *data : none, room.workspace, all_ranks(config.distributed));
   if (length || !data) {
     const auto full = [&](std::int64_t sequences) {
-      return full_shape(sequences, config.data, built.made.info.decoder.has_value(), length);
+      return full_shape(sequences, config.data, built.made.info, length);
     };
     request.train = {full(config.training.per_device_train_batch_size)};
     if (config.evaluation.eval_strategy != EvalStrategy::no)
@@ -43,9 +46,10 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
 
 constexpr std::int64_t kLengthStep = 64;  // tokens
 
-std::int64_t most_tokens(const RunConfig& config) {
+std::int64_t most_tokens(const RunConfig& config, const ModelInfo& info) {
   const SparseAttentionConfig& sparse = config.model.sparse_attention;
-  return sparse.mode == SparsityMode::dense ? 1 << 20 : sparse.max_seq_length;
+  const std::int64_t most = sparse.mode == SparsityMode::dense ? 1 << 20 : sparse.max_seq_length;
+  return info.positions > 0 ? std::min(most, info.positions) : most;
 }
 
 // The most steps of a length, up to `most` tokens, for which what holds for short ones holds.
@@ -99,7 +103,7 @@ std::int64_t choose_recomputed(Model& model, const PlanRequest& request, const O
 
 std::int64_t longest_that_fits(const RunConfig& config, Room room) {
   const BuiltModel built = build_model(config, Weights::ignore);
-  return kLengthStep * most_steps(most_tokens(config), [&](std::int64_t steps) {
+  return kLengthStep * most_steps(most_tokens(config, built.made.info), [&](std::int64_t steps) {
            // With as much recomputation as the configuration leaves open.
            const Planned p = plan_built(config, built, nullptr, {.workspace = room.workspace},
                                         steps * kLengthStep, Costs::none);
@@ -109,7 +113,7 @@ std::int64_t longest_that_fits(const RunConfig& config, Room room) {
 
 std::int64_t shortest_that_computes(const RunConfig& config, Room room, double flop) {
   const BuiltModel built = build_model(config, Weights::ignore);
-  const std::int64_t most = most_tokens(config);
+  const std::int64_t most = most_tokens(config, built.made.info);
   const std::int64_t below = most_steps(most, [&](std::int64_t steps) {
     return plan_built(config, built, nullptr, room, steps * kLengthStep, Costs::flops).plan.computed < flop;
   });

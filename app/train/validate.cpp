@@ -61,7 +61,7 @@ void check(const RunConfig& c) {
   if (c.lora.adapter_name_or_path)
     check_folder(*c.lora.adapter_name_or_path, "lora.adapter_name_or_path");
   else if (c.finetuning_type == FinetuningType::lora)
-    lora::attach(*made.model, c.lora, DType::f32, {"lora."});
+    lora::attach(*made.model, c.lora, DType::f32, origin_of(made.info, nullptr));
   check_data(c.data);
   check_steps(c);
 }

@@ -127,6 +127,7 @@ AttentionCall make_call(const Op& op) {
   call.causal = op.mask.causal;
   call.window = op.mask.window;
   call.scale = op.scores.scale;
+  call.cap = op.scores.cap;
   call.bias = rows_of(op.scores.bias);
   call.reach = op.scores.reach();
   call.dropout = op.scores.dropout;
@@ -283,8 +284,8 @@ void Attention::ranges(const op::AttentionRanges& op) {
     const std::int64_t row = i / heads.key_value, all = count[row], window = op.ranges.window;
     const std::int64_t keys = window > 0 ? std::min(all, window) : all;
     run({rows_of(op.q), rows_of(op.k), rows_of(op.v), rows_of(op.y), heads.query, heads.key_value,
-         heads.width, op.scores.scale, rows_of(op.scores.bias), op.scores.reach(), row, i % heads.key_value,
-         first[row] + all - keys, keys,
+         heads.width, op.scores.scale, op.scores.cap, rows_of(op.scores.bias), op.scores.reach(), row,
+         i % heads.key_value, first[row] + all - keys, keys,
          bits ? blocks_of(bits.slice(row * layouts, (row + 1) * layouts), 1, layouts > 1, op.ranges.block)
               : AttentionBlocks{},
          all - keys},

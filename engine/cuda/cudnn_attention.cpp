@@ -45,7 +45,8 @@ bool takes(const Call& c) {
   for (const Tensor& t : c.tensors)
     if (t && !fits(t, type)) return false;
   return (type == DType::bf16 || type == DType::f16) && c.heads.width <= kWidest && c.heads.width % 8 == 0 &&
-         c.scores.dropout == 0 && (c.mask.window == 0 || c.mask.causal) && !c.mask.blocks;
+         c.scores.dropout == 0 && c.scores.cap == 0 && (c.mask.window == 0 || c.mask.causal) &&
+         !c.mask.blocks;
 }
 
 CudnnShape shape_of(const Call& c, const CudnnRun& run) {

@@ -47,6 +47,7 @@ Attention GpuAttention::call_of(const Op& op) {
   c.causal = mask.causal;
   c.window = mask.window;
   c.scale = op.scores.scale;
+  c.cap = op.scores.cap;
   c.bias = view_of(op.scores.bias);
   c.dropout = op.scores.dropout;
   c.random = op.scores.random.key;

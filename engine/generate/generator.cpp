@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/core/error.h"
 #include "engine/generate/beam_search.h"
 
 namespace ft {
@@ -141,8 +142,10 @@ void Generator::encode(const std::vector<Answer*>& fresh) {
 
 void Generator::extend(const std::vector<Answer*>& answers) {
   Continuation c;
+  const std::int64_t turn = model_.keys_turn_at();
   for (Answer* a : answers) {
     const std::span<const Branch> branches = a->decoding->branches();
+    if (0 < a->held && a->held <= turn && turn < std::ssize(branches[0].ids)) remake(*a);
     for (std::size_t i = 0; i < branches.size(); ++i) {
       const std::vector<std::int32_t>& ids = branches[i].ids;
       c.input_ids.insert(c.input_ids.end(), ids.begin() + a->held, ids.end());
@@ -169,6 +172,17 @@ void Generator::extend(const std::vector<Answer*>& answers) {
   }
 }
 
+void Generator::remake(Answer& a) {
+  const std::span<const Branch> branches = a.decoding->branches();
+  for (std::size_t i = 0; i < branches.size(); ++i) {
+    Continuation c{.input_ids = branches[i].ids, .slots = {a.at[i]}, .past = {0}};
+    c.starts.push_back(static_cast<std::int32_t>(c.rows()));
+    tokens_computed_ += c.rows();
+    model_.extend(context_, store_, cache_, c, logits_.slice(0, 1));
+  }
+  a.held = static_cast<std::int32_t>(branches[0].ids.size()) - 1;
+}
+
 // One token in an unused slot.
 void Generator::idle() {
   Continuation c;
@@ -184,6 +198,11 @@ void Generator::idle() {
 }
 
 void Generator::run(std::span<const Prompt> prompts, const OnToken& on_token, const AnyRank& any_rank) {
+  if (any_rank && 0 < model_.keys_turn_at() && model_.keys_turn_at() < shape_.cache.capacity)
+    throw UserError(Exit::config,
+                    str("answers may grow beyond ", model_.keys_turn_at(),
+                        " tokens, where longrope's factors change, which ranks that gather parameters "
+                        "together cannot do; use zero_optimization.stage 2 or lower, or shorter answers"));
   const auto anywhere = [&](bool here) { return any_rank ? any_rank(here) : here; };
   for (std::size_t next = 0;;) {
     const bool here = next < prompts.size() || !answers_.empty();

@@ -60,6 +60,8 @@ class Generator {
   // whose branch was given up.
   void place(Answer&);
   void idle();
+  // Makes the keys of an answer's branches anew; but of their last token, which the next pass computes.
+  void remake(Answer&);
   void download(std::int64_t sequences);  // logits to scores_
 
   Ctx& context_;

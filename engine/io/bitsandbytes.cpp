@@ -175,8 +175,9 @@ void BitsAndBytesFolder::read(const std::string& name, const Tensor& to, std::in
   convert(to.data, to.dtype, rounded.data(), s->dtype, to.numel());
 }
 
-std::unique_ptr<WeightSource> open_model_folder(const std::string& folder) {
+std::unique_ptr<WeightSource> open_model_folder(const std::string& folder, const StoredNames& names) {
   auto files = std::make_unique<ModelFolder>(folder);
+  files->name_as(names);
   if (!BitsAndBytesFolder::is_one(*files)) return files;
   return std::make_unique<BitsAndBytesFolder>(std::move(files));
 }

@@ -49,6 +49,6 @@ class BitsAndBytesFolder final : public WeightSource {
 };
 
 // A folder's weights, in 4 bits or not.
-std::unique_ptr<WeightSource> open_model_folder(const std::string& folder);
+std::unique_ptr<WeightSource> open_model_folder(const std::string& folder, const StoredNames& names = {});
 
 }  // namespace ft

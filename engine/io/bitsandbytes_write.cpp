@@ -2,8 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/io/json.h"
-
 namespace ft {
 namespace {
 
@@ -47,6 +45,22 @@ std::vector<TensorSpec> four_bit_specs(const std::string& weight, const StoredFo
   specs.push_back(
       {weight + ".nested_quant_map", DType::f32, {static_cast<std::int64_t>(nested_map().size())}});
   return specs;
+}
+
+Json four_bit_config(FourBitForm form, DType compute) {
+  return {{"_load_in_4bit", true},
+          {"_load_in_8bit", false},
+          {"bnb_4bit_compute_dtype", name_of(compute)},
+          {"bnb_4bit_quant_storage", "uint8"},
+          {"bnb_4bit_quant_type", name_of(form.book)},
+          {"bnb_4bit_use_double_quant", form.nested},
+          {"llm_int8_enable_fp32_cpu_offload", false},
+          {"llm_int8_has_fp16_weight", false},
+          {"llm_int8_skip_modules", nullptr},
+          {"llm_int8_threshold", 6.0},
+          {"load_in_4bit", true},
+          {"load_in_8bit", false},
+          {"quant_method", "bitsandbytes"}};
 }
 
 void write_four_bit(SafetensorsFiller& files, const std::string& weight, const StoredFourBit& s,

@@ -82,6 +82,16 @@ void ModelFolder::read_index(const std::string& index) {
   if (entries_.empty()) json.refuse("weight_map", "an object of names and files, not empty");
 }
 
+void ModelFolder::name_as(const StoredNames& as) {
+  std::erase_if(entries_, [&](const auto& e) {
+    return std::ranges::any_of(as.skip, [&](const std::string& end) { return e.first.ends_with(end); });
+  });
+  if (std::ranges::any_of(entries_, [&](const auto& e) { return e.first.starts_with(as.prefix); })) return;
+  std::map<std::string, Entry> named;
+  for (const auto& [name, entry] : entries_) named[name == as.head ? name : as.prefix + name] = entry;
+  entries_ = std::move(named);
+}
+
 const ModelFolder::Entry& ModelFolder::at(const std::string& name) const {
   const auto it = entries_.find(name);
   if (it != entries_.end()) return it->second;

@@ -34,6 +34,13 @@ class WeightSource {
   void expect(const std::string& name, const Shape& shape) const;
 };
 
+// How a model's files may differ from what its parameters are called.
+struct StoredNames {
+  std::string prefix;             // model. where no name begins with it all but the head's get it
+  std::string head;               // lm_head.weight
+  std::vector<std::string> skip;  // ends of names that are no weights: masks, tables
+};
+
 // model.safetensors, or the files that model.safetensors.index.json names.
 class ModelFolder : public WeightSource {
  public:
@@ -47,6 +54,8 @@ class ModelFolder : public WeightSource {
 
   const std::vector<std::unique_ptr<SafetensorsFile>>& files() const { return files_; }
   std::int64_t bytes() const;  // of all weights
+  // From here on weights have their parameters' names.
+  void name_as(const StoredNames&);
 
  private:
   struct Entry {

@@ -3,6 +3,11 @@
 namespace ft {
 namespace {
 
+// The first, second or third of the columns that a head has in (rows, H 3 D), as (rows H, D).
+Tensor third_of_heads(const Tensor& all, std::int64_t which, std::int64_t width) {
+  return all.view({all.numel() / (3 * width), 3 * width}).columns(which * width, (which + 1) * width);
+}
+
 // Rows as wide as the norm: each head's values, where it is over those.
 Tensor rows_of(const Norm& norm, const Tensor& x) { return x.view({x.numel() / norm.width(), norm.width()}); }
 
@@ -16,13 +21,8 @@ void SelfAttention::attend(Ctx& c, const Saved& s, const Positions& p) const {
     if (!p.cached->fresh) {
       KeyRanges seen = p.cached->ranges;
       seen.window = window;
-      c.ops.run(op::AttentionRanges{.y = s.y,
-                                    .q = s.q,
-                                    .k = past.k,
-                                    .v = past.v,
-                                    .heads = heads,
-                                    .ranges = seen,
-                                    .scores = {.scale = scale}});
+      c.ops.run(op::AttentionRanges{
+          .y = s.y, .q = s.q, .k = past.k, .v = past.v, .heads = heads, .ranges = seen, .scores = scores(c)});
       return;
     }
   }
@@ -33,7 +33,69 @@ void SelfAttention::attend(Ctx& c, const Saved& s, const Positions& p) const {
                           .v = s.v,
                           .heads = heads,
                           .mask = mask(p),
-                          .scores = {.scale = scale}});
+                          .scores = scores(c)});
+}
+
+Scores SelfAttention::scores(const Ctx& c) const {
+  Scores s{.scale = scale, .cap = cap};
+  if (dropout.active(c)) {
+    s.dropout = dropout.p;
+    s.random = dropout.mask(c, q_proj.name);
+  }
+  return s;
+}
+
+// Makes queries, keys and values, before norms and rotation.
+void SelfAttention::project(Ctx& c, Saved& s, Tensor x) const {
+  const std::int64_t rows = x.rows(), D = heads.width, queries = heads.query * D, keys = heads.key_value * D;
+  auto dense = [&](std::int64_t columns) { return c.saved.take({rows, columns}, c.dtype); };
+  if (!fused()) {
+    s.q = dense(queries);
+    s.k = dense(keys);
+    s.v = dense(keys);
+    if (q_norm) {
+      s.q_raw = dense(queries);
+      s.k_raw = dense(keys);
+      s.q_statistics = q_norm->take_statistics(c.saved, s.q.numel() / q_norm->width());
+      s.k_statistics = k_norm->take_statistics(c.saved, s.k.numel() / k_norm->width());
+    }
+    s.u = forward_all(c, {{q_proj, q_norm ? s.q_raw : s.q}, {k_proj, k_norm ? s.k_raw : s.k}, {v_proj, s.v}},
+                      x);
+    return;
+  }
+  if (!by_heads) {
+    const Tensor all = dense(queries + 2 * keys);
+    s.q = all.columns(0, queries);
+    s.k = all.columns(queries, queries + keys);
+    s.v = all.columns(queries + keys, queries + 2 * keys);
+    s.u = q_proj.forward(c, all, x);
+    return;
+  }
+  Scope scratch(c.scratch);
+  const Tensor all = c.scratch.take({rows, 3 * queries}, c.dtype);
+  s.u = q_proj.forward(c, all, x);
+  std::int64_t which = 0;
+  for (Tensor* t : {&s.q, &s.k, &s.v}) {
+    *t = dense(queries);
+    c.ops.run(op::Cast{.y = t->view({rows * heads.query, D}), .x = third_of_heads(all, which++, D)});
+  }
+}
+
+// all: what dq, dk and dv are columns of, or to be put into; empty where each has a linear.
+void SelfAttention::projected_back(Ctx& c, Tensor dx, Tensor dq, Tensor dk, Tensor dv, Tensor all, Tensor x,
+                                   const Saved& s) const {
+  Sum sum(c.ops, dx);
+  if (!fused()) {
+    backward_all(c, sum, {{q_proj, dq}, {k_proj, dk}, {v_proj, dv}}, x, s.u);
+    return sum.run();
+  }
+  std::int64_t which = 0;
+  for (const Tensor& t : {dq, dk, dv})
+    if (by_heads)
+      c.ops.run(op::Cast{.y = third_of_heads(all, which++, heads.width),
+                         .x = t.view({t.numel() / heads.width, heads.width})});
+  q_proj.backward(c, sum, all, x, s.u);
+  sum.run();
 }
 
 SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor residual,
@@ -42,24 +104,14 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
   auto dense = [&](std::int64_t n) { return c.saved.take({rows, n * D}, c.dtype); };
   c.ops.enter(parent_of(o_proj.name));
   Saved s;
-  s.q = dense(heads.query);
-  s.k = dense(heads.key_value);
-  s.v = dense(heads.key_value);
-  if (q_norm) {
-    s.q_raw = dense(heads.query);
-    s.k_raw = dense(heads.key_value);
-    s.q_statistics = q_norm->take_statistics(c.saved, s.q.numel() / q_norm->width());
-    s.k_statistics = k_norm->take_statistics(c.saved, s.k.numel() / k_norm->width());
-  }
-  s.u =
-      forward_all(c, {{q_proj, q_norm ? s.q_raw : s.q}, {k_proj, k_norm ? s.k_raw : s.k}, {v_proj, s.v}}, x);
+  project(c, s, x);
   if (q_norm) {
     q_norm->forward(c, rows_of(*q_norm, s.q), s.q_statistics, rows_of(*q_norm, s.q_raw));
     k_norm->forward(c, rows_of(*k_norm, s.k), s.k_statistics, rows_of(*k_norm, s.k_raw));
   }
   c.ops.enter(parent_of(o_proj.name));
-  p.rotate(c, s.q, D, 1);
-  p.rotate(c, s.k, D, 1);
+  p.rotate(c, s.q, D, rotation, 1);
+  p.rotate(c, s.k, D, rotation, 1);
   s.y = dense(heads.query);
   s.lse = c.saved.take({heads.query, rows}, DType::f32);
   attend(c, s, p);
@@ -72,7 +124,12 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
   Scope scratch(c.scratch);
   const std::int64_t rows = dy.rows(), D = heads.width;
   auto dense = [&](std::int64_t n) { return c.scratch.take({rows, n * D}, c.dtype); };
-  Tensor dq = dense(heads.query), dk = dense(heads.key_value), dv = dense(heads.key_value);
+  Tensor all = fused() ? dense(heads.query + 2 * heads.key_value) : Tensor{};
+  const bool parts = fused() && !by_heads;
+  const std::int64_t keys = heads.query * D, values = keys + heads.key_value * D;
+  Tensor dq = parts ? all.columns(0, keys) : dense(heads.query),
+         dk = parts ? all.columns(keys, values) : dense(heads.key_value),
+         dv = parts ? all.columns(values, all.cols()) : dense(heads.key_value);
   {
     Scope inner(c.scratch);
     Tensor da = dense(heads.query);
@@ -91,10 +148,10 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
                                 .v = s.v,
                                 .heads = heads,
                                 .mask = mask(p),
-                                .scores = {.scale = scale}});
+                                .scores = scores(c)});
   }
-  p.rotate(c, dq, D, -1);
-  p.rotate(c, dk, D, -1);
+  p.rotate(c, dq, D, rotation, -1);
+  p.rotate(c, dk, D, rotation, -1);
   if (q_norm) {
     auto through = [&](const Norm& norm, Tensor& d, Tensor raw, Tensor statistics) {
       Tensor into = c.scratch.take(d.shape, c.dtype);
@@ -105,13 +162,14 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
     through(*q_norm, dq, s.q_raw, s.q_statistics);
     through(*k_norm, dk, s.k_raw, s.k_statistics);
   }
-  Sum sum(c.ops, dx);
-  backward_all(c, sum, {{q_proj, dq}, {k_proj, dk}, {v_proj, dv}}, x, s.u);
-  sum.run();
+  projected_back(c, dx, dq, dk, dv, all, x, s);
 }
 
 void SelfAttention::visit(Visitor& v) {
-  visit_all(v, {&q_proj, &k_proj, &v_proj});
+  if (fused())
+    q_proj.visit(v);
+  else
+    visit_all(v, {&q_proj, &k_proj, &v_proj});
   o_proj.visit(v);
   for (auto* norm : {&q_norm, &k_norm})
     if (*norm) (*norm)->visit(v);

@@ -1,8 +1,10 @@
 // Causal self-attention with grouped queries (Ainslie et al. 2023); optionally biases, norms of the queries
-// and keys (Qwen3), and a sliding window.
+// and keys (Qwen3), a sliding window, a cap of the scores (Gemma 2), dropout of the probabilities, and one
+// linear that makes queries, keys and values.
 #pragma once
 #include <optional>
 
+#include "engine/nn/dropout.h"
 #include "engine/nn/norm.h"
 #include "engine/nn/positions.h"
 #include "engine/nn/siblings.h"
@@ -10,10 +12,15 @@
 namespace ft {
 
 struct SelfAttention {
-  Linear q_proj, k_proj, v_proj, o_proj;
+  Linear q_proj, k_proj, v_proj, o_proj;  // k_proj and v_proj empty: q_proj makes all three
+  bool by_heads =
+      false;  // it makes head after head a query, key and value; else all queries, then the others
   std::optional<Norm> q_norm, k_norm;  // over as many values of a row at a time as they are wide
   Heads heads{};
-  float scale = 1;          // of the scores
+  float scale = 1;  // of the scores
+  float cap = 0;    // of the scaled scores; 0: none
+  Dropout dropout;  // of the probabilities
+  Rotation rotation = Rotation::usual;
   std::int64_t window = 0;  // 0: none
   std::size_t layer = 0;    // in a KvCache
 
@@ -28,10 +35,17 @@ struct SelfAttention {
   Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual, const Positions&) const;
   // dx = the gradient of x (empty: not wanted); x may be empty when !reads_input().
   void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&, const Positions&) const;
-  bool reads_input() const { return q_proj.reads_input() || k_proj.reads_input() || v_proj.reads_input(); }
+  bool reads_input() const {
+    return q_proj.reads_input() || (!fused() && (k_proj.reads_input() || v_proj.reads_input()));
+  }
   void visit(Visitor&);
 
  private:
+  bool fused() const { return !k_proj.weight; }
+  Scores scores(const Ctx&) const;
+  void project(Ctx&, Saved&, Tensor x) const;
+  void projected_back(Ctx&, Tensor dx, Tensor dq, Tensor dk, Tensor dv, Tensor all, Tensor x,
+                      const Saved&) const;
   Mask mask(const Positions& p) const { return {p.starts, true, window, {}, p.blocks}; }
   void attend(Ctx&, const Saved&, const Positions&) const;
 };

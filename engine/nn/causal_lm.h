@@ -4,7 +4,9 @@
 // Encoding, of positions, makes what the blocks get besides their input:
 //   Block::Side upload(Ctx&, const Batch&), taken from c.saved;
 //   Block::Side upload(Ctx&, const Continuation&, const CachedRows&);
-// Block::Side::blocks are the CausalLm's.
+//   turns_at, see Model::keys_turn_at.
+// Block::Side::blocks are the CausalLm's; Block::Side::positions are rows of a table of positions where the
+// embedding has one.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -35,6 +37,7 @@ class CausalLm final : public Model {
       : positions_(std::move(parts.positions)), key_columns_(parts.key_columns), heads_(parts.heads) {
     vocabulary_.embedding = std::move(parts.embedding);
     vocabulary_.embedding.weight.embedding = true;
+    if (auto& positions = vocabulary_.embedding.positions) positions->embedding = true;
     vocabulary_.head = std::move(parts.head);
     if (parts.tied) vocabulary_.tie();
     stack_.blocks = std::move(parts.blocks);
@@ -85,16 +88,18 @@ class CausalLm final : public Model {
     store.expect(step_units(store));
     c.begin(Phase::forward);
     const Inputs in = upload(c, b);
-    const Tensor x = stack_.forward(c, store, vocabulary_.embed(c, store, in.ids), in.side, b.kept_starts);
+    const Tensor x = stack_.forward(c, store, vocabulary_.embed(c, store, in.ids, in.side.positions), in.side,
+                                    b.kept_starts);
     const Tensor d = vocabulary_.forward_backward(c, store, loss, x, in.targets, scale, smoothing);
     const bool embedding_grad = store.trains(vocabulary_.embedding_unit());
     stack_.backward(c, store, d, in.side, embedding_grad);
-    if (embedding_grad) vocabulary_.embed_backward(c, store, d, in.ids, true);
+    if (embedding_grad) vocabulary_.embed_backward(c, store, d, in.ids, true, in.side.positions);
   }
 
   KvCache make_kv_cache(Arena& arena, KvCacheShape shape, DType dtype) const override {
     return take_kv_cache(arena, shape, stack_.blocks.size(), key_columns_, dtype);
   }
+  std::int64_t keys_turn_at() const override { return positions_.turns_at; }
   void extend(Ctx& c, ParameterStore& store, const KvCache& cache, const Continuation& next,
               Tensor y) override {
     Scope all(c.saved);
@@ -130,7 +135,7 @@ class CausalLm final : public Model {
   // After the last block, nothing kept.
   Tensor hidden(Ctx& c, ParameterStore& store, Tensor ids, const Side& side) {
     store.expect(forward_units());
-    return stack_.evaluate(c, store, vocabulary_.embed(c, store, ids), side);
+    return stack_.evaluate(c, store, vocabulary_.embed(c, store, ids, side.positions), side);
   }
 
   // In the order of their use.

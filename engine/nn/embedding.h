@@ -1,22 +1,30 @@
-// Token embedding: rows of a table.
+// Token embedding: rows of a table, which a family may multiply, project to another width, and add the rows
+// of a table of positions to, in this order; then dropout.
 #pragma once
-#include "engine/nn/context.h"
-#include "engine/nn/visitor.h"
+#include <optional>
+
+#include "engine/nn/dropout.h"
+#include "engine/nn/linear.h"
 
 namespace ft {
 
 struct Embedding {
-  Parameter weight;  // (V, C)
+  Parameter weight;                    // (V, w)
+  float scale = 1;                     // of its rows
+  std::optional<Linear> project;       // (C, w); none: w is C
+  std::optional<Parameter> positions;  // (P, C)
+  Dropout dropout;
 
-  void forward(Ctx& c, Tensor y, Tensor ids) const {
-    c.ops.enter(weight.name);
-    c.ops.run(op::Embedding{.y = y, .ids = ids, .table = weight.value});
-  }
-  void backward(Ctx& c, Tensor dy, Tensor ids) const {
-    c.ops.enter(weight.name);
-    if (weight.grad) c.ops.run(op::EmbeddingGrad{.dtable = weight.grad, .ids = ids, .dy = dy});
-  }
-  void visit(Visitor& v) { v.parameter(weight); }
+  std::int64_t width() const { return project ? project->out : weight.shape[1]; }
+
+  // y (ids, C). at: rows of the table of positions; empty without one.
+  void forward(Ctx&, Tensor y, Tensor ids, Tensor at = {}) const;
+  // Own gradients +=; changes dy.
+  void backward(Ctx&, Tensor dy, Tensor ids, Tensor at = {}) const;
+  void visit(Visitor&);
+
+ private:
+  void look_up(Ctx&, Tensor y, Tensor ids) const;
 };
 
 }  // namespace ft

@@ -54,17 +54,17 @@ std::vector<int> EmbeddingAndHead::head_units() const {
   return tied_ ? std::vector{head_unit_, embedding_unit_} : std::vector{head_unit_};
 }
 
-Tensor EmbeddingAndHead::embed(Ctx& c, ParameterStore& store, Tensor ids) const {
+Tensor EmbeddingAndHead::embed(Ctx& c, ParameterStore& store, Tensor ids, Tensor positions) const {
   Use use(store, embedding_unit_, false);
-  Tensor x = c.save(ids.numel(), embedding.weight.shape[1]);
-  embedding.forward(c, x, ids);
+  Tensor x = c.save(ids.numel(), embedding.width());
+  embedding.forward(c, x, ids, positions);
   return x;
 }
 
-void EmbeddingAndHead::embed_backward(Ctx& c, ParameterStore& store, Tensor d, Tensor ids,
-                                      bool complete) const {
+void EmbeddingAndHead::embed_backward(Ctx& c, ParameterStore& store, Tensor d, Tensor ids, bool complete,
+                                      Tensor positions) const {
   Use use(store, embedding_unit_, true);
-  embedding.backward(c, d, ids);
+  embedding.backward(c, d, ids, positions);
   store.reduce(embedding_unit_, complete);
 }
 

@@ -29,10 +29,11 @@ class EmbeddingAndHead {
   // What the head uses, in this order.
   std::vector<int> head_units() const;
 
-  // States (ids, C), in c.saved.
-  Tensor embed(Ctx&, ParameterStore&, Tensor ids) const;
-  // complete: nothing adds to the table's gradient after this.
-  void embed_backward(Ctx&, ParameterStore&, Tensor d, Tensor ids, bool complete) const;
+  // States (ids, C), in c.saved. positions: of a table of them; empty without one.
+  Tensor embed(Ctx&, ParameterStore&, Tensor ids, Tensor positions = {}) const;
+  // complete: nothing adds to the table's gradient after this. Changes d.
+  void embed_backward(Ctx&, ParameterStore&, Tensor d, Tensor ids, bool complete,
+                      Tensor positions = {}) const;
 
   // As those of Head. forward_backward returns the gradient of x, in c.scratch.
   void forward(Ctx&, ParameterStore&, Tensor loss, Tensor x, const Targets&) const;

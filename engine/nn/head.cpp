@@ -18,17 +18,20 @@ std::int64_t Head::chunk_rows() const {
 
 // Takes rows [begin, end) of all requested ones.
 Head::Chunk Head::project(Ctx& c, Tensor x, const Tensor& all, std::int64_t begin, std::int64_t end) const {
-  const std::int64_t n = end - begin, C = lm_head.in;
-  Chunk k{c.temporary(n, C),
-          c.temporary(n, C),
-          norm.take_statistics(c.scratch, n),
-          c.temporary(n, lm_head.out),
-          {}};
-  c.ops.enter(norm.name());
+  const std::int64_t n = end - begin, C = x.cols();
+  Chunk k;
+  k.x = c.temporary(n, C);
+  k.n = norm ? c.temporary(n, C) : k.x;
+  if (norm) k.statistics = norm->take_statistics(c.scratch, n);
+  k.logits = c.temporary(n, lm_head.out);
+  c.ops.enter(norm ? norm->name() : lm_head.name);
   c.ops.run(op::GatherRows{.y = k.x, .x = x, .rows = part(all, begin, end)});
-  norm.forward(c, k.n, k.statistics, k.x);
+  if (norm) norm->forward(c, k.n, k.statistics, k.x);
   dropout.apply(c, k.n, mask_of(begin));
-  k.adapter = lm_head.forward(c, k.logits, k.n, {}, scale);
+  k.read = narrow ? c.temporary(n, lm_head.in) : k.n;
+  if (narrow) k.narrow_adapter = narrow->forward(c, k.read, k.n);
+  k.adapter = lm_head.forward(c, k.logits, k.read, {}, scale);
+  if (cap > 0) c.ops.run(op::SoftCap{.y = k.logits, .x = k.logits, .cap = cap});
   return k;
 }
 
@@ -63,18 +66,33 @@ void Head::forward_backward(Ctx& c, Tensor loss, Tensor d, Tensor x, const Targe
                                .targets = part(t.ids, begin, end),
                                .scale = loss_scale * scale,
                                .smoothing = smoothing,
-                               .gradient = true});
+                               .gradient = true,
+                               .cap = cap});
     c.ops.run(op::Sum{loss, losses});
     c.begin(Phase::backward);
-    Tensor dn = c.temporary(end - begin, lm_head.in), dx = c.temporary(end - begin, lm_head.in);
-    Sum sum(c.ops, dn);
-    lm_head.backward(c, sum, k.logits, k.n, k.adapter);
-    sum.run();
-    dropout.apply(c, dn, mask_of(begin));
-    c.ops.run(op::Fill{dx, 0});
-    norm.backward(c, dx, dn, k.x, k.statistics);
-    c.ops.run(op::ScatterRows{.y = d, .x = dx, .rows = part(t.rows, begin, end)});
+    back(c, d, k, part(t.rows, begin, end), begin);
   }
+}
+
+// From the gradient of a chunk's logits, which is in their place, to its rows of d.
+void Head::back(Ctx& c, Tensor d, const Chunk& k, Tensor rows, std::int64_t begin) const {
+  const auto through = [&](const Linear& l, Tensor dy, Tensor x, Tensor adapter) {
+    const Tensor dx = c.temporary(x.rows(), x.cols());
+    Sum sum(c.ops, dx);
+    l.backward(c, sum, dy, x, adapter);
+    sum.run();
+    return dx;
+  };
+  Tensor dn = through(lm_head, k.logits, k.read, k.adapter);
+  if (narrow) dn = through(*narrow, dn, k.n, k.narrow_adapter);
+  dropout.apply(c, dn, mask_of(begin));
+  Tensor dx = dn;
+  if (norm) {
+    dx = c.temporary(k.x.rows(), k.x.cols());
+    c.ops.run(op::Fill{dx, 0});
+    norm->backward(c, dx, dn, k.x, k.statistics);
+  }
+  c.ops.run(op::ScatterRows{.y = d, .x = dx, .rows = rows});
 }
 
 void Head::logits(Ctx& c, Tensor y, Tensor x, Tensor rows) const {

@@ -1,6 +1,7 @@
-// Final norm, projection to the vocabulary and loss, in chunks of rows: the logits are never in memory all at
-// once, and rows without a target are never computed.
+// Final norm, projection to the vocabulary, a cap of the logits and loss, in chunks of rows: the logits are
+// never in memory all at once, and rows without a target are never computed.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "engine/core/batch.h"
@@ -16,9 +17,11 @@ struct Targets {
 };
 
 struct Head {
-  Norm norm;
+  std::optional<Norm> norm;
+  std::optional<Linear> narrow;  // to the width of the vocabulary's matrix, where that is another
   Linear lm_head;
   float scale = 1;  // of the normed states before the projection
+  float cap = 0;    // of the logits; 0: none
   Dropout dropout;  // of the normed states
 
   // Rows of a chunk: what keeps its logits near 16 M elements.
@@ -31,16 +34,22 @@ struct Head {
   // Logits (rows, V) of the given rows, in the activations' dtype.
   void logits(Ctx&, Tensor y, Tensor x, Tensor rows) const;
   void visit(Visitor& v) {
-    norm.visit(v);
+    if (norm) norm->visit(v);
+    if (narrow) narrow->visit(v);
     lm_head.visit(v);
   }
 
  private:
   struct Chunk {
-    Tensor x, n, statistics, logits, adapter;
+    Tensor x, n, statistics;
+    Tensor read, narrow_adapter;  // what lm_head reads
+    Tensor logits, adapter;
   };
   Chunk project(Ctx&, Tensor x, const Tensor& all, std::int64_t begin, std::int64_t end) const;
-  std::string mask_of(std::int64_t begin) const { return norm.name() + "." + std::to_string(begin); }
+  void back(Ctx&, Tensor d, const Chunk&, Tensor rows, std::int64_t begin) const;
+  std::string mask_of(std::int64_t begin) const {
+    return (norm ? norm->name() : lm_head.name) + "." + std::to_string(begin);
+  }
 };
 
 }  // namespace ft

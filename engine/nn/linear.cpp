@@ -13,6 +13,14 @@ Linear make_linear(std::string name, std::int64_t in, std::int64_t out, bool bia
   return l;
 }
 
+Linear make_inputs_first_linear(std::string name, std::int64_t in, std::int64_t out, DType dtype) {
+  Linear l = make_linear(std::move(name), in, out, true, dtype);
+  Parameter p = std::move(static_cast<DenseWeight&>(*l.weight).parameter);
+  p.shape = {in, out};
+  l.weight = std::make_unique<DenseWeight>(std::move(p), true);
+  return l;
+}
+
 Tensor Linear::narrow(Ctx& c, Tensor x) const {
   if (!adapter) return {};
   c.ops.enter(name);
@@ -44,7 +52,11 @@ void Linear::backward(Ctx& c, Sum& dx, Tensor dy, Tensor x, Tensor u) const {
 
 void Linear::backward_with(Ctx& c, Sum& dx, Tensor du, Tensor dy, Tensor x, Tensor u) const {
   c.ops.enter(name);
-  if (Tensor dw = weight->grad()) product(c.ops, dw, {dy, Trans::yes, x, Trans::no}, 1, dw);
+  if (Tensor dw = weight->grad()) {
+    const Term term =
+        weight->inputs_first() ? Term{x, Trans::yes, dy, Trans::no} : Term{dy, Trans::yes, x, Trans::no};
+    product(c.ops, dw, term, 1, dw);
+  }
   if (bias && bias->grad) c.ops.run(op::ColumnSums{bias->grad, dy});
   if (dx) dx.add(weight->times(dy, Trans::no));
   if (adapter) adapter->up_grad(c, du, dy, u);

@@ -66,5 +66,7 @@ struct Linear {
 inline std::string_view parent_of(std::string_view name) { return name.substr(0, name.rfind('.')); }
 
 Linear make_linear(std::string name, std::int64_t in, std::int64_t out, bool bias, DType dtype);
+// transformers' Conv1D: W is stored as (in, out); with a bias.
+Linear make_inputs_first_linear(std::string name, std::int64_t in, std::int64_t out, DType dtype);
 
 }  // namespace ft

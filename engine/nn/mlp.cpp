@@ -28,6 +28,13 @@ void Mlp::each_piece(const Ctx& c, std::int64_t rows,
 Mlp::Piece Mlp::widen(Ctx& c, Tensor x) const {
   Piece p;
   c.ops.enter(parent_of(down_proj.name));
+  if (fused()) {
+    p.both = c.save(x.rows(), gate_proj.out);
+    p.gate = p.both.columns(0, down_proj.in);
+    p.up = p.both.columns(down_proj.in, gate_proj.out);
+    p.u = gate_proj.forward(c, p.both, x);
+    return p;
+  }
   p.gate = c.save(x.rows(), gate_proj.out);
   if (up_proj) p.up = c.save(x.rows(), gate_proj.out);
   p.u =
@@ -78,7 +85,7 @@ void Mlp::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& saved) c
 void Mlp::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, Piece& p) const {
   {
     Scope scratch(c.scratch);
-    Tensor dact = c.temporary(dy.rows(), gate_proj.out), act;
+    Tensor dact = c.temporary(dy.rows(), down_proj.in), act;
     if (down_proj.reads_input()) act = inner(c, p);  // made again: cheaper than keeping it
     if (!p.down_u) during(c.ops.phases(), Phase::recompute, [&] { p.down_u = down_proj.narrow(c, act); });
     Sum sum(c.ops, dact);
@@ -94,7 +101,7 @@ void Mlp::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, Piece& p) const {
   if (up_proj)
     backward_all(c, sum, {{gate_proj, p.gate}, {*up_proj, p.up}}, x, p.u);
   else
-    gate_proj.backward(c, sum, p.gate, x, p.u);
+    gate_proj.backward(c, sum, fused() ? p.both : p.gate, x, p.u);
   sum.run();
 }
 

@@ -1,5 +1,5 @@
 // The feed-forward layer: down(f(gate(x)) * up(x)) (Shazeer, "GLU variants improve transformer", 2020), or
-// without an up down(f(gate(x))).
+// without an up down(f(gate(x))). One linear may make gate and up, side by side.
 #pragma once
 #include <functional>
 #include <optional>
@@ -12,7 +12,7 @@
 namespace ft {
 
 struct Mlp {
-  Linear gate_proj;
+  Linear gate_proj;  // twice as wide as what down_proj reads: up too
   std::optional<Linear> up_proj;
   Linear down_proj;
   Activation activation = Activation::silu;
@@ -22,6 +22,7 @@ struct Mlp {
   // kept, only one of them, the widest tensors of a model, exists at a time.
   struct Piece {
     Tensor gate, up;   // (rows, F)
+    Tensor both;       // (rows, 2 F) where one linear makes them, which are parts of it
     Tensor u, down_u;  // of the adapters of gate and up, and of down
   };
   using Saved = std::vector<Piece>;
@@ -35,6 +36,7 @@ struct Mlp {
   void visit(Visitor&);
 
  private:
+  bool fused() const { return !up_proj && gate_proj.out == 2 * down_proj.in; }
   std::int64_t rows_at_once(const Ctx&, std::int64_t rows) const;
   void each_piece(const Ctx&, std::int64_t rows,
                   const std::function<void(std::int64_t, std::int64_t)>&) const;

@@ -66,6 +66,9 @@ class Model {
   virtual void encode(Ctx&, ParameterStore&, const KvCache&, const Sources&) {
     throw InternalError("encode: not an encoder-decoder");
   }
+  // Longrope: the keys of a sequence that grows beyond this many tokens are to be made anew, for all of them
+  // turn otherwise from there on; 0: never.
+  virtual std::int64_t keys_turn_at() const { return 0; }
   // Runs the new tokens, whose keys and values are kept. logits (sequences, V), in the activations' dtype,
   // are those of the token that follows each sequence.
   virtual void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor logits) = 0;

@@ -4,16 +4,18 @@
 #include <utility>
 #include <variant>
 
+#include "engine/nn/layer_norm.h"
 #include "engine/nn/rms_norm.h"
 
 namespace ft {
 
 class Norm {
  public:
-  using Kind = std::variant<RmsNorm>;
+  using Kind = std::variant<RmsNorm, LayerNorm>;
 
   Norm() = default;
   Norm(RmsNorm norm) : kind_(std::move(norm)) {}
+  Norm(LayerNorm norm) : kind_(std::move(norm)) {}
 
   // Name of its weight in Hugging Face's model.
   const std::string& name() const {

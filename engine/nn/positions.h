@@ -8,23 +8,32 @@
 
 namespace ft {
 
+// Which table rotates queries and keys.
+enum class Rotation : std::uint8_t { none, usual, local };
+
 struct Positions {
-  Tensor positions;                      // (rows) i32
-  Tensor cos, sin;                       // rotary: (positions, D / 2) f32; empty: nothing is rotated
-  std::span<const std::int32_t> starts;  // of the sequences
-  const CachedRows* cached = nullptr;    // generation: where keys and values are kept
-  BlockMask blocks = {};                 // sparse attention; no layout: dense
+  Tensor positions;                       // (rows) i32
+  Tensor cos, sin;                        // rotary: (positions, R / 2) f32; empty: nothing is rotated
+  std::span<const std::int32_t> starts;   // of the sequences
+  const CachedRows* cached = nullptr;     // generation: where keys and values are kept
+  BlockMask blocks = {};                  // sparse attention; no layout: dense
+  Tensor local_cos = {}, local_sin = {};  // of layers with a window, where theirs are others
 
   // Of some of the rows; they keep their positions.
   Positions of(Ctx& c, const PickedRows& picked) const {
-    return {upload(c, picked.positions), cos, sin, picked.starts};
+    return {upload(c, picked.positions), cos, sin, picked.starts, nullptr, {}, local_cos, local_sin};
   }
 
   // Rotates queries or keys of heads of `width` = D values; sign -1: their gradients, back.
-  void rotate(Ctx& c, Tensor x, std::int64_t width, float sign) const {
-    if (cos)
-      c.ops.run(op::Rope{
-          .x = x, .cos = cos, .sin = sin, .positions = positions, .head_width = width, .sign = sign});
+  void rotate(Ctx& c, Tensor x, std::int64_t width, Rotation by, float sign) const {
+    if (by == Rotation::none || !cos) return;
+    const bool local = by == Rotation::local;
+    c.ops.run(op::Rope{.x = x,
+                       .cos = local ? local_cos : cos,
+                       .sin = local ? local_sin : sin,
+                       .positions = positions,
+                       .head_width = width,
+                       .sign = sign});
   }
 };
 

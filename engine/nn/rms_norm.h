@@ -1,4 +1,4 @@
-// Root mean square normalisation with a learned scale (Zhang and Sennrich 2019).
+// Root mean square normalisation with a learned scale (Zhang and Sennrich 2019), which Gemma counts from 1.
 #pragma once
 #include "engine/nn/context.h"
 #include "engine/nn/visitor.h"
@@ -8,26 +8,29 @@ namespace ft {
 struct RmsNorm {
   Parameter weight;  // (C)
   float eps = 1e-6f;
+  float offset = 0;
 
-  // y = norm(x) w; rstd (rows) f32 for backward. Calling it again gives the same bits, which is cheaper than
-  // keeping y.
+  // y = norm(x) (offset + w); rstd (rows) f32 for backward. Calling it again gives the same bits, which is
+  // cheaper than keeping y.
   void forward(Ctx& c, Tensor y, Tensor rstd, Tensor x) const {
     c.ops.enter(weight.name);
-    c.ops.run(op::RmsNorm{.y = y, .rstd = rstd, .x = x, .w = weight.value, .eps = eps});
+    c.ops.run(op::RmsNorm{.y = y, .rstd = rstd, .x = x, .w = weight.value, .eps = eps, .offset = offset});
   }
   void backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, Tensor rstd) const {  // dx +=
     c.ops.enter(weight.name);
     if (dx || weight.grad)
-      c.ops.run(
-          op::RmsNormGrad{.dx = dx, .dw = weight.grad, .dy = dy, .x = x, .w = weight.value, .rstd = rstd});
+      c.ops.run(op::RmsNormGrad{
+          .dx = dx, .dw = weight.grad, .dy = dy, .x = x, .w = weight.value, .rstd = rstd, .offset = offset});
   }
   bool trains() const { return static_cast<bool>(weight.grad); }
   static Tensor take_statistics(Arena& arena, std::int64_t rows) { return arena.take({rows}, DType::f32); }
   void visit(Visitor& v) { v.parameter(weight); }
 };
 
-inline RmsNorm make_rms_norm(std::string module, std::int64_t width, float eps, DType dtype) {
-  return {Parameter{.name = module + ".weight", .shape = {width}, .dtype = dtype, .decays = false}, eps};
+inline RmsNorm make_rms_norm(std::string module, std::int64_t width, float eps, DType dtype,
+                             float offset = 0) {
+  return {Parameter{.name = module + ".weight", .shape = {width}, .dtype = dtype, .decays = false}, eps,
+          offset};
 }
 
 }  // namespace ft

@@ -8,18 +8,28 @@ namespace ft {
 class Weight {
  public:
   virtual ~Weight() = default;
-  virtual Term times(Tensor x, Trans) const = 0;  // x W^T, or x W
-  virtual Tensor grad() const { return {}; }      // (out, in) f32; empty: frozen
-  virtual void visit(Visitor&) {}                 // its parameters, where they are its own
+  virtual Term times(Tensor x, Trans) const = 0;       // x W^T, or x W
+  virtual Tensor grad() const { return {}; }           // (out, in) f32, or (in, out); empty: frozen
+  virtual bool inputs_first() const { return false; }  // stored (in, out)
+  virtual void visit(Visitor&) {}                      // its parameters, where they are its own
 };
 
 class DenseWeight final : public Weight {
  public:
-  explicit DenseWeight(Parameter p) : parameter(std::move(p)) {}
-  Term times(Tensor x, Trans t) const override { return {x, Trans::no, parameter.value, t}; }
+  // inputs_first: W is stored as (in, out), as GPT-2's are.
+  explicit DenseWeight(Parameter p, bool inputs_first = false)
+      : parameter(std::move(p)), inputs_first_(inputs_first) {}
+  Term times(Tensor x, Trans t) const override {
+    if (inputs_first_) t = t == Trans::yes ? Trans::no : Trans::yes;
+    return {x, Trans::no, parameter.value, t};
+  }
+  bool inputs_first() const override { return inputs_first_; }
   Tensor grad() const override { return parameter.grad; }
   void visit(Visitor& v) override { v.parameter(parameter); }
   Parameter parameter;
+
+ private:
+  bool inputs_first_;
 };
 
 // The embedding's table used as the head's matrix; the embedding owns it.

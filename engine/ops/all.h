@@ -19,16 +19,16 @@
 
 namespace ft {
 
-using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Dropout,                           // elementwise.h
-                      op::Gated, op::GatedGrad,                                           //
-                      op::Products, op::ColumnSums,                                       // products.h
-                      op::RmsNorm, op::RmsNormGrad, op::LayerNorm, op::LayerNormGrad,     // norms.h
-                      op::Rope, op::Attention, op::AttentionGrad, op::AttentionRanges,    // attention.h
-                      op::Embedding, op::EmbeddingGrad, op::GatherRows, op::ScatterRows,  // rows.h
-                      op::CrossEntropy,                                                   // loss.h
-                      op::Sum, op::SumSquares, op::AdamW, op::Lion, op::Sgd,              // optimizer.h
-                      op::Adagrad, op::RmsProp, op::Average,                              //
-                      op::FactoredMeans, op::FactoredUpdate, op::RootUpdate,              // whole_optimizer.h
+using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Multiply, op::SoftCap, op::Dropout,  // elementwise.h
+                      op::Gated, op::GatedGrad,                                             //
+                      op::Products, op::ColumnSums,                                         // products.h
+                      op::RmsNorm, op::RmsNormGrad, op::LayerNorm, op::LayerNormGrad,       // norms.h
+                      op::Rope, op::Attention, op::AttentionGrad, op::AttentionRanges,      // attention.h
+                      op::Embedding, op::EmbeddingGrad, op::GatherRows, op::ScatterRows,    // rows.h
+                      op::CrossEntropy,                                                     // loss.h
+                      op::Sum, op::SumSquares, op::AdamW, op::Lion, op::Sgd,                // optimizer.h
+                      op::Adagrad, op::RmsProp, op::Average,                                //
+                      op::FactoredMeans, op::FactoredUpdate, op::RootUpdate,  // whole_optimizer.h
                       op::MuonMomentum, op::Scale, op::Descend>;
 
 // An operation of the list.

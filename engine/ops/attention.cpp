@@ -37,6 +37,7 @@ void check_heads(const Heads& heads) {
 void check_scores(const Scores& s, const Tensor& q, const Heads& heads) {
   require(!s.bias || (s.bias.dtype == q.dtype && s.bias.cols() == heads.query && s.bias.rows() % 2 == 1),
           "attention: the bias is not (2 reach + 1, H)");
+  require(s.cap >= 0 && (s.cap == 0 || !s.bias), "attention: a cap is below 0, or beside a bias");
   require(s.scale > 0 && 0 <= s.dropout && s.dropout < 1, "attention: scale or dropout is out of range");
 }
 
@@ -96,8 +97,8 @@ void Rope::check() const {
   require(is_float(x) && head_width > 0 && head_width % 2 == 0, "rope: the heads' width is odd");
   require(x.cols() % head_width == 0, "rope: the columns are not whole heads");
   require(alike(cos, sin) && cos.dtype == DType::f32 && cos.dense() && sin.dense() &&
-              cos.cols() * 2 == head_width,
-          "rope: cos and sin are not (positions, D / 2) f32");
+              cos.cols() * 2 <= head_width,
+          "rope: cos and sin are not (positions, R / 2) f32");
   require(is_vector(positions, x.rows(), DType::i32), "rope: positions is not one i32 for every row");
 }
 void Rope::check_indices() const {

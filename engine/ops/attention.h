@@ -39,7 +39,8 @@ struct Mask {
 // Pairs of a query and a key that see each other, in all sequences of one head; with blocks the heads' mean.
 double visible_pairs(const Mask& mask);
 
-// How scores become probabilities: softmax(scale q k^T + bias), some of them dropped out.
+// How scores become probabilities: softmax(scale q k^T + bias), some of them dropped out; with a cap
+// softmax(cap tanh(scale q k^T / cap)).
 struct Scores {
   float scale = 1;
   // (2 reach + 1, H) of q's dtype: row reach + clamp(key - query, -reach, reach) is added to the scores of
@@ -49,6 +50,7 @@ struct Scores {
   // query row i and key j of its sequence use number j % 4 of random.at((i H + h) << 32 | j / 4).
   float dropout = 0;
   Random random = {};
+  float cap = 0;  // 0: none; with a cap there is no bias
 
   std::int64_t reach() const { return bias ? bias.rows() / 2 : 0; }
 };
@@ -66,8 +68,8 @@ struct KeyRanges {
 
 namespace op {
 
-// Rotates the pairs (i, i + D/2) of every head, in place. cos and sin (positions, D/2) f32 hold any scaling;
-// sign -1 is the transpose: the gradient. Su et al. 2021.
+// Rotates the pairs (i, i + R/2) of the first R columns of every head, in place. cos and sin (positions, R/2)
+// f32 hold any scaling; sign -1 is the transpose: the gradient. Su et al. 2021.
 struct Rope {
   static constexpr const char* kName = "rope";
   InOut x;

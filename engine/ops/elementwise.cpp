@@ -16,6 +16,13 @@ void Cast::check() const {
   require(same_size(y, x), "cast: y and x differ in shape");
 }
 
+void Multiply::check() const { require(is_float(y) && alike(y, x), "multiply: y and x differ"); }
+
+void SoftCap::check() const {
+  require(is_float(y) && alike(y, x), "soft_cap: y and x differ");
+  require(cap > 0, "soft_cap: the cap is not above 0");
+}
+
 void Dropout::check() const {
   require(is_float(y) && alike(y, x), "dropout: y and x differ");
   require(0 <= p && p < 1, "dropout: p is not in [0, 1)");

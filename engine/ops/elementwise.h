@@ -41,6 +41,34 @@ struct Cast {
   }
 };
 
+// y = factor x; y may be x.
+struct Multiply {
+  static constexpr const char* kName = "multiply";
+  Out y;
+  In x;
+  float factor;
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("x", x);
+  }
+};
+
+// y = cap tanh(x / cap), between -cap and cap; y may be x. Its gradient is in what reads y: CrossEntropy.
+struct SoftCap {
+  static constexpr const char* kName = "soft_cap";
+  Out y;
+  In x;
+  float cap;  // > 0
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("x", x);
+  }
+};
+
 // y = x / (1 - p) where the element is kept, else 0; y may be x. Element i uses number i % 4 of
 // random.at(i / 4).
 struct Dropout {

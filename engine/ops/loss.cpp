@@ -10,6 +10,7 @@ void CrossEntropy::check() const {
   require(is_vector(targets, logits.rows(), DType::i32),
           "cross_entropy: targets is not one i32 for every row");
   require(0 <= smoothing && smoothing <= 1, "cross_entropy: smoothing is not in [0, 1]");
+  require(cap >= 0, "cross_entropy: the cap is below 0");
 }
 void CrossEntropy::check_indices() const {
   require(all_below(targets, logits.cols()), "cross_entropy: a target beyond the classes");

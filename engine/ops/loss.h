@@ -5,7 +5,8 @@
 namespace ft::op {
 
 // loss = -log softmax(logits)[target] by row, or with label smoothing e against (1 - e) onehot + e / V. With
-// `gradient` the logits become scale times its gradient, in place.
+// `gradient` the logits become scale times its gradient, in place: that of what SoftCap made them of where
+// they are capped.
 struct CrossEntropy {
   static constexpr const char* kName = "cross_entropy";
   Out loss;      // (rows) f32
@@ -14,6 +15,7 @@ struct CrossEntropy {
   float scale = 1;
   float smoothing = 0;  // e, in [0, 1]
   bool gradient = false;
+  float cap = 0;  // of the logits; 0: they are not capped
 
   void check() const;
   void check_indices() const;

@@ -99,6 +99,30 @@ FT_HD inline Curve<V> activation(V x) {
   if constexpr (f == Activation::relu) return relu(x);
 }
 
+// Relative error below 4e-7: x P(x^2) / Q(x^2), fitted up to |x| = 9, beyond which it is 1 in f32.
+template <class V>
+FT_HD inline V tanh_of(V x) {
+  constexpr double kP[] = {0.9999999796343104, 0.1338104704834776, 0.0034956126971317026, 2.06094541843e-05,
+                           1.3355118141208352e-08};
+  constexpr double kQ[] = {1.0, 0.46714362694082345, 0.025877077855697754, 0.00032856735811022104,
+                           7.776757490346071e-07};
+  const V nine = constant(x, 9), zero = constant(x, 0);
+  const V at_most = zero - larger_of(zero - nine, zero - x);
+  const V a = larger_of(zero - nine, at_most), z = a * a;
+  V p = constant(x, kP[4]), q = constant(x, kQ[4]);
+  for (int i = 3; i >= 0; --i) {
+    p = p * z + constant(x, kP[i]);
+    q = q * z + constant(x, kQ[i]);
+  }
+  return a * p / q;
+}
+
+// The slope of cap tanh(x / cap), from its value divided by the cap.
+template <class V>
+FT_HD inline V soft_cap_slope(V part) {
+  return larger_of(constant(part, 0), constant(part, 1) - part * part);
+}
+
 // ---- normalisation
 // dx of y = x rstd w, when dot = sum(dy w x) over the row: rstd (dy w) - x rstd^3 dot / C. `pull` is
 // rstd^3 dot / C.

@@ -14,7 +14,7 @@ void check_rms_norm(const Tensor& y, const Tensor& rstd, const Tensor& x, const 
 void check_layer_norm(const Tensor& y, const Tensor& mean, const Tensor& rstd, const Tensor& x,
                       const Tensor& w) {
   require(is_float(x) && alike(y, x), "layer_norm: y and x differ");
-  require(is_vector(w, x.cols(), x.dtype), "layer_norm: w is not one element for every column");
+  require(is_vector_if_there(w, x.cols(), x.dtype), "layer_norm: w is not one element for every column");
   require(is_vector(mean, x.rows(), DType::f32) && is_vector(rstd, x.rows(), DType::f32),
           "layer_norm: mean or rstd is not one f32 for every row");
 }
@@ -31,7 +31,7 @@ void RmsNormGrad::check() const {
 
 void LayerNorm::check() const {
   check_layer_norm(y, mean, rstd, x, w);
-  require(is_vector(b, x.cols(), x.dtype), "layer_norm: b is not one element for every column");
+  require(is_vector_if_there(b, x.cols(), x.dtype), "layer_norm: b is not one element for every column");
 }
 
 void LayerNormGrad::check() const {

@@ -4,7 +4,8 @@
 
 namespace ft::op {
 
-// y = x * rstd * w with rstd (rows) f32 = 1 / sqrt(mean(x^2) + eps). Zhang and Sennrich 2019.
+// y = x * rstd * (offset + w) with rstd (rows) f32 = 1 / sqrt(mean(x^2) + eps). Zhang and Sennrich 2019; an
+// offset of 1 is Gemma's.
 struct RmsNorm {
   static constexpr const char* kName = "rms_norm";
   Out y;
@@ -12,6 +13,7 @@ struct RmsNorm {
   In x;
   In w;  // (C)
   float eps;
+  float offset = 0;
 
   void check() const;
   void operands(auto&& visit) const {
@@ -30,6 +32,7 @@ struct RmsNormGrad {
   In x;
   In w;
   In rstd;
+  float offset = 0;
 
   void check() const;
   void operands(auto&& visit) const {
@@ -49,7 +52,7 @@ struct LayerNorm {
   Out y;
   Out mean, rstd;
   In x;
-  In w, b;  // (C)
+  In w = Tensor{}, b = Tensor{};  // (C); without them w is 1 and b is 0
   float eps;
 
   void check() const;
@@ -71,7 +74,7 @@ struct LayerNormGrad {
   Acc dw = Tensor{}, db = Tensor{};  // (C) f32
   In dy;
   In x;
-  In w;
+  In w = Tensor{};
   In mean, rstd;
 
   void check() const;

@@ -104,6 +104,12 @@ void run_generation(Model& model, Ops& ops, ParameterStore& store, DType dtype, 
     next.source_lengths.push_back(1);
   }
   model.extend(c, store, cache, next, logits);
+  if (const std::int64_t turn = model.keys_turn_at(); 0 < turn && turn < shape.cache.capacity) {
+    Continuation all{.slots = {0}, .past = {0}};  // of one sequence, anew
+    all.input_ids.resize(static_cast<std::size_t>(turn + 1));
+    all.starts.push_back(static_cast<std::int32_t>(turn + 1));
+    model.extend(c, store, cache, all, logits.slice(0, 1));
+  }
   peaks.saved = std::max(peaks.saved, saved.peak());
   peaks.scratch = std::max(peaks.scratch, scratch.peak());
 }

@@ -80,12 +80,35 @@ TEST(GgufNames, AreLlamaCpps) {
 
 TEST(GgufNames, RowsOfAHeadTakeTurns) {
   std::vector<float> rows{0, 1, 2, 3, 4, 5, 6, 7};  // two heads of four rows
-  gguf_permute(rows.data(), 8, 1, 2);
+  const GgufModel model{.permuted = {{"q_proj", 2}, {"qkv", 2, true}}};
+  model.reorder("x.q_proj.weight", rows.data(), 8, 1);
   EXPECT_EQ(rows, (std::vector<float>{0, 2, 1, 3, 4, 6, 5, 7}));
+  rows = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};  // two heads of two queries, keys and values
+  model.reorder("x.qkv.bias", rows.data(), 12, 1);
+  EXPECT_EQ(rows, (std::vector<float>{0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11}));
+  const std::vector<float> other = rows;
+  model.reorder("x.v_proj.weight", rows.data(), 12, 1);
+  EXPECT_EQ(rows, other);
+}
+
+TEST(GgufNames, OfEveryFamily) {
+  const auto name = [](const char* golden, const char* of) { return described(golden).name_of(of); };
+  EXPECT_EQ(name("olmo2", "model.layers.1.post_attention_layernorm.weight"),
+            "blk.1.post_attention_norm.weight");
+  EXPECT_EQ(name("olmo2", "model.layers.1.post_feedforward_layernorm.weight"), "blk.1.post_ffw_norm.weight");
+  EXPECT_EQ(name("granite", "model.layers.1.post_attention_layernorm.weight"), "blk.1.ffn_norm.weight");
+  EXPECT_EQ(name("phi3", "model.layers.0.self_attn.qkv_proj.weight"), "blk.0.attn_qkv.weight");
+  EXPECT_EQ(name("phi3", "model.layers.0.mlp.gate_up_proj.weight"), "blk.0.ffn_up.weight");
+  EXPECT_EQ(name("gpt-neox", "gpt_neox.layers.0.attention.query_key_value.bias"), "blk.0.attn_qkv.bias");
+  EXPECT_EQ(name("gpt-neox", "embed_out.weight"), "output.weight");
+  EXPECT_THROW(described("opt"), UserError);      // there is no such architecture
+  EXPECT_THROW(described("gemma2"), UserError);   // its query_pre_attn_scalar is not head_dim
+  EXPECT_THROW(described("smollm3"), UserError);  // not every fourth layer does not rotate
 }
 
 TEST_F(GgufExport, AModelComesBack) {
-  for (const std::string name : {"llama-gqa", "qwen2", "qwen3", "mistral"}) {
+  for (const std::string name :
+       {"llama-gqa", "qwen2", "qwen3", "mistral", "olmo2", "granite", "phi3", "gpt-neox"}) {
     const std::string from = kGoldenModels + name + "/model";
     ASSERT_EQ(export_to("gguf", from, {"--dtype", "float32", "--overwrite"}).code, 0) << name;
     const GgufModel described = make_gguf_model(from + "/config.json");
@@ -100,15 +123,18 @@ TEST_F(GgufExport, AModelComesBack) {
       ASSERT_NE(t, nullptr) << weight;
       EXPECT_EQ(t->shape, model.info(weight).shape);
       std::vector<float> want = stored(model, weight);
-      const std::int64_t heads = described.permuted_heads(weight);
-      EXPECT_EQ(heads > 0,
-                (name == "llama-gqa" || name == "mistral") &&
-                    (weight.find("q_proj") != weight.npos || weight.find("k_proj") != weight.npos));
-      if (heads > 0) gguf_permute(want.data(), t->shape[0], t->elements() / t->shape[0], heads);
+      const std::vector<float> before = want;
+      described.reorder(weight, want.data(), t->shape[0], t->elements() / t->shape[0]);
+      const bool pairs = name == "llama-gqa" || name == "mistral" || name == "granite";
+      EXPECT_EQ(want != before,
+                (pairs && (weight.find("q_proj") != weight.npos || weight.find("k_proj") != weight.npos)) ||
+                    weight.find("query_key_value") != weight.npos)
+          << weight;
       EXPECT_EQ(gguf.read(*t), want) << weight;
     }
     EXPECT_EQ(std::get<std::string>(*gguf.find("general.architecture")), name == "mistral"     ? "llama"
                                                                          : name == "llama-gqa" ? "llama"
+                                                                         : name == "gpt-neox"  ? "gptneox"
                                                                                                : name);
     EXPECT_EQ(std::get<std::string>(*gguf.find("tokenizer.ggml.model")), "no_vocab");
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/models/init.h"
+#include "app/models/quantize.h"
 #include "engine/io/json.h"
 #include "engine/io/safetensors.h"
 #include "models/registry.h"
@@ -170,6 +171,42 @@ TEST_F(Init, NormsAreOneBiasesAndThePaddingZero) {
   for (std::size_t i = 0; i < table.size(); ++i) EXPECT_EQ(table[i] == 0, i / 8 == 3) << i;
 }
 
+// Whose norms count from 1, and whose head is not called lm_head.
+TEST_F(Init, OtherFamilies) {
+  make(small({{"model_type", "gemma2"}, {"head_dim", 4}, {"num_key_value_heads", 1}}), "gemma");
+  EXPECT_EQ(values(weights("gemma"), "model.norm.weight"), std::vector<float>(8, 0.0f));
+  make(small({{"model_type", "gpt_neox"}, {"rotary_pct", 0.5}}), "neox");
+  EXPECT_NE(weights("neox").find("embed_out.weight"), nullptr);
+  make({{"model_type", "gpt2"}, {"vocab_size", 50}, {"n_embd", 64}, {"n_layer", 2}, {"n_head", 2}}, "gpt2");
+  double squares = 0;
+  const std::vector<float> narrow = values(weights("gpt2"), "transformer.h.0.attn.c_proj.weight");
+  for (const float v : narrow) squares += double{v} * double{v};
+  EXPECT_NEAR(std::sqrt(squares / static_cast<double>(narrow.size())), 0.02 / std::sqrt(4.0), 0.0006);
+}
+
+// The dense model is never made, but it is the one that these bits are of.
+TEST_F(Init, In4BitsItIsWhatQuantizeMakesOfIt) {
+  for (const bool nested : {false, true}) {
+    const std::string end = nested ? "-nested" : "";
+    const Json config = small({{"hidden_size", 64}, {"dtype", "bfloat16"}, {"tie_word_embeddings", nested}});
+    make(config, "dense" + end);
+    testing::internal::CaptureStderr();
+    quantize({.model = folder / ("dense" + end), .output = folder / ("want" + end), .double_quant = nested});
+    init({.config = folder.write("config.json", json_text(config)),
+          .output = folder / ("got" + end),
+          .load_in_4bit = true,
+          .double_quant = nested});
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("bfloat16 and nf4"), std::string::npos);
+    for (const char* file : {"/model.safetensors", "/config.json"})
+      EXPECT_TRUE(slurp(folder / ("got" + end + file)) == slurp(folder / ("want" + end + file))) << file;
+  }
+  const std::string gpt2 =
+      folder.write("config.json", json_text(Json{{"model_type", "gpt2"}, {"n_layer", 1}}));
+  EXPECT_EQ(error_of([&] { init({.config = gpt2, .output = folder / "new", .load_in_4bit = true}); }),
+            "2 gpt2: ft writes no 4-bit files of weights that are stored inputs first; leave out "
+            "--load-in-4bit");
+}
+
 TEST_F(Init, TheConfigurationMayBeAFolder) {
   folder.write("made/config.json", json_text(small()));
   testing::internal::CaptureStderr();
@@ -202,8 +239,10 @@ TEST_F(Init, SizesThatAreWrongAreNamed) {
 }
 
 TEST_F(Init, KindsAreNamed) {
-  EXPECT_EQ(refused({{"model_type", "gpt2"}}),
-            "3 config.json: model_type must be one of llama, mistral, qwen2, qwen3, t5, mt5, is \"gpt2\"");
+  EXPECT_EQ(
+      refused({{"model_type", "falcon"}}),
+      "3 config.json: model_type must be one of llama, mistral, qwen2, qwen3, gemma2, gemma3_text, phi3, "
+      "granite, olmo2, smollm3, opt, gpt2, gpt_neox, t5, mt5, is \"falcon\"");
   EXPECT_EQ(refused({{"model_type", nullptr}}), "3 config.json: has no model_type; it must be a string");
   const std::string types = " must be one of float32, bfloat16, float16 (--dtype sets another), is ";
   EXPECT_EQ(refused({{"dtype", "float64"}}), "3 config.json: dtype" + types + "\"float64\"");

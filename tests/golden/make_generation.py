@@ -14,7 +14,8 @@ import transformers
 
 HERE, MARGIN, PROMPTS, NEW = Path(__file__).parent, 1e-3, 4, 16
 MODELS = ["llama", "llama-gqa", "llama-biases-gelu", "llama-dynamic", "llama-linear", "llama-llama3", "llama-yarn", "mistral-window",
-          "qwen2-layer-types", "qwen3-window-biases", "lora-q-v", "lora-head", "lora-qwen3-tied", "lora-bias-all"]
+          "qwen2-layer-types", "qwen3-window-biases", "lora-q-v", "lora-head", "lora-qwen3-tied", "lora-bias-all", "olmo2", "granite",
+          "smollm3", "phi3-longrope", "opt-post", "gpt2", "gpt-neox", "gemma2", "gemma3", "lora-phi3"]
 OPTIONS = [{}, {"repetition_penalty": 1.3}, {"no_repeat_ngram_size": 2}, {"min_new_tokens": 12},
            {"repetition_penalty": 0.8, "no_repeat_ngram_size": 3, "min_new_tokens": 8}]
 WARPERS = [{"temperature": 0.7, "top_k": 5}, {"top_k": 0, "top_p": 0.6}, {"top_k": 0, "min_p": 0.1}, {"temperature": 2.5, "top_k": 20, "top_p": 0.9, "min_p": 0.05},
@@ -23,14 +24,17 @@ WARPERS = [{"temperature": 0.7, "top_k": 5}, {"top_k": 0, "top_p": 0.6}, {"top_k
 
 def load(name):
     case = json.loads((HERE / "models" / name / "case.json").read_text())
-    model = transformers.AutoModelForCausalLM.from_pretrained(HERE / "models" / name / case["model"], dtype=torch.float32)
+    attention = {"attn_implementation": "eager"} if name == "gemma2" else {}    # sdpa has no cap of scores
+    model = transformers.AutoModelForCausalLM.from_pretrained(HERE / "models" / name / case["model"], dtype=torch.float32, **attention)
     if case["kind"] == "lora":
         model = peft.PeftModel.from_pretrained(model, HERE / "models" / name / "adapter")
     return model.eval()
 
 
 def answer(model, ids, end, options):
-    """(new tokens, smallest lead)"""
+    """(new tokens, smallest lead). With its cache transformers 5.17 forgets all but the last token of a sequence that
+    grows beyond longrope's original length."""
+    options = {"use_cache": model.config.model_type != "phi3", **options}
     r = model.generate(input_ids=torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long), max_new_tokens=NEW, do_sample=False,
                        eos_token_id=end, pad_token_id=0, return_dict_in_generate=True, output_scores=True, **options)
     lead = min(float(a - b) for a, b in (s[0].double().topk(2).values for s in r.scores))

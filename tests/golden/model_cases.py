@@ -142,13 +142,14 @@ def forward(model, rows):
     return logits, total / int((target != IGNORED).sum())
 
 
-def file_name(name):
-    """PEFT's name of a parameter in its file: without the adapter's name."""
-    return name.replace(".modules_to_save.default", "").replace(".default", "")
+def file_name(name, model):
+    """The name of a parameter in its file: without the adapter's name; GPT-NeoX's head has another there."""
+    name = name.replace(".modules_to_save.default", "").replace(".default", "")
+    return name.replace("lm_head", "embed_out") if model.config.model_type == "gpt_neox" else name
 
 
 def trained(model):
-    return {file_name(n): p for n, p in model.named_parameters() if p.requires_grad}
+    return {file_name(n, model): p for n, p in model.named_parameters() if p.requires_grad}
 
 
 def gradients(model, rows):
@@ -161,7 +162,7 @@ def gradients(model, rows):
 def decayed(model):
     """Names of what AdamW decays: all but biases (T5's by distance too) and norm weights, as transformers' Trainer has it."""
     norms = tuple(n for n, m in model.named_modules() if "norm" in type(m).__name__.lower())
-    return {file_name(n) for n, p in model.named_parameters()
+    return {file_name(n, model) for n, p in model.named_parameters()
             if p.requires_grad and not n.endswith("bias") and "attention_bias" not in n and n.rsplit(".", 1)[0] not in norms}
 
 
@@ -244,13 +245,15 @@ def make_case(spec, top):
         if odd:
             print("   trained but not saved, or saved but not trained:", sorted(odd)[:4], len(odd))
     losses, norms = train(load(), batches, t)
-    second = (lambda: load(dtype=torch.float64)) if seq2seq else (lambda: load("sdpa"))   # T5 has eager attention only
+    # T5 has eager attention only, and sdpa has no cap of scores
+    in_f64 = seq2seq or load().config.model_type == "gemma2"
+    second = (lambda: load(dtype=torch.float64)) if in_f64 else (lambda: load("sdpa"))
     other = gradients(second(), batches[0])
     other_losses, _ = train(second(), batches, t)
     tensors = {f"logits.{i}": golden[0][i, :r["rows"]].contiguous() for i, r in enumerate(batches[0])}
     tensors.update({f"grad.{n}": g for n, g in golden[2].items()})
     save_file(tensors, folder / "expected.safetensors")
-    itself = "pytorch_f64" if seq2seq else "pytorch_sdpa"
+    itself = "pytorch_f64" if in_f64 else "pytorch_sdpa"
     case = {"what": spec["what"], "made_with": VERSIONS, "kind": "lora" if "lora" in spec else "full",
             "model": spec.get("model", "model"), "batch_size": spec["batch"], "training": t,
             "expected": {"loss": golden[1], "losses": losses, "grad_norms": norms},

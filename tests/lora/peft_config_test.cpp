@@ -25,8 +25,10 @@ TEST(PeftConfig, WhatPeftWroteIsWrittenBackTheSame) {
     if (!std::filesystem::exists(path)) continue;
     std::string base;
     const LoraConfig config = read_adapter_config(path, Exit::input, base);
-    nlohmann::json ours = parse_json(adapter_config_text(config, {}, base), {"ours"}),
-                   theirs = read_json(path);
+    const nlohmann::json theirs = read_json(path);
+    Attached attached;
+    attached.inputs_first = theirs["fan_in_fan_out"];
+    const nlohmann::json ours = parse_json(adapter_config_text(config, attached, base), {"ours"});
     EXPECT_EQ(ours, theirs) << path;
     ++found;
   }
@@ -80,10 +82,9 @@ TEST_F(PeftConfigTest, RefusesByName) {
   EXPECT_EQ(says(R"(, "lora_bias": true)"), "lora_bias" + kind + "true");
   EXPECT_EQ(says(R"(, "target_parameters": ["a"])"), "target_parameters" + kind + "[\"a\"]");
   EXPECT_EQ(says(R"(, "monteclora_config": {"a": 1})"), "monteclora_config" + kind + "an object of 1 key");
-  EXPECT_EQ(says(R"(, "layers_pattern": "h")"),
-            "layers_pattern must be \"layers\" or T5's \"block\", the lists of layers in the models that ft "
-            "knows, is "
-            "\"h\"");
+  EXPECT_EQ(says(R"(, "layers_pattern": "stages")"),
+            "layers_pattern must be \"layers\", T5's \"block\" or GPT-2's \"h\", the lists of layers in the "
+            "models that ft knows, is \"stages\"");
   EXPECT_EQ(
       says(R"(, "init_lora_weights": "pissa")"),
       "init_lora_weights must be true, false, gaussian, eva or orthogonal: others change the base's weights; "
@@ -109,7 +110,8 @@ TEST_F(PeftConfigTest, PicklesAreNotRead) {
 }
 
 TEST(PeftConfig, AllLinearIsWrittenAsNames) {
-  const Json j = parse_json(adapter_config_text({}, {"l.0.q_proj", "l.0.up_proj", "l.1.q_proj"}, ""), {"a"});
+  const Json j = parse_json(
+      adapter_config_text({}, {.linears = {"l.0.q_proj", "l.0.up_proj", "l.1.q_proj"}}, ""), {"a"});
   EXPECT_EQ(j["target_modules"].dump(), R"(["q_proj","up_proj"])");
   EXPECT_EQ(j["lora_alpha"].dump(), "16");
   EXPECT_TRUE(j["base_model_name_or_path"].is_null());

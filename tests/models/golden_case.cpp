@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
+#include <numeric>
 
 #include "engine/train/optimizers/optimizer.h"
 #include "engine/train/planner.h"
@@ -110,6 +111,13 @@ std::vector<std::string> golden_names() {
   return names;
 }
 
+bool is_rounding(const Values& gradient, const Named& all) {
+  const auto squares = [](const Values& v) { return std::inner_product(v.begin(), v.end(), v.begin(), 0.0); };
+  double sum = 0;
+  for (const auto& [name, values] : all) sum += squares(values);
+  return squares(gradient) < 1e-10 * sum;
+}
+
 GoldenCase::GoldenCase(const std::string& case_name)
     : name(case_name), folder(kFolder + case_name), json(read_json(folder + "/case.json")) {
   const Json& t = json["training"];
@@ -178,7 +186,9 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
   made_.model->set_sparse_attention(how.sparse);
   if (c.lora()) {
     adapter_.emplace(c.folder + "/adapter");
-    attached_ = lora::attach(*made_.model, adapter_->config(), how.dtype, {c.name + ": ", Exit::input});
+    lora::Origin origin{c.name + ": ", Exit::input};
+    origin.head = made_.info.head;
+    attached_ = lora::attach(*made_.model, adapter_->config(), how.dtype, origin);
   } else {
     lora::train_all(*made_.model);
   }

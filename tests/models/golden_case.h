@@ -27,6 +27,10 @@ using Named = std::map<std::string, Values>;
 double nmse(const Values& got, const Values& want);
 double nmse(const Named& got, const Named& want);  // of all as one vector; the names must be the same
 
+// Whether a gradient is 0 but for rounding, beside all others: a bias of keys that do not turn adds the same
+// to all scores of a query.
+bool is_rounding(const Values& gradient, const Named& all);
+
 struct GoldenCase {
   explicit GoldenCase(const std::string& name);
 

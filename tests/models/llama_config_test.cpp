@@ -101,9 +101,9 @@ TEST(LlamaConfig, RefusesByName) {
             "3 config.json: num_attention_heads must be a divisor of hidden_size (64), is 5");
   EXPECT_EQ(refusal(l, {{"num_key_value_heads", 3}}),
             "3 config.json: num_key_value_heads must be a divisor of num_attention_heads (4), is 3");
-  EXPECT_EQ(refusal(l, {{"rope_scaling", {{"rope_type", "longrope"}, {"factor", 2.0}}}}),
-            "3 config.json: rope_scaling.rope_type must be one of default, linear, dynamic, llama3, yarn, is "
-            "\"longrope\"");
+  EXPECT_EQ(refusal(l, {{"rope_scaling", {{"rope_type", "proportional"}, {"factor", 2.0}}}}),
+            "3 config.json: rope_scaling.rope_type must be one of default, linear, dynamic, llama3, yarn, "
+            "longrope, is \"proportional\"");
   EXPECT_EQ(
       refusal(l, {{"hidden_act", "quick_gelu"}}),
       "3 config.json: hidden_act must be one of silu, swish, gelu, gelu_new, gelu_pytorch_tanh, relu, is "

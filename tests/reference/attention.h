@@ -16,6 +16,7 @@ struct Attention {
   bool causal = true;
   std::int64_t window = 0;
   double scale = 1;
+  double cap = 0;                             // of scaled scores; 0: none
   std::vector<std::int32_t> key_starts = {};  // cross-attention; empty: starts
   std::int64_t reach = -1;                    // of the bias; -1: none
   double dropout = 0;
@@ -95,7 +96,8 @@ struct Attention {
       for (const auto j : seen) {
         S s{};
         for (std::size_t d = 0; d < width; ++d) s += q[at_query(i, h) + d] * k[at_key(j, g) + d];
-        p.push_back(s * scale + (reach < 0 ? S{} : bias[at_bias(i, j, h)]));
+        const S score = cap == 0 ? s * scale : cap * std::tanh(s * scale / cap);
+        p.push_back(score + (reach < 0 ? S{} : bias[at_bias(i, j, h)]));
         top = std::max(top, std::real(p.back()));
       }
       S total{};
@@ -130,8 +132,10 @@ struct Attention {
           dp += dy[a + d] * v[b + d];
         }
         const double shift = reach < 0 ? 0 : bias[at_bias(i, j, h)];
-        const double p = std::exp(s * scale + shift - lse[static_cast<std::size_t>(h * rows() + i)]);
-        const double kept = keep(i, j, h), ds = p * (kept * dp - delta);
+        const double part = cap == 0 ? 0 : std::tanh(s * scale / cap),
+                     score = cap == 0 ? s * scale : cap * part;
+        const double p = std::exp(score + shift - lse[static_cast<std::size_t>(h * rows() + i)]);
+        const double kept = keep(i, j, h), ds = p * (kept * dp - delta) * (1 - part * part);
         if (reach >= 0) dbias[at_bias(i, j, h)] += ds;
         for (std::size_t d = 0; d < width; ++d) {
           dq[a + d] += ds * scale * k[b + d];

@@ -61,29 +61,29 @@ inline double activation_slope(Activation f, double x) {
 }
 
 template <class V>
-Values<V> rms_norm(const Values<V>& x, const Values<V>& w, double eps) {
+Values<V> rms_norm(const Values<V>& x, const Values<V>& w, double eps, double offset = 0) {
   Values<V> y(x.size());
   const std::size_t c = w.size();
   for (std::size_t r = 0; r < x.size(); r += c) {
     V squares = 0;
     for (std::size_t i = 0; i < c; ++i) squares += x[r + i] * x[r + i];
     const V rstd = 1.0 / std::sqrt(squares / double(c) + eps);
-    for (std::size_t i = 0; i < c; ++i) y[r + i] = x[r + i] * rstd * w[i];
+    for (std::size_t i = 0; i < c; ++i) y[r + i] = x[r + i] * rstd * (offset + w[i]);
   }
   return y;
 }
 
 // Adds to dx and dw.
 inline void rms_norm_grad(Values<double>& dx, Values<double>& dw, const Values<double>& dy,
-                          const Values<double>& x, const Values<double>& w, double eps) {
+                          const Values<double>& x, const Values<double>& w, double eps, double offset = 0) {
   const std::size_t c = w.size();
   for (std::size_t r = 0; r < x.size(); r += c) {
     double squares = 0, dot = 0;
     for (std::size_t i = 0; i < c; ++i) squares += x[r + i] * x[r + i];
     const double rstd = 1.0 / std::sqrt(squares / double(c) + eps);
-    for (std::size_t i = 0; i < c; ++i) dot += dy[r + i] * w[i] * x[r + i];
+    for (std::size_t i = 0; i < c; ++i) dot += dy[r + i] * (offset + w[i]) * x[r + i];
     for (std::size_t i = 0; i < c; ++i) {
-      dx[r + i] += rstd * (dy[r + i] * w[i] - x[r + i] * rstd * rstd * dot / double(c));
+      dx[r + i] += rstd * (dy[r + i] * (offset + w[i]) - x[r + i] * rstd * rstd * dot / double(c));
       dw[i] += dy[r + i] * x[r + i] * rstd;
     }
   }
@@ -149,11 +149,11 @@ inline Values<double> cross_entropy_grad(const Values<double>& logits, std::size
   return d;
 }
 
-// Rotates the pairs (i, i + half) of one head by the angles.
+// Rotates the pairs (i, i + half) of the first columns of one head by the angles; the rest stays.
 template <class V>
 Values<V> rotate(const Values<V>& x, const Values<double>& cos, const Values<double>& sin) {
-  Values<V> y(x.size());
-  const std::size_t half = x.size() / 2;
+  Values<V> y = x;
+  const std::size_t half = cos.size();
   for (std::size_t i = 0; i < half; ++i) {
     y[i] = x[i] * cos[i] - x[i + half] * sin[i];
     y[i + half] = x[i + half] * cos[i] + x[i] * sin[i];

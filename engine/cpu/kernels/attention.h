@@ -33,6 +33,7 @@ struct AttentionCall {
   bool causal;
   std::int64_t window;  // 0: none
   float scale;
+  float cap;               // of scaled scores; 0: none
   Rows bias;               // (2 reach + 1, heads) by distance, of the call's type; no data: none
   std::int64_t reach;      //
   float* dbias = nullptr;  // the same in f32, +=; null: not wanted
@@ -77,7 +78,7 @@ struct AttentionBackward {
 struct AttentionRange {
   Rows q, k, v, y;
   std::int64_t heads, key_heads, width;
-  float scale;
+  float scale, cap;
   Rows bias;  // as in AttentionCall
   std::int64_t reach;
   std::int64_t row, key_head, first_key, keys;

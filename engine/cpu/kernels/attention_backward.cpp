@@ -19,10 +19,11 @@ inline void store_left(Word* row, i64 ld, i64 column, Vec a, Vec b) {
   }
 }
 
-// p and ds of one half; `at` is its first column.
+// p and ds of one half; `at` is its first column. capped: 0, or what capped scores are multiplied by to be
+// parts of their cap.
 template <class T>
 inline void score_gradients(const Scores& x, const QueryTile& t, const Half& h, i64 at, Vec scale,
-                            bool dropped) {
+                            bool dropped, float capped) {
   for (i64 c = at; c < at + kHalf; c += kLanes) {
     const Vec lse = load(t.lse + c), delta = load(t.delta + c);
     for (i64 r = h.begin; r < h.end; r += 2) {
@@ -32,6 +33,7 @@ inline void score_gradients(const Scores& x, const QueryTile& t, const Half& h, 
         const i64 o = (r + e) * kBlock + c;
         p[e] = probability_of(load(x.s + o), scale, lse);
         ds[e] = p[e] * (load(x.dp + o) - delta);
+        if (capped > 0) ds[e] = ds[e] * math::soft_cap_slope(load(x.s + o) * splat(capped));
         if (dropped) p[e] = p[e] * load(x.keep + o);
       }
       constexpr i64 kRow = Sizes<T>::kRowWords;
@@ -51,7 +53,9 @@ void add_pair(const AttentionCall& call, const AttentionPart& part, const KeyTil
   score_pair(call, part, kt, qt, seen, x, size);
   for (i64 h = 0, q = 0; h < 2; ++h, q += kHalf) {
     const Half& half = seen.half[h];
-    if (!half.empty()) score_gradients<T>(x, qt, half, q, splat(call.scale * kLog2E), call.dropout > 0);
+    if (half.empty()) continue;
+    score_gradients<T>(x, qt, half, q, splat(call.scale * kLog2E), call.dropout > 0,
+                       call.cap > 0 ? call.scale / call.cap : 0);
   }
   constexpr i64 P = kPack<T>, W = Sizes<T>::kRowWords;
   if (kt.dk)

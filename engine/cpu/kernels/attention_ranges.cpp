@@ -69,6 +69,14 @@ inline float soften(float* s, i64 keys, Seen& seen) {
   return shrink;
 }
 
+// Scores and the cap in powers of 2.
+inline void cap_scores(float* s, i64 keys, float cap) {
+  for (i64 k = 0; k < keys; k += kLanes) {
+    const i64 n = smaller(kLanes, keys - k);
+    store(s + k, splat(cap) * math::tanh_of(load(s + k, n) * splat(1 / cap)), n);
+  }
+}
+
 // The query's own key is the last.
 template <class T>
 inline float bias_of(const AttentionRange& c, i64 head, i64 key) {
@@ -96,6 +104,7 @@ void one_head(const AttentionRange& c, i64 head, float* workspace) {
       if ((c.blocks.bits[head * c.blocks.head_words + block / 32] >> (block % 32) & 1) == 0) continue;
     }
     for (i64 k = 0; k < n; ++k) s[k] = scale * dot(q, keys + (at + k) * c.k.stride, D);
+    if (c.cap > 0) cap_scores(s, n, c.cap * kLog2E);
     if (c.bias.data)
       for (i64 k = 0; k < n; ++k) s[k] += kLog2E * bias_of<T>(c, head, at + k);
     const float shrink = soften(s, n, seen);

@@ -1,7 +1,8 @@
-// What a bias by distance and dropout do to a tile of scores, (key, query): see ft::Scores.
+// What a cap, a bias by distance and dropout do to a tile of scores, (key, query): see ft::Scores.
 #pragma once
 #include "engine/cpu/kernels/attention_tile.h"
 #include "engine/cpu/kernels/philox.h"
+#include "engine/cpu/kernels/vec_math.h"
 
 namespace ft::cpu::FT_TARGET {
 namespace {
@@ -36,6 +37,16 @@ inline void add_bias(float* s, const Half& h, const TileBias& b, i64 first) {
     }
 }
 
+// Scores before scaling become those of the cap: (cap / scale) tanh(s scale / cap).
+inline void cap_scores(float* s, const Half& h, float scale, float cap) {
+  const Vec inverse = splat(scale / cap), largest = splat(cap / scale);
+  for (i64 r = h.begin; r < h.end; ++r)
+    for (i64 c = 0; c < kHalf; c += kLanes) {
+      float* p = s + r * kBlock + c;
+      store(p, largest * math::tanh_of(load(p) * inverse));
+    }
+}
+
 // Dropout's factors for the probabilities of one half, 0 or 1 / (1 - dropout); keep is its first column,
 // `query` that column's row in the batch, `key` the tile's first key.
 inline void fill_keep(float* keep, const Half& h, const AttentionCall& call, i64 head, i64 query, i64 key) {
@@ -60,9 +71,10 @@ struct TilePair {
   i64 head, query, key;
 };
 
-// Bias and masks of one half: `first` is its first column in the tile.
+// Cap, bias and masks of one half: `first` is its first column in the tile.
 inline void complete_scores(float* s, const Half& half, const AttentionCall& call, const AttentionPart& part,
                             const TileBias& bias, i64 first, const TilePair& at) {
+  if (call.cap > 0) cap_scores(s + first, half, call.scale, call.cap);
   if (call.bias.data) add_bias(s + first, half, bias, first);
   if (!half.hidden) return;
   hide(s + first, half, call, part, at.query + first, at.key);

@@ -1,4 +1,4 @@
-// fill, add, cast and dropout.
+// fill, add, cast, multiply, soft_cap and dropout.
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/loops.h"
 #include "engine/cpu/kernels/philox.h"
@@ -12,6 +12,20 @@ void cast_as(const View& y, const View& x, Team& team) {
     Y* py = at<Y>(y, row) + column;
     const X* px = at<X>(x, row) + column;
     each_vector(count, [&](auto part, i64 i) { part.store(py + i, part.load(px + i)); });
+  });
+}
+
+// y = f(x), both of one type.
+template <class Op, class F>
+void each_element(const Op& op, Team& team, F f) {
+  const View y = view_of(op.y), x = view_of(op.x);
+  with_float(y.type, [&](auto t) {
+    using T = decltype(t);
+    each_span(y.rows, y.cols, dense(y) && dense(x), team, [&](i64 row, i64 column, i64 count) {
+      T* py = at<T>(y, row) + column;
+      const T* px = at<T>(x, row) + column;
+      each_vector(count, [&](auto part, i64 i) { part.store(py + i, f(part.load(px + i))); });
+    });
   });
 }
 
@@ -84,6 +98,16 @@ void compute(const op::Cast& op, Team& team) {
   with_float(y.type, [&](auto ty) {
     with_float(x.type, [&](auto tx) { cast_as<decltype(ty), decltype(tx)>(y, x, team); });
   });
+}
+
+void compute(const op::Multiply& op, Team& team) {
+  const Vec factor = splat(op.factor);
+  each_element(op, team, [&](Vec x) { return x * factor; });
+}
+
+void compute(const op::SoftCap& op, Team& team) {
+  const Vec cap = splat(op.cap), inverse = splat(1 / op.cap);
+  each_element(op, team, [&](Vec x) { return cap * math::tanh_of(x * inverse); });
 }
 
 void compute(const op::Dropout& op, Team& team) {

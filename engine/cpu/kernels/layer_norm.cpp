@@ -15,6 +15,12 @@ inline Vec centred(Part part, const T* p, Vec mean) {
   return select(first_lanes(part.n), part.load(p) - mean, zero());
 }
 
+// 1 where there is none.
+template <class P, class T>
+inline Vec weight(P part, const T* w, i64 i) {
+  return w ? part.load(w + i) : splat(1.0f);
+}
+
 template <class T>
 void norm(const op::LayerNorm& op, Team& team) {
   const View y = view_of(op.y), x = view_of(op.x);
@@ -33,7 +39,7 @@ void norm(const op::LayerNorm& op, Team& team) {
     const float rstd = rstds[r] = 1 / __builtin_sqrtf(squares / columns + op.eps);
     each_vector(x.cols, [&](auto part, i64 i) {
       const Vec normed = (part.load(px + i) - splat(mean)) * splat(rstd);
-      part.store(py + i, normed * part.load(w + i) + part.load(b + i));
+      part.store(py + i, normed * weight(part, w, i) + (b ? part.load(b + i) : zero()));
     });
   });
 }
@@ -48,15 +54,16 @@ void add_dx(const op::LayerNormGrad& op, Team& team) {
     const T *px = at<T>(x, r), *pdy = at<T>(dy, r);
     T* pdx = at<T>(dx, r);
     const Vec mean = splat(means[r]), rstd = splat(rstds[r]);
-    const float g = sum_over(x.cols, [&](auto part, i64 i) { return part.load(pdy + i) * part.load(w + i); });
+    const float g =
+        sum_over(x.cols, [&](auto part, i64 i) { return part.load(pdy + i) * weight(part, w, i); });
     const float gn = sum_over(x.cols, [&](auto part, i64 i) {
-      return part.load(pdy + i) * part.load(w + i) * (centred(part, px + i, mean) * rstd);
+      return part.load(pdy + i) * weight(part, w, i) * (centred(part, px + i, mean) * rstd);
     });
     const Vec mean_g = splat(g / columns), mean_gn = splat(gn / columns);
     each_vector(x.cols, [&](auto part, i64 i) {
       const Vec normed = (part.load(px + i) - mean) * rstd;
       const Vec slope =
-          math::layer_norm_slope(part.load(pdy + i), normed, part.load(w + i), rstd, mean_g, mean_gn);
+          math::layer_norm_slope(part.load(pdy + i), normed, weight(part, w, i), rstd, mean_g, mean_gn);
       part.store(pdx + i, part.load(pdx + i) + slope);
     });
   });

@@ -7,6 +7,8 @@ namespace ft::cpu::FT_TARGET {
 void compute(const op::Fill&, Team&);
 void compute(const op::Add&, Team&);
 void compute(const op::Cast&, Team&);
+void compute(const op::Multiply&, Team&);
+void compute(const op::SoftCap&, Team&);
 void compute(const op::Dropout&, Team&);
 void compute(const op::Gated&, Team&);
 void compute(const op::GatedGrad&, Team&);

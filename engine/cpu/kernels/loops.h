@@ -2,17 +2,12 @@
 // span, the last of them partial. What a thread computes for an element never depends on which thread it is.
 #pragma once
 #include "engine/cpu/kernels/leaf.h"
-#include "engine/cpu/kernels/vec.h"
+#include "engine/cpu/kernels/vec_math.h"
 
 namespace ft::cpu::FT_TARGET {
 namespace {
 
 using i64 = std::int64_t;
-
-// ---- what ft::math asks of a V
-inline Vec constant(Vec, double c) { return splat(static_cast<float>(c)); }
-inline Vec larger_of(Vec a, Vec b) { return max(a, b); }
-inline Vec where_positive(Vec x, Vec yes, Vec no) { return select(less(zero(), x), yes, no); }
 
 inline i64 least(i64 a, i64 b) { return a < b ? a : b; }
 

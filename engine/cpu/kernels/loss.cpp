@@ -45,10 +45,18 @@ void row_of(const op::CrossEntropy& op, const View& logits, i64 row) {
   if (!op.gradient) return;
   // scale (softmax - (1 - e) onehot - e / V)
   const float factor = op.scale / total, even = op.scale * e / static_cast<float>(n);
+  const float at_target = __builtin_expf(logit - top) * factor - even - op.scale * (1 - e);
+  if (op.cap > 0) {
+    const float inverse = 1 / op.cap;
+    each_vector(n, [&](auto part, i64 i) {
+      const Vec slope = math::soft_cap_slope(part.load(p + i) * splat(inverse));
+      part.store(p + i, (powers(part, p + i, splat(top)) * splat(factor) - splat(even)) * slope);
+    });
+    return from_float(p[target], at_target * math::soft_cap_slope(logit * inverse));
+  }
   each_vector(n, [&](auto part, i64 i) {
     part.store(p + i, powers(part, p + i, splat(top)) * splat(factor) - splat(even));
   });
-  const float at_target = __builtin_expf(logit - top) * factor - even - op.scale * (1 - e);
   from_float(p[target], at_target);
 }
 

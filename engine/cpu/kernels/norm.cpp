@@ -6,7 +6,11 @@ namespace ft::cpu::FT_TARGET {
 namespace {
 
 template <class T>
-void norm(const View& y, float* rstd, const View& x, const T* w, float eps, Team& team) {
+void norm(const op::RmsNorm& op, Team& team) {
+  const View y = view_of(op.y), x = view_of(op.x);
+  const T* w = data_of<const T>(op.w);
+  float* rstd = data_of<float>(op.rstd);
+  const Vec offset = splat(op.offset);
   each_row(x.rows, x.cols, team, [&](i64 r) {
     const T* px = at<T>(x, r);
     T* py = at<T>(y, r);
@@ -14,25 +18,31 @@ void norm(const View& y, float* rstd, const View& x, const T* w, float eps, Team
       const Vec v = part.load(px + i);
       return v * v;
     });
-    const float s = rstd[r] = 1 / __builtin_sqrtf(squares / static_cast<float>(x.cols) + eps);
+    const float s = rstd[r] = 1 / __builtin_sqrtf(squares / static_cast<float>(x.cols) + op.eps);
     const Vec scale = splat(s);
-    each_vector(x.cols,
-                [&](auto part, i64 i) { part.store(py + i, part.load(px + i) * scale * part.load(w + i)); });
+    each_vector(x.cols, [&](auto part, i64 i) {
+      part.store(py + i, part.load(px + i) * scale * (offset + part.load(w + i)));
+    });
   });
 }
 
 template <class T>
-void norm_dx(const View& dx, const View& dy, const View& x, const T* w, const float* rstd, Team& team) {
+void norm_dx(const op::RmsNormGrad& op, Team& team) {
+  const View dx = view_of(op.dx), dy = view_of(op.dy), x = view_of(op.x);
+  const T* w = data_of<const T>(op.w);
+  const float* rstd = data_of<const float>(op.rstd);
+  const Vec offset = splat(op.offset);
   each_row(x.rows, x.cols, team, [&](i64 r) {
     const T *px = at<T>(x, r), *pdy = at<T>(dy, r);
     T* pdx = at<T>(dx, r);
-    const float dot = sum_over(
-        x.cols, [&](auto part, i64 i) { return part.load(pdy + i) * part.load(w + i) * part.load(px + i); });
+    const float dot = sum_over(x.cols, [&](auto part, i64 i) {
+      return part.load(pdy + i) * (offset + part.load(w + i)) * part.load(px + i);
+    });
     const float s = rstd[r];
     const Vec scale = splat(s), pull = splat(dot * s * s * s / static_cast<float>(x.cols));
     each_vector(x.cols, [&](auto part, i64 i) {
       const Vec slope =
-          math::rms_norm_slope(part.load(pdy + i), part.load(px + i), part.load(w + i), scale, pull);
+          math::rms_norm_slope(part.load(pdy + i), part.load(px + i), offset + part.load(w + i), scale, pull);
       part.store(pdx + i, part.load(pdx + i) + slope);
     });
   });
@@ -41,7 +51,7 @@ void norm_dx(const View& dx, const View& dy, const View& x, const T* w, const fl
 template <class T>
 void rotate(const op::Rope& op, Team& team) {
   const View x = view_of(op.x);
-  const i64 half = op.head_width / 2;
+  const i64 half = op.cos.cols();
   const auto* positions = data_of<const std::int32_t>(op.positions);
   each_row(x.rows, x.cols, team, [&](i64 r) {
     const float *cos = data_of<const float>(op.cos) + positions[r] * half,
@@ -61,19 +71,15 @@ void rotate(const op::Rope& op, Team& team) {
 }  // namespace
 
 void compute(const op::RmsNorm& op, Team& team) {
-  const View y = view_of(op.y), x = view_of(op.x);
-  with_float(x.type, [&](auto t) {
-    using T = decltype(t);
-    norm<T>(y, data_of<float>(op.rstd), x, data_of<const T>(op.w), op.eps, team);
-  });
+  with_float(op.x.dtype, [&](auto t) { norm<decltype(t)>(op, team); });
 }
 
 void compute(const op::RmsNormGrad& op, Team& team) {
-  const View dx = view_of(op.dx), dy = view_of(op.dy), x = view_of(op.x);
+  const View dy = view_of(op.dy), x = view_of(op.x);
   const auto* rstd = data_of<const float>(op.rstd);
   with_float(x.type, [&](auto t) {
     using T = decltype(t);
-    if (dx.data) norm_dx<T>(dx, dy, x, data_of<const T>(op.w), rstd, team);
+    if (op.dx.data) norm_dx<T>(op, team);
     if (op.dw.data)
       add_column_sums(data_of<float>(op.dw), x.rows, x.cols, team, [&](auto part, i64 r, i64 i) {
         return part.load(at<T>(dy, r) + i) * part.load(at<T>(x, r) + i) * splat(rstd[r]);

@@ -107,7 +107,8 @@ __global__ void __launch_bounds__(kThreads) forward(Attention c, Tensors<T> t) {
     const bool seen = from + j < keys.to && sight.sees(query, from + j) &&
                       kept_block(c.blocks, head, tile.first - tile.begin, from + j - tile.from);
     const float bias = seen ? bias_at<T>(c.bias, head, from + j - query, c.scale) : 0;
-    const float score = seen ? dot(s.q.at[i], s.k.at[j], c.width) + bias : kLowest;
+    const float score =
+        seen ? capped(dot(s.q.at[i], s.k.at[j], c.width) + bias, c.scale, c.cap).score : kLowest;
     const float now = fmaxf(top, row_largest(score));  // passes over a NaN; the sums do not
     const float p = seen ? exp2f((score - now) * power) : 0;
     const float shrink = top == kLowest ? 0 : exp2f((top - now) * power);
@@ -167,10 +168,11 @@ __global__ void __launch_bounds__(kThreads) gradient_of_queries(Attention c, Ten
     if (query < last && from + j < keys.to && sight.sees(query, from + j) &&
         kept_block(c.blocks, head, tile.first - tile.begin, from + j - tile.from)) {
       const i64 key = from + j;
-      const float score = dot(s.q.at[i], s.k.at[j], c.width) + bias_at<T>(c.bias, head, key - query, c.scale);
-      const float p = exp2f((score * c.scale - lse) * kLog2e);
+      const float bias = bias_at<T>(c.bias, head, key - query, c.scale);
+      const Capped score = capped(dot(s.q.at[i], s.k.at[j], c.width) + bias, c.scale, c.cap);
+      const float p = exp2f((score.score * c.scale - lse) * kLog2e);
       const float dp = dot(s.dy.at[i], s.v.at[j], c.width) * kept(c, head, query, key - tile.from);
-      ds = p * (dp - delta) * c.scale;
+      ds = p * (dp - delta) * c.scale * score.slope;
     }
     s.ds.at[i][j] = ds;
     __syncthreads();
@@ -212,8 +214,9 @@ __global__ void __launch_bounds__(kThreads) gradient_of_keys(Attention c, Tensor
       if (key < last && query < queries.to && sight.sees(query, key)) {
         const float bias = bias_at<T>(c.bias, head, key - query, c.scale);
         const float keep = kept(c, head, query, key - tile.begin);
-        p = exp2f(((dot(s.q.at[j], s.k.at[i], c.width) + bias) * c.scale - lse[query]) * kLog2e);
-        ds = p * (dot(s.dy.at[j], s.v.at[i], c.width) * keep - delta[query]) * c.scale;
+        const Capped score = capped(dot(s.q.at[j], s.k.at[i], c.width) + bias, c.scale, c.cap);
+        p = exp2f((score.score * c.scale - lse[query]) * kLog2e);
+        ds = p * (dot(s.dy.at[j], s.v.at[i], c.width) * keep - delta[query]) * c.scale * score.slope;
         p *= keep;
       }
       s.p.at[i][j] = p;

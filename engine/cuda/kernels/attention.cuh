@@ -48,4 +48,14 @@ __device__ float bias_at(const View& bias, i64 head, i64 distance, float scale) 
   return to_float(static_cast<const T*>(bias.data)[row * bias.stride + head]) / scale;
 }
 
+// A score, before scaling, as the cap has it, and that beside the slope of the cap there.
+struct Capped {
+  float score, slope;
+};
+__device__ inline Capped capped(float score, float scale, float cap) {
+  if (cap == 0) return {score, 1};
+  const float part = math::tanh_of(score * (scale / cap));
+  return {part * (cap / scale), math::soft_cap_slope(part)};
+}
+
 }  // namespace ft::cuda

@@ -46,6 +46,7 @@ struct Attention {
   bool causal;
   std::int64_t window;  // 0: none
   float scale;
+  float cap;         // of scaled scores; 0: none
   View bias, dbias;  // see ft::Scores; no data: none, not wanted
   float dropout;
   std::uint64_t random;  // the key of its Random
@@ -54,10 +55,12 @@ struct Attention {
 };
 
 // bf16 and f16 in heads of up to 128 columns use tensor cores, with a bias of as many distances as fit into
-// shared memory next to tiles of 128 columns; everything else uses plain kernels.
+// shared memory next to tiles of 128 columns, or a cap without dropout and blocks; everything else uses plain
+// kernels.
 constexpr std::int64_t kMmaDistances = 384;
 inline bool attention_uses_mma(const Attention& c) {
-  return c.q.type != DType::f32 && c.width <= 128 && c.bias.rows <= kMmaDistances;
+  return c.q.type != DType::f32 && c.width <= 128 && c.bias.rows <= kMmaDistances &&
+         (c.cap == 0 || (c.dropout == 0 && !c.blocks.bits));
 }
 constexpr int kMmaRows = 128, kPlainRows = 16;  // of a tile
 inline int attention_tile(const Attention& c) { return attention_uses_mma(c) ? kMmaRows : kPlainRows; }

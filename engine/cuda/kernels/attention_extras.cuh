@@ -1,6 +1,7 @@
-// What a bias by distance and dropout add to the tensor-core kernels of attention. Kernels are made twice,
-// with `BiasAndDropout`, of which a call may have one or both, and with `Bare`, whose functions do nothing,
-// so that attention without the two pays nothing for them; and once more with `Sparse`, which has all.
+// What a bias by distance, dropout and a cap add to the tensor-core kernels of attention. Kernels are made
+// with `Bare`, whose functions do nothing, so that attention without the three pays nothing for them; with
+// `BiasAndDropout`, of which a call may have one or both; with `WithCap`; and with `Sparse`, which has all
+// but the cap.
 #pragma once
 #include <type_traits>
 
@@ -62,6 +63,29 @@ struct Bare {
   __device__ void drop(float (&)[kM][kN][4], const AllKept&) const {}
   __device__ float grown() const { return 1; }
   __device__ float shrunk(float v) const { return v; }
+  template <int kM, int kN>
+  __device__ void cap(float (&)[kM][kN][4]) const {}
+  __device__ float slope(float) const { return 1; }
+};
+
+// Scores of a cap: (cap / scale) tanh(s scale / cap).
+class WithCap : public Bare {
+ public:
+  __device__ WithCap(const Attention& c, unsigned at)
+      : Bare(c, at), parts_(c.scale / c.cap), most_(c.cap / c.scale) {}
+  template <int kM, int kN>
+  __device__ void cap(float (&s)[kM][kN][4]) const {
+#pragma unroll
+    for (int m = 0; m < kM; ++m)
+#pragma unroll
+      for (int i = 0; i < 4 * kN; ++i)
+        s[m][i / 4][i % 4] = most_ * math::tanh_of(s[m][i / 4][i % 4] * parts_);
+  }
+  // Of the cap, at a score that has it.
+  __device__ float slope(float capped) const { return math::soft_cap_slope(capped * parts_); }
+
+ private:
+  float parts_, most_;
 };
 
 class BiasAndDropout {
@@ -174,6 +198,10 @@ class BiasAndDropout {
           if (!kept(m, n, j / 2, j % 2)) s[m][n][j] = 0;
   }
 
+  template <int kM, int kN>
+  __device__ void cap(float (&)[kM][kN][4]) const {}
+  __device__ float slope(float) const { return 1; }
+
   // What is kept grows by 1 / (1 - dropout): sums of it do, when they are done, and what meets it before that
   // shrinks instead.
   __device__ float grown() const { return 1 / (1 - dropout_); }
@@ -219,12 +247,15 @@ void with_extra_tiles(const Attention& c, F f) {
   c.q.type == DType::f16 ? in(f16{}) : in(bf16{});
 }
 
-// f(type, columns, extras): the same, or without a bias and dropout the narrowest tiles, and which it is.
+// f(type, columns, extras): the same, or for `Bare` the narrowest tiles, and which it is.
 template <class F>
 void with_tiles(const Attention& c, F f) {
   if (c.blocks.bits)
     return with_extra_tiles(c,
                             [&](auto type, auto columns) { f(type, columns, std::type_identity<Sparse>{}); });
+  if (c.cap > 0)
+    return with_extra_tiles(
+        c, [&](auto type, auto columns) { f(type, columns, std::type_identity<WithCap>{}); });
   if (c.bias.data || c.dropout > 0)
     return with_extra_tiles(
         c, [&](auto type, auto columns) { f(type, columns, std::type_identity<BiasAndDropout>{}); });

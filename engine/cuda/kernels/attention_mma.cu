@@ -108,6 +108,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T
       const auto kept = extras.template kept_of_queries<kM, kN>(first, from - tile.from);
       extras.begin(s, first, from);
       multiply<T>(s, queries, ring.current(), across);
+      extras.cap(s);
       if (!band.all(first, warp_last, from, kKeys)) hide(s, band, first, from);
       blocks.hide_of_queries(s, head, first, from);
       step<kColumns>(softmax, s, sums, c.scale * kLog2e);

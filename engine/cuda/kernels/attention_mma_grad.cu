@@ -32,6 +32,15 @@ __device__ void scale_all(float (&x)[1][kN][4], float by) {
   for (int i = 0; i < 4 * kN; ++i) x[0][i / 4][i % 4] *= by;
 }
 
+// Gradients of capped scores become those of the scores before.
+template <class Extras, int kN>
+__device__ void through_cap(const Extras& extras, float (&ds)[1][kN][4], const float (&s)[1][kN][4]) {
+#pragma unroll
+  for (int n = 0; n < kN; ++n)
+#pragma unroll
+    for (int j = 0; j < 4; ++j) ds[0][n][j] *= extras.slope(s[0][n][j]);
+}
+
 template <class T, int kColumns, class Extras>
 __global__ void __launch_bounds__(kThreads, 1)
     gradient_of_queries(Attention c, MmaTensors<T> t, Turns turns) {
@@ -93,11 +102,13 @@ __global__ void __launch_bounds__(kThreads, 1)
     float s[1][kN][4], ds[1][kN][4] = {};
     extras.begin(s, first, from);
     multiply<T>(s, q, keys, across);
+    extras.cap(s);
     if (!band.all(first, warp_last, from, kStep)) hide(s, band, first, from);
     blocks.hide_of_queries(s, head, first, from);
     multiply<T>(ds, dy, values, across);
     extras.drop(ds, kept);
     gradients_of_scores(ds, s, delta, lse, c.scale * kLog2e);
+    through_cap(extras, ds, s);
     add_product<T>(dq, ds, keys, down);
   }
   scale_all(dq, c.scale * extras.grown());
@@ -122,16 +133,19 @@ struct KeyRows {
   template <int kN>
   __device__ void add(i64 head, unsigned q, unsigned dy, const float* lse, int query) {
     const auto kept = extras.template kept_of_keys<kN>(first - begin, query);
-    float p[1][kN][4], ds[1][kN][4] = {}, seen[1][kN][4];
+    float p[1][kN][4], ds[1][kN][4] = {}, seen[1][kN][4], slopes[1][kN][4];
     extras.begin(p, first, query);
     multiply<T>(p, k, q, across);
+    extras.cap(p);
     if (!band.all(first, last, query, 8 * kN)) hide(p, band, first, query);
     blocks.hide_of_keys(p, head, first, query);
 #pragma unroll
     for (int n = 0; n < kN; ++n)
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
+      for (int j = 0; j < 4; ++j) {
+        slopes[0][n][j] = extras.slope(p[0][n][j]);
         seen[0][n][j] = p[0][n][j] = power_of_2(p[0][n][j] * power - lse[8 * n + j % 2] * kLog2e);
+      }
     extras.drop(seen, kept);
     add_product<T>(dv, seen, dy, down);
     multiply<T>(ds, v, dy, across);
@@ -140,7 +154,8 @@ struct KeyRows {
     for (int n = 0; n < kN; ++n)
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-        ds[0][n][j] = (ds[0][n][j] - extras.shrunk(lse[kStep + 8 * n + j % 2])) * p[0][n][j];
+        ds[0][n][j] =
+            (ds[0][n][j] - extras.shrunk(lse[kStep + 8 * n + j % 2])) * p[0][n][j] * slopes[0][n][j];
     add_product<T>(dk, ds, q, down);
   }
 };

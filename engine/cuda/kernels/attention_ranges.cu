@@ -19,7 +19,7 @@ struct Call {
   const std::int32_t *first, *count;  // (rows)
   int group, width;
   i64 window;  // 0: none
-  float scale;
+  float scale, cap;
   View bias;
   Blocks blocks;
   i64 layouts;  // of a row
@@ -62,6 +62,7 @@ __global__ void __launch_bounds__(kThreads) over_ranges(Call c, Tensors<T> t) {
     read(v, t.v.at(key, key_at), c.width);
     for (int n = 0; n < kOwned; ++n) score += q[n] * k[n];
     score = warp_sum(score) + bias_at<T>(c.bias, head, key - (end - 1), c.scale);
+    score = capped(score, c.scale, c.cap).score;
     const float now = fmaxf(top, score), p = exp2f((score - now) * power);
     const float shrink = top == kLowest ? 0 : exp2f((top - now) * power);
     top = now;
@@ -103,6 +104,7 @@ void compute(const op::AttentionRanges& op, const Queue& queue) {
                   static_cast<int>(op.heads.width),
                   op.ranges.window,
                   op.scores.scale,
+                  op.scores.cap,
                   view_of(op.scores.bias),
                   blocks_of(blocks, 1, op.ranges.block),
                   blocks.rows,

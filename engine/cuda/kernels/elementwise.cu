@@ -1,7 +1,8 @@
-// Fills, sums, conversions and dropout.
+// Fills, sums, conversions, factors, caps and dropout.
 #include "engine/core/random.h"
 #include "engine/cuda/kernels/each_pack.cuh"
 #include "engine/cuda/kernels/kernels.h"
+#include "engine/ops/math.h"
 
 namespace ft::cuda {
 namespace {
@@ -38,6 +39,30 @@ struct Cast {
   __device__ void operator()(i64 row, i64 column, Pack pack) const {
     float v[kPack];
     load(v, x.at(row, column), pack);
+    store(y.at(row, column), v, pack);
+  }
+};
+
+template <class T>
+struct Multiply {
+  Rows<T> y, x;
+  float factor;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    float v[kPack];
+    load(v, x.at(row, column), pack);
+    for (float& one : v) one *= factor;
+    store(y.at(row, column), v, pack);
+  }
+};
+
+template <class T>
+struct SoftCap {
+  Rows<T> y, x;
+  float cap, inverse;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    float v[kPack];
+    load(v, x.at(row, column), pack);
+    for (float& one : v) one = cap * math::tanh_of(one * inverse);
     store(y.at(row, column), v, pack);
   }
 };
@@ -118,6 +143,22 @@ void from_wire(cudaStream_t stream, const View& y, const View& x, float scale) {
   with_float(x.type, [&](auto t) {
     using X = decltype(t);
     run_each_pack("from_wire", stream, {y, x}, Wired<float, X, false>{Rows<float>(y), Rows<X>(x), scale});
+  });
+}
+
+void compute(const op::Multiply& op, const Queue& queue) {
+  const View y = view_of(op.y), x = view_of(op.x);
+  with_float(y.type, [&](auto t) {
+    using T = decltype(t);
+    run_each_pack("multiply", queue.stream, {y, x}, Multiply<T>{Rows<T>(y), Rows<T>(x), op.factor});
+  });
+}
+
+void compute(const op::SoftCap& op, const Queue& queue) {
+  const View y = view_of(op.y), x = view_of(op.x);
+  with_float(y.type, [&](auto t) {
+    using T = decltype(t);
+    run_each_pack("soft_cap", queue.stream, {y, x}, SoftCap<T>{Rows<T>(y), Rows<T>(x), op.cap, 1 / op.cap});
   });
 }
 

@@ -13,6 +13,8 @@ namespace ft::cuda {
 void compute(const op::Fill&, const Queue&);
 void compute(const op::Add&, const Queue&);
 void compute(const op::Cast&, const Queue&);
+void compute(const op::Multiply&, const Queue&);
+void compute(const op::SoftCap&, const Queue&);
 void compute(const op::Dropout&, const Queue&);
 void compute(const op::Gated&, const Queue&);
 void compute(const op::GatedGrad&, const Queue&);

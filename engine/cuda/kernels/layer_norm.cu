@@ -7,6 +7,13 @@
 namespace ft::cuda {
 namespace {
 
+// The value where there is nothing.
+template <class T>
+__device__ void load_or(float (&v)[kPack], float value, const T* p, i64 i, Pack pack) {
+  if (p) return load(v, p + i, pack);
+  for (float& e : v) e = value;
+}
+
 template <class T>
 struct Norm {
   Rows<T> y, x;
@@ -45,8 +52,8 @@ __global__ void __launch_bounds__(1024) norm(Norm<T> c) {
     float v[kPack], w[kPack], b[kPack];
     const Pack pack = pack_at(i, c.cols, c.wide);
     load(v, x + i, pack);
-    load(w, c.w + i, pack);
-    load(b, c.b + i, pack);
+    load_or(w, 1, c.w, i, pack);
+    load_or(b, 0, c.b, i, pack);
     for (int j = 0; j < kPack; ++j) v[j] = (v[j] - mean) * rstd * w[j] + b[j];
     store(c.y.at(row, i), v, pack);
   }
@@ -73,7 +80,7 @@ __global__ void __launch_bounds__(1024) norm_dx(Dx<T> c) {
     const Pack pack = pack_at(i, c.cols, c.wide);
     load(v, x + i, pack);
     load(d, dy + i, pack);
-    load(w, c.w + i, pack);
+    load_or(w, 1, c.w, i, pack);
     for (int j = 0; j < kPack; ++j) {
       g += d[j] * w[j];
       gn += d[j] * w[j] * ((v[j] - mean) * rstd);
@@ -85,7 +92,7 @@ __global__ void __launch_bounds__(1024) norm_dx(Dx<T> c) {
     const Pack pack = pack_at(i, c.cols, c.wide);
     load(v, x + i, pack);
     load(d, dy + i, pack);
-    load(w, c.w + i, pack);
+    load_or(w, 1, c.w, i, pack);
     load(sum, c.dx.at(row, i), pack);
     for (int j = 0; j < kPack; ++j)
       sum[j] += math::layer_norm_slope(d[j], (v[j] - mean) * rstd, w[j], rstd, mean_g, mean_gn);

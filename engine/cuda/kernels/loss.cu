@@ -18,7 +18,7 @@ struct Call {
   Rows<T> logits;
   i64 cols;
   const std::int32_t* targets;
-  float scale, smoothing;
+  float scale, smoothing, cap;
   bool gradient, wide;
   std::int32_t* wrong;
 };
@@ -76,8 +76,10 @@ __global__ void __launch_bounds__(1024) cross_entropy_row(Call<T> c) {
     const Pack pack = pack_at(i, c.cols, c.wide);
     load(v, p + i, pack);
     for (int j = 0; j < kPack; ++j) {
+      const float slope = c.cap > 0 ? math::soft_cap_slope(v[j] / c.cap) : 1;
       v[j] = power(v[j], s.top) * factor - even;
       if (i + j == target) v[j] -= c.scale * (1 - e);
+      v[j] *= slope;
     }
     store(p + i, v, pack);
   }
@@ -92,8 +94,8 @@ void compute(const op::CrossEntropy& op, const Queue& queue) {
     using T = decltype(t);
     launch("cross_entropy", a_block_for_each_row(queue, logits.rows, logits.cols, 1024), cross_entropy_row<T>,
            Call<T>{data_of<float>(op.loss), Rows<T>(logits), logits.cols,
-                   data_of<const std::int32_t>(op.targets), op.scale, op.smoothing, op.gradient, wide(logits),
-                   queue.wrong});
+                   data_of<const std::int32_t>(op.targets), op.scale, op.smoothing, op.cap, op.gradient,
+                   wide(logits), queue.wrong});
   });
 }
 

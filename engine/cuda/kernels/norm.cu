@@ -13,7 +13,7 @@ struct Norm {
   const T* w;
   float* rstd;
   i64 cols;
-  float eps;
+  float eps, offset;
   bool wide;
 };
 
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(1024) norm(Norm<T> c) {
     const Pack pack = pack_at(i, c.cols, c.wide);
     load(v, x + i, pack);
     load(w, c.w + i, pack);
-    for (int j = 0; j < kPack; ++j) v[j] = v[j] * rstd * w[j];
+    for (int j = 0; j < kPack; ++j) v[j] = v[j] * rstd * (c.offset + w[j]);
     store(c.y.at(row, i), v, pack);
   }
 }
@@ -46,6 +46,7 @@ struct Dx {
   const T* w;
   const float* rstd;
   i64 cols;
+  float offset;
   bool wide;
 };
 
@@ -60,7 +61,7 @@ __global__ void __launch_bounds__(1024) norm_dx(Dx<T> c) {
     load(v, x + i, pack);
     load(d, dy + i, pack);
     load(w, c.w + i, pack);
-    for (int j = 0; j < kPack; ++j) dot += d[j] * w[j] * v[j];
+    for (int j = 0; j < kPack; ++j) dot += d[j] * (c.offset + w[j]) * v[j];
   }
   dot = block_sum(dot, shared_memory<RowShared>().warps);
   const float rstd = c.rstd[row], pull = dot * rstd * rstd * rstd / static_cast<float>(c.cols);
@@ -71,7 +72,7 @@ __global__ void __launch_bounds__(1024) norm_dx(Dx<T> c) {
     load(d, dy + i, pack);
     load(w, c.w + i, pack);
     load(sum, c.dx.at(row, i), pack);
-    for (int j = 0; j < kPack; ++j) sum[j] += math::rms_norm_slope(d[j], v[j], w[j], rstd, pull);
+    for (int j = 0; j < kPack; ++j) sum[j] += math::rms_norm_slope(d[j], v[j], c.offset + w[j], rstd, pull);
     store(c.dx.at(row, i), sum, pack);
   }
 }
@@ -98,7 +99,7 @@ void compute(const op::RmsNorm& op, const Queue& queue) {
     using T = decltype(t);
     launch("rms_norm", a_block_for_each_row(queue, x.rows, x.cols, 512), norm<T>,
            Norm<T>{Rows<T>(y), Rows<T>(x), data_of<const T>(op.w), data_of<float>(op.rstd), x.cols, op.eps,
-                   wide({y, x, w})});
+                   op.offset, wide({y, x, w})});
   });
 }
 
@@ -109,7 +110,7 @@ void compute(const op::RmsNormGrad& op, const Queue& queue) {
     using T = decltype(t);
     if (dx.data && x.rows > 0)
       launch("rms_norm_grad", a_block_for_each_row(queue, x.rows, x.cols, 512), norm_dx<T>,
-             Dx<T>{Rows<T>(dx), Rows<T>(dy), Rows<T>(x), data_of<const T>(op.w), rstd, x.cols,
+             Dx<T>{Rows<T>(dx), Rows<T>(dy), Rows<T>(x), data_of<const T>(op.w), rstd, x.cols, op.offset,
                    wide({dx, dy, x, w})});
     if (op.dw)
       add_column_sums(queue.stream, data_of<float>(op.dw), x,

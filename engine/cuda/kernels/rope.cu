@@ -1,4 +1,4 @@
-// Rotary positions, in place: a thread turns eight pairs (i, i + D/2) of one head.
+// Rotary positions, in place: a thread turns eight pairs (i, i + R/2) of one head.
 #include "engine/cuda/kernels/device.cuh"
 #include "engine/cuda/kernels/kernels.h"
 
@@ -11,7 +11,7 @@ struct Call {
   const float *cos, *sin;
   const std::int32_t* at;
   i64 rows, positions;
-  int heads, half;
+  int heads, head_width, half;
   float sign;
   bool wide;
   std::int32_t* wrong;
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(256) rotate(Call<T> c) {
       *c.wrong = static_cast<std::int32_t>(Wrong::position);
       continue;
     }
-    T* p = c.x.at(row, static_cast<i64>(head) * 2 * c.half + i);
+    T* p = c.x.at(row, static_cast<i64>(head) * c.head_width + i);
     float x[kPack], y[kPack], cos[kPack], sin[kPack];
     load(x, p, pack);
     load(y, p + c.half, pack);
@@ -53,8 +53,9 @@ void compute(const op::Rope& op, const Queue& queue) {
   if (x.rows == 0 || x.cols == 0) return;
   with_float(x.type, [&](auto t) {
     using T = decltype(t);
-    const i64 half = op.head_width / 2, heads = x.cols / op.head_width, packs = heads * ceil_div(half, kPack);
-    const View cos = view_of(op.cos), sin = view_of(op.sin), halves{x.data, x.type, 2, half, half};
+    const View cos = view_of(op.cos), sin = view_of(op.sin);
+    const i64 half = cos.cols, heads = x.cols / op.head_width, packs = heads * ceil_div(half, kPack);
+    const View halves{x.data, x.type, 2, half, half}, all{x.data, x.type, 2, op.head_width, op.head_width};
     const unsigned threads = at_most(ceil_div(packs, 32) * 32, 256);
     launch("rope",
            {queue.stream, dim3(static_cast<unsigned>(ceil_div(packs, threads)), at_most(x.rows, kMostGridY)),
@@ -62,7 +63,8 @@ void compute(const op::Rope& op, const Queue& queue) {
            rotate<T>,
            Call<T>{Rows<T>(x), data_of<const float>(op.cos), data_of<const float>(op.sin),
                    data_of<const std::int32_t>(op.positions), x.rows, cos.rows, static_cast<int>(heads),
-                   static_cast<int>(half), op.sign, wide({x, halves, cos, sin}), queue.wrong});
+                   static_cast<int>(op.head_width), static_cast<int>(half), op.sign,
+                   wide({x, halves, all, cos, sin}), queue.wrong});
   });
 }
 

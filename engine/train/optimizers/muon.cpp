@@ -33,8 +33,9 @@ struct MuonArguments {
 };
 
 bool is_hidden_matrix(const Parameter& p) {
-  return p.shape.rank == 2 && !p.embedding && p.name.find("lm_head") == std::string::npos &&
-         p.name.find("trainable_tokens") == std::string::npos;
+  const auto lies_in = [&](const char* module) { return p.name.find(module) != std::string::npos; };
+  return p.shape.rank == 2 && !p.embedding && !lies_in("lm_head") && !lies_in("embed_out") &&
+         !lies_in("trainable_tokens");
 }
 
 // y = alpha op(a) op(b) + c.

@@ -176,7 +176,7 @@ Outputs run(const Kernels& kernels, const Case& c, DType type, const Inputs& in,
   if (c.blocks) mask.blocks = {c.blocks, Bits::tensor(bits.words, c)};
   const bool biased = c.reach >= 0;
   Scores scores{static_cast<float>(c.scale), biased ? bias.tensor() : Tensor{}, static_cast<float>(c.dropout),
-                c.random};
+                c.random, static_cast<float>(c.cap)};
   attention.forward({out.y, out.lse, q, k, v, c.heads, mask, scores});
   attention.backward({out.dq, out.dk, out.dv, biased ? out.dbias.tensor() : Tensor{}, dy, out.y, out.lse, q,
                       k, v, c.heads, mask, scores});
@@ -205,7 +205,7 @@ std::string describe(const Case& c, DType type, const std::string& target) {
   for (std::size_t i = 1; i < c.starts.size(); ++i) lengths += str(" ", c.starts[i] - c.starts[i - 1]);
   return str(target, " ", name_of(type), " heads ", c.heads.query, "/", c.heads.key_value, " of ",
              c.heads.width, ", lengths", lengths, c.causal ? ", causal" : "", ", window ", c.window,
-             ", reach ", c.reach, ", dropout ", c.dropout,
+             ", reach ", c.reach, ", dropout ", c.dropout, ", cap ", c.cap,
              c.blocks ? str(", blocks of ", c.blocks->block()) : "");
 }
 
@@ -251,6 +251,10 @@ Case make_case(Heads heads, std::vector<std::int32_t> lengths, bool causal = tru
 
 Case with_bias(Case c, std::int64_t reach) {
   c.reach = reach;
+  return c;
+}
+Case with_cap(Case c, double cap) {
+  c.cap = cap;
   return c;
 }
 Case with_dropout(Case c, double p) {
@@ -311,6 +315,7 @@ TEST(AttentionReference, GradientIsItsOwnComplexStep) {
   expect_complex_step(with_bias(make_case({4, 2, 3}, {5, 1, 7}), 3));
   expect_complex_step(with_dropout(with_bias(make_case({2, 2, 3}, {5, 9}, false), 20), 0.3));
   expect_complex_step(with_dropout(with_keys(make_case({4, 2, 3}, {5, 1}), {3, 6}), 0.2));
+  expect_complex_step(with_dropout(with_cap(make_case({4, 2, 3}, {5, 9}, true, 4), 0.7), 0.2));
   expect_complex_step(with_blocks(make_case({2, 1, 2}, {40, 3}), some_blocks(2, 3, 16, 0.4)));
 }
 
@@ -357,6 +362,15 @@ TEST(Attention, Dropout) {
   expect_right(with_dropout(make_case({4, 2, 16}, {70, 1, 33}), 0.5));
   expect_right(with_dropout(with_bias(make_case({2, 2, 16}, {150, 66}, false), 30), 0.1));
   expect_right(with_dropout(with_keys(make_case({2, 2, 16}, {5, 100}), {90, 33}), 0.25));
+}
+
+TEST(Attention, CapsOfScores) {
+  for (const double cap : {0.3, 2.0, 50.0}) {
+    expect_right(with_cap(make_case({4, 2, 16}, {1, 210, 64}), cap));
+    expect_right(with_cap(make_case({2, 1, 40}, {150, 3}, true, 70), cap));
+  }
+  expect_right(with_cap(make_case({2, 1, 256}, {130}, true, 40), 1));
+  expect_right(with_dropout(with_cap(make_case({2, 2, 16}, {70, 33}, false), 1), 0.3));
 }
 
 TEST(Attention, Blocks) {

@@ -36,6 +36,38 @@ TEST(Elementwise, AddIsExactAndMayMixTypes) {
   });
 }
 
+TEST(Elementwise, ScaleMultiplies) {
+  each_trial([](const Trial& s) {
+    Matrix &x = s.matrix(1), &y = s.matrix(2);
+    s.ops.run(op::Multiply{.y = y, .x = x, .factor = 0.3f});
+    const auto in = x.values(), out = y.values();
+    for (std::size_t i = 0; i < in.size(); ++i)
+      ASSERT_EQ(out[i], stored(static_cast<float>(in[i]) * 0.3f, s.type));
+    s.ops.run(op::Multiply{.y = x, .x = x, .factor = 0.3f});
+    EXPECT_EQ(x.values(), out) << "in place";
+  });
+}
+
+TEST(Elementwise, SoftCapIsTheHyperbolicTangent) {
+  each_trial([](const Trial& s) {
+    for (const double size : {0.01, 1.0, 40.0}) {  // of values, where the cap is 5
+      Matrix &x = s.matrix(1), &y = s.matrix(2);
+      x.randomize(3, size);
+      s.ops.run(op::SoftCap{.y = y, .x = x, .cap = 5});
+      const auto in = x.values(), out = y.values();
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        const double want = 5 * std::tanh(in[i] / 5), unit = s.type == DType::f32 ? 8e-7 : s.tolerance();
+        ASSERT_NEAR(out[i], want, (s.type == DType::f32 ? unit : std::sqrt(unit)) * std::abs(want) + 1e-30);
+        ASSERT_LE(std::abs(out[i]), 5.000002);
+      }
+    }
+    Matrix& x = s.matrix(1);
+    x.set(0, 0, NAN);
+    s.ops.run(op::SoftCap{.y = x, .x = x, .cap = 5});
+    EXPECT_TRUE(std::isnan(x.get(0, 0)));
+  });
+}
+
 TEST(Elementwise, CastRoundsToNearestEvenBetweenAllTypes) {
   const double inf = std::numeric_limits<double>::infinity();
   const std::vector<double> odd{0.0,        -0.0,  1.0 + 1.0 / 256, 1.0 + 3.0 / 256, 65504, 65519,

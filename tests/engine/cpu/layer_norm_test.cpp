@@ -62,6 +62,23 @@ TEST(LayerNorm, GradientsAddToWhatIsWanted) {
   });
 }
 
+TEST(LayerNorm, WithoutWeightsTheyAreOne) {
+  each_trial([](const Trial& s) {
+    Matrix &x = s.matrix(1), &y = s.matrix(2), &z = s.matrix(3), &dy = s.matrix(4);
+    Matrix &ones = s.vector(s.cols, s.type, 5), &zeros = s.vector(s.cols, s.type, 6);
+    Matrix &mean = s.vector(s.rows, DType::f32), &rstd = s.vector(s.rows, DType::f32);
+    s.ops.run(op::Fill{ones, 1});
+    s.ops.run(op::Fill{zeros, 0});
+    s.ops.run(op::LayerNorm{.y = y, .mean = mean, .rstd = rstd, .x = x, .w = ones, .b = zeros, .eps = 1e-5f});
+    s.ops.run(op::LayerNorm{.y = z, .mean = mean, .rstd = rstd, .x = x, .eps = 1e-5f});
+    EXPECT_EQ(y.values(), z.values());
+    for (Matrix* m : {&y, &z}) s.ops.run(op::Fill{*m, 0});
+    s.ops.run(op::LayerNormGrad{.dx = y, .dy = dy, .x = x, .w = ones, .mean = mean, .rstd = rstd});
+    s.ops.run(op::LayerNormGrad{.dx = z, .dy = dy, .x = x, .mean = mean, .rstd = rstd});
+    EXPECT_EQ(y.values(), z.values());
+  });
+}
+
 TEST(LayerNorm, AllGradientsAtOnceAreTheSame) {
   CpuOps ops(2);
   Matrix x(9, 70, DType::f32), w(1, 70, DType::f32), dy(9, 70, DType::f32);

@@ -42,6 +42,31 @@ TEST(CrossEntropy, LossAndGradientAreTheReference) {
   });
 }
 
+// The gradient of what was capped.
+TEST(CrossEntropy, GradientGoesThroughTheCap) {
+  each_trial({{1, 1}, {3, 5}, {5, 63}, {23, 1001}}, [](const Trial& s) {
+    Matrix &logits = s.matrix(1, 8), &loss = s.vector(s.rows, DType::f32),
+           &targets = s.indices(s.rows, s.cols);
+    const double cap = 3;
+    s.ops.run(op::SoftCap{.y = logits, .x = logits, .cap = 3});
+    std::vector<double> want;
+    for (std::int64_t r = 0; r < s.rows; ++r) {
+      const auto capped = row_of(logits, r);
+      const auto grad = reference::cross_entropy_grad(capped, std::size_t(targets.get(0, r)), 0.1);
+      for (std::size_t i = 0; i < grad.size(); ++i)
+        want.push_back(0.25 * grad[i] * (1 - capped[i] / cap * (capped[i] / cap)));
+    }
+    s.ops.run(op::CrossEntropy{.loss = loss,
+                               .logits = logits,
+                               .targets = targets,
+                               .scale = 0.25f,
+                               .smoothing = 0.1f,
+                               .gradient = true,
+                               .cap = 3});
+    EXPECT_LT(nmse(logits.values(), want), std::max(1e-10, s.tolerance()));
+  });
+}
+
 TEST(CrossEntropy, LargeLogitsAndNaN) {
   for (const NamedKernels& named : all_kernels()) {
     CpuOps ops(1, named.kernels);

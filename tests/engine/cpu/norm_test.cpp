@@ -35,6 +35,20 @@ TEST(RmsNorm, GradientAddsToWhatIsWanted) {
   });
 }
 
+TEST(RmsNorm, CountsItsWeightsFromAnOffset) {
+  each_trial([](const Trial& s) {
+    Matrix &x = s.matrix(1), &y = s.matrix(2), &w = s.vector(s.cols, s.type, 3), &dy = s.matrix(4);
+    Matrix &rstd = s.vector(s.rows, DType::f32), &dx = s.matrix(5), &dw = s.vector(s.cols, DType::f32, 6);
+    auto want_dx = dx.values(), want_dw = dw.values();
+    reference::rms_norm_grad(want_dx, want_dw, dy.values(), x.values(), w.values(), kEps, 1);
+    s.ops.run(op::RmsNorm{.y = y, .rstd = rstd, .x = x, .w = w, .eps = float(kEps), .offset = 1});
+    EXPECT_LT(nmse(y.values(), reference::rms_norm(x.values(), w.values(), kEps, 1)), s.tolerance());
+    s.ops.run(op::RmsNormGrad{.dx = dx, .dw = dw, .dy = dy, .x = x, .w = w, .rstd = rstd, .offset = 1});
+    EXPECT_LT(nmse(dx.values(), want_dx), s.tolerance());
+    EXPECT_LT(nmse(dw.values(), want_dw), s.tolerance(DType::f32));
+  });
+}
+
 TEST(RmsNorm, BothGradientsAtOnceAreTheSame) {
   CpuOps ops(2);
   Matrix x(9, 70, DType::f32), w(1, 70, DType::f32), y(9, 70, DType::f32), rstd(1, 9, DType::f32);
@@ -126,6 +140,17 @@ TEST(Rope, RotatesEveryHeadAndItsGradientRotatesBack) {
       EXPECT_LT(nmse(x.values(), before), 4 * s.tolerance());
     }
   });
+}
+
+TEST(Rope, RotatesAPartOfEveryHead) {
+  CpuOps ops(1);
+  Matrix x(1, 12, DType::f32), cos(1, 1, DType::f32), sin(1, 1, DType::f32), at(1, 1, DType::i32);
+  x.assign({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  cos.assign({0});
+  sin.assign({1});
+  at.assign({0});
+  ops.run(op::Rope{.x = x, .cos = cos, .sin = sin, .positions = at, .head_width = 6});
+  EXPECT_EQ(x.values(), (std::vector<double>{-2, 1, 3, 4, 5, 6, -8, 7, 9, 10, 11, 12}));
 }
 
 TEST(Rope, ScaledAnglesScale) {  // cos and sin contain yarn's attention factor

@@ -16,6 +16,7 @@ struct Case {
   float dropout = 0;
   double spread = 2;  // of the bias
   std::vector<DType> types{DType::f32, DType::bf16, DType::f16};
+  float cap = 0;
 };
 
 std::vector<std::int32_t> starts_of(const std::vector<std::int32_t>& lengths) {
@@ -35,7 +36,7 @@ void expect_right(const Case& c) {
       if (pad == 8 && rows > 40) continue;
       SCOPED_TRACE(str(name_of(type), " heads ", c.heads.query, "/", c.heads.key_value, " of ", c.heads.width,
                        ", ", rows, " rows, causal ", c.causal, ", window ", c.window, ", reach ", c.reach,
-                       ", dropout ", c.dropout, ", pad ", pad));
+                       ", dropout ", c.dropout, ", cap ", c.cap, ", pad ", pad));
       const double rounding = type == DType::bf16  ? 1e-4
                               : type == DType::f16 ? 2e-6
                               : biased             ? 1e-10  // sums over all pairs may cancel out
@@ -58,7 +59,7 @@ void expect_right(const Case& c) {
             if (cross) mask.key_starts = others;
             const auto scale = static_cast<float>(1 / std::sqrt(double(c.heads.width)));
             const AttentionPair pair =
-                attention_of(x, c.heads, mask, {scale, {}, c.dropout, Random{5}}, biased);
+                attention_of(x, c.heads, mask, {scale, {}, c.dropout, Random{5}, c.cap}, biased);
             ops.run(pair.forward());
             ops.run(pair.backward());
           },
@@ -129,6 +130,16 @@ TEST(CudaAttention, Dropout) {
       {.heads = {2, 2, 16}, .lengths = {5, 20}, .causal = false, .key_lengths = {30, 3}, .dropout = 0.25f});
 }
 
+TEST(CudaAttention, CapsOfScores) {
+  for (const float cap : {0.5f, 30.0f}) {
+    expect_right({.heads = {4, 2, 16}, .lengths = {20, 1, 37}, .cap = cap});
+    expect_right({.heads = {2, 1, 256}, .lengths = {40}, .window = 9, .cap = cap});
+  }
+  expect_right({.heads = {2, 1, 128}, .lengths = {3, 150}, .window = 70, .types = {DType::bf16}, .cap = 1});
+  expect_right({.heads = {2, 2, 64}, .lengths = {140}, .types = {DType::f16}, .cap = 1});
+  expect_right({.heads = {2, 2, 16}, .lengths = {33}, .dropout = 0.5f, .cap = 1});
+}
+
 TEST(CudaAttention, QueriesOfAKeyCache) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16})
     for (const Heads h : {Heads{2, 2, 16}, Heads{4, 2, 33}, Heads{3, 1, 256}})
@@ -143,15 +154,17 @@ TEST(CudaAttention, QueriesOfAKeyCache) {
         t.vector(4, DType::i32).assign({1, 4, 40, 1});
         t.matrix(21, h.query, type).randomize(5);
         for (const bool biased : {false, true})
-          t.expect_same(
+          t.expect_same(  // without a bias there is a cap
               [&](Ops& ops, const Tensors& x) {
-                ops.run(op::AttentionRanges{.y = x[0],
-                                            .q = x[1],
-                                            .k = x[2],
-                                            .v = x[3],
-                                            .heads = h,
-                                            .ranges = {x[4], x[5], window},
-                                            .scores = {.scale = 0.2f, .bias = biased ? x[6] : Tensor{}}});
+                ops.run(op::AttentionRanges{
+                    .y = x[0],
+                    .q = x[1],
+                    .k = x[2],
+                    .v = x[3],
+                    .heads = h,
+                    .ranges = {x[4], x[5], window},
+                    .scores = {
+                        .scale = 0.2f, .bias = biased ? x[6] : Tensor{}, .cap = biased ? 0.0f : 1.5f}});
               },
               type == DType::bf16  ? 1e-4
               : type == DType::f16 ? 2e-6

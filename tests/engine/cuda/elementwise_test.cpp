@@ -68,6 +68,17 @@ TEST(CudaElementwise, DropoutHasTheCpusMask) {
   });
 }
 
+TEST(CudaElementwise, FactorsAndCaps) {
+  each_trial([](Trial& t) {
+    t.matrix(1);
+    t.matrix(t.rows, t.cols, t.type).randomize(2, 6);
+    t.expect_same([](Ops& ops, const Tensors& x) {
+      ops.run(op::SoftCap{.y = x[0], .x = x[1], .cap = 3});
+      ops.run(op::Multiply{.y = x[1], .x = x[1], .factor = 1.3f});
+    });
+  });
+}
+
 TEST(CudaElementwise, GatedActivationsAndTheirGradients) {
   for (const Activation f : {Activation::silu, Activation::gelu, Activation::gelu_tanh, Activation::relu})
     each_trial([f](Trial& t) {

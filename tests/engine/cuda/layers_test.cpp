@@ -13,6 +13,9 @@ TEST(CudaLayers, RmsNorm) {
     t.expect_same([](Ops& ops, const Tensors& x) {
       ops.run(op::RmsNorm{.y = x[0], .rstd = x[1], .x = x[2], .w = x[3], .eps = 1e-5f});
     });
+    t.expect_same([](Ops& ops, const Tensors& x) {
+      ops.run(op::RmsNorm{.y = x[0], .rstd = x[1], .x = x[2], .w = x[3], .eps = 1e-5f, .offset = 1});
+    });
   });
 }
 
@@ -29,6 +32,7 @@ TEST(CudaLayers, RmsNormGradientsAddUp) {
         ops.run(op::RmsNormGrad{
             .dx = x[0], .dw = both ? x[1] : Tensor{}, .dy = x[2], .x = x[3], .w = x[4], .rstd = x[5]});
         if (!both) ops.run(op::RmsNormGrad{.dw = x[1], .dy = x[2], .x = x[3], .w = x[4], .rstd = x[5]});
+        ops.run(op::RmsNormGrad{.dx = x[0], .dy = x[2], .x = x[3], .w = x[4], .rstd = x[5], .offset = 1});
       });
     });
 }
@@ -42,6 +46,9 @@ TEST(CudaLayers, LayerNorm) {
     t.expect_same([](Ops& ops, const Tensors& x) {
       ops.run(op::LayerNorm{
           .y = x[0], .mean = x[1], .rstd = x[2], .x = x[3], .w = x[4], .b = x[5], .eps = 1e-5f});
+    });
+    t.expect_same([](Ops& ops, const Tensors& x) {
+      ops.run(op::LayerNorm{.y = x[0], .mean = x[1], .rstd = x[2], .x = x[3], .eps = 1e-5f});
     });
   });
 }
@@ -60,6 +67,7 @@ TEST(CudaLayers, LayerNormGradientsAddUp) {
         grad.dx = x[0];
         if (all) grad.dw = x[1], grad.db = x[2];
         ops.run(grad);
+        if (!all) ops.run(op::LayerNormGrad{.dx = x[0], .dy = x[3], .x = x[4], .mean = x[6], .rstd = x[7]});
         if (all) return;
         ops.run(op::LayerNormGrad{.db = x[2], .dy = x[3], .x = x[4], .w = x[5], .mean = x[6], .rstd = x[7]});
         ops.run(op::LayerNormGrad{.dw = x[1], .dy = x[3], .x = x[4], .w = x[5], .mean = x[6], .rstd = x[7]});
@@ -95,6 +103,12 @@ TEST(CudaLayers, RopeAndItsTranspose) {
                              .positions = Tensor(x[3].data, DType::i32, {4}),
                              .head_width = width,
                              .sign = -1});
+            if (width < 16) return;  // of a quarter of each head
+            ops.run(op::Rope{.x = x[0],
+                             .cos = Tensor(x[1].data, DType::f32, {30, width / 8}),
+                             .sin = Tensor(x[2].data, DType::f32, {30, width / 8}),
+                             .positions = x[3],
+                             .head_width = width});
           });
         }
 }
@@ -139,20 +153,22 @@ TEST(CudaLayers, EmbeddingGradientHasTheCpusBits) {
 }
 
 TEST(CudaLayers, CrossEntropyAndItsGradientInPlace) {
-  for (const float smoothing : {0.0f, 0.1f})
-    each_trial([smoothing](Trial& t) {
+  for (const auto& [smoothing, cap] : {std::pair{0.0f, 0.0f}, {0.1f, 0.0f}, {0.1f, 12.0f}})
+    each_trial([smoothing = smoothing, cap = cap](Trial& t) {
       t.vector(t.rows, DType::f32);
       t.vector(t.rows, DType::f32);
       t.matrix(t.rows, t.cols, t.type).randomize(1, 9);
       t.indices(t.rows, t.cols);
-      t.expect_same([smoothing](Ops& ops, const Tensors& x) {
+      t.expect_same([smoothing, cap](Ops& ops, const Tensors& x) {
+        if (cap > 0) ops.run(op::SoftCap{.y = x[2], .x = x[2], .cap = cap});
         ops.run(op::CrossEntropy{.loss = x[0], .logits = x[2], .targets = x[3], .smoothing = smoothing});
         ops.run(op::CrossEntropy{.loss = x[1],
                                  .logits = x[2],
                                  .targets = x[3],
                                  .scale = 0.3f,
                                  .smoothing = smoothing,
-                                 .gradient = true});
+                                 .gradient = true,
+                                 .cap = cap});
       });
     });
 }

@@ -1,0 +1,78 @@
+#include "engine/nn/decoder_block.h"
+
+namespace ft {
+
+DecoderBlock::Saved DecoderBlock::forward(Ctx& c, Tensor y, Tensor x, const Side& side, Keep keep) const {
+  const std::int64_t rows = x.rows(), C = x.cols();
+  Saved s;
+  s.attended = attended.take(c, rows, C);
+  s.fed = fed.take(c, rows, C);
+  if (!parallel) s.h = c.save(rows, C);
+  Scope scratch(c.scratch);
+  Tensor n = c.temporary(rows, C);
+  const Tensor h = parallel ? c.temporary(rows, C) : s.h;
+  Tensor in = attended.input(c, n, x, s.attended);
+  attended.forward(c, h, x, s.attended, [&](Tensor to, Tensor residual) {
+    s.attention = attention.forward(c, to, in, residual, side);
+  });
+  if (!y && !fed.needs_result()) return s;
+  in = fed.input(c, n, parallel ? x : h, s.fed);
+  // Of a block that runs again only the end of the MLP is wanted: its pieces are made again with their
+  // gradients where there are many.
+  fed.forward(c, y, h, s.fed, [&](Tensor to, Tensor residual) {
+    s.mlp = mlp.forward(c, to, in, residual, y ? keep : Keep::but_the_mlp);
+  });
+  return s;
+}
+
+// d: the gradient of what the MLP was added to; into += that of its input.
+void DecoderBlock::mlp_back(Ctx& c, Tensor d, Tensor into, Tensor x, const Saved& s, bool wanted) const {
+  Scope scratch(c.scratch);
+  Tensor n = c.temporary(x.rows(), x.cols()), dn = c.temporary(x.rows(), x.cols());
+  const Tensor t = fed.takes(c) ? c.temporary(x.rows(), x.cols()) : Tensor{};
+  const Tensor dz = fed.backward(c, d, t, s.fed);
+  if (mlp.reads_input() || s.mlp.empty()) n = fed.input(c, n, x, s.fed);
+  mlp.backward(c, wanted ? dn : Tensor{}, dz, n, s.mlp);
+  if (wanted) fed.input_back(c, into, dn, x, s.fed);
+}
+
+void DecoderBlock::attention_back(Ctx& c, Tensor d, Tensor x, const Saved& s, const Side& side,
+                                  bool input_grad) const {
+  Scope scratch(c.scratch);
+  Tensor n = c.temporary(x.rows(), x.cols()), dn = c.temporary(x.rows(), x.cols());
+  const Tensor t = attended.takes(c) ? c.temporary(x.rows(), x.cols()) : Tensor{};
+  const Tensor dz = attended.backward(c, d, t, s.attended);
+  if (attention.reads_input()) n = attended.input(c, n, x, s.attended);
+  const bool wanted = input_grad || (attended.before && attended.before->trains());
+  attention.backward(c, wanted ? dn : Tensor{}, dz, n, s.attention, side);
+  if (wanted) attended.input_back(c, input_grad ? d : Tensor{}, dn, x, s.attended);
+}
+
+void DecoderBlock::backward(Ctx& c, Tensor d, Tensor x, const Saved& s, const Side& side,
+                            bool input_grad) const {
+  if (!parallel) {
+    mlp_back(c, d, d, s.h, s, true);
+    return attention_back(c, d, x, s, side, input_grad);
+  }
+  Scope scratch(c.scratch);  // attention reads d as well
+  const bool wanted = input_grad || (fed.before && fed.before->trains());
+  const Tensor by_mlp = input_grad ? c.temporary(d.rows(), d.cols()) : Tensor{};
+  if (by_mlp) c.ops.run(op::Fill{by_mlp, 0});
+  mlp_back(c, d, by_mlp, x, s, wanted);
+  attention_back(c, d, x, s, side, input_grad);
+  if (by_mlp) c.ops.run(op::Add{d, by_mlp});
+}
+
+void DecoderBlock::visit(Visitor& v) {
+  const auto norm = [&](std::optional<Norm>& n) {
+    if (n) n->visit(v);
+  };
+  norm(attended.before);
+  attention.visit(v);
+  norm(attended.after);
+  norm(fed.before);
+  mlp.visit(v);
+  norm(fed.after);
+}
+
+}  // namespace ft

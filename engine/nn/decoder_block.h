@@ -1,0 +1,32 @@
+// A block of a decoder: attention and an MLP, each a step of the residual stream, one after the other or side
+// by side. Families differ in the norms around the two and in how they are made.
+#pragma once
+#include "engine/nn/attention.h"
+#include "engine/nn/mlp.h"
+#include "engine/nn/residual.h"
+
+namespace ft {
+
+struct DecoderBlock {
+  Residual attended, fed;  // around attention, around the MLP
+  SelfAttention attention;
+  Mlp mlp;
+  bool parallel = false;  // both read x: y = x + attention + mlp (GPT-J, GPT-NeoX)
+
+  using Side = Positions;
+  struct Saved {
+    Residual::Saved attended, fed;
+    Tensor h;  // (rows, C) between the two; not when parallel
+    SelfAttention::Saved attention;
+    Mlp::Saved mlp;  // and the statistics before it: of a block that runs again, not before its backward
+  };
+  Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;
+  void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
+  void visit(Visitor&);
+
+ private:
+  void mlp_back(Ctx&, Tensor d, Tensor into, Tensor x, const Saved&, bool wanted) const;
+  void attention_back(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
+};
+
+}  // namespace ft

@@ -1,0 +1,58 @@
+#include "engine/nn/embedding.h"
+
+namespace ft {
+
+void Embedding::look_up(Ctx& c, Tensor y, Tensor ids) const {
+  c.ops.enter(weight.name);
+  c.ops.run(op::Embedding{.y = y, .ids = ids, .table = weight.value});
+  if (scale != 1) c.ops.run(op::Multiply{.y = y, .x = y, .factor = scale});
+}
+
+void Embedding::forward(Ctx& c, Tensor y, Tensor ids, Tensor at) const {
+  Scope scratch(c.scratch), saved(c.saved);
+  if (project) {
+    const Tensor rows = c.temporary(y.rows(), project->in);
+    look_up(c, rows, ids);
+    project->forward(c, y, rows);
+  } else {
+    look_up(c, y, ids);
+  }
+  if (positions) {
+    const Tensor rows = c.temporary(y.rows(), y.cols());
+    c.ops.enter(positions->name);
+    c.ops.run(op::Embedding{.y = rows, .ids = at, .table = positions->value});
+    c.ops.run(op::Add{y, rows});
+  }
+  dropout.apply(c, y, weight.name);
+}
+
+void Embedding::backward(Ctx& c, Tensor dy, Tensor ids, Tensor at) const {
+  Scope scratch(c.scratch), saved(c.saved);
+  dropout.apply(c, dy, weight.name);
+  if (positions && positions->grad) {
+    c.ops.enter(positions->name);
+    c.ops.run(op::EmbeddingGrad{.dtable = positions->grad, .ids = at, .dy = dy});
+  }
+  Tensor d = dy;
+  if (project) {
+    const Tensor rows = c.temporary(dy.rows(), project->in);
+    look_up(c, rows, ids);
+    const Tensor u = project->narrow(c, rows);
+    d = weight.grad ? c.temporary(dy.rows(), project->in) : Tensor{};
+    Sum sum(c.ops, d);
+    project->backward(c, sum, dy, rows, u);
+    sum.run();
+  }
+  c.ops.enter(weight.name);
+  if (!weight.grad) return;
+  if (scale != 1) c.ops.run(op::Multiply{.y = d, .x = d, .factor = scale});
+  c.ops.run(op::EmbeddingGrad{.dtable = weight.grad, .ids = ids, .dy = d});
+}
+
+void Embedding::visit(Visitor& v) {
+  v.parameter(weight);
+  if (positions) v.parameter(*positions);
+  if (project) project->visit(v);
+}
+
+}  // namespace ft

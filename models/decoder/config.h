@@ -1,0 +1,60 @@
+// What the config.json of most decoders says, with transformers' names and defaults.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/ops/math.h"
+#include "models/rope.h"
+
+namespace ft::decoder {
+
+struct Config {
+  std::string model_type;
+  std::int64_t vocab_size = 0, hidden_size = 0, intermediate_size = 0, num_hidden_layers = 0;
+  std::int64_t num_attention_heads = 0, num_key_value_heads = 0, head_dim = 0, max_position_embeddings = 0;
+  float rms_norm_eps = 1e-6f;  // or that of LayerNorm
+  float norm_offset = 0;       // see RmsNorm
+  float initializer_range = 0.02f;
+  Activation hidden_act = Activation::silu;
+  float attention_dropout = 0;
+  bool tie_word_embeddings = false;
+  bool qkv_bias = false, o_bias = false, mlp_bias = false;
+  bool qk_norm = false;               // over each head's values
+  std::vector<std::int64_t> windows;  // of each layer; 0: full attention
+  Rope rope;
+
+  std::int64_t query_width() const { return num_attention_heads * head_dim; }
+  std::int64_t key_width() const { return num_key_value_heads * head_dim; }
+};
+
+// What a family's config class assumes of a key that is not in the file. 0: the key is required, or derived.
+struct Usual {
+  std::int64_t key_value_heads = 0, head_dim = 0, max_position = 2048;
+  double eps = 1e-6;
+  bool tied = false;
+  const char* activation_key = "hidden_act";
+  const char* activation = "silu";
+  RopeUsual rope = {};
+};
+
+// Larger sizes than any model's; beneath them no product of two overflows.
+inline constexpr std::int64_t kMaxSize = std::int64_t{1} << 24, kMaxLayers = 4096;
+
+// Reads everything but biases and windows, which are 0; of either generation (v4: rope_theta, rope_scaling;
+// v5: rope_parameters). UserError(Exit::input) names the file and the key that is missing, wrong or not
+// supported.
+Config read_config(const JsonObject&, const Usual&);
+
+// Parts of it, for families with keys of their own.
+void read_heads(Config&, const JsonObject&, const Usual&);
+Activation read_activation(const JsonObject&, std::string_view key, const std::string& usual);
+float read_dropout(const JsonObject&, std::string_view key, double usual);
+// `value` where the key is not there at all; `when_null` where it is there or the value is 0.
+std::int64_t when_absent(const JsonObject&, std::string_view key, std::int64_t value, std::int64_t when_null);
+// layer_types, where it is there: this window in layers of sliding_attention, none in full_attention's.
+void read_layer_types(Config&, const JsonObject&, std::int64_t window);
+
+}  // namespace ft::decoder

@@ -1,0 +1,75 @@
+#include "models/decoder/gguf.h"
+
+#include "engine/core/error.h"
+
+namespace ft::decoder {
+namespace {
+
+std::uint32_t whole(std::int64_t n) { return static_cast<std::uint32_t>(n); }
+
+void add_positions(GgufKeys& keys, const Rope& r, const std::string& arch, const std::string& file) {
+  using Type = Rope::Type;
+  keys.emplace_back(arch + ".rope.freq_base", static_cast<float>(r.theta));
+  keys.emplace_back(arch + ".rope.dimension_count", whole(r.head_dim));
+  if (r.type == Type::normal || r.type == Type::llama3) return;
+  if (r.type == Type::dynamic)
+    throw UserError(Exit::input, file + ": GGUF has no dynamic positions (rope type dynamic)");
+  if (r.type == Type::longrope)
+    throw UserError(Exit::input, file + ": rope type longrope is not exported to GGUF");
+  keys.emplace_back(arch + ".rope.scaling.type", std::string(r.type == Type::linear ? "linear" : "yarn"));
+  keys.emplace_back(arch + ".rope.scaling.factor", static_cast<float>(r.factor));
+  if (r.type == Type::yarn)
+    keys.emplace_back(arch + ".rope.scaling.original_context_length",
+                      whole(static_cast<std::int64_t>(r.original_max_position)));
+}
+
+}  // namespace
+
+GgufKeys gguf_sizes(const Config& c, const std::string& arch) {
+  return {{arch + ".context_length", whole(c.max_position_embeddings)},
+          {arch + ".embedding_length", whole(c.hidden_size)},
+          {arch + ".block_count", whole(c.num_hidden_layers)},
+          {arch + ".feed_forward_length", whole(c.intermediate_size)},
+          {arch + ".attention.head_count", whole(c.num_attention_heads)},
+          {arch + ".attention.layer_norm_epsilon", c.rms_norm_eps},
+          {arch + ".vocab_size", whole(c.vocab_size)}};
+}
+
+GgufKeys gguf_keys(const Config& c, const std::string& arch, const std::string& config_json,
+                   Activation activation) {
+  if (c.hidden_act != activation)
+    throw UserError(Exit::input, str(config_json, ": GGUF's ", arch, " models have ",
+                                     activation == Activation::silu ? "hidden_act silu"
+                                                                    : "hidden_activation gelu_pytorch_tanh",
+                                     " only"));
+  GgufKeys keys;
+  keys.emplace_back(arch + ".context_length", whole(c.max_position_embeddings));
+  keys.emplace_back(arch + ".embedding_length", whole(c.hidden_size));
+  keys.emplace_back(arch + ".block_count", whole(c.num_hidden_layers));
+  keys.emplace_back(arch + ".feed_forward_length", whole(c.intermediate_size));
+  keys.emplace_back(arch + ".attention.head_count", whole(c.num_attention_heads));
+  keys.emplace_back(arch + ".attention.head_count_kv", whole(c.num_key_value_heads));
+  keys.emplace_back(arch + ".attention.layer_norm_rms_epsilon", c.rms_norm_eps);
+  keys.emplace_back(arch + ".attention.key_length", whole(c.head_dim));
+  keys.emplace_back(arch + ".attention.value_length", whole(c.head_dim));
+  keys.emplace_back(arch + ".vocab_size", whole(c.vocab_size));
+  add_positions(keys, c.rope, arch, config_json);
+  return keys;
+}
+
+// Factors of `llama3` positions; readers know the other kinds by their keys.
+std::vector<float> gguf_rope_factors(const Rope& r) {
+  std::vector<float> factors;
+  if (r.type != Rope::Type::llama3) return factors;
+  Rope plain = r;
+  plain.type = Rope::Type::normal;
+  const auto stretched = inverse_frequencies(r, 0), usual = inverse_frequencies(plain, 0);
+  for (std::size_t i = 0; i < usual.size(); ++i) factors.push_back(usual[i] / stretched[i]);
+  return factors;
+}
+
+std::vector<GgufModel::Permuted> gguf_permuted(const Config& c) {
+  return {{"self_attn.q_proj", c.num_attention_heads}, {"self_attn.k_proj", c.num_key_value_heads}};
+}
+
+}  // namespace ft::decoder

@@ -1,0 +1,10 @@
+// Gemma 2 and the text model of Gemma 3: norms on both sides, caps, windows in most layers.
+#pragma once
+#include "models/family.h"
+
+namespace ft::gemma {
+
+extern const Family kFamily;
+GgufModel make_gguf(const std::string& config_json);
+
+}  // namespace ft::gemma

@@ -1,0 +1,48 @@
+// GGUF's architectures gemma2 and gemma3, whose norms have the 1 in their weights.
+#include <cmath>
+
+#include "engine/core/error.h"
+#include "models/decoder/gguf.h"
+#include "models/gemma/config.h"
+#include "models/gemma/family.h"
+
+namespace ft::gemma {
+namespace {
+
+constexpr std::array kOfLayers = {GgufName{"post_attention_layernorm", "post_attention_norm"},
+                                  GgufName{"pre_feedforward_layernorm", "ffn_norm"},
+                                  GgufName{"post_feedforward_layernorm", "post_ffw_norm"}};
+constexpr std::array kBlocks = {GgufBlocks{"model.layers.", "blk.", kOfLayers, decoder::kGgufOfLayers}};
+
+// What readers of GGUF take for granted.
+void require_usual(const Config& c, std::int64_t pattern, const std::string& config_json) {
+  const auto refuse = [&](const char* what) {
+    throw UserError(Exit::input, str(config_json, ": in GGUF's ", c.model_type, " models ", what));
+  };
+  if (c.query_pre_attn_scalar != static_cast<float>(c.head_dim)) refuse("query_pre_attn_scalar is head_dim");
+  for (std::size_t i = 0; i < c.windows.size(); ++i)
+    if ((c.windows[i] == 0) != (static_cast<std::int64_t>(i + 1) % pattern == 0))
+      refuse(pattern == 2 ? "every second layer is full" : "every sixth layer is full");
+  if (c.local_rope && (c.local_rope->type != Rope::Type::normal || c.local_rope->theta != 10000))
+    refuse("rope_local_base_freq is 10000");
+}
+
+}  // namespace
+
+GgufModel make_gguf(const std::string& config_json) {
+  const Config c = read_config(config_json);
+  const bool three = c.qk_norm;
+  require_usual(c, three ? 6 : 2, config_json);
+  const std::string arch = three ? "gemma3" : "gemma2";
+  GgufModel g{.architecture = arch,
+              .vocab_size = c.vocab_size,
+              .keys = decoder::gguf_keys(c, arch, config_json, Activation::gelu_tanh),
+              .names = {decoder::kGgufModules, kBlocks},
+              .rope_factors = decoder::gguf_rope_factors(c.rope)};
+  g.keys.emplace_back(arch + ".attention.sliding_window", static_cast<std::uint32_t>(c.windows[0]));
+  if (c.score_cap > 0) g.keys.emplace_back(arch + ".attn_logit_softcapping", c.score_cap);
+  if (c.logit_cap > 0) g.keys.emplace_back(arch + ".final_logit_softcapping", c.logit_cap);
+  return g;
+}
+
+}  // namespace ft::gemma

@@ -1,0 +1,10 @@
+// GPT-2: learned positions, weights stored inputs first.
+#pragma once
+#include "models/family.h"
+
+namespace ft::gpt2 {
+
+extern const Family kFamily;
+GgufModel make_gguf(const std::string& config_json);
+
+}  // namespace ft::gpt2

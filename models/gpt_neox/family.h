@@ -1,0 +1,10 @@
+// GPT-NeoX and Pythia: attention and MLP side by side, positions in a part of each head.
+#pragma once
+#include "models/family.h"
+
+namespace ft::gpt_neox {
+
+extern const Family kFamily;
+GgufModel make_gguf(const std::string& config_json);
+
+}  // namespace ft::gpt_neox

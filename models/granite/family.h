@@ -1,0 +1,10 @@
+// Granite: LLaMA with four multipliers.
+#pragma once
+#include "models/family.h"
+
+namespace ft::granite {
+
+extern const Family kFamily;
+GgufModel make_gguf(const std::string& config_json);
+
+}  // namespace ft::granite

@@ -1,0 +1,10 @@
+// OLMo 2: norms after attention and MLP, and of all queries and keys of a token.
+#pragma once
+#include "models/family.h"
+
+namespace ft::olmo2 {
+
+extern const Family kFamily;
+GgufModel make_gguf(const std::string& config_json);
+
+}  // namespace ft::olmo2

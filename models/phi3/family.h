@@ -1,0 +1,10 @@
+// Phi-3 and Phi-4: one linear makes queries, keys and values, another gate and up; long positions.
+#pragma once
+#include "models/family.h"
+
+namespace ft::phi3 {
+
+extern const Family kFamily;
+GgufModel make_gguf(const std::string& config_json);
+
+}  // namespace ft::phi3

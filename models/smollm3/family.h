@@ -1,0 +1,10 @@
+// SmolLM3: LLaMA with layers that do not rotate.
+#pragma once
+#include "models/family.h"
+
+namespace ft::smollm3 {
+
+extern const Family kFamily;
+GgufModel make_gguf(const std::string& config_json);
+
+}  // namespace ft::smollm3

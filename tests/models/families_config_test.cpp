@@ -1,0 +1,137 @@
+// config.json of the families with a folder of their own: what absent keys mean, what is refused, and the
+// tensors that follow.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "engine/io/json.h"
+#include "models/gemma/config.h"
+#include "models/registry.h"
+#include "tests/engine/io/temp_folder.h"
+
+namespace ft {
+namespace {
+
+using test::error_of;
+
+Json base(const std::string& type) {
+  if (type == "gpt2")
+    return {{"model_type", type}, {"vocab_size", 40}, {"n_embd", 32}, {"n_layer", 2}, {"n_head", 4}};
+  Json j{{"model_type", type},     {"vocab_size", 40},         {"hidden_size", 32},
+         {"num_hidden_layers", 2}, {"num_attention_heads", 4}, {"num_key_value_heads", 2},
+         {"intermediate_size", 48}};
+  if (type == "opt") j["ffn_dim"] = 48;
+  return j;
+}
+
+MadeModel made(const Json& j) {
+  const test::TempFolder folder;
+  return make_model(folder.write("config.json", json_text(j)), DType::f32);
+}
+
+std::string refusal(const std::string& type, const Json& change) {
+  Json j = base(type);
+  j.update(change);
+  const std::string text = error_of([&] { made(j); });
+  const auto at = text.find("config.json");
+  return at == std::string::npos ? text : text.substr(0, 2) + text.substr(at);
+}
+
+std::map<std::string, Shape> tensors(const Json& j) {
+  const MadeModel m = made(j);
+  std::map<std::string, Shape> all;
+  EachParameter each([&](Parameter& p) { all[p.name] = p.shape; });
+  m.model->visit(each);
+  return all;
+}
+
+TEST(FamilyConfigs, AbsentKeysMeanWhatTransformersAssumes) {
+  for (const char* tied : {"opt", "gpt2", "gemma2", "gemma3_text", "smollm3"})
+    EXPECT_TRUE(made(base(tied)).info.tied_head) << tied;
+  for (const char* untied : {"olmo2", "granite", "phi3", "gpt_neox"})
+    EXPECT_FALSE(made(base(untied)).info.tied_head) << untied;
+  EXPECT_EQ(made(base("opt")).info.positions, 2048);
+  EXPECT_EQ(made(base("gpt2")).info.positions, 1024);
+  EXPECT_EQ(made(base("gpt_neox")).info.positions, 0);
+  EXPECT_EQ(made(base("gpt_neox")).info.head, "embed_out");
+  EXPECT_EQ(made(base("gemma2")).info.norm_offset, 1);
+}
+
+TEST(FamilyConfigs, Gemma) {
+  const test::TempFolder folder;
+  const auto read = [&](Json j, const Json& change) {
+    j.update(change);
+    return gemma::read_config(folder.write("config.json", json_text(j)));
+  };
+  const gemma::Config two = read(base("gemma2"), Json::object());
+  EXPECT_EQ(two.head_dim, 256);
+  EXPECT_EQ(two.score_cap, 50);
+  EXPECT_EQ(two.logit_cap, 30);
+  EXPECT_EQ(two.windows, (std::vector<std::int64_t>{4096, 0}));
+  EXPECT_FALSE(two.local_rope);
+  const gemma::Config uncapped =
+      read(base("gemma2"), {{"attn_logit_softcapping", nullptr}, {"final_logit_softcapping", nullptr}});
+  EXPECT_EQ(uncapped.score_cap, 0);
+  EXPECT_EQ(uncapped.logit_cap, 0);
+  const gemma::Config three = read(base("gemma3_text"), {{"attn_logit_softcapping", 5.0},
+                                                         {"final_logit_softcapping", 7.0},
+                                                         {"sliding_window_pattern", 2},
+                                                         {"rope_local_base_freq", 500.0}});
+  EXPECT_EQ(three.score_cap, 0) << "transformers does not apply it";
+  EXPECT_EQ(three.logit_cap, 7);
+  EXPECT_EQ(three.windows, (std::vector<std::int64_t>{4096, 0}));
+  EXPECT_EQ(three.rope.theta, 1e6);
+  EXPECT_EQ(three.local_rope->theta, 500);
+}
+
+TEST(FamilyConfigs, Tensors) {
+  auto opt = base("opt");
+  opt["word_embed_proj_dim"] = 24;
+  opt["max_position_embeddings"] = 10;
+  const auto of_opt = tensors(opt);
+  EXPECT_EQ(of_opt.at("model.decoder.embed_positions.weight"), (Shape{12, 32}));
+  EXPECT_EQ(of_opt.at("model.decoder.project_in.weight"), (Shape{32, 24}));
+  EXPECT_EQ(of_opt.at("model.decoder.project_out.weight"), (Shape{24, 32}));
+  EXPECT_TRUE(of_opt.contains("model.decoder.final_layer_norm.bias"));
+  opt["do_layer_norm_before"] = false;
+  opt["layer_norm_elementwise_affine"] = false;
+  EXPECT_FALSE(tensors(opt).contains("model.decoder.final_layer_norm.bias"));
+  EXPECT_FALSE(tensors(opt).contains("model.decoder.layers.0.self_attn_layer_norm.weight"));
+  EXPECT_EQ(tensors(base("gpt2")).at("transformer.h.1.attn.c_attn.weight"), (Shape{32, 96}));
+  EXPECT_EQ(tensors(base("phi3")).at("model.layers.1.self_attn.qkv_proj.weight"), (Shape{64, 32}));
+  EXPECT_EQ(tensors(base("phi3")).at("model.layers.1.mlp.gate_up_proj.weight"), (Shape{96, 32}));
+  EXPECT_EQ(tensors(base("olmo2")).at("model.layers.0.self_attn.k_norm.weight"), (Shape{16}));
+}
+
+TEST(FamilyConfigs, WhatIsNotComputedIsRefusedByName) {
+  EXPECT_EQ(refusal("opt", {{"layerdrop", 0.1}}),
+            "3 config.json: layerdrop must be 0: ft drops no layers, is 0.1");
+  EXPECT_EQ(
+      refusal("opt", {{"activation_function", "tanh"}}),
+      "3 config.json: activation_function must be one of silu, swish, gelu, gelu_new, gelu_pytorch_tanh, "
+      "relu, is \"tanh\"");
+  EXPECT_EQ(refusal("gpt2", {{"add_cross_attention", true}}),
+            "3 config.json: add_cross_attention must be false: ft has no encoder for it, is true");
+  EXPECT_EQ(refusal("gpt2", {{"resid_pdrop", 1.0}}),
+            "3 config.json: resid_pdrop must be at least 0 and below 1, is 1.0");
+  EXPECT_EQ(refusal("gemma2", {{"use_bidirectional_attention", true}}),
+            "3 config.json: use_bidirectional_attention must be false: ft trains causal models, is true");
+  EXPECT_EQ(refusal("smollm3", {{"no_rope_layers", {1}}}),
+            "3 config.json: no_rope_layers must be a list with one entry for each layer, is [1]");
+  EXPECT_EQ(refusal("granite", {{"residual_multiplier", 0}}),
+            "3 config.json: residual_multiplier must be a number above 0, is 0");
+  EXPECT_EQ(refusal("phi3", {{"partial_rotary_factor", 0.1}}),
+            "3 config.json: partial_rotary_factor must be a part of a head that is a whole number of pairs, "
+            "is 0.1");
+  EXPECT_EQ(
+      refusal("phi3", {{"rope_scaling", {{"type", "longrope"}, {"short_factor", {1, 2}}}}}),
+      "3 config.json: rope_scaling.short_factor must be a list of 4 numbers above 0, one for each rotated "
+      "pair, is [1,2]");
+  EXPECT_EQ(
+      refusal("olmo2", {{"rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}}}}),
+      "3 config.json: rope_parameters.partial_rotary_factor must be 1, is 0.5");
+}
+
+}  // namespace
+}  // namespace ft
