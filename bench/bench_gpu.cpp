@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "bench/optimizer_steps.h"
 #include "engine/core/error.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/ops/trace_ops.h"
@@ -128,19 +129,8 @@ class Bench {
     std::vector<Tensor> t;
     for (int i = 0; i < 4; ++i) t.push_back(numbers(1, 40 << 20, DType::f32));
     measure("sum_squares", [&](Ops& o) { o.run(op::SumSquares{sum, t[3]}); });
-    measure("adamw", [&](Ops& o) {
-      o.run(op::AdamW{.master = t[0],
-                      .m = t[1],
-                      .v = t[2],
-                      .grad = t[3],
-                      .lr = 1e-4,
-                      .beta1 = 0.9,
-                      .beta2 = 0.999,
-                      .eps = 1e-8,
-                      .decay = 0.01,
-                      .grad_scale = 1,
-                      .step = 1});
-    });
+    measure_steps(*ops_, arena_, {t[0], t[1], t[2], t[3]},
+                  [&](const char* name, const auto& step) { measure(name, [&](Ops& o) { step(o); }); });
   }
 
   // Half of them 2, the others 0.

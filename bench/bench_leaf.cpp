@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
 
 #include "bench/cpu_bench.h"
+#include "bench/optimizer_steps.h"
 #include "engine/cpu/cpu_ops.h"
 #include "engine/ops/trace_ops.h"
 
@@ -69,76 +69,14 @@ class Bench {
                  v = random(1, n, DType::f32), y = arena_.take({1}, DType::f64),
                  narrow = random(1, n, DType::bf16);
     ops_.run(op::Fill{v, 1});
-    Tensor codes[2], largest[2];
-    for (int i = 0; i < 2; ++i) {
-      codes[i] = arena_.take({n}, DType::u8);
-      std::memset(codes[i].data, 130, static_cast<std::size_t>(n));
-      largest[i] = random(1, n / op::kCodedBlock, DType::f32);
-      ops_.run(op::Fill{largest[i], 1});
-    }
     const auto row = [&](const char* name, auto f) { measure(name, "float32", f); };
     row("cast to bf16", [&] { ops_.run(op::Cast{narrow, p}); });
     row("cast to f32", [&] { ops_.run(op::Cast{p, narrow}); });
     row("sum_squares", [&] { ops_.run(op::SumSquares{y, g}); });
     // What a step's speed is measured by.
     row("copy", [&] { ops_.run(op::Cast{m, p}); });
-    const op::AdamW adamw{.master = p,
-                          .m = m,
-                          .v = v,
-                          .grad = g,
-                          .lr = 1e-4,
-                          .beta1 = 0.9,
-                          .beta2 = 0.999,
-                          .eps = 1e-8,
-                          .decay = 0.01,
-                          .grad_scale = 1,
-                          .step = 1};
-    row("adamw", [&] { ops_.run(adamw); });
-    row("adamw in 8 bits", [&] {
-      op::AdamW coded = adamw;
-      coded.m = codes[0];
-      coded.v = codes[1];
-      coded.m_largest = largest[0];
-      coded.v_largest = largest[1];
-      ops_.run(coded);
-    });
-    const op::Lion lion{
-        .master = p, .m = m, .grad = g, .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99, .decay = 0, .grad_scale = 1};
-    row("lion", [&] { ops_.run(lion); });
-    row("lion in 8 bits", [&] {
-      op::Lion coded = lion;
-      coded.m = codes[0];
-      coded.m_largest = largest[0];
-      ops_.run(coded);
-    });
-    op::Sgd sgd{.master = p, .grad = g, .lr = 1e-4, .decay = 0, .grad_scale = 1};
-    row("sgd", [&] { ops_.run(sgd); });
-    sgd.buffer = m;
-    sgd.momentum = 0.9;
-    row("sgd with momentum", [&] { ops_.run(sgd); });
-    row("adagrad", [&] {
-      ops_.run(op::Adagrad{.master = p,
-                           .sum = v,
-                           .grad = g,
-                           .lr = 1e-4,
-                           .lr_decay = 0,
-                           .eps = 1e-10,
-                           .decay = 0,
-                           .grad_scale = 1,
-                           .step = 1});
-    });
-    row("rmsprop", [&] {
-      ops_.run(op::RmsProp{.master = p,
-                           .square = v,
-                           .grad = g,
-                           .lr = 1e-4,
-                           .alpha = 0.99,
-                           .eps = 1e-8,
-                           .momentum = 0,
-                           .decay = 0,
-                           .grad_scale = 1});
-    });
-    row("average", [&] { ops_.run(op::Average{.mean = m, .x = p, .rest = 1e-3}); });
+    measure_steps(ops_, arena_, {p, m, v, g},
+                  [&](const char* name, const auto& step) { row(name, [&] { step(ops_); }); });
   }
 
  private:

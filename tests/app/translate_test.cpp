@@ -71,6 +71,7 @@ Words value_for(const Flag& flag) {
                                                         {"save_strategy", "epoch"},
                                                         {"metric_for_best_model", "loss"},
                                                         {"optim", "adamw_torch"},
+                                                        {"optim_args", "momentum=0.9"},
                                                         {"lr_scheduler_kwargs", "{}"},
                                                         {"logging_strategy", "steps"},
                                                         {"log_level", "info"},
@@ -114,6 +115,7 @@ void expect_verdict(const Flag& flag, const Words& command) {
   all.insert(all.end(), value.begin(), value.end());
   if (std::string(flag.name).starts_with("lora_"))
     all.insert(all.end(), {"--lora_dim", "8", "--only_optimize_lora"});
+  if (std::string(flag.name) == "optim_args") all.insert(all.end(), {"--optim", "sgd"});
   const Outcome o = translated(all);
   const bool refused = flag.fate == Fate::refused || flag.fate == Fate::refused_on;
   if (std::string(flag.to).starts_with("training.") && std::string(flag.to).find(',') == std::string::npos &&

@@ -3,6 +3,9 @@
 // stage goes on under another.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "engine/core/error.h"
 #include "tests/life/ranks.h"
 
 namespace ft::test {
@@ -84,6 +87,30 @@ TEST_P(Optimizers, GoOnWithAnotherNumberOfRanks) {
   const std::vector<double> got = losses(w / "out");
   ASSERT_EQ(got.size(), 4u);
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i + 6], 1e-4 * want[i + 6]) << i;
+}
+
+// Memory and bytes sent, of states that are shared out in blocks and of gradients that are gathered whole.
+TEST(OptimizersPlan, IsMeasuredToTheByte) {
+  for (const auto& [optim, stage] :
+       {std::pair{"adamw_8bit", 3}, {"adafactor", 1}, {"adafactor", 3}, {"muon", 3}}) {
+    const Workplace w("llama", kFull);
+    // An epoch has three micro-batches.
+    const std::vector<std::string> train =
+        command(3, stage, 3,
+                {"training.max_steps=3", str("training.optim=", optim), "training.ema_decay=0.9",
+                 optim == std::string("adafactor") ? "training.optim_args=scale_parameter=True"
+                                                   : "training.max_grad_norm=1"});
+    ASSERT_EQ(w.run(train), 0) << w.says();
+    const Json row = rows(w / "out/log.jsonl").back();
+    std::vector<std::string> plan(std::find(train.begin(), train.end(), "train"), train.end());
+    plan[0] = "plan";
+    plan.insert(plan.end(), {"--json", "distributed.nproc_per_node=3"});
+    ASSERT_EQ(w.run(plan), 0) << w.says();
+    const Json planned = Json::parse(contents(w / "stdout"));
+    for (const auto& [name, bytes] : row.at("memory").items())
+      EXPECT_EQ(planned.at(name), bytes) << optim << ": " << name << ", stage " << stage;
+    EXPECT_EQ(planned.at("sent_per_step"), row.at("sent_per_step")) << optim << ", stage " << stage;
+  }
 }
 
 }  // namespace

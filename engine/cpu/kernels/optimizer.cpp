@@ -1,5 +1,5 @@
 // Sums of f32 in f64, and the optimizers' updates: dense f32.
-#include "engine/core/dynamic_map.h"
+#include "engine/core/dynamic_table.h"
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/step_each.h"
 
@@ -36,13 +36,13 @@ struct Coded {
       : codes(data_of<std::uint8_t>(c)),
         largest(data_of<float>(l)),
         map(dynamic_map(has_signs).data()),
-        bounds(dynamic_bounds(has_signs).data()) {}
+        table(dynamic_table(has_signs)) {}
 
   void decode(float* x, i64 block, i64 n) const {
     const std::uint8_t* c = codes + block * op::kCodedBlock;
     for (i64 i = 0; i < n; ++i) x[i] = map[c[i]] * largest[block];
   }
-  void encode(i64 block, const float* x, i64 n) const {
+  void encode(i64 block, float* x, i64 n) const {
     const Vec most = reduce(
         n, zero(), [&](auto part, i64 i) { return abs(part.load(x + i)); },
         [](Vec a, Vec b) { return max(a, b); });
@@ -51,13 +51,15 @@ struct Coded {
     for (const float lane : lanes) top = lane > top ? lane : top;
     largest[block] = top;
     std::uint8_t* c = codes + block * op::kCodedBlock;
-    const float by = top > 0 ? top : 1;
-    for (i64 i = 0; i < n; ++i) c[i] = static_cast<std::uint8_t>(dynamic_code(bounds, x[i] / by));
+    const Vec by = splat(top > 0 ? top : 1);
+    each_vector(n, [&](auto part, i64 i) { part.store(x + i, part.load(x + i) / by); });
+    for (i64 i = 0; i < n; ++i) c[i] = static_cast<std::uint8_t>(table.code(x[i]));
   }
 
   std::uint8_t* codes;
   float* largest;
-  const float *map, *bounds;
+  const float* map;
+  const DynamicTable& table;
 };
 
 // The same where all but the master is in 8 bits: a block at a time is decoded, stepped, and coded anew.
