@@ -114,6 +114,7 @@ struct DataConfig {
   TrainOnEos train_on_eos = TrainOnEos::turn;
   std::optional<std::string> chat_template;
   JsonText tools;  // schemas of functions
+  std::vector<std::string> new_tokens, new_special_tokens;
   PromptTemplate prompt_template = PromptTemplate::alpaca;
   bool shuffle = true;
   std::optional<std::int64_t> data_seed;  // null = training.seed
@@ -151,6 +152,10 @@ struct DataConfig {
       "Chat data: plain, alpaca, llama2, llama3, chatml, mistral, zephyr or gemma; the name of one of the "
       "model's templates; a .jinja file beside the tokenizer; or a template. null: the model's own.");
     f("tools", tools, "Chat data: tools (a list of functions' schemas) of rows without a `tools` column.");
+    f("new_tokens", new_tokens,
+      "Words that the tokenizer gets as tokens of their own; embedding and head grow (docs/data.md).");
+    f("new_special_tokens", new_special_tokens,
+      "The same for special tokens, such as <|tool|>: decoded text leaves them out.");
     f("prompt_template", prompt_template, "Alpaca data: Stanford's wording, or none.");
     f("shuffle", shuffle, "Shuffle the data in each epoch.");
     f("data_seed", data_seed, "Seed for shuffling and the held-out split; null: training.seed.", at_least(0));

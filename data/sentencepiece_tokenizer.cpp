@@ -159,9 +159,10 @@ class LlamaTokenizer : public Tokenizer {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> make_llama_tokenizer(const std::filesystem::path& file) {
+std::unique_ptr<Tokenizer> make_llama_tokenizer(const std::filesystem::path& file,
+                                                const std::vector<AddedToken>& more) {
   return std::make_unique<LlamaTokenizer>(file.string(), read_file(file.string(), kLargestFile),
-                                          read_tokenizer_settings(file.parent_path()));
+                                          read_tokenizer_settings(file.parent_path(), kLlamaNames, more));
 }
 
 }  // namespace ft

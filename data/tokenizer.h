@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/tokenizer_settings.h"
+
 namespace ft {
 
 class Tokenizer {
@@ -40,7 +42,9 @@ class Tokenizer {
 };
 
 // The tokenizer of a Hugging Face model folder, or in a file: tokenizer.json before tokenizer.model, as in
-// transformers. Throws a UserError (exit 3) when there is none, or none that ft can read.
-std::unique_ptr<Tokenizer> make_tokenizer(const std::filesystem::path& path);
+// transformers. `more` are added to it; their ids are not set. Throws a UserError (exit 3) when there is
+// none, or none that ft can read.
+std::unique_ptr<Tokenizer> make_tokenizer(const std::filesystem::path& path,
+                                          const std::vector<AddedToken>& more = {});
 
 }  // namespace ft

@@ -59,7 +59,7 @@ class Reader {
         map_(read_if_there(folder / "special_tokens_map.json")),
         added_(read_if_there(folder / "added_tokens.json")) {}
 
-  TokenizerSettings read(const SpecialNames& otherwise) {
+  TokenizerSettings read(const SpecialNames& otherwise, const std::vector<AddedToken>& more) {
     if (config_) read_switches(*config_);
     const bool decoder = config_ && config_->has("added_tokens_decoder");
     if (decoder)
@@ -74,6 +74,7 @@ class Reader {
     if (map_ && !decoder) read_specials(*map_);
     for (const auto& name : {names.bos, names.eos, names.unk, names.pad})
       if (name) add({.content = *name, .id = {}, .special = true});
+    for (const AddedToken& token : more) add(token);
     return std::move(out_);
   }
 
@@ -174,8 +175,9 @@ class Reader {
 
 }  // namespace
 
-TokenizerSettings read_tokenizer_settings(const fs::path& folder, const SpecialNames& otherwise) {
-  return Reader(folder).read(otherwise);
+TokenizerSettings read_tokenizer_settings(const fs::path& folder, const SpecialNames& otherwise,
+                                          const std::vector<AddedToken>& more) {
+  return Reader(folder).read(otherwise, more);
 }
 
 }  // namespace ft

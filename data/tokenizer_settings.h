@@ -40,9 +40,10 @@ struct TokenizerSettings {
 };
 
 // With LlamaTokenizer's defaults for switches that are not said; special tokens that are not named are those
-// of the class, and of a class that is not known `otherwise`. Throws a UserError (exit 3) naming file and
-// key.
+// of the class, and of a class that is not known `otherwise`. `more` come last. Throws a UserError (exit 3)
+// naming file and key.
 TokenizerSettings read_tokenizer_settings(const std::filesystem::path& folder,
-                                          const SpecialNames& otherwise = kLlamaNames);
+                                          const SpecialNames& otherwise = kLlamaNames,
+                                          const std::vector<AddedToken>& more = {});
 
 }  // namespace ft

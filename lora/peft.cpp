@@ -20,7 +20,7 @@ std::vector<std::string> possible_names(const std::string& name) {
   const auto dot = name.rfind('.');
   const std::string module = kPeftPrefix + name.substr(0, dot), last = name.substr(dot);
   return {module + last, module + ".base_layer" + last, module + ".modules_to_save" + last,
-          module + ".modules_to_save.default" + last};
+          module + ".modules_to_save.default" + last, module + ".token_adapter.base_layer" + last};
 }
 
 std::vector<const Parameter*> trained(const Attached& a) {
@@ -69,8 +69,19 @@ void AdapterFolder::expect_shape(const StoredTensor& t, const std::vector<std::i
                                ", not a float type that ft reads"));
 }
 
-void AdapterFolder::expect(const Attached& attached) const {
+std::int64_t AdapterFolder::rows_of(const std::string& embedding) const {
+  for (const std::string& name : possible_names(embedding))
+    if (const StoredTensor* t = weights_->find(name); t && !t->shape.empty()) return t->shape[0];
+  return 0;
+}
+
+void AdapterFolder::expect(const Attached& attached, const std::vector<const Parameter*>& tables) const {
   std::vector<const StoredTensor*> used;
+  for (const Parameter* p : tables)
+    if (const StoredTensor* t = find(*p)) {
+      expect_shape(*t, {p->shape.dims, p->shape.dims + p->shape.rank});
+      used.push_back(t);
+    }
   for (const Parameter* p : trained(attached)) {
     const StoredTensor* t = find(*p);
     if (!t)
@@ -109,8 +120,9 @@ std::string frozen_head_name(const Attached& attached) {
 }
 
 void create_adapter(const std::string& folder, const LoraConfig& config, const Attached& attached,
-                    const std::string& base_model, std::optional<DType> frozen_head) {
-  std::vector<TensorSpec> specs;
+                    const std::string& base_model, std::optional<DType> frozen_head,
+                    const std::vector<TensorSpec>& tables) {
+  std::vector<TensorSpec> specs = tables;
   for (const Parameter* p : trained(attached))
     specs.push_back({peft_name(*p, attached), DType::f32, p->shape});
   for (std::size_t i = 0; frozen_head && i < attached.linears.size(); ++i)

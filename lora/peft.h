@@ -2,8 +2,11 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "engine/io/safetensors.h"
+#include "engine/io/safetensors_write.h"
 #include "lora/attach.h"
 
 namespace ft::lora {
@@ -24,8 +27,11 @@ class AdapterFolder {
   bool has(const Parameter& p) const { return find(p) != nullptr; }
   void read(const Parameter& p, Tensor y, std::int64_t first) const;
   // UserError unless it holds all that is trained in the shapes of the model, and nothing else but weights
-  // below adapters, which count in place of the model's, as in PEFT.
-  void expect(const Attached&) const;
+  // below adapters, and of the embedding and the head (`tables`): these count in place of the model's, as in
+  // PEFT.
+  void expect(const Attached&, const std::vector<const Parameter*>& tables) const;
+  // Rows of the embedding that it holds; 0: it does not.
+  std::int64_t rows_of(const std::string& embedding) const;
 
  private:
   const StoredTensor* find(const Parameter&) const;
@@ -45,8 +51,10 @@ std::string peft_name(const Parameter&, const Attached&);
 std::string frozen_head_name(const Attached&);
 
 // Makes the folder's two files, the weights without their values: SafetensorsFiller fills them in. The folder
-// exists. `frozen_head` is the type of frozen_head_name(); without it there is no such tensor.
+// exists. `frozen_head` is the type of frozen_head_name(); without it there is no such tensor. `tables`: the
+// embedding and head of a vocabulary that has grown, which PEFT saves whole.
 void create_adapter(const std::string& folder, const LoraConfig&, const Attached&,
-                    const std::string& base_model, std::optional<DType> frozen_head);
+                    const std::string& base_model, std::optional<DType> frozen_head,
+                    const std::vector<TensorSpec>& tables = {});
 
 }  // namespace ft::lora

@@ -141,7 +141,12 @@ RunConfig config_of(const AnswererArgs& args) {
   RunConfig c = parse_config(j.dump(), join_path(args.model, kFile), "", args.overrides);
   c.model.model_name_or_path = args.model;  // as the user wrote it, for messages
   c.trains = false;
-  if (!args.adapter.empty()) c.lora.adapter_name_or_path = args.adapter;
+  if (!args.adapter.empty()) {
+    c.lora.adapter_name_or_path = args.adapter;
+    // It was trained with its own, which may know more tokens.
+    if (!c.model.tokenizer_name_or_path && holds_tokenizer(args.adapter))
+      c.model.tokenizer_name_or_path = args.adapter;
+  }
   check_company(c.generation, args.overrides);
   return c;
 }

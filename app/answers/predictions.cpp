@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/answers/generation.h"
+#include "data/new_tokens.h"
 #include "data/utf8.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
@@ -14,7 +15,7 @@ Predictions::Predictions(const RunConfig& config, const BuiltModel& built, const
     : built_(built),
       folder_(config.training.output_dir),
       metrics_(config.evaluation.text_metrics()),
-      tokenizer_(make_tokenizer(config.model.tokenizer())),
+      tokenizer_(make_tokenizer(config.model.tokenizer(), new_tokens(config.data))),
       end_tokens_(end_tokens(built.folder, tokenizer_.get())),
       test_(data.eval->data(), built.made.info, config.training.per_device_eval_batch_size,
             config.generation) {

@@ -1,8 +1,10 @@
 #include "app/assembly/built_data.h"
 
+#include "app/assembly/vocabulary.h"
 #include "app/config/hub_folders.h"
 #include "data/efficiency/sampler.h"
 #include "data/efficiency/schedule.h"
+#include "data/new_tokens.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "models/registry.h"
@@ -10,7 +12,9 @@
 namespace ft {
 
 std::int64_t vocab_size_of(const RunConfig& config) {
-  return JsonObject::read(join_path(config.model.folder(), "config.json")).positive("vocab_size");
+  const std::int64_t own =
+      JsonObject::read(join_path(config.model.folder(), "config.json")).positive("vocab_size");
+  return vocabulary_size(config, own);
 }
 
 namespace {
@@ -68,8 +72,9 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
   const auto tokenizer = std::make_shared<std::shared_ptr<const Tokenizer>>();  // made when it is asked for
   const auto seed = static_cast<std::uint64_t>(config.training.seed);
   LoadContext context{.vocab_size = vocab_size,
-                      .tokenizer = [tokenizer, from = config.model.tokenizer()]() -> const Tokenizer& {
-                        if (!*tokenizer) *tokenizer = make_tokenizer(from);
+                      .tokenizer = [tokenizer, from = config.model.tokenizer(),
+                                    more = new_tokens(config.data)]() -> const Tokenizer& {
+                        if (!*tokenizer) *tokenizer = make_tokenizer(from, more);
                         return **tokenizer;
                       },
                       .progress = progress,

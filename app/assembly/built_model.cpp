@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "app/assembly/param_groups.h"
+#include "app/assembly/vocabulary.h"
 #include "data/efficiency/schedule.h"
 #include "engine/io/file.h"
+#include "engine/io/grown_weights.h"
 
 namespace ft {
 namespace {
@@ -24,7 +26,7 @@ void expect_weights(BuiltModel& b) {
   });
   b.model().visit(each);
   if (b.four_bit) b.four_bit->expect(*b.base);
-  if (b.start) b.start->expect(b.attached);
+  if (b.start) b.start->expect(b.attached, b.tables());
 }
 
 // What an adapter's list of linears comes to, beside all-linear in the configuration.
@@ -76,6 +78,17 @@ void find_stored(BuiltModel& b) {
     find_stored(b, *open_model_folder(b.folder, b.made.info.stored));
 }
 
+// Rows for tokens that the model's files do not have, as the settings ask, or the adapter has them.
+void grow(BuiltModel& b, const RunConfig& config) {
+  const std::int64_t own = b.made.info.vocab_size,
+                     held = b.start ? b.start->rows_of(b.made.info.embedding) : 0,
+                     rows = std::max(vocabulary_size(config, own), held);
+  b.grown = rows > own;
+  if (!b.grown) return;
+  resize_vocabulary(b.made, rows);
+  if (b.base) b.base = std::make_unique<GrownWeights>(std::move(b.base), weights_by_token(b.made.info), rows);
+}
+
 }  // namespace
 
 lora::Origin origin_of(const ModelInfo& info, const lora::AdapterFolder* start) {
@@ -104,9 +117,10 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
   b.lora = config.finetuning_type == FinetuningType::lora &&
            (config.trains || config.lora.adapter_name_or_path.has_value());
   if (weights == Weights::check) b.base = open_model_folder(b.folder, b.made.info.stored);
+  if (const auto& from = config.lora.adapter_name_or_path; b.lora && from)
+    b.start = std::make_unique<lora::AdapterFolder>(*from);
+  grow(b, config);
   if (b.lora) {
-    if (const auto& from = config.lora.adapter_name_or_path)
-      b.start = std::make_unique<lora::AdapterFolder>(*from);
     b.lora_config = lora_config(config, b.start.get());
     if (b.made.info.decoder) b.lora_config.task_type = "SEQ_2_SEQ_LM";
     b.attached = lora::attach(b.model(), b.lora_config, b.dtype, origin_of(b.made.info, b.start.get()));
@@ -127,6 +141,15 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
                           ltd.total_layer_num);
   }
   return b;
+}
+
+std::vector<const Parameter*> BuiltModel::tables() const {
+  std::vector<const Parameter*> out;
+  EachParameter each([&](Parameter& p) {
+    if (p.name == made.info.embedding || p.name == made.info.head_weight()) out.push_back(&p);
+  });
+  model().visit(each);
+  return out;
 }
 
 ReadParameter BuiltModel::reader() const {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/config/config.h"
 #include "engine/io/weights.h"
@@ -19,6 +20,7 @@ struct BuiltModel {
   std::string folder;
   MadeModel made;
   DType dtype = DType::f32;  // of activations and frozen weights
+  bool grown = false;        // the vocabulary has more rows than the files
   bool lora = false;
   lora::LoraConfig lora_config;  // with `lora`
   lora::Attached attached;
@@ -28,6 +30,12 @@ struct BuiltModel {
   std::uint64_t seed = 0;
 
   Model& model() const { return *made.model; }
+  // The embedding's, and the head's where it has its own: an adapter holds them when they have grown.
+  std::vector<const Parameter*> tables() const;
+  // Of the vocabulary, where it has grown.
+  std::optional<std::int64_t> rows() const {
+    return grown ? std::optional(made.info.vocab_size) : std::nullopt;
+  }
   // Every parameter's first value: from the model's files, the adapter's, or at random. Uses this BuiltModel.
   ReadParameter reader() const;
 };

@@ -69,7 +69,7 @@ struct BaseModelConfig {
       later({"eager"}));
     f("rope_scaling", rope_scaling, "Replaces config.json's rope_scaling.", only_default());
     f("resize_token_embeddings_to_multiple_of", resize_token_embeddings_to_multiple_of,
-      "Pad the vocabulary to a multiple of this.", at_least(1), only_default());
+      "Give embedding and head rows up to a multiple of this.", at_least(1));
     f("sparse_attention", sparse_attention,
       "Attention to some blocks of tokens only: DeepSpeed's sparse_attention.");
   }

@@ -56,14 +56,17 @@ class AdapterFiles final : public ModelFiles {
   void create(const std::string& folder, bool) override {
     const std::string name = lora::frozen_head_name(built_.attached);
     const Parameter* head = name.empty() ? nullptr : frozen_head();
+    std::vector<TensorSpec> tables;
+    for (const Parameter* p : frozen_tables()) tables.push_back({name_of(*p), built_.dtype, p->shape});
     lora::create_adapter(folder, built_.lora_config, built_.attached, built_.name,
-                         head ? std::optional(built_.dtype) : std::nullopt);
+                         head ? std::optional(built_.dtype) : std::nullopt, tables);
     if (head) copy(*head, folder, name);
+    for (const Parameter* p : frozen_tables()) copy(*p, folder, name_of(*p));
   }
   std::string name_of(const Parameter& p) const override { return lora::peft_name(p, built_.attached); }
   ReadParameter read(const std::string& folder) override {
     auto files = std::make_shared<lora::AdapterFolder>(folder, Exit::checkpoint);
-    files->expect(built_.attached);
+    files->expect(built_.attached, built_.tables());
     return [files](const Parameter& p, Tensor y, std::int64_t first) { files->read(p, y, first); };
   }
 
@@ -78,6 +81,15 @@ class AdapterFiles final : public ModelFiles {
     built_.model().visit(each);
     if (!head && built_.made.info.tied_head) return table;
     return head && built_.four_bit && built_.four_bit->has(*head) ? nullptr : head;
+  }
+
+  // Of a vocabulary that has grown: without them nobody could tell what the new rows were.
+  std::vector<const Parameter*> frozen_tables() const {
+    std::vector<const Parameter*> out = built_.tables();
+    std::erase_if(out, [&](const Parameter* p) {
+      return !built_.grown || p->trainable || name_of(*p) == lora::frozen_head_name(built_.attached);
+    });
+    return out;
   }
 
   void copy(const Parameter& p, const std::string& folder, const std::string& name) const {
@@ -106,7 +118,7 @@ class WholeModelFiles final : public ModelFiles {
     EachParameter each([&](Parameter& p) { specs.push_back({p.name, dtype, p.shape}); });
     built_.model().visit(each);
     write_shards(folder, "model", specs, {});
-    write_file(join_path(folder, "config.json"), config_with_dtype(built_.folder, dtype));
+    write_file(join_path(folder, "config.json"), config_with_dtype(built_.folder, dtype, built_.rows()));
   }
   std::string name_of(const Parameter& p) const override { return p.name; }
   ReadParameter read(const std::string& folder) override {
@@ -127,9 +139,10 @@ std::unique_ptr<ModelFiles> make_model_files(const BuiltModel& b) {
   return std::make_unique<WholeModelFiles>(b);
 }
 
-std::string config_with_dtype(const std::string& folder, DType dtype) {
+std::string config_with_dtype(const std::string& folder, DType dtype, std::optional<std::int64_t> rows) {
   Json j = read_json(join_path(folder, "config.json"));
   j[j.contains("torch_dtype") ? "torch_dtype" : "dtype"] = name_of(dtype);
+  if (rows) j["vocab_size"] = *rows;
   return json_text(j) + "\n";
 }
 

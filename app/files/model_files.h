@@ -12,8 +12,9 @@ namespace ft {
 
 std::unique_ptr<ModelFiles> make_model_files(const BuiltModel&);
 
-// config.json of `folder` as text, with the weights' type set to `dtype` under the key that it uses.
-std::string config_with_dtype(const std::string& folder, DType dtype);
+// config.json of `folder` as text, with the weights' type set to `dtype` under the key that it uses, and the
+// vocabulary's size where it has grown.
+std::string config_with_dtype(const std::string& folder, DType dtype, std::optional<std::int64_t> rows = {});
 
 // Whether the folder of a tokenizer (or of its file) says how conversations are written.
 bool holds_chat_template(const std::string& tokenizer);

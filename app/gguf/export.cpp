@@ -87,15 +87,25 @@ GgufKeys keys_of(const GgufArgs& args, const GgufModel& model, const GgufForm& f
   return keys;
 }
 
+// GGUF's keys describe the base.
+BuiltModel built_for(const GgufArgs& args) {
+  BuiltModel built = build_model(merge_config(args.model, args.adapter), Weights::check);
+  if (built.grown)
+    throw UserError(Exit::input, str(args.adapter,
+                                     ": it has more tokens than its base; make one model of both "
+                                     "with ft merge, and export that"));
+  return built;
+}
+
 }  // namespace
 
 void export_gguf(const GgufArgs& args) {
   require_new_file(args);
   const GgufForm& form = gguf_form(args.dtype.empty() ? "float16" : args.dtype);
   GgufModel model = make_gguf_model(join_path(args.model, "config.json"));
+  const BuiltModel built = built_for(args);
   const GgufKeys keys = keys_of(args, model, form);
 
-  const BuiltModel built = build_model(merge_config(args.model, args.adapter), Weights::check);
   Merger merger(built);
   const std::vector<TensorSpec> from = tensors_of(built, model, merger);
   std::vector<GgufTensor> specs;
@@ -134,7 +144,7 @@ void export_gguf_lora(const GgufArgs& args) {
   require_new_file(args);
   const GgufForm& form = gguf_form(args.dtype.empty() ? "float32" : args.dtype);
   const GgufModel model = make_gguf_model(join_path(args.model, "config.json"));
-  const BuiltModel built = build_model(merge_config(args.model, args.adapter), Weights::check);
+  const BuiltModel built = built_for(args);
   for (const Parameter* p : built.attached.whole)
     throw UserError(Exit::input, str(args.adapter, ": ", p->name,
                                      " was fully trained, which a GGUF adapter cannot hold; use --to gguf"));

@@ -18,9 +18,11 @@ namespace {
 
 constexpr std::int64_t kProbeTokens = 64;
 
-void write_config(const MergeArgs& args, std::optional<DType> dtype, bool untied) {
+void write_config(const MergeArgs& args, std::optional<DType> dtype, bool untied,
+                  std::optional<std::int64_t> rows) {
   Json j = read_json(join_path(args.model, "config.json"));
   if (dtype) j[j.contains("torch_dtype") ? "torch_dtype" : "dtype"] = name_of(*dtype);
+  if (rows) j["vocab_size"] = *rows;
   if (untied) j["tie_word_embeddings"] = false;  // which also ends T5's scale of the head: see Merger::unties
   if (untied && j.contains("scale_decoder_outputs")) j["scale_decoder_outputs"] = false;
   j.erase("quantization_config");  // what was in 4 bits is not any more
@@ -90,7 +92,7 @@ Exit merge(const MergeArgs& args) {
       return merger(spec);
     });
   }
-  write_config(args, dtype, merger.unties());
+  write_config(args, dtype, merger.unties(), built.rows());
   const bool brought = !args.adapter.empty() && holds_tokenizer(args.adapter);  // what it was trained with
   copy_companions(args.model, brought ? args.adapter : args.model, args.output);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -6,6 +6,7 @@
 
 #include "app/deepspeed/report.h"
 #include "app/files/model_files.h"
+#include "data/new_tokens.h"
 #include "engine/dist/together.h"
 #include "engine/io/checkpoint_folder.h"
 #include "engine/io/file.h"
@@ -109,6 +110,7 @@ void RunFolder::copy_companions_to(const std::string& folder) const {
     copy_tokenizer(model.tokenizer(), folder);
   else
     copy_companions(model.folder(), model.tokenizer(), folder);
+  write_new_tokens(folder, new_tokens(config_.data));
 }
 
 void RunFolder::add_to_checkpoint(const std::string& folder) {

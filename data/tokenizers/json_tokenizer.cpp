@@ -166,20 +166,23 @@ class JsonTokenizer : public Tokenizer {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> make_json_tokenizer(const std::filesystem::path& file) {
+std::unique_ptr<Tokenizer> make_json_tokenizer(const std::filesystem::path& file,
+                                               const std::vector<AddedToken>& more) {
   return std::make_unique<JsonTokenizer>(read_tokenizer_json(file),
-                                         read_tokenizer_settings(file.parent_path(), {}));
+                                         read_tokenizer_settings(file.parent_path(), {}, more));
 }
 
-std::unique_ptr<Tokenizer> make_vocab_tokenizer(const std::filesystem::path& file) {
-  const TokenizerSettings settings =
-      read_tokenizer_settings(file.parent_path(), {"<|endoftext|>", "<|endoftext|>", "<|endoftext|>", {}});
+std::unique_ptr<Tokenizer> make_vocab_tokenizer(const std::filesystem::path& file,
+                                                const std::vector<AddedToken>& more) {
+  const TokenizerSettings settings = read_tokenizer_settings(
+      file.parent_path(), {"<|endoftext|>", "<|endoftext|>", "<|endoftext|>", {}}, more);
   return std::make_unique<JsonTokenizer>(read_vocab_and_merges(file, settings), settings);
 }
 
-std::unique_ptr<Tokenizer> make_t5_tokenizer(const std::filesystem::path& file) {
+std::unique_ptr<Tokenizer> make_t5_tokenizer(const std::filesystem::path& file,
+                                             const std::vector<AddedToken>& more) {
   TokenizerSettings settings =
-      read_tokenizer_settings(file.parent_path(), {std::nullopt, "</s>", "<unk>", "<pad>"});
+      read_tokenizer_settings(file.parent_path(), {std::nullopt, "</s>", "<unk>", "<pad>"}, more);
   settings.tokenizer_class = "T5Tokenizer";
   return std::make_unique<JsonTokenizer>(read_t5_model(file, settings), settings);
 }

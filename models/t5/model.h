@@ -34,7 +34,7 @@ class T5 final : public Model {
   void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,
                         float smoothing) override;
   void logits(Ctx&, ParameterStore&, const Batch&, Tensor logits) override;
-  std::int64_t vocab_size() const override { return config_.vocab_size; }
+  std::int64_t vocab_size() const override { return vocabulary_.head.lm_head.out; }
   KvCache make_kv_cache(Arena&, KvCacheShape, DType) const override;
   void encode(Ctx&, ParameterStore&, const KvCache&, const Sources&) override;
   void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor logits) override;

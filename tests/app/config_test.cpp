@@ -171,7 +171,6 @@ TEST(Config, WhatIsNotThereYetIsRefusedByName) {
        "pissa_niter_16 is not available yet; available: true, false, gaussian"},
       {"model.attn_implementation=eager", "eager is not available yet; available: auto, flash, cudnn"},
       {"model.rope_scaling={\"type\": \"linear\"}", "an object {...} is not available yet; available: null"},
-      {"model.resize_token_embeddings_to_multiple_of=64", "64 is not available yet; available: null"},
       {"distributed.tensor_parallel_size=2", "2 is not available yet; available: 1"},
       {"zero_optimization.round_robin_gradients=true", "true is not available yet; available: false"},
       {"distributed.backend=mpi", "mpi is not available yet; available: auto, tcp, nccl"},
