@@ -71,7 +71,8 @@ bool less(Machine& m, const Value& a, const Value& b) {
     return *a.text() < *b.text();  // UTF-8 keeps the order of characters
   }
   const List *x = a.list(), *y = b.list();
-  if (!x || !y || is_tuple(*x) != is_tuple(*y))
+  const auto ordered = [](const List* l) { return l && (is_tuple(*l) || l->kind == ListKind::list); };
+  if (!ordered(x) || !ordered(y) || is_tuple(*x) != is_tuple(*y))
     m.fail("there is no order between " + type_of(a) + " and " + type_of(b));
   const std::size_t n = std::min(x->items.size(), y->items.size());
   for (std::size_t i = 0; i < n; ++i)

@@ -50,7 +50,7 @@ Value round(Machine& m, const Value& v, A given) {
   const std::int64_t digits = a.integer(0, 0);
   const std::string method = a.text(1, "common");
   if (method == "common") {
-    if (v.integer() && digits >= 0) return v;  // Python's round leaves an integer one
+    if (v.integer() && digits >= 0) return Value::Any(*v.integer());  // Python's round leaves it one
     return Value::Any(rounded(*number, digits));
   }
   if (method != "ceil" && method != "floor") m.fail("round: the method must be common, ceil or floor");
@@ -92,7 +92,8 @@ Value to_int(Machine& m, const Value& v, A given) {
     if (const auto i = integer_of(*t, static_cast<int>(base))) return Value::Any(*i);
     real = real_of(*t);
   }
-  if (!real || !(std::fabs(*real) < 9.2e18)) return otherwise;
+  if (!real || !std::isfinite(*real)) return otherwise;
+  if (std::fabs(*real) >= 9.2e18) m.fail("a number of more than 64 bits");
   return Value::Any(static_cast<std::int64_t>(*real));
 }
 
@@ -107,6 +108,7 @@ Value to_float(Machine& m, const Value& v, A given) {
 Value filesizeformat(Machine& m, const Value& v, A given) {
   const Bound a(m, "filesizeformat", given, {"binary"});
   const bool binary = a.flag(0, false);
+  if (!v.is_number() && !(v.text() && real_of(*v.text()))) fail_type(m, "filesizeformat", v);
   const Value number = to_float(m, v, {});
   const double bytes = *number.number(), base = binary ? 1024 : 1000;
   if (bytes == 1) return m.text("1 Byte");

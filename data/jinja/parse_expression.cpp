@@ -309,7 +309,8 @@ Ex Parser::subscript(Ex of) {
     if (skip_sign(":")) {
       is_slice = true;
       if (++part > 2) fail("a slice has at most two colons");
-    } else if (!is_slice && skip_sign(",")) {
+    } else if (!is_slice && is_sign(",") && parts[0]) {
+      take();
       several.push_back(std::move(parts[0]));
     } else {
       if (parts[part]) fail("expected ], but " + shown());

@@ -54,6 +54,7 @@ Value selected(Machine& m, const Value& v, A given, bool by_attribute, bool want
   }
   const Arguments rest = behind(given, used + 1);
   std::vector<Value> out;
+  if (!truth(v)) return m.generator({});  // of none too
   const Value::ListRef all = m.items_of(v);
   for (const Value& item : all->items) {
     m.step();
@@ -72,6 +73,7 @@ Value map(Machine& m, const Value& v, A given) {
       (name == "attribute" ? path : otherwise) = value;
     }
     if (path.is_undefined()) m.fail("map takes the name of a filter, or attribute=");
+    if (!truth(v)) return m.generator({});  // of none too
     const Value::ListRef all = m.items_of(v);
     for (const Value& item : all->items) {
       m.step();
@@ -83,6 +85,7 @@ Value map(Machine& m, const Value& v, A given) {
   const Filter filter = filter_by_name(name);
   if (!filter) m.fail("there is no filter " + printable(name, 40));
   const Arguments rest = behind(given, 1);
+  if (!truth(v)) return m.generator({});
   const Value::ListRef all = m.items_of(v);
   for (const Value& item : all->items) {
     const Machine::Level level(m, m.line());

@@ -3,6 +3,7 @@
 
 #include "data/jinja/arguments.h"
 #include "data/jinja/compare.h"
+#include "data/jinja/expression.h"
 #include "data/jinja/filters.h"
 #include "data/jinja/print.h"
 #include "data/jinja/text.h"
@@ -16,11 +17,10 @@ const Value& other(Machine& m, const char* test, const Arguments& given) {
   return given.values[0];
 }
 
-std::int64_t remainder(Machine& m, const Value& of, std::int64_t by) {
-  const auto v = of.integer();
-  if (!v) m.fail("even, odd and divisibleby are for integers, not for " + type_of(of));
-  if (by == 0) m.fail("a division by zero");
-  return by == -1 ? 0 : *v % by;
+// Whether the value leaves this rest.
+bool leaves(Machine& m, const Value& of, const Value& by, std::int64_t rest) {
+  if (!of.is_number() || !by.is_number()) m.fail("even, odd and divisibleby are for numbers");
+  return equal(m, calculated(m, Operator::modulo, of, by), Value::Any(rest));
 }
 
 // There is a letter, and all letters are of that case.
@@ -44,6 +44,8 @@ bool is_sequence(const Value& v) {
   return l && l->kind != ListKind::keys && l->kind != ListKind::values && l->kind != ListKind::items;
 }
 
+Value two() { return Value::Any(std::int64_t{2}); }
+
 using A = const Arguments&;
 constexpr NamedTest kTests[] = {
     {"boolean", [](Machine&, const Value& v, A) { return v.as<bool>() != nullptr; }},
@@ -52,9 +54,7 @@ constexpr NamedTest kTests[] = {
     {"defined", [](Machine&, const Value& v, A) { return !v.is_undefined(); }},
     {"undefined", [](Machine&, const Value& v, A) { return v.is_undefined(); }},
     {"divisibleby",
-     [](Machine& m, const Value& v, A a) {
-       return remainder(m, v, other(m, "divisibleby", a).integer().value_or(0)) == 0;
-     }},
+     [](Machine& m, const Value& v, A a) { return leaves(m, v, other(m, "divisibleby", a), 0); }},
     {"eq", [](Machine& m, const Value& v, A a) { return equal(m, v, other(m, "eq", a)); }},
     {"ne", [](Machine& m, const Value& v, A a) { return !equal(m, v, other(m, "ne", a)); }},
     {"lt", [](Machine& m, const Value& v, A a) { return less(m, v, other(m, "lt", a)); }},
@@ -62,8 +62,8 @@ constexpr NamedTest kTests[] = {
     {"gt", [](Machine& m, const Value& v, A a) { return less(m, other(m, "gt", a), v); }},
     {"ge", [](Machine& m, const Value& v, A a) { return !less(m, v, other(m, "ge", a)); }},
     {"in", [](Machine& m, const Value& v, A a) { return contains(m, other(m, "in", a), v); }},
-    {"even", [](Machine& m, const Value& v, A) { return remainder(m, v, 2) == 0; }},
-    {"odd", [](Machine& m, const Value& v, A) { return remainder(m, v, 2) != 0; }},
+    {"even", [](Machine& m, const Value& v, A) { return leaves(m, v, two(), 0); }},
+    {"odd", [](Machine& m, const Value& v, A) { return leaves(m, v, two(), 1); }},
     {"none", [](Machine&, const Value& v, A) { return v.is_none(); }},
     {"true", [](Machine&, const Value& v, A) { return v.as<bool>() && *v.as<bool>(); }},
     {"false", [](Machine&, const Value& v, A) { return v.as<bool>() && !*v.as<bool>(); }},

@@ -132,6 +132,9 @@ TEST(Jinja, ErrorsSayTheLine) {
             "line 1: a block is not closed: the template ends without {% endfor %}");
   EXPECT_EQ(rendered("{{ 9223372036854775807 + 1 }}"), "line 1: a number of more than 64 bits");
   EXPECT_EQ(rendered("\xFF"), "line 1: it is not UTF-8");
+  EXPECT_EQ(rendered("{{ messages[0,, 1] }}"), "line 1: expected a value, but , stands");
+  EXPECT_EQ(rendered("{{ messages[,] }}"), "line 1: expected a value, but , stands");
+  EXPECT_EQ(rendered("{{ none | map('upper') | list }}{{ 2.5 is odd }}{{ 3.0 is odd }}"), "[]FalseTrue");
 }
 
 TEST(Jinja, ABlockInAMacroHasNoPlace) {
