@@ -1,6 +1,7 @@
 // Values, states and gradients in files: the same training, planned to the byte, and nothing is left behind.
 #include <sys/resource.h>
 
+#include "engine/core/error.h"
 #include "engine/dist/formula.h"
 #include "tests/life/ranks.h"
 
