@@ -161,7 +161,8 @@ void check_together(RunConfig& c, const std::string& name) {
         std::pair{e.early_stopping_patience.has_value(), "evaluation.early_stopping_patience"},
         std::pair{c.checkpointing.save_strategy == SaveStrategy::best, "checkpointing.save_strategy best"},
         std::pair{c.training.lr_scheduler_type == LrScheduler::reduce_lr_on_plateau,
-                  "training.lr_scheduler_type reduce_lr_on_plateau"}})
+                  "training.lr_scheduler_type reduce_lr_on_plateau"},
+        std::pair{c.training.lr_scheduler_type == LrScheduler::greedy, "training.lr_scheduler_type greedy"}})
     if (wanted && !evaluates) refuse(str(what, " needs evaluations; set evaluation.eval_strategy"));
   if (e.load_best_model_at_end && c.checkpointing.save_strategy == SaveStrategy::no)
     refuse("evaluation.load_best_model_at_end needs checkpoints; set checkpointing.save_strategy");

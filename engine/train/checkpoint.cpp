@@ -38,18 +38,31 @@ LossScaler::State scaler_from_json(const JsonObject& j) {
           .last_overflow = j.integer("last_overflow", -1)};
 }
 
-Json to_json(const std::optional<Plateau::State>& s) {
+Json to_json(const std::optional<EvaluatedRate::State>& s) {
   if (!s) return nullptr;
   return {{"rate", s->rate},
           {"best", s->best ? Json(*s->best) : Json(nullptr)},
           {"bad", s->bad},
-          {"cooldown", s->cooldown}};
+          {"good", s->good},
+          {"cooldown", s->cooldown},
+          {"warmup", s->warmup},
+          {"falls_left", s->falls_left},
+          {"window", s->window},
+          {"window_sum", s->window_sum}};
 }
 
-Plateau::State plateau_from_json(const JsonObject& j) {
-  Plateau::State s{.rate = j.number("rate"), .best = {}, .bad = j.integer("bad", 0)};
+EvaluatedRate::State evaluated_rate_from_json(const JsonObject& j) {
+  EvaluatedRate::State s;
+  s.rate = j.number("rate");
+  s.bad = j.integer("bad", 0);
   if (j.has("best")) s.best = j.number("best");
   s.cooldown = j.integer("cooldown", 0);
+  if (!j.has("window")) return s;  // written before there was greedy
+  s.good = j.integer("good", 0);
+  s.warmup = j.integer("warmup", 0);
+  s.falls_left = j.integer("falls_left", 0);
+  s.window = j.numbers("window");
+  s.window_sum = j.number("window_sum");
   return s;
 }
 
@@ -79,7 +92,7 @@ Json to_json(const TrainState& s) {
           {"evaluations_since_best", s.evaluations_since_best},
           {"loss_scaler", to_json(s.loss_scaler)},
           {"skipped_steps", s.skipped_steps},
-          {"plateau", to_json(s.plateau)},
+          {"plateau", to_json(s.evaluated_rate)},
           {"delayed", to_json(s.delayed)},
           {"batches_per_epoch", s.batches_per_epoch},
           {"accumulation", s.accumulation}};
@@ -99,7 +112,7 @@ TrainState from_json(const JsonObject& j) {
   s.evaluations_since_best = j.integer("evaluations_since_best", 0);
   if (j.has("loss_scaler")) s.loss_scaler = scaler_from_json(j.object("loss_scaler"));
   s.skipped_steps = j.integer_or("skipped_steps", 0, 0);
-  if (j.has("plateau")) s.plateau = plateau_from_json(j.object("plateau"));
+  if (j.has("plateau")) s.evaluated_rate = evaluated_rate_from_json(j.object("plateau"));
   if (j.has("delayed")) s.delayed = scalars_from_json(j.object("delayed"));
   s.batches_per_epoch = j.integer("batches_per_epoch", 1);
   s.accumulation = j.integer("accumulation", 1);

@@ -31,9 +31,9 @@ struct TrainState {
   std::optional<double> best;  // metric of the best evaluation
   std::int64_t best_step = 0;
   std::int64_t evaluations_since_best = 0;
-  std::optional<LossScaler::State> loss_scaler;  // fp16
-  std::int64_t skipped_steps = 0;                // of `step`; fp16
-  std::optional<Plateau::State> plateau;         // reduce_lr_on_plateau
+  std::optional<LossScaler::State> loss_scaler;        // fp16
+  std::int64_t skipped_steps = 0;                      // of `step`; fp16
+  std::optional<EvaluatedRate::State> evaluated_rate;  // reduce_lr_on_plateau, greedy
   // How the gradients of the last step are to be applied in the next one; none: they have been.
   std::optional<StepScalars> delayed;
   // Micro-batches per epoch, and per step on all ranks together; a resumed run must have the same.

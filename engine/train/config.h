@@ -34,6 +34,7 @@ enum class LrScheduler : std::uint8_t {
   inverse_sqrt,
   warmup_stable_decay,
   reduce_lr_on_plateau,
+  greedy,
   warmup_lr,
   warmup_decay_lr,
   warmup_cosine_lr,
@@ -53,6 +54,7 @@ constexpr auto words(LrScheduler) {
                                 {inverse_sqrt, "inverse_sqrt"},
                                 {warmup_stable_decay, "warmup_stable_decay"},
                                 {reduce_lr_on_plateau, "reduce_lr_on_plateau"},
+                                {greedy, "greedy"},
                                 {warmup_lr, "WarmupLR"},
                                 {warmup_decay_lr, "WarmupDecayLR"},
                                 {warmup_cosine_lr, "WarmupCosineLR"},
@@ -245,7 +247,7 @@ struct TrainingConfig {
     f("lr_scheduler_type", lr_scheduler_type,
       "How the learning rate changes: transformers' schedules, and DeepSpeed's, which have a warm-up of "
       "their own.",
-      later({"greedy"}), aka({"scheduler", "lr_scheduler"}));
+      aka({"scheduler", "lr_scheduler"}));
     f("lr_scheduler_kwargs", lr_scheduler_kwargs,
       "{\"argument\": value}: the schedule's own arguments, with transformers' names or DeepSpeed's; "
       "docs/schedules.md lists them.");

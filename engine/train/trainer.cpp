@@ -79,7 +79,7 @@ Trainer::Trainer(TrainerParts parts, const TrainConfig& config)
       length_(length_of(config.training, p_.data, p_.comm.size())),
       optimizer_(make_optimizer(config.training)),
       schedule_(make_schedule(config.training, length_.total_steps)),
-      plateau_(make_plateau(config)) {
+      by_evaluations_(make_evaluated_rate(config)) {
   if (config.training.fp16) scaler_.emplace(config.training.loss_scaling);
   if (config.logging.wall_clock_breakdown)
     p_.context.ops.phases().measure([&ops = p_.context.ops] { ops.synchronize(); });
@@ -142,7 +142,7 @@ Trainer::Step Trainer::step(TrainState& state) {
   const std::int64_t taken = s.index - state.skipped_steps;
   if (scaler_) s.loss_scale = scaler_->scale();
   p_.comm.at_step(s.index + 1);
-  s.rate = plateau_ ? plateau_->rate() : schedule_->rate(taken);
+  s.rate = by_evaluations_ ? by_evaluations_->rate() : schedule_->rate(taken);
   auto beside = early(state, s, taken);
   s.early = beside.has_value();
   p_.store.begin_step(std::move(beside));
@@ -282,9 +282,9 @@ bool Trainer::evaluate_and_judge(TrainState& state) {
     state.best = figure;
     state.best_step = state.step;
   }
-  if (plateau_) {
-    plateau_->evaluated(figure);
-    state.plateau = plateau_->state();
+  if (by_evaluations_) {
+    by_evaluations_->evaluated(figure);
+    state.evaluated_rate = by_evaluations_->state();
   }
   state.evaluations_since_best = row.best ? 0 : state.evaluations_since_best + 1;
   p_.report.evaluation(row);
@@ -320,7 +320,7 @@ Ending Trainer::run(TrainState& state) {
   const EvaluationConfig& ev = config_.evaluation;
   const CheckpointingConfig& ck = config_.checkpointing;
   if (scaler_ && state.loss_scaler) scaler_->restore(*state.loss_scaler);
-  if (plateau_ && state.plateau) plateau_->restore(*state.plateau);
+  if (by_evaluations_ && state.evaluated_rate) by_evaluations_->restore(*state.evaluated_rate);
   while (state.step < length_.total_steps) {
     const double start = now();
     const Traffic before = traffic_of(p_.comm, p_.store, p_.context.inputs);

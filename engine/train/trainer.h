@@ -89,7 +89,7 @@ class Trainer {
   Length length_;
   std::unique_ptr<const Optimizer> optimizer_;
   std::unique_ptr<const Schedule> schedule_;
-  std::optional<Plateau> plateau_;  // in place of the schedule
+  std::unique_ptr<EvaluatedRate> by_evaluations_;  // in place of the schedule
   double train_seconds_ = 0, row_seconds_ = 0;
   Phases::Seconds row_phases_{};                               // when the last row was made
   std::optional<LossScaler> scaler_;                           // fp16

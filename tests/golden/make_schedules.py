@@ -78,12 +78,17 @@ PLATEAUS = [{}, {"patience": 0, "factor": 0.5}, {"patience": 1, "factor": 0.3, "
             {"patience": 1, "threshold": 0.05, "factor": 0.9}]
 
 
-def plateau(kwargs, seed):
+GREEDY = [{"patience": 1, "min_lr": 1e-5}, {"patience": 0, "factor": 0.5, "min_lr": 2e-5, "max_lr": 6e-4, "reset_start": 1},
+          {"patience": 1, "factor": 0.8, "min_lr": 1e-6, "cooldown": 2, "warmup": 1, "threshold": 0.01, "threshold_mode": "rel"},
+          {"patience": 0, "mode": "max", "min_lr": 0.0, "smooth": True, "window_size": 4, "eps": 2e-5, "factor": 0.9}, {"min_lr": 1e-4, "patience": 3}, {}]
+
+
+def plateau(kwargs, seed, name="reduce_lr_on_plateau"):
     """The rate after each evaluation."""
     r, used = random.Random(seed), []
-    figures = [float("nan") if i == 9 else 2 + (-1 if kwargs.get("mode") != "max" else 1) * 0.02 * min(i, 12) + r.gauss(0, 0.02) for i in range(STEPS)]
+    figures = [float("nan") if i == 9 and not kwargs.get("smooth") else 2 + (-1 if kwargs.get("mode") != "max" else 1) * 0.02 * min(i, 12) + r.gauss(0, 0.02) for i in range(STEPS)]
     optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))], lr=RATE)
-    schedule = transformers.get_scheduler("reduce_lr_on_plateau", optimizer, scheduler_specific_kwargs=dict(kwargs))
+    schedule = transformers.get_scheduler(name, optimizer, scheduler_specific_kwargs=dict(kwargs))
     for figure in figures:
         schedule.step(figure)
         used.append(optimizer.param_groups[0]["lr"])
@@ -124,7 +129,8 @@ def main():
     rows = [row(name, kwargs, w, lambda o: transformers.get_scheduler(name, o, w, STEPS, scheduler_specific_kwargs=dict(kwargs)))
             for name, kwargs in TRANSFORMERS for w in WARMUPS]
     rows += [row(name, kwargs, 0, lambda o: getattr(lr_schedules, name)(o, **kwargs)) for name, kwargs in DEEPSPEED]
-    write("schedules.json", schedules=rows, plateaus=[plateau(kwargs, seed) for seed, kwargs in enumerate(PLATEAUS)])
+    write("schedules.json", schedules=rows, plateaus=[plateau(kwargs, seed) for seed, kwargs in enumerate(PLATEAUS)],
+          greedy=[plateau(kwargs, seed, "greedy") for seed, kwargs in enumerate(GREEDY)])
     write("loss_scales.json", loss_scales=scales())
 
 

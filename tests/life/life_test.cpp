@@ -53,6 +53,14 @@ const Json kPlateau = {{"lora", {{"r", 4}}},
                          {"lr_scheduler_type", "reduce_lr_on_plateau"},
                          {"lr_scheduler_kwargs", {{"patience", 0}, {"threshold", 0.01}, {"factor", 0.5}}}}},
                        {"evaluation", {{"eval_strategy", "steps"}, {"eval_steps", 2}}}};
+const Json kGreedy = {
+    {"lora", {{"r", 4}}},
+    {"data", {{"val_set_size", 2}}},
+    {"training",
+     {{"learning_rate", 0.02},
+      {"lr_scheduler_type", "greedy"},
+      {"lr_scheduler_kwargs", {{"patience", 0}, {"factor", 0.5}, {"min_lr", 0.01}, {"smooth", true}}}}},
+    {"evaluation", {{"eval_strategy", "steps"}, {"eval_steps", 2}}}};
 const Json kOneCycle = {{"lora", {{"r", 4}}},
                         {"training",
                          {{"lr_scheduler_type", "OneCycle"},
@@ -67,6 +75,7 @@ INSTANTIATE_TEST_SUITE_P(All, Resume,
                                          std::make_tuple(kFull, "out/model.safetensors", true),
                                          std::make_tuple(kLion, "out/model.safetensors", false),
                                          std::make_tuple(kPlateau, kAdapter, false),
+                                         std::make_tuple(kGreedy, kAdapter, false),
                                          std::make_tuple(kOneCycle, kAdapter, false)));
 
 // Killed at any moment, the newest complete checkpoint exists and the run continues to the same end.

@@ -2,23 +2,15 @@
 // The rate falls when more than `patience` evaluations in a row were no better than the best.
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 
 #include "engine/core/rules.h"
+#include "engine/train/schedules/evaluated.h"
 #include "engine/train/schedules/run.h"
 
 namespace ft {
 namespace schedules {
-
-enum class Better : std::uint8_t { lower, higher };
-constexpr auto words(Better) { return to_words<Better>({{Better::lower, "min"}, {Better::higher, "max"}}); }
-
-enum class Threshold : std::uint8_t { relative, absolute };
-constexpr auto words(Threshold) {
-  return to_words<Threshold>({{Threshold::relative, "rel"}, {Threshold::absolute, "abs"}});
-}
 
 struct ReduceLrOnPlateau {
   std::optional<Better> mode;  // empty: as evaluation.greater_is_better says
@@ -44,29 +36,13 @@ struct ReduceLrOnPlateau {
 
 }  // namespace schedules
 
-class Plateau {
+class Plateau final : public EvaluatedRate {
  public:
-  // All that it knows; a checkpoint holds it.
-  struct State {
-    double rate = 0;
-    std::optional<double> best;  // empty: no evaluation yet
-    std::int64_t bad = 0;        // evaluations in a row without progress
-    std::int64_t cooldown = 0;   // evaluations that will not count
-    bool operator==(const State&) const = default;
-  };
+  Plateau(const schedules::ReduceLrOnPlateau& c, double rate, bool higher)
+      : EvaluatedRate(rate, higher), c_(c) {}
 
-  Plateau(const schedules::ReduceLrOnPlateau& c, double rate, bool greater_is_better)
-      : c_(c), higher_(c.mode ? *c.mode == schedules::Better::higher : greater_is_better) {
-    s_.rate = rate;
-  }
-  void restore(const State& s) { s_ = s; }
-  const State& state() const { return s_; }
-  double rate() const { return s_.rate; }
-
-  void evaluated(double figure) {
-    const bool progress = std::isfinite(figure) && (!s_.best || better(figure, *s_.best));
-    if (progress) s_.best = figure;
-    s_.bad = progress ? 0 : s_.bad + 1;
+  void evaluated(double figure) override {
+    s_.bad = improves(figure, c_.threshold_mode, c_.threshold) ? 0 : s_.bad + 1;
     if (s_.cooldown > 0) {
       --s_.cooldown;
       s_.bad = 0;
@@ -79,15 +55,7 @@ class Plateau {
   }
 
  private:
-  bool better(double figure, double best) const {
-    const bool relative = c_.threshold_mode == schedules::Threshold::relative;
-    if (higher_) return figure > (relative ? best * (c_.threshold + 1) : best + c_.threshold);
-    return figure < (relative ? best * (1 - c_.threshold) : best - c_.threshold);
-  }
-
   schedules::ReduceLrOnPlateau c_;
-  bool higher_;
-  State s_;
 };
 
 }  // namespace ft

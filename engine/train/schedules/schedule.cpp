@@ -1,10 +1,13 @@
 #include "engine/train/schedules/schedule.h"
 
+#include <type_traits>
 #include <utility>
 
 #include "engine/train/arguments.h"
 #include "engine/train/schedules/deepspeed.h"
+#include "engine/train/schedules/greedy.h"
 #include "engine/train/schedules/one_cycle.h"
+#include "engine/train/schedules/plateau.h"
 #include "engine/train/schedules/transformers.h"
 
 namespace ft {
@@ -37,6 +40,8 @@ auto with_schedule(LrScheduler type, auto visit) {
       return visit(WarmupStableDecay{});
     case reduce_lr_on_plateau:
       return visit(ReduceLrOnPlateau{});
+    case greedy:
+      return visit(Greedy{});
     case warmup_lr:
       return visit(WarmupLr{});
     case warmup_decay_lr:
@@ -101,11 +106,18 @@ std::unique_ptr<const Schedule> make_schedule(const TrainingConfig& t, std::int6
                        });
 }
 
-std::optional<Plateau> make_plateau(const TrainConfig& c) {
+std::unique_ptr<EvaluatedRate> make_evaluated_rate(const TrainConfig& c) {
   const TrainingConfig& t = c.training;
-  if (t.lr_scheduler_type != LrScheduler::reduce_lr_on_plateau) return std::nullopt;
-  const auto arguments = arguments_of(schedules::ReduceLrOnPlateau{}, t, run_of(t, 0), nowhere());
-  return Plateau(arguments, t.learning_rate, c.evaluation.greater());
+  const auto make = [&]<class Rate>(auto defaults, std::type_identity<Rate>) {
+    const auto a = arguments_of(defaults, t, run_of(t, 0), nowhere());
+    const bool higher = a.mode ? *a.mode == schedules::Better::higher : c.evaluation.greater();
+    return std::make_unique<Rate>(a, t.learning_rate, higher);
+  };
+  if (t.lr_scheduler_type == LrScheduler::reduce_lr_on_plateau)
+    return make(schedules::ReduceLrOnPlateau{}, std::type_identity<Plateau>{});
+  if (t.lr_scheduler_type == LrScheduler::greedy)
+    return make(schedules::Greedy{}, std::type_identity<GreedyRate>{});
+  return nullptr;
 }
 
 void check_schedule(const TrainingConfig& t, const SettingsText& tree) {

@@ -1,6 +1,6 @@
 // The learning rate of every step: transformers' schedules and DeepSpeed's, each by its own name
 // (training.lr_scheduler_type) and with its own arguments (training.lr_scheduler_kwargs). A schedule is a
-// struct of those arguments with a rate, in transformers.h, plateau.h, deepspeed.h or one_cycle.h.
+// struct of those arguments with a rate, in transformers.h, plateau.h, greedy.h, deepspeed.h or one_cycle.h.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -8,7 +8,7 @@
 
 #include "engine/train/config.h"
 #include "engine/train/optimizers/optimizer.h"
-#include "engine/train/schedules/plateau.h"
+#include "engine/train/schedules/evaluated.h"
 
 namespace ft {
 
@@ -25,8 +25,8 @@ class Schedule {
 // Of a run of `total` steps. Throws as check_schedule does, and for what only the number of steps shows.
 std::unique_ptr<const Schedule> make_schedule(const TrainingConfig&, std::int64_t total);
 
-// Of reduce_lr_on_plateau, whose rate depends on the evaluations; nothing for the others.
-std::optional<Plateau> make_plateau(const TrainConfig&);
+// Of reduce_lr_on_plateau and greedy, in place of the schedule; null for the others.
+std::unique_ptr<EvaluatedRate> make_evaluated_rate(const TrainConfig&);
 
 // Throws UserError(config) with every mistake in training.lr_scheduler_kwargs, by its place in `tree`.
 void check_schedule(const TrainingConfig&, const SettingsText& tree);

@@ -43,25 +43,32 @@ TEST(Schedule, EqualsTransformersAndDeepSpeeds) {
   }
 }
 
-TEST(Schedule, PlateausEqualTorchs) {
-  const Json golden = read_json(source_path("tests/golden/schedules.json"));
-  for (const Json& row : golden["plateaus"]) {
+// Each state goes through a fresh rate, as through a checkpoint.
+void expect_evaluated(const std::string& type, const Json& rows) {
+  ASSERT_FALSE(rows.empty());
+  for (const Json& row : rows) {
     TrainConfig c;
-    c.training = config_of("reduce_lr_on_plateau", row["lr_scheduler_kwargs"].dump());
+    c.training = config_of(type, row["lr_scheduler_kwargs"].dump());
     c.training.learning_rate = row["learning_rate"];
-    std::optional<Plateau> plateau = make_plateau(c);
-    ASSERT_TRUE(plateau.has_value());
-    EXPECT_EQ(plateau->rate(), c.training.learning_rate);
+    auto rate = make_evaluated_rate(c);
+    ASSERT_TRUE(rate);
+    EXPECT_EQ(rate->rate(), c.training.learning_rate);
     for (std::size_t i = 0; i < row["figures"].size(); ++i) {
       const Json& figure = row["figures"][i];
-      plateau->evaluated(figure.is_null() ? NAN : figure.get<double>());
-      EXPECT_DOUBLE_EQ(plateau->rate(), row["rates"][i].get<double>())
+      rate->evaluated(figure.is_null() ? NAN : figure.get<double>());
+      EXPECT_DOUBLE_EQ(rate->rate(), row["rates"][i].get<double>())
           << row["lr_scheduler_kwargs"].dump() << " " << i;
-      std::optional<Plateau> fresh = make_plateau(c);
-      fresh->restore(plateau->state());
-      plateau = fresh;
+      auto fresh = make_evaluated_rate(c);
+      fresh->restore(rate->state());
+      rate = std::move(fresh);
     }
   }
+}
+
+TEST(Schedule, RatesByEvaluationsEqualTorchsAndTransformers) {
+  const Json golden = read_json(source_path("tests/golden/schedules.json"));
+  expect_evaluated("reduce_lr_on_plateau", golden["plateaus"]);
+  expect_evaluated("greedy", golden["greedy"]);
 }
 
 // What transformers' Trainer fills in where DeepSpeed's file says "auto".
