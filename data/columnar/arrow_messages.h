@@ -1,8 +1,9 @@
-// The messages of an Arrow stream, or of a file, which is a stream between two marks with a footer
-// (arrow.apache.org/docs/format/Columnar.html, "IPC").
+// The messages of an Arrow stream, or of a file, whose footer has the schema and says where the others lie
+// (arrow.apache.org/docs/format/Columnar.html, "IPC"; github.com/apache/arrow, format/File.fbs).
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "data/columnar/flatbuffer.h"
 #include "engine/io/file.h"
@@ -26,11 +27,14 @@ class ArrowMessages {
   // The file outlives it. Throws Damage, as next() does.
   explicit ArrowMessages(const InputFile& file);
 
+  FlatTable schema() const;                // lives as long as the messages
   std::int64_t at() const { return at_; }  // where the next begins
-  // False at the end.
+  // A dictionary or batch. False at the end.
   bool next(ArrowMessage& m);
 
  private:
+  void read_footer();
+  void go_to_next_block();
   std::string text(std::int64_t at, std::size_t size) const;
   template <class T>
   T number(std::int64_t at) const {
@@ -39,6 +43,10 @@ class ArrowMessages {
 
   const InputFile& file_;
   std::int64_t at_ = 0, end_;
+  std::string about_;  // the footer, or the message with the schema
+  bool is_file_ = false;
+  std::vector<std::int64_t> blocks_;  // of a file: where its messages begin
+  std::size_t next_block_ = 0;
 };
 
 }  // namespace ft::columnar

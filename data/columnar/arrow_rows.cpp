@@ -15,10 +15,7 @@ class ArrowRows : public RowReader {
  public:
   explicit ArrowRows(const DataFile& file) try
       : name_(file.name), file_(file.path.string()), messages_(file_) {
-    ArrowMessage first;
-    check(messages_.next(first) && first.kind() == ArrowMessage::schema,
-          "no Arrow file: it begins with no schema");
-    fields_ = read_arrow_schema(first.header());
+    fields_ = read_arrow_schema(messages_.schema());
     wanted_.assign(fields_.size(), true);
     std::set<std::string_view> names;
     for (const ArrowField& f : fields_)

@@ -102,12 +102,10 @@ Summary of_parquet(const InputFile& file) {
 
 Summary of_arrow(const InputFile& file) {
   ArrowMessages messages(file);
-  ArrowMessage m;
-  check(messages.next(m) && m.kind() == ArrowMessage::schema, "no Arrow file: it begins with no schema");
   Summary s;
-  for (const ArrowField& field : read_arrow_schema(m.header()))
+  for (const ArrowField& field : read_arrow_schema(messages.schema()))
     s.columns.push_back({field.name, type_of(field)});
-  while (messages.next(m)) {
+  for (ArrowMessage m; messages.next(m);) {
     if (m.kind() != ArrowMessage::batch) continue;
     const auto rows = m.header().number<std::int64_t>(0, 0);
     check(rows >= 0 && rows <= INT64_MAX - s.rows, "a batch of no such number of rows");

@@ -71,6 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair{"many-gzip.parquet", "many.jsonl"}, std::pair{"many-brotli.parquet", "many.jsonl"},
         std::pair{"many-lz4.parquet", "many.jsonl"}, std::pair{"many-fallback.parquet", "many.jsonl"},
         std::pair{"many-deltas.parquet", "many.jsonl"}, std::pair{"many-split.parquet", "many.jsonl"},
+        std::pair{"many-polars.arrow", "many.jsonl"},
         std::pair{"many-dictionary.arrow", "many-dictionary.jsonl"}),
     [](const auto& tested) {
       std::string name = tested.param.first;

@@ -5,7 +5,7 @@ import datetime as dt, decimal, json, math, os, shutil
 from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = os.environ["HF_DATASETS_OFFLINE"] = "1"
-import datasets, numpy, pyarrow as pa, pyarrow.ipc, pyarrow.parquet as pq
+import datasets, numpy, polars, pyarrow as pa, pyarrow.ipc, pyarrow.parquet as pq
 
 HERE = Path(__file__).parent / "parquet"
 UTC = dt.timezone.utc
@@ -122,6 +122,12 @@ def write_many(rows):
     write_rows("many-dictionary", rows, MANY)
 
 
+def write_polars(rows):
+    """Its files have no length before the schema: only the footer leads to it."""
+    polars.DataFrame(rows, {"prompt": polars.String, "word": polars.Categorical, "ids": polars.List(polars.Int64), "n": polars.Int32, "x": polars.Float64, "ok": polars.Boolean}).write_ipc(
+        HERE / "many-polars.arrow", compression="lz4", record_batch_size=20)
+
+
 def write_folders(rows):
     for name in ("saved", "splits"):
         shutil.rmtree(HERE / name, ignore_errors=True)
@@ -143,5 +149,6 @@ write_rows("values", [row | {"tools": tools and json.loads(tools)} for row, tool
 write_rows("many", many(), MANY)
 write_values(values())
 write_many(many())
+write_polars(many())
 write_folders(many())
 write_tokens()
