@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string_view>
 
 #include "data/jinja/filters.h"
 #include "data/jinja/print.h"
@@ -13,9 +14,10 @@ namespace {
 
 // Digits without a sign.
 std::string digits_of(std::uint64_t v, int base, bool capital) {
+  const std::string_view signs = capital ? "0123456789ABCDEF" : "0123456789abcdef";
   std::string out;
   do {
-    out += (capital ? "0123456789ABCDEF" : "0123456789abcdef")[v % static_cast<unsigned>(base)];
+    out += signs[v % static_cast<unsigned>(base)];
     v /= static_cast<unsigned>(base);
   } while (v > 0);
   std::reverse(out.begin(), out.end());
