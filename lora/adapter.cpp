@@ -9,10 +9,14 @@ LoraAdapter::LoraAdapter(const std::string& module, std::int64_t in, std::int64_
       scale_(scale),
       dropout_(dropout) {}
 
+void LoraAdapter::drop(Ctx& c, Tensor y, Tensor x) const {
+  c.ops.run(op::Dropout{.y = y, .x = x, .p = dropout_, .random = mask(c)});
+}
+
 Tensor LoraAdapter::dropped(Ctx& c, Tensor x) const {
   if (!drops(c)) return x;
   Tensor y = c.temporary(x.rows(), x.cols());
-  c.ops.run(op::Dropout{.y = y, .x = x, .p = dropout_, .random = mask(c)});
+  drop(c, y, x);
   return y;
 }
 
@@ -36,7 +40,7 @@ void LoraAdapter::down_grad(Ctx& c, Sum& dx, Tensor du, Tensor x) const {
   if (!dx) return;
   Tensor through = c.temporary(x.rows(), x.cols());
   product(c.ops, through, {du, Trans::no, a.value, Trans::no});
-  c.ops.run(op::Dropout{.y = through, .x = through, .p = dropout_, .random = mask(c)});
+  drop(c, through, through);
   dx.add(through);
 }
 

@@ -2,11 +2,13 @@
 // for rank-stabilised LoRA (Kalajdzievski 2023). A (r, in) and B (out, r) are trained, the Linear is not. The
 // scale is folded into the two thin products, so that the wide ones are plain terms of the Linear's own sums.
 #pragma once
+#include <vector>
+
 #include "engine/nn/linear.h"
 
 namespace ft::lora {
 
-class LoraAdapter final : public Adapter {
+class LoraAdapter : public Adapter {
  public:
   // `module` is PEFT's name of the adapted Linear: base_model.model.model.layers.0.self_attn.q_proj
   LoraAdapter(const std::string& module, std::int64_t in, std::int64_t out, std::int64_t rank, float scale,
@@ -27,13 +29,19 @@ class LoraAdapter final : public Adapter {
   std::int64_t rank() const { return a.shape[0]; }
   float scale() const { return scale_; }
 
+  // What is trained of it, in the order of its files.
+  virtual std::vector<Parameter*> trained() { return {&a, &b}; }
+
   Parameter a, b;  // ....lora_A.weight, ....lora_B.weight
 
- private:
+ protected:
   DownMatrix matrix() const { return {a.value, a.grad, scale_}; }
   bool drops(const Ctx& c) const { return dropout_ > 0 && c.train; }
   // Dropout mask of A's input: a function of the step and the name, so that backward computes the same mask.
   Random mask(const Ctx& c) const { return c.random.with(a.name); }
+  void drop(Ctx&, Tensor y, Tensor x) const;
+
+ private:
   Tensor dropped(Ctx&, Tensor x) const;
 
   float scale_, dropout_;

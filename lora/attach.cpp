@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <optional>
 #include <set>
+#include <type_traits>
 
+#include "lora/dora.h"
 #include "lora/matching.h"
 
 namespace ft::lora {
@@ -36,6 +37,7 @@ class Chooser {
     all_linear_ = text && *text == "all-linear";
     const Exit exit = origin.exit;
     if (!all_linear_) targets_.emplace(c.target_modules, setting("target_modules"), exit);
+    if (c.layers_pattern) read_lists(*c.layers_pattern);
     if (c.exclude_modules) excluded_.emplace(*c.exclude_modules, setting("exclude_modules"), exit);
   }
 
@@ -57,8 +59,13 @@ class Chooser {
           exit, str(setting("r"), ": a rank of ", r, " for ", l.name, "; it must be between 1 and ", kMost));
     const double scale =
         alpha / (config_.use_rslora ? std::sqrt(static_cast<double>(r)) : static_cast<double>(r));
-    return std::make_unique<LoraAdapter>(kPeftPrefix + l.name, l.in, l.out, r, static_cast<float>(scale),
-                                         static_cast<float>(config_.lora_dropout), dtype);
+    require_start(l, r);
+    const auto make = [&]<class T>(std::type_identity<T>) {
+      return std::make_unique<T>(kPeftPrefix + l.name, l.in, l.out, r, static_cast<float>(scale),
+                                 static_cast<float>(config_.lora_dropout), dtype);
+    };
+    if (config_.use_dora) return make(std::type_identity<DoraAdapter>{});
+    return make(std::type_identity<LoraAdapter>{});
   }
 
   // Targets must mean something, and something must be left after the exclusions.
@@ -68,10 +75,11 @@ class Chooser {
       throw UserError(origin_.exit, str(setting("target_modules"), ": nothing is called \"", join(unused),
                                         "\"; linears of this model: ", join(short_names(model))));
     if (chosen == 0)
-      throw UserError(
-          origin_.exit,
-          str(origin_.prefix, "exclude_modules and layers_to_transform leave no linear to adapt; there are ",
-              join(short_names(model))));
+      throw UserError(origin_.exit,
+                      str(origin_.prefix,
+                          "exclude_modules, layers_to_transform and layers_pattern leave no linear to adapt; "
+                          "there are ",
+                          join(short_names(model))));
   }
 
  private:
@@ -83,14 +91,49 @@ class Chooser {
       return std::find(list.begin(), list.end(), x) != list.end();
     };
     const auto& layers = config_.layers_to_transform;
-    if (!layers || layers->empty() || has(*layers, layer_of(l.name))) return true;
+    if (!layers || layers->empty() || has(*layers, layer(l.name))) return true;
     const auto* names = std::get_if<std::vector<std::string>>(&config_.target_modules);
     return names && has(*names, l.name);
+  }
+
+  std::int64_t layer(const std::string& name) const {
+    if (lists_.empty()) return layer_of(name);
+    for (const Expression& list : lists_)
+      if (const std::int64_t found = layer_of(name, list); found >= 0) return found;
+    return -1;
+  }
+
+  void read_lists(const Modules& patterns) {
+    const auto refuse = [&](const char* what) {
+      throw UserError(origin_.exit, setting("layers_pattern") + what);
+    };
+    if (!config_.layers_to_transform || config_.layers_to_transform->empty())
+      refuse(": has no effect without layers_to_transform");
+    if (std::holds_alternative<std::string>(config_.target_modules))
+      refuse(": needs target_modules to be a list of names, as in PEFT");
+    const auto* one = std::get_if<std::string>(&patterns);
+    for (const std::string& p : one ? std::vector{*one} : std::get<std::vector<std::string>>(patterns))
+      lists_.emplace_back("(?:.*\\.)?(?:" + p + ")", setting("layers_pattern"), origin_.exit);
+  }
+
+  // What a start asks of a rank.
+  void require_start(const Linear& l, std::int64_t r) const {
+    const auto start = start_of(config_.init_lora_weights);
+    require(start.has_value(), "an init_lora_weights that nobody checked");
+    const auto refuse = [&](const std::string& what) {
+      throw UserError(origin_.exit, str(setting("init_lora_weights"), ": ", what));
+    };
+    if (start->init == LoraInit::orthogonal && r % 2 != 0)
+      refuse(str("orthogonal needs an even r, which is ", r, " for ", l.name));
+    if ((start->changes_base() || start->init == LoraInit::loftq) && r > std::min(l.in, l.out))
+      refuse(
+          str("r is ", r, " for ", l.name, ", which has only ", std::min(l.in, l.out), " singular values"));
   }
 
   const LoraConfig& config_;
   const Origin& origin_;
   bool all_linear_ = false;
+  std::vector<Expression> lists_;  // of layers
   std::optional<Matcher> targets_, excluded_;
 };
 
@@ -135,6 +178,35 @@ void mark_modules_to_save(Model& model, const std::vector<std::string>& modules,
                                      origin.head, " ", join(short_names(model))));
 }
 
+// Gives rows of the input embedding a parameter of their own.
+void train_tokens(Model& model, const LoraConfig& config, DType dtype, const Origin& origin, Attached& out) {
+  const std::string setting = origin.prefix + "trainable_token_indices";
+  const auto wanted = trained_tokens(config.trainable_token_indices, setting, origin.exit);
+  if (!wanted) return;
+  const auto refuse = [&](const std::string& what) {
+    throw UserError(origin.exit, str(setting, ": ", what));
+  };
+  const Parameter& table = model.input_embedding();
+  const std::string module(parent_of(table.name));
+  if (!wanted->embedding.empty() && !ends_with_module(module, wanted->embedding))
+    refuse(str("there is no \"", printable(wanted->embedding), "\"; the input embedding is ", module));
+  if (table.trainable) refuse(str(module, " is trained whole; leave it out of modules_to_save"));
+  if (config.use_dora && std::find(out.linears.begin(), out.linears.end(), origin.head) != out.linears.end())
+    refuse("not with a head that use_dora rescales; leave the head out of target_modules");
+  std::set<std::int64_t> seen;
+  for (const std::int64_t id : wanted->ids) {
+    if (id < 0 || id >= table.shape[0]) refuse(str(id, " is no token: the vocabulary has ", table.shape[0]));
+    if (!seen.insert(id).second) refuse(str(id, " is there twice"));
+    out.token_ids.push_back(static_cast<std::int32_t>(id));
+  }
+  const auto n = static_cast<std::int64_t>(out.token_ids.size());
+  out.tokens = &model.train_rows({.name = kPeftPrefix + module + ".token_adapter.trainable_tokens_delta",
+                                  .shape = {n, table.shape[1]},
+                                  .dtype = dtype,
+                                  .trainable = true},
+                                 out.token_ids);
+}
+
 }  // namespace
 
 Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origin& origin) {
@@ -158,34 +230,17 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
   chooser.check(model, out.adapters.size());
   if (whole) mark_modules_to_save(model, *whole, origin);
   EachParameter collect([&](Parameter& p) {
-    if (config.bias == LoraBias::all && p.name.ends_with(".bias")) p.trainable = true;
+    if (config.bias == LoraBias::all && p.name.find("bias") != std::string::npos) p.trainable = true;
     if (p.trainable && !p.name.starts_with(kPeftPrefix)) out.whole.push_back(&p);
   });
   model.visit(collect);
+  train_tokens(model, config, dtype, origin, out);
   return out;
 }
 
 void train_all(Model& model) {
   EachParameter each([](Parameter& p) { p.trainable = true; });
   model.visit(each);
-}
-
-void initialize(const Parameter& p, LoraInit init, Random random, Tensor y, std::int64_t first) {
-  const bool is_a = p.name.ends_with(".lora_A.weight");
-  const Random family = random.with(p.name);
-  const double fan_in = static_cast<double>(p.shape[1]);
-  const double bound = 1 / std::sqrt(fan_in), deviation = 1 / static_cast<double>(p.shape[0]);
-  float* out = y.as<float>();
-  for (std::int64_t i = 0; i < y.numel(); ++i) {
-    const auto bits = family.at(static_cast<std::uint64_t>(first + i));
-    const double u = to_uniform(bits[0]), w = to_uniform(bits[1]);
-    double v = 0;
-    if (is_a && init == LoraInit::gaussian)
-      v = deviation * std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * w);
-    else if (is_a || init == LoraInit::random_b)
-      v = bound * (2 * u - 1);
-    out[i] = static_cast<float>(v);
-  }
 }
 
 }  // namespace ft::lora

@@ -18,6 +18,8 @@ struct Attached {
   std::vector<Parameter*> whole;       // trained whole: modules_to_save and biases, by their base names
   std::string head = "lm_head";        // what the model calls it
   bool inputs_first = false;           // a weight that is adapted is stored (in, out)
+  Parameter* tokens = nullptr;         // rows of the input embedding; null: none
+  std::vector<std::int32_t> token_ids;
 };
 
 // Where a LoraConfig comes from.
@@ -36,10 +38,5 @@ Attached attach(Model&, const LoraConfig&, DType, const Origin&);
 
 // Full fine-tuning: everything is trained.
 void train_all(Model&);
-
-// Fills an adapter's parameter as init_lora_weights says (true: PEFT's kaiming_uniform with a = sqrt(5);
-// gaussian: A normal with deviation 1 / r; B zero in both; false: both uniform). Elements are functions of
-// (random, name, index).
-void initialize(const Parameter&, LoraInit init, Random random, Tensor y, std::int64_t first);
 
 }  // namespace ft::lora

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/core/dtype_words.h"
+#include "engine/core/error.h"
 #include "engine/core/rules.h"
 
 namespace ft::lora {
@@ -20,13 +21,28 @@ using Modules = std::variant<std::string, std::vector<std::string>>;
 template <class T>
 using Pattern = std::vector<std::pair<std::string, T>>;
 
-// How an adapter begins. kaiming: A uniform, as PEFT's, and B zero; gaussian: A normal and B zero; random_b:
-// both uniform.
-enum class LoraInit : std::uint8_t { kaiming, random_b, gaussian };
+// How an adapter begins: see lora/starts.h.
+enum class LoraInit : std::uint8_t { kaiming, random_b, gaussian, orthogonal, pissa, olora, loftq };
 constexpr auto words(LoraInit) {
   using enum LoraInit;
-  return to_words<LoraInit>({{kaiming, "true"}, {random_b, "false"}, {gaussian, "gaussian"}});
+  return to_words<LoraInit>({{kaiming, "true"},
+                             {random_b, "false"},
+                             {gaussian, "gaussian"},
+                             {orthogonal, "orthogonal"},
+                             {pissa, "pissa"},
+                             {olora, "olora"},
+                             {loftq, "loftq"}});
 }
+// Or "pissa_niter_N".
+using LoraInitWord = std::variant<LoraInit, std::string>;
+struct LoraStart {
+  LoraInit init = LoraInit::kaiming;
+  std::int64_t iterations = 0;  // pissa: of a random subspace; 0: exact
+  // Whether the base's weights are without what the adapter begins as.
+  bool changes_base() const { return init == LoraInit::pissa || init == LoraInit::olora; }
+};
+// Nothing: there is no such word.
+std::optional<LoraStart> start_of(const LoraInitWord&);
 
 enum class LoraBias : std::uint8_t { none, all, lora_only };
 constexpr auto words(LoraBias) {
@@ -42,9 +58,11 @@ struct LoraConfig {
   std::optional<Modules> exclude_modules;
   std::optional<std::vector<std::string>> modules_to_save;
   std::optional<std::vector<std::int64_t>> layers_to_transform;
+  std::optional<Modules> layers_pattern;
+  JsonText trainable_token_indices;
   bool use_rslora = false;
   bool use_dora = false;
-  LoraInit init_lora_weights = LoraInit::kaiming;
+  LoraInitWord init_lora_weights = LoraInit::kaiming;
   LoraBias bias = LoraBias::none;
   Pattern<std::int64_t> rank_pattern;
   Pattern<double> alpha_pattern;
@@ -68,11 +86,20 @@ struct LoraConfig {
     f("modules_to_save", modules_to_save, "Modules that are fully trained and saved with the adapter.");
     f("layers_to_transform", layers_to_transform, "Indexes of the layers that get adapters; null: all.",
       at_least(0), or_one());
+    f("layers_pattern", layers_pattern,
+      "With layers_to_transform: names of the lists of layers that are counted, such as \"layers\" or T5's "
+      "\"block\" and \"layer\"; null: the first number in a name counts.",
+      not_empty());
+    f("trainable_token_indices", trainable_token_indices,
+      "Tokens whose embeddings are trained, each row by itself: [ids], or {\"embed_tokens\": [ids]}.");
     f("use_rslora", use_rslora, "Scale by lora_alpha / sqrt(r) instead (rank-stabilized LoRA).");
-    f("use_dora", use_dora, "Weight-decomposed LoRA.", only_default());
+    f("use_dora", use_dora, "Weight-decomposed LoRA: a magnitude for each output is trained too.");
     f("init_lora_weights", init_lora_weights,
-      "Initial A: true: PEFT's uniform; gaussian: normal with deviation 1 / r; false: B is random too.",
-      later({"orthogonal", "olora", "pissa", "pissa_niter_N", "loftq"}));
+      "How A and B begin. true: A uniform and B zero, as PEFT's; gaussian: A normal with deviation 1 / r; "
+      "false: B is random too; orthogonal: both random, their product zero; pissa: the base's principal "
+      "part, which it loses, or pissa_niter_N, nearly so and faster; olora: of the base's QR decomposition; "
+      "loftq: what 4 bits lose of the base.",
+      not_empty());
     f("bias", bias, "Biases to train.");
     f("rank_pattern", rank_pattern, "Ranks for particular modules: {regular expression: rank}.", at_least(1));
     f("alpha_pattern", alpha_pattern, "Alphas for particular modules: {regular expression: alpha}.");
@@ -82,6 +109,14 @@ struct LoraConfig {
       is_path(), aka({"adapter"}));
   }
 };
+
+// What trainable_token_indices says: the embedding (empty: the model's own) and the rows.
+struct TrainedTokens {
+  std::string embedding;
+  std::vector<std::int64_t> ids;
+};
+// Nothing: none are. UserError for what is neither, naming `setting`.
+std::optional<TrainedTokens> trained_tokens(const JsonText&, const std::string& setting, Exit exit);
 
 struct QuantizationConfig {
   bool load_in_4bit = false;

@@ -85,18 +85,33 @@ std::vector<std::string> Matcher::unused() const {
   return out;
 }
 
-std::int64_t layer_of(std::string_view name) {
-  auto first = name.find('.');  // of a part and the dot before it; PEFT wants two parts before the number
-  if (first != std::string_view::npos) first = name.find('.', first + 1);
-  while (first != std::string_view::npos) {
-    const auto last = name.find('.', first + 1);
-    if (last == std::string_view::npos) return -1;  // and one after it
-    std::int64_t layer = -1;
-    const auto [end, error] = std::from_chars(name.data() + first + 1, name.data() + last, layer);
-    if (error == std::errc{} && end == name.data() + last && layer >= 0) return layer;
-    first = last;
+namespace {
+
+// The first number in the name that stands alone between two dots, the first of them at or after `from`, and
+// for which f(what is before it) is true; -1: none.
+template <class F>
+std::int64_t first_number(std::string_view name, std::size_t from, F f) {
+  for (auto dot = name.find('.', from); dot != std::string_view::npos;) {
+    const auto next = name.find('.', dot + 1);
+    if (next == std::string_view::npos) return -1;
+    std::int64_t number = -1;
+    const auto [end, error] = std::from_chars(name.data() + dot + 1, name.data() + next, number);
+    if (error == std::errc{} && end == name.data() + next && number >= 0 && f(name.substr(0, dot)))
+      return number;
+    dot = next;
   }
   return -1;
+}
+
+}  // namespace
+
+std::int64_t layer_of(std::string_view name) {
+  const auto first = name.find('.');  // PEFT wants two parts before the number, and one after it
+  return first == std::string_view::npos ? -1 : first_number(name, first + 1, [](auto) { return true; });
+}
+
+std::int64_t layer_of(std::string_view name, const Expression& lists) {
+  return first_number(name, 0, [&](std::string_view before) { return lists.matches(before); });
 }
 
 template <class T>

@@ -49,6 +49,9 @@ class Matcher {
 // its first part that is a number; -1 where there is none.
 std::int64_t layer_of(std::string_view name);
 
+// The same after the first place where `lists`, a regular expression, is the end of the name up to there.
+std::int64_t layer_of(std::string_view name, const Expression& lists);
+
 // The value of the first pattern that matches the end of the name, from the start of a part (PEFT:
 // (.*\.)?(pattern)$).
 template <class T>

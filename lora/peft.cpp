@@ -25,7 +25,9 @@ std::vector<std::string> possible_names(const std::string& name) {
 
 std::vector<const Parameter*> trained(const Attached& a) {
   std::vector<const Parameter*> all(a.whole.begin(), a.whole.end());
-  for (const LoraAdapter* l : a.adapters) all.insert(all.end(), {&l->a, &l->b});
+  for (LoraAdapter* l : a.adapters)
+    for (const Parameter* p : l->trained()) all.push_back(p);
+  if (a.tokens) all.push_back(a.tokens);
   return all;
 }
 

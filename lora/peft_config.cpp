@@ -1,6 +1,7 @@
 // adapter_config.json, both ways. Keys that would change the mathematics and that ft does not have are
 // refused by name; the rest of PEFT's many keys is ignored.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,41 +23,77 @@ std::optional<Modules> read_modules(const JsonObject& j, const char* key) {
 
 // Settings that make another update than B A x. fan_in_fan_out is not among them: PEFT ignores it on Linears.
 void refuse_foreign(const JsonObject& j) {
-  for (const char* key :
-       {"use_dora", "lora_bias", "use_qalora", "use_bdlora", "layer_replication", "target_parameters",
-        "trainable_token_indices", "alora_invocation_tokens", "arrow_config", "kasa_config", "velora_config",
-        "monteclora_config", "ensure_weight_tying"}) {
+  for (const char* key : {"lora_bias", "use_qalora", "use_bdlora", "layer_replication", "target_parameters",
+                          "alora_invocation_tokens", "arrow_config", "kasa_config", "velora_config",
+                          "monteclora_config", "ensure_weight_tying"}) {
     if (!j.has(key)) continue;
     const Json& v = j.json()[key];
     if (v != false && !(v.is_structured() && v.empty()))
       j.refuse(key, "false or null: ft does not compute this kind of LoRA");
   }
-  const auto layers = read_modules(j, "layers_pattern");
-  if (!layers) return;
-  const auto* text = std::get_if<std::string>(&*layers);
-  for (const std::string& name : text ? std::vector{*text} : std::get<std::vector<std::string>>(*layers))
-    if (!name.empty() && name != "layers" && name != "block" && name != "h")
-      j.refuse(
-          "layers_pattern",
-          "\"layers\", T5's \"block\" or GPT-2's \"h\", the lists of layers in the models that ft knows");
 }
 
-// How A and B began. PEFT runs the ones that are refused again when it loads the adapter, and they change the
-// base's weights; eva and orthogonal only chose where A and B began.
-LoraInit read_init(const JsonObject& j) {
+// How A and B began. pissa and olora are what PEFT's save_pretrained leaves of an adapter that it does not
+// convert: its base is without what A and B began as. eva only chose where they began.
+LoraInitWord read_init(const JsonObject& j) {
   if (!j.has("init_lora_weights")) return LoraInit::kaiming;
   if (j.is_bool("init_lora_weights"))
     return j.boolean("init_lora_weights") ? LoraInit::kaiming : LoraInit::random_b;
   const std::string init = j.text("init_lora_weights");
-  if (init == "gaussian") return LoraInit::gaussian;
-  if (init == "eva" || init == "orthogonal") return LoraInit::kaiming;
-  j.refuse(
-      "init_lora_weights",
-      "true, false, gaussian, eva or orthogonal: others change the base's weights; PEFT's save_pretrained "
-      "converts pissa and olora (path_initial_model_for_weight_conversion)");
+  if (init == "eva") return LoraInit::kaiming;
+  const auto start = start_of(init);
+  if (!start || init == "true" || init == "false" || init == "loftq")
+    j.refuse(
+        "init_lora_weights",
+        "true, false, gaussian, eva, orthogonal, olora, pissa or pissa_niter_N: with others PEFT changes "
+        "the base's weights in ways that ft does not know");
+  if (start->iterations > 0) return init;
+  return start->init;
+}
+
+Json init_as_json(const LoraInitWord& init) {
+  if (const auto* text = std::get_if<std::string>(&init)) return *text;
+  switch (const auto value = std::get<LoraInit>(init)) {
+    case LoraInit::kaiming:
+    case LoraInit::loftq:
+      return true;
+    case LoraInit::random_b:
+      return false;
+    default:
+      return name_of(value);
+  }
 }
 
 }  // namespace
+
+std::optional<LoraStart> start_of(const LoraInitWord& word) {
+  if (const auto* init = std::get_if<LoraInit>(&word)) return LoraStart{*init};
+  const std::string& text = std::get<std::string>(word);
+  if (const auto init = value_of<LoraInit>(text)) return LoraStart{*init};
+  constexpr std::string_view kNear = "pissa_niter_";
+  if (!text.starts_with(kNear)) return std::nullopt;
+  std::int64_t n = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data() + kNear.size(), end, n);
+  if (error != std::errc{} || at != end || n < 1 || n > 1000) return std::nullopt;
+  return LoraStart{LoraInit::pissa, n};
+}
+
+std::optional<TrainedTokens> trained_tokens(const JsonText& text, const std::string& setting, Exit exit) {
+  if (text.text.empty()) return std::nullopt;
+  const auto refuse = [&](const std::string& what) { throw UserError(exit, str(setting, ": ", what)); };
+  const Json j = Json::parse(text.text);
+  if (j.is_object() && j.size() != 1) refuse("names several tables; ft trains rows of the input embedding");
+  TrainedTokens t;
+  if (j.is_object()) t.embedding = j.begin().key();
+  const Json& ids = j.is_object() ? j.begin().value() : j;
+  if (!ids.is_array() || ids.empty()) refuse("is not a list of token ids, or an object with one");
+  for (const Json& id : ids) {
+    if (!id.is_number_integer()) refuse(str(printable(id.dump()), " is not a token's id"));
+    t.ids.push_back(id.get<std::int64_t>());
+  }
+  return t;
+}
 
 LoraConfig read_adapter_config(const std::string& path, Exit exit, std::string& base_model) {
   const JsonObject j = JsonObject::read(path, {.exit = exit});
@@ -74,19 +111,27 @@ LoraConfig read_adapter_config(const std::string& path, Exit exit, std::string& 
   c.exclude_modules = read_modules(j, "exclude_modules");
   if (j.has("modules_to_save")) c.modules_to_save = j.texts("modules_to_save");
   if (j.has("layers_to_transform")) c.layers_to_transform = j.integers("layers_to_transform");
+  const auto pattern = read_modules(j, "layers_pattern");
+  if (pattern && *pattern != Modules("") && *pattern != Modules(std::vector<std::string>{}))
+    c.layers_pattern = pattern;
+  if (const char* key = "trainable_token_indices"; j.has(key)) {
+    c.trainable_token_indices.text = j.json()[key].dump();
+    trained_tokens(c.trainable_token_indices, str(path, ": ", key), exit);
+  }
   c.use_rslora = j.boolean_or("use_rslora", false);
+  c.use_dora = j.boolean_or("use_dora", false);
   c.task_type = j.text_or("task_type", c.task_type);
   const auto bias = value_of<LoraBias>(j.text_or("bias", "none"));
   if (!bias) j.refuse("bias", "none, all or lora_only");
   c.bias = *bias;
-  auto pattern = [&](const char* key, auto& out, auto read) {
+  auto values = [&](const char* key, auto& out, auto read) {
     if (!j.has(key)) return;
     const JsonObject o = j.object(key);
     for (const std::string& k : o.keys()) out.emplace_back(k, read(o, k));
   };
-  pattern("rank_pattern", c.rank_pattern,
-          [](const JsonObject& o, auto& k) { return o.integer(k, 1, kMaxRank); });
-  pattern("alpha_pattern", c.alpha_pattern, [](const JsonObject& o, auto& k) { return o.number(k); });
+  values("rank_pattern", c.rank_pattern,
+         [](const JsonObject& o, auto& k) { return o.integer(k, 1, kMaxRank); });
+  values("alpha_pattern", c.alpha_pattern, [](const JsonObject& o, auto& k) { return o.number(k); });
   base_model = j.has("base_model_name_or_path") ? j.text("base_model_name_or_path") : "";
   return c;
 }
@@ -111,9 +156,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
   for (const auto& [k, v] : c.rank_pattern) ranks[k] = v;
   for (const auto& [k, v] : c.alpha_pattern) alphas[k] = number(v);
   const Json none = nullptr;
-  const Json init = c.init_lora_weights == LoraInit::gaussian
-                        ? Json(name_of(LoraInit::gaussian))
-                        : Json(c.init_lora_weights == LoraInit::kaiming);
+  const JsonText& tokens = c.trainable_token_indices;
   // Every key of PEFT 0.21, sorted as it writes them.
   const Json j = {{"alora_invocation_tokens", none},
                   {"alpha_pattern", alphas},
@@ -127,10 +170,10 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
                   {"exclude_modules", c.exclude_modules ? modules(*c.exclude_modules) : none},
                   {"fan_in_fan_out", attached.inputs_first},
                   {"inference_mode", true},
-                  {"init_lora_weights", init},
+                  {"init_lora_weights", init_as_json(c.init_lora_weights)},
                   {"kasa_config", none},
                   {"layer_replication", none},
-                  {"layers_pattern", none},
+                  {"layers_pattern", c.layers_pattern ? modules(*c.layers_pattern) : none},
                   {"layers_to_transform", optional(c.layers_to_transform)},
                   {"loftq_config", Json::object()},
                   {"lora_alpha", number(c.lora_alpha)},
@@ -150,9 +193,9 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
                   {"target_modules", targets},
                   {"target_parameters", none},
                   {"task_type", c.task_type},
-                  {"trainable_token_indices", none},
+                  {"trainable_token_indices", tokens.text.empty() ? none : Json::parse(tokens.text)},
                   {"use_bdlora", none},
-                  {"use_dora", false},
+                  {"use_dora", c.use_dora},
                   {"use_qalora", false},
                   {"use_rslora", c.use_rslora},
                   {"velora_config", none}};

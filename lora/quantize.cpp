@@ -135,21 +135,32 @@ void FourBitWeights::expect(const WeightSource& base) const {
     base.expect(w->codes.stored_name(), turned_.contains(w) ? Shape{w->shape[1], w->shape[0]} : w->shape);
 }
 
+// Takes data_ from the folder that has it, or makes it.
+void FourBitWeights::hold(const WeightSource& base, const FourBitWeight& w) const {
+  if (held_ == &w) return;
+  held_ = &w;
+  const auto* folder = dynamic_cast<const BitsAndBytesFolder*>(&base);
+  const std::string& name = w.codes.stored_name();
+  if (folder && folder->find(name)) {
+    data_ = folder->data(name);
+  } else if (turned_.contains(&w)) {
+    data_ = quantized_transpose(base, name, w.shape, w.form);
+  } else {
+    data_ = quantized(base, name, w.shape.numel(), w.form);
+  }
+}
+
+std::vector<float> FourBitWeights::dense(const WeightSource& base, const FourBitWeight& w) const {
+  hold(base, w);
+  std::vector<float> values(static_cast<std::size_t>(w.shape.numel()));
+  dequantize(values, data_);
+  return values;
+}
+
 void FourBitWeights::read(const WeightSource& base, const Parameter& p, const Tensor& y,
                           std::int64_t first) const {
   const FourBitWeight* w = by_parameter_.at(p.name);
-  if (held_ != w) {
-    held_ = w;
-    const auto* folder = dynamic_cast<const BitsAndBytesFolder*>(&base);
-    const std::string& name = w->codes.stored_name();
-    if (folder && folder->find(name)) {
-      data_ = folder->data(name);
-    } else if (turned_.contains(w)) {
-      data_ = quantized_transpose(base, name, w->shape, w->form);
-    } else {
-      data_ = quantized(base, name, w->shape.numel(), w->form);
-    }
-  }
+  hold(base, *w);
   if (p.name == w->codes.name) return copy_part(y, data_.codes, first);
   if (p.name == w->nested_absmax.name) return copy_part(y, data_.nested_absmax, first);
   if (p.name == w->nested_offset.name) {

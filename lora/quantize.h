@@ -42,6 +42,9 @@ class FourBitWeights {
   // Elements of one of their parameters from `first` on. One weight is held at a time.
   void read(const WeightSource& base, const Parameter&, const Tensor& y, std::int64_t first) const;
 
+  // A weight as it is in 4 bits, in f32.
+  std::vector<float> dense(const WeightSource& base, const FourBitWeight&) const;
+
   // By its name in the model's files; null: not in 4 bits.
   const FourBitWeight* find(const std::string& stored_name) const;
   const FourBitWeight& first() const { return *weights_.front(); }
@@ -52,6 +55,7 @@ class FourBitWeights {
 
  private:
   void quantize(Linear&, const WeightSource* base);
+  void hold(const WeightSource& base, const FourBitWeight&) const;
 
   FourBitPlan plan_;
   std::vector<FourBitWeight*> weights_;

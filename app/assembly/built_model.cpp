@@ -26,6 +26,11 @@ void expect_weights(BuiltModel& b) {
   });
   b.model().visit(each);
   if (b.four_bit) b.four_bit->expect(*b.base);
+  if (b.lora && !b.start && lora::start_of(b.lora_config.init_lora_weights)->init == lora::LoraInit::loftq &&
+      !b.four_bit)
+    throw UserError(Exit::config,
+                    "lora.init_lora_weights: loftq makes up for what 4 bits lose; set "
+                    "quantization.load_in_4bit=true, or another start");
   if (b.start) b.start->expect(b.attached, b.tables());
 }
 
@@ -89,6 +94,54 @@ void grow(BuiltModel& b, const RunConfig& config) {
   if (b.base) b.base = std::make_unique<GrownWeights>(std::move(b.base), weights_by_token(b.made.info), rows);
 }
 
+// Starts and magnitudes read weights as (out, in).
+void require_outputs_first(const BuiltModel& b, const lora::LoraStart& start) {
+  const bool reads = start.changes_base() || start.init == lora::LoraInit::loftq;
+  if (!b.attached.inputs_first || !(reads || b.lora_config.use_dora)) return;
+  throw UserError(b.start ? Exit::input : Exit::config,
+                  str(b.start ? b.start->config_file() + ": " : "lora.",
+                      b.lora_config.use_dora ? "use_dora" : "init_lora_weights",
+                      ": not for weights that are stored inputs first, as this model's are; leave it out"));
+}
+
+// What adapters begin as, and what they take from the base.
+void make_starts(BuiltModel& b, bool stored_in_four_bits) {
+  const lora::LoraStart start = lora::start_of(b.lora_config.init_lora_weights).value();
+  b.starts = std::make_shared<const lora::Starts>(b.attached, start, Random{b.seed}.with("init"),
+                                                  b.made.info.embedding);
+  const bool fresh = !b.start;
+  require_outputs_first(b, start);
+  if (!start.changes_base() && !(fresh && start.init == lora::LoraInit::loftq)) return;
+  const auto refuse = [&](const std::string& what) {
+    throw UserError(fresh ? Exit::config : Exit::input,
+                    str(fresh ? "lora." : b.start->config_file() + ": ", "init_lora_weights: ", what));
+  };
+  if (stored_in_four_bits)
+    refuse(
+        "needs the weights that a model had before they were in 4 bits; give that model, and set "
+        "quantization.load_in_4bit=true");
+  if (!fresh && start.iterations > 0)
+    refuse(
+        "the random subspace that pissa_niter_N took from the base is not in the file; use the result of the "
+        "run, or convert the adapter where it was made (save_pretrained with "
+        "path_initial_model_for_weight_conversion)");
+  if (start.changes_base() && b.base)
+    b.base = std::make_unique<lora::ReducedBase>(std::move(b.base), b.starts);
+}
+
+// Starts and magnitudes are of a weight of its own, which a head that shares the embedding's table has not.
+void require_own_weights(const BuiltModel& b) {
+  const bool changes = lora::start_of(b.lora_config.init_lora_weights).value().changes_base();
+  if (!b.made.info.tied_head || !(changes || b.lora_config.use_dora)) return;
+  for (const std::string& name : b.attached.linears)
+    if (name == b.made.info.head)
+      throw UserError(b.start ? Exit::input : Exit::config,
+                      str(b.start ? b.start->config_file() + ": " : "lora.",
+                          changes ? "init_lora_weights" : "use_dora", ": ", name,
+                          " has the embedding's table, not a weight of its own; leave it out of "
+                          "target_modules"));
+}
+
 }  // namespace
 
 lora::Origin origin_of(const ModelInfo& info, const lora::AdapterFolder* start) {
@@ -125,6 +178,8 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
     if (b.made.info.decoder) b.lora_config.task_type = "SEQ_2_SEQ_LM";
     b.attached = lora::attach(b.model(), b.lora_config, b.dtype, origin_of(b.made.info, b.start.get()));
     if (config.lora.expects_all_linear) require_all_linear(b);
+    require_own_weights(b);
+    make_starts(b, four_bit && four_bit->stored);
   } else if (config.trains) {
     lora::train_all(b.model());
   }
@@ -134,6 +189,8 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
     b.attached.inputs_first = false;  // what PEFT finds then is a Linear4bit
   }
   if (weights == Weights::check) expect_weights(b);
+  if (const auto noise = config.training.neftune_noise_alpha; noise && config.trains)
+    b.model().set_embedding_noise(*noise);
   if (config.zero_optimization.offload_param.device == OffloadDevice::nvme) find_stored(b);
   if (config.trains && has_random_ltd(config.data_efficiency)) {
     const RandomLtdConfig& ltd = config.data_efficiency.data_routing.random_ltd;
@@ -152,6 +209,11 @@ std::vector<const Parameter*> BuiltModel::tables() const {
   return out;
 }
 
+lora::WeightsBelow BuiltModel::below() const {
+  const auto* reduced = dynamic_cast<const lora::ReducedBase*>(base.get());
+  return {reduced ? reduced->whole() : *base, *base, four_bit ? &*four_bit : nullptr, dtype};
+}
+
 ReadParameter BuiltModel::reader() const {
   return [this](const Parameter& p, Tensor y, std::int64_t first) {
     if (four_bit && four_bit->has(p))
@@ -159,7 +221,7 @@ ReadParameter BuiltModel::reader() const {
     else if (start && start->has(p))
       start->read(p, y, first);
     else if (p.name.starts_with(lora::kPeftPrefix))
-      lora::initialize(p, lora_config.init_lora_weights, Random{seed}.with("init"), y, first);
+      starts->read(below(), p, y, first);
     else
       base->read(p.stored_name(), y, first);
   };

@@ -10,6 +10,7 @@
 #include "lora/attach.h"
 #include "lora/peft.h"
 #include "lora/quantize.h"
+#include "lora/starts.h"
 #include "models/registry.h"
 
 namespace ft {
@@ -27,6 +28,7 @@ struct BuiltModel {
   std::unique_ptr<WeightSource> base;            // null: not asked for
   std::optional<lora::FourBitWeights> four_bit;  // nothing: no weights in 4 bits
   std::unique_ptr<lora::AdapterFolder> start;    // the adapter to continue from; null: none
+  std::shared_ptr<const lora::Starts> starts;    // with `lora`: what adapters begin as
   std::uint64_t seed = 0;
 
   Model& model() const { return *made.model; }
@@ -36,6 +38,8 @@ struct BuiltModel {
   std::optional<std::int64_t> rows() const {
     return grown ? std::optional(made.info.vocab_size) : std::nullopt;
   }
+  // With `base` and `lora`.
+  lora::WeightsBelow below() const;
   // Every parameter's first value: from the model's files, the adapter's, or at random. Uses this BuiltModel.
   ReadParameter reader() const;
 };

@@ -1,6 +1,8 @@
 #include "app/assembly/param_groups.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "lora/matching.h"
 
@@ -39,6 +41,32 @@ bool has_rows_of_tokens(const Parameter& p, const Model& model) {
          (p.embedding || p.name.ends_with("lm_head.weight") || p.name.ends_with("embed_out.weight"));
 }
 
+// LoRA+ (Hayou et al. 2024) as PEFT's create_loraplus_optimizer groups parameters: B and all of one dimension
+// at a higher rate; everything decays but biases of one dimension and LayerNorm's weights.
+class LoraPlus {
+ public:
+  LoraPlus(Model& model, const TrainingConfig& t) : ratio_(*t.loraplus_lr_ratio), decay_(t.weight_decay) {
+    EachParameter each([&](Parameter& p) { names_.insert(p.name); });
+    model.visit(each);
+  }
+  UpdateRule operator()(const Parameter& p) const {
+    const bool vector = p.shape.rank == 1, fast = vector || p.name.find("lora_B") != std::string::npos;
+    const bool still = fast && (p.name.find("bias") != std::string::npos || (vector && of_layer_norm(p)));
+    return {.rate = fast ? ratio_ : 1, .decay = still ? 0 : decay_};
+  }
+
+ private:
+  // Its norms are the only ones with a bias.
+  bool of_layer_norm(const Parameter& p) const {
+    constexpr std::string_view kWeight = ".weight";
+    return p.name.ends_with(kWeight) &&
+           names_.contains(p.name.substr(0, p.name.size() - kWeight.size()) + ".bias");
+  }
+
+  double ratio_, decay_;
+  std::set<std::string> names_;
+};
+
 }  // namespace
 
 void set_update_rules(Model& model, const TrainingConfig& t) {
@@ -46,10 +74,12 @@ void set_update_rules(Model& model, const TrainingConfig& t) {
   std::vector<Patterns> groups;
   for (std::size_t i = 0; i < t.param_groups.size(); ++i)
     groups.push_back(patterns_of(t.param_groups[i], setting(i)));
+  std::optional<LoraPlus> plus;
+  if (t.loraplus_lr_ratio) plus.emplace(model, t);
   bool any_embedding = false;
   EachParameter each([&](Parameter& p) {
     if (!p.trainable) return;
-    p.rule = {};
+    p.rule = plus ? (*plus)(p) : UpdateRule{};
     const bool embedding = has_rows_of_tokens(p, model);
     any_embedding = any_embedding || embedding;
     if (t.embedding_learning_rate && embedding) p.rule.rate = *t.embedding_learning_rate / t.learning_rate;

@@ -1,5 +1,5 @@
-// training.param_groups and training.embedding_learning_rate: which weights are updated otherwise than the
-// rest.
+// training.param_groups, embedding_learning_rate and loraplus_lr_ratio: which weights are updated otherwise
+// than the rest.
 #pragma once
 #include "engine/nn/model.h"
 #include "engine/train/config.h"

@@ -2,6 +2,7 @@
 #include "app/commands/command_parser.h"
 #include "app/config/hub_folders.h"
 #include "app/models/average.h"
+#include "app/models/mix.h"
 #include "app/train/checkpoint_verify.h"
 
 namespace ft {
@@ -10,7 +11,12 @@ namespace {
 // A base and its adapter, or folders to average.
 void add_options(CLI::App& to, MergeArgs& args) {
   auto* base = to.add_option("--model", args.model, "The base model's folder or id.")->type_name("DIR");
-  auto* adapter = to.add_option("--adapter", args.adapter, "The PEFT adapter's folder.")->type_name("DIR");
+  auto* adapter =
+      to.add_option("--adapter", args.adapters,
+                    "The PEFT adapter's folder. Several, or one with a weight (DIR=0.7), are mixed "
+                    "first.")
+          ->type_name("DIR")
+          ->allow_extra_args(false);
   auto* average = to.add_option("--average", args.average,
                                 "In place of both: folders of checkpoints or results, all models or all "
                                 "adapters, of which the mean of each weight is written.")
@@ -23,6 +29,26 @@ void add_options(CLI::App& to, MergeArgs& args) {
   to.add_option("--dtype", args.dtype, "Type of the weights (default: the model's).")
       ->check(CLI::IsMember(kDtypes));
   to.add_flag("--overwrite", args.overwrite, "Replace the folder if it exists.");
+}
+
+// How several adapters are mixed.
+void add_mix_options(CLI::App& to, MergeArgs& args) {
+  auto* adapter = to.get_option("--adapter");
+  to.add_option("--combination-type", args.combination_type,
+                "How adapters are mixed, as by PEFT's add_weighted_adapter (default: cat).")
+      ->check(CLI::IsMember(combination_types()))
+      ->needs(adapter);
+  to.add_option("--density", args.density, "Part of the values that ties, dare_* and magnitude_prune leave.")
+      ->check(CLI::Range(1e-9, 1.0))
+      ->needs(adapter);
+  to.add_option("--svd-rank", args.svd_rank, "Rank of what svd makes (default: the adapters' largest).")
+      ->check(CLI::Range(1, 1 << 20))
+      ->needs(adapter);
+  to.add_option("--majority-sign-method", args.majority_sign_method,
+                "How ties and dare_ties elect signs (default: total).")
+      ->check(CLI::IsMember(CommandLine::Names{"total", "frequency"}))
+      ->needs(adapter);
+  to.add_option("--seed", args.seed, "Seed of what dare_* leave out (default: 0).")->needs(adapter);
 }
 
 void add_options(CLI::App& init, InitArgs& args) {
@@ -42,6 +68,8 @@ void add_options(CLI::App& init, InitArgs& args) {
 Exit merge_or_average(MergeArgs& args) {
   if (!args.average.empty()) return average(args);
   args.model = model_folder(args.model, "main", "ft merge");
+  if (is_mix(args)) return merge_mixed(args);
+  args.adapter = args.adapters[0];
   return merge(args);
 }
 
@@ -61,8 +89,10 @@ void CommandLine::models() {
       "merge", "Merge an adapter into its model, or average checkpoints; writes a Hugging Face folder.",
       "  ft merge --model models/base --adapter outputs/run --output merged\n"
       "  ft merge --model models/base --adapter outputs/run --output merged --dtype bfloat16\n"
+      "  ft merge --model models/base --adapter outputs/a=0.7 --adapter outputs/b=0.3 --output merged\n"
       "  ft merge --average outputs/run/checkpoint-100 outputs/run/checkpoint-200 --output mean");
   add_options(*merge, merge_);
+  add_mix_options(*merge, merge_);
   merge->callback([this] {
     if (merge_.average.empty() && merge_.model.empty())
       throw CLI::RequiredError("--model and --adapter, or --average");

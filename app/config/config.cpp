@@ -135,6 +135,15 @@ void check_offload(const RunConfig& c, const std::function<void(const std::strin
                " needs zero_optimization.stage 3, which is ", z.stage));
 }
 
+void check_lora(const lora::LoraConfig& c, const std::function<void(const std::string&)>& refuse) {
+  if (!lora::start_of(c.init_lora_weights))
+    refuse(str("lora.init_lora_weights: there is no \"",
+               printable(std::get<std::string>(c.init_lora_weights), 60),
+               "\"; there are true, false, gaussian, orthogonal, pissa, pissa_niter_N with N from 1 to 1000, "
+               "olora, loftq"));
+  lora::trained_tokens(c.trainable_token_indices, "lora.trainable_token_indices", Exit::config);
+}
+
 void check_together(RunConfig& c, const std::string& name) {
   const auto refuse = [&](const std::string& what) {
     throw UserError(Exit::config, printable(name) + ": " + what);
@@ -174,6 +183,10 @@ void check_together(RunConfig& c, const std::string& name) {
   if (has_random_ltd(c.data_efficiency) && c.model.sparse_attention.mode != SparsityMode::dense)
     refuse("data_efficiency.data_routing: not with model.sparse_attention yet; leave one of them out");
   check_training(c.training, refuse);
+  check_lora(c.lora, refuse);
+  if (c.training.loraplus_lr_ratio && c.finetuning_type != FinetuningType::lora)
+    refuse(str("training.loraplus_lr_ratio: is for finetuning_type lora, which is ",
+               name_of(c.finetuning_type)));
   check_attention(c.model, refuse);
   const auto dtype = c.model.torch_dtype;
   if (dtype && *dtype != c.dtype())

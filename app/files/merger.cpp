@@ -1,6 +1,9 @@
 #include "app/files/merger.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "lora/dora.h"
 
 namespace ft {
 
@@ -72,6 +75,8 @@ Tensor Merger::operator()(const TensorSpec& spec) {
     built_.start->read(*whole->second, y, 0);
   else
     built_.base->read(source, y, 0);
+  const bool saved_head = head && unties_ && whole != whole_.end();
+  if (built_.attached.tokens && source == built_.made.info.embedding && !saved_head) put_tokens(y);
   if (const auto found = adapters_.find(spec.name); found != adapters_.end()) {
     const lora::LoraAdapter& l = *found->second;
     Tensor a = room(a_, l.a.shape), b = room(b_, l.b.shape);
@@ -81,10 +86,32 @@ Tensor Merger::operator()(const TensorSpec& spec) {
     const bool turned = inputs_first(spec.name);
     const Term term = turned ? Term{a, Trans::yes, b, Trans::yes} : Term{b, Trans::no, a, Trans::no};
     product(*ops_, y, term, l.scale(), y);
+    if (const auto* dora = dynamic_cast<const lora::DoraAdapter*>(&l)) rescale(*dora, y);
   }
   const float scale = head && unties_ ? built_.made.info.head_scale : 1;
   if (scale != 1) std::for_each_n(y.as<float>(), y.numel(), [&](float& v) { v *= scale; });
   return y;
+}
+
+void Merger::put_tokens(const Tensor& table) {
+  const Parameter& p = *built_.attached.tokens;
+  const Tensor rows = room(a_, p.shape);
+  built_.start->read(p, rows, 0);
+  for (std::size_t i = 0; i < built_.attached.token_ids.size(); ++i)
+    std::copy_n(rows.as<float>() + static_cast<std::int64_t>(i) * rows.cols(), rows.cols(),
+                table.as<float>() + built_.attached.token_ids[i] * table.stride);
+}
+
+void Merger::rescale(const lora::DoraAdapter& l, const Tensor& y) {
+  const Tensor m = room(a_, l.magnitude.shape);
+  built_.start->read(l.magnitude, m, 0);
+  for (std::int64_t r = 0; r < y.rows(); ++r) {
+    float* row = y.as<float>() + r * y.cols();
+    double squares = 0;
+    for (std::int64_t i = 0; i < y.cols(); ++i) squares += static_cast<double>(row[i]) * row[i];
+    const auto by = static_cast<float>(m.as<float>()[r] / std::sqrt(squares));
+    for (std::int64_t i = 0; i < y.cols(); ++i) row[i] *= by;
+  }
 }
 
 Tensor Merger::room(std::vector<float>& values, const Shape& shape) {

@@ -1,5 +1,5 @@
-// The tensors of a model with an adapter merged in, W + s B A summed in f32, one at a time: what ft merge and
-// ft export write.
+// The tensors of a model with an adapter merged in, W + s B A summed in f32, with DoRA diag(m / n) (W + s B
+// A), one at a time: what ft merge and ft export write.
 #pragma once
 #include <map>
 #include <optional>
@@ -11,6 +11,10 @@
 #include "engine/io/safetensors_write.h"
 
 namespace ft {
+
+namespace lora {
+class DoraAdapter;
+}
 
 // The model alone ("" for the adapter) or with an adapter, in the form that build_model takes.
 RunConfig merge_config(const std::string& model, const std::string& adapter);
@@ -33,6 +37,8 @@ class Merger {
  private:
   // The weight as stored whose values a tensor has before the adapter is folded in.
   const std::string& source_of(const std::string& name) const;
+  void put_tokens(const Tensor& table);                     // the rows that were trained apart
+  void rescale(const lora::DoraAdapter&, const Tensor& y);  // rows to their magnitudes
   static Tensor room(std::vector<float>& values, const Shape& shape);
 
   const BuiltModel& built_;

@@ -9,6 +9,7 @@
 #include "engine/io/json.h"
 #include "engine/io/safetensors_fill.h"
 #include "engine/io/safetensors_write.h"
+#include "lora/convert.h"
 
 namespace ft {
 namespace fs = std::filesystem;
@@ -53,15 +54,22 @@ std::vector<fs::path> templates_in(const std::string& folder) {
 class AdapterFiles final : public ModelFiles {
  public:
   explicit AdapterFiles(const BuiltModel& b) : built_(b) {}
-  void create(const std::string& folder, bool) override {
+  void create(const std::string& folder, bool exact) override {
     const std::string name = lora::frozen_head_name(built_.attached);
     const Parameter* head = name.empty() ? nullptr : frozen_head();
     std::vector<TensorSpec> tables;
     for (const Parameter* p : frozen_tables()) tables.push_back({name_of(*p), built_.dtype, p->shape});
     lora::create_adapter(folder, built_.lora_config, built_.attached, built_.name,
                          head ? std::optional(built_.dtype) : std::nullopt, tables);
-    if (head) copy(*head, folder, name);
-    for (const Parameter* p : frozen_tables()) copy(*p, folder, name_of(*p));
+    if (head) copy(*head, folder, name, exact);
+    for (const Parameter* p : frozen_tables()) copy(*p, folder, name_of(*p), exact);
+  }
+  void complete(const std::string& folder) override {
+    if (!built_.starts->changes_base()) return;
+    const auto first = [&](std::size_t i) -> const lora::Factors& {
+      return built_.starts->factors(i, built_.below());
+    };
+    lora::make_plain(folder, built_.lora_config, built_.attached, first, built_.name);
   }
   std::string name_of(const Parameter& p) const override { return lora::peft_name(p, built_.attached); }
   ReadParameter read(const std::string& folder) override {
@@ -92,9 +100,14 @@ class AdapterFiles final : public ModelFiles {
     return out;
   }
 
-  void copy(const Parameter& p, const std::string& folder, const std::string& name) const {
+  // exact: as the run computes with it, else as it is beside the plain adapter.
+  void copy(const Parameter& p, const std::string& folder, const std::string& name, bool exact) const {
     constexpr std::int64_t kAtOnce = 1 << 20;  // elements
-    const ReadParameter read = built_.reader();
+    const ReadParameter own = built_.reader();
+    const auto read = [&](const Parameter& q, Tensor y, std::int64_t first) {
+      if (exact || !built_.starts->changes_base()) return own(q, y, first);
+      built_.below().whole.read(q.stored_name(), y, first);
+    };
     SafetensorsFiller filler(folder);
     std::vector<float> values(static_cast<std::size_t>(std::min(kAtOnce, p.shape.numel())));
     for (std::int64_t first = 0; first < p.shape.numel(); first += kAtOnce) {

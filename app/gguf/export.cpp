@@ -148,6 +148,18 @@ void export_gguf_lora(const GgufArgs& args) {
   for (const Parameter* p : built.attached.whole)
     throw UserError(Exit::input, str(args.adapter, ": ", p->name,
                                      " was fully trained, which a GGUF adapter cannot hold; use --to gguf"));
+  if (built.attached.tokens)
+    throw UserError(Exit::input, str(args.adapter,
+                                     ": trainable_token_indices: a GGUF adapter cannot hold rows "
+                                     "of the embedding; use --to gguf"));
+  if (built.lora_config.use_dora)
+    throw UserError(Exit::input, str(args.adapter,
+                                     ": use_dora: a GGUF adapter cannot hold magnitudes; use "
+                                     "--to gguf with --model, or ft merge first"));
+  if (built.starts->changes_base())
+    throw UserError(Exit::input, str(args.adapter,
+                                     ": init_lora_weights: a GGUF adapter is for the whole base, "
+                                     "and this one took a part of it; use --to gguf"));
   const auto alpha = static_cast<float>(built.lora_config.lora_alpha);
   const GgufKeys keys{{"general.architecture", model.architecture}, {"general.type", std::string("adapter")},
                       {"general.name", last_part(args.adapter)},    {"general.file_type", form.file_type},

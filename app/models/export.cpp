@@ -99,7 +99,12 @@ Exit export_model(const ExportArgs& given) {
                     str(args.from,
                         ": contains no adapter (adapter_config.json); a fully trained model is exported "
                         "with --to hf"));
-  lora::AdapterFolder check(args.from);  // it is one that ft can read
+  const lora::AdapterFolder read(args.from);  // it is one that ft can read
+  if (lora::start_of(read.config().init_lora_weights)->iterations > 0)
+    throw UserError(Exit::input,
+                    str(read.config_file(),
+                        ": init_lora_weights: what pissa_niter_N took from the base at random is "
+                        "in no file; export the result of the run"));
   require_new_folder(args.output, args.overwrite, {args.from});
   export_adapter(args, parse_dtype(args.dtype).value_or(DType::f32));
   copy_tokenizer(args.from, args.output);

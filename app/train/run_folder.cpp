@@ -131,6 +131,7 @@ void RunFolder::write_result(ModelFiles& files, ParameterStore& store, Communica
   together(comm, "write its part of the result", [&] { fill_in(folder, store, files, Content::weights); });
   together(comm, "complete the result", [&] {
     if (!root_) return;
+    files.complete(folder);
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder))
       names.push_back(entry.path().filename().string());
@@ -158,7 +159,9 @@ void RunFolder::write_average(ModelFiles& files, ParameterStore& store, Communic
   const std::string folder = shared(comm, root_ ? staged->path() : "");
   together(comm, "write its part of the average", [&] { fill_in(folder, store, files, Content::average); });
   together(comm, "complete the average", [&] {
-    if (root_) staged->commit(true);
+    if (!root_) return;
+    files.complete(folder);
+    staged->commit(true);
   });
 }
 

@@ -61,6 +61,8 @@ const char* words_of(Wrong w) {
       return "gather_rows: a row beyond x";
     case Wrong::scattered_row:
       return "scatter_rows: a row beyond y";
+    case Wrong::column:
+      return "gather_columns: a column beyond x";
     case Wrong::target:
       return "cross_entropy: a target beyond the classes";
     case Wrong::key:

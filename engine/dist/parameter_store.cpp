@@ -87,7 +87,9 @@ ParameterStore::Group& ParameterStore::group_for(Unit& u, const Parameter& p) {
   const bool persist = persists(p);
   const auto specs = p.trainable ? states(p) : std::span<const StateSpec>();
   for (Group& g : u.groups)
-    if (g.trained == p.trainable && g.persist == persist && std::ranges::equal(g.specs, specs)) return g;
+    if (g.trained == p.trainable && g.persist == persist && std::ranges::equal(g.specs, specs) &&
+        (!p.trainable || g.dtype == p.dtype))
+      return g;
   Group& g = u.groups.emplace_back();
   g.trained = p.trainable;
   g.persist = persist;

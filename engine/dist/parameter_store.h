@@ -214,7 +214,8 @@ class ParameterStore {
     Away away;
     bool stored, numbers;  // in the model's; not codes
   };
-  struct Group {  // parameters of a unit, one after another, which are alike in the first four
+  // Parameters of a unit, one after another, which are alike in the first four, and trained ones in type.
+  struct Group {
     bool trained = false, persist = false;
     ZeroStage stage{};
     std::vector<StateSpec> specs;  // of each trained one

@@ -9,6 +9,7 @@
 // embedding has one.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,6 +56,11 @@ class CausalLm final : public Model {
     vocabulary_.add_head(store);
   }
   void untie() override { vocabulary_.untie(); }
+  const Parameter& input_embedding() const override { return vocabulary_.embedding.weight; }
+  Parameter& train_rows(Parameter values, std::vector<std::int32_t> ids) override {
+    return vocabulary_.train_rows(std::move(values), std::move(ids));
+  }
+  void set_embedding_noise(double alpha) override { noise_ = alpha; }
   void set_sparse_attention(const SparseAttentionConfig& config) override {
     sparse_ = SparseAttention(config, AttentionDirection::unidirectional, heads_);
   }
@@ -88,8 +94,9 @@ class CausalLm final : public Model {
     store.expect(step_units(store));
     c.begin(Phase::forward);
     const Inputs in = upload(c, b);
-    const Tensor x = stack_.forward(c, store, vocabulary_.embed(c, store, in.ids, in.side.positions), in.side,
-                                    b.kept_starts);
+    const Tensor embedded = vocabulary_.embed(c, store, in.ids, in.side.positions);
+    add_noise(c, embedded, longest_of(b.starts));
+    const Tensor x = stack_.forward(c, store, embedded, in.side, b.kept_starts);
     const Tensor d = vocabulary_.forward_backward(c, store, loss, x, in.targets, scale, smoothing);
     const bool embedding_grad = store.trains(vocabulary_.embedding_unit());
     stack_.backward(c, store, d, in.side, embedding_grad);
@@ -138,6 +145,13 @@ class CausalLm final : public Model {
     return stack_.evaluate(c, store, vocabulary_.embed(c, store, ids, side.positions), side);
   }
 
+  void add_noise(Ctx& c, Tensor x, std::int64_t longest) const {
+    if (noise_ == 0 || longest == 0) return;
+    const double most = noise_ / std::sqrt(static_cast<double>(longest * x.cols()));
+    c.ops.run(
+        op::Noise{.y = x, .scale = static_cast<float>(most), .random = c.random.with("embedding_noise")});
+  }
+
   // In the order of their use.
   std::vector<int> forward_units() const {
     std::vector<int> units{vocabulary_.embedding_unit()};
@@ -160,6 +174,7 @@ class CausalLm final : public Model {
   BlockStack<Block> stack_;
   std::int64_t key_columns_, heads_;
   SparseAttention sparse_;
+  double noise_ = 0;  // NEFTune's alpha
 };
 
 }  // namespace ft

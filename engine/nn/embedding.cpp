@@ -10,6 +10,7 @@ void Embedding::look_up(Ctx& c, Tensor y, Tensor ids) const {
 
 void Embedding::forward(Ctx& c, Tensor y, Tensor ids, Tensor at) const {
   Scope scratch(c.scratch), saved(c.saved);
+  prepare(c);
   if (project) {
     const Tensor rows = c.temporary(y.rows(), project->in);
     look_up(c, rows, ids);
@@ -38,19 +39,21 @@ void Embedding::backward(Ctx& c, Tensor dy, Tensor ids, Tensor at) const {
     const Tensor rows = c.temporary(dy.rows(), project->in);
     look_up(c, rows, ids);
     const Tensor u = project->narrow(c, rows);
-    d = weight.grad ? c.temporary(dy.rows(), project->in) : Tensor{};
+    d = trains_rows() ? c.temporary(dy.rows(), project->in) : Tensor{};
     Sum sum(c.ops, d);
     project->backward(c, sum, dy, rows, u);
     sum.run();
   }
   c.ops.enter(weight.name);
-  if (!weight.grad) return;
+  if (!trains_rows()) return;
   if (scale != 1) c.ops.run(op::Multiply{.y = d, .x = d, .factor = scale});
-  c.ops.run(op::EmbeddingGrad{.dtable = weight.grad, .ids = ids, .dy = d});
+  if (weight.grad) c.ops.run(op::EmbeddingGrad{.dtable = weight.grad, .ids = ids, .dy = d});
+  if (trained) trained->backward(c, d, ids, weight.shape[0]);
 }
 
 void Embedding::visit(Visitor& v) {
   v.parameter(weight);
+  if (trained) v.parameter(trained->values);
   if (positions) v.parameter(*positions);
   if (project) project->visit(v);
 }

@@ -1,10 +1,12 @@
 // Token embedding: rows of a table, which a family may multiply, project to another width, and add the rows
 // of a table of positions to, in this order; then dropout.
 #pragma once
+#include <memory>
 #include <optional>
 
 #include "engine/nn/dropout.h"
 #include "engine/nn/linear.h"
+#include "engine/nn/token_rows.h"
 
 namespace ft {
 
@@ -14,9 +16,14 @@ struct Embedding {
   std::optional<Linear> project;       // (C, w); none: w is C
   std::optional<Parameter> positions;  // (P, C)
   Dropout dropout;
+  std::unique_ptr<TokenRows> trained;  // rows apart from the table; null: none
 
   std::int64_t width() const { return project ? project->out : weight.shape[1]; }
 
+  // Makes the bound table complete.
+  void prepare(Ctx& c) const {
+    if (trained) trained->put_into(c, weight.value);
+  }
   // y (ids, C). at: rows of the table of positions; empty without one.
   void forward(Ctx&, Tensor y, Tensor ids, Tensor at = {}) const;
   // Own gradients +=; changes dy.
@@ -24,7 +31,23 @@ struct Embedding {
   void visit(Visitor&);
 
  private:
+  bool trains_rows() const { return weight.grad || (trained && trained->values.grad); }
   void look_up(Ctx&, Tensor y, Tensor ids) const;
+};
+
+// The embedding's table used as the head's matrix; the embedding owns it.
+class TiedWeight final : public Weight {
+ public:
+  explicit TiedWeight(const Embedding& e) : embedding_(e) {}
+  Term times(Tensor x, Trans t) const override { return {x, Trans::no, embedding_.weight.value, t}; }
+  Tensor grad() const override { return embedding_.weight.grad; }
+  void add_grad(Ctx& c, Tensor dy, Tensor x) const override {
+    Weight::add_grad(c, dy, x);
+    if (embedding_.trained) embedding_.trained->backward_of_columns(c, dy, x);
+  }
+
+ private:
+  const Embedding& embedding_;
 };
 
 }  // namespace ft

@@ -9,16 +9,18 @@ std::string unit_of(const Embedding& e) { return e.weight.name.substr(0, e.weigh
 
 // The head's unit, and the embedding's where the head uses its table.
 struct EmbeddingAndHead::HeadUse {
-  HeadUse(const EmbeddingAndHead& v, ParameterStore& store, bool backward)
+  HeadUse(const EmbeddingAndHead& v, Ctx& c, ParameterStore& store, bool backward)
       : head(store, v.head_unit_, backward) {
-    if (v.tied_) table.emplace(store, v.embedding_unit_, backward);
+    if (!v.tied_) return;
+    table.emplace(store, v.embedding_unit_, backward);
+    v.embedding.prepare(c);
   }
   Use head;
   std::optional<Use> table;
 };
 
 void EmbeddingAndHead::tie() {
-  head.lm_head.weight = std::make_unique<TiedWeight>(embedding.weight);
+  head.lm_head.weight = std::make_unique<TiedWeight>(embedding);
   tied_ = true;
 }
 
@@ -30,6 +32,11 @@ void EmbeddingAndHead::untie() {
   table.embedding = false;
   head.lm_head.weight = std::make_unique<DenseWeight>(std::move(table));
   tied_ = false;
+}
+
+Parameter& EmbeddingAndHead::train_rows(Parameter values, std::vector<std::int32_t> ids) {
+  embedding.trained = std::make_unique<TokenRows>(TokenRows{std::move(values), std::move(ids)});
+  return embedding.trained->values;
 }
 
 void EmbeddingAndHead::visit_embedding(Visitor& v) {
@@ -69,14 +76,14 @@ void EmbeddingAndHead::embed_backward(Ctx& c, ParameterStore& store, Tensor d, T
 }
 
 void EmbeddingAndHead::forward(Ctx& c, ParameterStore& store, Tensor loss, Tensor x, const Targets& t) const {
-  HeadUse use(*this, store, false);
+  HeadUse use(*this, c, store, false);
   head.forward(c, loss, x, t, 0);
 }
 
 Tensor EmbeddingAndHead::forward_backward(Ctx& c, ParameterStore& store, Tensor loss, Tensor x,
                                           const Targets& t, float loss_scale, float smoothing) const {
   Tensor d = c.temporary(x.rows(), x.cols());
-  HeadUse use(*this, store, true);
+  HeadUse use(*this, c, store, true);
   head.forward_backward(c, loss, d, x, t, loss_scale, smoothing);
   store.reduce(head_unit_, true);
   if (tied_) store.reduce(embedding_unit_, false);
@@ -84,7 +91,7 @@ Tensor EmbeddingAndHead::forward_backward(Ctx& c, ParameterStore& store, Tensor 
 }
 
 void EmbeddingAndHead::logits(Ctx& c, ParameterStore& store, Tensor y, Tensor x, Tensor rows) const {
-  HeadUse use(*this, store, false);
+  HeadUse use(*this, c, store, false);
   head.logits(c, y, x, rows);
 }
 

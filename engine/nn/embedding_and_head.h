@@ -21,6 +21,9 @@ class EmbeddingAndHead {
   // Gives a tied head a matrix of its own, with the table's first values.
   void untie();
 
+  // See Model::train_rows.
+  Parameter& train_rows(Parameter values, std::vector<std::int32_t> ids);
+
   void visit_embedding(Visitor&);
   void visit_head(Visitor&);
   void add_embedding(ParameterStore&);

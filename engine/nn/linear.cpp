@@ -1,5 +1,7 @@
 #include "engine/nn/linear.h"
 
+#include "engine/nn/rescaled.h"
+
 namespace ft {
 
 Linear make_linear(std::string name, std::int64_t in, std::int64_t out, bool bias, DType dtype) {
@@ -37,6 +39,7 @@ Tensor Linear::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, float alpha)
 
 void Linear::forward_with(Ctx& c, Tensor y, Tensor x, Tensor u, Tensor residual, float alpha) const {
   c.ops.enter(name);
+  if (adapter && adapter->rescaling()) return forward_rescaled(c, *this, y, x, u, residual, alpha);
   Sum sum(c.ops, y, bias ? bias->value : residual, alpha);
   sum.add(weight->times(x, Trans::yes));
   if (adapter) adapter->up(sum, u);
@@ -52,11 +55,8 @@ void Linear::backward(Ctx& c, Sum& dx, Tensor dy, Tensor x, Tensor u) const {
 
 void Linear::backward_with(Ctx& c, Sum& dx, Tensor du, Tensor dy, Tensor x, Tensor u) const {
   c.ops.enter(name);
-  if (Tensor dw = weight->grad()) {
-    const Term term =
-        weight->inputs_first() ? Term{x, Trans::yes, dy, Trans::no} : Term{dy, Trans::yes, x, Trans::no};
-    product(c.ops, dw, term, 1, dw);
-  }
+  if (adapter && adapter->rescaling()) return backward_rescaled(c, *this, dx, du, dy, x, u);
+  weight->add_grad(c, dy, x);
   if (bias && bias->grad) c.ops.run(op::ColumnSums{bias->grad, dy});
   if (dx) dx.add(weight->times(dy, Trans::no));
   if (adapter) adapter->up_grad(c, du, dy, u);

@@ -21,6 +21,8 @@ struct DownMatrix {
   }
 };
 
+class Rescaling;  // rescaled.h
+
 // What may be added to a Linear's output, by way of something narrow: y += up(u) with u = down(x). x (rows,
 // in), u (rows, width), y (rows, out). Gradients of its own are added to.
 class Adapter {
@@ -34,6 +36,8 @@ class Adapter {
   virtual void down_grad(Ctx& c, Sum& dx, Tensor du, Tensor x) const = 0;
   // When down is a product and nothing else: adapters that read the same x may then share it (siblings.h).
   virtual std::optional<DownMatrix> down_matrix(const Ctx& c) const = 0;
+  // What it does to the sum of the Linear's own product and its; null: nothing.
+  virtual const Rescaling* rescaling() const { return nullptr; }
   virtual void visit_down(Visitor&) = 0;
   virtual void visit_up(Visitor&) = 0;
 };

@@ -25,6 +25,18 @@ class Model {
   // Gives a head that shares the embedding's table one of its own, with the same first values.
   virtual void untie() {}
 
+  // The table of the tokens that go in.
+  virtual const Parameter& input_embedding() const { throw InternalError("input_embedding: none"); }
+  // Trains these of its rows, also where a head shares the table, as a parameter of their own (n, C).
+  virtual Parameter& train_rows(Parameter /*values*/, std::vector<std::int32_t> /*ids*/) {
+    throw InternalError("train_rows: no embedding");
+  }
+  // NEFTune (Jain et al. 2023): in training the embedded tokens get uniform noise in +-alpha / sqrt(L C), L
+  // being the tokens of the batch's longest sequence. UserError where it is not known how.
+  virtual void set_embedding_noise(double /*alpha*/) {
+    throw InternalError("set_embedding_noise: not of this model");
+  }
+
   // Self-attention over what is given (a decoder's, or an encoder-decoder's encoder's) by blocks. Called
   // before the first pass. UserError(Exit::config) for settings that the model cannot obey.
   virtual void set_sparse_attention(const SparseAttentionConfig&) = 0;

@@ -2,6 +2,13 @@
 
 namespace ft {
 
+void Weight::add_grad(Ctx& c, Tensor dy, Tensor x) const {
+  const Tensor dw = grad();
+  if (!dw) return;
+  const Term term = inputs_first() ? Term{x, Trans::yes, dy, Trans::no} : Term{dy, Trans::yes, x, Trans::no};
+  product(c.ops, dw, term, 1, dw);
+}
+
 FourBitWeight::FourBitWeight(const std::string& name, Shape s, FourBitForm f) : form(f), shape(s) {
   const std::int64_t n = shape.numel(), blocks = form.blocks(n);
   const auto part = [](std::string called, std::int64_t size, DType dtype) {

@@ -11,7 +11,9 @@ class Weight {
   virtual Term times(Tensor x, Trans) const = 0;       // x W^T, or x W
   virtual Tensor grad() const { return {}; }           // (out, in) f32, or (in, out); empty: frozen
   virtual bool inputs_first() const { return false; }  // stored (in, out)
-  virtual void visit(Visitor&) {}                      // its parameters, where they are its own
+  // Adds that of y = x W^T to what is trained of it.
+  virtual void add_grad(Ctx&, Tensor dy, Tensor x) const;
+  virtual void visit(Visitor&) {}  // its parameters, where they are its own
 };
 
 class DenseWeight final : public Weight {
@@ -30,17 +32,6 @@ class DenseWeight final : public Weight {
 
  private:
   bool inputs_first_;
-};
-
-// The embedding's table used as the head's matrix; the embedding owns it.
-class TiedWeight final : public Weight {
- public:
-  explicit TiedWeight(const Parameter& table) : table_(table) {}
-  Term times(Tensor x, Trans t) const override { return {x, Trans::no, table_.value, t}; }
-  Tensor grad() const override { return table_.grad; }
-
- private:
-  const Parameter& table_;
 };
 
 // A frozen matrix in 4 bits. Its parameters carry the names that bitsandbytes' files use.

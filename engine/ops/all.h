@@ -14,17 +14,20 @@
 #include "engine/ops/op_list.h"
 #include "engine/ops/optimizer.h"
 #include "engine/ops/products.h"
+#include "engine/ops/rescale.h"
 #include "engine/ops/rows.h"
 #include "engine/ops/whole_optimizer.h"
 
 namespace ft {
 
 using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Multiply, op::SoftCap, op::Dropout,  // elementwise.h
-                      op::Gated, op::GatedGrad,                                             //
+                      op::Noise, op::Gated, op::GatedGrad,                                  //
                       op::Products, op::ColumnSums,                                         // products.h
                       op::RmsNorm, op::RmsNormGrad, op::LayerNorm, op::LayerNormGrad,       // norms.h
                       op::Rope, op::Attention, op::AttentionGrad, op::AttentionRanges,      // attention.h
                       op::Embedding, op::EmbeddingGrad, op::GatherRows, op::ScatterRows,    // rows.h
+                      op::GatherColumns,                                                    //
+                      op::Magnitudes, op::ScaleColumns, op::ColumnDots,                     // rescale.h
                       op::CrossEntropy,                                                     // loss.h
                       op::Sum, op::SumSquares, op::AdamW, op::Lion, op::Sgd,                // optimizer.h
                       op::Adagrad, op::RmsProp, op::Average,                                //

@@ -28,6 +28,8 @@ void Dropout::check() const {
   require(0 <= p && p < 1, "dropout: p is not in [0, 1)");
 }
 
+void Noise::check() const { require(is_float(y), "noise: y is not f32, bf16 or f16"); }
+
 void Gated::check() const {
   require(is_float(y) && alike(y, gate) && (!up || alike(y, up)), "gated: y, gate and up differ");
 }

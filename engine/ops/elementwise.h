@@ -85,6 +85,17 @@ struct Dropout {
   }
 };
 
+// y += scale (2 u - 1), with the uniform numbers u of Dropout: noise in [-scale, scale].
+struct Noise {
+  static constexpr const char* kName = "noise";
+  Acc y;
+  float scale;
+  Random random = {};
+
+  void check() const;
+  void operands(auto&& visit) const { visit("y", y); }
+};
+
 // y = f(gate) * up, or f(gate) without an up.
 struct Gated {
   static constexpr const char* kName = "gated";

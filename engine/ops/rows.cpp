@@ -18,7 +18,9 @@ void EmbeddingGrad::check() const {
   require(is_vector(ids, dy.rows(), DType::i32), "embedding_grad: ids is not one i32 for every row");
 }
 void EmbeddingGrad::check_indices() const {
-  require(all_below(ids, dtable.rows()), "embedding_grad: an id beyond the table");
+  const std::int32_t* p = ids.as<std::int32_t>();
+  for (std::int64_t i = 0; i < ids.numel(); ++i)
+    require(p[i] < dtable.rows(), "embedding_grad: an id beyond the table");
 }
 
 void GatherRows::check() const {
@@ -33,6 +35,15 @@ void ScatterRows::check() const {
 }
 void ScatterRows::check_indices() const {
   require(all_below(rows, y.rows()), "scatter_rows: a row beyond y");
+}
+
+void GatherColumns::check() const {
+  require(is_float(y) && y.dtype == x.dtype && y.rows() == x.rows(),
+          "gather_columns: y and x differ in type or rows");
+  require(is_vector(columns, y.cols(), DType::i32), "gather_columns: columns is not one i32 for each of y");
+}
+void GatherColumns::check_indices() const {
+  require(all_below(columns, x.cols()), "gather_columns: a column beyond x");
 }
 
 }  // namespace ft::op

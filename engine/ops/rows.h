@@ -22,7 +22,8 @@ struct Embedding {
   }
 };
 
-// dtable[ids[i]] += dy[i]; rows with equal ids are added in their order.
+// dtable[ids[i]] += dy[i]; rows with equal ids are added in their order, and those with a negative one left
+// out.
 struct EmbeddingGrad {
   static constexpr const char* kName = "embedding_grad";
   Acc dtable;  // (V, C) f32
@@ -70,6 +71,23 @@ struct ScatterRows {
     visit("y", y);
     visit("x", x);
     visit("rows", rows);
+  }
+};
+
+// y[r, j] = x[r, columns[j]]
+struct GatherColumns {
+  static constexpr const char* kName = "gather_columns";
+  Out y;
+  In x;
+  In columns;  // i32
+
+  void check() const;
+  void check_indices() const;
+  double bytes() const { return 2 * bytes_of(y) + bytes_of(columns); }
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("x", x);
+    visit("columns", columns);
   }
 };
 

@@ -48,6 +48,8 @@ class ModelFiles {
   // resume from.
   virtual void create(const std::string& folder, bool exact) = 0;
   virtual std::string name_of(const Parameter&) const = 0;  // in the files
+  // Makes a result of what create() made and is filled in, on rank 0.
+  virtual void complete(const std::string& /*folder*/) {}
   // Reads what create(exact) made. UserError(Exit::checkpoint) when it does not fit the model.
   virtual ReadParameter read(const std::string& folder) = 0;
 };

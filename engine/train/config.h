@@ -206,6 +206,7 @@ struct TrainingConfig {
   std::optional<std::string> optim_args;
   std::vector<ParamGroup> param_groups;
   std::optional<double> embedding_learning_rate;
+  std::optional<double> loraplus_lr_ratio;
   double weight_decay = 0;
   std::optional<double> ema_decay;
   double adam_beta1 = 0.9;
@@ -268,6 +269,8 @@ struct TrainingConfig {
     f("param_groups", param_groups, "Weights with a rate or a decay of their own, or trained later.");
     f("embedding_learning_rate", embedding_learning_rate,
       "Learning rate of the embedding and of the head, where they are trained whole.", at_least(0));
+    f("loraplus_lr_ratio", loraplus_lr_ratio,
+      "LoRA+: the rate of B, of magnitudes and of biases is learning_rate times this.", above(0));
     f("weight_decay", weight_decay,
       "Weight decay, part of the gradient in sgd, adagrad and rmsprop and decoupled from it in the rest; not "
       "applied to biases and norm weights.",
@@ -297,7 +300,8 @@ struct TrainingConfig {
       "inputs of every second, third, ... block only. offload: all blocks, and with a GPU the inputs wait in "
       "the host's memory.",
       or_auto(), aka({"recompute", "activation_checkpointing"}));
-    f("neftune_noise_alpha", neftune_noise_alpha, "Noise added to the embeddings (NEFTune).", only_default());
+    f("neftune_noise_alpha", neftune_noise_alpha,
+      "NEFTune: noise of up to this / sqrt(tokens x width) on the embeddings in training.", above(0));
     f("resume_from_checkpoint", resume_from_checkpoint,
       "A checkpoint's folder; true: the newest complete one in output_dir; auto: the same, or start from the "
       "beginning if there is none.",

@@ -20,6 +20,13 @@ class T5 final : public Model {
   void set_sparse_attention(const SparseAttentionConfig& config) override {
     sparse_ = SparseAttention(config, AttentionDirection::bidirectional, config_.num_heads);
   }
+  const Parameter& input_embedding() const override { return vocabulary_.embedding.weight; }
+  Parameter& train_rows(Parameter values, std::vector<std::int32_t> ids) override {
+    return vocabulary_.train_rows(std::move(values), std::move(ids));
+  }
+  void set_embedding_noise(double) override {
+    throw UserError(Exit::config, "training.neftune_noise_alpha: not for encoder-decoders; leave it out");
+  }
   std::int64_t blocks() const override { return encoder_.blocks.size() + decoder_.blocks.size(); }
   void set_recompute(std::int64_t n) override {
     const std::int64_t encoders = encoder_.blocks.size();

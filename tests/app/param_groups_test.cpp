@@ -56,6 +56,23 @@ TEST(ParamGroups, TheRateOfEmbeddingAndHead) {
   }
 }
 
+// As PEFT groups them: A and modules_to_save at the plain rate.
+TEST(ParamGroups, LoraPlus) {
+  const auto all = rules(R"("loraplus_lr_ratio": 16, "weight_decay": 0.1,
+                             "param_groups": [{"params": "1\\.self_attn.*lora_B"}])",
+                         R"(, "lora": {"target_modules": ["q_proj"], "use_dora": true,
+                             "modules_to_save": ["lm_head", "norm"]})");
+  const UpdateRule plain{.rate = 1, .decay = 0.1}, fast{.rate = 16, .decay = 0.1};
+  const std::string q = "base_model.model.model.layers.0.self_attn.q_proj.";
+  EXPECT_EQ(all.at(q + "lora_A.weight"), plain);
+  EXPECT_EQ(all.at(q + "lora_B.weight"), fast);
+  EXPECT_EQ(all.at(q + "lora_magnitude_vector"), fast);
+  EXPECT_EQ(all.at("lm_head.weight"), plain);
+  EXPECT_EQ(all.at("model.norm.weight"), fast);
+  EXPECT_EQ(all.at("base_model.model.model.layers.1.self_attn.q_proj.lora_B.weight"), UpdateRule{});
+  EXPECT_THROW(rules(R"("loraplus_lr_ratio": 16)", kFull), UserError);
+}
+
 TEST(ParamGroups, WhatFitsNothingIsRefused) {
   EXPECT_THROW(rules(R"("param_groups": [{"params": ["q_proj", "quarry_proj"]}])", kFull), UserError);
   EXPECT_THROW(rules(R"("param_groups": [{"params": "("}])", kFull), UserError);

@@ -65,11 +65,13 @@ TEST(Attach, ExpressionsArePythons) {
 TEST(Attach, SomethingIsLeft) {
   LoraConfig c;
   c.exclude_modules = Names{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
-  EXPECT_TRUE(mistake(c).starts_with("lora.exclude_modules and layers_to_transform leave no linear to adapt"))
+  EXPECT_TRUE(mistake(c).starts_with(
+      "lora.exclude_modules, layers_to_transform and layers_pattern leave no linear to adapt"))
       << mistake(c);
   c = {};
   c.layers_to_transform = {77};
-  EXPECT_TRUE(mistake(c).starts_with("lora.exclude_modules and layers_to_transform leave no linear to adapt"))
+  EXPECT_TRUE(mistake(c).starts_with(
+      "lora.exclude_modules, layers_to_transform and layers_pattern leave no linear to adapt"))
       << mistake(c);
 }
 

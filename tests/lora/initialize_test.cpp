@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/io/json.h"
-#include "lora/attach.h"
+#include "lora/starts.h"
 #include "tests/support/source.h"
 
 namespace ft::lora {

@@ -56,7 +56,7 @@ TEST_F(PeftConfigTest, DefaultsArePefts) {
   EXPECT_EQ(c.lora_alpha, 8);
   EXPECT_EQ(c.lora_dropout, 0);
   EXPECT_EQ(c.bias, LoraBias::none);
-  EXPECT_EQ(c.init_lora_weights, LoraInit::kaiming);
+  EXPECT_EQ(c.init_lora_weights, LoraInitWord(LoraInit::kaiming));
   EXPECT_FALSE(c.exclude_modules || c.modules_to_save || c.layers_to_transform);
 }
 
@@ -71,25 +71,49 @@ TEST_F(PeftConfigTest, EveryForm) {
   EXPECT_EQ(c.layers_to_transform, (std::vector<std::int64_t>{3}));
   EXPECT_EQ(c.rank_pattern, (Pattern<std::int64_t>{{"b", 2}, {"a", 3}}));
   EXPECT_EQ(c.alpha_pattern, (Pattern<double>{{"^c$", 1.0}}));
-  EXPECT_EQ(c.init_lora_weights, LoraInit::gaussian);
+  EXPECT_EQ(c.init_lora_weights, LoraInitWord(LoraInit::gaussian));
   EXPECT_TRUE(c.use_rslora);
   EXPECT_EQ(base, "models/x");
 }
 
+TEST_F(PeftConfigTest, KindsOfLora) {
+  const LoraConfig c = read(R"(, "use_dora": true, "init_lora_weights": "pissa_niter_16",
+      "trainable_token_indices": {"embed_tokens": [7, 3]},
+      "layers_to_transform": [1], "layers_pattern": "h")");
+  EXPECT_TRUE(c.use_dora);
+  EXPECT_EQ(start_of(c.init_lora_weights)->init, LoraInit::pissa);
+  EXPECT_EQ(start_of(c.init_lora_weights)->iterations, 16);
+  EXPECT_TRUE(start_of(c.init_lora_weights)->changes_base());
+  const auto tokens = trained_tokens(c.trainable_token_indices, "", Exit::input);
+  EXPECT_EQ(tokens->embedding, "embed_tokens");
+  EXPECT_EQ(tokens->ids, (std::vector<std::int64_t>{7, 3}));
+  EXPECT_EQ(c.layers_pattern, Modules("h"));
+  const Json written = Json::parse(adapter_config_text(c, {}, ""));
+  for (const auto& [key, value] : {std::pair<const char*, Json>{"use_dora", true},
+                                   {"init_lora_weights", "pissa_niter_16"},
+                                   {"layers_pattern", "h"},
+                                   {"trainable_token_indices", {{"embed_tokens", {7, 3}}}}})
+    EXPECT_EQ(written[key], value) << key;
+  // What PEFT says of an adapter that eva began, and of one whose base loftq made, is nothing that matters.
+  EXPECT_EQ(read(R"(, "init_lora_weights": "eva")").init_lora_weights, LoraInitWord(LoraInit::kaiming));
+  EXPECT_FALSE(read(R"(, "trainable_token_indices": null)").use_dora);
+}
+
 TEST_F(PeftConfigTest, RefusesByName) {
   const std::string kind = " must be false or null: ft does not compute this kind of LoRA, is ";
-  EXPECT_EQ(says(R"(, "use_dora": true)"), "use_dora" + kind + "true");
   EXPECT_EQ(says(R"(, "lora_bias": true)"), "lora_bias" + kind + "true");
   EXPECT_EQ(says(R"(, "target_parameters": ["a"])"), "target_parameters" + kind + "[\"a\"]");
   EXPECT_EQ(says(R"(, "monteclora_config": {"a": 1})"), "monteclora_config" + kind + "an object of 1 key");
-  EXPECT_EQ(says(R"(, "layers_pattern": "stages")"),
-            "layers_pattern must be \"layers\", T5's \"block\" or GPT-2's \"h\", the lists of layers in the "
-            "models that ft knows, is \"stages\"");
-  EXPECT_EQ(
-      says(R"(, "init_lora_weights": "pissa")"),
-      "init_lora_weights must be true, false, gaussian, eva or orthogonal: others change the base's weights; "
-      "PEFT's save_pretrained converts pissa and olora (path_initial_model_for_weight_conversion), is "
-      "\"pissa\"");
+  for (const std::string word : {"corda", "loftq", "pissa_niter_", "pissa_niter_0", "pissa_niter_4x"})
+    EXPECT_EQ(
+        says(", \"init_lora_weights\": \"" + word + "\""),
+        "init_lora_weights must be true, false, gaussian, eva, orthogonal, olora, pissa or "
+        "pissa_niter_N: with others PEFT changes the base's weights in ways that ft does not know, is \"" +
+            word + "\"");
+  const std::string tokens = "trainable_token_indices: ";
+  EXPECT_EQ(says(R"(, "trainable_token_indices": [1, "a"])"), tokens + "\"a\" is not a token's id");
+  EXPECT_EQ(says(R"(, "trainable_token_indices": {"a": [1], "b": [2]})"),
+            tokens + "names several tables; ft trains rows of the input embedding");
   EXPECT_EQ(says(R"(, "r": 0)").substr(0, 20), "r must be an integer");
   EXPECT_EQ(says(R"(, "exclude_modules": 5)"),
             "exclude_modules must be a string or an array of strings, is 5");

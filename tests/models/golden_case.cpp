@@ -188,6 +188,7 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
     adapter_.emplace(c.folder + "/adapter");
     lora::Origin origin{c.name + ": ", Exit::input};
     origin.head = made_.info.head;
+    origin.embedding = made_.info.embedding.substr(0, made_.info.embedding.rfind('.'));
     attached_ = lora::attach(*made_.model, adapter_->config(), how.dtype, origin);
   } else {
     lora::train_all(*made_.model);
@@ -210,9 +211,12 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
   made_.model->add_units(store_);
   made_.model->set_recompute(how.recompute);
   store_.reserve();
+  const lora::Starts starts(attached_, {}, {}, made_.info.embedding);
   store_.load([&](const Parameter& p, Tensor y, std::int64_t first) {
     if (adapter_ && adapter_->has(p))
       adapter_->read(p, y, first);
+    else if (p.name.starts_with(lora::kPeftPrefix))  // what is in no file
+      starts.read({weights_, weights_, nullptr, how.dtype}, p, y, first);
     else
       weights_.read(p.stored_name(), y, first);
   });

@@ -16,6 +16,7 @@
 #include "engine/train/config.h"
 #include "lora/attach.h"
 #include "lora/peft.h"
+#include "lora/starts.h"
 #include "models/registry.h"
 
 namespace ft::test {

@@ -52,7 +52,27 @@ struct Lora {
   Random random = {};  // of the micro-step
 };
 
-// x W^T + b + scale dropout(x) A^T B^T, as far as `module` has them.
+// The norms of the rows of W + scale B A, as constants.
+template <class V>
+Values<double> row_norms(const Values<V>& w, const Values<V>& a, const Values<V>& b, std::size_t out,
+                         double scale) {
+  const std::size_t in = w.size() / out, rank = b.size() / out;
+  Values<double> norms;
+  for (std::size_t o = 0; o < out; ++o) {
+    double squares = 0;
+    for (std::size_t i = 0; i < in; ++i) {
+      double v = std::real(w[o * in + i]);
+      for (std::size_t k = 0; k < rank; ++k)
+        v += scale * std::real(b[o * rank + k]) * std::real(a[k * in + i]);
+      squares += v * v;
+    }
+    norms.push_back(std::sqrt(squares));
+  }
+  return norms;
+}
+
+// x W^T + b + scale dropout(x) A^T B^T, as far as `module` has them; with magnitudes m (DoRA), n the norms
+// of the rows of V = W + scale B A: x W^T + b + (m / n) dropout(x) V^T - dropout(x) W^T.
 template <class V>
 Values<V> linear(const Named<V>& in, const std::string& module, const Values<V>& x, std::size_t rows,
                  const Lora& lora = {}) {
@@ -66,7 +86,16 @@ Values<V> linear(const Named<V>& in, const std::string& module, const Values<V>&
   const std::string a = ".lora_A.weight", b = ".lora_B.weight";
   if (!find(a)) return y;
   const Values<V> dropped = dropout(x, lora.dropout, lora.random.with(module + a));
-  return add(y, times(product(product(dropped, *find(a), rows), *find(b), rows), lora.scale));
+  const Values<V> added = times(product(product(dropped, *find(a), rows), *find(b), rows), lora.scale);
+  const Values<V>* m = find(".lora_magnitude_vector");
+  if (!m) return add(y, added);
+  const Values<double> n = row_norms(*find(".weight"), *find(a), *find(b), m->size(), lora.scale);
+  const Values<V> own = product(dropped, *find(".weight"), rows);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const std::size_t o = i % n.size();
+    y[i] += (*m)[o] / n[o] * (own[i] + added[i]) - own[i];
+  }
+  return y;
 }
 
 // down(dropout(f(gate(x)) up(x))), or without an up down(dropout(f(gate(x)))). `at`: the prefix of their

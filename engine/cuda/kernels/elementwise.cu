@@ -1,4 +1,4 @@
-// Fills, sums, conversions, factors, caps and dropout.
+// Fills, sums, conversions, factors, caps, dropout and noise.
 #include "engine/core/random.h"
 #include "engine/cuda/kernels/each_pack.cuh"
 #include "engine/cuda/kernels/kernels.h"
@@ -101,6 +101,26 @@ struct Dropout {
   }
 };
 
+template <class T>
+struct Noise {
+  Rows<T> y;
+  i64 cols;  // of a row
+  float scale;
+  Random random;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    float v[kPack];
+    load(v, y.at(row, column), pack);
+    const i64 first = row * cols + column;  // the element's number
+    Philox4 four{};
+    for (int j = 0; j < kPack; ++j) {
+      const i64 i = first + j;
+      if (j == 0 || i % 4 == 0) four = random.at(static_cast<std::uint64_t>(i / 4));
+      v[j] += fmaf(2 * scale, to_uniform(four[static_cast<std::size_t>(i % 4)]), -scale);
+    }
+    store(y.at(row, column), v, pack);
+  }
+};
+
 }  // namespace
 
 void fill(cudaStream_t stream, const View& y, float value) {
@@ -168,6 +188,14 @@ void compute(const op::Dropout& op, const Queue& queue) {
     using T = decltype(t);
     run_each_pack("dropout", queue.stream, {y, x},
                   Dropout<T>{Rows<T>(y), Rows<T>(x), y.cols, op.p, 1 / (1 - op.p), op.random});
+  });
+}
+
+void compute(const op::Noise& op, const Queue& queue) {
+  const View y = view_of(op.y);
+  with_float(y.type, [&](auto t) {
+    using T = decltype(t);
+    run_each_pack("noise", queue.stream, {y}, Noise<T>{Rows<T>(y), y.cols, op.scale, op.random});
   });
 }
 

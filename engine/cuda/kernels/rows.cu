@@ -102,7 +102,8 @@ __global__ void __launch_bounds__(kThreads) add_rows(Grad<T> g) {
   Shared& shared = shared_memory<Shared>();
   const i64 first = blockIdx.x, thread = threadIdx.x;
   const std::int32_t id = g.ids[first];
-  if (id < 0 || id >= g.limit) {
+  if (id < 0) return;
+  if (id >= g.limit) {
     *g.wrong = static_cast<std::int32_t>(Wrong::id);
     return;
   }

@@ -79,6 +79,46 @@ TEST(CudaElementwise, FactorsAndCaps) {
   });
 }
 
+TEST(CudaElementwise, NoiseHasTheCpusNumbers) {
+  each_trial([](Trial& t) {
+    t.matrix(1);
+    t.expect_same([](Ops& ops, const Tensors& x) {
+      ops.run(op::Noise{.y = x[0], .scale = 0.25f, .random = Random{1234567}});
+    });
+  });
+}
+
+TEST(CudaElementwise, ColumnsAreRescaled) {
+  each_trial([](Trial& t) {
+    t.matrix(1);
+    t.matrix(2);
+    t.vector(t.cols, DType::f32).randomize(3);
+    t.vector(t.cols, t.type).randomize(4);
+    t.vector(t.cols, DType::f32).randomize(5);
+    t.expect_same([](Ops& ops, const Tensors& x) {
+      ops.run(op::ColumnDots{.y = x[4], .a = x[0], .b = x[1], .scale = x[2]});
+      ops.run(op::ScaleColumns{.y = x[0], .x = x[1], .scale = x[2], .bias = x[3]});
+      ops.run(op::ScaleColumns{.y = x[1], .x = x[1], .scale = x[2]});
+    });
+  });
+}
+
+TEST(CudaElementwise, MagnitudesOfRows) {
+  each_trial([](Trial& t) {
+    for (const std::uint64_t seed : {0, 0, 3}) t.vector(t.rows, DType::f32).randomize(seed);
+    Matrix& squares = t.vector(t.rows, DType::f32);
+    for (std::int64_t i = 0; i < t.rows; ++i) squares.set(0, i, 100 * double(t.cols) + double(i));
+    t.matrix(1);
+    t.matrix(t.cols, t.rows, DType::f32).randomize(2);
+    t.expect_same(
+        [](Ops& ops, const Tensors& x) {
+          ops.run(op::Magnitudes{
+              .scale = x[0], .per_norm = x[1], .magnitude = x[2], .squares = x[3], .b = x[4], .p = x[5]});
+        },
+        1e-12);
+  });
+}
+
 TEST(CudaElementwise, GatedActivationsAndTheirGradients) {
   for (const Activation f : {Activation::silu, Activation::gelu, Activation::gelu_tanh, Activation::relu})
     each_trial([f](Trial& t) {

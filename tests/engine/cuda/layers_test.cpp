@@ -131,6 +131,17 @@ TEST(CudaLayers, RowsByNumber) {
   });
 }
 
+TEST(CudaLayers, ColumnsByNumber) {
+  each_trial([](Trial& t) {
+    t.matrix(t.rows, 5, t.type).randomize(1);
+    t.matrix(2);
+    t.indices(5, t.cols);
+    t.expect_same(
+        [](Ops& ops, const Tensors& x) { ops.run(op::GatherColumns{.y = x[0], .x = x[1], .columns = x[2]}); },
+        0);
+  });
+}
+
 TEST(CudaLayers, EmbeddingGradientHasTheCpusBits) {
   for (const std::int64_t vocabulary : {1, 40})
     each_trial([vocabulary](Trial& t) {
@@ -143,6 +154,13 @@ TEST(CudaLayers, EmbeddingGradientHasTheCpusBits) {
           },
           0);
     });
+  Trial some{DType::f32, 4, 20};  // a negative id belongs to no row
+  some.matrix(11, 20, DType::f32).randomize(1);
+  some.vector(4, DType::i32).assign({3, -1, 3, -5});
+  some.matrix(2);
+  some.expect_same(
+      [](Ops& ops, const Tensors& x) { ops.run(op::EmbeddingGrad{.dtable = x[0], .ids = x[1], .dy = x[2]}); },
+      0);
   Trial longer{DType::bf16, 700, 20};  // more rows than a block has threads
   longer.matrix(11, 20, DType::f32).randomize(1);
   longer.indices(700, 11);
@@ -200,6 +218,7 @@ TEST(CudaLayers, AWrongIndexIsAnInternalError) {
   struct WrongCall {
     const char* words;
     std::function<void(Ops&, const Tensors&)> call;
+    bool leaves_out_negatives = false;
   };
   const std::vector<WrongCall> cases{
       {"rope: a position beyond the table",
@@ -209,9 +228,14 @@ TEST(CudaLayers, AWrongIndexIsAnInternalError) {
       {"embedding: an id beyond the table",
        [](Ops& o, const Tensors& t) { o.run(op::Embedding{.y = t[0], .ids = t[1], .table = t[0]}); }},
       {"embedding: an id beyond the table",
-       [](Ops& o, const Tensors& t) { o.run(op::EmbeddingGrad{.dtable = t[0], .ids = t[1], .dy = t[3]}); }},
+       [](Ops& o, const Tensors& t) { o.run(op::EmbeddingGrad{.dtable = t[0], .ids = t[1], .dy = t[3]}); },
+       true},
       {"gather_rows: a row beyond x",
        [](Ops& o, const Tensors& t) { o.run(op::GatherRows{.y = t[0], .x = t[3], .rows = t[1]}); }},
+      {"gather_columns: a column beyond x",
+       [](Ops& o, const Tensors& t) {
+         o.run(op::GatherColumns{.y = t[0].columns(0, 2), .x = t[0], .columns = t[1]});
+       }},
       {"scatter_rows: a row beyond y",
        [](Ops& o, const Tensors& t) { o.run(op::ScatterRows{.y = t[0], .x = t[3], .rows = t[1]}); }},
       {"cross_entropy: a target beyond the classes",
@@ -226,6 +250,7 @@ TEST(CudaLayers, AWrongIndexIsAnInternalError) {
   };
   for (const std::int32_t wrong : {-1, 1000000})
     for (const WrongCall& c : cases) {
+      if (wrong < 0 && c.leaves_out_negatives) continue;
       auto ops = make_cuda_ops(0, kSmall);
       Matrix x(2, 4, DType::f32), index(1, 2, DType::i32), table(2, 2, DType::f32), y(2, 4, DType::f32);
       x.randomize(1);

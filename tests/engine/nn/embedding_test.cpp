@@ -1,6 +1,8 @@
 // Embedding: rows of the table, and where it is trained their gradients, added up over equal ids.
 #include "engine/nn/embedding.h"
 
+#include <algorithm>
+
 #include "tests/engine/nn/layer_fixture.h"
 
 namespace ft::test {
@@ -31,6 +33,34 @@ TEST_P(EmbeddingLayer, IsTheReferenceWithItsGradients) {
       EXPECT_EQ(y.values(), reference(run.in));
       run.expect_gradients(reference, dy.values(), 0);
     }
+}
+
+// Rows that are trained apart stand in place of the table's, and have the gradients of these.
+TEST_P(EmbeddingLayer, RowsTrainedApart) {
+  const std::vector<std::int32_t> own{5, 3}, ids{3, 0, 3, 5, 1, 3};
+  const std::int64_t rows = std::int64_t(ids.size()), width = 7;
+  Embedding table{{.name = "table", .shape = {6, width}, .dtype = GetParam()}};
+  table.trained = std::make_unique<TokenRows>(
+      TokenRows{{.name = "own", .shape = {2, width}, .dtype = GetParam(), .trainable = true}, own});
+  LayerRun run(GetParam());
+  run.bind(table);
+  Matrix &y = run.matrix(rows, width, "y"), &dy = run.matrix(rows, width, "dy");
+  const Tensor at = upload(run.c, ids);
+  table.forward(run.c, y, at);
+  table.backward(run.c, dy, at);
+  const auto reference = [&](const auto& in) {
+    auto taken = in.at("table");
+    taken.clear();
+    for (const std::int32_t id : ids) {
+      const auto mine = std::find(own.begin(), own.end(), id);
+      const auto& from = mine == own.end() ? in.at("table") : in.at("own");
+      const std::int64_t row = mine == own.end() ? id : mine - own.begin();
+      for (std::int64_t i = 0; i < width; ++i) taken.push_back(from[std::size_t(row * width + i)]);
+    }
+    return taken;
+  };
+  EXPECT_EQ(y.values(), reference(run.in));
+  run.expect_gradients(reference, dy.values(), 0);
 }
 
 }  // namespace

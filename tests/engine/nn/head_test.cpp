@@ -1,6 +1,7 @@
 // Head: norm, projection and loss of chosen rows, in chunks.
 #include "engine/nn/head.h"
 
+#include "engine/nn/embedding.h"
 #include "tests/engine/nn/layer_fixture.h"
 
 namespace ft::test {
@@ -38,10 +39,9 @@ const Case kCases[] = {
 // A head with the table that it may share.
 struct HeadAndTable {
   Head head;
-  Parameter table{.name = "head.weight", .shape = {kVocabulary, kWidth}};
+  Embedding table{.weight = {.name = "head.weight", .shape = {kVocabulary, kWidth}}};
   void visit(Visitor& v) {
-    if (!head.lm_head.weight->grad() && dynamic_cast<TiedWeight*>(head.lm_head.weight.get()))
-      v.parameter(table);
+    if (!head.lm_head.weight->grad() && dynamic_cast<TiedWeight*>(head.lm_head.weight.get())) table.visit(v);
     head.visit(v);
   }
 };
@@ -54,8 +54,8 @@ std::unique_ptr<HeadAndTable> make(const Case& t, DType dtype) {
   head.norm = norm;
   head.lm_head = linear("head", kWidth, kVocabulary, t.form, dtype);
   if (t.tied) {
-    made->table.dtype = dtype;
-    made->table.trainable = t.form.trained;
+    made->table.weight.dtype = dtype;
+    made->table.weight.trainable = t.form.trained;
     head.lm_head.weight = std::make_unique<TiedWeight>(made->table);
   }
   head.scale = t.scale;

@@ -11,7 +11,7 @@
 #include "engine/cpu/cpu_ops.h"
 #include "engine/dist/local.h"
 #include "engine/dist/parameter_store.h"
-#include "lora/adapter.h"
+#include "lora/dora.h"
 #include "tests/reference/layers.h"
 #include "tests/support/matrix.h"
 
@@ -179,12 +179,16 @@ struct LinearForm {
   bool bias = false, trained = false;
   std::int64_t rank = 0;  // 0: no adapter
   float scale = 2, dropout = 0;
+  bool dora = false;  // with magnitudes
 };
 inline Linear linear(const std::string& name, std::int64_t in, std::int64_t out, LinearForm form,
                      DType dtype) {
   Linear l = make_linear(name, in, out, form.bias, dtype);
   for (Parameter* p : parameters_of(l)) p->trainable = form.trained;
-  if (form.rank > 0)
+  if (form.rank > 0 && form.dora)
+    l.adapter =
+        std::make_unique<lora::DoraAdapter>(name, in, out, form.rank, form.scale, form.dropout, dtype);
+  else if (form.rank > 0)
     l.adapter =
         std::make_unique<lora::LoraAdapter>(name, in, out, form.rank, form.scale, form.dropout, dtype);
   return l;

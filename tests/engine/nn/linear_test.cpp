@@ -31,12 +31,31 @@ const Case kCases[] = {
     {"AdapterDropout", {.rank = 4, .dropout = 0.25f}, true, true},
     {"AdapterDropoutFirst", {.rank = 4, .dropout = 0.25f}, false},
     {"AdapterDropoutEvaluated", {.rank = 4, .dropout = 0.25f}, true, false, 1, false},
+    {"Magnitudes", {.rank = 4, .dora = true}},
+    {"MagnitudesBiasAndResidual", {.bias = true, .rank = 3, .dora = true}, true, true},
+    {"MagnitudesScaled", {.rank = 3, .scale = 0.5f, .dora = true}, true, false, 0.3f},
+    {"MagnitudesFirst", {.bias = true, .rank = 1, .dora = true}, false},
+    {"MagnitudesDropout", {.bias = true, .rank = 4, .dropout = 0.25f, .dora = true}, true, true},
+    {"MagnitudesDropoutFirst", {.rank = 4, .dropout = 0.25f, .dora = true}, false},
+    {"MagnitudesDropoutEvaluated", {.rank = 4, .dropout = 0.25f, .dora = true}, true, false, 1, false},
 };
 
 struct Size {
   std::int64_t rows, in, out;
 };
 constexpr Size kSizes[] = {{1, 17, 5}, {6, 9, 13}, {1, 1, 1}};
+
+// Of the rows of the weight that bind() will make.
+Values<double> squares_of_rows(const Size& size, DType dtype) {
+  Matrix w(size.out, size.in, dtype);
+  w.assign(reference::times(random_values("module.weight", size.out * size.in), 0.5));
+  Values<double> squares;
+  for (std::int64_t o = 0; o < size.out; ++o) {
+    squares.push_back(0);
+    for (std::int64_t i = 0; i < size.in; ++i) squares.back() += w.get(o, i) * w.get(o, i);
+  }
+  return squares;
+}
 
 // Reads x only when the layer says that it needs it.
 void check(LayerRun& run, const Linear& layer, const Case& t, Size size) {
@@ -58,11 +77,14 @@ void check(LayerRun& run, const Linear& layer, const Case& t, Size size) {
     sum = reference::times(sum, double(t.alpha));
     return t.residual ? reference::add(sum, in.at("residual")) : sum;
   };
-  // What is rounded: u, du, x after dropout, the result, and dy times alpha.
-  run.expect_near(y.values(), reference(run.in), 3, "y");
+  // What is rounded: u, du, x after dropout, the result, and dy times alpha. With magnitudes also the product
+  // before it is scaled, and what dropout adds to it.
+  const int more = t.form.dora ? 3 : 0;
+  run.expect_near(y.values(), reference(run.in), 3 + more, "y");
   run.expect_near(dx.values(),
-                  t.wants_dx ? complex_step(reference, run.in, "x", dy.values()) : before.values(), 4, "dx");
-  run.expect_gradients(reference, dy.values(), 4);
+                  t.wants_dx ? complex_step(reference, run.in, "x", dy.values()) : before.values(), 4 + more,
+                  "dx");
+  run.expect_gradients(reference, dy.values(), 4 + more);
 }
 
 class LinearLayer : public testing::TestWithParam<std::tuple<Case, DType>> {};
@@ -72,10 +94,11 @@ INSTANTIATE_TEST_SUITE_P(Cases, LinearLayer, testing::Combine(testing::ValuesIn(
 TEST_P(LinearLayer, IsTheReferenceWithItsGradients) {
   const auto& [t, dtype] = GetParam();
   for (const Size size : kSizes) {
-    if (size.out == 1 && dtype != DType::f32) continue;  // a single sum may cancel out
+    if (size.out == 1 && (dtype != DType::f32 || t.form.dora)) continue;  // a single sum may cancel out
     SCOPED_TRACE(str(size.rows, " x ", size.in, " x ", size.out));
     LayerRun run(dtype, t.train);
     Linear layer = linear("module", size.in, size.out, t.form, dtype);
+    if (t.form.dora) run.stored["module.lora_row_squares"] = squares_of_rows(size, dtype);
     run.bind(layer);
     check(run, layer, t, size);
   }

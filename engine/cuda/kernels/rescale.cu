@@ -1,0 +1,126 @@
+// Magnitudes of a matrix's rows, columns that are rescaled by them, and columns by number.
+#include "engine/cuda/kernels/columns.cuh"
+#include "engine/cuda/kernels/each_pack.cuh"
+#include "engine/cuda/kernels/kernels.h"
+
+namespace ft::cuda {
+namespace {
+
+template <class T>
+struct Magnitudes {
+  float *scale, *per_norm;
+  const float *magnitude, *squares;
+  Rows<T> b;
+  Rows<float> p;
+  i64 n, rank;
+};
+
+// A thread for each row.
+template <class T>
+__global__ void __launch_bounds__(128) magnitudes(Magnitudes<T> m) {
+  const i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= m.n) return;
+  float sum = m.squares[i];
+  for (i64 k = 0; k < m.rank; ++k) sum += widened(*m.b.at(i, k)) * *m.p.at(k, i);
+  const float r = 1 / sqrtf(sum);
+  m.per_norm[i] = r;
+  m.scale[i] = m.magnitude[i] * r;
+}
+
+// A vector as a matrix whose rows are all the same.
+View each_row_is(const Tensor& v, i64 rows) { return {v.data, v.dtype, rows, v.numel(), 0}; }
+
+template <class T>
+struct Scaled {
+  Rows<T> y, x, bias;
+  Rows<float> scale;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    float v[kPack], s[kPack], b[kPack] = {};
+    load(v, x.at(row, column), pack);
+    load(s, scale.at(row, column), pack);
+    if (bias.data) load(b, bias.at(row, column), pack);
+    for (int j = 0; j < kPack; ++j) v[j] = v[j] * s[j] + b[j];
+    store(y.at(row, column), v, pack);
+  }
+};
+
+template <class T>
+struct Dots {
+  Rows<T> a, b;
+  const float* scale;
+  bool wide;
+  __device__ void operator()(float (&v)[kPack], i64 row, i64 column, Pack pack) const {
+    float w[kPack];
+    load(v, a.at(row, column), pack);
+    load(w, b.at(row, column), pack);
+    for (int j = 0; j < kPack; ++j) v[j] = j < pack.count ? v[j] * w[j] * scale[column + j] : 0;
+  }
+};
+
+// `column` counts all elements where the rows are one.
+template <class T>
+struct Gathered {
+  Rows<T> y, x;
+  const std::int32_t* columns;
+  i64 cols, limit;
+  std::int32_t* wrong;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    for (int j = 0; j < pack.count; ++j) {
+      const i64 r = row + (column + j) / cols, c = (column + j) % cols;
+      const std::int32_t from = columns[c];
+      if (from < 0 || from >= limit)
+        *wrong = static_cast<std::int32_t>(Wrong::column);
+      else
+        *y.at(r, c) = *x.at(r, from);
+    }
+  }
+};
+
+}  // namespace
+
+void compute(const op::Magnitudes& op, const Queue& queue) {
+  const View b = view_of(op.b), p = view_of(op.p);
+  if (b.rows == 0) return;
+  with_float(b.type, [&](auto t) {
+    using T = decltype(t);
+    launch("magnitudes", {queue.stream, dim3(static_cast<unsigned>(ceil_div(b.rows, 128))), 128},
+           magnitudes<T>,
+           Magnitudes<T>{data_of<float>(op.scale), data_of<float>(op.per_norm),
+                         data_of<const float>(op.magnitude), data_of<const float>(op.squares), Rows<T>(b),
+                         Rows<float>(p), b.rows, b.cols});
+  });
+}
+
+void compute(const op::ScaleColumns& op, const Queue& queue) {
+  const View y = view_of(op.y), x = view_of(op.x), scale = each_row_is(op.scale, y.rows),
+             bias = each_row_is(op.bias, y.rows);
+  with_float(y.type, [&](auto t) {
+    using T = decltype(t);
+    const Scaled<T> body{Rows<T>(y), Rows<T>(x), Rows<T>(bias), Rows<float>(scale)};
+    if (bias.data)
+      run_each_pack("scale_columns", queue.stream, {y, x, scale, bias}, body);
+    else
+      run_each_pack("scale_columns", queue.stream, {y, x, scale}, body);
+  });
+}
+
+void compute(const op::ColumnDots& op, const Queue& queue) {
+  const View a = view_of(op.a), b = view_of(op.b);
+  with_float(a.type, [&](auto t) {
+    using T = decltype(t);
+    add_column_sums(queue.stream, data_of<float>(op.y), a,
+                    Dots<T>{Rows<T>(a), Rows<T>(b), data_of<const float>(op.scale), wide({a, b})});
+  });
+}
+
+void compute(const op::GatherColumns& op, const Queue& queue) {
+  const View y = view_of(op.y), x = view_of(op.x);
+  with_float(y.type, [&](auto t) {
+    using T = decltype(t);
+    run_each_pack("gather_columns", queue.stream, {y},
+                  Gathered<T>{Rows<T>(y), Rows<T>(x), data_of<const std::int32_t>(op.columns), y.cols, x.cols,
+                              queue.wrong});
+  });
+}
+
+}  // namespace ft::cuda

@@ -1,0 +1,54 @@
+// The parts of matrices that adapters start from (PiSSA, OLoRA, LoftQ): the largest singular values with
+// their vectors, and the Q of a QR decomposition. Sums are in double, in an order that depends on shapes
+// only; signs of vectors are free.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "engine/core/random.h"
+
+namespace ft::lora {
+
+struct MatrixView {  // rows one after another
+  const float* at;
+  std::int64_t rows, cols;
+};
+
+// Vectors of equal length, one after another.
+struct Vectors {
+  std::int64_t length = 0, count = 0;
+  std::vector<double> values;
+
+  Vectors() = default;
+  Vectors(std::int64_t size, std::int64_t number)
+      : length(size), count(number), values(static_cast<std::size_t>(size * number)) {}
+  double* operator[](std::int64_t i) { return values.data() + i * length; }
+  const double* operator[](std::int64_t i) const { return values.data() + i * length; }
+};
+
+// The first singular values, descending, with their left (rows) and right (cols) vectors. Vectors of a value
+// 0 may be zero.
+struct Singular {
+  Vectors left, right;
+  std::vector<double> values;
+};
+
+// `rank` of them, at most min(rows, cols), to about 1e-12 of the largest: of small matrices by one-sided
+// Jacobi rotations (Hestenes 1958), of others by Golub and Kahan's bidiagonalization (1965) with complete
+// reorthogonalization, until they no longer change.
+Singular largest_singular(MatrixView, std::int64_t rank);
+// The same by a subspace that `iterations` passes improve from a random start (Halko et al. 2011), as
+// torch.svd_lowrank(q = rank, niter = iterations): exact where the values have a gap after `rank`.
+Singular likely_singular(MatrixView, std::int64_t rank, std::int64_t iterations, Random);
+
+// The first `count` columns of Q in Q R = the matrix; count <= min(rows, cols).
+Vectors first_of_q(MatrixView, std::int64_t count);
+// For each of the vectors, which are as long as a column: the matrix's rows, weighted by it, added up.
+Vectors rows_times(MatrixView, const Vectors&);
+// Makes the vectors orthonormal, one after another.
+void orthonormalize(Vectors&);
+
+// Independent numbers of the normal distribution.
+double normal_at(Random, std::uint64_t index);
+
+}  // namespace ft::lora

@@ -1,0 +1,36 @@
+#include "lora/dora.h"
+
+namespace ft::lora {
+
+DoraAdapter::DoraAdapter(const std::string& module, std::int64_t in, std::int64_t out, std::int64_t rank,
+                         float scale, float dropout, DType dtype)
+    : LoraAdapter(module, in, out, rank, scale, dropout, dtype),
+      magnitude{.name = module + ".lora_magnitude_vector", .shape = {out}, .trainable = true},
+      squares{.name = module + ".lora_row_squares", .shape = {out}, .stands_for = 0} {}
+
+Rescaling::Factors DoraAdapter::factors(Ctx& c, const Weight& weight) const {
+  const std::int64_t n = b.shape[0], r = rank();
+  const Factors f{c.scratch.take({n}, DType::f32), c.scratch.take({n}, DType::f32)};
+  Scope scratch(c.scratch);
+  const Tensor gram = c.temporary(r, r), p = c.scratch.take({r, n}, DType::f32);
+  product(c.ops, gram, {a.value, Trans::no, a.value, Trans::yes}, scale() / 2);
+  Sum sum(c.ops, p, {}, 2 * scale());
+  sum.add(weight.times(a.value, Trans::yes));
+  sum.add({gram, Trans::no, b.value, Trans::yes});
+  sum.run();
+  c.ops.run(op::Magnitudes{.scale = f.scale,
+                           .per_norm = f.per_norm,
+                           .magnitude = magnitude.value,
+                           .squares = squares.value,
+                           .b = b.value,
+                           .p = p});
+  return f;
+}
+
+void DoraAdapter::visit_up(Visitor& v) {
+  v.parameter(b);
+  v.parameter(magnitude);
+  v.parameter(squares);
+}
+
+}  // namespace ft::lora

@@ -1,0 +1,30 @@
+// Weight-decomposed LoRA (Liu et al. 2024), as PEFT computes it: besides A and B a magnitude m for each row
+// of V = W + s B A is trained, and the Linear's product with V is scaled by m / norms of V's rows, which are
+// taken anew in each pass and are constants in the backward pass. See engine/nn/rescaled.h.
+//
+// The norms need no pass over W: norm^2 = |w|^2 + b . (2 s A w + s^2 A A^T b) for each row w of W and b of B,
+// where A w is one narrow product, whatever W is stored in, and |w|^2 does not change.
+#pragma once
+#include "engine/nn/rescaled.h"
+#include "lora/adapter.h"
+
+namespace ft::lora {
+
+class DoraAdapter final : public LoraAdapter, public Rescaling {
+ public:
+  DoraAdapter(const std::string& module, std::int64_t in, std::int64_t out, std::int64_t rank, float scale,
+              float dropout, DType dtype);
+
+  const Rescaling* rescaling() const override { return this; }
+  Factors factors(Ctx&, const Weight&) const override;
+  Tensor grad() const override { return magnitude.grad; }
+  bool drops(const Ctx& c) const override { return LoraAdapter::drops(c); }
+  void drop(Ctx& c, Tensor y, Tensor x) const override { LoraAdapter::drop(c, y, x); }
+  void visit_up(Visitor& v) override;
+  std::vector<Parameter*> trained() override { return {&a, &b, &magnitude}; }
+
+  Parameter magnitude;  // ....lora_magnitude_vector: (out) f32, whatever the run's type
+  Parameter squares;    // of W's rows, (out) f32; frozen, and in no file
+};
+
+}  // namespace ft::lora

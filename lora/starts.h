@@ -1,0 +1,91 @@
+// Where adapters begin: the values that no file has, as PEFT's init_lora_weights chooses them. W is a
+// Linear's weight (out, in), s the adapter's scale.
+//   true        A uniform in +-1 / sqrt(in), B zero
+//   gaussian    A normal with deviation 1 / r, B zero
+//   false       both uniform
+//   orthogonal  A = (X Q_odd)^T / 10, B = Y Q_even / 10 with X, Y normal and the odd and even rows of a
+//               random orthogonal Q: neither is zero, B A is
+//   pissa       A = sqrt(S / s) V^T, B = U sqrt(S / s) of W's largest singular values S; W loses s B A
+//   olora       A the first rows of R, B the first columns of Q in Q R = W; W loses s B A
+//   loftq       A = sqrt(S) V^T, B = U sqrt(S) of what 4 bits lose of W, which is as right as s is 1
+// DoRA's magnitudes are the norms of the rows of what the Linear is at the start.
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "engine/io/weights.h"
+#include "lora/attach.h"
+#include "lora/quantize.h"
+
+namespace ft::lora {
+
+// Where weights below adapters come from.
+struct WeightsBelow {
+  const WeightSource& whole;      // of the model's folder
+  const WeightSource& base;       // without what the adapters took
+  const FourBitWeights* weights;  // null: nothing is in 4 bits
+  DType dtype;                    // of the others in the model
+};
+
+// What an adapter is where that depends on W.
+struct Factors {
+  std::vector<float> a, b;
+};
+
+class Starts {
+ public:
+  // table: the input embedding's name in the model's folder.
+  Starts(const Attached&, LoraStart, Random, std::string table);
+
+  bool changes_base() const { return start_.changes_base(); }
+  // Of the n-th adapter; made once, and from several threads at a time. For pissa and olora only the whole
+  // weights of `below` are read.
+  const Factors& factors(std::size_t adapter, const WeightsBelow& below) const;
+  const Attached& attached() const { return attached_; }
+  // Elements of a parameter of an adapter from `first` on.
+  void read(const WeightsBelow&, const Parameter&, const Tensor& y, std::int64_t first) const;
+
+ private:
+  struct Rows {
+    std::vector<float> squares, norms;
+  };
+  Factors make(std::size_t adapter, const WeightsBelow&) const;
+  const Rows& rows(std::size_t adapter, const WeightsBelow&) const;
+  void read_tokens(const WeightSource& base, const Parameter&, const Tensor& y, std::int64_t first) const;
+  // A and B as the first step has them.
+  Factors first_values(std::size_t adapter, const WeightsBelow&) const;
+
+  Attached attached_;
+  LoraStart start_;
+  Random random_;
+  std::string table_;
+  std::map<std::string, std::size_t> by_parameter_;
+  mutable std::mutex making_;
+  mutable std::map<std::size_t, Factors> factors_;
+  mutable std::map<std::size_t, Rows> rows_;
+};
+
+// The base without what adapters took from it: W - s B A wherever there is one. Everything else is the base.
+class ReducedBase final : public WeightSource {
+ public:
+  ReducedBase(std::unique_ptr<WeightSource> whole, std::shared_ptr<const Starts>);
+
+  const WeightSource& whole() const { return *whole_; }
+  std::vector<std::string> names() const override { return whole_->names(); }
+  bool has(const std::string& name) const override { return whole_->has(name); }
+  WeightInfo info(const std::string& name) const override { return whole_->info(name); }
+  void read(const std::string& name, const Tensor& to, std::int64_t first = 0) const override;
+  StoredBytes find_stored(const std::string& name, DType type, std::int64_t elements) const override;
+
+ private:
+  std::unique_ptr<WeightSource> whole_;
+  std::shared_ptr<const Starts> starts_;
+  std::map<std::string, std::size_t> adapters_;  // by the weights below them
+};
+
+// Fills a parameter of an adapter with true, gaussian or false. Elements are functions of (random, name,
+// index).
+void initialize(const Parameter&, LoraInit init, Random random, Tensor y, std::int64_t first);
+
+}  // namespace ft::lora

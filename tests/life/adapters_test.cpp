@@ -1,0 +1,98 @@
+// Kinds of adapters from outside: the plan is what is measured; ranks, stages, recomputation and a resumed
+// run give the same bits; what they leave is merged, and mixed.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "tests/life/program.h"
+#include "tests/life/ranks.h"
+
+namespace ft::test {
+namespace {
+
+struct Kind {
+  const char* name;
+  const char* lora;
+  const char* training = "{}";
+};
+const Kind kKinds[] = {
+    {"Dora", R"({"r": 4, "use_dora": true, "lora_dropout": 0.1})", R"({"weight_decay": 0.1})"},
+    {"DoraOfPissa", R"({"r": 2, "use_dora": true, "init_lora_weights": "pissa"})"},
+    {"Pissa", R"({"r": 3, "init_lora_weights": "pissa_niter_4", "target_modules": ["q_proj", "up_proj"]})"},
+    {"Olora", R"({"r": 3, "init_lora_weights": "olora"})"},
+    {"Orthogonal", R"({"r": 4, "init_lora_weights": "orthogonal"})", R"({"loraplus_lr_ratio": 4})"},
+    {"Tokens", R"({"r": 2, "trainable_token_indices": [7, 3, 20]})", R"({"neftune_noise_alpha": 5})"},
+};
+void PrintTo(const Kind& k, std::ostream* out) { *out << k.name; }
+
+Json config_of(const Kind& k) {
+  return {{"lora", Json::parse(k.lora)}, {"training", Json::parse(k.training)}};
+}
+
+// Of the first or the last epoch.
+double sum_of(const std::vector<double>& losses, bool first) {
+  const std::ptrdiff_t each = std::ptrdiff_t(losses.size()) / 4;
+  const auto begin = first ? losses.begin() : losses.end() - each;
+  return std::accumulate(begin, begin + each, 0.0);
+}
+
+class Adapters : public testing::TestWithParam<Kind> {};
+INSTANTIATE_TEST_SUITE_P(All, Adapters, testing::ValuesIn(kKinds),
+                         [](const auto& kind) { return std::string(kind.param.name); });
+
+TEST_P(Adapters, AreMeasuredAsPlannedResumeBitwiseAndMerge) {
+  const Workplace w("llama-gqa", config_of(GetParam()));
+  ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json"}), 0) << w.says();
+  const Json planned = Json::parse(contents(w / "stdout"));
+  ASSERT_EQ(w.train({"checkpointing.save_strategy=steps", "checkpointing.save_steps=5"}), 0) << w.says();
+  const Json measured = rows(w / "out/log.jsonl").back().at("memory");
+  for (const auto& [name, bytes] : measured.items()) EXPECT_EQ(planned.at(name), bytes) << name;
+  const std::string whole = contents(w / "out/adapter_model.safetensors");
+  const std::vector<double> before = losses(w / "out");
+  EXPECT_LT(sum_of(before, false), sum_of(before, true));
+  ASSERT_EQ(w.run({"merge", "--model", "model", "--adapter", "out", "--output", "merged"}), 0) << w.says();
+  ASSERT_EQ(w.train({"training.resume_from_checkpoint=out/checkpoint-5"}), 0) << w.says();
+  EXPECT_TRUE(contents(w / "out/adapter_model.safetensors") == whole);
+  EXPECT_EQ(losses(w / "out"), before);
+}
+
+TEST_P(Adapters, RanksStagesAndRecomputationAreTheSameTraining) {
+  const Json config = config_of(GetParam());
+  const Result plain = result_of("llama-gqa", config, 2, 0, 1, {"training.gradient_checkpointing=false"});
+  const Result sharded = result_of("llama-gqa", config, 2, 3, 1, {"training.gradient_checkpointing=true"});
+  EXPECT_EQ(sharded.losses, plain.losses);
+  EXPECT_TRUE(sharded.weights == plain.weights);
+}
+
+TEST_P(Adapters, TrainOnWeightsIn4Bits) {
+  const Workplace w("llama-gqa", config_of(GetParam()));
+  ASSERT_EQ(w.train({"quantization.load_in_4bit=true", "training.bf16=true"}), 0) << w.says();
+  EXPECT_LT(sum_of(losses(w / "out"), false), sum_of(losses(w / "out"), true));
+}
+
+TEST(MixedAdapters, AreTheirWeightedSum) {
+  const Workplace w("llama-gqa", {{"lora", {{"r", 4}, {"target_modules", {"q_proj", "down_proj"}}}}});
+  ASSERT_EQ(w.train({"training.output_dir=a"}), 0) << w.says();
+  ASSERT_EQ(w.train({"training.output_dir=b", "training.seed=7", "lora.target_modules=[q_proj]"}), 0)
+      << w.says();
+  const auto merge = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"merge", "--model", "model", "--output", "merged", "--overwrite"});
+    return w.run(more);
+  };
+  ASSERT_EQ(merge({"--adapter", "a"}), 0) << w.says();
+  const std::string alone = contents(w / "merged/model.safetensors");
+  ASSERT_EQ(merge({"--adapter", "a=1", "--adapter", "b=0"}), 0) << w.says();
+  EXPECT_EQ(contents(w / "merged/model.safetensors").size(), alone.size());
+  for (const std::string type : {"cat", "svd", "linear"})
+    EXPECT_EQ(merge({"--adapter", "a=0.7", "--adapter", "b=-0.3", "--combination-type", type}), 0)
+        << w.says();
+  for (const std::string type : {"ties", "dare_linear", "dare_ties", "magnitude_prune"})
+    EXPECT_EQ(merge({"--adapter", "a", "--adapter", "b", "--combination-type", type, "--density", "0.5"}), 0)
+        << w.says();
+  EXPECT_EQ(merge({"--adapter", "a=x", "--adapter", "b"}), 2);
+  EXPECT_EQ(merge({"--adapter", "a", "--adapter", "b", "--density", "0.5"}), 2);
+  EXPECT_EQ(merge({"--adapter", "a", "--adapter", "nowhere"}), 3);
+}
+
+}  // namespace
+}  // namespace ft::test
