@@ -22,7 +22,7 @@ std::string join(const auto& names) {
 std::vector<std::string> short_names(Model& model) {
   std::vector<std::string> out;
   EachLinear each([&](Linear& l) {
-    const std::string last = l.name.substr(l.name.rfind('.') + 1);
+    const std::string last = in_peft(l.name.substr(l.name.rfind('.') + 1));
     if (std::find(out.begin(), out.end(), last) == out.end()) out.push_back(last);
   });
   model.visit(each);
@@ -42,26 +42,28 @@ class Chooser {
   }
 
   bool wants(const Linear& l) {
-    const bool target = all_linear_ ? l.name != origin_.head : targets_->matches(l.name);
-    if (!target || (excluded_ && excluded_->matches(l.name))) return false;
-    return in_layers(l);
+    const std::string name = in_peft(l.name);
+    const bool target = all_linear_ ? l.name != origin_.head : targets_->matches(name);
+    if (!target || (excluded_ && excluded_->matches(name))) return false;
+    return in_layers(name);
   }
 
   std::unique_ptr<LoraAdapter> adapter(const Linear& l, DType dtype) const {
     const Exit exit = origin_.exit;
+    const std::string name = in_peft(l.name);
     const auto r =
-        pattern_value(config_.rank_pattern, l.name, setting("rank_pattern"), exit).value_or(config_.r);
-    const auto alpha = pattern_value(config_.alpha_pattern, l.name, setting("alpha_pattern"), exit)
+        pattern_value(config_.rank_pattern, name, setting("rank_pattern"), exit).value_or(config_.r);
+    const auto alpha = pattern_value(config_.alpha_pattern, name, setting("alpha_pattern"), exit)
                            .value_or(config_.lora_alpha);
     constexpr std::int64_t kMost = std::int64_t{1} << 24;
     if (r < 1 || r > kMost)
       throw UserError(
-          exit, str(setting("r"), ": a rank of ", r, " for ", l.name, "; it must be between 1 and ", kMost));
+          exit, str(setting("r"), ": a rank of ", r, " for ", name, "; it must be between 1 and ", kMost));
     const double scale =
         alpha / (config_.use_rslora ? std::sqrt(static_cast<double>(r)) : static_cast<double>(r));
     require_start(l, r);
     const auto make = [&]<class T>(std::type_identity<T>) {
-      return std::make_unique<T>(kPeftPrefix + l.name, l.in, l.out, r, static_cast<float>(scale),
+      return std::make_unique<T>(kPeftPrefix + name, l.in, l.out, r, static_cast<float>(scale),
                                  static_cast<float>(config_.lora_dropout), dtype);
     };
     if (config_.use_dora) return make(std::type_identity<DoraAdapter>{});
@@ -86,14 +88,14 @@ class Chooser {
   std::string setting(const char* name) const { return origin_.prefix + name; }
 
   // A target that is a whole name, such as the head's, matches wherever it is.
-  bool in_layers(const Linear& l) const {
+  bool in_layers(const std::string& name) const {
     const auto has = [](const auto& list, const auto& x) {
       return std::find(list.begin(), list.end(), x) != list.end();
     };
     const auto& layers = config_.layers_to_transform;
-    if (!layers || layers->empty() || has(*layers, layer(l.name))) return true;
+    if (!layers || layers->empty() || has(*layers, layer(name))) return true;
     const auto* names = std::get_if<std::vector<std::string>>(&config_.target_modules);
-    return names && has(*names, l.name);
+    return names && has(*names, name);
   }
 
   std::int64_t layer(const std::string& name) const {
@@ -148,14 +150,16 @@ bool any_module(std::string_view parameter, const F& matches) {
 // PEFT gives no adapter to a module with this name or inside one ...
 bool keeps_whole(const Linear& l, const std::vector<std::string>& modules) {
   return std::any_of(modules.begin(), modules.end(), [&](const std::string& m) {
-    return any_module(l.name + ".", [&](std::string_view name) { return ends_with_module(name, m); });
+    return any_module(in_peft(l.name) + ".",
+                      [&](std::string_view name) { return ends_with_module(name, m); });
   });
 }
 
 // PEFT trains a copy of what it saves, so that the embedding and a head that shares its table part.
 bool parts_head_from_embedding(const std::vector<std::string>& modules, const Origin& origin) {
+  const std::string head = in_peft(origin.head);
   return std::any_of(modules.begin(), modules.end(), [&](const std::string& m) {
-    return origin.embedding.ends_with(m) || origin.head.ends_with(m);
+    return origin.embedding.ends_with(m) || head.ends_with(m);
   });
 }
 
@@ -165,7 +169,7 @@ void mark_modules_to_save(Model& model, const std::vector<std::string>& modules,
   EachParameter each([&](Parameter& p) {
     if (p.name.starts_with(kPeftPrefix)) return;
     for (const std::string& m : modules)
-      if (any_module(p.name, [&](std::string_view name) { return name.ends_with(m); })) {
+      if (any_module(in_peft(p.name), [&](std::string_view name) { return name.ends_with(m); })) {
         p.trainable = true;
         unused.erase(m);
       }
@@ -175,7 +179,7 @@ void mark_modules_to_save(Model& model, const std::vector<std::string>& modules,
     throw UserError(origin.exit, str(origin.prefix, "modules_to_save: nothing is called \"", join(unused),
                                      "\"; modules of this model: ",
                                      origin.embedding.substr(origin.embedding.rfind('.') + 1), " norm ",
-                                     origin.head, " ", join(short_names(model))));
+                                     in_peft(origin.head), " ", join(short_names(model))));
 }
 
 // Gives rows of the input embedding a parameter of their own.
@@ -208,6 +212,12 @@ void train_tokens(Model& model, const LoraConfig& config, DType dtype, const Ori
 }
 
 }  // namespace
+
+std::string in_peft(const std::string& name) {
+  constexpr std::string_view kNeoXHead = "embed_out";
+  const bool head = name == kNeoXHead || name.starts_with(std::string(kNeoXHead) + ".");
+  return head ? "lm_head" + name.substr(kNeoXHead.size()) : name;
+}
 
 Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origin& origin) {
   EachParameter freeze([](Parameter& p) { p.trainable = false; });

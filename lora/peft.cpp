@@ -15,7 +15,8 @@ constexpr const char* kFrozen = ".base_layer.weight";
 
 // How a parameter of the base can be called in the file: under its own name, in PEFT's wrapper of an adapted
 // Linear, or as older versions of PEFT called what was trained whole.
-std::vector<std::string> possible_names(const std::string& name) {
+std::vector<std::string> possible_names(const std::string& of_base) {
+  const std::string name = in_peft(of_base);
   if (name.starts_with(kPeftPrefix)) return {name};
   const auto dot = name.rfind('.');
   const std::string module = kPeftPrefix + name.substr(0, dot), last = name.substr(dot);
@@ -98,7 +99,7 @@ void AdapterFolder::expect(const Attached& attached, const std::vector<const Par
 
 void AdapterFolder::expect_frozen(const StoredTensor& t, const Attached& attached) const {
   for (std::size_t i = 0; i < attached.linears.size(); ++i) {
-    if (t.name != kPeftPrefix + attached.linears[i] + kFrozen) continue;
+    if (t.name != kPeftPrefix + in_peft(attached.linears[i]) + kFrozen) continue;
     expect_shape(t, {attached.adapters[i]->b.shape[0], attached.adapters[i]->a.shape[1]});
     return;
   }
@@ -118,7 +119,7 @@ std::string peft_name(const Parameter& p, const Attached& attached) {
 std::string frozen_head_name(const Attached& attached) {
   const bool adapted =
       std::find(attached.linears.begin(), attached.linears.end(), attached.head) != attached.linears.end();
-  return adapted ? str(kPeftPrefix, attached.head, kFrozen) : "";
+  return adapted ? str(kPeftPrefix, in_peft(attached.head), kFrozen) : "";
 }
 
 void create_adapter(const std::string& folder, const LoraConfig& config, const Attached& attached,

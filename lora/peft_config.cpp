@@ -147,7 +147,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
   if (targets == "all-linear") {  // as PEFT writes it: the names that it came to
     std::vector<std::string> names;
     for (const std::string& l : attached.linears) {
-      const std::string last = l.substr(l.rfind('.') + 1);
+      const std::string last = in_peft(l.substr(l.rfind('.') + 1));
       if (std::find(names.begin(), names.end(), last) == names.end()) names.push_back(last);
     }
     targets = names;

@@ -30,8 +30,12 @@ struct GgufModel {
   std::int64_t vocab_size = 0;
   GgufKeys keys;  // everything about the model but its tokenizer
   GgufNames names;
-  std::vector<float> rope_factors;  // divisors of the frequencies (D / 2); empty: none
-  bool tied_head = false;           // a head is written even if it is the embedding's table
+  struct Factors {  // divisors of the frequencies (R / 2), a tensor of their own
+    std::string name;
+    std::vector<float> values;
+  };
+  std::vector<Factors> rope_factors;
+  bool tied_head = false;  // a head is written even if it is the embedding's table
 
   // Linears whose rows have another order there. Either their heads rotate the pairs (2 i, 2 i + 1), those of
   // Hugging Face's files (i, i + D / 2): row (h, half, i) becomes row (h, i, half). Or they have all queries,

@@ -114,9 +114,8 @@ void export_gguf(const GgufArgs& args) {
     if (merger.inputs_first(s.name)) std::ranges::reverse(specs.back().shape);
   }
   choose_gguf_types(form, model, specs);
-  std::vector<float>& factors = model.rope_factors;
-  if (!factors.empty())
-    specs.push_back({"rope_freqs.weight", GgmlType::f32, {static_cast<std::int64_t>(factors.size())}});
+  for (const GgufModel::Factors& f : model.rope_factors)
+    specs.push_back({f.name, GgmlType::f32, {std::ssize(f.values)}});
 
   Screen screen(Screen::standard_error());
   Working working(screen, "exporting", "tensors");
@@ -124,8 +123,9 @@ void export_gguf(const GgufArgs& args) {
   std::vector<float> room;
   write_gguf(args.output, keys, specs, [&](const GgufTensor& t) {
     working(static_cast<std::int64_t>(next), static_cast<std::int64_t>(specs.size()));
-    if (next == from.size())
-      return Tensor(reinterpret_cast<std::byte*>(factors.data()), DType::f32, {t.shape[0]});
+    if (next >= from.size())
+      return Tensor(reinterpret_cast<std::byte*>(model.rope_factors[next++ - from.size()].values.data()),
+                    DType::f32, {t.shape[0]});
     const TensorSpec& s = from[next++];
     Tensor values = merger(s);
     const ModelInfo& info = built.made.info;

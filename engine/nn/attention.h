@@ -13,8 +13,8 @@ namespace ft {
 
 struct SelfAttention {
   Linear q_proj, k_proj, v_proj, o_proj;  // k_proj and v_proj empty: q_proj makes all three
-  bool by_heads =
-      false;  // it makes head after head a query, key and value; else all queries, then the others
+  // Whether q_proj then makes a query, key and value head after head; else all queries, then the others.
+  bool by_heads = false;
   std::optional<Norm> q_norm, k_norm;  // over as many values of a row at a time as they are wide
   Heads heads{};
   float scale = 1;  // of the scores

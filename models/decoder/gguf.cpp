@@ -14,8 +14,12 @@ void add_positions(GgufKeys& keys, const Rope& r, const std::string& arch, const
   if (r.type == Type::normal || r.type == Type::llama3) return;
   if (r.type == Type::dynamic)
     throw UserError(Exit::input, file + ": GGUF has no dynamic positions (rope type dynamic)");
-  if (r.type == Type::longrope)
-    throw UserError(Exit::input, file + ": rope type longrope is not exported to GGUF");
+  if (r.type == Type::longrope && arch != "phi3")
+    throw UserError(Exit::input, str(file, ": GGUF's ", arch, " models have no longrope"));
+  if (r.type == Type::longrope) {
+    keys.emplace_back(arch + ".rope.scaling.attn_factor", static_cast<float>(r.attention_factor));
+    return;
+  }
   keys.emplace_back(arch + ".rope.scaling.type", std::string(r.type == Type::linear ? "linear" : "yarn"));
   keys.emplace_back(arch + ".rope.scaling.factor", static_cast<float>(r.factor));
   if (r.type == Type::yarn)
@@ -57,15 +61,18 @@ GgufKeys gguf_keys(const Config& c, const std::string& arch, const std::string& 
   return keys;
 }
 
-// Factors of `llama3` positions; readers know the other kinds by their keys.
-std::vector<float> gguf_rope_factors(const Rope& r) {
+// Those of `llama3` and `longrope` positions; readers know the other kinds by their keys.
+std::vector<GgufModel::Factors> gguf_rope_factors(const Rope& r) {
+  if (r.type == Rope::Type::longrope)
+    return {{"rope_factors_long.weight", {r.long_factors.begin(), r.long_factors.end()}},
+            {"rope_factors_short.weight", {r.short_factors.begin(), r.short_factors.end()}}};
+  if (r.type != Rope::Type::llama3) return {};
   std::vector<float> factors;
-  if (r.type != Rope::Type::llama3) return factors;
   Rope plain = r;
   plain.type = Rope::Type::normal;
   const auto stretched = inverse_frequencies(r, 0), usual = inverse_frequencies(plain, 0);
   for (std::size_t i = 0; i < usual.size(); ++i) factors.push_back(usual[i] / stretched[i]);
-  return factors;
+  return {{"rope_freqs.weight", std::move(factors)}};
 }
 
 std::vector<GgufModel::Permuted> gguf_permuted(const Config& c) {

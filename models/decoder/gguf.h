@@ -26,7 +26,7 @@ GgufKeys gguf_sizes(const Config&, const std::string& architecture);
 GgufKeys gguf_keys(const Config&, const std::string& architecture, const std::string& config_json,
                    Activation activation = Activation::silu);
 // Divisors of the frequencies, where they differ from what readers assume.
-std::vector<float> gguf_rope_factors(const Rope&);
+std::vector<GgufModel::Factors> gguf_rope_factors(const Rope&);
 // The linears of architectures that rotate neighbouring pairs.
 std::vector<GgufModel::Permuted> gguf_permuted(const Config&);
 

@@ -48,7 +48,8 @@ GgufModel make_gguf(const std::string& config_json) {
   GgufModel g{.architecture = "phi3",
               .vocab_size = c.vocab_size,
               .keys = decoder::gguf_keys(c, "phi3", config_json),
-              .names = {decoder::kGgufModules, kBlocks}};
+              .names = {decoder::kGgufModules, kBlocks},
+              .rope_factors = decoder::gguf_rope_factors(c.rope)};
   const auto whole = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
   g.keys.emplace_back("phi3.rope.scaling.original_context_length",
                       whole(static_cast<std::int64_t>(c.rope.original_max_position)));

@@ -140,6 +140,52 @@ TEST_F(GgufExport, AModelComesBack) {
   }
 }
 
+// Phi-3's long positions: readers multiply by 1 over these factors.
+TEST_F(GgufExport, Longrope) {
+  const std::string from = kGoldenModels + "phi3-longrope/model";
+  ASSERT_EQ(export_to("gguf", from, {"--dtype", "float32"}).code, 0);
+  const GgufFile gguf(file);
+  std::map<std::string, std::vector<float>> factors;
+  for (const GgufTensor& t : gguf.tensors())
+    if (t.name.starts_with("rope_factors")) factors[t.name] = gguf.read(t);
+  EXPECT_EQ(factors.at("rope_factors_short.weight"), (std::vector<float>{1.0f, 1.1f, 1.3f, 1.7f}));
+  EXPECT_EQ(factors.at("rope_factors_long.weight"), (std::vector<float>{1.2f, 2.0f, 4.5f, 9.0f}));
+  EXPECT_EQ(std::get<std::uint32_t>(*gguf.find("phi3.rope.scaling.original_context_length")), 16u);
+  EXPECT_FLOAT_EQ(std::get<float>(*gguf.find("phi3.rope.scaling.attn_factor")),
+                  std::sqrt(1 + std::log(4.0f) / std::log(16.0f)));
+  EXPECT_FALSE(gguf.find("phi3.rope.scaling.type"));
+}
+
+// Gemma's norms have their 1 in the weights; GPT-2's weights are stored outputs first.
+TEST_F(GgufExport, WeightsThatAreStoredOtherwise) {
+  const auto with = [&](const char* golden, const Json& change) {
+    const std::string to = folder / golden;
+    std::filesystem::copy(kGoldenModels + golden + "/model", to);
+    Json config = read_json(to + "/config.json");
+    config.update(change);
+    folder.write(std::string(golden) + "/config.json", config.dump());
+    EXPECT_EQ(export_to("gguf", to, {"--dtype", "float32", "--overwrite"}).code, 0) << golden;
+    return to;
+  };
+  const auto exported = [&](const std::string& name) {
+    const GgufFile gguf(file);
+    for (const GgufTensor& t : gguf.tensors())
+      if (t.name == name) return gguf.read(t);
+    return std::vector<float>{};
+  };
+  const ModelFolder gemma(with("gemma2", {{"query_pre_attn_scalar", 12}}));
+  std::vector<float> norm = stored(gemma, "model.layers.0.post_feedforward_layernorm.weight");
+  for (float& v : norm) v += 1;
+  EXPECT_EQ(exported("blk.0.post_ffw_norm.weight"), norm);
+  const ModelFolder gpt2(with("gpt2", {{"scale_attn_by_inverse_layer_idx", false}}));
+  const std::vector<float> in_first = stored(gpt2, "transformer.h.1.mlp.c_fc.weight"),
+                           out_first = exported("blk.1.ffn_up.weight");
+  ASSERT_EQ(out_first.size(), in_first.size());
+  const std::size_t in = 24, out = in_first.size() / in;
+  for (std::size_t i = 0; i < in; ++i)
+    for (std::size_t o = 0; o < out; ++o) ASSERT_EQ(out_first[o * in + i], in_first[i * out + o]);
+}
+
 // Every weight under its name, and a head of its own with the scale of the states in it.
 TEST_F(GgufExport, AT5ComesBack) {
   for (const std::string name : {"t5", "t5-v4", "t5-v11", "t5-v11-v4", "mt5"}) {

@@ -146,7 +146,8 @@ def file_name(name, model):
     """The name of a parameter in its file: without the adapter's name; GPT-NeoX's head has another there."""
     name = name.replace("lora_magnitude_vector.default.weight", "lora_magnitude_vector")
     name = name.replace(".modules_to_save.default", "").replace(".default", "")
-    return name.replace("lm_head", "embed_out") if model.config.model_type == "gpt_neox" else name
+    in_file = model.config.model_type == "gpt_neox" and not name.startswith("base_model.")
+    return name.replace("lm_head", "embed_out") if in_file else name
 
 
 def trained(model):
