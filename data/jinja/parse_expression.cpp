@@ -152,15 +152,18 @@ Ex Parser::joined() {
 }
 
 Ex Parser::product() {
+  static constexpr std::pair<std::string_view, Operator> kSigns[] = {
+      {"*", multiply}, {"/", divide}, {"//", floor_divide}, {"%", modulo}};
   const int at = line();
   Ex left = raised();
-  while (is_sign("*") || is_sign("/") || is_sign("//") || is_sign("%")) {
+  for (;;) {
+    const auto* const known =
+        std::find_if(std::begin(kSigns), std::end(kSigns), [&](const auto& s) { return is_sign(s.first); });
+    if (known == std::end(kSigns)) return left;
     link();
-    const std::string sign = take().text;
-    const Operator op = sign == "*" ? multiply : sign == "/" ? divide : sign == "//" ? floor_divide : modulo;
-    left = operation(at, op, std::move(left), raised());
+    take();
+    left = operation(at, known->second, std::move(left), raised());
   }
-  return left;
 }
 
 Ex Parser::raised() {
