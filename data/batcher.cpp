@@ -55,7 +55,12 @@ Batcher::Plan Batcher::make_plan(std::int64_t epoch) const {
   const auto count = static_cast<std::int64_t>(pieces_.size());
   std::vector<std::int64_t> order(pieces_.size());
   std::iota(order.begin(), order.end(), 0);
-  if (options_.shuffle) order = permutation(count, random);
+  if (options_.shuffle) {
+    order.clear();
+    for (const std::int64_t g : permutation((count + options_.group - 1) / options_.group, random))
+      for (std::int64_t i = g * options_.group; i < std::min(count, (g + 1) * options_.group); ++i)
+        order.push_back(i);
+  }
   if (options_.chosen) order = options_.chosen(epoch);
   if (options_.pack_to > 0) return pack(order, random);
   Plan rows;
@@ -106,6 +111,12 @@ std::int64_t Batcher::padding(std::int64_t tokens) const {
 Batch Batcher::batch(std::int64_t epoch, std::int64_t i) const {
   const auto plan_now = plan(epoch);
   Batch b;
+  if (data_.kind() != RowKind::example) {
+    for (const Row& row : rows_of(*plan_now, i))
+      add_answers(b, data_, row.front().sample, options_.answers, options_.seq2seq);
+    add_reference(b.compared);
+    return b;
+  }
   if (data_.seq2seq()) {
     for (const Row& row : rows_of(*plan_now, i)) ft::add_pair(b, data_[row.front().sample], options_.seq2seq);
     return b;
@@ -136,6 +147,14 @@ Batch Batcher::batch(std::int64_t epoch, std::int64_t i) const {
   return b;
 }
 
+void Batcher::add_reference(Compared& c) const {
+  if (reference_.empty()) return;
+  const std::int64_t each = data_.kind() == RowKind::pair ? 2 : 1;
+  for (const std::int64_t sample : c.sample)
+    for (std::int64_t s = sample * each; s < (sample + 1) * each; ++s)
+      c.reference.push_back(reference_[static_cast<std::size_t>(s)]);
+}
+
 std::int64_t Batcher::targets(const Stretch& stretch) const {
   const auto labels = data_[stretch.sample].labels;
   const bool whole = stretch.length == static_cast<std::int64_t>(labels.size());
@@ -143,6 +162,7 @@ std::int64_t Batcher::targets(const Stretch& stretch) const {
 }
 
 BatchShape Batcher::shape(std::int64_t epoch, std::int64_t i) const {
+  if (data_.kind() != RowKind::example) return shape_of(batch(epoch, i), options_.answers.mixed);
   const auto plan_now = plan(epoch);
   BatchShape shape;
   if (data_.seq2seq()) {
@@ -185,8 +205,8 @@ std::vector<BatchShape> largest_shapes(const BatchSource& source, std::int64_t e
   const auto within = [&](const BatchShape& a, const BatchShape& b) {
     return a.tokens <= b.tokens && a.targets <= b.targets && a.sequences <= b.sequences &&
            a.longest <= b.longest && a.source_tokens <= b.source_tokens &&
-           a.longest_source <= b.longest_source && least(a.kept, b.kept) &&
-           least(a.kept_source, b.kept_source);
+           a.longest_source <= b.longest_source && a.compared <= b.compared && a.whole <= b.whole &&
+           least(a.kept, b.kept) && least(a.kept_source, b.kept_source);
   };
   std::vector<BatchShape> front;
   for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {

@@ -10,6 +10,7 @@
 #include "data/config.h"
 #include "data/dataset.h"
 #include "data/packing.h"
+#include "data/preference/batch.h"
 #include "data/seq2seq.h"
 #include "engine/core/batch.h"
 #include "engine/core/random.h"
@@ -24,7 +25,9 @@ struct BatcherOptions {
   PackingStrategy packing = PackingStrategy::bfd;
   std::int64_t pad_to = 0;  // rows are filled up to this many tokens, which no label and no loss sees; 0: not
   std::int32_t pad_id = 0;
-  Seq2Seq seq2seq = {};  // where the data is an encoder-decoder's
+  Seq2Seq seq2seq = {};        // where the data is an encoder-decoder's
+  AnswerTargets answers = {};  // where rows are compared
+  std::int64_t group = 1;      // rows that stay together when they are shuffled
   // The samples of an epoch, in their order and as many as there are; null: each of them once. Without
   // packing.
   std::function<std::vector<std::int64_t>(std::int64_t epoch)> chosen = {};
@@ -42,6 +45,9 @@ class Batcher : public BatchSource {
   Batch batch(std::int64_t epoch, std::int64_t i) const override;
   BatchShape shape(std::int64_t epoch, std::int64_t i) const override;
 
+  // The reference's log-probabilities of the data's sequences, which batches bring from here on.
+  void set_reference(std::vector<double> logps) { reference_ = std::move(logps); }
+
   const Dataset& data() const { return data_; }
   const BatcherOptions& options() const { return options_; }
   std::int64_t rows() const { return rows_; }  // samples or packs in a pass
@@ -56,12 +62,14 @@ class Batcher : public BatchSource {
   std::shared_ptr<const Plan> plan(std::int64_t epoch) const;
   std::span<const Row> rows_of(const Plan& plan, std::int64_t i) const;
   std::int64_t padding(std::int64_t tokens) const;
+  void add_reference(Compared&) const;
   std::int64_t targets(const Stretch& stretch) const;
   void add_pair(BatchShape& shape, std::int64_t sample) const;
 
   Dataset data_;
   BatcherOptions options_;
   std::vector<std::int64_t> targets_;  // (samples)
+  std::vector<double> reference_;      // (sequences); empty: not known
   std::vector<Stretch> pieces_;        // samples, cut where they are longer than a pack
   std::int64_t rows_ = 0;
   // The plan last asked for; shared because a rank may still read one while another rank is an epoch ahead.

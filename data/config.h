@@ -21,7 +21,12 @@ enum class RowType : std::uint8_t {
   text,
   translation,
   preference_chosen,
-  tokenized
+  tokenized,
+  preference,
+  kto,
+  preference_tokenized,
+  kto_tokenized,
+  rollouts_tokenized
 };
 constexpr auto words(RowType) {
   using enum RowType;
@@ -33,7 +38,12 @@ constexpr auto words(RowType) {
                             {text, "text"},
                             {translation, "translation"},
                             {preference_chosen, "preference_chosen"},
-                            {tokenized, "tokenized"}});
+                            {tokenized, "tokenized"},
+                            {preference, "preference"},
+                            {kto, "kto"},
+                            {preference_tokenized, "preference_tokenized"},
+                            {kto_tokenized, "kto_tokenized"},
+                            {rollouts_tokenized, "rollouts_tokenized"}});
 }
 
 // What happens to a sample that is too long.

@@ -17,11 +17,27 @@ struct TrainedTurns {
   std::vector<std::int32_t> lost{};    // not found in the text; from 1
 };
 
+// What a row is: an example to learn, a prompt with a better and a worse answer, an answer and whether it is
+// desired, or an answer that a policy gave and what it was rewarded with.
+enum class RowKind : std::uint8_t { example, pair, labelled, rollout };
+
+// What the run's objective wants of a row.
+struct WantedRows {
+  RowKind kind = RowKind::example;
+  std::string objective = "sft";  // in errors
+  bool cut = true;                // answers that are too long are cut; false: their row is left out
+};
+
 struct Sample {
   std::vector<std::int32_t> input_ids;  // (T)
   std::vector<std::int32_t> labels;     // (T) the token itself, or kIgnored; labels[0] is never a target.
                                         // Encoder-decoders: the target, of another length; all are targets
   TrainedTurns turns{};
+  // Of a pair the above are the chosen answer's, these the rejected one's. Labels of answers are kIgnored in
+  // the prompt and nowhere else.
+  std::vector<std::int32_t> rejected_ids{}, rejected_labels{};
+  float value = 0;  // a pair's margin; 1 or 0: whether an answer is desired; a rollout's reward
+  std::vector<float> old_logps{};  // of a rollout's answer's tokens; empty: not known
 };
 
 // Grows at its end; what is in it does not change.
@@ -30,7 +46,9 @@ class SampleStore {
   struct View {
     std::span<const std::int32_t> input_ids, labels;  // (T), of encoder-decoders (S) and (T)
   };
-  explicit SampleStore(bool seq2seq = false) : seq2seq_(seq2seq) {}
+  explicit SampleStore(bool seq2seq = false, RowKind kind = RowKind::example)
+      : seq2seq_(seq2seq), kind_(kind) {}
+  RowKind kind() const { return kind_; }
   bool seq2seq() const { return seq2seq_; }  // sources and targets of an encoder-decoder
 
   // From here on samples come from this file, whose name is printed as the user wrote it.
@@ -39,26 +57,39 @@ class SampleStore {
 
   // What it holds as arrays, to be kept in a file and made again from it.
   struct Arrays {
-    std::vector<std::int32_t> lengths;        // (samples) tokens
-    std::vector<std::int32_t> label_lengths;  // (samples) the same of labels, of encoder-decoders only
+    std::vector<std::int32_t> lengths;        // (sequences) tokens; a pair has two
+    std::vector<std::int32_t> label_lengths;  // (sequences) the same of labels, of encoder-decoders only
     std::vector<std::int32_t> lines, file;    // (samples) where each came from
+    std::vector<std::int32_t> values;         // the bits of samples' values, where rows are compared
+    std::vector<std::int32_t> value_counts;   // (samples) of rollouts: how many of them
   };
-  SampleStore(bool seq2seq, std::vector<std::int32_t> ids, std::vector<std::int32_t> labels,
+  SampleStore(bool seq2seq, RowKind kind, std::vector<std::int32_t> ids, std::vector<std::int32_t> labels,
               const Arrays& arrays, std::vector<std::string> files);
   Arrays arrays() const;
   const std::vector<std::int32_t>& ids() const { return ids_; }  // of all samples
   const std::vector<std::int32_t>& labels() const { return labels_; }
   const std::vector<std::string>& files() const { return files_; }
 
-  std::int64_t size() const { return static_cast<std::int64_t>(ends_.size()); }
-  View operator[](std::int64_t i) const;
-  std::string source(std::int64_t i) const;  // train.jsonl:18
+  std::int64_t size() const { return static_cast<std::int64_t>(lines_.size()); }
+  View operator[](std::int64_t i) const { return sequence(i * sequences_each()); }  // of a pair the chosen
+  View rejected(std::int64_t i) const { return sequence(i * sequences_each() + 1); }
+  float value(std::int64_t i) const { return values(i).front(); }
+  std::span<const float> old_logps(std::int64_t i) const { return values(i).subspan(1); }  // of rollouts
+  std::string source(std::int64_t i) const;                                                // train.jsonl:18
 
  private:
+  std::int64_t sequences_each() const { return kind_ == RowKind::pair ? 2 : 1; }
+  View sequence(std::int64_t i) const;
+  std::span<const float> values(std::int64_t i) const;
+  void add(const std::vector<std::int32_t>& ids, const std::vector<std::int32_t>& labels);
+
   std::vector<std::int32_t> ids_, labels_;  // (all tokens)
   bool seq2seq_;
-  std::vector<std::int64_t> ends_;        // (samples) one past the last token of each
+  RowKind kind_;
+  std::vector<std::int64_t> ends_;        // (sequences) one past the last token of each
   std::vector<std::int64_t> label_ends_;  // the same of labels, of encoder-decoders only
+  std::vector<float> values_;             // (samples), where rows are compared; before old_logps of rollouts
+  std::vector<std::int64_t> value_ends_;  // (samples), of rollouts only
   std::vector<std::int32_t> lines_;       // (samples)
   std::vector<std::int32_t> file_;        // (samples)
   std::vector<std::string> files_;
@@ -72,6 +103,10 @@ class Dataset {
 
   std::int64_t size() const { return static_cast<std::int64_t>(rows_.size()); }
   SampleStore::View operator[](std::int64_t i) const { return (*store_)[row(i)]; }
+  SampleStore::View rejected(std::int64_t i) const { return store_->rejected(row(i)); }
+  float value(std::int64_t i) const { return store_->value(row(i)); }
+  std::span<const float> old_logps(std::int64_t i) const { return store_->old_logps(row(i)); }
+  RowKind kind() const { return store_ ? store_->kind() : RowKind::example; }
   std::string source(std::int64_t i) const { return store_->source(row(i)); }
 
   bool seq2seq() const { return store_ && store_->seq2seq(); }

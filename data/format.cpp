@@ -24,6 +24,16 @@ std::vector<std::string_view> columns_of(RowType type) {
       return {"translation"};
     case RowType::preference_chosen:
       return {"prompt", "chosen"};
+    case RowType::preference:
+      return {"prompt", "chosen", "rejected", "margin"};
+    case RowType::kto:
+      return {"prompt", "completion", "label"};
+    case RowType::preference_tokenized:
+      return {"prompt_ids", "chosen_ids", "rejected_ids", "margin"};
+    case RowType::kto_tokenized:
+      return {"prompt_ids", "completion_ids", "label"};
+    case RowType::rollouts_tokenized:
+      return {"prompt_ids", "completion_ids", "reward", "old_logps"};
     case RowType::text:
       return {"text"};
     case RowType::detected:
@@ -47,6 +57,13 @@ std::string listed(const auto& names) {
   return list;
 }
 
+RowKind kind_of(RowType type) {
+  using enum RowType;
+  if (type == preference || type == preference_tokenized) return RowKind::pair;
+  if (type == rollouts_tokenized) return RowKind::rollout;
+  return type == kto || type == kto_tokenized ? RowKind::labelled : RowKind::example;
+}
+
 bool contains(std::span<const std::string> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -57,6 +74,11 @@ RowType detect(const FormatContext& context, std::span<const std::string> names,
   const auto any = [&](std::initializer_list<const char*> list) {
     return std::any_of(list.begin(), list.end(), has);
   };
+  if (has("chosen_ids") && has("rejected_ids")) return RowType::preference_tokenized;
+  if (has("completion_ids") && has("label")) return RowType::kto_tokenized;
+  if (has("completion_ids") && has("reward")) return RowType::rollouts_tokenized;
+  if (context.rows.kind == RowKind::pair && has("chosen") && has("rejected")) return RowType::preference;
+  if (context.rows.kind == RowKind::labelled && has("completion") && has("label")) return RowType::kto;
   if (has("input_ids")) return RowType::tokenized;
   if (has("messages")) return RowType::messages;
   if (has("conversations")) return RowType::sharegpt;
@@ -74,8 +96,24 @@ RowType detect(const FormatContext& context, std::span<const std::string> names,
               ") and ", context.setting, ".columns"));
 }
 
+const char* rows_of(RowKind kind) {
+  if (kind == RowKind::pair) return "pairs of answers: preference, preference_tokenized";
+  if (kind == RowKind::labelled) return "answers with a label: kto, kto_tokenized";
+  return kind == RowKind::rollout ? "answers with a reward: rollouts_tokenized" : "examples";
+}
+
+void require_kind(const FormatContext& context, RowType type) {
+  if (kind_of(type) == context.rows.kind) return;
+  const char* hint = type == RowType::preference ? "; preference_chosen trains on the chosen answers" : "";
+  throw UserError(Exit::config,
+                  str(context.setting, ".type: objective.type ", context.rows.objective, " is for ",
+                      rows_of(context.rows.kind), "; these rows are of type ", name_of(type), hint));
+}
+
 std::unique_ptr<Format> format_of(RowType type, const FormatContext& context,
                                   std::span<const std::string> names) {
+  if (type == RowType::preference || type == RowType::kto) return make_answers_format(context);
+  if (kind_of(type) != RowKind::example) return make_tokenized_answers_format(context);
   if (type == RowType::tokenized) return make_tokenized_format(context);
   if (type == RowType::text) return make_text_format(context);
   if (type == RowType::alpaca) return make_alpaca_format(context);
@@ -96,6 +134,7 @@ std::unique_ptr<Format> make_format(const FormatContext& context, std::span<cons
                                     const Place& at) {
   const RowType type =
       context.dataset.type == RowType::detected ? detect(context, names, at) : context.dataset.type;
+  require_kind(context, type);
   const std::vector<std::string_view> columns = columns_of(type);
   for (const auto& [ours, theirs] : context.dataset.columns)
     if (std::find(columns.begin(), columns.end(), ours) == columns.end())

@@ -24,6 +24,7 @@ struct FormatContext {
   std::function<const Tokenizer&()> tokenizer;
   std::filesystem::path tokenizer_path;  // its path: a folder, or a file in it
   bool seq2seq = false;                  // samples are a source and a target
+  WantedRows rows{};
 };
 
 class Format {
@@ -46,6 +47,9 @@ std::unique_ptr<Format> make_prompt_format(const FormatContext& context, std::sp
 std::unique_ptr<Format> make_chat_format(const FormatContext& context, bool sharegpt);
 std::unique_ptr<Format> make_alpaca_format(const FormatContext& context);
 std::unique_ptr<Format> make_translation_format(const FormatContext& context);
+// Answers to compare: a pair's, or one with a label; as texts or conversations, and as tokens.
+std::unique_ptr<Format> make_answers_format(const FormatContext& context);
+std::unique_ptr<Format> make_tokenized_answers_format(const FormatContext& context);
 
 // The file's name for our `name`: what `columns` says, else our name.
 std::string column(const DatasetConfig& dataset, const std::string& name);

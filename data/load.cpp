@@ -33,7 +33,7 @@ constexpr std::int64_t kWindowRows = 8192;
 // Reads datasets one after another into one store.
 ReadDatasets read_datasets(const DataConfig& config, const std::vector<DatasetConfig>& datasets,
                            const std::string& setting, const LoadContext& context) {
-  ReadDatasets out{.store = std::make_shared<SampleStore>(context.seq2seq.has_value())};
+  ReadDatasets out{.store = std::make_shared<SampleStore>(context.seq2seq.has_value(), context.rows.kind)};
   std::vector<std::unique_ptr<SampleReader>> readers;
   std::int64_t done = 0, total = 0;  // bytes
   for (std::size_t i = 0; i < datasets.size(); ++i) {
@@ -143,6 +143,19 @@ void note_counts(const Dataset& data, const LoadCounts& counts, const DataConfig
     notes.push_back(str(data.untrained(), " ", what, " samples have no tokens to train on"));
 }
 
+// Settings that say nothing about rows which are compared.
+void refuse_for_answers(const DataConfig& c, const WantedRows& rows) {
+  if (rows.kind == RowKind::example) return;
+  for (const auto& [given, what] :
+       {std::pair{c.packing, "packing: batches of answers have no padding either way"},
+        std::pair{c.pad_to_max_length, "pad_to_max_length: answers are never padded"},
+        std::pair{c.train_on_inputs, "train_on_inputs: answers are compared, not prompts"},
+        std::pair{c.truncation == Truncation::keep_end,
+                  "truncation: keep_end would cut prompts; answers "
+                  "are cut at their end, or dropped"}})
+    if (given) throw UserError(Exit::config, str("data.", what, " (objective.type ", rows.objective, ")"));
+}
+
 // Settings of the other kind of model: nothing would come of them.
 void refuse_foreign(const DataConfig& c, bool seq2seq) {
   const DataConfig usual;
@@ -171,6 +184,7 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
   if (config.val_set_size > 0 && !config.eval_datasets.empty())
     throw UserError(Exit::config, "data.val_set_size: data.eval_datasets is set too; leave one of them out");
   refuse_foreign(config, context.seq2seq.has_value());
+  refuse_for_answers(config, context.rows);
   const Random random{config.data_seed ? static_cast<std::uint64_t>(*config.data_seed) : seed};
   LoadedData out;
   if (!config.pad_to_max_length && config.pad_to_multiple_of != DataConfig().pad_to_multiple_of)

@@ -25,6 +25,7 @@ struct LoadContext {
   std::filesystem::path tokenizer_path{};  // its path, which also locates the model's chat_template
   std::optional<Seq2Seq> seq2seq{};        // the model is an encoder-decoder
   std::filesystem::path hub{};             // the hub's cache, where datasets named by their ids are
+  WantedRows rows{};
 };
 
 // What happened to rows on the way, for a line on the screen.

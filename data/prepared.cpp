@@ -30,6 +30,8 @@ std::string all_that_decides(const DataConfig& config, const std::vector<Dataset
                             "pad_to_multiple_of", "pad_to_max_length"})
     all["settings"].erase(later);
   if (context.seq2seq) all["decoder"] = {context.seq2seq->start, context.seq2seq->pad, context.seq2seq->end};
+  if (context.rows.kind != RowKind::example)
+    all["rows"] = {static_cast<int>(context.rows.kind), context.rows.cut};
   for (std::size_t i = 0; i < datasets.size(); ++i) {
     Json dataset = write_settings(datasets[i]);
     dataset.erase("weight");
@@ -86,6 +88,7 @@ PreparedFile::PreparedFile(const DataConfig& config, const std::vector<DatasetCo
             (sha256(all_that_decides(config, datasets, setting, context)).substr(0, 32) + ".safetensors")),
       vocab_size_(context.vocab_size),
       seq2seq_(context.seq2seq.has_value()),
+      kind_(context.rows.kind),
       datasets_(datasets.size()) {}
 
 void PreparedFile::write(const ReadDatasets& data) const {
@@ -100,7 +103,8 @@ void PreparedFile::write(const ReadDatasets& data) const {
   const std::pair<const char*, const Ints*> parts[] = {
       {"input_ids", &data.store->ids()}, {"labels", &data.store->labels()},
       {"lengths", &arrays.lengths},      {"label_lengths", &arrays.label_lengths},
-      {"lines", &arrays.lines},          {"file", &arrays.file}};
+      {"lines", &arrays.lines},          {"file", &arrays.file},
+      {"values", &arrays.values},        {"value_counts", &arrays.value_counts}};
   std::vector<TensorSpec> specs;
   for (const auto& [name, values] : parts) specs.push_back({name, DType::i32, {std::ssize(*values)}});
   std::error_code error;
@@ -131,24 +135,28 @@ std::optional<ReadDatasets> PreparedFile::read() const try {
   }
   Ints ids = read_ints(file, "input_ids"), labels = read_ints(file, "labels");
   SampleStore::Arrays arrays{read_ints(file, "lengths"), read_ints(file, "label_lengths"),
-                             read_ints(file, "lines"), read_ints(file, "file")};
+                             read_ints(file, "lines"),   read_ints(file, "file"),
+                             read_ints(file, "values"),  read_ints(file, "value_counts")};
   const auto sum = [](const Ints& n) { return std::accumulate(n.begin(), n.end(), std::int64_t{0}); };
-  const auto samples = std::ssize(arrays.lengths);
-  const bool whole = all_within(ids, 0, vocab_size_, 0) && all_within(labels, 0, vocab_size_, kIgnored) &&
-                     all_within(arrays.lengths, 0, INT32_MAX, 0) &&
-                     all_within(arrays.label_lengths, 0, INT32_MAX, 0) &&
-                     all_within(arrays.file, 0, std::ssize(files), 0) && (samples == 0 || !files.empty()) &&
-                     std::ssize(arrays.lines) == samples && std::ssize(arrays.file) == samples &&
-                     std::ssize(arrays.label_lengths) == (seq2seq_ ? samples : 0) &&
-                     sum(arrays.lengths) == std::ssize(ids) &&
-                     sum(seq2seq_ ? arrays.label_lengths : arrays.lengths) == std::ssize(labels) &&
-                     data.bounds.size() == datasets_ + 1 && data.bounds.front() == 0 &&
-                     data.bounds.back() == samples && std::is_sorted(data.bounds.begin(), data.bounds.end());
+  const auto samples = std::ssize(arrays.lines), sequences = samples * (kind_ == RowKind::pair ? 2 : 1);
+  const bool rollouts = kind_ == RowKind::rollout;
+  const std::int64_t values = rollouts ? sum(arrays.value_counts) : kind_ == RowKind::example ? 0 : samples;
+  const bool whole =
+      all_within(ids, 0, vocab_size_, 0) && all_within(labels, 0, vocab_size_, kIgnored) &&
+      all_within(arrays.lengths, 0, INT32_MAX, 0) && all_within(arrays.label_lengths, 0, INT32_MAX, 0) &&
+      all_within(arrays.file, 0, std::ssize(files), 0) && (samples == 0 || !files.empty()) &&
+      std::ssize(arrays.lengths) == sequences && std::ssize(arrays.file) == samples &&
+      std::ssize(arrays.label_lengths) == (seq2seq_ ? sequences : 0) && std::ssize(arrays.values) == values &&
+      std::ssize(arrays.value_counts) == (rollouts ? samples : 0) &&
+      all_within(arrays.value_counts, 1, INT32_MAX, 1) && sum(arrays.lengths) == std::ssize(ids) &&
+      sum(seq2seq_ ? arrays.label_lengths : arrays.lengths) == std::ssize(labels) &&
+      data.bounds.size() == datasets_ + 1 && data.bounds.front() == 0 && data.bounds.back() == samples &&
+      std::is_sorted(data.bounds.begin(), data.bounds.end());
   if (!whole) return std::nullopt;
   data.counts = {counts.at(0), counts.at(1), counts.at(2), counts.at(3),
                  counts.at(4), counts.at(5), counts.at(6)};
-  data.store =
-      std::make_shared<SampleStore>(seq2seq_, std::move(ids), std::move(labels), arrays, std::move(files));
+  data.store = std::make_shared<SampleStore>(seq2seq_, kind_, std::move(ids), std::move(labels), arrays,
+                                             std::move(files));
   return data;
 } catch (const UserError&) {
   return std::nullopt;

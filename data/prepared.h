@@ -38,6 +38,7 @@ class PreparedFile {
   std::filesystem::path path_;
   std::int64_t vocab_size_;
   bool seq2seq_;
+  RowKind kind_;
   std::size_t datasets_;
 };
 

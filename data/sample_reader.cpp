@@ -68,7 +68,8 @@ void SampleReader::choose_format(std::span<const std::string> names, const Place
                               context_.vocab_size,
                               context_.tokenizer,
                               context_.tokenizer_path,
-                              context_.seq2seq.has_value()};
+                              context_.seq2seq.has_value(),
+                              context_.rows};
   format_ = make_format(context, names, at);
 }
 
@@ -109,7 +110,11 @@ void SampleReader::tokenize(const std::vector<Row>& rows, Window& window) {
 
 // Cuts a sample to the lengths allowed; false: it is left out.
 bool SampleReader::fit(Sample& sample, const Place& at) {
-  if (context_.seq2seq) return fit_pair(sample, at);
+  if (context_.seq2seq && !fit_source_and_target(sample.input_ids, sample.labels, at)) return false;
+  if (context_.seq2seq)
+    return context_.rows.kind != RowKind::pair ||
+           fit_source_and_target(sample.rejected_ids, sample.rejected_labels, at);
+  if (context_.rows.kind != RowKind::example) return fit_answers(sample, at);
   const auto size = static_cast<std::int64_t>(sample.input_ids.size()), most = config_.max_seq_length;
   // Packing in pieces cuts long samples itself, and loses nothing of them.
   if (size <= most || (config_.packing && config_.packing_strategy != PackingStrategy::bfd)) return true;
@@ -123,14 +128,37 @@ bool SampleReader::fit(Sample& sample, const Place& at) {
   return true;
 }
 
-bool SampleReader::fit_pair(Sample& sample, const Place& at) {
+// Answers are cut at their end; a row whose prompt leaves no room for one is left out.
+bool SampleReader::fit_answers(Sample& sample, const Place& at) {
+  const std::int64_t most = config_.max_seq_length;
+  const std::int64_t size = std::max(std::ssize(sample.input_ids), std::ssize(sample.rejected_ids));
+  if (size <= most) return true;
+  if (config_.truncation == Truncation::error || context_.rows.kind == RowKind::rollout)
+    at.fail(
+        str(size, " tokens; data.max_seq_length is ", most, " and ",
+            context_.rows.kind == RowKind::rollout ? "rollouts are used whole" : "data.truncation is error"));
+  const auto prompt =
+      std::find_if(sample.labels.begin(), sample.labels.end(), [](std::int32_t l) { return l != kIgnored; }) -
+      sample.labels.begin();
+  if (config_.truncation == Truncation::drop || !context_.rows.cut || prompt >= most) {
+    ++counts_.dropped;
+    return false;
+  }
+  ++counts_.truncated;
+  for (auto* list : {&sample.input_ids, &sample.labels, &sample.rejected_ids, &sample.rejected_labels})
+    list->resize(static_cast<std::size_t>(std::min(std::ssize(*list), most)));
+  return true;
+}
+
+bool SampleReader::fit_source_and_target(std::vector<std::int32_t>& source, std::vector<std::int32_t>& target,
+                                         const Place& at) {
   struct Side {
     std::vector<std::int32_t>& ids;
     const char *name, *setting;
     std::int64_t most;
   };
-  const Side sides[] = {{sample.input_ids, "source", "data.max_source_length", config_.max_source_length},
-                        {sample.labels, "target", "data.max_target_length", config_.max_target_length}};
+  const Side sides[] = {{source, "source", "data.max_source_length", config_.max_source_length},
+                        {target, "target", "data.max_target_length", config_.max_target_length}};
   const auto too_long = [](const Side& s) { return std::ssize(s.ids) > s.most; };
   if (!too_long(sides[0]) && !too_long(sides[1])) return true;
   for (const Side& s : sides)

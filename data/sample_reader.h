@@ -45,7 +45,9 @@ class SampleReader {
   std::vector<Row> read_rows(std::int64_t most);
   void tokenize(const std::vector<Row>& rows, Window& window);
   bool fit(Sample& sample, const Place& at);
-  bool fit_pair(Sample& sample, const Place& at);
+  bool fit_source_and_target(std::vector<std::int32_t>& source, std::vector<std::int32_t>& target,
+                             const Place& at);
+  bool fit_answers(Sample& sample, const Place& at);
   bool may_cut();
 
   const DataConfig& config_;

@@ -24,7 +24,7 @@ class Stream::Source {
   }
 
   std::unique_ptr<Batcher> next_chunk() {
-    auto store = std::make_shared<SampleStore>(context_.seq2seq.has_value());
+    auto store = std::make_shared<SampleStore>(context_.seq2seq.has_value(), context_.rows.kind);
     std::vector<std::int64_t> rows;
     const std::int64_t most = config_.shuffle_buffer_size;
     while (std::ssize(rows) < most && read_some(*store, rows, most - std::ssize(rows))) {
@@ -133,13 +133,21 @@ Stream::Chunk Stream::chunk_with(std::int64_t batch) const {
 }
 
 BatchShape Stream::largest() const {
-  const std::int64_t rows = options_.batch_size;
-  if (context_.seq2seq) return full_pairs(rows, config_.max_source_length, config_.max_target_length);
+  const bool compares = context_.rows.kind != RowKind::example;
+  const std::int64_t rows = options_.batch_size * (context_.rows.kind == RowKind::pair ? 2 : 1);
+  if (context_.seq2seq) {
+    BatchShape s = full_pairs(rows, config_.max_source_length, config_.max_target_length);
+    if (compares) s.compared = options_.batch_size;
+    return s;
+  }
   const std::int64_t row = std::max(config_.max_seq_length, options_.pad_to);
-  return {.tokens = rows * row,
-          .targets = rows * (config_.max_seq_length - 1),
-          .sequences = options_.pack_to > 0 ? rows * row : rows,  // packed samples of one token
-          .longest = row};
+  BatchShape s{.tokens = rows * row,
+               .targets = rows * (config_.max_seq_length - 1),
+               .sequences = options_.pack_to > 0 ? rows * row : rows,  // packed samples of one token
+               .longest = row,
+               .compared = compares ? options_.batch_size : 0};
+  if (context_.rows.kind == RowKind::pair && options_.answers.share) share_nothing(s);
+  return s;
 }
 
 Batch Stream::batch(std::int64_t, std::int64_t i) const {

@@ -1,5 +1,6 @@
 #include "app/assembly/built_data.h"
 
+#include "app/assembly/reward_model.h"
 #include "app/assembly/vocabulary.h"
 #include "app/config/hub_folders.h"
 #include "data/efficiency/sampler.h"
@@ -48,6 +49,32 @@ std::function<std::vector<std::int64_t>(std::int64_t)> chosen_samples(const RunC
   return [sampler](std::int64_t epoch) { return sampler->order(epoch); };
 }
 
+// What the objective wants of a row.
+WantedRows wanted_rows(const ObjectiveConfig& c) {
+  RowKind kind = c.compares() ? RowKind::pair : RowKind::example;
+  if (c.type == ObjectiveType::kto) kind = RowKind::labelled;
+  if (c.type == ObjectiveType::grpo) kind = RowKind::rollout;
+  return {kind, name_of(c.type), c.type != ObjectiveType::reward};
+}
+
+std::unique_ptr<Rollouts> make_rollouts(const ObjectiveConfig& c, const Batcher& from,
+                                        std::int64_t per_step) {
+  const std::int64_t group = c.num_generations.value_or(8);
+  require_groups(from.data(), group);
+  return std::make_unique<Rollouts>(from,
+                                    RolloutOptions{.group = group,
+                                                   .rows = from.options().batch_size,
+                                                   .batches = per_step,
+                                                   .uses = c.num_iterations.value_or(1),
+                                                   .scale = c.scale_rewards.value_or(ScaleRewards::group)});
+}
+
+void check_family(const ObjectiveConfig& c, bool encoder_decoder) {
+  if (encoder_decoder && c.compares() && c.type != ObjectiveType::orpo)
+    throw UserError(Exit::config, str("objective.type: ", name_of(c.type),
+                                      " is not for encoder-decoders, which have sft, distill and orpo"));
+}
+
 void check_kind(const RunConfig& config, bool pairs) {
   if (has_random_ltd(config.data_efficiency) && config.data.streaming)
     throw UserError(Exit::config,
@@ -66,6 +93,10 @@ void check_kind(const RunConfig& config, bool pairs) {
 
 }  // namespace
 
+bool shares_prompts(const RunConfig& config, bool encoder_decoder) {
+  return !encoder_decoder && config.model.sparse_attention.mode == SparsityMode::dense;
+}
+
 BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart part,
                      const LoadProgress& progress, int ranks) {
   BuiltData d;
@@ -82,11 +113,18 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
                       .hub = hub_cache()};
   const auto decoder = read_decoder_tokens(join_path(config.model.folder(), "config.json"));
   if (decoder) context.seq2seq = {decoder->start, decoder->pad, decoder->end};
+  context.rows = wanted_rows(config.objective);
+  check_family(config.objective, decoder.has_value());
   d.loaded = load_data(config.data, seed, context, part);
   const TrainingConfig& t = config.training;
   const auto options = [&](std::int64_t size, bool shuffle) {
     BatcherOptions o = batcher_options(config.data, size, shuffle, seed);
     if (context.seq2seq) o.seq2seq = *context.seq2seq;
+    if (config.objective.type == ObjectiveType::reward) o.answers.padding = padding_token(config.model);
+    o.answers.share = shares_prompts(config, decoder.has_value());
+    o.answers.prompt = config.objective.type == ObjectiveType::orpo;
+    if (config.objective.type == ObjectiveType::grpo) o.group = config.objective.num_generations.value_or(8);
+    if (config.objective.type == ObjectiveType::kto) o.answers.mixed = config.data.max_seq_length;
     return o;
   };
   const std::int64_t per_step = t.gradient_accumulation_steps * ranks;  // micro-batches
@@ -101,6 +139,8 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
     BatcherOptions chosen = train;
     chosen.chosen = chosen_samples(config, d.loaded, train.batch_size * per_step, train.seed);
     d.train = std::make_unique<Batcher>(d.loaded.train, chosen);
+    if (config.objective.type == ObjectiveType::grpo)
+      d.rollouts = make_rollouts(config.objective, *d.train, per_step);
   }
   if (part == LoadPart::train_and_eval &&
       (has_curriculum(config.data_efficiency) || has_random_ltd(config.data_efficiency))) {

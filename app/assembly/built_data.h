@@ -9,6 +9,7 @@
 #include "data/efficiency/batches.h"
 #include "data/load.h"
 #include "data/stream.h"
+#include "engine/train/objectives/rollouts.h"
 
 namespace ft {
 
@@ -18,10 +19,12 @@ struct BuiltData {
   std::unique_ptr<Batcher> train, eval;         // eval null: nothing is held out
   std::unique_ptr<Stream> stream;               // with data.streaming, instead of train
   std::unique_ptr<EfficientBatches> efficient;  // with data_efficiency: of train or stream
+  std::unique_ptr<Rollouts> rollouts;           // of train, where answers have rewards
 
   // What is trained on.
   const BatchSource& batches() const {
     if (efficient) return *efficient;
+    if (rollouts) return *rollouts;
     return stream ? static_cast<const BatchSource&>(*stream) : *train;
   }
 };
@@ -30,6 +33,9 @@ std::int64_t vocab_size_of(const RunConfig&);
 // `ranks`: those of the run; a stream has as many batches as all of them take.
 BuiltData build_data(const RunConfig&, std::int64_t vocab_size, LoadPart, const LoadProgress& progress,
                      int ranks = 1);
+
+// Whether a pair's prompt is computed once for both answers.
+bool shares_prompts(const RunConfig&, bool encoder_decoder);
 
 // All of it, with what is done of it on the screen.
 BuiltData read_data(const RunConfig&, const BuiltModel&, int ranks, Screen&);

@@ -1,8 +1,11 @@
 #include "app/assembly/built_model.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 #include "app/assembly/param_groups.h"
+#include "app/assembly/reward_model.h"
 #include "app/assembly/vocabulary.h"
 #include "data/efficiency/schedule.h"
 #include "engine/io/file.h"
@@ -19,9 +22,11 @@ lora::LoraConfig lora_config(const RunConfig& config, const lora::AdapterFolder*
   return c;
 }
 
-void expect_weights(BuiltModel& b) {
+void expect_weights(BuiltModel& b, bool trains) {
   EachParameter each([&](Parameter& p) {
     if (p.name.starts_with(lora::kPeftPrefix) || (b.four_bit && b.four_bit->has(p))) return;
+    if (p.name == kScore && !b.base->has(kScore) && (trains || b.start))
+      return;  // a new one, or the adapter's
     b.base->expect(p.stored_name(), p.shape);
   });
   b.model().visit(each);
@@ -142,6 +147,15 @@ void require_own_weights(const BuiltModel& b) {
                           "target_modules"));
 }
 
+// As transformers makes a head that a model does not have: normal.
+void random_score(Random random, double deviation, Tensor y, std::int64_t first) {
+  for (std::int64_t i = 0; i < y.numel(); ++i) {
+    const auto bits = random.at(static_cast<std::uint64_t>(first + i));
+    const double radius = deviation * std::sqrt(-2 * std::log(to_uniform(bits[0])));
+    y.as<float>()[i] = static_cast<float>(radius * std::cos(2 * std::numbers::pi * to_uniform(bits[1])));
+  }
+}
+
 }  // namespace
 
 lora::Origin origin_of(const ModelInfo& info, const lora::AdapterFolder* start) {
@@ -166,6 +180,10 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
   b.seed = static_cast<std::uint64_t>(config.training.seed);
   auto four_bit = four_bit_plan(config);
   b.made = make_model(join_path(b.folder, "config.json"), b.dtype);
+  if (config.objective.type == ObjectiveType::reward) {
+    make_reward_model(b.made);
+    b.padding = padding_token(config.model);
+  }
   b.model().set_sparse_attention(config.model.sparse_attention);
   b.lora = config.finetuning_type == FinetuningType::lora &&
            (config.trains || config.lora.adapter_name_or_path.has_value());
@@ -176,6 +194,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
   if (b.lora) {
     b.lora_config = lora_config(config, b.start.get());
     if (b.made.info.decoder) b.lora_config.task_type = "SEQ_2_SEQ_LM";
+    if (b.padding) train_score(b.lora_config);
     b.attached = lora::attach(b.model(), b.lora_config, b.dtype, origin_of(b.made.info, b.start.get()));
     if (config.lora.expects_all_linear) require_all_linear(b);
     require_own_weights(b);
@@ -188,7 +207,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
     b.four_bit.emplace(b.model(), plan_of(b.made.info, std::move(*four_bit)), b.base.get());
     b.attached.inputs_first = false;  // what PEFT finds then is a Linear4bit
   }
-  if (weights == Weights::check) expect_weights(b);
+  if (weights == Weights::check) expect_weights(b, config.trains);
   if (const auto noise = config.training.neftune_noise_alpha; noise && config.trains)
     b.model().set_embedding_noise(*noise);
   if (config.zero_optimization.offload_param.device == OffloadDevice::nvme) find_stored(b);
@@ -222,6 +241,8 @@ ReadParameter BuiltModel::reader() const {
       start->read(p, y, first);
     else if (p.name.starts_with(lora::kPeftPrefix))
       starts->read(below(), p, y, first);
+    else if (p.name == kScore && !base->has(kScore))
+      random_score(Random{seed}.with("init").with(p.name), made.info.initializer_range, y, first);
     else
       base->read(p.stored_name(), y, first);
   };

@@ -30,6 +30,7 @@ struct BuiltModel {
   std::unique_ptr<lora::AdapterFolder> start;    // the adapter to continue from; null: none
   std::shared_ptr<const lora::Starts> starts;    // with `lora`: what adapters begin as
   std::uint64_t seed = 0;
+  std::optional<std::int32_t> padding;  // of a reward model: see padding_token
 
   Model& model() const { return *made.model; }
   // The embedding's, and the head's where it has its own: an adapter holds them when they have grown.

@@ -42,7 +42,7 @@ std::shared_ptr<Ops> make_host_ops(const ZeroOptions& zero, Device device) {
 }
 
 Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others, const BuiltModel& b,
-               const PlanRequest& request, const Plan& plan, Ops* observer)
+               const PlanRequest& request, const Plan& plan, Ops* observer, const BuiltModel* held)
     : ops(std::move(device)),
       host(make_host_ops(request.zero, ops->device())),
       comm(others ? std::move(others) : std::make_unique<LocalCommunicator>(*ops)),
@@ -61,6 +61,13 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others
   b.model().set_recompute(request.recompute);
   store.reserve(plan.transient);
   if (b.base) store.load(b.reader());
+  if (!held) return;
+  frozen.emplace(*ops, *comm, frozen_options(request), no_states,
+                 Homes{depot_of(request.zero.params_home, *ops), nullptr, nullptr});
+  held->model().add_units(*frozen);
+  frozen->reserve(plan.reference);
+  if (held->base) frozen->load(held->reader());
+  reference = {&held->model(), &*frozen};
 }
 
 MemoryReport Engine::memory(bool adapter) const {
@@ -68,6 +75,7 @@ MemoryReport Engine::memory(bool adapter) const {
   const std::int64_t workspace = ops->workspace() + (host && one ? host->workspace() : 0);
   MemoryReport m = memory_report(store.memory(), saved.peak(), scratch.peak() + workspace, adapter);
   if (kept) m.host += kept->size();
+  if (frozen) add_frozen(m, frozen->memory(), *comm);
   return m;
 }
 

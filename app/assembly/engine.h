@@ -24,18 +24,23 @@ class Engine {
  public:
   // Takes all memory that `plan` says and loads the parameters. UserError(Exit::memory) when it is not there.
   // No communicator: a world of one. observer: around the same Ops, such as TraceOps; the model computes
-  // through it.
+  // through it. reference: a frozen model that is held beside the other, as the request has it.
   Engine(std::unique_ptr<Ops>, std::unique_ptr<Communicator>, const BuiltModel&, const PlanRequest&,
-         const Plan&, Ops* observer = nullptr);
+         const Plan&, Ops* observer = nullptr, const BuiltModel* reference = nullptr);
 
   std::unique_ptr<Ops> ops;
   std::shared_ptr<Ops> host;
   std::unique_ptr<Communicator> comm;
   ParameterStore store;
+  std::optional<ParameterStore> frozen;  // the reference's
+  Policy reference;                      // where it is a model of its own
   Arena saved, scratch;
   std::shared_ptr<Depot> kept;  // null: blocks' inputs stay on the device
   std::optional<InputsHome> inputs;
   Ctx context;
+
+  // What an objective's pass over this model is made of.
+  Pass pass(Model& model) { return {context, {&model, &store}, reference}; }
 
   MemoryReport memory(bool adapter) const;  // as measured: what was taken, and the arenas' peaks
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/assembly/reward_model.h"
 #include "data/new_tokens.h"
 #include "data/tokenizer.h"
 
@@ -32,7 +33,8 @@ void resize_vocabulary(MadeModel& made, std::int64_t rows) {
 }
 
 std::vector<std::string> weights_by_token(const ModelInfo& info) {
-  std::vector<std::string> names{info.embedding, info.head_weight(), info.head + ".bias"};
+  std::vector<std::string> names{info.embedding};
+  if (info.head_weight() != kScore) names.insert(names.end(), {info.head_weight(), info.head + ".bias"});
   names.insert(names.end(), info.embedding_copies.begin(), info.embedding_copies.end());
   return names;
 }

@@ -1,4 +1,4 @@
-// Commands in which a model answers: generate, chat.
+// Commands in which a model answers, or says what answers are worth: generate, score, chat.
 #include "app/commands/command_parser.h"
 #include "app/config/hub_folders.h"
 
@@ -42,6 +42,29 @@ void CommandLine::answers() {
       return ft::generate(generate_);
     };
   });
+
+  auto* score = command("score", "Score answers with a reward model: JSON lines in, JSON lines out.",
+                        "  ft score --model models/base --adapter outputs/reward --input rows.jsonl --output "
+                        "scored.jsonl\n"
+                        "  ft score --model outputs/reward --input rows.jsonl --output scored.jsonl "
+                        "data.chat_template=llama3");
+  score->add_option("--model", score_.model, "Model folder.")->required()->type_name("DIR");
+  score->add_option("--adapter", score_.adapter, "PEFT adapter with the score.")->type_name("DIR");
+  score
+      ->add_option("--input", score_.input,
+                   "Rows with \"input_ids\", \"prompt\" and \"completion\", or \"messages\".")
+      ->required()
+      ->type_name("FILE");
+  score->add_option("--output", score_.output, "The same rows with \"reward\".")
+      ->required()
+      ->type_name("FILE");
+  score->add_option("--dtype", score_.dtype, "Type to compute in.")
+      ->check(CLI::IsMember(kDtypes))
+      ->capture_default_str();
+  score->add_flag("--overwrite", score_.overwrite, "Replace the output file if it exists.");
+  score->add_option("settings", score_.overrides, "Settings, such as data.chat_template=llama3.")
+      ->type_name("section.key=value");
+  score->callback([this] { action_ = [this] { return ft::score(score_); }; });
 
   auto* chat = command("chat", "Chat with a model; /reset starts over, /quit or end of input ends.",
                        "  ft chat --model models/base --adapter outputs/run\n"

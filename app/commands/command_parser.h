@@ -9,6 +9,7 @@
 #include "app/answers/chat.h"
 #include "app/answers/generate.h"
 #include "app/answers/metrics.h"
+#include "app/answers/score.h"
 #include "app/doctor/doctor.h"
 #include "app/launch/launch.h"
 #include "app/models/export.h"
@@ -84,6 +85,7 @@ class CommandLine {
   DataShowArgs data_show_;
   DataStatsArgs data_stats_;
   MetricsArgs metrics_;
+  ScoreArgs score_;
   MergeArgs merge_;
   QuantizeArgs quantize_;
   ExportArgs export_;

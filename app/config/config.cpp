@@ -84,6 +84,34 @@ void check_predictions(const RunConfig& c, const std::function<void(const std::s
     refuse("generation.do_sample: beam search does not sample; set generation.num_beams=1");
 }
 
+// What an objective that compares answers leaves no meaning to.
+void check_comparing(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
+  check(c.objective, refuse);
+  if (c.objective.type == ObjectiveType::sft) return;
+  const std::string type = str(" (objective.type ", name_of(c.objective.type), ")");
+  if (c.training.label_smoothing_factor > 0)
+    refuse("training.label_smoothing_factor: is of the cross-entropy; leave it out" + type);
+  if (c.evaluation.metric_for_best_model.ends_with("perplexity"))
+    refuse("evaluation.metric_for_best_model: the loss is no cross-entropy; set it to loss" + type);
+  if (!c.objective.compares()) return;
+  if (c.training.neftune_noise_alpha)
+    refuse("training.neftune_noise_alpha: answers are compared without noise; leave it out" + type);
+  if (c.evaluation.predict_with_generate)
+    refuse("evaluation.predict_with_generate: there is no one right answer to measure with; set it to false" +
+           type);
+  if (has_curriculum(c.data_efficiency) || has_random_ltd(c.data_efficiency))
+    refuse("data_efficiency: is for examples; leave it out" + type);
+  if (c.data.streaming && c.objective.precompute_ref_log_probs.value_or(false))
+    refuse(
+        "objective.precompute_ref_log_probs: needs all data in memory; leave it out, or set "
+        "data.streaming=false");
+  if (c.objective.type != ObjectiveType::grpo) return;
+  if (c.evaluation.eval_strategy != EvalStrategy::no)
+    refuse("evaluation.eval_strategy: answers that are given have no evaluation; set it to no" + type);
+  if (c.data.streaming)
+    refuse("data.streaming: the answers of a step are weighed together; set it to false" + type);
+}
+
 void check_training(const TrainingConfig& t, const std::function<void(const std::string&)>& refuse) {
   const LossScaling& scaling = t.loss_scaling;
   if (t.fp16 && t.bf16.value_or(false))
@@ -182,6 +210,7 @@ void check_together(RunConfig& c, const std::string& name) {
   check(c.data_efficiency, refuse);
   if (has_random_ltd(c.data_efficiency) && c.model.sparse_attention.mode != SparsityMode::dense)
     refuse("data_efficiency.data_routing: not with model.sparse_attention yet; leave one of them out");
+  check_comparing(c, refuse);
   check_training(c.training, refuse);
   check_lora(c.lora, refuse);
   if (c.training.loraplus_lr_ratio && c.finetuning_type != FinetuningType::lora)

@@ -17,6 +17,7 @@
 #include "engine/nn/config.h"
 #include "engine/ops/ops.h"
 #include "engine/train/config.h"
+#include "engine/train/objectives/config.h"
 #include "lora/config.h"
 
 namespace ft {
@@ -121,6 +122,7 @@ struct RunConfig {
   lora::QuantizationConfig quantization;
   lora::LoraConfig lora;
   FinetuningType finetuning_type = FinetuningType::lora;
+  ObjectiveConfig objective;
   Device::Kind device = Device::Kind::cpu;
   DataConfig data;
   DataEfficiencyConfig data_efficiency;
@@ -153,6 +155,7 @@ struct RunConfig {
     f("quantization", quantization, "Frozen weights in 4 bits, as bitsandbytes does it.");
     f("lora", lora, "The adapter: PEFT's LoraConfig.");
     f("finetuning_type", finetuning_type, "What to train: an adapter, or the whole model.");
+    f("objective", objective, "What to minimise: names and defaults of TRL's trainers.");
     f("device", device, "Where to compute: on the CPU, or on an NVIDIA GPU.");
     f("data", data, "The training and evaluation data.");
     f("data_efficiency", data_efficiency, "Curriculum learning: DeepSpeed's names.");

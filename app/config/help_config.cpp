@@ -108,7 +108,7 @@ Relative paths in a file are relative to its folder, those on the command line t
         (s.type != "section" && s.path.find('.') == s.path.npos))
       continue;
     if (s.type == "section" && s.path.find('.') == s.path.npos)
-      out += "\n## " + s.path + "\n\n" + s.help + "\n" + head;
+      out += "\n## " + s.path + ": " + s.help + "\n" + head;
     else if (s.type != "section")
       row(s, s.path.substr(s.path.find('.') + 1));
   }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "app/assembly/reward_model.h"
 #include "engine/io/json.h"
 #include "engine/io/safetensors_fill.h"
 #include "engine/io/safetensors_write.h"
@@ -131,7 +132,9 @@ class WholeModelFiles final : public ModelFiles {
     EachParameter each([&](Parameter& p) { specs.push_back({p.name, dtype, p.shape}); });
     built_.model().visit(each);
     write_shards(folder, "model", specs, {});
-    write_file(join_path(folder, "config.json"), config_with_dtype(built_.folder, dtype, built_.rows()));
+    std::string config = config_with_dtype(built_.folder, dtype, built_.rows());
+    if (built_.padding) config = reward_config(config, built_.made.info.architecture, *built_.padding);
+    write_file(join_path(folder, "config.json"), config);
   }
   std::string name_of(const Parameter& p) const override { return p.name; }
   ReadParameter read(const std::string& folder) override {

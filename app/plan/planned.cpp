@@ -11,27 +11,38 @@ namespace {
 
 // The largest micro-batch there can be: every sequence as long as it may be, and as the model has positions.
 // `other`: tokens of a sequence, or of a source, in place of what is configured.
-BatchShape full_shape(std::int64_t sequences, const DataConfig& data, const ModelInfo& info,
+BatchShape full_shape(std::int64_t rows, const RunConfig& config, const ModelInfo& info,
                       std::optional<std::int64_t> other) {
-  if (info.decoder)
-    return full_pairs(sequences, other.value_or(data.max_source_length), data.max_target_length);
+  const DataConfig& data = config.data;
+  const std::int64_t compared = config.objective.compares() ? rows : 0;
+  const std::int64_t sequences = rows * sequences_of_row(config.objective);
+  if (info.decoder) {
+    BatchShape s = full_pairs(sequences, other.value_or(data.max_source_length), data.max_target_length);
+    s.compared = compared;
+    return s;
+  }
   std::int64_t length = other.value_or(data.max_seq_length);
   if (info.positions > 0) length = std::min(length, info.positions);
-  return {.tokens = sequences * length,
-          .targets = sequences * (length - 1),
-          .sequences = sequences,
-          .longest = length};
+  const bool scores = config.objective.type == ObjectiveType::reward;
+  BatchShape s{.tokens = sequences * length,
+               .targets = sequences * (scores ? 1 : length - 1),
+               .sequences = sequences,
+               .longest = length,
+               .compared = compared};
+  if (shares_prompts(config, false) && sequences > rows) share_nothing(s);
+  return s;
 }
 
 // As planned(), of a model that is built: it may be planned again and again.
 Planned plan_built(const RunConfig& config, const BuiltModel& built, const BuiltData* data, Room room,
                    std::optional<std::int64_t> length, Costs costs = Costs::all) {
   const BuiltData none;
-  PlanRequest request =
-      plan_request(config, built, data ? *data : none, room.workspace, all_ranks(config.distributed));
+  const BuiltObjective objective = build_objective(config, built, Weights::ignore);
+  PlanRequest request = plan_request(config, built, objective, data ? *data : none, room.workspace,
+                                     all_ranks(config.distributed));
   if (length || !data) {
     const auto full = [&](std::int64_t sequences) {
-      return full_shape(sequences, config.data, built.made.info, length);
+      return full_shape(sequences, config, built.made.info, length);
     };
     request.train = {full(config.training.per_device_train_batch_size)};
     if (config.evaluation.eval_strategy != EvalStrategy::no)

@@ -8,8 +8,8 @@
 
 namespace ft {
 
-PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const BuiltData& d,
-                         std::int64_t workspace, int ranks) {
+PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const BuiltObjective& o,
+                         const BuiltData& d, std::int64_t workspace, int ranks) {
   PlanRequest r{
       .dtype = b.dtype,
       .ranks = ranks,
@@ -23,6 +23,8 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
       .adapter = b.lora,
       .device = device_of(config),
       .workspace = workspace};
+  r.objective = o.objective.get();
+  r.reference = o.reference ? &o.reference->model() : nullptr;
   r.inputs_on_host = config.on_gpu() && config.training.gradient_checkpointing == Checkpointing::offload;
   if (r.device.kind == Device::Kind::cpu)
     if (const auto host = make_host_ops(r.zero, r.device)) r.workspace += host->workspace();

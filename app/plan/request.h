@@ -2,12 +2,14 @@
 #pragma once
 #include "app/assembly/built_data.h"
 #include "app/assembly/built_model.h"
+#include "app/assembly/built_objective.h"
 #include "engine/train/planner.h"
 
 namespace ft {
 
 // With gradient_checkpointing auto, plans as for true, which needs the least memory (planned.h).
-PlanRequest plan_request(const RunConfig&, const BuiltModel&, const BuiltData&, std::int64_t workspace,
-                         int ranks);
+// The request refers to the model and the objective.
+PlanRequest plan_request(const RunConfig&, const BuiltModel&, const BuiltObjective&, const BuiltData&,
+                         std::int64_t workspace, int ranks);
 
 }  // namespace ft

@@ -93,14 +93,56 @@ void show_target(const Tokenizer* tokenizer, std::span<const std::int32_t> label
   show_stretch(shown(tokenizer, trained), true, out);
 }
 
+// A prompt and an answer to it.
+struct Parted {
+  std::vector<std::int32_t> prompt, answer;
+};
+Parted parted(const SampleStore::View& s, bool seq2seq) {
+  if (seq2seq) return {{s.input_ids.begin(), s.input_ids.end()}, {s.labels.begin(), s.labels.end()}};
+  const auto begin =
+      std::find_if(s.labels.begin(), s.labels.end(), [](std::int32_t l) { return l != kIgnored; });
+  const auto border = s.input_ids.begin() + (begin - s.labels.begin());
+  return {{s.input_ids.begin(), border}, {border, s.input_ids.end()}};
+}
+
+Json answers_json(const Dataset& data, std::int64_t i) {
+  const Parted first = parted(data[i], data.seq2seq());
+  Json row = {{"prompt_ids", first.prompt}};
+  if (data.kind() == RowKind::pair) {
+    row["chosen_ids"] = first.answer;
+    row["rejected_ids"] = parted(data.rejected(i), data.seq2seq()).answer;
+    if (data.value(i) != 0) row["margin"] = data.value(i);
+  } else {
+    row["completion_ids"] = first.answer;
+    row["label"] = data.value(i) > 0;
+  }
+  return row;
+}
+
+// A prompt, and its answers one behind another.
+void show_answers(const Dataset& data, std::int64_t i, const Tokenizer* tokenizer, Screen& out) {
+  const Parted first = parted(data[i], data.seq2seq());
+  show_stretch(shown(tokenizer, first.prompt), false, out);
+  const bool pair = data.kind() == RowKind::pair;
+  out.line(out.dim(pair ? "chosen" : data.value(i) > 0 ? "desired" : "not desired"));
+  show_stretch(shown(tokenizer, first.answer), true, out);
+  if (!pair) return;
+  out.line(out.dim("rejected"));
+  show_stretch(shown(tokenizer, parted(data.rejected(i), data.seq2seq()).answer), true, out);
+}
+
 }  // namespace
 
 void show_samples_json(const Dataset& data, std::optional<std::int64_t> limit, Screen& out) {
   const std::int64_t count = std::min(data.size(), limit.value_or(data.size()));
   for (std::int64_t i = 0; i < count; ++i) {
     Json row;
-    row["input_ids"] = data[i].input_ids;
-    row["labels"] = data[i].labels;
+    if (data.kind() == RowKind::example) {
+      row["input_ids"] = data[i].input_ids;
+      row["labels"] = data[i].labels;
+    } else {
+      row = answers_json(data, i);
+    }
     row["source"] = data.source(i);
     out.line(json_text(row, -1), Screen::kWhole);
   }
@@ -115,6 +157,11 @@ void show_samples(const Dataset& data, const Tokenizer* tokenizer, std::int64_t 
                           show::plural(static_cast<std::int64_t>(ids.size()), "token"), ", ",
                           show::count(count_targets(labels, data.seq2seq())), " trained")),
              Screen::kWhole);
+    if (data.kind() != RowKind::example) {
+      show_answers(data, i, tokenizer, out);
+      out.line("");
+      continue;
+    }
     if (data.seq2seq()) {
       show_stretch(shown(tokenizer, ids), false, out);
       show_target(tokenizer, labels, out);

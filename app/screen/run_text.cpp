@@ -120,8 +120,10 @@ std::string measures_text(const Measures& measures) {
 }
 
 std::string evaluation_line(const EvalRow& row) {
-  return str("step ", show::count(row.step), "  eval loss ", show::loss(row.eval_loss), "  perplexity ",
-             show::digits(row.perplexity), measures_text(row.measures), row.best ? "  best so far" : "");
+  const std::string perplexity =
+      std::isnan(row.perplexity) ? "" : "  perplexity " + show::digits(row.perplexity);
+  return str("step ", show::count(row.step), "  eval loss ", show::loss(row.eval_loss), perplexity,
+             measures_text(row.measures), row.best ? "  best so far" : "");
 }
 
 std::string saved_line(std::int64_t step, double seconds, const std::filesystem::path& path) {

@@ -45,6 +45,17 @@ double part_done(const StepView& v) {
   return v.header.steps > 0 ? static_cast<double>(v.row.step) / static_cast<double>(v.header.steps) : 0;
 }
 
+// Of pairs: how often the better answer is preferred, and by how much.
+std::string preference_text(const Measures& columns) {
+  std::string text;
+  for (const auto& [name, value] : columns) {
+    if (name == "rewards/accuracies" || name == "accuracy")
+      text = "accuracy " + show::digits(value, 2) + text;
+    if (name == "rewards/margins" || name == "margin") text += "  margin " + show::digits(value, 2);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string step_line(const StepView& v, int width, Bar bar) {
@@ -55,6 +66,7 @@ std::string step_line(const StepView& v, int width, Bar bar) {
       {step_of_steps(v), 0},
       {right(show::fixed(std::floor(100 * part_done(v)), 0) + " %", 4), 3},
       {"loss " + show::loss(r.loss), 1},
+      {preference_text(r.columns), 3},
       {"lr " + show::rate(r.learning_rate), 5},
       {skipped ? "skipped" : "grad " + show::digits(r.grad_norm, 2), 6},
       {r.tokens_per_second > 0 ? show::speed(r.tokens_per_second) : "", 4},

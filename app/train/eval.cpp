@@ -38,6 +38,7 @@ void print_answers(const std::vector<Answer>& answers, std::int64_t right) {
 
 Exit eval(const EvalArgs& args) {
   RunConfig config = load_config(args.config, args.settings());
+  const RunConfig began = config;
   if (!args.adapter.empty()) {
     config.finetuning_type = FinetuningType::lora;
     config.lora = {};  // the adapter's own configuration holds
@@ -50,6 +51,7 @@ Exit eval(const EvalArgs& args) {
   BuiltModel built = build_model(config, Weights::check);
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   built.model().visit(freeze);
+  const BuiltObjective objective = build_evaluated_objective(began, built);
   Working reading(screen, "reading data");
   BuiltData data =
       build_data(config, built.made.info.vocab_size, LoadPart::eval, [&](auto a, auto b) { reading(a, b); });
@@ -60,6 +62,8 @@ Exit eval(const EvalArgs& args) {
         Exit::config,
         "data.eval_datasets: there is nothing to evaluate on; name files there, or set data.val_set_size");
 
+  if (args.answers > 0 && config.objective.compares())
+    throw UserError(Exit::config, "--answers: there is no one right answer where answers are compared");
   if (args.answers > 0 && !data.tokenizer)
     throw UserError(Exit::config, "--answers: the data is tokens already, so there is no text to answer");
   const Dataset& held_out = data.eval->data();
@@ -68,15 +72,15 @@ Exit eval(const EvalArgs& args) {
 
   auto ops = make_run_ops(config, ranks.gpu);
   auto comm = make_communicator(ranks, *ops, config);
-  PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);
+  PlanRequest request = plan_request(config, built, objective, data, ops->workspace(), ranks.size);
   request.states = no_states;
   if (args.answers > 0) request.generation.push_back(ask.shape());
   const Plan plan = plan_run(built.model(), request);
   require_memory(plan.memory, *ops, advice_on_memory(config, false), ranks.local_size);
   require_same(*comm, data.eval->data().tokens(), "the number of tokens in the data");
-  Engine engine(std::move(ops), std::move(comm), built, request, plan);
+  Engine engine(std::move(ops), std::move(comm), built, request, plan, nullptr, objective.reference.get());
   Working working(screen, "evaluating", "batches");
-  const Evaluated e = evaluate(engine.context, built.model(), engine.store, *engine.comm, *data.eval,
+  const Evaluated e = evaluate(engine.pass(built.model()), *objective.objective, *data.eval,
                                [&](auto a, auto b) { working(a, b); });
   std::vector<Answer> answers;
   Working answering(screen, "answering", "prompts");
@@ -84,14 +88,17 @@ Exit eval(const EvalArgs& args) {
   if (args.answers > 0)
     answers = ask.run(engine.context, engine.store, built.model(), *data.tokenizer,
                       end_tokens(built.folder, data.tokenizer.get()), answered);
-  Measures measures;
+  Measures measures = e.columns;
   if (predictions) measures = predictions->run(engine.context, engine.store, answered);
   screen.clear();  // what follows goes to stdout, perhaps the same terminal
   if (!ranks.root()) return Exit::done;
   const std::int64_t right =
       std::count_if(answers.begin(), answers.end(), [](const Answer& a) { return a.right(); });
+  const bool perplexity = objective.objective->is_cross_entropy();
   if (args.json) {
-    Json row = {{"eval_loss", e.loss}, {"perplexity", std::exp(e.loss)}, {"eval_tokens", e.targets}};
+    Json row = {{"eval_loss", e.loss}};
+    if (perplexity) row["perplexity"] = std::exp(e.loss);
+    row[config.objective.compares() ? "eval_rows" : "eval_tokens"] = e.targets;
     for (const auto& [name, value] : measures) row["eval_" + name] = value;
     if (args.answers > 0) {
       row["answers"] = answers.size();
@@ -100,8 +107,10 @@ Exit eval(const EvalArgs& args) {
     std::printf("%s\n", json_text(row, -1).c_str());
     return Exit::done;
   }
-  std::printf("eval loss %.6f   perplexity %.4f   %lld target tokens%s\n", e.loss, std::exp(e.loss),
-              static_cast<long long>(e.targets), measures_text(measures).c_str());
+  std::printf("eval loss %.6f   ", e.loss);
+  if (perplexity) std::printf("perplexity %.4f   ", std::exp(e.loss));
+  std::printf("%lld %s%s\n", static_cast<long long>(e.targets),
+              config.objective.compares() ? "rows" : "target tokens", measures_text(measures).c_str());
   if (args.answers > 0) print_answers(answers, right);
   return Exit::done;
 }

@@ -9,6 +9,7 @@
 #include "app/plan/request.h"
 #include "app/plan/ways_out.h"
 #include "app/profile/profiled_step.h"
+#include "app/train/reference.h"
 #include "engine/train/trainer.h"
 
 namespace ft {
@@ -31,6 +32,7 @@ Exit profile(const ProfileArgs& args) {
   const Ranks ranks = find_ranks(config);
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
   BuiltModel built = build_model(config, Weights::check);
+  const BuiltObjective objective = build_objective(config, built, Weights::check);
   BuiltData data = read_data(config, built, ranks.size, screen);
   auto ops = make_run_ops(config, ranks.gpu);
   CommunicationNotes notes;
@@ -47,7 +49,7 @@ Exit profile(const ProfileArgs& args) {
     report = std::move(own);
   }
   auto comm = make_communicator(ranks, *ops, config, profiled ? &notes : nullptr);
-  PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);
+  PlanRequest request = plan_request(config, built, objective, data, ops->workspace(), ranks.size);
   if (!config.training.gradient_checkpointing)
     request.recompute = choose_recomputed(built.model(), request, *ops, ranks, *comm);
   const Plan plan = plan_run(built.model(), request);
@@ -58,8 +60,10 @@ Exit profile(const ProfileArgs& args) {
   head.output = config.training.output_dir;
   head.architecture = built.made.info.architecture;
   head.peak_flops = ops->peak_flops(built.dtype) * ranks.size;
-  Engine engine(std::move(ops), std::move(comm), built, request, plan, profiled ? &profiled->ops() : nullptr);
+  Engine engine(std::move(ops), std::move(comm), built, request, plan, profiled ? &profiled->ops() : nullptr,
+                objective.reference.get());
   if (profiled) profiled->watch(engine.saved);
+  if (objective.precomputes) precompute_reference(engine, built, objective, data, screen);
   const auto files = make_model_files(built);
   Checkpoints none(built.model(), engine.store, *engine.comm, *files, config.training.output_dir);
   report->begin(head);
@@ -73,7 +77,9 @@ Exit profile(const ProfileArgs& args) {
                    .report = *report,
                    .stop_asked = [] { return false; },
                    .add_to_checkpoint = [](const std::string&) {},
-                   .flops_per_token = plan.flops_per_token},
+                   .flops_per_token = plan.flops_per_token,
+                   .objective = objective.objective.get(),
+                   .reference = engine.reference},
                   config.train());
   TrainState state;
   trainer.run(state);

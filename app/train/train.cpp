@@ -20,6 +20,7 @@
 #include "app/screen/run_text.h"
 #include "app/train/communication_log.h"
 #include "app/train/memory_breakdown.h"
+#include "app/train/reference.h"
 #include "app/train/reports.h"
 #include "app/train/run_folder.h"
 #include "app/train/traced_steps.h"
@@ -108,6 +109,19 @@ void add_machine(RunHeader& head, const RunConfig& config, Ops& ops, DType dtype
   head.peak_flops = ops.peak_flops(dtype) * comm.size();
   if (attention_of(config) == AttentionKernels::vendor) head.cudnn = cudnn_version().value_or("");
   if (comm.size() > 1) head.ranks = str(comm.size(), ", over ", comm.via());
+}
+
+// Of an ending before the last step.
+std::string why(Ending ending, const std::string& signal) {
+  if (ending == Ending::finished) return "";
+  if (ending == Ending::early) return "the held-out loss stopped falling";
+  return signal.empty() ? "a signal to another rank" : signal;
+}
+
+std::unique_ptr<TracedSteps> make_traced(const TrainArgs& args, const Ranks& ranks, Ops& ops,
+                                         CommunicationNotes& notes, Screen& screen) {
+  if (args.trace.empty()) return nullptr;
+  return std::make_unique<TracedSteps>(ops, notes, ranks.file(args.trace), screen);
 }
 
 Summary summary(const TrainState& state, const Trainer& trainer, const Length& length,
@@ -239,20 +253,19 @@ Exit train(const TrainArgs& args) {
   RunFolder folder(config, args.overwrite, ranks.root());  // refuses what it must, before it takes time
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
   BuiltModel built = build_model(config, Weights::check);
+  const BuiltObjective objective = build_objective(config, built, Weights::check);
   BuiltData data = read_data(config, built, ranks.size, screen);
   if (config.report) settle_steps(config, data, ranks.size);
   const auto predictions = make_predictions(config, built, data);
   auto ops = make_run_ops(config, ranks.gpu);
   CommunicationNotes notes;
-  std::unique_ptr<TracedSteps> traced;
-  if (!args.trace.empty())
-    traced = std::make_unique<TracedSteps>(*ops, notes, ranks.file(args.trace), screen);
+  std::unique_ptr<TracedSteps> traced = make_traced(args, ranks, *ops, notes, screen);
   std::unique_ptr<ProfiledStep> profiled =
       make_profiled(args, config, ranks, *ops, built.model(), notes, screen);
   CommunicationSums talk(config.logging.comms_logger);
   CommunicationSums* const told = config.logging.comms_logger.enabled && ranks.root() ? &talk : nullptr;
   auto comm = make_communicator(ranks, *ops, config, traced || profiled ? &notes : nullptr, told);
-  PlanRequest request = plan_request(config, built, data, ops->workspace(), ranks.size);
+  PlanRequest request = plan_request(config, built, objective, data, ops->workspace(), ranks.size);
   if (!config.training.gradient_checkpointing)
     request.recompute = choose_recomputed(built.model(), request, *ops, ranks, *comm);
   const Plan plan = plan_run(built.model(), request);
@@ -262,8 +275,9 @@ Exit train(const TrainArgs& args) {
   RunHeader head = header(config, built, data, plan, ranks.size);
   add_machine(head, config, *ops, built.dtype, *comm);
   Ops* const observer = traced ? &traced->ops() : profiled ? &profiled->ops() : nullptr;
-  Engine engine(std::move(ops), std::move(comm), built, request, plan, observer);
+  Engine engine(std::move(ops), std::move(comm), built, request, plan, observer, objective.reference.get());
   if (profiled) profiled->watch(engine.saved);
+  if (objective.precomputes) precompute_reference(engine, built, objective, data, screen);
   const auto files = make_model_files(built);
   Checkpoints checkpoints(built.model(), engine.store, *engine.comm, *files, config.training.output_dir);
   TrainState state = start_of(config, data, ranks.size);
@@ -293,7 +307,9 @@ Exit train(const TrainArgs& args) {
                    .add_to_checkpoint = [&](const std::string& to) { folder.add_to_checkpoint(to); },
                    .flops_per_token = plan.flops_per_token,
                    .measure = measuring(predictions.get(), engine, *reports),
-                   .columns = columns_of(data, breakdown)},
+                   .columns = columns_of(data, breakdown),
+                   .objective = objective.objective.get(),
+                   .reference = engine.reference},
                   config.train());
   const std::int64_t first_tokens = state.tokens_seen;
   const Ending ending = trainer.run(state);
@@ -301,10 +317,8 @@ Exit train(const TrainArgs& args) {
   Summary end = summary(state, trainer, length_of(config.training, data.batches(), ranks.size), first_tokens);
   end.memory = engine.memory(built.lora);
   end.finished = ending == Ending::finished;
-  if (ending == Ending::early) end.why = "the held-out loss stopped falling";
-  if (ending == Ending::preempted) {
-    end.why = signals.name().empty() ? "a signal to another rank" : signals.name();
-  } else {
+  end.why = why(ending, signals.name());
+  if (ending != Ending::preempted) {
     if (config.evaluation.load_best_model_at_end && state.best)
       checkpoints.load_weights(checkpoint_path(config.training.output_dir, state.best_step));
     folder.finish(*files, engine.store, *engine.comm, end);

@@ -8,6 +8,26 @@
 
 namespace ft {
 
+// What an objective compares, of batches that have such rows: pairs of answers to one prompt (sequence 2 i is
+// the chosen one, 2 i + 1 the rejected one), or answers with a label or an advantage (sequence i).
+struct Compared {
+  std::vector<std::int32_t> first_target;  // (sequences + 1) of the batch's targets, by sequence
+  std::vector<std::int32_t> first_answer;  // (sequences) the answer's first; those before are the prompt's
+  std::vector<float> value;  // (rows) a pair's margin; 1 or 0: whether an answer is desired; an advantage
+  std::vector<std::int64_t> sample;  // (rows) its place in the data
+  // (sequences) log-probabilities under the reference, where they were computed before
+  std::vector<double> reference;
+  // Of rollouts: log-probabilities as the answers were given, NaN where they are not known (targets); how
+  // many steps have used them before, and whether others will; and what their rewards show, in the first.
+  std::vector<float> old;
+  std::int64_t uses = 0;
+  bool used_again = false;
+  std::vector<double> figures;
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(value.size()); }
+  std::int64_t sequences() const { return static_cast<std::int64_t>(first_answer.size()); }
+};
+
 struct Batch {
   std::vector<std::int32_t> input_ids;    // (tokens)
   std::vector<std::int32_t> positions;    // (tokens) 0, 1, ... in each sequence
@@ -21,6 +41,12 @@ struct Batch {
   // are.
   std::vector<std::int32_t> kept_starts, kept_source_starts;
 
+  // Sequences that share rows: which rows each is made of, one behind another (whole tokens), and where each
+  // begins (whole sequences + 1). A row is in one sequence or in two. Empty: sequences are their own rows.
+  std::vector<std::int32_t> whole_rows, whole_starts;
+
+  Compared compared;  // no rows: nothing is compared
+
   std::int64_t tokens() const { return static_cast<std::int64_t>(input_ids.size()); }
 };
 
@@ -30,6 +56,8 @@ struct BatchShape {
   std::int64_t longest = 0;                            // tokens of the longest sequence
   std::int64_t source_tokens = 0, longest_source = 0;  // encoder-decoders
   std::int64_t kept = 0, kept_source = 0;              // random-LTD: rows that are left; 0: all
+  std::int64_t compared = 0;                           // rows of Compared
+  std::int64_t whole = 0;                              // tokens of sequences that share rows; 0: none do
 
   std::int64_t all_tokens() const { return tokens + source_tokens; }
 };

@@ -26,14 +26,50 @@ void SelfAttention::attend(Ctx& c, const Saved& s, const Positions& p) const {
       return;
     }
   }
-  c.ops.run(op::Attention{.y = s.y,
+  const bool shared = bool(p.shared);
+  Scope scratch(c.scratch);
+  const auto whole = [&](Tensor t) { return shared ? p.shared.spread(c, t) : t; };
+  Tensor y = shared ? c.scratch.take({p.shared.whole(), s.y.cols()}, s.y.dtype) : s.y;
+  c.ops.run(op::Attention{.y = y,
                           .lse = s.lse,
-                          .q = s.q,
-                          .k = s.k,
-                          .v = s.v,
+                          .q = whole(s.q),
+                          .k = whole(s.k),
+                          .v = whole(s.v),
                           .heads = heads,
                           .mask = mask(p),
                           .scores = scores(c)});
+  if (shared) p.shared.take_first(c, s.y, y);
+}
+
+// What a copy's query sees is what the first one sees: its gradient is that one's.
+void SelfAttention::attend_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved& s,
+                                const Positions& p) const {
+  const bool shared = bool(p.shared);
+  Scope scratch(c.scratch);
+  const auto whole = [&](Tensor t, bool once) { return shared ? p.shared.spread(c, t, once) : t; };
+  const auto room = [&](Tensor t) {
+    return shared ? c.scratch.take({p.shared.whole(), t.cols()}, t.dtype) : t;
+  };
+  Tensor all_dq = room(dq), all_dk = room(dk), all_dv = room(dv);
+  {
+    Scope inner(c.scratch);
+    c.ops.run(op::AttentionGrad{.dq = all_dq,
+                                .dk = all_dk,
+                                .dv = all_dv,
+                                .dy = whole(dy, true),
+                                .y = whole(s.y, false),
+                                .lse = s.lse,
+                                .q = whole(s.q, false),
+                                .k = whole(s.k, false),
+                                .v = whole(s.v, false),
+                                .heads = heads,
+                                .mask = mask(p),
+                                .scores = scores(c)});
+  }
+  if (!shared) return;
+  p.shared.take_first(c, dq, all_dq);
+  p.shared.add_up(c, dk, all_dk);
+  p.shared.add_up(c, dv, all_dv);
 }
 
 Scores SelfAttention::scores(const Ctx& c) const {
@@ -113,7 +149,7 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
   p.rotate(c, s.q, D, rotation, 1);
   p.rotate(c, s.k, D, rotation, 1);
   s.y = dense(heads.query);
-  s.lse = c.saved.take({heads.query, rows}, DType::f32);
+  s.lse = c.saved.take({heads.query, p.shared ? p.shared.whole() : rows}, DType::f32);
   attend(c, s, p);
   s.o_u = o_proj.forward(c, y, s.y, residual);
   return s;
@@ -137,18 +173,7 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
     o_proj.backward(c, sum, dy, s.y, s.o_u);
     sum.run();
     c.ops.enter(parent_of(o_proj.name));
-    c.ops.run(op::AttentionGrad{.dq = dq,
-                                .dk = dk,
-                                .dv = dv,
-                                .dy = da,
-                                .y = s.y,
-                                .lse = s.lse,
-                                .q = s.q,
-                                .k = s.k,
-                                .v = s.v,
-                                .heads = heads,
-                                .mask = mask(p),
-                                .scores = scores(c)});
+    attend_back(c, dq, dk, dv, da, s, p);
   }
   p.rotate(c, dq, D, rotation, -1);
   p.rotate(c, dk, D, rotation, -1);

@@ -46,8 +46,11 @@ struct SelfAttention {
   void project(Ctx&, Saved&, Tensor x) const;
   void projected_back(Ctx&, Tensor dx, Tensor dq, Tensor dk, Tensor dv, Tensor all, Tensor x,
                       const Saved&) const;
-  Mask mask(const Positions& p) const { return {p.starts, true, window, {}, p.blocks}; }
+  Mask mask(const Positions& p) const {
+    return {p.shared ? p.shared.starts : p.starts, true, window, {}, p.blocks};
+  }
   void attend(Ctx&, const Saved&, const Positions&) const;
+  void attend_back(Ctx&, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved&, const Positions&) const;
 };
 
 }  // namespace ft

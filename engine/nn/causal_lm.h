@@ -18,6 +18,7 @@
 #include "engine/nn/cache_rows.h"
 #include "engine/nn/embedding_and_head.h"
 #include "engine/nn/model.h"
+#include "engine/nn/shared_rows.h"
 
 namespace ft {
 
@@ -61,6 +62,7 @@ class CausalLm final : public Model {
     return vocabulary_.train_rows(std::move(values), std::move(ids));
   }
   void set_embedding_noise(double alpha) override { noise_ = alpha; }
+  void score_instead() override { vocabulary_.score_instead(); }
   void set_sparse_attention(const SparseAttentionConfig& config) override {
     sparse_ = SparseAttention(config, AttentionDirection::unidirectional, heads_);
   }
@@ -88,19 +90,39 @@ class CausalLm final : public Model {
     const Tensor x = hidden(c, store, in.ids, in.side);
     vocabulary_.logits(c, store, y, x, in.targets.rows);
   }
+  void forward_rows(Ctx& c, ParameterStore& store, const Batch& b, RowLoss& loss) override {
+    Scope all(c.saved);
+    const Inputs in = upload(c, b);
+    const Tensor x = hidden(c, store, in.ids, in.side);
+    vocabulary_.forward(c, store, loss, x, in.targets);
+  }
   void forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss, float scale,
                         float smoothing) override {
-    Scope all(c.saved), scratch(c.scratch);
-    store.expect(step_units(store));
-    c.begin(Phase::forward);
+    train(c, store, b, [&](Tensor x, const Targets& t) {
+      return vocabulary_.forward_backward(c, store, loss, x, t, scale, smoothing);
+    });
+  }
+  void forward_backward_rows(Ctx& c, ParameterStore& store, const Batch& b, RowLoss& loss) override {
+    train(c, store, b,
+          [&](Tensor x, const Targets& t) { return vocabulary_.forward_backward(c, store, loss, x, t); });
+  }
+
+  void forward_logits(Ctx& c, ParameterStore& store, const Batch& b, LogitLoss& of, Tensor loss) override {
+    Scope all(c.saved);
     const Inputs in = upload(c, b);
-    const Tensor embedded = vocabulary_.embed(c, store, in.ids, in.side.positions);
-    add_noise(c, embedded, longest_of(b.starts));
-    const Tensor x = stack_.forward(c, store, embedded, in.side, b.kept_starts);
-    const Tensor d = vocabulary_.forward_backward(c, store, loss, x, in.targets, scale, smoothing);
-    const bool embedding_grad = store.trains(vocabulary_.embedding_unit());
-    stack_.backward(c, store, d, in.side, embedding_grad);
-    if (embedding_grad) vocabulary_.embed_backward(c, store, d, in.ids, true, in.side.positions);
+    const Tensor x = hidden(c, store, in.ids, in.side);
+    vocabulary_.forward(c, store, of, loss, x, in.targets);
+  }
+  void forward_backward_logits(Ctx& c, ParameterStore& store, const Batch& b, LogitLoss& of, Tensor loss,
+                               float scale) override {
+    train(c, store, b, [&](Tensor x, const Targets& t) {
+      return vocabulary_.forward_backward(c, store, of, loss, x, t, scale);
+    });
+  }
+  std::unique_ptr<TargetLogits> target_logits(Ctx& c, ParameterStore& store, const Batch& b) override {
+    const Inputs in = upload(c, b);
+    const Tensor x = hidden(c, store, in.ids, in.side);
+    return vocabulary_.target_logits(c, store, x, in.targets.rows);
   }
 
   KvCache make_kv_cache(Arena& arena, KvCacheShape shape, DType dtype) const override {
@@ -137,7 +159,23 @@ class CausalLm final : public Model {
     const Targets targets{ft::upload(c, b.target_rows), ft::upload(c, b.targets)};
     Side side = positions_.upload(c, b);
     side.blocks = sparse_.upload(c, longest_of(b.starts));
+    side.shared = upload_shared(c, b);
     return {ids, targets, std::move(side)};
+  }
+  // head: from the last states to their gradient.
+  template <class HeadPass>
+  void train(Ctx& c, ParameterStore& store, const Batch& b, HeadPass head) {
+    Scope all(c.saved), scratch(c.scratch);
+    store.expect(step_units(store));
+    c.begin(Phase::forward);
+    const Inputs in = upload(c, b);
+    const Tensor embedded = vocabulary_.embed(c, store, in.ids, in.side.positions);
+    add_noise(c, embedded, longest_of(b.starts));
+    const Tensor x = stack_.forward(c, store, embedded, in.side, b.kept_starts);
+    const Tensor d = head(x, in.targets);
+    const bool embedding_grad = store.trains(vocabulary_.embedding_unit());
+    stack_.backward(c, store, d, in.side, embedding_grad);
+    if (embedding_grad) vocabulary_.embed_backward(c, store, d, in.ids, true, in.side.positions);
   }
   // After the last block, nothing kept.
   Tensor hidden(Ctx& c, ParameterStore& store, Tensor ids, const Side& side) {

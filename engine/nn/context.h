@@ -32,6 +32,7 @@ struct Ctx {
   Random random;                 // of this micro-step
   bool train = true;             // dropout is active
   InputsHome* inputs = nullptr;  // null: they stay on the device
+  bool adapters = true;          // false: the model as it is without them; forward passes only
 
   void begin(Phase phase) { ops.phases().turn_to(phase); }
   Tensor save(std::int64_t rows, std::int64_t cols) { return saved.take_padded(rows, cols, dtype); }

@@ -39,6 +39,14 @@ Parameter& EmbeddingAndHead::train_rows(Parameter values, std::vector<std::int32
   return embedding.trained->values;
 }
 
+void EmbeddingAndHead::score_instead() {
+  head.lm_head = make_linear("score", embedding.weight.shape[1], 1, false, embedding.weight.dtype);
+  head.kind = HeadKind::scores;
+  head.scale = 1;  // these two are of logits
+  head.cap = 0;
+  tied_ = false;
+}
+
 void EmbeddingAndHead::visit_embedding(Visitor& v) {
   v.unit(unit_of(embedding));
   embedding.visit(v);
@@ -80,14 +88,64 @@ void EmbeddingAndHead::forward(Ctx& c, ParameterStore& store, Tensor loss, Tenso
   head.forward(c, loss, x, t, 0);
 }
 
-Tensor EmbeddingAndHead::forward_backward(Ctx& c, ParameterStore& store, Tensor loss, Tensor x,
-                                          const Targets& t, float loss_scale, float smoothing) const {
+void EmbeddingAndHead::forward(Ctx& c, ParameterStore& store, RowLoss& loss, Tensor x,
+                               const Targets& t) const {
+  HeadUse use(*this, c, store, false);
+  head.forward(c, loss, x, t);
+}
+
+template <class Backward>
+Tensor EmbeddingAndHead::back_from_head(Ctx& c, ParameterStore& store, Tensor x, Backward backward) const {
   Tensor d = c.temporary(x.rows(), x.cols());
   HeadUse use(*this, c, store, true);
-  head.forward_backward(c, loss, d, x, t, loss_scale, smoothing);
+  backward(d);
   store.reduce(head_unit_, true);
   if (tied_) store.reduce(embedding_unit_, false);
   return d;
+}
+
+Tensor EmbeddingAndHead::forward_backward(Ctx& c, ParameterStore& store, Tensor loss, Tensor x,
+                                          const Targets& t, float loss_scale, float smoothing) const {
+  return back_from_head(c, store, x,
+                        [&](Tensor d) { head.forward_backward(c, loss, d, x, t, loss_scale, smoothing); });
+}
+
+Tensor EmbeddingAndHead::forward_backward(Ctx& c, ParameterStore& store, RowLoss& loss, Tensor x,
+                                          const Targets& t) const {
+  return back_from_head(c, store, x, [&](Tensor d) { head.forward_backward(c, loss, d, x, t); });
+}
+
+void EmbeddingAndHead::forward(Ctx& c, ParameterStore& store, LogitLoss& of, Tensor loss, Tensor x,
+                               const Targets& t) const {
+  HeadUse use(*this, c, store, false);
+  head.forward(c, of, loss, x, t);
+}
+
+Tensor EmbeddingAndHead::forward_backward(Ctx& c, ParameterStore& store, LogitLoss& of, Tensor loss, Tensor x,
+                                          const Targets& t, float loss_scale) const {
+  return back_from_head(c, store, x,
+                        [&](Tensor d) { head.forward_backward(c, of, loss, d, x, t, loss_scale); });
+}
+
+// Keeps the head's weights fetched.
+class EmbeddingAndHead::HeldHead final : public TargetLogits {
+ public:
+  HeldHead(const EmbeddingAndHead& of, Ctx& c, ParameterStore& store, Tensor x, Tensor rows)
+      : use_(of, c, store, false), head_(of.head), x_(x), rows_(rows) {}
+  void write(Ctx& c, Tensor logits, std::int64_t begin) const override {
+    const std::int64_t bytes = size_of(rows_.dtype);
+    head_.logits(c, logits, x_, Tensor{rows_.data + begin * bytes, rows_.dtype, {logits.rows()}});
+  }
+
+ private:
+  HeadUse use_;
+  const Head& head_;
+  Tensor x_, rows_;
+};
+
+std::unique_ptr<TargetLogits> EmbeddingAndHead::target_logits(Ctx& c, ParameterStore& store, Tensor x,
+                                                              Tensor rows) const {
+  return std::make_unique<HeldHead>(*this, c, store, x, rows);
 }
 
 void EmbeddingAndHead::logits(Ctx& c, ParameterStore& store, Tensor y, Tensor x, Tensor rows) const {

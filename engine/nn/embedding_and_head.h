@@ -20,6 +20,8 @@ class EmbeddingAndHead {
   void tie();
   // Gives a tied head a matrix of its own, with the table's first values.
   void untie();
+  // The head gives a score in place of logits: see Model::score_instead.
+  void score_instead();
 
   // See Model::train_rows.
   Parameter& train_rows(Parameter values, std::vector<std::int32_t> ids);
@@ -42,10 +44,20 @@ class EmbeddingAndHead {
   void forward(Ctx&, ParameterStore&, Tensor loss, Tensor x, const Targets&) const;
   Tensor forward_backward(Ctx&, ParameterStore&, Tensor loss, Tensor x, const Targets&, float loss_scale,
                           float smoothing) const;
+  void forward(Ctx&, ParameterStore&, RowLoss&, Tensor x, const Targets&) const;
+  Tensor forward_backward(Ctx&, ParameterStore&, RowLoss&, Tensor x, const Targets&) const;
+  void forward(Ctx&, ParameterStore&, LogitLoss&, Tensor loss, Tensor x, const Targets&) const;
+  Tensor forward_backward(Ctx&, ParameterStore&, LogitLoss&, Tensor loss, Tensor x, const Targets&,
+                          float loss_scale) const;
   void logits(Ctx&, ParameterStore&, Tensor y, Tensor x, Tensor rows) const;
+  // Of these rows of x; see Model::target_logits.
+  std::unique_ptr<TargetLogits> target_logits(Ctx&, ParameterStore&, Tensor x, Tensor rows) const;
 
  private:
   struct HeadUse;
+  class HeldHead;
+  template <class Backward>
+  Tensor back_from_head(Ctx&, ParameterStore&, Tensor x, Backward backward) const;
 
   bool tied_ = false;
   int embedding_unit_ = -1, head_unit_ = -1;

@@ -9,6 +9,9 @@ Tensor part(const Tensor& t, std::int64_t begin, std::int64_t end) {
   return {t.data + begin * size_of(t.dtype), t.dtype, {end - begin}};
 }
 
+// A vector as a column.
+Tensor column(const Tensor& t) { return {t.data, t.dtype, {t.numel(), 1}}; }
+
 }  // namespace
 
 std::int64_t Head::chunk_rows() const {
@@ -17,7 +20,8 @@ std::int64_t Head::chunk_rows() const {
 }
 
 // Takes rows [begin, end) of all requested ones.
-Head::Chunk Head::project(Ctx& c, Tensor x, const Tensor& all, std::int64_t begin, std::int64_t end) const {
+Head::Chunk Head::project(Ctx& c, Tensor x, const Tensor& all, std::int64_t begin, std::int64_t end,
+                          float temperature) const {
   const std::int64_t n = end - begin, C = x.cols();
   Chunk k;
   k.x = c.temporary(n, C);
@@ -30,8 +34,8 @@ Head::Chunk Head::project(Ctx& c, Tensor x, const Tensor& all, std::int64_t begi
   dropout.apply(c, k.n, mask_of(begin));
   k.read = narrow ? c.temporary(n, lm_head.in) : k.n;
   if (narrow) k.narrow_adapter = narrow->forward(c, k.read, k.n);
-  k.adapter = lm_head.forward(c, k.logits, k.read, {}, scale);
-  if (cap > 0) c.ops.run(op::SoftCap{.y = k.logits, .x = k.logits, .cap = cap});
+  k.adapter = lm_head.forward(c, k.logits, k.read, {}, scale / temperature);
+  if (cap > 0) c.ops.run(op::SoftCap{.y = k.logits, .x = k.logits, .cap = cap / temperature});
   return k;
 }
 
@@ -70,6 +74,102 @@ void Head::forward_backward(Ctx& c, Tensor loss, Tensor d, Tensor x, const Targe
                                .cap = cap});
     c.ops.run(op::Sum{loss, losses});
     c.begin(Phase::backward);
+    back(c, d, k, part(t.rows, begin, end), begin);
+  }
+}
+
+void Head::forward(Ctx& c, LogitLoss& of, Tensor loss, Tensor x, const Targets& t) const {
+  const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
+  for (std::int64_t begin = 0; begin < total; begin += chunk) {
+    const std::int64_t end = std::min(total, begin + chunk);
+    Scope scratch(c.scratch), saved(c.saved);
+    const Chunk k = project(c, x, t.rows, begin, end);
+    const Tensor losses = c.scratch.take({end - begin}, DType::f32);
+    c.ops.enter("loss");
+    of.run(c, {.losses = losses, .logits = k.logits, .targets = part(t.ids, begin, end), .begin = begin});
+    c.ops.run(op::Sum{loss, losses});
+  }
+}
+
+void Head::forward_backward(Ctx& c, LogitLoss& of, Tensor loss, Tensor d, Tensor x, const Targets& t,
+                            float loss_scale) const {
+  const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
+  c.begin(Phase::backward);
+  c.ops.run(op::Fill{d, 0});
+  for (std::int64_t begin = 0; begin < total; begin += chunk) {
+    const std::int64_t end = std::min(total, begin + chunk);
+    Scope scratch(c.scratch), saved(c.saved);
+    c.begin(Phase::forward);
+    const Chunk k = project(c, x, t.rows, begin, end);
+    const Tensor losses = c.scratch.take({end - begin}, DType::f32);
+    c.ops.enter("loss");
+    of.run(c, {.losses = losses,
+               .logits = k.logits,
+               .targets = part(t.ids, begin, end),
+               .begin = begin,
+               .scale = loss_scale * scale,
+               .cap = cap,
+               .gradient = true});
+    c.ops.run(op::Sum{loss, losses});
+    c.begin(Phase::backward);
+    back(c, d, k, part(t.rows, begin, end), begin);
+  }
+}
+
+void Head::value_of(Ctx& c, const Chunk& k, const RowValues& to, const Targets& t, std::int64_t begin,
+                    std::int64_t end) const {
+  c.ops.enter("loss");
+  const Tensor values = part(to.values, begin, end), ids = part(t.ids, begin, end);
+  if (kind == HeadKind::scores) return c.ops.run(op::Cast{column(values), k.logits});
+  c.ops.run(op::CrossEntropy{.loss = values, .logits = k.logits, .targets = ids});
+  if (to.statistics)
+    c.ops.run(op::LogitStatistics{.y = to.statistics.slice(begin, end), .logits = k.logits, .targets = ids});
+}
+
+RowValues Head::values_of(Ctx& c, const RowLoss& loss, Tensor x, const Targets& t) const {
+  const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
+  RowValues v{c.scratch.take({total}, DType::f32), {}, kind == HeadKind::scores};
+  if (loss.wants_statistics())
+    v.statistics = c.scratch.take({total, op::LogitStatistics::kCount}, DType::f32);
+  for (std::int64_t begin = 0; begin < total; begin += chunk) {
+    const std::int64_t end = std::min(total, begin + chunk);
+    Scope scratch(c.scratch), saved(c.saved);
+    value_of(c, project(c, x, t.rows, begin, end, loss.temperature()), v, t, begin, end);
+  }
+  return v;
+}
+
+void Head::forward(Ctx& c, RowLoss& loss, Tensor x, const Targets& t) const {
+  Scope scratch(c.scratch);
+  loss.weigh(c, values_of(c, loss, x, t), {});
+}
+
+void Head::forward_backward(Ctx& c, RowLoss& loss, Tensor d, Tensor x, const Targets& t) const {
+  Scope all(c.scratch);
+  const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
+  c.begin(Phase::forward);
+  const RowValues values = values_of(c, loss, x, t);
+  const Tensor weights = c.scratch.take({total}, DType::f32);
+  loss.weigh(c, values, weights);
+  c.begin(Phase::backward);
+  c.ops.run(op::Fill{d, 0});
+  for (std::int64_t begin = 0; begin < total; begin += chunk) {
+    const std::int64_t end = std::min(total, begin + chunk);
+    Scope scratch(c.scratch), saved(c.saved);
+    Chunk k = project(c, x, t.rows, begin, end, loss.temperature());
+    const Tensor own = part(weights, begin, end);
+    if (kind == HeadKind::scores) {
+      c.ops.run(op::Cast{k.logits, column(own)});
+    } else {
+      c.ops.enter("loss");
+      c.ops.run(op::CrossEntropy{.loss = part(values.values, begin, end),
+                                 .logits = k.logits,
+                                 .targets = part(t.ids, begin, end),
+                                 .scale = scale / loss.temperature(),
+                                 .gradient = true,
+                                 .cap = cap / loss.temperature(),
+                                 .weights = own});
+    }
     back(c, d, k, part(t.rows, begin, end), begin);
   }
 }

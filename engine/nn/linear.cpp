@@ -24,10 +24,11 @@ Linear make_inputs_first_linear(std::string name, std::int64_t in, std::int64_t 
 }
 
 Tensor Linear::narrow(Ctx& c, Tensor x) const {
-  if (!adapter) return {};
+  const Adapter* const own = adapter_in(c);
+  if (!own) return {};
   c.ops.enter(name);
-  Tensor u = c.saved.take({x.rows(), adapter->width()}, c.dtype);
-  adapter->down(c, u, x);
+  Tensor u = c.saved.take({x.rows(), own->width()}, c.dtype);
+  own->down(c, u, x);
   return u;
 }
 
@@ -39,10 +40,11 @@ Tensor Linear::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, float alpha)
 
 void Linear::forward_with(Ctx& c, Tensor y, Tensor x, Tensor u, Tensor residual, float alpha) const {
   c.ops.enter(name);
-  if (adapter && adapter->rescaling()) return forward_rescaled(c, *this, y, x, u, residual, alpha);
+  if (const Adapter* const own = adapter_in(c); own && own->rescaling())
+    return forward_rescaled(c, *this, y, x, u, residual, alpha);
   Sum sum(c.ops, y, bias ? bias->value : residual, alpha);
   sum.add(weight->times(x, Trans::yes));
-  if (adapter) adapter->up(sum, u);
+  if (const Adapter* const own = adapter_in(c)) own->up(sum, u);
   sum.run();
   if (residual && bias) c.ops.run(op::Add{y, residual});
 }

@@ -56,6 +56,8 @@ struct Linear {
   void backward(Ctx&, Sum& dx, Tensor dy, Tensor x, Tensor u) const;
   // Whether backward reads x: a frozen Linear without an adapter does not.
   bool reads_input() const { return adapter || weight->grad(); }
+  // The adapter, where the pass has them; null: none.
+  const Adapter* adapter_in(const Ctx& c) const { return c.adapters ? adapter.get() : nullptr; }
   // What its adapter makes of x, for backward; empty without one.
   Tensor narrow(Ctx&, Tensor x) const;
   void visit(Visitor&);

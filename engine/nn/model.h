@@ -8,6 +8,8 @@
 #include "engine/dist/parameter_store.h"
 #include "engine/nn/context.h"
 #include "engine/nn/kv_cache.h"
+#include "engine/nn/logit_loss.h"
+#include "engine/nn/row_loss.h"
 #include "engine/nn/sparse_attention.h"
 #include "engine/nn/visitor.h"
 
@@ -36,6 +38,8 @@ class Model {
   virtual void set_embedding_noise(double /*alpha*/) {
     throw InternalError("set_embedding_noise: not of this model");
   }
+  // Puts a score, "score.weight" (1, C), in the place of the vocabulary's matrix: a reward model.
+  virtual void score_instead() { throw InternalError("score_instead: not of this model"); }
 
   // Self-attention over what is given (a decoder's, or an encoder-decoder's encoder's) by blocks. Called
   // before the first pass. UserError(Exit::config) for settings that the model cannot obey.
@@ -66,6 +70,26 @@ class Model {
   // The same, and all gradients += those of scale * (that sum), label-smoothed by `smoothing`.
   virtual void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,
                                 float smoothing) = 0;
+  // The same for an objective that weighs rows: it gets the value of every target, and all gradients += those
+  // of its weights.
+  virtual void forward_rows(Ctx&, ParameterStore&, const Batch&, RowLoss&) {
+    throw InternalError("forward_rows: not of this model");
+  }
+  virtual void forward_backward_rows(Ctx&, ParameterStore&, const Batch&, RowLoss&) {
+    throw InternalError("forward_backward_rows: not of this model");
+  }
+  // forward and forward_backward of another loss, of each target by its logits.
+  virtual void forward_logits(Ctx&, ParameterStore&, const Batch&, LogitLoss&, Tensor /*loss*/) {
+    throw InternalError("forward_logits: not of this model");
+  }
+  virtual void forward_backward_logits(Ctx&, ParameterStore&, const Batch&, LogitLoss&, Tensor /*loss*/,
+                                       float /*scale*/) {
+    throw InternalError("forward_backward_logits: not of this model");
+  }
+  // Runs the batch; what its targets' logits are made of stays in c.saved.
+  virtual std::unique_ptr<TargetLogits> target_logits(Ctx&, ParameterStore&, const Batch&) {
+    throw InternalError("target_logits: not of this model");
+  }
   // logits (batch.target_rows, V) in the activations' dtype.
   virtual void logits(Ctx&, ParameterStore&, const Batch&, Tensor logits) = 0;
   virtual std::int64_t vocab_size() const = 0;

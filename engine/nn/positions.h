@@ -5,6 +5,7 @@
 #include "engine/nn/context.h"
 #include "engine/nn/kv_cache.h"
 #include "engine/nn/picked_rows.h"
+#include "engine/nn/shared_rows.h"
 
 namespace ft {
 
@@ -18,6 +19,7 @@ struct Positions {
   const CachedRows* cached = nullptr;     // generation: where keys and values are kept
   BlockMask blocks = {};                  // sparse attention; no layout: dense
   Tensor local_cos = {}, local_sin = {};  // of layers with a window, where theirs are others
+  SharedRows shared = {};                 // none: sequences are their own rows
 
   // Of some of the rows; they keep their positions.
   Positions of(Ctx& c, const PickedRows& picked) const {

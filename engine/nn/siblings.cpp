@@ -23,8 +23,9 @@ bool append(DownMatrix& all, const DownMatrix& last, const DownMatrix& next) {
 std::optional<DownMatrix> joined(const Ctx& c, Siblings siblings) {
   std::optional<DownMatrix> all, last;
   for (const Sibling& s : siblings) {
-    if (!s.linear.adapter) continue;
-    const std::optional<DownMatrix> next = s.linear.adapter->down_matrix(c);
+    const Adapter* const own = s.linear.adapter_in(c);
+    if (!own) continue;
+    const std::optional<DownMatrix> next = own->down_matrix(c);
     if (!next) return {};
     if (!all)
       all = next;
@@ -35,13 +36,16 @@ std::optional<DownMatrix> joined(const Ctx& c, Siblings siblings) {
   return all;
 }
 
-std::int64_t width_of(const Linear& l) { return l.adapter ? l.adapter->width() : 0; }
+std::int64_t width_of(const Ctx& c, const Linear& l) {
+  const Adapter* const own = l.adapter_in(c);
+  return own ? own->width() : 0;
+}
 
 // f(sibling, begin, end): its adapter's columns in u.
-void each(Siblings siblings, auto f) {
+void each(const Ctx& c, Siblings siblings, auto f) {
   std::int64_t begin = 0;
   for (const Sibling& s : siblings) {
-    const std::int64_t end = begin + width_of(s.linear);
+    const std::int64_t end = begin + width_of(c, s.linear);
     f(s, begin, end);
     begin = end;
   }
@@ -51,7 +55,7 @@ void each(Siblings siblings, auto f) {
 
 Tensor forward_all(Ctx& c, Siblings siblings, Tensor x) {
   std::int64_t width = 0;
-  for (const Sibling& s : siblings) width += width_of(s.linear);
+  for (const Sibling& s : siblings) width += width_of(c, s.linear);
   Tensor u;
   if (width > 0) u = c.saved.take({x.rows(), width}, c.dtype);
   const std::optional<DownMatrix> all = joined(c, siblings);
@@ -59,7 +63,7 @@ Tensor forward_all(Ctx& c, Siblings siblings, Tensor x) {
     c.ops.enter(siblings.begin()->linear.name);
     all->forward(c, u, x);
   }
-  each(siblings, [&](const Sibling& s, std::int64_t begin, std::int64_t end) {
+  each(c, siblings, [&](const Sibling& s, std::int64_t begin, std::int64_t end) {
     const Tensor own = begin < end ? u.columns(begin, end) : Tensor{};
     if (own && !all) s.linear.adapter->down(c, own, x);
     s.linear.forward_with(c, s.y, x, own);
@@ -71,7 +75,7 @@ void backward_all(Ctx& c, Sum& dx, Siblings siblings, Tensor x, Tensor u) {
   Tensor du;
   if (u) du = c.scratch.take(u.shape, c.dtype);
   const std::optional<DownMatrix> all = joined(c, siblings);
-  each(siblings, [&](const Sibling& s, std::int64_t begin, std::int64_t end) {
+  each(c, siblings, [&](const Sibling& s, std::int64_t begin, std::int64_t end) {
     const bool adapted = begin < end;
     const Tensor own = adapted ? u.columns(begin, end) : Tensor{},
                  down = adapted ? du.columns(begin, end) : own;

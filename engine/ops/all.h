@@ -28,7 +28,7 @@ using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Multiply, op::SoftCap, op
                       op::Embedding, op::EmbeddingGrad, op::GatherRows, op::ScatterRows,    // rows.h
                       op::GatherColumns,                                                    //
                       op::Magnitudes, op::ScaleColumns, op::ColumnDots,                     // rescale.h
-                      op::CrossEntropy,                                                     // loss.h
+                      op::CrossEntropy, op::Divergence, op::LogitStatistics,                // loss.h
                       op::Sum, op::SumSquares, op::AdamW, op::Lion, op::Sgd,                // optimizer.h
                       op::Adagrad, op::RmsProp, op::Average,                                //
                       op::FactoredMeans, op::FactoredUpdate, op::RootUpdate,  // whole_optimizer.h

@@ -5,8 +5,8 @@
 namespace ft::op {
 
 // loss = -log softmax(logits)[target] by row, or with label smoothing e against (1 - e) onehot + e / V. With
-// `gradient` the logits become scale times its gradient, in place: that of what SoftCap made them of where
-// they are capped.
+// `gradient` the logits become scale times its gradient, in place; a row's times its weight, where there are
+// weights, and that of what SoftCap made them of where they are capped.
 struct CrossEntropy {
   static constexpr const char* kName = "cross_entropy";
   Out loss;      // (rows) f32
@@ -14,6 +14,39 @@ struct CrossEntropy {
   In targets;    // (rows) i32
   float scale = 1;
   float smoothing = 0;  // e, in [0, 1]
+  bool gradient = false;
+  float cap = 0;          // of the logits; 0: they are not capped
+  In weights = Tensor{};  // (rows) f32; empty: all are 1
+
+  void check() const;
+  void check_indices() const;
+  void operands(auto&& visit) const {
+    visit("loss", loss);
+    if (gradient)
+      visit("logits' gradient", logits);
+    else
+      visit("logits", In(logits));
+    visit("targets", targets);
+    visit("weights", weights);
+  }
+};
+
+// What a student's logits are to learn from a teacher's: by row, divergence D + cross_entropy times
+// -log softmax(logits)[target]. p = softmax(logits / T), q = softmax(teacher / T), T the temperature; D is,
+// by beta,
+//   0: KL(q || p);  1: KL(p || q);  else beta KL(q || m) + (1 - beta) KL(p || m), m = (1 - beta) p + beta q,
+// the generalized Jensen-Shannon divergence (Agarwal et al. 2024). With `gradient` the logits become scale
+// times the gradient of that, in place; of what SoftCap made them of where they are capped.
+struct Divergence {
+  static constexpr const char* kName = "divergence";
+  Out loss;      // (rows) f32
+  InOut logits;  // (rows, V)
+  In teacher;    // (rows, V)
+  In targets;    // (rows) i32
+  float beta = 0.5f;
+  float temperature = 1;
+  float divergence = 1, cross_entropy = 0;  // weights
+  float scale = 1;
   bool gradient = false;
   float cap = 0;  // of the logits; 0: they are not capped
 
@@ -25,6 +58,25 @@ struct CrossEntropy {
       visit("logits' gradient", logits);
     else
       visit("logits", In(logits));
+    visit("teacher", teacher);
+    visit("targets", targets);
+  }
+};
+
+// What rows of logits show beside their loss: the entropy of p = softmax(logits), the mean logit, 1 where the
+// target has the largest logit (of equal ones the first) else 0, and ln(sum of p^2).
+struct LogitStatistics {
+  static constexpr const char* kName = "logit_statistics";
+  static constexpr std::int64_t kCount = 4;
+  Out y;       // (rows, kCount) f32
+  In logits;   // (rows, V)
+  In targets;  // (rows) i32
+
+  void check() const;
+  void check_indices() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("logits", logits);
     visit("targets", targets);
   }
 };

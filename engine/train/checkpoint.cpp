@@ -84,6 +84,8 @@ Json to_json(const TrainState& s) {
           {"tokens_seen", s.tokens_seen},
           {"loss_sum", s.loss_sum},
           {"loss_targets", s.loss_targets},
+          {"column_sums", s.column_sums},
+          {"objective", s.objective},
           {"run_loss_sum", s.run_loss_sum},
           {"run_loss_targets", s.run_loss_targets},
           {"flops", s.flops},
@@ -104,6 +106,8 @@ TrainState from_json(const JsonObject& j) {
   s.tokens_seen = j.integer("tokens_seen", 0);
   s.loss_sum = j.number("loss_sum");
   s.loss_targets = j.integer("loss_targets", 0);
+  if (j.has("column_sums")) s.column_sums = j.numbers("column_sums");
+  if (j.has("objective")) s.objective = j.numbers("objective");
   s.run_loss_sum = j.number("run_loss_sum");
   s.run_loss_targets = j.integer("run_loss_targets", 0);
   s.flops = j.number("flops");

@@ -25,7 +25,9 @@ struct TrainState {
   std::int64_t tokens_seen = 0;
   double loss_sum = 0;  // since the last row of the log
   std::int64_t loss_targets = 0;
-  double run_loss_sum = 0;  // since the run's first step
+  std::vector<double> column_sums;  // of the objective's columns, since the last row
+  std::vector<double> objective;    // what it remembers: see Objective::state
+  double run_loss_sum = 0;          // since the run's first step
   std::int64_t run_loss_targets = 0;
   double flops = 0;
   std::optional<double> best;  // metric of the best evaluation

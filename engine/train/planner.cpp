@@ -1,6 +1,7 @@
 #include "engine/train/planner.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/dist/file_depot.h"
 #include "engine/dist/mesh_communicator.h"
@@ -29,6 +30,35 @@ std::vector<std::int32_t> kept_of(const std::vector<std::int32_t>& starts, std::
   return kept > 0 ? all : std::vector<std::int32_t>{};
 }
 
+// Gives every sequence its share of the targets, at its end.
+void compare(Batch& b, const BatchShape& s) {
+  b.compared.value.resize(static_cast<std::size_t>(s.compared));
+  b.compared.sample.resize(static_cast<std::size_t>(s.compared));
+  b.compared.old.resize(static_cast<std::size_t>(s.targets));
+  const std::int64_t sequences = s.whole > 0 ? 2 * s.compared : s.sequences;
+  for (std::int64_t i = 0; i <= sequences; ++i)
+    b.compared.first_target.push_back(static_cast<std::int32_t>(s.targets * i / sequences));
+  b.compared.first_answer.assign(b.compared.first_target.begin(), b.compared.first_target.end() - 1);
+  if (s.whole > 0) return;
+  for (std::size_t i = 0; i + 1 < b.starts.size(); ++i)
+    for (std::int32_t t = b.compared.first_target[i]; t < b.compared.first_target[i + 1]; ++t)
+      b.target_rows[static_cast<std::size_t>(t)] =
+          std::max(b.starts[i], b.starts[i + 1] - 1 - (b.compared.first_target[i + 1] - t));
+}
+
+// Where rows are shared does not matter, only how many are, and the last place in a sequence.
+void share(Batch& b, const BatchShape& s) {
+  b.starts = {0};
+  for (std::int64_t i = 1; i <= s.sequences; ++i)
+    b.starts.push_back(static_cast<std::int32_t>(s.tokens * i / s.sequences));
+  b.input_ids.resize(static_cast<std::size_t>(s.tokens));
+  b.positions.assign(static_cast<std::size_t>(s.tokens), static_cast<std::int32_t>(s.longest - 1));
+  b.whole_rows.resize(static_cast<std::size_t>(s.whole));
+  std::iota(b.whole_rows.begin(), b.whole_rows.begin() + static_cast<std::ptrdiff_t>(s.tokens), 0);
+  for (std::int64_t i = 0; i <= 2 * s.compared; ++i)
+    b.whole_starts.push_back(static_cast<std::int32_t>(s.whole * i / (2 * s.compared)));
+}
+
 // A batch of the given shape, with ids that are never read.
 Batch batch_of(const BatchShape& s) {
   Batch b;
@@ -49,6 +79,8 @@ Batch batch_of(const BatchShape& s) {
   b.kept_source_starts = kept_of(b.source_starts, s.kept_source);
   b.target_rows.resize(static_cast<std::size_t>(s.targets));
   b.targets.resize(static_cast<std::size_t>(s.targets));
+  if (s.compared > 0) compare(b, s);
+  if (s.whole > 0) share(b, s);
   return b;
 }
 
@@ -57,16 +89,24 @@ struct Peaks {
   InputsHome* inputs = nullptr;
 };
 
-// One batch through the model; peaks grow.
-void run_batch(Model& model, Ops& ops, ParameterStore& store, DType dtype, const BatchShape& shape,
-               bool train, Peaks& peaks) {
+// The objective's passes on a model.
+struct Passes {
+  Objective& objective;
+  Policy policy, reference;
+  DType dtype;
+};
+
+// One batch through them; peaks grow.
+void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, Peaks& peaks) {
   Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
-  Ctx c{ops, saved, scratch, dtype, {}, train, train ? peaks.inputs : nullptr};
+  Ctx c{ops, saved, scratch, p.dtype, {}, train, train ? peaks.inputs : nullptr};
   Tensor loss = scratch.take({1}, DType::f64);
+  const Pass pass{c, p.policy, p.reference};
   if (train)
-    model.forward_backward(c, store, batch_of(shape), loss, 1, 0);
+    p.objective.forward_backward(pass, batch_of(shape), loss, 1);
   else
-    model.forward(c, store, batch_of(shape), loss);
+    p.objective.forward(pass, batch_of(shape), loss);
+  p.objective.take_columns();
   peaks.saved = std::max(peaks.saved, saved.peak());
   peaks.scratch = std::max(peaks.scratch, scratch.peak());
 }
@@ -120,31 +160,34 @@ bool moves(const PlanRequest& r) {
          r.zero.states_home.home != Home::device;
 }
 
-double flops_of(Model& model, Ops& null, ParameterStore& store, const PlanRequest& r,
-                std::int64_t recompute) {
+double flops_of(const Passes& p, Ops& null, const PlanRequest& r, std::int64_t recompute) {
   if (r.train.empty()) return 0;
   TraceOps trace(null);
   Peaks unused;
-  model.set_recompute(recompute);
-  run_batch(model, trace, store, r.dtype, r.train[0], true, unused);
+  p.policy.model->set_recompute(recompute);
+  run_batch(p, trace, r.train[0], true, unused);
   return trace.flops();
 }
 
 // One micro-step of a step (Trainer::step).
-Traffic micro_step(Model& model, Ops& null, ParameterStore& store, const PlanRequest& r, bool last,
-                   Peaks& peaks) {
+Traffic micro_step(const Passes& p, Ops& null, const PlanRequest& r, bool last, Peaks& peaks) {
+  ParameterStore& store = *p.policy.store;
   PlannedDepot kept(0, Home::host, true);
   InputsHome inputs{kept};
   Peaks unused{.inputs = r.inputs_on_host ? &inputs : nullptr};
   Communicator& comm = store.communicator();
   const Traffic before = traffic_of(comm, store, &inputs);
   store.begin_micro_step(last);
-  run_batch(model, null, store, r.dtype, r.train[0], true, unused);
+  run_batch(p, null, r.train[0], true, unused);
   if (last) {
     Arena scratch(null.allocate(0), kEndless);
     {
       Scope loss(scratch);
       comm.all_reduce(scratch.take({1}, DType::f64));
+    }
+    if (const std::int64_t columns = std::ssize(p.objective.columns())) {
+      Scope sums(scratch);
+      comm.all_reduce(scratch.take({2 * columns}, DType::f64));
     }
     store.grad_norm();
     if (r.optimizer) {
@@ -159,11 +202,11 @@ Traffic micro_step(Model& model, Ops& null, ParameterStore& store, const PlanReq
 }
 
 // Where everything is on the device all micro-steps but the last are alike.
-void count_traffic(Plan& plan, Model& model, Ops& null, ParameterStore& store, const PlanRequest& r,
-                   Peaks& peaks) {
+void count_traffic(Plan& plan, const Passes& p, Ops& null, const PlanRequest& r, Peaks& peaks) {
   if (r.train.empty()) return;
+  ParameterStore& store = *p.policy.store;
   const bool each = r.costs == Costs::all && moves(r);
-  const auto next = [&](bool last) { return micro_step(model, null, store, r, last, peaks); };
+  const auto next = [&](bool last) { return micro_step(p, null, r, last, peaks); };
   if (each) {
     store.begin_step();
     plan.once = next(true);
@@ -182,7 +225,7 @@ void count_traffic(Plan& plan, Model& model, Ops& null, ParameterStore& store, c
   Peaks unused;
   store.begin_step(EarlyStep{[](Ops&, const FlatRun&) {}, r.zero.delayed});
   store.begin_micro_step(true);
-  run_batch(model, null, store, r.dtype, r.train[0], true, unused);
+  run_batch(p, null, r.train[0], true, unused);
   store.finish_early();
 }
 
@@ -203,6 +246,23 @@ MemoryReport memory_report(const StoreMemory& s, std::int64_t saved, std::int64_
   return m;
 }
 
+// It is in the model's weights as a whole; its communicator is the policy's.
+void add_frozen(MemoryReport& to, const StoreMemory& s, const Communicator& comm) {
+  const std::int64_t between = s.communication - comm.memory();
+  to.weights += s.weights;
+  to.communication += between;
+  to.host += s.host;
+  to.elsewhere += s.elsewhere;
+  to.total += s.weights + between;
+}
+
+ZeroOptions frozen_options(const PlanRequest& r) {
+  ZeroOptions frozen = r.zero;
+  frozen.states_home = {};
+  frozen.early = frozen.delayed = false;
+  return frozen;
+}
+
 Plan plan_run(Model& model, const PlanRequest& r) {
   NullOps null(r.device);
   // Between GPUs these buffers are the host's, or NCCL's own, but for what sums in 16 bits pass through.
@@ -217,15 +277,27 @@ Plan plan_run(Model& model, const PlanRequest& r) {
       {planned_depot(r.zero.params_home, r.device), planned_depot(r.zero.states_home, r.device), host});
   model.add_units(store);
   store.reserve(kMeasured);
+  std::optional<ParameterStore> frozen;
+  if (r.reference) {
+    frozen.emplace(null, comm, frozen_options(r), no_states,
+                   Homes{planned_depot(r.zero.params_home, r.device), nullptr, nullptr});
+    r.reference->add_units(*frozen);
+    frozen->reserve(kMeasured);
+  }
+  const auto supervised = r.objective ? nullptr : make_supervised(0);
+  const Passes passes{r.objective ? *r.objective : *supervised,
+                      {&model, &store},
+                      frozen ? Policy{r.reference, &*frozen} : Policy{},
+                      r.dtype};
   Plan plan;
   EachParameter count([&](Parameter& p) {
     plan.parameters += p.elements();
     if (p.trainable) plan.trained += p.shape.numel();
   });
   model.visit(count);
-  if (r.costs != Costs::none) plan.flops = flops_of(model, null, store, r, 0);
+  if (r.costs != Costs::none) plan.flops = flops_of(passes, null, r, 0);
   plan.computed = r.costs != Costs::none && r.recompute > 0 && moves(r)
-                      ? flops_of(model, null, store, r, r.recompute)
+                      ? flops_of(passes, null, r, r.recompute)
                       : plan.flops;
   if (!r.train.empty()) plan.flops_per_token = plan.flops / static_cast<double>(r.train[0].all_tokens());
   plan.blocks = model.blocks();
@@ -237,17 +309,20 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   Peaks peaks{.inputs = r.inputs_on_host ? &inputs : nullptr};
   for (const BatchShape& s : r.train) {
     store.begin_micro_step(true);
-    run_batch(model, null, store, r.dtype, s, true, peaks);
+    run_batch(passes, null, s, true, peaks);
   }
-  for (const BatchShape& s : r.eval) run_batch(model, null, store, r.dtype, s, false, peaks);
+  for (const BatchShape& s : r.eval) run_batch(passes, null, s, false, peaks);
   for (const GenerationShape& s : r.generation) run_generation(model, null, store, r.dtype, s, peaks);
-  count_traffic(plan, model, null, store, r, peaks);
+  count_traffic(plan, passes, null, r, peaks);
   plan.transient = store.transient();
   plan.inputs = inputs.peak;
   plan.saved = peaks.saved;
   plan.scratch = peaks.scratch;
   plan.memory = memory_report(store.memory(), plan.saved, plan.scratch + r.workspace, r.adapter);
   plan.memory.host += plan.inputs;
+  if (!frozen) return plan;
+  plan.reference = frozen->transient();
+  add_frozen(plan.memory, frozen->memory(), comm);
   return plan;
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine/dist/parameter_store.h"
 #include "engine/nn/model.h"
+#include "engine/train/objectives/objective.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "engine/train/report.h"
 #include "engine/train/traffic.h"
@@ -33,12 +34,17 @@ struct PlanRequest {
   std::vector<BatchShape> train, eval;  // the largest: every batch of the run fits into what these need
   std::vector<GenerationShape> generation;
   Costs costs = Costs::all;
+  Objective* objective = nullptr;  // null: the cross-entropy of every target
+  Model* reference = nullptr;      // the objective's, where it is a model of its own
 };
 
+// How the parameters of a frozen model beside the one that is trained are kept.
+ZeroOptions frozen_options(const PlanRequest&);
+
 struct Plan {
-  std::int64_t saved = 0, scratch = 0;  // bytes of the two arenas
-  std::int64_t inputs = 0;              // bytes of blocks' inputs on the host
-  TransientMemory transient;            // of the store
+  std::int64_t saved = 0, scratch = 0;   // bytes of the two arenas
+  std::int64_t inputs = 0;               // bytes of blocks' inputs on the host
+  TransientMemory transient, reference;  // of the store, and of the reference's
   MemoryReport memory;
   double flops = 0;  // of forward and backward of train[0], recomputation not counted
   double flops_per_token = 0;
@@ -60,5 +66,7 @@ Plan plan_run(Model&, const PlanRequest&);
 
 // The report of a store and two arenas, planned or real.
 MemoryReport memory_report(const StoreMemory&, std::int64_t saved, std::int64_t scratch, bool adapter);
+// Adds that of a frozen model's store, with the same communicator.
+void add_frozen(MemoryReport& to, const StoreMemory&, const Communicator&);
 
 }  // namespace ft

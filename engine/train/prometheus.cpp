@@ -1,5 +1,6 @@
 #include "engine/train/prometheus.h"
 
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -15,6 +16,13 @@ std::string escaped(const std::string& text) {
   for (const char c : text)
     out += c == '\n' ? "\\n" : c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
   return out;
+}
+
+// Letters, digits and underscores: rewards/chosen becomes rewards_chosen.
+std::string metric_name(std::string text) {
+  for (char& c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return text;
 }
 
 class Page {
@@ -101,10 +109,11 @@ void Prometheus::write() const {
   }
   if (evaluation_) {
     page.gauge("ft_eval_loss", evaluation_->eval_loss, "Held-out loss of the last evaluation.");
-    page.gauge("ft_eval_perplexity", evaluation_->perplexity, "Held-out perplexity of the last evaluation.");
+    if (!std::isnan(evaluation_->perplexity))
+      page.gauge("ft_eval_perplexity", evaluation_->perplexity,
+                 "Held-out perplexity of the last evaluation.");
     for (const auto& [name, value] : evaluation_->measures)
-      page.gauge(("ft_eval_" + name).c_str(), value,
-                 "Score of the generated answers in the last evaluation.");
+      page.gauge(metric_name("ft_eval_" + name).c_str(), value, "Measured in the last evaluation.");
   }
   write_file(path_, page.text());
 }

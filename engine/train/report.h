@@ -37,17 +37,17 @@ struct StepRow {
   std::int64_t num_input_tokens_seen = 0;
   double flops_per_second = 0;  // arithmetic of the model's definition, recomputation not counted; 0: unknown
   std::optional<LossScalingRow> loss_scaling = {};  // fp16
-  Measures columns = {};  // that only some runs have; each name has a slash in it, such as wall_clock/forward
+  Measures columns = {};                            // that only some runs have, such as wall_clock/forward
 };
 
 struct EvalRow {
   std::int64_t step = 0;
   double epoch = 0;
   double eval_loss = 0;
-  double perplexity = 0;
-  bool best = false;   // the best so far by metric_for_best_model
-  double seconds = 0;  // what it took
-  Measures measures;   // of generated text: bleu, chrf, ...; empty: nothing was generated
+  double perplexity = 0;  // NaN: the loss is no cross-entropy
+  bool best = false;      // the best so far by metric_for_best_model
+  double seconds = 0;     // what it took
+  Measures measures;      // of generated text: bleu, chrf, ...; an objective's columns
 
   // By its name in evaluation.metric_for_best_model; NaN when it was not measured.
   double figure(std::string_view name) const {

@@ -1,5 +1,7 @@
 #include "engine/train/rows.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +13,20 @@ Json number(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
 double real(const Json& row, const char* key) {
   const auto at = row.find(key);
   return at != row.end() && at->is_number() ? at->get<double>() : NAN;
+}
+
+// Of a row of training, beside its columns.
+bool is_own(const std::string& name) {
+  constexpr std::array kOwn{"step",
+                            "epoch",
+                            "loss",
+                            "learning_rate",
+                            "grad_norm",
+                            "tokens_per_second",
+                            "num_input_tokens_seen",
+                            "loss_scale",
+                            "skipped_steps"};
+  return std::find(kOwn.begin(), kOwn.end(), name) != kOwn.end();
 }
 
 std::int64_t whole(const Json& row, const char* key) {
@@ -40,8 +56,8 @@ Json row_json(const EvalRow& row) {
   Json json = {{"step", row.step},
                {"epoch", number(row.epoch)},
                {"eval_loss", number(row.eval_loss)},
-               {"perplexity", number(row.perplexity)},
                {"eval_runtime", number(row.seconds)}};
+  if (!std::isnan(row.perplexity)) json["perplexity"] = number(row.perplexity);
   for (const auto& [name, value] : row.measures) json["eval_" + name] = number(value);
   return json;
 }
@@ -98,7 +114,7 @@ bool add_row(const Json& row, History& history) {
       history.steps.back().loss_scaling =
           LossScalingRow{real(row, "loss_scale"), whole(row, "skipped_steps")};
     for (const auto& [name, value] : row.items())
-      if (name.find('/') != std::string::npos && value.is_number())
+      if (!is_own(name) && value.is_number())
         history.steps.back().columns.emplace_back(name, value.get<double>());
     return true;
   }

@@ -1,6 +1,7 @@
 #include "engine/train/tensorboard.h"
 
 #include <unistd.h>
+#include <cmath>
 
 #include <array>
 #include <bit>
@@ -140,7 +141,9 @@ void TensorBoard::step(const StepRow& row) {
 }
 
 void TensorBoard::evaluation(const EvalRow& row) {
-  write(row.step, {{"eval/loss", row.eval_loss}, {"eval/perplexity", row.perplexity}}, "eval/", row.measures);
+  std::vector<tensorboard::Scalar> all{{"eval/loss", row.eval_loss}};
+  if (!std::isnan(row.perplexity)) all.push_back({"eval/perplexity", row.perplexity});
+  write(row.step, all, "eval/", row.measures);
 }
 
 void TensorBoard::end(const Summary& summary) {

@@ -32,6 +32,11 @@ double sum_over_ranks(Ctx& c, Communicator& comm, Tensor x) {
   return sum;
 }
 
+void add_to(std::vector<double>& sums, const std::vector<double>& more) {
+  sums.resize(std::max(sums.size(), more.size()));
+  for (std::size_t i = 0; i < more.size(); ++i) sums[i] += more[i];
+}
+
 // Powers of two with all their digits.
 std::string scale_text(double scale) {
   char text[64];
@@ -76,6 +81,8 @@ Length length_of(const TrainingConfig& t, const BatchSource& data, int ranks) {
 Trainer::Trainer(TrainerParts parts, const TrainConfig& config)
     : p_(std::move(parts)),
       config_(config),
+      own_(p_.objective ? nullptr : make_supervised(config.training.label_smoothing_factor)),
+      objective_(p_.objective ? *p_.objective : *own_),
       length_(length_of(config.training, p_.data, p_.comm.size())),
       optimizer_(make_optimizer(config.training)),
       schedule_(make_schedule(config.training, length_.total_steps)),
@@ -105,7 +112,7 @@ Trainer::Step Trainer::batches_of(std::int64_t index) const {
   s.end = std::min(s.begin + batches_per_step(), length_.batches_per_epoch);
   for (std::int64_t i = s.begin; i < s.end; ++i) {
     const BatchShape shape = p_.data.shape(s.epoch, i);
-    s.targets += shape.targets;
+    s.targets += objective_.count(shape);
     s.tokens += shape.all_tokens();
   }
   return s;
@@ -116,7 +123,6 @@ Trainer::Step Trainer::batches_of(std::int64_t index) const {
 double Trainer::accumulate(Ctx& c, const Step& s) {
   Scope scratch(c.scratch);
   Tensor loss = number(c, 0);
-  const auto smoothing = static_cast<float>(config_.training.label_smoothing_factor);
   const float scale =
       static_cast<float>(s.loss_scale) / static_cast<float>(std::max<std::int64_t>(1, s.targets));
   const Random random = Random{static_cast<std::uint64_t>(config_.training.seed)}.with("dropout").with(
@@ -129,7 +135,7 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
     c.begin(Phase::data);
     c.ops.enter("inputs");
     const Batch batch = i < s.end ? p_.data.batch(s.epoch, i) : idle_batch();
-    p_.model.forward_backward(c, p_.store, batch, loss, scale, smoothing);
+    objective_.forward_backward(pass(c), batch, loss, scale);
   }
   c.begin(Phase::reduce);
   return sum_over_ranks(c, p_.comm, loss);
@@ -147,6 +153,8 @@ Trainer::Step Trainer::step(TrainState& state) {
   s.early = beside.has_value();
   p_.store.begin_step(std::move(beside));
   s.loss_sum = accumulate(p_.context, s);
+  s.columns = objective_.take_columns();
+  sum_over_ranks(p_.context, p_.comm, s.columns);
   p_.context.begin(Phase::step);
   s.grad_norm = p_.store.grad_norm(taken + 1) / s.loss_scale;
   p_.store.finish_early();
@@ -233,7 +241,9 @@ void Trainer::log(TrainState& state, const Step& s) {
               .num_input_tokens_seen = state.tokens_seen};
   row.flops_per_second = row.tokens_per_second * p_.flops_per_token;
   if (scaler_) row.loss_scaling = LossScalingRow{s.loss_scale, state.skipped_steps};
+  row.columns = ColumnMeans::means(objective_.columns(), s.columns);
   p_.report.progress(row);
+  row.columns.clear();
   const bool first = state.step == 1 && config_.logging.logging_first_step;
   if (!first && !due(config_.logging.logging_steps, state.step) && state.step != length_.total_steps) return;
   if (config_.logging.wall_clock_breakdown) {
@@ -242,39 +252,54 @@ void Trainer::log(TrainState& state, const Step& s) {
   }
   if (p_.columns)
     for (auto& column : p_.columns(state.step)) row.columns.push_back(std::move(column));
+  for (auto& column : ColumnMeans::means(objective_.columns(), state.column_sums))
+    row.columns.push_back(std::move(column));
   if (state.loss_targets > 0) row.loss = state.loss_sum / static_cast<double>(state.loss_targets);
   p_.report.step(row);
+  state.column_sums.clear();
   state.loss_sum = 0;
   state.loss_targets = 0;
   row_tokens_ = 0;
   row_seconds_ = 0;
 }
 
-Evaluated evaluate(Ctx c, Model& model, ParameterStore& store, Communicator& comm, const BatchSource& data,
+Evaluated evaluate(const Pass& pass, Objective& objective, const BatchSource& data,
                    const std::function<void(std::int64_t, std::int64_t)>& progress) {
+  Ctx c = pass.context;
   c.train = false;
+  Communicator& comm = pass.policy.store->communicator();
   Scope scratch(c.scratch);
   Tensor loss = number(c, 0);
   Evaluated e;
   const std::int64_t batches = data.batches_per_epoch();
-  for (std::int64_t i = 0; i < batches; ++i) e.targets += data.shape(0, i).targets;
+  for (std::int64_t i = 0; i < batches; ++i) e.targets += objective.count(data.shape(0, i));
   for (std::int64_t first = 0; first < batches; first += comm.size()) {
     const std::int64_t i = first + comm.rank();
-    model.forward(c, store, i < batches ? data.batch(0, i) : idle_batch(), loss);
+    objective.forward({c, pass.policy, pass.reference}, i < batches ? data.batch(0, i) : idle_batch(), loss);
     progress(std::min(first + comm.size(), batches), batches);
   }
   const double sum = sum_over_ranks(c, comm, loss);
   e.loss = e.targets > 0 ? sum / static_cast<double>(e.targets) : 0;
+  std::vector<double> columns = objective.take_columns();
+  sum_over_ranks(c, comm, columns);
+  e.columns = ColumnMeans::means(objective.columns(), columns);
   return e;
+}
+
+Evaluated evaluate(Ctx c, Model& model, ParameterStore& store, Communicator&, const BatchSource& data,
+                   const std::function<void(std::int64_t, std::int64_t)>& progress) {
+  return evaluate({c, {&model, &store}}, *make_supervised(0), data, progress);
 }
 
 bool Trainer::evaluate_and_judge(TrainState& state) {
   const double start = now();
-  const Evaluated e = evaluate(p_.context, p_.model, p_.store, p_.comm, *p_.eval,
+  const Evaluated e = evaluate(pass(p_.context), objective_, *p_.eval,
                                [&](std::int64_t done, std::int64_t of) { p_.report.evaluating(done, of); });
   EvalRow row{.step = state.step, .epoch = epoch_of(state.step), .eval_loss = e.loss};
-  row.perplexity = std::exp(row.eval_loss);
-  if (p_.measure) row.measures = p_.measure();
+  row.perplexity = objective_.is_cross_entropy() ? std::exp(row.eval_loss) : NAN;
+  row.measures = e.columns;
+  if (p_.measure)
+    for (auto& measure : p_.measure()) row.measures.push_back(std::move(measure));
   row.seconds = now() - start;
   const double figure = row.figure(config_.evaluation.metric_for_best_model);
   row.best = !state.best || (config_.evaluation.greater() ? figure > *state.best : figure < *state.best);
@@ -291,9 +316,10 @@ bool Trainer::evaluate_and_judge(TrainState& state) {
   return row.best;
 }
 
-void Trainer::save(const TrainState& state) {
+void Trainer::save(TrainState& state) {
   if (saved_step_ == state.step) return;
   const double start = now();
+  state.objective = objective_.state(p_.context, p_.comm);
   std::string folder;
   during(p_.context.ops.phases(), Phase::save, [&] {
     folder = p_.checkpoints.save(state, [&](const std::string& to) {
@@ -321,6 +347,7 @@ Ending Trainer::run(TrainState& state) {
   const CheckpointingConfig& ck = config_.checkpointing;
   if (scaler_ && state.loss_scaler) scaler_->restore(*state.loss_scaler);
   if (by_evaluations_ && state.evaluated_rate) by_evaluations_->restore(*state.evaluated_rate);
+  objective_.set_state(state.objective);
   while (state.step < length_.total_steps) {
     const double start = now();
     const Traffic before = traffic_of(p_.comm, p_.store, p_.context.inputs);
@@ -334,6 +361,7 @@ Ending Trainer::run(TrainState& state) {
     row_tokens_ += s.tokens;
     ++state.step;
     state.tokens_seen += s.tokens;
+    add_to(state.column_sums, s.columns);
     for (double* sum : {&state.loss_sum, &state.run_loss_sum}) *sum += s.loss_sum;
     for (std::int64_t* n : {&state.loss_targets, &state.run_loss_targets}) *n += s.targets;
     state.flops += p_.flops_per_token * static_cast<double>(s.tokens);

@@ -9,6 +9,7 @@
 #include "engine/train/checkpoint.h"
 #include "engine/train/config.h"
 #include "engine/train/loss_scaler.h"
+#include "engine/train/objectives/objective.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "engine/train/report.h"
 #include "engine/train/schedules/schedule.h"
@@ -23,11 +24,16 @@ struct Length {
 };
 Length length_of(const TrainingConfig&, const BatchSource&, int ranks);
 
-// Mean loss over all targets of `data`, without dropout. `progress` gets batches.
+// Mean loss over all of `data` (its targets, or what else the objective counts), without dropout, and the
+// objective's columns. `progress` gets batches.
 struct Evaluated {
   double loss = 0;
   std::int64_t targets = 0;
+  Measures columns = {};
 };
+Evaluated evaluate(const Pass&, Objective&, const BatchSource& data,
+                   const std::function<void(std::int64_t done, std::int64_t of)>& progress);
+// Of the cross-entropy.
 Evaluated evaluate(Ctx context, Model&, ParameterStore&, Communicator&, const BatchSource& data,
                    const std::function<void(std::int64_t done, std::int64_t of)>& progress);
 
@@ -45,6 +51,8 @@ struct TrainerParts {
   double flops_per_token = 0;
   std::function<Measures()> measure = {};                   // of generated text; none: nothing is generated
   std::function<Measures(std::int64_t step)> columns = {};  // more of them, for the log
+  Objective* objective = nullptr;                           // null: the cross-entropy of every target
+  Policy reference = {};  // of the objective, where it is a model of its own
 };
 
 enum class Ending : std::uint8_t { finished, early, preempted };
@@ -62,10 +70,11 @@ class Trainer {
  private:
   struct Step {
     std::int64_t index = 0, epoch = 0, begin = 0, end = 0;  // micro-batches [begin, end) of an epoch
-    std::int64_t targets = 0, tokens = 0;
+    std::int64_t targets = 0, tokens = 0;                   // targets: what the objective counts
     double loss_sum = 0, grad_norm = 0, rate = 0;
-    double loss_scale = 1;  // what its gradients were multiplied by; fp16 only
-    bool early = false;     // units are stepped beside its backward pass
+    double loss_scale = 1;        // what its gradients were multiplied by; fp16 only
+    bool early = false;           // units are stepped beside its backward pass
+    std::vector<double> columns;  // of the objective, see ColumnMeans
   };
   Step step(TrainState&);
   StepScalars scalars_of(const Step&, std::int64_t taken) const;  // but for the gradient's scale
@@ -80,12 +89,16 @@ class Trainer {
   [[noreturn]] void explain_not_finite(const Step&);
   void log(TrainState&, const Step&);
   bool evaluate_and_judge(TrainState&);  // whether this is the best so far
-  void save(const TrainState&);
+  void save(TrainState&);
   bool due(double every, std::int64_t step) const;
   double epoch_of(std::int64_t step) const;
 
+  Pass pass(Ctx& c) { return {c, {&p_.model, &p_.store}, p_.reference}; }
+
   TrainerParts p_;
   TrainConfig config_;
+  std::unique_ptr<Objective> own_;  // where none was given
+  Objective& objective_;
   Length length_;
   std::unique_ptr<const Optimizer> optimizer_;
   std::unique_ptr<const Schedule> schedule_;

@@ -126,6 +126,26 @@ void T5::forward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss) {
   vocabulary_.forward(c, store, loss, x, in.targets);
 }
 
+void T5::forward_rows(Ctx& c, ParameterStore& store, const Batch& b, RowLoss& loss) {
+  Scope all(c.saved);
+  Inputs in = upload(c, store, b, false);
+  Tensor x = hidden(c, store, in);
+  vocabulary_.forward(c, store, loss, x, in.targets);
+}
+
+void T5::forward_logits(Ctx& c, ParameterStore& store, const Batch& b, LogitLoss& of, Tensor loss) {
+  Scope all(c.saved);
+  Inputs in = upload(c, store, b, false);
+  Tensor x = hidden(c, store, in);
+  vocabulary_.forward(c, store, of, loss, x, in.targets);
+}
+
+std::unique_ptr<TargetLogits> T5::target_logits(Ctx& c, ParameterStore& store, const Batch& b) {
+  Inputs in = upload(c, store, b, false);
+  Tensor x = hidden(c, store, in);
+  return vocabulary_.target_logits(c, store, x, in.targets.rows);
+}
+
 void T5::logits(Ctx& c, ParameterStore& store, const Batch& b, Tensor y) {
   Scope all(c.saved);
   Inputs in = upload(c, store, b, false);
@@ -151,8 +171,8 @@ void T5::encoder_backward(Ctx& c, ParameterStore& store, const Inputs& in, const
   if (embed_grad) embed_backward(c, store, d, in.source_ids, encoder_);
 }
 
-void T5::forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss, float scale,
-                          float smoothing) {
+template <class HeadPass>
+void T5::train(Ctx& c, ParameterStore& store, const Batch& b, HeadPass head) {
   Scope all(c.saved), scratch(c.scratch);
   c.begin(Phase::forward);
   Inputs in = upload(c, store, b, true);
@@ -165,12 +185,31 @@ void T5::forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor 
     c.ops.run(op::Fill{in.decoder.d_memory, 0});
   }
   Tensor x = decoder_.blocks.forward(c, store, embed(c, store, in.ids, decoder_), in.decoder, b.kept_starts);
-  Tensor d = vocabulary_.forward_backward(c, store, loss, x, in.targets, scale, smoothing);
+  Tensor d = head(x, in.targets);
   const bool embed_grad = store.trains(vocabulary_.embedding_unit());
   decoder_.blocks.backward(c, store, d, in.decoder, embed_grad);
   decoder_.bias.backward(c, store, in.decoder.bias);
   if (embed_grad) embed_backward(c, store, d, in.ids, decoder_);
   if (encoder_gradient_) encoder_backward(c, store, in, memory);
+}
+
+void T5::forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss, float scale,
+                          float smoothing) {
+  train(c, store, b, [&](Tensor x, const Targets& t) {
+    return vocabulary_.forward_backward(c, store, loss, x, t, scale, smoothing);
+  });
+}
+
+void T5::forward_backward_logits(Ctx& c, ParameterStore& store, const Batch& b, LogitLoss& of, Tensor loss,
+                                 float scale) {
+  train(c, store, b, [&](Tensor x, const Targets& t) {
+    return vocabulary_.forward_backward(c, store, of, loss, x, t, scale);
+  });
+}
+
+void T5::forward_backward_rows(Ctx& c, ParameterStore& store, const Batch& b, RowLoss& loss) {
+  train(c, store, b,
+        [&](Tensor x, const Targets& t) { return vocabulary_.forward_backward(c, store, loss, x, t); });
 }
 
 }  // namespace ft::t5

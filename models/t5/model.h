@@ -40,6 +40,12 @@ class T5 final : public Model {
   void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) override;
   void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,
                         float smoothing) override;
+  void forward_rows(Ctx&, ParameterStore&, const Batch&, RowLoss&) override;
+  void forward_backward_rows(Ctx&, ParameterStore&, const Batch&, RowLoss&) override;
+  void forward_logits(Ctx&, ParameterStore&, const Batch&, LogitLoss&, Tensor loss) override;
+  void forward_backward_logits(Ctx&, ParameterStore&, const Batch&, LogitLoss&, Tensor loss,
+                               float scale) override;
+  std::unique_ptr<TargetLogits> target_logits(Ctx&, ParameterStore&, const Batch&) override;
   void logits(Ctx&, ParameterStore&, const Batch&, Tensor logits) override;
   std::int64_t vocab_size() const override { return vocabulary_.head.lm_head.out; }
   KvCache make_kv_cache(Arena&, KvCacheShape, DType) const override;
@@ -73,6 +79,9 @@ class T5 final : public Model {
   };
   Memory finish(Ctx&, ParameterStore&, Tensor x);
   Tensor hidden(Ctx&, ParameterStore&, Inputs&);  // the decoder's, nothing kept
+  // head: from the decoder's last states to their gradient.
+  template <class HeadPass>
+  void train(Ctx&, ParameterStore&, const Batch&, HeadPass head);
   void encoder_backward(Ctx&, ParameterStore&, const Inputs&, const Memory&);
 
   Config config_;

@@ -147,6 +147,13 @@ const std::vector<std::string> kOptions{"--version",
                                         "generate --output",
                                         "generate --prompt",
                                         "generate --overwrite",
+                                        "score --model",
+                                        "score --adapter",
+                                        "score --input",
+                                        "score --output",
+                                        "score --dtype",
+                                        "score --overwrite",
+                                        "score settings",
                                         "chat --model",
                                         "chat --adapter",
                                         "chat --dtype",
@@ -222,12 +229,12 @@ TEST(CommandLine, Mistakes) {
                  "nowhere.json: cannot be read: No such file or directory");
   expect_refusal({"help", "lora", "--schema"}, "ft help: --schema is for ft help config --schema");
   expect_refusal({"help", "trian"}, "ft help: there is no command trian; do you mean train?");
-  expect_refusal(
-      {"help", "config", "lara"},
-      "ft help config: there is no section lara; do you mean lora?\nthere are $schema, model, "
-      "quantization, lora, finetuning_type, device, data, data_efficiency, training, zero_optimization, "
-      "zero_stage, distributed, "
-      "evaluation, checkpointing, logging, generation, sweep, tune, deepspeed");
+  expect_refusal({"help", "config", "lara"},
+                 "ft help config: there is no section lara; do you mean lora?\nthere are $schema, model, "
+                 "quantization, lora, finetuning_type, objective, device, data, data_efficiency, training, "
+                 "zero_optimization, "
+                 "zero_stage, distributed, "
+                 "evaluation, checkpointing, logging, generation, sweep, tune, deepspeed");
 }
 
 TEST(CommandLine, TypographyIsRefusedWithTheCommandThatWasMeant) {

@@ -25,6 +25,8 @@ void compute(const op::Magnitudes&, Team&);
 void compute(const op::ScaleColumns&, Team&);
 void compute(const op::ColumnDots&, Team&);
 void compute(const op::CrossEntropy&, Team&);
+void compute(const op::Divergence&, Team&);
+void compute(const op::LogitStatistics&, Team&);
 void compute(const op::Sum&, Team&);
 void compute(const op::SumSquares&, Team&);
 void compute(const op::AdamW&, Team&);

@@ -44,8 +44,9 @@ void row_of(const op::CrossEntropy& op, const View& logits, i64 row) {
   data_of<float>(op.loss)[row] = static_cast<float>(math::smoothed_loss<double>(lse, logit, mean, e));
   if (!op.gradient) return;
   // scale (softmax - (1 - e) onehot - e / V)
-  const float factor = op.scale / total, even = op.scale * e / static_cast<float>(n);
-  const float at_target = __builtin_expf(logit - top) * factor - even - op.scale * (1 - e);
+  const float scale = op.weights.data ? op.scale * data_of<const float>(op.weights)[row] : op.scale;
+  const float factor = scale / total, even = scale * e / static_cast<float>(n);
+  const float at_target = __builtin_expf(logit - top) * factor - even - scale * (1 - e);
   if (op.cap > 0) {
     const float inverse = 1 / op.cap;
     each_vector(n, [&](auto part, i64 i) {

@@ -35,6 +35,8 @@ void compute(const op::Magnitudes&, const Queue&);
 void compute(const op::ScaleColumns&, const Queue&);
 void compute(const op::ColumnDots&, const Queue&);
 void compute(const op::CrossEntropy&, const Queue&);
+void compute(const op::Divergence&, const Queue&);
+void compute(const op::LogitStatistics&, const Queue&);
 void compute(const op::Sum&, const Queue&);
 void compute(const op::SumSquares&, const Queue&);
 void compute(const op::AdamW&, const Queue&);

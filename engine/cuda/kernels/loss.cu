@@ -18,6 +18,7 @@ struct Call {
   Rows<T> logits;
   i64 cols;
   const std::int32_t* targets;
+  const float* weights;  // null: all are 1
   float scale, smoothing, cap;
   bool gradient, wide;
   std::int32_t* wrong;
@@ -70,7 +71,8 @@ __global__ void __launch_bounds__(1024) cross_entropy_row(Call<T> c) {
   }
   if (!c.gradient) return;
   // scale (softmax - (1 - e) onehot - e / V)
-  const float factor = c.scale / s.total, even = c.scale * e / n;
+  const float scale = c.weights ? c.scale * c.weights[row] : c.scale;
+  const float factor = scale / s.total, even = scale * e / n;
   for (i64 i = threadIdx.x * kPack; i < c.cols; i += blockDim.x * kPack) {
     float v[kPack];
     const Pack pack = pack_at(i, c.cols, c.wide);
@@ -78,7 +80,7 @@ __global__ void __launch_bounds__(1024) cross_entropy_row(Call<T> c) {
     for (int j = 0; j < kPack; ++j) {
       const float slope = c.cap > 0 ? math::soft_cap_slope(v[j] / c.cap) : 1;
       v[j] = power(v[j], s.top) * factor - even;
-      if (i + j == target) v[j] -= c.scale * (1 - e);
+      if (i + j == target) v[j] -= scale * (1 - e);
       v[j] *= slope;
     }
     store(p + i, v, pack);
@@ -94,8 +96,8 @@ void compute(const op::CrossEntropy& op, const Queue& queue) {
     using T = decltype(t);
     launch("cross_entropy", a_block_for_each_row(queue, logits.rows, logits.cols, 1024), cross_entropy_row<T>,
            Call<T>{data_of<float>(op.loss), Rows<T>(logits), logits.cols,
-                   data_of<const std::int32_t>(op.targets), op.scale, op.smoothing, op.cap, op.gradient,
-                   wide(logits), queue.wrong});
+                   data_of<const std::int32_t>(op.targets), data_of<const float>(op.weights), op.scale,
+                   op.smoothing, op.cap, op.gradient, wide(logits), queue.wrong});
   });
 }
 

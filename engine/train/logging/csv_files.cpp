@@ -1,6 +1,7 @@
 #include "engine/train/logging/csv_files.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <sstream>
 
@@ -28,7 +29,7 @@ void CsvFiles::step(const StepRow& row) {
 void CsvFiles::evaluation(const EvalRow& row) {
   const std::string at = "Eval/Samples/eval_";
   add(at + "loss", row.step, row.eval_loss);
-  add(at + "perplexity", row.step, row.perplexity);
+  if (!std::isnan(row.perplexity)) add(at + "perplexity", row.step, row.perplexity);
   for (const auto& [name, value] : row.measures) add(at + name, row.step, value);
 }
 

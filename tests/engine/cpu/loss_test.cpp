@@ -67,6 +67,142 @@ TEST(CrossEntropy, GradientGoesThroughTheCap) {
   });
 }
 
+TEST(CrossEntropy, ARowsGradientIsTimesItsWeight) {
+  each_trial({{1, 1}, {5, 63}, {7, 1001}}, [](const Trial& s) {
+    Matrix &logits = s.matrix(1, 8), &loss = s.vector(s.rows, DType::f32),
+           &targets = s.indices(s.rows, s.cols), &weights = s.vector(s.rows, DType::f32, 3);
+    std::vector<double> want;
+    for (std::int64_t r = 0; r < s.rows; ++r)
+      for (const double g :
+           reference::cross_entropy_grad(row_of(logits, r), std::size_t(targets.get(0, r)), 0.0))
+        want.push_back(g * 0.25 * weights.get(0, r));
+    s.ops.run(op::CrossEntropy{.loss = loss,
+                               .logits = logits,
+                               .targets = targets,
+                               .scale = 0.25f,
+                               .gradient = true,
+                               .weights = weights});
+    EXPECT_LT(nmse(logits.values(), want), s.tolerance());
+  });
+}
+
+TEST(LogitStatistics, AreTheReference) {
+  each_trial({{1, 1}, {3, 5}, {5, 63}, {7, 1001}}, [](const Trial& s) {
+    Matrix &logits = s.matrix(1, 8), &y = s.vector(s.rows * 4, DType::f32),
+           &targets = s.indices(s.rows, s.cols);
+    s.ops.run(op::LogitStatistics{
+        .y = Tensor(y.tensor.data, DType::f32, {s.rows, 4}), .logits = logits, .targets = targets});
+    for (std::int64_t r = 0; r < s.rows; ++r) {
+      const std::vector<double> x = row_of(logits, r);
+      const double top = *std::max_element(x.begin(), x.end());
+      double total = 0, sum = 0, squares = 0, entropy = 0;
+      for (const double v : x) {
+        total += std::exp(v - top);
+        sum += v;
+      }
+      for (const double v : x) {
+        const double p = std::exp(v - top) / total;
+        squares += p * p;
+        entropy -= p > 0 ? p * std::log(p) : 0;
+      }
+      const auto best = std::max_element(x.begin(), x.end()) - x.begin();  // of equal ones the first
+      const double want[] = {entropy, sum / double(x.size()), double(best == std::int64_t(targets.get(0, r))),
+                             std::log(squares)};
+      for (int i = 0; i < 4; ++i) EXPECT_NEAR(y.get(0, 4 * r + i), want[i], 3e-5) << i;
+    }
+  });
+}
+
+// What op::Divergence computes of one row, in double precision.
+double divergence(const std::vector<double>& x, const std::vector<double>& t, std::size_t target, double beta,
+                  double temperature, double weight, double example) {
+  const auto softmax = [](const std::vector<double>& v, double by) {
+    const double top = *std::max_element(v.begin(), v.end());
+    std::vector<double> p;
+    double total = 0;
+    for (const double a : v) total += p.emplace_back(std::exp((a - top) / by));
+    for (double& a : p) a /= total;
+    return p;
+  };
+  const std::vector<double> p = softmax(x, temperature), q = softmax(t, temperature);
+  const auto kl = [](const std::vector<double>& a, const std::vector<double>& b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * (std::log(a[i]) - std::log(b[i]));
+    return sum;
+  };
+  std::vector<double> m;
+  for (std::size_t i = 0; i < p.size(); ++i) m.push_back((1 - beta) * p[i] + beta * q[i]);
+  const double d = beta == 0 ? kl(q, p) : beta == 1 ? kl(p, q) : beta * kl(q, m) + (1 - beta) * kl(p, m);
+  return weight * d - example * std::log(softmax(x, 1)[target]);
+}
+
+TEST(Divergence, LossAndGradientAreTheReference) {
+  each_trial({{1, 1}, {3, 5}, {5, 63}, {2, 300}}, [](const Trial& s) {
+    for (const float beta : {0.0f, 0.3f, 1.0f})
+      for (const float example : {0.0f, 0.4f}) {
+        Matrix &logits = s.matrix(1, 4), &teacher = s.matrix(2, 4), &loss = s.vector(s.rows, DType::f32),
+               &targets = s.indices(s.rows, s.cols);
+        std::vector<double> want_loss, want_grad;
+        for (std::int64_t r = 0; r < s.rows; ++r) {
+          std::vector<double> x = row_of(logits, r);
+          const auto value = [&] {
+            return divergence(x, row_of(teacher, r), std::size_t(targets.get(0, r)), double{beta}, 1.5, 0.7,
+                              double{example});
+          };
+          want_loss.push_back(value());
+          for (double& at : x) {
+            constexpr double kStep = 1e-4;
+            const double kept = at;
+            at = kept + kStep;
+            const double above = value();
+            at = kept - kStep;
+            want_grad.push_back(0.25 * (above - value()) / (2 * kStep));
+            at = kept;
+          }
+        }
+        op::Divergence d{.loss = loss, .logits = logits, .teacher = teacher, .targets = targets};
+        d.beta = beta;
+        d.temperature = 1.5f;
+        d.divergence = 0.7f;
+        d.cross_entropy = example;
+        d.scale = 0.25f;
+        const auto before = logits.values();
+        s.ops.run(d);
+        EXPECT_EQ(logits.values(), before) << "no gradient was asked for";
+        for (std::int64_t r = 0; r < s.rows; ++r)
+          EXPECT_NEAR(loss.get(0, r), want_loss[std::size_t(r)], 1e-5) << "beta " << beta;
+        d.gradient = true;
+        s.ops.run(d);
+        const std::vector<double> got = logits.values();
+        for (std::size_t i = 0; i < got.size(); ++i)
+          EXPECT_NEAR(got[i], want_grad[i], 1e-6 + std::sqrt(s.tolerance()) * std::abs(want_grad[i]))
+              << "beta " << beta;
+      }
+  });
+}
+
+// Where both are sure of different tokens, what is compared vanishes.
+TEST(Divergence, StaysFiniteWhereProbabilitiesVanish) {
+  for (const NamedKernels& named : all_kernels()) {
+    CpuOps ops(1, named.kernels);
+    for (const float beta : {0.0f, 0.5f, 1.0f}) {
+      Matrix logits(1, 9, DType::f32), teacher(1, 9, DType::f32), loss(1, 1, DType::f32),
+          targets(1, 1, DType::i32);
+      for (std::int64_t i = 0; i < 9; ++i) {
+        logits.set(0, i, i == 0 ? 300 : 0);
+        teacher.set(0, i, i == 1 ? 300 : -300);
+      }
+      targets.set(0, 0, 0);
+      op::Divergence d{.loss = loss, .logits = logits, .teacher = teacher, .targets = targets};
+      d.beta = beta;
+      d.gradient = true;
+      ops.run(d);
+      EXPECT_TRUE(std::isfinite(loss.get(0, 0))) << named.name << " beta " << beta;
+      for (std::int64_t i = 0; i < 9; ++i) EXPECT_TRUE(std::isfinite(logits.get(0, i))) << beta;
+    }
+  }
+}
+
 TEST(CrossEntropy, LargeLogitsAndNaN) {
   for (const NamedKernels& named : all_kernels()) {
     CpuOps ops(1, named.kernels);

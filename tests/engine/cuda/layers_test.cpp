@@ -191,6 +191,40 @@ TEST(CudaLayers, CrossEntropyAndItsGradientInPlace) {
     });
 }
 
+TEST(CudaLayers, WeighedRowsAndWhatTheirLogitsShow) {
+  each_trial([](Trial& t) {
+    t.vector(t.rows, DType::f32);
+    t.matrix(t.rows, op::LogitStatistics::kCount, DType::f32);
+    t.matrix(t.rows, t.cols, t.type).randomize(1, 9);
+    t.indices(t.rows, t.cols);
+    t.vector(t.rows, DType::f32).randomize(5);
+    t.expect_same([](Ops& ops, const Tensors& x) {
+      ops.run(op::LogitStatistics{.y = x[1], .logits = x[2], .targets = x[3]});
+      ops.run(op::CrossEntropy{
+          .loss = x[0], .logits = x[2], .targets = x[3], .scale = 0.3f, .gradient = true, .weights = x[4]});
+    });
+  });
+}
+
+TEST(CudaLayers, DivergenceAndItsGradientInPlace) {
+  for (const float beta : {0.0f, 0.3f, 1.0f})
+    each_trial([beta](Trial& t) {
+      t.vector(t.rows, DType::f32);
+      t.matrix(t.rows, t.cols, t.type).randomize(1, 4);
+      t.matrix(t.rows, t.cols, t.type).randomize(2, 4);
+      t.indices(t.rows, t.cols);
+      t.expect_same([beta](Ops& ops, const Tensors& x) {
+        op::Divergence d{.loss = x[0], .logits = x[1], .teacher = x[2], .targets = x[3]};
+        d.beta = beta;
+        d.temperature = 1.5f;
+        d.cross_entropy = 0.3f;
+        d.scale = 0.25f;
+        d.gradient = true;
+        ops.run(d);
+      });
+    });
+}
+
 TEST(CudaLayers, CrossEntropyOfInfiniteAndNanLogits) {
   Trial t{DType::f32, 3, 2500};
   t.vector(3, DType::f32);

@@ -136,6 +136,97 @@ TEST_P(HeadLayer, IsTheReferenceWithItsGradients) {
   run.expect_gradients(losses, Values<double>(rows.size(), kLossScale), 8);
 }
 
+// Weighs every row as it is told, and keeps what it is shown.
+class ToldWeights final : public RowLoss {
+ public:
+  explicit ToldWeights(std::vector<float> told) : told_(std::move(told)) {}
+  bool wants_statistics() const override { return true; }
+  void weigh(Ctx& c, const RowValues& v, Tensor weights) override {
+    values.resize(told_.size());
+    c.ops.download(values.data(), v.values);
+    EXPECT_EQ(static_cast<bool>(v.statistics), !v.scores);
+    scores = v.scores;
+    if (weights) c.ops.upload(weights, told_.data());
+  }
+  std::vector<float> values;
+  bool scores = false;
+
+ private:
+  std::vector<float> told_;
+};
+
+std::vector<float> some_weights(std::size_t n) {
+  std::vector<float> w;
+  for (std::size_t i = 0; i < n; ++i) w.push_back(0.125f * float(int(i % 5) - 2));
+  return w;
+}
+
+// The gradient of rows whose losses count kLossScale times, with these weights in its place.
+Values<double> reweighed(Values<double> d, const std::vector<std::int32_t>& rows,
+                         const std::vector<float>& w) {
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (std::size_t j = 0; j < kWidth; ++j)
+      d[std::size_t(rows[i]) * kWidth + j] *= double(w[i]) / kLossScale;
+  return d;
+}
+
+TEST_P(HeadLayer, RowsAreWeighedByWhoSeesAllValues) {
+  const auto& [t, dtype] = GetParam();
+  if (t.smoothing > 0) GTEST_SKIP() << "of the cross-entropy alone";
+  LayerRun run(dtype);
+  const auto made = make(t, dtype);
+  run.bind(*made);
+  Matrix &x = run.input(t.rows, kWidth, "x"), &d = run.matrix(t.rows, kWidth, "d");
+  std::vector<std::int32_t> rows, ids;
+  for (std::int64_t r = t.every - 1; r < t.rows; r += t.every) {
+    rows.push_back(std::int32_t(r));
+    ids.push_back(std::int32_t(r * r % kVocabulary));
+  }
+  const Targets targets{upload(run.c, rows), upload(run.c, ids)};
+  const std::vector<float> weights = some_weights(rows.size());
+  ToldWeights told(weights), seen(weights);
+  made->head.forward(run.c, seen, x, targets);
+  made->head.forward_backward(run.c, told, d, x, targets);
+  EXPECT_EQ(told.values, seen.values);
+  const auto losses = [&](const auto& in) {
+    return expected(in, t, rows, ids, std::size_t(made->head.chunk_rows()), run.c);
+  };
+  const Values<double> want = losses(run.in);
+  run.expect_near(Values<double>(told.values.begin(), told.values.end()), want, 3, "values");
+  run.expect_near(d.values(), reweighed(gradient_of_rows(losses, run.in, rows), rows, weights), 8, "d");
+  run.expect_gradients(losses, Values<double>(weights.begin(), weights.end()), 8);
+}
+
+// A reward model's: one number a row.
+TEST(ScoreHead, IsTheReferenceWithItsGradients) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    LayerRun run(dtype);
+    Head head;
+    RmsNorm norm = make_rms_norm("norm", kWidth, float(kEps), dtype);
+    norm.weight.trainable = true;
+    head.norm = norm;
+    head.lm_head = linear("head", kWidth, 1, kTrained, dtype);
+    head.kind = HeadKind::scores;
+    run.bind(head);
+    Matrix &x = run.input(4, kWidth, "x"), &d = run.matrix(4, kWidth, "d");
+    const std::vector<std::int32_t> rows{1, 3}, ids{0, 0};
+    const std::vector<float> weights{0.5f, -0.25f};
+    ToldWeights told(weights);
+    head.forward_backward(run.c, told, d, x, {upload(run.c, rows), upload(run.c, ids)});
+    EXPECT_TRUE(told.scores);
+    const auto scores = [&]<class V>(const Named<V>& in) {
+      Values<V> taken;
+      for (const std::int32_t r : rows)
+        for (std::size_t j = 0; j < kWidth; ++j) taken.push_back(in.at("x")[std::size_t(r) * kWidth + j]);
+      return reference::linear(in, "head", reference::rms_norm(taken, in.at("norm.weight"), kEps),
+                               rows.size(), {});
+    };
+    run.expect_near(Values<double>(told.values.begin(), told.values.end()), scores(run.in), 3, "scores");
+    run.expect_near(d.values(), reweighed(gradient_of_rows(scores, run.in, rows), rows, weights), 8, "d");
+    run.expect_gradients(scores, Values<double>(weights.begin(), weights.end()), 8);
+  }
+}
+
 TEST_P(HeadLayer, LogitsAreThoseOfTheReference) {
   const auto& [t, dtype] = GetParam();
   if (t.dropout > 0 || t.form.dropout > 0) GTEST_SKIP() << "logits are asked for outside training";

@@ -1,0 +1,19 @@
+// ft score: what a reward model makes of the rows of a file.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine/core/error.h"
+
+namespace ft {
+
+struct ScoreArgs {
+  std::string model, adapter;          // folders; adapter empty: none
+  std::string input, output;           // JSON lines; the same rows with "reward"
+  std::string dtype = "float32";       // of the computation: float32, bfloat16, float16
+  std::vector<std::string> overrides;  // settings
+  bool overwrite = false;              // replace the output file
+};
+Exit score(const ScoreArgs&);
+
+}  // namespace ft

@@ -1,0 +1,125 @@
+#include "app/assembly/built_objective.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace ft {
+namespace {
+
+// Whether every B of the adapters that a run starts from is zero, so that they change nothing.
+bool all_zero(const BuiltModel& b) {
+  if (b.lora_config.use_dora) return false;  // magnitudes are the adapter's too
+  std::vector<float> values;
+  for (const lora::LoraAdapter* a : b.attached.adapters) {
+    values.assign(static_cast<std::size_t>(a->b.shape.numel()), 1);
+    b.start->read(a->b, Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, a->b.shape), 0);
+    if (std::any_of(values.begin(), values.end(), [](float v) { return v != 0; })) return false;
+  }
+  return true;
+}
+
+// Whether a new adapter of this configuration changes nothing at first.
+bool begins_as_base(const lora::LoraConfig& c) {
+  const auto init = lora::start_of(c.init_lora_weights).value().init;
+  return init == lora::LoraInit::kaiming || init == lora::LoraInit::gaussian;
+}
+
+// Single rows of the embedding are trained, which stay where adapters are off.
+bool trains_rows(const lora::LoraConfig& c) {
+  return !c.trainable_token_indices.text.empty() && c.trainable_token_indices.text != "null";
+}
+
+std::unique_ptr<BuiltModel> frozen(const RunConfig& config, Weights weights) {
+  auto b = std::make_unique<BuiltModel>(build_model(config, weights));
+  EachParameter freeze([](Parameter& p) { p.trainable = false; });
+  b->model().visit(freeze);
+  return b;
+}
+
+// setting: which of the objective's names it.
+std::unique_ptr<BuiltModel> named(const char* setting, const std::string& folder, const RunConfig& config,
+                                  const BuiltModel& policy, Weights weights) {
+  RunConfig c = config;
+  c.model.model_name_or_path = folder;
+  c.model.revision.reset();
+  c.model.folders.find(folder, std::nullopt, str("objective.", setting));
+  c.finetuning_type = FinetuningType::full;
+  c.lora = {};
+  c.quantization = {};
+  c.objective = {};
+  c.data.new_tokens = c.data.new_special_tokens = {};
+  c.model.resize_token_embeddings_to_multiple_of.reset();
+  c.trains = false;
+  auto other = frozen(c, weights);
+  const ModelInfo &its = other->made.info, &ours = policy.made.info;
+  if (its.decoder.has_value() != ours.decoder.has_value())
+    throw UserError(Exit::config,
+                    str("objective.", setting, ": of it and the model, one is an encoder-decoder"));
+  if (its.vocab_size != ours.vocab_size)
+    throw UserError(Exit::config, str("objective.", setting, ": ", folder, " has a vocabulary of ",
+                                      its.vocab_size, " tokens, the model one of ", ours.vocab_size));
+  return other;
+}
+
+std::unique_ptr<BuiltModel> named_reference(const RunConfig& config, const BuiltModel& policy,
+                                            Weights weights) {
+  return named("ref_model_name_or_path", *config.objective.ref_model_name_or_path, config, policy, weights);
+}
+
+std::unique_ptr<BuiltModel> teacher(const RunConfig& config, const BuiltModel& policy, Weights weights) {
+  return named("teacher_model_name_or_path", *config.objective.teacher_model_name_or_path, config, policy,
+               weights);
+}
+
+// The policy as it begins: the same files, and the same random numbers.
+std::unique_ptr<BuiltModel> copy_of_start(const RunConfig& config, Weights weights) {
+  RunConfig c = config;
+  c.trains = true;
+  return frozen(c, weights);
+}
+
+BuiltObjective made(const RunConfig& config) {
+  return {.objective = make_objective(config.objective, config.training.label_smoothing_factor,
+                                      config.data.max_seq_length)};
+}
+
+}  // namespace
+
+BuiltObjective build_objective(const RunConfig& config, const BuiltModel& policy, Weights weights) {
+  BuiltObjective b = made(config);
+  if (config.objective.distills()) b.reference = teacher(config, policy, weights);
+  if (!config.objective.has_reference()) return b;
+  b.precomputes = config.objective.precompute_ref_log_probs.value_or(false);
+  if (config.objective.ref_model_name_or_path) {
+    b.reference = named_reference(config, policy, weights);
+    return b;
+  }
+  const bool base = policy.lora && policy.attached.whole.empty() && !trains_rows(policy.lora_config) &&
+                    (policy.start ? all_zero(policy) : begins_as_base(config.lora));
+  if (!base && !b.precomputes) b.reference = copy_of_start(config, weights);
+  return b;
+}
+
+BuiltObjective build_evaluated_objective(const RunConfig& began, const BuiltModel& policy) {
+  if (began.objective.type == ObjectiveType::grpo)
+    throw UserError(Exit::config, "objective.type: grpo's answers are given, and have no evaluation");
+  BuiltObjective b = made(began);
+  if (began.objective.distills()) b.reference = teacher(began, policy, Weights::check);
+  if (!began.objective.has_reference()) return b;
+  if (began.objective.ref_model_name_or_path) {
+    b.reference = named_reference(began, policy, Weights::check);
+    return b;
+  }
+  if (!policy.lora)
+    throw UserError(Exit::config,
+                    str("objective.ref_model_name_or_path: objective.type ", name_of(began.objective.type),
+                        " compares with the model that training "
+                        "began with; name its folder"));
+  const bool base = !began.lora.adapter_name_or_path && !began.lora.modules_to_save &&
+                    !trains_rows(began.lora) && began.lora.bias == lora::LoraBias::none &&
+                    begins_as_base(began.lora);
+  if (!base) b.reference = copy_of_start(began, Weights::check);
+  return b;
+}
+
+}  // namespace ft

@@ -1,0 +1,73 @@
+#include "app/assembly/reward_model.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "data/tokenizer.h"
+#include "engine/io/file.h"
+#include "engine/io/json.h"
+
+namespace ft {
+namespace {
+
+// Nothing: the model has no tokenizer, or it has no padding.
+std::optional<std::int32_t> tokenizer_padding(const std::string& folder) {
+  for (const char* file : {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json"})
+    if (path_exists(join_path(folder, file))) return make_tokenizer(folder)->pad();
+  return {};
+}
+
+// A token of config.json, of several the first.
+std::optional<std::int32_t> token(const Json& config, const char* key) {
+  const auto at = config.find(key);
+  if (at == config.end()) return {};
+  const Json& id = at->is_array() && !at->empty() ? at->front() : *at;
+  if (!id.is_number_integer() || id < 0 || id > INT32_MAX) return {};
+  return id.get<std::int32_t>();
+}
+
+}  // namespace
+
+void make_reward_model(MadeModel& made) {
+  if (made.info.decoder)
+    throw UserError(Exit::config,
+                    "objective.type: reward is not for encoder-decoders, which have sft, distill and orpo");
+  made.model->score_instead();
+  std::string& name = made.info.architecture;
+  name = name.substr(0, std::min(name.find("For"), name.find("LMHead"))) + "ForSequenceClassification";
+  made.info.head = "score";
+  made.info.never_quantized.emplace_back("score");
+  made.info.tied_head = false;
+}
+
+void train_score(lora::LoraConfig& c) {
+  std::vector<std::string> whole = c.modules_to_save.value_or(std::vector<std::string>{});
+  std::erase(whole, "classifier");
+  std::erase(whole, "score");
+  whole.emplace_back("score");
+  c.modules_to_save = whole;
+  c.task_type = "SEQ_CLS";
+}
+
+std::int32_t padding_token(const BaseModelConfig& model) {
+  if (const auto id = tokenizer_padding(model.tokenizer())) return *id;
+  const std::string file = join_path(model.folder(), "config.json");
+  const Json config = read_json(file);
+  for (const char* key : {"pad_token_id", "eos_token_id"})
+    if (const auto id = token(config, key)) return *id;
+  throw UserError(Exit::input, file +
+                                   ": has neither pad_token_id nor eos_token_id, so that nothing says where "
+                                   "an answer to be scored ends");
+}
+
+std::string reward_config(const std::string& config_json, const std::string& architecture,
+                          std::int32_t padding) {
+  Json j = Json::parse(config_json);
+  j["architectures"] = {architecture};
+  j["id2label"] = {{"0", "LABEL_0"}};
+  j["label2id"] = {{"LABEL_0", 0}};
+  j["pad_token_id"] = padding;
+  return json_text(j) + "\n";
+}
+
+}  // namespace ft

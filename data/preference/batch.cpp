@@ -1,0 +1,176 @@
+#include "data/preference/batch.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/core/error.h"
+
+namespace ft {
+namespace {
+
+std::int32_t count(const std::vector<std::int32_t>& list) { return static_cast<std::int32_t>(list.size()); }
+
+// Those from `from` on; the ones before are there already.
+void add_tokens(Batch& b, std::span<const std::int32_t> ids, std::int32_t from) {
+  b.input_ids.insert(b.input_ids.end(), ids.begin() + from, ids.end());
+  for (std::int32_t t = from; t < std::ssize(ids); ++t) b.positions.push_back(t);
+}
+
+// Targets of a decoder's sequence, whose tokens lie from row `begin` on and whose prompt and answer are one.
+void add_targets(Batch& b, const SampleStore::View& s, const AnswerTargets& of, bool prompt,
+                 std::int32_t begin) {
+  std::int32_t first = count(b.targets);
+  if (of.padding) {
+    b.target_rows.push_back(begin + static_cast<std::int32_t>(scored_row(s.input_ids, *of.padding)));
+    b.targets.push_back(0);
+  } else {
+    bool answer = false;
+    for (std::size_t t = 1; t < s.input_ids.size(); ++t) {
+      const bool labelled = s.labels[t] != kIgnored;
+      if (!labelled && !prompt) continue;
+      if (labelled && !answer) first = count(b.targets);
+      answer |= labelled;
+      b.target_rows.push_back(begin + static_cast<std::int32_t>(t) - 1);  // the row before predicts it
+      b.targets.push_back(s.input_ids[t]);
+    }
+  }
+  b.compared.first_answer.push_back(first);
+  b.compared.first_target.push_back(count(b.targets));
+}
+
+void add_sequence(Batch& b, const SampleStore::View& s, const AnswerTargets& of, bool prompt) {
+  add_targets(b, s, of, prompt, count(b.input_ids));
+  add_tokens(b, s.input_ids, 0);
+  b.starts.push_back(count(b.input_ids));
+}
+
+// Tokens of the prompt that both answers read and no target is read from: all but its last.
+std::int32_t shared_tokens(const SampleStore::View& chosen, const SampleStore::View& rejected,
+                           const AnswerTargets& of) {
+  const auto answer =
+      std::find_if(chosen.labels.begin(), chosen.labels.end(), [](std::int32_t l) { return l != kIgnored; });
+  std::int64_t shared = std::max<std::int64_t>(0, answer - chosen.labels.begin() - 1);
+  if (of.padding)
+    for (const auto& s : {chosen, rejected}) shared = std::min(shared, scored_row(s.input_ids, *of.padding));
+  return static_cast<std::int32_t>(shared);
+}
+
+void add_whole(Batch& b, std::int32_t begin, std::int32_t shared, std::int32_t own, std::int32_t end) {
+  for (std::int32_t row = begin; row < begin + shared; ++row) b.whole_rows.push_back(row);
+  for (std::int32_t row = own; row < end; ++row) b.whole_rows.push_back(row);
+  b.whole_starts.push_back(count(b.whole_rows));
+}
+
+// The prompt, the chosen answer, the rejected one.
+void add_sharing(Batch& b, const SampleStore::View& chosen, const SampleStore::View& rejected,
+                 const AnswerTargets& of) {
+  if (b.whole_starts.empty()) b.whole_starts = {0};
+  const std::int32_t begin = count(b.input_ids), shared = shared_tokens(chosen, rejected, of);
+  add_targets(b, chosen, of, of.prompt, begin);
+  add_tokens(b, chosen.input_ids, 0);
+  add_whole(b, begin, 0, begin, count(b.input_ids));
+  const std::int32_t own = count(b.input_ids);
+  add_targets(b, rejected, of, false, own - shared);
+  add_tokens(b, rejected.input_ids, shared);
+  add_whole(b, begin, shared, own, count(b.input_ids));
+  b.starts.push_back(count(b.input_ids));
+}
+
+// Of the sequence that was added last; its answer's first token may be no target.
+void add_old(Batch& b, std::span<const float> logps) {
+  const std::size_t from = b.compared.old.size();
+  b.compared.old.resize(b.targets.size(), std::numeric_limits<float>::quiet_NaN());
+  const std::size_t targets = b.targets.size() - from;
+  if (logps.size() < targets) return;
+  std::copy(logps.end() - static_cast<std::ptrdiff_t>(targets), logps.end(),
+            b.compared.old.begin() + static_cast<std::ptrdiff_t>(from));
+}
+
+void add_one(Batch& b, const Dataset& data, const SampleStore::View& s, const AnswerTargets& of,
+             const Seq2Seq& tokens, bool chosen) {
+  if (!data.seq2seq()) return add_sequence(b, s, of, of.prompt && chosen);
+  b.compared.first_answer.push_back(count(b.targets));
+  add_pair(b, s, tokens);
+  b.compared.first_target.push_back(count(b.targets));
+}
+
+// Of each prompt with the answer of the row before, of the first the last one's.
+std::int64_t longest_mixed(const Batch& b) {
+  std::int64_t most = 0;
+  const std::size_t n = b.compared.first_answer.size();
+  for (std::size_t s = 0; s < n; ++s) {
+    const std::size_t other = (s + n - 1) % n;
+    const auto begin = [&](std::size_t i) {  // of an answer: behind the row that predicts its first token
+      const std::int32_t first = b.compared.first_answer[i];
+      const bool any = first < b.compared.first_target[i + 1];
+      return any ? b.target_rows[static_cast<std::size_t>(first)] + 1 : b.starts[i + 1];
+    };
+    most = std::max<std::int64_t>(most, begin(s) - b.starts[s] + b.starts[other + 1] - begin(other));
+  }
+  return most;
+}
+
+}  // namespace
+
+std::int64_t scored_row(std::span<const std::int32_t> ids, std::int32_t padding) {
+  for (std::int64_t t = std::ssize(ids) - 1; t > 0; --t)
+    if (ids[static_cast<std::size_t>(t)] != padding) return t;
+  return 0;
+}
+
+void add_answers(Batch& b, const Dataset& data, std::int64_t sample, const AnswerTargets& of,
+                 const Seq2Seq& tokens) {
+  if (b.compared.first_target.empty()) b.compared.first_target = {0};
+  if (b.starts.empty() && !data.seq2seq()) b.starts = {0};
+  const bool pair = data.kind() == RowKind::pair;
+  if (pair && of.share) {
+    add_sharing(b, data[sample], data.rejected(sample), of);
+  } else {
+    add_one(b, data, data[sample], of, tokens, true);
+    if (pair) add_one(b, data, data.rejected(sample), of, tokens, false);
+  }
+  if (data.kind() == RowKind::rollout) add_old(b, data.old_logps(sample));
+  b.compared.value.push_back(data.value(sample));
+  b.compared.sample.push_back(sample);
+}
+
+void add_scored(Batch& b, std::span<const std::int32_t> ids, std::int32_t padding) {
+  if (b.starts.empty()) b.starts = b.compared.first_target = {0};
+  add_sequence(b, {ids, {}}, {.padding = padding}, false);
+  b.compared.value.push_back(0);
+}
+
+void require_groups(const Dataset& data, std::int64_t group) {
+  const auto prompt = [&](std::int64_t i) {
+    const auto labels = data[i].labels;
+    const auto answer =
+        std::find_if(labels.begin(), labels.end(), [](std::int32_t l) { return l != kIgnored; });
+    return data[i].input_ids.first(static_cast<std::size_t>(answer - labels.begin()));
+  };
+  for (std::int64_t i = 0; i < data.size(); ++i)
+    if (!std::ranges::equal(prompt(i), prompt(i / group * group)))
+      throw UserError(Exit::input,
+                      str(data.source(i), ": the prompt is not that of its group, which begins at ",
+                          data.source(i / group * group), "; ", group,
+                          " rows in a row have one prompt (objective.num_generations)"));
+}
+
+BatchShape shape_of(const Batch& b, std::int64_t mixed) {
+  const auto longest = [](const std::vector<std::int32_t>& starts) {
+    std::int64_t most = 0;
+    for (std::size_t s = 1; s < starts.size(); ++s)
+      most = std::max<std::int64_t>(most, starts[s] - starts[s - 1]);
+    return most;
+  };
+  return {.tokens = b.tokens(),
+          .targets = std::ssize(b.targets),
+          .sequences = std::ssize(b.starts) - 1,
+          .longest = std::max(longest(b.whole_starts.empty() ? b.starts : b.whole_starts),
+                              mixed > 0 ? std::min(mixed, longest_mixed(b)) : 0),
+          .source_tokens = std::ssize(b.source_ids),
+          .longest_source = longest(b.source_starts),
+          .compared = b.compared.rows(),
+          .whole = std::ssize(b.whole_rows)};
+}
+
+}  // namespace ft

@@ -1,0 +1,25 @@
+// Rows to be scored as token ids: input_ids as they are, prompt and completion as in training (the end token
+// added), or messages.
+#pragma once
+#include <memory>
+
+#include "data/preference/rendered_chat.h"
+
+namespace ft {
+
+class ScoredRows {
+ public:
+  // Of the context data.chat_template, the vocabulary and the tokenizer count.
+  explicit ScoredRows(const FormatContext&);
+  std::vector<std::int32_t> read(const Json& row, const Place& at) const;
+
+ private:
+  std::vector<std::int32_t> ids(const Json& list, const Place& at) const;
+  std::vector<std::int32_t> conversation(const Json& list, const Place& at) const;
+
+  FormatContext context_;
+  mutable std::shared_ptr<const Format> answers_;  // both are made when they are asked for
+  mutable std::shared_ptr<RenderedChat> chat_;
+};
+
+}  // namespace ft

@@ -1,0 +1,158 @@
+// Answers as texts, or as conversations. Prompt and answer are tokenized as one text, as TRL does: the answer
+// begins where that differs from the prompt's own tokens, so that a last token of the prompt that merges with
+// the answer is the answer's.
+#include <algorithm>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+
+#include "data/format.h"
+#include "data/json_row.h"
+#include "data/preference/answers.h"
+#include "data/preference/rendered_chat.h"
+#include "data/preference/shared_prompt.h"
+#include "engine/core/error.h"
+
+namespace ft {
+namespace {
+
+using Ids = Tokenizer::Ids;
+
+class TextAnswers : public Format {
+ public:
+  explicit TextAnswers(const FormatContext& context)
+      : prompt_(column(context.dataset, "prompt")),
+        chosen_(column(context.dataset, context.rows.kind == RowKind::pair ? "chosen" : "completion")),
+        rejected_(column(context.dataset, "rejected")),
+        pairs_(context.rows.kind == RowKind::pair),
+        seq2seq_(context.seq2seq),
+        vocab_size_(context.vocab_size),
+        tokenizer_(context.tokenizer()),
+        data_(context.data),
+        tokenizer_path_(context.tokenizer_path),
+        value_(context) {
+    if (!tokenizer_.eos())
+      throw UserError(Exit::input,
+                      "the tokenizer has no end token; name it as eos_token in tokenizer_config.json");
+    end_ = tokenizer_.token(*tokenizer_.eos());
+  }
+
+  Sample read(std::string_view row, const Place& at) const override {
+    const Json tree = read_row(row, at);
+    const auto field = [&](const std::string& name) -> const Json& {
+      const auto found = tree.find(name);
+      if (found == tree.end() || found->is_null()) at.fail(str("no \"", printable(name), "\""));
+      return *found;
+    };
+    const Json& chosen = field(chosen_);
+    const Json none, &rejected = pairs_ ? field(rejected_) : none;
+    const auto prompt = tree.find(prompt_);
+    const bool shared = prompt == tree.end() || prompt->is_null();
+    if (shared && !pairs_) at.fail(str("no \"", printable(prompt_), "\""));
+    const float value = pairs_ ? value_.margin(tree, at) : value_.label(tree, at);
+    if (chosen.is_string()) {
+      std::string begin = shared ? "" : text(*prompt, prompt_, at);
+      std::string better = text(chosen, chosen_, at), worse = pairs_ ? text(rejected, rejected_, at) : "";
+      if (shared) begin = take_shared_prompt(better, worse);
+      return of_texts(begin, better, worse, value, at);
+    }
+    Messages better = read_messages(chosen, chosen_, at), worse;
+    Messages begin = shared ? Messages{} : read_messages(*prompt, prompt_, at);
+    if (pairs_) worse = read_messages(rejected, rejected_, at);
+    if (shared) begin = take_shared_prompt(better, worse);
+    return of_messages(begin, better, worse, value, at);
+  }
+
+ private:
+  using Messages = RenderedChat::Messages;
+
+  Sample of_texts(const std::string& prompt, const std::string& chosen, const std::string& rejected,
+                  float value, const Place& at) const {
+    const auto ended = [&](const std::string& s) { return s.ends_with(end_) ? s : s + end_; };
+    if (seq2seq_) {
+      const auto side = [&](const std::string& s) { return checked(tokenizer_.encode_with_specials(s), at); };
+      return answers_sample(target(side(prompt)), target(side(chosen)),
+                            pairs_ ? target(side(rejected)) : Ids{}, value, true);
+    }
+    const auto whole = [&](const std::string& answer) {
+      return checked(tokenizer_.encode_with_specials(prompt + ended(answer)), at);
+    };
+    return parted(tokenizer_.encode_with_specials(prompt), whole(chosen), pairs_ ? whole(rejected) : Ids{},
+                  value, at);
+  }
+
+  Sample of_messages(const Messages& prompt, const Messages& chosen, const Messages& rejected, float value,
+                     const Place& at) const {
+    if (seq2seq_) at.fail("an encoder-decoder compares texts, not conversations");
+    const RenderedChat& chat = rendered();
+    const auto whole = [&](const Messages& answer) {
+      Messages all = prompt;
+      all.insert(all.end(), answer.begin(), answer.end());
+      return checked(chat.whole(all), at);
+    };
+    try {
+      return parted(chat.prompt(prompt), whole(chosen), pairs_ ? whole(rejected) : Ids{}, value, at);
+    } catch (const std::invalid_argument& wrong) {
+      at.fail(wrong.what());
+    }
+  }
+
+  // Texts need no template; rows are read by several threads.
+  const RenderedChat& rendered() const {
+    const std::lock_guard lock(mutex_);
+    if (!chat_) chat_.emplace(data_, tokenizer_path_, tokenizer_);
+    return *chat_;
+  }
+
+  // The answers begin where the first of them leaves the prompt's tokens.
+  Sample parted(const Ids& prompt, const Ids& chosen, const Ids& rejected, float value,
+                const Place& at) const {
+    const auto alike = [&](const Ids& whole) {
+      return std::mismatch(prompt.begin(), prompt.end(), whole.begin(), whole.end()).first - prompt.begin();
+    };
+    const auto border = pairs_ ? std::min(alike(chosen), alike(rejected)) : alike(chosen);
+    const auto answer = [&](const Ids& whole, const std::string& name) {
+      if (std::ssize(whole) == border) at.fail(printable(name) + ": empty");
+      return Ids(whole.begin() + border, whole.end());
+    };
+    return answers_sample(Ids(chosen.begin(), chosen.begin() + border), answer(chosen, chosen_),
+                          pairs_ ? answer(rejected, rejected_) : Ids{}, value, false);
+  }
+
+  // One end token at the end of a side, as in training on examples.
+  Ids target(Ids ids) const {
+    if (ids.empty() || ids.back() != *tokenizer_.eos()) ids.push_back(*tokenizer_.eos());
+    return ids;
+  }
+
+  Ids checked(Ids ids, const Place& at) const {
+    require_known(ids, vocab_size_, tokenizer_, at);
+    return ids;
+  }
+
+  static std::string text(const Json& value, const std::string& name, const Place& at) {
+    if (!value.is_string())
+      at.fail(str(printable(name), ": must be a text, as the row's others are, is ", json_excerpt(value)));
+    return value.get<std::string>();
+  }
+
+  std::string prompt_, chosen_, rejected_;  // the fields' names in the file
+  bool pairs_, seq2seq_;
+  std::int64_t vocab_size_;
+  const Tokenizer& tokenizer_;
+  const DataConfig& data_;
+  std::filesystem::path tokenizer_path_;
+  mutable std::optional<RenderedChat> chat_;
+  mutable std::mutex mutex_;
+  std::string end_;  // the end token's text
+  AnswerValue value_;
+};
+
+}  // namespace
+
+std::unique_ptr<Format> make_answers_format(const FormatContext& context) {
+  return std::make_unique<TextAnswers>(context);
+}
+
+}  // namespace ft

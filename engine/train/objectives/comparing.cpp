@@ -1,0 +1,219 @@
+#include "engine/train/objectives/comparing.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ft {
+namespace {
+
+std::vector<float> download(Ctx& c, Tensor t) {
+  std::vector<float> host(static_cast<std::size_t>(t ? t.numel() : 0));
+  if (!host.empty()) c.ops.download(host.data(), t);
+  return host;
+}
+
+std::vector<double> widened(const std::vector<float>& v) { return {v.begin(), v.end()}; }
+
+// Keeps what a pass without gradient makes of the targets.
+class KeptValues final : public RowLoss {
+ public:
+  explicit KeptValues(double temperature) : temperature_(static_cast<float>(temperature)) {}
+  float temperature() const override { return temperature_; }
+  void weigh(Ctx& c, const RowValues& v, Tensor) override { all = widened(download(c, v.values)); }
+  std::vector<double> all;
+
+ private:
+  float temperature_;
+};
+
+// Dropout is off when answers are compared, as in TRL.
+Ctx comparing(const Ctx& from, bool adapters = true) {
+  Ctx c = from;
+  c.train = false;
+  c.adapters = adapters;
+  return c;
+}
+
+}  // namespace
+
+// Hands a pass's values to the judge, and back what each target is worth.
+class Comparing::Weigher final : public RowLoss {
+ public:
+  Weigher(Comparing& owner, const Batch& batch, const Known& known, Tensor loss, float scale)
+      : owner_(owner), batch_(batch), known_(known), loss_(loss), scale_(scale) {}
+
+  float temperature() const override { return static_cast<float>(owner_.judge_->temperature()); }
+  bool wants_statistics() const override { return owner_.judge_->needs_statistics(); }
+  void weigh(Ctx& c, const RowValues& v, Tensor weights) override {
+    const std::vector<double> values = widened(download(c, v.values));
+    const std::vector<float> statistics = download(c, v.statistics);
+    std::vector<float> each(values.size());
+    if (batch_.compared.rows() > 0) {
+      std::vector<double> old;
+      if (owner_.judge_->needs_old()) old = owner_.old(batch_.compared, values);
+      const Verdict verdict =
+          owner_.judge_->judge({batch_.compared, values, statistics, known_.reference, known_.kl, old});
+      owner_.means_.add(verdict.columns);
+      add_loss(c, verdict.loss);
+      const double sign = v.scores ? 1 : -1;  // a value is -log p, or a score
+      for (std::size_t t = 0; t < each.size(); ++t)
+        each[t] = static_cast<float>(sign * verdict.slopes[t]) * scale_;
+    }
+    if (weights && !each.empty()) c.ops.upload(weights, each.data());
+  }
+
+ private:
+  void add_loss(Ctx& c, double loss) {
+    Scope scratch(c.scratch);
+    const auto value = static_cast<float>(loss);
+    Tensor one = c.scratch.take({1}, DType::f32);
+    c.ops.upload(one, &value);
+    c.ops.run(op::Sum{loss_, one});
+  }
+
+  Comparing& owner_;
+  const Batch& batch_;
+  const Known& known_;
+  Tensor loss_;
+  float scale_;
+};
+
+std::vector<double> Comparing::logps(const Pass& p, const Batch& b, bool reference) {
+  const Policy of = reference && p.reference ? p.reference : p.policy;
+  Ctx c = comparing(p.context, !reference || static_cast<bool>(p.reference));
+  KeptValues values(judge_->temperature());
+  of.model->forward_rows(c, *of.store, b, values);
+  return judge_->reference({b.compared, values.all, {}, {}});
+}
+
+// As rows say, else the policy's own when an answer is used for the first time.
+std::vector<double> Comparing::old(const Compared& rows, const std::vector<double>& values) {
+  std::vector<double> all(values.size());
+  for (std::size_t s = 0; s < rows.first_answer.size(); ++s) {
+    const auto begin = static_cast<std::size_t>(rows.first_target[s]),
+               end = static_cast<std::size_t>(rows.first_target[s + 1]);
+    std::vector<double> first;
+    for (std::size_t t = begin; t < end; ++t) first.push_back(-values[t]);
+    const auto kept = first_.find(rows.sample[s]);
+    if (rows.uses > 0 && kept != first_.end() && kept->second.size() == first.size()) first = kept->second;
+    for (std::size_t t = begin; t < end; ++t)
+      all[t] = std::isnan(rows.old[t]) ? first[t - begin] : static_cast<double>(rows.old[t]);
+    if (rows.used_again)
+      first_[rows.sample[s]] = std::move(first);
+    else
+      first_.erase(rows.sample[s]);
+  }
+  return all;
+}
+
+// Of all ranks, one answer behind another: its place, its tokens, their log-probabilities.
+std::vector<double> Comparing::state(Ctx& c, Communicator& comm) const {
+  std::vector<double> own;
+  for (const auto& [sample, logps] : first_) {
+    own.push_back(static_cast<double>(sample));
+    own.push_back(static_cast<double>(logps.size()));
+    own.insert(own.end(), logps.begin(), logps.end());
+  }
+  std::vector<double> sizes(static_cast<std::size_t>(comm.size()));
+  sizes[static_cast<std::size_t>(comm.rank())] = static_cast<double>(own.size());
+  sum_over_ranks(c, comm, sizes);
+  std::size_t all = 0, begin = 0;
+  for (std::size_t r = 0; r < sizes.size(); ++r) {
+    if (r == static_cast<std::size_t>(comm.rank())) begin = all;
+    all += static_cast<std::size_t>(sizes[r]);
+  }
+  std::vector<double> state(all);
+  std::copy(own.begin(), own.end(), state.begin() + static_cast<std::ptrdiff_t>(begin));
+  sum_over_ranks(c, comm, state);
+  return state;
+}
+
+void Comparing::set_state(const std::vector<double>& state) {
+  first_.clear();
+  for (std::size_t i = 0; i + 1 < state.size();) {
+    const auto n =
+        static_cast<std::size_t>(std::clamp(state[i + 1], 0.0, static_cast<double>(state.size() - i - 2)));
+    std::vector<double>& logps = first_[static_cast<std::int64_t>(state[i])];
+    logps.assign(state.begin() + static_cast<std::ptrdiff_t>(i + 2),
+                 state.begin() + static_cast<std::ptrdiff_t>(i + 2 + n));
+    i += 2 + n;
+  }
+}
+
+// KTO's estimate of how far the policy has left the reference: the mean over the rows of all ranks.
+double Comparing::kl(const Pass& p, const Batch& b) {
+  const Batch other = mismatched(b, longest_);
+  const std::vector<double> own = logps(p, other, false), reference = logps(p, other, true);
+  double sum = 0;
+  for (std::size_t s = 0; s < own.size(); ++s) sum += own[s] - reference[s];
+  std::vector<double> all{sum, static_cast<double>(own.size())};
+  sum_over_ranks(p.context, p.policy.store->communicator(), all);
+  return all[1] > 0 ? std::max(0.0, all[0] / all[1]) : 0;
+}
+
+Comparing::Known Comparing::before(const Pass& p, const Batch& b) {
+  Known k;
+  k.reference = b.compared.reference;
+  if (judge_->needs_reference() && !reference_known_) k.reference = logps(p, b, true);
+  if (judge_->needs_kl()) k.kl = kl(p, b);
+  return k;
+}
+
+void Comparing::forward(const Pass& p, const Batch& b, Tensor loss) {
+  const Known known = before(p, b);
+  Ctx c = comparing(p.context);
+  Weigher weigher(*this, b, known, loss, 0);
+  p.policy.model->forward_rows(c, *p.policy.store, b, weigher);
+}
+
+void Comparing::forward_backward(const Pass& p, const Batch& b, Tensor loss, float scale) {
+  const Known known = before(p, b);
+  Ctx c = comparing(p.context);
+  Weigher weigher(*this, b, known, loss, scale);
+  p.policy.model->forward_backward_rows(c, *p.policy.store, b, weigher);
+}
+
+// A rank without rows has zeros for every column.
+std::vector<double> Comparing::take_columns() {
+  std::vector<double> sums = means_.take();
+  sums.resize(2 * judge_->columns().size());
+  return sums;
+}
+
+Batch mismatched(const Batch& b, std::int64_t longest) {
+  const std::int64_t n = b.compared.sequences();
+  if (n == 0) return b;
+  const auto at = [](const std::vector<std::int32_t>& v, std::int64_t i) {
+    return v[static_cast<std::size_t>(i)];
+  };
+  // Where a sequence's answer begins: behind the row that predicts its first token.
+  const auto border = [&](std::int64_t s) {
+    const std::int32_t first = at(b.compared.first_answer, s), end = at(b.compared.first_target, s + 1);
+    return first < end ? at(b.target_rows, first) + 1 : at(b.starts, s + 1);
+  };
+  Batch m;
+  m.starts = m.compared.first_target = {0};
+  for (std::int64_t s = 0; s < n; ++s) {
+    const std::int64_t other = (s + n - 1) % n, prompt = border(s) - at(b.starts, s);
+    const auto begin = static_cast<std::int32_t>(m.tokens());
+    const auto add = [&](std::int64_t from, std::int64_t to) {
+      m.input_ids.insert(m.input_ids.end(), b.input_ids.begin() + from, b.input_ids.begin() + to);
+    };
+    add(at(b.starts, s), border(s));
+    const std::int64_t room = std::max<std::int64_t>(0, longest - prompt);
+    add(border(other), std::min<std::int64_t>(at(b.starts, other + 1), border(other) + room));
+    m.compared.first_answer.push_back(static_cast<std::int32_t>(m.targets.size()));
+    for (std::int64_t t = 0; t < m.tokens() - begin; ++t) {
+      m.positions.push_back(static_cast<std::int32_t>(t));
+      if (t < std::max<std::int64_t>(1, prompt)) continue;
+      m.target_rows.push_back(begin + static_cast<std::int32_t>(t) - 1);
+      m.targets.push_back(at(m.input_ids, begin + t));
+    }
+    m.starts.push_back(static_cast<std::int32_t>(m.tokens()));
+    m.compared.first_target.push_back(static_cast<std::int32_t>(m.targets.size()));
+    m.compared.value.push_back(0);
+  }
+  return m;
+}
+
+}  // namespace ft

@@ -1,0 +1,210 @@
+// The settings under `objective`: what a run minimises. The names and defaults are those of TRL's trainers;
+// which of them a type has is in check.cpp.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/core/rules.h"
+
+namespace ft {
+
+enum class ObjectiveType : std::uint8_t { sft, dpo, kto, orpo, cpo, simpo, reward, distill, grpo };
+constexpr auto words(ObjectiveType) {
+  using enum ObjectiveType;
+  return to_words<ObjectiveType>({{sft, "sft"},
+                                  {dpo, "dpo"},
+                                  {kto, "kto"},
+                                  {orpo, "orpo"},
+                                  {cpo, "cpo"},
+                                  {simpo, "simpo"},
+                                  {reward, "reward"},
+                                  {distill, "distill"},
+                                  {grpo, "grpo"}});
+}
+
+// Of dpo, of kto, of cpo, of distill, of grpo.
+enum class LossType : std::uint8_t {
+  sigmoid,
+  hinge,
+  ipo,
+  robust,
+  exo_pair,
+  nca_pair,
+  bco_pair,
+  sppo_hard,
+  aot,
+  aot_unpaired,
+  apo_zero,
+  apo_down,
+  discopop,
+  sigmoid_norm,
+  sft,
+  kto,
+  apo_zero_unpaired,
+  simpo,
+  alphapo,
+  jsd,
+  kd,
+  dapo,
+  grpo,
+  bnpo,
+  dr_grpo
+};
+constexpr auto words(LossType) {
+  using enum LossType;
+  return to_words<LossType>({{sigmoid, "sigmoid"},
+                             {hinge, "hinge"},
+                             {ipo, "ipo"},
+                             {robust, "robust"},
+                             {exo_pair, "exo_pair"},
+                             {nca_pair, "nca_pair"},
+                             {bco_pair, "bco_pair"},
+                             {sppo_hard, "sppo_hard"},
+                             {aot, "aot"},
+                             {aot_unpaired, "aot_unpaired"},
+                             {apo_zero, "apo_zero"},
+                             {apo_down, "apo_down"},
+                             {discopop, "discopop"},
+                             {sigmoid_norm, "sigmoid_norm"},
+                             {sft, "sft"},
+                             {kto, "kto"},
+                             {apo_zero_unpaired, "apo_zero_unpaired"},
+                             {simpo, "simpo"},
+                             {alphapo, "alphapo"},
+                             {jsd, "jsd"},
+                             {kd, "kd"},
+                             {dapo, "dapo"},
+                             {grpo, "grpo"},
+                             {bnpo, "bnpo"},
+                             {dr_grpo, "dr_grpo"}});
+}
+
+// By what an answer's lead over its group's mean reward is divided.
+enum class ScaleRewards : std::uint8_t { group, batch, none };
+constexpr auto words(ScaleRewards) {
+  using enum ScaleRewards;
+  return to_words<ScaleRewards>({{group, "group"}, {batch, "batch"}, {none, "none"}});
+}
+
+enum class SamplingLevel : std::uint8_t { token, sequence };
+constexpr auto words(SamplingLevel) {
+  using enum SamplingLevel;
+  return to_words<SamplingLevel>({{token, "token"}, {sequence, "sequence"}});
+}
+
+enum class FDivergence : std::uint8_t { reverse_kl, forward_kl, js_divergence, alpha_divergence };
+constexpr auto words(FDivergence) {
+  using enum FDivergence;
+  return to_words<FDivergence>({{reverse_kl, "reverse_kl"},
+                                {forward_kl, "forward_kl"},
+                                {js_divergence, "js_divergence"},
+                                {alpha_divergence, "alpha_divergence"}});
+}
+
+// Empty: the type's default.
+struct ObjectiveConfig {
+  ObjectiveType type = ObjectiveType::sft;
+  std::vector<LossType> loss_type;
+  std::vector<double> loss_weights;
+  std::optional<double> beta, label_smoothing, ld_alpha, f_alpha_divergence_coef, discopop_tau;
+  std::optional<FDivergence> f_divergence_type;
+  std::optional<bool> use_weighting, precompute_ref_log_probs;
+  std::optional<std::string> ref_model_name_or_path;
+  std::optional<double> desirable_weight, undesirable_weight;
+  std::optional<double> cpo_alpha, alpha, simpo_gamma;
+  std::optional<double> center_rewards_coefficient;
+  std::optional<std::string> teacher_model_name_or_path;
+  std::optional<double> temperature;
+  std::optional<std::int64_t> num_generations, num_iterations, max_completion_length;
+  std::optional<double> epsilon, epsilon_high, delta;
+  std::optional<ScaleRewards> scale_rewards;
+  std::optional<SamplingLevel> importance_sampling_level;
+  std::optional<bool> use_bias_correction_kl;
+
+  bool distills() const { return type == ObjectiveType::distill; }
+  // Answers, in place of examples.
+  bool compares() const { return type != ObjectiveType::sft && !distills(); }
+  bool has_reference() const {
+    using enum ObjectiveType;
+    return type == dpo || type == kto || (type == grpo && beta.value_or(0) > 0);
+  }
+
+  void fields(auto& f) {
+    f("type", type,
+      "What to minimise: the cross-entropy of examples (sft), or what answers that people compared ask for "
+      "(docs/preferences.md).",
+      later({"ppo"}));
+    f("loss_type", loss_type,
+      "dpo: one or several of sigmoid (the default), hinge, ipo, robust, exo_pair, nca_pair, bco_pair, "
+      "sppo_hard, aot, aot_unpaired, apo_zero, apo_down, discopop, sigmoid_norm and sft, which are added up; "
+      "kto: kto or apo_zero_unpaired; cpo: sigmoid, hinge, ipo, simpo or alphapo; distill: jsd or kd; grpo: "
+      "dapo "
+      "(the default), grpo, bnpo or dr_grpo.",
+      or_one(), or_null());
+    f("loss_weights", loss_weights, "dpo: a weight for each loss_type; null: all are 1.", or_null());
+    f("beta", beta,
+      "How far the policy may leave the reference, or the scale of log-probabilities; null: 0.1. grpo: "
+      "weight of "
+      "the KL to the reference; null: 0, none. distill: between forward KL (0) and reverse KL (1); null: "
+      "0.5.",
+      at_least(0));
+    f("label_smoothing", label_smoothing,
+      "Share of preferences taken as wrong: of robust, exo_pair and aot, and of cpo; null: 0.", at_least(0),
+      at_most(1));
+    f("ld_alpha", ld_alpha,
+      "dpo: weight of the tokens by which one answer is longer than the other; null: 1.", at_least(0),
+      at_most(1));
+    f("f_divergence_type", f_divergence_type, "dpo: the divergence from the reference; null: reverse_kl.");
+    f("f_alpha_divergence_coef", f_alpha_divergence_coef, "dpo, alpha_divergence: its alpha; null: 0.5.");
+    f("discopop_tau", discopop_tau, "dpo, discopop: the temperature of its blend; null: 0.05.", above(0));
+    f("use_weighting", use_weighting,
+      "dpo: weigh each pair by how likely the policy is to write it (WPO); null: false.");
+    f("precompute_ref_log_probs", precompute_ref_log_probs,
+      "dpo: compute the reference once before training, so that no copy of it is held; null: false.");
+    f("ref_model_name_or_path", ref_model_name_or_path,
+      "dpo, kto, grpo: folder or id of the reference model; null: the policy as the run began.",
+      is_path_or_hub_id(), not_empty());
+    f("desirable_weight", desirable_weight, "kto: weight of desired answers; null: 1.", at_least(0));
+    f("undesirable_weight", undesirable_weight, "kto: weight of the others; null: 1.", at_least(0));
+    f("cpo_alpha", cpo_alpha, "cpo: weight of the chosen answers' cross-entropy; null: 1.", at_least(0));
+    f("alpha", alpha,
+      "cpo, simpo: AlphaPO's reward shape; null: 0, the log-probability itself. distill, kd: weight of the "
+      "cross-entropy; null: 0.5.");
+    f("simpo_gamma", simpo_gamma, "simpo, and cpo with simpo: the margin, divided by beta; null: 0.5.",
+      at_least(0));
+    f("center_rewards_coefficient", center_rewards_coefficient,
+      "reward: weight of the squared sum of a pair's scores; null: 0.", at_least(0));
+    f("teacher_model_name_or_path", teacher_model_name_or_path,
+      "distill: folder or id of the model to learn from, with the same vocabulary.", is_path_or_hub_id(),
+      not_empty());
+    f("temperature", temperature, "distill, grpo: what logits are divided by; null: 1.", above(0));
+    f("num_generations", num_generations, "grpo: answers to one prompt, which lie together; null: 8.",
+      at_least(2));
+    f("num_iterations", num_iterations, "grpo: steps in a row with the same answers; null: 1.", at_least(1));
+    f("max_completion_length", max_completion_length,
+      "grpo, dr_grpo: what a row's sum is divided by; null: 512.", at_least(1));
+    f("epsilon", epsilon, "grpo: how far below 1 a ratio to the old policy counts; null: 0.2.", at_least(0));
+    f("epsilon_high", epsilon_high, "grpo: how far above 1; null: epsilon.", at_least(0));
+    f("delta", delta, "grpo: the largest ratio that counts for any answer; null: none.", above(0));
+    f("scale_rewards", scale_rewards,
+      "grpo: advantages are divided by the deviation of their group's rewards (group, the default), of the "
+      "step's (batch), or not (none).");
+    f("importance_sampling_level", importance_sampling_level,
+      "grpo: a ratio for each token (null), or the mean of a sequence's (GSPO).");
+    f("use_bias_correction_kl", use_bias_correction_kl, "grpo: multiply the KL by the ratio; null: true.");
+  }
+};
+
+// Of a micro-batch: a pair has two.
+inline std::int64_t sequences_of_row(const ObjectiveConfig& c) {
+  using enum ObjectiveType;
+  return c.compares() && c.type != kto && c.type != grpo ? 2 : 1;
+}
+
+// What settings of an objective say together; refuse throws.
+void check(const ObjectiveConfig&, const std::function<void(const std::string&)>& refuse);
+
+}  // namespace ft

@@ -1,0 +1,68 @@
+// Distillation: a student learns what a teacher says at every target. As TRL's GKDTrainer (the generalized
+// Jensen-Shannon divergence), or kd, which mixes the forward KL with the cross-entropy (Hinton et al. 2015).
+#include "engine/train/objectives/objective.h"
+
+namespace ft {
+namespace {
+
+class Distill final : public Objective {
+ public:
+  explicit Distill(const ObjectiveConfig& c) {
+    const bool kd = !c.loss_type.empty() && c.loss_type[0] == LossType::kd;
+    const double t = c.temperature.value_or(1), alpha = c.alpha.value_or(0.5);
+    with_.temperature = static_cast<float>(t);
+    with_.beta = static_cast<float>(kd ? 0 : c.beta.value_or(0.5));
+    with_.divergence = static_cast<float>(kd ? (1 - alpha) * t * t : 1);
+    with_.cross_entropy = static_cast<float>(kd ? alpha : 0);
+  }
+
+  std::int64_t count(const BatchShape& s) const override { return s.targets; }
+  void forward(const Pass& p, const Batch& b, Tensor loss) override {
+    Scope saved(p.context.saved);
+    Lesson lesson(*this, p, b);
+    p.policy.model->forward_logits(p.context, *p.policy.store, b, lesson, loss);
+  }
+  void forward_backward(const Pass& p, const Batch& b, Tensor loss, float scale) override {
+    Scope saved(p.context.saved);
+    Lesson lesson(*this, p, b);
+    p.policy.model->forward_backward_logits(p.context, *p.policy.store, b, lesson, loss, scale);
+  }
+
+ private:
+  // A batch with what the teacher says of it.
+  class Lesson final : public LogitLoss {
+   public:
+    Lesson(const Distill& of, const Pass& p, const Batch& b) : with_(of.with_), teacher_(taught(p, b)) {}
+    void run(Ctx& c, const Chunk& k) override {
+      Scope scratch(c.scratch);
+      const Tensor teacher = c.temporary(k.logits.rows(), k.logits.cols());
+      teacher_->write(c, teacher, k.begin);
+      op::Divergence d = with_;
+      d.loss = k.losses;
+      d.logits = k.logits;
+      d.teacher = teacher;
+      d.targets = k.targets;
+      d.scale = k.scale;
+      d.cap = k.cap;
+      d.gradient = k.gradient;
+      c.ops.run(d);
+    }
+
+   private:
+    static std::unique_ptr<TargetLogits> taught(const Pass& p, const Batch& b) {
+      Ctx c = p.context;
+      c.train = false;
+      return p.reference.model->target_logits(c, *p.reference.store, b);
+    }
+    const op::Divergence& with_;
+    std::unique_ptr<TargetLogits> teacher_;
+  };
+
+  op::Divergence with_{.loss = Tensor{}, .logits = Tensor{}, .teacher = Tensor{}, .targets = Tensor{}};
+};
+
+}  // namespace
+
+std::unique_ptr<Objective> make_distill(const ObjectiveConfig& c) { return std::make_unique<Distill>(c); }
+
+}  // namespace ft

@@ -1,0 +1,57 @@
+// Kahneman-Tversky optimization (Ethayarajh et al. 2024): answers of which it is known whether they are
+// desired. As TRL's KTOTrainer.
+#include <limits>
+
+#include "engine/train/objectives/judge.h"
+
+namespace ft {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+class Kto : public Judge {
+ public:
+  explicit Kto(const ObjectiveConfig& c)
+      : beta_(c.beta.value_or(0.1)),
+        weights_{c.undesirable_weight.value_or(1), c.desirable_weight.value_or(1)},
+        unpaired_(!c.loss_type.empty() && c.loss_type[0] == LossType::apo_zero_unpaired) {}
+
+  std::vector<std::string> columns() const override {
+    return {"kl", "rewards/chosen", "rewards/rejected", "rewards/margins", "logps/chosen", "logps/rejected"};
+  }
+  bool needs_reference() const override { return true; }
+  bool needs_kl() const override { return !unpaired_; }
+
+  Verdict judge(const Answers& a) const override {
+    Verdict v(a);
+    double ratios[2] = {}, logps[2] = {}, rows[2] = {};  // undesired, desired
+    for (std::size_t s = 0; s < a.count(); ++s) {
+      const bool desired = a.rows.value[s] > 0;
+      const double lp = logp(a, s), x = lp - a.reference[s];
+      // 1 - sigmoid(beta (x - kl)) of what is desired; of the rest the same with the other sign.
+      const double sign = desired ? 1 : -1, p = sigmoid(sign * beta_ * (x - a.kl));
+      const double weight = unpaired_ ? 1 : weights_[desired];
+      v.loss += weight * (1 - p);
+      v.add_slope(a.answer(s), -sign * weight * beta_ * p * (1 - p));
+      ratios[desired] += x;
+      logps[desired] += lp;
+      rows[desired] += 1;
+    }
+    const auto mean = [&](const double* sums, int which) {
+      return rows[which] > 0 ? sums[which] / rows[which] : kNone;
+    };
+    const double chosen = beta_ * mean(ratios, 1), rejected = beta_ * mean(ratios, 0);
+    v.columns = {a.kl, chosen, rejected, chosen - rejected, mean(logps, 1), mean(logps, 0)};
+    return v;
+  }
+
+ private:
+  double beta_, weights_[2];
+  bool unpaired_;
+};
+
+}  // namespace
+
+std::unique_ptr<Judge> make_kto(const ObjectiveConfig& c) { return std::make_unique<Kto>(c); }
+
+}  // namespace ft

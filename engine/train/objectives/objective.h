@@ -1,0 +1,79 @@
+// What a run minimises, as the Trainer sees it: a part like the optimizer. It says what a step's losses are
+// divided by, makes the passes that a micro-batch needs, and measures what its columns of the log show.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/nn/model.h"
+#include "engine/train/objectives/config.h"
+#include "engine/train/report.h"
+
+namespace ft {
+
+// A model and where its parameters are.
+struct Policy {
+  Model* model = nullptr;
+  ParameterStore* store = nullptr;
+  explicit operator bool() const { return model != nullptr; }
+};
+
+// What a pass is made of. reference: a frozen model of its own; none: the policy without its adapters.
+struct Pass {
+  Ctx& context;
+  Policy policy, reference = {};
+};
+
+// Numbers that all ranks add up, in place.
+void sum_over_ranks(Ctx&, Communicator&, std::vector<double>& numbers);
+
+// Means of an objective's columns over micro-batches; one that a micro-batch does not have is left out.
+class ColumnMeans {
+ public:
+  void add(const std::vector<double>& values);  // NaN: none
+  // A sum and a count for each column, which add up over micro-batches, ranks and steps.
+  std::vector<double> take();
+  static Measures means(const std::vector<std::string>& columns, const std::vector<double>& sums);
+
+ private:
+  std::vector<double> sums_;
+};
+
+class Objective {
+ public:
+  virtual ~Objective() = default;
+  virtual bool is_cross_entropy() const {
+    return false;
+  }  // of every target: its exponential is the perplexity
+  // What a batch adds to the number that a step's losses and gradients are divided by.
+  virtual std::int64_t count(const BatchShape&) const = 0;
+  // loss (1) f64 += the sum of the batch's losses.
+  virtual void forward(const Pass&, const Batch&, Tensor loss) = 0;
+  // The same, and all gradients += those of scale * (that sum).
+  virtual void forward_backward(const Pass&, const Batch&, Tensor loss, float scale) = 0;
+
+  // What it measures beside the loss: names, and the sums since they were last taken, see ColumnMeans.
+  virtual std::vector<std::string> columns() const { return {}; }
+  virtual std::vector<double> take_columns() { return {}; }
+  // Log-probabilities of the batch's sequences under the policy, or the reference.
+  virtual std::vector<double> logps(const Pass&, const Batch&, bool /*reference*/) {
+    throw InternalError("logps: not of this objective");
+  }
+  // From here on batches bring the reference's (Compared::reference), also on ranks that have none.
+  virtual void reference_is_known() {}
+  // What it has to remember from step to step, of all ranks: every rank calls, every rank gets it.
+  virtual std::vector<double> state(Ctx&, Communicator&) const { return {}; }
+  virtual void set_state(const std::vector<double>&) {}
+};
+
+// label_smoothing: of sft. longest: tokens of a sequence; KTO's mismatched ones are cut to it.
+std::unique_ptr<Objective> make_objective(const ObjectiveConfig&, double label_smoothing = 0,
+                                          std::int64_t longest = INT64_MAX);
+
+// Learns from Pass::reference.
+std::unique_ptr<Objective> make_distill(const ObjectiveConfig&);
+
+// The cross-entropy of every target, label-smoothed in training by that much.
+std::unique_ptr<Objective> make_supervised(double label_smoothing);
+
+}  // namespace ft

@@ -1,0 +1,53 @@
+// Odds ratio preference optimization (Hong et al. 2024): cross-entropy of the chosen answers, and the odds of
+// both. No reference. As TRL's ORPOTrainer.
+#include "engine/train/objectives/judge.h"
+
+namespace ft {
+namespace {
+
+class Orpo : public Judge {
+ public:
+  explicit Orpo(const ObjectiveConfig& c) : beta_(c.beta.value_or(0.1)) {}
+
+  std::vector<std::string> columns() const override {
+    std::vector<std::string> all = kPairColumns;
+    for (const char* name : {"nll_loss", "log_odds_ratio", "log_odds_chosen"}) all.emplace_back(name);
+    return all;
+  }
+
+  Verdict judge(const Answers& a) const override {
+    Verdict v(a);
+    std::vector<double> chosen, rejected;
+    std::vector<Answers::Range> examples;
+    double ratio = 0, odds = 0;
+    for (std::size_t i = 0; i < a.count(); ++i) {
+      const Answers::Range c = a.answer(2 * i), r = a.answer(2 * i + 1);
+      const double nc = std::max(1.0, c.count()), nr = std::max(1.0, r.count());
+      const double lc = a.sum(c) / nc, lr = a.sum(r) / nr;
+      // The log of a mean probability's odds, log(p / (1 - p)), rises by 1 / (1 - p).
+      const double o = (lc - lr) - (std::log1p(-std::exp(lc)) - std::log1p(-std::exp(lr)));
+      const double slope = -beta_ * sigmoid(-o);
+      v.loss -= beta_ * log_sigmoid(o);
+      v.add_slope(c, slope / (1 - std::exp(lc)) / nc);
+      v.add_slope(r, -slope / (1 - std::exp(lr)) / nr);
+      chosen.push_back(lc);
+      rejected.push_back(lr);
+      examples.push_back(a.prompt_and_answer(2 * i));
+      ratio += log_sigmoid(o);
+      odds += o;
+    }
+    const double nll = add_cross_entropy(v, a, examples, 1), rows = static_cast<double>(a.count());
+    add_pair_columns(v, beta_, chosen, rejected, chosen, rejected);
+    v.columns.insert(v.columns.end(), {nll, ratio / rows, odds / rows});
+    return v;
+  }
+
+ private:
+  double beta_;
+};
+
+}  // namespace
+
+std::unique_ptr<Judge> make_orpo(const ObjectiveConfig& c) { return std::make_unique<Orpo>(c); }
+
+}  // namespace ft

@@ -1,0 +1,36 @@
+// DPO and its relatives: the loss of one pair by its answers' log-ratios to the reference. TRL 1.16,
+// DPOTrainer; the names are those of the papers cited there.
+#pragma once
+#include "engine/train/objectives/config.h"
+
+namespace ft {
+
+// Of a pair, log-ratios log p - log p_ref of its answers, what f made of them and with which slopes, and
+// their tokens.
+struct PairScores {
+  double c, r;
+  double fc, fr, fc_slope, fr_slope;
+  double c_tokens, r_tokens;
+};
+
+struct PairLoss {
+  double loss, c_slope, r_slope;  // d loss / d c, d loss / d r
+};
+
+struct PairLossOptions {
+  double beta, smoothing, tau;
+};
+
+// f of a log-ratio, and its slope.
+struct Mapped {
+  double value, slope;
+};
+Mapped f_divergence(FDivergence, double alpha, double x);
+
+// Of all types that look at one pair at a time: not aot, aot_unpaired and sft.
+PairLoss pair_loss(LossType, const PairScores&, const PairLossOptions&);
+
+// -(1 - e) log sigmoid(beta d) - e log sigmoid(-beta d), of aot and cpo; and its slope.
+Mapped smoothed_loss(double d, const PairLossOptions&);
+
+}  // namespace ft

@@ -1,0 +1,331 @@
+// Objectives that compare answers: slopes against differences of the loss, and what settings are refused.
+// Losses, columns and whole runs are compared with TRL's in tests/life and the finished cases.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "engine/core/error.h"
+#include "engine/train/objectives/comparing.h"
+#include "engine/train/objectives/judge.h"
+#include "engine/train/objectives/rollouts.h"
+
+namespace ft {
+namespace {
+
+// Three pairs, or six labelled answers, of different lengths; the chosen ones' prompts are targets too.
+struct Sample {
+  Compared rows;
+  std::vector<double> values, reference, old;
+  std::vector<float> statistics;
+
+  explicit Sample(const ObjectiveConfig& c) {
+    const bool given = c.type == ObjectiveType::grpo, pairs = c.type != ObjectiveType::kto && !given,
+               scores = c.type == ObjectiveType::reward;
+    std::mt19937 random(7);
+    std::uniform_real_distribution<double> some(0.2, 3);
+    rows.first_target = {0};
+    for (int s = 0; s < 6; ++s) {
+      const int prompt = s % 2 == 0 && !scores && !given ? 2 : 0, answer = scores ? 1 : 1 + (s * 5) % 4;
+      rows.first_answer.push_back(rows.first_target.back() + prompt);
+      rows.first_target.push_back(rows.first_answer.back() + answer);
+      reference.push_back(-some(random) * answer);
+    }
+    for (int r = 0; r < (pairs ? 3 : 6); ++r) rows.value.push_back(pairs ? 0.3f * float(r) : float(r % 2));
+    for (int t = 0; t < rows.first_target.back(); ++t) values.push_back(some(random) - (scores ? 1.5 : 0));
+    for (int t = 0; t < 4 * rows.first_target.back(); ++t) statistics.push_back(float(-some(random)));
+    if (!given) return;
+    rows.value = {1, -0.5f, 0.8f, -1, 0.3f, -0.2f};
+    reference.clear();
+    for (const double v : values) {
+      old.push_back(-v + 0.2 * (some(random) - 1.5));
+      reference.push_back(-v + 0.3 * (some(random) - 1.5));
+    }
+  }
+  Answers answers() const { return {rows, values, statistics, reference, 0.3, old}; }
+};
+
+std::unique_ptr<Judge> make(const ObjectiveConfig& c) {
+  if (c.type == ObjectiveType::dpo) return make_dpo(c);
+  if (c.type == ObjectiveType::kto) return make_kto(c);
+  if (c.type == ObjectiveType::orpo) return make_orpo(c);
+  if (c.type == ObjectiveType::reward) return make_reward(c);
+  if (c.type == ObjectiveType::grpo) return make_grpo(c);
+  return make_cpo(c);
+}
+
+std::vector<ObjectiveConfig> all_objectives() {
+  std::vector<ObjectiveConfig> all;
+  using enum LossType;
+  for (const LossType loss : {sigmoid, hinge, ipo, robust, exo_pair, nca_pair, bco_pair, sppo_hard, aot,
+                              aot_unpaired, apo_zero, apo_down, discopop, sigmoid_norm, sft})
+    for (const double tail : {1.0, 0.4}) {
+      ObjectiveConfig c{.type = ObjectiveType::dpo, .loss_type = {loss}};
+      c.beta = 0.4;
+      c.ld_alpha = tail;
+      if (loss == robust || loss == exo_pair || loss == aot) c.label_smoothing = 0.15;
+      all.push_back(c);
+    }
+  for (const FDivergence f :
+       {FDivergence::forward_kl, FDivergence::js_divergence, FDivergence::alpha_divergence}) {
+    ObjectiveConfig c{.type = ObjectiveType::dpo, .loss_type = {sigmoid, ipo}, .loss_weights = {0.7, 0.2}};
+    c.f_divergence_type = f;
+    all.push_back(c);
+  }
+  for (const LossType loss : {LossType::kto, apo_zero_unpaired}) {
+    ObjectiveConfig c{.type = ObjectiveType::kto, .loss_type = {loss}};
+    c.desirable_weight = 1.3;
+    all.push_back(c);
+  }
+  all.push_back({.type = ObjectiveType::orpo});
+  for (const LossType loss : {sigmoid, hinge, ipo, simpo, alphapo})
+    for (const double alpha : {0.0, 0.3}) {
+      ObjectiveConfig c{.type = ObjectiveType::cpo, .loss_type = {loss}};
+      c.alpha = alpha;
+      all.push_back(c);
+    }
+  for (const LossType loss : {dapo, LossType::grpo, bnpo, dr_grpo})
+    for (const SamplingLevel level : {SamplingLevel::token, SamplingLevel::sequence})
+      for (const bool corrects : {true, false}) {
+        ObjectiveConfig c{.type = ObjectiveType::grpo, .loss_type = {loss}};
+        c.beta = 0.2;
+        c.delta = 1.3;
+        c.use_bias_correction_kl = corrects;
+        c.importance_sampling_level = level;
+        all.push_back(c);
+      }
+  ObjectiveConfig reward{.type = ObjectiveType::reward};
+  reward.center_rewards_coefficient = 0.2;
+  all.push_back(reward);
+  return all;
+}
+
+TEST(Objectives, SlopesAreThoseOfTheLoss) {
+  for (const ObjectiveConfig& c : all_objectives()) {
+    const std::string name = str(name_of(c.type), " ", c.loss_type.empty() ? "" : name_of(c.loss_type[0]));
+    Sample sample(c);
+    const auto judge = make(c);
+    const Verdict verdict = judge->judge(sample.answers());
+    const double sign = c.type == ObjectiveType::reward ? 1 : -1;  // a value is -log p, or a score
+    for (std::size_t t = 0; t < sample.values.size(); ++t) {
+      constexpr double kStep = 1e-5;
+      const double at = sample.values[t];
+      sample.values[t] = at + kStep;
+      const double above = judge->judge(sample.answers()).loss;
+      sample.values[t] = at - kStep;
+      const double below = judge->judge(sample.answers()).loss;
+      sample.values[t] = at;
+      EXPECT_NEAR(sign * verdict.slopes[t], (above - below) / (2 * kStep), 1e-7) << name << " target " << t;
+    }
+    EXPECT_EQ(verdict.columns.size(), judge->columns().size()) << name;
+  }
+}
+
+TEST(Objectives, APairsWeightHasNoSlope) {
+  ObjectiveConfig c{.type = ObjectiveType::dpo};
+  c.use_weighting = true;
+  Sample sample(c);
+  const Verdict weighed = make(c)->judge(sample.answers());
+  c.use_weighting = false;
+  const Verdict plain = make(c)->judge(sample.answers());
+  const Answers a = sample.answers();
+  double want = 0;
+  for (std::size_t i = 0; i < a.count(); ++i) {
+    double w = 1;
+    for (const std::size_t s : {2 * i, 2 * i + 1}) {
+      const Answers::Range r = a.answer(s);
+      double sum = 0;
+      for (std::size_t t = r.begin; t < r.end; ++t) sum += a.logp(t) - a.statistic(t, 3);
+      w *= std::exp(sum / r.count());
+    }
+    const std::size_t t = a.answer(2 * i).begin;
+    EXPECT_NEAR(weighed.slopes[t], w * plain.slopes[t], 1e-12);
+    const double d =
+        a.sum(a.answer(2 * i)) - a.reference[2 * i] - a.sum(a.answer(2 * i + 1)) + a.reference[2 * i + 1];
+    want -= w * log_sigmoid(0.1 * d);
+  }
+  EXPECT_NEAR(weighed.loss, want, 1e-12);
+}
+
+TEST(Objectives, TwoHalvesCostWhatTheWholeDoes) {
+  ObjectiveConfig c{.type = ObjectiveType::dpo};
+  const Sample sample(c);
+  Compared first = sample.rows;
+  first.value.resize(2);
+  first.first_answer.resize(4);
+  first.first_target.resize(5);
+  const std::size_t cut = std::size_t(first.first_target.back());
+  Compared rest{.first_target = {0}, .first_answer = {}, .value = {0}, .sample = {}, .reference = {}};
+  for (std::size_t s = 4; s < 6; ++s) {
+    rest.first_answer.push_back(sample.rows.first_answer[s] - std::int32_t(cut));
+    rest.first_target.push_back(sample.rows.first_target[s + 1] - std::int32_t(cut));
+  }
+  const auto part = [&](const Compared& rows, std::size_t from, std::size_t sequence) {
+    return make(c)
+        ->judge({rows, std::span(sample.values).subspan(from), std::span(sample.statistics).subspan(4 * from),
+                 std::span(sample.reference).subspan(sequence)})
+        .loss;
+  };
+  EXPECT_NEAR(part(first, 0, 0) + part(rest, cut, 4), make(c)->judge(sample.answers()).loss, 1e-12);
+}
+
+TEST(Objectives, NotANumberHasAPlaceWhenABatchIsSorted) {
+  for (const LossType loss : {LossType::aot, LossType::aot_unpaired}) {
+    ObjectiveConfig c{.type = ObjectiveType::dpo, .loss_type = {loss}};
+    Sample sample(c);
+    for (double& v : sample.values) v = NAN;
+    EXPECT_TRUE(std::isnan(make(c)->judge(sample.answers()).loss));
+  }
+}
+
+TEST(Objectives, AColumnThatABatchDoesNotHaveIsLeftOutOfItsMean) {
+  ColumnMeans means;
+  means.add({1, NAN});
+  means.add({3, 5});
+  const Measures got = ColumnMeans::means({"a", "b", "c"}, means.take());
+  EXPECT_EQ(got, (Measures{{"a", 2}, {"b", 5}}));
+  EXPECT_TRUE(ColumnMeans::means({"a"}, means.take()).empty()) << "they were taken";
+}
+
+TEST(Objectives, AdvantagesAreTheLeadOverTheGroup) {
+  const std::vector<double> rewards{1, 0, 3, 3};
+  const double one = std::sqrt(0.5), all = std::sqrt(6.75 / 3);
+  const auto expect = [](const std::vector<double>& got, const std::vector<double>& want) {
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-12);
+  };
+  expect(advantages(rewards, 2, ScaleRewards::none), {0.5, -0.5, 0, 0});
+  expect(advantages(rewards, 2, ScaleRewards::group), {0.5 / (one + 1e-4), -0.5 / (one + 1e-4), 0, 0});
+  expect(advantages(rewards, 2, ScaleRewards::batch), {0.5 / (all + 1e-4), -0.5 / (all + 1e-4), 0, 0});
+  expect(reward_figures(rewards, 2, ScaleRewards::group), {1.75, all, 0.5});
+  expect(reward_figures(rewards, 2, ScaleRewards::batch), {1.75, all, 0});
+}
+
+// Micro-batches of two rows with the rewards 0, 1, 2, ...
+class Rewards : public BatchSource {
+ public:
+  explicit Rewards(std::int64_t rows) : rows_(rows) {}
+  std::int64_t batches_per_epoch() const override { return (rows_ + 1) / 2; }
+  Batch batch(std::int64_t, std::int64_t i) const override {
+    Batch b;
+    for (std::int64_t r = 2 * i; r < std::min(rows_, 2 * i + 2); ++r)
+      b.compared.value.push_back(float(r * r));
+    return b;
+  }
+  BatchShape shape(std::int64_t epoch, std::int64_t i) const override {
+    return {.compared = batch(epoch, i).compared.rows()};
+  }
+
+ private:
+  std::int64_t rows_;
+};
+
+TEST(Objectives, AStepsAnswersAreWeighedTogetherAndUsedAgain) {
+  const Rewards source(11);
+  const Rollouts rollouts(source,
+                          {.group = 4, .rows = 2, .batches = 2, .uses = 2, .scale = ScaleRewards::none});
+  EXPECT_EQ(rollouts.batches_per_epoch(), 8) << "two steps of four rows, twice each; the rest is left out";
+  for (std::int64_t i = 0; i < 8; ++i) {
+    const Compared c = rollouts.batch(0, i).compared;
+    const std::int64_t first = 4 * (i / 4), row = first + 2 * (i % 2);
+    double mean = 0;
+    for (std::int64_t r = first; r < first + 4; ++r) mean += double(r * r) / 4;
+    EXPECT_EQ(c.value, (std::vector<float>{float(double(row * row) - mean),
+                                           float(double((row + 1) * (row + 1)) - mean)}));
+    EXPECT_EQ(c.uses, i / 2 % 2);
+    EXPECT_EQ(c.used_again, c.uses == 0);
+    EXPECT_EQ(c.figures.empty(), c.uses == 1);
+  }
+  EXPECT_THROW(Rollouts(source, {.group = 3, .rows = 2, .batches = 2}), UserError) << "no whole groups";
+  EXPECT_THROW(Rollouts(source, {.group = 2, .rows = 2, .batches = 7}), UserError) << "no whole step";
+}
+
+// Prompts 1 2 | 3, answers 7 8 | 9.
+TEST(Objectives, MismatchedRowsHaveTheAnswerBefore) {
+  Batch b;
+  b.input_ids = {1, 2, 7, 8, 3, 9};
+  b.positions = {0, 1, 2, 3, 0, 1};
+  b.starts = {0, 4, 6};
+  b.target_rows = {1, 2, 4};
+  b.targets = {7, 8, 9};
+  b.compared = {
+      .first_target = {0, 2, 3}, .first_answer = {0, 2}, .value = {1, 0}, .sample = {}, .reference = {}};
+  const Batch m = mismatched(b, 100);
+  EXPECT_EQ(m.input_ids, (std::vector<std::int32_t>{1, 2, 9, 3, 7, 8}));
+  EXPECT_EQ(m.positions, (std::vector<std::int32_t>{0, 1, 2, 0, 1, 2}));
+  EXPECT_EQ(m.starts, (std::vector<std::int32_t>{0, 3, 6}));
+  EXPECT_EQ(m.targets, (std::vector<std::int32_t>{9, 7, 8}));
+  EXPECT_EQ(m.target_rows, (std::vector<std::int32_t>{1, 3, 4}));
+  EXPECT_EQ(m.compared.first_target, (std::vector<std::int32_t>{0, 1, 3}));
+  EXPECT_EQ(mismatched(b, 2).input_ids, (std::vector<std::int32_t>{1, 2, 3, 7})) << "cut to fit";
+}
+
+std::string refusal(const ObjectiveConfig& c) {
+  std::string all;
+  try {
+    check(c, [](const std::string& what) { throw UserError(Exit::config, what); });
+  } catch (const UserError& e) {
+    all = e.what();
+  }
+  return all;
+}
+
+TEST(Objectives, SettingsOfAnotherTypeAreRefused) {
+  ObjectiveConfig c{.type = ObjectiveType::dpo};
+  EXPECT_EQ(refusal(c), "");
+  c.simpo_gamma = 1;
+  EXPECT_NE(
+      refusal(c).find("objective.simpo_gamma: objective.type dpo has no such setting; it is of cpo, simpo"),
+      std::string::npos);
+  c = {.type = ObjectiveType::sft};
+  c.beta = 0.1;
+  EXPECT_NE(refusal(c).find("objective.beta"), std::string::npos);
+  c = {.type = ObjectiveType::kto, .loss_type = {LossType::sigmoid}};
+  EXPECT_NE(refusal(c).find("sigmoid is not of objective.type kto"), std::string::npos);
+  c = {.type = ObjectiveType::cpo, .loss_type = {LossType::sigmoid, LossType::hinge}};
+  EXPECT_NE(refusal(c).find("takes one, not a list"), std::string::npos);
+}
+
+TEST(Objectives, DistillationAndGrpoRefuseWhatTheyDoNotRead) {
+  ObjectiveConfig c{.type = ObjectiveType::distill};
+  EXPECT_NE(refusal(c).find("teacher_model_name_or_path"), std::string::npos);
+  c.teacher_model_name_or_path = "teacher";
+  EXPECT_EQ(refusal(c), "");
+  c.alpha = 0.5;
+  EXPECT_NE(refusal(c).find("objective.alpha"), std::string::npos);
+  c.loss_type = {LossType::kd};
+  EXPECT_EQ(refusal(c), "");
+  c.beta = 0.5;
+  EXPECT_NE(refusal(c).find("objective.beta"), std::string::npos);
+  c = {.type = ObjectiveType::grpo};
+  EXPECT_EQ(refusal(c), "");
+  c.ref_model_name_or_path = "other";
+  EXPECT_NE(refusal(c).find("has no effect without objective.beta"), std::string::npos);
+  c = {.type = ObjectiveType::grpo};
+  c.max_completion_length = 9;
+  EXPECT_NE(refusal(c).find("dr_grpo"), std::string::npos);
+}
+
+TEST(Objectives, SettingsThatSayNothingTogetherAreRefused) {
+  const auto dpo = [](std::vector<LossType> losses) {
+    return ObjectiveConfig{.type = ObjectiveType::dpo, .loss_type = std::move(losses)};
+  };
+  ObjectiveConfig c = dpo({LossType::sigmoid, LossType::sft});
+  c.loss_weights = {1};
+  EXPECT_NE(refusal(c).find("objective.loss_weights: 1 of them for 2"), std::string::npos);
+  EXPECT_NE(refusal(dpo({LossType::exo_pair})).find("label_smoothing"), std::string::npos);
+  c = dpo({});
+  c.label_smoothing = 0.1;
+  EXPECT_NE(refusal(c).find("has no effect"), std::string::npos);
+  c = dpo({LossType::bco_pair});
+  c.f_divergence_type = FDivergence::forward_kl;
+  EXPECT_NE(refusal(c).find("objective.f_divergence_type: forward_kl"), std::string::npos);
+  c = dpo({LossType::aot});
+  c.use_weighting = true;
+  EXPECT_NE(refusal(c).find("use_weighting"), std::string::npos);
+  c = dpo({LossType::robust});
+  c.label_smoothing = 0.5;
+  EXPECT_NE(refusal(c).find("below 0.5"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ft

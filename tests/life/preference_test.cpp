@@ -1,0 +1,206 @@
+// Objectives from the outside: the same bits after a resumption, under every stage and from a reference that
+// is held or computed before; the plan is what is measured; what a run writes is read again.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/life/program.h"
+
+namespace ft::test {
+namespace {
+
+std::vector<int> some_ids(std::mt19937& random, int most) {
+  std::vector<int> ids(2 + random() % std::size_t(most - 1));
+  for (int& id : ids) id = 3 + int(random() % 56);
+  return ids;
+}
+
+// Rows for the objective: pairs, answers with a label or a reward in groups of two, or examples.
+void write_rows(const fs::path& file, const std::string& type) {
+  std::mt19937 random(5);
+  std::ofstream out(file);
+  std::vector<int> prompt;
+  for (int i = 0; i < 16; ++i) {
+    if (type != "grpo" || i % 2 == 0) prompt = some_ids(random, 6);
+    Json row = {{"prompt_ids", prompt}};
+    if (type == "kto" || type == "grpo") {
+      row["completion_ids"] = some_ids(random, 5);
+      if (type == "kto") row["label"] = i % 3 == 0;
+      if (type == "grpo") row["reward"] = double(i % 5) / 4;
+    } else {
+      row["chosen_ids"] = some_ids(random, 5);
+      row["rejected_ids"] = some_ids(random, 7);
+    }
+    if (type == "distill") row = {{"input_ids", some_ids(random, 12)}};
+    out << row.dump() << "\n";
+  }
+}
+
+class PreferencePlace : public Workplace {
+ public:
+  PreferencePlace(const Json& objective, const Json& kind) : Workplace("llama", config(objective, kind)) {
+    write_rows(*this / "rows.jsonl", objective["type"]);
+  }
+  std::string weights(const std::string& out = "out") const {
+    const bool adapter = fs::exists(*this / out / "adapter_model.safetensors");
+    return contents(*this / out / (adapter ? "adapter_model.safetensors" : "model.safetensors"));
+  }
+  // The log's rows but for what depends on the clock.
+  std::vector<Json> log(const std::string& out = "out") const {
+    std::vector<Json> all;
+    for (Json row : rows(*this / out / "log.jsonl")) {
+      if (!row.contains("loss")) continue;
+      for (const char* clock : {"tokens_per_second", "time"}) row.erase(clock);
+      all.push_back(row);
+    }
+    return all;
+  }
+
+ private:
+  static Json config(const Json& objective, const Json& kind) {
+    Json c = {{"objective", objective},
+              {"data", {{"datasets", {{{"path", "rows.jsonl"}}}}, {"max_seq_length", 48}}},
+              {"training", {{"per_device_train_batch_size", 2}, {"num_train_epochs", 1}}}};
+    c.merge_patch(kind);
+    return c;
+  }
+};
+
+struct Case {
+  const char* name;
+  Json objective, kind;
+};
+
+std::vector<Case> cases() {
+  const Json distill = {{"type", "distill"}, {"teacher_model_name_or_path", "model"}, {"temperature", 2}};
+  return {{"dpo", {{"type", "dpo"}, {"loss_type", {"sigmoid", "sft"}}}, kLora},
+          {"dpo full", {{"type", "dpo"}}, kFull},
+          {"dpo qlora", {{"type", "dpo"}}, kQlora},
+          {"kto", {{"type", "kto"}}, kLora},
+          {"kto full", {{"type", "kto"}}, kFull},
+          {"orpo", {{"type", "orpo"}}, kLora},
+          {"simpo", {{"type", "simpo"}}, kFull},
+          {"reward", {{"type", "reward"}}, kLora},
+          {"grpo", {{"type", "grpo"}, {"num_generations", 2}, {"num_iterations", 2}, {"beta", 0.1}}, kFull},
+          {"distill", distill, kLora}};
+}
+
+TEST(PreferenceLife, AResumedRunHasTheSameBits) {
+  for (const Case& c : cases()) {
+    const PreferencePlace w(c.objective, c.kind);
+    const std::vector<std::string> saving{"checkpointing.save_strategy=steps", "checkpointing.save_steps=3"};
+    ASSERT_EQ(w.train(saving), 0) << c.name << w.says();
+    const std::string want = w.weights();
+    ASSERT_FALSE(want.empty());
+    const auto log = w.log();
+    std::vector<std::string> again = saving;
+    again.emplace_back("training.resume_from_checkpoint=out/checkpoint-3");
+    ASSERT_EQ(w.train(again), 0) << c.name << w.says();
+    EXPECT_TRUE(w.weights() == want) << c.name;
+    EXPECT_EQ(w.log(), log) << c.name;
+  }
+}
+
+TEST(PreferenceLife, StagesAreTheSameTraining) {
+  for (const Case& c : cases()) {
+    const PreferencePlace w(c.objective, c.kind);
+    const auto launched = [&](int stage) {
+      const std::string out = "stage" + std::to_string(stage);
+      return w.run({"launch", "-n", "2", "train", "--config", "run.json",
+                    "zero_stage=" + std::to_string(stage),
+                    "zero_optimization.stage3_param_persistence_threshold=0", "training.output_dir=" + out});
+    };
+    ASSERT_EQ(launched(0), 0) << c.name << w.says();
+    for (const int stage : {2, 3}) {
+      ASSERT_EQ(launched(stage), 0) << c.name << w.says();
+      const std::string out = "stage" + std::to_string(stage);
+      EXPECT_TRUE(w.weights(out) == w.weights("stage0")) << c.name << " stage " << stage;
+    }
+    ASSERT_EQ(w.train({"training.gradient_accumulation_steps=2"}), 0) << c.name << w.says();
+    const auto one = losses(w / "out"), two = losses(w / "stage0");
+    ASSERT_EQ(one.size(), two.size()) << c.name;
+    for (std::size_t i = 0; i < one.size(); ++i)
+      EXPECT_NEAR(one[i], two[i], 1e-5 * (1 + std::abs(one[i]))) << c.name << " step " << i;
+  }
+}
+
+TEST(PreferenceLife, ThePlanIsWhatIsMeasured) {
+  for (const Case& c : cases()) {
+    const PreferencePlace w(c.objective, c.kind);
+    ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json"}), 0) << c.name << w.says();
+    const Json planned = Json::parse(contents(w / "stdout"));
+    ASSERT_EQ(w.train(), 0) << c.name << w.says();
+    const Json measured = rows(w / "out/log.jsonl").back().at("memory");
+    for (const char* name : {"weights", "gradients", "optimizer", "activations", "scratch", "total"})
+      EXPECT_EQ(planned.at(name), measured.at(name)) << c.name << " " << name;
+  }
+}
+
+TEST(PreferenceLife, AReferenceComputedBeforeIsTheSame) {
+  for (const Json& kind : {kFull, kLora}) {
+    const PreferencePlace w({{"type", "dpo"}, {"ld_alpha", 0.5}}, kind);
+    const std::vector<std::string> eval{"evaluation.eval_strategy=epoch", "data.val_set_size=3"};
+    ASSERT_EQ(w.train(eval), 0) << w.says();
+    std::vector<std::string> before = eval;
+    before.insert(before.end(), {"objective.precompute_ref_log_probs=true", "training.output_dir=before"});
+    ASSERT_EQ(w.train(before), 0) << w.says();
+    EXPECT_TRUE(w.weights("before") == w.weights());
+    EXPECT_EQ(w.log("before"), w.log());
+  }
+}
+
+// A student that is its teacher has nothing to learn.
+TEST(PreferenceLife, AStudentThatIsItsTeacherHasNoLoss) {
+  const PreferencePlace w({{"type", "distill"}, {"teacher_model_name_or_path", "model"}}, kLora);
+  ASSERT_EQ(w.train({"training.learning_rate=1e-12"}), 0) << w.says();
+  for (const double loss : losses(w / "out")) EXPECT_NEAR(loss, 0, 1e-6);
+}
+
+TEST(PreferenceLife, ARewardModelScoresWhatItWrote) {
+  for (const Json& kind : {kLora, kFull}) {
+    const PreferencePlace w({{"type", "reward"}}, kind);
+    ASSERT_EQ(w.train(), 0) << w.says();
+    const Json pair = rows(w / "rows.jsonl").front();
+    std::vector<int> ids = pair["prompt_ids"];
+    for (const int id : pair["chosen_ids"]) ids.push_back(id);
+    std::ofstream(w / "in.jsonl") << Json{{"input_ids", ids}, {"name", "x"}}.dump() << "\n";
+    const bool adapter = kind == kLora;
+    std::vector<std::string> score{"score",    "--model", adapter ? "model" : "out", "--input", "in.jsonl",
+                                   "--output", "s.jsonl"};
+    if (adapter) score.insert(score.end(), {"--adapter", "out"});
+    ASSERT_EQ(w.run(score), 0) << w.says();
+    const std::vector<Json> scored = rows(w / "s.jsonl");
+    ASSERT_EQ(scored.size(), 1u);
+    EXPECT_EQ(scored[0]["name"], "x");
+    EXPECT_TRUE(scored[0]["reward"].is_number());
+    EXPECT_EQ(w.run(score), 2) << "the file is there already";
+    if (adapter) continue;
+    const Json written = Json::parse(contents(w / "out/config.json"));
+    EXPECT_EQ(written["architectures"], Json::array({"LlamaForSequenceClassification"}));
+    EXPECT_EQ(written["id2label"].size(), 1u);
+    EXPECT_EQ(w.run({"score", "--model", "model", "--input", "in.jsonl", "--output", "t.jsonl"}), 3)
+        << "a model without a score";
+  }
+}
+
+TEST(PreferenceLife, WhatMakesNoSenseIsRefused) {
+  const PreferencePlace w({{"type", "dpo"}}, kLora);
+  const std::pair<std::vector<std::string>, const char*> refused[] = {
+      {{"objective.type=ppo"}, "ppo"},
+      {{"objective.cpo_alpha=1"}, "objective.cpo_alpha"},
+      {{"data.packing=true"}, "data.packing"},
+      {{"training.label_smoothing_factor=0.1"}, "training.label_smoothing_factor"},
+      {{"evaluation.predict_with_generate=true"}, "evaluation.predict_with_generate"},
+      {{"objective.type=kto",
+        "data.datasets=[{\"path\": \"rows.jsonl\", \"type\": \"preference_tokenized\"}]"},
+       "kto"},
+      {{"objective.type=distill", "objective.teacher_model_name_or_path=model"}, "examples"}};
+  for (const auto& [overrides, words] : refused) {
+    EXPECT_EQ(w.train(overrides), 2) << words;
+    EXPECT_NE(w.says().find(words), std::string::npos) << w.says();
+    EXPECT_FALSE(fs::exists(w / "out"));
+  }
+}
+
+}  // namespace
+}  // namespace ft::test
