@@ -47,6 +47,13 @@ void AnswerTest::add(const Dataset& data, const ModelInfo& info, std::int64_t i,
   expected_.emplace_back(first, std::find(first, end, kIgnored));
 }
 
+AnswerTest AnswerTest::first(std::size_t count) const {
+  AnswerTest part = *this;
+  part.prompts_.resize(std::min(count, prompts_.size()));
+  part.expected_.resize(part.prompts_.size());
+  return part;
+}
+
 std::vector<Answer> AnswerTest::run(const Ctx& context, ParameterStore& store, Model& model,
                                     const Tokenizer& tokenizer, std::vector<std::int32_t> end_tokens,
                                     const Progress& progress) const {

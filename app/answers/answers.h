@@ -31,6 +31,10 @@ class AnswerTest {
   AnswerTest(const Dataset& data, const ModelInfo&, std::int64_t count, std::int64_t at_once);
   AnswerTest(const Dataset& data, const ModelInfo&, std::int64_t at_once, const GenerationConfig& settings);
 
+  // The same of the first `count` prompts only.
+  AnswerTest first(std::size_t count) const;
+  std::size_t size() const { return prompts_.size(); }
+
   // What the plan of the run must allow for.
   const GenerationShape& shape() const { return shape_; }
   using Progress = std::function<void(std::int64_t done, std::int64_t of)>;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "app/config/gguf_base.h"
 #include "app/screen/format.h"
 #include "engine/io/json.h"
 
@@ -137,7 +138,9 @@ RunConfig config_of(const AnswererArgs& args) {
   j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read
   j["training"]["bf16"] = args.dtype == "bfloat16";
   j["training"]["fp16"] = args.dtype == "float16";
-  j["generation"] = settings_of(args.model);
+  BaseModelConfig model{.model_name_or_path = args.model};
+  unpack_gguf(model);
+  j["generation"] = settings_of(model.folder());
   RunConfig c = parse_config(j.dump(), join_path(args.model, kFile), "", args.overrides);
   c.model.model_name_or_path = args.model;  // as the user wrote it, for messages
   c.trains = false;

@@ -28,6 +28,32 @@ Measures Predictions::run(const Ctx& context, ParameterStore& store, const Answe
   return measures_;
 }
 
+void Predictions::answer_before(const Ctx& context, ParameterStore& store, bool resumed, bool root) {
+  constexpr std::size_t kShown = 8;
+  const std::string file = join_path(folder_, "samples.json");
+  if (resumed) {
+    if (!root || !path_exists(file)) return;
+    for (const Json& s : read_json(file))
+      before_.push_back(s.is_object() && s.contains("before") && s["before"].is_string()
+                            ? s["before"].get<std::string>()
+                            : "");
+    return;
+  }
+  answers_ = test_.first(kShown).run(context, store, built_.model(), *tokenizer_, end_tokens_, {});
+  for (const Answer& a : answers_) before_.push_back(a.given);
+  if (root) write_samples(false);
+}
+
+void Predictions::write_samples(bool ended) const {
+  Json all = Json::array();
+  for (std::size_t i = 0; i < std::min(before_.size(), answers_.size()); ++i)
+    all.push_back({{"prompt", answers_[i].prompt},
+                   {"expected", answers_[i].expected},
+                   {"before", before_[i]},
+                   {"after", ended ? Json(answers_[i].given) : Json()}});
+  write_file(join_path(folder_, "samples.json"), json_text(all) + "\n");
+}
+
 void Predictions::write(double loss, double seconds, std::int64_t batches) const {
   std::string lines;
   for (const Answer& a : answers_) {
@@ -44,6 +70,7 @@ void Predictions::write(double loss, double seconds, std::int64_t batches) const
                   {"predict_samples_per_second", a_second(samples)},
                   {"predict_steps_per_second", a_second(static_cast<double>(batches))}};
   for (const auto& [name, value] : measures_) results["predict_" + name] = value;
+  if (!before_.empty()) write_samples(true);
   write_file(join_path(folder_, "predict_results.json"), json_text(results, 4) + "\n");
 }
 

@@ -19,12 +19,18 @@ class Predictions {
   // All ranks call it together, each answers a part of the prompts, and all get the measures of all.
   Measures run(const Ctx&, ParameterStore&, const AnswerTest::Progress&);
 
+  // The first few answers before training, for the report; all ranks call it together. A run that is resumed
+  // takes them from samples.json, which the root writes.
+  void answer_before(const Ctx&, ParameterStore&, bool resumed, bool root);
+
   // generated_predictions.txt, a line each, and predict_results.json: the measures and `loss` of the last run
-  // with predict_ before their names, and what it took.
+  // with predict_ before their names, and what it took. samples.json: answers before and after.
   // Into the run's folder.
   void write(double loss, double seconds, std::int64_t batches) const;
 
  private:
+  void write_samples(bool ended) const;
+
   const BuiltModel& built_;
   std::string folder_;
   std::vector<Metric> metrics_;
@@ -32,6 +38,7 @@ class Predictions {
   std::vector<std::int32_t> end_tokens_;
   AnswerTest test_;
   std::vector<Answer> answers_;
+  std::vector<std::string> before_;  // of the first prompts
   Measures measures_;
 };
 

@@ -7,9 +7,11 @@
 #include "app/assembly/param_groups.h"
 #include "app/assembly/reward_model.h"
 #include "app/assembly/vocabulary.h"
+#include "app/config/gguf_base.h"
 #include "data/efficiency/schedule.h"
 #include "engine/io/file.h"
 #include "engine/io/grown_weights.h"
+#include "models/gguf_config.h"
 
 namespace ft {
 namespace {
@@ -86,6 +88,18 @@ void find_stored(BuiltModel& b) {
   const std::string single = join_path(b.folder, "model.safetensors");
   if (path_exists(single) || path_exists(single + ".index.json"))
     find_stored(b, *open_model_folder(b.folder, b.made.info.stored));
+}
+
+std::unique_ptr<WeightSource> open_base(BuiltModel& b, const RunConfig& config) {
+  if (!config.model.unpacked) return open_model_folder(b.folder, b.made.info.stored);
+  auto base = std::make_unique<GgufWeights>(b.name, join_path(b.folder, "config.json"));
+  const std::string into = config.quantization.load_in_4bit
+                               ? str("quantized again, to ", name_of(config.quantization.bnb_4bit_quant_type))
+                               : str("dequantized to ", b.dtype == DType::bf16  ? "bf16"
+                                                        : b.dtype == DType::f16 ? "f16"
+                                                                                : "f32");
+  if (base->is_quantized()) b.warning = gguf_warning(b.name, base->types(), into);
+  return base;
 }
 
 // Rows for tokens that the model's files do not have, as the settings ask, or the adapter has them.
@@ -187,7 +201,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
   b.model().set_sparse_attention(config.model.sparse_attention);
   b.lora = config.finetuning_type == FinetuningType::lora &&
            (config.trains || config.lora.adapter_name_or_path.has_value());
-  if (weights == Weights::check) b.base = open_model_folder(b.folder, b.made.info.stored);
+  if (weights == Weights::check) b.base = open_base(b, config);
   if (const auto& from = config.lora.adapter_name_or_path; b.lora && from)
     b.start = std::make_unique<lora::AdapterFolder>(*from);
   grow(b, config);

@@ -17,8 +17,9 @@ namespace ft {
 
 // A model that knows what to train but has no memory yet, and the files of its weights.
 struct BuiltModel {
-  std::string name;  // as the user wrote it: its folder, or its id on the hub
-  std::string folder;
+  std::string name;     // as the user wrote it: its folder, its id on the hub, or a GGUF file
+  std::string folder;   // where config.json is
+  std::string warning;  // what is to be said about the base; empty: nothing
   MadeModel made;
   DType dtype = DType::f32;  // of activations and frozen weights
   bool grown = false;        // the vocabulary has more rows than the files

@@ -18,6 +18,7 @@
 #include "app/models/merge.h"
 #include "app/models/quantize.h"
 #include "app/plan/plan.h"
+#include "app/report/report.h"
 #include "app/samples/data_show.h"
 #include "app/samples/data_stats.h"
 #include "app/samples/tokenize.h"
@@ -80,6 +81,7 @@ class CommandLine {
   ProfileArgs profile_;
   PlanArgs plan_;
   SweepArgs sweep_;
+  ReportArgs report_;
   TuneArgs tune_;
   ValidateArgs validate_;
   DataShowArgs data_show_;

@@ -120,13 +120,29 @@ void CommandLine::sweeping() {
               "  ft sweep --config run.json 'sweep.grid={\"zero_stage\": [0, 3], \"data.max_seq_length\": "
               "[512, 1024]}'\n"
               "  ft sweep --config run.json --dry-run      only plan the memory of each\n"
-              "  ft sweep --config run.json --longest      the longest max_seq_length that fits");
+              "  ft sweep --config run.json --longest      the longest max_seq_length that fits\n"
+              "  ft sweep --config run.json --find learning_rate      at the cost of one and a half runs");
   about_a_run(sweep, sweep_);
   sweep->add_flag("--dry-run", sweep_.dry_run, "Plan each run; train none.");
   sweep->add_flag("--longest", sweep_.longest,
                   "Find the longest data.max_seq_length that fits with each combination of the other "
                   "settings; train none.");
+  sweep
+      ->add_option("--find", sweep_.find,
+                   "Instead of the grid: find the best value of this setting by successive halving.")
+      ->check(CLI::IsMember({"learning_rate"}))
+      ->type_name("SETTING");
   sweep->callback([this] { action_ = [this] { return ft::sweep(sweep_); }; });
+
+  auto* report = command("report", "One page about a run, or several beside one another, that opens offline.",
+                         "  ft report outputs/a\n"
+                         "  ft report outputs/a outputs/b --output compared.html");
+  report->add_option("runs", report_.runs, "Folders of runs.")->required()->type_name("RUN");
+  report->add_option("--output", report_.output, "The page to write.")
+      ->type_name("FILE")
+      ->capture_default_str();
+  report->add_flag("--overwrite", report_.overwrite, "Replace the page if it exists.");
+  report->callback([this] { action_ = [this] { return ft::report(report_); }; });
 
   auto* validate =
       command("validate", "Check a configuration and the files it names; exit 0 or 2.",

@@ -46,18 +46,19 @@ struct BaseModelConfig {
   JsonText rope_scaling;
   std::optional<std::int64_t> resize_token_embeddings_to_multiple_of;
   SparseAttentionConfig sparse_attention;
+  std::shared_ptr<const std::string> unpacked;  // of a GGUF file: see gguf_base.h; null: it is a folder
 
   // Where they lie: for ids the hub's cache has been asked. UserError (exit 3) where it does not have one.
-  const std::string& folder() const { return folders.at(model_name_or_path); }
+  const std::string& folder() const { return unpacked ? *unpacked : folders.at(model_name_or_path); }
   const std::string& tokenizer() const {
-    return folders.at(tokenizer_name_or_path ? *tokenizer_name_or_path : model_name_or_path);
+    return tokenizer_name_or_path ? folders.at(*tokenizer_name_or_path) : folder();
   }
   HubFolders folders;
 
   void fields(auto& f) {
     f("model_name_or_path", model_name_or_path,
       "A Hugging Face model folder: config.json, safetensors, tokenizer. Or the id of a model in the hub's "
-      "cache: meta-llama/Llama-2-7b-hf.",
+      "cache: meta-llama/Llama-2-7b-hf. Or a GGUF file.",
       required(), not_empty(), is_path_or_hub_id(), aka({"model", "base_model"}));
     f("tokenizer_name_or_path", tokenizer_name_or_path, "Folder or id of the tokenizer; null: the model's.",
       is_path_or_hub_id(), aka({"tokenizer"}));

@@ -5,11 +5,14 @@
 
 #include "lora/dora.h"
 
+#include "app/config/gguf_base.h"
+
 namespace ft {
 
 RunConfig merge_config(const std::string& model, const std::string& adapter) {
   RunConfig c;
   c.model.model_name_or_path = model;
+  unpack_gguf(c.model);
   c.training.bf16 = false;
   c.finetuning_type = adapter.empty() ? FinetuningType::full : FinetuningType::lora;
   if (!adapter.empty()) c.lora.adapter_name_or_path = adapter;

@@ -1,24 +1,14 @@
 // A byte-level BPE as GGUF's keys.
-#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "app/gguf/vocabulary.h"
+#include "data/gguf_patterns.h"
 #include "engine/io/json.h"
 
 namespace ft {
 namespace {
-
-// How texts are cut before BPE: readers know patterns by the names of the models that brought them.
-struct Pattern {
-  const char *name, *regex;
-};
-constexpr std::array kPatterns = {
-    Pattern{"llama-bpe", R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3})"
-                         R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
-    Pattern{"qwen2", R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N})"
-                     R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
 
 void find_patterns(const Json& j, std::vector<std::string>& regexes, bool& gpt2) {
   if (j.is_object()) {
@@ -35,7 +25,7 @@ std::string pattern_name(const Json& tokenizer, const std::string& file) {
   find_patterns(tokenizer.value("pre_tokenizer", Json()), regexes, gpt2);
   if (regexes.empty() && gpt2) return "gpt-2";
   if (regexes.size() == 1)
-    for (const Pattern& p : kPatterns)
+    for (const GgufPattern& p : kGgufPatterns)
       if (regexes[0] == p.regex) return p.name;
   throw UserError(Exit::input, printable(file) +
                                    ": GGUF has no name for its pre_tokenizer; ft knows those of "

@@ -76,20 +76,22 @@ Tensor turned(const Tensor& x, std::vector<float>& room) {
   return {reinterpret_cast<std::byte*>(room.data()), DType::f32, {x.cols(), x.rows()}};
 }
 
-GgufKeys keys_of(const GgufArgs& args, const GgufModel& model, const GgufForm& form) {
+GgufKeys keys_of(const GgufArgs& args, const RunConfig& config, const GgufModel& model,
+                 const GgufForm& form) {
+  const std::string& tokenizer = args.tokenizer == args.model ? config.model.folder() : args.tokenizer;
   GgufKeys keys{{"general.architecture", model.architecture},
                 {"general.type", std::string("model")},
                 {"general.name", last_part(args.model)},
                 {"general.file_type", form.file_type}};
   if (form.quantized()) keys.emplace_back("general.quantization_version", std::uint32_t{2});
   keys.insert(keys.end(), model.keys.begin(), model.keys.end());
-  for (auto& key : gguf_tokenizer_keys(args.tokenizer, model.vocab_size)) keys.push_back(std::move(key));
+  for (auto& key : gguf_tokenizer_keys(tokenizer, model.vocab_size)) keys.push_back(std::move(key));
   return keys;
 }
 
 // GGUF's keys describe the base.
-BuiltModel built_for(const GgufArgs& args) {
-  BuiltModel built = build_model(merge_config(args.model, args.adapter), Weights::check);
+BuiltModel built_for(const GgufArgs& args, const RunConfig& config) {
+  BuiltModel built = build_model(config, Weights::check);
   if (built.grown)
     throw UserError(Exit::input, str(args.adapter,
                                      ": it has more tokens than its base; make one model of both "
@@ -102,9 +104,10 @@ BuiltModel built_for(const GgufArgs& args) {
 void export_gguf(const GgufArgs& args) {
   require_new_file(args);
   const GgufForm& form = gguf_form(args.dtype.empty() ? "float16" : args.dtype);
-  GgufModel model = make_gguf_model(join_path(args.model, "config.json"));
-  const BuiltModel built = built_for(args);
-  const GgufKeys keys = keys_of(args, model, form);
+  const RunConfig config = merge_config(args.model, args.adapter);
+  GgufModel model = make_gguf_model(join_path(config.model.folder(), "config.json"));
+  const BuiltModel built = built_for(args, config);
+  const GgufKeys keys = keys_of(args, config, model, form);
 
   Merger merger(built);
   const std::vector<TensorSpec> from = tensors_of(built, model, merger);
@@ -143,8 +146,9 @@ void export_gguf(const GgufArgs& args) {
 void export_gguf_lora(const GgufArgs& args) {
   require_new_file(args);
   const GgufForm& form = gguf_form(args.dtype.empty() ? "float32" : args.dtype);
-  const GgufModel model = make_gguf_model(join_path(args.model, "config.json"));
-  const BuiltModel built = built_for(args);
+  const RunConfig config = merge_config(args.model, args.adapter);
+  const GgufModel model = make_gguf_model(join_path(config.model.folder(), "config.json"));
+  const BuiltModel built = built_for(args, config);
   for (const Parameter* p : built.attached.whole)
     throw UserError(Exit::input, str(args.adapter, ": ", p->name,
                                      " was fully trained, which a GGUF adapter cannot hold; use --to gguf"));

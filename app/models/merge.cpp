@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::int64_t kProbeTokens = 64;
 
-void write_config(const MergeArgs& args, std::optional<DType> dtype, bool untied,
+void write_config(const MergeArgs& args, const std::string& from, std::optional<DType> dtype, bool untied,
                   std::optional<std::int64_t> rows) {
-  Json j = read_json(join_path(args.model, "config.json"));
+  Json j = read_json(join_path(from, "config.json"));
   if (dtype) j[j.contains("torch_dtype") ? "torch_dtype" : "dtype"] = name_of(*dtype);
   if (rows) j["vocab_size"] = *rows;
   if (untied) j["tie_word_embeddings"] = false;  // which also ends T5's scale of the head: see Merger::unties
@@ -79,7 +79,9 @@ Exit merge(const MergeArgs& args) {
   const auto start = std::chrono::steady_clock::now();
   const std::optional<DType> dtype = parse_dtype(args.dtype);
   Screen screen(Screen::standard_error());
-  BuiltModel built = build_model(merge_config(args.model, args.adapter), Weights::check);
+  const RunConfig config = merge_config(args.model, args.adapter);
+  BuiltModel built = build_model(config, Weights::check);
+  if (!built.warning.empty()) screen.line("warning: " + built.warning);
   require_new_folder(args.output, args.overwrite, {args.model, args.adapter});
   Merger merger(built);
   const std::vector<TensorSpec> specs = merger.specs(dtype);
@@ -92,9 +94,9 @@ Exit merge(const MergeArgs& args) {
       return merger(spec);
     });
   }
-  write_config(args, dtype, merger.unties(), built.rows());
+  write_config(args, config.model.folder(), dtype, merger.unties(), built.rows());
   const bool brought = !args.adapter.empty() && holds_tokenizer(args.adapter);  // what it was trained with
-  copy_companions(args.model, brought ? args.adapter : args.model, args.output);
+  copy_companions(config.model.folder(), brought ? args.adapter : config.model.folder(), args.output);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   screen.line(str("merged   ",
                   show::plural(static_cast<std::int64_t>(built.attached.linears.size()), "linear"), ", ",

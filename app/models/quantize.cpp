@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/assembly/built_model.h"
+#include "app/config/gguf_base.h"
 #include "app/files/model_files.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
@@ -17,16 +18,17 @@ namespace {
 
 constexpr std::int64_t kCopied = std::int64_t{1} << 20;  // elements at once
 
-BuiltModel build(const QuantizeArgs& args) {
-  if (lora::stored_four_bit_plan(join_path(args.model, "config.json")))
-    throw UserError(Exit::input, str(printable(args.model), ": is quantized already"));
+RunConfig config_of(const QuantizeArgs& args) {
   RunConfig c;
   c.trains = false;
   c.model.model_name_or_path = args.model;
+  unpack_gguf(c.model);
+  if (lora::stored_four_bit_plan(join_path(c.model.folder(), "config.json")))
+    throw UserError(Exit::input, str(printable(args.model), ": is quantized already"));
   c.quantization.load_in_4bit = true;
   c.quantization.bnb_4bit_quant_type = *value_of<FourBitBook>(args.type);
   c.quantization.bnb_4bit_use_double_quant = args.double_quant;
-  return build_model(c, Weights::check);
+  return c;
 }
 
 // A model's folder on its way from one to the other.
@@ -94,8 +96,8 @@ class Quantizer {
 };
 
 // What is computed in is the type of the weights.
-void write_config(const QuantizeArgs& args, const std::string& folder, FourBitForm form, DType compute) {
-  Json j = read_json(join_path(args.model, "config.json"));
+void write_config(const std::string& from, const std::string& folder, FourBitForm form, DType compute) {
+  Json j = read_json(join_path(from, "config.json"));
   j["quantization_config"] = four_bit_config(form, compute);
   write_file(join_path(folder, "config.json"), json_text(j) + "\n");
 }
@@ -107,7 +109,9 @@ Exit quantize(const QuantizeArgs& args) {
   if (path_exists(args.output))
     throw UserError(Exit::config, str("--output: ", args.output, " already exists; give another folder"));
   Screen screen(Screen::standard_error());
-  const BuiltModel built = build(args);
+  const RunConfig config = config_of(args);
+  const BuiltModel built = build_model(config, Weights::check);
+  if (!built.warning.empty()) screen.line("warning: " + built.warning);
   const Quantizer quantizer(built);
   StagedFolder folder(args.output);
   const WrittenFiles written = write_files(folder.path(), "model", quantizer.specs(), {});
@@ -122,8 +126,9 @@ Exit quantize(const QuantizeArgs& args) {
     files.sync();
   }
   const FourBitWeight& first = built.four_bit->first();
-  write_config(args, folder.path(), first.form, *dtype_of(built.base->info(first.codes.stored_name()).type));
-  copy_companions(args.model, args.model, folder.path());
+  write_config(built.folder, folder.path(), first.form,
+               *dtype_of(built.base->info(first.codes.stored_name()).type));
+  copy_companions(built.folder, built.folder, folder.path());
   folder.commit();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   screen.line(str("quantized ", show::plural(built.four_bit->count(), "linear"), " to ", args.type,

@@ -4,25 +4,21 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "app/assembly/built_data.h"
 #include "app/assembly/built_model.h"
 #include "app/plan/planned.h"
-#include "app/process/watched_process.h"
 #include "app/ranks/ranks.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
+#include "app/sweep/find_rate.h"
 #include "app/sweep/grid.h"
+#include "app/sweep/one_run.h"
 #include "app/sweep/table.h"
 #include "engine/io/file.h"
-#include "engine/io/json.h"
 
 namespace ft {
 namespace {
-
-constexpr std::int64_t kLargest = 1 << 24;  // bytes of a file that a sweep wrote
 
 SweepRow empty_row(const SweepPlan& plan, const SweepRun& run) {
   SweepRow row{.name = run.name, .values = {}, .result = {}};
@@ -45,19 +41,6 @@ std::string too_large(std::int64_t planned, std::int64_t there) {
   const auto unit = show::memory_unit(planned);
   return str("out of memory: planned ", show::memory(planned, unit), " of ", show::memory(there, unit), " ",
              unit.name);
-}
-
-// What log.jsonl of a finished run says.
-void read_measured(const std::string& folder, SweepRow& row) {
-  std::istringstream log(read_file(join_path(folder, "log.jsonl"), kLargest));
-  for (std::string line; std::getline(log, line);) {
-    const Json r = parse_json(line, {join_path(folder, "log.jsonl")});
-    if (r.contains("eval_loss") && r["eval_loss"].is_number()) row.eval_loss = r["eval_loss"];
-    if (!r.contains("train_loss")) continue;
-    if (r["train_loss"].is_number()) row.train_loss = r["train_loss"];
-    if (r["train_tokens_per_second"].is_number()) row.tokens_per_second = r["train_tokens_per_second"];
-    row.memory = r["memory"]["total"];
-  }
 }
 
 class Sweep {
@@ -120,37 +103,25 @@ class Sweep {
 
  private:
   std::string file(const std::string& name) const { return join_path(plan_.folder, name); }
-  std::string config_file(const SweepRun& run) const { return file(run.name + ".json"); }
 
   // Rows of an earlier start whose settings are still the same.
   void read_finished() {
     for (const SweepRow& row : read_sweep_table(file("sweep.json")).rows) {
       const auto run = std::find_if(plan_.runs.begin(), plan_.runs.end(),
                                     [&](const SweepRun& r) { return r.name == row.name; });
-      if (run != plan_.runs.end() && is_as_before(*run)) finished_[row.name] = row;
+      if (run != plan_.runs.end() && is_as_before(file(run->name), run->config)) finished_[row.name] = row;
     }
   }
-  bool is_as_before(const SweepRun& run) const {
-    std::error_code none;
-    return std::filesystem::exists(config_file(run), none) &&
-           read_file(config_file(run), kLargest) == effective_config(run.config);
-  }
-
   SweepRow run_one(std::size_t i) {
     const SweepRun& run = plan_.runs[i];
-    const bool goes_on = is_as_before(run);
-    const int ranks = configured_ranks(run.config.distributed);
-    write_file(config_file(run), effective_config(run.config));
-    std::vector<std::string> words{"train", "--config", config_file(run)};
-    if (ranks > 1) words.insert(words.begin(), "launch");
-    words.emplace_back(goes_on ? "training.resume_from_checkpoint=auto" : "--overwrite");
-    WatchedProcess process(words, file(run.name + ".log"), signals_);
     SweepRow row = all_[i];
-    row.exit_code = process.wait(stopped_, [&](const std::string& last) {
-      screen_.live_line([=, this, &run](int) {
-        return str("run ", i + 1, " of ", plan_.runs.size(), "  ", run.name, "  ", last);
-      });
-    });
+    const RunEnd end =
+        run_train(file(run.name), run.config, signals_, stopped_, [&](const std::string& last) {
+          screen_.live_line([=, this, &run](int) {
+            return str("run ", i + 1, " of ", plan_.runs.size(), "  ", run.name, "  ", last);
+          });
+        });
+    row.exit_code = end.exit_code;
     screen_.clear();
     if (row.exit_code == 0) {
       read_measured(run.config.training.output_dir, row);
@@ -161,7 +132,7 @@ class Sweep {
       row.result = too_large(row.memory, room.there);
     } else {
       row.result = row.exit_code > 128 ? str("ended by signal ", row.exit_code - 128)
-                                       : str("exit ", row.exit_code, ": ", process.last_line());
+                                       : str("exit ", row.exit_code, ": ", end.last_line);
     }
     return row;
   }
@@ -215,6 +186,7 @@ Exit find_longest(const SweepPlan& plan) {
 }  // namespace
 
 Exit sweep(const SweepArgs& args) {
+  if (!args.find.empty()) return find_rate(args);
   if (args.longest) return find_longest(read_sweep(args.config, args.settings(), "data.max_seq_length"));
   SweepPlan plan = read_sweep(args.config, args.settings());
   Sweep sweep(std::move(plan), args.config);

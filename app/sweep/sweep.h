@@ -9,6 +9,7 @@ namespace ft {
 struct SweepArgs : ConfigArgs {
   bool dry_run = false;  // plan every run, start none
   bool longest = false;  // instead of training: the longest max_seq_length that fits, for each of the others
+  std::string find;      // instead of the grid: the best value of this setting; empty: none
 };
 Exit sweep(const SweepArgs&);
 

@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include "app/plot/loss_plot.h"
+#include "app/report/html_report.h"
 #include "app/screen/progress.h"
 #include "engine/io/file.h"
 #include "engine/train/json_log.h"
 #include "engine/train/logging/csv_files.h"
+#include "engine/train/logging/mlflow.h"
+#include "engine/train/logging/wandb.h"
 #include "engine/train/prometheus.h"
 #include "engine/train/tensorboard.h"
 #include "engine/train/trainer_state.h"
@@ -15,8 +18,12 @@ namespace ft {
 
 namespace {
 
+const std::string& or_else(const std::string& path, const std::string& run) {
+  return path.empty() ? run : path;
+}
+
 std::string folder_of(const MonitorConfig& monitor, const std::string& run) {
-  return join_path(monitor.output_path.empty() ? run : monitor.output_path, monitor.job_name);
+  return join_path(or_else(monitor.output_path, run), monitor.job_name);
 }
 
 }  // namespace
@@ -33,9 +40,16 @@ std::unique_ptr<Reports> make_reports(Screen& screen, const LoggingConfig& confi
     all->add(std::make_unique<TensorBoard>(folder_of(config.tensorboard, folder)));
   if (config.csv_monitor.enabled || wanted(Reporter::csv))
     all->add(std::make_unique<CsvFiles>(folder_of(config.csv_monitor, folder)));
+  if (wanted(Reporter::wandb))
+    all->add(
+        std::make_unique<Wandb>(join_path(or_else(config.wandb.output_path, folder), "wandb"), config.wandb));
+  if (wanted(Reporter::mlflow))
+    all->add(std::make_unique<Mlflow>(join_path(or_else(config.mlflow.output_path, folder), "mlruns"),
+                                      config.mlflow.experiment_name));
   if (config.prometheus_textfile || wanted(Reporter::prometheus))
     all->add(std::make_unique<Prometheus>(config.prometheus_textfile.value_or(join_path(folder, "ft.prom"))));
   if (config.plot_loss) all->add(std::make_unique<LossPlot>(join_path(folder, "loss.svg")));
+  if (config.html_report) all->add(std::make_unique<HtmlReport>(folder));
   all->add(std::make_unique<Progress>(screen, config));
   return all;
 }

@@ -95,9 +95,10 @@ void RunFolder::create() {
 void RunFolder::remove_run() const {
   for (const std::int64_t step : list_checkpoints(folder_)) remove_folder(checkpoint_path(folder_, step));
   std::error_code none;
-  for (const char* name : {"runs", "csv", "ema"})
+  for (const char* name : {"runs", "csv", "wandb", "mlruns", "ema"})
     if (fs::exists(path(name), none)) remove_folder(path(name));
-  for (const char* name : {"log.jsonl", "trainer_state.json", "loss.svg", "deepspeed.json"})
+  for (const char* name :
+       {"log.jsonl", "trainer_state.json", "loss.svg", "deepspeed.json", "report.html", "samples.json"})
     fs::remove(path(name), none);
   remove_result(folder_);
 }
@@ -191,7 +192,12 @@ void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& c
                                model.revision ? " model.revision=null" : "", " finetuning_type=full"));
   }
   if (config_.training.ema_decay) summary.made.push_back({"average", path("ema"), 0});
+  const LoggingConfig& log = config_.logging;
+  if (std::ranges::count(log.report_to, Reporter::wandb) > 0)
+    summary.next.push_back(str("wandb sync ", log.wandb.output_path.empty() ? folder_ : log.wandb.output_path,
+                               "/wandb/offline-run-*"));
   if (config_.logging.plot_loss) summary.made.push_back({"plot", path("loss.svg"), 0});
+  if (config_.logging.html_report) summary.made.push_back({"report", path("report.html"), 0});
 }
 
 }  // namespace ft

@@ -71,6 +71,7 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
   h.greater_is_better = t.evaluation.greater();
   h.config = config.file.string();
   h.output = t.training.output_dir;
+  h.settings = effective_config(config);
   h.model = b.name;
   h.architecture = b.made.info.architecture;
   h.dtype = type_in_header(b.dtype);
@@ -156,10 +157,12 @@ void settle_steps(const RunConfig& config, const BuiltData& data, int ranks) {
   deepspeed::settle_steps(*config.report, steps, config.training.warmup(steps));
 }
 
-void tell_beginning(const RunConfig& config, Report& report, const Resumed& resumed, const BuiltModel& built,
-                    const BuiltData& data) {
+void begin(const RunConfig& config, Report& report, const RunHeader& head, const Resumed& resumed,
+           const BuiltModel& built, const BuiltData& data) {
+  report.begin(head);
   if (const std::string& why = built.made.info.fp16_warning; built.dtype == DType::f16 && !why.empty())
     report.warning("training.fp16 with " + why + "; training.bf16=true or training.fp16=false is safe");
+  if (!built.warning.empty()) report.warning(built.warning);
   for (const std::string& text : resumed.skipped) report.warning(text);
   if (!resumed.skipped.empty() && !resumed.from.empty()) report.warning("resuming from " + resumed.from);
   for (const std::string& text : data.loaded.notes) report.note(text);
@@ -176,6 +179,12 @@ void tell_beginning(const RunConfig& config, Report& report, const Resumed& resu
                   " keys; ft validate shows what becomes of each",
                   lines.empty() ? "" : ", of these perhaps not what you expect:"));
   for (const std::string& line : lines) report.note("  " + line);
+}
+
+void answer_before(Predictions* predictions, const RunConfig& config, Engine& engine, const RunHeader& head,
+                   const Ranks& ranks) {
+  if (predictions && config.logging.html_report)
+    predictions->answer_before(engine.context, engine.store, head.resumed_step > 0, ranks.root());
 }
 
 std::function<Measures()> measuring(Predictions* predictions, Engine& engine, Report& report) {
@@ -291,9 +300,9 @@ Exit train(const TrainArgs& args) {
   if (profiled) reports->add(std::move(profiled));
   if (told) reports->add(std::make_unique<CommunicationLog>(screen, talk, config.training.output_dir));
   MemoryBreakdown* const breakdown = watch_memory(config, ranks, engine, *reports, screen);
-  reports->begin(head);
-  tell_beginning(config, *reports, resumed, built, data);
+  begin(config, *reports, head, resumed, built, data);
 
+  answer_before(predictions.get(), config, engine, head, ranks);
   StopSignals signals(config.checkpointing.save_on_signal);
   Trainer trainer({.context = engine.context,
                    .model = built.model(),

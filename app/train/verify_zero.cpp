@@ -188,6 +188,7 @@ class ZeroVerification {
     c.logging.report_to = {Reporter::none};
     c.logging.progress = ProgressStyle::plain;
     c.logging.plot_loss = false;
+    c.logging.html_report = false;
     return c;
   }
 

@@ -125,7 +125,7 @@ constexpr Flag kTraining[] = {
     {"logging_strategy", text, own, "logging.logging_steps", "steps; no and epoch are refused"},
     {"logging_dir", text, no_effect, "", "TensorBoard's files are in the run's folder: runs/"},
     {"logging_nan_inf_filter", boolean, no_effect, "", "a loss that is not finite ends the run"},
-    {"report_to", texts, own, "logging.report_to", "tensorboard, all, none"},
+    {"report_to", texts, own, "logging.report_to", "tensorboard, wandb, mlflow, all, none"},
     {"disable_tqdm", boolean, own, "logging.progress", "plain: a line a row"},
     {"log_level", text, own, "logging.log_level", ""},
     {"log_level_replica", text, no_effect, "", "only rank 0 reports"},
@@ -203,8 +203,11 @@ void choose_reporters(const Given& given, Draft& draft) {
     const std::string name = word;
     if (name == "tensorboard" || name == "all")
       reporters.push_back("tensorboard");
+    else if (name == "wandb" || name == "mlflow")
+      reporters.push_back(name);
     else if (name != "none")
-      return reject(draft, "--report_to", name + " needs a network; there are tensorboard, all and none");
+      return reject(draft, "--report_to",
+                    name + " needs a network; there are tensorboard, wandb and mlflow (files), all and none");
   }
   draft.set("logging.report_to", reporters);
 }

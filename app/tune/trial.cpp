@@ -116,6 +116,7 @@ RunConfig trial_config(RunConfig c, const std::string& folder) {
   c.logging.report_to = {Reporter::none};
   c.logging.progress = ProgressStyle::none;
   c.logging.plot_loss = false;
+  c.logging.html_report = false;
   return c;
 }
 

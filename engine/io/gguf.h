@@ -51,6 +51,8 @@ class GgufFile {
   const GgufValue* find(const std::string& key) const;
   // All of a tensor's values as f32.
   std::vector<float> read(const GgufTensor&) const;
+  // Elements [first, first + n) of them.
+  void read(const GgufTensor&, std::int64_t first, std::int64_t n, float* to) const;
 
  private:
   InputFile file_;

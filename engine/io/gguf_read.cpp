@@ -201,17 +201,25 @@ const GgufValue* GgufFile::find(const std::string& key) const {
 
 std::vector<float> GgufFile::read(const GgufTensor& t) const {
   std::vector<float> out(static_cast<std::size_t>(t.elements()));
-  std::string bytes(static_cast<std::size_t>(t.bytes()), '\0');
-  file_.read(t.begin, bytes.data(), t.bytes());
-  if (const auto dtype = gguf_dtype(t.type)) {
-    convert(out.data(), DType::f32, bytes.data(), *dtype, t.elements());
-    return out;
-  }
-  const GgmlForm& form = *form_of(t.type);
-  const auto* x = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  for (std::int64_t i = 0; i < t.elements(); i += form.block)
-    form.dequantize(x + i / form.block * form.bytes, out.data() + i);
+  read(t, 0, t.elements(), out.data());
   return out;
+}
+
+void GgufFile::read(const GgufTensor& t, std::int64_t first, std::int64_t n, float* to) const {
+  require(first >= 0 && n >= 0 && first + n <= t.elements(), "elements that a tensor has");
+  const GgmlForm& form = *form_of(t.type);
+  const std::int64_t block = first / form.block, end = (first + n + form.block - 1) / form.block;
+  std::string bytes(static_cast<std::size_t>((end - block) * form.bytes), '\0');
+  file_.read(t.begin + block * form.bytes, bytes.data(), static_cast<std::int64_t>(bytes.size()));
+  if (const auto dtype = gguf_dtype(t.type)) return convert(to, DType::f32, bytes.data(), *dtype, n);
+  const auto* x = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  float values[kLargeBlock];
+  for (std::int64_t b = block; b < end; ++b, x += form.bytes) {
+    form.dequantize(x, values);
+    const std::int64_t from = std::max(first, b * form.block),
+                       to_end = std::min(first + n, (b + 1) * form.block);
+    std::copy(values + (from - b * form.block), values + (to_end - b * form.block), to + (from - first));
+  }
 }
 
 }  // namespace ft

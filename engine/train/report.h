@@ -98,6 +98,7 @@ struct RunHeader {
   std::string version;              // of ft
   std::string run_name;             // logging.run_name, else the output folder's name
   std::string config, output;       // as the user wrote them; config may be empty
+  std::string settings;             // every setting, as run.json
   std::string model, architecture;  // folder as the user wrote it; LlamaForCausalLM
   std::string dtype;                // of the activations: f32, bf16, f16
   std::int64_t parameters = 0, trained_parameters = 0;

@@ -5,57 +5,20 @@
 
 #include <array>
 #include <bit>
-#include <chrono>
 #include <filesystem>
 #include <vector>
 
 #include "engine/core/error.h"
+#include "engine/io/protobuf.h"
+#include "engine/train/logging/crc.h"
+#include "engine/train/logging/hparams.h"
+#include "engine/train/logging/tracked.h"
 
 namespace ft {
 namespace tensorboard {
 namespace {
 
-constexpr std::array<std::uint32_t, 256> make_table() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t i = 0; i < 256; ++i) {
-    std::uint32_t c = i;
-    for (int bit = 0; bit < 8; ++bit) c = c >> 1 ^ (c & 1 ? 0x82f63b78u : 0u);
-    table[i] = c;
-  }
-  return table;
-}
-constexpr std::array<std::uint32_t, 256> kTable = make_table();
-
-template <class Integer>
-std::string little_endian(Integer value) {
-  std::string out;
-  for (std::size_t i = 0; i < sizeof(Integer); ++i) out += static_cast<char>(value >> 8 * i & 0xff);
-  return out;
-}
-
-// Protocol buffer encoding: a key (field number and wire type), then the value.
-enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
-
-std::string varint(std::uint64_t value) {
-  std::string out;
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>((value & 0x7f) | 0x80);
-  return out += static_cast<char>(value);
-}
-std::string key(int field, Wire wire) {
-  return varint(static_cast<std::uint64_t>(field << 3 | static_cast<int>(wire)));
-}
-std::string integer(int field, std::int64_t v) {
-  return key(field, Wire::varint) + varint(static_cast<std::uint64_t>(v));
-}
-std::string real64(int field, double v) {
-  return key(field, Wire::fixed64) + little_endian(std::bit_cast<std::uint64_t>(v));
-}
-std::string real32(int field, float v) {
-  return key(field, Wire::fixed32) + little_endian(std::bit_cast<std::uint32_t>(v));
-}
-std::string bytes(int field, std::string_view v) {
-  return key(field, Wire::bytes) + varint(v.size()) + std::string(v);
-}
+using namespace protobuf;  // NOLINT: this file writes messages
 
 // Field numbers of tensorflow.Event, Summary, Summary.Value and SessionLog.
 constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7;
@@ -63,11 +26,7 @@ constexpr int kSummaryValue = 1, kValueTag = 1, kValueSimple = 2, kSessionStatus
 
 }  // namespace
 
-std::uint32_t crc32c(std::string_view data) {
-  std::uint32_t c = 0xffffffffu;
-  for (const char byte : data) c = kTable[(c ^ static_cast<unsigned char>(byte)) & 0xff] ^ c >> 8;
-  return ~c;
-}
+std::uint32_t crc32c(std::string_view data) { return crc32<kCastagnoli>(data); }
 
 std::uint32_t masked_crc32c(std::string_view data) { return std::rotr(crc32c(data), 15) + 0xa282ead8u; }
 
@@ -89,6 +48,12 @@ std::string scalars_event(double wall_time, std::int64_t step, std::span<const S
   return real64(kWallTime, wall_time) + integer(kStep, step) + bytes(kSummary, summary);
 }
 
+std::string values_event(double wall_time, std::int64_t step, std::span<const std::string> values) {
+  std::string summary;
+  for (const std::string& value : values) summary += bytes(kSummaryValue, value);
+  return real64(kWallTime, wall_time) + integer(kStep, step) + bytes(kSummary, summary);
+}
+
 std::string restart_event(double wall_time, std::int64_t step) {
   return real64(kWallTime, wall_time) + integer(kStep, step) +
          bytes(kSessionLog, integer(kSessionStatus, kSessionStart));
@@ -98,16 +63,13 @@ std::string restart_event(double wall_time, std::int64_t step) {
 
 namespace {
 
-double wall_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 // events.out.tfevents.SECONDS.HOST.PROCESS.N: TensorBoard reads the files of a folder in the order of names.
 std::string new_file(const std::string& folder) {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host = {"localhost"};
-  const std::string name = str(folder, "/events.out.tfevents.", static_cast<std::int64_t>(wall_time()), ".",
-                               host.data(), ".", getpid(), ".");
+  const std::string name =
+      str(folder, "/events.out.tfevents.", static_cast<std::int64_t>(seconds_since_1970()), ".", host.data(),
+          ".", getpid(), ".");
   int n = 0;
   while (std::filesystem::exists(name + std::to_string(n))) ++n;
   return name + std::to_string(n);
@@ -117,9 +79,24 @@ std::string new_file(const std::string& folder) {
 
 void TensorBoard::begin(const RunHeader& header) {
   file_ = RunFile(new_file(folder_), /*keep=*/false);
-  file_.append(tensorboard::record(tensorboard::version_event(wall_time())));
+  file_.append(tensorboard::record(tensorboard::version_event(seconds_since_1970())));
   if (header.resumed_step > 0)
-    file_.append(tensorboard::record(tensorboard::restart_event(wall_time(), header.resumed_step + 1)));
+    file_.append(
+        tensorboard::record(tensorboard::restart_event(seconds_since_1970(), header.resumed_step + 1)));
+  if (!header.settings.empty()) describe(header);
+}
+
+// The settings: as text, and as the hyperparameters of a session whose metrics are the scalars of its end.
+void TensorBoard::describe(const RunHeader& header) {
+  const double now = seconds_since_1970();
+  const auto settings = flat_settings(header.settings);
+  std::vector<std::string> metrics{"train/train_loss", "train/train_runtime",
+                                   "train/train_tokens_per_second"};
+  if (header.data.held_out > 0) metrics.insert(metrics.begin(), "eval/loss");
+  const std::array values{tensorboard::text_value("config", "```json\n" + header.settings + "\n```"),
+                          tensorboard::experiment_value(settings, metrics, now),
+                          tensorboard::session_start_value(settings, now)};
+  file_.append(tensorboard::record(tensorboard::values_event(now, header.resumed_step, values)));
 }
 
 void TensorBoard::write(std::int64_t step, std::vector<tensorboard::Scalar> scalars,
@@ -127,7 +104,7 @@ void TensorBoard::write(std::int64_t step, std::vector<tensorboard::Scalar> scal
   std::vector<std::string> tags;  // Scalars hold views
   for (const auto& measure : more) tags.push_back(prefix + measure.first);
   for (std::size_t i = 0; i < tags.size(); ++i) scalars.push_back({tags[i], more[i].second});
-  file_.append(tensorboard::record(tensorboard::scalars_event(wall_time(), step, scalars)));
+  file_.append(tensorboard::record(tensorboard::scalars_event(seconds_since_1970(), step, scalars)));
 }
 
 void TensorBoard::step(const StepRow& row) {
@@ -150,6 +127,9 @@ void TensorBoard::end(const Summary& summary) {
   write(summary.step, {{"train/train_loss", summary.train_loss},
                        {"train/train_runtime", summary.train_runtime},
                        {"train/train_tokens_per_second", summary.train_tokens_per_second}});
+  const double now = seconds_since_1970();
+  const std::array end{tensorboard::session_end_value(summary.finished, now)};
+  file_.append(tensorboard::record(tensorboard::values_event(now, summary.step, end)));
 }
 
 }  // namespace ft

@@ -1,6 +1,5 @@
-// TensorBoard event files. The format is a chain of records, each a protocol buffer between two checksums;
-// the few messages a scalar needs are encoded here by hand, because linking libprotobuf would clash with the
-// copy inside SentencePiece. Tags are those of transformers' Trainer: train/loss, eval/loss, ...
+// TensorBoard event files. The format is a chain of records, each a protocol buffer between two checksums.
+// Tags are those of transformers' Trainer: train/loss, eval/loss, ...
 #pragma once
 #include <cstdint>
 #include <span>
@@ -29,6 +28,8 @@ std::string record(std::string_view bytes);
 // Messages of type Event; wall_time in seconds since 1970.
 std::string version_event(double wall_time);  // the first of every file
 std::string scalars_event(double wall_time, std::int64_t step, std::span<const Scalar> scalars);
+// Other values of a Summary, from logging/hparams.h.
+std::string values_event(double wall_time, std::int64_t step, std::span<const std::string> values);
 // Tells TensorBoard that the process started again: what it read before at `step` and later is forgotten.
 std::string restart_event(double wall_time, std::int64_t step);
 
@@ -47,6 +48,8 @@ class TensorBoard final : public Report {
   // The scalars, and `more` with the prefix before their names.
   void write(std::int64_t step, std::vector<tensorboard::Scalar> scalars, const std::string& prefix = "",
              const Measures& more = {});
+
+  void describe(const RunHeader& header);
 
   std::string folder_;
   RunFile file_;

@@ -171,8 +171,6 @@ TEST(Config, WhatIsNotThereYetIsRefusedByName) {
       {"distributed.backend=mpi", "mpi is not available yet; available: auto, tcp, nccl"},
       {"zero_optimization.offload_param.ratio=0.5", "0.5 is not available yet; available: 1"},
       {"checkpointing.save_only_model=true", "true is not available yet; available: false"},
-      {"logging.report_to=[\"wandb_offline\"]",
-       "wandb_offline is not available yet; available: jsonl, tensorboard, csv, prometheus, none"},
   };
   for (const auto& [assignment, text] : cases) {
     const std::string got = refused_override(assignment), path = assignment.substr(0, assignment.find('='));
@@ -277,11 +275,13 @@ TEST(Config, WeightsInFourBits) {
 TEST(Config, MissingSettings) {
   EXPECT_EQ(refusal("{}"),
             "run.json: model.model_name_or_path: missing: A Hugging Face model folder: config.json, "
-            "safetensors, tokenizer. Or the id of a model in the hub's cache: meta-llama/Llama-2-7b-hf.\n"
+            "safetensors, tokenizer. Or the id of a model in the hub's cache: meta-llama/Llama-2-7b-hf. Or a "
+            "GGUF file.\n"
             "run.json: data.datasets: missing: Training data.");
   EXPECT_EQ(refusal("{\"model\": {}, \"data\": {\"datasets\": []}}"),
             "run.json:1: model.model_name_or_path: missing: A Hugging Face model folder: config.json, "
-            "safetensors, tokenizer. Or the id of a model in the hub's cache: meta-llama/Llama-2-7b-hf.\n"
+            "safetensors, tokenizer. Or the id of a model in the hub's cache: meta-llama/Llama-2-7b-hf. Or a "
+            "GGUF file.\n"
             "run.json:1: data.datasets: the list is empty");
   EXPECT_EQ(refusal("{\"model\": {\"model_name_or_path\": \"\"}, \"data\": {\"datasets\": [{}]}}"),
             "run.json:1: model.model_name_or_path: the text is empty\n"

@@ -306,7 +306,7 @@ TEST(TranslateArgs, WhatIsWrongIsNamed) {
   expect({"--lr_scheduler_type", "foo"}, "--lr_scheduler_type: run.json:");
   expect({"--lr_scheduler_kwargs", "{"}, "is not JSON");
   expect({"--fp16", "--bf16"}, "training.fp16 and training.bf16 are both true");
-  expect({"--report_to", "wandb"}, "--report_to is refused: wandb needs a network");
+  expect({"--report_to", "comet_ml"}, "--report_to is refused: comet_ml needs a network");
   expect({"--push_to_hub"}, "--push_to_hub is refused: ");
   EXPECT_EQ(refusal({"run_translation.py"}),
             "ft translate-args: run_translation.py needs --model_name_or_path\n");

@@ -73,6 +73,31 @@ TEST(Sweep, GoesOnWhereItWasStopped) {
   EXPECT_EQ(rows(w / "out/seed=2/log.jsonl").back()["step"], 3000);
 }
 
+TEST(Sweep, FindsALearningRateAndDoesNotMeasureTwice) {
+  const Workplace w("llama", {{"data", {{"val_set_size", 3}}}});
+  const std::vector<std::string> find{"sweep",  "--config",      "run.json",
+                                      "--find", "learning_rate", "training.max_steps=32"};
+  ASSERT_EQ(w.run(find), 0) << w.says();
+  const std::string said = contents(w / "stdout");
+  const std::size_t at = said.rfind("training.learning_rate=");
+  ASSERT_NE(at, std::string::npos) << said;
+  EXPECT_GT(std::stod(said.substr(at + 23)), 0);
+  const std::string csv = contents(w / "out/find.csv");
+  const auto lines = std::count(csv.begin(), csv.end(), '\n');
+  EXPECT_TRUE(lines == 14 || lines == 15) << csv;
+  EXPECT_NE(csv.find(",8,"), std::string::npos) << "two rates on a quarter of 32 steps";
+  EXPECT_TRUE(fs::exists(w / "out/learning_rate.svg"));
+  const auto log = w / "out/learning_rate=0.003,max_steps=2/log.jsonl";
+  const auto written = fs::last_write_time(log);
+  ASSERT_EQ(w.run(find), 0) << w.says();
+  EXPECT_EQ(fs::last_write_time(log), written);
+  EXPECT_EQ(contents(w / "stdout"), said);
+
+  const Workplace nothing_held_out("llama");
+  EXPECT_EQ(nothing_held_out.run(find), 2);
+  EXPECT_NE(nothing_held_out.says().find("data.val_set_size"), std::string::npos);
+}
+
 TEST(Sweep, PlansWithoutRunning) {
   const Workplace w("llama");
   ASSERT_EQ(w.run(words(R"({"data.max_seq_length": [32, 64]})", {"--dry-run"})), 0) << w.says();

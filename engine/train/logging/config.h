@@ -15,11 +15,14 @@ constexpr auto words(LogLevel) {
   return to_words<LogLevel>({{debug, "debug"}, {info, "info"}, {warning, "warning"}, {error, "error"}});
 }
 
-enum class Reporter : std::uint8_t { jsonl, tensorboard, csv, prometheus, none };
+enum class Reporter : std::uint8_t { jsonl, tensorboard, wandb, mlflow, csv, prometheus, none };
 constexpr auto words(Reporter) {
   using enum Reporter;
   return to_words<Reporter>({{jsonl, "jsonl"},
                              {tensorboard, "tensorboard"},
+                             {wandb, "wandb"},
+                             {wandb, "wandb_offline"},
+                             {mlflow, "mlflow"},
                              {csv, "csv"},
                              {prometheus, "prometheus"},
                              {none, "none"}});
@@ -41,6 +44,28 @@ struct MonitorConfig {
     f("enabled", enabled, "Write them; the same as naming them in report_to.");
     f("output_path", output_path, "Folder of several jobs; empty: the run's folder.", is_path());
     f("job_name", job_name, "This run's folder in it.", not_empty());
+  }
+};
+
+// An offline run of Weights & Biases.
+struct WandbConfig {
+  std::string output_path, project = "ft", entity, group;
+
+  void fields(auto& f) {
+    f("output_path", output_path, "Folder whose wandb/ holds the runs; empty: the run's folder.", is_path());
+    f("project", project, "Project of the run.", not_empty());
+    f("entity", entity, "Who owns it, a user or a team; empty: who sends it.");
+    f("group", group, "Runs that belong together; empty: none.");
+  }
+};
+
+// MLflow's file store.
+struct MlflowConfig {
+  std::string output_path, experiment_name = "ft";
+
+  void fields(auto& f) {
+    f("output_path", output_path, "Folder whose mlruns/ holds the runs; empty: the run's folder.", is_path());
+    f("experiment_name", experiment_name, "Experiment of the run.", not_empty());
   }
 };
 
@@ -111,9 +136,12 @@ struct LoggingConfig {
   ProgressStyle progress = ProgressStyle::by_terminal;
   std::optional<std::string> run_name;
   bool plot_loss = true;
+  bool html_report = true;
   std::optional<std::string> prometheus_textfile;
   MonitorConfig tensorboard{.job_name = "runs"};
   MonitorConfig csv_monitor{.job_name = "csv"};
+  WandbConfig wandb;
+  MlflowConfig mlflow;
   std::optional<std::int64_t> steps_per_print;
   bool wall_clock_breakdown = false;
   bool memory_breakdown = false;
@@ -128,17 +156,22 @@ struct LoggingConfig {
       at_least(1));
     f("logging_first_step", logging_first_step, "Log the first step too.");
     f("log_level", log_level, "What to print: errors always, then warnings, then progress.");
-    f("report_to", report_to, "Where rows are logged. log.jsonl is always written; none: nothing else.",
-      later({"wandb_offline"}));
+    f("report_to", report_to,
+      "Where rows are logged. log.jsonl is always written; none: nothing else. wandb and mlflow are files; "
+      "ft sends nothing: docs/trackers.md.");
     f("progress", progress,
       "bar: one live line; plain: a line per row; auto: bar on a terminal, else plain.");
     f("run_name", run_name, "Name of the run in plots and logs; null: the output folder's name.");
     f("plot_loss", plot_loss, "Write loss.svg at the end.");
+    f("html_report", html_report,
+      "Write report.html at the end: one page that opens offline; docs/trackers.md.");
     f("prometheus_textfile", prometheus_textfile,
       "With report_to prometheus: file with the newest numbers, for node_exporter; null: ft.prom.",
       is_path());
     f("tensorboard", tensorboard, "TensorBoard's files: DeepSpeed's names.");
     f("csv_monitor", csv_monitor, "CSV files, one for each number, as DeepSpeed writes them.");
+    f("wandb", wandb, "With report_to wandb: the offline run, for wandb sync.");
+    f("mlflow", mlflow, "With report_to mlflow: the file store.");
     f("wall_clock_breakdown", wall_clock_breakdown,
       "Rows say where the time went: seconds of forward, backward, reduce, step, data and save since the "
       "last "

@@ -15,16 +15,6 @@ namespace {
 
 using namespace tensorboard;  // NOLINT: a test of this namespace
 
-std::string hex(std::string_view bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string out;
-  for (const char c : bytes) {
-    const auto u = static_cast<unsigned char>(c);
-    out += {kDigits[u >> 4], kDigits[u & 15]};
-  }
-  return out;
-}
-
 TEST(TensorBoardFormat, Crc32cKnownAnswers) {  // RFC 3720, B.4
   EXPECT_EQ(crc32c(""), 0u);
   EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
@@ -79,7 +69,7 @@ TEST(TensorBoard, WritesWholeRecordsAndARestartWhenResumed) {
   ASSERT_EQ(files.size(), 1u);
   EXPECT_NE(files[0].find("/events.out.tfevents."), std::string::npos);
   const auto rows = records(text_of(files[0]));
-  ASSERT_EQ(rows.size(), 1u + 5 + 1 + 1);
+  ASSERT_EQ(rows.size(), 1u + 5 + 1 + 2) << "version, steps, an evaluation, the end and its session";
   EXPECT_NE(rows[1].find("train/learning_rate"), std::string::npos);
   EXPECT_NE(rows[6].find("eval/perplexity"), std::string::npos);
 

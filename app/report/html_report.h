@@ -1,0 +1,24 @@
+// Writes report.html when a run ends.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/train/report.h"
+
+namespace ft {
+
+// Comes after the log among the reports: the page is made of its rows.
+class HtmlReport final : public Report {
+ public:
+  explicit HtmlReport(std::string folder) : folder_(std::move(folder)) {}
+
+  void begin(const RunHeader& header) override;
+  void end(const Summary& summary) override;
+
+ private:
+  std::string folder_, settings_;
+  std::vector<std::pair<std::string, std::string>> facts_;
+};
+
+}  // namespace ft

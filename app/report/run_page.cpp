@@ -1,0 +1,115 @@
+#include "app/report/run_page.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "app/screen/format.h"
+#include "engine/io/file.h"
+#include "engine/train/json_log.h"
+#include "engine/train/logging/tracked.h"
+
+namespace ft {
+namespace {
+
+constexpr std::int64_t kLargestLog = std::int64_t{1} << 30, kLargestFile = 1 << 24;
+
+double number_of(const Json& row, const char* key) {
+  const auto at = row.find(key);
+  return at != row.end() && at->is_number() ? at->get<double>() : 0;
+}
+
+// The summary, which is the log's last row once the run has ended.
+void read_summary(const std::string& log, RunPage& page) {
+  const std::string text = read_file(log, kLargestLog);
+  const std::size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return;
+  const std::size_t before = text.rfind('\n', end), begin = before == std::string::npos ? 0 : before + 1;
+  const Json row = Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                               text.begin() + static_cast<std::ptrdiff_t>(end + 1), nullptr, false);
+  if (!row.is_object() || !row.contains("train_loss")) return;
+  page.ended = true;
+  page.seconds = number_of(row, "train_runtime");
+  page.tokens_per_second = number_of(row, "train_tokens_per_second");
+  const auto memory = row.find("memory");
+  if (memory == row.end() || !memory->is_object()) return;
+  const auto bytes = [&](const char* key) { return static_cast<std::int64_t>(number_of(*memory, key)); };
+  page.memory = {.weights = bytes("weights"),
+                 .adapter = bytes("adapter"),
+                 .gradients = bytes("gradients"),
+                 .optimizer = bytes("optimizer"),
+                 .activations = bytes("activations"),
+                 .scratch = bytes("scratch"),
+                 .communication = bytes("communication"),
+                 .total = bytes("total")};
+}
+
+void read_samples(const std::string& file, RunPage& page) {
+  if (!path_exists(file)) return;
+  const Json all = read_json(file, {.max_bytes = kLargestFile});
+  if (!all.is_array()) throw UserError(Exit::input, printable(file) + ": it is no list of samples");
+  for (const Json& s : all) {
+    const auto text = [&](const char* key) {
+      return s.is_object() && s.contains(key) && s[key].is_string() ? s[key].get<std::string>() : "";
+    };
+    page.samples.push_back({text("prompt"), text("expected"), text("before"), text("after")});
+  }
+}
+
+std::string last_part(const std::string& folder) {
+  const auto path = std::filesystem::absolute(folder).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+}  // namespace
+
+RunPage run_page(const std::string& folder, const std::string& settings) {
+  RunPage page;
+  page.name = last_part(folder);
+  for (const auto& [name, value] : flat_settings(settings))
+    page.settings.emplace_back(name, plain_text(value));
+  for (const auto& [name, value] : page.settings)
+    if (name == "logging.run_name" && value != "null") page.name = value;
+  const std::string log = join_path(folder, "log.jsonl");
+  page.rows = read_log(log, INT64_MAX);
+  read_summary(log, page);
+  read_samples(join_path(folder, "samples.json"), page);
+  return page;
+}
+
+RunPage read_run_page(const std::string& folder) {
+  for (const char* name : {"run.json", "log.jsonl"})
+    if (!path_exists(join_path(folder, name)))
+      throw UserError(Exit::input, str(printable(folder), ": holds no run: there is no ", name));
+  return run_page(folder, read_file(join_path(folder, "run.json"), kLargestFile));
+}
+
+std::vector<std::pair<std::string, std::string>> facts_of(const RunHeader& h) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  facts.emplace_back(
+      "model", str(h.model, ", ", h.architecture, ", ", show::quantity(static_cast<double>(h.parameters)),
+                   " parameters, ", h.dtype));
+  const std::string trained = show::quantity(static_cast<double>(h.trained_parameters)) + " trained";
+  if (h.adapter)
+    facts.emplace_back("adapter", str("LoRA r ", h.adapter->rank, ", alpha ", show::digits(h.adapter->alpha),
+                                      ", on ", h.adapter->linears, " linears, ", trained));
+  else
+    facts.emplace_back("trained", "the whole model, " + trained);
+  if (h.data.samples > 0)
+    facts.emplace_back("data", str(show::plural(h.data.samples, "sample"), ", ",
+                                   show::quantity(static_cast<double>(h.data.tokens)), " tokens, ",
+                                   show::percent(static_cast<double>(h.data.target_tokens),
+                                                 static_cast<double>(h.data.tokens)),
+                                   " trained; ", show::count(h.data.held_out), " held out"));
+  facts.emplace_back("steps",
+                     str(show::count(h.steps), " of ", show::plural(h.sequences_per_step, "sequence"), ", ",
+                         show::digits(h.epochs), " passes"));
+  std::string machine = h.ranks.empty() ? "one rank" : h.ranks + " ranks";
+  if (h.memory_there > 0) machine += ", " + show::memory(h.memory_there);
+  if (h.peak_flops > 0) machine += ", " + show::digits(h.peak_flops / 1e12) + " TFLOP/s";
+  facts.emplace_back("machine", machine);
+  facts.emplace_back("versions", "ft " + h.version + (h.cudnn.empty() ? "" : ", cuDNN " + h.cudnn));
+  return facts;
+}
+
+}  // namespace ft

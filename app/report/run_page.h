@@ -1,0 +1,35 @@
+// What a report shows of a run, as the run's folder says it.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/io/json.h"
+#include "engine/train/report.h"
+
+namespace ft {
+
+struct RunPage {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> facts;     // in words: "model", "6.74 B parameters, bf16"
+  std::vector<std::pair<std::string, std::string>> settings;  // by dotted name
+  History rows;
+  MemoryReport memory;  // 0 bytes: unknown
+  double seconds = 0, tokens_per_second = 0;
+  bool ended = false;
+
+  struct Sample {
+    std::string prompt, expected, before, after;
+  };
+  std::vector<Sample> samples;  // of evaluation.predict_with_generate
+};
+
+// Of a folder whose run has these settings: its log.jsonl, and samples.json where there is one.
+RunPage run_page(const std::string& folder, const std::string& settings);
+// The same with the settings in run.json. UserError(Exit::input) where the folder holds no run.
+RunPage read_run_page(const std::string& folder);
+
+// What only the run itself knows, as facts: model, adapter, data, machine, version.
+std::vector<std::pair<std::string, std::string>> facts_of(const RunHeader&);
+
+}  // namespace ft
