@@ -8,6 +8,7 @@
 
 #include "lora/dora.h"
 #include "lora/matching.h"
+#include "lora/peft_config.h"
 
 namespace ft::lora {
 namespace {
@@ -212,12 +213,6 @@ void train_tokens(Model& model, const LoraConfig& config, DType dtype, const Ori
 }
 
 }  // namespace
-
-std::string in_peft(const std::string& name) {
-  constexpr std::string_view kNeoXHead = "embed_out";
-  const bool head = name == kNeoXHead || name.starts_with(std::string(kNeoXHead) + ".");
-  return head ? "lm_head" + name.substr(kNeoXHead.size()) : name;
-}
 
 Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origin& origin) {
   EachParameter freeze([](Parameter& p) { p.trainable = false; });

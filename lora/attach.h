@@ -13,10 +13,6 @@ namespace ft::lora {
 
 inline constexpr const char* kPeftPrefix = "base_model.model.";  // of every name in a PEFT file
 
-// A module or parameter as PEFT and its settings call it, which is as transformers does in memory: GPT-NeoX's
-// head, embed_out in the model's files, is lm_head there.
-std::string in_peft(const std::string& name);
-
 struct Attached {
   std::vector<std::string> linears;    // adapted, by name
   std::vector<LoraAdapter*> adapters;  // theirs, in the same order

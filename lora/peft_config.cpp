@@ -95,6 +95,12 @@ std::optional<TrainedTokens> trained_tokens(const JsonText& text, const std::str
   return t;
 }
 
+std::string in_peft(const std::string& name) {
+  constexpr std::string_view kNeoXHead = "embed_out";
+  const bool head = name == kNeoXHead || name.starts_with(std::string(kNeoXHead) + ".");
+  return head ? "lm_head" + name.substr(kNeoXHead.size()) : name;
+}
+
 LoraConfig read_adapter_config(const std::string& path, Exit exit, std::string& base_model) {
   const JsonObject j = JsonObject::read(path, {.exit = exit});
   if (j.text("peft_type") != "LORA") j.refuse("peft_type", "LORA");

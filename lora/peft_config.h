@@ -8,6 +8,10 @@
 
 namespace ft::lora {
 
+// A module or parameter as PEFT and its settings call it, which is as transformers does in memory: GPT-NeoX's
+// head, embed_out in the model's files, is lm_head there.
+std::string in_peft(const std::string& name);
+
 // Errors carry `exit` and name the file and the key.
 LoraConfig read_adapter_config(const std::string& path, Exit exit, std::string& base_model);
 

@@ -55,7 +55,8 @@ template <class V>
 Values<V> expected(const Named<V>& in, const Case& t, const Ctx& c, Random random) {
   const bool cross = !t.key_starts.empty();
   const Values<V>& memory = in.at(cross ? "memory" : "x");
-  reference::Attention attention{kHeads, t.starts, t.causal, 0, 1, t.key_starts};
+  reference::Attention attention{kHeads, t.starts, t.causal};
+  attention.key_starts = t.key_starts;
   attention.dropout = double(t.dropout);
   attention.random = random;
   Values<V> bias, y, lse;
