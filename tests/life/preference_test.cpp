@@ -66,12 +66,12 @@ class PreferencePlace : public Workplace {
   }
 };
 
-struct Case {
+struct ObjectiveCase {
   const char* name;
   Json objective, kind;
 };
 
-std::vector<Case> cases() {
+std::vector<ObjectiveCase> objective_cases() {
   const Json distill = {{"type", "distill"}, {"teacher_model_name_or_path", "model"}, {"temperature", 2}};
   return {{"dpo", {{"type", "dpo"}, {"loss_type", {"sigmoid", "sft"}}}, kLora},
           {"dpo full", {{"type", "dpo"}}, kFull},
@@ -86,7 +86,7 @@ std::vector<Case> cases() {
 }
 
 TEST(PreferenceLife, AResumedRunHasTheSameBits) {
-  for (const Case& c : cases()) {
+  for (const ObjectiveCase& c : objective_cases()) {
     const PreferencePlace w(c.objective, c.kind);
     const std::vector<std::string> saving{"checkpointing.save_strategy=steps", "checkpointing.save_steps=3"};
     ASSERT_EQ(w.train(saving), 0) << c.name << w.says();
@@ -102,7 +102,7 @@ TEST(PreferenceLife, AResumedRunHasTheSameBits) {
 }
 
 TEST(PreferenceLife, StagesAreTheSameTraining) {
-  for (const Case& c : cases()) {
+  for (const ObjectiveCase& c : objective_cases()) {
     const PreferencePlace w(c.objective, c.kind);
     const auto launched = [&](int stage) {
       const std::string out = "stage" + std::to_string(stage);
@@ -125,7 +125,7 @@ TEST(PreferenceLife, StagesAreTheSameTraining) {
 }
 
 TEST(PreferenceLife, ThePlanIsWhatIsMeasured) {
-  for (const Case& c : cases()) {
+  for (const ObjectiveCase& c : objective_cases()) {
     const PreferencePlace w(c.objective, c.kind);
     ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json"}), 0) << c.name << w.says();
     const Json planned = Json::parse(contents(w / "stdout"));
