@@ -66,7 +66,7 @@ std::vector<Answer> AnswerTest::run(const Ctx& context, ParameterStore& store, M
       prompts,
       [&](std::size_t i, std::int32_t token) {
         std::vector<std::int32_t>& answer = given[prompts[i].number];
-        if (answer.empty()) progress(begun++, static_cast<std::int64_t>(prompts.size()));
+        if (answer.empty() && progress) progress(begun++, static_cast<std::int64_t>(prompts.size()));
         answer.push_back(token);
         return true;
       },

@@ -129,7 +129,7 @@ void Head::value_of(Ctx& c, const Chunk& k, const RowValues& to, const Targets& 
 RowValues Head::values_of(Ctx& c, const RowLoss& loss, Tensor x, const Targets& t) const {
   const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
   RowValues v{c.scratch.take({total}, DType::f32), {}, kind == HeadKind::scores};
-  if (loss.wants_statistics())
+  if (loss.wants_statistics() && !v.scores)
     v.statistics = c.scratch.take({total, op::LogitStatistics::kCount}, DType::f32);
   for (std::int64_t begin = 0; begin < total; begin += chunk) {
     const std::int64_t end = std::min(total, begin + chunk);

@@ -8,7 +8,7 @@ namespace ft {
 // What the head makes of the batch's target rows.
 struct RowValues {
   Tensor values;      // (targets) f32: -log p of the target, or the score
-  Tensor statistics;  // (targets, op::LogitStatistics::kCount) f32; empty: nobody asked
+  Tensor statistics;  // (targets, op::LogitStatistics::kCount) f32; empty: nobody asked, or scores
   bool scores = false;
 };
 

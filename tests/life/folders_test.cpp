@@ -167,9 +167,15 @@ TEST_F(Text, OverwritingLeavesNothingOfTheOldRun) {
   ASSERT_EQ(w.train({"--overwrite", "training.max_steps=1"}), 0) << w.says();
   std::set<std::string> left;
   for (const auto& entry : fs::directory_iterator(w / "out")) left.insert(entry.path().filename());
-  std::set<std::string> expected{
-      "run.json", "log.jsonl",           "trainer_state.json", "loss.svg",
-      "runs",     "adapter_config.json", "notes.txt",          "adapter_model.safetensors"};
+  std::set<std::string> expected{"run.json",
+                                 "log.jsonl",
+                                 "trainer_state.json",
+                                 "loss.svg",
+                                 "report.html",
+                                 "runs",
+                                 "adapter_config.json",
+                                 "notes.txt",
+                                 "adapter_model.safetensors"};
   expected.insert(kTokenizer.begin(), kTokenizer.end());
   EXPECT_EQ(left, expected);
   EXPECT_EQ(std::distance(fs::directory_iterator(w / "out/runs"), fs::directory_iterator()), 1);

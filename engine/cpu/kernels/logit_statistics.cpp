@@ -49,7 +49,7 @@ void row_of(const op::LogitStatistics& op, const View& logits, i64 row) {
   const float weighted = sum_of([&](Vec x) { return power(x) * max(x, splat(-1e30f)); });  // 0 for p = 0
   const float sum = sum_of([](Vec x) { return x; });
   const double log_total = __builtin_log(double{total});
-  float* y = data_of<float>(op.y) + row * op::LogitStatistics::kCount;
+  float* y = at<float>(view_of(op.y), row);
   y[0] = static_cast<float>(log_total - double{weighted} / double{total});
   y[1] = top + sum / static_cast<float>(n);
   y[2] = is_first_largest(p, data_of<const std::int32_t>(op.targets)[row], top) ? 1 : 0;

@@ -13,7 +13,7 @@ constexpr float kLowest = -__builtin_huge_valf();
 
 template <class T>
 struct Call {
-  float* y;
+  Rows<float> y;
   Rows<const T> logits;
   i64 cols;
   const std::int32_t* targets;
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(1024) logit_statistics_row(Call<T> c) {
               before = block_sum(own.before, warps);
   if (threadIdx.x != 0) return;
   const double log_total = log(static_cast<double>(total));
-  float* y = c.y + row * op::LogitStatistics::kCount;
+  float* y = c.y.at(row);
   y[0] = static_cast<float>(log_total - static_cast<double>(weighted) / static_cast<double>(total));
   y[1] = top + plain / static_cast<float>(c.cols);
   y[2] = to_float(p[target]) == top && before == 0 ? 1 : 0;
@@ -89,7 +89,7 @@ void compute(const op::LogitStatistics& op, const Queue& queue) {
     using T = decltype(t);
     launch("logit_statistics", a_block_for_each_row(queue, logits.rows, logits.cols, 1024),
            logit_statistics_row<T>,
-           Call<T>{data_of<float>(op.y), Rows<const T>(logits), logits.cols,
+           Call<T>{Rows<float>(view_of(op.y)), Rows<const T>(logits), logits.cols,
                    data_of<const std::int32_t>(op.targets), wide(logits), queue.wrong});
   });
 }
