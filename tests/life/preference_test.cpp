@@ -116,6 +116,8 @@ TEST(PreferenceLife, StagesAreTheSameTraining) {
       const std::string out = "stage" + std::to_string(stage);
       EXPECT_TRUE(w.weights(out) == w.weights("stage0")) << c.name << " stage " << stage;
     }
+    if (c.objective.at("type") == "kto")
+      continue;  // its kl and mismatched pairs are a micro-batch's, as in TRL
     ASSERT_EQ(w.train({"training.gradient_accumulation_steps=2"}), 0) << c.name << w.says();
     const auto one = losses(w / "out"), two = losses(w / "stage0");
     ASSERT_EQ(one.size(), two.size()) << c.name;
