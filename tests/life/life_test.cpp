@@ -105,10 +105,11 @@ TEST(Life, KilledAtAnyInstant) {
 }
 
 TEST(Life, SignalsSaveAndExit75) {
-  const std::string whole = trained(kLora, {"training.num_train_epochs=100"});
+  // Long enough that it still runs when the signal comes on a busy machine.
+  const std::string whole = trained(kLora, {"training.num_train_epochs=400"});
   for (const int signal : {SIGTERM, SIGUSR1, SIGHUP}) {
     const Workplace w("llama", kLora);
-    const std::vector<std::string> run = {"train", "--config", "run.json", "training.num_train_epochs=100",
+    const std::vector<std::string> run = {"train", "--config", "run.json", "training.num_train_epochs=400",
                                           "training.resume_from_checkpoint=auto"};
     const pid_t pid = w.start(run);
     ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
