@@ -73,7 +73,7 @@ TEST_P(Adapters, TrainOnWeightsIn4Bits) {
 TEST(MixedAdapters, AreTheirWeightedSum) {
   const Workplace w("llama-gqa", {{"lora", {{"r", 4}, {"target_modules", {"q_proj", "down_proj"}}}}});
   ASSERT_EQ(w.train({"training.output_dir=a"}), 0) << w.says();
-  ASSERT_EQ(w.train({"training.output_dir=b", "training.seed=7", "lora.target_modules=[q_proj]"}), 0)
+  ASSERT_EQ(w.train({"training.output_dir=b", "training.seed=7", "lora.target_modules=[\"q_proj\"]"}), 0)
       << w.says();
   const auto merge = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"merge", "--model", "model", "--output", "merged", "--overwrite"});
