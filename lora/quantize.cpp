@@ -126,8 +126,9 @@ const FourBitWeight* FourBitWeights::find(const std::string& stored_name) const 
 void FourBitWeights::find_stored(const WeightSource& base) const {
   for (FourBitWeight* w : weights_)
     for (Parameter* p : {&w->codes, &w->absmax, &w->nested_absmax})
-      p->stored = base.find_stored(w->codes.stored_name() + p->name.substr(w->codes.name.size()), p->dtype,
-                                   p->shape.numel());
+      if (!p->name.empty())  // without double quantization there are no nested statistics
+        p->stored = base.find_stored(w->codes.stored_name() + p->name.substr(w->codes.name.size()), p->dtype,
+                                     p->shape.numel());
 }
 
 void FourBitWeights::expect(const WeightSource& base) const {

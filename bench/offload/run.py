@@ -57,8 +57,7 @@ def homes(folder, *what):
 
 def run_json(a, folder, length):
     file = folder / f"{length}.json"
-    method = {"finetuning_type": "full"} if a.full else {
-        "quantization": {"load_in_4bit": True}, "lora": {"r": 16, "target_modules": "all-linear"}}
+    method = {"finetuning_type": "full"} if a.full else {"lora": {"r": 16, "target_modules": "all-linear"}}
     file.write_text(json.dumps({
         "model": {"model_name_or_path": "model"}, **method,
         "data": {"datasets": [{"path": f"{length}.jsonl", "type": "tokenized"}], "max_seq_length": length},

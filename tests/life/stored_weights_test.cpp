@@ -15,11 +15,13 @@ Settings in_files(Settings a) {
   return a;
 }
 
-// The workplace's model with every weight as `dtype`, in folder "narrow"; and that in 4 bits, in "packed".
+// The workplace's model with every weight as `dtype`, in folder "narrow"; and that in 4 bits, in "packed" with
+// double quantization and in "single" without.
 void make_models(const Workplace& w, const std::string& dtype) {
   ASSERT_EQ(w.run({"export", "--to", "hf", "--from", "model", "--output", "narrow", "--dtype", dtype}), 0)
       << w.says();
   ASSERT_EQ(w.run({"quantize", "--model", "narrow", "--output", "packed", "--double"}), 0) << w.says();
+  ASSERT_EQ(w.run({"quantize", "--model", "narrow", "--output", "single"}), 0) << w.says();
 }
 
 std::int64_t elsewhere(const Workplace& w) {
@@ -61,6 +63,7 @@ INSTANTIATE_TEST_SUITE_P(All, StoredWeights,
                                          StoredCase{"llama", "narrow", "bfloat16", 2, 3, true},
                                          StoredCase{"llama", "packed", "float32", 1, 3, true},
                                          StoredCase{"llama", "packed", "bfloat16", 2, 3, false},
+                                         StoredCase{"llama", "single", "bfloat16", 1, 0, true},
                                          StoredCase{"t5", "narrow", "bfloat16", 1, 0, true},
                                          StoredCase{"t5", "packed", "float32", 2, 3, false},
                                          StoredCase{"qwen3", "packed", "bfloat16", 1, 0, true}));
