@@ -15,8 +15,8 @@ Settings in_files(Settings a) {
   return a;
 }
 
-// The workplace's model with every weight as `dtype`, in folder "narrow"; and that in 4 bits, in "packed" with
-// double quantization and in "single" without.
+// The model of the workplace with every weight as `dtype`, in folder "narrow"; and in 4 bits, "packed" with
+// double quantization, "single" without.
 void make_models(const Workplace& w, const std::string& dtype) {
   ASSERT_EQ(w.run({"export", "--to", "hf", "--from", "model", "--output", "narrow", "--dtype", dtype}), 0)
       << w.says();
