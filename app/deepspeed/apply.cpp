@@ -18,10 +18,13 @@ struct OptimizerType {
   const char* optim;  // training.optim; empty: ft has none yet
 };
 constexpr OptimizerType kOptimizers[] = {
-    {"Adam", "adamw"}, {"AdamW", "adamw"}, {"Adagrad", ""},    {"Lamb", ""},       {"Lion", ""},
-    {"SGD", ""},       {"Muon", ""},       {"OneBitAdam", ""}, {"OneBitLamb", ""}, {"ZeroOneAdam", ""},
-    {"MuAdam", ""},    {"MuAdamW", ""},    {"MuSGD", ""},
+    {"Adam", "adamw"},      {"AdamW", "adamw"},  {"Adagrad", "adagrad"}, {"Lion", "lion"},
+    {"RMSprop", "rmsprop"}, {"SGD", "sgd"},      {"Lamb", ""},           {"Muon", ""},
+    {"OneBitAdam", ""},     {"OneBitLamb", ""},  {"MuAdam", ""},         {"MuAdamW", ""},
+    {"MuSGD", ""},          {"ZeroOneAdam", ""},
 };
+
+constexpr const char* kArguments = "training.optim_args";
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -97,6 +100,7 @@ class Application {
       if (row.known == "optimizer.type") return take_optimizer(row, key);
       if (row.known == "optimizer.params.adam_w_mode" && row.value == false && is_adamw())
         return stays_adamw(row);
+      if (is_argument(row)) return take_argument(row);
     }
     if (row.known.starts_with("scheduler."))
       return of_type(row, key, "scheduler.type") ? take_schedule(row) : void();
@@ -216,6 +220,27 @@ class Application {
     const std::string near = nearest(name, names);
     report_.reject(row, str("there is no optimizer ", json_excerpt(row.value),
                             near.empty() ? "; there are " + all : str("; do you mean ", near, "?")));
+  }
+
+  // What training.optim_args holds: eps is AdamW's setting and the others' argument.
+  bool is_argument(const Row& row) const {
+    if (row.known != "optimizer.params.eps") return row.to == std::vector<std::string>{kArguments};
+    const std::string type = lower(find_value(file_.value, "optimizer.type")->get<std::string>());
+    return type == "adagrad" || type == "rmsprop";
+  }
+  void take_argument(Row& row) {
+    row.to = {kArguments};
+    if (row.automatic) return report_.reject(row, "\"auto\" has no meaning here; give a value");
+    const bool flag = row.value.is_boolean();
+    const std::string text = str(row.known.substr(row.known.rfind('.') + 1), "=",
+                                 flag ? (row.value == true ? "True" : "False") : row.value.dump());
+    const Json* said = given(kArguments);
+    if (said && !is_ours(kArguments)) {
+      const std::vector<std::string> words = split(said->get<std::string>());
+      if (std::find(words.begin(), words.end(), text) == words.end()) contradicts(row, text, kArguments);
+      return;
+    }
+    put(row, kArguments, said ? str(said->get<std::string>(), ", ", text) : text);
   }
 
   // The file's schedule holds whatever training.lr_scheduler_type says; it fills in "auto" itself.

@@ -68,6 +68,34 @@ std::string verdicts() {
   return out.str();
 }
 
+TEST(DeepSpeedFile, TakesOptimizersByTheirOwnArguments) {
+  const auto argument_of = [](const std::string& optimizer, const std::string& more = "") {
+    SettingsText tree = run_with(more);
+    const Report report = applied(R"({"optimizer": )" + optimizer + "}", tree);
+    const auto of = [&](const std::string& path) {
+      const Json* value = find_value(tree.value, path);
+      return value ? *value : Json();
+    };
+    return std::tuple(of("training.optim"), of("training.optim_args"), of("training.adam_epsilon"),
+                      report.refused());
+  };
+  EXPECT_EQ(argument_of(R"({"type": "Lion", "params": {"lr": 1e-4, "betas": [0.9, 0.99]}})"),
+            std::tuple("lion", Json(), Json(), false));
+  EXPECT_EQ(argument_of(R"({"type": "SGD", "params": {"momentum": 0.9, "nesterov": true}})"),
+            std::tuple("sgd", "momentum=0.9, nesterov=True", Json(), false));
+  EXPECT_EQ(argument_of(R"({"type": "Adagrad", "params": {"eps": 1e-8}})"),
+            std::tuple("adagrad", "eps=1e-08", Json(), false));
+  EXPECT_EQ(argument_of(R"({"type": "AdamW", "params": {"eps": 1e-6}})"),
+            std::tuple("adamw", Json(), Json(1e-6), false));
+  EXPECT_EQ(argument_of(R"({"type": "SGD", "params": {"momentum": 0.9}})",
+                        R"("training": {"optim_args": "momentum=0.9"})"),
+            std::tuple("sgd", "momentum=0.9", Json(), false));
+  const std::string says = R"("training": {"optim_args": "momentum=0.8"})";
+  EXPECT_EQ(std::get<3>(argument_of(R"({"type": "SGD", "params": {"momentum": 0.9}})", says)), true);
+  EXPECT_EQ(std::get<3>(argument_of(R"({"type": "SGD", "params": {"momentum": "auto"}})")), true);
+  EXPECT_EQ(std::get<3>(argument_of(R"({"type": "Lion", "params": {"momentum": 0.9}})")), true);
+}
+
 TEST(DeepSpeed, EveryKeyHasItsVerdict) {
   std::ifstream in(source_path("tests/golden/deepspeed_verdicts.txt"));
   std::stringstream want;
