@@ -68,7 +68,7 @@ std::string verdicts() {
   return out.str();
 }
 
-TEST(DeepSpeedFile, TakesOptimizersByTheirOwnArguments) {
+TEST(DeepSpeed, TakesOptimizersByTheirOwnArguments) {
   const auto argument_of = [](const std::string& optimizer, const std::string& more = "") {
     SettingsText tree = run_with(more);
     const Report report = applied(R"({"optimizer": )" + optimizer + "}", tree);
