@@ -54,16 +54,21 @@ struct Attention {
   std::int64_t cache;  // bytes that the GPU keeps at hand; only speed depends on it
 };
 
-// bf16 and f16 in heads of up to 128 columns use tensor cores, with a bias of as many distances as fit into
-// shared memory next to tiles of 128 columns, or a cap without dropout and blocks; everything else uses plain
-// kernels.
+// bf16 and f16 use tensor cores: heads of up to 128 columns, with a bias of as many distances as fit into
+// shared memory next to tiles of 128 columns, or a cap without dropout and blocks; heads of up to 256 with at
+// most a cap. Everything else uses plain kernels.
 constexpr std::int64_t kMmaDistances = 384;
+constexpr bool attention_is_wide(int width) { return width > 128; }
 inline bool attention_uses_mma(const Attention& c) {
-  return c.q.type != DType::f32 && c.width <= 128 && c.bias.rows <= kMmaDistances &&
-         (c.cap == 0 || (c.dropout == 0 && !c.blocks.bits));
+  const bool bare = c.dropout == 0 && !c.blocks.bits;
+  return c.q.type != DType::f32 && c.width <= 256 && c.bias.rows <= kMmaDistances && (c.cap == 0 || bare) &&
+         (!attention_is_wide(c.width) || (bare && !c.bias.data));
 }
-constexpr int kMmaRows = 128, kPlainRows = 16;  // of a tile
-inline int attention_tile(const Attention& c) { return attention_uses_mma(c) ? kMmaRows : kPlainRows; }
+constexpr int kMmaRows = 128, kWideMmaRows = 64, kPlainRows = 16;  // of a tile
+constexpr int attention_mma_rows(int width) { return attention_is_wide(width) ? kWideMmaRows : kMmaRows; }
+inline int attention_tile(const Attention& c) {
+  return attention_uses_mma(c) ? attention_mma_rows(c.width) : kPlainRows;
+}
 
 void attention(cudaStream_t, const Attention&);
 void attention_grad(cudaStream_t, const Attention&);  // delta, dq, dk, dv, dbias of the call's heads

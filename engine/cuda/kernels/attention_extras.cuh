@@ -247,12 +247,19 @@ void with_extra_tiles(const Attention& c, F f) {
   c.q.type == DType::f16 ? in(f16{}) : in(bf16{});
 }
 
-// f(type, columns, extras): the same, or for `Bare` the narrowest tiles, and which it is.
+// f(type, columns, extras): the same, or for `Bare` the narrowest tiles, and which it is. Wide heads, of 256
+// columns, have a cap at most.
 template <class F>
 void with_tiles(const Attention& c, F f) {
   if (c.blocks.bits)
     return with_extra_tiles(c,
                             [&](auto type, auto columns) { f(type, columns, std::type_identity<Sparse>{}); });
+  const auto in_wide = [&](auto extras) {
+    constexpr std::integral_constant<int, 256> columns;
+    c.q.type == DType::f16 ? f(f16{}, columns, extras) : f(bf16{}, columns, extras);
+  };
+  if (attention_is_wide(c.width))
+    return c.cap > 0 ? in_wide(std::type_identity<WithCap>{}) : in_wide(std::type_identity<Bare>{});
   if (c.cap > 0)
     return with_extra_tiles(
         c, [&](auto type, auto columns) { f(type, columns, std::type_identity<WithCap>{}); });

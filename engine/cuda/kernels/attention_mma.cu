@@ -2,22 +2,28 @@
 // stay in registers and become the left operand of the product with the values. Two tiles of keys or values
 // are on their way while one is multiplied. With 32 rows of a warp every fragment of keys and values that
 // comes from shared memory serves two products; the queries are read again each time, as sums and scores
-// leave no registers.
+// leave no registers. Of heads of 256 columns a warp has 16 queries, which stay in registers, and steps are
+// half as long: two blocks still share a multiprocessor with 164 KB, and one fits 99 KB.
 #include "engine/cuda/kernels/attention_extras.cuh"
 
 namespace ft::cuda {
 namespace {
 
 constexpr int kWarps = 4, kThreads = 32 * kWarps;
-constexpr int kM = 2, kWarpRows = 16 * kM, kRows = kWarps * kWarpRows;
-constexpr int kKeys = 64, kN = kKeys / 8;  // of a step
-constexpr int kSlots = 3;                  // keys, values, keys, ...
-static_assert(kRows == kMmaRows);
+constexpr int kSlots = 3;  // keys, values, keys, ...
 
 template <int kColumns>
-constexpr unsigned kShared = kTileBytes<kRows, kColumns> + kSlots* kTileBytes<kKeys, kColumns>;
+struct Sizes {
+  static constexpr bool kWide = attention_is_wide(kColumns);
+  static constexpr int kM = kWide ? 1 : 2, kWarpRows = 16 * kM, kRows = kWarps * kWarpRows;
+  static constexpr int kKeys = kWide ? 32 : 64, kN = kKeys / 8;  // of a step
+  static constexpr unsigned kShared = kTileBytes<kRows, kColumns> + kSlots * kTileBytes<kKeys, kColumns>;
+  using Queries = std::conditional_t<kColumns <= 64 || kWide, Held<kM, kColumns>, InPlace<kM, kColumns>>;
+  static_assert(kRows == attention_mma_rows(kColumns));
+};
 
 // The running softmax of a lane's rows, in powers of 2.
+template <int kM>
 struct Softmax {
   float top[kM][2], total[kM][2];  // top: before scaling; total: of this lane's columns
   __device__ Softmax() {
@@ -26,8 +32,8 @@ struct Softmax {
 };
 
 // Scores become probabilities relative to the rows' new maxima, which the sums so far become too.
-template <int kColumns>
-__device__ void step(Softmax& x, float (&s)[kM][kN][4], float (&sums)[kM][kColumns / 8][4], float power) {
+template <int kColumns, int kM, int kN>
+__device__ void step(Softmax<kM>& x, float (&s)[kM][kN][4], float (&sums)[kM][kColumns / 8][4], float power) {
   float shrink[kM][2];
   bool grew = false;
 #pragma unroll
@@ -64,6 +70,8 @@ __device__ void step(Softmax& x, float (&s)[kM][kN][4], float (&sums)[kM][kColum
 
 template <class T, int kColumns, class Extras>
 __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T> t, Turns turns) {
+  using S = Sizes<kColumns>;
+  constexpr int kM = S::kM, kN = S::kN, kRows = S::kRows, kWarpRows = S::kWarpRows, kKeys = S::kKeys;
   if (turns.none()) return;
   const Tile tile = c.tiles[turns.tile()];
   const Lane lane;
@@ -79,7 +87,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T
     if (from < end) fetch<kKeys, kColumns, kThreads>(slot, x, from, end);
     commit_copies();
   };
-  Extras extras(c, kShared<kColumns>);
+  Extras extras(c, S::kShared);
   extras.template load<T>(c, head, 1);
   const typename Extras::Kept blocks(c, tile);
   const auto step_from = [&](int at) {
@@ -93,8 +101,8 @@ __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T
   const unsigned own = q + static_cast<unsigned>(warp) * kTileBytes<kWarpRows, kColumns>;
   wait_for_copies<1>();
   __syncthreads();
-  const std::conditional_t<kColumns <= 64, Held<kM, kColumns>, InPlace<kM, kColumns>> queries{own, down};
-  Softmax softmax;
+  const typename S::Queries queries{own, down};
+  Softmax<kM> softmax;
   float sums[kM][kColumns / 8][4] = {};
   for (int next; from < end; from = next) {
     next = step_from(from + kKeys);
@@ -144,7 +152,7 @@ void attention_mma(cudaStream_t stream, const Attention& c) {
     using T = decltype(type);
     using E = typename decltype(extras)::type;
     const Turns turns(i64{c.key_heads} * c.group, c.k.rows * c.width * 4 / c.group, c.cache);
-    launch("attention", {stream, turns.grid(c.n_tiles), kThreads, kShared<columns> + E::bytes(c)},
+    launch("attention", {stream, turns.grid(c.n_tiles), kThreads, Sizes<columns>::kShared + E::bytes(c)},
            forward<T, columns, E>, c, MmaTensors<T>(c), turns);
   });
 }

@@ -10,21 +10,36 @@
 // In both a block is eight warps with 16 rows each, queries in one and keys in the other, whose two left
 // operands stay in registers; what they meet comes in steps of 64, two steps being on their way while one is
 // multiplied.
+//
+// Of heads of 256 columns registers hold one left operand and one sum: the other operand stays in shared
+// memory, dv has a pass of its own (an eighth product), and a block is four warps, with steps of 16. So 80 KB
+// of shared memory do.
 #include "engine/cuda/kernels/attention_extras.cuh"
 
 namespace ft::cuda {
 namespace {
 
-constexpr int kWarps = 8, kThreads = 32 * kWarps, kWarpRows = 16, kRows = kWarps * kWarpRows;
-constexpr int kStep = 64, kSlots = 3;  // a step: keys and values, or queries and dy with their lse and delta
-static_assert(kRows == kMmaRows && kRows == 2 * kStep);
+constexpr int kWarpRows = 16;
 
 template <int kColumns>
-constexpr unsigned kHalf = kTileBytes<kStep, kColumns>;
-template <int kColumns>
-using KeyRing = Ring<kSlots, 2 * kHalf<kColumns>>;
-template <int kColumns>
-using QueryRing = Ring<kSlots, 2 * kHalf<kColumns> + 2 * kStep * sizeof(float)>;
+struct Sizes {
+  static constexpr bool kWide = attention_is_wide(kColumns);
+  static constexpr int kRows = attention_mma_rows(kColumns), kThreads = kRows / kWarpRows * 32;
+  // A step: keys and values, or queries and dy with their lse and delta.
+  static constexpr int kStep = kWide ? 16 : 64, kSlots = 3;
+  static constexpr unsigned kHalf = kTileBytes<kStep, kColumns>;
+  using KeyRing = Ring<kSlots, 2 * kHalf>;
+  using QueryRing = Ring<kSlots, 2 * kHalf + 2 * kStep * sizeof(float)>;
+  // The block's rows of an operand that no registers hold, behind the ring.
+  static constexpr unsigned kBeside = kWide ? kTileBytes<kRows, kColumns> : 0;
+  static constexpr unsigned kSharedOfQueries = KeyRing::kBytesOfAll + kBeside;
+  static constexpr unsigned kSharedOfKeys = QueryRing::kBytesOfAll + kBeside;
+  using Held1 = Held<1, kColumns>;
+  using Other = std::conditional_t<kWide, InPlace<1, kColumns>, Held1>;
+};
+
+// What a pass over the keys computes.
+enum class Of { keys_and_values, keys, values };
 
 template <int kN>
 __device__ void scale_all(float (&x)[1][kN][4], float by) {
@@ -42,9 +57,10 @@ __device__ void through_cap(const Extras& extras, float (&ds)[1][kN][4], const f
 }
 
 template <class T, int kColumns, class Extras>
-__global__ void __launch_bounds__(kThreads, 1)
+__global__ void __launch_bounds__(Sizes<kColumns>::kThreads, 1)
     gradient_of_queries(Attention c, MmaTensors<T> t, Turns turns) {
-  constexpr int kN = kStep / 8;
+  using S = Sizes<kColumns>;
+  constexpr int kRows = S::kRows, kThreads = S::kThreads, kStep = S::kStep, kN = kStep / 8;
   if (turns.none()) return;
   const Tile tile = c.tiles[turns.tile()];
   const Lane lane;
@@ -53,24 +69,25 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int first = tile.first + warp * kWarpRows, warp_last = lesser(last, first + kWarpRows);
   const Band band = Band::of_queries(c, tile);
   const int end = band.end(last - 1);
-  Extras extras(c, KeyRing<kColumns>::kBytesOfAll);
+  Extras extras(c, S::kSharedOfQueries);
   extras.template load<T>(c, head, 1);
   const typename Extras::Kept blocks(c, tile);
   const auto step_from = [&](int at) {
     return blocks.template step_of_queries<kStep>(head, tile.first, last, at, end);
   };
   int from = step_from(blocks.aligned(extras.aligned(band.begin_of(tile, tile.first), tile.from)));
-  KeyRing<kColumns> ring(shared_address(&shared_memory<unsigned char>()));
+  typename S::KeyRing ring(shared_address(&shared_memory<unsigned char>()));
+  const unsigned beside = S::kWide ? ring.slot(0) + S::KeyRing::kBytesOfAll : ring.slot(2);
   const Head<T> k = t.head(t.k, key_head), v = t.head(t.v, key_head);
   const auto fetch_step = [&](unsigned slot, int at) {
     if (at < end) {
       fetch<kStep, kColumns, kThreads>(slot, k, at, end);
-      fetch<kStep, kColumns, kThreads>(slot + kHalf<kColumns>, v, at, end);
+      fetch<kStep, kColumns, kThreads>(slot + S::kHalf, v, at, end);
     }
     commit_copies();
   };
   fetch<kRows, kColumns, kThreads>(ring.slot(1), t.head(t.q, head), tile.first, last);
-  fetch<kRows, kColumns, kThreads>(ring.slot(2), t.head(t.dy, head), tile.first, last);
+  fetch<kRows, kColumns, kThreads>(beside, t.head(t.dy, head), tile.first, last);
   commit_copies();
   fetch_step(ring.slot(0), from);
   float lse[2] = {}, delta[2] = {};
@@ -84,7 +101,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   const unsigned own = static_cast<unsigned>(warp) * kTileBytes<kWarpRows, kColumns>;
   wait_for_copies<1>();
   __syncthreads();  // the queries and dy have arrived
-  const Held<1, kColumns> q(ring.slot(1) + own, down), dy(ring.slot(2) + own, down);
+  const typename S::Held1 q{ring.slot(1) + own, down};
+  const typename S::Other dy{beside + own, down};
   __syncthreads();  // and in registers
   int next = step_from(from + kStep);
   fetch_step(ring.slot(1), next);
@@ -94,7 +112,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     wait_for_copies<1>();
     __syncthreads();  // this step's keys have arrived, and the last one's slot is free
     fetch_step(ring.last(), after);
-    const unsigned keys = ring.current(), values = keys + kHalf<kColumns>;
+    const unsigned keys = ring.current(), values = keys + S::kHalf;
     ring.advance();
     if (!band.any(first, warp_last, from, kStep)) continue;
     if (!blocks.any(head, first, warp_last, from, kStep)) continue;
@@ -117,14 +135,16 @@ __global__ void __launch_bounds__(kThreads, 1)
 }
 
 // 16 keys of a warp and what they get.
-template <class T, int kColumns, class Extras>
+template <class T, int kColumns, class Extras, Of kOf>
 struct KeyRows {
+  using S = Sizes<kColumns>;
   const Extras& extras;
   const typename Extras::Kept& blocks;
   Band band;
   int first, last, begin;  // of the keys, and of their sequence
   float power;
-  Held<1, kColumns> k, v;
+  typename S::Held1 k;
+  typename S::Other v;
   Places<kColumns> down = Places<kColumns>::down(), across = Places<kColumns>::across();
   float dk[1][kColumns / 8][4] = {}, dv[1][kColumns / 8][4] = {};
 
@@ -146,8 +166,11 @@ struct KeyRows {
         slopes[0][n][j] = extras.slope(p[0][n][j]);
         seen[0][n][j] = p[0][n][j] = power_of_2(p[0][n][j] * power - lse[8 * n + j % 2] * kLog2e);
       }
-    extras.drop(seen, kept);
-    add_product<T>(dv, seen, dy, down);
+    if constexpr (kOf != Of::keys) {
+      extras.drop(seen, kept);
+      add_product<T>(dv, seen, dy, down);
+    }
+    if constexpr (kOf == Of::values) return;
     multiply<T>(ds, v, dy, across);
     extras.drop(ds, kept);
 #pragma unroll
@@ -155,16 +178,21 @@ struct KeyRows {
 #pragma unroll
       for (int j = 0; j < 4; ++j)
         ds[0][n][j] =
-            (ds[0][n][j] - extras.shrunk(lse[kStep + 8 * n + j % 2])) * p[0][n][j] * slopes[0][n][j];
+            (ds[0][n][j] - extras.shrunk(lse[S::kStep + 8 * n + j % 2])) * p[0][n][j] * slopes[0][n][j];
     add_product<T>(dk, ds, q, down);
   }
 };
 
 // Rows are keys here, columns queries, of all query heads that share the key head, one after another.
-template <class T, int kColumns, class Extras>
-__global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, MmaTensors<T> t, Turns turns) {
-  constexpr int kPart = kColumns <= 64 ? 64 : 32;    // queries at a time: what registers hold
-  constexpr unsigned kFloats = 2 * kHalf<kColumns>;  // offsets of lse and delta in a slot
+template <class T, int kColumns, class Extras, Of kOf>
+__global__ void __launch_bounds__(Sizes<kColumns>::kThreads, 1)
+    gradient_of_keys(Attention c, MmaTensors<T> t, Turns turns) {
+  using S = Sizes<kColumns>;
+  constexpr int kRows = S::kRows, kThreads = S::kThreads, kStep = S::kStep;
+  constexpr int kPart = S::kWide         ? kStep
+                        : kColumns <= 64 ? 64
+                                         : 32;  // queries at a time: what registers hold
+  constexpr unsigned kFloats = 2 * S::kHalf;    // offsets of lse and delta in a slot
   if (turns.none()) return;
   const Tile tile = c.key_tiles[turns.tile()];
   const i64 number = turns.head(), key_head = c.first_key_head + number;
@@ -172,8 +200,9 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, Mma
   const int first = tile.first + warp * kWarpRows, warp_last = lesser(last, first + kWarpRows);
   const Band band = Band::of_keys(c, tile);
   const int begin = band.begin_of(tile, tile.first), end = band.end(last - 1);
-  Extras extras(c, QueryRing<kColumns>::kBytesOfAll);
-  QueryRing<kColumns> ring(shared_address(&shared_memory<unsigned char>()));
+  Extras extras(c, S::kSharedOfKeys);
+  typename S::QueryRing ring(shared_address(&shared_memory<unsigned char>()));
+  const unsigned beside = S::kWide ? ring.slot(0) + S::QueryRing::kBytesOfAll : ring.slot(2);
   const typename Extras::Kept blocks(c, tile);
   const auto step_from = [&](i64 head, int at) {
     return blocks.template step_of_keys<kStep>(head, tile.first, at, end);
@@ -184,7 +213,7 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, Mma
     if (next_head < c.group) {
       const i64 head = key_head * c.group + next_head;
       fetch<kStep, kColumns, kThreads>(slot, t.head(t.q, head), next, end);
-      fetch<kStep, kColumns, kThreads>(slot + kHalf<kColumns>, t.head(t.dy, head), next, end);
+      fetch<kStep, kColumns, kThreads>(slot + S::kHalf, t.head(t.dy, head), next, end);
       const int thread = static_cast<int>(threadIdx.x), query = next + thread % kStep;
       const float* of =
           thread < kStep ? c.lse + head * c.q.rows : c.delta + (number * c.group + next_head) * c.q.rows;
@@ -196,21 +225,21 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, Mma
     commit_copies();
   };
   fetch<kRows, kColumns, kThreads>(ring.slot(1), t.head(t.k, key_head), tile.first, last);
-  fetch<kRows, kColumns, kThreads>(ring.slot(2), t.head(t.v, key_head), tile.first, last);
+  if (kOf != Of::values) fetch<kRows, kColumns, kThreads>(beside, t.head(t.v, key_head), tile.first, last);
   commit_copies();
   fetch_step(ring.slot(0));
   const unsigned own = static_cast<unsigned>(warp) * kTileBytes<kWarpRows, kColumns>;
   wait_for_copies<1>();
   __syncthreads();  // the keys and values have arrived
-  KeyRows<T, kColumns, Extras> rows{extras,
-                                    blocks,
-                                    band,
-                                    first,
-                                    warp_last,
-                                    tile.begin,
-                                    c.scale * kLog2e,
-                                    {ring.slot(1) + own, Places<kColumns>::down()},
-                                    {ring.slot(2) + own, Places<kColumns>::down()}};
+  KeyRows<T, kColumns, Extras, kOf> rows{extras,
+                                         blocks,
+                                         band,
+                                         first,
+                                         warp_last,
+                                         tile.begin,
+                                         c.scale * kLog2e,
+                                         {ring.slot(1) + own, Places<kColumns>::down()},
+                                         {beside + own, Places<kColumns>::down()}};
   __syncthreads();  // and in registers
   fetch_step(ring.slot(1));
   for (int shared_by = 0; shared_by < c.group; ++shared_by) {
@@ -220,7 +249,7 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, Mma
       wait_for_copies<1>();
       __syncthreads();  // this step's queries have arrived, and the last one's slot is free
       fetch_step(ring.last());
-      const unsigned q = ring.current(), dy = q + kHalf<kColumns>;
+      const unsigned q = ring.current(), dy = q + S::kHalf;
       const float* lse = static_cast<const float*>(shared_pointer(q + kFloats)) + 2 * Lane().t;
       ring.advance();
 #pragma unroll 1
@@ -235,9 +264,11 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_keys(Attention c, Mma
   scale_all(rows.dk, c.scale * extras.grown());
   scale_all(rows.dv, extras.grown());
   __syncthreads();  // all slots are free
-  put<1, kColumns>(t.head(t.dk, key_head), first, last, ring.slot(0) + own, rows.dk);
-  put<1, kColumns>(t.head(t.dv, key_head), first, last, ring.slot(0) + kTileBytes<kRows, kColumns> + own,
-                   rows.dv);
+  const unsigned to = ring.slot(0) + own;
+  if (kOf != Of::values) put<1, kColumns>(t.head(t.dk, key_head), first, last, to, rows.dk);
+  if (kOf != Of::keys)
+    put<1, kColumns>(t.head(t.dv, key_head), first, last,
+                     to + (kOf == Of::values ? 0 : kTileBytes<kRows, kColumns>), rows.dv);
 }
 
 }  // namespace
@@ -250,14 +281,23 @@ void attention_mma_grad(cudaStream_t stream, const Attention& c) {
     const i64 bytes = c.q.rows * c.width * 4;  // of two heads: keys and values, queries and dy
     const Turns queries(i64{c.key_heads} * c.group, bytes / c.group, c.cache),
         keys(c.key_heads, bytes * c.group, c.cache);
+    using S = Sizes<columns>;
     if (c.n_tiles > 0)
       launch("attention_grad",
-             {stream, queries.grid(c.n_tiles), kThreads, KeyRing<columns>::kBytesOfAll + E::bytes(c)},
+             {stream, queries.grid(c.n_tiles), S::kThreads, S::kSharedOfQueries + E::bytes(c)},
              gradient_of_queries<T, columns, E>, c, t, queries);
-    if (c.n_key_tiles > 0)
-      launch("attention_grad",
-             {stream, keys.grid(c.n_key_tiles), kThreads, QueryRing<columns>::kBytesOfAll + E::bytes(c)},
-             gradient_of_keys<T, columns, E>, c, t, keys);
+    const auto of_keys = [&](auto kernel) {
+      if (c.n_key_tiles > 0)
+        launch("attention_grad",
+               {stream, keys.grid(c.n_key_tiles), S::kThreads, S::kSharedOfKeys + E::bytes(c)}, kernel, c, t,
+               keys);
+    };
+    if constexpr (S::kWide) {
+      of_keys(gradient_of_keys<T, columns, E, Of::keys>);
+      of_keys(gradient_of_keys<T, columns, E, Of::values>);
+    } else {
+      of_keys(gradient_of_keys<T, columns, E, Of::keys_and_values>);
+    }
   });
 }
 

@@ -39,31 +39,33 @@ struct alignas(16) Eight {
 };
 
 // Begins to copy rows [first, first + kRows) of a head, 0 from row `last` on and beyond its width; the
-// block's kThreads threads together. A thread copies the same chunk of every kStep-th row: as kStep is a
-// multiple of 8, its places in the tile are equally far apart. Where the source is not aligned the copy is
-// done when this returns.
+// block's kThreads threads together. A thread copies the same chunk (of 256 columns, two) of every kStep-th
+// row: as kStep is a multiple of 8, its places in the tile are equally far apart. Where the source is not
+// aligned the copy is done when this returns.
 template <int kRows, int kColumns, int kThreads, class T>
 __device__ void fetch(unsigned tile, const Head<T>& h, int first, int last) {
   using L = Layout<kColumns>;
   constexpr int kOfRow = L::kChunks <= 8 ? 8 : 16, kStep = kThreads / kOfRow;  // threads of a row; rows
   static_assert(kStep % 8 == 0 && kRows % kStep == 0);
-  const int row = static_cast<int>(threadIdx.x) / kOfRow, chunk = static_cast<int>(threadIdx.x) % kOfRow;
-  if (chunk >= L::kChunks) return;
-  const unsigned to = tile + L::offset(row, chunk);
-  const int left = chunk * kPack < h.width ? last - first - row : 0;
-  const T* from = h.data + (first + row) * h.stride + chunk * kPack;
-  if (h.wide) {
+  const int row = static_cast<int>(threadIdx.x) / kOfRow;
 #pragma unroll
-    for (int r = 0; r < kRows; r += kStep, from += kStep * h.stride)
-      copy_16(to + static_cast<unsigned>(r * L::kRowBytes), from, r < left);
-    return;
-  }
+  for (int chunk = static_cast<int>(threadIdx.x) % kOfRow; chunk < L::kChunks; chunk += kOfRow) {
+    const unsigned to = tile + L::offset(row, chunk);
+    const int left = chunk * kPack < h.width ? last - first - row : 0;
+    const T* from = h.data + (first + row) * h.stride + chunk * kPack;
+    if (h.wide) {
+#pragma unroll
+      for (int r = 0; r < kRows; r += kStep, from += kStep * h.stride)
+        copy_16(to + static_cast<unsigned>(r * L::kRowBytes), from, r < left);
+      continue;
+    }
 #pragma unroll 1
-  for (int r = 0; r < kRows; r += kStep, from += kStep * h.stride) {
-    Eight<T> v{};
-    for (int j = 0; j < kPack; ++j)
-      if (r < left && chunk * kPack + j < h.width) v.of[j] = from[j];
-    *static_cast<Eight<T>*>(shared_pointer(to + static_cast<unsigned>(r * L::kRowBytes))) = v;
+    for (int r = 0; r < kRows; r += kStep, from += kStep * h.stride) {
+      Eight<T> v{};
+      for (int j = 0; j < kPack; ++j)
+        if (r < left && chunk * kPack + j < h.width) v.of[j] = from[j];
+      *static_cast<Eight<T>*>(shared_pointer(to + static_cast<unsigned>(r * L::kRowBytes))) = v;
+    }
   }
 }
 

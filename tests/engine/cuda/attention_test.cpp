@@ -94,6 +94,22 @@ TEST(CudaAttention, SeveralTilesWithABiasAndDropout) {
   in(DType::bf16, {.heads = {2, 2, 16}, .lengths = {20, 3}, .causal = false, .reach = 30, .spread = 300});
   in(DType::bf16, {.heads = {1, 1, 8}, .lengths = {9}, .reach = 200});  // more distances than fit: plain
 }
+// Of more than 128 columns: smaller tiles, and a pass of its own for dv.
+TEST(CudaAttention, WideHeads) {
+  const std::vector<DType> narrow{DType::bf16, DType::f16};
+  const auto in = [&](Case c) {
+    c.types = narrow;
+    expect_right(c);
+  };
+  in({.heads = {2, 1, 256}, .lengths = {3, 150}});
+  in({.heads = {2, 2, 256}, .lengths = {70, 65}, .causal = false});
+  in({.heads = {1, 1, 256}, .lengths = {140}, .window = 50});
+  in({.heads = {2, 1, 256}, .lengths = {130}, .cap = 2});
+  in({.heads = {2, 1, 132}, .lengths = {80}});
+  in({.heads = {1, 1, 200}, .lengths = {33, 40}, .causal = false, .key_lengths = {70, 5}});
+  in({.heads = {2, 1, 256}, .lengths = {40}, .dropout = 0.25f});             // plain
+  in({.heads = {1, 1, 256}, .lengths = {40}, .causal = false, .reach = 9});  // plain
+}
 TEST(CudaAttention, HeadWidths) {
   for (const std::int64_t d : {1, 3, 17, 64, 72, 80, 96, 100, 128, 256}) expect_right({{2, 1, d}, {21, 3}});
 }
