@@ -49,9 +49,24 @@ class Chooser {
     return in_layers(name);
   }
 
-  std::unique_ptr<LoraAdapter> adapter(const Linear& l, DType dtype) const {
+  // Whether a parameter, by its name in transformers 5, is to get an adapter of its own.
+  bool wants_parameter(const std::string& name) {
+    if (!config_.target_parameters) return false;
+    bool any = false;
+    for (const std::string& target : *config_.target_parameters)
+      if (ends_with_module(name, target)) {
+        any = true;
+        used_parameters_.insert(target);
+      }
+    return any;
+  }
+
+  struct Form {
+    std::int64_t r;
+    float scale;
+  };
+  Form form(const std::string& name) const {
     const Exit exit = origin_.exit;
-    const std::string name = in_peft(l.name);
     const auto r =
         pattern_value(config_.rank_pattern, name, setting("rank_pattern"), exit).value_or(config_.r);
     const auto alpha = pattern_value(config_.alpha_pattern, name, setting("alpha_pattern"), exit)
@@ -62,13 +77,35 @@ class Chooser {
           exit, str(setting("r"), ": a rank of ", r, " for ", name, "; it must be between 1 and ", kMost));
     const double scale =
         alpha / (config_.use_rslora ? std::sqrt(static_cast<double>(r)) : static_cast<double>(r));
-    require_start(l, r);
+    return {r, static_cast<float>(scale)};
+  }
+  // module: what the files call it; name: what patterns of ranks are matched with.
+  std::unique_ptr<LoraAdapter> adapter(const Linear& l, const std::string& module, const std::string& name,
+                                       DType dtype) const {
+    const Form f = form(in_peft(name));
+    require_start(l, f.r);
     const auto make = [&]<class T>(std::type_identity<T>) {
-      return std::make_unique<T>(kPeftPrefix + name, l.in, l.out, r, static_cast<float>(scale),
+      return std::make_unique<T>(kPeftPrefix + in_peft(module), l.in, l.out, f.r, f.scale,
                                  static_cast<float>(config_.lora_dropout), dtype);
     };
     if (config_.use_dora) return make(std::type_identity<DoraAdapter>{});
     return make(std::type_identity<LoraAdapter>{});
+  }
+  // What the parameters of experts get.
+  ExpertsRanks experts(const Moe& m) {
+    ExpertsRanks ranks;
+    const std::string gate_up = m.name + ".experts.gate_up_proj", down = m.name + ".experts.down_proj";
+    if (wants_parameter(gate_up)) {
+      const Form f = form(gate_up);
+      ranks.gate_up = f.r;
+      ranks.gate_up_scale = f.scale;
+    }
+    if (wants_parameter(down)) {
+      const Form f = form(down);
+      ranks.down = f.r;
+      ranks.down_scale = f.scale;
+    }
+    return ranks;
   }
 
   // Targets must mean something, and something must be left after the exclusions.
@@ -77,6 +114,22 @@ class Chooser {
     if (!unused.empty() && (origin_.every_target || unused.size() == targets_->size()))
       throw UserError(origin_.exit, str(setting("target_modules"), ": nothing is called \"", join(unused),
                                         "\"; linears of this model: ", join(short_names(model))));
+    for (const std::string& target : config_.target_parameters.value_or(std::vector<std::string>{}))
+      if (origin_.every_target && !used_parameters_.contains(target))
+        throw UserError(origin_.exit,
+                        str(setting("target_parameters"), ": nothing is called \"", printable(target),
+                            "\"; there are mlp.experts.gate_up_proj and mlp.experts.down_proj "
+                            "of models with experts, and weights of linears"));
+    if (!used_parameters_.empty() && config_.lora_dropout > 0)
+      throw UserError(origin_.exit,
+                      setting("lora_dropout") + ": adapters of target_parameters have none; set it to 0");
+    const auto start = start_of(config_.init_lora_weights);
+    const bool plain = start->init == LoraInit::kaiming || start->init == LoraInit::random_b ||
+                       start->init == LoraInit::gaussian;
+    if (!used_parameters_.empty() && (config_.use_dora || !plain))
+      throw UserError(origin_.exit, setting("target_parameters") +
+                                        ": neither with use_dora nor with init_lora_weights other than true, "
+                                        "false and gaussian");
     if (chosen == 0)
       throw UserError(origin_.exit,
                       str(origin_.prefix,
@@ -138,6 +191,16 @@ class Chooser {
   bool all_linear_ = false;
   std::vector<Expression> lists_;  // of layers
   std::optional<Matcher> targets_, excluded_;
+  std::set<std::string> used_parameters_;
+};
+
+class EachMoe final : public Visitor {
+ public:
+  explicit EachMoe(std::function<void(Moe&)> f) : f_(std::move(f)) {}
+  void experts(Moe& m) override { f_(m); }
+
+ private:
+  std::function<void(Moe&)> f_;
 };
 
 // Whether one of the modules around a parameter matches: model, model.layers, model.layers.0, ...
@@ -183,6 +246,22 @@ void mark_modules_to_save(Model& model, const std::vector<std::string>& modules,
                                      in_peft(origin.head), " ", join(short_names(model))));
 }
 
+// PEFT's copies have the names of transformers 5, which holds all experts of a layer in one tensor.
+void refuse_whole_experts(Model& model, const Origin& origin) {
+  const auto check = [&](const Linear& l, const std::string& peft) {
+    for (const Parameter* p : parameters_of(*l.weight))
+      if (p->trainable && p->name != peft)
+        throw UserError(origin.exit, str(origin.prefix, "modules_to_save: PEFT has no ", p->name,
+                                         "; name experts and routers in target_parameters instead"));
+  };
+  EachMoe each([&](Moe& m) {
+    check(m.gate, m.gate.name + ".weight");
+    for (const Expert& e : m.experts)
+      for (const Linear* l : {&e.gate_proj, &e.up_proj, &e.down_proj}) check(*l, "");
+  });
+  model.visit(each);
+}
+
 // Gives rows of the input embedding a parameter of their own.
 void train_tokens(Model& model, const LoraConfig& config, DType dtype, const Origin& origin, Attached& out) {
   const std::string setting = origin.prefix + "trainable_token_indices";
@@ -222,18 +301,39 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
   out.head = origin.head;
   Chooser chooser(config, origin);
   const auto& whole = config.modules_to_save;
+  std::set<const Linear*> single, routers;  // of single experts; of layers with experts
+  EachMoe experts([&](Moe& m) {
+    const ExpertsRanks ranks = chooser.experts(m);
+    for (ExpertPart& part : adapt_experts(m, ranks, dtype)) out.experts.push_back(std::move(part));
+    for (const Expert& e : m.experts)
+      for (const Linear* l : {&e.gate_proj, &e.up_proj, &e.down_proj}) single.insert(l);
+    routers.insert(&m.gate);
+  });
+  model.visit(experts);
   EachLinear choose([&](Linear& l) {
-    if (!chooser.wants(l) || (whole && keeps_whole(l, *whole))) return;
-    auto adapter = chooser.adapter(l, dtype);
-    out.linears.push_back(l.name);
+    const std::string weight = weight_of(l);
+    const bool parameter = chooser.wants_parameter(l.name + ".weight");
+    if (l.adapter || (!parameter && !chooser.wants(l)) || (whole && keeps_whole(l, *whole))) return;
+    // Transformers 4 called routers as the files do.
+    const bool older = routers.contains(&l) && !parameter;
+    const std::string module = !older ? l.name : weight.substr(0, weight.rfind('.'));
+    auto adapter = chooser.adapter(l, module, parameter ? l.name + ".weight" : l.name, dtype);
+    out.linears.push_back(module);
+    out.weights.push_back(weight);
+    out.single_experts |= single.contains(&l);
     out.adapters.push_back(adapter.get());
     out.inputs_first |= l.weight->inputs_first();
     if (l.bias && config.bias == LoraBias::lora_only) l.bias->trainable = true;
     l.adapter = std::move(adapter);
   });
   model.visit(choose);
-  chooser.check(model, out.adapters.size());
-  if (whole) mark_modules_to_save(model, *whole, origin);
+  chooser.check(model, out.adapters.size() + out.experts.size());
+  if (out.single_experts && config.use_dora)
+    throw UserError(origin.exit, origin.prefix + "use_dora: not on linears of single experts");
+  if (whole) {
+    mark_modules_to_save(model, *whole, origin);
+    refuse_whole_experts(model, origin);
+  }
   EachParameter collect([&](Parameter& p) {
     if (config.bias == LoraBias::all && p.name.find("bias") != std::string::npos) p.trainable = true;
     if (p.trainable && !p.name.starts_with(kPeftPrefix)) out.whole.push_back(&p);

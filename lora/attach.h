@@ -8,6 +8,7 @@
 #include "engine/nn/model.h"
 #include "lora/adapter.h"
 #include "lora/config.h"
+#include "lora/experts.h"
 
 namespace ft::lora {
 
@@ -16,6 +17,9 @@ inline constexpr const char* kPeftPrefix = "base_model.model.";  // of every nam
 struct Attached {
   std::vector<std::string> linears;    // adapted, by name
   std::vector<LoraAdapter*> adapters;  // theirs, in the same order
+  std::vector<std::string> weights;    // the names of their weights in the model's files
+  std::vector<ExpertPart> experts;     // matrices under adapters of all experts of a layer
+  bool single_experts = false;         // linears of single experts are adapted, as with transformers 4
   std::vector<Parameter*> whole;       // trained whole: modules_to_save and biases, by their base names
   std::string head = "lm_head";        // what the model calls it
   bool inputs_first = false;           // a weight that is adapted is stored (in, out)

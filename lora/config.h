@@ -55,6 +55,7 @@ struct LoraConfig {
   double lora_alpha = 16;
   double lora_dropout = 0;
   Modules target_modules = "all-linear";  // unless the model's family has others
+  std::optional<std::vector<std::string>> target_parameters;
   std::optional<Modules> exclude_modules;
   std::optional<std::vector<std::string>> modules_to_save;
   std::optional<std::vector<std::int64_t>> layers_to_transform;
@@ -82,6 +83,9 @@ struct LoraConfig {
       "Linears that get an adapter: last parts of their names, a regular expression for the whole name, or "
       "\"all-linear\" (all but the head). Left out, T5's are [\"q\", \"v\"], as in PEFT.",
       not_empty(), aka({"targets", "lora_target", "lora_target_modules"}));
+    f("target_parameters", target_parameters,
+      "Parameters that get an adapter, by the last parts of their names: mlp.experts.gate_up_proj and "
+      "mlp.experts.down_proj of all experts of a layer, or weights of linears, such as gate.weight.");
     f("exclude_modules", exclude_modules, "Linears that get none, in the same forms.");
     f("modules_to_save", modules_to_save, "Modules that are fully trained and saved with the adapter.");
     f("layers_to_transform", layers_to_transform, "Indexes of the layers that get adapters; null: all.",

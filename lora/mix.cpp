@@ -32,6 +32,7 @@ class Part {
       throw UserError(Exit::input, str(printable(p.folder), ": ", what, "; ft merge it alone"));
     };
     if (c.use_dora) refuse("use_dora: magnitudes cannot be mixed");
+    if (c.target_parameters) refuse("target_parameters: adapters of experts are not mixed");
     if (start_of(c.init_lora_weights)->changes_base())
       refuse("init_lora_weights: took a part of the base, so that it cannot be mixed");
     for (const StoredTensor& t : file_.tensors()) {

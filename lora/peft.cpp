@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kWeights = "adapter_model.safetensors";
 constexpr const char* kConfig = "adapter_config.json";
-constexpr const char* kFrozen = ".base_layer.weight";
+constexpr const char* kBaseWeight = ".base_layer.weight";
 
 // How a parameter of the base can be called in the file: under its own name, in PEFT's wrapper of an adapted
 // Linear, or as older versions of PEFT called what was trained whole.
@@ -29,6 +29,7 @@ std::vector<const Parameter*> trained(const Attached& a) {
   for (LoraAdapter* l : a.adapters)
     for (const Parameter* p : l->trained()) all.push_back(p);
   if (a.tokens) all.push_back(a.tokens);
+  for (const ExpertsLora* l : adapters_of(a.experts)) all.insert(all.end(), {&l->a, &l->b});
   return all;
 }
 
@@ -99,7 +100,7 @@ void AdapterFolder::expect(const Attached& attached, const std::vector<const Par
 
 void AdapterFolder::expect_frozen(const StoredTensor& t, const Attached& attached) const {
   for (std::size_t i = 0; i < attached.linears.size(); ++i) {
-    if (t.name != kPeftPrefix + in_peft(attached.linears[i]) + kFrozen) continue;
+    if (t.name != kPeftPrefix + in_peft(attached.linears[i]) + kBaseWeight) continue;
     expect_shape(t, {attached.adapters[i]->b.shape[0], attached.adapters[i]->a.shape[1]});
     return;
   }
@@ -119,7 +120,7 @@ std::string peft_name(const Parameter& p, const Attached& attached) {
 std::string frozen_head_name(const Attached& attached) {
   const bool adapted =
       std::find(attached.linears.begin(), attached.linears.end(), attached.head) != attached.linears.end();
-  return adapted ? str(kPeftPrefix, in_peft(attached.head), kFrozen) : "";
+  return adapted ? str(kPeftPrefix, in_peft(attached.head), kBaseWeight) : "";
 }
 
 void create_adapter(const std::string& folder, const LoraConfig& config, const Attached& attached,

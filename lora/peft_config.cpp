@@ -23,9 +23,9 @@ std::optional<Modules> read_modules(const JsonObject& j, const char* key) {
 
 // Settings that make another update than B A x. fan_in_fan_out is not among them: PEFT ignores it on Linears.
 void refuse_foreign(const JsonObject& j) {
-  for (const char* key : {"lora_bias", "use_qalora", "use_bdlora", "layer_replication", "target_parameters",
-                          "alora_invocation_tokens", "arrow_config", "kasa_config", "velora_config",
-                          "monteclora_config", "ensure_weight_tying"}) {
+  for (const char* key :
+       {"lora_bias", "use_qalora", "use_bdlora", "layer_replication", "alora_invocation_tokens",
+        "arrow_config", "kasa_config", "velora_config", "monteclora_config", "ensure_weight_tying"}) {
     if (!j.has(key)) continue;
     const Json& v = j.json()[key];
     if (v != false && !(v.is_structured() && v.empty()))
@@ -112,8 +112,10 @@ LoraConfig read_adapter_config(const std::string& path, Exit exit, std::string& 
   c.lora_dropout = j.number_or("lora_dropout", 0);
   if (c.lora_dropout < 0 || c.lora_dropout >= 1) j.refuse("lora_dropout", "at least 0 and below 1");
   const auto targets = read_modules(j, "target_modules");
-  if (!targets) j.refuse("target_modules", "a list of names or a string");
-  c.target_modules = *targets;
+  if (j.has("target_parameters") && !j.texts("target_parameters").empty())
+    c.target_parameters = j.texts("target_parameters");
+  if (!targets && !c.target_parameters) j.refuse("target_modules", "a list of names or a string");
+  c.target_modules = targets.value_or(Modules{std::vector<std::string>{}});
   c.exclude_modules = read_modules(j, "exclude_modules");
   if (j.has("modules_to_save")) c.modules_to_save = j.texts("modules_to_save");
   if (j.has("layers_to_transform")) c.layers_to_transform = j.integers("layers_to_transform");
@@ -197,7 +199,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
                   {"rank_pattern", ranks},
                   {"revision", none},
                   {"target_modules", targets},
-                  {"target_parameters", none},
+                  {"target_parameters", optional(c.target_parameters)},
                   {"task_type", c.task_type},
                   {"trainable_token_indices", tokens.text.empty() ? none : Json::parse(tokens.text)},
                   {"use_bdlora", none},

@@ -114,13 +114,13 @@ void FourBitWeights::quantize(Linear& l, const WeightSource* base) {
   FourBitWeight* w = weights_.emplace_back(weight.get());
   for (const Parameter* part : {&w->codes, &w->absmax, &w->nested_absmax, &w->nested_offset})
     if (!part->name.empty()) by_parameter_[part->name] = w;
+  by_stored_name_[w->codes.stored_name()] = w;
   l.weight = std::move(weight);
 }
 
 const FourBitWeight* FourBitWeights::find(const std::string& stored_name) const {
-  const auto it = std::find_if(weights_.begin(), weights_.end(),
-                               [&](const FourBitWeight* w) { return w->codes.stored_name() == stored_name; });
-  return it == weights_.end() ? nullptr : *it;
+  const auto it = by_stored_name_.find(stored_name);
+  return it == by_stored_name_.end() ? nullptr : it->second;
 }
 
 void FourBitWeights::find_stored(const WeightSource& base) const {

@@ -60,7 +60,7 @@ class FourBitWeights {
   FourBitPlan plan_;
   std::vector<FourBitWeight*> weights_;
   std::set<const FourBitWeight*> turned_;  // whose values in the files are (in, out)
-  std::map<std::string, FourBitWeight*> by_parameter_;
+  std::map<std::string, FourBitWeight*> by_parameter_, by_stored_name_;
   mutable const FourBitWeight* held_ = nullptr;  // that data_ is of
   mutable FourBitData data_;
 };

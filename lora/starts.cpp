@@ -174,7 +174,9 @@ void Starts::read_tokens(const WeightSource& base, const Parameter& p, const Ten
 
 void Starts::read(const WeightsBelow& below, const Parameter& p, const Tensor& y, std::int64_t first) const {
   if (attached_.tokens && p.name == attached_.tokens->name) return read_tokens(below.base, p, y, first);
-  const std::size_t i = by_parameter_.at(p.name);
+  const auto place = by_parameter_.find(p.name);
+  if (place == by_parameter_.end()) return initialize(p, start_.init, random_, y, first);  // of all experts
+  const std::size_t i = place->second;
   const auto copy = [&](const std::vector<float>& from) {
     std::memcpy(y.as<float>(), from.data() + first, static_cast<std::size_t>(y.bytes()));
   };
@@ -227,7 +229,8 @@ void initialize(const Parameter& p, LoraInit init, Random random, Tensor y, std:
   const bool is_a = p.name.ends_with(".lora_A.weight");
   const Random family = random.with(p.name);
   const double fan_in = static_cast<double>(p.shape[1]);
-  const double bound = 1 / std::sqrt(fan_in), deviation = 1 / static_cast<double>(p.shape[0]);
+  const double bound = 1 / std::sqrt(fan_in);
+  const double deviation = p.deviation.value_or(1 / static_cast<double>(p.shape[0]));  // 1 / r
   float* out = y.as<float>();
   for (std::int64_t i = 0; i < y.numel(); ++i) {
     const auto index = static_cast<std::uint64_t>(first + i);

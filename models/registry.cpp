@@ -8,6 +8,7 @@
 #include "models/gpt_neox/family.h"
 #include "models/granite/family.h"
 #include "models/llama/family.h"
+#include "models/moe/family.h"
 #include "models/olmo2/family.h"
 #include "models/opt/family.h"
 #include "models/phi3/family.h"
@@ -35,6 +36,10 @@ constexpr std::array kFamilies = {
     Entry{"opt", "OPTForCausalLM", &opt::kFamily},
     Entry{"gpt2", "GPT2LMHeadModel", &gpt2::kFamily},
     Entry{"gpt_neox", "GPTNeoXForCausalLM", &gpt_neox::kFamily},
+    Entry{"mixtral", "MixtralForCausalLM", &moe::kFamily},
+    Entry{"qwen2_moe", "Qwen2MoeForCausalLM", &moe::kFamily},
+    Entry{"qwen3_moe", "Qwen3MoeForCausalLM", &moe::kFamily},
+    Entry{"olmoe", "OlmoeForCausalLM", &moe::kFamily},
     Entry{"t5", "T5ForConditionalGeneration", &t5::kFamily},
     Entry{"mt5", "MT5ForConditionalGeneration", &t5::kFamily},
 };

@@ -46,9 +46,16 @@ void require_all_linear(const BuiltModel& b) {
   const auto other = make_model(join_path(b.folder, "config.json"), b.dtype);
   lora::LoraConfig all = b.lora_config;
   all.target_modules = "all-linear";
-  const auto& adapted = b.attached.linears;
-  for (const std::string& name :
-       lora::attach(*other.model, all, b.dtype, origin_of(b.made.info, nullptr)).linears)
+  all.target_parameters.reset();
+  const lora::Origin origin = origin_of(b.made.info, nullptr);
+  all = lora::with_expert_parameters(*other.model, all, origin.head, origin.prefix, origin.exit);
+  const auto names = [](const lora::Attached& a) {
+    std::vector<std::string> found = a.linears;
+    for (const lora::ExpertPart& part : a.experts) found.push_back(part.weight);
+    return found;
+  };
+  const auto adapted = names(b.attached);
+  for (const std::string& name : names(lora::attach(*other.model, all, b.dtype, origin)))
     if (std::find(adapted.begin(), adapted.end(), name) == adapted.end())
       throw UserError(Exit::config,
                       str("lora.target_modules: is all-linear, and ", b.start->config_file(), " leaves out ",
@@ -209,7 +216,15 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
     b.lora_config = lora_config(config, b.start.get());
     if (b.made.info.decoder) b.lora_config.task_type = "SEQ_2_SEQ_LM";
     if (b.padding) train_score(b.lora_config);
-    b.attached = lora::attach(b.model(), b.lora_config, b.dtype, origin_of(b.made.info, b.start.get()));
+    const lora::Origin origin = origin_of(b.made.info, b.start.get());
+    if (!b.start)
+      b.lora_config =
+          lora::with_expert_parameters(b.model(), b.lora_config, origin.head, origin.prefix, origin.exit);
+    b.attached = lora::attach(b.model(), b.lora_config, b.dtype, origin);
+    if (config.trains && b.attached.single_experts && b.lora_config.lora_dropout > 0)
+      throw UserError(
+          origin.exit,
+          origin.prefix + "lora_dropout: adapters of single experts are trained without; set it to 0");
     if (config.lora.expects_all_linear) require_all_linear(b);
     require_own_weights(b);
     make_starts(b, four_bit && four_bit->stored);

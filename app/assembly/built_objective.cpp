@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/io/file.h"
+
 namespace ft {
 namespace {
 
@@ -10,12 +12,14 @@ namespace {
 bool all_zero(const BuiltModel& b) {
   if (b.lora_config.use_dora) return false;  // magnitudes are the adapter's too
   std::vector<float> values;
-  for (const lora::LoraAdapter* a : b.attached.adapters) {
-    values.assign(static_cast<std::size_t>(a->b.shape.numel()), 1);
-    b.start->read(a->b, Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, a->b.shape), 0);
-    if (std::any_of(values.begin(), values.end(), [](float v) { return v != 0; })) return false;
-  }
-  return true;
+  const auto zero = [&](const Parameter& up) {
+    values.assign(static_cast<std::size_t>(up.shape.numel()), 1);
+    b.start->read(up, Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, up.shape), 0);
+    return std::all_of(values.begin(), values.end(), [](float v) { return v == 0; });
+  };
+  return std::ranges::all_of(b.attached.adapters, [&](const auto* a) { return zero(a->b); }) &&
+         std::ranges::all_of(lora::adapters_of(b.attached.experts),
+                             [&](const auto* a) { return zero(a->b); });
 }
 
 // Whether a new adapter of this configuration changes nothing at first.
@@ -86,6 +90,11 @@ BuiltObjective made(const RunConfig& config) {
 }  // namespace
 
 BuiltObjective build_objective(const RunConfig& config, const BuiltModel& policy, Weights weights) {
+  if (config.objective.type != ObjectiveType::sft && policy.made.info.router_loss)
+    throw UserError(
+        Exit::config,
+        str("objective.type: ", name_of(config.objective.type), " does not add the routers' loss that ",
+            join_path(policy.folder, "config.json"), " asks for; set output_router_logits to false there"));
   BuiltObjective b = made(config);
   if (config.objective.distills()) b.reference = teacher(config, policy, weights);
   if (!config.objective.has_reference()) return b;

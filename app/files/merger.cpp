@@ -22,7 +22,8 @@ RunConfig merge_config(const std::string& model, const std::string& adapter) {
 Merger::Merger(const BuiltModel& b) : built_(b), ops_(make_ops({})) {
   const std::string head = b.made.info.head_weight();
   for (std::size_t i = 0; i < b.attached.linears.size(); ++i)
-    adapters_[b.attached.linears[i] + ".weight"] = b.attached.adapters[i];
+    adapters_[b.attached.weights[i]] = b.attached.adapters[i];
+  for (const lora::ExpertPart& part : b.attached.experts) experts_[part.weight] = &part;
   bool own = adapters_.contains(head);
   EachParameter each([&](Parameter& p) {
     own |= p.name == head;
@@ -82,6 +83,7 @@ Tensor Merger::operator()(const TensorSpec& spec) {
   if (built_.attached.tokens && source == built_.made.info.embedding && !saved_head) put_tokens(y);
   if (const auto found = adapters_.find(spec.name); found != adapters_.end()) {
     const lora::LoraAdapter& l = *found->second;
+    held_ = nullptr;  // their room is used again
     Tensor a = room(a_, l.a.shape), b = room(b_, l.b.shape);
     built_.start->read(l.a, a, 0);
     built_.start->read(l.b, b, 0);
@@ -91,6 +93,7 @@ Tensor Merger::operator()(const TensorSpec& spec) {
     product(*ops_, y, term, l.scale(), y);
     if (const auto* dora = dynamic_cast<const lora::DoraAdapter*>(&l)) rescale(*dora, y);
   }
+  if (const auto found = experts_.find(spec.name); found != experts_.end()) add_expert(*found->second, y);
   const float scale = head && unties_ ? built_.made.info.head_scale : 1;
   if (scale != 1) std::for_each_n(y.as<float>(), y.numel(), [&](float& v) { v *= scale; });
   return y;
@@ -115,6 +118,25 @@ void Merger::rescale(const lora::DoraAdapter& l, const Tensor& y) {
     const auto by = static_cast<float>(m.as<float>()[r] / std::sqrt(squares));
     for (std::int64_t i = 0; i < y.cols(); ++i) row[i] *= by;
   }
+}
+
+// The adapter of all experts is read once for those that follow one another.
+void Merger::add_expert(const lora::ExpertPart& part, Tensor y) {
+  const lora::ExpertsLora& all = *part.all;
+  const std::int64_t r = all.rank(), count = all.experts();
+  const Tensor a = room(a_, all.a.shape), b = room(b_, all.b.shape);
+  if (held_ != &all) {
+    held_ = nullptr;
+    built_.start->read(all.a, a, 0);
+    built_.start->read(all.b, b, 0);
+    held_ = &all;
+  }
+  const Tensor own = room(own_b_, {part.rows, r});  // column j of B_e is column j E + e of B
+  for (std::int64_t i = 0; i < part.rows; ++i)
+    for (std::int64_t j = 0; j < r; ++j)
+      own.as<float>()[i * r + j] = b.as<float>()[(part.first + i) * r * count + j * count + part.expert];
+  product(*ops_, y, {own, Trans::no, a.slice(part.expert * r, (part.expert + 1) * r), Trans::no}, all.scale(),
+          y);
 }
 
 Tensor Merger::room(std::vector<float>& values, const Shape& shape) {

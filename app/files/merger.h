@@ -39,15 +39,18 @@ class Merger {
   const std::string& source_of(const std::string& name) const;
   void put_tokens(const Tensor& table);                     // the rows that were trained apart
   void rescale(const lora::DoraAdapter&, const Tensor& y);  // rows to their magnitudes
+  void add_expert(const lora::ExpertPart&, Tensor y);
   static Tensor room(std::vector<float>& values, const Shape& shape);
 
   const BuiltModel& built_;
   std::unique_ptr<Ops> ops_;
   bool unties_ = false;
   std::map<std::string, const lora::LoraAdapter*> adapters_;  // by the weight they add to
+  std::map<std::string, const lora::ExpertPart*> experts_;
+  const lora::ExpertsLora* held_ = nullptr;  // whose a_ and b_ are there
   std::set<std::string> inputs_first_;
   std::map<std::string, const Parameter*> whole_;  // what the adapter's file has in place of the base's
-  std::vector<float> values_, a_, b_;
+  std::vector<float> values_, a_, b_, own_b_;
 };
 
 }  // namespace ft

@@ -50,11 +50,13 @@ DataHeader data_header(const RunConfig& config, const BuiltData& d) {
 AdapterHeader adapter_header(const BuiltModel& b) {
   AdapterHeader h{.rank = b.lora_config.r,
                   .alpha = b.lora_config.lora_alpha,
-                  .linears = static_cast<std::int64_t>(b.attached.linears.size())};
-  for (const std::string& name : b.attached.linears) {
+                  .linears = std::ssize(b.attached.linears) + std::ssize(b.attached.experts)};
+  const auto add = [&](const std::string& name) {
     const std::string last = name.substr(name.rfind('.') + 1);
     if (std::find(h.targets.begin(), h.targets.end(), last) == h.targets.end()) h.targets.push_back(last);
-  }
+  };
+  for (const std::string& name : b.attached.linears) add(name);
+  for (const lora::ExpertPart& part : b.attached.experts) add(part.weight.substr(0, part.weight.rfind('.')));
   return h;
 }
 
@@ -84,6 +86,8 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
     h.adapter = adapter_header(b);
     for (lora::LoraAdapter* a : b.attached.adapters)
       for (const Parameter* p : a->trained()) h.parameters -= p->shape.numel();
+    for (const lora::ExpertsLora* a : lora::adapters_of(b.attached.experts))
+      h.parameters -= a->a.shape.numel() + a->b.shape.numel();
   }
   h.data = data_header(config, d);
   h.memory = plan.memory;

@@ -54,6 +54,13 @@ void print_report(const deepspeed::Report& report, bool json) {
   for (const std::string& line : as_lines(report, true)) screen.line(line, 4);
 }
 
+void check_targets(const RunConfig& c, const MadeModel& made) {
+  const lora::Origin origin = origin_of(made.info, nullptr);
+  lora::attach(*made.model,
+               lora::with_expert_parameters(*made.model, c.lora, origin.head, origin.prefix, origin.exit),
+               DType::f32, origin);
+}
+
 void check(const RunConfig& c) {
   check_folder(c.model.folder(), "model.model_name_or_path");
   check_folder(c.model.tokenizer(), "model.tokenizer_name_or_path");
@@ -61,7 +68,7 @@ void check(const RunConfig& c) {
   if (c.lora.adapter_name_or_path)
     check_folder(*c.lora.adapter_name_or_path, "lora.adapter_name_or_path");
   else if (c.finetuning_type == FinetuningType::lora)
-    lora::attach(*made.model, c.lora, DType::f32, origin_of(made.info, nullptr));
+    check_targets(c, made);
   check_data(c.data);
   check_steps(c);
 }

@@ -67,6 +67,8 @@ const char* words_of(Wrong w) {
       return "cross_entropy: a target beyond the classes";
     case Wrong::key:
       return "attention_ranges: keys that are not there";
+    case Wrong::expert:
+      return "route_grad, group_rows: an expert beyond their number";
   }
   return "an index beyond its range";
 }

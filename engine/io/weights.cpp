@@ -12,6 +12,8 @@
 namespace ft {
 namespace {
 
+constexpr std::int64_t kMostStacked = 1 << 16;  // matrices of a stack
+
 [[noreturn]] void refuse_without_weights(const std::string& folder) {
   struct stat info {};
   if (::stat(folder.c_str(), &info) != 0)
@@ -53,7 +55,7 @@ ModelFolder::ModelFolder(const std::string& folder, Nonfinite nonfinite)
   const std::string single = join_path(folder, "model.safetensors"), index = single + ".index.json";
   if (path_exists(single)) {
     files_.push_back(std::make_unique<SafetensorsFile>(single));
-    for (const auto& t : files_[0]->tensors()) entries_[t.name] = {files_[0].get(), &t};
+    for (const auto& t : files_[0]->tensors()) entries_[t.name] = {.file = files_[0].get(), .tensor = &t};
   } else if (path_exists(index)) {
     read_index(index);
   } else {
@@ -77,7 +79,7 @@ void ModelFolder::read_index(const std::string& index) {
     if (tensor == nullptr)
       throw UserError(Exit::input, str(printable(file->path()), ": has no ", printable(name), ", which ",
                                        printable(index), " says it has"));
-    entries_[name] = {file, tensor};
+    entries_[name] = {.file = file, .tensor = tensor};
   }
   if (entries_.empty()) json.refuse("weight_map", "an object of names and files, not empty");
 }
@@ -86,10 +88,43 @@ void ModelFolder::name_as(const StoredNames& as) {
   std::erase_if(entries_, [&](const auto& e) {
     return std::ranges::any_of(as.skip, [&](const std::string& end) { return e.first.ends_with(end); });
   });
-  if (std::ranges::any_of(entries_, [&](const auto& e) { return e.first.starts_with(as.prefix); })) return;
+  if (std::ranges::any_of(entries_, [&](const auto& e) { return e.first.starts_with(as.prefix); }))
+    return take_apart(as.stacks);
   std::map<std::string, Entry> named;
   for (const auto& [name, entry] : entries_) named[name == as.head ? name : as.prefix + name] = entry;
   entries_ = std::move(named);
+  take_apart(as.stacks);
+}
+
+void ModelFolder::take_apart(const std::vector<StoredStack>& stacks) {
+  std::map<std::string, Entry> parts;
+  for (const StoredStack& stack : stacks)
+    for (auto e = entries_.begin(); e != entries_.end();) {
+      const auto& [name, whole] = *e;
+      if (!name.ends_with(stack.from)) {
+        ++e;
+        continue;
+      }
+      const std::string start = name.substr(0, name.size() - stack.from.size());
+      const std::vector<std::int64_t>& shape = whole.tensor->shape;
+      const auto p = std::ssize(stack.to);
+      if (stack.to[0].find('%') == std::string::npos) {
+        parts[start + stack.to[0]] = whole;
+      } else if (shape.size() == 3 && shape[0] <= kMostStacked && shape[1] % p == 0 &&
+                 whole.tensor->numel > 0) {
+        const std::vector<std::int64_t> own{shape[1] / p, shape[2]};
+        for (std::int64_t i = 0; i < shape[0] * p; ++i) {
+          std::string end = stack.to[static_cast<std::size_t>(i % p)];
+          end.replace(end.find('%'), 1, std::to_string(i / p));
+          parts[start + end] = {whole.file, whole.tensor, i * own[0] * own[1], own};
+        }
+      } else {
+        throw UserError(Exit::input, str(printable(whole.file->path()), ": ", printable(name), " is ",
+                                         shape_text(shape), ", not a matrix for each expert"));
+      }
+      e = entries_.erase(e);
+    }
+  entries_.merge(parts);
 }
 
 const ModelFolder::Entry& ModelFolder::at(const std::string& name) const {
@@ -111,25 +146,29 @@ bool ModelFolder::has(const std::string& name) const { return entries_.contains(
 
 WeightInfo ModelFolder::info(const std::string& name) const {
   const Entry& e = at(name);
-  return {e.file->path(), e.tensor->type, e.tensor->shape};
+  return {e.file->path(), e.tensor->type, e.shape.empty() ? e.tensor->shape : e.shape};
 }
 
 void ModelFolder::read(const std::string& name, const Tensor& to, std::int64_t first) const {
   const Entry& e = at(name);
-  e.file->read(*e.tensor, to, first, nonfinite_);
+  e.file->read(*e.tensor, to, e.first + first, nonfinite_);
 }
 
 StoredBytes ModelFolder::find_stored(const std::string& name, DType type, std::int64_t elements) const {
   const auto it = entries_.find(name);
   if (it == entries_.end()) return {};
-  const auto& [file, tensor] = it->second;
-  if (tensor->type != stored_type(type) || tensor->numel != elements) return {};
-  return {file->path(), file->state(), tensor->begin};
+  const Entry& e = it->second;
+  const std::int64_t own = e.shape.empty() ? e.tensor->numel : e.shape[0] * e.shape[1];
+  if (e.tensor->type != stored_type(type) || own != elements) return {};
+  return {e.file->path(), e.file->state(), e.tensor->begin + e.first * size_of(type)};
 }
 
 std::int64_t ModelFolder::bytes() const {
   std::int64_t sum = 0;
-  for (const auto& [name, e] : entries_) sum += e.tensor->end - e.tensor->begin;
+  for (const auto& [name, e] : entries_) {
+    const std::int64_t all = e.tensor->end - e.tensor->begin;
+    sum += e.shape.empty() ? all : all / e.tensor->numel * e.shape[0] * e.shape[1];
+  }
   return sum;
 }
 

@@ -34,11 +34,19 @@ class WeightSource {
   void expect(const std::string& name, const Shape& shape) const;
 };
 
+// Matrices that files may hold stacked: (E, p out, in), the p of each of E side by side, or one matrix with
+// another name.
+struct StoredStack {
+  std::string from;             // end of its name
+  std::vector<std::string> to;  // (p) ends of theirs, a % for the number
+};
+
 // How a model's files may differ from what its parameters are called.
 struct StoredNames {
   std::string prefix;             // model. where no name begins with it all but the head's get it
   std::string head;               // lm_head.weight
   std::vector<std::string> skip;  // ends of names that are no weights: masks, tables
+  std::vector<StoredStack> stacks = {};
 };
 
 // model.safetensors, or the files that model.safetensors.index.json names.
@@ -61,7 +69,10 @@ class ModelFolder : public WeightSource {
   struct Entry {
     const SafetensorsFile* file;
     const StoredTensor* tensor;
+    std::int64_t first = 0;                // element of it, where a matrix of a stack begins
+    std::vector<std::int64_t> shape = {};  // of the matrix; empty: the tensor is no stack
   };
+  void take_apart(const std::vector<StoredStack>&);
   void read_index(const std::string& index);
   const Entry& at(const std::string& name) const;
 

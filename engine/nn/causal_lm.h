@@ -18,6 +18,7 @@
 #include "engine/nn/cache_rows.h"
 #include "engine/nn/embedding_and_head.h"
 #include "engine/nn/model.h"
+#include "engine/nn/routing.h"
 #include "engine/nn/shared_rows.h"
 
 namespace ft {
@@ -34,9 +35,13 @@ class CausalLm final : public Model {
     bool tied = false;             // the head uses the embedding's table
     std::int64_t key_columns = 0;  // of a KvCache: KV D
     std::int64_t heads = 0;        // of the queries
+    RouterBalanceLoss balance;     // of layers with experts
   };
   explicit CausalLm(Parts parts)
-      : positions_(std::move(parts.positions)), key_columns_(parts.key_columns), heads_(parts.heads) {
+      : positions_(std::move(parts.positions)),
+        key_columns_(parts.key_columns),
+        heads_(parts.heads),
+        balance_(parts.balance) {
     vocabulary_.embedding = std::move(parts.embedding);
     vocabulary_.embedding.weight.embedding = true;
     if (auto& positions = vocabulary_.embedding.positions) positions->embedding = true;
@@ -98,9 +103,10 @@ class CausalLm final : public Model {
   }
   void forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss, float scale,
                         float smoothing) override {
-    train(c, store, b, [&](Tensor x, const Targets& t) {
+    const auto head = [&](Tensor x, const Targets& t) {
       return vocabulary_.forward_backward(c, store, loss, x, t, scale, smoothing);
-    });
+    };
+    train(c, store, b, head, {loss, scale});
   }
   void forward_backward_rows(Ctx& c, ParameterStore& store, const Batch& b, RowLoss& loss) override {
     train(c, store, b,
@@ -162,16 +168,26 @@ class CausalLm final : public Model {
     side.shared = upload_shared(c, b);
     return {ids, targets, std::move(side)};
   }
-  // head: from the last states to their gradient.
+  struct ScaledLoss {
+    Tensor loss;
+    float scale = 1;  // of its gradients
+  };
+  // head: from the last states to their gradient. balance: what the routers' loss is added to, if anything.
   template <class HeadPass>
-  void train(Ctx& c, ParameterStore& store, const Batch& b, HeadPass head) {
+  void train(Ctx& c, ParameterStore& store, const Batch& b, HeadPass head, ScaledLoss balance = {}) {
     Scope all(c.saved), scratch(c.scratch);
     store.expect(step_units(store));
     c.begin(Phase::forward);
-    const Inputs in = upload(c, b);
+    Inputs in = upload(c, b);
+    RouterStatistics routers;
+    if (balance.loss && balance_.coefficient != 0) {
+      routers = balance_.take(c);
+      in.side.routers = &routers;
+    }
     const Tensor embedded = vocabulary_.embed(c, store, in.ids, in.side.positions);
     add_noise(c, embedded, longest_of(b.starts));
     const Tensor x = stack_.forward(c, store, embedded, in.side, b.kept_starts);
+    if (in.side.routers) balance_.add(c, balance.loss, routers, balance.scale);
     const Tensor d = head(x, in.targets);
     const bool embedding_grad = store.trains(vocabulary_.embedding_unit());
     stack_.backward(c, store, d, in.side, embedding_grad);
@@ -211,6 +227,7 @@ class CausalLm final : public Model {
   Encoding positions_;
   BlockStack<Block> stack_;
   std::int64_t key_columns_, heads_;
+  RouterBalanceLoss balance_;
   SparseAttention sparse_;
   double noise_ = 0;  // NEFTune's alpha
 };

@@ -33,6 +33,9 @@ struct Ctx {
   bool train = true;             // dropout is active
   InputsHome* inputs = nullptr;  // null: they stay on the device
   bool adapters = true;          // false: the model as it is without them; forward passes only
+  // Of a mean over this micro-batch's tokens where it is added to a sum over targets: the step's targets
+  // times the share of the step's tokens that are in it, however the step is split.
+  float tokens_weight = 1;
 
   void begin(Phase phase) { ops.phases().turn_to(phase); }
   Tensor save(std::int64_t rows, std::int64_t cols) { return saved.take_padded(rows, cols, dtype); }

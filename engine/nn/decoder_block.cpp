@@ -20,19 +20,26 @@ DecoderBlock::Saved DecoderBlock::forward(Ctx& c, Tensor y, Tensor x, const Side
   // Of a block that runs again only the end of the MLP is wanted: its pieces are made again with their
   // gradients where there are many.
   fed.forward(c, y, h, s.fed, [&](Tensor to, Tensor residual) {
-    s.mlp = mlp.forward(c, to, in, residual, y ? keep : Keep::but_the_mlp);
+    if (moe)
+      s.moe = moe->forward(c, to, in, residual, side.routers, y ? keep : Keep::all);
+    else
+      s.mlp = mlp.forward(c, to, in, residual, y ? keep : Keep::but_the_mlp);
   });
   return s;
 }
 
 // d: the gradient of what the MLP was added to; into += that of its input.
-void DecoderBlock::mlp_back(Ctx& c, Tensor d, Tensor into, Tensor x, const Saved& s, bool wanted) const {
+void DecoderBlock::mlp_back(Ctx& c, Tensor d, Tensor into, Tensor x, const Saved& s, const Side& side,
+                            bool wanted) const {
   Scope scratch(c.scratch);
   Tensor n = c.temporary(x.rows(), x.cols()), dn = c.temporary(x.rows(), x.cols());
   const Tensor t = fed.takes(c) ? c.temporary(x.rows(), x.cols()) : Tensor{};
   const Tensor dz = fed.backward(c, d, t, s.fed);
-  if (mlp.reads_input() || s.mlp.empty()) n = fed.input(c, n, x, s.fed);
-  mlp.backward(c, wanted ? dn : Tensor{}, dz, n, s.mlp);
+  if (moe || mlp.reads_input() || s.mlp.empty()) n = fed.input(c, n, x, s.fed);
+  if (moe)
+    moe->backward(c, wanted ? dn : Tensor{}, dz, n, s.moe, side.routers);
+  else
+    mlp.backward(c, wanted ? dn : Tensor{}, dz, n, s.mlp);
   if (wanted) fed.input_back(c, into, dn, x, s.fed);
 }
 
@@ -51,14 +58,14 @@ void DecoderBlock::attention_back(Ctx& c, Tensor d, Tensor x, const Saved& s, co
 void DecoderBlock::backward(Ctx& c, Tensor d, Tensor x, const Saved& s, const Side& side,
                             bool input_grad) const {
   if (!parallel) {
-    mlp_back(c, d, d, s.h, s, true);
+    mlp_back(c, d, d, s.h, s, side, true);
     return attention_back(c, d, x, s, side, input_grad);
   }
   Scope scratch(c.scratch);  // attention reads d as well
   const bool wanted = input_grad || (fed.before && fed.before->trains());
   const Tensor by_mlp = input_grad ? c.temporary(d.rows(), d.cols()) : Tensor{};
   if (by_mlp) c.ops.run(op::Fill{by_mlp, 0});
-  mlp_back(c, d, by_mlp, x, s, wanted);
+  mlp_back(c, d, by_mlp, x, s, side, wanted);
   attention_back(c, d, x, s, side, input_grad);
   if (by_mlp) c.ops.run(op::Add{d, by_mlp});
 }
@@ -71,7 +78,7 @@ void DecoderBlock::visit(Visitor& v) {
   attention.visit(v);
   norm(attended.after);
   norm(fed.before);
-  mlp.visit(v);
+  moe ? moe->visit(v) : mlp.visit(v);
   norm(fed.after);
 }
 

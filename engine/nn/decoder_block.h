@@ -3,6 +3,7 @@
 #pragma once
 #include "engine/nn/attention.h"
 #include "engine/nn/mlp.h"
+#include "engine/nn/moe.h"
 #include "engine/nn/residual.h"
 
 namespace ft {
@@ -11,7 +12,8 @@ struct DecoderBlock {
   Residual attended, fed;  // around attention, around the MLP
   SelfAttention attention;
   Mlp mlp;
-  bool parallel = false;  // both read x: y = x + attention + mlp (GPT-J, GPT-NeoX)
+  std::optional<Moe> moe;  // in place of mlp
+  bool parallel = false;   // both read x: y = x + attention + mlp (GPT-J, GPT-NeoX)
 
   using Side = Positions;
   struct Saved {
@@ -19,13 +21,14 @@ struct DecoderBlock {
     Tensor h;  // (rows, C) between the two; not when parallel
     SelfAttention::Saved attention;
     Mlp::Saved mlp;  // and the statistics before it: of a block that runs again, not before its backward
+    Moe::Saved moe;
   };
   Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;
   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
   void visit(Visitor&);
 
  private:
-  void mlp_back(Ctx&, Tensor d, Tensor into, Tensor x, const Saved&, bool wanted) const;
+  void mlp_back(Ctx&, Tensor d, Tensor into, Tensor x, const Saved&, const Side&, bool wanted) const;
   void attention_back(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
 };
 

@@ -5,6 +5,7 @@
 #include "engine/nn/context.h"
 #include "engine/nn/kv_cache.h"
 #include "engine/nn/picked_rows.h"
+#include "engine/nn/routing.h"
 #include "engine/nn/shared_rows.h"
 
 namespace ft {
@@ -13,17 +14,24 @@ namespace ft {
 enum class Rotation : std::uint8_t { none, usual, local };
 
 struct Positions {
-  Tensor positions;                       // (rows) i32
-  Tensor cos, sin;                        // rotary: (positions, R / 2) f32; empty: nothing is rotated
-  std::span<const std::int32_t> starts;   // of the sequences
-  const CachedRows* cached = nullptr;     // generation: where keys and values are kept
-  BlockMask blocks = {};                  // sparse attention; no layout: dense
-  Tensor local_cos = {}, local_sin = {};  // of layers with a window, where theirs are others
-  SharedRows shared = {};                 // none: sequences are their own rows
+  Tensor positions;                           // (rows) i32
+  Tensor cos, sin;                            // rotary: (positions, R / 2) f32; empty: nothing is rotated
+  std::span<const std::int32_t> starts;       // of the sequences
+  const CachedRows* cached = nullptr;         // generation: where keys and values are kept
+  BlockMask blocks = {};                      // sparse attention; no layout: dense
+  Tensor local_cos = {}, local_sin = {};      // of layers with a window, where theirs are others
+  SharedRows shared = {};                     // none: sequences are their own rows
+  const RouterStatistics* routers = nullptr;  // where layers with experts note how they are used; null: not
 
   // Of some of the rows; they keep their positions.
   Positions of(Ctx& c, const PickedRows& picked) const {
-    return {upload(c, picked.positions), cos, sin, picked.starts, nullptr, {}, local_cos, local_sin};
+    return {.positions = upload(c, picked.positions),
+            .cos = cos,
+            .sin = sin,
+            .starts = picked.starts,
+            .local_cos = local_cos,
+            .local_sin = local_sin,
+            .routers = routers};
   }
 
   // Rotates queries or keys of heads of `width` = D values; sign -1: their gradients, back.

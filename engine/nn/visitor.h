@@ -11,6 +11,7 @@
 namespace ft {
 
 struct Linear;
+struct Moe;
 
 class Visitor {
  public:
@@ -18,6 +19,7 @@ class Visitor {
   virtual void unit(std::string_view /*name*/) {
   }                                // what follows, up to the next, is gathered and reduced at once
   virtual void linear(Linear&) {}  // before its parameters
+  virtual void experts(Moe&) {}    // before its linears
   virtual void parameter(Parameter&) {}
 };
 

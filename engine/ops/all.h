@@ -15,6 +15,7 @@
 #include "engine/ops/optimizer.h"
 #include "engine/ops/products.h"
 #include "engine/ops/rescale.h"
+#include "engine/ops/routing.h"
 #include "engine/ops/rows.h"
 #include "engine/ops/whole_optimizer.h"
 
@@ -28,6 +29,9 @@ using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Multiply, op::SoftCap, op
                       op::Embedding, op::EmbeddingGrad, op::GatherRows, op::ScatterRows,    // rows.h
                       op::GatherColumns,                                                    //
                       op::Magnitudes, op::ScaleColumns, op::ColumnDots,                     // rescale.h
+                      op::GatherSum, op::Transpose,                                         //
+                      op::Route, op::RouteGrad, op::GroupRows, op::RouterBalance,           // routing.h
+                      op::ScaleRows, op::ScaleRowsGrad,                                     //
                       op::CrossEntropy, op::Divergence, op::LogitStatistics,                // loss.h
                       op::Sum, op::SumSquares, op::AdamW, op::Lion, op::Sgd,                // optimizer.h
                       op::Adagrad, op::RmsProp, op::Average,                                //

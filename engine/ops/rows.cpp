@@ -46,4 +46,17 @@ void GatherColumns::check_indices() const {
   require(all_below(columns, x.cols()), "gather_columns: a column beyond x");
 }
 
+void GatherSum::check() const {
+  require(is_float(y) && y.dtype == x.dtype && y.cols() == x.cols(), "gather_sum: y and x differ");
+  require(rows.cols() >= 1 && is_vector(rows, y.rows() * rows.cols(), DType::i32) && rows.rows() == y.rows(),
+          "gather_sum: rows is not (rows of y, k) i32");
+  require(!c || alike(c, y), "gather_sum: c and y differ");
+}
+void GatherSum::check_indices() const { require(all_below(rows, x.rows()), "gather_sum: a row beyond x"); }
+
+void Transpose::check() const {
+  require(is_float(y) && y.dtype == x.dtype && y.rows() == x.cols() && y.cols() == x.rows(),
+          "transpose: y is not x turned");
+}
+
 }  // namespace ft::op

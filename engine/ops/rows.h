@@ -1,5 +1,5 @@
 // Rows by number: embeddings, and rows taken from or put into a tensor. Their bytes are those of the rows
-// that are moved.
+// that are moved. And rows turned into columns.
 #pragma once
 #include "engine/ops/roles.h"
 
@@ -88,6 +88,40 @@ struct GatherColumns {
     visit("y", y);
     visit("x", x);
     visit("columns", columns);
+  }
+};
+
+// y[i] = c[i] + the sum over j of x[rows[i, j]], in f32, rounded once.
+struct GatherSum {
+  static constexpr const char* kName = "gather_sum";
+  Out y;
+  In x;
+  In rows;  // (rows of y, k) i32
+  In c = Tensor{};
+
+  void check() const;
+  void check_indices() const;
+  double bytes() const {
+    return bytes_of(y) + bytes_of(c) + bytes_of(rows) + bytes_of(y) * static_cast<double>(rows.cols());
+  }
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("x", x);
+    visit("rows", rows);
+    visit("c", c);
+  }
+};
+
+// y (n, m) = the transpose of x (m, n).
+struct Transpose {
+  static constexpr const char* kName = "transpose";
+  Out y;
+  In x;
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("x", x);
   }
 };
 

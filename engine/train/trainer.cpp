@@ -135,6 +135,7 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
     c.begin(Phase::data);
     c.ops.enter("inputs");
     const Batch batch = i < s.end ? p_.data.batch(s.epoch, i) : idle_batch();
+    c.tokens_weight = i < s.end ? s.mean_weight(p_.data.shape(s.epoch, i).all_tokens()) : 0;
     objective_.forward_backward(pass(c), batch, loss, scale);
   }
   c.begin(Phase::reduce);

@@ -1,6 +1,7 @@
 // The loop: micro-batches, one optimizer step, and now and then an evaluation, a checkpoint, a row in the
 // log.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <optional>
 
@@ -75,6 +76,11 @@ class Trainer {
     double loss_scale = 1;        // what its gradients were multiplied by; fp16 only
     bool early = false;           // units are stepped beside its backward pass
     std::vector<double> columns;  // of the objective, see ColumnMeans
+    // Ctx::tokens_weight of a micro-batch.
+    float mean_weight(std::int64_t of) const {
+      return static_cast<float>(static_cast<double>(targets) * static_cast<double>(of) /
+                                static_cast<double>(std::max<std::int64_t>(1, tokens)));
+    }
   };
   Step step(TrainState&);
   StepScalars scalars_of(const Step&, std::int64_t taken) const;  // but for the gradient's scale

@@ -22,6 +22,7 @@ DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 VERSIONS = {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__, "peft": peft.__version__}
 STEPS = 50
 SEQ2SEQ = ("t5", "mt5")
+WITH_EXPERTS = ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe")
 IGNORED = -100
 
 
@@ -72,7 +73,10 @@ def write_model(model, spec, folder):
 
 
 def load_model(spec, folder, attention="eager", dtype=torch.float32):
-    return auto_class(spec).from_pretrained(folder, dtype=dtype, attn_implementation=attention)
+    model = auto_class(spec).from_pretrained(folder, dtype=dtype, attn_implementation=attention)
+    if spec["model_type"] in WITH_EXPERTS:  # its grouped products want widths of whole 16 bytes
+        model.set_experts_implementation("eager")
+    return model
 
 
 def make_samples(spec, vocab):
@@ -154,11 +158,33 @@ def trained(model):
     return {file_name(n, model): p for n, p in model.named_parameters() if p.requires_grad}
 
 
+def by_expert(named, model):
+    """The same by the names of the files: transformers 5 has all experts of a layer in two parameters."""
+    kind = model.config.model_type
+    if kind not in WITH_EXPERTS:
+        return named
+    wide, narrow = (("w1", "w3"), "w2") if kind == "mixtral" else (("gate_proj", "up_proj"), "down_proj")
+    parts = {}
+    for name, g in named.items():
+        if kind == "mixtral" and "lora_" not in name:
+            name = name.replace(".mlp.", ".block_sparse_moe.")
+        module = name.rsplit(".", 1)[0]
+        if name.endswith(".experts.gate_up_proj"):
+            for e, both in enumerate(g):
+                parts.update({f"{module}.{e}.{p}.weight": half.clone() for p, half in zip(wide, both.chunk(2))})
+        elif name.endswith(".experts.down_proj"):
+            parts.update({f"{module}.{e}.{narrow}.weight": own.clone() for e, own in enumerate(g)})
+        else:
+            parts[name] = g
+    return parts
+
+
 def gradients(model, rows):
     model.zero_grad()
     logits, loss = forward(model, rows)
     loss.backward()
-    return logits.detach().float(), float(loss.detach()), {n: p.grad.float().clone() for n, p in trained(model).items()}
+    grads = {n: p.grad.float().clone() for n, p in trained(model).items()}
+    return logits.detach().float(), float(loss.detach()), by_expert(grads, model)
 
 
 def decayed(model):

@@ -2,6 +2,7 @@
 // is the same training.
 #include <cerrno>
 
+#include "engine/core/error.h"
 #include "tests/life/ranks.h"
 
 namespace ft::test {

@@ -102,7 +102,6 @@ TEST_F(PeftConfigTest, KindsOfLora) {
 TEST_F(PeftConfigTest, RefusesByName) {
   const std::string kind = " must be false or null: ft does not compute this kind of LoRA, is ";
   EXPECT_EQ(says(R"(, "lora_bias": true)"), "lora_bias" + kind + "true");
-  EXPECT_EQ(says(R"(, "target_parameters": ["a"])"), "target_parameters" + kind + "[\"a\"]");
   EXPECT_EQ(says(R"(, "monteclora_config": {"a": 1})"), "monteclora_config" + kind + "an object of 1 key");
   for (const std::string word : {"corda", "loftq", "pissa_niter_", "pissa_niter_0", "pissa_niter_4x"})
     EXPECT_EQ(

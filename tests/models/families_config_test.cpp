@@ -104,6 +104,23 @@ TEST(FamilyConfigs, Tensors) {
   EXPECT_EQ(tensors(base("olmo2")).at("model.layers.0.self_attn.k_norm.weight"), (Shape{16}));
 }
 
+TEST(FamilyConfigs, Experts) {
+  auto mixtral = base("mixtral");
+  mixtral["num_local_experts"] = 3;
+  const auto of_mixtral = tensors(mixtral);
+  EXPECT_EQ(of_mixtral.at("model.layers.1.block_sparse_moe.gate.weight"), (Shape{3, 32}));
+  EXPECT_EQ(of_mixtral.at("model.layers.1.block_sparse_moe.experts.2.w2.weight"), (Shape{32, 48}));
+  auto qwen = base("qwen3_moe");
+  qwen["num_experts"] = 12;
+  qwen["mlp_only_layers"] = {0};
+  const auto of_qwen = tensors(qwen);
+  EXPECT_EQ(of_qwen.at("model.layers.0.mlp.up_proj.weight"), (Shape{48, 32}));
+  EXPECT_EQ(of_qwen.at("model.layers.1.mlp.experts.11.up_proj.weight"), (Shape{768, 32}));
+  EXPECT_EQ(tensors(base("qwen2_moe")).at("model.layers.0.mlp.shared_expert.up_proj.weight"),
+            (Shape{5632, 32}));
+  EXPECT_EQ(tensors(base("olmoe")).at("model.layers.0.mlp.gate.weight"), (Shape{64, 32}));
+}
+
 TEST(FamilyConfigs, WhatIsNotComputedIsRefusedByName) {
   EXPECT_EQ(refusal("opt", {{"layerdrop", 0.1}}),
             "3 config.json: layerdrop must be 0: ft drops no layers, is 0.1");
@@ -117,6 +134,13 @@ TEST(FamilyConfigs, WhatIsNotComputedIsRefusedByName) {
             "3 config.json: resid_pdrop must be at least 0 and below 1, is 1.0");
   EXPECT_EQ(refusal("gemma2", {{"use_bidirectional_attention", true}}),
             "3 config.json: use_bidirectional_attention must be false: ft trains causal models, is true");
+  EXPECT_EQ(
+      refusal("mixtral", {{"router_jitter_noise", 0.1}}),
+      "3 config.json: router_jitter_noise must be 0: ft does not add noise to what routers read, is 0.1");
+  EXPECT_EQ(refusal("olmoe", {{"clip_qkv", 8}}),
+            "3 config.json: clip_qkv must be null: ft does not clip queries, keys and values, is 8");
+  EXPECT_EQ(refusal("mixtral", {{"num_local_experts", 2}, {"num_experts_per_tok", 3}}),
+            "3 config.json: num_experts_per_tok must be at most the number of experts (2), is 3");
   EXPECT_EQ(refusal("smollm3", {{"no_rope_layers", {1}}}),
             "3 config.json: no_rope_layers must be a list with one entry for each layer, is [1]");
   EXPECT_EQ(refusal("granite", {{"residual_multiplier", 0}}),

@@ -50,7 +50,8 @@ TEST_P(Cached, TokenByTokenIsTheWholeSequence) {
         const auto vocab = static_cast<std::ptrdiff_t>(all.size()) / b.tokens();
         if (b.tokens() >= first) whole.insert(whole.end(), all.begin() + (first - 1) * vocab, all.end());
       }
-      EXPECT_LT(nmse(run.cached_logits(samples(), first), whole), dtype == DType::f32 ? 1e-11 : 1e-3);
+      const double bound = dtype == DType::f32 ? 1e-11 : golden.routes() ? 1e-2 : 1e-3;
+      EXPECT_LT(nmse(run.cached_logits(samples(), first), whole), bound);
     }
   }
 }

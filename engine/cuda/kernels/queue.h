@@ -7,7 +7,17 @@
 namespace ft::cuda {
 
 // Why an index of the data was skipped; the last one found stays.
-enum class Wrong : std::int32_t { none, position, id, gathered_row, scattered_row, column, target, key };
+enum class Wrong : std::int32_t {
+  none,
+  position,
+  id,
+  gathered_row,
+  scattered_row,
+  column,
+  target,
+  key,
+  expert
+};
 
 constexpr int kSumParts = 1024;
 

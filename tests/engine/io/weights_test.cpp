@@ -72,6 +72,29 @@ TEST_F(ModelFolderTest, Sharded) {
             "3 " + folder.path() + ": has no d, which config.json asks for");
 }
 
+// Matrices of experts, stacked: (2, 2, 1), gate above up.
+TEST_F(ModelFolderTest, StacksAreTakenApart) {
+  const std::string header = R"({"m.0.gu":{"dtype":"F32","shape":[2,2,1],"data_offsets":[0,16]}})";
+  std::string length(8, '\0'), data;
+  length[0] = static_cast<char>(header.size());
+  for (const char c : {'\x80', '\xa0', '\xc0', '\xe0'})
+    data += std::string("\0\0", 2) + c + '\x3f';  // 1 to 1.75
+  folder.write("model.safetensors", length + header + data);
+  ModelFolder model(folder.path());
+  model.name_as({.prefix = "m.", .stacks = {{".gu", {".%.gate", ".%.up"}}}});
+  EXPECT_EQ(model.names(), (std::vector<std::string>{"m.0.0.gate", "m.0.0.up", "m.0.1.gate", "m.0.1.up"}));
+  EXPECT_EQ(model.bytes(), 16);
+  model.expect("m.0.1.gate", {1, 1});
+  float value = 0;
+  model.read("m.0.1.gate", {reinterpret_cast<std::byte*>(&value), DType::f32, {1}});
+  EXPECT_EQ(value, 1.5f);
+  ModelFolder odd(folder.path());
+  EXPECT_EQ(error_of([&] {
+              odd.name_as({.prefix = "m.", .stacks = {{".gu", {".%.a", ".%.b", ".%.c"}}}});
+            }),
+            "3 " + folder / "model.safetensors: m.0.gu is [2, 2, 1], not a matrix for each expert");
+}
+
 TEST_F(ModelFolderTest, WrongIndex) {
   folder.write("m-1.safetensors", shard({"a"}));
   folder.write("m.bin", "x");

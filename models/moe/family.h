@@ -1,0 +1,9 @@
+// Decoders with experts in place of some feed-forward layers: Mixtral, Qwen2-MoE, Qwen3-MoE, OLMoE.
+#pragma once
+#include "models/family.h"
+
+namespace ft::moe {
+
+extern const Family kFamily;
+
+}  // namespace ft::moe

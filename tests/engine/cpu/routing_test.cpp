@@ -1,0 +1,196 @@
+// Routes, sorted rows and their sums of every target.
+#include "tests/engine/cpu/leaf_fixture.h"
+
+#include <cmath>
+
+#include "tests/reference/routing.h"
+
+namespace ft::cpu {
+namespace {
+
+std::vector<double> row_of(const Matrix& m, std::int64_t r) {
+  std::vector<double> row;
+  for (std::int64_t c = 0; c < m.tensor.cols(); ++c) row.push_back(m.get(r, c));
+  return row;
+}
+
+const std::vector<Size> kRoutes{{1, 1}, {3, 5}, {5, 63}, {79, 17}};
+
+struct Routes {
+  Routes(const Trial& s, bool normalised)
+      : k(std::min<std::int64_t>(3, s.cols)),
+        logits(s.matrix(1, 3)),
+        p(s.matrix(s.rows, s.cols, DType::f32)),
+        w(s.matrix(s.rows, k, DType::f32)),
+        ids(s.matrix(s.rows, k, DType::i32)) {
+    if (s.pad == 0)
+      s.ops.run(op::Route{.weights = w, .ids = ids, .p = p, .logits = logits, .normalised = normalised});
+  }
+  std::int64_t k;
+  Matrix &logits, &p, &w, &ids;
+};
+
+TEST(Route, IsTheReferenceWithItsGradient) {
+  for (const bool normalised : {false, true})
+    each_trial(kRoutes, [&](const Trial& s) {
+      const Routes r(s, normalised);
+      if (s.pad != 0) return;  // of i32 and f32 tensors only dense ones are taken
+      Matrix &dw = s.matrix(s.rows, r.k, DType::f32).randomize(2), &slope = s.vector(s.cols, DType::f32, 3);
+      Matrix& dlogits = s.matrix(s.rows, s.cols, s.type);
+      s.ops.run(op::RouteGrad{.dlogits = dlogits,
+                              .dweights = dw,
+                              .ids = r.ids,
+                              .p = r.p,
+                              .slope = slope,
+                              .normalised = normalised});
+      std::vector<double> want_w, want_grad;
+      for (std::int64_t t = 0; t < s.rows; ++t) {
+        const auto logits = row_of(r.logits, t);
+        const auto ids = reference::largest(reference::softmax(logits), std::size_t(r.k));
+        for (std::int64_t j = 0; j < r.k; ++j) EXPECT_EQ(r.ids.get(t, j), double(ids[std::size_t(j)]));
+        for (const double w : reference::weights_of(reference::softmax(logits), ids, normalised))
+          want_w.push_back(w);
+        for (std::size_t i = 0; i < logits.size(); ++i) {
+          std::vector<std::complex<double>> moved(logits.begin(), logits.end());
+          moved[i] += std::complex<double>(0, 1e-20);
+          const auto p = reference::softmax(moved);
+          const auto w = reference::weights_of(p, ids, normalised);
+          std::complex<double> sum = 0;
+          for (std::size_t j = 0; j < w.size(); ++j) sum += dw.get(t, std::int64_t(j)) * w[j];
+          for (std::size_t e = 0; e < p.size(); ++e) sum += slope.get(0, std::int64_t(e)) * p[e];
+          want_grad.push_back(sum.imag() / 1e-20);
+        }
+      }
+      EXPECT_LT(nmse(r.w.values(), want_w), 1e-12);
+      if (s.cols > 1) {
+        EXPECT_LT(nmse(dlogits.values(), want_grad), std::max(1e-11, s.tolerance()));
+      }
+    });
+}
+
+// Of equal logits the first are chosen, and NaN still leaves experts that are there and differ.
+TEST(Route, TiesAndNaN) {
+  for (const NamedKernels& named : all_kernels()) {
+    CpuOps ops(1, named.kernels);
+    Matrix logits(2, 5, DType::f32), p(2, 5, DType::f32), w(2, 2, DType::f32), ids(2, 2, DType::i32);
+    logits.assign({1, 2, 2, 2, 0, NAN, 1, 1, 1, 1});
+    ops.run(op::Route{.weights = w, .ids = ids, .p = p, .logits = logits});
+    EXPECT_EQ(ids.values(), (std::vector<double>{1, 2, 0, 1})) << named.name;
+  }
+}
+
+TEST(GroupRows, SortsByExpertAndKeepsTheOrder) {
+  for (const NamedKernels& named : all_kernels()) {
+    CpuOps ops(2, named.kernels);
+    Matrix ids(4, 2, DType::i32), order(1, 8, DType::i32), tokens(1, 8, DType::i32), places(4, 2, DType::i32),
+        starts(1, 5, DType::i32);
+    ids.assign({3, 0, 0, 1, 3, 1, 0, 3});
+    ops.run(op::GroupRows{.order = order, .tokens = tokens, .places = places, .starts = starts, .ids = ids});
+    EXPECT_EQ(starts.values(), (std::vector<double>{0, 3, 5, 5, 8})) << named.name;
+    EXPECT_EQ(order.values(), (std::vector<double>{1, 2, 6, 3, 5, 0, 4, 7}));
+    EXPECT_EQ(tokens.values(), (std::vector<double>{0, 1, 3, 1, 2, 0, 2, 3}));
+    EXPECT_EQ(places.values(), (std::vector<double>{5, 0, 1, 3, 6, 4, 2, 7}));
+    ids.assign({3, 0, 0, 1, 3, 1, 0, 4});
+    EXPECT_THROW(ops.run(op::GroupRows{
+                     .order = order, .tokens = tokens, .places = places, .starts = starts, .ids = ids}),
+                 InternalError);
+  }
+}
+
+TEST(RouterBalance, IsTheReferenceWithItsSlope) {
+  constexpr std::size_t kExperts = 6, kChoices = 2, kTokens = 9, kLayers = 2;
+  for (const NamedKernels& named : all_kernels()) {
+    CpuOps ops(1, named.kernels);
+    Matrix starts(kLayers, kExperts + 1, DType::i32), sums(kLayers, kExperts, DType::f32);
+    Matrix loss(1, 1, DType::f64), slope(1, kExperts, DType::f32);
+    std::vector<reference::Values<double>> all;
+    for (std::size_t l = 0; l < kLayers; ++l) {
+      std::vector<double> count(kExperts + 1), sum(kExperts);
+      for (std::size_t t = 0; t < kTokens; ++t) {
+        Matrix logits(1, kExperts, DType::f64);
+        all.push_back(reference::softmax(logits.randomize(1 + l * kTokens + t).values()));
+        for (const std::size_t e : reference::largest(all.back(), kChoices)) ++count[e + 1];
+        for (std::size_t e = 0; e < kExperts; ++e) sum[e] += all.back()[e];
+      }
+      for (std::size_t e = 0; e < kExperts; ++e) {
+        count[e + 1] += count[e];
+        sums.set(std::int64_t(l), std::int64_t(e), sum[e]);
+      }
+      for (std::size_t e = 0; e <= kExperts; ++e) starts.set(std::int64_t(l), std::int64_t(e), count[e]);
+    }
+    loss.assign({7});
+    ops.run(op::RouterBalance{.loss = loss,
+                              .slope = slope,
+                              .starts = starts,
+                              .sums = sums,
+                              .choices = kChoices,
+                              .weight = 0.5f,
+                              .scale = 4});
+    EXPECT_NEAR(loss.get(0, 0), 7 + 0.5 * reference::balance(all, kChoices), 1e-6) << named.name;
+    std::vector<reference::Values<std::complex<double>>> moved;
+    for (const auto& p : all) moved.emplace_back(p.begin(), p.end());
+    for (std::size_t e = 0; e < kExperts; ++e) {
+      moved[3][e] += std::complex<double>(0, 1e-20);
+      EXPECT_NEAR(slope.get(0, std::int64_t(e)), 2 * reference::balance(moved, kChoices).imag() / 1e-20,
+                  1e-6);
+      moved[3][e] = moved[3][e].real();
+    }
+  }
+}
+
+TEST(ScaleRows, AndItsGradient) {
+  for (const bool sigmoid : {false, true})
+    each_trial([&](const Trial& s) {
+      Matrix &x = s.matrix(1), &dy = s.matrix(2), &y = s.matrix(s.rows, s.cols, s.type);
+      Matrix &w = s.vector(s.rows, DType::f32, 3), &dw = s.vector(s.rows, DType::f32);
+      s.ops.run(op::ScaleRows{.y = y, .x = x, .w = w, .sigmoid = sigmoid});
+      std::vector<double> want, want_dx, want_dw;
+      for (std::int64_t r = 0; r < s.rows; ++r) {
+        const double v = w.get(0, r), factor = sigmoid ? 1 / (1 + std::exp(-v)) : v;
+        double dot = 0;
+        for (std::int64_t i = 0; i < s.cols; ++i) {
+          want.push_back(factor * x.get(r, i));
+          want_dx.push_back(factor * dy.get(r, i));
+          dot += dy.get(r, i) * x.get(r, i);
+        }
+        want_dw.push_back(sigmoid ? dot * factor * (1 - factor) : dot);
+      }
+      EXPECT_LT(nmse(y.values(), want), s.tolerance());
+      s.ops.run(op::ScaleRowsGrad{.dx = dy, .dw = dw, .dy = dy, .x = x, .w = w, .sigmoid = sigmoid});
+      EXPECT_LT(nmse(dy.values(), want_dx), s.tolerance());
+      EXPECT_LT(nmse(dw.values(), want_dw), 1e-11);
+    });
+}
+
+TEST(GatherSum, AddsRowsInTheirOrder) {
+  each_trial([](const Trial& s) {
+    constexpr std::int64_t kEach = 3;
+    Matrix &x = s.matrix(1), &c = s.matrix(2), &y = s.matrix(s.rows, s.cols, s.type);
+    Matrix& rows = s.indices(s.rows * kEach, s.rows);
+    for (const bool added : {false, true}) {
+      s.ops.run(op::GatherSum{
+          .y = y, .x = x, .rows = rows.tensor.view({s.rows, kEach}), .c = added ? c.tensor : Tensor{}});
+      std::vector<double> want;
+      for (std::int64_t r = 0; r < s.rows; ++r)
+        for (std::int64_t i = 0; i < s.cols; ++i) {
+          double sum = added ? c.get(r, i) : 0;
+          for (std::int64_t j = 0; j < kEach; ++j)
+            sum += x.get(static_cast<std::int64_t>(rows.get(0, r * kEach + j)), i);
+          want.push_back(sum);
+        }
+      EXPECT_LT(nmse(y.values(), want), s.tolerance());
+    }
+  });
+}
+
+TEST(Transpose, Turns) {
+  each_trial([](const Trial& s) {
+    Matrix &x = s.matrix(1), &y = s.matrix(s.cols, s.rows, s.type);
+    s.ops.run(op::Transpose{.y = y, .x = x});
+    for (std::int64_t r = 0; r < s.rows; ++r)
+      for (std::int64_t i = 0; i < s.cols; ++i) EXPECT_EQ(y.get(i, r), x.get(r, i));
+  });
+}
+
+}  // namespace
+}  // namespace ft::cpu

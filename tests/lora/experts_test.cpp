@@ -1,0 +1,98 @@
+// What PEFT makes of targets in models with experts. The golden cases lora-mixtral and lora-qwen2-moe show
+// that the mathematics and the names are PEFT's.
+#include "lora/experts.h"
+
+#include <gtest/gtest.h>
+
+#include "lora/attach.h"
+#include "models/registry.h"
+#include "tests/support/source.h"
+
+namespace ft::lora {
+namespace {
+
+using Names = std::vector<std::string>;
+
+MadeModel model(const std::string& name) {
+  return make_model(source_path("tests/golden/models/" + name + "/model/config.json"), DType::f32);
+}
+
+LoraConfig converted(const std::string& name, const Modules& targets) {
+  LoraConfig c;
+  c.r = 3;
+  c.lora_alpha = 6;
+  c.target_modules = targets;
+  return with_expert_parameters(*model(name).model, c, "lm_head", "lora.", Exit::config);
+}
+
+std::string mistake(const std::string& name, const LoraConfig& config) {
+  try {
+    const MadeModel made = model(name);
+    attach(*made.model, with_expert_parameters(*made.model, config, "lm_head", "lora.", Exit::config),
+           DType::f32, {"lora."});
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code, Exit::config);
+    return e.what();
+  }
+  return "no mistake";
+}
+
+TEST(ExpertTargets, AllLinearIsAttentionRoutersAndExperts) {
+  const LoraConfig c = converted("mixtral", "all-linear");
+  EXPECT_EQ(std::get<Names>(c.target_modules), (Names{"k_proj", "o_proj", "q_proj", "v_proj"}));
+  EXPECT_EQ(c.target_parameters, (Names{"down_proj", "gate.weight", "gate_up_proj"}));
+  EXPECT_EQ(c.rank_pattern, (Pattern<std::int64_t>{{".*\\.gate_up_proj", 6}}));
+  EXPECT_EQ(c.alpha_pattern, (Pattern<double>{{".*\\.gate_up_proj", 12}}));
+}
+
+// The names of the experts' linears are no longer those of dense layers and shared experts.
+TEST(ExpertTargets, SharedExpertsHaveTheirGateOnly) {
+  const LoraConfig c = converted("qwen2-moe", "all-linear");
+  EXPECT_EQ(std::get<Names>(c.target_modules),
+            (Names{"k_proj", "o_proj", "q_proj", "shared_expert_gate", "v_proj"}));
+}
+
+TEST(ExpertTargets, ListsAndExpressions) {
+  EXPECT_EQ(converted("mixtral", Names{"q_proj", "w2"}).target_parameters, Names{"down_proj"});
+  EXPECT_EQ(converted("mixtral", ".*w[123]").target_parameters, (Names{"down_proj", "gate_up_proj"}));
+  EXPECT_FALSE(converted("mixtral", Names{"q_proj"}).target_parameters);
+  EXPECT_EQ(std::get<std::string>(converted("llama", "all-linear").target_modules), "all-linear");
+}
+
+TEST(ExpertTargets, MistakesAreNamed) {
+  LoraConfig c;
+  c.target_modules = Names{"q_proj", "w3"};
+  EXPECT_EQ(mistake("mixtral", c),
+            "lora.target_modules: w3 and w1 of experts are one matrix, gate_up_proj; name both, or neither");
+  c.target_modules = Names{"q_proj"};
+  c.target_parameters = Names{"mlp.experts.gate"};
+  EXPECT_TRUE(mistake("mixtral", c)
+                  .starts_with("lora.target_parameters: nothing is called \"mlp.experts.gate\"; there are "));
+  c.target_parameters = Names{"mlp.experts.down_proj"};
+  c.lora_dropout = 0.1;
+  EXPECT_EQ(mistake("mixtral", c), "lora.lora_dropout: adapters of target_parameters have none; set it to 0");
+  c.lora_dropout = 0;
+  c.modules_to_save = Names{"gate"};
+  EXPECT_TRUE(
+      mistake("mixtral", c)
+          .starts_with("lora.modules_to_save: PEFT has no model.layers.0.block_sparse_moe.gate.weight"));
+  EXPECT_EQ(mistake("qwen2-moe", c), "no mistake");
+  c.modules_to_save = Names{"experts"};
+  EXPECT_TRUE(
+      mistake("qwen2-moe", c)
+          .starts_with("lora.modules_to_save: PEFT has no model.layers.0.mlp.experts.0.gate_proj.weight"));
+}
+
+TEST(ExpertTargets, OneParameterAloneHasThePlainName) {
+  const MadeModel made = model("mixtral");
+  LoraConfig c;
+  c.target_modules = Names{"q_proj"};
+  c.target_parameters = Names{"mlp.experts.gate_up_proj"};
+  const Attached attached = attach(*made.model, c, DType::f32, {"lora."});
+  const auto all = adapters_of(attached.experts);
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(all[0]->a.name, "base_model.model.model.layers.0.mlp.experts.lora_A.weight");
+}
+
+}  // namespace
+}  // namespace ft::lora

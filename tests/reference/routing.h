@@ -1,0 +1,78 @@
+// Mixtures of experts as plain scalar maths: see leaf.h.
+#pragma once
+#include <numeric>
+
+#include "tests/reference/layers.h"
+
+namespace ft::reference {
+
+template <class V>
+Values<V> softmax(const Values<V>& x) {
+  double top = real(x[0]);
+  for (const V& v : x) top = std::max(top, real(v));
+  Values<V> p;
+  V sum = 0;
+  for (const V& v : x) p.push_back(std::exp(v - top)), sum += p.back();
+  for (V& v : p) v /= sum;
+  return p;
+}
+
+// The k largest, the largest first.
+template <class V>
+std::vector<std::size_t> largest(const Values<V>& p, std::size_t k) {
+  std::vector<std::size_t> ids(p.size());
+  std::iota(ids.begin(), ids.end(), std::size_t{0});
+  std::stable_sort(ids.begin(), ids.end(),
+                   [&](std::size_t a, std::size_t b) { return real(p[a]) > real(p[b]); });
+  ids.resize(k);
+  return ids;
+}
+
+// Of one token: what its experts weigh.
+template <class V>
+Values<V> weights_of(const Values<V>& p, const std::vector<std::size_t>& ids, bool normalised) {
+  Values<V> w;
+  V sum = 0;
+  for (const std::size_t e : ids) w.push_back(p[e]), sum += p[e];
+  for (V& v : w)
+    if (normalised) v /= sum;
+  return w;
+}
+
+// E sum of f_e P_e over the tokens of all layers; p: of each.
+template <class V>
+V balance(const std::vector<Values<V>>& p, std::size_t k) {
+  const std::size_t n = p[0].size();
+  Values<V> mean(n);
+  Values<double> chosen(n);
+  for (const Values<V>& token : p) {
+    for (std::size_t e = 0; e < n; ++e) mean[e] += token[e] / double(p.size());
+    for (const std::size_t e : largest(token, k)) chosen[e] += 1 / double(p.size());
+  }
+  V sum = 0;
+  for (std::size_t e = 0; e < n; ++e) sum += chosen[e] * mean[e];
+  return double(n) * sum;
+}
+
+// The experts' MLPs are `at`E.gate, .up and .down; the router is `router`. probabilities: of each token.
+template <class V>
+Values<V> experts(const Named<V>& in, const std::string& router, const std::string& at, std::size_t k,
+                  bool normalised, const Values<V>& x, std::size_t rows, const Lora& lora,
+                  std::vector<Values<V>>* probabilities = nullptr) {
+  const std::size_t width = x.size() / rows;
+  Values<V> y(x.size());
+  for (std::size_t t = 0; t < rows; ++t) {
+    const Values<V> own(x.begin() + std::ptrdiff_t(t * width), x.begin() + std::ptrdiff_t((t + 1) * width));
+    const Values<V> p = softmax(linear(in, router, own, 1, lora));
+    const std::vector<std::size_t> ids = largest(p, k);
+    const Values<V> w = weights_of(p, ids, normalised);
+    for (std::size_t j = 0; j < k; ++j) {
+      const Values<V> z = mlp(in, at + std::to_string(ids[j]) + ".", Activation::silu, own, 1, lora);
+      for (std::size_t i = 0; i < width; ++i) y[t * width + i] += w[j] * z[i];
+    }
+    if (probabilities) probabilities->push_back(p);
+  }
+  return y;
+}
+
+}  // namespace ft::reference
