@@ -3,39 +3,25 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "app/answers/chat_reader.h"
 #include "app/answers/generation.h"
 #include "app/answers/text_stream.h"
 #include "app/files/model_files.h"
 #include "app/process/signals.h"
 #include "app/screen/format.h"
-#include "data/chat_template.h"
-#include "engine/io/file.h"
-#include "engine/io/json.h"
 
 namespace ft {
 namespace {
 
-bool reads_sources(const Answerer& a) { return a.built.made.info.decoder.has_value(); }
-
-// Tokens of a conversation, or of a source, that the model sees: its context, but not more memory than people
-// expect.
-std::int64_t context_length(const Answerer& a) {
-  if (!reads_sources(a) && a.config.generation.max_length) return *a.config.generation.max_length;
-  constexpr std::int64_t kMost = 4096;
-  const JsonObject j = JsonObject::read(join_path(a.built.folder, "config.json"));
-  return std::min(kMost, j.positive_or("max_position_embeddings", 2048));
-}
-
 // One answer at a time. A decoder's context holds the turns and the answer; an encoder-decoder's holds the
 // line, and the decoder has the answer to itself.
 GenerationShape shape_of(const Answerer& a) {
-  const std::int64_t context = context_length(a);
-  if (!reads_sources(a)) return {{.slots = 1, .capacity = context}, context};
+  const std::int64_t context = a.context_length();
+  if (!a.reads_sources()) return {{.slots = 1, .capacity = context}, context};
   const GenerationConfig& g = a.config.generation;
   if (g.max_length && *g.max_length < 2)
     throw UserError(Exit::config,
@@ -49,84 +35,62 @@ GenerationShape shape_of(const Answerer& a) {
 }
 
 // The one that data.chat_template names, else the model's own; nothing where there is none.
-std::optional<ChatTemplate> template_of(const Answerer& a) {
+std::optional<ChatReader> reader_of(const Answerer& a) {
   const auto& setting = a.config.data.chat_template;
-  if (reads_sources(a)) {
+  if (a.reads_sources()) {
     if (!setting) return std::nullopt;
     throw UserError(Exit::config,
                     "data.chat_template: an encoder-decoder reads one text at a time, without turns");
   }
   if (!setting && !holds_chat_template(a.config.model.tokenizer())) return std::nullopt;
-  return std::optional<ChatTemplate>(std::in_place, setting, a.config.model.tokenizer(), a.text());
+  return std::optional<ChatReader>(std::in_place, setting, a.config.model.tokenizer(), a.text());
 }
 
 // What has been said, and how the model reads it.
 class Conversation {
  public:
-  explicit Conversation(const Answerer& a) : answerer_(a), template_(template_of(a)) {}
-  bool remembers() const { return template_.has_value(); }
-  void forget() { said_.clear(); }
+  explicit Conversation(const Answerer& a) : answerer_(a), reader_(reader_of(a)) {}
+  bool remembers() const { return reader_.has_value(); }
+  void forget() { said_ = {}; }
 
   // Tokens up to where the answer begins; the oldest turns go where there are more than `most`.
   std::vector<std::int32_t> ask(const std::string& words, std::size_t most) {
-    if (!template_) return answerer_.ids_of(words);
-    said_.push_back({"user", words});
+    if (!reader_) return answerer_.ids_of(words);
+    say(said_, "user", words);
     std::vector<std::int32_t> ids = tokens();
-    while (ids.size() > most && said_.size() > 2) {
-      said_.erase(said_.begin(), said_.begin() + 2);
+    while (ids.size() > most && said_.messages.size() > 2) {
+      said_.messages.erase(said_.messages.begin(), said_.messages.begin() + 2);
       ids = tokens();
     }
     return ids;
   }
   void answered(const std::string& words) {
-    if (template_) said_.push_back({"assistant", words});
+    if (reader_) say(said_, "assistant", words);
   }
   void take_back() {
-    if (template_) said_.pop_back();
+    if (reader_) said_.messages.pop_back();
   }
-  // What closes an answer, such as <|im_end|>; "" for none.
-  std::string end() const {
-    if (!template_) return "";
-    if (!template_->format()) return template_->writer(false).end_of_answer();
-    const std::array<ChatMessage, 2> turns{ChatMessage{"user", "a"}, ChatMessage{"assistant", "b"}};
-    std::string closing;
-    for (const ChatPart& part : render_chat(*template_->format(), turns, answerer_.text()))
-      if (part.kind == ChatPart::Kind::end) closing = part.text;
-    closing.erase(0, closing.find_first_not_of(" \n"));
-    return closing;
+  // Where answers end.
+  AnswerEnds ends() const {
+    AnswerEnds ends{answerer_.end_tokens,
+                    answerer_.config.generation.stop_strings.value_or(std::vector<std::string>{})};
+    if (reader_) ends.add(reader_->end(), answerer_.text());
+    return ends;
   }
 
  private:
   std::vector<std::int32_t> tokens() const {
-    if (template_->format())
-      return answerer_.text().encode(render_chat_prompt(*template_->format(), said_, answerer_.text()));
-    ChatTurns turns;
-    for (const ChatMessage& m : said_) {
-      turns.messages.push_back({{"role", m.role}, {"content", m.content}});
-      turns.bytes += m.content.size();
-    }
     try {
-      return answerer_.text().encode(template_->writer(false).prompt(turns));
+      return reader_->prompt(said_);
     } catch (const std::invalid_argument& wrong) {
       throw UserError(Exit::input, wrong.what());
     }
   }
 
   const Answerer& answerer_;
-  std::optional<ChatTemplate> template_;
-  std::vector<ChatMessage> said_;
+  std::optional<ChatReader> reader_;
+  ChatTurns said_;
 };
-
-// An answer also ends where the format closes it: at a token, or a text where the tokenizer has no such
-// token.
-TokenChooser chooser_of(const Answerer& a, const std::string& end, std::vector<std::string>& stop_strings) {
-  std::vector<std::int32_t> tokens = a.end_tokens;
-  if (const auto token = a.text().id(end); token && a.text().is_special(*token))
-    tokens.push_back(*token);
-  else if (!end.empty())
-    stop_strings.push_back(end);
-  return {a.config.generation, std::move(tokens)};
-}
 
 class Chat {
  public:
@@ -135,12 +99,12 @@ class Chat {
         conversation_(a),
         screen_(screen),
         asks_(asks),
-        stop_strings_(a.config.generation.stop_strings.value_or(std::vector<std::string>{})),
+        ends_(conversation_.ends()),
         shape_(shape_of(a)),
         engine_(start_engine(a, shape_)),
         generator_(engine_->context, engine_->store, a.built.model(), shape_,
-                   chooser_of(a, conversation_.end(), stop_strings_)) {
-    if (!reads_sources(a)) generator_.keep_cache();  // what a decoder layer holds depends on the source
+                   {a.config.generation, ends_.tokens}) {
+    if (!a.reads_sources()) generator_.keep_cache();  // what a decoder layer holds depends on the source
   }
 
   bool remembers() const { return conversation_.remembers(); }
@@ -174,7 +138,7 @@ class Chat {
         conversation_.ask(words, static_cast<std::size_t>(shape_.cache.capacity / 2));
     const auto length = static_cast<std::int64_t>(ids.size());
     const std::int64_t most =
-        reads_sources(answerer_) ? shape_.cache.source_capacity : shape_.cache.capacity - 1;
+        answerer_.reads_sources() ? shape_.cache.source_capacity : shape_.cache.capacity - 1;
     if (length < 1 || length > most) {
       conversation_.take_back();
       return screen_.line(str("this is ", length, " tokens; there is room for ", most));
@@ -183,7 +147,7 @@ class Chat {
     p.number = turns_++;
     const std::int64_t room = shape_.cache.capacity - static_cast<std::int64_t>(p.ids.size());
     p.max_new_tokens = std::min(answerer_.config.generation.most(p.ids.size()), room);
-    TextStream text(*answerer_.tokenizer, stop_strings_);
+    TextStream text(*answerer_.tokenizer, ends_.texts);
     const NotedInterrupt interrupt(asks_);
     const std::vector<Prompt> prompts{std::move(p)};
     generator_.run(prompts, [&](std::size_t, std::int32_t token) {
@@ -198,7 +162,7 @@ class Chat {
   Conversation conversation_;
   Screen& screen_;
   bool asks_;
-  std::vector<std::string> stop_strings_;
+  AnswerEnds ends_;
   GenerationShape shape_;
   std::unique_ptr<Engine> engine_;
   Generator generator_;
@@ -220,7 +184,7 @@ Exit chat(const AnswererArgs& args) {
   if (asks)
     screen.line(str(a.built.made.info.architecture, " from ", show::path(args.model),
                     args.adapter.empty() ? "" : " with " + show::path(args.adapter),
-                    reads_sources(a)   ? "; each line is a separate source"
+                    a.reads_sources()  ? "; each line is a separate source"
                     : chat.remembers() ? ""
                                        : "; each line is a separate prompt (no chat format)",
                     ". /reset, /quit; Ctrl-C stops an answer"));

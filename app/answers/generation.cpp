@@ -7,6 +7,7 @@
 #include <span>
 
 #include "app/config/gguf_base.h"
+#include "app/files/model_files.h"
 #include "app/screen/format.h"
 #include "engine/io/json.h"
 
@@ -205,12 +206,19 @@ Prompt Answerer::prompt_of(std::vector<std::int32_t> ids) const {
   return ft::prompt_of(std::move(ids), built.made.info);
 }
 
-std::vector<std::int32_t> Answerer::ids_of(const std::string& words) const {
-  if (built.made.info.decoder) return text().encode_with_specials(words);
-  std::vector<std::int32_t> ids = text().prefix();
-  const Tokenizer::Ids tokens = text().encode(words);
+std::vector<std::int32_t> Answerer::ids_of(const std::string& words, const Tokenizer& with) const {
+  if (built.made.info.decoder) return with.encode_with_specials(words);
+  std::vector<std::int32_t> ids = with.prefix();
+  const Tokenizer::Ids tokens = with.encode(words);
   ids.insert(ids.end(), tokens.begin(), tokens.end());
   return ids;
+}
+
+std::int64_t Answerer::context_length() const {
+  if (!reads_sources() && config.generation.max_length) return *config.generation.max_length;
+  constexpr std::int64_t kMost = 4096;
+  const JsonObject j = JsonObject::read(join_path(built.folder, "config.json"));
+  return std::min(kMost, j.positive_or("max_position_embeddings", 2048));
 }
 
 Answerer open_answerer(const AnswererArgs& args) {

@@ -29,8 +29,13 @@ struct Answerer {
     return generation_shape(prompts, config.generation.batch_size, config.generation.num_beams);
   }
   // A decoder continues the text, with the usual prefix before it; an encoder reads it with its end token.
-  std::vector<std::int32_t> ids_of(const std::string& text) const;
+  std::vector<std::int32_t> ids_of(const std::string& text) const { return ids_of(text, this->text()); }
+  std::vector<std::int32_t> ids_of(const std::string& text, const Tokenizer&) const;
   Prompt prompt_of(std::vector<std::int32_t> ids) const;
+  bool reads_sources() const { return built.made.info.decoder.has_value(); }  // an encoder-decoder
+  // Tokens of a conversation, or of a source, where nobody says how many will come: those that the model
+  // sees, but not more memory than people expect.
+  std::int64_t context_length() const;
 };
 
 // Reads everything but the weights' values, which are checked for shape. Settings: those of the command line,

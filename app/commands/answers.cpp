@@ -1,4 +1,5 @@
-// Commands in which a model answers, or says what answers are worth: generate, score, chat.
+// Commands in which a model answers, or says what answers are worth: generate, score, chat,
+// serve.
 #include "app/commands/command_parser.h"
 #include "app/config/hub_folders.h"
 
@@ -73,6 +74,50 @@ void CommandLine::answers() {
   about_an_answerer(chat, chat_);
   chat_.conversation = true;
   on_model(chat, chat_.model, [this] { return ft::chat(chat_); });
+}
+
+void CommandLine::serving() {
+  auto* serve =
+      command("serve", "Answer over HTTP, as OpenAI's API does: docs/serve.md.",
+              "  ft serve --model models/base\n"
+              "  ft serve --model models/base --adapter cheerful=outputs/a --adapter brief=outputs/b\n"
+              "  ft serve --model models/base --host 0.0.0.0 --port 80 --api-key-file key.txt\n"
+              "  curl localhost:8000/v1/completions -H 'Content-Type: application/json' \\\n"
+              "       -d '{\"model\": \"base\", \"prompt\": \"2 + 2 =\", \"max_tokens\": 20}'");
+  serve->add_option("--model", serve_.model, "Model folder, or id in the hub's cache.")
+      ->required()
+      ->type_name("DIR");
+  serve
+      ->add_option("--adapter", serve_.adapters,
+                   "PEFT adapter that requests can name as their model; may be repeated.")
+      ->allow_extra_args(false)
+      ->type_name("NAME=DIR");
+  serve->add_option("--name", serve_.name, "The model's name in requests, if not that of its folder.")
+      ->type_name("NAME");
+  serve->add_option("--host", serve_.host, "Address to listen at.")->type_name("HOST")->capture_default_str();
+  serve->add_option("--port", serve_.port, "Port to listen at; 0: any free one.")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("PORT")
+      ->capture_default_str();
+  serve->add_option("--api-key-file", serve_.key_file, "File whose first line is the key that clients need.")
+      ->type_name("FILE");
+  serve->add_option("--max-waiting", serve_.max_waiting, "Requests that may wait; further ones are refused.")
+      ->check(CLI::Range(1, 10000))
+      ->type_name("N")
+      ->capture_default_str();
+  serve->add_option("--dtype", serve_.dtype, "Type to compute in.")
+      ->check(CLI::IsMember(kDtypes))
+      ->capture_default_str();
+  serve->add_option("settings", serve_.overrides, "Settings, see: ft help config generation.")
+      ->type_name("generation.key=value");
+  serve_.conversation = true;
+  serve->callback([this] {
+    action_ = [this] {
+      if (serve_.name.empty()) serve_.name = name_of_model(serve_.model);
+      serve_.model = model_folder(serve_.model, "main", "ft serve");
+      return ft::serve(serve_);
+    };
+  });
 }
 
 }  // namespace ft

@@ -47,6 +47,7 @@ CommandLine::CommandLine() {
   verification();
   models();
   answers();
+  serving();
   data();
   completion();
   help();

@@ -22,6 +22,7 @@
 #include "app/samples/data_show.h"
 #include "app/samples/data_stats.h"
 #include "app/samples/tokenize.h"
+#include "app/serve/serve.h"
 #include "app/sweep/sweep.h"
 #include "app/train/eval.h"
 #include "app/train/profile.h"
@@ -62,6 +63,7 @@ class CommandLine {
   Exit launch_command();
   void models();
   void answers();
+  void serving();
   // What a command does with a model. An id on the hub is replaced by its folder before.
   void on_model(CLI::App* app, std::string& name, const std::function<Exit()>& action);
   void about_an_answerer(CLI::App* app, AnswererArgs& args);
@@ -95,6 +97,7 @@ class CommandLine {
   std::string checkpoint_;
   GenerateArgs generate_;
   AnswererArgs chat_;
+  ServeArgs serve_;
   TokenizeOptions tokenize_;
   InitArgs init_;
   bool wants_version_ = false;

@@ -15,6 +15,8 @@ struct Prompt {
   std::int64_t max_new_tokens = 0;
   std::uint64_t number = 0;               // names its random numbers
   std::vector<std::int32_t> source = {};  // encoder-decoders: what the encoder reads, at least one
+  const TokenChooser* chooser = nullptr;  // null: the generator's
+  std::int32_t adapter = -1;              // where a model has several: this one; -1: none
 };
 
 // A beginning of the answer.

@@ -1,6 +1,7 @@
 #include "engine/generate/generator.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "engine/core/error.h"
@@ -26,6 +27,34 @@ PassTokens tokens_of_pass(std::span<const Prompt> prompts, std::vector<std::int3
   }
   t.all = std::max(t.longest, std::min({t.all, kPassTokens, at_once * t.longest}));
   return t;
+}
+
+// A list of prompts, answered once.
+class Listed final : public PromptSource {
+ public:
+  Listed(std::span<const Prompt> prompts, const Generator::OnToken& on_token)
+      : prompts_(prompts), on_token_(on_token) {}
+  const Prompt* front() override { return next_ < prompts_.size() ? &prompts_[next_] : nullptr; }
+  void pop() override { ++next_; }
+  bool token(const Prompt& p, std::int32_t token) override {
+    return on_token_(static_cast<std::size_t>(&p - prompts_.data()), token);
+  }
+  void ended(const Prompt&) override {}
+  void failed(const Prompt&, const UserError& e) override { throw e; }
+
+ private:
+  std::span<const Prompt> prompts_;
+  const Generator::OnToken& on_token_;
+  std::size_t next_ = 0;
+};
+
+// `count` more rows with this adapter.
+void add_rows(std::vector<AdapterRows>& all, std::int64_t count, std::int32_t adapter) {
+  const std::int64_t begin = all.empty() ? 0 : all.back().end;
+  if (!all.empty() && all.back().adapter == adapter)
+    all.back().end += count;
+  else
+    all.push_back({begin, begin + count, adapter});
 }
 
 }  // namespace
@@ -65,27 +94,33 @@ Generator::Generator(Ctx& context, ParameterStore& store, Model& model, Generati
 }
 
 std::unique_ptr<Decoding> Generator::decode(const Prompt& p, Decoding::OnToken on_token) const {
-  if (width_ > 1) return std::make_unique<BeamSearch>(chooser_, p, std::move(on_token));
-  return std::make_unique<SingleBranch>(chooser_, p, std::move(on_token));
+  const TokenChooser& chooser = p.chooser ? *p.chooser : chooser_;
+  if (width_ > 1) return std::make_unique<BeamSearch>(chooser, p, std::move(on_token));
+  return std::make_unique<SingleBranch>(chooser, p, std::move(on_token));
 }
 
-std::vector<Generator::Answer*> Generator::admit(std::span<const Prompt> prompts, std::size_t& next,
-                                                 const OnToken& on_token) {
+bool Generator::fits(const Prompt& p) const {
+  const auto length = static_cast<std::int64_t>(p.ids.size());
+  const auto source = static_cast<std::int64_t>(p.source.size());
+  return length > 0 && length + p.max_new_tokens <= shape_.cache.capacity && length <= shape_.tokens &&
+         source <= shape_.cache.source_capacity && (source > 0) == (shape_.cache.sources > 0);
+}
+
+std::vector<Generator::Answer*> Generator::admit(PromptSource& prompts) {
   std::vector<Answer*> fresh;
   std::int64_t tokens = 0, source_tokens = 0;
-  while (next < prompts.size() && !free_.empty()) {
-    const Prompt& p = prompts[next];
+  for (const Prompt* next = nullptr; !free_.empty() && (next = prompts.front()) != nullptr;) {
+    const Prompt& p = *next;
+    require(fits(p), "a prompt that was not planned for");
     const auto length = static_cast<std::int64_t>(p.ids.size());
     const auto source = static_cast<std::int64_t>(p.source.size());
-    require(length > 0 && length + p.max_new_tokens <= shape_.cache.capacity && length <= shape_.tokens &&
-                source <= shape_.cache.source_capacity && (source > 0) == (shape_.cache.sources > 0),
-            "a prompt that was not planned for");
     if (tokens > 0 && (tokens + length > shape_.tokens || source_tokens + source > shape_.source_tokens))
       break;
+    prompts.pop();
     tokens += length;
     source_tokens += source;
     Answer a{.prompt = &p,
-             .decoding = decode(p, [&on_token, i = next](std::int32_t token) { return on_token(i, token); }),
+             .decoding = decode(p, [&](std::int32_t token) { return prompts.token(p, token); }),
              .slots = std::vector<std::int32_t>(static_cast<std::size_t>(width_)),
              .at = {free_.back()}};
     std::iota(a.slots.begin(), a.slots.end(), free_.back());
@@ -96,7 +131,6 @@ std::vector<Generator::Answer*> Generator::admit(std::span<const Prompt> prompts
     free_.pop_back();
     answers_.push_back(std::move(a));
     fresh.push_back(&answers_.back());  // answers_ never grows beyond what is reserved
-    ++next;
   }
   return fresh;
 }
@@ -127,12 +161,15 @@ void Generator::place(Answer& a) {
 
 void Generator::encode(const std::vector<Answer*>& fresh) {
   Sources s;
+  std::vector<AdapterRows> rows;
   for (const Answer* a : fresh) {
     const std::vector<std::int32_t>& ids = a->prompt->source;
     s.ids.insert(s.ids.end(), ids.begin(), ids.end());
     s.starts.push_back(static_cast<std::int32_t>(s.ids.size()));
     s.places.push_back(place_of(*a));
+    add_rows(rows, std::ssize(ids), a->prompt->adapter);
   }
+  if (on_rows_) on_rows_(rows);
   if (s.places.empty()) {
     s.ids = {0};
     s.starts = {0, 1};
@@ -140,8 +177,9 @@ void Generator::encode(const std::vector<Answer*>& fresh) {
   model_.encode(context_, store_, cache_, s);
 }
 
-void Generator::extend(const std::vector<Answer*>& answers) {
+void Generator::extend(const std::vector<Answer*>& answers, PromptSource& prompts) {
   Continuation c;
+  std::vector<AdapterRows> rows;
   const std::int64_t turn = model_.keys_turn_at();
   for (Answer* a : answers) {
     const std::span<const Branch> branches = a->decoding->branches();
@@ -149,6 +187,7 @@ void Generator::extend(const std::vector<Answer*>& answers) {
     for (std::size_t i = 0; i < branches.size(); ++i) {
       const std::vector<std::int32_t>& ids = branches[i].ids;
       c.input_ids.insert(c.input_ids.end(), ids.begin() + a->held, ids.end());
+      add_rows(rows, c.rows() - c.starts.back(), a->prompt->adapter);
       c.starts.push_back(static_cast<std::int32_t>(c.rows()));
       c.slots.push_back(a->at[i]);
       c.past.push_back(a->held);
@@ -160,6 +199,7 @@ void Generator::extend(const std::vector<Answer*>& answers) {
     if (keeps_ && a->at[0] == 0) kept_ = branches[0].ids;
   }
   tokens_computed_ += c.rows();
+  if (on_rows_) on_rows_(rows);
   model_.extend(context_, store_, cache_, c, logits_.slice(0, c.sequences()));
   download(c.sequences());
   const auto V = static_cast<std::size_t>(model_.vocab_size());
@@ -167,9 +207,19 @@ void Generator::extend(const std::vector<Answer*>& answers) {
   for (Answer* a : answers) {
     const std::span<float> own(scores, a->at.size() * V);
     scores += own.size();
-    a->open = a->decoding->step(own);
-    if (a->open) place(*a);
+    step(*a, own, prompts);
   }
+}
+
+void Generator::step(Answer& a, std::span<float> scores, PromptSource& prompts) {
+  try {
+    a.open = a.decoding->step(scores);
+  } catch (const UserError& e) {
+    a.open = false;
+    return prompts.failed(*a.prompt, e);
+  }
+  if (a.open) return place(a);
+  prompts.ended(*a.prompt);
 }
 
 void Generator::remake(Answer& a) {
@@ -178,6 +228,7 @@ void Generator::remake(Answer& a) {
     Continuation c{.input_ids = branches[i].ids, .slots = {a.at[i]}, .past = {0}};
     c.starts.push_back(static_cast<std::int32_t>(c.rows()));
     tokens_computed_ += c.rows();
+    if (on_rows_) on_rows_(std::array{AdapterRows{0, c.rows(), a.prompt->adapter}});
     model_.extend(context_, store_, cache_, c, logits_.slice(0, 1));
   }
   a.held = static_cast<std::int32_t>(branches[0].ids.size()) - 1;
@@ -204,23 +255,36 @@ void Generator::run(std::span<const Prompt> prompts, const OnToken& on_token, co
                         " tokens, where longrope's factors change, which ranks that gather parameters "
                         "together cannot do; use zero_optimization.stage 2 or lower, or shorter answers"));
   const auto anywhere = [&](bool here) { return any_rank ? any_rank(here) : here; };
-  for (std::size_t next = 0;;) {
-    const bool here = next < prompts.size() || !answers_.empty();
+  Listed listed(prompts, on_token);
+  for (;;) {
+    const bool here = listed.front() != nullptr || !answers_.empty();
     if (!anywhere(here)) return;
-    std::vector<Answer*> now = admit(prompts, next, on_token);
-    if (shape_.cache.sources > 0 && anywhere(!now.empty())) encode(now);
-    if (!here) {
-      idle();
-      continue;
-    }
-    if (now.empty())
-      for (Answer& a : answers_) now.push_back(&a);
-    extend(now);
-    std::erase_if(answers_, [&](const Answer& a) {
-      if (!a.open) free_.push_back(a.slots[0]);
-      return !a.open;
-    });
+    std::vector<Answer*> fresh = admit(listed);
+    if (shape_.cache.sources > 0 && anywhere(!fresh.empty())) encode(fresh);
+    here ? turn(std::move(fresh), listed) : idle();
   }
+}
+
+bool Generator::pass(PromptSource& prompts) {
+  std::vector<Answer*> fresh = admit(prompts);
+  if (answers_.empty()) return false;
+  if (shape_.cache.sources > 0 && !fresh.empty()) encode(fresh);
+  turn(std::move(fresh), prompts);
+  return true;
+}
+
+void Generator::turn(std::vector<Answer*> now, PromptSource& prompts) {
+  if (now.empty())
+    for (Answer& a : answers_) now.push_back(&a);
+  if (on_rows_)
+    std::stable_sort(now.begin(), now.end(), [](const Answer* a, const Answer* b) {
+      return a->prompt->adapter < b->prompt->adapter;
+    });
+  extend(now, prompts);
+  std::erase_if(answers_, [&](const Answer& a) {
+    if (!a.open) free_.push_back(a.slots[0]);
+    return !a.open;
+  });
 }
 
 }  // namespace ft

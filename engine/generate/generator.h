@@ -8,14 +8,30 @@
 #include <span>
 #include <vector>
 
+#include "engine/core/error.h"
 #include "engine/dist/parameter_store.h"
 #include "engine/generate/decoding.h"
+#include "engine/nn/adapter_rows.h"
 #include "engine/nn/model.h"
 
 namespace ft {
 
 // What memory is needed for these prompts, `at_once` of them at a time, each with `beams` branches.
 GenerationShape generation_shape(std::span<const Prompt>, std::int64_t at_once, std::int64_t beams = 1);
+
+// Prompts that come while others are being answered, and where their answers go.
+class PromptSource {
+ public:
+  virtual ~PromptSource() = default;
+  // The next one, which lives until it has ended or failed; null: none now.
+  virtual const Prompt* front() = 0;
+  virtual void pop() = 0;  // the front is being answered now
+  // Each new token, except the end token; false ends this answer after it.
+  virtual bool token(const Prompt&, std::int32_t token) = 0;
+  virtual void ended(const Prompt&) = 0;
+  // No token can be chosen for it: its scores are no numbers.
+  virtual void failed(const Prompt&, const UserError&) = 0;
+};
 
 class Generator {
  public:
@@ -29,6 +45,15 @@ class Generator {
   // has something to do, given whether this one has. A rank without work makes idle passes.
   using AnyRank = std::function<bool(bool here)>;
   void run(std::span<const Prompt> prompts, const OnToken&, const AnyRank& any_rank = {});
+
+  // One pass: of new prompts, where there are some and room for them, else of all answers under way. False:
+  // there was nothing to do.
+  bool pass(PromptSource&);
+  std::int64_t answering() const { return static_cast<std::int64_t>(answers_.size()); }
+
+  // Called before each pass with all of its rows. For a model whose adapters tell prompts apart.
+  using OnRows = std::function<void(std::span<const AdapterRows>)>;
+  void before_each_pass(OnRows f) { on_rows_ = std::move(f); }
 
   // From now on a prompt reuses its slot of the cache as far as they begin with the same tokens, so that in a
   // conversation only new tokens are computed. The rounding of an answer then depends on earlier turns.
@@ -47,15 +72,19 @@ class Generator {
     std::int32_t held = 0;            // tokens of each branch that its slot holds
     bool open = true;
   };
-  // Prompts from `next` on that fit into the free slots and one pass.
-  std::vector<Answer*> admit(std::span<const Prompt> prompts, std::size_t& next, const OnToken&);
+  // The next prompts that fit into the free slots and one pass.
+  std::vector<Answer*> admit(PromptSource&);
+  bool fits(const Prompt&) const;
   // An encoder-decoder's sources; all branches of an answer read their places in the cache. Without sources,
   // an idle pass.
   void encode(const std::vector<Answer*>& fresh);
   std::int32_t place_of(const Answer& a) const { return a.slots[0] / width_; }
   std::unique_ptr<Decoding> decode(const Prompt&, Decoding::OnToken) const;
+  // All answers under way, if there are no new ones; those with one adapter side by side.
+  void turn(std::vector<Answer*> fresh, PromptSource&);
   // One pass: of each branch all ids that its slot does not hold yet, and the token after them.
-  void extend(const std::vector<Answer*>&);
+  void extend(const std::vector<Answer*>&, PromptSource&);
+  void step(Answer&, std::span<float> scores, PromptSource&);
   // Each branch takes its parent's slot; where several have one parent, the others take it in copy to slots
   // whose branch was given up.
   void place(Answer&);
@@ -77,6 +106,7 @@ class Generator {
   std::vector<std::int32_t> free_;  // the first of `width_` slots each
   std::vector<float> scores_;
   std::vector<std::uint16_t> narrow_;  // the same in bf16 or f16, as the device has them
+  OnRows on_rows_;
   bool keeps_ = false;
   std::vector<std::int32_t> kept_;  // with keep_cache(): what the first slot holds
   std::int64_t tokens_computed_ = 0;

@@ -1,0 +1,38 @@
+#include "app/answers/chat_reader.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace ft {
+
+std::vector<std::int32_t> ChatReader::prompt(const ChatTurns& turns) const {
+  if (!template_.format()) return tokenizer_.encode(template_.writer(!turns.tools.is_null()).prompt(turns));
+  const auto messages = plain_messages(turns.messages);
+  if (!messages) throw std::invalid_argument("this chat format has messages of a role and a text only");
+  return tokenizer_.encode(render_chat_prompt(*template_.format(), *messages, tokenizer_));
+}
+
+std::string ChatReader::end() const {
+  if (!template_.format()) return template_.writer(false).end_of_answer();
+  const std::array<ChatMessage, 2> turns{ChatMessage{"user", "a"}, ChatMessage{"assistant", "b"}};
+  std::string closing;
+  for (const ChatPart& part : render_chat(*template_.format(), turns, tokenizer_))
+    if (part.kind == ChatPart::Kind::end) closing = part.text;
+  closing.erase(0, closing.find_first_not_of(" \n"));
+  return closing;
+}
+
+void AnswerEnds::add(const std::string& end, const Tokenizer& tokenizer) {
+  if (const auto token = tokenizer.id(end); token && tokenizer.is_special(*token))
+    tokens.push_back(*token);
+  else if (!end.empty())
+    texts.push_back(end);
+}
+
+void say(ChatTurns& turns, const std::string& role, const std::string& content) {
+  turns.messages.push_back({{"role", role}, {"content", content}});
+  turns.bytes += content.size();
+}
+
+}  // namespace ft

@@ -1,0 +1,41 @@
+// How a model reads conversations, and where its answers end.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/chat_template.h"
+#include "data/tokenizer.h"
+
+namespace ft {
+
+class ChatReader {
+ public:
+  // As ChatTemplate. The tokenizer outlives it.
+  ChatReader(const std::optional<std::string>& setting, const std::filesystem::path& tokenizer_path,
+             const Tokenizer& tokenizer)
+      : tokenizer_(tokenizer), template_(setting, tokenizer_path, tokenizer) {}
+
+  // Tokens up to where the answer begins. Throws std::invalid_argument: what is wrong with the conversation.
+  std::vector<std::int32_t> prompt(const ChatTurns&) const;
+  // What closes an answer, such as <|im_end|>; "": nothing.
+  std::string end() const;
+
+ private:
+  const Tokenizer& tokenizer_;
+  ChatTemplate template_;
+};
+
+// Where answers end: at tokens, or texts.
+struct AnswerEnds {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::string> texts;
+  // What closes an answer: a token, or a text where the tokenizer has no such token.
+  void add(const std::string& end, const Tokenizer&);
+};
+
+// Adds a message to a conversation.
+void say(ChatTurns&, const std::string& role, const std::string& content);
+
+}  // namespace ft

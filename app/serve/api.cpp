@@ -1,0 +1,140 @@
+#include "app/serve/api.h"
+
+#include <algorithm>
+#include <ctime>
+#include <stdexcept>
+
+#include "app/serve/answering.h"
+#include "app/serve/key.h"
+#include "engine/io/hash.h"
+
+namespace ft {
+
+Api::Api(const Answerer& a, const std::vector<Voice>& voices, Desk& desk, Rules rules,
+         std::function<void(const Done&)> on_done)
+    : answerer_(a),
+      voices_(voices),
+      desk_(desk),
+      rules_(std::move(rules)),
+      on_done_(std::move(on_done)),
+      started_(std::time(nullptr)),
+      run_(str(started_, ' ', static_cast<const void*>(this))) {}
+
+HttpReply Api::answer(const HttpRequest& request) {
+  try {
+    return route(request);
+  } catch (const ApiError& e) {
+    return error_reply(e);
+  } catch (const std::exception&) {  // its text is for those who run the server
+    return error_reply({500, "internal error"});
+  }
+}
+
+// A page in a browser on this machine can send requests here, but it can neither name this machine's own
+// address in them nor say that their body is JSON without being asked first.
+void Api::check_caller(const HttpRequest& r) const {
+  if (rules_.loopback && rules_.key.empty() && !is_own_address(host_of(r.host)))
+    throw ApiError(403, "requests have to name this machine's own address, such as localhost");
+  if (!rules_.key.empty() && !knows_key(r.authorization, rules_.key))
+    throw ApiError(401, "the API key is missing or wrong: Authorization: Bearer KEY", "", "invalid_api_key");
+}
+
+HttpReply Api::route(const HttpRequest& r) {
+  check_caller(r);
+  const bool chat = r.path == "/v1/chat/completions";
+  const bool completions = chat || r.path == "/v1/completions";
+  const std::string one = "/v1/models/";
+  const bool models = r.path == "/v1/models", model = r.path.starts_with(one);
+  if (!completions && !models && !model)
+    throw ApiError(404, str("there is no ", printable(r.path, 100),
+                            "; there are /v1/models, /v1/completions and /v1/chat/completions"));
+  if (r.method != (completions ? "POST" : "GET"))
+    throw ApiError(405, str(printable(r.path, 100), " is asked with ", completions ? "POST" : "GET"));
+  if (completions) return complete(r, chat);
+  if (model) return models_reply({voice(r.path.substr(one.size())).name}, started_, true);
+  std::vector<std::string> names;
+  for (const Voice& v : voices_) names.push_back(v.name);
+  return models_reply(names, started_, false);
+}
+
+const Voice& Api::voice(const std::string& name) const {
+  const auto at =
+      std::find_if(voices_.begin(), voices_.end(), [&](const Voice& v) { return v.name == name; });
+  if (at != voices_.end()) return *at;
+  throw ApiError(404, str("there is no model \"", printable(name, 100), "\"; GET /v1/models lists them"),
+                 "model", "model_not_found");
+}
+
+std::vector<std::int32_t> Api::ids_of(Ask& ask, const Voice& v) const {
+  if (ask.ids) return std::move(*ask.ids);
+  if (!ask.chat) return answerer_.ids_of(ask.prompt, *v.tokenizer);
+  if (answerer_.reads_sources())
+    throw ApiError(400, "this model reads one text at a time, without turns; use /v1/completions");
+  if (!v.chat)
+    throw ApiError(400, str("the model \"", v.name,
+                            "\" has no chat template; use /v1/completions, or start the "
+                            "server with data.chat_template=NAME"));
+  try {
+    return v.chat->prompt(ask.turns);
+  } catch (const std::invalid_argument& wrong) {
+    throw ApiError(400, wrong.what(), "messages");
+  }
+}
+
+std::shared_ptr<Question> Api::question(Ask& ask, const Voice& v) {
+  const char* param = ask.chat ? "messages" : "prompt";
+  std::vector<std::int32_t> ids = ids_of(ask, v);
+  const std::int64_t vocabulary = answerer_.built.model().vocab_size();
+  if (ids.empty()) throw ApiError(400, str(param, ": it is empty; there is nothing to answer"), param);
+  for (const std::int32_t id : ids)
+    if (id < 0 || id >= vocabulary)
+      throw ApiError(400, str(param, ": token ", id, "; the model's are 0 to ", vocabulary - 1), param);
+  const auto given = static_cast<std::int64_t>(ids.size());
+  Prompt p = answerer_.prompt_of(std::move(ids));
+  const auto held = static_cast<std::int64_t>(p.ids.size());
+  const std::int64_t room = rules_.context - held;
+  const bool too_long = answerer_.reads_sources() ? given > rules_.sources : room < 1;
+  if (too_long || ask.max_tokens.value_or(1) > room)
+    throw ApiError(400,
+                   str("this server has room for ", rules_.context, " tokens",
+                       answerer_.reads_sources() ? str(" of an answer to ", rules_.sources) : "",
+                       "; the request has ", given, " and asks for ", ask.max_tokens.value_or(1)),
+                   param, "context_length_exceeded");
+  p.max_new_tokens = ask.max_tokens.value_or(std::min(room, ask.generation.most(p.ids.size())));
+  p.number = ask.seeded ? 0 : asked_.load();
+  p.adapter = v.adapter;
+  AnswerEnds ends = ask.chat ? v.chat_ends : v.plain_ends;
+  ends.texts.insert(ends.texts.end(), ask.stop.begin(), ask.stop.end());
+  return std::make_shared<Question>(std::move(p), TokenChooser(ask.generation, std::move(ends.tokens)),
+                                    TextStream(*v.tokenizer, std::move(ends.texts)));
+}
+
+HttpReply Api::complete(const HttpRequest& r, bool chat) {
+  if (r.too_large) throw ApiError(413, str("a request has at most ", rules_.body, " bytes"));
+  if (!r.content_type.starts_with("application/json"))
+    throw ApiError(415, "the body is JSON: Content-Type: application/json");
+  Ask ask = read_ask(r.body, chat, answerer_.config.generation);
+  const Voice& v = voice(ask.model);
+  const auto asked = question(ask, v);
+  const auto& p = asked->prompt;
+  const auto given = static_cast<std::int64_t>(p.source.empty() ? p.ids.size() : p.source.size());
+  if (!desk_.ask(asked)) {
+    if (desk_.closed()) throw ApiError(503, "the server is shutting down");
+    throw ApiError(429, "too many requests are waiting; try again later");
+  }
+  const auto on_done = [this, name = v.name](const std::string& finish, const Usage& usage, double seconds) {
+    on_done_({name, finish, usage, seconds});
+  };
+  auto answering = std::make_shared<Answering>(
+      desk_, asked, ReplyFrame{chat, new_id(chat), v.name, std::time(nullptr)}, given, on_done);
+  if (!ask.stream) return {.body = answering->whole(r.gone)};
+  return {
+      .next = [answering, gone = r.gone, usage = ask.usage_at_end] { return answering->next(gone, usage); }};
+}
+
+std::string Api::new_id(bool chat) {
+  constexpr std::size_t kDigits = 24;
+  return (chat ? "chatcmpl-" : "cmpl-") + sha256(str(run_, ' ', asked_++)).substr(0, kDigits);
+}
+
+}  // namespace ft

@@ -1,0 +1,43 @@
+#include "app/serve/key.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "engine/core/error.h"
+#include "engine/io/file.h"
+#include "engine/io/hash.h"
+
+namespace ft {
+
+std::string read_api_key(const std::string& file) {
+  constexpr std::int64_t kLongest = 4096;
+  std::string key = read_file(file, kLongest);
+  key.resize(std::min(key.find('\n'), key.size()));
+  if (key.ends_with('\r')) key.pop_back();
+  const bool plain = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 127; });
+  if (key.empty() || !plain)
+    throw UserError(Exit::config, printable(file) +
+                                      ": the first line is the key, in visible ASCII characters; make one "
+                                      "with: openssl rand -hex 24");
+  return key;
+}
+
+bool knows_key(const std::string& authorization, const std::string& key) {
+  const auto given = hmac_sha256(key, authorization), right = hmac_sha256(key, "Bearer " + key);
+  return given == right;
+}
+
+bool is_own_address(const std::string& host) {
+  std::string low = host;
+  std::transform(low.begin(), low.end(), low.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const bool number = low.find_first_not_of("0123456789.") == std::string::npos;
+  return low == "localhost" || low == "::1" || (number && low.starts_with("127."));
+}
+
+std::string host_of(const std::string& header) {
+  if (header.starts_with('[')) return header.substr(1, header.find(']') - 1);
+  return header.substr(0, header.find(':'));
+}
+
+}  // namespace ft

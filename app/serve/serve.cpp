@@ -1,0 +1,153 @@
+#include "app/serve/serve.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+
+#include "app/process/signals.h"
+#include "app/screen/format.h"
+#include "app/screen/screen.h"
+#include "app/serve/api.h"
+#include "app/serve/key.h"
+
+namespace ft {
+namespace {
+
+constexpr std::chrono::milliseconds kCheck{50};  // between two looks at signals, where there is no work
+constexpr std::chrono::seconds kGrace{30};       // for the answers under way when a signal comes
+constexpr std::int64_t kBody = std::int64_t{8} << 20;
+constexpr std::int64_t kSpareConnections = 24;  // besides those that wait or are answered
+constexpr std::int64_t kPassTokens = 2048;
+
+// As many prompts and answers at once as generation.batch_size says, each with the whole context.
+GenerationShape shape_of(const Answerer& a) {
+  const GenerationConfig& g = a.config.generation;
+  const std::int64_t context = a.context_length(), slots = g.batch_size;
+  if (!a.reads_sources())
+    return {{slots, context}, std::max({context, slots, std::min(slots * context, kPassTokens)})};
+  if (g.max_length && *g.max_length < 2)
+    throw UserError(Exit::config,
+                    "generation.max_length: the start token counts too, so that 1 leaves no answer");
+  return {{slots, g.max_length.value_or(g.max_new_tokens + 1), slots, context}, slots, context};
+}
+
+// What would be said of requests is not; how many, how long and how fast is.
+class Log {
+ public:
+  explicit Log(Screen& screen) : screen_(screen) {}
+  void done(const Api::Done& d) {
+    const std::lock_guard lock(mutex_);
+    screen_.line(str(d.model, "  ", show::count(d.usage.prompt), " + ",
+                     show::plural(d.usage.completion, "token"), "  ", show::duration(d.seconds), "  ",
+                     d.finish));
+  }
+  void line(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    screen_.line(text);
+  }
+
+ private:
+  Screen& screen_;
+  std::mutex mutex_;
+};
+
+void check_exposure(const ServeArgs& args) {
+  if (!is_own_address(args.host) && args.key_file.empty())
+    throw UserError(Exit::config, str("--host ", printable(args.host),
+                                      ": others can reach it, so it needs a key that they have to know; give "
+                                      "--api-key-file FILE, or leave out --host"));
+}
+
+// The model's weights as ever, and those of the adapters beside it.
+std::unique_ptr<Engine> start_engine(Answerer& a, const GenerationShape& shape,
+                                     const lora::AdapterChoice& adapters) {
+  auto base = std::move(a.built.base);  // the engine would read all of them from it
+  auto engine = start_engine(a, shape);
+  a.built.base = std::move(base);
+  engine->store.load([&, own = a.built.reader()](const Parameter& p, Tensor y, std::int64_t first) {
+    adapters.has(p) ? adapters.read(p, y, first) : own(p, y, first);
+  });
+  return engine;
+}
+
+// The server waits for its handlers, which wait for answers: an error while computing must not leave them so.
+class Leaving {
+ public:
+  explicit Leaving(Desk& desk) : desk_(desk) {}
+  ~Leaving() { desk_.leave(); }
+  Leaving(const Leaving&) = delete;
+  Leaving& operator=(const Leaving&) = delete;
+
+ private:
+  Desk& desk_;
+};
+
+void answer_until_stopped(Generator& generator, Desk& desk, const StopSignals& stop, Log& log) {
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> until;
+  for (;;) {
+    if (stop.asked() && !until) {
+      log.line(
+          str(stop.name(), ": ends after ", show::plural(generator.answering(), "answer"), " under way"));
+      desk.close();
+      until = Clock::now() + kGrace;
+    }
+    if (until && Clock::now() > *until) desk.cut();
+    if (generator.pass(desk)) continue;
+    if (until) return;
+    desk.wait_for_work(kCheck);
+  }
+}
+
+}  // namespace
+
+std::string name_of_model(const std::string& as_written) {
+  std::error_code none;
+  if (!std::filesystem::exists(as_written, none)) return as_written;
+  const std::string path = as_written.substr(0, as_written.find_last_not_of('/') + 1);
+  return path.substr(path.rfind('/') + 1);
+}
+
+Exit serve(const ServeArgs& args) {
+  Screen screen(Screen::standard_error());
+  check_exposure(args);
+  const std::string key = args.key_file.empty() ? "" : read_api_key(args.key_file);
+  Answerer a = open_answerer(args);
+  if (a.config.generation.num_beams > 1)
+    throw UserError(Exit::config,
+                    "generation.num_beams: ft serve gives out answers token by token, but beam search has "
+                    "none before its end; set generation.num_beams=1");
+  std::vector<lora::AdapterChoice::Named> named;
+  for (const std::string& argument : args.adapters) named.push_back(adapter_named(argument));
+  const std::vector<Voice> voices = make_voices(a, args.name, named);
+  const ModelInfo& info = a.built.made.info;
+  lora::AdapterChoice adapters(a.built.model(), named, a.built.dtype, info.head, info.embedding);
+  a.built.lora = !named.empty();
+
+  const GenerationShape shape = shape_of(a);
+  const auto engine = start_engine(a, shape, adapters);
+  Generator generator(engine->context, engine->store, a.built.model(), shape, a.chooser());
+  generator.before_each_pass([&](std::span<const AdapterRows> rows) { adapters.set_rows(rows); });
+
+  Log log(screen);
+  Desk desk(static_cast<std::size_t>(args.max_waiting));
+  Api api(a, voices, desk,
+          {key, is_own_address(args.host), shape.cache.capacity, shape.cache.source_capacity, kBody},
+          [&](const Api::Done& d) { log.done(d); });
+  const StopSignals stop(true);
+  HttpServer http(args.host, args.port,
+                  {.connections = shape.cache.slots + args.max_waiting + kSpareConnections, .body = kBody},
+                  [&](const HttpRequest& r) { return api.answer(r); });
+  const Leaving leaving(desk);
+  std::string names;
+  for (const Voice& v : voices) names += (names.empty() ? "" : ", ") + v.name;
+  log.line(str(info.architecture, " as ", names, "; ", show::plural(shape.cache.slots, "answer"),
+               " at once of up to ", show::plural(shape.cache.capacity, "token")));
+  const std::string host = args.host.find(':') == std::string::npos ? args.host : "[" + args.host + "]";
+  log.line(str("listening at http://", host, ":", http.port(), "/v1",
+               key.empty() ? "" : " for those who know the key", "; Ctrl-C ends it"));
+  answer_until_stopped(generator, desk, stop, log);
+  return Exit::done;
+}
+
+}  // namespace ft

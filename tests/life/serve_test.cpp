@@ -1,0 +1,349 @@
+// ft serve from the outside, over real sockets: the answers of ft generate and ft chat, streams, adapters and
+// many clients at once, and clients who mean harm.
+#include <gtest/gtest.h>
+
+#include <future>
+#include <set>
+
+#include "engine/io/file.h"
+#include "tests/life/http_client.h"
+
+namespace ft::test {
+namespace {
+
+const std::string kBase = source_path("configs/demo/base");
+const std::string kText = "/v1/completions", kChat = "/v1/chat/completions";
+const std::vector<std::string> kPrompts{"In digits: five =", "one two three",
+                                        "In digits: one hundred two =", "seven"};
+
+// A place with the demo's model and two adapters whose answers differ from its own.
+struct Served : Workplace {
+  Served() : Workplace("llama", Json{{"model", {{"model_name_or_path", kBase}}}}) {
+    std::ofstream(*this / "train.jsonl") << "{\"prompt\": \"a\", \"completion\": \"b\"}\n";
+    Json config = Json::parse(contents(*this / "run.json"));
+    config["data"]["datasets"][0].erase("type");
+    std::ofstream(*this / "run.json") << config.dump();
+    for (const std::string name : {"1", "2"})
+      EXPECT_EQ(train({"training.max_steps=1", "lora.init_lora_weights=false", "lora.r=" + name,
+                       "lora.lora_alpha=3", "training.seed=" + name, "training.output_dir=a" + name}),
+                0)
+          << says();
+  }
+  // What ft generate answers.
+  std::vector<std::string> generated(std::vector<std::string> more = {}) const {
+    std::ofstream in(*this / "in.jsonl");
+    for (const std::string& p : kPrompts) in << Json{{"prompt", p}}.dump() << "\n";
+    in.close();
+    std::vector<std::string> all{"generate",  "--model",     kBase,
+                                 "--input",   "in.jsonl",    "--output",
+                                 "out.jsonl", "--overwrite", "generation.max_new_tokens=12"};
+    all.insert(all.end(), more.begin(), more.end());
+    EXPECT_EQ(run(all), 0) << says();
+    std::vector<std::string> texts;
+    for (const Json& row : rows(*this / "out.jsonl")) texts.push_back(row["completion"]);
+    return texts;
+  }
+};
+
+class Server {
+ public:
+  Server(const Workplace& w, std::vector<std::string> more = {}) : w_(w) {
+    std::vector<std::string> all{"serve", "--port", "0"};
+    const bool length = std::any_of(more.begin(), more.end(), [](const std::string& m) {
+      return m.starts_with("generation.max_length");
+    });
+    if (!length) all.push_back("generation.max_new_tokens=12");
+    if (std::find(more.begin(), more.end(), "--model") == more.end())
+      all.insert(all.end(), {"--model", kBase, "--adapter", "one=a1", "--adapter", "a2"});
+    all.insert(all.end(), more.begin(), more.end());
+    fs::remove(w / "stderr");
+    pid_ = w.start(all);
+    EXPECT_TRUE(w.wait_for_words("Ctrl-C ends it")) << w.says();
+    const std::string said = w.says(), before = "127.0.0.1:";
+    if (const auto at = said.find(before); at != std::string::npos)
+      port = std::stoi(said.substr(at + before.size()));
+  }
+  ~Server() { stop(SIGKILL); }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  int stop(int signal) {
+    if (pid_ < 0) return -1;
+    kill(pid_, signal);
+    return Workplace::finish(std::exchange(pid_, -1));
+  }
+  HttpAnswer post(const std::string& path, const Json& body, const std::string& more = "") const {
+    return HttpClient(port).post(path, body, more);
+  }
+  std::string text(const std::string& model, const std::string& prompt, Json more = Json::object()) const {
+    more["model"] = model;
+    more["prompt"] = prompt;
+    const HttpAnswer a = post(kText, more);
+    EXPECT_EQ(a.status, 200) << a.body;
+    return a.json()["choices"][0]["text"];
+  }
+  int port = 0;
+
+ private:
+  const Workplace& w_;
+  pid_t pid_ = -1;
+};
+
+TEST(Serve, AnswersAsGenerateDoesWithEveryAdapterAtOnce) {
+  const Served w;
+  const std::map<std::string, std::vector<std::string>> expected{{"base", w.generated()},
+                                                                 {"one", w.generated({"--adapter", "a1"})},
+                                                                 {"a2", w.generated({"--adapter", "a2"})}};
+  std::set<std::vector<std::string>> different;
+  for (const auto& [name, texts] : expected) different.insert(texts);
+  ASSERT_EQ(different.size(), 3u) << "adapters that change nothing prove nothing";
+  const Server server(w, {"generation.batch_size=5"});
+  for (const auto& [name, texts] : expected)
+    for (std::size_t i = 0; i < kPrompts.size(); ++i)
+      EXPECT_EQ(server.text(name, kPrompts[i]), texts[i]) << name;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::pair<std::string, std::future<std::string>>> asked;
+    for (std::size_t i = 0; i < kPrompts.size(); ++i)
+      for (const auto& [name, texts] : expected)
+        asked.emplace_back(texts[i], std::async(std::launch::async, [&, n = name, p = kPrompts[i]] {
+                             return server.text(n, p);
+                           }));
+    for (auto& [right, answer] : asked) EXPECT_EQ(answer.get(), right);
+  }
+  const Json models = HttpClient(server.port).get("/v1/models").json();
+  ASSERT_EQ(models["data"].size(), 3u);
+  EXPECT_EQ(models["data"][1]["id"], "one");
+  EXPECT_EQ(HttpClient(server.port).get("/v1/models/a2").json()["object"], "model");
+  EXPECT_EQ(HttpClient(server.port).get("/v1/models/a3").status, 404);
+}
+
+TEST(Serve, SamplesAsGenerateDoesWithASeed) {
+  const Served w;
+  const std::string expected = w.generated({"generation.do_sample=true", "generation.temperature=1.5",
+                                            "generation.top_p=0.9", "generation.seed=7"})[0];
+  const Server server(w);
+  const Json sampled{{"temperature", 1.5}, {"top_p", 0.9}, {"seed", 7}};
+  EXPECT_EQ(server.text("base", kPrompts[0], sampled), expected);
+  EXPECT_EQ(server.text("base", kPrompts[0], sampled), expected);
+  EXPECT_EQ(server.text("base", kPrompts[0], {{"temperature", 0}}), server.text("base", kPrompts[0]));
+  std::set<std::string> unseeded;
+  for (int i = 0; i < 4; ++i) unseeded.insert(server.text("base", "one", {{"temperature", 2}}));
+  EXPECT_GT(unseeded.size(), 1u);
+}
+
+TEST(Serve, PiecesOfAStreamJoinToTheWholeText) {
+  const Served w;
+  const Server server(w, {"data.chat_template=chatml"});
+  const Json chat{{"model", "one"}, {"messages", {{{"role", "user"}, {"content", "one two"}}}}};
+  const HttpAnswer whole = server.post(kChat, chat);
+  ASSERT_EQ(whole.status, 200) << whole.body;
+  const Json choice = whole.json()["choices"][0];
+  EXPECT_EQ(choice["message"]["role"], "assistant");
+  EXPECT_EQ(choice["finish_reason"], "length");
+  Json streamed = chat;
+  streamed["stream"] = true;
+  streamed["stream_options"] = {{"include_usage", true}};
+  const HttpAnswer stream = server.post(kChat, streamed, "Accept-Encoding: gzip\r\n");
+  EXPECT_NE(stream.head.find("text/event-stream"), std::string::npos) << stream.head;
+  std::string joined, finish;
+  const std::vector<Json> all = events(stream.body);
+  ASSERT_GT(all.size(), 4u);
+  EXPECT_EQ(all[0]["choices"][0]["delta"]["role"], "assistant");
+  for (const Json& e : all) {
+    EXPECT_EQ(e["object"], "chat.completion.chunk");
+    EXPECT_EQ(e["id"], all[0]["id"]);
+    if (e["choices"].empty()) continue;
+    const Json& c = e["choices"][0];
+    joined += c["delta"].value("content", "");
+    if (!c["finish_reason"].is_null()) finish = c["finish_reason"];
+  }
+  EXPECT_EQ(joined, choice["message"]["content"]);
+  EXPECT_EQ(finish, "length");
+  EXPECT_EQ(all.back()["usage"], whole.json()["usage"]);
+  EXPECT_EQ(all.back()["usage"]["completion_tokens"], 12);
+
+  const HttpAnswer text = server.post(kText, {{"model", "base"}, {"prompt", "one"}, {"stream", true}});
+  joined = "";
+  for (const Json& e : events(text.body)) joined += e["choices"][0]["text"];
+  EXPECT_EQ(joined, server.text("base", "one"));
+}
+
+TEST(Serve, ChatsAsFtChatDoes) {
+  const Served w;
+  std::ofstream(w / "lines") << "one two\n";
+  const std::string shell = "cd '" + w.operator/("").string() + "' && '" + program_file() +
+                            "' chat --model '" + kBase +
+                            "' data.chat_template=chatml generation.max_new_tokens=12 < lines > chat.out";
+  ASSERT_EQ(std::system(shell.c_str()), 0);
+  const Server server(w, {"data.chat_template=chatml"});
+  const HttpAnswer a = server.post(
+      kChat, {{"model", "base"},
+              {"messages", {{{"role", "user"}, {"content", {{{"type", "text"}, {"text", "one two"}}}}}}}});
+  ASSERT_EQ(a.status, 200) << a.body;
+  EXPECT_EQ(a.json()["choices"][0]["message"]["content"].get<std::string>() + "\n", contents(w / "chat.out"));
+}
+
+TEST(Serve, StopStringsAndLengthsEndAnswers) {
+  const Served w;
+  const Server server(w);
+  const std::string whole = server.text("base", kPrompts[0]);
+  ASSERT_GT(whole.size(), 6u);
+  const std::string stop = whole.substr(3, 2);
+  const std::string before = whole.substr(0, whole.find(stop));
+  for (const Json& given : {Json(stop), Json{stop, "never"}}) {
+    const HttpAnswer a = server.post(kText, {{"model", "base"}, {"prompt", kPrompts[0]}, {"stop", given}});
+    EXPECT_EQ(a.json()["choices"][0]["text"], before);
+    EXPECT_EQ(a.json()["choices"][0]["finish_reason"], "stop");
+  }
+  const Json two = server.post(kText, {{"model", "base"}, {"prompt", kPrompts[0]}, {"max_tokens", 2}}).json();
+  EXPECT_EQ(two["choices"][0]["finish_reason"], "length");
+  EXPECT_EQ(two["usage"]["completion_tokens"], 2);
+  EXPECT_TRUE(whole.starts_with(two["choices"][0]["text"].get<std::string>()));
+}
+
+// What is not available is refused by name, in the API's words.
+TEST(Serve, RefusesByName) {
+  const Served w;
+  const Server server(w, {"generation.max_length=64"});
+  const auto refusal = [&](const Json& changes, int status = 400, const std::string& path = kText) {
+    Json body{{"model", "base"}};
+    if (path == kText) body["prompt"] = "one";
+    body.merge_patch(changes);
+    const HttpAnswer a = server.post(path, body);
+    EXPECT_EQ(a.status, status) << a.body;
+    return a.json()["error"];
+  };
+  EXPECT_EQ(refusal({{"n", 2}})["param"], "n");
+  EXPECT_EQ(refusal({{"logprobs", 1}})["param"], "logprobs");
+  EXPECT_EQ(refusal({{"temperature", 3}})["param"], "temperature");
+  EXPECT_EQ(refusal({{"temperature", "hot"}})["param"], "temperature");
+  EXPECT_EQ(refusal({{"top_p", 0}})["param"], "top_p");
+  EXPECT_EQ(refusal({{"max_tokens", 0}})["param"], "max_tokens");
+  EXPECT_EQ(refusal({{"max_tokens", 64}})["code"], "context_length_exceeded");
+  EXPECT_EQ(refusal({{"stop", {""}}})["param"], "stop");
+  EXPECT_EQ(refusal({{"presence_penalty", 1}})["param"], "presence_penalty");
+  EXPECT_EQ(refusal({{"frobnicate", 1}})["param"], "frobnicate");
+  EXPECT_EQ(refusal({{"prompt", {"a", "b"}}})["param"], "prompt");
+  EXPECT_EQ(refusal({{"prompt", {1, 512}}})["param"], "prompt");
+  EXPECT_EQ(refusal({{"echo", true}})["type"], "invalid_request_error");
+  EXPECT_EQ(refusal({{"model", "other"}}, 404)["code"], "model_not_found");
+  EXPECT_EQ(refusal({{"messages", {{{"role", "user"}, {"content", "a"}}}}}, 400, kChat)["param"], nullptr);
+  EXPECT_EQ(refusal({{"messages", Json::array()}}, 400, kChat)["param"], "messages");
+  EXPECT_EQ(refusal({}, 404, "/v1/embeddings")["type"], "invalid_request_error");
+  EXPECT_EQ(HttpClient(server.port).get(kText).status, 405);
+  EXPECT_EQ(server.text("base", "one", {{"n", 1}, {"user", "me"}, {"logprobs", nullptr}}),
+            server.text("base", "one"));
+}
+
+TEST(Serve, OnlyWhoKnowsTheKeyIsAnswered) {
+  const Served w;
+  std::ofstream(w / "key") << "s3cret\n";
+  Server server(w, {"--api-key-file", "key"});
+  HttpClient client(server.port);
+  EXPECT_EQ(client.get("/v1/models").status, 401);
+  EXPECT_EQ(client.get("/v1/models", "Authorization: Bearer s3cre\r\n").status, 401);
+  EXPECT_EQ(client.get("/v1/models", "Authorization: Bearer s3cret2\r\n").status, 401);
+  EXPECT_EQ(client.post(kText, Json{{"model", "base"}, {"prompt", "a"}}).status, 401);
+  EXPECT_EQ(client.get("/v1/models", "Authorization: Bearer s3cret\r\n").status, 200);
+  EXPECT_EQ(server.stop(SIGINT), 0);
+  EXPECT_EQ(w.run({"serve", "--model", kBase, "--host", "0.0.0.0"}), 2);
+  EXPECT_NE(w.says().find("--api-key-file"), std::string::npos) << w.says();
+}
+
+// What changes more than the rows of a request cannot be chosen by one.
+TEST(Serve, AdaptersThatCannotShareAModelAreRefused) {
+  const Served w;
+  ASSERT_EQ(w.train({"training.max_steps=1", "lora.use_dora=true", "training.output_dir=dora"}), 0)
+      << w.says();
+  EXPECT_EQ(w.run({"serve", "--model", kBase, "--adapter", "dora"}), 3);
+  EXPECT_NE(w.says().find("use_dora is not something that requests can choose; ft merge"), std::string::npos)
+      << w.says();
+  EXPECT_EQ(w.run({"serve", "--model", kBase, "--adapter", "a=a1", "--adapter", "a=a2"}), 2);
+  EXPECT_NE(w.says().find("--adapter NAME=DIR"), std::string::npos) << w.says();
+}
+
+// Without a key, pages that a browser shows are strangers.
+TEST(Serve, PagesInABrowserAreNotAnswered) {
+  const Served w;
+  const Server server(w);
+  HttpClient client(server.port);
+  client.send("GET /v1/models HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+  EXPECT_EQ(client.read().status, 403);
+  const std::string body = Json{{"model", "base"}, {"prompt", "a"}}.dump();
+  client.send("POST " + kText +
+              " HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: " +
+              std::to_string(body.size()) + "\r\n\r\n" + body);
+  EXPECT_EQ(client.read().status, 415);
+}
+
+TEST(Serve, HostileClientsHarmNobody) {
+  const Served w;
+  const Server server(w);
+  const std::string right = server.text("base", "one");
+  HttpClient slow(server.port);  // sends a part of a request and no more
+  slow.send("POST " + kText + " HTTP/1.1\r\nHost: localhost\r\nContent-Le");
+  HttpClient silent(server.port);
+  HttpClient huge(server.port);
+  huge.send(huge.head("POST", kText, std::size_t{1} << 30));
+  EXPECT_EQ(huge.read().status, 413);
+  HttpClient endless(server.port);  // more than it may be, in chunks whose end nobody knows
+  endless.send(
+      "POST " + kText +
+      " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
+  const std::string chunk = "10000\r\n" + std::string(0x10000, '[') + "\r\n";
+  for (int i = 0; i < 300 && endless.send(chunk); ++i) {
+  }
+  const int status = endless.read().status;  // an answer, or a closed connection
+  EXPECT_TRUE(status == 0 || status == 400 || status == 413) << status;
+  EXPECT_EQ(HttpClient(server.port).post(kText, std::string("{\"model\": ")).status, 400);
+  EXPECT_EQ(HttpClient(server.port).post(kText, std::string(100'000, '[')).status, 400);
+  EXPECT_EQ(HttpClient(server.port).post(kText, std::string("\xff\xfe")).status, 400);
+  HttpClient nonsense(server.port);
+  nonsense.send("\x16\x03\x01\x02\r\n\r\n");
+  EXPECT_NE(nonsense.read().status, 200);
+  EXPECT_EQ(server.text("base", "one"), right);
+}
+
+TEST(Serve, WhatCannotWaitIsToldSoAndWhoLeavesMakesRoom) {
+  const Served w;
+  const Server server(w, {"--model", kBase, "--max-waiting", "1", "generation.batch_size=1",
+                          "generation.max_length=500", "generation.min_length=500"});
+  const std::string body =
+      Json{{"model", "base"}, {"prompt", "one"}, {"stream", true}, {"max_tokens", 400}}.dump();
+  const auto start = [&](HttpClient& client) { client.send(client.head("POST", kText, body.size()) + body); };
+  HttpAnswer refused;
+  for (int round = 0; round < 20 && refused.status != 429; ++round) {
+    std::vector<HttpClient> clients;
+    for (int i = 0; i < 8; ++i) start(clients.emplace_back(server.port));  // one is answered, one waits
+    EXPECT_EQ(clients[0].read().status, 200);
+    for (HttpClient& c : clients)
+      if (&c != &clients[0])
+        if (const HttpAnswer a = c.read(); a.status != 200) refused = a;
+  }
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_NE(refused.head.find("Retry-After"), std::string::npos) << refused.head;
+  {
+    HttpClient first(server.port), second(server.port);
+    start(first);
+    ASSERT_TRUE(first.wait_for("data: "));
+    start(second);
+  }  // both leave
+  EXPECT_TRUE(comes_to_hold(5, [&] {
+    return server.post(kText, {{"model", "base"}, {"prompt", "one"}, {"max_tokens", 500 - 2}}).status == 200;
+  }));
+}
+
+TEST(Serve, ASignalLetsAnswersEnd) {
+  const Served w;
+  Server server(w, {"--model", kBase, "generation.max_length=500", "generation.min_length=500"});
+  HttpClient client(server.port);
+  const std::string body =
+      Json{{"model", "base"}, {"prompt", "one"}, {"stream", true}, {"max_tokens", 60}}.dump();
+  client.send(client.head("POST", kText, body.size()) + body);
+  ASSERT_TRUE(client.wait_for("data: "));
+  EXPECT_EQ(server.stop(SIGTERM), 0);
+  EXPECT_EQ(events(client.read().body).back()["choices"][0]["finish_reason"], "length");
+  EXPECT_NE(w.says().find("SIGTERM"), std::string::npos) << w.says();
+}
+
+}  // namespace
+}  // namespace ft::test
