@@ -35,7 +35,8 @@ struct GgufModel {
     std::vector<float> values;
   };
   std::vector<Factors> rope_factors;
-  bool tied_head = false;  // a head is written even if it is the embedding's table
+  bool tied_head = false;           // a head is written even if it is the embedding's table
+  std::int64_t ignored_window = 0;  // of attention, which readers compute without; 0: none
 
   // Linears whose rows have another order there. Either their heads rotate the pairs (2 i, 2 i + 1), those of
   // Hugging Face's files (i, i + D / 2): row (h, half, i) becomes row (h, i, half). Or they have all queries,

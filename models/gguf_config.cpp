@@ -125,8 +125,13 @@ void add_positions(const Keys& keys, Json& config, std::int64_t head_dim) {
   if (type == "none") return;
   if (type != "linear" && type != "yarn") keys.refuse("positions of type " + printable(type));
   Json scaling = {{"rope_type", type}, {"factor", keys.real_or("rope.scaling.factor", 1)}};
-  if (type == "yarn")
+  if (type == "yarn") {
     scaling["original_max_position_embeddings"] = keys.whole("rope.scaling.original_context_length");
+    const double factor = scaling["factor"];
+    if (keys.has("rope.scaling.attn_factor"))  // of YaRN's usual factor
+      scaling["attention_factor"] =
+          keys.real_or("rope.scaling.attn_factor", 1) * (factor <= 1 ? 1 : 1 + 0.1 * std::log(factor));
+  }
   config["rope_scaling"] = scaling;
 }
 

@@ -141,6 +141,10 @@ void export_gguf(const GgufArgs& args) {
   });
   screen.clear();
   tell(args, specs.size(), specs);
+  if (model.ignored_window > 0)
+    screen.line(str("warning: GGUF's ", model.architecture,
+                    " models have no sliding window; answers differ where a text is longer than ",
+                    model.ignored_window, " tokens"));
 }
 
 void export_gguf_lora(const GgufArgs& args) {

@@ -1,11 +1,25 @@
 #include "models/decoder/gguf.h"
 
+#include <cmath>
+
 #include "engine/core/error.h"
 
 namespace ft::decoder {
 namespace {
 
 std::uint32_t whole(std::int64_t n) { return static_cast<std::uint32_t>(n); }
+
+// Readers take YaRN's usual betas and factor of cos and sin, and multiply the latter by attn_factor.
+void add_yarn(GgufKeys& keys, const Rope& r, const std::string& arch, const std::string& file) {
+  if (r.beta_fast != 32 || r.beta_slow != 1 || !r.truncate)
+    throw UserError(Exit::input,
+                    str(file, ": in GGUF yarn's beta_fast is 32, beta_slow 1 and truncate true"));
+  keys.emplace_back(arch + ".rope.scaling.original_context_length",
+                    whole(static_cast<std::int64_t>(r.original_max_position)));
+  const double usual = r.factor <= 1 ? 1 : 1 + 0.1 * std::log(r.factor);
+  if (r.attention_factor != usual)
+    keys.emplace_back(arch + ".rope.scaling.attn_factor", static_cast<float>(r.attention_factor / usual));
+}
 
 void add_positions(GgufKeys& keys, const Rope& r, const std::string& arch, const std::string& file) {
   using Type = Rope::Type;
@@ -22,9 +36,7 @@ void add_positions(GgufKeys& keys, const Rope& r, const std::string& arch, const
   }
   keys.emplace_back(arch + ".rope.scaling.type", std::string(r.type == Type::linear ? "linear" : "yarn"));
   keys.emplace_back(arch + ".rope.scaling.factor", static_cast<float>(r.factor));
-  if (r.type == Type::yarn)
-    keys.emplace_back(arch + ".rope.scaling.original_context_length",
-                      whole(static_cast<std::int64_t>(r.original_max_position)));
+  if (r.type == Type::yarn) add_yarn(keys, r, arch, file);
 }
 
 }  // namespace
@@ -46,6 +58,10 @@ GgufKeys gguf_keys(const Config& c, const std::string& arch, const std::string& 
                                      activation == Activation::silu ? "hidden_act silu"
                                                                     : "hidden_activation gelu_pytorch_tanh",
                                      " only"));
+  if ((c.o_bias || c.mlp_bias) && arch != "llama" && arch != "granite")
+    throw UserError(Exit::input,
+                    str(config_json, ": GGUF's ", arch,
+                        " models have no biases of o_proj and the MLP (attention_bias, mlp_bias)"));
   GgufKeys keys;
   keys.emplace_back(arch + ".context_length", whole(c.max_position_embeddings));
   keys.emplace_back(arch + ".embedding_length", whole(c.hidden_size));
@@ -59,6 +75,13 @@ GgufKeys gguf_keys(const Config& c, const std::string& arch, const std::string& 
   keys.emplace_back(arch + ".vocab_size", whole(c.vocab_size));
   add_positions(keys, c.rope, arch, config_json);
   return keys;
+}
+
+std::int64_t gguf_ignored_window(const Config& c) {
+  std::int64_t least = 0;
+  for (const std::int64_t w : c.windows)
+    if (w > 0 && w < c.max_position_embeddings && (least == 0 || w < least)) least = w;
+  return least;
 }
 
 // Those of `llama3` and `longrope` positions; readers know the other kinds by their keys.

@@ -25,6 +25,8 @@ GgufKeys gguf_sizes(const Config&, const std::string& architecture);
 // UserError(Exit::input) for what GGUF cannot say; the file is named in it. activation: the architecture's.
 GgufKeys gguf_keys(const Config&, const std::string& architecture, const std::string& config_json,
                    Activation activation = Activation::silu);
+// The narrowest window that a sequence may be longer than, for readers that know none; 0: no layer has one.
+std::int64_t gguf_ignored_window(const Config&);
 // Divisors of the frequencies, where they differ from what readers assume.
 std::vector<GgufModel::Factors> gguf_rope_factors(const Rope&);
 // The linears of architectures that rotate neighbouring pairs.

@@ -109,6 +109,7 @@ GgufModel make_gguf(const std::string& config_json) {
               .vocab_size = c.vocab_size,
               .keys = decoder::gguf_sizes(c, "gptneox"),
               .names = {kModules, kBlocks},
+              .tied_head = true,
               .permuted = {{"attention.query_key_value", c.num_attention_heads, true}}};
   g.keys.emplace_back("gptneox.rope.dimension_count", static_cast<std::uint32_t>(c.rope.head_dim));
   g.keys.emplace_back("gptneox.rope.freq_base", static_cast<float>(c.rope.theta));

@@ -11,7 +11,8 @@ GgufModel make_gguf(const std::string& config_json) {
   GgufModel g{.architecture = llama ? "llama" : c.model_type,
               .vocab_size = c.vocab_size,
               .names = decoder::kGgufNames,
-              .rope_factors = decoder::gguf_rope_factors(c.rope)};
+              .rope_factors = decoder::gguf_rope_factors(c.rope),
+              .ignored_window = decoder::gguf_ignored_window(c)};
   g.keys = decoder::gguf_keys(c, g.architecture, config_json);
   if (llama) g.permuted = decoder::gguf_permuted(c);
   return g;

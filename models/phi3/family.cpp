@@ -49,7 +49,8 @@ GgufModel make_gguf(const std::string& config_json) {
               .vocab_size = c.vocab_size,
               .keys = decoder::gguf_keys(c, "phi3", config_json),
               .names = {decoder::kGgufModules, kBlocks},
-              .rope_factors = decoder::gguf_rope_factors(c.rope)};
+              .rope_factors = decoder::gguf_rope_factors(c.rope),
+              .ignored_window = decoder::gguf_ignored_window(c)};
   const auto whole = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
   g.keys.emplace_back("phi3.rope.scaling.original_context_length",
                       whole(static_cast<std::int64_t>(c.rope.original_max_position)));

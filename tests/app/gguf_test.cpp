@@ -93,9 +93,6 @@ TEST(GgufNames, RowsOfAHeadTakeTurns) {
 
 TEST(GgufNames, OfEveryFamily) {
   const auto name = [](const char* golden, const char* of) { return described(golden).name_of(of); };
-  EXPECT_EQ(name("olmo2", "model.layers.1.post_attention_layernorm.weight"),
-            "blk.1.post_attention_norm.weight");
-  EXPECT_EQ(name("olmo2", "model.layers.1.post_feedforward_layernorm.weight"), "blk.1.post_ffw_norm.weight");
   EXPECT_EQ(name("granite", "model.layers.1.post_attention_layernorm.weight"), "blk.1.ffn_norm.weight");
   EXPECT_EQ(name("phi3", "model.layers.0.self_attn.qkv_proj.weight"), "blk.0.attn_qkv.weight");
   EXPECT_EQ(name("phi3", "model.layers.0.mlp.gate_up_proj.weight"), "blk.0.ffn_up.weight");
@@ -107,8 +104,7 @@ TEST(GgufNames, OfEveryFamily) {
 }
 
 TEST_F(GgufExport, AModelComesBack) {
-  for (const std::string name :
-       {"llama-gqa", "qwen2", "qwen3", "mistral", "olmo2", "granite", "phi3", "gpt-neox"}) {
+  for (const std::string name : {"llama-gqa", "qwen2", "qwen3", "mistral", "granite", "phi3", "gpt-neox"}) {
     const std::string from = kGoldenModels + name + "/model";
     ASSERT_EQ(export_to("gguf", from, {"--dtype", "float32", "--overwrite"}).code, 0) << name;
     const GgufModel described = make_gguf_model(from + "/config.json");
@@ -315,6 +311,42 @@ TEST_F(GgufExport, AnAdapter) {
   }
 }
 
+// What llama.cpp was seen to need, or to leave out.
+TEST_F(GgufExport, OwnFactorsTiedHeadsAndWindows) {
+  std::filesystem::copy(kGoldenModels + "llama-yarn/model", folder / "yarn");
+  Json config = read_json(folder / "yarn/config.json");
+  Json& rope = config["rope_parameters"];
+  const double usual = 1 + 0.1 * std::log(rope["factor"].get<double>());
+  EXPECT_EQ(make_gguf_model(folder / "yarn/config.json").keys.size(), described("llama-yarn").keys.size());
+  rope["attention_factor"] = 2 * usual;
+  folder.write("yarn/config.json", config.dump());
+  const Outcome scaled = export_to("gguf", folder / "yarn");
+  ASSERT_EQ(scaled.code, 0) << scaled.err;
+  EXPECT_FLOAT_EQ(std::get<float>(*GgufFile(file).find("llama.rope.scaling.attn_factor")), 2);
+  std::filesystem::remove(file);
+
+  Json olmo = read_json(kGoldenModels + "olmo2/model/config.json");
+  olmo["attention_bias"] = false;
+  folder.write("olmo2.json", olmo.dump());
+  const GgufModel olmo2 = make_gguf_model(folder / "olmo2.json");
+  EXPECT_EQ(olmo2.name_of("model.layers.1.post_attention_layernorm.weight"),
+            "blk.1.post_attention_norm.weight");
+  EXPECT_EQ(olmo2.name_of("model.layers.1.post_feedforward_layernorm.weight"), "blk.1.post_ffw_norm.weight");
+
+  EXPECT_TRUE(described("gpt-neox-sequential").tied_head);  // its readers know no other head
+  const Outcome neox = export_to("gguf", kGoldenModels + "gpt-neox-sequential/model");
+  ASSERT_EQ(neox.code, 0) << neox.err;
+  EXPECT_TRUE(std::ranges::any_of(GgufFile(file).tensors(),
+                                  [](const GgufTensor& t) { return t.name == "output.weight"; }));
+  std::filesystem::remove(file);
+
+  const Outcome window = export_to("gguf", kGoldenModels + "mistral-window/model");
+  ASSERT_EQ(window.code, 0) << window.err;
+  EXPECT_NE(window.err.find("warning: GGUF's llama models have no sliding window"), std::string::npos)
+      << window.err;
+  EXPECT_EQ(described("mistral").ignored_window, 0);
+}
+
 TEST_F(GgufExport, WhatIsRefused) {
   const auto said = [&](int code, const Outcome& o) {
     EXPECT_EQ(o.code, code) << o.err;
@@ -329,6 +361,13 @@ TEST_F(GgufExport, WhatIsRefused) {
             dynamic + "/config.json: GGUF has no dynamic positions (rope type dynamic)\n");
   EXPECT_EQ(said(3, export_to("gguf", gelu)),
             gelu + "/config.json: GGUF's llama models have hidden_act silu only\n");
+  const std::string biased = kGoldenModels + "olmo2/model", betas = kGoldenModels + "llama-yarn-mscale/model";
+  EXPECT_EQ(said(3, export_to("gguf", biased)),
+            biased +
+                "/config.json: GGUF's olmo2 models have no biases of o_proj and the MLP (attention_bias, "
+                "mlp_bias)\n");
+  EXPECT_EQ(said(3, export_to("gguf", betas)),
+            betas + "/config.json: in GGUF yarn's beta_fast is 32, beta_slow 1 and truncate true\n");
   const std::string near = kGoldenModels + "t5/model", silu = t5("t5-v11");
   EXPECT_EQ(said(3, export_to("gguf", near)),
             near + "/config.json: relative_attention_max_distance is 12, and GGUF's t5 has 128 only\n");
