@@ -10,7 +10,7 @@ LoraAdapter::LoraAdapter(const std::string& module, std::int64_t in, std::int64_
       dropout_(dropout) {}
 
 void LoraAdapter::drop(Ctx& c, Tensor y, Tensor x) const {
-  c.ops.run(op::Dropout{.y = y, .x = x, .p = dropout_, .random = mask(c)});
+  c.ops.run(op::Dropout{.y = y, .x = x, .p = dropout_, .random = mask(c), .first_row = c.first_row});
 }
 
 Tensor LoraAdapter::dropped(Ctx& c, Tensor x) const {

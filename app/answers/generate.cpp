@@ -149,11 +149,11 @@ Exit generate_file(const GenerateArgs& args, const Answerer& a, const Ranks& ran
   const auto engine = start_engine(a, shape, ranks);
   Generator generator(engine->context, engine->store, a.built.model(), shape, a.chooser());
   Answers answers(a, q, screen);
-  const std::vector<Prompt> prompts = own_prompts(q.prompts, *engine->comm);
+  const std::vector<Prompt> prompts = own_prompts(q.prompts, engine->grid.zero());
   generator.run(
       prompts, [&](std::size_t i, std::int32_t token) { return answers.add(prompts[i].number, token); },
       asked_of_all(engine->store));
-  collect(*engine->comm, answers);
+  collect(engine->grid.zero(), answers);
   screen.clear();
   if (!ranks.root()) return Exit::done;
   AtomicFile out(args.output);

@@ -248,8 +248,8 @@ std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& s
   auto comm = make_communicator(ranks, *ops, a.config);
   PlanRequest request{
       .dtype = a.built.dtype,
-      .ranks = ranks.size,
-      .zero = zero_options(a.config, ranks.size),
+      .grid = ranks.grid,
+      .zero = zero_options(a.config, ranks.grid.zero()),
       .reduce_bucket = static_cast<std::int64_t>(a.config.zero_optimization.reduce_bucket_size),
       .adapter = a.built.lora,
       .device = ops->device(),

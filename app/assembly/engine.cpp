@@ -46,11 +46,13 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others
     : ops(std::move(device)),
       host(make_host_ops(request.zero, ops->device())),
       comm(others ? std::move(others) : std::make_unique<LocalCommunicator>(*ops)),
-      store(*ops, *comm, request.zero, request.states,
+      grid(*comm, request.grid),
+      store(*ops, grid.zero(), request.zero, request.states,
             {depot_of(request.zero.params_home, *ops), depot_of(request.zero.states_home, *ops), host}),
       saved(ops->allocate(plan.saved), plan.saved),
       scratch(ops->allocate(plan.scratch), plan.scratch),
       context{observer ? *observer : *ops, saved, scratch, request.dtype} {
+  context.grid = &grid;
   if (plan.inputs > 0) {
     kept = depot_of({.home = Home::host}, *ops);
     kept->reserve(plan.inputs);
@@ -62,7 +64,7 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others
   store.reserve(plan.transient);
   if (b.base) store.load(b.reader());
   if (!held) return;
-  frozen.emplace(*ops, *comm, frozen_options(request), no_states,
+  frozen.emplace(*ops, grid.zero(), frozen_options(request), no_states,
                  Homes{depot_of(request.zero.params_home, *ops), nullptr, nullptr});
   held->model().add_units(*frozen);
   frozen->reserve(plan.reference);
@@ -75,7 +77,7 @@ MemoryReport Engine::memory(bool adapter) const {
   const std::int64_t workspace = ops->workspace() + (host && one ? host->workspace() : 0);
   MemoryReport m = memory_report(store.memory(), saved.peak(), scratch.peak() + workspace, adapter);
   if (kept) m.host += kept->size();
-  if (frozen) add_frozen(m, frozen->memory(), *comm);
+  if (frozen) add_frozen(m, frozen->memory(), grid.zero());
   return m;
 }
 

@@ -31,6 +31,7 @@ class Engine {
   std::unique_ptr<Ops> ops;
   std::shared_ptr<Ops> host;
   std::unique_ptr<Communicator> comm;
+  Grid grid;
   ParameterStore store;
   std::optional<ParameterStore> frozen;  // the reference's
   Policy reference;                      // where it is a model of its own

@@ -72,7 +72,7 @@ Subject subject(const PlanArgs& args, Screen& screen) {
     const BuiltModel built = build_model(s.config, Weights::ignore);
     s.data = build_data(
         s.config, built.made.info.vocab_size, LoadPart::train_and_eval,
-        [&](std::int64_t done, std::int64_t of) { working(done, of); }, all_ranks(s.config.distributed));
+        [&](std::int64_t done, std::int64_t of) { working(done, of); }, grid_of(s.config.distributed).data);
     return s;
   }
   std::filesystem::path folder(model_folder(args.model, "main", "ft plan"));
@@ -106,7 +106,7 @@ Exit plan(const PlanArgs& args) {
   const Subject s = subject(args, screen);
   const int ranks = all_ranks(s.config.distributed);
   const auto own = static_cast<int>(s.config.zero_optimization.stage);
-  PlanTable table{.ranks = ranks, .there = s.room.there};
+  PlanTable table{.ranks = ranks, .grid = grid_of(s.config.distributed), .there = s.room.there};
   for (int stage = 0; stage <= 3; ++stage) {
     if (stage != own && ranks == 1) continue;  // alone all stages are one
     RunConfig config = s.config;

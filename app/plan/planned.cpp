@@ -39,7 +39,7 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
   const BuiltData none;
   const BuiltObjective objective = build_objective(config, built, Weights::ignore);
   PlanRequest request = plan_request(config, built, objective, data ? *data : none, room.workspace,
-                                     all_ranks(config.distributed));
+                                     grid_of(config.distributed));
   if (length || !data) {
     const auto full = [&](std::int64_t sequences) {
       return full_shape(sequences, config, built.made.info, length);

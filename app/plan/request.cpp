@@ -2,6 +2,7 @@
 
 #include "app/answers/answers.h"
 #include "app/assembly/engine.h"
+#include "app/assembly/sequence_parallel.h"
 #include "app/ranks/ranks.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "engine/train/trainer.h"
@@ -9,13 +10,14 @@
 namespace ft {
 
 PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const BuiltObjective& o,
-                         const BuiltData& d, std::int64_t workspace, int ranks) {
+                         const BuiltData& d, std::int64_t workspace, const GridShape& grid) {
+  require_shareable(config, b.model());
   PlanRequest r{
       .dtype = b.dtype,
-      .ranks = ranks,
-      .zero = zero_options(config, ranks),
+      .grid = grid,
+      .zero = zero_options(config, grid.zero()),
       .reduce_bucket = static_cast<std::int64_t>(config.zero_optimization.reduce_bucket_size),
-      .wire = wire_of(config.distributed, ranks).dtype,
+      .wire = wire_of(config.distributed, grid.zero()).dtype,
       .nccl = config.distributed.backend != Backend::tcp,
       .states = states_of(config.training),
       .optimizer = make_optimizer(config.training),
@@ -28,7 +30,8 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
   r.inputs_on_host = config.on_gpu() && config.training.gradient_checkpointing == Checkpointing::offload;
   if (r.device.kind == Device::Kind::cpu)
     if (const auto host = make_host_ops(r.zero, r.device)) r.workspace += host->workspace();
-  if (d.train) r.train = largest_shapes(d.batches(), length_of(config.training, d.batches(), ranks).epochs);
+  if (d.train)
+    r.train = largest_shapes(d.batches(), length_of(config.training, d.batches(), grid.data).epochs);
   if (d.stream) r.train = {d.stream->largest()};
   if (d.eval) r.eval = largest_shapes(*d.eval, 1);
   if (d.eval && config.evaluation.predict_with_generate)

@@ -8,8 +8,9 @@
 namespace ft {
 
 // With gradient_checkpointing auto, plans as for true, which needs the least memory (planned.h).
-// The request refers to the model and the objective.
+// The request refers to the model and the objective. UserError(Exit::config) where ranks cannot share
+// sequences as they are to.
 PlanRequest plan_request(const RunConfig&, const BuiltModel&, const BuiltObjective&, const BuiltData&,
-                         std::int64_t workspace, int ranks);
+                         std::int64_t workspace, const GridShape& grid);
 
 }  // namespace ft

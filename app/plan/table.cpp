@@ -43,6 +43,15 @@ std::string row(const std::string& name, const PlanTable& t, const Value& value)
   return line;
 }
 
+// Who has a micro-batch.
+std::string whose(const PlanTable& t) {
+  if (t.ranks == 1) return "";
+  const int each = t.ranks / t.grid.data;
+  if (each == 1) return str(" on each of ", t.ranks, " ranks");
+  return t.grid.data == 1 ? str(" on ", t.ranks, " ranks together")
+                          : str(" on each of ", t.grid.data, " groups of ", each, " ranks");
+}
+
 }  // namespace
 
 std::string as_json(const PlanTable& t) {
@@ -52,6 +61,7 @@ std::string as_json(const PlanTable& t) {
   j["recomputed_blocks"] = plan.recomputed;
   j["recomputed_at_a_time"] = plan.segment;
   j["ranks"] = t.ranks;
+  for (const Axis a : kAxes) j[str(name_of(a), "_parallel_size")] = t.grid[a];
   j["zero_stage"] = t.mine().stage;
   j["sent_per_step"] = plan.sent_per_step(t.accumulation);
   if (t.cost) add_to(j, *t.cost);
@@ -113,12 +123,11 @@ std::string as_text(const PlanTable& t) {
         str("     ", t.mine().planned.largest.source_tokens > 0 ? "max_source_length" : "max_seq_length",
             " that fits\n");
   const Plan& plan = t.mine().planned.plan;
-  text +=
-      str("trained: ", show::quantity(static_cast<double>(plan.trained)), " of ",
-          show::quantity(static_cast<double>(plan.parameters)),
-          " parameters\none step: ", show::quantity(plan.flops * static_cast<double>(t.accumulation)),
-          " FLOP, ", show::count(t.accumulation), " x ", show::count(t.mine().planned.largest.all_tokens()),
-          " tokens at most", t.ranks > 1 ? str(" on each of ", t.ranks, " ranks") : "", "\n");
+  text += str("trained: ", show::quantity(static_cast<double>(plan.trained)), " of ",
+              show::quantity(static_cast<double>(plan.parameters)),
+              " parameters\none step: ", show::quantity(plan.flops * static_cast<double>(t.accumulation)),
+              " FLOP, ", show::count(t.accumulation), " x ",
+              show::count(t.mine().planned.largest.all_tokens()), " tokens at most", whose(t), "\n");
   if (t.cost) text += as_text(*t.cost);
   return text;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "app/ranks/grid.h"
 #include "app/ranks/offload.h"
 #include "app/ranks/started_by.h"
 
@@ -73,7 +74,12 @@ std::string hash_of(RunConfig config) {
   const DistributedConfig& d = config.distributed;  // of it, what changes results
   config.distributed = {.communication_data_type = d.communication_data_type,
                         .prescale_gradients = d.prescale_gradients,
-                        .gradient_predivide_factor = d.gradient_predivide_factor};
+                        .gradient_predivide_factor = d.gradient_predivide_factor,
+                        .data_parallel_size = d.data_parallel_size,
+                        .tensor_parallel_size = d.tensor_parallel_size,
+                        .pipeline_parallel_size = d.pipeline_parallel_size,
+                        .sequence_parallel_size = d.sequence_parallel_size,
+                        .sequence_parallel_type = d.sequence_parallel_type};
   return sha256(effective_config(config));
 }
 
@@ -99,6 +105,8 @@ int configured_ranks(const DistributedConfig& config) {
 int all_ranks(const DistributedConfig& config) {
   return configured_ranks(config) * static_cast<int>(config.nnodes);
 }
+
+GridShape grid_of(const DistributedConfig& config) { return grid_shape(config, all_ranks(config)); }
 
 ZeroOptions zero_options(const RunConfig& config, int ranks) {
   const ZeroConfig& z = config.zero_optimization;
@@ -140,6 +148,7 @@ Ranks find_ranks(const RunConfig& config) {
                       str(wanted > 1 ? "distributed.nproc_per_node is " : "distributed.nnodes is ",
                           wanted > 1 ? wanted : config.distributed.nnodes,
                           " and this is one process; start it with ft launch train ..."));
+    grid_shape(config.distributed, 1);
     return {};
   }
   Ranks r{.rank = started->rank,
@@ -153,6 +162,7 @@ Ranks find_ranks(const RunConfig& config) {
   if (config.distributed.nnodes > 1 && config.distributed.nnodes * r.local_size != r.size)
     throw UserError(Exit::config, str("distributed.nnodes is ", config.distributed.nnodes, " and there are ",
                                       r.size, " ranks, ", r.local_size, " of them on this machine"));
+  r.grid = grid_shape(config.distributed, r.size);
   if (r.size == 1) return r;
   r.master = {started->master.empty() ? config.distributed.master_addr : started->master,
               master_port(config.distributed)};
@@ -182,7 +192,7 @@ std::unique_ptr<Communicator> make_communicator(const Ranks& r, Ops& ops, const 
   cpu::CpuOps host(1);
   const auto bucket = static_cast<std::int64_t>(zero.reduce_bucket_size);
   auto hosts = std::make_unique<MeshCommunicator>(host, std::move(mesh), seconds, bucket,
-                                                  wire_of(config.distributed, r.size));
+                                                  wire_of(config.distributed, r.grid.zero()));
   std::unique_ptr<Communicator> comm;
   const bool on_cpus = ops.device().kind == Device::Kind::cpu;
   const auto logged = [&](std::unique_ptr<Communicator> inner) -> std::unique_ptr<Communicator> {
@@ -197,7 +207,7 @@ std::unique_ptr<Communicator> make_communicator(const Ranks& r, Ops& ops, const 
     const std::string why = tcp ? "" : without_nccl(*hosts, config);
     if (!tcp && why.empty())
       return logged(make_nccl_communicator(ops, std::move(hosts), seconds,
-                                           wire_of(config.distributed, r.size), bucket));
+                                           wire_of(config.distributed, r.grid.zero()), bucket));
     comm = std::make_unique<StagedCommunicator>(ops, std::move(hosts), why);
   }
   if (trace) comm = std::make_unique<TraceCommunicator>(std::move(comm), *trace);

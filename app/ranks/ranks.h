@@ -4,6 +4,7 @@
 
 #include "app/config/config.h"
 #include "engine/dist/communicator.h"
+#include "engine/dist/grid.h"
 #include "engine/dist/mesh.h"
 #include "engine/dist/parameter_store.h"
 #include "engine/dist/trace_communicator.h"
@@ -24,6 +25,7 @@ struct Ranks {
   std::string token;
   std::string config;  // a hash of what all ranks must have alike
   int listener = -1;
+  GridShape grid;  // of all ranks
   bool root() const { return rank == 0; }
   // A file that every rank writes: rank 0's has the name that was asked for.
   std::string file(const std::string& name) const {
@@ -32,8 +34,8 @@ struct Ranks {
 };
 
 // As whoever started this process says (started_by.h), MASTER_ADDR and MASTER_PORT before the configuration;
-// else a world of one. UserError(Exit::config) when they contradict each other or the configuration. Binds
-// this process to its share of the machine's cores.
+// else a world of one. UserError(Exit::config) when they contradict each other or the configuration, such as
+// the sizes of its grid. Binds this process to its share of the machine's cores.
 Ranks find_ranks(const RunConfig&);
 
 // How many ranks whoever started this process says there are; 0: it is alone.
@@ -53,8 +55,9 @@ void require_same(Communicator&, std::int64_t value, const std::string& what);
 // UserError(Exit::config) unless all ranks see the same existing folder: all of them write checkpoints to it.
 void require_one_folder(Communicator&, const std::string& folder);
 
-// The settings' layouts and homes for this many ranks; one rank shards nothing. UserError(Exit::config) when
-// the settings contradict each other or the number of ranks, or ask for something that ft does not have.
+// The settings' layouts and homes for this many ranks of a ZeRO group (Grid::zero); one rank shards nothing.
+// UserError(Exit::config) when the settings contradict each other or the number of ranks, or ask for
+// something that ft does not have.
 ZeroOptions zero_options(const RunConfig&, int ranks);
 
 // How gradients travel between this many ranks. Gradients are divided by the targets of all ranks as they are
@@ -65,5 +68,7 @@ Wire wire_of(const DistributedConfig&, int ranks);
 // The ranks that a configuration asks ft launch for, on each machine and on all; 1 when it says nothing.
 int configured_ranks(const DistributedConfig&);
 int all_ranks(const DistributedConfig&);
+// How all of them are arranged: see grid_shape (grid.h).
+GridShape grid_of(const DistributedConfig&);
 
 }  // namespace ft

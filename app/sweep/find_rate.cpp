@@ -33,7 +33,7 @@ std::string text_of(double rate) {
 // Steps of the whole run. UserError where nothing is held out to compare rates by.
 std::int64_t steps_of_run(const RunConfig& config) {
   const BuiltModel built = build_model(config, Weights::ignore);
-  const int ranks = all_ranks(config.distributed);
+  const int ranks = grid_of(config.distributed).data;
   const BuiltData data = build_data(config, built.made.info.vocab_size, LoadPart::train_and_eval, {}, ranks);
   if (!data.eval)
     throw UserError(Exit::config,

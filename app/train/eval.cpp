@@ -72,7 +72,7 @@ Exit eval(const EvalArgs& args) {
 
   auto ops = make_run_ops(config, ranks.gpu);
   auto comm = make_communicator(ranks, *ops, config);
-  PlanRequest request = plan_request(config, built, objective, data, ops->workspace(), ranks.size);
+  PlanRequest request = plan_request(config, built, objective, data, ops->workspace(), ranks.grid);
   request.states = no_states;
   if (args.answers > 0) request.generation.push_back(ask.shape());
   const Plan plan = plan_run(built.model(), request);

@@ -33,7 +33,7 @@ Exit profile(const ProfileArgs& args) {
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
   BuiltModel built = build_model(config, Weights::check);
   const BuiltObjective objective = build_objective(config, built, Weights::check);
-  BuiltData data = read_data(config, built, ranks.size, screen);
+  BuiltData data = read_data(config, built, ranks.grid.data, screen);
   auto ops = make_run_ops(config, ranks.gpu);
   CommunicationNotes notes;
   std::unique_ptr<Report> report = std::make_unique<Report>();
@@ -49,7 +49,7 @@ Exit profile(const ProfileArgs& args) {
     report = std::move(own);
   }
   auto comm = make_communicator(ranks, *ops, config, profiled ? &notes : nullptr);
-  PlanRequest request = plan_request(config, built, objective, data, ops->workspace(), ranks.size);
+  PlanRequest request = plan_request(config, built, objective, data, ops->workspace(), ranks.grid);
   if (!config.training.gradient_checkpointing)
     request.recompute = choose_recomputed(built.model(), request, *ops, ranks, *comm);
   const Plan plan = plan_run(built.model(), request);
@@ -70,7 +70,7 @@ Exit profile(const ProfileArgs& args) {
   Trainer trainer({.context = engine.context,
                    .model = built.model(),
                    .store = engine.store,
-                   .comm = *engine.comm,
+                   .comm = engine.grid.zero(),
                    .data = data.batches(),
                    .eval = nullptr,
                    .checkpoints = none,

@@ -39,7 +39,7 @@ void precompute_reference(Engine& engine, const BuiltModel& built, const BuiltOb
   for (Batcher* part : {data.train.get(), data.eval.get()}) {
     if (!part) continue;
     Working working(screen, "computing the reference", "batches");
-    part->set_reference(logps_of(pass, *engine.comm, *objective.objective, *part,
+    part->set_reference(logps_of(pass, engine.grid.zero(), *objective.objective, *part,
                                  [&](std::int64_t done, std::int64_t of) { working(done, of); }));
   }
   objective.objective->reference_is_known();

@@ -129,11 +129,10 @@ std::unique_ptr<TracedSteps> make_traced(const TrainArgs& args, const Ranks& ran
   return std::make_unique<TracedSteps>(ops, notes, ranks.file(args.trace), screen);
 }
 
-Summary summary(const TrainState& state, const Trainer& trainer, const Length& length,
-                std::int64_t first_tokens) {
+Summary summary(const TrainState& state, const Trainer& trainer, std::int64_t first_tokens) {
   Summary s;
   s.step = state.step;
-  s.epoch = static_cast<double>(state.step) / static_cast<double>(length.steps_per_epoch);
+  s.epoch = static_cast<double>(state.step) / static_cast<double>(trainer.length().steps_per_epoch);
   s.train_loss =
       state.run_loss_targets ? state.run_loss_sum / static_cast<double>(state.run_loss_targets) : 0;
   s.train_runtime = trainer.train_seconds();
@@ -216,7 +215,7 @@ void predict(Predictions& predictions, Engine& engine, Model& model, const Batch
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   const auto progress = [&](std::int64_t done, std::int64_t of) { report.evaluating(done, of); };
-  const Evaluated e = evaluate(engine.context, model, engine.store, *engine.comm, data, progress);
+  const Evaluated e = evaluate(engine.context, model, engine.store, engine.grid.zero(), data, progress);
   const Measures measures = predictions.run(engine.context, engine.store, progress);
   const std::chrono::duration<double> seconds = Clock::now() - start;
   if (engine.comm->rank() != 0) return;
@@ -267,8 +266,8 @@ Exit train(const TrainArgs& args) {
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
   BuiltModel built = build_model(config, Weights::check);
   const BuiltObjective objective = build_objective(config, built, Weights::check);
-  BuiltData data = read_data(config, built, ranks.size, screen);
-  if (config.report) settle_steps(config, data, ranks.size);
+  BuiltData data = read_data(config, built, ranks.grid.data, screen);
+  if (config.report) settle_steps(config, data, ranks.grid.data);
   const auto predictions = make_predictions(config, built, data);
   auto ops = make_run_ops(config, ranks.gpu);
   CommunicationNotes notes;
@@ -278,14 +277,14 @@ Exit train(const TrainArgs& args) {
   CommunicationSums talk(config.logging.comms_logger);
   CommunicationSums* const told = config.logging.comms_logger.enabled && ranks.root() ? &talk : nullptr;
   auto comm = make_communicator(ranks, *ops, config, traced || profiled ? &notes : nullptr, told);
-  PlanRequest request = plan_request(config, built, objective, data, ops->workspace(), ranks.size);
+  PlanRequest request = plan_request(config, built, objective, data, ops->workspace(), ranks.grid);
   if (!config.training.gradient_checkpointing)
     request.recompute = choose_recomputed(built.model(), request, *ops, ranks, *comm);
   const Plan plan = plan_run(built.model(), request);
   require_memory(plan.memory, *ops, advice_on_memory(config, true), ranks.local_size);
   require_same_data(*comm, data);
 
-  RunHeader head = header(config, built, data, plan, ranks.size);
+  RunHeader head = header(config, built, data, plan, ranks.grid.data);
   add_machine(head, config, *ops, built.dtype, *comm);
   Ops* const observer = traced ? &traced->ops() : profiled ? &profiled->ops() : nullptr;
   Engine engine(std::move(ops), std::move(comm), built, request, plan, observer, objective.reference.get());
@@ -293,7 +292,7 @@ Exit train(const TrainArgs& args) {
   if (objective.precomputes) precompute_reference(engine, built, objective, data, screen);
   const auto files = make_model_files(built);
   Checkpoints checkpoints(built.model(), engine.store, *engine.comm, *files, config.training.output_dir);
-  TrainState state = start_of(config, data, ranks.size);
+  TrainState state = start_of(config, data, ranks.grid.data);
   const Resumed resumed = folder.resume(checkpoints, state, head);
   require_same(*engine.comm, state.step, "the step to resume from");
   folder.create();
@@ -311,7 +310,7 @@ Exit train(const TrainArgs& args) {
   Trainer trainer({.context = engine.context,
                    .model = built.model(),
                    .store = engine.store,
-                   .comm = *engine.comm,
+                   .comm = engine.grid.zero(),
                    .data = data.batches(),
                    .eval = data.eval.get(),
                    .checkpoints = checkpoints,
@@ -327,7 +326,7 @@ Exit train(const TrainArgs& args) {
   const std::int64_t first_tokens = state.tokens_seen;
   const Ending ending = trainer.run(state);
 
-  Summary end = summary(state, trainer, length_of(config.training, data.batches(), ranks.size), first_tokens);
+  Summary end = summary(state, trainer, first_tokens);
   end.memory = engine.memory(built.lora);
   end.finished = ending == Ending::finished;
   end.why = why(ending, signals.name());

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/assembly/built_data.h"
+#include "app/assembly/sequence_parallel.h"
 #include "app/config/config.h"
 #include "app/deepspeed/report.h"
 #include "app/ranks/ranks.h"
@@ -39,7 +40,7 @@ void check_data(const DataConfig& data) {
 // The steps that DeepSpeed's file is to agree with, for which the data is read.
 void check_steps(const RunConfig& c) {
   if (!c.report || !deepspeed::needs_steps(*c.report)) return;
-  const int ranks = all_ranks(c.distributed);
+  const int ranks = grid_of(c.distributed).data;
   const BuiltData data = build_data(c, vocab_size_of(c), LoadPart::train_and_eval, {}, ranks);
   const std::int64_t steps = length_of(c.training, data.batches(), ranks).total_steps;
   deepspeed::settle_steps(*c.report, steps, c.training.warmup(steps));
@@ -62,6 +63,7 @@ void check_targets(const RunConfig& c, const MadeModel& made) {
 }
 
 void check(const RunConfig& c) {
+  grid_of(c.distributed);
   check_folder(c.model.folder(), "model.model_name_or_path");
   check_folder(c.model.tokenizer(), "model.tokenizer_name_or_path");
   const auto made = make_model(c.model.folder() + "/config.json", DType::f32);
@@ -69,6 +71,7 @@ void check(const RunConfig& c) {
     check_folder(*c.lora.adapter_name_or_path, "lora.adapter_name_or_path");
   else if (c.finetuning_type == FinetuningType::lora)
     check_targets(c, made);
+  require_shareable(c, *made.model);
   check_data(c.data);
   check_steps(c);
 }

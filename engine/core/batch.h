@@ -45,6 +45,10 @@ struct Batch {
   // begins (whole sequences + 1). A row is in one sequence or in two. Empty: sequences are their own rows.
   std::vector<std::int32_t> whole_rows, whole_starts;
 
+  // Of a part of a micro-batch that ranks share (nn/sequence_part.h), whose starts are then the whole one's:
+  // the positions of the whole one, which may decide how they are encoded. 0: not a part.
+  std::int64_t length = 0;
+
   Compared compared;  // no rows: nothing is compared
 
   std::int64_t tokens() const { return static_cast<std::int64_t>(input_ids.size()); }

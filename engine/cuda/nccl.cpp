@@ -25,6 +25,10 @@ std::optional<Nccl> load() {
   symbols.find(f.all_gather, "ncclAllGather");
   symbols.find(f.reduce_scatter, "ncclReduceScatter");
   symbols.find(f.all_reduce, "ncclAllReduce");
+  symbols.find(f.send, "ncclSend");
+  symbols.find(f.receive, "ncclRecv");
+  symbols.find(f.group_start, "ncclGroupStart");
+  symbols.find(f.group_end, "ncclGroupEnd");
   return !symbols.missing() ? std::optional(f) : std::nullopt;
 }
 

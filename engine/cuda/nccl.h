@@ -44,6 +44,11 @@ struct Nccl {
                                cudaStream_t);
   NcclResult (*all_reduce)(const void* from, void* to, std::size_t count, NcclType, NcclOp, NcclComm,
                            cudaStream_t);
+  NcclResult (*send)(const void* from, std::size_t count, NcclType, int to, NcclComm, cudaStream_t);
+  NcclResult (*receive)(void* to, std::size_t count, NcclType, int from, NcclComm, cudaStream_t);
+  // What is called between the two begins together.
+  NcclResult (*group_start)();
+  NcclResult (*group_end)();
 };
 
 // Null where there is none, or an older one.

@@ -52,11 +52,13 @@ void wait_for(NcclQueue& queue, NcclComm comm, NcclResult result, const std::str
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(std::shared_ptr<NcclQueue> queue, std::unique_ptr<Communicator> hosts, NcclComm comm)
+  NcclCommunicator(std::shared_ptr<NcclQueue> queue, std::unique_ptr<Communicator> hosts, NcclComm comm,
+                   RankSubset group = {})
       : queue_(std::move(queue)),
         part_(std::move(hosts)),
         hosts_(part_ ? *part_ : queue_->hosts()),
         comm_(comm),
+        group_(std::move(group)),
         exceptions_(std::uncaught_exceptions()) {
     queue_->watch(comm_);
   }
@@ -90,6 +92,27 @@ class NcclCommunicator final : public Communicator {
     call(Collective::all_reduce, sent_to_add(x.numel()) * size_of(x.dtype), x.numel(), [&] {
       return nccl().all_reduce(x.data, x.data, static_cast<std::size_t>(x.numel()), type_of(x.dtype),
                                NcclOp::sum, comm_, queue_->stream());
+    });
+  }
+  void all_to_all(Tensor to, Tensor from) override {
+    require(to.numel() == from.numel() && to.numel() % size() == 0 && to.dtype == from.dtype,
+            "all_to_all: sizes");
+    const std::int64_t each = to.bytes() / size();
+    call(Collective::all_to_all, each * (size() - 1), each, [&] {
+      return together_as_one([&] {
+        for (int r = 0; r < size(); ++r) {
+          hand(from.data + each * r, each, r);
+          fetch(to.data + each * r, each, r);
+        }
+      });
+    });
+  }
+  void send_receive(Tensor out, int to, Tensor in, int from) override {
+    call(Collective::send_receive, out ? out.bytes() : 0, 1, [&] {
+      return together_as_one([&] {
+        if (out) hand(out.data, out.bytes(), to);
+        if (in) fetch(in.data, in.bytes(), from);
+      });
     });
   }
   void all_gather_host(std::span<std::byte> all) override {
@@ -128,16 +151,19 @@ class NcclCommunicator final : public Communicator {
     queue_->abandon();
   }
 
-  std::unique_ptr<Communicator> split(std::vector<int> members) override {
+  std::unique_ptr<Communicator> split(RankSubset group) override {
+    const std::vector<int>& members = group.members;
     const auto own = std::find(members.begin(), members.end(), rank());
     require(own != members.end(), "a rank is not in its group");
+    group.exact |= group_.exact;
     NcclConfig config;
     config.blocking = 0;
     NcclComm part = nullptr;
     const NcclResult r =
         nccl().split(comm_, members[0], static_cast<int>(own - members.begin()), &part, &config);
     wait_for(*queue_, comm_, r, "creating groups of ranks");  // NCCL's word for the new ones too
-    return std::make_unique<NcclCommunicator>(queue_, hosts_.split(std::move(members)), part);
+    auto hosts = hosts_.split(group);
+    return std::make_unique<NcclCommunicator>(queue_, std::move(hosts), part, std::move(group));
   }
 
   void at_step(std::int64_t step) override { hosts_.at_step(step); }
@@ -154,7 +180,7 @@ class NcclCommunicator final : public Communicator {
     const std::int64_t own = n / size();
     return n - own + own * (size() - 1);
   }
-  bool narrows(DType sum) const { return size() > 1 && queue_->wire().narrows(sum); }
+  bool narrows(DType sum) const { return size() > 1 && !group_.exact && queue_->wire().narrows(sum); }
 
   // mine = this rank's part of the sum of everybody's `all`, which has `parts` parts: of f32, each rounded
   // into the queue's memory, added up there, and widened.
@@ -183,6 +209,26 @@ class NcclCommunicator final : public Communicator {
       });
     }
   }
+  // Calls of NCCL that begin together.
+  template <class Calls>
+  NcclResult together_as_one(const Calls& calls) {
+    const NcclResult begun = nccl().group_start();
+    if (begun != NcclResult::success) return begun;
+    failed_ = NcclResult::success;
+    calls();
+    const NcclResult over = nccl().group_end();
+    return failed_ == NcclResult::success ? over : failed_;
+  }
+  void hand(const std::byte* at, std::int64_t bytes, int to) {
+    note_failure(nccl().send(at, static_cast<std::size_t>(bytes), NcclType::u8, to, comm_, queue_->stream()));
+  }
+  void fetch(std::byte* at, std::int64_t bytes, int from) {
+    note_failure(
+        nccl().receive(at, static_cast<std::size_t>(bytes), NcclType::u8, from, comm_, queue_->stream()));
+  }
+  void note_failure(NcclResult r) {
+    if (r != NcclResult::success && r != NcclResult::in_progress) failed_ = r;
+  }
   static Tensor flat(const Tensor& x) { return x.view({x.numel()}); }
 
   // give: hands it to NCCL; then: queues what comes after it.
@@ -191,7 +237,7 @@ class NcclCommunicator final : public Communicator {
       Collective what, std::int64_t bytes, std::int64_t count, const Give& give,
       const std::function<void()>& then = [] {}) {
     queue_->look();
-    queue_->note(what);
+    queue_->note(what, group_.name);
     if (count == 0) return;
     if (!started_) queue_->after_computation();
     wait_for(*queue_, comm_, give(), name_of(what));
@@ -229,6 +275,8 @@ class NcclCommunicator final : public Communicator {
   std::unique_ptr<Communicator> part_;  // of the hosts; null: all of them
   Communicator& hosts_;
   NcclComm comm_;
+  const RankSubset group_;  // none: all ranks
+  NcclResult failed_ = NcclResult::success;
   const int exceptions_;  // in flight when this began
   bool started_ = false;  // within a work
 };

@@ -38,7 +38,7 @@ class NcclQueue {
   // What is given to the queue next waits for what was computed before.
   void after_computation();
   // What comes next, for the messages.
-  void note(Collective what) { noted_ = hosts_->note(what); }
+  void note(Collective what, const std::string& group = {}) { noted_ = hosts_->note(what, group); }
   // Everything that was given to the stream so far.
   Ticket mark();
   // What is computed next waits for that.

@@ -15,6 +15,13 @@
 
 namespace ft {
 
+// Some of the ranks of a communicator.
+struct RankSubset {
+  std::vector<int> members;  // in this order, the own rank among them
+  std::string name = {};     // for the message when one of them is lost: "the tensor group of ranks 2, 3"
+  bool exact = false;        // sums of f32 travel as they are, also where others travel in 16 bits (wire.h)
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -25,6 +32,12 @@ class Communicator {
   // mine = this rank's piece of the sum of everybody's `all`. `mine` may be a piece of `all`.
   virtual void reduce_scatter(Tensor mine, Tensor all) = 0;
   virtual void all_reduce(Tensor x) = 0;  // f32 or f64
+  // Both have size() pieces of one size: piece r of `to` is what rank r has for this one, piece rank() of its
+  // `from`. They have no memory in common.
+  virtual void all_to_all(Tensor to, Tensor from) = 0;
+  // `out` to rank `to`, while `in` comes from rank `from`, neither of them this one; an empty tensor: nothing
+  // goes, or comes. Only ranks that send or receive call it.
+  virtual void send_receive(Tensor out, int to, Tensor in, int from) = 0;
   // For host memory, wherever the ranks compute. all: size() pieces in rank order; this rank's is given, the
   // others arrive.
   virtual void all_gather_host(std::span<std::byte> all) = 0;
@@ -45,9 +58,9 @@ class Communicator {
   // Returns when no work touches memory any more; nothing but destruction may follow.
   virtual void abandon() {}
 
-  // Some of these ranks, in this order, this one among them, as a world of their own. Every rank calls with
-  // its own group, and all groups do the same things at the same time. Must not outlive this communicator.
-  virtual std::unique_ptr<Communicator> split(std::vector<int> members) = 0;
+  // Some of these ranks as a world of their own. Every rank calls with its own group. Must not outlive this
+  // communicator.
+  virtual std::unique_ptr<Communicator> split(RankSubset group) = 0;
 
   // The place in the program, for the message when a rank is lost: the step, and what the next collectives
   // move.

@@ -119,6 +119,13 @@ constexpr auto words(GradientType) {
                                  {fp16, "float16"}});
 }
 
+// How ranks share a sequence. ulysses: around attention they exchange tokens for heads.
+enum class SequenceParallelType : std::uint8_t { automatic, ulysses, ring };
+constexpr auto words(SequenceParallelType) {
+  using enum SequenceParallelType;
+  return to_words<SequenceParallelType>({{automatic, "auto"}, {ulysses, "ulysses"}, {ring, "ring"}});
+}
+
 struct DistributedConfig {
   Backend backend = Backend::nccl_if_any;
   std::optional<std::int64_t> nproc_per_node;  // empty: auto
@@ -130,7 +137,9 @@ struct DistributedConfig {
   GradientType communication_data_type = GradientType::fp32;
   bool prescale_gradients = false;
   double gradient_predivide_factor = 1;
+  std::optional<std::int64_t> data_parallel_size;  // empty: the ranks that the others leave
   std::int64_t tensor_parallel_size = 1, pipeline_parallel_size = 1, sequence_parallel_size = 1;
+  SequenceParallelType sequence_parallel_type = SequenceParallelType::automatic;
 
   void fields(auto& f) {
     f("backend", backend,
@@ -156,12 +165,18 @@ struct DistributedConfig {
     f("gradient_predivide_factor", gradient_predivide_factor,
       "The same, without prescale_gradients: divide by this before the sum, and by the rest after it.",
       above(0), at_most(1e6));
+    f("data_parallel_size", data_parallel_size,
+      "Ranks with micro-batches of their own; left out, those that the other sizes leave.", at_least(1),
+      aka({"dp_size"}));
     f("tensor_parallel_size", tensor_parallel_size, "Ranks that share each layer.", at_least(1),
-      only_default(), aka({"autotp_size", "tp_size"}));
+      aka({"autotp_size", "tp_size"}));
     f("pipeline_parallel_size", pipeline_parallel_size, "Ranks among which the layers are dealt out.",
-      at_least(1), only_default(), aka({"pp_size"}));
-    f("sequence_parallel_size", sequence_parallel_size, "Ranks that share each sequence.", at_least(1),
-      only_default(), aka({"sp_size"}));
+      at_least(1), aka({"pp_size"}));
+    f("sequence_parallel_size", sequence_parallel_size,
+      "Ranks that share the tokens of each micro-batch, for long sequences.", at_least(1), aka({"sp_size"}));
+    f("sequence_parallel_type", sequence_parallel_type,
+      "With sequence_parallel_size: how. ulysses: ranks exchange tokens for heads around attention, so the "
+      "size must divide the heads; ring: not yet; auto: ulysses.");
   }
 };
 

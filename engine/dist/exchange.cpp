@@ -101,15 +101,14 @@ void Exchange::wait(Clock::time_point deadline) {
   look_for_cuts();
 }
 
-std::uint32_t Exchange::note(Collective what) {
-  now_ = {what, now_.number + 1, 0};
-  watch_.begin(what, now_.number);
-  return now_.number;
+std::uint32_t Exchange::note(Collective what, const std::string& group) {
+  watch_.begin(what, ++begun_, group);
+  return begun_;
 }
 
-void Exchange::run(Collective what, std::span<const Parcel> parcels) {
-  now_ = {what, now_.number + 1, 0};
-  watch_.begin(what, now_.number);
+void Exchange::run(Collective what, std::span<const Parcel> parcels, Series& series) {
+  now_ = {what, what == Collective::send_receive ? 0 : ++series.number, 0};
+  watch_.begin(what, ++begun_, series.group);
   for (std::size_t p = 0; p < lines_.size(); ++p) {
     const bool other = mesh_.peers[p].socket.fd() >= 0;
     lines_[p] = {.out = {what, now_.number, parcels[p].out.size()},
@@ -131,7 +130,7 @@ void Exchange::run(Collective what, std::span<const Parcel> parcels) {
                  static_cast<short>((out ? POLLOUT : 0) | (in ? POLLIN : 0)), 0};
       waiting |= out || in;
     }
-    if (!waiting) return watch_.leave(now_.number);
+    if (!waiting) return watch_.leave(begun_);
     if (moved)
       deadline = Clock::now() + patience;
     else

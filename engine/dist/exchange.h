@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/core/error.h"
@@ -18,6 +19,13 @@ struct Parcel {                     // between this rank and one other
   bool sends = true, hears = true;  // an empty message is one too
   std::span<const std::byte> out;
   std::span<std::byte> in;
+};
+
+// The collectives of one group of ranks, in their order. Groups of another axis have their own, so they need
+// not take turns with it.
+struct Series {
+  std::string group = {};    // for messages; empty: all ranks
+  std::uint32_t number = 0;  // of the last
 };
 
 class Exchange {
@@ -33,10 +41,11 @@ class Exchange {
   // parcels: by rank, one's own is ignored. UserError(Exit::peer_lost) when a rank is gone, (Exit::hang) when
   // it is silent, (Exit::mismatch) when it is elsewhere in the program; all ranks end with the same words,
   // which name it, its host, the step, the collective and what that moves (watch.h).
-  void run(Collective, std::span<const Parcel> parcels);
+  // Messages of send_receive have no number: between two ranks they keep their order.
+  void run(Collective, std::span<const Parcel> parcels, Series&);
   // The next collective is one that something else carries (GPUs): it counts, and messages name it. Returns
-  // its number.
-  std::uint32_t note(Collective);
+  // its number among all that this rank has begun.
+  std::uint32_t note(Collective, const std::string& group = {});
   Watch& watch() { return watch_; }
   std::int64_t sent() const { return sent_; }  // bytes of payload, so far
   // From another thread: a run() that waits for somebody ends with an exception.
@@ -71,6 +80,7 @@ class Exchange {
   double seconds_;
   std::vector<Line> lines_;
   Header now_;
+  std::uint32_t begun_ = 0;  // collectives, of all groups
   std::int64_t sent_ = 0;
   std::vector<pollfd> fds_;  // by rank, then the watch's
   Watch watch_;              // uses mesh_

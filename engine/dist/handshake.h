@@ -14,7 +14,7 @@ namespace ft {
 using Nonce = std::array<std::byte, 32>;
 using Proof = std::array<std::byte, 32>;
 
-constexpr std::uint32_t kMeshVersion = 3;  // of handshakes and messages; ranks of another one are refused
+constexpr std::uint32_t kMeshVersion = 4;  // of handshakes and messages; ranks of another one are refused
 
 struct Hello {  // by the connecting side
   std::array<char, 8> magic = {'f', 't', ' ', 'r', 'a', 'n', 'k', 's'};

@@ -13,11 +13,13 @@ class LocalCommunicator final : public Communicator {
   void all_gather(Tensor all, Tensor mine) override { copy(all, mine); }
   void reduce_scatter(Tensor mine, Tensor all) override { copy(mine, all); }
   void all_reduce(Tensor) override {}
+  void all_to_all(Tensor to, Tensor from) override { copy(to, from); }
+  void send_receive(Tensor, int, Tensor, int) override { throw InternalError("a rank alone"); }
   void all_gather_host(std::span<std::byte>) override {}
   void broadcast(std::span<std::byte>, int) override {}
   void transfer(std::span<std::byte>, int, int) override {}
   void barrier() override {}
-  std::unique_ptr<Communicator> split(std::vector<int>) override {
+  std::unique_ptr<Communicator> split(RankSubset) override {
     return std::make_unique<LocalCommunicator>(ops_);
   }
 

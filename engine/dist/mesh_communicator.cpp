@@ -62,16 +62,22 @@ MeshCommunicator::MeshCommunicator(Ops& ops, Mesh mesh, double seconds, std::int
   std::iota(members_.begin(), members_.end(), 0);
 }
 
-MeshCommunicator::MeshCommunicator(std::shared_ptr<Wires> wires, std::vector<int> members)
-    : wires_(std::move(wires)), members_(std::move(members)), ranges_(members_.size()) {
+MeshCommunicator::MeshCommunicator(std::shared_ptr<Wires> wires, RankSubset group)
+    : wires_(std::move(wires)),
+      members_(std::move(group.members)),
+      exact_(group.exact),
+      series_{.group = std::move(group.name)},
+      ranges_(members_.size()) {
   const auto own = std::find(members_.begin(), members_.end(), wires_->exchange.rank());
   require(own != members_.end(), "a rank is not in its group");
   rank_ = static_cast<int>(own - members_.begin());
 }
 
-std::unique_ptr<Communicator> MeshCommunicator::split(std::vector<int> members) {
-  for (int& m : members) m = members_.at(static_cast<std::size_t>(m));
-  return std::unique_ptr<Communicator>(new MeshCommunicator(wires_, std::move(members)));
+std::unique_ptr<Communicator> MeshCommunicator::split(RankSubset group) {
+  for (int& m : group.members) m = members_.at(static_cast<std::size_t>(m));
+  group.exact |= exact_;
+  if (group.name.empty()) group.name = series_.group;
+  return std::unique_ptr<Communicator>(new MeshCommunicator(wires_, std::move(group)));
 }
 
 void MeshCommunicator::clear_parcels() {
@@ -152,6 +158,33 @@ void MeshCommunicator::all_reduce(Tensor x) {
     parcel(r) = {.out = bytes(mine), .in = bytes(part(flat, theirs.first, theirs.count))};
   }
   exchange(Collective::all_reduce);
+}
+
+void MeshCommunicator::all_to_all(Tensor to, Tensor from) {
+  require(to.numel() == from.numel() && to.numel() % size() == 0 && to.dtype == from.dtype,
+          "all_to_all: sizes");
+  const std::int64_t each = to.numel() / size();
+  clear_parcels();
+  for (int r = 0; r < size(); ++r)
+    parcel(r) = {.out = bytes(part(from, each * r, each)), .in = bytes(part(to, each * r, each))};
+  if (each > 0)
+    std::memcpy(part(to, each * rank(), each).data, part(from, each * rank(), each).data,
+                static_cast<std::size_t>(each * size_of(to.dtype)));
+  exchange(Collective::all_to_all);
+}
+
+void MeshCommunicator::send_receive(Tensor out, int to, Tensor in, int from) {
+  require((!out || to != rank()) && (!in || from != rank()), "send_receive: to oneself");
+  clear_parcels();
+  if (out) {
+    parcel(to).sends = true;
+    parcel(to).out = bytes(out);
+  }
+  if (in) {
+    parcel(from).hears = true;
+    parcel(from).in = bytes(in);
+  }
+  exchange(Collective::send_receive);
 }
 
 void MeshCommunicator::all_gather_host(std::span<std::byte> all) {

@@ -26,6 +26,8 @@ class MeshCommunicator final : public Communicator {
   void all_gather(Tensor all, Tensor mine) override;
   void reduce_scatter(Tensor mine, Tensor all) override;
   void all_reduce(Tensor x) override;
+  void all_to_all(Tensor to, Tensor from) override;
+  void send_receive(Tensor out, int to, Tensor in, int from) override;
   void all_gather_host(std::span<std::byte> all) override;
   void broadcast(std::span<std::byte> host, int root) override;
   void transfer(std::span<std::byte> host, int from, int to) override;
@@ -33,13 +35,14 @@ class MeshCommunicator final : public Communicator {
   void at_step(std::int64_t step) override { wires_->exchange.at_step(step); }
   void enter(std::string_view what) override { wires_->exchange.enter(what); }
   void abandon() override { wires_->exchange.shut(); }
-  std::unique_ptr<Communicator> split(std::vector<int> members) override;
+  std::unique_ptr<Communicator> split(RankSubset group) override;
   std::string via() const override { return "TCP"; }
   std::int64_t memory() const override { return wires_->memory; }
   std::int64_t sent() const override { return wires_->exchange.sent(); }
 
   // For collectives that something else carries: see Exchange.
-  std::uint32_t note(Collective what) { return wires_->exchange.note(what); }
+  std::uint32_t note(Collective what, const std::string& group) { return wires_->exchange.note(what, group); }
+  const std::string& group() const { return series_.group; }
   Watch& watch() { return wires_->exchange.watch(); }
 
   static std::int64_t memory_of(int size, std::int64_t bucket = kAnyBucket) {
@@ -72,11 +75,11 @@ class MeshCommunicator final : public Communicator {
     constexpr std::int64_t kMost = 1 << 20, kAlign = 256;
     return std::clamp(std::min(bucket, kMost * size) / size * 4 / kAlign * kAlign, kAlign, kMost);
   }
-  MeshCommunicator(std::shared_ptr<Wires> wires, std::vector<int> members);
+  MeshCommunicator(std::shared_ptr<Wires> wires, RankSubset group);
   // mine = the sum of everybody's elements ranges[rank()] of `all`.
   void sum(Collective, Tensor mine, Tensor all, const std::vector<Range>& ranges);
   void add_up(Tensor mine, Tensor own, std::int64_t n);
-  bool narrows(DType sum) const { return size() > 1 && wires_->wire.narrows(sum); }
+  bool narrows(DType sum) const { return size() > 1 && !exact_ && wires_->wire.narrows(sum); }
   // The same of f32 in 16 bits, and the second half of an all_reduce: `mine` of each to everybody.
   void sum_narrow(Collective, Tensor mine, Tensor all, const std::vector<Range>& ranges);
   void gather_narrow(Collective, Tensor all, const std::vector<Range>& ranges);
@@ -87,11 +90,13 @@ class MeshCommunicator final : public Communicator {
   Parcel& parcel(int member) {
     return wires_->parcels[static_cast<std::size_t>(members_[static_cast<std::size_t>(member)])];
   }
-  void exchange(Collective what) { wires_->exchange.run(what, wires_->parcels); }
+  void exchange(Collective what) { wires_->exchange.run(what, wires_->parcels, series_); }
 
   std::shared_ptr<Wires> wires_;
   std::vector<int> members_;  // ranks of the whole world
   int rank_ = 0;              // among the members
+  bool exact_ = false;        // see RankSubset
+  Series series_;
   std::vector<Range> ranges_;
 };
 

@@ -29,8 +29,8 @@ void OverlappedCommunicator::abandon() {
   queue_->stop();
 }
 
-std::unique_ptr<Communicator> OverlappedCommunicator::split(std::vector<int> members) {
-  auto part = idle().split(std::move(members));
+std::unique_ptr<Communicator> OverlappedCommunicator::split(RankSubset group) {
+  auto part = idle().split(std::move(group));
   return std::unique_ptr<Communicator>(new OverlappedCommunicator(queue_, std::move(part)));
 }
 

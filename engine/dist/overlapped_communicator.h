@@ -19,6 +19,10 @@ class OverlappedCommunicator final : public Communicator {
   void all_gather(Tensor all, Tensor mine) override { idle().all_gather(all, mine); }
   void reduce_scatter(Tensor mine, Tensor all) override { idle().reduce_scatter(mine, all); }
   void all_reduce(Tensor x) override { idle().all_reduce(x); }
+  void all_to_all(Tensor to, Tensor from) override { idle().all_to_all(to, from); }
+  void send_receive(Tensor out, int to, Tensor in, int from) override {
+    idle().send_receive(out, to, in, from);
+  }
   void all_gather_host(std::span<std::byte> all) override { idle().all_gather_host(all); }
   void broadcast(std::span<std::byte> host, int root) override { idle().broadcast(host, root); }
   void transfer(std::span<std::byte> host, int from, int to) override { idle().transfer(host, from, to); }
@@ -26,7 +30,7 @@ class OverlappedCommunicator final : public Communicator {
   Ticket start(Work work) override;
   void finish(Ticket ticket) override;
   void abandon() override;
-  std::unique_ptr<Communicator> split(std::vector<int> members) override;
+  std::unique_ptr<Communicator> split(RankSubset group) override;
   void at_step(std::int64_t step) override { inner_->at_step(step); }
   void enter(std::string_view what) override { idle().enter(what); }
   std::string via() const override { return inner_->via(); }

@@ -26,7 +26,7 @@ std::unique_ptr<Communicator> group_of(Communicator& comm, int width, bool in_a_
   std::vector<int> members;
   for (int r = 0; r < comm.size(); ++r)
     if (in_a_row ? r / width == comm.rank() / width : r % width == comm.rank() % width) members.push_back(r);
-  return comm.split(std::move(members));
+  return comm.split({.members = std::move(members)});
 }
 
 }  // namespace

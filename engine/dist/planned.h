@@ -20,6 +20,8 @@ class PlannedCommunicator final : public Communicator {
     const std::int64_t own = x.numel() / size_;
     *sent_ += (x.numel() - own + own * (size_ - 1)) * sum_size(x);
   }
+  void all_to_all(Tensor to, Tensor) override { *sent_ += to.bytes() / size_ * (size_ - 1); }
+  void send_receive(Tensor out, int, Tensor, int) override { *sent_ += out ? out.bytes() : 0; }
   void all_gather_host(std::span<std::byte> all) override {
     *sent_ += static_cast<std::int64_t>(all.size()) / size_ * (size_ - 1);
   }
@@ -30,8 +32,9 @@ class PlannedCommunicator final : public Communicator {
     if (from == 0 && to != 0) *sent_ += static_cast<std::int64_t>(host.size());
   }
   void barrier() override {}
-  std::unique_ptr<Communicator> split(std::vector<int> members) override {
-    auto part = std::make_unique<PlannedCommunicator>(static_cast<int>(members.size()), 0, wire_);
+  std::unique_ptr<Communicator> split(RankSubset group) override {
+    auto part = std::make_unique<PlannedCommunicator>(static_cast<int>(group.members.size()), memory_,
+                                                      group.exact ? DType::f32 : wire_);
     part->sent_ = sent_;
     return part;
   }

@@ -29,12 +29,14 @@ class StagedCommunicator final : public Communicator {
   void all_gather(Tensor all, Tensor mine) override;
   void reduce_scatter(Tensor mine, Tensor all) override;
   void all_reduce(Tensor x) override;
+  void all_to_all(Tensor to, Tensor from) override;
+  void send_receive(Tensor out, int to, Tensor in, int from) override;
   void all_gather_host(std::span<std::byte> all) override { host_->all_gather_host(all); }
   void broadcast(std::span<std::byte> host, int root) override { host_->broadcast(host, root); }
   void transfer(std::span<std::byte> host, int from, int to) override { host_->transfer(host, from, to); }
   void barrier() override { host_->barrier(); }
   void abandon() override { host_->abandon(); }
-  std::unique_ptr<Communicator> split(std::vector<int> members) override;
+  std::unique_ptr<Communicator> split(RankSubset group) override;
   void at_step(std::int64_t step) override { host_->at_step(step); }
   void enter(std::string_view what) override { host_->enter(what); }
   std::string via() const override { return host_->via() + " through the host" + why_; }

@@ -75,6 +75,12 @@ class TraceCommunicator final : public Communicator {
   void all_reduce(Tensor x) override {
     note("all_reduce", x.bytes(), [&] { inner_->all_reduce(x); });
   }
+  void all_to_all(Tensor to, Tensor from) override {
+    note("all_to_all", to.bytes() / size(), [&] { inner_->all_to_all(to, from); });
+  }
+  void send_receive(Tensor out, int to, Tensor in, int from) override {
+    note("send_receive", out ? out.bytes() : in.bytes(), [&] { inner_->send_receive(out, to, in, from); });
+  }
   void all_gather_host(std::span<std::byte> all) override {
     note("all_gather", std::ssize(all) / size(), [&] { inner_->all_gather_host(all); });
   }
@@ -88,8 +94,8 @@ class TraceCommunicator final : public Communicator {
     note("barrier", 0, [&] { inner_->barrier(); });
   }
   void abandon() override { inner_->abandon(); }
-  std::unique_ptr<Communicator> split(std::vector<int> members) override {
-    return std::make_unique<TraceCommunicator>(inner_->split(std::move(members)), observer_, settle_);
+  std::unique_ptr<Communicator> split(RankSubset group) override {
+    return std::make_unique<TraceCommunicator>(inner_->split(std::move(group)), observer_, settle_);
   }
   void at_step(std::int64_t step) override { inner_->at_step(step); }
   void enter(std::string_view what) override {

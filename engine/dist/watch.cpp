@@ -75,8 +75,9 @@ void Watch::enter(std::string_view what) {
   place_.set_about(what);
 }
 
-void Watch::begin(Collective what, std::uint32_t number) {
+void Watch::begin(Collective what, std::uint32_t number, std::string_view group) {
   const std::lock_guard lock(mutex_);
+  place_.set_group(group);
   place_.what = what;
   place_.number = number;
   place_.inside = 1;

@@ -49,7 +49,7 @@ class Watch {
   // Where this rank is.
   void at_step(std::int64_t step);
   void enter(std::string_view what);  // what the next collectives move
-  void begin(Collective, std::uint32_t number);
+  void begin(Collective, std::uint32_t number, std::string_view group = {});
   void waits_for(int rank);
   void leave(std::uint32_t number);  // unless another has begun
   // This rank gives up for its own reasons: fd() becomes readable, end() throws, no rank is accused.

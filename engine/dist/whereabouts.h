@@ -14,7 +14,9 @@ enum class Collective : std::uint32_t {
   all_reduce,
   broadcast,
   transfer,
-  barrier
+  barrier,
+  all_to_all,
+  send_receive
 };
 const char* name_of(Collective);
 
@@ -25,11 +27,14 @@ struct Whereabouts {                   // sent as it is in memory
   std::int32_t inside = 0;             // 1: it has not ended
   std::int32_t waits_for = -1;         // inside: the first rank of which something is missing
   std::array<char, 64> about{};        // what it moves: a unit's name
+  std::array<char, 64> group{};        // between which ranks; empty: all
 
   void set_about(std::string_view text);
+  void set_group(std::string_view text);
 };
 
-// "at step 12, in all_gather number 840 of model.layers.3", "before the first step, after barrier number 2".
+// "at step 12, in all_gather number 840 of model.layers.3", "at step 12, in all_to_all number 841 of
+// model.layers.3 in the sequence group of ranks 0, 1", "before the first step, after barrier number 2".
 std::string describe(const Whereabouts&);
 
 }  // namespace ft

@@ -1,5 +1,8 @@
 #include "engine/nn/attention.h"
 
+#include "engine/core/error.h"
+#include "engine/nn/sequence_part.h"
+
 namespace ft {
 namespace {
 
@@ -72,6 +75,72 @@ void SelfAttention::attend_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv, Tensor 
   p.shared.add_up(c, dv, all_dv);
 }
 
+// Over the rows of all ranks that share them, with some of the heads.
+void SelfAttention::attend_together(Ctx& c, Saved& s, const Positions& p) const {
+  p.parts->enter(parent_of(o_proj.name));
+  const HeadsByRank by(*p.parts, heads);
+  const std::int64_t rows = by.rows(s.q);
+  const Tensor all = c.saved.take({rows, by.columns()}, c.dtype);
+  by.gather(c, all, s.q, s.k, s.v);
+  s.q = by.queries(all);
+  s.k = by.keys(all);
+  s.v = by.values(all);
+  s.together = c.saved.take({rows, s.q.cols()}, c.dtype);
+  s.lse = c.saved.take({by.own().query, rows}, DType::f32);
+  c.ops.run(op::Attention{.y = s.together,
+                          .lse = s.lse,
+                          .q = s.q,
+                          .k = s.k,
+                          .v = s.v,
+                          .heads = by.own(),
+                          .mask = mask(p),
+                          .scores = scores(c)});
+  by.give_back(c, s.y, s.together);
+}
+
+void SelfAttention::attend_together_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved& s,
+                                         const Positions& p) const {
+  p.parts->enter(parent_of(o_proj.name));
+  const HeadsByRank by(*p.parts, heads);
+  Scope scratch(c.scratch);
+  const Tensor all = c.scratch.take({by.rows(dy), by.columns()}, c.dtype);
+  {
+    Scope inner(c.scratch);
+    const Tensor all_dy = c.scratch.take(s.together.shape, c.dtype);
+    by.gather(c, all_dy, dy);
+    c.ops.run(op::AttentionGrad{.dq = by.queries(all),
+                                .dk = by.keys(all),
+                                .dv = by.values(all),
+                                .dy = all_dy,
+                                .y = s.together,
+                                .lse = s.lse,
+                                .q = s.q,
+                                .k = s.k,
+                                .v = s.v,
+                                .heads = by.own(),
+                                .mask = mask(p),
+                                .scores = scores(c)});
+  }
+  by.give_back(c, dq, dk, dv, all);
+}
+
+void SelfAttention::share_rows(std::int64_t ranks) const {
+  const std::string setting = str("distributed.sequence_parallel_size is ", ranks, ": ");
+  if (!HeadsByRank::divides(heads, ranks)) {
+    std::string sizes;
+    for (std::int64_t n = 1; n <= heads.query; ++n)
+      if (HeadsByRank::divides(heads, n)) sizes += str(sizes.empty() ? "" : ", ", n);
+    throw UserError(Exit::config,
+                    str(setting, ranks, " ranks cannot share ", heads.query,
+                        " heads (num_attention_heads) and ", heads.key_value,
+                        " key/value heads (num_key_value_heads) evenly\n  sizes that would do: ", sizes));
+  }
+  if (dropout.p > 0)
+    throw UserError(Exit::config, setting +
+                                      "the model's attention_dropout is above 0, which ranks that share "
+                                      "sequences do not have yet; set it to 0 in config.json");
+}
+
 Scores SelfAttention::scores(const Ctx& c) const {
   Scores s{.scale = scale, .cap = cap};
   if (dropout.active(c)) {
@@ -82,16 +151,17 @@ Scores SelfAttention::scores(const Ctx& c) const {
 }
 
 // Makes queries, keys and values, before norms and rotation.
-void SelfAttention::project(Ctx& c, Saved& s, Tensor x) const {
+void SelfAttention::project(Ctx& c, Saved& s, Tensor x, Arena& room) const {
   const std::int64_t rows = x.rows(), D = heads.width, queries = heads.query * D, keys = heads.key_value * D;
-  auto dense = [&](std::int64_t columns) { return c.saved.take({rows, columns}, c.dtype); };
+  auto dense = [&](std::int64_t columns) { return room.take({rows, columns}, c.dtype); };
+  auto kept = [&](std::int64_t columns) { return c.saved.take({rows, columns}, c.dtype); };
   if (!fused()) {
     s.q = dense(queries);
     s.k = dense(keys);
     s.v = dense(keys);
     if (q_norm) {
-      s.q_raw = dense(queries);
-      s.k_raw = dense(keys);
+      s.q_raw = kept(queries);
+      s.k_raw = kept(keys);
       s.q_statistics = q_norm->take_statistics(c.saved, s.q.numel() / q_norm->width());
       s.k_statistics = k_norm->take_statistics(c.saved, s.k.numel() / k_norm->width());
     }
@@ -107,14 +177,13 @@ void SelfAttention::project(Ctx& c, Saved& s, Tensor x) const {
     s.u = q_proj.forward(c, all, x);
     return;
   }
+  for (Tensor* t : {&s.q, &s.k, &s.v}) *t = dense(queries);
   Scope scratch(c.scratch);
   const Tensor all = c.scratch.take({rows, 3 * queries}, c.dtype);
   s.u = q_proj.forward(c, all, x);
   std::int64_t which = 0;
-  for (Tensor* t : {&s.q, &s.k, &s.v}) {
-    *t = dense(queries);
-    c.ops.run(op::Cast{.y = t->view({rows * heads.query, D}), .x = third_of_heads(all, which++, D)});
-  }
+  for (const Tensor& t : {s.q, s.k, s.v})
+    c.ops.run(op::Cast{.y = t.view({rows * heads.query, D}), .x = third_of_heads(all, which++, D)});
 }
 
 // all: what dq, dk and dv are columns of, or to be put into; empty where each has a linear.
@@ -140,7 +209,8 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
   auto dense = [&](std::int64_t n) { return c.saved.take({rows, n * D}, c.dtype); };
   c.ops.enter(parent_of(o_proj.name));
   Saved s;
-  project(c, s, x);
+  Scope scratch(c.scratch);
+  project(c, s, x, p.parts ? c.scratch : c.saved);
   if (q_norm) {
     q_norm->forward(c, rows_of(*q_norm, s.q), s.q_statistics, rows_of(*q_norm, s.q_raw));
     k_norm->forward(c, rows_of(*k_norm, s.k), s.k_statistics, rows_of(*k_norm, s.k_raw));
@@ -149,8 +219,12 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
   p.rotate(c, s.q, D, rotation, 1);
   p.rotate(c, s.k, D, rotation, 1);
   s.y = dense(heads.query);
-  s.lse = c.saved.take({heads.query, p.shared ? p.shared.whole() : rows}, DType::f32);
-  attend(c, s, p);
+  if (p.parts) {
+    attend_together(c, s, p);
+  } else {
+    s.lse = c.saved.take({heads.query, p.shared ? p.shared.whole() : rows}, DType::f32);
+    attend(c, s, p);
+  }
   s.o_u = o_proj.forward(c, y, s.y, residual);
   return s;
 }
@@ -173,7 +247,7 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
     o_proj.backward(c, sum, dy, s.y, s.o_u);
     sum.run();
     c.ops.enter(parent_of(o_proj.name));
-    attend_back(c, dq, dk, dv, da, s, p);
+    p.parts ? attend_together_back(c, dq, dk, dv, da, s, p) : attend_back(c, dq, dk, dv, da, s, p);
   }
   p.rotate(c, dq, D, rotation, -1);
   p.rotate(c, dk, D, rotation, -1);

@@ -29,7 +29,9 @@ struct SelfAttention {
     Tensor q_raw, k_raw;                // before norm and rotation; only with norms
     Tensor q_statistics, k_statistics;  // of the norms
     Tensor y, lse;                      // attended (rows, H D); (H, rows) f32
-    Tensor u, o_u;                      // of the adapters of q, k and v, and of o
+    // Where ranks share the rows: y of all rows by this rank's heads. q, k, v and lse are then of those.
+    Tensor together;
+    Tensor u, o_u;  // of the adapters of q, k and v, and of o
   };
   // y = residual + attention(x)
   Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual, const Positions&) const;
@@ -39,11 +41,15 @@ struct SelfAttention {
     return q_proj.reads_input() || (!fused() && (k_proj.reads_input() || v_proj.reads_input()));
   }
   void visit(Visitor&);
+  // That so many ranks are to share the rows of sequences. UserError(Exit::config) where they cannot share
+  // the heads, or something else that it has.
+  void share_rows(std::int64_t ranks) const;
 
  private:
   bool fused() const { return !k_proj.weight; }
   Scores scores(const Ctx&) const;
-  void project(Ctx&, Saved&, Tensor x) const;
+  // q, k and v are put into `room`.
+  void project(Ctx&, Saved&, Tensor x, Arena& room) const;
   void projected_back(Ctx&, Tensor dx, Tensor dq, Tensor dk, Tensor dv, Tensor all, Tensor x,
                       const Saved&) const;
   Mask mask(const Positions& p) const {
@@ -51,6 +57,9 @@ struct SelfAttention {
   }
   void attend(Ctx&, const Saved&, const Positions&) const;
   void attend_back(Ctx&, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved&, const Positions&) const;
+  void attend_together(Ctx&, Saved&, const Positions&) const;
+  void attend_together_back(Ctx&, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved&,
+                            const Positions&) const;
 };
 
 }  // namespace ft

@@ -19,6 +19,7 @@
 #include "engine/nn/embedding_and_head.h"
 #include "engine/nn/model.h"
 #include "engine/nn/routing.h"
+#include "engine/nn/sequence_part.h"
 #include "engine/nn/shared_rows.h"
 
 namespace ft {
@@ -83,9 +84,20 @@ class CausalLm final : public Model {
   }
   std::int64_t vocab_size() const override { return vocabulary_.head.lm_head.out; }
 
+  void share_rows(std::int64_t ranks) override {
+    if (balance_.coefficient != 0)
+      throw UserError(Exit::config, str("distributed.sequence_parallel_size is ", ranks,
+                                        ": the loss of uneven experts needs all tokens of a micro-batch; set "
+                                        "output_router_logits to false in config.json"));
+    if constexpr (requires(const Block& block) { block.share_rows(ranks); })
+      for (const Block& block : stack_.blocks) block.share_rows(ranks);
+    else
+      Model::share_rows(ranks);
+  }
+
   void forward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss) override {
     Scope all(c.saved);
-    const Inputs in = upload(c, b);
+    const Inputs in = upload_part(c, b);
     const Tensor x = hidden(c, store, in.ids, in.side);
     vocabulary_.forward(c, store, loss, x, in.targets);
   }
@@ -159,7 +171,18 @@ class CausalLm final : public Model {
     Tensor ids;
     Targets targets;
     Side side;
+    Batch part = {};  // where ranks share it: this one's, which side refers to
   };
+  Inputs upload_part(Ctx& c, const Batch& whole) {
+    Communicator* const ranks = c.grid ? c.grid->sequence() : nullptr;
+    if (!ranks) return upload(c, whole);
+    Batch part = part_of(whole, ranks->rank(), ranks->size());
+    c.first_row = part.tokens() * ranks->rank();
+    Inputs in = upload(c, part);
+    if constexpr (requires { in.side.parts; }) in.side.parts = ranks;
+    in.part = std::move(part);
+    return in;
+  }
   Inputs upload(Ctx& c, const Batch& b) {
     const Tensor ids = ft::upload(c, b.input_ids);
     const Targets targets{ft::upload(c, b.target_rows), ft::upload(c, b.targets)};
@@ -178,7 +201,7 @@ class CausalLm final : public Model {
     Scope all(c.saved), scratch(c.scratch);
     store.expect(step_units(store));
     c.begin(Phase::forward);
-    Inputs in = upload(c, b);
+    Inputs in = upload_part(c, b);
     RouterStatistics routers;
     if (balance.loss && balance_.coefficient != 0) {
       routers = balance_.take(c);
@@ -202,8 +225,10 @@ class CausalLm final : public Model {
   void add_noise(Ctx& c, Tensor x, std::int64_t longest) const {
     if (noise_ == 0 || longest == 0) return;
     const double most = noise_ / std::sqrt(static_cast<double>(longest * x.cols()));
-    c.ops.run(
-        op::Noise{.y = x, .scale = static_cast<float>(most), .random = c.random.with("embedding_noise")});
+    c.ops.run(op::Noise{.y = x,
+                        .scale = static_cast<float>(most),
+                        .random = c.random.with("embedding_noise"),
+                        .first_row = c.first_row});
   }
 
   // In the order of their use.

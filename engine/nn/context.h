@@ -6,6 +6,7 @@
 #include "engine/core/divide.h"
 #include "engine/core/random.h"
 #include "engine/dist/depot.h"
+#include "engine/dist/grid.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
@@ -36,6 +37,8 @@ struct Ctx {
   // Of a mean over this micro-batch's tokens where it is added to a sum over targets: the step's targets
   // times the share of the step's tokens that are in it, however the step is split.
   float tokens_weight = 1;
+  const Grid* grid = nullptr;  // of the run's ranks; null: each computes for itself
+  std::int64_t first_row = 0;  // the number of a pass's first row, where ranks share a micro-batch
 
   void begin(Phase phase) { ops.phases().turn_to(phase); }
   Tensor save(std::int64_t rows, std::int64_t cols) { return saved.take_padded(rows, cols, dtype); }

@@ -14,7 +14,8 @@ struct Dropout {
   Random mask(const Ctx& c, std::string_view name) const { return c.random.with(name).with("dropout"); }
   // x, or with its gradient d, in place; nothing outside training.
   void apply(Ctx& c, Tensor x, std::string_view name) const {
-    if (active(c)) c.ops.run(op::Dropout{.y = x, .x = x, .p = p, .random = mask(c, name)});
+    if (active(c))
+      c.ops.run(op::Dropout{.y = x, .x = x, .p = p, .random = mask(c, name), .first_row = c.first_row});
   }
 };
 

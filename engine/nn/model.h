@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/core/batch.h"
+#include "engine/core/error.h"
 #include "engine/dist/parameter_store.h"
 #include "engine/nn/context.h"
 #include "engine/nn/kv_cache.h"
@@ -63,6 +64,13 @@ class Model {
   // From here on the inputs that are made again take more than those that are not kept.
   std::int64_t most_recompute() const {
     return blocks() + static_cast<std::int64_t>(std::sqrt(static_cast<double>(blocks()))) - 1;
+  }
+
+  // That so many ranks are to share the rows of each micro-batch, in forward() and forward_backward(). Called
+  // before the first pass. UserError(Exit::config) where they cannot.
+  virtual void share_rows(std::int64_t ranks) {
+    throw UserError(Exit::config, str("distributed.sequence_parallel_size is ", ranks,
+                                      ": ranks cannot share the sequences of this model yet; leave it out"));
   }
 
   // loss (1) f64 += the sum of the losses of the batch's targets.

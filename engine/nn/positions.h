@@ -22,6 +22,7 @@ struct Positions {
   Tensor local_cos = {}, local_sin = {};      // of layers with a window, where theirs are others
   SharedRows shared = {};                     // none: sequences are their own rows
   const RouterStatistics* routers = nullptr;  // where layers with experts note how they are used; null: not
+  Communicator* parts = nullptr;              // ranks that have other rows of the sequences; null: none
 
   // Of some of the rows; they keep their positions.
   Positions of(Ctx& c, const PickedRows& picked) const {

@@ -5,6 +5,19 @@
 #include <numeric>
 
 namespace ft {
+namespace {
+
+// positions: rows of the tables, which have `shape`.
+Positions upload_table(Ctx& c, const std::vector<std::int32_t>& positions,
+                       std::span<const std::int32_t> starts, Shape shape, const float* cos,
+                       const float* sin) {
+  Positions p{upload(c, positions), c.saved.take(shape, DType::f32), c.saved.take(shape, DType::f32), starts};
+  c.ops.upload(p.cos, cos);
+  c.ops.upload(p.sin, sin);
+  return p;
+}
+
+}  // namespace
 
 // Angles are rounded to f32, as transformers does.
 void Rotary::add_position(RotaryTable& t, const std::vector<float>& frequencies,
@@ -38,15 +51,34 @@ RotaryTable Rotary::rows(const Continuation& next) const {
   return t;
 }
 
+// Only the table's rows from the lowest position on, as long as that is not more than one for each token.
+Positions Rotary::upload_part(Ctx& c, const Batch& b, const RotaryTable& table) {
+  const auto [low, high] = std::minmax_element(b.positions.begin(), b.positions.end());
+  const std::int64_t span = *high - *low + 1, first = *low, width = std::ssize(table.frequencies);
+  std::vector<std::int32_t> rows(b.positions.size());
+  if (span > b.tokens()) {
+    std::iota(rows.begin(), rows.end(), 0);
+    const auto picked = [&](const std::vector<float>& from) {
+      std::vector<float> to;
+      for (const std::int32_t p : b.positions)
+        to.insert(to.end(), from.begin() + p * width, from.begin() + (p + 1) * width);
+      return to;
+    };
+    const RotaryTable own{picked(table.cos), picked(table.sin), {}};
+    return upload_table(c, rows, b.starts, {b.tokens(), width}, own.cos.data(), own.sin.data());
+  }
+  std::transform(b.positions.begin(), b.positions.end(), rows.begin(),
+                 [&](std::int32_t p) { return p - static_cast<std::int32_t>(first); });
+  return upload_table(c, rows, b.starts, {span, width}, table.cos.data() + first * width,
+                      table.sin.data() + first * width);
+}
+
 Positions Rotary::upload(Ctx& c, const Batch& b) {
+  if (b.length > 0) return upload_part(c, b, cover(b.length));
   const std::int64_t length = 1 + *std::max_element(b.positions.begin(), b.positions.end());
   const RotaryTable& table = cover(length);
-  const Shape shape{length, static_cast<std::int64_t>(table.frequencies.size())};
-  Positions p{ft::upload(c, b.positions), c.saved.take(shape, DType::f32), c.saved.take(shape, DType::f32),
-              b.starts};
-  c.ops.upload(p.cos, table.cos.data());
-  c.ops.upload(p.sin, table.sin.data());
-  return p;
+  return upload_table(c, b.positions, b.starts, {length, std::ssize(table.frequencies)}, table.cos.data(),
+                      table.sin.data());
 }
 
 Positions Rotary::upload(Ctx& c, const Continuation& next, const CachedRows& cached) const {

@@ -37,6 +37,7 @@ class Rotary {
   Positions upload(Ctx&, const Continuation&, const CachedRows&) const;
 
  private:
+  static Positions upload_part(Ctx&, const Batch&, const RotaryTable&);
   void add_position(RotaryTable&, const std::vector<float>& frequencies, std::int64_t position) const;
 
   Frequencies frequencies_;

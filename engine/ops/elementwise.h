@@ -70,13 +70,14 @@ struct SoftCap {
 };
 
 // y = x / (1 - p) where the element is kept, else 0; y may be x. Element i uses number i % 4 of
-// random.at(i / 4).
+// random.at(i / 4); elements of rows before the first one have been counted.
 struct Dropout {
   static constexpr const char* kName = "dropout";
   Out y;
   In x;
   float p;  // in [0, 1)
   Random random = {};
+  std::int64_t first_row = 0;  // the number of x's first row, where x is some rows of many
 
   void check() const;
   void operands(auto&& visit) const {
@@ -91,6 +92,7 @@ struct Noise {
   Acc y;
   float scale;
   Random random = {};
+  std::int64_t first_row = 0;  // as of Dropout
 
   void check() const;
   void operands(auto&& visit) const { visit("y", y); }

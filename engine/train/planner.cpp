@@ -77,7 +77,9 @@ Batch batch_of(const BatchShape& s) {
   b.source_ids.resize(static_cast<std::size_t>(s.source_tokens));
   b.kept_starts = kept_of(b.starts, s.kept);
   b.kept_source_starts = kept_of(b.source_starts, s.kept_source);
+  // The first rows, which are rank 0's where ranks share the batch: no rank has more targets than rows.
   b.target_rows.resize(static_cast<std::size_t>(s.targets));
+  std::iota(b.target_rows.begin(), b.target_rows.end(), 0);
   b.targets.resize(static_cast<std::size_t>(s.targets));
   if (s.compared > 0) compare(b, s);
   if (s.whole > 0) share(b, s);
@@ -94,12 +96,14 @@ struct Passes {
   Objective& objective;
   Policy policy, reference;
   DType dtype;
+  const Grid* grid;
 };
 
 // One batch through them; peaks grow.
 void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, Peaks& peaks) {
   Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
   Ctx c{ops, saved, scratch, p.dtype, {}, train, train ? peaks.inputs : nullptr};
+  c.grid = p.grid;
   Tensor loss = scratch.take({1}, DType::f64);
   const Pass pass{c, p.policy, p.reference};
   if (train)
@@ -160,8 +164,10 @@ bool moves(const PlanRequest& r) {
          r.zero.states_home.home != Home::device;
 }
 
-double flops_of(const Passes& p, Ops& null, const PlanRequest& r, std::int64_t recompute) {
+// Of the whole micro-batch, whichever ranks share it.
+double flops_of(Passes p, Ops& null, const PlanRequest& r, std::int64_t recompute) {
   if (r.train.empty()) return 0;
+  p.grid = nullptr;
   TraceOps trace(null);
   Peaks unused;
   p.policy.model->set_recompute(recompute);
@@ -267,10 +273,13 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   NullOps null(r.device);
   // Between GPUs these buffers are the host's, or NCCL's own, but for what sums in 16 bits pass through.
   const bool on_cpus = r.device.kind == Device::Kind::cpu;
-  const std::int64_t narrow = r.ranks > 1 && r.nccl ? narrow_elements(r.wire, r.reduce_bucket, r.ranks) : 0;
-  PlannedCommunicator comm(
-      r.ranks, on_cpus ? MeshCommunicator::memory_of(r.ranks, r.reduce_bucket) : narrow * size_of(r.wire),
+  const int ranks = r.grid.ranks();
+  const std::int64_t narrow = ranks > 1 && r.nccl ? narrow_elements(r.wire, r.reduce_bucket, ranks) : 0;
+  PlannedCommunicator world(
+      ranks, on_cpus ? MeshCommunicator::memory_of(ranks, r.reduce_bucket) : narrow * size_of(r.wire),
       r.wire);
+  const Grid grid(world, r.grid);
+  Communicator& comm = grid.zero();
   const auto host = r.zero.early ? std::make_shared<NullOps>() : nullptr;
   ParameterStore store(
       null, comm, r.zero, r.states,
@@ -288,7 +297,8 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   const Passes passes{r.objective ? *r.objective : *supervised,
                       {&model, &store},
                       frozen ? Policy{r.reference, &*frozen} : Policy{},
-                      r.dtype};
+                      r.dtype,
+                      &grid};
   Plan plan;
   EachParameter count([&](Parameter& p) {
     plan.parameters += p.elements();
@@ -299,6 +309,7 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   plan.computed = r.costs != Costs::none && r.recompute > 0 && moves(r)
                       ? flops_of(passes, null, r, r.recompute)
                       : plan.flops;
+  plan.computed /= r.grid.sequence;
   if (!r.train.empty()) plan.flops_per_token = plan.flops / static_cast<double>(r.train[0].all_tokens());
   plan.blocks = model.blocks();
   plan.recomputed = std::min(r.recompute, plan.blocks);

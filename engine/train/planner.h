@@ -19,7 +19,7 @@ enum class Costs : std::uint8_t { none, flops, all };  // all: also what is move
 
 struct PlanRequest {
   DType dtype = DType::f32;  // of activations
-  int ranks = 1;
+  GridShape grid;
   ZeroOptions zero{.stage = ZeroStage::of(0)};
   std::int64_t reduce_bucket = std::numeric_limits<std::int64_t>::max();  // elements added up at once
   DType wire = DType::f32;                       // in which gradients travel between ranks
@@ -46,9 +46,9 @@ struct Plan {
   std::int64_t inputs = 0;               // bytes of blocks' inputs on the host
   TransientMemory transient, reference;  // of the store, and of the reference's
   MemoryReport memory;
-  double flops = 0;  // of forward and backward of train[0], recomputation not counted
+  double flops = 0;  // of forward and backward of the whole train[0], recomputation not counted
   double flops_per_token = 0;
-  double computed = 0;  // FLOP with recomputation, if anything moves
+  double computed = 0;  // FLOP of a rank with recomputation, if anything moves
   // Of rank 0; the last micro-step's is with all that ends the step.
   Traffic once, first, middle, last;  // of the only micro-step of a step, or of its first, others and last
   Traffic per_step(std::int64_t accumulation) const {

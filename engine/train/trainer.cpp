@@ -78,12 +78,17 @@ Length length_of(const TrainingConfig& t, const BatchSource& data, int ranks) {
   return l;
 }
 
+Deal deal_of(const Ctx& c, const Communicator& comm) {
+  const int parts = c.grid ? c.grid->shape.sequence : 1;
+  return {comm.rank() / parts, comm.size() / parts};
+}
+
 Trainer::Trainer(TrainerParts parts, const TrainConfig& config)
     : p_(std::move(parts)),
       config_(config),
       own_(p_.objective ? nullptr : make_supervised(config.training.label_smoothing_factor)),
       objective_(p_.objective ? *p_.objective : *own_),
-      length_(length_of(config.training, p_.data, p_.comm.size())),
+      length_(length_of(config.training, p_.data, deal().ranks)),
       optimizer_(make_optimizer(config.training)),
       schedule_(make_schedule(config.training, length_.total_steps)),
       by_evaluations_(make_evaluated_rate(config)) {
@@ -103,7 +108,7 @@ double Trainer::epoch_of(std::int64_t step) const {
 }
 
 std::int64_t Trainer::batches_per_step() const {
-  return config_.training.gradient_accumulation_steps * p_.comm.size();
+  return config_.training.gradient_accumulation_steps * deal().ranks;
 }
 
 Trainer::Step Trainer::batches_of(std::int64_t index) const {
@@ -127,10 +132,10 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
       static_cast<float>(s.loss_scale) / static_cast<float>(std::max<std::int64_t>(1, s.targets));
   const Random random = Random{static_cast<std::uint64_t>(config_.training.seed)}.with("dropout").with(
       static_cast<std::uint64_t>(s.index));
-  const int ranks = p_.comm.size();
+  const auto [rank, ranks] = deal();
   for (std::int64_t first = s.begin; first < s.end; first += ranks) {
     p_.store.begin_micro_step(first + ranks >= s.end);
-    const std::int64_t i = first + p_.comm.rank();
+    const std::int64_t i = first + rank;
     c.random = random.with(static_cast<std::uint64_t>(i - s.begin));
     c.begin(Phase::data);
     c.ops.enter("inputs");
@@ -217,6 +222,7 @@ void Trainer::explain_not_finite(const Step& s) {
     TraceOps trace(p_.context.ops, {.finite = true});
     Ctx c{trace, p_.context.saved, p_.context.scratch, p_.context.dtype};
     c.inputs = p_.context.inputs;
+    c.grid = p_.context.grid;
     p_.store.begin_step();
     accumulate(c, s);
     if (const auto& found = trace.not_finite())
@@ -274,10 +280,11 @@ Evaluated evaluate(const Pass& pass, Objective& objective, const BatchSource& da
   Evaluated e;
   const std::int64_t batches = data.batches_per_epoch();
   for (std::int64_t i = 0; i < batches; ++i) e.targets += objective.count(data.shape(0, i));
-  for (std::int64_t first = 0; first < batches; first += comm.size()) {
-    const std::int64_t i = first + comm.rank();
+  const auto [rank, ranks] = deal_of(c, comm);
+  for (std::int64_t first = 0; first < batches; first += ranks) {
+    const std::int64_t i = first + rank;
     objective.forward({c, pass.policy, pass.reference}, i < batches ? data.batch(0, i) : idle_batch(), loss);
-    progress(std::min(first + comm.size(), batches), batches);
+    progress(std::min(first + ranks, batches), batches);
   }
   const double sum = sum_over_ranks(c, comm, loss);
   e.loss = e.targets > 0 ? sum / static_cast<double>(e.targets) : 0;
@@ -329,7 +336,7 @@ void Trainer::save(TrainState& state) {
     });
   });
   saved_step_ = state.step;
-  if (p_.comm.rank() == 0) {
+  if ((p_.context.grid ? p_.context.grid->world() : p_.comm).rank() == 0) {
     if (const auto most = config_.checkpointing.save_total_limit)
       p_.checkpoints.prune(*most, config_.evaluation.load_best_model_at_end ? state.best_step : 0);
     p_.report.saved(state.step, now() - start, folder);
@@ -340,7 +347,8 @@ void Trainer::save(TrainState& state) {
 bool Trainer::stop_asked() {
   Ctx& c = p_.context;
   Scope scratch(c.scratch);
-  return sum_over_ranks(c, p_.comm, number(c, p_.stop_asked() ? 1 : 0)) > 0;
+  Communicator& all = c.grid ? c.grid->world() : p_.comm;
+  return sum_over_ranks(c, all, number(c, p_.stop_asked() ? 1 : 0)) > 0;
 }
 
 Ending Trainer::run(TrainState& state) {

@@ -23,7 +23,15 @@ struct Length {
   std::int64_t batches_per_epoch = 0, steps_per_epoch = 0, total_steps = 0,
                epochs = 0;  // epochs: passes begun
 };
+// ranks: those with micro-batches of their own.
 Length length_of(const TrainingConfig&, const BatchSource&, int ranks);
+
+// Which micro-batches a rank takes: of `ranks` in a row the one with number `rank`.
+struct Deal {
+  int rank = 0, ranks = 1;
+};
+// comm: as TrainerParts. Ranks that share a sequence take the same ones.
+Deal deal_of(const Ctx&, const Communicator& comm);
 
 // Mean loss over all of `data` (its targets, or what else the objective counts), without dropout, and the
 // objective's columns. `progress` gets batches.
@@ -42,7 +50,7 @@ struct TrainerParts {
   Ctx& context;
   Model& model;
   ParameterStore& store;
-  Communicator& comm;
+  Communicator& comm;  // the ranks that add up gradients; the context's Grid::zero(), where it has a grid
   const BatchSource& data;
   BatchSource* eval;  // null: nothing is held out
   Checkpoints& checkpoints;
@@ -63,6 +71,7 @@ class Trainer {
   Trainer(TrainerParts parts, const TrainConfig& config);
   // Runs from `state` to the end; the state is up to date at every return and throw.
   Ending run(TrainState& state);
+  const Length& length() const { return length_; }
   double train_seconds() const { return train_seconds_; }  // in steps; not in evaluations and savings
   // Bytes of this rank, on the average: sent to others, and moved between it and where else things live.
   Traffic traffic_per_step() const { return steps_ > 0 ? traffic_ / steps_ : Traffic{}; }
@@ -99,6 +108,7 @@ class Trainer {
   bool due(double every, std::int64_t step) const;
   double epoch_of(std::int64_t step) const;
 
+  Deal deal() const { return deal_of(p_.context, p_.comm); }
   Pass pass(Ctx& c) { return {c, {&p_.model, &p_.store}, p_.reference}; }
 
   TrainerParts p_;

@@ -79,7 +79,8 @@ void Block::branch(Ctx& c, Tensor y, Tensor residual, const Norm& norm, Run run)
 Tensor Block::dropped(Ctx& c, Tensor d, const Norm& norm) const {
   if (!dropout.active(c)) return d;
   Tensor t = c.temporary(d.rows(), d.cols());
-  c.ops.run(op::Dropout{.y = t, .x = d, .p = dropout.p, .random = dropout.mask(c, norm.name())});
+  c.ops.run(op::Dropout{
+      .y = t, .x = d, .p = dropout.p, .random = dropout.mask(c, norm.name()), .first_row = c.first_row});
   return t;
 }
 

@@ -166,7 +166,6 @@ TEST(Config, WhatIsNotThereYetIsRefusedByName) {
       {"training.tf32=true", "true is not available yet; available: false"},
       {"model.attn_implementation=eager", "eager is not available yet; available: auto, flash, cudnn"},
       {"model.rope_scaling={\"type\": \"linear\"}", "an object {...} is not available yet; available: null"},
-      {"distributed.tensor_parallel_size=2", "2 is not available yet; available: 1"},
       {"zero_optimization.round_robin_gradients=true", "true is not available yet; available: false"},
       {"distributed.backend=mpi", "mpi is not available yet; available: auto, tcp, nccl"},
       {"zero_optimization.offload_param.ratio=0.5", "0.5 is not available yet; available: 1"},

@@ -2,6 +2,8 @@
 
 #include <cstring>
 #include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/core/dtype.h"
@@ -30,10 +32,18 @@ struct Call {  // of all ranks
   std::size_t here = 0;
   bool done = false;
 };
+struct Message {  // from one rank to another
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+  std::size_t bytes = 0;
+  bool leaves = false, arrives = false;  // the queue of the one, and of the other, has come to it
+  bool done = false;
+};
 struct World {
   static constexpr std::size_t kNotKnown = static_cast<std::size_t>(-1);
   std::size_t size = kNotKnown, joined = 0;
   std::map<std::uint64_t, std::shared_ptr<Call>> calls;
+  std::map<std::pair<std::size_t, std::size_t>, std::map<std::uint64_t, std::shared_ptr<Message>>> messages;
   std::map<std::uint64_t, std::map<int, std::shared_ptr<World>>> splits;  // by number, by color
   std::map<std::uint64_t, std::size_t> splitting;                         // ranks that have called it
 };
@@ -43,6 +53,7 @@ struct Member {
   int device = 0, whole_rank = 0;
   std::shared_ptr<World> part = {};  // that it is splitting off
   std::uint64_t calls = 0, splits = 0;
+  std::map<std::size_t, std::uint64_t> sent = {}, heard = {};  // messages, by the other rank
   bool aborted = false, busy = false;
 };
 
@@ -171,6 +182,87 @@ NcclResult give(NcclComm comm, Kind kind, const void* from, void* to, std::size_
   return NcclResult::in_progress;
 }
 
+// Calls between group_start and group_end, of one communicator and stream.
+struct Given {
+  NcclComm comm;
+  std::size_t other, bytes;
+  const std::byte* from;  // or
+  std::byte* to;
+  cudaStream_t stream;
+};
+thread_local std::optional<std::vector<Given>> group;
+
+struct Ends {  // of a rank: which end of a message it is
+  std::shared_ptr<Message> message;
+  bool sends;
+};
+
+Ends end_of(Member& m, const Given& g) {
+  const bool sends = g.from != nullptr;
+  const std::uint64_t number = sends ? m.sent[g.other]++ : m.heard[g.other]++;
+  const auto between = sends ? std::pair(m.rank, g.other) : std::pair(g.other, m.rank);
+  auto& message = m.world->messages[between][number];
+  const bool first = !message;
+  if (first) message = std::make_shared<Message>();
+  if (!first && message->bytes != g.bytes) throw Fault("a message of another size than is expected");
+  message->bytes = g.bytes;
+  if (sends)
+    message->from = g.from;
+  else
+    message->to = g.to;
+  if (!memory().holds(sends ? g.from : g.to, g.bytes)) throw Fault("a message beyond device memory");
+  return {message, sends};
+}
+
+// The queue has come to them; true once those of all the others have.
+bool arrive(Member& m, const std::vector<Ends>& ends, std::uint64_t number) {
+  if (m.aborted) return true;
+  if (state().fault.stuck && fails(m, number)) return false;
+  bool all = true;
+  for (const Ends& e : ends) {
+    bool& here = e.sends ? e.message->leaves : e.message->arrives;
+    if (!std::exchange(here, true)) changed();
+    all &= e.message->leaves && e.message->arrives;
+  }
+  return all;
+}
+
+NcclResult group_start() {
+  if (group) throw Fault("a group in a group");
+  group.emplace();
+  return NcclResult::success;
+}
+NcclResult message(NcclComm comm, const void* from, void* to, std::size_t bytes, int other,
+                   cudaStream_t stream) {
+  if (!group) throw Fault("a message outside of a group");
+  group->push_back({comm, static_cast<std::size_t>(other), bytes, static_cast<const std::byte*>(from),
+                    static_cast<std::byte*>(to), stream});
+  return NcclResult::success;
+}
+NcclResult group_end() {
+  const Lock held = lock();
+  const std::vector<Given> given = *std::exchange(group, {});
+  if (given.empty()) return NcclResult::success;
+  const auto m = given[0].comm->member;
+  std::vector<Ends> ends;
+  for (const Given& g : given) {
+    if (g.comm->member != m || g.stream != given[0].stream || g.stream->device != m->device)
+      throw Fault("messages of several communicators, or on another GPU's stream");
+    ends.push_back(end_of(*m, g));
+  }
+  const std::uint64_t number = m->calls++;
+  push(given[0].stream, {[m, ends] {
+                           for (const Ends& e : ends) {
+                             Message& x = *e.message;
+                             if (!m->aborted && !x.done) std::memcpy(x.to, x.from, x.bytes);
+                             x.done = true;
+                           }
+                         },
+                         [m, ends, number] { return arrive(*m, ends, number); }});
+  m->busy = true;
+  return NcclResult::in_progress;
+}
+
 NcclComm join(const std::shared_ptr<World>& world, std::size_t rank, int whole_rank) {
   if (!(state().fault.no_start && state().fault.rank == whole_rank)) ++world->joined;
   Member m{.world = world, .rank = rank, .device = current_device(), .whole_rank = whole_rank};
@@ -247,6 +339,12 @@ NcclResult all_reduce(const void* from, void* to, std::size_t count, NcclType t,
                       cudaStream_t s) {
   return give(c, Kind::all_reduce, from, to, count, t, s);
 }
+NcclResult send(const void* from, std::size_t count, NcclType t, int to, NcclComm c, cudaStream_t s) {
+  return message(c, from, nullptr, count * size_of(t), to, s);
+}
+NcclResult receive(void* to, std::size_t count, NcclType t, int from, NcclComm c, cudaStream_t s) {
+  return message(c, nullptr, to, count * size_of(t), from, s);
+}
 
 }  // namespace
 
@@ -270,9 +368,9 @@ int nccl_aborted() {
 namespace ft::cuda {
 
 const Nccl* nccl() {
-  static const Nccl functions{version,    unique_id,      init,        split,      finalize,
-                              destroy,    abort,          async_error, error_text, last_error,
-                              all_gather, reduce_scatter, all_reduce};
+  static const Nccl functions{version,    unique_id,   init,       split,       finalize,   destroy,
+                              abort,      async_error, error_text, last_error,  all_gather, reduce_scatter,
+                              all_reduce, send,        receive,    group_start, group_end};
   return state().installed ? &functions : nullptr;
 }
 

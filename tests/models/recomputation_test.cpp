@@ -65,7 +65,7 @@ Result step(Ops& ops, Communicator& comm, const Kind& kind, const std::string& c
   const bool pairs = made.info.decoder.has_value();
   PlanRequest request;
   request.zero = {.stage = ZeroStage::of(kind.stage), .prefetch = 3000};
-  request.ranks = kind.ranks;
+  request.grid = GridShape::of_data(kind.ranks);
   request.recompute = n;
   request.train = {{kTokens, kTokens, 1, kTokens, pairs ? kSource : 0, pairs ? kSource : 0}};
   const Plan plan = plan_run(*made.model, request);

@@ -43,12 +43,14 @@ inline void uniforms(float (&u)[64], std::uint64_t block, std::uint64_t key) {
     for (int n = 0; n < 4; ++n) u[4 * j + n] = four.of[n][j];
 }
 
-// f(row, column, count, u): pieces of all rows with the uniform numbers u of their elements.
+// f(row, column, count, u): pieces of all rows, of which the first has the number first_row, with the uniform
+// numbers u of their elements.
 template <class F>
-void each_with_uniforms(const View& y, bool all_dense, std::uint64_t key, Team& team, F f) {
+void each_with_uniforms(const View& y, bool all_dense, std::uint64_t key, i64 first_row, Team& team, F f) {
+  const i64 before = first_row * y.cols;
   each_span(y.rows, y.cols, all_dense, team, [&](i64 row, i64 column, i64 count) {
-    const i64 first = row * y.cols + column;  // the number of the span's first element
-    float u[64 + kLanes];                     // loads go beyond the numbers, not their use
+    const i64 first = before + row * y.cols + column;  // the number of the span's first element
+    float u[64 + kLanes];                              // loads go beyond the numbers, not their use
     float(&numbers)[64] = reinterpret_cast<float(&)[64]>(u);
     for (i64 i = 0; i < count;) {
       const i64 skip = (first + i) % 64, n = least(64 - skip, count - i);
@@ -60,27 +62,31 @@ void each_with_uniforms(const View& y, bool all_dense, std::uint64_t key, Team& 
 }
 
 template <class T>
-void dropout_as(const View& y, const View& x, float p, std::uint64_t key, Team& team) {
+void dropout_as(const View& y, const View& x, const op::Dropout& op, Team& team) {
+  const float p = op.p;
   const Vec limit = splat(p), scale = splat(1 / (1 - p));
   const bool all_dense = dense(y) && dense(x);
-  each_with_uniforms(y, all_dense, key, team, [&](i64 row, i64 column, i64 n, const float* u) {
-    T* py = at<T>(y, row) + column;
-    const T* px = at<T>(x, row) + column;
-    each_vector(n, [&](auto part, i64 i) {
-      part.store(py + i, select(less(limit, part.load(u + i)), part.load(px + i) * scale, zero()));
-    });
-  });
+  each_with_uniforms(
+      y, all_dense, op.random.key, op.first_row, team, [&](i64 row, i64 column, i64 n, const float* u) {
+        T* py = at<T>(y, row) + column;
+        const T* px = at<T>(x, row) + column;
+        each_vector(n, [&](auto part, i64 i) {
+          part.store(py + i, select(less(limit, part.load(u + i)), part.load(px + i) * scale, zero()));
+        });
+      });
 }
 
 template <class T>
-void add_noise(const View& y, float most, std::uint64_t key, Team& team) {
+void add_noise(const View& y, const op::Noise& op, Team& team) {
+  const float most = op.scale;
   const Vec low = splat(-most), width = splat(2 * most);
-  each_with_uniforms(y, dense(y), key, team, [&](i64 row, i64 column, i64 n, const float* u) {
-    T* py = at<T>(y, row) + column;
-    each_vector(n, [&](auto part, i64 i) {
-      part.store(py + i, part.load(py + i) + fma(width, part.load(u + i), low));
-    });
-  });
+  each_with_uniforms(y, dense(y), op.random.key, op.first_row, team,
+                     [&](i64 row, i64 column, i64 n, const float* u) {
+                       T* py = at<T>(y, row) + column;
+                       each_vector(n, [&](auto part, i64 i) {
+                         part.store(py + i, part.load(py + i) + fma(width, part.load(u + i), low));
+                       });
+                     });
 }
 
 }  // namespace
@@ -131,12 +137,12 @@ void compute(const op::SoftCap& op, Team& team) {
 
 void compute(const op::Dropout& op, Team& team) {
   const View y = view_of(op.y), x = view_of(op.x);
-  with_float(y.type, [&](auto t) { dropout_as<decltype(t)>(y, x, op.p, op.random.key, team); });
+  with_float(y.type, [&](auto t) { dropout_as<decltype(t)>(y, x, op, team); });
 }
 
 void compute(const op::Noise& op, Team& team) {
   const View y = view_of(op.y);
-  with_float(y.type, [&](auto t) { add_noise<decltype(t)>(y, op.scale, op.random.key, team); });
+  with_float(y.type, [&](auto t) { add_noise<decltype(t)>(y, op, team); });
 }
 
 }  // namespace ft::cpu::FT_TARGET

@@ -87,10 +87,11 @@ struct Dropout {
   i64 cols;  // of a row; 0 when all is one row
   float p, scale;
   Random random;
+  i64 before;  // elements
   __device__ void operator()(i64 row, i64 column, Pack pack) const {
     float v[kPack];
     load(v, x.at(row, column), pack);
-    const i64 first = row * cols + column;  // the element's number
+    const i64 first = before + row * cols + column;  // the element's number
     Philox4 four{};
     for (int j = 0; j < kPack; ++j) {
       const i64 i = first + j;
@@ -107,10 +108,11 @@ struct Noise {
   i64 cols;  // of a row
   float scale;
   Random random;
+  i64 before;  // elements
   __device__ void operator()(i64 row, i64 column, Pack pack) const {
     float v[kPack];
     load(v, y.at(row, column), pack);
-    const i64 first = row * cols + column;  // the element's number
+    const i64 first = before + row * cols + column;  // the element's number
     Philox4 four{};
     for (int j = 0; j < kPack; ++j) {
       const i64 i = first + j;
@@ -186,8 +188,9 @@ void compute(const op::Dropout& op, const Queue& queue) {
   const View y = view_of(op.y), x = view_of(op.x);
   with_float(y.type, [&](auto t) {
     using T = decltype(t);
-    run_each_pack("dropout", queue.stream, {y, x},
-                  Dropout<T>{Rows<T>(y), Rows<T>(x), y.cols, op.p, 1 / (1 - op.p), op.random});
+    run_each_pack(
+        "dropout", queue.stream, {y, x},
+        Dropout<T>{Rows<T>(y), Rows<T>(x), y.cols, op.p, 1 / (1 - op.p), op.random, op.first_row * y.cols});
   });
 }
 
@@ -195,7 +198,8 @@ void compute(const op::Noise& op, const Queue& queue) {
   const View y = view_of(op.y);
   with_float(y.type, [&](auto t) {
     using T = decltype(t);
-    run_each_pack("noise", queue.stream, {y}, Noise<T>{Rows<T>(y), y.cols, op.scale, op.random});
+    run_each_pack("noise", queue.stream, {y},
+                  Noise<T>{Rows<T>(y), y.cols, op.scale, op.random, op.first_row * y.cols});
   });
 }
 

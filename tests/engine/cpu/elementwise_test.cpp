@@ -115,6 +115,13 @@ TEST(Elementwise, DropoutKeepsWhatItsNumbersSay) {
     for (std::size_t i = 0; i < in.size(); ++i) ASSERT_EQ(out[i] == 0, want[i] == 0);
     s.ops.run(op::Dropout{.y = x, .x = x, .p = p, .random = random});  // in place
     EXPECT_EQ(x.values(), out);
+    Matrix& part = s.matrix(6);  // rows behind 37 others
+    s.ops.run(op::Dropout{.y = part, .x = part, .p = p, .random = random, .first_row = 37});
+    const auto rest = part.values();
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const std::size_t number = i + 37 * static_cast<std::size_t>(s.cols);
+      ASSERT_EQ(rest[i] == 0, in[i] == 0 || !(to_uniform(random.at(number / 4)[number % 4]) > p)) << i;
+    }
   });
 }
 

@@ -67,6 +67,15 @@ inline Bytes results(Ops& ops, Communicator& c, std::initializer_list<DType> typ
       c.all_gather(all.tensor, own(all));
       c.all_reduce(whole.tensor);
       for (const There* t : {&all, &mine, &whole}) t->download(out);
+      c.all_to_all(gathered.tensor, all.tensor);
+      gathered.download(out);
+      if (c.size() == 1) continue;
+      const int next = (c.rank() + 1) % c.size(), last = (c.rank() + c.size() - 1) % c.size();
+      c.send_receive(mine.tensor, next, whole.tensor, last);
+      whole.download(out);
+      if (c.rank() == 0) c.send_receive(mine.tensor, last, {}, 0);
+      if (next == 0) c.send_receive({}, 0, whole.tensor, 0);
+      whole.download(out);
     }
   return out;
 }

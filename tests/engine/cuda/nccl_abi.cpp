@@ -45,7 +45,9 @@ static_assert(same_call<&ncclGetVersion, &Nccl::version> && same_call<&ncclGetUn
               same_call<&ncclCommGetAsyncError, &Nccl::async_error> &&
               same_call<&ncclAllGather, &Nccl::all_gather> &&
               same_call<&ncclReduceScatter, &Nccl::reduce_scatter> &&
-              same_call<&ncclAllReduce, &Nccl::all_reduce>);
+              same_call<&ncclAllReduce, &Nccl::all_reduce> && same_call<&ncclSend, &Nccl::send> &&
+              same_call<&ncclRecv, &Nccl::receive> && same_call<&ncclGroupStart, &Nccl::group_start> &&
+              same_call<&ncclGroupEnd, &Nccl::group_end>);
 
 }  // namespace
 }  // namespace ft::cuda

@@ -111,7 +111,7 @@ TEST_F(Nccl, SendsWhatThePlanSays) {
 // groups of ranks take turns with the whole world.
 TEST_F(Nccl, WaitsForTheComputationAndIsWaitedFor) {
   on_gpus(4, [](Ops& ops, Communicator& c) {
-    const auto pair = c.split({c.rank() / 2 * 2, c.rank() / 2 * 2 + 1});
+    const auto pair = c.split({.members = {c.rank() / 2 * 2, c.rank() / 2 * 2 + 1}});
     EXPECT_EQ(pair->size(), 2);
     EXPECT_EQ(pair->rank(), c.rank() % 2);
     There x(ops, DType::f32, Bytes(4000)), y(ops, DType::f32, Bytes(4000));

@@ -55,7 +55,7 @@ TEST(StagedRanks, WaitForWhatWasComputedBefore) {
     const auto ops = make_cuda_ops(0, kSmall);
     OverlappedCommunicator comm(std::make_unique<StagedCommunicator>(
         *ops, std::make_unique<MeshCommunicator>(host, std::move(mesh), 20)));
-    const auto pair = comm.split({0, 1});
+    const auto pair = comm.split({.members = {0, 1}});
     There x(*ops, DType::f32, Bytes(4000)), y(*ops, DType::f32, Bytes(4000));
     for (int i = 1; i <= 20; ++i) {
       ops->run(op::Fill{x.tensor, static_cast<float>(i + rank)});

@@ -67,7 +67,8 @@ void meet_and_talk(int size, Socket listener, const Address& at) {
         for (int& from : in)
           parcels.push_back(
               {.out = std::as_bytes(std::span(&r, 1)), .in = std::as_writable_bytes(std::span(&from, 1))});
-        exchange.run(Collective::all_gather, parcels);
+        Series all;
+        exchange.run(Collective::all_gather, parcels, all);
         for (int p = 0; p < size; ++p) EXPECT_EQ(in[static_cast<std::size_t>(p)], p == r ? -1 : p);
       } catch (const std::exception& e) {
         failed[static_cast<std::size_t>(r)] = e.what();
@@ -202,12 +203,14 @@ TEST(Meeting, DISABLED_ASlowReaderIsNoLostRank) {
     m.listener = std::move(listener);
     Exchange exchange(meet(std::move(m)), 60);
     const std::vector<Parcel> parcels(2, {.hears = false, .out = text, .in = {}});
-    exchange.run(Collective::transfer, parcels);
+    Series all;
+    exchange.run(Collective::transfer, parcels, all);
   });
   Exchange exchange(meet(meeting(1, 2, at)), 60);
   std::this_thread::sleep_for(std::chrono::seconds(17));
   const std::vector<Parcel> parcels(2, {.sends = false, .out = {}, .in = heard});
-  EXPECT_NO_THROW(exchange.run(Collective::transfer, parcels));
+  Series all;
+  EXPECT_NO_THROW(exchange.run(Collective::transfer, parcels, all));
   EXPECT_EQ(heard, text);
   root.join();
 }

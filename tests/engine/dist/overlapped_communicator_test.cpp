@@ -18,7 +18,7 @@ Tensor tensor(std::vector<float>& v) {
 TEST(OverlappedCommunicator, KeepsTheOrder) {
   run_ranks(4, true, [](Communicator& c) {
     const int half = c.rank() / 2;
-    const auto pair = c.split({2 * half, 2 * half + 1});
+    const auto pair = c.split({.members = {2 * half, 2 * half + 1}});
     EXPECT_EQ(pair->rank(), c.rank() % 2);
     EXPECT_EQ(pair->size(), 2);
     std::vector<std::vector<float>> all(20, std::vector<float>(100, static_cast<float>(c.rank() + 1)));

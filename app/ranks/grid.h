@@ -1,0 +1,12 @@
+// distributed.{data,sequence,tensor,pipeline}_parallel_size: how a run's ranks are arranged.
+#pragma once
+#include "engine/dist/config.h"
+#include "engine/dist/grid.h"
+
+namespace ft {
+
+// Of this many ranks; data gets those that the other axes leave. UserError(Exit::config) where the sizes do
+// not fit their number, with sizes that would, or ft does not compute an axis yet.
+GridShape grid_shape(const DistributedConfig&, int ranks);
+
+}  // namespace ft

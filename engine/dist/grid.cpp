@@ -1,0 +1,65 @@
+#include "engine/dist/grid.h"
+
+#include <algorithm>
+
+#include "engine/core/error.h"
+
+namespace ft {
+
+const char* name_of(Axis a) {
+  switch (a) {
+    case Axis::pipeline:
+      return "pipeline";
+    case Axis::data:
+      return "data";
+    case Axis::sequence:
+      return "sequence";
+    case Axis::tensor:
+      return "tensor";
+  }
+  return "unknown";
+}
+
+GridPoint GridShape::place_of(int rank) const {
+  return {.pipeline = rank / (tensor * sequence * data),
+          .data = rank / (tensor * sequence) % data,
+          .sequence = rank / tensor % sequence,
+          .tensor = rank % tensor};
+}
+
+std::vector<int> GridShape::group_of(int rank, const std::vector<Axis>& axes) const {
+  const GridPoint own = place_of(rank);
+  std::vector<int> members;
+  for (int r = 0; r < ranks(); ++r) {
+    const GridPoint other = place_of(r);
+    const bool same = std::all_of(kAxes.begin(), kAxes.end(), [&](Axis a) {
+      return own[a] == other[a] || std::find(axes.begin(), axes.end(), a) != axes.end();
+    });
+    if (same) members.push_back(r);
+  }
+  return members;
+}
+
+Grid::Grid(Communicator& world) : Grid(world, GridShape::of_data(world.size())) {}
+
+Grid::Grid(Communicator& world, GridShape s)
+    : shape(s), place(s.place_of(world.rank())), world_(&world), zero_(&world) {
+  require(world.size() == shape.ranks(), "a grid of another number of ranks");
+  if (shape.zero() < shape.ranks()) {
+    split_ = split({Axis::data, Axis::sequence}, false);
+    zero_ = split_.get();
+  }
+  if (shape.sequence > 1) sequence_ = split({Axis::sequence}, true);
+  if (shape.tensor > 1) tensor_ = split({Axis::tensor}, true);
+  if (shape.pipeline > 1) pipeline_ = split({Axis::pipeline}, true);
+}
+
+// exact: what travels are activations, as they are.
+std::unique_ptr<Communicator> Grid::split(const std::vector<Axis>& axes, bool exact) const {
+  RankSubset group{.members = shape.group_of(world_->rank(), axes), .name = {}, .exact = exact};
+  group.name = str("the ", name_of(axes.back()), " group of ranks ");
+  for (const int r : group.members) group.name += str(r == group.members[0] ? "" : ", ", r);
+  return world_->split(std::move(group));
+}
+
+}  // namespace ft

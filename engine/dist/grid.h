@@ -1,0 +1,68 @@
+// The ranks of a run on four axes. Ranks of a tensor group are neighbours, as they talk most; pipelines,
+// which talk least, cross machines:
+//   rank = ((pipeline * D + data) * S + sequence) * T + tensor
+// Ranks of one data group see other micro-batches, those of a sequence group parts of the same one, those of
+// a tensor group and the stages of a pipeline all of it.
+#pragma once
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/dist/communicator.h"
+
+namespace ft {
+
+enum class Axis : std::uint8_t { pipeline, data, sequence, tensor };  // from the outermost to the innermost
+inline constexpr std::array<Axis, 4> kAxes{Axis::pipeline, Axis::data, Axis::sequence, Axis::tensor};
+const char* name_of(Axis);
+
+// How many ranks there are on each axis, or a rank's place on each.
+struct GridPoint {
+  int pipeline = 0, data = 0, sequence = 0, tensor = 0;
+  int operator[](Axis a) const {
+    return a == Axis::pipeline ? pipeline : a == Axis::data ? data : a == Axis::sequence ? sequence : tensor;
+  }
+  bool operator==(const GridPoint&) const = default;
+};
+
+struct GridShape : GridPoint {
+  constexpr GridShape() : GridPoint{1, 1, 1, 1} {}
+  constexpr explicit GridShape(const GridPoint& sizes) : GridPoint(sizes) {}
+  static constexpr GridShape of_data(int ranks) {
+    return GridShape({.pipeline = 1, .data = ranks, .sequence = 1, .tensor = 1});
+  }
+  int ranks() const { return pipeline * data * sequence * tensor; }
+  // Ranks that have the same parameters, which ZeRO shares out among them, and add up their gradients.
+  int zero() const { return data * sequence; }
+  GridPoint place_of(int rank) const;
+  // The ranks that differ from `rank` on these axes only, in ascending order.
+  std::vector<int> group_of(int rank, const std::vector<Axis>& axes) const;
+};
+
+// The communicators of one rank. Where an axis has one rank there is none: nothing is to be said.
+class Grid {
+ public:
+  explicit Grid(Communicator& world);          // all ranks are data's
+  Grid(Communicator& world, GridShape shape);  // all ranks call it together; world has shape.ranks()
+  Grid(Grid&&) = default;
+
+  const GridShape shape;
+  const GridPoint place;
+  Communicator& world() const { return *world_; }
+  // Data and sequence together: ranks that share out parameters and add up gradients and losses. Its rank is
+  // data * S + sequence.
+  Communicator& zero() const { return *zero_; }
+  Communicator* sequence() const { return sequence_.get(); }  // null: one rank, as below
+  Communicator* tensor() const { return tensor_.get(); }
+  Communicator* pipeline() const { return pipeline_.get(); }
+
+ private:
+  std::unique_ptr<Communicator> split(const std::vector<Axis>& axes, bool exact) const;
+
+  Communicator* world_;
+  std::unique_ptr<Communicator> split_, sequence_, tensor_, pipeline_;
+  Communicator* zero_;
+};
+
+}  // namespace ft

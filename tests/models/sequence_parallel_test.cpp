@@ -1,0 +1,290 @@
+// Ranks that share the tokens of a micro-batch: losses and gradients are those of one rank, the same bits
+// under every ZeRO stage and with recomputation, in the memory that was planned.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "engine/dist/grid.h"
+#include "engine/io/json.h"
+#include "engine/nn/attention.h"
+#include "engine/nn/sequence_part.h"
+#include "engine/train/planner.h"
+#include "lora/attach.h"
+#include "models/registry.h"
+#include "tests/engine/io/temp_folder.h"
+#include "tests/support/ranks.h"
+#include "tests/support/source.h"
+
+namespace ft::shared_sequences {
+namespace {
+
+using Named = std::map<std::string, std::vector<float>>;
+
+struct Kind {
+  const char* name;
+  const char* golden;      // whose config.json it has
+  std::vector<int> sizes;  // of a sequence group
+  Json change = Json::object();
+  bool adapters = false;  // with dropout
+};
+void PrintTo(const Kind& k, std::ostream* out) { *out << k.name; }
+
+struct How {
+  int data = 1, sequence = 1, stage = 0;
+  std::int64_t recompute = 0;
+  bool overlap = false;
+};
+
+struct Result {
+  double loss = 0;  // of all ranks
+  Named gradients;
+  std::int64_t planned = 0, taken = 0;  // rank 0's bytes of activations
+  std::int64_t planned_scratch = 0, taken_scratch = 0;
+  std::int64_t sent = 0;  // by a forward pass of the last micro-batch
+};
+
+// A target after most tokens. One sequence has more than half of all tokens, so that its end and the start of
+// the next one are with the same rank.
+Batch batch(const std::vector<std::int32_t>& lengths) {
+  Batch b;
+  b.starts = {0};
+  for (const std::int32_t n : lengths) {
+    for (std::int32_t i = 0; i < n; ++i) {
+      if (i % 5 != 1 || n < 3) {
+        b.target_rows.push_back(static_cast<std::int32_t>(b.tokens()));
+        b.targets.push_back(4 + i % 5);
+      }
+      b.input_ids.push_back(3 + (i * n) % 7);
+      b.positions.push_back(i);
+    }
+    b.starts.push_back(static_cast<std::int32_t>(b.tokens()));
+  }
+  return b;
+}
+
+// Of four micro-batches: odd, even, fewer tokens than ranks, all of them targets.
+std::vector<Batch> batches() {
+  std::vector<Batch> all{batch({9, 2, 4}), batch({7}), batch({1}), batch({16})};
+  all[3].target_rows.clear();
+  all[3].targets.clear();
+  for (int i = 0; i < 16; ++i) {
+    all[3].target_rows.push_back(i);
+    all[3].targets.push_back(5);
+  }
+  return all;
+}
+
+float number(const std::string& name, std::int64_t i) {
+  const std::uint32_t bits = Random{5}.with(name).at(static_cast<std::uint64_t>(i))[0];
+  return 0.2f * (static_cast<float>(bits) / 4294967296.0f - 0.5f);
+}
+
+class SequenceParallel : public testing::TestWithParam<Kind> {
+ protected:
+  SequenceParallel() {
+    Json json = read_json(
+        source_path(std::string("tests/golden/models/") + GetParam().golden + "/model/config.json"));
+    json.update(GetParam().change);
+    std::ofstream(folder_ / "config.json") << json.dump();
+  }
+
+  MadeModel model() const {
+    MadeModel made = make_model(folder_ / "config.json", DType::f32);
+    if (!GetParam().adapters) {
+      lora::train_all(*made.model);
+      return made;
+    }
+    lora::LoraConfig config;
+    config.r = 3;
+    config.lora_dropout = 0.25;
+    lora::attach(*made.model, config, DType::f32, {});
+    return made;
+  }
+
+  // The passes of all micro-batches, which data ranks take in turns.
+  Result run(const How& how) const {
+    Result all;
+    std::mutex mutex;
+    const GridShape shape({.pipeline = 1, .data = how.data, .sequence = how.sequence, .tensor = 1});
+    rethrow_first(on_threads(shape.ranks(), [&](Ops& ops, Mesh mesh) {
+      std::unique_ptr<Communicator> comm = std::make_unique<MeshCommunicator>(ops, std::move(mesh), 20);
+      if (how.overlap) comm = std::make_unique<OverlappedCommunicator>(std::move(comm));
+      const Grid grid(*comm, shape);
+      MadeModel made = model();
+      if (how.sequence > 1) made.model->share_rows(how.sequence);
+      PlanRequest request;
+      request.zero = {.stage = ZeroStage::of(shape.ranks() > 1 ? how.stage : 0), .prefetch = 3000};
+      request.grid = shape;
+      request.recompute = how.recompute;
+      request.train = {{16, 16, 1, 16}};
+      const Plan plan = plan_run(*made.model, request);
+      Arena saved(ops.allocate(plan.saved), plan.saved), scratch(ops.allocate(plan.scratch), plan.scratch);
+      ParameterStore store(ops, grid.zero(), request.zero);
+      made.model->add_units(store);
+      made.model->set_recompute(how.recompute);
+      store.reserve(plan.transient);
+      store.load([](const Parameter& p, Tensor y, std::int64_t first) {
+        for (std::int64_t i = 0; i < y.numel(); ++i) y.as<float>()[i] = number(p.name, first + i);
+      });
+      Ctx c{ops, saved, scratch};
+      c.grid = &grid;
+      const Tensor loss = scratch.take({1}, DType::f64);
+      *loss.as<double>() = 0;
+      const std::vector<Batch> data = batches();
+      store.begin_step();
+      for (int i = grid.place.data; i < std::ssize(data); i += how.data) {
+        store.begin_micro_step(i + how.data >= std::ssize(data));
+        c.random = Random{7}.with(static_cast<std::uint64_t>(i));
+        made.model->forward_backward(c, store, data[static_cast<std::size_t>(i)], loss, 1, 0);
+      }
+      grid.zero().all_reduce(loss);
+      store.grad_norm();
+      const Buffer other = ops.allocate(8);
+      const std::int64_t before = comm->sent();
+      const Tensor evaluated(other.get(), DType::f64, {1});
+      *evaluated.as<double>() = 0;
+      if (how.stage < 3) made.model->forward(c, store, data.back(), evaluated);
+      const std::int64_t sent = comm->sent() - before;
+      const std::lock_guard lock(mutex);
+      store.each_slice([&](const Slice& s) {
+        std::vector<float>& g = all.gradients[s.parameter->name];
+        g.resize(static_cast<std::size_t>(s.parameter->shape.numel()));
+        std::copy_n(s.grad.as<float>(), s.count, g.begin() + s.first);
+      });
+      if (comm->rank() > 0) return;
+      all.loss = *loss.as<double>();
+      all.planned = plan.saved;
+      all.taken = saved.peak();
+      all.planned_scratch = plan.scratch;
+      all.taken_scratch = scratch.peak();
+      all.sent = sent;
+    }));
+    return all;
+  }
+  test::TempFolder folder_;
+};
+
+// Relative to the largest of a parameter.
+void expect_near(const Named& got, const Named& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (const auto& [name, values] : want) {
+    double most = 0, off = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      most = std::max(most, std::abs(double{values[i]}));
+      off = std::max(off, std::abs(double{values[i]} - got.at(name)[i]));
+    }
+    EXPECT_LE(off, 1e-6 * most) << name;
+  }
+}
+
+TEST_P(SequenceParallel, IsOneRanksTraining) {
+  const Result one = run({});
+  EXPECT_GT(std::abs(one.loss), 1);
+  for (const int sequence : GetParam().sizes)
+    for (const int data : {1, 2}) {
+      SCOPED_TRACE(str(sequence, " x ", data));
+      const Result shared = run({.data = data, .sequence = sequence});
+      EXPECT_NEAR(shared.loss, one.loss, 1e-6 * std::abs(one.loss));
+      expect_near(shared.gradients, one.gradients);
+    }
+}
+
+TEST_P(SequenceParallel, HasTheSameBitsAtEveryStageAndWithRecomputation) {
+  const int n = GetParam().sizes[0];
+  const Result want = run({.data = 2, .sequence = n, .stage = 2});
+  for (const int stage : {2, 3})
+    for (const std::int64_t recompute : {0, 1, 2})
+      for (const bool overlap : {false, true}) {
+        SCOPED_TRACE(str("stage ", stage, ", ", recompute, " blocks again, overlap ", overlap));
+        const Result got =
+            run({.data = 2, .sequence = n, .stage = stage, .recompute = recompute, .overlap = overlap});
+        EXPECT_EQ(got.loss, want.loss);
+        EXPECT_EQ(got.gradients, want.gradients);
+      }
+  // Replicated gradients add up micro-steps first.
+  const Result first = run({.data = 2, .sequence = n, .stage = 0}),
+               second = run({.data = 2, .sequence = n, .stage = 1});
+  EXPECT_EQ(second.loss, first.loss);
+  EXPECT_EQ(second.gradients, first.gradients);
+  expect_near(first.gradients, want.gradients);
+}
+
+TEST_P(SequenceParallel, TakesWhatWasPlanned) {
+  std::int64_t before = run({}).taken;
+  for (const int sequence : GetParam().sizes) {
+    const Result r = run({.sequence = sequence});
+    EXPECT_EQ(r.taken, r.planned) << sequence;
+    EXPECT_EQ(r.taken_scratch, r.planned_scratch) << sequence;
+    EXPECT_LT(r.taken, before) << sequence;
+    before = r.taken;
+  }
+}
+
+// N / S (S - 1) / S (2 H + 2 K) D values in a pass of a layer, K being max(key/value heads, S).
+TEST_P(SequenceParallel, SendsWhatTheFormulaSays) {
+  const Json config = read_json(folder_ / "config.json");
+  const std::int64_t heads = config.at("num_attention_heads"), layers = config.at("num_hidden_layers");
+  const std::int64_t keys = config.value("num_key_value_heads", heads),
+                     width = config.value("head_dim", config.at("hidden_size").get<std::int64_t>() / heads);
+  for (const int n : GetParam().sizes) {
+    const std::int64_t rows = (16 + n - 1) / n, values = 2 * heads + 2 * std::max<std::int64_t>(keys, n);
+    EXPECT_EQ(run({.sequence = n}).sent, layers * rows * (n - 1) * values * width * 4 / n) << n;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SequenceParallel,
+                         testing::Values(Kind{"llama", "llama", {2, 4}}, Kind{"llama_gqa", "llama-gqa", {3}},
+                                         Kind{"one_key_head", "llama", {2, 4}, {{"num_key_value_heads", 1}}},
+                                         Kind{"window", "mistral-window", {2, 4}},
+                                         Kind{"llama_dynamic", "llama-dynamic", {3}},
+                                         Kind{"adapters", "llama", {2, 4}, Json::object(), true},
+                                         Kind{"gpt_neox", "gpt-neox", {3}}, Kind{"gemma", "gemma3", {3}}),
+                         [](const auto& p) { return p.param.name; });
+
+// A part has its rows' tokens and targets, all have as many rows, and the starts are the whole batch's.
+TEST(SequencePart, PartsAreTheBatch) {
+  for (const Batch& whole : batches())
+    for (const int parts : {2, 3, 4}) {
+      std::vector<std::int32_t> ids, positions, rows, targets;
+      const std::int64_t n = (whole.tokens() + parts - 1) / parts;
+      for (int p = 0; p < parts; ++p) {
+        const Batch b = part_of(whole, p, parts);
+        EXPECT_EQ(b.tokens(), n);
+        EXPECT_EQ(b.starts.back(), n * parts);
+        EXPECT_EQ(b.length, *std::max_element(whole.positions.begin(), whole.positions.end()) + 1);
+        ids.insert(ids.end(), b.input_ids.begin(), b.input_ids.end());
+        positions.insert(positions.end(), b.positions.begin(), b.positions.end());
+        for (const std::int32_t row : b.target_rows) rows.push_back(static_cast<std::int32_t>(p * n) + row);
+        targets.insert(targets.end(), b.targets.begin(), b.targets.end());
+      }
+      ids.resize(whole.input_ids.size());
+      positions.resize(whole.positions.size());
+      EXPECT_EQ(ids, whole.input_ids);
+      EXPECT_EQ(positions, whole.positions);
+      EXPECT_EQ(rows, whole.target_rows);
+      EXPECT_EQ(targets, whole.targets);
+    }
+}
+
+TEST(SequencePart, HeadsThatCannotBeSharedAreRefused) {
+  const Heads grouped{.query = 6, .key_value = 3, .width = 4};
+  EXPECT_TRUE(HeadsByRank::divides(grouped, 3));
+  EXPECT_TRUE(HeadsByRank::divides(grouped, 6));
+  EXPECT_FALSE(HeadsByRank::divides(grouped, 2));
+  SelfAttention a;
+  a.heads = grouped;
+  try {
+    a.share_rows(2);
+    ADD_FAILURE() << "2 ranks share 6 and 3 heads";
+  } catch (const UserError& e) {
+    EXPECT_STREQ(
+        e.what(),
+        "distributed.sequence_parallel_size is 2: 2 ranks cannot share 6 heads (num_attention_heads) "
+        "and 3 key/value heads (num_key_value_heads) evenly\n  sizes that would do: 1, 3, 6");
+  }
+}
+
+}  // namespace
+}  // namespace ft::shared_sequences
