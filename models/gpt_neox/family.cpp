@@ -102,9 +102,10 @@ MadeModel make(const std::string& config_json, DType dtype) {
 
 GgufModel make_gguf(const std::string& config_json) {
   const Config c = read_config(config_json);
-  if (c.hidden_act != Activation::gelu || c.rope.type != Rope::Type::normal)
-    throw UserError(Exit::input,
-                    config_json + ": in GGUF's gptneox models hidden_act is gelu and rope plain");
+  if (c.hidden_act != Activation::gelu || c.rope.type != Rope::Type::normal || !c.attention_bias)
+    throw UserError(
+        Exit::input,
+        config_json + ": in GGUF's gptneox models hidden_act is gelu, rope plain and attention_bias true");
   GgufModel g{.architecture = "gptneox",
               .vocab_size = c.vocab_size,
               .keys = decoder::gguf_sizes(c, "gptneox"),
