@@ -12,6 +12,8 @@ namespace {
 constexpr const char* kWeights = "adapter_model.safetensors";
 constexpr const char* kConfig = "adapter_config.json";
 constexpr const char* kBaseWeight = ".base_layer.weight";
+constexpr const char* kTokens = ".token_adapter.trainable_tokens_delta";
+constexpr const char* kBelowTokens = ".token_adapter.base_layer.weight";
 
 // How a parameter of the base can be called in the file: under its own name, in PEFT's wrapper of an adapted
 // Linear, or as older versions of PEFT called what was trained whole.
@@ -22,6 +24,11 @@ std::vector<std::string> possible_names(const std::string& of_base) {
   const std::string module = kPeftPrefix + name.substr(0, dot), last = name.substr(dot);
   return {module + last, module + ".base_layer" + last, module + ".modules_to_save" + last,
           module + ".modules_to_save.default" + last, module + ".token_adapter.base_layer" + last};
+}
+
+// Whether a parameter is the table of which single rows are trained.
+bool below_tokens(const Parameter& p, const Attached& a) {
+  return a.tokens && a.tokens->name == kPeftPrefix + in_peft(p.name.substr(0, p.name.rfind('.'))) + kTokens;
 }
 
 std::vector<const Parameter*> trained(const Attached& a) {
@@ -95,15 +102,18 @@ void AdapterFolder::expect(const Attached& attached, const std::vector<const Par
     used.push_back(t);
   }
   for (const StoredTensor& t : weights_->tensors())
-    if (std::find(used.begin(), used.end(), &t) == used.end()) expect_frozen(t, attached);
+    if (std::find(used.begin(), used.end(), &t) == used.end()) expect_frozen(t, attached, tables.size() < 2);
 }
 
-void AdapterFolder::expect_frozen(const StoredTensor& t, const Attached& attached) const {
+void AdapterFolder::expect_frozen(const StoredTensor& t, const Attached& attached, bool tied) const {
   for (std::size_t i = 0; i < attached.linears.size(); ++i) {
     if (t.name != kPeftPrefix + in_peft(attached.linears[i]) + kBaseWeight) continue;
     expect_shape(t, {attached.adapters[i]->b.shape[0], attached.adapters[i]->a.shape[1]});
     return;
   }
+  // PEFT writes what a tied head shares with the embedding a second time.
+  const std::string head = kPeftPrefix + in_peft(attached.head);
+  if (tied && attached.tokens && (t.name == head + kTokens || t.name == head + kBelowTokens)) return;
   throw UserError(exit_, str(weights_->path(), ": ", printable(t.name), " belongs to nothing that ",
                              config_file_, " adapts in this model"));
 }
@@ -112,6 +122,7 @@ std::string peft_name(const Parameter& p, const Attached& attached) {
   if (p.name.starts_with(kPeftPrefix)) return p.name;
   const auto names = possible_names(p.name);
   const std::string module = p.name.substr(0, p.name.rfind('.'));
+  if (below_tokens(p, attached)) return kPeftPrefix + in_peft(module) + kBelowTokens;
   const bool adapted =
       std::find(attached.linears.begin(), attached.linears.end(), module) != attached.linears.end();
   return names[adapted ? 1 : 0];

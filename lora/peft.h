@@ -36,7 +36,7 @@ class AdapterFolder {
  private:
   const StoredTensor* find(const Parameter&) const;
   void expect_shape(const StoredTensor&, const std::vector<std::int64_t>& shape) const;
-  void expect_frozen(const StoredTensor&, const Attached&) const;
+  void expect_frozen(const StoredTensor&, const Attached&, bool tied) const;
 
   Exit exit_;
   std::string config_file_, base_model_;

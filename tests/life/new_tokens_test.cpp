@@ -1,6 +1,8 @@
 // A vocabulary that has grown, from the outside: all stages have the same bits, and an adapter brings its
 // tables along.
-#include "engine/io/safetensors.h"
+#include <map>
+
+#include "engine/io/safetensors_write.h"
 #include "tests/life/ranks.h"
 
 namespace ft::test {
@@ -45,6 +47,59 @@ TEST_P(NewRows, AnAdapterBringsItsTables) {
     ASSERT_EQ(w.train({"lora.adapter_name_or_path=out", "training.output_dir=more", "training.max_steps=1"}),
               0)
         << w.says();
+  }
+}
+
+// The file's tensors, and further ones of zeros.
+void add_tensors(const fs::path& file, const std::vector<TensorSpec>& more) {
+  std::vector<TensorSpec> specs = more;
+  std::map<std::string, std::vector<float>> values;
+  for (const TensorSpec& s : more) values[s.name].assign(static_cast<std::size_t>(s.shape.numel()), 0);
+  const auto tensor = [&](const TensorSpec& s) {
+    return Tensor(reinterpret_cast<std::byte*>(values[s.name].data()), DType::f32, s.shape);
+  };
+  {
+    const SafetensorsFile from(file.string());
+    for (const StoredTensor& t : from.tensors()) {
+      specs.push_back({t.name, DType::f32, {t.shape[0], t.shape[1]}});
+      values[t.name].resize(static_cast<std::size_t>(t.numel));
+      from.read(t, tensor(specs.back()));
+    }
+  }
+  write_safetensors(file.string(), specs, tensor);
+}
+
+// PEFT calls a table with trained rows, which is saved because it has grown, otherwise than one without; and
+// of a tied head it writes both a second time.
+TEST(NewRowsThatAreTrained, HaveTheirTableUnderPeftsName) {
+  const std::string in_peft = "base_model.model.", embedding = "model.embed_tokens", head = "lm_head",
+                    table = ".token_adapter.base_layer.weight",
+                    rows = ".token_adapter.trainable_tokens_delta";
+  for (const std::string golden : {"llama", "qwen2"}) {
+    Json config = grown({{"lora", {{"r", 4}, {"trainable_token_indices", {3, 60}}}}}, golden);
+    const Workplace w(golden, config);
+    ASSERT_EQ(w.train(), 0) << w.says();
+    const fs::path adapter = w / "out/adapter_model.safetensors";
+    Shape shape;
+    {
+      const SafetensorsFile file(adapter.string());
+      const StoredTensor* below = file.find(in_peft + embedding + table);
+      ASSERT_NE(below, nullptr);
+      shape = {below->shape[0], below->shape[1]};
+      EXPECT_EQ(shape[0], 64);
+      EXPECT_NE(file.find(in_peft + embedding + rows), nullptr);
+      EXPECT_EQ(file.find(in_peft + embedding + ".weight"), nullptr);
+    }
+    const std::vector<std::string> merge{"merge", "--model",  "model",  "--adapter",
+                                         "out",   "--output", "merged", "--overwrite"};
+    ASSERT_EQ(w.run(merge), 0) << w.says();
+    const std::string merged = contents(w / "merged/model.safetensors");
+    add_tensors(adapter, {{in_peft + head + table, DType::f32, shape},
+                          {in_peft + head + rows, DType::f32, {2, shape[1]}}});
+    ASSERT_EQ(w.run(merge), golden == "qwen2" ? 0 : 3) << w.says();
+    if (golden == "qwen2") {
+      EXPECT_TRUE(contents(w / "merged/model.safetensors") == merged);
+    }
   }
 }
 INSTANTIATE_TEST_SUITE_P(Models, NewRows, testing::Values("llama", "t5"));
