@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/answers/generation.h"
+#include "app/screen/format.h"
 #include "data/new_tokens.h"
 #include "data/utf8.h"
 #include "engine/io/file.h"
@@ -42,6 +43,30 @@ void Predictions::answer_before(const Ctx& context, ParameterStore& store, bool 
   answers_ = test_.first(kShown).run(context, store, built_.model(), *tokenizer_, end_tokens_, {});
   for (const Answer& a : answers_) before_.push_back(a.given);
   if (root) write_samples(false);
+}
+
+namespace {
+
+constexpr int kTextWidth = 100;
+
+// One line, cut where it is long.
+std::string excerpt(std::string_view text) {
+  std::string line(strip_left(strip_right(text)));
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return show::fit(line, kTextWidth);
+}
+
+}  // namespace
+
+std::vector<std::string> Predictions::before_and_after() const {
+  constexpr std::size_t kShown = 2;
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < std::min({kShown, before_.size(), answers_.size()}); ++i)
+    for (const auto& [label, text] : {std::pair{"prompt  ", std::string_view(answers_[i].prompt)},
+                                      {"  before  ", before_[i]},
+                                      {"  after   ", answers_[i].given}})
+      lines.push_back(label + excerpt(text));
+  return lines;
 }
 
 void Predictions::write_samples(bool ended) const {

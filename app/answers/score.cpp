@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/assembly/engine.h"
+#include "app/files/model_files.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "data/preference/batch.h"
@@ -38,7 +39,12 @@ RunConfig config_of(const ScoreArgs& args) {
   RunConfig c = parse_config(j.dump(), "ft score", "", args.overrides);
   c.model.model_name_or_path = args.model;  // as the user wrote it, for messages
   c.trains = false;
-  if (!args.adapter.empty()) c.lora.adapter_name_or_path = args.adapter;
+  if (!args.adapter.empty()) {
+    c.lora.adapter_name_or_path = args.adapter;
+    // It was trained with its own, which may know more tokens.
+    if (!c.model.tokenizer_name_or_path && holds_tokenizer(args.adapter))
+      c.model.tokenizer_name_or_path = args.adapter;
+  }
   return c;
 }
 

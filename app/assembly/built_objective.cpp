@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "app/assembly/vocabulary.h"
 #include "engine/io/file.h"
 
 namespace ft {
@@ -62,6 +63,7 @@ std::unique_ptr<BuiltModel> named(const char* setting, const std::string& folder
   if (its.vocab_size != ours.vocab_size)
     throw UserError(Exit::config, str("objective.", setting, ": ", folder, " has a vocabulary of ",
                                       its.vocab_size, " tokens, the model one of ", ours.vocab_size));
+  require_same_tokens(config, str("objective.", setting), other->folder);
   return other;
 }
 
@@ -103,9 +105,9 @@ BuiltObjective build_objective(const RunConfig& config, const BuiltModel& policy
     b.reference = named_reference(config, policy, weights);
     return b;
   }
-  const bool base = policy.lora && policy.attached.whole.empty() && !trains_rows(policy.lora_config) &&
-                    (policy.start ? all_zero(policy) : begins_as_base(config.lora));
-  if (!base && !b.precomputes) b.reference = copy_of_start(config, weights);
+  b.is_base = policy.lora && policy.attached.whole.empty() && !trains_rows(policy.lora_config) &&
+              (policy.start ? all_zero(policy) : begins_as_base(config.lora));
+  if (!b.is_base && !b.precomputes) b.reference = copy_of_start(config, weights);
   return b;
 }
 

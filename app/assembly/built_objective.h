@@ -14,6 +14,8 @@ struct BuiltObjective {
   // The reference's numbers are computed once before training; by the policy as it begins where there is no
   // model for it.
   bool precomputes = false;
+  bool is_base =
+      false;  // without a model of its own: the policy without its adapters, which begin as nothing
 
   Model* reference_model() const { return reference ? &reference->model() : nullptr; }
 };

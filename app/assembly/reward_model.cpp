@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "app/assembly/vocabulary.h"
 #include "data/tokenizer.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
@@ -12,9 +13,7 @@ namespace {
 
 // Nothing: the model has no tokenizer, or it has no padding.
 std::optional<std::int32_t> tokenizer_padding(const std::string& folder) {
-  for (const char* file : {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json"})
-    if (path_exists(join_path(folder, file))) return make_tokenizer(folder)->pad();
-  return {};
+  return has_tokenizer(folder) ? make_tokenizer(folder)->pad() : std::nullopt;
 }
 
 // A token of config.json, of several the first.

@@ -1,10 +1,12 @@
 #include "app/assembly/vocabulary.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "app/assembly/reward_model.h"
 #include "data/new_tokens.h"
 #include "data/tokenizer.h"
+#include "engine/io/file.h"
 
 namespace ft {
 
@@ -37,6 +39,27 @@ std::vector<std::string> weights_by_token(const ModelInfo& info) {
   if (info.head_weight() != kScore) names.insert(names.end(), {info.head_weight(), info.head + ".bias"});
   names.insert(names.end(), info.embedding_copies.begin(), info.embedding_copies.end());
   return names;
+}
+
+bool has_tokenizer(const std::string& folder) {
+  for (const char* file : {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json"})
+    if (path_exists(join_path(folder, file))) return true;
+  return false;
+}
+
+void require_same_tokens(const RunConfig& config, const std::string& setting, const std::string& other) {
+  namespace fs = std::filesystem;
+  const std::string& own = config.model.tokenizer();
+  if (!has_tokenizer(other) || !(has_tokenizer(own) || fs::is_regular_file(own))) return;
+  if (fs::equivalent(other, own)) return;
+  const auto theirs = make_tokenizer(other), ours = make_tokenizer(own, new_tokens(config.data));
+  for (std::int32_t id = 0; id < std::min(theirs->size(), ours->size()); ++id) {
+    const std::string a = theirs->token(id), b = ours->token(id);
+    if (!a.empty() && !b.empty() && a != b)  // one may have tokens to spare
+      throw UserError(Exit::config, str(setting, ": ", printable(other), " has another tokenizer: token ", id,
+                                        " is \"", printable(a), "\" there and \"", printable(b),
+                                        "\" in the model's; take a model of the same family"));
+  }
 }
 
 }  // namespace ft

@@ -18,4 +18,12 @@ void resize_vocabulary(MadeModel&, std::int64_t rows);
 // What of the model's files has a row for each token.
 std::vector<std::string> weights_by_token(const ModelInfo&);
 
+// Whether a folder has files that make a tokenizer.
+bool has_tokenizer(const std::string& folder);
+
+// UserError (exit 2) where the tokenizer of the model in the folder `other`, which `setting` names, has
+// another token for an id than this run's: it has to mean the same to both. Of a model without tokenizer
+// nothing is known.
+void require_same_tokens(const RunConfig&, const std::string& setting, const std::string& other);
+
 }  // namespace ft

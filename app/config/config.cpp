@@ -97,7 +97,8 @@ void check_comparing(const RunConfig& c, const std::function<void(const std::str
   if (!c.objective.compares()) return;
   if (c.training.neftune_noise_alpha)
     refuse("training.neftune_noise_alpha: answers are compared without noise; leave it out" + type);
-  if (c.evaluation.predict_with_generate)
+  const bool chosen = sequences_of_row(c.objective) == 2 && c.objective.type != ObjectiveType::reward;
+  if (c.evaluation.predict_with_generate && !chosen)
     refuse("evaluation.predict_with_generate: there is no one right answer to measure with; set it to false" +
            type);
   if (has_curriculum(c.data_efficiency) || has_random_ltd(c.data_efficiency))

@@ -21,12 +21,13 @@ void LossPlot::begin(const RunHeader& h) {
                          : "on " + show::plural(h.data.samples, "sample") + " of " +
                                show::quantity(static_cast<double>(h.data.tokens)) + " tokens";
   curve_.steps_per_epoch = h.steps_per_epoch;
-  for (const StepRow& row : h.past.steps) curve_.points.push_back({row.step, row.loss, row.learning_rate});
+  for (const StepRow& row : h.past.steps) progress(row);
   curve_.evaluations = h.past.evaluations;
 }
 
 void LossPlot::progress(const StepRow& row) {
   curve_.points.push_back({row.step, row.loss, row.learning_rate});
+  curve_.rewards.add(row.step, row.columns);
 }
 
 void LossPlot::evaluation(const EvalRow& row) { curve_.evaluations.push_back(row); }

@@ -1,10 +1,12 @@
 // loss.svg: the course of the loss as one picture that any browser opens, dark or light. Raw loss pale, its
-// moving average strong, held-out loss as dots, the learning rate in a strip below. A few KB however long the
-// run was: all values in one pixel column are drawn as the lowest and the highest.
+// moving average strong, held-out loss as dots, the learning rate in a strip below, then rewards where there
+// are such. A few KB however long the run was: all values in one pixel column are drawn as the lowest and the
+// highest.
 #pragma once
 #include <string>
 #include <vector>
 
+#include "app/plot/reward_panel.h"
 #include "engine/train/report.h"
 
 namespace ft {
@@ -18,6 +20,7 @@ struct LossCurve {
   std::string title, subtitle;
   std::vector<LossPoint> points;  // steps ascending
   std::vector<EvalRow> evaluations;
+  RewardCurves rewards;
   std::int64_t steps_per_epoch = 0;  // 0: passes are not marked
 };
 

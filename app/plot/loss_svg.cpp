@@ -87,11 +87,14 @@ class Picture {
 
   std::string draw() const {
     if (c_.points.empty()) return "";
-    return str("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", kWidth, " ", kHeight,
+    const bool rewards = !c_.rewards.all().empty();
+    const double height = kHeight + (rewards ? kRewardHeight : 0);
+    return str("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", kWidth, " ", height,
                "\" role=\"img\">\n<title>", svg::escaped(c_.title), "</title>\n", kStyle,
-               "<rect class=\"bg\" width=\"", kWidth, "\" height=\"", kHeight, "\"/>\n",
-               text(kLeft, 30, c_.title, "start", "t"), text(kLeft, 50, c_.subtitle), axes(), losses(),
-               held_out(), rate(), legend(), "</svg>\n");
+               rewards ? kRewardStyle : "", "<rect class=\"bg\" width=\"", kWidth, "\" height=\"", height,
+               "\"/>\n", text(kLeft, 30, c_.title, "start", "t"), text(kLeft, 50, c_.subtitle), axes(),
+               losses(), held_out(), rate(), legend(),
+               rewards ? reward_panel(c_.rewards.all(), x_, kHeight) : "", "</svg>\n");
   }
 
  private:
@@ -144,9 +147,10 @@ class Picture {
     out += passes();
     out += text((kLeft + kRight) / 2, kRateBottom + 40, "optimizer step", "middle");
     const double middle = (kTop + kBottom) / 2;
-    out += str("<text transform=\"translate(15 ", svg::number(middle),
-               ") rotate(-90)\" text-anchor=\"middle\">loss, nats per token",
-               y_.logarithmic ? " (log scale)" : "", "</text>\n");
+    out +=
+        str("<text transform=\"translate(15 ", svg::number(middle),
+            ") rotate(-90)\" text-anchor=\"middle\">loss", c_.rewards.all().empty() ? ", nats per token" : "",
+            y_.logarithmic ? " (log scale)" : "", "</text>\n");
     return out;
   }
 

@@ -1,5 +1,11 @@
 #include "app/train/reference.h"
 
+#include <optional>
+
+#include "app/screen/format.h"
+#include "app/train/reference_file.h"
+#include "engine/dist/together.h"
+
 namespace ft {
 namespace {
 
@@ -31,17 +37,49 @@ std::vector<double> logps_of(const Pass& pass, Communicator& comm, Objective& ob
   return all;
 }
 
+// The root's numbers to all ranks.
+void share(const Pass& pass, Communicator& comm, std::vector<double>& values, std::size_t sequences) {
+  if (comm.rank() != 0) values.assign(sequences, 0);
+  sum_over_ranks(pass.context, comm, values);
+}
+
+// What the root found in its file: true, and every rank has it.
+bool take_from_file(const Pass& pass, Communicator& comm, const ReferenceFile* file, const BuiltData& data,
+                    ReferenceLogps& r, Screen& screen) {
+  std::string why;
+  std::optional<ReferenceLogps> kept;
+  if (file) kept = file->read(why);
+  if (!why.empty()) screen.line(str(show::path(file->path()), " ", why, ": computed again"));
+  std::vector<double> found{kept ? 1.0 : 0.0};
+  sum_over_ranks(pass.context, comm, found);
+  if (found[0] == 0) return false;
+  if (kept) screen.line("reference: read from " + show::path(file->path()));
+  if (kept) r = std::move(*kept);
+  share(pass, comm, r.train, sequences_of(data.train.get()));
+  share(pass, comm, r.eval, sequences_of(data.eval.get()));
+  return true;
+}
+
 }  // namespace
 
 void precompute_reference(Engine& engine, const BuiltModel& built, const BuiltObjective& objective,
-                          BuiltData& data, Screen& screen) {
+                          BuiltData& data, Screen& screen, const ReferenceFile* file) {
   const Pass pass = engine.pass(built.model());
-  for (Batcher* part : {data.train.get(), data.eval.get()}) {
-    if (!part) continue;
+  ReferenceLogps r;
+  const auto compute = [&](const Batcher* part) {
+    if (!part) return std::vector<double>();
     Working working(screen, "computing the reference", "batches");
-    part->set_reference(logps_of(pass, engine.grid.zero(), *objective.objective, *part,
-                                 [&](std::int64_t done, std::int64_t of) { working(done, of); }));
+    return logps_of(pass, engine.grid.zero(), *objective.objective, *part,
+                    [&](std::int64_t done, std::int64_t of) { working(done, of); });
+  };
+  if (!take_from_file(pass, *engine.comm, file, data, r, screen)) {
+    r = {compute(data.train.get()), compute(data.eval.get())};
+    together(*engine.comm, "keep the reference", [&] {
+      if (file) file->write(r);
+    });
   }
+  if (data.train) data.train->set_reference(std::move(r.train));
+  if (data.eval) data.eval->set_reference(std::move(r.eval));
   objective.objective->reference_is_known();
 }
 

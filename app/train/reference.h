@@ -4,11 +4,13 @@
 #include "app/assembly/built_objective.h"
 #include "app/assembly/engine.h"
 #include "app/screen/screen.h"
+#include "app/train/reference_file.h"
 
 namespace ft {
 
 // By the reference where it is a model of its own, else by the policy, which is as the run begins; every rank
-// calls. Batches bring the numbers from here on.
-void precompute_reference(Engine&, const BuiltModel&, const BuiltObjective&, BuiltData&, Screen&);
+// calls. Batches bring the numbers from here on. file: of the root, where they are kept; null: nowhere.
+void precompute_reference(Engine&, const BuiltModel&, const BuiltObjective&, BuiltData&, Screen&,
+                          const ReferenceFile* file = nullptr);
 
 }  // namespace ft

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "app/answers/predictions.h"
@@ -184,9 +185,8 @@ void begin(const RunConfig& config, Report& report, const RunHeader& head, const
   for (const std::string& line : lines) report.note("  " + line);
 }
 
-void answer_before(Predictions* predictions, const RunConfig& config, Engine& engine, const RunHeader& head,
-                   const Ranks& ranks) {
-  if (predictions && config.logging.html_report)
+void answer_before(Predictions* predictions, Engine& engine, const RunHeader& head, const Ranks& ranks) {
+  if (predictions)
     predictions->answer_before(engine.context, engine.store, head.resumed_step > 0, ranks.root());
 }
 
@@ -210,17 +210,18 @@ std::function<Measures(std::int64_t)> columns_of(const BuiltData& data, MemoryBr
 }
 
 // What the finished model answers to the held-out prompts.
-void predict(Predictions& predictions, Engine& engine, Model& model, const BatchSource& data,
-             Report& report) {
+void predict(Predictions& predictions, Engine& engine, Model& model, Objective& objective,
+             const BatchSource& data, Report& report) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   const auto progress = [&](std::int64_t done, std::int64_t of) { report.evaluating(done, of); };
-  const Evaluated e = evaluate(engine.context, model, engine.store, engine.grid.zero(), data, progress);
+  const Evaluated e = evaluate(engine.pass(model), objective, data, progress);
   const Measures measures = predictions.run(engine.context, engine.store, progress);
   const std::chrono::duration<double> seconds = Clock::now() - start;
   if (engine.comm->rank() != 0) return;
   predictions.write(e.loss, seconds.count(), data.batches_per_epoch());
   report.note("predictions" + measures_text(measures));
+  for (const std::string& line : predictions.before_and_after()) report.note(line);
 }
 
 // On rank 0, where logging.flops_profiler asks for it.
@@ -248,6 +249,14 @@ MemoryBreakdown* watch_memory(const RunConfig& config, const Ranks& ranks, Engin
   MemoryBreakdown* const breakdown = own.get();
   reports.add(std::move(own));
   return breakdown;
+}
+
+// From the file of a run before, or computed and kept there.
+void know_reference(const RunConfig& config, Engine& engine, const BuiltModel& built,
+                    const BuiltObjective& objective, BuiltData& data, Screen& screen) {
+  std::optional<ReferenceFile> kept;
+  if (engine.comm->rank() == 0) kept.emplace(config, built, objective, data);
+  precompute_reference(engine, built, objective, data, screen, kept ? &*kept : nullptr);
 }
 
 void require_same_data(Communicator& comm, const BuiltData& data) {
@@ -289,7 +298,7 @@ Exit train(const TrainArgs& args) {
   Ops* const observer = traced ? &traced->ops() : profiled ? &profiled->ops() : nullptr;
   Engine engine(std::move(ops), std::move(comm), built, request, plan, observer, objective.reference.get());
   if (profiled) profiled->watch(engine.saved);
-  if (objective.precomputes) precompute_reference(engine, built, objective, data, screen);
+  if (objective.precomputes) know_reference(config, engine, built, objective, data, screen);
   const auto files = make_model_files(built);
   Checkpoints checkpoints(built.model(), engine.store, *engine.comm, *files, config.training.output_dir);
   TrainState state = start_of(config, data, ranks.grid.data);
@@ -305,7 +314,7 @@ Exit train(const TrainArgs& args) {
   MemoryBreakdown* const breakdown = watch_memory(config, ranks, engine, *reports, screen);
   begin(config, *reports, head, resumed, built, data);
 
-  answer_before(predictions.get(), config, engine, head, ranks);
+  answer_before(predictions.get(), engine, head, ranks);
   StopSignals signals(config.checkpointing.save_on_signal);
   Trainer trainer({.context = engine.context,
                    .model = built.model(),
@@ -334,7 +343,7 @@ Exit train(const TrainArgs& args) {
     if (config.evaluation.load_best_model_at_end && state.best)
       checkpoints.load_weights(checkpoint_path(config.training.output_dir, state.best_step));
     folder.finish(*files, engine.store, *engine.comm, end);
-    if (predictions) predict(*predictions, engine, built.model(), *data.eval, *reports);
+    if (predictions) predict(*predictions, engine, built.model(), *objective.objective, *data.eval, *reports);
   }
   reports->end(end);
   return ending == Ending::preempted ? Exit::preempted : Exit::done;

@@ -142,6 +142,26 @@ TEST(LossPlot, ResumedRunShowsThePastToo) {
   EXPECT_EQ(test::times(svg, "class=\"d\" cx=\""), 2u + 1);  // two evaluations and the legend
 }
 
+TEST(LossPlot, RewardsAreDrawnWhereThereAreSuch) {
+  EXPECT_EQ(loss_svg(curve_of(100, 5)).find("rewards"), std::string::npos);
+  for (const int n : {1, 2, 75, 100000}) {
+    LossCurve c = curve_of(n, 3);
+    for (int i = 1; i <= n; ++i)
+      c.rewards.add(i, {{"rewards/chosen", 0.01 * i},
+                        {"logps/chosen", -1e6},
+                        {"rewards/rejected", i % 7 == 0 ? NAN : -0.02 * i},
+                        {"rewards/margins", 3}});
+    const std::string svg = loss_svg(c);
+    EXPECT_EQ(xml_fault(svg), "") << n;
+    EXPECT_LT(svg.size(), 20000u) << n;
+    for (const char* words : {">rewards<", ">margin 3", ">chosen ", ">rejected ", ">loss<"})
+      EXPECT_NE(svg.find(words), std::string::npos) << words;
+    EXPECT_EQ(svg.find("nan"), std::string::npos);
+    EXPECT_EQ(svg.find("nats per token"), std::string::npos);
+    EXPECT_EQ(test::times(svg, "class=\"w"), 3u);
+  }
+}
+
 TEST(Svg, Ticks) {
   EXPECT_EQ(svg::ticks(0, 10, 6), (std::vector<double>{0, 2, 4, 6, 8, 10}));
   EXPECT_EQ(svg::ticks(0.13, 0.41, 4), (std::vector<double>{0.2, 0.30000000000000004, 0.4}));

@@ -66,6 +66,22 @@ class PreferencePlace : public Workplace {
   }
 };
 
+// One token for each letter: a is 3.
+void write_tokenizer(const fs::path& folder) {
+  Json letters = {{"<pad>", 0}, {"<unk>", 1}, {"</s>", 2}};
+  for (int i = 0; i < 26; ++i) {
+    letters[std::string(1, char('a' + i))] = 3 + i;
+    letters[std::string(1, char('A' + i))] = 29 + i;
+  }
+  for (int i = 0; i < 4; ++i) letters[std::string(1, char('0' + i))] = 55 + i;
+  const Json end = {{"id", 2},         {"content", "</s>"}, {"special", true},    {"single_word", false},
+                    {"lstrip", false}, {"rstrip", false},   {"normalized", false}};
+  const Json model = {{"type", "BPE"}, {"vocab", letters}, {"merges", Json::array()}, {"unk_token", "<unk>"}};
+  fs::create_directories(folder);
+  std::ofstream(folder / "tokenizer.json") << Json{{"added_tokens", {end}}, {"model", model}}.dump();
+  std::ofstream(folder / "tokenizer_config.json") << R"({"eos_token": "</s>", "pad_token": "<pad>"})";
+}
+
 struct ObjectiveCase {
   const char* name;
   Json objective, kind;
@@ -151,6 +167,56 @@ TEST(PreferenceLife, AReferenceComputedBeforeIsTheSame) {
   }
 }
 
+// The numbers are kept, and used while they are those of the run.
+TEST(PreferenceLife, AReferenceIsComputedOnce) {
+  for (const Json& kind : {kFull, kLora}) {
+    const PreferencePlace w({{"type", "dpo"}, {"precompute_ref_log_probs", true}}, kind);
+    const fs::path file = w / "out/reference.safetensors";
+    const auto says = [&](const char* words) { return w.says().find(words) != std::string::npos; };
+    const std::vector<std::string> always{"logging.progress=plain", "checkpointing.save_strategy=steps",
+                                          "checkpointing.save_steps=3"};
+    const auto run = [&](std::vector<std::string> more, bool launched = false) {
+      more.insert(more.begin(), always.begin(), always.end());
+      more.insert(more.begin(), {"train", "--config", "run.json"});
+      if (launched) more.insert(more.begin(), {"launch", "-n", "2"});
+      return w.run(more);
+    };
+    ASSERT_EQ(run({}), 0) << w.says();
+    EXPECT_FALSE(says("reference: read")) << w.says();
+    const std::string want = w.weights(), kept = contents(file);
+    const auto log = w.log();
+    ASSERT_FALSE(kept.empty());
+
+    ASSERT_EQ(run({"training.resume_from_checkpoint=out/checkpoint-3"}), 0) << w.says();
+    EXPECT_TRUE(says("reference: read from out/reference.safetensors")) << w.says();
+    EXPECT_TRUE(w.weights() == want && w.log() == log);
+    ASSERT_EQ(run({"--overwrite", "objective.beta=0.3"}), 0) << w.says();
+    EXPECT_TRUE(says("reference: read")) << w.says();
+
+    std::string damaged = kept;
+    damaged[damaged.size() - 20] = static_cast<char>(damaged[damaged.size() - 20] ^ 1);
+    for (const std::string& bytes : {damaged, kept.substr(0, 100), std::string()}) {
+      std::ofstream(file, std::ios::binary) << bytes;
+      ASSERT_EQ(run({"--overwrite"}), 0) << w.says();
+      EXPECT_TRUE(says("is damaged: computed again")) << w.says();
+      EXPECT_TRUE(w.weights() == want && contents(file) == kept);
+    }
+    ASSERT_EQ(run({"--overwrite", "objective.ld_alpha=0.5"}), 0) << w.says();
+    EXPECT_TRUE(says("is of other settings: computed again")) << w.says();
+    ASSERT_EQ(run({"--overwrite", "data.max_seq_length=8"}), 0) << w.says();
+    EXPECT_TRUE(says("is of other data: computed again")) << w.says();
+
+    // A folder for several runs, of which one has two ranks.
+    const std::string shared = "data.dataset_prepared_path=shared";
+    ASSERT_EQ(run({shared, "training.output_dir=one", "training.gradient_accumulation_steps=2"}), 0)
+        << w.says();
+    EXPECT_FALSE(says("reference: read")) << w.says();
+    ASSERT_EQ(run({shared, "training.output_dir=two"}, true), 0) << w.says();
+    EXPECT_TRUE(says("reference: read from shared/reference-")) << w.says();
+    EXPECT_EQ(losses(w / "one").size(), losses(w / "two").size());
+  }
+}
+
 // A student that is its teacher has nothing to learn.
 TEST(PreferenceLife, AStudentThatIsItsTeacherHasNoLoss) {
   const PreferencePlace w({{"type", "distill"}, {"teacher_model_name_or_path", "model"}}, kLora);
@@ -185,6 +251,80 @@ TEST(PreferenceLife, ARewardModelScoresWhatItWrote) {
   }
 }
 
+// The base has no tokenizer, the adapter brings its own.
+TEST(PreferenceLife, AnAdaptersTokenizerReadsWhatIsScored) {
+  const PreferencePlace w({{"type", "reward"}}, kLora);
+  ASSERT_EQ(w.train(), 0) << w.says();
+  std::ofstream(w / "in.jsonl") << R"({"prompt": "cd", "completion": "ef"})"
+                                << "\n"
+                                << R"({"input_ids": [5, 6, 7, 8, 2]})"
+                                << "\n";
+  const auto score = [&] {
+    return w.run({"score", "--model", "model", "--adapter", "out", "--input", "in.jsonl", "--output",
+                  "s.jsonl", "--overwrite"});
+  };
+  EXPECT_EQ(score(), 3) << "no tokenizer";
+  write_tokenizer(w / "out");
+  ASSERT_EQ(score(), 0) << w.says();
+  const std::vector<Json> scored = rows(w / "s.jsonl");
+  ASSERT_EQ(scored.size(), 2u);
+  EXPECT_EQ(scored[0]["reward"], scored[1]["reward"]);
+}
+
+TEST(PreferenceLife, ATeacherWithAnotherTokenizerIsRefused) {
+  const PreferencePlace w({{"type", "distill"}, {"teacher_model_name_or_path", "teacher"}}, kLora);
+  fs::create_directory(w / "teacher");
+  for (const auto& entry : fs::directory_iterator(w / "model"))
+    fs::copy_file(entry.path(), w / "teacher" / entry.path().filename());
+  write_tokenizer(w / "teacher");
+  write_tokenizer(w / "letters");
+  const std::vector<std::string> own{"model.tokenizer_name_or_path=letters"};
+  EXPECT_EQ(w.train(own), 0) << w.says();
+  std::string other = contents(w / "teacher/tokenizer.json");
+  other.replace(other.find("\"g\":"), 4, "\"#\":");
+  std::ofstream(w / "teacher/tokenizer.json") << other;
+  EXPECT_EQ(w.train({own[0], "training.output_dir=again"}), 2);
+  EXPECT_NE(w.says().find("has another tokenizer: token 9 is \"#\""), std::string::npos) << w.says();
+}
+
+// The answers to held-out prompts, before training and in the end.
+TEST(PreferenceLife, SamplesBeforeAndAfterAreShown) {
+  const PreferencePlace w({{"type", "dpo"}}, kLora);
+  write_tokenizer(w / "letters");
+  {
+    std::ofstream out(w / "rows.jsonl");
+    for (const char* prompt : {"abc", "bcd", "cde", "def", "efg", "fgh"})
+      out << Json{{"prompt", prompt}, {"chosen", "xyz"}, {"rejected", "zyxw"}}.dump() << "\n";
+  }
+  const std::vector<std::string> settings{"model.tokenizer_name_or_path=letters",
+                                          "data.val_set_size=3",
+                                          "evaluation.predict_with_generate=true",
+                                          "evaluation.eval_strategy=epoch",
+                                          "generation.max_new_tokens=5",
+                                          "logging.progress=plain",
+                                          "training.learning_rate=0.03"};
+  ASSERT_EQ(w.train(settings), 0) << w.says();
+  const Json samples = Json::parse(contents(w / "out/samples.json"));
+  ASSERT_EQ(samples.size(), 3u);
+  for (const Json& s : samples) {
+    EXPECT_EQ(s["expected"], "x y z");
+    EXPECT_NE(w.says().find("after   "), std::string::npos);
+  }
+  EXPECT_NE(w.says().find("prompt  " + samples[0]["prompt"].get<std::string>()), std::string::npos);
+  EXPECT_NE(w.says().find("before  "), std::string::npos) << w.says();
+  EXPECT_NE(w.says().find("accuracy "), std::string::npos) << w.says();
+  EXPECT_NE(contents(w / "out/loss.svg").find(">rewards<"), std::string::npos);
+  const Json results = Json::parse(contents(w / "out/predict_results.json"));
+  std::vector<Json> evaluations;
+  for (const Json& row : rows(w / "out/log.jsonl"))
+    if (row.contains("eval_loss")) evaluations.push_back(row);
+  ASSERT_FALSE(evaluations.empty());
+  EXPECT_EQ(results["predict_loss"], evaluations.back()["eval_loss"]);
+  EXPECT_EQ(w.train({"objective.type=reward", "evaluation.predict_with_generate=true", "data.val_set_size=3",
+                     "--overwrite"}),
+            2);
+}
+
 TEST(PreferenceLife, WhatMakesNoSenseIsRefused) {
   const PreferencePlace w({{"type", "dpo"}}, kLora);
   const std::pair<std::vector<std::string>, const char*> refused[] = {
@@ -192,7 +332,7 @@ TEST(PreferenceLife, WhatMakesNoSenseIsRefused) {
       {{"objective.cpo_alpha=1"}, "objective.cpo_alpha"},
       {{"data.packing=true"}, "data.packing"},
       {{"training.label_smoothing_factor=0.1"}, "training.label_smoothing_factor"},
-      {{"evaluation.predict_with_generate=true"}, "evaluation.predict_with_generate"},
+      {{"objective.type=kto", "evaluation.predict_with_generate=true"}, "evaluation.predict_with_generate"},
       {{"objective.type=kto",
         "data.datasets=[{\"path\": \"rows.jsonl\", \"type\": \"preference_tokenized\"}]"},
        "kto"},
