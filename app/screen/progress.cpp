@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/screen/curve.h"
 #include "app/screen/format.h"
 
 namespace ft {
@@ -10,6 +11,7 @@ Progress::Progress(Screen& screen, const LoggingConfig& config)
     : screen_(screen),
       silent_(config.progress == ProgressStyle::none || config.log_level >= LogLevel::warning),
       warns_(config.log_level != LogLevel::error),
+      draws_curve_(config.progress == ProgressStyle::full),
       steps_per_print_(config.steps_per_print) {}
 
 void Progress::labelled(const std::vector<LabelledLine>& lines) {
@@ -23,7 +25,10 @@ void Progress::begin(const RunHeader& header) {
   header_ = header;
   row_.step = header.resumed_step;
   last_step_ = Clock::now();
-  for (const StepRow& row : header.past.steps) course_.loss.push_back(row.loss);
+  for (const StepRow& row : header.past.steps) {
+    course_.loss.push_back(row.loss);
+    if (draws_curve_) losses_.push_back(row.loss);
+  }
   for (const EvalRow& row : header.past.evaluations) {
     if (course_.held_out.empty() || row.eval_loss < course_.best) {
       course_.best = row.eval_loss;
@@ -46,6 +51,7 @@ void Progress::progress(const StepRow& row) {
   const double weight = std::max(1.0 / static_cast<double>(timed_steps_), 0.02);
   step_seconds_ += weight * (seconds - step_seconds_);
   row_ = row;
+  if (draws_curve_) losses_.push_back(row.loss);
   draw();
   if (steps_per_print_ && row.step % *steps_per_print_ == 0) print();
 }
@@ -59,10 +65,23 @@ double Progress::seconds_left() const {
   return step_seconds_ * static_cast<double>(std::max<std::int64_t>(0, header_.steps - row_.step));
 }
 
+// A third of the screen at most; what has been said stays in sight.
+std::string Progress::curve(int width) const {
+  constexpr int kLeast = 18, kMostLines = 8, kMostColumns = 100;
+  const int height = screen_.height();
+  if (!draws_curve_ || height < kLeast) return "";
+  std::string out;
+  const int lines = std::min(height / 3, kMostLines);
+  for (const std::string& line : loss_curve(losses_, std::min(width, kMostColumns), lines, screen_.utf8()))
+    out += line + "\n";
+  return out;
+}
+
 void Progress::draw() {
   if (silent_) return;
-  screen_.live_line(
-      [this](int width) { return step_line(view(), width, screen_.utf8() ? Bar::utf8 : Bar::ascii); });
+  screen_.live_line([this](int width) {
+    return curve(width) + step_line(view(), width, screen_.utf8() ? Bar::utf8 : Bar::ascii);
+  });
 }
 
 void Progress::step(const StepRow& row) {
@@ -73,7 +92,7 @@ void Progress::step(const StepRow& row) {
 
 void Progress::evaluating(std::int64_t done, std::int64_t of) {
   if (silent_) return;
-  screen_.live_line([this, done, of](int) { return evaluating_line(view(), done, of); });
+  screen_.live_line([this, done, of](int width) { return curve(width) + evaluating_line(view(), done, of); });
 }
 
 void Progress::evaluation(const EvalRow& row) {

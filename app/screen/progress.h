@@ -1,6 +1,6 @@
 // A training run as people watch it: the lines at its start; one live line on a terminal, or a plain line at
-// every logging step elsewhere; evaluations and checkpoints above it; and at the end what was made and what
-// to type next.
+// every logging step elsewhere, and above the live line the course of the loss, if asked for; evaluations and
+// checkpoints above it; and at the end what was made and what to type next.
 #pragma once
 #include <optional>
 
@@ -29,12 +29,14 @@ class Progress final : public Report {
   using Clock = std::chrono::steady_clock;
   void labelled(const std::vector<LabelledLine>& lines);
   void draw();
+  std::string curve(int width) const;  // "": none
   void print();
   StepView view() const { return {header_, row_, seconds_left()}; }
   double seconds_left() const;  // negative: unknown
 
   Screen& screen_;
-  bool silent_, warns_;
+  bool silent_, warns_, draws_curve_;
+  std::vector<double> losses_;  // of every step, for the curve
   std::optional<std::int64_t> steps_per_print_;
   RunHeader header_;
   StepRow row_;

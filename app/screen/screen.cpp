@@ -9,6 +9,7 @@
 
 #include "app/screen/format.h"
 #include "engine/core/environment.h"
+#include "engine/core/error.h"
 
 namespace ft {
 namespace {
@@ -20,6 +21,11 @@ constexpr int kUsualWidth = 80;
 int terminal_width() {
   winsize size{};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsualWidth;
+}
+
+int terminal_height() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
 }
 
 bool utf8_locale() {
@@ -43,10 +49,12 @@ Screen::Options Screen::standard_output() {
 Screen::Options Screen::standard_error(ProgressStyle progress) {
   const bool terminal = isatty(STDERR_FILENO) == 1 && variable("TERM") != "dumb";
   Options o;
-  o.live = progress == ProgressStyle::bar || (progress == ProgressStyle::by_terminal && terminal);
+  const bool wanted = progress == ProgressStyle::by_terminal || progress == ProgressStyle::full;
+  o.live = progress == ProgressStyle::bar || (wanted && terminal);
   o.colour = terminal && variable("NO_COLOR").empty();
   o.utf8 = utf8_locale();
   if (terminal || o.live) o.width = terminal_width;
+  if (terminal) o.height = terminal_height;
   o.write = [](const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stderr);
     std::fflush(stderr);
@@ -55,6 +63,7 @@ Screen::Options Screen::standard_error(ProgressStyle progress) {
 }
 
 int Screen::width() const { return o_.width ? o_.width() : 0; }
+int Screen::height() const { return o_.height ? o_.height() : 0; }
 
 std::string Screen::coloured(const char* code, const std::string& text) const {
   return o_.colour ? "\x1b[" + std::string(code) + "m" + text + "\x1b[0m" : text;
@@ -86,16 +95,33 @@ std::string Screen::wrapped(const std::string& text, int indent) const {
   return out + "\n";
 }
 
-std::string Screen::drawn() const {
+// Over what is there, if it is as many lines.
+std::string Screen::drawn() {
   const int width = std::max(1, this->width() - 1);  // the last column would make some terminals wrap
-  return "\r" + show::fit(make_(width), width) + "\x1b[K";
+  const std::string text = make_(width);
+  const std::int64_t lines = 1 + std::count(text.begin(), text.end(), '\n');
+  std::string out = lines < shown_ ? erased() : shown_ > 1 ? str("\x1b[", shown_ - 1, "A") : "";
+  for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+    end = text.find('\n', begin);
+    const std::string line = text.substr(begin, end == std::string::npos ? end : end - begin);
+    out += (begin == 0 ? "\r" : "\n\r") + show::fit(line, width) + "\x1b[K";
+  }
+  shown_ = lines;
+  return out;
+}
+
+// From the last live line up to the first.
+std::string Screen::erased() {
+  std::string out = shown_ > 0 ? "\r\x1b[K" : "";
+  for (; shown_ > 1; --shown_) out += "\x1b[A\x1b[K";
+  shown_ = 0;
+  return out;
 }
 
 void Screen::line(const std::string& text, int indent) {
-  std::string out = shown_ ? "\r\x1b[K" : "";
+  std::string out = erased();
   out += wrapped(text, indent);
-  shown_ = o_.live && make_;
-  if (shown_) out += drawn();
+  if (o_.live && make_) out += drawn();
   o_.write(out);
 }
 
@@ -103,16 +129,14 @@ void Screen::live_line(std::function<std::string(int)> make) {
   if (!o_.live) return;
   make_ = std::move(make);
   const auto now = Clock::now();
-  if (shown_ && now - last_ < kRedraw) return;
+  if (shown_ > 0 && now - last_ < kRedraw) return;
   last_ = now;
-  shown_ = true;
   o_.write(drawn());
 }
 
 void Screen::clear() {
   make_ = nullptr;
-  if (shown_) o_.write("\r\x1b[K");
-  shown_ = false;
+  if (shown_ > 0) o_.write(erased());
 }
 
 Working::Working(Screen& screen, std::string what, std::string unit)

@@ -21,7 +21,7 @@ TEST(Config, WordsOfEnums) {
   EXPECT_EQ(refused_override("finetuning_type=freeze"),
             "command line: finetuning_type: there is no \"freeze\"; there are lora, full");
   EXPECT_EQ(refused_override("logging.progress=false"),
-            "command line: logging.progress: expected auto, bar, plain, none, not false");
+            "command line: logging.progress: expected auto, bar, full, plain, none, not false");
   EXPECT_EQ(
       refused_override("generation.early_stopping=nevr"),
       "command line: generation.early_stopping: there is no \"nevr\"; do you mean never? There are false, "

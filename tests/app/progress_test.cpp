@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <thread>
 
+#include "app/screen/curve.h"
 #include "app/screen/format.h"
 #include "tests/engine/train/sample_run.h"
 #include "tests/support/times.h"
@@ -83,6 +86,76 @@ TEST(Progress, LiveLineNeverReachesTheLastColumn) {
     ASSERT_EQ(out.text.front(), '\r');
     EXPECT_LT(show::columns(out.text), width) << out.text;
   }
+}
+
+// What a terminal shows after some text: carriage returns, line feeds, erased lines, steps up.
+std::vector<std::string> shown(const std::string& text) {
+  std::vector<std::string> lines(1);
+  std::size_t row = 0;
+  bool begins = true;  // the cursor is in the first column
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\r') {
+      begins = true;
+    } else if (text[i] == '\n') {
+      if (++row == lines.size()) lines.emplace_back();
+      begins = true;
+    } else if (text[i] == '\x1b') {
+      const std::size_t end = text.find_first_of("AK", i);
+      if (text[end] == 'A') row -= std::stoul("0" + text.substr(i + 2, end - i - 2)) + (end == i + 2);
+      if (text[end] == 'K' && begins) lines[row].clear();
+      i = end;
+    } else {
+      if (begins) lines[row].clear();
+      begins = false;
+      lines[row] += text[i];
+    }
+  }
+  return lines;
+}
+
+TEST(Progress, FullDrawsTheCourseOfTheLossAndLeavesNoneOfIt) {
+  for (const int height : {24, 10}) {
+    Recorder out;
+    Screen::Options o = out.options(true, 80);
+    o.height = [height] { return height; };
+    Screen screen(o);
+    Progress report(screen, with_progress(ProgressStyle::full));
+    report.begin(sample_header());
+    const std::size_t before = shown(out.text).size();
+    for (std::int64_t step = 1; step <= 10; ++step) report.progress(sample_step(step));
+    report.evaluation(sample_evaluation(10, 0.5, true));
+    const std::vector<std::string> lines = shown(out.text);
+    EXPECT_EQ(lines.size(), before + 1 + (height == 24 ? 8 : 0)) << out.text;
+    EXPECT_TRUE(lines[before - 1].starts_with("step 10  eval loss 0.500")) << lines[before - 1];
+    EXPECT_TRUE(lines.back().starts_with("10/20")) << lines.back();
+    EXPECT_EQ(std::count(lines[before].begin(), lines[before].end(), '*') > 0, height == 24) << lines[before];
+    report.end(sample_summary(20));
+    for (const std::string& line : shown(out.text)) EXPECT_EQ(line.find('*'), std::string::npos) << line;
+  }
+  Recorder out;
+  Screen screen(out.options(false, 0));  // a log
+  Progress report(screen, with_progress(ProgressStyle::full));
+  report.begin(sample_header());
+  play(report, 1, 5);
+  report.end(sample_summary(5));
+  EXPECT_EQ(out.text.find_first_of("\r\x1b*"), std::string::npos) << out.text;
+}
+
+TEST(LossCurve, FallsFromItsFirstLineToItsLast) {
+  std::vector<double> losses;
+  for (int i = 0; i < 300; ++i) losses.push_back(3 - i * 0.01);
+  losses[7] = std::numeric_limits<double>::quiet_NaN();  // a skipped step
+  for (const bool utf8 : {true, false}) {
+    const auto lines = loss_curve(losses, 60, 5, utf8);
+    ASSERT_EQ(lines.size(), 5u);
+    for (const std::string& line : lines) EXPECT_LE(show::columns(line), 60) << line;
+    EXPECT_TRUE(lines[0].starts_with("2.9")) << lines[0];
+    const std::string dot = utf8 ? "\xE2\xA1\x80" : "*";
+    EXPECT_EQ(lines[0].find(utf8 ? "\xE2\xA0\x91" : "*") != std::string::npos, true) << lines[0];
+  }
+  EXPECT_TRUE(loss_curve({1}, 60, 5, true).empty());
+  EXPECT_TRUE(loss_curve(losses, 5, 5, true).empty());
+  EXPECT_TRUE(loss_curve(losses, 60, 1, true).empty());
 }
 
 TEST(Progress, NoneAndLogLevelAreSilentButForWarnings) {

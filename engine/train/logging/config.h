@@ -28,11 +28,12 @@ constexpr auto words(Reporter) {
                              {none, "none"}});
 }
 
-// How progress is shown; by_terminal: bar on a terminal, else plain.
-enum class ProgressStyle : std::uint8_t { by_terminal, bar, plain, none };
+// How progress is shown; by_terminal: bar on a terminal, else plain; full: bar with the loss's course.
+enum class ProgressStyle : std::uint8_t { by_terminal, bar, full, plain, none };
 constexpr auto words(ProgressStyle) {
   using enum ProgressStyle;
-  return to_words<ProgressStyle>({{by_terminal, "auto"}, {bar, "bar"}, {plain, "plain"}, {none, "none"}});
+  return to_words<ProgressStyle>(
+      {{by_terminal, "auto"}, {bar, "bar"}, {full, "full"}, {plain, "plain"}, {none, "none"}});
 }
 
 // A kind of log files: DeepSpeed's csv_monitor and tensorboard.
@@ -160,7 +161,8 @@ struct LoggingConfig {
       "Where rows are logged. log.jsonl is always written; none: nothing else. wandb and mlflow are files; "
       "ft sends nothing: docs/trackers.md.");
     f("progress", progress,
-      "bar: one live line; plain: a line per row; auto: bar on a terminal, else plain.");
+      "bar: one live line; full: the course of the loss above it, where the terminal is tall enough; plain: "
+      "a line per row; auto: bar on a terminal, else plain.");
     f("run_name", run_name, "Name of the run in plots and logs; null: the output folder's name.");
     f("plot_loss", plot_loss, "Write loss.svg at the end.");
     f("html_report", html_report,
