@@ -9,6 +9,7 @@
 #include "app/config/gguf_base.h"
 #include "app/files/model_files.h"
 #include "app/screen/format.h"
+#include "engine/cpu/target.h"
 #include "engine/io/json.h"
 
 namespace ft {
@@ -132,15 +133,31 @@ void check_company(const GenerationConfig& g, const std::vector<std::string>& ov
     throw UserError(Exit::config, "generation.stop_strings: not with beams; set generation.num_beams=1");
 }
 
+// --dtype auto: the type of the model's files, where the device computes in it; float32 has it all.
+std::string own_dtype(const std::string& folder, bool gpu) {
+  const JsonObject j = JsonObject::read(join_path(folder, "config.json"));
+  std::string own;
+  for (const char* key : {"torch_dtype", "dtype"})
+    if (j.has(key) && j.is_text(key)) own = j.text(key);
+  if (own == "bfloat16" && (gpu || cpu::best_target() == cpu::Target::avx512_bf16)) return own;
+  if (own == "float16" && gpu) return own;
+  return "float32";
+}
+
 RunConfig config_of(const AnswererArgs& args) {
   check_overrides(args.overrides, args.conversation);
   Json j;
   j["model"]["model_name_or_path"] = std::filesystem::absolute(args.model).string();
   j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read
-  j["training"]["bf16"] = args.dtype == "bfloat16";
-  j["training"]["fp16"] = args.dtype == "float16";
   BaseModelConfig model{.model_name_or_path = args.model};
   unpack_gguf(model);
+  const bool gpu =
+      std::find(args.overrides.begin(), args.overrides.end(), "device=cuda") != args.overrides.end();
+  const std::string dtype = args.dtype == "auto" ? own_dtype(model.folder(), gpu) : args.dtype;
+  j["training"]["bf16"] = dtype == "bfloat16";
+  j["training"]["fp16"] = dtype == "float16";
+  if (!args.quantize.empty())
+    j["quantization"] = {{"load_in_4bit", true}, {"bnb_4bit_quant_type", args.quantize}};
   j["generation"] = settings_of(model.folder());
   RunConfig c = parse_config(j.dump(), join_path(args.model, kFile), "", args.overrides);
   c.model.model_name_or_path = args.model;  // as the user wrote it, for messages

@@ -5,14 +5,17 @@
 
 namespace ft {
 
-void CommandLine::about_an_answerer(CLI::App* app, AnswererArgs& args) {
+void CommandLine::about_an_answerer(CLI::App* app, AnswererArgs& args, bool adapter) {
   app->add_option("--model", args.model, "Model folder, or id in the hub's cache.")
       ->required()
       ->type_name("DIR");
-  app->add_option("--adapter", args.adapter, "PEFT adapter to apply to the model.")->type_name("DIR");
-  app->add_option("--dtype", args.dtype, "Type to compute in.")
-      ->check(CLI::IsMember(kDtypes))
+  if (adapter)
+    app->add_option("--adapter", args.adapter, "PEFT adapter to apply to the model.")->type_name("DIR");
+  app->add_option("--dtype", args.dtype, "Type to compute in; auto: the model's, where this machine has it.")
+      ->check(CLI::IsMember(kAnswerDtypes))
       ->capture_default_str();
+  app->add_option("--quantize", args.quantize, "Keep the weights of linear layers in 4 bits.")
+      ->check(CLI::IsMember({"nf4", "fp4"}));
   app->add_option("settings", args.overrides, "Settings, see: ft help config generation.")
       ->type_name("generation.key=value");
 }
@@ -84,9 +87,7 @@ void CommandLine::serving() {
               "  ft serve --model models/base --host 0.0.0.0 --port 80 --api-key-file key.txt\n"
               "  curl localhost:8000/v1/completions -H 'Content-Type: application/json' \\\n"
               "       -d '{\"model\": \"base\", \"prompt\": \"2 + 2 =\", \"max_tokens\": 20}'");
-  serve->add_option("--model", serve_.model, "Model folder, or id in the hub's cache.")
-      ->required()
-      ->type_name("DIR");
+  about_an_answerer(serve, serve_, false);
   serve
       ->add_option("--adapter", serve_.adapters,
                    "PEFT adapter that requests can name as their model; may be repeated.")
@@ -105,11 +106,6 @@ void CommandLine::serving() {
       ->check(CLI::Range(1, 10000))
       ->type_name("N")
       ->capture_default_str();
-  serve->add_option("--dtype", serve_.dtype, "Type to compute in.")
-      ->check(CLI::IsMember(kDtypes))
-      ->capture_default_str();
-  serve->add_option("settings", serve_.overrides, "Settings, see: ft help config generation.")
-      ->type_name("generation.key=value");
   serve_.conversation = true;
   serve->callback([this] {
     action_ = [this] {

@@ -66,7 +66,7 @@ class CommandLine {
   void serving();
   // What a command does with a model. An id on the hub is replaced by its folder before.
   void on_model(CLI::App* app, std::string& name, const std::function<Exit()>& action);
-  void about_an_answerer(CLI::App* app, AnswererArgs& args);
+  void about_an_answerer(CLI::App* app, AnswererArgs& args, bool adapter = true);
   void data();
   void completion();
   void help();
@@ -113,5 +113,6 @@ inline const char* const kCompleteCommand = "--complete";
 
 // What --dtype may say.
 inline const CommandLine::Names kDtypes{"float32", "bfloat16", "float16"};
+inline const CommandLine::Names kAnswerDtypes{"float32", "bfloat16", "float16", "auto"};
 
 }  // namespace ft

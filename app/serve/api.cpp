@@ -101,7 +101,7 @@ std::shared_ptr<Question> Api::question(Ask& ask, const Voice& v) {
                        "; the request has ", given, " and asks for ", ask.max_tokens.value_or(1)),
                    param, "context_length_exceeded");
   p.max_new_tokens = ask.max_tokens.value_or(std::min(room, ask.generation.most(p.ids.size())));
-  p.number = ask.seeded ? 0 : asked_.load();
+  p.number = ask.seeded ? 0 : ++drawn_;
   p.adapter = v.adapter;
   AnswerEnds ends = ask.chat ? v.chat_ends : v.plain_ends;
   ends.texts.insert(ends.texts.end(), ask.stop.begin(), ask.stop.end());

@@ -47,7 +47,7 @@ class Api {
   std::function<void(const Done&)> on_done_;
   std::int64_t started_;  // seconds since 1970
   std::string run_;       // names this run in the ids of answers
-  std::atomic<std::uint64_t> asked_{0};
+  std::atomic<std::uint64_t> asked_{0}, drawn_{0};
 };
 
 }  // namespace ft

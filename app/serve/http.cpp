@@ -141,9 +141,13 @@ class Listener final : public httplib::Server {
     response.set_header("Cache-Control", "no-cache");
     response.set_chunked_content_provider(
         "text/event-stream", [next = std::move(reply.next)](std::size_t, httplib::DataSink& sink) {
-          const std::optional<std::string> piece = next();
-          if (!piece) return sink.done(), true;
-          return sink.write(piece->data(), piece->size());
+          try {
+            const std::optional<std::string> piece = next();
+            if (!piece) return sink.done(), true;
+            return sink.write(piece->data(), piece->size());
+          } catch (const std::exception&) {  // the library would not
+            return false;
+          }
         });
   }
 

@@ -65,6 +65,21 @@ TEST_F(Generate, RowsComeBackWithAnswers) {
   EXPECT_EQ(one.out, got[0]["completion"].get<std::string>() + "\n");
 }
 
+TEST_F(Generate, TypesOfTheComputationAndOfWeights) {
+  const std::string row = "{\"prompt\": \"one two\"}\n";
+  const auto answers = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"generation.max_new_tokens=12", "--overwrite"});
+    EXPECT_EQ(answer(row, more).code, 0);
+    return rows()[0]["output_ids"];
+  };
+  const Json own = answers({});
+  EXPECT_EQ(answers({"--dtype", "auto"}), own);  // its files are float32
+  EXPECT_EQ(answers({"--quantize", "nf4"}), answers({"quantization.load_in_4bit=true"}));
+  EXPECT_EQ(answers({"--quantize", "fp4"}),
+            answers({"quantization.load_in_4bit=true", "quantization.bnb_4bit_quant_type=fp4"}));
+  EXPECT_EQ(answer(row, {"--quantize", "int8", "--overwrite"}).code, 2);
+}
+
 TEST_F(Generate, StopStringsEndAnswers) {
   ASSERT_EQ(answer("{\"prompt\": \"one two\"}\n", {"generation.max_new_tokens=30"}).code, 0);
   const std::string whole = rows()[0]["completion"];
