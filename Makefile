@@ -4,7 +4,7 @@
 ft := build/release/ft
 PREFIX ?= /usr/local
 
-.PHONY: build install test dev gpu-test gpu-kit demo dist accept check format tidy clean help
+.PHONY: build install test dev gpu-test gpu-kit demo demo-rl dist accept check format tidy clean help
 
 build: configure                    ## the program: build/release/ft
 	@ninja -C build/release ft
@@ -32,6 +32,9 @@ gpu-test: configure                 ## on a machine with an NVIDIA GPU: the CUDA
 
 demo: build                         ## a small model learns a task in a minute
 	@configs/demo/run $(ft)
+
+demo-rl: build                      ## the small model gets better by reward alone, in minutes
+	@configs/preference/run $(ft)
 
 dist: build                         ## build/dist: an archive that runs on other machines, and a Debian package
 	@.ci/packages --dist

@@ -28,9 +28,9 @@ def settings_of(headers):
     parts = set().union(*(declared("\n".join(headers), s) for s in structs))  # sections: their members are read
     for text in headers:
         for struct, body in re.findall(r"^struct (\w+) \{\n(.*?)^\};", text, re.M | re.S):
-            fields = re.search(r"^  void fields\(auto& f\) \{\n(.*?)^  \}", body, re.M | re.S)
-            rest[struct] = without_comments(body.replace(fields[0], "") if fields else body)
-            rows = re.findall(r'\bf\("[^"]+", (\w+),(.*?)\);\n', fields[1], re.S) if fields else []
+            fields = re.compile(r"^  void \w*fields\(auto& f\) \{\n(.*?)^  \}", re.M | re.S)
+            rest[struct] = without_comments(fields.sub("", body))
+            rows = re.findall(r'\bf\("[^"]+", (\w+),(.*?)\);\n', "".join(fields.findall(body)), re.S)
             free = lambda name, rules: re.search(r"only_default\(\)|always\(", rules) or name in parts
             members[struct] = {name: not free(name, rules) for name, rules in rows}
     return members, rest

@@ -26,7 +26,9 @@ enum class RowType : std::uint8_t {
   kto,
   preference_tokenized,
   kto_tokenized,
-  rollouts_tokenized
+  rollouts_tokenized,
+  prompts,
+  prompts_tokenized
 };
 constexpr auto words(RowType) {
   using enum RowType;
@@ -43,7 +45,9 @@ constexpr auto words(RowType) {
                             {kto, "kto"},
                             {preference_tokenized, "preference_tokenized"},
                             {kto_tokenized, "kto_tokenized"},
-                            {rollouts_tokenized, "rollouts_tokenized"}});
+                            {rollouts_tokenized, "rollouts_tokenized"},
+                            {prompts, "prompts"},
+                            {prompts_tokenized, "prompts_tokenized"}});
 }
 
 // What happens to a sample that is too long.

@@ -54,6 +54,7 @@ void SampleStore::add(const Sample& sample, std::int64_t line) {
     values_.insert(values_.end(), sample.old_logps.begin(), sample.old_logps.end());
     value_ends_.push_back(std::ssize(values_));
   }
+  if (kind_ == RowKind::prompt) texts_.push_back(sample.row);
   lines_.push_back(static_cast<std::int32_t>(std::min<std::int64_t>(line, INT32_MAX)));
   file_.push_back(static_cast<std::int32_t>(files_.size() - 1));
 }

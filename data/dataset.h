@@ -18,14 +18,15 @@ struct TrainedTurns {
 };
 
 // What a row is: an example to learn, a prompt with a better and a worse answer, an answer and whether it is
-// desired, or an answer that a policy gave and what it was rewarded with.
-enum class RowKind : std::uint8_t { example, pair, labelled, rollout };
+// desired, an answer that a policy gave and what it was rewarded with, or a prompt alone, to be answered.
+enum class RowKind : std::uint8_t { example, pair, labelled, rollout, prompt };
 
 // What the run's objective wants of a row.
 struct WantedRows {
   RowKind kind = RowKind::example;
   std::string objective = "sft";  // in errors
   bool cut = true;                // answers that are too long are cut; false: their row is left out
+  std::int64_t answer = 0;        // tokens that a prompt leaves room for
 };
 
 struct Sample {
@@ -38,6 +39,7 @@ struct Sample {
   std::vector<std::int32_t> rejected_ids{}, rejected_labels{};
   float value = 0;  // a pair's margin; 1 or 0: whether an answer is desired; a rollout's reward
   std::vector<float> old_logps{};  // of a rollout's answer's tokens; empty: not known
+  std::string row{};               // of a prompt: all of its row, as JSON
 };
 
 // Grows at its end; what is in it does not change.
@@ -74,8 +76,9 @@ class SampleStore {
   View operator[](std::int64_t i) const { return sequence(i * sequences_each()); }  // of a pair the chosen
   View rejected(std::int64_t i) const { return sequence(i * sequences_each() + 1); }
   float value(std::int64_t i) const { return values(i).front(); }
-  std::span<const float> old_logps(std::int64_t i) const { return values(i).subspan(1); }  // of rollouts
-  std::string source(std::int64_t i) const;                                                // train.jsonl:18
+  std::span<const float> old_logps(std::int64_t i) const { return values(i).subspan(1); }       // of rollouts
+  const std::string& row(std::int64_t i) const { return texts_[static_cast<std::size_t>(i)]; }  // of prompts
+  std::string source(std::int64_t i) const;  // train.jsonl:18
 
  private:
   std::int64_t sequences_each() const { return kind_ == RowKind::pair ? 2 : 1; }
@@ -90,6 +93,7 @@ class SampleStore {
   std::vector<std::int64_t> label_ends_;  // the same of labels, of encoder-decoders only
   std::vector<float> values_;             // (samples), where rows are compared; before old_logps of rollouts
   std::vector<std::int64_t> value_ends_;  // (samples), of rollouts only
+  std::vector<std::string> texts_;        // (samples), of prompts only
   std::vector<std::int32_t> lines_;       // (samples)
   std::vector<std::int32_t> file_;        // (samples)
   std::vector<std::string> files_;
@@ -106,6 +110,7 @@ class Dataset {
   SampleStore::View rejected(std::int64_t i) const { return store_->rejected(row(i)); }
   float value(std::int64_t i) const { return store_->value(row(i)); }
   std::span<const float> old_logps(std::int64_t i) const { return store_->old_logps(row(i)); }
+  const std::string& row_text(std::int64_t i) const { return store_->row(row(i)); }  // of prompts
   RowKind kind() const { return store_ ? store_->kind() : RowKind::example; }
   std::string source(std::int64_t i) const { return store_->source(row(i)); }
 

@@ -34,6 +34,10 @@ std::vector<std::string_view> columns_of(RowType type) {
       return {"prompt_ids", "completion_ids", "label"};
     case RowType::rollouts_tokenized:
       return {"prompt_ids", "completion_ids", "reward", "old_logps"};
+    case RowType::prompts:
+      return {"prompt", "answer"};
+    case RowType::prompts_tokenized:
+      return {"prompt_ids", "answer"};
     case RowType::text:
       return {"text"};
     case RowType::detected:
@@ -61,6 +65,7 @@ RowKind kind_of(RowType type) {
   using enum RowType;
   if (type == preference || type == preference_tokenized) return RowKind::pair;
   if (type == rollouts_tokenized) return RowKind::rollout;
+  if (type == prompts || type == prompts_tokenized) return RowKind::prompt;
   return type == kto || type == kto_tokenized ? RowKind::labelled : RowKind::example;
 }
 
@@ -74,6 +79,8 @@ RowType detect(const FormatContext& context, std::span<const std::string> names,
   const auto any = [&](std::initializer_list<const char*> list) {
     return std::any_of(list.begin(), list.end(), has);
   };
+  if (context.rows.kind == RowKind::prompt && has("prompt_ids")) return RowType::prompts_tokenized;
+  if (context.rows.kind == RowKind::prompt && has("prompt")) return RowType::prompts;
   if (has("chosen_ids") && has("rejected_ids")) return RowType::preference_tokenized;
   if (has("completion_ids") && has("label")) return RowType::kto_tokenized;
   if (has("completion_ids") && has("reward")) return RowType::rollouts_tokenized;
@@ -99,6 +106,7 @@ RowType detect(const FormatContext& context, std::span<const std::string> names,
 const char* rows_of(RowKind kind) {
   if (kind == RowKind::pair) return "pairs of answers: preference, preference_tokenized";
   if (kind == RowKind::labelled) return "answers with a label: kto, kto_tokenized";
+  if (kind == RowKind::prompt) return "prompts, where rewards are set: prompts, prompts_tokenized";
   return kind == RowKind::rollout ? "answers with a reward: rollouts_tokenized" : "examples";
 }
 
@@ -113,6 +121,8 @@ void require_kind(const FormatContext& context, RowType type) {
 std::unique_ptr<Format> format_of(RowType type, const FormatContext& context,
                                   std::span<const std::string> names) {
   if (type == RowType::preference || type == RowType::kto) return make_answers_format(context);
+  if (kind_of(type) == RowKind::prompt)
+    return make_prompts_format(context, type == RowType::prompts_tokenized);
   if (kind_of(type) != RowKind::example) return make_tokenized_answers_format(context);
   if (type == RowType::tokenized) return make_tokenized_format(context);
   if (type == RowType::text) return make_text_format(context);
@@ -150,6 +160,7 @@ std::unique_ptr<Format> make_format(const FormatContext& context, std::span<cons
   for (const std::string_view name : columns)
     format->columns.push_back(column(context.dataset, std::string(name)));
   for (const std::string_view name : columns_beside(type)) format->columns.emplace_back(name);
+  if (kind_of(type) == RowKind::prompt) format->columns.assign(names.begin(), names.end());
   return format;
 }
 

@@ -50,6 +50,8 @@ std::unique_ptr<Format> make_translation_format(const FormatContext& context);
 // Answers to compare: a pair's, or one with a label; as texts or conversations, and as tokens.
 std::unique_ptr<Format> make_answers_format(const FormatContext& context);
 std::unique_ptr<Format> make_tokenized_answers_format(const FormatContext& context);
+// Prompts that are to be answered, as texts, conversations or tokens; the whole row is kept.
+std::unique_ptr<Format> make_prompts_format(const FormatContext& context, bool tokenized);
 
 // The file's name for our `name`: what `columns` says, else our name.
 std::string column(const DatasetConfig& dataset, const std::string& name);

@@ -116,9 +116,13 @@ std::string lengths_allowed(const DataConfig& c, bool seq2seq, bool values = fal
 void check_usable(const Dataset& data, const LoadCounts& counts, const DatasetConfig& first,
                   const std::string& allowed) {
   if (data.size() == 0)
-    throw UserError(Exit::input, str(printable(first.path), ": all ", counts.rows,
-                                     " samples are longer than ", allowed, ", and data.truncation is drop"));
-  if (data.targets() == 0)
+    throw UserError(Exit::input,
+                    data.kind() == RowKind::prompt
+                        ? str(printable(first.path), ": all ", counts.rows, " prompts leave less room in ",
+                              allowed, " than objective.max_completion_length")
+                        : str(printable(first.path), ": all ", counts.rows, " samples are longer than ",
+                              allowed, ", and data.truncation is drop"));
+  if (data.targets() == 0 && data.kind() != RowKind::prompt)
     throw UserError(Exit::input,
                     str(printable(first.path), ": nothing to train on: every label is -100",
                         counts.truncated ? ", or the part to train on was cut off by " + allowed : ""));
@@ -130,7 +134,9 @@ void note_counts(const Dataset& data, const LoadCounts& counts, const DataConfig
     notes.push_back(str(counts.truncated, " of ", counts.rows, " ", what, " samples are longer than ",
                         lengths_allowed(config, data.seq2seq(), true), " and were cut"));
   if (counts.dropped > 0)
-    notes.push_back(str(counts.dropped, " of ", counts.rows, " ", what, " samples are longer than ",
+    notes.push_back(str(counts.dropped, " of ", counts.rows, " ", what,
+                        data.kind() == RowKind::prompt ? " prompts leave no room for an answer in "
+                                                       : " samples are longer than ",
                         lengths_allowed(config, data.seq2seq(), true), " and were dropped"));
   if (counts.lost > 0)
     notes.push_back(str(
@@ -139,7 +145,7 @@ void note_counts(const Dataset& data, const LoadCounts& counts, const DataConfig
   if (counts.turns > 0 && counts.closed == 0 && config.train_on_eos != TrainOnEos::none)
     notes.push_back(str("the chat template trains no token that ends a turn (", what,
                         " data): the model will not learn where to stop"));
-  if (data.untrained() > 0)
+  if (data.untrained() > 0 && data.kind() != RowKind::prompt)
     notes.push_back(str(data.untrained(), " ", what, " samples have no tokens to train on"));
 }
 
@@ -149,6 +155,8 @@ void refuse_for_answers(const DataConfig& c, const WantedRows& rows) {
   for (const auto& [given, what] :
        {std::pair{c.packing, "packing: batches of answers have no padding either way"},
         std::pair{c.pad_to_max_length, "pad_to_max_length: answers are never padded"},
+        std::pair{rows.kind == RowKind::prompt && c.dataset_prepared_path.has_value(),
+                  "dataset_prepared_path: prompts are tokenized each time"},
         std::pair{c.train_on_inputs, "train_on_inputs: answers are compared, not prompts"},
         std::pair{c.truncation == Truncation::keep_end,
                   "truncation: keep_end would cut prompts; answers "

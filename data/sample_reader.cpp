@@ -114,6 +114,7 @@ bool SampleReader::fit(Sample& sample, const Place& at) {
   if (context_.seq2seq)
     return context_.rows.kind != RowKind::pair ||
            fit_source_and_target(sample.rejected_ids, sample.rejected_labels, at);
+  if (context_.rows.kind == RowKind::prompt) return fit_prompt(sample, at);
   if (context_.rows.kind != RowKind::example) return fit_answers(sample, at);
   const auto size = static_cast<std::int64_t>(sample.input_ids.size()), most = config_.max_seq_length;
   // Packing in pieces cuts long samples itself, and loses nothing of them.
@@ -148,6 +149,17 @@ bool SampleReader::fit_answers(Sample& sample, const Place& at) {
   for (auto* list : {&sample.input_ids, &sample.labels, &sample.rejected_ids, &sample.rejected_labels})
     list->resize(static_cast<std::size_t>(std::min(std::ssize(*list), most)));
   return true;
+}
+
+// Prompts are never cut.
+bool SampleReader::fit_prompt(const Sample& sample, const Place& at) {
+  const std::int64_t size = std::ssize(sample.input_ids), answer = context_.rows.answer;
+  if (size + answer <= config_.max_seq_length) return true;
+  if (config_.truncation == Truncation::error)
+    at.fail(str("a prompt of ", size, " tokens and an answer of ", answer, "; data.max_seq_length is ",
+                config_.max_seq_length, " and data.truncation is error"));
+  ++counts_.dropped;
+  return false;
 }
 
 bool SampleReader::fit_source_and_target(std::vector<std::int32_t>& source, std::vector<std::int32_t>& target,

@@ -53,8 +53,11 @@ std::function<std::vector<std::int64_t>(std::int64_t)> chosen_samples(const RunC
 WantedRows wanted_rows(const ObjectiveConfig& c) {
   RowKind kind = c.compares() ? RowKind::pair : RowKind::example;
   if (c.type == ObjectiveType::kto) kind = RowKind::labelled;
-  if (c.type == ObjectiveType::grpo) kind = RowKind::rollout;
-  return {kind, name_of(c.type), c.type != ObjectiveType::reward};
+  if (c.type == ObjectiveType::grpo) kind = c.generates() ? RowKind::prompt : RowKind::rollout;
+  return {.kind = kind,
+          .objective = name_of(c.type),
+          .cut = c.type != ObjectiveType::reward,
+          .answer = c.generates() ? c.answer_length() : 0};
 }
 
 std::unique_ptr<Rollouts> make_rollouts(const ObjectiveConfig& c, const Batcher& from,
@@ -67,6 +70,20 @@ std::unique_ptr<Rollouts> make_rollouts(const ObjectiveConfig& c, const Batcher&
                                                    .batches = per_step,
                                                    .uses = c.num_iterations.value_or(1),
                                                    .scale = c.scale_rewards.value_or(ScaleRewards::group)});
+}
+
+std::unique_ptr<GeneratedAnswers> make_generated(const RunConfig& config, const Batcher& from, int ranks) {
+  const ObjectiveConfig& c = config.objective;
+  const std::int64_t accumulated = config.training.gradient_accumulation_steps;
+  return std::make_unique<GeneratedAnswers>(
+      from.data(), GeneratedOptions{.group = c.num_generations.value_or(8),
+                                    .rows = from.options().batch_size,
+                                    .batches = c.steps_per_generation.value_or(accumulated) * ranks,
+                                    .step = accumulated * ranks,
+                                    .uses = c.num_iterations.value_or(1),
+                                    .longest = c.answer_length(),
+                                    .shuffle = from.options().shuffle,
+                                    .seed = from.options().seed});
 }
 
 void check_family(const ObjectiveConfig& c, bool encoder_decoder) {
@@ -139,7 +156,9 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
     BatcherOptions chosen = train;
     chosen.chosen = chosen_samples(config, d.loaded, train.batch_size * per_step, train.seed);
     d.train = std::make_unique<Batcher>(d.loaded.train, chosen);
-    if (config.objective.type == ObjectiveType::grpo)
+    if (config.objective.generates())
+      d.generated = make_generated(config, *d.train, ranks);
+    else if (config.objective.type == ObjectiveType::grpo)
       d.rollouts = make_rollouts(config.objective, *d.train, per_step);
   }
   if (part == LoadPart::train_and_eval &&

@@ -8,6 +8,7 @@
 #include "data/batcher.h"
 #include "data/efficiency/batches.h"
 #include "data/load.h"
+#include "data/preference/generated.h"
 #include "data/stream.h"
 #include "engine/train/objectives/rollouts.h"
 
@@ -20,11 +21,13 @@ struct BuiltData {
   std::unique_ptr<Stream> stream;               // with data.streaming, instead of train
   std::unique_ptr<EfficientBatches> efficient;  // with data_efficiency: of train or stream
   std::unique_ptr<Rollouts> rollouts;           // of train, where answers have rewards
+  std::unique_ptr<GeneratedAnswers> generated;  // to the prompts of train, where answers are yet to be given
 
   // What is trained on.
   const BatchSource& batches() const {
     if (efficient) return *efficient;
     if (rollouts) return *rollouts;
+    if (generated) return *generated;
     return stream ? static_cast<const BatchSource&>(*stream) : *train;
   }
 };

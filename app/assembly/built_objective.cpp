@@ -43,7 +43,8 @@ std::unique_ptr<BuiltModel> frozen(const RunConfig& config, Weights weights) {
 
 // setting: which of the objective's names it.
 std::unique_ptr<BuiltModel> named(const char* setting, const std::string& folder, const RunConfig& config,
-                                  const BuiltModel& policy, Weights weights) {
+                                  const BuiltModel& policy, Weights weights,
+                                  ObjectiveType type = ObjectiveType::sft) {
   RunConfig c = config;
   c.model.model_name_or_path = folder;
   c.model.revision.reset();
@@ -51,7 +52,7 @@ std::unique_ptr<BuiltModel> named(const char* setting, const std::string& folder
   c.finetuning_type = FinetuningType::full;
   c.lora = {};
   c.quantization = {};
-  c.objective = {};
+  c.objective = {.type = type};
   c.data.new_tokens = c.data.new_special_tokens = {};
   c.model.resize_token_embeddings_to_multiple_of.reset();
   c.trains = false;
@@ -77,6 +78,12 @@ std::unique_ptr<BuiltModel> teacher(const RunConfig& config, const BuiltModel& p
                weights);
 }
 
+std::unique_ptr<BuiltModel> scorer(const RunConfig& config, const BuiltModel& policy, Weights weights) {
+  if (!config.objective.reward_model_name_or_path) return nullptr;
+  return named("reward_model_name_or_path", *config.objective.reward_model_name_or_path, config, policy,
+               weights, ObjectiveType::reward);
+}
+
 // The policy as it begins: the same files, and the same random numbers.
 std::unique_ptr<BuiltModel> copy_of_start(const RunConfig& config, Weights weights) {
   RunConfig c = config;
@@ -98,6 +105,7 @@ BuiltObjective build_objective(const RunConfig& config, const BuiltModel& policy
         str("objective.type: ", name_of(config.objective.type), " does not add the routers' loss that ",
             join_path(policy.folder, "config.json"), " asks for; set output_router_logits to false there"));
   BuiltObjective b = made(config);
+  b.scorer = scorer(config, policy, weights);
   if (config.objective.distills()) b.reference = teacher(config, policy, weights);
   if (!config.objective.has_reference()) return b;
   b.precomputes = config.objective.precompute_ref_log_probs.value_or(false);

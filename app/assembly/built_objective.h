@@ -11,6 +11,7 @@ struct BuiltObjective {
   std::unique_ptr<Objective> objective;
   // A frozen model of its own, or the teacher; null: the policy without its adapters, or no reference at all.
   std::unique_ptr<BuiltModel> reference;
+  std::unique_ptr<BuiltModel> scorer;  // a reward model; null: none
   // The reference's numbers are computed once before training; by the policy as it begins where there is no
   // model for it.
   bool precomputes = false;

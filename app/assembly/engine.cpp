@@ -42,7 +42,7 @@ std::shared_ptr<Ops> make_host_ops(const ZeroOptions& zero, Device device) {
 }
 
 Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others, const BuiltModel& b,
-               const PlanRequest& request, const Plan& plan, Ops* observer, const BuiltModel* held)
+               const PlanRequest& request, const Plan& plan, Ops* observer, const BuiltObjective* objective)
     : ops(std::move(device)),
       host(make_host_ops(request.zero, ops->device())),
       comm(others ? std::move(others) : std::make_unique<LocalCommunicator>(*ops)),
@@ -63,13 +63,19 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others
   b.model().set_recompute(request.recompute);
   store.reserve(plan.transient);
   if (b.base) store.load(b.reader());
-  if (!held) return;
-  frozen.emplace(*ops, grid.zero(), frozen_options(request), no_states,
-                 Homes{depot_of(request.zero.params_home, *ops), nullptr, nullptr});
-  held->model().add_units(*frozen);
-  frozen->reserve(plan.reference);
-  if (held->base) frozen->load(held->reader());
-  reference = {&held->model(), &*frozen};
+  if (objective && objective->reference)
+    reference = hold(frozen, *objective->reference, request, plan.reference);
+  if (objective && objective->scorer) scorer = hold(scoring, *objective->scorer, request, plan.scorer);
+}
+
+Policy Engine::hold(std::optional<ParameterStore>& in, const BuiltModel& held, const PlanRequest& request,
+                    const TransientMemory& transient) {
+  in.emplace(*ops, grid.zero(), frozen_options(request), no_states,
+             Homes{depot_of(request.zero.params_home, *ops), nullptr, nullptr});
+  held.model().add_units(*in);
+  in->reserve(transient);
+  if (held.base) in->load(held.reader());
+  return {&held.model(), &*in};
 }
 
 MemoryReport Engine::memory(bool adapter) const {
@@ -78,6 +84,7 @@ MemoryReport Engine::memory(bool adapter) const {
   MemoryReport m = memory_report(store.memory(), saved.peak(), scratch.peak() + workspace, adapter);
   if (kept) m.host += kept->size();
   if (frozen) add_frozen(m, frozen->memory(), grid.zero());
+  if (scoring) add_frozen(m, scoring->memory(), grid.zero());
   return m;
 }
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "app/assembly/built_model.h"
+#include "app/assembly/built_objective.h"
 #include "engine/dist/communicator.h"
 #include "engine/train/planner.h"
 
@@ -24,26 +24,29 @@ class Engine {
  public:
   // Takes all memory that `plan` says and loads the parameters. UserError(Exit::memory) when it is not there.
   // No communicator: a world of one. observer: around the same Ops, such as TraceOps; the model computes
-  // through it. reference: a frozen model that is held beside the other, as the request has it.
+  // through it. objective: whose frozen models are held beside the other, as the request has them.
   Engine(std::unique_ptr<Ops>, std::unique_ptr<Communicator>, const BuiltModel&, const PlanRequest&,
-         const Plan&, Ops* observer = nullptr, const BuiltModel* reference = nullptr);
+         const Plan&, Ops* observer = nullptr, const BuiltObjective* objective = nullptr);
 
   std::unique_ptr<Ops> ops;
   std::shared_ptr<Ops> host;
   std::unique_ptr<Communicator> comm;
   Grid grid;
   ParameterStore store;
-  std::optional<ParameterStore> frozen;  // the reference's
-  Policy reference;                      // where it is a model of its own
+  std::optional<ParameterStore> frozen, scoring;  // the reference's, the reward model's
+  Policy reference, scorer;                       // where they are models of their own
   Arena saved, scratch;
   std::shared_ptr<Depot> kept;  // null: blocks' inputs stay on the device
   std::optional<InputsHome> inputs;
   Ctx context;
 
   // What an objective's pass over this model is made of.
-  Pass pass(Model& model) { return {context, {&model, &store}, reference}; }
+  Pass pass(Model& model) { return {context, {&model, &store}, reference, scorer}; }
 
   MemoryReport memory(bool adapter) const;  // as measured: what was taken, and the arenas' peaks
+
+ private:
+  Policy hold(std::optional<ParameterStore>&, const BuiltModel&, const PlanRequest&, const TransientMemory&);
 };
 
 // How many of a machine's ranks share the memory of this device: a machine's all of them, a GPU's one.

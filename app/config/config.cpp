@@ -85,6 +85,29 @@ void check_predictions(const RunConfig& c, const std::function<void(const std::s
     refuse("generation.do_sample: beam search does not sample; set generation.num_beams=1");
 }
 
+// What answers that a run gives itself leave no meaning to.
+void check_generating(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
+  if (c.data.val_set_size > 0 || !c.data.eval_datasets.empty())
+    refuse(
+        "data.val_set_size, data.eval_datasets: answers that are generated have no evaluation; leave them "
+        "out "
+        "(ft eval --answers shows how many are right)");
+  if (c.objective.answer_length() >= c.data.max_seq_length)
+    refuse(str("objective.max_completion_length: ", c.objective.answer_length(),
+               " leaves no room for prompts in data.max_seq_length, ", c.data.max_seq_length));
+  const Json usual = write_settings(GenerationConfig{});
+  const Json given = write_settings(c.generation);
+  for (const auto& [name, value] : given.items())
+    if (name != "batch_size" && value != usual[name])
+      refuse(str("generation.", name,
+                 ": a run's own answers are sampled as objective.temperature, top_k, top_p, "
+                 "min_p and repetition_penalty say; leave it out"));
+  if (c.zero_optimization.offload_optimizer.delayed_update)
+    refuse(
+        "zero_optimization.offload_optimizer.delayed_update: answers are given by the weights of the step; "
+        "leave it out");
+}
+
 // What an objective that compares answers leaves no meaning to.
 void check_comparing(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
   check(c.objective, refuse);
@@ -108,6 +131,7 @@ void check_comparing(const RunConfig& c, const std::function<void(const std::str
         "objective.precompute_ref_log_probs: needs all data in memory; leave it out, or set "
         "data.streaming=false");
   if (c.objective.type != ObjectiveType::grpo) return;
+  if (c.objective.generates()) check_generating(c, refuse);
   if (c.evaluation.eval_strategy != EvalStrategy::no)
     refuse("evaluation.eval_strategy: answers that are given have no evaluation; set it to no" + type);
   if (c.data.streaming)

@@ -4,10 +4,16 @@
 #include "app/assembly/engine.h"
 #include "app/assembly/sequence_parallel.h"
 #include "app/ranks/ranks.h"
+#include "app/rollouts/sampling.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "engine/train/trainer.h"
 
 namespace ft {
+
+BatchShape scored_shape(BatchShape whole) {
+  whole.targets = whole.sequences;
+  return whole;
+}
 
 PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const BuiltObjective& o,
                          const BuiltData& d, std::int64_t workspace, const GridShape& grid) {
@@ -27,9 +33,16 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
       .workspace = workspace};
   r.objective = o.objective.get();
   r.reference = o.reference ? &o.reference->model() : nullptr;
+  r.scorer = o.scorer ? &o.scorer->model() : nullptr;
   r.inputs_on_host = config.on_gpu() && config.training.gradient_checkpointing == Checkpointing::offload;
   if (r.device.kind == Device::Kind::cpu)
     if (const auto host = make_host_ops(r.zero, r.device)) r.workspace += host->workspace();
+  if (d.generated) {  // a pass without gradient says what the policy made of its answers
+    r.train = r.eval = {d.generated->largest()};
+    if (o.scorer) r.scored = {scored_shape(r.train[0])};
+    r.generation = {generation_shape_of(config, d.generated->prompts().longest(), answers_of_rank(config))};
+    return r;
+  }
   if (d.train)
     r.train = largest_shapes(d.batches(), length_of(config.training, d.batches(), grid.data).epochs);
   if (d.stream) r.train = {d.stream->largest()};

@@ -7,6 +7,9 @@
 
 namespace ft {
 
+// Of answers that a reward model scores.
+BatchShape scored_shape(BatchShape);
+
 // With gradient_checkpointing auto, plans as for true, which needs the least memory (planned.h).
 // The request refers to the model and the objective. UserError(Exit::config) where ranks cannot share
 // sequences as they are to.

@@ -108,6 +108,7 @@ Parted parted(const SampleStore::View& s, bool seq2seq) {
 Json answers_json(const Dataset& data, std::int64_t i) {
   const Parted first = parted(data[i], data.seq2seq());
   Json row = {{"prompt_ids", first.prompt}};
+  if (data.kind() == RowKind::prompt) return row;
   if (data.kind() == RowKind::pair) {
     row["chosen_ids"] = first.answer;
     row["rejected_ids"] = parted(data.rejected(i), data.seq2seq()).answer;
@@ -123,6 +124,7 @@ Json answers_json(const Dataset& data, std::int64_t i) {
 void show_answers(const Dataset& data, std::int64_t i, const Tokenizer* tokenizer, Screen& out) {
   const Parted first = parted(data[i], data.seq2seq());
   show_stretch(shown(tokenizer, first.prompt), false, out);
+  if (data.kind() == RowKind::prompt) return;
   const bool pair = data.kind() == RowKind::pair;
   out.line(out.dim(pair ? "chosen" : data.value(i) > 0 ? "desired" : "not desired"));
   show_stretch(shown(tokenizer, first.answer), true, out);

@@ -78,7 +78,7 @@ Exit eval(const EvalArgs& args) {
   const Plan plan = plan_run(built.model(), request);
   require_memory(plan.memory, *ops, advice_on_memory(config, false), ranks.local_size);
   require_same(*comm, data.eval->data().tokens(), "the number of tokens in the data");
-  Engine engine(std::move(ops), std::move(comm), built, request, plan, nullptr, objective.reference.get());
+  Engine engine(std::move(ops), std::move(comm), built, request, plan, nullptr, &objective);
   Working working(screen, "evaluating", "batches");
   const Evaluated e = evaluate(engine.pass(built.model()), *objective.objective, *data.eval,
                                [&](auto a, auto b) { working(a, b); });

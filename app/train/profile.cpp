@@ -29,6 +29,10 @@ RunConfig only_steps(RunConfig config) {
 Exit profile(const ProfileArgs& args) {
   const RunConfig config =
       only_steps(load_config(args.config, args.settings(), {.ranks = ranks_here(), .trains = true}));
+  if (config.objective.generates())
+    throw UserError(Exit::config,
+                    "objective: ft profile does not generate answers; logging.flops_profiler "
+                    "profiles a step of ft train");
   const Ranks ranks = find_ranks(config);
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
   BuiltModel built = build_model(config, Weights::check);
@@ -61,7 +65,7 @@ Exit profile(const ProfileArgs& args) {
   head.architecture = built.made.info.architecture;
   head.peak_flops = ops->peak_flops(built.dtype) * ranks.size;
   Engine engine(std::move(ops), std::move(comm), built, request, plan, profiled ? &profiled->ops() : nullptr,
-                objective.reference.get());
+                &objective);
   if (profiled) profiled->watch(engine.saved);
   if (objective.precomputes) precompute_reference(engine, built, objective, data, screen);
   const auto files = make_model_files(built);

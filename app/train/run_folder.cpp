@@ -97,8 +97,8 @@ void RunFolder::remove_run() const {
   std::error_code none;
   for (const char* name : {"runs", "csv", "wandb", "mlruns", "ema"})
     if (fs::exists(path(name), none)) remove_folder(path(name));
-  for (const char* name :
-       {"log.jsonl", "trainer_state.json", "loss.svg", "deepspeed.json", "report.html", "samples.json"})
+  for (const char* name : {"log.jsonl", "trainer_state.json", "loss.svg", "deepspeed.json", "report.html",
+                           "samples.json", "rollouts.jsonl", "reward_command.log"})
     fs::remove(path(name), none);
   remove_result(folder_);
 }

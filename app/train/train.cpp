@@ -18,6 +18,7 @@
 #include "app/profile/profiled_step.h"
 #include "app/ranks/offload.h"
 #include "app/ranks/ranks.h"
+#include "app/rollouts/online.h"
 #include "app/screen/run_text.h"
 #include "app/train/communication_log.h"
 #include "app/train/memory_breakdown.h"
@@ -130,8 +131,9 @@ std::unique_ptr<TracedSteps> make_traced(const TrainArgs& args, const Ranks& ran
   return std::make_unique<TracedSteps>(ops, notes, ranks.file(args.trace), screen);
 }
 
-Summary summary(const TrainState& state, const Trainer& trainer, std::int64_t first_tokens) {
+Summary summary(const TrainState& state, const Trainer& trainer, std::int64_t first_tokens, Ending ending) {
   Summary s;
+  s.finished = ending == Ending::finished;
   s.step = state.step;
   s.epoch = static_cast<double>(state.step) / static_cast<double>(trainer.length().steps_per_epoch);
   s.train_loss =
@@ -198,11 +200,13 @@ std::function<Measures()> measuring(Predictions* predictions, Engine& engine, Re
   };
 }
 
-// What rows have besides: of the data's schedules and of the memory, where there are such.
-std::function<Measures(std::int64_t)> columns_of(const BuiltData& data, MemoryBreakdown* memory) {
-  return [&data, memory](std::int64_t step) {
+// What rows have besides: of the data's schedules, of the memory and of answers' times, where there are such.
+std::function<Measures(std::int64_t)> columns_of(const BuiltData& data, MemoryBreakdown* memory,
+                                                 Online* online) {
+  return [&data, memory, online](std::int64_t step) {
     Measures columns;
     if (data.efficient) columns = data.efficient->schedules(step);
+    if (online) columns = online->shares();
     if (memory)
       for (auto& column : memory->row()) columns.push_back(std::move(column));
     return columns;
@@ -259,6 +263,12 @@ void know_reference(const RunConfig& config, Engine& engine, const BuiltModel& b
   precompute_reference(engine, built, objective, data, screen, kept ? &*kept : nullptr);
 }
 
+// Rank 0's.
+std::unique_ptr<Reports> reports_of(const RunConfig& config, const Ranks& ranks, Screen& screen) {
+  return ranks.root() ? make_reports(screen, config.logging, config.training.output_dir)
+                      : std::make_unique<Reports>();
+}
+
 void require_same_data(Communicator& comm, const BuiltData& data) {
   if (data.stream)
     require_same(comm, data.stream->bytes(), "the size of the data");
@@ -274,15 +284,15 @@ Exit train(const TrainArgs& args) {
   RunFolder folder(config, args.overwrite, ranks.root());  // refuses what it must, before it takes time
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
   BuiltModel built = build_model(config, Weights::check);
-  const BuiltObjective objective = build_objective(config, built, Weights::check);
+  BuiltObjective objective = build_objective(config, built, Weights::check);
   BuiltData data = read_data(config, built, ranks.grid.data, screen);
+  Online* const online = go_online(objective, config, built, data);
   if (config.report) settle_steps(config, data, ranks.grid.data);
   const auto predictions = make_predictions(config, built, data);
   auto ops = make_run_ops(config, ranks.gpu);
   CommunicationNotes notes;
-  std::unique_ptr<TracedSteps> traced = make_traced(args, ranks, *ops, notes, screen);
-  std::unique_ptr<ProfiledStep> profiled =
-      make_profiled(args, config, ranks, *ops, built.model(), notes, screen);
+  auto traced = make_traced(args, ranks, *ops, notes, screen);
+  auto profiled = make_profiled(args, config, ranks, *ops, built.model(), notes, screen);
   CommunicationSums talk(config.logging.comms_logger);
   CommunicationSums* const told = config.logging.comms_logger.enabled && ranks.root() ? &talk : nullptr;
   auto comm = make_communicator(ranks, *ops, config, traced || profiled ? &notes : nullptr, told);
@@ -296,7 +306,7 @@ Exit train(const TrainArgs& args) {
   RunHeader head = header(config, built, data, plan, ranks.grid.data);
   add_machine(head, config, *ops, built.dtype, *comm);
   Ops* const observer = traced ? &traced->ops() : profiled ? &profiled->ops() : nullptr;
-  Engine engine(std::move(ops), std::move(comm), built, request, plan, observer, objective.reference.get());
+  Engine engine(std::move(ops), std::move(comm), built, request, plan, observer, &objective);
   if (profiled) profiled->watch(engine.saved);
   if (objective.precomputes) know_reference(config, engine, built, objective, data, screen);
   const auto files = make_model_files(built);
@@ -306,8 +316,8 @@ Exit train(const TrainArgs& args) {
   require_same(*engine.comm, state.step, "the step to resume from");
   folder.create();
   require_one_folder(*engine.comm, config.training.output_dir);
-  const auto reports = ranks.root() ? make_reports(screen, config.logging, config.training.output_dir)
-                                    : std::make_unique<Reports>();
+  const auto reports = reports_of(config, ranks, screen);
+  if (online && ranks.root()) online->write_to(config.training.output_dir, state.step);
   if (traced) reports->add(std::move(traced));
   if (profiled) reports->add(std::move(profiled));
   if (told) reports->add(std::make_unique<CommunicationLog>(screen, talk, config.training.output_dir));
@@ -328,16 +338,16 @@ Exit train(const TrainArgs& args) {
                    .add_to_checkpoint = [&](const std::string& to) { folder.add_to_checkpoint(to); },
                    .flops_per_token = plan.flops_per_token,
                    .measure = measuring(predictions.get(), engine, *reports),
-                   .columns = columns_of(data, breakdown),
+                   .columns = columns_of(data, breakdown, online),
                    .objective = objective.objective.get(),
-                   .reference = engine.reference},
+                   .reference = engine.reference,
+                   .scorer = engine.scorer},
                   config.train());
   const std::int64_t first_tokens = state.tokens_seen;
   const Ending ending = trainer.run(state);
 
-  Summary end = summary(state, trainer, first_tokens);
+  Summary end = summary(state, trainer, first_tokens, ending);
   end.memory = engine.memory(built.lora);
-  end.finished = ending == Ending::finished;
   end.why = why(ending, signals.name());
   if (ending != Ending::preempted) {
     if (config.evaluation.load_best_model_at_end && state.best)

@@ -20,6 +20,7 @@ constexpr const char* kManifest = "manifest.json";
 constexpr const char* kPrefix = "checkpoint-";
 constexpr const char* kFormat = "ft checkpoint";
 constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kLargest = 1 << 30;  // bytes of a manifest, which may hold answers that a run gave
 
 [[noreturn]] void refuse(const std::string& path, const std::string& problem) {
   throw UserError(Exit::checkpoint, printable(path) + ": " + problem);
@@ -63,8 +64,9 @@ void require_checkpoint(const std::string& path) {
 
 JsonObject read_manifest(const std::string& path) {
   const std::string name = join_path(path, kManifest);
-  const std::string text = read_file(name, 16 << 20, Exit::checkpoint);
-  const JsonObject manifest = JsonObject::parse(text, {name}, {.exit = Exit::checkpoint});
+  const std::string text = read_file(name, kLargest, Exit::checkpoint);
+  const JsonObject manifest =
+      JsonObject::parse(text, {name}, {.max_bytes = std::size_t{kLargest}, .exit = Exit::checkpoint});
   if (manifest.text_or("format", "") != kFormat)
     refuse(path, "is not a checkpoint of ft according to its manifest.json");
   const std::int64_t version = manifest.integer("version", 1);

@@ -115,6 +115,13 @@ void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, P
   peaks.scratch = std::max(peaks.scratch, scratch.peak());
 }
 
+void run_scoring(const Policy& scorer, Ops& ops, DType dtype, const BatchShape& shape, Peaks& peaks) {
+  Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
+  scores_of(Ctx{ops, saved, scratch, dtype}, scorer, batch_of(shape));
+  peaks.saved = std::max(peaks.saved, saved.peak());
+  peaks.scratch = std::max(peaks.scratch, scratch.peak());
+}
+
 // As many sources as a pass will have; one gets what the others leave.
 Sources sources_of(const GenerationShape& shape) {
   Sources s;
@@ -286,12 +293,13 @@ Plan plan_run(Model& model, const PlanRequest& r) {
       {planned_depot(r.zero.params_home, r.device), planned_depot(r.zero.states_home, r.device), host});
   model.add_units(store);
   store.reserve(kMeasured);
-  std::optional<ParameterStore> frozen;
-  if (r.reference) {
-    frozen.emplace(null, comm, frozen_options(r), no_states,
-                   Homes{planned_depot(r.zero.params_home, r.device), nullptr, nullptr});
-    r.reference->add_units(*frozen);
-    frozen->reserve(kMeasured);
+  std::optional<ParameterStore> frozen, scorer;
+  for (const auto& [held, store_of_it] : {std::pair{r.reference, &frozen}, std::pair{r.scorer, &scorer}}) {
+    if (!held) continue;
+    store_of_it->emplace(null, comm, frozen_options(r), no_states,
+                         Homes{planned_depot(r.zero.params_home, r.device), nullptr, nullptr});
+    held->add_units(**store_of_it);
+    (*store_of_it)->reserve(kMeasured);
   }
   const auto supervised = r.objective ? nullptr : make_supervised(0);
   const Passes passes{r.objective ? *r.objective : *supervised,
@@ -323,6 +331,7 @@ Plan plan_run(Model& model, const PlanRequest& r) {
     run_batch(passes, null, s, true, peaks);
   }
   for (const BatchShape& s : r.eval) run_batch(passes, null, s, false, peaks);
+  for (const BatchShape& s : r.scored) run_scoring({r.scorer, &*scorer}, null, r.dtype, s, peaks);
   for (const GenerationShape& s : r.generation) run_generation(model, null, store, r.dtype, s, peaks);
   count_traffic(plan, passes, null, r, peaks);
   plan.transient = store.transient();
@@ -331,9 +340,14 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   plan.scratch = peaks.scratch;
   plan.memory = memory_report(store.memory(), plan.saved, plan.scratch + r.workspace, r.adapter);
   plan.memory.host += plan.inputs;
-  if (!frozen) return plan;
-  plan.reference = frozen->transient();
-  add_frozen(plan.memory, frozen->memory(), comm);
+  if (frozen) {
+    plan.reference = frozen->transient();
+    add_frozen(plan.memory, frozen->memory(), comm);
+  }
+  if (scorer) {
+    plan.scorer = scorer->transient();
+    add_frozen(plan.memory, scorer->memory(), comm);
+  }
   return plan;
 }
 

@@ -36,15 +36,17 @@ struct PlanRequest {
   Costs costs = Costs::all;
   Objective* objective = nullptr;  // null: the cross-entropy of every target
   Model* reference = nullptr;      // the objective's, where it is a model of its own
+  Model* scorer = nullptr;         // a reward model
+  std::vector<BatchShape> scored;  // by it, as eval
 };
 
 // How the parameters of a frozen model beside the one that is trained are kept.
 ZeroOptions frozen_options(const PlanRequest&);
 
 struct Plan {
-  std::int64_t saved = 0, scratch = 0;   // bytes of the two arenas
-  std::int64_t inputs = 0;               // bytes of blocks' inputs on the host
-  TransientMemory transient, reference;  // of the store, and of the reference's
+  std::int64_t saved = 0, scratch = 0;           // bytes of the two arenas
+  std::int64_t inputs = 0;                       // bytes of blocks' inputs on the host
+  TransientMemory transient, reference, scorer;  // of the store, and of the frozen models'
   MemoryReport memory;
   double flops = 0;  // of forward and backward of the whole train[0], recomputation not counted
   double flops_per_token = 0;

@@ -147,13 +147,24 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
   return sum_over_ranks(c, p_.comm, loss);
 }
 
+// Where the objective cannot go on, what was trained is saved.
+void Trainer::begin_objective(TrainState& state) {
+  p_.comm.at_step(state.step + 1);
+  try {
+    objective_.begin_step(pass(p_.context), state.step);
+  } catch (const StepRefused&) {
+    if (steps_ > 0) save(state);
+    throw;
+  }
+}
+
 // A skipped step counts as one of the run's, like DeepSpeed's global_steps, but neither for the schedule nor
 // for the optimizer.
 Trainer::Step Trainer::step(TrainState& state) {
+  begin_objective(state);
   Step s = batches_of(state.step);
   const std::int64_t taken = s.index - state.skipped_steps;
   if (scaler_) s.loss_scale = scaler_->scale();
-  p_.comm.at_step(s.index + 1);
   s.rate = by_evaluations_ ? by_evaluations_->rate() : schedule_->rate(taken);
   auto beside = early(state, s, taken);
   s.early = beside.has_value();

@@ -61,7 +61,7 @@ struct TrainerParts {
   std::function<Measures()> measure = {};                   // of generated text; none: nothing is generated
   std::function<Measures(std::int64_t step)> columns = {};  // more of them, for the log
   Objective* objective = nullptr;                           // null: the cross-entropy of every target
-  Policy reference = {};  // of the objective, where it is a model of its own
+  Policy reference = {}, scorer = {};  // of the objective, where it has models of its own
 };
 
 enum class Ending : std::uint8_t { finished, early, preempted };
@@ -91,6 +91,7 @@ class Trainer {
                                 static_cast<double>(std::max<std::int64_t>(1, tokens)));
     }
   };
+  void begin_objective(TrainState&);
   Step step(TrainState&);
   StepScalars scalars_of(const Step&, std::int64_t taken) const;  // but for the gradient's scale
   bool delays(const Step& s) const;                               // its update to the next step
@@ -109,7 +110,7 @@ class Trainer {
   double epoch_of(std::int64_t step) const;
 
   Deal deal() const { return deal_of(p_.context, p_.comm); }
-  Pass pass(Ctx& c) { return {c, {&p_.model, &p_.store}, p_.reference}; }
+  Pass pass(Ctx& c) { return {c, {&p_.model, &p_.store}, p_.reference, p_.scorer}; }
 
   TrainerParts p_;
   TrainConfig config_;

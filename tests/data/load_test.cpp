@@ -274,7 +274,8 @@ TEST_F(Load, Types) {
             "t.jsonl:1: cannot tell the type of the rows from the names of their fields: foo, bar. Set "
             "data.datasets[0].type "
             "(auto, prompt_completion, alpaca, messages, sharegpt, text, translation, preference_chosen, "
-            "tokenized, preference, kto, preference_tokenized, kto_tokenized, rollouts_tokenized) "
+            "tokenized, preference, kto, preference_tokenized, kto_tokenized, rollouts_tokenized, "
+            "prompts, prompts_tokenized) "
             "and data.datasets[0].columns");
   config.datasets[0].type = RowType::tokenized;
   config.datasets[0].columns = {{"input_ids", "tokens"}};

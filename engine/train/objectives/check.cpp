@@ -56,7 +56,20 @@ void check_settings_of_type(const ObjectiveConfig& c, const Refuse& refuse) {
       {"delta", c.delta.has_value(), {grpo}},
       {"scale_rewards", c.scale_rewards.has_value(), {grpo}},
       {"importance_sampling_level", c.importance_sampling_level.has_value(), {grpo}},
-      {"use_bias_correction_kl", c.use_bias_correction_kl.has_value(), {grpo}}};
+      {"use_bias_correction_kl", c.use_bias_correction_kl.has_value(), {grpo}},
+      {"reward_funcs", !c.reward_funcs.empty(), {grpo}},
+      {"reward_command", c.reward_command.has_value(), {grpo}},
+      {"reward_model_name_or_path", c.reward_model_name_or_path.has_value(), {grpo}},
+      {"reward_timeout", c.reward_timeout.has_value(), {grpo}},
+      {"reward_regex", c.reward_regex.has_value(), {grpo}},
+      {"reward_weights", !c.reward_weights.empty(), {grpo}},
+      {"soft_punish_cache", c.soft_punish_cache.has_value(), {grpo}},
+      {"steps_per_generation", c.steps_per_generation.has_value(), {grpo}},
+      {"mask_truncated_completions", c.mask_truncated_completions.has_value(), {grpo}},
+      {"top_k", c.top_k.has_value(), {grpo}},
+      {"top_p", c.top_p.has_value(), {grpo}},
+      {"min_p", c.min_p.has_value(), {grpo}},
+      {"repetition_penalty", c.repetition_penalty.has_value(), {grpo}}};
   for (const Setting& s : settings)
     if (s.given && !has(s.types, c.type))
       refuse(str("objective.", s.name, ": objective.type ", name_of(c.type),
@@ -149,14 +162,53 @@ void check_distill(const ObjectiveConfig& c, const Refuse& refuse) {
     refuse("objective.alpha: of distill is between 0 and 1");
 }
 
+// Of answers that are given, nothing says how they were made.
+void check_given(const ObjectiveConfig& c, const Refuse& refuse) {
+  for (const auto& [given, name] :
+       {std::pair{c.steps_per_generation.has_value(), "steps_per_generation"},
+        std::pair{c.mask_truncated_completions.has_value(), "mask_truncated_completions"},
+        std::pair{c.top_k.has_value(), "top_k"}, std::pair{c.top_p.has_value(), "top_p"},
+        std::pair{c.min_p.has_value(), "min_p"},
+        std::pair{c.repetition_penalty.has_value(), "repetition_penalty"},
+        std::pair{!c.reward_weights.empty(), "reward_weights"}})
+    if (given)
+      refuse(str("objective.", name,
+                 ": answers are given, not generated; objective.reward_funcs or "
+                 "objective.reward_command would have them generated"));
+  if (c.max_completion_length && (c.loss_type.empty() || c.loss_type[0] != LossType::dr_grpo))
+    refuse("objective.max_completion_length: has no effect without objective.loss_type=dr_grpo");
+}
+
+void check_rewards(const ObjectiveConfig& c, const Refuse& refuse) {
+  const auto belongs = [&](bool given, bool wanted, const char* name, const std::string& to) {
+    if (given && !wanted) refuse(str("objective.", name, ": has no effect without ", to));
+    if (!given && wanted) refuse(str("objective.", name, ": ", to, " needs it"));
+  };
+  belongs(c.reward_regex.has_value(), has(c.reward_funcs, RewardCheck::regex), "reward_regex",
+          "regex in objective.reward_funcs");
+  belongs(c.soft_punish_cache.has_value(), has(c.reward_funcs, RewardCheck::length), "soft_punish_cache",
+          "length in objective.reward_funcs");
+  if (c.reward_timeout)
+    belongs(true, c.reward_command.has_value(), "reward_timeout", "objective.reward_command");
+  for (const RewardCheck check : c.reward_funcs)
+    if (std::count(c.reward_funcs.begin(), c.reward_funcs.end(), check) > 1)
+      refuse(str("objective.reward_funcs: ", name_of(check), " is there twice; give it a weight"));
+  if (!c.generates()) return check_given(c, refuse);
+  if (!c.reward_weights.empty() && c.reward_weights.size() != c.rewards())
+    refuse(str("objective.reward_weights: ", c.reward_weights.size(), " of them for ", c.rewards(),
+               " rewards; give one for each"));
+  if (c.soft_punish_cache.value_or(0) > c.answer_length())
+    refuse(
+        str("objective.soft_punish_cache: is at most objective.max_completion_length, ", c.answer_length()));
+}
+
 void check_grpo(const ObjectiveConfig& c, const Refuse& refuse) {
   const bool kl = c.beta.value_or(0) > 0;
   if (!kl && c.ref_model_name_or_path)
     refuse("objective.ref_model_name_or_path: has no effect without objective.beta");
   if (!kl && c.use_bias_correction_kl)
     refuse("objective.use_bias_correction_kl: has no effect without objective.beta");
-  if (c.max_completion_length && (c.loss_type.empty() || c.loss_type[0] != LossType::dr_grpo))
-    refuse("objective.max_completion_length: has no effect without objective.loss_type=dr_grpo");
+  check_rewards(c, refuse);
   if (c.epsilon.value_or(0.2) > 1) refuse("objective.epsilon: is at most 1");
 }
 

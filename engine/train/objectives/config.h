@@ -89,6 +89,14 @@ constexpr auto words(ScaleRewards) {
   return to_words<ScaleRewards>({{group, "group"}, {batch, "batch"}, {none, "none"}});
 }
 
+// What an answer is checked for, see app/rollouts/checks.h.
+enum class RewardCheck : std::uint8_t { exact_match, number, regex, length };
+constexpr auto words(RewardCheck) {
+  using enum RewardCheck;
+  return to_words<RewardCheck>(
+      {{exact_match, "exact_match"}, {number, "number"}, {regex, "regex"}, {length, "length"}});
+}
+
 enum class SamplingLevel : std::uint8_t { token, sequence };
 constexpr auto words(SamplingLevel) {
   using enum SamplingLevel;
@@ -123,10 +131,25 @@ struct ObjectiveConfig {
   std::optional<ScaleRewards> scale_rewards;
   std::optional<SamplingLevel> importance_sampling_level;
   std::optional<bool> use_bias_correction_kl;
+  std::vector<RewardCheck> reward_funcs;
+  std::optional<std::string> reward_regex, reward_command, reward_model_name_or_path;
+  std::optional<double> reward_timeout;
+  std::vector<double> reward_weights;
+  std::optional<std::int64_t> soft_punish_cache, steps_per_generation, top_k;
+  std::optional<double> top_p, min_p, repetition_penalty;
+  std::optional<bool> mask_truncated_completions;
 
   bool distills() const { return type == ObjectiveType::distill; }
   // Answers, in place of examples.
   bool compares() const { return type != ObjectiveType::sft && !distills(); }
+  // Answers that the run gives itself: there is something that rewards them.
+  bool generates() const { return type == ObjectiveType::grpo && rewards() > 0; }
+  std::size_t rewards() const {
+    return reward_funcs.size() + (reward_command ? 1 : 0) + (reward_model_name_or_path ? 1 : 0);
+  }
+  std::int64_t answer_length() const {
+    return max_completion_length.value_or(512);
+  }  // the longest, in tokens
   bool has_reference() const {
     using enum ObjectiveType;
     return type == dpo || type == kto || (type == grpo && beta.value_or(0) > 0);
@@ -181,11 +204,16 @@ struct ObjectiveConfig {
       "distill: folder or id of the model to learn from, with the same vocabulary.", is_path_or_hub_id(),
       not_empty());
     f("temperature", temperature, "distill, grpo: what logits are divided by; null: 1.", above(0));
+    grpo_fields(f);
+  }
+  void grpo_fields(auto& f) {
     f("num_generations", num_generations, "grpo: answers to one prompt, which lie together; null: 8.",
       at_least(2));
     f("num_iterations", num_iterations, "grpo: steps in a row with the same answers; null: 1.", at_least(1));
     f("max_completion_length", max_completion_length,
-      "grpo, dr_grpo: what a row's sum is divided by; null: 512.", at_least(1));
+      "grpo: longest answer that is generated, in tokens, and what dr_grpo divides a row's sum by; null: "
+      "512.",
+      at_least(1));
     f("epsilon", epsilon, "grpo: how far below 1 a ratio to the old policy counts; null: 0.2.", at_least(0));
     f("epsilon_high", epsilon_high, "grpo: how far above 1; null: epsilon.", at_least(0));
     f("delta", delta, "grpo: the largest ratio that counts for any answer; null: none.", above(0));
@@ -195,6 +223,43 @@ struct ObjectiveConfig {
     f("importance_sampling_level", importance_sampling_level,
       "grpo: a ratio for each token (null), or the mean of a sequence's (GSPO).");
     f("use_bias_correction_kl", use_bias_correction_kl, "grpo: multiply the KL by the ratio; null: true.");
+    f("reward_funcs", reward_funcs,
+      "grpo: what rewards answers that are generated: exact_match or number (1 where the answer is the "
+      "row's), "
+      "regex (1 where reward_regex matches), length (below 0 for answers that come near "
+      "max_completion_length).",
+      or_one(), or_null());
+    f("reward_command", reward_command,
+      "grpo: a program that rewards answers that are generated, as a shell would start it; it reads and "
+      "writes "
+      "lines of JSON (docs/preferences.md).",
+      not_empty());
+    f("reward_timeout", reward_timeout,
+      "grpo, reward_command: most seconds that it may take to its next reward; null: 60.", above(0));
+    f("reward_model_name_or_path", reward_model_name_or_path,
+      "grpo: folder or id of a reward model that scores answers that are generated, with the same "
+      "vocabulary.",
+      is_path_or_hub_id(), not_empty());
+    f("reward_regex", reward_regex, "grpo, regex: what an answer is to contain.", not_empty());
+    f("soft_punish_cache", soft_punish_cache,
+      "grpo, length: tokens before max_completion_length in which the reward falls from 0 to -1.",
+      at_least(1));
+    f("reward_weights", reward_weights,
+      "grpo: a weight for each of reward_funcs, for reward_command and for the reward model, in this order; "
+      "null: all are 1.",
+      or_null());
+    f("steps_per_generation", steps_per_generation,
+      "grpo: micro-batches of a rank that are generated at once; null: those of a step.", at_least(1));
+    f("mask_truncated_completions", mask_truncated_completions,
+      "grpo: do not train on answers that max_completion_length cut; null: false.");
+    f("top_k", top_k, "grpo: generate only from the k likeliest tokens; null or 0: from all.", at_least(0));
+    f("top_p", top_p, "grpo: generate only from the likeliest tokens that make up this probability; null: 1.",
+      above(0), at_most(1));
+    f("min_p", min_p,
+      "grpo: generate only from tokens at least this likely, relative to the likeliest; null: all.",
+      at_least(0), at_most(1));
+    f("repetition_penalty", repetition_penalty,
+      "grpo: above 1, tokens that already occurred become less likely; null: 1.", above(0));
   }
 };
 

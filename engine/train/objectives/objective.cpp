@@ -25,6 +25,15 @@ class Supervised final : public Objective {
   float smoothing_;
 };
 
+class KeptScores final : public RowLoss {
+ public:
+  void weigh(Ctx& c, const RowValues& v, Tensor) override {
+    scores.resize(static_cast<std::size_t>(v.values.numel()));
+    if (!scores.empty()) c.ops.download(scores.data(), v.values);
+  }
+  std::vector<float> scores;
+};
+
 std::unique_ptr<Judge> make_judge(const ObjectiveConfig& c) {
   switch (c.type) {
     case ObjectiveType::dpo:
@@ -43,6 +52,14 @@ std::unique_ptr<Judge> make_judge(const ObjectiveConfig& c) {
 }
 
 }  // namespace
+
+std::vector<float> scores_of(const Ctx& context, const Policy& scorer, const Batch& batch) {
+  Ctx c = context;
+  c.train = false;
+  KeptScores kept;
+  scorer.model->forward_rows(c, *scorer.store, batch, kept);
+  return kept.scores;
+}
 
 void sum_over_ranks(Ctx& c, Communicator& comm, std::vector<double>& numbers) {
   constexpr std::size_t kAtOnce = 512;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/error.h"
 #include "engine/nn/model.h"
 #include "engine/train/objectives/config.h"
 #include "engine/train/report.h"
@@ -19,9 +20,18 @@ struct Policy {
 };
 
 // What a pass is made of. reference: a frozen model of its own; none: the policy without its adapters.
+// scorer: a frozen reward model.
 struct Pass {
   Ctx& context;
-  Policy policy, reference = {};
+  Policy policy, reference = {}, scorer = {};
+};
+
+// What a reward model makes of each sequence of a batch, whose only targets are its scored rows.
+std::vector<float> scores_of(const Ctx&, const Policy& scorer, const Batch&);
+
+// What a step needs did not come, and every rank knows: what was trained so far is whole.
+struct StepRefused : UserError {
+  using UserError::UserError;
 };
 
 // Numbers that all ranks add up, in place.
@@ -42,6 +52,9 @@ class ColumnMeans {
 class Objective {
  public:
   virtual ~Objective() = default;
+  // Before a step (from 0), with the weights that it begins with: every rank calls. May make the data of this
+  // step and others. StepRefused where it cannot.
+  virtual void begin_step(const Pass&, std::int64_t /*step*/) {}
   virtual bool is_cross_entropy() const {
     return false;
   }  // of every target: its exponential is the perplexity

@@ -1,7 +1,6 @@
 #include "engine/train/objectives/rollouts.h"
 
 #include <cmath>
-#include <numeric>
 #include <span>
 
 #include "engine/core/error.h"
@@ -11,14 +10,21 @@ namespace {
 
 using Numbers = std::span<const double>;
 
-double mean_of(Numbers v) { return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size()); }
+// Both of the numbers that are there: an answer may have no reward.
+double mean_of(Numbers v) {
+  double sum = 0, n = 0;
+  for (const double x : v)
+    if (!std::isnan(x)) sum += x, ++n;
+  return sum / n;
+}
 
 // With n - 1.
 double deviation(Numbers v) {
   const double mean = mean_of(v);
-  double squares = 0;
-  for (const double x : v) squares += (x - mean) * (x - mean);
-  return v.size() > 1 ? std::sqrt(squares / static_cast<double>(v.size() - 1)) : 0;
+  double squares = 0, n = 0;
+  for (const double x : v)
+    if (!std::isnan(x)) squares += (x - mean) * (x - mean), ++n;
+  return n > 1 ? std::sqrt(squares / (n - 1)) : 0;
 }
 
 // What each answer's lead is measured by.
@@ -39,9 +45,14 @@ std::vector<double> advantages(const std::vector<double>& rewards, std::int64_t 
   std::vector<double> all;
   for (std::size_t i = 0; i < rewards.size(); ++i) {
     const double lead = rewards[i] - mean_of(Numbers(rewards).subspan(i / n * n, n));
-    all.push_back(scale == ScaleRewards::none ? lead : lead / (by[i] + 1e-4));
+    const double worth = scale == ScaleRewards::none ? lead : lead / (by[i] + 1e-4);
+    all.push_back(std::isnan(worth) ? 0 : worth);
   }
   return all;
+}
+
+MeanAndDeviation mean_and_deviation(const std::vector<double>& numbers) {
+  return {mean_of(numbers), deviation(numbers)};
 }
 
 std::vector<double> reward_figures(const std::vector<double>& rewards, std::int64_t group,

@@ -200,6 +200,18 @@ TEST(Objectives, AdvantagesAreTheLeadOverTheGroup) {
   expect(reward_figures(rewards, 2, ScaleRewards::batch), {1.75, all, 0});
 }
 
+// As TRL's nanmean and nanstd have it.
+TEST(Objectives, AnAnswerWithoutARewardDoesNotCount) {
+  const std::vector<double> got = advantages({1, 3, NAN, NAN, 2, NAN}, 3, ScaleRewards::group);
+  const double deviation = std::sqrt(2.0);
+  EXPECT_NEAR(got[0], -1 / (deviation + 1e-4), 1e-12);
+  EXPECT_NEAR(got[1], 1 / (deviation + 1e-4), 1e-12);
+  for (std::size_t i = 2; i < 6; ++i) EXPECT_EQ(got[i], 0) << i;
+  const auto figures = reward_figures({1, 3, NAN}, 3, ScaleRewards::group);
+  EXPECT_EQ(figures[0], 2);
+  EXPECT_NEAR(figures[1], deviation, 1e-12);
+}
+
 // Micro-batches of two rows with the rewards 0, 1, 2, ...
 class Rewards : public BatchSource {
  public:
@@ -303,6 +315,18 @@ TEST(Objectives, DistillationAndGrpoRefuseWhatTheyDoNotRead) {
   c = {.type = ObjectiveType::grpo};
   c.max_completion_length = 9;
   EXPECT_NE(refusal(c).find("dr_grpo"), std::string::npos);
+  c.reward_funcs = {RewardCheck::length};
+  EXPECT_NE(refusal(c).find("objective.soft_punish_cache"), std::string::npos);
+  c.soft_punish_cache = 9;
+  EXPECT_EQ(refusal(c), "");
+  c.soft_punish_cache = 10;
+  EXPECT_NE(refusal(c).find("at most objective.max_completion_length"), std::string::npos);
+  c.reward_funcs = {RewardCheck::exact_match, RewardCheck::exact_match};
+  c.soft_punish_cache.reset();
+  EXPECT_NE(refusal(c).find("is there twice"), std::string::npos);
+  c.reward_funcs = {};
+  c.reward_timeout = 3;
+  EXPECT_NE(refusal(c).find("objective.reward_timeout"), std::string::npos);
 }
 
 TEST(Objectives, SettingsThatSayNothingTogetherAreRefused) {

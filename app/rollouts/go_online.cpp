@@ -1,0 +1,71 @@
+// From the settings to the objective of a run that gives its answers itself.
+#include <algorithm>
+#include <filesystem>
+
+#include "app/answers/generation.h"
+#include "app/rollouts/online.h"
+#include "app/rollouts/reward_command.h"
+#include "app/rollouts/sampling.h"
+#include "data/new_tokens.h"
+
+namespace ft {
+namespace {
+
+bool reads_texts(const ObjectiveConfig& c) {
+  return std::any_of(c.reward_funcs.begin(), c.reward_funcs.end(),
+                     [](RewardCheck check) { return check != RewardCheck::length; });
+}
+
+// Prompts may be tokens, and a reward may look at tokens: then there need be none.
+std::unique_ptr<Tokenizer> tokenizer_of(const RunConfig& config) {
+  try {
+    return make_tokenizer(config.model.tokenizer(), new_tokens(config.data));
+  } catch (const UserError&) {
+    if (reads_texts(config.objective)) throw;
+    return nullptr;
+  }
+}
+
+// As in TRL: the model's, and the tokenizer's.
+std::vector<std::int32_t> ends_of(const BuiltModel& built, const Tokenizer* tokenizer) {
+  std::vector<std::int32_t> ends = end_tokens(built.folder, tokenizer);
+  if (tokenizer && tokenizer->eos() && std::find(ends.begin(), ends.end(), *tokenizer->eos()) == ends.end())
+    ends.push_back(*tokenizer->eos());
+  return ends;
+}
+
+// The last part of a folder or an id, as TRL calls a reward model.
+std::string name_of(const std::string& model) {
+  const std::filesystem::path path = std::filesystem::path(model).lexically_normal();
+  return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
+}
+
+}  // namespace
+
+Online* go_online(BuiltObjective& objective, const RunConfig& config, const BuiltModel& built,
+                  BuiltData& data) {
+  if (!data.generated) return nullptr;
+  const ObjectiveConfig& o = config.objective;
+  auto rewards = make_checks(o, data.generated->prompts());
+  if (o.reward_command)
+    rewards.push_back(std::make_unique<RewardCommand>(*o.reward_command, o.reward_timeout.value_or(60)));
+  const std::string scorer = objective.scorer ? name_of(*o.reward_model_name_or_path) : "";
+  auto tokenizer = tokenizer_of(config);
+  auto ends = ends_of(built, tokenizer.get());
+  auto online = std::make_unique<Online>(OnlineParts{
+      .config = config,
+      .learning = std::move(objective.objective),
+      .answers = *data.generated,
+      .rewards = std::move(rewards),
+      .end_tokens = std::move(ends),
+      .tokenizer = std::move(tokenizer),
+      .vocab_size = built.model().vocab_size(),
+      .shape = generation_shape_of(config, data.generated->prompts().longest(), answers_of_rank(config)),
+      .scorer = scorer,
+      .padding = objective.scorer ? *objective.scorer->padding : -1});
+  Online* const here = online.get();
+  objective.objective = std::move(online);
+  return here;
+}
+
+}  // namespace ft

@@ -1,0 +1,37 @@
+#include "app/rollouts/rollouts_file.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "engine/io/file.h"
+
+namespace ft {
+namespace {
+
+// A line that a lost machine left unfinished is none.
+bool is_up_to(const std::string& line, std::int64_t step) {
+  const Json row = Json::parse(line, nullptr, false);
+  return row.is_object() && row.contains("step") && row["step"].is_number_integer() && row["step"] <= step;
+}
+
+void keep_up_to(const std::string& path, std::int64_t step) {
+  std::ifstream in(path);
+  if (!in) return;
+  AtomicFile out(path);
+  for (std::string line; std::getline(in, line);)
+    if (is_up_to(line, step)) out.write(line + "\n");
+  out.commit();
+}
+
+}  // namespace
+
+RolloutsFile::RolloutsFile(const std::string& path, std::int64_t step) {
+  if (step > 0) keep_up_to(path, step);
+  file_ = RunFile(path, step > 0);
+}
+
+void RolloutsFile::add(const Json& row) { rows_ += json_text(row, -1) + "\n"; }
+
+void RolloutsFile::flush() { file_.append(std::exchange(rows_, {})); }
+
+}  // namespace ft

@@ -1,0 +1,19 @@
+// How a run's own answers are sampled, and what memory that takes.
+#pragma once
+#include "app/config/config.h"
+#include "data/preference/generated.h"
+#include "engine/generate/config.h"
+#include "engine/nn/kv_cache.h"
+
+namespace ft {
+
+// Tokens are a function of training.seed, the answer's number and the token's place in it.
+GenerationConfig sampling_of(const RunConfig&);
+
+// Of one rank's part of a generation, generation.batch_size answers at a time; `prompt` is the longest.
+GenerationShape generation_shape_of(const RunConfig&, std::int64_t prompt, std::int64_t answers);
+
+// Of a generation, those that a rank gives.
+std::int64_t answers_of_rank(const RunConfig&);
+
+}  // namespace ft

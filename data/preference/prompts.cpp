@@ -1,0 +1,110 @@
+// Prompts that are to be answered: a text, a conversation that the assistant goes on with, or tokens. The row
+// is kept whole, for what rewards the answers; its `answer` is what is right.
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+
+#include "data/format.h"
+#include "data/json_row.h"
+#include "data/preference/answers.h"
+#include "data/preference/rendered_chat.h"
+#include "engine/core/error.h"
+
+namespace ft {
+namespace {
+
+using Ids = Tokenizer::Ids;
+
+class Prompts : public Format {
+ public:
+  Prompts(const FormatContext& context, bool tokenized)
+      : prompt_(column(context.dataset, tokenized ? "prompt_ids" : "prompt")),
+        answer_(column(context.dataset, "answer")),
+        vocab_size_(context.vocab_size),
+        tokenizer_(tokenized ? nullptr : &context.tokenizer()),
+        data_(context.data),
+        tokenizer_path_(context.tokenizer_path) {}
+
+  Sample read(std::string_view row, const Place& at) const override {
+    Json tree = read_row(row, at);
+    const auto found = tree.find(prompt_);
+    if (found == tree.end() || found->is_null()) at.fail(str("no \"", printable(prompt_), "\""));
+    Sample s;
+    s.input_ids = tokenizer_ ? of_text(*found, at) : of_ids(*found, at);
+    if (s.input_ids.empty()) at.fail(printable(prompt_) + ": empty, there is nothing to answer");
+    s.labels.assign(s.input_ids.size(), kIgnored);
+    name_answer(tree);
+    s.row = json_text(tree, -1);
+    return s;
+  }
+
+ private:
+  // Under "answer", whatever the row calls it.
+  void name_answer(Json& row) const {
+    if (const auto named = row.find(answer_); named != row.end()) {
+      const Json value = *named;
+      row["answer"] = value;
+      return;
+    }
+    for (const char* other : {"completion", "solution"})
+      if (row.contains(other)) {
+        const Json value = row[other];
+        row["answer"] = value;
+        return;
+      }
+  }
+
+  Ids of_text(const Json& prompt, const Place& at) const {
+    Ids ids;
+    if (prompt.is_string()) {
+      ids = tokenizer_->encode_with_specials(prompt.get_ref<const std::string&>());
+    } else {
+      const RenderedChat::Messages messages = read_messages(prompt, prompt_, at);
+      try {
+        ids = rendered().prompt(messages);
+      } catch (const std::invalid_argument& wrong) {
+        at.fail(wrong.what());
+      }
+    }
+    require_known(ids, vocab_size_, *tokenizer_, at);
+    return ids;
+  }
+
+  Ids of_ids(const Json& list, const Place& at) const {
+    if (!list.is_array())
+      at.fail(str(printable(prompt_), ": must be a list of ids, is ", json_excerpt(list)));
+    Ids ids;
+    for (const Json& id : list) {
+      const bool known = id.is_number_integer() && id >= 0 && id < vocab_size_;
+      if (!known)
+        at.fail(str(printable(prompt_), "[", ids.size(), "] is ", json_excerpt(id),
+                    "; the model's tokens are 0 to ", vocab_size_ - 1));
+      ids.push_back(id.get<std::int32_t>());
+    }
+    return ids;
+  }
+
+  // Texts need no template; rows are read by several threads.
+  const RenderedChat& rendered() const {
+    const std::lock_guard lock(mutex_);
+    if (!chat_) chat_.emplace(data_, tokenizer_path_, *tokenizer_);
+    return *chat_;
+  }
+
+  std::string prompt_, answer_;  // the fields' names in the file
+  std::int64_t vocab_size_;
+  const Tokenizer* tokenizer_;  // null: prompts are tokens
+  const DataConfig& data_;
+  std::filesystem::path tokenizer_path_;
+  mutable std::optional<RenderedChat> chat_;
+  mutable std::mutex mutex_;
+};
+
+}  // namespace
+
+std::unique_ptr<Format> make_prompts_format(const FormatContext& context, bool tokenized) {
+  return std::make_unique<Prompts>(context, tokenized);
+}
+
+}  // namespace ft
