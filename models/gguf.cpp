@@ -7,9 +7,18 @@
 namespace ft {
 namespace {
 
+bool stands_for(std::string_view name, std::string_view module) {
+  const std::size_t at = name.find('%');
+  if (at == std::string_view::npos) return name == module;
+  const std::string_view before = name.substr(0, at), after = name.substr(at + 1);
+  if (module.size() < name.size() || !module.starts_with(before) || !module.ends_with(after)) return false;
+  const std::string_view number = module.substr(at, module.size() - before.size() - after.size());
+  return number.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 std::optional<std::string> find(std::span<const GgufName> names, std::string_view module) {
   for (const GgufName& n : names)
-    if (n.hugging_face == module) return std::string(n.gguf);
+    if (stands_for(n.hugging_face, module)) return std::string(n.gguf);
   return std::nullopt;
 }
 

@@ -12,6 +12,7 @@
 
 namespace ft {
 
+// A % in the first stands for a number: all tensors that differ in it are one there, stacked in its order.
 struct GgufName {
   std::string_view hugging_face, gguf;
 };

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <utility>
 
 #include "app/files/merger.h"
 #include "app/gguf/types.h"
@@ -62,6 +64,35 @@ std::vector<TensorSpec> tensors_of(const BuiltModel& built, const GgufModel& mod
   return all;
 }
 
+// A tensor of the file: one of the model's, or those of all experts of a layer.
+struct Item {
+  std::string name;
+  std::vector<TensorSpec> parts;
+  bool stacked() const { return name.ends_with("_exps.weight"); }
+  bool vector() const { return name.ends_with("_shexp.weight") && parts[0].shape[0] == 1; }
+};
+
+std::vector<Item> items_of(const std::vector<TensorSpec>& from, const GgufModel& model) {
+  std::vector<Item> items;
+  std::map<std::string, std::size_t> places;
+  for (const TensorSpec& s : from) {
+    const auto [at, fresh] = places.try_emplace(named(model, s.name), items.size());
+    if (fresh) items.push_back({at->first, {}});
+    items[at->second].parts.push_back(s);
+  }
+  for (Item& item : items)  // by number
+    std::ranges::sort(item.parts, {}, [](const TensorSpec& s) { return std::pair(s.name.size(), s.name); });
+  return items;
+}
+
+GgufTensor spec_of(const Item& item, GgmlType type, const Merger& merger) {
+  GgufTensor t{item.name, type, dims_of(item.parts[0].shape)};
+  if (merger.inputs_first(item.parts[0].name)) std::ranges::reverse(t.shape);
+  if (item.stacked()) t.shape.insert(t.shape.begin(), std::ssize(item.parts));
+  if (item.vector()) t.shape.erase(t.shape.begin());
+  return t;
+}
+
 void multiply(const Tensor& values, float factor) {
   if (factor != 1) std::for_each_n(values.as<float>(), values.numel(), [&](float& v) { v *= factor; });
 }
@@ -111,11 +142,9 @@ void export_gguf(const GgufArgs& args) {
 
   Merger merger(built);
   const std::vector<TensorSpec> from = tensors_of(built, model, merger);
+  const std::vector<Item> items = items_of(from, model);
   std::vector<GgufTensor> specs;
-  for (const TensorSpec& s : from) {
-    specs.push_back({named(model, s.name), form.type, dims_of(s.shape)});
-    if (merger.inputs_first(s.name)) std::ranges::reverse(specs.back().shape);
-  }
+  for (const Item& item : items) specs.push_back(spec_of(item, form.type, merger));
   choose_gguf_types(form, model, specs);
   for (const GgufModel::Factors& f : model.rope_factors)
     specs.push_back({f.name, GgmlType::f32, {std::ssize(f.values)}});
@@ -124,12 +153,7 @@ void export_gguf(const GgufArgs& args) {
   Working working(screen, "exporting", "tensors");
   std::size_t next = 0;
   std::vector<float> room;
-  write_gguf(args.output, keys, specs, [&](const GgufTensor& t) {
-    working(static_cast<std::int64_t>(next), static_cast<std::int64_t>(specs.size()));
-    if (next >= from.size())
-      return Tensor(reinterpret_cast<std::byte*>(model.rope_factors[next++ - from.size()].values.data()),
-                    DType::f32, {t.shape[0]});
-    const TensorSpec& s = from[next++];
+  const auto values_of = [&](const TensorSpec& s) {
     Tensor values = merger(s);
     const ModelInfo& info = built.made.info;
     if (s.name == info.head_weight() && !merger.unties()) multiply(values, info.head_scale);
@@ -138,6 +162,20 @@ void export_gguf(const GgufArgs& args) {
     if (merger.inputs_first(s.name)) return turned(values, room);
     model.reorder(s.name, values.as<float>(), s.shape[0], s.shape.numel() / s.shape[0]);
     return values;
+  };
+  write_gguf(args.output, keys, specs, [&](const GgufTensor& t) {
+    working(static_cast<std::int64_t>(next), static_cast<std::int64_t>(specs.size()));
+    if (next >= items.size())
+      return Tensor(reinterpret_cast<std::byte*>(model.rope_factors[next++ - items.size()].values.data()),
+                    DType::f32, {t.shape[0]});
+    const Item& item = items[next++];
+    if (!item.stacked()) return values_of(item.parts[0]);
+    room.clear();
+    for (const TensorSpec& s : item.parts) {
+      const Tensor values = values_of(s);
+      room.insert(room.end(), values.as<float>(), values.as<float>() + values.numel());
+    }
+    return Tensor(reinterpret_cast<std::byte*>(room.data()), DType::f32, {std::ssize(room)});
   });
   screen.clear();
   tell(args, specs.size(), specs);
@@ -164,6 +202,10 @@ void export_gguf_lora(const GgufArgs& args) {
     throw UserError(Exit::input, str(args.adapter,
                                      ": use_dora: a GGUF adapter cannot hold magnitudes; use "
                                      "--to gguf with --model, or ft merge first"));
+  if (!built.attached.experts.empty() || built.attached.single_experts)
+    throw UserError(
+        Exit::input,
+        str(args.adapter, ": target_parameters: adapters of experts are not exported; use --to gguf"));
   if (built.starts->changes_base())
     throw UserError(Exit::input, str(args.adapter,
                                      ": init_lora_weights: a GGUF adapter is for the whole base, "
@@ -179,8 +221,8 @@ void export_gguf_lora(const GgufArgs& args) {
   };
   std::vector<Part> parts;
   std::vector<GgufTensor> specs;
-  for (std::size_t i = 0; i < built.attached.linears.size(); ++i) {
-    const std::string weight = built.attached.linears[i] + ".weight", name = named(model, weight);
+  for (std::size_t i = 0; i < built.attached.weights.size(); ++i) {
+    const std::string weight = built.attached.weights[i], name = named(model, weight);
     const lora::LoraAdapter& l = *built.attached.adapters[i];
     // Readers scale by alpha / rank of this pair; what else there is goes into B, also what T5's head has.
     const float of_head = weight == built.made.info.head_weight() ? built.made.info.head_scale : 1;

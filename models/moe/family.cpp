@@ -80,12 +80,6 @@ MadeModel make(const std::string& config_json, DType dtype) {
   return made;
 }
 
-GgufModel make_gguf(const std::string& config_json) {
-  throw UserError(Exit::input, config_json +
-                                   ": ft does not export mixtures of experts to GGUF; --to hf "
-                                   "writes what llama.cpp's convert_hf_to_gguf.py reads");
-}
-
 }  // namespace
 
 const Family kFamily{.make = make, .gguf = make_gguf};

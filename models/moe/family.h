@@ -6,4 +6,6 @@ namespace ft::moe {
 
 extern const Family kFamily;
 
+GgufModel make_gguf(const std::string& config_json);
+
 }  // namespace ft::moe

@@ -28,6 +28,7 @@ from sentencepiece import sentencepiece_model_pb2
 
 HERE = Path(__file__).parent
 MODELS = ["llama", "llama-gqa", "llama-biases-gelu", "llama-linear", "llama-llama3", "llama-yarn", "llama-dynamic", "mistral", "qwen2", "qwen3"]
+MIXTURES = ["mixtral", "qwen2_moe", "qwen3_moe", "olmoe"]
 T5S = ["t5", "t5-v11-head", "mt5"]
 T5_ADAPTERS = ["lora-t5-v11", "lora-t5-save"]
 ADAPTERS = ["lora", "lora-q-v", "lora-patterns-rslora", "lora-qwen2", "lora-qwen3-tied", "lora-mistral", "lora-save-norm"]
@@ -50,7 +51,7 @@ def permuted(name, w, config):
     """As llama.cpp's converter does for queries and keys of architecture llama."""
     heads = {"q": config.num_attention_heads, "k": getattr(config, "num_key_value_heads", None) or config.num_attention_heads}
     m = re.search(r"self_attn\.([qk])_proj\.", name)
-    if config.model_type not in ("llama", "mistral") or not m:
+    if config.model_type not in ("llama", "mistral", "mixtral") or not m:
         return w
     h = heads[m[1]]
     return w.reshape(h, 2, w.shape[0] // h // 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape)
@@ -96,6 +97,64 @@ def check_model(name, folder, dtype, out):
     if dtype == "float32" and name not in ("llama-llama3", "llama-yarn", "llama-linear", "qwen3"):   # positions and key_length, which transformers does not read
         theirs = transformers.AutoModelForCausalLM.from_pretrained(out, gguf_file=file.name, dtype=torch.float32).eval()
         ours = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+        ids = torch.arange(3, 15)[None]
+        with torch.no_grad():
+            difference = (theirs(ids).logits - ours(ids).logits).abs().max().item()
+        assert difference < 1e-5, difference
+        said += ", the logits of transformers from the file"
+    return said
+
+
+def make_mixture(name, out):
+    """A random model folder, in which every layer has experts."""
+    torch.manual_seed(4)
+    sizes = dict(vocab_size=61, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, num_experts_per_tok=2)
+    if name == "mixtral":
+        model = transformers.MixtralForCausalLM(transformers.MixtralConfig(num_local_experts=12, **sizes))
+    elif name == "olmoe":
+        model = transformers.OlmoeForCausalLM(transformers.OlmoeConfig(**sizes | dict(num_experts=12, pad_token_id=0, eos_token_id=2, num_key_value_heads=2)))
+    elif name == "qwen2_moe":
+        model = transformers.Qwen2MoeForCausalLM(transformers.Qwen2MoeConfig(num_experts=12, moe_intermediate_size=16, shared_expert_intermediate_size=24, **sizes))
+    else:
+        model = transformers.Qwen3MoeForCausalLM(transformers.Qwen3MoeConfig(num_experts=12, moe_intermediate_size=16, head_dim=16, norm_topk_prob=True, **sizes))
+    folder = out / ("folder-" + name)
+    model.save_pretrained(folder)
+    return folder
+
+
+def check_mixture(name, dtype, out):
+    folder = make_mixture(name, out)
+    file = out / f"{name}-{dtype}.gguf"
+    done = ft("--to", "gguf", "--from", folder, "--output", file, "--dtype", dtype)
+    assert done.returncode == 0, done.stderr
+    reader, config = gguf.GGUFReader(file), transformers.AutoConfig.from_pretrained(folder)
+    architecture = {"mixtral": "llama"}.get(name, name.replace("_", ""))
+    arch = next(a for a, text in gguf.MODEL_ARCH_NAMES.items() if text == architecture)
+    names = gguf.get_tensor_name_map(arch, config.num_hidden_layers)
+    weights = {k: v.float().numpy() for k, v in load_file(folder / "model.safetensors").items()}
+    stacked = {}                                      # as llama.cpp's converter merges experts
+    for key, w in weights.items():
+        m = re.fullmatch(r"model\.layers\.(\d+)\.(?:mlp|block_sparse_moe)\.experts\.(\d+)\.(\w+)\.weight", key)
+        whole = key if not m else f"layers.{m[1]}.feed_forward.experts.{m[3]}.weight" if name == "mixtral" else f"model.layers.{m[1]}.mlp.experts.{m[3]}.weight"
+        stacked.setdefault(whole, {})[int(m[2]) if m else -1] = w
+    got = {t.name: t for t in reader.tensors}
+    for key, parts in stacked.items():
+        w = parts[-1] if -1 in parts else np.stack([parts[e] for e in range(len(parts))])
+        t = got.pop(names.get_name(key, try_suffixes=(".weight", ".bias")))
+        if t.name.endswith("ffn_gate_inp_shexp.weight"):
+            w = w[0]
+        if t.name.endswith("ffn_gate_inp.weight"):
+            assert t.tensor_type.name == "F32" and np.array_equal(np.asarray(t.data), w), t.name
+            continue
+        same_bytes(t, permuted(key, w, config), dtype)
+    assert not got, sorted(got)
+    key = lambda k: field(reader, f"{architecture}.{k}")
+    assert (key("expert_count"), key("expert_used_count")) == (12, 2)
+    assert key("expert_feed_forward_length") == (16 if name.startswith("qwen") else None)
+    said = f"{len(stacked)} tensors, the bytes of the gguf package"
+    if dtype == "float32" and name.startswith("qwen"):
+        theirs = transformers.AutoModelForCausalLM.from_pretrained(out, gguf_file=file.name, dtype=torch.float32, experts_implementation="eager").eval()
+        ours = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, experts_implementation="eager").eval()
         ids = torch.arange(3, 15)[None]
         with torch.no_grad():
             difference = (theirs(ids).logits - ours(ids).logits).abs().max().item()
@@ -276,6 +335,9 @@ with tempfile.TemporaryDirectory() as name:
             say(f"{m:22} {dtype:9} {check_model(m, HERE / 'models' / m / case['model'], dtype, out)}")
     for dtype in TYPES:
         say(f"{'the demo (192 wide)':22} {dtype:9} {check_model('demo', HERE.parent.parent / 'configs' / 'demo' / 'base', dtype, out)}")
+    for m in MIXTURES:
+        for dtype in TYPES:
+            say(f"{m:22} {dtype:9} {check_mixture(m, dtype, out)}")
     for m in T5S:
         for dtype in TYPES:
             say(f"{m:22} {dtype:9} {check_t5(m, dtype, out)}")
