@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The same training as users run it with PyTorch and PEFT, on the CPU.
 
-    peer.py make FOLDER [--model t5]         the model, the starting adapter and the tokens, from fixed seeds
+    peer.py make FOLDER [--model t5|moe]     the model, the starting adapter and the tokens, from fixed seeds
     peer.py run FOLDER KIND [--steps N] [--compile] [--save ADAPTER]
 
 KIND: bf16 (bf16 weights, PEFT's own casts), autocast (bf16 weights under torch.autocast) or f32.
@@ -26,6 +26,11 @@ SHAPE = dict(vocab_size=VOCABULARY, hidden_size=768, intermediate_size=2048, num
 TINY = dict(vocab_size=320, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2)
 T5_SHAPE = dict(vocab_size=32128, d_model=768, d_kv=64, d_ff=3072, num_layers=8, num_heads=12, dropout_rate=0.0, decoder_start_token_id=0)
 T5_TINY = dict(vocab_size=320, d_model=64, d_kv=32, d_ff=96, num_layers=2, num_heads=2)
+MOE_SHAPE = dict(vocab_size=VOCABULARY, hidden_size=512, moe_intermediate_size=384, num_hidden_layers=8, num_attention_heads=8,
+                 num_key_value_heads=4, head_dim=64, num_experts=32, num_experts_per_tok=4, norm_topk_prob=True, max_position_embeddings=2048,
+                 tie_word_embeddings=False, pad_token_id=0)
+MOE_TINY = dict(vocab_size=320, hidden_size=64, moe_intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+                num_key_value_heads=2, head_dim=32, num_experts=8, num_experts_per_tok=2)
 TARGET = 128                                         # tokens of T5's target; its source has LENGTH
 RATE, DECAY, CLIP = 1e-4, 0.0, 1.0
 
@@ -38,6 +43,8 @@ def new_model(name, tiny):
     if name == "t5":
         config = transformers.T5Config(**{**T5_SHAPE, **(T5_TINY if tiny else {})})
         return transformers.T5ForConditionalGeneration(config)
+    if name == "moe":
+        return transformers.Qwen3MoeForCausalLM(transformers.Qwen3MoeConfig(**{**MOE_SHAPE, **(MOE_TINY if tiny else {})}))
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**SHAPE, **(TINY if tiny else {})}))
 
 
@@ -111,7 +118,7 @@ def main():
     a.add_argument("--steps", type=int, default=8)
     a.add_argument("--compile", action="store_true")
     a.add_argument("--save", help="write the trained adapter to this folder")
-    a.add_argument("--model", choices=["llama", "t5"], default="llama")
+    a.add_argument("--model", choices=["llama", "t5", "moe"], default="llama")
     a.add_argument("--tiny", action="store_true", help="make a tiny model, to try the scripts")
     a = a.parse_args()
     transformers.utils.logging.disable_progress_bar()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures ft beside PyTorch + PEFT on one machine: the same weights, tokens, cores and settings, in turns, in one run.
 
-    run.py FT --python PYTHON [--model llama|t5] [--data FOLDER] [--kinds bf16,f32] [--rounds 3] [--steps 6] [--compile] [--result FILE]
+    run.py FT --python PYTHON [--model llama|t5|moe] [--data FOLDER] [--kinds bf16,f32] [--rounds 3] [--steps 6] [--compile] [--result FILE]
 
 PYTHON is an interpreter with torch, transformers and peft (tests/golden/requirements.txt); FOLDER keeps the model (0.8 GB)
 between runs. Both programs are watched from outside in the same way: a step is the time between two rows of their logs,
@@ -131,7 +131,7 @@ def main():
     a = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     a.add_argument("ft", type=Path)
     a.add_argument("--python", default=sys.executable)
-    a.add_argument("--model", choices=["llama", "t5"], default="llama")
+    a.add_argument("--model", choices=["llama", "t5", "moe"], default="llama")
     a.add_argument("--data", type=Path, help="default: a folder of its own for each model")
     a.add_argument("--kinds", default="bf16,f32")
     a.add_argument("--rounds", type=int, default=3)
@@ -139,7 +139,7 @@ def main():
     a.add_argument("--compile", action="store_true")
     a.add_argument("--result", type=Path, help="write what is printed to this file as well")
     a = a.parse_args()
-    usual = Path(tempfile.gettempdir()) / ("ft-bench-data" + ("-t5" if a.model == "t5" else ""))
+    usual = Path(tempfile.gettempdir()) / ("ft-bench-data" + ("" if a.model == "llama" else f"-{a.model}"))
     a.ft, a.data = a.ft.resolve(), (a.data or usual).resolve()
     if not (a.data / "train.jsonl").exists():
         a.data.mkdir(parents=True, exist_ok=True)
