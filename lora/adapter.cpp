@@ -9,8 +9,23 @@ LoraAdapter::LoraAdapter(const std::string& module, std::int64_t in, std::int64_
       scale_(scale),
       dropout_(dropout) {}
 
+// Of a Linear that is cut into columns each rank makes all of u, and a part of its gradient; of one that is
+// cut into rows a part of u, and all of its gradient.
+void LoraAdapter::cut(Cut how, TensorRank t) {
+  const bool columns = how == Cut::columns;
+  ft::cut(columns ? b : a, columns ? 0 : 1, t);
+  (columns ? a : b).summed = true;
+}
+
 void LoraAdapter::drop(Ctx& c, Tensor y, Tensor x) const {
-  c.ops.run(op::Dropout{.y = y, .x = x, .p = dropout_, .random = mask(c), .first_row = c.first_row});
+  const bool part = a.portion.has_value();
+  c.ops.run(op::Dropout{.y = y,
+                        .x = x,
+                        .p = dropout_,
+                        .random = mask(c),
+                        .first_row = c.first_row,
+                        .first_column = part ? a.portion->begin : 0,
+                        .columns = part ? a.portion->whole[1] : 0});
 }
 
 Tensor LoraAdapter::dropped(Ctx& c, Tensor x) const {

@@ -5,6 +5,7 @@
 // The norms need no pass over W: norm^2 = |w|^2 + b . (2 s A w + s^2 A A^T b) for each row w of W and b of B,
 // where A w is one narrow product, whatever W is stored in, and |w|^2 does not change.
 #pragma once
+#include "engine/core/error.h"
 #include "engine/nn/rescaled.h"
 #include "lora/adapter.h"
 
@@ -21,6 +22,10 @@ class DoraAdapter final : public LoraAdapter, public Rescaling {
   bool drops(const Ctx& c) const override { return LoraAdapter::drops(c); }
   void drop(Ctx& c, Tensor y, Tensor x) const override { LoraAdapter::drop(c, y, x); }
   void visit_up(Visitor& v) override;
+  void cut(Cut, TensorRank) override {
+    throw UserError(Exit::config,
+                    "lora.use_dora: not with distributed.tensor_parallel_size yet; leave one of the two out");
+  }
   std::vector<Parameter*> trained() override { return {&a, &b, &magnitude}; }
 
   Parameter magnitude;  // ....lora_magnitude_vector: (out) f32, whatever the run's type

@@ -90,7 +90,7 @@ void AdapterFolder::expect(const Attached& attached, const std::vector<const Par
   std::vector<const StoredTensor*> used;
   for (const Parameter* p : tables)
     if (const StoredTensor* t = find(*p)) {
-      expect_shape(*t, {p->shape.dims, p->shape.dims + p->shape.rank});
+      expect_shape(*t, {p->whole_shape().dims, p->whole_shape().dims + p->whole_shape().rank});
       used.push_back(t);
     }
   for (const Parameter* p : trained(attached)) {
@@ -98,7 +98,7 @@ void AdapterFolder::expect(const Attached& attached, const std::vector<const Par
     if (!t)
       throw UserError(exit_, str(weights_->path(), ": ", possible_names(p->name)[0], " is missing; ",
                                  config_file_, " expects it"));
-    expect_shape(*t, {p->shape.dims, p->shape.dims + p->shape.rank});
+    expect_shape(*t, {p->whole_shape().dims, p->whole_shape().dims + p->whole_shape().rank});
     used.push_back(t);
   }
   for (const StoredTensor& t : weights_->tensors())
@@ -108,7 +108,7 @@ void AdapterFolder::expect(const Attached& attached, const std::vector<const Par
 void AdapterFolder::expect_frozen(const StoredTensor& t, const Attached& attached, bool tied) const {
   for (std::size_t i = 0; i < attached.linears.size(); ++i) {
     if (t.name != kPeftPrefix + in_peft(attached.linears[i]) + kBaseWeight) continue;
-    expect_shape(t, {attached.adapters[i]->b.shape[0], attached.adapters[i]->a.shape[1]});
+    expect_shape(t, {attached.adapters[i]->b.whole_shape()[0], attached.adapters[i]->a.whole_shape()[1]});
     return;
   }
   // PEFT writes what a tied head shares with the embedding a second time.
@@ -139,12 +139,12 @@ void create_adapter(const std::string& folder, const LoraConfig& config, const A
                     const std::vector<TensorSpec>& tables) {
   std::vector<TensorSpec> specs = tables;
   for (const Parameter* p : trained(attached))
-    specs.push_back({peft_name(*p, attached), DType::f32, p->shape});
+    specs.push_back({peft_name(*p, attached), DType::f32, p->whole_shape()});
   for (std::size_t i = 0; frozen_head && i < attached.linears.size(); ++i)
     if (attached.linears[i] == attached.head)
       specs.push_back({frozen_head_name(attached),
                        *frozen_head,
-                       {attached.adapters[i]->b.shape[0], attached.adapters[i]->a.shape[1]}});
+                       {attached.adapters[i]->b.whole_shape()[0], attached.adapters[i]->a.whole_shape()[1]}});
   write_safetensors(join_path(folder, kWeights), specs, {});
   write_file(join_path(folder, kConfig), adapter_config_text(config, attached, base_model));
 }

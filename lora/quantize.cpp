@@ -133,7 +133,7 @@ void FourBitWeights::find_stored(const WeightSource& base) const {
 
 void FourBitWeights::expect(const WeightSource& base) const {
   for (const FourBitWeight* w : weights_)
-    base.expect(w->codes.stored_name(), turned_.contains(w) ? Shape{w->shape[1], w->shape[0]} : w->shape);
+    base.expect(w->codes.stored_name(), turned_.contains(w) ? Shape{w->whole[1], w->whole[0]} : w->whole);
 }
 
 // Takes data_ from the folder that has it, or makes it.
@@ -145,15 +145,15 @@ void FourBitWeights::hold(const WeightSource& base, const FourBitWeight& w) cons
   if (folder && folder->find(name)) {
     data_ = folder->data(name);
   } else if (turned_.contains(&w)) {
-    data_ = quantized_transpose(base, name, w.shape, w.form);
+    data_ = quantized_transpose(base, name, w.whole, w.whole_form);
   } else {
-    data_ = quantized(base, name, w.shape.numel(), w.form);
+    data_ = quantized(base, name, w.whole.numel(), w.whole_form);
   }
 }
 
 std::vector<float> FourBitWeights::dense(const WeightSource& base, const FourBitWeight& w) const {
   hold(base, w);
-  std::vector<float> values(static_cast<std::size_t>(w.shape.numel()));
+  std::vector<float> values(static_cast<std::size_t>(w.whole.numel()));
   dequantize(values, data_);
   return values;
 }
@@ -169,6 +169,10 @@ void FourBitWeights::read(const WeightSource& base, const Parameter& p, const Te
     return;
   }
   if (w->form.nested) return copy_part(y, data_.absmax_codes, first);
+  if (data_.form.nested) {
+    for (std::int64_t i = 0; i < y.numel(); ++i) y.as<float>()[i] = absmax_of(data_, first + i);
+    return;
+  }
   copy_part(y, data_.absmax, first);
 }
 

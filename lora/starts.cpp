@@ -97,7 +97,7 @@ Starts::Starts(const Attached& attached, LoraStart start, Random random, std::st
 
 Factors Starts::make(std::size_t i, const WeightsBelow& below) const {
   const LoraAdapter& l = *attached_.adapters[i];
-  const std::int64_t r = l.rank(), in = l.a.shape[1], out = l.b.shape[0];
+  const std::int64_t r = l.rank(), in = l.a.whole_shape()[1], out = l.b.whole_shape()[0];
   const Random random = random_.with(attached_.linears[i]);
   if (start_.init == LoraInit::orthogonal) return orthogonal(r, in, out, random);
   std::vector<float> w = read_whole(below.whole, weight_of(attached_, i), out * in);
@@ -127,8 +127,8 @@ const Factors& Starts::factors(std::size_t i, const WeightsBelow& below) const {
 Factors Starts::first_values(std::size_t i, const WeightsBelow& below) const {
   if (start_.init != LoraInit::random_b) return factors(i, below);
   const LoraAdapter& l = *attached_.adapters[i];
-  Factors f{std::vector<float>(static_cast<std::size_t>(l.a.shape.numel())),
-            std::vector<float>(static_cast<std::size_t>(l.b.shape.numel()))};
+  Factors f{std::vector<float>(static_cast<std::size_t>(l.a.whole_shape().numel())),
+            std::vector<float>(static_cast<std::size_t>(l.b.whole_shape().numel()))};
   initialize(l.a, start_.init, random_, host(f.a), 0);
   initialize(l.b, start_.init, random_, host(f.b), 0);
   return f;
@@ -137,7 +137,7 @@ Factors Starts::first_values(std::size_t i, const WeightsBelow& below) const {
 const Starts::Rows& Starts::rows(std::size_t i, const WeightsBelow& below) const {
   if (const auto found = rows_.find(i); found != rows_.end()) return found->second;
   const LoraAdapter& l = *attached_.adapters[i];
-  const std::int64_t r = l.rank(), in = l.a.shape[1], out = l.b.shape[0];
+  const std::int64_t r = l.rank(), in = l.a.whole_shape()[1], out = l.b.whole_shape()[0];
   const std::vector<float> w = weight_in_use(below, weight_of(attached_, i), out * in);
   const bool b_is_zero = start_.init == LoraInit::kaiming || start_.init == LoraInit::gaussian;
   const Factors f = b_is_zero ? Factors{} : first_values(i, below);
@@ -163,7 +163,7 @@ const Starts::Rows& Starts::rows(std::size_t i, const WeightsBelow& below) const
 
 void Starts::read_tokens(const WeightSource& base, const Parameter& p, const Tensor& y,
                          std::int64_t first) const {
-  const std::int64_t width = p.shape[1], end = first + y.numel();
+  const std::int64_t width = p.whole_shape()[1], end = first + y.numel();
   for (std::int64_t at = first; at < end;) {
     const std::int64_t row = at / width, column = at % width, n = std::min(width - column, end - at);
     const std::int64_t id = attached_.token_ids[static_cast<std::size_t>(row)];
@@ -201,7 +201,7 @@ void ReducedBase::read(const std::string& name, const Tensor& to, std::int64_t f
   if (found == adapters_.end()) return whole_->read(name, to, first);
   const LoraAdapter& l = *starts_->attached().adapters[found->second];
   const Factors& f = starts_->factors(found->second, {*whole_, *whole_, nullptr, DType::f32});
-  const std::int64_t r = l.rank(), in = l.a.shape[1];
+  const std::int64_t r = l.rank(), in = l.a.whole_shape()[1];
   std::vector<float> values(static_cast<std::size_t>(to.numel()));
   whole_->read(name, host(values), first);
   const double scale = static_cast<double>(l.scale());
@@ -228,9 +228,9 @@ StoredBytes ReducedBase::find_stored(const std::string& name, DType type, std::i
 void initialize(const Parameter& p, LoraInit init, Random random, Tensor y, std::int64_t first) {
   const bool is_a = p.name.ends_with(".lora_A.weight");
   const Random family = random.with(p.name);
-  const double fan_in = static_cast<double>(p.shape[1]);
+  const double fan_in = static_cast<double>(p.whole_shape()[1]);
   const double bound = 1 / std::sqrt(fan_in);
-  const double deviation = p.deviation.value_or(1 / static_cast<double>(p.shape[0]));  // 1 / r
+  const double deviation = p.deviation.value_or(1 / static_cast<double>(p.whole_shape()[0]));  // 1 / r
   float* out = y.as<float>();
   for (std::int64_t i = 0; i < y.numel(); ++i) {
     const auto index = static_cast<std::uint64_t>(first + i);

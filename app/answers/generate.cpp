@@ -191,7 +191,7 @@ Exit generate_one(const GenerateArgs& args, const Answerer& a) {
 
 Exit generate(const GenerateArgs& args) {
   const Answerer a = open_answerer(args);
-  const Ranks ranks = find_ranks(a.config);
+  const Ranks& ranks = a.ranks;
   if (ranks.size > 1 && args.input.empty())
     throw UserError(Exit::config,
                     "ft launch generate: give --input FILE; --prompt is answered by one process");

@@ -240,7 +240,8 @@ std::int64_t Answerer::context_length() const {
 
 Answerer open_answerer(const AnswererArgs& args) {
   Answerer a{.config = config_of(args)};
-  a.built = build_model(a.config, Weights::check);
+  a.ranks = find_ranks(a.config);
+  a.built = build_model(a.config, Weights::check, a.ranks.tensor());
   check_forced_tokens(a.config.generation, a.built.model().vocab_size());
   set_decoder_start(a);
   EachParameter freeze([](Parameter& p) { p.trainable = false; });

@@ -17,6 +17,7 @@ namespace ft {
 
 struct Answerer {
   RunConfig config;  // of it `generation` counts, and what the model is made of
+  Ranks ranks;
   BuiltModel built;
   std::unique_ptr<Tokenizer> tokenizer;  // null: there is none, only ids can be answered
   std::string no_tokenizer;              // why not

@@ -6,6 +6,7 @@
 
 #include "app/assembly/param_groups.h"
 #include "app/assembly/reward_model.h"
+#include "app/assembly/shared_layers.h"
 #include "app/assembly/vocabulary.h"
 #include "app/config/gguf_base.h"
 #include "data/efficiency/schedule.h"
@@ -193,8 +194,9 @@ lora::FourBitPlan plan_of(const ModelInfo& info, lora::FourBitPlan plan) {
   return plan;
 }
 
-BuiltModel build_model(const RunConfig& config, Weights weights) {
+BuiltModel build_model(const RunConfig& config, Weights weights, TensorRank tensor) {
   BuiltModel b;
+  b.tensor = tensor;
   b.name = config.model.model_name_or_path;
   b.folder = config.model.folder();
   b.dtype = config.dtype();
@@ -245,6 +247,8 @@ BuiltModel build_model(const RunConfig& config, Weights weights) {
     b.model().drop_tokens(ltd.random_ltd_layer_id, ltd.model_type == RandomLtdModel::encoder,
                           ltd.total_layer_num);
   }
+  if (tensor.size > 1) b.whole = std::make_unique<BuiltModel>(build_model(config, Weights::ignore));
+  share_layers(b, config, tensor);
   return b;
 }
 
@@ -262,7 +266,7 @@ lora::WeightsBelow BuiltModel::below() const {
   return {reduced ? reduced->whole() : *base, *base, four_bit ? &*four_bit : nullptr, dtype};
 }
 
-ReadParameter BuiltModel::reader() const {
+ReadParameter BuiltModel::whole_reader() const {
   return [this](const Parameter& p, Tensor y, std::int64_t first) {
     if (four_bit && four_bit->has(p))
       four_bit->read(*base, p, y, first);

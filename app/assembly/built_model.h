@@ -31,6 +31,10 @@ struct BuiltModel {
   std::unique_ptr<lora::AdapterFolder> start;    // the adapter to continue from; null: none
   std::shared_ptr<const lora::Starts> starts;    // with `lora`: what adapters begin as
   std::uint64_t seed = 0;
+  // Where ranks share each layer: which of them has this part, and the model of which it is one, without
+  // weights.
+  TensorRank tensor;
+  std::unique_ptr<BuiltModel> whole;
   std::optional<std::int32_t> padding;  // of a reward model: see padding_token
 
   Model& model() const { return *made.model; }
@@ -42,8 +46,10 @@ struct BuiltModel {
   }
   // With `base` and `lora`.
   lora::WeightsBelow below() const;
-  // Every parameter's first value: from the model's files, the adapter's, or at random. Uses this BuiltModel.
-  ReadParameter reader() const;
+  // Every parameter's first value: from the model's files, the adapter's, or at random. Of what this rank has
+  // of it, or of the whole tensor. Use this BuiltModel.
+  ReadParameter reader() const { return of_parts(whole_reader()); }
+  ReadParameter whole_reader() const;
 };
 // Where a LoraConfig comes from, the adapter or, null, the configuration, and what the model calls its ends.
 lora::Origin origin_of(const ModelInfo&, const lora::AdapterFolder* start);
@@ -54,6 +60,7 @@ lora::FourBitPlan plan_of(const ModelInfo&, lora::FourBitPlan);
 enum class Weights : bool { check, ignore };
 // Reads config.json, attaches what the configuration asks for, and (check) verifies that every weight exists
 // with the right shape. ft plan ignores the weights.
-BuiltModel build_model(const RunConfig&, Weights);
+// tensor: the rank among those that share each layer; of a model that they share it then has its part.
+BuiltModel build_model(const RunConfig&, Weights, TensorRank tensor = {});
 
 }  // namespace ft

@@ -48,7 +48,8 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others
       comm(others ? std::move(others) : std::make_unique<LocalCommunicator>(*ops)),
       grid(*comm, request.grid),
       store(*ops, grid.zero(), request.zero, request.states,
-            {depot_of(request.zero.params_home, *ops), depot_of(request.zero.states_home, *ops), host}),
+            {depot_of(request.zero.params_home, *ops), depot_of(request.zero.states_home, *ops), host},
+            grid.tensor()),
       saved(ops->allocate(plan.saved), plan.saved),
       scratch(ops->allocate(plan.scratch), plan.scratch),
       context{observer ? *observer : *ops, saved, scratch, request.dtype} {

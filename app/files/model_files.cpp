@@ -59,7 +59,8 @@ class AdapterFiles final : public ModelFiles {
     const std::string name = lora::frozen_head_name(built_.attached);
     const Parameter* head = name.empty() ? nullptr : frozen_head();
     std::vector<TensorSpec> tables;
-    for (const Parameter* p : frozen_tables()) tables.push_back({name_of(*p), built_.dtype, p->shape});
+    for (const Parameter* p : frozen_tables())
+      tables.push_back({name_of(*p), built_.dtype, p->whole_shape()});
     lora::create_adapter(folder, built_.lora_config, built_.attached, built_.name,
                          head ? std::optional(built_.dtype) : std::nullopt, tables);
     if (head) copy(*head, folder, name, exact);
@@ -104,15 +105,15 @@ class AdapterFiles final : public ModelFiles {
   // exact: as the run computes with it, else as it is beside the plain adapter.
   void copy(const Parameter& p, const std::string& folder, const std::string& name, bool exact) const {
     constexpr std::int64_t kAtOnce = 1 << 20;  // elements
-    const ReadParameter own = built_.reader();
+    const ReadParameter own = built_.whole_reader();
     const auto read = [&](const Parameter& q, Tensor y, std::int64_t first) {
       if (exact || !built_.starts->changes_base()) return own(q, y, first);
       built_.below().whole.read(q.stored_name(), y, first);
     };
     SafetensorsFiller filler(folder);
-    std::vector<float> values(static_cast<std::size_t>(std::min(kAtOnce, p.shape.numel())));
-    for (std::int64_t first = 0; first < p.shape.numel(); first += kAtOnce) {
-      const std::int64_t n = std::min(kAtOnce, p.shape.numel() - first);
+    std::vector<float> values(static_cast<std::size_t>(std::min(kAtOnce, p.whole_shape().numel())));
+    for (std::int64_t first = 0; first < p.whole_shape().numel(); first += kAtOnce) {
+      const std::int64_t n = std::min(kAtOnce, p.whole_shape().numel() - first);
       const Tensor part(reinterpret_cast<std::byte*>(values.data()), DType::f32, {n});
       read(p, part, first);
       filler.write(name, first, part);
@@ -129,7 +130,7 @@ class WholeModelFiles final : public ModelFiles {
   void create(const std::string& folder, bool exact) override {
     const DType dtype = exact ? DType::f32 : built_.dtype;
     std::vector<TensorSpec> specs;
-    EachParameter each([&](Parameter& p) { specs.push_back({p.name, dtype, p.shape}); });
+    EachParameter each([&](Parameter& p) { specs.push_back({p.name, dtype, p.whole_shape()}); });
     built_.model().visit(each);
     write_shards(folder, "model", specs, {});
     std::string config = config_with_dtype(built_.folder, dtype, built_.rows());
@@ -139,7 +140,7 @@ class WholeModelFiles final : public ModelFiles {
   std::string name_of(const Parameter& p) const override { return p.name; }
   ReadParameter read(const std::string& folder) override {
     auto files = std::make_shared<ModelFolder>(folder);
-    EachParameter each([&](Parameter& p) { files->expect(p.name, p.shape); });
+    EachParameter each([&](Parameter& p) { files->expect(p.name, p.whole_shape()); });
     built_.model().visit(each);
     return [files](const Parameter& p, Tensor y, std::int64_t first) { files->read(p.name, y, first); };
   }

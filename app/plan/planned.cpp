@@ -61,6 +61,9 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
   return {plan_run(built.model(), request), largest};
 }
 
+// The rank that is planned: no other one has more.
+TensorRank first_of(const RunConfig& config) { return {0, grid_of(config.distributed).tensor}; }
+
 constexpr std::int64_t kLengthStep = 64;  // tokens
 
 std::int64_t most_tokens(const RunConfig& config, const ModelInfo& info) {
@@ -92,7 +95,7 @@ Room room_of(const RunConfig& config) {
 
 Planned planned(const RunConfig& config, const BuiltData* data, Room room,
                 std::optional<std::int64_t> length) {
-  return plan_built(config, build_model(config, Weights::ignore), data, room, length);
+  return plan_built(config, build_model(config, Weights::ignore, first_of(config)), data, room, length);
 }
 
 std::int64_t fewest_recomputed(Model& model, PlanRequest request, std::int64_t there) {
@@ -119,7 +122,7 @@ std::int64_t choose_recomputed(Model& model, const PlanRequest& request, const O
 }
 
 std::int64_t longest_that_fits(const RunConfig& config, Room room) {
-  const BuiltModel built = build_model(config, Weights::ignore);
+  const BuiltModel built = build_model(config, Weights::ignore, first_of(config));
   return kLengthStep * most_steps(most_tokens(config, built.made.info), [&](std::int64_t steps) {
            // With as much recomputation as the configuration leaves open.
            const Planned p = plan_built(config, built, nullptr, {.workspace = room.workspace},
@@ -129,7 +132,7 @@ std::int64_t longest_that_fits(const RunConfig& config, Room room) {
 }
 
 std::int64_t shortest_that_computes(const RunConfig& config, Room room, double flop) {
-  const BuiltModel built = build_model(config, Weights::ignore);
+  const BuiltModel built = build_model(config, Weights::ignore, first_of(config));
   const std::int64_t most = most_tokens(config, built.made.info);
   const std::int64_t below = most_steps(most, [&](std::int64_t steps) {
     return plan_built(config, built, nullptr, room, steps * kLengthStep, Costs::flops).plan.computed < flop;

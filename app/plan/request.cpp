@@ -32,6 +32,7 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
       .device = device_of(config),
       .workspace = workspace};
   r.objective = o.objective.get();
+  r.whole = b.whole ? &b.whole->model() : nullptr;
   r.reference = o.reference ? &o.reference->model() : nullptr;
   r.scorer = o.scorer ? &o.scorer->model() : nullptr;
   r.inputs_on_host = config.on_gpu() && config.training.gradient_checkpointing == Checkpointing::offload;

@@ -33,10 +33,10 @@ std::string multiples_near(std::int64_t of, std::int64_t n) {
 const char* ranks_are(int n) { return n == 1 ? " rank is" : " ranks are"; }
 
 void require_computed(const GridShape& g) {
-  for (const Axis a : {Axis::tensor, Axis::pipeline})
-    if (g[a] > 1)
-      throw UserError(Exit::config, str(setting(a), " is ", g[a], ": ft has no ", name_of(a),
-                                        " parallelism yet; leave it out"));
+  const Axis a = Axis::pipeline;
+  if (g[a] > 1)
+    throw UserError(Exit::config, str(setting(a), " is ", g[a], ": ft has no ", name_of(a),
+                                      " parallelism yet; leave it out"));
 }
 
 }  // namespace

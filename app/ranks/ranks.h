@@ -9,6 +9,7 @@
 #include "engine/dist/parameter_store.h"
 #include "engine/dist/trace_communicator.h"
 #include "engine/dist/wire.h"
+#include "engine/nn/cut.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
@@ -27,6 +28,7 @@ struct Ranks {
   int listener = -1;
   GridShape grid;  // of all ranks
   bool root() const { return rank == 0; }
+  TensorRank tensor() const { return {grid.place_of(rank).tensor, grid.tensor}; }
   // A file that every rank writes: rank 0's has the name that was asked for.
   std::string file(const std::string& name) const {
     return root() ? name : name + ".rank-" + std::to_string(rank);

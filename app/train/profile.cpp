@@ -35,7 +35,7 @@ Exit profile(const ProfileArgs& args) {
                     "profiles a step of ft train");
   const Ranks ranks = find_ranks(config);
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
-  BuiltModel built = build_model(config, Weights::check);
+  BuiltModel built = build_model(config, Weights::check, ranks.tensor());
   const BuiltObjective objective = build_objective(config, built, Weights::check);
   BuiltData data = read_data(config, built, ranks.grid.data, screen);
   auto ops = make_run_ops(config, ranks.gpu);

@@ -87,7 +87,7 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
   if (b.lora) {
     h.adapter = adapter_header(b);
     for (lora::LoraAdapter* a : b.attached.adapters)
-      for (const Parameter* p : a->trained()) h.parameters -= p->shape.numel();
+      for (const Parameter* p : a->trained()) h.parameters -= p->whole_shape().numel();
     for (const lora::ExpertsLora* a : lora::adapters_of(b.attached.experts))
       h.parameters -= a->a.shape.numel() + a->b.shape.numel();
   }
@@ -283,7 +283,7 @@ Exit train(const TrainArgs& args) {
   const Ranks ranks = find_ranks(config);
   RunFolder folder(config, args.overwrite, ranks.root());  // refuses what it must, before it takes time
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
-  BuiltModel built = build_model(config, Weights::check);
+  BuiltModel built = build_model(config, Weights::check, ranks.tensor());
   BuiltObjective objective = build_objective(config, built, Weights::check);
   BuiltData data = read_data(config, built, ranks.grid.data, screen);
   Online* const online = go_online(objective, config, built, data);

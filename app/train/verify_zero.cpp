@@ -131,6 +131,11 @@ class ZeroVerification {
         config_(load_config(args.config, args.settings())),
         sizes_(sizes_of(config_)),
         staged_(config_.training.output_dir + ".verify-zero") {
+    if (config_.distributed.tensor_parallel_size > 1)
+      throw UserError(
+          Exit::config,
+          "distributed.tensor_parallel_size: ft verify zero compares ZeRO's stages by its formulas, "
+          "which know of no parts of layers; leave it out");
     for (const int n : args.ranks) common_ = std::lcm(common_, grid_of(n).data);
   }
 

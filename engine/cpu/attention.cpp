@@ -132,6 +132,8 @@ AttentionCall make_call(const Op& op) {
   call.reach = op.scores.reach();
   call.dropout = op.scores.dropout;
   call.random = op.scores.random.key;
+  call.first_head = op.scores.first_head;
+  call.all_heads = op.scores.all_heads > 0 ? op.scores.all_heads : call.heads;
   if (const BlockMask& b = op.mask.blocks)
     call.blocks = blocks_of(b.bits, b.rows(), b.layout->heads() > 1, b.layout->block());
   return call;

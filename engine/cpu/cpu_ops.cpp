@@ -10,13 +10,17 @@
 namespace ft::cpu {
 namespace {
 
-// y[to(i)] = x[from(i)] for n rows, as bytes.
+// y[to(i)] = x[from(i)] for n rows, as bytes; zeros where from(i) is negative.
 template <class To, class From>
 void copy_rows(const Tensor& y, const Tensor& x, std::int64_t n, Team& team, To to, From from) {
   const std::int64_t row = x.cols() * size_of(x.dtype);
   const std::int64_t y_step = y.stride * size_of(y.dtype), x_step = x.stride * size_of(x.dtype);
   share_out(team, n, n * row < 65536, [&](std::int64_t i, int) {
-    std::memcpy(y.data + to(i) * y_step, x.data + from(i) * x_step, std::size_t(row));
+    std::byte* const row_of_y = y.data + to(i) * y_step;
+    if (from(i) < 0)
+      std::memset(row_of_y, 0, std::size_t(row));
+    else
+      std::memcpy(row_of_y, x.data + from(i) * x_step, std::size_t(row));
   });
 }
 

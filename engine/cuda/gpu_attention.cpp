@@ -51,6 +51,8 @@ Attention GpuAttention::call_of(const Op& op) {
   c.bias = view_of(op.scores.bias);
   c.dropout = op.scores.dropout;
   c.random = op.scores.random.key;
+  c.first_head = op.scores.first_head;
+  c.all_heads = op.scores.all_heads > 0 ? op.scores.all_heads : op.heads.query;
   if (const BlockMask& b = mask.blocks) c.blocks = blocks_of(view_of(b.bits), b.rows(), b.layout->block());
   c.cache = workspace_.cache_bytes;
   const std::int32_t step = attention_tile(c);

@@ -1,6 +1,7 @@
 // A named array of the model. Its memory belongs to a ParameterStore, which binds `value` and `grad` while
 // the unit that the parameter belongs to is in use.
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -8,6 +9,13 @@
 #include "engine/io/stored_bytes.h"
 
 namespace ft {
+
+// What part of a tensor a parameter is where ranks share its model out (tensor parallelism): of every `all`
+// elements of the whole in a row the `own` ones from `begin` on.
+struct Portion {
+  Shape whole;
+  std::int64_t own = 0, all = 0, begin = 0;
+};
 
 // How a trained parameter is updated where that is not as the run's settings say.
 struct UpdateRule {
@@ -32,7 +40,14 @@ struct Parameter {
 
   // Elements of the model that it stands for, where it does not hold each of them: 4-bit codes, scales.
   std::optional<std::int64_t> stands_for = {};
-  std::int64_t elements() const { return stands_for.value_or(shape.numel()); }
+  std::int64_t elements() const { return stands_for.value_or(whole_shape().numel()); }
+
+  // Among the ranks that share the model out. portion: nothing, it is whole. copied: the first of them has
+  // the same, saves it, and counts it in norms. summed: each has made a part of its gradient, which is their
+  // sum.
+  std::optional<Portion> portion = {};
+  bool copied = false, summed = false;
+  const Shape& whole_shape() const { return portion ? portion->whole : shape; }
 
   // Its name in the model's files where that is another: a head that no longer shares the embedding's table.
   std::string stored_as = {};
@@ -44,5 +59,17 @@ struct Parameter {
   Tensor value;  // shape
   Tensor grad;   // shape, f32; empty when frozen
 };
+
+// Elements [first, first + count) of a parameter in pieces that lie together in the whole tensor too.
+// f(here, at, n): n elements from its own number `here` and the whole's number `at` on.
+void each_piece(const Parameter& p, std::int64_t first, std::int64_t count, auto f) {
+  if (!p.portion) return f(first, first, count);
+  const auto& [whole, own, all, begin] = *p.portion;
+  for (const std::int64_t end = first + count; first < end;) {
+    const std::int64_t n = std::min(own - first % own, end - first);
+    f(first, first / own * all + begin + first % own, n);
+    first += n;
+  }
+}
 
 }  // namespace ft

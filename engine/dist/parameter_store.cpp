@@ -32,9 +32,10 @@ std::unique_ptr<Communicator> group_of(Communicator& comm, int width, bool in_a_
 }  // namespace
 
 ParameterStore::ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options, StatesOf states,
-                               Homes homes)
+                               Homes homes, Communicator* tensor)
     : ops_(ops),
       comm_(comm),
+      tensor_(tensor),
       options_(options),
       states_(std::move(states)),
       group_(group_of(comm, options.group, true)),

@@ -127,10 +127,21 @@ struct EarlyStep {
 // Writes elements [first, first + y.numel()) of a parameter to host memory `y` of any float type.
 using ReadParameter = std::function<void(const Parameter&, Tensor y, std::int64_t first)>;
 
+// A reader of parameters from one of the whole tensors that they may be parts of.
+inline ReadParameter of_parts(ReadParameter whole) {
+  return [whole = std::move(whole)](const Parameter& p, Tensor y, std::int64_t first) {
+    each_piece(p, first, y.numel(), [&](std::int64_t here, std::int64_t at, std::int64_t n) {
+      whole(p, y.elements(here - first, n), at);
+    });
+  };
+}
+
 class ParameterStore {
  public:
+  // tensor: the ranks that share each layer with this one, which have the same place in `comm` of their own;
+  // null: none.
   ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options, StatesOf states = no_states,
-                 Homes homes = {});
+                 Homes homes = {}, Communicator* tensor = nullptr);
   ParameterStore(Ops& ops, Communicator& comm, ZeroStage stage, StatesOf states = no_states)
       : ParameterStore(ops, comm, ZeroOptions{.stage = stage}, std::move(states)) {}
   ~ParameterStore();
@@ -330,7 +341,8 @@ class ParameterStore {
   void start_gather(Unit&);
   void gather_ahead();
   void take_grads(Unit&);
-  void start_sum(Unit&);  // of gradients that every rank has whole
+  void start_sum(Unit&);                            // of gradients that every rank has whole
+  void add_up_parts(const Unit&, bool last) const;  // of Parameter::summed
   void reduce_whole(Communicator&, const Unit&, bool last) const;
   void finish(const Reduction&);
   void send_home(const Reduction&);
@@ -353,6 +365,7 @@ class ParameterStore {
 
   Ops& ops_;
   Communicator& comm_;
+  Communicator* const tensor_;
   ZeroOptions options_;
   StatesOf states_;
   // The ranks that share everything out, and those that hold the same; null: all, and none.

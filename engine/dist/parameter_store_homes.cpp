@@ -68,7 +68,7 @@ double ParameterStore::sum_of_squares(std::int64_t step) {
   for (const Unit& u : units_)
     for (const Group& g : u.groups)
       for (std::size_t i = 0; g.trained && u.has_grads[made_] && i < g.parameters.size(); ++i)
-        if (g.parameters[i]->rule.frozen_steps < step)
+        if (g.parameters[i]->rule.frozen_steps < step && !g.parameters[i]->copied)
           total += sums[static_cast<std::size_t>(1 + g.first_norm) + i];
   return total;
 }

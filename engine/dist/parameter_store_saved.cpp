@@ -17,6 +17,7 @@ void ParameterStore::each_part(const std::function<void(const Slice&, const Down
     return Tensor(host.data(), t.dtype, t.shape);
   };
   each_slice(Layout::sharded, {.grads = gradients}, [&](const Slice& s) {
+    if (s.parameter->copied) return;
     const auto specs = states(*s.parameter);
     const auto cut = [&](std::int64_t p) {
       return std::min(s.count, round_up(s.count * p / parts, common_block(specs)));

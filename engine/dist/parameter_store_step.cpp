@@ -133,6 +133,7 @@ void ParameterStore::reduce(int index, bool complete) {
   if (!trains(index)) return;
   const Phase before = ops_.phases().turn_to(Phase::reduce);
   const bool last = complete && last_micro_;
+  add_up_parts(u, last);
   if (!grads_) {
     if (last) start_sum(u);
   } else {
@@ -148,6 +149,14 @@ void ParameterStore::reduce(int index, bool complete) {
   }
   if (!options_.overlap || (homes_.states && shards_.size() == 1)) settle();
   ops_.phases().turn_to(before);
+}
+
+// When those of all ranks are about to be added up.
+void ParameterStore::add_up_parts(const Unit& u, bool last) const {
+  if (tensor_) tensor_->enter(u.name);
+  for (const Group& g : u.groups)
+    for (const Parameter* p : g.parameters)
+      if (p->summed && g.trained && (last || g.stage.grads == Layout::sharded)) tensor_->all_reduce(p->grad);
 }
 
 // Gradients that lie together for a while. Those of every rank are added up when they are complete where they
@@ -219,9 +228,11 @@ double ParameterStore::grad_norm(std::int64_t step) {
   ops_.upload(total, &squares);
   if (!homes_.states)
     each_slice(Layout::sharded, {.grads = true}, [&](const Slice& s) {
-      if (s.parameter->rule.frozen_steps < step) ops_.run(op::SumSquares{total, s.grad});
+      if (s.parameter->rule.frozen_steps < step && !s.parameter->copied)
+        ops_.run(op::SumSquares{total, s.grad});
     });
   shards_.all_reduce(total);
+  if (tensor_) tensor_->all_reduce(total);
   ops_.download(&squares, total);
   return std::sqrt(squares);
 }

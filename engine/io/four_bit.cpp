@@ -37,12 +37,6 @@ FourBitData quantize_runs(std::int64_t n, DType type, FourBitForm form, const F&
   return q;
 }
 
-float absmax_of(const FourBitData& q, std::int64_t block) {
-  const auto b = static_cast<std::size_t>(block);
-  if (!q.form.nested) return q.absmax[b];
-  return nested_value(nested_map()[q.absmax_codes[b]], q.nested_absmax[b / kNestedBlock], q.nested_offset);
-}
-
 }  // namespace
 
 FourBitData quantize(std::span<const float> x, FourBitForm form) {
@@ -80,6 +74,12 @@ void quantize_absmax(FourBitData& q, float offset) {
       of_block(static_cast<std::size_t>(b));
   });
   q.absmax.clear();
+}
+
+float absmax_of(const FourBitData& q, std::int64_t block) {
+  const auto b = static_cast<std::size_t>(block);
+  if (!q.form.nested) return q.absmax[b];
+  return nested_value(nested_map()[q.absmax_codes[b]], q.nested_absmax[b / kNestedBlock], q.nested_offset);
 }
 
 void dequantize(std::span<float> y, const FourBitData& q, std::int64_t first) {

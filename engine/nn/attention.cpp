@@ -146,6 +146,8 @@ Scores SelfAttention::scores(const Ctx& c) const {
   if (dropout.active(c)) {
     s.dropout = dropout.p;
     s.random = dropout.mask(c, q_proj.name);
+    s.first_head = first_head;
+    s.all_heads = all_heads;
   }
   return s;
 }
@@ -262,6 +264,25 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
     through(*k_norm, dk, s.k_raw, s.k_statistics);
   }
   projected_back(c, dx, dq, dk, dv, all, x, s);
+}
+
+void SelfAttention::cut(TensorRank t) {
+  const auto refuse = [&](const Linear& l, const char* why) {
+    throw UserError(Exit::config, str("distributed.tensor_parallel_size: ranks cannot share ", l.name, ", ",
+                                      why, ", yet; leave it out"));
+  };
+  if (fused()) refuse(q_proj, "which makes queries, keys and values");
+  if (q_norm && q_norm->width() != heads.width) refuse(q_proj, "whose norm is over all heads");
+  require_heads(heads.key_value, "num_key_value_heads", t);
+  for (Linear* l : {&q_proj, &k_proj, &v_proj}) l->share(Cut::columns, t);
+  o_proj.share(Cut::rows, t);
+  all_heads = heads.query;
+  heads.query /= t.size;
+  first_head = heads.query * t.rank;
+  heads.key_value /= t.size;
+  for (auto* norm : {&q_norm, &k_norm})
+    if (*norm)  // of all heads, and each rank sees its own
+      for (Parameter* p : parameters_of(**norm)) p->summed = true;
 }
 
 void SelfAttention::visit(Visitor& v) {

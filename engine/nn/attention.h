@@ -17,9 +17,10 @@ struct SelfAttention {
   bool by_heads = false;
   std::optional<Norm> q_norm, k_norm;  // over as many values of a row at a time as they are wide
   Heads heads{};
-  float scale = 1;  // of the scores
-  float cap = 0;    // of the scaled scores; 0: none
-  Dropout dropout;  // of the probabilities
+  std::int64_t first_head = 0, all_heads = 0;  // of the queries', where the rank has some of them
+  float scale = 1;                             // of the scores
+  float cap = 0;                               // of the scaled scores; 0: none
+  Dropout dropout;                             // of the probabilities
   Rotation rotation = Rotation::usual;
   std::int64_t window = 0;  // 0: none
   std::size_t layer = 0;    // in a KvCache
@@ -41,6 +42,8 @@ struct SelfAttention {
     return q_proj.reads_input() || (!fused() && (k_proj.reads_input() || v_proj.reads_input()));
   }
   void visit(Visitor&);
+  // Leaves the rank's heads. UserError (exit 2) where that is not possible.
+  void cut(TensorRank);
   // That so many ranks are to share the rows of sequences. UserError(Exit::config) where they cannot share
   // the heads, or something else that it has.
   void share_rows(std::int64_t ranks) const;

@@ -62,6 +62,12 @@ class CausalLm final : public Model {
     stack_.add_units(store, any_trained(vocabulary_.embedding));
     vocabulary_.add_head(store);
   }
+  void cut_all(TensorRank t) override {
+    for (Block& b : stack_.blocks) b.cut(t);
+    vocabulary_.cut(t);
+    key_columns_ /= t.size;
+    heads_ /= t.size;
+  }
   void untie() override { vocabulary_.untie(); }
   const Parameter& input_embedding() const override { return vocabulary_.embedding.weight; }
   Parameter& train_rows(Parameter values, std::vector<std::int32_t> ids) override {
@@ -82,7 +88,7 @@ class CausalLm final : public Model {
       throw UserError(Exit::config, kRandomLtd + ".model_type: this model has no encoder; set decoder");
     stack_.drop_tokens(blocks, all);
   }
-  std::int64_t vocab_size() const override { return vocabulary_.head.lm_head.out; }
+  std::int64_t vocab_size() const override { return vocabulary_.head.lm_head.whole_out(); }
 
   void share_rows(std::int64_t ranks) override {
     if (balance_.coefficient != 0)
@@ -155,7 +161,7 @@ class CausalLm final : public Model {
                       ft::upload(c, where.rows),
                       {ft::upload(c, where.first), ft::upload(c, where.count)},
                       where.fresh};
-    const Tensor ids = ft::upload(c, next.input_ids);
+    const Tensor ids = vocabulary_.embedding.upload(c, next.input_ids);
     const BlockMask blocks = sparse_.upload(c, where.longest, where.fresh);
     sparse_.restrict(c, cached.ranges, where.count);
     Side side = positions_.upload(c, next, cached);
@@ -184,7 +190,7 @@ class CausalLm final : public Model {
     return in;
   }
   Inputs upload(Ctx& c, const Batch& b) {
-    const Tensor ids = ft::upload(c, b.input_ids);
+    const Tensor ids = vocabulary_.embedding.upload(c, b.input_ids);
     const Targets targets{ft::upload(c, b.target_rows), ft::upload(c, b.targets)};
     Side side = positions_.upload(c, b);
     side.blocks = sparse_.upload(c, longest_of(b.starts));

@@ -1,5 +1,6 @@
 // What every forward and backward gets.
 #pragma once
+#include <string_view>
 #include <vector>
 
 #include "engine/core/arena.h"
@@ -40,10 +41,15 @@ struct Ctx {
   const Grid* grid = nullptr;  // of the run's ranks; null: each computes for itself
   std::int64_t first_row = 0;  // the number of a pass's first row, where ranks share a micro-batch
 
+  // The ranks that share each layer with this one; null: none do.
+  Communicator* tensor() const { return grid ? grid->tensor() : nullptr; }
   void begin(Phase phase) { ops.phases().turn_to(phase); }
   Tensor save(std::int64_t rows, std::int64_t cols) { return saved.take_padded(rows, cols, dtype); }
   Tensor temporary(std::int64_t rows, std::int64_t cols) { return scratch.take_padded(rows, cols, dtype); }
 };
+
+// x (rows, columns) becomes the sum of what the ranks of c.tensor() have in x. of: a module, for messages.
+void add_up(Ctx&, Tensor x, std::string_view of);
 
 // Indices on the device, until c.saved is rewound.
 inline Tensor upload(Ctx& c, const std::vector<std::int32_t>& values) {
@@ -57,7 +63,8 @@ inline Tensor upload(Ctx& c, const std::vector<std::int32_t>& values) {
 class Sum {
  public:
   // alpha: of what is added, not of c.
-  Sum(Ops& ops, Tensor y, Tensor c = {}, float alpha = 1) : ops_(ops), y_(y), c_(c), alpha_(alpha) {}
+  Sum(Ops& ops, Tensor y, Tensor c = {}, float alpha = 1)
+      : ops_(ops), y_(y), c_(c), alpha_(alpha), goes_on_(c) {}
   explicit operator bool() const { return static_cast<bool>(y_); }
 
   void add(const Term& term) {
@@ -73,8 +80,15 @@ class Sum {
     flush();
     ops_.run(op::Add{y_, whole});
   }
+  // What is added is a part of it, and other ranks have the rest: run() adds them up. Not where the sum goes
+  // on with a c: who began it does so.
+  void among_ranks(Ctx& c, std::string_view of) {
+    ranks_ = &c;
+    of_ = of;
+  }
   void run() {
     if (y_ && count_ > 0) flush();
+    if (y_ && ranks_ && !goes_on_) add_up(*ranks_, y_, of_);
   }
 
  private:
@@ -91,6 +105,9 @@ class Sum {
   float alpha_;
   std::array<Term, 8> terms_{};
   std::size_t count_ = 0;
+  bool goes_on_;
+  Ctx* ranks_ = nullptr;
+  std::string_view of_;
 };
 
 }  // namespace ft

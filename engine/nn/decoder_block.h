@@ -26,6 +26,7 @@ struct DecoderBlock {
   Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;
   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
   void visit(Visitor&);
+  void cut(TensorRank);
   void share_rows(std::int64_t ranks) const { attention.share_rows(ranks); }  // see Model
 
  private:

@@ -12,10 +12,18 @@ struct Dropout {
 
   bool active(const Ctx& c) const { return c.train && p > 0; }
   Random mask(const Ctx& c, std::string_view name) const { return c.random.with(name).with("dropout"); }
-  // x, or with its gradient d, in place; nothing outside training.
-  void apply(Ctx& c, Tensor x, std::string_view name) const {
-    if (active(c))
-      c.ops.run(op::Dropout{.y = x, .x = x, .p = p, .random = mask(c, name), .first_row = c.first_row});
+  // x, or with its gradient d, in place; nothing outside training. x may be columns of `columns`, from
+  // first_column on; 0: it is all of them.
+  void apply(Ctx& c, Tensor x, std::string_view name, std::int64_t first_column = 0,
+             std::int64_t columns = 0) const {
+    if (!active(c)) return;
+    c.ops.run(op::Dropout{.y = x,
+                          .x = x,
+                          .p = p,
+                          .random = mask(c, name),
+                          .first_row = c.first_row,
+                          .first_column = first_column,
+                          .columns = columns});
   }
 };
 

@@ -1,10 +1,32 @@
 #include "engine/nn/embedding.h"
 
+#include "engine/core/error.h"
+
 namespace ft {
 
+Tensor Embedding::upload(Ctx& c, const std::vector<std::int32_t>& ids) const {
+  if (!weight.portion) return ft::upload(c, ids);
+  const auto first = static_cast<std::int32_t>(weight.portion->begin / weight.shape[1]),
+             rows = static_cast<std::int32_t>(weight.shape[0]);
+  std::vector<std::int32_t> own = ids;
+  for (std::int32_t& id : own) id = first <= id && id < first + rows ? id - first : -1;
+  return ft::upload(c, own);
+}
+
+void Embedding::cut(TensorRank t) {
+  if (trained)
+    throw UserError(
+        Exit::config,
+        "lora.trainable_token_indices: not with distributed.tensor_parallel_size yet; leave one of "
+        "the two out");
+  ft::cut(weight, 0, t);
+}
+
+// Of a rank's part of the table, the others' rows are zeros.
 void Embedding::look_up(Ctx& c, Tensor y, Tensor ids) const {
   c.ops.enter(weight.name);
   c.ops.run(op::Embedding{.y = y, .ids = ids, .table = weight.value});
+  if (weight.portion) add_up(c, y, weight.name);
   if (scale != 1) c.ops.run(op::Multiply{.y = y, .x = y, .factor = scale});
 }
 

@@ -24,6 +24,11 @@ struct Embedding {
   void prepare(Ctx& c) const {
     if (trained) trained->put_into(c, weight.value);
   }
+  // Ids on the device, as forward and backward take them: of a rank's part of the table, those that are not
+  // in it are negative.
+  Tensor upload(Ctx&, const std::vector<std::int32_t>& ids) const;
+  // Leaves the rank's rows of the table. UserError (exit 2) where rows of it are trained apart.
+  void cut(TensorRank);
   // y (ids, C). at: rows of the table of positions; empty without one.
   void forward(Ctx&, Tensor y, Tensor ids, Tensor at = {}) const;
   // Own gradients +=; changes dy.
@@ -45,6 +50,7 @@ class TiedWeight final : public Weight {
     Weight::add_grad(c, dy, x);
     if (embedding_.trained) embedding_.trained->backward_of_columns(c, dy, x);
   }
+  void cut(int, TensorRank) override {}  // the embedding's table is
 
  private:
   const Embedding& embedding_;

@@ -47,6 +47,11 @@ void EmbeddingAndHead::score_instead() {
   tied_ = false;
 }
 
+void EmbeddingAndHead::cut(TensorRank t) {
+  embedding.cut(t);
+  if (head.kind == HeadKind::vocabulary) head.lm_head.share(Cut::columns, t);
+}
+
 void EmbeddingAndHead::visit_embedding(Visitor& v) {
   v.unit(unit_of(embedding));
   embedding.visit(v);

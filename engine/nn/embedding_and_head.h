@@ -23,6 +23,9 @@ class EmbeddingAndHead {
   // The head gives a score in place of logits: see Model::score_instead.
   void score_instead();
 
+  // Leaves the rank's part of the vocabulary; see Model::cut.
+  void cut(TensorRank);
+
   // See Model::train_rows.
   Parameter& train_rows(Parameter values, std::vector<std::int32_t> ids);
 

@@ -16,7 +16,25 @@ Tensor column(const Tensor& t) { return {t.data, t.dtype, {t.numel(), 1}}; }
 
 std::int64_t Head::chunk_rows() const {
   constexpr std::int64_t kElements = 1 << 24;
-  return std::clamp(kElements / lm_head.out / 64 * 64, std::int64_t{128}, std::int64_t{1024});
+  return std::clamp(kElements / lm_head.whole_out() / 64 * 64, std::int64_t{128}, std::int64_t{1024});
+}
+
+// With a rank's part of the vocabulary it takes the sums of all parts' logits; the logits of a row never come
+// together.
+void Head::cross_entropy(Ctx& c, op::CrossEntropy op) const {
+  if (lm_head.cut == Cut::none) return c.ops.run(op);
+  Communicator& ranks = *c.tensor();
+  Scope scratch(c.scratch);
+  const std::int64_t rows = op.targets.numel(), each = op::LogitSums::kCount;
+  const Tensor own = c.scratch.take({rows, each}, DType::f32),
+               all = c.scratch.take({ranks.size() * rows, each}, DType::f32);
+  c.ops.run(op::LogitSums{.y = own, .logits = op.logits, .targets = op.targets, .first = lm_head.first});
+  ranks.enter(lm_head.name);
+  ranks.all_gather(all, own);
+  op.sums = all;
+  op.first = lm_head.first;
+  op.classes = lm_head.whole;
+  c.ops.run(op);
 }
 
 // Takes rows [begin, end) of all requested ones.
@@ -47,8 +65,8 @@ void Head::forward(Ctx& c, Tensor loss, Tensor x, const Targets& t, float smooth
     Chunk k = project(c, x, t.rows, begin, end);
     Tensor losses = c.scratch.take({end - begin}, DType::f32);
     c.ops.enter("loss");
-    c.ops.run(op::CrossEntropy{
-        .loss = losses, .logits = k.logits, .targets = part(t.ids, begin, end), .smoothing = smoothing});
+    cross_entropy(
+        c, {.loss = losses, .logits = k.logits, .targets = part(t.ids, begin, end), .smoothing = smoothing});
     c.ops.run(op::Sum{loss, losses});
   }
 }
@@ -65,13 +83,13 @@ void Head::forward_backward(Ctx& c, Tensor loss, Tensor d, Tensor x, const Targe
     Chunk k = project(c, x, t.rows, begin, end);
     Tensor losses = c.scratch.take({end - begin}, DType::f32);
     c.ops.enter("loss");
-    c.ops.run(op::CrossEntropy{.loss = losses,
-                               .logits = k.logits,
-                               .targets = part(t.ids, begin, end),
-                               .scale = loss_scale * scale,
-                               .smoothing = smoothing,
-                               .gradient = true,
-                               .cap = cap});
+    cross_entropy(c, {.loss = losses,
+                      .logits = k.logits,
+                      .targets = part(t.ids, begin, end),
+                      .scale = loss_scale * scale,
+                      .smoothing = smoothing,
+                      .gradient = true,
+                      .cap = cap});
     c.ops.run(op::Sum{loss, losses});
     c.begin(Phase::backward);
     back(c, d, k, part(t.rows, begin, end), begin);
@@ -79,6 +97,7 @@ void Head::forward_backward(Ctx& c, Tensor loss, Tensor d, Tensor x, const Targe
 }
 
 void Head::forward(Ctx& c, LogitLoss& of, Tensor loss, Tensor x, const Targets& t) const {
+  require(lm_head.cut == Cut::none, "a loss of whole logits, which no rank has");
   const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
   for (std::int64_t begin = 0; begin < total; begin += chunk) {
     const std::int64_t end = std::min(total, begin + chunk);
@@ -93,6 +112,7 @@ void Head::forward(Ctx& c, LogitLoss& of, Tensor loss, Tensor x, const Targets& 
 
 void Head::forward_backward(Ctx& c, LogitLoss& of, Tensor loss, Tensor d, Tensor x, const Targets& t,
                             float loss_scale) const {
+  require(lm_head.cut == Cut::none, "a loss of whole logits, which no rank has");
   const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
   c.begin(Phase::backward);
   c.ops.run(op::Fill{d, 0});
@@ -121,13 +141,15 @@ void Head::value_of(Ctx& c, const Chunk& k, const RowValues& to, const Targets& 
   c.ops.enter("loss");
   const Tensor values = part(to.values, begin, end), ids = part(t.ids, begin, end);
   if (kind == HeadKind::scores) return c.ops.run(op::Cast{column(values), k.logits});
-  c.ops.run(op::CrossEntropy{.loss = values, .logits = k.logits, .targets = ids});
+  cross_entropy(c, {.loss = values, .logits = k.logits, .targets = ids});
   if (to.statistics)
     c.ops.run(op::LogitStatistics{.y = to.statistics.slice(begin, end), .logits = k.logits, .targets = ids});
 }
 
 RowValues Head::values_of(Ctx& c, const RowLoss& loss, Tensor x, const Targets& t) const {
   const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
+  require(!loss.wants_statistics() || lm_head.cut == Cut::none,
+          "statistics of whole logits, which no rank has");
   RowValues v{c.scratch.take({total}, DType::f32), {}, kind == HeadKind::scores};
   if (loss.wants_statistics() && !v.scores)
     v.statistics = c.scratch.take({total, op::LogitStatistics::kCount}, DType::f32);
@@ -162,13 +184,13 @@ void Head::forward_backward(Ctx& c, RowLoss& loss, Tensor d, Tensor x, const Tar
       c.ops.run(op::Cast{k.logits, column(own)});
     } else {
       c.ops.enter("loss");
-      c.ops.run(op::CrossEntropy{.loss = part(values.values, begin, end),
-                                 .logits = k.logits,
-                                 .targets = part(t.ids, begin, end),
-                                 .scale = scale / loss.temperature(),
-                                 .gradient = true,
-                                 .cap = cap / loss.temperature(),
-                                 .weights = own});
+      cross_entropy(c, {.loss = part(values.values, begin, end),
+                        .logits = k.logits,
+                        .targets = part(t.ids, begin, end),
+                        .scale = scale / loss.temperature(),
+                        .gradient = true,
+                        .cap = cap / loss.temperature(),
+                        .weights = own});
     }
     back(c, d, k, part(t.rows, begin, end), begin);
   }
@@ -201,8 +223,19 @@ void Head::logits(Ctx& c, Tensor y, Tensor x, Tensor rows) const {
     const std::int64_t end = std::min(total, begin + chunk);
     Scope scratch(c.scratch), saved(c.saved);
     Chunk k = project(c, x, rows, begin, end);
-    c.ops.copy(y.slice(begin, end), k.logits);
+    whole_logits(c, y.slice(begin, end), k.logits);
   }
+}
+
+// Of the parts that ranks have, by adding them up among zeros.
+void Head::whole_logits(Ctx& c, Tensor y, Tensor logits) const {
+  if (lm_head.cut == Cut::none) return c.ops.copy(y, logits);
+  const Tensor all = c.scratch.take(y.shape, DType::f32);
+  c.ops.run(op::Fill{all, 0});
+  c.ops.run(op::Cast{.y = all.columns(lm_head.first, lm_head.first + lm_head.out), .x = logits});
+  c.tensor()->enter(lm_head.name);
+  c.tensor()->all_reduce(all);
+  c.ops.run(op::Cast{.y = y, .x = all});
 }
 
 }  // namespace ft

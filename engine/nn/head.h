@@ -47,7 +47,7 @@ struct Head {
   // The same, and d = the gradient with respect to x, by those weights; own gradients +=. The logits are
   // computed twice: the weights of all rows are known only when all values are.
   void forward_backward(Ctx&, RowLoss&, Tensor d, Tensor x, const Targets&) const;
-  // Logits (rows, V) of the given rows, in the activations' dtype.
+  // Logits (rows, V) of the given rows, of all V whatever the rank's part, in the activations' dtype.
   void logits(Ctx&, Tensor y, Tensor x, Tensor rows) const;
   void visit(Visitor& v) {
     if (norm) norm->visit(v);
@@ -61,6 +61,8 @@ struct Head {
     Tensor read, narrow_adapter;  // what lm_head reads
     Tensor logits, adapter;
   };
+  void cross_entropy(Ctx&, op::CrossEntropy) const;
+  void whole_logits(Ctx&, Tensor y, Tensor logits) const;
   RowValues values_of(Ctx&, const RowLoss&, Tensor x, const Targets&) const;
   void value_of(Ctx&, const Chunk&, const RowValues&, const Targets&, std::int64_t begin,
                 std::int64_t end) const;

@@ -23,6 +23,18 @@ Linear make_inputs_first_linear(std::string name, std::int64_t in, std::int64_t 
   return l;
 }
 
+void Linear::share(Cut how, TensorRank t) {
+  if (t.size == 1) return;
+  cut = how;
+  std::int64_t& n = how == Cut::columns ? out : in;
+  whole = n;
+  first = t.first_of(whole);
+  n = t.count_of(whole);
+  weight->cut(how == Cut::columns ? 0 : 1, t);
+  if (bias && how == Cut::columns) ft::cut(*bias, 0, t);
+  if (adapter) adapter->cut(how, t);
+}
+
 Tensor Linear::narrow(Ctx& c, Tensor x) const {
   const Adapter* const own = adapter_in(c);
   if (!own) return {};
@@ -42,11 +54,13 @@ void Linear::forward_with(Ctx& c, Tensor y, Tensor x, Tensor u, Tensor residual,
   c.ops.enter(name);
   if (const Adapter* const own = adapter_in(c); own && own->rescaling())
     return forward_rescaled(c, *this, y, x, u, residual, alpha);
-  Sum sum(c.ops, y, bias ? bias->value : residual, alpha);
+  const bool parts = cut == Cut::rows, first_rank = !parts || c.tensor()->rank() == 0;
+  Sum sum(c.ops, y, bias ? (first_rank ? bias->value : Tensor{}) : parts ? Tensor{} : residual, alpha);
   sum.add(weight->times(x, Trans::yes));
   if (const Adapter* const own = adapter_in(c)) own->up(sum, u);
   sum.run();
-  if (residual && bias) c.ops.run(op::Add{y, residual});
+  if (parts && y) add_up(c, y, name);
+  if (residual && (bias || parts)) c.ops.run(op::Add{y, residual});
 }
 
 void Linear::backward(Ctx& c, Sum& dx, Tensor dy, Tensor x, Tensor u) const {
@@ -57,6 +71,7 @@ void Linear::backward(Ctx& c, Sum& dx, Tensor dy, Tensor x, Tensor u) const {
 
 void Linear::backward_with(Ctx& c, Sum& dx, Tensor du, Tensor dy, Tensor x, Tensor u) const {
   c.ops.enter(name);
+  if (cut == Cut::columns) dx.among_ranks(c, name);
   if (adapter && adapter->rescaling()) return backward_rescaled(c, *this, dx, du, dy, x, u);
   weight->add_grad(c, dy, x);
   if (bias && bias->grad) c.ops.run(op::ColumnSums{bias->grad, dy});

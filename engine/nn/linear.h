@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/core/error.h"
 #include "engine/nn/weight.h"
 
 namespace ft {
@@ -40,6 +41,9 @@ class Adapter {
   virtual const Rescaling* rescaling() const { return nullptr; }
   virtual void visit_down(Visitor&) = 0;
   virtual void visit_up(Visitor&) = 0;
+  // Leaves what belongs to the rank's part of its Linear: the other matrix stays whole, its gradient is a
+  // sum.
+  virtual void cut(Cut, TensorRank) { throw InternalError("cut: not of this adapter"); }
 };
 
 struct Linear {
@@ -48,8 +52,15 @@ struct Linear {
   std::unique_ptr<Weight> weight;
   std::optional<Parameter> bias;     // (out)
   std::unique_ptr<Adapter> adapter;  // null: none
+  // How ranks share it out. in or out is then this rank's part of `whole`, which begins at `first`.
+  Cut cut = Cut::none;
+  std::int64_t first = 0, whole = 0;
+  std::int64_t whole_out() const { return cut == Cut::columns ? whole : out; }
+  void share(Cut, TensorRank);
 
-  // y = alpha (x W^T + adapter) + b + residual. Returns the adapter's u, which backward needs.
+  // y = alpha (x W^T + adapter) + b + residual. Returns the adapter's u, which backward needs. Cut into rows,
+  // y is added up over the ranks and x a part of the input; into columns, y is a part of the output and dx,
+  // whose parts the ranks have, is added up by the caller's Sum.
   Tensor forward(Ctx&, Tensor y, Tensor x, Tensor residual = {}, float alpha = 1) const;
   // Own gradients +=; adds the gradient of x to dx, which the caller runs within its scratch Scope. x may be
   // empty when !reads_input().

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/core/error.h"
+
 namespace ft {
 namespace {
 
@@ -46,7 +48,7 @@ Tensor Mlp::inner(Ctx& c, const Piece& p) const {
   Tensor act = c.temporary(p.gate.rows(), p.gate.cols());
   c.ops.enter(parent_of(down_proj.name));
   c.ops.run(op::Gated{.f = activation, .y = act, .gate = p.gate, .up = p.up});
-  dropout.apply(c, act, down_proj.name);
+  dropout.apply(c, act, down_proj.name, down_proj.first, down_proj.whole);
   return act;
 }
 
@@ -92,7 +94,7 @@ void Mlp::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, Piece& p) const {
     down_proj.backward(c, sum, dy, act, p.down_u);
     sum.run();
     c.ops.enter(parent_of(down_proj.name));
-    dropout.apply(c, dact, down_proj.name);
+    dropout.apply(c, dact, down_proj.name, down_proj.first, down_proj.whole);
     c.ops.run(
         op::GatedGrad{.f = activation, .dgate = p.gate, .dup = p.up, .dy = dact, .gate = p.gate, .up = p.up});
   }
@@ -103,6 +105,15 @@ void Mlp::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, Piece& p) const {
   else
     gate_proj.backward(c, sum, fused() ? p.both : p.gate, x, p.u);
   sum.run();
+}
+
+void Mlp::cut(TensorRank t) {
+  if (fused())
+    throw UserError(Exit::config, str("distributed.tensor_parallel_size: ranks cannot share ", gate_proj.name,
+                                      ", which makes gate and up, yet; leave it out"));
+  gate_proj.share(Cut::columns, t);
+  if (up_proj) up_proj->share(Cut::columns, t);
+  down_proj.share(Cut::rows, t);
 }
 
 void Mlp::visit(Visitor& v) {

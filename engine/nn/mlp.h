@@ -34,6 +34,8 @@ struct Mlp {
   void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&) const;
   bool reads_input() const { return gate_proj.reads_input() || (up_proj && up_proj->reads_input()); }
   void visit(Visitor&);
+  // Leaves the rank's part of the width between. UserError (exit 2) where that is not possible.
+  void cut(TensorRank);
 
  private:
   bool fused() const { return !up_proj && gate_proj.out == 2 * down_proj.in; }

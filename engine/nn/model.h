@@ -8,6 +8,7 @@
 #include "engine/core/error.h"
 #include "engine/dist/parameter_store.h"
 #include "engine/nn/context.h"
+#include "engine/nn/cut.h"
 #include "engine/nn/kv_cache.h"
 #include "engine/nn/logit_loss.h"
 #include "engine/nn/row_loss.h"
@@ -24,6 +25,15 @@ class Model {
   virtual void visit(Visitor&) = 0;
   // Called once, when all adapters are attached and it is decided what to train: gives the store its units.
   virtual void add_units(ParameterStore&) = 0;
+
+  // Leaves what this rank has of the model where ranks share each layer; when all that is trained is known
+  // and before add_units. UserError (exit 2) where that is not possible.
+  void cut(TensorRank t) {
+    if (t.size == 1) return;
+    cut_all(t);
+    EachParameter others([&](Parameter& p) { p.copied = t.rank > 0 && !p.portion; });
+    visit(others);
+  }
 
   // Gives a head that shares the embedding's table one of its own, with the same first values.
   virtual void untie() {}
@@ -116,6 +126,10 @@ class Model {
   // Runs the new tokens, whose keys and values are kept. logits (sequences, V), in the activations' dtype,
   // are those of the token that follows each sequence.
   virtual void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor logits) = 0;
+
+ protected:
+  // As cut() for more ranks than one, but for what they all have.
+  virtual void cut_all(TensorRank) { throw InternalError("cut: not of this model"); }
 };
 
 }  // namespace ft

@@ -1,5 +1,9 @@
 #include "engine/nn/weight.h"
 
+#include <algorithm>
+
+#include "engine/core/error.h"
+
 namespace ft {
 
 void Weight::add_grad(Ctx& c, Tensor dy, Tensor x) const {
@@ -9,7 +13,8 @@ void Weight::add_grad(Ctx& c, Tensor dy, Tensor x) const {
   product(c.ops, dw, term, 1, dw);
 }
 
-FourBitWeight::FourBitWeight(const std::string& name, Shape s, FourBitForm f) : form(f), shape(s) {
+FourBitWeight::FourBitWeight(const std::string& name, Shape s, FourBitForm f)
+    : form(f), shape(s), whole_form(f), whole(s) {
   const std::int64_t n = shape.numel(), blocks = form.blocks(n);
   const auto part = [](std::string called, std::int64_t size, DType dtype) {
     return Parameter{.name = std::move(called), .shape = {size}, .dtype = dtype, .stands_for = 0};
@@ -28,6 +33,41 @@ Term FourBitWeight::times(Tensor x, Trans t) const {
           {},
           t,
           {form, shape, codes.value, absmax.value, nested_absmax.value, nested_offset.value}};
+}
+
+bool FourBitWeight::divides(int axis, int size) const {
+  const std::int64_t step = axis == 0 ? shape[1] : 1;
+  for (int r = 0; r <= size; ++r) {
+    const bool end = axis == 0 && r == size;  // the last block may be shorter
+    if (!end && TensorRank{r, size}.first_of(shape[axis]) * step % form.block != 0) return false;
+  }
+  return true;
+}
+
+// Each part is whole blocks.
+void FourBitWeight::cut(int axis, TensorRank t) {
+  if (!divides(axis, t.size)) {
+    std::string sizes;
+    for (int n = 1; n <= std::min<std::int64_t>(shape[axis], 64); ++n)
+      if (divides(axis, n)) sizes += str(sizes.empty() ? "" : ", ", n);
+    throw UserError(Exit::config, str("distributed.tensor_parallel_size: ", t.size, " ranks cannot share ",
+                                      codes.name, " ", to_string(shape), " at the borders of its blocks of ",
+                                      form.block, " elements in 4 bits; sizes that would do: ", sizes));
+  }
+  const std::int64_t step = axis == 0 ? shape[1] : 1, groups = axis == 0 ? 1 : shape[0];
+  const std::int64_t n = shape[axis] * step, first = t.first_of(shape[axis]) * step;
+  shape.dims[axis] = t.count_of(shape[axis]);
+  const auto keep = [&](Parameter& p, std::int64_t each) {
+    const Portion s{p.shape, ceil_div(shape[axis] * step, each), ceil_div(n, each), first / each};
+    keep_portion(p, s);
+    p.shape = {groups * s.own};
+  };
+  keep(codes, 2);
+  keep(absmax, form.block);
+  if (!form.nested) return;
+  form.nested = false;
+  absmax.dtype = DType::f32;
+  absmax.stored = {};
 }
 
 void FourBitWeight::visit(Visitor& v) {

@@ -1,6 +1,7 @@
 // A matrix W (out, in) in any storage: a Linear asks it for its term of a product.
 #pragma once
 #include "engine/nn/context.h"
+#include "engine/nn/cut.h"
 #include "engine/nn/visitor.h"
 
 namespace ft {
@@ -14,6 +15,9 @@ class Weight {
   // Adds that of y = x W^T to what is trained of it.
   virtual void add_grad(Ctx&, Tensor dy, Tensor x) const;
   virtual void visit(Visitor&) {}  // its parameters, where they are its own
+  // Leaves what the rank has of the outputs (axis 0) or inputs (1) of a weight of its own. UserError (exit 2)
+  // where the storage cannot be cut so.
+  virtual void cut(int axis, TensorRank) = 0;
 };
 
 class DenseWeight final : public Weight {
@@ -28,6 +32,7 @@ class DenseWeight final : public Weight {
   bool inputs_first() const override { return inputs_first_; }
   Tensor grad() const override { return parameter.grad; }
   void visit(Visitor& v) override { v.parameter(parameter); }
+  void cut(int axis, TensorRank t) override { ft::cut(parameter, inputs_first_ ? 1 - axis : axis, t); }
   Parameter parameter;
 
  private:
@@ -40,9 +45,16 @@ class FourBitWeight final : public Weight {
   FourBitWeight(const std::string& name, Shape shape, FourBitForm form);
   Term times(Tensor x, Trans) const override;
   void visit(Visitor&) override;
+  void cut(int axis, TensorRank) override;
+  // Whether the parts of so many ranks begin with a block.
+  bool divides(int axis, int size) const;
 
+  // As this rank has it; of a part absmax are in f32, for those of a group in 8 bits may be other ranks'.
   FourBitForm form;
   Shape shape;
+  // Of the weight that it is or is a part of.
+  FourBitForm whole_form;
+  Shape whole;
   Parameter codes, absmax;                 // NAME, NAME.absmax
   Parameter nested_absmax, nested_offset;  // NAME.nested_absmax, NAME.nested_offset, where form.nested
 };

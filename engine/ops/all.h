@@ -32,7 +32,8 @@ using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Multiply, op::SoftCap, op
                       op::GatherSum, op::Transpose,                                         //
                       op::Route, op::RouteGrad, op::GroupRows, op::RouterBalance,           // routing.h
                       op::ScaleRows, op::ScaleRowsGrad,                                     //
-                      op::CrossEntropy, op::Divergence, op::LogitStatistics,                // loss.h
+                      op::LogitSums, op::CrossEntropy, op::Divergence,                      // loss.h
+                      op::LogitStatistics,                                                  //
                       op::Sum, op::SumSquares, op::AdamW, op::Lion, op::Sgd,                // optimizer.h
                       op::Adagrad, op::RmsProp, op::Average,                                //
                       op::FactoredMeans, op::FactoredUpdate, op::RootUpdate,  // whole_optimizer.h

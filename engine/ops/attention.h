@@ -47,10 +47,12 @@ struct Scores {
   // all pairs at that distance: T5's relative positions (Raffel et al. 2020). Self-attention only. Or empty.
   Tensor bias = {};
   // Training: a probability becomes 0 with chance `dropout`, else it grows by 1 / (1 - dropout). Head h,
-  // query row i and key j of its sequence use number j % 4 of random.at((i H + h) << 32 | j / 4).
+  // query row i and key j of its sequence use number j % 4 of random.at((i H + h) << 32 | j / 4). Of heads
+  // that are some of more, h counts from first_head, and H is all_heads.
   float dropout = 0;
   Random random = {};
-  float cap = 0;  // 0: none; with a cap there is no bias
+  float cap = 0;                               // 0: none; with a cap there is no bias
+  std::int64_t first_head = 0, all_heads = 0;  // 0: those that there are
 
   std::int64_t reach() const { return bias ? bias.rows() / 2 : 0; }
 };

@@ -26,6 +26,8 @@ void SoftCap::check() const {
 void Dropout::check() const {
   require(is_float(y) && alike(y, x), "dropout: y and x differ");
   require(0 <= p && p < 1, "dropout: p is not in [0, 1)");
+  require(columns == 0 ? first_column == 0 : 0 <= first_column && first_column + x.cols() <= columns,
+          "dropout: columns beyond those of the whole");
 }
 
 void Noise::check() const { require(is_float(y), "noise: y is not f32, bf16 or f16"); }

@@ -70,14 +70,15 @@ struct SoftCap {
 };
 
 // y = x / (1 - p) where the element is kept, else 0; y may be x. Element i uses number i % 4 of
-// random.at(i / 4); elements of rows before the first one have been counted.
+// random.at(i / 4). Where x is some rows and columns of a larger tensor, its elements are numbered as there.
 struct Dropout {
   static constexpr const char* kName = "dropout";
   Out y;
   In x;
   float p;  // in [0, 1)
   Random random = {};
-  std::int64_t first_row = 0;  // the number of x's first row, where x is some rows of many
+  std::int64_t first_row = 0;
+  std::int64_t first_column = 0, columns = 0;  // of all of a row's; 0: those of x
 
   void check() const;
   void operands(auto&& visit) const {

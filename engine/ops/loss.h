@@ -4,6 +4,25 @@
 
 namespace ft::op {
 
+// Of logits that are columns [first, first + n) of rows of more classes, what the loss of the whole rows
+// takes of them: the largest, the sum of exp(x - it), the target's, and the sum of all. The target's is 0
+// where it is another column.
+struct LogitSums {
+  static constexpr const char* kName = "logit_sums";
+  static constexpr std::int64_t kCount = 4;
+  Out y;       // (rows, kCount) f32
+  In logits;   // (rows, n)
+  In targets;  // (rows) i32, of all classes
+  std::int64_t first = 0;
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("logits", logits);
+    visit("targets", targets);
+  }
+};
+
 // loss = -log softmax(logits)[target] by row, or with label smoothing e against (1 - e) onehot + e / V. With
 // `gradient` the logits become scale times its gradient, in place; a row's times its weight, where there are
 // weights, and that of what SoftCap made them of where they are capped.
@@ -17,6 +36,10 @@ struct CrossEntropy {
   bool gradient = false;
   float cap = 0;          // of the logits; 0: they are not capped
   In weights = Tensor{};  // (rows) f32; empty: all are 1
+  // Where the logits are columns [first, first + n) of rows of `classes`: the LogitSums of all columns, those
+  // of one part's rows after another's.
+  In sums = Tensor{};  // (parts * rows, LogitSums::kCount) f32; empty: they are all the columns
+  std::int64_t first = 0, classes = 0;
 
   void check() const;
   void check_indices() const;
@@ -28,6 +51,7 @@ struct CrossEntropy {
       visit("logits", In(logits));
     visit("targets", targets);
     visit("weights", weights);
+    visit("sums", sums);
   }
 };
 

@@ -5,7 +5,7 @@
 
 namespace ft::op {
 
-// y[i] = table[ids[i]]
+// y[i] = table[ids[i]], or 0 for a negative id, which is one of another part of the table.
 struct Embedding {
   static constexpr const char* kName = "embedding";
   Out y;

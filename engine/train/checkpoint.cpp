@@ -21,7 +21,22 @@ constexpr StateSpec kGradient{.name = "delayed_grad"};
 
 std::string name_of(const Parameter& p, const StateSpec& state) { return str(p.name, ".", state.name); }
 
-Shape shape_of(const Parameter& p, const StateSpec& state) { return state.shape_for(p.shape); }
+Shape shape_of(const Parameter& p, const StateSpec& state) { return state.shape_for(p.whole_shape()); }
+
+// A parameter's own elements from `first` on, or those of a state of it, to where they are in the whole.
+void write(SafetensorsFiller& filler, const std::string& name, const Parameter& p, std::int64_t first,
+           const Tensor& values) {
+  each_piece(p, first, values.numel(), [&](std::int64_t here, std::int64_t at, std::int64_t n) {
+    filler.write(name, at, values.elements(here - first, n));
+  });
+}
+
+// The same the other way round: from(values, at).
+void read(const Parameter& p, std::int64_t first, const Tensor& to, auto from) {
+  each_piece(p, first, to.numel(), [&](std::int64_t here, std::int64_t at, std::int64_t n) {
+    from(to.elements(here - first, n), at);
+  });
+}
 
 Json to_json(const std::optional<LossScaler::State>& s) {
   if (!s) return nullptr;
@@ -140,14 +155,15 @@ void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles&
   store.each_part(
       [&](const Slice& s, const ParameterStore::Download& values) {
         const Tensor& weights = content == Content::average ? s.states.back() : s.master;
-        filler.write(files.name_of(*s.parameter), s.first, values(weights));
+        write(filler, files.name_of(*s.parameter), *s.parameter, s.first, values(weights));
         if (content == Content::weights || content == Content::average) return;
         const auto states = store.states(*s.parameter);
         for (std::size_t k = 0; k < states.size(); ++k)
           if (s.states[k])
-            filler.write(name_of(*s.parameter, states[k]), s.first / states[k].block, values(s.states[k]));
+            write(filler, name_of(*s.parameter, states[k]), *s.parameter, s.first / states[k].block,
+                  values(s.states[k]));
         if (content == Content::with_gradients)
-          filler.write(name_of(*s.parameter, kGradient), s.first, values(s.grad));
+          write(filler, name_of(*s.parameter, kGradient), *s.parameter, s.first, values(s.grad));
       },
       content == Content::with_gradients);
   filler.sync();
@@ -196,7 +212,7 @@ void Checkpoints::create_optimizer(const std::string& folder, bool gradients) {
   for (const Parameter* p : trained()) {
     for (const StateSpec& state : store_.states(*p))
       specs.push_back({name_of(*p, state), state.dtype, shape_of(*p, state)});
-    if (gradients) specs.push_back({name_of(*p, kGradient), kGradient.dtype, p->shape});
+    if (gradients) specs.push_back({name_of(*p, kGradient), kGradient.dtype, p->whole_shape()});
   }
   if (!specs.empty()) write_shards(folder, kOptimizer, specs, {}, max_shard_bytes_);
 }
@@ -219,17 +235,17 @@ void Checkpoints::read_optimizer(const std::string& folder, bool gradients) {
   store_.restore_states(
       [&](const Parameter& p, const StateSpec& state, const Tensor& to, std::int64_t first) {
         const auto [shard, tensor] = find(p, state);
-        shard->read(*tensor, to, first);
+        read(p, first, to, [&](const Tensor& values, std::int64_t at) { shard->read(*tensor, values, at); });
       });
   if (!gradients) return;
   store_.restore_gradients([&](const Parameter& p, const Tensor& to, std::int64_t first) {
     const auto [shard, tensor] = find(p, kGradient);
-    shard->read(*tensor, to, first);
+    read(p, first, to, [&](const Tensor& values, std::int64_t at) { shard->read(*tensor, values, at); });
   });
 }
 
 void Checkpoints::load_weights(const std::string& folder) {
-  store_.restore_masters(files_.read(folder));
+  store_.restore_masters(of_parts(files_.read(folder)));
   store_.publish();
 }
 

@@ -136,10 +136,13 @@ Sources sources_of(const GenerationShape& shape) {
 }
 
 // A pass with as many tokens as there will be, after the longest past.
-void run_generation(Model& model, Ops& ops, ParameterStore& store, DType dtype, const GenerationShape& shape,
-                    Peaks& peaks) {
+void run_generation(const Passes& p, Ops& ops, const GenerationShape& shape, Peaks& peaks) {
+  Model& model = *p.policy.model;
+  ParameterStore& store = *p.policy.store;
+  const DType dtype = p.dtype;
   Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
   Ctx c{ops, saved, scratch, dtype, {}, false};
+  c.grid = p.grid;
   const KvCache cache = model.make_kv_cache(saved, shape.cache, dtype);
   const Tensor logits = saved.take({shape.cache.slots, model.vocab_size()}, dtype);
   if (shape.cache.sources > 0) model.encode(c, store, cache, sources_of(shape));
@@ -171,15 +174,27 @@ bool moves(const PlanRequest& r) {
          r.zero.states_home.home != Home::device;
 }
 
-// Of the whole micro-batch, whichever ranks share it.
+// Of the whole micro-batch, whichever ranks share it, but of this rank's part of the model.
 double flops_of(Passes p, Ops& null, const PlanRequest& r, std::int64_t recompute) {
   if (r.train.empty()) return 0;
-  p.grid = nullptr;
+  GridPoint sizes = GridShape();
+  sizes.tensor = r.grid.tensor;
+  PlannedCommunicator world(r.grid.tensor, 0);
+  const Grid tensor(world, GridShape(sizes));
+  p.grid = &tensor;
   TraceOps trace(null);
   Peaks unused;
   p.policy.model->set_recompute(recompute);
   run_batch(p, trace, r.train[0], true, unused);
   return trace.flops();
+}
+
+double whole_flops(const PlanRequest& r) {
+  PlanRequest one{.dtype = r.dtype, .device = r.device};
+  one.train = r.train;
+  one.costs = Costs::flops;
+  one.objective = r.objective;
+  return plan_run(*r.whole, one).flops;
 }
 
 // One micro-step of a step (Trainer::step).
@@ -290,7 +305,8 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   const auto host = r.zero.early ? std::make_shared<NullOps>() : nullptr;
   ParameterStore store(
       null, comm, r.zero, r.states,
-      {planned_depot(r.zero.params_home, r.device), planned_depot(r.zero.states_home, r.device), host});
+      {planned_depot(r.zero.params_home, r.device), planned_depot(r.zero.states_home, r.device), host},
+      grid.tensor());
   model.add_units(store);
   store.reserve(kMeasured);
   std::optional<ParameterStore> frozen, scorer;
@@ -310,13 +326,13 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   Plan plan;
   EachParameter count([&](Parameter& p) {
     plan.parameters += p.elements();
-    if (p.trainable) plan.trained += p.shape.numel();
+    if (p.trainable) plan.trained += p.whole_shape().numel();
   });
   model.visit(count);
-  if (r.costs != Costs::none) plan.flops = flops_of(passes, null, r, 0);
-  plan.computed = r.costs != Costs::none && r.recompute > 0 && moves(r)
-                      ? flops_of(passes, null, r, r.recompute)
-                      : plan.flops;
+  if (r.costs != Costs::none) plan.flops = plan.computed = flops_of(passes, null, r, 0);
+  if (r.costs != Costs::none && r.recompute > 0 && moves(r))
+    plan.computed = flops_of(passes, null, r, r.recompute);
+  if (r.costs != Costs::none && r.whole) plan.flops = whole_flops(r);
   plan.computed /= r.grid.sequence;
   if (!r.train.empty()) plan.flops_per_token = plan.flops / static_cast<double>(r.train[0].all_tokens());
   plan.blocks = model.blocks();
@@ -332,7 +348,7 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   }
   for (const BatchShape& s : r.eval) run_batch(passes, null, s, false, peaks);
   for (const BatchShape& s : r.scored) run_scoring({r.scorer, &*scorer}, null, r.dtype, s, peaks);
-  for (const GenerationShape& s : r.generation) run_generation(model, null, store, r.dtype, s, peaks);
+  for (const GenerationShape& s : r.generation) run_generation(passes, null, s, peaks);
   count_traffic(plan, passes, null, r, peaks);
   plan.transient = store.transient();
   plan.inputs = inputs.peak;

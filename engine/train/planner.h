@@ -34,6 +34,8 @@ struct PlanRequest {
   std::vector<BatchShape> train, eval;  // the largest: every batch of the run fits into what these need
   std::vector<GenerationShape> generation;
   Costs costs = Costs::all;
+  Model* whole =
+      nullptr;  // where ranks share each layer: the model of which it is a part; FLOP are the whole's
   Objective* objective = nullptr;  // null: the cross-entropy of every target
   Model* reference = nullptr;      // the objective's, where it is a model of its own
   Model* scorer = nullptr;         // a reward model

@@ -95,6 +95,15 @@ void Attention::extend(Ctx& c, Tensor y, Tensor x, Tensor residual, const KvCach
   o.forward(c, y, attended, residual);
 }
 
+void Attention::cut(TensorRank t) {
+  require_heads(heads.query, "num_heads", t);
+  for (Linear* l : {&q, &k, &v}) l->share(Cut::columns, t);
+  o.share(Cut::rows, t);
+  all_heads = heads.query;
+  heads.query = heads.key_value = all_heads / t.size;
+  first_head = heads.query * t.rank;
+}
+
 void Attention::visit(Visitor& visitor) {
   visit_all(visitor, {&q, &k, &v});
   o.visit(visitor);

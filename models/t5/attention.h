@@ -9,7 +9,7 @@ namespace ft::t5 {
 // Over what, and how.
 struct Over {
   Tensor memory;    // (key rows, C): what the keys are made of
-  Tensor d_memory;  // its gradient, f32 +=; of self-attention, or where it is not wanted, empty
+  Tensor d_memory;  // its gradient, f32 +=; empty: of self-attention, or not wanted. Of some heads a part
   Mask mask;
   Scores scores;
   Tensor dbias;  // see op::AttentionGrad
@@ -20,6 +20,7 @@ struct Over {
 struct Attention {
   Linear q, k, v, o;
   Heads heads{};
+  std::int64_t first_head = 0, all_heads = 0;  // where the rank has some of them
 
   struct Saved {
     Tensor q, k, v;           // (rows, H D), (key rows, H D) twice
@@ -41,6 +42,8 @@ struct Attention {
   void keep(Ctx&, Tensor memory, const KvCache::Layer&, Tensor rows) const;
 
   void visit(Visitor&);
+  // Leaves the rank's heads. UserError (exit 2) where they do not divide.
+  void cut(TensorRank);
 };
 
 }  // namespace ft::t5

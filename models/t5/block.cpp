@@ -50,11 +50,19 @@ Block make_block(const Config& c, bool decoder, std::int64_t number, DType dtype
   return b;
 }
 
+Scores Block::scores(const Ctx& c, const Attention& of, Tensor bias) const {
+  return {.bias = bias,
+          .dropout = c.train ? dropout.p : 0,
+          .random = dropout.mask(c, of.q.name),
+          .first_head = of.first_head,
+          .all_heads = of.all_heads};
+}
+
 Over Block::over_self(Ctx& c, Tensor x, const Side& side) const {
   return {x,
           {},
           {side.starts, cross.has_value(), 0, {}, side.blocks},
-          {1, side.bias.bias, c.train ? dropout.p : 0, dropout.mask(c, self.layer.q.name)},
+          scores(c, self.layer, side.bias.bias),
           side.bias.dbias};
 }
 
@@ -62,7 +70,7 @@ Over Block::over_memory(Ctx& c, const Side& side) const {
   return {side.memory,
           side.d_memory,
           {side.starts, false, 0, side.memory_starts},
-          {1, {}, c.train ? dropout.p : 0, dropout.mask(c, cross->layer.q.name)},
+          scores(c, cross->layer, {}),
           {}};
 }
 
@@ -142,6 +150,12 @@ void Block::extend(Ctx& c, Tensor y, Tensor x, const Side& side) const {
   cross->layer.extend(c, h2, n, h, e.cache->memory[number], {}, e.of_memory, {});
   mlp.norm.forward(c, n, statistics, h2);
   mlp.layer.forward(c, y, n, h2, Keep::nothing);
+}
+
+void Block::cut(TensorRank t) {
+  self.layer.cut(t);
+  if (cross) cross->layer.cut(t);
+  mlp.layer.cut(t);
 }
 
 void Block::visit(Visitor& v) {

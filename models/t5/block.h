@@ -61,8 +61,10 @@ struct Block {
   Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;
   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
   void visit(Visitor&);
+  void cut(TensorRank);
 
  private:
+  Scores scores(const Ctx&, const Attention&, Tensor bias) const;
   Over over_self(Ctx&, Tensor x, const Side&) const;
   Over over_memory(Ctx&, const Side&) const;
   template <class Run>

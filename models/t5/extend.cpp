@@ -24,7 +24,8 @@ std::vector<std::int32_t> memory_rows(const Sources& sources, const KvCacheShape
 }  // namespace
 
 KvCache T5::make_kv_cache(Arena& arena, KvCacheShape shape, DType dtype) const {
-  return take_kv_cache(arena, shape, decoder_.blocks.blocks.size(), config_.inner(), dtype);
+  return take_kv_cache(arena, shape, decoder_.blocks.blocks.size(),
+                       decoder_.blocks.blocks[0].self.layer.k.out, dtype);
 }
 
 void T5::encode(Ctx& context, ParameterStore& store, const KvCache& cache, const Sources& sources) {
@@ -37,7 +38,7 @@ void T5::encode(Ctx& context, ParameterStore& store, const KvCache& cache, const
   side.starts = sources.starts;
   side.bias = encoder_.bias.forward(c, store, longest, false);
   side.blocks = sparse_.upload(c, longest);
-  Tensor x = embed(c, store, ft::upload(c, sources.ids), encoder_);
+  Tensor x = embed(c, store, vocabulary_.embedding.upload(c, sources.ids), encoder_);
   const Tensor states = finish(c, store, encoder_.blocks.evaluate(c, store, x, side)).states;
   const Tensor to = ft::upload(c, rows);
   for (std::size_t i = 0; i < decoder_.blocks.blocks.size(); ++i) {
@@ -59,7 +60,7 @@ void T5::extend(Ctx& context, ParameterStore& store, const KvCache& cache, const
   Side side;
   side.extending = &extending;
   side.bias = decoder_.bias.forward(c, store, where.longest, false);
-  Tensor x = embed(c, store, ft::upload(c, next.input_ids), decoder_);
+  Tensor x = embed(c, store, vocabulary_.embedding.upload(c, next.input_ids), decoder_);
   x = decoder_.blocks.evaluate(c, store, x, side);
   const Tensor last = ft::upload(c, where.last);
   vocabulary_.logits(c, store, logits, x, last);

@@ -16,6 +16,11 @@ void T5::Stack::visit(Visitor& v) {
   blocks.visit(v);
 }
 
+void T5::Stack::cut(TensorRank t) {
+  ft::cut(bias.weight, 1, t);
+  for (Block& b : blocks.blocks) b.cut(t);
+}
+
 void T5::Stack::add_units(ParameterStore& store, bool all) {
   bias.unit = store.add_unit(name + ".relative_attention_bias", parameters_of(bias));
   blocks.add_units(store, all || any_trained(bias));
@@ -58,6 +63,12 @@ T5::T5(Config config, DType dtype) : config_(std::move(config)), dropout_{config
   head.dropout = dropout_;
 }
 
+void T5::cut_all(TensorRank t) {
+  encoder_.cut(t);
+  decoder_.cut(t);
+  vocabulary_.cut(t);
+}
+
 void T5::visit(Visitor& v) {
   vocabulary_.visit_embedding(v);
   encoder_.visit(v);
@@ -80,8 +91,8 @@ void T5::add_units(ParameterStore& store) {
 }
 
 T5::Inputs T5::upload(Ctx& c, ParameterStore& store, const Batch& b, bool gradient) {
-  Inputs in{ft::upload(c, b.input_ids),
-            ft::upload(c, b.source_ids),
+  Inputs in{vocabulary_.embedding.upload(c, b.input_ids),
+            vocabulary_.embedding.upload(c, b.source_ids),
             {ft::upload(c, b.target_rows), ft::upload(c, b.targets)},
             {},
             {}};
@@ -157,6 +168,7 @@ void T5::logits(Ctx& c, ParameterStore& store, const Batch& b, Tensor y) {
 void T5::encoder_backward(Ctx& c, ParameterStore& store, const Inputs& in, const Memory& m) {
   Scope scratch(c.scratch);
   Tensor d = c.temporary(m.x.rows(), m.x.cols()), dn = c.temporary(m.x.rows(), m.x.cols());
+  if (c.tensor()) add_up(c, in.decoder.d_memory, "encoder.final_layer_norm");
   c.ops.run(op::Cast{dn, in.decoder.d_memory});
   dropout_.apply(c, dn, encoder_norm_.name());
   c.ops.run(op::Fill{d, 0});

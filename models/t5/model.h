@@ -47,10 +47,12 @@ class T5 final : public Model {
                                float scale) override;
   std::unique_ptr<TargetLogits> target_logits(Ctx&, ParameterStore&, const Batch&) override;
   void logits(Ctx&, ParameterStore&, const Batch&, Tensor logits) override;
-  std::int64_t vocab_size() const override { return vocabulary_.head.lm_head.out; }
+  std::int64_t vocab_size() const override { return vocabulary_.head.lm_head.whole_out(); }
   KvCache make_kv_cache(Arena&, KvCacheShape, DType) const override;
   void encode(Ctx&, ParameterStore&, const KvCache&, const Sources&) override;
   void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor logits) override;
+
+  void cut_all(TensorRank) override;
 
  private:
   struct Stack {
@@ -60,6 +62,7 @@ class T5 final : public Model {
     // Whether backward must pass through the blocks because something in them is trained.
     bool trained();
     void visit(Visitor&);
+    void cut(TensorRank);
     // all: see BlockStack.
     void add_units(ParameterStore&, bool all);
   };

@@ -40,6 +40,7 @@ struct AttentionCall {
   std::int64_t dbias_stride;
   float dropout;         // see ft::Scores
   std::uint64_t random;  // the key of its Random
+  std::int64_t first_head, all_heads;
   AttentionBlocks blocks;
 };
 

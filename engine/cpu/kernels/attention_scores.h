@@ -54,7 +54,7 @@ inline void fill_keep(float* keep, const Half& h, const AttentionCall& call, i64
   for (i64 c = 0; c < kHalf; c += kCounters) {
     std::uint32_t low[kCounters], high[kCounters];
     for (int j = 0; j < kCounters; ++j)
-      high[j] = static_cast<std::uint32_t>((query + c + j) * call.heads + head);
+      high[j] = static_cast<std::uint32_t>((query + c + j) * call.all_heads + call.first_head + head);
     for (i64 r = h.begin / 4 * 4; r < h.end; r += 4) {
       for (std::uint32_t& n : low) n = static_cast<std::uint32_t>((key + r) / 4);
       Uniforms u;

@@ -43,14 +43,17 @@ inline void uniforms(float (&u)[64], std::uint64_t block, std::uint64_t key) {
     for (int n = 0; n < 4; ++n) u[4 * j + n] = four.of[n][j];
 }
 
-// f(row, column, count, u): pieces of all rows, of which the first has the number first_row, with the uniform
-// numbers u of their elements.
+// The numbers of elements: the first one's, and from one row's to the next.
+struct Numbers {
+  i64 first, columns;
+};
+
+// f(row, column, count, u): pieces of all rows with the uniform numbers u of their elements.
 template <class F>
-void each_with_uniforms(const View& y, bool all_dense, std::uint64_t key, i64 first_row, Team& team, F f) {
-  const i64 before = first_row * y.cols;
-  each_span(y.rows, y.cols, all_dense, team, [&](i64 row, i64 column, i64 count) {
-    const i64 first = before + row * y.cols + column;  // the number of the span's first element
-    float u[64 + kLanes];                              // loads go beyond the numbers, not their use
+void each_with_uniforms(const View& y, bool all_dense, Numbers number, std::uint64_t key, Team& team, F f) {
+  each_span(y.rows, y.cols, all_dense && number.columns == y.cols, team, [&](i64 row, i64 column, i64 count) {
+    const i64 first = number.first + row * number.columns + column;  // of the span's first element
+    float u[64 + kLanes];  // loads go beyond the numbers, not their use
     float(&numbers)[64] = reinterpret_cast<float(&)[64]>(u);
     for (i64 i = 0; i < count;) {
       const i64 skip = (first + i) % 64, n = least(64 - skip, count - i);
@@ -64,10 +67,12 @@ void each_with_uniforms(const View& y, bool all_dense, std::uint64_t key, i64 fi
 template <class T>
 void dropout_as(const View& y, const View& x, const op::Dropout& op, Team& team) {
   const float p = op.p;
+  const i64 columns = op.columns > 0 ? op.columns : y.cols;
+  const Numbers number{op.first_row * columns + op.first_column, columns};
   const Vec limit = splat(p), scale = splat(1 / (1 - p));
   const bool all_dense = dense(y) && dense(x);
   each_with_uniforms(
-      y, all_dense, op.random.key, op.first_row, team, [&](i64 row, i64 column, i64 n, const float* u) {
+      y, all_dense, number, op.random.key, team, [&](i64 row, i64 column, i64 n, const float* u) {
         T* py = at<T>(y, row) + column;
         const T* px = at<T>(x, row) + column;
         each_vector(n, [&](auto part, i64 i) {
@@ -80,7 +85,8 @@ template <class T>
 void add_noise(const View& y, const op::Noise& op, Team& team) {
   const float most = op.scale;
   const Vec low = splat(-most), width = splat(2 * most);
-  each_with_uniforms(y, dense(y), op.random.key, op.first_row, team,
+  const Numbers number{op.first_row * y.cols, y.cols};
+  each_with_uniforms(y, dense(y), number, op.random.key, team,
                      [&](i64 row, i64 column, i64 n, const float* u) {
                        T* py = at<T>(y, row) + column;
                        each_vector(n, [&](auto part, i64 i) {

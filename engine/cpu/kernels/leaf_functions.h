@@ -24,6 +24,7 @@ void compute(const op::GatherColumns&, Team&);
 void compute(const op::Magnitudes&, Team&);
 void compute(const op::ScaleColumns&, Team&);
 void compute(const op::ColumnDots&, Team&);
+void compute(const op::LogitSums&, Team&);
 void compute(const op::GatherSum&, Team&);
 void compute(const op::Transpose&, Team&);
 void compute(const op::Route&, Team&);

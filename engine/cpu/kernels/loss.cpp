@@ -1,5 +1,6 @@
 // Cross-entropy of rows of logits, which may become their gradient in place: three passes over a row that
-// stays in the second-level cache.
+// stays in the second-level cache. Where a row's logits are columns of a longer one, the third follows once
+// the sums of all its columns are known.
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/loops.h"
 
@@ -28,40 +29,91 @@ inline Vec logits_or_lowest(Part part, const T* p) {
   return select(first_lanes(part.n), part.load(p), splat(kLowest));
 }
 
+struct RowSums {
+  float top, total, logit, sum;  // total: of exp(x - top)
+};
+
+// Of n logits; `sum` only where it is wanted.
 template <class T>
-void row_of(const op::CrossEntropy& op, const View& logits, i64 row) {
-  const i64 n = logits.cols, target = data_of<const std::int32_t>(op.targets)[row];
-  T* p = at<T>(logits, row);
-  const float logit = to_float(p[target]), e = op.smoothing;
+RowSums sums_of(const T* p, i64 n, i64 target, bool wanted) {
+  RowSums s{};
   // A NaN may be missed here; the sum then has it.
-  const float top = largest(reduce(
+  s.top = largest(reduce(
       n, splat(kLowest), [&](auto part, i64 i) { return logits_or_lowest(part, p + i); },
       [](Vec a, Vec b) { return max(a, b); }));
-  const float total = sum_over(n, [&](auto part, i64 i) { return powers(part, p + i, splat(top)); });
-  const float mean =
-      e == 0 ? 0 : sum_over(n, [&](auto part, i64 i) { return part.load(p + i); }) / static_cast<float>(n);
-  const double lse = double{top} + __builtin_log(double{total});
-  data_of<float>(op.loss)[row] = static_cast<float>(math::smoothed_loss<double>(lse, logit, mean, e));
+  s.total = sum_over(n, [&](auto part, i64 i) { return powers(part, p + i, splat(s.top)); });
+  if (0 <= target && target < n) s.logit = to_float(p[target]);
+  if (wanted) s.sum = sum_over(n, [&](auto part, i64 i) { return part.load(p + i); });
+  return s;
+}
+
+// Of all of a row's columns: `parts` has those of each part's rows.
+RowSums sums_of(const View& parts, i64 rows, i64 row) {
+  RowSums s{kLowest, 0, 0, 0};
+  for (i64 i = row; i < parts.rows; i += rows) {
+    const float top = at<const float>(parts, i)[0];
+    s.top = top > s.top ? top : s.top;
+  }
+  for (i64 i = row; i < parts.rows; i += rows) {
+    const float* p = at<const float>(parts, i);
+    if (p[0] > kLowest) s.total += p[1] * __builtin_expf(p[0] - s.top);
+    s.logit += p[2];
+    s.sum += p[3];
+  }
+  return s;
+}
+
+template <class T>
+void row_of(const op::LogitSums& op, const View& logits, i64 row) {
+  const i64 target = data_of<const std::int32_t>(op.targets)[row] - op.first;
+  const RowSums s = sums_of(at<const T>(logits, row), logits.cols, target, true);
+  float* y = at<float>(view_of(op.y), row);
+  y[0] = s.top;
+  y[1] = s.total;
+  y[2] = s.logit;
+  y[3] = s.sum;
+}
+
+template <class T>
+void row_of(const op::CrossEntropy& op, const View& logits, i64 row) {
+  const i64 n = logits.cols, target = data_of<const std::int32_t>(op.targets)[row] - op.first;
+  T* p = at<T>(logits, row);
+  const float e = op.smoothing;
+  const RowSums s =
+      op.sums.data ? sums_of(view_of(op.sums), logits.rows, row) : sums_of(p, n, target, e != 0);
+  const float classes = static_cast<float>(op.sums.data ? op.classes : n),
+              mean = e == 0 ? 0 : s.sum / classes;
+  const double lse = double{s.top} + __builtin_log(double{s.total});
+  data_of<float>(op.loss)[row] = static_cast<float>(math::smoothed_loss<double>(lse, s.logit, mean, e));
   if (!op.gradient) return;
   // scale (softmax - (1 - e) onehot - e / V)
   const float scale = op.weights.data ? op.scale * data_of<const float>(op.weights)[row] : op.scale;
-  const float factor = scale / total, even = scale * e / static_cast<float>(n);
-  const float at_target = __builtin_expf(logit - top) * factor - even - scale * (1 - e);
+  const float factor = scale / s.total, even = scale * e / classes;
+  const bool here = 0 <= target && target < n;
+  const float at_target = __builtin_expf(s.logit - s.top) * factor - even - scale * (1 - e);
   if (op.cap > 0) {
     const float inverse = 1 / op.cap;
     each_vector(n, [&](auto part, i64 i) {
       const Vec slope = math::soft_cap_slope(part.load(p + i) * splat(inverse));
-      part.store(p + i, (powers(part, p + i, splat(top)) * splat(factor) - splat(even)) * slope);
+      part.store(p + i, (powers(part, p + i, splat(s.top)) * splat(factor) - splat(even)) * slope);
     });
-    return from_float(p[target], at_target * math::soft_cap_slope(logit * inverse));
+    if (here) from_float(p[target], at_target * math::soft_cap_slope(s.logit * inverse));
+    return;
   }
   each_vector(n, [&](auto part, i64 i) {
-    part.store(p + i, powers(part, p + i, splat(top)) * splat(factor) - splat(even));
+    part.store(p + i, powers(part, p + i, splat(s.top)) * splat(factor) - splat(even));
   });
-  from_float(p[target], at_target);
+  if (here) from_float(p[target], at_target);
 }
 
 }  // namespace
+
+void compute(const op::LogitSums& op, Team& team) {
+  const View logits = view_of(op.logits);
+  with_float(logits.type, [&](auto t) {
+    each_row(logits.rows, logits.cols, team, [&](i64 row) { row_of<decltype(t)>(op, logits, row); });
+  });
+}
 
 void compute(const op::CrossEntropy& op, Team& team) {
   const View logits = view_of(op.logits);

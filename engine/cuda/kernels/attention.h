@@ -50,6 +50,7 @@ struct Attention {
   View bias, dbias;  // see ft::Scores; no data: none, not wanted
   float dropout;
   std::uint64_t random;  // the key of its Random
+  std::int64_t first_head, all_heads;
   Blocks blocks;
   std::int64_t cache;  // bytes that the GPU keeps at hand; only speed depends on it
 };

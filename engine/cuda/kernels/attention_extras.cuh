@@ -102,7 +102,8 @@ class BiasAndDropout {
         dropout_(c.dropout),
         least_(least_kept(c.dropout)),
         random_{c.random},
-        heads_(static_cast<unsigned>(c.q.cols) / static_cast<unsigned>(c.width)) {}
+        heads_(static_cast<unsigned>(c.all_heads)),
+        first_head_(static_cast<unsigned>(c.first_head)) {}
 
   // The current head. All threads of the block fetch its bias, by column - row, together, once none of them
   // reads the last head's any more; it is available after the next barrier. sign: 1 where rows are queries,
@@ -212,7 +213,7 @@ class BiasAndDropout {
 
   // The bits of keys [key, key + 4), key being a multiple of 4: whether a query keeps them.
   __device__ unsigned draw(int query, int key) const {
-    const std::uint64_t row = static_cast<unsigned>(query) * heads_ + head_;
+    const std::uint64_t row = static_cast<unsigned>(query) * heads_ + first_head_ + head_;
     const Philox4 four = random_.at(row << 32 | static_cast<unsigned>(key) / 4);
     unsigned bits = 0;
 #pragma unroll
@@ -227,7 +228,7 @@ class BiasAndDropout {
   float dropout_;
   std::uint32_t least_;
   Random random_;
-  unsigned heads_, head_ = 0;
+  unsigned heads_, first_head_, head_ = 0;
 };
 
 struct Sparse : BiasAndDropout {

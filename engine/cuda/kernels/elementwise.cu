@@ -84,17 +84,17 @@ struct Wired {
 template <class T>
 struct Dropout {
   Rows<T> y, x;
-  i64 cols;  // of a row; 0 when all is one row
+  i64 cols;  // of a row, as elements are numbered
   float p, scale;
   Random random;
   i64 before;  // elements
   __device__ void operator()(i64 row, i64 column, Pack pack) const {
     float v[kPack];
     load(v, x.at(row, column), pack);
-    const i64 first = before + row * cols + column;  // the element's number
+    const i64 number = before + row * cols + column;
     Philox4 four{};
     for (int j = 0; j < kPack; ++j) {
-      const i64 i = first + j;
+      const i64 i = number + j;
       if (j == 0 || i % 4 == 0) four = random.at(static_cast<std::uint64_t>(i / 4));
       v[j] = math::kept(to_uniform(four[static_cast<std::size_t>(i % 4)]), p) ? v[j] * scale : 0;
     }
@@ -188,9 +188,18 @@ void compute(const op::Dropout& op, const Queue& queue) {
   const View y = view_of(op.y), x = view_of(op.x);
   with_float(y.type, [&](auto t) {
     using T = decltype(t);
-    run_each_pack(
-        "dropout", queue.stream, {y, x},
-        Dropout<T>{Rows<T>(y), Rows<T>(x), y.cols, op.p, 1 / (1 - op.p), op.random, op.first_row * y.cols});
+    const i64 columns = op.columns > 0 ? op.columns : y.cols;
+    const Dropout<T> body{Rows<T>(y),
+                          Rows<T>(x),
+                          columns,
+                          op.p,
+                          1 / (1 - op.p),
+                          op.random,
+                          op.first_row * columns + op.first_column};
+    if (columns == y.cols)
+      run_each_pack("dropout", queue.stream, {y, x}, body);
+    else
+      run_each_pack("dropout", queue.stream, y.rows, y.cols, wide({y, x}), body);
   });
 }
 

@@ -34,6 +34,7 @@ void compute(const op::GatherColumns&, const Queue&);
 void compute(const op::Magnitudes&, const Queue&);
 void compute(const op::ScaleColumns&, const Queue&);
 void compute(const op::ColumnDots&, const Queue&);
+void compute(const op::LogitSums&, const Queue&);
 void compute(const op::GatherSum&, const Queue&);
 void compute(const op::Transpose&, const Queue&);
 void compute(const op::Route&, const Queue&);

@@ -5,13 +5,14 @@
 namespace ft::cuda {
 namespace {
 
-// y[i] = x[index[i]] of n rows, or y[index[i]] = x[i].
+// y[i] = x[index[i]] of n rows, or y[index[i]] = x[i]. zeros: for negative indices, which else are wrong.
 struct RowCopy {
   View y, x;
   const std::int32_t* index;
   i64 n;
   bool scatter;
   Wrong kind;
+  bool zeros = false;
 };
 
 // Units of 16, 4, 2 or 1 bytes: the largest that divides every address and the length of a row.
@@ -22,7 +23,7 @@ struct Copy {
   i64 y_stride, x_stride, units;  // in units; of a row
   const std::int32_t* index;
   i64 n, limit;
-  bool scatter;
+  bool scatter, zeros;
   Wrong kind;
   std::int32_t* wrong;
 };
@@ -33,6 +34,10 @@ __global__ void __launch_bounds__(256) copy_rows(Copy<Unit> c) {
   if (unit >= c.units) return;
   for (i64 i = blockIdx.y; i < c.n; i += gridDim.y) {
     const i64 other = c.index[i];
+    if (c.zeros && other < 0) {
+      c.y[i * c.y_stride + unit] = Unit{};
+      continue;
+    }
     if (other < 0 || other >= c.limit) {
       *c.wrong = static_cast<std::int32_t>(c.kind);
       continue;
@@ -53,6 +58,7 @@ void run(const RowCopy& r, const Queue& queue) {
                      r.n,
                      r.scatter ? r.y.rows : r.x.rows,
                      r.scatter,
+                     r.zeros,
                      r.kind,
                      queue.wrong};
   const unsigned threads = at_most(ceil_div(c.units, 32) * 32, 256);
@@ -133,7 +139,8 @@ __global__ void __launch_bounds__(kThreads) add_rows(Grad<T> g) {
 }  // namespace
 
 void compute(const op::Embedding& op, const Queue& queue) {
-  copy({view_of(op.y), view_of(op.table), data_of<const std::int32_t>(op.ids), op.y.rows(), false, Wrong::id},
+  copy({view_of(op.y), view_of(op.table), data_of<const std::int32_t>(op.ids), op.y.rows(), false, Wrong::id,
+        true},
        queue);
 }
 void compute(const op::GatherRows& op, const Queue& queue) {

@@ -21,7 +21,7 @@ using Coding = std::optional<CodingArguments>;
 
 // Embeddings stay in 32 bits too.
 inline bool codes(const Coding& c, const Parameter& p) {
-  return c && !p.embedding && p.shape.numel() >= c->min_8bit_size;
+  return c && !p.embedding && p.whole_shape().numel() >= c->min_8bit_size;
 }
 
 constexpr StateSpec coded_state(std::string_view name) { return {name, DType::u8}; }

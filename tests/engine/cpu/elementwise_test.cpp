@@ -125,6 +125,22 @@ TEST(Elementwise, DropoutKeepsWhatItsNumbersSay) {
   });
 }
 
+TEST(Elementwise, DropoutOfColumnsIsThatOfTheWhole) {
+  each_trial([](const Trial& s) {
+    const Random random = Random{42}.with("lora_A");
+    Matrix &whole = s.matrix(6), &parts = s.matrix(6);
+    s.ops.run(op::Dropout{.y = whole, .x = whole, .p = 0.3f, .random = random});
+    const std::int64_t middle = (s.cols + 2) / 3;
+    for (const auto& [first, end] : {std::pair{std::int64_t{0}, middle}, {middle, s.cols}}) {
+      if (first == end) continue;
+      const Tensor some = parts.tensor.columns(first, end);
+      s.ops.run(op::Dropout{
+          .y = some, .x = some, .p = 0.3f, .random = random, .first_column = first, .columns = s.cols});
+    }
+    EXPECT_EQ(parts.values(), whole.values());
+  });
+}
+
 TEST(Elementwise, DropoutOfNothingChangesNothing) {
   CpuOps ops(1);
   Matrix x(7, 300, DType::f32), y(7, 300, DType::f32);

@@ -86,6 +86,49 @@ TEST(CrossEntropy, ARowsGradientIsTimesItsWeight) {
   });
 }
 
+// Of columns of the rows, once the sums of all columns are known: what the whole rows give.
+TEST(CrossEntropy, PartsOfRowsAreTheWhole) {
+  each_trial({{1, 2}, {3, 5}, {5, 63}, {7, 1001}}, [](const Trial& s) {
+    Matrix &logits = s.matrix(1, 8), &loss = s.vector(s.rows, DType::f32),
+           &got = s.vector(s.rows, DType::f32), &targets = s.indices(s.rows, s.cols),
+           &sums = s.vector(3 * s.rows * 4, DType::f32);
+    const Tensor all = logits.tensor, of_parts(sums.tensor.data, DType::f32, {3 * s.rows, 4});
+    const std::int64_t ends[] = {0, s.cols / 2, s.cols / 2, s.cols};
+    std::int64_t parts = 0;
+    for (int i = 0; i < 3; ++i) {
+      if (ends[i] == ends[i + 1]) continue;
+      s.ops.run(op::LogitSums{.y = of_parts.slice(parts * s.rows, (parts + 1) * s.rows),
+                              .logits = all.columns(ends[i], ends[i + 1]),
+                              .targets = targets,
+                              .first = ends[i]});
+      ++parts;
+    }
+    const auto before = logits.values();
+    const op::CrossEntropy whole{.loss = loss,
+                                 .logits = logits,
+                                 .targets = targets,
+                                 .scale = 0.25f,
+                                 .smoothing = 0.1f,
+                                 .gradient = true,
+                                 .cap = 9};
+    s.ops.run(whole);
+    const auto want = logits.values();
+    logits.assign(before);
+    for (int i = 0; i < 3; ++i) {
+      if (ends[i] == ends[i + 1]) continue;
+      op::CrossEntropy part = whole;
+      part.loss = Tensor(got);
+      part.logits = all.columns(ends[i], ends[i + 1]);
+      part.sums = of_parts.slice(0, parts * s.rows);
+      part.first = ends[i];
+      part.classes = s.cols;
+      s.ops.run(part);
+      EXPECT_LT(nmse(got.values(), loss.values()), 1e-13);
+    }
+    EXPECT_LT(nmse(logits.values(), want), std::max(1e-12, s.tolerance()));
+  });
+}
+
 TEST(LogitStatistics, AreTheReference) {
   each_trial({{1, 1}, {3, 5}, {5, 63}, {7, 1001}}, [](const Trial& s) {
     Matrix &logits = s.matrix(1, 8), &y = s.vector(s.rows * 4, DType::f32),

@@ -63,6 +63,9 @@ TEST(CudaElementwise, DropoutHasTheCpusMask) {
         [](Ops& ops, const Tensors& x) {
           ops.run(op::Dropout{.y = x[0], .x = x[1], .p = 0.3f, .random = Random{1234567}});
           ops.run(op::Dropout{.y = x[1], .x = x[1], .p = 0.9f, .random = Random{7}, .first_row = 21});
+          const std::int64_t middle = (x[0].cols() + 2) / 3;
+          const Tensor some = x[0].columns(0, middle);
+          ops.run(op::Dropout{.y = some, .x = some, .p = 0.3f, .random = Random{7}, .columns = x[0].cols()});
         },
         0);
   });

@@ -1,0 +1,10 @@
+// distributed.tensor_parallel_size: what a rank has of a model where ranks share each layer.
+#pragma once
+#include "app/assembly/built_model.h"
+
+namespace ft {
+
+// Leaves the rank's part. UserError (exit 2) for what ranks cannot share, or not yet.
+void share_layers(BuiltModel&, const RunConfig&, TensorRank);
+
+}  // namespace ft

@@ -1,0 +1,28 @@
+// How ranks share a model's matrices out (Shoeybi et al., "Megatron-LM", 2019). Of y = x W^T each rank has
+// some of the outputs, columns of y, or some of the inputs, whose products they add up. Between a cut into
+// columns and one into rows there is nothing to say: what lies there, heads or a feed-forward layer's width,
+// is shared out too.
+#pragma once
+#include "engine/dist/parameter.h"
+
+namespace ft {
+
+enum class Cut : std::uint8_t { none, columns, rows };
+
+// A rank among those that share. Of n things the first ranks have one more where they do not divide.
+struct TensorRank {
+  int rank = 0, size = 1;
+  std::int64_t first_of(std::int64_t n) const { return (n * rank + size - 1) / size; }
+  std::int64_t count_of(std::int64_t n) const { return TensorRank{rank + 1, size}.first_of(n) - first_of(n); }
+};
+
+// Leaves of a parameter what the rank has of it along an axis.
+void cut(Parameter&, int axis, TensorRank);
+// The same of a flat array, whose shape is left to the caller.
+void keep_portion(Parameter&, const Portion&);
+
+// UserError (exit 2) unless each rank can have as many of `heads`, with the sizes that would do. called: what
+// the model's configuration calls them.
+void require_heads(std::int64_t heads, const char* called, TensorRank);
+
+}  // namespace ft

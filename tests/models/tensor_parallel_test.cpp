@@ -1,0 +1,300 @@
+// Ranks that share each layer compute what one rank does: loss, gradients, their norm, logits, of every
+// family, full and with adapters, every dropout active; in the memory that was planned. Weights are made up,
+// so that heads divide.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "engine/nn/cut.h"
+#include "engine/train/optimizers/optimizer.h"
+#include "engine/train/planner.h"
+#include "lora/quantize.h"
+#include "tests/engine/io/temp_folder.h"
+#include "tests/models/golden_case.h"
+#include "tests/support/ranks.h"
+
+namespace ft::test {
+namespace {
+
+// A golden's model but for its heads and dropouts.
+enum class Method : std::uint8_t { full, lora, qlora };
+struct Case {
+  std::string golden;
+  Method method = Method::full;
+  bool nested = false;  // of qlora: double quantization
+  DType dtype = DType::f32;
+  std::int64_t recompute = 0;
+
+  // Of made-up weights: so small that rounding does not grow from layer to layer.
+  double spread() const { return method == Method::qlora ? 0.05 : 0.2; }
+};
+
+// Those whose layers ranks cannot share yet.
+bool is_refused(const std::string& golden) {
+  for (const char* name : {"gpt", "phi3", "olmo", "mixtral", "qwen2-moe", "qwen3-moe"})
+    if (golden.starts_with(name)) return true;
+  return false;
+}
+
+Json config_of(const GoldenCase& golden, const Case& s) {
+  Json c = read_json(golden.model_folder() + "/config.json");
+  const auto set = [&](const char* name, const Json& value) {
+    if (c.contains(name)) c[name] = value;
+  };
+  if (is_refused(golden.name)) return c;
+  for (const char* heads : {"num_attention_heads", "num_heads"}) set(heads, 4);
+  set("num_key_value_heads", 2);
+  for (const char* dropout : {"attention_dropout", "dropout_rate", "attn_pdrop", "dropout"})
+    set(dropout, 0.2);
+  if (s.method != Method::qlora) return c;
+  for (const char* width : {"hidden_size", "d_model"}) set(width, 128);  // parts are whole blocks
+  for (const char* width : {"intermediate_size", "d_ff"}) set(width, 256);
+  for (const char* width : {"head_dim", "d_kv"}) set(width, 32);
+  return c;
+}
+
+// Near 1 where it is a norm's, else small: a function of the name and the place in the whole.
+void make_up(const std::string& name, bool vector, double spread, Tensor y, std::int64_t first) {
+  const bool norm = vector && name.find("norm") != std::string::npos;
+  const Random random = Random{7}.with(name);
+  for (std::int64_t i = 0; i < y.numel(); ++i) {
+    const double u = to_uniform(random.at(static_cast<std::uint64_t>(first + i))[0]);
+    const float v = static_cast<float>((norm ? 1 : 0) + spread * (2 * u - 1));
+    if (y.dtype == DType::f32)
+      y.as<float>()[i] = v;
+    else
+      from_float(y.as<bf16>()[i], v);
+  }
+}
+class MadeUp final : public WeightSource {
+ public:
+  explicit MadeUp(double spread) : spread_(spread) {}
+  std::vector<std::string> names() const override { return {}; }
+  bool has(const std::string&) const override { return true; }
+  WeightInfo info(const std::string&) const override { return {}; }
+  void read(const std::string& name, const Tensor& y, std::int64_t first) const override {
+    make_up(name, false, spread_, y, first);
+  }
+  StoredBytes find_stored(const std::string&, DType, std::int64_t) const override { return {}; }
+
+ private:
+  double spread_;
+};
+
+struct Ran {
+  double loss = 0, norm = 0;
+  Named gradients;  // of whole tensors, zeros where another rank has them
+  Values logits;
+};
+
+Values values_of(const Tensor& t) {
+  Values out;
+  for (std::int64_t i = 0; i < t.numel(); ++i)
+    out.push_back(t.dtype == DType::f32 ? double{t.as<float>()[i]} : double{to_float(t.as<bf16>()[i])});
+  return out;
+}
+
+BatchShape shape(const Batch& b) {
+  return {.tokens = b.tokens(),
+          .targets = std::ssize(b.targets),
+          .sequences = std::ssize(b.starts) - 1,
+          .longest = longest_of(b.starts),
+          .source_tokens = std::ssize(b.source_ids),
+          .longest_source = longest_of(b.source_starts)};
+}
+
+class Run {
+ public:
+  Run(const Case& s, const GoldenCase& golden, const std::string& config, Ops& ops, const Grid& grid)
+      : grid_(grid),
+        made_(make_model(config, s.dtype)),
+        base_(s.spread()),
+        store_(ops, grid.zero(), {}, no_states, {}, grid.tensor()) {
+    Model& model = *made_.model;
+    if (s.method != Method::full) {
+      lora::LoraConfig c;
+      c.r = 3;
+      c.lora_dropout = 0.2;
+      c.target_modules = "all-linear";
+      lora::Origin origin;
+      origin.head = made_.info.head;
+      lora::attach(model, c, s.dtype, origin);
+    } else {
+      lora::train_all(model);
+    }
+    if (s.method == Method::qlora)
+      four_bit_.emplace(model, lora::FourBitPlan{{.nested = s.nested}, {made_.info.head}, false}, &base_);
+    model.cut({grid.place.tensor, grid.shape.tensor});
+    batch_ = GoldenCase::join(golden.batches[0]);
+    PlanRequest request;
+    request.dtype = s.dtype;
+    request.grid = grid.shape;
+    request.recompute = s.recompute;
+    request.train = request.eval = {shape(batch_)};
+    plan_ = plan_run(model, request);
+    saved_.emplace(ops.allocate(plan_.saved), plan_.saved);
+    scratch_.emplace(ops.allocate(plan_.scratch), plan_.scratch);
+    context_.emplace(Ctx{ops, *saved_, *scratch_, s.dtype, Random{3}, true});
+    context_->grid = &grid;
+    model.add_units(store_);
+    model.set_recompute(s.recompute);
+    store_.reserve(plan_.transient);
+    store_.load(of_parts([&](const Parameter& p, Tensor y, std::int64_t first) {
+      if (four_bit_ && four_bit_->has(p))
+        four_bit_->read(base_, p, y, first);
+      else
+        make_up(p.name, p.shape.rank == 1, s.spread(), y, first);
+    }));
+  }
+
+  Ran run() {
+    Ran r;
+    const std::int64_t n = std::ssize(batch_.targets);
+    Buffer memory = context_->ops.allocate(8);
+    const Tensor loss(memory.get(), DType::f64, {1});
+    *loss.as<double>() = 0;
+    store_.begin_step();
+    store_.begin_micro_step(true);
+    made_.model->forward_backward(*context_, store_, batch_, loss, 1 / static_cast<float>(n), 0.1f);
+    r.loss = *loss.as<double>() / static_cast<double>(n);
+    r.norm = store_.grad_norm();
+    store_.each_slice([&](const Slice& s) {
+      const Parameter& p = *s.parameter;
+      Values& all = r.gradients[p.name];
+      all.resize(static_cast<std::size_t>(p.whole_shape().numel()));
+      const Values own = values_of(s.grad);
+      each_piece(p, s.first, s.count, [&](std::int64_t here, std::int64_t at, std::int64_t count) {
+        for (std::int64_t i = 0; i < count && !p.copied; ++i)
+          all[static_cast<std::size_t>(at + i)] = own[static_cast<std::size_t>(here - s.first + i)];
+      });
+    });
+    EXPECT_LE(saved_->peak(), plan_.saved);
+    EXPECT_LE(scratch_->peak(), plan_.scratch);
+    r.logits = logits();
+    return r;
+  }
+
+ private:
+  Values logits() {
+    constexpr std::int64_t kRoom = 8 << 20;  // logits are in no plan here
+    Arena saved(context_->ops.allocate(kRoom), kRoom), scratch(context_->ops.allocate(kRoom), kRoom);
+    Ctx c{context_->ops, saved, scratch, context_->dtype, {}, false};
+    c.grid = &grid_;
+    const std::int64_t V = made_.model->vocab_size();
+    const Tensor y = saved.take({std::ssize(batch_.targets), V}, c.dtype);
+    made_.model->logits(c, store_, batch_, y);
+    return values_of(y);
+  }
+
+  const Grid& grid_;
+  MadeModel made_;
+  MadeUp base_;
+  std::optional<lora::FourBitWeights> four_bit_;
+  ParameterStore store_;
+  Batch batch_;
+  Plan plan_;
+  std::optional<Arena> saved_, scratch_;
+  std::optional<Ctx> context_;
+};
+
+GridShape tensor_only(int ranks) {
+  GridPoint sizes = GridShape();
+  sizes.tensor = ranks;
+  return GridShape(sizes);
+}
+
+// What ranks get, their gradients as one.
+Ran run_on(const Case& s, int ranks) {
+  const GoldenCase golden(s.golden);
+  const TempFolder folder;
+  const std::string config = folder / "config.json";
+  std::ofstream(config) << config_of(golden, s).dump();
+  std::vector<Ran> all(static_cast<std::size_t>(ranks));
+  run_ranks(ranks, true, [&](Communicator& world) {
+    cpu::CpuOps ops(1);
+    const Grid grid(world, tensor_only(ranks));
+    all[static_cast<std::size_t>(world.rank())] = Run(s, golden, config, ops, grid).run();
+  });
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    EXPECT_EQ(all[r].loss, all[0].loss);
+    EXPECT_EQ(all[r].norm, all[0].norm);
+    EXPECT_EQ(all[r].logits, all[0].logits);
+    for (auto& [name, values] : all[0].gradients)
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] += all[r].gradients.at(name)[i];
+  }
+  return all[0];
+}
+
+void expect_same(const Ran& got, const Ran& want, double rounding) {
+  EXPECT_NEAR(got.loss, want.loss, rounding * want.loss);
+  EXPECT_NEAR(got.norm, want.norm, rounding * want.norm);
+  EXPECT_LT(nmse(got.logits, want.logits), rounding * rounding);
+  for (const auto& [name, values] : want.gradients) {
+    if (is_rounding(values, want.gradients)) continue;
+    EXPECT_LT(nmse(got.gradients.at(name), values), 100 * rounding * rounding) << name;
+  }
+  EXPECT_LT(nmse(got.gradients, want.gradients), 10 * rounding * rounding);
+}
+
+std::vector<std::string> models() {
+  std::vector<std::string> names = golden_names();
+  std::erase_if(names, [](const std::string& n) { return n.starts_with("lora") || n.ends_with("-v4"); });
+  return names;
+}
+
+class TensorParallel : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Models, TensorParallel, testing::ValuesIn(models()), [](const auto& test) {
+  std::string name = test.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST_P(TensorParallel, TwoRanksAreOne) {
+  for (const Method method : {Method::full, Method::lora}) {
+    const Case s{.golden = GetParam(), .method = method};
+    if (is_refused(s.golden)) {
+      const std::string said = [&] {
+        try {
+          run_on(s, 2);
+        } catch (const UserError& e) {
+          return std::string(e.what());
+        }
+        return std::string();
+      }();
+      EXPECT_NE(said.find("distributed.tensor_parallel_size"), std::string::npos) << said;
+      continue;
+    }
+    const Ran one = run_on(s, 1);
+    expect_same(run_on(s, 2), one, 2e-6);
+    Case again = s;
+    again.recompute = kAllBlocks;
+    expect_same(run_on(again, 2), one, 2e-6);
+  }
+}
+
+TEST(TensorParallelQlora, TwoRanksAreOne) {
+  for (const std::string golden : {"llama", "t5-v11"})
+    for (const bool nested : {false, true}) {
+      const Case s{.golden = golden, .method = Method::qlora, .nested = nested};
+      expect_same(run_on(s, 2), run_on(s, 1), 2e-6);
+    }
+}
+
+// Compared with f32. What ranks add up is rounded once more.
+TEST(TensorParallelBf16, IsNearlyAsCloseAsOneRank) {
+  for (const std::string golden : {"llama", "t5"})
+    for (const Method method : {Method::full, Method::lora}) {
+      Case s{.golden = golden, .method = method};
+      const Ran exact = run_on(s, 1);
+      s.dtype = DType::bf16;
+      const Ran one = run_on(s, 1), two = run_on(s, 2);
+      EXPECT_NEAR(two.loss, exact.loss, 2e-3 * exact.loss);
+      EXPECT_LT(nmse(two.logits, exact.logits), 4 * nmse(one.logits, exact.logits));
+      EXPECT_LT(nmse(two.gradients, exact.gradients), 4 * nmse(one.gradients, exact.gradients));
+    }
+}
+
+}  // namespace
+}  // namespace ft::test
