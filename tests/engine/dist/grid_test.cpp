@@ -117,7 +117,9 @@ void check_send_receive(Communicator& c, std::int64_t n) {
   }
   if (c.rank() == 0) c.send_receive(whole(own), c.size() - 1, {}, 0);
   if (c.rank() == c.size() - 1) c.send_receive({}, 0, whole(other), 0);
-  if (c.rank() == c.size() - 1) EXPECT_EQ(other, Floats(own.size(), 0));
+  if (c.rank() == c.size() - 1) {
+    EXPECT_EQ(other, Floats(own.size(), 0));
+  }
 }
 
 TEST(Messages, ArriveWhereTheyShould) {
