@@ -314,10 +314,15 @@ TEST(Serve, WhatCannotWaitIsToldSoAndWhoLeavesMakesRoom) {
   for (int round = 0; round < 20 && refused.status != 429; ++round) {
     std::vector<HttpClient> clients;
     for (int i = 0; i < 8; ++i) start(clients.emplace_back(server.port));  // one is answered, one waits
-    EXPECT_EQ(clients[0].read().status, 200);
-    for (HttpClient& c : clients)
-      if (&c != &clients[0])
-        if (const HttpAnswer a = c.read(); a.status != 200) refused = a;
+    int answered = 0;
+    for (HttpClient& c : clients) {
+      const HttpAnswer a = c.read();
+      if (a.status == 200)
+        ++answered;
+      else
+        refused = a;
+    }
+    EXPECT_GE(answered, 1);
   }
   EXPECT_EQ(refused.status, 429);
   EXPECT_NE(refused.head.find("Retry-After"), std::string::npos) << refused.head;
