@@ -41,17 +41,17 @@ std::unique_ptr<BuiltModel> frozen(const RunConfig& config, Weights weights) {
   return b;
 }
 
-// setting: which of the objective's names it.
+// setting: what names it.
 std::unique_ptr<BuiltModel> named(const char* setting, const std::string& folder, const RunConfig& config,
                                   const BuiltModel& policy, Weights weights,
-                                  ObjectiveType type = ObjectiveType::sft) {
+                                  ObjectiveType type = ObjectiveType::sft, bool load_in_4bit = false) {
   RunConfig c = config;
   c.model.model_name_or_path = folder;
   c.model.revision.reset();
-  c.model.folders.find(folder, std::nullopt, str("objective.", setting));
+  c.model.folders.find(folder, std::nullopt, setting);
   c.finetuning_type = FinetuningType::full;
   c.lora = {};
-  c.quantization = {};
+  c.quantization = {.load_in_4bit = load_in_4bit, .bnb_4bit_compute_dtype = config.dtype()};
   c.objective = {.type = type};
   c.data.new_tokens = c.data.new_special_tokens = {};
   c.model.resize_token_embeddings_to_multiple_of.reset();
@@ -59,29 +59,30 @@ std::unique_ptr<BuiltModel> named(const char* setting, const std::string& folder
   auto other = frozen(c, weights);
   const ModelInfo &its = other->made.info, &ours = policy.made.info;
   if (its.decoder.has_value() != ours.decoder.has_value())
-    throw UserError(Exit::config,
-                    str("objective.", setting, ": of it and the model, one is an encoder-decoder"));
+    throw UserError(Exit::config, str(setting, ": of it and the model, one is an encoder-decoder"));
   if (its.vocab_size != ours.vocab_size)
-    throw UserError(Exit::config, str("objective.", setting, ": ", folder, " has a vocabulary of ",
-                                      its.vocab_size, " tokens, the model one of ", ours.vocab_size));
-  require_same_tokens(config, str("objective.", setting), other->folder);
+    throw UserError(Exit::config, str(setting, ": ", folder, " has a vocabulary of ", its.vocab_size,
+                                      " tokens, the model one of ", ours.vocab_size));
+  require_same_tokens(config, setting, other->folder);
   return other;
 }
 
 std::unique_ptr<BuiltModel> named_reference(const RunConfig& config, const BuiltModel& policy,
                                             Weights weights) {
-  return named("ref_model_name_or_path", *config.objective.ref_model_name_or_path, config, policy, weights);
+  return named("objective.ref_model_name_or_path", *config.objective.ref_model_name_or_path, config, policy,
+               weights);
 }
 
+// Null where a file is in its place.
 std::unique_ptr<BuiltModel> teacher(const RunConfig& config, const BuiltModel& policy, Weights weights) {
-  return named("teacher_model_name_or_path", *config.objective.teacher_model_name_or_path, config, policy,
-               weights);
+  const auto& folder = config.objective.teacher_model_name_or_path;
+  return folder ? named("objective.teacher_model_name_or_path", *folder, config, policy, weights) : nullptr;
 }
 
 std::unique_ptr<BuiltModel> scorer(const RunConfig& config, const BuiltModel& policy, Weights weights) {
   if (!config.objective.reward_model_name_or_path) return nullptr;
-  return named("reward_model_name_or_path", *config.objective.reward_model_name_or_path, config, policy,
-               weights, ObjectiveType::reward);
+  return named("objective.reward_model_name_or_path", *config.objective.reward_model_name_or_path, config,
+               policy, weights, ObjectiveType::reward);
 }
 
 // The policy as it begins: the same files, and the same random numbers.
@@ -92,11 +93,19 @@ std::unique_ptr<BuiltModel> copy_of_start(const RunConfig& config, Weights weigh
 }
 
 BuiltObjective made(const RunConfig& config) {
-  return {.objective = make_objective(config.objective, config.training.label_smoothing_factor,
-                                      config.data.max_seq_length)};
+  BuiltObjective b;
+  if (const auto& file = config.objective.teacher_file) b.taught = std::make_shared<TeacherFile>(*file);
+  b.objective = make_objective(config.objective, config.training.label_smoothing_factor,
+                               config.data.max_seq_length, b.taught);
+  return b;
 }
 
 }  // namespace
+
+std::unique_ptr<BuiltModel> build_teacher(const RunConfig& config, const std::string& folder,
+                                          const BuiltModel& policy, bool load_in_4bit) {
+  return named("--model", folder, config, policy, Weights::check, ObjectiveType::sft, load_in_4bit);
+}
 
 BuiltObjective build_objective(const RunConfig& config, const BuiltModel& policy, Weights weights) {
   if (config.objective.type != ObjectiveType::sft && policy.made.info.router_loss)

@@ -26,6 +26,7 @@
 #include "app/sweep/sweep.h"
 #include "app/train/eval.h"
 #include "app/train/profile.h"
+#include "app/train/teach.h"
 #include "app/train/train.h"
 #include "app/train/validate.h"
 #include "app/train/verify_zero.h"
@@ -80,6 +81,7 @@ class CommandLine {
   VerifyZeroArgs verify_zero_;
   DoctorArgs doctor_;
   EvalArgs eval_;
+  TeachArgs teach_;
   ProfileArgs profile_;
   PlanArgs plan_;
   SweepArgs sweep_;

@@ -54,6 +54,22 @@ void CommandLine::training() {
   eval->add_flag("--json", eval_.json, "One JSON object on stdout.");
   eval->callback([this] { action_ = [this] { return ft::eval(eval_); }; });
 
+  auto* teach =
+      command("teach", "Ask a teacher about a run's data, once, for objective.type=distill.",
+              "  ft teach --config run.json --model models/large objective.teacher_file=teacher.safetensors\n"
+              "  ft teach --config run.json --model models/large --load-in-4bit --top-k 32");
+  about_a_run(teach, teach_);
+  teach->add_option("--model", teach_.model, "The teacher: a model folder, or an id in the hub's cache.")
+      ->required()
+      ->type_name("DIR");
+  teach->add_option("--top-k", teach_.top_k, "How many of the likeliest tokens to keep at each target.")
+      ->type_name("K")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  teach->add_flag("--load-in-4bit", teach_.load_in_4bit, "Hold the teacher's weights in 4 bits.");
+  teach->add_flag("--overwrite", teach_.overwrite, "Replace objective.teacher_file if it exists.");
+  teach->callback([this] { action_ = [this] { return ft::teach(teach_); }; });
+
   planning();
 
   auto* profile =

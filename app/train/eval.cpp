@@ -16,6 +16,7 @@
 #include "app/screen/format.h"
 #include "app/screen/run_text.h"
 #include "app/screen/screen.h"
+#include "app/train/teach.h"
 #include "engine/io/json.h"
 #include "engine/train/trainer.h"
 
@@ -67,6 +68,7 @@ Exit eval(const EvalArgs& args) {
   if (args.answers > 0 && !data.tokenizer)
     throw UserError(Exit::config, "--answers: the data is tokens already, so there is no text to answer");
   const Dataset& held_out = data.eval->data();
+  if (objective.taught) require_taught(*objective.taught, data);
   const AnswerTest ask(held_out, built.made.info, args.answers, config.training.per_device_eval_batch_size);
   const auto predictions = make_predictions(config, built, data);
 

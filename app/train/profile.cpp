@@ -10,6 +10,7 @@
 #include "app/plan/ways_out.h"
 #include "app/profile/profiled_step.h"
 #include "app/train/reference.h"
+#include "app/train/teach.h"
 #include "engine/train/trainer.h"
 
 namespace ft {
@@ -38,6 +39,7 @@ Exit profile(const ProfileArgs& args) {
   BuiltModel built = build_model(config, Weights::check, ranks.tensor());
   const BuiltObjective objective = build_objective(config, built, Weights::check);
   BuiltData data = read_data(config, built, ranks.grid.data, screen);
+  if (objective.taught) require_taught(*objective.taught, data);
   auto ops = make_run_ops(config, ranks.gpu);
   CommunicationNotes notes;
   std::unique_ptr<Report> report = std::make_unique<Report>();

@@ -25,6 +25,7 @@
 #include "app/train/reference.h"
 #include "app/train/reports.h"
 #include "app/train/run_folder.h"
+#include "app/train/teach.h"
 #include "app/train/traced_steps.h"
 #include "app/version/version.h"
 #include "engine/cuda/cuda_ops.h"
@@ -269,7 +270,9 @@ std::unique_ptr<Reports> reports_of(const RunConfig& config, const Ranks& ranks,
                       : std::make_unique<Reports>();
 }
 
-void require_same_data(Communicator& comm, const BuiltData& data) {
+// The same for all ranks, and what a teacher's file is of.
+void require_data(Communicator& comm, const BuiltObjective& objective, const BuiltData& data) {
+  if (objective.taught) require_taught(*objective.taught, data);
   if (data.stream)
     require_same(comm, data.stream->bytes(), "the size of the data");
   else
@@ -301,7 +304,7 @@ Exit train(const TrainArgs& args) {
     request.recompute = choose_recomputed(built.model(), request, *ops, ranks, *comm);
   const Plan plan = plan_run(built.model(), request);
   require_memory(plan.memory, *ops, advice_on_memory(config, true), ranks.local_size);
-  require_same_data(*comm, data);
+  require_data(*comm, objective, data);
 
   RunHeader head = header(config, built, data, plan, ranks.grid.data);
   add_machine(head, config, *ops, built.dtype, *comm);

@@ -287,6 +287,58 @@ TEST(PreferenceLife, ATeacherWithAnotherTokenizerIsRefused) {
   EXPECT_NE(w.says().find("has another tokenizer: token 9 is \"#\""), std::string::npos) << w.says();
 }
 
+// With every token of the vocabulary the file says what the teacher says.
+TEST(PreferenceLife, ATeachersFileIsAsGoodAsTheTeacher) {
+  const std::string teacher = source_path("tests/golden/models/llama-gqa/model");
+  const Json distill = {{"type", "distill"}, {"temperature", 2}, {"beta", 0.3}};
+  const PreferencePlace w(distill, {{"lora", {{"r", 4}}}});  // dropout is a micro-batch's
+  const std::string file = "objective.teacher_file=t.safetensors";
+  const std::vector<std::string> eval{"evaluation.eval_strategy=epoch", "data.val_set_size=3"};
+  const auto train = [&](std::vector<std::string> more) {
+    more.insert(more.end(), eval.begin(), eval.end());
+    return w.train(more);
+  };
+  const auto teach = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"teach", "--config", "run.json", "--model", teacher, file});
+    more.insert(more.end(), eval.begin(), eval.end());
+    return w.run(more);
+  };
+  const auto close = [&](const std::string& out) {
+    const auto want = losses(w / "live"), is = losses(w / out);
+    ASSERT_EQ(is.size(), want.size()) << out;
+    for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(is[i], want[i], 1e-6) << out << " step " << i;
+  };
+  ASSERT_EQ(train({"objective.teacher_model_name_or_path=" + teacher, "training.output_dir=live"}), 0)
+      << w.says();
+  ASSERT_EQ(teach({"--top-k", "59"}), 0) << w.says();
+  ASSERT_EQ(train({file, "training.output_dir=filed"}), 0) << w.says();
+  close("filed");
+  ASSERT_EQ(w.run({"launch", "-n", "2", "train", "--config", "run.json", file, eval[0], eval[1],
+                   "zero_stage=3", "training.per_device_train_batch_size=1", "training.output_dir=ranks"}),
+            0)
+      << w.says();
+  close("ranks");
+  ASSERT_EQ(train({file, "training.num_train_epochs=2", "data.packing=true", "data.max_seq_length=64",
+                   "training.output_dir=packed"}),
+            0)
+      << w.says();
+
+  EXPECT_EQ(teach({}), 2) << "the file is there already";
+  ASSERT_EQ(teach({"--top-k", "7", "--overwrite", "--load-in-4bit"}), 0) << w.says();
+  const std::string kept = contents(w / "t.safetensors");
+  ASSERT_EQ(train({file, "training.output_dir=few", "training.bf16=true"}), 0) << w.says();
+  for (const double loss : losses(w / "few")) EXPECT_TRUE(std::isfinite(loss) && loss > 0);
+  EXPECT_EQ(train({file, "data.max_seq_length=5", "training.output_dir=other"}), 3);
+  EXPECT_NE(w.says().find("was made of other data"), std::string::npos) << w.says();
+  for (const std::string& bytes : {kept.substr(0, 200), kept.substr(0, kept.size() - 1), std::string("{}")}) {
+    std::ofstream(w / "t.safetensors", std::ios::binary) << bytes;
+    EXPECT_EQ(train({file, "training.output_dir=other"}), 3) << w.says();
+  }
+  EXPECT_EQ(train({file, "objective.teacher_model_name_or_path=model"}), 2);
+  EXPECT_EQ(w.train({"objective.type=sft"}), 2) << "beta and temperature are of distill";
+  EXPECT_FALSE(fs::exists(w / "other"));
+}
+
 // The answers to held-out prompts, before training and in the end.
 TEST(PreferenceLife, SamplesBeforeAndAfterAreShown) {
   const PreferencePlace w({{"type", "dpo"}}, kLora);

@@ -47,6 +47,7 @@ void check_settings_of_type(const ObjectiveConfig& c, const Refuse& refuse) {
       {"simpo_gamma", c.simpo_gamma.has_value(), {cpo, simpo}},
       {"center_rewards_coefficient", c.center_rewards_coefficient.has_value(), {reward}},
       {"teacher_model_name_or_path", c.teacher_model_name_or_path.has_value(), {distill}},
+      {"teacher_file", c.teacher_file.has_value(), {distill}},
       {"temperature", c.temperature.has_value(), {distill, grpo}},
       {"num_generations", c.num_generations.has_value(), {grpo}},
       {"num_iterations", c.num_iterations.has_value(), {grpo}},
@@ -149,10 +150,12 @@ void check_cpo(const ObjectiveConfig& c, const Refuse& refuse) {
 }
 
 void check_distill(const ObjectiveConfig& c, const Refuse& refuse) {
-  if (!c.teacher_model_name_or_path)
+  if (!c.teacher_model_name_or_path && !c.teacher_file)
     refuse(
         "objective.teacher_model_name_or_path: objective.type distill learns from a teacher; name its "
-        "folder");
+        "folder, or objective.teacher_file");
+  if (c.teacher_model_name_or_path && c.teacher_file)
+    refuse("objective.teacher_file: is in place of objective.teacher_model_name_or_path; leave one out");
   const bool kd = !c.loss_type.empty() && c.loss_type[0] == LossType::kd;
   if (kd && c.beta)
     refuse("objective.beta: kd takes the forward KL; leave it out, or leave out objective.loss_type");

@@ -124,7 +124,7 @@ struct ObjectiveConfig {
   std::optional<double> desirable_weight, undesirable_weight;
   std::optional<double> cpo_alpha, alpha, simpo_gamma;
   std::optional<double> center_rewards_coefficient;
-  std::optional<std::string> teacher_model_name_or_path;
+  std::optional<std::string> teacher_model_name_or_path, teacher_file;
   std::optional<double> temperature;
   std::optional<std::int64_t> num_generations, num_iterations, max_completion_length;
   std::optional<double> epsilon, epsilon_high, delta;
@@ -186,7 +186,8 @@ struct ObjectiveConfig {
     f("use_weighting", use_weighting,
       "dpo: weigh each pair by how likely the policy is to write it (WPO); null: false.");
     f("precompute_ref_log_probs", precompute_ref_log_probs,
-      "dpo: compute the reference once before training, so that no copy of it is held; null: false.");
+      "dpo: compute the reference once before training, so that no copy of it is held, and keep its numbers "
+      "in a file; null: false.");
     f("ref_model_name_or_path", ref_model_name_or_path,
       "dpo, kto, grpo: folder or id of the reference model; null: the policy as the run began.",
       is_path_or_hub_id(), not_empty());
@@ -203,6 +204,9 @@ struct ObjectiveConfig {
     f("teacher_model_name_or_path", teacher_model_name_or_path,
       "distill: folder or id of the model to learn from, with the same vocabulary.", is_path_or_hub_id(),
       not_empty());
+    f("teacher_file", teacher_file,
+      "distill: file of what a teacher says of the data, made with ft teach, in place of the teacher.",
+      is_path(), not_empty());
     f("temperature", temperature, "distill, grpo: what logits are divided by; null: 1.", above(0));
     grpo_fields(f);
   }

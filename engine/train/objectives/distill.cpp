@@ -1,13 +1,14 @@
 // Distillation: a student learns what a teacher says at every target. As TRL's GKDTrainer (the generalized
 // Jensen-Shannon divergence), or kd, which mixes the forward KL with the cross-entropy (Hinton et al. 2015).
 #include "engine/train/objectives/objective.h"
+#include "engine/train/objectives/teacher_file.h"
 
 namespace ft {
 namespace {
 
 class Distill final : public Objective {
  public:
-  explicit Distill(const ObjectiveConfig& c) {
+  Distill(const ObjectiveConfig& c, std::shared_ptr<const TeacherFile> taught) : taught_(std::move(taught)) {
     const bool kd = !c.loss_type.empty() && c.loss_type[0] == LossType::kd;
     const double t = c.temperature.value_or(1), alpha = c.alpha.value_or(0.5);
     with_.temperature = static_cast<float>(t);
@@ -32,7 +33,8 @@ class Distill final : public Objective {
   // A batch with what the teacher says of it.
   class Lesson final : public LogitLoss {
    public:
-    Lesson(const Distill& of, const Pass& p, const Batch& b) : with_(of.with_), teacher_(taught(p, b)) {}
+    Lesson(const Distill& of, const Pass& p, const Batch& b)
+        : with_(of.with_), teacher_(of.taught_ ? of.taught_->logits(b) : asked(p, b)) {}
     void run(Ctx& c, const Chunk& k) override {
       Scope scratch(c.scratch);
       const Tensor teacher = c.temporary(k.logits.rows(), k.logits.cols());
@@ -49,7 +51,7 @@ class Distill final : public Objective {
     }
 
    private:
-    static std::unique_ptr<TargetLogits> taught(const Pass& p, const Batch& b) {
+    static std::unique_ptr<TargetLogits> asked(const Pass& p, const Batch& b) {
       Ctx c = p.context;
       c.train = false;
       return p.reference.model->target_logits(c, *p.reference.store, b);
@@ -58,11 +60,14 @@ class Distill final : public Objective {
     std::unique_ptr<TargetLogits> teacher_;
   };
 
+  std::shared_ptr<const TeacherFile> taught_;  // null: the reference is asked
   op::Divergence with_{.loss = Tensor{}, .logits = Tensor{}, .teacher = Tensor{}, .targets = Tensor{}};
 };
 
 }  // namespace
 
-std::unique_ptr<Objective> make_distill(const ObjectiveConfig& c) { return std::make_unique<Distill>(c); }
+std::unique_ptr<Objective> make_distill(const ObjectiveConfig& c, std::shared_ptr<const TeacherFile> taught) {
+  return std::make_unique<Distill>(c, std::move(taught));
+}
 
 }  // namespace ft

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
 
 #include "engine/train/objectives/comparing.h"
 
@@ -96,8 +97,8 @@ std::unique_ptr<Objective> make_supervised(double label_smoothing) {
 }
 
 std::unique_ptr<Objective> make_objective(const ObjectiveConfig& c, double label_smoothing,
-                                          std::int64_t longest) {
-  if (c.distills()) return make_distill(c);
+                                          std::int64_t longest, std::shared_ptr<const TeacherFile> taught) {
+  if (c.distills()) return make_distill(c, std::move(taught));
   if (!c.compares()) return make_supervised(label_smoothing);
   return std::make_unique<Comparing>(make_judge(c), longest);
 }

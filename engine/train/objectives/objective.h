@@ -12,6 +12,8 @@
 
 namespace ft {
 
+class TeacherFile;
+
 // A model and where its parameters are.
 struct Policy {
   Model* model = nullptr;
@@ -79,12 +81,15 @@ class Objective {
   virtual void set_state(const std::vector<double>&) {}
 };
 
-// label_smoothing: of sft. longest: tokens of a sequence; KTO's mismatched ones are cut to it.
+// label_smoothing: of sft. longest: tokens of a sequence; KTO's mismatched ones are cut to it. taught: of
+// distill, see make_distill.
 std::unique_ptr<Objective> make_objective(const ObjectiveConfig&, double label_smoothing = 0,
-                                          std::int64_t longest = INT64_MAX);
+                                          std::int64_t longest = INT64_MAX,
+                                          std::shared_ptr<const TeacherFile> taught = nullptr);
 
-// Learns from Pass::reference.
-std::unique_ptr<Objective> make_distill(const ObjectiveConfig&);
+// Learns from Pass::reference, or from what is in a file.
+std::unique_ptr<Objective> make_distill(const ObjectiveConfig&,
+                                        std::shared_ptr<const TeacherFile> taught = nullptr);
 
 // The cross-entropy of every target, label-smoothed in training by that much.
 std::unique_ptr<Objective> make_supervised(double label_smoothing);

@@ -1,0 +1,129 @@
+#include "app/train/teach.h"
+
+#include <algorithm>
+#include <span>
+
+#include "app/assembly/built_data.h"
+#include "app/assembly/built_objective.h"
+#include "app/assembly/engine.h"
+#include "app/ranks/ranks.h"
+#include "app/screen/format.h"
+#include "app/screen/screen.h"
+#include "engine/io/convert.h"
+#include "engine/io/file.h"
+
+namespace ft {
+namespace {
+
+// Shows a batch's logits to who keeps what is likeliest; null: to nobody, of a plan.
+class Asking final : public Objective, private LogitLoss {
+ public:
+  explicit Asking(Teaching* teaching) : teaching_(teaching) {}
+  std::int64_t count(const BatchShape& s) const override { return s.targets; }
+  void forward(const Pass& p, const Batch& b, Tensor loss) override {
+    Ctx c = p.context;
+    c.train = false;
+    const Scope scratch(c.scratch);
+    if (!loss) loss = c.scratch.take({1}, DType::f64);
+    if (teaching_) wanted_ = teaching_->begin(b);
+    if (!teaching_ || std::ranges::count(wanted_, true) > 0)
+      p.policy.model->forward_logits(c, *p.policy.store, b, *this, loss);
+  }
+  void forward_backward(const Pass&, const Batch&, Tensor, float) override {
+    throw InternalError("ft teach trains nothing");
+  }
+
+ private:
+  void run(Ctx& c, const Chunk& k) override {
+    c.ops.run(op::Fill{k.losses, 0});
+    if (!teaching_) return;
+    const auto rows = static_cast<std::size_t>(k.logits.rows()),
+               columns = static_cast<std::size_t>(k.logits.cols());
+    std::vector<float> logits(rows * columns);
+    if (k.logits.dtype == DType::f32) {
+      c.ops.download(logits.data(), k.logits);
+    } else {
+      std::vector<std::uint16_t> narrow(logits.size());
+      c.ops.download(narrow.data(), k.logits);
+      convert(logits.data(), DType::f32, narrow.data(), k.logits.dtype, std::ssize(narrow));
+    }
+    for (std::size_t r = 0; r < rows; ++r)
+      if (wanted_[static_cast<std::size_t>(k.begin) + r])
+        teaching_->add(std::span(logits).subspan(r * columns, columns));
+  }
+
+  Teaching* teaching_;
+  std::vector<bool> wanted_;  // of the batch's targets
+};
+
+RunConfig config_of(const TeachArgs& args) {
+  RunConfig config = load_config(args.config, args.settings());
+  const auto refuse = [](const char* what) { throw UserError(Exit::config, what); };
+  if (!config.objective.distills() || !config.objective.teacher_file)
+    refuse("objective.teacher_file: name the file to be made, with objective.type=distill");
+  if (config.data.streaming) refuse("data.streaming: a teacher needs all data; set it to false");
+  if (ranks_here() > 1) refuse("ft teach runs as one process; start it without ft launch");
+  if (path_exists(*config.objective.teacher_file) && !args.overwrite)
+    throw UserError(Exit::config, str("objective.teacher_file: ", printable(*config.objective.teacher_file),
+                                      " already exists; --overwrite replaces it"));
+  return config;
+}
+
+std::unique_ptr<Engine> start(const RunConfig& config, const BuiltModel& built, const BuiltData& data) {
+  Asking nobody(nullptr);
+  auto ops = make_run_ops(config, 0);
+  PlanRequest request{.dtype = built.dtype,
+                      .adapter = false,
+                      .device = ops->device(),
+                      .workspace = ops->workspace(),
+                      .objective = &nobody};
+  for (const Batcher* part : {data.train.get(), data.eval.get()})
+    if (part)
+      for (const BatchShape& s : largest_shapes(*part, 1)) request.eval.push_back(s);
+  const Plan plan = plan_run(built.model(), request);
+  require_memory(plan.memory, *ops,
+                 "a smaller training.per_device_train_batch_size and per_device_eval_batch_size, "
+                 "training.bf16=true, --load-in-4bit");
+  return std::make_unique<Engine>(std::move(ops), nullptr, built, request, plan);
+}
+
+}  // namespace
+
+Exit teach(const TeachArgs& args) {
+  const RunConfig config = config_of(args);
+  const std::string& file = *config.objective.teacher_file;
+  Screen screen(Screen::standard_error(config.logging.progress));
+  const BuiltModel policy = build_model(config, Weights::ignore);  // of which only the sizes count
+  const auto built = build_teacher(config, args.model, policy, args.load_in_4bit);
+  BuiltData data = read_data(config, policy, 1, screen);
+  { const AtomicFile writable(file); }  // better now than after the work
+  const auto engine = start(config, *built, data);
+  const std::int64_t vocabulary = built->made.info.vocab_size;
+  Teaching teaching(std::min(args.top_k, vocabulary), vocabulary);
+  Asking asking(&teaching);
+  for (const Batcher* part : {data.train.get(), data.eval.get()}) {
+    Working working(screen, "asking the teacher", "batches");
+    for (std::int64_t i = 0; part && i < part->batches_per_epoch(); ++i) {
+      asking.forward(engine->pass(built->model()), part->batch(0, i), {});
+      working(i + 1, part->batches_per_epoch());
+    }
+  }
+  teaching.write(file);
+  screen.line(str("asked of ", show::plural(teaching.targets(), "target"), " -> ", show::path(file)));
+  return Exit::done;
+}
+
+void require_taught(const TeacherFile& file, const BuiltData& data) {
+  if (data.stream || data.efficient)
+    throw UserError(Exit::config,
+                    "objective.teacher_file: is of whole examples that are known beforehand; leave out "
+                    "data.streaming and data_efficiency, or name objective.teacher_model_name_or_path");
+  for (const Batcher* part : {data.train.get(), data.eval.get()})
+    for (std::int64_t i = 0; part && i < part->batches_per_epoch(); ++i)
+      if (!file.knows(part->batch(0, i)))
+        throw UserError(Exit::input, str("objective.teacher_file: ", printable(file.path()),
+                                         " was made of other data, or of other data settings; make it again "
+                                         "with ft teach --overwrite"));
+}
+
+}  // namespace ft
