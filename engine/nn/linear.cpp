@@ -40,8 +40,15 @@ Tensor Linear::narrow(Ctx& c, Tensor x) const {
   if (!own) return {};
   c.ops.enter(name);
   Tensor u = c.saved.take({x.rows(), own->width()}, c.dtype);
-  own->down(c, u, x);
+  down(c, u, x);
   return u;
+}
+
+void Linear::down(Ctx& c, Tensor u, Tensor x) const {
+  if (c.adapters)
+    adapter->down(c, u, x);
+  else
+    c.ops.run(op::Fill{u, 0});
 }
 
 Tensor Linear::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, float alpha) const {

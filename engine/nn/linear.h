@@ -67,8 +67,13 @@ struct Linear {
   void backward(Ctx&, Sum& dx, Tensor dy, Tensor x, Tensor u) const;
   // Whether backward reads x: a frozen Linear without an adapter does not.
   bool reads_input() const { return adapter || weight->grad(); }
-  // The adapter, where the pass has them; null: none.
-  const Adapter* adapter_in(const Ctx& c) const { return c.adapters ? adapter.get() : nullptr; }
+  // The adapter that takes part in a pass; null: none. In a pass without adapters those that only add
+  // something take part with u = 0: its bits are then those of adapters that add nothing yet, also in bf16.
+  const Adapter* adapter_in(const Ctx& c) const {
+    return c.adapters || (adapter && !adapter->rescaling()) ? adapter.get() : nullptr;
+  }
+  // u of the adapter, for x; 0 in a pass without adapters.
+  void down(Ctx&, Tensor u, Tensor x) const;
   // What its adapter makes of x, for backward; empty without one.
   Tensor narrow(Ctx&, Tensor x) const;
   void visit(Visitor&);

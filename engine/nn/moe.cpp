@@ -28,7 +28,7 @@ Tensor part(const Ctx& c, const Tensor& u, std::int64_t rows, std::int64_t end, 
 }
 
 void begin(Ctx& c, const std::unique_ptr<ExpertsAdapter>& adapter, bool backward) {
-  if (adapter && c.adapters) adapter->begin(c, backward);
+  if (adapter) adapter->begin(c, backward);
 }
 void finish(Ctx& c, const std::unique_ptr<ExpertsAdapter>& adapter) {
   if (adapter) adapter->finish(c);
@@ -36,7 +36,7 @@ void finish(Ctx& c, const std::unique_ptr<ExpertsAdapter>& adapter) {
 
 void forward(Ctx& c, const Linear& l, Tensor y, Tensor x, Tensor u) {
   c.ops.enter(l.name);
-  if (const Adapter* const own = l.adapter_in(c)) own->down(c, u, x);
+  if (l.adapter_in(c)) l.down(c, u, x);
   l.forward_with(c, y, x, u);
 }
 void backward(Ctx& c, const Linear& l, Sum& dx, Tensor du, Tensor dy, Tensor x, Tensor u) {

@@ -58,14 +58,14 @@ Tensor forward_all(Ctx& c, Siblings siblings, Tensor x) {
   for (const Sibling& s : siblings) width += width_of(c, s.linear);
   Tensor u;
   if (width > 0) u = c.saved.take({x.rows(), width}, c.dtype);
-  const std::optional<DownMatrix> all = joined(c, siblings);
+  const std::optional<DownMatrix> all = c.adapters ? joined(c, siblings) : std::nullopt;
   if (all) {
     c.ops.enter(siblings.begin()->linear.name);
     all->forward(c, u, x);
   }
   each(c, siblings, [&](const Sibling& s, std::int64_t begin, std::int64_t end) {
     const Tensor own = begin < end ? u.columns(begin, end) : Tensor{};
-    if (own && !all) s.linear.adapter->down(c, own, x);
+    if (own && !all) s.linear.down(c, own, x);
     s.linear.forward_with(c, s.y, x, own);
   });
   return u;

@@ -104,6 +104,25 @@ TEST_P(LinearLayer, IsTheReferenceWithItsGradients) {
   }
 }
 
+class AdaptedLinear : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, AdaptedLinear, kTypes, name_of_type);
+
+// A pass without adapters has the bits of an adapter that adds nothing yet, also where the sum takes several
+// steps.
+TEST_P(AdaptedLinear, WithoutItsAdapterHasTheBitsOfItsStart) {
+  const Size size{40, 771, 48};
+  LayerRun run(GetParam());
+  Linear layer = linear("module", size.in, size.out, {.rank = 16}, GetParam());
+  run.stored["module.lora_B.weight"] = Values<double>(std::size_t(size.out * 16), 0);
+  run.bind(layer);
+  Matrix &x = run.input(size.rows, size.in, "x"), &with = run.matrix(size.rows, size.out, "with"),
+         &without = run.matrix(size.rows, size.out, "without");
+  layer.forward(run.c, with, x);
+  run.c.adapters = false;
+  layer.forward(run.c, without, x);
+  EXPECT_EQ(without.values(), with.values());
+}
+
 // A weight in 4 bits under an adapter is the matrix it stands for, rounded to the type of the activations.
 class FourBitLinear : public testing::TestWithParam<DType> {};
 INSTANTIATE_TEST_SUITE_P(Types, FourBitLinear, kTypes, name_of_type);
