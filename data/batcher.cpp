@@ -147,6 +147,22 @@ Batch Batcher::batch(std::int64_t epoch, std::int64_t i) const {
   return b;
 }
 
+std::vector<std::int32_t> Batcher::labels(std::int64_t epoch, std::int64_t i) const {
+  require(data_.kind() == RowKind::example && !data_.seq2seq(), "labels of other rows");
+  const auto plan_now = plan(epoch);
+  std::vector<std::int32_t> all;
+  for (const Row& row : rows_of(*plan_now, i)) {
+    const std::size_t row_begin = all.size();
+    for (const Stretch& stretch : row) {
+      const auto part = part_of(data_[stretch.sample].labels, stretch);
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    const auto filled = padding(static_cast<std::int64_t>(all.size() - row_begin));
+    all.insert(all.end(), static_cast<std::size_t>(filled), kIgnored);
+  }
+  return all;
+}
+
 void Batcher::add_reference(Compared& c) const {
   if (reference_.empty()) return;
   const std::int64_t each = data_.kind() == RowKind::pair ? 2 : 1;

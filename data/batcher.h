@@ -45,6 +45,9 @@ class Batcher : public BatchSource {
   Batch batch(std::int64_t epoch, std::int64_t i) const override;
   BatchShape shape(std::int64_t epoch, std::int64_t i) const override;
 
+  // The labels of the tokens of batch(epoch, i), kIgnored where it is filled up; of examples of decoders.
+  std::vector<std::int32_t> labels(std::int64_t epoch, std::int64_t i) const;
+
   // The reference's log-probabilities of the data's sequences, which batches bring from here on.
   void set_reference(std::vector<double> logps) { reference_ = std::move(logps); }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <type_traits>
+#include <utility>
 
 #include "lora/dora.h"
 #include "lora/matching.h"
@@ -341,6 +342,31 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
   model.visit(collect);
   train_tokens(model, config, dtype, origin, out);
   return out;
+}
+
+void attach_again(Model& model, Attached& attached, const LoraConfig& config, DType dtype,
+                  const Origin& origin) {
+  Chooser chooser(config, origin);
+  const std::vector<std::string> linears = std::exchange(attached.linears, {}),
+                                 weights = std::exchange(attached.weights, {});
+  const std::vector<LoraAdapter*> adapters = std::exchange(attached.adapters, {});
+  EachLinear each([&](Linear& l) {
+    const auto found = std::find(adapters.begin(), adapters.end(), l.adapter.get());
+    if (!l.adapter || found == adapters.end()) return;
+    const auto i = static_cast<std::size_t>(found - adapters.begin());
+    l.adapter.reset();
+    if (!chooser.wants(l)) {
+      if (l.bias && config.bias == LoraBias::lora_only)
+        l.bias->trainable = false, std::erase(attached.whole, &*l.bias);
+      return;
+    }
+    auto adapter = chooser.adapter(l, linears[i], l.name, dtype);
+    attached.linears.push_back(linears[i]);
+    attached.weights.push_back(weights[i]);
+    attached.adapters.push_back(adapter.get());
+    l.adapter = std::move(adapter);
+  });
+  model.visit(each);
 }
 
 void train_all(Model& model) {

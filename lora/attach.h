@@ -41,6 +41,10 @@ struct Origin {
 // UserError when a target matches nothing.
 Attached attach(Model&, const LoraConfig&, DType, const Origin&);
 
+// After ranks have changed: new adapters in place of those attached. A Linear that the configuration no
+// longer names loses its own.
+void attach_again(Model&, Attached&, const LoraConfig&, DType, const Origin&);
+
 // Full fine-tuning: everything is trained.
 void train_all(Model&);
 

@@ -22,7 +22,7 @@ template <class T>
 using Pattern = std::vector<std::pair<std::string, T>>;
 
 // How an adapter begins: see lora/starts.h.
-enum class LoraInit : std::uint8_t { kaiming, random_b, gaussian, orthogonal, pissa, olora, loftq };
+enum class LoraInit : std::uint8_t { kaiming, random_b, gaussian, orthogonal, pissa, olora, loftq, eva };
 constexpr auto words(LoraInit) {
   using enum LoraInit;
   return to_words<LoraInit>({{kaiming, "true"},
@@ -31,7 +31,8 @@ constexpr auto words(LoraInit) {
                              {orthogonal, "orthogonal"},
                              {pissa, "pissa"},
                              {olora, "olora"},
-                             {loftq, "loftq"}});
+                             {loftq, "loftq"},
+                             {eva, "eva"}});
 }
 // Or "pissa_niter_N".
 using LoraInitWord = std::variant<LoraInit, std::string>;
@@ -50,6 +51,30 @@ constexpr auto words(LoraBias) {
   return to_words<LoraBias>({{none, "none"}, {all, "all"}, {lora_only, "lora_only"}});
 }
 
+// PEFT's EvaConfig.
+struct EvaConfig {
+  double rho = 2;
+  double tau = 0.99;
+  bool use_label_mask = true;
+  std::int64_t label_mask_value = -100;
+  bool whiten = false;
+  bool adjust_scaling_factors = true;
+  bool operator==(const EvaConfig&) const = default;
+
+  void fields(auto& f) {
+    f("rho", rho, "The largest rank of a linear is rho times its own; 1: all keep theirs.", at_least(1),
+      at_most(1000));
+    f("tau", tau,
+      "Components are taken when the cosine between them and those of the batch before is at least this.",
+      above(0), below(1));
+    f("use_label_mask", use_label_mask, "Look only at tokens whose label is not label_mask_value.");
+    f("label_mask_value", label_mask_value, "With use_label_mask: the label of tokens to leave out.");
+    f("whiten", whiten, "Divide components by the roots of their singular values.");
+    f("adjust_scaling_factors", adjust_scaling_factors,
+      "Change alpha as the rank, so that scales stay as they were.");
+  }
+};
+
 struct LoraConfig {
   std::int64_t r = 8;
   double lora_alpha = 16;
@@ -64,6 +89,7 @@ struct LoraConfig {
   bool use_rslora = false;
   bool use_dora = false;
   LoraInitWord init_lora_weights = LoraInit::kaiming;
+  EvaConfig eva_config;
   LoraBias bias = LoraBias::none;
   Pattern<std::int64_t> rank_pattern;
   Pattern<double> alpha_pattern;
@@ -102,8 +128,10 @@ struct LoraConfig {
       "How A and B begin. true: A uniform and B zero, as PEFT's; gaussian: A normal with deviation 1 / r; "
       "false: B is random too; orthogonal: both random, their product zero; pissa: the base's principal "
       "part, which it loses, or pissa_niter_N, nearly so and faster; olora: of the base's QR decomposition; "
-      "loftq: what 4 bits lose of the base.",
+      "loftq: what 4 bits lose of the base; eva: A the principal components of what each linear reads from "
+      "the data, and ranks by what they explain.",
       not_empty());
+    f("eva_config", eva_config, "With init_lora_weights=eva: PEFT's EvaConfig.");
     f("bias", bias, "Biases to train.");
     f("rank_pattern", rank_pattern, "Ranks for particular modules: {regular expression: rank}.", at_least(1));
     f("alpha_pattern", alpha_pattern, "Alphas for particular modules: {regular expression: alpha}.");

@@ -190,7 +190,8 @@ struct Bidiagonal {
   }
 };
 
-Singular of_large(MatrixView w, std::int64_t rank) {
+// To `tolerance` of the largest value.
+Singular of_large(MatrixView w, std::int64_t rank, double tolerance) {
   const std::int64_t most = std::min(w.rows, w.cols);
   double squares = 0;
   for (std::int64_t i = 0; i < w.rows * w.cols; ++i) squares += static_cast<double>(w.at[i]) * w.at[i];
@@ -202,7 +203,7 @@ Singular of_large(MatrixView w, std::int64_t rank) {
     double wrong = 0;  // at most, of a vector times its value
     for (std::int64_t i = 0; i < rank; ++i)
       wrong = std::max(wrong, std::abs(b.above.back() * small.left[i][b.count - 1]));
-    if (b.count < most && wrong > 1e-12 * small.values[0]) continue;
+    if (b.count < most && wrong > tolerance * small.values[0]) continue;
     Singular s = first_of(small, rank);
     b.left.count = b.right.count = b.count;
     return {combine(b.left, s.left, rank), combine(b.right, s.right, rank), std::move(s.values)};
@@ -244,7 +245,12 @@ Vectors rows_times(MatrixView w, const Vectors& weights) {
 
 Singular largest_singular(MatrixView w, std::int64_t rank) {
   require(rank <= std::min(w.rows, w.cols), "more singular values than a matrix has");
-  return std::min(w.rows, w.cols) <= kSmall ? of_small(w, rank) : of_large(w, rank);
+  return std::min(w.rows, w.cols) <= kSmall ? of_small(w, rank) : of_large(w, rank, 1e-12);
+}
+
+Singular leading_singular(MatrixView w, std::int64_t rank) {
+  require(rank <= std::min(w.rows, w.cols), "more singular values than a matrix has");
+  return of_large(w, rank, 1e-9);
 }
 
 Singular likely_singular(MatrixView w, std::int64_t rank, std::int64_t iterations, Random random) {

@@ -1,4 +1,4 @@
-// The parts of matrices that adapters start from (PiSSA, OLoRA, LoftQ): the largest singular values with
+// The parts of matrices that adapters start from (PiSSA, OLoRA, LoftQ, EVA): the largest singular values with
 // their vectors, and the Q of a QR decomposition. Sums are in double, in an order that depends on shapes
 // only; signs of vectors are free.
 #pragma once
@@ -37,6 +37,8 @@ struct Singular {
 // Jacobi rotations (Hestenes 1958), of others by Golub and Kahan's bidiagonalization (1965) with complete
 // reorthogonalization, until they no longer change.
 Singular largest_singular(MatrixView, std::int64_t rank);
+// The same to about 1e-9 of the largest, by bidiagonalization only: of many long rows.
+Singular leading_singular(MatrixView, std::int64_t rank);
 // The same by a subspace that `iterations` passes improve from a random start (Halko et al. 2011), as
 // torch.svd_lowrank(q = rank, niter = iterations): exact where the values have a gap after `rank`.
 Singular likely_singular(MatrixView, std::int64_t rank, std::int64_t iterations, Random);

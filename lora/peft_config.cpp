@@ -51,6 +51,15 @@ LoraInitWord read_init(const JsonObject& j) {
   return start->init;
 }
 
+Json eva_as_json(const EvaConfig& c) {
+  return {{"adjust_scaling_factors", c.adjust_scaling_factors},
+          {"label_mask_value", c.label_mask_value},
+          {"rho", c.rho},
+          {"tau", c.tau},
+          {"use_label_mask", c.use_label_mask},
+          {"whiten", c.whiten}};
+}
+
 Json init_as_json(const LoraInitWord& init) {
   if (const auto* text = std::get_if<std::string>(&init)) return *text;
   switch (const auto value = std::get<LoraInit>(init)) {
@@ -164,6 +173,8 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
   for (const auto& [k, v] : c.rank_pattern) ranks[k] = v;
   for (const auto& [k, v] : c.alpha_pattern) alphas[k] = number(v);
   const Json none = nullptr;
+  const bool by_eva = c.init_lora_weights == LoraInitWord(LoraInit::eva);
+  const Json eva = by_eva ? eva_as_json(c.eva_config) : none;
   const JsonText& tokens = c.trainable_token_indices;
   // Every key of PEFT 0.21, sorted as it writes them.
   const Json j = {{"alora_invocation_tokens", none},
@@ -174,7 +185,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
                   {"bias", name_of(c.bias)},
                   {"corda_config", none},
                   {"ensure_weight_tying", false},
-                  {"eva_config", none},
+                  {"eva_config", eva},
                   {"exclude_modules", c.exclude_modules ? modules(*c.exclude_modules) : none},
                   {"fan_in_fan_out", attached.inputs_first},
                   {"inference_mode", true},

@@ -86,8 +86,9 @@ Factors orthogonal(std::int64_t r, std::int64_t in, std::int64_t out, Random ran
 
 }  // namespace
 
-Starts::Starts(const Attached& attached, LoraStart start, Random random, std::string table)
-    : attached_(attached), start_(start), random_(random), table_(std::move(table)) {
+Starts::Starts(const Attached& attached, LoraStart start, Random random, std::string table,
+               std::vector<std::vector<float>> eva)
+    : attached_(attached), start_(start), random_(random), table_(std::move(table)), eva_(std::move(eva)) {
   for (std::size_t i = 0; i < attached.adapters.size(); ++i) {
     EachParameter each([&](Parameter& p) { by_parameter_[p.name] = i; });
     attached.adapters[i]->visit_down(each);
@@ -99,6 +100,9 @@ Factors Starts::make(std::size_t i, const WeightsBelow& below) const {
   const LoraAdapter& l = *attached_.adapters[i];
   const std::int64_t r = l.rank(), in = l.a.whole_shape()[1], out = l.b.whole_shape()[0];
   const Random random = random_.with(attached_.linears[i]);
+  if (start_.init == LoraInit::eva)
+    return {eva_.empty() ? std::vector<float>(static_cast<std::size_t>(r * in)) : eva_[i],
+            std::vector<float>(static_cast<std::size_t>(out * r))};
   if (start_.init == LoraInit::orthogonal) return orthogonal(r, in, out, random);
   std::vector<float> w = read_whole(below.whole, weight_of(attached_, i), out * in);
   if (start_.init == LoraInit::loftq) {
@@ -139,7 +143,8 @@ const Starts::Rows& Starts::rows(std::size_t i, const WeightsBelow& below) const
   const LoraAdapter& l = *attached_.adapters[i];
   const std::int64_t r = l.rank(), in = l.a.whole_shape()[1], out = l.b.whole_shape()[0];
   const std::vector<float> w = weight_in_use(below, weight_of(attached_, i), out * in);
-  const bool b_is_zero = start_.init == LoraInit::kaiming || start_.init == LoraInit::gaussian;
+  const bool b_is_zero =
+      start_.init == LoraInit::kaiming || start_.init == LoraInit::gaussian || start_.init == LoraInit::eva;
   const Factors f = b_is_zero ? Factors{} : first_values(i, below);
   Rows rows;
   std::vector<double> row(static_cast<std::size_t>(in));

@@ -7,6 +7,7 @@
 //               random orthogonal Q: neither is zero, B A is
 //   pissa       A = sqrt(S / s) V^T, B = U sqrt(S / s) of W's largest singular values S; W loses s B A
 //   olora       A the first rows of R, B the first columns of Q in Q R = W; W loses s B A
+//   eva         A the principal components of what the Linear reads from the data (eva.h), B zero
 //   loftq       A = sqrt(S) V^T, B = U sqrt(S) of what 4 bits lose of W, which is as right as s is 1
 // DoRA's magnitudes are the norms of the rows of what the Linear is at the start.
 #pragma once
@@ -35,8 +36,9 @@ struct Factors {
 
 class Starts {
  public:
-  // table: the input embedding's name in the model's folder.
-  Starts(const Attached&, LoraStart, Random, std::string table);
+  // table: the input embedding's name in the model's folder. eva: A of each adapter, where they begin so;
+  // none: they are read from elsewhere, or memory is only counted.
+  Starts(const Attached&, LoraStart, Random, std::string table, std::vector<std::vector<float>> eva = {});
 
   bool changes_base() const { return start_.changes_base(); }
   // Of the n-th adapter; made once, and from several threads at a time. For pissa and olora only the whole
@@ -60,6 +62,7 @@ class Starts {
   LoraStart start_;
   Random random_;
   std::string table_;
+  std::vector<std::vector<float>> eva_;
   std::map<std::string, std::size_t> by_parameter_;
   mutable std::mutex making_;
   mutable std::map<std::size_t, Factors> factors_;

@@ -131,6 +131,17 @@ void require_outputs_first(const BuiltModel& b, const lora::LoraStart& start) {
                       ": not for weights that are stored inputs first, as this model's are; leave it out"));
 }
 
+// What EVA looks at are rows of tokens.
+void require_watchable(const BuiltModel& b) {
+  const auto refuse = [](const std::string& what) {
+    throw UserError(Exit::config, "lora.init_lora_weights: eva is not for " + what);
+  };
+  if (b.made.info.decoder) refuse("encoder-decoders");
+  if (b.attached.single_experts) refuse("linears of single experts; leave them out of lora.target_modules");
+  for (const std::string& name : b.attached.linears)
+    if (name == b.made.info.head) refuse("the head; leave it out of lora.target_modules");
+}
+
 // What adapters begin as, and what they take from the base.
 void make_starts(BuiltModel& b, bool stored_in_four_bits) {
   const lora::LoraStart start = lora::start_of(b.lora_config.init_lora_weights).value();
@@ -138,6 +149,7 @@ void make_starts(BuiltModel& b, bool stored_in_four_bits) {
                                                   b.made.info.embedding);
   const bool fresh = !b.start;
   require_outputs_first(b, start);
+  if (begins_from_data(b)) require_watchable(b);
   if (!start.changes_base() && !(fresh && start.init == lora::LoraInit::loftq)) return;
   const auto refuse = [&](const std::string& what) {
     throw UserError(fresh ? Exit::config : Exit::input,
@@ -186,6 +198,20 @@ lora::Origin origin_of(const ModelInfo& info, const lora::AdapterFolder* start) 
   origin.head = info.head;
   origin.embedding = info.embedding.substr(0, info.embedding.rfind('.'));
   return origin;
+}
+
+bool begins_from_data(const BuiltModel& b) {
+  return b.lora && !b.start && b.lora_config.init_lora_weights == lora::LoraInitWord(lora::LoraInit::eva);
+}
+
+void begin_as(BuiltModel& b, const RunConfig& config, const lora::LoraConfig& adapters,
+              std::vector<std::vector<float>> a) {
+  b.lora_config = adapters;
+  lora::attach_again(b.model(), b.attached, adapters, b.dtype, origin_of(b.made.info, nullptr));
+  b.starts =
+      std::make_shared<const lora::Starts>(b.attached, lora::start_of(adapters.init_lora_weights).value(),
+                                           Random{b.seed}.with("init"), b.made.info.embedding, std::move(a));
+  set_update_rules(b.model(), config.training);
 }
 
 lora::FourBitPlan plan_of(const ModelInfo& info, lora::FourBitPlan plan) {

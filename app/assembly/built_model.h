@@ -54,6 +54,13 @@ struct BuiltModel {
 // Where a LoraConfig comes from, the adapter or, null, the configuration, and what the model calls its ends.
 lora::Origin origin_of(const ModelInfo&, const lora::AdapterFolder* start);
 
+// Whether the model's new adapters are to begin as the data says, which begin_as() settles before they have
+// memory.
+bool begins_from_data(const BuiltModel&);
+// New adapters of this configuration in place of those attached. a: what A of each begins as; none: it is
+// read from elsewhere.
+void begin_as(BuiltModel&, const RunConfig&, const lora::LoraConfig&, std::vector<std::vector<float>> a);
+
 // What a model keeps as it is under QLoRA, by its own names: the head, and what its family says.
 lora::FourBitPlan plan_of(const ModelInfo&, lora::FourBitPlan);
 

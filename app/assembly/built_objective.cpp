@@ -26,7 +26,7 @@ bool all_zero(const BuiltModel& b) {
 // Whether a new adapter of this configuration changes nothing at first.
 bool begins_as_base(const lora::LoraConfig& c) {
   const auto init = lora::start_of(c.init_lora_weights).value().init;
-  return init == lora::LoraInit::kaiming || init == lora::LoraInit::gaussian;
+  return init == lora::LoraInit::kaiming || init == lora::LoraInit::gaussian || init == lora::LoraInit::eva;
 }
 
 // Single rows of the embedding are trained, which stay where adapters are off.

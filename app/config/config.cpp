@@ -194,8 +194,25 @@ void check_lora(const lora::LoraConfig& c, const std::function<void(const std::s
     refuse(str("lora.init_lora_weights: there is no \"",
                printable(std::get<std::string>(c.init_lora_weights), 60),
                "\"; there are true, false, gaussian, orthogonal, pissa, pissa_niter_N with N from 1 to 1000, "
-               "olora, loftq"));
+               "olora, loftq, eva"));
   lora::trained_tokens(c.trainable_token_indices, "lora.trainable_token_indices", Exit::config);
+}
+
+void check_eva(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
+  const bool eva = c.lora.init_lora_weights == lora::LoraInitWord(lora::LoraInit::eva);
+  if (!eva && c.lora.eva_config != lora::EvaConfig{})
+    refuse("lora.eva_config: has no effect without lora.init_lora_weights=eva");
+  if (!eva || c.finetuning_type != FinetuningType::lora) return;
+  const auto without = [&](bool bad, const std::string& what) {
+    if (bad) refuse("lora.init_lora_weights: eva " + what);
+  };
+  const DistributedConfig& d = c.distributed;
+  without(c.objective.type != ObjectiveType::sft,
+          str("looks at examples to learn; objective.type is ", name_of(c.objective.type)));
+  without(c.data.streaming, "goes over the data before training; set data.streaming=false");
+  without(d.tensor_parallel_size * d.sequence_parallel_size * d.pipeline_parallel_size > 1,
+          "needs all of a layer's inputs on each rank; leave distributed.tensor_parallel_size, "
+          "sequence_parallel_size and pipeline_parallel_size out");
 }
 
 void check_together(RunConfig& c, const std::string& name) {
@@ -239,6 +256,7 @@ void check_together(RunConfig& c, const std::string& name) {
   check_comparing(c, refuse);
   check_training(c.training, refuse);
   check_lora(c.lora, refuse);
+  check_eva(c, refuse);
   if (c.training.loraplus_lr_ratio && c.finetuning_type != FinetuningType::lora)
     refuse(str("training.loraplus_lr_ratio: is for finetuning_type lora, which is ",
                name_of(c.finetuning_type)));

@@ -53,20 +53,21 @@ RunFolder::RunFolder(const RunConfig& config, bool overwrite, bool root)
 
 std::string RunFolder::path(const char* name) const { return join_path(folder_, name); }
 
-Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader& header) {
+NewestCheckpoint RunFolder::found() const {
   const From& from = config_.training.resume_from_checkpoint;
   if (from == From(Resume::none)) return {};
-  NewestCheckpoint found;
-  if (const auto* folder = std::get_if<std::string>(&from)) {
-    found.checkpoint = open_checkpoint(*folder);
-  } else {
-    found = find_newest_checkpoint(folder_);
-    if (!found.checkpoint && from == From(Resume::newest))
-      throw UserError(Exit::checkpoint,
-                      str("training.resume_from_checkpoint: there is no complete checkpoint in ", folder_,
-                          "; auto would start from the beginning"));
-    if (!found.checkpoint) return {"", found.skipped};
-  }
+  if (const auto* folder = std::get_if<std::string>(&from)) return {open_checkpoint(*folder), {}};
+  NewestCheckpoint found = find_newest_checkpoint(folder_);
+  if (!found.checkpoint && from == From(Resume::newest))
+    throw UserError(Exit::checkpoint,
+                    str("training.resume_from_checkpoint: there is no complete checkpoint in ", folder_,
+                        "; auto would start from the beginning"));
+  return found;
+}
+
+Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader& header) {
+  const NewestCheckpoint found = this->found();
+  if (!found.checkpoint) return {"", found.skipped};
   const TrainState saved = checkpoints.load(*found.checkpoint);
   if (saved.batches_per_epoch != state.batches_per_epoch || saved.accumulation != state.accumulation)
     throw UserError(Exit::checkpoint,

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/config/config.h"
+#include "engine/io/checkpoint_folder.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/report.h"
 
@@ -21,6 +22,8 @@ class RunFolder {
   // Only the root checks, makes and writes; the other ranks read.
   RunFolder(const RunConfig&, bool overwrite, bool root);
 
+  // The checkpoint that training.resume_from_checkpoint means; nothing: a fresh start. UserError as resume().
+  NewestCheckpoint found() const;
   // Restores weights, states and `state` from the checkpoint that training.resume_from_checkpoint means, and
   // the rows before it into the header. UserError(Exit::checkpoint) when there is none where one must be.
   Resumed resume(Checkpoints&, TrainState& state, RunHeader&);

@@ -21,6 +21,7 @@
 #include "app/rollouts/online.h"
 #include "app/screen/run_text.h"
 #include "app/train/communication_log.h"
+#include "app/train/eva.h"
 #include "app/train/memory_breakdown.h"
 #include "app/train/reference.h"
 #include "app/train/reports.h"
@@ -299,13 +300,13 @@ Exit train(const TrainArgs& args) {
   CommunicationSums talk(config.logging.comms_logger);
   CommunicationSums* const told = config.logging.comms_logger.enabled && ranks.root() ? &talk : nullptr;
   auto comm = make_communicator(ranks, *ops, config, traced || profiled ? &notes : nullptr, told);
+  begin_from_data(config, built, objective, data, ranks, folder, ops, comm, screen);
   PlanRequest request = plan_request(config, built, objective, data, ops->workspace(), ranks.grid);
   if (!config.training.gradient_checkpointing)
     request.recompute = choose_recomputed(built.model(), request, *ops, ranks, *comm);
   const Plan plan = plan_run(built.model(), request);
   require_memory(plan.memory, *ops, advice_on_memory(config, true), ranks.local_size);
   require_data(*comm, objective, data);
-
   RunHeader head = header(config, built, data, plan, ranks.grid.data);
   add_machine(head, config, *ops, built.dtype, *comm);
   Ops* const observer = traced ? &traced->ops() : profiled ? &profiled->ops() : nullptr;

@@ -81,17 +81,10 @@ const std::set<std::string> kOurs{"device",
                                   "zero_optimization.offload_optimizer.delayed_update_after",
                                   "zero_optimization.offload_param.ratio"};
 // And sections that it has with DeepSpeed's names.
-constexpr std::array kOurSections{"training.loss_scaling",
-                                  "logging.tensorboard",
-                                  "logging.csv_monitor",
-                                  "logging.flops_profiler",
-                                  "logging.comms_logger",
-                                  "data_efficiency",
-                                  "model.sparse_attention",
-                                  "training.param_groups",
-                                  "logging.wandb",
-                                  "logging.mlflow",
-                                  "objective"};
+constexpr std::array kOurSections{"training.loss_scaling",  "logging.tensorboard",   "logging.csv_monitor",
+                                  "logging.flops_profiler", "logging.comms_logger",  "data_efficiency",
+                                  "model.sparse_attention", "training.param_groups", "lora.eva_config",
+                                  "logging.wandb",          "logging.mlflow",        "objective"};
 
 // Settings whose default there is not available yet.
 const std::set<std::string> kNotYet{"training.tf32"};

@@ -20,6 +20,7 @@ const Kind kKinds[] = {
     {"DoraOfPissa", R"({"r": 2, "use_dora": true, "init_lora_weights": "pissa"})"},
     {"Pissa", R"({"r": 3, "init_lora_weights": "pissa_niter_4", "target_modules": ["q_proj", "up_proj"]})"},
     {"Olora", R"({"r": 3, "init_lora_weights": "olora"})"},
+    {"Eva", R"({"r": 4, "init_lora_weights": "eva", "eva_config": {"rho": 1}})"},
     {"Orthogonal", R"({"r": 4, "init_lora_weights": "orthogonal"})", R"({"loraplus_lr_ratio": 4})"},
     {"Tokens", R"({"r": 2, "trainable_token_indices": [7, 3, 20]})", R"({"neftune_noise_alpha": 5})"},
 };

@@ -1,0 +1,193 @@
+#include "app/train/eva.h"
+
+#include <algorithm>
+
+#include "app/assembly/engine.h"
+#include "app/plan/request.h"
+#include "app/plan/ways_out.h"
+#include "engine/io/file.h"
+#include "lora/eva.h"
+#include "lora/peft_config.h"
+#include "lora/watch.h"
+
+namespace ft {
+namespace {
+
+constexpr std::int64_t kMostBatches = 1000;
+
+// Nothing of a model is trained while it lives.
+class Frozen {
+ public:
+  explicit Frozen(Model& model) {
+    EachParameter freeze([&](Parameter& p) {
+      if (p.trainable) trained_.push_back(&p);
+      p.trainable = false;
+    });
+    model.visit(freeze);
+  }
+  ~Frozen() {
+    for (Parameter* p : trained_) p->trainable = true;
+  }
+  Frozen(const Frozen&) = delete;
+  Frozen& operator=(const Frozen&) = delete;
+
+ private:
+  std::vector<Parameter*> trained_;
+};
+
+// The rows of x that count, one after another.
+std::vector<float> rows_of(const Tensor& x, const std::vector<std::int64_t>& rows) {
+  std::vector<float> out;
+  out.reserve(rows.size() * static_cast<std::size_t>(x.cols()));
+  for (const std::int64_t r : rows)
+    out.insert(out.end(), x.as<float>() + r * x.cols(), x.as<float>() + (r + 1) * x.cols());
+  return out;
+}
+
+std::vector<std::int64_t> rows_that_count(const std::vector<std::int32_t>& labels, const lora::EvaConfig& c) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t r = 0; r < std::ssize(labels); ++r)
+    if (!c.use_label_mask || labels[static_cast<std::size_t>(r)] != c.label_mask_value) rows.push_back(r);
+  return rows;
+}
+
+// The training data in the order of its first epoch, without padding.
+Batcher batches_of(const BuiltData& data) {
+  BatcherOptions options = data.train->options();
+  options.pad_to = 0;
+  return {data.train->data(), options};
+}
+
+std::vector<lora::Eva::Layer> layers_of(const BuiltModel& b) {
+  std::vector<lora::Eva::Layer> layers;
+  for (std::size_t i = 0; i < b.attached.linears.size(); ++i) {
+    const lora::LoraAdapter& a = *b.attached.adapters[i];
+    layers.push_back({b.attached.linears[i], a.a.whole_shape()[1], a.rank()});
+  }
+  return layers;
+}
+
+struct Begun {
+  std::vector<std::int64_t> ranks;    // (linears)
+  std::vector<std::vector<float>> a;  // of those that have one
+  std::int64_t batches = 0;
+};
+
+// Batches, again and again, until the components hold still.
+Begun look(const Pass& pass, Objective& objective, const Batcher& data, lora::Watch& watch, lora::Eva& eva,
+           const lora::EvaConfig& config, lora::Watch::See& see, Working& working, std::size_t linears) {
+  const std::int64_t n = data.batches_per_epoch();
+  constexpr double zero = 0;
+  std::vector<std::int64_t> rows;
+  const auto forward = [&](std::int64_t i) {
+    rows = rows_that_count(data.labels(0, i % n), config);
+    Scope scratch(pass.context.scratch);
+    const Tensor loss = pass.context.scratch.take({1}, DType::f64);
+    pass.context.ops.upload(loss, &zero);
+    objective.forward(pass, data.batch(0, i % n), loss);
+    objective.take_columns();
+  };
+  const auto view = [](const std::vector<float>& x, const Tensor& all) {
+    return lora::MatrixView{x.data(), std::ssize(x) / all.cols(), all.cols()};
+  };
+  watch.wants = [](std::size_t) { return true; };
+  see = [&](std::size_t i, const Tensor& x) {
+    const std::vector<float> own = rows_of(x, rows);
+    eva.compare(i, view(own, x));
+  };
+  forward(0);
+  eva.begin();
+  watch.wants = [&](std::size_t i) { return eva.wants(i); };
+  see = [&](std::size_t i, const Tensor& x) {
+    const std::vector<float> own = rows_of(x, rows);
+    eva.add(i, view(own, x));
+  };
+  Begun begun;
+  for (; !eva.done(); ++begun.batches) {
+    if (begun.batches == n && !eva.decomposes())
+      throw UserError(Exit::config,
+                      str("lora.init_lora_weights: eva needs a micro-batch with ", eva.most_components(),
+                          " trained tokens; raise training.per_device_train_batch_size, or set "
+                          "lora.eva_config.use_label_mask=false"));
+    if (begun.batches == kMostBatches)
+      throw UserError(Exit::config, str("lora.eva_config.tau: after ", kMostBatches,
+                                        " batches components still ", "turn more than that; lower it"));
+    forward(begun.batches);
+    eva.end_batch();
+    working(eva.settled(), static_cast<std::int64_t>(linears));
+  }
+  begun.ranks = eva.ranks();
+  for (std::size_t i = 0; i < linears; ++i)
+    if (begun.ranks[i] > 0) begun.a.push_back(eva.start_of(i));
+  return begun;
+}
+
+Begun look_at_data(const RunConfig& config, BuiltModel& b, const BuiltObjective& objective,
+                   const BuiltData& data, const Ranks& ranks, std::unique_ptr<Ops>& ops,
+                   std::unique_ptr<Communicator>& comm, Screen& screen) {
+  const Batcher batches = batches_of(data);
+  lora::Watch::See see;
+  lora::Watch watch(b.model(), b.attached, [&](std::size_t i, const Tensor& x) { see(i, x); });
+  const std::vector<lora::Eva::Layer> layers = layers_of(b);
+  const Frozen frozen(b.model());
+  PlanRequest request = plan_request(config, b, objective, data, ops->workspace(), ranks.grid);
+  request.zero = frozen_options(request);
+  request.states = no_states;
+  request.optimizer = nullptr;
+  request.train.clear();
+  request.eval = largest_shapes(batches, 1);
+  request.generation.clear();
+  request.inputs_on_host = false;
+  request.costs = Costs::none;
+  const Plan plan = plan_run(b.model(), request);
+  require_memory(plan.memory, *ops, advice_on_memory(config, false), ranks.local_size);
+  Engine engine(std::move(ops), std::move(comm), b, request, plan);
+  engine.context.train = false;
+  Begun begun;
+  {
+    lora::Eva eva(layers, b.lora_config.eva_config, engine.grid.zero());
+    Working working(screen, "eva: looking at what linears read", "linears");
+    begun = look(engine.pass(b.model()), *objective.objective, batches, watch, eva, b.lora_config.eva_config,
+                 see, working, layers.size());
+  }
+  ops = std::move(engine.ops);  // which what is left of the engine still uses
+  comm = std::move(engine.comm);
+  return begun;
+}
+
+// Of the checkpoint, whose adapters have been at the data.
+lora::LoraConfig as_saved(const lora::LoraConfig& config, const std::string& checkpoint) {
+  const std::string file = join_path(checkpoint, "adapter_config.json");
+  std::string base;
+  const lora::LoraConfig saved = lora::read_adapter_config(file, Exit::checkpoint, base);
+  if (saved.r != config.r || saved.lora_alpha != config.lora_alpha)
+    throw UserError(Exit::checkpoint, str(file, ": r is ", saved.r, " and lora_alpha ", saved.lora_alpha,
+                                          "; this run's are ", config.r, " and ", config.lora_alpha));
+  lora::LoraConfig c = config;
+  c.rank_pattern = saved.rank_pattern;
+  c.alpha_pattern = saved.alpha_pattern;
+  c.target_modules = saved.target_modules;
+  return c;
+}
+
+std::string text_of(const Begun& begun) {
+  const auto [least, most] = std::ranges::minmax(begun.ranks);
+  return str("eva: ranks from ", least, " to ", most, ", after ", begun.batches, " batches");
+}
+
+}  // namespace
+
+void begin_from_data(const RunConfig& config, BuiltModel& b, const BuiltObjective& objective,
+                     const BuiltData& data, const Ranks& ranks, const RunFolder& folder,
+                     std::unique_ptr<Ops>& ops, std::unique_ptr<Communicator>& comm, Screen& screen) {
+  if (!begins_from_data(b)) return;
+  if (const NewestCheckpoint found = folder.found(); found.checkpoint)
+    return begin_as(b, config, as_saved(b.lora_config, found.checkpoint->path), {});
+  Begun begun = look_at_data(config, b, objective, data, ranks, ops, comm, screen);
+  if (ranks.root() && config.logging.progress != ProgressStyle::none) screen.line(text_of(begun));
+  const lora::Origin origin = origin_of(b.made.info, nullptr);
+  begin_as(b, config, lora::redistributed(b.lora_config, b.attached, begun.ranks, origin),
+           std::move(begun.a));
+}
+
+}  // namespace ft
