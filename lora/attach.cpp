@@ -336,7 +336,7 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
     refuse_whole_experts(model, origin);
   }
   EachParameter collect([&](Parameter& p) {
-    if (config.bias == LoraBias::all && p.name.find("bias") != std::string::npos) p.trainable = true;
+    if (config.bias == LoraBias::all && p.name.ends_with(".bias")) p.trainable = true;
     if (p.trainable && !p.name.starts_with(kPeftPrefix)) out.whole.push_back(&p);
   });
   model.visit(collect);

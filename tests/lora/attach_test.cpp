@@ -95,6 +95,15 @@ TEST(Attach, LayersAreCountedByTheFirstNumber) {
                    "decoder.block.0.layer.1.EncDecAttention.v"}));
 }
 
+// As in PEFT 0.21; 0.18 trained relative_attention_bias.weight too.
+TEST(Attach, BiasesEndInBias) {
+  LoraConfig c;
+  c.target_modules = Names{"q"};
+  c.bias = LoraBias::all;
+  const MadeModel t5 = make_model(source_path("tests/golden/models/t5/model/config.json"), DType::f32);
+  EXPECT_TRUE(attach(*t5.model, c, DType::f32, {"lora."}).whole.empty());
+}
+
 TEST(Attach, RefusesByName) {
   LoraConfig c;
   c.target_modules = "model.(";
