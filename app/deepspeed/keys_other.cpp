@@ -37,12 +37,14 @@ constexpr Key kOtherKeys[] = {
     {"csv_monitor.enabled", flag("false"), mapped, "logging.csv_monitor.enabled"},
     {"csv_monitor.output_path", text(), mapped, "logging.csv_monitor.output_path"},
     {"csv_monitor.job_name", text(), mapped, "logging.csv_monitor.job_name"},
-    {"wandb", any(), block_off, "enabled, group, team, project",
-     "ft sends nothing over the network; see logging.report_to"},
+    {"wandb.enabled", flag("false"), mapped, "logging.wandb.enabled", "an offline run, for wandb sync"},
+    {"wandb.project", text(), mapped, "logging.wandb.project"},
+    {"wandb.team", text(), mapped, "logging.wandb.entity"},
+    {"wandb.group", text(), mapped, "logging.wandb.group"},
     {"comet", any(), block_off,
      "enabled, samples_log_interval, project, workspace, api_key, experiment_name, experiment_key, online, "
      "mode",
-     "ft sends nothing over the network; see logging.report_to"},
+     "ft has no Comet; see logging.report_to"},
     {"autotuning", any(), block_off, "*", "use ft tune --config run.json"},
     {"elasticity", any(), block_off,
      "enabled, max_train_batch_size, micro_batch_sizes, min_gpus, max_gpus, min_time, prefer_larger_batch, "

@@ -40,7 +40,7 @@ std::unique_ptr<Reports> make_reports(Screen& screen, const LoggingConfig& confi
     all->add(std::make_unique<TensorBoard>(folder_of(config.tensorboard, folder)));
   if (config.csv_monitor.enabled || wanted(Reporter::csv))
     all->add(std::make_unique<CsvFiles>(folder_of(config.csv_monitor, folder)));
-  if (wanted(Reporter::wandb))
+  if (config.wandb.enabled || wanted(Reporter::wandb))
     all->add(
         std::make_unique<Wandb>(join_path(or_else(config.wandb.output_path, folder), "wandb"), config.wandb));
   if (wanted(Reporter::mlflow))

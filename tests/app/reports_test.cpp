@@ -37,6 +37,9 @@ TEST(Reports, FollowTheLoggingSection) {
   config.csv_monitor.enabled = true;
   EXPECT_EQ(files_of(config), (std::set<std::string>{"log.jsonl", "trainer_state.json", "csv"}));
   config.csv_monitor.enabled = false;
+  config.wandb.enabled = true;
+  EXPECT_EQ(files_of(config), (std::set<std::string>{"log.jsonl", "trainer_state.json", "wandb"}));
+  config.wandb.enabled = false;
   config.report_to = {Reporter::wandb, Reporter::mlflow};
   EXPECT_EQ(files_of(config), (std::set<std::string>{"log.jsonl", "trainer_state.json", "wandb", "mlruns"}));
   config.report_to = {Reporter::prometheus};

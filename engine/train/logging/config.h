@@ -48,11 +48,13 @@ struct MonitorConfig {
   }
 };
 
-// An offline run of Weights & Biases.
+// An offline run of Weights & Biases; DeepSpeed's wandb.
 struct WandbConfig {
+  bool enabled = false;
   std::string output_path, project = "ft", entity, group;
 
   void fields(auto& f) {
+    f("enabled", enabled, "Write it; the same as naming it in report_to.");
     f("output_path", output_path, "Folder whose wandb/ holds the runs; empty: the run's folder.", is_path());
     f("project", project, "Project of the run.", not_empty());
     f("entity", entity, "Who owns it, a user or a team; empty: who sends it.");
