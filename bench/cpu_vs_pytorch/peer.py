@@ -2,9 +2,10 @@
 """The same training as users run it with PyTorch and PEFT, on the CPU.
 
     peer.py make FOLDER [--model t5|moe]     the model, the starting adapter and the tokens, from fixed seeds
-    peer.py run FOLDER KIND [--steps N] [--compile] [--save ADAPTER]
+    peer.py run FOLDER KIND [--steps N] [--compile] [--save ADAPTER] [--full OPTIM]
 
-KIND: bf16 (bf16 weights, PEFT's own casts), autocast (bf16 weights under torch.autocast) or f32.
+KIND: bf16 (bf16 weights, PEFT's own casts), autocast (bf16 weights under torch.autocast) or f32. --full trains the whole model,
+with OPTIM adamw or adamw_8bit (bitsandbytes', which keeps the states of embeddings in 32 bits, as transformers' Trainer has it).
 Prints one JSON object a line: a row for each step when it has ended, then a summary. Needs torch, transformers and peft.
 """
 import argparse
@@ -66,21 +67,31 @@ def make(folder, name, tiny, steps=64):
             f.write(json.dumps({"input_ids": ids, "labels": ids[:TARGET] if name == "t5" else ids}) + "\n")
 
 
-def load(folder, kind):
+def load(folder, kind, full):
     dtype = torch.float32 if kind == "f32" else torch.bfloat16
     path = f"{folder}/model-{'f32' if kind == 'f32' else 'bf16'}"
     config = transformers.AutoConfig.from_pretrained(path)
     kind_of = transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
     model = kind_of.from_pretrained(path, dtype=dtype, attn_implementation="eager" if config.is_encoder_decoder else "sdpa")
     model.config.use_cache = False
-    return peft.PeftModel.from_pretrained(model, f"{folder}/start", is_trainable=True).train()
+    return model.train() if full else peft.PeftModel.from_pretrained(model, f"{folder}/start", is_trainable=True).train()
+
+
+def optimizer_of(model, params, optim):
+    if optim != "adamw_8bit":
+        return torch.optim.AdamW(params, lr=RATE, weight_decay=DECAY, fused=True)
+    import bitsandbytes
+    for layer in model.modules():
+        if isinstance(layer, torch.nn.Embedding):
+            bitsandbytes.optim.GlobalOptimManager.get_instance().register_module_override(layer, "weight", {"optim_bits": 32})
+    return bitsandbytes.optim.AdamW8bit(params, lr=RATE, weight_decay=DECAY)
 
 
 def run(a):
     rows = [json.loads(line) for _, line in zip(range(a.steps * SEQUENCES), open(f"{a.folder}/train.jsonl"))]
-    model = load(a.folder, a.kind)
+    model = load(a.folder, a.kind, a.full)
     params = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(params, lr=RATE, weight_decay=DECAY, fused=True)
+    optimizer = optimizer_of(model, params, a.full)
     forward = torch.compile(model) if a.compile else model
     begin, seconds, losses = time.time(), [], []
     for i in range(a.steps):
@@ -117,6 +128,7 @@ def main():
     a.add_argument("kind", nargs="?", choices=["bf16", "autocast", "f32"], default="bf16")
     a.add_argument("--steps", type=int, default=8)
     a.add_argument("--compile", action="store_true")
+    a.add_argument("--full", choices=["adamw", "adamw_8bit"], help="full fine-tuning with this optimizer")
     a.add_argument("--save", help="write the trained adapter to this folder")
     a.add_argument("--model", choices=["llama", "t5", "moe"], default="llama")
     a.add_argument("--tiny", action="store_true", help="make a tiny model, to try the scripts")
