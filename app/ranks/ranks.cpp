@@ -37,9 +37,9 @@ void refuse_what_ranks_lack(const ZeroConfig& z) {
   unusual(!z.reduce_scatter, "reduce_scatter=false", "ft always uses reduce-scatter");
   unusual(z.allgather_bucket_size != usual.allgather_bucket_size, "allgather_bucket_size",
           "ft gathers in place, without a bucket");
-  unusual(z.sub_group_size != usual.sub_group_size && z.offload_optimizer.device != OffloadDevice::nvme &&
-              z.offload_param.device != OffloadDevice::nvme,
-          "sub_group_size", "without offload to nvme ft steps every parameter in place");
+  unusual(z.sub_group_size != usual.sub_group_size && z.offload_optimizer.device == OffloadDevice::none &&
+              z.offload_param.device == OffloadDevice::none,
+          "sub_group_size", "without offload ft steps every parameter in place");
   unusual(z.stage3_max_reuse_distance != usual.stage3_max_reuse_distance, "stage3_max_reuse_distance",
           "ft releases a unit after each use");
   unusual(!z.overlap_comm && z.stage3_prefetch_bucket_size > 0 &&

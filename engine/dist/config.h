@@ -79,7 +79,7 @@ struct ZeroConfig {
     f("allgather_bucket_size", allgather_bucket_size,
       "Several ranks: elements gathered at once; default only: ft gathers in place.", at_least(1));
     f("sub_group_size", sub_group_size,
-      "With device nvme: trained elements brought to the device at once; at most 2^21 by default.",
+      "With offload: trained elements brought to the device at once; at most 2^21 by default.",
       at_least(1));
     f("stage3_prefetch_bucket_size", stage3_prefetch_bucket_size, "Stage 3: elements to prefetch; 0: none.",
       at_least(0));

@@ -326,7 +326,7 @@ TEST(Ranks, WhatIsNotThereYetIsRefused) {
   zero(3, {"allgather_bucket_size=1000"},
        "allgather_bucket_size: ft gathers in place, without a bucket; leave it out");
   zero(3, {"sub_group_size=1000"},
-       "sub_group_size: without offload to nvme ft steps every parameter in place; leave it out");
+       "sub_group_size: without offload ft steps every parameter in place; leave it out");
   zero(3, {"stage3_max_reuse_distance=0"},
        "stage3_max_reuse_distance: ft releases a unit after each use; leave it out");
   zero(2, {"reduce_scatter=false"}, "reduce_scatter=false: ft always uses reduce-scatter; leave it out");
