@@ -23,7 +23,8 @@ constexpr Key kTrainingKeys[] = {
      "it is for DeepSpeed's own loader, which the Trainer does not use"},
     {"seed", any(), refused, "", "it is no key of DeepSpeed; set training.seed in run.json"},
     {"sequence_parallel_size", whole(1, "1"), mapped, "distributed.sequence_parallel_size"},
-    {"use_data_before_expert_parallelism", flag("false"), no_effect, "", "ft trains no mixtures of experts"},
+    {"use_data_before_expert_parallelism", flag("false"), no_effect, "",
+     "it says which ranks deal out experts; here ranks in a row do"},
 
     {"optimizer.type", text(), mapped, "training.optim"},
     {"optimizer.legacy_fusion", flag("false"), no_effect, "", kOwnUpdate},
