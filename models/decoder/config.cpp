@@ -15,9 +15,9 @@ Activation read_activation(const JsonObject& j, std::string_view key, const std:
   const std::string name = j.text_or(key, usual);
   if (name == "silu" || name == "swish") return Activation::silu;
   if (name == "gelu") return Activation::gelu;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::gelu_tanh;
+  if (name == "gelu_new" || name == "gelu_fast" || name == "gelu_pytorch_tanh") return Activation::gelu_tanh;
   if (name == "relu") return Activation::relu;
-  j.refuse(key, "one of silu, swish, gelu, gelu_new, gelu_pytorch_tanh, relu");
+  j.refuse(key, "one of silu, swish, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, relu");
 }
 
 float read_dropout(const JsonObject& j, std::string_view key, double usual) {

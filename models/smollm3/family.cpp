@@ -27,9 +27,10 @@ Config read_config(const std::string& config_json) {
   c.qkv_bias = c.o_bias = j.boolean_or("attention_bias", false);
   c.mlp_bias = j.boolean_or("mlp_bias", false);
   read_rotation(c, j);
-  if (!j.boolean_or("use_sliding_window", false) || !j.has("sliding_window")) return c;
+  if (!j.has("sliding_window")) return c;
   const std::int64_t window = j.positive("sliding_window");
-  for (std::size_t i = 0; i < c.windows.size(); ++i) c.windows[i] = c.rotates[i] ? 0 : window;
+  if (j.boolean_or("use_sliding_window", false))  // which layer_types, where they are given, do not ask for
+    for (std::size_t i = 0; i < c.windows.size(); ++i) c.windows[i] = c.rotates[i] ? 0 : window;
   decoder::read_layer_types(c, j, window);
   return c;
 }

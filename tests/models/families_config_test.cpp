@@ -124,10 +124,9 @@ TEST(FamilyConfigs, Experts) {
 TEST(FamilyConfigs, WhatIsNotComputedIsRefusedByName) {
   EXPECT_EQ(refusal("opt", {{"layerdrop", 0.1}}),
             "3 config.json: layerdrop must be 0: ft drops no layers, is 0.1");
-  EXPECT_EQ(
-      refusal("opt", {{"activation_function", "tanh"}}),
-      "3 config.json: activation_function must be one of silu, swish, gelu, gelu_new, gelu_pytorch_tanh, "
-      "relu, is \"tanh\"");
+  EXPECT_EQ(refusal("opt", {{"activation_function", "tanh"}}),
+            "3 config.json: activation_function must be one of silu, swish, gelu, gelu_new, gelu_fast, "
+            "gelu_pytorch_tanh, relu, is \"tanh\"");
   EXPECT_EQ(refusal("gpt2", {{"add_cross_attention", true}}),
             "3 config.json: add_cross_attention must be false: ft has no encoder for it, is true");
   EXPECT_EQ(refusal("gpt2", {{"resid_pdrop", 1.0}}),

@@ -104,10 +104,10 @@ TEST(LlamaConfig, RefusesByName) {
   EXPECT_EQ(refusal(l, {{"rope_scaling", {{"rope_type", "proportional"}, {"factor", 2.0}}}}),
             "3 config.json: rope_scaling.rope_type must be one of default, linear, dynamic, llama3, yarn, "
             "longrope, is \"proportional\"");
-  EXPECT_EQ(
-      refusal(l, {{"hidden_act", "quick_gelu"}}),
-      "3 config.json: hidden_act must be one of silu, swish, gelu, gelu_new, gelu_pytorch_tanh, relu, is "
-      "\"quick_gelu\"");
+  EXPECT_EQ(refusal(l, {{"hidden_act", "quick_gelu"}}),
+            "3 config.json: hidden_act must be one of silu, swish, gelu, gelu_new, gelu_fast, "
+            "gelu_pytorch_tanh, relu, is "
+            "\"quick_gelu\"");
   EXPECT_EQ(refusal(l, {{"hidden_size", -1}}).substr(0, 30), "3 config.json: hidden_size mus");
   EXPECT_EQ(refusal(l, {{"head_dim", 7}}), "3 config.json: head_dim must be even, is 7");
 }
