@@ -277,19 +277,24 @@ template <class T>
 Blocking choose_blocking(const ProductCall& call, bool few) {
   constexpr i64 kMostOfFew = kPanels * kBlockRows / kFewRows;  // panels whose sums have room
   if (few) return {smaller(kMostOfFew, larger(1, call.cols / (kTile * 4 * call.threads))), kFewRows};
-  bool packs_a = false;
-  for (i64 i = 0; i < call.count; ++i) packs_a = packs_a || !readable_in_place<T>(call.terms[i]);
+  bool packs_a = false, decodes_b = false;
+  for (i64 i = 0; i < call.count; ++i) {
+    packs_a = packs_a || !readable_in_place<T>(call.terms[i]);
+    decodes_b = decodes_b || call.terms[i].four_bit;
+  }
   constexpr Blocking kPacked[] = {
       {kPanels, kBlockRows}, {kPanels / 2, kBlockRows}, {kPanels / 2, 528}, {1, 528}, {1, 288}, {1, 96}};
   constexpr i64 kTall = 2 * kBlockRows, kFew = kPanels / 4;
   constexpr Blocking kAsItLies[] = {
       {kPanels / 2, kTall}, {kFew, kTall}, {kFew, kBlockRows}, {1, 528}, {1, 288}, {1, 96}};
   for (const Blocking& b : packs_a ? kPacked : kAsItLies) {
+    // Decoding a panel takes as long as multiplying some twenty rows: once, of some hundreds of them.
+    if (decodes_b && b.rows < 528) break;
     const i64 down = ceil_div(call.rows, b.rows);
     if (call.threads == 1 || ceil_div(call.cols, b.panels * kTile) * down >= 4 * call.threads)
       return {b.panels, round_up(ceil_div(call.rows, down), kStrip)};  // blocks alike
   }
-  return {1, kStrip};
+  return {1, decodes_b ? round_up(ceil_div(call.rows, ceil_div(call.rows, 528)), kStrip) : kStrip};
 }
 
 // Whether y^T = sum of b^T a^T is cheaper. With few rows, packing b's columns pays off little, while b^T
