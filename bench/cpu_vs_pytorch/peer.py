@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The same training as users run it with PyTorch and PEFT, on the CPU.
 
-    peer.py make FOLDER [--model t5|moe]     the model, the starting adapter and the tokens, from fixed seeds
+    peer.py make FOLDER [--model t5|moe|gemma2]     the model, the starting adapter and the tokens, from fixed seeds
     peer.py run FOLDER KIND [--steps N] [--compile] [--save ADAPTER] [--full OPTIM]
 
 KIND: bf16 (bf16 weights, PEFT's own casts), autocast (bf16 weights under torch.autocast) or f32. --full trains the whole model,
@@ -32,6 +32,9 @@ MOE_SHAPE = dict(vocab_size=VOCABULARY, hidden_size=512, moe_intermediate_size=3
                  tie_word_embeddings=False, pad_token_id=0)
 MOE_TINY = dict(vocab_size=320, hidden_size=64, moe_intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
                 num_key_value_heads=2, head_dim=32, num_experts=8, num_experts_per_tok=2)
+GEMMA_2B = dict(vocab_size=256000, hidden_size=2304, intermediate_size=9216, num_hidden_layers=26, num_attention_heads=8, num_key_value_heads=4,
+                head_dim=256, query_pre_attn_scalar=256, sliding_window=4096, max_position_embeddings=8192, pad_token_id=0)
+GEMMA_TINY = dict(vocab_size=320, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2, head_dim=32)
 TARGET = 128                                         # tokens of T5's target; its source has LENGTH
 RATE, DECAY, CLIP = 1e-4, 0.0, 1.0
 
@@ -46,6 +49,8 @@ def new_model(name, tiny):
         return transformers.T5ForConditionalGeneration(config)
     if name == "moe":
         return transformers.Qwen3MoeForCausalLM(transformers.Qwen3MoeConfig(**{**MOE_SHAPE, **(MOE_TINY if tiny else {})}))
+    if name == "gemma2":
+        return transformers.Gemma2ForCausalLM(transformers.Gemma2Config(**{**GEMMA_2B, **(GEMMA_TINY if tiny else {})}))
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**SHAPE, **(TINY if tiny else {})}))
 
 
@@ -55,7 +60,8 @@ def make(folder, name, tiny, steps=64):
     model = new_model(name, tiny).to(torch.bfloat16)
     config = model.config
     model.save_pretrained(f"{folder}/model-bf16")
-    model.float().save_pretrained(f"{folder}/model-f32")
+    if name != "gemma2" or tiny:                     # which is too large for it
+        model.float().save_pretrained(f"{folder}/model-f32")
     torch.manual_seed(2)
     lora = peft.LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", lora_dropout=0.0,
                            task_type="SEQ_2_SEQ_LM" if name == "t5" else "CAUSAL_LM")
@@ -72,7 +78,8 @@ def load(folder, kind, full):
     path = f"{folder}/model-{'f32' if kind == 'f32' else 'bf16'}"
     config = transformers.AutoConfig.from_pretrained(path)
     kind_of = transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
-    model = kind_of.from_pretrained(path, dtype=dtype, attn_implementation="eager" if config.is_encoder_decoder else "sdpa")
+    eager = config.is_encoder_decoder or config.model_type == "gemma2"  # whose scores are capped
+    model = kind_of.from_pretrained(path, dtype=dtype, attn_implementation="eager" if eager else "sdpa")
     model.config.use_cache = False
     return model.train() if full else peft.PeftModel.from_pretrained(model, f"{folder}/start", is_trainable=True).train()
 
@@ -88,14 +95,14 @@ def optimizer_of(model, params, optim):
 
 
 def run(a):
-    rows = [json.loads(line) for _, line in zip(range(a.steps * SEQUENCES), open(f"{a.folder}/train.jsonl"))]
+    rows = [json.loads(line) for _, line in zip(range(a.steps * a.sequences), open(f"{a.folder}/train.jsonl"))]
     model = load(a.folder, a.kind, a.full)
     params = [p for p in model.parameters() if p.requires_grad]
     optimizer = optimizer_of(model, params, a.full)
     forward = torch.compile(model) if a.compile else model
     begin, seconds, losses = time.time(), [], []
     for i in range(a.steps):
-        batch = rows[i * SEQUENCES:(i + 1) * SEQUENCES]
+        batch = rows[i * a.sequences:(i + 1) * a.sequences]
         ids, labels = (torch.tensor([r[key] for r in batch]) for key in ("input_ids", "labels"))
         tokens = ids.numel() + (labels.numel() if model.config.is_encoder_decoder else 0)
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=a.kind == "autocast"):
@@ -127,10 +134,11 @@ def main():
     a.add_argument("folder")
     a.add_argument("kind", nargs="?", choices=["bf16", "autocast", "f32"], default="bf16")
     a.add_argument("--steps", type=int, default=8)
+    a.add_argument("--sequences", type=int, default=SEQUENCES, help="of a step")
     a.add_argument("--compile", action="store_true")
     a.add_argument("--full", choices=["adamw", "adamw_8bit"], help="full fine-tuning with this optimizer")
     a.add_argument("--save", help="write the trained adapter to this folder")
-    a.add_argument("--model", choices=["llama", "t5", "moe"], default="llama")
+    a.add_argument("--model", choices=["llama", "t5", "moe", "gemma2"], default="llama")
     a.add_argument("--tiny", action="store_true", help="make a tiny model, to try the scripts")
     a = a.parse_args()
     transformers.utils.logging.disable_progress_bar()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures ft beside PyTorch + PEFT on one machine: the same weights, tokens, cores and settings, in turns, in one run.
 
-    run.py FT --python PYTHON [--model llama|t5|moe] [--data FOLDER] [--kinds bf16,f32] [--full adamw_8bit] [--rounds 3] [--steps 6]
-           [--compile] [--result FILE]
+    run.py FT --python PYTHON [--model llama|t5|moe|gemma2] [--data FOLDER] [--kinds bf16,f32] [--full adamw_8bit] [--rounds 3] [--steps 6]
+           [--compile] [--settings "SECTION.SETTING=VALUE ..."] [--result FILE]
 
 LoRA, or with --full full fine-tuning with this optimizer (adamw, adamw_8bit). PYTHON is an interpreter with torch, transformers,
 peft and, for adamw_8bit, bitsandbytes (tests/golden/requirements.txt); FOLDER keeps the model (0.8 GB) between runs. Both programs
@@ -24,7 +24,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from provenance import Result  # noqa: E402
-SEQUENCES, SOURCE, TARGET = 4, 512, 128              # tokens; a LLaMA has no target of its own
+SEQUENCES, SOURCE, TARGET = 4, 512, 128              # of a step; tokens; a LLaMA has no target of its own
 # Largest relative difference of a step's loss that passes. In bf16 it is PyTorch's rounding: on T5 its two forms differ by 9e-3, and
 # ft's losses are those of f32 to 4e-5.
 LOSSES = {"bf16": 6e-3, "f32": 2e-5}
@@ -71,7 +71,7 @@ def watch(command, tokens, follow=None, cwd=None, log=None):
         sys.exit(f"{' '.join(map(str, command))}: exit code {process.returncode}; see {getattr(log, 'name', '')}")
     steps = [(r, t) for r, t in zip(rows, times) if "loss" in r and "step" in r]
     between = [b[1] - a[1] for a, b in zip(steps, steps[1:])]
-    return {"losses": [r["loss"] for r, _ in steps], "tokens_per_second": tokens / statistics.median(between),
+    return {"losses": [r["loss"] for r, _ in steps], "seconds": [steps[0][1], *between], "tokens_per_second": tokens / statistics.median(between),
             "first_step_s": steps[0][1], "peak_gib": usage.ru_maxrss / 2**20, "rows": rows}
 
 
@@ -80,14 +80,19 @@ def ft_config(a, kind, out, lengths):
     method = {"finetuning_type": "full"} if a.full else {"lora": {"adapter_name_or_path": str(data / "start")}}
     return {"model": {"model_name_or_path": str(data / f"model-{kind}")}, **method,
             "data": {"datasets": [{"path": str(data / "train.jsonl"), "type": "tokenized"}], "shuffle": False, **lengths},
-            "training": {"output_dir": str(out), "per_device_train_batch_size": 4, "gradient_accumulation_steps": 1, "max_steps": a.steps,
+            "training": {"output_dir": str(out), "per_device_train_batch_size": a.sequences, "gradient_accumulation_steps": 1, "max_steps": a.steps,
                          "optim": a.full or "adamw", "learning_rate": 1e-4, "lr_scheduler_type": "constant", "weight_decay": 0.0, "max_grad_norm": 1.0,
                          "bf16": kind == "bf16", "gradient_checkpointing": False},
             "logging": {"logging_steps": 1, "progress": "none"}, "checkpointing": {"save_strategy": "no"}}
 
 
+def told(ft, command, config, settings):
+    """What ft says of a run, as JSON."""
+    return json.loads(subprocess.run([ft, command, "--config", config, "--json", *settings], check=True, capture_output=True, text=True).stdout)
+
+
 def tokens_of(a):
-    return SEQUENCES * (SOURCE + (TARGET if a.model == "t5" else 0))
+    return a.sequences * (SOURCE + (TARGET if a.model == "t5" else 0))
 
 
 def run_ft(a, kind, number, log):
@@ -95,12 +100,16 @@ def run_ft(a, kind, number, log):
     config = work / "run.json"
     lengths = {"max_source_length": SOURCE, "max_target_length": TARGET} if a.model == "t5" else {"max_seq_length": SOURCE}
     config.write_text(json.dumps(ft_config(a, kind, work / "out", lengths)))
-    return watch([str(a.ft), "train", "--config", str(config)], tokens_of(a), follow=work / "out" / "log.jsonl", log=log)
+    out = watch([str(a.ft), "train", "--config", str(config), *a.settings], tokens_of(a), follow=work / "out" / "log.jsonl", log=log)
+    if number == 0:  # what its products reach, of what they could at best at this moment
+        flops, peak = (told(str(a.ft), c, str(config), a.settings)[k] for c, k in (("plan", "flops_per_token"), ("profile", "peak_flops")))
+        out["share"] = out["tokens_per_second"] * flops / peak
+    return out
 
 
 def run_peer(a, kind, log):
-    out = watch([a.python, str(HERE / "peer.py"), "run", str(a.data), kind, "--steps", str(a.steps), *(["--compile"] if a.compile else []),
-                 *(["--full", a.full] if a.full else [])], tokens_of(a), log=log)
+    out = watch([a.python, str(HERE / "peer.py"), "run", str(a.data), kind, "--steps", str(a.steps), "--sequences", str(a.sequences),
+                 *(["--compile"] if a.compile else []), *(["--full", a.full] if a.full else [])], tokens_of(a), log=log)
     out["versions"] = {k: out["rows"][-1][k] for k in ("torch", "transformers", "peft", "threads")}
     return out
 
@@ -115,7 +124,7 @@ def measure(a, kind, say, log):
     ratios, good, median = {"speed": [], "memory": [], "start": []}, True, {}
     for number in range(a.rounds):
         ours = run_ft(a, kind, number, log)
-        say(f"{kind} round {number + 1}  " + one("ft", ours))
+        say(f"{kind} round {number + 1}  " + one("ft", ours) + (f"  {ours['share']:.2f} of the register tile" if "share" in ours else ""))
         theirs = {f: run_peer(a, f, log) for f in forms}
         for f, r in theirs.items():
             say(f"{kind} round {number + 1}  " + one(f"PyTorch {f}", r))
@@ -137,26 +146,29 @@ def main():
     a = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     a.add_argument("ft", type=Path)
     a.add_argument("--python", default=sys.executable)
-    a.add_argument("--model", choices=["llama", "t5", "moe"], default="llama")
+    a.add_argument("--model", choices=["llama", "t5", "moe", "gemma2"], default="llama")
     a.add_argument("--data", type=Path, help="default: a folder of its own for each model")
     a.add_argument("--kinds", default="bf16,f32")
     a.add_argument("--rounds", type=int, default=3)
     a.add_argument("--steps", type=int, default=6)
     a.add_argument("--full", choices=["adamw", "adamw_8bit"], help="full fine-tuning with this optimizer, instead of LoRA")
     a.add_argument("--compile", action="store_true")
+    a.add_argument("--settings", default="", help="more of ft's, on its command line: \"section.setting=value ...\"")
     a.add_argument("--result", type=Path, help="write what is printed to this file as well")
     a = a.parse_args()
+    a.sequences, a.settings = 1 if a.model == "gemma2" else SEQUENCES, a.settings.split()
     usual = Path(tempfile.gettempdir()) / ("ft-bench-data" + ("" if a.model == "llama" else f"-{a.model}"))
     a.ft, a.data = a.ft.resolve(), (a.data or usual).resolve()
     if not (a.data / "train.jsonl").exists():
         a.data.mkdir(parents=True, exist_ok=True)
         subprocess.run([a.python, str(HERE / "peer.py"), "make", str(a.data), "--model", a.model], check=True)
 
-    result = Result(f"bench/cpu_vs_pytorch/run.py FT --model {a.model} --kinds {a.kinds} --rounds {a.rounds} --steps {a.steps}{f' --full {a.full}' if a.full else ''}{' --compile' if a.compile else ''}")
+    result = Result(f"bench/cpu_vs_pytorch/run.py FT --model {a.model} --kinds {a.kinds} --rounds {a.rounds} --steps {a.steps}{f' --full {a.full}' if a.full else ''}{' --compile' if a.compile else ''}"
+                    + (f" --settings '{' '.join(a.settings)}'" if a.settings else ""))
     say = result.say
     config = json.loads((a.data / "model-bf16" / "config.json").read_text())
     lengths = f"{SOURCE} + {TARGET}" if a.model == "t5" else SOURCE
-    say(f"model     {a.model}, {config.get('hidden_size', config.get('d_model'))} wide; {SEQUENCES} sequences of {lengths}, {f'full fine-tuning, {a.full}' if a.full else 'LoRA r16 on all linears'}, no recomputation")
+    say(f"model     {a.model}, {config.get('hidden_size', config.get('d_model'))} wide; {a.sequences} sequences of {lengths}, {f'full fine-tuning, {a.full}' if a.full else 'LoRA r16 on all linears'}, no recomputation")
     good = True
     with open(a.data / "stderr.txt", "w") as log:
         for kind in a.kinds.split(","):
