@@ -50,6 +50,7 @@ class Names final : public Visitor {
  public:
   explicit Names(std::string head) : head_(std::move(head)) {}
   void experts(Moe& m) override {
+    if (!m.keeps_names) return;
     if (modules.empty()) {
       const Expert& e = m.experts.front();
       mapped = {std::pair{last_part(m.gate.name), std::string("gate.weight")},
@@ -133,6 +134,16 @@ void ExpertsLora::finish(Ctx& c) {
   c.ops.run(op::Add{a.grad, down_gradient_});
 }
 
+void ExpertsLora::share(TensorRank t) {
+  const std::int64_t own = t.count_of(experts_), first = t.first_of(experts_), columns = b.shape[1];
+  cut(a, 0, t);
+  keep_portion(b, {b.shape, own, experts_, first});
+  b.shape.dims[1] = columns / experts_ * own;
+  a.dealt = b.dealt = true;
+  first_ = first;
+  experts_ = own;
+}
+
 void ExpertsLora::visit(Visitor& v) {
   v.parameter(a);
   v.parameter(b);
@@ -140,16 +151,18 @@ void ExpertsLora::visit(Visitor& v) {
 
 DownMatrix ExpertsLora::down(std::int64_t expert) const {
   const auto rows = [&](const Tensor& t) {
-    return t ? t.slice(expert * rank_, (expert + 1) * rank_) : Tensor{};
+    return t ? t.slice((expert - first_) * rank_, (expert - first_ + 1) * rank_) : Tensor{};
   };
   return {rows(a.value), rows(down_gradient_), scale_};
 }
 
 Tensor ExpertsLora::up(std::int64_t expert, std::int64_t first, std::int64_t rows) const {
-  return up_.slice(expert * out() + first, expert * out() + first + rows);
+  const std::int64_t at = (expert - first_) * out() + first;
+  return up_.slice(at, at + rows);
 }
 Tensor ExpertsLora::up_gradient(std::int64_t expert, std::int64_t first, std::int64_t rows) const {
-  return up_gradient_.slice(expert * out() + first, expert * out() + first + rows);
+  const std::int64_t at = (expert - first_) * out() + first;
+  return up_gradient_.slice(at, at + rows);
 }
 
 // Where both are adapted PEFT wraps gate_up_proj first.

@@ -20,13 +20,15 @@ class ExpertsLora final : public ExpertsAdapter {
   void begin(Ctx&, bool backward) override;
   void finish(Ctx&) override;
   void visit(Visitor&) override;
+  void share(TensorRank) override;
 
   std::int64_t experts() const { return experts_; }
   std::int64_t rank() const { return rank_; }
   std::int64_t out() const { return b.shape[0]; }
   float scale() const { return scale_; }
 
-  // Of one expert's A (r, in), its gradient included, and, between begin() and finish(), rows of its B.
+  // Of one of the experts that it adapts: A (r, in), its gradient included, and, between begin() and
+  // finish(), rows of its B.
   DownMatrix down(std::int64_t expert) const;
   Tensor up(std::int64_t expert, std::int64_t first, std::int64_t rows) const;
   Tensor up_gradient(std::int64_t expert, std::int64_t first, std::int64_t rows) const;
@@ -34,7 +36,7 @@ class ExpertsLora final : public ExpertsAdapter {
   Parameter a, b;
 
  private:
-  std::int64_t experts_, rank_;
+  std::int64_t first_ = 0, experts_, rank_;  // those that it adapts
   float scale_;
   Tensor up_, up_gradient_;  // (E out, r)
   Tensor down_gradient_;     // (E r, in): gate and up add to it; a micro-batch is added to a.grad at once
@@ -61,7 +63,8 @@ std::string weight_of(Linear&);
 
 // A LoraConfig as PEFT makes it of one for models with experts: target_modules that name their linears
 // (all-linear does) become target_parameters, of twice the rank and alpha where gate and up become one.
-// Without experts it stays as it is. UserError where gate or up is named alone.
+// Without experts it stays as it is, and where PEFT leaves names what they are (Moe::keeps_names): they mean
+// other linears then. UserError where gate or up is named alone.
 LoraConfig with_expert_parameters(Model&, LoraConfig, const std::string& head, const std::string& prefix,
                                   Exit exit);
 

@@ -241,7 +241,7 @@ std::int64_t Answerer::context_length() const {
 Answerer open_answerer(const AnswererArgs& args) {
   Answerer a{.config = config_of(args)};
   a.ranks = find_ranks(a.config);
-  a.built = build_model(a.config, Weights::check, a.ranks.tensor());
+  a.built = build_model(a.config, Weights::check, a.ranks.part());
   check_forced_tokens(a.config.generation, a.built.model().vocab_size());
   set_decoder_start(a);
   EachParameter freeze([](Parameter& p) { p.trainable = false; });

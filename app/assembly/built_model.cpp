@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "app/assembly/experts.h"
 #include "app/assembly/param_groups.h"
 #include "app/assembly/reward_model.h"
 #include "app/assembly/shared_layers.h"
@@ -196,6 +197,7 @@ lora::Origin origin_of(const ModelInfo& info, const lora::AdapterFolder* start) 
   lora::Origin origin =
       start ? lora::Origin{start->config_file() + ": ", Exit::input, false} : lora::Origin{"lora."};
   origin.head = info.head;
+  origin.single_experts = start && start->has_single_experts();
   origin.embedding = info.embedding.substr(0, info.embedding.rfind('.'));
   return origin;
 }
@@ -220,9 +222,8 @@ lora::FourBitPlan plan_of(const ModelInfo& info, lora::FourBitPlan plan) {
   return plan;
 }
 
-BuiltModel build_model(const RunConfig& config, Weights weights, TensorRank tensor) {
+BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart& part) {
   BuiltModel b;
-  b.tensor = tensor;
   b.name = config.model.model_name_or_path;
   b.folder = config.model.folder();
   b.dtype = config.dtype();
@@ -273,8 +274,10 @@ BuiltModel build_model(const RunConfig& config, Weights weights, TensorRank tens
     b.model().drop_tokens(ltd.random_ltd_layer_id, ltd.model_type == RandomLtdModel::encoder,
                           ltd.total_layer_num);
   }
-  if (tensor.size > 1) b.whole = std::make_unique<BuiltModel>(build_model(config, Weights::ignore));
-  share_layers(b, config, tensor);
+  limit_experts(b, config);
+  if (!part.whole()) b.whole = std::make_unique<BuiltModel>(build_model(config, Weights::ignore));
+  share_layers(b, config, part.tensor);
+  deal_experts(b, config, part.experts);
   return b;
 }
 

@@ -49,7 +49,7 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others
       grid(*comm, request.grid),
       store(*ops, grid.zero(), request.zero, request.states,
             {depot_of(request.zero.params_home, *ops), depot_of(request.zero.states_home, *ops), host},
-            grid.tensor()),
+            grid.tensor(), grid.same_experts()),
       saved(ops->allocate(plan.saved), plan.saved),
       scratch(ops->allocate(plan.scratch), plan.scratch),
       context{observer ? *observer : *ops, saved, scratch, request.dtype} {

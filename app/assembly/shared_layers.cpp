@@ -7,31 +7,35 @@ namespace {
 
 constexpr const char* kSetting = "distributed.tensor_parallel_size";
 
-void refuse(const std::string& setting, const std::string& why) {
+void refuse(const std::string& setting, const std::string& why, const char* with) {
   throw UserError(Exit::config,
-                  str(setting, ": ", why, " with ", kSetting, " above 1; leave one of the two out"));
-}
-
-// A state of blocks or of whole matrices is another one of parts of them.
-void require_elementwise(const Parameter& p, const StatesOf& states) {
-  if (!p.trainable || !p.portion) return;
-  for (const StateSpec& s : states(p))
-    if (s.whole() || s.whole_gradient || s.block != 1)
-      refuse("training.optim", str("keeps a state, ", s.name, ", of more than single elements of ", p.name,
-                                   ", which ft does not share out"));
+                  str(setting, ": ", why, " with ", with, " above 1; leave one of the two out"));
 }
 
 }  // namespace
 
+// A state of blocks or of whole matrices is another one of parts of them.
+void require_elementwise(BuiltModel& b, const RunConfig& config, const char* setting) {
+  const StatesOf states = states_of(config.training);
+  EachParameter each([&](Parameter& p) {
+    if (!p.trainable || !p.portion) return;
+    for (const StateSpec& s : states(p))
+      if (s.whole() || s.whole_gradient || s.block != 1)
+        refuse("training.optim",
+               str("keeps a state, ", s.name, ", of more than single elements of ", p.name,
+                   ", which ft does not share out"),
+               setting);
+  });
+  b.model().visit(each);
+}
+
 void share_layers(BuiltModel& b, const RunConfig& config, TensorRank t) {
   if (t.size == 1) return;
-  if (config.objective.type != ObjectiveType::sft) refuse("objective.type", "only sft is computed");
+  if (config.objective.type != ObjectiveType::sft) refuse("objective.type", "only sft is computed", kSetting);
   if (config.model.sparse_attention.mode != SparsityMode::dense)
-    refuse("model.sparse_attention", "ft does not share its layouts out");
+    refuse("model.sparse_attention", "ft does not share its layouts out", kSetting);
   b.model().cut(t);
-  const StatesOf states = states_of(config.training);
-  EachParameter each([&](Parameter& p) { require_elementwise(p, states); });
-  b.model().visit(each);
+  require_elementwise(b, config, kSetting);
 }
 
 }  // namespace ft

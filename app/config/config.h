@@ -45,6 +45,7 @@ struct BaseModelConfig {
   AttnImplementation attn_implementation = AttnImplementation::automatic;
   JsonText rope_scaling;
   std::optional<std::int64_t> resize_token_embeddings_to_multiple_of;
+  std::optional<double> capacity_factor;  // empty: experts take every token
   SparseAttentionConfig sparse_attention;
   std::shared_ptr<const std::string> unpacked;  // of a GGUF file: see gguf_base.h; null: it is a folder
 
@@ -72,6 +73,11 @@ struct BaseModelConfig {
     f("rope_scaling", rope_scaling, "Replaces config.json's rope_scaling.", only_default());
     f("resize_token_embeddings_to_multiple_of", resize_token_embeddings_to_multiple_of,
       "Give embedding and head rows up to a multiple of this.", at_least(1));
+    f("capacity_factor", capacity_factor,
+      "Mixtures of experts, in training: each expert takes its first tokens of a micro-batch, up to this "
+      "many "
+      "times what it would get if all got as many, and adds nothing to the others; null: it takes all.",
+      above(0), at_most(1e6));
     f("sparse_attention", sparse_attention,
       "Attention to some blocks of tokens only: DeepSpeed's sparse_attention.");
   }

@@ -62,7 +62,10 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
 }
 
 // The rank that is planned: no other one has more.
-TensorRank first_of(const RunConfig& config) { return {0, grid_of(config.distributed).tensor}; }
+ModelPart first_of(const RunConfig& config) {
+  const GridShape grid = grid_of(config.distributed);
+  return {.tensor = {0, grid.tensor}, .experts = {0, grid.expert}};
+}
 
 constexpr std::int64_t kLengthStep = 64;  // tokens
 

@@ -66,10 +66,15 @@ GridShape grid_shape(const DistributedConfig& d, int ranks) {
                     str(setting(Axis::data), " is ", *d.data_parallel_size, ", and of ", ranks, " ranks ",
                         data, axes > 0 ? " remain beside " + named : std::string(" are data's"), "\n  take ",
                         *d.data_parallel_size * product, " ranks, or leave ", setting(Axis::data), " out"));
+  if (data % d.expert_parallel_size != 0)
+    throw UserError(Exit::config, str("distributed.expert_parallel_size is ", d.expert_parallel_size,
+                                      ", and ", data, data == 1 ? " rank is" : " ranks are",
+                                      " data's; it must divide their number: ", divisors_of(data)));
   const GridShape shape({.pipeline = static_cast<int>(d.pipeline_parallel_size),
                          .data = data,
                          .sequence = static_cast<int>(d.sequence_parallel_size),
-                         .tensor = static_cast<int>(d.tensor_parallel_size)});
+                         .tensor = static_cast<int>(d.tensor_parallel_size)},
+                        static_cast<int>(d.expert_parallel_size));
   require_computed(shape);
   return shape;
 }

@@ -79,6 +79,7 @@ std::string hash_of(RunConfig config) {
                         .tensor_parallel_size = d.tensor_parallel_size,
                         .pipeline_parallel_size = d.pipeline_parallel_size,
                         .sequence_parallel_size = d.sequence_parallel_size,
+                        .expert_parallel_size = d.expert_parallel_size,
                         .sequence_parallel_type = d.sequence_parallel_type};
   return sha256(effective_config(config));
 }

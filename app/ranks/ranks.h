@@ -28,7 +28,10 @@ struct Ranks {
   int listener = -1;
   GridShape grid;  // of all ranks
   bool root() const { return rank == 0; }
-  TensorRank tensor() const { return {grid.place_of(rank).tensor, grid.tensor}; }
+  ModelPart part() const {
+    const GridPoint place = grid.place_of(rank);
+    return {.tensor = {place.tensor, grid.tensor}, .experts = {place.data % grid.expert, grid.expert}};
+  }
   // A file that every rank writes: rank 0's has the name that was asked for.
   std::string file(const std::string& name) const {
     return root() ? name : name + ".rank-" + std::to_string(rank);

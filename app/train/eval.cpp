@@ -49,7 +49,7 @@ Exit eval(const EvalArgs& args) {
   }
   const Ranks ranks = find_ranks(config);
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
-  BuiltModel built = build_model(config, Weights::check, ranks.tensor());
+  BuiltModel built = build_model(config, Weights::check, ranks.part());
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   built.model().visit(freeze);
   const BuiltObjective objective = build_evaluated_objective(began, built);

@@ -36,7 +36,7 @@ Exit profile(const ProfileArgs& args) {
                     "profiles a step of ft train");
   const Ranks ranks = find_ranks(config);
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
-  BuiltModel built = build_model(config, Weights::check, ranks.tensor());
+  BuiltModel built = build_model(config, Weights::check, ranks.part());
   const BuiltObjective objective = build_objective(config, built, Weights::check);
   BuiltData data = read_data(config, built, ranks.grid.data, screen);
   if (objective.taught) require_taught(*objective.taught, data);

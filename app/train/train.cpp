@@ -287,7 +287,7 @@ Exit train(const TrainArgs& args) {
   const Ranks ranks = find_ranks(config);
   RunFolder folder(config, args.overwrite, ranks.root());  // refuses what it must, before it takes time
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
-  BuiltModel built = build_model(config, Weights::check, ranks.tensor());
+  BuiltModel built = build_model(config, Weights::check, ranks.part());
   BuiltObjective objective = build_objective(config, built, Weights::check);
   BuiltData data = read_data(config, built, ranks.grid.data, screen);
   Online* const online = go_online(objective, config, built, data);

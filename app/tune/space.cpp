@@ -105,9 +105,10 @@ class SpaceReader {
     if (space_.own.distributed.nnodes > 1)
       refuse("distributed.nnodes", "trials use one machine; leave it out");
     const DistributedConfig& d = space_.own.distributed;
-    if (d.data_parallel_size ||
-        d.sequence_parallel_size * d.tensor_parallel_size * d.pipeline_parallel_size > 1)
-      refuse("distributed.{data,sequence,tensor,pipeline}_parallel_size",
+    if (d.data_parallel_size || d.sequence_parallel_size * d.tensor_parallel_size * d.pipeline_parallel_size *
+                                        d.expert_parallel_size >
+                                    1)
+      refuse("distributed.{data,sequence,tensor,pipeline,expert}_parallel_size",
              "trials vary the ranks, all of them data's; leave it out");
     for (const std::string& assignment : overrides) override_setting(typed_, assignment);
     choose_dimensions(cores);

@@ -139,6 +139,7 @@ struct DistributedConfig {
   double gradient_predivide_factor = 1;
   std::optional<std::int64_t> data_parallel_size;  // empty: the ranks that the others leave
   std::int64_t tensor_parallel_size = 1, pipeline_parallel_size = 1, sequence_parallel_size = 1;
+  std::int64_t expert_parallel_size = 1;
   SequenceParallelType sequence_parallel_type = SequenceParallelType::automatic;
 
   void fields(auto& f) {
@@ -172,6 +173,9 @@ struct DistributedConfig {
       aka({"autotp_size", "tp_size"}));
     f("pipeline_parallel_size", pipeline_parallel_size, "Ranks among which the layers are dealt out.",
       at_least(1), aka({"pp_size"}));
+    f("expert_parallel_size", expert_parallel_size,
+      "Of the data-parallel ranks, those among which the experts of each layer are dealt out.", at_least(1),
+      aka({"ep_size", "autoep_size"}));
     f("sequence_parallel_size", sequence_parallel_size,
       "Ranks that share the tokens of each micro-batch, for long sequences.", at_least(1), aka({"sp_size"}));
     f("sequence_parallel_type", sequence_parallel_type,

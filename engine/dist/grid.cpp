@@ -40,6 +40,18 @@ std::vector<int> GridShape::group_of(int rank, const std::vector<Axis>& axes) co
   return members;
 }
 
+std::vector<int> GridShape::expert_group_of(int rank) const {
+  std::vector<int> members = group_of(rank, {Axis::data});
+  const int first = place_of(rank).data / expert * expert;
+  return {members.begin() + first, members.begin() + first + expert};
+}
+
+std::vector<int> GridShape::same_experts_of(int rank) const {
+  std::vector<int> members = group_of(rank, {Axis::data, Axis::sequence});
+  std::erase_if(members, [&](int r) { return place_of(r).data % expert != place_of(rank).data % expert; });
+  return members;
+}
+
 Grid::Grid(Communicator& world) : Grid(world, GridShape::of_data(world.size())) {}
 
 Grid::Grid(Communicator& world, GridShape s)
@@ -52,12 +64,20 @@ Grid::Grid(Communicator& world, GridShape s)
   if (shape.sequence > 1) sequence_ = split({Axis::sequence}, true);
   if (shape.tensor > 1) tensor_ = split({Axis::tensor}, true);
   if (shape.pipeline > 1) pipeline_ = split({Axis::pipeline}, true);
+  if (shape.expert == 1) return;
+  require(shape.data % shape.expert == 0, "experts dealt out among a part of the ranks");
+  expert_ = split(shape.expert_group_of(world.rank()), "expert", true);
+  same_experts_ = split(shape.same_experts_of(world.rank()), "same-experts", false);
 }
 
 // exact: what travels are activations, as they are.
 std::unique_ptr<Communicator> Grid::split(const std::vector<Axis>& axes, bool exact) const {
-  RankSubset group{.members = shape.group_of(world_->rank(), axes), .name = {}, .exact = exact};
-  group.name = str("the ", name_of(axes.back()), " group of ranks ");
+  return split(shape.group_of(world_->rank(), axes), name_of(axes.back()), exact);
+}
+
+std::unique_ptr<Communicator> Grid::split(std::vector<int> members, const char* called, bool exact) const {
+  RankSubset group{.members = std::move(members), .name = {}, .exact = exact};
+  group.name = str("the ", called, " group of ranks ");
   for (const int r : group.members) group.name += str(r == group.members[0] ? "" : ", ", r);
   return world_->split(std::move(group));
 }

@@ -27,8 +27,11 @@ struct GridPoint {
 };
 
 struct GridShape : GridPoint {
+  // Of the data group, ranks in a row among which experts are dealt out: the group of data rank d begins at a
+  // multiple of this. 1: every rank has all experts.
+  int expert = 1;
   constexpr GridShape() : GridPoint{1, 1, 1, 1} {}
-  constexpr explicit GridShape(const GridPoint& sizes) : GridPoint(sizes) {}
+  constexpr explicit GridShape(const GridPoint& sizes, int experts = 1) : GridPoint(sizes), expert(experts) {}
   static constexpr GridShape of_data(int ranks) {
     return GridShape({.pipeline = 1, .data = ranks, .sequence = 1, .tensor = 1});
   }
@@ -38,6 +41,9 @@ struct GridShape : GridPoint {
   GridPoint place_of(int rank) const;
   // The ranks that differ from `rank` on these axes only, in ascending order.
   std::vector<int> group_of(int rank, const std::vector<Axis>& axes) const;
+  // The ranks among which experts are dealt out, and those of zero() that have the same ones as `rank`.
+  std::vector<int> expert_group_of(int rank) const;
+  std::vector<int> same_experts_of(int rank) const;
 };
 
 // The communicators of one rank. Where an axis has one rank there is none: nothing is to be said.
@@ -56,12 +62,16 @@ class Grid {
   Communicator* sequence() const { return sequence_.get(); }  // null: one rank, as below
   Communicator* tensor() const { return tensor_.get(); }
   Communicator* pipeline() const { return pipeline_.get(); }
+  // Where experts are dealt out: the ranks that have all of them together, and those with the same ones.
+  Communicator* expert() const { return expert_.get(); }
+  Communicator* same_experts() const { return same_experts_.get(); }
 
  private:
   std::unique_ptr<Communicator> split(const std::vector<Axis>& axes, bool exact) const;
+  std::unique_ptr<Communicator> split(std::vector<int> members, const char* called, bool exact) const;
 
   Communicator* world_;
-  std::unique_ptr<Communicator> split_, sequence_, tensor_, pipeline_;
+  std::unique_ptr<Communicator> split_, sequence_, tensor_, pipeline_, expert_, same_experts_;
   Communicator* zero_;
 };
 

@@ -47,6 +47,9 @@ struct Parameter {
   // sum.
   std::optional<Portion> portion = {};
   bool copied = false, summed = false;
+  // Where experts are dealt out: of an expert, or of what adapts them; portion says what this rank has of it,
+  // which may be nothing.
+  bool dealt = false;
   const Shape& whole_shape() const { return portion ? portion->whole : shape; }
 
   // Its name in the model's files where that is another: a head that no longer shares the embedding's table.

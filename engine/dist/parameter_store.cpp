@@ -32,10 +32,11 @@ std::unique_ptr<Communicator> group_of(Communicator& comm, int width, bool in_a_
 }  // namespace
 
 ParameterStore::ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options, StatesOf states,
-                               Homes homes, Communicator* tensor)
+                               Homes homes, Communicator* tensor, Communicator* experts)
     : ops_(ops),
       comm_(comm),
       tensor_(tensor),
+      experts_(experts),
       options_(options),
       states_(std::move(states)),
       group_(group_of(comm, options.group, true)),
@@ -48,6 +49,8 @@ ParameterStore::ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& 
   require(!homes_.params || shards_.size() == 1 || options.stage.params == Layout::sharded,
           "values live elsewhere only where ranks share them out");
   require(!options.delayed || homes_.states, "delayed steps need a home for gradients");
+  require(!experts_ || (!group_ && !homes_.params && !homes_.states),
+          "ranks with experts of their own keep everything on the device, and form no groups");
 }
 
 // What is under way writes into this memory.
@@ -61,16 +64,19 @@ ParameterStore::~ParameterStore() {
 
 ParameterStore::Range ParameterStore::held(const Group& g, Layout layout) const {
   if (layout == Layout::replicated) return {0, g.count};
-  const std::int64_t each = g.count / shards_.size();
-  return {each * shards_.rank(), each};
+  const Communicator& ranks = ranks_of(g.dealt);
+  const std::int64_t each = g.count / ranks.size();
+  return {each * ranks.rank(), each};
 }
 
-int ParameterStore::add_unit(std::string name, const std::vector<Parameter*>& parameters) {
+int ParameterStore::add_unit(std::string name, const std::vector<Parameter*>& parameters, bool apart) {
   Unit& u = units_.emplace_back();
+  u.apart = apart;
   u.name = std::move(name);
   const auto put = [&](bool trained, bool persist) {
-    for (Parameter* p : parameters)
-      if (p->trainable == trained && persists(*p) == persist) group_for(u, *p).parameters.push_back(p);
+    for (Parameter* p : parameters)  // of some this rank has nothing
+      if (p->trainable == trained && persists(*p) == persist && p->shape.numel() > 0)
+        group_for(u, *p).parameters.push_back(p);
   };
   for (const bool trained : {false, true})
     for (const bool persist : {false, true}) put(trained, persist);
@@ -85,17 +91,18 @@ int ParameterStore::add_unit(std::string name, const std::vector<Parameter*>& pa
 }
 
 ParameterStore::Group& ParameterStore::group_for(Unit& u, const Parameter& p) {
-  const bool persist = persists(p);
+  const bool persist = persists(p), dealt = p.dealt && experts_;
   const auto specs = p.trainable ? states(p) : std::span<const StateSpec>();
   for (Group& g : u.groups)
-    if (g.trained == p.trainable && g.persist == persist && std::ranges::equal(g.specs, specs) &&
-        (!p.trainable || g.dtype == p.dtype))
+    if (g.trained == p.trainable && g.persist == persist && g.dealt == dealt &&
+        std::ranges::equal(g.specs, specs) && (!p.trainable || g.dtype == p.dtype))
       return g;
   Group& g = u.groups.emplace_back();
   g.trained = p.trainable;
   g.persist = persist;
+  g.dealt = dealt;
   g.stage = options_.stage;
-  if (persist) g.stage.params = Layout::replicated;
+  if (persist || ranks_of(dealt).size() == 1) g.stage.params = Layout::replicated;
   g.comes = g.stage.params == Layout::sharded || (homes_.params && !persist);
   g.specs.assign(specs.begin(), specs.end());
   g.dtype = p.trainable ? p.dtype : DType::u8;
@@ -109,7 +116,7 @@ void ParameterStore::lay_out(Group& g) const {
     g.offsets.push_back(g.count);
     g.count += round_up(g.size(*p), align);
   }
-  g.count = round_up(g.count, align * shards_.size());
+  g.count = round_up(g.count, align * ranks_of(g.dealt).size());
 }
 
 void ParameterStore::bind(Group& g, Tensor Parameter::*view, Tensor all) {

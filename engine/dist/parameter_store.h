@@ -9,7 +9,8 @@
 // (the value itself in an f32 run), an f32 gradient and the states that the optimizer declares.
 //
 // Ranks may form groups that each hold everything between them (MiCS, Zhang et al., VLDB 2022): "sharded"
-// then means within a group.
+// then means within a group. Where experts are dealt out among ranks, "all ranks" means for an expert those
+// that have it: they share it out, and add up its gradients.
 //
 // What a rank holds may live elsewhere than on its device (ZeRO-Offload, Ren et al., USENIX ATC 2021;
 // ZeRO-Infinity, Rajbhandari et al., SC 2021): `Homes` says where. Values that live elsewhere are brought for
@@ -24,6 +25,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/core/heap.h"
@@ -139,16 +141,17 @@ inline ReadParameter of_parts(ReadParameter whole) {
 class ParameterStore {
  public:
   // tensor: the ranks that share each layer with this one, which have the same place in `comm` of their own;
-  // null: none.
+  // experts: those of `comm` that have what is Parameter::dealt. Null: none, all of `comm`.
   ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options, StatesOf states = no_states,
-                 Homes homes = {}, Communicator* tensor = nullptr);
+                 Homes homes = {}, Communicator* tensor = nullptr, Communicator* experts = nullptr);
   ParameterStore(Ops& ops, Communicator& comm, ZeroStage stage, StatesOf states = no_states)
       : ParameterStore(ops, comm, ZeroOptions{.stage = stage}, std::move(states)) {}
   ~ParameterStore();
 
   // Building, once: units in the order of their use; then memory; then values.
   // `transient`: as transient() of a store on NullOps was after the same steps.
-  int add_unit(std::string name, const std::vector<Parameter*>& parameters);
+  // A unit that is apart is no step of a pass: what uses others of it asks for it if it needs it.
+  int add_unit(std::string name, const std::vector<Parameter*>& parameters, bool apart = false);
   void reserve(TransientMemory transient = {});
   void load(const ReadParameter&);
 
@@ -167,6 +170,12 @@ class ParameterStore {
   // Binds the unit's values (and gradients for a backward pass) until release().
   void acquire(int unit, bool backward);
   void release(int unit);
+  // Units apart: whether they pay for this parameter, which is gathered from other ranks; which of some are
+  // wanted by any rank that has them (mine: 1 or 0), for all of these acquire them in the same order; and to
+  // have one gathered ahead.
+  bool comes_apart(const Parameter& p) const;
+  std::vector<std::uint8_t> wanted_by_any(const std::vector<std::uint8_t>& mine, bool dealt) const;
+  void gather(int unit);
   // The gradients bound by acquire(unit, true) are done; `complete` when nothing more will come in this
   // micro-step.
   void reduce(int unit, bool complete);
@@ -211,8 +220,11 @@ class ParameterStore {
   Communicator& communicator() const { return comm_; }
   int units() const { return static_cast<int>(units_.size()); }
   bool trains(int unit) const;
-  // Whether ranks bring values together for every pass, so that they have to make their passes together.
-  bool gathers() const { return comm_.size() > 1 && options_.stage.params == Layout::sharded; }
+  // Whether ranks need each other for every pass, to bring values together or because each has experts of its
+  // own, so that they have to make their passes together.
+  bool gathers() const {
+    return comm_.size() > 1 && (options_.stage.params == Layout::sharded || experts_ != nullptr);
+  }
 
  private:
   struct Away {              // a piece of a depot
@@ -227,7 +239,7 @@ class ParameterStore {
   };
   // Parameters of a unit, one after another, which are alike in the first four, and trained ones in type.
   struct Group {
-    bool trained = false, persist = false;
+    bool trained = false, persist = false, dealt = false;
     ZeroStage stage{};
     std::vector<StateSpec> specs;  // of each trained one
 
@@ -248,6 +260,8 @@ class ParameterStore {
     Tensor value, master, grad;
     std::vector<Tensor> states;  // whole ones: of one parameter after another
     Tensor whole_grad;           // (count), in a backward pass where gradients are sharded or live elsewhere
+    std::pair<Tensor, Tensor>
+        whole_value;  // of one that comes: what is gathered, and from what this rank has
     Away value_away, master_away;
     Away passing;       // of narrower values on the device whose masters the host steps in place
     Away grad_away[2];  // of this step, and where steps are delayed of that before: at ParameterStore::made_
@@ -258,8 +272,9 @@ class ParameterStore {
   };
   struct Unit {
     std::string name;
-    std::vector<Group> groups;    // none is empty
-    std::int64_t elements = 0;    // of parameters that are sharded
+    std::vector<Group> groups;  // none is empty
+    std::int64_t elements = 0;  // of parameters that are sharded
+    bool apart = false;
     int uses = 0;                 // by acquire()
     std::byte* values = nullptr;  // of the sharded groups, whole; null: not there and not on the way
     std::byte* grads = nullptr;   // of the trained groups, whole
@@ -303,6 +318,9 @@ class ParameterStore {
     bool last;         // of the step
   };
 
+  Communicator& ranks_of(bool dealt) const { return dealt && experts_ ? *experts_ : shards_; }
+  // Starts work on a unit's groups, those whose ranks are the same together; the last ticket.
+  Communicator::Ticket start(const Unit&, const std::function<void(Communicator&, const Group&)>& each) const;
   Range held(const Group&, Layout) const;  // what this rank has of a group in a layout
   Range stepped(const Group& g) const { return held(g, g.stage.states); }
   // The part that `layout` gives this rank of what it steps.
@@ -343,7 +361,7 @@ class ParameterStore {
   void take_grads(Unit&);
   void start_sum(Unit&);                            // of gradients that every rank has whole
   void add_up_parts(const Unit&, bool last) const;  // of Parameter::summed
-  void reduce_whole(Communicator&, const Unit&, bool last) const;
+  void reduce_whole(Communicator&, const Group&, bool last) const;
   void finish(const Reduction&);
   void send_home(const Reduction&);
   void add_from_home(const Group&, Tensor own);
@@ -365,7 +383,7 @@ class ParameterStore {
 
   Ops& ops_;
   Communicator& comm_;
-  Communicator* const tensor_;
+  Communicator *const tensor_, *const experts_;
   ZeroOptions options_;
   StatesOf states_;
   // The ranks that share everything out, and those that hold the same; null: all, and none.

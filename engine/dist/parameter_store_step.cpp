@@ -3,6 +3,7 @@
 // ranks run alike.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "engine/dist/parameter_store.h"
 
@@ -25,12 +26,28 @@ void ParameterStore::expect(const std::vector<int>& units) {
   expected_.assign(units.begin(), units.end());
 }
 
+Communicator::Ticket ParameterStore::start(
+    const Unit& u, const std::function<void(Communicator&, const Group&)>& each) const {
+  const bool whole = options_.stage.states == Layout::replicated;  // in all groups of ranks alike
+  Communicator::Ticket last = 0;
+  for (const bool dealt : {false, true}) {
+    Communicator& ranks = whole && !dealt ? comm_ : ranks_of(dealt);
+    const auto own = [dealt](const Group& g) { return g.dealt == dealt; };
+    if (std::ranges::any_of(u.groups, own))
+      last = ranks.start([&u, own, each](Communicator& c) {
+        c.enter(u.name);
+        for (const Group& g : u.groups)
+          if (own(g)) each(c, g);
+      });
+  }
+  return last;
+}
+
 // What lives elsewhere is fetched into this rank's piece of the whole, and gathered from there.
 void ParameterStore::start_gather(Unit& u) {
   std::int64_t bytes = 0;
   for (const Group& g : u.groups) bytes += g.comes ? g.bytes() : 0;
   u.values = values_->take(bytes);
-  std::vector<std::pair<Tensor, Tensor>> all_and_mine;
   std::byte* at = u.values;
   for (Group& g : u.groups) {
     if (!g.comes) continue;
@@ -39,15 +56,15 @@ void ParameterStore::start_gather(Unit& u) {
     const Tensor own = homes_.params ? all.elements(mine.first, mine.count) : g.value;
     if (homes_.params)
       if (const auto last = fetch_values(g, own)) u.fetched = last;
-    all_and_mine.emplace_back(all, own);
+    g.whole_value = {all, own};
     bind(g, &Parameter::value, all);
     at += g.bytes();
   }
   if (!u.fetched || shards_.size() > 1)
-    u.arriving = shards_.start([this, all_and_mine, fetched = u.fetched, &u](Communicator& c) {
-      c.enter(u.name);
+    u.arriving = start(u, [this, fetched = u.fetched](Communicator& c, const Group& g) {
+      if (!g.comes) return;
       if (fetched) homes_.params->finish(*fetched);
-      for (const auto& [all, mine] : all_and_mine) c.all_gather(all, mine);
+      c.all_gather(g.whole_value.first, g.whole_value.second);
     });
   live_ += u.elements;
   most_live_ = std::max(most_live_, live_);
@@ -71,20 +88,20 @@ void ParameterStore::gather_ahead() {
 
 void ParameterStore::acquire(int index, bool backward) {
   Unit& u = unit(index);
-  if (!expected_.empty()) {
+  if (!u.apart && !expected_.empty()) {
     require(expected_.front() == index, "units are used in another order than was said");
     expected_.pop_front();
   }
   if (u.elements > 0 && u.uses == 0) {
-    if (u.values) {
+    if (!u.values) {
+      start_gather(u);
+    } else if (!u.apart) {
       ahead_ -= u.elements;
       --units_ahead_;
-    } else {
-      start_gather(u);
     }
   }
   ++u.uses;
-  if (u.elements > 0) gather_ahead();
+  if (u.elements > 0 && !u.apart) gather_ahead();
   if (u.arriving) {
     shards_.finish(*u.arriving);
     u.arriving.reset();
@@ -92,6 +109,28 @@ void ParameterStore::acquire(int index, bool backward) {
   if (u.fetched) homes_.params->finish(*u.fetched);
   u.fetched.reset();
   if (backward && grads_ && trains(index)) take_grads(u);
+}
+
+bool ParameterStore::comes_apart(const Parameter& p) const {
+  return !p.trainable && !persists(p) && options_.stage.params == Layout::sharded && !homes_.params &&
+         ranks_of(p.dealt).size() > 1;
+}
+
+// In a plan nobody answers, and all are wanted.
+std::vector<std::uint8_t> ParameterStore::wanted_by_any(const std::vector<std::uint8_t>& mine,
+                                                        bool dealt) const {
+  Communicator& ranks = ranks_of(dealt);
+  const std::size_t n = mine.size();
+  std::vector<std::uint8_t> all(n * static_cast<std::size_t>(ranks.size()), 1), any(n, 0);
+  std::copy(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(n) * ranks.rank());
+  ranks.all_gather_host(std::as_writable_bytes(std::span(all)));
+  for (std::size_t i = 0; i < all.size(); ++i) any[i % n] |= all[i];
+  return any;
+}
+
+void ParameterStore::gather(int index) {
+  Unit& u = unit(index);
+  if (options_.overlap && u.elements > 0 && u.uses == 0 && !u.values) start_gather(u);
 }
 
 void ParameterStore::take_grads(Unit& u) {
@@ -140,10 +179,7 @@ void ParameterStore::reduce(int index, bool complete) {
     // Whole gradients of one unit may wait, and another's be on their way home, while a third's are made.
     settle_homes();
     settle();
-    const auto ticket = shards_.start([this, &u, last](Communicator& c) {
-      c.enter(u.name);
-      reduce_whole(c, u, last);
-    });
+    const auto ticket = start(u, [this, last](Communicator& c, const Group& g) { reduce_whole(c, g, last); });
     reductions_.push_back({&u, ticket, u.grads, last && across_, last});
     u.grads = nullptr;
   }
@@ -161,31 +197,26 @@ void ParameterStore::add_up_parts(const Unit& u, bool last) const {
 
 // Gradients that lie together for a while. Those of every rank are added up when they are complete where they
 // are replicated, else in every micro-step.
-void ParameterStore::reduce_whole(Communicator& c, const Unit& u, bool last) const {
-  for (const Group& g : u.groups) {
-    if (!g.trained || (g.stage.grads == Layout::replicated && !last)) continue;
-    const Range mine = stepped(g);
-    if (g.stage.states == Layout::replicated)
-      c.all_reduce(g.whole_grad);
-    else
-      c.reduce_scatter(g.whole_grad.elements(mine.first, mine.count), g.whole_grad);
-  }
+void ParameterStore::reduce_whole(Communicator& c, const Group& g, bool last) const {
+  if (!g.trained || (g.stage.grads == Layout::replicated && !last)) return;
+  const Range mine = stepped(g);
+  if (g.stage.states == Layout::replicated)
+    c.all_reduce(g.whole_grad);
+  else
+    c.reduce_scatter(g.whole_grad.elements(mine.first, mine.count), g.whole_grad);
 }
 
 void ParameterStore::start_sum(Unit& u) {
   const bool whole = options_.stage.states == Layout::replicated;
-  Communicator& ranks = whole ? comm_ : shards_;
-  const auto ticket = ranks.start([this, &u, whole](Communicator& c) {
-    c.enter(u.name);
-    for (const Group& g : u.groups) {
-      if (!g.trained) continue;
-      const Range mine = stepped(g);
-      if (whole)
-        c.all_reduce(g.grad);
-      else
-        c.reduce_scatter(g.grad.elements(mine.first, mine.count), g.grad);
-    }
-  });
+  const auto sum = [this, whole](Communicator& c, const Group& g) {
+    if (!g.trained) return;
+    const Range mine = stepped(g);
+    if (whole)
+      c.all_reduce(g.grad);
+    else
+      c.reduce_scatter(g.grad.elements(mine.first, mine.count), g.grad);
+  };
+  const auto ticket = start(u, sum);
   reductions_.push_back({&u, ticket, nullptr, !whole && across_, true});
 }
 
@@ -247,7 +278,7 @@ void ParameterStore::publish() {
     const Tensor own = whole && g.value ? g.value.elements(mine.first, mine.count) : g.value;
     if (g.dtype != DType::f32 && g.master && g.value) ops_.run(op::Cast{own, g.master});
     if (whole && g.value && g.stage.states == Layout::sharded)
-      last = shards_.start([&g, own](Communicator& c) {
+      last = ranks_of(g.dealt).start([&g, own](Communicator& c) {
         c.enter(g.parameters[0]->name);
         c.all_gather(g.value, own);
       });

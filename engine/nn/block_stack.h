@@ -7,7 +7,11 @@
 //   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
 //     d: dy in, dx out
 //   void visit(Visitor&).
-// and Side a member
+// It may have
+//   void take_apart(ParameterStore&, std::vector<Parameter*>&);
+// which gives the store units of its own for some of the block's parameters, asks for them itself
+// (Ctx::store), and leaves the others.
+// And Side a member
 //   Side of(Ctx&, const PickedRows&) const;
 // which is the same of some of the rows, while the picked live.
 #pragma once
@@ -60,7 +64,9 @@ class BlockStack {
     first = blocks.size();
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       names_.push_back(str(name, ".", i));
-      units.push_back(store.add_unit(names_.back(), parameters_of(blocks[i])));
+      std::vector<Parameter*> own = parameters_of(blocks[i]);
+      if constexpr (requires { blocks[i].take_apart(store, own); }) blocks[i].take_apart(store, own);
+      units.push_back(store.add_unit(names_.back(), own));
       if (first == blocks.size() && (all || any_trained(blocks[i]))) first = i;
     }
   }
@@ -83,6 +89,7 @@ class BlockStack {
   Tensor forward(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side,
                  std::span<const std::int32_t> kept_starts = {}) {
     expect_own(store, units);
+    c.store = &store;
     pick(c, side, kept_starts);
     hidden_.assign(blocks.size() + 1, {});
     saved_.assign(blocks.size(), {});
@@ -110,6 +117,7 @@ class BlockStack {
   // Forward with nothing kept but the result: two hidden states take turns.
   Tensor evaluate(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side) {
     expect_own(store, units);
+    c.store = &store;
     Tensor y[2] = {x, c.save(x.rows(), x.cols())};
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       Use use(store, units[i], false);
@@ -123,6 +131,7 @@ class BlockStack {
   // what was taken from c.saved in forward and since.
   void backward(Ctx& c, ParameterStore& store, Tensor d, const typename Block::Side& side, bool input_grad) {
     expect_own(store, backward_units());
+    c.store = &store;
     each_segment_back([&](std::size_t begin, std::size_t end) {
       if (kept(begin) == Keep::nothing) c.saved.rewind(marks_[begin]);
       for (std::size_t i = begin; i + 1 < end; ++i) {

@@ -8,6 +8,7 @@
 #include "engine/core/random.h"
 #include "engine/dist/depot.h"
 #include "engine/dist/grid.h"
+#include "engine/dist/parameter_store.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
@@ -38,8 +39,9 @@ struct Ctx {
   // Of a mean over this micro-batch's tokens where it is added to a sum over targets: the step's targets
   // times the share of the step's tokens that are in it, however the step is split.
   float tokens_weight = 1;
-  const Grid* grid = nullptr;  // of the run's ranks; null: each computes for itself
-  std::int64_t first_row = 0;  // the number of a pass's first row, where ranks share a micro-batch
+  const Grid* grid = nullptr;       // of the run's ranks; null: each computes for itself
+  ParameterStore* store = nullptr;  // of the blocks that run; null: everything is where it is used
+  std::int64_t first_row = 0;       // the number of a pass's first row, where ranks share a micro-batch
 
   // The ranks that share each layer with this one; null: none do.
   Communicator* tensor() const { return grid ? grid->tensor() : nullptr; }

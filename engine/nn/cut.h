@@ -16,6 +16,12 @@ struct TensorRank {
   std::int64_t count_of(std::int64_t n) const { return TensorRank{rank + 1, size}.first_of(n) - first_of(n); }
 };
 
+// What a rank has of a model: of each layer, and of the experts of a layer.
+struct ModelPart {
+  TensorRank tensor, experts;
+  bool whole() const { return tensor.size == 1 && experts.size == 1; }
+};
+
 // Leaves of a parameter what the rank has of it along an axis.
 void cut(Parameter&, int axis, TensorRank);
 // The same of a flat array, whose shape is left to the caller.

@@ -27,6 +27,9 @@ struct DecoderBlock {
   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
   void visit(Visitor&);
   void cut(TensorRank);
+  void take_apart(ParameterStore& store, std::vector<Parameter*>& parameters) {
+    if (moe) moe->take_apart(store, parameters);
+  }
   void share_rows(std::int64_t ranks) const { attention.share_rows(ranks); }  // see Model
 
  private:

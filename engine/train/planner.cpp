@@ -306,7 +306,7 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   ParameterStore store(
       null, comm, r.zero, r.states,
       {planned_depot(r.zero.params_home, r.device), planned_depot(r.zero.states_home, r.device), host},
-      grid.tensor());
+      grid.tensor(), grid.same_experts());
   model.add_units(store);
   store.reserve(kMeasured);
   std::optional<ParameterStore> frozen, scorer;
@@ -329,10 +329,13 @@ Plan plan_run(Model& model, const PlanRequest& r) {
     if (p.trainable) plan.trained += p.whole_shape().numel();
   });
   model.visit(count);
-  if (r.costs != Costs::none) plan.flops = plan.computed = flops_of(passes, null, r, 0);
-  if (r.costs != Costs::none && r.recompute > 0 && moves(r))
-    plan.computed = flops_of(passes, null, r, r.recompute);
+  // How many rows travel to a rank's experts is not known; on the average as many as leave.
+  if (r.costs != Costs::none && r.grid.expert == 1) {
+    plan.flops = plan.computed = flops_of(passes, null, r, 0);
+    if (r.recompute > 0 && moves(r)) plan.computed = flops_of(passes, null, r, r.recompute);
+  }
   if (r.costs != Costs::none && r.whole) plan.flops = whole_flops(r);
+  if (r.grid.expert > 1) plan.computed = plan.flops;
   plan.computed /= r.grid.sequence;
   if (!r.train.empty()) plan.flops_per_token = plan.flops / static_cast<double>(r.train[0].all_tokens());
   plan.blocks = model.blocks();

@@ -59,6 +59,21 @@ TEST(Mixtures, TheRoutersLossIsThere) {
   EXPECT_LT(with.losses[0], plain.losses[0] + 2);
 }
 
+// Under stage 3 ranks gather the experts that their tokens need: of two tokens not all. Nothing else that is
+// sent depends on how many tokens there are.
+TEST(Mixtures, ExpertsThatNobodyNeedsAreNotGathered) {
+  const auto sent = [](bool few) {
+    const Workplace w("mixtral", {{"lora", {{"r", 4}, {"target_modules", {"q_proj"}}}}});
+    if (few) {
+      std::ofstream out(w / "train.jsonl");
+      for (int i = 0; i < 24; ++i) out << Json{{"input_ids", {7, 9}}, {"labels", {7, 9}}}.dump() << "\n";
+    }
+    EXPECT_EQ(w.run(command(2, 3, 1, {"training.max_steps=3"})), 0) << w.says();
+    return rows(w / "out/log.jsonl").back().at("sent_per_step").get<std::int64_t>();
+  };
+  EXPECT_LT(sent(true), sent(false));
+}
+
 const Json kDpo = {{"type", "dpo"}};
 
 class Pairs : public Workplace {

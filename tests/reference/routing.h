@@ -55,18 +55,22 @@ V balance(const std::vector<Values<V>>& p, std::size_t k) {
 }
 
 // The experts' MLPs are `at`E.gate, .up and .down; the router is `router`. probabilities: of each token.
+// factor: of the rows that each expert would have if all had as many, what it takes at most; 0: all.
 template <class V>
 Values<V> experts(const Named<V>& in, const std::string& router, const std::string& at, std::size_t k,
                   bool normalised, const Values<V>& x, std::size_t rows, const Lora& lora,
-                  std::vector<Values<V>>* probabilities = nullptr) {
+                  std::vector<Values<V>>* probabilities = nullptr, double factor = 0) {
   const std::size_t width = x.size() / rows;
   Values<V> y(x.size());
+  std::vector<std::size_t> taken(1000);
   for (std::size_t t = 0; t < rows; ++t) {
     const Values<V> own(x.begin() + std::ptrdiff_t(t * width), x.begin() + std::ptrdiff_t((t + 1) * width));
     const Values<V> p = softmax(linear(in, router, own, 1, lora));
     const std::vector<std::size_t> ids = largest(p, k);
     const Values<V> w = weights_of(p, ids, normalised);
     for (std::size_t j = 0; j < k; ++j) {
+      const double even = double(rows * k) / double(p.size());
+      if (factor > 0 && double(taken[ids[j]]++) >= std::ceil(factor * even)) continue;
       const Values<V> z = mlp(in, at + std::to_string(ids[j]) + ".", Activation::silu, own, 1, lora);
       for (std::size_t i = 0; i < width; ++i) y[t * width + i] += w[j] * z[i];
     }

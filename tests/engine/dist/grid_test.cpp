@@ -37,6 +37,28 @@ TEST(Grid, TensorIsInnermostAndPipelinesOutermost) {
   }
 }
 
+// Experts are dealt out among data ranks in a row, each with its own rows of a sequence.
+TEST(Grid, ExpertsAreDealtOutAmongDataRanks) {
+  const GridShape g({.pipeline = 1, .data = 4, .sequence = 2, .tensor = 1}, 2);
+  EXPECT_EQ(g.expert_group_of(0), (std::vector{0, 2}));
+  EXPECT_EQ(g.expert_group_of(3), (std::vector{1, 3}));
+  EXPECT_EQ(g.expert_group_of(6), (std::vector{4, 6}));
+  EXPECT_EQ(g.same_experts_of(0), (std::vector{0, 1, 4, 5}));
+  EXPECT_EQ(g.same_experts_of(7), (std::vector{2, 3, 6, 7}));
+  for (const bool overlap : {false, true})
+    run_ranks(8, overlap, [&](Communicator& world) {
+      const Grid mine(world, g);
+      for (const auto& [ranks, members] : {std::pair{mine.expert(), g.expert_group_of(world.rank())},
+                                           {mine.same_experts(), g.same_experts_of(world.rank())}}) {
+        Floats x{static_cast<float>(1 << world.rank())};
+        float want = 0;
+        for (const int r : members) want += static_cast<float>(1 << r);
+        ranks->all_reduce(whole(x));
+        EXPECT_EQ(x[0], want);
+      }
+    });
+}
+
 // Each axis adds up over its own ranks, also when another axis is not asked, or asked more often.
 TEST(Grid, AxesHaveCollectivesOfTheirOwn) {
   for (const bool overlap : {false, true})

@@ -17,6 +17,7 @@ struct Case {
   std::int64_t choices = 2;
   bool normalised = true, balance = false, shared = false, all_at_once = false;
   Keep keep = Keep::all;
+  double capacity_factor = 0;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -32,6 +33,9 @@ const Case kCases[] = {
     {"Adapted", kAdapter},
     {"AdaptedAtOnce", {}, 2, true, false, false, true},
     {"AdaptedAtOnceMadeAgain", {}, 2, true, true, false, true, Keep::nothing},
+    {"Limited", kTrained, 2, true, true, false, false, Keep::all, 1.0},
+    {"LimitedToOneRowEach", kTrained, 3, false, false, false, false, Keep::nothing, 0.1},
+    {"LimitedAdaptedAtOnce", {}, 2, true, false, true, true, Keep::nothing, 0.7},
 };
 
 std::string expert(std::int64_t e) { return str("experts.", e, "."); }
@@ -46,6 +50,7 @@ Moe make(const Case& t, DType dtype) {
                          linear(expert(e) + "down", kInner, kWidth, t.form, dtype)});
   m.choices = t.choices;
   m.normalised = t.normalised;
+  m.capacity_factor = t.capacity_factor;
   if (t.all_at_once) lora::adapt_experts(m, {3, 2, 2, 0.5f}, dtype);
   if (!t.shared) return m;
   SharedExpert& shared = m.shared.emplace();
@@ -112,7 +117,7 @@ TEST_P(MoeLayer, IsTheReferenceWithItsGradients) {
     using V = typename std::decay_t<decltype(in.at("x"))>::value_type;
     std::vector<Values<V>> p;
     Values<V> sum = reference::experts(in, "router", "experts.", std::size_t(t.choices), t.normalised,
-                                       in.at("x"), kRows, lora_of(t.form, run.c), &p);
+                                       in.at("x"), kRows, lora_of(t.form, run.c), &p, t.capacity_factor);
     if (t.shared) {
       Values<V> own = reference::mlp(in, "shared.", Activation::silu, in.at("x"), kRows);
       const Values<V> gate = reference::linear(in, "shared_gate", in.at("x"), kRows);
