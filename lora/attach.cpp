@@ -312,6 +312,7 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
   });
   model.visit(experts);
   EachLinear choose([&](Linear& l) {
+    if (single.contains(&l) && !origin.single_experts) return;
     const std::string weight = weight_of(l);
     const bool parameter = chooser.wants_parameter(l.name + ".weight");
     if (l.adapter || (!parameter && !chooser.wants(l)) || (whole && keeps_whole(l, *whole))) return;

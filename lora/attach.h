@@ -34,6 +34,7 @@ struct Origin {
   // Whether each target has to match something. PEFT is content when one of them does, so adapters made
   // elsewhere may name more than the model has; in a user's own settings it is a mistake.
   bool every_target = true;
+  bool single_experts = false;  // linears of single experts may be meant, as with transformers 4
   std::string head = "lm_head", embedding = "model.embed_tokens";  // what the model calls them
 };
 

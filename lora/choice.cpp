@@ -85,8 +85,12 @@ AdapterChoice::AdapterChoice(Model& model, const std::vector<Named>& all, DType 
                                        "of it, which is served alone"));
     };
     if (const std::string what = shared_part(folder.config(), folder, embedding); !what.empty()) refuse(what);
-    const Origin origin{folder.config_file() + ": ", Exit::input, false, head,
-                        std::string(parent_of(embedding))};
+    const Origin origin{.prefix = folder.config_file() + ": ",
+                        .exit = Exit::input,
+                        .every_target = false,
+                        .single_experts = folder.has_single_experts(),
+                        .head = head,
+                        .embedding = std::string(parent_of(embedding))};
     const Attached attached = ft::lora::attach(model, folder.config(), dtype, origin);
     if (!attached.experts.empty() || attached.single_experts) refuse("an adapter of experts");
     folder.expect(attached, {});

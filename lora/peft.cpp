@@ -1,6 +1,7 @@
 #include "lora/peft.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "engine/io/file.h"
 #include "engine/io/safetensors_write.h"
@@ -84,6 +85,14 @@ std::int64_t AdapterFolder::rows_of(const std::string& embedding) const {
   for (const std::string& name : possible_names(embedding))
     if (const StoredTensor* t = weights_->find(name); t && !t->shape.empty()) return t->shape[0];
   return 0;
+}
+
+bool AdapterFolder::has_single_experts() const {
+  constexpr std::string_view kExperts = ".experts.";
+  return std::ranges::any_of(weights_->tensors(), [&](const StoredTensor& t) {
+    const std::size_t at = t.name.find(kExperts);
+    return at != t.name.npos && std::isdigit(static_cast<unsigned char>(t.name[at + kExperts.size()]));
+  });
 }
 
 void AdapterFolder::expect(const Attached& attached, const std::vector<const Parameter*>& tables) const {

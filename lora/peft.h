@@ -30,6 +30,8 @@ class AdapterFolder {
   // below adapters, and of the embedding and the head (`tables`): these count in place of the model's, as in
   // PEFT.
   void expect(const Attached&, const std::vector<const Parameter*>& tables) const;
+  // Whether it holds matrices of single experts, as those of transformers 4 do.
+  bool has_single_experts() const;
   // Rows of the embedding that it holds; 0: it does not.
   std::int64_t rows_of(const std::string& embedding) const;
 

@@ -32,6 +32,7 @@ Moe make_moe(const Config& c, std::int64_t layer, DType dtype) {
   m.choices = c.choices;
   m.normalised = c.normalised;
   m.activation = c.hidden_act;
+  m.keeps_names = c.model_type != "qwen2_moe";
   if (c.shared_width == 0) return m;
   SharedExpert& shared = m.shared.emplace();
   const std::string own = at + "mlp.shared_expert";

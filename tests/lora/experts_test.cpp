@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "lora/attach.h"
 #include "models/registry.h"
 #include "tests/support/source.h"
@@ -45,11 +47,16 @@ TEST(ExpertTargets, AllLinearIsAttentionRoutersAndExperts) {
   EXPECT_EQ(c.alpha_pattern, (Pattern<double>{{".*\\.gate_up_proj", 12}}));
 }
 
-// The names of the experts' linears are no longer those of dense layers and shared experts.
-TEST(ExpertTargets, SharedExpertsHaveTheirGateOnly) {
-  const LoraConfig c = converted("qwen2-moe", "all-linear");
-  EXPECT_EQ(std::get<Names>(c.target_modules),
-            (Names{"k_proj", "o_proj", "q_proj", "shared_expert_gate", "v_proj"}));
+// PEFT converts no names for Qwen2-MoE: they are those of dense layers and shared experts.
+TEST(ExpertTargets, QwensSharedExpertsKeepTheirNames) {
+  EXPECT_EQ(std::get<std::string>(converted("qwen2-moe", "all-linear").target_modules), "all-linear");
+  for (const Modules& targets : {Modules("all-linear"), Modules(Names{"up_proj"})}) {
+    const MadeModel made = model("qwen2-moe");
+    const Attached attached = attach(*made.model, converted("qwen2-moe", targets), DType::f32, {"lora."});
+    EXPECT_FALSE(attached.single_experts);
+    EXPECT_TRUE(std::ranges::count(attached.linears, "model.layers.0.mlp.shared_expert.up_proj") == 1);
+    EXPECT_TRUE(std::ranges::count(attached.linears, "model.layers.1.mlp.up_proj") == 1);
+  }
 }
 
 TEST(ExpertTargets, ListsAndExpressions) {
