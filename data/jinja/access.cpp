@@ -3,6 +3,7 @@
 
 #include "data/jinja/expression.h"
 #include "data/jinja/print.h"
+#include "data/jinja/safe.h"
 #include "data/jinja/text.h"
 #include "engine/core/error.h"
 
@@ -15,6 +16,7 @@ namespace {
 std::optional<Value> own_attribute(Machine& m, const Value& of, std::string_view name) {
   if (const Method* method = method_of(of, name)) {
     if (method->changes) return Value::undefined(name);  // the sandbox
+    if (of.is_safe()) return safe_method(m, name, method->body, of);
     return m.object(std::make_shared<Function>(std::string(name), method->body, of));
   }
   if (Object* o = of.object()) return o->attribute(m, name);
@@ -49,7 +51,7 @@ std::optional<Value> own_item(Machine& m, const Value& of, const Value& at) {
     if (i < 0 || i >= size) return std::nullopt;
     const std::size_t begin = places[static_cast<std::size_t>(i)],
                       end = places[static_cast<std::size_t>(i) + 1];
-    return m.text(t->substr(begin, end - begin));
+    return m.text(t->substr(begin, end - begin), of.is_safe());
   }
   return std::nullopt;
 }
@@ -122,7 +124,7 @@ Value sliced(Machine& m, const Value& of, const Value& from, const Value& to, co
   std::string taken;
   for (const std::size_t i : places_taken(m, static_cast<std::int64_t>(places.size()) - 1, from, to, by))
     taken.append(*t, places[i], places[i + 1] - places[i]);
-  return m.text(std::move(taken));
+  return m.text(std::move(taken), of.is_safe());
 }
 
 }  // namespace ft::jinja

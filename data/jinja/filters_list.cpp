@@ -1,5 +1,6 @@
 // Filters of lists and objects: order, grouping, cutting, joining.
 #include <algorithm>
+#include <span>
 
 #include "data/jinja/arguments.h"
 #include "data/jinja/compare.h"
@@ -94,6 +95,7 @@ Value sort_filter(Machine& m, const Value& v, A given) {
   const std::string* paths = a[2].text();
   if (!paths || paths->find(',') == std::string::npos) {
     auto items = keyed(m, v, a[2], with_case);
+    for (Keyed& k : items) k.key = m.list({k.key});  // as Jinja's: equal ones need no order
     sort(m, items, a.flag(0, false));
     return items_in(m, items);
   }
@@ -130,7 +132,7 @@ Value extreme(Machine& m, const Value& v, A given, bool most) {
   const auto items = keyed(m, v, a[1], a.flag(0, false));
   if (items.empty()) return Value::undefined("the largest or smallest of nothing");
   const Keyed* best = &items[0];
-  for (const Keyed& k : items)
+  for (const Keyed& k : std::span(items).subspan(1))
     if (most ? less(m, best->key, k.key) : less(m, k.key, best->key)) best = &k;
   return best->item;
 }

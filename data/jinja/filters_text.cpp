@@ -5,6 +5,7 @@
 #include "data/jinja/compare.h"
 #include "data/jinja/filters.h"
 #include "data/jinja/print.h"
+#include "data/jinja/safe.h"
 #include "data/jinja/text.h"
 #include "data/utf8.h"
 #include "engine/core/error.h"
@@ -72,6 +73,7 @@ Value replace(Machine& m, const Value& v, A given) {
 
 Value indent(Machine& m, const Value& v, A given) {
   const Bound a(m, "indent", given, {"width", "first", "blank"});
+  if (!v.text()) m.fail("indent: " + type_of(v) + " is no text");
   std::string margin;
   if (a.has(0) && a[0].text()) {
     margin = *a[0].text();
@@ -105,34 +107,33 @@ Value center(Machine& m, const Value& v, A given) {
 
 Value truncate(Machine& m, const Value& v, A given) {
   const Bound a(m, "truncate", given, {"length", "killwords", "end", "leeway"});
-  const std::string text = str_of(m, v), end = a.text(2, "...");
+  const std::string end = a.text(2, "...");
   const std::int64_t most = a.integer(0, 255), leeway = a.has(3) && !a[3].is_none() ? a.integer(3, 5) : 5;
   const auto end_length = length_of(end);
   if (most < end_length || leeway < 0)
     m.fail("truncate: the length must hold the end, and leeway be 0 or more");
-  if (length_of(text) - leeway <= most) return m.text(text);
+  if (v.is_undefined()) return v;
+  const std::int64_t size = v.text()   ? length_of(*v.text())
+                            : v.list() ? std::ssize(v.list()->items)
+                            : v.dict() ? std::ssize(v.dict()->entries())
+                                       : -1;
+  if (size >= 0 && size - leeway <= most) return v;
+  if (!v.text()) m.fail("truncate: " + type_of(v) + " is no text");
+  const std::string& text = *v.text();
   std::string cut = text.substr(0, places_of(text)[static_cast<std::size_t>(most - end_length)]);
   if (!a.flag(1, false)) cut = cut.substr(0, cut.rfind(' '));
   return m.text(cut + end);
 }
 
-Value escape(Machine& m, const Value& v, A) {
-  Writer out(m);
-  for (const char c : str_of(m, v)) {
-    if (c == '&')
-      out.add("&amp;");
-    else if (c == '<')
-      out.add("&lt;");
-    else if (c == '>')
-      out.add("&gt;");
-    else if (c == '\'')
-      out.add("&#39;");
-    else if (c == '"')
-      out.add("&#34;");
-    else
-      out.add(1, c);
-  }
-  return out.take();
+Value escape(Machine& m, const Value& v, A) { return escaped(m, v); }
+Value escape_again(Machine& m, const Value& v, A) { return escaped(m, m.text(str_of(m, v))); }
+Value safe(Machine& m, const Value& v, A) { return marked_safe(m, m.text(str_of(m, v))); }
+
+// A filter of which markupsafe keeps the mark.
+template <Filter filter>
+Value kept(Machine& m, const Value& v, A given) {
+  const Value y = filter(m, v, given);
+  return v.is_safe() ? marked_safe(m, y) : y;
 }
 
 Value urlencode(Machine& m, const Value& v, A) {
@@ -169,6 +170,7 @@ Value urlencode(Machine& m, const Value& v, A) {
 }
 
 Value format(Machine& m, const Value& v, A given) {
+  if (v.is_safe()) m.fail("format of a text that is marked safe is not supported");
   if (!given.values.empty() && !given.named.empty()) m.fail("format: values by place and by name");
   Dict named;
   for (const auto& [name, value] : given.named) named.set(m.text(name), value);
@@ -197,23 +199,23 @@ Value as_text(Machine& m, const Value& v, A) { return v.text() ? v : m.text(str_
 
 constexpr NamedFilter kFilters[] = {
     {"tojson", to_json},
-    {"trim", trim},
+    {"trim", kept<trim>},
     {"title", bare<title>},
     {"replace", replace},
-    {"indent", indent},
-    {"center", center},
-    {"truncate", truncate},
+    {"indent", kept<indent>},
+    {"center", kept<center>},
+    {"truncate", kept<truncate>},
     {"escape", bare<escape>},
     {"e", bare<escape>},
-    {"forceescape", bare<escape>},
+    {"forceescape", bare<escape_again>},
     {"urlencode", urlencode},
     {"format", format},
     {"wordcount", bare<wordcount>},
-    {"upper", bare<in_capitals>},
-    {"lower", bare<in_small>},
-    {"capitalize", bare<begun_with_capital>},
+    {"upper", kept<bare<in_capitals>>},
+    {"lower", kept<bare<in_small>>},
+    {"capitalize", kept<bare<begun_with_capital>>},
     {"string", bare<as_text>},
-    {"safe", bare<as_text>},
+    {"safe", bare<safe>},
 };
 
 }  // namespace

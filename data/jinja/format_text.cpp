@@ -35,7 +35,8 @@ class Percent {
       at = sign + 1;
       if (sign < form_.size()) one(out, at);
     }
-    if (several_ ? used_ < several_->items.size() : used_ == 0 && !values_.dict())
+    const bool one = values_.text() || values_.is_none() || values_.is_number() || values_.object();
+    if (several_ ? used_ < several_->items.size() : used_ == 0 && one)
       m_.fail("%: not all values are used by the format");
     return out.take();
   }

@@ -32,8 +32,8 @@ void Writer::add(std::size_t count, char c) {
   text_.append(count, c);
 }
 
-Value Writer::take() {
-  return Value::Any(std::make_shared<const Text>(Text{std::move(text_), std::move(charge_)}));
+Value Writer::take(bool safe) {
+  return Value::Any(std::make_shared<const Text>(Text{std::move(text_), std::move(charge_), safe}));
 }
 
 Machine::Machine(const Limits& limits, std::time_t now, std::shared_ptr<Scope> variables)
@@ -81,10 +81,10 @@ Charge Machine::charge(std::int64_t bytes) {
   return {used_, bytes};
 }
 
-Value Machine::text(std::string bytes) {
+Value Machine::text(std::string bytes, bool safe) {
   const auto size = static_cast<std::int64_t>(bytes.size());
   step(size / 64);
-  return Value::Any(std::make_shared<const Text>(Text{std::move(bytes), charge(size + kBox)}));
+  return Value::Any(std::make_shared<const Text>(Text{std::move(bytes), charge(size + kBox), safe}));
 }
 
 Value Machine::list(std::vector<Value> items, ListKind kind) {

@@ -39,7 +39,7 @@ class Writer {
   void add(std::string_view text);
   void add(std::size_t count, char c);
   const std::string& text() const { return text_; }
-  Value take();
+  Value take(bool safe = false);
 
  private:
   Machine& m_;
@@ -64,7 +64,7 @@ class Machine {
   // Before something of that size is made.
   void check_room(std::int64_t bytes) const;
 
-  Value text(std::string bytes);
+  Value text(std::string bytes, bool safe = false);
   Value list(std::vector<Value> items, ListKind kind = ListKind::list);
   Value dict(Dict dict);
   Value generator(std::vector<Value> items);

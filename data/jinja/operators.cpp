@@ -4,6 +4,7 @@
 #include "data/jinja/compare.h"
 #include "data/jinja/expression.h"
 #include "data/jinja/print.h"
+#include "data/jinja/safe.h"
 #include "engine/core/error.h"
 
 namespace ft::jinja {
@@ -85,7 +86,7 @@ Value repeated(Machine& m, const Value& what, std::int64_t times) {
     std::string out;
     out.reserve(static_cast<std::size_t>(size));
     for (std::int64_t i = 0; i < times && !t->empty(); ++i) out += *t;
-    return m.text(std::move(out));
+    return m.text(std::move(out), what.is_safe());
   }
   const auto& items = what.list()->items;
   std::int64_t size = 0;
@@ -113,10 +114,11 @@ Value calculated(Machine& m, Operator op, const Value& a, const Value& b) {
   if (a.integer() && b.integer()) return integers(m, op, *a.integer(), *b.integer());
   if (a.number() && b.number()) return reals(m, op, *a.number(), *b.number());
   if (op == add && a.text() && b.text()) {
+    const bool safe = a.is_safe() || b.is_safe();
     Writer out(m);
-    out.add(*a.text());
-    out.add(*b.text());
-    return out.take();
+    out.add(*(safe ? escaped(m, a) : a).text());
+    out.add(*(safe ? escaped(m, b) : b).text());
+    return out.take(safe);
   }
   if (op == add && a.list() && b.list() && a.list()->kind == b.list()->kind && repeats(a)) {
     m.check_room(
@@ -127,6 +129,7 @@ Value calculated(Machine& m, Operator op, const Value& a, const Value& b) {
   }
   if (op == multiply && repeats(a) && b.integer()) return repeated(m, a, *b.integer());
   if (op == multiply && repeats(b) && a.integer()) return repeated(m, b, *a.integer());
+  if (op == modulo && a.is_safe()) m.fail("% of a text that is marked safe is not supported");
   if (op == modulo && a.text()) return percent_format(m, *a.text(), b);
   m.fail(str(type_of(a), " ", sign_of(op), " ", type_of(b)));
 }

@@ -134,7 +134,11 @@ void write_dict(Machine& m, Writer& out, const Dict& dict) {
 
 void write_repr(Machine& m, Writer& out, const Value& value) {
   const Machine::Level level(m, m.line());
-  if (const std::string* t = value.text()) return write_quoted(m, out, *t);
+  if (const std::string* t = value.text()) {
+    if (value.is_safe()) out.add("Markup(");
+    write_quoted(m, out, *t);
+    return out.add(value.is_safe() ? ")" : "");
+  }
   if (value.is_undefined()) return out.add("Undefined");
   if (value.is_none()) return out.add("None");
   if (const auto* b = value.as<bool>()) return out.add(*b ? "True" : "False");

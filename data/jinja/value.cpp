@@ -42,6 +42,11 @@ const std::string* Value::text() const {
   return ref ? &(*ref)->bytes : nullptr;
 }
 
+bool Value::is_safe() const {
+  const auto* ref = as<TextRef>();
+  return ref && (*ref)->safe;
+}
+
 const List* Value::list() const {
   const auto* ref = as<ListRef>();
   return ref ? ref->get() : nullptr;

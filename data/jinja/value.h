@@ -47,6 +47,7 @@ class Charge {
 struct Text {
   std::string bytes;  // UTF-8
   Charge charge{};
+  bool safe = false;  // safe.h
 };
 
 // Python's sequences. A group is a tuple of groupby; keys, values and items are an object's views.
@@ -89,6 +90,7 @@ class Value {
   bool is_number() const { return as<bool>() || as<std::int64_t>() || as<double>(); }
   // The text, or null where it is none. The same for others.
   const std::string* text() const;
+  bool is_safe() const;  // a text that is marked safe
   const List* list() const;
   const Dict* dict() const;
   Object* object() const;

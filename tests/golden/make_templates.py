@@ -144,6 +144,14 @@ EXPRESSIONS = r"""
 {{ lower }}{{ loop }}|{{ true }}
 {{ messages | selectattr('role', 'in', ['user', 'tool']) | list | length }} {{ messages | map('tojson') | join(';') }} {{ messages | selectattr('content', 'string') | list | length }} {{ (messages | first).role }} {{ messages[-1]['content'] | length }} {{ messages | selectattr('role', '==', 'user') | list | count }}
 {{ 10 is lessthan(5) }} {{ [1, 2] is in [[1, 2]] }} {{ 'a' is not in ['b'] }} {{ -1 | abs }}
+{{ '<b>' | safe + "it's" }} {{ "a'" + ('<i>' | e) }} {{ ('<' | safe) * 2 + '<' }} {{ ('<a' | safe)[0] + '<' }} {{ ('<a' | safe)[:1] + '<' }} {{ (' <' | safe | trim) + '>' }} {{ ('<a' | safe).upper() + '<' }} {{ ('<a' | safe | upper) + '<' }} {{ ('<' | safe) ~ '<' }} {{ '<' | e | e }} {{ '<' | e | forceescape }} {{ '<' | e is escaped }} {{ '<' is escaped }} {{ ('a<b' | safe).split('<')[1] + '&' }} {{ [('<' | safe), '>'] | join }} {{ 5 | safe + '<' }} {{ (('<' | safe) + {'a': "'"} | tojson) }} {{ ('<' | safe) == '<' }} {{ ('<a' | safe | title) + '<' }} {{ ('<a' | safe | replace('a', '<')) + '<' }}
+{{ [none, none] | sort }} {{ messages | sort(attribute='nokey') | length }} {{ [messages[0]] | max == messages[0] }} {{ 'x' % [1] }}|{{ 'x' % messages[0] }}|{{ [1, 2] | truncate(9) }} {{ messages[0] | truncate(9) }} {{ [('<' | safe)] }}
+{{ [none, 1] | sort }}
+{{ messages[0] | indent }}
+{{ messages | length | truncate(9) }}
+{{ messages | truncate(3, leeway=0, end='') }}
+{{ (messages | length)[1:] }}
+{{ messages[0][1:] }}
 {{ 1 if 2 is even else 3 }} {{ 'x' ~ ('y' if missing else 'z') }} {{ 2 * 3 ~ 'x' }} {{ not true and false }} {{ 1 if true else 2 if true else 3 }} {{ (1, 2, 3) | join('-') }} {{ 'ab' 'cd' | upper }}
 """.strip("\n").split("\n")
 SPACES = [
