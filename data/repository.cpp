@@ -229,6 +229,7 @@ std::vector<DataFile> repository_files(const fs::path& folder, const std::string
   Configuration chosen = choose_configuration(cards, name, dataset, setting);
   const std::vector<std::string> all = data_below(folder, name);
   if (all.empty()) throw UserError(Exit::input, printable(name) + ": has no data files that ft reads");
+  const bool by_card = !chosen.splits.empty();
   if (chosen.splits.empty()) chosen.splits = sharded_splits(all, chosen.data_dir);
   if (chosen.splits.empty()) chosen.splits = splits_by_words(all, chosen.data_dir);
   std::vector<std::string> names;
@@ -236,10 +237,11 @@ std::vector<DataFile> repository_files(const fs::path& folder, const std::string
   const std::string wanted = choose_split(dataset, names, name, setting);
   const auto it = std::find(names.begin(), names.end(), wanted);
   const Split& split = chosen.splits[static_cast<std::size_t>(it - names.begin())];
+  for (const std::string& pattern : split.patterns)  // of words in names some match nothing
+    if (by_card && matching(all, chosen.data_dir, {pattern}).empty())
+      throw UserError(Exit::input, str(printable(name), ": no file of split ", printable(wanted, 60),
+                                       " is there for ", printable(pattern, 120)));
   std::vector<std::string> files = matching(all, chosen.data_dir, split.patterns);
-  if (files.empty())
-    throw UserError(Exit::input, str(printable(name), ": none of the files of split ", printable(wanted, 60),
-                                     " are there: ", printable(split.patterns.front(), 120)));
   keep_most_common_kind(files);
   std::vector<DataFile> found;
   for (const std::string& file : files) found.push_back({folder / file, (fs::path(name) / file).string()});

@@ -134,7 +134,7 @@ TEST_F(Repository, Cards) {
   card(
       "configs:\n- config_name: m\n  data_files:\n  - split: train\n    path: [m/train-2*, 'm/*-1.jsonl']\n"
       "  - split: odd\n    path: m/x.jsonl\n- config_name: s\n  data_dir: s\n- config_name: all\n"
-      "  data_files: \"**/*.jsonl\"\n- config_name: gone\n  data_files: gone/*\n");
+      "  data_files: \"**/*.jsonl\"\n- config_name: gone\n  data_files: [m/x.jsonl, gone/*]\n");
   EXPECT_EQ(error(), "set: has several configurations; set data.datasets[0].name to one of m, s, all, gone");
   dataset.name = "m";
   EXPECT_EQ(files(), (Names{"m/train-2.jsonl", "m/train-1.jsonl"}));
@@ -144,7 +144,7 @@ TEST_F(Repository, Cards) {
   dataset.name = "all";
   EXPECT_EQ(files_of("train").size(), 5);
   dataset.name = "gone";
-  EXPECT_EQ(error(), "set: none of the files of split train are there: gone/*");
+  EXPECT_EQ(error(), "set: no file of split train is there for gone/*");
   dataset.name = "nothing";
   EXPECT_EQ(error(), "set: no configuration \"nothing\"; it has m, s, all, gone (data.datasets[0].name)");
   card("configs:\n- config_name: a\n  data_files: https://x.org/y.jsonl\n");
