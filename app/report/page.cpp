@@ -25,6 +25,7 @@ h1{font-size:26px;margin:0 0 4px}h2{font-size:18px;margin:36px 0 12px}p,.soft{co
 table{border-collapse:collapse;width:100%;font-size:14px}
  td,th{padding:5px 10px;border-top:1px solid var(--rule);
  text-align:left;vertical-align:top;overflow-wrap:anywhere}th{color:var(--soft);font-weight:600}
+.answers th{white-space:nowrap}.answers td:first-child{min-width:12em}
 .n{text-align:right;font-variant-numeric:tabular-nums}
 .charts{display:grid;grid-template-columns:1fr 1fr;gap:16px}
 @media (max-width:760px){.charts{grid-template-columns:1fr}}
@@ -169,7 +170,8 @@ std::string samples(const std::vector<RunPage>& runs) {
   for (const RunPage& r : runs) {
     if (r.samples.empty()) continue;
     out += str("<h2>Answers", runs.size() > 1 ? " of " + escaped(r.name) : "",
-               "</h2><table><tr><th>prompt</th><th>expected</th><th>before</th><th>after</th></tr>\n");
+               "</h2><table "
+               "class=\"answers\"><tr><th>prompt</th><th>expected</th><th>before</th><th>after</th></tr>\n");
     for (const RunPage::Sample& s : r.samples) {
       out += "<tr>";
       for (const std::string* text : {&s.prompt, &s.expected, &s.before, &s.after})
