@@ -8,6 +8,7 @@
 // rank.
 #pragma once
 #include "engine/ops/attention.h"
+#include "engine/ops/compressed.h"
 #include "engine/ops/elementwise.h"
 #include "engine/ops/loss.h"
 #include "engine/ops/norms.h"
@@ -35,7 +36,9 @@ using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Multiply, op::SoftCap, op
                       op::LogitSums, op::CrossEntropy, op::Divergence,                      // loss.h
                       op::LogitStatistics,                                                  //
                       op::Sum, op::SumSquares, op::AdamW, op::Lion, op::Sgd,                // optimizer.h
-                      op::Adagrad, op::RmsProp, op::Average,                                //
+                      op::Adagrad, op::RmsProp, op::FirstMoment, op::PlainAdam,             //
+                      op::Average,                                                          //
+                      op::EncodeSigns, op::AddSigns, op::EncodeBlocks, op::DecodeBlocks,    // compressed.h
                       op::FactoredMeans, op::FactoredUpdate, op::RootUpdate,  // whole_optimizer.h
                       op::MuonMomentum, op::Scale, op::Descend>;
 

@@ -116,6 +116,27 @@ steps::RmsPropScalars RmsProp::scalars() const {
           .grad_scale = grad_scale};
 }
 
+void FirstMoment::check() const {
+  check_step("first_moment: y, m and grad are not dense f32 of one size", y, {m, grad});
+  require(m && grad, "first_moment: no m, or no gradient");
+}
+steps::FirstMoment FirstMoment::scalars() const {
+  return {.beta = float(beta), .rest = float(1 - beta), .grad_scale = grad_scale};
+}
+
+void PlainAdam::check() const {
+  check_step("plain_adam: master, v, m and grad are not dense f32 of one size", master, {v, m, grad});
+  require(v && m, "plain_adam: no v, or no m");
+}
+steps::PlainAdam PlainAdam::scalars() const {
+  return {.keep = float(1 - lr * decay),
+          .beta2 = float(beta2),
+          .rest2 = float(1 - beta2),
+          .rate = float(lr),
+          .eps = float(eps),
+          .grad_scale = grad_scale};
+}
+
 void Average::check() const { check_step("average: mean and x are not dense f32 of one size", mean, {x}); }
 steps::Average Average::scalars() const { return {.rest = float(rest)}; }
 

@@ -152,6 +152,46 @@ struct RmsProp {
   }
 };
 
+// y = beta m + (1 - beta) grad_scale grad, with `adds` y += it. y may be m.
+struct FirstMoment {
+  static constexpr const char* kName = "first_moment";
+  InOut y;
+  In m;
+  In grad;
+  double beta;
+  float grad_scale;
+  bool adds = false;
+
+  void check() const;
+  steps::FirstMoment scalars() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("m", m);
+    visit("grad", grad);
+  }
+};
+
+// Adam's step without bias correction, by a first moment that is there already, with decoupled decay. With
+// grad v changes first: v = beta2 v + (1 - beta2) (grad_scale grad)^2.
+struct PlainAdam {
+  static constexpr const char* kName = "plain_adam";
+  InOut master;
+  InOut v;
+  In m;
+  In grad = Tensor{};
+  double lr, beta2, eps, decay;
+  float grad_scale = 1;
+
+  void check() const;
+  steps::PlainAdam scalars() const;
+  void operands(auto&& visit) const {
+    visit("master", master);
+    visit("v", v);
+    visit("m", m);
+    visit("grad", grad);
+  }
+};
+
 // mean += rest (x - mean): an exponential moving average.
 struct Average {
   static constexpr const char* kName = "average";

@@ -136,6 +136,32 @@ struct RmsProp {  // x: master, v, mean if centered, b if momentum
   }
 };
 
+struct FirstMoment {
+  float beta, rest;  // rest: 1 - beta
+  float grad_scale;
+
+  template <class V>
+  FT_HD V operator()(V m, V grad) const {
+    return fma(grad * constant(grad, grad_scale), constant(m, rest), m * constant(m, beta));
+  }
+};
+
+struct PlainAdam {
+  float keep;          // 1 - lr decay
+  float beta2, rest2;  // rest: 1 - beta
+  float rate, eps, grad_scale;
+
+  template <class V>
+  FT_HD V second_moment(V v, V grad) const {
+    const V g = grad * constant(grad, grad_scale);
+    return fma(g * g, constant(g, rest2), v * constant(v, beta2));
+  }
+  template <class V>
+  FT_HD V step(V p, V m, V v) const {
+    return fma(p, constant(p, keep), m * constant(m, -rate) / (sqrt(v) + constant(v, eps)));
+  }
+};
+
 struct Average {  // x: the mean; in place of the gradient what it is of
   float rest;
 

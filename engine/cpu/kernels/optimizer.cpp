@@ -134,6 +134,33 @@ void compute(const op::RmsProp& op, Team& team) {
     step_each({op.master, op.square}, op.grad, team, steps::RmsProp<false, false>{how});
 }
 
+void compute(const op::FirstMoment& op, Team& team) {
+  auto* y = data_of<float>(op.y);
+  const auto *m = data_of<const float>(op.m), *g = data_of<const float>(op.grad);
+  const steps::FirstMoment how = op.scalars();
+  each_span(1, elements_of(op.y), true, team, [&](i64, i64 first, i64 count) {
+    each_vector(count, [&](auto part, i64 j) {
+      const i64 i = first + j;
+      const Vec moment = how(part.load(m + i), part.load(g + i));
+      part.store(y + i, op.adds ? part.load(y + i) + moment : moment);
+    });
+  });
+}
+
+void compute(const op::PlainAdam& op, Team& team) {
+  auto *p = data_of<float>(op.master), *v = data_of<float>(op.v);
+  const auto *m = data_of<const float>(op.m), *g = data_of<const float>(op.grad);
+  const steps::PlainAdam how = op.scalars();
+  each_span(1, elements_of(op.master), true, team, [&](i64, i64 first, i64 count) {
+    each_vector(count, [&](auto part, i64 j) {
+      const i64 i = first + j;
+      Vec second = part.load(v + i);
+      if (g) part.store(v + i, second = how.second_moment(second, part.load(g + i)));
+      part.store(p + i, how.step(part.load(p + i), part.load(m + i), second));
+    });
+  });
+}
+
 void compute(const op::Average& op, Team& team) { step_each({op.mean}, op.x, team, op.scalars()); }
 
 }  // namespace ft::cpu::FT_TARGET

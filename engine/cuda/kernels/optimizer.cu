@@ -115,6 +115,40 @@ void step_each_block(const char* what, const Tensor& master, const CodedState (&
          step_block<N, F>, data_of<float>(master), states, data_of<const float>(grad), n, f);
 }
 
+struct Moment {
+  float* y;
+  const float *m, *grad;
+  steps::FirstMoment how;
+  bool adds;
+  __device__ void operator()(i64, i64 i, Pack pack) const {
+    float to[kPack], from[kPack], g[kPack];
+    load(from, m + i, pack);
+    load(g, grad + i, pack);
+    load(to, y + i, pack);
+    for (int j = 0; j < kPack; ++j) to[j] = adds ? to[j] + how(from[j], g[j]) : how(from[j], g[j]);
+    store(y + i, to, pack);
+  }
+};
+
+struct PlainStep {
+  float *master, *v;
+  const float *m, *grad;  // grad may be null
+  steps::PlainAdam how;
+  __device__ void operator()(i64, i64 i, Pack pack) const {
+    float p[kPack], second[kPack], first[kPack], g[kPack];
+    load(p, master + i, pack);
+    load(second, v + i, pack);
+    load(first, m + i, pack);
+    if (grad) {
+      load(g, grad + i, pack);
+      for (int j = 0; j < kPack; ++j) second[j] = how.second_moment(second[j], g[j]);
+      store(v + i, second, pack);
+    }
+    for (int j = 0; j < kPack; ++j) p[j] = how.step(p[j], first[j], second[j]);
+    store(master + i, p, pack);
+  }
+};
+
 }  // namespace
 
 void compute(const op::Sum& op, const Queue& queue) { add_up<false>(op.y, op.x, queue); }
@@ -158,6 +192,19 @@ void compute(const op::RmsProp& op, const Queue& queue) {
     step_each(what, {op.master, op.square, op.buffer}, op.grad, queue, steps::RmsProp<false, true>{how});
   else
     step_each(what, {op.master, op.square}, op.grad, queue, steps::RmsProp<false, false>{how});
+}
+
+void compute(const op::FirstMoment& op, const Queue& queue) {
+  run_each_pack("first_moment", queue.stream, {row_of(op.y), row_of(op.m), row_of(op.grad)},
+                Moment{data_of<float>(op.y), data_of<const float>(op.m), data_of<const float>(op.grad),
+                       op.scalars(), op.adds});
+}
+
+void compute(const op::PlainAdam& op, const Queue& queue) {
+  run_each_pack("plain_adam", queue.stream,
+                {row_of(op.master), row_of(op.v), row_of(op.m), row_of(op.grad ? op.grad : op.m)},
+                PlainStep{data_of<float>(op.master), data_of<float>(op.v), data_of<const float>(op.m),
+                          data_of<const float>(op.grad), op.scalars()});
 }
 
 void compute(const op::Average& op, const Queue& queue) {
