@@ -72,7 +72,9 @@ Grid::Grid(Communicator& world, GridShape s)
 
 // exact: what travels are activations, as they are.
 std::unique_ptr<Communicator> Grid::split(const std::vector<Axis>& axes, bool exact) const {
-  return split(shape.group_of(world_->rank(), axes), name_of(axes.back()), exact);
+  const auto wide = std::find_if(axes.begin(), axes.end(), [&](Axis a) { return shape[a] > 1; });
+  return split(shape.group_of(world_->rank(), axes), name_of(wide == axes.end() ? axes.back() : *wide),
+               exact);
 }
 
 std::unique_ptr<Communicator> Grid::split(std::vector<int> members, const char* called, bool exact) const {

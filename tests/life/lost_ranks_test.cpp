@@ -58,6 +58,59 @@ TEST(Ranks, AStuckOneIsNamedAtTheLimit) {
       << w.says();
 }
 
+// Two ranks that share each layer, or sequences, beside two others: whichever dies or stands still, all four
+// end, and it is named with the group in which the others waited for it.
+class OnAnAxis : public testing::TestWithParam<std::string> {
+ protected:
+  static std::vector<std::string> run() {
+    auto words = endless(4, 2);
+    words.push_back("distributed." + GetParam() + "_parallel_size=2");
+    return words;
+  }
+};
+
+TEST_P(OnAnAxis, AKilledOneEndsTheRunWithItsName) {
+  for (const std::size_t victim : {1u, 2u}) {
+    const Workplace w("llama", kFull);
+    const pid_t launcher = w.start(run());
+    ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
+    const std::vector<pid_t> ranks = children(launcher);
+    ASSERT_EQ(ranks.size(), 4u);
+    kill(ranks[victim], SIGKILL);
+    EXPECT_EQ(w.finish(launcher), 128 + SIGKILL) << w.says();
+    EXPECT_TRUE(gone(ranks));
+    EXPECT_NE(w.says().find(str("rank ", victim, " was killed by signal 9")), std::string::npos) << w.says();
+    EXPECT_NE(w.says().find(str("[0] rank ", victim, " on ")), std::string::npos) << w.says();
+  }
+}
+
+// How long it has been so is said with where the others are: most of a step is in some group.
+TEST_P(OnAnAxis, AStuckOneIsNamedWithItsGroup) {
+  std::string said;
+  for (int i = 0; i < 3 && said.find(" group of ranks ") == std::string::npos; ++i) {
+    const Workplace w("llama", kFull);
+    auto words = run();
+    words.emplace_back("distributed.timeout_s=6");
+    const pid_t launcher = w.start(words);
+    ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
+    const std::vector<pid_t> ranks = children(launcher);
+    ASSERT_EQ(ranks.size(), 4u);
+    kill(ranks[3], SIGSTOP);
+    EXPECT_EQ(w.finish(launcher), 9) << w.says();
+    EXPECT_TRUE(gone(ranks));
+    said = w.says();
+    EXPECT_NE(said.find(str("(process ", ranks[3], ") has not answered for 6 s, at step ")),
+              std::string::npos)
+        << said;
+  }
+  EXPECT_TRUE(said.find(GetParam() + " group of ranks ") != std::string::npos ||
+              said.find("data group of ranks ") != std::string::npos)
+      << said;
+}
+
+INSTANTIATE_TEST_SUITE_P(Axes, OnAnAxis, testing::Values("tensor", "sequence"),
+                         [](const auto& test) { return test.param; });
+
 // A rank that stands still for a while is named while it does, and ends nothing.
 TEST(Ranks, AStoppedOneIsNamedAndGoesOn) {
   const Workplace w("llama", kLora);

@@ -125,6 +125,48 @@ INSTANTIATE_TEST_SUITE_P(DISABLED_More, Cut,
                                          Fault{"vanished", "ip -n B link set link0 netns A name gone", ""}),
                          name_of);
 
+// Machines that share each layer, or sequences, between them: a rank on each.
+class CutAxis : public testing::TestWithParam<std::tuple<std::string, Fault>> {
+ protected:
+  void ends() {
+    const auto& [axis, fault] = GetParam();
+    const Nodes nodes;
+    if (!nodes) GTEST_SKIP() << "no network namespaces: this needs root, ip and the kernel's veth";
+    const Workplace w("llama");
+    const FakeSsh ssh(w, kInto);
+    std::ofstream(w / "hosts") << nodes.a << " slots=1\n" << nodes.b << " slots=1\n";
+    const pid_t launcher = w.start(over_the_link(
+        nodes, {"training.num_train_epochs=100000", "distributed." + axis + "_parallel_size=2"}));
+    ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
+    ASSERT_TRUE(sh(on(nodes, fault.what)));
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(w.finish(launcher), 8) << w.says();
+    EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(30));
+    for (const auto& [rank, other] : {std::pair{"0", nodes.b}, {"1", nodes.a}}) {
+      const std::string log = contents(w / ("out/ranks/rank-" + std::string(rank) + ".log"));
+      EXPECT_NE(log.find(" on " + other + " (process "), std::string::npos) << rank << "\n" << w.says();
+    }
+    EXPECT_NE(w.says().find("cannot be reached"), std::string::npos) << w.says();
+    EXPECT_NE(w.says().find("at step "), std::string::npos) << w.says();
+    EXPECT_TRUE(nobody_left(w / "."));
+  }
+};
+
+std::string axis_and_fault(const testing::TestParamInfo<std::tuple<std::string, Fault>>& info) {
+  return std::get<0>(info.param) + "_" + std::get<1>(info.param).name;
+}
+
+TEST_P(CutAxis, EndsBothSides) { ends(); }
+INSTANTIATE_TEST_SUITE_P(Links, CutAxis,
+                         testing::Combine(testing::Values("tensor", "sequence"),
+                                          testing::Values(Fault{"down", "ip -n A link set link0 down", ""})),
+                         axis_and_fault);
+INSTANTIATE_TEST_SUITE_P(DISABLED_More, CutAxis,
+                         testing::Combine(testing::Values("tensor", "sequence"),
+                                          testing::Values(Fault{"one_way", kDropAtA, ""},
+                                                          Fault{"other_way", kDropAtB, ""})),
+                         axis_and_fault);
+
 class Mended : public testing::TestWithParam<Fault> {
  protected:
   // The run continues, and its losses are those of a run without the fault.
