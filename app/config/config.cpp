@@ -189,6 +189,45 @@ void check_offload(const RunConfig& c, const std::function<void(const std::strin
                " needs zero_optimization.stage 3, which is ", z.stage));
 }
 
+// ZeRO++ is about what ranks share out and have on the device.
+void check_less_on_the_wire(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
+  const ZeroConfig& z = c.zero_optimization;
+  for (const auto& [on, name] : {std::pair{z.zero_quantized_weights, "zero_quantized_weights"},
+                                 {z.zero_quantized_gradients, "zero_quantized_gradients"},
+                                 {z.zero_hpz_partition_size > 1, "zero_hpz_partition_size"}}) {
+    if (!on) continue;
+    const auto no = [&, what = name](const std::string& why) {
+      refuse(str("zero_optimization.", what, ": ", why, "; leave one of them out"));
+    };
+    if (z.stage != 3)
+      refuse(str("zero_optimization.", name, ": needs zero_optimization.stage 3, which is ", z.stage));
+    if (z.mics_shard_size > 0) no("not with mics_shard_size, whose groups share everything out");
+    if (c.distributed.expert_parallel_size > 1)
+      no("not with distributed.expert_parallel_size, whose experts only some ranks share");
+    if (z.offload_param.device != OffloadDevice::none)
+      no("not with offload_param, which brings weights from elsewhere");
+  }
+  if (z.zero_quantized_gradients && z.offload_optimizer.device != OffloadDevice::none)
+    refuse(
+        "zero_optimization.zero_quantized_gradients: not with offload_optimizer, where gradients live; leave "
+        "one of them out");
+}
+
+void check_onebit(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
+  if (c.training.optim != Optim::onebit_adam) return;
+  const std::string name = "training.optim: onebit_adam (DeepSpeed's OneBitAdam) ";
+  const ZeroConfig& z = c.zero_optimization;
+  if (z.stage > last_stage(c.training.optim))
+    refuse(str(name, "needs whole gradients on every rank: zero_optimization.stage 0 or 1, not ", z.stage));
+  if (z.mics_shard_size > 0)
+    refuse(name + "is for ranks that do not form groups; leave zero_optimization.mics_shard_size out");
+  if (c.distributed.expert_parallel_size > 1)
+    refuse(name + "adds up over all ranks; leave distributed.expert_parallel_size out");
+  for (const ParamGroup& g : c.training.param_groups)
+    if (g.frozen_until_step > 0)
+      refuse(name + "begins with all weights at once; leave training.param_groups' frozen_until_step out");
+}
+
 void check_lora(const lora::LoraConfig& c, const std::function<void(const std::string&)>& refuse) {
   if (!lora::start_of(c.init_lora_weights))
     refuse(str("lora.init_lora_weights: there is no \"",
@@ -255,6 +294,8 @@ void check_together(RunConfig& c, const std::string& name) {
     refuse("data_efficiency.data_routing: not with model.sparse_attention yet; leave one of them out");
   check_comparing(c, refuse);
   check_training(c.training, refuse);
+  check_onebit(c, refuse);
+  check_less_on_the_wire(c, refuse);
   check_lora(c.lora, refuse);
   check_eva(c, refuse);
   if (c.training.loraplus_lr_ratio && c.finetuning_type != FinetuningType::lora)

@@ -18,10 +18,11 @@ struct OptimizerType {
   const char* optim;  // training.optim; empty: ft has none yet
 };
 constexpr OptimizerType kOptimizers[] = {
-    {"Adam", "adamw"},      {"AdamW", "adamw"},  {"Adagrad", "adagrad"}, {"Lion", "lion"},
-    {"RMSprop", "rmsprop"}, {"SGD", "sgd"},      {"Lamb", ""},           {"Muon", ""},
-    {"OneBitAdam", ""},     {"OneBitLamb", ""},  {"MuAdam", ""},         {"MuAdamW", ""},
-    {"MuSGD", ""},          {"ZeroOneAdam", ""},
+    {"Adam", "adamw"},  {"AdamW", "adamw"},     {"Adagrad", "adagrad"},
+    {"Lion", "lion"},   {"RMSprop", "rmsprop"}, {"SGD", "sgd"},
+    {"Lamb", ""},       {"Muon", ""},           {"OneBitAdam", "onebit_adam"},
+    {"OneBitLamb", ""}, {"MuAdam", ""},         {"MuAdamW", ""},
+    {"MuSGD", ""},      {"ZeroOneAdam", ""},
 };
 
 constexpr const char* kArguments = "training.optim_args";

@@ -10,6 +10,7 @@ constexpr const char* kAdam = "Adam, AdamW";
 constexpr const char* kWarmup = "WarmupLR, WarmupDecayLR, WarmupCosineLR";
 constexpr const char* kUserLoop = "ft counts micro-batches itself";
 constexpr const char* kOwnUpdate = "ft updates AdamW's states in f32, everywhere with the same bits";
+constexpr const char* kOwnWay = "distributed.backend says how ranks talk";
 constexpr const char* kTypes = "training.bf16 and training.fp16 choose the type";
 
 constexpr Key kTrainingKeys[] = {
@@ -30,9 +31,14 @@ constexpr Key kTrainingKeys[] = {
     {"optimizer.legacy_fusion", flag("false"), no_effect, "", kOwnUpdate},
     {"optimizer.params.lr", number_above(0), mapped, "training.learning_rate"},
     {"optimizer.params.betas", two_numbers(0, 1), mapped, "training.adam_beta1, training.adam_beta2", "",
-     "Adam, AdamW, Lion"},
+     "Adam, AdamW, Lion, OneBitAdam"},
     {"optimizer.params.eps", number_above(0), mapped, "training.adam_epsilon", "",
-     "Adam, AdamW, Adagrad, RMSprop"},
+     "Adam, AdamW, Adagrad, RMSprop, OneBitAdam"},
+    {"optimizer.params.freeze_step", whole(2), mapped, "training.optim_args", "", "OneBitAdam"},
+    {"optimizer.params.cuda_aware", flag("false"), no_effect, "", kOwnWay, "OneBitAdam"},
+    {"optimizer.params.comm_backend_name", text(), no_effect, "", kOwnWay, "OneBitAdam"},
+    {"optimizer.params.eps_inside_sqrt", flag("false"), only_usual, "", "ft adds eps to the root",
+     "OneBitAdam"},
     {"optimizer.params.momentum", number(0), mapped, "training.optim_args", "", "SGD, RMSprop"},
     {"optimizer.params.dampening", number(0), mapped, "training.optim_args", "", "SGD"},
     {"optimizer.params.nesterov", flag("false"), mapped, "training.optim_args", "", "SGD"},
@@ -45,7 +51,8 @@ constexpr Key kTrainingKeys[] = {
     {"optimizer.params.adam_w_mode", flag("true"), mapped, "training.adam_w_mode", "", kAdam},
     {"optimizer.params.torch_adam", flag("false"), no_effect, "", kOwnUpdate, kAdam},
     {"optimizer.params.bias_correction", flag("true"), only_usual, "", "ft always corrects the bias", kAdam},
-    {"optimizer.params.amsgrad", flag("false"), only_usual, "", "ft has no AMSGrad", kAdam},
+    {"optimizer.params.amsgrad", flag("false"), only_usual, "", "ft has no AMSGrad",
+     "Adam, AdamW, OneBitAdam"},
     {"optimizer.params.set_grad_none", flag("true"), no_effect, "", "ft's gradients have a fixed place"},
     {"optimizer.params.fp32_optimizer_states", flag("true"), only_usual, "", "ft's states are f32", kAdam},
     {"optimizer.params.max_grad_norm", any(), refused, "", "it is gradient_clipping, beside optimizer"},

@@ -6,7 +6,7 @@ namespace {
 
 using enum Fate;
 
-constexpr const char* kPlusPlus = "ft has no ZeRO++ yet";
+constexpr const char* kLoco = "ft's quantized gradients keep no error";
 constexpr const char* kFiles = "a file is read and written by windows and units";
 constexpr const char* kPinned = "it is for offload from a GPU";
 constexpr const char* kReshard = "ft's checkpoints go on under any stage and number of ranks";
@@ -46,12 +46,13 @@ constexpr Key kZeroKeys[] = {
     {"zero_optimization.legacy_stage1", flag("false"), only_usual, "",
      "DeepSpeed has it no more; leave it out"},
     {"zero_optimization.round_robin_gradients", flag("false"), no_effect, "", kPinned},
-    {"zero_optimization.zero_hpz_partition_size", whole(0, "1"), only_usual, "", kPlusPlus},
-    {"zero_optimization.zero_quantized_weights", flag("false"), only_usual, "", kPlusPlus},
+    {"zero_optimization.zero_hpz_partition_size", whole(1, "1"), same},
+    {"zero_optimization.zero_quantized_weights", flag("false"), same},
     {"zero_optimization.zero_quantized_nontrainable_weights", flag("false"), only_usual, "",
-     "use quantization.load_in_4bit in run.json"},
-    {"zero_optimization.zero_quantized_gradients", flag("false"), only_usual, "", kPlusPlus},
-    {"zero_optimization.zeropp_loco_param", any(), block_off, "err_beta, reset_T", kPlusPlus},
+     "use quantization.load_in_4bit in run.json: frozen weights in 4 bits everywhere, not only between "
+     "ranks"},
+    {"zero_optimization.zero_quantized_gradients", flag("false"), same},
+    {"zero_optimization.zeropp_loco_param", any(), block_off, "err_beta, reset_T", kLoco},
     {"zero_optimization.mics_shard_size", whole(-1, "-1"), same},
     {"zero_optimization.mics_hierarchical_params_gather", flag("false"), no_effect, "", kGather},
     {"zero_optimization.memory_efficient_linear", flag("true"), no_effect, "",

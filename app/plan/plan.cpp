@@ -109,6 +109,7 @@ Exit plan(const PlanArgs& args) {
   PlanTable table{.ranks = ranks, .grid = grid_of(s.config.distributed), .there = s.room.there};
   for (int stage = 0; stage <= 3; ++stage) {
     if (stage != own && ranks == 1) continue;  // alone all stages are one
+    if (stage > last_stage(s.config.training.optim)) continue;
     RunConfig config = s.config;
     config.zero_optimization = at_stage(config.zero_optimization, stage);
     table.stages.push_back({stage, s.with(config)});

@@ -20,7 +20,8 @@ std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
   way("training.gradient_checkpointing=offload",
       training && c.on_gpu() && c.training.gradient_checkpointing != Checkpointing::offload,
       [](RunConfig& to) { to.training.gradient_checkpointing = Checkpointing::offload; });
-  way("zero_stage=3", ranks > 1 && z.stage < 3, [](RunConfig& to) { to.zero_optimization.stage = 3; });
+  way("zero_stage=3", ranks > 1 && z.stage < 3 && last_stage(c.training.optim) == 3,
+      [](RunConfig& to) { to.zero_optimization.stage = 3; });
   const auto on_host = [&](const char* setting, bool helps, const auto& change) {
     way(setting, helps && c.on_gpu(), change);
   };

@@ -35,7 +35,11 @@ ZeroConfig at_stage(ZeroConfig z, int stage) {
     z.mics_shard_size = -1;
     z.offload_optimizer = {};
   }
-  if (stage < 3 && z.stage == 3) z.offload_param = ZeroConfig().offload_param;
+  if (stage < 3 && z.stage == 3) {
+    z.offload_param = ZeroConfig().offload_param;
+    z.zero_quantized_weights = z.zero_quantized_gradients = false;
+    z.zero_hpz_partition_size = 1;
+  }
   z.stage = stage;
   return z;
 }

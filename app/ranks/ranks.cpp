@@ -117,13 +117,19 @@ ZeroOptions zero_options(const RunConfig& config, int ranks) {
     refuse("mics_shard_size",
            str(" is ", group, " and there are ", ranks, " ranks; it must divide their number"));
   if (group > 0 && z.stage == 0) refuse("mics_shard_size", ": stage 0 shards nothing");
+  if (ranks > 1 && ranks % z.zero_hpz_partition_size != 0)
+    refuse("zero_hpz_partition_size", str(" is ", z.zero_hpz_partition_size, " and there are ", ranks,
+                                          " ranks; it must divide their number"));
   const auto elements = [](double n) { return static_cast<std::int64_t>(n); };
   ZeroOptions options{.stage = ZeroStage::of(ranks > 1 ? static_cast<int>(z.stage) : 0),
                       .group = static_cast<int>(std::max<std::int64_t>(0, group)),
                       .persist = elements(z.stage3_param_persistence_threshold),
                       .prefetch = elements(z.stage3_prefetch_bucket_size),
                       .max_live = elements(z.stage3_max_live_parameters),
-                      .overlap = z.overlap_comm};
+                      .overlap = z.overlap_comm,
+                      .coded_values = ranks > 1 && z.zero_quantized_weights,
+                      .coded_grads = ranks > 1 && z.zero_quantized_gradients,
+                      .near = ranks > 1 ? static_cast<int>(z.zero_hpz_partition_size) : 0};
   set_homes(options, config, ranks);
   return options;
 }

@@ -177,6 +177,10 @@ void begin(const RunConfig& config, Report& report, const RunHeader& head, const
   if (config.training.gradient_checkpointing == Checkpointing::offload && !config.on_gpu())
     report.note("training.gradient_checkpointing=offload is true on a CPU, whose memory is the host's");
   if (const std::string text = idle_homes(config); !text.empty()) report.note(text);
+  if (const std::int64_t from = make_optimizer(config.training)->own_from();
+      from > head.steps && from < kNever)
+    report.note(str("training.optim_args: freeze_step ", from, " lies beyond the run's ", head.steps,
+                    " steps: nothing is sent as signs"));
   if (const lora::LoraConfig& c = built.lora_config; built.lora && !built.start && c.r > 32 && !c.use_rslora)
     report.note(
         "lora.r above 32: lora.use_rslora=true keeps the scale from shrinking with the rank (GSM8K, measured "

@@ -143,6 +143,16 @@ class ZeroVerification {
           Exit::config,
           "distributed.expert_parallel_size: ft verify zero compares ZeRO's stages by its formulas, "
           "which know of no rows that travel; leave it out");
+    if (config_.training.optim == Optim::onebit_adam)
+      throw UserError(Exit::config,
+                      "training.optim: onebit_adam trains otherwise with every number of ranks, so ft verify "
+                      "zero has nothing to compare; choose adamw");
+    const ZeroConfig& z = config_.zero_optimization;
+    if (z.zero_quantized_weights || z.zero_quantized_gradients)
+      throw UserError(
+          Exit::config,
+          "zero_optimization.zero_quantized_*: what is rounded on the way trains otherwise, so ft "
+          "verify zero has nothing to compare; leave it out");
     for (const int n : args.ranks) common_ = std::lcm(common_, grid_of(n).data);
   }
 
@@ -200,6 +210,7 @@ class ZeroVerification {
     if (l.files && (ranks == 1 || l.stage == 3)) z.offload_param = files;
     if (z.mics_shard_size > ranks || ranks % std::max<std::int64_t>(1, z.mics_shard_size) != 0)
       z.mics_shard_size = -1;
+    if (l.files || ranks % z.zero_hpz_partition_size != 0) z.zero_hpz_partition_size = 1;
     c.distributed.nproc_per_node.reset();
     if (ranks > 1) c.distributed.nproc_per_node = ranks;
     c.distributed.data_parallel_size.reset();
@@ -261,9 +272,13 @@ class ZeroVerification {
                           sizes_.frozen_bytes / (layout.params == Layout::sharded ? shards : 1);
     const double gathered =
         layout.states == Layout::sharded ? sizes_.bytes.gradient * sizes_.whole * (1 - 1 / shards) : 0;
-    const double sent =
-        gathered + sent_bytes(layout, shards, sizes_.trained, sizes_.frozen_bytes, sizes_.bytes,
-                              double(config.training.gradient_accumulation_steps));
+    const auto micro_steps = double(config.training.gradient_accumulation_steps);
+    const PlusPlus copies{.near = double(config.zero_optimization.zero_hpz_partition_size)};
+    const double by_stage =
+        copies.near > 1
+            ? sent_bytes(copies, shards, sizes_.trained, sizes_.frozen_bytes, sizes_.bytes, micro_steps)
+            : sent_bytes(layout, shards, sizes_.trained, sizes_.frozen_bytes, sizes_.bytes, micro_steps);
+    const double sent = gathered + by_stage;
     const auto mark = [](bool right) { return right ? " " : "!"; };
     const auto memory = [](double b) { return show::memory(static_cast<std::int64_t>(b)); };
     std::cout << cell(std::to_string(ranks), 7) << cell(l.name(), 10)

@@ -59,6 +59,8 @@ struct ZeroConfig {
   double stage3_max_live_parameters = 1e9, stage3_max_reuse_distance = 1e9;
   bool stage3_gather_16bit_weights_on_model_save = true;
   std::int64_t mics_shard_size = -1;
+  bool zero_quantized_weights = false, zero_quantized_gradients = false;
+  std::int64_t zero_hpz_partition_size = 1;
   bool round_robin_gradients = false;
 
   void fields(auto& f) {
@@ -79,8 +81,7 @@ struct ZeroConfig {
     f("allgather_bucket_size", allgather_bucket_size,
       "Several ranks: elements gathered at once; default only: ft gathers in place.", at_least(1));
     f("sub_group_size", sub_group_size,
-      "With offload: trained elements brought to the device at once; at most 2^21 by default.",
-      at_least(1));
+      "With offload: trained elements brought to the device at once; at most 2^21 by default.", at_least(1));
     f("stage3_prefetch_bucket_size", stage3_prefetch_bucket_size, "Stage 3: elements to prefetch; 0: none.",
       at_least(0));
     f("stage3_param_persistence_threshold", stage3_param_persistence_threshold,
@@ -96,6 +97,15 @@ struct ZeroConfig {
       "Several ranks: shard within groups of this many ranks, which hold the same (MiCS); -1: over all "
       "ranks.",
       at_least(-1));
+    f("zero_quantized_weights", zero_quantized_weights,
+      "Stage 3: matrices of weights travel between ranks in 8 bits (ZeRO++'s qwZ).");
+    f("zero_quantized_gradients", zero_quantized_gradients,
+      "Stage 3: gradients of matrices travel in 4 bits (ZeRO++'s qgZ), first within groups of "
+      "zero_hpz_partition_size ranks, then between them.");
+    f("zero_hpz_partition_size", zero_hpz_partition_size,
+      "Stage 3: groups of this many ranks hold a second copy of weights, from which the backward pass takes "
+      "them (ZeRO++'s hpZ); 1: none.",
+      at_least(1));
     f("round_robin_gradients", round_robin_gradients, "Several ranks, stage 2 with offload.", only_default());
   }
 };

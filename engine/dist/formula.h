@@ -39,6 +39,29 @@ constexpr double sent_bytes(ZeroStage stage, double ranks, double trained, doubl
   return 2 * gradients;
 }
 
+// Of ZeRO++ (Wang et al. 2023, arXiv 2306.10209), which is about stage 3.
+struct PlusPlus {
+  bool values = false, gradients = false;  // in 8 and 4 bits, with an f32 for each op::kWireBlock of them
+  double near = 1;                         // ranks of a group with a second copy; 1: none
+};
+
+// Bytes on the wire of one number.
+constexpr double coded_size(int bits) { return bits / 8.0 + 4.0 / op::kWireBlock; }
+
+// As sent_bytes() of stage 3. A second copy holds from one change of the values to the next. That of frozen
+// ones holds for ever: a step but the first is counted.
+constexpr double sent_bytes(const PlusPlus& p, double ranks, double trained, double frozen, StateBytes b,
+                            double micro_steps) {
+  const bool copies = p.near > 1 && p.near < ranks;
+  const double part = (ranks - 1) / ranks, near = copies ? (p.near - 1) / p.near : part;
+  const double values = trained * (p.values ? coded_size(8) : b.value);
+  const double gathered = micro_steps * 2 * near * (values + frozen) + (part - near) * values;
+  if (!p.gradients) return gathered + micro_steps * trained * b.gradient * part;
+  const double groups = ranks / p.near;
+  const double hops = copies ? near + (groups - 1) / groups / p.near : part;
+  return gathered + micro_steps * trained * coded_size(4) * hops;
+}
+
 // What lives elsewhere than on the device.
 struct Elsewhere {
   bool params = false, states = false;

@@ -42,12 +42,20 @@ ParameterStore::ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& 
       group_(group_of(comm, options.group, true)),
       across_(group_of(comm, options.group, false)),
       shards_(group_ ? *group_ : comm),
+      near_(group_of(shards_, options.near > 1 ? options.near : 0, true)),
+      far_(group_of(shards_, options.near > 1 ? options.near : 0, false)),
       homes_(std::move(homes)),
       on_host_(homes_.host && homes_.states && ops.device().kind != Device::Kind::cpu) {
   require(options.group == 0 || comm.size() % options.group == 0, "groups of ranks of unequal size");
   require(!across_ || (!homes_.params && !homes_.states), "groups of ranks keep everything on the device");
   require(!homes_.params || shards_.size() == 1 || options.stage.params == Layout::sharded,
           "values live elsewhere only where ranks share them out");
+  const bool in_codes = options.coded_values || options.coded_grads || options.near > 1;
+  require(!in_codes || options.stage.params == Layout::sharded, "what is whole everywhere does not travel");
+  require(!in_codes || (!across_ && !homes_.params), "codes and copies are of values on the device");
+  require(!options.coded_grads || !homes_.states, "gradients in codes live on the device");
+  require(options.near < 2 || shards_.size() % options.near == 0, "groups of copies of unequal size");
+  require(!in_codes || !experts_, "experts of some ranks travel as they are");
   require(!options.delayed || homes_.states, "delayed steps need a home for gradients");
   require(!experts_ || (!group_ && !homes_.params && !homes_.states),
           "ranks with experts of their own keep everything on the device, and form no groups");
@@ -92,10 +100,11 @@ int ParameterStore::add_unit(std::string name, const std::vector<Parameter*>& pa
 
 ParameterStore::Group& ParameterStore::group_for(Unit& u, const Parameter& p) {
   const bool persist = persists(p), dealt = p.dealt && experts_;
+  const bool coded = goes_coded(p), of_one_type = p.trainable || coded;
   const auto specs = p.trainable ? states(p) : std::span<const StateSpec>();
   for (Group& g : u.groups)
-    if (g.trained == p.trainable && g.persist == persist && g.dealt == dealt &&
-        std::ranges::equal(g.specs, specs) && (!p.trainable || g.dtype == p.dtype))
+    if (g.trained == p.trainable && g.persist == persist && g.dealt == dealt && g.coded == coded &&
+        std::ranges::equal(g.specs, specs) && (!of_one_type || g.dtype == p.dtype))
       return g;
   Group& g = u.groups.emplace_back();
   g.trained = p.trainable;
@@ -105,12 +114,14 @@ ParameterStore::Group& ParameterStore::group_for(Unit& u, const Parameter& p) {
   if (persist || ranks_of(dealt).size() == 1) g.stage.params = Layout::replicated;
   g.comes = g.stage.params == Layout::sharded || (homes_.params && !persist);
   g.specs.assign(specs.begin(), specs.end());
-  g.dtype = p.trainable ? p.dtype : DType::u8;
+  g.coded = coded;
+  g.dtype = of_one_type ? p.dtype : DType::u8;
   return g;
 }
 
 void ParameterStore::lay_out(Group& g) const {
-  const std::int64_t align = std::lcm(kAlign / size_of(g.dtype), common_block(g.specs));
+  const std::int64_t whole = std::lcm(kAlign / size_of(g.dtype), common_block(g.specs)),
+                     align = g.coded ? std::lcm(whole, op::kWireBlock) : whole;
   for (const Parameter* p : g.parameters) {
     require(g.dtype == DType::u8 || p->dtype == g.dtype, "trained parameters of a unit have one dtype");
     g.offsets.push_back(g.count);
@@ -146,6 +157,10 @@ void ParameterStore::reserve(TransientMemory transient) {
     else
       g.value = allocate(ops_, g.value_memory, count, g.dtype);
     if (!g.comes) bind(g, &Parameter::value, g.value);
+    if (g.comes && near_) {
+      const DType type = codes_values(g) ? DType::u8 : g.dtype;
+      g.copy = allocate(ops_, g.copy_memory, wire_bytes(g) / size_of(type) / near_->size(), type);
+    }
     if (g.trained) reserve_trained(g);
   });
   // What is endless has addresses only.
@@ -224,6 +239,7 @@ void ParameterStore::read_to_host(const Group& g, Tensor held, Range range, cons
 }
 
 void ParameterStore::load(const ReadParameter& source) {
+  each_group([](Group& g) { g.copied = false; });
   const bool elsewhere = homes_.params || homes_.states;
   each_group([&](Group& g) {
     if (!g.pieces.empty())
@@ -275,11 +291,12 @@ StoreMemory ParameterStore::memory() const {
       (g.trained ? m.trained : m.weights) += bytes(g.value, g.value_memory);
       m.optimizer += bytes(g.master, g.master_memory);
       m.gradients += bytes(g.grad, g.grad_memory);
+      m.communication += bytes(g.copy, g.copy_memory);
       for (std::size_t k = 0; k < g.states.size(); ++k) m.optimizer += bytes(g.states[k], g.state_memory[k]);
     }
   const TransientMemory t = transient();
   const bool one = ops_.device().kind == Device::Kind::cpu;  // the device's memory is the host's
-  m.communication = t.values + t.grads + comm_.memory();
+  m.communication += t.values + t.grads + comm_.memory();
   (on_host_ ? m.host : m.communication) += t.windows;
   for (const auto& depot : {homes_.params, homes_.states}) {
     if (!depot) continue;

@@ -58,6 +58,11 @@ struct ZeroOptions {
   // whole whatever the limit.
   std::int64_t prefetch = 0, max_live = std::numeric_limits<std::int64_t>::max();
   bool overlap = true;  // gather ahead, and reduce a unit while the next one is computed
+  // Matrices of numbers that are shared out travel in 8 bits, and their gradients in 4 (coded.h). near: ranks
+  // of a group in which a second copy of values is shared out, and gradients are added up first; divides
+  // their number. 0: none.
+  bool coded_values = false, coded_grads = false;
+  int near = 0;
   // Elements that are on the device at once of what is stepped and lives elsewhere.
   std::int64_t window = std::int64_t{1} << 21;
   int windows = 4;      // of these at once: that is used, that leaves, the others on their way
@@ -98,7 +103,7 @@ struct Slice : FlatSlice {
   std::int64_t first, count;
 };
 
-// The same, with what a step needs that looks at the parameter as a whole.
+// The same, with what a step needs that looks at the parameter as a whole. `count` may be 0.
 struct WholeSlice : Slice {
   Tensor whole_grad;   // (elements of the parameter)
   double squares = 0;  // the sum of its master's, where it is asked for
@@ -156,8 +161,9 @@ class ParameterStore {
   void load(const ReadParameter&);
 
   // A step. begin_step clears the gradients; `last` marks its last micro-step. Between a backward pass that
-  // steps early and publish(), finish_early() steps what was not, and waits.
-  void begin_step(std::optional<EarlyStep> early = {});
+  // steps early and publish(), finish_early() steps what was not, and waits. own: the gradients of the ranks
+  // are not added up, for a step that does so in its own way.
+  void begin_step(std::optional<EarlyStep> early = {}, bool own = false);
   void finish_early();
   bool steps_early() const { return homes_.host != nullptr && homes_.states != nullptr; }
   void begin_micro_step(bool last) {
@@ -180,7 +186,8 @@ class ParameterStore {
   // micro-step.
   void reduce(int unit, bool complete);
   // Global L2 norm, in f64, of the gradients of all that is updated in this step, counted from 1. Waits for
-  // the device.
+  // the device. Of gradients that are not added up: the root mean square of the norms that the ranks' own
+  // would have as the mean, which is at least that of the mean.
   double grad_norm(std::int64_t step = std::numeric_limits<std::int64_t>::max());
   void each_slice(const std::function<void(const Slice&)>& visit) {
     each_slice(options_.stage.states, {.changes = true, .grads = true}, visit);
@@ -190,9 +197,9 @@ class ParameterStore {
   // gradient's norm, which is summed parameter by parameter in memory order, would have other bits. Padding
   // is zero in masters and gradients, and a step on zeros leaves zeros.
   void each_run(const std::function<void(const FlatRun&)>& visit);
-  // What a step visits after the runs: the parameters of which this rank steps a part and whose states want
-  // the whole gradient, which is gathered from what the ranks have made of it by then.
-  void each_whole(bool squares, const std::function<void(const WholeSlice&)>& visit);
+  // What a step visits after the runs, those that lie together at once: the parameters whose states want the
+  // whole gradient, which is gathered from what the ranks have made of it by then, or is each rank's own.
+  void each_whole(bool squares, const std::function<void(std::span<const WholeSlice>)>& visit);
   // What computes on the tensors of slices and runs: `usual`, which is the device's or goes around it, or the
   // host's.
   Ops& stepping(Ops& usual) { return on_host_ ? *homes_.host : usual; }
@@ -210,6 +217,10 @@ class ParameterStore {
   using ReadState =
       std::function<void(const Parameter&, const StateSpec&, const Tensor& y, std::int64_t first)>;
   void restore_states(const ReadState& read);
+  // States that differ between ranks (StateSpec::apart), in the host's memory until the next; `first`: where
+  // they begin in what checkpoints hold, as in ReadState.
+  void each_apart(const std::function<void(const Parameter&, const StateSpec&, const Tensor& host,
+                                           std::int64_t first)>& visit);
   std::span<const StateSpec> states(const Parameter& p) const { return states_(p); }
 
   StoreMemory memory() const;
@@ -259,6 +270,10 @@ class ParameterStore {
     // (held elements); value as the params layout says, ... Empty where it lives elsewhere.
     Tensor value, master, grad;
     std::vector<Tensor> states;  // whole ones: of one parameter after another
+    bool coded = false;          // may travel in codes: every parameter begins at a block of them
+    Buffer copy_memory;          // of this rank's part of a second copy of what is gathered,
+    Tensor copy;                 // which
+    bool copied = false;         // is there, and the values have not changed
     Tensor whole_grad;           // (count), in a backward pass where gradients are sharded or live elsewhere
     std::pair<Tensor, Tensor>
         whole_value;  // of one that comes: what is gathered, and from what this rank has
@@ -278,6 +293,7 @@ class ParameterStore {
     int uses = 0;                 // by acquire()
     std::byte* values = nullptr;  // of the sharded groups, whole; null: not there and not on the way
     std::byte* grads = nullptr;   // of the trained groups, whole
+    std::byte* codes = nullptr;   // of values that arrive
     std::optional<Communicator::Ticket> arriving;
     std::optional<Depot::Ticket> fetched;
     bool has_grads[2] = {};  // in their depot, as Group::grad_away
@@ -306,6 +322,7 @@ class ParameterStore {
     std::vector<std::byte*> taken{};      // from windows_
     std::vector<Move> coming{}, going{};  // under way
   };
+  struct CodedSums;
   struct Leaving {  // a unit's gradients, on their way to the depot
     Depot::Ticket ticket;
     std::byte* grads;
@@ -316,6 +333,8 @@ class ParameterStore {
     std::byte* grads;  // whole ones, to be added to what this rank holds; null: nothing is left to do
     bool across;       // and then to be added up over the groups of ranks
     bool last;         // of the step
+    std::shared_ptr<CodedSums> coded = {};  // of the groups whose gradients travel in codes
+    bool second = false;                    // of their hops
   };
 
   Communicator& ranks_of(bool dealt) const { return dealt && experts_ ? *experts_ : shards_; }
@@ -357,6 +376,16 @@ class ParameterStore {
   static Away reserve_in(const std::shared_ptr<Depot>&, std::int64_t bytes);
   static void bind(Group&, Tensor Parameter::*view, Tensor all);
   void start_gather(Unit&);
+  void land(Unit&);
+  bool goes_coded(const Parameter&) const;
+  bool codes_values(const Group& g) const { return g.coded && options_.coded_values; }
+  bool codes_grads(const Group& g) const { return g.coded && g.trained && options_.coded_grads; }
+  std::int64_t wire_bytes(const Group&) const;           // of what all ranks send of its values
+  void forget_copies();                                  // of values that change
+  std::shared_ptr<CodedSums> encode_grads(const Unit&);  // null: none of them travel in codes
+  Communicator::Ticket start_hop(const Unit&, const std::shared_ptr<CodedSums>&, bool second);
+  void finish_coded(const Reduction&);
+  void advance();  // every reduction to what it waits for next
   void gather_ahead();
   void take_grads(Unit&);
   void start_sum(Unit&);                            // of gradients that every rank has whole
@@ -367,8 +396,10 @@ class ParameterStore {
   void add_from_home(const Group&, Tensor own);
   void sum_squares(const Group&);            // of its slices, while the gradients are here
   double sum_of_squares(std::int64_t step);  // of all of them
-  static std::int64_t whole_elements(const Group&, const StateSpec&, std::size_t before);
-  static Tensor whole_state(const Group&, std::size_t state, std::size_t parameter);
+  std::int64_t whole_elements(const Group&, const StateSpec&, std::size_t before) const;
+  Tensor whole_state(const Group&, std::size_t state, std::size_t parameter) const;
+  void visit_whole(
+      const std::function<void(const Parameter&, const StateSpec&, const Tensor& here, std::int64_t first)>&);
   void add_whole_states(const Group&, std::size_t parameter, FlatSlice& to) const;
   std::vector<double> squares_of_masters();  // by Group::first_norm
   Tensor gather_gradient(const Group&, std::byte*& taken);
@@ -389,6 +420,8 @@ class ParameterStore {
   // The ranks that share everything out, and those that hold the same; null: all, and none.
   std::unique_ptr<Communicator> group_, across_;
   Communicator& shards_;
+  // Of these, the groups of `options.near` ranks, and those at the same place in each; null: all, and none.
+  std::unique_ptr<Communicator> near_, far_;
   std::vector<Unit> units_;
   Homes homes_;
   const bool on_host_;  // what lives in homes_.states is stepped there, and not on the device
@@ -401,6 +434,7 @@ class ParameterStore {
   std::int64_t live_ = 0, ahead_ = 0, most_live_ = 0;  // elements: whole, of them not used yet
   int units_ahead_ = 0;
   bool last_micro_ = true, first_grads_ = true;  // of a micro-step
+  bool own_ = false;                             // gradients of this step are not added up
   int made_ = 0;                                 // which of the two gradients is made in this step
   std::optional<EarlyStep> early_;
   Depot::Ticket last_put_ = 0;       // of gradients

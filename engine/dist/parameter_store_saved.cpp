@@ -30,7 +30,7 @@ void ParameterStore::each_part(const std::function<void(const Slice&, const Down
       if (!specs[k].whole())
         own.states.push_back(s.states[k].elements(from / specs[k].block, specs[k].elements(count)));
       else  // saved by who has the parameter's first element
-        own.states.push_back(own.first == 0 ? s.states[k] : Tensor{});
+        own.states.push_back(own.first == 0 && !specs[k].apart() ? s.states[k] : Tensor{});
     visit(own, download);
   });
 }
@@ -52,9 +52,39 @@ void ParameterStore::restore_states(const ReadState& read) {
   each_slice(options_.stage.states, {.changes = true}, [&](const Slice& s) {
     const auto specs = states(*s.parameter);
     for (std::size_t k = 0; k < specs.size(); ++k)
-      restore(s.states[k], [&](const Tensor& y) {
-        read(*s.parameter, specs[k], y, specs[k].whole() ? 0 : s.first / specs[k].block);
-      });
+      if (!specs[k].whole())
+        restore(s.states[k],
+                [&](const Tensor& y) { read(*s.parameter, specs[k], y, s.first / specs[k].block); });
+  });
+  visit_whole([&](const Parameter& p, const StateSpec& s, const Tensor& here, std::int64_t first) {
+    restore(here, [&](const Tensor& y) { read(p, s, y, first); });
+  });
+}
+
+// Those of parameters of which this rank steps nothing, too.
+void ParameterStore::visit_whole(const std::function<void(const Parameter&, const StateSpec&,
+                                                          const Tensor& here, std::int64_t first)>& visit) {
+  each_group([&](const Group& g) {
+    for (std::size_t k = 0; k < g.specs.size(); ++k)
+      for (std::size_t i = 0; g.specs[k].whole() && i < g.parameters.size(); ++i) {
+        const StateSpec& s = g.specs[k];
+        const std::int64_t n = g.parameters[i]->shape.numel(), rank = comm_.rank();
+        const std::int64_t first = s.kept == Kept::own      ? n * rank
+                                   : s.kept == Kept::shares ? Share::of(n, rank, comm_.size()).first
+                                                            : 0;
+        visit(*g.parameters[i], s, whole_state(g, k, i), first);
+      }
+  });
+}
+
+void ParameterStore::each_apart(const std::function<void(const Parameter&, const StateSpec&,
+                                                         const Tensor& host, std::int64_t first)>& visit) {
+  std::vector<std::byte> host;
+  visit_whole([&](const Parameter& p, const StateSpec& s, const Tensor& here, std::int64_t first) {
+    if (p.copied || !s.apart()) return;
+    host.resize(static_cast<std::size_t>(here.bytes()));
+    ops_.download(host.data(), here);
+    visit(p, s, {host.data(), here.dtype, here.shape}, first);
   });
 }
 

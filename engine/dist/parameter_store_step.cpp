@@ -5,17 +5,21 @@
 #include <cmath>
 #include <span>
 
+#include "engine/dist/coded.h"
 #include "engine/dist/parameter_store.h"
 
 namespace ft {
 
-void ParameterStore::begin_step(std::optional<EarlyStep> early) {
+void ParameterStore::begin_step(std::optional<EarlyStep> early, bool own) {
   finish_early();
   settle();
   settle_homes();
   if (options_.delayed) made_ = 1 - made_;
   for (Unit& u : units_) u.has_grads[made_] = u.stepped = false;
   early_ = std::move(early);
+  require(!own || (options_.stage.grads == Layout::replicated && !across_), "own gradients are whole");
+  own_ = own;
+  forget_copies();
   each_group([&](Group& g) {
     if (g.grad) ops_.run(op::Fill{g.grad, 0});
   });
@@ -43,12 +47,18 @@ Communicator::Ticket ParameterStore::start(
   return last;
 }
 
-// What lives elsewhere is fetched into this rank's piece of the whole, and gathered from there.
+// What lives elsewhere is fetched into this rank's piece of the whole, and gathered from there. Where there
+// is a second copy, the ranks near by have all between them.
 void ParameterStore::start_gather(Unit& u) {
-  std::int64_t bytes = 0;
-  for (const Group& g : u.groups) bytes += g.comes ? g.bytes() : 0;
+  std::int64_t bytes = 0, codes = 0;
+  bool near = false;
+  for (const Group& g : u.groups) {
+    bytes += g.comes ? g.bytes() : 0;
+    codes += g.comes && codes_values(g) ? wire_bytes(g) : 0;
+  }
   u.values = values_->take(bytes);
-  std::byte* at = u.values;
+  if (codes > 0) u.codes = values_->take(codes);
+  std::byte *at = u.values, *code = u.codes;
   for (Group& g : u.groups) {
     if (!g.comes) continue;
     const Tensor all(at, g.dtype, {g.count});
@@ -57,14 +67,28 @@ void ParameterStore::start_gather(Unit& u) {
     if (homes_.params)
       if (const auto last = fetch_values(g, own)) u.fetched = last;
     g.whole_value = {all, own};
+    if (codes_values(g)) {
+      const std::int64_t each = wire_bytes(g) / shards_.size();
+      const Tensor wire(code, DType::u8, {wire_bytes(g)});
+      g.whole_value = {wire, wire.elements(each * shards_.rank(), each)};
+      if (!g.copied) encode(ops_, g.whole_value.second.data, g.value.view({1, g.value.numel()}), kValueBits);
+      code += wire_bytes(g);
+    }
     bind(g, &Parameter::value, all);
     at += g.bytes();
+    near = near || g.copied;
   }
   if (!u.fetched || shards_.size() > 1)
     u.arriving = start(u, [this, fetched = u.fetched](Communicator& c, const Group& g) {
-      if (!g.comes) return;
+      if (!g.comes || g.copied) return;
       if (fetched) homes_.params->finish(*fetched);
       c.all_gather(g.whole_value.first, g.whole_value.second);
+    });
+  if (near)
+    u.arriving = near_->start([&u](Communicator& c) {
+      c.enter(u.name);
+      for (const Group& g : u.groups)
+        if (g.comes && g.copied) c.all_gather(g.whole_value.first, g.copy);
     });
   live_ += u.elements;
   most_live_ = std::max(most_live_, live_);
@@ -105,6 +129,7 @@ void ParameterStore::acquire(int index, bool backward) {
   if (u.arriving) {
     shards_.finish(*u.arriving);
     u.arriving.reset();
+    land(u);
   }
   if (u.fetched) homes_.params->finish(*u.fetched);
   u.fetched.reset();
@@ -174,13 +199,15 @@ void ParameterStore::reduce(int index, bool complete) {
   const bool last = complete && last_micro_;
   add_up_parts(u, last);
   if (!grads_) {
-    if (last) start_sum(u);
+    if (last && !own_) start_sum(u);
   } else {
     // Whole gradients of one unit may wait, and another's be on their way home, while a third's are made.
     settle_homes();
-    settle();
-    const auto ticket = start(u, [this, last](Communicator& c, const Group& g) { reduce_whole(c, g, last); });
-    reductions_.push_back({&u, ticket, u.grads, last && across_, last});
+    advance();
+    auto ticket = start(u, [this, last](Communicator& c, const Group& g) { reduce_whole(c, g, last); });
+    const auto coded = encode_grads(u);
+    if (coded) ticket = start_hop(u, coded, false);
+    reductions_.push_back({&u, ticket, u.grads, last && across_, last, coded});
     u.grads = nullptr;
   }
   if (!options_.overlap || (homes_.states && shards_.size() == 1)) settle();
@@ -198,7 +225,7 @@ void ParameterStore::add_up_parts(const Unit& u, bool last) const {
 // Gradients that lie together for a while. Those of every rank are added up when they are complete where they
 // are replicated, else in every micro-step.
 void ParameterStore::reduce_whole(Communicator& c, const Group& g, bool last) const {
-  if (!g.trained || (g.stage.grads == Layout::replicated && !last)) return;
+  if (!g.trained || codes_grads(g) || (g.stage.grads == Layout::replicated && !last)) return;
   const Range mine = stepped(g);
   if (g.stage.states == Layout::replicated)
     c.all_reduce(g.whole_grad);
@@ -224,11 +251,12 @@ void ParameterStore::finish(const Reduction& r) {
   shards_.finish(r.ticket);
   if (homes_.states) return send_home(r);
   for (Group& g : r.unit->groups) {
-    if (!g.trained || !r.grads) continue;
+    if (!g.trained || codes_grads(g) || !r.grads) continue;
     const Range mine = held(g, g.stage.grads);
     ops_.run(op::Add{g.grad, g.whole_grad.elements(mine.first, mine.count)});
   }
   if (r.grads) grads_->give_back(r.grads);
+  if (r.coded) finish_coded(r);
   if (!r.across) return;
   const auto ticket = across_->start([this, &u = *r.unit](Communicator& c) {
     c.enter(u.name);
@@ -242,8 +270,12 @@ void ParameterStore::finish(const Reduction& r) {
 }
 
 void ParameterStore::settle() {
+  while (!reductions_.empty()) advance();
+}
+
+void ParameterStore::advance() {
   during(ops_.phases(), Phase::reduce, [&] {
-    while (!reductions_.empty()) {
+    for (std::size_t n = reductions_.size(); n > 0; --n) {
       const Reduction first = reductions_.front();
       finish(first);
       reductions_.pop_front();
@@ -257,18 +289,24 @@ double ParameterStore::grad_norm(std::int64_t step) {
   Tensor total(norm_memory_.get(), DType::f64, {1});
   double squares = homes_.states ? sum_of_squares(step) : 0;
   ops_.upload(total, &squares);
-  if (!homes_.states)
+  const auto counts = [&](const Parameter& p) { return p.rule.frozen_steps < step && !p.copied; };
+  if (own_)
+    each_group([&](const Group& g) {
+      for (const Parameter* p : g.parameters)
+        if (g.trained && counts(*p)) ops_.run(op::SumSquares{total, p->grad});
+    });
+  else if (!homes_.states)
     each_slice(Layout::sharded, {.grads = true}, [&](const Slice& s) {
-      if (s.parameter->rule.frozen_steps < step && !s.parameter->copied)
-        ops_.run(op::SumSquares{total, s.grad});
+      if (counts(*s.parameter)) ops_.run(op::SumSquares{total, s.grad});
     });
   shards_.all_reduce(total);
   if (tensor_) tensor_->all_reduce(total);
   ops_.download(&squares, total);
-  return std::sqrt(squares);
+  return std::sqrt(own_ ? squares * shards_.size() : squares);
 }
 
 void ParameterStore::publish() {
+  forget_copies();
   if (on_host_) homes_.states->finish(rising_);
   Communicator::Ticket last = 0;
   each_group([&](Group& g) {

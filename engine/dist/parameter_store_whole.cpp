@@ -1,22 +1,28 @@
 // What a ParameterStore does for steps that look at a parameter as a whole: states that every rank has, and
 // gradients that are brought together.
+#include <algorithm>
+
 #include "engine/core/divide.h"
 #include "engine/dist/parameter_store.h"
 
 namespace ft {
 
 // Of a whole state, for the parameters before this one.
-std::int64_t ParameterStore::whole_elements(const Group& g, const StateSpec& s, std::size_t before) {
+std::int64_t ParameterStore::whole_elements(const Group& g, const StateSpec& s, std::size_t before) const {
   std::int64_t count = 0;
-  for (std::size_t i = 0; i < before; ++i)
-    count += round_up(s.shape_for(g.parameters[i]->shape).numel(), std::int64_t{64});
+  for (std::size_t i = 0; i < before; ++i) {
+    const std::int64_t n = s.shape_for(g.parameters[i]->shape).numel();
+    count += round_up(s.kept == Kept::shares ? Share::most(n, comm_.size()) : n, std::int64_t{64});
+  }
   return count;
 }
 
-Tensor ParameterStore::whole_state(const Group& g, std::size_t state, std::size_t parameter) {
+Tensor ParameterStore::whole_state(const Group& g, std::size_t state, std::size_t parameter) const {
   const StateSpec& s = g.specs[state];
-  return g.states[state].elements(whole_elements(g, s, parameter),
-                                  s.shape_for(g.parameters[parameter]->shape).numel());
+  const std::int64_t n = s.shape_for(g.parameters[parameter]->shape).numel();
+  return g.states[state].elements(
+      whole_elements(g, s, parameter),
+      s.kept == Kept::shares ? Share::of(n, comm_.rank(), comm_.size()).count : n);
 }
 
 void ParameterStore::add_whole_states(const Group& g, std::size_t parameter, FlatSlice& to) const {
@@ -48,7 +54,7 @@ std::vector<double> ParameterStore::squares_of_masters() {
 // All of a group's gradients; `taken`, if anything, is to be given back.
 Tensor ParameterStore::gather_gradient(const Group& g, std::byte*& taken) {
   const Range mine = stepped(g);
-  if (g.stage.states == Layout::replicated) return g.grad;
+  if (own_ || g.stage.states == Layout::replicated) return g.grad;
   if (g.stage.grads == Layout::replicated) {
     shards_.all_gather(g.grad, g.grad.elements(mine.first, mine.count));
     return g.grad;
@@ -59,7 +65,7 @@ Tensor ParameterStore::gather_gradient(const Group& g, std::byte*& taken) {
   return whole;
 }
 
-void ParameterStore::each_whole(bool squares, const std::function<void(const WholeSlice&)>& visit) {
+void ParameterStore::each_whole(bool squares, const std::function<void(std::span<const WholeSlice>)>& visit) {
   bool any = false;
   each_group([&](const Group& g) { any = any || want_whole_gradient(g.specs); });
   if (!any) return;
@@ -74,17 +80,18 @@ void ParameterStore::each_whole(bool squares, const std::function<void(const Who
       const Range mine = stepped(g);
       Window w{&u, &g, mine};
       bring(w, {.grads = true});
+      std::vector<WholeSlice> all;
       for (std::size_t i = 0; i < g.parameters.size(); ++i) {
         const std::int64_t count = g.parameters[i]->shape.numel(), begin = g.offsets[i];
-        const std::int64_t from = std::max(begin, mine.first),
-                           to = std::min(begin + count, mine.first + mine.count);
-        if (from >= to) continue;
+        const std::int64_t from = std::clamp(begin, mine.first, mine.first + mine.count),
+                           to = std::clamp(begin + count, mine.first, mine.first + mine.count);
         WholeSlice s{{flat_slice(w, from, to), g.parameters[i], from - begin, to - from},
                      whole.elements(begin, count)};
         if (squares) s.squares = sums[static_cast<std::size_t>(1 + g.first_norm) + i];
         add_whole_states(g, i, s);
-        visit(s);
+        all.push_back(std::move(s));
       }
+      visit(all);
       if (taken) grads_->give_back(taken);
     }
 }

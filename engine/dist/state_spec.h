@@ -13,8 +13,22 @@
 namespace ft {
 
 // What a state has an element for: blocks of elements; or, of a parameter (..., rows, columns), its rows, its
-// columns, or all of its elements, whole on every rank.
-enum class Kept : std::uint8_t { blocks, rows, columns, whole };
+// columns, or all of its elements, whole on every rank; or, for sums of signs (sign_sum.h), all of its
+// elements, on every rank others, or on every rank its share of them.
+enum class Kept : std::uint8_t { blocks, rows, columns, whole, own, shares };
+
+// Of n elements of a parameter each of some ranks has the same number in a row, in whole bytes of signs; the
+// last ones may have fewer, or none.
+struct Share {
+  std::int64_t first, count;
+  static constexpr std::int64_t most(std::int64_t n, std::int64_t ranks) {
+    return round_up(ceil_div(n, ranks), std::int64_t{8});
+  }
+  static constexpr Share of(std::int64_t n, std::int64_t rank, std::int64_t ranks) {
+    const std::int64_t first = std::min(n, rank * most(n, ranks));
+    return {first, std::min(n - first, most(n, ranks))};
+  }
+};
 
 // One array for each parameter; it begins as zeros. One of its elements stands for `block` consecutive
 // elements of the parameter, counted from the parameter's first: block 1 is a running mean, block 256 the
@@ -27,9 +41,14 @@ struct StateSpec {
   Kept kept = Kept::blocks;
   bool whole_gradient = false;  // the step needs the parameter's whole gradient, whoever steps which part
 
-  bool whole() const { return kept != Kept::blocks; }
+  bool whole() const { return kept != Kept::blocks; }                       // is not cut as the parameter is
+  bool apart() const { return kept == Kept::own || kept == Kept::shares; }  // differs between ranks
   std::int64_t elements(std::int64_t count) const { return ceil_div(count, block); }  // of blocks
   Shape shape_for(const Shape& parameter) const;
+  // Of all ranks' together, as checkpoints hold it.
+  Shape saved_shape(const Shape& parameter, std::int64_t ranks) const {
+    return kept == Kept::own ? Shape{ranks, parameter.numel()} : shape_for(parameter);
+  }
   bool operator==(const StateSpec&) const = default;
 };
 
@@ -37,7 +56,7 @@ inline Shape StateSpec::shape_for(const Shape& p) const {
   if (kept == Kept::blocks) return block == 1 ? p : Shape{elements(p.numel())};
   Shape s;
   for (int i = 0; i < p.rank; ++i)
-    if (kept == Kept::whole || i != p.rank - (kept == Kept::rows ? 1 : 2)) s.dims[s.rank++] = p[i];
+    if (kept == Kept::whole || apart() || i != p.rank - (kept == Kept::rows ? 1 : 2)) s.dims[s.rank++] = p[i];
   return s;
 }
 

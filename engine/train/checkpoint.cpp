@@ -1,5 +1,6 @@
 #include "engine/train/checkpoint.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -21,7 +22,22 @@ constexpr StateSpec kGradient{.name = "delayed_grad"};
 
 std::string name_of(const Parameter& p, const StateSpec& state) { return str(p.name, ".", state.name); }
 
-Shape shape_of(const Parameter& p, const StateSpec& state) { return state.shape_for(p.whole_shape()); }
+Shape shape_of(const Parameter& p, const StateSpec& state, int ranks) {
+  return state.saved_shape(p.whole_shape(), ranks);
+}
+
+// y = the mean of a state that each of some other ranks had of its own, so that their sum stays what it was.
+void read_mean(const SafetensorsFile& file, const StoredTensor& t, const Tensor& y) {
+  const std::int64_t n = y.numel(), ranks = t.numel / n;
+  std::vector<float> row(static_cast<std::size_t>(n));
+  float* mean = y.as<float>();
+  std::fill_n(mean, n, 0.0f);
+  for (std::int64_t r = 0; r < ranks; ++r) {
+    file.read(t, {reinterpret_cast<std::byte*>(row.data()), DType::f32, {n}}, r * n);
+    for (std::int64_t i = 0; i < n; ++i)
+      mean[i] += row[static_cast<std::size_t>(i)] / static_cast<float>(ranks);
+  }
+}
 
 // A parameter's own elements from `first` on, or those of a state of it, to where they are in the whole.
 void write(SafetensorsFiller& filler, const std::string& name, const Parameter& p, std::int64_t first,
@@ -166,6 +182,9 @@ void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles&
           write(filler, name_of(*s.parameter, kGradient), *s.parameter, s.first, values(s.grad));
       },
       content == Content::with_gradients);
+  if (content == Content::weights_and_states || content == Content::with_gradients)
+    store.each_apart([&](const Parameter& p, const StateSpec& state, const Tensor& values,
+                         std::int64_t first) { filler.write(name_of(p, state), first, values); });
   filler.sync();
 }
 
@@ -211,7 +230,7 @@ void Checkpoints::create_optimizer(const std::string& folder, bool gradients) {
   std::vector<TensorSpec> specs;
   for (const Parameter* p : trained()) {
     for (const StateSpec& state : store_.states(*p))
-      specs.push_back({name_of(*p, state), state.dtype, shape_of(*p, state)});
+      specs.push_back({name_of(*p, state), state.dtype, shape_of(*p, state, store_.communicator().size())});
     if (gradients) specs.push_back({name_of(*p, kGradient), kGradient.dtype, p->whole_shape()});
   }
   if (!specs.empty()) write_shards(folder, kOptimizer, specs, {}, max_shard_bytes_);
@@ -219,10 +238,15 @@ void Checkpoints::create_optimizer(const std::string& folder, bool gradients) {
 
 void Checkpoints::read_optimizer(const std::string& folder, bool gradients) {
   const auto shards = optimizer_files(folder);
+  const int ranks = store_.communicator().size();
+  const auto fits = [&](std::int64_t numel, const Parameter& p, const StateSpec& state) {
+    return state.kept == Kept::own ? numel > 0 && numel % p.shape.numel() == 0
+                                   : numel == shape_of(p, state, ranks).numel();
+  };
   const auto find = [&](const Parameter& p, const StateSpec& state) {
     const std::string name = name_of(p, state);
     for (const auto& shard : shards)
-      if (const StoredTensor* t = shard->find(name); t && t->numel == shape_of(p, state).numel())
+      if (const StoredTensor* t = shard->find(name); t && fits(t->numel, p, state))
         return std::pair{shard.get(), t};
     throw UserError(Exit::checkpoint, str(folder, ": ", name,
                                           " is missing or has another shape; the checkpoint belongs to "
@@ -235,6 +259,8 @@ void Checkpoints::read_optimizer(const std::string& folder, bool gradients) {
   store_.restore_states(
       [&](const Parameter& p, const StateSpec& state, const Tensor& to, std::int64_t first) {
         const auto [shard, tensor] = find(p, state);
+        if (state.kept == Kept::own && tensor->numel != shape_of(p, state, ranks).numel())
+          return read_mean(*shard, *tensor, to);
         read(p, first, to, [&](const Tensor& values, std::int64_t at) { shard->read(*tensor, values, at); });
       });
   if (!gradients) return;

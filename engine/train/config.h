@@ -76,7 +76,8 @@ enum class Optim : std::uint8_t {
   adagrad,
   rmsprop,
   adafactor,
-  muon
+  muon,
+  onebit_adam
 };
 constexpr auto words(Optim) {
   using enum Optim;
@@ -93,6 +94,7 @@ constexpr auto words(Optim) {
                           {rmsprop, "rmsprop"},
                           {adafactor, "adafactor"},
                           {muon, "muon"},
+                          {onebit_adam, "onebit_adam"},
                           {adamw, "adamw_torch"},
                           {adamw, "adamw_torch_fused"},
                           {adamw_8bit, "adamw_bnb_8bit"},
@@ -101,7 +103,11 @@ constexpr auto words(Optim) {
                           {lion, "lion_32bit"}});
 }
 // Whether it looks at parameters as a whole, which then live on the device.
-constexpr bool looks_at_whole(Optim o) { return o == Optim::adafactor || o == Optim::muon; }
+constexpr bool looks_at_whole(Optim o) {
+  return o == Optim::adafactor || o == Optim::muon || o == Optim::onebit_adam;
+}
+// The last of ZeRO's stages that it has; signs take the place of sums of gradients, which are whole then.
+constexpr int last_stage(Optim o) { return o == Optim::onebit_adam ? 1 : 3; }
 // What a paged optimizer is but for the home of its states.
 constexpr Optim unpaged(Optim o) {
   using enum Optim;
@@ -122,7 +128,7 @@ constexpr bool is_paged(Optim o) { return unpaged(o) != o; }
 constexpr bool has_betas(Optim o) {
   using enum Optim;
   o = unpaged(o);
-  return o == adamw || o == adamw_8bit || o == lion || o == lion_8bit;
+  return o == adamw || o == adamw_8bit || o == lion || o == lion_8bit || o == onebit_adam;
 }
 
 // From which checkpoint a run goes on, where it is not named: none, the newest of its folder, or that one if

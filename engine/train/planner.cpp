@@ -13,6 +13,7 @@ namespace ft {
 namespace {
 
 constexpr std::int64_t kEndless = std::int64_t{1} << 60;
+constexpr std::int64_t kLate = std::int64_t{1} << 60;  // a step after what optimizers begin with
 
 // The length of sequence i: the first is the longest, the others share the rest.
 std::int64_t length_of(std::int64_t i, std::int64_t sequences, std::int64_t tokens, std::int64_t longest) {
@@ -219,7 +220,7 @@ Traffic micro_step(const Passes& p, Ops& null, const PlanRequest& r, bool last, 
     }
     store.grad_norm();
     if (r.optimizer) {
-      take_step(null, store, *r.optimizer, {.rate = 1, .grad_scale = 1}, &scratch);
+      take_step(null, store, *r.optimizer, {.rate = 1, .grad_scale = 1, .step = kLate}, &scratch);
     } else {
       store.each_run([](const FlatRun&) {});
       store.publish();
@@ -233,17 +234,18 @@ Traffic micro_step(const Passes& p, Ops& null, const PlanRequest& r, bool last, 
 void count_traffic(Plan& plan, const Passes& p, Ops& null, const PlanRequest& r, Peaks& peaks) {
   if (r.train.empty()) return;
   ParameterStore& store = *p.policy.store;
-  const bool each = r.costs == Costs::all && moves(r);
+  const bool each = r.costs == Costs::all && (moves(r) || r.zero.near > 1);
+  const bool own = r.optimizer && takes_own(*r.optimizer, kLate);
   const auto next = [&](bool last) { return micro_step(p, null, r, last, peaks); };
   if (each) {
-    store.begin_step();
+    store.begin_step({}, own);
     plan.once = next(true);
   }
-  store.begin_step();
+  store.begin_step({}, own);
   plan.middle = plan.first = next(false);
   plan.last = next(true);
   if (each) {  // a micro-step may leave a fetch to the next one: from the third on they are alike
-    store.begin_step();
+    store.begin_step({}, own);
     for (int i = 0; i < 3; ++i) plan.middle = next(false);
     next(true);
   } else {

@@ -168,7 +168,7 @@ Trainer::Step Trainer::step(TrainState& state) {
   s.rate = by_evaluations_ ? by_evaluations_->rate() : schedule_->rate(taken);
   auto beside = early(state, s, taken);
   s.early = beside.has_value();
-  p_.store.begin_step(std::move(beside));
+  p_.store.begin_step(std::move(beside), takes_own(*optimizer_, taken + 1));
   s.loss_sum = accumulate(p_.context, s);
   s.columns = objective_.take_columns();
   sum_over_ranks(p_.context, p_.comm, s.columns);
@@ -268,6 +268,7 @@ void Trainer::log(TrainState& state, const Step& s) {
     const Phases::Seconds now = p_.context.ops.phases().seconds();
     row.columns = wall_clock(std::exchange(row_phases_, now), now);
   }
+  if (p_.comm.size() > 1) row.columns.emplace_back("sent_per_step", static_cast<double>(sent_));
   if (p_.columns)
     for (auto& column : p_.columns(state.step)) row.columns.push_back(std::move(column));
   for (auto& column : ColumnMeans::means(objective_.columns(), state.column_sums))
@@ -373,7 +374,9 @@ Ending Trainer::run(TrainState& state) {
     const Traffic before = traffic_of(p_.comm, p_.store, p_.context.inputs);
     const Step s = step(state);
     p_.context.begin(Phase::other);
-    traffic_ = traffic_ + (traffic_of(p_.comm, p_.store, p_.context.inputs) - before);
+    const Traffic now_moved = traffic_of(p_.comm, p_.store, p_.context.inputs) - before;
+    traffic_ = traffic_ + now_moved;
+    sent_ = now_moved.sent;
     ++steps_;
     const double seconds = now() - start;
     train_seconds_ += seconds;

@@ -73,8 +73,11 @@ class Trainer {
   Ending run(TrainState& state);
   const Length& length() const { return length_; }
   double train_seconds() const { return train_seconds_; }  // in steps; not in evaluations and savings
-  // Bytes of this rank, on the average: sent to others, and moved between it and where else things live.
-  Traffic traffic_per_step() const { return steps_ > 0 ? traffic_ / steps_ : Traffic{}; }
+  // Bytes of this rank: sent to others in the last step, and on the average moved between it and where else
+  // things live.
+  Traffic traffic_per_step() const {
+    return {.sent = sent_, .moved = steps_ > 0 ? traffic_.moved / steps_ : Moved{}};
+  }
   std::string files_by() const { return p_.store.moved_by(); }
 
  private:
@@ -125,6 +128,7 @@ class Trainer {
   std::optional<LossScaler> scaler_;                           // fp16
   std::int64_t row_tokens_ = 0, saved_step_ = -1, steps_ = 0;  // of this process
   Traffic traffic_;
+  std::int64_t sent_ = 0;  // in the last step
 };
 
 }  // namespace ft

@@ -81,7 +81,10 @@ const std::set<std::string> kOurs{"device",
                                   "zero_optimization.offload_optimizer.ratio",
                                   "zero_optimization.offload_optimizer.delayed_update",
                                   "zero_optimization.offload_optimizer.delayed_update_after",
-                                  "zero_optimization.offload_param.ratio"};
+                                  "zero_optimization.offload_param.ratio",
+                                  "zero_optimization.zero_quantized_weights",
+                                  "zero_optimization.zero_quantized_gradients",
+                                  "zero_optimization.zero_hpz_partition_size"};
 // And sections that it has with DeepSpeed's names.
 constexpr std::array kOurSections{"training.loss_scaling",  "logging.tensorboard",   "logging.csv_monitor",
                                   "logging.flops_profiler", "logging.comms_logger",  "data_efficiency",

@@ -174,6 +174,29 @@ TEST(CudaRanks, AllStagesAreTheTrainingOfCpus) {
   }
 }
 
+// Signs and codes: what rounding turns is sent otherwise, so the two are near only.
+TEST(CudaRanks, SendLessAsOnTheCpu) {
+  for (const auto& settings : std::vector<std::vector<std::string>>{
+           {"training.optim=onebit_adam", "training.optim_args=freeze_step=3", "zero_stage=1"},
+           {"zero_optimization.zero_quantized_weights=true",
+            "zero_optimization.zero_quantized_gradients=true", "zero_stage=3"}}) {
+    const Workplace w("llama", kFull);
+    const auto trained = [&](const std::string& device) {
+      std::vector<std::string> words{"train",
+                                     "--config",
+                                     "run.json",
+                                     "--overwrite",
+                                     "device=" + device,
+                                     "training.max_steps=6",
+                                     "training.learning_rate=0.0005"};
+      words.insert(words.end(), settings.begin(), settings.end());
+      EXPECT_EQ(w.run(launched("2", words)), 0) << w.says();
+      return losses(w / "out");
+    };
+    expect_near(trained("cuda"), trained("cpu"), 5e-3);
+  }
+}
+
 // Each product is in the file once, whichever rank was first.
 TEST(CudaRanks, ShareTheFileOfTunedProducts) {
   const Workplace w("llama", kLora);

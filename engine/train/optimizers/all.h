@@ -8,6 +8,6 @@ namespace ft {
 
 using MakeOptimizer = std::unique_ptr<const Optimizer>(const TrainingConfig&, const SettingsText&);
 MakeOptimizer make_adafactor, make_adagrad, make_adamw, make_adamw_8bit, make_lion, make_lion_8bit, make_muon,
-    make_rmsprop, make_sgd;
+    make_onebit_adam, make_rmsprop, make_sgd;
 
 }  // namespace ft

@@ -32,11 +32,16 @@ class Averaged final : public Optimizer {
     if (!r.whole) average(ops, r);
   }
   void rest(Ops& ops, const FlatRun& r) const override { ops.run(op::Cast{r.states.back(), r.master}); }
-  void step_whole(Ops& ops, const WholeSlice& w, const StepScalars& s, Arena& scratch) const override {
-    inner_->step_whole(ops, inner_of(w), s, scratch);
-    average(ops, w);
+  void step_together(Ops& ops, std::span<const WholeSlice> all, const StepScalars& s, Arena& scratch,
+                     Communicator& comm) const override {
+    std::vector<WholeSlice> inner;
+    for (const WholeSlice& w : all) inner.push_back(inner_of(w));
+    inner_->step_together(ops, inner, s, scratch, comm);
+    for (const WholeSlice& w : all)
+      if (w.count > 0 && by_rule(s, w.parameter->rule).step > 0) average(ops, w);
   }
   bool wants_squares() const override { return inner_->wants_squares(); }
+  std::int64_t own_from() const override { return inner_->own_from(); }
 
  private:
   void average(Ops& ops, const FlatSlice& s) const {

@@ -9,13 +9,6 @@ namespace ft {
 
 namespace {
 
-// Of what may have a rate of its own, and begin later than the rest: its steps count from there.
-StepScalars by_rule(StepScalars scalars, const UpdateRule& rule) {
-  scalars.step -= rule.frozen_steps;
-  scalars.rate *= rule.rate;
-  return scalars;
-}
-
 void step_run(const Optimizer& optimizer, Ops& ops, const FlatRun& run, const StepScalars& all) {
   const StepScalars scalars = by_rule(all, run.rule);
   if (scalars.step > 0)
@@ -38,6 +31,8 @@ std::unique_ptr<const Optimizer> choose(const TrainingConfig& config, const Sett
       return make_lion_8bit(config, tree);
     case Optim::muon:
       return make_muon(config, tree);
+    case Optim::onebit_adam:
+      return make_onebit_adam(config, tree);
     case Optim::rmsprop:
       return make_rmsprop(config, tree);
     case Optim::sgd:
@@ -49,6 +44,14 @@ std::unique_ptr<const Optimizer> choose(const TrainingConfig& config, const Sett
 }
 
 }  // namespace
+
+void Optimizer::step_together(Ops& ops, std::span<const WholeSlice> slices, const StepScalars& scalars,
+                              Arena& scratch, Communicator&) const {
+  for (const WholeSlice& slice : slices) {
+    const StepScalars own = by_rule(scalars, slice.parameter->rule);
+    if (slice.count > 0 && own.step > 0) step_whole(ops, slice, own, scratch);
+  }
+}
 
 std::unique_ptr<const Optimizer> make_optimizer(const TrainingConfig& config) {
   return make_optimizer(config, nowhere());
@@ -70,10 +73,9 @@ void take_step(Ops& ops, ParameterStore& store, const Optimizer& optimizer, cons
     ops.enter(run.unit);
     step_run(optimizer, where, run, scalars);
   });
-  store.each_whole(optimizer.wants_squares(), [&](const WholeSlice& slice) {
+  store.each_whole(optimizer.wants_squares(), [&](std::span<const WholeSlice> slices) {
     require(scratch != nullptr, "a step that looks at whole parameters needs memory");
-    const StepScalars own = by_rule(scalars, slice.parameter->rule);
-    if (own.step > 0) optimizer.step_whole(ops, slice, own, *scratch);
+    optimizer.step_together(ops, slices, scalars, *scratch, store.communicator());
   });
   store.publish();
 }

@@ -1,6 +1,7 @@
 // What a training step does with gradients. An optimizer is a file in this folder: the states that it keeps,
 // and its update. The ParameterStore holds the states as declared here; nothing else knows them.
 #pragma once
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -23,6 +24,8 @@ struct StepScalars {
   std::optional<Betas> betas = {};  // of this step, in place of the settings'
 };
 
+inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();  // a step
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -35,8 +38,24 @@ class Optimizer {
   // After it, for parameters whose states want the whole gradient. What is taken from `scratch` is given
   // back.
   virtual void step_whole(Ops&, const WholeSlice&, const StepScalars&, Arena& /*scratch*/) const {}
+  // In place of it, for those that lie together and of which this rank may step nothing; the scalars are the
+  // run's. Ranks may talk.
+  virtual void step_together(Ops&, std::span<const WholeSlice>, const StepScalars&, Arena& scratch,
+                             Communicator&) const;
   virtual bool wants_squares() const { return false; }  // WholeSlice::squares
+  // The first step for which the ranks' gradients are not added up: step_together does so in its own way.
+  virtual std::int64_t own_from() const { return kNever; }
 };
+
+// What a step of that number begins with (ParameterStore::begin_step).
+inline bool takes_own(const Optimizer& o, std::int64_t step) { return step >= o.own_from(); }
+
+// Of what may have a rate of its own, and begin later than the rest: its steps count from there.
+inline StepScalars by_rule(StepScalars scalars, const UpdateRule& rule) {
+  scalars.step -= rule.frozen_steps;
+  scalars.rate *= rule.rate;
+  return scalars;
+}
 
 // By training.optim and training.optim_args. Throws UserError(config) for mistakes in the latter, by their
 // place in the settings.
