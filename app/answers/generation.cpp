@@ -156,12 +156,20 @@ RunConfig config_of(const AnswererArgs& args) {
   const std::string dtype = args.dtype == "auto" ? own_dtype(model.folder(), gpu) : args.dtype;
   j["training"]["bf16"] = dtype == "bfloat16";
   j["training"]["fp16"] = dtype == "float16";
-  if (!args.quantize.empty())
+  const bool int8 = args.quantize == "int8";
+  if (int8 && gpu)
+    throw UserError(Exit::config,
+                    "--quantize int8: ft computes with weights in 8 bits on CPUs only; use nf4");
+  if (!args.quantize.empty() && !int8)
     j["quantization"] = {{"load_in_4bit", true}, {"bnb_4bit_quant_type", args.quantize}};
   j["generation"] = settings_of(model.folder());
   RunConfig c = parse_config(j.dump(), join_path(args.model, kFile), "", args.overrides);
   c.model.model_name_or_path = args.model;  // as the user wrote it, for messages
   c.trains = false;
+  c.int8 = int8;
+  if (int8 && c.quantization.load_in_4bit)
+    throw UserError(Exit::config,
+                    "--quantize int8 and quantization.load_in_4bit=true: leave one of them out");
   if (!args.adapter.empty()) {
     c.lora.adapter_name_or_path = args.adapter;
     // It was trained with its own, which may know more tokens.

@@ -26,15 +26,21 @@ lora::LoraConfig lora_config(const RunConfig& config, const lora::AdapterFolder*
   return c;
 }
 
+// Whether it is of a weight in 4 or 8 bits, which brings its own reading.
+bool is_coded(const BuiltModel& b, const Parameter& p) {
+  return (b.four_bit && b.four_bit->has(p)) || (b.int8 && b.int8->has(p));
+}
+
 void expect_weights(BuiltModel& b, bool trains) {
   EachParameter each([&](Parameter& p) {
-    if (p.name.starts_with(lora::kPeftPrefix) || (b.four_bit && b.four_bit->has(p))) return;
+    if (p.name.starts_with(lora::kPeftPrefix) || is_coded(b, p)) return;
     if (p.name == kScore && !b.base->has(kScore) && (trains || b.start))
       return;  // a new one, or the adapter's
     b.base->expect(p.stored_name(), p.shape);
   });
   b.model().visit(each);
   if (b.four_bit) b.four_bit->expect(*b.base);
+  if (b.int8) b.int8->expect(*b.base);
   if (b.lora && !b.start && lora::start_of(b.lora_config.init_lora_weights)->init == lora::LoraInit::loftq &&
       !b.four_bit)
     throw UserError(Exit::config,
@@ -69,6 +75,9 @@ std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config) {
   const std::string file = join_path(config.model.folder(), "config.json");
   const auto stored = lora::stored_four_bit_plan(file);
   const bool asked = config.quantization.load_in_4bit;
+  if (stored && config.int8)
+    throw UserError(Exit::config, str("--quantize int8: the weights of ", config.model.model_name_or_path,
+                                      " are in 4 bits already; leave it out to use them as they are"));
   if (!stored) return asked ? std::optional(lora::four_bit_plan(config.quantization)) : std::nullopt;
   if (config.trains && config.finetuning_type == FinetuningType::full)
     throw UserError(Exit::config, str("finetuning_type: the weights of ", config.model.model_name_or_path,
@@ -84,8 +93,8 @@ std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config) {
 // Frozen values that are to live in files and are in the model's as they are need no copy.
 void find_stored(BuiltModel& b, const WeightSource& base) {
   EachParameter each([&](Parameter& p) {
-    const bool others = p.name.starts_with(lora::kPeftPrefix) || (b.start && b.start->has(p)) ||
-                        (b.four_bit && b.four_bit->has(p));
+    const bool others =
+        p.name.starts_with(lora::kPeftPrefix) || (b.start && b.start->has(p)) || is_coded(b, p);
     if (!p.trainable && !others) p.stored = base.find_stored(p.stored_name(), p.dtype, p.shape.numel());
   });
   b.model().visit(each);
@@ -99,15 +108,19 @@ void find_stored(BuiltModel& b) {
     find_stored(b, *open_model_folder(b.folder, b.made.info.stored));
 }
 
+// What becomes of quantized weights of a GGUF file.
+std::string made_of_quantized(const RunConfig& config) {
+  if (config.quantization.load_in_4bit)
+    return str("quantized again, to ", name_of(config.quantization.bnb_4bit_quant_type));
+  if (config.int8) return "quantized again, to int8";
+  const DType type = config.dtype();
+  return str("dequantized to ", type == DType::bf16 ? "bf16" : type == DType::f16 ? "f16" : "f32");
+}
+
 std::unique_ptr<WeightSource> open_base(BuiltModel& b, const RunConfig& config) {
   if (!config.model.unpacked) return open_model_folder(b.folder, b.made.info.stored);
   auto base = std::make_unique<GgufWeights>(b.name, join_path(b.folder, "config.json"));
-  const std::string into = config.quantization.load_in_4bit
-                               ? str("quantized again, to ", name_of(config.quantization.bnb_4bit_quant_type))
-                               : str("dequantized to ", b.dtype == DType::bf16  ? "bf16"
-                                                        : b.dtype == DType::f16 ? "f16"
-                                                                                : "f32");
-  if (base->is_quantized()) b.warning = gguf_warning(b.name, base->types(), into);
+  if (base->is_quantized()) b.warning = gguf_warning(b.name, base->types(), made_of_quantized(config));
   return base;
 }
 
@@ -265,6 +278,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
     b.four_bit.emplace(b.model(), plan_of(b.made.info, std::move(*four_bit)), b.base.get());
     b.attached.inputs_first = false;  // what PEFT finds then is a Linear4bit
   }
+  if (config.int8) b.int8.emplace(b.model(), b.made.info.never_quantized);
   if (weights == Weights::check) expect_weights(b, config.trains);
   if (const auto noise = config.training.neftune_noise_alpha; noise && config.trains)
     b.model().set_embedding_noise(*noise);
@@ -299,6 +313,8 @@ ReadParameter BuiltModel::whole_reader() const {
   return [this](const Parameter& p, Tensor y, std::int64_t first) {
     if (four_bit && four_bit->has(p))
       four_bit->read(*base, p, y, first);
+    else if (int8 && int8->has(p))
+      int8->read(*base, p, y, first);
     else if (start && start->has(p))
       start->read(p, y, first);
     else if (p.name.starts_with(lora::kPeftPrefix))

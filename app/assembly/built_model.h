@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/assembly/int8_weights.h"
 #include "app/config/config.h"
 #include "engine/io/weights.h"
 #include "lora/attach.h"
@@ -28,6 +29,7 @@ struct BuiltModel {
   lora::Attached attached;
   std::unique_ptr<WeightSource> base;            // null: not asked for
   std::optional<lora::FourBitWeights> four_bit;  // nothing: no weights in 4 bits
+  std::optional<Int8Weights> int8;               // nothing: none in 8 bits
   std::unique_ptr<lora::AdapterFolder> start;    // the adapter to continue from; null: none
   std::shared_ptr<const lora::Starts> starts;    // with `lora`: what adapters begin as
   std::uint64_t seed = 0;

@@ -14,8 +14,8 @@ void CommandLine::about_an_answerer(CLI::App* app, AnswererArgs& args, bool adap
   app->add_option("--dtype", args.dtype, "Type to compute in; auto: the model's, where this machine has it.")
       ->check(CLI::IsMember(kAnswerDtypes))
       ->capture_default_str();
-  app->add_option("--quantize", args.quantize, "Keep the weights of linear layers in 4 bits.")
-      ->check(CLI::IsMember({"nf4", "fp4"}));
+  app->add_option("--quantize", args.quantize, "Keep the weights of linear layers in 4 or 8 bits.")
+      ->check(CLI::IsMember({"nf4", "fp4", "int8"}));
   app->add_option("settings", args.overrides, "Settings, see: ft help config generation.")
       ->type_name("generation.key=value");
 }

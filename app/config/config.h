@@ -148,6 +148,7 @@ struct RunConfig {
   std::shared_ptr<deepspeed::Report> report;  // what became of DeepSpeed's file; null: there is none
   std::filesystem::path file;                 // where it was read, as the user wrote it
   bool trains = true;                         // false: of a command that only computes
+  bool int8 = false;                          // of one that answers: linears in 8 bits
 
   bool on_gpu() const { return device == Device::Kind::cuda; }
   DType dtype() const { return training.dtype(on_gpu()); }  // of activations and of frozen weights

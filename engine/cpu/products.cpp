@@ -24,11 +24,25 @@ FourBitOperand operand_of(const FourBitMatrix& m) {
           nested ? *floats(m.nested_offset) : 0};
 }
 
-ProductTerm term_of(const Term& t, FourBitOperand& four_bit) {
+Int8Operand operand_of(const Int8Matrix& m) {
+  return {reinterpret_cast<const std::int8_t*>(m.codes.as<std::uint8_t>()), kInt8Block, m.scales.as<float>()};
+}
+
+// Where a term's b lies in few bits.
+union CodedOperand {
+  FourBitOperand four_bit;
+  Int8Operand int8;
+};
+
+ProductTerm term_of(const Term& t, CodedOperand& coded) {
   const bool ta = t.ta == Trans::yes, tb = t.tb == Trans::yes;
-  if (!t.four_bit) return {t.a.data, t.a.stride, ta, t.b.data, t.b.stride, tb, t.depth()};
-  four_bit = operand_of(t.four_bit);
-  return {t.a.data, t.a.stride, ta, nullptr, t.b_cols(), tb, t.depth(), &four_bit};
+  if (!t.coded()) return {t.a.data, t.a.stride, ta, t.b.data, t.b.stride, tb, t.depth()};
+  ProductTerm term{t.a.data, t.a.stride, ta, nullptr, t.b_cols(), tb, t.depth()};
+  if (t.four_bit)
+    term.four_bit = &(coded.four_bit = operand_of(t.four_bit));
+  else
+    term.int8 = &(coded.int8 = operand_of(t.int8));
+  return term;
 }
 
 // Whether waking other threads would take longer than the work, some tens of microseconds of a core: it
@@ -55,10 +69,10 @@ void Products::run(const op::Products& op) {
   const std::int64_t rows = y.rows(), cols = y.cols();
   if (rows == 0 || cols == 0) return;
   std::array<ProductTerm, kMaxTerms> list{};
-  std::array<FourBitOperand, kMaxTerms> four_bit{};
+  std::array<CodedOperand, kMaxTerms> coded{};
   std::int64_t depth = 0;
   for (std::size_t i = 0; i < terms.size(); ++i) {
-    list[i] = term_of(terms[i], four_bit[i]);
+    list[i] = term_of(terms[i], coded[i]);
     depth += list[i].k;
   }
   const std::int64_t ldc = !c || c.shape.rank == 1 ? 0 : c.stride;  // 0: a bias
@@ -71,7 +85,7 @@ void Products::run(const op::Products& op) {
   kernels_.run(call);
 }
 
-// Large terms go through oneDNN one after another, then the others, adapters and 4-bit weights, in one pass
+// Large terms go through oneDNN one after another, then the others, adapters and coded weights, in one pass
 // of ft's kernel. In between y holds the sum, rounded to its type, as in PyTorch.
 void Products::run_with_onednn(ProductCall call) {
   constexpr std::int64_t kLeast = 64;  // smaller sizes do not fill matrix units
@@ -83,7 +97,7 @@ void Products::run_with_onednn(ProductCall call) {
     one.terms = &term;
     one.count = 1;
     const bool large = std::min({call.rows, call.cols, term.k}) >= kLeast;
-    if (large && !term.four_bit && onednn_.run(one, workspace_bytes_)) {
+    if (large && !term.four_bit && !term.int8 && onednn_.run(one, workspace_bytes_)) {
       call.c = call.y;
       call.ldc = call.ldy;
       call.c_type = call.y_type;

@@ -55,6 +55,7 @@ void Products::run(const op::Products& op) {
 }
 
 void Products::multiply(Tensor y, const Term& t, float alpha, Tensor c) {
+  require(!t.int8, "products: weights in 8 bits are computed on CPUs only");
   if (t.four_bit) return multiply_four_bit(y, t, alpha, c);
   gemm_.run({y, t.a, t.ta == Trans::yes, t.b, t.tb == Trans::yes, c, alpha});
 }

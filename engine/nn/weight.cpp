@@ -78,4 +78,28 @@ void FourBitWeight::visit(Visitor& v) {
   v.parameter(nested_offset);
 }
 
+Int8Weight::Int8Weight(const Parameter& dense, bool inputs_first)
+    : shape(dense.shape), inputs_first_(inputs_first) {
+  const std::int64_t n = shape.numel();
+  codes = {.name = dense.name, .shape = {n}, .dtype = DType::u8, .stands_for = n};
+  codes.stored_as = dense.stored_as;
+  scales = {.name = dense.name + ".scales", .shape = {int8_blocks(n)}, .dtype = DType::f32, .stands_for = 0};
+}
+
+Term Int8Weight::times(Tensor x, Trans t) const {
+  if (inputs_first_) t = t == Trans::yes ? Trans::no : Trans::yes;
+  Term term{x, Trans::no, {}, t};
+  term.int8 = {shape, codes.value, scales.value};
+  return term;
+}
+
+void Int8Weight::visit(Visitor& v) {
+  v.parameter(codes);
+  v.parameter(scales);
+}
+
+void Int8Weight::cut(int, TensorRank) {
+  throw UserError(Exit::config, "distributed.tensor_parallel_size: weights in 8 bits are not shared out");
+}
+
 }  // namespace ft

@@ -59,4 +59,20 @@ class FourBitWeight final : public Weight {
   Parameter nested_absmax, nested_offset;  // NAME.nested_absmax, NAME.nested_offset, where form.nested
 };
 
+// A frozen matrix in 8 bits, of answers only: it lies as its dense one does.
+class Int8Weight final : public Weight {
+ public:
+  Int8Weight(const Parameter& dense, bool inputs_first);
+  Term times(Tensor x, Trans) const override;
+  bool inputs_first() const override { return inputs_first_; }
+  void visit(Visitor&) override;
+  void cut(int axis, TensorRank) override;  // UserError: it cannot be
+
+  Shape shape;
+  Parameter codes, scales;  // NAME, NAME.scales
+
+ private:
+  bool inputs_first_;
+};
+
 }  // namespace ft

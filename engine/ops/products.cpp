@@ -18,6 +18,14 @@ void check_four_bit(const FourBitMatrix& m) {
       "products: not the scales of 8-bit absmax");
 }
 
+// A matrix in 8 bits with its scales.
+void check_int8(const Int8Matrix& m) {
+  require(m.shape.rank == 2, "products: not a matrix in 8 bits");
+  const std::int64_t n = m.shape.numel();
+  require(is_vector(m.codes, n, DType::u8), "products: not one 8-bit code an element");
+  require(is_vector(m.scales, int8_blocks(n), DType::f32), "products: not one scale a block");
+}
+
 }  // namespace
 
 void Products::check() const {
@@ -26,9 +34,9 @@ void Products::check() const {
   require(is_float(type), "products: operands are not f32, bf16 or f16");
   require(y.dtype == type || y.dtype == DType::f32, "products: y is neither f32 nor of the operands' type");
   for (const Term& t : terms) {
-    require(t.a.dtype == type && (t.four_bit ? !t.b : t.b.dtype == type),
-            "products: operands differ in type");
+    require(t.a.dtype == type && (t.coded() ? !t.b : t.b.dtype == type), "products: operands differ in type");
     if (t.four_bit) check_four_bit(t.four_bit);
+    if (t.int8) check_int8(t.int8);
     const bool ta = t.ta == Trans::yes, tb = t.tb == Trans::yes;
     require((ta ? t.a.cols() : t.a.rows()) == y.rows(), "products: op(a) has not the rows of y");
     require((tb ? t.b_rows() : t.b_cols()) == y.cols(), "products: op(b) has not the columns of y");

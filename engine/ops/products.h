@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "engine/core/four_bit.h"
+#include "engine/core/int8.h"
 #include "engine/ops/roles.h"
 
 namespace ft {
@@ -21,8 +22,16 @@ struct FourBitMatrix {
   explicit operator bool() const { return static_cast<bool>(codes); }
 };
 
-// op(a) (m, k) times op(b) (k, n), for operands as they lie in memory. With `four_bit` that is b, each
-// element rounded once to the type of a, and the Tensor b is empty.
+// A matrix of (rows, cols) in 8 bits; int8.h says how.
+struct Int8Matrix {
+  Shape shape;
+  Tensor codes;   // u8 that hold signed numbers
+  Tensor scales;  // f32, of every block
+  explicit operator bool() const { return static_cast<bool>(codes); }
+};
+
+// op(a) (m, k) times op(b) (k, n), for operands as they lie in memory. With `four_bit` or `int8` that is b,
+// each element rounded once to the type of a, and the Tensor b is empty.
 struct Term {
   Tensor a;
   Trans ta;
@@ -31,10 +40,15 @@ struct Term {
   FourBitMatrix four_bit = {};
   std::string_view where =
       {};  // what it belongs to (Ops::enter), where terms of several modules are added up
+  Int8Matrix int8 = {};
 
   std::int64_t depth() const { return ta == Trans::yes ? a.rows() : a.cols(); }  // k
-  std::int64_t b_rows() const { return four_bit ? four_bit.shape[0] : b.rows(); }
-  std::int64_t b_cols() const { return four_bit ? four_bit.shape[1] : b.cols(); }
+  bool coded() const { return four_bit || int8; }
+  std::int64_t b_rows() const { return coded() ? coded_shape()[0] : b.rows(); }
+  std::int64_t b_cols() const { return coded() ? coded_shape()[1] : b.cols(); }
+
+ private:
+  const Shape& coded_shape() const { return four_bit ? four_bit.shape : int8.shape; }
 };
 
 namespace op {
@@ -59,6 +73,8 @@ struct Products {
       visit("codes", In(t.four_bit.codes));
       visit("absmax", In(t.four_bit.absmax));
       visit("nested_absmax", In(t.four_bit.nested_absmax));
+      visit("int8_codes", In(t.int8.codes));
+      visit("int8_scales", In(t.int8.scales));
     }
     visit("c", c);
   }

@@ -77,7 +77,18 @@ TEST_F(Generate, TypesOfTheComputationAndOfWeights) {
   EXPECT_EQ(answers({"--quantize", "nf4"}), answers({"quantization.load_in_4bit=true"}));
   EXPECT_EQ(answers({"--quantize", "fp4"}),
             answers({"quantization.load_in_4bit=true", "quantization.bnb_4bit_quant_type=fp4"}));
-  EXPECT_EQ(answer(row, {"--quantize", "int8", "--overwrite"}).code, 2);
+  EXPECT_EQ(answers({"--quantize", "int8"}).size(), own.size());
+  const auto refusal = [&](std::vector<std::string> more) {
+    more.emplace_back("--overwrite");
+    const Outcome outcome = answer(row, more);
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  EXPECT_NE(refusal({"--quantize", "int4"}).find("--quantize: int4 not in {nf4,fp4,int8}"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--quantize", "int8", "device=cuda"}).find("on CPUs only; use nf4"), std::string::npos);
+  EXPECT_NE(refusal({"--quantize", "int8", "quantization.load_in_4bit=true"}).find("leave one of them out"),
+            std::string::npos);
 }
 
 TEST_F(Generate, StopStringsEndAnswers) {

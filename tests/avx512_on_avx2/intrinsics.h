@@ -259,6 +259,9 @@ inline __m512i _mm512_slli_epi32(__m512i a, int n) {
 inline __m512i _mm512_srli_epi32(__m512i a, int n) {
   return words([n](auto x) { return _mm256_srl_epi32(x, _mm_cvtsi32_si128(n)); }, a);
 }
+inline __m512i _mm512_srai_epi32(__m512i a, int n) {
+  return words([n](auto x) { return _mm256_sra_epi32(x, _mm_cvtsi32_si128(n)); }, a);
+}
 inline __m512i _mm512_srlv_epi32(__m512i a, __m512i n) {
   return words([](auto x, auto y) { return _mm256_srlv_epi32(x, y); }, a, n);
 }
@@ -307,6 +310,9 @@ inline __m512 _mm512_permutexvar_ps(__m512i which, __m512 a) {
 }
 
 // Conversions
+inline __m512 _mm512_cvtepi32_ps(__m512i a) {
+  return floats([](auto x) { return _mm256_cvtepi32_ps(x); }, a);
+}
 inline __m512i _mm512_cvtepu16_epi32(__m256i a) {
   return words([](auto x) { return _mm256_cvtepu16_epi32(x); }, a);
 }

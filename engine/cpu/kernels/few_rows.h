@@ -2,7 +2,7 @@
 // is read once from memory and is all the work, so nothing of it is packed: kLanes of its rows are turned
 // round in registers, kLanes words at a time. Sums are taken in the order of products.cpp, bit by bit.
 #pragma once
-#include "engine/cpu/kernels/four_bit.h"
+#include "engine/cpu/kernels/coded.h"
 #include "engine/cpu/kernels/parts.h"
 #include "engine/cpu/kernels/tile.h"
 
@@ -105,23 +105,49 @@ inline void add_few(Vec (&acc)[kFewGroups][Rows], const Left& x, const T* w, i64
     }
 }
 
+// The same of a coded matrix, by way of a buffer.
+template <class T, int Rows, class Q>
+inline void add_decoded(Vec (&acc)[kFewGroups][Rows], const Left& x, const Q& q, i64 ld, i64 col, i64 cols,
+                        i64 from, i64 count) {
+  constexpr i64 kStep = 8 * kLanes;  // elements decoded at a time: whole vectors, whole words
+  alignas(64) T dense[kFewColumns * kStep];
+  for (i64 k = 0; k < count; k += kStep) {
+    const i64 n = smaller(kStep, count - k);
+    for (i64 c = 0; c < cols; ++c) decode(dense + c * kStep, q, (col + c) * ld + from + k, n);
+    add_few<T>(acc, {x.data + k / kPack<T> * x.step, x.row, x.step}, dense, kStep, cols, n, dense);
+  }
+}
+template <class T, int Rows, class Q>
+inline void add_coded(Vec (&sums)[kFewGroups][Rows], const Left& x, const Q& q, i64 ld, i64 col, i64 cols,
+                      i64 from, i64 count) {
+  const auto after = [&](i64 k) { return Left{x.data + k / kPack<T> * x.step, x.row, x.step}; };
+  const CodedRun run = cols < kFewColumns ? CodedRun{0, 0} : coded_run(q, ld, from, count);
+  const i64 rest = run.lead + run.turns;
+  add_decoded<T>(sums, x, q, ld, col, cols, from, run.lead);
+  Vec acc[kFewGroups][Rows];
+  __builtin_memcpy(&acc, &sums, sizeof acc);
+  const Left turns = after(run.lead);
+  each_word<T, kFewGroups>(
+      q, col, ld, from + run.lead, run.turns, [&](i64 k, int g, WordVec w) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+        for (int r = 0; r < Rows; ++r)
+          acc[g][r] =
+              multiply_add<T>(acc[g][r], splat_word(word_at(turns.data + r * turns.row + k * turns.step)), w);
+      });
+  __builtin_memcpy(&sums, &acc, sizeof acc);
+  add_decoded<T>(sums, after(rest), q, ld, col, cols, from + rest, count - rest);
+}
+
 // The same with rows [col, col + cols) of a part's b.
 template <class T, int Rows>
 inline void add_part(Vec (&acc)[kFewGroups][Rows], const Part& p, i64 col, i64 cols) {
   const ProductTerm& t = *p.term;
   const i64 from = p.from * kPack<T>, count = elements<T>(p);
   const Left x{p.a, p.row_bytes, p.word_bytes};
-  if (!t.four_bit) {
-    const T* w = static_cast<const T*>(t.b) + col * t.ldb;
-    return add_few<T>(acc, x, w + from, t.ldb, cols, count, w + kFewColumns * (t.ldb + from));
-  }
-  constexpr i64 kStep = 8 * kLanes;  // elements decoded at a time: whole vectors, whole words
-  alignas(64) T dense[kFewColumns * kStep];
-  for (i64 k = 0; k < count; k += kStep) {
-    const i64 n = smaller(kStep, count - k);
-    for (i64 c = 0; c < cols; ++c) decode(dense + c * kStep, *t.four_bit, (col + c) * t.ldb + from + k, n);
-    add_few<T>(acc, {x.data + k / kPack<T> * x.step, x.row, x.step}, dense, kStep, cols, n, dense);
-  }
+  if (is_coded(t))
+    return with_codes(t, [&](const auto& q) { add_coded<T>(acc, x, q, t.ldb, col, cols, from, count); });
+  const T* w = static_cast<const T*>(t.b) + col * t.ldb;
+  add_few<T>(acc, x, w + from, t.ldb, cols, count, w + kFewColumns * (t.ldb + from));
 }
 
 template <class T, int Rows>

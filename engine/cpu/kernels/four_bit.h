@@ -1,13 +1,11 @@
-// Right operands in 4 bits: decoded a few rows at a time into a buffer in the first-level cache, and from
-// there brought into a panel as any other operand. The elements are those of a dense matrix, value *
-// absmax in f32 rounded once to T, so that a product has the same bits as one with that matrix.
+// Right operands in 4 bits: engine/core/four_bit.h.
 #pragma once
-#include "engine/cpu/kernels/tile.h"
+#include "engine/cpu/kernels/codes.h"
 
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-inline float absmax_of(const FourBitOperand& q, i64 block) {
+inline float scale_of(const FourBitOperand& q, i64 block) {
   if (q.absmax != nullptr) return q.absmax[block];
   return nested_value(q.nested_map[q.absmax_codes[block]], q.nested_absmax[block / kNestedBlock],
                       q.nested_offset);
@@ -34,30 +32,25 @@ template <class T>
 inline void decode(T* to, const FourBitOperand& q, i64 at, i64 n) {
   while (n > 0) {
     const i64 block = at / q.block, here = smaller(n, (block + 1) * q.block - at);
-    decode_in_block(to, q, at, here, absmax_of(q, block));
+    decode_in_block(to, q, at, here, scale_of(q, block));
     to += here;
     at += here;
     n -= here;
   }
 }
 
-// Rows [from, from + count) of op(b), columns [col, col + cols), at most kTile, to `to`, ld words apart.
-template <class T>
-inline void pack_four_bit(Word* to, i64 ld, const ProductTerm& t, i64 from, i64 count, i64 col, i64 cols) {
-  constexpr i64 kStep = kLanes * 4;  // of the summed dimension: whole words, whole vectors
-  alignas(64) T dense[kTile * kStep];
-  for (i64 k = 0; k < count; k += kStep) {
-    const i64 n = smaller(kStep, count - k);
-    Word* part = to + k / kPack<T> * ld;
-    if (t.b_transposed) {
-      for (i64 c = 0; c < cols; ++c) decode(dense + c * kStep, *t.four_bit, (col + c) * t.ldb + from + k, n);
-      transpose(part, ld, dense, kStep, cols, n);
-    } else {
-      for (i64 r = 0; r < n; ++r) decode(dense + r * kTile, *t.four_bit, (from + k + r) * t.ldb + col, cols);
-      interleave(part, ld, dense, kTile, n, cols);
-    }
+// What a word of codes stands for, before it is scaled.
+template <>
+struct Codes<FourBitOperand> {
+  static constexpr i64 kOfWord = 8;
+  explicit Codes(const FourBitOperand& q) : values(table(q.values.of, 1)) {}
+  static const std::uint8_t* at(const FourBitOperand& q, i64 i) { return q.codes + i / 2; }
+  // Of code i of every word: two a byte, the high half first.
+  Vec operator()(WordVec w, int i) const {
+    return look_up(values, shifted_right(w, i % 2 == 0 ? i * 4 + 4 : i * 4 - 4));
   }
-}
+  Table values;
+};
 
 }  // namespace
 }  // namespace ft::cpu::FT_TARGET

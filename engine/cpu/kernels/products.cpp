@@ -8,8 +8,8 @@
 #include "engine/cpu/kernels/products.h"
 
 #include "engine/cpu/kernels/ahead.h"
+#include "engine/cpu/kernels/coded.h"
 #include "engine/cpu/kernels/few_rows.h"
-#include "engine/cpu/kernels/four_bit.h"
 #include "engine/cpu/kernels/parts.h"
 #include "engine/cpu/kernels/tile.h"
 
@@ -38,8 +38,8 @@ void pack_right(Word* to, i64 ld, const Part& p, i64 col, i64 cols) {
   const ProductTerm& t = *p.term;
   const T* b = static_cast<const T*>(t.b);
   const i64 from = p.from * kPack<T>;
-  if (t.four_bit)
-    pack_four_bit<T>(to, ld, t, from, elements<T>(p), col, cols);
+  if (is_coded(t))
+    with_codes(t, [&](const auto& q) { pack_coded<T>(to, ld, q, t, from, elements<T>(p), col, cols); });
   else if (t.b_transposed)
     transpose(to, ld, b + col * t.ldb + from, t.ldb, cols, elements<T>(p));
   else
@@ -280,7 +280,7 @@ Blocking choose_blocking(const ProductCall& call, bool few) {
   bool packs_a = false, decodes_b = false;
   for (i64 i = 0; i < call.count; ++i) {
     packs_a = packs_a || !readable_in_place<T>(call.terms[i]);
-    decodes_b = decodes_b || call.terms[i].four_bit;
+    decodes_b = decodes_b || is_coded(call.terms[i]);
   }
   constexpr Blocking kPacked[] = {
       {kPanels, kBlockRows}, {kPanels / 2, kBlockRows}, {kPanels / 2, 528}, {1, 528}, {1, 288}, {1, 96}};
@@ -304,8 +304,8 @@ bool better_transposed(const ProductCall& call) {
   bool few_rows = call.rows <= kLanes, few_cols = call.cols <= kTile && call.cols < call.rows;
   for (i64 i = 0; i < call.count; ++i) {
     const ProductTerm& t = call.terms[i];
-    few_rows = few_rows && !t.a_transposed && t.b_transposed && !t.four_bit;
-    few_cols = few_cols && t.a_transposed && !t.b_transposed && !t.four_bit;
+    few_rows = few_rows && !t.a_transposed && t.b_transposed && !is_coded(t);
+    few_cols = few_cols && t.a_transposed && !t.b_transposed && !is_coded(t);
   }
   return few_rows || few_cols;
 }

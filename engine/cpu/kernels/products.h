@@ -19,6 +19,12 @@ struct FourBitOperand {
   const float *nested_map, *nested_absmax;
   float nested_offset;
 };
+// A matrix in 8 bits, see engine/core/int8.h.
+struct Int8Operand {
+  const std::int8_t* codes;
+  std::int64_t block;
+  const float* scales;  // of every block
+};
 
 // op(a) (rows, k) op(b) (k, cols); leading dimensions in elements, of the stored matrices.
 struct ProductTerm {
@@ -29,7 +35,9 @@ struct ProductTerm {
   std::int64_t ldb;
   bool b_transposed;  // stored as (cols, k)
   std::int64_t k;
-  const FourBitOperand* four_bit = nullptr;  // what b is then; its rows lie side by side
+  // What b is then, one of them; its rows lie side by side.
+  const FourBitOperand* four_bit = nullptr;
+  const Int8Operand* int8 = nullptr;
 };
 
 // y (rows, cols) = alpha * sum of the terms + c

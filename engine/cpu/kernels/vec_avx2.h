@@ -74,6 +74,11 @@ inline void store(f16* p, Vec x, std::int64_t n) {
   store_halves(p, _mm256_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT), n);
 }
 
+// As a store and a load would leave it.
+inline Vec rounded(float, Vec x) { return x; }
+inline Vec rounded(bf16, Vec x) { return widen_bf16(narrow_bf16(x)); }
+inline Vec rounded(f16, Vec x) { return {_mm256_cvtph_ps(_mm256_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT))}; }
+
 inline Vec operator+(Vec a, Vec b) { return {_mm256_add_ps(a.v, b.v)}; }
 inline Vec operator-(Vec a, Vec b) { return {_mm256_sub_ps(a.v, b.v)}; }
 inline Vec operator*(Vec a, Vec b) { return {_mm256_mul_ps(a.v, b.v)}; }
@@ -122,14 +127,17 @@ inline Table table(const float* p, float scale) {
   const Vec s = splat(scale);
   return {(load(p) * s).v, (load(p + 8) * s).v};
 }
+// By the lowest four bits of each word.
+inline Vec look_up(const Table& t, __m256i n) {
+  const __m256 upper = _mm256_castsi256_ps(_mm256_slli_epi32(n, 28));  // bit 3 as the sign
+  return {_mm256_blendv_ps(_mm256_permutevar8x32_ps(t.low, n), _mm256_permutevar8x32_ps(t.high, n), upper)};
+}
 // kLanes of them, by the 4-bit numbers in kLanes / 2 bytes, of which the high half comes first.
 inline Vec look_up(const Table& t, const std::uint8_t* numbers) {
   std::int32_t bytes;
   std::memcpy(&bytes, numbers, sizeof bytes);
   const __m256i shifts = _mm256_setr_epi32(4, 0, 12, 8, 20, 16, 28, 24);
-  const __m256i n = _mm256_srlv_epi32(_mm256_set1_epi32(bytes), shifts);
-  const __m256 upper = _mm256_castsi256_ps(_mm256_slli_epi32(n, 28));  // bit 3 as the sign
-  return {_mm256_blendv_ps(_mm256_permutevar8x32_ps(t.low, n), _mm256_permutevar8x32_ps(t.high, n), upper)};
+  return look_up(t, _mm256_srlv_epi32(_mm256_set1_epi32(bytes), shifts));
 }
 
 // 32-bit words: see words.h. Without bf16 dot products every word is a float.
@@ -145,6 +153,12 @@ inline void store_words(std::uint32_t* p, WordVec x) {
 }
 inline WordVec as_words(Vec x) { return {_mm256_castps_si256(x.v)}; }
 inline Vec as_floats(WordVec x) { return {_mm256_castsi256_ps(x.v)}; }
+inline WordVec shifted_right(WordVec x, int bits) { return {_mm256_srli_epi32(x.v, bits)}; }
+inline Vec look_up(const Table& t, WordVec numbers) { return look_up(t, numbers.v); }
+// Byte i of each word, from -128 to 127.
+inline Vec signed_byte(WordVec x, int i) {
+  return {_mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(x.v, 24 - 8 * i), 24))};
+}
 
 // r[i] lane j <-> r[j] lane i
 [[gnu::always_inline]] inline void transpose_in_registers(WordVec (&w)[kLanes]) {

@@ -55,6 +55,11 @@ inline void store(f16* p, Vec x, std::int64_t n) {
   _mm256_mask_storeu_epi16(p, first_lanes(n), _mm512_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT));
 }
 
+// As a store and a load would leave it.
+inline Vec rounded(float, Vec x) { return x; }
+inline Vec rounded(bf16, Vec x) { return widen_bf16(narrow_bf16(x.v)); }
+inline Vec rounded(f16, Vec x) { return {_mm512_cvtph_ps(_mm512_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT))}; }
+
 inline Vec operator+(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }
 inline Vec operator-(Vec a, Vec b) { return {_mm512_sub_ps(a.v, b.v)}; }
 inline Vec operator*(Vec a, Vec b) { return {_mm512_mul_ps(a.v, b.v)}; }
@@ -105,6 +110,16 @@ inline WordVec splat_word(std::uint32_t w) { return {_mm512_set1_epi32(static_ca
 inline void store_words(std::uint32_t* p, WordVec x) { _mm512_storeu_si512(p, x.v); }
 inline WordVec as_words(Vec x) { return {_mm512_castps_si512(x.v)}; }
 inline Vec as_floats(WordVec x) { return {_mm512_castsi512_ps(x.v)}; }
+inline WordVec shifted_right(WordVec x, int bits) {
+  return {_mm512_srli_epi32(x.v, static_cast<unsigned>(bits))};
+}
+// By the lowest four bits of each word.
+inline Vec look_up(const Table& t, WordVec numbers) { return {_mm512_permutexvar_ps(numbers.v, t.v)}; }
+// Byte i of each word, from -128 to 127.
+inline Vec signed_byte(WordVec x, int i) {
+  const auto up = static_cast<unsigned>(24 - 8 * i);
+  return {_mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(x.v, up), 24))};
+}
 // Words of two neighbouring bf16 of memory, up to n elements of them.
 inline WordVec load_pairs(const bf16* p) { return {_mm512_loadu_si512(p)}; }
 inline WordVec load_pairs(const bf16* p, std::int64_t n) {

@@ -1,4 +1,4 @@
-// Products with a weight in 4 bits: on every target the very bits of products with the dense matrix that
+// Products with a weight in 4 or 8 bits: on every target the very bits of products with the dense matrix that
 // it stands for, and near the sums in double.
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 #include "engine/core/error.h"
 #include "engine/cpu/products.h"
 #include "engine/io/four_bit.h"
+#include "engine/io/int8.h"
 #include "tests/engine/cpu/all_kernels.h"
 
 namespace ft::cpu {
@@ -39,20 +40,22 @@ struct Matrix {
   }
 };
 
+template <class T>
+Tensor view(std::vector<T>& v) {
+  if (v.empty()) return Tensor{};
+  return Tensor(reinterpret_cast<std::byte*>(v.data()), DTypeOf<T>::value,
+                {static_cast<std::int64_t>(v.size())});
+}
+
 struct Quantized {
   FourBitData data;
   std::vector<float> dense;
   FourBitMatrix matrix;
+  Term times(Tensor x, Trans t) const { return {x, Trans::no, {}, t, matrix}; }
   Quantized(Shape shape, FourBitForm form, std::uint64_t seed)
       : data(quantize(random_values(shape.numel(), seed), form)),
         dense(static_cast<std::size_t>(shape.numel())) {
     dequantize(dense, data);
-    const auto view = [](auto& v) {
-      using T = std::decay_t<decltype(v[0])>;
-      if (v.empty()) return Tensor{};
-      return Tensor(reinterpret_cast<std::byte*>(v.data()), DTypeOf<T>::value,
-                    {static_cast<std::int64_t>(v.size())});
-    };
     matrix = {
         form,
         shape,
@@ -64,16 +67,40 @@ struct Quantized {
   Quantized(const Quantized&) = delete;
 };
 
+// The same in 8 bits.
+struct Int8 {
+  std::vector<std::uint8_t> codes;
+  std::vector<float> scales, dense;
+  Int8Matrix matrix;
+  Term times(Tensor x, Trans t) const {
+    Term term{x, Trans::no, {}, t};
+    term.int8 = matrix;
+    return term;
+  }
+  Int8(Shape shape, std::uint64_t seed) : dense(random_values(shape.numel(), seed)) {
+    const Int8Data data = quantize_int8(shape.numel(), DType::f32, [&](const Tensor& to, std::int64_t first) {
+      std::copy_n(dense.data() + first, to.numel(), to.as<float>());
+    });
+    scales = data.scales;
+    for (std::size_t i = 0; i < dense.size(); ++i) {
+      codes.push_back(static_cast<std::uint8_t>(data.codes[i]));
+      dense[i] = static_cast<float>(data.codes[i]) * scales[i / kInt8Block];
+    }
+    matrix = {shape, view(codes), view(scales)};
+  }
+  Int8(const Int8&) = delete;
+};
+
 struct Case {
   std::int64_t rows, cols, k;
   Trans trans;  // of the weight: yes is x W^T
-  FourBitForm form;
 };
 
+Shape shape_of(const Case& t) { return t.trans == Trans::yes ? Shape{t.cols, t.k} : Shape{t.k, t.cols}; }
+
 // y = x op(W) + u B + c, an adapter's term beside the weight's, both ways.
-void check(const Case& t, DType dtype, Products& products) {
+void check(const auto& w, const Case& t, DType dtype, Products& products) {
   const bool tb = t.trans == Trans::yes;
-  const Quantized w(tb ? Shape{t.cols, t.k} : Shape{t.k, t.cols}, t.form, 3);
   const Matrix dense(w.dense, w.matrix.shape, dtype);
   const Matrix x(random_values(t.rows * t.k, 1), {t.rows, t.k}, dtype);
   const Matrix u(random_values(t.rows * 8, 4), {t.rows, 8}, dtype),
@@ -81,7 +108,7 @@ void check(const Case& t, DType dtype, Products& products) {
   const Matrix c(random_values(t.cols, 6), {t.cols}, dtype);
   Matrix y({}, {t.rows, t.cols}, DType::f32), want({}, {t.rows, t.cols}, DType::f32);
   const Term adapter{u.tensor, Trans::no, b.tensor, Trans::yes};
-  const Term packed[] = {{x.tensor, Trans::no, {}, t.trans, w.matrix}, adapter};
+  const Term packed[] = {w.times(x.tensor, t.trans), adapter};
   const Term plain[] = {{x.tensor, Trans::no, dense.tensor, t.trans}, adapter};
   products.run({y.tensor, packed, 0.5f, c.tensor});
   products.run({want.tensor, plain, 0.5f, c.tensor});
@@ -96,29 +123,66 @@ void check(const Case& t, DType dtype, Products& products) {
     }
 }
 
-TEST(FourBitProducts, TheBitsOfTheDenseMatrix) {
+// f(case, type, products) of every target. Rows of some are whole blocks, but depths begin anywhere.
+void each_case(const auto& f) {
   Team team(2);
   for (const auto& kernels : all_kernels()) {
     Products products(kernels.kernels.products, team, {});
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
       for (const Trans trans : {Trans::no, Trans::yes})
-        for (const FourBitBook book : {FourBitBook::nf4, FourBitBook::fp4})
-          for (const bool nested : {false, true})
-            for (const auto& [rows, cols, k] : {std::array<std::int64_t, 3>{1, 1, 1},
-                                                {2, 40, 200},
-                                                {4, 70, 1300},
-                                                {33, 7, 5},
-                                                {17, 65, 129},
-                                                {50, 33, 91},
-                                                {20, 150, 1300},
-                                                {70, 400, 64}}) {
-              SCOPED_TRACE(str(kernels.name, " ", rows, " ", cols, " ", k, " ", name_of(book), " ", nested));
-              check({rows, cols, k, trans, {book, rows == 50 ? 32 : 64, nested}}, dtype, products);
-            }
+        for (const auto& [rows, cols, k] : {std::array<std::int64_t, 3>{1, 1, 1},
+                                            {2, 40, 200},
+                                            {4, 70, 1300},
+                                            {33, 7, 5},
+                                            {17, 65, 129},
+                                            {50, 33, 91},
+                                            {20, 150, 1300},
+                                            {70, 400, 64},
+                                            {1, 96, 768},
+                                            {3, 72, 2112},
+                                            {4, 32, 1152},
+                                            {16, 100, 1152}}) {
+          SCOPED_TRACE(str(kernels.name, " ", rows, " ", cols, " ", k, " ", name_of(dtype)));
+          f(Case{rows, cols, k, trans}, dtype, products);
+        }
   }
 }
 
-TEST(FourBitProducts, StayWithTheOwnKernelBesideOneDnn) {
+TEST(CodedProducts, FourBitsHaveTheBitsOfTheDenseMatrix) {
+  each_case([](const Case& t, DType dtype, Products& products) {
+    for (const FourBitBook book : {FourBitBook::nf4, FourBitBook::fp4})
+      for (const bool nested : {false, true}) {
+        SCOPED_TRACE(str(name_of(book), " ", nested));
+        check(Quantized(shape_of(t), {book, t.rows == 50 ? 32 : 64, nested}, 3), t, dtype, products);
+      }
+  });
+}
+
+TEST(CodedProducts, EightBitsHaveTheBitsOfTheDenseMatrix) {
+  each_case([](const Case& t, DType dtype, Products& products) {
+    check(Int8(shape_of(t), 3), t, dtype, products);
+  });
+}
+
+TEST(Int8, CodesAreTheNearest) {
+  std::vector<float> x = {0, 127, -127, 1.5f, 2.5f, -0.49f};
+  x.resize(64);
+  x.push_back(-2);  // a block of its own
+  const auto read = [&](const Tensor& to, std::int64_t first) {
+    std::copy_n(x.data() + first, to.numel(), to.as<float>());
+  };
+  const Int8Data q = quantize_int8(65, DType::f32, read);
+  EXPECT_EQ(std::vector<int>(q.codes.begin(), q.codes.begin() + 6),
+            (std::vector<int>{0, 127, -127, 2, 2, 0}));
+  EXPECT_EQ(q.codes[64], -127);
+  EXPECT_EQ(q.scales, (std::vector<float>{1, 2.0f / 127}));
+  x[3] = INFINITY;
+  EXPECT_THROW(quantize_int8(65, DType::f32, read), InternalError);
+  x.assign(64, 0);
+  EXPECT_EQ(quantize_int8(64, DType::f32, read).scales, (std::vector<float>{0}));
+}
+
+TEST(CodedProducts, StayWithTheOwnKernelBesideOneDnn) {
   Team team(2);
   Products products(kernels_of(best_target()).products, team, {.f32 = true, .bf16 = true});
   const Quantized w({96, 130}, {}, 3);

@@ -1,0 +1,52 @@
+#include "app/assembly/int8_weights.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/io/convert.h"
+#include "engine/nn/visitor.h"
+
+namespace ft {
+
+Int8Weights::Int8Weights(Model& model, const std::vector<std::string>& never_quantized) {
+  const auto stays = [&](const std::string& name) {
+    return std::ranges::any_of(never_quantized, [&](const std::string& part) {
+      return ("." + name + ".").find("." + part + ".") != std::string::npos;
+    });
+  };
+  EachLinear each([&](Linear& l) {
+    auto* dense = dynamic_cast<DenseWeight*>(l.weight.get());
+    if (!dense || dense->parameter.trainable || stays(l.name)) return;
+    if (l.adapter && l.adapter->rescaling())
+      throw UserError(Exit::config,
+                      "--quantize int8: DoRA adapters need the weights as they are; merge the "
+                      "adapter first (ft merge), or use nf4");
+    auto weight = std::make_unique<Int8Weight>(dense->parameter, dense->inputs_first());
+    by_parameter_[weight->codes.name] = by_parameter_[weight->scales.name] = weight.get();
+    l.weight = std::move(weight);
+  });
+  model.visit(each);
+  if (by_parameter_.empty())
+    throw UserError(Exit::config, "--quantize int8: this model has no linears to keep in 8 bits");
+}
+
+void Int8Weights::expect(const WeightSource& base) const {
+  for (const auto& [name, w] : by_parameter_)
+    if (name == w->codes.name) base.expect(w->codes.stored_name(), w->shape);
+}
+
+void Int8Weights::read(const WeightSource& base, const Parameter& p, const Tensor& y,
+                       std::int64_t first) const {
+  const Int8Weight* w = by_parameter_.at(p.name);
+  if (held_ != w) {
+    const std::string& name = w->codes.stored_name();
+    data_ = quantize_int8(w->shape.numel(), *dtype_of(base.info(name).type),
+                          [&](const Tensor& to, std::int64_t from) { base.read(name, to, from); });
+    held_ = w;
+  }
+  const void* from = p.name == w->codes.name ? static_cast<const void*>(data_.codes.data() + first)
+                                             : static_cast<const void*>(data_.scales.data() + first);
+  std::memcpy(y.data, from, static_cast<std::size_t>(y.bytes()));
+}
+
+}  // namespace ft

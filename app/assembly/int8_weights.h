@@ -1,0 +1,32 @@
+// A model's linears in 8 bits, for answers (--quantize int8): quantized one after another as they are loaded.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/io/int8.h"
+#include "engine/io/weights.h"
+#include "engine/nn/linear.h"
+#include "engine/nn/model.h"
+
+namespace ft {
+
+class Int8Weights {
+ public:
+  // Gives frozen linears weights in 8 bits: all but those named, the head too unless it shares the embedding's
+  // table. UserError(config): there is none, or an adapter compares with what they are (DoRA).
+  Int8Weights(Model&, const std::vector<std::string>& never_quantized);
+
+  bool has(const Parameter& p) const { return by_parameter_.contains(p.name); }
+  // Makes sure that the base has them in their shapes.
+  void expect(const WeightSource& base) const;
+  // Elements of one of their parameters from `first` on. One weight is held at a time.
+  void read(const WeightSource& base, const Parameter&, const Tensor& y, std::int64_t first) const;
+
+ private:
+  std::map<std::string, Int8Weight*> by_parameter_;
+  mutable const Int8Weight* held_ = nullptr;  // that data_ is of
+  mutable Int8Data data_;
+};
+
+}  // namespace ft
