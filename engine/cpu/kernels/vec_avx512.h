@@ -160,7 +160,7 @@ inline Vec dot_pairs(T, Vec c, WordVec a, WordVec b) {
 }
 
 // r[i] lane j <-> r[j] lane i
-inline void transpose_in_registers(WordVec (&w)[kLanes]) {
+[[gnu::always_inline]] inline void transpose_in_registers(WordVec (&w)[kLanes]) {
   __m512i r[16], t[16];
   for (int i = 0; i < 8; ++i) {
     t[2 * i] = _mm512_unpacklo_epi32(w[2 * i].v, w[2 * i + 1].v);
