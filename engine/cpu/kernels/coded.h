@@ -1,10 +1,10 @@
-// Right operands in few bits. The elements are those of a dense matrix, scale * what a code stands for in f32,
-// rounded once to T, so that a product has the same bits as one with that matrix.
+// Right operands in few bits. The elements are those of a dense matrix, scale * what a code stands for in
+// f32, rounded once to T, so that a product has the same bits as one with that matrix.
 //
 // Where a product sums over the matrix's columns, kLanes rows are decoded side by side: words of their codes
 // are transposed, 4 or 8 elements at once, and each becomes words of elements in the order in which they are
-// multiplied. Edges, and products that sum over rows, decode a few rows into a buffer in the first-level cache
-// and go on from there as with a dense matrix.
+// multiplied. Edges, and products that sum over rows, decode a few rows into a buffer in the first-level
+// cache and go on from there as with a dense matrix.
 #pragma once
 #include "engine/cpu/kernels/four_bit.h"
 #include "engine/cpu/kernels/int8.h"
@@ -81,8 +81,8 @@ template <class T, int Groups, class Q>
   }
 }
 
-// Rows [from, from + count) of op(b), columns [col, col + cols), at most kTile, to `to`, ld words apart: by way
-// of a buffer.
+// Rows [from, from + count) of op(b), columns [col, col + cols), at most kTile, to `to`, ld words apart: by
+// way of a buffer.
 template <class T, class Q>
 inline void pack_decoded(Word* to, i64 ld, const Q& q, const ProductTerm& t, i64 from, i64 count, i64 col,
                          i64 cols) {
