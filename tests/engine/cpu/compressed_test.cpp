@@ -21,8 +21,9 @@ TEST(FirstMoment, FollowsTheDoublePrecisionFormula) {
     each_length([=](const Trial& s) {
       Matrix &y = s.matrix(1), &m = s.matrix(2), &grad = s.matrix(3);
       std::vector<double> want = y.values();
+      const std::vector<double> first = m.values(), g = grad.values();
       for (std::size_t i = 0; i < want.size(); ++i)
-        want[i] = (adds ? want[i] : 0) + 0.9 * m.values()[i] + 0.1 * 0.5 * grad.values()[i];
+        want[i] = (adds ? want[i] : 0) + 0.9 * first[i] + 0.1 * 0.5 * g[i];
       s.ops.run(op::FirstMoment{.y = y, .m = m, .grad = grad, .beta = 0.9, .grad_scale = 0.5f, .adds = adds});
       EXPECT_LT(nmse(y.values(), want), 1e-12);
       if (adds) return;
@@ -87,7 +88,8 @@ TEST(Signs, OfSeveralRanksAreAddedUp) {
     std::byte* const data = all.tensor.data;
     for (int r = 0; r < 3; ++r) {
       Matrix& x = s.matrix(static_cast<std::uint64_t>(5 + r));
-      for (std::size_t i = 0; i < want.size(); ++i) want[i] += (x.values()[i] < 0 ? -1 : 1) * (r + 1) / 3.0;
+      const std::vector<double> part = x.values();
+      for (std::size_t i = 0; i < want.size(); ++i) want[i] += (part[i] < 0 ? -1 : 1) * (r + 1) / 3.0;
       squares.set(0, 0, std::pow(r + 1, 2));
       s.ops.run(op::EncodeSigns{.bits = Tensor(data + r * row + 8, DType::u8, {bytes}),
                                 .scale = Tensor(data + r * row, DType::f32, {1}),
