@@ -53,7 +53,7 @@ inline Json file_with(const std::string& name, const Json& value, const Key& key
   for (const std::string block : {"optimizer", "scheduler"})
     if (name.starts_with(block + ".params.")) put(block + ".type", types.empty() ? "Adam" : types[0]);
   for (const std::string block :
-       {"fp16", "bf16", "flops_profiler", "comms_logger", "tensorboard", "csv_monitor"})
+       {"fp16", "bf16", "flops_profiler", "comms_logger", "tensorboard", "csv_monitor", "wandb"})
     if (name.starts_with(block + ".")) put(block + ".enabled", true);
   if (name.starts_with("curriculum_learning.")) put("curriculum_learning.enabled", true);
   if (name.starts_with("data_efficiency.")) put("data_efficiency.enabled", true);
