@@ -45,7 +45,8 @@ INSTANTIATE_TEST_SUITE_P(All, CudaOptimizers,
                                          Chosen{"sgd", "momentum=0.9,nesterov=True"}, Chosen{"adagrad"},
                                          Chosen{"rmsprop", "centered=True,momentum=0.5"},
                                          Chosen{"adafactor", "scale_parameter=True"},
-                                         Chosen{"muon", "", 1e-3}, Chosen{"onebit_adam", "freeze_step=3"}),
+                                         Chosen{"muon", "", 1e-3},
+                                         Chosen{"onebit_adam", "freeze_step=3", 1e-4}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 class CudaStates : public testing::TestWithParam<Chosen> {};
