@@ -6,6 +6,7 @@
 
 #include "app/assembly/experts.h"
 #include "app/assembly/param_groups.h"
+#include "app/assembly/pipeline_parallel.h"
 #include "app/assembly/reward_model.h"
 #include "app/assembly/shared_layers.h"
 #include "app/assembly/vocabulary.h"
@@ -292,6 +293,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
   if (!part.whole()) b.whole = std::make_unique<BuiltModel>(build_model(config, Weights::ignore));
   share_layers(b, config, part.tensor);
   deal_experts(b, config, part.experts);
+  keep_stage(b, config, part);
   return b;
 }
 

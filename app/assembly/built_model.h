@@ -33,7 +33,9 @@ struct BuiltModel {
   std::unique_ptr<lora::AdapterFolder> start;    // the adapter to continue from; null: none
   std::shared_ptr<const lora::Starts> starts;    // with `lora`: what adapters begin as
   std::uint64_t seed = 0;
-  std::unique_ptr<BuiltModel> whole;    // where this is a part: the model of which it is one, without weights
+  // Where this is a part: which stage of a pipeline, and the model of which it is one, without weights.
+  Stage stage;
+  std::unique_ptr<BuiltModel> whole;
   std::optional<std::int32_t> padding;  // of a reward model: see padding_token
 
   Model& model() const { return *made.model; }
@@ -66,7 +68,7 @@ lora::FourBitPlan plan_of(const ModelInfo&, lora::FourBitPlan);
 enum class Weights : bool { check, ignore };
 // Reads config.json, attaches what the configuration asks for, and (check) verifies that every weight exists
 // with the right shape. ft plan ignores the weights.
-// tensor: the rank among those that share each layer; of a model that they share it then has its part.
-BuiltModel build_model(const RunConfig&, Weights, const ModelPart& = {});
+// part: of a model that ranks share it then has this one.
+BuiltModel build_model(const RunConfig&, Weights, const ModelPart& part = {});
 
 }  // namespace ft

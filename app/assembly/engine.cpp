@@ -49,11 +49,15 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others
       grid(*comm, request.grid),
       store(*ops, grid.zero(), request.zero, request.states,
             {depot_of(request.zero.params_home, *ops), depot_of(request.zero.states_home, *ops), host},
-            grid.tensor(), grid.same_experts()),
+            &grid),
       saved(ops->allocate(plan.saved), plan.saved),
       scratch(ops->allocate(plan.scratch), plan.scratch),
       context{observer ? *observer : *ops, saved, scratch, request.dtype} {
   context.grid = &grid;
+  for (std::int64_t i = 1; i < plan.in_flight; ++i)
+    in_flight.emplace_back(ops->allocate(plan.flight), plan.flight);
+  context.in_flight = in_flight;
+  if (plan.again > 0) context.again = &again.emplace(ops->allocate(plan.again), plan.again);
   if (plan.inputs > 0) {
     kept = depot_of({.home = Home::host}, *ops);
     kept->reserve(plan.inputs);
@@ -82,7 +86,11 @@ Policy Engine::hold(std::optional<ParameterStore>& in, const BuiltModel& held, c
 MemoryReport Engine::memory(bool adapter) const {
   const bool one = ops->device().kind == Device::Kind::cpu;  // the device's memory is the host's
   const std::int64_t workspace = ops->workspace() + (host && one ? host->workspace() : 0);
-  MemoryReport m = memory_report(store.memory(), saved.peak(), scratch.peak() + workspace, adapter);
+  std::int64_t largest = saved.peak();  // any of them may have had the largest micro-batch
+  for (const Arena& a : in_flight) largest = std::max(largest, a.peak());
+  std::int64_t activations = largest + (again ? again->peak() : 0);
+  for (const Arena& a : in_flight) activations += std::min(a.capacity(), largest);
+  MemoryReport m = memory_report(store.memory(), activations, scratch.peak() + workspace, adapter);
   if (kept) m.host += kept->size();
   if (frozen) add_frozen(m, frozen->memory(), grid.zero());
   if (scoring) add_frozen(m, scoring->memory(), grid.zero());

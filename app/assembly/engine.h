@@ -36,6 +36,8 @@ class Engine {
   std::optional<ParameterStore> frozen, scoring;  // the reference's, the reward model's
   Policy reference, scorer;                       // where they are models of their own
   Arena saved, scratch;
+  std::vector<Arena> in_flight;  // see Ctx
+  std::optional<Arena> again;
   std::shared_ptr<Depot> kept;  // null: blocks' inputs stay on the device
   std::optional<InputsHome> inputs;
   Ctx context;

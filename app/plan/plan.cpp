@@ -110,6 +110,7 @@ Exit plan(const PlanArgs& args) {
   for (int stage = 0; stage <= 3; ++stage) {
     if (stage != own && ranks == 1) continue;  // alone all stages are one
     if (stage > last_stage(s.config.training.optim)) continue;
+    if (stage > 1 && table.grid.pipeline > 1) break;
     RunConfig config = s.config;
     config.zero_optimization = at_stage(config.zero_optimization, stage);
     table.stages.push_back({stage, s.with(config)});

@@ -58,13 +58,31 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
     request.recompute = fewest_recomputed(built.model(), request, room.there);
   request.costs = costs;
   const BatchShape largest = request.train.empty() ? BatchShape{} : request.train[0];
-  return {plan_run(built.model(), request), largest};
+  const Plan plan = plan_run(built.model(), request);
+  return {plan, largest, {plan}};
 }
 
-// The rank that is planned: no other one has more.
-ModelPart first_of(const RunConfig& config) {
+// Of each stage of the pipeline what the first of its ranks has: no other one has more.
+std::vector<BuiltModel> build_stages(const RunConfig& config) {
   const GridShape grid = grid_of(config.distributed);
-  return {.tensor = {0, grid.tensor}, .experts = {0, grid.expert}};
+  std::vector<BuiltModel> all;
+  for (int s = 0; s < grid.pipeline; ++s)
+    all.push_back(
+        build_model(config, Weights::ignore, {{0, grid.tensor}, {0, grid.expert}, s, grid.pipeline}));
+  return all;
+}
+
+Planned plan_stages(const RunConfig& config, const std::vector<BuiltModel>& stages, const BuiltData* data,
+                    Room room, std::optional<std::int64_t> length, Costs costs = Costs::all) {
+  Planned all;
+  for (const BuiltModel& stage : stages) {
+    const Planned one = plan_built(config, stage, data, room, length, costs);
+    all.largest = one.largest;
+    all.stages.push_back(one.plan);
+  }
+  all.plan = *std::max_element(all.stages.begin(), all.stages.end(),
+                               [](const Plan& a, const Plan& b) { return a.memory.total < b.memory.total; });
+  return all;
 }
 
 constexpr std::int64_t kLengthStep = 64;  // tokens
@@ -98,7 +116,7 @@ Room room_of(const RunConfig& config) {
 
 Planned planned(const RunConfig& config, const BuiltData* data, Room room,
                 std::optional<std::int64_t> length) {
-  return plan_built(config, build_model(config, Weights::ignore, first_of(config)), data, room, length);
+  return plan_stages(config, build_stages(config), data, room, length);
 }
 
 std::int64_t fewest_recomputed(Model& model, PlanRequest request, std::int64_t there) {
@@ -119,26 +137,28 @@ std::int64_t fewest_recomputed(Model& model, PlanRequest request, std::int64_t t
 
 std::int64_t choose_recomputed(Model& model, const PlanRequest& request, const Ops& ops, const Ranks& ranks,
                                Communicator& comm) {
-  std::int64_t fewest = fewest_recomputed(model, request, ops.free_memory() / sharing(ops, ranks.local_size));
-  comm.broadcast(std::as_writable_bytes(std::span(&fewest, 1)), 0);
-  return fewest;
+  std::vector<std::int64_t> fewest(static_cast<std::size_t>(comm.size()));
+  fewest[static_cast<std::size_t>(comm.rank())] =
+      fewest_recomputed(model, request, ops.free_memory() / sharing(ops, ranks.local_size));
+  comm.all_gather_host(std::as_writable_bytes(std::span(fewest)));
+  return fewest[static_cast<std::size_t>(request.stage * (comm.size() / ranks.grid.pipeline))];
 }
 
 std::int64_t longest_that_fits(const RunConfig& config, Room room) {
-  const BuiltModel built = build_model(config, Weights::ignore, first_of(config));
-  return kLengthStep * most_steps(most_tokens(config, built.made.info), [&](std::int64_t steps) {
+  const std::vector<BuiltModel> stages = build_stages(config);
+  return kLengthStep * most_steps(most_tokens(config, stages[0].made.info), [&](std::int64_t steps) {
            // With as much recomputation as the configuration leaves open.
-           const Planned p = plan_built(config, built, nullptr, {.workspace = room.workspace},
-                                        steps * kLengthStep, Costs::none);
+           const Planned p = plan_stages(config, stages, nullptr, {.workspace = room.workspace},
+                                         steps * kLengthStep, Costs::none);
            return p.plan.memory.total <= room.there;
          });
 }
 
 std::int64_t shortest_that_computes(const RunConfig& config, Room room, double flop) {
-  const BuiltModel built = build_model(config, Weights::ignore, first_of(config));
-  const std::int64_t most = most_tokens(config, built.made.info);
+  const std::vector<BuiltModel> stages = build_stages(config);
+  const std::int64_t most = most_tokens(config, stages[0].made.info);
   const std::int64_t below = most_steps(most, [&](std::int64_t steps) {
-    return plan_built(config, built, nullptr, room, steps * kLengthStep, Costs::flops).plan.computed < flop;
+    return plan_stages(config, stages, nullptr, room, steps * kLengthStep, Costs::flops).plan.computed < flop;
   });
   return (below + 1) * kLengthStep <= most ? (below + 1) * kLengthStep : 0;
 }

@@ -10,7 +10,8 @@ namespace ft {
 
 struct Planned {
   Plan plan;
-  BatchShape largest;  // of the training micro-batches
+  BatchShape largest;        // of the training micro-batches
+  std::vector<Plan> stages;  // of a pipeline, which may be one; `plan` is that with the most memory
 };
 
 // Where a run is planned for, in bytes.
@@ -37,7 +38,7 @@ std::int64_t shortest_that_computes(const RunConfig&, Room, double flop);
 // bytes free; all that helps where even that is too much or `there` is 0.
 std::int64_t fewest_recomputed(Model&, PlanRequest, std::int64_t there);
 
-// The same as rank 0 sees it, so that memory and messages are alike on all ranks.
+// The same as the first rank of the stage sees it, so that memory and messages are alike on all its ranks.
 std::int64_t choose_recomputed(Model&, const PlanRequest&, const Ops&, const Ranks&, Communicator&);
 
 }  // namespace ft

@@ -21,6 +21,8 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
   PlanRequest r{
       .dtype = b.dtype,
       .grid = grid,
+      .stage = b.stage.rank,
+      .micro_batches = config.training.gradient_accumulation_steps,
       .zero = zero_options(config, grid.zero()),
       .reduce_bucket = static_cast<std::int64_t>(config.zero_optimization.reduce_bucket_size),
       .wire = wire_of(config.distributed, grid.zero()).dtype,

@@ -5,6 +5,7 @@
 
 #include "app/screen/format.h"
 #include "engine/io/json.h"
+#include "engine/train/pipeline.h"
 
 namespace ft {
 namespace {
@@ -26,9 +27,9 @@ constexpr Category kCategories[] = {
     {"elsewhere", "in files", &MemoryReport::elsewhere},
 };
 
-Json memory_of(const PlannedStage& s) {
+Json memory_of(const Plan& plan) {
   Json j;
-  for (const Category& c : kCategories) j[c.name] = s.planned.plan.memory.*c.bytes;
+  for (const Category& c : kCategories) j[c.name] = plan.memory.*c.bytes;
   return j;
 }
 
@@ -41,6 +42,16 @@ std::string row(const std::string& name, const PlanTable& t, const Value& value)
     line += std::string(text.size() < 11 ? 11 - text.size() : 1, ' ') + text;
   }
   return line;
+}
+
+std::string pipeline_text(const PlanTable& t, const show::MemoryUnit& unit) {
+  std::string text;
+  for (const Plan& stage : t.mine().planned.stages)
+    text += str(text.empty() ? "pipeline: " : "; ", show::plural(stage.blocks, "block"), " in ",
+                show::memory(stage.memory.total, unit), " ", unit.name);
+  return text + str("\nwaited: ", show::percent(bubble(t.grid.pipeline, t.accumulation), 1),
+                    " of a step, (P - 1) / (m + P - 1) with P = ", t.grid.pipeline,
+                    " stages and m = ", t.accumulation, " micro-batches\n");
 }
 
 // Who has a micro-batch.
@@ -56,7 +67,7 @@ std::string whose(const PlanTable& t) {
 
 std::string as_json(const PlanTable& t) {
   const Plan& plan = t.mine().planned.plan;
-  Json j = memory_of(t.mine());
+  Json j = memory_of(plan);
   j["flops_per_step"] = plan.flops * static_cast<double>(t.accumulation);
   j["recomputed_blocks"] = plan.recomputed;
   j["recomputed_at_a_time"] = plan.segment;
@@ -65,6 +76,16 @@ std::string as_json(const PlanTable& t) {
   j["zero_stage"] = t.mine().stage;
   j["sent_per_step"] = plan.sent_per_step(t.accumulation);
   if (t.cost) add_to(j, *t.cost);
+  if (t.grid.pipeline > 1) {
+    j["bubble"] = bubble(t.grid.pipeline, t.accumulation);
+    for (const Plan& stage : t.mine().planned.stages) {
+      Json of = memory_of(stage);
+      of["blocks"] = stage.blocks;
+      of["in_flight"] = stage.in_flight;
+      of["sent_per_step"] = stage.sent_per_step(t.accumulation);
+      j["pipeline"].push_back(of);
+    }
+  }
   j["flops_per_token"] = plan.flops_per_token;
   j["parameters"] = plan.parameters;
   j["trained_parameters"] = plan.trained;
@@ -72,7 +93,7 @@ std::string as_json(const PlanTable& t) {
   if (t.there > 0) j["longest"] = t.mine().longest;
   if (t.stages.size() > 1)
     for (const PlannedStage& s : t.stages) {
-      Json of = memory_of(s);
+      Json of = memory_of(s.planned.plan);
       of["zero_stage"] = s.stage;
       of["sent_per_step"] = s.planned.plan.sent_per_step(t.accumulation);
       if (t.there > 0) of["longest"] = s.longest;
@@ -128,6 +149,7 @@ std::string as_text(const PlanTable& t) {
               " parameters\none step: ", show::quantity(plan.flops * static_cast<double>(t.accumulation)),
               " FLOP, ", show::count(t.accumulation), " x ",
               show::count(t.mine().planned.largest.all_tokens()), " tokens at most", whose(t), "\n");
+  if (t.grid.pipeline > 1) text += pipeline_text(t, unit);
   if (t.cost) text += as_text(*t.cost);
   return text;
 }

@@ -32,13 +32,6 @@ std::string multiples_near(std::int64_t of, std::int64_t n) {
 
 const char* ranks_are(int n) { return n == 1 ? " rank is" : " ranks are"; }
 
-void require_computed(const GridShape& g) {
-  const Axis a = Axis::pipeline;
-  if (g[a] > 1)
-    throw UserError(Exit::config, str(setting(a), " is ", g[a], ": ft has no ", name_of(a),
-                                      " parallelism yet; leave it out"));
-}
-
 }  // namespace
 
 GridShape grid_shape(const DistributedConfig& d, int ranks) {
@@ -70,13 +63,11 @@ GridShape grid_shape(const DistributedConfig& d, int ranks) {
     throw UserError(Exit::config, str("distributed.expert_parallel_size is ", d.expert_parallel_size,
                                       ", and ", data, data == 1 ? " rank is" : " ranks are",
                                       " data's; it must divide their number: ", divisors_of(data)));
-  const GridShape shape({.pipeline = static_cast<int>(d.pipeline_parallel_size),
-                         .data = data,
-                         .sequence = static_cast<int>(d.sequence_parallel_size),
-                         .tensor = static_cast<int>(d.tensor_parallel_size)},
-                        static_cast<int>(d.expert_parallel_size));
-  require_computed(shape);
-  return shape;
+  return GridShape({.pipeline = static_cast<int>(d.pipeline_parallel_size),
+                    .data = data,
+                    .sequence = static_cast<int>(d.sequence_parallel_size),
+                    .tensor = static_cast<int>(d.tensor_parallel_size)},
+                   static_cast<int>(d.expert_parallel_size));
 }
 
 }  // namespace ft

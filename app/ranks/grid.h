@@ -6,7 +6,7 @@
 namespace ft {
 
 // Of this many ranks; data gets those that the other axes leave. UserError(Exit::config) where the sizes do
-// not fit their number, with sizes that would, or ft does not compute an axis yet.
+// not fit their number, with sizes that would.
 GridShape grid_shape(const DistributedConfig&, int ranks);
 
 }  // namespace ft

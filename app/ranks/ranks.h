@@ -30,7 +30,10 @@ struct Ranks {
   bool root() const { return rank == 0; }
   ModelPart part() const {
     const GridPoint place = grid.place_of(rank);
-    return {.tensor = {place.tensor, grid.tensor}, .experts = {place.data % grid.expert, grid.expert}};
+    return {.tensor = {place.tensor, grid.tensor},
+            .experts = {place.data % grid.expert, grid.expert},
+            .stage = place.pipeline,
+            .stages = grid.pipeline};
   }
   // A file that every rank writes: rank 0's has the name that was asked for.
   std::string file(const std::string& name) const {

@@ -35,6 +35,11 @@ Exit profile(const ProfileArgs& args) {
                     "objective: ft profile does not generate answers; logging.flops_profiler "
                     "profiles a step of ft train");
   const Ranks ranks = find_ranks(config);
+  if (ranks.grid.pipeline > 1)
+    throw UserError(
+        Exit::config,
+        "distributed.pipeline_parallel_size: ft profile knows of one micro-batch at a time; leave it "
+        "out, or look at ft train --trace");
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
   BuiltModel built = build_model(config, Weights::check, ranks.part());
   const BuiltObjective objective = build_objective(config, built, Weights::check);

@@ -2,12 +2,25 @@
 
 #include <sstream>
 
+#include "app/screen/format.h"
 #include "engine/io/file.h"
 
 namespace ft {
 namespace {
 
 constexpr std::int64_t kTraced = 3;  // steps; as `ft help train` says
+
+// Of the time of the traced steps what was between a stage and its neighbours: waiting, and what they send.
+std::string waited(std::span<const TraceCall> computed, std::span<const TraceCall> sent, double bubble) {
+  if (bubble == 0 || computed.empty()) return "";
+  double seconds = 0;
+  for (const TraceCall& call : sent)
+    if (std::string_view(call.op) == "send_receive") seconds += call.seconds;
+  const TraceCall& last = computed.back();
+  return str("pipeline ", show::percent(seconds, last.start + last.seconds - computed.front().start),
+             " of the time waits for neighbouring stages; ", show::percent(bubble, 1),
+             " would if all took as long\n");
+}
 
 }  // namespace
 
@@ -25,10 +38,11 @@ void TracedSteps::write() {
   written_ = true;
   trace_.stop();
   std::ostringstream timeline, table;
-  trace_.write_timeline(timeline, notes_.stop());
+  const std::vector<TraceCall> sent = notes_.stop();
+  trace_.write_timeline(timeline, sent);
   write_file(file_, timeline.str());
   trace_.write_table(table);
-  screen_.line(table.str() + "trace    " + file_, Screen::kWhole);
+  screen_.line(table.str() + waited(trace_.calls(), sent, bubble_) + "trace    " + file_, Screen::kWhole);
   trace_.clear();
 }
 

@@ -15,9 +15,14 @@ namespace ft {
 
 class TracedSteps final : public Report {
  public:
-  // notes: of the collectives, by the run's communicator.
-  TracedSteps(Ops& ops, CommunicationNotes& notes, std::string file, Screen& screen)
-      : trace_(ops, {.calls = true}), notes_(notes), file_(std::move(file)), screen_(screen) {}
+  // notes: of the collectives, by the run's communicator. bubble: the part of a step that a pipeline's stage
+  // has to wait; 0: there is no pipeline.
+  TracedSteps(Ops& ops, CommunicationNotes& notes, std::string file, Screen& screen, double bubble = 0)
+      : trace_(ops, {.calls = true}),
+        notes_(notes),
+        file_(std::move(file)),
+        screen_(screen),
+        bubble_(bubble) {}
 
   Ops& ops() { return trace_; }  // what the run must use
 
@@ -32,6 +37,7 @@ class TracedSteps final : public Report {
   CommunicationNotes& notes_;
   std::string file_;
   Screen& screen_;
+  double bubble_;
   std::int64_t steps_ = 0, done_ = 0;  // of the whole run; of this process
   bool written_ = false;
 };

@@ -31,6 +31,7 @@
 #include "app/version/version.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/io/checkpoint_folder.h"
+#include "engine/train/pipeline.h"
 #include "engine/train/trainer.h"
 
 namespace ft {
@@ -127,10 +128,12 @@ std::string why(Ending ending, const std::string& signal) {
   return signal.empty() ? "a signal to another rank" : signal;
 }
 
-std::unique_ptr<TracedSteps> make_traced(const TrainArgs& args, const Ranks& ranks, Ops& ops,
-                                         CommunicationNotes& notes, Screen& screen) {
+std::unique_ptr<TracedSteps> make_traced(const TrainArgs& args, const RunConfig& config, const Ranks& ranks,
+                                         Ops& ops, CommunicationNotes& notes, Screen& screen) {
   if (args.trace.empty()) return nullptr;
-  return std::make_unique<TracedSteps>(ops, notes, ranks.file(args.trace), screen);
+  return std::make_unique<TracedSteps>(
+      ops, notes, ranks.file(args.trace), screen,
+      bubble(ranks.grid.pipeline, config.training.gradient_accumulation_steps));
 }
 
 Summary summary(const TrainState& state, const Trainer& trainer, std::int64_t first_tokens, Ending ending) {
@@ -299,7 +302,7 @@ Exit train(const TrainArgs& args) {
   const auto predictions = make_predictions(config, built, data);
   auto ops = make_run_ops(config, ranks.gpu);
   CommunicationNotes notes;
-  auto traced = make_traced(args, ranks, *ops, notes, screen);
+  auto traced = make_traced(args, config, ranks, *ops, notes, screen);
   auto profiled = make_profiled(args, config, ranks, *ops, built.model(), notes, screen);
   CommunicationSums talk(config.logging.comms_logger);
   CommunicationSums* const told = config.logging.comms_logger.enabled && ranks.root() ? &talk : nullptr;

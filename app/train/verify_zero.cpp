@@ -17,10 +17,12 @@
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "engine/dist/formula.h"
+#include "engine/dist/planned.h"
 #include "engine/io/file.h"
 #include "engine/io/hash.h"
 #include "engine/io/json.h"
 #include "engine/io/staged_folder.h"
+#include "engine/ops/null_ops.h"
 #include "engine/train/optimizers/optimizer.h"
 
 namespace ft {
@@ -38,7 +40,7 @@ struct Measured {
   Traffic traffic;          // a step
 };
 
-struct Sizes {  // of the model, by what sharding does with them
+struct Sizes {  // of the model, or a pipeline's first stage, by what sharding does with them
   double trained = 0, frozen_bytes = 0;
   double whole = 0;  // of the trained, those whose step needs the whole gradient
   bool experts = false;
@@ -46,11 +48,16 @@ struct Sizes {  // of the model, by what sharding does with them
 };
 
 Sizes sizes_of(const RunConfig& config) {
-  const BuiltModel built = build_model(config, Weights::ignore);
+  const auto stages = static_cast<int>(config.distributed.pipeline_parallel_size);
+  const BuiltModel built = build_model(config, Weights::ignore, {.tensor = {}, .stage = 0, .stages = stages});
   const StatesOf states = states_of(config.training);
+  NullOps null;
+  PlannedCommunicator one(1, 0);
+  ParameterStore store(null, one, ZeroStage::of(0));
+  built.model().add_units(store);
   Sizes s;
   double kept = 0;
-  EachParameter each([&](Parameter& p) {
+  store.each_parameter([&](const Parameter& p) {
     const auto n = static_cast<double>(p.shape.numel());
     if (!p.trainable) {
       s.frozen_bytes += n * static_cast<double>(size_of(p.dtype));
@@ -61,7 +68,6 @@ Sizes sizes_of(const RunConfig& config) {
     if (want_whole_gradient(states(p))) s.whole += n;
     kept += n * s.bytes.optimizer;
   });
-  built.model().visit(each);
   s.experts = has_experts(built);
   if (s.trained > 0) s.bytes.optimizer = kept / s.trained;
   return s;
@@ -115,10 +121,11 @@ struct Layouts {  // what a row is about
   std::string name() const { return str(stage, files ? ", files" : ""); }
 };
 
-// One rank holds everything, under every stage.
-std::vector<Layouts> layouts_of(int ranks, bool files) {
+// One rank holds everything, under every stage. Pipelines have the first two, and no files.
+std::vector<Layouts> layouts_of(int ranks, bool files, bool pipeline) {
   if (ranks == 1 && !files) return {{1, 0, false}};
   if (ranks == 1) return {{1, 0, false}, {1, 0, true}};
+  if (pipeline) return {{ranks, 0, false}, {ranks, 1, false}};
   std::vector<Layouts> all;
   for (const bool in_files : {false, true})
     for (int stage = in_files ? 1 : 0; stage <= 3 && in_files <= files; ++stage)
@@ -131,7 +138,6 @@ class ZeroVerification {
   explicit ZeroVerification(const VerifyZeroArgs& args)
       : args_(args),
         config_(load_config(args.config, args.settings())),
-        sizes_(sizes_of(config_)),
         staged_(config_.training.output_dir + ".verify-zero") {
     if (config_.distributed.tensor_parallel_size > 1)
       throw UserError(
@@ -168,7 +174,8 @@ class ZeroVerification {
     bool good = true;
     for (const int n : args_.ranks) {
       std::vector<Measured> stages;
-      for (const Layouts& l : layouts_of(n, !config_.on_gpu() && z.mics_shard_size <= 0)) {
+      for (const Layouts& l :
+           layouts_of(n, !config_.on_gpu() && z.mics_shard_size <= 0, grid_of(n).pipeline > 1)) {
         const RunConfig config = config_of(l);
         const Measured m = run_one(config, str("ranks ", n, ", stage ", l.name()), n);
         if (stopped_) return Exit::preempted;
@@ -257,27 +264,28 @@ class ZeroVerification {
     const std::string weights =
         stage == 0 && !l.files ? "" : str(same ? "bits of stage " : "near stage ", twin);
     const Traffic plan =
-        planned(config, nullptr, {}).plan.per_step(config.training.gradient_accumulation_steps);
-    // Of shared sequences the bytes depend on their lengths, and the plan is of the longest; of experts, on
-    // which of them are used.
-    const bool exact =
-        config.distributed.sequence_parallel_size == 1 && !(sizes_.experts && stage == 3 && ranks > 1);
+        planned(config, nullptr, {}).stages[0].per_step(config.training.gradient_accumulation_steps);
+    // Of states that ranks exchange the bytes depend on their rows, and the plan is of the longest sequences;
+    // of experts, on which of them are used.
+    const GridShape grid = grid_of(ranks);
+    const Sizes sizes = sizes_of(config);
+    const bool exact = grid.sequence * grid.pipeline == 1 && !(sizes.experts && stage == 3 && ranks > 1);
     const bool sent_right = exact ? m.traffic.sent == plan.sent : m.traffic.sent <= plan.sent;
     const bool moved_right = m.traffic.moved == plan.moved;
     const ZeroStage layout = ZeroStage::of(ranks == 1 ? 0 : stage);
     const double shards = config.zero_optimization.mics_shard_size > 0
                               ? double(config.zero_optimization.mics_shard_size)
-                              : ranks;
-    const double states = state_bytes(layout, shards, sizes_.trained, sizes_.bytes) +
-                          sizes_.frozen_bytes / (layout.params == Layout::sharded ? shards : 1);
+                              : grid.zero();
+    const double states = state_bytes(layout, shards, sizes.trained, sizes.bytes) +
+                          sizes.frozen_bytes / (layout.params == Layout::sharded ? shards : 1);
     const double gathered =
-        layout.states == Layout::sharded ? sizes_.bytes.gradient * sizes_.whole * (1 - 1 / shards) : 0;
+        layout.states == Layout::sharded ? sizes.bytes.gradient * sizes.whole * (1 - 1 / shards) : 0;
     const auto micro_steps = double(config.training.gradient_accumulation_steps);
     const PlusPlus copies{.near = double(config.zero_optimization.zero_hpz_partition_size)};
     const double by_stage =
         copies.near > 1
-            ? sent_bytes(copies, shards, sizes_.trained, sizes_.frozen_bytes, sizes_.bytes, micro_steps)
-            : sent_bytes(layout, shards, sizes_.trained, sizes_.frozen_bytes, sizes_.bytes, micro_steps);
+            ? sent_bytes(copies, shards, sizes.trained, sizes.frozen_bytes, sizes.bytes, micro_steps)
+            : sent_bytes(layout, shards, sizes.trained, sizes.frozen_bytes, sizes.bytes, micro_steps);
     const double sent = gathered + by_stage;
     const auto mark = [](bool right) { return right ? " " : "!"; };
     const auto memory = [](double b) { return show::memory(static_cast<std::int64_t>(b)); };
@@ -298,7 +306,6 @@ class ZeroVerification {
 
   VerifyZeroArgs args_;
   RunConfig config_;
-  Sizes sizes_;
   StagedFolder staged_;  // never committed
   std::int64_t common_ = 1;
   std::optional<Measured> first_;

@@ -5,7 +5,6 @@
 #include "engine/core/error.h"
 
 namespace ft {
-
 const char* name_of(Axis a) {
   switch (a) {
     case Axis::pipeline:
@@ -64,6 +63,7 @@ Grid::Grid(Communicator& world, GridShape s)
   if (shape.sequence > 1) sequence_ = split({Axis::sequence}, true);
   if (shape.tensor > 1) tensor_ = split({Axis::tensor}, true);
   if (shape.pipeline > 1) pipeline_ = split({Axis::pipeline}, true);
+  if (shape.pipeline > 1) ends_ = split_ends();
   if (shape.expert == 1) return;
   require(shape.data % shape.expert == 0, "experts dealt out among a part of the ranks");
   expert_ = split(shape.expert_group_of(world.rank()), "expert", true);
@@ -82,6 +82,15 @@ std::unique_ptr<Communicator> Grid::split(std::vector<int> members, const char* 
   group.name = str("the ", called, " group of ranks ");
   for (const int r : group.members) group.name += str(r == group.members[0] ? "" : ", ", r);
   return world_->split(std::move(group));
+}
+
+// Ranks between the two are alone.
+std::unique_ptr<Communicator> Grid::split_ends() const {
+  const std::vector<int> all = shape.group_of(world_->rank(), {Axis::pipeline});
+  const bool end = place.pipeline == 0 || place.pipeline + 1 == shape.pipeline;
+  auto ends = split(end ? std::vector{all.front(), all.back()} : std::vector{world_->rank()},
+                    "pipeline's ends", true);
+  return end ? std::move(ends) : nullptr;
 }
 
 }  // namespace ft

@@ -65,13 +65,16 @@ class Grid {
   // Where experts are dealt out: the ranks that have all of them together, and those with the same ones.
   Communicator* expert() const { return expert_.get(); }
   Communicator* same_experts() const { return same_experts_.get(); }
+  // Of a pipeline's first and last stage, if this rank is in one of the two.
+  Communicator* ends() const { return ends_.get(); }
 
  private:
   std::unique_ptr<Communicator> split(const std::vector<Axis>& axes, bool exact) const;
   std::unique_ptr<Communicator> split(std::vector<int> members, const char* called, bool exact) const;
+  std::unique_ptr<Communicator> split_ends() const;
 
   Communicator* world_;
-  std::unique_ptr<Communicator> split_, sequence_, tensor_, pipeline_, expert_, same_experts_;
+  std::unique_ptr<Communicator> split_, sequence_, tensor_, pipeline_, ends_, expert_, same_experts_;
   Communicator* zero_;
 };
 

@@ -50,6 +50,9 @@ struct Parameter {
   // Where experts are dealt out: of an expert, or of what adapts them; portion says what this rank has of it,
   // which may be nothing.
   bool dealt = false;
+  // The first and the last stage of a pipeline have it, a table that is also the head's: its gradient is the
+  // sum of theirs. In the last it is copied.
+  bool at_both_ends = false;
   const Shape& whole_shape() const { return portion ? portion->whole : shape; }
 
   // Its name in the model's files where that is another: a head that no longer shares the embedding's table.

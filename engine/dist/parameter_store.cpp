@@ -32,11 +32,13 @@ std::unique_ptr<Communicator> group_of(Communicator& comm, int width, bool in_a_
 }  // namespace
 
 ParameterStore::ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options, StatesOf states,
-                               Homes homes, Communicator* tensor, Communicator* experts)
+                               Homes homes, const Grid* grid)
     : ops_(ops),
       comm_(comm),
-      tensor_(tensor),
-      experts_(experts),
+      tensor_(grid ? grid->tensor() : nullptr),
+      pipeline_(grid ? grid->pipeline() : nullptr),
+      experts_(grid ? grid->same_experts() : nullptr),
+      ends_(grid ? grid->ends() : nullptr),
       options_(options),
       states_(std::move(states)),
       group_(group_of(comm, options.group, true)),
@@ -104,12 +106,14 @@ ParameterStore::Group& ParameterStore::group_for(Unit& u, const Parameter& p) {
   const auto specs = p.trainable ? states(p) : std::span<const StateSpec>();
   for (Group& g : u.groups)
     if (g.trained == p.trainable && g.persist == persist && g.dealt == dealt && g.coded == coded &&
-        std::ranges::equal(g.specs, specs) && (!of_one_type || g.dtype == p.dtype))
+        g.at_both_ends == p.at_both_ends && std::ranges::equal(g.specs, specs) &&
+        (!of_one_type || g.dtype == p.dtype))
       return g;
   Group& g = u.groups.emplace_back();
   g.trained = p.trainable;
   g.persist = persist;
   g.dealt = dealt;
+  g.at_both_ends = p.at_both_ends;
   g.stage = options_.stage;
   if (persist || ranks_of(dealt).size() == 1) g.stage.params = Layout::replicated;
   g.comes = g.stage.params == Layout::sharded || (homes_.params && !persist);

@@ -31,6 +31,7 @@
 #include "engine/core/heap.h"
 #include "engine/dist/communicator.h"
 #include "engine/dist/depot.h"
+#include "engine/dist/grid.h"
 #include "engine/dist/parameter.h"
 #include "engine/dist/state_spec.h"
 #include "engine/dist/work_queue.h"
@@ -145,10 +146,10 @@ inline ReadParameter of_parts(ReadParameter whole) {
 
 class ParameterStore {
  public:
-  // tensor: the ranks that share each layer with this one, which have the same place in `comm` of their own;
-  // experts: those of `comm` that have what is Parameter::dealt. Null: none, all of `comm`.
+  // grid: where other ranks have other parts of the model, which have the same place in `comm` of their own,
+  // or some of `comm` have what is Parameter::dealt. Null: everybody has everything.
   ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options, StatesOf states = no_states,
-                 Homes homes = {}, Communicator* tensor = nullptr, Communicator* experts = nullptr);
+                 Homes homes = {}, const Grid* grid = nullptr);
   ParameterStore(Ops& ops, Communicator& comm, ZeroStage stage, StatesOf states = no_states)
       : ParameterStore(ops, comm, ZeroOptions{.stage = stage}, std::move(states)) {}
   ~ParameterStore();
@@ -185,6 +186,8 @@ class ParameterStore {
   // The gradients bound by acquire(unit, true) are done; `complete` when nothing more will come in this
   // micro-step.
   void reduce(int unit, bool complete);
+  // After a step's last backward pass: what the first and the last stage of a pipeline both have.
+  void add_up_ends();
   // Global L2 norm, in f64, of the gradients of all that is updated in this step, counted from 1. Waits for
   // the device. Of gradients that are not added up: the root mean square of the norms that the ranks' own
   // would have as the mean, which is at least that of the mean.
@@ -231,6 +234,11 @@ class ParameterStore {
   Communicator& communicator() const { return comm_; }
   int units() const { return static_cast<int>(units_.size()); }
   bool trains(int unit) const;
+  void each_parameter(const std::function<void(const Parameter&)>& visit) const {
+    for (const Unit& u : units_)
+      for (const Group& g : u.groups)
+        for (const Parameter* p : g.parameters) visit(*p);
+  }
   // Whether ranks need each other for every pass, to bring values together or because each has experts of its
   // own, so that they have to make their passes together.
   bool gathers() const {
@@ -248,9 +256,9 @@ class ParameterStore {
     Away away;
     bool stored, numbers;  // in the model's; not codes
   };
-  // Parameters of a unit, one after another, which are alike in the first four, and trained ones in type.
+  // Parameters of a unit, one after another, which are alike in the first five, and trained ones in type.
   struct Group {
-    bool trained = false, persist = false, dealt = false;
+    bool trained = false, persist = false, dealt = false, at_both_ends = false;
     ZeroStage stage{};
     std::vector<StateSpec> specs;  // of each trained one
 
@@ -414,7 +422,8 @@ class ParameterStore {
 
   Ops& ops_;
   Communicator& comm_;
-  Communicator *const tensor_, *const experts_;
+  // Ranks with other parts of the model, those of `comm` with the same experts; null: none, all of `comm`.
+  Communicator *const tensor_, *const pipeline_, *const experts_, *const ends_;
   ZeroOptions options_;
   StatesOf states_;
   // The ranks that share everything out, and those that hold the same; null: all, and none.

@@ -283,6 +283,19 @@ void ParameterStore::advance() {
   });
 }
 
+// Both have it in the same pieces.
+void ParameterStore::add_up_ends() {
+  if (!ends_) return;
+  settle();
+  for (const Unit& u : units_)
+    for (const Group& g : u.groups) {
+      if (!g.trained || !g.at_both_ends) continue;
+      const Range mine = stepped(g);
+      ends_->enter(u.name);
+      ends_->all_reduce(g.grad.elements(mine.first - held(g, g.stage.grads).first, mine.count));
+    }
+}
+
 // Every rank sums its part, in every layout, so that the norm, and what is clipped by it, has the same bits
 // in all of them.
 double ParameterStore::grad_norm(std::int64_t step) {
@@ -301,6 +314,7 @@ double ParameterStore::grad_norm(std::int64_t step) {
     });
   shards_.all_reduce(total);
   if (tensor_) tensor_->all_reduce(total);
+  if (pipeline_) pipeline_->all_reduce(total);
   ops_.download(&squares, total);
   return std::sqrt(own_ ? squares * shards_.size() : squares);
 }

@@ -27,6 +27,7 @@
 #include "engine/nn/context.h"
 #include "engine/nn/keep.h"
 #include "engine/nn/picked_rows.h"
+#include "engine/nn/stage.h"
 #include "engine/nn/visitor.h"
 
 namespace ft {
@@ -36,11 +37,12 @@ class BlockStack {
  public:
   std::vector<Block> blocks;
   std::string name;        // in Hugging Face's model, such as model.layers
+  Stage stage;             // whose blocks are run here; below, they are counted from its first
   std::vector<int> units;  // of each block, in the store
   std::size_t first = 0;   // blocks before this one, and what feeds it, need no gradient
-  // The first blocks, this many, keep only their input and run again before their backward. Of the last
-  // block, whose backward directly follows its forward, only the MLP does, unless the number is larger than
-  // the stack.
+  // The first blocks, this many, keep only their input and run again before their backward. Of the model's
+  // last block, whose backward directly follows its forward, only the MLP does, unless the number is larger
+  // than the stack.
   std::int64_t recomputed = 0;
   // Of this many of these in a row only the first keeps its input; the others' are recomputed from it, in
   // another forward before the backward of them all.
@@ -48,7 +50,18 @@ class BlockStack {
 
   std::vector<bool> drops;  // (blocks) random-LTD: sees only a part of the tokens in forward; empty: none
 
-  std::int64_t size() const { return static_cast<std::int64_t>(blocks.size()); }
+  // Of those that are run here.
+  std::int64_t size() const { return stage.size == 1 ? std::ssize(blocks) : stage.end - stage.begin; }
+  // Several passes may be between forward and backward, each in a slot: from here on this one is meant.
+  void turn_to(std::size_t slot) {
+    if (flights_.size() <= std::max(slot, slot_)) flights_.resize(std::max(slot, slot_) + 1);
+    for (const std::size_t with : {slot_, slot}) {
+      hidden_.swap(flights_[with].hidden);
+      saved_.swap(flights_[with].saved);
+      marks_.swap(flights_[with].marks);
+    }
+    slot_ = slot;
+  }
 
   void visit(Visitor& v) {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -61,13 +74,13 @@ class BlockStack {
   void add_units(ParameterStore& store, bool all) {
     units.clear();
     names_.clear();
-    first = blocks.size();
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      names_.push_back(str(name, ".", i));
-      std::vector<Parameter*> own = parameters_of(blocks[i]);
-      if constexpr (requires { blocks[i].take_apart(store, own); }) blocks[i].take_apart(store, own);
+    first = count();
+    for (std::size_t i = 0; i < count(); ++i) {
+      names_.push_back(str(name, ".", stage.begin + static_cast<std::int64_t>(i)));
+      std::vector<Parameter*> own = parameters_of(block(i));
+      if constexpr (requires { block(i).take_apart(store, own); }) block(i).take_apart(store, own);
       units.push_back(store.add_unit(names_.back(), own));
-      if (first == blocks.size() && (all || any_trained(blocks[i]))) first = i;
+      if (first == count() && (all || any_trained(block(i)))) first = i;
     }
   }
 
@@ -91,11 +104,11 @@ class BlockStack {
     expect_own(store, units);
     c.store = &store;
     pick(c, side, kept_starts);
-    hidden_.assign(blocks.size() + 1, {});
-    saved_.assign(blocks.size(), {});
-    marks_.assign(blocks.size(), 0);
+    hidden_.assign(count() + 1, {});
+    saved_.assign(count(), {});
+    marks_.assign(count(), 0);
     hidden_[0] = x;
-    for (std::size_t begin = 0, end = 0; begin < blocks.size(); begin = end) {
+    for (std::size_t begin = 0, end = 0; begin < count(); begin = end) {
       end = end_of_segment(begin);
       marks_[begin] = c.saved.mark();
       c.ops.enter(names_[begin]);
@@ -119,12 +132,12 @@ class BlockStack {
     expect_own(store, units);
     c.store = &store;
     Tensor y[2] = {x, c.save(x.rows(), x.cols())};
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
+    for (std::size_t i = 0; i < count(); ++i) {
       Use use(store, units[i], false);
       Scope forget(c.saved);
-      blocks[i].forward(c, y[(i + 1) % 2], y[i % 2], side, Keep::nothing);
+      block(i).forward(c, y[(i + 1) % 2], y[i % 2], side, Keep::nothing);
     }
-    return y[blocks.size() % 2];
+    return y[count() % 2];
   }
 
   // d: the gradient of the result in, of x out (only where input_grad says that it is wanted). Gives back
@@ -143,14 +156,17 @@ class BlockStack {
       for (std::size_t i = end; i-- > begin;) {
         bring_back(c, i);
         Use use(store, units[i], true);
+        Ctx room = room_of(c, i);
         if (kept(i) == Keep::nothing) {
           c.saved.rewind(marks_[i]);  // the next block's input
           Scope forget(c.scratch);
-          during(c.ops.phases(), Phase::recompute, [&] { saved_[i] = run_block(c, i, {}, side, Keep::all); });
+          during(c.ops.phases(), Phase::recompute,
+                 [&] { saved_[i] = run_block(room, i, {}, side, Keep::all); });
         }
-        run_block_back(c, i, d, side, input_grad || i > first);
+        run_block_back(room, i, d, side, input_grad || i > first);
         store.reduce(units[i], true);
         c.saved.rewind(marks_[i]);  // the blocks below may take it
+        if (c.again) c.again->rewind(0);
       }
     });
     if (c.inputs) c.inputs->used = inputs_mark_;
@@ -167,6 +183,9 @@ class BlockStack {
   }
 
  private:
+  std::size_t count() const { return static_cast<std::size_t>(size()); }
+  Block& block(std::size_t i) { return blocks[static_cast<std::size_t>(stage.begin) + i]; }
+
   // A model that does not say what its whole pass uses still has its blocks gathered ahead.
   static void expect_own(ParameterStore& store, const std::vector<int>& order) {
     if (!store.expects()) store.expect(order);
@@ -174,8 +193,8 @@ class BlockStack {
 
   Keep kept(std::size_t block) const {
     const auto number = static_cast<std::int64_t>(block) + 1;
-    if (block < first || recomputed > number || (recomputed == number && number < size()))
-      return Keep::nothing;
+    const bool follows = number == size() && stage.last();
+    if (block < first || recomputed > number || (recomputed == number && !follows)) return Keep::nothing;
     return recomputed == number ? Keep::but_the_mlp : Keep::all;
   }
 
@@ -183,16 +202,15 @@ class BlockStack {
   std::size_t end_of_segment(std::size_t begin) const {
     if (begin < first) return first;
     std::size_t end = begin + 1;
-    while (kept(begin) == Keep::nothing && end < blocks.size() && kept(end) == Keep::nothing &&
+    while (kept(begin) == Keep::nothing && end < count() && kept(end) == Keep::nothing &&
            end < begin + static_cast<std::size_t>(segment))
       ++end;
     return end;
   }
   void each_segment_back(auto f) const {
     std::vector<std::size_t> begins;
-    for (std::size_t begin = first; begin < blocks.size(); begin = end_of_segment(begin))
-      begins.push_back(begin);
-    std::size_t end = blocks.size();
+    for (std::size_t begin = first; begin < count(); begin = end_of_segment(begin)) begins.push_back(begin);
+    std::size_t end = count();
     while (!begins.empty()) {
       f(begins.back(), end);
       end = begins.back();
@@ -209,15 +227,15 @@ class BlockStack {
     bool back = false;
   };
   bool leaves(const Ctx& c, std::size_t input) const {
-    return c.inputs && segment == 1 && input > first && input < blocks.size() && kept(input) == Keep::nothing;
+    return c.inputs && segment == 1 && input > first && input < count() && kept(input) == Keep::nothing;
   }
   static Tensor whole(const Tensor& t) { return {t.data, t.dtype, {t.rows() * t.stride}}; }
 
   void begin_leaving(Ctx& c, const Tensor& x) {
-    passing_.assign(blocks.size(), {});
+    passing_.assign(count(), {});
     if (!c.inputs) return;
     inputs_mark_ = c.inputs->used;
-    const bool any = std::ranges::any_of(std::views::iota(std::size_t{0}, blocks.size()),
+    const bool any = std::ranges::any_of(std::views::iota(std::size_t{0}, count()),
                                          [&](std::size_t i) { return leaves(c, i); });
     for (Tensor& turn : turns_) turn = any ? c.save(x.rows(), x.cols()) : Tensor{};
   }
@@ -242,18 +260,23 @@ class BlockStack {
   void run(Ctx& c, ParameterStore& store, std::size_t i, const typename Block::Side& side) {
     Use use(store, units[i], false);
     c.ops.enter(names_[i]);
-    const std::int64_t mark = c.saved.mark();
-    saved_[i] = run_block(c, i, hidden_[i + 1], side, kept(i));
-    if (kept(i) == Keep::nothing) c.saved.rewind(mark);  // but its result
+    Ctx room = room_of(c, i);
+    const std::int64_t mark = room.saved.mark();
+    saved_[i] = run_block(room, i, hidden_[i + 1], side, kept(i));
+    if (kept(i) == Keep::nothing) room.saved.rewind(mark);  // but its result
     c.ops.enter(names_[i]);
+  }
+  // Where what a block makes is kept, if only until its pass ends.
+  Ctx room_of(const Ctx& c, std::size_t i) const {
+    return kept(i) == Keep::nothing && c.again ? c.keeping_in(*c.again) : c;
   }
 
   // What the blocks that drop tokens see in this pass, until the caller rewinds c.saved.
   void pick(Ctx& c, const typename Block::Side& side, std::span<const std::int32_t> kept_starts) {
     parts_.clear();
     if (drops.empty() || kept_starts.empty()) return;
-    parts_.resize(blocks.size());
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
+    parts_.resize(count());
+    for (std::size_t i = 0; i < count(); ++i) {
       if (!drops[i]) continue;
       Part& part = parts_[i].emplace();
       part.picked = pick_rows(side.starts, kept_starts, c.random.with("random_ltd").with(str(name, ".", i)));
@@ -266,13 +289,13 @@ class BlockStack {
   typename Block::Saved run_block(Ctx& c, std::size_t i, Tensor y, const typename Block::Side& side,
                                   Keep keep) {
     const Tensor x = hidden_[i];
-    if (!sees_part(i)) return blocks[i].forward(c, y, x, side, keep);
+    if (!sees_part(i)) return block(i).forward(c, y, x, side, keep);
     Scope scratch(c.scratch);
     const Part& part = *parts_[i];
     const Tensor seen = c.temporary(part.rows.numel(), x.cols());
     const Tensor made = y ? c.temporary(part.rows.numel(), x.cols()) : Tensor{};
     c.ops.run(op::GatherRows{.y = seen, .x = x, .rows = part.rows});
-    auto saved = blocks[i].forward(c, made, seen, part.side, keep);
+    auto saved = block(i).forward(c, made, seen, part.side, keep);
     if (!y) return saved;
     c.ops.run(op::Cast{.y = y, .x = x});
     c.ops.run(op::ScatterRows{.y = y, .x = made, .rows = part.rows});
@@ -280,13 +303,13 @@ class BlockStack {
   }
   // What passes by keeps its gradient.
   void run_block_back(Ctx& c, std::size_t i, Tensor d, const typename Block::Side& side, bool input_grad) {
-    if (!sees_part(i)) return blocks[i].backward(c, d, hidden_[i], saved_[i], side, input_grad);
+    if (!sees_part(i)) return block(i).backward(c, d, hidden_[i], saved_[i], side, input_grad);
     Scope scratch(c.scratch);
     const Part& part = *parts_[i];
     const Tensor seen = c.temporary(part.rows.numel(), d.cols()), own = c.temporary(seen.rows(), d.cols());
     c.ops.run(op::GatherRows{.y = seen, .x = hidden_[i], .rows = part.rows});
     c.ops.run(op::GatherRows{.y = own, .x = d, .rows = part.rows});
-    blocks[i].backward(c, own, seen, saved_[i], part.side, input_grad);
+    block(i).backward(c, own, seen, saved_[i], part.side, input_grad);
     if (input_grad) c.ops.run(op::ScatterRows{.y = d, .x = own, .rows = part.rows});
   }
 
@@ -305,6 +328,13 @@ class BlockStack {
   std::vector<Tensor> hidden_;      // inputs of the blocks, and the result; not all of them at all times
   std::vector<typename Block::Saved> saved_;
   std::vector<std::int64_t> marks_;  // of c.saved, before each block
+  struct Flight {                    // the last three, of another slot
+    std::vector<Tensor> hidden;
+    std::vector<typename Block::Saved> saved;
+    std::vector<std::int64_t> marks;
+  };
+  std::vector<Flight> flights_;
+  std::size_t slot_ = 0;
 };
 
 }  // namespace ft

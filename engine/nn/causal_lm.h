@@ -59,7 +59,10 @@ class CausalLm final : public Model {
   }
   void add_units(ParameterStore& store) override {
     vocabulary_.add_embedding(store);
-    stack_.add_units(store, any_trained(vocabulary_.embedding));
+    trains_below_ = any_trained(vocabulary_.embedding);
+    for (std::int64_t i = 0; i < stack_.stage.begin; ++i)
+      trains_below_ = trains_below_ || any_trained(stack_.blocks[static_cast<std::size_t>(i)]);
+    stack_.add_units(store, trains_below_);
     vocabulary_.add_head(store);
   }
   void cut_all(TensorRank t) override {
@@ -67,6 +70,14 @@ class CausalLm final : public Model {
     vocabulary_.cut(t);
     key_columns_ /= t.size;
     heads_ /= t.size;
+  }
+  void keep_stage(const Stage& s) override {
+    if (balance_.coefficient != 0)
+      throw UserError(Exit::config, str("distributed.pipeline_parallel_size is ", s.size,
+                                        ": the loss of uneven experts needs all layers; set "
+                                        "output_router_logits to false in config.json"));
+    stack_.stage = s;
+    vocabulary_.keep_stage(s);
   }
   void untie() override { vocabulary_.untie(); }
   const Parameter& input_embedding() const override { return vocabulary_.embedding.weight; }
@@ -105,13 +116,13 @@ class CausalLm final : public Model {
     Scope all(c.saved);
     const Inputs in = upload_part(c, b);
     const Tensor x = hidden(c, store, in.ids, in.side);
-    vocabulary_.forward(c, store, loss, x, in.targets);
+    if (stack_.stage.last()) vocabulary_.forward(c, store, loss, x, in.targets);
   }
   void logits(Ctx& c, ParameterStore& store, const Batch& b, Tensor y) override {
     Scope all(c.saved);
     const Inputs in = upload(c, b);
     const Tensor x = hidden(c, store, in.ids, in.side);
-    vocabulary_.logits(c, store, y, x, in.targets.rows);
+    all_logits(c, store, y, x, in.targets.rows);
   }
   void forward_rows(Ctx& c, ParameterStore& store, const Batch& b, RowLoss& loss) override {
     Scope all(c.saved);
@@ -149,8 +160,46 @@ class CausalLm final : public Model {
     return vocabulary_.target_logits(c, store, x, in.targets.rows);
   }
 
+  bool gradients_come() const override { return stack_.first < static_cast<std::size_t>(stack_.size()); }
+  bool gradients_leave() const override { return trains_below_ && !stack_.stage.first(); }
+  Tensor take_in(Ctx& c, Batch b, std::size_t slot) override {
+    if (flights_.size() <= slot) flights_.resize(slot + 1);
+    Flight& f = flights_[slot];
+    f.batch = std::move(b);
+    f.in = upload_part(c, f.batch);
+    f.x = stack_.stage.first() ? Tensor{} : room_for_states(c, f.in.ids);
+    return f.x;
+  }
+  Tensor forward_stage(Ctx& c, ParameterStore& store, std::size_t slot) override {
+    Flight& f = flights_[slot];
+    c.begin(Phase::forward);
+    if (stack_.stage.first()) {
+      f.x = vocabulary_.embed(c, store, f.in.ids, f.in.side.positions);
+      add_noise(c, f.x, longest_of(f.batch.starts));
+    }
+    stack_.turn_to(slot);
+    return f.y = stack_.forward(c, store, f.x, f.in.side);
+  }
+  Tensor backward_stage(Ctx& c, ParameterStore& store, std::size_t slot, Tensor d,
+                        const StageLoss& l) override {
+    Flight& f = flights_[slot];
+    stack_.turn_to(slot);
+    if (!stack_.stage.last())
+      c.begin(Phase::backward);
+    else
+      d = vocabulary_.forward_backward(c, store, l.sum, f.y, f.in.targets, l.scale, l.smoothing);
+    if (!gradients_come()) return {};
+    stack_.backward(c, store, d, f.in.side, trains_below_);
+    if (stack_.stage.first() && trains_below_)
+      vocabulary_.embed_backward(c, store, d, f.in.ids, true, f.in.side.positions);
+    return d;
+  }
+
   KvCache make_kv_cache(Arena& arena, KvCacheShape shape, DType dtype) const override {
-    return take_kv_cache(arena, shape, stack_.blocks.size(), key_columns_, dtype);
+    const auto below = static_cast<std::size_t>(stack_.stage.begin);
+    KvCache cache = take_kv_cache(arena, shape, static_cast<std::size_t>(stack_.size()), key_columns_, dtype);
+    cache.layers.insert(cache.layers.begin(), below, KvCache::Layer{});
+    return cache;
   }
   std::int64_t keys_turn_at() const override { return positions_.turns_at; }
   void extend(Ctx& c, ParameterStore& store, const KvCache& cache, const Continuation& next,
@@ -168,7 +217,7 @@ class CausalLm final : public Model {
     side.blocks = blocks;
     const Tensor last = ft::upload(c, where.last);
     const Tensor x = hidden(c, store, ids, side);
-    vocabulary_.logits(c, store, y, x, last);
+    all_logits(c, store, y, x, last);
   }
 
  private:
@@ -178,6 +227,11 @@ class CausalLm final : public Model {
     Targets targets;
     Side side;
     Batch part = {};  // where ranks share it: this one's, which side refers to
+  };
+  struct Flight {  // a micro-batch between the passes of a stage
+    Batch batch;
+    Inputs in;
+    Tensor x, y;  // states from below, and for the stage above
   };
   Inputs upload_part(Ctx& c, const Batch& whole) {
     Communicator* const ranks = c.grid ? c.grid->sequence() : nullptr;
@@ -224,8 +278,24 @@ class CausalLm final : public Model {
   }
   // After the last block, nothing kept.
   Tensor hidden(Ctx& c, ParameterStore& store, Tensor ids, const Side& side) {
+    const Stage& stage = stack_.stage;
     store.expect(forward_units());
-    return stack_.evaluate(c, store, vocabulary_.embed(c, store, ids, side.positions), side);
+    Tensor x = stage.first() ? vocabulary_.embed(c, store, ids, side.positions) : room_for_states(c, ids);
+    if (!stage.first()) exchange_states(c, stage.rank - 1, {}, x, "states");
+    x = stack_.evaluate(c, store, x, side);
+    if (!stage.last()) exchange_states(c, stage.rank + 1, x, {}, "states");
+    return x;
+  }
+  Tensor room_for_states(Ctx& c, const Tensor& ids) const {
+    return c.save(ids.numel(), vocabulary_.embedding.width());
+  }
+
+  // The last stage's, to all of them.
+  void all_logits(Ctx& c, ParameterStore& store, Tensor y, Tensor x, Tensor rows) {
+    const Stage& stage = stack_.stage;
+    if (!stage.last()) return exchange_states(c, stage.size - 1, {}, y, "logits");
+    vocabulary_.logits(c, store, y, x, rows);
+    for (int s = 0; s + 1 < stage.size; ++s) exchange_states(c, s, y, {}, "logits");
   }
 
   void add_noise(Ctx& c, Tensor x, std::int64_t longest) const {
@@ -239,7 +309,7 @@ class CausalLm final : public Model {
 
   // In the order of their use.
   std::vector<int> forward_units() const {
-    std::vector<int> units{vocabulary_.embedding_unit()};
+    std::vector<int> units = vocabulary_.embedding_units();
     units.insert(units.end(), stack_.units.begin(), stack_.units.end());
     const std::vector<int> head = vocabulary_.head_units();
     units.insert(units.end(), head.begin(), head.end());
@@ -260,7 +330,9 @@ class CausalLm final : public Model {
   std::int64_t key_columns_, heads_;
   RouterBalanceLoss balance_;
   SparseAttention sparse_;
-  double noise_ = 0;  // NEFTune's alpha
+  double noise_ = 0;             // NEFTune's alpha
+  bool trains_below_ = false;    // something below the first block that is run here
+  std::vector<Flight> flights_;  // by slot
 };
 
 }  // namespace ft

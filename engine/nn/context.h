@@ -1,5 +1,6 @@
 // What every forward and backward gets.
 #pragma once
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -42,9 +43,20 @@ struct Ctx {
   const Grid* grid = nullptr;       // of the run's ranks; null: each computes for itself
   ParameterStore* store = nullptr;  // of the blocks that run; null: everything is where it is used
   std::int64_t first_row = 0;       // the number of a pass's first row, where ranks share a micro-batch
+  // A pipeline's stage has several micro-batches between forward and backward. In flight: what c.saved is to
+  // the first of them, for the others. again: in place of c.saved for blocks that are run again, which come
+  // one at a time; null: c.saved.
+  std::span<Arena> in_flight = {};
+  Arena* again = nullptr;
 
   // The ranks that share each layer with this one; null: none do.
   Communicator* tensor() const { return grid ? grid->tensor() : nullptr; }
+  // The stages of this rank's pipeline; null: there is one.
+  Communicator* pipeline() const { return grid ? grid->pipeline() : nullptr; }
+  Ctx keeping_in(Arena& other) const {
+    return {ops,      other,         scratch, dtype, random,    train,     inputs,
+            adapters, tokens_weight, grid,    store, first_row, in_flight, again};
+  }
   void begin(Phase phase) { ops.phases().turn_to(phase); }
   Tensor save(std::int64_t rows, std::int64_t cols) { return saved.take_padded(rows, cols, dtype); }
   Tensor temporary(std::int64_t rows, std::int64_t cols) { return scratch.take_padded(rows, cols, dtype); }

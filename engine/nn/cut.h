@@ -16,10 +16,11 @@ struct TensorRank {
   std::int64_t count_of(std::int64_t n) const { return TensorRank{rank + 1, size}.first_of(n) - first_of(n); }
 };
 
-// What a rank has of a model: of each layer, and of the experts of a layer.
+// What a rank has of a model: of each layer, of the experts of a layer, and which stage of a pipeline.
 struct ModelPart {
   TensorRank tensor, experts;
-  bool whole() const { return tensor.size == 1 && experts.size == 1; }
+  int stage = 0, stages = 1;
+  bool whole() const { return tensor.size == 1 && experts.size == 1 && stages == 1; }
 };
 
 // Leaves of a parameter what the rank has of it along an axis.

@@ -52,6 +52,18 @@ void EmbeddingAndHead::cut(TensorRank t) {
   if (head.kind == HeadKind::vocabulary) head.lm_head.share(Cut::columns, t);
 }
 
+void EmbeddingAndHead::keep_stage(const Stage& s) {
+  embeds_ = s.first();
+  has_head_ = s.last();
+  if (!tied_ || embeds_ == has_head_) return;
+  const auto share = [&](Parameter& p) {
+    p.at_both_ends = true;
+    p.copied = p.copied || has_head_;
+  };
+  share(embedding.weight);
+  if (embedding.trained) share(embedding.trained->values);
+}
+
 void EmbeddingAndHead::visit_embedding(Visitor& v) {
   v.unit(unit_of(embedding));
   embedding.visit(v);
@@ -63,14 +75,25 @@ void EmbeddingAndHead::visit_head(Visitor& v) {
 }
 
 void EmbeddingAndHead::add_embedding(ParameterStore& store) {
-  embedding_unit_ = store.add_unit(unit_of(embedding), parameters_of(embedding));
+  std::vector<Parameter*> used;
+  if (embeds_) used = parameters_of(embedding);
+  if (!embeds_ && has_head_ && tied_) {
+    used = {&embedding.weight};
+    if (embedding.trained) used.push_back(&embedding.trained->values);
+  }
+  if (!used.empty()) embedding_unit_ = store.add_unit(unit_of(embedding), used);
 }
 
 void EmbeddingAndHead::add_head(ParameterStore& store) {
-  head_unit_ = store.add_unit(head.lm_head.name, parameters_of(head));
+  if (has_head_) head_unit_ = store.add_unit(head.lm_head.name, parameters_of(head));
+}
+
+std::vector<int> EmbeddingAndHead::embedding_units() const {
+  return embeds_ ? std::vector{embedding_unit_} : std::vector<int>{};
 }
 
 std::vector<int> EmbeddingAndHead::head_units() const {
+  if (!has_head_) return {};
   return tied_ ? std::vector{head_unit_, embedding_unit_} : std::vector{head_unit_};
 }
 
@@ -105,7 +128,7 @@ Tensor EmbeddingAndHead::back_from_head(Ctx& c, ParameterStore& store, Tensor x,
   HeadUse use(*this, c, store, true);
   backward(d);
   store.reduce(head_unit_, true);
-  if (tied_) store.reduce(embedding_unit_, false);
+  if (tied_) store.reduce(embedding_unit_, !embeds_);
   return d;
 }
 

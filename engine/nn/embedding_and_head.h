@@ -4,6 +4,7 @@
 #include "engine/dist/parameter_store.h"
 #include "engine/nn/embedding.h"
 #include "engine/nn/head.h"
+#include "engine/nn/stage.h"
 
 namespace ft {
 
@@ -26,6 +27,9 @@ class EmbeddingAndHead {
   // Leaves the rank's part of the vocabulary; see Model::cut.
   void cut(TensorRank);
 
+  // Of a pipeline's stages the first embeds, and the last has the head. A table that is both's is in both.
+  void keep_stage(const Stage&);
+
   // See Model::train_rows.
   Parameter& train_rows(Parameter values, std::vector<std::int32_t> ids);
 
@@ -34,7 +38,8 @@ class EmbeddingAndHead {
   void add_embedding(ParameterStore&);
   void add_head(ParameterStore&);
   int embedding_unit() const { return embedding_unit_; }
-  // What the head uses, in this order.
+  // What embedding, and the head, use, in this order.
+  std::vector<int> embedding_units() const;
   std::vector<int> head_units() const;
 
   // States (ids, C), in c.saved. positions: of a table of them; empty without one.
@@ -62,7 +67,7 @@ class EmbeddingAndHead {
   template <class Backward>
   Tensor back_from_head(Ctx&, ParameterStore&, Tensor x, Backward backward) const;
 
-  bool tied_ = false;
+  bool tied_ = false, embeds_ = true, has_head_ = true;
   int embedding_unit_ = -1, head_unit_ = -1;
 };
 

@@ -26,7 +26,7 @@ struct GenerationShape {
 
 struct KvCache {
   struct Layer {
-    Tensor k, v;  // (slots * capacity, KV D); keys are rotated
+    Tensor k, v;  // (slots * capacity, KV D); keys are rotated. Empty: another stage of a pipeline has them
   };
   KvCacheShape shape;
   std::vector<Layer> layers;
@@ -69,7 +69,7 @@ inline void copy_slot(Ops& ops, const KvCache& cache, std::int32_t from, std::in
   const std::int64_t source = from * cache.shape.capacity, target = to * cache.shape.capacity;
   for (const KvCache::Layer& layer : cache.layers)
     for (const Tensor& t : {layer.k, layer.v})
-      ops.copy(t.slice(target, target + tokens), t.slice(source, source + tokens));
+      if (t) ops.copy(t.slice(target, target + tokens), t.slice(source, source + tokens));
 }
 
 // Memory for `layers` layers of `key_columns` = KV D columns each.

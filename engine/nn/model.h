@@ -13,9 +13,16 @@
 #include "engine/nn/logit_loss.h"
 #include "engine/nn/row_loss.h"
 #include "engine/nn/sparse_attention.h"
+#include "engine/nn/stage.h"
 #include "engine/nn/visitor.h"
 
 namespace ft {
+
+// What the last stage of a pipeline adds its losses to, and what their gradients are multiplied by.
+struct StageLoss {
+  Tensor sum;  // (1) f64
+  float scale = 1, smoothing = 0;
+};
 
 class Model {
  public:
@@ -111,6 +118,31 @@ class Model {
   // logits (batch.target_rows, V) in the activations' dtype.
   virtual void logits(Ctx&, ParameterStore&, const Batch&, Tensor logits) = 0;
   virtual std::int64_t vocab_size() const = 0;
+
+  // ---- a stage of a pipeline
+  // Leaves a stage to this rank: add_units() and all passes are of its part, visit() still of the whole.
+  // Called after cut() and before add_units(). UserError(Exit::config) where that is not possible.
+  virtual void keep_stage(const Stage& s) {
+    throw UserError(Exit::config, str("distributed.pipeline_parallel_size is ", s.size,
+                                      ": the blocks of this model cannot be dealt out yet; leave it out"));
+  }
+  // Whether gradients come from the stage above, and go to the one below: where something further down is
+  // trained.
+  virtual bool gradients_come() const { throw InternalError("gradients_come: not a stage"); }
+  virtual bool gradients_leave() const { throw InternalError("gradients_leave: not a stage"); }
+  // The passes over a micro-batch, between which other micro-batches' may come: each has a slot, and until
+  // its backward pass is over a Ctx with a c.saved of its own. Returns where the states from below are to be
+  // put; empty in the first stage.
+  virtual Tensor take_in(Ctx&, Batch, std::size_t /*slot*/) { throw InternalError("take_in: not a stage"); }
+  // The states for the stage above.
+  virtual Tensor forward_stage(Ctx&, ParameterStore&, std::size_t /*slot*/) {
+    throw InternalError("forward_stage: not a stage");
+  }
+  // d: their gradient, where gradients come; in the last stage that of the loss is made. Returns that of the
+  // states from below; own gradients +=.
+  virtual Tensor backward_stage(Ctx&, ParameterStore&, std::size_t /*slot*/, Tensor /*d*/, const StageLoss&) {
+    throw InternalError("backward_stage: not a stage");
+  }
 
   // ---- generation
   // Memory for keys and values, taken from the arena; activations have `dtype`.

@@ -8,6 +8,7 @@
 #include "engine/dist/planned.h"
 #include "engine/ops/null_ops.h"
 #include "engine/ops/trace_ops.h"
+#include "engine/train/pipeline.h"
 
 namespace ft {
 namespace {
@@ -88,7 +89,7 @@ Batch batch_of(const BatchShape& s) {
 }
 
 struct Peaks {
-  std::int64_t saved = 0, scratch = 0;
+  std::int64_t saved = 0, scratch = 0, flight = 0, again = 0;
   InputsHome* inputs = nullptr;
 };
 
@@ -102,12 +103,20 @@ struct Passes {
 
 // One batch through them; peaks grow.
 void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, Peaks& peaks) {
-  Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
+  Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless),
+      again(ops.allocate(0), kEndless);
   Ctx c{ops, saved, scratch, p.dtype, {}, train, train ? peaks.inputs : nullptr};
   c.grid = p.grid;
   Tensor loss = scratch.take({1}, DType::f64);
   const Pass pass{c, p.policy, p.reference};
-  if (train)
+  if (train && c.pipeline()) {
+    c.again = &again;
+    run_stage({*p.policy.model, *p.policy.store, c, {loss}, 1, [&](std::int64_t, Ctx&) {
+                 return batch_of(shape);
+               }});
+    peaks.flight = std::max(peaks.flight, saved.peak());
+    peaks.again = std::max(peaks.again, again.peak());
+  } else if (train)
     p.objective.forward_backward(pass, batch_of(shape), loss, 1);
   else
     p.objective.forward(pass, batch_of(shape), loss);
@@ -180,9 +189,10 @@ double flops_of(Passes p, Ops& null, const PlanRequest& r, std::int64_t recomput
   if (r.train.empty()) return 0;
   GridPoint sizes = GridShape();
   sizes.tensor = r.grid.tensor;
-  PlannedCommunicator world(r.grid.tensor, 0);
-  const Grid tensor(world, GridShape(sizes));
-  p.grid = &tensor;
+  sizes.pipeline = r.grid.pipeline;
+  PlannedCommunicator world(sizes.tensor * sizes.pipeline, 0, DType::f32, r.stage * sizes.tensor);
+  const Grid parts(world, GridShape(sizes));
+  p.grid = &parts;
   TraceOps trace(null);
   Peaks unused;
   p.policy.model->set_recompute(recompute);
@@ -209,10 +219,13 @@ Traffic micro_step(const Passes& p, Ops& null, const PlanRequest& r, bool last, 
   store.begin_micro_step(last);
   run_batch(p, null, r.train[0], true, unused);
   if (last) {
+    store.add_up_ends();
     Arena scratch(null.allocate(0), kEndless);
     {
-      Scope loss(scratch);
-      comm.all_reduce(scratch.take({1}, DType::f64));
+      Scope scope(scratch);
+      const Tensor loss = scratch.take({1}, DType::f64);
+      if (p.grid->pipeline()) p.grid->pipeline()->all_reduce(loss);
+      comm.all_reduce(loss);
     }
     if (const std::int64_t columns = std::ssize(p.objective.columns())) {
       Scope sums(scratch);
@@ -293,6 +306,32 @@ ZeroOptions frozen_options(const PlanRequest& r) {
   return frozen;
 }
 
+std::vector<double> flops_by_unit(Model& model, const PlanRequest& r) {
+  NullOps null(r.device);
+  PlannedCommunicator one(1, 0);
+  ParameterStore store(null, one, {.stage = ZeroStage::of(0)});
+  model.add_units(store);
+  store.reserve(kMeasured);
+  model.set_recompute(0);
+  TraceOps trace(null, {.calls = true});
+  Peaks unused;
+  const auto supervised = make_supervised(0);
+  run_batch({*supervised, {&model, &store}, {}, r.dtype, nullptr}, trace, r.train[0], true, unused);
+  struct Units final : Visitor {
+    void unit(std::string_view name) override { names.emplace_back(name); }
+    std::vector<std::string> names;
+  } units;
+  model.visit(units);
+  std::vector<double> flops(units.names.size());
+  for (const TraceCall& call : trace.calls()) {
+    const auto of = std::find_if(units.names.begin(), units.names.end() - 1, [&](const std::string& unit) {
+      return call.where == unit || call.where.starts_with(unit + ".");
+    });
+    flops[static_cast<std::size_t>(of - units.names.begin())] += call.flops;  // the head's: the last norm too
+  }
+  return flops;
+}
+
 Plan plan_run(Model& model, const PlanRequest& r) {
   NullOps null(r.device);
   // Between GPUs these buffers are the host's, or NCCL's own, but for what sums in 16 bits pass through.
@@ -300,15 +339,15 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   const int ranks = r.grid.ranks();
   const std::int64_t narrow = ranks > 1 && r.nccl ? narrow_elements(r.wire, r.reduce_bucket, ranks) : 0;
   PlannedCommunicator world(
-      ranks, on_cpus ? MeshCommunicator::memory_of(ranks, r.reduce_bucket) : narrow * size_of(r.wire),
-      r.wire);
+      ranks, on_cpus ? MeshCommunicator::memory_of(ranks, r.reduce_bucket) : narrow * size_of(r.wire), r.wire,
+      r.stage * r.grid.ranks() / r.grid.pipeline);
   const Grid grid(world, r.grid);
   Communicator& comm = grid.zero();
   const auto host = r.zero.early ? std::make_shared<NullOps>() : nullptr;
   ParameterStore store(
       null, comm, r.zero, r.states,
       {planned_depot(r.zero.params_home, r.device), planned_depot(r.zero.states_home, r.device), host},
-      grid.tensor(), grid.same_experts());
+      &grid);
   model.add_units(store);
   store.reserve(kMeasured);
   std::optional<ParameterStore> frozen, scorer;
@@ -351,6 +390,7 @@ Plan plan_run(Model& model, const PlanRequest& r) {
     store.begin_micro_step(true);
     run_batch(passes, null, s, true, peaks);
   }
+  if (!r.train.empty()) plan.in_flight = in_flight(r.stage, r.grid.pipeline, r.micro_batches);
   for (const BatchShape& s : r.eval) run_batch(passes, null, s, false, peaks);
   for (const BatchShape& s : r.scored) run_scoring({r.scorer, &*scorer}, null, r.dtype, s, peaks);
   for (const GenerationShape& s : r.generation) run_generation(passes, null, s, peaks);
@@ -359,7 +399,8 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   plan.inputs = inputs.peak;
   plan.saved = peaks.saved;
   plan.scratch = peaks.scratch;
-  plan.memory = memory_report(store.memory(), plan.saved, plan.scratch + r.workspace, r.adapter);
+  plan.flight = peaks.flight, plan.again = peaks.again;
+  plan.memory = memory_report(store.memory(), plan.activations(), plan.scratch + r.workspace, r.adapter);
   plan.memory.host += plan.inputs;
   if (frozen) {
     plan.reference = frozen->transient();

@@ -20,6 +20,8 @@ enum class Costs : std::uint8_t { none, flops, all };  // all: also what is move
 struct PlanRequest {
   DType dtype = DType::f32;  // of activations
   GridShape grid;
+  int stage = 0;                   // of its pipeline, the model's (Model::keep_stage)
+  std::int64_t micro_batches = 1;  // of a step, on each rank; what a pipeline has in flight
   ZeroOptions zero{.stage = ZeroStage::of(0)};
   std::int64_t reduce_bucket = std::numeric_limits<std::int64_t>::max();  // elements added up at once
   DType wire = DType::f32;                       // in which gradients travel between ranks
@@ -34,8 +36,7 @@ struct PlanRequest {
   std::vector<BatchShape> train, eval;  // the largest: every batch of the run fits into what these need
   std::vector<GenerationShape> generation;
   Costs costs = Costs::all;
-  Model* whole =
-      nullptr;  // where ranks share each layer: the model of which it is a part; FLOP are the whole's
+  Model* whole = nullptr;          // where ranks share the model: all of it; FLOP are the whole's
   Objective* objective = nullptr;  // null: the cross-entropy of every target
   Model* reference = nullptr;      // the objective's, where it is a model of its own
   Model* scorer = nullptr;         // a reward model
@@ -46,7 +47,11 @@ struct PlanRequest {
 ZeroOptions frozen_options(const PlanRequest&);
 
 struct Plan {
-  std::int64_t saved = 0, scratch = 0;           // bytes of the two arenas
+  std::int64_t saved = 0, scratch = 0;  // bytes of the two arenas
+  // Of a pipeline's stage: micro-batches in flight; bytes of the arenas of all but one, and of that for what
+  // runs again.
+  std::int64_t in_flight = 1, flight = 0, again = 0;
+  std::int64_t activations() const { return saved + (in_flight - 1) * flight + again; }
   std::int64_t inputs = 0;                       // bytes of blocks' inputs on the host
   TransientMemory transient, reference, scorer;  // of the store, and of the frozen models'
   MemoryReport memory;
@@ -67,6 +72,10 @@ struct Plan {
 // The plan of one rank; all take the same. Adapters must be attached and the trained parameters chosen. The
 // model is unbound afterwards: add its units to the real store next.
 Plan plan_run(Model&, const PlanRequest&);
+
+// FLOP of forward and backward of train[0], nothing recomputed, of each unit of a whole model, in the order
+// that visit() has them. The model is unbound afterwards.
+std::vector<double> flops_by_unit(Model&, const PlanRequest&);
 
 // The report of a store and two arenas, planned or real.
 MemoryReport memory_report(const StoreMemory&, std::int64_t saved, std::int64_t scratch, bool adapter);

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "engine/ops/trace_ops.h"
+#include "engine/train/pipeline.h"
 
 namespace ft {
 namespace {
@@ -30,6 +31,12 @@ double sum_over_ranks(Ctx& c, Communicator& comm, Tensor x) {
   double sum = 0;
   c.ops.download(&sum, x);
   return sum;
+}
+
+// Of a pipeline's stages the last one has them.
+double sum_of_losses(Ctx& c, Communicator& comm, Tensor x) {
+  if (c.pipeline()) c.pipeline()->all_reduce(x);
+  return sum_over_ranks(c, comm, x);
 }
 
 void add_to(std::vector<double>& sums, const std::vector<double>& more) {
@@ -133,18 +140,28 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
   const Random random = Random{static_cast<std::uint64_t>(config_.training.seed)}.with("dropout").with(
       static_cast<std::uint64_t>(s.index));
   const auto [rank, ranks] = deal();
-  for (std::int64_t first = s.begin; first < s.end; first += ranks) {
-    p_.store.begin_micro_step(first + ranks >= s.end);
-    const std::int64_t i = first + rank;
-    c.random = random.with(static_cast<std::uint64_t>(i - s.begin));
-    c.begin(Phase::data);
-    c.ops.enter("inputs");
-    const Batch batch = i < s.end ? p_.data.batch(s.epoch, i) : idle_batch();
-    c.tokens_weight = i < s.end ? s.mean_weight(p_.data.shape(s.epoch, i).all_tokens()) : 0;
-    objective_.forward_backward(pass(c), batch, loss, scale);
+  const std::int64_t rounds = (s.end - s.begin + ranks - 1) / ranks;
+  const auto take = [&, rank = rank, ranks = ranks](std::int64_t round, Ctx& own) {
+    const std::int64_t i = s.begin + round * ranks + rank;
+    own.random = random.with(static_cast<std::uint64_t>(i - s.begin));
+    own.begin(Phase::data);
+    own.ops.enter("inputs");
+    own.tokens_weight = i < s.end ? s.mean_weight(p_.data.shape(s.epoch, i).all_tokens()) : 0;
+    return i < s.end ? p_.data.batch(s.epoch, i) : idle_batch();
+  };
+  if (c.pipeline()) {
+    const auto smoothing = static_cast<float>(config_.training.label_smoothing_factor);
+    run_stage({p_.model, p_.store, c, {loss, scale, smoothing}, rounds, take});
+    p_.store.add_up_ends();
+  } else {
+    for (std::int64_t i = 0; i < rounds; ++i) {
+      p_.store.begin_micro_step(i + 1 == rounds);
+      const Batch batch = take(i, c);
+      objective_.forward_backward(pass(c), batch, loss, scale);
+    }
   }
   c.begin(Phase::reduce);
-  return sum_over_ranks(c, p_.comm, loss);
+  return sum_of_losses(c, p_.comm, loss);
 }
 
 // Where the objective cannot go on, what was trained is saved.
@@ -234,6 +251,8 @@ void Trainer::explain_not_finite(const Step& s) {
     Ctx c{trace, p_.context.saved, p_.context.scratch, p_.context.dtype};
     c.inputs = p_.context.inputs;
     c.grid = p_.context.grid;
+    c.in_flight = p_.context.in_flight;
+    c.again = p_.context.again;
     p_.store.begin_step();
     accumulate(c, s);
     if (const auto& found = trace.not_finite())
@@ -298,7 +317,7 @@ Evaluated evaluate(const Pass& pass, Objective& objective, const BatchSource& da
     objective.forward({c, pass.policy, pass.reference}, i < batches ? data.batch(0, i) : idle_batch(), loss);
     progress(std::min(first + ranks, batches), batches);
   }
-  const double sum = sum_over_ranks(c, comm, loss);
+  const double sum = sum_of_losses(c, comm, loss);
   e.loss = e.targets > 0 ? sum / static_cast<double>(e.targets) : 0;
   std::vector<double> columns = objective.take_columns();
   sum_over_ranks(c, comm, columns);

@@ -13,6 +13,7 @@
 #include "lora/quantize.h"
 #include "tests/engine/io/temp_folder.h"
 #include "tests/models/golden_case.h"
+#include "tests/models/made_up.h"
 #include "tests/support/ranks.h"
 
 namespace ft::test {
@@ -55,34 +56,6 @@ Json config_of(const GoldenCase& golden, const Case& s) {
   return c;
 }
 
-// Near 1 where it is a norm's, else small: a function of the name and the place in the whole.
-void make_up(const std::string& name, bool vector, double spread, Tensor y, std::int64_t first) {
-  const bool norm = vector && name.find("norm") != std::string::npos;
-  const Random random = Random{7}.with(name);
-  for (std::int64_t i = 0; i < y.numel(); ++i) {
-    const double u = to_uniform(random.at(static_cast<std::uint64_t>(first + i))[0]);
-    const float v = static_cast<float>((norm ? 1 : 0) + spread * (2 * u - 1));
-    if (y.dtype == DType::f32)
-      y.as<float>()[i] = v;
-    else
-      from_float(y.as<bf16>()[i], v);
-  }
-}
-class MadeUp final : public WeightSource {
- public:
-  explicit MadeUp(double spread) : spread_(spread) {}
-  std::vector<std::string> names() const override { return {}; }
-  bool has(const std::string&) const override { return true; }
-  WeightInfo info(const std::string&) const override { return {}; }
-  void read(const std::string& name, const Tensor& y, std::int64_t first) const override {
-    make_up(name, false, spread_, y, first);
-  }
-  StoredBytes find_stored(const std::string&, DType, std::int64_t) const override { return {}; }
-
- private:
-  double spread_;
-};
-
 struct Ran {
   double loss = 0, norm = 0;
   Named gradients;  // of whole tensors, zeros where another rank has them
@@ -111,7 +84,7 @@ class Run {
       : grid_(grid),
         made_(make_model(config, s.dtype)),
         base_(s.spread()),
-        store_(ops, grid.zero(), {}, no_states, {}, grid.tensor()) {
+        store_(ops, grid.zero(), {}, no_states, {}, &grid) {
     Model& model = *made_.model;
     if (s.method != Method::full) {
       lora::LoraConfig c;

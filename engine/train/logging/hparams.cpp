@@ -15,7 +15,7 @@ using namespace protobuf;  // NOLINT: this file writes messages
 constexpr int kTag = 1, kTensor = 8, kMetadata = 9;
 constexpr int kPluginData = 1, kDataClass = 4, kPluginName = 1, kPluginContent = 2;
 constexpr int kDtype = 1, kShape = 2, kStrings = 8, kDim = 2, kDimSize = 1;
-constexpr int kExperiment = 2, kSessionStart = 3, kSessionEnd = 4;
+constexpr int kExperiment = 2, kSessionStartInfo = 3, kSessionEndInfo = 4;
 constexpr int kTimeCreated = 3, kHparamInfos = 4, kMetricInfos = 5;
 constexpr int kInfoName = 1, kInfoType = 4, kMetricTag = 2;
 constexpr int kHparams = 1, kMapKey = 1, kMapValue = 2, kStartTime = 5, kStatus = 1, kEndTime = 2;
@@ -77,13 +77,13 @@ std::string session_start_value(const Settings& settings, double time) {
   std::string start;
   for (const auto& [name, v] : settings)
     if (!v.is_null()) start += bytes(kHparams, bytes(kMapKey, name) + bytes(kMapValue, setting(v)));
-  return hparams_value("session_start_info", bytes(kSessionStart, start + real64(kStartTime, time)));
+  return hparams_value("session_start_info", bytes(kSessionStartInfo, start + real64(kStartTime, time)));
 }
 
 std::string session_end_value(bool finished, double time) {
   return hparams_value(
       "session_end_info",
-      bytes(kSessionEnd, integer(kStatus, finished ? kSuccess : kFailure) + real64(kEndTime, time)));
+      bytes(kSessionEndInfo, integer(kStatus, finished ? kSuccess : kFailure) + real64(kEndTime, time)));
 }
 
 }  // namespace ft::tensorboard

@@ -84,6 +84,17 @@ TEST(Grid, AxesHaveCollectivesOfTheirOwn) {
     });
 }
 
+TEST(Grid, EndsAreThoseOfTheOwnPipeline) {
+  run_ranks(6, true, [](Communicator& world) {
+    const Grid g(world, grid(3, 1, 1, 2));
+    EXPECT_EQ(g.ends() == nullptr, g.place.pipeline == 1);
+    if (!g.ends()) return;
+    Floats x{static_cast<float>(1 << world.rank())};
+    g.ends()->all_reduce(whole(x));
+    EXPECT_EQ(x[0], g.place.tensor == 0 ? 1 + 16 : 2 + 32);
+  });
+}
+
 TEST(Grid, OfDataAloneIsTheWorld) {
   run_ranks(2, [](MeshCommunicator& world) {
     const Grid g(world);

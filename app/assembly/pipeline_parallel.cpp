@@ -1,0 +1,73 @@
+#include "app/assembly/pipeline_parallel.h"
+
+#include "engine/train/planner.h"
+
+namespace ft {
+namespace {
+
+constexpr const char* kPipelineSize = "distributed.pipeline_parallel_size";
+
+void require_available(const RunConfig& config) {
+  const auto refuse = [](const std::string& setting, const std::string& why) {
+    throw UserError(Exit::config, str(setting, ": ", why, " with ", kPipelineSize, " above 1"));
+  };
+  const ZeroConfig& zero = config.zero_optimization;
+  if (zero.stage > 1)
+    refuse(
+        "zero_optimization.stage",
+        str("is ", zero.stage,
+            ", which adds gradients up over the ranks after every micro-batch, and a pipeline has several in "
+            "flight; set it to 1 or 0"));
+  if (zero.offload_param.device != OffloadDevice::none)
+    refuse("zero_optimization.offload_param", "values stay on the device");
+  if (zero.offload_optimizer.device != OffloadDevice::none)
+    refuse("zero_optimization.offload_optimizer", "states stay on the device");
+  if (config.training.optim == Optim::onebit_adam) refuse("training.optim", "onebit_adam is not computed");
+  if (config.distributed.expert_parallel_size > 1)
+    refuse("distributed.expert_parallel_size", "experts stay together");
+  if (config.objective.type != ObjectiveType::sft) refuse("objective.type", "only sft is computed");
+  if (has_random_ltd(config.data_efficiency))
+    refuse("data_efficiency.data_routing.random_ltd", "tokens cannot be dropped");
+  if (config.logging.memory_breakdown || config.logging.flops_profiler.enabled)
+    refuse(config.logging.memory_breakdown ? "logging.memory_breakdown" : "logging.flops_profiler",
+           "knows of one micro-batch at a time");
+  if (config.training.gradient_checkpointing == Checkpointing::offload)
+    refuse("training.gradient_checkpointing", "offload cannot be used; set it to true or auto");
+}
+
+// The longest sequence that there may be: its share of attention is the largest.
+BatchShape one_sequence(const RunConfig& config, const ModelInfo& info) {
+  std::int64_t n = config.data.max_seq_length;
+  if (info.positions > 0) n = std::min(n, info.positions);
+  return {.tokens = n, .targets = n - 1, .sequences = 1, .longest = n};
+}
+
+std::vector<Stage> deal(const RunConfig& config, BuiltModel& whole, int stages) {
+  PlanRequest request;
+  request.dtype = whole.dtype;
+  request.train = {one_sequence(config, whole.made.info)};
+  std::vector<double> flops = flops_by_unit(whole.model(), request);
+  const EndCosts ends{flops.front(), flops.back()};
+  return deal_blocks({flops.begin() + 1, flops.end() - 1}, ends, stages);
+}
+
+}  // namespace
+
+void keep_stage(BuiltModel& b, const RunConfig& config, const ModelPart& part) {
+  if (part.stages == 1) return;
+  require_available(config);
+  if (b.made.info.decoder)
+    throw UserError(Exit::config,
+                    str(kPipelineSize, " is ", part.stages,
+                        ": the blocks of encoder-decoders cannot be dealt out yet; leave it out"));
+  const std::int64_t blocks = b.model().blocks();
+  if (blocks < part.stages)
+    throw UserError(Exit::config, str(kPipelineSize, " is ", part.stages, ", and the model has ", blocks,
+                                      " layers (num_hidden_layers), of which each stage needs one; take at "
+                                      "most ",
+                                      blocks));
+  b.stage = deal(config, *b.whole, part.stages)[static_cast<std::size_t>(part.stage)];
+  b.model().keep_stage(b.stage);
+}
+
+}  // namespace ft

@@ -1,0 +1,164 @@
+// Ranks with some blocks each, from the outside: the training of one rank, whatever else the ranks do.
+#include <gtest/gtest.h>
+
+#include "tests/life/trained.h"
+
+namespace ft::test {
+namespace {
+
+const Words kTwo = {"distributed.pipeline_parallel_size=2"};
+const Words kSteps = {"training.max_steps=8", "training.weight_decay=0.1", "training.max_grad_norm=0.5"};
+
+class Stages : public testing::TestWithParam<Json> {};
+INSTANTIATE_TEST_SUITE_P(All, Stages, testing::Values(kLora, kFull, kQlora));
+
+TEST_P(Stages, AreOneRank) {
+  for (const char* golden : {"llama", "gemma2"}) {  // gemma2's head is the embedding's table
+    if (GetParam() == kQlora && std::string(golden) == "gemma2") continue;
+    const Trained one = train_on(golden, GetParam(), 1, 0, 4, kSteps);
+    expect_same(train_on(golden, GetParam(), 2, 0, 4, with(kTwo, kSteps)), one);
+    for (int stage = 0; stage < 2; ++stage)
+      expect_same(train_on(golden, GetParam(), 4, stage, 2, with(kTwo, kSteps)), one);
+  }
+}
+
+TEST_P(Stages, ShareLayersAndSequencesToo) {
+  if (GetParam() == kQlora) return;
+  const Trained one = train_on("llama", GetParam(), 1, 0, 2, kSteps);
+  for (const char* axis : {"distributed.tensor_parallel_size=2", "distributed.sequence_parallel_size=2"})
+    expect_same(train_on("llama", GetParam(), 4, 0, 2, with(with(kTwo, kSteps), {axis})), one);
+}
+
+TEST_P(Stages, TakeThePlannedMemory) {
+  const Workplace w("llama", GetParam());
+  const Words more =
+      with(kTwo, {str("training.gradient_checkpointing=", GetParam() == kLora ? "true" : "false"),
+                  "training.gradient_accumulation_steps=2"});
+  ASSERT_EQ(w.run(command(2, 0, 2, more)), 0) << w.says();
+  const Json measured = rows(w / "out/log.jsonl").back().at("memory");
+  ASSERT_EQ(w.run(with({"plan", "--config", "run.json", "--json", "distributed.nproc_per_node=2"}, more)), 0)
+      << w.says();
+  const Json planned = Json::parse(contents(w / "stdout"));
+  ASSERT_EQ(planned.at("pipeline").size(), 2u);
+  EXPECT_NEAR(planned.at("bubble"), 1.0 / 3, 1e-12);
+  for (const char* name :
+       {"weights", "adapter", "gradients", "optimizer", "activations", "scratch", "communication", "total"})
+    EXPECT_EQ(planned.at("pipeline")[0].at(name), measured.at(name)) << name;
+}
+
+// Saved by a pipeline, or by one rank, and continued by the others.
+TEST_P(Stages, SaveWhatAnyOthersLoad) {
+  const Words saving = with(kSteps, {"checkpointing.save_strategy=steps", "checkpointing.save_steps=3"});
+  const Trained one = train_on("gemma2", GetParam(), 1, 0, 4, kSteps);
+  for (const bool pipeline_first : {true, false}) {
+    const Workplace w("gemma2", GetParam());
+    const auto go = [&](bool pipeline, const Words& more) {
+      const Words all = with(with(saving, more), pipeline ? kTwo : Words{});
+      return w.run(command(pipeline ? 4 : 1, pipeline ? 1 : 0, pipeline ? 2 : 4, all));
+    };
+    ASSERT_EQ(go(pipeline_first, {}), 0) << w.says();
+    ASSERT_EQ(
+        go(!pipeline_first, {"training.resume_from_checkpoint=out/checkpoint-3", "training.output_dir=out2"}),
+        0)
+        << w.says();
+    const std::string file = file_of(GetParam());
+    Trained rest{losses(w / "out2"), all_weights(w / ("out2" + file.substr(3)))}, last = one;
+    last.losses.erase(last.losses.begin(), last.losses.begin() + 3);
+    expect_same(rest, last);
+  }
+}
+
+std::vector<double> evaluations(const Workplace& w) {
+  std::vector<double> all;
+  for (const Json& row : rows(w / "out/log.jsonl"))
+    if (row.contains("eval_loss")) all.push_back(row["eval_loss"]);
+  return all;
+}
+
+TEST(Stages, Evaluate) {
+  const Words more = {"training.max_steps=4", "data.val_set_size=5", "evaluation.eval_strategy=steps",
+                      "evaluation.eval_steps=2"};
+  const Workplace one("llama", kFull), two("llama", kFull);
+  ASSERT_EQ(one.run(command(1, 0, 2, more)), 0) << one.says();
+  ASSERT_EQ(two.run(command(4, 1, 1, with(more, kTwo))), 0) << two.says();
+  const std::vector<double> got = evaluations(two), want = evaluations(one);
+  ASSERT_EQ(got.size(), 2u);
+  ASSERT_EQ(want.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(got[i], want[i], 2e-6 * want[i]);
+  ASSERT_EQ(
+      two.run(
+          with({"launch", "-n", "2", "eval", "--config", "run.json", "--json", "data.val_set_size=5"}, kTwo)),
+      0)
+      << two.says();
+  EXPECT_TRUE(Json::parse(contents(two / "stdout")).contains("eval_loss"));
+}
+
+TEST(Stages, SayWhatTheyCannotDo) {
+  const Workplace w("llama", kFull);
+  const std::vector<std::pair<Words, std::string>> all = {
+      {{"distributed.pipeline_parallel_size=4"},
+       "distributed.pipeline_parallel_size is 4, and the model has 2 layers (num_hidden_layers)"},
+      {{"distributed.pipeline_parallel_size=2", "zero_stage=2"}, "zero_optimization.stage: is 2"},
+      {{"distributed.pipeline_parallel_size=2", "objective.type=dpo"}, "objective"},
+      {{"distributed.pipeline_parallel_size=2", "training.gradient_checkpointing=offload"},
+       "training.gradient_checkpointing: offload"},
+  };
+  for (const auto& [more, says] : all) {
+    EXPECT_EQ(w.run(command(4, 0, 1, more)), 2) << says;
+    EXPECT_NE(w.says().find(says), std::string::npos) << w.says();
+    EXPECT_FALSE(fs::exists(w / "out/log.jsonl"));
+  }
+}
+
+TEST(Stages, GiveOneRanksAnswers) {
+  const Workplace w("llama");
+  std::ofstream(w / "in.jsonl") << R"({"input_ids": [5, 6, 7]})"
+                                   "\n"
+                                   R"({"input_ids": [9]})"
+                                   "\n"
+                                << R"({"input_ids": [3, 4, 11, 12, 13]})"
+                                   "\n";
+  const auto answers = [&](const Words& launch, const Words& more) {
+    const Words words = {"generate", "--model",  "model",   "--input",
+                         "in.jsonl", "--output", "o.jsonl", "--overwrite"};
+    EXPECT_EQ(w.run(with(with(launch, words), with({"generation.max_new_tokens=9"}, more))), 0) << w.says();
+    return contents(w / "o.jsonl");
+  };
+  const std::string one = answers({}, {});
+  EXPECT_NE(one.find("output_ids"), std::string::npos);
+  EXPECT_EQ(answers({"launch", "-n", "2"}, kTwo), one);
+  EXPECT_EQ(answers({"launch", "-n", "4"}, kTwo), one);
+  EXPECT_EQ(answers({"launch", "-n", "4"}, with(kTwo, {"distributed.tensor_parallel_size=2"})), one);
+}
+
+TEST(Stages, AreVerifiedAndTraced) {
+  const Workplace w("llama", kFull);
+  EXPECT_EQ(
+      w.run(with({"verify", "zero", "--config", "run.json", "--ranks", "1", "2", "4", "--steps", "2"}, kTwo)),
+      0)
+      << w.says() << contents(w / "stdout");
+  Words traced = command(2, 0, 4, with(kTwo, {"training.max_steps=5", "logging.progress=plain"}));
+  traced.insert(traced.begin() + 4, {"--trace", "trace.json"});
+  ASSERT_EQ(w.run(traced), 0) << w.says();
+  EXPECT_NE(w.says().find("waits for neighbouring stages; 20 % would if all took as long"), std::string::npos)
+      << w.says();
+  EXPECT_NE(contents(w / "trace.json").find("send_receive"), std::string::npos);
+}
+
+// The others wait for what a stage sends.
+TEST(Stages, NameAStageThatIsStuck) {
+  const Workplace w("llama", kLora);
+  const pid_t launcher =
+      w.start(command(2, 0, 2, with(kTwo, {"training.num_train_epochs=100000", "distributed.timeout_s=6"})));
+  ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
+  std::ifstream in(str("/proc/", launcher, "/task/", launcher, "/children"));
+  pid_t first = 0, second = 0;
+  ASSERT_TRUE(in >> first >> second);
+  kill(second, SIGSTOP);
+  EXPECT_EQ(w.finish(launcher), 9) << w.says();
+  const std::string named = str("(process ", second, ") has not answered for 6 s, at step ");
+  EXPECT_NE(w.says().find(named), std::string::npos) << w.says();
+}
+
+}  // namespace
+}  // namespace ft::test
