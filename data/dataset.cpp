@@ -67,6 +67,20 @@ void SampleStore::add(const std::vector<std::int32_t>& ids, const std::vector<st
   if (seq2seq_) label_ends_.push_back(static_cast<std::int64_t>(labels_.size()));
 }
 
+SampleStore::View SampleStore::operator[](std::int64_t i) const {
+  const View all = sequence(i * sequences_each());
+  const std::size_t kept = all.input_ids.size() - tail(i).size();
+  return kind_ == RowKind::labelled ? View{all.input_ids.first(kept), all.labels.first(kept)} : all;
+}
+
+std::span<const std::int32_t> SampleStore::tail(std::int64_t i) const {
+  if (kind_ != RowKind::labelled) return {};
+  const View all = sequence(i);
+  std::size_t kept = all.labels.size();
+  while (kept > 0 && all.labels[kept - 1] == kIgnored) --kept;
+  return kept == 0 ? std::span<const std::int32_t>{} : all.input_ids.subspan(kept);
+}
+
 SampleStore::View SampleStore::sequence(std::int64_t i) const {
   const auto at = static_cast<std::size_t>(i);
   const auto of = [at](const std::vector<std::int32_t>& all, const std::vector<std::int64_t>& ends) {

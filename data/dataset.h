@@ -35,7 +35,7 @@ struct Sample {
                                         // Encoder-decoders: the target, of another length; all are targets
   TrainedTurns turns{};
   // Of a pair the above are the chosen answer's, these the rejected one's. Labels of answers are kIgnored in
-  // the prompt and nowhere else.
+  // the prompt and, of labelled answers, in what is cut from their end.
   std::vector<std::int32_t> rejected_ids{}, rejected_labels{};
   float value = 0;  // a pair's margin; 1 or 0: whether an answer is desired; a rollout's reward
   std::vector<float> old_logps{};  // of a rollout's answer's tokens; empty: not known
@@ -73,11 +73,13 @@ class SampleStore {
   const std::vector<std::string>& files() const { return files_; }
 
   std::int64_t size() const { return static_cast<std::int64_t>(lines_.size()); }
-  View operator[](std::int64_t i) const { return sequence(i * sequences_each()); }  // of a pair the chosen
+  View operator[](std::int64_t i) const;  // of a pair the chosen
   View rejected(std::int64_t i) const { return sequence(i * sequences_each() + 1); }
   float value(std::int64_t i) const { return values(i).front(); }
   std::span<const float> old_logps(std::int64_t i) const { return values(i).subspan(1); }       // of rollouts
   const std::string& row(std::int64_t i) const { return texts_[static_cast<std::size_t>(i)]; }  // of prompts
+  // Of labelled answers: what was cut from its end, which other prompts may have room for.
+  std::span<const std::int32_t> tail(std::int64_t i) const;
   std::string source(std::int64_t i) const;  // train.jsonl:18
 
  private:
@@ -108,6 +110,7 @@ class Dataset {
   std::int64_t size() const { return static_cast<std::int64_t>(rows_.size()); }
   SampleStore::View operator[](std::int64_t i) const { return (*store_)[row(i)]; }
   SampleStore::View rejected(std::int64_t i) const { return store_->rejected(row(i)); }
+  std::span<const std::int32_t> tail(std::int64_t i) const { return store_->tail(row(i)); }
   float value(std::int64_t i) const { return store_->value(row(i)); }
   std::span<const float> old_logps(std::int64_t i) const { return store_->old_logps(row(i)); }
   const std::string& row_text(std::int64_t i) const { return store_->row(row(i)); }  // of prompts

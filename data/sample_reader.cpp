@@ -146,6 +146,10 @@ bool SampleReader::fit_answers(Sample& sample, const Place& at) {
     return false;
   }
   ++counts_.truncated;
+  if (context_.rows.kind == RowKind::labelled) {  // others' prompts may have room for the whole answer
+    std::fill(sample.labels.begin() + most, sample.labels.end(), kIgnored);
+    return true;
+  }
   for (auto* list : {&sample.input_ids, &sample.labels, &sample.rejected_ids, &sample.rejected_labels})
     list->resize(static_cast<std::size_t>(std::min(std::ssize(*list), most)));
   return true;

@@ -53,7 +53,8 @@ std::function<std::vector<std::int64_t>(std::int64_t)> chosen_samples(const RunC
 WantedRows wanted_rows(const ObjectiveConfig& c) {
   RowKind kind = c.compares() ? RowKind::pair : RowKind::example;
   if (c.type == ObjectiveType::kto) kind = RowKind::labelled;
-  if (c.type == ObjectiveType::grpo) kind = c.generates() ? RowKind::prompt : RowKind::rollout;
+  if (c.type == ObjectiveType::grpo) kind = RowKind::rollout;
+  if (c.generates()) kind = RowKind::prompt;
   return {.kind = kind,
           .objective = name_of(c.type),
           .cut = c.type != ObjectiveType::reward,
@@ -76,7 +77,7 @@ std::unique_ptr<GeneratedAnswers> make_generated(const RunConfig& config, const 
   const ObjectiveConfig& c = config.objective;
   const std::int64_t accumulated = config.training.gradient_accumulation_steps;
   return std::make_unique<GeneratedAnswers>(
-      from.data(), GeneratedOptions{.group = c.num_generations.value_or(8),
+      from.data(), GeneratedOptions{.group = c.group(),
                                     .rows = from.options().batch_size,
                                     .batches = c.steps_per_generation.value_or(accumulated) * ranks,
                                     .step = accumulated * ranks,
@@ -84,6 +85,15 @@ std::unique_ptr<GeneratedAnswers> make_generated(const RunConfig& config, const 
                                     .longest = c.answer_length(),
                                     .shuffle = from.options().shuffle,
                                     .seed = from.options().seed});
+}
+
+// Their numbers are beyond those of all answers that are trained on.
+std::unique_ptr<GeneratedAnswers> make_generated_eval(const ObjectiveConfig& c, const Batcher& from) {
+  return std::make_unique<GeneratedAnswers>(from.data(), GeneratedOptions{.group = c.group_eval(),
+                                                                          .rows = from.options().batch_size,
+                                                                          .longest = c.answer_length(),
+                                                                          .whole = true,
+                                                                          .first = std::int64_t{1} << 40});
 }
 
 void check_family(const ObjectiveConfig& c, bool encoder_decoder) {
@@ -167,6 +177,8 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
   }
   if (d.loaded.eval.size() > 0)
     d.eval = std::make_unique<Batcher>(d.loaded.eval, options(t.per_device_eval_batch_size, false));
+  if (d.eval && config.objective.generates())
+    d.generated_eval = make_generated_eval(config.objective, *d.eval);
   d.tokenizer = *tokenizer;
   return d;
 }

@@ -21,7 +21,8 @@ struct BuiltData {
   std::unique_ptr<Stream> stream;               // with data.streaming, instead of train
   std::unique_ptr<EfficientBatches> efficient;  // with data_efficiency: of train or stream
   std::unique_ptr<Rollouts> rollouts;           // of train, where answers have rewards
-  std::unique_ptr<GeneratedAnswers> generated;  // to the prompts of train, where answers are yet to be given
+  // To the prompts of train and eval, where answers are yet to be given.
+  std::unique_ptr<GeneratedAnswers> generated, generated_eval;
 
   // What is trained on.
   const BatchSource& batches() const {
@@ -29,6 +30,10 @@ struct BuiltData {
     if (rollouts) return *rollouts;
     if (generated) return *generated;
     return stream ? static_cast<const BatchSource&>(*stream) : *train;
+  }
+  // What is evaluated on; null: nothing is held out.
+  BatchSource* held_out() const {
+    return generated_eval ? static_cast<BatchSource*>(generated_eval.get()) : eval.get();
   }
 };
 // What the model's config.json says, without the rest of the model: looking at data needs no more.

@@ -41,29 +41,39 @@ std::unique_ptr<BuiltModel> frozen(const RunConfig& config, Weights weights) {
   return b;
 }
 
-// setting: what names it.
-std::unique_ptr<BuiltModel> named(const char* setting, const std::string& folder, const RunConfig& config,
-                                  const BuiltModel& policy, Weights weights,
-                                  ObjectiveType type = ObjectiveType::sft, bool load_in_4bit = false) {
+// The run with the model in this folder, as it is there. setting: what names it.
+RunConfig other_model(const RunConfig& config, const std::string& folder, const char* setting) {
   RunConfig c = config;
   c.model.model_name_or_path = folder;
   c.model.revision.reset();
   c.model.folders.find(folder, std::nullopt, setting);
-  c.finetuning_type = FinetuningType::full;
-  c.lora = {};
-  c.quantization = {.load_in_4bit = load_in_4bit, .bnb_4bit_compute_dtype = config.dtype()};
-  c.objective = {.type = type};
-  c.data.new_tokens = c.data.new_special_tokens = {};
   c.model.resize_token_embeddings_to_multiple_of.reset();
-  c.trains = false;
-  auto other = frozen(c, weights);
-  const ModelInfo &its = other->made.info, &ours = policy.made.info;
+  c.data.new_tokens = c.data.new_special_tokens = {};
+  return c;
+}
+
+void require_same_vocabulary(const RunConfig& config, const char* setting, const std::string& folder,
+                             const BuiltModel& policy, const BuiltModel& other) {
+  const ModelInfo &its = other.made.info, &ours = policy.made.info;
   if (its.decoder.has_value() != ours.decoder.has_value())
     throw UserError(Exit::config, str(setting, ": of it and the model, one is an encoder-decoder"));
   if (its.vocab_size != ours.vocab_size)
     throw UserError(Exit::config, str(setting, ": ", folder, " has a vocabulary of ", its.vocab_size,
                                       " tokens, the model one of ", ours.vocab_size));
-  require_same_tokens(config, setting, other->folder);
+  require_same_tokens(config, setting, other.folder);
+}
+
+std::unique_ptr<BuiltModel> named(const char* setting, const std::string& folder, const RunConfig& config,
+                                  const BuiltModel& policy, Weights weights,
+                                  ObjectiveType type = ObjectiveType::sft, bool load_in_4bit = false) {
+  RunConfig c = other_model(config, folder, setting);
+  c.finetuning_type = FinetuningType::full;
+  c.lora = {};
+  c.quantization = {.load_in_4bit = load_in_4bit, .bnb_4bit_compute_dtype = config.dtype()};
+  c.objective = {.type = type};
+  c.trains = false;
+  auto other = frozen(c, weights);
+  require_same_vocabulary(config, setting, folder, policy, *other);
   return other;
 }
 
@@ -83,6 +93,28 @@ std::unique_ptr<BuiltModel> scorer(const RunConfig& config, const BuiltModel& po
   if (!config.objective.reward_model_name_or_path) return nullptr;
   return named("objective.reward_model_name_or_path", *config.objective.reward_model_name_or_path, config,
                policy, weights, ObjectiveType::reward);
+}
+
+// Begins as the model that is named for it, the reward model, or the policy's base; trained as the policy is.
+std::unique_ptr<BuiltModel> critic(const RunConfig& config, const BuiltModel& policy, Weights weights) {
+  const ObjectiveConfig& o = config.objective;
+  if (o.type != ObjectiveType::ppo) return nullptr;
+  if (policy.made.info.decoder)
+    throw UserError(Exit::config,
+                    "objective.type: ppo is not for encoder-decoders, which have sft, distill and orpo");
+  const char* setting = o.value_model_name_or_path ? "objective.value_model_name_or_path"
+                                                   : "objective.reward_model_name_or_path";
+  const auto& folder = o.value_model_name_or_path ? o.value_model_name_or_path : o.reward_model_name_or_path;
+  RunConfig c = folder ? other_model(config, *folder, setting) : config;
+  c.objective = {.type = ObjectiveType::reward};
+  c.lora.adapter_name_or_path.reset();
+  if (auto& whole = c.lora.modules_to_save) std::erase(*whole, policy.made.info.head);
+  auto b = std::make_unique<BuiltModel>(build_model(c, weights));
+  if (folder) require_same_vocabulary(config, setting, *folder, policy, *b);
+  const double rate = o.critic_learning_rate ? *o.critic_learning_rate / config.training.learning_rate : 1;
+  EachParameter scale([&](Parameter& p) { p.rule.rate *= rate; });
+  b->model().visit(scale);
+  return b;
 }
 
 // The policy as it begins: the same files, and the same random numbers.
@@ -115,6 +147,7 @@ BuiltObjective build_objective(const RunConfig& config, const BuiltModel& policy
             join_path(policy.folder, "config.json"), " asks for; set output_router_logits to false there"));
   BuiltObjective b = made(config);
   b.scorer = scorer(config, policy, weights);
+  b.critic = critic(config, policy, weights);
   if (config.objective.distills()) b.reference = teacher(config, policy, weights);
   if (!config.objective.has_reference()) return b;
   b.precomputes = config.objective.precompute_ref_log_probs.value_or(false);
@@ -129,9 +162,13 @@ BuiltObjective build_objective(const RunConfig& config, const BuiltModel& policy
 }
 
 BuiltObjective build_evaluated_objective(const RunConfig& began, const BuiltModel& policy) {
-  if (began.objective.type == ObjectiveType::grpo)
-    throw UserError(Exit::config, "objective.type: grpo's answers are given, and have no evaluation");
+  if (began.objective.type == ObjectiveType::grpo && !began.objective.generates())
+    throw UserError(
+        Exit::config,
+        "objective.type: grpo on given answers has no evaluation; set what rewards answers that are "
+        "generated, such as objective.reward_funcs");
   BuiltObjective b = made(began);
+  b.scorer = scorer(began, policy, Weights::check);
   if (began.objective.distills()) b.reference = teacher(began, policy, Weights::check);
   if (!began.objective.has_reference()) return b;
   if (began.objective.ref_model_name_or_path) {

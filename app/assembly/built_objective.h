@@ -13,6 +13,7 @@ struct BuiltObjective {
   // A frozen model of its own, or the teacher; null: the policy without its adapters, or no reference at all.
   std::unique_ptr<BuiltModel> reference;
   std::unique_ptr<BuiltModel> scorer;         // a reward model; null: none
+  std::unique_ptr<BuiltModel> critic;         // trained beside the policy; null: none
   std::shared_ptr<const TeacherFile> taught;  // of objective.teacher_file; null: none
   // The reference's numbers are computed once before training; by the policy as it begins where there is no
   // model for it.

@@ -41,11 +41,11 @@ std::shared_ptr<Ops> make_host_ops(const ZeroOptions& zero, Device device) {
   return std::make_shared<cpu::CpuOps>(device.kind == Device::Kind::cpu ? 1 : cpu::usable_cores());
 }
 
-Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others, const BuiltModel& b,
+Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> talk, const BuiltModel& b,
                const PlanRequest& request, const Plan& plan, Ops* observer, const BuiltObjective* objective)
     : ops(std::move(device)),
       host(make_host_ops(request.zero, ops->device())),
-      comm(others ? std::move(others) : std::make_unique<LocalCommunicator>(*ops)),
+      comm(talk ? std::move(talk) : std::make_unique<LocalCommunicator>(*ops)),
       grid(*comm, request.grid),
       store(*ops, grid.zero(), request.zero, request.states,
             {depot_of(request.zero.params_home, *ops), depot_of(request.zero.states_home, *ops), host},
@@ -65,18 +65,31 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> others
     context.inputs = &inputs.emplace(*kept);
   }
   b.model().add_units(store);
-  b.model().set_recompute(request.recompute);
   store.reserve(plan.transient);
   if (b.base) store.load(b.reader());
-  if (objective && objective->reference)
-    reference = hold(frozen, *objective->reference, request, plan.reference);
-  if (objective && objective->scorer) scorer = hold(scoring, *objective->scorer, request, plan.scorer);
+  const auto frozen_store = [&](std::optional<ParameterStore>& in) {
+    in.emplace(*ops, grid.zero(), frozen_options(request), no_states,
+               Homes{depot_of(request.zero.params_home, *ops), nullptr, nullptr});
+  };
+  if (objective && objective->reference) {
+    frozen_store(frozen);
+    others.reference = hold(frozen, *objective->reference, plan.reference);
+  }
+  if (objective && objective->scorer) {
+    frozen_store(scoring);
+    others.scorer = hold(scoring, *objective->scorer, plan.scorer);
+  }
+  if (objective && objective->critic) {
+    valuing.emplace(
+        *ops, grid.zero(), critic_options(request), request.states,
+        Homes{depot_of(request.zero.params_home, *ops), depot_of(request.zero.states_home, *ops), nullptr});
+    others.critic = hold(valuing, *objective->critic, plan.critic);
+  }
+  set_recompute({&b.model(), &store}, others.critic, request.recompute);
 }
 
-Policy Engine::hold(std::optional<ParameterStore>& in, const BuiltModel& held, const PlanRequest& request,
+Policy Engine::hold(std::optional<ParameterStore>& in, const BuiltModel& held,
                     const TransientMemory& transient) {
-  in.emplace(*ops, grid.zero(), frozen_options(request), no_states,
-             Homes{depot_of(request.zero.params_home, *ops), nullptr, nullptr});
   held.model().add_units(*in);
   in->reserve(transient);
   if (held.base) in->load(held.reader());
@@ -92,8 +105,8 @@ MemoryReport Engine::memory(bool adapter) const {
   for (const Arena& a : in_flight) activations += std::min(a.capacity(), largest);
   MemoryReport m = memory_report(store.memory(), activations, scratch.peak() + workspace, adapter);
   if (kept) m.host += kept->size();
-  if (frozen) add_frozen(m, frozen->memory(), grid.zero());
-  if (scoring) add_frozen(m, scoring->memory(), grid.zero());
+  for (const auto* beside : {&frozen, &scoring, &valuing})
+    if (*beside) add_store(m, (*beside)->memory(), grid.zero(), beside != &valuing || adapter);
   return m;
 }
 

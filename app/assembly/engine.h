@@ -24,7 +24,7 @@ class Engine {
  public:
   // Takes all memory that `plan` says and loads the parameters. UserError(Exit::memory) when it is not there.
   // No communicator: a world of one. observer: around the same Ops, such as TraceOps; the model computes
-  // through it. objective: whose frozen models are held beside the other, as the request has them.
+  // through it. objective: whose other models are held beside the other, as the request has them.
   Engine(std::unique_ptr<Ops>, std::unique_ptr<Communicator>, const BuiltModel&, const PlanRequest&,
          const Plan&, Ops* observer = nullptr, const BuiltObjective* objective = nullptr);
 
@@ -33,8 +33,8 @@ class Engine {
   std::unique_ptr<Communicator> comm;
   Grid grid;
   ParameterStore store;
-  std::optional<ParameterStore> frozen, scoring;  // the reference's, the reward model's
-  Policy reference, scorer;                       // where they are models of their own
+  std::optional<ParameterStore> frozen, scoring, valuing;  // of the reference, the reward model, the critic
+  Others others;                                           // where they are models of their own
   Arena saved, scratch;
   std::vector<Arena> in_flight;  // see Ctx
   std::optional<Arena> again;
@@ -43,12 +43,12 @@ class Engine {
   Ctx context;
 
   // What an objective's pass over this model is made of.
-  Pass pass(Model& model) { return {context, {&model, &store}, reference, scorer}; }
+  Pass pass(Model& model) { return {context, {&model, &store}, others}; }
 
   MemoryReport memory(bool adapter) const;  // as measured: what was taken, and the arenas' peaks
 
  private:
-  Policy hold(std::optional<ParameterStore>&, const BuiltModel&, const PlanRequest&, const TransientMemory&);
+  Policy hold(std::optional<ParameterStore>&, const BuiltModel&, const TransientMemory&);
 };
 
 // How many of a machine's ranks share the memory of this device: a machine's all of them, a GPU's one.

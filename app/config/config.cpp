@@ -12,6 +12,7 @@
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "engine/nn/sparse_layout.h"
+#include "engine/train/objectives/objective.h"
 #include "engine/train/schedules/schedule.h"
 #include "models/registry.h"
 
@@ -50,6 +51,15 @@ void check_quantization(RunConfig& c, bool dtype_given, const std::string& name)
   q.bnb_4bit_compute_dtype = dtype;
 }
 
+// Whether evaluations measure it beside the loss.
+bool is_column(const ObjectiveConfig& c, const std::string& metric) {
+  const std::string name = metric.starts_with("eval_") ? metric.substr(5) : metric;
+  if (c.generates()) return name == "reward";
+  if (!c.compares() || c.type == ObjectiveType::grpo) return false;
+  const std::vector<std::string> columns = make_objective(c)->columns();
+  return std::find(columns.begin(), columns.end(), name) != columns.end();
+}
+
 void check_predictions(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
   const EvaluationConfig& e = c.evaluation;
   const std::string& best = e.metric_for_best_model;
@@ -61,7 +71,7 @@ void check_predictions(const RunConfig& c, const std::function<void(const std::s
   if (!e.predict_with_generate) {
     for (const Metric metric : e.metrics)
       if (of_text(metric)) refuse(none("evaluation.metrics", name_of(metric)));
-    if (best_of_text) refuse(none("evaluation.metric_for_best_model", best));
+    if (best_of_text && !is_column(c.objective, best)) refuse(none("evaluation.metric_for_best_model", best));
     return;
   }
   if (c.data.eval_datasets.empty() && c.data.val_set_size == 0)
@@ -87,11 +97,6 @@ void check_predictions(const RunConfig& c, const std::function<void(const std::s
 
 // What answers that a run gives itself leave no meaning to.
 void check_generating(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
-  if (c.data.val_set_size > 0 || !c.data.eval_datasets.empty())
-    refuse(
-        "data.val_set_size, data.eval_datasets: answers that are generated have no evaluation; leave them "
-        "out "
-        "(ft eval --answers shows how many are right)");
   if (c.objective.answer_length() >= c.data.max_seq_length)
     refuse(str("objective.max_completion_length: ", c.objective.answer_length(),
                " leaves no room for prompts in data.max_seq_length, ", c.data.max_seq_length));
@@ -106,6 +111,13 @@ void check_generating(const RunConfig& c, const std::function<void(const std::st
     refuse(
         "zero_optimization.offload_optimizer.delayed_update: answers are given by the weights of the step; "
         "leave it out");
+  if (c.objective.type != ObjectiveType::ppo) return;
+  if (c.objective.critic_learning_rate && c.training.learning_rate == 0)
+    refuse("objective.critic_learning_rate: is a multiple of training.learning_rate, which is 0");
+  if (c.lora.init_lora_weights == lora::LoraInitWord(lora::LoraInit::eva))
+    refuse(
+        "lora.init_lora_weights: eva looks at examples to learn, which ppo's critic has none of; leave it "
+        "out");
 }
 
 // What an objective that compares answers leaves no meaning to.
@@ -130,9 +142,9 @@ void check_comparing(const RunConfig& c, const std::function<void(const std::str
     refuse(
         "objective.precompute_ref_log_probs: needs all data in memory; leave it out, or set "
         "data.streaming=false");
-  if (c.objective.type != ObjectiveType::grpo) return;
+  if (c.objective.type != ObjectiveType::grpo && c.objective.type != ObjectiveType::ppo) return;
   if (c.objective.generates()) check_generating(c, refuse);
-  if (c.evaluation.eval_strategy != EvalStrategy::no)
+  if (!c.objective.generates() && c.evaluation.eval_strategy != EvalStrategy::no)
     refuse("evaluation.eval_strategy: answers that are given have no evaluation; set it to no" + type);
   if (c.data.streaming)
     refuse("data.streaming: the answers of a step are weighed together; set it to false" + type);

@@ -46,13 +46,17 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
       return full_shape(sequences, config, built.made.info, length);
     };
     request.train = {full(config.training.per_device_train_batch_size)};
-    if (objective.scorer) request.scored = {scored_shape(request.train[0])};
     if (config.objective.generates())
       request.generation = {generation_shape_of(
           config, std::max<std::int64_t>(1, request.train[0].longest - config.objective.answer_length()),
           answers_of_rank(config))};
     if (config.evaluation.eval_strategy != EvalStrategy::no)
       request.eval = {full(config.training.per_device_eval_batch_size)};
+    if (config.objective.generates()) {
+      request.eval.push_back(request.train[0]);
+      request.valued = request.scored = {};
+      add_rewarding(request);
+    }
   }
   if (!config.training.gradient_checkpointing)
     request.recompute = fewest_recomputed(built.model(), request, room.there);

@@ -10,9 +10,38 @@
 
 namespace ft {
 
+namespace {
+
+// Of answers that a reward model scores.
 BatchShape scored_shape(BatchShape whole) {
   whole.targets = whole.sequences;
   return whole;
+}
+
+bool has_tails(const Dataset& data) {
+  for (std::int64_t i = 0; i < data.size(); ++i)
+    if (!data.tail(i).empty()) return true;
+  return false;
+}
+
+// Of KTO's prompts with other rows' whole answers, where some are cut: no more than this.
+BatchShape largest_mixed(const RunConfig& config) {
+  const TrainingConfig& t = config.training;
+  const std::int64_t rows = std::max(t.per_device_train_batch_size, t.per_device_eval_batch_size),
+                     length = config.data.max_seq_length;
+  return {.tokens = rows * length,
+          .targets = rows * length,
+          .sequences = rows,
+          .longest = length,
+          .compared = rows};
+}
+
+}  // namespace
+
+void add_rewarding(PlanRequest& r) {
+  r.valued = r.eval;
+  if (r.scorer)
+    for (const BatchShape& s : r.eval) r.scored.push_back(scored_shape(s));
 }
 
 PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const BuiltObjective& o,
@@ -37,19 +66,23 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
   r.whole = b.whole ? &b.whole->model() : nullptr;
   r.reference = o.reference ? &o.reference->model() : nullptr;
   r.scorer = o.scorer ? &o.scorer->model() : nullptr;
+  r.critic = o.critic ? &o.critic->model() : nullptr;
   r.inputs_on_host = config.on_gpu() && config.training.gradient_checkpointing == Checkpointing::offload;
   if (r.device.kind == Device::Kind::cpu)
     if (const auto host = make_host_ops(r.zero, r.device)) r.workspace += host->workspace();
-  if (d.generated) {  // a pass without gradient says what the policy made of its answers
-    r.train = r.eval = {d.generated->largest()};
-    if (o.scorer) r.scored = {scored_shape(r.train[0])};
-    r.generation = {generation_shape_of(config, d.generated->prompts().longest(), answers_of_rank(config))};
+  if (d.generated || d.generated_eval) {
+    if (d.generated) r.train = {d.generated->largest()};
+    r.eval = r.train;  // a pass without gradient says what the policy made of its answers
+    if (d.generated_eval) r.eval.push_back(d.generated_eval->largest());
+    add_rewarding(r);
+    r.generation = {generation_shape_of(config, d.generated.get(), d.generated_eval.get())};
     return r;
   }
   if (d.train)
     r.train = largest_shapes(d.batches(), length_of(config.training, d.batches(), grid.data).epochs);
   if (d.stream) r.train = {d.stream->largest()};
   if (d.eval) r.eval = largest_shapes(*d.eval, 1);
+  if (has_tails(d.loaded.train) || has_tails(d.loaded.eval)) r.eval.push_back(largest_mixed(config));
   if (d.eval && config.evaluation.predict_with_generate)
     r.generation = {
         AnswerTest(d.eval->data(), b.made.info, config.training.per_device_eval_batch_size, config.generation)

@@ -7,8 +7,8 @@
 
 namespace ft {
 
-// Of answers that a reward model scores.
-BatchShape scored_shape(BatchShape);
+// The passes that say what answers of the shapes in `eval` are worth.
+void add_rewarding(PlanRequest&);
 
 // With gradient_checkpointing auto, plans as for true, which needs the least memory (planned.h).
 // The request refers to the model and the objective. UserError(Exit::config) where ranks cannot share

@@ -61,7 +61,7 @@ class Check final : public Reward {
   std::optional<Regex> pattern_;
 };
 
-void require_answers(const Dataset& prompts, RewardCheck check) {
+void require_answers_of(RewardCheck check, const Dataset& prompts) {
   for (std::int64_t i = 0; i < prompts.size(); ++i) {
     const Json row = Json::parse(prompts.row_text(i));
     const char* wrong = nullptr;
@@ -90,13 +90,15 @@ double last_number(const std::string& text) {
   return last;
 }
 
-std::vector<std::unique_ptr<Reward>> make_checks(const ObjectiveConfig& c, const Dataset& prompts) {
+std::vector<std::unique_ptr<Reward>> make_checks(const ObjectiveConfig& c) {
   std::vector<std::unique_ptr<Reward>> all;
-  for (const RewardCheck check : c.reward_funcs) {
-    if (check == RewardCheck::exact_match || check == RewardCheck::number) require_answers(prompts, check);
-    all.push_back(std::make_unique<Check>(c, check));
-  }
+  for (const RewardCheck check : c.reward_funcs) all.push_back(std::make_unique<Check>(c, check));
   return all;
+}
+
+void require_answers(const ObjectiveConfig& c, const Dataset& prompts) {
+  for (const RewardCheck check : c.reward_funcs)
+    if (check == RewardCheck::exact_match || check == RewardCheck::number) require_answers_of(check, prompts);
 }
 
 }  // namespace ft

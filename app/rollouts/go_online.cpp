@@ -44,25 +44,29 @@ std::string name_of(const std::string& model) {
 
 Online* go_online(BuiltObjective& objective, const RunConfig& config, const BuiltModel& built,
                   BuiltData& data) {
-  if (!data.generated) return nullptr;
+  if (!data.generated && !data.generated_eval) return nullptr;
   const ObjectiveConfig& o = config.objective;
-  auto rewards = make_checks(o, data.generated->prompts());
+  for (const auto* answers : {&data.generated, &data.generated_eval})
+    if (*answers) require_answers(o, (*answers)->prompts());
+  auto rewards = make_checks(o);
   if (o.reward_command)
     rewards.push_back(std::make_unique<RewardCommand>(*o.reward_command, o.reward_timeout.value_or(60)));
   const std::string scorer = objective.scorer ? name_of(*o.reward_model_name_or_path) : "";
   auto tokenizer = tokenizer_of(config);
   auto ends = ends_of(built, tokenizer.get());
-  auto online = std::make_unique<Online>(OnlineParts{
-      .config = config,
-      .learning = std::move(objective.objective),
-      .answers = *data.generated,
-      .rewards = std::move(rewards),
-      .end_tokens = std::move(ends),
-      .tokenizer = std::move(tokenizer),
-      .vocab_size = built.model().vocab_size(),
-      .shape = generation_shape_of(config, data.generated->prompts().longest(), answers_of_rank(config)),
-      .scorer = scorer,
-      .padding = objective.scorer ? *objective.scorer->padding : -1});
+  auto online = std::make_unique<Online>(
+      OnlineParts{.config = o,
+                  .learning = std::move(objective.objective),
+                  .answers = data.generated.get(),
+                  .held_out = data.generated_eval.get(),
+                  .vocab_size = built.model().vocab_size()},
+      RespondentParts{.config = config,
+                      .rewards = std::move(rewards),
+                      .end_tokens = std::move(ends),
+                      .tokenizer = std::move(tokenizer),
+                      .shape = generation_shape_of(config, data.generated.get(), data.generated_eval.get()),
+                      .scorer = scorer,
+                      .padding = objective.scorer ? *objective.scorer->padding : -1});
   Online* const here = online.get();
   objective.objective = std::move(online);
   return here;

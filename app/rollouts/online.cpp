@@ -4,246 +4,177 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "app/rollouts/sampling.h"
-#include "data/preference/batch.h"
-#include "engine/dist/together.h"
-#include "engine/generate/generator.h"
-#include "engine/generate/ranks.h"
 #include "engine/train/objectives/rollouts.h"
 
 namespace ft {
 namespace {
 
-using Steady = std::chrono::steady_clock;
+// As TRL's PPO names them.
+const char* const kTotals[] = {"reward",
+                               "reward_std",
+                               "objective/scores",
+                               "objective/kl",
+                               "objective/entropy",
+                               "objective/non_score_reward",
+                               "objective/rlhf_reward"};
 
-double seconds_since(Steady::time_point start) {
-  return std::chrono::duration<double>(Steady::now() - start).count();
+// A number for each token of the answers that are trained on, by answers.
+using ByToken = std::vector<std::vector<double>>;
+
+ByToken by_token(const Pass& pass, const GeneratedAnswers& answers,
+                 const std::function<std::vector<double>(const Batch&)>& f) {
+  const std::int64_t rows = answers.options().rows;
+  const auto tokens = [&](std::int64_t i) {
+    const GeneratedAnswer& a = answers.given()[static_cast<std::size_t>(i)];
+    return a.trained ? a.ids.size() : 0;
+  };
+  const auto size = [&](std::int64_t b) {
+    std::size_t sum = 0;
+    for (std::int64_t i = b * rows; i < std::min((b + 1) * rows, answers.answers()); ++i) sum += tokens(i);
+    return sum;
+  };
+  const std::vector<double> all = of_batches(pass, answers.options().batches, size,
+                                             [&](std::int64_t b) { return f(answers.batch_of(b)); });
+  ByToken each;
+  auto next = all.begin();
+  for (std::int64_t i = 0; i < answers.answers(); ++i) {
+    const auto end = next + static_cast<std::ptrdiff_t>(tokens(i));
+    each.emplace_back(next, end);
+    next = end;
+  }
+  return each;
 }
-
-const char* const kLengths[] = {"completions/mean_length",
-                                "completions/min_length",
-                                "completions/max_length",
-                                "completions/clipped_ratio",
-                                "completions/mean_terminated_length",
-                                "completions/min_terminated_length",
-                                "completions/max_terminated_length"};
 
 }  // namespace
 
-Online::Online(OnlineParts parts)
-    : p_(std::move(parts)), chooser_(sampling_of(p_.config), {}), columns_(p_.learning->columns()) {
-  columns_.insert(columns_.end(), std::begin(kLengths), std::end(kLengths));
-  for (const auto& r : p_.rewards) names_.push_back(r->name());
-  if (!p_.scorer.empty()) names_.push_back(p_.scorer);
-  for (const std::string& name : names_)
-    for (const char* what : {"/mean", "/std"}) columns_.push_back("rewards/" + name + what);
+Online::Online(OnlineParts parts, RespondentParts respondent)
+    : p_(std::move(parts)), respondent_(std::move(respondent)), columns_(p_.learning->columns()) {
+  for (std::string& name : respondent_.columns()) columns_.push_back(std::move(name));
+  if (ppo()) columns_.insert(columns_.end(), std::begin(kTotals), std::end(kTotals));
 }
 
 void Online::begin_step(const Pass& pass, std::int64_t step) {
   next_ = step + 1;
   root_ = pass.policy.store->communicator().rank() == 0;
-  const std::int64_t generation = p_.answers.generation_of(step);
-  if (p_.answers.generation() == generation) return;
-  if (p_.answers.used(step) > 0)
+  const std::int64_t generation = p_.answers->generation_of(step);
+  if (p_.answers->generation() == generation) return;
+  if (p_.answers->used(step) > 0)
     throw UserError(Exit::checkpoint,
                     "the checkpoint has no answers for its next step: objective.num_iterations or "
                     "objective.steps_per_generation changed");
   next_ = step;  // until there are answers
-  const auto start = Steady::now();
-  const Tokens given = generate(pass, generation);
-  generating_ += seconds_since(start);
-  const auto answered = Steady::now();
-  const Rewarded rewarded = reward(pass, generation, given);
-  rewarding_ += seconds_since(answered);
-  put(generation, given, rewarded);
-  // As in TRL: where a later step uses the answers too, ratios are to the policy that gave them.
-  if (p_.answers.steps() > 1) add_old(pass);
-  measure(given, rewarded);
-  if (file_) write(step + 1, generation, given, rewarded);
+  const RewardedAnswers given = respondent_.give(pass, *p_.answers, generation);
+  put(*p_.answers, generation, given);
+  measure(*p_.answers, given);
+  if (ppo()) {
+    std::vector<Trajectory> all = trajectories(pass, *p_.answers, given);
+    evaluate(all, p_.config);
+    measure(all);
+    add_values(all);
+  } else if (p_.answers->steps() > 1) {
+    // As in TRL: where a later step uses the answers too, ratios are to the policy that gave them.
+    add_old(pass);
+  }
+  if (file_) write(step + 1, generation, given);
   next_ = step + 1;
 }
 
-// The end token is an answer's last one, so the chooser knows none.
-Online::Tokens Online::generate(const Pass& pass, std::int64_t generation) {
-  const GeneratedAnswers& answers = p_.answers;
-  const std::vector<std::int64_t> places = answers.places(generation);
-  const std::int64_t first = generation * answers.answers();
-  std::vector<Prompt> prompts;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const auto ids = answers.prompts()[places[i]].input_ids;
-    prompts.push_back({.ids = {ids.begin(), ids.end()},
-                       .max_new_tokens = answers.options().longest,
-                       .number = static_cast<std::uint64_t>(first) + i});
-  }
-  Ctx context = pass.context;
-  ParameterStore& store = *pass.policy.store;
-  Generator generator(context, store, *pass.policy.model, p_.shape, chooser_);
-  const std::vector<Prompt> own = own_prompts(prompts, store.communicator());
-  Tokens given(prompts.size());
-  generator.run(
-      own,
-      [&](std::size_t i, std::int32_t token) {
-        std::vector<std::int32_t>& answer = given[own[i].number - static_cast<std::uint64_t>(first)];
-        answer.push_back(token);
-        return !ended(answer);
-      },
-      asked_of_all(store));
-  share_answers(store.communicator(), given);
-  return given;
+// GRPO's loss is that of a pass over the answers, as TRL has it; PPO's is what it maximises, negative.
+std::optional<double> Online::begin_evaluation(const Pass& pass) {
+  root_ = pass.policy.store->communicator().rank() == 0;
+  const RewardedAnswers given = respondent_.give(pass, *p_.held_out, 0);
+  put(*p_.held_out, 0, given);
+  measure(*p_.held_out, given);
+  if (!ppo()) return {};
+  const std::vector<Trajectory> all = trajectories(pass, *p_.held_out, given);
+  measure(all);
+  return -figures_["objective/rlhf_reward"];
 }
 
-bool Online::ended(const std::vector<std::int32_t>& answer) const {
-  return std::find(p_.end_tokens.begin(), p_.end_tokens.end(), answer.back()) != p_.end_tokens.end();
-}
-
-std::string Online::text(std::span<const std::int32_t> ids) const {
-  return p_.tokenizer ? p_.tokenizer->decode(ids, true) : "";
-}
-
-std::vector<RewardedAnswer> Online::as_texts(std::int64_t generation, const Tokens& given,
-                                             const std::vector<Json>& rows) {
-  const std::vector<std::int64_t> places = p_.answers.places(generation);
-  std::vector<RewardedAnswer> all;
-  for (std::size_t i = 0; i < given.size(); ++i)
-    all.push_back({.number = generation * p_.answers.answers() + static_cast<std::int64_t>(i),
-                   .prompt = text(p_.answers.prompts()[places[i]].input_ids),
-                   .completion = text(given[i]),
-                   .ids = given[i],
-                   .row = rows[i]});
-  return all;
-}
-
-// On rank 0; what goes wrong there is an error of all ranks.
-std::vector<double> Online::judge(Communicator& comm, std::int64_t generation, const Tokens& given) {
-  std::vector<double> numbers;
-  Json wrong;
-  if (comm.rank() == 0) try {
-      std::vector<Json> rows;
-      for (const std::int64_t place : p_.answers.places(generation))
-        rows.push_back(Json::parse(p_.answers.prompts().row_text(place)));
-      const std::vector<RewardedAnswer> answers = as_texts(generation, given, rows);
-      for (const auto& r : p_.rewards) {
-        const std::vector<double> each = r->rewards(answers);
-        numbers.insert(numbers.end(), each.begin(), each.end());
-      }
-    } catch (const UserError& e) {
-      wrong = {static_cast<int>(e.code), e.what()};
-    }
-  const std::string refused = shared(comm, wrong.is_null() ? "" : json_text(wrong, -1));
-  if (!refused.empty()) {
-    wrong = Json::parse(refused);
-    throw StepRefused(static_cast<Exit>(wrong[0].get<int>()), wrong[1].get<std::string>());
-  }
-  numbers.resize(p_.rewards.size() * given.size());
-  comm.broadcast(std::as_writable_bytes(std::span(numbers)), 0);
-  return numbers;
-}
-
-// By the reward model, of prompts and answers as they are; ranks take micro-batches in turns.
-std::vector<double> Online::score(const Pass& pass, std::int64_t generation, const Tokens& given) {
-  Communicator& comm = pass.policy.store->communicator();
-  const std::vector<std::int64_t> places = p_.answers.places(generation);
-  const auto rows = static_cast<std::size_t>(p_.answers.options().rows);
-  std::vector<double> all(given.size());
-  for (std::size_t first = 0; first < given.size(); first += rows) {
-    if (first / rows % static_cast<std::size_t>(comm.size()) != static_cast<std::size_t>(comm.rank()))
-      continue;
-    Batch batch;
-    for (std::size_t i = first; i < first + rows; ++i) {
-      const auto prompt = p_.answers.prompts()[places[i]].input_ids;
-      std::vector<std::int32_t> ids(prompt.begin(), prompt.end());
-      ids.insert(ids.end(), given[i].begin(), given[i].end());
-      add_scored(batch, ids, p_.padding);
-    }
-    const std::vector<float> scores = scores_of(pass.context, pass.scorer, batch);
-    std::copy(scores.begin(), scores.end(), all.begin() + static_cast<std::ptrdiff_t>(first));
-  }
-  sum_over_ranks(pass.context, comm, all);
-  return all;
-}
-
-Online::Rewarded Online::reward(const Pass& pass, std::int64_t generation, const Tokens& given) {
-  std::vector<double> numbers = judge(pass.policy.store->communicator(), generation, given);
-  if (!p_.scorer.empty()) {
-    const std::vector<double> scores = score(pass, generation, given);
-    numbers.insert(numbers.end(), scores.begin(), scores.end());
-  }
-  Rewarded all{.each = {}, .sums = std::vector<double>(given.size(), NAN)};
-  const std::vector<double>& weights = p_.config.objective.reward_weights;
-  for (std::size_t k = 0; k < names_.size(); ++k) {
-    const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(k * given.size());
-    all.each.emplace_back(begin, begin + std::ssize(given));
-    for (std::size_t i = 0; i < given.size(); ++i)
-      if (const double r = all.each[k][i]; !std::isnan(r))
-        all.sums[i] = (std::isnan(all.sums[i]) ? 0 : all.sums[i]) + (weights.empty() ? 1 : weights[k]) * r;
-  }
-  return all;
-}
-
-void Online::put(std::int64_t generation, const Tokens& given, const Rewarded& rewarded) {
-  const ObjectiveConfig& o = p_.config.objective;
-  const std::vector<double> worth =
-      advantages(rewarded.sums, p_.answers.options().group, o.scale_rewards.value_or(ScaleRewards::group));
+// An answer without a reward teaches nothing: to GRPO its advantage is 0, to PPO it has no tokens.
+void Online::put(GeneratedAnswers& answers, std::int64_t generation, const RewardedAnswers& given) {
+  const ScaleRewards scale =
+      ppo() ? ScaleRewards::none : p_.config.scale_rewards.value_or(ScaleRewards::group);
+  const std::vector<double> worth = advantages(given.sums, answers.options().group, scale);
   std::vector<GeneratedAnswer> all;
-  for (std::size_t i = 0; i < given.size(); ++i)
-    all.push_back({.ids = given[i],
+  for (std::size_t i = 0; i < given.tokens.size(); ++i) {
+    const bool cut = !respondent_.ended(given.tokens[i]);
+    all.push_back({.ids = given.tokens[i],
                    .advantage = static_cast<float>(worth[i]),
-                   .trained = ended(given[i]) || !o.mask_truncated_completions.value_or(false)});
-  p_.answers.put(generation, std::move(all));
+                   .trained = !(cut && p_.config.mask_truncated_completions.value_or(false)) &&
+                              !(ppo() && std::isnan(given.sums[i]))});
+  }
+  answers.put(generation, std::move(all));
+}
+
+std::vector<Trajectory> Online::trajectories(const Pass& pass, const GeneratedAnswers& answers,
+                                             const RewardedAnswers& given) {
+  const ByToken logps =
+      by_token(pass, answers, [&](const Batch& b) { return p_.learning->logps(pass, b, false); });
+  ByToken reference, values;
+  if (p_.config.has_reference())
+    reference = by_token(pass, answers, [&](const Batch& b) { return p_.learning->logps(pass, b, true); });
+  if (pass.others.critic)
+    values = by_token(pass, answers, [&](const Batch& b) {
+      const std::vector<float> scores = scores_of(pass.context, pass.others.critic, b);
+      return std::vector<double>(scores.begin(), scores.end());
+    });
+  std::vector<Trajectory> all;
+  for (std::size_t i = 0; i < logps.size(); ++i) {
+    Trajectory& t = all.emplace_back(Trajectory{.score = given.sums[i], .logps = logps[i]});
+    if (!reference.empty()) t.reference = reference[i];
+    if (!values.empty()) t.values = values[i];
+  }
+  return all;
 }
 
 // Log-probabilities as training computes them, of the policy that gave the answers.
 void Online::add_old(const Pass& pass) {
-  std::vector<GeneratedAnswer> given = p_.answers.given();
-  const auto trained = [](const GeneratedAnswer& a) { return a.trained ? a.ids.size() : 0; };
-  Communicator& comm = pass.policy.store->communicator();
-  const std::int64_t rows = p_.answers.options().rows;
-  std::vector<double> all;
-  for (std::int64_t b = 0; b < p_.answers.options().batches; ++b) {
-    std::size_t count = 0;
-    for (std::int64_t r = b * rows; r < (b + 1) * rows; ++r)
-      count += trained(given[static_cast<std::size_t>(r)]);
-    std::vector<double> logps(count);
-    if (b % comm.size() == comm.rank()) logps = p_.learning->logps(pass, p_.answers.batch_of(b), false);
-    all.insert(all.end(), logps.begin(), logps.end());
-  }
-  sum_over_ranks(pass.context, comm, all);
-  auto next = all.begin();
-  for (GeneratedAnswer& a : given) {
-    const auto end = next + static_cast<std::ptrdiff_t>(trained(a));
-    a.old_logps.assign(next, end);
-    next = end;
-  }
-  p_.answers.put(p_.answers.generation(), std::move(given));
+  const ByToken logps =
+      by_token(pass, *p_.answers, [&](const Batch& b) { return p_.learning->logps(pass, b, false); });
+  std::vector<GeneratedAnswer> given = p_.answers->given();
+  for (std::size_t i = 0; i < given.size(); ++i) given[i].old_logps.assign(logps[i].begin(), logps[i].end());
+  p_.answers->put(p_.answers->generation(), std::move(given));
 }
 
-// As TRL names them.
-void Online::measure(const Tokens& given, const Rewarded& rewarded) {
-  std::vector<double> all, terminated;
-  for (const auto& answer : given) {
-    all.push_back(static_cast<double>(answer.size()));
-    if (ended(answer)) terminated.push_back(all.back());
+void Online::add_values(const std::vector<Trajectory>& all) {
+  std::vector<GeneratedAnswer> given = p_.answers->given();
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const Trajectory& t = all[i];
+    given[i].advantages.assign(t.advantages.begin(), t.advantages.end());
+    given[i].values.assign(t.values.begin(), t.values.end());
+    given[i].returns.assign(t.returns.begin(), t.returns.end());
+    if (p_.answers->steps() > 1) given[i].old_logps.assign(t.logps.begin(), t.logps.end());
   }
-  if (terminated.empty()) terminated = {0};
-  const auto put = [&](std::size_t first, const std::vector<double>& lengths) {
-    figures_[kLengths[first]] = mean_and_deviation(lengths).mean;
-    figures_[kLengths[first + 1]] = *std::min_element(lengths.begin(), lengths.end());
-    figures_[kLengths[first + 2]] = *std::max_element(lengths.begin(), lengths.end());
-  };
-  put(0, all);
-  put(4, terminated);
-  const auto cut = std::count_if(given.begin(), given.end(), [&](const auto& a) { return !ended(a); });
-  figures_[kLengths[3]] = static_cast<double>(cut) / static_cast<double>(given.size());
-  for (std::size_t k = 0; k < names_.size(); ++k) {
-    const auto [mean, deviation] = mean_and_deviation(rewarded.each[k]);
-    figures_["rewards/" + names_[k] + "/mean"] = mean;
-    figures_["rewards/" + names_[k] + "/std"] = deviation;
+  p_.answers->put(p_.answers->generation(), std::move(given));
+}
+
+void Online::measure(const GeneratedAnswers& answers, const RewardedAnswers& given) {
+  figures_ = respondent_.figures(given);
+  const auto totals = reward_figures(given.sums, answers.options().group,
+                                     p_.config.scale_rewards.value_or(ScaleRewards::group));
+  figures_["reward"] = totals[0];
+  figures_["reward_std"] = totals[1];
+  if (!ppo()) figures_["frac_reward_zero_std"] = totals[2];
+}
+
+// Means over answers, of those that have a reward.
+void Online::measure(const std::vector<Trajectory>& all) {
+  double n = 0, score = 0, kl = 0, entropy = 0, worth = 0;
+  for (const Trajectory& t : all) {
+    if (std::isnan(t.score)) continue;
+    ++n;
+    score += t.score;
+    kl += t.kl();
+    for (const double logp : t.logps) entropy -= logp;
+    worth += worth_of(t, p_.config);
   }
-  const auto figures = reward_figures(rewarded.sums, p_.answers.options().group,
-                                      p_.config.objective.scale_rewards.value_or(ScaleRewards::group));
-  figures_["reward"] = figures[0];
-  figures_["reward_std"] = figures[1];
-  figures_["frac_reward_zero_std"] = figures[2];
+  const double k = p_.config.kl_coef.value_or(ObjectiveConfig::kUsualKl);
+  figures_["objective/scores"] = score / n;
+  figures_["objective/kl"] = kl / n;
+  figures_["objective/entropy"] = entropy / n;
+  figures_["objective/non_score_reward"] = -k * kl / n;
+  figures_["objective/rlhf_reward"] = worth / n;
 }
 
 // Figures of a generation are the same on all ranks, and count once.
@@ -261,13 +192,14 @@ std::vector<double> Online::take_columns() {
 }
 
 std::vector<double> Online::state(Ctx&, Communicator&) const {
-  if (p_.answers.used(next_) == 0) return {};
-  std::vector<double> all{static_cast<double>(p_.answers.generation())};
-  for (const GeneratedAnswer& a : p_.answers.given()) {
+  if (p_.answers->used(next_) == 0) return {};
+  std::vector<double> all{static_cast<double>(p_.answers->generation())};
+  for (const GeneratedAnswer& a : p_.answers->given()) {
     all.insert(all.end(), {static_cast<double>(a.advantage), a.trained ? 1.0 : 0.0,
                            static_cast<double>(a.ids.size()), static_cast<double>(a.old_logps.size())});
     all.insert(all.end(), a.ids.begin(), a.ids.end());
-    all.insert(all.end(), a.old_logps.begin(), a.old_logps.end());
+    for (const auto* numbers : {&a.old_logps, &a.advantages, &a.values, &a.returns})
+      all.insert(all.end(), numbers->begin(), numbers->end());
   }
   return all;
 }
@@ -282,51 +214,53 @@ void Online::set_state(const std::vector<double>& state) {
                       "changed");
     return state[at++];
   };
+  const auto numbers = [&](std::vector<float>& to, std::size_t count) {
+    for (std::size_t t = 0; t < count; ++t) to.push_back(static_cast<float>(next(-1e30, 1e30)));
+  };
   const auto last_id = static_cast<double>(p_.vocab_size - 1),
-             longest = static_cast<double>(p_.answers.options().longest);
+             longest = static_cast<double>(p_.answers->options().longest);
   const auto generation = static_cast<std::int64_t>(next(0, 9e15));
-  std::vector<GeneratedAnswer> given(static_cast<std::size_t>(p_.answers.answers()));
+  std::vector<GeneratedAnswer> given(static_cast<std::size_t>(p_.answers->answers()));
   for (GeneratedAnswer& a : given) {
     a.advantage = static_cast<float>(next(-1e30, 1e30));
     a.trained = next(0, 1) != 0;
     const auto ids = static_cast<std::size_t>(next(1, longest)),
                old = static_cast<std::size_t>(next(0, longest));
     for (std::size_t t = 0; t < ids; ++t) a.ids.push_back(static_cast<std::int32_t>(next(0, last_id)));
-    for (std::size_t t = 0; t < old; ++t) a.old_logps.push_back(static_cast<float>(next(-1e30, 1e30)));
+    numbers(a.old_logps, old);
+    for (auto* of_ppo : {&a.advantages, &a.values, &a.returns})
+      numbers(*of_ppo, ppo() && a.trained ? ids : 0);
   }
-  p_.answers.put(generation, std::move(given));
+  p_.answers->put(generation, std::move(given));
 }
 
 void Online::write_to(const std::string& folder, std::int64_t step) {
   file_.emplace(folder + "/rollouts.jsonl", step);
-  for (const auto& r : p_.rewards) r->log_to(folder);
-  asked_ = Steady::now();
+  respondent_.log_to(folder);
 }
 
-void Online::write(std::int64_t step, std::int64_t generation, const Tokens& given,
-                   const Rewarded& rewarded) {
+void Online::write(std::int64_t step, std::int64_t generation, const RewardedAnswers& given) {
   const auto number = [](double x) { return std::isnan(x) ? Json() : Json(x); };
-  const std::vector<std::int64_t> places = p_.answers.places(generation);
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    const auto prompt = p_.answers.prompts()[places[i]].input_ids;
-    Json row = {{"step", step}, {"prompt_ids", prompt}, {"completion_ids", given[i]}};
-    if (p_.tokenizer) {
-      row["prompt"] = text(prompt);
-      row["completion"] = text(given[i]);
+  const std::vector<std::int64_t> places = p_.answers->places(generation);
+  for (std::size_t i = 0; i < given.tokens.size(); ++i) {
+    const auto prompt = p_.answers->prompts()[places[i]].input_ids;
+    const GeneratedAnswer& a = p_.answers->given()[i];
+    Json row = {{"step", step}, {"prompt_ids", prompt}, {"completion_ids", a.ids}};
+    if (respondent_.has_texts()) {
+      row["prompt"] = respondent_.text(prompt);
+      row["completion"] = respondent_.text(a.ids);
     }
-    row["reward"] = number(rewarded.sums[i]);
-    for (std::size_t k = 0; k < names_.size(); ++k) row["rewards"][names_[k]] = number(rewarded.each[k][i]);
-    row["advantage"] = p_.answers.given()[i].advantage;
-    row["ended"] = ended(given[i]);
+    row["reward"] = number(given.sums[i]);
+    for (std::size_t k = 0; k < given.each.size(); ++k)
+      row["rewards"][respondent_.names()[k]] = number(given.each[k][i]);
+    if (ppo())
+      row["advantages"] = a.advantages;
+    else
+      row["advantage"] = a.advantage;
+    row["ended"] = respondent_.ended(a.ids);
     file_->add(row);
   }
   file_->flush();
-}
-
-Measures Online::shares() {
-  const double all = std::max(1e-9, seconds_since(std::exchange(asked_, Steady::now())));
-  return {{"time_share/generating", std::exchange(generating_, 0) / all},
-          {"time_share/rewarding", std::exchange(rewarding_, 0) / all}};
 }
 
 }  // namespace ft

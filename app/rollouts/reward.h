@@ -34,8 +34,10 @@ class Reward {
 //   number       1 where the last number in it is the last one in the row's answer
 //   regex        1 where objective.reward_regex matches somewhere
 //   length       0 up to max_completion_length - soft_punish_cache tokens, then falling to -1 (DAPO)
-// UserError (exit 2) for a pattern that cannot be read, (exit 3) for a row that does not say what is right.
-std::vector<std::unique_ptr<Reward>> make_checks(const ObjectiveConfig&, const Dataset& prompts);
+// UserError (exit 2) for a pattern that cannot be read.
+std::vector<std::unique_ptr<Reward>> make_checks(const ObjectiveConfig&);
+// UserError (exit 3) for a row that does not say what they compare an answer with.
+void require_answers(const ObjectiveConfig&, const Dataset& prompts);
 
 // The last number in a text: 1,234.5 and -7 are numbers; NaN: there is none.
 double last_number(const std::string& text);

@@ -27,6 +27,20 @@ GenerationShape generation_shape_of(const RunConfig& config, std::int64_t prompt
   return generation_shape(std::vector<Prompt>(static_cast<std::size_t>(at_once), longest), at_once);
 }
 
+GenerationShape generation_shape_of(const RunConfig& config, const GeneratedAnswers* train,
+                                    const GeneratedAnswers* eval) {
+  std::int64_t prompt = 1, answers = 1;
+  if (train) {
+    prompt = train->prompts().longest();
+    answers = answers_of_rank(config);
+  }
+  if (eval) {
+    prompt = std::max(prompt, eval->prompts().longest());
+    answers = std::max(answers, eval->answers());
+  }
+  return generation_shape_of(config, prompt, answers);
+}
+
 std::int64_t answers_of_rank(const RunConfig& config) {
   const TrainingConfig& t = config.training;
   return t.per_device_train_batch_size *

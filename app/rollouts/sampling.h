@@ -12,6 +12,9 @@ GenerationConfig sampling_of(const RunConfig&);
 
 // Of one rank's part of a generation, generation.batch_size answers at a time; `prompt` is the longest.
 GenerationShape generation_shape_of(const RunConfig&, std::int64_t prompt, std::int64_t answers);
+// Of the generations that are trained on and those of evaluations, as far as there are such.
+GenerationShape generation_shape_of(const RunConfig&, const GeneratedAnswers* train,
+                                    const GeneratedAnswers* eval);
 
 // Of a generation, those that a rank gives.
 std::int64_t answers_of_rank(const RunConfig&);

@@ -13,6 +13,7 @@
 #include "app/plan/request.h"
 #include "app/plan/ways_out.h"
 #include "app/ranks/ranks.h"
+#include "app/rollouts/online.h"
 #include "app/screen/format.h"
 #include "app/screen/run_text.h"
 #include "app/screen/screen.h"
@@ -35,6 +36,17 @@ void print_answers(const std::vector<Answer>& answers, std::int64_t right) {
               show::percent(static_cast<double>(right), static_cast<double>(answers.size())).c_str());
 }
 
+void require_held_out(const EvalArgs& args, const RunConfig& config, const BuiltData& data) {
+  if (!data.eval)
+    throw UserError(
+        Exit::config,
+        "data.eval_datasets: there is nothing to evaluate on; name files there, or set data.val_set_size");
+  if (args.answers > 0 && config.objective.compares())
+    throw UserError(Exit::config, "--answers: there is no one right answer where answers are compared");
+  if (args.answers > 0 && !data.tokenizer)
+    throw UserError(Exit::config, "--answers: the data is tokens already, so there is no text to answer");
+}
+
 }  // namespace
 
 Exit eval(const EvalArgs& args) {
@@ -52,23 +64,16 @@ Exit eval(const EvalArgs& args) {
   BuiltModel built = build_model(config, Weights::check, ranks.part());
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   built.model().visit(freeze);
-  const BuiltObjective objective = build_evaluated_objective(began, built);
+  BuiltObjective objective = build_evaluated_objective(began, built);
   Working reading(screen, "reading data");
   BuiltData data =
       build_data(config, built.made.info.vocab_size, LoadPart::eval, [&](auto a, auto b) { reading(a, b); });
   if (ranks.root() && config.logging.progress != ProgressStyle::none)
     for (const std::string& text : data.loaded.notes) screen.line(text);
-  if (!data.eval)
-    throw UserError(
-        Exit::config,
-        "data.eval_datasets: there is nothing to evaluate on; name files there, or set data.val_set_size");
-
-  if (args.answers > 0 && config.objective.compares())
-    throw UserError(Exit::config, "--answers: there is no one right answer where answers are compared");
-  if (args.answers > 0 && !data.tokenizer)
-    throw UserError(Exit::config, "--answers: the data is tokens already, so there is no text to answer");
+  require_held_out(args, config, data);
   const Dataset& held_out = data.eval->data();
   if (objective.taught) require_taught(*objective.taught, data);
+  go_online(objective, config, built, data);
   const AnswerTest ask(held_out, built.made.info, args.answers, config.training.per_device_eval_batch_size);
   const auto predictions = make_predictions(config, built, data);
 
@@ -82,7 +87,7 @@ Exit eval(const EvalArgs& args) {
   require_same(*comm, data.eval->data().tokens(), "the number of tokens in the data");
   Engine engine(std::move(ops), std::move(comm), built, request, plan, nullptr, &objective);
   Working working(screen, "evaluating", "batches");
-  const Evaluated e = evaluate(engine.pass(built.model()), *objective.objective, *data.eval,
+  const Evaluated e = evaluate(engine.pass(built.model()), *objective.objective, *data.held_out(),
                                [&](auto a, auto b) { working(a, b); });
   std::vector<Answer> answers;
   Working answering(screen, "answering", "prompts");
@@ -97,10 +102,11 @@ Exit eval(const EvalArgs& args) {
   const std::int64_t right =
       std::count_if(answers.begin(), answers.end(), [](const Answer& a) { return a.right(); });
   const bool perplexity = objective.objective->is_cross_entropy();
+  const std::int64_t count = data.generated_eval ? data.generated_eval->answers() : e.targets;
   if (args.json) {
     Json row = {{"eval_loss", e.loss}};
     if (perplexity) row["perplexity"] = std::exp(e.loss);
-    row[config.objective.compares() ? "eval_rows" : "eval_tokens"] = e.targets;
+    row[config.objective.compares() ? "eval_rows" : "eval_tokens"] = count;
     for (const auto& [name, value] : measures) row["eval_" + name] = value;
     if (args.answers > 0) {
       row["answers"] = answers.size();
@@ -111,7 +117,7 @@ Exit eval(const EvalArgs& args) {
   }
   std::printf("eval loss %.6f   ", e.loss);
   if (perplexity) std::printf("perplexity %.4f   ", std::exp(e.loss));
-  std::printf("%lld %s%s\n", static_cast<long long>(e.targets),
+  std::printf("%lld %s%s\n", static_cast<long long>(count),
               config.objective.compares() ? "rows" : "target tokens", measures_text(measures).c_str());
   if (args.answers > 0) print_answers(answers, right);
   return Exit::done;

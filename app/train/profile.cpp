@@ -90,7 +90,7 @@ Exit profile(const ProfileArgs& args) {
                    .add_to_checkpoint = [](const std::string&) {},
                    .flops_per_token = plan.flops_per_token,
                    .objective = objective.objective.get(),
-                   .reference = engine.reference},
+                   .others = engine.others},
                   config.train());
   TrainState state;
   trainer.run(state);

@@ -19,7 +19,7 @@ std::vector<double> logps_of(const Pass& pass, Communicator& comm, Objective& ob
     std::vector<double> mine(size), sums(size * static_cast<std::size_t>(comm.size()));
     // A rank without a batch of its own makes the last one's passes with the others.
     const std::int64_t i = std::min(first + comm.rank(), batches - 1);
-    mine = objective.logps(pass, data.batch(0, i), static_cast<bool>(pass.reference));
+    mine = objective.logps(pass, data.batch(0, i), static_cast<bool>(pass.others.reference));
     if (first + comm.rank() < batches)
       std::copy(mine.begin(), mine.end(), sums.begin() + static_cast<std::ptrdiff_t>(size) * comm.rank());
     sum_over_ranks(pass.context, comm, sums);

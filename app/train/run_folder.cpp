@@ -96,7 +96,7 @@ void RunFolder::create() {
 void RunFolder::remove_run() const {
   for (const std::int64_t step : list_checkpoints(folder_)) remove_folder(checkpoint_path(folder_, step));
   std::error_code none;
-  for (const char* name : {"runs", "csv", "wandb", "mlruns", "ema"})
+  for (const char* name : {"runs", "csv", "wandb", "mlruns", "ema", "critic"})
     if (fs::exists(path(name), none)) remove_folder(path(name));
   for (const char* name : {"log.jsonl", "trainer_state.json", "loss.svg", "deepspeed.json", "report.html",
                            "samples.json", "rollouts.jsonl", "reward_command.log"})
@@ -150,26 +150,31 @@ void RunFolder::write_result(ModelFiles& files, ParameterStore& store, Communica
 }
 
 // A folder like the result, in it.
-void RunFolder::write_average(ModelFiles& files, ParameterStore& store, Communicator& comm) const {
+void RunFolder::write_folder(const char* name, ModelFiles& files, ParameterStore& store, Communicator& comm,
+                             Content content) const {
   std::optional<StagedFolder> staged;
-  together(comm, "begin the average", [&] {
+  together(comm, str("begin ", name), [&] {
     if (!root_) return;
-    staged.emplace(path("ema"));
+    staged.emplace(path(name));
     files.create(staged->path(), false);
     copy_companions_to(staged->path());
   });
   const std::string folder = shared(comm, root_ ? staged->path() : "");
-  together(comm, "write its part of the average", [&] { fill_in(folder, store, files, Content::average); });
-  together(comm, "complete the average", [&] {
+  together(comm, str("write its part of ", name), [&] { fill_in(folder, store, files, content); });
+  together(comm, str("complete ", name), [&] {
     if (!root_) return;
     files.complete(folder);
     staged->commit(true);
   });
 }
 
+void RunFolder::write_critic(ModelFiles& files, ParameterStore& store, Communicator& comm) const {
+  write_folder("critic", files, store, comm, Content::weights);
+}
+
 void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& comm, Summary& summary) {
   write_result(files, store, comm);
-  if (config_.training.ema_decay) write_average(files, store, comm);
+  if (config_.training.ema_decay) write_folder("ema", files, store, comm, Content::average);
   if (!root_) return;
   auto made = [&](const char* what, const char* name) {
     std::error_code none;
@@ -193,6 +198,7 @@ void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& c
                                model.revision ? " model.revision=null" : "", " finetuning_type=full"));
   }
   if (config_.training.ema_decay) summary.made.push_back({"average", path("ema"), 0});
+  if (config_.objective.type == ObjectiveType::ppo) summary.made.push_back({"critic", path("critic"), 0});
   const LoggingConfig& log = config_.logging;
   if (std::ranges::count(log.report_to, Reporter::wandb) > 0)
     summary.next.push_back(str("wandb sync ", log.wandb.output_path.empty() ? folder_ : log.wandb.output_path,

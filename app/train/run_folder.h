@@ -31,6 +31,8 @@ class RunFolder {
   void create();
   // More files for a checkpoint.
   void add_to_checkpoint(const std::string& folder);
+  // The critic as a reward model, in a folder of its own; every rank its part.
+  void write_critic(ModelFiles&, ParameterStore&, Communicator&) const;
   // Writes the result, every rank its part; says in the summary what was made and what to type next.
   void finish(ModelFiles&, ParameterStore&, Communicator&, Summary&);
 
@@ -38,7 +40,7 @@ class RunFolder {
   std::string path(const char* name) const;
   void remove_run() const;
   void write_result(ModelFiles&, ParameterStore&, Communicator&) const;
-  void write_average(ModelFiles&, ParameterStore&, Communicator&) const;  // training.ema_decay
+  void write_folder(const char* name, ModelFiles&, ParameterStore&, Communicator&, Content) const;
   void copy_companions_to(const std::string& folder) const;
 
   const RunConfig& config_;

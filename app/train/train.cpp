@@ -278,6 +278,19 @@ std::unique_ptr<Reports> reports_of(const RunConfig& config, const Ranks& ranks,
                       : std::make_unique<Reports>();
 }
 
+// Writes the result, and a critic's beside it.
+void finish(RunFolder& folder, ModelFiles& files, Engine& engine, const BuiltObjective& objective,
+            Summary& end) {
+  if (objective.critic)
+    folder.write_critic(*make_model_files(*objective.critic), *engine.others.critic.store, *engine.comm);
+  folder.finish(files, engine.store, *engine.comm, end);
+}
+
+// Where an objective gives its answers itself, rank 0 writes them.
+void write_rollouts(Online* online, const RunConfig& config, const Ranks& ranks, const TrainState& state) {
+  if (online && ranks.root()) online->write_to(config.training.output_dir, state.step);
+}
+
 // The same for all ranks, and what a teacher's file is of.
 void require_data(Communicator& comm, const BuiltObjective& objective, const BuiltData& data) {
   if (objective.taught) require_taught(*objective.taught, data);
@@ -321,14 +334,15 @@ Exit train(const TrainArgs& args) {
   if (profiled) profiled->watch(engine.saved);
   if (objective.precomputes) know_reference(config, engine, built, objective, data, screen);
   const auto files = make_model_files(built);
-  Checkpoints checkpoints(built.model(), engine.store, *engine.comm, *files, config.training.output_dir);
+  Checkpoints checkpoints(built.model(), engine.store, *engine.comm, *files, config.training.output_dir,
+                          kMaxShardBytes, engine.others.critic);
   TrainState state = start_of(config, data, ranks.grid.data);
   const Resumed resumed = folder.resume(checkpoints, state, head);
   require_same(*engine.comm, state.step, "the step to resume from");
   folder.create();
   require_one_folder(*engine.comm, config.training.output_dir);
   const auto reports = reports_of(config, ranks, screen);
-  if (online && ranks.root()) online->write_to(config.training.output_dir, state.step);
+  write_rollouts(online, config, ranks, state);
   if (traced) reports->add(std::move(traced));
   if (profiled) reports->add(std::move(profiled));
   if (told) reports->add(std::make_unique<CommunicationLog>(screen, talk, config.training.output_dir));
@@ -342,7 +356,7 @@ Exit train(const TrainArgs& args) {
                    .store = engine.store,
                    .comm = engine.grid.zero(),
                    .data = data.batches(),
-                   .eval = data.eval.get(),
+                   .eval = data.held_out(),
                    .checkpoints = checkpoints,
                    .report = *reports,
                    .stop_asked = [&] { return signals.asked(); },
@@ -351,8 +365,7 @@ Exit train(const TrainArgs& args) {
                    .measure = measuring(predictions.get(), engine, *reports),
                    .columns = columns_of(data, breakdown, online),
                    .objective = objective.objective.get(),
-                   .reference = engine.reference,
-                   .scorer = engine.scorer},
+                   .others = engine.others},
                   config.train());
   const std::int64_t first_tokens = state.tokens_seen;
   const Ending ending = trainer.run(state);
@@ -363,7 +376,7 @@ Exit train(const TrainArgs& args) {
   if (ending != Ending::preempted) {
     if (config.evaluation.load_best_model_at_end && state.best)
       checkpoints.load_weights(checkpoint_path(config.training.output_dir, state.best_step));
-    folder.finish(*files, engine.store, *engine.comm, end);
+    finish(folder, *files, engine, objective, end);
     if (predictions) predict(*predictions, engine, built.model(), *objective.objective, *data.eval, *reports);
   }
   reports->end(end);

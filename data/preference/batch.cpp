@@ -105,7 +105,8 @@ std::int64_t longest_mixed(const Batch& b) {
       const bool any = first < b.compared.first_target[i + 1];
       return any ? b.target_rows[static_cast<std::size_t>(first)] + 1 : b.starts[i + 1];
     };
-    most = std::max<std::int64_t>(most, begin(s) - b.starts[s] + b.starts[other + 1] - begin(other));
+    const std::int64_t tail = b.compared.tails.empty() ? 0 : std::ssize(b.compared.tails[other]);
+    most = std::max<std::int64_t>(most, begin(s) - b.starts[s] + b.starts[other + 1] - begin(other) + tail);
   }
   return most;
 }
@@ -130,6 +131,10 @@ void add_answers(Batch& b, const Dataset& data, std::int64_t sample, const Answe
     if (pair) add_one(b, data, data.rejected(sample), of, tokens, false);
   }
   if (data.kind() == RowKind::rollout) add_old(b, data.old_logps(sample));
+  if (data.kind() == RowKind::labelled) {
+    const auto tail = data.tail(sample);
+    b.compared.tails.emplace_back(tail.begin(), tail.end());
+  }
   b.compared.value.push_back(data.value(sample));
   b.compared.sample.push_back(sample);
 }

@@ -4,12 +4,19 @@
 
 #include "data/preference/batch.h"
 #include "data/shuffle.h"
+#include "engine/core/divide.h"
 #include "engine/core/error.h"
 
 namespace ft {
 
 GeneratedAnswers::GeneratedAnswers(Dataset prompts, const GeneratedOptions& options)
-    : prompts_(std::move(prompts)), options_(options) {
+    : prompts_(std::move(prompts)), options_(options), answers_(options.rows * options.batches) {
+  if (options.whole) {
+    answers_ = prompts_.size() * options.group;
+    options_.batches = options_.step = ceil_div(answers_, options.rows);
+    options_.uses = generations_ = 1;
+    return;
+  }
   if (answers() % options.group != 0)
     throw UserError(Exit::config,
                     str("objective.num_generations: ", options.group, " does not divide the ", answers(),
@@ -65,7 +72,18 @@ void GeneratedAnswers::put(std::int64_t generation, std::vector<GeneratedAnswer>
 
 Batch GeneratedAnswers::batch_of(std::int64_t i) const {
   Batch b;
-  for (std::int64_t r = i * options_.rows; r < (i + 1) * options_.rows; ++r) add_answers(b, rows_, r, {}, {});
+  const std::int64_t end = std::min((i + 1) * options_.rows, answers_);
+  for (std::int64_t r = i * options_.rows; r < end; ++r) {
+    add_answers(b, rows_, r, {}, {});
+    const GeneratedAnswer& a = given_[static_cast<std::size_t>(r)];
+    if (!a.trained) continue;
+    const auto add = [](std::vector<float>& to, const std::vector<float>& more) {
+      to.insert(to.end(), more.begin(), more.end());
+    };
+    add(b.compared.advantages, a.advantages);
+    add(b.compared.values, a.values);
+    add(b.compared.returns, a.returns);
+  }
   return b;
 }
 

@@ -1,7 +1,8 @@
 // Answers that the policy gives while it is trained: which prompts are answered when, and the micro-batches
 // of the answers. The rows of `batches` micro-batches are answered at once, `group` answers to a prompt one
 // behind another: a generation. Its micro-batches are trained on in their order, `uses` times, and then
-// comes the next; prompts that do not fill one are left out of an epoch.
+// comes the next; prompts that do not fill one are left out of an epoch. Of an evaluation all prompts are one
+// generation.
 #pragma once
 #include <vector>
 
@@ -17,6 +18,8 @@ struct GeneratedOptions {
   std::int64_t step = 1;     // micro-batches of an optimizer step, of all ranks
   std::int64_t uses = 1;
   std::int64_t longest = 1;  // tokens of an answer
+  bool whole = false;        // one generation of all prompts, whatever batches, step and uses say
+  std::int64_t first = 0;    // the number of the first answer; others follow
   bool shuffle = false;
   std::uint64_t seed = 0;
 };
@@ -27,6 +30,7 @@ struct GeneratedAnswer {
   float advantage = 0;
   bool trained = true;                // false: none of its tokens is a target
   std::vector<float> old_logps = {};  // of its tokens; empty: those of its first use
+  std::vector<float> advantages = {}, values = {}, returns = {};  // of its tokens, for PPO: see Compared
 };
 
 class GeneratedAnswers final : public BatchSource {
@@ -37,7 +41,11 @@ class GeneratedAnswers final : public BatchSource {
 
   const Dataset& prompts() const { return prompts_; }
   const GeneratedOptions& options() const { return options_; }
-  std::int64_t answers() const { return options_.rows * options_.batches; }  // of a generation
+  std::int64_t answers() const { return answers_; }  // of a generation
+  // No other answer of the run has this number.
+  std::int64_t number(std::int64_t generation, std::int64_t i) const {
+    return options_.first + generation * answers_ + i;
+  }
   // Optimizer steps with the same answers.
   std::int64_t steps() const { return options_.batches / options_.step * options_.uses; }
   // The generation that an optimizer step uses, and how many steps have used it before.
@@ -61,6 +69,7 @@ class GeneratedAnswers final : public BatchSource {
  private:
   Dataset prompts_;
   GeneratedOptions options_;
+  std::int64_t answers_ = 0;
   std::int64_t generations_ = 0, generation_ = -1;  // of an epoch; see generation()
   std::vector<GeneratedAnswer> given_;
   Dataset rows_;  // of these

@@ -15,6 +15,8 @@ struct Compared {
   std::vector<std::int32_t> first_answer;  // (sequences) the answer's first; those before are the prompt's
   std::vector<float> value;  // (rows) a pair's margin; 1 or 0: whether an answer is desired; an advantage
   std::vector<std::int64_t> sample;  // (rows) its place in the data
+  // Of labelled answers (sequences): what was cut from the end; empty: nothing of any.
+  std::vector<std::vector<std::int32_t>> tails;
   // (sequences) log-probabilities under the reference, where they were computed before
   std::vector<double> reference;
   // Of rollouts: log-probabilities as the answers were given, NaN where they are not known (targets); how
@@ -23,6 +25,8 @@ struct Compared {
   std::int64_t uses = 0;
   bool used_again = false;
   std::vector<double> figures;
+  // PPO's (targets): what a token was worth, and of the critic what it said and should have said.
+  std::vector<float> advantages, values, returns;
 
   std::int64_t rows() const { return static_cast<std::int64_t>(value.size()); }
   std::int64_t sequences() const { return static_cast<std::int64_t>(first_answer.size()); }

@@ -15,12 +15,15 @@
 namespace ft {
 namespace {
 
-constexpr const char* kOptimizer = "optimizer";  // what its files' names begin with
-
 // The gradient that a delayed step is to take, as if it were a state.
 constexpr StateSpec kGradient{.name = "delayed_grad"};
+// A critic's own values, and what the names of its tensors begin with.
+constexpr StateSpec kValue{.name = "value"};
+constexpr const char* kCritic = "critic.";
 
-std::string name_of(const Parameter& p, const StateSpec& state) { return str(p.name, ".", state.name); }
+std::string name_of(const Parameter& p, const StateSpec& state, const std::string& prefix = "") {
+  return str(prefix, p.name, ".", state.name);
+}
 
 Shape shape_of(const Parameter& p, const StateSpec& state, int ranks) {
   return state.saved_shape(p.whole_shape(), ranks);
@@ -154,14 +157,32 @@ TrainState from_json(const JsonObject& j) {
   return s;
 }
 
-// The shards of its weights; the manifest has verified the files.
-std::vector<std::unique_ptr<SafetensorsFile>> optimizer_files(const std::string& folder) {
+// The shards with this stem; the manifest has verified the files.
+std::vector<std::unique_ptr<SafetensorsFile>> files_of(const std::string& folder, const std::string& stem) {
   std::vector<std::unique_ptr<SafetensorsFile>> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().filename().string().starts_with(kOptimizer) &&
-        entry.path().extension() == ".safetensors")
+    if (entry.path().filename().string().starts_with(stem) && entry.path().extension() == ".safetensors")
       files.push_back(std::make_unique<SafetensorsFile>(entry.path().string(), Exit::checkpoint));
   return files;
+}
+
+std::vector<Parameter*> trained(Model& model) {
+  std::vector<Parameter*> all;
+  EachParameter each([&](Parameter& p) {
+    if (p.trainable) all.push_back(&p);
+  });
+  model.visit(each);
+  return all;
+}
+
+// A parameter's states, at their places in the files.
+void write_states(SafetensorsFiller& filler, ParameterStore& store, const Slice& s,
+                  const ParameterStore::Download& values, const std::string& prefix = "") {
+  const auto states = store.states(*s.parameter);
+  for (std::size_t k = 0; k < states.size(); ++k)
+    if (s.states[k])
+      write(filler, name_of(*s.parameter, states[k], prefix), *s.parameter, s.first / states[k].block,
+            values(s.states[k]));
 }
 
 }  // namespace
@@ -173,11 +194,7 @@ void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles&
         const Tensor& weights = content == Content::average ? s.states.back() : s.master;
         write(filler, files.name_of(*s.parameter), *s.parameter, s.first, values(weights));
         if (content == Content::weights || content == Content::average) return;
-        const auto states = store.states(*s.parameter);
-        for (std::size_t k = 0; k < states.size(); ++k)
-          if (s.states[k])
-            write(filler, name_of(*s.parameter, states[k]), *s.parameter, s.first / states[k].block,
-                  values(s.states[k]));
+        write_states(filler, store, s, values);
         if (content == Content::with_gradients)
           write(filler, name_of(*s.parameter, kGradient), *s.parameter, s.first, values(s.grad));
       },
@@ -188,23 +205,31 @@ void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles&
   filler.sync();
 }
 
+namespace {
+
+void fill_in_critic(const std::string& folder, ParameterStore& store) {
+  SafetensorsFiller filler(folder);
+  store.each_part([&](const Slice& s, const ParameterStore::Download& values) {
+    write(filler, name_of(*s.parameter, kValue, kCritic), *s.parameter, s.first, values(s.master));
+    write_states(filler, store, s, values, kCritic);
+  });
+  store.each_apart([&](const Parameter& p, const StateSpec& state, const Tensor& values, std::int64_t first) {
+    filler.write(name_of(p, state, kCritic), first, values);
+  });
+  filler.sync();
+}
+
+}  // namespace
+
 Checkpoints::Checkpoints(Model& model, ParameterStore& store, Communicator& comm, ModelFiles& files,
-                         std::string output_dir, std::int64_t max_shard_bytes)
+                         std::string output_dir, std::int64_t max_shard_bytes, Policy critic)
     : model_(model),
       store_(store),
       comm_(comm),
       files_(files),
       output_dir_(std::move(output_dir)),
-      max_shard_bytes_(max_shard_bytes) {}
-
-std::vector<Parameter*> Checkpoints::trained() {
-  std::vector<Parameter*> all;
-  EachParameter each([&](Parameter& p) {
-    if (p.trainable) all.push_back(&p);
-  });
-  model_.visit(each);
-  return all;
-}
+      max_shard_bytes_(max_shard_bytes),
+      critic_(critic) {}
 
 std::string Checkpoints::save(const TrainState& state, const std::function<void(const std::string&)>& extra) {
   const bool root = comm_.rank() == 0;
@@ -213,12 +238,16 @@ std::string Checkpoints::save(const TrainState& state, const std::function<void(
     if (!root) return;
     writer.emplace(output_dir_, state.step);
     files_.create(writer->path(), true);
-    create_optimizer(writer->path(), state.delayed.has_value());
+    create(writer->path(), optimizer(state.delayed.has_value()));
+    if (critic_) create(writer->path(), critic());
     extra(writer->path());
   });
   const std::string folder = shared(comm_, root ? writer->path() : "");
   const Content content = state.delayed ? Content::with_gradients : Content::weights_and_states;
-  together(comm_, "save its part", [&] { fill_in(folder, store_, files_, content); });
+  together(comm_, "save its part", [&] {
+    fill_in(folder, store_, files_, content);
+    if (critic_) fill_in_critic(folder, *critic_.store);
+  });
   std::string path;
   together(comm_, "complete a checkpoint", [&] {
     if (root) path = writer->commit(to_json(state));
@@ -226,25 +255,37 @@ std::string Checkpoints::save(const TrainState& state, const std::function<void(
   return path;
 }
 
-void Checkpoints::create_optimizer(const std::string& folder, bool gradients) {
-  std::vector<TensorSpec> specs;
-  for (const Parameter* p : trained()) {
-    for (const StateSpec& state : store_.states(*p))
-      specs.push_back({name_of(*p, state), state.dtype, shape_of(*p, state, store_.communicator().size())});
-    if (gradients) specs.push_back({name_of(*p, kGradient), kGradient.dtype, p->whole_shape()});
-  }
-  if (!specs.empty()) write_shards(folder, kOptimizer, specs, {}, max_shard_bytes_);
+Checkpoints::Stored Checkpoints::optimizer(bool gradients) const {
+  return {model_, store_, "optimizer", "", gradients ? std::vector{kGradient} : std::vector<StateSpec>{}};
 }
 
-void Checkpoints::read_optimizer(const std::string& folder, bool gradients) {
-  const auto shards = optimizer_files(folder);
-  const int ranks = store_.communicator().size();
+Checkpoints::Stored Checkpoints::critic() const {
+  return {*critic_.model, *critic_.store, "critic", kCritic, {kValue}};
+}
+
+void Checkpoints::create(const std::string& folder, const Stored& of) const {
+  std::vector<TensorSpec> specs;
+  const int ranks = of.store.communicator().size();
+  const auto add = [&](const Parameter& p, std::span<const StateSpec> states) {
+    for (const StateSpec& state : states)
+      specs.push_back({name_of(p, state, of.prefix), state.dtype, shape_of(p, state, ranks)});
+  };
+  for (const Parameter* p : trained(of.model)) {
+    add(*p, of.store.states(*p));
+    add(*p, of.more);
+  }
+  if (!specs.empty()) write_shards(folder, of.stem, specs, {}, max_shard_bytes_);
+}
+
+void Checkpoints::restore(const std::string& folder, const Stored& of) {
+  const auto shards = files_of(folder, of.stem);
+  const int ranks = of.store.communicator().size();
   const auto fits = [&](std::int64_t numel, const Parameter& p, const StateSpec& state) {
     return state.kept == Kept::own ? numel > 0 && numel % p.shape.numel() == 0
                                    : numel == shape_of(p, state, ranks).numel();
   };
   const auto find = [&](const Parameter& p, const StateSpec& state) {
-    const std::string name = name_of(p, state);
+    const std::string name = name_of(p, state, of.prefix);
     for (const auto& shard : shards)
       if (const StoredTensor* t = shard->find(name); t && fits(t->numel, p, state))
         return std::pair{shard.get(), t};
@@ -252,27 +293,35 @@ void Checkpoints::read_optimizer(const std::string& folder, bool gradients) {
                                           " is missing or has another shape; the checkpoint belongs to "
                                           "another model, adapter or optimizer"));
   };
-  for (const Parameter* p : trained()) {
-    for (const StateSpec& state : store_.states(*p)) find(*p, state);
-    if (gradients) find(*p, kGradient);
+  for (const Parameter* p : trained(of.model)) {
+    for (const StateSpec& state : of.store.states(*p)) find(*p, state);
+    for (const StateSpec& state : of.more) find(*p, state);
   }
-  store_.restore_states(
-      [&](const Parameter& p, const StateSpec& state, const Tensor& to, std::int64_t first) {
-        const auto [shard, tensor] = find(p, state);
-        if (state.kept == Kept::own && tensor->numel != shape_of(p, state, ranks).numel())
-          return read_mean(*shard, *tensor, to);
-        read(p, first, to, [&](const Tensor& values, std::int64_t at) { shard->read(*tensor, values, at); });
-      });
-  if (!gradients) return;
-  store_.restore_gradients([&](const Parameter& p, const Tensor& to, std::int64_t first) {
-    const auto [shard, tensor] = find(p, kGradient);
+  const auto read_state = [&](const Parameter& p, const StateSpec& state, const Tensor& to,
+                              std::int64_t first) {
+    const auto [shard, tensor] = find(p, state);
+    if (state.kept == Kept::own && tensor->numel != shape_of(p, state, ranks).numel())
+      return read_mean(*shard, *tensor, to);
     read(p, first, to, [&](const Tensor& values, std::int64_t at) { shard->read(*tensor, values, at); });
-  });
+  };
+  of.store.restore_states(read_state);
+  for (const StateSpec& state : of.more) {
+    const auto read_it = [&](const Parameter& p, const Tensor& to, std::int64_t first) {
+      read_state(p, state, to, first);
+    };
+    if (state == kGradient) {
+      of.store.restore_gradients(read_it);
+    } else {
+      of.store.restore_masters(read_it);
+      of.store.publish();
+    }
+  }
 }
 
 void Checkpoints::load_weights(const std::string& folder) {
   store_.restore_masters(of_parts(files_.read(folder)));
   store_.publish();
+  if (critic_) restore(folder, critic());
 }
 
 TrainState Checkpoints::load(const Checkpoint& checkpoint) {
@@ -283,7 +332,7 @@ TrainState Checkpoints::load(const Checkpoint& checkpoint) {
                                       "zero_optimization.offload_optimizer.delayed_update=true to continue "
                                       "it"));
   load_weights(checkpoint.path);
-  read_optimizer(checkpoint.path, state.delayed.has_value());
+  restore(checkpoint.path, optimizer(state.delayed.has_value()));
   return state;
 }
 

@@ -1,8 +1,8 @@
 // The content of a checkpoint, by name and complete, independent of the number of ranks and the ZeRO stage,
 // although every rank writes its own part of each file: the trained weights in the usual files (an adapter as
-// PEFT writes it, or a model as transformers does), the optimizer's states, and the position in the run. The
-// folder's protocol (all or nothing, hashed, atomic replacement of a checkpoint of the same step) is
-// engine/io/checkpoint_folder.
+// PEFT writes it, or a model as transformers does), the optimizer's states, a critic with its own, and the
+// position in the run. The folder's protocol (all or nothing, hashed, atomic replacement of a checkpoint of
+// the same step) is engine/io/checkpoint_folder.
 #pragma once
 #include <functional>
 #include <optional>
@@ -14,6 +14,7 @@
 #include "engine/io/safetensors_write.h"
 #include "engine/nn/model.h"
 #include "engine/train/loss_scaler.h"
+#include "engine/train/objectives/objective.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "engine/train/schedules/plateau.h"
 
@@ -65,23 +66,33 @@ void fill_in(const std::string& folder, ParameterStore&, const ModelFiles&, Cont
 class Checkpoints {
  public:
   // The optimizer's states are cut into files of at most max_shard_bytes, which are hashed side by side.
+  // critic: trained beside the model; none: nothing is.
   Checkpoints(Model& model, ParameterStore& store, Communicator& comm, ModelFiles& files,
-              std::string output_dir, std::int64_t max_shard_bytes = kMaxShardBytes);
+              std::string output_dir, std::int64_t max_shard_bytes = kMaxShardBytes, Policy critic = {});
 
   // Saves checkpoint-<step>; returns its folder on rank 0, where `extra` writes more files into it before it
   // is sealed. Every rank calls and writes its part; if one fails all do, and no checkpoint appears.
   std::string save(const TrainState&, const std::function<void(const std::string& folder)>& extra);
   // On every rank: restores weights, states and TrainState from an opened, and so verified, checkpoint.
   TrainState load(const Checkpoint&);
-  // Only the weights.
+  // Only the weights, and a critic.
   void load_weights(const std::string& folder);
   // Deletes the oldest until `most` are left; `keep` (a step, 0: none) is spared.
   void prune(std::int64_t most, std::int64_t keep);
 
  private:
-  void create_optimizer(const std::string& folder, bool gradients);
-  void read_optimizer(const std::string& folder, bool gradients);
-  std::vector<Parameter*> trained();
+  // What files hold of each parameter that is trained, beside the optimizer's states.
+  struct Stored {
+    Model& model;
+    ParameterStore& store;
+    std::string stem;             // of the files' names
+    std::string prefix = {};      // of the tensors'
+    std::vector<StateSpec> more;  // kValue, where no ModelFiles has the values; kGradient
+  };
+  Stored optimizer(bool gradients) const;
+  Stored critic() const;
+  void create(const std::string& folder, const Stored&) const;
+  static void restore(const std::string& folder, const Stored&);
 
   Model& model_;
   ParameterStore& store_;
@@ -89,6 +100,7 @@ class Checkpoints {
   ModelFiles& files_;
   std::string output_dir_;
   std::int64_t max_shard_bytes_;
+  Policy critic_;
 };
 
 }  // namespace ft

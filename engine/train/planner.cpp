@@ -36,7 +36,8 @@ std::vector<std::int32_t> kept_of(const std::vector<std::int32_t>& starts, std::
 void compare(Batch& b, const BatchShape& s) {
   b.compared.value.resize(static_cast<std::size_t>(s.compared));
   b.compared.sample.resize(static_cast<std::size_t>(s.compared));
-  b.compared.old.resize(static_cast<std::size_t>(s.targets));
+  for (auto* of_targets : {&b.compared.old, &b.compared.advantages, &b.compared.values, &b.compared.returns})
+    of_targets->resize(static_cast<std::size_t>(s.targets));
   const std::int64_t sequences = s.whole > 0 ? 2 * s.compared : s.sequences;
   for (std::int64_t i = 0; i <= sequences; ++i)
     b.compared.first_target.push_back(static_cast<std::int32_t>(s.targets * i / sequences));
@@ -96,7 +97,7 @@ struct Peaks {
 // The objective's passes on a model.
 struct Passes {
   Objective& objective;
-  Policy policy, reference;
+  Policy policy, reference, critic;
   DType dtype;
   const Grid* grid;
 };
@@ -108,7 +109,7 @@ void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, P
   Ctx c{ops, saved, scratch, p.dtype, {}, train, train ? peaks.inputs : nullptr};
   c.grid = p.grid;
   Tensor loss = scratch.take({1}, DType::f64);
-  const Pass pass{c, p.policy, p.reference};
+  const Pass pass{c, p.policy, {p.reference, {}, p.critic}};
   if (train && c.pipeline()) {
     c.again = &again;
     run_stage({*p.policy.model, *p.policy.store, c, {loss}, 1, [&](std::int64_t, Ctx&) {
@@ -128,6 +129,18 @@ void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, P
 void run_scoring(const Policy& scorer, Ops& ops, DType dtype, const BatchShape& shape, Peaks& peaks) {
   Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
   scores_of(Ctx{ops, saved, scratch, dtype}, scorer, batch_of(shape));
+  peaks.saved = std::max(peaks.saved, saved.peak());
+  peaks.scratch = std::max(peaks.scratch, scratch.peak());
+}
+
+// What policy and reference say of answers, and the critic expected of them.
+void run_valuing(const Passes& p, Ops& ops, const BatchShape& shape, Peaks& peaks) {
+  Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
+  Ctx c{ops, saved, scratch, p.dtype, {}, false};
+  c.grid = p.grid;
+  const Pass pass{c, p.policy, {p.reference, {}, p.critic}};
+  for (const bool reference : {false, true}) p.objective.logps(pass, batch_of(shape), reference);
+  if (p.critic) scores_of(c, p.critic, batch_of(shape));
   peaks.saved = std::max(peaks.saved, saved.peak());
   peaks.scratch = std::max(peaks.scratch, scratch.peak());
 }
@@ -195,7 +208,7 @@ double flops_of(Passes p, Ops& null, const PlanRequest& r, std::int64_t recomput
   p.grid = &parts;
   TraceOps trace(null);
   Peaks unused;
-  p.policy.model->set_recompute(recompute);
+  set_recompute(p.policy, p.critic, recompute);
   run_batch(p, trace, r.train[0], true, unused);
   return trace.flops();
 }
@@ -208,6 +221,12 @@ double whole_flops(const PlanRequest& r) {
   return plan_run(*r.whole, one).flops;
 }
 
+void step_critic(const Passes& p, Ops& null, const PlanRequest& r, Arena& scratch) {
+  p.critic.store->grad_norm();
+  if (r.optimizer)
+    take_step(null, *p.critic.store, *r.optimizer, {.rate = 1, .grad_scale = 1, .step = kLate}, &scratch);
+}
+
 // One micro-step of a step (Trainer::step).
 Traffic micro_step(const Passes& p, Ops& null, const PlanRequest& r, bool last, Peaks& peaks) {
   ParameterStore& store = *p.policy.store;
@@ -217,6 +236,7 @@ Traffic micro_step(const Passes& p, Ops& null, const PlanRequest& r, bool last, 
   Communicator& comm = store.communicator();
   const Traffic before = traffic_of(comm, store, &inputs);
   store.begin_micro_step(last);
+  if (p.critic) p.critic.store->begin_micro_step(last);
   run_batch(p, null, r.train[0], true, unused);
   if (last) {
     store.add_up_ends();
@@ -238,6 +258,7 @@ Traffic micro_step(const Passes& p, Ops& null, const PlanRequest& r, bool last, 
       store.each_run([](const FlatRun&) {});
       store.publish();
     }
+    if (p.critic) step_critic(p, null, r, scratch);
     peaks.scratch = std::max(peaks.scratch, scratch.peak());
   }
   return traffic_of(comm, store, &inputs) - before;
@@ -250,15 +271,19 @@ void count_traffic(Plan& plan, const Passes& p, Ops& null, const PlanRequest& r,
   const bool each = r.costs == Costs::all && (moves(r) || r.zero.near > 1);
   const bool own = r.optimizer && takes_own(*r.optimizer, kLate);
   const auto next = [&](bool last) { return micro_step(p, null, r, last, peaks); };
-  if (each) {
+  const auto begin = [&] {
     store.begin_step({}, own);
+    if (p.critic) p.critic.store->begin_step({}, own);
+  };
+  if (each) {
+    begin();
     plan.once = next(true);
   }
-  store.begin_step({}, own);
+  begin();
   plan.middle = plan.first = next(false);
   plan.last = next(true);
   if (each) {  // a micro-step may leave a fetch to the next one: from the third on they are alike
-    store.begin_step({}, own);
+    begin();
     for (int i = 0; i < 3; ++i) plan.middle = next(false);
     next(true);
   } else {
@@ -289,14 +314,19 @@ MemoryReport memory_report(const StoreMemory& s, std::int64_t saved, std::int64_
   return m;
 }
 
-// It is in the model's weights as a whole; its communicator is the policy's.
-void add_frozen(MemoryReport& to, const StoreMemory& s, const Communicator& comm) {
-  const std::int64_t between = s.communication - comm.memory();
-  to.weights += s.weights;
-  to.communication += between;
-  to.host += s.host;
-  to.elsewhere += s.elsewhere;
-  to.total += s.weights + between;
+// Its communicator is the policy's.
+void add_store(MemoryReport& to, const StoreMemory& s, const Communicator& comm, bool adapter) {
+  StoreMemory own = s;
+  own.communication -= comm.memory();
+  const MemoryReport more = memory_report(own, 0, 0, adapter);
+  to.weights += more.weights;
+  to.adapter += more.adapter;
+  to.gradients += more.gradients;
+  to.optimizer += more.optimizer;
+  to.communication += more.communication;
+  to.host += more.host;
+  to.elsewhere += more.elsewhere;
+  to.total += more.total;
 }
 
 ZeroOptions frozen_options(const PlanRequest& r) {
@@ -316,7 +346,7 @@ std::vector<double> flops_by_unit(Model& model, const PlanRequest& r) {
   TraceOps trace(null, {.calls = true});
   Peaks unused;
   const auto supervised = make_supervised(0);
-  run_batch({*supervised, {&model, &store}, {}, r.dtype, nullptr}, trace, r.train[0], true, unused);
+  run_batch({*supervised, {&model, &store}, {}, {}, r.dtype, nullptr}, trace, r.train[0], true, unused);
   struct Units final : Visitor {
     void unit(std::string_view name) override { names.emplace_back(name); }
     std::vector<std::string> names;
@@ -331,6 +361,43 @@ std::vector<double> flops_by_unit(Model& model, const PlanRequest& r) {
   }
   return flops;
 }
+
+ZeroOptions critic_options(const PlanRequest& r) {
+  ZeroOptions critic = r.zero;
+  critic.early = critic.delayed = false;
+  return critic;
+}
+
+void set_recompute(const Policy& policy, const Policy& critic, std::int64_t n) {
+  policy.model->set_recompute(n);
+  if (critic) critic.model->set_recompute(std::min(n, critic.model->blocks()));
+}
+
+namespace {
+
+// A store for a model beside the one that is trained, where there is such.
+void hold(std::optional<ParameterStore>& in, Model* model, Ops& null, Communicator& comm,
+          const PlanRequest& r) {
+  if (!model) return;
+  const auto params = planned_depot(r.zero.params_home, r.device);
+  if (model == r.critic)
+    in.emplace(null, comm, critic_options(r), r.states,
+               Homes{params, planned_depot(r.zero.states_home, r.device), nullptr});
+  else
+    in.emplace(null, comm, frozen_options(r), no_states, Homes{params, nullptr, nullptr});
+  model->add_units(*in);
+  in->reserve(kMeasured);
+}
+
+// Adds what it takes to the report.
+TransientMemory count_beside(const std::optional<ParameterStore>& store, const Communicator& comm,
+                             bool adapter, MemoryReport& to) {
+  if (!store) return {};
+  add_store(to, store->memory(), comm, adapter);
+  return store->transient();
+}
+
+}  // namespace
 
 Plan plan_run(Model& model, const PlanRequest& r) {
   NullOps null(r.device);
@@ -350,18 +417,15 @@ Plan plan_run(Model& model, const PlanRequest& r) {
       &grid);
   model.add_units(store);
   store.reserve(kMeasured);
-  std::optional<ParameterStore> frozen, scorer;
-  for (const auto& [held, store_of_it] : {std::pair{r.reference, &frozen}, std::pair{r.scorer, &scorer}}) {
-    if (!held) continue;
-    store_of_it->emplace(null, comm, frozen_options(r), no_states,
-                         Homes{planned_depot(r.zero.params_home, r.device), nullptr, nullptr});
-    held->add_units(**store_of_it);
-    (*store_of_it)->reserve(kMeasured);
-  }
+  std::optional<ParameterStore> frozen, scorer, critic;
+  hold(frozen, r.reference, null, comm, r);
+  hold(scorer, r.scorer, null, comm, r);
+  hold(critic, r.critic, null, comm, r);
   const auto supervised = r.objective ? nullptr : make_supervised(0);
   const Passes passes{r.objective ? *r.objective : *supervised,
                       {&model, &store},
                       frozen ? Policy{r.reference, &*frozen} : Policy{},
+                      critic ? Policy{r.critic, &*critic} : Policy{},
                       r.dtype,
                       &grid};
   Plan plan;
@@ -382,17 +446,19 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   plan.blocks = model.blocks();
   plan.recomputed = std::min(r.recompute, plan.blocks);
   plan.segment = model.segment_of(r.recompute);
-  model.set_recompute(r.recompute);
+  set_recompute(passes.policy, passes.critic, r.recompute);
   PlannedDepot kept(0, Home::host);
   InputsHome inputs{kept};
   Peaks peaks{.inputs = r.inputs_on_host ? &inputs : nullptr};
   for (const BatchShape& s : r.train) {
     store.begin_micro_step(true);
+    if (critic) critic->begin_micro_step(true);
     run_batch(passes, null, s, true, peaks);
   }
   if (!r.train.empty()) plan.in_flight = in_flight(r.stage, r.grid.pipeline, r.micro_batches);
   for (const BatchShape& s : r.eval) run_batch(passes, null, s, false, peaks);
   for (const BatchShape& s : r.scored) run_scoring({r.scorer, &*scorer}, null, r.dtype, s, peaks);
+  for (const BatchShape& s : r.valued) run_valuing(passes, null, s, peaks);
   for (const GenerationShape& s : r.generation) run_generation(passes, null, s, peaks);
   count_traffic(plan, passes, null, r, peaks);
   plan.transient = store.transient();
@@ -402,14 +468,9 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   plan.flight = peaks.flight, plan.again = peaks.again;
   plan.memory = memory_report(store.memory(), plan.activations(), plan.scratch + r.workspace, r.adapter);
   plan.memory.host += plan.inputs;
-  if (frozen) {
-    plan.reference = frozen->transient();
-    add_frozen(plan.memory, frozen->memory(), comm);
-  }
-  if (scorer) {
-    plan.scorer = scorer->transient();
-    add_frozen(plan.memory, scorer->memory(), comm);
-  }
+  plan.reference = count_beside(frozen, comm, true, plan.memory);
+  plan.scorer = count_beside(scorer, comm, true, plan.memory);
+  plan.critic = count_beside(critic, comm, r.adapter, plan.memory);
   return plan;
 }
 

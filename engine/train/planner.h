@@ -40,20 +40,23 @@ struct PlanRequest {
   Objective* objective = nullptr;  // null: the cross-entropy of every target
   Model* reference = nullptr;      // the objective's, where it is a model of its own
   Model* scorer = nullptr;         // a reward model
+  Model* critic = nullptr;         // trained beside the model, with states of its own
   std::vector<BatchShape> scored;  // by it, as eval
+  std::vector<BatchShape> valued;  // by policy, reference and critic, before they are trained on
 };
 
-// How the parameters of a frozen model beside the one that is trained are kept.
+// How the parameters of a frozen model beside the one that is trained are kept, and those of a critic.
 ZeroOptions frozen_options(const PlanRequest&);
+ZeroOptions critic_options(const PlanRequest&);
 
 struct Plan {
   std::int64_t saved = 0, scratch = 0;  // bytes of the two arenas
-  // Of a pipeline's stage: micro-batches in flight; bytes of the arenas of all but one, and of that for what
+  // In a pipeline's stage: micro-batches in flight; bytes of the arenas of all but one, and of that for what
   // runs again.
   std::int64_t in_flight = 1, flight = 0, again = 0;
   std::int64_t activations() const { return saved + (in_flight - 1) * flight + again; }
-  std::int64_t inputs = 0;                       // bytes of blocks' inputs on the host
-  TransientMemory transient, reference, scorer;  // of the store, and of the frozen models'
+  std::int64_t inputs = 0;                               // bytes of blocks' inputs on the host
+  TransientMemory transient, reference, scorer, critic;  // of the stores
   MemoryReport memory;
   double flops = 0;  // of forward and backward of the whole train[0], recomputation not counted
   double flops_per_token = 0;
@@ -69,6 +72,9 @@ struct Plan {
   std::int64_t blocks = 0, recomputed = 0, segment = 1;
 };
 
+// Model::set_recompute of both.
+void set_recompute(const Policy&, const Policy& critic, std::int64_t n);
+
 // The plan of one rank; all take the same. Adapters must be attached and the trained parameters chosen. The
 // model is unbound afterwards: add its units to the real store next.
 Plan plan_run(Model&, const PlanRequest&);
@@ -79,7 +85,7 @@ std::vector<double> flops_by_unit(Model&, const PlanRequest&);
 
 // The report of a store and two arenas, planned or real.
 MemoryReport memory_report(const StoreMemory&, std::int64_t saved, std::int64_t scratch, bool adapter);
-// Adds that of a frozen model's store, with the same communicator.
-void add_frozen(MemoryReport& to, const StoreMemory&, const Communicator&);
+// Adds that of a store beside it, with the same communicator.
+void add_store(MemoryReport& to, const StoreMemory&, const Communicator&, bool adapter);
 
 }  // namespace ft

@@ -156,6 +156,7 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
   } else {
     for (std::int64_t i = 0; i < rounds; ++i) {
       p_.store.begin_micro_step(i + 1 == rounds);
+      if (p_.others.critic) p_.others.critic.store->begin_micro_step(i + 1 == rounds);
       const Batch batch = take(i, c);
       objective_.forward_backward(pass(c), batch, loss, scale);
     }
@@ -165,10 +166,9 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
 }
 
 // Where the objective cannot go on, what was trained is saved.
-void Trainer::begin_objective(TrainState& state) {
-  p_.comm.at_step(state.step + 1);
+void Trainer::or_save(TrainState& state, const std::function<void()>& part) {
   try {
-    objective_.begin_step(pass(p_.context), state.step);
+    part();
   } catch (const StepRefused&) {
     if (steps_ > 0) save(state);
     throw;
@@ -178,22 +178,26 @@ void Trainer::begin_objective(TrainState& state) {
 // A skipped step counts as one of the run's, like DeepSpeed's global_steps, but neither for the schedule nor
 // for the optimizer.
 Trainer::Step Trainer::step(TrainState& state) {
-  begin_objective(state);
+  p_.comm.at_step(state.step + 1);
+  or_save(state, [&] { objective_.begin_step(pass(p_.context), state.step); });
   Step s = batches_of(state.step);
   const std::int64_t taken = s.index - state.skipped_steps;
   if (scaler_) s.loss_scale = scaler_->scale();
   s.rate = by_evaluations_ ? by_evaluations_->rate() : schedule_->rate(taken);
   auto beside = early(state, s, taken);
   s.early = beside.has_value();
-  p_.store.begin_step(std::move(beside), takes_own(*optimizer_, taken + 1));
+  const bool own = takes_own(*optimizer_, taken + 1);
+  p_.store.begin_step(std::move(beside), own);
+  if (p_.others.critic) p_.others.critic.store->begin_step({}, own);
   s.loss_sum = accumulate(p_.context, s);
   s.columns = objective_.take_columns();
   sum_over_ranks(p_.context, p_.comm, s.columns);
   p_.context.begin(Phase::step);
   s.grad_norm = p_.store.grad_norm(taken + 1) / s.loss_scale;
+  if (p_.others.critic) s.critic_norm = p_.others.critic.store->grad_norm(taken + 1) / s.loss_scale;
   p_.store.finish_early();
   // No loss scale helps a forward pass that overflows.
-  if (!std::isfinite(s.loss_sum) || (!scaler_ && !std::isfinite(s.grad_norm))) explain_not_finite(s);
+  if (!std::isfinite(s.loss_sum) || (!scaler_ && !s.finite())) explain_not_finite(s);
   update(state, s, taken);
   return s;
 }
@@ -227,11 +231,18 @@ void Trainer::update(TrainState& state, const Step& s, std::int64_t taken) {
   } else {
     take_step(p_.context.ops, p_.store, *optimizer_, scalars, &p_.context.scratch);
   }
+  if (p_.others.critic && !skipped) step_critic(s, taken);
+}
+
+void Trainer::step_critic(const Step& s, std::int64_t taken) {
+  StepScalars scalars = scalars_of(s, taken);
+  scalars.grad_scale = clip_coefficient(s.critic_norm, config_.training.max_grad_norm) / s.loss_scale;
+  take_step(p_.context.ops, *p_.others.critic.store, *optimizer_, scalars, &p_.context.scratch);
 }
 
 // All ranks have the same norm, and so decide alike.
 bool Trainer::skips(TrainState& state, const Step& s) {
-  const bool overflow = !std::isfinite(s.grad_norm);
+  const bool overflow = !s.finite();
   if (!scaler_->update(overflow)) explain_not_finite(s);
   state.loss_scaler = scaler_->state();
   if (!overflow) return false;
@@ -254,6 +265,7 @@ void Trainer::explain_not_finite(const Step& s) {
     c.in_flight = p_.context.in_flight;
     c.again = p_.context.again;
     p_.store.begin_step();
+    if (p_.others.critic) p_.others.critic.store->begin_step();
     accumulate(c, s);
     if (const auto& found = trace.not_finite())
       first = str(found->role, " of ", found->op, " in ", found->where);
@@ -306,19 +318,22 @@ Evaluated evaluate(const Pass& pass, Objective& objective, const BatchSource& da
   Ctx c = pass.context;
   c.train = false;
   Communicator& comm = pass.policy.store->communicator();
+  const Pass inner{c, pass.policy, pass.others};
+  const std::optional<double> known = objective.begin_evaluation(inner);
   Scope scratch(c.scratch);
   Tensor loss = number(c, 0);
   Evaluated e;
   const std::int64_t batches = data.batches_per_epoch();
   for (std::int64_t i = 0; i < batches; ++i) e.targets += objective.count(data.shape(0, i));
   const auto [rank, ranks] = deal_of(c, comm);
-  for (std::int64_t first = 0; first < batches; first += ranks) {
+  for (std::int64_t first = 0; first < batches && !known; first += ranks) {
     const std::int64_t i = first + rank;
-    objective.forward({c, pass.policy, pass.reference}, i < batches ? data.batch(0, i) : idle_batch(), loss);
+    objective.forward(inner, i < batches ? data.batch(0, i) : idle_batch(), loss);
     progress(std::min(first + ranks, batches), batches);
   }
   const double sum = sum_of_losses(c, comm, loss);
   e.loss = e.targets > 0 ? sum / static_cast<double>(e.targets) : 0;
+  if (known) e.loss = *known;
   std::vector<double> columns = objective.take_columns();
   sum_over_ranks(c, comm, columns);
   e.columns = ColumnMeans::means(objective.columns(), columns);
@@ -332,8 +347,11 @@ Evaluated evaluate(Ctx c, Model& model, ParameterStore& store, Communicator&, co
 
 bool Trainer::evaluate_and_judge(TrainState& state) {
   const double start = now();
-  const Evaluated e = evaluate(pass(p_.context), objective_, *p_.eval,
-                               [&](std::int64_t done, std::int64_t of) { p_.report.evaluating(done, of); });
+  Evaluated e;
+  or_save(state, [&] {
+    e = evaluate(pass(p_.context), objective_, *p_.eval,
+                 [&](std::int64_t done, std::int64_t of) { p_.report.evaluating(done, of); });
+  });
   EvalRow row{.step = state.step, .epoch = epoch_of(state.step), .eval_loss = e.loss};
   row.perplexity = objective_.is_cross_entropy() ? std::exp(row.eval_loss) : NAN;
   row.measures = e.columns;

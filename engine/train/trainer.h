@@ -2,6 +2,7 @@
 // log.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <optional>
 
@@ -61,7 +62,7 @@ struct TrainerParts {
   std::function<Measures()> measure = {};                   // of generated text; none: nothing is generated
   std::function<Measures(std::int64_t step)> columns = {};  // more of them, for the log
   Objective* objective = nullptr;                           // null: the cross-entropy of every target
-  Policy reference = {}, scorer = {};  // of the objective, where it has models of its own
+  Others others = {};                                       // the objective's; a critic is trained too
 };
 
 enum class Ending : std::uint8_t { finished, early, preempted };
@@ -85,21 +86,24 @@ class Trainer {
     std::int64_t index = 0, epoch = 0, begin = 0, end = 0;  // micro-batches [begin, end) of an epoch
     std::int64_t targets = 0, tokens = 0;                   // targets: what the objective counts
     double loss_sum = 0, grad_norm = 0, rate = 0;
+    double critic_norm = 0;       // as grad_norm, which is without it
     double loss_scale = 1;        // what its gradients were multiplied by; fp16 only
     bool early = false;           // units are stepped beside its backward pass
     std::vector<double> columns;  // of the objective, see ColumnMeans
+    bool finite() const { return std::isfinite(grad_norm) && std::isfinite(critic_norm); }  // gradients
     // Ctx::tokens_weight of a micro-batch.
     float mean_weight(std::int64_t of) const {
       return static_cast<float>(static_cast<double>(targets) * static_cast<double>(of) /
                                 static_cast<double>(std::max<std::int64_t>(1, tokens)));
     }
   };
-  void begin_objective(TrainState&);
+  void or_save(TrainState&, const std::function<void()>& part);  // of the objective
   Step step(TrainState&);
   StepScalars scalars_of(const Step&, std::int64_t taken) const;  // but for the gradient's scale
   bool delays(const Step& s) const;                               // its update to the next step
   std::optional<EarlyStep> early(const TrainState&, const Step&, std::int64_t taken) const;
   void update(TrainState&, const Step&, std::int64_t taken);
+  void step_critic(const Step&, std::int64_t taken);
   bool skips(TrainState&, const Step&);   // fp16: its gradients overflow, and the scale has been moved
   std::int64_t batches_per_step() const;  // micro-batches of all ranks
   Step batches_of(std::int64_t index) const;
@@ -113,7 +117,7 @@ class Trainer {
   double epoch_of(std::int64_t step) const;
 
   Deal deal() const { return deal_of(p_.context, p_.comm); }
-  Pass pass(Ctx& c) { return {c, {&p_.model, &p_.store}, p_.reference, p_.scorer}; }
+  Pass pass(Ctx& c) { return {c, {&p_.model, &p_.store}, p_.others}; }
 
   TrainerParts p_;
   TrainConfig config_;

@@ -25,7 +25,7 @@ Dataset prompts(const std::vector<Json>& rows) {
 double reward(const ObjectiveConfig& c, const std::string& completion, const Json& answer,
               const std::vector<std::int32_t>& ids = {1}) {
   const Json row = {{"answer", answer}};
-  const auto checks = make_checks(c, prompts({row}));
+  const auto checks = make_checks(c);
   const RewardedAnswer a{.completion = completion, .ids = ids, .row = row};
   return checks.at(0)->rewards({&a, 1}).at(0);
 }
@@ -62,7 +62,7 @@ TEST(Rewards, APatternMatchesSomewhere) {
   EXPECT_EQ(reward(c, "<answer></answer>", {}), 0);
   c.reward_regex = "(";
   try {
-    make_checks(c, prompts({}));
+    make_checks(c);
     ADD_FAILURE();
   } catch (const UserError& e) {
     EXPECT_EQ(e.code, Exit::config);
@@ -82,7 +82,7 @@ TEST(Rewards, LongAnswersLose) {
 TEST(Rewards, RowsThatDoNotSayWhatIsRightAreNamed) {
   const auto refused = [](RewardCheck check, const Json& row) -> std::string {
     try {
-      make_checks(with(check), prompts({{{"answer", "1"}}, row}));
+      require_answers(with(check), prompts({{{"answer", "1"}}, row}));
     } catch (const UserError& e) {
       return e.what();
     }

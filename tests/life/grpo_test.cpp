@@ -3,73 +3,16 @@
 // programs that misbehave are named, and nothing is lost.
 #include <gtest/gtest.h>
 
-#include "tests/life/program.h"
+#include "tests/life/online_place.h"
 
 namespace ft::test {
 namespace {
-
-// The shell reads a question into $id and $first, the first token of the answer.
-const std::string kRead =
-    "rest=${line#*'\"id\":'}; id=${rest%%,*}\n"
-    "ids=${line#*'\"completion_ids\":['}; ids=${ids%%]*}; first=${ids%%,*}\n";
-const std::string kGood =
-    "while read -r line; do\n" + kRead + "echo \"{\\\"id\\\": $id, \\\"reward\\\": $((first % 5))}\"\ndone\n";
-
-Json online(const Json& objective, const Json& kind = kLora) {
-  Json c = {{"objective",
-             {{"type", "grpo"},
-              {"num_generations", 3},
-              {"max_completion_length", 5},
-              {"reward_command", "exec sh reward.sh"}}},
-            {"data", {{"datasets", {{{"path", "prompts.jsonl"}}}}, {"max_seq_length", 20}}},
-            {"generation", {{"batch_size", 4}}},
-            {"training",
-             {{"per_device_train_batch_size", 2},
-              {"gradient_accumulation_steps", 6},
-              {"num_train_epochs", 1},
-              {"learning_rate", 0.01}}}};
-  c["objective"].merge_patch(objective);
-  c.merge_patch(kind);
-  return c;
-}
-
-class GrpoPlace : public Workplace {
- public:
-  explicit GrpoPlace(const Json& objective = Json::object(), const Json& kind = kLora)
-      : Workplace("llama", online(objective, kind)) {
-    std::ofstream out(*this / "prompts.jsonl");
-    for (int i = 0; i < 16; ++i) {
-      std::vector<int> ids{1};
-      for (int t = 0; t < 1 + i % 4; ++t) ids.push_back(3 + (7 * i + 11 * t) % 56);
-      out << Json{{"prompt_ids", ids}, {"level", i}}.dump() << "\n";
-    }
-    reward(kGood);
-  }
-  void reward(const std::string& script) const { std::ofstream(*this / "reward.sh") << script; }
-  std::string weights(const std::string& out = "out") const {
-    const bool adapter = fs::exists(*this / out / "adapter_model.safetensors");
-    return contents(*this / out / (adapter ? "adapter_model.safetensors" : "model.safetensors"));
-  }
-  std::vector<Json> log(const std::string& out = "out") const {
-    std::vector<Json> all;
-    for (Json row : rows(*this / out / "log.jsonl")) {
-      if (!row.contains("loss")) continue;
-      for (const char* clock : {"tokens_per_second", "time", "time_share/generating", "time_share/rewarding"})
-        row.erase(clock);
-      all.push_back(row);
-    }
-    return all;
-  }
-  std::vector<Json> rollouts(const std::string& out = "out") const {
-    return rows(*this / out / "rollouts.jsonl");
-  }
-};
 
 const Json kLong = {{"num_iterations", 2}, {"steps_per_generation", 12}, {"beta", 0.1}};
 
 TEST(GrpoLife, AResumedRunHasTheSameBits) {
   for (const auto& [objective, kind] : {std::pair{Json::object(), kLora}, std::pair{kLong, kFull}}) {
-    const GrpoPlace w(objective, kind);
+    const OnlinePlace w(objective, kind);
     const std::vector<std::string> saving{"checkpointing.save_strategy=steps", "checkpointing.save_steps=1"};
     ASSERT_EQ(w.train(saving), 0) << w.says();
     const std::string want = w.weights(), rollouts = contents(w / "out/rollouts.jsonl");
@@ -88,7 +31,7 @@ TEST(GrpoLife, AResumedRunHasTheSameBits) {
 }
 
 TEST(GrpoLife, AnswersAreTheSameWhateverRanksAndStage) {
-  const GrpoPlace w(kLong, kLora);
+  const OnlinePlace w(kLong, kLora);
   const auto launched = [&](int ranks, int stage) {
     const std::string out = "r" + std::to_string(ranks) + "s" + std::to_string(stage);
     EXPECT_EQ(w.run({"launch", "-n", std::to_string(ranks), "train", "--config", "run.json",
@@ -119,7 +62,7 @@ TEST(GrpoLife, AnswersAreTheSameWhateverRanksAndStage) {
 
 // Row i of rollouts.jsonl is the i-th answer of ft generate, by the weights that a generation begins with.
 TEST(GrpoLife, AnswersAreThoseOfGenerate) {
-  const GrpoPlace w(Json{{"temperature", 1.5}, {"top_k", 20}, {"top_p", 0.9}, {"repetition_penalty", 1.1}});
+  const OnlinePlace w(Json{{"temperature", 1.5}, {"top_k", 20}, {"top_p", 0.9}, {"repetition_penalty", 1.1}});
   ASSERT_EQ(w.train({"checkpointing.save_strategy=steps", "checkpointing.save_steps=3"}), 0) << w.says();
   const std::vector<Json> given = w.rollouts();
   std::ofstream in(w / "in.jsonl");
@@ -150,7 +93,7 @@ TEST(GrpoLife, AnswersAreThoseOfGenerate) {
 
 // The answers and their rewards, trained on as they are given.
 TEST(GrpoLife, WhatWasGeneratedTrainsTheSame) {
-  const GrpoPlace w(Json{{"loss_type", "dr_grpo"}});
+  const OnlinePlace w(Json{{"loss_type", "dr_grpo"}});
   ASSERT_EQ(w.train({"training.max_steps=1"}), 0) << w.says();
   fs::copy(w / "out/rollouts.jsonl", w / "rollouts.jsonl");
   ASSERT_EQ(w.train({"objective={\"type\": \"grpo\", \"num_generations\": 3, \"loss_type\": \"dr_grpo\", "
@@ -166,7 +109,7 @@ TEST(GrpoLife, WhatWasGeneratedTrainsTheSame) {
 
 TEST(GrpoLife, ThePlanIsWhatIsMeasured) {
   for (const Json& kind : {kLora, kFull}) {
-    const GrpoPlace w({{"beta", 0.1}}, kind);
+    const OnlinePlace w({{"beta", 0.1}}, kind);
     ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json"}), 0) << w.says();
     const Json planned = Json::parse(contents(w / "stdout"));
     ASSERT_EQ(w.train(), 0) << w.says();
@@ -179,7 +122,7 @@ TEST(GrpoLife, ThePlanIsWhatIsMeasured) {
 }
 
 TEST(GrpoLife, TheLogHasTRLsColumns) {
-  const GrpoPlace w(Json{
+  const OnlinePlace w(Json{
       {"reward_funcs", {"length"}}, {"soft_punish_cache", 2}, {"reward_weights", {0.5, 2}}, {"beta", 0.1}});
   ASSERT_EQ(w.train(), 0) << w.says();
   const Json row = w.log()[0];
@@ -230,10 +173,10 @@ TEST(GrpoLife, ProgramsThatMisbehaveAreNamedAndNothingIsLost) {
       {"floods without lines", in_second("while :; do printf xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"), 3,
        "longer than a MiB"},
       {"floods with words", in_second("while :; do echo no >&2; done"), 9, "no reward for 2 s"}};
-  const GrpoPlace good;
+  const OnlinePlace good;
   ASSERT_EQ(good.train({"training.max_steps=3"}), 0) << good.says();
   for (const Program& p : programs) {
-    const GrpoPlace w(Json{{"reward_timeout", 2}});
+    const OnlinePlace w(Json{{"reward_timeout", 2}});
     w.reward(p.script);
     EXPECT_EQ(w.train({"training.max_steps=3"}), p.exit) << p.name << w.says();
     EXPECT_NE(w.says().find("objective.reward_command"), std::string::npos) << p.name << w.says();
@@ -247,7 +190,7 @@ TEST(GrpoLife, ProgramsThatMisbehaveAreNamedAndNothingIsLost) {
 }
 
 TEST(GrpoLife, ProgramsThatNeverAnswerAreNamed) {
-  const GrpoPlace w(Json{{"reward_timeout", 1}});
+  const OnlinePlace w(Json{{"reward_timeout", 1}});
   const std::tuple<const char*, int, const char*> programs[] = {
       {"exit 0", 3, "ended with exit code 0 after 0 rewards"},
       {"exec no-such-program-of-ours", 3, "exit code 127"},
@@ -266,7 +209,7 @@ TEST(GrpoLife, ProgramsThatNeverAnswerAreNamed) {
 }
 
 TEST(GrpoLife, ARewardModelScoresAnswers) {
-  const GrpoPlace w(Json::object(), kFull);
+  const OnlinePlace w(Json::object(), kFull);
   std::ofstream pairs(w / "pairs.jsonl");
   for (int i = 0; i < 8; ++i)
     pairs << Json{{"prompt_ids", {1, 5 + i}}, {"chosen_ids", {7 + i, 2}}, {"rejected_ids", {30 + i, 9, 2}}}
@@ -316,7 +259,7 @@ TEST(GrpoLife, ARewardModelScoresAnswers) {
 }
 
 TEST(GrpoLife, ARewardMayBeLeftOut) {
-  const GrpoPlace w;
+  const OnlinePlace w;
   w.reward("while read -r line; do\n" + kRead +
            "r=$((first % 5)); [ $((id % 3)) = 0 ] && r=null\necho \"{\\\"id\\\": $id, \\\"reward\\\": "
            "$r}\"\ndone\n");
@@ -331,7 +274,7 @@ TEST(GrpoLife, ARewardMayBeLeftOut) {
 }
 
 TEST(GrpoLife, WhatMakesNoSenseIsRefused) {
-  const GrpoPlace w;
+  const OnlinePlace w;
   const std::pair<std::vector<std::string>, const char*> refused[] = {
       {{"objective.num_generations=5"}, "objective.num_generations: 5 does not divide"},
       {{"objective.steps_per_generation=9"}, "objective.steps_per_generation"},
@@ -341,7 +284,6 @@ TEST(GrpoLife, WhatMakesNoSenseIsRefused) {
       {{"objective.reward_regex=a"}, "has no effect without regex"},
       {{"objective.reward_command=null", "objective.top_k=4"}, "objective.top_k"},
       {{"generation.temperature=2"}, "generation.temperature"},
-      {{"data.val_set_size=2"}, "data.val_set_size"},
       {{"evaluation.eval_strategy=epoch"}, "evaluation.eval_strategy"},
       {{"objective.type=dpo"}, "has no such setting; it is of grpo"}};
   for (const auto& [overrides, words] : refused) {

@@ -380,7 +380,7 @@ TEST(PreferenceLife, SamplesBeforeAndAfterAreShown) {
 TEST(PreferenceLife, WhatMakesNoSenseIsRefused) {
   const PreferencePlace w({{"type", "dpo"}}, kLora);
   const std::pair<std::vector<std::string>, const char*> refused[] = {
-      {{"objective.type=ppo"}, "ppo"},
+      {{"objective.type=ppo"}, "set what rewards the answers"},
       {{"objective.cpo_alpha=1"}, "objective.cpo_alpha"},
       {{"data.packing=true"}, "data.packing"},
       {{"training.label_smoothing_factor=0.1"}, "training.label_smoothing_factor"},

@@ -39,7 +39,7 @@ void check_settings_of_type(const ObjectiveConfig& c, const Refuse& refuse) {
       {"discopop_tau", c.discopop_tau.has_value(), {dpo}},
       {"use_weighting", c.use_weighting.has_value(), {dpo}},
       {"precompute_ref_log_probs", c.precompute_ref_log_probs.has_value(), {dpo}},
-      {"ref_model_name_or_path", c.ref_model_name_or_path.has_value(), {dpo, kto, grpo}},
+      {"ref_model_name_or_path", c.ref_model_name_or_path.has_value(), {dpo, kto, grpo, ppo}},
       {"desirable_weight", c.desirable_weight.has_value(), {kto}},
       {"undesirable_weight", c.undesirable_weight.has_value(), {kto}},
       {"cpo_alpha", c.cpo_alpha.has_value(), {cpo}},
@@ -48,29 +48,40 @@ void check_settings_of_type(const ObjectiveConfig& c, const Refuse& refuse) {
       {"center_rewards_coefficient", c.center_rewards_coefficient.has_value(), {reward}},
       {"teacher_model_name_or_path", c.teacher_model_name_or_path.has_value(), {distill}},
       {"teacher_file", c.teacher_file.has_value(), {distill}},
-      {"temperature", c.temperature.has_value(), {distill, grpo}},
+      {"temperature", c.temperature.has_value(), {distill, grpo, ppo}},
       {"num_generations", c.num_generations.has_value(), {grpo}},
-      {"num_iterations", c.num_iterations.has_value(), {grpo}},
-      {"max_completion_length", c.max_completion_length.has_value(), {grpo}},
+      {"num_iterations", c.num_iterations.has_value(), {grpo, ppo}},
+      {"max_completion_length", c.max_completion_length.has_value(), {grpo, ppo}},
       {"epsilon", c.epsilon.has_value(), {grpo}},
       {"epsilon_high", c.epsilon_high.has_value(), {grpo}},
       {"delta", c.delta.has_value(), {grpo}},
       {"scale_rewards", c.scale_rewards.has_value(), {grpo}},
       {"importance_sampling_level", c.importance_sampling_level.has_value(), {grpo}},
       {"use_bias_correction_kl", c.use_bias_correction_kl.has_value(), {grpo}},
-      {"reward_funcs", !c.reward_funcs.empty(), {grpo}},
-      {"reward_command", c.reward_command.has_value(), {grpo}},
-      {"reward_model_name_or_path", c.reward_model_name_or_path.has_value(), {grpo}},
-      {"reward_timeout", c.reward_timeout.has_value(), {grpo}},
-      {"reward_regex", c.reward_regex.has_value(), {grpo}},
-      {"reward_weights", !c.reward_weights.empty(), {grpo}},
-      {"soft_punish_cache", c.soft_punish_cache.has_value(), {grpo}},
-      {"steps_per_generation", c.steps_per_generation.has_value(), {grpo}},
+      {"reward_funcs", !c.reward_funcs.empty(), {grpo, ppo}},
+      {"reward_command", c.reward_command.has_value(), {grpo, ppo}},
+      {"reward_model_name_or_path", c.reward_model_name_or_path.has_value(), {grpo, ppo}},
+      {"reward_timeout", c.reward_timeout.has_value(), {grpo, ppo}},
+      {"reward_regex", c.reward_regex.has_value(), {grpo, ppo}},
+      {"reward_weights", !c.reward_weights.empty(), {grpo, ppo}},
+      {"soft_punish_cache", c.soft_punish_cache.has_value(), {grpo, ppo}},
+      {"steps_per_generation", c.steps_per_generation.has_value(), {grpo, ppo}},
       {"mask_truncated_completions", c.mask_truncated_completions.has_value(), {grpo}},
-      {"top_k", c.top_k.has_value(), {grpo}},
-      {"top_p", c.top_p.has_value(), {grpo}},
-      {"min_p", c.min_p.has_value(), {grpo}},
-      {"repetition_penalty", c.repetition_penalty.has_value(), {grpo}}};
+      {"top_k", c.top_k.has_value(), {grpo, ppo}},
+      {"top_p", c.top_p.has_value(), {grpo, ppo}},
+      {"min_p", c.min_p.has_value(), {grpo, ppo}},
+      {"repetition_penalty", c.repetition_penalty.has_value(), {grpo, ppo}},
+      {"num_generations_eval", c.num_generations_eval.has_value(), {grpo}},
+      {"value_model_name_or_path", c.value_model_name_or_path.has_value(), {ppo}},
+      {"critic_learning_rate", c.critic_learning_rate.has_value(), {ppo}},
+      {"kl_coef", c.kl_coef.has_value(), {ppo}},
+      {"cliprange", c.cliprange.has_value(), {ppo}},
+      {"cliprange_value", c.cliprange_value.has_value(), {ppo}},
+      {"cliprange_reward", c.cliprange_reward.has_value(), {ppo}},
+      {"gamma", c.gamma.has_value(), {ppo}},
+      {"lam", c.lam.has_value(), {ppo}},
+      {"whiten_rewards", c.whiten_rewards.has_value(), {ppo}},
+      {"whiten_advantages", c.whiten_advantages.has_value(), {ppo}}};
   for (const Setting& s : settings)
     if (s.given && !has(s.types, c.type))
       refuse(str("objective.", s.name, ": objective.type ", name_of(c.type),
@@ -173,7 +184,8 @@ void check_given(const ObjectiveConfig& c, const Refuse& refuse) {
         std::pair{c.top_k.has_value(), "top_k"}, std::pair{c.top_p.has_value(), "top_p"},
         std::pair{c.min_p.has_value(), "min_p"},
         std::pair{c.repetition_penalty.has_value(), "repetition_penalty"},
-        std::pair{!c.reward_weights.empty(), "reward_weights"}})
+        std::pair{!c.reward_weights.empty(), "reward_weights"},
+        std::pair{c.num_generations_eval.has_value(), "num_generations_eval"}})
     if (given)
       refuse(str("objective.", name,
                  ": answers are given, not generated; objective.reward_funcs or "
@@ -215,6 +227,17 @@ void check_grpo(const ObjectiveConfig& c, const Refuse& refuse) {
   if (c.epsilon.value_or(0.2) > 1) refuse("objective.epsilon: is at most 1");
 }
 
+void check_ppo(const ObjectiveConfig& c, const Refuse& refuse) {
+  if (c.rewards() == 0)
+    refuse(
+        "objective.type: ppo answers prompts itself; set what rewards the answers: objective.reward_funcs, "
+        "reward_command or reward_model_name_or_path");
+  if (!c.has_reference() && c.ref_model_name_or_path)
+    refuse("objective.ref_model_name_or_path: has no effect with objective.kl_coef=0");
+  if (c.cliprange.value_or(0.2) > 1) refuse("objective.cliprange: is at most 1");
+  check_rewards(c, refuse);
+}
+
 }  // namespace
 
 void check(const ObjectiveConfig& c, const Refuse& refuse) {
@@ -224,6 +247,7 @@ void check(const ObjectiveConfig& c, const Refuse& refuse) {
     refuse("objective.beta: must be above 0, it is 0");
   if (c.type == ObjectiveType::dpo) check_dpo(c, refuse);
   if (c.type == ObjectiveType::grpo) check_grpo(c, refuse);
+  if (c.type == ObjectiveType::ppo) check_ppo(c, refuse);
   if (c.distills()) check_distill(c, refuse);
   if (c.type == ObjectiveType::cpo || c.type == ObjectiveType::simpo) check_cpo(c, refuse);
 }

@@ -27,11 +27,23 @@ class KeptValues final : public RowLoss {
 };
 
 // Dropout is off when answers are compared, as in TRL.
-Ctx comparing(const Ctx& from, bool adapters = true) {
+Ctx comparing(const Ctx& from) {
   Ctx c = from;
   c.train = false;
-  c.adapters = adapters;
   return c;
+}
+
+// A pass without gradient keeps little and needs much for a moment, a training pass the other way round. With
+// its arenas exchanged it fits into what the training pass takes.
+Ctx without_gradient(const Ctx& from, bool adapters) {
+  return {.ops = from.ops,
+          .saved = from.scratch,
+          .scratch = from.saved,
+          .dtype = from.dtype,
+          .random = from.random,
+          .train = false,
+          .adapters = adapters,
+          .grid = from.grid};
 }
 
 }  // namespace
@@ -39,28 +51,31 @@ Ctx comparing(const Ctx& from, bool adapters = true) {
 // Hands a pass's values to the judge, and back what each target is worth.
 class Comparing::Weigher final : public RowLoss {
  public:
-  Weigher(Comparing& owner, const Batch& batch, const Known& known, Tensor loss, float scale)
-      : owner_(owner), batch_(batch), known_(known), loss_(loss), scale_(scale) {}
+  // loss: none of the critic, whose is not the run's.
+  Weigher(Comparing& owner, const Judge& judge, const Batch& batch, const Known& known, Tensor loss,
+          float scale)
+      : owner_(owner), judge_(judge), batch_(batch), known_(known), loss_(loss), scale_(scale) {}
 
-  float temperature() const override { return static_cast<float>(owner_.judge_->temperature()); }
-  bool wants_statistics() const override { return owner_.judge_->needs_statistics(); }
+  float temperature() const override { return static_cast<float>(judge_.temperature()); }
+  bool wants_statistics() const override { return judge_.needs_statistics(); }
   void weigh(Ctx& c, const RowValues& v, Tensor weights) override {
     const std::vector<double> values = widened(download(c, v.values));
     const std::vector<float> statistics = download(c, v.statistics);
     std::vector<float> each(values.size());
     if (batch_.compared.rows() > 0) {
       std::vector<double> old;
-      if (owner_.judge_->needs_old()) old = owner_.old(batch_.compared, values);
+      if (judge_.needs_old()) old = owner_.old(batch_.compared, values);
       const Verdict verdict =
-          owner_.judge_->judge({batch_.compared, values, statistics, known_.reference, known_.kl, old});
-      owner_.means_.add(verdict.columns);
-      add_loss(c, verdict.loss);
+          judge_.judge({batch_.compared, values, statistics, known_.reference, known_.kl, old});
+      columns = verdict.columns;
+      if (loss_) add_loss(c, verdict.loss);
       const double sign = v.scores ? 1 : -1;  // a value is -log p, or a score
       for (std::size_t t = 0; t < each.size(); ++t)
         each[t] = static_cast<float>(sign * verdict.slopes[t]) * scale_;
     }
     if (weights && !each.empty()) c.ops.upload(weights, each.data());
   }
+  std::vector<double> columns;  // of the batch; none: it has no rows
 
  private:
   void add_loss(Ctx& c, double loss) {
@@ -72,6 +87,7 @@ class Comparing::Weigher final : public RowLoss {
   }
 
   Comparing& owner_;
+  const Judge& judge_;
   const Batch& batch_;
   const Known& known_;
   Tensor loss_;
@@ -79,8 +95,8 @@ class Comparing::Weigher final : public RowLoss {
 };
 
 std::vector<double> Comparing::logps(const Pass& p, const Batch& b, bool reference) {
-  const Policy of = reference && p.reference ? p.reference : p.policy;
-  Ctx c = comparing(p.context, !reference || static_cast<bool>(p.reference));
+  const Policy of = reference && p.others.reference ? p.others.reference : p.policy;
+  Ctx c = without_gradient(p.context, !reference || static_cast<bool>(p.others.reference));
   KeptValues values(judge_->temperature());
   of.model->forward_rows(c, *of.store, b, values);
   return judge_->reference({b.compared, values.all, {}, {}});
@@ -162,21 +178,59 @@ Comparing::Known Comparing::before(const Pass& p, const Batch& b) {
 void Comparing::forward(const Pass& p, const Batch& b, Tensor loss) {
   const Known known = before(p, b);
   Ctx c = comparing(p.context);
-  Weigher weigher(*this, b, known, loss, 0);
+  Weigher weigher(*this, *judge_, b, known, loss, 0);
   p.policy.model->forward_rows(c, *p.policy.store, b, weigher);
+  add_columns(p, weigher.columns);
 }
 
 void Comparing::forward_backward(const Pass& p, const Batch& b, Tensor loss, float scale) {
   const Known known = before(p, b);
   Ctx c = comparing(p.context);
-  Weigher weigher(*this, b, known, loss, scale);
+  Weigher weigher(*this, *judge_, b, known, loss, scale);
   p.policy.model->forward_backward_rows(c, *p.policy.store, b, weigher);
+  add_columns(p, weigher.columns);
+  if (!critic_) return;
+  Weigher values(*this, *critic_, b, known, {}, scale);
+  p.others.critic.model->forward_backward_rows(c, *p.others.critic.store, b, values);
+  if (!values.columns.empty()) critic_means_.add(values.columns);
+}
+
+// As in TRL, which gathers the rewards of all ranks: the least and the most are those of their micro-batches.
+void Comparing::add_columns(const Pass& p, std::vector<double> own) {
+  const Judge::Extremes extremes = judge_->extremes();
+  Communicator& comm = p.policy.store->communicator();
+  const auto of_all = [&](std::size_t column, auto better) {
+    std::vector<double> all(2 * static_cast<std::size_t>(comm.size()));  // of each rank whether it has one
+    const auto at = 2 * static_cast<std::size_t>(comm.rank());
+    if (!own.empty()) {
+      all[at] = 1;
+      all[at + 1] = own[column];
+    }
+    sum_over_ranks(p.context, comm, all);
+    for (std::size_t r = 0; r < all.size() && !own.empty(); r += 2)
+      if (all[r] > 0) own[column] = better(own[column], all[r + 1]);
+  };
+  if (comm.size() > 1) {
+    for (const std::size_t i : extremes.least) of_all(i, [](double a, double b) { return std::min(a, b); });
+    for (const std::size_t i : extremes.most) of_all(i, [](double a, double b) { return std::max(a, b); });
+  }
+  if (!own.empty()) means_.add(own);
+}
+
+std::vector<std::string> Comparing::columns() const {
+  std::vector<std::string> all = judge_->columns();
+  if (critic_)
+    for (std::string& name : critic_->columns()) all.push_back(std::move(name));
+  return all;
 }
 
 // A rank without rows has zeros for every column.
 std::vector<double> Comparing::take_columns() {
   std::vector<double> sums = means_.take();
   sums.resize(2 * judge_->columns().size());
+  const std::vector<double> critics = critic_means_.take();
+  sums.insert(sums.end(), critics.begin(), critics.end());
+  sums.resize(2 * columns().size());
   return sums;
 }
 
@@ -201,7 +255,13 @@ Batch mismatched(const Batch& b, std::int64_t longest) {
     };
     add(at(b.starts, s), border(s));
     const std::int64_t room = std::max<std::int64_t>(0, longest - prompt);
-    add(border(other), std::min<std::int64_t>(at(b.starts, other + 1), border(other) + room));
+    const std::int64_t answer = at(b.starts, other + 1) - border(other);
+    add(border(other), border(other) + std::min(answer, room));
+    if (!b.compared.tails.empty()) {
+      const auto& tail = b.compared.tails[static_cast<std::size_t>(other)];
+      const auto more = std::clamp<std::int64_t>(room - answer, 0, std::ssize(tail));
+      m.input_ids.insert(m.input_ids.end(), tail.begin(), tail.begin() + more);
+    }
     m.compared.first_answer.push_back(static_cast<std::int32_t>(m.targets.size()));
     for (std::int64_t t = 0; t < m.tokens() - begin; ++t) {
       m.positions.push_back(static_cast<std::int32_t>(t));

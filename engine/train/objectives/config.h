@@ -11,7 +11,7 @@
 
 namespace ft {
 
-enum class ObjectiveType : std::uint8_t { sft, dpo, kto, orpo, cpo, simpo, reward, distill, grpo };
+enum class ObjectiveType : std::uint8_t { sft, dpo, kto, orpo, cpo, simpo, reward, distill, grpo, ppo };
 constexpr auto words(ObjectiveType) {
   using enum ObjectiveType;
   return to_words<ObjectiveType>({{sft, "sft"},
@@ -22,7 +22,8 @@ constexpr auto words(ObjectiveType) {
                                   {simpo, "simpo"},
                                   {reward, "reward"},
                                   {distill, "distill"},
-                                  {grpo, "grpo"}});
+                                  {grpo, "grpo"},
+                                  {ppo, "ppo"}});
 }
 
 // Of dpo, of kto, of cpo, of distill, of grpo.
@@ -114,6 +115,7 @@ constexpr auto words(FDivergence) {
 
 // Empty: the type's default.
 struct ObjectiveConfig {
+  static constexpr double kUsualKl = 0.1;  // of ppo
   ObjectiveType type = ObjectiveType::sft;
   std::vector<LossType> loss_type;
   std::vector<double> loss_weights;
@@ -138,12 +140,22 @@ struct ObjectiveConfig {
   std::optional<std::int64_t> soft_punish_cache, steps_per_generation, top_k;
   std::optional<double> top_p, min_p, repetition_penalty;
   std::optional<bool> mask_truncated_completions;
+  std::optional<std::int64_t> num_generations_eval;
+  std::optional<std::string> value_model_name_or_path;
+  std::optional<double> critic_learning_rate, kl_coef, cliprange, cliprange_value, cliprange_reward, gamma,
+      lam;
+  std::optional<bool> whiten_rewards, whiten_advantages;
 
   bool distills() const { return type == ObjectiveType::distill; }
   // Answers, in place of examples.
   bool compares() const { return type != ObjectiveType::sft && !distills(); }
   // Answers that the run gives itself: there is something that rewards them.
-  bool generates() const { return type == ObjectiveType::grpo && rewards() > 0; }
+  bool generates() const {
+    return type == ObjectiveType::ppo || (type == ObjectiveType::grpo && rewards() > 0);
+  }
+  // Answers to one prompt.
+  std::int64_t group() const { return type == ObjectiveType::ppo ? 1 : num_generations.value_or(8); }
+  std::int64_t group_eval() const { return num_generations_eval.value_or(group()); }
   std::size_t rewards() const {
     return reward_funcs.size() + (reward_command ? 1 : 0) + (reward_model_name_or_path ? 1 : 0);
   }
@@ -152,14 +164,14 @@ struct ObjectiveConfig {
   }  // the longest, in tokens
   bool has_reference() const {
     using enum ObjectiveType;
-    return type == dpo || type == kto || (type == grpo && beta.value_or(0) > 0);
+    return type == dpo || type == kto || (type == grpo && beta.value_or(0) > 0) ||
+           (type == ppo && kl_coef.value_or(kUsualKl) > 0);
   }
 
   void fields(auto& f) {
     f("type", type,
       "What to minimise: the cross-entropy of examples (sft), or what answers that people compared ask for "
-      "(docs/preferences.md).",
-      later({"ppo"}));
+      "(docs/preferences.md).");
     f("loss_type", loss_type,
       "dpo: one or several of sigmoid (the default), hinge, ipo, robust, exo_pair, nca_pair, bco_pair, "
       "sppo_hard, aot, aot_unpaired, apo_zero, apo_down, discopop, sigmoid_norm and sft, which are added up; "
@@ -189,7 +201,7 @@ struct ObjectiveConfig {
       "dpo: compute the reference once before training, so that no copy of it is held, and keep its numbers "
       "in a file; null: false.");
     f("ref_model_name_or_path", ref_model_name_or_path,
-      "dpo, kto, grpo: folder or id of the reference model; null: the policy as the run began.",
+      "dpo, kto, grpo, ppo: folder or id of the reference model; null: the policy as the run began.",
       is_path_or_hub_id(), not_empty());
     f("desirable_weight", desirable_weight, "kto: weight of desired answers; null: 1.", at_least(0));
     f("undesirable_weight", undesirable_weight, "kto: weight of the others; null: 1.", at_least(0));
@@ -207,16 +219,17 @@ struct ObjectiveConfig {
     f("teacher_file", teacher_file,
       "distill: file of what a teacher says of the data, made with ft teach, in place of the teacher.",
       is_path(), not_empty());
-    f("temperature", temperature, "distill, grpo: what logits are divided by; null: 1.", above(0));
+    f("temperature", temperature, "distill, grpo, ppo: what logits are divided by; null: 1.", above(0));
     grpo_fields(f);
   }
   void grpo_fields(auto& f) {
     f("num_generations", num_generations, "grpo: answers to one prompt, which lie together; null: 8.",
       at_least(2));
-    f("num_iterations", num_iterations, "grpo: steps in a row with the same answers; null: 1.", at_least(1));
+    f("num_iterations", num_iterations, "grpo, ppo: steps in a row with the same answers; null: 1.",
+      at_least(1));
     f("max_completion_length", max_completion_length,
-      "grpo: longest answer that is generated, in tokens, and what dr_grpo divides a row's sum by; null: "
-      "512.",
+      "grpo, ppo: longest answer that is generated, in tokens, and what dr_grpo divides a row's sum by; "
+      "null: 512.",
       at_least(1));
     f("epsilon", epsilon, "grpo: how far below 1 a ratio to the old policy counts; null: 0.2.", at_least(0));
     f("epsilon_high", epsilon_high, "grpo: how far above 1; null: epsilon.", at_least(0));
@@ -228,49 +241,79 @@ struct ObjectiveConfig {
       "grpo: a ratio for each token (null), or the mean of a sequence's (GSPO).");
     f("use_bias_correction_kl", use_bias_correction_kl, "grpo: multiply the KL by the ratio; null: true.");
     f("reward_funcs", reward_funcs,
-      "grpo: what rewards answers that are generated: exact_match or number (1 where the answer is the "
+      "grpo, ppo: what rewards answers that are generated: exact_match or number (1 where the answer is the "
       "row's), "
       "regex (1 where reward_regex matches), length (below 0 for answers that come near "
       "max_completion_length).",
       or_one(), or_null());
     f("reward_command", reward_command,
-      "grpo: a program that rewards answers that are generated, as a shell would start it; it reads and "
+      "grpo, ppo: a program that rewards answers that are generated, as a shell would start it; it reads and "
       "writes "
       "lines of JSON (docs/preferences.md).",
       not_empty());
     f("reward_timeout", reward_timeout,
-      "grpo, reward_command: most seconds that it may take to its next reward; null: 60.", above(0));
+      "grpo, ppo, reward_command: most seconds that it may take to its next reward; null: 60.", above(0));
     f("reward_model_name_or_path", reward_model_name_or_path,
-      "grpo: folder or id of a reward model that scores answers that are generated, with the same "
+      "grpo, ppo: folder or id of a reward model that scores answers that are generated, with the same "
       "vocabulary.",
       is_path_or_hub_id(), not_empty());
-    f("reward_regex", reward_regex, "grpo, regex: what an answer is to contain.", not_empty());
+    f("reward_regex", reward_regex, "grpo, ppo, regex: what an answer is to contain.", not_empty());
     f("soft_punish_cache", soft_punish_cache,
-      "grpo, length: tokens before max_completion_length in which the reward falls from 0 to -1.",
+      "grpo, ppo, length: tokens before max_completion_length in which the reward falls from 0 to -1.",
       at_least(1));
     f("reward_weights", reward_weights,
-      "grpo: a weight for each of reward_funcs, for reward_command and for the reward model, in this order; "
+      "grpo, ppo: a weight for each of reward_funcs, for reward_command and for the reward model, in this "
+      "order; "
       "null: all are 1.",
       or_null());
     f("steps_per_generation", steps_per_generation,
-      "grpo: micro-batches of a rank that are generated at once; null: those of a step.", at_least(1));
+      "grpo, ppo: micro-batches of a rank that are generated at once; null: those of a step.", at_least(1));
     f("mask_truncated_completions", mask_truncated_completions,
       "grpo: do not train on answers that max_completion_length cut; null: false.");
-    f("top_k", top_k, "grpo: generate only from the k likeliest tokens; null or 0: from all.", at_least(0));
-    f("top_p", top_p, "grpo: generate only from the likeliest tokens that make up this probability; null: 1.",
-      above(0), at_most(1));
+    f("top_k", top_k, "grpo, ppo: generate only from the k likeliest tokens; null or 0: from all.",
+      at_least(0));
+    f("top_p", top_p,
+      "grpo, ppo: generate only from the likeliest tokens that make up this probability; null: 1.", above(0),
+      at_most(1));
     f("min_p", min_p,
-      "grpo: generate only from tokens at least this likely, relative to the likeliest; null: all.",
+      "grpo, ppo: generate only from tokens at least this likely, relative to the likeliest; null: all.",
       at_least(0), at_most(1));
     f("repetition_penalty", repetition_penalty,
-      "grpo: above 1, tokens that already occurred become less likely; null: 1.", above(0));
+      "grpo, ppo: above 1, tokens that already occurred become less likely; null: 1.", above(0));
+    f("num_generations_eval", num_generations_eval,
+      "grpo: answers to one prompt in evaluations; null: num_generations.", at_least(1));
+    ppo_fields(f);
+  }
+  void ppo_fields(auto& f) {
+    f("value_model_name_or_path", value_model_name_or_path,
+      "ppo: folder or id of the model that the critic begins as, with the same vocabulary; a score that it "
+      "does "
+      "not have begins at random; null: the reward model, else the policy's.",
+      is_path_or_hub_id(), not_empty());
+    f("critic_learning_rate", critic_learning_rate,
+      "ppo: the critic's learning rate, which follows the same schedule; null: training.learning_rate.",
+      above(0));
+    f("kl_coef", kl_coef, "ppo: weight of the KL to the reference in each token's reward; null: 0.1.",
+      at_least(0));
+    f("cliprange", cliprange, "ppo: how far from 1 a ratio to the old policy counts; null: 0.2.", above(0));
+    f("cliprange_value", cliprange_value, "ppo: how far a value may move from the old critic's; null: 0.2.",
+      above(0));
+    f("cliprange_reward", cliprange_reward,
+      "ppo: rewards of answers are cut to plus and minus this; null: 5.", above(0));
+    f("gamma", gamma, "ppo: what a reward one token later is worth; null: 1.", at_least(0), at_most(1));
+    f("lam", lam, "ppo: lambda of the generalized advantage estimation; null: 0.95.", at_least(0),
+      at_most(1));
+    f("whiten_rewards", whiten_rewards,
+      "ppo: divide the rewards of a generation's tokens by their deviation; null: false.");
+    f("whiten_advantages", whiten_advantages,
+      "ppo: bring the advantages of a generation's tokens to mean 0 and deviation 1; null: false.");
   }
 };
 
 // Of a micro-batch: a pair has two.
 inline std::int64_t sequences_of_row(const ObjectiveConfig& c) {
   using enum ObjectiveType;
-  return c.compares() && c.type != kto && c.type != grpo ? 2 : 1;
+  return c.compares() && c.type != kto && c.type != grpo && c.type != ppo ? 2 : 1;
 }
 
 // What settings of an objective say together; refuse throws.

@@ -54,7 +54,7 @@ class Distill final : public Objective {
     static std::unique_ptr<TargetLogits> asked(const Pass& p, const Batch& b) {
       Ctx c = p.context;
       c.train = false;
-      return p.reference.model->target_logits(c, *p.reference.store, b);
+      return p.others.reference.model->target_logits(c, *p.others.reference.store, b);
     }
     const op::Divergence& with_;
     std::unique_ptr<TargetLogits> teacher_;

@@ -91,7 +91,7 @@ class Grpo : public Judge {
       sums.entropy += a.statistic(t, 0);
       const double share = sequences_ ? 1 / tokens : 1;
       sums.low += ratio < low_ && advantage < 0 ? share : 0;
-      sums.high += ratio > high_ && advantage > 0 ? share : 0;
+      sums.high += std::min(ratio, most_) > high_ && advantage > 0 ? share : 0;
     }
     if (sequences_) v.add_slope(r, shared / tokens);
   }

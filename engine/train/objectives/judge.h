@@ -70,6 +70,11 @@ class Judge {
   // Whether a step's losses are divided by its targets, not by its rows.
   virtual bool counts_targets() const { return false; }
   virtual double temperature() const { return 1; }  // what logits are divided by
+  // Columns that are the least, or the most, of a micro-batch's rows: of all ranks' together.
+  struct Extremes {
+    std::vector<std::size_t> least, most;
+  };
+  virtual Extremes extremes() const { return {}; }
   // What stands for a sequence's log-probability, of policy and reference.
   virtual double logp(const Answers& a, std::size_t s) const { return a.sum(a.answer(s)); }
   // What is compared with the reference: of every sequence its log-probability.
@@ -88,6 +93,8 @@ std::unique_ptr<Judge> make_orpo(const ObjectiveConfig&);
 std::unique_ptr<Judge> make_cpo(const ObjectiveConfig&);  // and simpo
 std::unique_ptr<Judge> make_reward(const ObjectiveConfig&);
 std::unique_ptr<Judge> make_grpo(const ObjectiveConfig&);
+std::unique_ptr<Judge> make_ppo(const ObjectiveConfig&);
+std::unique_ptr<Judge> make_critic(const ObjectiveConfig&);  // of ppo's values
 
 inline double sigmoid(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
 inline double log_sigmoid(double x) { return std::min(x, 0.0) - std::log1p(std::exp(-std::abs(x))); }

@@ -47,6 +47,8 @@ std::unique_ptr<Judge> make_judge(const ObjectiveConfig& c) {
       return make_reward(c);
     case ObjectiveType::grpo:
       return make_grpo(c);
+    case ObjectiveType::ppo:
+      return make_ppo(c);
     default:
       return make_cpo(c);
   }
@@ -100,7 +102,8 @@ std::unique_ptr<Objective> make_objective(const ObjectiveConfig& c, double label
                                           std::int64_t longest, std::shared_ptr<const TeacherFile> taught) {
   if (c.distills()) return make_distill(c, std::move(taught));
   if (!c.compares()) return make_supervised(label_smoothing);
-  return std::make_unique<Comparing>(make_judge(c), longest);
+  auto critic = c.type == ObjectiveType::ppo ? make_critic(c) : nullptr;
+  return std::make_unique<Comparing>(make_judge(c), longest, std::move(critic));
 }
 
 }  // namespace ft

@@ -2,6 +2,7 @@
 // divided by, makes the passes that a micro-batch needs, and measures what its columns of the log show.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,14 +22,20 @@ struct Policy {
   explicit operator bool() const { return model != nullptr; }
 };
 
-// What a pass is made of. reference: a frozen model of its own; none: the policy without its adapters.
-// scorer: a frozen reward model.
-struct Pass {
-  Ctx& context;
-  Policy policy, reference = {}, scorer = {};
+// Models beside the policy. reference: a frozen model of its own; none: the policy without its adapters.
+// scorer: a frozen reward model. critic: trained too; it says what answers will be worth.
+struct Others {
+  Policy reference = {}, scorer = {}, critic = {};
 };
 
-// What a reward model makes of each sequence of a batch, whose only targets are its scored rows.
+// What a pass is made of.
+struct Pass {
+  Ctx& context;
+  Policy policy;
+  Others others = {};
+};
+
+// What a model with a score makes of a batch's targets.
 std::vector<float> scores_of(const Ctx&, const Policy& scorer, const Batch&);
 
 // What a step needs did not come, and every rank knows: what was trained so far is whole.
@@ -57,6 +64,9 @@ class Objective {
   // Before a step (from 0), with the weights that it begins with: every rank calls. May make the data of this
   // step and others. StepRefused where it cannot.
   virtual void begin_step(const Pass&, std::int64_t /*step*/) {}
+  // Before an evaluation, likewise; it may make its data. What the loss is, where no pass over the data is
+  // needed.
+  virtual std::optional<double> begin_evaluation(const Pass&) { return {}; }
   virtual bool is_cross_entropy() const {
     return false;
   }  // of every target: its exponential is the perplexity

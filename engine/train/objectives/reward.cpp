@@ -15,6 +15,8 @@ class Reward : public Judge {
     return {"accuracy", "margin", "min_reward", "mean_reward", "max_reward"};
   }
 
+  Extremes extremes() const override { return {.least = {2}, .most = {4}}; }
+
   Verdict judge(const Answers& a) const override {
     Verdict v(a);
     double right = 0, margin = 0, sum = 0;

@@ -252,6 +252,17 @@ TEST(Objectives, AStepsAnswersAreWeighedTogetherAndUsedAgain) {
 }
 
 // Prompts 1 2 | 3, answers 7 8 | 9.
+// As in TRL, which measures the ratios after delta has bounded them.
+TEST(Objectives, RatiosThatDeltaBoundsAreNotClippedAbove) {
+  ObjectiveConfig c{.type = ObjectiveType::grpo};
+  c.epsilon = 0.01;
+  const Sample sample(c);
+  constexpr std::size_t kHigh = 3;
+  EXPECT_GT(make(c)->judge(sample.answers()).columns[kHigh], 0);
+  c.delta = 1.005;
+  EXPECT_EQ(make(c)->judge(sample.answers()).columns[kHigh], 0);
+}
+
 TEST(Objectives, MismatchedRowsHaveTheAnswerBefore) {
   Batch b;
   b.input_ids = {1, 2, 7, 8, 3, 9};
@@ -269,6 +280,8 @@ TEST(Objectives, MismatchedRowsHaveTheAnswerBefore) {
   EXPECT_EQ(m.target_rows, (std::vector<std::int32_t>{1, 3, 4}));
   EXPECT_EQ(m.compared.first_target, (std::vector<std::int32_t>{0, 1, 3}));
   EXPECT_EQ(mismatched(b, 2).input_ids, (std::vector<std::int32_t>{1, 2, 3, 7})) << "cut to fit";
+  b.compared.tails = {{5, 6}, {}};  // of the first answer, which its own prompt leaves no room for
+  EXPECT_EQ(mismatched(b, 4).input_ids, (std::vector<std::int32_t>{1, 2, 9, 3, 7, 8, 5})) << "whole, and cut";
 }
 
 std::string refusal(const ObjectiveConfig& c) {

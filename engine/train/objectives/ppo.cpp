@@ -1,0 +1,148 @@
+// Proximal policy optimization: the judges of the actor and of its critic.
+#include "engine/train/objectives/ppo.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/train/objectives/judge.h"
+
+namespace ft {
+namespace {
+
+double kl_weight(const ObjectiveConfig& c) { return c.kl_coef.value_or(ObjectiveConfig::kUsualKl); }
+
+double clipped_score(const Trajectory& t, const ObjectiveConfig& c) {
+  const double most = c.cliprange_reward.value_or(5);
+  return std::clamp(t.score, -most, most);
+}
+
+// Of all tokens to deviation 1, and mean 0 or as it was.
+void whiten(std::span<std::vector<double>> all, bool keeps_mean) {
+  double n = 0, mean = 0, squares = 0;
+  for (const auto& tokens : all)
+    for (const double x : tokens) mean += x, ++n;
+  mean /= std::max(1.0, n);
+  for (const auto& tokens : all)
+    for (const double x : tokens) squares += (x - mean) * (x - mean);
+  const double by = 1 / std::sqrt(squares / std::max(1.0, n - 1) + 1e-8);
+  for (auto& tokens : all)
+    for (double& x : tokens) x = (x - mean) * by + (keeps_mean ? mean : 0);
+}
+
+std::vector<double> token_rewards(const Trajectory& t, const ObjectiveConfig& c) {
+  std::vector<double> r(t.logps.size());
+  for (std::size_t i = 0; i < t.reference.size(); ++i) r[i] = -kl_weight(c) * (t.logps[i] - t.reference[i]);
+  if (!r.empty()) r.back() += clipped_score(t, c);
+  return r;
+}
+
+class Actor : public Judge {
+ public:
+  explicit Actor(const ObjectiveConfig& c)
+      : clip_(c.cliprange.value_or(0.2)), temperature_(c.temperature.value_or(1)) {}
+
+  std::vector<std::string> columns() const override {
+    return {"loss/policy_avg", "policy/approxkl_avg", "policy/clipfrac_avg", "policy/entropy_avg",
+            "val/ratio"};
+  }
+  bool needs_statistics() const override { return true; }
+  bool needs_old() const override { return true; }
+  bool counts_targets() const override { return true; }
+  double temperature() const override { return temperature_; }
+  // Of every target: the KL is a token's.
+  std::vector<double> reference(const Answers& a) const override {
+    std::vector<double> all;
+    for (std::size_t t = 0; t < a.values.size(); ++t) all.push_back(a.logp(t));
+    return all;
+  }
+
+  Verdict judge(const Answers& a) const override {
+    Verdict v(a);
+    double squares = 0, clipped = 0, entropy = 0, ratios = 0;
+    for (std::size_t t = 0; t < a.values.size(); ++t) {
+      const double ahead = a.logp(t) - a.old[t], ratio = std::exp(ahead),
+                   worth = static_cast<double>(a.rows.advantages[t]);
+      const double plain = -worth * ratio, cut = -worth * std::clamp(ratio, 1 - clip_, 1 + clip_);
+      v.loss += std::max(plain, cut);
+      v.slopes[t] = plain >= cut ? plain : 0;
+      squares += ahead * ahead / 2;
+      clipped += cut > plain;
+      entropy += a.statistic(t, 0);
+      ratios += ratio;
+    }
+    const double n = std::max<double>(1, static_cast<double>(a.values.size()));
+    v.columns = {v.loss / n, squares / n, clipped / n, entropy / n, ratios / n};
+    return v;
+  }
+
+ private:
+  double clip_, temperature_;
+};
+
+// Its values are scores.
+class Critic : public Judge {
+ public:
+  explicit Critic(const ObjectiveConfig& c) : clip_(c.cliprange_value.value_or(0.2)) {}
+
+  std::vector<std::string> columns() const override { return {"loss/value_avg", "val/clipfrac_avg"}; }
+  bool counts_targets() const override { return true; }
+
+  Verdict judge(const Answers& a) const override {
+    Verdict v(a);
+    double clipped = 0;
+    for (std::size_t t = 0; t < a.values.size(); ++t) {
+      const auto wanted = static_cast<double>(a.rows.returns[t]), old = static_cast<double>(a.rows.values[t]);
+      const double off = a.values[t] - wanted,
+                   cut = std::clamp(a.values[t], old - clip_, old + clip_) - wanted;
+      const bool moves = off * off >= cut * cut;
+      v.loss += (moves ? off * off : cut * cut) / 2;
+      v.slopes[t] = moves ? off : 0;
+      clipped += !moves;
+    }
+    const double n = std::max<double>(1, static_cast<double>(a.values.size()));
+    v.columns = {v.loss / n, clipped / n};
+    return v;
+  }
+
+ private:
+  double clip_;
+};
+
+}  // namespace
+
+double Trajectory::kl() const {
+  double sum = 0;
+  for (std::size_t i = 0; i < reference.size(); ++i) sum += logps[i] - reference[i];
+  return sum;
+}
+
+double worth_of(const Trajectory& t, const ObjectiveConfig& c) {
+  return clipped_score(t, c) - kl_weight(c) * t.kl();
+}
+
+void evaluate(std::span<Trajectory> all, const ObjectiveConfig& c) {
+  std::vector<std::vector<double>> rewards, advantages;
+  for (const Trajectory& t : all) rewards.push_back(token_rewards(t, c));
+  if (c.whiten_rewards.value_or(false)) whiten(rewards, true);
+  const double gamma = c.gamma.value_or(1), lambda = c.lam.value_or(0.95);
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    Trajectory& t = all[k];
+    const std::size_t n = t.logps.size();
+    std::vector<double> ahead(n);
+    t.returns.resize(n);
+    for (std::size_t i = n; i-- > 0;) {
+      const bool last = i + 1 == n;
+      const double delta = rewards[k][i] + (last ? 0 : gamma * t.values[i + 1]) - t.values[i];
+      ahead[i] = delta + (last ? 0 : gamma * lambda * ahead[i + 1]);
+      t.returns[i] = ahead[i] + t.values[i];
+    }
+    advantages.push_back(std::move(ahead));
+  }
+  if (c.whiten_advantages.value_or(false)) whiten(advantages, false);
+  for (std::size_t k = 0; k < all.size(); ++k) all[k].advantages = std::move(advantages[k]);
+}
+
+std::unique_ptr<Judge> make_ppo(const ObjectiveConfig& c) { return std::make_unique<Actor>(c); }
+std::unique_ptr<Judge> make_critic(const ObjectiveConfig& c) { return std::make_unique<Critic>(c); }
+
+}  // namespace ft
