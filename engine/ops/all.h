@@ -26,7 +26,8 @@ using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Multiply, op::SoftCap, op
                       op::Noise, op::Gated, op::GatedGrad,                                  //
                       op::Products, op::ColumnSums,                                         // products.h
                       op::RmsNorm, op::RmsNormGrad, op::LayerNorm, op::LayerNormGrad,       // norms.h
-                      op::Rope, op::Attention, op::AttentionGrad, op::AttentionRanges,      // attention.h
+                      op::Rope, op::Attention, op::AttentionGrad, op::MergeAttention,       // attention.h
+                      op::AttentionRanges,                                                  //
                       op::Embedding, op::EmbeddingGrad, op::GatherRows, op::ScatterRows,    // rows.h
                       op::GatherColumns,                                                    //
                       op::Magnitudes, op::ScaleColumns, op::ColumnDots,                     // rescale.h

@@ -11,7 +11,9 @@ double visible_pairs(const Mask& mask) {
   for (std::size_t i = 1; i < mask.starts.size(); ++i) {
     const std::int64_t n = mask.starts[i] - mask.starts[i - 1];
     if (!mask.key_starts.empty()) {
-      pairs += double(n) * double(mask.key_starts[i] - mask.key_starts[i - 1]);
+      const std::int64_t beyond = mask.window > 0 ? std::max<std::int64_t>(0, n - mask.window) : 0;
+      pairs += double(n) * double(mask.key_starts[i] - mask.key_starts[i - 1]) -
+               double(beyond) * double(beyond + 1) / 2;
       continue;
     }
     if (mask.blocks) {
@@ -76,8 +78,11 @@ void check_attention(const A& a) {
   require(mask.window >= 0 && cover(starts, a.q.rows()) && cover(key_starts, a.k.rows()) &&
               starts.size() == key_starts.size(),
           "attention: the sequences do not cover the rows");
-  require(mask.key_starts.empty() || (!mask.causal && mask.window == 0 && !a.scores.bias),
+  require(mask.key_starts.empty() || (!mask.causal && !a.scores.bias),
           "attention: keys of other tokens have no places beside the queries'");
+  require(mask.key_starts.empty() || mask.window == 0 ||
+              (starts.size() == 2 && a.q.rows() - mask.window < a.k.rows()),
+          "attention: a window over other keys is of one sequence, whose queries all see some");
   for (std::size_t i = 1; i < starts.size(); ++i) {
     require(starts[i - 1] <= starts[i] && key_starts[i - 1] <= key_starts[i],
             "attention: the sequences' starts are not ascending");
@@ -118,6 +123,14 @@ void AttentionGrad::check() const {
 }
 // q k^T again, dy v^T, and the three gradients
 double AttentionGrad::flops() const { return flops_of_products(5, heads, mask); }
+
+void MergeAttention::check() const {
+  require(y.dtype == DType::f32 && is_float(other) && same_size(y, other),
+          "merge_attention: y is not f32, or other differs in shape");
+  require(lse.dtype == DType::f32 && alike(lse, other_lse) && lse.cols() == y.rows() && lse.rows() > 0 &&
+              y.cols() % lse.rows() == 0,
+          "merge_attention: lse or other_lse is not (H, rows) f32");
+}
 
 void AttentionRanges::check() const {
   check_heads(heads);

@@ -28,8 +28,8 @@ struct Mask {
   std::span<const std::int32_t> starts;  // (sequences + 1) first row of each sequence, on the host
   bool causal = true;
   std::int64_t window = 0;
-  // Cross-attention: the same of the keys, which have their own rows; not causal, no window. Empty: the keys
-  // are the queries' tokens.
+  // Cross-attention: the same of the keys, which have their own rows; not causal, and with a window of one
+  // sequence: query i sees keys from number i - window + 1 on. Empty: the keys are the queries' tokens.
   std::span<const std::int32_t> key_starts = {};
   BlockMask blocks = {};  // self-attention only
 
@@ -138,6 +138,25 @@ struct AttentionGrad {
     visit("k", k);
     visit("v", v);
     visit("blocks", In(mask.blocks.bits));
+  }
+};
+
+// Attention over some keys becomes attention over these and others (Liu et al., "Ring Attention", 2023): with
+// the logarithm of both denominators, all = log(exp(lse) + exp(other_lse)), of each row and head
+// y = exp(lse - all) y + exp(other_lse - all) other, and lse = all.
+struct MergeAttention {
+  static constexpr const char* kName = "merge_attention";
+  InOut y;       // (rows, H D) f32
+  InOut lse;     // (H, rows) f32
+  In other;      // as y, of any type
+  In other_lse;  // as lse
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("lse", lse);
+    visit("other", other);
+    visit("other_lse", other_lse);
   }
 };
 

@@ -123,6 +123,18 @@ FT_HD inline V soft_cap_slope(V part) {
   return larger_of(constant(part, 0), constant(part, 1) - part * part);
 }
 
+// ---- attention
+// Two parts of a softmax, whose denominators have the logarithms a and b: each one's share of the whole, and
+// the logarithm of the whole's denominator.
+struct SoftmaxShares {
+  float first, second, lse;
+};
+FT_HD inline SoftmaxShares softmax_shares(float a, float b) {
+  constexpr auto kPower = static_cast<float>(kLog2e);
+  const float top = larger_of(a, b), x = exp2((a - top) * kPower), y = exp2((b - top) * kPower);
+  return {x / (x + y), y / (x + y), top + ::logf(x + y)};
+}
+
 // ---- normalisation
 // dx of y = x rstd w, when dot = sum(dy w x) over the row: rstd (dy w) - x rstd^3 dot / C. `pull` is
 // rstd^3 dot / C.

@@ -19,6 +19,7 @@ void compute(const op::RmsNormGrad&, Team&);
 void compute(const op::LayerNorm&, Team&);
 void compute(const op::LayerNormGrad&, Team&);
 void compute(const op::Rope&, Team&);
+void compute(const op::MergeAttention&, Team&);
 void compute(const op::EmbeddingGrad&, Team&);
 void compute(const op::GatherColumns&, Team&);
 void compute(const op::Magnitudes&, Team&);

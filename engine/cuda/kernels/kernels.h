@@ -25,6 +25,7 @@ void compute(const op::RmsNormGrad&, const Queue&);
 void compute(const op::LayerNorm&, const Queue&);
 void compute(const op::LayerNormGrad&, const Queue&);
 void compute(const op::Rope&, const Queue&);
+void compute(const op::MergeAttention&, const Queue&);
 void compute(const op::AttentionRanges&, const Queue&);
 void compute(const op::Embedding&, const Queue&);
 void compute(const op::EmbeddingGrad&, const Queue&);

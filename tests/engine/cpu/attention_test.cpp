@@ -358,6 +358,12 @@ TEST(Attention, KeysOfOtherTokens) {
   expect_right(with_keys(make_case({2, 2, 16}, {1, 64, 3, 70, 130, 0}), {70, 1, 64, 3, 65, 9}));
   expect_right(with_keys(make_case({4, 2, 40}, {5, 300}), {200, 33}));
 }
+// Each sees those from its own number on, less the window; the last queries see some only.
+TEST(Attention, WindowsOverKeysOfOtherTokens) {
+  for (const std::int64_t w : {1, 2, 31, 63, 64, 65, 200})
+    for (const std::int32_t queries : {1, 40, 130})
+      if (queries - w < 70) expect_right(with_keys(make_case({4, 2, 16}, {queries}, false, w), {70}));
+}
 TEST(Attention, Dropout) {
   expect_right(with_dropout(make_case({4, 2, 16}, {70, 1, 33}), 0.5));
   expect_right(with_dropout(with_bias(make_case({2, 2, 16}, {150, 66}, false), 30), 0.1));

@@ -139,6 +139,33 @@ TEST(CudaAttention, KeysOfOtherTokens) {
       {.heads = {2, 2, 16}, .lengths = {1, 16, 3, 40, 0}, .causal = false, .key_lengths = {40, 1, 16, 5, 9}});
   expect_right({.heads = {4, 2, 64}, .lengths = {5, 33}, .causal = false, .key_lengths = {33, 20}});
 }
+TEST(CudaAttention, WindowsOverKeysOfOtherTokens) {
+  for (const std::int64_t w : {1, 20, 50}) {
+    expect_right({{2, 1, 16}, {40}, false, w, {39}});
+    expect_right({{2, 1, 64}, {20}, false, w, {70}});
+  }
+  expect_right({.heads = {2, 2, 64},
+                .lengths = {150},
+                .causal = false,
+                .window = 70,
+                .key_lengths = {140},
+                .types = {DType::bf16}});
+}
+TEST(CudaAttention, PartsAreMerged) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16})
+    for (const std::int64_t pad : {0, 3}) {
+      Trial t{type, 21, 4 * 40, pad};
+      t.matrix(21, 4 * 40, DType::f32).randomize(1);
+      t.matrix(4, 21, DType::f32).randomize(2);
+      t.matrix(3);
+      t.matrix(4, 21, DType::f32).randomize(4);
+      t.expect_same(
+          [&](Ops& ops, const Tensors& x) {
+            ops.run(op::MergeAttention{.y = x[0], .lse = x[1], .other = x[2], .other_lse = x[3]});
+          },
+          1e-12);
+    }
+}
 TEST(CudaAttention, Dropout) {
   expect_right({.heads = {4, 2, 16}, .lengths = {20, 1, 33}, .dropout = 0.5f});
   expect_right({.heads = {2, 2, 16}, .lengths = {20, 33}, .causal = false, .reach = 7, .dropout = 0.1f});
