@@ -11,21 +11,23 @@ LoraAdapter::LoraAdapter(const std::string& module, std::int64_t in, std::int64_
 
 // Of a Linear that is cut into columns each rank makes all of u, and a part of its gradient; of one that is
 // cut into rows a part of u, and all of its gradient.
-void LoraAdapter::cut(Cut how, TensorRank t) {
+void LoraAdapter::cut(Cut how, TensorRank t, const Parts& parts) {
   const bool columns = how == Cut::columns;
-  ft::cut(columns ? b : a, columns ? 0 : 1, t);
+  ft::cut(columns ? b : a, columns ? 0 : 1, t, parts);
   (columns ? a : b).summed = true;
 }
 
 void LoraAdapter::drop(Ctx& c, Tensor y, Tensor x) const {
   const bool part = a.portion.has_value();
-  c.ops.run(op::Dropout{.y = y,
-                        .x = x,
-                        .p = dropout_,
-                        .random = mask(c),
-                        .first_row = c.first_row,
-                        .first_column = part ? a.portion->begin : 0,
-                        .columns = part ? a.portion->whole[1] : 0});
+  c.numbers.each_run(x.rows(), [&](std::int64_t begin, std::int64_t end, std::int64_t number) {
+    c.ops.run(op::Dropout{.y = y.slice(begin, end),
+                          .x = x.slice(begin, end),
+                          .p = dropout_,
+                          .random = mask(c),
+                          .first_row = number,
+                          .first_column = part ? a.portion->runs[0].begin : 0,
+                          .columns = part ? a.portion->whole[1] : 0});
+  });
 }
 
 Tensor LoraAdapter::dropped(Ctx& c, Tensor x) const {

@@ -25,7 +25,7 @@ class LoraAdapter : public Adapter {
   }
   void visit_down(Visitor& v) override { v.parameter(a); }
   void visit_up(Visitor& v) override { v.parameter(b); }
-  void cut(Cut, TensorRank) override;
+  void cut(Cut, TensorRank, const Parts&) override;
 
   std::int64_t rank() const { return a.shape[0]; }
   float scale() const { return scale_; }

@@ -22,7 +22,7 @@ class DoraAdapter final : public LoraAdapter, public Rescaling {
   bool drops(const Ctx& c) const override { return LoraAdapter::drops(c); }
   void drop(Ctx& c, Tensor y, Tensor x) const override { LoraAdapter::drop(c, y, x); }
   void visit_up(Visitor& v) override;
-  void cut(Cut, TensorRank) override {
+  void cut(Cut, TensorRank, const Parts&) override {
     throw UserError(Exit::config,
                     "lora.use_dora: not with distributed.tensor_parallel_size yet; leave one of the two out");
   }

@@ -137,7 +137,7 @@ void ExpertsLora::finish(Ctx& c) {
 void ExpertsLora::share(TensorRank t) {
   const std::int64_t own = t.count_of(experts_), first = t.first_of(experts_), columns = b.shape[1];
   cut(a, 0, t);
-  keep_portion(b, {b.shape, own, experts_, first});
+  keep_portion(b, {b.shape, experts_, {{first, own}}});
   b.shape.dims[1] = columns / experts_ * own;
   a.dealt = b.dealt = true;
   first_ = first;

@@ -113,8 +113,20 @@ class Application {
       if (!uses_file()) return leave(row, key);
       row.why.clear();
     }
+    if (row.known == "activation_checkpointing.partition_activations" && !shares_layers())
+      return leave(row, key);
+    if (row.known == "activation_checkpointing.cpu_checkpointing") {
+      if (row.value != true || given("training.gradient_checkpointing")) return leave(row, key);
+      row.value = "offload";
+    }
     if (row.automatic && !fill(row)) return check_there(row, key);
     take_settings(row, key);
+  }
+  bool shares_layers() const {
+    const Json *file = find_value(file_.value, "tensor_parallel.autotp_size"),
+               *own = given("distributed.tensor_parallel_size");
+    const auto above_1 = [](const Json* n) { return n && n->is_number() && *n > 1; };
+    return above_1(file) || above_1(own);
   }
 
   // What ft has not is refused, but for what is off.

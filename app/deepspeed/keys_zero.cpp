@@ -100,8 +100,9 @@ constexpr Key kZeroKeys[] = {
     {"aio.overlap_events", flag("true"), no_effect, "", kFiles},
     {"aio.use_gds", flag("false"), no_effect, "", kFiles},
 
-    {"activation_checkpointing.partition_activations", flag("false"), no_effect, "", kAlone},
-    {"activation_checkpointing.cpu_checkpointing", flag("false"), no_effect, "",
+    {"activation_checkpointing.partition_activations", flag("false"), mapped,
+     "distributed.partition_activations", kAlone},
+    {"activation_checkpointing.cpu_checkpointing", flag("false"), mapped, "training.gradient_checkpointing",
      "training.gradient_checkpointing says what is kept"},
     {"activation_checkpointing.contiguous_memory_optimization", flag("false"), no_effect, "",
      "all memory is reserved before the first step"},

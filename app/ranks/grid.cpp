@@ -32,6 +32,20 @@ std::string multiples_near(std::int64_t of, std::int64_t n) {
 
 const char* ranks_are(int n) { return n == 1 ? " rank is" : " ranks are"; }
 
+void require_partitions(const GridShape& g) {
+  if (!g.shards_rows) return;
+  const auto refuse = [](const std::string& why) {
+    throw UserError(Exit::config, "distributed.partition_activations: " + why);
+  };
+  if (g.tensor == 1)
+    refuse(str("ranks that share layers share out what they keep, and ", setting(Axis::tensor),
+               " is 1; set that, or leave partition_activations out"));
+  if (g.sequence > 1)
+    refuse(str("not with ", setting(Axis::sequence), " above 1 yet; leave one of the two out"));
+  if (g.pipeline > 1)
+    refuse(str("not with ", setting(Axis::pipeline), " above 1 yet; leave one of the two out"));
+}
+
 }  // namespace
 
 GridShape grid_shape(const DistributedConfig& d, int ranks) {
@@ -63,11 +77,15 @@ GridShape grid_shape(const DistributedConfig& d, int ranks) {
     throw UserError(Exit::config, str("distributed.expert_parallel_size is ", d.expert_parallel_size,
                                       ", and ", data, data == 1 ? " rank is" : " ranks are",
                                       " data's; it must divide their number: ", divisors_of(data)));
-  return GridShape({.pipeline = static_cast<int>(d.pipeline_parallel_size),
-                    .data = data,
-                    .sequence = static_cast<int>(d.sequence_parallel_size),
-                    .tensor = static_cast<int>(d.tensor_parallel_size)},
-                   static_cast<int>(d.expert_parallel_size));
+  GridShape shape({.pipeline = static_cast<int>(d.pipeline_parallel_size),
+                   .data = data,
+                   .sequence = static_cast<int>(d.sequence_parallel_size),
+                   .tensor = static_cast<int>(d.tensor_parallel_size)},
+                  static_cast<int>(d.expert_parallel_size));
+  shape.sharing = d.sharing();
+  shape.shards_rows = d.partition_activations;
+  require_partitions(shape);
+  return shape;
 }
 
 }  // namespace ft

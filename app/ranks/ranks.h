@@ -30,7 +30,7 @@ struct Ranks {
   bool root() const { return rank == 0; }
   ModelPart part() const {
     const GridPoint place = grid.place_of(rank);
-    return {.tensor = {place.tensor, grid.tensor},
+    return {.tensor = {place.tensor, grid.tensor, grid.shards_rows},
             .experts = {place.data % grid.expert, grid.expert},
             .stage = place.pipeline,
             .stages = grid.pipeline};

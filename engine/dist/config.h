@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/core/rules.h"
+#include "engine/dist/grid.h"
 
 namespace ft {
 
@@ -129,7 +130,8 @@ constexpr auto words(GradientType) {
                                  {fp16, "float16"}});
 }
 
-// How ranks share a sequence. ulysses: around attention they exchange tokens for heads.
+// How ranks share a sequence. ulysses: around attention they exchange tokens for heads; ring: they pass keys
+// and values on.
 enum class SequenceParallelType : std::uint8_t { automatic, ulysses, ring };
 constexpr auto words(SequenceParallelType) {
   using enum SequenceParallelType;
@@ -151,6 +153,11 @@ struct DistributedConfig {
   std::int64_t tensor_parallel_size = 1, pipeline_parallel_size = 1, sequence_parallel_size = 1;
   std::int64_t expert_parallel_size = 1;
   SequenceParallelType sequence_parallel_type = SequenceParallelType::automatic;
+  bool partition_activations = false;
+  SequenceSharing sharing() const {
+    return sequence_parallel_type == SequenceParallelType::ring ? SequenceSharing::ring
+                                                                : SequenceSharing::ulysses;
+  }
 
   void fields(auto& f) {
     f("backend", backend,
@@ -181,6 +188,10 @@ struct DistributedConfig {
       aka({"dp_size"}));
     f("tensor_parallel_size", tensor_parallel_size, "Ranks that share each layer.", at_least(1),
       aka({"autotp_size", "tp_size"}));
+    f("partition_activations", partition_activations,
+      "With tensor_parallel_size: ranks share out rows between layers too (Megatron's sequence parallelism), "
+      "so "
+      "that each keeps a part of the blocks' inputs and of what norms read.");
     f("pipeline_parallel_size", pipeline_parallel_size, "Ranks among which the layers are dealt out.",
       at_least(1), aka({"pp_size"}));
     f("expert_parallel_size", expert_parallel_size,
@@ -190,7 +201,8 @@ struct DistributedConfig {
       "Ranks that share the tokens of each micro-batch, for long sequences.", at_least(1), aka({"sp_size"}));
     f("sequence_parallel_type", sequence_parallel_type,
       "With sequence_parallel_size: how. ulysses: ranks exchange tokens for heads around attention, so the "
-      "size must divide the heads; ring: not yet; auto: ulysses.");
+      "size must divide the heads; ring: ranks pass keys and values on, for any number of heads; auto: "
+      "ulysses.");
   }
 };
 

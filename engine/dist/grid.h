@@ -26,10 +26,17 @@ struct GridPoint {
   bool operator==(const GridPoint&) const = default;
 };
 
+// How the ranks of a sequence group attend to each other's tokens: they exchange tokens for heads (Ulysses),
+// or pass keys and values on in a ring.
+enum class SequenceSharing : std::uint8_t { ulysses, ring };
+
 struct GridShape : GridPoint {
   // Of the data group, ranks in a row among which experts are dealt out: the group of data rank d begins at a
   // multiple of this. 1: every rank has all experts.
   int expert = 1;
+  SequenceSharing sharing = SequenceSharing::ulysses;
+  bool shards_rows = false;  // within a tensor group: nn/row_shards.h
+
   constexpr GridShape() : GridPoint{1, 1, 1, 1} {}
   constexpr explicit GridShape(const GridPoint& sizes, int experts = 1) : GridPoint(sizes), expert(experts) {}
   static constexpr GridShape of_data(int ranks) {

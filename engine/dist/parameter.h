@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/core/tensor.h"
 #include "engine/io/stored_bytes.h"
@@ -11,10 +12,19 @@
 namespace ft {
 
 // What part of a tensor a parameter is where ranks share its model out (tensor parallelism): of every `all`
-// elements of the whole in a row the `own` ones from `begin` on.
+// elements of the whole in a row some runs, one behind another.
 struct Portion {
+  struct Run {
+    std::int64_t begin, count;
+  };
   Shape whole;
-  std::int64_t own = 0, all = 0, begin = 0;
+  std::int64_t all = 0;
+  std::vector<Run> runs = {};  // ascending
+  std::int64_t own() const {   // of every `all`
+    std::int64_t n = 0;
+    for (const Run& r : runs) n += r.count;
+    return n;
+  }
 };
 
 // How a trained parameter is updated where that is not as the run's settings say.
@@ -70,11 +80,15 @@ struct Parameter {
 // f(here, at, n): n elements from its own number `here` and the whole's number `at` on.
 void each_piece(const Parameter& p, std::int64_t first, std::int64_t count, auto f) {
   if (!p.portion) return f(first, first, count);
-  const auto& [whole, own, all, begin] = *p.portion;
-  for (const std::int64_t end = first + count; first < end;) {
-    const std::int64_t n = std::min(own - first % own, end - first);
-    f(first, first / own * all + begin + first % own, n);
-    first += n;
+  if (count == 0) return;
+  const std::int64_t own = p.portion->own(), end = first + count;
+  for (std::int64_t period = first / own; period * own < end; ++period) {
+    std::int64_t here = period * own;
+    for (const Portion::Run& r : p.portion->runs) {
+      const std::int64_t from = std::max(first, here), to = std::min(end, here + r.count);
+      if (from < to) f(from, period * p.portion->all + r.begin + from - here, to - from);
+      here += r.count;
+    }
   }
 }
 

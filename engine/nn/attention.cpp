@@ -94,7 +94,7 @@ void SelfAttention::attend_together(Ctx& c, Saved& s, const Positions& p) const 
                           .v = s.v,
                           .heads = by.own(),
                           .mask = mask(p),
-                          .scores = scores(c)});
+                          .scores = scores(c, by.first())});
   by.give_back(c, s.y, s.together);
 }
 
@@ -119,35 +119,64 @@ void SelfAttention::attend_together_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv
                                 .v = s.v,
                                 .heads = by.own(),
                                 .mask = mask(p),
-                                .scores = scores(c)});
+                                .scores = scores(c, by.first())});
   }
   by.give_back(c, dq, dk, dv, all);
 }
 
-void SelfAttention::share_rows(std::int64_t ranks) const {
+RingAttention SelfAttention::ring(Ctx& c, const Positions& p) const {
+  p.parts->enter(parent_of(o_proj.name));
+  return {c, *p.parts, heads, mask(p), scores(c)};
+}
+
+void SelfAttention::attend_any(Ctx& c, Saved& s, const Positions& p) const {
+  if (p.parts && p.sharing == SequenceSharing::ulysses) return attend_together(c, s, p);
+  const std::int64_t rows = s.q.rows();
+  if (p.parts) {
+    s.lse = c.saved.take({2 * heads.query, rows / 2}, DType::f32);
+    return ring(c, p).forward(s.y, s.lse, s.q, s.k, s.v);
+  }
+  s.lse = c.saved.take({heads.query, p.shared ? p.shared.whole() : rows}, DType::f32);
+  attend(c, s, p);
+}
+
+void SelfAttention::attend_any_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved& s,
+                                    const Positions& p) const {
+  if (!p.parts) return attend_back(c, dq, dk, dv, dy, s, p);
+  if (p.sharing == SequenceSharing::ulysses) return attend_together_back(c, dq, dk, dv, dy, s, p);
+  ring(c, p).backward({dq, dk, dv}, dy, s.y, s.lse, s.q, s.k, s.v);
+}
+
+void SelfAttention::share_rows(std::int64_t ranks, SequenceSharing by) const {
   const std::string setting = str("distributed.sequence_parallel_size is ", ranks, ": ");
+  if (by == SequenceSharing::ring) {
+    if (dropout.p == 0) return;
+    throw UserError(
+        Exit::config,
+        "distributed.sequence_parallel_type is ring, and the model's attention_dropout is above 0; "
+        "set the type to ulysses, or attention_dropout to 0 in config.json");
+  }
   if (!HeadsByRank::divides(heads, ranks)) {
     std::string sizes;
     for (std::int64_t n = 1; n <= heads.query; ++n)
       if (HeadsByRank::divides(heads, n)) sizes += str(sizes.empty() ? "" : ", ", n);
-    throw UserError(Exit::config,
-                    str(setting, ranks, " ranks cannot share ", heads.query,
-                        " heads (num_attention_heads) and ", heads.key_value,
-                        " key/value heads (num_key_value_heads) evenly\n  sizes that would do: ", sizes));
+    throw UserError(
+        Exit::config,
+        str(setting, ranks, " ranks cannot share ", heads.query, " heads (num_attention_heads) and ",
+            heads.key_value,
+            " key/value heads (num_key_value_heads) evenly\n  set distributed.sequence_parallel_type "
+            "to ring, which leaves heads whole; sizes that would do: ",
+            sizes));
   }
-  if (dropout.p > 0)
-    throw UserError(Exit::config, setting +
-                                      "the model's attention_dropout is above 0, which ranks that share "
-                                      "sequences do not have yet; set it to 0 in config.json");
 }
 
-Scores SelfAttention::scores(const Ctx& c) const {
+Scores SelfAttention::scores(const Ctx& c, std::int64_t from_head) const {
   Scores s{.scale = scale, .cap = cap};
   if (dropout.active(c)) {
     s.dropout = dropout.p;
     s.random = dropout.mask(c, q_proj.name);
-    s.first_head = first_head;
-    s.all_heads = all_heads;
+    s.first_head = first_head + from_head;
+    s.all_heads = all_heads > 0 ? all_heads : heads.query;
   }
   return s;
 }
@@ -212,7 +241,7 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
   c.ops.enter(parent_of(o_proj.name));
   Saved s;
   Scope scratch(c.scratch);
-  project(c, s, x, p.parts ? c.scratch : c.saved);
+  project(c, s, x, p.parts && p.sharing == SequenceSharing::ulysses ? c.scratch : c.saved);
   if (q_norm) {
     q_norm->forward(c, rows_of(*q_norm, s.q), s.q_statistics, rows_of(*q_norm, s.q_raw));
     k_norm->forward(c, rows_of(*k_norm, s.k), s.k_statistics, rows_of(*k_norm, s.k_raw));
@@ -221,12 +250,7 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
   p.rotate(c, s.q, D, rotation, 1);
   p.rotate(c, s.k, D, rotation, 1);
   s.y = dense(heads.query);
-  if (p.parts) {
-    attend_together(c, s, p);
-  } else {
-    s.lse = c.saved.take({heads.query, p.shared ? p.shared.whole() : rows}, DType::f32);
-    attend(c, s, p);
-  }
+  attend_any(c, s, p);
   s.o_u = o_proj.forward(c, y, s.y, residual);
   return s;
 }
@@ -249,7 +273,7 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
     o_proj.backward(c, sum, dy, s.y, s.o_u);
     sum.run();
     c.ops.enter(parent_of(o_proj.name));
-    p.parts ? attend_together_back(c, dq, dk, dv, da, s, p) : attend_back(c, dq, dk, dv, da, s, p);
+    attend_any_back(c, dq, dk, dv, da, s, p);
   }
   p.rotate(c, dq, D, rotation, -1);
   p.rotate(c, dk, D, rotation, -1);
@@ -271,10 +295,15 @@ void SelfAttention::cut(TensorRank t) {
     throw UserError(Exit::config, str("distributed.tensor_parallel_size: ranks cannot share ", l.name, ", ",
                                       why, ", yet; leave it out"));
   };
-  if (fused()) refuse(q_proj, "which makes queries, keys and values");
   if (q_norm && q_norm->width() != heads.width) refuse(q_proj, "whose norm is over all heads");
   require_heads(heads.key_value, "num_key_value_heads", t);
-  for (Linear* l : {&q_proj, &k_proj, &v_proj}) l->share(Cut::columns, t);
+  const std::int64_t queries = heads.query * heads.width, keys = heads.key_value * heads.width;
+  if (by_heads)
+    q_proj.share(Cut::columns, t);
+  else if (fused())
+    q_proj.share(Cut::columns, t, {queries, keys, keys});
+  else
+    for (Linear* l : {&q_proj, &k_proj, &v_proj}) l->share(Cut::columns, t);
   o_proj.share(Cut::rows, t);
   all_heads = heads.query;
   heads.query /= t.size;

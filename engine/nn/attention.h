@@ -7,6 +7,7 @@
 #include "engine/nn/dropout.h"
 #include "engine/nn/norm.h"
 #include "engine/nn/positions.h"
+#include "engine/nn/ring_attention.h"
 #include "engine/nn/siblings.h"
 
 namespace ft {
@@ -30,7 +31,8 @@ struct SelfAttention {
     Tensor q_raw, k_raw;                // before norm and rotation; only with norms
     Tensor q_statistics, k_statistics;  // of the norms
     Tensor y, lse;                      // attended (rows, H D); (H, rows) f32
-    // Where ranks share the rows: y of all rows by this rank's heads. q, k, v and lse are then of those.
+    // Where ranks exchange rows for heads: y of all rows by this rank's heads. q, k, v and lse are then of
+    // those. In a ring lse is that of RingAttention.
     Tensor together;
     Tensor u, o_u;  // of the adapters of q, k and v, and of o
   };
@@ -46,11 +48,11 @@ struct SelfAttention {
   void cut(TensorRank);
   // That so many ranks are to share the rows of sequences. UserError(Exit::config) where they cannot share
   // the heads, or something else that it has.
-  void share_rows(std::int64_t ranks) const;
+  void share_rows(std::int64_t ranks, SequenceSharing) const;
 
  private:
   bool fused() const { return !k_proj.weight; }
-  Scores scores(const Ctx&) const;
+  Scores scores(const Ctx&, std::int64_t from_head = 0) const;  // for some heads: the first of them
   // q, k and v are put into `room`.
   void project(Ctx&, Saved&, Tensor x, Arena& room) const;
   void projected_back(Ctx&, Tensor dx, Tensor dq, Tensor dk, Tensor dv, Tensor all, Tensor x,
@@ -63,6 +65,11 @@ struct SelfAttention {
   void attend_together(Ctx&, Saved&, const Positions&) const;
   void attend_together_back(Ctx&, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved&,
                             const Positions&) const;
+  // Among ranks that share the rows, each in its way, or alone.
+  void attend_any(Ctx&, Saved&, const Positions&) const;
+  void attend_any_back(Ctx&, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved&,
+                       const Positions&) const;
+  RingAttention ring(Ctx&, const Positions&) const;
 };
 
 }  // namespace ft

@@ -19,6 +19,7 @@
 #include "engine/nn/embedding_and_head.h"
 #include "engine/nn/model.h"
 #include "engine/nn/routing.h"
+#include "engine/nn/row_shards.h"
 #include "engine/nn/sequence_part.h"
 #include "engine/nn/shared_rows.h"
 
@@ -101,15 +102,15 @@ class CausalLm final : public Model {
   }
   std::int64_t vocab_size() const override { return vocabulary_.head.lm_head.whole_out(); }
 
-  void share_rows(std::int64_t ranks) override {
+  void share_rows(std::int64_t ranks, SequenceSharing by) override {
     if (balance_.coefficient != 0)
       throw UserError(Exit::config, str("distributed.sequence_parallel_size is ", ranks,
                                         ": the loss of uneven experts needs all tokens of a micro-batch; set "
                                         "output_router_logits to false in config.json"));
-    if constexpr (requires(const Block& block) { block.share_rows(ranks); })
-      for (const Block& block : stack_.blocks) block.share_rows(ranks);
+    if constexpr (requires(const Block& block) { block.share_rows(ranks, by); })
+      for (const Block& block : stack_.blocks) block.share_rows(ranks, by);
     else
-      Model::share_rows(ranks);
+      Model::share_rows(ranks, by);
   }
 
   void forward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss) override {
@@ -234,12 +235,22 @@ class CausalLm final : public Model {
     Tensor x, y;  // states from below, and for the stage above
   };
   Inputs upload_part(Ctx& c, const Batch& whole) {
+    if (c.shards) {
+      Batch part = filled_up(whole, c.tensor()->size());
+      Inputs in = upload(c, part);
+      in.part = std::move(part);
+      return in;
+    }
     Communicator* const ranks = c.grid ? c.grid->sequence() : nullptr;
     if (!ranks) return upload(c, whole);
-    Batch part = part_of(whole, ranks->rank(), ranks->size());
-    c.first_row = part.tokens() * ranks->rank();
+    const RowShare share{ranks->rank(), ranks->size(), c.grid->shape.sharing};
+    Batch part = part_of(whole, share);
+    c.numbers = share.numbers(part.tokens());
     Inputs in = upload(c, part);
-    if constexpr (requires { in.side.parts; }) in.side.parts = ranks;
+    if constexpr (requires { in.side.parts; }) {
+      in.side.parts = ranks;
+      in.side.sharing = share.by;
+    }
     in.part = std::move(part);
     return in;
   }
@@ -261,20 +272,48 @@ class CausalLm final : public Model {
     Scope all(c.saved), scratch(c.scratch);
     store.expect(step_units(store));
     c.begin(Phase::forward);
+    c.shards = c.grid && c.grid->shape.shards_rows;
     Inputs in = upload_part(c, b);
     RouterStatistics routers;
     if (balance.loss && balance_.coefficient != 0) {
       routers = balance_.take(c);
       in.side.routers = &routers;
     }
-    const Tensor embedded = vocabulary_.embed(c, store, in.ids, in.side.positions);
-    add_noise(c, embedded, longest_of(b.starts));
-    const Tensor x = stack_.forward(c, store, embedded, in.side, b.kept_starts);
+    const Tensor x =
+        stack_.forward(c, store, embed(c, store, in, longest_of(b.starts)), in.side, b.kept_starts);
     if (in.side.routers) balance_.add(c, balance.loss, routers, balance.scale);
-    const Tensor d = head(x, in.targets);
+    const Tensor d = from_head(c, x, in.targets, head);
     const bool embedding_grad = store.trains(vocabulary_.embedding_unit());
     stack_.backward(c, store, d, in.side, embedding_grad);
-    if (embedding_grad) vocabulary_.embed_backward(c, store, d, in.ids, true, in.side.positions);
+    if (embedding_grad) {
+      const WholeRows whole(c);
+      vocabulary_.embed_backward(c, store, c.shards ? gather_rows(c, d, stack_.name) : d, in.ids, true,
+                                 in.side.positions);
+    }
+    c.shards = false;
+  }
+  // Where ranks share out the rows of the residual stream, the rank's.
+  Tensor embed(Ctx& c, ParameterStore& store, const Inputs& in, std::int64_t longest) {
+    const std::int64_t parts = c.shards ? c.tensor()->size() : 1, n = in.ids.numel() / parts;
+    const Tensor own = c.shards ? c.save(n, vocabulary_.embedding.width()) : Tensor{};
+    if (c.shards) c.numbers = {n * c.tensor()->rank()};
+    std::optional<Scope> forget;
+    if (c.shards) forget.emplace(c.saved);
+    const WholeRows whole(c);
+    const Tensor x = vocabulary_.embed(c, store, in.ids, in.side.positions);
+    add_noise(c, x, longest);
+    if (!c.shards) return x;
+    c.ops.copy(own, own_rows(c, x));
+    return own;
+  }
+  template <class HeadPass>
+  Tensor from_head(Ctx& c, Tensor x, const Targets& targets, HeadPass head) {
+    if (!c.shards) return head(x, targets);
+    const Tensor d = c.temporary(x.rows(), x.cols());
+    Scope scratch(c.scratch);
+    const WholeRows whole(c);
+    c.ops.copy(d, own_rows(c, head(gather_rows(c, x, stack_.name), targets)));
+    return d;
   }
   // After the last block, nothing kept.
   Tensor hidden(Ctx& c, ParameterStore& store, Tensor ids, const Side& side) {
@@ -301,10 +340,12 @@ class CausalLm final : public Model {
   void add_noise(Ctx& c, Tensor x, std::int64_t longest) const {
     if (noise_ == 0 || longest == 0) return;
     const double most = noise_ / std::sqrt(static_cast<double>(longest * x.cols()));
-    c.ops.run(op::Noise{.y = x,
-                        .scale = static_cast<float>(most),
-                        .random = c.random.with("embedding_noise"),
-                        .first_row = c.first_row});
+    c.numbers.each_run(x.rows(), [&](std::int64_t begin, std::int64_t end, std::int64_t number) {
+      c.ops.run(op::Noise{.y = x.slice(begin, end),
+                          .scale = static_cast<float>(most),
+                          .random = c.random.with("embedding_noise"),
+                          .first_row = number});
+    });
   }
 
   // In the order of their use.

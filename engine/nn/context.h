@@ -28,6 +28,19 @@ struct InputsHome {
   }
 };
 
+// The numbers of a pass's rows in the micro-batch, of which ranks may share the rows: one run of them, or two
+// of the same length.
+struct RowNumbers {
+  std::int64_t first = 0, second = -1;  // of each run; -1: there is one
+
+  // f(begin, end, number of row `begin`) for each run.
+  void each_run(std::int64_t rows, auto f) const {
+    const std::int64_t half = second < 0 ? rows : rows / 2;
+    if (half > 0) f(std::int64_t{0}, half, first);
+    if (half < rows) f(half, rows, second);
+  }
+};
+
 struct Ctx {
   Ops& ops;
   Arena& saved;                  // lives until the matching backward
@@ -42,7 +55,9 @@ struct Ctx {
   float tokens_weight = 1;
   const Grid* grid = nullptr;       // of the run's ranks; null: each computes for itself
   ParameterStore* store = nullptr;  // of the blocks that run; null: everything is where it is used
-  std::int64_t first_row = 0;       // the number of a pass's first row, where ranks share a micro-batch
+  RowNumbers numbers = {};          // of the rows, for random numbers
+  bool shards = false;              // ranks of tensor() share out the residual stream's rows: row_shards.h
+  bool parts_stay = false;          // the caller adds up what ranks of tensor() have parts of
   // A pipeline's stage has several micro-batches between forward and backward. In flight: what c.saved is to
   // the first of them, for the others. again: in place of c.saved for blocks that are run again, which come
   // one at a time; null: c.saved.
@@ -54,8 +69,8 @@ struct Ctx {
   // The stages of this rank's pipeline; null: there is one.
   Communicator* pipeline() const { return grid ? grid->pipeline() : nullptr; }
   Ctx keeping_in(Arena& other) const {
-    return {ops,      other,         scratch, dtype, random,    train,     inputs,
-            adapters, tokens_weight, grid,    store, first_row, in_flight, again};
+    return {ops,           other, scratch, dtype,   random, train,      inputs,    adapters,
+            tokens_weight, grid,  store,   numbers, shards, parts_stay, in_flight, again};
   }
   void begin(Phase phase) { ops.phases().turn_to(phase); }
   Tensor save(std::int64_t rows, std::int64_t cols) { return saved.take_padded(rows, cols, dtype); }
@@ -102,7 +117,7 @@ class Sum {
   }
   void run() {
     if (y_ && count_ > 0) flush();
-    if (y_ && ranks_ && !goes_on_) add_up(*ranks_, y_, of_);
+    if (y_ && ranks_ && !goes_on_ && !ranks_->parts_stay) add_up(*ranks_, y_, of_);
   }
 
  private:

@@ -5,22 +5,34 @@
 
 namespace ft {
 
-void cut(Parameter& p, int axis, TensorRank t) {
+AxisPart part_of_axis(std::int64_t n, std::int64_t step, TensorRank t, const Parts& parts) {
+  AxisPart k;
+  std::int64_t at = 0;
+  for (const std::int64_t part : parts.empty() ? Parts{n} : parts) {
+    k.runs.push_back({(at + t.first_of(part)) * step, t.count_of(part) * step});
+    k.places += t.count_of(part);
+    at += part;
+  }
+  require(at == n, "parts of another axis");
+  return k;
+}
+
+void cut(Parameter& p, int axis, TensorRank t, const Parts& parts) {
   if (t.size == 1) return;
   require(!p.portion && axis < p.shape.rank, "a parameter is cut once, along an axis of its own");
   std::int64_t inner = 1;  // elements at one place of the axis
   for (int i = axis + 1; i < p.shape.rank; ++i) inner *= p.shape[i];
-  const std::int64_t n = p.shape[axis];
-  keep_portion(p, {p.shape, t.count_of(n) * inner, n * inner, t.first_of(n) * inner});
-  p.shape.dims[axis] = t.count_of(n);
+  AxisPart kept = part_of_axis(p.shape[axis], inner, t, parts);
+  keep_portion(p, {p.shape, p.shape[axis] * inner, std::move(kept.runs)});
+  p.shape.dims[axis] = kept.places;
 }
 
 void keep_portion(Parameter& p, const Portion& s) {
   p.portion = s;
-  if (s.all < s.whole.numel())
+  if (s.all < s.whole.numel() || s.runs.size() > 1)
     p.stored = {};  // its bytes do not lie together
-  else if (p.stored)
-    p.stored.at += s.begin * size_of(p.dtype);
+  else if (p.stored && !s.runs.empty())
+    p.stored.at += s.runs[0].begin * size_of(p.dtype);
 }
 
 void require_heads(std::int64_t heads, const char* called, TensorRank t) {

@@ -12,6 +12,7 @@ enum class Cut : std::uint8_t { none, columns, rows };
 // A rank among those that share. Of n things the first ranks have one more where they do not divide.
 struct TensorRank {
   int rank = 0, size = 1;
+  bool shards_rows = false;  // see row_shards.h
   std::int64_t first_of(std::int64_t n) const { return (n * rank + size - 1) / size; }
   std::int64_t count_of(std::int64_t n) const { return TensorRank{rank + 1, size}.first_of(n) - first_of(n); }
 };
@@ -23,8 +24,18 @@ struct ModelPart {
   bool whole() const { return tensor.size == 1 && experts.size == 1 && stages == 1; }
 };
 
+// The sizes of what lies side by side on an axis, each of which is shared out: queries, keys and values that
+// one linear makes. Empty: the axis is one thing.
+using Parts = std::vector<std::int64_t>;
+// What the rank has of an axis of n places, in runs of `step` elements each place, and how many places.
+struct AxisPart {
+  std::vector<Portion::Run> runs;
+  std::int64_t places = 0;
+};
+AxisPart part_of_axis(std::int64_t n, std::int64_t step, TensorRank, const Parts&);
+
 // Leaves of a parameter what the rank has of it along an axis.
-void cut(Parameter&, int axis, TensorRank);
+void cut(Parameter&, int axis, TensorRank, const Parts& = {});
 // The same of a flat array, whose shape is left to the caller.
 void keep_portion(Parameter&, const Portion&);
 

@@ -1,5 +1,7 @@
 #include "engine/nn/decoder_block.h"
 
+#include "engine/nn/row_shards.h"
+
 #include "engine/core/error.h"
 
 namespace ft {
@@ -15,17 +17,26 @@ DecoderBlock::Saved DecoderBlock::forward(Ctx& c, Tensor y, Tensor x, const Side
   const Tensor h = parallel ? c.temporary(rows, C) : s.h;
   Tensor in = attended.input(c, n, x, s.attended);
   attended.forward(c, h, x, s.attended, [&](Tensor to, Tensor residual) {
-    s.attention = attention.forward(c, to, in, residual, side);
+    Scope inner(c.scratch);
+    LayerRows layer(c, parent_of(attention.o_proj.name));
+    const Tensor parts = layer.parts(to);
+    s.attention = attention.forward(c, parts, layer.all(in), layer.residual(residual), side);
+    layer.add_up(to, parts, residual);
   });
   if (!y && !fed.needs_result()) return s;
   in = fed.input(c, n, parallel ? x : h, s.fed);
   // Of a block that runs again only the end of the MLP is wanted: its pieces are made again with their
   // gradients where there are many.
   fed.forward(c, y, h, s.fed, [&](Tensor to, Tensor residual) {
-    if (moe)
+    if (moe) {
       s.moe = moe->forward(c, to, in, residual, side.routers, y ? keep : Keep::all);
-    else
-      s.mlp = mlp.forward(c, to, in, residual, y ? keep : Keep::but_the_mlp);
+      return;
+    }
+    Scope inner(c.scratch);
+    LayerRows layer(c, parent_of(mlp.down_proj.name));
+    const Tensor parts = layer.parts(to);
+    s.mlp = mlp.forward(c, parts, layer.all(in), layer.residual(residual), y ? keep : Keep::but_the_mlp);
+    layer.add_up(to, parts, residual);
   });
   return s;
 }
@@ -37,11 +48,18 @@ void DecoderBlock::mlp_back(Ctx& c, Tensor d, Tensor into, Tensor x, const Saved
   Tensor n = c.temporary(x.rows(), x.cols()), dn = c.temporary(x.rows(), x.cols());
   const Tensor t = fed.takes(c) ? c.temporary(x.rows(), x.cols()) : Tensor{};
   const Tensor dz = fed.backward(c, d, t, s.fed);
-  if (moe || mlp.reads_input() || s.mlp.empty()) n = fed.input(c, n, x, s.fed);
-  if (moe)
-    moe->backward(c, wanted ? dn : Tensor{}, dz, n, s.moe, side.routers);
-  else
-    mlp.backward(c, wanted ? dn : Tensor{}, dz, n, s.mlp);
+  const bool reads = moe || mlp.reads_input() || s.mlp.empty();
+  if (reads) n = fed.input(c, n, x, s.fed);
+  const Tensor to = wanted ? dn : Tensor{};
+  if (moe) {
+    moe->backward(c, to, dz, n, s.moe, side.routers);
+  } else {
+    Scope inner(c.scratch);
+    LayerRows layer(c, parent_of(mlp.down_proj.name));
+    const Tensor parts = layer.parts(to);
+    mlp.backward(c, parts, layer.all(dz), reads ? layer.all(n) : Tensor{}, s.mlp);
+    layer.add_up(to, parts);
+  }
   if (wanted) fed.input_back(c, into, dn, x, s.fed);
 }
 
@@ -51,9 +69,16 @@ void DecoderBlock::attention_back(Ctx& c, Tensor d, Tensor x, const Saved& s, co
   Tensor n = c.temporary(x.rows(), x.cols()), dn = c.temporary(x.rows(), x.cols());
   const Tensor t = attended.takes(c) ? c.temporary(x.rows(), x.cols()) : Tensor{};
   const Tensor dz = attended.backward(c, d, t, s.attended);
-  if (attention.reads_input()) n = attended.input(c, n, x, s.attended);
+  const bool reads = attention.reads_input();
+  if (reads) n = attended.input(c, n, x, s.attended);
   const bool wanted = input_grad || (attended.before && attended.before->trains());
-  attention.backward(c, wanted ? dn : Tensor{}, dz, n, s.attention, side);
+  {
+    Scope inner(c.scratch);
+    LayerRows layer(c, parent_of(attention.o_proj.name));
+    const Tensor to = wanted ? dn : Tensor{}, parts = layer.parts(to);
+    attention.backward(c, parts, layer.all(dz), reads ? layer.all(n) : Tensor{}, s.attention, side);
+    layer.add_up(to, parts);
+  }
   if (wanted) attended.input_back(c, input_grad ? d : Tensor{}, dn, x, s.attended);
 }
 
@@ -78,6 +103,10 @@ void DecoderBlock::cut(TensorRank t) {
                                       parent_of(attention.o_proj.name), "'s layer yet; leave it out"));
   attention.cut(t);
   mlp.cut(t);
+  if (!t.shards_rows) return;
+  for (auto* norm : {&attended.before, &attended.after, &fed.before, &fed.after})
+    if (*norm)  // of all rows, and each rank has some
+      for (Parameter* p : parameters_of(**norm)) p->summed = true;
 }
 
 void DecoderBlock::visit(Visitor& v) {

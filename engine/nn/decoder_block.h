@@ -30,7 +30,7 @@ struct DecoderBlock {
   void take_apart(ParameterStore& store, std::vector<Parameter*>& parameters) {
     if (moe) moe->take_apart(store, parameters);
   }
-  void share_rows(std::int64_t ranks) const { attention.share_rows(ranks); }  // see Model
+  void share_rows(std::int64_t ranks, SequenceSharing by) const { attention.share_rows(ranks, by); }
 
  private:
   void mlp_back(Ctx&, Tensor d, Tensor into, Tensor x, const Saved&, const Side&, bool wanted) const;

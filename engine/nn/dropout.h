@@ -17,13 +17,15 @@ struct Dropout {
   void apply(Ctx& c, Tensor x, std::string_view name, std::int64_t first_column = 0,
              std::int64_t columns = 0) const {
     if (!active(c)) return;
-    c.ops.run(op::Dropout{.y = x,
-                          .x = x,
-                          .p = p,
-                          .random = mask(c, name),
-                          .first_row = c.first_row,
-                          .first_column = first_column,
-                          .columns = columns});
+    c.numbers.each_run(x.rows(), [&](std::int64_t begin, std::int64_t end, std::int64_t number) {
+      c.ops.run(op::Dropout{.y = x.slice(begin, end),
+                            .x = x.slice(begin, end),
+                            .p = p,
+                            .random = mask(c, name),
+                            .first_row = number,
+                            .first_column = first_column,
+                            .columns = columns});
+    });
   }
 };
 

@@ -6,7 +6,7 @@ namespace ft {
 
 Tensor Embedding::upload(Ctx& c, const std::vector<std::int32_t>& ids) const {
   if (!weight.portion) return ft::upload(c, ids);
-  const auto first = static_cast<std::int32_t>(weight.portion->begin / weight.shape[1]),
+  const auto first = static_cast<std::int32_t>(weight.portion->runs[0].begin / weight.shape[1]),
              rows = static_cast<std::int32_t>(weight.shape[0]);
   std::vector<std::int32_t> own = ids;
   for (std::int32_t& id : own) id = first <= id && id < first + rows ? id - first : -1;

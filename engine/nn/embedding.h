@@ -50,7 +50,7 @@ class TiedWeight final : public Weight {
     Weight::add_grad(c, dy, x);
     if (embedding_.trained) embedding_.trained->backward_of_columns(c, dy, x);
   }
-  void cut(int, TensorRank) override {}  // the embedding's table is
+  void cut(int, TensorRank, const Parts&) override {}  // the embedding's table is
 
  private:
   const Embedding& embedding_;

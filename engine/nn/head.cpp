@@ -37,6 +37,23 @@ void Head::cross_entropy(Ctx& c, op::CrossEntropy op) const {
   c.ops.run(op);
 }
 
+// x: the rows of targets from `begin` on. A chunk's mask has its number among all ranks' targets, of which
+// c.numbers has the first.
+void Head::drop(Ctx& c, Tensor x, std::int64_t begin) const {
+  if (!dropout.active(c)) return;
+  const std::int64_t chunk = chunk_rows(), first = c.numbers.first + begin, end = first + x.rows();
+  for (std::int64_t from = first; from < end;) {
+    const std::int64_t row = from % chunk, to = std::min(end, from - row + chunk);
+    const Tensor part = x.slice(from - first, to - first);
+    c.ops.run(op::Dropout{.y = part,
+                          .x = part,
+                          .p = dropout.p,
+                          .random = dropout.mask(c, mask_of(from - row)),
+                          .first_row = row});
+    from = to;
+  }
+}
+
 // Takes rows [begin, end) of all requested ones.
 Head::Chunk Head::project(Ctx& c, Tensor x, const Tensor& all, std::int64_t begin, std::int64_t end,
                           float temperature) const {
@@ -49,7 +66,7 @@ Head::Chunk Head::project(Ctx& c, Tensor x, const Tensor& all, std::int64_t begi
   c.ops.enter(norm ? norm->name() : lm_head.name);
   c.ops.run(op::GatherRows{.y = k.x, .x = x, .rows = part(all, begin, end)});
   if (norm) norm->forward(c, k.n, k.statistics, k.x);
-  dropout.apply(c, k.n, mask_of(begin));
+  drop(c, k.n, begin);
   k.read = narrow ? c.temporary(n, lm_head.in) : k.n;
   if (narrow) k.narrow_adapter = narrow->forward(c, k.read, k.n);
   k.adapter = lm_head.forward(c, k.logits, k.read, {}, scale / temperature);
@@ -207,7 +224,7 @@ void Head::back(Ctx& c, Tensor d, const Chunk& k, Tensor rows, std::int64_t begi
   };
   Tensor dn = through(lm_head, k.logits, k.read, k.adapter);
   if (narrow) dn = through(*narrow, dn, k.n, k.narrow_adapter);
-  dropout.apply(c, dn, mask_of(begin));
+  drop(c, dn, begin);
   Tensor dx = dn;
   if (norm) {
     dx = c.temporary(k.x.rows(), k.x.cols());

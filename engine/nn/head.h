@@ -69,6 +69,7 @@ struct Head {
   Chunk project(Ctx&, Tensor x, const Tensor& all, std::int64_t begin, std::int64_t end,
                 float temperature = 1) const;
   void back(Ctx&, Tensor d, const Chunk&, Tensor rows, std::int64_t begin) const;
+  void drop(Ctx&, Tensor x, std::int64_t begin) const;
   std::string mask_of(std::int64_t begin) const {
     return (norm ? norm->name() : lm_head.name) + "." + std::to_string(begin);
   }

@@ -23,16 +23,16 @@ Linear make_inputs_first_linear(std::string name, std::int64_t in, std::int64_t 
   return l;
 }
 
-void Linear::share(Cut how, TensorRank t) {
+void Linear::share(Cut how, TensorRank t, const Parts& parts) {
   if (t.size == 1) return;
   cut = how;
   std::int64_t& n = how == Cut::columns ? out : in;
   whole = n;
   first = t.first_of(whole);
-  n = t.count_of(whole);
-  weight->cut(how == Cut::columns ? 0 : 1, t);
-  if (bias && how == Cut::columns) ft::cut(*bias, 0, t);
-  if (adapter) adapter->cut(how, t);
+  n = part_of_axis(whole, 1, t, parts).places;
+  weight->cut(how == Cut::columns ? 0 : 1, t, parts);
+  if (bias && how == Cut::columns) ft::cut(*bias, 0, t, parts);
+  if (adapter) adapter->cut(how, t, parts);
 }
 
 Tensor Linear::narrow(Ctx& c, Tensor x) const {
@@ -66,7 +66,7 @@ void Linear::forward_with(Ctx& c, Tensor y, Tensor x, Tensor u, Tensor residual,
   sum.add(weight->times(x, Trans::yes));
   if (const Adapter* const own = adapter_in(c)) own->up(sum, u);
   sum.run();
-  if (parts && y) add_up(c, y, name);
+  if (parts && y && !c.parts_stay) add_up(c, y, name);
   if (residual && (bias || parts)) c.ops.run(op::Add{y, residual});
 }
 

@@ -43,7 +43,7 @@ class Adapter {
   virtual void visit_up(Visitor&) = 0;
   // Leaves what belongs to the rank's part of its Linear: the other matrix stays whole, its gradient is a
   // sum.
-  virtual void cut(Cut, TensorRank) { throw InternalError("cut: not of this adapter"); }
+  virtual void cut(Cut, TensorRank, const Parts&) { throw InternalError("cut: not of this adapter"); }
 };
 
 struct Linear {
@@ -56,7 +56,7 @@ struct Linear {
   Cut cut = Cut::none;
   std::int64_t first = 0, whole = 0;
   std::int64_t whole_out() const { return cut == Cut::columns ? whole : out; }
-  void share(Cut, TensorRank);
+  void share(Cut, TensorRank, const Parts& = {});
 
   // y = alpha (x W^T + adapter) + b + residual. Returns the adapter's u, which backward needs. Cut into rows,
   // y is added up over the ranks and x a part of the input; into columns, y is a part of the output and dx,

@@ -108,10 +108,7 @@ void Mlp::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, Piece& p) const {
 }
 
 void Mlp::cut(TensorRank t) {
-  if (fused())
-    throw UserError(Exit::config, str("distributed.tensor_parallel_size: ranks cannot share ", gate_proj.name,
-                                      ", which makes gate and up, yet; leave it out"));
-  gate_proj.share(Cut::columns, t);
+  gate_proj.share(Cut::columns, t, fused() ? Parts{down_proj.in, down_proj.in} : Parts{});
   if (up_proj) up_proj->share(Cut::columns, t);
   down_proj.share(Cut::rows, t);
 }

@@ -85,7 +85,7 @@ class Model {
 
   // That so many ranks are to share the rows of each micro-batch, in forward() and forward_backward(). Called
   // before the first pass. UserError(Exit::config) where they cannot.
-  virtual void share_rows(std::int64_t ranks) {
+  virtual void share_rows(std::int64_t ranks, SequenceSharing) {
     throw UserError(Exit::config, str("distributed.sequence_parallel_size is ", ranks,
                                       ": ranks cannot share the sequences of this model yet; leave it out"));
   }

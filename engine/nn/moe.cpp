@@ -391,7 +391,7 @@ void Moe::share(TensorRank t) {
     EachParameter each([&](Parameter& p) {
       p.dealt = true;
       if (first_ <= e && e < first_ + own_) return;
-      keep_portion(p, {p.shape, 0, p.shape.numel(), 0});
+      keep_portion(p, {p.shape, p.shape.numel()});
       p.shape.dims[0] = 0;
     });
     Expert& expert = experts[static_cast<std::size_t>(e)];

@@ -23,6 +23,7 @@ struct Positions {
   SharedRows shared = {};                     // none: sequences are their own rows
   const RouterStatistics* routers = nullptr;  // where layers with experts note how they are used; null: not
   Communicator* parts = nullptr;              // ranks that have other rows of the sequences; null: none
+  SequenceSharing sharing = SequenceSharing::ulysses;  // how these attend
 
   // Of some of the rows; they keep their positions.
   Positions of(Ctx& c, const PickedRows& picked) const {

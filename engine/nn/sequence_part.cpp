@@ -8,32 +8,44 @@ namespace {
 // Rows [r n, (r + 1) n) of a tensor of all ranks' rows.
 Tensor rows_of(const Tensor& all, int r, std::int64_t n) { return all.slice(r * n, (r + 1) * n); }
 
-// Elements of a vector that goes on with zeros.
-std::vector<std::int32_t> cut(std::vector<std::int32_t> all, std::int64_t first, std::int64_t count) {
-  all.resize(static_cast<std::size_t>(std::max(first + count, static_cast<std::int64_t>(all.size()))));
-  return {all.begin() + first, all.begin() + first + count};
+// Adds elements [first, first + count) of a vector that goes on with zeros.
+void append(std::vector<std::int32_t>& to, const std::vector<std::int32_t>& all, std::int64_t first,
+            std::int64_t count) {
+  const auto there = [&](std::int64_t i) { return all.begin() + std::min(i, std::ssize(all)); };
+  const std::size_t size = to.size() + static_cast<std::size_t>(count);
+  to.insert(to.end(), there(first), there(first + count));
+  to.resize(size);
 }
 
 }  // namespace
 
-Batch part_of(const Batch& whole, int part, int parts) {
-  require(whole.compared.rows() == 0 && whole.kept_starts.empty() && whole.whole_rows.empty(),
+Batch part_of(const Batch& whole, const RowShare& share) {
+  require(whole.compared.rows() == 0 && whole.kept_starts.empty() && whole.kept_source_starts.empty() &&
+              whole.whole_rows.empty(),
           "ranks share plain sequences only");
-  const std::int64_t n = (whole.tokens() + parts - 1) / parts, first = n * part,
-                     missing = n * parts - whole.tokens();
   require(whole.tokens() > 0, "ranks share a batch without tokens");
+  const std::int64_t n = share.rows_of(whole.tokens()), all = n * share.ranks;
   Batch b;
   b.length = 1 + *std::max_element(whole.positions.begin(), whole.positions.end());
-  b.input_ids = cut(whole.input_ids, first, n);
-  b.positions = cut(whole.positions, first, n);
   b.starts = whole.starts;
-  if (missing > 0) b.starts.push_back(static_cast<std::int32_t>(n * parts));
-  for (std::size_t i = 0; i < whole.targets.size(); ++i) {
-    const std::int64_t row = whole.target_rows[i] - first;
-    if (row < 0 || row >= n) continue;
-    b.target_rows.push_back(static_cast<std::int32_t>(row));
-    b.targets.push_back(whole.targets[i]);
-  }
+  if (all > whole.tokens() || !whole.source_ids.empty()) b.starts.push_back(static_cast<std::int32_t>(all));
+  share.numbers(n).each_run(n, [&](std::int64_t begin, std::int64_t end, std::int64_t first) {
+    append(b.input_ids, whole.input_ids, first, end - begin);
+    append(b.positions, whole.positions, first, end - begin);
+    for (std::size_t i = 0; i < whole.targets.size(); ++i) {
+      const std::int64_t row = whole.target_rows[i] - first + begin;
+      if (row < begin || row >= end) continue;
+      b.target_rows.push_back(static_cast<std::int32_t>(row));
+      b.targets.push_back(whole.targets[i]);
+    }
+  });
+  if (whole.source_ids.empty()) return b;
+  const std::int64_t sources = share.rows_of(std::ssize(whole.source_ids) + 1);
+  b.source_starts = whole.source_starts;
+  b.source_starts.push_back(static_cast<std::int32_t>(sources * share.ranks));
+  share.numbers(sources).each_run(sources, [&](std::int64_t begin, std::int64_t end, std::int64_t first) {
+    append(b.source_ids, whole.source_ids, first, end - begin);
+  });
   return b;
 }
 

@@ -1,17 +1,36 @@
 // Sequence parallelism: S ranks share the tokens of each micro-batch, n rows each. All but attention concerns
 // single rows. Around attention rows are exchanged for heads (DeepSpeed-Ulysses, Jacobs et al. 2023): each
 // rank attends over all S n rows with H / S of the heads. An exchange of a tensor of n columns' bytes b sends
-// b (S - 1) / S from every rank.
+// b (S - 1) / S from every rank. Or keys and values are passed on in a ring (ring_attention.h).
 #pragma once
 #include "engine/core/batch.h"
-#include "engine/dist/communicator.h"
+#include "engine/core/divide.h"
+#include "engine/dist/grid.h"
 #include "engine/nn/context.h"
 
 namespace ft {
 
-// Rows [part n, (part + 1) n) of a batch, with the targets that are among them; its starts are the whole
-// batch's. n is rounded up, and the rows that are missing are a sequence of their own, without targets.
-Batch part_of(const Batch& whole, int part, int parts);
+// Which rows a rank has. For Ulysses n in a row. In a ring, where late rows see most, the rows are cut into
+// 2 S chunks and rank r has chunks S - 1 - r and S + r: all have as much to do. What is filled up is the last
+// rank's.
+struct RowShare {
+  int rank, ranks;
+  SequenceSharing by = SequenceSharing::ulysses;
+
+  int runs() const { return by == SequenceSharing::ring ? 2 : 1; }
+  std::int64_t rows_of(std::int64_t all) const {
+    return runs() * ceil_div(all, std::int64_t{runs()} * ranks);
+  }
+  RowNumbers numbers(std::int64_t own) const {
+    if (runs() == 1) return {own * rank};
+    return {own / 2 * (ranks - 1 - rank), own / 2 * (ranks + rank)};
+  }
+};
+
+// Its rows of a batch, with the targets that are among them; the starts are the whole batch's. All ranks have
+// as many rows, and those that are missing are a sequence of their own, without targets. That sequence has
+// at least one source row, where there are sources: a decoder's rows have to see some.
+Batch part_of(const Batch& whole, const RowShare&);
 
 // Which heads a rank attends with. Queries are dealt out evenly, keys and values with the queries that read
 // them: where there are fewer of them than ranks, several have the same one.
@@ -22,7 +41,9 @@ class HeadsByRank {
   // Sizes up to `heads.query` ranks that can share these heads, in ascending order.
   static bool divides(Heads, std::int64_t ranks);
 
-  Heads own() const { return own_; }  // each rank's
+  Heads own() const { return own_; }                                 // each rank's
+  std::int64_t first() const { return own_.query * ranks_.rank(); }  // of the queries'
+  int ranks() const { return ranks_.size(); }
   std::int64_t columns() const { return (own_.query + 2 * own_.key_value) * own_.width; }
   std::int64_t rows(const Tensor& part) const { return part.rows() * ranks_.size(); }
   // Of a tensor with columns(): queries, keys, values.

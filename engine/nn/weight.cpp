@@ -35,32 +35,35 @@ Term FourBitWeight::times(Tensor x, Trans t) const {
           {form, shape, codes.value, absmax.value, nested_absmax.value, nested_offset.value}};
 }
 
-bool FourBitWeight::divides(int axis, int size) const {
-  const std::int64_t step = axis == 0 ? shape[1] : 1;
-  for (int r = 0; r <= size; ++r) {
-    const bool end = axis == 0 && r == size;  // the last block may be shorter
-    if (!end && TensorRank{r, size}.first_of(shape[axis]) * step % form.block != 0) return false;
-  }
+bool FourBitWeight::divides(int axis, int size, const Parts& parts) const {
+  const std::int64_t step = axis == 0 ? shape[1] : 1, end = shape[axis] * step;
+  for (int r = 0; r < size; ++r)
+    for (const Portion::Run& run : part_of_axis(shape[axis], step, {r, size}, parts).runs) {
+      const bool last = axis == 0 && run.begin + run.count == end;  // its last block may be shorter
+      if (run.begin % form.block != 0 || (!last && (run.begin + run.count) % form.block != 0)) return false;
+    }
   return true;
 }
 
 // Each part is whole blocks.
-void FourBitWeight::cut(int axis, TensorRank t) {
-  if (!divides(axis, t.size)) {
+void FourBitWeight::cut(int axis, TensorRank t, const Parts& parts) {
+  if (!divides(axis, t.size, parts)) {
     std::string sizes;
     for (int n = 1; n <= std::min<std::int64_t>(shape[axis], 64); ++n)
-      if (divides(axis, n)) sizes += str(sizes.empty() ? "" : ", ", n);
+      if (divides(axis, n, parts)) sizes += str(sizes.empty() ? "" : ", ", n);
     throw UserError(Exit::config, str("distributed.tensor_parallel_size: ", t.size, " ranks cannot share ",
                                       codes.name, " ", to_string(shape), " at the borders of its blocks of ",
                                       form.block, " elements in 4 bits; sizes that would do: ", sizes));
   }
   const std::int64_t step = axis == 0 ? shape[1] : 1, groups = axis == 0 ? 1 : shape[0];
-  const std::int64_t n = shape[axis] * step, first = t.first_of(shape[axis]) * step;
-  shape.dims[axis] = t.count_of(shape[axis]);
+  const std::int64_t n = shape[axis] * step;
+  const AxisPart kept = part_of_axis(shape[axis], step, t, parts);
+  shape.dims[axis] = kept.places;
   const auto keep = [&](Parameter& p, std::int64_t each) {
-    const Portion s{p.shape, ceil_div(shape[axis] * step, each), ceil_div(n, each), first / each};
+    Portion s{p.shape, ceil_div(n, each)};
+    for (const Portion::Run& run : kept.runs) s.runs.push_back({run.begin / each, ceil_div(run.count, each)});
     keep_portion(p, s);
-    p.shape = {groups * s.own};
+    p.shape = {groups * s.own()};
   };
   keep(codes, 2);
   keep(absmax, form.block);

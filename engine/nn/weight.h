@@ -17,7 +17,7 @@ class Weight {
   virtual void visit(Visitor&) {}  // its parameters, where they are its own
   // Leaves what the rank has of the outputs (axis 0) or inputs (1) of a weight of its own. UserError (exit 2)
   // where the storage cannot be cut so.
-  virtual void cut(int axis, TensorRank) = 0;
+  virtual void cut(int axis, TensorRank, const Parts&) = 0;
 };
 
 class DenseWeight final : public Weight {
@@ -32,7 +32,9 @@ class DenseWeight final : public Weight {
   bool inputs_first() const override { return inputs_first_; }
   Tensor grad() const override { return parameter.grad; }
   void visit(Visitor& v) override { v.parameter(parameter); }
-  void cut(int axis, TensorRank t) override { ft::cut(parameter, inputs_first_ ? 1 - axis : axis, t); }
+  void cut(int axis, TensorRank t, const Parts& parts) override {
+    ft::cut(parameter, inputs_first_ ? 1 - axis : axis, t, parts);
+  }
   Parameter parameter;
 
  private:
@@ -45,9 +47,9 @@ class FourBitWeight final : public Weight {
   FourBitWeight(const std::string& name, Shape shape, FourBitForm form);
   Term times(Tensor x, Trans) const override;
   void visit(Visitor&) override;
-  void cut(int axis, TensorRank) override;
+  void cut(int axis, TensorRank, const Parts&) override;
   // Whether the parts of so many ranks begin with a block.
-  bool divides(int axis, int size) const;
+  bool divides(int axis, int size, const Parts&) const;
 
   // As this rank has it; of a part absmax are in f32, for those of a group in 8 bits may be other ranks'.
   FourBitForm form;

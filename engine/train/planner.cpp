@@ -6,6 +6,7 @@
 #include "engine/dist/file_depot.h"
 #include "engine/dist/mesh_communicator.h"
 #include "engine/dist/planned.h"
+#include "engine/nn/sequence_part.h"
 #include "engine/ops/null_ops.h"
 #include "engine/ops/trace_ops.h"
 #include "engine/train/pipeline.h"
@@ -62,8 +63,8 @@ void share(Batch& b, const BatchShape& s) {
     b.whole_starts.push_back(static_cast<std::int32_t>(s.whole * i / (2 * s.compared)));
 }
 
-// A batch of the given shape, with ids that are never read.
-Batch batch_of(const BatchShape& s) {
+// A batch of the given shape, with ids that are never read, and targets from a row on.
+Batch batch_of(const BatchShape& s, std::int64_t first_target = 0) {
   Batch b;
   b.starts = {0};
   for (std::int64_t i = 0; i < s.sequences; ++i) {
@@ -80,9 +81,8 @@ Batch batch_of(const BatchShape& s) {
   b.source_ids.resize(static_cast<std::size_t>(s.source_tokens));
   b.kept_starts = kept_of(b.starts, s.kept);
   b.kept_source_starts = kept_of(b.source_starts, s.kept_source);
-  // The first rows, which are rank 0's where ranks share the batch: no rank has more targets than rows.
   b.target_rows.resize(static_cast<std::size_t>(s.targets));
-  std::iota(b.target_rows.begin(), b.target_rows.end(), 0);
+  std::iota(b.target_rows.begin(), b.target_rows.end(), static_cast<std::int32_t>(first_target));
   b.targets.resize(static_cast<std::size_t>(s.targets));
   if (s.compared > 0) compare(b, s);
   if (s.whole > 0) share(b, s);
@@ -102,6 +102,12 @@ struct Passes {
   const Grid* grid;
 };
 
+// Where ranks share a batch, targets lie in rank 0's rows first: no rank has more of them than rows.
+std::int64_t first_target(const Grid* grid, std::int64_t tokens) {
+  const RowShare share{0, grid->shape.sequence, grid->shape.sharing};
+  return share.numbers(share.rows_of(tokens)).first;
+}
+
 // One batch through them; peaks grow.
 void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, Peaks& peaks) {
   Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless),
@@ -109,18 +115,19 @@ void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, P
   Ctx c{ops, saved, scratch, p.dtype, {}, train, train ? peaks.inputs : nullptr};
   c.grid = p.grid;
   Tensor loss = scratch.take({1}, DType::f64);
+  const Batch batch = batch_of(shape, first_target(p.grid, shape.tokens));
   const Pass pass{c, p.policy, {p.reference, {}, p.critic}};
   if (train && c.pipeline()) {
     c.again = &again;
     run_stage({*p.policy.model, *p.policy.store, c, {loss}, 1, [&](std::int64_t, Ctx&) {
-                 return batch_of(shape);
+                 return batch;
                }});
     peaks.flight = std::max(peaks.flight, saved.peak());
     peaks.again = std::max(peaks.again, again.peak());
   } else if (train)
-    p.objective.forward_backward(pass, batch_of(shape), loss, 1);
+    p.objective.forward_backward(pass, batch, loss, 1);
   else
-    p.objective.forward(pass, batch_of(shape), loss);
+    p.objective.forward(pass, batch, loss);
   p.objective.take_columns();
   peaks.saved = std::max(peaks.saved, saved.peak());
   peaks.scratch = std::max(peaks.scratch, scratch.peak());

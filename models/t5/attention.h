@@ -12,7 +12,9 @@ struct Over {
   Tensor d_memory;  // its gradient, f32 +=; empty: of self-attention, or not wanted. Of some heads a part
   Mask mask;
   Scores scores;
-  Tensor dbias;  // see op::AttentionGrad
+  Tensor dbias;                   // see op::AttentionGrad
+  Communicator* parts = nullptr;  // ranks that have other rows, with which heads are exchanged; null: none
+  RowNumbers memory_rows = {};    // of cross-attention's keys, as Ctx::numbers
 
   bool cross() const { return !mask.key_starts.empty(); }
 };
@@ -23,8 +25,10 @@ struct Attention {
   std::int64_t first_head = 0, all_heads = 0;  // where the rank has some of them
 
   struct Saved {
-    Tensor q, k, v;           // (rows, H D), (key rows, H D) twice
-    Tensor y, lse;            // attended (rows, H D); (H, rows) f32
+    Tensor q, k, v;  // (rows, H D), (key rows, H D) twice
+    Tensor y, lse;   // attended (rows, H D); (H, rows) f32
+    // Where ranks share the rows: y of all rows by this rank's heads. q, k, v and lse are then of those.
+    Tensor together;
     Tensor u, memory_u, o_u;  // of the adapters of q, k and v, or of q; in cross-attention of k and v; of o
   };
   // y = residual + attention(x)
@@ -44,6 +48,15 @@ struct Attention {
   void visit(Visitor&);
   // Leaves the rank's heads. UserError (exit 2) where they do not divide.
   void cut(TensorRank);
+  // That so many ranks are to share the rows. UserError (exit 2) where they cannot share the heads.
+  void share_rows(std::int64_t ranks) const;
+
+ private:
+  void attend(Ctx&, Saved&, const Over&) const;
+  void attend_back(Ctx&, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved&, const Over&) const;
+  void attend_together(Ctx&, Saved&, const Over&) const;
+  void attend_together_back(Ctx&, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved&,
+                            const Over&) const;
 };
 
 }  // namespace ft::t5

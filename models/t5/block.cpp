@@ -63,7 +63,8 @@ Over Block::over_self(Ctx& c, Tensor x, const Side& side) const {
           {},
           {side.starts, cross.has_value(), 0, {}, side.blocks},
           scores(c, self.layer, side.bias.bias),
-          side.bias.dbias};
+          side.bias.dbias,
+          side.parts};
 }
 
 Over Block::over_memory(Ctx& c, const Side& side) const {
@@ -71,7 +72,9 @@ Over Block::over_memory(Ctx& c, const Side& side) const {
           side.d_memory,
           {side.starts, false, 0, side.memory_starts},
           scores(c, cross->layer, {}),
-          {}};
+          {},
+          side.parts,
+          side.memory_rows};
 }
 
 // y = residual + what run(y, residual) adds to it, dropped out.
@@ -88,7 +91,7 @@ Tensor Block::dropped(Ctx& c, Tensor d, const Norm& norm) const {
   if (!dropout.active(c)) return d;
   Tensor t = c.temporary(d.rows(), d.cols());
   c.ops.run(op::Dropout{
-      .y = t, .x = d, .p = dropout.p, .random = dropout.mask(c, norm.name()), .first_row = c.first_row});
+      .y = t, .x = d, .p = dropout.p, .random = dropout.mask(c, norm.name()), .first_row = c.numbers.first});
   return t;
 }
 

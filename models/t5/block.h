@@ -29,6 +29,8 @@ struct Side {
   Tensor memory, d_memory;
   std::span<const std::int32_t> memory_starts;
   const Extending* extending = nullptr;
+  Communicator* parts = nullptr;  // ranks that have other rows of the sequences; null: none
+  RowNumbers memory_rows = {};    // of the memory, as Ctx::numbers
 
   // Of some of the rows: distances, as the bias has them, then count these rows only.
   Side of(Ctx&, const PickedRows& picked) const {

@@ -64,6 +64,9 @@ T5::T5(Config config, DType dtype) : config_(std::move(config)), dropout_{config
 }
 
 void T5::cut_all(TensorRank t) {
+  if (t.shards_rows)
+    throw UserError(Exit::config,
+                    "distributed.partition_activations: ranks cannot share out rows of T5 yet; leave it out");
   encoder_.cut(t);
   decoder_.cut(t);
   vocabulary_.cut(t);
@@ -90,17 +93,40 @@ void T5::add_units(ParameterStore& store) {
   vocabulary_.add_head(store);
 }
 
-T5::Inputs T5::upload(Ctx& c, ParameterStore& store, const Batch& b, bool gradient) {
+void T5::share_rows(std::int64_t ranks, SequenceSharing by) {
+  if (by == SequenceSharing::ring)
+    throw UserError(Exit::config,
+                    "distributed.sequence_parallel_type is ring, which has no T5 yet; set it to ulysses");
+  for (const Stack* s : {&encoder_, &decoder_})
+    for (const Block& b : s->blocks.blocks) b.self.layer.share_rows(ranks);
+}
+
+T5::Inputs T5::upload_part(Ctx& c, ParameterStore& store, const Batch& whole, bool gradient) {
+  Communicator* const ranks = c.grid ? c.grid->sequence() : nullptr;
+  if (!ranks) return upload(c, store, whole, whole, gradient);
+  const RowShare share{ranks->rank(), ranks->size()};
+  Batch part = part_of(whole, share);
+  Inputs in = upload(c, store, part, whole, gradient);
+  in.encoder.parts = in.decoder.parts = ranks;
+  in.source_rows = in.decoder.memory_rows = share.numbers(std::ssize(part.source_ids));
+  in.rows = share.numbers(part.tokens());
+  const std::vector<std::int32_t>& targets = whole.target_rows;
+  in.first_target.first = std::lower_bound(targets.begin(), targets.end(), in.rows.first) - targets.begin();
+  in.part = std::move(part);
+  return in;
+}
+
+T5::Inputs T5::upload(Ctx& c, ParameterStore& store, const Batch& b, const Batch& whole, bool gradient) {
   Inputs in{vocabulary_.embedding.upload(c, b.input_ids),
             vocabulary_.embedding.upload(c, b.source_ids),
             {ft::upload(c, b.target_rows), ft::upload(c, b.targets)},
             {},
             {}};
   in.encoder.starts = b.source_starts;
-  in.encoder.bias = encoder_.bias.forward(c, store, longest_of(b.source_starts), gradient);
-  in.encoder.blocks = sparse_.upload(c, longest_of(b.source_starts));
+  in.encoder.bias = encoder_.bias.forward(c, store, longest_of(whole.source_starts), gradient);
+  in.encoder.blocks = sparse_.upload(c, longest_of(whole.source_starts));
   in.decoder.starts = b.starts;
-  in.decoder.bias = decoder_.bias.forward(c, store, longest_of(b.starts), gradient);
+  in.decoder.bias = decoder_.bias.forward(c, store, longest_of(whole.starts), gradient);
   in.decoder.memory_starts = b.source_starts;
   return in;
 }
@@ -132,34 +158,34 @@ Tensor T5::hidden(Ctx& c, ParameterStore& store, Inputs& in) {
 
 void T5::forward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss) {
   Scope all(c.saved);
-  Inputs in = upload(c, store, b, false);
+  Inputs in = upload_part(c, store, b, false);
   Tensor x = hidden(c, store, in);
   vocabulary_.forward(c, store, loss, x, in.targets);
 }
 
 void T5::forward_rows(Ctx& c, ParameterStore& store, const Batch& b, RowLoss& loss) {
   Scope all(c.saved);
-  Inputs in = upload(c, store, b, false);
+  Inputs in = upload(c, store, b, b, false);
   Tensor x = hidden(c, store, in);
   vocabulary_.forward(c, store, loss, x, in.targets);
 }
 
 void T5::forward_logits(Ctx& c, ParameterStore& store, const Batch& b, LogitLoss& of, Tensor loss) {
   Scope all(c.saved);
-  Inputs in = upload(c, store, b, false);
+  Inputs in = upload(c, store, b, b, false);
   Tensor x = hidden(c, store, in);
   vocabulary_.forward(c, store, of, loss, x, in.targets);
 }
 
 std::unique_ptr<TargetLogits> T5::target_logits(Ctx& c, ParameterStore& store, const Batch& b) {
-  Inputs in = upload(c, store, b, false);
+  Inputs in = upload(c, store, b, b, false);
   Tensor x = hidden(c, store, in);
   return vocabulary_.target_logits(c, store, x, in.targets.rows);
 }
 
 void T5::logits(Ctx& c, ParameterStore& store, const Batch& b, Tensor y) {
   Scope all(c.saved);
-  Inputs in = upload(c, store, b, false);
+  Inputs in = upload(c, store, b, b, false);
   Tensor x = hidden(c, store, in);
   vocabulary_.logits(c, store, y, x, in.targets.rows);
 }
@@ -187,7 +213,8 @@ template <class HeadPass>
 void T5::train(Ctx& c, ParameterStore& store, const Batch& b, HeadPass head) {
   Scope all(c.saved), scratch(c.scratch);
   c.begin(Phase::forward);
-  Inputs in = upload(c, store, b, true);
+  Inputs in = upload_part(c, store, b, true);
+  c.numbers = in.source_rows;
   const Memory memory = finish(c, store,
                                encoder_.blocks.forward(c, store, embed(c, store, in.source_ids, encoder_),
                                                        in.encoder, b.kept_source_starts));
@@ -196,12 +223,16 @@ void T5::train(Ctx& c, ParameterStore& store, const Batch& b, HeadPass head) {
     in.decoder.d_memory = c.scratch.take({memory.x.rows(), memory.x.cols()}, DType::f32);
     c.ops.run(op::Fill{in.decoder.d_memory, 0});
   }
+  c.numbers = in.rows;
   Tensor x = decoder_.blocks.forward(c, store, embed(c, store, in.ids, decoder_), in.decoder, b.kept_starts);
+  c.numbers = in.first_target;
   Tensor d = head(x, in.targets);
+  c.numbers = in.rows;
   const bool embed_grad = store.trains(vocabulary_.embedding_unit());
   decoder_.blocks.backward(c, store, d, in.decoder, embed_grad);
   decoder_.bias.backward(c, store, in.decoder.bias);
   if (embed_grad) embed_backward(c, store, d, in.ids, decoder_);
+  c.numbers = in.source_rows;
   if (encoder_gradient_) encoder_backward(c, store, in, memory);
 }
 

@@ -53,6 +53,7 @@ class T5 final : public Model {
   void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor logits) override;
 
   void cut_all(TensorRank) override;
+  void share_rows(std::int64_t ranks, SequenceSharing) override;
 
  private:
   struct Stack {
@@ -70,9 +71,14 @@ class T5 final : public Model {
     Tensor ids, source_ids;
     Targets targets;
     Side encoder, decoder;
+    // Where ranks share the batch: this one's part, and the numbers of its rows and of its first target.
+    Batch part = {};
+    RowNumbers source_rows = {}, rows = {}, first_target = {};
   };
   Stack make_stack(bool decoder, DType) const;
-  Inputs upload(Ctx&, ParameterStore&, const Batch&, bool gradient);
+  Inputs upload_part(Ctx&, ParameterStore&, const Batch& whole, bool gradient);
+  // `whole` says how long sequences are.
+  Inputs upload(Ctx&, ParameterStore&, const Batch&, const Batch& whole, bool gradient);
   Tensor embed(Ctx&, ParameterStore&, Tensor ids, const Stack&);
   void embed_backward(Ctx&, ParameterStore&, Tensor d, Tensor ids, const Stack&);
   // What the decoder reads of the encoder, from the last block's states.

@@ -9,10 +9,18 @@ namespace ft::test {
 namespace {
 
 const std::vector<std::string> kSteps = {"training.max_steps=6"};
+const Json kT5 = {{"finetuning_type", "full"},
+                  {"data", {{"max_seq_length", nullptr}, {"max_source_length", 64}}}};
 
 std::vector<std::string> shared(int sequence, std::vector<std::string> more = kSteps) {
   more.push_back(str("distributed.sequence_parallel_size=", sequence));
   return more;
+}
+
+// For heads that the ranks do not divide too.
+std::vector<std::string> in_a_ring(int sequence, std::vector<std::string> more = kSteps) {
+  more.emplace_back("distributed.sequence_parallel_type=ring");
+  return shared(sequence, std::move(more));
 }
 
 void expect_near(const std::vector<double>& got, const std::vector<double>& want) {
@@ -42,6 +50,18 @@ TEST(SharedSequences, MayBePacked) {
   const Json config = {{"finetuning_type", "full"}, {"data", {{"max_seq_length", 65}}}};
   const std::vector<double> want = result_of("mistral-window", config, 1, 0, 1, packed).losses;
   expect_near(result_of("mistral-window", config, 2, 2, 1, shared(2, packed)).losses, want);
+  expect_near(result_of("mistral-window", config, 3, 2, 1, in_a_ring(3, packed)).losses, want);
+}
+
+TEST(SharedSequences, MayFormARing) {
+  for (const Json& config : {kFull, kLora}) {
+    const std::vector<double> want = result_of("llama-gqa", config, 1, 0, 2, kSteps).losses;
+    const Result first = result_of("llama-gqa", config, 4, 2, 1, in_a_ring(2));
+    expect_near(first.losses, want);
+    const std::vector<std::string> again = {"training.gradient_checkpointing=true", "training.max_steps=6",
+                                            "zero_optimization.overlap_comm=false"};
+    EXPECT_TRUE(result_of("llama-gqa", config, 4, 3, 1, in_a_ring(2, again)).weights == first.weights);
+  }
 }
 
 // Bit for bit, with another stage and after an evaluation.
@@ -110,10 +130,6 @@ TEST(SharedSequences, WhatCannotBeIsRefused) {
       {{d + "sequence_parallel_size=3"},
        3,
        "distributed.sequence_parallel_size is 3: 3 ranks cannot share 4 heads (num_attention_heads) and"},
-      {{d + "sequence_parallel_size=2", d + "sequence_parallel_type=ring"},
-       2,
-       "distributed.sequence_parallel_type: with distributed.sequence_parallel_size 2 a ring is not "
-       "available yet"},
   };
   const Workplace w("llama", kFull);
   for (const Wrong& wrong : all) {
@@ -121,11 +137,20 @@ TEST(SharedSequences, WhatCannotBeIsRefused) {
     EXPECT_NE(w.says().find(wrong.says), std::string::npos) << w.says();
     EXPECT_FALSE(fs::exists(w / "out/log.jsonl"));
   }
-  const Workplace t5("t5", {{"finetuning_type", "full"},
-                            {"data", {{"max_seq_length", nullptr}, {"max_source_length", 64}}}});
-  EXPECT_EQ(t5.run(command(2, 0, 1, {d + "sequence_parallel_size=2"})), 2);
-  EXPECT_NE(t5.says().find("ranks cannot share the sequences of this model yet"), std::string::npos)
-      << t5.says();
+  const Workplace t5("t5", kT5);
+  for (const auto& [more, says] :
+       {std::pair{std::vector{d + "sequence_parallel_size=2"},
+                  "2 ranks cannot share 3 heads (num_heads) evenly"},
+        {in_a_ring(2, {}), "distributed.sequence_parallel_type is ring, which has no T5 yet"}}) {
+    EXPECT_EQ(t5.run(command(2, 0, 1, more)), 2);
+    EXPECT_NE(t5.says().find(says), std::string::npos) << t5.says();
+  }
+}
+
+TEST(SharedSequences, MayBeT5s) {
+  const std::vector<double> want = result_of("t5", kT5, 1, 0, 1, kSteps).losses;
+  expect_near(result_of("t5", kT5, 3, 0, 1, shared(3)).losses, want);
+  expect_near(result_of("t5", kT5, 3, 3, 1, shared(3)).losses, want);
 }
 
 TEST(SharedSequences, AreVerified) {

@@ -7,6 +7,7 @@ namespace ft::test {
 namespace {
 
 const Words kTwo = {"distributed.tensor_parallel_size=2"};
+const Words kPartition = {"distributed.partition_activations=true"};
 const Words kSteps = {"training.max_steps=12", "training.weight_decay=0.1", "training.max_grad_norm=0.5"};
 
 class TensorRanks : public testing::TestWithParam<Json> {};
@@ -21,16 +22,30 @@ TEST_P(TensorRanks, AreOne) {
     expect_same(train_on("llama", GetParam(), 4, stage, 1, with(kTwo, kSteps)), one);
 }
 
+// With rows between layers whole, and shared out too.
 TEST_P(TensorRanks, TakeThePlannedMemory) {
-  const Workplace w("llama", GetParam());
-  ASSERT_EQ(w.run(command(2, 0, 1, kTwo)), 0) << w.says();
-  const Json measured = rows(w / "out/log.jsonl").back().at("memory");
-  ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json", "distributed.nproc_per_node=2", kTwo[0]}), 0)
-      << w.says();
-  const Json planned = Json::parse(contents(w / "stdout"));
-  for (const char* name :
-       {"weights", "adapter", "gradients", "optimizer", "activations", "scratch", "communication", "total"})
-    EXPECT_EQ(planned.at(name), measured.at(name)) << name;
+  std::int64_t before = std::numeric_limits<std::int64_t>::max();
+  for (const Words& how : {kTwo, with(kTwo, kPartition)}) {
+    const Workplace w("llama", GetParam());
+    ASSERT_EQ(w.run(command(2, 0, 1, how)), 0) << w.says();
+    const Json measured = rows(w / "out/log.jsonl").back().at("memory");
+    ASSERT_EQ(w.run(with({"plan", "--config", "run.json", "--json", "distributed.nproc_per_node=2"}, how)), 0)
+        << w.says();
+    const Json planned = Json::parse(contents(w / "stdout"));
+    for (const char* name :
+         {"weights", "adapter", "gradients", "optimizer", "activations", "scratch", "communication", "total"})
+      EXPECT_EQ(planned.at(name), measured.at(name)) << name;
+    EXPECT_LT(measured.at("activations").get<std::int64_t>(), before);
+    before = measured.at("activations");
+  }
+}
+
+TEST_P(TensorRanks, ShareOutRowsToo) {
+  const Trained one = train_on("llama", GetParam(), 1, 0, 2, kSteps);
+  for (const int stage : {0, 3})
+    expect_same(train_on("llama", GetParam(), 4, stage, 1, with(with(kTwo, kPartition), kSteps)), one);
+  const Words again = with(kPartition, {"training.gradient_checkpointing=false"});
+  expect_same(train_on("llama", GetParam(), 2, 0, 2, with(with(kTwo, again), kSteps)), one);
 }
 
 // Saved by ranks that share layers, or by one, and continued by the others.
@@ -53,6 +68,21 @@ TEST_P(TensorRanks, SaveWhatAnyOthersLoad) {
     last.losses.erase(last.losses.begin(), last.losses.begin() + 5);
     expect_same(rest, last);
   }
+}
+
+TEST(TensorRanks, SayWhereRowsCannotBeSharedOut) {
+  const Workplace w("llama", kFull);
+  const std::string d = "distributed.";
+  for (const auto& [more, says] : {std::pair{Words{}, "distributed.tensor_parallel_size is 1; set that"},
+                                   {with(kTwo, {d + "sequence_parallel_size=2"}),
+                                    "not with distributed.sequence_parallel_size above 1 yet"}}) {
+    EXPECT_EQ(w.run(command(4, 0, 1, with(kPartition, more))), 2);
+    EXPECT_NE(w.says().find(says), std::string::npos) << w.says();
+  }
+  const Workplace t5("t5", {{"finetuning_type", "full"},
+                            {"data", {{"max_seq_length", nullptr}, {"max_source_length", 64}}}});
+  EXPECT_EQ(t5.run(command(3, 0, 1, with(kPartition, {d + "tensor_parallel_size=3"}))), 2);
+  EXPECT_NE(t5.says().find("ranks cannot share out rows of T5 yet"), std::string::npos) << t5.says();
 }
 
 TEST(TensorRanks, SayWhatTheyCannotShare) {

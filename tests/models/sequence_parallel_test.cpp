@@ -28,6 +28,7 @@ struct Kind {
   std::vector<int> sizes;  // of a sequence group
   Json change = Json::object();
   bool adapters = false;  // with dropout
+  SequenceSharing by = SequenceSharing::ulysses;
 };
 void PrintTo(const Kind& k, std::ostream* out) { *out << k.name; }
 
@@ -76,6 +77,19 @@ std::vector<Batch> batches() {
   return all;
 }
 
+// For an encoder-decoder: sources of other lengths, 17 tokens at most.
+std::vector<Batch> with_sources(std::vector<Batch> all) {
+  for (Batch& b : all) {
+    b.source_starts = {0};
+    for (std::size_t i = 1; i < b.starts.size(); ++i) {
+      const std::int32_t n = b.starts[i] - b.starts[i - 1] + (i == 1 ? 1 : -1);
+      for (std::int32_t t = 0; t < std::max(1, n); ++t) b.source_ids.push_back(4 + t % 7);
+      b.source_starts.push_back(static_cast<std::int32_t>(b.source_ids.size()));
+    }
+  }
+  return all;
+}
+
 float number(const std::string& name, std::int64_t i) {
   const std::uint32_t bits = Random{5}.with(name).at(static_cast<std::uint64_t>(i))[0];
   return 0.2f * (static_cast<float>(bits) / 4294967296.0f - 0.5f);
@@ -90,6 +104,7 @@ class SequenceParallel : public testing::TestWithParam<Kind> {
     std::ofstream(folder_ / "config.json") << json.dump();
   }
 
+  bool sources() const { return std::string(GetParam().golden).starts_with("t5"); }
   MadeModel model() const {
     MadeModel made = make_model(folder_ / "config.json", DType::f32);
     if (!GetParam().adapters) {
@@ -103,22 +118,26 @@ class SequenceParallel : public testing::TestWithParam<Kind> {
     return made;
   }
 
+  void expect_sent_of_t5(const Json& config) const;
+
   // The passes of all micro-batches, which data ranks take in turns.
   Result run(const How& how) const {
     Result all;
     std::mutex mutex;
-    const GridShape shape({.pipeline = 1, .data = how.data, .sequence = how.sequence, .tensor = 1});
+    GridShape shape({.pipeline = 1, .data = how.data, .sequence = how.sequence, .tensor = 1});
+    shape.sharing = GetParam().by;
     rethrow_first(on_threads(shape.ranks(), [&](Ops& ops, Mesh mesh) {
       std::unique_ptr<Communicator> comm = std::make_unique<MeshCommunicator>(ops, std::move(mesh), 20);
       if (how.overlap) comm = std::make_unique<OverlappedCommunicator>(std::move(comm));
       const Grid grid(*comm, shape);
       MadeModel made = model();
-      if (how.sequence > 1) made.model->share_rows(how.sequence);
+      if (how.sequence > 1) made.model->share_rows(how.sequence, GetParam().by);
       PlanRequest request;
       request.zero = {.stage = ZeroStage::of(shape.ranks() > 1 ? how.stage : 0), .prefetch = 3000};
       request.grid = shape;
       request.recompute = how.recompute;
-      request.train = {{16, 16, 1, 16}};
+      request.train = {{.tokens = 16, .targets = 16, .sequences = 1, .longest = 16}};
+      if (sources()) request.train[0].source_tokens = request.train[0].longest_source = 17;
       const Plan plan = plan_run(*made.model, request);
       Arena saved(ops.allocate(plan.saved), plan.saved), scratch(ops.allocate(plan.scratch), plan.scratch);
       ParameterStore store(ops, grid.zero(), request.zero);
@@ -132,7 +151,7 @@ class SequenceParallel : public testing::TestWithParam<Kind> {
       c.grid = &grid;
       const Tensor loss = scratch.take({1}, DType::f64);
       *loss.as<double>() = 0;
-      const std::vector<Batch> data = batches();
+      const std::vector<Batch> data = sources() ? with_sources(batches()) : batches();
       store.begin_step();
       for (int i = grid.place.data; i < std::ssize(data); i += how.data) {
         store.begin_micro_step(i + how.data >= std::ssize(data));
@@ -222,68 +241,123 @@ TEST_P(SequenceParallel, TakesWhatWasPlanned) {
   }
 }
 
-// N / S (S - 1) / S (2 H + 2 K) D values in a pass of a layer, K being max(key/value heads, S).
-TEST_P(SequenceParallel, SendsWhatTheFormulaSays) {
-  const Json config = read_json(folder_ / "config.json");
-  const std::int64_t heads = config.at("num_attention_heads"), layers = config.at("num_hidden_layers");
-  const std::int64_t keys = config.value("num_key_value_heads", heads),
-                     width = config.value("head_dim", config.at("hidden_size").get<std::int64_t>() / heads);
+void SequenceParallel::expect_sent_of_t5(const Json& config) const {
+  const std::int64_t width =
+                         config.at("num_heads").get<std::int64_t>() * config.at("d_kv").get<std::int64_t>(),
+                     encoders = config.at("num_layers"), decoders = config.at("num_decoder_layers");
   for (const int n : GetParam().sizes) {
-    const std::int64_t rows = (16 + n - 1) / n, values = 2 * heads + 2 * std::max<std::int64_t>(keys, n);
-    EXPECT_EQ(run({.sequence = n}).sent, layers * rows * (n - 1) * values * width * 4 / n) << n;
+    const RowShare share{0, n};
+    const std::int64_t rows = share.rows_of(16), sources = share.rows_of(17 + 1);
+    const std::int64_t all = encoders * 4 * sources + decoders * (6 * rows + 2 * sources);
+    EXPECT_EQ(run({.sequence = n}).sent, all * width * 4 * (n - 1) / n) << n;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, SequenceParallel,
-                         testing::Values(Kind{"llama", "llama", {2, 4}}, Kind{"llama_gqa", "llama-gqa", {3}},
-                                         Kind{"one_key_head", "llama", {2, 4}, {{"num_key_value_heads", 1}}},
-                                         Kind{"window", "mistral-window", {2, 4}},
-                                         Kind{"llama_dynamic", "llama-dynamic", {3}},
-                                         Kind{"adapters", "llama", {2, 4}, Json::object(), true},
-                                         Kind{"gpt_neox", "gpt-neox", {3}}, Kind{"gemma", "gemma3", {3}}),
-                         [](const auto& p) { return p.param.name; });
+// In a forward pass of a layer N / S (S - 1) / S (2 H + 2 K) D values, K being max(key/value heads, S); in a
+// ring N / S (S - 1) 2 KV D.
+TEST_P(SequenceParallel, SendsWhatTheFormulaSays) {
+  const Json config = read_json(folder_ / "config.json");
+  if (sources()) return expect_sent_of_t5(config);
+  const std::int64_t heads = config.at("num_attention_heads"), layers = config.at("num_hidden_layers");
+  const bool neox = config.at("model_type") == "gpt_neox";  // whose heads are not grouped
+  const std::int64_t keys = neox ? heads : config.value("num_key_value_heads", heads),
+                     width = config.value("head_dim", config.at("hidden_size").get<std::int64_t>() / heads);
+  for (const int n : GetParam().sizes) {
+    const RowShare share{0, n, GetParam().by};
+    const std::int64_t rows = share.rows_of(16), all = 2 * heads + 2 * std::max<std::int64_t>(keys, n);
+    const std::int64_t values = share.runs() == 2 ? rows * (n - 1) * 2 * keys : rows * (n - 1) * all / n;
+    EXPECT_EQ(run({.sequence = n}).sent, layers * values * width * 4) << n;
+  }
+}
+
+const Json kDropout = {{"attention_dropout", 0.3}, {"num_key_value_heads", 2}},
+           kT5 = {{"num_heads", 4}, {"dropout_rate", 0.2}};
+const Kind kKinds[] = {{"llama", "llama", {2, 4}},
+                       {"llama_gqa", "llama-gqa", {3}},
+                       {"one_key_head", "llama", {2, 4}, {{"num_key_value_heads", 1}}},
+                       {"window", "mistral-window", {2, 4}},
+                       {"llama_dynamic", "llama-dynamic", {3}},
+                       {"adapters", "llama", {2, 4}, Json::object(), true},
+                       {"dropout", "llama", {2, 4}, kDropout},
+                       {"t5", "t5", {2, 4}, kT5},
+                       {"t5_adapters", "t5-v11", {4}, kT5, true},
+                       {"gpt_neox", "gpt-neox", {3}},
+                       {"gemma", "gemma3", {3}}};
+
+// Heads that the ranks do not divide too.
+const Kind kRings[] = {
+    {"llama_ring", "llama", {2, 3, 4}, Json::object(), false, SequenceSharing::ring},
+    {"llama_gqa_ring", "llama-gqa", {2, 4}, Json::object(), false, SequenceSharing::ring},
+    {"window_ring", "mistral-window", {2, 3, 4}, Json::object(), false, SequenceSharing::ring},
+    {"llama_dynamic_ring", "llama-dynamic", {2, 3}, Json::object(), false, SequenceSharing::ring},
+    {"adapters_ring", "llama", {2, 4}, Json::object(), true, SequenceSharing::ring},
+    {"gpt_neox_ring", "gpt-neox", {2}, Json::object(), false, SequenceSharing::ring},
+    {"phi3_ring", "phi3", {2}, Json::object(), true, SequenceSharing::ring},
+    {"gemma_ring", "gemma2", {2, 4}, Json::object(), false, SequenceSharing::ring}};
+
+std::string name_of(const testing::TestParamInfo<Kind>& p) { return p.param.name; }
+INSTANTIATE_TEST_SUITE_P(Models, SequenceParallel, testing::ValuesIn(kKinds), name_of);
+INSTANTIATE_TEST_SUITE_P(Rings, SequenceParallel, testing::ValuesIn(kRings), name_of);
 
 // A part has its rows' tokens and targets, all have as many rows, and the starts are the whole batch's.
 TEST(SequencePart, PartsAreTheBatch) {
   for (const Batch& whole : batches())
-    for (const int parts : {2, 3, 4}) {
-      std::vector<std::int32_t> ids, positions, rows, targets;
-      const std::int64_t n = (whole.tokens() + parts - 1) / parts;
-      for (int p = 0; p < parts; ++p) {
-        const Batch b = part_of(whole, p, parts);
-        EXPECT_EQ(b.tokens(), n);
-        EXPECT_EQ(b.starts.back(), n * parts);
-        EXPECT_EQ(b.length, *std::max_element(whole.positions.begin(), whole.positions.end()) + 1);
-        ids.insert(ids.end(), b.input_ids.begin(), b.input_ids.end());
-        positions.insert(positions.end(), b.positions.begin(), b.positions.end());
-        for (const std::int32_t row : b.target_rows) rows.push_back(static_cast<std::int32_t>(p * n) + row);
-        targets.insert(targets.end(), b.targets.begin(), b.targets.end());
+    for (const SequenceSharing by : {SequenceSharing::ulysses, SequenceSharing::ring})
+      for (const int parts : {2, 3, 4}) {
+        const std::int64_t n = RowShare{0, parts, by}.rows_of(whole.tokens());
+        std::vector<std::int32_t> ids(static_cast<std::size_t>(n * parts)), positions = ids;
+        std::map<std::int32_t, std::int32_t> targets;
+        for (int p = 0; p < parts; ++p) {
+          const RowShare share{p, parts, by};
+          const Batch b = part_of(whole, share);
+          EXPECT_EQ(b.tokens(), n);
+          EXPECT_EQ(b.starts.back(), n * parts);
+          EXPECT_EQ(b.length, *std::max_element(whole.positions.begin(), whole.positions.end()) + 1);
+          EXPECT_TRUE(std::is_sorted(b.target_rows.begin(), b.target_rows.end()));
+          share.numbers(n).each_run(n, [&](std::int64_t begin, std::int64_t end, std::int64_t number) {
+            std::copy(b.input_ids.begin() + begin, b.input_ids.begin() + end, ids.begin() + number);
+            std::copy(b.positions.begin() + begin, b.positions.begin() + end, positions.begin() + number);
+            for (std::size_t i = 0; i < b.targets.size(); ++i)
+              if (const std::int64_t row = b.target_rows[i]; begin <= row && row < end)
+                targets[static_cast<std::int32_t>(row - begin + number)] = b.targets[i];
+          });
+        }
+        ids.resize(whole.input_ids.size());
+        positions.resize(whole.positions.size());
+        EXPECT_EQ(ids, whole.input_ids);
+        EXPECT_EQ(positions, whole.positions);
+        ASSERT_EQ(targets.size(), whole.targets.size());
+        for (std::size_t i = 0; i < whole.targets.size(); ++i)
+          EXPECT_EQ(targets.at(whole.target_rows[i]), whole.targets[i]);
       }
-      ids.resize(whole.input_ids.size());
-      positions.resize(whole.positions.size());
-      EXPECT_EQ(ids, whole.input_ids);
-      EXPECT_EQ(positions, whole.positions);
-      EXPECT_EQ(rows, whole.target_rows);
-      EXPECT_EQ(targets, whole.targets);
-    }
 }
 
-TEST(SequencePart, HeadsThatCannotBeSharedAreRefused) {
+TEST(SequencePart, WhatCannotBeSharedIsRefused) {
   const Heads grouped{.query = 6, .key_value = 3, .width = 4};
   EXPECT_TRUE(HeadsByRank::divides(grouped, 3));
   EXPECT_TRUE(HeadsByRank::divides(grouped, 6));
   EXPECT_FALSE(HeadsByRank::divides(grouped, 2));
   SelfAttention a;
   a.heads = grouped;
-  try {
-    a.share_rows(2);
-    ADD_FAILURE() << "2 ranks share 6 and 3 heads";
-  } catch (const UserError& e) {
-    EXPECT_STREQ(
-        e.what(),
-        "distributed.sequence_parallel_size is 2: 2 ranks cannot share 6 heads (num_attention_heads) "
-        "and 3 key/value heads (num_key_value_heads) evenly\n  sizes that would do: 1, 3, 6");
-  }
+  const auto refused = [&](SequenceSharing by) {
+    try {
+      a.share_rows(2, by);
+    } catch (const UserError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refused(SequenceSharing::ring), "");
+  EXPECT_EQ(
+      refused(SequenceSharing::ulysses),
+      "distributed.sequence_parallel_size is 2: 2 ranks cannot share 6 heads (num_attention_heads) and 3 "
+      "key/value heads (num_key_value_heads) evenly\n  set distributed.sequence_parallel_type to ring, "
+      "which leaves heads whole; sizes that would do: 1, 3, 6");
+  a.dropout.p = 0.5;
+  EXPECT_EQ(
+      refused(SequenceSharing::ring),
+      "distributed.sequence_parallel_type is ring, and the model's attention_dropout is above 0; set the "
+      "type to ulysses, or attention_dropout to 0 in config.json");
 }
 
 }  // namespace

@@ -55,6 +55,37 @@ TEST(Cut, OfATensorIsItsRowsOrColumns) {
     }
 }
 
+// Queries, keys and values that one linear makes, whichever axis they lie on: each is shared out.
+TEST(Cut, OfPartsHasSomeOfEach) {
+  const Parts parts{4, 2, 2};
+  for (const int axis : {0, 1}) {
+    std::vector<int> seen(8 * 3);
+    for (int r = 0; r < 2; ++r) {
+      Parameter p{.name = "p", .shape = axis == 0 ? Shape{8, 3} : Shape{3, 8}, .stored = {}};
+      cut(p, axis, {r, 2}, parts);
+      EXPECT_EQ(p.shape[axis], 4);
+      std::vector<std::int64_t> places;
+      for (const std::int64_t e : elements_of(p)) {
+        ++seen[static_cast<std::size_t>(e)];
+        const std::int64_t place = axis == 0 ? e / 3 : e % 8;
+        if (axis == 0 ? e % 3 == 0 : e < 8) places.push_back(place);
+      }
+      EXPECT_EQ(places,
+                r == 0 ? (std::vector<std::int64_t>{0, 1, 4, 6}) : (std::vector<std::int64_t>{2, 3, 5, 7}));
+      each_piece(p, 3, 5, [&](std::int64_t here, std::int64_t at, std::int64_t n) {
+        for (std::int64_t i = 0; i < n; ++i)
+          EXPECT_EQ(at + i, elements_of(p)[static_cast<std::size_t>(here + i)]);
+      });
+    }
+    for (const int times : seen) EXPECT_EQ(times, 1);
+  }
+  FourBitWeight w("w", {8, 64}, {});
+  w.cut(0, {1, 2}, parts);
+  EXPECT_EQ(w.shape, (Shape{4, 64}));
+  EXPECT_EQ(elements_of(w.absmax), (std::vector<std::int64_t>{2, 3, 5, 7}));
+  EXPECT_EQ(elements_of(w.codes)[32], 3 * 32);
+}
+
 TEST(Cut, TheFirstRankHasTheMost) {
   for (std::int64_t n = 1; n < 30; ++n)
     for (int size = 1; size <= n && size < 9; ++size) {
@@ -76,7 +107,7 @@ TEST(Cut, OfAWeightInFourBitsIsWholeBlocks) {
       std::vector<int> codes(6 * 256 / 2), scales(6 * 256 / 64);
       for (int r = 0; r < 2; ++r) {
         FourBitWeight w("w", {6, 256}, {.nested = nested});
-        w.cut(axis, {r, 2});
+        w.cut(axis, {r, 2}, {});
         EXPECT_EQ(w.shape, axis == 0 ? (Shape{3, 256}) : (Shape{6, 128}));
         EXPECT_EQ(w.codes.shape.numel(), 6 * 128 / 2);
         EXPECT_FALSE(w.form.nested);
@@ -92,7 +123,7 @@ TEST(Cut, OfAWeightInFourBitsIsWholeBlocks) {
     }
   FourBitWeight small("small", {6, 192}, {});
   try {
-    small.cut(1, {0, 2});
+    small.cut(1, {0, 2}, {});
     ADD_FAILURE() << "96 columns are one block and a half";
   } catch (const UserError& e) {
     EXPECT_EQ(e.code, Exit::config);
