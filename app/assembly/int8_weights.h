@@ -13,8 +13,8 @@ namespace ft {
 
 class Int8Weights {
  public:
-  // Gives frozen linears weights in 8 bits: all but those named, the head too unless it shares the
-  // embedding's table. UserError(config): there is none, or an adapter compares with what they are (DoRA).
+  // Gives frozen linears weights in 8 bits: all but those named, and but a head that shares the embedding's
+  // table. UserError(config): there is none, or an adapter compares with what they are (DoRA).
   Int8Weights(Model&, const std::vector<std::string>& never_quantized);
 
   bool has(const Parameter& p) const { return by_parameter_.contains(p.name); }

@@ -119,9 +119,7 @@ void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, P
   const Pass pass{c, p.policy, {p.reference, {}, p.critic}};
   if (train && c.pipeline()) {
     c.again = &again;
-    run_stage({*p.policy.model, *p.policy.store, c, {loss}, 1, [&](std::int64_t, Ctx&) {
-                 return batch;
-               }});
+    run_stage({*p.policy.model, *p.policy.store, c, {loss}, 1, [&](std::int64_t, Ctx&) { return batch; }});
     peaks.flight = std::max(peaks.flight, saved.peak());
     peaks.again = std::max(peaks.again, again.peak());
   } else if (train)
