@@ -1,5 +1,5 @@
 // Megatron's sequence parallelism (Korthikanti et al., "Reducing Activation Recomputation in Large
-// Transformer Models", 2022). T ranks that share each layer have all N rows within attention and the MLP only.
+// Transformer Models", 2022). T ranks that share each layer have all N rows within attention and MLP only.
 // In the residual stream between them, with its norms and dropouts, each has N / T rows and what is kept of
 // them. What a layer reads is gathered, and the parts of its result are added up and scattered in one:
 // together as many bytes as the sum that they replace.
