@@ -101,7 +101,7 @@ void Int8Weight::visit(Visitor& v) {
   v.parameter(scales);
 }
 
-void Int8Weight::cut(int, TensorRank) {
+void Int8Weight::cut(int, TensorRank, const Parts&) {
   throw UserError(Exit::config, "distributed.tensor_parallel_size: weights in 8 bits are not shared out");
 }
 

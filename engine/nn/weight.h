@@ -68,7 +68,7 @@ class Int8Weight final : public Weight {
   Term times(Tensor x, Trans) const override;
   bool inputs_first() const override { return inputs_first_; }
   void visit(Visitor&) override;
-  void cut(int axis, TensorRank) override;  // UserError: it cannot be
+  void cut(int axis, TensorRank, const Parts&) override;  // UserError: it cannot be
 
   Shape shape;
   Parameter codes, scales;  // NAME, NAME.scales
