@@ -104,6 +104,7 @@ struct Passes {
 
 // Where ranks share a batch, targets lie in rank 0's rows first: no rank has more of them than rows.
 std::int64_t first_target(const Grid* grid, std::int64_t tokens) {
+  if (!grid) return 0;
   const RowShare share{0, grid->shape.sequence, grid->shape.sharing};
   return share.numbers(share.rows_of(tokens)).first;
 }

@@ -141,7 +141,7 @@ class Run {
     if (case_.method == Method::qlora)
       four_bit_.emplace(model, lora::FourBitPlan{{}, {made_.info.head}, false}, &base_);
     model.cut({grid_.place.tensor, grid_.shape.tensor});
-    if (grid_.shape.sequence > 1) model.share_rows(grid_.shape.sequence);
+    if (grid_.shape.sequence > 1) model.share_rows(grid_.shape.sequence, grid_.shape.sharing);
     const int stages = grid_.shape.pipeline;
     const std::vector<double> alike(static_cast<std::size_t>(model.blocks()), 1);
     if (stages > 1)
