@@ -1,5 +1,6 @@
 #include "app/assembly/pipeline_parallel.h"
 
+#include "data/efficiency/schedule.h"
 #include "engine/train/planner.h"
 
 namespace ft {
