@@ -10,7 +10,7 @@
 namespace ft {
 namespace {
 
-BuiltModel build(const std::string& golden, bool int8, const std::string& adapter = "") {
+BuiltModel built_model_of(const std::string& golden, bool int8, const std::string& adapter = "") {
   RunConfig c;
   c.model.model_name_or_path = source_path("tests/golden/models/" + golden + "/model");
   c.trains = false;
@@ -49,12 +49,12 @@ class Rounded final : public WeightSource {
 class Int8Model : public testing::TestWithParam<const char*> {};
 
 TEST_P(Int8Model, IsTheModelOfItsDequantizedWeights) {
-  BuiltModel dense = build(GetParam(), false);
+  BuiltModel dense = built_model_of(GetParam(), false);
   const auto unquantized = probe_logits(dense, 33);
   dense.base = std::make_unique<Rounded>(std::move(dense.base));
   const auto want = probe_logits(dense, 33);
   EXPECT_NE(want, unquantized);
-  EXPECT_EQ(probe_logits(build(GetParam(), true), 33), want);
+  EXPECT_EQ(probe_logits(built_model_of(GetParam(), true), 33), want);
 }
 INSTANTIATE_TEST_SUITE_P(All, Int8Model, testing::Values("llama", "qwen3", "gpt2"));
 
@@ -62,15 +62,15 @@ TEST(Int8Weights, TakeAByteAnElementAndTheirScales) {
   PlanRequest request{.adapter = false};
   request.states = no_states;
   request.train = {{.tokens = 8, .targets = 7, .sequences = 1, .longest = 8}};
-  const Plan int8 = plan_run(build("llama", true).model(), request);
-  const Plan dense = plan_run(build("llama", false).model(), request);
+  const Plan int8 = plan_run(built_model_of("llama", true).model(), request);
+  const Plan dense = plan_run(built_model_of("llama", false).model(), request);
   EXPECT_EQ(int8.parameters, dense.parameters);
   EXPECT_LT(int8.memory.weights * 2, dense.memory.weights);
 }
 
 TEST(Int8Weights, AdaptersThatNeedTheWeightsAreRefused) {
   try {
-    build("llama-biases-gelu", true, "lora-dora");
+    built_model_of("llama-biases-gelu", true, "lora-dora");
     FAIL() << "accepted";
   } catch (const UserError& e) {
     EXPECT_EQ(e.code, Exit::config);
