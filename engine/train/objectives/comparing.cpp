@@ -27,23 +27,11 @@ class KeptValues final : public RowLoss {
 };
 
 // Dropout is off when answers are compared, as in TRL.
-Ctx comparing(const Ctx& from) {
+Ctx comparing(const Ctx& from, bool adapters = true) {
   Ctx c = from;
   c.train = false;
+  c.adapters = adapters;
   return c;
-}
-
-// A pass without gradient keeps little and needs much for a moment, a training pass the other way round. With
-// its arenas exchanged it fits into what the training pass takes.
-Ctx without_gradient(const Ctx& from, bool adapters) {
-  return {.ops = from.ops,
-          .saved = from.scratch,
-          .scratch = from.saved,
-          .dtype = from.dtype,
-          .random = from.random,
-          .train = false,
-          .adapters = adapters,
-          .grid = from.grid};
 }
 
 }  // namespace
@@ -96,7 +84,7 @@ class Comparing::Weigher final : public RowLoss {
 
 std::vector<double> Comparing::logps(const Pass& p, const Batch& b, bool reference) {
   const Policy of = reference && p.others.reference ? p.others.reference : p.policy;
-  Ctx c = without_gradient(p.context, !reference || static_cast<bool>(p.others.reference));
+  Ctx c = comparing(p.context, !reference || static_cast<bool>(p.others.reference));
   KeptValues values(judge_->temperature());
   of.model->forward_rows(c, *of.store, b, values);
   return judge_->reference({b.compared, values.all, {}, {}});
