@@ -51,26 +51,21 @@ RotaryTable Rotary::rows(const Continuation& next) const {
   return t;
 }
 
-// Only the table's rows from the lowest position on, as long as that is not more than one for each token.
+// A row for each position or, where these are more, for each token: as many whichever rows the rank has.
 Positions Rotary::upload_part(Ctx& c, const Batch& b, const RotaryTable& table) {
-  const auto [low, high] = std::minmax_element(b.positions.begin(), b.positions.end());
-  const std::int64_t span = *high - *low + 1, first = *low, width = std::ssize(table.frequencies);
+  const std::int64_t n = b.tokens(), width = std::ssize(table.frequencies);
+  if (b.length <= n)
+    return upload_table(c, b.positions, b.starts, {b.length, width}, table.cos.data(), table.sin.data());
   std::vector<std::int32_t> rows(b.positions.size());
-  if (span > b.tokens()) {
-    std::iota(rows.begin(), rows.end(), 0);
-    const auto picked = [&](const std::vector<float>& from) {
-      std::vector<float> to;
-      for (const std::int32_t p : b.positions)
-        to.insert(to.end(), from.begin() + p * width, from.begin() + (p + 1) * width);
-      return to;
-    };
-    const RotaryTable own{picked(table.cos), picked(table.sin), {}};
-    return upload_table(c, rows, b.starts, {b.tokens(), width}, own.cos.data(), own.sin.data());
-  }
-  std::transform(b.positions.begin(), b.positions.end(), rows.begin(),
-                 [&](std::int32_t p) { return p - static_cast<std::int32_t>(first); });
-  return upload_table(c, rows, b.starts, {span, width}, table.cos.data() + first * width,
-                      table.sin.data() + first * width);
+  std::iota(rows.begin(), rows.end(), 0);
+  const auto picked = [&](const std::vector<float>& from) {
+    std::vector<float> to;
+    for (const std::int32_t p : b.positions)
+      to.insert(to.end(), from.begin() + p * width, from.begin() + (p + 1) * width);
+    return to;
+  };
+  const std::vector<float> cos = picked(table.cos), sin = picked(table.sin);
+  return upload_table(c, rows, b.starts, {n, width}, cos.data(), sin.data());
 }
 
 Positions Rotary::upload(Ctx& c, const Batch& b) {
