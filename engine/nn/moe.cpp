@@ -202,17 +202,17 @@ Moe::Saved Moe::widen(Ctx& c, Tensor x, const RouterStatistics* routers) const {
   Saved s;
   s.routed = route(c, x, routers);
   const std::int64_t rows = s.routed.rows.rows(), room = s.routed.rows.room(),
-                     wide = widest(c, experts, &Expert::gate_proj);
+                     of_gate = widest(c, experts, &Expert::gate_proj);
   s.gate = c.save(room, inner()).slice(0, rows);
   s.up = c.save(room, inner()).slice(0, rows);
-  s.u = take(c.saved, {room, wide + widest(c, experts, &Expert::up_proj)}, c.dtype);
+  s.u = take(c.saved, {room, of_gate + widest(c, experts, &Expert::up_proj)}, c.dtype);
   Scope scratch(c.scratch);
   const Tensor in = sorted(c, x, s.routed);
   begin(c, gate_up_adapter, false);
   each_expert(c, s.routed, Part::wide, [&](const Expert& e, std::int64_t first, std::int64_t end) {
     const Tensor own = in.slice(first, end);
     ft::forward(c, e.gate_proj, s.gate.slice(first, end), own, part(c, s.u, first, end, 0, e.gate_proj));
-    ft::forward(c, e.up_proj, s.up.slice(first, end), own, part(c, s.u, first, end, wide, e.up_proj));
+    ft::forward(c, e.up_proj, s.up.slice(first, end), own, part(c, s.u, first, end, of_gate, e.up_proj));
   });
   return s;
 }
@@ -297,7 +297,7 @@ void Moe::down_back(Ctx& c, Tensor dw, Tensor dy, const Saved& s) const {
 // dx = the gradient by way of gate and up, whose own are in their place.
 void Moe::wide_back(Ctx& c, Tensor dx, Tensor x, const Saved& s) const {
   Scope scratch(c.scratch);
-  const std::int64_t wide = widest(c, experts, &Expert::gate_proj);
+  const std::int64_t of_gate = widest(c, experts, &Expert::gate_proj);
   const Results din = dx ? room_for_results(c, x.cols(), s.routed) : Results{};
   const Tensor in = sorted(c, x, s.routed);
   const Tensor du = s.u ? c.scratch.take(s.u.shape, c.dtype) : Tensor{};
@@ -310,7 +310,7 @@ void Moe::wide_back(Ctx& c, Tensor dx, Tensor x, const Saved& s) const {
                    part(c, s.u, first, end, at, l));
     };
     back(e.gate_proj, s.gate, 0);
-    back(e.up_proj, s.up, wide);
+    back(e.up_proj, s.up, of_gate);
     sum.run();
   });
   finish(c, gate_up_adapter);
