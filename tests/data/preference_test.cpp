@@ -117,6 +117,25 @@ TEST_F(PreferenceTest, AnswersWithLabels) {
       std::string::npos);
 }
 
+// KTO: another row's prompt may have room for what is cut.
+TEST_F(PreferenceTest, WhatIsCutFromALabelledAnswerIsKept) {
+  wanted = {.kind = RowKind::labelled, .objective = "kto"};
+  config.max_seq_length = 4;
+  const Dataset d = load(
+      "{\"prompt_ids\":[5,6,7],\"completion_ids\":[8,9,10,2],\"label\":true}\n"
+      "{\"prompt_ids\":[5],\"completion_ids\":[3,2],\"label\":false}\n");
+  EXPECT_EQ(ids(d[0].input_ids), (Ids{5, 6, 7, 8}));
+  EXPECT_EQ(ids(d[0].labels), (Ids{-100, -100, -100, 8}));
+  EXPECT_EQ(ids(d.tail(0)), (Ids{9, 10, 2}));
+  EXPECT_TRUE(d.tail(1).empty());
+  EXPECT_EQ(d.tokens(), 4 + 3);
+  EXPECT_EQ(d.longest(), 4);
+  const Batcher batches(d, {.batch_size = 2});
+  const Batch b = batches.batch(0, 0);
+  EXPECT_EQ(b.input_ids, (Ids{5, 6, 7, 8, 5, 3, 2}));
+  EXPECT_EQ(b.compared.tails, (std::vector<Ids>{{9, 10, 2}, {}}));
+}
+
 // What a prompt's last token and an answer's first become together is the answer's.
 TEST_F(PreferenceTest, TheAnswerBeginsWhereThePromptsTokensEnd) {
   const Dataset d = load(R"({"prompt": "Ada ha", "chosen": "s", "rejected": "t", "other": 5})");
