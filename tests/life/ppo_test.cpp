@@ -65,7 +65,9 @@ TEST(PpoLife, ItIsTheSameWhateverRanksAndStage) {
   ASSERT_EQ(one.size(), several.size());
   for (std::size_t i = 0; i < 2; ++i)
     for (const char* name : {"loss", "grad_norm", "loss/value_avg", "objective/kl"})
-      if (one[i].contains(name)) EXPECT_NEAR(one[i][name], several[i][name], 1e-4) << name << " " << i;
+      if (one[i].contains(name)) {
+        EXPECT_NEAR(one[i][name], several[i][name], 1e-4) << name << " " << i;
+      }
 }
 
 TEST(PpoLife, ThePlanIsWhatIsMeasured) {
