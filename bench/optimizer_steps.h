@@ -8,7 +8,7 @@
 
 namespace ft {
 
-// Of f32, of one size, a multiple of 256; v is above 0.
+// All in f32 and of one size, a multiple of 256; v is above 0.
 struct StepArrays {
   Tensor master, m, v, grad;
 };

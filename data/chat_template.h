@@ -23,7 +23,7 @@ class ChatTemplate {
 
   // A format of ft's; null: templates.
   const ChatFormat* format() const { return format_ ? &*format_ : nullptr; }
-  // Of several templates transformers' choice: tool_use where there are tools, even none of them, else
+  // Among several templates, transformers' choice: tool_use where there are tools, even an empty list, else
   // default. Throws std::invalid_argument where there is neither.
   const TurnWriter& writer(bool tools) const;
   // A template says itself what is trained.

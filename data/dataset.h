@@ -11,7 +11,7 @@ namespace ft {
 
 inline constexpr std::int32_t kIgnored = -100;  // the label of a token that is not trained, as in PyTorch
 
-// Of a conversation: what became of the messages that were to be trained.
+// What became of a conversation's messages that were to be trained.
 struct TrainedTurns {
   std::int32_t turns = 0, closed = 0;  // found in the text; those whose end token is trained too
   std::vector<std::int32_t> lost{};    // not found in the text; from 1
@@ -34,7 +34,7 @@ struct Sample {
   std::vector<std::int32_t> labels;     // (T) the token itself, or kIgnored; labels[0] is never a target.
                                         // Encoder-decoders: the target, of another length; all are targets
   TrainedTurns turns{};
-  // Of a pair the above are the chosen answer's, these the rejected one's. Labels of answers are kIgnored in
+  // In a pair the above are the chosen answer's, these the rejected one's. Labels of answers are kIgnored in
   // the prompt and, of labelled answers, in what is cut from their end.
   std::vector<std::int32_t> rejected_ids{}, rejected_labels{};
   float value = 0;  // a pair's margin; 1 or 0: whether an answer is desired; a rollout's reward
@@ -78,7 +78,7 @@ class SampleStore {
   float value(std::int64_t i) const { return values(i).front(); }
   std::span<const float> old_logps(std::int64_t i) const { return values(i).subspan(1); }       // of rollouts
   const std::string& row(std::int64_t i) const { return texts_[static_cast<std::size_t>(i)]; }  // of prompts
-  // Of labelled answers: what was cut from its end, which other prompts may have room for.
+  // What was cut from the end of a labelled answer, for which other prompts may have room.
   std::span<const std::int32_t> tail(std::int64_t i) const;
   std::string source(std::int64_t i) const;  // train.jsonl:18
 

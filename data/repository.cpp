@@ -205,7 +205,7 @@ std::vector<Split> splits_by_words(const std::vector<std::string>& files, const 
   return {{"train", {"**"}}};
 }
 
-// Of a file that several kinds of exist: a data set is of one kind, its most common one.
+// One name for kinds that count as the same: a data set is of its most common kind.
 std::string kind_as_data(const std::string& file) {
   const std::string kind = kind_of_file(file);
   if (kind == ".jsonl" || kind == ".ndjson") return ".json";

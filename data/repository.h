@@ -11,8 +11,8 @@
 
 namespace ft {
 
-// Of the configuration and split that the dataset asks for. `name` is the folder in messages, `setting` the
-// dataset. Throws a UserError (exit 3) that names what there is.
+// The files of the configuration and split that the dataset asks for. Messages call the folder `name`, and
+// `setting` the dataset. Throws a UserError (exit 3) that names what there is.
 std::vector<DataFile> repository_files(const std::filesystem::path& folder, const std::string& name,
                                        const DatasetConfig& dataset, const std::string& setting);
 

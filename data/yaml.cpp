@@ -72,7 +72,7 @@ class Yaml {
   bool more(std::size_t indent) const { return at_ < lines_.size() && lines_[at_].indent == indent; }
   static bool is_item(std::string_view text) { return text == "-" || text.starts_with("- "); }
 
-  // Of the colon behind a key.
+  // Where the colon behind a key is.
   static std::size_t colon_of(std::string_view text) {
     if (text.starts_with('{') || text.starts_with('[')) return text.npos;
     if (text.starts_with('"') || text.starts_with('\'')) {

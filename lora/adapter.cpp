@@ -9,7 +9,7 @@ LoraAdapter::LoraAdapter(const std::string& module, std::int64_t in, std::int64_
       scale_(scale),
       dropout_(dropout) {}
 
-// Of a Linear that is cut into columns each rank makes all of u, and a part of its gradient; of one that is
+// Where a Linear is cut into columns each rank makes all of u, and a part of its gradient; where it is
 // cut into rows a part of u, and all of its gradient.
 void LoraAdapter::cut(Cut how, TensorRank t, const Parts& parts) {
   const bool columns = how == Cut::columns;

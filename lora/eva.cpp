@@ -84,8 +84,8 @@ void Eva::end_batch() {
   if (decomposes()) distribute();
 }
 
-// As many components as there are ranks to give, those that explain most. Of equals the first one's, and of
-// Linears that read the same the first has the highest rank.
+// As many components as there are ranks to give, those that explain most. Among equals the first
+// one's are taken, and the first of Linears that read the same has the highest rank.
 void Eva::distribute() {
   struct Candidate {
     double explains;

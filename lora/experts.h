@@ -27,8 +27,8 @@ class ExpertsLora final : public ExpertsAdapter {
   std::int64_t out() const { return b.shape[0]; }
   float scale() const { return scale_; }
 
-  // Of one of the experts that it adapts: A (r, in), its gradient included, and, between begin() and
-  // finish(), rows of its B.
+  // An adapted expert's A (r, in), its gradient included, and, between begin() and finish(), rows of
+  // its B.
   DownMatrix down(std::int64_t expert) const;
   Tensor up(std::int64_t expert, std::int64_t first, std::int64_t rows) const;
   Tensor up_gradient(std::int64_t expert, std::int64_t first, std::int64_t rows) const;

@@ -22,7 +22,7 @@ void copy_part(const Tensor& y, const std::vector<T>& from, std::int64_t first) 
   std::memcpy(y.as<T>(), from.data() + first, static_cast<std::size_t>(y.bytes()));
 }
 
-// Of a weight that is stored as (in, out) bitsandbytes quantizes the transpose, (out, in).
+// bitsandbytes quantizes the transpose, (out, in), of a weight that is stored as (in, out).
 FourBitData quantized_transpose(const WeightSource& base, const std::string& weight, const Shape& shape,
                                 FourBitForm form) {
   const std::int64_t out = shape[0], in = shape[1];

@@ -41,7 +41,7 @@ class Starts {
   Starts(const Attached&, LoraStart, Random, std::string table, std::vector<std::vector<float>> eva = {});
 
   bool changes_base() const { return start_.changes_base(); }
-  // Of the n-th adapter; made once, and from several threads at a time. For pissa and olora only the whole
+  // The n-th adapter's; made once, and from several threads at a time. For pissa and olora only the whole
   // weights of `below` are read.
   const Factors& factors(std::size_t adapter, const WeightsBelow& below) const;
   const Attached& attached() const { return attached_; }

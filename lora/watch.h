@@ -20,7 +20,7 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Of which Linears; none: memory is taken as for all of them, and nothing is seen.
+  // Which Linears to watch; none: memory is taken as for all of them, and nothing is seen.
   std::function<bool(std::size_t linear)> wants;
 
  private:

@@ -27,7 +27,7 @@ class Predictions {
   // with predict_ before their names, and what it took. samples.json: answers before and after.
   // Into the run's folder.
   void write(double loss, double seconds, std::int64_t batches) const;
-  // Of the first prompts: what was answered before training and in the end, for the screen.
+  // The first prompts' answers before training and in the end, for the screen.
   std::vector<std::string> before_and_after() const;
 
  private:

@@ -41,14 +41,14 @@ struct BuiltModel {
   Model& model() const { return *made.model; }
   // The embedding's, and the head's where it has its own: an adapter holds them when they have grown.
   std::vector<const Parameter*> tables() const;
-  // Of the vocabulary, where it has grown.
+  // The vocabulary's size, where it has grown.
   std::optional<std::int64_t> rows() const {
     return grown ? std::optional(made.info.vocab_size) : std::nullopt;
   }
   // With `base` and `lora`.
   lora::WeightsBelow below() const;
-  // Every parameter's first value: from the model's files, the adapter's, or at random. Of what this rank has
-  // of it, or of the whole tensor. Use this BuiltModel.
+  // Every parameter's first value: from the model's files, the adapter's, or at random. reader() gives
+  // this rank's part, whole_reader() the whole tensor. Both use this BuiltModel.
   ReadParameter reader() const { return of_parts(whole_reader()); }
   ReadParameter whole_reader() const;
 };

@@ -22,8 +22,8 @@ std::vector<std::string> weights_by_token(const ModelInfo&);
 bool has_tokenizer(const std::string& folder);
 
 // UserError (exit 2) where the tokenizer of the model in the folder `other`, which `setting` names, has
-// another token for an id than this run's: it has to mean the same to both. Of a model without tokenizer
-// nothing is known.
+// another token for an id than this run's: it has to mean the same to both. Without a tokenizer
+// nothing is checked.
 void require_same_tokens(const RunConfig&, const std::string& setting, const std::string& other);
 
 }  // namespace ft

@@ -304,7 +304,8 @@ void CommandLine::readiness() {
       ->add_option("--hostfile", doctor_.hostfile,
                    "Also check these machines over ssh: one HOST slots=N per line.")
       ->type_name("FILE");
-  doctor->add_option("-i,--include", doctor_.include, "Of them only HOST[@HOST...].")->type_name("HOSTS");
+  doctor->add_option("-i,--include", doctor_.include, "Only these of them: HOST[@HOST...].")
+      ->type_name("HOSTS");
   doctor->add_option("-e,--exclude", doctor_.exclude, "Use all of the hostfile but these.")
       ->type_name("HOSTS");
   doctor->add_option("--ssh_port", doctor_.ssh_port, "Port of ssh, if not the usual one.")

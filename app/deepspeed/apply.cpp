@@ -129,7 +129,7 @@ class Application {
     return above_1(file) || above_1(own);
   }
 
-  // What ft has not is refused, but for what is off.
+  // What ft does not have is refused, unless it is switched off.
   void check_there(Row& row, const Key& key) {
     for (const std::string& path : row.to) {
       if (there(path)) continue;

@@ -36,7 +36,7 @@ enum class Fate : std::uint8_t {
   no_effect,   // `why` says why nothing changes
   refused,     // `why` says what to do
   only_usual,  // refused where it is not DeepSpeed's default
-  block_off,   // a block that ft has not: refused unless its `enabled`, or it itself, is false
+  block_off,   // a block that ft does not have: refused unless its `enabled`, or it itself, is false
   renamed,     // an old name of the key `to`
 };
 

@@ -1,4 +1,4 @@
-// Logging, profiling, and the blocks that ft has not.
+// Logging, profiling, and the blocks that ft does not have.
 #include "app/deepspeed/values.h"
 
 namespace ft::deepspeed {
@@ -58,7 +58,7 @@ constexpr Key kOtherKeys[] = {
     {"weight_quantization", any(), block_off, "*", "use quantization.load_in_4bit in run.json"},
     {"quantize_training", any(), block_off, "*", "use quantization.load_in_4bit in run.json"},
     {"progressive_layer_drop", any(), block_off, "enabled, theta, gamma", "ft drops no layers"},
-    {"eigenvalue", any(), block_off, "*", "it serves quantize_training, which ft has not"},
+    {"eigenvalue", any(), block_off, "*", "it serves quantize_training, which ft does not have"},
     {"hybrid_engine", any(), block_off, "*",
      "objective.type=grpo in run.json trains on the run's own answers"},
     {"nebula", any(), block_off, "*", "ft saves to folders"},

@@ -126,7 +126,7 @@ class Rows {
     each_leaf(name, value, [&](Row& row) { report_.reject(row, what); });
   }
 
-  // A block that ft has not passes if it is switched off.
+  // A block that ft does not have passes if it is switched off.
   void block_off(const Key& key, const std::string& name, const Json& value) {
     const auto enabled = value.is_object() ? value.find("enabled") : value.end();
     const bool off = value.is_object() ? enabled != value.end() && (*enabled == false || *enabled == "auto")

@@ -93,7 +93,7 @@ class AdapterFiles final : public ModelFiles {
     return head && built_.four_bit && built_.four_bit->has(*head) ? nullptr : head;
   }
 
-  // Of a vocabulary that has grown: without them nobody could tell what the new rows were.
+  // The tables of a vocabulary that has grown: without them nobody could tell what the new rows were.
   std::vector<const Parameter*> frozen_tables() const {
     std::vector<const Parameter*> out = built_.tables();
     std::erase_if(out, [&](const Parameter* p) {

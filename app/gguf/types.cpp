@@ -17,7 +17,7 @@ constexpr GgufForm kForms[] = {{"float32", GgmlType::f32, 0},        {"float16",
 
 bool has(const std::string& name, const char* part) { return name.find(part) != std::string::npos; }
 
-// Of the keys about the model; 0: it has no such key.
+// A number among the keys about the model; 0: there is no such key.
 std::int64_t number_of(const GgufModel& model, const std::string& key) {
   for (const auto& [name, value] : model.keys)
     if (const auto* n = std::get_if<std::uint32_t>(&value); n && name == model.architecture + "." + key)
@@ -58,7 +58,7 @@ class Mixture {
     seventy_ =
         layers_ == 80 && (model.architecture == "qwen2" || (model.architecture == "llama" && shared_ > 1));
   }
-  // Of the next tensor in its order.
+  // The type of the next tensor in its order.
   GgmlType next(const std::string& name) {
     if (is_value(name)) return of_value();
     if (experts_ == 8 && has(name, "attn_k.weight")) return GgmlType::q8_0;

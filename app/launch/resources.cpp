@@ -23,7 +23,7 @@ std::vector<int> gpus_shown() {
   return gpus_here(shown.empty() ? std::nullopt : std::optional(shown));
 }
 
-// Of the one machine there is without a hostfile.
+// Without a hostfile there is one machine.
 void check_only_here(const std::string& option, const std::string& text) {
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, '@');)

@@ -66,7 +66,7 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
   return {plan, largest, {plan}};
 }
 
-// Of each stage of the pipeline what the first of its ranks has: no other one has more.
+// What the first rank of each pipeline stage has: no other rank of a stage has more.
 std::vector<BuiltModel> build_stages(const RunConfig& config) {
   const GridShape grid = grid_of(config.distributed);
   std::vector<BuiltModel> all;

@@ -12,7 +12,7 @@ namespace ft {
 
 namespace {
 
-// Of answers that a reward model scores.
+// The shape of answers that a reward model scores.
 BatchShape scored_shape(BatchShape whole) {
   whole.targets = whole.sequences;
   return whole;

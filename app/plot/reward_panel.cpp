@@ -12,7 +12,7 @@
 namespace ft {
 namespace {
 
-// Of pairs and labelled answers, of reward models, of answers that a program rewards.
+// Columns of pairs and labelled answers, of reward models, and of answers that a program rewards.
 constexpr std::pair<const char*, const char*> kShown[] = {
     {"rewards/chosen", "chosen"},  {"rewards/rejected", "rejected"},
     {"rewards/margins", "margin"}, {"mean_reward", "mean"},

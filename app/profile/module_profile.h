@@ -30,7 +30,7 @@ struct ModuleProfile {
 
   std::string_view own_name() const;  // mlp
   double seconds() const { return forward.seconds + recompute.seconds + backward.seconds; }
-  // Of the model's definition: recomputation is not counted.
+  // What the model's definition takes: recomputation is not counted.
   double flops() const { return forward.flops + backward.flops; }
 };
 

@@ -19,7 +19,7 @@ struct StepProfile {
   double seconds(Phase p) const { return phases[static_cast<std::size_t>(p)]; }
   double seconds() const;  // of the step
   double flops() const { return modules.flops() + recompute_fwd_factor * modules.forward.flops; }
-  // Of the machine's limit; 0: unknown.
+  // As a share of the machine's limit; 0: unknown.
   double share_of_peak(double flops, double seconds) const {
     return seconds > 0 && peak_flops > 0 ? flops / seconds / peak_flops : 0;
   }

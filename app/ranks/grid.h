@@ -5,8 +5,8 @@
 
 namespace ft {
 
-// Of this many ranks; data gets those that the other axes leave. UserError(Exit::config) where the sizes do
-// not fit their number, with sizes that would.
+// The grid of this many ranks; data gets what the other axes leave. UserError(Exit::config) where the sizes
+// do not fit their number, with sizes that would.
 GridShape grid_shape(const DistributedConfig&, int ranks);
 
 }  // namespace ft

@@ -8,7 +8,7 @@
 
 namespace ft {
 
-// Of one run, or of several beside one another.
+// The page about one run, or about several beside one another.
 std::string report_html(const std::vector<RunPage>& runs);
 
 }  // namespace ft

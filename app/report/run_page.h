@@ -24,7 +24,7 @@ struct RunPage {
   std::vector<Sample> samples;  // of evaluation.predict_with_generate
 };
 
-// Of a folder whose run has these settings: its log.jsonl, and samples.json where there is one.
+// Reads log.jsonl, and samples.json if there is one, of a folder whose run has these settings.
 RunPage run_page(const std::string& folder, const std::string& settings);
 // The same with the settings in run.json. UserError(Exit::input) where the folder holds no run.
 RunPage read_run_page(const std::string& folder);

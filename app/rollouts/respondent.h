@@ -47,7 +47,7 @@ class Respondent {
   // Figures of a generation by TRL's names, and all the names.
   std::map<std::string, double> figures(const RewardedAnswers&) const;
   std::vector<std::string> columns() const;
-  // Of the seconds since it was last asked: the shares that generating and rewarding took.
+  // The shares that generating and rewarding took of the time since the last call.
   Measures shares();
   void log_to(const std::string& folder);  // what rewards may write
 

@@ -23,7 +23,7 @@ class Reward {
  public:
   virtual ~Reward() = default;
   virtual std::string name() const = 0;
-  // Of each answer; NaN: it has none. UserError where they cannot be had.
+  // A reward for each answer; NaN: it has none. UserError where they cannot be had.
   virtual std::vector<double> rewards(std::span<const RewardedAnswer>) = 0;
   // From here on it may write into the run's folder.
   virtual void log_to(const std::string& /*folder*/) {}

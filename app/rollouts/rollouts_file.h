@@ -12,7 +12,7 @@ namespace ft {
 
 class RolloutsFile {
  public:
-  // Of rows that are there, those of steps up to `step` stay.
+  // Keeps rows of steps up to `step` that are there.
   RolloutsFile(const std::string& path, std::int64_t step);
   void add(const Json& row);
   void flush();  // once for each generation

@@ -10,13 +10,14 @@ namespace ft {
 // Tokens are a function of training.seed, the answer's number and the token's place in it.
 GenerationConfig sampling_of(const RunConfig&);
 
-// Of one rank's part of a generation, generation.batch_size answers at a time; `prompt` is the longest.
+// The shape of a rank's part of a generation, generation.batch_size answers at a time; `prompt` is the
+// longest.
 GenerationShape generation_shape_of(const RunConfig&, std::int64_t prompt, std::int64_t answers);
-// Of the generations that are trained on and those of evaluations, as far as there are such.
+// The largest shape of the generations that are trained on and of those of evaluations, where there are any.
 GenerationShape generation_shape_of(const RunConfig&, const GeneratedAnswers* train,
                                     const GeneratedAnswers* eval);
 
-// Of a generation, those that a rank gives.
+// How many answers of a generation a rank gives.
 std::int64_t answers_of_rank(const RunConfig&);
 
 }  // namespace ft

@@ -45,7 +45,7 @@ double part_done(const StepView& v) {
   return v.header.steps > 0 ? static_cast<double>(v.row.step) / static_cast<double>(v.header.steps) : 0;
 }
 
-// Of pairs: how often the better answer is preferred, and by how much.
+// How often the better answer of a pair is preferred, and by how much.
 std::string preference_text(const Measures& columns) {
   std::string text;
   for (const auto& [name, value] : columns) {

@@ -9,7 +9,7 @@
 
 namespace ft {
 
-// Of one answer: its name, when it was asked for, the model that was asked.
+// An answer's name, when it was asked for, the model that was asked.
 struct ReplyFrame {
   bool chat = false;
   std::string id, model;

@@ -155,7 +155,7 @@ Begun look_at_data(const RunConfig& config, BuiltModel& b, const BuiltObjective&
   return begun;
 }
 
-// Of the checkpoint, whose adapters have been at the data.
+// The configuration in the checkpoint, whose adapters have seen the data.
 lora::LoraConfig as_saved(const lora::LoraConfig& config, const std::string& checkpoint) {
   const std::string file = join_path(checkpoint, "adapter_config.json");
   std::string base;

@@ -9,7 +9,7 @@
 namespace ft {
 namespace {
 
-// Of every sequence of the data, in the order of its samples; ranks take batches in turns.
+// For every sequence of the data, in the order of its samples; ranks take batches in turns.
 std::vector<double> logps_of(const Pass& pass, Communicator& comm, Objective& objective, const Batcher& data,
                              const std::function<void(std::int64_t, std::int64_t)>& progress) {
   const std::int64_t each = data.data().kind() == RowKind::pair ? 2 : 1, batches = data.batches_per_epoch();

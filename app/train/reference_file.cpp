@@ -20,7 +20,7 @@ Json hash_of(const fs::path& file) {
   return {{"name", file.filename().string()}, {"sha256", sha256(InputFile(file.string()))}};
 }
 
-// Of a model or an adapter: weights, and the configuration that says how to read them.
+// Hashes a model's or an adapter's weights and the configuration that says how to read them.
 Json hashes_of(const std::string& folder) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -42,7 +42,7 @@ std::string bytes_of(std::span<const std::int32_t> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
-// Of every sequence's tokens and which of them are the answer's.
+// Hashes every sequence's tokens and which of them are the answer's.
 std::string hash_of(const Batcher* part) {
   std::string all;
   const auto add = [&](const SampleStore::View& v) {

@@ -17,7 +17,7 @@ struct ReferenceLogps {
   std::vector<double> train, eval;
 };
 
-// Of a part of the data; null: none.
+// The number of sequences in a part of the data; null: none.
 std::size_t sequences_of(const Batcher* part);
 
 class ReferenceFile {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kTraced = 3;  // steps; as `ft help train` says
 
-// Of the time of the traced steps what was between a stage and its neighbours: waiting, and what they send.
+// The share of the traced steps' time that passed between a stage and its neighbours: waiting and sending.
 std::string waited(std::span<const TraceCall> computed, std::span<const TraceCall> sent, double bubble) {
   if (bubble == 0 || computed.empty()) return "";
   double seconds = 0;

@@ -121,7 +121,7 @@ void add_machine(RunHeader& head, const RunConfig& config, Ops& ops, DType dtype
   if (comm.size() > 1) head.ranks = str(comm.size(), ", over ", comm.via());
 }
 
-// Of an ending before the last step.
+// Why a run ended before the last step.
 std::string why(Ending ending, const std::string& signal) {
   if (ending == Ending::finished) return "";
   if (ending == Ending::early) return "the held-out loss stopped falling";

@@ -265,8 +265,8 @@ class ZeroVerification {
         stage == 0 && !l.files ? "" : str(same ? "bits of stage " : "near stage ", twin);
     const Traffic plan =
         planned(config, nullptr, {}).stages[0].per_step(config.training.gradient_accumulation_steps);
-    // Of states that ranks exchange the bytes depend on their rows, and the plan is of the longest sequences;
-    // of experts, on which of them are used.
+    // Where ranks exchange states, the bytes depend on their rows, and the plan is for the longest sequences.
+    // With experts the bytes depend on which of them are used.
     const GridShape grid = grid_of(ranks);
     const Sizes sizes = sizes_of(config);
     const bool exact = grid.sequence * grid.pipeline == 1 && !(sizes.experts && stage == 3 && ranks > 1);

@@ -76,7 +76,7 @@ struct Draft {
 };
 
 using Table = std::vector<const Flag*>;
-// Of equal names the first.
+// The first of equal names wins.
 Table joined(std::initializer_list<std::pair<const Flag*, std::size_t>> tables);
 
 // Takes flags and their values from the front of `words`, up to the first word that is neither; adds a row

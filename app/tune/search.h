@@ -19,7 +19,7 @@ class TuneSearch {
   std::optional<std::size_t> next() const;
 
   std::optional<std::size_t> best() const;  // the fastest that was tried
-  // Of each point as measured, else as predicted; NaN: it failed, or nothing is known.
+  // Each point's seconds as measured, else as predicted; NaN: it failed, or nothing is known.
   std::vector<double> seconds() const;
   std::size_t trials() const { return tried_; }
 

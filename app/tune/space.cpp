@@ -258,7 +258,7 @@ class SpaceReader {
     space_.points.push_back(std::move(point));
   }
 
-  // Of a setting without effect: what no other setting contradicts.
+  // For a setting without effect: a value that no other setting contradicts.
   static Json default_of(const std::string& path, const Json& value) {
     const ZeroConfig usual;
     if (path == kStage) return usual.stage;

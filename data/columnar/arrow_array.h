@@ -28,7 +28,7 @@ class ArrowArray {
   void put_structure(std::int64_t i, int depth, std::string& to);
   void put_pairs(std::int64_t begin, std::int64_t end, int depth, std::string& to);
   std::int64_t integer(ArrowBuffer& buffer, std::int64_t i, int width, bool is_signed);
-  // Of a text or list: where it begins and ends.
+  // Where a text or list begins and ends.
   std::pair<std::int64_t, std::int64_t> range(std::int64_t i);
 
   const ArrowField* field_ = nullptr;

@@ -13,7 +13,7 @@ namespace ft {
 
 // Sequences, sources and targets of at most `length` tokens: their first.
 Batch truncated(const Batch&, std::int64_t length);
-// Longer sequences become several of `length` tokens, the last of what is left. Not of encoder-decoders.
+// Longer sequences become several of `length` tokens, the last of what is left. Not for encoder-decoders.
 Batch reshaped(const Batch&, std::int64_t length);
 
 class EfficientBatches final : public BatchSource {

@@ -56,7 +56,7 @@ void check_metric(const CurriculumMetricConfig& m, const std::string& name, cons
   check_schedule(m, at + ".schedule_config", refuse);
 }
 
-// Of a metric that cuts samples.
+// For a metric that cuts samples.
 void check_cutting(const CurriculumMetricConfig& m, const std::string& name, const Refuse& refuse) {
   const std::string at = kMetrics + "." + name;
   if (m.difficulty_type == DifficultyType::percentile)

@@ -14,8 +14,8 @@ namespace ft {
 std::vector<std::int64_t> sequence_lengths(const Dataset&);
 
 // (samples) The sum of -ln p over a sample's tokens, rounded down, where p is the token's share of all tokens
-// of the data: how the data analysis of Megatron-DeepSpeed counts it. Of an encoder-decoder's sample both
-// sides count, but for what is not trained of the target.
+// of the data: how the data analysis of Megatron-DeepSpeed counts it. Both sides of an
+// encoder-decoder's sample count, except what is not trained of the target.
 std::vector<std::int64_t> vocabulary_rarity(const Dataset&);
 
 // A metric that chooses samples.
@@ -46,7 +46,7 @@ class Difficulty {
   std::int64_t least_ = 0, most_ = 0;
 };
 
-// Of the metrics that choose samples.
+// For the metrics that choose samples.
 std::vector<Difficulty> difficulties(const CurriculumMetrics&, const Dataset&);
 
 }  // namespace ft

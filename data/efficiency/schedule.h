@@ -20,7 +20,7 @@ bool chooses_samples(const CurriculumMetrics&);
 std::int64_t grown(double t, std::int64_t total, double degree, std::int64_t low, std::int64_t high,
                    std::int64_t unit);
 
-// Of step n = 1, 2, ...; fixed_linear and fixed_root begin no lower than the least multiple of
+// For step n = 1, 2, ...; fixed_linear and fixed_root begin no lower than the least multiple of
 // difficulty_step at or above min_difficulty. Once max_difficulty is reached it stays. The settings have been
 // checked.
 std::int64_t difficulty_at(const CurriculumMetricConfig&, std::int64_t step);

@@ -139,7 +139,8 @@ class Machine {
   std::shared_ptr<Scope> scope;
   Writer* out = nullptr;
 
-  // Of {% generation %}: bytes of the whole text; not `placed` where a block's text went elsewhere first.
+  // Blocks of {% generation %} in bytes of the whole text; not `placed` where a block's text went elsewhere
+  // first.
   struct Generated {
     std::vector<std::pair<std::size_t, std::size_t>> blocks;
     bool placed = true;

@@ -76,7 +76,7 @@ void add_sharing(Batch& b, const SampleStore::View& chosen, const SampleStore::V
   b.starts.push_back(count(b.input_ids));
 }
 
-// Of the sequence that was added last; its answer's first token may be no target.
+// For the sequence that was added last; its answer's first token may be no target.
 void add_old(Batch& b, std::span<const float> logps) {
   const std::size_t from = b.compared.old.size();
   b.compared.old.resize(b.targets.size(), std::numeric_limits<float>::quiet_NaN());
@@ -94,7 +94,7 @@ void add_one(Batch& b, const Dataset& data, const SampleStore::View& s, const An
   b.compared.first_target.push_back(count(b.targets));
 }
 
-// Of each prompt with the answer of the row before, of the first the last one's.
+// The longest prompt with the answer of the row before; the first takes the last row's answer.
 std::int64_t longest_mixed(const Batch& b) {
   std::int64_t most = 0;
   const std::size_t n = b.compared.first_answer.size();

@@ -1,7 +1,7 @@
 // Answers that the policy gives while it is trained: which prompts are answered when, and the micro-batches
 // of the answers. The rows of `batches` micro-batches are answered at once, `group` answers to a prompt one
 // behind another: a generation. Its micro-batches are trained on in their order, `uses` times, and then
-// comes the next; prompts that do not fill one are left out of an epoch. Of an evaluation all prompts are one
+// comes the next; prompts that do not fill one are left out of an epoch. All prompts of an evaluation are one
 // generation.
 #pragma once
 #include <vector>

@@ -9,7 +9,7 @@ namespace ft {
 
 class ScoredRows {
  public:
-  // Of the context data.chat_template, the vocabulary and the tokenizer count.
+  // Uses data.chat_template, the vocabulary and the tokenizer of the context.
   explicit ScoredRows(const FormatContext&);
   std::vector<std::int32_t> read(const Json& row, const Place& at) const;
 

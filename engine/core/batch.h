@@ -15,11 +15,11 @@ struct Compared {
   std::vector<std::int32_t> first_answer;  // (sequences) the answer's first; those before are the prompt's
   std::vector<float> value;  // (rows) a pair's margin; 1 or 0: whether an answer is desired; an advantage
   std::vector<std::int64_t> sample;  // (rows) its place in the data
-  // Of labelled answers (sequences): what was cut from the end; empty: nothing of any.
+  // (sequences) What was cut from the end of labelled answers; empty: nothing.
   std::vector<std::vector<std::int32_t>> tails;
   // (sequences) log-probabilities under the reference, where they were computed before
   std::vector<double> reference;
-  // Of rollouts: log-probabilities as the answers were given, NaN where they are not known (targets); how
+  // For rollouts: log-probabilities as the answers were given, NaN where they are not known (targets); how
   // many steps have used them before, and whether others will; and what their rewards show, in the first.
   std::vector<float> old;
   std::int64_t uses = 0;
@@ -49,7 +49,7 @@ struct Batch {
   // begins (whole sequences + 1). A row is in one sequence or in two. Empty: sequences are their own rows.
   std::vector<std::int32_t> whole_rows, whole_starts;
 
-  // Of a part of a micro-batch that ranks share (nn/sequence_part.h), whose starts are then the whole one's:
+  // For a part of a micro-batch that ranks share (nn/sequence_part.h), whose starts are then the whole one's:
   // the positions of the whole one, which may decide how they are encoded. 0: not a part.
   std::int64_t length = 0;
 

@@ -32,7 +32,7 @@ class NcclQueue {
   cudaStream_t stream() const { return stream_; }
   double seconds() const { return seconds_; }
   const Wire& wire() const { return wire_; }
-  // Of the wire's type, on the GPU; only collectives of this queue touch it.
+  // In the wire's type, on the GPU; only collectives of this queue touch it.
   Tensor narrow() const { return {narrow_.get(), wire_.dtype, {elements_}}; }
 
   // What is given to the queue next waits for what was computed before.

@@ -195,7 +195,7 @@ struct DistributedConfig {
     f("pipeline_parallel_size", pipeline_parallel_size, "Ranks among which the layers are dealt out.",
       at_least(1), aka({"pp_size"}));
     f("expert_parallel_size", expert_parallel_size,
-      "Of the data-parallel ranks, those among which the experts of each layer are dealt out.", at_least(1),
+      "How many data-parallel ranks share the experts of each layer.", at_least(1),
       aka({"ep_size", "autoep_size"}));
     f("sequence_parallel_size", sequence_parallel_size,
       "Ranks that share the tokens of each micro-batch, for long sequences.", at_least(1), aka({"sp_size"}));

@@ -31,7 +31,7 @@ struct GridPoint {
 enum class SequenceSharing : std::uint8_t { ulysses, ring };
 
 struct GridShape : GridPoint {
-  // Of the data group, ranks in a row among which experts are dealt out: the group of data rank d begins at a
+  // How many neighbouring ranks of the data group share the experts: the group of data rank d begins at a
   // multiple of this. 1: every rank has all experts.
   int expert = 1;
   SequenceSharing sharing = SequenceSharing::ulysses;
@@ -72,7 +72,7 @@ class Grid {
   // Where experts are dealt out: the ranks that have all of them together, and those with the same ones.
   Communicator* expert() const { return expert_.get(); }
   Communicator* same_experts() const { return same_experts_.get(); }
-  // Of a pipeline's first and last stage, if this rank is in one of the two.
+  // Joins a pipeline's first and last stage, if this rank is in one of the two.
   Communicator* ends() const { return ends_.get(); }
 
  private:

@@ -189,8 +189,8 @@ class ParameterStore {
   // After a step's last backward pass: what the first and the last stage of a pipeline both have.
   void add_up_ends();
   // Global L2 norm, in f64, of the gradients of all that is updated in this step, counted from 1. Waits for
-  // the device. Of gradients that are not added up: the root mean square of the norms that the ranks' own
-  // would have as the mean, which is at least that of the mean.
+  // the device. Where gradients are not added up: the root mean square of the norms that each rank's
+  // own gradient would have as the mean, which is at least the norm of the mean.
   double grad_norm(std::int64_t step = std::numeric_limits<std::int64_t>::max());
   void each_slice(const std::function<void(const Slice&)>& visit) {
     each_slice(options_.stage.states, {.changes = true, .grads = true}, visit);
@@ -429,7 +429,8 @@ class ParameterStore {
   // The ranks that share everything out, and those that hold the same; null: all, and none.
   std::unique_ptr<Communicator> group_, across_;
   Communicator& shards_;
-  // Of these, the groups of `options.near` ranks, and those at the same place in each; null: all, and none.
+  // Within group_: groups of `options.near` ranks, and the ranks at the same place in each; null: all, and
+  // none.
   std::unique_ptr<Communicator> near_, far_;
   std::vector<Unit> units_;
   Homes homes_;

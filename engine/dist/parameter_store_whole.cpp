@@ -7,7 +7,7 @@
 
 namespace ft {
 
-// Of a whole state, for the parameters before this one.
+// A whole state's elements for the parameters before this one.
 std::int64_t ParameterStore::whole_elements(const Group& g, const StateSpec& s, std::size_t before) const {
   std::int64_t count = 0;
   for (std::size_t i = 0; i < before; ++i) {

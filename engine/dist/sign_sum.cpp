@@ -23,7 +23,7 @@ struct Messages {
     return round_up(bytes, size_of(DType::f32));
   }
   std::int64_t each() const { return data.numel() / ranks; }
-  // Of the messages of `rows` ranks from `first` on: the scales of a parameter, and as many of its bits.
+  // A parameter's scales, and its bits, in the messages of `rows` ranks from `first` on.
   Tensor scales(std::size_t parameter, int first, int rows) const {
     return {data.data + first * each() + static_cast<std::int64_t>(parameter) * size_of(DType::f32),
             DType::f32,

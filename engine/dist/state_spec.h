@@ -17,8 +17,8 @@ namespace ft {
 // elements, on every rank others, or on every rank its share of them.
 enum class Kept : std::uint8_t { blocks, rows, columns, whole, own, shares };
 
-// Of n elements of a parameter each of some ranks has the same number in a row, in whole bytes of signs; the
-// last ones may have fewer, or none.
+// Each of some ranks has the same number of a parameter's n elements in a row, in whole bytes of signs; the
+// last ranks may have fewer, or none.
 struct Share {
   std::int64_t first, count;
   static constexpr std::int64_t most(std::int64_t n, std::int64_t ranks) {
@@ -45,7 +45,7 @@ struct StateSpec {
   bool apart() const { return kept == Kept::own || kept == Kept::shares; }  // differs between ranks
   std::int64_t elements(std::int64_t count) const { return ceil_div(count, block); }  // of blocks
   Shape shape_for(const Shape& parameter) const;
-  // Of all ranks' together, as checkpoints hold it.
+  // The shape of all ranks' parts together, as checkpoints hold it.
   Shape saved_shape(const Shape& parameter, std::int64_t ranks) const {
     return kept == Kept::own ? Shape{ranks, parameter.numel()} : shape_for(parameter);
   }

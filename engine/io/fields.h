@@ -33,7 +33,7 @@ struct SettingsText {
   Json value;
   JsonLines lines;
   std::string name;
-  // Of values that are neither from the file nor the command line: "ds.json:3: optimizer.params.lr: ".
+  // Where values come from if not from the file or the command line: "ds.json:3: optimizer.params.lr: ".
   std::map<std::string, std::string, std::less<>> places{};
 };
 SettingsText parse_settings(const std::string& text, const std::string& name);

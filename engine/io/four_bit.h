@@ -29,7 +29,7 @@ FourBitData quantize(std::int64_t elements, DType type, FourBitForm form, const 
 // The absmax of a matrix in 8 bits around `offset`, which replace them.
 void quantize_absmax(FourBitData&, float offset);
 
-// Of a block, also where absmax are in 8 bits.
+// A block's absmax, also where they are in 8 bits.
 float absmax_of(const FourBitData&, std::int64_t block);
 // Elements [first, first + y.size()), in f32.
 void dequantize(std::span<float> y, const FourBitData&, std::int64_t first = 0);

@@ -92,7 +92,7 @@ int low_bits(const std::uint8_t* x, int j, int i) {
   return j % 2 == 0 ? both & 15 : both >> 4;
 }
 
-// Of Q6_K: where code i is. Four lots of 32 share 64 and 32 bytes.
+// Where code i of Q6_K is. Four lots of 32 share 64 and 32 bytes.
 struct SixBitPlace {
   int low, low_shift, high, high_shift;
   explicit SixBitPlace(int i) {

@@ -26,7 +26,7 @@ class WeightSource {
   virtual WeightInfo info(const std::string& name) const = 0;
   // Reads to.numel() elements from number `first` on, converting; see SafetensorsFile::read.
   virtual void read(const std::string& name, const Tensor& to, std::int64_t first = 0) const = 0;
-  // The bytes of a weight, where a file holds `elements` of `type` as they are; empty: none does. Of a
+  // The bytes of a weight, where a file holds `elements` of `type` as they are; empty: none does. For a
   // weight in 4 bits they are the codes.
   virtual StoredBytes find_stored(const std::string& name, DType type, std::int64_t elements) const = 0;
   // Throws unless the weight exists, has a float type that ft reads, and has this shape:

@@ -40,17 +40,17 @@ class BlockStack {
   Stage stage;             // whose blocks are run here; below, they are counted from its first
   std::vector<int> units;  // of each block, in the store
   std::size_t first = 0;   // blocks before this one, and what feeds it, need no gradient
-  // The first blocks, this many, keep only their input and run again before their backward. Of the model's
-  // last block, whose backward directly follows its forward, only the MLP does, unless the number is larger
+  // The first blocks, this many, keep only their input and run again before their backward. The model's last
+  // block, whose backward directly follows its forward, runs only its MLP again, unless the number is larger
   // than the stack.
   std::int64_t recomputed = 0;
-  // Of this many of these in a row only the first keeps its input; the others' are recomputed from it, in
+  // The first of this many in a row keeps its input; the others' are recomputed from it, in
   // another forward before the backward of them all.
   std::int64_t segment = 1;
 
   std::vector<bool> drops;  // (blocks) random-LTD: sees only a part of the tokens in forward; empty: none
 
-  // Of those that are run here.
+  // The number of blocks that run here.
   std::int64_t size() const { return stage.size == 1 ? std::ssize(blocks) : stage.end - stage.begin; }
   // Several passes may be between forward and backward, each in a slot: from here on this one is meant.
   void turn_to(std::size_t slot) {

@@ -50,7 +50,7 @@ struct Ctx {
   bool train = true;             // dropout is active
   InputsHome* inputs = nullptr;  // null: they stay on the device
   bool adapters = true;          // false: the model as it is without them; forward passes only
-  // Of a mean over this micro-batch's tokens where it is added to a sum over targets: the step's targets
+  // The weight of a mean over this micro-batch's tokens in a sum over targets: the step's targets
   // times the share of the step's tokens that are in it, however the step is split.
   float tokens_weight = 1;
   const Grid* grid = nullptr;       // of the run's ranks; null: each computes for itself

@@ -1,7 +1,7 @@
-// How ranks share a model's matrices out (Shoeybi et al., "Megatron-LM", 2019). Of y = x W^T each rank has
-// some of the outputs, columns of y, or some of the inputs, whose products they add up. Between a cut into
-// columns and one into rows there is nothing to say: what lies there, heads or a feed-forward layer's width,
-// is shared out too.
+// How ranks share a model's matrices out (Shoeybi et al., "Megatron-LM", 2019). Each rank has some of the
+// outputs of y = x W^T, columns of y, or some of its inputs, whose products the ranks add up. Between a cut
+// into columns and one into rows there is nothing to say: what lies there, heads or a feed-forward layer's
+// width, is shared out too.
 #pragma once
 #include "engine/dist/parameter.h"
 
@@ -9,7 +9,7 @@ namespace ft {
 
 enum class Cut : std::uint8_t { none, columns, rows };
 
-// A rank among those that share. Of n things the first ranks have one more where they do not divide.
+// A rank among those that share. Where n things do not divide evenly, the first ranks have one more.
 struct TensorRank {
   int rank = 0, size = 1;
   bool shards_rows = false;  // see row_shards.h

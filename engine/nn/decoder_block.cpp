@@ -25,7 +25,7 @@ DecoderBlock::Saved DecoderBlock::forward(Ctx& c, Tensor y, Tensor x, const Side
   });
   if (!y && !fed.needs_result()) return s;
   in = fed.input(c, n, parallel ? x : h, s.fed);
-  // Of a block that runs again only the end of the MLP is wanted: its pieces are made again with their
+  // A block that runs again needs only the end of the MLP: its pieces are made again with their
   // gradients where there are many.
   fed.forward(c, y, h, s.fed, [&](Tensor to, Tensor residual) {
     if (moe) {

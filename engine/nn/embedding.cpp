@@ -22,7 +22,7 @@ void Embedding::cut(TensorRank t) {
   ft::cut(weight, 0, t);
 }
 
-// Of a rank's part of the table, the others' rows are zeros.
+// In a rank's part of the table the other ranks' rows are zeros.
 void Embedding::look_up(Ctx& c, Tensor y, Tensor ids) const {
   c.ops.enter(weight.name);
   c.ops.run(op::Embedding{.y = y, .ids = ids, .table = weight.value});

@@ -27,7 +27,7 @@ class EmbeddingAndHead {
   // Leaves the rank's part of the vocabulary; see Model::cut.
   void cut(TensorRank);
 
-  // Of a pipeline's stages the first embeds, and the last has the head. A table that is both's is in both.
+  // A pipeline's first stage embeds, and its last has the head. A table that serves both is in both.
   void keep_stage(const Stage&);
 
   // See Model::train_rows.
@@ -58,7 +58,7 @@ class EmbeddingAndHead {
   Tensor forward_backward(Ctx&, ParameterStore&, LogitLoss&, Tensor loss, Tensor x, const Targets&,
                           float loss_scale) const;
   void logits(Ctx&, ParameterStore&, Tensor y, Tensor x, Tensor rows) const;
-  // Of these rows of x; see Model::target_logits.
+  // For these rows of x; see Model::target_logits.
   std::unique_ptr<TargetLogits> target_logits(Ctx&, ParameterStore&, Tensor x, Tensor rows) const;
 
  private:

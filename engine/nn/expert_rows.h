@@ -14,7 +14,7 @@ struct ExpertRoom {
   std::int64_t experts = 0, choices = 0;
   double factor = 0;  // of what each would get if all got as many; 0: as many as there are
 
-  // Of so many tokens, of which each chooses an expert once.
+  // The rows of one expert for this many tokens, each of which chooses an expert once.
   std::int64_t of_one(std::int64_t tokens) const;
   std::int64_t of_all(std::int64_t tokens) const {
     return std::min(tokens * choices, experts * of_one(tokens));

@@ -244,7 +244,7 @@ void Head::logits(Ctx& c, Tensor y, Tensor x, Tensor rows) const {
   }
 }
 
-// Of the parts that ranks have, by adding them up among zeros.
+// Joins the parts that ranks have by adding them up among zeros.
 void Head::whole_logits(Ctx& c, Tensor y, Tensor logits) const {
   if (lm_head.cut == Cut::none) return c.ops.copy(y, logits);
   const Tensor all = c.scratch.take(y.shape, DType::f32);

@@ -76,7 +76,7 @@ class Model {
                            std::int64_t /*all*/) {
     throw InternalError("drop_tokens: not of this model");
   }
-  // Of this many blocks in a row only the first keeps its input then.
+  // Only the first of this many blocks in a row keeps its input then.
   std::int64_t segment_of(std::int64_t n) const { return std::max<std::int64_t>(1, n - blocks() + 1); }
   // From here on the inputs that are made again take more than those that are not kept.
   std::int64_t most_recompute() const {

@@ -69,8 +69,8 @@ void Moe::each_expert(Ctx& c, const Routed& r, Part part,
   }
 }
 
-// Of the rows of each expert, which begin at `starts`, only the first `most` are kept; the others' place is
-// `none`. starts becomes that of the kept.
+// Keeps only the first `most` rows of each expert, which begin at `starts`; the others' place is `none`.
+// starts becomes that of the kept rows.
 void Moe::keep_first(Ctx& c, const Routed& r, std::int64_t most, std::int64_t none,
                      std::vector<std::int32_t>& starts) const {
   const auto rows = static_cast<std::size_t>(r.order.numel());

@@ -60,7 +60,7 @@ struct Moe {
 
   struct Routed {
     Tensor p, weights, ids;  // (T, E), (T, k) f32; (T, k) i32
-    // Of op::GroupRows, but of the K rows that are kept: the first of (R), (R), and (T, k) i32
+    // Those of op::GroupRows for the K rows that are kept: the first of (R), (R), and (T, k) i32
     Tensor order, tokens, places;
     bool drops = false;                // K may be less than R
     std::int64_t most_own = 0;         // what K may be

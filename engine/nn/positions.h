@@ -25,7 +25,7 @@ struct Positions {
   Communicator* parts = nullptr;              // ranks that have other rows of the sequences; null: none
   SequenceSharing sharing = SequenceSharing::ulysses;  // how these attend
 
-  // Of some of the rows; they keep their positions.
+  // The positions of some of the rows, unchanged.
   Positions of(Ctx& c, const PickedRows& picked) const {
     return {.positions = upload(c, picked.positions),
             .cos = cos,

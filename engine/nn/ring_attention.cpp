@@ -5,7 +5,7 @@
 
 namespace ft {
 
-// Of the chunk that begins at a row.
+// Where sequences begin within the chunk that begins at a row.
 std::vector<std::int32_t> RingAttention::starts_within(std::int64_t row) const {
   std::vector<std::int32_t> starts{0};
   for (const std::int32_t s : mask_.starts)
@@ -66,7 +66,7 @@ void RingAttention::go_round(Tensor k, Tensor v, auto f) {
   }
 }
 
-// Of the pair's queries, (H, queries).
+// The pair's queries' part, (H, queries).
 Tensor RingAttention::lse_of(const Tensor& lse, const Pair& p) const {
   const std::int64_t first = p.chunk * chunk_rows_;
   return lse.slice(p.chunk * heads_.query, (p.chunk + 1) * heads_.query)

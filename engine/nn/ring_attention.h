@@ -2,9 +2,9 @@
 // Attention with Blockwise Transformers", 2023): keys and values are passed on from rank to rank, S - 1
 // times, and what a rank's queries see of each rank's is merged. The rows are cut into 2 S chunks of m, of
 // which rank r has chunks S - 1 - r and S + r (RowShare). A query sees the keys of its own chunk, and of
-// earlier ones those of the one sequence that reaches into its chunk. Of every other rank's keys a rank
-// attends over two pairs of chunks, so that all have as much to do. Keys and values are under way while those
-// before them are attended to.
+// earlier ones those of the one sequence that reaches into its chunk. A rank attends over two pairs
+// of chunks of every other rank's keys, so that all have as much to do. Keys and values are under way while
+// those before them are attended to.
 //
 // Every rank sends 2 n KV D elements (S - 1) times forward; backward these again, and as many gradients in
 // f32. Any heads will do. There is no dropout.

@@ -46,7 +46,7 @@ class HeadsByRank {
   int ranks() const { return ranks_.size(); }
   std::int64_t columns() const { return (own_.query + 2 * own_.key_value) * own_.width; }
   std::int64_t rows(const Tensor& part) const { return part.rows() * ranks_.size(); }
-  // Of a tensor with columns(): queries, keys, values.
+  // The parts of a tensor with columns(): queries, keys, values.
   Tensor queries(const Tensor& t) const { return t.columns(0, keys_at()); }
   Tensor keys(const Tensor& t) const { return t.columns(keys_at(), keys_at() + key_columns()); }
   Tensor values(const Tensor& t) const { return t.columns(keys_at() + key_columns(), columns()); }
@@ -56,14 +56,14 @@ class HeadsByRank {
   // The transpose: from (rows of all, columns()) to the own rows of all heads, added up where several ranks
   // have the same.
   void give_back(Ctx&, Tensor q, Tensor k, Tensor v, Tensor from) const;
-  // Of queries alone: to (rows of all, H D / S), q (n, H D).
+  // The same for queries alone: to (rows of all, H D / S), q (n, H D).
   void gather(Ctx&, Tensor to, Tensor q) const;
   void give_back(Ctx&, Tensor q, Tensor from) const;
 
  private:
   std::int64_t keys_at() const { return own_.query * own_.width; }
   std::int64_t key_columns() const { return own_.key_value * own_.width; }
-  // Of (n, KV D) those of rank r.
+  // Rank r's columns of (n, KV D).
   Tensor keys_of(const Tensor& all, int r) const;
   Tensor queries_of(const Tensor& all, int r) const {
     return all.columns(keys_at() * r, keys_at() * (r + 1));

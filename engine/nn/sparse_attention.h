@@ -15,8 +15,8 @@ class SparseAttention {
   // The same layout for all layers.
   SparseAttention(const SparseAttentionConfig&, AttentionDirection, std::int64_t heads);
 
-  // Of whole sequences of up to `longest` tokens, in c.saved. `used`: whether the pass will read it; memory
-  // for it is taken in any case. UserError(Exit::config) for sequences longer than the layout.
+  // The mask for whole sequences of up to `longest` tokens, in c.saved. `used`: whether the pass reads it;
+  // memory for it is taken in any case. UserError(Exit::config) for sequences longer than the layout.
   BlockMask upload(Ctx& c, std::int64_t longest, bool used = true) const;
   // Adds to `ranges`, of a cache's rows, what the row that sees count[i] tokens, its own the last, sees.
   void restrict(Ctx& c, KeyRanges& ranges, const std::vector<std::int32_t>& count) const;

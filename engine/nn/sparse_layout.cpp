@@ -128,7 +128,7 @@ void make_fixed(Square& h, const SparseAttentionConfig& c, std::int64_t head) {
     global_columns(h, at, at + global, c.horizontal_global_attention);
   if (end == n) return;
   const std::int64_t start = std::min(end + first, n - global);  // the last window is short
-  // Of a layout shorter than the global blocks Python's negative indices decide.
+  // Where a layout is shorter than the global blocks, Python's negative indices decide.
   global_columns(h, start < 0 ? std::max<std::int64_t>(0, start + n) : start, start + global,
                  c.horizontal_global_attention);
 }

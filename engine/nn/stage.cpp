@@ -26,7 +26,8 @@ std::vector<Stage> deal_blocks(const std::vector<double>& blocks, EndCosts ends,
   const auto S = static_cast<std::size_t>(stages);
   require(S > 0 && S <= blocks.size(), "more stages than blocks");
   // [s][end]: what the most expensive stage costs where stages up to s have the blocks up to `end`, and where
-  // s then begins. Of equals the last stages have the most: they have the fewest micro-batches in flight.
+  // s then begins. Among equal deals the last stages have the most: they have the fewest micro-batches in
+  // flight.
   struct Best {
     double most = kNever;
     std::size_t begin = 0;

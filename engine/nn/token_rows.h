@@ -14,7 +14,7 @@ struct TokenRows {
   std::vector<std::int32_t> ids;  // (n) their rows in the table, each once
 
   void put_into(Ctx&, Tensor table) const;
-  // Of the rows that `ids` took from the table, and of those as columns of a product's result.
+  // The gradient of rows that `ids` took from the table, and of rows as columns of a product's result.
   void backward(Ctx&, Tensor dy, Tensor ids, std::int64_t vocabulary) const;
   void backward_of_columns(Ctx&, Tensor dy, Tensor x) const;  // dy (rows, V), x (rows, C)
 };

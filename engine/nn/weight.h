@@ -54,7 +54,7 @@ class FourBitWeight final : public Weight {
   // As this rank has it; of a part absmax are in f32, for those of a group in 8 bits may be other ranks'.
   FourBitForm form;
   Shape shape;
-  // Of the weight that it is or is a part of.
+  // The form and shape of the weight that this is, or is a part of.
   FourBitForm whole_form;
   Shape whole;
   Parameter codes, absmax;                 // NAME, NAME.absmax

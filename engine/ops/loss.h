@@ -4,7 +4,7 @@
 
 namespace ft::op {
 
-// Of logits that are columns [first, first + n) of rows of more classes, what the loss of the whole rows
+// From logits that are columns [first, first + n) of rows of more classes: what the loss of the whole rows
 // takes of them: the largest, the sum of exp(x - it), the target's, and the sum of all. The target's is 0
 // where it is another column.
 struct LogitSums {

@@ -13,7 +13,7 @@ namespace ft {
 void refuse_unknown(std::string_view owner, const std::string& setting, Json& given,
                     const std::vector<std::string>& known, Reading& to);
 
-// Of settings that were checked where their lines were known.
+// For settings that were checked where their lines were known.
 inline SettingsText nowhere() { return {.value = Json::object(), .lines = {}, .name = "settings"}; }
 
 // `arguments` with what is given. mistake_of(arguments) says what is wrong with them together, if anything.

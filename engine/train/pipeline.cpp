@@ -62,7 +62,7 @@ class StageRun {
     const Tensor y = s_.model.forward_stage(of(i).context, s_.store, slot_of(i));
     if (!last_) of(i).out = y;
   }
-  // Of micro-batch j. Its gradient comes when the states of `up` leave, and leaves when those of `next` come.
+  // Micro-batch j's. Its gradient comes when the states of `up` leave, and leaves when those of `next` come.
   void backward(std::int64_t j, std::int64_t up, std::int64_t next) {
     Ctx& c = of(j).context;
     Scope scratch(c.scratch);

@@ -10,7 +10,7 @@
 
 namespace ft {
 
-// Of m micro-batches of a step, those that are between forward and backward at once.
+// How many of a step's m micro-batches are between forward and backward at once.
 constexpr std::int64_t in_flight(int stage, int stages, std::int64_t m) {
   return std::min<std::int64_t>(m, stages - stage);
 }

@@ -203,7 +203,7 @@ bool moves(const PlanRequest& r) {
          r.zero.states_home.home != Home::device;
 }
 
-// Of the whole micro-batch, whichever ranks share it, but of this rank's part of the model.
+// FLOPs of the whole micro-batch, whichever ranks share it, but of this rank's part of the model.
 double flops_of(Passes p, Ops& null, const PlanRequest& r, std::int64_t recompute) {
   if (r.train.empty()) return 0;
   GridPoint sizes = GridShape();

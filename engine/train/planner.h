@@ -61,7 +61,7 @@ struct Plan {
   double flops = 0;  // of forward and backward of the whole train[0], recomputation not counted
   double flops_per_token = 0;
   double computed = 0;  // FLOP of a rank with recomputation, if anything moves
-  // Of rank 0; the last micro-step's is with all that ends the step.
+  // What rank 0 sends; the last micro-step's includes all that ends the step.
   Traffic once, first, middle, last;  // of the only micro-step of a step, or of its first, others and last
   Traffic per_step(std::int64_t accumulation) const {
     return accumulation == 1 ? once : first + middle * (accumulation - 2) + last;

@@ -15,7 +15,7 @@ double real(const Json& row, const char* key) {
   return at != row.end() && at->is_number() ? at->get<double>() : NAN;
 }
 
-// Of a row of training, beside its columns.
+// The names in a row of training, beside its columns.
 bool is_own(const std::string& name) {
   constexpr std::array kOwn{"step",
                             "epoch",

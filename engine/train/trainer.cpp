@@ -33,7 +33,7 @@ double sum_over_ranks(Ctx& c, Communicator& comm, Tensor x) {
   return sum;
 }
 
-// Of a pipeline's stages the last one has them.
+// A pipeline's last stage has them.
 double sum_of_losses(Ctx& c, Communicator& comm, Tensor x) {
   if (c.pipeline()) c.pipeline()->all_reduce(x);
   return sum_over_ranks(c, comm, x);

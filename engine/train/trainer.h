@@ -43,7 +43,7 @@ struct Evaluated {
 };
 Evaluated evaluate(const Pass&, Objective&, const BatchSource& data,
                    const std::function<void(std::int64_t done, std::int64_t of)>& progress);
-// Of the cross-entropy.
+// The mean cross-entropy.
 Evaluated evaluate(Ctx context, Model&, ParameterStore&, Communicator&, const BatchSource& data,
                    const std::function<void(std::int64_t done, std::int64_t of)>& progress);
 

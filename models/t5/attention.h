@@ -8,8 +8,9 @@ namespace ft::t5 {
 
 // Over what, and how.
 struct Over {
-  Tensor memory;    // (key rows, C): what the keys are made of
-  Tensor d_memory;  // its gradient, f32 +=; empty: of self-attention, or not wanted. Of some heads a part
+  Tensor memory;  // (key rows, C): what the keys are made of
+  // Its gradient, f32 +=; empty: self-attention, or not wanted. With some of the heads, a part of it.
+  Tensor d_memory;
   Mask mask;
   Scores scores;
   Tensor dbias;                   // see op::AttentionGrad

@@ -32,7 +32,7 @@ struct Side {
   Communicator* parts = nullptr;  // ranks that have other rows of the sequences; null: none
   RowNumbers memory_rows = {};    // of the memory, as Ctx::numbers
 
-  // Of some of the rows: distances, as the bias has them, then count these rows only.
+  // The side of some of the rows: distances, as the bias has them, then count these rows only.
   Side of(Ctx&, const PickedRows& picked) const {
     Side side = *this;
     side.starts = picked.starts;

@@ -41,7 +41,7 @@ bool says(const Report& report, const std::string& text) {
   return all_of(report).find(text) != std::string::npos;
 }
 
-// For a setting that ft has not yet: refused, or off.
+// For a setting that ft does not have yet: refused, or off.
 bool waits(const Row& row) { return row.why.starts_with("ft has no logging.") || row.why == "it is off"; }
 
 // "key value verdict settings", a line for each; of what is not there yet as if it were.

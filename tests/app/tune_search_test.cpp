@@ -97,7 +97,7 @@ Found search(const Truth& truth, int batch, double noise, unsigned seed) {
   return {seconds(truth, points[*s.best()], batch) / fastest - 1, s.trials(), points.size()};
 }
 
-// Of 10 machines and models each; noise: relative, of each measurement. Of 100 it is 100, 100, 99 and 94.
+// 10 machines and models each; noise: relative, of each measurement. (With 100 of each: 100, 100, 99, 94.)
 TEST(TuneSearch, ATenthOfTheTrialsComesWithinThreePercent) {
   const std::pair<double, int> expected[] = {{0, 10}, {0.01, 10}, {0.02, 9}, {0.03, 9}};
   for (const auto& [noise, least] : expected) {

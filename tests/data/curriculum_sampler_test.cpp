@@ -101,7 +101,7 @@ CurriculumSampler sampler_of_two(std::uint64_t seed = 3) {
   return {{Difficulty("seqlen", two_steps(), values)}, 20, seed};
 }
 
-// Of a cluster no sample comes again before all have come, and clusters come by their sizes.
+// No sample of a cluster comes again before all have come, and clusters come by their sizes.
 TEST(CurriculumSampler, GoesThroughItsClusters) {
   CurriculumSampler sampler = sampler_of_two();
   std::map<std::int64_t, int> times;

@@ -30,7 +30,7 @@ Json config_of(const Kind& k) {
   return {{"lora", Json::parse(k.lora)}, {"training", Json::parse(k.training)}};
 }
 
-// Of the first or the last epoch.
+// The sum over the first or the last epoch.
 double sum_of(const std::vector<double>& losses, bool first) {
   const std::ptrdiff_t each = std::ptrdiff_t(losses.size()) / 4;
   const auto begin = first ? losses.begin() : losses.end() - each;

@@ -22,7 +22,7 @@
 
 namespace {
 
-// Of "word:7" the number; 1 without one; 0: the word is not there.
+// The number in "word:7"; 1 without one; 0: the word is not there.
 int fault(const std::string& word) {
   const char* all = std::getenv("FT_FAULTS");
   std::istringstream in(all ? all : "");

@@ -54,7 +54,7 @@ TEST(Mixtures, RanksStagesAndAccumulationAreTheSameTraining) {
 TEST(Mixtures, TheRoutersLossIsThere) {
   const Result plain = result_of("mixtral", kExperts, 1, 0, 1, kTwelve);
   const Result with = balanced(kExperts, 1, 0, 1);
-  // Of top 2 of 4 experts it is 2 where all are used alike, and more otherwise.
+  // With the top 2 of 4 experts it is 2 where all are used alike, and more otherwise.
   EXPECT_GT(with.losses[0], plain.losses[0] + 0.95);
   EXPECT_LT(with.losses[0], plain.losses[0] + 2);
 }

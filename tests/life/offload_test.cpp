@@ -86,7 +86,7 @@ TEST(OffloadPlan, IsMeasuredToTheByte) {
     }
 }
 
-// Of a model whose parts fill whole blocks, so that nothing is padded: to the byte.
+// A model whose parts fill whole blocks, so that nothing is padded: to the byte.
 class Moving : public testing::TestWithParam<std::tuple<int, int, int, bool, std::string>> {};
 
 TEST_P(Moving, IsPlannedAndTheFormulas) {
@@ -183,7 +183,7 @@ TEST(Offload, ResumesWithOtherHomes) {
   }
 }
 
-// Of a step without offload, losses and weights are other ones from the second update on.
+// Losses and weights differ from those of steps without delay from the second update on.
 TEST(OffloadDelayed, IsTheSameTrainingOnEveryStageAndRank) {
   for (const Json& config : {kLora, kFull}) {
     const auto with = [&](int ranks, int stage, const Settings& more) {

@@ -49,7 +49,7 @@ TEST_P(PreferenceGolden, IsTrlsTraining) {
     if (row.contains("loss")) log.push_back(row);
   ASSERT_EQ(log.size(), 50u);
   for (const auto& [name, curve] : run["curves"].items()) {
-    // Of PyTorch's run from weights that are a unit of the last place away: the luck of rounding. How often
+    // From PyTorch's run with weights a unit of the last place away: the luck of rounding. How often
     // one value is above another has none but where they are equal.
     const bool counted = name.ends_with("ccuracies") || name.ends_with("ccuracy");
     const double luck = counted ? 0 : run["shaken"][name].get<double>();

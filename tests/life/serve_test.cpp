@@ -146,7 +146,8 @@ TEST(Serve, PiecesOfAStreamJoinToTheWholeText) {
   EXPECT_NE(stream.head.find("text/event-stream"), std::string::npos) << stream.head;
   std::string joined, finish;
   const std::vector<Json> all = events(stream.body);
-  ASSERT_GT(all.size(), 4u);
+  // Its role, text, end and usage; a busy machine sends several tokens' text in one event.
+  ASSERT_GE(all.size(), 4u);
   EXPECT_EQ(all[0]["choices"][0]["delta"]["role"], "assistant");
   for (const Json& e : all) {
     EXPECT_EQ(e["object"], "chat.completion.chunk");

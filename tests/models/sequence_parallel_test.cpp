@@ -65,7 +65,7 @@ Batch batch(const std::vector<std::int32_t>& lengths) {
   return b;
 }
 
-// Of four micro-batches: odd, even, fewer tokens than ranks, all of them targets.
+// Four micro-batches: odd, even, fewer tokens than ranks, all of them targets.
 std::vector<Batch> batches() {
   std::vector<Batch> all{batch({9, 2, 4}), batch({7}), batch({1}), batch({16})};
   all[3].target_rows.clear();

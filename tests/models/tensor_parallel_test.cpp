@@ -29,7 +29,7 @@ struct Case {
   std::int64_t recompute = 0;
   bool shards = false;  // the rows between layers too
 
-  // Of made-up weights: so small that rounding does not grow from layer to layer.
+  // Made-up weights are so small that rounding does not grow from layer to layer.
   double spread() const { return method == Method::qlora ? 0.05 : 0.2; }
 };
 

@@ -28,7 +28,7 @@ std::vector<std::size_t> largest(const Values<V>& p, std::size_t k) {
   return ids;
 }
 
-// Of one token: what its experts weigh.
+// What one token's experts weigh.
 template <class V>
 Values<V> weights_of(const Values<V>& p, const std::vector<std::size_t>& ids, bool normalised) {
   Values<V> w;

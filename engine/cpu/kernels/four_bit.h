@@ -45,7 +45,7 @@ struct Codes<FourBitOperand> {
   static constexpr i64 kOfWord = 8;
   explicit Codes(const FourBitOperand& q) : values(table(q.values.of, 1)) {}
   static const std::uint8_t* at(const FourBitOperand& q, i64 i) { return q.codes + i / 2; }
-  // Of code i of every word: two a byte, the high half first.
+  // The values of code i of every word: two codes a byte, the high half first.
   Vec operator()(WordVec w, int i) const {
     return look_up(values, shifted_right(w, i % 2 == 0 ? i * 4 + 4 : i * 4 - 4));
   }

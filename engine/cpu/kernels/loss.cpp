@@ -33,7 +33,7 @@ struct RowSums {
   float top, total, logit, sum;  // total: of exp(x - top)
 };
 
-// Of n logits; `sum` only where it is wanted.
+// The sums over n logits; `sum` only where it is wanted.
 template <class T>
 RowSums sums_of(const T* p, i64 n, i64 target, bool wanted) {
   RowSums s{};
@@ -47,7 +47,7 @@ RowSums sums_of(const T* p, i64 n, i64 target, bool wanted) {
   return s;
 }
 
-// Of all of a row's columns: `parts` has those of each part's rows.
+// The sums over all of a row's columns: `parts` has those of each part's rows.
 RowSums sums_of(const View& parts, i64 rows, i64 row) {
   RowSums s{kLowest, 0, 0, 0};
   for (i64 i = row; i < parts.rows; i += rows) {

@@ -47,7 +47,7 @@ void route_back(const op::RouteGrad& op, i64 row) {
   const float* dweights = data_of<const float>(op.dweights) + row * k;
   const std::int32_t* ids = data_of<const std::int32_t>(op.ids) + row * k;
   T* out = at<T>(dlogits, row);
-  // Of p: slope + what the choices add; of the logits p (that - sum of p times it).
+  // The gradient of p: slope + what the choices add; of the logits: p (that - sum of p times it).
   float pull = 0, sum = 1;
   if (op.normalised) {
     sum = sum_of(p, ids, k);

@@ -24,7 +24,7 @@ struct AllBlocks {
   __device__ void hide_of_keys(float (&)[1][kN][4], i64, int, int) const {}
 };
 
-// Of a self-attention's tile.
+// The blocks kept in a self-attention's tile.
 class KeptBlocks {
  public:
   __device__ KeptBlocks(const Attention& c, const Tile& tile) : blocks_(c.blocks), begin_(tile.begin) {}

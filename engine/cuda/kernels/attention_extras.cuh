@@ -81,7 +81,7 @@ class WithCap : public Bare {
       for (int i = 0; i < 4 * kN; ++i)
         s[m][i / 4][i % 4] = most_ * math::tanh_of(s[m][i / 4][i % 4] * parts_);
   }
-  // Of the cap, at a score that has it.
+  // The cap's slope at a capped score.
   __device__ float slope(float capped) const { return math::soft_cap_slope(capped * parts_); }
 
  private:

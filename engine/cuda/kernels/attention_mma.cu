@@ -2,7 +2,7 @@
 // stay in registers and become the left operand of the product with the values. Two tiles of keys or values
 // are on their way while one is multiplied. With 32 rows of a warp every fragment of keys and values that
 // comes from shared memory serves two products; the queries are read again each time, as sums and scores
-// leave no registers. Of heads of 256 columns a warp has 16 queries, which stay in registers, and steps are
+// leave no registers. With heads of 256 columns a warp has 16 queries, which stay in registers, and steps are
 // half as long: two blocks still share a multiprocessor with 164 KB, and one fits 99 KB.
 #include "engine/cuda/kernels/attention_extras.cuh"
 

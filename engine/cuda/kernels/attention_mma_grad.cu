@@ -11,7 +11,7 @@
 // operands stay in registers; what they meet comes in steps of 64, two steps being on their way while one is
 // multiplied.
 //
-// Of heads of 256 columns registers hold one left operand and one sum: the other operand stays in shared
+// With heads of 256 columns registers hold one left operand and one sum: the other operand stays in shared
 // memory, dv has a pass of its own (an eighth product), and a block is four warps, with steps of 16. So 80 KB
 // of shared memory do.
 #include "engine/cuda/kernels/attention_extras.cuh"
@@ -207,7 +207,8 @@ __global__ void __launch_bounds__(Sizes<kColumns>::kThreads, 1)
   const auto step_from = [&](i64 head, int at) {
     return blocks.template step_of_keys<kStep>(head, tile.first, at, end);
   };
-  // Of those that share the key head; its query. Every head sees something of these keys: their own queries.
+  // The next head that shares the key head, and its query. Every head sees some of these keys: their own
+  // queries.
   int next_head = begin < end ? 0 : c.group, next = step_from(key_head * c.group, begin);
   const auto fetch_step = [&](unsigned slot) {
     if (next_head < c.group) {

@@ -58,7 +58,7 @@ __device__ Softmax sweep(const T* p, i64 cols, bool wide, bool sums) {
   return {all, total, sums ? block_sum(sum, warps) : 0};
 }
 
-// Of all parts of a row, and its target's logit.
+// Joins all parts of a row, and finds its target's logit.
 template <class T>
 __device__ Softmax merged(const Call<T>& c, i64 row, float& logit) {
   Softmax s{kLowest, 0, 0};

@@ -176,7 +176,7 @@ void check_distill(const ObjectiveConfig& c, const Refuse& refuse) {
     refuse("objective.alpha: of distill is between 0 and 1");
 }
 
-// Of answers that are given, nothing says how they were made.
+// Answers from a file do not say how they were made.
 void check_given(const ObjectiveConfig& c, const Refuse& refuse) {
   for (const auto& [given, name] :
        {std::pair{c.steps_per_generation.has_value(), "steps_per_generation"},

@@ -110,7 +110,7 @@ std::vector<double> Comparing::old(const Compared& rows, const std::vector<doubl
   return all;
 }
 
-// Of all ranks, one answer behind another: its place, its tokens, their log-probabilities.
+// All ranks' answers, one behind another: place, tokens, their log-probabilities.
 std::vector<double> Comparing::state(Ctx& c, Communicator& comm) const {
   std::vector<double> own;
   for (const auto& [sample, logps] : first_) {

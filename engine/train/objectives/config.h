@@ -26,7 +26,7 @@ constexpr auto words(ObjectiveType) {
                                   {ppo, "ppo"}});
 }
 
-// Of dpo, of kto, of cpo, of distill, of grpo.
+// The loss types of dpo, kto, cpo, distill and grpo, in this order.
 enum class LossType : std::uint8_t {
   sigmoid,
   hinge,
@@ -310,7 +310,7 @@ struct ObjectiveConfig {
   }
 };
 
-// Of a micro-batch: a pair has two.
+// Sequences in a row of a micro-batch: a pair has two.
 inline std::int64_t sequences_of_row(const ObjectiveConfig& c) {
   using enum ObjectiveType;
   return c.compares() && c.type != kto && c.type != grpo && c.type != ppo ? 2 : 1;

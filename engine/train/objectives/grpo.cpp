@@ -30,7 +30,7 @@ class Grpo : public Judge {
   bool needs_old() const override { return true; }
   bool counts_targets() const override { return loss_ == LossType::dapo; }
   double temperature() const override { return temperature_; }
-  // Of every target: the KL is a token's.
+  // For every target: the KL is a token's.
   std::vector<double> reference(const Answers& a) const override {
     std::vector<double> all;
     for (std::size_t t = 0; t < a.values.size(); ++t) all.push_back(a.logp(t));

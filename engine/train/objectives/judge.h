@@ -83,7 +83,7 @@ class Judge {
     for (std::size_t s = 0; s < a.sequences(); ++s) all.push_back(logp(a, s));
     return all;
   }
-  // Of at least one row.
+  // `Answers` has at least one row.
   virtual Verdict judge(const Answers&) const = 0;
 };
 

@@ -5,7 +5,7 @@
 
 namespace ft {
 
-// Of a pair, log-ratios log p - log p_ref of its answers, what f made of them and with which slopes, and
+// A pair's log-ratios log p - log p_ref, what f made of them and with which slopes, and
 // their tokens.
 struct PairScores {
   double c, r;
@@ -27,7 +27,7 @@ struct Mapped {
 };
 Mapped f_divergence(FDivergence, double alpha, double x);
 
-// Of all types that look at one pair at a time: not aot, aot_unpaired and sft.
+// For all types that look at one pair at a time: not aot, aot_unpaired and sft.
 PairLoss pair_loss(LossType, const PairScores&, const PairLossOptions&);
 
 // -(1 - e) log sigmoid(beta d) - e log sigmoid(-beta d), of aot and cpo; and its slope.

@@ -16,7 +16,7 @@ double clipped_score(const Trajectory& t, const ObjectiveConfig& c) {
   return std::clamp(t.score, -most, most);
 }
 
-// Of all tokens to deviation 1, and mean 0 or as it was.
+// Scales all tokens' values to deviation 1, and shifts them to mean 0 or keeps their mean.
 void whiten(std::span<std::vector<double>> all, bool keeps_mean) {
   double n = 0, mean = 0, squares = 0;
   for (const auto& tokens : all)
@@ -49,7 +49,7 @@ class Actor : public Judge {
   bool needs_old() const override { return true; }
   bool counts_targets() const override { return true; }
   double temperature() const override { return temperature_; }
-  // Of every target: the KL is a token's.
+  // For every target: the KL is a token's.
   std::vector<double> reference(const Answers& a) const override {
     std::vector<double> all;
     for (std::size_t t = 0; t < a.values.size(); ++t) all.push_back(a.logp(t));

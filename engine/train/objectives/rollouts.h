@@ -41,12 +41,12 @@ class Rollouts : public BatchSource {
 // (reward - the group's mean) / (deviation + 1e-4), of answers by groups; 0 for one without a reward (NaN),
 // which does not count among the others.
 std::vector<double> advantages(const std::vector<double>& rewards, std::int64_t group, ScaleRewards);
-// Of the numbers that are there; the deviation with n - 1.
+// Over the numbers that are not NaN; the deviation divides by n - 1.
 struct MeanAndDeviation {
   double mean = 0, deviation = 0;
 };
 MeanAndDeviation mean_and_deviation(const std::vector<double>& numbers);
-// Of the same, as TRL logs them: the mean reward, the deviation of all, the share of answers without any.
+// As TRL logs them: the mean reward, the deviation of all, the share of groups without any deviation.
 std::vector<double> reward_figures(const std::vector<double>& rewards, std::int64_t group, ScaleRewards);
 
 }  // namespace ft

@@ -23,7 +23,7 @@ namespace ft {
 
 using SequenceKey = std::array<std::uint8_t, 16>;
 
-// Of each of a batch's sequences.
+// One for each of a batch's sequences.
 std::vector<SequenceKey> sequence_keys(const Batch&);
 // The first of a batch's targets in each of its sequences, and their number (sequences + 1).
 std::vector<std::int64_t> first_targets(const Batch&);
@@ -41,7 +41,7 @@ class TeacherFile {
   // among the others. Those of sequences that it does not know are zero: a plan's are made up, and runs ask
   // knows() first. Uses this file.
   std::unique_ptr<TargetLogits> logits(const Batch&) const;
-  // Of one target: row (V).
+  // One target's row (V).
   void write(std::int64_t target, std::span<float> row) const;
 
  private:
@@ -61,7 +61,7 @@ class Teaching {
  public:
   Teaching(std::int64_t top_k, std::int64_t vocab_size) : top_k_(top_k), vocab_size_(vocab_size) {}
   std::int64_t vocab_size() const { return vocab_size_; }
-  // Of each target of a batch whether it is wanted: its sequence is not there yet. Those that are have to be
+  // Which targets of a batch are wanted: their sequence is not there yet. Those have to be
   // added next, in their order.
   std::vector<bool> begin(const Batch&);
   void add(std::span<const float> logits);  // (V)

@@ -21,7 +21,7 @@ Arguments optim_args_of(const TrainingConfig& t, const SettingsText& tree) {
                         });
 }
 
-// Of an optimizer that takes none.
+// For an optimizer that takes none.
 struct NoArguments {
   void fields(auto&) {}
 };

@@ -50,7 +50,7 @@ class Optimizer {
 // What a step of that number begins with (ParameterStore::begin_step).
 inline bool takes_own(const Optimizer& o, std::int64_t step) { return step >= o.own_from(); }
 
-// Of what may have a rate of its own, and begin later than the rest: its steps count from there.
+// A group may have a rate of its own and begin later than the rest: its steps count from there.
 inline StepScalars by_rule(StepScalars scalars, const UpdateRule& rule) {
   scalars.step -= rule.frozen_steps;
   scalars.rate *= rule.rate;

@@ -22,10 +22,10 @@ class Schedule {
   virtual std::optional<Betas> betas(std::int64_t step) const = 0;
 };
 
-// Of a run of `total` steps. Throws as check_schedule does, and for what only the number of steps shows.
+// The schedule of a run of `total` steps. Throws as check_schedule does, and for what only `total` shows.
 std::unique_ptr<const Schedule> make_schedule(const TrainingConfig&, std::int64_t total);
 
-// Of reduce_lr_on_plateau and greedy, in place of the schedule; null for the others.
+// For reduce_lr_on_plateau and greedy, in place of the schedule; null for the others.
 std::unique_ptr<EvaluatedRate> make_evaluated_rate(const TrainConfig&);
 
 // Throws UserError(config) with every mistake in training.lr_scheduler_kwargs, by its place in `tree`.

@@ -86,7 +86,7 @@ TEST(CrossEntropy, ARowsGradientIsTimesItsWeight) {
   });
 }
 
-// Of columns of the rows, once the sums of all columns are known: what the whole rows give.
+// Columns of the rows give what the whole rows give, once the sums of all columns are known.
 TEST(CrossEntropy, PartsOfRowsAreTheWhole) {
   each_trial({{1, 2}, {3, 5}, {5, 63}, {7, 1001}}, [](const Trial& s) {
     Matrix &logits = s.matrix(1, 8), &loss = s.vector(s.rows, DType::f32),

@@ -68,7 +68,7 @@ TEST(Route, IsTheReferenceWithItsGradient) {
     });
 }
 
-// Of equal logits the first are chosen, and NaN still leaves experts that are there and differ.
+// The first of equal logits are chosen, and NaN still leaves experts that are there and differ.
 TEST(Route, TiesAndNaN) {
   for (const NamedKernels& named : all_kernels()) {
     CpuOps ops(1, named.kernels);

@@ -94,7 +94,7 @@ TEST(CudaAttention, SeveralTilesWithABiasAndDropout) {
   in(DType::bf16, {.heads = {2, 2, 16}, .lengths = {20, 3}, .causal = false, .reach = 30, .spread = 300});
   in(DType::bf16, {.heads = {1, 1, 8}, .lengths = {9}, .reach = 200});  // more distances than fit: plain
 }
-// Of more than 128 columns: smaller tiles, and a pass of its own for dv.
+// Above 128 columns: smaller tiles, and a pass of its own for dv.
 TEST(CudaAttention, WideHeads) {
   const std::vector<DType> narrow{DType::bf16, DType::f16};
   const auto in = [&](Case c) {

@@ -192,7 +192,7 @@ TEST(PlusPlus, ValuesIn8BitsAreNearAndTheSameEverywhere) {
   }
 }
 
-// Of all ranks' pieces.
+// Puts all ranks' pieces together.
 std::map<std::string, std::vector<double>> whole_grads(const std::vector<Seen>& ranks) {
   std::map<std::string, std::vector<double>> all;
   for (const Seen& seen : ranks)

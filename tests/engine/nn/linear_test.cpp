@@ -45,7 +45,7 @@ struct Size {
 };
 constexpr Size kSizes[] = {{1, 17, 5}, {6, 9, 13}, {1, 1, 1}};
 
-// Of the rows of the weight that bind() will make.
+// Squares of the rows of the weight that bind() will make.
 Values<double> squares_of_rows(const Size& size, DType dtype) {
   Matrix w(size.out, size.in, dtype);
   w.assign(reference::times(random_values("module.weight", size.out * size.in), 0.5));

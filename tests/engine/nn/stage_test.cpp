@@ -32,7 +32,7 @@ TEST(DealBlocks, GivesEachStageAsMuchAsTheOthers) {
   EXPECT_EQ(shares({1, 1, 4, 1, 1}, {}, 3), (Shares{2, 1, 2}));
 }
 
-// Of equals the last, which have the fewest micro-batches in flight, get more.
+// Among equals the last ones get more: they have the fewest micro-batches in flight.
 TEST(DealBlocks, GivesTheRestToTheLast) {
   EXPECT_EQ(shares(std::vector<double>(5, 1), {}, 2), (Shares{2, 3}));
   EXPECT_EQ(shares(std::vector<double>(7, 1), {}, 3), (Shares{2, 2, 3}));

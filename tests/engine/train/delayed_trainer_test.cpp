@@ -22,7 +22,7 @@ constexpr double kRate = 0.05, kMost = 0.5, kBeta1 = 0.9, kBeta2 = 0.999, kEps =
 constexpr int kWarmup = 5;
 
 double start(std::int64_t i) { return 0.001 * static_cast<double>(i % 700) - 0.3; }
-// Of micro-batch `id` at weight w.
+// The gradient of micro-batch `id` at weight w.
 double gradient(double w, std::int32_t id, std::int64_t i) {
   return 0.5 * w + 0.01 * std::sin(static_cast<double>(id) + 0.1 * static_cast<double>(i));
 }

@@ -54,7 +54,7 @@ struct TeacherFiles : testing::Test {
   test::TempFolder folder;
   std::string path = folder / "t.safetensors";
 
-  // Of two sequences, whose targets have the logits of seeds 0 to 3.
+  // A file of two sequences, whose targets have the logits of seeds 0 to 3.
   void make(std::int64_t top_k) {
     Teaching teaching(top_k, kVocabulary);
     const Batch b = batch_of({{3, 4, 5}, {6, 7}});
