@@ -15,6 +15,8 @@ import tempfile
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1", CUDA_VISIBLE_DEVICES="",
                   HF_DATASETS_CACHE=tempfile.mkdtemp(prefix="ft-bench-datasets-"))
+ROWS = os.fdopen(os.dup(1), "w")                     # libraries log on stdout too (DeepSpeed does): that goes to stderr
+os.dup2(2, 1)
 import datasets
 import peft
 import tokenizers
@@ -30,7 +32,7 @@ RATE, BETA = 1e-4, 0.1
 
 
 def say(**row):
-    print(json.dumps(row), flush=True)
+    print(json.dumps(row), file=ROWS, flush=True)
 
 
 def make(folder, tiny, steps=64):
