@@ -324,7 +324,11 @@ Evaluated evaluate(const Pass& pass, Objective& objective, const BatchSource& da
   Tensor loss = number(c, 0);
   Evaluated e;
   const std::int64_t batches = data.batches_per_epoch();
-  for (std::int64_t i = 0; i < batches; ++i) e.targets += objective.count(data.shape(0, i));
+  std::int64_t counted = 0;
+  for (std::int64_t i = 0; i < batches; ++i) {
+    e.targets += objective.count(data.shape(0, i));
+    counted += objective.count_evaluated(data.shape(0, i));
+  }
   const auto [rank, ranks] = deal_of(c, comm);
   for (std::int64_t first = 0; first < batches && !known; first += ranks) {
     const std::int64_t i = first + rank;
@@ -332,7 +336,7 @@ Evaluated evaluate(const Pass& pass, Objective& objective, const BatchSource& da
     progress(std::min(first + ranks, batches), batches);
   }
   const double sum = sum_of_losses(c, comm, loss);
-  e.loss = e.targets > 0 ? sum / static_cast<double>(e.targets) : 0;
+  e.loss = counted > 0 ? sum / static_cast<double>(counted) : 0;
   if (known) e.loss = *known;
   std::vector<double> columns = objective.take_columns();
   sum_over_ranks(c, comm, columns);

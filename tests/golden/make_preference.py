@@ -32,7 +32,7 @@ KINDS = {  # ft's objective, TRL's configuration and trainer, what it takes besi
     "dpo": ({"type": "dpo"}, trl.DPOConfig, trl.DPOTrainer, {},
             PAIRS + ["entropy", "logits/chosen", "logits/rejected", "mean_token_accuracy"]),
     "kto": ({"type": "kto"}, trl.KTOConfig, trl.KTOTrainer, {},
-            [c for c in PAIRS if c != "rewards/accuracies"] + ["kl"]),
+            [c for c in PAIRS if c != "rewards/accuracies"] + ["kl", "entropy", "logits/chosen", "logits/rejected"]),
     "orpo": ({"type": "orpo"}, ORPOConfig, ORPOTrainer, {}, PAIRS + ["nll_loss"]),
     "cpo": ({"type": "cpo"}, CPOConfig, CPOTrainer, {}, PAIRS + ["nll_loss"]),
     "simpo": ({"type": "simpo"}, CPOConfig, CPOTrainer, SIMPO, PAIRS),

@@ -142,6 +142,60 @@ TEST(PreferenceLife, StagesAreTheSameTraining) {
   }
 }
 
+// A step's columns are those of all ranks' rows and tokens together, as TRL gathers them; an evaluation's
+// those of its batches, whichever ranks take them.
+TEST(PreferenceLife, ColumnsAreOfAllRanksTogether) {
+  const Json unpaired = {{"type", "kto"}, {"loss_type", "apo_zero_unpaired"}};
+  for (const Json& objective :
+       {Json{{"type", "dpo"}}, unpaired, Json{{"type", "simpo"}}, Json{{"type", "reward"}}}) {
+    const PreferencePlace w(objective, kLora);
+    const std::vector<std::string> eval{"data.shuffle=false", R"(data.eval_datasets=[{"path":"rows.jsonl"}])",
+                                        "evaluation.eval_strategy=epoch",
+                                        "training.per_device_eval_batch_size=3"};
+    ASSERT_EQ(w.run({"launch", "-n", "2", "train", "--config", "run.json", "training.output_dir=two", eval[0],
+                     eval[1], eval[2], eval[3]}),
+              0)
+        << w.says();
+    std::vector<std::string> alone = eval;
+    alone.emplace_back("training.per_device_train_batch_size=4");
+    ASSERT_EQ(w.train(alone), 0) << w.says();
+    const auto one = rows(w / "out/log.jsonl"), two = rows(w / "two/log.jsonl");
+    ASSERT_EQ(one.size(), two.size());
+    int compared = 0;
+    for (std::size_t i = 0; i + 1 < one.size(); ++i)  // the last says how it went
+      for (const auto& [name, value] : one[i].items()) {
+        if (name.find('/') == std::string::npos && name.find("reward") == std::string::npos) continue;
+        ASSERT_TRUE(two[i].contains(name)) << objective << name;
+        EXPECT_NEAR(value, two[i][name].get<double>(), 1e-4 * (1 + std::abs(value.get<double>())))
+            << objective << name;
+        ++compared;
+      }
+    EXPECT_GT(compared, 14) << objective;
+  }
+}
+
+TEST(PreferenceLife, AnEvaluationOfDistillationWeighsBatchesBySequences) {
+  const Json kd = {{"type", "distill"}, {"teacher_model_name_or_path", "model"}, {"loss_type", "kd"}};
+  const PreferencePlace w(kd, kFull);
+  const std::string brief = R"({"input_ids": [5, 9, 7]})",
+                    lengthy = R"({"input_ids": [8, 3, 40, 6, 31, 22, 9]})";
+  std::ofstream(w / "brief.jsonl") << brief << "\n";
+  std::ofstream(w / "lengthy.jsonl") << lengthy << "\n";
+  std::ofstream(w / "both.jsonl") << brief << "\n" << lengthy << "\n";
+  const auto loss = [&](const std::string& file, int batch) {
+    EXPECT_EQ(
+        w.run({"eval", "--config", "run.json", "--json", "data.eval_datasets=[{\"path\":\"" + file + "\"}]",
+               "training.per_device_eval_batch_size=" + std::to_string(batch)}),
+        0)
+        << w.says();
+    return Json::parse(contents(w / "stdout")).at("eval_loss").get<double>();
+  };
+  const double a = loss("brief.jsonl", 1), b = loss("lengthy.jsonl", 1);
+  EXPECT_GT(std::abs(a - b), 0.01);
+  EXPECT_NEAR(loss("both.jsonl", 1), (a + b) / 2, 1e-6);
+  EXPECT_NEAR(loss("both.jsonl", 2), (2 * a + 6 * b) / 8, 1e-6);
+}
+
 TEST(PreferenceLife, ThePlanIsWhatIsMeasured) {
   for (const ObjectiveCase& c : objective_cases()) {
     const PreferencePlace w(c.objective, c.kind);

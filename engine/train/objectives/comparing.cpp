@@ -56,6 +56,7 @@ class Comparing::Weigher final : public RowLoss {
       const Verdict verdict =
           judge_.judge({batch_.compared, values, statistics, known_.reference, known_.kl, old});
       columns = verdict.columns;
+      counts = verdict.counts;
       if (loss_) add_loss(c, verdict.loss);
       const double sign = v.scores ? 1 : -1;  // a value is -log p, or a score
       for (std::size_t t = 0; t < each.size(); ++t)
@@ -63,7 +64,7 @@ class Comparing::Weigher final : public RowLoss {
     }
     if (weights && !each.empty()) c.ops.upload(weights, each.data());
   }
-  std::vector<double> columns;  // of the batch; none: it has no rows
+  std::vector<double> columns, counts;  // of the batch; none: it has no rows
 
  private:
   void add_loss(Ctx& c, double loss) {
@@ -144,47 +145,62 @@ void Comparing::set_state(const std::vector<double>& state) {
   }
 }
 
-// KTO's estimate of how far the policy has left the reference: the mean over the rows of all ranks.
-double Comparing::kl(const Pass& p, const Batch& b) {
+// KTO's estimate of how far the policy has left the reference: the mean over the rows.
+double Comparing::kl(const Pass& p, const Batch& b, Together together) {
   const Batch other = mismatched(b, longest_);
   const std::vector<double> own = logps(p, other, false), reference = logps(p, other, true);
   double sum = 0;
   for (std::size_t s = 0; s < own.size(); ++s) sum += own[s] - reference[s];
   std::vector<double> all{sum, static_cast<double>(own.size())};
-  sum_over_ranks(p.context, p.policy.store->communicator(), all);
+  if (together == Together::ranks) sum_over_ranks(p.context, p.policy.store->communicator(), all);
   return all[1] > 0 ? std::max(0.0, all[0] / all[1]) : 0;
 }
 
-Comparing::Known Comparing::before(const Pass& p, const Batch& b) {
+Comparing::Known Comparing::before(const Pass& p, const Batch& b, Together together) {
   Known k;
   k.reference = b.compared.reference;
   if (judge_->needs_reference() && !reference_known_) k.reference = logps(p, b, true);
-  if (judge_->needs_kl()) k.kl = kl(p, b);
+  if (judge_->needs_kl()) k.kl = kl(p, b, together);
   return k;
 }
 
 void Comparing::forward(const Pass& p, const Batch& b, Tensor loss) {
-  const Known known = before(p, b);
+  const Known known = before(p, b, Together::alone);
   Ctx c = comparing(p.context);
   Weigher weigher(*this, *judge_, b, known, loss, 0);
   p.policy.model->forward_rows(c, *p.policy.store, b, weigher);
-  add_columns(p, weigher.columns);
+  if (!weigher.columns.empty()) means_.add(weigher.columns);
 }
 
 void Comparing::forward_backward(const Pass& p, const Batch& b, Tensor loss, float scale) {
-  const Known known = before(p, b);
+  const Known known = before(p, b, Together::ranks);
   Ctx c = comparing(p.context);
   Weigher weigher(*this, *judge_, b, known, loss, scale);
   p.policy.model->forward_backward_rows(c, *p.policy.store, b, weigher);
-  add_columns(p, weigher.columns);
+  add_columns(p, std::move(weigher.columns), weigher.counts);
   if (!critic_) return;
   Weigher values(*this, *critic_, b, known, {}, scale);
   p.others.critic.model->forward_backward_rows(c, *p.others.critic.store, b, values);
   if (!values.columns.empty()) critic_means_.add(values.columns);
 }
 
+// Every rank gets the means over what all have counted, as from TRL, which gathers both.
+void Comparing::mean_over_ranks(const Pass& p, std::vector<double>& own,
+                                const std::vector<double>& counts) const {
+  own.resize(judge_->columns().size());
+  std::vector<double> all(2 * own.size());
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] <= 0) continue;
+    all[2 * i] = counts[i] * own[i];
+    all[2 * i + 1] = counts[i];
+  }
+  sum_over_ranks(p.context, p.policy.store->communicator(), all);
+  for (std::size_t i = 0; i < own.size(); ++i) own[i] = all[2 * i] / all[2 * i + 1];  // of nothing: NaN
+  judge_->complete(own);
+}
+
 // As in TRL, which gathers the rewards of all ranks: the least and the most are those of their micro-batches.
-void Comparing::add_columns(const Pass& p, std::vector<double> own) {
+void Comparing::add_columns(const Pass& p, std::vector<double> own, const std::vector<double>& counts) {
   const Judge::Extremes extremes = judge_->extremes();
   Communicator& comm = p.policy.store->communicator();
   const auto of_all = [&](std::size_t column, auto better) {
@@ -202,6 +218,7 @@ void Comparing::add_columns(const Pass& p, std::vector<double> own) {
     for (const std::size_t i : extremes.least) of_all(i, [](double a, double b) { return std::min(a, b); });
     for (const std::size_t i : extremes.most) of_all(i, [](double a, double b) { return std::max(a, b); });
   }
+  if (comm.size() > 1 && judge_->counts_columns()) mean_over_ranks(p, own, counts);
   if (!own.empty()) means_.add(own);
 }
 

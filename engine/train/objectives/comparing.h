@@ -32,10 +32,13 @@ class Comparing final : public Objective {
     double kl = 0;
   };
   class Weigher;
-  Known before(const Pass&, const Batch&);
-  double kl(const Pass&, const Batch&);
+  // Of all ranks' micro-batches together, or of this one alone: an evaluation is the same whatever ranks.
+  enum class Together : bool { alone, ranks };
+  Known before(const Pass&, const Batch&, Together);
+  double kl(const Pass&, const Batch&, Together);
   std::vector<double> old(const Compared&, const std::vector<double>& values);
-  void add_columns(const Pass&, std::vector<double> own);
+  void add_columns(const Pass&, std::vector<double> own, const std::vector<double>& counts);
+  void mean_over_ranks(const Pass&, std::vector<double>& own, const std::vector<double>& counts) const;
 
   std::unique_ptr<const Judge> judge_, critic_;
   std::int64_t longest_;

@@ -23,6 +23,8 @@ class Cpo : public Judge {
     return all;
   }
 
+  bool counts_columns() const override { return true; }
+
   Verdict judge(const Answers& a) const override {
     Verdict v(a);
     std::vector<double> chosen, rejected, chosen_logps, rejected_logps;
@@ -44,6 +46,7 @@ class Cpo : public Judge {
     const double nll = examples_ > 0 ? add_cross_entropy(v, a, examples, examples_) : 0;
     add_pair_columns(v, beta_, chosen, rejected, chosen_logps, rejected_logps);
     v.columns.push_back(nll);
+    v.counts.push_back(1);  // it is a micro-batch's, as in TRL
     return v;
   }
 

@@ -1,5 +1,7 @@
 // Distillation: a student learns what a teacher says at every target. As TRL's GKDTrainer (the generalized
 // Jensen-Shannon divergence), or kd, which mixes the forward KL with the cross-entropy (Hinton et al. 2015).
+#include <algorithm>
+
 #include "engine/train/objectives/objective.h"
 #include "engine/train/objectives/teacher_file.h"
 
@@ -18,9 +20,12 @@ class Distill final : public Objective {
   }
 
   std::int64_t count(const BatchShape& s) const override { return s.targets; }
+  // As in TRL, whose evaluations weigh the mean over a batch's targets by its sequences.
+  std::int64_t count_evaluated(const BatchShape& s) const override { return s.targets > 0 ? s.sequences : 0; }
   void forward(const Pass& p, const Batch& b, Tensor loss) override {
     Scope saved(p.context.saved);
-    Lesson lesson(*this, p, b);
+    const auto sequences = static_cast<float>(b.starts.size()) - 1;
+    Lesson lesson(*this, p, b, sequences / std::max(1.0f, static_cast<float>(b.targets.size())));
     p.policy.model->forward_logits(p.context, *p.policy.store, b, lesson, loss);
   }
   void forward_backward(const Pass& p, const Batch& b, Tensor loss, float scale) override {
@@ -33,8 +38,11 @@ class Distill final : public Objective {
   // A batch with what the teacher says of it.
   class Lesson final : public LogitLoss {
    public:
-    Lesson(const Distill& of, const Pass& p, const Batch& b)
-        : with_(of.with_), teacher_(of.taught_ ? of.taught_->logits(b) : asked(p, b)) {}
+    Lesson(const Distill& of, const Pass& p, const Batch& b, float each = 1)
+        : with_(of.with_), teacher_(of.taught_ ? of.taught_->logits(b) : asked(p, b)) {
+      with_.divergence *= each;
+      with_.cross_entropy *= each;
+    }
     void run(Ctx& c, const Chunk& k) override {
       Scope scratch(c.scratch);
       const Tensor teacher = c.temporary(k.logits.rows(), k.logits.cols());
@@ -56,7 +64,7 @@ class Distill final : public Objective {
       c.train = false;
       return p.others.reference.model->target_logits(c, *p.others.reference.store, b);
     }
-    const op::Divergence& with_;
+    op::Divergence with_;
     std::unique_ptr<TargetLogits> teacher_;
   };
 

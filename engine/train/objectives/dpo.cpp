@@ -48,6 +48,7 @@ class Dpo : public Judge {
   }
   bool needs_reference() const override { return true; }
   bool needs_statistics() const override { return true; }
+  bool counts_columns() const override { return true; }
 
   // Tokens beyond the shorter answer's length count ld_alpha times (LD-DPO, Liu et al. 2024).
   double logp(const Answers& a, std::size_t s) const override {
@@ -163,19 +164,9 @@ class Dpo : public Judge {
   }
 
   static void add_statistics(Verdict& v, const Answers& a) {
-    double entropy = 0, logits[2] = {}, tokens[2] = {}, right = 0;
-    for (std::size_t s = 0; s < a.sequences(); ++s) {
-      const Answers::Range r = a.answer(s);
-      tokens[s % 2] += r.count();
-      for (std::size_t t = r.begin; t < r.end; ++t) {
-        entropy += a.statistic(t, 0);
-        logits[s % 2] += a.statistic(t, 1);
-        right += s % 2 == 0 ? a.statistic(t, 2) : 0;
-      }
-    }
-    const auto per = [](double sum, double n) { return n > 0 ? sum / n : 0; };
-    v.columns.insert(v.columns.end(), {per(entropy, tokens[0] + tokens[1]), per(logits[0], tokens[0]),
-                                       per(logits[1], tokens[1]), per(right, tokens[0])});
+    const AnswerStatistics s(a, [](std::size_t sequence) { return sequence % 2 == 0; });
+    v.columns.insert(v.columns.end(), {s.entropy(), s.logits(0), s.logits(1), s.accuracy(0)});
+    v.counts.insert(v.counts.end(), {s.tokens(), s.count[0], s.count[1], s.count[0]});
   }
 
   std::vector<LossType> losses_;

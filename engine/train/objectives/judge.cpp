@@ -19,6 +19,20 @@ void add_pair_columns(Verdict& v, double beta, std::span<const double> chosen,
   const double c = beta * mean(chosen), r = beta * mean(rejected);
   v.columns.insert(v.columns.end(), {c, r, c - r, right / static_cast<double>(chosen.size()),
                                      mean(chosen_logps), mean(rejected_logps)});
+  v.counts.insert(v.counts.end(), kPairColumns.size(), static_cast<double>(chosen.size()));
+}
+
+AnswerStatistics::AnswerStatistics(const Answers& a, const std::function<bool(std::size_t)>& chosen) {
+  for (std::size_t s = 0; s < a.sequences(); ++s) {
+    const Answers::Range r = a.answer(s);
+    const int which = chosen(s) ? 0 : 1;
+    count[which] += r.count();
+    for (std::size_t t = r.begin; t < r.end; ++t) {
+      entropy_[which] += a.statistic(t, 0);
+      logits_[which] += a.statistic(t, 1);
+      right_[which] += a.statistic(t, 2);
+    }
+  }
 }
 
 double add_cross_entropy(Verdict& v, const Answers& a, std::span<const Answers::Range> ranges,

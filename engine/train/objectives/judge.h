@@ -2,6 +2,7 @@
 // with each target's value. On the host and in double precision; a model is not seen.
 #pragma once
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -53,6 +54,7 @@ struct Verdict {
   double loss = 0;              // of all rows, added up
   std::vector<double> slopes;   // (targets) d loss / d log p, or d score
   std::vector<double> columns;  // as Judge::columns names them; NaN: this batch has none
+  std::vector<double> counts;   // of how many rows or tokens each is the mean, see Judge::counts_columns
 
   void add_slope(Answers::Range r, double slope) {
     for (std::size_t t = r.begin; t < r.end; ++t) slopes[t] += slope;
@@ -75,6 +77,10 @@ class Judge {
     std::vector<std::size_t> least, most;
   };
   virtual Extremes extremes() const { return {}; }
+  // Whether columns are means over the rows, or the tokens, of all ranks' micro-batches together; and what
+  // then follows from those.
+  virtual bool counts_columns() const { return false; }
+  virtual void complete(std::vector<double>& /*columns*/) const {}
   // What stands for a sequence's log-probability, of policy and reference.
   virtual double logp(const Answers& a, std::size_t s) const { return a.sum(a.answer(s)); }
   // What is compared with the reference: of every sequence its log-probability.
@@ -104,9 +110,24 @@ inline const std::vector<std::string> kPairColumns{"rewards/chosen",  "rewards/r
                                                    "rewards/margins", "rewards/accuracies",
                                                    "logps/chosen",    "logps/rejected"};
 
-// Adds kPairColumns: of the pairs' rewards (beta times these) and log-probabilities.
+// Adds kPairColumns, with their counts: of the pairs' rewards (beta times these) and log-probabilities.
 void add_pair_columns(Verdict&, double beta, std::span<const double> chosen, std::span<const double> rejected,
                       std::span<const double> chosen_logps, std::span<const double> rejected_logps);
+
+// Sums of LogitStatistics over the answers that are chosen, and over the others.
+struct AnswerStatistics {
+  AnswerStatistics(const Answers&, const std::function<bool(std::size_t sequence)>& chosen);
+  double entropy() const { return per(entropy_[0] + entropy_[1], tokens()); }
+  double tokens() const { return count[0] + count[1]; }
+  double logits(int which) const { return per(logits_[which], count[which]); }
+  double accuracy(int which) const { return per(right_[which], count[which]); }
+
+  double count[2] = {};  // tokens of those, and of the others
+
+ private:
+  static double per(double sum, double n) { return n > 0 ? sum / n : 0; }
+  double entropy_[2] = {}, logits_[2] = {}, right_[2] = {};
+};
 
 // The mean cross-entropy of these targets over the batch's rows, `weight` times; with its slopes. Returns it.
 double add_cross_entropy(Verdict&, const Answers&, std::span<const Answers::Range>, double weight);

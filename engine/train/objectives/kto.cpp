@@ -17,10 +17,15 @@ class Kto : public Judge {
         unpaired_(!c.loss_type.empty() && c.loss_type[0] == LossType::apo_zero_unpaired) {}
 
   std::vector<std::string> columns() const override {
-    return {"kl", "rewards/chosen", "rewards/rejected", "rewards/margins", "logps/chosen", "logps/rejected"};
+    return {
+        "kl",      "rewards/chosen", "rewards/rejected", "rewards/margins", "logps/chosen", "logps/rejected",
+        "entropy", "logits/chosen",  "logits/rejected"};
   }
   bool needs_reference() const override { return true; }
+  bool needs_statistics() const override { return true; }
   bool needs_kl() const override { return !unpaired_; }
+  bool counts_columns() const override { return true; }
+  void complete(std::vector<double>& columns) const override { columns[3] = columns[1] - columns[2]; }
 
   Verdict judge(const Answers& a) const override {
     Verdict v(a);
@@ -40,8 +45,14 @@ class Kto : public Judge {
     const auto mean = [&](const double* sums, int which) {
       return rows[which] > 0 ? sums[which] / rows[which] : kNone;
     };
-    const double chosen = beta_ * mean(ratios, 1), rejected = beta_ * mean(ratios, 0);
-    v.columns = {a.kl, chosen, rejected, chosen - rejected, mean(logps, 1), mean(logps, 0)};
+    const AnswerStatistics all(a, [&](std::size_t s) { return a.rows.value[s] > 0; });
+    const auto logits = [&](int which) { return all.count[which] > 0 ? all.logits(which) : kNone; };
+    v.columns = {a.kl,           beta_ * mean(ratios, 1), beta_ * mean(ratios, 0), kNone,
+                 mean(logps, 1), mean(logps, 0),          all.entropy(),           logits(0),
+                 logits(1)};
+    v.counts = {rows[0] + rows[1], rows[1],      rows[0],      0,           rows[1],
+                rows[0],           all.tokens(), all.count[0], all.count[1]};
+    complete(v.columns);
     return v;
   }
 

@@ -72,7 +72,9 @@ class Objective {
   }  // of every target: its exponential is the perplexity
   // What a batch adds to the number that a step's losses and gradients are divided by.
   virtual std::int64_t count(const BatchShape&) const = 0;
-  // loss (1) f64 += the sum of the batch's losses.
+  // What a batch counts in the mean that is an evaluation's loss.
+  virtual std::int64_t count_evaluated(const BatchShape& s) const { return count(s); }
+  // loss (1) f64 += the sum of the batch's losses: in an evaluation, that of what counts there.
   virtual void forward(const Pass&, const Batch&, Tensor loss) = 0;
   // The same, and all gradients += those of scale * (that sum).
   virtual void forward_backward(const Pass&, const Batch&, Tensor loss, float scale) = 0;

@@ -15,6 +15,8 @@ class Orpo : public Judge {
     return all;
   }
 
+  bool counts_columns() const override { return true; }
+
   Verdict judge(const Answers& a) const override {
     Verdict v(a);
     std::vector<double> chosen, rejected;
@@ -39,6 +41,7 @@ class Orpo : public Judge {
     const double nll = add_cross_entropy(v, a, examples, 1), rows = static_cast<double>(a.count());
     add_pair_columns(v, beta_, chosen, rejected, chosen, rejected);
     v.columns.insert(v.columns.end(), {nll, ratio / rows, odds / rows});
+    v.counts.insert(v.counts.end(), {1, rows, rows});  // nll is a micro-batch's, as in TRL
     return v;
   }
 

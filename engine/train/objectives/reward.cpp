@@ -17,6 +17,8 @@ class Reward : public Judge {
 
   Extremes extremes() const override { return {.least = {2}, .most = {4}}; }
 
+  bool counts_columns() const override { return true; }
+
   Verdict judge(const Answers& a) const override {
     Verdict v(a);
     double right = 0, margin = 0, sum = 0;
@@ -33,6 +35,7 @@ class Reward : public Judge {
     const double rows = static_cast<double>(a.count());
     const auto [least, most] = std::minmax_element(a.values.begin(), a.values.end());
     v.columns = {right / rows, margin / rows, *least, sum / (2 * rows), *most};
+    v.counts.assign(v.columns.size(), rows);
     return v;
   }
 

@@ -117,6 +117,9 @@ TEST(Objectives, SlopesAreThoseOfTheLoss) {
       EXPECT_NEAR(sign * verdict.slopes[t], (above - below) / (2 * kStep), 1e-7) << name << " target " << t;
     }
     EXPECT_EQ(verdict.columns.size(), judge->columns().size()) << name;
+    if (judge->counts_columns()) {
+      EXPECT_EQ(verdict.counts.size(), verdict.columns.size()) << name;
+    }
   }
 }
 
