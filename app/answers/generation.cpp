@@ -275,7 +275,7 @@ std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& s
   PlanRequest request{
       .dtype = a.built.dtype,
       .grid = ranks.grid,
-      .stage = a.built.stage.rank,
+      .stage = a.built.stage,
       .zero = zero_options(a.config, ranks.grid.zero()),
       .reduce_bucket = static_cast<std::int64_t>(a.config.zero_optimization.reduce_bucket_size),
       .adapter = a.built.lora,

@@ -293,7 +293,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
   if (!part.whole()) b.whole = std::make_unique<BuiltModel>(build_model(config, Weights::ignore));
   share_layers(b, config, part.tensor);
   deal_experts(b, config, part.experts);
-  keep_stage(b, config, part);
+  keep_stages(b, config, part);
   return b;
 }
 

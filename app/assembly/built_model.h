@@ -33,8 +33,8 @@ struct BuiltModel {
   std::unique_ptr<lora::AdapterFolder> start;    // the adapter to continue from; null: none
   std::shared_ptr<const lora::Starts> starts;    // with `lora`: what adapters begin as
   std::uint64_t seed = 0;
-  // Where this is a part: which stage of a pipeline, and the model of which it is one, without weights.
-  Stage stage;
+  // Where this is a part: which rank of a pipeline's, and the model of which it is one, without weights.
+  int stage = 0;
   std::unique_ptr<BuiltModel> whole;
   std::optional<std::int32_t> padding;  // of a reward model: see padding_token
 

@@ -7,6 +7,7 @@ namespace ft {
 namespace {
 
 constexpr const char* kPipelineSize = "distributed.pipeline_parallel_size";
+constexpr const char* kChunks = "distributed.virtual_pipeline_parallel_size";
 
 void require_available(const RunConfig& config) {
   const auto refuse = [](const std::string& setting, const std::string& why) {
@@ -36,6 +37,29 @@ void require_available(const RunConfig& config) {
     refuse("training.gradient_checkpointing", "offload cannot be used; set it to true or auto");
 }
 
+// Interleaved stages go over as many micro-batches as there are ranks at a time.
+void require_rounds(const RunConfig& config, const ModelPart& part) {
+  const std::int64_t m = config.training.gradient_accumulation_steps, below = m / part.stages * part.stages;
+  if (!config.trains || part.chunks == 1 || m % part.stages == 0) return;
+  throw UserError(Exit::config,
+                  str("training.gradient_accumulation_steps is ", m, ", and with ", kChunks, " ", part.chunks,
+                      " it has to be a multiple of ", kPipelineSize, ", ", part.stages, "; take ",
+                      below > 0 ? str(below, " or ") : "", below + part.stages));
+}
+
+void require_blocks(std::int64_t blocks, const ModelPart& part) {
+  const std::int64_t chunks = part.chunks;
+  if (blocks >= chunks * part.stages) return;
+  if (chunks > 1 && blocks >= part.stages)
+    throw UserError(Exit::config, str(kChunks, " is ", chunks, ", and the model has ", blocks,
+                                      " layers (num_hidden_layers), of which each chunk of ", part.stages,
+                                      " stages needs one; take at most ", blocks / part.stages));
+  throw UserError(Exit::config, str(kPipelineSize, " is ", part.stages, ", and the model has ", blocks,
+                                    " layers (num_hidden_layers), of which each stage needs one; take at "
+                                    "most ",
+                                    blocks));
+}
+
 // The longest sequence that there may be: its share of attention is the largest.
 BatchShape one_sequence(const RunConfig& config, const ModelInfo& info) {
   std::int64_t n = config.data.max_seq_length;
@@ -54,21 +78,21 @@ std::vector<Stage> deal(const RunConfig& config, BuiltModel& whole, int stages) 
 
 }  // namespace
 
-void keep_stage(BuiltModel& b, const RunConfig& config, const ModelPart& part) {
+void keep_stages(BuiltModel& b, const RunConfig& config, const ModelPart& part) {
   if (part.stages == 1) return;
   require_available(config);
   if (b.made.info.decoder)
     throw UserError(Exit::config,
                     str(kPipelineSize, " is ", part.stages,
                         ": the blocks of encoder-decoders cannot be dealt out yet; leave it out"));
-  const std::int64_t blocks = b.model().blocks();
-  if (blocks < part.stages)
-    throw UserError(Exit::config, str(kPipelineSize, " is ", part.stages, ", and the model has ", blocks,
-                                      " layers (num_hidden_layers), of which each stage needs one; take at "
-                                      "most ",
-                                      blocks));
-  b.stage = deal(config, *b.whole, part.stages)[static_cast<std::size_t>(part.stage)];
-  b.model().keep_stage(b.stage);
+  require_blocks(b.model().blocks(), part);
+  require_rounds(config, part);
+  const std::vector<Stage> all = deal(config, *b.whole, part.stages * part.chunks);
+  std::vector<Stage> own;
+  for (int chunk = 0; chunk < part.chunks; ++chunk)
+    own.push_back(all[static_cast<std::size_t>(chunk * part.stages + part.stage)]);
+  b.stage = part.stage;
+  b.model().keep_stages(own);
 }
 
 }  // namespace ft

@@ -71,8 +71,8 @@ std::vector<BuiltModel> build_stages(const RunConfig& config) {
   const GridShape grid = grid_of(config.distributed);
   std::vector<BuiltModel> all;
   for (int s = 0; s < grid.pipeline; ++s)
-    all.push_back(
-        build_model(config, Weights::ignore, {{0, grid.tensor}, {0, grid.expert}, s, grid.pipeline}));
+    all.push_back(build_model(config, Weights::ignore,
+                              {{0, grid.tensor}, {0, grid.expert}, s, grid.pipeline, grid.chunks}));
   return all;
 }
 

@@ -50,7 +50,7 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
   PlanRequest r{
       .dtype = b.dtype,
       .grid = grid,
-      .stage = b.stage.rank,
+      .stage = b.stage,
       .micro_batches = config.training.gradient_accumulation_steps,
       .zero = zero_options(config, grid.zero()),
       .reduce_bucket = static_cast<std::int64_t>(config.zero_optimization.reduce_bucket_size),

@@ -5,7 +5,7 @@
 
 #include "app/screen/format.h"
 #include "engine/io/json.h"
-#include "engine/train/pipeline.h"
+#include "engine/train/stage_schedule.h"
 
 namespace ft {
 namespace {
@@ -44,14 +44,18 @@ std::string row(const std::string& name, const PlanTable& t, const Value& value)
   return line;
 }
 
+PipelineShape shape_of(const PlanTable& t) { return {t.grid.pipeline, t.grid.chunks, t.accumulation}; }
+
 std::string pipeline_text(const PlanTable& t, const show::MemoryUnit& unit) {
+  const bool chunks = t.grid.chunks > 1;
   std::string text;
   for (const Plan& stage : t.mine().planned.stages)
     text += str(text.empty() ? "pipeline: " : "; ", show::plural(stage.blocks, "block"), " in ",
                 show::memory(stage.memory.total, unit), " ", unit.name);
-  return text + str("\nwaited: ", show::percent(bubble(t.grid.pipeline, t.accumulation), 1),
-                    " of a step, (P - 1) / (m + P - 1) with P = ", t.grid.pipeline,
-                    " stages and m = ", t.accumulation, " micro-batches\n");
+  return text + str("\nwaited: ", show::percent(bubble(shape_of(t)), 1), " of a step, (P - 1) / (",
+                    chunks ? "V m" : "m", " + P - 1) with P = ", t.grid.pipeline, " stages",
+                    chunks ? str(", V = ", t.grid.chunks, " chunks on each") : "",
+                    " and m = ", t.accumulation, " micro-batches\n");
 }
 
 // Who has a micro-batch.
@@ -77,7 +81,8 @@ std::string as_json(const PlanTable& t) {
   j["sent_per_step"] = plan.sent_per_step(t.accumulation);
   if (t.cost) add_to(j, *t.cost);
   if (t.grid.pipeline > 1) {
-    j["bubble"] = bubble(t.grid.pipeline, t.accumulation);
+    j["bubble"] = bubble(shape_of(t));
+    j["virtual_pipeline_parallel_size"] = t.grid.chunks;
     for (const Plan& stage : t.mine().planned.stages) {
       Json of = memory_of(stage);
       of["blocks"] = stage.blocks;

@@ -46,13 +46,24 @@ void require_partitions(const GridShape& g) {
     refuse(str("not with ", setting(Axis::pipeline), " above 1 yet; leave one of the two out"));
 }
 
+int chunks_of(const DistributedConfig& d) {
+  constexpr const char* kChunks = "distributed.virtual_pipeline_parallel_size";
+  constexpr std::int64_t kMost = 1 << 20;  // far beyond any number of layers
+  if (d.virtual_pipeline_parallel_size > 1 && d.pipeline_parallel_size == 1)
+    throw UserError(
+        Exit::config,
+        str(kChunks, " is ", d.virtual_pipeline_parallel_size, ", and ", setting(Axis::pipeline),
+            " is 1: stages are interleaved among several ranks; set that, or leave ", kChunks, " out"));
+  return static_cast<int>(std::min<std::int64_t>(d.virtual_pipeline_parallel_size, kMost));
+}
+
 }  // namespace
 
 GridShape grid_shape(const DistributedConfig& d, int ranks) {
+  constexpr std::int64_t kMost = 1 << 20;  // far beyond any number of ranks
   const std::pair<Axis, std::int64_t> sizes[] = {{Axis::tensor, d.tensor_parallel_size},
                                                  {Axis::sequence, d.sequence_parallel_size},
                                                  {Axis::pipeline, d.pipeline_parallel_size}};
-  constexpr std::int64_t kMost = 1 << 20;  // far beyond any number of ranks
   std::int64_t product = 1;
   std::string named;
   int axes = 0;
@@ -84,6 +95,7 @@ GridShape grid_shape(const DistributedConfig& d, int ranks) {
                   static_cast<int>(d.expert_parallel_size));
   shape.sharing = d.sharing();
   shape.shards_rows = d.partition_activations;
+  shape.chunks = chunks_of(d);
   require_partitions(shape);
   return shape;
 }

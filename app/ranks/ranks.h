@@ -33,7 +33,8 @@ struct Ranks {
     return {.tensor = {place.tensor, grid.tensor, grid.shards_rows},
             .experts = {place.data % grid.expert, grid.expert},
             .stage = place.pipeline,
-            .stages = grid.pipeline};
+            .stages = grid.pipeline,
+            .chunks = grid.chunks};
   }
   // A file that every rank writes: rank 0's has the name that was asked for.
   std::string file(const std::string& name) const {

@@ -31,7 +31,7 @@
 #include "app/version/version.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/io/checkpoint_folder.h"
-#include "engine/train/pipeline.h"
+#include "engine/train/stage_schedule.h"
 #include "engine/train/trainer.h"
 
 namespace ft {
@@ -133,7 +133,7 @@ std::unique_ptr<TracedSteps> make_traced(const TrainArgs& args, const RunConfig&
   if (args.trace.empty()) return nullptr;
   return std::make_unique<TracedSteps>(
       ops, notes, ranks.file(args.trace), screen,
-      bubble(ranks.grid.pipeline, config.training.gradient_accumulation_steps));
+      bubble({ranks.grid.pipeline, ranks.grid.chunks, config.training.gradient_accumulation_steps}));
 }
 
 Summary summary(const TrainState& state, const Trainer& trainer, std::int64_t first_tokens, Ending ending) {

@@ -48,8 +48,12 @@ struct Sizes {  // of the model, or a pipeline's first stage, by what sharding d
 };
 
 Sizes sizes_of(const RunConfig& config) {
-  const auto stages = static_cast<int>(config.distributed.pipeline_parallel_size);
-  const BuiltModel built = build_model(config, Weights::ignore, {.tensor = {}, .stage = 0, .stages = stages});
+  const DistributedConfig& d = config.distributed;
+  const BuiltModel built = build_model(config, Weights::ignore,
+                                       {.tensor = {},
+                                        .stage = 0,
+                                        .stages = static_cast<int>(d.pipeline_parallel_size),
+                                        .chunks = static_cast<int>(d.virtual_pipeline_parallel_size)});
   const StatesOf states = states_of(config.training);
   NullOps null;
   PlannedCommunicator one(1, 0);
@@ -223,7 +227,7 @@ class ZeroVerification {
     c.distributed.data_parallel_size.reset();
     if (ranks == 1)
       c.distributed.sequence_parallel_size = c.distributed.tensor_parallel_size =
-          c.distributed.pipeline_parallel_size = 1;
+          c.distributed.pipeline_parallel_size = c.distributed.virtual_pipeline_parallel_size = 1;
     c.evaluation = {};
     c.checkpointing.save_strategy = SaveStrategy::no;
     c.logging.logging_steps = 1;

@@ -151,7 +151,7 @@ struct DistributedConfig {
   double gradient_predivide_factor = 1;
   std::optional<std::int64_t> data_parallel_size;  // empty: the ranks that the others leave
   std::int64_t tensor_parallel_size = 1, pipeline_parallel_size = 1, sequence_parallel_size = 1;
-  std::int64_t expert_parallel_size = 1;
+  std::int64_t virtual_pipeline_parallel_size = 1, expert_parallel_size = 1;
   SequenceParallelType sequence_parallel_type = SequenceParallelType::automatic;
   bool partition_activations = false;
   SequenceSharing sharing() const {
@@ -194,6 +194,11 @@ struct DistributedConfig {
       "that each keeps a part of the blocks' inputs and of what norms read.");
     f("pipeline_parallel_size", pipeline_parallel_size, "Ranks among which the layers are dealt out.",
       at_least(1), aka({"pp_size"}));
+    f("virtual_pipeline_parallel_size", virtual_pipeline_parallel_size,
+      "With pipeline_parallel_size: chunks of the model that each rank has (Megatron's interleaved stages); "
+      "more of them wait less and send more. gradient_accumulation_steps is then a multiple of "
+      "pipeline_parallel_size.",
+      at_least(1));
     f("expert_parallel_size", expert_parallel_size,
       "How many data-parallel ranks share the experts of each layer.", at_least(1),
       aka({"ep_size", "autoep_size"}));

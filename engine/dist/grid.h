@@ -36,6 +36,7 @@ struct GridShape : GridPoint {
   int expert = 1;
   SequenceSharing sharing = SequenceSharing::ulysses;
   bool shards_rows = false;  // within a tensor group: nn/row_shards.h
+  int chunks = 1;            // of the model, that each rank of a pipeline has: nn/stage.h
 
   constexpr GridShape() : GridPoint{1, 1, 1, 1} {}
   constexpr explicit GridShape(const GridPoint& sizes, int experts = 1) : GridPoint(sizes), expert(experts) {}

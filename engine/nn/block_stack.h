@@ -19,6 +19,7 @@
 #include <array>
 #include <optional>
 #include <ranges>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,11 +36,11 @@ namespace ft {
 template <class Block>
 class BlockStack {
  public:
-  std::vector<Block> blocks;
-  std::string name;        // in Hugging Face's model, such as model.layers
-  Stage stage;             // whose blocks are run here; below, they are counted from its first
-  std::vector<int> units;  // of each block, in the store
-  std::size_t first = 0;   // blocks before this one, and what feeds it, need no gradient
+  std::span<Block> blocks;  // all of the model's, which has them
+  std::string name;         // in Hugging Face's model, such as model.layers
+  Stage stage;              // whose blocks are run here; below, they are counted from its first
+  std::vector<int> units;   // of each block, in the store
+  std::size_t first = 0;    // blocks before this one, and what feeds it, need no gradient
   // The first blocks, this many, keep only their input and run again before their backward. The model's last
   // block, whose backward directly follows its forward, runs only its MLP again, unless the number is larger
   // than the stack.
@@ -98,9 +99,10 @@ class BlockStack {
     }
   }
 
-  // x stays as it is; the result and what backward needs are taken from c.saved. kept_starts: of the batch.
+  // x stays as it is. What backward needs is taken from c.saved, and so is the result, unless it goes to y.
+  // kept_starts: of the batch.
   Tensor forward(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side,
-                 std::span<const std::int32_t> kept_starts = {}) {
+                 std::span<const std::int32_t> kept_starts = {}, Tensor y = {}) {
     expect_own(store, units);
     c.store = &store;
     pick(c, side, kept_starts);
@@ -113,7 +115,10 @@ class BlockStack {
       marks_[begin] = c.saved.mark();
       c.ops.enter(names_[begin]);
       if (begin == 0) begin_leaving(c, x);
-      hidden_[end] = leaves(c, end) ? turn(c, end) : c.save(x.rows(), x.cols());
+      if (leaves(c, end))
+        hidden_[end] = turn(c, end);
+      else
+        hidden_[end] = end == count() && y ? y : c.save(x.rows(), x.cols());
       const std::int64_t mark = c.saved.mark();
       Tensor between[2];
       for (std::size_t i = begin; i < end; ++i) {

@@ -49,36 +49,47 @@ class CausalLm final : public Model {
     if (auto& positions = vocabulary_.embedding.positions) positions->embedding = true;
     vocabulary_.head = std::move(parts.head);
     if (parts.tied) vocabulary_.tie();
-    stack_.blocks = std::move(parts.blocks);
-    stack_.name = std::move(parts.stack);
+    blocks_ = std::move(parts.blocks);
+    chunks_[0].blocks = blocks_;
+    chunks_[0].name = std::move(parts.stack);
   }
 
   void visit(Visitor& v) override {
     vocabulary_.visit_embedding(v);
-    stack_.visit(v);
+    chunks_[0].visit(v);
     vocabulary_.visit_head(v);
   }
   void add_units(ParameterStore& store) override {
     vocabulary_.add_embedding(store);
-    trains_below_ = any_trained(vocabulary_.embedding);
-    for (std::int64_t i = 0; i < stack_.stage.begin; ++i)
-      trains_below_ = trains_below_ || any_trained(stack_.blocks[static_cast<std::size_t>(i)]);
-    stack_.add_units(store, trains_below_);
+    trains_below_.clear();
+    for (BlockStack<Block>& chunk : chunks_) {
+      bool trains = any_trained(vocabulary_.embedding);
+      for (std::int64_t i = 0; i < chunk.stage.begin; ++i)
+        trains = trains || any_trained(blocks_[static_cast<std::size_t>(i)]);
+      trains_below_.push_back(trains);
+      chunk.add_units(store, trains);
+    }
     vocabulary_.add_head(store);
   }
   void cut_all(TensorRank t) override {
-    for (Block& b : stack_.blocks) b.cut(t);
+    for (Block& b : blocks_) b.cut(t);
     vocabulary_.cut(t);
     key_columns_ /= t.size;
     heads_ /= t.size;
   }
-  void keep_stage(const Stage& s) override {
+  void keep_stages(const std::vector<Stage>& chunks) override {
     if (balance_.coefficient != 0)
-      throw UserError(Exit::config, str("distributed.pipeline_parallel_size is ", s.size,
-                                        ": the loss of uneven experts needs all layers; set "
-                                        "output_router_logits to false in config.json"));
-    stack_.stage = s;
-    vocabulary_.keep_stage(s);
+      throw UserError(Exit::config,
+                      str("distributed.pipeline_parallel_size is ", chunks[0].size / std::ssize(chunks),
+                          ": the loss of uneven experts needs all layers; set "
+                          "output_router_logits to false in config.json"));
+    chunks_.resize(chunks.size());
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+      chunks_[i].blocks = blocks_;
+      chunks_[i].name = chunks_[0].name;
+      chunks_[i].stage = chunks[i];
+    }
+    vocabulary_.keep_stages(chunks);
   }
   void untie() override { vocabulary_.untie(); }
   const Parameter& input_embedding() const override { return vocabulary_.embedding.weight; }
@@ -90,15 +101,25 @@ class CausalLm final : public Model {
   void set_sparse_attention(const SparseAttentionConfig& config) override {
     sparse_ = SparseAttention(config, AttentionDirection::unidirectional, heads_);
   }
-  std::int64_t blocks() const override { return stack_.size(); }
+  std::int64_t blocks() const override {
+    std::int64_t n = 0;
+    for (const BlockStack<Block>& chunk : chunks_) n += chunk.size();
+    return n;
+  }
   void set_recompute(std::int64_t n) override {
-    stack_.recomputed = std::min(n, blocks());
-    stack_.segment = segment_of(n);
+    for (BlockStack<Block>& chunk : chunks_) {
+      chunk.recomputed = 0;
+      chunk.segment = segment_of(n);
+    }
+    // A block of each chunk in turn, as the memory of a pass is that of the largest.
+    for (std::int64_t left = std::min(n, blocks()); left > 0;)
+      for (BlockStack<Block>& chunk : chunks_)
+        if (left > 0 && chunk.recomputed < chunk.size()) ++chunk.recomputed, --left;
   }
   void drop_tokens(const std::vector<std::int64_t>& blocks, bool encoder, std::int64_t all) override {
     if (encoder)
       throw UserError(Exit::config, kRandomLtd + ".model_type: this model has no encoder; set decoder");
-    stack_.drop_tokens(blocks, all);
+    chunks_[0].drop_tokens(blocks, all);
   }
   std::int64_t vocab_size() const override { return vocabulary_.head.lm_head.whole_out(); }
 
@@ -108,7 +129,7 @@ class CausalLm final : public Model {
                                         ": the loss of uneven experts needs all tokens of a micro-batch; set "
                                         "output_router_logits to false in config.json"));
     if constexpr (requires(const Block& block) { block.share_rows(ranks, by); })
-      for (const Block& block : stack_.blocks) block.share_rows(ranks, by);
+      for (const Block& block : blocks_) block.share_rows(ranks, by);
     else
       Model::share_rows(ranks, by);
   }
@@ -117,7 +138,7 @@ class CausalLm final : public Model {
     Scope all(c.saved);
     const Inputs in = upload_part(c, b);
     const Tensor x = hidden(c, store, in.ids, in.side);
-    if (stack_.stage.last()) vocabulary_.forward(c, store, loss, x, in.targets);
+    if (top().stage.last()) vocabulary_.forward(c, store, loss, x, in.targets);
   }
   void logits(Ctx& c, ParameterStore& store, const Batch& b, Tensor y) override {
     Scope all(c.saved);
@@ -161,45 +182,61 @@ class CausalLm final : public Model {
     return vocabulary_.target_logits(c, store, x, in.targets.rows);
   }
 
-  bool gradients_come() const override { return stack_.first < static_cast<std::size_t>(stack_.size()); }
-  bool gradients_leave() const override { return trains_below_ && !stack_.stage.first(); }
-  Tensor take_in(Ctx& c, Batch b, std::size_t slot) override {
+  bool gradients_come(int chunk) const override {
+    const BlockStack<Block>& of = chunks_[static_cast<std::size_t>(chunk)];
+    return of.first < static_cast<std::size_t>(of.size());
+  }
+  bool gradients_leave(int chunk) const override {
+    const auto i = static_cast<std::size_t>(chunk);
+    return trains_below_[i] && !chunks_[i].stage.first();
+  }
+  Tensor take_in(Ctx& c, Batch b, int chunk, std::size_t slot) override {
     if (flights_.size() <= slot) flights_.resize(slot + 1);
     Flight& f = flights_[slot];
+    f.chunk = static_cast<std::size_t>(chunk);
     f.batch = std::move(b);
     f.in = upload_part(c, f.batch);
-    f.x = stack_.stage.first() ? Tensor{} : room_for_states(c, f.in.ids);
+    const Stage& stage = chunks_[f.chunk].stage;
+    f.x = stage.first() ? Tensor{} : room_for_states(c, f.in.ids);
+    f.y = stage.last() || chunks_.size() == 1 ? Tensor{} : room_for_states(c, f.in.ids);
     return f.x;
   }
   Tensor forward_stage(Ctx& c, ParameterStore& store, std::size_t slot) override {
     Flight& f = flights_[slot];
     c.begin(Phase::forward);
-    if (stack_.stage.first()) {
+    BlockStack<Block>& chunk = chunks_[f.chunk];
+    if (chunk.stage.first()) {
       f.x = vocabulary_.embed(c, store, f.in.ids, f.in.side.positions);
       add_noise(c, f.x, longest_of(f.batch.starts));
     }
-    stack_.turn_to(slot);
-    return f.y = stack_.forward(c, store, f.x, f.in.side);
+    chunk.turn_to(slot);
+    return f.y = chunk.forward(c, store, f.x, f.in.side, {}, f.y);
   }
   Tensor backward_stage(Ctx& c, ParameterStore& store, std::size_t slot, Tensor d,
                         const StageLoss& l) override {
     Flight& f = flights_[slot];
-    stack_.turn_to(slot);
-    if (!stack_.stage.last())
+    BlockStack<Block>& chunk = chunks_[f.chunk];
+    chunk.turn_to(slot);
+    if (!chunk.stage.last())
       c.begin(Phase::backward);
     else
       d = vocabulary_.forward_backward(c, store, l.sum, f.y, f.in.targets, l.scale, l.smoothing);
-    if (!gradients_come()) return {};
-    stack_.backward(c, store, d, f.in.side, trains_below_);
-    if (stack_.stage.first() && trains_below_)
+    if (!gradients_come(static_cast<int>(f.chunk))) return {};
+    chunk.backward(c, store, d, f.in.side, trains_below_[f.chunk]);
+    if (chunk.stage.first() && trains_below_[f.chunk])
       vocabulary_.embed_backward(c, store, d, f.in.ids, true, f.in.side.positions);
     return d;
   }
 
   KvCache make_kv_cache(Arena& arena, KvCacheShape shape, DType dtype) const override {
-    const auto below = static_cast<std::size_t>(stack_.stage.begin);
-    KvCache cache = take_kv_cache(arena, shape, static_cast<std::size_t>(stack_.size()), key_columns_, dtype);
-    cache.layers.insert(cache.layers.begin(), below, KvCache::Layer{});
+    KvCache cache = take_kv_cache(arena, shape, static_cast<std::size_t>(blocks()), key_columns_, dtype);
+    std::vector<KvCache::Layer> all(blocks_.size());
+    auto own = cache.layers.begin();
+    for (const BlockStack<Block>& chunk : chunks_) {
+      std::copy_n(own, chunk.size(), all.begin() + chunk.stage.begin);
+      own += chunk.size();
+    }
+    cache.layers = std::move(all);
     return cache;
   }
   std::int64_t keys_turn_at() const override { return positions_.turns_at; }
@@ -230,6 +267,7 @@ class CausalLm final : public Model {
     Batch part = {};  // where ranks share it: this one's, which side refers to
   };
   struct Flight {  // a micro-batch between the passes of a stage
+    std::size_t chunk = 0;
     Batch batch;
     Inputs in;
     Tensor x, y;  // states from below, and for the stage above
@@ -279,15 +317,16 @@ class CausalLm final : public Model {
       routers = balance_.take(c);
       in.side.routers = &routers;
     }
+    BlockStack<Block>& stack = chunks_[0];
     const Tensor x =
-        stack_.forward(c, store, embed(c, store, in, longest_of(b.starts)), in.side, b.kept_starts);
+        stack.forward(c, store, embed(c, store, in, longest_of(b.starts)), in.side, b.kept_starts);
     if (in.side.routers) balance_.add(c, balance.loss, routers, balance.scale);
     const Tensor d = from_head(c, x, in.targets, head);
     const bool embedding_grad = store.trains(vocabulary_.embedding_unit());
-    stack_.backward(c, store, d, in.side, embedding_grad);
+    stack.backward(c, store, d, in.side, embedding_grad);
     if (embedding_grad) {
       const WholeRows whole(c);
-      vocabulary_.embed_backward(c, store, c.shards ? gather_rows(c, d, stack_.name) : d, in.ids, true,
+      vocabulary_.embed_backward(c, store, c.shards ? gather_rows(c, d, stack.name) : d, in.ids, true,
                                  in.side.positions);
     }
     c.shards = false;
@@ -312,17 +351,28 @@ class CausalLm final : public Model {
     const Tensor d = c.temporary(x.rows(), x.cols());
     Scope scratch(c.scratch);
     const WholeRows whole(c);
-    c.ops.copy(d, own_rows(c, head(gather_rows(c, x, stack_.name), targets)));
+    c.ops.copy(d, own_rows(c, head(gather_rows(c, x, top().name), targets)));
     return d;
   }
+  // Whose last states go to the head, if it is here.
+  const BlockStack<Block>& top() const { return chunks_.back(); }
   // After the last block, nothing kept.
   Tensor hidden(Ctx& c, ParameterStore& store, Tensor ids, const Side& side) {
-    const Stage& stage = stack_.stage;
     store.expect(forward_units());
+    const std::int64_t mark = c.saved.mark();
+    Tensor x;
+    for (BlockStack<Block>& chunk : chunks_) {
+      c.saved.rewind(mark);  // what the chunk below made has left
+      x = run_chunk(c, store, ids, side, chunk);
+    }
+    return x;
+  }
+  Tensor run_chunk(Ctx& c, ParameterStore& store, Tensor ids, const Side& side, BlockStack<Block>& chunk) {
+    const Stage& stage = chunk.stage;
     Tensor x = stage.first() ? vocabulary_.embed(c, store, ids, side.positions) : room_for_states(c, ids);
-    if (!stage.first()) exchange_states(c, stage.rank - 1, {}, x, "states");
-    x = stack_.evaluate(c, store, x, side);
-    if (!stage.last()) exchange_states(c, stage.rank + 1, x, {}, "states");
+    if (!stage.first()) exchange_states(c, {}, 0, x, rank_below(*c.pipeline()), "states");
+    x = chunk.evaluate(c, store, x, side);
+    if (!stage.last()) exchange_states(c, x, rank_above(*c.pipeline()), {}, 0, "states");
     return x;
   }
   Tensor room_for_states(Ctx& c, const Tensor& ids) const {
@@ -331,10 +381,10 @@ class CausalLm final : public Model {
 
   // The last stage's, to all of them.
   void all_logits(Ctx& c, ParameterStore& store, Tensor y, Tensor x, Tensor rows) {
-    const Stage& stage = stack_.stage;
-    if (!stage.last()) return exchange_states(c, stage.size - 1, {}, y, "logits");
+    const int ranks = c.pipeline() ? c.pipeline()->size() : 1;
+    if (!top().stage.last()) return exchange_states(c, {}, 0, y, ranks - 1, "logits");
     vocabulary_.logits(c, store, y, x, rows);
-    for (int s = 0; s + 1 < stage.size; ++s) exchange_states(c, s, y, {}, "logits");
+    for (int r = 0; r + 1 < ranks; ++r) exchange_states(c, y, r, {}, 0, "logits");
   }
 
   void add_noise(Ctx& c, Tensor x, std::int64_t longest) const {
@@ -351,7 +401,8 @@ class CausalLm final : public Model {
   // In the order of their use.
   std::vector<int> forward_units() const {
     std::vector<int> units = vocabulary_.embedding_units();
-    units.insert(units.end(), stack_.units.begin(), stack_.units.end());
+    for (const BlockStack<Block>& chunk : chunks_)
+      units.insert(units.end(), chunk.units.begin(), chunk.units.end());
     const std::vector<int> head = vocabulary_.head_units();
     units.insert(units.end(), head.begin(), head.end());
     return units;
@@ -359,7 +410,7 @@ class CausalLm final : public Model {
   // The same with a backward pass.
   std::vector<int> step_units(const ParameterStore& store) const {
     std::vector<int> units = forward_units();
-    const std::vector<int> back = stack_.backward_units();
+    const std::vector<int> back = chunks_[0].backward_units();
     units.insert(units.end(), back.begin(), back.end());
     if (store.trains(vocabulary_.embedding_unit())) units.push_back(vocabulary_.embedding_unit());
     return units;
@@ -367,13 +418,15 @@ class CausalLm final : public Model {
 
   EmbeddingAndHead vocabulary_;
   Encoding positions_;
-  BlockStack<Block> stack_;
+  std::vector<Block> blocks_;
+  // The whole model, or those that this rank of a pipeline has.
+  std::vector<BlockStack<Block>> chunks_ = std::vector<BlockStack<Block>>(1);
   std::int64_t key_columns_, heads_;
   RouterBalanceLoss balance_;
   SparseAttention sparse_;
-  double noise_ = 0;             // NEFTune's alpha
-  bool trains_below_ = false;    // something below the first block that is run here
-  std::vector<Flight> flights_;  // by slot
+  double noise_ = 0;                // NEFTune's alpha
+  std::vector<bool> trains_below_;  // something below the first block of each chunk
+  std::vector<Flight> flights_;     // by slot
 };
 
 }  // namespace ft

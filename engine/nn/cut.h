@@ -17,10 +17,11 @@ struct TensorRank {
   std::int64_t count_of(std::int64_t n) const { return TensorRank{rank + 1, size}.first_of(n) - first_of(n); }
 };
 
-// What a rank has of a model: of each layer, of the experts of a layer, and which stage of a pipeline.
+// What a rank has of a model: of each layer, of the experts of a layer, and which place in a pipeline, with
+// how many chunks of the layers.
 struct ModelPart {
   TensorRank tensor, experts;
-  int stage = 0, stages = 1;
+  int stage = 0, stages = 1, chunks = 1;
   bool whole() const { return tensor.size == 1 && experts.size == 1 && stages == 1; }
 };
 

@@ -52,9 +52,9 @@ void EmbeddingAndHead::cut(TensorRank t) {
   if (head.kind == HeadKind::vocabulary) head.lm_head.share(Cut::columns, t);
 }
 
-void EmbeddingAndHead::keep_stage(const Stage& s) {
-  embeds_ = s.first();
-  has_head_ = s.last();
+void EmbeddingAndHead::keep_stages(const std::vector<Stage>& chunks) {
+  embeds_ = chunks.front().first();
+  has_head_ = chunks.back().last();
   if (!tied_ || embeds_ == has_head_) return;
   const auto share = [&](Parameter& p) {
     p.at_both_ends = true;

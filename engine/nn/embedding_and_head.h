@@ -28,7 +28,7 @@ class EmbeddingAndHead {
   void cut(TensorRank);
 
   // A pipeline's first stage embeds, and its last has the head. A table that serves both is in both.
-  void keep_stage(const Stage&);
+  void keep_stages(const std::vector<Stage>&);
 
   // See Model::train_rows.
   Parameter& train_rows(Parameter values, std::vector<std::int32_t> ids);

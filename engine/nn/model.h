@@ -67,8 +67,8 @@ class Model {
   virtual std::int64_t blocks() const = 0;
   // How much is computed again in backward instead of kept. n up to blocks(): of the first n blocks only the
   // inputs are kept; what the last blocks keep is given back before the others' backward, so it is the first
-  // ones that save memory. Beyond, up to most_recompute(): all blocks, and their inputs but every
-  // (n - blocks() + 1)-th.
+  // ones that save memory. Of several chunks, as many of each. Beyond, up to most_recompute(): all blocks,
+  // and their inputs but every (n - blocks() + 1)-th.
   virtual void set_recompute(std::int64_t n) = 0;
   // Random-LTD: in training these blocks drop tokens, as the batch says: of the encoder, or of the decoder.
   // UserError (exit 2) where there are no such blocks, or not `all` of them.
@@ -120,21 +120,24 @@ class Model {
   virtual std::int64_t vocab_size() const = 0;
 
   // ---- a stage of a pipeline
-  // Leaves a stage to this rank: add_units() and all passes are of its part, visit() still of the whole.
-  // Called after cut() and before add_units(). UserError(Exit::config) where that is not possible.
-  virtual void keep_stage(const Stage& s) {
-    throw UserError(Exit::config, str("distributed.pipeline_parallel_size is ", s.size,
+  // Leaves its stages to this rank, one or several chunks of the model: add_units() and all passes are of
+  // these, visit() still of the whole. Called after cut() and before add_units(). UserError(Exit::config)
+  // where that is not possible.
+  virtual void keep_stages(const std::vector<Stage>& chunks) {
+    throw UserError(Exit::config, str("distributed.pipeline_parallel_size is ", chunks[0].size,
                                       ": the blocks of this model cannot be dealt out yet; leave it out"));
   }
-  // Whether gradients come from the stage above, and go to the one below: where something further down is
-  // trained.
-  virtual bool gradients_come() const { throw InternalError("gradients_come: not a stage"); }
-  virtual bool gradients_leave() const { throw InternalError("gradients_leave: not a stage"); }
-  // The passes over a micro-batch, between which other micro-batches' may come: each has a slot, and until
-  // its backward pass is over a Ctx with a c.saved of its own. Returns where the states from below are to be
-  // put; empty in the first stage.
-  virtual Tensor take_in(Ctx&, Batch, std::size_t /*slot*/) { throw InternalError("take_in: not a stage"); }
-  // The states for the stage above.
+  // Whether a chunk gets gradients from the stage above, and has some for the one below: where something
+  // further down is trained.
+  virtual bool gradients_come(int /*chunk*/) const { throw InternalError("gradients_come: not a stage"); }
+  virtual bool gradients_leave(int /*chunk*/) const { throw InternalError("gradients_leave: not a stage"); }
+  // The passes of a chunk over a micro-batch, between which others may come: each has a slot, and until its
+  // backward pass is over a Ctx with a c.saved of its own. Returns where the states from below are to be put;
+  // empty in the first stage.
+  virtual Tensor take_in(Ctx&, Batch, int /*chunk*/, std::size_t /*slot*/) {
+    throw InternalError("take_in: not a stage");
+  }
+  // The states for the stage above. Where there are several chunks, their place is free once they have left.
   virtual Tensor forward_stage(Ctx&, ParameterStore&, std::size_t /*slot*/) {
     throw InternalError("forward_stage: not a stage");
   }

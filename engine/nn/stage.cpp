@@ -13,11 +13,16 @@ Tensor whole(const Tensor& t) { return t ? Tensor(t.data, t.dtype, {t.rows() * t
 
 }  // namespace
 
-void exchange_states(Ctx& c, int stage, Tensor out, Tensor in, std::string_view of) {
+int rank_above(const Communicator& pipeline) { return (pipeline.rank() + 1) % pipeline.size(); }
+int rank_below(const Communicator& pipeline) {
+  return (pipeline.rank() + pipeline.size() - 1) % pipeline.size();
+}
+
+void exchange_states(Ctx& c, Tensor out, int to, Tensor in, int from, std::string_view of) {
   if (!out && !in) return;
   during(c.ops.phases(), Phase::reduce, [&] {
     c.pipeline()->enter(of);
-    c.pipeline()->send_receive(whole(out), stage, whole(in), stage);
+    c.pipeline()->send_receive(whole(out), to, whole(in), from);
   });
 }
 

@@ -3,37 +3,29 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/train/stage_schedule.h"
+
 namespace ft {
 namespace {
-
-constexpr std::int64_t kNone = -1;
 
 class StageRun {
  public:
   explicit StageRun(const StageStep& s)
       : s_(s),
-        stage_(s.context.pipeline()->rank()),
-        last_(stage_ + 1 == s.context.pipeline()->size()),
-        ahead_(std::min<std::int64_t>(s.context.pipeline()->size() - 1 - stage_, s.micro_batches)),
-        slots_(static_cast<std::size_t>(in_flight(stage_, s.context.pipeline()->size(), s.micro_batches))) {
+        stage_(s.context.grid->place.pipeline),
+        shape_{s.context.grid->shape.pipeline, s.context.grid->shape.chunks, s.micro_batches},
+        slots_(static_cast<std::size_t>(in_flight(shape_, stage_))),
+        together_(static_cast<std::size_t>(shape_.stages)) {
     slots_[0].emplace(s.context);
     for (std::size_t k = 1; k < slots_.size(); ++k)
       slots_[k].emplace(s.context.keeping_in(s.context.in_flight[k - 1]));
   }
 
   void run() {
-    const std::int64_t n = s_.micro_batches;
-    for (std::int64_t i = 0; i < ahead_; ++i) {
-      receive(i, {});
-      forward(i);
-      exchange_states(s_.context, stage_ + 1, of(i).out, {}, "states");
+    for (const StageTurn& turn : stage_schedule(shape_, stage_)) {
+      if (turn.computes) turn.computes.backward ? backward(turn.computes) : forward(turn.computes);
+      exchange(turn.sends, turn.receives);
     }
-    if (ahead_ < n) receive(ahead_, {});
-    for (std::int64_t i = ahead_; i < n; ++i) {
-      forward(i);
-      backward(i - ahead_, i, i + 1 < n ? i + 1 : kNone);
-    }
-    for (std::int64_t j = n - ahead_; j < n; ++j) backward(j, kNone, kNone);
     for (auto& slot : slots_) slot->rewind();
   }
 
@@ -43,42 +35,69 @@ class StageRun {
     void rewind() { context.saved.rewind(mark); }
     Ctx context;
     std::int64_t mark;
-    Tensor out;  // states for the stage above; none in the last
+    Tensor out, gradient;  // for the stage above; from it, then for the one below
   };
-  std::size_t slot_of(std::int64_t i) const { return static_cast<std::size_t>(i) % slots_.size(); }
-  Slot& of(std::int64_t i) { return *slots_[slot_of(i)]; }
+  // What all passes of a micro-batch have alike.
+  struct Taken {
+    Batch batch;
+    Random random;
+    float tokens_weight = 1;
+  };
+  Slot& of(const StagePass& p) { return *slots_[p.slot]; }
+  bool is_last(const StagePass& p) const {
+    return stage_ + 1 == shape_.stages && p.chunk + 1 == shape_.chunks;
+  }
 
-  // Takes a micro-batch in, and its states from the stage below, for a gradient that goes there.
-  void receive(std::int64_t i, Tensor gradient) {
-    Tensor states;
-    if (i != kNone) {
-      Slot& slot = of(i);
-      slot.rewind();
-      states = s_.model.take_in(slot.context, s_.take(i, slot.context), slot_of(i));
+  void exchange(const StagePass& sends, const StagePass& receives) {
+    Tensor in, out;
+    if (sends && !sends.backward && !is_last(sends)) out = of(sends).out;
+    if (sends && sends.backward && s_.model.gradients_leave(sends.chunk)) out = of(sends).gradient;
+    // Which may take the slot of what is sent: that has left it.
+    if (receives) in = receives.backward ? room_for_gradient(receives) : take_in(receives);
+    const int above = rank_above(*s_.context.pipeline()), below = rank_below(*s_.context.pipeline());
+    exchange_states(s_.context, out, sends.backward ? below : above, in, receives.backward ? above : below,
+                    (receives ? receives : sends).backward ? "gradients" : "states");
+    if (sends && sends.backward) gradient_room_.reset();
+  }
+
+  // Where the states from below are to be put. The first of a micro-batch's passes makes it.
+  Tensor take_in(const StagePass& p) {
+    Slot& slot = of(p);
+    slot.rewind();
+    slot.out = slot.gradient = {};
+    Taken& taken = together_[static_cast<std::size_t>(p.micro_batch) % together_.size()];
+    Ctx& c = slot.context;
+    if (p.chunk == 0) {
+      Batch made = s_.take(p.micro_batch, c);
+      if (shape_.chunks == 1) return s_.model.take_in(c, std::move(made), p.chunk, p.slot);
+      taken = {std::move(made), c.random, c.tokens_weight};
     }
-    exchange_states(s_.context, stage_ - 1, gradient, states, "states");
+    c.random = taken.random;
+    c.tokens_weight = taken.tokens_weight;
+    return s_.model.take_in(c, taken.batch, p.chunk, p.slot);
   }
-  void forward(std::int64_t i) {
-    const Tensor y = s_.model.forward_stage(of(i).context, s_.store, slot_of(i));
-    if (!last_) of(i).out = y;
+  // Where other passes come before it is used: in place of the states that have left.
+  Tensor room_for_gradient(const StagePass& p) {
+    Slot& slot = of(p);
+    if (is_last(p) || !s_.model.gradients_come(p.chunk)) return {};
+    if (shape_.chunks > 1) return slot.gradient = slot.out;
+    gradient_room_.emplace(slot.context.scratch);
+    return slot.gradient = slot.context.temporary(slot.out.rows(), slot.out.cols());
   }
-  // Micro-batch j's. Its gradient comes when the states of `up` leave, and leaves when those of `next` come.
-  void backward(std::int64_t j, std::int64_t up, std::int64_t next) {
-    Ctx& c = of(j).context;
-    Scope scratch(c.scratch);
-    Tensor d;
-    if (!last_ && s_.model.gradients_come()) d = c.temporary(of(j).out.rows(), of(j).out.cols());
-    exchange_states(c, stage_ + 1, up == kNone ? Tensor{} : of(up).out, d, "gradients");
-    s_.store.begin_micro_step(j + 1 == s_.micro_batches);
-    d = s_.model.backward_stage(c, s_.store, slot_of(j), d, s_.loss);
-    receive(next, s_.model.gradients_leave() ? d : Tensor{});
+  void forward(const StagePass& p) { of(p).out = s_.model.forward_stage(of(p).context, s_.store, p.slot); }
+  void backward(const StagePass& p) {
+    Slot& slot = of(p);
+    if (!gradient_room_) gradient_room_.emplace(slot.context.scratch);
+    s_.store.begin_micro_step(p.micro_batch + 1 == s_.micro_batches);
+    slot.gradient = s_.model.backward_stage(slot.context, s_.store, p.slot, slot.gradient, s_.loss);
   }
 
   const StageStep& s_;
   const int stage_;
-  const bool last_;
-  const std::int64_t ahead_;  // forward passes before the first backward pass
+  const PipelineShape shape_;
   std::vector<std::optional<Slot>> slots_;
+  std::vector<Taken> together_;         // that go through a chunk before the next one
+  std::optional<Scope> gradient_room_;  // of what a backward pass gets or makes, until it has left
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "engine/ops/null_ops.h"
 #include "engine/ops/trace_ops.h"
 #include "engine/train/pipeline.h"
+#include "engine/train/stage_schedule.h"
 
 namespace ft {
 namespace {
@@ -119,9 +120,14 @@ void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, P
   const Batch batch = batch_of(shape, first_target(p.grid, shape.tokens));
   const Pass pass{c, p.policy, {p.reference, {}, p.critic}};
   if (train && c.pipeline()) {
+    std::vector<Arena> others;  // of the passes of its chunks, any of which may be in any arena
+    for (int i = 1; i < p.grid->shape.chunks; ++i) others.emplace_back(ops.allocate(0), kEndless);
+    c.in_flight = others;
     c.again = &again;
     run_stage({*p.policy.model, *p.policy.store, c, {loss}, 1, [&](std::int64_t, Ctx&) { return batch; }});
     peaks.flight = std::max(peaks.flight, saved.peak());
+    for (const Arena& a : others) peaks.flight = std::max(peaks.flight, a.peak());
+    peaks.saved = std::max(peaks.saved, peaks.flight);
     peaks.again = std::max(peaks.again, again.peak());
   } else if (train)
     p.objective.forward_backward(pass, batch, loss, 1);
@@ -209,8 +215,10 @@ double flops_of(Passes p, Ops& null, const PlanRequest& r, std::int64_t recomput
   GridPoint sizes = GridShape();
   sizes.tensor = r.grid.tensor;
   sizes.pipeline = r.grid.pipeline;
+  GridShape shape(sizes);
+  shape.chunks = r.grid.chunks;
   PlannedCommunicator world(sizes.tensor * sizes.pipeline, 0, DType::f32, r.stage * sizes.tensor);
-  const Grid parts(world, GridShape(sizes));
+  const Grid parts(world, shape);
   p.grid = &parts;
   TraceOps trace(null);
   Peaks unused;
@@ -461,7 +469,8 @@ Plan plan_run(Model& model, const PlanRequest& r) {
     if (critic) critic->begin_micro_step(true);
     run_batch(passes, null, s, true, peaks);
   }
-  if (!r.train.empty()) plan.in_flight = in_flight(r.stage, r.grid.pipeline, r.micro_batches);
+  if (!r.train.empty())
+    plan.in_flight = in_flight({r.grid.pipeline, r.grid.chunks, r.micro_batches}, r.stage);
   for (const BatchShape& s : r.eval) run_batch(passes, null, s, false, peaks);
   for (const BatchShape& s : r.scored) run_scoring({r.scorer, &*scorer}, null, r.dtype, s, peaks);
   for (const BatchShape& s : r.valued) run_valuing(passes, null, s, peaks);

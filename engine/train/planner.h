@@ -51,8 +51,8 @@ ZeroOptions critic_options(const PlanRequest&);
 
 struct Plan {
   std::int64_t saved = 0, scratch = 0;  // bytes of the two arenas
-  // In a pipeline's stage: micro-batches in flight; bytes of the arenas of all but one, and of that for what
-  // runs again.
+  // In a pipeline's stage: passes in flight (stage_schedule.h); bytes of the arenas of all but one, and of
+  // that for what runs again.
   std::int64_t in_flight = 1, flight = 0, again = 0;
   std::int64_t activations() const { return saved + (in_flight - 1) * flight + again; }
   std::int64_t inputs = 0;                               // bytes of blocks' inputs on the host

@@ -130,6 +130,13 @@ Trainer::Step Trainer::batches_of(std::int64_t index) const {
   return s;
 }
 
+// Interleaved stages need a multiple of their ranks: what is missing at the end of an epoch, nobody learns
+// from.
+std::int64_t Trainer::rounds_of(std::int64_t micro_batches) const {
+  const GridShape shape = p_.context.grid ? p_.context.grid->shape : GridShape();
+  return shape.chunks > 1 ? round_up(micro_batches, std::int64_t{shape.pipeline}) : micro_batches;
+}
+
 // Gradients of the step's micro-batches, which the ranks take in turns; returns the sum of all their losses.
 // What is random belongs to the micro-batch, whichever rank takes it.
 double Trainer::accumulate(Ctx& c, const Step& s) {
@@ -140,7 +147,7 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
   const Random random = Random{static_cast<std::uint64_t>(config_.training.seed)}.with("dropout").with(
       static_cast<std::uint64_t>(s.index));
   const auto [rank, ranks] = deal();
-  const std::int64_t rounds = (s.end - s.begin + ranks - 1) / ranks;
+  const std::int64_t rounds = rounds_of((s.end - s.begin + ranks - 1) / ranks);
   const auto take = [&, rank = rank, ranks = ranks](std::int64_t round, Ctx& own) {
     const std::int64_t i = s.begin + round * ranks + rank;
     own.random = random.with(static_cast<std::uint64_t>(i - s.begin));

@@ -106,6 +106,7 @@ class Trainer {
   void step_critic(const Step&, std::int64_t taken);
   bool skips(TrainState&, const Step&);   // fp16: its gradients overflow, and the scale has been moved
   std::int64_t batches_per_step() const;  // micro-batches of all ranks
+  std::int64_t rounds_of(std::int64_t micro_batches) const;
   Step batches_of(std::int64_t index) const;
   double accumulate(Ctx&, const Step&);
   bool stop_asked();  // of any rank

@@ -39,7 +39,8 @@ T5::Stack T5::make_stack(bool decoder, DType dtype) const {
   s.bias.bidirectional = !decoder;
   s.bias.max_distance = config_.max_distance;
   const std::int64_t layers = decoder ? config_.num_decoder_layers : config_.num_layers;
-  for (std::int64_t i = 0; i < layers; ++i) s.blocks.blocks.push_back(make_block(config_, decoder, i, dtype));
+  for (std::int64_t i = 0; i < layers; ++i) s.layers.push_back(make_block(config_, decoder, i, dtype));
+  s.blocks.blocks = s.layers;
   return s;
 }
 

@@ -59,7 +59,8 @@ class T5 final : public Model {
   struct Stack {
     std::string name;  // encoder, decoder
     RelativeBias bias;
-    BlockStack<Block> blocks;
+    std::vector<Block> layers;
+    BlockStack<Block> blocks;  // these
     // Whether backward must pass through the blocks because something in them is trained.
     bool trained();
     void visit(Visitor&);

@@ -10,6 +10,7 @@
 
 #include "engine/train/pipeline.h"
 #include "engine/train/planner.h"
+#include "engine/train/stage_schedule.h"
 #include "lora/quantize.h"
 #include "tests/engine/io/temp_folder.h"
 #include "tests/models/golden_case.h"
@@ -33,6 +34,11 @@ struct Case {
 
 GridShape grid_of(int pipeline, int data = 1, int sequence = 1, int tensor = 1) {
   return GridShape(GridPoint{pipeline, data, sequence, tensor});
+}
+
+GridShape interleaved(int chunks, GridShape shape) {
+  shape.chunks = chunks;
+  return shape;
 }
 
 struct Ran {
@@ -142,10 +148,15 @@ class Run {
       four_bit_.emplace(model, lora::FourBitPlan{{}, {made_.info.head}, false}, &base_);
     model.cut({grid_.place.tensor, grid_.shape.tensor});
     if (grid_.shape.sequence > 1) model.share_rows(grid_.shape.sequence, grid_.shape.sharing);
-    const int stages = grid_.shape.pipeline;
+    const int stages = grid_.shape.pipeline, chunks = grid_.shape.chunks;
     const std::vector<double> alike(static_cast<std::size_t>(model.blocks()), 1);
-    if (stages > 1)
-      model.keep_stage(deal_blocks(alike, {}, stages)[static_cast<std::size_t>(grid_.place.pipeline)]);
+    if (stages > 1) {
+      const std::vector<Stage> all = deal_blocks(alike, {}, stages * chunks);
+      std::vector<Stage> own;
+      for (int c = 0; c < chunks; ++c)
+        own.push_back(all[static_cast<std::size_t>(c * stages + grid_.place.pipeline)]);
+      model.keep_stages(own);
+    }
     if (case_.method == Method::lora) model.set_embedding_noise(5);
   }
   Batch take(std::int64_t round, Ctx& own) const {
@@ -326,6 +337,67 @@ TEST(Pipelines, SendWhatTheFormulaSays) {
   EXPECT_EQ(run_on(s, grid_of(2)).sent, rows * C * 4);
   s.adapted = {4};  // in the second stage: nothing comes back, and the first has no backward pass
   expect_same(run_on(s, grid_of(2)), run_on(s, grid_of(1)));
+}
+
+Json layers(int n) {
+  Json c = five(true);
+  c["num_hidden_layers"] = n;
+  return c;
+}
+
+// Rank s has the stages s, P + s and so on.
+TEST(InterleavedPipelines, HaveOneRanksBits) {
+  for (const auto& [stages, chunks, blocks] : {std::tuple{2, 2, 5}, std::tuple{3, 2, 6}, std::tuple{2, 4, 9}})
+    for (const int rounds : {1, 3}) {
+      Case s{.change = layers(blocks), .micro_batches = rounds * stages};
+      for (const Method method : {Method::full, Method::lora}) {
+        s.method = method;
+        s.recompute = 0;
+        const Ran one = run_on(s, grid_of(1));
+        for (const std::int64_t recompute : {0, 1, 2, 99}) {
+          SCOPED_TRACE(
+              str(stages, " stages, ", chunks, " chunks, ", rounds, " rounds, ", recompute, " again"));
+          s.recompute = recompute;
+          expect_same(run_on(s, interleaved(chunks, grid_of(stages))), one);
+        }
+      }
+    }
+}
+
+TEST(InterleavedPipelines, HaveTheBitsOfTheGridWithoutThem) {
+  for (const auto& [data, sequence, tensor] :
+       {std::tuple{2, 1, 1}, std::tuple{1, 2, 1}, std::tuple{1, 1, 2}, std::tuple{2, 1, 2}})
+    for (const int stage : {0, 1}) {
+      SCOPED_TRACE(str(data, " x ", sequence, " x ", tensor, ", stage ", stage));
+      const Case s{.change = five(true), .stage = stage, .micro_batches = 4};
+      expect_same(run_on(s, interleaved(2, grid_of(2, data, sequence, tensor))),
+                  run_on(s, grid_of(1, data, sequence, tensor)));
+    }
+}
+
+TEST(InterleavedPipelines, ComputeIn16BitsAndWith4BitWeights) {
+  Case s{.change = five(true), .dtype = DType::bf16, .micro_batches = 4};
+  expect_same(run_on(s, interleaved(2, grid_of(2))), run_on(s, grid_of(1)));
+  s.method = Method::qlora;
+  s.change.update({{"hidden_size", 64}, {"head_dim", 16}, {"intermediate_size", 128}});
+  expect_same(run_on(s, interleaved(2, grid_of(2))), run_on(s, grid_of(1)));
+}
+
+// Where nothing below is trained no gradient comes down, from rank 0 to the last one neither.
+TEST(InterleavedPipelines, SendWhatTheFormulaSays) {
+  Case s{.method = Method::lora, .change = five(false), .micro_batches = 4};
+  const GoldenCase golden(s.golden);
+  std::int64_t rows = 0, taken = 0;
+  for (const auto& samples : golden.batches)
+    for (const Batch& b : samples)
+      if (taken++ < s.micro_batches) rows += b.tokens();
+  const std::int64_t C = read_json(golden.model_folder() + "/config.json")["hidden_size"];
+  // Up from both of its chunks, and down from the second.
+  EXPECT_EQ(run_on(s, interleaved(2, grid_of(2))).sent, 3 * rows * C * 4);
+  s.adapted = {3};
+  const Ran got = run_on(s, interleaved(2, grid_of(2)));
+  EXPECT_EQ(got.sent, 2 * rows * C * 4);
+  expect_same(got, run_on(s, grid_of(1)));
 }
 
 }  // namespace

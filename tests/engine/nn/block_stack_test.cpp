@@ -124,14 +124,15 @@ struct Setting {
 // A stack, and what a pass gives.
 struct Pass {
   LayerRun run;
+  std::vector<Block> blocks;
   BlockStack<Block> stack;
   Values<double> y, dx, dy;
   LateDepot depot;
   InputsHome inputs{depot};
 
   explicit Pass(const Setting& t) : run(t.dtype) {
-    for (std::size_t i = 0; i < t.blocks; ++i)
-      stack.blocks.push_back(make(i, t.dropout, i >= t.first, t.dtype));
+    for (std::size_t i = 0; i < t.blocks; ++i) blocks.push_back(make(i, t.dropout, i >= t.first, t.dtype));
+    stack.blocks = blocks;
     stack.recomputed = t.recomputed;
     stack.segment = t.segment;
     stack.drops = t.drops;
