@@ -5,6 +5,7 @@
 
 #include "data/chat_sample.h"
 #include "data/chat_template.h"
+#include "data/chat_tools.h"
 #include "data/format.h"
 #include "data/json_row.h"
 #include "engine/core/error.h"
@@ -22,14 +23,13 @@ class ChatRows : public Format {
  public:
   ChatRows(const FormatContext& context, bool sharegpt)
       : list_(column(context.dataset, sharegpt ? "conversations" : "messages")),
-        tools_(column(context.dataset, "tools")),
         documents_(column(context.dataset, "documents")),
         role_(sharegpt ? "from" : "role"),
         content_(sharegpt ? "value" : "content"),
         config_(context.data),
         builder_(context.tokenizer(), context.vocab_size),
         template_(context.data.chat_template, context.tokenizer_path, context.tokenizer()),
-        usual_tools_(tools_of(context.data)) {
+        tools_(context) {
     if (!template_.marks()) return;
     const char* why =
         "the chat template's {% generation %} blocks say what is trained; leave it at its default";
@@ -56,7 +56,7 @@ class ChatRows : public Format {
     }
     for (const Json& item : *list) read_message(item, turns.messages, trained, at);
     if (turns.messages.empty()) at.fail(printable(list_) + ": no messages");
-    turns.tools = tools_in(tree, at);
+    turns.tools = tools_.of(tree, at);
     if (const Json* documents = member(tree, documents_)) turns.documents = *documents;
     try {
       return sample(turns, trained, at);
@@ -81,26 +81,6 @@ class ChatRows : public Format {
     Sample out = make_chat_sample(chat.parts, trained, config_, builder_, at);
     out.turns.lost = std::move(chat.lost);
     return out;
-  }
-
-  static Json tools_of(const DataConfig& config) {
-    if (config.tools.text.empty()) return nullptr;
-    const Json tools = Json::parse(config.tools.text);
-    if (!tools.is_null() && !tools.is_array())
-      throw UserError(Exit::config, "data.tools: must be a list of functions' schemas");
-    return tools;
-  }
-
-  // A list, or JSON text of one.
-  Json tools_in(const Json& row, const Place& at) const {
-    const bool there = row.find(tools_) != row.end();
-    const Json* tools = member(row, tools_);
-    if (!tools) return there ? Json() : usual_tools_;
-    const Json list =
-        tools->is_string() ? parse_json(tools->get<std::string>(), {*at.name, at.line}) : *tools;
-    if (!list.is_null() && !list.is_array())
-      at.fail(str(printable(tools_), ": must be a list of tools, is ", json_excerpt(list)));
-    return list;
   }
 
   bool trains(const std::string& role) const {
@@ -171,11 +151,11 @@ class ChatRows : public Format {
     return std::nullopt;
   }
 
-  std::string list_, tools_, documents_, role_, content_;  // the fields' names in the file
+  std::string list_, documents_, role_, content_;  // the fields' names in the file
   const DataConfig& config_;
   TextSampleBuilder builder_;
   ChatTemplate template_;
-  Json usual_tools_;  // data.tools
+  ChatTools tools_;
 };
 
 }  // namespace

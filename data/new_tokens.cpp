@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr JsonRules kRules{.max_bytes = std::size_t{256} << 20};
+constexpr JsonRules kTokenListRules{.max_bytes = std::size_t{256} << 20};
 
 Json flags_of(const AddedToken& t) {
   return {{"content", t.content}, {"single_word", t.single_word}, {"lstrip", t.lstrip},
@@ -27,7 +27,7 @@ bool is_there(const Json& tokens, const std::string& content) {
 
 // Those with an id; by id.
 void add_to_tokenizer_json(const fs::path& file, const std::vector<AddedToken>& tokens) {
-  Json tree = read_json(file.string(), kRules);
+  Json tree = read_json(file.string(), kTokenListRules);
   if (!tree["added_tokens"].is_array()) tree["added_tokens"] = Json::array();
   auto& added = *tree["added_tokens"].get_ptr<Json::array_t*>();
   for (const AddedToken& t : tokens) {
@@ -45,7 +45,7 @@ void add_to_tokenizer_json(const fs::path& file, const std::vector<AddedToken>& 
 void add_to_decoder(const fs::path& file, const std::vector<AddedToken>& tokens) {
   std::error_code none;
   if (!fs::exists(file, none)) return;
-  Json tree = read_json(file.string(), kRules);
+  Json tree = read_json(file.string(), kTokenListRules);
   if (!tree.contains("added_tokens_decoder")) return;
   Json& decoder = tree["added_tokens_decoder"];
   for (const AddedToken& t : tokens)
@@ -57,7 +57,8 @@ void add_to_decoder(const fs::path& file, const std::vector<AddedToken>& tokens)
 void add_to_lists(const fs::path& folder, const std::vector<AddedToken>& tokens) {
   const auto read = [&](const char* name) {
     std::error_code none;
-    return fs::exists(folder / name, none) ? read_json((folder / name).string(), kRules) : Json::object();
+    return fs::exists(folder / name, none) ? read_json((folder / name).string(), kTokenListRules)
+                                           : Json::object();
   };
   constexpr const char *kIds = "added_tokens.json", *kSpecials = "special_tokens_map.json",
                        *kMore = "additional_special_tokens";

@@ -13,12 +13,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kLargestId = std::int64_t{1} << 24;
-constexpr JsonRules kRules{.max_bytes = std::size_t{64} << 20};
+constexpr JsonRules kSettingsRules{.max_bytes = std::size_t{64} << 20};
 
 std::optional<JsonObject> read_if_there(const fs::path& file) {
   std::error_code error;
   if (!fs::exists(file, error)) return std::nullopt;
-  return JsonObject::read(file.string(), kRules);
+  return JsonObject::read(file.string(), kSettingsRules);
 }
 
 bool has_key(const JsonObject& o, std::string_view key) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "data/chat_tools.h"
 #include "data/format.h"
 #include "data/json_row.h"
 #include "data/preference/answers.h"
@@ -23,6 +24,7 @@ class Prompts : public Format {
         answer_(column(context.dataset, "answer")),
         vocab_size_(context.vocab_size),
         tokenizer_(tokenized ? nullptr : &context.tokenizer()),
+        tools_(context),
         data_(context.data),
         tokenizer_path_(context.tokenizer_path) {}
 
@@ -31,7 +33,7 @@ class Prompts : public Format {
     const auto found = tree.find(prompt_);
     if (found == tree.end() || found->is_null()) at.fail(str("no \"", printable(prompt_), "\""));
     Sample s;
-    s.input_ids = tokenizer_ ? of_text(*found, at) : of_ids(*found, at);
+    s.input_ids = tokenizer_ ? of_text(*found, tree, at) : of_ids(*found, at);
     if (s.input_ids.empty()) at.fail(printable(prompt_) + ": empty, there is nothing to answer");
     s.labels.assign(s.input_ids.size(), kIgnored);
     name_answer(tree);
@@ -55,14 +57,14 @@ class Prompts : public Format {
       }
   }
 
-  Ids of_text(const Json& prompt, const Place& at) const {
+  Ids of_text(const Json& prompt, const Json& row, const Place& at) const {
     Ids ids;
     if (prompt.is_string()) {
       ids = tokenizer_->encode_with_specials(prompt.get_ref<const std::string&>());
     } else {
       const RenderedChat::Messages messages = read_messages(prompt, prompt_, at);
       try {
-        ids = rendered().prompt(messages);
+        ids = rendered().prompt(messages, tools_.of(row, at));
       } catch (const std::invalid_argument& wrong) {
         at.fail(wrong.what());
       }
@@ -95,6 +97,7 @@ class Prompts : public Format {
   std::string prompt_, answer_;  // the fields' names in the file
   std::int64_t vocab_size_;
   const Tokenizer* tokenizer_;  // null: prompts are tokens
+  ChatTools tools_;
   const DataConfig& data_;
   std::filesystem::path tokenizer_path_;
   mutable std::optional<RenderedChat> chat_;

@@ -9,41 +9,37 @@ namespace ft {
 
 RenderedChat::RenderedChat(const DataConfig& config, const std::filesystem::path& tokenizer_path,
                            const Tokenizer& tokenizer)
-    : template_(config.chat_template, tokenizer_path, tokenizer), tokenizer_(tokenizer) {
-  if (!config.tools.text.empty()) tools_ = Json::parse(config.tools.text);
-  if (!tools_.is_null() && !tools_.is_array())
-    throw UserError(Exit::config, "data.tools: must be a list of functions' schemas");
-  if (!tools_.is_null() && template_.format())
-    throw UserError(Exit::config, "data.tools: ft's chat formats have none; the model's own template may");
-}
+    : template_(config.chat_template, tokenizer_path, tokenizer), tokenizer_(tokenizer) {}
 
-ChatTurns RenderedChat::turns(const Messages& messages) const {
+ChatTurns RenderedChat::turns(const Messages& messages, const Json& tools) {
   return {
-      .messages = messages, .tools = tools_, .documents = {}, .bytes = json_text(Json(messages), -1).size()};
+      .messages = messages, .tools = tools, .documents = {}, .bytes = json_text(Json(messages), -1).size()};
 }
 
-std::vector<ChatMessage> RenderedChat::plain(const Messages& messages) const {
+std::vector<ChatMessage> RenderedChat::plain(const Messages& messages, const Json& tools) {
+  if (!tools.is_null())
+    throw std::invalid_argument("tools: ft's chat formats have none; the model's own template may");
   auto all = plain_messages(messages);
   if (!all) throw std::invalid_argument("ft's chat formats take messages of a role and a text");
   return std::move(*all);
 }
 
-Tokenizer::Ids RenderedChat::whole(const Messages& messages) const {
+Tokenizer::Ids RenderedChat::whole(const Messages& messages, const Json& tools) const {
   std::string text;
   if (const ChatFormat* format = template_.format())
-    for (const ChatPart& part : render_chat(*format, plain(messages), tokenizer_)) text += part.text;
+    for (const ChatPart& part : render_chat(*format, plain(messages, tools), tokenizer_)) text += part.text;
   else
-    for (const ChatPart& part : template_.writer(!tools_.is_null())
-                                    .write(turns(messages), std::vector<bool>(messages.size()), false)
+    for (const ChatPart& part : template_.writer(!tools.is_null())
+                                    .write(turns(messages, tools), std::vector<bool>(messages.size()), false)
                                     .parts)
       text += part.text;
   return tokenizer_.encode(text);
 }
 
-Tokenizer::Ids RenderedChat::prompt(const Messages& messages) const {
+Tokenizer::Ids RenderedChat::prompt(const Messages& messages, const Json& tools) const {
   if (const ChatFormat* format = template_.format())
-    return tokenizer_.encode(render_chat_prompt(*format, plain(messages), tokenizer_));
-  return tokenizer_.encode(template_.writer(!tools_.is_null()).prompt(turns(messages)));
+    return tokenizer_.encode(render_chat_prompt(*format, plain(messages, tools), tokenizer_));
+  return tokenizer_.encode(template_.writer(!tools.is_null()).prompt(turns(messages, tools)));
 }
 
 RenderedChat::Messages read_messages(const Json& list, const std::string& name, const Place& at) {

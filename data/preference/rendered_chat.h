@@ -13,17 +13,16 @@ class RenderedChat {
   using Messages = std::vector<Json>;  // {"role": text, "content": text, ...}
 
   RenderedChat(const DataConfig&, const std::filesystem::path& tokenizer_path, const Tokenizer&);
-  // Both throw std::invalid_argument for a conversation that the template refuses.
-  Tokenizer::Ids whole(const Messages&) const;
-  Tokenizer::Ids prompt(const Messages&) const;
+  // tools: see ChatTools. Both throw std::invalid_argument for a conversation that the template refuses.
+  Tokenizer::Ids whole(const Messages&, const Json& tools) const;
+  Tokenizer::Ids prompt(const Messages&, const Json& tools) const;
 
  private:
-  ChatTurns turns(const Messages&) const;
-  std::vector<ChatMessage> plain(const Messages&) const;
+  static ChatTurns turns(const Messages&, const Json& tools);
+  static std::vector<ChatMessage> plain(const Messages&, const Json& tools);
 
   ChatTemplate template_;
   const Tokenizer& tokenizer_;
-  Json tools_;  // null: none
 };
 
 // A list of messages. `name` is what errors call it.

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "data/chat_tools.h"
 #include "data/preference/answers.h"
 #include "data/preference/rendered_chat.h"
 #include "engine/core/error.h"
@@ -16,10 +17,11 @@ ScoredRows::ScoredRows(const FormatContext& context) : context_(context) {
 std::vector<std::int32_t> ScoredRows::read(const Json& row, const Place& at) const {
   if (!row.is_object()) at.fail("a row is a JSON object {...}");
   if (row.contains("input_ids")) return ids(row["input_ids"], at);
-  if (row.contains("messages")) return conversation(row["messages"], at);
+  if (row.contains("messages")) return conversation(row, at);
   if (!row.contains("prompt") || !row.contains("completion"))
     at.fail("a row has \"input_ids\", or \"prompt\" and \"completion\", or \"messages\"");
-  const Json answer = {{"prompt", row["prompt"]}, {"completion", row["completion"]}, {"label", true}};
+  Json answer = row;
+  answer["label"] = true;
   if (!answers_) answers_ = make_answers_format(context_);
   return answers_->read(json_text(answer, -1), at).input_ids;
 }
@@ -36,11 +38,12 @@ std::vector<std::int32_t> ScoredRows::ids(const Json& list, const Place& at) con
   return all;
 }
 
-std::vector<std::int32_t> ScoredRows::conversation(const Json& list, const Place& at) const {
+std::vector<std::int32_t> ScoredRows::conversation(const Json& row, const Place& at) const {
   const Tokenizer& tokenizer = context_.tokenizer();
   if (!chat_) chat_ = std::make_shared<RenderedChat>(context_.data, context_.tokenizer_path, tokenizer);
   try {
-    std::vector<std::int32_t> all = chat_->whole(read_messages(list, "messages", at));
+    std::vector<std::int32_t> all =
+        chat_->whole(read_messages(row["messages"], "messages", at), ChatTools(context_).of(row, at));
     require_known(all, context_.vocab_size, tokenizer, at);
     return all;
   } catch (const std::invalid_argument& wrong) {

@@ -15,7 +15,7 @@ class ScoredRows {
 
  private:
   std::vector<std::int32_t> ids(const Json& list, const Place& at) const;
-  std::vector<std::int32_t> conversation(const Json& list, const Place& at) const;
+  std::vector<std::int32_t> conversation(const Json& row, const Place& at) const;
 
   FormatContext context_;
   mutable std::shared_ptr<const Format> answers_;  // both are made when they are asked for

@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "data/chat_tools.h"
 #include "data/format.h"
 #include "data/json_row.h"
 #include "data/preference/answers.h"
@@ -31,6 +32,7 @@ class TextAnswers : public Format {
         tokenizer_(context.tokenizer()),
         data_(context.data),
         tokenizer_path_(context.tokenizer_path),
+        tools_(context),
         value_(context) {
     if (!tokenizer_.eos())
       throw UserError(Exit::input,
@@ -61,7 +63,7 @@ class TextAnswers : public Format {
     Messages begin = shared ? Messages{} : read_messages(*prompt, prompt_, at);
     if (pairs_) worse = read_messages(rejected, rejected_, at);
     if (shared) begin = take_shared_prompt(better, worse);
-    return of_messages(begin, better, worse, value, at);
+    return of_messages(begin, better, worse, tools_.of(tree, at), value, at);
   }
 
  private:
@@ -82,17 +84,17 @@ class TextAnswers : public Format {
                   value, at);
   }
 
-  Sample of_messages(const Messages& prompt, const Messages& chosen, const Messages& rejected, float value,
-                     const Place& at) const {
+  Sample of_messages(const Messages& prompt, const Messages& chosen, const Messages& rejected,
+                     const Json& tools, float value, const Place& at) const {
     if (seq2seq_) at.fail("an encoder-decoder compares texts, not conversations");
     const RenderedChat& chat = rendered();
     const auto whole = [&](const Messages& answer) {
       Messages all = prompt;
       all.insert(all.end(), answer.begin(), answer.end());
-      return checked(chat.whole(all), at);
+      return checked(chat.whole(all, tools), at);
     };
     try {
-      return parted(chat.prompt(prompt), whole(chosen), pairs_ ? whole(rejected) : Ids{}, value, at);
+      return parted(chat.prompt(prompt, tools), whole(chosen), pairs_ ? whole(rejected) : Ids{}, value, at);
     } catch (const std::invalid_argument& wrong) {
       at.fail(wrong.what());
     }
@@ -146,6 +148,7 @@ class TextAnswers : public Format {
   mutable std::optional<RenderedChat> chat_;
   mutable std::mutex mutex_;
   std::string end_;  // the end token's text
+  ChatTools tools_;
   AnswerValue value_;
 };
 

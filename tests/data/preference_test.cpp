@@ -166,6 +166,29 @@ TEST_F(PreferenceTest, APromptThatIsNotNamedIsWhatBothBeginWith) {
   EXPECT_EQ(a, std::vector<Json>{x});
 }
 
+TEST_F(PreferenceTest, ConversationsMayHaveTools) {
+  config.chat_template =
+      "{% for t in tools or [] %}{{ t['name'] }} {% endfor %}"
+      "{% for m in messages %}{{ m['content'] }} {% endfor %}";
+  const std::string row = R"({"prompt": [{"role": "user", "content": "has"}],
+    "chosen": [{"role": "assistant", "content": "a"}], "rejected": [{"role": "assistant", "content": "t"}])";
+  const std::string flat = [&] {
+    std::string line = row;
+    std::erase(line, '\n');
+    return line;
+  }();
+  const auto chosen = [&](const std::string& more) { return ids(load(flat + more + "}")[0].input_ids); };
+  EXPECT_EQ(chosen(""), tokenizer->encode("has a "));
+  EXPECT_EQ(chosen(R"(, "tools": [{"name": "Ada"}])"), tokenizer->encode("Ada has a "));
+  EXPECT_EQ(chosen(R"(, "tools": "[{\"name\": \"Ada\"}]")"), tokenizer->encode("Ada has a "));
+  EXPECT_NE(error(flat + R"(, "tools": 5})").find("tools: must be a list"), std::string::npos);
+  config.tools.text = R"([{"name": "Ada"}])";
+  EXPECT_EQ(chosen(""), tokenizer->encode("Ada has a "));
+  EXPECT_EQ(chosen(R"(, "tools": null)"), tokenizer->encode("has a "));
+  config.chat_template = "chatml";
+  EXPECT_NE(error(flat + "}").find("chat formats have none"), std::string::npos);
+}
+
 TEST_F(PreferenceTest, WrongRowsAreNamed) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"prompt_ids":[5],"chosen_ids":[8]})", "no \"rejected_ids\""},
