@@ -43,7 +43,9 @@ def grids(ranks):
             ("tensor", [size("tensor")], 1, "data"),
             ("tensor, partitioned", [size("tensor"), "distributed.partition_activations=true"], 1, "data"),
             (f"data, {MICRO} each", [], MICRO, None),
-            (f"pipeline, {MICRO}", [size("pipeline")], MICRO, f"data, {MICRO} each")]
+            (f"pipeline, {MICRO}", [size("pipeline")], MICRO, f"data, {MICRO} each"),
+            (f"pipeline, {MICRO}, V = 2", [size("pipeline"), "distributed.virtual_pipeline_parallel_size=2"], MICRO,
+             f"data, {MICRO} each")]
 
 
 def make(a):
