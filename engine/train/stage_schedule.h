@@ -24,7 +24,7 @@ namespace ft {
 struct PipelineShape {
   int stages = 1;  // ranks
   int chunks = 1;  // of the model, on each rank
-  // Of a step. Where there are several chunks they are a multiple of the stages, or one, which is for plans
+  // In a step. With several chunks their number is a multiple of the stages, or one, which is for plans
   // alone: nobody could wait for the others then.
   std::int64_t micro_batches = 1;
 };

@@ -130,8 +130,8 @@ Trainer::Step Trainer::batches_of(std::int64_t index) const {
   return s;
 }
 
-// Interleaved stages need a multiple of their ranks: what is missing at the end of an epoch, nobody learns
-// from.
+// Interleaved stages need a multiple of their ranks. Micro-batches without targets fill up an epoch's last
+// step.
 std::int64_t Trainer::rounds_of(std::int64_t micro_batches) const {
   const GridShape shape = p_.context.grid ? p_.context.grid->shape : GridShape();
   return shape.chunks > 1 ? round_up(micro_batches, std::int64_t{shape.pipeline}) : micro_batches;

@@ -100,9 +100,7 @@ TEST_P(ExpertRanks, TakeThePlannedMemory) {
         all);
     ASSERT_EQ(w.run(plan), 0) << w.says();
     const Json planned = Json::parse(contents(w / "stdout"));
-    for (const char* name :
-         {"weights", "adapter", "gradients", "optimizer", "activations", "scratch", "communication", "total"})
-      EXPECT_EQ(planned.at(name), measured.at(name)) << name;
+    expect_planned(planned, measured);
   }
 }
 
@@ -179,10 +177,7 @@ TEST(ExpertRanks, AKilledOneIsNamed) {
   const Workplace w("mixtral", kAllWeights);
   const pid_t launcher = w.start(command(2, 0, 1, with(dealt(2), {"training.num_train_epochs=100000"})));
   ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
-  const std::string task = std::to_string(launcher);
-  std::istringstream in(contents("/proc/" + task + "/task/" + task + "/children"));
-  std::vector<pid_t> ranks;
-  for (pid_t c = 0; in >> c;) ranks.push_back(c);
+  const std::vector<pid_t> ranks = children(launcher);
   ASSERT_EQ(ranks.size(), 2u);
   kill(ranks[1], SIGKILL);
   EXPECT_EQ(w.finish(launcher), 128 + SIGKILL);

@@ -63,9 +63,7 @@ TEST_P(InterleavedStages, TakeThePlannedMemory) {
     EXPECT_EQ(planned.at("pipeline")[0].at("in_flight"), 5);
     EXPECT_EQ(planned.at("pipeline")[1].at("in_flight"), 3);
     EXPECT_EQ(planned.at("pipeline")[0].at("blocks"), 3);
-    for (const char* name :
-         {"weights", "adapter", "gradients", "optimizer", "activations", "scratch", "communication", "total"})
-      EXPECT_EQ(planned.at("pipeline")[0].at(name), measured.at(name)) << name;
+    expect_planned(planned.at("pipeline")[0], measured);
   }
 }
 
@@ -79,14 +77,7 @@ TEST_P(InterleavedStages, SaveWhatAnyOthersLoad) {
       const Words all = with(with(saving, more), chunks ? kChunks : Words{});
       return w.run(command(chunks ? 4 : 1, chunks ? 1 : 0, chunks ? 2 : 4, all));
     };
-    ASSERT_EQ(go(chunks_first, {}), 0) << w.says();
-    ASSERT_EQ(
-        go(!chunks_first, {"training.resume_from_checkpoint=out/checkpoint-3", "training.output_dir=out2"}),
-        0)
-        << w.says();
-    Trained last = one;
-    last.losses.erase(last.losses.begin(), last.losses.begin() + 3);
-    expect_same({losses(w / "out2"), all_weights(w / ("out2" + file_of(GetParam()).substr(3)))}, last);
+    expect_continued(w, GetParam(), chunks_first, 3, one, go);
   }
 }
 
@@ -152,16 +143,7 @@ TEST(InterleavedStages, AreVerifiedAndTraced) {
 // All others wait for what a stage sends, in a ring.
 TEST(InterleavedStages, NameAStageThatIsStuck) {
   const Deep w(kLora);
-  const pid_t launcher = w.start(
-      command(2, 0, 2, with(kChunks, {"training.num_train_epochs=100000", "distributed.timeout_s=6"})));
-  ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
-  std::ifstream in(str("/proc/", launcher, "/task/", launcher, "/children"));
-  pid_t first = 0, second = 0;
-  ASSERT_TRUE(in >> first >> second);
-  kill(second, SIGSTOP);
-  EXPECT_EQ(w.finish(launcher), 9) << w.says();
-  const std::string named = str("(process ", second, ") has not answered for 6 s, at step ");
-  EXPECT_NE(w.says().find(named), std::string::npos) << w.says();
+  expect_stuck_one_is_named(w, command(2, 0, 2, kChunks));
 }
 
 }  // namespace

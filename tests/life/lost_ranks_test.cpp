@@ -9,14 +9,6 @@
 namespace ft::test {
 namespace {
 
-std::vector<pid_t> children(pid_t pid) {
-  std::istringstream in(
-      contents("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children"));
-  std::vector<pid_t> all;
-  for (pid_t c = 0; in >> c;) all.push_back(c);
-  return all;
-}
-
 bool gone(const std::vector<pid_t>& all) {
   return comes_to_hold(
       30, [&] { return std::all_of(all.begin(), all.end(), [](pid_t p) { return kill(p, 0) != 0; }); });

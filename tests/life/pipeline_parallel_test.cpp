@@ -41,9 +41,7 @@ TEST_P(Stages, TakeThePlannedMemory) {
   const Json planned = Json::parse(contents(w / "stdout"));
   ASSERT_EQ(planned.at("pipeline").size(), 2u);
   EXPECT_NEAR(planned.at("bubble"), 1.0 / 3, 1e-12);
-  for (const char* name :
-       {"weights", "adapter", "gradients", "optimizer", "activations", "scratch", "communication", "total"})
-    EXPECT_EQ(planned.at("pipeline")[0].at(name), measured.at(name)) << name;
+  expect_planned(planned.at("pipeline")[0], measured);
 }
 
 // Saved by a pipeline, or by one rank, and continued by the others.
@@ -56,15 +54,7 @@ TEST_P(Stages, SaveWhatAnyOthersLoad) {
       const Words all = with(with(saving, more), pipeline ? kTwo : Words{});
       return w.run(command(pipeline ? 4 : 1, pipeline ? 1 : 0, pipeline ? 2 : 4, all));
     };
-    ASSERT_EQ(go(pipeline_first, {}), 0) << w.says();
-    ASSERT_EQ(
-        go(!pipeline_first, {"training.resume_from_checkpoint=out/checkpoint-3", "training.output_dir=out2"}),
-        0)
-        << w.says();
-    const std::string file = file_of(GetParam());
-    Trained rest{losses(w / "out2"), all_weights(w / ("out2" + file.substr(3)))}, last = one;
-    last.losses.erase(last.losses.begin(), last.losses.begin() + 3);
-    expect_same(rest, last);
+    expect_continued(w, GetParam(), pipeline_first, 3, one, go);
   }
 }
 
@@ -148,16 +138,7 @@ TEST(Stages, AreVerifiedAndTraced) {
 // The others wait for what a stage sends.
 TEST(Stages, NameAStageThatIsStuck) {
   const Workplace w("llama", kLora);
-  const pid_t launcher =
-      w.start(command(2, 0, 2, with(kTwo, {"training.num_train_epochs=100000", "distributed.timeout_s=6"})));
-  ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
-  std::ifstream in(str("/proc/", launcher, "/task/", launcher, "/children"));
-  pid_t first = 0, second = 0;
-  ASSERT_TRUE(in >> first >> second);
-  kill(second, SIGSTOP);
-  EXPECT_EQ(w.finish(launcher), 9) << w.says();
-  const std::string named = str("(process ", second, ") has not answered for 6 s, at step ");
-  EXPECT_NE(w.says().find(named), std::string::npos) << w.says();
+  expect_stuck_one_is_named(w, command(2, 0, 2, kTwo));
 }
 
 }  // namespace

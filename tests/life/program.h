@@ -127,6 +127,13 @@ inline std::vector<double> losses(const fs::path& out) {
   return v;
 }
 
+// The bytes that `ft plan --json` says are those that a row of the log has measured.
+inline void expect_planned(const Json& planned, const Json& measured) {
+  for (const char* name :
+       {"weights", "adapter", "gradients", "optimizer", "activations", "scratch", "communication", "total"})
+    EXPECT_EQ(planned.at(name), measured.at(name)) << name;
+}
+
 // Small runs of both kinds.
 inline const Json kLora = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}}}};
 inline const Json kQlora = {{"lora", {{"r", 4}}}, {"quantization", {{"load_in_4bit", true}}}};

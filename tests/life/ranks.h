@@ -21,6 +21,15 @@ inline std::vector<std::string> command(int ranks, int stage, int accumulation,
   return c;
 }
 
+// A launcher's ranks, in their order.
+inline std::vector<pid_t> children(pid_t pid) {
+  std::istringstream in(
+      contents("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children"));
+  std::vector<pid_t> all;
+  for (pid_t c = 0; in >> c;) all.push_back(c);
+  return all;
+}
+
 struct Result {
   std::vector<double> losses;
   std::string weights;

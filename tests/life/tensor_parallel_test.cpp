@@ -32,9 +32,7 @@ TEST_P(TensorRanks, TakeThePlannedMemory) {
     ASSERT_EQ(w.run(with({"plan", "--config", "run.json", "--json", "distributed.nproc_per_node=2"}, how)), 0)
         << w.says();
     const Json planned = Json::parse(contents(w / "stdout"));
-    for (const char* name :
-         {"weights", "adapter", "gradients", "optimizer", "activations", "scratch", "communication", "total"})
-      EXPECT_EQ(planned.at(name), measured.at(name)) << name;
+    expect_planned(planned, measured);
     EXPECT_LT(measured.at("activations").get<std::int64_t>(), before);
     before = measured.at("activations");
   }
@@ -58,15 +56,7 @@ TEST_P(TensorRanks, SaveWhatAnyOthersLoad) {
       const Words all = with(with(saving, more), shared ? kTwo : Words{});
       return w.run(command(shared ? 4 : 1, shared ? 1 : 0, shared ? 1 : 2, all));
     };
-    ASSERT_EQ(go(shared_first, {}), 0) << w.says();
-    ASSERT_EQ(
-        go(!shared_first, {"training.resume_from_checkpoint=out/checkpoint-5", "training.output_dir=out2"}),
-        0)
-        << w.says();
-    const std::string file = file_of(GetParam());
-    Trained rest{losses(w / "out2"), all_weights(w / ("out2" + file.substr(3)))}, last = one;
-    last.losses.erase(last.losses.begin(), last.losses.begin() + 5);
-    expect_same(rest, last);
+    expect_continued(w, GetParam(), shared_first, 5, one, go);
   }
 }
 

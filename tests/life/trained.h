@@ -47,11 +47,36 @@ inline Trained train_on(const std::string& golden, const Json& config, int ranks
   return {losses(w / "out"), all_weights(w / file_of(config))};
 }
 
-inline void expect_same(const Trained& got, const Trained& want) {
-  ASSERT_EQ(got.losses.size(), want.losses.size());
-  for (std::size_t i = 0; i < want.losses.size(); ++i)
-    EXPECT_NEAR(got.losses[i], want.losses[i], 2e-6 * want.losses[i]) << "step " << i;
+// `got` may have begun after the first `from` steps.
+inline void expect_same(const Trained& got, const Trained& want, std::size_t from = 0) {
+  ASSERT_EQ(got.losses.size() + from, want.losses.size());
+  for (std::size_t i = from; i < want.losses.size(); ++i)
+    EXPECT_NEAR(got.losses[i - from], want.losses[i], 2e-6 * want.losses[i]) << "step " << i;
   EXPECT_LT(nmse(got.weights, want.weights), 1e-9);
+}
+
+// go(kind, words) trains with ranks of one of two kinds: what `first` has saved at a step, the others
+// continue.
+template <class Go>
+void expect_continued(const Workplace& w, const Json& config, bool first, std::size_t step,
+                      const Trained& whole, const Go& go) {
+  ASSERT_EQ(go(first, Words{}), 0) << w.says();
+  const Words resumed = {"training.resume_from_checkpoint=out/checkpoint-" + std::to_string(step),
+                         "training.output_dir=out2"};
+  ASSERT_EQ(go(!first, resumed), 0) << w.says();
+  expect_same({losses(w / "out2"), all_weights(w / ("out2" + file_of(config).substr(3)))}, whole, step);
+}
+
+// Runs two ranks until the second stands still: the other ends, and names it.
+inline void expect_stuck_one_is_named(const Workplace& w, const Words& run) {
+  const pid_t launcher = w.start(with(run, {"training.num_train_epochs=100000", "distributed.timeout_s=6"}));
+  ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
+  const std::vector<pid_t> ranks = children(launcher);
+  ASSERT_EQ(ranks.size(), 2u);
+  kill(ranks[1], SIGSTOP);
+  EXPECT_EQ(w.finish(launcher), 9) << w.says();
+  const std::string named = "(process " + std::to_string(ranks[1]) + ") has not answered for 6 s, at step ";
+  EXPECT_NE(w.says().find(named), std::string::npos) << w.says();
 }
 
 }  // namespace ft::test

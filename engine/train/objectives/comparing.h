@@ -32,7 +32,8 @@ class Comparing final : public Objective {
     double kl = 0;
   };
   class Weigher;
-  // Of all ranks' micro-batches together, or of this one alone: an evaluation is the same whatever ranks.
+  // Whether KTO's KL is the mean over all ranks' micro-batches or over this one's: an evaluation is the same
+  // whatever ranks.
   enum class Together : bool { alone, ranks };
   Known before(const Pass&, const Batch&, Together);
   double kl(const Pass&, const Batch&, Together);
