@@ -1,6 +1,7 @@
 #include "app/assembly/pipeline_parallel.h"
 
 #include "data/efficiency/schedule.h"
+#include "data/seq2seq.h"
 #include "engine/train/planner.h"
 
 namespace ft {
@@ -47,21 +48,22 @@ void require_rounds(const RunConfig& config, const ModelPart& part) {
                       below > 0 ? str(below, " or ") : "", below + part.stages));
 }
 
-void require_blocks(std::int64_t blocks, const ModelPart& part) {
-  const std::int64_t chunks = part.chunks;
+void require_blocks(const BuiltModel& b, const ModelPart& part) {
+  const std::int64_t chunks = part.chunks, blocks = b.model().blocks();
   if (blocks >= chunks * part.stages) return;
+  const std::string has =
+      str(", and the model has ", blocks, " layers (",
+          b.made.info.decoder ? "num_layers + num_decoder_layers" : "num_hidden_layers", "), of which each ");
   if (chunks > 1 && blocks >= part.stages)
-    throw UserError(Exit::config, str(kChunks, " is ", chunks, ", and the model has ", blocks,
-                                      " layers (num_hidden_layers), of which each chunk of ", part.stages,
+    throw UserError(Exit::config, str(kChunks, " is ", chunks, has, "chunk of ", part.stages,
                                       " stages needs one; take at most ", blocks / part.stages));
-  throw UserError(Exit::config, str(kPipelineSize, " is ", part.stages, ", and the model has ", blocks,
-                                    " layers (num_hidden_layers), of which each stage needs one; take at "
-                                    "most ",
-                                    blocks));
+  throw UserError(Exit::config,
+                  str(kPipelineSize, " is ", part.stages, has, "stage needs one; take at most ", blocks));
 }
 
 // The longest sequence that there may be: its share of attention is the largest.
 BatchShape one_sequence(const RunConfig& config, const ModelInfo& info) {
+  if (info.decoder) return full_pairs(1, config.data.max_source_length, config.data.max_target_length);
   std::int64_t n = config.data.max_seq_length;
   if (info.positions > 0) n = std::min(n, info.positions);
   return {.tokens = n, .targets = n - 1, .sequences = 1, .longest = n};
@@ -71,9 +73,8 @@ std::vector<Stage> deal(const RunConfig& config, BuiltModel& whole, int stages) 
   PlanRequest request;
   request.dtype = whole.dtype;
   request.train = {one_sequence(config, whole.made.info)};
-  std::vector<double> flops = flops_by_unit(whole.model(), request);
-  const EndCosts ends{flops.front(), flops.back()};
-  return deal_blocks({flops.begin() + 1, flops.end() - 1}, ends, stages);
+  const BlockCosts costs = flops_by_block(whole.model(), request);
+  return deal_blocks(costs.blocks, costs.ends, stages);
 }
 
 }  // namespace
@@ -81,11 +82,7 @@ std::vector<Stage> deal(const RunConfig& config, BuiltModel& whole, int stages) 
 void keep_stages(BuiltModel& b, const RunConfig& config, const ModelPart& part) {
   if (part.stages == 1) return;
   require_available(config);
-  if (b.made.info.decoder)
-    throw UserError(Exit::config,
-                    str(kPipelineSize, " is ", part.stages,
-                        ": the blocks of encoder-decoders cannot be dealt out yet; leave it out"));
-  require_blocks(b.model().blocks(), part);
+  require_blocks(b, part);
   require_rounds(config, part);
   const std::vector<Stage> all = deal(config, *b.whole, part.stages * part.chunks);
   std::vector<Stage> own;

@@ -144,7 +144,7 @@ class CausalLm final : public Model {
     Scope all(c.saved);
     const Inputs in = upload(c, b);
     const Tensor x = hidden(c, store, in.ids, in.side);
-    all_logits(c, store, y, x, in.targets.rows);
+    vocabulary_.logits(c, store, y, x, in.targets.rows);
   }
   void forward_rows(Ctx& c, ParameterStore& store, const Batch& b, RowLoss& loss) override {
     Scope all(c.saved);
@@ -182,15 +182,7 @@ class CausalLm final : public Model {
     return vocabulary_.target_logits(c, store, x, in.targets.rows);
   }
 
-  bool gradients_come(int chunk) const override {
-    const BlockStack<Block>& of = chunks_[static_cast<std::size_t>(chunk)];
-    return of.first < static_cast<std::size_t>(of.size());
-  }
-  bool gradients_leave(int chunk) const override {
-    const auto i = static_cast<std::size_t>(chunk);
-    return trains_below_[i] && !chunks_[i].stage.first();
-  }
-  Tensor take_in(Ctx& c, Batch b, int chunk, std::size_t slot) override {
+  States take_in(Ctx& c, Batch b, int chunk, std::size_t slot) override {
     if (flights_.size() <= slot) flights_.resize(slot + 1);
     Flight& f = flights_[slot];
     f.chunk = static_cast<std::size_t>(chunk);
@@ -199,9 +191,9 @@ class CausalLm final : public Model {
     const Stage& stage = chunks_[f.chunk].stage;
     f.x = stage.first() ? Tensor{} : room_for_states(c, f.in.ids);
     f.y = stage.last() || chunks_.size() == 1 ? Tensor{} : room_for_states(c, f.in.ids);
-    return f.x;
+    return {f.x};
   }
-  Tensor forward_stage(Ctx& c, ParameterStore& store, std::size_t slot) override {
+  States forward_stage(Ctx& c, ParameterStore& store, std::size_t slot) override {
     Flight& f = flights_[slot];
     c.begin(Phase::forward);
     BlockStack<Block>& chunk = chunks_[f.chunk];
@@ -210,22 +202,29 @@ class CausalLm final : public Model {
       add_noise(c, f.x, longest_of(f.batch.starts));
     }
     chunk.turn_to(slot);
-    return f.y = chunk.forward(c, store, f.x, f.in.side, {}, f.y);
+    f.y = chunk.forward(c, store, f.x, f.in.side, {}, f.y);
+    return {chunk.stage.last() ? Tensor{} : f.y};
   }
-  Tensor backward_stage(Ctx& c, ParameterStore& store, std::size_t slot, Tensor d,
-                        const StageLoss& l) override {
+  States take_gradients(Ctx& c, std::size_t slot) override {
+    Flight& f = flights_[slot];
+    const BlockStack<Block>& chunk = chunks_[f.chunk];
+    if (!trains_from(chunk)) return {};
+    return {f.d = chunks_.size() > 1 ? f.y : c.temporary(f.y.rows(), f.y.cols())};
+  }
+  States backward_stage(Ctx& c, ParameterStore& store, std::size_t slot, const StageLoss& l) override {
     Flight& f = flights_[slot];
     BlockStack<Block>& chunk = chunks_[f.chunk];
     chunk.turn_to(slot);
     if (!chunk.stage.last())
       c.begin(Phase::backward);
     else
-      d = vocabulary_.forward_backward(c, store, l.sum, f.y, f.in.targets, l.scale, l.smoothing);
-    if (!gradients_come(static_cast<int>(f.chunk))) return {};
-    chunk.backward(c, store, d, f.in.side, trains_below_[f.chunk]);
-    if (chunk.stage.first() && trains_below_[f.chunk])
-      vocabulary_.embed_backward(c, store, d, f.in.ids, true, f.in.side.positions);
-    return d;
+      f.d = vocabulary_.forward_backward(c, store, l.sum, f.y, f.in.targets, l.scale, l.smoothing);
+    if (!trains_from(chunk)) return {};
+    const bool below = trains_below_[f.chunk];
+    chunk.backward(c, store, f.d, f.in.side, below);
+    if (below && !chunk.stage.first()) return {f.d};
+    if (below) vocabulary_.embed_backward(c, store, f.d, f.in.ids, true, f.in.side.positions);
+    return {};
   }
 
   KvCache make_kv_cache(Arena& arena, KvCacheShape shape, DType dtype) const override {
@@ -255,7 +254,7 @@ class CausalLm final : public Model {
     side.blocks = blocks;
     const Tensor last = ft::upload(c, where.last);
     const Tensor x = hidden(c, store, ids, side);
-    all_logits(c, store, y, x, last);
+    vocabulary_.logits(c, store, y, x, last);
   }
 
  private:
@@ -270,7 +269,7 @@ class CausalLm final : public Model {
     std::size_t chunk = 0;
     Batch batch;
     Inputs in;
-    Tensor x, y;  // states from below, and for the stage above
+    Tensor x, y, d;  // states from below, and for the stage above, and their gradient
   };
   Inputs upload_part(Ctx& c, const Batch& whole) {
     if (c.shards) {
@@ -354,6 +353,10 @@ class CausalLm final : public Model {
     c.ops.copy(d, own_rows(c, head(gather_rows(c, x, top().name), targets)));
     return d;
   }
+  // Whether something in a chunk, or further down, is trained.
+  static bool trains_from(const BlockStack<Block>& chunk) {
+    return chunk.first < static_cast<std::size_t>(chunk.size());
+  }
   // Whose last states go to the head, if it is here.
   const BlockStack<Block>& top() const { return chunks_.back(); }
   // After the last block, nothing kept.
@@ -370,21 +373,13 @@ class CausalLm final : public Model {
   Tensor run_chunk(Ctx& c, ParameterStore& store, Tensor ids, const Side& side, BlockStack<Block>& chunk) {
     const Stage& stage = chunk.stage;
     Tensor x = stage.first() ? vocabulary_.embed(c, store, ids, side.positions) : room_for_states(c, ids);
-    if (!stage.first()) exchange_states(c, {}, 0, x, rank_below(*c.pipeline()), "states");
+    if (!stage.first()) exchange_states(c, {}, 0, {x}, rank_below(*c.pipeline()), "states");
     x = chunk.evaluate(c, store, x, side);
-    if (!stage.last()) exchange_states(c, x, rank_above(*c.pipeline()), {}, 0, "states");
+    if (!stage.last()) exchange_states(c, {x}, rank_above(*c.pipeline()), {}, 0, "states");
     return x;
   }
   Tensor room_for_states(Ctx& c, const Tensor& ids) const {
     return c.save(ids.numel(), vocabulary_.embedding.width());
-  }
-
-  // The last stage's, to all of them.
-  void all_logits(Ctx& c, ParameterStore& store, Tensor y, Tensor x, Tensor rows) {
-    const int ranks = c.pipeline() ? c.pipeline()->size() : 1;
-    if (!top().stage.last()) return exchange_states(c, {}, 0, y, ranks - 1, "logits");
-    vocabulary_.logits(c, store, y, x, rows);
-    for (int r = 0; r + 1 < ranks; ++r) exchange_states(c, y, r, {}, 0, "logits");
   }
 
   void add_noise(Ctx& c, Tensor x, std::int64_t longest) const {

@@ -177,8 +177,13 @@ std::unique_ptr<TargetLogits> EmbeddingAndHead::target_logits(Ctx& c, ParameterS
 }
 
 void EmbeddingAndHead::logits(Ctx& c, ParameterStore& store, Tensor y, Tensor x, Tensor rows) const {
-  HeadUse use(*this, c, store, false);
-  head.logits(c, y, x, rows);
+  const int ranks = c.pipeline() ? c.pipeline()->size() : 1;
+  if (!has_head_) return exchange_states(c, {}, 0, {y}, ranks - 1, "logits");
+  {
+    HeadUse use(*this, c, store, false);
+    head.logits(c, y, x, rows);
+  }
+  for (int r = 0; r + 1 < ranks; ++r) exchange_states(c, {y}, r, {}, 0, "logits");
 }
 
 }  // namespace ft

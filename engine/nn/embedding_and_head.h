@@ -57,6 +57,7 @@ class EmbeddingAndHead {
   void forward(Ctx&, ParameterStore&, LogitLoss&, Tensor loss, Tensor x, const Targets&) const;
   Tensor forward_backward(Ctx&, ParameterStore&, LogitLoss&, Tensor loss, Tensor x, const Targets&,
                           float loss_scale) const;
+  // The last stage of a pipeline makes them, and gives them to all others.
   void logits(Ctx&, ParameterStore&, Tensor y, Tensor x, Tensor rows) const;
   // For these rows of x; see Model::target_logits.
   std::unique_ptr<TargetLogits> target_logits(Ctx&, ParameterStore&, Tensor x, Tensor rows) const;

@@ -127,23 +127,24 @@ class Model {
     throw UserError(Exit::config, str("distributed.pipeline_parallel_size is ", chunks[0].size,
                                       ": the blocks of this model cannot be dealt out yet; leave it out"));
   }
-  // Whether a chunk gets gradients from the stage above, and has some for the one below: where something
-  // further down is trained.
-  virtual bool gradients_come(int /*chunk*/) const { throw InternalError("gradients_come: not a stage"); }
-  virtual bool gradients_leave(int /*chunk*/) const { throw InternalError("gradients_leave: not a stage"); }
   // The passes of a chunk over a micro-batch, between which others may come: each has a slot, and until its
   // backward pass is over a Ctx with a c.saved of its own. Returns where the states from below are to be put;
-  // empty in the first stage.
-  virtual Tensor take_in(Ctx&, Batch, int /*chunk*/, std::size_t /*slot*/) {
+  // nothing in the first stage.
+  virtual States take_in(Ctx&, Batch, int /*chunk*/, std::size_t /*slot*/) {
     throw InternalError("take_in: not a stage");
   }
-  // The states for the stage above. Where there are several chunks, their place is free once they have left.
-  virtual Tensor forward_stage(Ctx&, ParameterStore&, std::size_t /*slot*/) {
+  // The states for the stage above; nothing in the last one.
+  virtual States forward_stage(Ctx&, ParameterStore&, std::size_t /*slot*/) {
     throw InternalError("forward_stage: not a stage");
   }
-  // d: their gradient, where gradients come; in the last stage that of the loss is made. Returns that of the
-  // states from below; own gradients +=.
-  virtual Tensor backward_stage(Ctx&, ParameterStore&, std::size_t /*slot*/, Tensor /*d*/, const StageLoss&) {
+  // Below the last stage: where their gradients are to be put, of those that something here or further down
+  // needs: in c.scratch, or where there are several chunks, in place of the states, which have left.
+  virtual States take_gradients(Ctx&, std::size_t /*slot*/) {
+    throw InternalError("take_gradients: not a stage");
+  }
+  // In the last stage the gradient of the loss is made. Returns those of the states from below, where
+  // something further down is trained; own gradients +=.
+  virtual States backward_stage(Ctx&, ParameterStore&, std::size_t /*slot*/, const StageLoss&) {
     throw InternalError("backward_stage: not a stage");
   }
 

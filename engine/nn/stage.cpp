@@ -18,12 +18,19 @@ int rank_below(const Communicator& pipeline) {
   return (pipeline.rank() + pipeline.size() - 1) % pipeline.size();
 }
 
-void exchange_states(Ctx& c, Tensor out, int to, Tensor in, int from, std::string_view of) {
-  if (!out && !in) return;
-  during(c.ops.phases(), Phase::reduce, [&] {
-    c.pipeline()->enter(of);
-    c.pipeline()->send_receive(whole(out), to, whole(in), from);
-  });
+void exchange_states(Ctx& c, States out, int to, States in, int from, std::string_view of, bool out_first) {
+  for (States* s : {&out, &in}) std::erase_if(*s, [](const Tensor& t) { return !t; });
+  const std::size_t first = (out_first ? out : in).size(), later = first > 0 ? first - 1 : 0;
+  const std::size_t goes_from = out_first ? 0 : later, comes_from = out_first ? later : 0,
+                    end = std::max(goes_from + out.size(), comes_from + in.size());
+  const auto at = [](const States& s, std::size_t i, std::size_t from_call) {
+    return from_call <= i && i - from_call < s.size() ? whole(s[i - from_call]) : Tensor{};
+  };
+  for (std::size_t i = 0; i < end; ++i)
+    during(c.ops.phases(), Phase::reduce, [&] {
+      c.pipeline()->enter(of);
+      c.pipeline()->send_receive(at(out, i, goes_from), to, at(in, i, comes_from), from);
+    });
 }
 
 std::vector<Stage> deal_blocks(const std::vector<double>& blocks, EndCosts ends, int stages) {

@@ -17,6 +17,9 @@ struct Stage {
   bool last() const { return rank + 1 == size; }
 };
 
+// What goes from stage to stage, as the model says: states, or their gradients. Empty tensors do not travel.
+using States = std::vector<Tensor>;
+
 struct EndCosts {
   double embedding = 0, head = 0;
 };
@@ -39,7 +42,10 @@ int rank_above(const Communicator& pipeline);
 int rank_below(const Communicator& pipeline);
 
 // States or their gradients, to a rank of the pipeline while others come from one; empty: nothing goes, or
-// comes. of: what they are, for messages.
-void exchange_states(Ctx&, Tensor out, int to, Tensor in, int from, std::string_view of);
+// comes. of: what they are, for messages. Of several those of `out` come first, or those of `in`, and the
+// last of these together with the first of the others. The two ranks have to agree: states come first, as
+// a stage may need all of them before it has gradients.
+void exchange_states(Ctx&, States out, int to, States in, int from, std::string_view of,
+                     bool out_first = true);
 
 }  // namespace ft

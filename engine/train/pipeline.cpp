@@ -35,7 +35,7 @@ class StageRun {
     void rewind() { context.saved.rewind(mark); }
     Ctx context;
     std::int64_t mark;
-    Tensor out, gradient;  // for the stage above; from it, then for the one below
+    States sends;  // made by the last pass, for a neighbour
   };
   // What all passes of a micro-batch have alike.
   struct Taken {
@@ -49,22 +49,20 @@ class StageRun {
   }
 
   void exchange(const StagePass& sends, const StagePass& receives) {
-    Tensor in, out;
-    if (sends && !sends.backward && !is_last(sends)) out = of(sends).out;
-    if (sends && sends.backward && s_.model.gradients_leave(sends.chunk)) out = of(sends).gradient;
+    States in, out;
+    if (sends) out = std::move(of(sends).sends);
     // Which may take the slot of what is sent: that has left it.
-    if (receives) in = receives.backward ? room_for_gradient(receives) : take_in(receives);
+    if (receives) in = receives.backward ? take_gradients(receives) : take_in(receives);
     const int above = rank_above(*s_.context.pipeline()), below = rank_below(*s_.context.pipeline());
     exchange_states(s_.context, out, sends.backward ? below : above, in, receives.backward ? above : below,
-                    (receives ? receives : sends).backward ? "gradients" : "states");
+                    (receives ? receives : sends).backward ? "gradients" : "states", !sends.backward);
     if (sends && sends.backward) gradient_room_.reset();
   }
 
   // Where the states from below are to be put. The first of a micro-batch's passes makes it.
-  Tensor take_in(const StagePass& p) {
+  States take_in(const StagePass& p) {
     Slot& slot = of(p);
     slot.rewind();
-    slot.out = slot.gradient = {};
     Taken& taken = together_[static_cast<std::size_t>(p.micro_batch) % together_.size()];
     Ctx& c = slot.context;
     if (p.chunk == 0) {
@@ -76,20 +74,20 @@ class StageRun {
     c.tokens_weight = taken.tokens_weight;
     return s_.model.take_in(c, taken.batch, p.chunk, p.slot);
   }
-  // Where other passes come before it is used: in place of the states that have left.
-  Tensor room_for_gradient(const StagePass& p) {
-    Slot& slot = of(p);
-    if (is_last(p) || !s_.model.gradients_come(p.chunk)) return {};
-    if (shape_.chunks > 1) return slot.gradient = slot.out;
-    gradient_room_.emplace(slot.context.scratch);
-    return slot.gradient = slot.context.temporary(slot.out.rows(), slot.out.cols());
+  // The last stage makes them, maybe after its forward pass. With several chunks other passes come before
+  // they are used.
+  States take_gradients(const StagePass& p) {
+    if (is_last(p)) return {};
+    Ctx& c = of(p).context;
+    if (shape_.chunks == 1) gradient_room_.emplace(c.scratch);
+    return s_.model.take_gradients(c, p.slot);
   }
-  void forward(const StagePass& p) { of(p).out = s_.model.forward_stage(of(p).context, s_.store, p.slot); }
+  void forward(const StagePass& p) { of(p).sends = s_.model.forward_stage(of(p).context, s_.store, p.slot); }
   void backward(const StagePass& p) {
     Slot& slot = of(p);
     if (!gradient_room_) gradient_room_.emplace(slot.context.scratch);
     s_.store.begin_micro_step(p.micro_batch + 1 == s_.micro_batches);
-    slot.gradient = s_.model.backward_stage(slot.context, s_.store, p.slot, slot.gradient, s_.loss);
+    slot.sends = s_.model.backward_stage(slot.context, s_.store, p.slot, s_.loss);
   }
 
   const StageStep& s_;

@@ -1,6 +1,7 @@
 #include "engine/train/planner.h"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 
 #include "engine/dist/file_depot.h"
@@ -350,7 +351,7 @@ ZeroOptions frozen_options(const PlanRequest& r) {
   return frozen;
 }
 
-std::vector<double> flops_by_unit(Model& model, const PlanRequest& r) {
+BlockCosts flops_by_block(Model& model, const PlanRequest& r) {
   NullOps null(r.device);
   PlannedCommunicator one(1, 0);
   ParameterStore store(null, one, {.stage = ZeroStage::of(0)});
@@ -373,7 +374,12 @@ std::vector<double> flops_by_unit(Model& model, const PlanRequest& r) {
     });
     flops[static_cast<std::size_t>(of - units.names.begin())] += call.flops;  // the head's: the last norm too
   }
-  return flops;
+  BlockCosts costs{.ends = {.head = flops.back()}};
+  for (std::size_t i = 0; i + 1 < flops.size(); ++i) {
+    if (std::isdigit(static_cast<unsigned char>(units.names[i].back()))) costs.blocks.push_back(0);
+    (costs.blocks.empty() ? costs.ends.embedding : costs.blocks.back()) += flops[i];
+  }
+  return costs;
 }
 
 ZeroOptions critic_options(const PlanRequest& r) {

@@ -79,9 +79,13 @@ void set_recompute(const Policy&, const Policy& critic, std::int64_t n);
 // model is unbound afterwards: add its units to the real store next.
 Plan plan_run(Model&, const PlanRequest&);
 
-// FLOP of forward and backward of train[0], nothing recomputed, of each unit of a whole model, in the order
-// that visit() has them. The model is unbound afterwards.
-std::vector<double> flops_by_unit(Model&, const PlanRequest&);
+// FLOP of forward and backward of train[0], nothing recomputed, of each block of a whole model and of its
+// ends. What lies between two stacks of blocks counts to the block below. The model is unbound afterwards.
+struct BlockCosts {
+  std::vector<double> blocks = {};
+  EndCosts ends = {};
+};
+BlockCosts flops_by_block(Model&, const PlanRequest&);
 
 // The report of a store and two arenas, planned or real.
 MemoryReport memory_report(const StoreMemory&, std::int64_t saved, std::int64_t scratch, bool adapter);

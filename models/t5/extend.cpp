@@ -24,8 +24,13 @@ std::vector<std::int32_t> memory_rows(const Sources& sources, const KvCacheShape
 }  // namespace
 
 KvCache T5::make_kv_cache(Arena& arena, KvCacheShape shape, DType dtype) const {
-  return take_kv_cache(arena, shape, decoder_.blocks.blocks.size(),
-                       decoder_.blocks.blocks[0].self.layer.k.out, dtype);
+  const auto own = static_cast<std::size_t>(decoder_.blocks.size());
+  KvCache cache = take_kv_cache(arena, shape, own, decoder_.layers[0].self.layer.k.out, dtype);
+  for (auto* layers : {&cache.layers, &cache.memory}) {  // other stages have the others
+    layers->insert(layers->begin(), static_cast<std::size_t>(decoder_.blocks.stage.begin), {});
+    layers->resize(decoder_.layers.size());
+  }
+  return cache;
 }
 
 void T5::encode(Ctx& context, ParameterStore& store, const KvCache& cache, const Sources& sources) {
@@ -34,16 +39,23 @@ void T5::encode(Ctx& context, ParameterStore& store, const KvCache& cache, const
   Scope all(c.saved);
   const std::vector<std::int32_t> rows = memory_rows(sources, cache.shape);
   const std::int64_t longest = longest_of(sources.starts);
-  Side side;
-  side.starts = sources.starts;
-  side.bias = encoder_.bias.forward(c, store, longest, false);
-  side.blocks = sparse_.upload(c, longest);
-  Tensor x = embed(c, store, vocabulary_.embedding.upload(c, sources.ids), encoder_);
-  const Tensor states = finish(c, store, encoder_.blocks.evaluate(c, store, x, side)).states;
+  Flight f;
+  f.in.source_ids = vocabulary_.embedding.upload(c, sources.ids);
+  f.in.encoder.starts = sources.starts;
+  if (!encoder_.empty()) {
+    f.in.encoder.bias = encoder_.bias.take(c, longest);
+    f.in.encoder.blocks = sparse_.upload(c, longest);
+  }
+  receive(c, f);
+  run_encoder(c, store, f, false);
+  send(c, f);
   const Tensor to = ft::upload(c, rows);
-  for (std::size_t i = 0; i < decoder_.blocks.blocks.size(); ++i) {
-    Use use(store, decoder_.blocks.units[i], false);
-    if (!rows.empty()) decoder_.blocks.blocks[i].cross->layer.keep(c, states, cache.memory[i], to);
+  auto number = static_cast<std::size_t>(decoder_.blocks.stage.begin);
+  for (const int unit : decoder_.blocks.units) {
+    Use use(store, unit, false);
+    if (!rows.empty())
+      decoder_.layers[number].cross->layer.keep(c, f.source_states, cache.memory[number], to);
+    ++number;
   }
 }
 
@@ -57,13 +69,15 @@ void T5::extend(Ctx& context, ParameterStore& store, const KvCache& cache, const
                             ft::upload(c, where.rows),
                             {ft::upload(c, where.first), ft::upload(c, where.count)},
                             {ft::upload(c, where.source), ft::upload(c, where.source_count)}};
-  Side side;
-  side.extending = &extending;
-  side.bias = decoder_.bias.forward(c, store, where.longest, false);
-  Tensor x = embed(c, store, vocabulary_.embedding.upload(c, next.input_ids), decoder_);
-  x = decoder_.blocks.evaluate(c, store, x, side);
+  Flight f;
+  f.in.ids = vocabulary_.embedding.upload(c, next.input_ids);
+  f.in.decoder.extending = &extending;
+  if (!decoder_.empty()) f.in.decoder.bias = decoder_.bias.take(c, where.longest);
+  receive(c, f);
+  run_decoder(c, store, f, false);
+  send(c, f);
   const Tensor last = ft::upload(c, where.last);
-  vocabulary_.logits(c, store, logits, x, last);
+  vocabulary_.logits(c, store, logits, f.states, last);
 }
 
 }  // namespace ft::t5

@@ -4,9 +4,10 @@
 #include <cmath>
 
 namespace ft::t5 {
-bool T5::Stack::trained() {
+
+bool T5::Stack::trained(std::int64_t first) {
   bool any = any_trained(bias);
-  for (Block& b : blocks.blocks) any |= any_trained(b);
+  for (std::int64_t i = 0; i < first; ++i) any |= any_trained(layers[static_cast<std::size_t>(i)]);
   return any;
 }
 
@@ -22,8 +23,21 @@ void T5::Stack::cut(TensorRank t) {
 }
 
 void T5::Stack::add_units(ParameterStore& store, bool all) {
-  bias.unit = store.add_unit(name + ".relative_attention_bias", parameters_of(bias));
+  if (begins()) bias.unit = store.add_unit(name + ".relative_attention_bias", parameters_of(bias));
   blocks.add_units(store, all || any_trained(bias));
+}
+
+Tensor T5::Stack::run(Ctx& c, ParameterStore& store, Tensor x, const Side& side,
+                      std::span<const std::int32_t> kept_starts, bool keeps) {
+  if (empty()) return x;
+  if (begins()) bias.forward(c, store, side.bias);
+  return keeps ? blocks.forward(c, store, x, side, kept_starts) : blocks.evaluate(c, store, x, side);
+}
+
+void T5::Stack::backward(Ctx& c, ParameterStore& store, Tensor d, const Side& side, bool input_grad) {
+  if (empty()) return;
+  blocks.backward(c, store, d, side, input_grad);
+  if (begins()) bias.backward(c, store, side.bias);
 }
 
 T5::Stack T5::make_stack(bool decoder, DType dtype) const {
@@ -85,12 +99,15 @@ void T5::visit(Visitor& v) {
 // Where the embedding is trained, or something of the encoder, which the decoder's cross-attention reads, the
 // blocks above have a gradient.
 void T5::add_units(ParameterStore& store) {
-  const bool embedding = any_trained(vocabulary_.embedding);
-  encoder_gradient_ = embedding || encoder_.trained() || any_trained(encoder_norm_);
+  encoder_gradient_ = any_trained(vocabulary_.embedding) || encoder_.trained(std::ssize(encoder_.layers)) ||
+                      any_trained(encoder_norm_);
+  below_ = wanted_below(stage_.begin);
+  here_ = wanted_below(stage_.end);
   vocabulary_.add_embedding(store);
-  encoder_.add_units(store, embedding);
-  encoder_norm_unit_ = store.add_unit("encoder.final_layer_norm", parameters_of(encoder_norm_));
-  decoder_.add_units(store, encoder_gradient_);
+  encoder_.add_units(store, below_.sources);
+  if (encoder_.ends())
+    encoder_norm_unit_ = store.add_unit("encoder.final_layer_norm", parameters_of(encoder_norm_));
+  decoder_.add_units(store, encoder_gradient_ || below_.targets);
   vocabulary_.add_head(store);
 }
 
@@ -102,12 +119,12 @@ void T5::share_rows(std::int64_t ranks, SequenceSharing by) {
     for (const Block& b : s->blocks.blocks) b.self.layer.share_rows(ranks);
 }
 
-T5::Inputs T5::upload_part(Ctx& c, ParameterStore& store, const Batch& whole, bool gradient) {
+T5::Inputs T5::upload_part(Ctx& c, const Batch& whole) {
   Communicator* const ranks = c.grid ? c.grid->sequence() : nullptr;
-  if (!ranks) return upload(c, store, whole, whole, gradient);
+  if (!ranks) return upload(c, whole, whole);
   const RowShare share{ranks->rank(), ranks->size()};
   Batch part = part_of(whole, share);
-  Inputs in = upload(c, store, part, whole, gradient);
+  Inputs in = upload(c, part, whole);
   in.encoder.parts = in.decoder.parts = ranks;
   in.source_rows = in.decoder.memory_rows = share.numbers(std::ssize(part.source_ids));
   in.rows = share.numbers(part.tokens());
@@ -117,18 +134,22 @@ T5::Inputs T5::upload_part(Ctx& c, ParameterStore& store, const Batch& whole, bo
   return in;
 }
 
-T5::Inputs T5::upload(Ctx& c, ParameterStore& store, const Batch& b, const Batch& whole, bool gradient) {
+T5::Inputs T5::upload(Ctx& c, const Batch& b, const Batch& whole) {
   Inputs in{vocabulary_.embedding.upload(c, b.input_ids),
             vocabulary_.embedding.upload(c, b.source_ids),
             {ft::upload(c, b.target_rows), ft::upload(c, b.targets)},
             {},
-            {}};
+            {},
+            b.kept_starts,
+            b.kept_source_starts};
   in.encoder.starts = b.source_starts;
-  in.encoder.bias = encoder_.bias.forward(c, store, longest_of(whole.source_starts), gradient);
-  in.encoder.blocks = sparse_.upload(c, longest_of(whole.source_starts));
   in.decoder.starts = b.starts;
-  in.decoder.bias = decoder_.bias.forward(c, store, longest_of(whole.starts), gradient);
   in.decoder.memory_starts = b.source_starts;
+  if (!encoder_.empty()) {
+    in.encoder.bias = encoder_.bias.take(c, longest_of(whole.source_starts));
+    in.encoder.blocks = sparse_.upload(c, longest_of(whole.source_starts));
+  }
+  if (!decoder_.empty()) in.decoder.bias = decoder_.bias.take(c, longest_of(whole.starts));
   return in;
 }
 
@@ -151,90 +172,114 @@ T5::Memory T5::finish(Ctx& c, ParameterStore& store, Tensor x) {
   return m;
 }
 
-Tensor T5::hidden(Ctx& c, ParameterStore& store, Inputs& in) {
-  Tensor x = encoder_.blocks.evaluate(c, store, embed(c, store, in.source_ids, encoder_), in.encoder);
-  in.decoder.memory = finish(c, store, x).states;
-  return decoder_.blocks.evaluate(c, store, embed(c, store, in.ids, decoder_), in.decoder);
+void T5::run_encoder(Ctx& c, ParameterStore& store, Flight& f, bool keeps) {
+  const Inputs& in = f.in;
+  c.numbers = in.source_rows;
+  if (stage_.first()) f.source_states = embed(c, store, in.source_ids, encoder_);
+  f.source_states = encoder_.run(c, store, f.source_states, in.encoder, in.kept_source_starts, keeps);
+  if (!encoder_.ends()) return;
+  f.memory = finish(c, store, f.source_states);
+  f.source_states = f.memory.states;
+}
+
+void T5::run_decoder(Ctx& c, ParameterStore& store, Flight& f, bool keeps) {
+  Inputs& in = f.in;
+  c.numbers = in.rows;
+  in.decoder.memory = f.source_states;
+  if (stage_.first()) f.states = embed(c, store, in.ids, decoder_);
+  f.states = decoder_.run(c, store, f.states, in.decoder, in.kept_starts, keeps);
+}
+
+Tensor T5::hidden(Ctx& c, ParameterStore& store, Flight& f) {
+  receive(c, f);
+  run_encoder(c, store, f, false);
+  run_decoder(c, store, f, false);
+  send(c, f);
+  return f.states;
 }
 
 void T5::forward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss) {
   Scope all(c.saved);
-  Inputs in = upload_part(c, store, b, false);
-  Tensor x = hidden(c, store, in);
-  vocabulary_.forward(c, store, loss, x, in.targets);
+  Flight f{upload_part(c, b)};
+  const Tensor x = hidden(c, store, f);
+  if (stage_.last()) vocabulary_.forward(c, store, loss, x, f.in.targets);
 }
 
 void T5::forward_rows(Ctx& c, ParameterStore& store, const Batch& b, RowLoss& loss) {
   Scope all(c.saved);
-  Inputs in = upload(c, store, b, b, false);
-  Tensor x = hidden(c, store, in);
-  vocabulary_.forward(c, store, loss, x, in.targets);
+  Flight f{upload(c, b, b)};
+  const Tensor x = hidden(c, store, f);
+  vocabulary_.forward(c, store, loss, x, f.in.targets);
 }
 
 void T5::forward_logits(Ctx& c, ParameterStore& store, const Batch& b, LogitLoss& of, Tensor loss) {
   Scope all(c.saved);
-  Inputs in = upload(c, store, b, b, false);
-  Tensor x = hidden(c, store, in);
-  vocabulary_.forward(c, store, of, loss, x, in.targets);
+  Flight f{upload(c, b, b)};
+  const Tensor x = hidden(c, store, f);
+  vocabulary_.forward(c, store, of, loss, x, f.in.targets);
 }
 
 std::unique_ptr<TargetLogits> T5::target_logits(Ctx& c, ParameterStore& store, const Batch& b) {
-  Inputs in = upload(c, store, b, b, false);
-  Tensor x = hidden(c, store, in);
-  return vocabulary_.target_logits(c, store, x, in.targets.rows);
+  Flight f{upload(c, b, b)};
+  const Tensor x = hidden(c, store, f);
+  return vocabulary_.target_logits(c, store, x, f.in.targets.rows);
 }
 
 void T5::logits(Ctx& c, ParameterStore& store, const Batch& b, Tensor y) {
   Scope all(c.saved);
-  Inputs in = upload(c, store, b, b, false);
-  Tensor x = hidden(c, store, in);
-  vocabulary_.logits(c, store, y, x, in.targets.rows);
+  Flight f{upload(c, b, b)};
+  const Tensor x = hidden(c, store, f);
+  vocabulary_.logits(c, store, y, x, f.in.targets.rows);
 }
 
-// From the gradient of the memory down.
-void T5::encoder_backward(Ctx& c, ParameterStore& store, const Inputs& in, const Memory& m) {
+Tensor T5::memory_backward(Ctx& c, ParameterStore& store, const Flight& f) {
+  const Tensor& x = f.memory.x;
+  Tensor d = c.temporary(x.rows(), x.cols());
   Scope scratch(c.scratch);
-  Tensor d = c.temporary(m.x.rows(), m.x.cols()), dn = c.temporary(m.x.rows(), m.x.cols());
-  if (c.tensor()) add_up(c, in.decoder.d_memory, "encoder.final_layer_norm");
-  c.ops.run(op::Cast{dn, in.decoder.d_memory});
+  Tensor dn = c.temporary(x.rows(), x.cols());
+  if (c.tensor()) add_up(c, f.d_source_states, "encoder.final_layer_norm");
+  c.ops.run(op::Cast{dn, f.d_source_states});
   dropout_.apply(c, dn, encoder_norm_.name());
   c.ops.run(op::Fill{d, 0});
-  {
-    Use use(store, encoder_norm_unit_, true);
-    encoder_norm_.backward(c, d, dn, m.x, m.statistics);
-    store.reduce(encoder_norm_unit_, true);
+  Use use(store, encoder_norm_unit_, true);
+  encoder_norm_.backward(c, d, dn, x, f.memory.statistics);
+  store.reduce(encoder_norm_unit_, true);
+  return d;
+}
+
+void T5::begin_gradients(Ctx& c, Flight& f) const {
+  if (encoder_.ends()) encoder_.bias.begin_backward(c, f.in.encoder.bias);
+  if (decoder_.ends()) decoder_.bias.begin_backward(c, f.in.decoder.bias);
+  if (decoder_.ends() && encoder_gradient_) {
+    f.d_source_states = c.scratch.take({f.in.source_ids.numel(), vocabulary_.embedding.width()}, DType::f32);
+    c.ops.run(op::Fill{f.d_source_states, 0});
   }
-  const bool embed_grad = store.trains(vocabulary_.embedding_unit());
-  encoder_.blocks.backward(c, store, d, in.encoder, embed_grad);
-  encoder_.bias.backward(c, store, in.encoder.bias);
-  if (embed_grad) embed_backward(c, store, d, in.source_ids, encoder_);
+  f.in.decoder.d_memory = f.d_source_states;
+}
+
+void T5::backward(Ctx& c, ParameterStore& store, Flight& f) {
+  const bool embeds = stage_.first() && below_.targets;
+  c.numbers = f.in.rows;
+  if (f.d_states) decoder_.backward(c, store, f.d_states, f.in.decoder, below_.targets);
+  if (embeds) embed_backward(c, store, f.d_states, f.in.ids, decoder_);
+  c.numbers = f.in.source_rows;
+  if (!f.d_source_states) return;
+  if (encoder_.ends()) f.d_source_states = memory_backward(c, store, f);
+  encoder_.backward(c, store, f.d_source_states, f.in.encoder, below_.sources);
+  if (embeds) embed_backward(c, store, f.d_source_states, f.in.source_ids, encoder_);
 }
 
 template <class HeadPass>
 void T5::train(Ctx& c, ParameterStore& store, const Batch& b, HeadPass head) {
   Scope all(c.saved), scratch(c.scratch);
   c.begin(Phase::forward);
-  Inputs in = upload_part(c, store, b, true);
-  c.numbers = in.source_rows;
-  const Memory memory = finish(c, store,
-                               encoder_.blocks.forward(c, store, embed(c, store, in.source_ids, encoder_),
-                                                       in.encoder, b.kept_source_starts));
-  in.decoder.memory = memory.states;
-  if (encoder_gradient_) {
-    in.decoder.d_memory = c.scratch.take({memory.x.rows(), memory.x.cols()}, DType::f32);
-    c.ops.run(op::Fill{in.decoder.d_memory, 0});
-  }
-  c.numbers = in.rows;
-  Tensor x = decoder_.blocks.forward(c, store, embed(c, store, in.ids, decoder_), in.decoder, b.kept_starts);
-  c.numbers = in.first_target;
-  Tensor d = head(x, in.targets);
-  c.numbers = in.rows;
-  const bool embed_grad = store.trains(vocabulary_.embedding_unit());
-  decoder_.blocks.backward(c, store, d, in.decoder, embed_grad);
-  decoder_.bias.backward(c, store, in.decoder.bias);
-  if (embed_grad) embed_backward(c, store, d, in.ids, decoder_);
-  c.numbers = in.source_rows;
-  if (encoder_gradient_) encoder_backward(c, store, in, memory);
+  Flight f{upload_part(c, b)};
+  begin_gradients(c, f);
+  run_encoder(c, store, f, true);
+  run_decoder(c, store, f, true);
+  c.numbers = f.in.first_target;
+  f.d_states = head(f.states, f.in.targets);
+  backward(c, store, f);
 }
 
 void T5::forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss, float scale,

@@ -55,44 +55,88 @@ class T5 final : public Model {
   void cut_all(TensorRank) override;
   void share_rows(std::int64_t ranks, SequenceSharing) override;
 
+  void keep_stages(const std::vector<Stage>&) override;
+  States take_in(Ctx&, Batch, int chunk, std::size_t slot) override;
+  States forward_stage(Ctx&, ParameterStore&, std::size_t slot) override;
+  States take_gradients(Ctx&, std::size_t slot) override;
+  States backward_stage(Ctx&, ParameterStore&, std::size_t slot, const StageLoss&) override;
+
  private:
   struct Stack {
     std::string name;  // encoder, decoder
     RelativeBias bias;
     std::vector<Block> layers;
-    BlockStack<Block> blocks;  // these
-    // Whether backward must pass through the blocks because something in them is trained.
-    bool trained();
+    BlockStack<Block> blocks;  // these, or those of them that this rank of a pipeline has
+    bool empty() const { return blocks.size() == 0; }
+    // Whether its first block is here, which has the bias of all, and whether its last one is.
+    bool begins() const { return !empty() && blocks.stage.begin == 0; }
+    bool ends() const {
+      return !empty() && (blocks.stage.size == 1 || blocks.stage.end == std::ssize(layers));
+    }
+    // Whether backward must pass through the first blocks, this many, because something in them is trained.
+    bool trained(std::int64_t first);
     void visit(Visitor&);
     void cut(TensorRank);
     // all: see BlockStack.
     void add_units(ParameterStore&, bool all);
+    // As those of BlockStack, with the bias; keeps: for a backward pass.
+    Tensor run(Ctx&, ParameterStore&, Tensor x, const Side&, std::span<const std::int32_t> kept_starts,
+               bool keeps);
+    void backward(Ctx&, ParameterStore&, Tensor d, const Side&, bool input_grad);
   };
   struct Inputs {  // a batch on the device
     Tensor ids, source_ids;
     Targets targets;
     Side encoder, decoder;
+    std::span<const std::int32_t> kept_starts = {}, kept_source_starts = {};  // of the batch
     // Where ranks share the batch: this one's part, and the numbers of its rows and of its first target.
     Batch part = {};
     RowNumbers source_rows = {}, rows = {}, first_target = {};
   };
-  Stack make_stack(bool decoder, DType) const;
-  Inputs upload_part(Ctx&, ParameterStore&, const Batch& whole, bool gradient);
-  // `whole` says how long sequences are.
-  Inputs upload(Ctx&, ParameterStore&, const Batch&, const Batch& whole, bool gradient);
-  Tensor embed(Ctx&, ParameterStore&, Tensor ids, const Stack&);
-  void embed_backward(Ctx&, ParameterStore&, Tensor d, Tensor ids, const Stack&);
   // What the decoder reads of the encoder, from the last block's states.
   struct Memory {
     Tensor x, states;   // (source rows, C)
     Tensor statistics;  // of the norm between them
   };
+  // A batch on its way through the blocks.
+  struct Flight {
+    Inputs in;
+    Batch batch = {};                            // of a stage
+    Tensor source_states = {}, states = {};      // once the encoder has ended the former are the memory
+    Tensor d_source_states = {}, d_states = {};  // the gradients, the memory in f32, +=; empty: not wanted
+    Memory memory = {};
+  };
+  // What is trained below a block, so that a gradient has to go down there.
+  struct Wanted {
+    bool sources = false, targets = false;
+  };
+  Stack make_stack(bool decoder, DType) const;
+  Wanted wanted_below(std::int64_t block);
+  Inputs upload_part(Ctx&, const Batch& whole);
+  // `whole` says how long sequences are.
+  Inputs upload(Ctx&, const Batch&, const Batch& whole);
+  Tensor embed(Ctx&, ParameterStore&, Tensor ids, const Stack&);
+  void embed_backward(Ctx&, ParameterStore&, Tensor d, Tensor ids, const Stack&);
   Memory finish(Ctx&, ParameterStore&, Tensor x);
-  Tensor hidden(Ctx&, ParameterStore&, Inputs&);  // the decoder's, nothing kept
+  // Through what this rank has of the encoder, and of the decoder.
+  void run_encoder(Ctx&, ParameterStore&, Flight&, bool keeps);
+  void run_decoder(Ctx&, ParameterStore&, Flight&, bool keeps);
+  Tensor hidden(Ctx&, ParameterStore&, Flight&);  // the decoder's, nothing kept
   // head: from the decoder's last states to their gradient.
   template <class HeadPass>
   void train(Ctx&, ParameterStore&, const Batch&, HeadPass head);
-  void encoder_backward(Ctx&, ParameterStore&, const Inputs&, const Memory&);
+  // Takes gradients from c.scratch, 0, that nothing above has begun: the memory's, and of the bias of a stack
+  // that ends here.
+  void begin_gradients(Ctx&, Flight&) const;
+  void backward(Ctx&, ParameterStore&, Flight&);                 // from the gradients of the last states down
+  Tensor memory_backward(Ctx&, ParameterStore&, const Flight&);  // to the encoder's last states
+
+  // Between stages, of which the upper begins with a block.
+  RelativeBias::Pass bias_between(const Inputs&, std::int64_t block) const;
+  States states_between(const Flight&, std::int64_t block) const;
+  States take_states(Ctx&, Flight&) const;  // of the stage below
+  void receive(Ctx&, Flight&) const;
+  void send(Ctx&, const Flight&) const;
 
   Config config_;
   EmbeddingAndHead vocabulary_;
@@ -103,6 +147,9 @@ class T5 final : public Model {
   SparseAttention sparse_;  // the encoder's
   int encoder_norm_unit_ = -1;
   bool encoder_gradient_ = false;  // something of the encoder is trained
+  Stage stage_;                    // of all blocks, the encoder's first; by default the only one
+  Wanted below_, here_;            // what is trained below this rank's blocks, and there or in them
+  std::vector<Flight> flights_;    // by slot
 };
 
 }  // namespace ft::t5

@@ -31,8 +31,7 @@ std::vector<std::int32_t> trimmed(std::vector<std::int32_t> buckets) {
   return {first, last + 1};
 }
 
-RelativeBias::Pass RelativeBias::forward(Ctx& c, ParameterStore& store, std::int64_t longest,
-                                         bool gradient) const {
+RelativeBias::Pass RelativeBias::take(Ctx& c, std::int64_t longest) const {
   // One more than max_distance: from there on all distances certainly share a bucket.
   const std::int64_t reach = std::clamp<std::int64_t>(longest - 1, 0, max_distance + 1);
   const std::vector<std::int32_t> ids =
@@ -41,13 +40,20 @@ RelativeBias::Pass RelativeBias::forward(Ctx& c, ParameterStore& store, std::int
   Pass p{c.saved.take({rows}, DType::i32), c.saved.take({rows, heads}, c.dtype), {}};
   c.ops.enter(weight.name);
   c.ops.upload(p.buckets, ids.data());
+  return p;
+}
+
+void RelativeBias::forward(Ctx& c, ParameterStore& store, const Pass& p) const {
+  c.ops.enter(weight.name);
   const Use use(store, unit, false);
   c.ops.run(op::Embedding{.y = p.bias, .ids = p.buckets, .table = weight.value});
-  if (gradient && weight.trainable) {
-    p.dbias = c.saved.take({rows, heads}, DType::f32);
-    c.ops.run(op::Fill{p.dbias, 0});
-  }
-  return p;
+}
+
+void RelativeBias::begin_backward(Ctx& c, Pass& p) const {
+  if (!weight.trainable) return;
+  c.ops.enter(weight.name);
+  p.dbias = c.scratch.take(p.bias.shape, DType::f32);
+  c.ops.run(op::Fill{p.dbias, 0});
 }
 
 void RelativeBias::backward(Ctx& c, ParameterStore& store, const Pass& p) const {

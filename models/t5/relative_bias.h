@@ -28,9 +28,13 @@ struct RelativeBias {
   struct Pass {
     Tensor buckets;  // (2 reach + 1) i32
     Tensor bias;     // (2 reach + 1, H)
-    Tensor dbias;    // the same in f32, begins at 0; empty: not wanted
+    Tensor dbias;    // the same in f32, +=; empty: not wanted
   };
-  Pass forward(Ctx&, ParameterStore&, std::int64_t longest, bool gradient) const;
+  // A bias without values, which come from forward() or another rank.
+  Pass take(Ctx&, std::int64_t longest) const;
+  void forward(Ctx&, ParameterStore&, const Pass&) const;
+  // Takes its gradient, 0, from c.scratch, if the weight is trained.
+  void begin_backward(Ctx&, Pass&) const;
   void backward(Ctx&, ParameterStore&, const Pass&) const;
   void visit(Visitor& v) { v.parameter(weight); }
 };

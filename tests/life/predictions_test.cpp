@@ -131,5 +131,19 @@ TEST_F(T5Predictions, AreMeasuredAloneAndUnderRanks) {
   }
 }
 
+TEST_F(T5Predictions, AreTheSameInAPipeline) {
+  ASSERT_EQ(w.train(), 0) << w.says();
+  ASSERT_EQ(w.run({"launch", "-n", "2", "train", "--config", "run.json", "training.output_dir=both",
+                   "distributed.pipeline_parallel_size=2"}),
+            0)
+      << w.says();
+  EXPECT_EQ(contents(w / "both/generated_predictions.txt"), contents(w / "out/generated_predictions.txt"));
+  const auto measured = [&](const char* out) {
+    return Json::parse(contents((w / out) / "predict_results.json"));
+  };
+  for (const char* key : {"predict_loss", "predict_bleu", "predict_chrf", "predict_gen_len"})
+    EXPECT_EQ(measured("both")[key], measured("out")[key]) << key;
+}
+
 }  // namespace
 }  // namespace ft::test

@@ -102,12 +102,15 @@ TEST_P(T5Attention, IsTheReferenceWithItsGradients) {
   Over over{x, {}, {t.starts, t.causal, 0, t.key_starts}, {1, {}, t.dropout, random}, {}};
   Matrix d_memory(cross ? t.key_starts.back() : 1, kWidth, DType::f32);
   const Values<double> d_before = d_memory.randomize(3).values();
+  const Scope scratch(run.c.scratch);
   RelativeBias::Pass pass;
   if (cross) {
     over.memory = run.input(t.key_starts.back(), kWidth, "memory");
     if (t.wants_d_memory) over.d_memory = d_memory;
   } else {
-    pass = bias.forward(run.c, run.store, rows, true);
+    pass = bias.take(run.c, rows);
+    bias.forward(run.c, run.store, pass);
+    bias.begin_backward(run.c, pass);
     over.scores.bias = pass.bias;
     over.dbias = pass.dbias;
   }
