@@ -6,11 +6,15 @@ namespace ft {
 
 Tensor Embedding::upload(Ctx& c, const std::vector<std::int32_t>& ids) const {
   if (!weight.portion) return ft::upload(c, ids);
-  const auto first = static_cast<std::int32_t>(weight.portion->runs[0].begin / weight.shape[1]),
+  const auto first = static_cast<std::int32_t>(first_row()),
              rows = static_cast<std::int32_t>(weight.shape[0]);
   std::vector<std::int32_t> own = ids;
   for (std::int32_t& id : own) id = first <= id && id < first + rows ? id - first : -1;
   return ft::upload(c, own);
+}
+
+std::int64_t Embedding::first_row() const {
+  return weight.portion ? weight.portion->runs[0].begin / weight.shape[1] : 0;
 }
 
 void Embedding::cut(TensorRank t) {
@@ -69,8 +73,12 @@ void Embedding::backward(Ctx& c, Tensor dy, Tensor ids, Tensor at) const {
   c.ops.enter(weight.name);
   if (!trains_rows()) return;
   if (scale != 1) c.ops.run(op::Multiply{.y = d, .x = d, .factor = scale});
-  if (weight.grad) c.ops.run(op::EmbeddingGrad{.dtable = weight.grad, .ids = ids, .dy = d});
-  if (trained) trained->backward(c, d, ids, weight.shape[0]);
+  if (weight.grad)
+    c.ops.run(op::EmbeddingGrad{.dtable = weight.grad,
+                                .ids = ids,
+                                .dy = d,
+                                .padding = static_cast<std::int32_t>(padding - first_row())});
+  if (trained) trained->backward(c, d, ids, weight.shape[0], padding);
 }
 
 void Embedding::visit(Visitor& v) {

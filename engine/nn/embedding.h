@@ -13,6 +13,7 @@ namespace ft {
 struct Embedding {
   Parameter weight;                    // (V, w)
   float scale = 1;                     // of its rows
+  std::int64_t padding = -1;           // looking this row up gives it no gradient; -1: there is none such
   std::optional<Linear> project;       // (C, w); none: w is C
   std::optional<Parameter> positions;  // (P, C)
   Dropout dropout;
@@ -38,6 +39,7 @@ struct Embedding {
  private:
   bool trains_rows() const { return weight.grad || (trained && trained->values.grad); }
   void look_up(Ctx&, Tensor y, Tensor ids) const;
+  std::int64_t first_row() const;  // of the rank's part
 };
 
 // The embedding's table used as the head's matrix; the embedding owns it.

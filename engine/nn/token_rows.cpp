@@ -17,12 +17,13 @@ void TokenRows::put_into(Ctx& c, Tensor table) const {
 }
 
 // The number of a token among these rows, or -1, for every token there is, makes the numbers of the batch's.
-void TokenRows::backward(Ctx& c, Tensor dy, Tensor tokens, std::int64_t vocabulary) const {
+void TokenRows::backward(Ctx& c, Tensor dy, Tensor tokens, std::int64_t vocabulary,
+                         std::int64_t padding) const {
   if (!values.grad) return;
   Scope scratch(c.scratch);
   std::vector<std::int32_t> number(static_cast<std::size_t>(vocabulary), -1);
   for (std::size_t i = 0; i < ids.size(); ++i)
-    number[static_cast<std::size_t>(ids[i])] = static_cast<std::int32_t>(i);
+    if (ids[i] != padding) number[static_cast<std::size_t>(ids[i])] = static_cast<std::int32_t>(i);
   const Tensor numbers = on_device(c, number), of_batch = c.scratch.take({tokens.numel(), 1}, DType::i32);
   c.ops.run(op::GatherRows{.y = of_batch, .x = numbers, .rows = tokens});
   c.ops.run(op::EmbeddingGrad{.dtable = values.grad, .ids = of_batch, .dy = dy});

@@ -14,8 +14,9 @@ struct TokenRows {
   std::vector<std::int32_t> ids;  // (n) their rows in the table, each once
 
   void put_into(Ctx&, Tensor table) const;
-  // The gradient of rows that `ids` took from the table, and of rows as columns of a product's result.
-  void backward(Ctx&, Tensor dy, Tensor ids, std::int64_t vocabulary) const;
+  // The gradient of rows that `ids` took from the table, that of `padding` left out, and of rows as columns
+  // of a product's result.
+  void backward(Ctx&, Tensor dy, Tensor ids, std::int64_t vocabulary, std::int64_t padding) const;
   void backward_of_columns(Ctx&, Tensor dy, Tensor x) const;  // dy (rows, V), x (rows, C)
 };
 

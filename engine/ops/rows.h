@@ -22,13 +22,14 @@ struct Embedding {
   }
 };
 
-// dtable[ids[i]] += dy[i]; rows with equal ids are added in their order, and those with a negative one left
-// out.
+// dtable[ids[i]] += dy[i]; rows with equal ids are added in their order, and those with a negative one or
+// that of `padding` are left out.
 struct EmbeddingGrad {
   static constexpr const char* kName = "embedding_grad";
   Acc dtable;  // (V, C) f32
   In ids;
   In dy;
+  std::int32_t padding = -1;
 
   void check() const;
   void check_indices() const;

@@ -55,6 +55,16 @@ void read_heads(Config& c, const JsonObject& j, const Usual& usual) {
   if (c.head_dim % 2 != 0) j.refuse("head_dim", "even");
 }
 
+void read_padding(Config& c, const JsonObject& j, std::int64_t usual) {
+  if (!j.has("pad_token_id")) {
+    const std::int64_t id = when_absent(j, "pad_token_id", usual + 1, 0) - 1;
+    c.padding = id < c.vocab_size ? id : -1;
+    return;
+  }
+  const std::int64_t id = j.integer("pad_token_id", -c.vocab_size, c.vocab_size - 1);
+  c.padding = id < 0 ? id + c.vocab_size : id;
+}
+
 Config read_config(const JsonObject& j, const Usual& usual) {
   Config c;
   c.model_type = j.text("model_type");
@@ -68,6 +78,7 @@ Config read_config(const JsonObject& j, const Usual& usual) {
   c.tie_word_embeddings = j.boolean_or("tie_word_embeddings", usual.tied);
   c.hidden_act = read_activation(j, usual.activation_key, usual.activation);
   c.attention_dropout = read_dropout(j, "attention_dropout", 0);
+  read_padding(c, j, usual.padding);
   read_heads(c, j, usual);
   c.rope = read_rope(j, c.head_dim, c.max_position_embeddings, usual.rope);
   c.windows.assign(static_cast<std::size_t>(c.num_hidden_layers), 0);

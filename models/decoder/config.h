@@ -18,6 +18,7 @@ struct Config {
   float rms_norm_eps = 1e-6f;  // or that of LayerNorm
   float norm_offset = 0;       // see RmsNorm
   float initializer_range = 0.02f;
+  std::int64_t padding = -1;  // the token whose embedding no lookup trains; -1: none
   Activation hidden_act = Activation::silu;
   float attention_dropout = 0;
   bool tie_word_embeddings = false;
@@ -33,6 +34,7 @@ struct Config {
 // What a family's config class assumes of a key that is not in the file. 0: the key is required, or derived.
 struct Usual {
   std::int64_t key_value_heads = 0, head_dim = 0, max_position = 2048;
+  std::int64_t padding = -1;  // pad_token_id; -1: null
   double eps = 1e-6;
   bool tied = false;
   const char* activation_key = "hidden_act";
@@ -49,6 +51,8 @@ inline constexpr std::int64_t kMaxSize = std::int64_t{1} << 24, kMaxLayers = 409
 Config read_config(const JsonObject&, const Usual&);
 
 // Parts of it, for families with keys of their own.
+// Of vocab_size: pad_token_id, counted from the end where it is negative, as torch counts its padding_idx.
+void read_padding(Config&, const JsonObject&, std::int64_t usual);
 void read_heads(Config&, const JsonObject&, const Usual&);
 Activation read_activation(const JsonObject&, std::string_view key, const std::string& usual);
 float read_dropout(const JsonObject&, std::string_view key, double usual);

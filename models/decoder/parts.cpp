@@ -55,7 +55,8 @@ PositionEncoding make_positions(const Rope& rope) {
 Decoder::Parts make_parts(const Config& c, DType dtype) {
   const std::int64_t V = c.vocab_size, C = c.hidden_size;
   Decoder::Parts p{
-      .embedding = {.weight = {.name = "model.embed_tokens.weight", .shape = {V, C}, .dtype = dtype}},
+      .embedding = {.weight = {.name = "model.embed_tokens.weight", .shape = {V, C}, .dtype = dtype},
+                    .padding = c.padding},
       .positions = make_positions(c.rope),
       .stack = "model.layers",
       .tied = c.tie_word_embeddings,

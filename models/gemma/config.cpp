@@ -8,6 +8,7 @@ namespace {
 constexpr decoder::Usual kGemma2{.key_value_heads = 4,
                                  .head_dim = 256,
                                  .max_position = 8192,
+                                 .padding = 0,
                                  .tied = true,
                                  .activation_key = "hidden_activation",
                                  .activation = "gelu_pytorch_tanh"};

@@ -25,7 +25,7 @@ const std::array kAbsent = {
            0.001},
     Absent{"qwen2_moe", {.key_value_heads = 16, .max_position = 32768}, 60, 4, 1408, 5632, false, 0.001},
     Absent{"qwen3_moe", {.key_value_heads = 4, .max_position = 32768}, 128, 8, 768, 0, false, 0.001},
-    Absent{"olmoe", {.max_position = 4096, .eps = 1e-5}, 64, 8, 0, 0, false, 0.01},
+    Absent{"olmoe", {.max_position = 4096, .padding = 1, .eps = 1e-5}, 64, 8, 0, 0, false, 0.01},
 };
 const Absent& absent_of(const JsonObject& j) {
   const std::string type = j.text("model_type");

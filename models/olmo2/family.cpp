@@ -10,7 +10,7 @@ using decoder::Config;
 
 Config read_config(const std::string& config_json) {
   const JsonObject j = JsonObject::read(config_json);
-  Config c = decoder::read_config(j, {.eps = 1e-5});
+  Config c = decoder::read_config(j, {.padding = 1, .eps = 1e-5});
   c.qkv_bias = c.o_bias = j.boolean_or("attention_bias", false);
   return c;
 }

@@ -25,6 +25,7 @@ void read_sizes(Config& c, const JsonObject& j) {
   c.num_key_value_heads = c.num_attention_heads;
   c.head_dim = c.hidden_size / c.num_attention_heads;
   c.max_position_embeddings = j.integer_or("max_position_embeddings", 2048, 1, decoder::kMaxSize);
+  decoder::read_padding(c, j, 1);
   c.word_embed_proj_dim = j.integer_or("word_embed_proj_dim", c.hidden_size, 1, decoder::kMaxSize);
 }
 
@@ -90,6 +91,7 @@ MadeModel make(const std::string& config_json, DType dtype) {
       .embedding = {.weight = {.name = "model.decoder.embed_tokens.weight",
                                .shape = {c.vocab_size, W},
                                .dtype = dtype},
+                    .padding = c.padding,
                     .positions = Parameter{.name = "model.decoder.embed_positions.weight",
                                            .shape = {P + kOffset, C},
                                            .dtype = dtype}},

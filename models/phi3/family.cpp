@@ -12,8 +12,10 @@ struct Config : decoder::Config {
 
 Config read_config(const std::string& config_json) {
   const JsonObject j = JsonObject::read(config_json);
-  Config c{decoder::read_config(
-      j, {.max_position = 4096, .eps = 1e-5, .rope = {.parts = true, .original_max_position = 4096}})};
+  Config c{decoder::read_config(j, {.max_position = 4096,
+                                    .padding = 32000,
+                                    .eps = 1e-5,
+                                    .rope = {.parts = true, .original_max_position = 4096}})};
   c.resid_pdrop = decoder::read_dropout(j, "resid_pdrop", 0);
   if (j.has("sliding_window")) c.windows.assign(c.windows.size(), j.positive("sliding_window"));
   return c;

@@ -22,8 +22,11 @@ void read_rotation(Config& c, const JsonObject& j) {
 
 Config read_config(const std::string& config_json) {
   const JsonObject j = JsonObject::read(config_json);
-  Config c{decoder::read_config(
-      j, {.key_value_heads = 4, .max_position = 32768, .tied = true, .rope = {.theta = 2e6}})};
+  Config c{decoder::read_config(j, {.key_value_heads = 4,
+                                    .max_position = 32768,
+                                    .padding = 128004,
+                                    .tied = true,
+                                    .rope = {.theta = 2e6}})};
   c.qkv_bias = c.o_bias = j.boolean_or("attention_bias", false);
   c.mlp_bias = j.boolean_or("mlp_bias", false);
   read_rotation(c, j);

@@ -66,6 +66,8 @@ TEST(FamilyConfigs, Gemma) {
   };
   const gemma::Config two = read(base("gemma2"), Json::object());
   EXPECT_EQ(two.head_dim, 256);
+  EXPECT_EQ(two.padding, 0);
+  EXPECT_EQ(read(base("gemma2"), {{"pad_token_id", nullptr}}).padding, -1);
   EXPECT_EQ(two.score_cap, 50);
   EXPECT_EQ(two.logit_cap, 30);
   EXPECT_EQ(two.windows, (std::vector<std::int64_t>{4096, 0}));

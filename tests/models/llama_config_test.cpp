@@ -33,6 +33,21 @@ std::string refusal(Json json, const Json& change) {
   return at == std::string::npos ? text : text.substr(0, 2) + text.substr(at);
 }
 
+TEST(LlamaConfig, PaddingCountsFromTheEndWhereItIsNegative) {
+  const auto padding = [](const Json& id) {
+    Json j = base("llama");
+    j["pad_token_id"] = id;
+    return read(j).padding;
+  };
+  EXPECT_EQ(read(base("llama")).padding, -1);
+  EXPECT_EQ(padding(nullptr), -1);
+  EXPECT_EQ(padding(0), 0);
+  EXPECT_EQ(padding(99), 99);
+  EXPECT_EQ(padding(-1), 99);
+  EXPECT_EQ(refusal(base("llama"), {{"pad_token_id", 100}}),
+            "3 config.json: pad_token_id must be an integer from -100 to 99, is 100");
+}
+
 TEST(LlamaConfig, AbsentKeysMeanWhatTransformersAssumes) {
   const Config llama = read(base("llama"));
   EXPECT_EQ(llama.num_key_value_heads, 4);

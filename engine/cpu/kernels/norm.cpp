@@ -110,7 +110,7 @@ void compute(const op::EmbeddingGrad& op, Team& team) {
     each_item((dy.cols + kBlock - 1) / kBlock, dy.rows * dy.cols, team, [&](i64 block) {
       const i64 first = block * kBlock;
       for (i64 r = 0; r < dy.rows; ++r) {
-        if (ids[r] < 0) continue;
+        if (ids[r] < 0 || ids[r] == op.padding) continue;
         float* y = at<float>(dtable, ids[r]) + first;
         const T* d = at<T>(dy, r) + first;
         each_vector(least(kBlock, dy.cols - first),

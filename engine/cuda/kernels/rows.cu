@@ -96,6 +96,7 @@ struct Grad {
   Rows<float> dtable;
   Rows<T> dy;
   const std::int32_t* ids;
+  std::int32_t padding;
   i64 rows, cols, limit;
   bool wide;
   std::int32_t* wrong;
@@ -108,7 +109,7 @@ __global__ void __launch_bounds__(kThreads) add_rows(Grad<T> g) {
   Shared& shared = shared_memory<Shared>();
   const i64 first = blockIdx.x, thread = threadIdx.x;
   const std::int32_t id = g.ids[first];
-  if (id < 0) return;
+  if (id < 0 || id == g.padding) return;
   if (id >= g.limit) {
     *g.wrong = static_cast<std::int32_t>(Wrong::id);
     return;
@@ -161,8 +162,8 @@ void compute(const op::EmbeddingGrad& op, const Queue& queue) {
     using T = decltype(t);
     launch("embedding_grad", {queue.stream, dim3(at_most(dy.rows, kMostGridX)), kThreads, sizeof(Shared)},
            add_rows<T>,
-           Grad<T>{Rows<float>(dtable), Rows<T>(dy), data_of<const std::int32_t>(op.ids), dy.rows, dy.cols,
-                   dtable.rows, wide({dtable, dy}), queue.wrong});
+           Grad<T>{Rows<float>(dtable), Rows<T>(dy), data_of<const std::int32_t>(op.ids), op.padding, dy.rows,
+                   dy.cols, dtable.rows, wide({dtable, dy}), queue.wrong});
   });
 }
 

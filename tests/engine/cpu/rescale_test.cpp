@@ -75,7 +75,7 @@ TEST(GatherColumns, TakesThoseAskedFor) {
   }
 }
 
-TEST(EmbeddingGrad, LeavesOutNegativeIds) {
+TEST(EmbeddingGrad, LeavesOutNegativeIdsAndPadding) {
   CpuOps ops(2);
   Matrix table(2, 3, DType::f32), dy(3, 3, DType::f32), ids(1, 3, DType::i32);
   table.assign({0, 0, 0, 1, 1, 1});
@@ -83,6 +83,9 @@ TEST(EmbeddingGrad, LeavesOutNegativeIds) {
   ids.assign({-1, 1, -1});
   ops.run(op::EmbeddingGrad{.dtable = table, .ids = ids, .dy = dy});
   EXPECT_EQ(table.values(), (std::vector<double>{0, 0, 0, 5, 6, 7}));
+  ids.assign({1, 0, 1});
+  ops.run(op::EmbeddingGrad{.dtable = table, .ids = ids, .dy = dy, .padding = 1});
+  EXPECT_EQ(table.values(), (std::vector<double>{4, 5, 6, 5, 6, 7}));
 }
 
 TEST(Noise, IsWhatItsNumbersSay) {

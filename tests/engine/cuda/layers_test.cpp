@@ -170,6 +170,15 @@ TEST(CudaLayers, EmbeddingGradientHasTheCpusBits) {
   some.expect_same(
       [](Ops& ops, const Tensors& x) { ops.run(op::EmbeddingGrad{.dtable = x[0], .ids = x[1], .dy = x[2]}); },
       0);
+  Trial padded{DType::f32, 6, 20};  // nor does that of padding
+  padded.matrix(11, 20, DType::f32).randomize(1);
+  padded.vector(6, DType::i32).assign({3, 7, 3, 0, 7, 0});
+  padded.matrix(2);
+  padded.expect_same(
+      [](Ops& ops, const Tensors& x) {
+        ops.run(op::EmbeddingGrad{.dtable = x[0], .ids = x[1], .dy = x[2], .padding = 7});
+      },
+      0);
   Trial longer{DType::bf16, 700, 20};  // more rows than a block has threads
   longer.matrix(11, 20, DType::f32).randomize(1);
   longer.indices(700, 11);
