@@ -6,8 +6,9 @@
 The LLaMA of 134 M with LoRA r16 on all linears, prompts of 384 tokens and answers of 128, two pairs a step; the reference
 is the model without its adapter. PYTHON is an interpreter with torch, transformers, peft, datasets and trl 1.16; FOLDER keeps
 the model (0.8 GB) between runs. Both are watched from outside as in bench/cpu_vs_pytorch. Tokens are those of all four
-sequences, prompts counted twice. ft is compared with the faster of TRL's bf16 forms. Ends with 1 when the losses differ.
-Standard library only.
+sequences, prompts counted twice. ft is compared with the faster of TRL's bf16 forms. In f32 the losses are held to TRL's.
+In bf16 the two round at different places, so each is held to an f32 run of the same weights, and TRL's distance is printed
+beside ft's. Ends with 1 when ft is too far away. Standard library only.
 """
 import argparse
 import importlib.util
@@ -27,23 +28,23 @@ watching = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(watching)
 PAIRS, PROMPT, ANSWER = 2, 384, 128
 TOKENS = 2 * PAIRS * (PROMPT + ANSWER)
-LOSSES = {"bf16": 2e-2, "f32": 2e-5}                 # largest difference of a step's loss that passes
+LOSSES = {"bf16": 1e-2, "f32": 2e-5}                 # largest distance of a step's loss from f32 (ft's for bf16, TRL's for f32)
 
 
-def ft_config(a, kind, out):
-    return {"model": {"model_name_or_path": str(a.data / f"model-{kind}")}, "lora": {"adapter_name_or_path": str(a.data / "start")},
+def ft_config(a, weights, bf16, out):
+    return {"model": {"model_name_or_path": str(a.data / f"model-{weights}")}, "lora": {"adapter_name_or_path": str(a.data / "start")},
             "objective": {"type": "dpo", "beta": 0.1},
             "data": {"datasets": [{"path": str(a.data / "train.jsonl")}], "shuffle": False, "max_seq_length": PROMPT + ANSWER},
             "training": {"output_dir": str(out), "per_device_train_batch_size": PAIRS, "gradient_accumulation_steps": 1,
                          "max_steps": a.steps, "learning_rate": 1e-4, "lr_scheduler_type": "constant", "weight_decay": 0.0,
-                         "max_grad_norm": 1.0, "bf16": kind == "bf16", "gradient_checkpointing": False},
+                         "max_grad_norm": 1.0, "bf16": bf16, "gradient_checkpointing": False},
             "logging": {"logging_steps": 1, "progress": "none"}, "checkpointing": {"save_strategy": "no"}}
 
 
-def run_ft(a, kind, log):
+def run_ft(a, weights, bf16, log):
     work = Path(tempfile.mkdtemp(prefix="ft-bench-"))
     config = work / "run.json"
-    config.write_text(json.dumps(ft_config(a, kind, work / "out")))
+    config.write_text(json.dumps(ft_config(a, weights, bf16, work / "out")))
     return watching.watch([str(a.ft), "train", "--config", str(config)], TOKENS, follow=work / "out" / "log.jsonl", log=log)
 
 
@@ -51,12 +52,17 @@ def run_peer(a, kind, log):
     return watching.watch([a.python, str(HERE / "peer.py"), "run", str(a.data), kind, "--steps", str(a.steps)], TOKENS, log=log)
 
 
+def distance(losses, exact):
+    return max(abs(x - y) for x, y in zip(losses, exact, strict=True))
+
+
 def measure(a, kind, say, log):
-    """Rounds of ft, then TRL's forms. True if the losses agree, and the peer's versions."""
+    """Rounds of ft, then TRL's forms. True if ft's losses are near enough, and the peer's versions."""
     forms = ["bf16", "autocast"] if kind == "bf16" else ["f32"]
     ratios, good, versions = {"speed": [], "memory": [], "start": []}, True, {}
+    exact = run_ft(a, kind, False, log)["losses"] if kind == "bf16" else None
     for number in range(1, a.rounds + 1):
-        ours = run_ft(a, kind, log)
+        ours = run_ft(a, kind, kind == "bf16", log)
         say(f"{kind} round {number}  " + watching.one("ft", ours))
         theirs = {f: run_peer(a, f, log) for f in forms}
         for f, r in theirs.items():
@@ -64,11 +70,12 @@ def measure(a, kind, say, log):
         best = max(theirs.values(), key=lambda r: r["tokens_per_second"])
         for name, key in (("speed", "tokens_per_second"), ("memory", "peak_gib"), ("start", "first_step_s")):
             ratios[name].append(ours[key] / best[key])
-        worst = max(abs(x - y) for x, y in zip(ours["losses"], best["losses"]))
-        same = len(ours["losses"]) == len(best["losses"]) == a.steps and worst <= LOSSES[kind]
-        good = good and same
-        say(f"{kind} round {number}  ft / TRL: " + ", ".join(f"{k} {v[-1]:.3f}" for k, v in ratios.items()) +
-            f"; largest loss difference {worst:.1e} ({'ok' if same else 'TOO LARGE'})")
+        away = distance(ours["losses"], exact or best["losses"])
+        good = good and away <= LOSSES[kind]
+        say(f"{kind} round {number}  ft / TRL: " + ", ".join(f"{k} {v[-1]:.3f}" for k, v in ratios.items()))
+        beside = "".join(f", TRL {f} {distance(r['losses'], exact):.1e}" for f, r in theirs.items()) if exact else ""
+        say(f"{kind} round {number}  largest distance of a step's loss from {'f32' if exact else 'TRL'}: ft {away:.1e}{beside}"
+            f" ({'ok' if away <= LOSSES[kind] else 'TOO LARGE'})")
         versions = {k: v for k, v in best["rows"][-1].items() if k in ("torch", "transformers", "peft", "trl", "threads")}
     say(f"{kind} medians  ft / TRL: " + ", ".join(f"{k} {statistics.median(v):.3f}" for k, v in ratios.items()))
     return good, versions
