@@ -186,13 +186,21 @@ void refuse_foreign(const DataConfig& c, bool seq2seq) {
 
 }  // namespace
 
-LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadContext& context,
-                     LoadPart part) {
+void check_data(const DataConfig& config, const LoadContext& context) {
   if (config.datasets.empty()) throw UserError(Exit::config, "data.datasets: nothing to train on");
   if (config.val_set_size > 0 && !config.eval_datasets.empty())
     throw UserError(Exit::config, "data.val_set_size: data.eval_datasets is set too; leave one of them out");
+  if (config.val_set_size > 0 && config.streaming)
+    throw UserError(Exit::config,
+                    "data.val_set_size: nothing can be held out of a stream; name data.eval_datasets, or set "
+                    "data.streaming to false");
   refuse_foreign(config, context.seq2seq.has_value());
   refuse_for_answers(config, context.rows);
+}
+
+LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadContext& context,
+                     LoadPart part) {
+  check_data(config, context);
   const Random random{config.data_seed ? static_cast<std::uint64_t>(*config.data_seed) : seed};
   LoadedData out;
   if (!config.pad_to_max_length && config.pad_to_multiple_of != DataConfig().pad_to_multiple_of)

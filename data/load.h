@@ -51,6 +51,9 @@ struct LoadedData {
 
 enum class LoadPart { train_and_eval, eval };
 
+// Throws a UserError (exit 2) for settings that do not go together; reads nothing.
+void check_data(const DataConfig& config, const LoadContext& context);
+
 // `seed` decides what is held out when data.data_seed is null. Samples are in the order of the configuration
 // and of the files. Throws a UserError: exit 2 for settings that do not go together or cannot be done yet,
 // exit 3 naming file and line for what is wrong with a file.

@@ -101,10 +101,6 @@ class Stream::Source {
 Stream::Stream(const DataConfig& config, const LoadContext& context, const BatcherOptions& options,
                std::int64_t batches)
     : config_(config), context_(context), options_(options), batches_(batches) {
-  if (config_.val_set_size > 0)
-    throw UserError(Exit::config,
-                    "data.val_set_size: nothing can be held out of a stream; name data.eval_datasets, or set "
-                    "data.streaming to false");
   const std::lock_guard lock(mutex_);
   restart();
   bytes_ = source_->bytes();

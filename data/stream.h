@@ -19,7 +19,7 @@ namespace ft {
 class Stream : public BatchSource {
  public:
   // `batches`: of the run, all ranks together. The context is kept; what it refers to outlives the stream.
-  // UserError where settings do not go with streaming, or the first rows are wrong.
+  // UserError where files are missing.
   Stream(const DataConfig& config, const LoadContext& context, const BatcherOptions& options,
          std::int64_t batches);
   ~Stream() override;

@@ -124,31 +124,37 @@ bool shares_prompts(const RunConfig& config, bool encoder_decoder) {
   return !encoder_decoder && config.model.sparse_attention.mode == SparsityMode::dense;
 }
 
-BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart part,
-                     const LoadProgress& progress, int ranks) {
-  BuiltData d;
-  const auto tokenizer = std::make_shared<std::shared_ptr<const Tokenizer>>();  // made when it is asked for
-  const auto seed = static_cast<std::uint64_t>(config.training.seed);
+LoadContext load_context(const RunConfig& config, std::int64_t vocab_size,
+                         const std::shared_ptr<std::shared_ptr<const Tokenizer>>& tokenizer) {
   LoadContext context{.vocab_size = vocab_size,
                       .tokenizer = [tokenizer, from = config.model.tokenizer(),
                                     more = new_tokens(config.data)]() -> const Tokenizer& {
                         if (!*tokenizer) *tokenizer = make_tokenizer(from, more);
                         return **tokenizer;
                       },
-                      .progress = progress,
                       .tokenizer_path = config.model.tokenizer(),
                       .hub = hub_cache()};
   const auto decoder = read_decoder_tokens(join_path(config.model.folder(), "config.json"));
   if (decoder) context.seq2seq = {decoder->start, decoder->pad, decoder->end};
   context.rows = wanted_rows(config.objective);
   check_family(config.objective, decoder.has_value());
+  return context;
+}
+
+BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart part,
+                     const LoadProgress& progress, int ranks) {
+  BuiltData d;
+  const auto tokenizer = std::make_shared<std::shared_ptr<const Tokenizer>>();
+  const auto seed = static_cast<std::uint64_t>(config.training.seed);
+  LoadContext context = load_context(config, vocab_size, tokenizer);
+  context.progress = progress;
   d.loaded = load_data(config.data, seed, context, part);
   const TrainingConfig& t = config.training;
   const auto options = [&](std::int64_t size, bool shuffle) {
     BatcherOptions o = batcher_options(config.data, size, shuffle, seed);
     if (context.seq2seq) o.seq2seq = *context.seq2seq;
     if (config.objective.type == ObjectiveType::reward) o.answers.padding = padding_token(config.model);
-    o.answers.share = shares_prompts(config, decoder.has_value());
+    o.answers.share = shares_prompts(config, context.seq2seq.has_value());
     o.answers.prompt = config.objective.type == ObjectiveType::orpo;
     if (config.objective.type == ObjectiveType::grpo) o.group = config.objective.num_generations.value_or(8);
     if (config.objective.type == ObjectiveType::kto) o.answers.mixed = config.data.max_seq_length;
@@ -157,7 +163,7 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
   const std::int64_t per_step = t.gradient_accumulation_steps * ranks;  // micro-batches
   if (part == LoadPart::train_and_eval && config.data.streaming && t.max_steps <= 0)
     throw UserError(Exit::config, "data.streaming: a stream has no end; set training.max_steps");
-  if (part == LoadPart::train_and_eval) check_kind(config, decoder.has_value());
+  if (part == LoadPart::train_and_eval) check_kind(config, context.seq2seq.has_value());
   const BatcherOptions train = options(t.per_device_train_batch_size, config.data.shuffle);
   if (part == LoadPart::train_and_eval && config.data.streaming) {
     context.progress = {};

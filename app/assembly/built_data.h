@@ -38,6 +38,9 @@ struct BuiltData {
 };
 // What the model's config.json says, without the rest of the model: looking at data needs no more.
 std::int64_t vocab_size_of(const RunConfig&);
+// How data are read for the model and the objective. `tokenizer` is null until text asks for it.
+LoadContext load_context(const RunConfig&, std::int64_t vocab_size,
+                         const std::shared_ptr<std::shared_ptr<const Tokenizer>>& tokenizer);
 // `ranks`: those of the run; a stream has as many batches as all of them take.
 BuiltData build_data(const RunConfig&, std::int64_t vocab_size, LoadPart, const LoadProgress& progress,
                      int ranks = 1);

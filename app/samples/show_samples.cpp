@@ -133,6 +133,21 @@ void show_answers(const Dataset& data, std::int64_t i, const Tokenizer* tokenize
   show_stretch(shown(tokenizer, parted(data.rejected(i), data.seq2seq()).answer), true, out);
 }
 
+// A sample that is an input and its labels.
+void show_stretches(std::span<const std::int32_t> ids, std::span<const std::int32_t> labels,
+                    const Tokenizer* tokenizer, Screen& out) {
+  for (std::size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
+    const bool trained = labels[begin] != kIgnored;
+    while (end < ids.size() && (labels[end] != kIgnored) == trained) ++end;
+    show_stretch(shown(tokenizer, ids.subspan(begin, end - begin)), trained, out);
+  }
+  // A label that is another token than the input's is rare enough to be said.
+  const auto other = [&](std::size_t t) { return labels[t] != kIgnored && labels[t] != ids[t]; };
+  for (std::size_t t = 0; t < ids.size(); ++t)
+    if (other(t))
+      out.line(str("  token ", t, ": the label is ", labels[t], ", the token ", ids[t]), Screen::kWhole);
+}
+
 }  // namespace
 
 void show_samples_json(const Dataset& data, std::optional<std::int64_t> limit, Screen& out) {
@@ -150,38 +165,29 @@ void show_samples_json(const Dataset& data, std::optional<std::int64_t> limit, S
   }
 }
 
+void show_sample(const Dataset& data, std::int64_t i, const std::string& title, const Tokenizer* tokenizer,
+                 Screen& out) {
+  const auto [ids, labels] = data[i];
+  out.line(out.bold(str(title, ", ", printable(data.source(i)), ", ",
+                        show::plural(static_cast<std::int64_t>(ids.size()), "token"), ", ",
+                        show::count(count_targets(labels, data.seq2seq())), " trained")),
+           Screen::kWhole);
+  if (data.kind() != RowKind::example) {
+    show_answers(data, i, tokenizer, out);
+  } else if (data.seq2seq()) {
+    show_stretch(shown(tokenizer, ids), false, out);
+    show_target(tokenizer, labels, out);
+  } else {
+    show_stretches(ids, labels, tokenizer, out);
+  }
+  out.line("");
+}
+
 void show_samples(const Dataset& data, const Tokenizer* tokenizer, std::int64_t limit, Screen& out) {
   const std::int64_t count = std::min(data.size(), limit);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto [ids, labels] = data[i];
-    out.line(out.bold(str("sample ", show::count(i + 1), " of ", show::count(data.size()), ", ",
-                          printable(data.source(i)), ", ",
-                          show::plural(static_cast<std::int64_t>(ids.size()), "token"), ", ",
-                          show::count(count_targets(labels, data.seq2seq())), " trained")),
-             Screen::kWhole);
-    if (data.kind() != RowKind::example) {
-      show_answers(data, i, tokenizer, out);
-      out.line("");
-      continue;
-    }
-    if (data.seq2seq()) {
-      show_stretch(shown(tokenizer, ids), false, out);
-      show_target(tokenizer, labels, out);
-      out.line("");
-      continue;
-    }
-    for (std::size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
-      const bool trained = labels[begin] != kIgnored;
-      while (end < ids.size() && (labels[end] != kIgnored) == trained) ++end;
-      show_stretch(shown(tokenizer, ids.subspan(begin, end - begin)), trained, out);
-    }
-    // A label that is another token than the input's is rare enough to be said.
-    const auto other = [&](std::size_t t) { return labels[t] != kIgnored && labels[t] != ids[t]; };
-    for (std::size_t t = 0; t < ids.size(); ++t)
-      if (other(t))
-        out.line(str("  token ", t, ": the label is ", labels[t], ", the token ", ids[t]), Screen::kWhole);
-    out.line("");
-  }
+  for (std::int64_t i = 0; i < count; ++i)
+    show_sample(data, i, str("sample ", show::count(i + 1), " of ", show::count(data.size())), tokenizer,
+                out);
   const std::int64_t left = data.size() - count;
   out.line(str(show::plural(data.size(), "sample"), ", ", show::quantity(static_cast<double>(data.tokens())),
                " tokens (",

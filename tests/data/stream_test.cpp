@@ -149,13 +149,8 @@ TEST_F(Streamed, MistakesAreToldWhereTheyAreReached) {
             "a.jsonl:41: input_ids[1] is 7000; the model's tokens are 0 to 999");
 }
 
-TEST_F(Streamed, WhatCannotBeStreamedIsRefused) {
+TEST_F(Streamed, DataWithoutTargetsAreRefused) {
   add("a.jsonl", 0, 4);
-  config.val_set_size = 2;
-  EXPECT_EQ(error_of(Exit::config, [&] { stream(); }),
-            "data.val_set_size: nothing can be held out of a stream; name data.eval_datasets, or set "
-            "data.streaming to false");
-  config.val_set_size = 0;
   scratch.write("a.jsonl", "{\"input_ids\": [5, 7], \"labels\": [-100, -100]}\n");
   const Stream s = stream();
   EXPECT_EQ(error_of(Exit::input, [&] { samples(s, 0, 2); }),

@@ -213,6 +213,40 @@ TEST(Life, DataShowSaysWhatWasCutAndLeftOut) {
   }
 }
 
+// A stream is read as far as it is shown: the row that is no sample is beyond that, or reached.
+TEST(Life, DataShowReadsAStreamNoFurtherThanItShows) {
+  const Workplace w("llama");
+  {
+    std::ofstream file(w / "rows.jsonl");
+    for (int i = 0; i < 1500; ++i) file << "{\"input_ids\": [" << i % 90 << ", 3, 4]}\n";
+    file << "no row\n";
+  }
+  const std::vector<std::string> show = {"data",
+                                         "show",
+                                         "--config",
+                                         "run.json",
+                                         "data.streaming=true",
+                                         "data.shuffle_buffer_size=64",
+                                         R"(data.datasets=[{"path":"rows.jsonl","type":"tokenized"}])"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), show.begin(), show.end());
+    return w.run(more);
+  };
+  ASSERT_EQ(with({"--limit", "3"}), 0) << w.says();
+  EXPECT_EQ(w.says(), "");
+  const std::string shown = contents(w / "stdout");
+  EXPECT_NE(shown.find("sample 3, rows.jsonl:3, 3 tokens, 2 trained"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("3 samples of the first 3 rows; data.streaming is on"), std::string::npos) << shown;
+  ASSERT_EQ(with({"--json", "--limit", "1500"}), 0) << w.says();
+  EXPECT_EQ(rows(w / "stdout").size(), 1500u);
+  EXPECT_EQ(rows(w / "stdout").back()["source"], "rows.jsonl:1500");
+  EXPECT_EQ(with({"--json"}), 3);
+  EXPECT_NE(w.says().find("rows.jsonl:1501"), std::string::npos) << w.says();
+  EXPECT_EQ(rows(w / "stdout").size(), 1500u);
+  EXPECT_EQ(with({"data.val_set_size=2"}), 2);
+  EXPECT_NE(w.says().find("nothing can be held out of a stream"), std::string::npos) << w.says();
+}
+
 // A trace is of a few steps, however long the run is, and there before its end.
 TEST(Life, ATraceIsOfThreeStepsAfterTheFirst) {
   const Workplace w("llama");
