@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "data/chat_inputs.h"
 #include "data/chat_sample.h"
 #include "data/chat_template.h"
-#include "data/chat_tools.h"
 #include "data/format.h"
 #include "data/json_row.h"
 #include "engine/core/error.h"
@@ -29,7 +29,7 @@ class ChatRows : public Format {
         config_(context.data),
         builder_(context.tokenizer(), context.vocab_size),
         template_(context.data.chat_template, context.tokenizer_path, context.tokenizer()),
-        tools_(context) {
+        columns_(context) {
     if (!template_.marks()) return;
     const char* why =
         "the chat template's {% generation %} blocks say what is trained; leave it at its default";
@@ -56,8 +56,8 @@ class ChatRows : public Format {
     }
     for (const Json& item : *list) read_message(item, turns.messages, trained, at);
     if (turns.messages.empty()) at.fail(printable(list_) + ": no messages");
-    turns.tools = tools_.of(tree, at);
-    if (const Json* documents = member(tree, documents_)) turns.documents = *documents;
+    turns.with = columns_.of(tree, at);
+    if (const Json* documents = member(tree, documents_)) turns.with.documents = *documents;
     try {
       return sample(turns, trained, at);
     } catch (const std::invalid_argument& wrong) {
@@ -68,16 +68,15 @@ class ChatRows : public Format {
  private:
   Sample sample(const ChatTurns& turns, const std::vector<bool>& trained, const Place& at) const {
     if (const ChatFormat* format = template_.format()) {
-      if (!turns.tools.is_null())
-        throw std::invalid_argument("tools: ft's chat formats have none; the model's own template may");
+      require_plain(turns.with);
       std::vector<ChatMessage> messages;
       for (std::size_t i = 0; i < turns.messages.size(); ++i)
         messages.push_back(plain(turns.messages[i], str(printable(list_), "[", i, "]"), at));
       return make_chat_sample(render_chat(*format, messages, builder_.tokenizer()), trained, config_,
                               builder_, at);
     }
-    WrittenChat chat = template_.writer(!turns.tools.is_null())
-                           .write(turns, trained, config_.train_on_eos == TrainOnEos::all);
+    WrittenChat chat =
+        template_.writer(turns.with).write(turns, trained, config_.train_on_eos == TrainOnEos::all);
     Sample out = make_chat_sample(chat.parts, trained, config_, builder_, at);
     out.turns.lost = std::move(chat.lost);
     return out;
@@ -155,7 +154,7 @@ class ChatRows : public Format {
   const DataConfig& config_;
   TextSampleBuilder builder_;
   ChatTemplate template_;
-  ChatTools tools_;
+  ChatColumns columns_;
 };
 
 }  // namespace

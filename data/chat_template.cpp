@@ -166,9 +166,17 @@ void ChatTemplate::add(const std::string& name, const std::string& jinja, const 
   }
 }
 
-const TurnWriter& ChatTemplate::writer(bool tools) const {
+void require_plain(const ChatInputs& with) {
+  const char* beside = !with.tools.is_null()    ? "tools"
+                       : !with.kwargs.is_null() ? "chat_template_kwargs"
+                                                : nullptr;
+  if (beside)
+    throw std::invalid_argument(str(beside, ": ft's chat formats have none; the model's own template may"));
+}
+
+const TurnWriter& ChatTemplate::writer(const ChatInputs& with) const {
   if (templates_.size() == 1) return templates_[0].writer;
-  const char* name = tools ? kToolUse : kDefault;
+  const char* name = with.tools.is_null() ? kDefault : kToolUse;
   for (const Named& t : templates_)
     if (t.name == name) return t.writer;
   for (const Named& t : templates_)

@@ -25,7 +25,7 @@ class ChatTemplate {
   const ChatFormat* format() const { return format_ ? &*format_ : nullptr; }
   // Among several templates, transformers' choice: tool_use where there are tools, even an empty list, else
   // default. Throws std::invalid_argument where there is neither.
-  const TurnWriter& writer(bool tools) const;
+  const TurnWriter& writer(const ChatInputs&) const;
   // A template says itself what is trained.
   bool marks() const;
 
@@ -41,6 +41,9 @@ class ChatTemplate {
   void add(const std::string& name, const std::string& jinja, const std::filesystem::path& folder, Exit exit,
            const std::string& where);
 };
+
+// Throws std::invalid_argument where a format of ft's would ignore what is there.
+void require_plain(const ChatInputs&);
 
 // The format that a Jinja template looks like, by its words; nothing when it is like none of ft's.
 std::optional<ChatFormat> recognised_chat_format(std::string_view jinja);

@@ -75,11 +75,15 @@ std::optional<std::vector<ChatMessage>> plain_messages(const std::vector<Json>& 
 // One conversation with its template: renderings of its beginnings.
 class TurnWriter::Rendered {
  public:
-  Rendered(const TurnWriter& writer, const ChatTurns& turns) : writer_(writer), variables_(writer.specials_) {
+  Rendered(const TurnWriter& writer, const ChatTurns& turns) : writer_(writer) {
+    const Json& kwargs = turns.with.kwargs;
+    for (const auto& special : writer.specials_)
+      if (!kwargs.contains(special.first)) variables_.push_back(special);
     try {
       for (const Json& m : turns.messages) messages_.push_back(jinja::Value::of(m));
-      variables_.emplace_back("tools", jinja::Value::of(turns.tools));
-      variables_.emplace_back("documents", jinja::Value::of(turns.documents));
+      variables_.emplace_back("tools", jinja::Value::of(turns.with.tools));
+      variables_.emplace_back("documents", jinja::Value::of(turns.with.documents));
+      for (const auto& [name, value] : kwargs.items()) variables_.emplace_back(name, jinja::Value::of(value));
     } catch (const UserError& wrong) {
       throw std::invalid_argument(wrong.what());
     }
@@ -197,9 +201,7 @@ std::string TurnWriter::prompt(const ChatTurns& turns) const {
 
 std::string TurnWriter::end_of_answer() const try {
   const ChatTurns turns{
-      {Json{{"role", "user"}, {"content", "a"}}, Json{{"role", "assistant"}, {"content", "b"}}},
-      nullptr,
-      nullptr};
+      {Json{{"role", "user"}, {"content", "a"}}, Json{{"role", "assistant"}, {"content", "b"}}}};
   const std::string text = Rendered(*this, turns).beginning(2, false).text;
   const auto [begin, end] = ending(text, 0, text.size(), special_tokens_);
   return text.substr(begin, end - begin);

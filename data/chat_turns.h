@@ -13,10 +13,16 @@
 
 namespace ft {
 
+// What a template sees beside the messages; null: nothing.
+struct ChatInputs {
+  Json tools, documents;
+  Json kwargs;  // variables of the template's own, an object; they win over special tokens' names
+};
+
 // As a row has it: every message with all its keys.
 struct ChatTurns {
   std::vector<Json> messages;
-  Json tools, documents;  // null: none
+  ChatInputs with{};
   std::size_t bytes = 0;  // of the row: what a template may use grows with it
 };
 

@@ -127,7 +127,8 @@ struct DataConfig {
   std::vector<ChatRole> roles_to_train{ChatRole::assistant};
   TrainOnEos train_on_eos = TrainOnEos::turn;
   std::optional<std::string> chat_template;
-  JsonText tools;  // schemas of functions
+  JsonText tools;                 // schemas of functions
+  JsonText chat_template_kwargs;  // an object
   std::vector<std::string> new_tokens, new_special_tokens;
   PromptTemplate prompt_template = PromptTemplate::alpaca;
   bool shuffle = true;
@@ -166,6 +167,9 @@ struct DataConfig {
       "Chat data: plain, alpaca, llama2, llama3, chatml, mistral, zephyr or gemma; the name of one of the "
       "model's templates; a .jinja file beside the tokenizer; or a template. null: the model's own.");
     f("tools", tools, "Chat data: tools (a list of functions' schemas) of rows without a `tools` column.");
+    f("chat_template_kwargs", chat_template_kwargs,
+      "Chat data: variables of the template's own, such as {\"enable_thinking\": false}; a row's column "
+      "`chat_template_kwargs` adds to them.");
     f("new_tokens", new_tokens,
       "Words that the tokenizer gets as tokens of their own; embedding and head grow (docs/data.md).");
     f("new_special_tokens", new_special_tokens,

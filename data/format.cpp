@@ -13,21 +13,21 @@ std::vector<std::string_view> columns_of(RowType type) {
     case RowType::tokenized:
       return {"input_ids", "labels", "attention_mask"};
     case RowType::prompt_completion:
-      return {"prompt", "completion", "response"};
+      return {"prompt", "completion", "response", "tools", "chat_template_kwargs"};
     case RowType::alpaca:
       return {"instruction", "input", "output"};
     case RowType::messages:
-      return {"messages", "tools", "documents"};
+      return {"messages", "tools", "documents", "chat_template_kwargs"};
     case RowType::sharegpt:
-      return {"conversations", "tools", "documents"};
+      return {"conversations", "tools", "documents", "chat_template_kwargs"};
     case RowType::translation:
       return {"translation"};
     case RowType::preference_chosen:
-      return {"prompt", "chosen"};
+      return {"prompt", "chosen", "tools", "chat_template_kwargs"};
     case RowType::preference:
-      return {"prompt", "chosen", "rejected", "margin"};
+      return {"prompt", "chosen", "rejected", "margin", "tools", "chat_template_kwargs"};
     case RowType::kto:
-      return {"prompt", "completion", "label"};
+      return {"prompt", "completion", "label", "tools", "chat_template_kwargs"};
     case RowType::preference_tokenized:
       return {"prompt_ids", "chosen_ids", "rejected_ids", "margin"};
     case RowType::kto_tokenized:
@@ -35,7 +35,7 @@ std::vector<std::string_view> columns_of(RowType type) {
     case RowType::rollouts_tokenized:
       return {"prompt_ids", "completion_ids", "reward", "old_logps"};
     case RowType::prompts:
-      return {"prompt", "answer"};
+      return {"prompt", "answer", "tools", "chat_template_kwargs"};
     case RowType::prompts_tokenized:
       return {"prompt_ids", "answer"};
     case RowType::text:

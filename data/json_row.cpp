@@ -49,20 +49,24 @@ class RowHandler : public JsonEvents {
     nest(begins);
   }
   void on_array(bool begins) override {
-    if (begins)
-      if (Field* f = value("a list"); f && (f->kind != Field::Kind::integers || in_list()))
+    if (Field* f = begins ? value("a list") : nullptr) {
+      if (f->may_be_list && !in_list())
+        f->is_list = true;
+      else if (f->kind != Field::Kind::integers || in_list())
         mismatch(*f, "a list");
+    }
     nest(begins);
   }
 
   std::vector<std::string> names;
 
  private:
-  // The requested field that a value belongs to, which is now found; null when the field is not requested.
+  // The requested field that a value belongs to, which is now found; null when the field is not requested, or
+  // its list is not read.
   Field* value(const std::string& what) {
     if (depth_ == 0) at_.fail(str("the row is ", what, ", not an object"));
     if (field_) field_->found = true;
-    return field_;
+    return field_ && !field_->is_list ? field_ : nullptr;
   }
   void other(const std::string& what) {
     if (Field* f = value(what)) mismatch(*f, what);

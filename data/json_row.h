@@ -17,8 +17,9 @@ struct Field {
 
   std::string name;  // in the file
   Kind kind = Kind::text;
-  bool required = true;  // null counts as absent
-  bool found = false;
+  bool required = true;      // null counts as absent
+  bool may_be_list = false;  // instead of a text: is_list says so, and what is in it is not read
+  bool found = false, is_list = false;
   std::string text{};
   std::vector<std::int64_t> integers{};
 };

@@ -1,10 +1,17 @@
-// A prompt and its answer, two fields of a row; for preferences the answer is the chosen one.
+// A prompt and its answer, two fields of a row; for preferences the answer is the chosen one. Both are texts,
+// or both are lists of messages: then all that the chat template writes behind the prompt is trained, as in
+// TRL.
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
 
+#include "data/chat_inputs.h"
 #include "data/format.h"
 #include "data/json_row.h"
+#include "data/rendered_chat.h"
 #include "data/text_sample.h"
+#include "engine/core/error.h"
 
 namespace ft {
 namespace {
@@ -27,18 +34,37 @@ class PromptFormat : public Format {
                             : pick(context.dataset, {"completion", "response"},
                                    {"completion", "response", "answer"}, names)),
         train_prompt_(context.data.train_on_inputs),
-        builder_(context.tokenizer(), context.vocab_size, context.seq2seq) {}
+        seq2seq_(context.seq2seq),
+        builder_(context.tokenizer(), context.vocab_size, context.seq2seq),
+        chat_(context.data, context.tokenizer_path, builder_.tokenizer()),
+        columns_(context) {}
 
   Sample read(std::string_view row, const Place& at) const override {
-    std::array fields{Field{prompt_}, Field{answer_}};
+    std::array fields{Field{.name = prompt_, .may_be_list = !seq2seq_},
+                      Field{.name = answer_, .may_be_list = !seq2seq_}};
     read_fields(row, at, fields);
+    if (fields[0].is_list || fields[1].is_list) return conversation(read_row(row, at), at);
     return builder_.prompt_and_answer(fields[0].text, fields[1].text, train_prompt_, at);
   }
 
  private:
+  Sample conversation(const Json& row, const Place& at) const {
+    RenderedChat::Messages messages = read_messages(row[prompt_], prompt_, at);
+    const ChatInputs with = columns_.of(row, at);
+    try {
+      const auto begin = train_prompt_ ? Tokenizer::Ids{} : chat_.prompt(messages, with);
+      for (Json& message : read_messages(row[answer_], answer_, at)) messages.push_back(std::move(message));
+      return builder_.answer_to(begin, chat_.whole(messages, with), at);
+    } catch (const std::invalid_argument& wrong) {
+      at.fail(wrong.what());
+    }
+  }
+
   std::string prompt_, answer_;  // the fields' names in the file
-  bool train_prompt_;
+  bool train_prompt_, seq2seq_;
   TextSampleBuilder builder_;
+  RenderedChat chat_;
+  ChatColumns columns_;
 };
 
 }  // namespace

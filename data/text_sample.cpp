@@ -1,5 +1,7 @@
 #include "data/text_sample.h"
 
+#include <algorithm>
+
 #include "engine/core/error.h"
 
 namespace ft {
@@ -32,6 +34,15 @@ Sample TextSampleBuilder::prompt_and_answer(std::string_view prompt, std::string
   add_text(sample, prompt, train_prompt, at);
   add_text(sample, answer, true, at);
   add_end(sample, true, at);
+  return sample;
+}
+
+Sample TextSampleBuilder::answer_to(std::span<const std::int32_t> prompt, std::span<const std::int32_t> whole,
+                                    const Place& at) const {
+  const auto border = static_cast<std::size_t>(std::ranges::mismatch(prompt, whole).in1 - prompt.begin());
+  Sample sample;
+  add(sample, whole.first(border), false, at);
+  add(sample, whole.subspan(border), true, at);
   return sample;
 }
 

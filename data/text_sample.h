@@ -1,5 +1,6 @@
 // Puts a sample together from pieces of text: the formats' common part.
 #pragma once
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,9 @@ class TextSampleBuilder {
   // the tokenizer adds around a text, and one EOS at the end.
   Sample prompt_and_answer(std::string_view prompt, std::string_view answer, bool train_prompt,
                            const Place& at) const;
+  // The tokens `whole`, trained behind those that `prompt` has too.
+  Sample answer_to(std::span<const std::int32_t> prompt, std::span<const std::int32_t> whole,
+                   const Place& at) const;
   const Tokenizer& tokenizer() const { return tokenizer_; }
 
  private:

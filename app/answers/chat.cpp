@@ -43,7 +43,7 @@ std::optional<ChatReader> reader_of(const Answerer& a) {
                     "data.chat_template: an encoder-decoder reads one text at a time, without turns");
   }
   if (!setting && !holds_chat_template(a.config.model.tokenizer())) return std::nullopt;
-  return std::optional<ChatReader>(std::in_place, setting, a.config.model.tokenizer(), a.text());
+  return std::optional<ChatReader>(std::in_place, a.config.data, a.config.model.tokenizer(), a.text());
 }
 
 // What has been said, and how the model reads it.

@@ -4,17 +4,28 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "data/chat_inputs.h"
+
 namespace ft {
 
+ChatReader::ChatReader(const DataConfig& config, const std::filesystem::path& tokenizer_path,
+                       const Tokenizer& tokenizer)
+    : tokenizer_(tokenizer),
+      template_(config.chat_template, tokenizer_path, tokenizer),
+      kwargs_(usual_template_kwargs(config)) {}
+
 std::vector<std::int32_t> ChatReader::prompt(const ChatTurns& turns) const {
-  if (!template_.format()) return tokenizer_.encode(template_.writer(!turns.tools.is_null()).prompt(turns));
+  ChatTurns whole = turns;
+  whole.with.kwargs = template_kwargs(kwargs_, turns.with.kwargs);
+  if (!template_.format()) return tokenizer_.encode(template_.writer(whole.with).prompt(whole));
+  require_plain(whole.with);
   const auto messages = plain_messages(turns.messages);
   if (!messages) throw std::invalid_argument("this chat format has messages of a role and a text only");
   return tokenizer_.encode(render_chat_prompt(*template_.format(), *messages, tokenizer_));
 }
 
 std::string ChatReader::end() const {
-  if (!template_.format()) return template_.writer(false).end_of_answer();
+  if (!template_.format()) return template_.writer({}).end_of_answer();
   const std::array<ChatMessage, 2> turns{ChatMessage{"user", "a"}, ChatMessage{"assistant", "b"}};
   std::string closing;
   for (const ChatPart& part : render_chat(*template_.format(), turns, tokenizer_))

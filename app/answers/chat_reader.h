@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "data/chat_template.h"
+#include "data/config.h"
 #include "data/tokenizer.h"
 
 namespace ft {
 
 class ChatReader {
  public:
-  // As ChatTemplate. The tokenizer outlives it.
-  ChatReader(const std::optional<std::string>& setting, const std::filesystem::path& tokenizer_path,
-             const Tokenizer& tokenizer)
-      : tokenizer_(tokenizer), template_(setting, tokenizer_path, tokenizer) {}
+  // With data.chat_template and data.chat_template_kwargs, as ChatTemplate. The tokenizer outlives it.
+  ChatReader(const DataConfig& config, const std::filesystem::path& tokenizer_path,
+             const Tokenizer& tokenizer);
 
   // Tokens up to where the answer begins. Throws std::invalid_argument: what is wrong with the conversation.
   std::vector<std::int32_t> prompt(const ChatTurns&) const;
@@ -25,6 +25,7 @@ class ChatReader {
  private:
   const Tokenizer& tokenizer_;
   ChatTemplate template_;
+  Json kwargs_;  // usual ones
 };
 
 // Where answers end: at tokens, or texts.

@@ -101,7 +101,7 @@ void check_overrides(const std::vector<std::string>& overrides, bool conversatio
   std::vector<std::string> known{"generation.", "quantization.",
                                  "model.tokenizer_name_or_path=", "model.sparse_attention.", "device="};
   if (conversation)
-    known.emplace_back("data.chat_template=");
+    known.insert(known.end(), {"data.chat_template=", "data.chat_template_kwargs="});
   else
     known.insert(known.end(), {"zero_stage=", "zero_optimization.", "distributed."});
   for (const std::string& o : overrides)

@@ -19,11 +19,12 @@ namespace {
 void check_overrides(const std::vector<std::string>& overrides) {
   for (const std::string& o : overrides) {
     const auto begins = [&](const char* known) { return o.starts_with(known); };
-    if (!begins("data.chat_template=") && !begins("quantization.") && !begins("device=") &&
-        !begins("model.tokenizer_name_or_path=") && !begins("training.per_device_eval_batch_size="))
+    if (!begins("data.chat_template=") && !begins("data.chat_template_kwargs=") && !begins("quantization.") &&
+        !begins("device=") && !begins("model.tokenizer_name_or_path=") &&
+        !begins("training.per_device_eval_batch_size="))
       throw UserError(Exit::config, str(printable(o),
-                                        ": only data.chat_template, quantization, device, "
-                                        "model.tokenizer_name_or_path and "
+                                        ": only data.chat_template, data.chat_template_kwargs, "
+                                        "quantization, device, model.tokenizer_name_or_path and "
                                         "training.per_device_eval_batch_size are allowed here"));
   }
 }

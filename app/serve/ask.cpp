@@ -6,6 +6,7 @@
 #include <set>
 
 #include "app/serve/api_error.h"
+#include "data/chat_inputs.h"
 #include "engine/io/json.h"
 
 namespace ft {
@@ -98,6 +99,11 @@ ChatTurns turns(Fields& f, std::size_t bytes) {
   if (!v || !v->is_array() || v->empty()) Fields::refuse("messages", "a list of messages, at least one");
   ChatTurns turns;
   turns.bytes = bytes;
+  if (const Json* kwargs = f.find("chat_template_kwargs")) try {
+      turns.with.kwargs = template_kwargs({}, *kwargs);
+    } catch (const std::invalid_argument& wrong) {
+      Fields::refuse("chat_template_kwargs", wrong.what());
+    }
   for (Json message : *v) {
     const auto role = message.is_object() ? message.find("role") : message.end();
     if (!message.is_object() || role == message.end() || !role->is_string())

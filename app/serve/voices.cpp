@@ -19,7 +19,7 @@ void add_chat(Voice& v, const Answerer& a, const std::string& tokenizer_path) {
     return;
   }
   if (!setting && !holds_chat_template(tokenizer_path)) return;
-  v.chat.emplace(setting, tokenizer_path, *v.tokenizer);
+  v.chat.emplace(a.config.data, tokenizer_path, *v.tokenizer);
   v.chat_ends.add(v.chat->end(), *v.tokenizer);
 }
 

@@ -1,15 +1,14 @@
 // Prompts that are to be answered: a text, a conversation that the assistant goes on with, or tokens. The row
 // is kept whole, for what rewards the answers; its `answer` is what is right.
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 
-#include "data/chat_tools.h"
+#include "data/chat_inputs.h"
 #include "data/format.h"
 #include "data/json_row.h"
 #include "data/preference/answers.h"
-#include "data/preference/rendered_chat.h"
+#include "data/rendered_chat.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -24,9 +23,9 @@ class Prompts : public Format {
         answer_(column(context.dataset, "answer")),
         vocab_size_(context.vocab_size),
         tokenizer_(tokenized ? nullptr : &context.tokenizer()),
-        tools_(context),
-        data_(context.data),
-        tokenizer_path_(context.tokenizer_path) {}
+        columns_(context) {
+    if (tokenizer_) chat_.emplace(context.data, context.tokenizer_path, *tokenizer_);
+  }
 
   Sample read(std::string_view row, const Place& at) const override {
     Json tree = read_row(row, at);
@@ -64,7 +63,7 @@ class Prompts : public Format {
     } else {
       const RenderedChat::Messages messages = read_messages(prompt, prompt_, at);
       try {
-        ids = rendered().prompt(messages, tools_.of(row, at));
+        ids = chat_->prompt(messages, columns_.of(row, at));
       } catch (const std::invalid_argument& wrong) {
         at.fail(wrong.what());
       }
@@ -87,21 +86,11 @@ class Prompts : public Format {
     return ids;
   }
 
-  // Texts need no template; rows are read by several threads.
-  const RenderedChat& rendered() const {
-    const std::lock_guard lock(mutex_);
-    if (!chat_) chat_.emplace(data_, tokenizer_path_, *tokenizer_);
-    return *chat_;
-  }
-
   std::string prompt_, answer_;  // the fields' names in the file
   std::int64_t vocab_size_;
   const Tokenizer* tokenizer_;  // null: prompts are tokens
-  ChatTools tools_;
-  const DataConfig& data_;
-  std::filesystem::path tokenizer_path_;
-  mutable std::optional<RenderedChat> chat_;
-  mutable std::mutex mutex_;
+  ChatColumns columns_;
+  std::optional<RenderedChat> chat_;
 };
 
 }  // namespace

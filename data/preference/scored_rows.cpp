@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "data/chat_tools.h"
+#include "data/chat_inputs.h"
 #include "data/preference/answers.h"
-#include "data/preference/rendered_chat.h"
+#include "data/rendered_chat.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -43,7 +43,7 @@ std::vector<std::int32_t> ScoredRows::conversation(const Json& row, const Place&
   if (!chat_) chat_ = std::make_shared<RenderedChat>(context_.data, context_.tokenizer_path, tokenizer);
   try {
     std::vector<std::int32_t> all =
-        chat_->whole(read_messages(row["messages"], "messages", at), ChatTools(context_).of(row, at));
+        chat_->whole(read_messages(row["messages"], "messages", at), ChatColumns(context_).of(row, at));
     require_known(all, context_.vocab_size, tokenizer, at);
     return all;
   } catch (const std::invalid_argument& wrong) {

@@ -3,7 +3,7 @@
 #pragma once
 #include <memory>
 
-#include "data/preference/rendered_chat.h"
+#include "data/rendered_chat.h"
 
 namespace ft {
 

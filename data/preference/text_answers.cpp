@@ -2,17 +2,15 @@
 // begins where that differs from the prompt's own tokens, so that a last token of the prompt that merges with
 // the answer is the answer's.
 #include <algorithm>
-#include <mutex>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <stdexcept>
 
-#include "data/chat_tools.h"
+#include "data/chat_inputs.h"
 #include "data/format.h"
 #include "data/json_row.h"
 #include "data/preference/answers.h"
-#include "data/preference/rendered_chat.h"
 #include "data/preference/shared_prompt.h"
+#include "data/rendered_chat.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -30,9 +28,8 @@ class TextAnswers : public Format {
         seq2seq_(context.seq2seq),
         vocab_size_(context.vocab_size),
         tokenizer_(context.tokenizer()),
-        data_(context.data),
-        tokenizer_path_(context.tokenizer_path),
-        tools_(context),
+        chat_(context.data, context.tokenizer_path, tokenizer_),
+        columns_(context),
         value_(context) {
     if (!tokenizer_.eos())
       throw UserError(Exit::input,
@@ -63,7 +60,7 @@ class TextAnswers : public Format {
     Messages begin = shared ? Messages{} : read_messages(*prompt, prompt_, at);
     if (pairs_) worse = read_messages(rejected, rejected_, at);
     if (shared) begin = take_shared_prompt(better, worse);
-    return of_messages(begin, better, worse, tools_.of(tree, at), value, at);
+    return of_messages(begin, better, worse, columns_.of(tree, at), value, at);
   }
 
  private:
@@ -85,26 +82,18 @@ class TextAnswers : public Format {
   }
 
   Sample of_messages(const Messages& prompt, const Messages& chosen, const Messages& rejected,
-                     const Json& tools, float value, const Place& at) const {
+                     const ChatInputs& with, float value, const Place& at) const {
     if (seq2seq_) at.fail("an encoder-decoder compares texts, not conversations");
-    const RenderedChat& chat = rendered();
     const auto whole = [&](const Messages& answer) {
       Messages all = prompt;
       all.insert(all.end(), answer.begin(), answer.end());
-      return checked(chat.whole(all, tools), at);
+      return checked(chat_.whole(all, with), at);
     };
     try {
-      return parted(chat.prompt(prompt, tools), whole(chosen), pairs_ ? whole(rejected) : Ids{}, value, at);
+      return parted(chat_.prompt(prompt, with), whole(chosen), pairs_ ? whole(rejected) : Ids{}, value, at);
     } catch (const std::invalid_argument& wrong) {
       at.fail(wrong.what());
     }
-  }
-
-  // Texts need no template; rows are read by several threads.
-  const RenderedChat& rendered() const {
-    const std::lock_guard lock(mutex_);
-    if (!chat_) chat_.emplace(data_, tokenizer_path_, tokenizer_);
-    return *chat_;
   }
 
   // The answers begin where the first of them leaves the prompt's tokens.
@@ -143,12 +132,9 @@ class TextAnswers : public Format {
   bool pairs_, seq2seq_;
   std::int64_t vocab_size_;
   const Tokenizer& tokenizer_;
-  const DataConfig& data_;
-  std::filesystem::path tokenizer_path_;
-  mutable std::optional<RenderedChat> chat_;
-  mutable std::mutex mutex_;
+  RenderedChat chat_;
   std::string end_;  // the end token's text
-  ChatTools tools_;
+  ChatColumns columns_;
   AnswerValue value_;
 };
 

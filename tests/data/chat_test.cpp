@@ -125,7 +125,9 @@ TEST_F(ChatTest, TheModelsTemplateOrTheNamedOne) {
     return ChatTemplate(setting, s.folder(), *tokenizer);
   };
   const auto written = [&](std::optional<std::string> setting, bool tools = false) {
-    return choose(std::move(setting)).writer(tools).prompt({{{{"role", "user"}, {"content", "Hi"}}}, {}, {}});
+    return choose(std::move(setting))
+        .writer({.tools = tools ? Json::array() : Json()})
+        .prompt({.messages = {{{"role", "user"}, {"content", "Hi"}}}});
   };
   const std::string folder = s.folder().string(), names = std::string(kChatFormats);
   EXPECT_EQ(choose("zephyr").format()->style, ChatStyle::zephyr);
@@ -357,6 +359,43 @@ TEST_F(ChatRowsTest, ToolsAndDocuments) {
             "t.jsonl:1: tools: must be a list of tools, is 3");
   config.tools.text = "3";
   EXPECT_EQ(error_of(Exit::config, [&] { text(""); }), "data.tools: must be a list of functions' schemas");
+}
+
+TEST_F(ChatRowsTest, VariablesOfTheTemplatesOwn) {
+  config.chat_template =
+      "{{ 'Ada' if think is defined and think is false else 'has' }}"
+      "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}";
+  const std::string row =
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}])";
+  const auto text = [&](const std::string& more) {
+    trained(row + more + "}");
+    return tokenizer->decode(input, false);
+  };
+  const auto wrong = [&](const std::string& kwargs) {
+    return error(row + R"(, "chat_template_kwargs": )" + kwargs + "}");
+  };
+  const std::string plain = text(""), given = text(R"(, "chat_template_kwargs": {"think": false})");
+  EXPECT_TRUE(plain.starts_with("has")) << plain;
+  EXPECT_TRUE(given.starts_with("Ada")) << given;
+  EXPECT_EQ(text(R"(, "chat_template_kwargs": {"think": true})"), plain);
+  EXPECT_EQ(text(R"(, "chat_template_kwargs": null)"), plain);
+  EXPECT_EQ(text(R"(, "chat_template_kwargs": {"eos_token": "x"})").find("</s>"), std::string::npos);
+  EXPECT_EQ(wrong("3"),
+            "t.jsonl:1: chat_template_kwargs: must be an object of the template's variables, is 3");
+  EXPECT_EQ(wrong(R"({"tools": []})"),
+            "t.jsonl:1: chat_template_kwargs: tools is not one of the template's own variables");
+  config.chat_template_kwargs.text = R"({"think": false, "more": 1})";
+  EXPECT_EQ(text(""), given);
+  EXPECT_EQ(text(R"(, "chat_template_kwargs": {"more": 2})"), given) << "a row's are added";
+  EXPECT_EQ(text(R"(, "chat_template_kwargs": {"think": true})"), plain) << "and win";
+  config.chat_template_kwargs.text = "[]";
+  EXPECT_EQ(error_of(Exit::config, [&] { text(""); }),
+            "data.chat_template_kwargs: must be an object of the template's variables, is []");
+  config.chat_template_kwargs.text = "";
+  config.chat_template = "chatml";
+  EXPECT_EQ(
+      wrong("{}"),
+      "t.jsonl:1: messages: chat_template_kwargs: ft's chat formats have none; the model's own template may");
 }
 
 TEST_F(ChatRowsTest, ATemplateThatRefusesTheRow) {

@@ -60,6 +60,40 @@ TEST_F(FormatTest, PromptsAndAnswers) {
   EXPECT_EQ(labels(load(row).train), whole);
 }
 
+TEST_F(FormatTest, PromptsAndAnswersOfMessages) {
+  config.chat_template =
+      "{{ begin }}{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}"
+      "{% if add_generation_prompt %}Ada{% endif %}";
+  const std::string prompt = R"({"prompt": [{"role": "user", "content": "has"}], )";
+  const auto with = [&](const std::string& answer, const std::string& more = "") {
+    return load(prompt + R"("completion": [{"role": "assistant", "content": ")" + answer + "\"}]" + more +
+                "}")
+        .train;
+  };
+  const auto tokens = [&](const std::string& text) { return tokenizer->encode(text); };
+  const auto behind = [&](std::size_t untrained, const std::string& text) {
+    Ids all = tokens(text);
+    std::fill_n(all.begin(), untrained, kIgnored);
+    return all;
+  };
+  const std::string text = "has</s>Ada has</s>";
+  EXPECT_EQ(ids(with("Ada has")), tokens(text));
+  EXPECT_EQ(labels(with("Ada has")), behind(tokens("has</s>Ada").size(), text));
+  // Where the whole leaves the prompt's tokens, training begins, as in TRL.
+  EXPECT_EQ(labels(with("x")), behind(tokens("has</s>").size(), "has</s>x</s>"));
+  EXPECT_EQ(ids(with("Ada", R"(, "chat_template_kwargs": {"begin": "Ada "})")), tokens("Ada has</s>Ada</s>"));
+  config.train_on_inputs = true;
+  EXPECT_EQ(labels(with("Ada has")), tokens(text));
+  EXPECT_EQ(
+      error(prompt + R"("completion": "Ada"})"),
+      "t.jsonl:1: completion: must be a text or a list of messages, as the row's others are, is \"Ada\"");
+  EXPECT_EQ(error(R"({"prompt": {}, "completion": []})"),
+            "t.jsonl:1: prompt: expected a string, not an object");
+  config.chat_template = "alpaca";
+  EXPECT_EQ(error(prompt + R"("completion": [{"role": "assistant", "content": "x"}], "tools": [{}]})"),
+            "t.jsonl:1: tools: ft's chat formats have none; the model's own template may");
+}
+
 TEST_F(FormatTest, Text) {
   EXPECT_EQ(ids(load(R"({"text": "Ada has"})").train), (Ids{1, 301, 274, 2}));
   EXPECT_EQ(labels(load(R"({"text": "Ada has"})").train), (Ids{1, 301, 274, 2}));
@@ -133,7 +167,7 @@ TEST_F(FormatTest, Errors) {
   EXPECT_EQ(error(good + R"({"prompt": "a", "completion": null})"),
             "t.jsonl:2: completion: expected a string, not null");
   EXPECT_EQ(error(good + R"({"prompt": ["a"], "completion": "b"})"),
-            "t.jsonl:2: prompt: expected a string, not a list");
+            "t.jsonl:2: prompt[0]: must be {\"role\": text, \"content\": text}, is \"a\"");
   EXPECT_EQ(error(good + R"({"prompt": 7, "completion": "b"})"),
             "t.jsonl:2: prompt: expected a string, not the number 7");
   config.max_seq_length = 2;

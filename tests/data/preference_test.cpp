@@ -24,6 +24,9 @@ class PreferenceTest : public testing::Test {
   Dataset load(const std::string& text) {
     scratch.write("t.jsonl", text);
     config.datasets[0].path = "t.jsonl";
+    return load();
+  }
+  Dataset load() {
     const LoadContext context{.base = scratch.folder(),
                               .vocab_size = 400,
                               .tokenizer = [&]() -> const Tokenizer& { return *tokenizer; },
@@ -166,10 +169,20 @@ TEST_F(PreferenceTest, APromptThatIsNotNamedIsWhatBothBeginWith) {
   EXPECT_EQ(a, std::vector<Json>{x});
 }
 
+constexpr const char* kToolTemplate =
+    "{{ begin }}{% for t in tools or [] %}{{ t['name'] }} {% endfor %}"
+    "{% for m in messages %}{{ m['content'] }} {% endfor %}";
+
+TEST_F(PreferenceTest, ParquetHasAllThatATemplateSees) {
+  config.chat_template = kToolTemplate;
+  config.datasets[0].path = source_path("tests/golden/parquet/preference.parquet");
+  const Dataset d = load();
+  EXPECT_EQ(ids(d[0].input_ids), tokenizer->encode("Ada Ada has a "));
+  EXPECT_EQ(ids(d.rejected(0).input_ids), tokenizer->encode("Ada Ada has t "));
+}
+
 TEST_F(PreferenceTest, ConversationsMayHaveTools) {
-  config.chat_template =
-      "{% for t in tools or [] %}{{ t['name'] }} {% endfor %}"
-      "{% for m in messages %}{{ m['content'] }} {% endfor %}";
+  config.chat_template = kToolTemplate;
   const std::string row = R"({"prompt": [{"role": "user", "content": "has"}],
     "chosen": [{"role": "assistant", "content": "a"}], "rejected": [{"role": "assistant", "content": "t"}])";
   const std::string flat = [&] {
@@ -185,6 +198,8 @@ TEST_F(PreferenceTest, ConversationsMayHaveTools) {
   config.tools.text = R"([{"name": "Ada"}])";
   EXPECT_EQ(chosen(""), tokenizer->encode("Ada has a "));
   EXPECT_EQ(chosen(R"(, "tools": null)"), tokenizer->encode("has a "));
+  EXPECT_EQ(chosen(R"(, "chat_template_kwargs": {"tools_": 1, "begin": "Ada "})"),
+            tokenizer->encode("Ada Ada has a "));
   config.chat_template = "chatml";
   EXPECT_NE(error(flat + "}").find("chat formats have none"), std::string::npos);
 }

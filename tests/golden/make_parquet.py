@@ -144,6 +144,14 @@ def write_tokens():
     stream("tokens.arrow", [t.slice(k, 9) for k in range(0, 50, 9)])
 
 
+def write_preference():
+    """The pair of tests/data/preference_test.cpp, with what its template sees beside the messages."""
+    turn = lambda role, text: [{"role": role, "content": text}]
+    t = pa.table({"prompt": [turn("user", "has")], "chosen": [turn("assistant", "a")], "rejected": [turn("assistant", "t")],
+                  "tools": ['[{"name": "Ada"}]'], "chat_template_kwargs": [{"begin": "Ada "}], "other": [1]})
+    pq.write_table(t, HERE / "preference.parquet", write_statistics=False, store_schema=False)
+
+
 HERE.mkdir(exist_ok=True)
 write_rows("values", [row | {"tools": tools and json.loads(tools)} for row, tools in zip(values(), TOOLS)], SCHEMA.append(pa.field("tools", pa.string())))
 write_rows("many", many(), MANY)
@@ -152,3 +160,4 @@ write_many(many())
 write_polars(many())
 write_folders(many())
 write_tokens()
+write_preference()

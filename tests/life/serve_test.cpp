@@ -229,10 +229,36 @@ TEST(Serve, RefusesByName) {
   EXPECT_EQ(refusal({{"model", "other"}}, 404)["code"], "model_not_found");
   EXPECT_EQ(refusal({{"messages", {{{"role", "user"}, {"content", "a"}}}}}, 400, kChat)["param"], nullptr);
   EXPECT_EQ(refusal({{"messages", Json::array()}}, 400, kChat)["param"], "messages");
+  const Json asked{{{"role", "user"}, {"content", "a"}}};
+  EXPECT_EQ(refusal({{"messages", asked}, {"chat_template_kwargs", 1}}, 400, kChat)["param"],
+            "chat_template_kwargs");
   EXPECT_EQ(refusal({}, 404, "/v1/embeddings")["type"], "invalid_request_error");
   EXPECT_EQ(HttpClient(server.port).get(kText).status, 405);
   EXPECT_EQ(server.text("base", "one", {{"n", 1}, {"user", "me"}, {"logprobs", nullptr}}),
             server.text("base", "one"));
+}
+
+TEST(Serve, VariablesOfTheTemplateComeWithTheRequestOrTheServer) {
+  const Served w;
+  const char* const chat_template =
+      "data.chat_template={% for m in messages %}{{ m.content if think else 'two' }}{% endfor %}";
+  const auto answers = [&](const std::vector<std::string>& settings) {
+    const Server server(w, settings);
+    Json body{{"model", "one"}, {"messages", {{{"role", "user"}, {"content", "one two"}}}}};
+    std::vector<std::string> all;
+    for (const Json& kwargs : {Json(), Json{{"think", true}}, Json{{"think", false}}}) {
+      body["chat_template_kwargs"] = kwargs;
+      const HttpAnswer a = server.post(kChat, body);
+      EXPECT_EQ(a.status, 200) << a.body;
+      all.push_back(a.json()["choices"][0]["message"]["content"]);
+    }
+    return all;
+  };
+  const auto usual = answers({chat_template});
+  EXPECT_NE(usual[1], usual[2]);
+  EXPECT_EQ(usual[0], usual[2]);
+  const auto thinking = answers({chat_template, R"(data.chat_template_kwargs={"think": true})"});
+  EXPECT_EQ(thinking, (std::vector<std::string>{usual[1], usual[1], usual[2]}));
 }
 
 TEST(Serve, OnlyWhoKnowsTheKeyIsAnswered) {
