@@ -157,11 +157,13 @@ class RateSearch {
                       "no rate gave a finite held-out loss; try a lower training.learning_rate");
     std::vector<double> tried;
     for (const SweepRow& row : table_.rows) tried.push_back(std::stod(row.values[0]));
-    const std::string setting = "training.learning_rate=" + text_of(best);
+    const std::string advised = text_of(rate_for_whole(best, std::end(kFindRounds)[-1].share));
+    const std::string setting = "training.learning_rate=" + advised;
     std::cout << setting << std::endl;
-    screen_.line(str("best     held out ", show::loss(loss), " after a quarter of the run's ",
-                     show::plural(steps_, "step"), "; the search cost ",
+    screen_.line(str("best     ", text_of(best), ": held out ", show::loss(loss),
+                     " after a quarter of the run's ", show::plural(steps_, "step"), "; the search cost ",
                      show::digits(static_cast<double>(trained_) / static_cast<double>(steps_), 2), " runs"));
+    screen_.line(str("advised  ", advised, ": the longer a run, the lower its best rate"));
     if (rate_beyond(tried, best) != 0)
       screen_.line("         it is the last one tried on its side: search again around it");
     screen_.line("picture  " + show::path(file("learning_rate.svg")));
@@ -187,6 +189,8 @@ std::vector<double> rates_around(double rate, std::size_t count) {
         two_digits(rate * std::pow(10.0, (static_cast<double>(i) - static_cast<double>(count / 2)) / 3)));
   return rates;
 }
+
+double rate_for_whole(double best, double share) { return two_digits(best * std::pow(share, 0.32)); }
 
 double rate_beyond(const std::vector<double>& rates, double best) {
   if (best == *std::ranges::max_element(rates)) return two_digits(best * std::cbrt(10.0));

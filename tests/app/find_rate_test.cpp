@@ -21,6 +21,11 @@ TEST(FindRate, TheEdgeIsFollowedByOneMore) {
   EXPECT_EQ(rate_beyond({1e-4, 2e-4, 4e-4}, 1e-4), 4.6e-5);
 }
 
+TEST(FindRate, WholeRunsWantLowerRates) {
+  EXPECT_EQ(rate_for_whole(2e-3, 1), 2e-3);
+  EXPECT_EQ(rate_for_whole(2e-3, 0.25), 1.3e-3);
+}
+
 TEST(FindRate, TheBestGoOnAndALossThatIsNotANumberIsTheWorst) {
   EXPECT_EQ(best_rates({1, 2, 3, 4}, {0.5, 0.2, NAN, 0.1}, 2), (Rates{2, 4}));
   EXPECT_EQ(best_rates({1, 2, 3}, {NAN, 0.2, NAN}, 2), (Rates{1, 2}));
