@@ -27,7 +27,8 @@ from provenance import Result  # noqa: E402
 SEQUENCES, SOURCE, TARGET = 4, 512, 128              # of a step; tokens; a LLaMA has no target of its own
 # Largest relative difference of a step's loss that passes. In bf16 it is PyTorch's rounding: on T5 its two forms differ by 9e-3, and
 # ft's losses are those of f32 to 4e-5. With --full PyTorch trains weights of bf16 and rounds every update, so there ft is held to its own
-# run in f32, and PyTorch's distance from that is printed beside it.
+# run in f32, and PyTorch's distance from that is printed beside it: Adam's first steps follow the signs of gradients, of which rounding
+# turns 2 in 1,000 in both programs.
 LOSSES = {"bf16": 6e-3, "f32": 2e-5}
 LOSSES_8_BIT = 2e-3                                  # bitsandbytes rounds states more coarsely on CPUs (docs/optimizers.md)
 
@@ -129,7 +130,7 @@ def measure(a, kind, say, log):
     forms = ["bf16", "autocast"] if kind == "bf16" else ["f32"]
     ratios, good, median = {"speed": [], "memory": [], "start": []}, True, {}
     exact = run_ft(a, kind, None, log, ["training.bf16=false"])["losses"] if a.full and kind == "bf16" else None
-    bound = LOSSES_8_BIT if a.full == "adamw_8bit" else LOSSES[kind]
+    bound = LOSSES_8_BIT if a.full == "adamw_8bit" and kind == "f32" else LOSSES[kind]
     for number in range(a.rounds):
         ours = run_ft(a, kind, number, log)
         say(f"{kind} round {number + 1}  " + one("ft", ours) + (f"  {ours['share']:.2f} of the register tile" if "share" in ours else ""))
