@@ -47,11 +47,8 @@ def answers_of(ft, options):
 
 def load():
     how = {"dtype": torch.float32, "attn_implementation": "eager"}
-    models = (AutoModelForCausalLM.from_pretrained(POLICY, **how),
-              AutoModelForSequenceClassification.from_pretrained(CRITIC, num_labels=1, **how))
-    for m in models:  # answers may have the padding token, whose row transformers would not train
-        m.model.embed_tokens.padding_idx = None
-    return models
+    return (AutoModelForCausalLM.from_pretrained(POLICY, **how),
+            AutoModelForSequenceClassification.from_pretrained(CRITIC, num_labels=1, **how))
 
 
 def shake(m):

@@ -218,7 +218,7 @@ TEST(Life, DataShowReadsAStreamNoFurtherThanItShows) {
   const Workplace w("llama");
   {
     std::ofstream file(w / "rows.jsonl");
-    for (int i = 0; i < 1500; ++i) file << "{\"input_ids\": [" << i % 90 << ", 3, 4]}\n";
+    for (int i = 0; i < 1500; ++i) file << "{\"input_ids\": [" << i % 50 << ", 3, 4]}\n";
     file << "no row\n";
   }
   const std::vector<std::string> show = {"data",
