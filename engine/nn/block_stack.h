@@ -66,7 +66,7 @@ class BlockStack {
 
   void visit(Visitor& v) {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-      v.unit(str(name, ".", i));
+      v.block(str(name, ".", i));
       blocks[i].visit(v);
     }
   }

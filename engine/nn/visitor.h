@@ -17,9 +17,10 @@ class Visitor {
  public:
   virtual ~Visitor() = default;
   virtual void unit(std::string_view /*name*/) {
-  }                                // what follows, up to the next, is gathered and reduced at once
-  virtual void linear(Linear&) {}  // before its parameters
-  virtual void experts(Moe&) {}    // before its linears
+  }  // what follows, up to the next, is gathered and reduced at once
+  virtual void block(std::string_view name) { unit(name); }  // a unit that is a block of a stack
+  virtual void linear(Linear&) {}                            // before its parameters
+  virtual void experts(Moe&) {}                              // before its linears
   virtual void parameter(Parameter&) {}
 };
 

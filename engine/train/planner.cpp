@@ -1,7 +1,6 @@
 #include "engine/train/planner.h"
 
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 
 #include "engine/dist/file_depot.h"
@@ -363,21 +362,23 @@ BlockCosts flops_by_block(Model& model, const PlanRequest& r) {
   const auto supervised = make_supervised(0);
   run_batch({*supervised, {&model, &store}, {}, {}, r.dtype, nullptr}, trace, r.train[0], true, unused);
   struct Units final : Visitor {
-    void unit(std::string_view name) override { names.emplace_back(name); }
-    std::vector<std::string> names;
+    void unit(std::string_view name) override { all.emplace_back(name, blocks); }
+    void block(std::string_view name) override {
+      ++blocks;
+      unit(name);
+    }
+    std::vector<std::pair<std::string, std::size_t>> all;  // and how many blocks there are up to it
+    std::size_t blocks = 0;
   } units;
   model.visit(units);
-  std::vector<double> flops(units.names.size());
+  BlockCosts costs{.blocks = std::vector<double>(units.blocks)};
   for (const TraceCall& call : trace.calls()) {
-    const auto of = std::find_if(units.names.begin(), units.names.end() - 1, [&](const std::string& unit) {
-      return call.where == unit || call.where.starts_with(unit + ".");
+    const auto of = std::find_if(units.all.begin(), units.all.end() - 1, [&](const auto& unit) {
+      return call.where == unit.first || call.where.starts_with(unit.first + ".");
     });
-    flops[static_cast<std::size_t>(of - units.names.begin())] += call.flops;  // the head's: the last norm too
-  }
-  BlockCosts costs{.ends = {.head = flops.back()}};
-  for (std::size_t i = 0; i + 1 < flops.size(); ++i) {
-    if (std::isdigit(static_cast<unsigned char>(units.names[i].back()))) costs.blocks.push_back(0);
-    (costs.blocks.empty() ? costs.ends.embedding : costs.blocks.back()) += flops[i];
+    const bool head = of == units.all.end() - 1;  // the last norm too
+    double& end = head ? costs.ends.head : costs.ends.embedding;
+    (head || of->second == 0 ? end : costs.blocks[of->second - 1]) += call.flops;
   }
   return costs;
 }
