@@ -44,15 +44,7 @@ TEST_P(Stages, TakeThePlannedMemory) {
     const Words more =
         with(kTwo, {str("training.gradient_checkpointing=", GetParam() == kLora ? "true" : "false"),
                     "training.gradient_accumulation_steps=2"});
-    ASSERT_EQ(w.run(command(2, 0, 2, more)), 0) << w.says();
-    const Json measured = rows(w / "out/log.jsonl").back().at("memory");
-    ASSERT_EQ(w.run(with({"plan", "--config", "run.json", "--json", "distributed.nproc_per_node=2"}, more)),
-              0)
-        << w.says();
-    const Json planned = Json::parse(contents(w / "stdout"));
-    ASSERT_EQ(planned.at("pipeline").size(), 2u);
-    EXPECT_NEAR(planned.at("bubble"), 1.0 / 3, 1e-12);
-    expect_planned(planned.at("pipeline")[0], measured);
+    expect_planned_stages(w, 2, 1.0 / 3, more);
   }
 }
 

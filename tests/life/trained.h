@@ -79,4 +79,18 @@ inline void expect_stuck_one_is_named(const Workplace& w, const Words& run) {
   EXPECT_NE(w.says().find(named), std::string::npos) << w.says();
 }
 
+// Trains with two stages: the memory of the first is as planned, and so is the share of a step that they
+// wait. Returns the plan.
+inline Json expect_planned_stages(const Workplace& w, int accumulation, double bubble, const Words& more) {
+  EXPECT_EQ(w.run(command(2, 0, accumulation, more)), 0) << w.says();
+  const Json measured = rows(w / "out/log.jsonl").back().at("memory");
+  EXPECT_EQ(w.run(with({"plan", "--config", "run.json", "--json", "distributed.nproc_per_node=2"}, more)), 0)
+      << w.says();
+  Json planned = Json::parse(contents(w / "stdout"));
+  EXPECT_EQ(planned.at("pipeline").size(), 2u);
+  EXPECT_NEAR(planned.at("bubble"), bubble, 1e-12);
+  expect_planned(planned.at("pipeline").at(0), measured);
+  return planned;
+}
+
 }  // namespace ft::test

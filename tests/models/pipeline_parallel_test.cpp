@@ -51,27 +51,11 @@ TEST(Pipelines, OfAnyLengthHaveOneRanksBits) {
     }
 }
 
-TEST(Pipelines, HaveTheBitsOfTheGridWithoutThem) {
-  for (const Method method : {Method::full, Method::lora})
-    for (const auto& [data, sequence, tensor] :
-         {std::tuple{2, 1, 1}, std::tuple{1, 2, 1}, std::tuple{1, 1, 2}, std::tuple{2, 1, 2}})
-      for (const int stage : {0, 1}) {
-        SCOPED_TRACE(str(data, " x ", sequence, " x ", tensor, ", stage ", stage));
-        const Case s{.method = method, .change = five(true), .stage = stage};
-        expect_same(run_on(s, grid_of(2, data, sequence, tensor)),
-                    run_on(s, grid_of(1, data, sequence, tensor)));
-      }
-}
+TEST(Pipelines, HaveTheBitsOfTheGridWithoutThem) { expect_bits_beside_other_axes({.change = five(true)}, 2); }
 
 TEST(Pipelines, ComputeIn16BitsAndWith4BitWeights) {
-  Case s{.change = five(true), .dtype = DType::bf16};
-  expect_same(run_on(s, grid_of(3)), run_on(s, grid_of(1)));
-  s.method = Method::qlora;
-  s.change.update({{"hidden_size", 64}, {"head_dim", 16}, {"intermediate_size", 128}});
-  for (const DType dtype : {DType::f32, DType::bf16}) {
-    s.dtype = dtype;
-    expect_same(run_on(s, grid_of(3)), run_on(s, grid_of(1)));
-  }
+  expect_bits_of_low_precision({.change = five(true)},
+                               {{"hidden_size", 64}, {"head_dim", 16}, {"intermediate_size", 128}});
 }
 
 // What a stage's states of all micro-batches take in f32.

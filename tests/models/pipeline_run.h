@@ -45,15 +45,6 @@ struct Ran {
   std::int64_t sent = 0, sent_down = 0;                 // by rank 0, and by the last one, in the passes
 };
 
-inline BatchShape shape_of_batch(const Batch& b) {
-  return {.tokens = b.tokens(),
-          .targets = std::ssize(b.targets),
-          .sequences = std::ssize(b.starts) - 1,
-          .longest = longest_of(b.starts),
-          .source_tokens = std::ssize(b.source_ids),
-          .longest_source = longest_of(b.source_starts)};
-}
-
 class Run {
  public:
   Run(const Case& s, const GoldenCase& golden, const std::string& config, Ops& ops, const Grid& grid)
@@ -68,7 +59,7 @@ class Run {
     request.stage = grid.place.pipeline;
     request.micro_batches = s.micro_batches;
     request.recompute = s.recompute;
-    for (const Batch& b : data_) request.train.push_back(shape_of_batch(b));
+    for (const Batch& b : data_) request.train.push_back(shape_of(b));
     request.eval = request.train;
     plan_ = plan_run(*made_.model, request);
     saved_.emplace(ops.allocate(plan_.saved), plan_.saved);
@@ -253,6 +244,32 @@ inline void expect_same(const Ran& got, const Ran& want) {
       expect_near(got.gradients.at(name), values, name);
     else
       EXPECT_EQ(got.gradients.at(name), values) << name;
+}
+
+// Beside data, sequences and tensors that are shared too, full and with adapters.
+inline void expect_bits_beside_other_axes(Case s, int stages) {
+  for (const Method method : {Method::full, Method::lora})
+    for (const auto& [data, sequence, tensor] :
+         {std::tuple{2, 1, 1}, std::tuple{1, 2, 1}, std::tuple{1, 1, 2}, std::tuple{2, 1, 2}})
+      for (const int stage : {0, 1}) {
+        SCOPED_TRACE(str(data, " x ", sequence, " x ", tensor, ", stage ", stage));
+        s.method = method;
+        s.stage = stage;
+        expect_same(run_on(s, grid_of(stages, data, sequence, tensor)),
+                    run_on(s, grid_of(1, data, sequence, tensor)));
+      }
+}
+
+// In bf16, and with 4-bit weights, which want the `wider` model.
+inline void expect_bits_of_low_precision(Case s, const Json& wider) {
+  s.dtype = DType::bf16;
+  expect_same(run_on(s, grid_of(3)), run_on(s, grid_of(1)));
+  s.method = Method::qlora;
+  s.change.update(wider);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    s.dtype = dtype;
+    expect_same(run_on(s, grid_of(3)), run_on(s, grid_of(1)));
+  }
 }
 
 }  // namespace ft::test

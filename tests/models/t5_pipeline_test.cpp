@@ -34,26 +34,12 @@ TEST_P(T5Pipelines, HaveOneRanksBits) {
 }
 
 TEST_P(T5Pipelines, HaveTheBitsOfTheGridWithoutThem) {
-  for (const Method method : {Method::full, Method::lora})
-    for (const auto& [data, sequence, tensor] :
-         {std::tuple{2, 1, 1}, std::tuple{1, 2, 1}, std::tuple{1, 1, 2}, std::tuple{2, 1, 2}})
-      for (const int stage : {0, 1}) {
-        SCOPED_TRACE(str(data, " x ", sequence, " x ", tensor, ", stage ", stage));
-        const Case s{.golden = GetParam(), .method = method, .change = layers_of(2, 3), .stage = stage};
-        expect_same(run_on(s, grid_of(3, data, sequence, tensor)),
-                    run_on(s, grid_of(1, data, sequence, tensor)));
-      }
+  expect_bits_beside_other_axes({.golden = GetParam(), .change = layers_of(2, 3)}, 3);
 }
 
 TEST_P(T5Pipelines, ComputeIn16BitsAndWith4BitWeights) {
-  Case s{.golden = GetParam(), .change = layers_of(3, 2), .dtype = DType::bf16};
-  expect_same(run_on(s, grid_of(3)), run_on(s, grid_of(1)));
-  s.method = Method::qlora;
-  s.change.update({{"d_model", 64}, {"d_kv", 16}, {"d_ff", 128}});
-  for (const DType dtype : {DType::f32, DType::bf16}) {
-    s.dtype = dtype;
-    expect_same(run_on(s, grid_of(3)), run_on(s, grid_of(1)));
-  }
+  expect_bits_of_low_precision({.golden = GetParam(), .change = layers_of(3, 2)},
+                               {{"d_model", 64}, {"d_kv", 16}, {"d_ff", 128}});
 }
 
 // What travels between two stages in f32, with what is made of a step's micro-batches.

@@ -72,15 +72,6 @@ Values values_of(const Tensor& t) {
   return out;
 }
 
-BatchShape shape(const Batch& b) {
-  return {.tokens = b.tokens(),
-          .targets = std::ssize(b.targets),
-          .sequences = std::ssize(b.starts) - 1,
-          .longest = longest_of(b.starts),
-          .source_tokens = std::ssize(b.source_ids),
-          .longest_source = longest_of(b.source_starts)};
-}
-
 class Run {
  public:
   Run(const Case& s, const GoldenCase& golden, const std::string& config, Ops& ops, const Grid& grid)
@@ -108,7 +99,7 @@ class Run {
     request.dtype = s.dtype;
     request.grid = grid.shape;
     request.recompute = s.recompute;
-    request.train = request.eval = {shape(batch_)};
+    request.train = request.eval = {shape_of(batch_)};
     plan_ = plan_run(model, request);
     saved_.emplace(ops.allocate(plan_.saved), plan_.saved);
     scratch_.emplace(ops.allocate(plan_.scratch), plan_.scratch);
