@@ -14,11 +14,10 @@ ChatReader::ChatReader(const DataConfig& config, const std::filesystem::path& to
       template_(config.chat_template, tokenizer_path, tokenizer),
       kwargs_(usual_template_kwargs(config)) {}
 
-std::vector<std::int32_t> ChatReader::prompt(const ChatTurns& turns) const {
-  ChatTurns whole = turns;
-  whole.with.kwargs = template_kwargs(kwargs_, turns.with.kwargs);
-  if (!template_.format()) return tokenizer_.encode(template_.writer(whole.with).prompt(whole));
-  require_plain(whole.with);
+std::vector<std::int32_t> ChatReader::prompt(ChatTurns turns) const {
+  turns.with.kwargs = template_kwargs(kwargs_, turns.with.kwargs);
+  if (!template_.format()) return tokenizer_.encode(template_.writer(turns.with).prompt(turns));
+  require_plain(turns.with);
   const auto messages = plain_messages(turns.messages);
   if (!messages) throw std::invalid_argument("this chat format has messages of a role and a text only");
   return tokenizer_.encode(render_chat_prompt(*template_.format(), *messages, tokenizer_));

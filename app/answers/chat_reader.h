@@ -18,7 +18,7 @@ class ChatReader {
              const Tokenizer& tokenizer);
 
   // Tokens up to where the answer begins. Throws std::invalid_argument: what is wrong with the conversation.
-  std::vector<std::int32_t> prompt(const ChatTurns&) const;
+  std::vector<std::int32_t> prompt(ChatTurns) const;
   // What closes an answer, such as <|im_end|>; "": nothing.
   std::string end() const;
 

@@ -75,7 +75,7 @@ std::vector<std::int32_t> Api::ids_of(Ask& ask, const Voice& v) const {
                             "\" has no chat template; use /v1/completions, or start the "
                             "server with data.chat_template=NAME"));
   try {
-    return v.chat->prompt(ask.turns);
+    return v.chat->prompt(std::move(ask.turns));
   } catch (const std::invalid_argument& wrong) {
     throw ApiError(400, wrong.what(), "messages");
   }
