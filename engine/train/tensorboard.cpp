@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "engine/core/error.h"
 #include "engine/io/protobuf.h"
 #include "engine/train/logging/crc.h"

@@ -119,6 +119,12 @@ inline __mmask16 _mm512_cmp_ps_mask(__m512 a, __m512 b, int how) {
   if (how == _CMP_UNORD_Q) return compared<_CMP_UNORD_Q>(a, b);
   __builtin_trap();
 }
+inline __mmask16 _mm512_test_epi32_mask(__m512i a, __m512i b) {
+  const Words both(a & b);
+  unsigned mask = 0;
+  for (int i = 0; i < 16; ++i) mask |= (both.at[i] != 0 ? 1u : 0u) << i;
+  return static_cast<__mmask16>(mask);
+}
 // All bits of the lanes that are in the mask.
 inline __m512i lanes_of(__mmask16 m) {
   const __m512i bits =
@@ -308,10 +314,28 @@ inline __m512i _mm512_permutex2var_epi16(__m512i a, __m512i which, __m512i b) {
 inline __m512 _mm512_permutexvar_ps(__m512i which, __m512 a) {
   return (__m512)_mm512_permutexvar_epi32(which, (__m512i)a);
 }
+inline __m512 _mm512_permutex2var_ps(__m512 a, __m512i which, __m512 b) {
+  Words n(which);
+  const Words x((__m512i)a), y((__m512i)b);
+  for (auto& lane : n.at) lane = (lane & 16 ? y : x).at[lane & 15];
+  return (__m512)n.vector();
+}
 
 // Conversions
 inline __m512 _mm512_cvtepi32_ps(__m512i a) {
   return floats([](auto x) { return _mm256_cvtepi32_ps(x); }, a);
+}
+inline __m512i _mm512_cvtps_epi32(__m512 a) {
+  return words([](auto x) { return _mm256_cvtps_epi32(x); }, a);
+}
+inline __m512i _mm512_cvtepu8_epi32(__m128i a) {
+  return joined<__m512i>(_mm256_cvtepu8_epi32(a), _mm256_cvtepu8_epi32(_mm_srli_si128(a, 8)));
+}
+inline __m128i _mm512_cvtepi32_epi8(__m512i a) {
+  const Words x(a);
+  Lanes<std::uint8_t, __m128i> y;
+  for (int i = 0; i < y.kCount; ++i) y.at[i] = static_cast<std::uint8_t>(x.at[i]);
+  return y.vector();
 }
 inline __m512i _mm512_cvtepu16_epi32(__m256i a) {
   return words([](auto x) { return _mm256_cvtepu16_epi32(x); }, a);

@@ -1,5 +1,5 @@
 // Sums of f32 in f64, and the optimizers' updates: dense f32.
-#include "engine/core/dynamic_table.h"
+#include "engine/cpu/kernels/eight_bit.h"
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/step_each.h"
 
@@ -28,62 +28,6 @@ double sum_in_order(const Tensor& t, Team& team, F f) {
   double s = 0;
   for (i64 p = 0; p < parts; ++p) s += sums[p];
   return s;
-}
-
-// A state in 8 bits.
-struct Coded {
-  Coded(const Tensor& c, const Tensor& l, bool has_signs)
-      : codes(data_of<std::uint8_t>(c)),
-        largest(data_of<float>(l)),
-        map(dynamic_map(has_signs).data()),
-        table(dynamic_table(has_signs)) {}
-
-  void decode(float* x, i64 block, i64 n) const {
-    const std::uint8_t* c = codes + block * op::kCodedBlock;
-    for (i64 i = 0; i < n; ++i) x[i] = map[c[i]] * largest[block];
-  }
-  void encode(i64 block, float* x, i64 n) const {
-    const Vec most = reduce(
-        n, zero(), [&](auto part, i64 i) { return abs(part.load(x + i)); },
-        [](Vec a, Vec b) { return max(a, b); });
-    float lanes[kLanes], top = 0;
-    store(lanes, most);
-    for (const float lane : lanes) top = lane > top ? lane : top;
-    largest[block] = top;
-    std::uint8_t* c = codes + block * op::kCodedBlock;
-    const Vec by = splat(top > 0 ? top : 1);
-    each_vector(n, [&](auto part, i64 i) { part.store(x + i, part.load(x + i) / by); });
-    for (i64 i = 0; i < n; ++i) c[i] = static_cast<std::uint8_t>(table.code(x[i]));
-  }
-
-  std::uint8_t* codes;
-  float* largest;
-  const float* map;
-  const DynamicTable& table;
-};
-
-// The same where all but the master is in 8 bits: a block at a time is decoded, stepped, and coded anew.
-template <std::size_t N, class F>
-void step_each_block(const Tensor& master, const Coded (&states)[N], const Tensor& grad, Team& team,
-                     const F& f) {
-  auto* p = data_of<float>(master);
-  const auto* g = data_of<const float>(grad);
-  const auto step = [&](i64 first, i64 n) {
-    float decoded[N][op::kCodedBlock];
-    const i64 block = first / op::kCodedBlock;
-    for (std::size_t k = 0; k < N; ++k) states[k].decode(decoded[k], block, n);
-    each_vector(n, [&](auto part, i64 i) {
-      Vec x[N + 1] = {part.load(p + first + i)};
-      for (std::size_t k = 0; k < N; ++k) x[k + 1] = part.load(decoded[k] + i);
-      f(x, part.load(g + first + i));
-      part.store(p + first + i, x[0]);
-      for (std::size_t k = 0; k < N; ++k) part.store(decoded[k] + i, x[k + 1]);
-    });
-    for (std::size_t k = 0; k < N; ++k) states[k].encode(block, decoded[k], n);
-  };
-  each_span(1, elements_of(grad), true, team, [&](i64, i64 first, i64 count) {  // of whole blocks
-    for (i64 at = 0; at < count; at += op::kCodedBlock) step(first + at, least(op::kCodedBlock, count - at));
-  });
 }
 
 }  // namespace

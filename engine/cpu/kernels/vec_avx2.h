@@ -106,7 +106,9 @@ inline Mask not_less(Vec a, Vec b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_NLT_UQ
 inline Mask less(Vec a, Vec b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)}; }
 inline Mask equal(Vec a, Vec b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_EQ_OQ)}; }
 inline Vec select(Mask m, Vec yes, Vec no) { return {_mm256_blendv_ps(no.v, yes.v, m.v)}; }
-inline bool any(Mask m) { return _mm256_movemask_ps(m.v) != 0; }
+inline unsigned bits(Mask m) { return static_cast<unsigned>(_mm256_movemask_ps(m.v)); }  // bit i: lane i
+inline bool any(Mask m) { return bits(m) != 0; }
+inline Mask either(Mask a, Mask b) { return {_mm256_or_ps(a.v, b.v)}; }
 
 inline float sum(Vec a) {
   __m128 s = _mm_add_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
@@ -140,6 +142,17 @@ inline Vec look_up(const Table& t, const std::uint8_t* numbers) {
   return look_up(t, _mm256_srlv_epi32(_mm256_set1_epi32(bytes), shifts));
 }
 
+// 256 floats to choose from.
+struct ByteTable {
+  const float* p;
+};
+inline ByteTable byte_table(const float* p) { return {p}; }
+// kLanes of them, by bytes.
+inline Vec look_up(const ByteTable& t, const std::uint8_t* bytes) {
+  const __m128i n = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes));
+  return {_mm256_i32gather_ps(t.p, _mm256_cvtepu8_epi32(n), 4)};
+}
+
 // 32-bit words: see words.h. Without bf16 dot products every word is a float.
 struct WordVec {
   __m256i v;
@@ -155,6 +168,14 @@ inline WordVec as_words(Vec x) { return {_mm256_castps_si256(x.v)}; }
 inline Vec as_floats(WordVec x) { return {_mm256_castsi256_ps(x.v)}; }
 inline WordVec shifted_right(WordVec x, int bits) { return {_mm256_srli_epi32(x.v, bits)}; }
 inline Vec look_up(const Table& t, WordVec numbers) { return look_up(t, numbers.v); }
+inline Vec from_integers(WordVec x) { return {_mm256_cvtepi32_ps(x.v)}; }
+inline WordVec to_integers(Vec x) { return {_mm256_cvtps_epi32(x.v)}; }  // to nearest, ties to even
+// Whole numbers from 0 to 255; 0 for NaN.
+inline void store_bytes(std::uint8_t* p, Vec x) {
+  const __m256i n = _mm256_cvtps_epi32(x.v);
+  const __m128i halves = _mm_packs_epi32(_mm256_castsi256_si128(n), _mm256_extracti128_si256(n, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(halves, halves));
+}
 // Byte i of each word, from -128 to 127.
 inline Vec signed_byte(WordVec x, int i) {
   return {_mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(x.v, 24 - 8 * i), 24))};

@@ -82,6 +82,8 @@ inline Mask less(Vec a, Vec b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)
 inline Mask equal(Vec a, Vec b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ); }
 inline Vec select(Mask m, Vec yes, Vec no) { return {_mm512_mask_blend_ps(m, no.v, yes.v)}; }
 inline bool any(Mask m) { return m != 0; }
+inline Mask either(Mask a, Mask b) { return a | b; }
+inline unsigned bits(Mask m) { return m; }  // bit i: lane i
 
 inline float sum(Vec a) { return _mm512_reduce_add_ps(a.v); }
 inline float largest(Vec a) { return _mm512_reduce_max_ps(a.v); }
@@ -101,6 +103,27 @@ inline Vec look_up(const Table& t, const std::uint8_t* numbers) {
   return {_mm512_permutexvar_ps(n, t.v)};
 }
 
+// 256 floats to choose from.
+struct ByteTable {
+  __m512 v[16];
+};
+inline ByteTable byte_table(const float* p) {
+  ByteTable t;
+  for (int i = 0; i < 16; ++i) t.v[i] = _mm512_loadu_ps(p + 16 * i);
+  return t;
+}
+// kLanes of them, by bytes: in all pairs of vectors by the lowest five bits, and then by one bit after the other.
+inline Vec look_up(const ByteTable& t, const std::uint8_t* bytes) {
+  const __m512i n = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
+  __m512 x[8];
+  for (int i = 0; i < 8; ++i) x[i] = _mm512_permutex2var_ps(t.v[2 * i], n, t.v[2 * i + 1]);
+  for (int left = 4, bit = 32; left > 0; left /= 2, bit *= 2) {
+    const Mask odd = _mm512_test_epi32_mask(n, _mm512_set1_epi32(bit));
+    for (int i = 0; i < left; ++i) x[i] = _mm512_mask_blend_ps(odd, x[2 * i], x[2 * i + 1]);
+  }
+  return {x[0]};
+}
+
 // 32-bit words: see words.h.
 struct WordVec {
   __m512i v;
@@ -115,6 +138,12 @@ inline WordVec shifted_right(WordVec x, int bits) {
 }
 // By the lowest four bits of each word.
 inline Vec look_up(const Table& t, WordVec numbers) { return {_mm512_permutexvar_ps(numbers.v, t.v)}; }
+inline Vec from_integers(WordVec x) { return {_mm512_cvtepi32_ps(x.v)}; }
+inline WordVec to_integers(Vec x) { return {_mm512_cvtps_epi32(x.v)}; }  // to nearest, ties to even
+// Whole numbers from 0 to 255; 0 for NaN.
+inline void store_bytes(std::uint8_t* p, Vec x) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x.v)));
+}
 // Byte i of each word, from -128 to 127.
 inline Vec signed_byte(WordVec x, int i) {
   const auto up = static_cast<unsigned>(24 - 8 * i);

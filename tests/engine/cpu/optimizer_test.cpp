@@ -116,6 +116,65 @@ TEST(RmsProp, FollowsTheDoublePrecisionUpdate) {
     for (const bool momentum : {false, true}) expect_rmsprop(centered, momentum);
 }
 
+// What is divided by a block's largest as here, and its nearest code.
+int code_of(float x, float largest, bool has_signs) {
+  return dynamic_code(dynamic_bounds(has_signs).data(), x / largest);
+}
+
+// At all bounds between codes and next to them, and of numbers of all sizes. Without means over steps the states
+// are the gradient, which has signs, and its square.
+TEST(EightBit, EveryNumberHasTheCodeThatTheSearchFinds) {
+  std::vector<float> numbers;
+  const auto add_near = [&](float x) {
+    float below = x, above = x;
+    for (int i = 0; i < 4; ++i) {
+      numbers.insert(numbers.end(), {below, above});
+      below = std::nextafter(below, -2.0f);
+      above = std::nextafter(above, 2.0f);
+    }
+  };
+  for (const float bound : dynamic_bounds(true)) add_near(bound);
+  for (const float bound : dynamic_bounds(false)) add_near(std::sqrt(bound));
+  for (std::uint32_t i = 0; i < 50000; ++i)  // from 2^-31 to 1
+    numbers.push_back(
+        __builtin_bit_cast(float, (i & 1) << 31 | (0x30000000u + i * 2654435769u % 0x0f800000u)));
+
+  const std::int64_t blocks = (std::ssize(numbers) + 254) / 255;
+  for (const NamedKernels& named : all_kernels())
+    for (const float size : {1.0f, 0.3f, 1.7e-5f, 1e-17f, 3e15f}) {
+      SCOPED_TRACE(str(named.name, " ", size));
+      CpuOps ops(3, named.kernels);
+      const std::int64_t n = blocks * 256 - 3;
+      Matrix p(1, n, DType::f32), grad(1, n, DType::f32), m(1, n, DType::u8), v(1, n, DType::u8);
+      Matrix m_largest(1, blocks, DType::f32), v_largest(1, blocks, DType::f32);
+      for (std::int64_t i = 0; i < n; ++i) {
+        const auto from = std::size_t(i - i / 256 - 1);
+        grad.set(0, i, size * (i % 256 == 0 ? 1 : from < numbers.size() ? numbers[from] : 0));
+        for (Matrix* codes : {&m, &v}) codes->set(0, i, 0);
+        p.set(0, i, 0);
+      }
+      for (Matrix* largest : {&m_largest, &v_largest}) ops.run(op::Fill{*largest, 0});
+      ops.run(op::AdamW{.master = p,
+                        .m = m,
+                        .v = v,
+                        .m_largest = m_largest,
+                        .v_largest = v_largest,
+                        .grad = grad,
+                        .lr = 1e-2,
+                        .beta1 = 0,
+                        .beta2 = 0,
+                        .eps = 1e-8,
+                        .decay = 0,
+                        .grad_scale = 1,
+                        .step = 1});
+      for (std::int64_t i = 0; i < n; ++i) {
+        const auto g = static_cast<float>(grad.get(0, i));
+        ASSERT_EQ(m.get(0, i), code_of(g, size, true)) << g;
+        ASSERT_EQ(v.get(0, i), code_of(g * g, size * size, false)) << g;
+      }
+    }
+}
+
 // A block is the step in 32 bits on what the codes stand for, and then the nearest codes.
 TEST(EightBit, IsTheStepOfWhatTheCodesStandFor) {
   for (const NamedKernels& named : all_kernels())

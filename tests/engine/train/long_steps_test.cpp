@@ -7,7 +7,7 @@
 #include <cctype>
 #include <cmath>
 
-#include "engine/core/dynamic_table.h"
+#include "engine/core/dynamic_map.h"
 #include "engine/dist/local.h"
 #include "engine/io/safetensors.h"
 #include "engine/train/optimizers/optimizer.h"
@@ -53,22 +53,6 @@ TEST(DynamicMap, IsBitsandbytes) {
     for (int code = 0; code < 256; ++code)
       EXPECT_EQ(dynamic_code(bounds, map[static_cast<std::size_t>(code)]), code);
     EXPECT_EQ(dynamic_code(bounds, 0), has_signs ? 127 : 0);
-  }
-}
-
-// The table against the search, at the ends of what it takes as one, and at the bounds and beside them.
-TEST(DynamicMap, ATableFindsTheSameCodes) {
-  for (const bool has_signs : {false, true}) {
-    const float* bounds = dynamic_bounds(has_signs).data();
-    const auto expect_same = [&](float x) {
-      if (!(std::abs(x) <= 1)) return;
-      EXPECT_EQ(dynamic_table(has_signs).code(x), dynamic_code(bounds, x)) << x;
-    };
-    for (std::uint32_t upper = 0; upper < 65536; ++upper)
-      for (const std::uint32_t lower : {0u, 1u, 0x8000u, 0xffffu})
-        expect_same(std::bit_cast<float>(upper << 16 | lower));
-    for (int i = 0; i < 255; ++i)
-      for (const float to : {-2.0f, bounds[i], 2.0f}) expect_same(std::nextafter(bounds[i], to));
   }
 }
 
