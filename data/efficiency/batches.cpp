@@ -21,26 +21,6 @@ void truncate(std::vector<std::int32_t>& ids, std::vector<std::int32_t>& starts,
   starts = std::move(kept_starts);
 }
 
-BatchShape shape_of(const Batch& b) {
-  const auto longest = [](const std::vector<std::int32_t>& starts) {
-    std::int64_t most = 0;
-    for (std::size_t s = 1; s < starts.size(); ++s)
-      most = std::max<std::int64_t>(most, starts[s] - starts[s - 1]);
-    return most;
-  };
-  const auto rows = [](const std::vector<std::int32_t>& starts) {
-    return starts.empty() ? 0 : static_cast<std::int64_t>(starts.back());
-  };
-  return {.tokens = b.tokens(),
-          .targets = std::ssize(b.targets),
-          .sequences = std::ssize(b.starts) - 1,
-          .longest = longest(b.starts),
-          .source_tokens = std::ssize(b.source_ids),
-          .longest_source = longest(b.source_starts),
-          .kept = rows(b.kept_starts),
-          .kept_source = rows(b.kept_source_starts)};
-}
-
 // At most `most` of each sequence; empty: that is all of them.
 std::vector<std::int32_t> kept_of(const std::vector<std::int32_t>& starts, std::int64_t most) {
   std::vector<std::int32_t> kept{0};

@@ -161,21 +161,9 @@ void require_groups(const Dataset& data, std::int64_t group) {
 }
 
 BatchShape shape_of(const Batch& b, std::int64_t mixed) {
-  const auto longest = [](const std::vector<std::int32_t>& starts) {
-    std::int64_t most = 0;
-    for (std::size_t s = 1; s < starts.size(); ++s)
-      most = std::max<std::int64_t>(most, starts[s] - starts[s - 1]);
-    return most;
-  };
-  return {.tokens = b.tokens(),
-          .targets = std::ssize(b.targets),
-          .sequences = std::ssize(b.starts) - 1,
-          .longest = std::max(longest(b.whole_starts.empty() ? b.starts : b.whole_starts),
-                              mixed > 0 ? std::min(mixed, longest_mixed(b)) : 0),
-          .source_tokens = std::ssize(b.source_ids),
-          .longest_source = longest(b.source_starts),
-          .compared = b.compared.rows(),
-          .whole = std::ssize(b.whole_rows)};
+  BatchShape s = shape_of(b);
+  s.longest = std::max(s.longest, std::min(mixed, longest_mixed(b)));
+  return s;
 }
 
 }  // namespace ft

@@ -36,6 +36,7 @@ std::int64_t scored_row(std::span<const std::int32_t> ids, std::int32_t padding)
 // UserError (exit 3) where `group` rows in a row have not all one prompt.
 void require_groups(const Dataset&, std::int64_t group);
 
-BatchShape shape_of(const Batch&, std::int64_t mixed = 0);
+// With answers that also follow the prompt of the row before, as far as `mixed` tokens; 0: they do not.
+BatchShape shape_of(const Batch&, std::int64_t mixed);
 
 }  // namespace ft

@@ -69,6 +69,9 @@ struct BatchShape {
 
   std::int64_t all_tokens() const { return tokens + source_tokens; }
 };
+BatchShape shape_of(const Batch&);
+// Tokens of the longest of the sequences that begin at these rows.
+std::int64_t longest_of(std::span<const std::int32_t> starts);
 
 // A dataset cut into micro-batches. Everything is a function of the epoch and the index, so that nothing has
 // to be saved to resume. Ranks take their share in the caller.

@@ -39,10 +39,4 @@ void SparseAttention::restrict(Ctx& c, KeyRanges& ranges, const std::vector<std:
   c.ops.upload(ranges.blocks, bits.data());
 }
 
-std::int64_t longest_of(std::span<const std::int32_t> starts) {
-  std::int32_t most = 0;
-  for (std::size_t i = 1; i < starts.size(); ++i) most = std::max(most, starts[i] - starts[i - 1]);
-  return most;
-}
-
 }  // namespace ft

@@ -1,7 +1,6 @@
 // Sparse attention of a model: its layout, and what each pass needs of it on the device.
 #pragma once
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "engine/nn/context.h"
@@ -24,8 +23,5 @@ class SparseAttention {
  private:
   std::optional<BlockLayout> layout_;
 };
-
-// Tokens of the longest of the sequences that begin at these rows.
-std::int64_t longest_of(std::span<const std::int32_t> starts);
 
 }  // namespace ft

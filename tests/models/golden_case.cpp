@@ -75,18 +75,6 @@ void add_squares(double& top, double& bottom, const Values& got, const Values& w
 
 }  // namespace
 
-BatchShape shape_of(const Batch& b) {
-  BatchShape s{.tokens = b.tokens(),
-               .targets = static_cast<std::int64_t>(b.targets.size()),
-               .sequences = static_cast<std::int64_t>(b.starts.size()) - 1,
-               .longest = longest_of(b.starts),
-               .source_tokens = static_cast<std::int64_t>(b.source_ids.size()),
-               .longest_source = longest_of(b.source_starts)};
-  if (!b.kept_starts.empty()) s.kept = b.kept_starts.back();
-  if (!b.kept_source_starts.empty()) s.kept_source = b.kept_source_starts.back();
-  return s;
-}
-
 double nmse(const Values& got, const Values& want) {
   double top = 0, bottom = 0;
   add_squares(top, bottom, got, want);

@@ -32,8 +32,6 @@ double nmse(const Named& got, const Named& want);  // of all as one vector; the 
 // to all scores of a query.
 bool is_rounding(const Values& gradient, const Named& all);
 
-BatchShape shape_of(const Batch&);
-
 struct GoldenCase {
   explicit GoldenCase(const std::string& name);
 

@@ -1,0 +1,187 @@
+#include "engine/train/planned_passes.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/nn/sequence_part.h"
+#include "engine/train/pipeline.h"
+
+namespace ft {
+namespace {
+
+// The length of sequence i: the first is the longest, the others share the rest.
+std::int64_t length_of(std::int64_t i, std::int64_t sequences, std::int64_t tokens, std::int64_t longest) {
+  const std::int64_t others = std::max<std::int64_t>(1, sequences - 1), rest = tokens - longest;
+  return i == 0 ? longest : rest * i / others - rest * (i - 1) / others;
+}
+
+// As many rows as blocks are left, of sequences that have enough.
+std::vector<std::int32_t> kept_of(const std::vector<std::int32_t>& starts, std::int64_t kept) {
+  std::vector<std::int32_t> all{0};
+  for (std::size_t s = 1; s < starts.size(); ++s) {
+    const std::int64_t left = kept - all.back(), length = starts[s] - starts[s - 1];
+    all.push_back(all.back() + static_cast<std::int32_t>(std::min(left, length)));
+  }
+  return kept > 0 ? all : std::vector<std::int32_t>{};
+}
+
+// Gives every sequence its share of the targets, at its end.
+void compare(Batch& b, const BatchShape& s) {
+  b.compared.value.resize(static_cast<std::size_t>(s.compared));
+  b.compared.sample.resize(static_cast<std::size_t>(s.compared));
+  for (auto* of_targets : {&b.compared.old, &b.compared.advantages, &b.compared.values, &b.compared.returns})
+    of_targets->resize(static_cast<std::size_t>(s.targets));
+  const std::int64_t sequences = s.whole > 0 ? 2 * s.compared : s.sequences;
+  for (std::int64_t i = 0; i <= sequences; ++i)
+    b.compared.first_target.push_back(static_cast<std::int32_t>(s.targets * i / sequences));
+  b.compared.first_answer.assign(b.compared.first_target.begin(), b.compared.first_target.end() - 1);
+  if (s.whole > 0) return;
+  for (std::size_t i = 0; i + 1 < b.starts.size(); ++i)
+    for (std::int32_t t = b.compared.first_target[i]; t < b.compared.first_target[i + 1]; ++t)
+      b.target_rows[static_cast<std::size_t>(t)] =
+          std::max(b.starts[i], b.starts[i + 1] - 1 - (b.compared.first_target[i + 1] - t));
+}
+
+// Where rows are shared does not matter, only how many are, and the last place in a sequence.
+void share(Batch& b, const BatchShape& s) {
+  b.starts = {0};
+  for (std::int64_t i = 1; i <= s.sequences; ++i)
+    b.starts.push_back(static_cast<std::int32_t>(s.tokens * i / s.sequences));
+  b.input_ids.resize(static_cast<std::size_t>(s.tokens));
+  b.positions.assign(static_cast<std::size_t>(s.tokens), static_cast<std::int32_t>(s.longest - 1));
+  b.whole_rows.resize(static_cast<std::size_t>(s.whole));
+  std::iota(b.whole_rows.begin(), b.whole_rows.begin() + static_cast<std::ptrdiff_t>(s.tokens), 0);
+  for (std::int64_t i = 0; i <= 2 * s.compared; ++i)
+    b.whole_starts.push_back(static_cast<std::int32_t>(s.whole * i / (2 * s.compared)));
+}
+
+// A batch of the given shape, with ids that are never read, and targets from a row on.
+Batch batch_of(const BatchShape& s, std::int64_t first_target = 0) {
+  Batch b;
+  b.starts = {0};
+  for (std::int64_t i = 0; i < s.sequences; ++i) {
+    const std::int64_t length = length_of(i, s.sequences, s.tokens, s.longest);
+    for (std::int64_t t = 0; t < length; ++t) b.positions.push_back(static_cast<std::int32_t>(t));
+    b.starts.push_back(static_cast<std::int32_t>(b.positions.size()));
+  }
+  b.input_ids.resize(b.positions.size());
+  b.source_starts = {0};
+  for (std::int64_t i = 0; i < s.sequences && s.source_tokens > 0; ++i)
+    b.source_starts.push_back(
+        b.source_starts.back() +
+        static_cast<std::int32_t>(length_of(i, s.sequences, s.source_tokens, s.longest_source)));
+  b.source_ids.resize(static_cast<std::size_t>(s.source_tokens));
+  b.kept_starts = kept_of(b.starts, s.kept);
+  b.kept_source_starts = kept_of(b.source_starts, s.kept_source);
+  b.target_rows.resize(static_cast<std::size_t>(s.targets));
+  std::iota(b.target_rows.begin(), b.target_rows.end(), static_cast<std::int32_t>(first_target));
+  b.targets.resize(static_cast<std::size_t>(s.targets));
+  if (s.compared > 0) compare(b, s);
+  if (s.whole > 0) share(b, s);
+  return b;
+}
+
+// Where ranks share a batch, targets lie in rank 0's rows first: no rank has more of them than rows.
+std::int64_t first_target(const Grid* grid, std::int64_t tokens) {
+  if (!grid) return 0;
+  const RowShare share{0, grid->shape.sequence, grid->shape.sharing};
+  return share.numbers(share.rows_of(tokens)).first;
+}
+
+}  // namespace
+
+void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, Peaks& peaks) {
+  Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless),
+      again(ops.allocate(0), kEndless);
+  Ctx c{ops, saved, scratch, p.dtype, {}, train, train ? peaks.inputs : nullptr};
+  c.grid = p.grid;
+  Tensor loss = scratch.take({1}, DType::f64);
+  const Batch batch = batch_of(shape, first_target(p.grid, shape.tokens));
+  const Pass pass{c, p.policy, {p.reference, {}, p.critic}};
+  if (train && c.pipeline()) {
+    std::vector<Arena> others;  // of the passes of its chunks, any of which may be in any arena
+    for (int i = 1; i < p.grid->shape.chunks; ++i) others.emplace_back(ops.allocate(0), kEndless);
+    c.in_flight = others;
+    c.again = &again;
+    run_stage({*p.policy.model, *p.policy.store, c, {loss}, 1, [&](std::int64_t, Ctx&) { return batch; }});
+    peaks.flight = std::max(peaks.flight, saved.peak());
+    for (const Arena& a : others) peaks.flight = std::max(peaks.flight, a.peak());
+    peaks.saved = std::max(peaks.saved, peaks.flight);
+    peaks.again = std::max(peaks.again, again.peak());
+  } else if (train)
+    p.objective.forward_backward(pass, batch, loss, 1);
+  else
+    p.objective.forward(pass, batch, loss);
+  p.objective.take_columns();
+  peaks.saved = std::max(peaks.saved, saved.peak());
+  peaks.scratch = std::max(peaks.scratch, scratch.peak());
+}
+
+void run_scoring(const Policy& scorer, Ops& ops, DType dtype, const BatchShape& shape, Peaks& peaks) {
+  Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
+  scores_of(Ctx{ops, saved, scratch, dtype}, scorer, batch_of(shape));
+  peaks.saved = std::max(peaks.saved, saved.peak());
+  peaks.scratch = std::max(peaks.scratch, scratch.peak());
+}
+
+void run_valuing(const Passes& p, Ops& ops, const BatchShape& shape, Peaks& peaks) {
+  Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
+  Ctx c{ops, saved, scratch, p.dtype, {}, false};
+  c.grid = p.grid;
+  const Pass pass{c, p.policy, {p.reference, {}, p.critic}};
+  for (const bool reference : {false, true}) p.objective.logps(pass, batch_of(shape), reference);
+  if (p.critic) scores_of(c, p.critic, batch_of(shape));
+  peaks.saved = std::max(peaks.saved, saved.peak());
+  peaks.scratch = std::max(peaks.scratch, scratch.peak());
+}
+
+namespace {
+
+// As many sources as a pass will have; one gets what the others leave.
+Sources sources_of(const GenerationShape& shape) {
+  Sources s;
+  const std::int64_t n = shape.cache.sources, longest = shape.cache.source_capacity;
+  for (std::int64_t i = 0; i < n && s.starts.back() < shape.source_tokens; ++i) {
+    const std::int64_t room = shape.source_tokens - s.starts.back();
+    s.starts.push_back(s.starts.back() + static_cast<std::int32_t>(std::min(longest, room)));
+    s.places.push_back(static_cast<std::int32_t>(i));
+  }
+  s.ids.resize(static_cast<std::size_t>(s.starts.back()));
+  return s;
+}
+
+}  // namespace
+
+void run_generation(const Passes& p, Ops& ops, const GenerationShape& shape, Peaks& peaks) {
+  Model& model = *p.policy.model;
+  ParameterStore& store = *p.policy.store;
+  const DType dtype = p.dtype;
+  Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
+  Ctx c{ops, saved, scratch, dtype, {}, false};
+  c.grid = p.grid;
+  const KvCache cache = model.make_kv_cache(saved, shape.cache, dtype);
+  const Tensor logits = saved.take({shape.cache.slots, model.vocab_size()}, dtype);
+  if (shape.cache.sources > 0) model.encode(c, store, cache, sources_of(shape));
+  Continuation next;
+  for (std::int64_t i = 0; i < shape.cache.slots; ++i) {
+    next.input_ids.resize(static_cast<std::size_t>(shape.tokens * (i + 1) / shape.cache.slots));
+    next.starts.push_back(static_cast<std::int32_t>(next.rows()));
+    next.slots.push_back(static_cast<std::int32_t>(i));
+    next.past.push_back(static_cast<std::int32_t>(shape.cache.capacity) - next.starts.back() +
+                        next.starts[next.starts.size() - 2]);
+    if (shape.cache.sources == 0) continue;
+    next.sources.push_back(static_cast<std::int32_t>(i % shape.cache.sources));
+    next.source_lengths.push_back(1);
+  }
+  model.extend(c, store, cache, next, logits);
+  if (const std::int64_t turn = model.keys_turn_at(); 0 < turn && turn < shape.cache.capacity) {
+    Continuation all{.slots = {0}, .past = {0}};  // of one sequence, anew
+    all.input_ids.resize(static_cast<std::size_t>(turn + 1));
+    all.starts.push_back(static_cast<std::int32_t>(turn + 1));
+    model.extend(c, store, cache, all, logits.slice(0, 1));
+  }
+  peaks.saved = std::max(peaks.saved, saved.peak());
+  peaks.scratch = std::max(peaks.scratch, scratch.peak());
+}
+
+}  // namespace ft
