@@ -324,7 +324,8 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
     out.weights.push_back(weight);
     out.single_experts |= single.contains(&l);
     out.adapters.push_back(adapter.get());
-    out.inputs_first |= l.weight->inputs_first();
+    out.turned.push_back(l.weight->inputs_first());
+    out.inputs_first |= out.turned.back();
     if (l.bias && config.bias == LoraBias::lora_only) l.bias->trainable = true;
     l.adapter = std::move(adapter);
   });

@@ -18,11 +18,12 @@ struct Attached {
   std::vector<std::string> linears;    // adapted, by name
   std::vector<LoraAdapter*> adapters;  // theirs, in the same order
   std::vector<std::string> weights;    // the names of their weights in the model's files
+  std::vector<bool> turned;            // whether these are stored (in, out)
   std::vector<ExpertPart> experts;     // matrices under adapters of all experts of a layer
   bool single_experts = false;         // linears of single experts are adapted, as with transformers 4
   std::vector<Parameter*> whole;       // trained whole: modules_to_save and biases, by their base names
   std::string head = "lm_head";        // what the model calls it
-  bool inputs_first = false;           // a weight that is adapted is stored (in, out)
+  bool inputs_first = false;           // PEFT's fan_in_fan_out: some are, and not in 4 bits
   Parameter* tokens = nullptr;         // rows of the input embedding; null: none
   std::vector<std::int32_t> token_ids;
 };

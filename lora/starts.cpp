@@ -18,20 +18,32 @@ Tensor host(std::vector<float>& values) {
 
 std::string weight_of(const Attached& a, std::size_t i) { return a.linears[i] + ".weight"; }
 
-std::vector<float> read_whole(const WeightSource& from, const std::string& name, std::int64_t elements) {
-  std::vector<float> values(static_cast<std::size_t>(elements));
-  from.read(name, host(values));
-  return values;
+std::int64_t inputs_of(const LoraAdapter& l) { return l.a.whole_shape()[1]; }
+std::int64_t outputs_of(const LoraAdapter& l) { return l.b.whole_shape()[0]; }
+
+// W (out, in) of the i-th adapter's Linear, whichever way round it is stored.
+std::vector<float> read_whole(const WeightSource& from, const Attached& attached, std::size_t i) {
+  const std::int64_t in = inputs_of(*attached.adapters[i]), out = outputs_of(*attached.adapters[i]);
+  std::vector<float> values(static_cast<std::size_t>(out * in));
+  from.read(weight_of(attached, i), host(values));
+  if (!attached.turned[i]) return values;
+  std::vector<float> w(values.size());
+  for (std::int64_t o = 0; o < out; ++o)
+    for (std::int64_t c = 0; c < in; ++c)
+      w[static_cast<std::size_t>(o * in + c)] = values[static_cast<std::size_t>(c * out + o)];
+  return w;
 }
 
-// W as the model computes with it.
-std::vector<float> weight_in_use(const WeightsBelow& below, const std::string& name, std::int64_t elements) {
+// The same as the model computes with it.
+std::vector<float> weight_in_use(const WeightsBelow& below, const Attached& attached, std::size_t i) {
+  const std::string name = weight_of(attached, i);
   std::vector<float> values;
   if (const FourBitWeight* four_bit = below.weights ? below.weights->find(name) : nullptr)
     values = below.weights->dense(below.base, *four_bit);
   else
-    values = read_whole(below.base, name, elements);
+    values = read_whole(below.base, attached, i);
   if (below.dtype == DType::f32) return values;
+  const auto elements = static_cast<std::int64_t>(values.size());
   std::vector<std::uint16_t> rounded(values.size());
   convert(rounded.data(), below.dtype, values.data(), DType::f32, elements);
   convert(values.data(), DType::f32, rounded.data(), below.dtype, elements);
@@ -98,13 +110,13 @@ Starts::Starts(const Attached& attached, LoraStart start, Random random, std::st
 
 Factors Starts::make(std::size_t i, const WeightsBelow& below) const {
   const LoraAdapter& l = *attached_.adapters[i];
-  const std::int64_t r = l.rank(), in = l.a.whole_shape()[1], out = l.b.whole_shape()[0];
+  const std::int64_t r = l.rank(), in = inputs_of(l), out = outputs_of(l);
   const Random random = random_.with(attached_.linears[i]);
   if (start_.init == LoraInit::eva)
     return {eva_.empty() ? std::vector<float>(static_cast<std::size_t>(r * in)) : eva_[i],
             std::vector<float>(static_cast<std::size_t>(out * r))};
   if (start_.init == LoraInit::orthogonal) return orthogonal(r, in, out, random);
-  std::vector<float> w = read_whole(below.whole, weight_of(attached_, i), out * in);
+  std::vector<float> w = read_whole(below.whole, attached_, i);
   if (start_.init == LoraInit::loftq) {
     const FourBitWeight* four_bit = below.weights ? below.weights->find(weight_of(attached_, i)) : nullptr;
     if (!four_bit)
@@ -141,8 +153,8 @@ Factors Starts::first_values(std::size_t i, const WeightsBelow& below) const {
 const Starts::Rows& Starts::rows(std::size_t i, const WeightsBelow& below) const {
   if (const auto found = rows_.find(i); found != rows_.end()) return found->second;
   const LoraAdapter& l = *attached_.adapters[i];
-  const std::int64_t r = l.rank(), in = l.a.whole_shape()[1], out = l.b.whole_shape()[0];
-  const std::vector<float> w = weight_in_use(below, weight_of(attached_, i), out * in);
+  const std::int64_t r = l.rank(), in = inputs_of(l), out = outputs_of(l);
+  const std::vector<float> w = weight_in_use(below, attached_, i);
   const bool b_is_zero =
       start_.init == LoraInit::kaiming || start_.init == LoraInit::gaussian || start_.init == LoraInit::eva;
   const Factors f = b_is_zero ? Factors{} : first_values(i, below);
@@ -206,18 +218,21 @@ void ReducedBase::read(const std::string& name, const Tensor& to, std::int64_t f
   if (found == adapters_.end()) return whole_->read(name, to, first);
   const LoraAdapter& l = *starts_->attached().adapters[found->second];
   const Factors& f = starts_->factors(found->second, {*whole_, *whole_, nullptr, DType::f32});
-  const std::int64_t r = l.rank(), in = l.a.whole_shape()[1];
+  const bool turned = starts_->attached().turned[found->second];  // A^T B^T, (in, out)
+  const std::int64_t r = l.rank(), in = inputs_of(l), width = turned ? outputs_of(l) : in;
+  const auto a = [&](std::int64_t k, std::int64_t i) { return f.a[static_cast<std::size_t>(k * in + i)]; };
+  const auto b = [&](std::int64_t o, std::int64_t k) { return f.b[static_cast<std::size_t>(o * r + k)]; };
   std::vector<float> values(static_cast<std::size_t>(to.numel()));
   whole_->read(name, host(values), first);
   const double scale = static_cast<double>(l.scale());
   for (std::int64_t e = 0; e < to.numel();) {
-    const std::int64_t row = (first + e) / in, column = (first + e) % in,
-                       n = std::min(in - column, to.numel() - e);
+    const std::int64_t row = (first + e) / width, column = (first + e) % width,
+                       n = std::min(width - column, to.numel() - e);
     std::vector<double> taken(static_cast<std::size_t>(n));
     for (std::int64_t k = 0; k < r; ++k) {
-      const double by = scale * f.b[static_cast<std::size_t>(row * r + k)];
-      const float* a = f.a.data() + k * in + column;
-      for (std::int64_t c = 0; c < n; ++c) taken[static_cast<std::size_t>(c)] += by * a[c];
+      const double by = scale * (turned ? a(k, row) : b(row, k));
+      for (std::int64_t c = 0; c < n; ++c)
+        taken[static_cast<std::size_t>(c)] += by * (turned ? b(column + c, k) : a(k, column + c));
     }
     for (std::int64_t c = 0; c < n; ++c)
       values[static_cast<std::size_t>(e + c)] -= static_cast<float>(taken[static_cast<std::size_t>(c)]);

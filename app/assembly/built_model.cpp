@@ -136,14 +136,16 @@ void grow(BuiltModel& b, const RunConfig& config) {
   if (b.base) b.base = std::make_unique<GrownWeights>(std::move(b.base), weights_by_token(b.made.info), rows);
 }
 
-// Starts and magnitudes read weights as (out, in).
+// PEFT's olora and loftq read weights as (out, in), however they are stored.
 void require_outputs_first(const BuiltModel& b, const lora::LoraStart& start) {
-  const bool reads = start.changes_base() || start.init == lora::LoraInit::loftq;
-  if (!b.attached.inputs_first || !(reads || b.lora_config.use_dora)) return;
-  throw UserError(b.start ? Exit::input : Exit::config,
-                  str(b.start ? b.start->config_file() + ": " : "lora.",
-                      b.lora_config.use_dora ? "use_dora" : "init_lora_weights",
-                      ": not for weights that are stored inputs first, as this model's are; leave it out"));
+  if (!b.attached.inputs_first ||
+      (start.init != lora::LoraInit::olora && start.init != lora::LoraInit::loftq))
+    return;
+  throw UserError(
+      b.start ? Exit::input : Exit::config,
+      str(b.start ? b.start->config_file() + ": " : "lora.",
+          "init_lora_weights: neither olora nor loftq is for weights that are stored inputs first, as "
+          "this model's are; pissa and the others are"));
 }
 
 // What EVA looks at are rows of tokens.

@@ -91,7 +91,7 @@ Tensor Merger::operator()(const TensorSpec& spec) {
     const bool turned = inputs_first(spec.name);
     const Term term = turned ? Term{a, Trans::yes, b, Trans::yes} : Term{b, Trans::no, a, Trans::no};
     product(*ops_, y, term, l.scale(), y);
-    if (const auto* dora = dynamic_cast<const lora::DoraAdapter*>(&l)) rescale(*dora, y);
+    if (const auto* dora = dynamic_cast<const lora::DoraAdapter*>(&l)) rescale(*dora, y, turned);
   }
   if (const auto found = experts_.find(spec.name); found != experts_.end()) add_expert(*found->second, y);
   const float scale = head && unties_ ? built_.made.info.head_scale : 1;
@@ -108,15 +108,18 @@ void Merger::put_tokens(const Tensor& table) {
                 table.as<float>() + built_.attached.token_ids[i] * table.stride);
 }
 
-void Merger::rescale(const lora::DoraAdapter& l, const Tensor& y) {
+void Merger::rescale(const lora::DoraAdapter& l, const Tensor& y, bool turned) {
   const Tensor m = room(a_, l.magnitude.shape);
   built_.start->read(l.magnitude, m, 0);
-  for (std::int64_t r = 0; r < y.rows(); ++r) {
-    float* row = y.as<float>() + r * y.cols();
+  const std::int64_t out = m.numel(), in = y.numel() / out;
+  for (std::int64_t r = 0; r < out; ++r) {
+    const auto weight = [&](std::int64_t i) -> float& {
+      return y.as<float>()[turned ? i * out + r : r * in + i];
+    };
     double squares = 0;
-    for (std::int64_t i = 0; i < y.cols(); ++i) squares += static_cast<double>(row[i]) * row[i];
+    for (std::int64_t i = 0; i < in; ++i) squares += static_cast<double>(weight(i)) * weight(i);
     const auto by = static_cast<float>(m.as<float>()[r] / std::sqrt(squares));
-    for (std::int64_t i = 0; i < y.cols(); ++i) row[i] *= by;
+    for (std::int64_t i = 0; i < in; ++i) weight(i) *= by;
   }
 }
 
