@@ -7,8 +7,8 @@ namespace ft {
 
 inline constexpr std::int64_t kEndless = std::int64_t{1} << 60;  // bytes of an arena that only counts
 
-// Bytes of arenas at their fullest. In a pipeline's stage: `flight` of a pass in flight, `again` for what runs
-// again.
+// Bytes of arenas at their fullest. In a pipeline's stage: `flight` of a pass in flight, `again` for what
+// runs again.
 struct Peaks {
   std::int64_t saved = 0, scratch = 0, flight = 0, again = 0;
   InputsHome* inputs = nullptr;  // where blocks' inputs wait for the backward pass, if not in memory

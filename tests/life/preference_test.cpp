@@ -142,8 +142,8 @@ TEST(PreferenceLife, StagesAreTheSameTraining) {
   }
 }
 
-// Read as it goes, in chunks of which the last of a pass is short: rows that belong together stay so, two ranks
-// see what one sees, and a resumption goes on where it was.
+// Read as it goes, in chunks of which the last of a pass is short: rows that belong together stay so, two
+// ranks see what one sees, and a resumption goes on where it was.
 TEST(PreferenceLife, AStreamIsTheSameForAllRanksAndResumes) {
   for (const ObjectiveCase& c : objective_cases()) {
     if (c.objective.at("type") == "grpo") continue;  // refused, below

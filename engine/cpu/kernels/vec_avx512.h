@@ -112,7 +112,8 @@ inline ByteTable byte_table(const float* p) {
   for (int i = 0; i < 16; ++i) t.v[i] = _mm512_loadu_ps(p + 16 * i);
   return t;
 }
-// kLanes of them, by bytes: in all pairs of vectors by the lowest five bits, and then by one bit after the other.
+// kLanes of them, by bytes: in all pairs of vectors by the lowest five bits, and then by one bit after the
+// other.
 inline Vec look_up(const ByteTable& t, const std::uint8_t* bytes) {
   const __m512i n = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
   __m512 x[8];

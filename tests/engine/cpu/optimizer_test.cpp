@@ -121,8 +121,8 @@ int code_of(float x, float largest, bool has_signs) {
   return dynamic_code(dynamic_bounds(has_signs).data(), x / largest);
 }
 
-// At all bounds between codes and next to them, and of numbers of all sizes. Without means over steps the states
-// are the gradient, which has signs, and its square.
+// At all bounds between codes and next to them, and of numbers of all sizes. Without means over steps the
+// states are the gradient, which has signs, and its square.
 TEST(EightBit, EveryNumberHasTheCodeThatTheSearchFinds) {
   std::vector<float> numbers;
   const auto add_near = [&](float x) {
