@@ -19,11 +19,20 @@ namespace {
 constexpr std::int64_t kOutputs = 11, kInputs = 9;
 const std::string kLinear = "model.q_proj";
 
-// One random weight.
+// (rows, cols) as (cols, rows)
+std::vector<float> turned(const std::vector<float>& x, std::int64_t rows, std::int64_t cols) {
+  std::vector<float> y(x.size());
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < cols; ++j) y[std::size_t(j * rows + i)] = x[std::size_t(i * cols + j)];
+  return y;
+}
+
+// One random weight (out, in), or the same stored inputs first.
 class OneWeight final : public WeightSource {
  public:
-  OneWeight() {
+  explicit OneWeight(bool inputs_first) {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = float(normal_at(Random{1}.with("w"), i));
+    if (inputs_first) values = turned(values, kOutputs, kInputs);
   }
   std::vector<std::string> names() const override { return {kLinear + ".weight"}; }
   bool has(const std::string& name) const override { return name == kLinear + ".weight"; }
@@ -57,7 +66,7 @@ struct Start {
   std::unique_ptr<ReducedBase> base;
   const OneWeight* whole = nullptr;
 
-  Start(LoraStart start, std::int64_t r, float scale, bool dora = false) {
+  Start(LoraStart start, std::int64_t r, float scale, bool dora = false, bool inputs_first = false) {
     if (dora)
       adapter =
           std::make_unique<DoraAdapter>(kPeftPrefix + kLinear, kInputs, kOutputs, r, scale, 0.0f, DType::f32);
@@ -65,9 +74,10 @@ struct Start {
       adapter =
           std::make_unique<LoraAdapter>(kPeftPrefix + kLinear, kInputs, kOutputs, r, scale, 0.0f, DType::f32);
     attached.linears = {kLinear};
+    attached.turned = {inputs_first};
     attached.adapters = {adapter.get()};
     starts = std::make_shared<const Starts>(attached, start, Random{5}, "table");
-    auto own = std::make_unique<OneWeight>();
+    auto own = std::make_unique<OneWeight>(inputs_first);
     whole = own.get();
     base = std::make_unique<ReducedBase>(std::move(own), starts);
   }
@@ -116,6 +126,19 @@ TEST(Starts, WhatTheBaseLosesTheAdapterHas) {
 TEST(Starts, PissaTakesTheSameWhateverTheScale) {
   const auto one = Start({LoraInit::pissa}, 2, 1).product(), three = Start({LoraInit::pissa}, 2, 3).product();
   for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], three[i], 1e-5);
+}
+
+TEST(Starts, AreTheSameWhicheverWayRoundAWeightIsStored) {
+  for (const LoraStart start :
+       {LoraStart{LoraInit::kaiming}, LoraStart{LoraInit::pissa}, LoraStart{LoraInit::pissa, 3}}) {
+    const Start usual(start, 3, 1.7f, true), other(start, 3, 1.7f, true, true);
+    EXPECT_EQ(other.reduced(), turned(usual.reduced(), kOutputs, kInputs));
+    EXPECT_EQ(other.product(), usual.product());
+    const auto magnitudes = [](const Start& s) {
+      return s.read(dynamic_cast<const DoraAdapter*>(s.adapter.get())->magnitude);
+    };
+    EXPECT_EQ(magnitudes(other), magnitudes(usual));
+  }
 }
 
 TEST(Starts, OrthogonalFactorsHaveNoProduct) {
