@@ -37,7 +37,7 @@ class Merger {
  private:
   // The weight as stored whose values a tensor has before the adapter is folded in.
   const std::string& source_of(const std::string& name) const;
-  void put_tokens(const Tensor& table);                     // the rows that were trained apart
+  void put_tokens(const Tensor& table);                                  // the rows that were trained apart
   void rescale(const lora::DoraAdapter&, const Tensor& y, bool turned);  // rows to their magnitudes
   void add_expert(const lora::ExpertPart&, Tensor y);
   static Tensor room(std::vector<float>& values, const Shape& shape);
