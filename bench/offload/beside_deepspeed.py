@@ -5,14 +5,14 @@ ZeRO stage 3 on the same cores, with everything in memory and with the parameter
     beside_deepspeed.py FT --python PYTHON --data FOLDER [--steps 4] [--result FILE]
 
 PYTHON: an interpreter as peer.py needs. FOLDER is on the disk that is measured and gets the model (2.5 GB) and the files. Peak
-resident memory is that of the process. The first step does not count. Standard library only.
+resident memory is that of the process. The first step does not count. Where DeepSpeed fails its last words are shown.
+Standard library only.
 """
 import argparse
 import json
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -21,15 +21,17 @@ from run import Result
 
 
 def beside(a, folder, files):
-    """Peak resident bytes, and what DeepSpeed's side prints."""
-    with tempfile.TemporaryFile() as out:
+    """Peak resident bytes, and what DeepSpeed's side prints, or why it ended."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         words = [a.python, Path(__file__).with_name("peer.py"), folder / "model", folder / "512.jsonl", files, str(a.steps)]
-        child = subprocess.Popen(words, stdout=out, stderr=subprocess.DEVNULL)
+        child = subprocess.Popen(words, stdout=out, stderr=errors)
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
+        for file in (out, errors):
+            file.seek(0)
         if child.returncode:
-            sys.exit(f"exit code {child.returncode}: {' '.join(map(str, words))}")
-        out.seek(0)
+            said = [line for line in errors.read().decode().splitlines() if "Error" in line] or [f"exit code {child.returncode}"]
+            return used.ru_maxrss * 1024, said[-1]
         return used.ru_maxrss * 1024, json.loads(out.read().decode().splitlines()[-1])
 
 
@@ -46,15 +48,20 @@ def main():
     result = Result(f"bench/offload/beside_deepspeed.py FT --python PYTHON --data FOLDER --steps {a.steps}")
     folder = run.make(a)
     file = run.run_json(argparse.Namespace(**{**vars(a), "full": False}), folder, 512)
+    versions = {}
     for where, settings, files in (("in memory", [], ""), ("parameters in files", run.homes(folder, "offload_param"), folder)):
         peak, seconds, _ = run.train(a, folder, 512, ["data.shuffle=false", *settings])
         losses = [json.loads(line).get("loss") for line in open(folder / "out-512" / "log.jsonl")]
         peer_peak, peer = beside(a, folder, files)
+        line = f"{where:20} ft {seconds:6.2f} s a step, {peak / 2**30:5.2f} GiB   DeepSpeed "
+        if isinstance(peer, str):
+            result.say(line + f"fails: {peer}")
+            continue
+        versions = peer
         peer_seconds = statistics.median(peer["seconds"][1:])
-        result.say(f"{where:20} ft {seconds:6.2f} s a step, {peak / 2**30:5.2f} GiB   DeepSpeed {peer_seconds:6.2f} s, "
-                   f"{peer_peak / 2**30:5.2f} GiB   {peer_seconds / seconds:.2f} x its speed at {peak / peer_peak:.2f} of its memory; "
-                   f"first losses {losses[0]:.4f}, {peer['losses'][0]:.4f}")
-    result.say(f"peer      DeepSpeed {peer['deepspeed']}, torch {peer['torch']}")
+        result.say(line + f"{peer_seconds:6.2f} s, {peer_peak / 2**30:5.2f} GiB   {peer_seconds / seconds:.2f} x its speed "
+                   f"at {peak / peer_peak:.2f} of its memory; first losses {losses[0]:.4f}, {peer['losses'][0]:.4f}")
+    result.say(f"peer      DeepSpeed {versions.get('deepspeed')}, torch {versions.get('torch')}")
     result.write(a.result)
 
 

@@ -18,11 +18,11 @@ from transformers.integrations import HfDeepSpeedConfig  # noqa: E402
 
 
 def main(model, rows, files, steps):
-    zero = {"stage": 3, "stage3_param_persistence_threshold": 0, "stage3_max_live_parameters": 10**8, "stage3_prefetch_bucket_size": 5 * 10**7}
+    zero = {"stage": 3, "stage3_max_live_parameters": 10**8, "stage3_prefetch_bucket_size": 5 * 10**7}
     config = {"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": True}, "zero_optimization": zero,
               "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "torch_adam": True}}, "zero_force_ds_cpu_optimizer": False}
     if files:
-        zero["offload_param"] = {"device": "nvme", "nvme_path": files, "buffer_count": 5, "buffer_size": 3 * 10**8}
+        zero["offload_param"] = {"device": "nvme", "nvme_path": files, "buffer_count": 20, "buffer_size": 7 * 10**7}
         config["aio"] = {"block_size": 1 << 20, "queue_depth": 8, "single_submit": False, "overlap_events": True}
     deepspeed.init_distributed(dist_backend="gloo")
     _shards = HfDeepSpeedConfig(config)  # while it lives, models are sharded as they are loaded
