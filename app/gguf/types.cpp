@@ -120,7 +120,8 @@ void choose_gguf_types(const GgufForm& form, const GgufModel& model, std::vector
   const std::string head = has_head ? "output.weight" : "token_embd.weight";
   Mixture mixture(form, model, tensors);
   for (GgufTensor* t : in_order(tensors)) {
-    GgmlType type = form.quantized() ? mixture.next(t->name) : form.type;
+    const bool vector = t->shape.size() < 2;  // not counted
+    GgmlType type = form.quantized() && !vector ? mixture.next(t->name) : form.type;
     if (form.quantized() && type != GgmlType::q8_0 && t->name == head) type = GgmlType::q6_k;
     t->type = gguf_type_of(*t, type);
   }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/gguf/export.h"
+#include "app/gguf/types.h"
 #include "data/tokenizer.h"
 #include "engine/io/json.h"
 #include "engine/io/safetensors.h"
@@ -101,6 +102,19 @@ TEST(GgufNames, OfEveryFamily) {
   EXPECT_THROW(described("opt"), UserError);      // there is no such architecture
   EXPECT_THROW(described("gemma2"), UserError);   // its query_pre_attn_scalar is not head_dim
   EXPECT_THROW(described("smollm3"), UserError);  // not every fourth layer does not rotate
+}
+
+// As llama.cpp does, which passes over vectors: of two layers the second's down projection has more bits.
+TEST(GgufTypes, BiasesDoNotCountAsLayers) {
+  const GgufModel model{.architecture = "gpt2", .keys = {{"gpt2.block_count", std::uint32_t{2}}}};
+  std::vector<GgufTensor> tensors;
+  for (const char* layer : {"blk.0.", "blk.1."}) {
+    tensors.push_back({.name = std::string(layer) + "ffn_down.bias", .shape = {256}});
+    tensors.push_back({.name = std::string(layer) + "ffn_down.weight", .shape = {256, 1024}});
+  }
+  choose_gguf_types(gguf_form("q4_k_m"), model, tensors);
+  const GgmlType want[] = {GgmlType::f32, GgmlType::q4_k, GgmlType::f32, GgmlType::q6_k};
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(tensors[i].type, want[i]) << tensors[i].name;
 }
 
 TEST_F(GgufExport, AModelComesBack) {
