@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Does llama.cpp answer as ft does, for every family with an architecture there?
+
+    check_llama_cpp.py FT        (a Python with llama-cpp-python)
+
+ft makes a small random model of each family, exports it to GGUF in float32, and answers 20 prompts of ids greedily; llama.cpp
+reads the file, with keys and values in float32, and has to give the same 24 tokens. Ends with 1 if one is another.
+"""
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import llama_cpp
+import numpy
+
+NEW, END = 24, 319  # END ends answers in the models' files, and is given to neither side
+
+
+def shape(model_type, architecture, **more):
+    return {"model_type": model_type, "architectures": [architecture], "vocab_size": 320, "max_position_embeddings": 512, "hidden_size": 128,
+            "intermediate_size": 256, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "rms_norm_eps": 1e-5,
+            "bos_token_id": 1, "eos_token_id": END, "pad_token_id": 0, "tie_word_embeddings": False, "initializer_range": 0.15,
+            "hidden_act": "silu", **more}
+
+
+GEMMA = {"head_dim": 32, "query_pre_attn_scalar": 32, "sliding_window": 64, "hidden_activation": "gelu_pytorch_tanh",
+         "hidden_act": "gelu_pytorch_tanh", "tie_word_embeddings": True}
+EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128, "decoder_sparse_step": 1, "mlp_only_layers": []}
+MODELS = [
+    shape("llama", "LlamaForCausalLM"), shape("mistral", "MistralForCausalLM"), shape("qwen2", "Qwen2ForCausalLM"),
+    shape("qwen3", "Qwen3ForCausalLM", head_dim=32), shape("olmo2", "Olmo2ForCausalLM"),
+    shape("granite", "GraniteForCausalLM", embedding_multiplier=2.0, logits_scaling=1.5, residual_multiplier=0.5, attention_multiplier=0.15),
+    shape("smollm3", "SmolLM3ForCausalLM", num_hidden_layers=4, no_rope_layer_interval=4),
+    shape("phi3", "Phi3ForCausalLM", original_max_position_embeddings=512),
+    shape("gemma2", "Gemma2ForCausalLM", **GEMMA, num_hidden_layers=4),
+    shape("gemma3_text", "Gemma3ForCausalLM", **GEMMA, num_hidden_layers=6, sliding_window_pattern=6, rope_theta=1e6, rope_local_base_freq=1e4),
+    shape("gpt_neox", "GPTNeoXForCausalLM", rotary_pct=0.25, rotary_emb_base=10000, layer_norm_eps=1e-5, hidden_act="gelu"),
+    {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 320, "n_positions": 512, "n_embd": 128, "n_layer": 3, "n_head": 4,
+     "bos_token_id": 1, "eos_token_id": END, "initializer_range": 0.15},
+    shape("mixtral", "MixtralForCausalLM", num_local_experts=4, num_experts_per_tok=2),
+    shape("qwen2_moe", "Qwen2MoeForCausalLM", **EXPERTS, shared_expert_intermediate_size=128, norm_topk_prob=False),
+    shape("qwen3_moe", "Qwen3MoeForCausalLM", **EXPERTS, head_dim=32, norm_topk_prob=True),
+    shape("olmoe", "OlmoeForCausalLM", num_experts=8, num_experts_per_tok=2, num_key_value_heads=4, norm_topk_prob=False),
+]
+
+
+def theirs(file, prompts):
+    model = llama_cpp.llama_model_load_from_file(str(file).encode(), llama_cpp.llama_model_default_params())
+    settings = llama_cpp.llama_context_default_params()
+    settings.n_ctx, settings.type_k, settings.type_v, settings.flash_attn_type = 256, 0, 0, 0  # 0: float32; no flash attention
+    answers = []
+    for prompt in prompts:
+        context = llama_cpp.llama_init_from_model(model, settings)
+        answer, tokens = [], prompt
+        while len(answer) < NEW:
+            ids = (llama_cpp.llama_token * len(tokens))(*tokens)  # lives until it is decoded
+            if llama_cpp.llama_decode(context, llama_cpp.llama_batch_get_one(ids, len(ids))) != 0:
+                sys.exit("llama_decode failed")
+            logits = numpy.ctypeslib.as_array(llama_cpp.llama_get_logits_ith(context, -1), (320,)).copy()
+            logits[END] = -numpy.inf
+            answer.append(int(logits.argmax()))
+            tokens = answer[-1:]
+        llama_cpp.llama_free(context)
+        answers.append(answer)
+    llama_cpp.llama_model_free(model)
+    return answers
+
+
+def main():
+    ft = Path(sys.argv[1]).resolve()
+    llama_cpp.llama_backend_init()
+    silence = llama_cpp.llama_log_callback(lambda *_: None)
+    llama_cpp.llama_log_set(silence, None)
+    draw = random.Random(3)
+    prompts = [[1] + [draw.randrange(3, END) for _ in range(draw.randrange(4, 30))] for _ in range(20)]
+    good = True
+    for config in MODELS:
+        with tempfile.TemporaryDirectory() as top:
+            os.chdir(top)
+            Path("config.json").write_text(json.dumps(config))
+            Path("prompts.jsonl").write_text("".join(json.dumps({"input_ids": p}) + "\n" for p in prompts))
+            for command in (["init", "--config", "config.json", "--output", "model", "--dtype", "float32"],
+                            ["export", "--to", "gguf", "--from", "model", "--output", "model.gguf", "--dtype", "float32"],
+                            ["generate", "--model", "model", "--input", "prompts.jsonl", "--output", "answers.jsonl", "--dtype", "float32",
+                             f"generation.max_new_tokens={NEW}", f"generation.min_new_tokens={NEW}"]):
+                subprocess.run([ft, *command], check=True, capture_output=True)
+            ours = [json.loads(line)["output_ids"] for line in open("answers.jsonl")]
+            same = sum(a == b for a, b in zip(ours, theirs("model.gguf", prompts)))
+        good &= same == len(prompts)
+        print(f"{config['model_type']:12} {same} of {len(prompts)} answers are the same", flush=True)
+    sys.exit(not good)
+
+
+main()
