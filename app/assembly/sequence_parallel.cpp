@@ -1,5 +1,6 @@
 #include "app/assembly/sequence_parallel.h"
 
+#include "data/efficiency/schedule.h"
 #include "engine/core/error.h"
 
 namespace ft {

@@ -1,5 +1,6 @@
 #include "app/assembly/shared_layers.h"
 
+#include "data/efficiency/schedule.h"
 #include "engine/train/optimizers/optimizer.h"
 
 namespace ft {

@@ -7,6 +7,7 @@
 #include "data/new_tokens.h"
 #include "data/tokenizer.h"
 #include "engine/io/file.h"
+#include "engine/nn/linear.h"
 
 namespace ft {
 

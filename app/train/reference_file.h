@@ -2,6 +2,7 @@
 // same reference, does not compute it again. The file says what it was computed of, as SHA-256 of the weights
 // and of the tokens of the data, and has a checksum: what is damaged, or of anything else, is not used.
 #pragma once
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/nn/sequence_part.h"
+
 namespace ft::t5 {
 
 bool T5::Stack::trained(std::int64_t first) {
