@@ -162,7 +162,7 @@ void require_groups(const Dataset& data, std::int64_t group) {
 
 BatchShape shape_of(const Batch& b, std::int64_t mixed) {
   BatchShape s = shape_of(b);
-  s.longest = std::max(s.longest, std::min(mixed, longest_mixed(b)));
+  if (mixed > 0) s.longest = std::max(s.longest, std::min(mixed, longest_mixed(b)));
   return s;
 }
 

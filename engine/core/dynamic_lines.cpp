@@ -1,6 +1,5 @@
 #include "engine/core/dynamic_lines.h"
 
-#include <algorithm>
 #include <limits>
 
 namespace ft {

@@ -146,7 +146,7 @@ TEST(PreferenceLife, StagesAreTheSameTraining) {
 // ranks see what one sees, and a resumption goes on where it was.
 TEST(PreferenceLife, AStreamIsTheSameForAllRanksAndResumes) {
   for (const ObjectiveCase& c : objective_cases()) {
-    if (c.objective.at("type") == "grpo") continue;  // refused, below
+    if (c.objective.at("type") == "grpo") continue;  // refused: a step weighs its answers together
     const PreferencePlace w(c.objective, c.kind);
     const std::vector<std::string> streamed{"data.streaming=true", "data.shuffle_buffer_size=6",
                                             "training.max_steps=7", "checkpointing.save_strategy=steps",
