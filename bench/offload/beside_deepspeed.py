@@ -49,10 +49,11 @@ def main():
     folder = run.make(a)
     file = run.run_json(argparse.Namespace(**{**vars(a), "full": False}), folder, 512)
     versions = {}
-    for where, settings, files in (("in memory", [], ""), ("parameters in files", run.homes(folder, "offload_param"), folder)):
+    for where, settings, files in (("in memory", [], False), ("parameters in files", run.homes(folder, "offload_param"), True)):
         peak, seconds, _ = run.train(a, folder, 512, ["data.shuffle=false", *settings])
         losses = [json.loads(line).get("loss") for line in open(folder / "out-512" / "log.jsonl")]
-        peer_peak, peer = beside(a, folder, files)
+        with tempfile.TemporaryDirectory(dir=folder) as nvme:
+            peer_peak, peer = beside(a, folder, nvme if files else "")
         line = f"{where:20} ft {seconds:6.2f} s a step, {peak / 2**30:5.2f} GiB   DeepSpeed "
         if isinstance(peer, str):
             result.say(line + f"fails: {peer}")

@@ -113,15 +113,13 @@ void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, P
   else
     p.objective.forward(pass, batch, loss);
   p.objective.take_columns();
-  peaks.saved = std::max(peaks.saved, saved.peak());
-  peaks.scratch = std::max(peaks.scratch, scratch.peak());
+  peaks.cover(saved, scratch);
 }
 
 void run_scoring(const Policy& scorer, Ops& ops, DType dtype, const BatchShape& shape, Peaks& peaks) {
   Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
   scores_of(Ctx{ops, saved, scratch, dtype}, scorer, batch_of(shape));
-  peaks.saved = std::max(peaks.saved, saved.peak());
-  peaks.scratch = std::max(peaks.scratch, scratch.peak());
+  peaks.cover(saved, scratch);
 }
 
 void run_valuing(const Passes& p, Ops& ops, const BatchShape& shape, Peaks& peaks) {
@@ -131,8 +129,7 @@ void run_valuing(const Passes& p, Ops& ops, const BatchShape& shape, Peaks& peak
   const Pass pass{c, p.policy, {p.reference, {}, p.critic}};
   for (const bool reference : {false, true}) p.objective.logps(pass, batch_of(shape), reference);
   if (p.critic) scores_of(c, p.critic, batch_of(shape));
-  peaks.saved = std::max(peaks.saved, saved.peak());
-  peaks.scratch = std::max(peaks.scratch, scratch.peak());
+  peaks.cover(saved, scratch);
 }
 
 namespace {
@@ -180,8 +177,7 @@ void run_generation(const Passes& p, Ops& ops, const GenerationShape& shape, Pea
     all.starts.push_back(static_cast<std::int32_t>(turn + 1));
     model.extend(c, store, cache, all, logits.slice(0, 1));
   }
-  peaks.saved = std::max(peaks.saved, saved.peak());
-  peaks.scratch = std::max(peaks.scratch, scratch.peak());
+  peaks.cover(saved, scratch);
 }
 
 }  // namespace ft

@@ -1,5 +1,7 @@
 // The passes of a run on made-up batches of its largest shapes, for Ops that count: NullOps, TraceOps.
 #pragma once
+#include <algorithm>
+
 #include "engine/nn/model.h"
 #include "engine/train/objectives/objective.h"
 
@@ -12,6 +14,11 @@ inline constexpr std::int64_t kEndless = std::int64_t{1} << 60;  // bytes of an 
 struct Peaks {
   std::int64_t saved = 0, scratch = 0, flight = 0, again = 0;
   InputsHome* inputs = nullptr;  // where blocks' inputs wait for the backward pass, if not in memory
+
+  void cover(const Arena& used, const Arena& temporary) {
+    saved = std::max(saved, used.peak());
+    scratch = std::max(scratch, temporary.peak());
+  }
 };
 
 // The objective's passes on a model. Peaks grow.
