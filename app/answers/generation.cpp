@@ -167,6 +167,7 @@ RunConfig config_of(const AnswererArgs& args) {
   c.model.model_name_or_path = args.model;  // as the user wrote it, for messages
   c.trains = false;
   c.int8 = int8;
+  if (!args.quantize.empty()) c.sums = Sums::in_any_order;
   if (int8 && c.quantization.load_in_4bit)
     throw UserError(Exit::config,
                     "--quantize int8 and quantization.load_in_4bit=true: leave one of them out");

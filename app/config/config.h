@@ -149,6 +149,7 @@ struct RunConfig {
   std::filesystem::path file;                 // where it was read, as the user wrote it
   bool trains = true;                         // false: of a command that only computes
   bool int8 = false;                          // of one that answers: linears in 8 bits
+  Sums sums = Sums::in_one_order;             // any order: of one whose weights are quantized for its answers
 
   bool on_gpu() const { return device == Device::Kind::cuda; }
   DType dtype() const { return training.dtype(on_gpu()); }  // of activations and of frozen weights

@@ -29,8 +29,12 @@ constexpr auto same = [](std::int64_t i) { return i; };
 }  // namespace
 
 CpuOps::CpuOps(int threads, Target target) : CpuOps(threads, kernels_of(target)) {}
-CpuOps::CpuOps(int threads, const Kernels& kernels)
-    : team_(threads), leaf_(kernels.leaf), products_(kernels.products, team_), attention_(kernels, team_) {}
+CpuOps::CpuOps(Sums sums) : CpuOps(usable_cores(), kernels_of(best_target()), sums) {}
+CpuOps::CpuOps(int threads, const Kernels& kernels, Sums sums)
+    : team_(threads),
+      leaf_(kernels.leaf),
+      products_(kernels.products, team_, onednn_types(), sums),
+      attention_(kernels, team_) {}
 CpuOps::~CpuOps() = default;
 
 Buffer CpuOps::allocate(std::int64_t bytes) { return reserve(bytes); }

@@ -12,8 +12,9 @@ namespace ft::cpu {
 class CpuOps final : public OpsOf<CpuOps> {
  public:
   explicit CpuOps(int threads = usable_cores(), Target target = best_target());
+  explicit CpuOps(Sums);
   // Kernels of a target that `Target` does not list, for tests.
-  CpuOps(int threads, const Kernels& kernels);
+  CpuOps(int threads, const Kernels& kernels, Sums = Sums::in_one_order);
   ~CpuOps() override;
 
   int threads() const { return team_.size(); }

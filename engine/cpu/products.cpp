@@ -54,10 +54,11 @@ bool is_small(std::int64_t rows, std::int64_t cols, std::int64_t depth) {
 
 }  // namespace
 
-Products::Products(const ProductKernels& kernels, Team& team, OneDnnTypes onednn)
+Products::Products(const ProductKernels& kernels, Team& team, OneDnnTypes onednn, Sums sums)
     : kernels_(kernels),
       onednn_types_(onednn),
       team_(team),
+      sums_(sums),
       workspace_bytes_(std::max(kernels.workspace_bytes(team.size()),
                                 onednn.f32 || onednn.bf16 ? kOneDnnScratch : std::int64_t{0})),
       workspace_(reserve(workspace_bytes_)) {}
@@ -77,10 +78,22 @@ void Products::run(const op::Products& op) {
   }
   const std::int64_t ldc = !c || c.shape.rank == 1 ? 0 : c.stride;  // 0: a bias
   const int threads = is_small(rows, cols, depth) ? 1 : team_.size();
-  const ProductCall call{
-      y.data,          y.stride, y.dtype, rows, cols,    list.data(), static_cast<std::int64_t>(terms.size()),
-      operands,        alpha,    c.data,  ldc,  c.dtype, &team_,      threads,
-      workspace_.get()};
+  const ProductCall call{.y = y.data,
+                         .ldy = y.stride,
+                         .y_type = y.dtype,
+                         .rows = rows,
+                         .cols = cols,
+                         .terms = list.data(),
+                         .count = static_cast<std::int64_t>(terms.size()),
+                         .operands = operands,
+                         .alpha = alpha,
+                         .c = c.data,
+                         .ldc = ldc,
+                         .c_type = c.dtype,
+                         .team = &team_,
+                         .threads = threads,
+                         .workspace = workspace_.get(),
+                         .any_order = sums_ == Sums::in_any_order};
   if (onednn_types_.has(operands) && y.dtype != DType::f16) return run_with_onednn(call);
   kernels_.run(call);
 }

@@ -11,7 +11,7 @@ namespace ft::cpu {
 class Products {
  public:
   // UserError(Exit::memory) when there is not enough memory for the workspace.
-  Products(const ProductKernels&, Team&, OneDnnTypes = onednn_types());
+  Products(const ProductKernels&, Team&, OneDnnTypes = onednn_types(), Sums = Sums::in_one_order);
 
   void run(const op::Products&);
 
@@ -24,6 +24,7 @@ class Products {
   OneDnnTypes onednn_types_;
   OneDnn onednn_;
   Team& team_;
+  Sums sums_;
   std::int64_t workspace_bytes_;
   Buffer workspace_;
 };

@@ -8,7 +8,7 @@ namespace ft {
 std::unique_ptr<Ops> make_ops(Device device, const DeviceOptions& options) {
   if (device.kind == Device::Kind::cuda)
     return make_cuda_ops(device.index, CudaWorkspace::of(options.attention), options.tuning_file);
-  return std::make_unique<cpu::CpuOps>();
+  return std::make_unique<cpu::CpuOps>(options.sums);
 }
 
 }  // namespace ft

@@ -337,6 +337,12 @@ inline __m128i _mm512_cvtepi32_epi8(__m512i a) {
   for (int i = 0; i < y.kCount; ++i) y.at[i] = static_cast<std::uint8_t>(x.at[i]);
   return y.vector();
 }
+inline __m512i _mm512_cvtepi8_epi32(__m128i a) {
+  return joined<__m512i>(_mm256_cvtepi8_epi32(a), _mm256_cvtepi8_epi32(_mm_srli_si128(a, 8)));
+}
+inline __m512i _mm512_cvtepu8_epi16(__m256i a) {
+  return joined<__m512i>(_mm256_cvtepu8_epi16(halves(a).at[0]), _mm256_cvtepu8_epi16(halves(a).at[1]));
+}
 inline __m512i _mm512_cvtepu16_epi32(__m256i a) {
   return words([](auto x) { return _mm256_cvtepu16_epi32(x); }, a);
 }

@@ -4,7 +4,9 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <system_error>
 
 #include "engine/io/file.h"
 #include "tests/engine/io/temp_folder.h"
@@ -18,7 +20,8 @@ namespace {
 class Terminal {
  public:
   explicit Terminal(std::vector<std::string> arguments) : keyboard_(posix_openpt(O_RDWR | O_NOCTTY)) {
-    if (keyboard_ < 0 || grantpt(keyboard_) != 0 || unlockpt(keyboard_) != 0) return;
+    if (keyboard_ < 0 || grantpt(keyboard_) != 0 || unlockpt(keyboard_) != 0)
+      throw std::system_error(errno, std::generic_category(), "no terminal to be had (is /dev/pts mounted?)");
     const std::string screen = ptsname(keyboard_);
     std::string program = program_file();
     std::vector<char*> argv{program.data()};

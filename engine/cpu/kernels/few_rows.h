@@ -2,8 +2,7 @@
 // is read once from memory and is all the work, so nothing of it is packed: kLanes of its rows are turned
 // round in registers, kLanes words at a time. Sums are taken in the order of products.cpp, bit by bit.
 #pragma once
-#include "engine/cpu/kernels/coded.h"
-#include "engine/cpu/kernels/parts.h"
+#include "engine/cpu/kernels/in_rows.h"
 #include "engine/cpu/kernels/tile.h"
 
 namespace ft::cpu::FT_TARGET {
@@ -24,7 +23,8 @@ inline bool is_few_rows(const ProductCall& call) {
 struct FewRows {
   const Part* parts;  // of whole depths
   i64 count, rows, col, cols;
-  bool add;  // added to the existing sums
+  bool add;        // added to the existing sums
+  bool any_order;  // ProductCall's
 };
 
 // r[k] lane i: word k of row i of w.
@@ -140,12 +140,17 @@ inline void add_coded(Vec (&sums)[kFewGroups][Rows], const Left& x, const Q& q, 
 
 // The same with rows [col, col + cols) of a part's b.
 template <class T, int Rows>
-inline void add_part(Vec (&acc)[kFewGroups][Rows], const Part& p, i64 col, i64 cols) {
+inline void add_part(Vec (&acc)[kFewGroups][Rows], const Part& p, i64 col, i64 cols, bool any_order) {
   const ProductTerm& t = *p.term;
   const i64 from = p.from * kPack<T>, count = elements<T>(p);
   const Left x{p.a, p.row_bytes, p.word_bytes};
   if (is_coded(t))
-    return with_codes(t, [&](const auto& q) { add_coded<T>(acc, x, q, t.ldb, col, cols, from, count); });
+    return with_codes(t, [&](const auto& q) {
+      if (any_order && is_in_runs(q, t.ldb, from, count))
+        add_in_rows<T>(acc, x.data, x.row, q, t.ldb, col, cols, from, count);
+      else
+        add_coded<T>(acc, x, q, t.ldb, col, cols, from, count);
+    });
   const T* w = static_cast<const T*>(t.b) + col * t.ldb;
   add_few<T>(acc, x, w + from, t.ldb, cols, count, w + kFewColumns * (t.ldb + from));
 }
@@ -160,7 +165,7 @@ void few_rows(float* sum, i64 ld, const FewRows& f) {
       for (auto& group : acc)
         for (Vec& v : group) v = zero();
       for (bool end = f.count == 0; !end; end = f.parts[p++].ends_depth)
-        add_part<T>(acc, f.parts[p], f.col + c, smaller(kFewColumns, f.cols - c));
+        add_part<T>(acc, f.parts[p], f.col + c, smaller(kFewColumns, f.cols - c), f.any_order);
       for (int g = 0; g < kFewGroups; ++g)
         for (int r = 0; r < Rows; ++r) {
           float* s = sum + r * ld + c + g * kLanes;

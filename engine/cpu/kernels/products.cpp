@@ -263,7 +263,7 @@ void compute_few(const ProductCall& call, const Block& block, Workspace& w) {
       for (i64 p = count; p < count + more; ++p) to = pack_left<T>(to, parts[p], block.row, block.rows);
       count += more;
     } while (!depths.at_end() && count + kMaxParts <= kParts && to - w.a + kMost <= kRoom);
-    few_rows<T>(w.sum, ld, {parts, count, block.rows, block.col, block.cols, add});
+    few_rows<T>(w.sum, ld, {parts, count, block.rows, block.col, block.cols, add, call.any_order});
   } while (!depths.at_end());
   finish(call, w.sum, ld, block.row, block.rows, block.col, block.cols);
 }

@@ -57,6 +57,7 @@ struct ProductCall {
   int threads;                // that are to work: the team's, or 1
   std::byte* workspace;       // workspace_bytes(threads), aligned to 64
   bool y_transposed = false;  // y and c are stored as (cols, rows)
+  bool any_order = false;     // sums of a few rows with coded matrices need not have the others' bits
 };
 
 struct ProductKernels {

@@ -180,6 +180,9 @@ inline void store_bytes(std::uint8_t* p, Vec x) {
 inline Vec signed_byte(WordVec x, int i) {
   return {_mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(x.v, 24 - 8 * i), 24))};
 }
+inline Vec load_signed(const std::int8_t* p) {
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))))};
+}
 
 // r[i] lane j <-> r[j] lane i
 [[gnu::always_inline]] inline void transpose_in_registers(WordVec (&w)[kLanes]) {

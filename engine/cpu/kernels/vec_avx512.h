@@ -150,6 +150,9 @@ inline Vec signed_byte(WordVec x, int i) {
   const auto up = static_cast<unsigned>(24 - 8 * i);
   return {_mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(x.v, up), 24))};
 }
+inline Vec load_signed(const std::int8_t* p) {
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+}
 // Words of two neighbouring bf16 of memory, up to n elements of them.
 inline WordVec load_pairs(const bf16* p) { return {_mm512_loadu_si512(p)}; }
 inline WordVec load_pairs(const bf16* p, std::int64_t n) {
@@ -183,6 +186,30 @@ inline WordVec pair_rows(WordVec x) {  // of what narrow_rows gives
   constexpr std::uint16_t kTurns[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                         8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
   return {_mm512_permutexvar_epi16(_mm512_loadu_si512(kTurns), x.v)};
+}
+// Pairs of 2 * kLanes bytes, widened, and of as many elements of a table by their lowest four bits.
+template <class T>
+inline WordVec load_bytes(T, const std::uint8_t* p) {
+  return {_mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+}
+template <class T>
+inline WordVec pair_table(T, const Table& t) {
+  return {narrow_both(T{}, t.v, t.v)};
+}
+template <class T>
+inline WordVec look_up_pairs(T, WordVec table, WordVec numbers) {
+  return {_mm512_permutexvar_epi16(numbers.v, table.v)};
+}
+// 4 * kLanes elements: those at even places, then the others.
+template <class T>
+inline void split_pairs(T, std::uint32_t* to, const std::uint32_t* from) {
+  constexpr std::uint16_t kPlaces[64] = {0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
+                                         32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62,
+                                         1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                                         33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+  const __m512i a = _mm512_loadu_si512(from), b = _mm512_loadu_si512(from + 16);
+  _mm512_storeu_si512(to, _mm512_permutex2var_epi16(a, _mm512_loadu_si512(kPlaces), b));
+  _mm512_storeu_si512(to + 16, _mm512_permutex2var_epi16(a, _mm512_loadu_si512(kPlaces + 32), b));
 }
 template <class T>
 inline Vec dot_pairs(T, Vec c, WordVec a, WordVec b) {
