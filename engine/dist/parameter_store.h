@@ -18,6 +18,7 @@
 // pass through the device a window at a time when they are stepped, saved or restored. What a GPU keeps in
 // the host's memory, or in files, is stepped by the host.
 #pragma once
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -177,14 +178,26 @@ class ParameterStore {
   // Binds the unit's values (and gradients for a backward pass) until release().
   void acquire(int unit, bool backward);
   void release(int unit);
-  // Units apart: whether they pay for this parameter, which is gathered from other ranks; which of some are
-  // wanted by any rank that has them (mine: 1 or 0), for all of these acquire them in the same order; and to
-  // have one gathered ahead.
+  // Units apart: whether they pay for this parameter, which comes from other ranks or from elsewhere, or has a
+  // gradient that ranks add up; which of some are wanted by any rank that has them (mine: 1 or 0), for all of
+  // these acquire them in the same order (backward: in a backward pass too); and to have one gathered ahead.
   bool comes_apart(const Parameter& p) const;
-  std::vector<std::uint8_t> wanted_by_any(const std::vector<std::uint8_t>& mine, bool dealt) const;
+  std::vector<std::uint8_t> wanted_by_any(const std::vector<std::uint8_t>& mine, bool dealt,
+                                          bool backward) const;
   void gather(int unit);
+  // How many like this one to gather ahead: from a file some, as it takes a while to begin.
+  std::int64_t apart_ahead(int unit) const {
+    constexpr std::int64_t kMost = 16;
+    const std::int64_t each = std::max<std::int64_t>(1, units_[static_cast<std::size_t>(unit)].elements);
+    return homes_.params ? std::clamp<std::int64_t>(options_.prefetch / each, 1, kMost) : 1;
+  }
+  // Of one that a backward pass does not want: whether it has to be acquired all the same, because of
+  // gradients that are complete with this pass. And when a pass is through with those of one size, of which
+  // it may have wanted any number: nothing is under way after it, so that memory is as it was planned.
+  bool completes(int unit) const;
+  void settle_apart();
   // The gradients bound by acquire(unit, true) are done; `complete` when nothing more will come in this
-  // micro-step.
+  // micro-step. Also of units apart that were not wanted, and so not acquired.
   void reduce(int unit, bool complete);
   // After a step's last backward pass: what the first and the last stage of a pipeline both have.
   void add_up_ends();

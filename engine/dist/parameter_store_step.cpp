@@ -136,16 +136,19 @@ void ParameterStore::acquire(int index, bool backward) {
   if (backward && grads_ && trains(index)) take_grads(u);
 }
 
+// Trained ones under every stage alike: the gradient's norm is added up unit by unit.
 bool ParameterStore::comes_apart(const Parameter& p) const {
-  return !p.trainable && !persists(p) && options_.stage.params == Layout::sharded && !homes_.params &&
-         ranks_of(p.dealt).size() > 1;
+  const bool several = ranks_of(p.dealt).size() > 1;
+  if (persists(p)) return false;
+  return p.trainable ? several : homes_.params || (several && options_.stage.params == Layout::sharded);
 }
 
-// In a plan nobody answers, and all are wanted.
+// What is whole in memory needs no other rank. In a plan nobody answers, and all are wanted.
 std::vector<std::uint8_t> ParameterStore::wanted_by_any(const std::vector<std::uint8_t>& mine,
-                                                        bool dealt) const {
+                                                        bool dealt, bool backward) const {
   Communicator& ranks = ranks_of(dealt);
   const std::size_t n = mine.size();
+  if (!values_ && !(backward && grads_)) return std::vector<std::uint8_t>(n, 1);
   std::vector<std::uint8_t> all(n * static_cast<std::size_t>(ranks.size()), 1), any(n, 0);
   std::copy(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(n) * ranks.rank());
   ranks.all_gather_host(std::as_writable_bytes(std::span(all)));
@@ -156,6 +159,16 @@ std::vector<std::uint8_t> ParameterStore::wanted_by_any(const std::vector<std::u
 void ParameterStore::gather(int index) {
   Unit& u = unit(index);
   if (options_.overlap && u.elements > 0 && u.uses == 0 && !u.values) start_gather(u);
+}
+
+// What has gone home is added up, and its squares are, when it is fetched for the last time.
+bool ParameterStore::completes(int index) const {
+  return homes_.states && last_micro_ && units_[static_cast<std::size_t>(index)].has_grads[made_];
+}
+
+void ParameterStore::settle_apart() {
+  settle();
+  settle_homes();
 }
 
 void ParameterStore::take_grads(Unit& u) {
@@ -200,6 +213,9 @@ void ParameterStore::reduce(int index, bool complete) {
   add_up_parts(u, last);
   if (!grads_) {
     if (last && !own_) start_sum(u);
+  } else if (!u.grads) {
+    require(u.apart, "gradients of a unit that is in no backward pass");
+    if (last && across_) reductions_.push_back({&u, 0, nullptr, true, true});
   } else {
     // Whole gradients of one unit may wait, and another's be on their way home, while a third's are made.
     settle_homes();

@@ -46,27 +46,28 @@ void backward(Ctx& c, const Linear& l, Sum& dx, Tensor du, Tensor dy, Tensor x, 
 
 }  // namespace
 
-// All ranks that gather experts do so in the same order.
-void Moe::each_expert(Ctx& c, const Routed& r, Part part,
+// All ranks that gather experts, or add up their gradients, do so in the same order.
+void Moe::each_expert(Ctx& c, const Routed& r, Part part, Pass pass,
                       const std::function<void(const Expert&, std::int64_t, std::int64_t)>& f) const {
   const std::vector<std::int32_t>& starts = r.rows.starts();
   const std::size_t count = starts.size() - 1;
-  const auto unit = [&](std::size_t e) { return units_[2 * e + part]; };
+  const auto unit = [&](std::size_t e) { return r.wanted.empty() ? kWithTheLayer : units_[2 * e + part]; };
+  const auto comes = [&](std::size_t e) {
+    return unit(e) != kWithTheLayer && (r.wanted[e] || (pass == Pass::back && c.store->completes(unit(e))));
+  };
   for (std::size_t e = 0; e < count; ++e) {
-    const auto compute = [&] {
-      if (starts[e] < starts[e + 1])
-        f(experts[static_cast<std::size_t>(first_) + e], starts[e], starts[e + 1]);
-    };
-    if (r.wanted.empty()) {
-      compute();
-    } else if (r.wanted[e]) {
-      const Use use(*c.store, unit(e), false);
-      std::size_t next = e + 1;
-      while (next < count && !r.wanted[next]) ++next;
-      if (next < count) c.store->gather(unit(next));
-      compute();
+    std::optional<Use> use;
+    if (comes(e)) {
+      use.emplace(*c.store, unit(e), pass == Pass::back);
+      std::int64_t ahead = c.store->apart_ahead(unit(e));
+      for (std::size_t next = e + 1; next < count && ahead > 0; ++next)
+        if (comes(next)) c.store->gather(unit(next)), --ahead;
     }
+    if (starts[e] < starts[e + 1])
+      f(experts[static_cast<std::size_t>(first_) + e], starts[e], starts[e + 1]);
+    if (pass == Pass::back && unit(e) != kWithTheLayer) c.store->reduce(unit(e), true);
   }
+  if (pass == Pass::back && !r.wanted.empty()) c.store->settle_apart();
 }
 
 // Keeps only the first `most` rows of each expert, which begin at `starts`; the others' place is `none`.
@@ -113,14 +114,14 @@ ExpertRows Moe::find_rows(Ctx& c, const Routed& r, Tensor starts, const ExpertRo
   return ExpertRows::among(c, *c.grid->expert(), own, counts, tokens, room, name);
 }
 
-std::vector<std::uint8_t> Moe::find_wanted(Ctx& c, const ExpertRows& rows) const {
+std::vector<std::uint8_t> Moe::find_wanted(Ctx& c, const ExpertRows& rows, Keep keep) const {
   const std::vector<std::int32_t>& starts = rows.starts();
   std::vector<std::uint8_t> mine;
   for (std::size_t e = 0; e + 1 < starts.size(); ++e) mine.push_back(starts[e] < starts[e + 1]);
-  return c.store->wanted_by_any(mine, own_ > 0);
+  return c.store->wanted_by_any(mine, own_ > 0, keep == Keep::all);
 }
 
-Moe::Routed Moe::route(Ctx& c, Tensor x, const RouterStatistics* routers) const {
+Moe::Routed Moe::route(Ctx& c, Tensor x, const RouterStatistics* routers, Keep keep) const {
   const std::int64_t tokens = x.rows(), count = std::ssize(experts), rows = tokens * choices;
   const ExpertRoom room{count, choices, c.train ? capacity_factor : 0};
   Routed r;
@@ -151,7 +152,7 @@ Moe::Routed Moe::route(Ctx& c, Tensor x, const RouterStatistics* routers) const 
     r.slope = routers->slope;
   }
   r.rows = find_rows(c, r, starts, room);
-  if (!units_.empty()) r.wanted = find_wanted(c, r.rows);
+  if (!units_.empty()) r.wanted = find_wanted(c, r.rows, keep);
   r.row_weights = c.saved.take({r.rows.room(), 1}, DType::f32).slice(0, r.rows.rows());
   gather(c, r.row_weights, r.weights.view({rows, 1}), r.order, r);
   return r;
@@ -198,9 +199,9 @@ void Moe::add_up(Ctx& c, Tensor y, const Results& results, const Routed& r, Tens
 }
 
 // What backward needs, but for what the shared expert makes.
-Moe::Saved Moe::widen(Ctx& c, Tensor x, const RouterStatistics* routers) const {
+Moe::Saved Moe::widen(Ctx& c, Tensor x, const RouterStatistics* routers, Keep keep) const {
   Saved s;
-  s.routed = route(c, x, routers);
+  s.routed = route(c, x, routers, keep);
   const std::int64_t rows = s.routed.rows.rows(), room = s.routed.rows.room(),
                      of_gate = widest(c, experts, &Expert::gate_proj);
   s.gate = c.save(room, inner()).slice(0, rows);
@@ -209,7 +210,7 @@ Moe::Saved Moe::widen(Ctx& c, Tensor x, const RouterStatistics* routers) const {
   Scope scratch(c.scratch);
   const Tensor in = sorted(c, x, s.routed);
   begin(c, gate_up_adapter, false);
-  each_expert(c, s.routed, Part::wide, [&](const Expert& e, std::int64_t first, std::int64_t end) {
+  each_expert(c, s.routed, wide, Pass::forth, [&](const Expert& e, std::int64_t first, std::int64_t end) {
     const Tensor own = in.slice(first, end);
     ft::forward(c, e.gate_proj, s.gate.slice(first, end), own, part(c, s.u, first, end, 0, e.gate_proj));
     ft::forward(c, e.up_proj, s.up.slice(first, end), own, part(c, s.u, first, end, of_gate, e.up_proj));
@@ -227,7 +228,7 @@ void Moe::narrow(Ctx& c, Tensor y, Tensor x, Tensor residual, const Saved& s) co
   c.ops.run(op::Gated{.f = activation, .y = act, .gate = s.gate, .up = s.up});
   c.ops.run(op::ScaleRows{.y = act, .x = act, .w = s.routed.row_weights});
   begin(c, down_adapter, false);
-  each_expert(c, s.routed, Part::down, [&](const Expert& e, std::int64_t first, std::int64_t end) {
+  each_expert(c, s.routed, down, Pass::forth, [&](const Expert& e, std::int64_t first, std::int64_t end) {
     ft::forward(c, e.down_proj, z.made.slice(first, end), act.slice(first, end),
                 part(c, u, first, end, 0, e.down_proj));
   });
@@ -246,7 +247,7 @@ void Moe::add_shared(Ctx& c, Tensor y, const Saved& s) const {
 Moe::Saved Moe::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, const RouterStatistics* routers,
                         Keep keep) const {
   const std::int64_t mark = c.saved.mark();
-  Saved s = widen(c, x, routers);
+  Saved s = widen(c, x, routers, keep);
   if (shared) {
     s.shared_y = c.save(x.rows(), x.cols());
     s.shared_logits = c.saved.take({x.rows()}, DType::f32);
@@ -278,7 +279,7 @@ void Moe::down_back(Ctx& c, Tensor dw, Tensor dy, const Saved& s) const {
   c.ops.run(op::Gated{.f = activation, .y = act, .gate = s.gate, .up = s.up});
   c.ops.run(op::ScaleRows{.y = in, .x = act, .w = s.routed.row_weights});
   begin(c, down_adapter, true);
-  each_expert(c, s.routed, Part::down, [&](const Expert& e, std::int64_t first, std::int64_t end) {
+  each_expert(c, s.routed, down, Pass::back, [&](const Expert& e, std::int64_t first, std::int64_t end) {
     const Linear& l = e.down_proj;
     const Tensor own = in.slice(first, end), own_u = part(c, u, first, end, 0, l);
     c.ops.enter(l.name);
@@ -302,7 +303,7 @@ void Moe::wide_back(Ctx& c, Tensor dx, Tensor x, const Saved& s) const {
   const Tensor in = sorted(c, x, s.routed);
   const Tensor du = s.u ? c.scratch.take(s.u.shape, c.dtype) : Tensor{};
   begin(c, gate_up_adapter, true);
-  each_expert(c, s.routed, Part::wide, [&](const Expert& e, std::int64_t first, std::int64_t end) {
+  each_expert(c, s.routed, wide, Pass::back, [&](const Expert& e, std::int64_t first, std::int64_t end) {
     const Tensor own = in.slice(first, end);
     Sum sum(c.ops, dx ? din.made.slice(first, end) : Tensor{});
     const auto back = [&](const Linear& l, const Tensor& dy, std::int64_t at) {
@@ -413,11 +414,12 @@ void Moe::take_apart(ParameterStore& store, std::vector<Parameter*>& parameters)
         if (store.comes_apart(p)) own.push_back(&p);
       });
       for (Linear* l : linears) l->weight->visit(each);
-      if (own.empty()) return;  // and so it is of all: they have one size
       std::erase_if(parameters, [&](Parameter* p) { return std::ranges::find(own, p) != own.end(); });
-      units_.push_back(store.add_unit(std::string(parent_of(e.gate_proj.name)), own, true));
+      units_.push_back(own.empty() ? kWithTheLayer
+                                   : store.add_unit(std::string(parent_of(e.gate_proj.name)), own, true));
     }
   }
+  if (std::ranges::count(units_, kWithTheLayer) == std::ssize(units_)) units_.clear();
 }
 
 void Moe::visit(Visitor& v) {

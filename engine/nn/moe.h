@@ -85,22 +85,24 @@ struct Moe {
   // Deals the experts out among ranks, which have them all together: leaves this one its own, of which others
   // know nothing but the name. UserError (exit 2) where their number does not divide.
   void share(TensorRank);
-  // Gives the store units of their own for frozen experts that it would gather from ranks, so that only those
-  // are gathered that any rank needs: of each expert one for gate and up, and one for down.
+  // Gives the store units of their own for experts, where it says that this pays, so that only those come, and
+  // have their gradients added up, that any rank needs: of each expert one for gate and up, and one for down.
   void take_apart(ParameterStore&, std::vector<Parameter*>& parameters);
 
  private:
   enum Part : std::uint8_t { wide, down };
+  enum class Pass : std::uint8_t { forth, back };
+  static constexpr int kWithTheLayer = -1;
   std::int64_t first_ = 0, own_ = 0;  // of the experts, those that this rank has; own_ 0: all
-  std::vector<int> units_;            // (own experts, parts) apart; empty: none
+  std::vector<int> units_;            // (own experts, parts) apart, kWithTheLayer; empty: all are
   struct Results {
     Tensor made;  // (M, C), by this rank's experts
     Tensor all;   // (K, C), for its tokens, and one of zeros for those of which an expert makes nothing
   };
   std::int64_t inner() const { return experts.front().gate_proj.out; }
-  Routed route(Ctx&, Tensor x, const RouterStatistics*) const;
+  Routed route(Ctx&, Tensor x, const RouterStatistics*, Keep) const;
   ExpertRows find_rows(Ctx&, const Routed&, Tensor starts, const ExpertRoom&) const;
-  std::vector<std::uint8_t> find_wanted(Ctx&, const ExpertRows&) const;
+  std::vector<std::uint8_t> find_wanted(Ctx&, const ExpertRows&, Keep) const;
   void keep_first(Ctx&, const Routed&, std::int64_t most, std::int64_t none,
                   std::vector<std::int32_t>& starts) const;
   void gather(Ctx&, Tensor y, Tensor x, Tensor from, const Routed&) const;
@@ -108,14 +110,14 @@ struct Moe {
   Tensor inside(Ctx&, std::int64_t columns, const Routed&) const;
   Results room_for_results(Ctx&, std::int64_t columns, const Routed&) const;
   void add_up(Ctx&, Tensor y, const Results&, const Routed&, Tensor residual) const;
-  Saved widen(Ctx&, Tensor x, const RouterStatistics*) const;
+  Saved widen(Ctx&, Tensor x, const RouterStatistics*, Keep) const;
   void narrow(Ctx&, Tensor y, Tensor x, Tensor residual, const Saved&) const;
   void add_shared(Ctx&, Tensor y, const Saved&) const;
   void down_back(Ctx&, Tensor dw, Tensor dy, const Saved&) const;
   void wide_back(Ctx&, Tensor dx, Tensor x, const Saved&) const;
   void route_back(Ctx&, Tensor dx, Tensor dw, Tensor x, const Routed&) const;
   void shared_back(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&) const;
-  void each_expert(Ctx&, const Routed&, Part,
+  void each_expert(Ctx&, const Routed&, Part, Pass,
                    const std::function<void(const Expert&, std::int64_t, std::int64_t)>&) const;
 };
 

@@ -67,7 +67,7 @@ Json unusual(const Key& key) {
   if (usual.is_boolean()) return !usual.get<bool>();
   if (usual.is_number()) return usual.get<double>() + 1;
   for (const std::string& word : split(key.value.words))
-    if (word != usual) return word;
+    if (usual != Json(word)) return word;
   return usual;
 }
 

@@ -59,19 +59,75 @@ TEST(Mixtures, TheRoutersLossIsThere) {
   EXPECT_LT(with.losses[0], plain.losses[0] + 2);
 }
 
-// Under stage 3 ranks gather the experts that their tokens need: of two tokens not all. Nothing else that is
-// sent depends on how many tokens there are.
-TEST(Mixtures, ExpertsThatNobodyNeedsAreNotGathered) {
-  const auto sent = [](bool few) {
-    const Workplace w("mixtral", {{"lora", {{"r", 4}, {"target_modules", {"q_proj"}}}}});
-    if (few) {
-      std::ofstream out(w / "train.jsonl");
-      for (int i = 0; i < 24; ++i) out << Json{{"input_ids", {7, 9}}, {"labels", {7, 9}}}.dump() << "\n";
-    }
-    EXPECT_EQ(w.run(command(2, 3, 1, {"training.max_steps=3"})), 0) << w.says();
+// Rows of two tokens: a micro-batch needs some of the experts, and not the same as the next.
+void write_short_rows(const Workplace& w, int kinds) {
+  std::ofstream out(w / "train.jsonl");
+  for (int i = 0; i < 48; ++i) {
+    const Json ids = {7 + i % kinds, 9 + 2 * (i % kinds)};
+    out << Json{{"input_ids", ids}, {"labels", ids}}.dump() << "\n";
+  }
+}
+
+// Ranks gather the experts that their tokens need, and add up those gradients. Nothing else that is sent
+// depends on how many tokens there are.
+TEST(Mixtures, ExpertsThatNobodyNeedsStayWhereTheyAre) {
+  const auto sent = [](const Json& config, int stage, bool few) {
+    const Workplace w("mixtral", config);
+    if (few) write_short_rows(w, 1);
+    EXPECT_EQ(w.run(command(2, stage, 1, {"training.max_steps=3"})), 0) << w.says();
     return rows(w / "out/log.jsonl").back().at("sent_per_step").get<std::int64_t>();
   };
-  EXPECT_LT(sent(true), sent(false));
+  const Json frozen = {{"lora", {{"r", 4}, {"target_modules", {"q_proj"}}}}};
+  EXPECT_LT(sent(frozen, 3, true), sent(frozen, 3, false));
+  for (const int stage : {2, 3}) EXPECT_LT(sent(kWhole, stage, true), sent(kWhole, stage, false)) << stage;
+  for (const int stage : {0, 1}) EXPECT_EQ(sent(kWhole, stage, true), sent(kWhole, stage, false)) << stage;
+}
+
+struct Course {
+  std::vector<Json> log;  // losses and norms
+  std::string weights;
+  bool operator==(const Course&) const = default;
+};
+
+Course on_short_rows(int ranks, int stage, const std::vector<std::string>& more) {
+  const Workplace w("mixtral", kWhole);
+  write_short_rows(w, 11);
+  std::vector<std::string> settings = {"training.max_steps=5", "training.per_device_train_batch_size=1"};
+  settings.insert(settings.end(), more.begin(), more.end());
+  EXPECT_EQ(w.run(command(ranks, stage, 3, settings)), 0) << w.says();
+  Course t{.log = {}, .weights = contents(w / "out/model.safetensors")};
+  for (const Json& row : rows(w / "out/log.jsonl"))
+    if (row.contains("grad_norm")) t.log.push_back({row["loss"], row["grad_norm"]});
+  return t;
+}
+
+// Whatever a micro-step needs, and wherever things live: three micro-steps, of which each has experts that no
+// rank needs.
+TEST(Mixtures, TrainedExpertsThatSomeStepsNeedAreTheSameTraining) {
+  const std::string home = "zero_optimization.offload_";
+  const std::string states = home + "optimizer.device=cpu", values = home + "param.device=cpu";
+  for (const std::string overlap : {"true", "false"}) {
+    SCOPED_TRACE(overlap);
+    const std::string how = "zero_optimization.overlap_comm=" + overlap;
+    const Course first = on_short_rows(2, 0, {how}), second = on_short_rows(2, 2, {how});
+    ASSERT_EQ(first.log.size(), 5u);
+    EXPECT_TRUE(on_short_rows(2, 1, {how}) == first);
+    EXPECT_TRUE(on_short_rows(2, 1, {how, states}) == first);
+    EXPECT_TRUE(on_short_rows(2, 3, {how}) == second);
+    EXPECT_TRUE(on_short_rows(2, 2, {how, states}) == second);
+    EXPECT_TRUE(on_short_rows(2, 3, {how, states, values}) == second);
+    for (std::size_t i = 0; i < 5; ++i)
+      EXPECT_NEAR(second.log[i][0].get<double>(), first.log[i][0].get<double>(), 1e-5) << i;
+  }
+  // In groups that need different ones.
+  const Course four = on_short_rows(4, 0, {});
+  for (const int stage : {2, 3}) {
+    const Course groups = on_short_rows(4, stage, {"zero_optimization.mics_shard_size=2"});
+    ASSERT_EQ(groups.log.size(), 5u);
+    for (std::size_t i = 0; i < 5; ++i)
+      for (const int k : {0, 1})
+        EXPECT_NEAR(groups.log[i][k].get<double>(), four.log[i][k].get<double>(), 1e-5) << i << " " << k;
+  }
 }
 
 const Json kDpo = {{"type", "dpo"}};

@@ -157,7 +157,7 @@ TEST(Serve, PiecesOfAStreamJoinToTheWholeText) {
     joined += c["delta"].value("content", "");
     if (!c["finish_reason"].is_null()) finish = c["finish_reason"];
   }
-  EXPECT_EQ(joined, choice["message"]["content"]);
+  EXPECT_EQ(Json(joined), choice["message"]["content"]);
   EXPECT_EQ(finish, "length");
   EXPECT_EQ(all.back()["usage"], whole.json()["usage"]);
   EXPECT_EQ(all.back()["usage"]["completion_tokens"], 12);

@@ -41,7 +41,8 @@ TEST(SparseLayout, EqualsDeepSpeeds) {
     const auto layout = make_layout(c, *c.attention, row["heads"].get<std::int64_t>());
     for (std::int64_t r = 0; r < layout.blocks(); ++r) EXPECT_TRUE(layout.keeps(0, r, r));
     for (std::size_t h = 0; h < row["layout"].size(); ++h)
-      ASSERT_EQ(hexadecimal(layout, layout.heads() > 1 ? static_cast<std::int64_t>(h) : 0), row["layout"][h]);
+      ASSERT_EQ(Json(hexadecimal(layout, layout.heads() > 1 ? static_cast<std::int64_t>(h) : 0)),
+                row["layout"][h]);
   }
 }
 
