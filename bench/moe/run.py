@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Fine-tunes Qwen3-30B-A3B's shape on this machine: random weights in 4 bits (16 GB on disk), LoRA r16 on attention and experts, bf16,
-one packed micro-batch of 2,048 tokens a step. Prints the peak of resident memory and the share of the register tile's speed that the
+one packed micro-batch of 2,048 tokens (--tokens) a step. Prints the peak of resident memory and the share of the register tile's speed that the
 FLOPs of the active experts reach.
 
-    run.py FT [--data FOLDER] [--layers 48] [--steps 4] [SECTION.SETTING=VALUE ...] [--result FILE]
+    run.py FT [--data FOLDER] [--layers 48] [--tokens 2048] [--steps 4] [SECTION.SETTING=VALUE ...] [--result FILE]
 
 FOLDER keeps the model between runs, and the frozen weights are read from it during training. Settings that follow are the run's, as on
 ft's command line. Fewer layers try the script: the widths, and so the share, are the same. Standard library only.
@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE.parent / "cpu_vs_pytorch"))
 from provenance import Result  # noqa: E402
 from run import told, watch  # noqa: E402
 
-TOKENS, SAMPLE = 2048, 512
+SAMPLE = 512
 SHAPE = {"architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "vocab_size": 151936, "hidden_size": 2048, "head_dim": 128,
          "num_attention_heads": 32, "num_key_value_heads": 4, "intermediate_size": 6144, "moe_intermediate_size": 768, "num_experts": 128,
          "num_experts_per_tok": 8, "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": [], "hidden_act": "silu",
@@ -37,10 +37,10 @@ def make(a, folder):
     if not (folder / "config.json").exists():
         (a.data / "config.json").write_text(json.dumps({**SHAPE, "num_hidden_layers": a.layers}))
         subprocess.run([a.ft, "init", "--config", a.data / "config.json", "--output", folder, "--load-in-4bit", "--double"], check=True)
-    draw = random.Random(1)
+    draw, sample = random.Random(1), min(SAMPLE, a.tokens)
     with open(a.data / "train.jsonl", "w") as f:
-        for _ in range(a.steps * TOKENS // SAMPLE):
-            ids = [min(SHAPE["vocab_size"] - 1, 3 + int(SHAPE["vocab_size"] * draw.random() ** 4)) for _ in range(SAMPLE)]
+        for _ in range(a.steps * a.tokens // sample):
+            ids = [min(SHAPE["vocab_size"] - 1, 3 + int(SHAPE["vocab_size"] * draw.random() ** 4)) for _ in range(sample)]
             f.write(json.dumps({"input_ids": ids, "labels": ids}) + "\n")
 
 
@@ -49,7 +49,7 @@ def config(a, folder):
     return {"model": {"model_name_or_path": str(folder)},
             "lora": {"r": 16, "lora_alpha": 32, "lora_dropout": 0.0, "target_modules": ["q_proj", "k_proj", "v_proj", "o_proj"],
                      "target_parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]},
-            "data": {"datasets": [{"path": str(a.data / "train.jsonl"), "type": "tokenized"}], "max_seq_length": TOKENS, "packing": True,
+            "data": {"datasets": [{"path": str(a.data / "train.jsonl"), "type": "tokenized"}], "max_seq_length": a.tokens, "packing": True,
                      "shuffle": False},
             "training": {"output_dir": str(a.out), "per_device_train_batch_size": 1, "gradient_accumulation_steps": 1, "max_steps": a.steps,
                          "learning_rate": 1e-4, "lr_scheduler_type": "constant", "weight_decay": 0.0, "max_grad_norm": 1.0, "bf16": True,
@@ -64,6 +64,7 @@ def main():
     a.add_argument("settings", nargs="*")
     a.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "ft-bench-moe")
     a.add_argument("--layers", type=int, default=48)
+    a.add_argument("--tokens", type=int, default=2048)
     a.add_argument("--steps", type=int, default=4)
     a.add_argument("--result", type=Path, help="write what is printed to this file as well")
     a = a.parse_args()
@@ -75,15 +76,15 @@ def main():
     run.write_text(json.dumps(config(a, folder), indent=1))
 
     words = " ".join(a.settings)
-    result = Result(f"bench/moe/run.py FT --layers {a.layers} --steps {a.steps} {words}".rstrip())
+    result = Result(f"bench/moe/run.py FT --layers {a.layers} --tokens {a.tokens} --steps {a.steps} {words}".rstrip())
     say = result.say
     plan = told(a.ft, "plan", run, a.settings)
     say(f"planned   {plan['total'] / 2**30:.2f} GiB; weights {plan['weights'] / 2**30:.2f}, activations {plan['activations'] / 2**30:.2f}, "
         f"optimizer {plan['optimizer'] / 2**30:.2f}, communication {plan['communication'] / 2**30:.2f}")
     with open(a.data / "stderr.txt", "w") as log:
-        got = watch([str(a.ft), "train", "--config", str(run), *a.settings], TOKENS, follow=a.out / "log.jsonl", log=log)
+        got = watch([str(a.ft), "train", "--config", str(run), *a.settings], a.tokens, follow=a.out / "log.jsonl", log=log)
     for number, (loss, seconds) in enumerate(zip(got["losses"], got["seconds"])):
-        say(f"step {number + 1}    {TOKENS / seconds:.1f} tok/s, loss {loss:.6f}")
+        say(f"step {number + 1}    {a.tokens / seconds:.1f} tok/s, loss {loss:.6f}")
     peak, flops = told(a.ft, "profile", run, a.settings)["peak_flops"], plan["flops_per_token"]
     rate = got["tokens_per_second"] * flops
     say(f"speed     {got['tokens_per_second']:.1f} tok/s x {flops / 1e9:.2f} GFLOP = {rate / 1e9:.0f} GFLOP/s of {peak / 1e9:.0f} of the "
