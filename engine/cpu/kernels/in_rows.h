@@ -67,18 +67,23 @@ inline bool is_in_runs(const Q& q, i64 ld, i64 from, i64 count) {
 // dots[r * ldd + c] = x w^T of Columns rows of w from row `col` on, elements [from, from + count).
 template <class T, int Rows, int Columns, class Q>
 inline void dot_rows(float* dots, i64 ldd, const Word* x, const Q& q, i64 ld, i64 col, i64 from, i64 count) {
+  constexpr i64 kBytes = kRun / Codes<Q>::kOfWord * static_cast<i64>(sizeof(Word));  // of a run's codes
   const int shift = __builtin_ctzll(static_cast<unsigned long long>(q.block));
+  const auto* codes = Codes<Q>::at(q, col * ld + from);
+  const i64 next = ld / kRun * kBytes, runs = count / kRun;
+  float scales[kDepth * kPack<T> / kRun][Columns];
+  for (int c = 0; c < Columns; ++c)
+    for (i64 i = 0; i < runs; ++i) scales[i][c] = scale_of(q, ((col + c) * ld + from + i * kRun) >> shift);
   Vec acc[Columns][Rows];
 #pragma GCC unroll 4
   for (auto& column : acc)
 #pragma GCC unroll 4
     for (Vec& v : column) v = zero();
-  for (i64 k = 0; k < count; k += kRun)
+  for (i64 i = 0; i < runs; ++i, codes += kBytes, x += kRun / kPack<T>)
 #pragma GCC unroll 4
     for (int c = 0; c < Columns; ++c) {
-      const i64 at = (col + c) * ld + from + k;
-      __builtin_prefetch(Codes<Q>::at(q, at + 8 * kRowsAbreast * ld), 0, 2);
-      add_run<T>(acc[c], x + k / kPack<T>, q, Codes<Q>::at(q, at), scale_of(q, at >> shift));
+      __builtin_prefetch(codes + (c + 8 * kRowsAbreast) * next, 0, 2);
+      add_run<T>(acc[c], x, q, codes + c * next, scales[i][c]);
     }
 #pragma GCC unroll 4
   for (int c = 0; c < Columns; ++c)
