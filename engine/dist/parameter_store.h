@@ -178,9 +178,10 @@ class ParameterStore {
   // Binds the unit's values (and gradients for a backward pass) until release().
   void acquire(int unit, bool backward);
   void release(int unit);
-  // Units apart: whether they pay for this parameter, which comes from other ranks or from elsewhere, or has a
-  // gradient that ranks add up; which of some are wanted by any rank that has them (mine: 1 or 0), for all of
-  // these acquire them in the same order (backward: in a backward pass too); and to have one gathered ahead.
+  // Units apart: whether they pay for this parameter, which comes from other ranks or from elsewhere, or has
+  // a gradient that ranks add up; which of some are wanted by any rank that has them (mine: 1 or 0), for all
+  // of these acquire them in the same order (backward: in a backward pass too); and to have one gathered
+  // ahead.
   bool comes_apart(const Parameter& p) const;
   std::vector<std::uint8_t> wanted_by_any(const std::vector<std::uint8_t>& mine, bool dealt,
                                           bool backward) const;

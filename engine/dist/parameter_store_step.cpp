@@ -144,8 +144,8 @@ bool ParameterStore::comes_apart(const Parameter& p) const {
 }
 
 // What is whole in memory needs no other rank. In a plan nobody answers, and all are wanted.
-std::vector<std::uint8_t> ParameterStore::wanted_by_any(const std::vector<std::uint8_t>& mine,
-                                                        bool dealt, bool backward) const {
+std::vector<std::uint8_t> ParameterStore::wanted_by_any(const std::vector<std::uint8_t>& mine, bool dealt,
+                                                        bool backward) const {
   Communicator& ranks = ranks_of(dealt);
   const std::size_t n = mine.size();
   if (!values_ && !(backward && grads_)) return std::vector<std::uint8_t>(n, 1);

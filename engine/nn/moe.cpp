@@ -63,8 +63,7 @@ void Moe::each_expert(Ctx& c, const Routed& r, Part part, Pass pass,
       for (std::size_t next = e + 1; next < count && ahead > 0; ++next)
         if (comes(next)) c.store->gather(unit(next)), --ahead;
     }
-    if (starts[e] < starts[e + 1])
-      f(experts[static_cast<std::size_t>(first_) + e], starts[e], starts[e + 1]);
+    if (starts[e] < starts[e + 1]) f(experts[static_cast<std::size_t>(first_) + e], starts[e], starts[e + 1]);
     if (pass == Pass::back && unit(e) != kWithTheLayer) c.store->reduce(unit(e), true);
   }
   if (pass == Pass::back && !r.wanted.empty()) c.store->settle_apart();

@@ -85,8 +85,9 @@ struct Moe {
   // Deals the experts out among ranks, which have them all together: leaves this one its own, of which others
   // know nothing but the name. UserError (exit 2) where their number does not divide.
   void share(TensorRank);
-  // Gives the store units of their own for experts, where it says that this pays, so that only those come, and
-  // have their gradients added up, that any rank needs: of each expert one for gate and up, and one for down.
+  // Gives the store units of their own for experts, where it says that this pays, so that only those come,
+  // and have their gradients added up, that any rank needs: of each expert one for gate and up, and one for
+  // down.
   void take_apart(ParameterStore&, std::vector<Parameter*>& parameters);
 
  private:

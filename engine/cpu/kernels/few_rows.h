@@ -146,8 +146,9 @@ inline void add_part(Vec (&acc)[kFewGroups][Rows], const Part& p, i64 col, i64 c
   const Left x{p.a, p.row_bytes, p.word_bytes};
   if (is_coded(t))
     return with_codes(t, [&](const auto& q) {
-      if (any_order && is_in_runs(q, t.ldb, from, count))
-        add_in_rows<T>(acc, x.data, x.row, q, t.ldb, col, cols, from, count);
+      const CodedRows rows{q, t.ldb, from, count};
+      if (any_order && rows.in_runs())
+        add_in_rows<T>(acc, x.data, x.row, rows, col, cols);
       else
         add_coded<T>(acc, x, q, t.ldb, col, cols, from, count);
     });
