@@ -33,18 +33,18 @@ struct Weight {
   std::vector<float> scales;
   Term term;  // without x
 
-  Weight(Kind kind, Shape of, const std::vector<float>& values) : shape(of) {
+  Weight(Kind kind, Shape of, std::uint64_t seed) : shape(of) {
     term.tb = Trans::yes;
     if (kind == Kind::f32 || kind == Kind::bf16) {
       const DType type = kind == Kind::f32 ? DType::f32 : DType::bf16;
       dense.resize(static_cast<std::size_t>(shape.numel() * size_of(type)));
-      for (std::size_t i = 0; i < values.size(); ++i)
-        if (type == DType::f32)
-          reinterpret_cast<float*>(dense.data())[i] = values[i];
-        else
-          from_float(reinterpret_cast<bf16*>(dense.data())[i], values[i]);
+      fill_random(dense.data(), shape.numel(), type, seed);
       term.b = Tensor(dense.data(), type, shape);
-    } else if (kind == Kind::int8) {
+      return;
+    }
+    std::vector<float> values(static_cast<std::size_t>(shape.numel()));
+    fill_random(reinterpret_cast<std::byte*>(values.data()), shape.numel(), DType::f32, seed);
+    if (kind == Kind::int8) {
       const Int8Data data = quantize_int8(shape.numel(), DType::f32, [&](const Tensor& to, std::int64_t at) {
         std::copy_n(values.data() + at, to.numel(), to.as<float>());
       });
@@ -84,9 +84,7 @@ struct Bench {
     constexpr std::int64_t kShapes[][2] = {{768, 768}, {2048, 768}, {768, 2048}};
     for (std::size_t i = 0; i == 0 || bytes < mib << 20; ++i) {
       const auto& [cols, k] = kShapes[i % 3];
-      std::vector<float> values(static_cast<std::size_t>(cols * k));
-      fill_random(reinterpret_cast<std::byte*>(values.data()), cols * k, DType::f32, i);
-      const Weight& w = *weights.emplace_back(std::make_unique<Weight>(kind, Shape{cols, k}, values));
+      const Weight& w = *weights.emplace_back(std::make_unique<Weight>(kind, Shape{cols, k}, i));
       bytes += w.bytes();
       elements += cols * k;
     }
