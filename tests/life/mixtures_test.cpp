@@ -59,8 +59,8 @@ TEST(Mixtures, TheRoutersLossIsThere) {
   EXPECT_LT(with.losses[0], plain.losses[0] + 2);
 }
 
-// Rows of a token twice, the same for both of two ranks: a micro-batch needs some of the four experts, and not
-// the same as the next.
+// Rows of a token twice, the same for both of two ranks: a micro-batch needs some of the four experts, and
+// not the same as the next.
 void write_short_rows(const Workplace& w, int kinds) {
   std::ofstream out(w / "train.jsonl");
   for (int i = 0; i < 48; ++i) {
