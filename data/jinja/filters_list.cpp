@@ -228,7 +228,7 @@ Value attr(Machine& m, const Value& v, A given) {
   return v.dict() && !method_of(v, name) ? Value::undefined(name) : attribute_of(m, v, name);
 }
 
-constexpr NamedFilter kFilters[] = {
+constexpr NamedFilter kListFilters[] = {
     {"length", bare<length_filter>},
     {"count", bare<length_filter>},
     {"first", bare<first>},
@@ -253,7 +253,7 @@ constexpr NamedFilter kFilters[] = {
 }  // namespace
 
 Filter list_filter(std::string_view name) {
-  for (const NamedFilter& f : kFilters)
+  for (const NamedFilter& f : kListFilters)
     if (f.name == name) return f.filter;
   return nullptr;
 }

@@ -140,17 +140,17 @@ Value sum(Machine& m, const Value& v, A given) {
   return total;
 }
 
-constexpr NamedFilter kFilters[] = {{"abs", bare<absolute>},
-                                    {"round", round},
-                                    {"int", to_int},
-                                    {"float", to_float},
-                                    {"filesizeformat", filesizeformat},
-                                    {"sum", sum}};
+constexpr NamedFilter kNumberFilters[] = {{"abs", bare<absolute>},
+                                          {"round", round},
+                                          {"int", to_int},
+                                          {"float", to_float},
+                                          {"filesizeformat", filesizeformat},
+                                          {"sum", sum}};
 
 }  // namespace
 
 Filter number_filter(std::string_view name) {
-  for (const NamedFilter& f : kFilters)
+  for (const NamedFilter& f : kNumberFilters)
     if (f.name == name) return f.filter;
   return nullptr;
 }

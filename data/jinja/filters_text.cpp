@@ -197,7 +197,7 @@ Value in_small(Machine& m, const Value& v, A) { return m.text(lower(str_of(m, v)
 Value begun_with_capital(Machine& m, const Value& v, A) { return m.text(capitalized(str_of(m, v))); }
 Value as_text(Machine& m, const Value& v, A) { return v.text() ? v : m.text(str_of(m, v)); }
 
-constexpr NamedFilter kFilters[] = {
+constexpr NamedFilter kTextFilters[] = {
     {"tojson", to_json},
     {"trim", kept<trim>},
     {"title", bare<title>},
@@ -221,7 +221,7 @@ constexpr NamedFilter kFilters[] = {
 }  // namespace
 
 Filter text_filter(std::string_view name) {
-  for (const NamedFilter& f : kFilters)
+  for (const NamedFilter& f : kTextFilters)
     if (f.name == name) return f.filter;
   return nullptr;
 }

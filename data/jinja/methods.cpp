@@ -37,7 +37,7 @@ Value items(Machine& m, const Value& v, A) {
 }
 Value copy(Machine&, const Value& v, A) { return v; }
 
-Value count(Machine& m, const Value& v, A given) {
+Value count_equal(Machine& m, const Value& v, A given) {
   const Bound a(m, "count", given, {"value"}, 1);
   const auto& all = v.list()->items;
   return Value::Any(std::int64_t{
@@ -61,7 +61,7 @@ constexpr Method kDict[] = {{"get", get},
                             {"popitem", refused, true},
                             {"setdefault", refused, true},
                             {"update", refused, true}};
-constexpr Method kList[] = {{"count", count},           {"index", index},         {"copy", copy},
+constexpr Method kList[] = {{"count", count_equal},     {"index", index},         {"copy", copy},
                             {"append", refused, true},  {"clear", refused, true}, {"extend", refused, true},
                             {"insert", refused, true},  {"pop", refused, true},   {"remove", refused, true},
                             {"reverse", refused, true}, {"sort", refused, true}};

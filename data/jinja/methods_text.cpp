@@ -64,7 +64,7 @@ Value index(Machine& m, const Value& v, A given, bool last) {
   return Value::Any(at);
 }
 
-Value count(Machine& m, const Value& v, A given) {
+Value count_text(Machine& m, const Value& v, A given) {
   const Bound a(m, "count", given, {"sub", "start", "end"}, 1);
   const std::string &t = *v.text(), &sub = needed(m, a, 0);
   m.step_search(t, sub);
@@ -203,7 +203,7 @@ constexpr Method kMethods[] = {
     {"endswith", [](Machine& m, const Value& v, A a) { return affix(m, v, a, false); }},
     {"replace", replace},
     {"join", join},
-    {"count", count},
+    {"count", count_text},
     {"find", [](Machine& m, const Value& v, A a) { return Value(Value::Any(found(m, v, a, false))); }},
     {"rfind", [](Machine& m, const Value& v, A a) { return Value(Value::Any(found(m, v, a, true))); }},
     {"index", [](Machine& m, const Value& v, A a) { return index(m, v, a, false); }},

@@ -94,7 +94,7 @@ Value map(Machine& m, const Value& v, A given) {
   return m.generator(std::move(out));
 }
 
-constexpr NamedFilter kFilters[] = {
+constexpr NamedFilter kSelections[] = {
     {"map", map},
     {"select", [](Machine& m, const Value& v, A given) { return selected(m, v, given, false, true); }},
     {"reject", [](Machine& m, const Value& v, A given) { return selected(m, v, given, false, false); }},
@@ -105,7 +105,7 @@ constexpr NamedFilter kFilters[] = {
 }  // namespace
 
 Filter selecting_filter(std::string_view name) {
-  for (const NamedFilter& f : kFilters)
+  for (const NamedFilter& f : kSelections)
     if (f.name == name) return f.filter;
   return nullptr;
 }
