@@ -8,6 +8,7 @@
 
 #include "bench/cpu_bench.h"
 #include "engine/cpu/cores.h"
+#include "engine/cpu/memory.h"
 #include "engine/cpu/products.h"
 #include "engine/io/four_bit.h"
 #include "engine/io/int8.h"
@@ -71,6 +72,27 @@ struct Weight {
   }
 };
 
+// The machine's limit: `mib` MiB are read, a word of each line of cache; the median of 21 times.
+void read_memory(Team& team, std::int64_t mib) {
+  constexpr std::int64_t kLine = 8, kPiece = 8192;  // words
+  const std::int64_t bytes = mib << 20;
+  const Buffer memory = reserve(bytes);
+  auto* words = reinterpret_cast<std::uint64_t*>(memory.get());
+  std::fill_n(words, bytes / 8, 1);
+  std::vector<std::uint64_t> sums(static_cast<std::size_t>(team.size() * kLine));  // a line for each thread
+  std::vector<double> seconds;
+  for (int i = 0; i < 21; ++i)
+    seconds.push_back(time_of(team, [&] {
+      share_out(team, bytes / 8 / kPiece, false, [&](std::int64_t piece, int thread) {
+        std::uint64_t& sum = sums[static_cast<std::size_t>(thread * kLine)];
+        for (std::int64_t w = 0; w < kPiece; w += kLine) sum += words[piece * kPiece + w];
+      });
+    }));
+  std::nth_element(seconds.begin(), seconds.begin() + 10, seconds.end());
+  std::printf("| none: memory is read | %ld.0 | %.1f | |\n", mib,
+              static_cast<double>(bytes) / seconds[10] * 1e-9);
+}
+
 struct Bench {
   const Kernels& kernels;
   Team& team;
@@ -115,6 +137,7 @@ void run(int threads, Target target, std::int64_t rows, std::int64_t mib) {
   Team team(threads);
   std::printf("%s, %d threads, %ld rows\n\n| weights | MiB | GB/s | 1e9 weights/s |\n|---|---|---|---|\n",
               name_of(target), threads, rows);
+  read_memory(team, mib);
   for (const Kind kind : {Kind::f32, Kind::bf16, Kind::int8, Kind::nf4, Kind::nested})
     for (const Sums sums : {Sums::in_one_order, Sums::in_any_order}) {
       const Bench bench{kernels_of(target), team, rows, sums};
