@@ -29,7 +29,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/app/copyright DESTINATION share/doc/ft COMPO
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME ft)
 set(CPACK_PACKAGE_CONTACT "The ft project <ft@example.invalid>")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "fine-tunes language models: LoRA and full, without Python")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "fine-tunes language models: LoRA, QLoRA and full, without Python")
 set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR})
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)

@@ -7,6 +7,7 @@
 #include <functional>
 #include <iostream>
 #include <new>
+#include <sstream>
 
 #include "app/commands/command_parser.h"
 #include "app/commands/completion_scripts.h"
@@ -15,10 +16,35 @@
 #include "app/config/schema.h"
 #include "app/launch/frames.h"
 #include "app/node/node.h"
+#include "app/screen/screen.h"
 #include "engine/core/suggest.h"
 #include "engine/cuda/cuda_ops.h"
 
 namespace ft {
+namespace {
+
+// What CLI11 says about a command, on a terminal in lines that fit. Examples are left whole, to be copied.
+Exit show_help(const std::string& text) {
+  constexpr std::size_t kDescription = 30;  // CLI11's column of descriptions
+  Screen screen(Screen::standard_output());
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const bool example = line.starts_with("  ft ");
+    const bool described = line.size() > kDescription && line[0] == ' ' && line[kDescription - 1] == ' ';
+    screen.line(line, example ? Screen::kWhole : described ? int{kDescription} : 2);
+  }
+  return Exit::done;
+}
+
+Exit show_settings(const std::string& section) {
+  constexpr int kUsual = 100, kLeast = 40;  // columns
+  const int terminal = Screen(Screen::standard_output()).width();
+  std::cout << config_help(section,
+                           static_cast<std::size_t>(terminal == 0 ? kUsual : std::max(terminal, kLeast)));
+  return Exit::done;
+}
+
+}  // namespace
 
 CommandLine::CommandLine() {
   app_.name("ft");
@@ -93,8 +119,8 @@ void CommandLine::help() {
         throw UserError(Exit::config, "ft help: --schema is for ft help config --schema");
       if (wants_schema_) return std::cout << config_schema(), Exit::done;
       if (wants_manual_) return std::cout << manual(), Exit::done;
-      if (topic_.empty()) return std::cout << app_.help(), Exit::done;
-      if (topic_[0] == "config") return help_config(topic_.size() > 1 ? topic_[1] : "");
+      if (topic_.empty()) return show_help(app_.help());
+      if (topic_[0] == "config") return show_settings(topic_.size() > 1 ? topic_[1] : "");
       const CLI::App* at = &app_;
       std::string name;  // of what is above
       for (const std::string& word : topic_) {
@@ -109,8 +135,7 @@ void CommandLine::help() {
         name += (name.empty() ? "" : " ") + at->get_name();
         at = at->get_subcommand(word);
       }
-      std::cout << at->help(name);
-      return Exit::done;
+      return show_help(at->help(name));
     };
   });
 }
@@ -168,7 +193,7 @@ void CommandLine::refuse(const CLI::ParseError& error, const Names& arguments) {
 }
 
 Exit CommandLine::run(const Names& arguments) {
-  if (arguments.empty()) return std::cout << app_.help(), Exit::done;
+  if (arguments.empty()) return show_help(app_.help());
   if (arguments == Names{kNodeCommand}) return run_node();
   if (arguments[0] == kCompleteCommand) {
     for (const std::string& word : completions({arguments.begin() + 1, arguments.end()}))
@@ -198,8 +223,7 @@ Exit CommandLine::run(const Names& arguments) {
     std::string name;  // of what is above
     for (; !at->get_subcommands().empty(); at = at->get_subcommands()[0])
       name += (name.empty() ? "" : " ") + at->get_name();
-    std::cout << at->help(name);
-    return Exit::done;
+    return show_help(at->help(name));
   } catch (const CLI::ParseError& error) {
     refuse(error, arguments);
   }

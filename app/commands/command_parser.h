@@ -73,7 +73,7 @@ class CommandLine {
   void help();
   [[noreturn]] void refuse(const CLI::ParseError& error, const Names& arguments);
 
-  CLI::App app_{"ft fine-tunes language models: LoRA and full, without Python."};
+  CLI::App app_{"ft fine-tunes language models: LoRA, QLoRA and full, without Python."};
   std::function<Exit()> action_;
   TrainArgs train_;
   LaunchArgs launch_;

@@ -3,7 +3,6 @@
 #include "app/config/help_config.h"
 
 #include <algorithm>
-#include <iostream>
 
 #include "app/config/config.h"
 #include "engine/core/suggest.h"
@@ -113,11 +112,6 @@ Relative paths in a file are relative to its folder, those on the command line t
       row(s, s.path.substr(s.path.find('.') + 1));
   }
   return out;
-}
-
-Exit help_config(const std::string& section) {
-  std::cout << config_help(section, 100);
-  return Exit::done;
 }
 
 }  // namespace ft

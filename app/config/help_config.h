@@ -3,14 +3,10 @@
 #include <cstddef>
 #include <string>
 
-#include "engine/core/error.h"
-
 namespace ft {
 
-std::string config_help(const std::string& section, std::size_t width);  // section "": all
-std::string config_page();                                               // docs/config.md
-
-// `ft help config [section]`: the table of settings.
-Exit help_config(const std::string& section);
+// `ft help config [section]`: the table of settings, in lines of at most `width` columns. "": all sections.
+std::string config_help(const std::string& section, std::size_t width);
+std::string config_page();  // docs/config.md
 
 }  // namespace ft

@@ -162,7 +162,9 @@ Finding clock_of() {
 Finding limits() {
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
-  Finding f{.topic = "limits", .what = str(files.rlim_cur, " open files")};
+  const bool limited = files.rlim_cur != RLIM_INFINITY;
+  const std::string most = limited ? show::count(static_cast<std::int64_t>(files.rlim_cur)) : "any number of";
+  Finding f{.topic = "limits", .what = most + " open files"};
   if (files.rlim_cur < 1024) {
     f.health = Health::advice;
     f.todo = "ulimit -n 4096: every rank has a connection to every other";

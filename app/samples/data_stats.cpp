@@ -64,7 +64,7 @@ void print_table(const DataStatistics& s, std::int64_t configured, Truncation tr
                                  cell(percent(l.lost, tokens), 10), cell(show::count(l.untrained), 17),
                                  cell(show::count(l.packs), 9),
                                  cell(percent(static_cast<std::int64_t>(l.fill * 10000), 10000), 9));
-    out.line(l.length == configured ? out.bold(line) + "  as configured" : line, Screen::kWhole);
+    out.line(l.length == configured ? out.bold(line) + "  configured" : line, Screen::kWhole);
   }
   out.line("");
   out.line(str("longer: number of samples; ", lost_as(truncation), ": share of all tokens, with truncation ",
@@ -104,7 +104,7 @@ void print_side(const PairStatistics::Side& side, const char* what, std::int64_t
   for (const auto& l : side.limits) {
     const std::string line = str(cell(show::count(l.length), 17), cell(show::count(l.longer), 9),
                                  cell(percent(l.lost, side.lengths.tokens), 10));
-    out.line(l.length == configured ? out.bold(line) + "  as configured" : line, Screen::kWhole);
+    out.line(l.length == configured ? out.bold(line) + "  configured" : line, Screen::kWhole);
   }
   out.line("");
 }

@@ -18,9 +18,9 @@ constexpr auto kRedraw = std::chrono::milliseconds(100);
 constexpr auto kPatience = std::chrono::milliseconds(500);
 constexpr int kUsualWidth = 80;
 
-int terminal_width() {
+int width_of(int terminal) {
   winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsualWidth;
+  return ioctl(terminal, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsualWidth;
 }
 
 int terminal_height() {
@@ -42,6 +42,7 @@ Screen::Options Screen::standard_output() {
   Options o;
   o.colour = terminal && variable("NO_COLOR").empty();
   o.utf8 = utf8_locale();
+  if (terminal) o.width = [] { return width_of(STDOUT_FILENO); };
   o.write = [](const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); };
   return o;
 }
@@ -53,7 +54,7 @@ Screen::Options Screen::standard_error(ProgressStyle progress) {
   o.live = progress == ProgressStyle::bar || (wanted && terminal);
   o.colour = terminal && variable("NO_COLOR").empty();
   o.utf8 = utf8_locale();
-  if (terminal || o.live) o.width = terminal_width;
+  if (terminal || o.live) o.width = [] { return width_of(STDERR_FILENO); };
   if (terminal) o.height = terminal_height;
   o.write = [](const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stderr);

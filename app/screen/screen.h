@@ -28,7 +28,7 @@ class Screen {
   // Standard error as it is: colour on a terminal unless NO_COLOR is set or TERM is dumb. `progress` is
   // logging.progress; with bar there is a live line even without a terminal, with full only on one.
   static Options standard_error(ProgressStyle progress = ProgressStyle::by_terminal);
-  // Standard output for a command's answer: whole lines, colour as above.
+  // Standard output for a command's answer: no live line, colour as above.
   static Options standard_output();
 
   bool live() const { return o_.live; }
