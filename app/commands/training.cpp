@@ -182,7 +182,7 @@ void CommandLine::tuning() {
   about_a_run(tune, tune_);
   tune->add_option_function<std::string>(
           "--metric", [this](const std::string& word) { tune_.metric = *value_of<TuneMetric>(word); },
-          "What is best: the most tokens a second (throughput), the shortest step (latency), or the least "
+          "What is best: the most tokens per second (throughput), the shortest step (latency), or the least "
           "memory, and of the settings that need it the fastest (memory).")
       ->check(CLI::IsMember({"throughput", "latency", "memory"}))
       ->default_str("throughput");

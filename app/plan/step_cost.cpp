@@ -17,7 +17,7 @@ std::string files_text(const StepCost& c) {
   const Speeds& s = c.speeds;
   if (c.moved.read + c.moved.written == 0) return "";
   std::string text = str("files: ", show::memory(c.moved.read), " read and ", show::memory(c.moved.written),
-                         " written a step by each rank");
+                         " written per step by each rank");
   if (c.files == 0)
     return text + str("; how fast is unknown", s.files_from.empty() ? "" : " (" + s.files_from + ")",
                       ": give --disk, such as 2GB/s\n");
@@ -29,15 +29,15 @@ std::string files_text(const StepCost& c) {
 std::string pcie_text(const StepCost& c) {
   if (c.moved.to_device + c.moved.to_host == 0) return "";
   const std::string text = str("host memory: ", show::memory(c.moved.to_device), " to the GPU and ",
-                               show::memory(c.moved.to_host), " back a step by each rank");
+                               show::memory(c.moved.to_host), " back per step by each rank");
   if (c.pcie == 0) return text + "; how fast is unknown: give --pcie, such as 50GB/s\n";
   return text + str(": ", show::duration(c.pcie), " at ", speed_text(c.speeds.pcie), ", given\n");
 }
 
 std::string arithmetic_text(const StepCost& c) {
   if (c.arithmetic == 0) return "arithmetic: how fast is unknown: give --flops, such as 100TFLOPS\n";
-  return str("arithmetic: ", show::duration(c.arithmetic), " a step at ", show::digits(c.speeds.flops / 1e12),
-             " TFLOP/s, ", c.speeds.flops_from, "\n");
+  return str("arithmetic: ", show::duration(c.arithmetic), " per step at ",
+             show::digits(c.speeds.flops / 1e12), " TFLOP/s, ", c.speeds.flops_from, "\n");
 }
 
 std::string bound_text(const StepCost& c) {

@@ -98,7 +98,7 @@ std::string charts(const std::vector<RunPage>& runs) {
   chart(
       "gradient norm", [](const StepRow& r) { return r.grad_norm; }, true);
   chart(
-      "tokens a second", [](const StepRow& r) { return r.tokens_per_second; }, true);
+      "tokens/s", [](const StepRow& r) { return r.tokens_per_second; }, true);
   return out + "</div>\n";
 }
 
@@ -143,8 +143,8 @@ std::string facts(const RunPage& run) {
 }
 
 std::string memory(const std::vector<RunPage>& runs) {
-  static constexpr std::array kKinds{"weights",     "adapter", "gradients",    "optimizer",
-                                     "activations", "scratch", "communication"};
+  static constexpr std::array kKinds{"weights",     "adapter",   "gradients",    "optimizer",
+                                     "activations", "workspace", "communication"};
   std::string bars;
   for (const RunPage& r : runs) {
     const MemoryReport& m = r.memory;
@@ -153,7 +153,7 @@ std::string memory(const std::vector<RunPage>& runs) {
                            m.activations, m.scratch, m.communication};
     std::string legend;
     bars += str("<div class=\"soft\">", escaped(r.name), ", ", show::memory(m.total),
-                " a rank</div><div class=\"bar\">");
+                " per rank</div><div class=\"bar\">");
     for (std::size_t i = 0; i < kKinds.size(); ++i) {
       if (bytes[i] <= 0) continue;
       const double share = 100.0 * static_cast<double>(bytes[i]) / static_cast<double>(m.total);

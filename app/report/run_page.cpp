@@ -91,7 +91,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunHeader& h) {
                    " parameters, ", h.dtype));
   const std::string trained = show::quantity(static_cast<double>(h.trained_parameters)) + " trained";
   if (h.adapter)
-    facts.emplace_back("adapter", str("LoRA r ", h.adapter->rank, ", alpha ", show::digits(h.adapter->alpha),
+    facts.emplace_back("adapter", str("LoRA r ", h.adapter->rank, ", alpha ", show::number(h.adapter->alpha),
                                       ", on ", h.adapter->linears, " linears, ", trained));
   else
     facts.emplace_back("trained", "the whole model, " + trained);
@@ -103,7 +103,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunHeader& h) {
                                    " trained; ", show::count(h.data.held_out), " held out"));
   facts.emplace_back("steps",
                      str(show::count(h.steps), " of ", show::plural(h.sequences_per_step, "sequence"), ", ",
-                         show::digits(h.epochs), " passes"));
+                         show::number(h.epochs), h.epochs == 1 ? " epoch" : " epochs"));
   std::string machine = h.ranks.empty() ? "one rank" : h.ranks + " ranks";
   if (h.memory_there > 0) machine += ", " + show::memory(h.memory_there);
   if (h.peak_flops > 0) machine += ", " + show::digits(h.peak_flops / 1e12) + " TFLOP/s";

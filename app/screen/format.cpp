@@ -58,6 +58,10 @@ std::string digits(double x, int significant) {
   return with_commas(printed("%.*f", std::max(0, significant - 1 - e), x));
 }
 
+std::string number(double x) {
+  return x == std::floor(x) && std::abs(x) < 1e9 ? count(static_cast<std::int64_t>(x)) : digits(x);
+}
+
 std::string fixed(double x, int decimals) {
   if (!std::isfinite(x)) return not_finite(x);
   std::string text = printed("%.*f", decimals, x);

@@ -11,6 +11,7 @@ std::string count(std::int64_t n);                            // 1,234,567
 std::string quantity(double n);                               // 6.74 B, 40.0 M; below a million as count()
 std::string plural(std::int64_t n, const std::string& noun);  // 1 sample, 7,473 samples
 std::string digits(double x, int significant = 3);            // 0.871, 12.3, 1,430, 3.1e-07; never "-0"
+std::string number(double x);                                 // 32, 0.5: whole ones as count()
 std::string fixed(double x, int decimals);                    // 12.60
 std::string loss(double x);                      // 1.412, 0.644, 10.83, 0.0312: steady in a live line
 std::string rate(double x);                      // 1.9e-04: learning rates

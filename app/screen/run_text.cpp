@@ -22,16 +22,11 @@ std::string short_names(const std::vector<std::string>& names) {
   return out;
 }
 
-std::string number(double x) {  // 32, 0.5: as short as it is exact to three digits
-  return x == std::floor(x) && std::abs(x) < 1e9 ? show::count(static_cast<std::int64_t>(x))
-                                                 : show::digits(x);
-}
-
 std::string adapter_text(const RunHeader& h) {
   const AdapterHeader& a = *h.adapter;
   const auto trained = static_cast<double>(h.trained_parameters);
-  return str("LoRA r ", a.rank, ", alpha ", number(a.alpha), ", on ", show::plural(a.linears, "linear"), " (",
-             short_names(a.targets), "): ", show::quantity(trained), " trained, ",
+  return str("LoRA r ", a.rank, ", alpha ", show::number(a.alpha), ", on ", show::plural(a.linears, "linear"),
+             " (", short_names(a.targets), "): ", show::quantity(trained), " trained, ",
              show::percent(trained, static_cast<double>(h.parameters)));
 }
 

@@ -83,7 +83,7 @@ class Tuning {
           Exit::memory,
           str("none of ", show::plural(static_cast<std::int64_t>(space_.points.size()), "combination"),
               " fits: the smallest needs ", show::memory(candidates_.smallest), " of ",
-              show::memory(candidates_.there), " a rank; a smaller data.max_seq_length helps"));
+              show::memory(candidates_.there), " per rank; a smaller data.max_seq_length helps"));
     if (args_.metric == TuneMetric::memory) keep_smallest(candidates_);
   }
 
@@ -201,8 +201,8 @@ class Tuning {
     }
     const TuneRow& best = results_.rows[results_.best];
     const auto figures = [](const TuneRow& row) {
-      return str(show::speed(row.tokens_per_second), ", ", show::digits(row.seconds_per_step), " s a step, ",
-                 show::memory(row.memory), " a rank");
+      return str(show::speed(row.tokens_per_second), ", ", show::digits(row.seconds_per_step),
+                 " s per step, ", show::memory(row.memory), " per rank");
     };
     const bool launched = configured_ranks(point(results_.best).config.distributed) > 1;
     std::cout << "\nbest     " << results_.settings(best) << "\n         " << figures(best) << "\n";
