@@ -131,7 +131,7 @@ MemoryUnit memory_unit(std::int64_t total) {
   const auto bytes = static_cast<double>(total);
   constexpr double kKiB = 1024, kMiB = kKiB * 1024, kGiB = kMiB * 1024;
   MemoryUnit unit{kKiB, "KiB", 0};
-  if (bytes >= 0.1 * kGiB)
+  if (bytes >= kGiB)
     unit = {kGiB, "GiB", 0};
   else if (bytes >= 0.1 * kMiB)
     unit = {kMiB, "MiB", 0};

@@ -23,11 +23,11 @@ std::string duration(double seconds);            // 0.9 s, 41 s, 3m12s, 1h04m, 2
 // A path relative to the working folder where that is shorter, else as it is.
 std::string path(const std::filesystem::path& path);
 
-// Memory in one unit for all parts of a sum: GiB from 0.1 GiB up, else MiB, else KiB.
+// Memory in one unit for all parts of a sum: GiB from 1 GiB up, MiB from 0.1 MiB up, else KiB.
 struct MemoryUnit {
   double bytes;      // of one unit
   const char* name;  // GiB
-  int decimals;      // such that the sum shows three digits
+  int decimals;      // such that the sum shows three digits and more
 };
 MemoryUnit memory_unit(std::int64_t total);
 std::string memory(std::int64_t bytes, const MemoryUnit& unit);  // 12.6, without the unit
