@@ -118,6 +118,19 @@ void require_kind(const FormatContext& context, RowType type) {
                       rows_of(context.rows.kind), "; these rows are of type ", name_of(type), hint));
 }
 
+// The settings of chat templates, where no row of the run can have one.
+void require_chats(const FormatContext& context, RowType type) {
+  const DataConfig& data = context.data;
+  if (data.datasets.size() + data.eval_datasets.size() != 1) return;  // others may have them
+  const std::vector<std::string_view> columns = columns_of(type);
+  const std::pair<const char*, bool> settings[] = {
+      {"tools", !data.tools.text.empty()}, {"chat_template_kwargs", !data.chat_template_kwargs.text.empty()}};
+  for (const auto& [name, given] : settings)
+    if (given && std::find(columns.begin(), columns.end(), name) == columns.end())
+      throw UserError(Exit::config, str("data.", name, ": has no effect on rows of type ", name_of(type),
+                                        " (", context.setting, "), which are no conversations; take it out"));
+}
+
 std::unique_ptr<Format> format_of(RowType type, const FormatContext& context,
                                   std::span<const std::string> names) {
   if (type == RowType::preference || type == RowType::kto) return make_answers_format(context);
@@ -145,6 +158,7 @@ std::unique_ptr<Format> make_format(const FormatContext& context, std::span<cons
   const RowType type =
       context.dataset.type == RowType::detected ? detect(context, names, at) : context.dataset.type;
   require_kind(context, type);
+  require_chats(context, type);
   const std::vector<std::string_view> columns = columns_of(type);
   for (const auto& [ours, theirs] : context.dataset.columns)
     if (std::find(columns.begin(), columns.end(), ours) == columns.end())

@@ -294,5 +294,19 @@ TEST_F(Load, Types) {
   EXPECT_EQ(error("{\"prompt\": \"a\", \"completion\": \"b\"}"), "no tokenizer");
 }
 
+TEST_F(Load, SettingsOfChatsAreRefusedWhereNoRowIsOne) {
+  const std::string row = "{\"input_ids\": [3, 4]}";
+  config.chat_template_kwargs.text = "{}";
+  EXPECT_EQ(
+      error(row, Exit::config),
+      "data.chat_template_kwargs: has no effect on rows of type tokenized (data.datasets[0]), which are "
+      "no conversations; take it out");
+  config.tools.text = "[]";
+  EXPECT_TRUE(error(row, Exit::config).starts_with("data.tools: has no effect on rows of type tokenized"));
+  config.eval_datasets = from("e.jsonl");  // which may be conversations
+  scratch.write("e.jsonl", row);
+  EXPECT_EQ(load(row).train.size(), 1);
+}
+
 }  // namespace
 }  // namespace ft
