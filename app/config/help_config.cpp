@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "app/config/config.h"
+#include "engine/core/error.h"
 #include "engine/core/suggest.h"
 #include "engine/io/fields.h"
 
