@@ -9,13 +9,12 @@
 #include "app/assembly/built_data.h"
 #include "app/assembly/engine.h"
 #include "app/config/hub_folders.h"
+#include "app/plan/fitting.h"
 #include "app/plan/gpu_sizes.h"
 #include "app/plan/planned.h"
 #include "app/plan/table.h"
-#include "app/plan/ways_out.h"
 #include "app/ranks/offload.h"
 #include "app/ranks/ranks.h"
-#include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "engine/cpu/cores.h"
 #include "engine/cuda/cuda_ops.h"
@@ -32,20 +31,6 @@ struct Subject {
 
   Planned with(const RunConfig& other) const { return planned(other, data ? &*data : nullptr, room); }
 };
-
-// The settings that would help, each with what it leaves, those that fit.
-void print_ways_out(const Subject& s) {
-  std::cout << "it does not fit";
-  bool any = false;
-  for (const auto& [setting, config, cost] : ways_out(s.config, true)) {
-    const std::int64_t total = s.with(config).plan.memory.total;
-    if (total > s.room.there) continue;
-    std::cout << (any ? "" : "; it would fit with") << "\n  " << setting << "  " << show::memory(total)
-              << (cost.empty() ? "" : "  (" + cost + ")");
-    any = true;
-  }
-  std::cout << "\n";
-}
 
 // Where it is to run: on a GPU that need not be here, or on this machine, which its ranks share.
 void place(Subject& s, const PlanArgs& args) {
@@ -126,7 +111,8 @@ Exit plan(const PlanArgs& args) {
     return Exit::done;
   }
   std::cout << as_text(table);
-  if (s.room.there > 0 && table.mine().planned.plan.memory.total > s.room.there) print_ways_out(s);
+  if (s.room.there > 0 && table.mine().planned.plan.memory.total > s.room.there)
+    std::cout << fits_text(fits(s.config, s.data ? &*s.data : nullptr, s.room));
   return Exit::done;
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/assembly/built_model.h"
+#include "app/plan/fitting.h"
 #include "app/plan/gpu_sizes.h"
 #include "app/plan/planned.h"
 #include "app/plan/ways_out.h"
@@ -205,6 +206,54 @@ TEST(WaysOut, AreThoseNotTakenYet) {
             "training.optim=adafactor, finetuning_type=lora, a smaller data.max_seq_length");
   for (const WayOut& w : ways_out(c, true))
     for (const WayOut& next : ways_out(w.config, true)) EXPECT_NE(next.setting, w.setting);
+}
+
+RunConfig config_of_base(const std::vector<std::string>& more) {
+  const std::string folder = std::filesystem::absolute(kBase).string();
+  return parse_config(R"({"model": {"model_name_or_path": ")" + folder +
+                          R"("}, "data": {"datasets": [{"path": "none"}], "max_seq_length": 2048}})",
+                      "run.json", "", more);
+}
+std::int64_t total_of(const RunConfig& c, Room room = {}) {
+  return planned(c, nullptr, room).plan.memory.total;
+}
+
+// What is printed is what it takes: the settings, typed in, give the memory that is said.
+TEST(Fits, AreSettingsWithWhichTheRunFits) {
+  const RunConfig c = config_of_base({"training.gradient_checkpointing=false"});
+  const std::int64_t now = total_of(c);
+  // Short sequences alone need this, so that less takes several settings.
+  const std::int64_t shortest =
+      total_of(config_of_base({"training.gradient_checkpointing=false", "data.max_seq_length=64"}));
+  int alone = 0, together = 0;
+  for (const std::int64_t there : {now - 1, now / 2, now / 5, shortest, shortest - 1, shortest / 3 * 2}) {
+    const Room room{.workspace = 0, .there = there};
+    for (const Fit& fit : fits(c, nullptr, room)) {
+      EXPECT_LE(fit.total, room.there);
+      (fit.settings.size() == 1 ? alone : together) += 1;
+      std::vector<std::string> typed{"training.gradient_checkpointing=false"};
+      for (const std::string& setting : fit.settings) {
+        const std::size_t with = setting.find(" with ");
+        typed.push_back(setting.substr(0, with));
+        if (with == setting.npos) continue;
+        const std::string path = setting.substr(with + 6);
+        typed.push_back(path.substr(0, path.find('=')) + "=.");
+      }
+      EXPECT_EQ(total_of(config_of_base(typed), room), fit.total) << typed.back();
+    }
+  }
+  EXPECT_GT(alone, 3);
+  EXPECT_GT(together, 0);
+  EXPECT_TRUE(fits(c, nullptr, {.workspace = 0, .there = 1}).empty());
+}
+
+TEST(Fits, AreShownAloneOrTogether) {
+  constexpr std::int64_t kGibi = std::int64_t{1} << 30;
+  EXPECT_EQ(fits_text({{{"a=1"}, kGibi, ""}, {{"b=2"}, 2 * kGibi, "slower"}}),
+            "it does not fit; it would fit with\n  a=1  1.00 GiB\n  b=2  2.00 GiB  (slower)\n");
+  EXPECT_EQ(fits_text({{{"a=1", "b=2"}, kGibi, ""}}),
+            "it does not fit; it would fit with all of these together\n  a=1\n  b=2  -> 1.00 GiB\n");
+  EXPECT_EQ(fits_text({}), "it does not fit, with none of the settings that save memory\n");
 }
 
 // For a GPU the host's memory comes before files.

@@ -1,0 +1,94 @@
+#include "app/plan/fitting.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "app/plan/ways_out.h"
+#include "app/screen/format.h"
+#include "engine/core/error.h"
+
+namespace ft {
+namespace {
+
+struct Fitting {
+  const BuiltData* data;
+  Room room;
+
+  // Of settings that contradict one another: more than there ever is.
+  std::int64_t total(const RunConfig& c) const {
+    try {
+      return planned(c, data, room).plan.memory.total;
+    } catch (const UserError&) {
+      return std::numeric_limits<std::int64_t>::max();
+    }
+  }
+
+  // Adds the longest sequences that fit; false: none do.
+  bool shorten(Fit& fit, const RunConfig& c) const {
+    const std::int64_t length = longest_that_fits(c, room);
+    if (length == 0) return false;
+    const Planned p = planned(c, nullptr, room, length);
+    fit.settings.push_back(
+        str(p.largest.source_tokens > 0 ? "data.max_source_length=" : "data.max_seq_length=", length));
+    fit.total = p.plan.memory.total;
+    return true;
+  }
+
+  std::vector<Fit> alone(const RunConfig& c) const {
+    std::vector<Fit> all;
+    for (const WayOut& way : ways_out(c, true))
+      if (const std::int64_t t = total(way.config); t <= room.there)
+        all.push_back({{way.setting}, t, way.cost});
+    if (Fit shorter; shorten(shorter, c)) {
+      shorter.cost = "longer samples are cut";
+      all.push_back(shorter);
+    }
+    return all;
+  }
+
+  std::vector<Fit> together(RunConfig c) const {
+    Fit fit{.total = total(c)};
+    std::set<std::string> tried;
+    const auto helps = [&](const WayOut& way) {
+      if (!tried.insert(way.setting).second) return false;
+      const std::int64_t with = total(way.config);
+      constexpr std::int64_t kWorthIt = 100;  // saves a hundredth at least
+      return with < fit.total - fit.total / kWorthIt && (fit.total = with, true);
+    };
+    while (fit.total > room.there) {
+      const std::vector<WayOut> ways = ways_out(c, true);
+      const auto way = std::find_if(ways.begin(), ways.end(), helps);
+      if (way == ways.end()) break;
+      const std::string name = way->setting.substr(0, way->setting.find('=') + 1);
+      std::erase_if(fit.settings, [&](const std::string& taken) { return taken.starts_with(name); });
+      fit.settings.push_back(way->setting);
+      c = way->config;
+    }
+    if (fit.total > room.there && !shorten(fit, c)) return {};
+    return {fit};
+  }
+};
+
+}  // namespace
+
+std::vector<Fit> fits(const RunConfig& c, const BuiltData* data, Room room) {
+  const Fitting fitting{data, room};
+  std::vector<Fit> alone = fitting.alone(c);
+  return alone.empty() ? fitting.together(c) : alone;
+}
+
+std::string fits_text(const std::vector<Fit>& fits) {
+  if (fits.empty()) return "it does not fit, with none of the settings that save memory\n";
+  const bool together = fits[0].settings.size() > 1;
+  std::string text =
+      str("it does not fit; it would fit with", together ? " all of these together" : "", "\n");
+  for (const Fit& fit : fits) {
+    for (std::size_t i = 0; i + 1 < fit.settings.size(); ++i) text += "  " + fit.settings[i] + "\n";
+    text += str("  ", fit.settings.back(), "  ", together ? "-> " : "", show::memory(fit.total),
+                fit.cost.empty() ? "" : "  (" + fit.cost + ")", "\n");
+  }
+  return text;
+}
+
+}  // namespace ft
