@@ -119,10 +119,9 @@ void require_kind(const FormatContext& context, RowType type) {
 }
 
 // The settings of chat templates, where no row of the run can have one.
-void require_chats(const FormatContext& context, RowType type) {
+void require_chats(const FormatContext& context, RowType type, std::span<const std::string_view> columns) {
   const DataConfig& data = context.data;
   if (data.datasets.size() + data.eval_datasets.size() != 1) return;  // others may have them
-  const std::vector<std::string_view> columns = columns_of(type);
   const std::pair<const char*, bool> settings[] = {
       {"tools", !data.tools.text.empty()}, {"chat_template_kwargs", !data.chat_template_kwargs.text.empty()}};
   for (const auto& [name, given] : settings)
@@ -158,8 +157,8 @@ std::unique_ptr<Format> make_format(const FormatContext& context, std::span<cons
   const RowType type =
       context.dataset.type == RowType::detected ? detect(context, names, at) : context.dataset.type;
   require_kind(context, type);
-  require_chats(context, type);
   const std::vector<std::string_view> columns = columns_of(type);
+  require_chats(context, type, columns);
   for (const auto& [ours, theirs] : context.dataset.columns)
     if (std::find(columns.begin(), columns.end(), ours) == columns.end())
       throw UserError(Exit::config, str(context.setting, ".columns.", printable(ours), ": rows of type ",

@@ -24,9 +24,8 @@ struct Fitting {
     }
   }
 
-  // Adds the longest sequences that fit; false: none do.
-  bool shorten(Fit& fit, const RunConfig& c) const {
-    const std::int64_t length = longest_that_fits(c, room);
+  // Adds sequences of that length; false: it is 0.
+  bool shorten(Fit& fit, const RunConfig& c, std::int64_t length) const {
     if (length == 0) return false;
     const Planned p = planned(c, nullptr, room, length);
     fit.settings.push_back(
@@ -35,12 +34,12 @@ struct Fitting {
     return true;
   }
 
-  std::vector<Fit> alone(const RunConfig& c) const {
+  std::vector<Fit> alone(const RunConfig& c, std::int64_t longest) const {
     std::vector<Fit> all;
     for (const WayOut& way : ways_out(c, true))
       if (const std::int64_t t = total(way.config); t <= room.there)
         all.push_back({{way.setting}, t, way.cost});
-    if (Fit shorter; shorten(shorter, c)) {
+    if (Fit shorter; shorten(shorter, c, longest)) {
       shorter.cost = "longer samples are cut";
       all.push_back(shorter);
     }
@@ -65,16 +64,16 @@ struct Fitting {
       fit.settings.push_back(way->setting);
       c = way->config;
     }
-    if (fit.total > room.there && !shorten(fit, c)) return {};
+    if (fit.total > room.there && !shorten(fit, c, longest_that_fits(c, room))) return {};
     return {fit};
   }
 };
 
 }  // namespace
 
-std::vector<Fit> fits(const RunConfig& c, const BuiltData* data, Room room) {
+std::vector<Fit> fits(const RunConfig& c, const BuiltData* data, Room room, std::int64_t longest) {
   const Fitting fitting{data, room};
-  std::vector<Fit> alone = fitting.alone(c);
+  std::vector<Fit> alone = fitting.alone(c, longest);
   return alone.empty() ? fitting.together(c) : alone;
 }
 

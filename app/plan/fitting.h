@@ -14,10 +14,11 @@ struct Fit {
   std::string cost;                   // beside time, in words
 };
 
-// Each of ways_out() that is enough alone, and the longest max_seq_length that fits (an encoder-decoder's
-// max_source_length). If none is, one entry: all ways that help, one after the other until the run fits, and
-// where even these are not enough the longest sequences that then fit. Empty: nothing helps.
-std::vector<Fit> fits(const RunConfig&, const BuiltData*, Room);
+// Each of ways_out() that is enough alone, and `longest`, the run's longest_that_fits(), as max_seq_length
+// (an encoder-decoder's max_source_length). If none is, one entry: all ways that help, one after the other
+// until the run fits, and where even these are not enough the longest sequences that then fit. Empty: nothing
+// helps.
+std::vector<Fit> fits(const RunConfig&, const BuiltData*, Room, std::int64_t longest);
 
 // The same in lines, for ft plan.
 std::string fits_text(const std::vector<Fit>&);

@@ -112,7 +112,7 @@ Exit plan(const PlanArgs& args) {
   }
   std::cout << as_text(table);
   if (s.room.there > 0 && table.mine().planned.plan.memory.total > s.room.there)
-    std::cout << fits_text(fits(s.config, s.data ? &*s.data : nullptr, s.room));
+    std::cout << fits_text(fits(s.config, s.data ? &*s.data : nullptr, s.room, table.mine().longest));
   return Exit::done;
 }
 

@@ -228,7 +228,7 @@ TEST(Fits, AreSettingsWithWhichTheRunFits) {
   int alone = 0, together = 0;
   for (const std::int64_t there : {now - 1, now / 2, now / 5, shortest, shortest - 1, shortest / 3 * 2}) {
     const Room room{.workspace = 0, .there = there};
-    for (const Fit& fit : fits(c, nullptr, room)) {
+    for (const Fit& fit : fits(c, nullptr, room, longest_that_fits(c, room))) {
       EXPECT_LE(fit.total, room.there);
       (fit.settings.size() == 1 ? alone : together) += 1;
       std::vector<std::string> typed{"training.gradient_checkpointing=false"};
@@ -244,7 +244,8 @@ TEST(Fits, AreSettingsWithWhichTheRunFits) {
   }
   EXPECT_GT(alone, 3);
   EXPECT_GT(together, 0);
-  EXPECT_TRUE(fits(c, nullptr, {.workspace = 0, .there = 1}).empty());
+  const Room none{.workspace = 0, .there = 1};
+  EXPECT_TRUE(fits(c, nullptr, none, longest_that_fits(c, none)).empty());
 }
 
 TEST(Fits, AreShownAloneOrTogether) {
