@@ -29,7 +29,7 @@ bool take_adapter_settings(lora::LoraConfig& config, const SettingsText& tree) {
   }
   adapter.adapter_name_or_path = config.adapter_name_or_path;
   const Json wanted = write_settings(config), own = write_settings(adapter);
-  Reading mistakes(tree, "", {});
+  Reading mistakes(tree, "", nullptr);
   for (const auto& [key, _] : tree.value["lora"].items()) {
     if (comparable(wanted[key]) == comparable(own[key])) continue;
     if (key == "target_modules" && wanted[key] == "all-linear")

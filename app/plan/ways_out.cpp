@@ -73,7 +73,8 @@ std::string advice_on_memory(const RunConfig& c, bool training) {
   const auto& t = c.training;
   if ((training ? t.per_device_train_batch_size : t.per_device_eval_batch_size) > 1)
     all += str("a smaller training.per_device_", training ? "train" : "eval", "_batch_size, ");
-  return all + "a smaller data.max_seq_length";
+  all += "a smaller data.max_seq_length";
+  return training ? all + "\n  ft plan says which of these are enough" : all;
 }
 
 }  // namespace ft

@@ -16,7 +16,7 @@ struct WayOut {
 // training: else a run that only computes, such as an evaluation.
 std::vector<WayOut> ways_out(const RunConfig&, bool training);
 
-// The same in words, for a message, with the sizes that could be smaller.
+// The same in words, for a message that ends with them, with the sizes that could be smaller.
 std::string advice_on_memory(const RunConfig&, bool training);
 
 }  // namespace ft

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
-#include <numeric>
 
 #include "app/assembly/built_data.h"
 #include "app/assembly/built_model.h"
@@ -59,28 +58,22 @@ class RateSearch {
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     if (error) throw UserError(Exit::storage, str(folder_, ": cannot make the folder: ", error.message()));
-    std::vector<double> rates = rates_around(config_.training.learning_rate, kFindRounds[0].rates);
     std::cout << table_.header(widest()) << std::endl;
-    for (std::size_t round = 0; round < std::size(kFindRounds); ++round) {
-      if (round > 0) rates = best_rates(rates, losses_, kFindRounds[round].rates);
-      losses_.clear();
-      for (const double rate : rates)
-        if (!measure(rate, round)) return stopped();
-      if (round > 0) continue;
-      // The best rate may lie outside of what was tried first.
-      const double beyond = rate_beyond(rates, best_rates(rates, losses_, 1).front());
-      if (beyond == 0) continue;
-      rates.push_back(beyond);
-      if (!measure(beyond, round)) return stopped();
-    }
-    return advise(rates);
+    std::vector<TriedRate> first, last;
+    for (int i = 0; i < kFirstRates; ++i)
+      if (!measure(i - kFirstRates / 2, kFirstShare, first)) return stopped();
+    // The best rate may lie outside of what was tried.
+    if (const auto beyond = step_beyond(first, best_of(first)))
+      if (!measure(*beyond, kFirstShare, first)) return stopped();
+    for (int i = 0; i < kLastRates; ++i)
+      if (!measure(last_step(first) + i, kLastShare, last)) return stopped();
+    return advise(first, last);
   }
 
  private:
   std::string file(const std::string& name) const { return join_path(folder_, name); }
 
-  RunConfig with(double rate, std::size_t round) const {
-    const double share = kFindRounds[round].share;
+  RunConfig with(double rate, double share) const {
     RunConfig c = config_;
     TrainingConfig& t = c.training;
     t.learning_rate = rate;
@@ -103,8 +96,9 @@ class RateSearch {
   }
 
   // Trains with a rate, or reads what an earlier start measured. False: it was stopped.
-  bool measure(double rate, std::size_t round) {
-    const RunConfig config = with(rate, round);
+  bool measure(int step, double share, std::vector<TriedRate>& tried) {
+    const double rate = rate_at(config_.training.learning_rate, step);
+    const RunConfig config = with(rate, share);
     const std::string name = run_name(rate, config.training.max_steps), path = file(name);
     SweepRow row{
         .name = name, .values = {text_of(rate), std::to_string(config.training.max_steps)}, .result = {}};
@@ -127,7 +121,7 @@ class RateSearch {
         throw UserError(Exit{end.exit_code},
                         str(path, ".log: ", end.last_line.empty() ? "the run failed" : end.last_line));
     }
-    losses_.push_back(row.exit_code == 0 ? row.eval_loss : NAN);
+    tried.push_back({step, row.exit_code == 0 ? row.eval_loss : NAN});
     trained_ += config.training.max_steps;
     std::cout << table_.line(row, widest()) << std::endl;
     table_.rows.push_back(row);
@@ -148,24 +142,19 @@ class RateSearch {
     return Exit::preempted;
   }
 
-  Exit advise(const std::vector<double>& rates) {
-    const double best = best_rates(rates, losses_, 1).front();
-    const double loss =
-        *std::ranges::min_element(losses_, [](double a, double b) { return a < b || std::isnan(b); });
-    if (!std::isfinite(loss))
-      throw UserError(Exit::numeric,
-                      "no rate gave a finite held-out loss; try a lower training.learning_rate");
-    std::vector<double> tried;
-    for (const SweepRow& row : table_.rows) tried.push_back(std::stod(row.values[0]));
-    const std::string advised = text_of(rate_for_whole(best, std::end(kFindRounds)[-1].share));
-    const std::string setting = "training.learning_rate=" + advised;
+  Exit advise(const std::vector<TriedRate>& first, const std::vector<TriedRate>& last) {
+    const TriedRate best = best_of(last);
+    const std::string setting =
+        "training.learning_rate=" + text_of(rate_at(config_.training.learning_rate, best.step));
     std::cout << setting << std::endl;
-    screen_.line(str("best     ", text_of(best), ": held out ", show::loss(loss),
-                     " after a quarter of the run's ", show::plural(steps_, "step"), "; the search cost ",
+    screen_.line(str("best     held out ", show::loss(best.loss), " after half of the run's ",
+                     show::plural(steps_, "step"), "; the search cost ",
                      show::digits(static_cast<double>(trained_) / static_cast<double>(steps_), 2), " runs"));
-    screen_.line(str("advised  ", advised, ": the longer a run, the lower its best rate"));
-    if (rate_beyond(tried, best) != 0)
-      screen_.line("         it is the last one tried on its side: search again around it");
+    std::vector<TriedRate> all = first;
+    all.insert(all.end(), last.begin(), last.end());
+    if (const auto beyond = step_beyond(all, best))
+      screen_.line(str("         it is the ", *beyond > best.step ? "highest" : "lowest",
+                       " rate that was tried: search again around it"));
     screen_.line("picture  " + show::path(file("learning_rate.svg")));
     screen_.line(str("next     ft train --config ", name_, " ", setting));
     return Exit::done;
@@ -174,7 +163,6 @@ class RateSearch {
   std::string name_, folder_;
   RunConfig config_;
   std::int64_t steps_ = 0, trained_ = 0;
-  std::vector<double> losses_;  // of this round's rates
   SweepTable table_;
   Screen screen_{Screen::standard_error()};
   SignalQueue signals_;
@@ -182,32 +170,37 @@ class RateSearch {
 
 }  // namespace
 
-std::vector<double> rates_around(double rate, std::size_t count) {
-  std::vector<double> rates;
-  for (std::size_t i = 0; i < count; ++i)
-    rates.push_back(
-        two_digits(rate * std::pow(10.0, (static_cast<double>(i) - static_cast<double>(count / 2)) / 3)));
-  return rates;
+double rate_at(double rate, int step) { return two_digits(rate * std::pow(10.0, step / 3.0)); }
+
+TriedRate best_of(const std::vector<TriedRate>& tried) {
+  std::optional<TriedRate> best;
+  for (const TriedRate& t : tried)
+    if (std::isfinite(t.loss) &&
+        (!best || t.loss < best->loss || (t.loss == best->loss && t.step < best->step)))
+      best = t;
+  if (!best)
+    throw UserError(Exit::numeric, "no rate gave a finite held-out loss; try a lower training.learning_rate");
+  return *best;
 }
 
-double rate_for_whole(double best, double share) { return two_digits(best * std::pow(share, 0.32)); }
-
-double rate_beyond(const std::vector<double>& rates, double best) {
-  if (best == *std::ranges::max_element(rates)) return two_digits(best * std::cbrt(10.0));
-  if (best == *std::ranges::min_element(rates)) return two_digits(best / std::cbrt(10.0));
-  return 0;
+std::optional<int> step_beyond(const std::vector<TriedRate>& tried, const TriedRate& best) {
+  const auto [lowest, highest] = std::ranges::minmax_element(tried, {}, &TriedRate::step);
+  if (best.step == highest->step) return best.step + 1;
+  if (best.step == lowest->step) return best.step - 1;
+  return std::nullopt;
 }
 
-std::vector<double> best_rates(std::vector<double> rates, std::vector<double> losses, std::size_t count) {
-  std::vector<std::size_t> order(rates.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-    return losses[a] < losses[b] || (std::isnan(losses[b]) && !std::isnan(losses[a]));
-  });
-  std::vector<double> best;
-  for (std::size_t i = 0; i < std::min(count, order.size()); ++i) best.push_back(rates[order[i]]);
-  std::ranges::sort(best);
-  return best;
+int last_step(const std::vector<TriedRate>& first) {
+  const TriedRate best = best_of(first);
+  const auto loss_at = [&](int step) {
+    const auto at = std::ranges::find(first, step, &TriedRate::step);
+    return at == first.end() ? NAN : at->loss;
+  };
+  const double lower = loss_at(best.step - 1), higher = loss_at(best.step + 1);
+  const double bend = lower + higher - 2 * best.loss;
+  const double lowest_point = std::isfinite(bend) && bend > 0 ? (lower - higher) / (2 * bend) : 0;
+  const double longer = 0.32 * std::log(kLastShare / kFirstShare) / std::log(std::cbrt(10.0));
+  return best.step + static_cast<int>(std::floor(lowest_point - longer));
 }
 
 Exit find_rate(const ConfigArgs& args) { return RateSearch(args).run(); }

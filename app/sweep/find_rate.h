@@ -1,10 +1,14 @@
-// ft sweep --find learning_rate: successive halving. Seven rates, a cube root of ten apart around the
-// configuration's, train on a sixteenth of the run's steps; the four best of them on an eighth; the two best
-// of those on a quarter. Each run has the whole schedule, on its share of the steps, so that rates are
-// compared where the run would use them. Together they cost less than one and a half runs. The longer a run,
-// the lower its best rate, about as the -0.32nd power of its length (Bjorck et al., "Scaling optimal LR
-// across token horizons", 2024): the best of the last round is lowered by that to the rate that is advised.
+// ft sweep --find learning_rate, successive halving in two rounds: seven rates, a cube root of ten apart around
+// the configuration's, train on a sixteenth of the run's steps; two of the same grid, where the lowest loss is
+// then expected, on a half. Each run has the whole schedule, on its share of the steps, so that rates are
+// compared where the run would use them. Together they cost less than one and a half runs.
+//
+// The longer a run, the lower its best rate, about as the -0.32nd power of its length (Bjorck et al.,
+// "Scaling optimal LR across token horizons", 2024). That is 0.87 of a step of the grid from a sixteenth to a
+// half, and less than a third of one from there to the whole run, so the better one of the last two is the
+// result.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,21 +18,26 @@
 
 namespace ft {
 
-// What is trained in a round: how many rates, each on this share of the run's steps.
-struct FindRound {
-  std::size_t rates;
-  double share;
-};
-inline constexpr FindRound kFindRounds[] = {{7, 1.0 / 16}, {4, 1.0 / 8}, {2, 1.0 / 4}};
+// Shares of the run's steps, and how many rates train on each.
+inline constexpr double kFirstShare = 1.0 / 16, kLastShare = 1.0 / 2;
+inline constexpr int kFirstRates = 7, kLastRates = 2;
 
-// Rates around one, the lowest first, of two digits.
-std::vector<double> rates_around(double rate, std::size_t count);
-// What is best for the whole run, when `best` is for this share of its steps. Two digits.
-double rate_for_whole(double best, double share);
-// The rate beyond the best, where that is the lowest or the highest that was tried; 0: it is between others.
-double rate_beyond(const std::vector<double>& rates, double best);
-// The `count` rates of the lowest losses, lowest rate first; losses that are NaN come last.
-std::vector<double> best_rates(std::vector<double> rates, std::vector<double> losses, std::size_t count);
+// The grid around a rate: `rate` times 10^(step / 3), of two digits.
+double rate_at(double rate, int step);
+
+// A rate of the grid and its held-out loss, NaN where that is not finite.
+struct TriedRate {
+  int step;
+  double loss;
+};
+// The one of the lowest loss, the lower rate of equals. UserError where no loss is finite.
+TriedRate best_of(const std::vector<TriedRate>& tried);
+// The step beyond one of those that were tried, where it is the lowest or the highest; none: it is between
+// others.
+std::optional<int> step_beyond(const std::vector<TriedRate>& tried, const TriedRate&);
+// The lower one of the two neighbours on the grid between which the best rate of the last round is expected:
+// the lowest point of the parabola through the best and its neighbours, lowered for the longer run.
+int last_step(const std::vector<TriedRate>& first);
 
 // Held-out loss over the rate, a line for each round. Rows' values are rate and steps.
 std::string rate_svg(const std::vector<SweepRow>& rows, const std::string& title);

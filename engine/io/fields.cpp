@@ -185,7 +185,7 @@ void Reading::expected(const std::string& path, const std::string& what, const J
 
 void Reading::unknown(const std::string& section, const std::string& key) {
   const std::string pattern = indexes_left_out(section);
-  const std::string name = meant(known_, pattern, key);
+  const std::string name = known_ ? meant(known_(), pattern, key) : "";
   fail(section + key, str("no such setting", name.empty() ? "" : "; do you mean " + name + "?"));
 }
 

@@ -89,8 +89,11 @@ struct Members {
 // What `Reader` needs that does not depend on the struct: where things stand, and every mistake so far.
 class Reading {
  public:
-  Reading(const SettingsText& from, std::filesystem::path folder, std::vector<Setting> known)
-      : from_(from), folder_(std::move(folder)), known_(std::move(known)) {}
+  // `known` lists the settings, for the one that an unknown name may mean; it is called where there is such
+  // a name, because a list of all settings takes longer than reading a file. Null: nothing is suggested.
+  using Known = std::vector<Setting> (*)();
+  Reading(const SettingsText& from, std::filesystem::path folder, Known known)
+      : from_(from), folder_(std::move(folder)), known_(known) {}
 
   void read(const Json&, bool&, const Rules&, const std::string& path);
   void read(const Json&, std::int64_t&, const Rules&, const std::string& path);
@@ -113,7 +116,7 @@ class Reading {
 
   const SettingsText& from_;
   std::filesystem::path folder_;
-  std::vector<Setting> known_;
+  Known known_;
   std::vector<std::string> mistakes_;
 };
 
@@ -376,7 +379,7 @@ std::vector<Setting> describe() {
 template <Section T>
 T read_settings(const SettingsText& from, const std::filesystem::path& folder) {
   T value;
-  Reading reading(from, folder, describe<T>());
+  Reading reading(from, folder, describe<T>);
   Reader::section(reading, from.value, value, "");
   reading.finish();
   return value;

@@ -21,7 +21,7 @@ inline SettingsText nowhere() { return {.value = Json::object(), .lines = {}, .n
 template <class Arguments, class MistakeOf>
 Arguments read_arguments(Arguments arguments, std::string_view owner, const std::string& setting, Json given,
                          const SettingsText& tree, const MistakeOf& mistake_of) {
-  Reading reading(tree, "", {});
+  Reading reading(tree, "", nullptr);
   if (!given.is_object()) {
     reading.expected(setting, "an object {...}", given);
     reading.finish();

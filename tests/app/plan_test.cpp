@@ -185,6 +185,7 @@ TEST(PlanForAGpu, ChoosesHowManyBlocksToRecompute) {
 TEST(WaysOut, AreThoseNotTakenYet) {
   RunConfig c;
   c.training.gradient_checkpointing = Checkpointing::off;
+  const std::string which = "\n  ft plan says which of these are enough";
   const auto in_files = [](const std::string& name) {
     return str("zero_optimization.", name, ".device=nvme with zero_optimization.", name,
                ".nvme_path=FOLDER, ");
@@ -193,7 +194,8 @@ TEST(WaysOut, AreThoseNotTakenYet) {
             "training.gradient_checkpointing=true, " + in_files("offload_optimizer") +
                 in_files("offload_param") +
                 "training.bf16=true, quantization.load_in_4bit=true, a smaller "
-                "training.per_device_train_batch_size, a smaller data.max_seq_length");
+                "training.per_device_train_batch_size, a smaller data.max_seq_length" +
+                which);
   EXPECT_EQ(advice_on_memory(c, false),
             in_files("offload_param") +
                 "training.bf16=true, quantization.load_in_4bit=true, a smaller "
@@ -203,7 +205,8 @@ TEST(WaysOut, AreThoseNotTakenYet) {
   c.distributed.nproc_per_node = 2;
   EXPECT_EQ(advice_on_memory(c, true),
             "training.gradient_checkpointing=auto, zero_stage=3, training.optim=adamw_8bit, "
-            "training.optim=adafactor, finetuning_type=lora, a smaller data.max_seq_length");
+            "training.optim=adafactor, finetuning_type=lora, a smaller data.max_seq_length" +
+                which);
   for (const WayOut& w : ways_out(c, true))
     for (const WayOut& next : ways_out(w.config, true)) EXPECT_NE(next.setting, w.setting);
 }

@@ -1,8 +1,9 @@
 // Products of a few rows with a coded matrix, row by row of the matrix: vectors of its codes as they lie,
 // with nothing to transpose, and one table for a block of 4-bit codes. About twice as fast as few_rows.h, but
 // sums are taken in an order of their own, so this is for answers that need not have the bits that larger
-// products give (ProductCall::any_order). Elements are those of coded.h, and a row's sums do not depend on
-// the other rows.
+// products give (ProductCall::any_order). 4-bit elements are those of coded.h. Codes in 8 bits, which every
+// type holds exactly, are summed as they are, block by block, and the sums are scaled, so that these elements
+// are not even rounded to T. A row's sums do not depend on the other rows.
 #pragma once
 #include "engine/cpu/kernels/coded.h"
 #include "engine/cpu/kernels/parts.h"
@@ -24,7 +25,10 @@ inline void arrange(Word* to, const Word* x, i64 count, const FourBitOperand&) {
 }
 template <class T>
 inline void arrange(Word* to, const Word* x, i64 count, const Int8Operand&) {
-  __builtin_memcpy(to, x, static_cast<std::size_t>(count / kPack<T>) * sizeof(Word));
+  if constexpr (kPack<T> == 2)
+    for (i64 i = 0; i < count / kPack<T>; i += kLanes) pair_halves(T{}, to + i, x + i);
+  else
+    __builtin_memcpy(to, x, static_cast<std::size_t>(count) * sizeof(Word));
 }
 
 // acc[r] += the products of a run of codes with x, whose rows lie kDepth words apart, lane by lane.
@@ -50,14 +54,37 @@ template <class T, int Rows>
 template <class T, int Rows>
 [[gnu::always_inline]] inline void add_run(Vec (&acc)[Rows], const Word* x, const Int8Operand&,
                                            const std::int8_t* codes, float scale) {
-  const Vec s = splat(scale);
+  Vec sums[Rows];
+#pragma GCC unroll 4
+  for (Vec& v : sums) v = zero();
 #pragma GCC unroll 8
   for (i64 i = 0; i < kRun; i += kLanes * kPack<T>)
     if constexpr (kPack<T> == 2)
-      add_words<T>(acc, x + i / 2,
-                   narrow_rows(T{}, load_signed(codes + i) * s, load_signed(codes + i + kLanes) * s));
+      add_words<T>(sums, x + i / 2,
+                   pair_halves(T{}, load_signed(codes + i), load_signed(codes + i + kLanes)));
     else
-      add_words<T>(acc, x + i, as_words(rounded(T{}, load_signed(codes + i) * s)));
+      add_words<T>(sums, x + i, as_words(load_signed(codes + i)));
+#pragma GCC unroll 4
+  for (int r = 0; r < Rows; ++r) acc[r] = fma(sums[r], splat(scale), acc[r]);
+}
+
+// Scales of some rows of a matrix: at[row * stride + block].
+struct Scales {
+  const float* at;
+  i64 stride;
+};
+// From block `first` to `last` of Columns rows from `row` on; where they are coded themselves, in `decoded`.
+template <int Columns, i64 Most>
+inline Scales scales_of(float (&)[Columns][Most], const Int8Operand& q, i64 row, i64 blocks, i64 first, i64) {
+  return {q.scales + row * blocks + first, blocks};
+}
+template <int Columns, i64 Most>
+inline Scales scales_of(float (&decoded)[Columns][Most], const FourBitOperand& q, i64 row, i64 blocks,
+                        i64 first, i64 last) {
+  if (q.absmax != nullptr) return {q.absmax + row * blocks + first, blocks};
+  for (i64 c = 0; c < Columns; ++c)
+    for (i64 b = first; b <= last; ++b) decoded[c][b - first] = scale_of(q, (row + c) * blocks + b);
+  return {decoded[0], Most};
 }
 
 // Elements [from, from + count) of each row of a matrix w, ld apart.
@@ -77,21 +104,22 @@ inline void dot_rows(float* dots, i64 ldd, const Word* x, const CodedRows<Q>& w,
   const int shift = __builtin_ctzll(static_cast<unsigned long long>(w.q.block));
   const auto* codes = Codes<Q>::at(w.q, col * w.ld + w.from);
   const i64 next = w.ld / kRun * kBytes, runs = w.count / kRun;
-  float scales[kDepth * kPack<T> / kRun][Columns];
-  for (int c = 0; c < Columns; ++c)
-    for (i64 i = 0; i < runs; ++i)
-      scales[i][c] = scale_of(w.q, ((col + c) * w.ld + w.from + i * kRun) >> shift);
+  float decoded[Columns][kDepth * kPack<T> / kRun];
+  const i64 first = w.from >> shift, last = (w.from + w.count - 1) >> shift;
+  const Scales scales = scales_of(decoded, w.q, col, w.ld >> shift, first, last);
   Vec acc[Columns][Rows];
 #pragma GCC unroll 4
   for (auto& column : acc)
 #pragma GCC unroll 4
     for (Vec& v : column) v = zero();
-  for (i64 i = 0; i < runs; ++i, codes += kBytes, x += kRun / kPack<T>)
+  for (i64 i = 0; i < runs; ++i, codes += kBytes, x += kRun / kPack<T>) {
+    const float* scale = scales.at + (((w.from + i * kRun) >> shift) - first);
 #pragma GCC unroll 4
     for (int c = 0; c < Columns; ++c) {
       __builtin_prefetch(codes + (c + 8 * kRowsAbreast) * next, 0, 2);
-      add_run<T>(acc[c], x, w.q, codes + c * next, scales[i][c]);
+      add_run<T>(acc[c], x, w.q, codes + c * next, scale[c * scales.stride]);
     }
+  }
 #pragma GCC unroll 4
   for (int c = 0; c < Columns; ++c)
 #pragma GCC unroll 4

@@ -211,6 +211,16 @@ inline void split_pairs(T, std::uint32_t* to, const std::uint32_t* from) {
   _mm512_storeu_si512(to, _mm512_permutex2var_epi16(a, _mm512_loadu_si512(kPlaces), b));
   _mm512_storeu_si512(to + 16, _mm512_permutex2var_epi16(a, _mm512_loadu_si512(kPlaces + 32), b));
 }
+// Elements i and i + kLanes of 2 * kLanes of them side by side.
+template <class T>
+inline void pair_halves(T, std::uint32_t* to, const std::uint32_t* from) {
+  _mm512_storeu_si512(to, pair_rows({_mm512_loadu_si512(from)}).v);
+}
+// The same of floats that T, the upper half of a float, holds exactly.
+template <class T>
+inline WordVec pair_halves(T, Vec lo, Vec hi) {
+  return {_mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(lo.v), 16), _mm512_castps_si512(hi.v))};
+}
 template <class T>
 inline Vec dot_pairs(T, Vec c, WordVec a, WordVec b) {
   return {dot(T{}, c.v, a.v, b.v)};

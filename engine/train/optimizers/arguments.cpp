@@ -32,7 +32,7 @@ Json parse_optim_args(const std::string& text, const SettingsText& tree) {
     rest.erase(0, comma + 1);
     const std::size_t equals = pair.find('=');
     if (equals == 0 || equals == pair.npos || equals + 1 == pair.size()) {
-      Reading reading(tree, "", {});
+      Reading reading(tree, "", nullptr);
       reading.fail("training.optim_args",
                    str("\"", printable(pair), "\" is no key=value; write \"key=value,key=value\""));
       reading.finish();
