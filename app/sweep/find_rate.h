@@ -1,7 +1,7 @@
-// ft sweep --find learning_rate, successive halving in two rounds: seven rates, a cube root of ten apart around
-// the configuration's, train on a sixteenth of the run's steps; two of the same grid, where the lowest loss is
-// then expected, on a half. Each run has the whole schedule, on its share of the steps, so that rates are
-// compared where the run would use them. Together they cost less than one and a half runs.
+// ft sweep --find learning_rate, successive halving in two rounds: seven rates, a cube root of ten apart
+// around the configuration's, train on a sixteenth of the run's steps; two of the same grid, where the lowest
+// loss is then expected, on a half. Each run has the whole schedule, on its share of the steps, so that rates
+// are compared where the run would use them. Together they cost less than one and a half runs.
 //
 // The longer a run, the lower its best rate, about as the -0.32nd power of its length (Bjorck et al.,
 // "Scaling optimal LR across token horizons", 2024). That is 0.87 of a step of the grid from a sixteenth to a
