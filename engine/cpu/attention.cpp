@@ -277,7 +277,7 @@ void Attention::ranges(const op::AttentionRanges& op) {
   std::int64_t pairs = 0;
   for (std::int64_t row = 0; row < op.q.rows(); ++row) pairs += count[row];
   const auto run = of_type(kernels_.attention_ranges, op.q.dtype);
-  constexpr double kSmall = 1e6;  // multiply-adds, some tens of microseconds
+  constexpr double kSmall = 1e5;  // FLOPs, some tens of microseconds: keys come from memory
   const double work = 2.0 * static_cast<double>(pairs * heads.query * heads.width);
   const std::int64_t items = op.q.rows() * heads.key_value;
   const Tensor& bits = op.ranges.blocks;

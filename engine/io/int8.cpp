@@ -1,6 +1,7 @@
 #include "engine/io/int8.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "engine/core/require.h"
@@ -13,11 +14,12 @@ namespace {
 constexpr std::int64_t kRun = 1 << 18;  // elements of a thread at a time: whole blocks
 
 void quantize_block(std::int8_t* codes, float& scale, const float* x, std::int64_t n) {
-  float absmax = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    require(std::isfinite(x[i]), "quantize_int8: a value is not finite");
-    absmax = std::max(absmax, std::fabs(x[i]));
-  }
+  // Bits of absolute values are in the values' order, and a maximum of whole numbers is taken in vectors.
+  std::int32_t largest = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+    largest = std::max(largest, std::bit_cast<std::int32_t>(x[i]) & std::int32_t{0x7fffffff});
+  const auto absmax = std::bit_cast<float>(largest);
+  require(std::isfinite(absmax), "quantize_int8: a value is not finite");
   scale = int8_scale(absmax);
   for (std::int64_t i = 0; i < n; ++i) codes[i] = int8_code(x[i], scale);
 }

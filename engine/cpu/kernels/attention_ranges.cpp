@@ -84,6 +84,14 @@ inline float bias_of(const AttentionRange& c, i64 head, i64 key) {
   return widened(reinterpret_cast<const T*>(c.bias.data)[row * c.bias.stride + head]);
 }
 
+// What is read next: the keys of the next block, or the first ones of the next head.
+template <class T>
+[[gnu::always_inline]] inline void fetch_keys(const AttentionRange& c, i64 from) {
+  const i64 end = c.first_key + c.keys;
+  if (from < c.keys) return fetch_rows<T>(c.k, c.first_key + from, end, c.key_head, c.width);
+  if (c.key_head + 1 < c.key_heads) fetch_rows<T>(c.k, c.first_key, end, c.key_head + 1, c.width);
+}
+
 template <class T>
 void one_head(const AttentionRange& c, i64 head, float* workspace) {
   const i64 D = c.width;
@@ -103,7 +111,9 @@ void one_head(const AttentionRange& c, i64 head, float* workspace) {
       n = smaller(n, ((block + 1) << c.blocks.shift) - (c.number + at));
       if ((c.blocks.bits[head * c.blocks.head_words + block / 32] >> (block % 32) & 1) == 0) continue;
     }
+    fetch_rows<T>(c.v, c.first_key + at, c.first_key + at + n, c.key_head, D);
     for (i64 k = 0; k < n; ++k) s[k] = scale * dot(q, keys + (at + k) * c.k.stride, D);
+    fetch_keys<T>(c, at + n);
     if (c.cap > 0) cap_scores(s, n, c.cap * kLog2E);
     if (c.bias.data)
       for (i64 k = 0; k < n; ++k) s[k] += kLog2E * bias_of<T>(c, head, at + k);
