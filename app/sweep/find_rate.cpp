@@ -65,8 +65,9 @@ class RateSearch {
     // The best rate may lie outside of what was tried.
     if (const auto beyond = step_beyond(first, best_of(first)))
       if (!measure(*beyond, kFirstShare, first)) return stopped();
+    const int lower = last_step(without_level(first));
     for (int i = 0; i < kLastRates; ++i)
-      if (!measure(last_step(first) + i, kLastShare, last)) return stopped();
+      if (!measure(lower + i, kLastShare, last)) return stopped();
     return advise(first, last);
   }
 
@@ -188,6 +189,15 @@ std::optional<int> step_beyond(const std::vector<TriedRate>& tried, const TriedR
   if (best.step == highest->step) return best.step + 1;
   if (best.step == lowest->step) return best.step - 1;
   return std::nullopt;
+}
+
+std::vector<TriedRate> without_level(std::vector<TriedRate> tried) {
+  const double lowest = best_of(tried).loss, limit = lowest + 0.001 * std::fabs(lowest);
+  int highest = best_of(tried).step;
+  for (const TriedRate& t : tried)
+    if (t.loss <= limit) highest = std::max(highest, t.step);
+  std::erase_if(tried, [&](const TriedRate& t) { return t.loss <= limit && t.step < highest; });
+  return tried;
 }
 
 int last_step(const std::vector<TriedRate>& first) {

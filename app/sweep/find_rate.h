@@ -35,6 +35,9 @@ TriedRate best_of(const std::vector<TriedRate>& tried);
 // The step beyond one of those that were tried, where it is the lowest or the highest; none: it is between
 // others.
 std::optional<int> step_beyond(const std::vector<TriedRate>& tried, const TriedRate&);
+// Of losses within a thousandth of the lowest only that of the highest rate: hardly anything has been learned
+// yet, as by new adapters in a few steps, and more is learned later with a higher rate.
+std::vector<TriedRate> without_level(std::vector<TriedRate> tried);
 // The lower one of the two neighbours on the grid between which the best rate of the last round is expected:
 // the lowest point of the parabola through the best and its neighbours, lowered for the longer run.
 int last_step(const std::vector<TriedRate>& first);

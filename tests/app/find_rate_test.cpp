@@ -39,6 +39,15 @@ TEST(FindRate, TheLastRatesAreAroundTheLowestPoint) {
   EXPECT_EQ(last_step({{0, 1}, {1, 1}, {2, 1}}), -1) << "a level line has no lowest point";
 }
 
+TEST(FindRate, OfLevelLossesTheHighestRateCounts) {
+  const auto kept = without_level({{-1, 1.0005}, {0, 1}, {1, 1.0008}, {2, 1.1}, {3, NAN}});
+  ASSERT_EQ(kept.size(), 3u);
+  EXPECT_EQ(kept[0].step, 1);
+  EXPECT_EQ(without_level({{-1, 1.1}, {0, 1}, {1, 1.0015}}).size(), 3u);
+  // bench/gsm8k's adapter after 22 steps
+  EXPECT_EQ(last_step(without_level({{-2, 2.8677}, {-1, 2.8670}, {0, 2.8672}, {1, 2.8725}, {2, 2.92}})), -1);
+}
+
 // Held-out losses after a sixteenth of runs of configs/demo and configs/translation; the best of the whole
 // runs, 0.00093 and 0.001, are among the last two.
 TEST(FindRate, WholeRunsBestsAreAmongTheLast) {
