@@ -192,8 +192,9 @@ std::optional<int> step_beyond(const std::vector<TriedRate>& tried, const TriedR
 }
 
 std::vector<TriedRate> without_level(std::vector<TriedRate> tried) {
-  const double lowest = best_of(tried).loss, limit = lowest + 0.001 * std::fabs(lowest);
-  int highest = best_of(tried).step;
+  const TriedRate best = best_of(tried);
+  const double limit = best.loss + 0.001 * std::fabs(best.loss);
+  int highest = best.step;
   for (const TriedRate& t : tried)
     if (t.loss <= limit) highest = std::max(highest, t.step);
   std::erase_if(tried, [&](const TriedRate& t) { return t.loss <= limit && t.step < highest; });
