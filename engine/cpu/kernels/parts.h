@@ -23,14 +23,15 @@ i64 elements(const Part& p) {
   return smaller(p.words * kPack<T>, p.term->k - p.from * kPack<T>);
 }
 
-// Cuts the terms' words, in order, into depths: equal ones of at most kDepth words, which may end early when
-// too many short terms meet. Elements are summed depth by depth, each from zero.
+// Cuts the terms' words, in order, into depths: equal ones of at most kDepth words, but for the last one a
+// multiple of `step`, a divisor of kDepth; they may end early when too many short terms meet. Elements are
+// summed depth by depth, each from zero.
 template <class T>
 class Depths {
  public:
-  explicit Depths(const ProductCall& call) : call_(call) {
+  explicit Depths(const ProductCall& call, i64 step = 1) : call_(call) {
     for (i64 t = 0; t < call.count; ++t) total_ += ceil_div(call.terms[t].k, kPack<T>);
-    depth_ = total_ == 0 ? 0 : ceil_div(total_, ceil_div(total_, kDepth));
+    depth_ = total_ == 0 ? 0 : round_up(ceil_div(total_, ceil_div(total_, kDepth)), step);
   }
   // The parts of the next depth, kMaxParts at most; their number.
   i64 next(Part* parts) {

@@ -252,7 +252,7 @@ void compute_few(const ProductCall& call, const Block& block, Workspace& w) {
   constexpr i64 kParts = 8 * kMaxParts, kRoom = sizeof w.a / sizeof(Word);
   constexpr i64 kMost = kFewRows * (kDepth + (kStripPad + kLanes) * kMaxParts);  // of one depth
   const i64 ld = round_up(block.cols, kFewColumns);
-  Depths<T> depths(call);
+  Depths<T> depths(call, step_of_depths<T>(call));
   Part parts[kParts];
   do {
     const bool add = !depths.at_start();
