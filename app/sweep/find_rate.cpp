@@ -65,9 +65,9 @@ class RateSearch {
     // The best rate may lie outside of what was tried.
     if (const auto beyond = step_beyond(first, best_of(first)))
       if (!measure(*beyond, kFirstShare, first)) return stopped();
-    const int lower = last_step(without_level(first));
-    for (int i = 0; i < kLastRates; ++i)
-      if (!measure(lower + i, kLastShare, last)) return stopped();
+    const LastRound round = last_round(first);
+    for (int i = 0; i < round.rates; ++i)
+      if (!measure(round.lowest + i, round.share, last)) return stopped();
     return advise(first, last);
   }
 
@@ -148,8 +148,8 @@ class RateSearch {
     const std::string setting =
         "training.learning_rate=" + text_of(rate_at(config_.training.learning_rate, best.step));
     std::cout << setting << std::endl;
-    screen_.line(str("best     held out ", show::loss(best.loss), " after half of the run's ",
-                     show::plural(steps_, "step"), "; the search cost ",
+    screen_.line(str("best     held out ", show::loss(best.loss), " after ", table_.rows.back().values[1],
+                     " of the run's ", show::plural(steps_, "step"), "; the search cost ",
                      show::digits(static_cast<double>(trained_) / static_cast<double>(steps_), 2), " runs"));
     std::vector<TriedRate> all = first;
     all.insert(all.end(), last.begin(), last.end());
@@ -191,18 +191,17 @@ std::optional<int> step_beyond(const std::vector<TriedRate>& tried, const TriedR
   return std::nullopt;
 }
 
-std::vector<TriedRate> without_level(std::vector<TriedRate> tried) {
-  const TriedRate best = best_of(tried);
-  const double limit = best.loss + 0.001 * std::fabs(best.loss);
-  int highest = best.step;
-  for (const TriedRate& t : tried)
-    if (t.loss <= limit) highest = std::max(highest, t.step);
-  std::erase_if(tried, [&](const TriedRate& t) { return t.loss <= limit && t.step < highest; });
-  return tried;
-}
-
-int last_step(const std::vector<TriedRate>& first) {
+LastRound last_round(const std::vector<TriedRate>& first) {
   const TriedRate best = best_of(first);
+  const auto is_level = [&](const TriedRate& t) {
+    return t.loss <= best.loss + 0.001 * std::fabs(best.loss);
+  };
+  if (std::ranges::count_if(first, is_level) >= kLevelRates) {
+    int highest = best.step;
+    for (const TriedRate& t : first)
+      if (is_level(t)) highest = std::max(highest, t.step);
+    return {.lowest = highest - 1, .rates = 3, .share = 1.0 / 3};
+  }
   const auto loss_at = [&](int step) {
     const auto at = std::ranges::find(first, step, &TriedRate::step);
     return at == first.end() ? NAN : at->loss;
@@ -210,8 +209,10 @@ int last_step(const std::vector<TriedRate>& first) {
   const double lower = loss_at(best.step - 1), higher = loss_at(best.step + 1);
   const double bend = lower + higher - 2 * best.loss;
   const double lowest_point = std::isfinite(bend) && bend > 0 ? (lower - higher) / (2 * bend) : 0;
-  const double longer = 0.32 * std::log(kLastShare / kFirstShare) / std::log(std::cbrt(10.0));
-  return best.step + static_cast<int>(std::floor(lowest_point - longer));
+  constexpr double kShare = 1.0 / 2;
+  const double longer = 0.32 * std::log(kShare / kFirstShare) / std::log(std::cbrt(10.0));
+  return {
+      .lowest = best.step + static_cast<int>(std::floor(lowest_point - longer)), .rates = 2, .share = kShare};
 }
 
 Exit find_rate(const ConfigArgs& args) { return RateSearch(args).run(); }

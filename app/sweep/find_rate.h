@@ -7,6 +7,10 @@
 // "Scaling optimal LR across token horizons", 2024). That is 0.87 of a step of the grid from a sixteenth to a
 // half, and less than a third of one from there to the whole run, so the better one of the last two is the
 // result.
+//
+// Where the first losses are level over several rates, hardly anything has been learned yet, as by new
+// adapters in a few steps: all that they tell is which rates are too high. Then three rates around the
+// highest of the level ones train on a third.
 #pragma once
 #include <optional>
 #include <string>
@@ -18,9 +22,10 @@
 
 namespace ft {
 
-// Shares of the run's steps, and how many rates train on each.
-inline constexpr double kFirstShare = 1.0 / 16, kLastShare = 1.0 / 2;
-inline constexpr int kFirstRates = 7, kLastRates = 2;
+// Of the first round: the share of the run's steps, how many rates, and of how many within a thousandth of the
+// lowest loss it takes to call them level.
+inline constexpr double kFirstShare = 1.0 / 16;
+inline constexpr int kFirstRates = 7, kLevelRates = 3;
 
 // The grid around a rate: `rate` times 10^(step / 3), of two digits.
 double rate_at(double rate, int step);
@@ -35,12 +40,14 @@ TriedRate best_of(const std::vector<TriedRate>& tried);
 // The step beyond one of those that were tried, where it is the lowest or the highest; none: it is between
 // others.
 std::optional<int> step_beyond(const std::vector<TriedRate>& tried, const TriedRate&);
-// Of losses within a thousandth of the lowest only that of the highest rate: hardly anything has been learned
-// yet, as by new adapters in a few steps, and more is learned later with a higher rate.
-std::vector<TriedRate> without_level(std::vector<TriedRate> tried);
-// The lower one of the two neighbours on the grid between which the best rate of the last round is expected:
-// the lowest point of the parabola through the best and its neighbours, lowered for the longer run.
-int last_step(const std::vector<TriedRate>& first);
+// The last round: neighbours on the grid from `lowest` on, each on a share of the run's steps.
+struct LastRound {
+  int lowest, rates;
+  double share;
+};
+// Around the lowest point of the parabola through the best and its neighbours, lowered for the longer run; of
+// level losses around the highest rate.
+LastRound last_round(const std::vector<TriedRate>& first);
 
 // Held-out loss over the rate, a line for each round. Rows' values are rate and steps.
 std::string rate_svg(const std::vector<SweepRow>& rows, const std::string& title);
