@@ -1,5 +1,7 @@
 #include "lora/adapter.h"
 
+#include "engine/nn/sum.h"
+
 namespace ft::lora {
 
 LoraAdapter::LoraAdapter(const std::string& module, std::int64_t in, std::int64_t out, std::int64_t rank,
@@ -41,6 +43,8 @@ void LoraAdapter::down(Ctx& c, Tensor u, Tensor x) const {
   Scope scratch(c.scratch);
   matrix().forward(c, u, dropped(c, x));
 }
+
+void LoraAdapter::up(Sum& y, Tensor u) const { y.add({u, Trans::no, b.value, Trans::yes}); }
 
 void LoraAdapter::up_grad(Ctx& c, Tensor du, Tensor dy, Tensor u) const {
   product(c.ops, du, {dy, Trans::no, b.value, Trans::no}, scale_);

@@ -16,7 +16,7 @@ class LoraAdapter : public Adapter {
 
   std::int64_t width() const override { return rank(); }
   void down(Ctx&, Tensor u, Tensor x) const override;  // u = s x A^T
-  void up(Sum& y, Tensor u) const override { y.add({u, Trans::no, b.value, Trans::yes}); }
+  void up(Sum& y, Tensor u) const override;
   void up_grad(Ctx&, Tensor du, Tensor dy, Tensor u) const override;  // du = s dy B
   void down_grad(Ctx&, Sum& dx, Tensor du, Tensor x) const override;
   std::optional<DownMatrix> down_matrix(const Ctx& c) const override {

@@ -1,5 +1,7 @@
 #include "lora/choice.h"
 
+#include "engine/nn/sum.h"
+
 #include <algorithm>
 
 namespace ft::lora {

@@ -1,5 +1,7 @@
 #include "lora/dora.h"
 
+#include "engine/nn/sum.h"
+
 namespace ft::lora {
 
 DoraAdapter::DoraAdapter(const std::string& module, std::int64_t in, std::int64_t out, std::int64_t rank,

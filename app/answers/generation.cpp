@@ -11,6 +11,7 @@
 #include "app/screen/format.h"
 #include "engine/cpu/target.h"
 #include "engine/io/json.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {

@@ -12,6 +12,7 @@
 #include "data/preference/scored_rows.h"
 #include "data/row_reader.h"
 #include "engine/io/file.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {

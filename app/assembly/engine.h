@@ -7,6 +7,7 @@
 
 #include "app/assembly/built_objective.h"
 #include "engine/dist/communicator.h"
+#include "engine/ops/ops.h"
 #include "engine/train/planner.h"
 
 namespace ft {

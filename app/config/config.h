@@ -15,7 +15,7 @@
 #include "engine/dist/config.h"
 #include "engine/generate/config.h"
 #include "engine/nn/config.h"
-#include "engine/ops/ops.h"
+#include "engine/ops/device.h"
 #include "engine/train/config.h"
 #include "engine/train/objectives/config.h"
 #include "lora/config.h"

@@ -9,6 +9,7 @@
 
 #include "app/assembly/built_model.h"
 #include "engine/io/safetensors_write.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 

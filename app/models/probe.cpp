@@ -5,6 +5,7 @@
 
 #include "app/assembly/engine.h"
 #include "engine/io/convert.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {

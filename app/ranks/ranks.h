@@ -10,7 +10,7 @@
 #include "engine/dist/trace_communicator.h"
 #include "engine/dist/wire.h"
 #include "engine/nn/cut.h"
-#include "engine/ops/ops.h"
+#include "engine/ops/device.h"
 
 namespace ft {
 

@@ -22,7 +22,7 @@
 
 namespace ft {
 
-// Of the first round: the share of the run's steps, how many rates, and of how many within a thousandth of the
+// Of the first round: the share of the run's steps, how many rates, and how many within a thousandth of the
 // lowest loss it takes to call them level.
 inline constexpr double kFirstShare = 1.0 / 16;
 inline constexpr int kFirstRates = 7, kLevelRates = 3;

@@ -6,6 +6,7 @@
 #include "app/plan/request.h"
 #include "app/plan/ways_out.h"
 #include "engine/io/file.h"
+#include "engine/ops/ops.h"
 #include "lora/eva.h"
 #include "lora/peft_config.h"
 #include "lora/watch.h"

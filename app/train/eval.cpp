@@ -19,6 +19,7 @@
 #include "app/screen/screen.h"
 #include "app/train/teach.h"
 #include "engine/io/json.h"
+#include "engine/ops/ops.h"
 #include "engine/train/trainer.h"
 
 namespace ft {

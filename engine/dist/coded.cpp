@@ -1,5 +1,7 @@
 #include "engine/dist/coded.h"
 
+#include "engine/ops/ops.h"
+
 namespace ft {
 namespace {
 

@@ -2,7 +2,8 @@
 // scales.
 #pragma once
 #include "engine/dist/communicator.h"
-#include "engine/ops/ops.h"
+#include "engine/ops/compressed.h"
+#include "engine/ops/device.h"
 
 namespace ft {
 

@@ -17,7 +17,7 @@
 #include "engine/io/block_mover.h"
 #include "engine/io/borrowed_file.h"
 #include "engine/io/scratch_file.h"
-#include "engine/ops/ops.h"
+#include "engine/ops/device.h"
 
 namespace ft {
 

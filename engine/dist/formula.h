@@ -2,6 +2,7 @@
 // without padding, buffers and activations.
 #pragma once
 #include "engine/dist/parameter_store.h"
+#include "engine/ops/compressed.h"
 
 namespace ft {
 

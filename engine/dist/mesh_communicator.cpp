@@ -1,5 +1,7 @@
 #include "engine/dist/mesh_communicator.h"
 
+#include "engine/ops/ops.h"
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>

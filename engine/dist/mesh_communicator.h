@@ -7,10 +7,11 @@
 #include <limits>
 #include <memory>
 
+#include "engine/core/arena.h"
 #include "engine/dist/communicator.h"
 #include "engine/dist/exchange.h"
 #include "engine/dist/wire.h"
-#include "engine/ops/ops.h"
+#include "engine/ops/device.h"
 
 namespace ft {
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "engine/core/divide.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {

@@ -36,7 +36,7 @@
 #include "engine/dist/parameter.h"
 #include "engine/dist/state_spec.h"
 #include "engine/dist/work_queue.h"
-#include "engine/ops/ops.h"
+#include "engine/ops/device.h"
 
 namespace ft {
 

@@ -2,6 +2,7 @@
 // (qwZ), a second copy of them near by (hpZ), and gradients in 4 bits (qgZ).
 #include "engine/dist/coded.h"
 #include "engine/dist/parameter_store.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 

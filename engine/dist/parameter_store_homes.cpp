@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/dist/parameter_store.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 

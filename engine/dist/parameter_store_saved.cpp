@@ -3,6 +3,7 @@
 
 #include "engine/core/divide.h"
 #include "engine/dist/parameter_store.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 

@@ -7,6 +7,7 @@
 
 #include "engine/dist/coded.h"
 #include "engine/dist/parameter_store.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 

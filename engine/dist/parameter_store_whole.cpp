@@ -4,6 +4,7 @@
 
 #include "engine/core/divide.h"
 #include "engine/dist/parameter_store.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/dist/state_spec.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "engine/core/arena.h"
 #include "engine/dist/communicator.h"
-#include "engine/ops/ops.h"
+#include "engine/ops/device.h"
 
 namespace ft {
 

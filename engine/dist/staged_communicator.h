@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/dist/communicator.h"
-#include "engine/ops/ops.h"
+#include "engine/ops/device.h"
 
 namespace ft {
 

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "engine/dist/communicator.h"
-#include "engine/ops/trace_ops.h"
+#include "engine/ops/device.h"
+#include "engine/ops/trace_call.h"
 
 namespace ft {
 

@@ -6,6 +6,7 @@
 
 #include "engine/core/error.h"
 #include "engine/generate/beam_search.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "engine/core/error.h"
 #include "engine/nn/sequence_part.h"
+#include "engine/nn/sum.h"
 
 namespace ft {
 namespace {

@@ -30,6 +30,7 @@
 #include "engine/nn/picked_rows.h"
 #include "engine/nn/stage.h"
 #include "engine/nn/visitor.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 

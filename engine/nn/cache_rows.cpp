@@ -1,5 +1,7 @@
 #include "engine/nn/cache_rows.h"
 
+#include "engine/ops/ops.h"
+
 #include <algorithm>
 
 namespace ft {
@@ -30,6 +32,13 @@ CacheRows::CacheRows(const Continuation& next, const KvCacheShape& shape) {
     source.insert(source.end(), static_cast<std::size_t>(to - from), source_slot);
     source_count.insert(source_count.end(), static_cast<std::size_t>(to - from), next.source_lengths[i]);
   }
+}
+
+void copy_slot(Ops& ops, const KvCache& cache, std::int32_t from, std::int32_t to, std::int64_t tokens) {
+  const std::int64_t source = from * cache.shape.capacity, target = to * cache.shape.capacity;
+  for (const KvCache::Layer& layer : cache.layers)
+    for (const Tensor& t : {layer.k, layer.v})
+      if (t) ops.copy(t.slice(target, target + tokens), t.slice(source, source + tokens));
 }
 
 }  // namespace ft

@@ -22,6 +22,7 @@
 #include "engine/nn/row_shards.h"
 #include "engine/nn/sequence_part.h"
 #include "engine/nn/shared_rows.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 

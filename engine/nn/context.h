@@ -10,7 +10,8 @@
 #include "engine/dist/depot.h"
 #include "engine/dist/grid.h"
 #include "engine/dist/parameter_store.h"
-#include "engine/ops/ops.h"
+#include "engine/ops/device.h"
+#include "engine/ops/phases.h"
 
 namespace ft {
 
@@ -72,7 +73,7 @@ struct Ctx {
     return {ops,           other, scratch, dtype,   random, train,      inputs,    adapters,
             tokens_weight, grid,  store,   numbers, shards, parts_stay, in_flight, again};
   }
-  void begin(Phase phase) { ops.phases().turn_to(phase); }
+  void begin(Phase);
   Tensor save(std::int64_t rows, std::int64_t cols) { return saved.take_padded(rows, cols, dtype); }
   Tensor temporary(std::int64_t rows, std::int64_t cols) { return scratch.take_padded(rows, cols, dtype); }
 };
@@ -81,62 +82,6 @@ struct Ctx {
 void add_up(Ctx&, Tensor x, std::string_view of);
 
 // Indices on the device, until c.saved is rewound.
-inline Tensor upload(Ctx& c, const std::vector<std::int32_t>& values) {
-  Tensor t = c.saved.take({static_cast<std::int64_t>(values.size())}, DType::i32);
-  c.ops.upload(t, values.data());
-  return t;
-}
-
-// y = c + the sum of everything added, written once: a Linear, its adapter and a residual, or the gradient of
-// an input that several Linears share. With an empty y nothing is wanted, and nothing is computed.
-class Sum {
- public:
-  // alpha: of what is added, not of c.
-  Sum(Ops& ops, Tensor y, Tensor c = {}, float alpha = 1)
-      : ops_(ops), y_(y), c_(c), alpha_(alpha), goes_on_(c) {}
-  explicit operator bool() const { return static_cast<bool>(y_); }
-
-  void add(const Term& term) {
-    if (!y_) return;
-    if (count_ == terms_.size()) flush();
-    terms_[count_] = term;
-    terms_[count_++].where = ops_.where();
-  }
-  // A tensor that lives until run(); of sums whose alpha is 1.
-  void add(Tensor whole) {
-    if (!y_) return;
-    require(alpha_ == 1, "a sum adds whole tensors as they are");
-    flush();
-    ops_.run(op::Add{y_, whole});
-  }
-  // What is added is a part of it, and other ranks have the rest: run() adds them up. Not where the sum goes
-  // on with a c: who began it does so.
-  void among_ranks(Ctx& c, std::string_view of) {
-    ranks_ = &c;
-    of_ = of;
-  }
-  void run() {
-    if (y_ && count_ > 0) flush();
-    if (y_ && ranks_ && !goes_on_ && !ranks_->parts_stay) add_up(*ranks_, y_, of_);
-  }
-
- private:
-  void flush() {
-    if (count_ == 0 && c_.data == y_.data) return;
-    require(count_ > 0, "a sum begins with a product");
-    ops_.run(op::Products{.y = y_, .terms = {terms_.data(), count_}, .alpha = alpha_, .c = c_});
-    c_ = y_;
-    count_ = 0;
-  }
-
-  Ops& ops_;
-  Tensor y_, c_;
-  float alpha_;
-  std::array<Term, 8> terms_{};
-  std::size_t count_ = 0;
-  bool goes_on_;
-  Ctx* ranks_ = nullptr;
-  std::string_view of_;
-};
+Tensor upload(Ctx& c, const std::vector<std::int32_t>& values);
 
 }  // namespace ft

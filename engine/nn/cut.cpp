@@ -2,6 +2,7 @@
 
 #include "engine/core/error.h"
 #include "engine/nn/context.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 

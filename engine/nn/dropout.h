@@ -14,19 +14,8 @@ struct Dropout {
   Random mask(const Ctx& c, std::string_view name) const { return c.random.with(name).with("dropout"); }
   // x, or with its gradient d, in place; nothing outside training. x may be columns of `columns`, from
   // first_column on; 0: it is all of them.
-  void apply(Ctx& c, Tensor x, std::string_view name, std::int64_t first_column = 0,
-             std::int64_t columns = 0) const {
-    if (!active(c)) return;
-    c.numbers.each_run(x.rows(), [&](std::int64_t begin, std::int64_t end, std::int64_t number) {
-      c.ops.run(op::Dropout{.y = x.slice(begin, end),
-                            .x = x.slice(begin, end),
-                            .p = p,
-                            .random = mask(c, name),
-                            .first_row = number,
-                            .first_column = first_column,
-                            .columns = columns});
-    });
-  }
+  void apply(Ctx&, Tensor x, std::string_view name, std::int64_t first_column = 0,
+             std::int64_t columns = 0) const;
 };
 
 }  // namespace ft

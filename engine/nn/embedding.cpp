@@ -1,6 +1,7 @@
 #include "engine/nn/embedding.h"
 
 #include "engine/core/error.h"
+#include "engine/nn/sum.h"
 
 namespace ft {
 

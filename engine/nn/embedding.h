@@ -7,6 +7,7 @@
 #include "engine/nn/dropout.h"
 #include "engine/nn/linear.h"
 #include "engine/nn/token_rows.h"
+#include "engine/ops/products.h"
 
 namespace ft {
 

@@ -1,5 +1,7 @@
 #include "engine/nn/expert_rows.h"
 
+#include "engine/ops/ops.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -1,5 +1,7 @@
 #include "engine/nn/head.h"
 
+#include "engine/nn/sum.h"
+
 #include <algorithm>
 
 namespace ft {

@@ -11,6 +11,7 @@
 #include "engine/nn/logit_loss.h"
 #include "engine/nn/norm.h"
 #include "engine/nn/row_loss.h"
+#include "engine/ops/loss.h"
 
 namespace ft {
 

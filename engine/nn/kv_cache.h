@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "engine/core/arena.h"
-#include "engine/ops/ops.h"
+#include "engine/ops/attention.h"
+#include "engine/ops/device.h"
 
 namespace ft {
 
@@ -64,13 +65,7 @@ struct CachedRows {
 };
 
 // The first `tokens` tokens of one slot to another.
-inline void copy_slot(Ops& ops, const KvCache& cache, std::int32_t from, std::int32_t to,
-                      std::int64_t tokens) {
-  const std::int64_t source = from * cache.shape.capacity, target = to * cache.shape.capacity;
-  for (const KvCache::Layer& layer : cache.layers)
-    for (const Tensor& t : {layer.k, layer.v})
-      if (t) ops.copy(t.slice(target, target + tokens), t.slice(source, source + tokens));
-}
+void copy_slot(Ops&, const KvCache&, std::int32_t from, std::int32_t to, std::int64_t tokens);
 
 // Memory for `layers` layers of `key_columns` = KV D columns each.
 inline KvCache take_kv_cache(Arena& arena, KvCacheShape shape, std::size_t layers, std::int64_t key_columns,

@@ -11,28 +11,8 @@ struct LayerNorm {
   bool affine = true;  // false: neither is there
 
   // y = norm(x) w + b; statistics (2, rows) f32, means and inverse deviations, for backward.
-  void forward(Ctx& c, Tensor y, Tensor statistics, Tensor x) const {
-    c.ops.enter(weight.name);
-    c.ops.run(op::LayerNorm{.y = y,
-                            .mean = statistics.slice(0, 1),
-                            .rstd = statistics.slice(1, 2),
-                            .x = x,
-                            .w = weight.value,
-                            .b = bias.value,
-                            .eps = eps});
-  }
-  void backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, Tensor statistics) const {  // dx +=
-    c.ops.enter(weight.name);
-    if (dx || trains())
-      c.ops.run(op::LayerNormGrad{.dx = dx,
-                                  .dw = weight.grad,
-                                  .db = bias.grad,
-                                  .dy = dy,
-                                  .x = x,
-                                  .w = weight.value,
-                                  .mean = statistics.slice(0, 1),
-                                  .rstd = statistics.slice(1, 2)});
-  }
+  void forward(Ctx&, Tensor y, Tensor statistics, Tensor x) const;
+  void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, Tensor statistics) const;  // dx +=
   bool trains() const { return weight.grad || bias.grad; }
   static Tensor take_statistics(Arena& arena, std::int64_t rows) { return arena.take({2, rows}, DType::f32); }
   void visit(Visitor& v) {

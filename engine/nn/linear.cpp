@@ -1,8 +1,18 @@
 #include "engine/nn/linear.h"
 
 #include "engine/nn/rescaled.h"
+#include "engine/nn/sum.h"
 
 namespace ft {
+
+void DownMatrix::forward(Ctx& c, Tensor u, Tensor x) const {
+  product(c.ops, u, {x, Trans::no, a, Trans::yes}, scale);
+}
+
+void DownMatrix::backward(Ctx& c, Sum& dx, Tensor du, Tensor x) const {
+  product(c.ops, grad, {du, Trans::yes, x, Trans::no}, 1, grad);
+  if (dx) dx.add({du, Trans::no, a, Trans::no});
+}
 
 Linear make_linear(std::string name, std::int64_t in, std::int64_t out, bool bias, DType dtype) {
   Linear l;

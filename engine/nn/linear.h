@@ -9,17 +9,15 @@
 
 namespace ft {
 
+class Sum;  // sum.h
+
 // A matrix that something narrow is made with: u = scale x a^T.
 struct DownMatrix {
   Tensor a, grad;  // (width, in); its gradient, f32
   float scale;
 
-  void forward(Ctx& c, Tensor u, Tensor x) const { product(c.ops, u, {x, Trans::no, a, Trans::yes}, scale); }
-  // du: times `scale` already.
-  void backward(Ctx& c, Sum& dx, Tensor du, Tensor x) const {
-    product(c.ops, grad, {du, Trans::yes, x, Trans::no}, 1, grad);
-    if (dx) dx.add({du, Trans::no, a, Trans::no});
-  }
+  void forward(Ctx&, Tensor u, Tensor x) const;
+  void backward(Ctx&, Sum& dx, Tensor du, Tensor x) const;  // du: times `scale` already
 };
 
 class Rescaling;  // rescaled.h

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/core/error.h"
+#include "engine/nn/sum.h"
 
 namespace ft {
 namespace {

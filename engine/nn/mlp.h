@@ -8,6 +8,7 @@
 #include "engine/nn/dropout.h"
 #include "engine/nn/keep.h"
 #include "engine/nn/siblings.h"
+#include "engine/ops/elementwise.h"
 
 namespace ft {
 

@@ -16,6 +16,7 @@
 #include "engine/nn/expert_rows.h"
 #include "engine/nn/mlp.h"
 #include "engine/nn/routing.h"
+#include "engine/ops/elementwise.h"
 
 namespace ft {
 

@@ -37,16 +37,7 @@ struct Positions {
   }
 
   // Rotates queries or keys of heads of `width` = D values; sign -1: their gradients, back.
-  void rotate(Ctx& c, Tensor x, std::int64_t width, Rotation by, float sign) const {
-    if (by == Rotation::none || !cos) return;
-    const bool local = by == Rotation::local;
-    c.ops.run(op::Rope{.x = x,
-                       .cos = local ? local_cos : cos,
-                       .sin = local ? local_sin : sin,
-                       .positions = positions,
-                       .head_width = width,
-                       .sign = sign});
-  }
+  void rotate(Ctx&, Tensor x, std::int64_t width, Rotation by, float sign) const;
 };
 
 }  // namespace ft

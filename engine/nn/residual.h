@@ -8,6 +8,7 @@
 
 #include "engine/nn/dropout.h"
 #include "engine/nn/norm.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 

@@ -1,5 +1,7 @@
 #include "engine/nn/ring_attention.h"
 
+#include "engine/ops/ops.h"
+
 #include <algorithm>
 #include <utility>
 

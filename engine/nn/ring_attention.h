@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/nn/context.h"
+#include "engine/ops/attention.h"
 
 namespace ft {
 

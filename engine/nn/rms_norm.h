@@ -12,16 +12,8 @@ struct RmsNorm {
 
   // y = norm(x) (offset + w); rstd (rows) f32 for backward. Calling it again gives the same bits, which is
   // cheaper than keeping y.
-  void forward(Ctx& c, Tensor y, Tensor rstd, Tensor x) const {
-    c.ops.enter(weight.name);
-    c.ops.run(op::RmsNorm{.y = y, .rstd = rstd, .x = x, .w = weight.value, .eps = eps, .offset = offset});
-  }
-  void backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, Tensor rstd) const {  // dx +=
-    c.ops.enter(weight.name);
-    if (dx || weight.grad)
-      c.ops.run(op::RmsNormGrad{
-          .dx = dx, .dw = weight.grad, .dy = dy, .x = x, .w = weight.value, .rstd = rstd, .offset = offset});
-  }
+  void forward(Ctx&, Tensor y, Tensor rstd, Tensor x) const;
+  void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, Tensor rstd) const;  // dx +=
   bool trains() const { return static_cast<bool>(weight.grad); }
   static Tensor take_statistics(Arena& arena, std::int64_t rows) { return arena.take({rows}, DType::f32); }
   void visit(Visitor& v) { v.parameter(weight); }

@@ -22,16 +22,7 @@ struct RouterBalanceLoss {
             c.saved.take({experts}, DType::f32)};
   }
   // loss += its value times c.tokens_weight; scale: of the gradients.
-  void add(Ctx& c, Tensor loss, const RouterStatistics& s, float scale) const {
-    c.ops.enter("router balance");
-    c.ops.run(op::RouterBalance{.loss = loss,
-                                .slope = s.slope,
-                                .starts = s.starts,
-                                .sums = s.sums,
-                                .choices = choices,
-                                .weight = coefficient * c.tokens_weight,
-                                .scale = scale});
-  }
+  void add(Ctx&, Tensor loss, const RouterStatistics&, float scale) const;
 };
 
 }  // namespace ft

@@ -1,6 +1,7 @@
 #include "engine/nn/row_shards.h"
 
 #include "engine/core/divide.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 

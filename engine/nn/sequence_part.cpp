@@ -1,5 +1,7 @@
 #include "engine/nn/sequence_part.h"
 
+#include "engine/ops/ops.h"
+
 #include <algorithm>
 
 namespace ft {

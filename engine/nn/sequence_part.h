@@ -7,6 +7,7 @@
 #include "engine/core/divide.h"
 #include "engine/dist/grid.h"
 #include "engine/nn/context.h"
+#include "engine/ops/attention.h"
 
 namespace ft {
 

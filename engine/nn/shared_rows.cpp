@@ -1,5 +1,7 @@
 #include "engine/nn/shared_rows.h"
 
+#include "engine/ops/ops.h"
+
 namespace ft {
 
 Tensor SharedRows::spread(Ctx& c, Tensor x, bool once) const {

@@ -1,5 +1,7 @@
 #include "engine/nn/siblings.h"
 
+#include "engine/nn/sum.h"
+
 namespace ft {
 namespace {
 

@@ -5,6 +5,7 @@
 
 #include "engine/nn/context.h"
 #include "engine/nn/sparse_layout.h"
+#include "engine/ops/attention.h"
 
 namespace ft {
 

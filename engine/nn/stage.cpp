@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "engine/core/error.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {

@@ -1,5 +1,7 @@
 #include "engine/nn/token_rows.h"
 
+#include "engine/ops/ops.h"
+
 namespace ft {
 namespace {
 

@@ -1,8 +1,10 @@
 // A matrix W (out, in) in any storage: a Linear asks it for its term of a product.
 #pragma once
+#include "engine/core/four_bit.h"
 #include "engine/nn/context.h"
 #include "engine/nn/cut.h"
 #include "engine/nn/visitor.h"
+#include "engine/ops/products.h"
 
 namespace ft {
 

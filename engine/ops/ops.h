@@ -3,20 +3,14 @@
 // an element.
 #pragma once
 #include <memory>
-#include <string>
 #include <string_view>
 
 #include "engine/core/arena.h"
 #include "engine/ops/all.h"
+#include "engine/ops/device.h"
 #include "engine/ops/phases.h"
 
 namespace ft {
-
-struct Device {
-  enum class Kind : std::uint8_t { cpu, cuda } kind = Kind::cpu;
-  int index = 0;
-  bool operator==(const Device&) const = default;
-};
 
 class Ops {
  public:
@@ -85,19 +79,6 @@ class OpsOf : public Ops {
 inline void product(Ops& ops, Tensor y, Term term, float alpha = 1, Tensor c = {}) {
   ops.run(op::Products{.y = y, .terms = {&term, 1}, .alpha = alpha, .c = c});
 }
-
-// Whose kernels compute attention: ft's own, or the device's vendor's where they take the shape.
-enum class AttentionKernels : std::uint8_t { own, vendor };
-
-// Whether a product with quantized weights has the same bits for a row whatever rows are beside it. Otherwise
-// a few rows may be summed in another order, on CPUs, which is faster.
-enum class Sums : std::uint8_t { in_one_order, in_any_order };
-
-struct DeviceOptions {
-  AttentionKernels attention = AttentionKernels::own;
-  Sums sums = Sums::in_one_order;
-  std::string tuning_file;  // the fastest algorithms for products, kept between runs; empty: none
-};
 
 // UserError(Exit::hardware) when there is no such device, or it lacks what the options ask for.
 std::unique_ptr<Ops> make_ops(Device, const DeviceOptions& = {});

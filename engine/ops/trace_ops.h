@@ -4,7 +4,6 @@
 // also look at every result and remember the first call that made a NaN or an Inf.
 // FLOPs and bytes are those of roles.h.
 #pragma once
-#include <chrono>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "engine/ops/ops.h"
+#include "engine/ops/trace_call.h"
 
 namespace ft {
 
@@ -21,20 +21,6 @@ struct TraceTotal {
   std::string op;
   std::int64_t calls = 0;
   double seconds = 0, flops = 0, bytes = 0;
-};
-
-// Time of the steady clock.
-inline double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// One call, for the timeline.
-struct TraceCall {
-  const char* op;
-  std::string where;  // the label that was last entered
-  Phase phase;
-  double start;  // of the steady clock
-  double seconds, flops, bytes;
 };
 
 // The first result that was not finite.

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/nn/sequence_part.h"
+#include "engine/ops/ops.h"
 #include "engine/train/pipeline.h"
 
 namespace ft {

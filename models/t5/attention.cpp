@@ -4,6 +4,7 @@
 
 #include "engine/core/error.h"
 #include "engine/nn/sequence_part.h"
+#include "engine/nn/sum.h"
 
 namespace ft::t5 {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "engine/ops/ops.h"
+#include "engine/ops/elementwise.h"
 
 namespace ft::t5 {
 

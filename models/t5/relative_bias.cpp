@@ -1,5 +1,7 @@
 #include "models/t5/relative_bias.h"
 
+#include "engine/ops/ops.h"
+
 #include <algorithm>
 #include <cmath>
 

@@ -39,7 +39,7 @@ TEST(Ranks, AKilledOneEndsTheRunWithItsName) {
 TEST(Ranks, AStuckOneIsNamedAtTheLimit) {
   const Workplace w("llama", kLora);
   auto run = endless(2, 2);
-  run.emplace_back("distributed.timeout_s=6");
+  run.emplace_back(kLostAfterSilence);
   const pid_t launcher = w.start(run);
   ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
   const std::vector<pid_t> ranks = children(launcher);
@@ -47,9 +47,7 @@ TEST(Ranks, AStuckOneIsNamedAtTheLimit) {
   kill(ranks[1], SIGSTOP);
   EXPECT_EQ(w.finish(launcher), 9) << w.says();
   EXPECT_TRUE(gone(ranks));
-  EXPECT_NE(w.says().find("(process " + std::to_string(ranks[1]) + ") has not answered for 6 s, at step "),
-            std::string::npos)
-      << w.says();
+  EXPECT_NE(w.says().find(silent(ranks[1])), std::string::npos) << w.says();
 }
 
 // Two ranks that share each layer, or sequences, beside two others: whichever dies or stands still, all four
@@ -92,7 +90,7 @@ TEST_P(OnAnAxis, AStuckOneIsNamedWithItsGroup) {
     const Workplace w("llama", kFull);
     repeat_data(w);
     auto words = run();
-    words.emplace_back("distributed.timeout_s=6");
+    words.emplace_back(kLostAfterSilence);
     const pid_t launcher = w.start(words);
     ASSERT_TRUE(w.wait_for_rows(1)) << w.says();
     const std::vector<pid_t> ranks = children(launcher);
@@ -102,9 +100,7 @@ TEST_P(OnAnAxis, AStuckOneIsNamedWithItsGroup) {
     EXPECT_EQ(w.finish(launcher), 9) << w.says();
     EXPECT_TRUE(gone(ranks));
     said = w.says();
-    EXPECT_NE(said.find(str("(process ", ranks[3], ") has not answered for 6 s, at step ")),
-              std::string::npos)
-        << said;
+    EXPECT_NE(said.find(silent(ranks[3])), std::string::npos) << said;
   }
   EXPECT_TRUE(said.find(GetParam() + " group of ranks ") != std::string::npos ||
               said.find("data group of ranks ") != std::string::npos)

@@ -46,4 +46,12 @@ inline Result result_of(const std::string& golden, const Json& config, int ranks
   return {losses(w / "out"), contents(w / file_of(config))};
 }
 
+// For how many seconds a rank may be silent where tests wait for it: longer than a busy machine's pauses.
+inline constexpr int kSilence = 20;
+inline const std::string kLostAfterSilence = "distributed.timeout_s=" + std::to_string(kSilence);
+inline std::string silent(pid_t rank) {
+  return "(process " + std::to_string(rank) + ") has not answered for " + std::to_string(kSilence) +
+         " s, at step ";
+}
+
 }  // namespace ft::test

@@ -6,6 +6,7 @@
 
 #include "engine/dist/local.h"
 #include "engine/dist/parameter_store.h"
+#include "engine/nn/sum.h"
 #include "engine/ops/trace_ops.h"
 #include "lora/adapter.h"
 

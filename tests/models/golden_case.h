@@ -13,6 +13,7 @@
 #include "engine/generate/generator.h"
 #include "engine/io/json.h"
 #include "engine/io/weights.h"
+#include "engine/ops/ops.h"
 #include "engine/train/config.h"
 #include "lora/attach.h"
 #include "lora/peft.h"

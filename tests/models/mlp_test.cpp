@@ -5,6 +5,7 @@
 
 #include "engine/dist/local.h"
 #include "engine/dist/parameter_store.h"
+#include "engine/ops/ops.h"
 #include "lora/adapter.h"
 
 namespace ft {

@@ -1,5 +1,7 @@
 #include "engine/train/objectives/comparing.h"
 
+#include "engine/ops/ops.h"
+
 #include <algorithm>
 #include <cmath>
 

@@ -2,6 +2,7 @@
 // Jensen-Shannon divergence), or kd, which mixes the forward KL with the cross-entropy (Hinton et al. 2015).
 #include <algorithm>
 
+#include "engine/ops/ops.h"
 #include "engine/train/objectives/objective.h"
 #include "engine/train/objectives/teacher_file.h"
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "engine/ops/ops.h"
 #include "engine/train/objectives/comparing.h"
 
 namespace ft {

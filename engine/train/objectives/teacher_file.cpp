@@ -9,6 +9,7 @@
 #include "engine/io/convert.h"
 #include "engine/io/hash.h"
 #include "engine/io/safetensors_write.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {

@@ -2,6 +2,7 @@
 // without adam_w_mode, DeepSpeed's word, torch.optim.Adam. With states in 8 bits as bitsandbytes' AdamW8bit.
 #include <array>
 
+#include "engine/ops/ops.h"
 #include "engine/train/optimizers/all.h"
 #include "engine/train/optimizers/coding.h"
 

@@ -1,5 +1,7 @@
 #include "engine/train/optimizers/averaged.h"
 
+#include "engine/ops/ops.h"
+
 #include <map>
 
 namespace ft {

@@ -3,6 +3,7 @@
 // bitsandbytes' Lion8bit.
 #include <array>
 
+#include "engine/ops/ops.h"
 #include "engine/train/optimizers/all.h"
 #include "engine/train/optimizers/coding.h"
 

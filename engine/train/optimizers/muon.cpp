@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "engine/ops/ops.h"
 #include "engine/train/optimizers/all.h"
 
 namespace ft {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "engine/dist/sign_sum.h"
+#include "engine/ops/ops.h"
 #include "engine/train/optimizers/all.h"
 
 namespace ft {

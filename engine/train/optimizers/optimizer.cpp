@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/ops/ops.h"
 #include "engine/train/optimizers/all.h"
 #include "engine/train/optimizers/averaged.h"
 

@@ -2,6 +2,7 @@
 // weight decay is part of the gradient.
 #include <array>
 
+#include "engine/ops/ops.h"
 #include "engine/train/optimizers/all.h"
 
 namespace ft {

@@ -1,6 +1,7 @@
 // Stochastic gradient descent as torch.optim.SGD: the weight decay is part of the gradient.
 #include <array>
 
+#include "engine/ops/ops.h"
 #include "engine/train/optimizers/all.h"
 
 namespace ft {

@@ -2,6 +2,7 @@
 #include "engine/nn/linear.h"
 
 #include "engine/io/four_bit.h"
+#include "engine/nn/sum.h"
 #include "tests/engine/nn/layer_fixture.h"
 
 namespace ft::test {

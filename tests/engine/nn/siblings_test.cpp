@@ -2,6 +2,7 @@
 // tests/lora/siblings_test.cpp counts those products.
 #include "engine/nn/siblings.h"
 
+#include "engine/nn/sum.h"
 #include "tests/engine/nn/layer_fixture.h"
 
 namespace ft::test {

@@ -1,5 +1,6 @@
 // training.ema_decay: the average is that of the weights after every step, whatever the optimizer.
 #include "engine/train/optimizers/averaged.h"
+#include "engine/ops/ops.h"
 
 #include <gtest/gtest.h>
 

@@ -10,6 +10,7 @@
 #include "engine/core/dynamic_map.h"
 #include "engine/dist/local.h"
 #include "engine/io/safetensors.h"
+#include "engine/ops/ops.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "tests/support/source.h"
 

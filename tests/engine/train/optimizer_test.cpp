@@ -1,5 +1,6 @@
 // Optimizers and clipping, step by step, against torch and transformers (tests/golden/optimizers.*).
 #include "engine/train/optimizers/optimizer.h"
+#include "engine/ops/ops.h"
 
 #include <gtest/gtest.h>
 

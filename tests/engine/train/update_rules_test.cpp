@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/dist/local.h"
+#include "engine/ops/ops.h"
 #include "engine/train/optimizers/optimizer.h"
 
 namespace ft {
