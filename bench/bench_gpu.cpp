@@ -10,6 +10,7 @@
 #include "bench/optimizer_steps.h"
 #include "engine/core/error.h"
 #include "engine/cuda/cuda_ops.h"
+#include "engine/ops/ops.h"
 #include "engine/ops/trace_ops.h"
 
 namespace ft {

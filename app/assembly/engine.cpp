@@ -5,6 +5,7 @@
 #include "engine/cuda/gpu_depots.h"
 #include "engine/dist/file_depot.h"
 #include "engine/dist/local.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 
@@ -88,6 +89,8 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> talk, 
   }
   set_recompute({&b.model(), &store}, others.critic, request.recompute);
 }
+
+Engine::~Engine() = default;
 
 Policy Engine::hold(std::optional<ParameterStore>& in, const BuiltModel& held,
                     const TransientMemory& transient) {

@@ -7,7 +7,7 @@
 
 #include "app/assembly/built_objective.h"
 #include "engine/dist/communicator.h"
-#include "engine/ops/ops.h"
+#include "engine/ops/device.h"
 #include "engine/train/planner.h"
 
 namespace ft {
@@ -28,6 +28,7 @@ class Engine {
   // through it. objective: whose other models are held beside the other, as the request has them.
   Engine(std::unique_ptr<Ops>, std::unique_ptr<Communicator>, const BuiltModel&, const PlanRequest&,
          const Plan&, Ops* observer = nullptr, const BuiltObjective* objective = nullptr);
+  ~Engine();
 
   std::unique_ptr<Ops> ops;
   std::shared_ptr<Ops> host;

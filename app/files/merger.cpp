@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lora/dora.h"
-
 #include "app/config/gguf_base.h"
+#include "engine/ops/ops.h"
+#include "lora/dora.h"
 
 namespace ft {
 
@@ -37,6 +37,8 @@ Merger::Merger(const BuiltModel& b) : built_(b), ops_(make_ops({})) {
   b.model().visit(stored);
   unties_ = b.made.info.tied_head && own;
 }
+
+Merger::~Merger() = default;
 
 const std::string& Merger::source_of(const std::string& name) const {
   const ModelInfo& info = built_.made.info;

@@ -9,7 +9,7 @@
 
 #include "app/assembly/built_model.h"
 #include "engine/io/safetensors_write.h"
-#include "engine/ops/ops.h"
+#include "engine/ops/device.h"
 
 namespace ft {
 
@@ -24,6 +24,7 @@ RunConfig merge_config(const std::string& model, const std::string& adapter);
 class Merger {
  public:
   explicit Merger(const BuiltModel& b);
+  ~Merger();
 
   // Where the adapter changes the head or the embedding of a tied model they are no longer one. The head's
   // weight then has the scale of the states before it (ModelInfo::head_scale) in it.

@@ -6,6 +6,7 @@
 #include "app/assembly/engine.h"
 #include "app/plan/request.h"
 #include "app/rollouts/sampling.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {

@@ -5,6 +5,7 @@
 #include "app/assembly/sequence_parallel.h"
 #include "app/ranks/ranks.h"
 #include "app/rollouts/sampling.h"
+#include "engine/ops/ops.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "engine/train/trainer.h"
 

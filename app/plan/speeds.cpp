@@ -7,6 +7,7 @@
 
 #include "app/assembly/engine.h"
 #include "engine/io/folder_speed.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {

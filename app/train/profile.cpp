@@ -11,6 +11,7 @@
 #include "app/profile/profiled_step.h"
 #include "app/train/reference.h"
 #include "app/train/teach.h"
+#include "engine/ops/ops.h"
 #include "engine/train/trainer.h"
 
 namespace ft {

@@ -31,6 +31,7 @@
 #include "app/version/version.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/io/checkpoint_folder.h"
+#include "engine/ops/ops.h"
 #include "engine/train/stage_schedule.h"
 #include "engine/train/trainer.h"
 

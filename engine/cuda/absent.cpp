@@ -2,6 +2,7 @@
 #include "engine/cuda/cuda_ops.h"
 #include "engine/cuda/gpu_depots.h"
 #include "engine/cuda/nccl_communicator.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 

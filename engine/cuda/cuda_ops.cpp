@@ -7,6 +7,7 @@
 #include "engine/cuda/gpu_attention.h"
 #include "engine/cuda/products.h"
 #include "engine/cuda/status.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace cuda {

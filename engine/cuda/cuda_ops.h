@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/ops/ops.h"
+#include "engine/ops/device.h"
 
 namespace ft {
 

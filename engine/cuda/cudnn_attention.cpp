@@ -8,6 +8,7 @@
 #include "engine/cuda/cudnn_runs.h"
 #include "engine/cuda/cudnn_shapes.h"
 #include "engine/cuda/kernels/kernels.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace cuda {

@@ -2,6 +2,7 @@
 // its own (ft_backends).
 #include "engine/cpu/cpu_ops.h"
 #include "engine/cuda/cuda_ops.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/cuda/cuda_ops.h"
+#include "engine/ops/ops.h"
 #include "tests/models/golden_case.h"
 
 namespace ft::test {

@@ -11,6 +11,7 @@
 #include "engine/core/error.h"
 #include "engine/cpu/cpu_ops.h"
 #include "engine/cuda/cuda_ops.h"
+#include "engine/ops/ops.h"
 #include "tests/support/attention_pair.h"
 #include "tests/support/matrix.h"
 

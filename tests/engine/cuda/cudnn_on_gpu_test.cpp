@@ -1,5 +1,6 @@
 // On a GPU: attention by cuDNN beside ft's own, where cuDNN takes the shape and where it does not.
 #include "engine/cuda/cuda_ops.h"
+#include "engine/ops/ops.h"
 #include "tests/engine/cuda/cudnn_cases.h"
 
 namespace ft::cuda {

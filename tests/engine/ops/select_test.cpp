@@ -3,6 +3,7 @@
 
 #include "engine/core/error.h"
 #include "engine/cuda/cuda_ops.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {
