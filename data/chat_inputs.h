@@ -22,12 +22,15 @@ class ChatColumns {
   explicit ChatColumns(const FormatContext&);
   // A row whose tools are null has none.
   ChatInputs of(const Json& row, const Place& at) const;
+  // For a row of plain text in the run's only dataset: UserError (exit 2) where one of the settings is given.
+  void require_unused(const Place& at) const;
 
  private:
   Json tools_of(const Json& row, const Place& at) const;
 
   std::string tools_name_, kwargs_name_;
   Json tools_, kwargs_;
+  const char* given_ = nullptr;  // one of the settings, of the only dataset
 };
 
 }  // namespace ft

@@ -121,7 +121,7 @@ void require_kind(const FormatContext& context, RowType type) {
 // The settings of chat templates, where no row of the run can have one.
 void require_chats(const FormatContext& context, RowType type, std::span<const std::string_view> columns) {
   const DataConfig& data = context.data;
-  if (data.datasets.size() + data.eval_datasets.size() != 1) return;  // others may have them
+  if (!context.is_only_dataset()) return;  // others may have them
   const std::pair<const char*, bool> settings[] = {
       {"tools", !data.tools.text.empty()}, {"chat_template_kwargs", !data.chat_template_kwargs.text.empty()}};
   for (const auto& [name, given] : settings)

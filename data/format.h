@@ -25,6 +25,8 @@ struct FormatContext {
   std::filesystem::path tokenizer_path;  // its path: a folder, or a file in it
   bool seq2seq = false;                  // samples are a source and a target
   WantedRows rows{};
+
+  bool is_only_dataset() const { return data.datasets.size() + data.eval_datasets.size() == 1; }
 };
 
 class Format {

@@ -44,6 +44,7 @@ class PromptFormat : public Format {
                       Field{.name = answer_, .may_be_list = !seq2seq_}};
     read_fields(row, at, fields);
     if (fields[0].is_list || fields[1].is_list) return conversation(read_row(row, at), at);
+    columns_.require_unused(at);
     return builder_.prompt_and_answer(fields[0].text, fields[1].text, train_prompt_, at);
   }
 

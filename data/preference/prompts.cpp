@@ -59,6 +59,7 @@ class Prompts : public Format {
   Ids of_text(const Json& prompt, const Json& row, const Place& at) const {
     Ids ids;
     if (prompt.is_string()) {
+      columns_.require_unused(at);
       ids = tokenizer_->encode_with_specials(prompt.get_ref<const std::string&>());
     } else {
       const RenderedChat::Messages messages = read_messages(prompt, prompt_, at);

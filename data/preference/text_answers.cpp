@@ -51,6 +51,7 @@ class TextAnswers : public Format {
     if (shared && !pairs_) at.fail(str("no \"", printable(prompt_), "\""));
     const float value = pairs_ ? value_.margin(tree, at) : value_.label(tree, at);
     if (chosen.is_string()) {
+      columns_.require_unused(at);
       std::string begin = shared ? "" : text(*prompt, prompt_, at);
       std::string better = text(chosen, chosen_, at), worse = pairs_ ? text(rejected, rejected_, at) : "";
       if (shared) begin = take_shared_prompt(better, worse);

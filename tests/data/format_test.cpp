@@ -94,6 +94,19 @@ TEST_F(FormatTest, PromptsAndAnswersOfMessages) {
             "t.jsonl:1: tools: ft's chat formats have none; the model's own template may");
 }
 
+TEST_F(FormatTest, SettingsOfChatsAreRefusedWhereARowIsPlainText) {
+  const std::string row = R"({"prompt": "Ada", "completion": "has"})";
+  config.chat_template_kwargs.text = "{}";
+  EXPECT_EQ(
+      error(row, Exit::config),
+      "data.chat_template_kwargs: has no effect on t.jsonl:1, which is plain text; take it out, or write "
+      "prompts as messages");
+  config.tools.text = "[]";
+  EXPECT_TRUE(error(row, Exit::config).starts_with("data.tools: has no effect on t.jsonl:1, "));
+  config.datasets.push_back(config.datasets[0]);  // which may be conversations
+  EXPECT_EQ(load(row).train.size(), 2);
+}
+
 TEST_F(FormatTest, Text) {
   EXPECT_EQ(ids(load(R"({"text": "Ada has"})").train), (Ids{1, 301, 274, 2}));
   EXPECT_EQ(labels(load(R"({"text": "Ada has"})").train), (Ids{1, 301, 274, 2}));

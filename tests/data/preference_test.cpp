@@ -200,8 +200,15 @@ TEST_F(PreferenceTest, ConversationsMayHaveTools) {
   EXPECT_EQ(chosen(R"(, "tools": null)"), tokenizer->encode("has a "));
   EXPECT_EQ(chosen(R"(, "chat_template_kwargs": {"tools_": 1, "begin": "Ada "})"),
             tokenizer->encode("Ada Ada has a "));
+  const auto refused = [&](const char* text) {
+    return error(text, Exit::config)
+        .starts_with("data.tools: has no effect on t.jsonl:1, which is plain text");
+  };
+  EXPECT_TRUE(refused(R"({"prompt":"a","chosen":"b","rejected":"c"})"));
   config.chat_template = "chatml";
   EXPECT_NE(error(flat + "}").find("chat formats have none"), std::string::npos);
+  wanted = {.kind = RowKind::prompt, .objective = "grpo"};
+  EXPECT_TRUE(refused(R"({"prompt":"a"})"));
 }
 
 TEST_F(PreferenceTest, WrongRowsAreNamed) {
