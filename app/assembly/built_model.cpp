@@ -84,6 +84,15 @@ std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config) {
     throw UserError(Exit::config, str("finetuning_type: the weights of ", config.model.model_name_or_path,
                                       " are in 4 bits and cannot be trained; set it to lora"));
   const auto wanted = lora::four_bit_plan(config.quantization);
+  if (config.sums == Sums::in_any_order) {  // --quantize: of the folder's type it asks for faster sums
+    const FourBitBook book = stored->form.book;
+    if (wanted.form.book != book)
+      throw UserError(Exit::config, str("--quantize ", name_of(wanted.form.book), ": the weights of ",
+                                        config.model.model_name_or_path, " are in ", name_of(book),
+                                        " already; use --quantize ", name_of(book), " or leave it out"));
+    const auto usual = lora::four_bit_plan({.bnb_4bit_quant_type = book});
+    if (wanted.form == usual.form && wanted.skip == usual.skip) return stored;
+  }
   if (asked && (wanted.form != stored->form || wanted.skip != stored->skip))
     throw UserError(Exit::config, str("quantization: ", file,
                                       " says that its weights are already in another 4-bit format; leave out "

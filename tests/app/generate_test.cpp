@@ -91,6 +91,27 @@ TEST_F(Generate, TypesOfTheComputationAndOfWeights) {
             std::string::npos);
 }
 
+TEST_F(Generate, ModelsIn4BitsTakeTheirTypeForFasterSums) {
+  const std::string packed = folder / "packed";
+  ASSERT_EQ(run({"quantize", "--model", kModel, "--output", packed, "--double"}).code, 0);
+  const auto answered = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"generate", "--model", packed,
+                                      "--prompt", "one two", "generation.max_new_tokens=12"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  };
+  const Outcome own = answered({}), fast = answered({"--quantize", "nf4"});
+  EXPECT_EQ(fast.code, 0) << fast.err;
+  EXPECT_EQ(fast.out, own.out);
+  EXPECT_EQ(answered({"--quantize", "nf4", "quantization.blocksize=128"}).code, 2) << "it has 64";
+  const Outcome other = answered({"--quantize", "fp4"});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("--quantize fp4: the weights of " + packed +
+                           " are in nf4 already; use --quantize nf4 or leave it out"),
+            std::string::npos)
+      << other.err;
+}
+
 TEST_F(Generate, StopStringsEndAnswers) {
   ASSERT_EQ(answer("{\"prompt\": \"one two\"}\n", {"generation.max_new_tokens=30"}).code, 0);
   const std::string whole = rows()[0]["completion"];
