@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/io/convert.h"
+#include "engine/ops/ops.h"
 
 namespace ft::lora {
 namespace {

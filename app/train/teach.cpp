@@ -11,6 +11,7 @@
 #include "app/screen/screen.h"
 #include "engine/io/convert.h"
 #include "engine/io/file.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {

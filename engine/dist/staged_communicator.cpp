@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/ops/ops.h"
+
 namespace ft {
 namespace {
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "engine/ops/ops.h"
+
 namespace ft {
 namespace {
 

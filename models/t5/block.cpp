@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/core/error.h"
+#include "engine/ops/ops.h"
 
 namespace ft::t5 {
 namespace {
