@@ -56,18 +56,17 @@ Json usual_template_kwargs(const DataConfig& config) {
 ChatColumns::ChatColumns(const FormatContext& context)
     : tools_name_(column(context.dataset, "tools")),
       kwargs_name_(column(context.dataset, kKwargs)),
-      kwargs_(usual_template_kwargs(context.data)) {
-  if (context.is_only_dataset() && !context.data.chat_template_kwargs.text.empty()) given_ = kKwargs;
+      kwargs_(usual_template_kwargs(context.data)),
+      given_(context.chat_settings()) {
   if (context.data.tools.text.empty()) return;
-  if (context.is_only_dataset()) given_ = "tools";
   tools_ = Json::parse(context.data.tools.text);
   if (!tools_.is_null() && !tools_.is_array())
     throw UserError(Exit::config, "data.tools: must be a list of functions' schemas");
 }
 
 void ChatColumns::require_unused(const Place& at) const {
-  if (given_)
-    throw UserError(Exit::config, str("data.", given_, ": has no effect on ", at.where(),
+  if (!given_.empty())
+    throw UserError(Exit::config, str("data.", given_.front(), ": has no effect on ", at.where(),
                                       ", which is plain text; take it out, or write prompts as messages"));
 }
 

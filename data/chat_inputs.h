@@ -30,7 +30,7 @@ class ChatColumns {
 
   std::string tools_name_, kwargs_name_;
   Json tools_, kwargs_;
-  const char* given_ = nullptr;  // one of the settings, of the only dataset
+  std::vector<std::string_view> given_;  // FormatContext::chat_settings
 };
 
 }  // namespace ft

@@ -120,12 +120,8 @@ void require_kind(const FormatContext& context, RowType type) {
 
 // The settings of chat templates, where no row of the run can have one.
 void require_chats(const FormatContext& context, RowType type, std::span<const std::string_view> columns) {
-  const DataConfig& data = context.data;
-  if (!context.is_only_dataset()) return;  // others may have them
-  const std::pair<const char*, bool> settings[] = {
-      {"tools", !data.tools.text.empty()}, {"chat_template_kwargs", !data.chat_template_kwargs.text.empty()}};
-  for (const auto& [name, given] : settings)
-    if (given && std::find(columns.begin(), columns.end(), name) == columns.end())
+  for (const std::string_view name : context.chat_settings())
+    if (std::find(columns.begin(), columns.end(), name) == columns.end())
       throw UserError(Exit::config, str("data.", name, ": has no effect on rows of type ", name_of(type),
                                         " (", context.setting, "), which are no conversations; take it out"));
 }
@@ -146,6 +142,14 @@ std::unique_ptr<Format> format_of(RowType type, const FormatContext& context,
 }
 
 }  // namespace
+
+std::vector<std::string_view> FormatContext::chat_settings() const {
+  std::vector<std::string_view> given;
+  if (data.datasets.size() + data.eval_datasets.size() != 1) return given;
+  if (!data.tools.text.empty()) given.emplace_back("tools");
+  if (!data.chat_template_kwargs.text.empty()) given.emplace_back("chat_template_kwargs");
+  return given;
+}
 
 std::string column(const DatasetConfig& dataset, const std::string& name) {
   const auto it = dataset.columns.find(name);

@@ -26,7 +26,8 @@ struct FormatContext {
   bool seq2seq = false;                  // samples are a source and a target
   WantedRows rows{};
 
-  bool is_only_dataset() const { return data.datasets.size() + data.eval_datasets.size() == 1; }
+  // The settings of chats that are given and that no other dataset's rows may use.
+  std::vector<std::string_view> chat_settings() const;
 };
 
 class Format {

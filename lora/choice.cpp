@@ -1,8 +1,8 @@
 #include "lora/choice.h"
 
-#include "engine/nn/sum.h"
-
 #include <algorithm>
+
+#include "engine/nn/sum.h"
 
 namespace ft::lora {
 namespace {

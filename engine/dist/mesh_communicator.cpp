@@ -1,10 +1,10 @@
 #include "engine/dist/mesh_communicator.h"
 
-#include "engine/ops/ops.h"
-
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {

@@ -1,8 +1,8 @@
 #include "engine/nn/cache_rows.h"
 
-#include "engine/ops/ops.h"
-
 #include <algorithm>
+
+#include "engine/ops/ops.h"
 
 namespace ft {
 

@@ -1,11 +1,11 @@
 #include "engine/nn/expert_rows.h"
 
-#include "engine/ops/ops.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <span>
+
+#include "engine/ops/ops.h"
 
 namespace ft {
 

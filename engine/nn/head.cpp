@@ -1,8 +1,8 @@
 #include "engine/nn/head.h"
 
-#include "engine/nn/sum.h"
-
 #include <algorithm>
+
+#include "engine/nn/sum.h"
 
 namespace ft {
 namespace {

@@ -1,9 +1,9 @@
 #include "engine/nn/ring_attention.h"
 
-#include "engine/ops/ops.h"
-
 #include <algorithm>
 #include <utility>
+
+#include "engine/ops/ops.h"
 
 namespace ft {
 

@@ -1,8 +1,8 @@
 #include "engine/nn/sequence_part.h"
 
-#include "engine/ops/ops.h"
-
 #include <algorithm>
+
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {

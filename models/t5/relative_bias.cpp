@@ -1,9 +1,9 @@
 #include "models/t5/relative_bias.h"
 
-#include "engine/ops/ops.h"
-
 #include <algorithm>
 #include <cmath>
+
+#include "engine/ops/ops.h"
 
 namespace ft::t5 {
 

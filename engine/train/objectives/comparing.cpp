@@ -1,9 +1,9 @@
 #include "engine/train/objectives/comparing.h"
 
-#include "engine/ops/ops.h"
-
 #include <algorithm>
 #include <cmath>
+
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {

@@ -1,8 +1,8 @@
 #include "engine/train/optimizers/averaged.h"
 
-#include "engine/ops/ops.h"
-
 #include <map>
+
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {

@@ -1,6 +1,5 @@
 // training.ema_decay: the average is that of the weights after every step, whatever the optimizer.
 #include "engine/train/optimizers/averaged.h"
-#include "engine/ops/ops.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +7,7 @@
 #include <map>
 
 #include "engine/dist/local.h"
+#include "engine/ops/ops.h"
 
 namespace ft {
 namespace {

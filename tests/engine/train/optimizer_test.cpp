@@ -1,6 +1,5 @@
 // Optimizers and clipping, step by step, against torch and transformers (tests/golden/optimizers.*).
 #include "engine/train/optimizers/optimizer.h"
-#include "engine/ops/ops.h"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +11,7 @@
 #include "engine/dist/local.h"
 #include "engine/io/json.h"
 #include "engine/io/safetensors.h"
+#include "engine/ops/ops.h"
 #include "tests/support/source.h"
 
 namespace ft {
