@@ -13,6 +13,11 @@ namespace ft::cpu::FT_TARGET {
 namespace {
 
 inline bool is_coded(const ProductTerm& t) { return t.four_bit != nullptr || t.int8 != nullptr; }
+inline bool has_codes(const ProductCall& call) {
+  for (i64 i = 0; i < call.count; ++i)
+    if (is_coded(call.terms[i])) return true;
+  return false;
+}
 inline void with_codes(const ProductTerm& t, const auto& f) { t.four_bit ? f(*t.four_bit) : f(*t.int8); }
 
 // Elements [from, from + count) of rows: `lead` of them until codes begin a word, `turns` in whole words of

@@ -23,9 +23,7 @@ inline bool is_few_rows(const ProductCall& call) {
 // The words to cut depths by (Depths): runs of codes stay whole where that is free to choose.
 template <class T>
 i64 step_of_depths(const ProductCall& call) {
-  bool coded = false;
-  for (i64 i = 0; i < call.count; ++i) coded = coded || is_coded(call.terms[i]);
-  return call.any_order && coded ? kRun / kPack<T> : 1;
+  return call.any_order && has_codes(call) ? kRun / kPack<T> : 1;
 }
 
 struct FewRows {

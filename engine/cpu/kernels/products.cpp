@@ -277,11 +277,9 @@ template <class T>
 Blocking choose_blocking(const ProductCall& call, bool few) {
   constexpr i64 kMostOfFew = kPanels * kBlockRows / kFewRows;  // panels whose sums have room
   if (few) return {smaller(kMostOfFew, larger(1, call.cols / (kTile * 4 * call.threads))), kFewRows};
-  bool packs_a = false, decodes_b = false;
-  for (i64 i = 0; i < call.count; ++i) {
-    packs_a = packs_a || !readable_in_place<T>(call.terms[i]);
-    decodes_b = decodes_b || is_coded(call.terms[i]);
-  }
+  const bool decodes_b = has_codes(call);
+  bool packs_a = false;
+  for (i64 i = 0; i < call.count; ++i) packs_a = packs_a || !readable_in_place<T>(call.terms[i]);
   constexpr Blocking kPacked[] = {
       {kPanels, kBlockRows}, {kPanels / 2, kBlockRows}, {kPanels / 2, 528}, {1, 528}, {1, 288}, {1, 96}};
   constexpr i64 kTall = 2 * kBlockRows, kFew = kPanels / 4;
