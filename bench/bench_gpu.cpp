@@ -3,6 +3,7 @@
 // bandwidth. bench_gpu [GPU's number]: markdown on standard output.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -63,13 +64,18 @@ class Bench {
     row("dh Wup, nf4", y, {{h, Trans::no, {}, Trans::no, w}});
   }
   void attention() {
+    attention("attention, causal", kHead);
+    attention("attention, causal, heads of 64", 64);
+  }
+  void attention(const char* name, std::int64_t width) {
     const Scope scope(arena_);
-    const Heads heads{kWidth / kHead, kWidth / kHead, kHead};
+    const Heads heads{kWidth / width, kWidth / width, width};
+    const Scores scores{.scale = 1 / std::sqrt(static_cast<float>(width))};
     const std::vector<std::int32_t> starts{0, kRows};
     std::vector<Tensor> t;
     for (int i = 0; i < 8; ++i) t.push_back(numbers(kRows, kWidth));
     const Tensor lse = arena_.take({heads.query, kRows}, DType::f32);
-    measure("attention, causal", [&](Ops& o) {
+    measure(name, [&](Ops& o) {
       o.run(op::Attention{.y = t[0],
                           .lse = lse,
                           .q = t[1],
@@ -77,7 +83,7 @@ class Bench {
                           .v = t[3],
                           .heads = heads,
                           .mask = {starts},
-                          .scores = {.scale = 0.088f}});
+                          .scores = scores});
     });
     measure("its gradient", [&](Ops& o) {
       o.run(op::AttentionGrad{.dq = t[4],
@@ -91,7 +97,7 @@ class Bench {
                               .v = t[3],
                               .heads = heads,
                               .mask = {starts},
-                              .scores = {.scale = 0.088f}});
+                              .scores = scores});
     });
   }
   void elementwise() {

@@ -55,6 +55,7 @@ Attention GpuAttention::call_of(const Op& op) {
   c.all_heads = op.scores.all_heads > 0 ? op.scores.all_heads : op.heads.query;
   if (const BlockMask& b = mask.blocks) c.blocks = blocks_of(view_of(b.bits), b.rows(), b.layout->block());
   c.cache = workspace_.cache_bytes;
+  c.hopper = gpu_.capability() == 9;
   const std::int32_t step = attention_tile(c);
   const std::span<const std::int32_t> keys = mask.starts_of_keys();
   const auto same = [](const std::vector<std::int32_t>& a, std::span<const std::int32_t> b) {

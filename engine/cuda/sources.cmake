@@ -5,3 +5,4 @@ set(ft_cuda_host ${dir}/copies.cpp ${dir}/cuda_ops.cpp ${dir}/cudnn_runs.cpp ${d
 set(ft_cuda_kernels attention attention_merge attention_mma attention_mma_bias attention_mma_grad attention_ranges columns compressed divergence elementwise four_bit gated layer_norm logit_statistics loss norm optimizer padded rescale rope routing rows whole_optimizer)
 list(TRANSFORM ft_cuda_kernels PREPEND ${dir}/kernels/)
 list(TRANSFORM ft_cuda_kernels APPEND .cu)
+set(ft_cuda_hopper_kernels ${dir}/kernels/attention_wgmma.cu ${dir}/kernels/attention_wgmma_grad.cu)

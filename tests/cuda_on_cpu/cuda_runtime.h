@@ -48,12 +48,19 @@ struct Fault : std::runtime_error {
 enum class Order { forward, backward, shuffled };
 void set_order(Order);  // of threads between barriers, and of blocks
 
+// The GPU that there is: its compute capability, 8.0 or 9.0, and so how much shared memory a block may have.
+void set_capability(int major);
+int capability();
+
 enum class Meeting : std::uint8_t { sync, shuffle, vote, product, matrices };
 // The lanes of `mask` meet, leave their values and take that of lane `from`, or every lane's (all[32]).
 std::uint64_t exchange(Meeting, unsigned mask, std::uint64_t mine, int from);
 void exchange_all(Meeting, unsigned mask, std::uint64_t mine, std::uint64_t (&all)[32]);
 void block_barrier();
 int block_any(int mine);
+// Named barriers, 1 to 15: of `threads` that arrive, those that meet wait for the others.
+void arrive_at(int barrier, int threads);
+void meet_at(int barrier, int threads);
 int lane();
 // What engine/cuda/kernels/mma.cuh says of the GPU's instructions; T: bf16 or f16.
 template <class T>
@@ -66,6 +73,17 @@ void load_matrices(unsigned (&m)[4], unsigned row, bool transposed);
 void copy(unsigned to, const void* from, unsigned bytes, bool there);
 void commit_copies();
 void wait_for_copies(int under_way);
+// Products of warpgroups (engine/cuda/kernels/wgmma.cuh); d has n rows of 4, a_tile and b_tile are
+// descriptors. They are computed as late as possible, when their thread waits for them; in Order::backward as
+// early as possible, at once.
+template <class T>
+void multiply_group(T, float (*d)[4], int n, const unsigned (&a)[4], std::uint64_t b_tile, bool b_down,
+                    bool add);
+template <class T>
+void multiply_group(T, float (*d)[4], int n, std::uint64_t a_tile, std::uint64_t b_tile, bool add);
+void commit_products();
+void wait_for_products(int under_way);
+void show_copies_to_products();
 // How often eight lanes accessed shared memory together, for matrices and copies of 16 bytes, and how often
 // they had to repeat it because two of them wanted different words of one bank. Over all blocks since the
 // last reset.

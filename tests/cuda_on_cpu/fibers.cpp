@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -45,7 +46,7 @@ static void clear_poison(void*, std::size_t) {}
 
 namespace ft::cuda {
 constexpr std::size_t kGuard = 1024;  // bytes behind what a launch asked for
-alignas(256) unsigned char block_memory[cuda_on_cpu::kMostShared + kGuard];
+alignas(1024) unsigned char block_memory[cuda_on_cpu::kMostSharedOf90 + kGuard];
 }  // namespace ft::cuda
 
 namespace cuda_on_cpu {
@@ -55,7 +56,7 @@ constexpr std::size_t kStack = 64 << 10, kMostThreads = 1024;
 constexpr unsigned char kPoison = 0xcd, kUntouched = 0xa7;
 constexpr unsigned kWholeWarp = ~0u;
 
-enum class State : std::uint8_t { ready, at_block, at_warp, done };
+enum class State : std::uint8_t { ready, at_block, at_warp, at_named, done };
 
 struct Fiber {
   void* stack = nullptr;  // where it was left
@@ -65,6 +66,10 @@ struct Fiber {
   unsigned mask = 0;
   std::uint64_t value = 0;
   std::uint64_t met = 0;  // the value when the whole warp met last
+  int named = 0;          // the barrier that it waits at
+};
+struct Named {
+  int arrived = 0, threads = 0;
 };
 
 // All of it belongs to the one host thread that runs kernels.
@@ -79,6 +84,7 @@ struct Machine {
   std::string fault;
   int any = 0, any_result = 0;  // of __syncthreads_or
   std::size_t shared = 0;       // bytes of the block
+  std::array<Named, 16> named{};
 
   Fiber& now() { return fibers[current]; }
   void leave() { cuda_on_cpu_switch(&now().stack, scheduler); }
@@ -222,6 +228,24 @@ void block_barrier() {
   machine().now().state = State::at_block;
   machine().leave();
 }
+void arrive_at(int barrier, int threads) {
+  Machine& m = machine();
+  if (barrier < 1 || barrier > 15 || threads % 32 != 0) give_up("a named barrier that there is not");
+  Named& b = m.named[static_cast<std::size_t>(barrier)];
+  if (b.arrived > 0 && b.threads != threads) give_up("a named barrier of different numbers of threads");
+  b.threads = threads;
+  if (++b.arrived < threads) return;
+  b = {};
+  for (Fiber& f : m.fibers)
+    if (f.state == State::at_named && f.named == barrier) f.state = State::ready;
+}
+void meet_at(int barrier, int threads) {
+  Fiber& f = machine().now();
+  f.state = State::at_named;
+  f.named = barrier;
+  arrive_at(barrier, threads);
+  if (f.state == State::at_named) machine().leave();
+}
 int block_any(int mine) {
   machine().any |= mine != 0;
   block_barrier();
@@ -266,6 +290,7 @@ void run_blocks(dim3 grid, dim3 block, std::size_t shared, const std::function<v
     std::memset(memory, kPoison, shared);
     std::memset(memory + shared, kUntouched, ft::cuda::kGuard);
     m.any = 0;
+    m.named = {};
     for (std::size_t i = 0; i < threads; ++i) prepare(m.fibers[i], i, block);
     begin_block(threads);
     run_block(order);

@@ -23,7 +23,12 @@ bool is_pinned(const void* p) {
   return it != pinned().begin() && (--it, at < it->first + it->second);
 }
 
+int the_capability = 8;
+
 }  // namespace
+
+void set_capability(int major) { the_capability = major; }
+int capability() { return the_capability; }
 
 void enqueue(cudaStream_t s, std::function<void()> work) {
   const Lock held = lock();
@@ -36,7 +41,8 @@ bool on_device(const void* p, std::size_t bytes) {
 
 cudaError_t allow_shared(const void* kernel, int bytes) {
   const Lock held = lock();
-  if (static_cast<std::size_t>(bytes) > kMostShared) return cudaErrorInvalidValue;
+  const std::size_t most = capability() == 9 ? kMostSharedOf90 : kMostShared;
+  if (static_cast<std::size_t>(bytes) > most) return cudaErrorInvalidValue;
   allowed_shared()[kernel] = static_cast<std::size_t>(bytes);
   return cudaSuccess;
 }
@@ -76,7 +82,7 @@ const char* cudaGetErrorString(cudaError_t e) {
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
-  *p = {"CUDA on a CPU", 8, 0};
+  *p = {"CUDA on a CPU", capability(), 0};
   int count = 0;
   cudaGetDeviceCount(&count);
   return device >= 0 && device < count ? cudaSuccess : cudaErrorInvalidDevice;

@@ -47,6 +47,7 @@ void land(const Copy& c) {
     std::memcpy(to, c.from, c.bytes);
   else
     std::memset(to, 0, c.bytes);
+  landed(c.to);
 }
 
 // Eight lanes with 16 bytes each take one turn when they touch eight different groups of four banks.
@@ -72,6 +73,7 @@ void begin_block(std::size_t threads) {
   State& s = state();
   s.copies.resize(threads);
   s.operands.resize(threads);
+  begin_products(threads);
   for (Copies& c : s.copies) {
     c.under_way.clear();
     c.wide.clear();

@@ -13,5 +13,9 @@ void give_up(const char* what);  // does not return
 
 void begin_block(std::size_t threads);
 void count_copies();  // all its threads have ended
+// Of the products of warpgroups (warpgroup.cpp): a thread has written this chunk of 16 bytes by a copy, which
+// products see behind show_copies_to_products() only.
+void begin_products(std::size_t threads);
+void landed(unsigned at);
 
 }  // namespace cuda_on_cpu

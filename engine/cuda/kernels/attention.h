@@ -53,6 +53,7 @@ struct Attention {
   std::int64_t first_head, all_heads;
   Blocks blocks;
   std::int64_t cache;  // bytes that the GPU keeps at hand; only speed depends on it
+  bool hopper;         // the GPU has the products of warpgroups (wgmma.cuh)
 };
 
 // bf16 and f16 use tensor cores: heads of up to 128 columns, with a bias of as many distances as fit into
@@ -77,5 +78,10 @@ void attention_grad(cudaStream_t, const Attention&);  // delta, dq, dk, dv, dbia
 void attention_mma(cudaStream_t, const Attention&);
 void attention_mma_grad(cudaStream_t, const Attention&);
 void attention_mma_bias_grad(cudaStream_t, const Attention&);
+// The same by products of warpgroups, for c.hopper: heads of up to 128 columns without a bias, dropout,
+// blocks or a cap, all rows at multiples of 16 bytes.
+bool attention_uses_wgmma(const Attention&);
+void attention_wgmma(cudaStream_t, const Attention&);
+void attention_wgmma_grad(cudaStream_t, const Attention&);
 
 }  // namespace ft::cuda

@@ -5,6 +5,7 @@
 // leave no registers. With heads of 256 columns a warp has 16 queries, which stay in registers, and steps are
 // half as long: two blocks still share a multiprocessor with 164 KB, and one fits 99 KB.
 #include "engine/cuda/kernels/attention_extras.cuh"
+#include "engine/cuda/kernels/softmax.cuh"
 
 namespace ft::cuda {
 namespace {
@@ -22,59 +23,12 @@ struct Sizes {
   static_assert(kRows == attention_mma_rows(kColumns));
 };
 
-// The running softmax of a lane's rows, in powers of 2.
-template <int kM>
-struct Softmax {
-  float top[kM][2], total[kM][2];  // top: before scaling; total: of this lane's columns
-  __device__ Softmax() {
-    for (int i = 0; i < 2 * kM; ++i) top[i / 2][i % 2] = kLowest, total[i / 2][i % 2] = 0;
-  }
-};
-
-// Scores become probabilities relative to the rows' new maxima, which the sums so far become too.
-template <int kColumns, int kM, int kN>
-__device__ void step(Softmax<kM>& x, float (&s)[kM][kN][4], float (&sums)[kM][kColumns / 8][4], float power) {
-  float shrink[kM][2];
-  bool grew = false;
-#pragma unroll
-  for (int m = 0; m < kM; ++m)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const float old = x.top[m][half];
-      float now = old;
-#pragma unroll
-      for (int n = 0; n < kN; ++n) now = fmaxf(now, fmaxf(s[m][n][2 * half], s[m][n][2 * half + 1]));
-      now = quad_largest(now);  // passes over a NaN; the sums do not
-      const float base = now == kLowest ? 0 : now * power;
-      shrink[m][half] = power_of_2(old * power - base);
-      grew |= now > old;
-      float total = x.total[m][half] * shrink[m][half];
-#pragma unroll
-      for (int n = 0; n < kN; ++n)
-#pragma unroll
-        for (int j = 2 * half; j < 2 * half + 2; ++j) {
-          s[m][n][j] = power_of_2(s[m][n][j] * power - base);
-          total += s[m][n][j];
-        }
-      x.top[m][half] = now;
-      x.total[m][half] = total;
-    }
-  if (__ballot_sync(~0u, grew) == 0) return;  // all would be multiplied by 1
-#pragma unroll
-  for (int m = 0; m < kM; ++m)
-#pragma unroll
-    for (int n = 0; n < kColumns / 8; ++n)
-#pragma unroll
-      for (int j = 0; j < 4; ++j) sums[m][n][j] *= shrink[m][j / 2];
-}
-
 template <class T, int kColumns, class Extras>
 __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T> t, Turns turns) {
   using S = Sizes<kColumns>;
   constexpr int kM = S::kM, kN = S::kN, kRows = S::kRows, kWarpRows = S::kWarpRows, kKeys = S::kKeys;
   if (turns.none()) return;
   const Tile tile = c.tiles[turns.tile()];
-  const Lane lane;
   const i64 head = c.first_key_head * c.group + turns.head(), key_head = head / c.group;
   const int last = lesser(tile.end, tile.first + kRows), warp = this_warp();
   const int first = tile.first + warp * kWarpRows, warp_last = lesser(last, first + kWarpRows);
@@ -119,7 +73,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T
       extras.cap(s);
       if (!band.all(first, warp_last, from, kKeys)) hide(s, band, first, from);
       blocks.hide_of_queries(s, head, first, from);
-      step<kColumns>(softmax, s, sums, c.scale * kLog2e);
+      if (float shrink[kM][2]; softmax.step(s, shrink, c.scale * kLog2e)) shrink_all(sums, shrink);
       extras.drop(s, kept);
     }
     ring.advance();
@@ -129,19 +83,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T
     if (sees) add_product<T>(sums, s, ring.current(), down);
     ring.advance();
   }
-#pragma unroll
-  for (int m = 0; m < kM; ++m)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const float total = quad_sum(softmax.total[m][half]);
-#pragma unroll
-      for (int n = 0; n < kColumns / 8; ++n)
-#pragma unroll
-        for (int j = 2 * half; j < 2 * half + 2; ++j) sums[m][n][j] *= extras.grown() / total;
-      const int query = first + 16 * m + 8 * half + lane.g;
-      if (lane.t == 0 && query < last)
-        c.lse[head * c.q.rows + query] = softmax.top[m][half] * c.scale + logf(total);
-    }
+  softmax.finish(sums, extras.grown(), c.scale, c.lse + head * c.q.rows, first, last);
   put<kM, kColumns>(t.head(t.y, head), first, last, own, sums);
 }
 

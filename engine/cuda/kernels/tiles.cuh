@@ -31,6 +31,12 @@ struct Head {
   bool wide;  // 16-byte accesses reach them
   __device__ Head(Rows<T> x, i64 head, int columns, bool all_wide)
       : data(x.data + head * columns), stride(x.stride), width(columns), wide(all_wide) {}
+  __device__ Head from_column(int column) const {
+    Head part = *this;
+    part.data += column;
+    part.width -= column;
+    return part;
+  }
 };
 
 template <class T>

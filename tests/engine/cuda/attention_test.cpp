@@ -53,17 +53,22 @@ void expect_right(const Case& c) {
       t.matrix(6);                                                      // dy
       t.matrix(distances, c.heads.query, type).randomize(7, c.spread);  // bias
       t.matrix(distances, c.heads.query, DType::f32).randomize(8);      // dbias
-      t.expect_same(
-          [&](Ops& ops, const Tensors& x) {
-            Mask mask{starts, c.causal, c.window};
-            if (cross) mask.key_starts = others;
-            const auto scale = static_cast<float>(1 / std::sqrt(double(c.heads.width)));
-            const AttentionPair pair =
-                attention_of(x, c.heads, mask, {scale, {}, c.dropout, Random{5}, c.cap}, biased);
-            ops.run(pair.forward());
-            ops.run(pair.backward());
-          },
-          c.reach == 0 ? 10 * rounding : rounding);  // the gradient of one number for all pairs is 0
+      const Call call = [&](Ops& ops, const Tensors& x) {
+        Mask mask{starts, c.causal, c.window};
+        if (cross) mask.key_starts = others;
+        const auto scale = static_cast<float>(1 / std::sqrt(double(c.heads.width)));
+        const AttentionPair pair =
+            attention_of(x, c.heads, mask, {scale, {}, c.dropout, Random{5}, c.cap}, biased);
+        ops.run(pair.forward());
+        ops.run(pair.backward());
+      };
+      for (const int capability : capabilities()) {
+        SCOPED_TRACE(str("capability ", capability));
+        set_capability(capability);
+        // The gradient of one number for all pairs is 0.
+        t.expect_same(call, c.reach == 0 ? 10 * rounding : rounding);
+      }
+      set_capability(8);
       if (testing::Test::HasFailure()) return;
     }
 }
@@ -78,6 +83,7 @@ TEST(CudaAttention, SeveralTiles) {
   expect_right({{2, 1, 96}, {140, 3}, true, 70});
   expect_right({{1, 1, 24}, {280}, true, 65});
   expect_right({{1, 1, 64}, {150}, false, 30});
+  expect_right({.heads = {1, 1, 128}, .lengths = {330}, .types = {DType::bf16}});  // all slots, and again
 }
 // On tensor cores: all sides of the bias, heads that share keys, steps that begin at a window's edge.
 TEST(CudaAttention, SeveralTilesWithABiasAndDropout) {

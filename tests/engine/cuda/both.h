@@ -24,6 +24,10 @@ using test::nmse;
 // has its own, it says nothing.
 constexpr int kOrders = 3;
 void set_order(int);
+// The GPUs that attention has kernels of its own for, by their compute capability, of which the host is one
+// at a time, at first 8. A GPU is what it is.
+std::vector<int> capabilities();
+void set_capability(int);
 // Whether there is NCCL; on the host a stand-in is put in its place.
 bool use_nccl();
 

@@ -6,6 +6,8 @@
 namespace ft::cuda {
 
 void set_order(int order) { cuda_on_cpu::set_order(static_cast<cuda_on_cpu::Order>(order)); }
+std::vector<int> capabilities() { return {8, 9}; }
+void set_capability(int major) { cuda_on_cpu::set_capability(major); }
 bool use_nccl() {
   cuda_on_cpu::nccl_installed(true);
   return true;

@@ -5,6 +5,8 @@
 namespace ft::cuda {
 
 void set_order(int) {}
+std::vector<int> capabilities() { return {0}; }
+void set_capability(int) {}
 bool use_nccl() { return nccl_version().has_value(); }
 
 }  // namespace ft::cuda

@@ -1,0 +1,119 @@
+// Attention on Hopper. While probabilities are multiplied with their values, the next scores are computed
+// (Shah et al. 2024). Queries stay in registers.
+#include "engine/cuda/kernels/attention_wgmma.cuh"
+#include "engine/cuda/kernels/softmax.cuh"
+
+namespace ft::cuda {
+namespace {
+
+template <int kColumns>
+constexpr unsigned kShared = kOwnBytes<kColumns> + kSlots* kSlotBytes<kColumns> + kSpare;
+
+// A consumer's 64 queries and what they get.
+template <class T, int kColumns>
+struct QueryRows {
+  const Work& work;
+  const Part& part;
+  const InRegisters<kColumns>& q;
+  float power;
+  Softmax<1> softmax{};
+  float sums[1][kColumns / 8][4] = {}, s[1][8][4];
+  unsigned p[4][4];
+
+  __device__ void begin_scores_of(unsigned keys) {
+    order_registers();
+    begin_scores<T>(s[0], q, keys);
+    commit_products();
+  }
+  // Of the step whose probabilities are in p.
+  __device__ void begin_values_of(unsigned keys) {
+    settle(p);
+    settle(sums[0]);
+    order_registers();
+    begin_sum<T>(sums[0], p, keys + kGroupBytes<kColumns>);
+    commit_products();
+  }
+  __device__ void end_values() {
+    wait_for_products<0>();
+    settle(sums[0]);
+  }
+  // Scores become probabilities: as Softmax::step.
+  __device__ bool step(int step, float (&shrink)[1][2]) {
+    settle(s[0]);
+    const int column = work.from + step * kStep;
+    if (!work.band.all(part.first, part.last, column, kStep)) hide(s, work.band, part.first, column);
+    return softmax.step(s, shrink, power);
+  }
+};
+
+template <class T, int kColumns>
+__device__ void attend(QueryRows<T, kColumns>& rows, Filled& filled, unsigned slots) {
+  const auto keys_of_next = [&] {
+    return slots + static_cast<unsigned>(filled.next()) * kSlotBytes<kColumns>;
+  };
+  float shrink[1][2];
+  unsigned keys = keys_of_next();
+  rows.begin_scores_of(keys);
+  wait_for_products<0>();
+  rows.step(rows.part.begin, shrink);
+  round_all<T>(rows.p, rows.s);
+  for (int step = rows.part.begin + 1; step < rows.part.stop; ++step) {
+    const unsigned next = keys_of_next();
+    rows.begin_scores_of(next);
+    rows.begin_values_of(keys);
+    wait_for_products<1>();
+    const bool grew = rows.step(step, shrink);
+    compute_first(rows.softmax.total(0, 0));
+    compute_first(rows.softmax.total(0, 1));
+    rows.end_values();
+    filled.read();
+    if (grew) shrink_all(rows.sums, shrink);
+    round_all<T>(rows.p, rows.s);
+    keys = next;
+  }
+  rows.begin_values_of(keys);
+  rows.end_values();
+  filled.read();
+}
+
+template <class T, int kColumns>
+__global__ void __launch_bounds__(kThreadsOfAll, 1) forward(Attention c, MmaTensors<T> t, Turns turns) {
+  if (turns.none()) return;
+  const Tile tile = c.tiles[turns.tile()];
+  const i64 head = c.first_key_head * c.group + turns.head(), key_head = head / c.group;
+  const Work work(Band::of_queries(c, tile), tile);
+  const unsigned own = shared_panels(), slots = own + kOwnBytes<kColumns>;
+  if (this_warp() < 4) {
+    give_up_registers<kFetchersRegisters>();
+    fetch_own<kColumns>(own, t.head(t.q, head), work);
+    Fetcher fetcher;
+    fetcher.steps<kColumns>(work, slots, t.head(t.k, key_head), t.head(t.v, key_head), [](int, int) {});
+    fetcher.end();
+  } else {
+    take_registers<kConsumersRegisters>();
+    const Part part(work);
+    const unsigned mine = own + static_cast<unsigned>(part.consumer) * kGroupBytes<kColumns>;
+    Filled filled(part.consumer, work.steps);
+    const InRegisters<kColumns> q(mine);
+    QueryRows<T, kColumns> rows{work, part, q, c.scale * kLog2e};
+    filled.skip(part.begin);
+    if (part.begin < part.stop) attend(rows, filled, slots);
+    filled.skip(work.steps - part.stop);
+    rows.softmax.finish(rows.sums, 1, c.scale, c.lse + head * c.q.rows, part.first, work.last);
+    filled.meet();  // the queries are in registers
+    put_group<kColumns>(t.head(t.y, head), part.first, work.last, mine, rows.sums[0]);
+  }
+}
+
+}  // namespace
+
+void attention_wgmma(cudaStream_t stream, const Attention& c) {
+  with_panels(c, [&](auto type, auto columns) {
+    using T = decltype(type);
+    const Turns turns(i64{c.key_heads} * c.group, c.k.rows * c.width * 4 / c.group, c.cache);
+    launch("attention", {stream, turns.grid(c.n_tiles), kThreadsOfAll, kShared<columns>}, forward<T, columns>,
+           c, MmaTensors<T>(c), turns);
+  });
+}
+
+}  // namespace ft::cuda
