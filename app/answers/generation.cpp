@@ -158,17 +158,20 @@ RunConfig config_of(const AnswererArgs& args) {
   j["training"]["bf16"] = dtype == "bfloat16";
   j["training"]["fp16"] = dtype == "float16";
   const bool int8 = args.quantize == "int8";
-  if (int8 && gpu)
-    throw UserError(Exit::config,
-                    "--quantize int8: ft computes with weights in 8 bits on CPUs only; use nf4");
+  const bool int8_head = !args.quantize_head.empty();
+  if (gpu && (int8 || int8_head))
+    throw UserError(
+        Exit::config,
+        int8 ? "--quantize int8: ft computes with weights in 8 bits on CPUs only; use nf4"
+             : "--quantize-head int8: ft computes with weights in 8 bits on CPUs only; leave it out");
   if (!args.quantize.empty() && !int8)
     j["quantization"] = {{"load_in_4bit", true}, {"bnb_4bit_quant_type", args.quantize}};
   j["generation"] = settings_of(model.folder());
   RunConfig c = parse_config(j.dump(), join_path(args.model, kFile), "", args.overrides);
   c.model.model_name_or_path = args.model;  // as the user wrote it, for messages
   c.trains = false;
-  c.int8 = int8;
-  if (!args.quantize.empty()) c.sums = Sums::in_any_order;
+  c.int8 = int8 ? Int8Part::linears : int8_head ? Int8Part::head : Int8Part::none;
+  if (!args.quantize.empty() || int8_head) c.sums = Sums::in_any_order;
   if (int8 && c.quantization.load_in_4bit)
     throw UserError(Exit::config,
                     "--quantize int8 and quantization.load_in_4bit=true: leave one of them out");

@@ -76,7 +76,7 @@ std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config) {
   const std::string file = join_path(config.model.folder(), "config.json");
   const auto stored = lora::stored_four_bit_plan(file);
   const bool asked = config.quantization.load_in_4bit;
-  if (stored && config.int8)
+  if (stored && config.int8 == Int8Part::linears)
     throw UserError(Exit::config, str("--quantize int8: the weights of ", config.model.model_name_or_path,
                                       " are in 4 bits already; leave it out to use them as they are"));
   if (!stored) return asked ? std::optional(lora::four_bit_plan(config.quantization)) : std::nullopt;
@@ -122,7 +122,7 @@ void find_stored(BuiltModel& b) {
 std::string made_of_quantized(const RunConfig& config) {
   if (config.quantization.load_in_4bit)
     return str("quantized again, to ", name_of(config.quantization.bnb_4bit_quant_type));
-  if (config.int8) return "quantized again, to int8";
+  if (config.int8 == Int8Part::linears) return "quantized again, to int8";
   const DType type = config.dtype();
   return str("dequantized to ", type == DType::bf16 ? "bf16" : type == DType::f16 ? "f16" : "f32");
 }
@@ -290,7 +290,10 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
     b.four_bit.emplace(b.model(), plan_of(b.made.info, std::move(*four_bit)), b.base.get());
     b.attached.inputs_first = false;  // what PEFT finds then is a Linear4bit
   }
-  if (config.int8) b.int8.emplace(b.model(), b.made.info.never_quantized);
+  if (config.int8 == Int8Part::linears)
+    b.int8.emplace(b.model(), b.made.info.never_quantized);
+  else if (config.int8 == Int8Part::head)
+    b.int8.emplace(Int8Weights::of_head(b.model(), b.made.info.head, b.made.info.never_quantized));
   if (weights == Weights::check) expect_weights(b, config.trains);
   if (const auto noise = config.training.neftune_noise_alpha; noise && config.trains)
     b.model().set_embedding_noise(*noise);

@@ -7,27 +7,52 @@
 #include "engine/nn/visitor.h"
 
 namespace ft {
+namespace {
+
+bool is_among(const std::string& name, const std::vector<std::string>& parts) {
+  return std::ranges::any_of(parts, [&](const std::string& part) {
+    return ("." + name + ".").find("." + part + ".") != std::string::npos;
+  });
+}
+
+}  // namespace
+
+bool Int8Weights::quantize(Linear& l, const char* option) {
+  auto* dense = dynamic_cast<DenseWeight*>(l.weight.get());
+  if (!dense || dense->parameter.trainable) return false;
+  if (l.adapter && l.adapter->rescaling())
+    throw UserError(Exit::config, str(option,
+                                      " int8: DoRA adapters need the weights as they are; merge the "
+                                      "adapter first (ft merge), or use nf4"));
+  auto weight = std::make_unique<Int8Weight>(dense->parameter, dense->inputs_first());
+  by_parameter_[weight->codes.name] = by_parameter_[weight->scales.name] = weight.get();
+  l.weight = std::move(weight);
+  return true;
+}
 
 Int8Weights::Int8Weights(Model& model, const std::vector<std::string>& never_quantized) {
-  const auto stays = [&](const std::string& name) {
-    return std::ranges::any_of(never_quantized, [&](const std::string& part) {
-      return ("." + name + ".").find("." + part + ".") != std::string::npos;
-    });
-  };
   EachLinear each([&](Linear& l) {
-    auto* dense = dynamic_cast<DenseWeight*>(l.weight.get());
-    if (!dense || dense->parameter.trainable || stays(l.name)) return;
-    if (l.adapter && l.adapter->rescaling())
-      throw UserError(Exit::config,
-                      "--quantize int8: DoRA adapters need the weights as they are; merge the "
-                      "adapter first (ft merge), or use nf4");
-    auto weight = std::make_unique<Int8Weight>(dense->parameter, dense->inputs_first());
-    by_parameter_[weight->codes.name] = by_parameter_[weight->scales.name] = weight.get();
-    l.weight = std::move(weight);
+    if (!is_among(l.name, never_quantized)) quantize(l, "--quantize");
   });
   model.visit(each);
   if (by_parameter_.empty())
     throw UserError(Exit::config, "--quantize int8: this model has no linears to keep in 8 bits");
+}
+
+Int8Weights Int8Weights::of_head(Model& model, const std::string& head,
+                                 const std::vector<std::string>& never_quantized) {
+  Int8Weights made;
+  bool found = false;
+  EachLinear each([&](Linear& l) {
+    if (l.name == head && !is_among(head, never_quantized)) found = made.quantize(l, "--quantize-head");
+  });
+  model.visit(each);
+  if (!found)
+    throw UserError(
+        Exit::config,
+        "--quantize-head int8: the head of this model cannot be kept in 8 bits: it shares the "
+        "embedding's table, is quantized already, or is the adapter's; leave --quantize-head out");
+  return made;
 }
 
 void Int8Weights::expect(const WeightSource& base) const {

@@ -16,6 +16,9 @@ void CommandLine::about_an_answerer(CLI::App* app, AnswererArgs& args, bool adap
       ->capture_default_str();
   app->add_option("--quantize", args.quantize, "Keep the weights of linear layers in 4 or 8 bits.")
       ->check(CLI::IsMember({"nf4", "fp4", "int8"}));
+  app->add_option("--quantize-head", args.quantize_head,
+                  "Keep the weights of the output head in 8 bits, which nf4 and fp4 leave as they are.")
+      ->check(CLI::IsMember({"int8"}));
   app->add_option("settings", args.overrides, "Settings, see: ft help config generation.")
       ->type_name("generation.key=value");
 }

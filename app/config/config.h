@@ -117,6 +117,7 @@ struct TuneConfig {
   }
 };
 
+enum class Int8Part : std::uint8_t { none, head, linears };
 enum class FinetuningType : std::uint8_t { lora, full };
 constexpr auto words(FinetuningType) {
   using enum FinetuningType;
@@ -148,7 +149,7 @@ struct RunConfig {
   std::shared_ptr<deepspeed::Report> report;  // what became of DeepSpeed's file; null: there is none
   std::filesystem::path file;                 // where it was read, as the user wrote it
   bool trains = true;                         // false: of a command that only computes
-  bool int8 = false;                          // of one that answers: linears in 8 bits
+  Int8Part int8 = Int8Part::none;             // of one that answers: what is in 8 bits
   Sums sums = Sums::in_one_order;             // any order: of one whose weights are quantized for its answers
 
   bool on_gpu() const { return device == Device::Kind::cuda; }

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Measures ft generate beside llama.cpp on one machine: the same weights, prompts and cores, in turns, in one run.
 
-    run.py FT --python PYTHON [--kinds bf16,int8,nf4] [--batches 1,4,16] [--rounds 3] [--new 64] [--result FILE]
+    run.py FT --python PYTHON [--kinds bf16,int8,nf4,nf4+int8] [--batches 1,4,16] [--rounds 3] [--new 64] [--result FILE]
 
 PYTHON is an interpreter with llama-cpp-python, compiled for this machine. The model is a LLaMA of 134 M parameters with random weights,
-which ft makes, and exports to GGUF: bf16 stands beside BF16, int8 (ft generate --quantize int8) beside Q8_0, nf4 beside Q4_0. ft computes
-in bfloat16 in all three. Speed is that of decoding: new tokens over the difference between a long and a short run, so that neither
+which ft makes, and exports to GGUF: bf16 stands beside BF16, int8 (ft generate --quantize int8) beside Q8_0, nf4 beside Q4_0, also with
+the head in 8 bits (nf4+int8), which llama.cpp has in 6. ft computes in bfloat16 in all of them. Speed is that of decoding: new tokens over the difference between a long and a short run, so that neither
 starting nor reading the prompts (64 tokens each) counts. Both programs run on the cores that this one may use (taskset). Standard library
 only.
 """
@@ -29,15 +29,16 @@ CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_s
           "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "float32",
           "initializer_range": 0.1}
 SHORT = 2
-PEERS = {"bf16": "bfloat16", "int8": "q8_0", "nf4": "q4_0"}  # dtype of the export that llama.cpp runs
+# What ft is told, and the dtype of the export that llama.cpp runs.
+KINDS = {"bf16": ([], "bfloat16"), "int8": (["--quantize", "int8"], "q8_0"), "nf4": (["--quantize", "nf4"], "q4_0"),
+         "nf4+int8": (["--quantize", "nf4", "--quantize-head", "int8"], "q4_0")}
 
 
 def run_ft(a, folder, batch, kind, new):
     """(wall seconds, CPU seconds) of one run"""
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    quantize = [] if kind == "bf16" else ["--quantize", kind]
     subprocess.run([a.ft, "generate", "--model", folder / "model", "--input", folder / f"in{batch}.jsonl", "--output", folder / "out.jsonl",
-                    "--overwrite", "--dtype", "bfloat16", *quantize, f"generation.max_new_tokens={new}", f"generation.min_new_tokens={new}",
+                    "--overwrite", "--dtype", "bfloat16", *KINDS[kind][0], f"generation.max_new_tokens={new}", f"generation.min_new_tokens={new}",
                     f"generation.batch_size={batch}"], check=True, stderr=subprocess.DEVNULL)
     return time.monotonic() - begun, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before.ru_utime
 
@@ -50,7 +51,7 @@ def ours(a, folder, batch, kind):
 
 
 def theirs(a, folder, batch, kind):
-    done = subprocess.run([a.python, HERE / "peer.py", folder / f"{PEERS[kind]}.gguf", folder / f"in{batch}.jsonl", "--short", str(SHORT),
+    done = subprocess.run([a.python, HERE / "peer.py", folder / f"{KINDS[kind][1]}.gguf", folder / f"in{batch}.jsonl", "--short", str(SHORT),
                            "--long", str(SHORT + a.new), "--threads", str(len(os.sched_getaffinity(0)))], check=True, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL)
     return json.loads(done.stdout.splitlines()[-1])
@@ -75,7 +76,7 @@ def main():
     a = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     a.add_argument("ft", type=Path)
     a.add_argument("--python", default=sys.executable)
-    a.add_argument("--kinds", default="bf16,int8,nf4")
+    a.add_argument("--kinds", default="bf16,int8,nf4,nf4+int8")
     a.add_argument("--batches", default="1,4,16")
     a.add_argument("--rounds", type=int, default=3)
     a.add_argument("--new", type=int, default=64)
@@ -89,9 +90,9 @@ def main():
         quiet = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         (folder / "config.json").write_text(json.dumps(CONFIG))
         subprocess.run([a.ft, "init", "--config", folder / "config.json", "--output", folder / "model"], **quiet)
-        for kind in kinds:
-            subprocess.run([a.ft, "export", "--to", "gguf", "--from", folder / "model", "--dtype", PEERS[kind], "--output",
-                            folder / f"{PEERS[kind]}.gguf"], **quiet)
+        for dtype in sorted({KINDS[kind][1] for kind in kinds}):
+            subprocess.run([a.ft, "export", "--to", "gguf", "--from", folder / "model", "--dtype", dtype, "--output",
+                            folder / f"{dtype}.gguf"], **quiet)
         draw = random.Random(1)
         for batch in batches:
             rows = [[1] + [draw.randrange(3, CONFIG["vocab_size"]) for _ in range(63)] for _ in range(batch)]

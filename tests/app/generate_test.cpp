@@ -78,6 +78,7 @@ TEST_F(Generate, TypesOfTheComputationAndOfWeights) {
   EXPECT_EQ(answers({"--quantize", "fp4"}),
             answers({"quantization.load_in_4bit=true", "quantization.bnb_4bit_quant_type=fp4"}));
   EXPECT_EQ(answers({"--quantize", "int8"}).size(), own.size());
+  EXPECT_EQ(answers({"--quantize", "nf4", "--quantize-head", "int8"}).size(), own.size());
   const auto refusal = [&](std::vector<std::string> more) {
     more.emplace_back("--overwrite");
     const Outcome outcome = answer(row, more);
@@ -87,6 +88,10 @@ TEST_F(Generate, TypesOfTheComputationAndOfWeights) {
   EXPECT_NE(refusal({"--quantize", "int4"}).find("--quantize: int4 not in {nf4,fp4,int8}"),
             std::string::npos);
   EXPECT_NE(refusal({"--quantize", "int8", "device=cuda"}).find("on CPUs only; use nf4"), std::string::npos);
+  EXPECT_NE(refusal({"--quantize-head", "int8", "device=cuda"}).find("on CPUs only; leave it out"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--quantize-head", "nf4"}).find("--quantize-head: nf4 not in {int8}"),
+            std::string::npos);
   EXPECT_NE(refusal({"--quantize", "int8", "quantization.load_in_4bit=true"}).find("leave one of them out"),
             std::string::npos);
 }

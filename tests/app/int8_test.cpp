@@ -10,7 +10,7 @@
 namespace ft {
 namespace {
 
-BuiltModel built_model_of(const std::string& golden, bool int8, const std::string& adapter = "") {
+BuiltModel built_model_of(const std::string& golden, Int8Part int8, const std::string& adapter = "") {
   RunConfig c;
   c.model.model_name_or_path = source_path("tests/golden/models/" + golden + "/model");
   c.trains = false;
@@ -20,10 +20,11 @@ BuiltModel built_model_of(const std::string& golden, bool int8, const std::strin
   return build_model(c, Weights::check);
 }
 
-// A model's files with the weights of its linears in 8 bits and back.
+// A model's files with the weights of its linears, or of one, in 8 bits and back.
 class Rounded final : public WeightSource {
  public:
-  explicit Rounded(std::unique_ptr<WeightSource> of) : of_(std::move(of)) {}
+  explicit Rounded(std::unique_ptr<WeightSource> of, std::string only = "")
+      : of_(std::move(of)), only_(std::move(only)) {}
   std::vector<std::string> names() const override { return of_->names(); }
   bool has(const std::string& name) const override { return of_->has(name); }
   WeightInfo info(const std::string& name) const override { return of_->info(name); }
@@ -32,7 +33,7 @@ class Rounded final : public WeightSource {
     of_->read(name, to, first);
     const bool table =
         name.find("embed") != name.npos || name.find("wte") != name.npos || name.find("wpe") != name.npos;
-    if (info(name).shape.size() != 2 || table) return;
+    if (info(name).shape.size() != 2 || table || (!only_.empty() && name != only_)) return;
     ASSERT_TRUE(to.dtype == DType::f32 && first == 0);
     const Int8Data q = quantize_int8(to.numel(), DType::f32, [&](const Tensor& part, std::int64_t from) {
       std::copy_n(to.as<float>() + from, part.numel(), part.as<float>());
@@ -44,33 +45,52 @@ class Rounded final : public WeightSource {
 
  private:
   std::unique_ptr<WeightSource> of_;
+  std::string only_;
 };
 
 class Int8Model : public testing::TestWithParam<const char*> {};
 
 TEST_P(Int8Model, IsTheModelOfItsDequantizedWeights) {
-  BuiltModel dense = built_model_of(GetParam(), false);
+  BuiltModel dense = built_model_of(GetParam(), Int8Part::none);
   const auto unquantized = probe_logits(dense, 33);
   dense.base = std::make_unique<Rounded>(std::move(dense.base));
   const auto want = probe_logits(dense, 33);
   EXPECT_NE(want, unquantized);
-  EXPECT_EQ(probe_logits(built_model_of(GetParam(), true), 33), want);
+  EXPECT_EQ(probe_logits(built_model_of(GetParam(), Int8Part::linears), 33), want);
 }
 INSTANTIATE_TEST_SUITE_P(All, Int8Model, testing::Values("llama", "qwen3", "gpt2"));
+
+TEST(Int8Weights, OfTheHeadAlone) {
+  BuiltModel dense = built_model_of("llama", Int8Part::none);
+  dense.base = std::make_unique<Rounded>(std::move(dense.base), "lm_head.weight");
+  EXPECT_EQ(probe_logits(built_model_of("llama", Int8Part::head), 33), probe_logits(dense, 33));
+}
+
+TEST(Int8Weights, AHeadThatIsTheEmbeddingsTableIsRefused) {
+  try {
+    built_model_of("gpt2", Int8Part::head);
+    FAIL() << "accepted";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code, Exit::config);
+    EXPECT_NE(std::string(e.what()).find("--quantize-head int8: the head of this model cannot"),
+              std::string::npos)
+        << e.what();
+  }
+}
 
 TEST(Int8Weights, TakeAByteAnElementAndTheirScales) {
   PlanRequest request{.adapter = false};
   request.states = no_states;
   request.train = {{.tokens = 8, .targets = 7, .sequences = 1, .longest = 8}};
-  const Plan int8 = plan_run(built_model_of("llama", true).model(), request);
-  const Plan dense = plan_run(built_model_of("llama", false).model(), request);
+  const Plan int8 = plan_run(built_model_of("llama", Int8Part::linears).model(), request);
+  const Plan dense = plan_run(built_model_of("llama", Int8Part::none).model(), request);
   EXPECT_EQ(int8.parameters, dense.parameters);
   EXPECT_LT(int8.memory.weights * 2, dense.memory.weights);
 }
 
 TEST(Int8Weights, AdaptersThatNeedTheWeightsAreRefused) {
   try {
-    built_model_of("llama-biases-gelu", true, "lora-dora");
+    built_model_of("llama-biases-gelu", Int8Part::linears, "lora-dora");
     FAIL() << "accepted";
   } catch (const UserError& e) {
     EXPECT_EQ(e.code, Exit::config);
