@@ -115,12 +115,12 @@ void show_copies_to_products() {
 template <class T>
 void multiply_group(T, float (*d)[4], int n, const unsigned (&a)[4], std::uint64_t b, bool b_down, bool add) {
   Product p{d, n, true, b_down, add, {}, 0, b, 0, 0, element<T>};
-  std::uint64_t low[32], high[32];
-  exchange_all(Meeting::product, ~0u, a[0] | std::uint64_t{a[1]} << 32, low);
-  exchange_all(Meeting::product, ~0u, a[2] | std::uint64_t{a[3]} << 32, high);
+  std::uint64_t words[2][32];  // the first and the last two of each lane
+  exchange_all(Meeting::product, ~0u, a[0] | std::uint64_t{a[1]} << 32, words[0]);
+  exchange_all(Meeting::product, ~0u, a[2] | std::uint64_t{a[3]} << 32, words[1]);
   for (std::size_t half = 0; half < 2; ++half)
     for (std::size_t k = 0; k < kDepth; ++k) {
-      const std::uint64_t pair = (k < 8 ? low : high)[static_cast<std::size_t>(lane()) / 4 * 4 + k % 8 / 2];
+      const std::uint64_t pair = words[k / 8][static_cast<std::size_t>(lane()) / 4 * 4 + k % 8 / 2];
       p.rows[half][k] = element<T>(static_cast<std::uint16_t>(pair >> (32 * half + 16 * (k % 2))));
     }
   begin(p);
