@@ -1,5 +1,5 @@
-// A model's linears in 8 bits, for answers (--quantize int8), or its head (--quantize-head int8): quantized one
-// after another as they are loaded.
+// A model's linears in 8 bits, for answers (--quantize int8), or its head (--quantize-head int8): quantized
+// one after another as they are loaded.
 #pragma once
 #include <map>
 #include <string>
