@@ -78,7 +78,6 @@ TEST_F(Generate, TypesOfTheComputationAndOfWeights) {
   EXPECT_EQ(answers({"--quantize", "fp4"}),
             answers({"quantization.load_in_4bit=true", "quantization.bnb_4bit_quant_type=fp4"}));
   EXPECT_EQ(answers({"--quantize", "int8"}).size(), own.size());
-  EXPECT_EQ(answers({"--quantize", "nf4", "--quantize-head", "int8"}).size(), own.size());
   const auto refusal = [&](std::vector<std::string> more) {
     more.emplace_back("--overwrite");
     const Outcome outcome = answer(row, more);
@@ -90,10 +89,32 @@ TEST_F(Generate, TypesOfTheComputationAndOfWeights) {
   EXPECT_NE(refusal({"--quantize", "int8", "device=cuda"}).find("on CPUs only; use nf4"), std::string::npos);
   EXPECT_NE(refusal({"--quantize-head", "int8", "device=cuda"}).find("on CPUs only; leave it out"),
             std::string::npos);
+  EXPECT_NE(refusal({"--quantize-head", "int8"}).find("it shares the embedding's table"), std::string::npos);
   EXPECT_NE(refusal({"--quantize-head", "nf4"}).find("--quantize-head: nf4 not in {int8}"),
             std::string::npos);
   EXPECT_NE(refusal({"--quantize", "int8", "quantization.load_in_4bit=true"}).find("leave one of them out"),
             std::string::npos);
+}
+
+TEST_F(Generate, TheHeadIn8BitsBeside4BitLinears) {
+  write_file(in, "{\"input_ids\": [1, 5, 9]}\n");
+  const auto answered = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{"generate",
+                                   "--model",
+                                   source_path("tests/golden/models/llama/model"),
+                                   "--input",
+                                   in,
+                                   "--output",
+                                   out,
+                                   "--overwrite",
+                                   "generation.max_new_tokens=12"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.code == 0 ? rows()[0]["output_ids"] : Json();
+  };
+  EXPECT_EQ(answered({"--quantize", "nf4", "--quantize-head", "int8"}).size(), 12);
+  EXPECT_EQ(answered({"--quantize", "int8", "--quantize-head", "int8"}), answered({"--quantize", "int8"}));
 }
 
 TEST_F(Generate, ModelsIn4BitsTakeTheirTypeForFasterSums) {
