@@ -25,7 +25,7 @@ struct QueryRows {
     begin_scores<T>(s[0], q, keys);
     commit_products();
   }
-  // Of the step whose probabilities are in p.
+  // Begins to add the values of the step whose probabilities are in p.
   __device__ void begin_values_of(unsigned keys) {
     settle(p);
     settle(sums[0]);
