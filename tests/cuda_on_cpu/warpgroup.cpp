@@ -16,10 +16,10 @@ using Row = std::array<float, kDepth>;
 // A matrix in shared memory: its place and strides in bytes, as a descriptor has them.
 struct Matrix {
   unsigned at, panels, eights;
-  explicit Matrix(std::uint64_t d)
-      : at((d & 0x3fff) << 4), panels((d >> 16 & 0x3fff) << 4), eights((d >> 32 & 0x3fff) << 4) {
+  explicit Matrix(std::uint64_t d) : at(bytes(d)), panels(bytes(d >> 16)), eights(bytes(d >> 32)) {
     if (d >> 62 != 1) give_up("a product's operand is not swizzled by 128 bytes");
   }
+  static unsigned bytes(std::uint64_t sixteens) { return static_cast<unsigned>(sixteens & 0x3fff) << 4; }
   // Element k of a row, 64 elements being 128 bytes; and, `down`, of a column: its rows are those of memory.
   unsigned place(int row, int k, bool down) const {
     const auto r = static_cast<unsigned>(row), c = static_cast<unsigned>(k);
