@@ -84,7 +84,8 @@ std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config) {
     throw UserError(Exit::config, str("finetuning_type: the weights of ", config.model.model_name_or_path,
                                       " are in 4 bits and cannot be trained; set it to lora"));
   const auto wanted = lora::four_bit_plan(config.quantization);
-  if (config.sums == Sums::in_any_order) {  // --quantize: of the folder's type it asks for faster sums
+  if (asked &&
+      config.sums == Sums::in_any_order) {  // --quantize: of the folder's type it asks for faster sums
     const FourBitBook book = stored->form.book;
     if (wanted.form.book != book)
       throw UserError(Exit::config, str("--quantize ", name_of(wanted.form.book), ": the weights of ",

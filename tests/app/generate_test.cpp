@@ -117,6 +117,20 @@ TEST_F(Generate, TheHeadIn8BitsBeside4BitLinears) {
   EXPECT_EQ(answered({"--quantize", "int8", "--quantize-head", "int8"}), answered({"--quantize", "int8"}));
 }
 
+TEST_F(Generate, TheHeadIn8BitsOfAModelInAnyOf4Bits) {
+  for (const char* type : {"nf4", "fp4"}) {
+    const std::string packed = folder / type;
+    ASSERT_EQ(run({"quantize", "--model", source_path("tests/golden/models/llama/model"), "--output", packed,
+                   "--type", type})
+                  .code,
+              0);
+    write_file(in, "{\"input_ids\": [1, 5, 9]}\n");
+    const Outcome outcome = run({"generate", "--model", packed, "--input", in, "--output", out, "--overwrite",
+                                 "--quantize-head", "int8", "generation.max_new_tokens=3"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+  }
+}
+
 TEST_F(Generate, ModelsIn4BitsTakeTheirTypeForFasterSums) {
   const std::string packed = folder / "packed";
   ASSERT_EQ(run({"quantize", "--model", kModel, "--output", packed, "--double"}).code, 0);
