@@ -56,6 +56,10 @@ bool ends_with_module(std::string_view name, std::string_view suffix) {
                             name[name.size() - suffix.size() - 1] == '.');
 }
 
+bool lies_in(const std::string& name, const std::string& module) {
+  return ("." + name + ".").find("." + module + ".") != std::string::npos;
+}
+
 Matcher::Matcher(const Modules& modules, const std::string& setting, Exit exit) {
   if (const auto* list = std::get_if<std::vector<std::string>>(&modules)) {
     names_ = *list;

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "engine/core/error.h"
@@ -12,6 +13,8 @@ namespace ft::lora {
 
 // Whether `name` is `suffix` or ends with "." + suffix.
 bool ends_with_module(std::string_view name, std::string_view suffix);
+// Whether `name` or whole parts of it, side by side, are `module`: down_proj, model.layers.0, mlp.up_proj.
+bool lies_in(const std::string& name, const std::string& module);
 
 // A regular expression that stands for a whole name, as Python's re.fullmatch reads it; PCRE2's syntax
 // differs from Python's in rarities only.

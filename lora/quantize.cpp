@@ -6,14 +6,10 @@
 
 #include "engine/io/convert.h"
 #include "engine/io/json.h"
+#include "lora/matching.h"
 
 namespace ft::lora {
 namespace {
-
-// Whether `name` or whole parts of it, side by side, are `module`: down_proj, model.layers.0, mlp.up_proj.
-bool lies_in(const std::string& name, const std::string& module) {
-  return ("." + name + ".").find("." + module + ".") != std::string::npos;
-}
 
 // A part of an array of the quantized weight.
 template <class T>

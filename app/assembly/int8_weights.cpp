@@ -5,14 +5,13 @@
 
 #include "engine/io/convert.h"
 #include "engine/nn/visitor.h"
+#include "lora/matching.h"
 
 namespace ft {
 namespace {
 
 bool is_among(const std::string& name, const std::vector<std::string>& parts) {
-  return std::ranges::any_of(parts, [&](const std::string& part) {
-    return ("." + name + ".").find("." + part + ".") != std::string::npos;
-  });
+  return std::ranges::any_of(parts, [&](const std::string& part) { return lora::lies_in(name, part); });
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 
 PYTHON is an interpreter with llama-cpp-python, compiled for this machine. The model is a LLaMA of 134 M parameters with random weights,
 which ft makes, and exports to GGUF: bf16 stands beside BF16, int8 (ft generate --quantize int8) beside Q8_0, nf4 beside Q4_0, also with
-the head in 8 bits (nf4+int8), which llama.cpp has in 6. ft computes in bfloat16 in all of them. Speed is that of decoding: new tokens over the difference between a long and a short run, so that neither
-starting nor reading the prompts (64 tokens each) counts. Both programs run on the cores that this one may use (taskset). Standard library
-only.
+the head in 8 bits (nf4+int8), which llama.cpp has in 6. ft computes in bfloat16 in all of them. Speed is that of decoding: new tokens
+over the difference between a long and a short run, so that neither starting nor reading the prompts (64 tokens each) counts. Both
+programs run on the cores that this one may use (taskset). Standard library only.
 """
 import argparse
 import json

@@ -236,25 +236,13 @@ struct Sparse : BiasAndDropout {
   using BiasAndDropout::BiasAndDropout;
 };
 
-// f(type, columns): the element type, and 64 or 128 columns that hold a head.
-template <class F>
-void with_extra_tiles(const Attention& c, F f) {
-  const auto in = [&](auto type) {
-    if (c.width <= 64)
-      f(type, std::integral_constant<int, 64>{});
-    else
-      f(type, std::integral_constant<int, 128>{});
-  };
-  c.q.type == DType::f16 ? in(f16{}) : in(bf16{});
-}
-
-// f(type, columns, extras): the same, or for `Bare` the narrowest tiles, and which it is. Wide heads, of 256
-// columns, have a cap at most.
+// f(type, columns, extras): with_type_and_columns, for `Bare` with the narrowest tiles, and which extras.
+// Wide heads, of 256 columns, have a cap at most.
 template <class F>
 void with_tiles(const Attention& c, F f) {
   if (c.blocks.bits)
-    return with_extra_tiles(c,
-                            [&](auto type, auto columns) { f(type, columns, std::type_identity<Sparse>{}); });
+    return with_type_and_columns(
+        c, [&](auto type, auto columns) { f(type, columns, std::type_identity<Sparse>{}); });
   const auto in_wide = [&](auto extras) {
     constexpr std::integral_constant<int, 256> columns;
     c.q.type == DType::f16 ? f(f16{}, columns, extras) : f(bf16{}, columns, extras);
@@ -262,10 +250,10 @@ void with_tiles(const Attention& c, F f) {
   if (attention_is_wide(c.width))
     return c.cap > 0 ? in_wide(std::type_identity<WithCap>{}) : in_wide(std::type_identity<Bare>{});
   if (c.cap > 0)
-    return with_extra_tiles(
+    return with_type_and_columns(
         c, [&](auto type, auto columns) { f(type, columns, std::type_identity<WithCap>{}); });
   if (c.bias.data || c.dropout > 0)
-    return with_extra_tiles(
+    return with_type_and_columns(
         c, [&](auto type, auto columns) { f(type, columns, std::type_identity<BiasAndDropout>{}); });
   const auto in = [&](auto type) {
     constexpr std::type_identity<Bare> bare;

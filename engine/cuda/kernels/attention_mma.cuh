@@ -106,6 +106,12 @@ __device__ inline float quad_sum(float v) {
   return v + __shfl_xor_sync(~0u, v, 2);
 }
 
+template <int kN>
+__device__ void scale_all(float (&x)[kN][4], float by) {
+#pragma unroll
+  for (int i = 0; i < 4 * kN; ++i) x[i / 4][i % 4] *= by;
+}
+
 // ds = p (dp - delta), with p = exp2(power s - lse); ds is dp before.
 template <int kN>
 __device__ void gradients_of_scores(float (&ds)[1][kN][4], const float (&s)[1][kN][4],
@@ -115,6 +121,18 @@ __device__ void gradients_of_scores(float (&ds)[1][kN][4], const float (&s)[1][k
 #pragma unroll
     for (int j = 0; j < 4; ++j)
       ds[0][n][j] = (ds[0][n][j] - delta[j / 2]) * power_of_2(s[0][n][j] * power - lse[j / 2]);
+}
+
+// f(type, columns): the element type, and 64 or 128 columns that hold a head.
+template <class F>
+void with_type_and_columns(const Attention& c, F f) {
+  const auto in = [&](auto type) {
+    if (c.width <= 64)
+      f(type, std::integral_constant<int, 64>{});
+    else
+      f(type, std::integral_constant<int, 128>{});
+  };
+  c.q.type == DType::f16 ? in(f16{}) : in(bf16{});
 }
 
 }  // namespace ft::cuda

@@ -190,7 +190,7 @@ void attention_mma_bias_grad(cudaStream_t stream, const Attention& c) {
   const i64 heads = i64{c.key_heads} * c.group, part = heads * c.bias.rows;
   const i64 room = part > c.spare_floats ? 1 : c.spare_floats / part;
   const unsigned blocks = at_most(room < c.n_tiles ? room : c.n_tiles, ceil_div(kMostBlocks, heads));
-  with_extra_tiles(c, [&](auto type, auto columns) {
+  with_type_and_columns(c, [&](auto type, auto columns) {
     using T = decltype(type);
     const std::size_t shared =
         KeyRing<columns>::kBytesOfAll + BiasAndDropout::bytes(c) + kWarps * Diagonals::bytes(c.bias.rows);

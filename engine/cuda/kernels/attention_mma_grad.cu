@@ -41,12 +41,6 @@ struct Sizes {
 // What a pass over the keys computes.
 enum class Of { keys_and_values, keys, values };
 
-template <int kN>
-__device__ void scale_all(float (&x)[1][kN][4], float by) {
-#pragma unroll
-  for (int i = 0; i < 4 * kN; ++i) x[0][i / 4][i % 4] *= by;
-}
-
 // Gradients of capped scores become those of the scores before.
 template <class Extras, int kN>
 __device__ void through_cap(const Extras& extras, float (&ds)[1][kN][4], const float (&s)[1][kN][4]) {
@@ -129,7 +123,7 @@ __global__ void __launch_bounds__(Sizes<kColumns>::kThreads, 1)
     through_cap(extras, ds, s);
     add_product<T>(dq, ds, keys, down);
   }
-  scale_all(dq, c.scale * extras.grown());
+  scale_all(dq[0], c.scale * extras.grown());
   __syncthreads();  // all slots are free
   put<1, kColumns>(t.head(t.dq, head), first, last, ring.slot(0) + own, dq);
 }
@@ -262,8 +256,8 @@ __global__ void __launch_bounds__(Sizes<kColumns>::kThreads, 1)
       }
     }
   }
-  scale_all(rows.dk, c.scale * extras.grown());
-  scale_all(rows.dv, extras.grown());
+  scale_all(rows.dk[0], c.scale * extras.grown());
+  scale_all(rows.dv[0], extras.grown());
   __syncthreads();  // all slots are free
   const unsigned to = ring.slot(0) + own;
   if (kOf != Of::values) put<1, kColumns>(t.head(t.dk, key_head), first, last, to, rows.dk);

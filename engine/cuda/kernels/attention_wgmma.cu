@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kThreadsOfAll, 1) forward(Attention c, MmaTens
 }  // namespace
 
 void attention_wgmma(cudaStream_t stream, const Attention& c) {
-  with_panels(c, [&](auto type, auto columns) {
+  with_type_and_columns(c, [&](auto type, auto columns) {
     using T = decltype(type);
     const Turns turns(i64{c.key_heads} * c.group, c.k.rows * c.width * 4 / c.group, c.cache);
     launch("attention", {stream, turns.grid(c.n_tiles), kThreadsOfAll, kShared<columns>}, forward<T, columns>,

@@ -65,7 +65,7 @@ struct Part {
 };
 
 // Begins to copy 64 rows from `first` on into panels; 0 from row `last` on and beyond the head's width. A
-// thread copies the same chunk of each panel in every 16th row.
+// thread copies the same chunk of each panel in every 16th row. `fetch` takes more registers than there are.
 template <int kColumns, class T>
 __device__ void fetch_group(unsigned to, const Head<T>& h, int first, int last) {
   using L = Layout<kPanelColumns>;
@@ -173,18 +173,6 @@ __device__ void put_group(const Head<T>& y, int row, int last, unsigned tile,
     put<1, kPanelColumns>(y.from_column(p * kPanelColumns), row, last,
                           own + static_cast<unsigned>(p) * kPanelBytes, part);
   }
-}
-
-// f(type, columns): the element type, and 64 or 128 columns that hold a head.
-template <class F>
-void with_panels(const Attention& c, F f) {
-  const auto in = [&](auto type) {
-    if (c.width <= kPanelColumns)
-      f(type, std::integral_constant<int, kPanelColumns>{});
-    else
-      f(type, std::integral_constant<int, 2 * kPanelColumns>{});
-  };
-  c.q.type == DType::f16 ? in(f16{}) : in(bf16{});
 }
 
 }  // namespace ft::cuda

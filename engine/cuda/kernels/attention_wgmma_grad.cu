@@ -11,12 +11,6 @@ constexpr unsigned kSharedOfQueries = 2 * kOwnBytes<kColumns> + kSlots* kSlotByt
 template <int kColumns>
 constexpr unsigned kSharedOfKeys = kSharedOfQueries<kColumns> + kSlots* kFloatsBytes;
 
-template <int kN>
-__device__ void scale_all(float (&x)[kN][4], float by) {
-#pragma unroll
-  for (int i = 0; i < 4 * kN; ++i) x[i / 4][i % 4] *= by;
-}
-
 // A consumer's 64 queries and their gradient.
 template <class T, int kColumns>
 struct QueryRows {
@@ -211,7 +205,7 @@ __global__ void __launch_bounds__(kThreadsOfAll, 1)
 }  // namespace
 
 void attention_wgmma_grad(cudaStream_t stream, const Attention& c) {
-  with_panels(c, [&](auto type, auto columns) {
+  with_type_and_columns(c, [&](auto type, auto columns) {
     using T = decltype(type);
     const MmaTensors<T> t(c);
     const i64 bytes = c.q.rows * c.width * 4;  // of two heads: keys and values, queries and dy
