@@ -33,6 +33,7 @@ std::string as_json(const StepProfile& p) {
   j["flops_per_second"] = p.seconds() > 0 ? p.flops() / p.seconds() : 0;
   j["peak_flops"] = p.peak_flops > 0 ? Json(p.peak_flops) : Json();
   j["of_peak"] = p.share_of_peak(p.flops(), p.seconds());
+  j["gaps"] = p.gaps;
   for (const Phase phase : kStepPhases) j["wall_clock"][name_of(phase)] = p.seconds(phase);
   j["modules"] = Json::array();
   each_module(p.modules, [&](const ModuleProfile& m, std::int64_t depth) {

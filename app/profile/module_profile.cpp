@@ -67,7 +67,7 @@ std::string_view ModuleProfile::own_name() const {
   return std::string_view(name).substr(name.rfind('.') + 1);
 }
 
-ModuleProfile profile_of(Model& model, const TraceOps& trace) {
+ModuleProfile profile_of(Model& model, TraceOps& trace) {
   ModuleProfile root;
   for (const TraceCall& call : trace.calls()) {
     Cost ModuleProfile::*pass = call.phase == Phase::forward     ? &ModuleProfile::forward

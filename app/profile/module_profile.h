@@ -35,7 +35,7 @@ struct ModuleProfile {
 };
 
 // Each module with all its parts. `trace` has kept its calls.
-ModuleProfile profile_of(Model&, const TraceOps& trace);
+ModuleProfile profile_of(Model&, TraceOps& trace);
 
 // The same with the modules of a list, such as the layers, added up as one, model.layers.*.
 ModuleProfile with_lists_folded(const ModuleProfile&);

@@ -10,6 +10,8 @@ namespace ft {
 ProfiledStep::ProfiledStep(Ops& ops, Model& model, CommunicationNotes& notes,
                            const FlopsProfilerConfig& config, To to)
     : trace_(ops, {.calls = true}), model_(model), notes_(notes), config_(config), to_(std::move(to)) {
+  constexpr std::int64_t kTurns = 4096;  // from phase to phase in a step
+  trace_.phases().measure(trace_.stamps(kTurns));
   trace_.stop();
   notes_.stop();
 }
@@ -33,7 +35,6 @@ void ProfiledStep::progress(const StepRow& row) {
 void ProfiledStep::start(std::int64_t tokens) {
   profile_.tokens = tokens;
   notes_.start();
-  trace_.phases().measure([this] { trace_.synchronize(); });
   profile_.phases = trace_.phases().seconds();
   trace_.start();
 }
@@ -46,6 +47,7 @@ void ProfiledStep::finish(const StepRow& row) {
   const Phases::Seconds now = trace_.phases().seconds();
   for (std::size_t i = 0; i < now.size(); ++i) profile_.phases[i] = now[i] - profile_.phases[i];
   profile_.modules = profile_of(model_, trace_);
+  profile_.gaps = trace_.gaps();
 
   std::ostringstream timeline;
   trace_.write_timeline(timeline, notes_.stop());

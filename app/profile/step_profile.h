@@ -14,6 +14,7 @@ struct StepProfile {
   double peak_flops = 0;              // a second, measured; 0: unknown
   double recompute_fwd_factor = 0;    // forward passes that count a second time (DeepSpeed's setting)
   Phases::Seconds phases{};
+  double gaps = 0;  // seconds between operations, in which the device has nothing to do
   ModuleProfile modules;
 
   double seconds(Phase p) const { return phases[static_cast<std::size_t>(p)]; }

@@ -36,6 +36,7 @@ std::string phases_table(const StepProfile& p) {
     if (p.seconds(phase) > 0) row(name_of(phase), p.seconds(phase), flops);
   }
   row("step in all", p.seconds(), p.flops());
+  row("of it gaps", p.gaps, 0);
   return t.text();
 }
 

@@ -4,6 +4,7 @@
 
 #include "engine/core/error.h"
 #include "engine/cuda/cudnn_attention.h"
+#include "engine/cuda/event_stamps.h"
 #include "engine/cuda/gpu_attention.h"
 #include "engine/cuda/products.h"
 #include "engine/cuda/status.h"
@@ -116,6 +117,9 @@ class CudaOps final : public OpsOf<CudaOps> {
     refuse_wrong();
   }
   void synchronize() override { refuse_wrong(); }
+  std::unique_ptr<Stamps> stamps(std::int64_t most) override {
+    return std::make_unique<EventStamps>(gpu_, most);
+  }
 
  private:
   friend OpsOf<CudaOps>;

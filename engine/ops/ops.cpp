@@ -10,4 +10,6 @@ void Ops::check_transfer(const Tensor& device) {
   require(device.dense(), "upload, download: the tensor is not dense");
 }
 
+std::unique_ptr<Stamps> Ops::stamps(std::int64_t most) { return std::make_unique<HostStamps>(most); }
+
 }  // namespace ft

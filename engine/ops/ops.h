@@ -9,6 +9,7 @@
 #include "engine/ops/all.h"
 #include "engine/ops/device.h"
 #include "engine/ops/phases.h"
+#include "engine/ops/stamps.h"
 
 namespace ft {
 
@@ -35,6 +36,8 @@ class Ops {
   virtual void upload(Tensor y, const void* host) = 0;  // y dense
   virtual void download(void* host, Tensor x) = 0;      // x dense; returns when it has arrived
   virtual void synchronize() = 0;                       // all work so far is done
+  // For times of work in the queue; `most` marks between two looks. Called before step 1.
+  virtual std::unique_ptr<Stamps> stamps(std::int64_t most);
   // Bytes that it holds for its own use, whatever is computed.
   virtual std::int64_t workspace() const { return 0; }
   // Bytes of the device that it could hold beside what it holds now, its own use included; 0: unknown.

@@ -2,12 +2,14 @@
 // and on request the seconds of each are added up.
 #pragma once
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "engine/core/words.h"
+#include "engine/ops/stamps.h"
 
 namespace ft {
 
@@ -32,39 +34,45 @@ class Phases {
   // Returns the phase before.
   Phase turn_to(Phase next) {
     if (next != now_) {
-      if (synchronize_) note();
+      if (stamps_) note();
       if (leaving_) leaving_(now_);
     }
     return std::exchange(now_, next);
   }
-  // From now on times are taken; at each turn the device finishes its work first.
-  void measure(std::function<void()> synchronize) {
-    if (synchronize_) return;
-    synchronize_ = std::move(synchronize);
-    since_ = Clock::now();
+  // From now on times are taken, those of the device's work.
+  void measure(std::unique_ptr<Stamps> stamps) {
+    if (stamps_) return;
+    stamps_ = std::move(stamps);
+    stamps_->mark();
   }
   // leaving(phase) is called at each turn from now on.
   void watch(std::function<void(Phase)> leaving) { leaving_ = std::move(leaving); }
-  // So far; all 0 where nothing is measured.
+  // So far, when the device's work is done; all 0 where nothing is measured.
   Seconds seconds() {
-    if (synchronize_) note();
+    if (!stamps_) return seconds_;
+    note();
+    add_up();
     return seconds_;
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void note() {
-    synchronize_();
-    const Clock::time_point now = Clock::now();
-    seconds_[static_cast<std::size_t>(now_)] += std::chrono::duration<double>(now - since_).count();
-    since_ = now;
+    stamps_->mark();
+    left_.push_back(now_);
+    if (stamps_->room() < 2) add_up();
+  }
+  void add_up() {
+    const std::vector<double> times = stamps_->take();
+    for (std::size_t i = 0; i < left_.size(); ++i)
+      seconds_[static_cast<std::size_t>(left_[i])] += times[i + 1] - times[i];
+    left_.clear();
+    stamps_->mark();
   }
 
   Phase now_ = Phase::other;
-  std::function<void()> synchronize_;  // empty: nothing is measured
+  std::unique_ptr<Stamps> stamps_;  // null: nothing is measured
+  std::vector<Phase> left_;         // at each mark but the first
   std::function<void(Phase)> leaving_;
-  Clock::time_point since_;
   Seconds seconds_{};
 };
 

@@ -1,16 +1,11 @@
 // A call that was noted for the timeline: of a computation (trace_ops.h) or of a collective.
 #pragma once
-#include <chrono>
 #include <string>
 
 #include "engine/ops/phases.h"
+#include "engine/ops/stamps.h"
 
 namespace ft {
-
-// Time of the steady clock.
-inline double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 struct TraceCall {
   const char* op;

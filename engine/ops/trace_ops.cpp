@@ -100,9 +100,13 @@ class Timeline {
   double origin_;
 };
 
+// Marks between two looks: more than a step of a large model has, at whose end they are looked at.
+constexpr std::int64_t kMarks = 16384, kMarksOfTotals = 64;
+
 }  // namespace
 
-TraceOps::TraceOps(Ops& inner, TraceWhat what) : inner_(inner), what_(what) {}
+TraceOps::TraceOps(Ops& inner, TraceWhat what)
+    : inner_(inner), what_(what), stamps_(inner.stamps(what.calls ? kMarks : kMarksOfTotals)) {}
 TraceOps::~TraceOps() = default;
 
 void TraceOps::enter(std::string_view where) {
@@ -112,6 +116,8 @@ void TraceOps::enter(std::string_view where) {
 }
 
 void TraceOps::clear() {
+  settle();
+  gaps_ = 0;
   totals_.clear();
   calls_.clear();
   kept_.clear();
@@ -127,37 +133,71 @@ void TraceOps::note_kept() {
 template <class Call>
 bool TraceOps::note(const char* op, double flops, double bytes, Call call) {
   if (!noting_) return call(), false;
-  const double start = steady_seconds();
+  if (stamps_->room() < 2) settle();
+  const std::size_t begin = stamps_->mark();
   call();
-  inner_.synchronize();
-  const double seconds = steady_seconds() - start;
+  const std::size_t end = stamps_->mark();
   TraceTotal& total = totals_[op];
   total.op = op;
   total.calls += 1;
-  total.seconds += seconds;
   total.flops += flops;
   total.bytes += bytes;
-  if (what_.calls) calls_.push_back({op, std::string(where_), phases().now(), start, seconds, flops, bytes});
+  TraceCall noted{op, std::string(where_), phases().now(), 0, 0, flops, bytes};
+  pending_.push_back({begin, end, 0, 1, std::move(noted)});
   return true;
 }
 
 void TraceOps::share_out(const op::Products& p) {
-  const TraceCall whole = calls_.back();
-  calls_.pop_back();
-  double depth = 0;
+  const Pending whole = std::move(pending_.back());
+  pending_.pop_back();
+  double depth = 0, before = 0;
   for (const Term& t : p.terms) depth += static_cast<double>(t.depth());
-  double start = whole.start;
   for (std::size_t i = 0, next = 0; i < p.terms.size(); i = next) {
     double own = 0;
     while (next < p.terms.size() && p.terms[next].where == p.terms[i].where)
       own += static_cast<double>(p.terms[next++].depth());
-    TraceCall part = whole;
-    if (!p.terms[i].where.empty()) part.where = p.terms[i].where;
-    part.start = start;
-    for (double* x : {&part.seconds, &part.flops, &part.bytes}) *x *= own / depth;
-    start += part.seconds;
-    calls_.push_back(std::move(part));
+    Pending part = whole;
+    if (!p.terms[i].where.empty()) part.call.where = p.terms[i].where;
+    part.from = before / depth;
+    before += own;
+    part.to = before / depth;
+    for (double* x : {&part.call.flops, &part.call.bytes}) *x *= own / depth;
+    pending_.push_back(std::move(part));
   }
+}
+
+void TraceOps::settle() {
+  const std::vector<double> times = stamps_->take();
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    Pending& p = pending_[i];
+    const double begin = times[p.begin], seconds = times[p.end] - begin;
+    if (i > 0 && p.from == 0) gaps_ += begin - times[pending_[i - 1].end];
+    p.call.start = begin + p.from * seconds;
+    p.call.seconds = (p.to - p.from) * seconds;
+    totals_[p.call.op].seconds += p.call.seconds;
+    if (what_.calls) calls_.push_back(std::move(p.call));
+  }
+  pending_.clear();
+}
+
+void TraceOps::stop() {
+  settle();
+  noting_ = false;
+}
+
+void TraceOps::synchronize() {
+  inner_.synchronize();
+  settle();
+}
+
+const std::vector<TraceCall>& TraceOps::calls() {
+  settle();
+  return calls_;
+}
+
+double TraceOps::gaps() {
+  settle();
+  return gaps_;
 }
 
 void TraceOps::look(const char* op, const char* role, const Tensor& t) {
@@ -196,7 +236,8 @@ void TraceOps::download(void* host, Tensor x) {
   note("download", 0, op::bytes_of(x), [&] { inner_.download(host, x); });
 }
 
-std::vector<TraceTotal> TraceOps::totals() const {
+std::vector<TraceTotal> TraceOps::totals() {
+  settle();
   std::vector<TraceTotal> all;
   for (const auto& [op, total] : totals_) all.push_back(total);
   std::stable_sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.seconds > b.seconds; });
@@ -209,14 +250,15 @@ double TraceOps::flops() const {
   return sum;
 }
 
-double TraceOps::seconds() const {
+double TraceOps::seconds() {
+  settle();
   double sum = 0;
   for (const auto& [op, total] : totals_) sum += total.seconds;
   return sum;
 }
 
-void TraceOps::write_table(std::ostream& out) const {
-  const double whole = std::max(seconds(), 1e-12);
+void TraceOps::write_table(std::ostream& out) {
+  const double whole = std::max(seconds() + gaps_, 1e-12);
   std::ostringstream text;
   text << std::fixed << "op                  calls         ms      %   GFLOP/s      GB/s\n";
   for (const TraceTotal& t : totals()) {
@@ -226,10 +268,13 @@ void TraceOps::write_table(std::ostream& out) const {
          << t.seconds / whole * 100 << std::setw(10) << t.flops / time * 1e-9 << std::setw(10)
          << t.bytes / time * 1e-9 << "\n";
   }
+  text << "gaps                    -" << std::setprecision(2) << std::setw(11) << gaps_ * 1e3
+       << std::setprecision(1) << std::setw(7) << gaps_ / whole * 100 << "         -         -\n";
   out << text.str();
 }
 
-void TraceOps::write_timeline(std::ostream& out, std::span<const TraceCall> beside) const {
+void TraceOps::write_timeline(std::ostream& out, std::span<const TraceCall> beside) {
+  settle();
   double origin = steady_seconds();
   for (const std::span<const TraceCall> calls : {std::span<const TraceCall>(calls_), beside})
     if (!calls.empty()) origin = std::min(origin, calls[0].start);

@@ -16,6 +16,8 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+constexpr std::int64_t kTurns = 4096;  // from phase to phase, until their times are looked at
+
 // For a rank that has no micro-batch left while others have: one token and nothing to learn from it, so that
 // it takes part in every collective and adds zeros.
 Batch idle_batch() {
@@ -100,8 +102,7 @@ Trainer::Trainer(TrainerParts parts, const TrainConfig& config)
       schedule_(make_schedule(config.training, length_.total_steps)),
       by_evaluations_(make_evaluated_rate(config)) {
   if (config.training.fp16) scaler_.emplace(config.training.loss_scaling);
-  if (config.logging.wall_clock_breakdown)
-    p_.context.ops.phases().measure([&ops = p_.context.ops] { ops.synchronize(); });
+  if (config.logging.wall_clock_breakdown) p_.context.ops.phases().measure(p_.context.ops.stamps(kTurns));
 }
 
 bool Trainer::due(double every, std::int64_t step) const {
@@ -408,6 +409,7 @@ bool Trainer::stop_asked() {
   Ctx& c = p_.context;
   Scope scratch(c.scratch);
   Communicator& all = c.grid ? c.grid->world() : p_.comm;
+  if (all.size() == 1) return p_.stop_asked();
   return sum_over_ranks(c, all, number(c, p_.stop_asked() ? 1 : 0)) > 0;
 }
 
@@ -422,6 +424,7 @@ Ending Trainer::run(TrainState& state) {
     const Traffic before = traffic_of(p_.comm, p_.store, p_.context.inputs);
     const Step s = step(state);
     p_.context.begin(Phase::other);
+    p_.context.ops.synchronize();  // the optimizer's work is part of the step
     const Traffic now_moved = traffic_of(p_.comm, p_.store, p_.context.inputs) - before;
     traffic_ = traffic_ + now_moved;
     sent_ = now_moved.sent;

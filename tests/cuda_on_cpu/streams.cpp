@@ -17,6 +17,7 @@ struct Machine {
   std::condition_variable changed;
   std::vector<std::unique_ptr<CudaOnCpuStream>> streams;
   double microseconds = 0;
+  std::uint64_t waits = 0;
 };
 Machine& machine() {
   static Machine m;
@@ -61,6 +62,12 @@ Lock lock() { return Lock(machine().mutex); }
 void changed() { machine().changed.notify_all(); }
 int current_device() { return device; }
 double& microseconds() { return machine().microseconds; }
+std::uint64_t& waits() { return machine().waits; }
+std::size_t queued() {
+  std::size_t sum = 0;
+  for (const auto& s : machine().streams) sum += s->works.size();
+  return sum;
+}
 
 void push(cudaStream_t s, Work work) {
   if (of(s).device != device) throw Fault("work for another GPU's stream");
@@ -130,6 +137,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   Lock held = lock();
+  ++waits();
   drain(held, s);
   return cudaSuccess;
 }
@@ -165,6 +173,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   Lock held = lock();
+  ++waits();
   cudaStream_t stream = nullptr;
   for (const auto& s : machine().streams)
     if (s->progress == e->progress) stream = s.get();

@@ -164,6 +164,114 @@ TEST(TraceOps, WhatRunsBesideIsAThreadOfItsOwn) {
   EXPECT_LT(events[5].at("ts").get<double>(), events[2].at("ts").get<double>());
 }
 
+// A device that computes nothing; the n-th mark's time is n * n.
+class TickingOps final : public OpsOf<TickingOps> {
+ public:
+  explicit TickingOps(std::int64_t room) : room_(room) {}
+  Device device() const override { return {}; }
+  Buffer allocate(std::int64_t bytes) override { return null_.allocate(bytes); }
+  void copy(Tensor, Tensor) override {}
+  void upload(Tensor, const void*) override {}
+  void download(void*, Tensor) override {}
+  void synchronize() override {}
+  std::unique_ptr<Stamps> stamps(std::int64_t) override { return std::make_unique<Ticks>(*this); }
+  int takes() const { return takes_; }
+
+ private:
+  friend OpsOf<TickingOps>;
+  void compute(const auto&) {}
+
+  struct Ticks final : Stamps {
+    explicit Ticks(TickingOps& ops) : ops(ops) {}
+    std::size_t mark() override {
+      times.push_back(ops.marks_ * ops.marks_);
+      ++ops.marks_;
+      return times.size() - 1;
+    }
+    std::int64_t room() const override { return ops.room_ - static_cast<std::int64_t>(times.size()); }
+    std::vector<double> take() override {
+      ops.takes_ += !times.empty();
+      return std::exchange(times, {});
+    }
+    TickingOps& ops;
+    std::vector<double> times;
+  };
+
+  NullOps null_;
+  std::int64_t room_;
+  double marks_ = 0;
+  int takes_ = 0;
+};
+
+TEST(TraceOps, TimesAreTheDevicesAndGapsLieBetweenCalls) {
+  TickingOps device(100);
+  TraceOps ops(device, {.calls = true});
+  const Matrix a(3, 5, DType::f32);
+  for (int i = 0; i < 3; ++i) ops.run(op::Fill{a, 1});  // from 0 to 1, 4 to 9, 16 to 25
+  EXPECT_EQ(device.takes(), 0);
+  ASSERT_EQ(ops.calls().size(), 3u);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(ops.calls()[std::size_t(i)].start, 4 * i * i);
+    EXPECT_EQ(ops.calls()[std::size_t(i)].seconds, 4 * i + 1);
+  }
+  EXPECT_EQ(ops.seconds(), 1 + 5 + 9);
+  EXPECT_EQ(ops.gaps(), 3 + 7);
+  EXPECT_EQ(device.takes(), 1);
+  std::ostringstream table;
+  ops.write_table(table);
+  EXPECT_NE(table.str().find("gaps                    -   10000.00   40.0"), std::string::npos)
+      << table.str();
+  ops.clear();
+  EXPECT_EQ(ops.gaps(), 0);
+}
+
+TEST(TraceOps, SharesOfACallFollowEachOther) {
+  TickingOps device(100);
+  TraceOps ops(device, {.calls = true});
+  const Matrix y(5, 7, DType::f32), x(5, 12, DType::f32), w(7, 12, DType::f32), u(5, 4, DType::f32),
+      b(7, 4, DType::f32);
+  const Term terms[]{{x, Trans::no, w, Trans::yes, {}, "q"}, {u, Trans::no, b, Trans::yes, {}, "k"}};
+  ops.run(op::Fill{y, 1});                        // from 0 to 1
+  ops.run(op::Products{.y = y, .terms = terms});  // from 4 to 9
+  ASSERT_EQ(ops.calls().size(), 3u);
+  EXPECT_EQ(ops.calls()[1].where, "q");
+  EXPECT_EQ(ops.calls()[1].start, 4);
+  EXPECT_EQ(ops.calls()[1].seconds, 3.75);
+  EXPECT_EQ(ops.calls()[2].where, "k");
+  EXPECT_EQ(ops.calls()[2].start, 7.75);
+  EXPECT_EQ(ops.calls()[2].seconds, 1.25);
+  EXPECT_EQ(ops.gaps(), 3);
+  EXPECT_EQ(ops.totals()[0].calls, 1);
+}
+
+TEST(TraceOps, LooksAtItsMarksWhereThereIsNoRoomForMore) {
+  TickingOps device(4);
+  TraceOps ops(device, {.calls = true});
+  const Matrix a(3, 5, DType::f32);
+  for (int i = 0; i < 5; ++i) ops.run(op::Fill{a, 1});
+  EXPECT_EQ(device.takes(), 2);
+  EXPECT_EQ(ops.calls().size(), 5u);
+  EXPECT_EQ(ops.totals()[0].calls, 5);
+  EXPECT_EQ(ops.gaps(), 3 + 11);  // 1 to 4, 25 to 36; from 9 to 16 somebody looked
+}
+
+TEST(Phases, AreTimedByTheDevicesMarks) {
+  TickingOps device(4);
+  Phases phases;
+  phases.measure(device.stamps(4));  // 0
+  phases.turn_to(Phase::forward);    // 1
+  phases.turn_to(
+      Phase::backward);  // 4: there is room for one more, so that they are looked at; 9 begins anew
+  phases.turn_to(Phase::backward);
+  phases.turn_to(Phase::step);                       // 16
+  const Phases::Seconds seconds = phases.seconds();  // 25
+  EXPECT_EQ(seconds[std::size_t(Phase::other)], 1);
+  EXPECT_EQ(seconds[std::size_t(Phase::forward)], 3);
+  EXPECT_EQ(seconds[std::size_t(Phase::backward)], 7);
+  EXPECT_EQ(seconds[std::size_t(Phase::step)], 9);
+  EXPECT_EQ(Phases().seconds(), Phases::Seconds{});
+}
+
 TEST(TraceOps, TheTableHasALineForEveryComputation) {
   NullOps null;
   TraceOps ops(null);

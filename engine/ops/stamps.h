@@ -1,0 +1,43 @@
+// Times of the work in a device's queue, without waiting for each piece of it: marks are queued among the
+// work, and their times are read later, all at once.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace ft {
+
+// Time of the steady clock.
+inline double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+class Stamps {
+ public:
+  virtual ~Stamps() = default;
+  // A mark after all work so far; there must be room(). Returns the place of its time among those of take().
+  virtual std::size_t mark() = 0;
+  virtual std::int64_t room() const = 0;  // marks until take()
+  // Times of the steady clock of all marks since the last call, in order. Waits for them.
+  virtual std::vector<double> take() = 0;
+};
+
+// For devices whose calls return when they are done.
+class HostStamps final : public Stamps {
+ public:
+  explicit HostStamps(std::int64_t most) : most_(most) {}
+  std::size_t mark() override {
+    times_.push_back(steady_seconds());
+    return times_.size() - 1;
+  }
+  std::int64_t room() const override { return most_ - static_cast<std::int64_t>(times_.size()); }
+  std::vector<double> take() override { return std::exchange(times_, {}); }
+
+ private:
+  std::int64_t most_;
+  std::vector<double> times_;
+};
+
+}  // namespace ft
