@@ -1,11 +1,17 @@
-// The computations of one block of LLaMA-2-7B in bf16 on a GPU, on 4096 tokens: products and attention in
-// TFLOP/s, all else in GB/s of what an ideal implementation reads and writes, and in % of the measured copy
-// bandwidth. bench_gpu [GPU's number]: markdown on standard output.
+// The computations of one block of LLaMA-2-7B in bf16 on a GPU, on 4096 tokens, and attention of T5-Large:
+// products and attention in TFLOP/s, all else in GB/s of what an ideal implementation reads and writes, and
+// in % of the measured copy bandwidth. Numbers are normal random ones, for a GPU at its power limit is faster
+// with zeros. Each call has other operands than the last, so that none of them are in the cache, and the GPU
+// is warm. Times are by events: the median (least..most) of single calls.
+//     bench_gpu [GPU's number] [--only TEXT]    markdown on standard output; TEXT: a part of a row's name
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
 #include <vector>
 
 #include "bench/optimizer_steps.h"
@@ -19,34 +25,91 @@ namespace {
 
 constexpr std::int64_t kRows = 4096, kWidth = 4096, kHidden = 11008, kVocabulary = 32000, kLossRows = 512,
                        kRank = 16, kHead = 128;
-constexpr std::int64_t kBytes = std::int64_t{3} << 30;
+constexpr int kSets = 4;  // of operands; together they are more than any GPU's cache holds
+constexpr std::int64_t kBytes = std::int64_t{1} << 30;  // of a set
+
+// Normal random numbers, in a pool from which tensors of every size are filled. Bytes: all values alike.
+class Numbers {
+ public:
+  explicit Numbers(Ops& ops) : ops_(ops), arena_(ops.allocate(8 * kPool), 8 * kPool) {
+    std::mt19937 bits(1);
+    std::normal_distribution<float> normal;
+    std::vector<float> wide(kPool);
+    std::vector<bf16> narrow(kPool);
+    std::vector<std::uint8_t> bytes(kPool);
+    for (std::size_t i = 0; i < wide.size(); ++i) {
+      wide[i] = normal(bits);
+      from_float(narrow[i], wide[i]);
+      bytes[i] = static_cast<std::uint8_t>(bits());
+    }
+    for (const auto& [type, host] : {std::pair<DType, const void*>{DType::f32, wide.data()},
+                                     {DType::bf16, narrow.data()},
+                                     {DType::u8, bytes.data()}}) {
+      pools_.push_back(arena_.take({kPool}, type));
+      ops_.upload(pools_.back(), host);
+    }
+  }
+
+  Tensor fill(const Tensor& t) {
+    const auto pool = std::ranges::find(pools_, t.dtype, &Tensor::dtype);
+    const std::int64_t step = kPool / 2 / t.cols();  // rows
+    for (std::int64_t row = 0; row < t.rows(); row += step) {
+      const std::int64_t rows = std::min(step, t.rows() - row);
+      begin_ = (begin_ + 64 * 7919) % (kPool - rows * t.cols());
+      const auto from = static_cast<std::byte*>(pool->data) + begin_ / 64 * 64 * size_of(t.dtype);
+      ops_.copy(t.slice(row, row + rows), Tensor(from, t.dtype, {rows, t.cols()}));
+    }
+    return t;
+  }
+
+ private:
+  static constexpr std::int64_t kPool = std::int64_t{1} << 22;
+  Ops& ops_;
+  Arena arena_;
+  std::vector<Tensor> pools_;
+  std::int64_t begin_ = 0;
+};
+
+struct Case {
+  std::string name;
+  std::function<void(Ops&)> call;
+};
 
 class Bench {
  public:
-  explicit Bench(int gpu) : ops_(make_cuda_ops(gpu)), trace_(*ops_), arena_(ops_->allocate(kBytes), kBytes) {}
+  Bench(int gpu, std::string only)
+      : only_(std::move(only)), ops_(make_cuda_ops(gpu)), numbers_(*ops_), stamps_(ops_->stamps(2 * kMost)) {
+    for (int i = 0; i < kSets; ++i) sets_.emplace_back(ops_->allocate(kBytes), kBytes);
+  }
 
   void run() {
     std::printf("| computation | us | TFLOP/s | GB/s | %% of copy |\n|---|---|---|---|---|\n");
-    copy();
-    products();
-    attention();
-    elementwise();
-    loss_and_optimizer();
+    for (const auto group : {&Bench::copy, &Bench::products, &Bench::attention, &Bench::attention_of_t5,
+                             &Bench::elementwise, &Bench::loss, &Bench::optimizers}) {
+      std::vector<std::vector<Case>> sets;
+      for (Arena& arena : sets_) {
+        arena.rewind(0);
+        arena_ = &arena;
+        cases_.clear();
+        (this->*group)();
+        sets.push_back(std::move(cases_));
+      }
+      for (std::size_t i = 0; i < sets[0].size(); ++i) row(sets, i);
+    }
   }
 
  private:
   void copy() {
-    const Scope scope(arena_);
     const Tensor y = numbers(kRows, 4 * kHidden), x = numbers(kRows, 4 * kHidden);
-    copy_bandwidth_ = measure("copy", [&](Ops& o) { o.copy(y, x); });
+    measure(kCopy, [=](Ops& o) { o.copy(y, x); });
   }
   void products() {
-    const Scope scope(arena_);
-    const Tensor x = numbers(kRows, kWidth), y = numbers(kRows, kWidth), h = numbers(kRows, kHidden);
+    const Tensor x = activations(kRows, kWidth), y = activations(kRows, kWidth),
+                 h = activations(kRows, kHidden);
     const Tensor square = numbers(kWidth, kWidth), up = numbers(kHidden, kWidth), a = numbers(kRank, kWidth),
                  b = numbers(kWidth, kRank), u = numbers(kRows, kRank);
     const Tensor da = numbers(kRank, kWidth, DType::f32);
-    const auto row = [&](const char* name, Tensor out, const std::vector<Term>& terms, Tensor c = {}) {
+    const auto row = [this](const char* name, Tensor out, const std::vector<Term>& terms, Tensor c = {}) {
       measure(name, [=](Ops& o) { o.run(op::Products{.y = out, .terms = terms, .c = c}); });
     };
     const Term base{x, Trans::no, square, Trans::yes}, adapter{u, Trans::no, b, Trans::yes};
@@ -57,128 +120,171 @@ class Bench {
     row("x Wup^T", h, {{x, Trans::no, up, Trans::yes}});
     row("dh Wup", y, {{h, Trans::no, up, Trans::no}});
     FourBitMatrix w{{FourBitBook::nf4, 64, false}, {kHidden, kWidth}, {}, {}, {}, {}};
-    w.codes = arena_.take({kHidden * kWidth / 2}, DType::u8);
-    w.absmax = arena_.take({kHidden * kWidth / 64}, DType::f32);
+    w.codes = flat(numbers(kHidden, kWidth / 2, DType::u8));
+    w.absmax = arena_->take({kHidden * kWidth / 64}, DType::f32);
     ops_->run(op::Fill{w.absmax, 1});
     row("x Wup^T, nf4", h, {{x, Trans::no, {}, Trans::yes, w}});
     row("dh Wup, nf4", y, {{h, Trans::no, {}, Trans::no, w}});
   }
   void attention() {
-    attention("attention, causal", kHead);
-    attention("attention, causal, heads of 64", 64);
+    attend("attention, causal", kHead, {kRows}, {});
+    attend("attention, causal, heads of 64", 64, {kRows}, {});
   }
-  void attention(const char* name, std::int64_t width) {
-    const Scope scope(arena_);
-    const Heads heads{kWidth / width, kWidth / width, width};
-    const Scores scores{.scale = 1 / std::sqrt(static_cast<float>(width))};
-    const std::vector<std::int32_t> starts{0, kRows};
+  // A batch of eight sequences in 16 heads of 64, with and without its bias by distance and dropout.
+  void attention_of_t5() {
+    Scores scores;
+    const std::vector<std::int64_t> eight(8, 512);
+    attend("attention, 8 x 512, 16 heads", 64, eight, scores, 1024);
+    scores.bias = numbers(2 * 128 + 1, 16);
+    attend("attention, 8 x 512, 16 heads, bias", 64, eight, scores, 1024);
+    scores.dropout = 0.1f;
+    scores.random = Random{1};
+    attend("attention, 8 x 512, 16 heads, bias, dropout", 64, eight, scores, 1024);
+  }
+  void attend(const char* name, std::int64_t width, const std::vector<std::int64_t>& lengths, Scores scores,
+              std::int64_t all = kWidth) {
+    const Heads heads{all / width, all / width, width};
+    const bool causal = lengths.size() == 1;
+    if (causal) scores.scale = 1 / std::sqrt(static_cast<float>(width));
+    std::vector<std::int32_t> starts{0};
+    for (const std::int64_t n : lengths) starts.push_back(starts.back() + static_cast<std::int32_t>(n));
     std::vector<Tensor> t;
-    for (int i = 0; i < 8; ++i) t.push_back(numbers(kRows, kWidth));
-    const Tensor lse = arena_.take({heads.query, kRows}, DType::f32);
-    measure(name, [&](Ops& o) {
-      o.run(op::Attention{.y = t[0],
-                          .lse = lse,
-                          .q = t[1],
-                          .k = t[2],
-                          .v = t[3],
-                          .heads = heads,
-                          .mask = {starts},
-                          .scores = scores});
-    });
-    measure("its gradient", [&](Ops& o) {
-      o.run(op::AttentionGrad{.dq = t[4],
-                              .dk = t[5],
-                              .dv = t[6],
-                              .dy = t[7],
-                              .y = t[0],
-                              .lse = lse,
-                              .q = t[1],
-                              .k = t[2],
-                              .v = t[3],
-                              .heads = heads,
-                              .mask = {starts},
-                              .scores = scores});
-    });
+    for (int i = 0; i < 8; ++i) t.push_back(numbers(kRows, all));
+    const Tensor lse = arena_->take({heads.query, kRows}, DType::f32);
+    op::Attention forward{.y = t[0], .lse = lse, .q = t[1], .k = t[2], .v = t[3], .heads = heads};
+    op::AttentionGrad backward{.dq = t[4],
+                               .dk = t[5],
+                               .dv = t[6],
+                               .dy = t[7],
+                               .y = t[0],
+                               .lse = lse,
+                               .q = t[1],
+                               .k = t[2],
+                               .v = t[3],
+                               .heads = heads};
+    forward.scores = backward.scores = scores;
+    if (scores.bias) backward.dbias = constant(scores.bias.rows(), scores.bias.cols(), 0);
+    const auto add = [&](const std::string& row, auto op) {
+      measure(row, [=](Ops& o) mutable {
+        op.mask = {.starts = starts, .causal = causal};
+        o.run(op);
+      });
+    };
+    add(name, forward);
+    add(std::string(name) + ": gradient", backward);
   }
   void elementwise() {
-    const Scope scope(arena_);
-    const Tensor x = numbers(kRows, kWidth), y = numbers(kRows, kWidth), w = numbers(1, kWidth);
-    const Tensor rstd = numbers(1, kRows, DType::f32), dw = numbers(1, kWidth, DType::f32);
-    const Tensor gate = numbers(kRows, kHidden), up = numbers(kRows, kHidden), act = numbers(kRows, kHidden);
-    const Tensor cos = numbers(kRows, kHead / 2, DType::f32), positions = zeros(kRows);
+    const Tensor x = activations(kRows, kWidth), y = activations(kRows, kWidth), w = numbers(1, kWidth);
+    const Tensor rstd = constant(1, kRows, 1), dw = constant(1, kWidth, 0);
+    const Tensor gate = activations(kRows, kHidden), up = activations(kRows, kHidden),
+                 act = activations(kRows, kHidden);
+    const Tensor cos = constant(kRows, kHead / 2, 1), sin = constant(kRows, kHead / 2, 0),
+                 positions = zeros(kRows);
     measure("rms_norm",
-            [&](Ops& o) { o.run(op::RmsNorm{.y = y, .rstd = rstd, .x = x, .w = w, .eps = 1e-5f}); });
+            [=](Ops& o) { o.run(op::RmsNorm{.y = y, .rstd = rstd, .x = x, .w = w, .eps = 1e-5f}); });
     measure("rms_norm_grad dx",
-            [&](Ops& o) { o.run(op::RmsNormGrad{.dx = y, .dy = x, .x = x, .w = w, .rstd = rstd}); });
+            [=](Ops& o) { o.run(op::RmsNormGrad{.dx = y, .dy = x, .x = x, .w = w, .rstd = rstd}); });
     measure("rms_norm_grad dw",
-            [&](Ops& o) { o.run(op::RmsNormGrad{.dw = dw, .dy = x, .x = x, .w = w, .rstd = rstd}); });
-    measure("rope", [&](Ops& o) {
-      o.run(op::Rope{.x = y, .cos = cos, .sin = cos, .positions = positions, .head_width = kHead});
+            [=](Ops& o) { o.run(op::RmsNormGrad{.dw = dw, .dy = x, .x = x, .w = w, .rstd = rstd}); });
+    measure("rope", [=](Ops& o) {
+      o.run(op::Rope{.x = y, .cos = cos, .sin = sin, .positions = positions, .head_width = kHead});
     });
     measure("gated silu",
-            [&](Ops& o) { o.run(op::Gated{.f = Activation::silu, .y = act, .gate = gate, .up = up}); });
-    measure("gated_grad silu", [&](Ops& o) {
+            [=](Ops& o) { o.run(op::Gated{.f = Activation::silu, .y = act, .gate = gate, .up = up}); });
+    measure("gated_grad silu", [=](Ops& o) {
       o.run(
           op::GatedGrad{.f = Activation::silu, .dgate = gate, .dup = up, .dy = act, .gate = gate, .up = up});
     });
-    measure("dropout", [&](Ops& o) { o.run(op::Dropout{.y = y, .x = x, .p = 0.05f, .random = Random{1}}); });
-    measure("add", [&](Ops& o) { o.run(op::Add{y, x}); });
+    measure("dropout", [=](Ops& o) { o.run(op::Dropout{.y = y, .x = x, .p = 0.05f, .random = Random{1}}); });
+    measure("add", [=](Ops& o) { o.run(op::Add{y, x}); });
   }
-  void loss_and_optimizer() {
-    const Scope scope(arena_);
-    const Tensor logits = numbers(kLossRows, kVocabulary), loss = numbers(1, kLossRows, DType::f32);
+  void loss() {
+    const Tensor logits = numbers(kLossRows, kVocabulary), loss = constant(1, kLossRows, 0);
     const Tensor targets = zeros(kLossRows);
-    measure("cross_entropy and gradient", [&](Ops& o) {
+    measure("cross_entropy and gradient", [=](Ops& o) {
       o.run(op::CrossEntropy{
           .loss = loss, .logits = logits, .targets = targets, .scale = 1e-3f, .gradient = true});
     });
-    const Tensor sum = arena_.take({1}, DType::f64);
-    std::vector<Tensor> t;
-    for (int i = 0; i < 4; ++i) t.push_back(numbers(1, 40 << 20, DType::f32));
-    measure("sum_squares", [&](Ops& o) { o.run(op::SumSquares{sum, t[3]}); });
-    measure_steps(*ops_, arena_, {t[0], t[1], t[2], t[3]},
-                  [&](const char* name, const auto& step) { measure(name, [&](Ops& o) { step(o); }); });
+  }
+  void optimizers() {
+    const Tensor sum = arena_->take({1}, DType::f64);
+    const auto array = [this] { return flat(numbers(10240, 4096, DType::f32)); };
+    const Tensor p = array(), m = array(), g = array(), v = constant(1, p.numel(), 1e-4f);
+    measure("sum_squares", [=](Ops& o) { o.run(op::SumSquares{sum, g}); });
+    measure_steps(*ops_, *arena_, {p, m, v, g},
+                  [this](const char* name, const auto& step) { measure(name, step); });
   }
 
-  // Half of them 2, the others 0.
+  // As the program has its activations: rows of a multiple of 4 KiB are padded.
+  Tensor activations(std::int64_t rows, std::int64_t cols) {
+    return numbers_.fill(arena_->take_padded(rows, cols, DType::bf16));
+  }
   Tensor numbers(std::int64_t rows, std::int64_t cols, DType type = DType::bf16) {
-    const Tensor t = arena_.take({rows, cols}, type);
-    ops_->run(op::Fill{t, 1});
-    ops_->run(
-        op::Dropout{.y = t, .x = t, .p = 0.5f, .random = Random{static_cast<std::uint64_t>(arena_.mark())}});
+    return numbers_.fill(arena_->take({rows, cols}, type));
+  }
+  Tensor constant(std::int64_t rows, std::int64_t cols, float value) {
+    const Tensor t = arena_->take({rows, cols}, DType::f32);
+    ops_->run(op::Fill{t, value});
     return t;
   }
+  static Tensor flat(const Tensor& t) { return {t.data, t.dtype, {t.numel()}}; }
   Tensor zeros(std::int64_t n) {
-    const Tensor t = arena_.take({n}, DType::i32);
+    const Tensor t = arena_->take({n}, DType::i32);
     const std::vector<std::int32_t> host(static_cast<std::size_t>(n));
     ops_->upload(t, host.data());
     return t;
   }
-  // One line; returns bytes per second. The call is queued several times, so that waiting for it costs
-  // little.
-  template <class F>
-  double measure(const char* name, F f) {
-    trace_.clear();
-    f(trace_);
-    const TraceTotal total = trace_.totals()[0];
-    constexpr int kCalls = 20, kRepeats = 5;
-    double best = 1e9;
-    for (int r = 0; r < kRepeats; ++r) {
-      const auto start = std::chrono::steady_clock::now();
-      for (int i = 0; i < kCalls; ++i) f(*ops_);
-      ops_->synchronize();
-      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    }
-    best /= kCalls;
-    const double bandwidth = total.bytes / best;
-    std::printf("| %s | %.0f | %.0f | %.0f | %.0f |\n", name, best * 1e6, total.flops / best * 1e-12,
-                bandwidth * 1e-9, copy_bandwidth_ > 0 ? 100 * bandwidth / copy_bandwidth_ : 100);
-    return bandwidth;
+  void measure(std::string name, std::function<void(Ops&)> call) {
+    if (name == kCopy || name.find(only_) != name.npos) cases_.push_back({std::move(name), std::move(call)});
   }
 
+  // Seconds of single calls, each with another set of operands than the last.
+  std::vector<double> times(const std::vector<std::vector<Case>>& sets, std::size_t row, int calls) {
+    for (int i = 0; i < calls; ++i) {
+      stamps_->mark();
+      sets[static_cast<std::size_t>(i % kSets)][row].call(*ops_);
+      stamps_->mark();
+    }
+    ops_->synchronize();
+    const std::vector<double> marks = stamps_->take();
+    std::vector<double> seconds;
+    for (std::size_t i = 0; i < marks.size(); i += 2) seconds.push_back(marks[i + 1] - marks[i]);
+    std::ranges::sort(seconds);
+    return seconds;
+  }
+  void row(const std::vector<std::vector<Case>>& sets, std::size_t i) {
+    constexpr double kWarm = 0.3, kMeasured = 0.05;  // seconds
+    constexpr int kLeast = 24;
+    double warm = 0, one = 0;
+    for (int calls = kSets; warm < kWarm; calls = std::clamp(2 * calls, kSets, kMost)) {
+      const double start = steady_seconds();
+      times(sets, i, calls);
+      one = (steady_seconds() - start) / calls;
+      warm += one * calls;
+    }
+    const std::vector<double> all =
+        times(sets, i, std::clamp(static_cast<int>(kMeasured / one), kLeast, kMost));
+    TraceOps trace(*ops_);
+    sets[0][i].call(trace);
+    const TraceTotal total = trace.totals()[0];
+    const double median = all[all.size() / 2], bandwidth = total.bytes / median;
+    if (sets[0][i].name == kCopy) copy_bandwidth_ = bandwidth;
+    std::printf("| %s | %.1f (%.1f..%.1f) | %.0f | %.0f | %.0f |\n", sets[0][i].name.c_str(), median * 1e6,
+                all.front() * 1e6, all.back() * 1e6, total.flops / median * 1e-12, bandwidth * 1e-9,
+                100 * bandwidth / copy_bandwidth_);
+    std::fflush(stdout);
+  }
+
+  static constexpr const char* kCopy = "copy";
+  static constexpr int kMost = 500;  // calls between two looks at the clock
+
+  std::string only_;
   std::unique_ptr<Ops> ops_;
-  TraceOps trace_;
-  Arena arena_;
+  Numbers numbers_;
+  std::unique_ptr<Stamps> stamps_;
+  std::vector<Arena> sets_;
+  Arena* arena_ = nullptr;  // of the set that is made
+  std::vector<Case> cases_;
   double copy_bandwidth_ = 0;
 };
 
@@ -187,7 +293,14 @@ class Bench {
 
 int main(int argc, char** argv) {
   try {
-    ft::Bench(argc > 1 ? std::atoi(argv[1]) : 0).run();
+    int gpu = 0;
+    std::string only;
+    for (int i = 1; i < argc; ++i)
+      if (std::strcmp(argv[i], "--only") == 0 && i + 1 < argc)
+        only = argv[++i];
+      else
+        gpu = std::atoi(argv[i]);
+    ft::Bench(gpu, only).run();
   } catch (const ft::UserError& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return static_cast<int>(e.code);

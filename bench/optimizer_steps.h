@@ -61,7 +61,9 @@ void measure_steps(Ops& ops, Arena& arena, const StepArrays& a, const auto& meas
                             .momentum = 0,
                             .decay = 0,
                             .grad_scale = 1};
-  const auto row = [&](const char* name, const auto& step) { measure(name, [&](Ops& o) { o.run(step); }); };
+  const auto row = [&](const char* name, const auto& step) {
+    measure(name, [step](Ops& o) { o.run(step); });
+  };
   row("adamw", adamw);
   row("lion", lion);
   row("sgd", sgd);
