@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Tests and measures ft on a machine with a GPU, in two parts of at most ten minutes each.
+"""Tests and measures ft on a machine with a GPU, in parts of some minutes each.
 
-    python3 bench/gpu --part 1|2 [--ft FT] [--programs DIR] [--cuda-libs DIR] [--python PYTHON] [--name NAME] [--dry-run]
+    python3 bench/gpu --part 1|2|3 [--ft FT] [--programs DIR] [--cuda-libs DIR] [--python PYTHON] [--name NAME] [--carry DIR] [--dry-run]
+    python3 bench/gpu --compare OLD_FT [the same]
 
 Part 1: is it right (op tests, goldens, training beside the CPU's, ZeRO and NCCL with two ranks on one GPU, compute-sanitizer);
-part 2: how fast, beside PyTorch + transformers + PEFT. It needs what `make gpu-kit` packs, this folder and Python's standard
-library; PYTHON is one with torch, transformers and peft, without which nothing is measured beside ft. A step that fails is
-recorded and the next one runs. Everything goes to bench/results/gpu_NAME_DATE. Ends with 1 when a step failed.
-`--device cpu --tiny` tries the kit itself.
+part 2: how fast, beside what the card sustains and PyTorch + transformers + PEFT; part 3: every kind of work once, beside the CPU.
+--compare: is this ft faster than another, in turns. It needs what `make gpu-kit` packs, this folder and Python's standard library;
+PYTHON is one with torch, transformers and peft, without which nothing is measured beside ft. A step that fails is recorded and the next
+one runs. Everything goes to bench/results/gpu_NAME_DATE, and to --carry DIR as two files, the summary and an archive. Ends with 1 when a
+step failed. `--device cpu --tiny` tries the kit itself.
 """
 import argparse
 import json
@@ -16,6 +18,7 @@ import random
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
@@ -23,8 +26,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import correctness  # noqa: E402
+import every_kind  # noqa: E402
 import provenance  # noqa: E402
 import speed  # noqa: E402
+from clocks import Clocks  # noqa: E402
 from kit import ROOT, Command, Runner, Step, last_line  # noqa: E402
 
 
@@ -39,7 +44,8 @@ class Context:
     """Where everything is."""
 
     def __init__(self, a):
-        self.device, self.tiny, self.steps, self.dry = a.device, a.tiny, a.steps, a.dry_run
+        self.device, self.tiny, self.steps, self.dry, self.all = a.device, a.tiny, a.steps, a.dry_run, a.all
+        self.ceilings, self.clocks = {}, None        # {"GB/s": of copies, "TFLOP/s": of the best product}, as they last
         self.ft = (a.ft or self.packed(a.work.resolve())).absolute()
         self.programs = (a.programs or ROOT / "build/dist/gpu-kit").absolute()
         self.python = a.python
@@ -98,27 +104,43 @@ def first_line(text):
 
 
 def machine_steps(c):
-    commands = [[c.ft, "--version"], [*c.ft_words, "doctor"], [c.python, HERE / "peer.py", "versions"]]
+    commands = [[c.ft, "--version"], [*c.ft_words, "doctor"]]
     if c.device == "cuda":
         commands.insert(0, ["nvidia-smi"])
     for words in commands:
-        yield Step("machine: " + Path(str(words[0])).name + " " + " ".join(str(w) for w in words[-1:] if not str(w).startswith("/")), [[Command(words)]], 30,
-                   missing=c.no_peer if words[-1] == "versions" else "", codes=(0, 2, 10) if words[-1] == "doctor" else (0,))
+        yield Step(f"machine: {Path(str(words[0])).name} {words[-1] if len(words) > 1 else ''}".strip(), [[Command(words)]], 30,
+                   codes=(0, 2, 10) if words[-1] == "doctor" else (0,))
 
 
-def summary(c, a, runner, table):
-    lines = [f"# ft on {a.name}, part {a.part}", "", f"    python3 bench/gpu {' '.join(sys.argv[1:])}", "",
-             f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, {first_line(output_of([c.ft, '--version']))}, commit {commit()}; {c.versions or 'no PyTorch'}",
-             output_of(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]) or provenance.machine(), "",
-             "| step | | s | |", "|---|---|---|---|"]
+def head(c, a):
+    """Of the summary: what was run, with what, on what."""
+    return [f"# ft on {a.name}, {title(a)}", "", f"    python3 bench/gpu {' '.join(sys.argv[1:])}", "",
+            f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, {first_line(output_of([c.ft, '--version']))}, commit {commit()}; {c.versions or 'no PyTorch'}",
+            output_of(["nvidia-smi", "--query-gpu=name,driver_version,memory.total,power.limit", "--format=csv,noheader"]) or provenance.machine(), ""]
+
+
+def summary(c, head_lines, runner, table):
+    lines = [*head_lines, "| step | | s | |", "|---|---|---|---|"]
     for r in runner.rows:
         lines.append(f"| {r['step']} | {r['state']} | {r['seconds']} | {first_line(r['text']).replace('|', '/')} |")
     if table:
-        lines += ["", speed.markdown(table)]
+        lines += ["", speed.markdown(c, table)]
     for r in runner.rows:
         if "\n" in r["text"]:
             lines += ["", f"## {r['step']}", "", "```", r["text"], "```"]
     return "\n".join(lines) + "\n"
+
+
+def title(a):
+    return f"part {a.part}" if a.part else f"beside {a.compare}"
+
+
+def carry(c, a, name):
+    """Two files: the summary, and everything."""
+    a.carry.mkdir(parents=True, exist_ok=True)
+    shutil.copy(c.results / f"{name}.md", a.carry)
+    with tarfile.open(a.carry / f"{name}.tar.gz", "w:gz") as archive:
+        archive.add(c.results, arcname=c.results.name)
 
 
 def commit():
@@ -130,7 +152,9 @@ def commit():
 
 def main():
     p = argparse.ArgumentParser(prog="python3 bench/gpu", description=__doc__.split("\n")[0])
-    p.add_argument("--part", type=int, choices=[1, 2], required=True)
+    what = p.add_mutually_exclusive_group(required=True)
+    what.add_argument("--part", type=int, choices=[1, 2, 3])
+    what.add_argument("--compare", type=Path, metavar="OLD_FT")
     p.add_argument("--ft", type=Path, help="default: the folder or archive of build/dist, else build/release/ft")
     p.add_argument("--programs", type=Path, help="where gpu_test, gpu_golden_test and bench_gpu are; default: build/dist/gpu-kit")
     p.add_argument("--cuda-libs", type=Path, help="NVIDIA's libraries; default: those that PYTHON's torch has, else the system's")
@@ -139,7 +163,9 @@ def main():
     p.add_argument("--results", type=Path)
     p.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "ft-gpu-kit", help="models, data and runs; kept")
     p.add_argument("--budget", type=float, default=570, help="seconds for all steps")
-    p.add_argument("--steps", type=int, default=6, help="of a run that is measured")
+    p.add_argument("--steps", type=int, help="of a run that is measured")
+    p.add_argument("--all", action="store_true", help="part 2: everything that ceilings.py knows")
+    p.add_argument("--carry", type=Path, metavar="DIR", help="also put the summary and an archive of the results there")
     p.add_argument("--only", default="", help="only steps whose name contains this")
     p.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     p.add_argument("--tiny", action="store_true")
@@ -151,12 +177,24 @@ def main():
     if not a.dry_run:
         (c.results / "logs").mkdir(parents=True, exist_ok=True)
         c.work.mkdir(parents=True, exist_ok=True)
-    work = correctness.steps(c) if a.part == 1 else speed.steps(c, table)
+    name = f"part{a.part}" if a.part else "compared"
+    if a.compare:
+        work = speed.compare_steps(c, a.compare.absolute(), table)
+    else:
+        work = {1: correctness.steps, 3: every_kind.steps}[a.part](c) if a.part != 2 else speed.steps(c, table)
+    if not a.dry_run and a.device == "cuda":
+        c.clocks = Clocks(c.results / f"{name}_smi.csv")
+    head_lines = [] if a.dry_run else head(c, a)
     for step in [*machine_steps(c), *work]:
-        if a.only in step.name:
-            runner.run(step)
+        together = [s for s in (step if isinstance(step, list) else [step]) if a.only in s.name]
+        if together:
+            runner.run_together(together, len(os.sched_getaffinity(0)))
             if not a.dry_run:
-                (c.results / f"part{a.part}.md").write_text(summary(c, a, runner, table))
+                (c.results / f"{name}.md").write_text(summary(c, head_lines, runner, table))
+                if a.carry:
+                    carry(c, a, name)
+    if c.clocks:
+        c.clocks.stop()
     if a.dry_run:
         return 0
     print(f"results   {c.results}")

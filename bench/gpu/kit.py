@@ -1,11 +1,13 @@
 """Runs the commands of a step, in groups side by side, with a limit; keeps what they say; survives all that goes wrong."""
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +20,7 @@ class Command:
     environment: dict = field(default_factory=dict)
     kill_when: Path = None                           # this one is killed (-9) when that file has two lines
     watch_gpu: bool = False                          # sample the GPU's memory while it runs
+    watch: Path = None                               # a file whose lines' times are noted; removed before
     name: str = ""                                   # its last words go to NAME.json when they are JSON
 
     def text(self):
@@ -30,6 +33,7 @@ class Outcome:
     text: str
     seconds: float
     gpu_gib: float = None                            # the most that was in use on the GPU
+    line_times: list = field(default_factory=list)   # of the watched file; time.time()
 
     def rows(self):
         """Lines that are JSON objects."""
@@ -51,6 +55,11 @@ class Step:
     check: object = None                             # (outcomes in order) -> text for the summary; raises AssertionError
     missing: str = ""                                # why it cannot run here
     codes: tuple = (0,)                              # exit codes that are right
+    skips: dict = field(default_factory=dict)        # {exit code: why it cannot run here}
+
+
+class Skipped(Exception):
+    """Raised by a check: this machine cannot do it."""
 
 
 class GpuMemory:
@@ -85,6 +94,7 @@ class Runner:
         self.results, self.dry = results, dry
         self.end = time.monotonic() + budget
         self.rows = []                               # (step, state, seconds, text)
+        self.lock = threading.Lock()                 # of the rows
 
     def left(self):
         return self.end - time.monotonic()
@@ -99,9 +109,19 @@ class Runner:
         begun = time.monotonic()
         state, text = self.attempt(step)
         seconds = time.monotonic() - begun
-        self.rows.append({"step": step.name, "state": state, "seconds": round(seconds, 1), "text": text})
-        print(f"{state:8} {seconds:6.1f} s  {step.name}{': ' + text.splitlines()[0] if text else ''}", flush=True)
-        self.write()
+        with self.lock:
+            self.rows.append({"step": step.name, "state": state, "seconds": round(seconds, 1), "text": text})
+            print(f"{state:8} {seconds:6.1f} s  {step.name}{': ' + text.splitlines()[0] if text else ''}", flush=True)
+            self.write()
+
+    def run_together(self, steps, most):
+        """Side by side, so many at once; each has its row."""
+        if self.dry:
+            for step in steps:
+                self.run(step)
+            return
+        with ThreadPoolExecutor(most) as pool:
+            list(pool.map(self.run, steps))
 
     def attempt(self, step):
         if step.missing:
@@ -109,7 +129,7 @@ class Runner:
         if self.left() < 5:
             return "not run", "no time was left"
         limit = time.monotonic() + min(step.limit, self.left())
-        log = self.results / "logs" / (step.name.replace(" ", "_").replace("/", "-") + ".txt")
+        log = self.results / "logs" / (re.sub(r"[^A-Za-z0-9.-]+", "_", step.name) + ".txt")
         outcomes = []
         try:
             if step.prepare:
@@ -118,12 +138,16 @@ class Runner:
                 for group in step.groups:
                     outcomes += run_group(group, limit, out)
             for o, command in zip(outcomes, [c for g in step.groups for c in g]):
+                if o.code in step.skips:
+                    return "not run", f"{step.skips[o.code]}: {last_line(o.text)}"
                 right = step.codes if not command.kill_when else (-signal.SIGKILL,)
                 if o.code not in right:
                     return "failed", f"exit code {o.code}; see {log.name}: " + last_line(o.text)
             return "ok", (step.check(outcomes) if step.check else "") or ""
         except subprocess.TimeoutExpired as e:
             return "failed", f"not over after {e.timeout:.0f} s"
+        except Skipped as e:
+            return "not run", str(e)
         except AssertionError as e:
             return "failed", str(e)
         except Exception as e:                       # whatever it is, the next step has its turn
@@ -155,20 +179,26 @@ def run_group(group, limit, log):
             log.write(f"$ {command.text()}\n")
             log.flush()
             said = open(f"{log.name}.{len(running)}", "w+")
+            if command.watch:
+                command.watch.unlink(missing_ok=True)
             process = subprocess.Popen(list(map(str, command.words)), stdout=said, stderr=subprocess.STDOUT, start_new_session=True, cwd=ROOT,
                                        env={**os.environ, **{k: str(v) for k, v in command.environment.items()}})
             running.append((command, process, said))
         outcomes = [None] * len(running)
+        times = [[] for _ in running]
         while any(o is None for o in outcomes):
             for i, (command, process, said) in enumerate(running):
-                if outcomes[i] is None and process.poll() is not None:
+                over = outcomes[i] is None and process.poll() is not None
+                if command.watch and outcomes[i] is None:
+                    times[i] += [time.time()] * (lines_of(command.watch) - len(times[i]))
+                if over:
                     said.seek(0)
-                    outcomes[i] = Outcome(process.returncode, said.read(), time.monotonic() - begun)
+                    outcomes[i] = Outcome(process.returncode, said.read(), time.monotonic() - begun, line_times=times[i])
                 if outcomes[i] is None and command.kill_when and lines_of(command.kill_when) >= 2:
                     process.kill()
             if time.monotonic() > limit:
                 raise subprocess.TimeoutExpired(group[0].words, time.monotonic() - begun)
-            time.sleep(0.02)
+            time.sleep(0.002 if any(c.watch for c in group) else 0.02)
         most = memory.stop() if memory else None
         for o in outcomes:
             o.gpu_gib = most
