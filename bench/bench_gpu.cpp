@@ -1,6 +1,6 @@
 // The computations of one block of LLaMA-2-7B in bf16 on a GPU, on 4096 tokens, and attention of T5-Large:
-// products and attention in TFLOP/s, all else in GB/s of what an ideal implementation reads and writes, and
-// in % of the measured copy bandwidth. Numbers are normal random ones, for a GPU at its power limit is faster
+// products and attention in TFLOP/s, all else in GB/s that an ideal implementation reads and writes, and in %
+// of the measured copy bandwidth. Numbers are normal random ones, for a GPU at its power limit is faster
 // with zeros. Each call has other operands than the last, so that none of them are in the cache, and the GPU
 // is warm. Times are by events: the median (least..most) of single calls.
 //     bench_gpu [GPU's number] [--only TEXT]    markdown on standard output; TEXT: a part of a row's name
@@ -215,7 +215,7 @@ class Bench {
                   [this](const char* name, const auto& step) { measure(name, step); });
   }
 
-  // As the program has its activations: rows of a multiple of 4 KiB are padded.
+  // Activations lie as in the program: rows of a multiple of 4 KiB are padded.
   Tensor activations(std::int64_t rows, std::int64_t cols) {
     return numbers_.fill(arena_->take_padded(rows, cols, DType::bf16));
   }

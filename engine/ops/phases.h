@@ -39,7 +39,7 @@ class Phases {
     }
     return std::exchange(now_, next);
   }
-  // From now on times are taken, those of the device's work.
+  // Takes the times of the device's work from now on.
   void measure(std::unique_ptr<Stamps> stamps) {
     if (stamps_) return;
     stamps_ = std::move(stamps);

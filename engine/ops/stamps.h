@@ -17,7 +17,7 @@ inline double steady_seconds() {
 class Stamps {
  public:
   virtual ~Stamps() = default;
-  // A mark after all work so far; there must be room(). Returns the place of its time among those of take().
+  // Puts a mark after all work so far; there must be room(). Returns its time's index in the next take().
   virtual std::size_t mark() = 0;
   virtual std::int64_t room() const = 0;  // marks until take()
   // Times of the steady clock of all marks since the last call, in order. Waits for them.

@@ -74,7 +74,7 @@ class TraceOps final : public OpsOf<TraceOps> {
 
  private:
   friend OpsOf<TraceOps>;
-  // A call with times that are not known yet: it has this part of what lies between two marks.
+  // A call whose times are not known yet: it has this part of the time between two marks.
   struct Pending {
     std::size_t begin, end;  // marks
     double from, to;         // of 0 to 1
@@ -87,7 +87,7 @@ class TraceOps final : public OpsOf<TraceOps> {
   bool note(const char* op, double flops, double bytes, Call call);
   // A call of several modules is noted as one of each, with its share of the time.
   void share_out(const op::Products&);
-  void settle();  // waits for the marks, if nobody did, and makes notes of what is pending
+  void settle();  // waits for the marks, if nobody did, and finishes the pending notes
   void note_kept();
   void look(const char* op, const char* role, const Tensor& result);
 

@@ -22,7 +22,7 @@ const Json& listed() {
   return json;
 }
 
-// The values that kinds give a setting; those of a list each for itself.
+// Values that kinds give a setting; a list's are several.
 std::set<std::string> values_of(const std::string& setting) {
   std::set<std::string> values;
   for (const Json& kind : listed()["kinds"])

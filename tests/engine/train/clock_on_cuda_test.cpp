@@ -1,5 +1,5 @@
 // The clock of a step, and of its trace, on a device with a queue of its own: the CUDA backend compiled for
-// the host, which does nothing before somebody waits.
+// the host does nothing before somebody waits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
