@@ -46,7 +46,7 @@ gpu-kit: dist                       ## build/dist/gpu-kit: what python3 bench/gp
 	@mkdir -p build/dist/gpu-kit
 	@for program in tests/engine/cuda/gpu_test tests/models/gpu_golden_test bench/bench_gpu; do \
 	  strip -o build/dist/gpu-kit/$$(basename $$program) build/release/$$program; done
-	@echo 'packed   build/dist/gpu-kit    there: python3 bench/gpu --part 1, then --part 2'
+	@echo 'packed   build/dist/gpu-kit    there: python3 bench/gpu --part 1, then 2 and 3'
 
 accept: build                       ## the finished cases of ../shared/accept, where they are
 	@.ci/accept $(ft)
