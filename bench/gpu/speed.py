@@ -200,7 +200,7 @@ def markdown(c, table):
     for name, who, r in table:
         share = share_of(c, r).split(" of")[0]
         loss = f"{r['first_loss']:.4f}" if "first_loss" in r else ""
-        clock = r.get("condition")
+        clock = with_condition(c, r)["condition"]   # more may be known by now
         card = f"{clock.mhz:.0f} | {clock.watts:.0f} | {clock.celsius:.0f}" if clock else "| | "
         lines.append(f"| {name} | {who} | {r['tokens_per_second']:.0f} | {share} | {gib(r['peak_gib'])} | {gib(r.get('planned_gib'))} | {loss} | {card} |")
     return "\n".join(lines)
@@ -307,8 +307,8 @@ def compare_steps(c, old, table):
             for who, outcome in zip(order, outcomes):
                 seconds = statistics.median(seconds_of_steps(outcome)[1:-1])
                 found[who].append(w.batch * sum(w.lengths(c)) / seconds)
-                clock = c.clocks.between(outcome.line_times[0], outcome.line_times[-1]) if c.clocks else None
-                table.append((w.name, who, {"tokens_per_second": found[who][-1], "peak_gib": outcome.gpu_gib, "condition": clock}))
+                table.append((w.name, who, {"tokens_per_second": found[who][-1], "peak_gib": outcome.gpu_gib, "begun": outcome.line_times[0],
+                                            "ended": outcome.line_times[-1]}))
             ratio = sum(found["new"]) / sum(found["old"])
             each = ", ".join(f"{who} {found[who][i]:.0f}" for i in (0, 1) for who in ("old", "new"))
             return f"{100 * (ratio - 1):+.1f} %: {each} tok/s"
