@@ -133,9 +133,12 @@ def ft_row(c, w, outcome):
     speed = statistics.median(r["tokens_per_second"] for r in steps[1:])
     a_step = w.batch * sum(w.lengths(c)) * (2 if w.objective == "dpo" else 1)
     begun, ended = (outcome.line_times[i] for i in (0, len(steps) - 1)) if len(outcome.line_times) >= len(steps) else (None, None)
-    return {"tokens_per_second": speed, "flops_per_second": speed * flops / tokens if flops else None, "peak_gib": outcome.gpu_gib,
-            "planned_gib": planned / 2**30 if planned else None, "first_loss": steps[0]["loss"], "last_loss": steps[-1]["loss"], "seconds": outcome.seconds,
-            "wall_clock": a_step * (len(steps) - 1) / (ended - begun) if ended and ended > begun else None, "begun": begun, "ended": ended}
+    row = {"tokens_per_second": speed, "flops_per_second": speed * flops / tokens if flops else None, "peak_gib": outcome.gpu_gib,
+           "planned_gib": planned / 2**30 if planned else None, "first_loss": steps[0]["loss"], "last_loss": steps[-1]["loss"], "seconds": outcome.seconds,
+           "wall_clock": a_step * (len(steps) - 1) / (ended - begun) if ended and ended > begun else None, "begun": begun, "ended": ended}
+    if w.objective == "dpo":                         # prompts count as often as answers, as the other's do
+        row["tokens_per_second"] = row["wall_clock"] or speed
+    return row
 
 
 def gib(value):
