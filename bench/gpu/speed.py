@@ -264,7 +264,7 @@ def ceilings_and_models(c, models, *more):
             clock = c.clocks.between(r.get("begun"), r.get("ended")) if c.clocks else None
             error = f"error {r['error']:.1e} " if "error" in r and "value" in r else ""
             lines.append(f"| {r['name']} | {r['value']:.0f} {r['unit']} | {r['first']:.0f} | {r['us']:.0f} | {error}{clock.text() if clock else ''} |"
-                         if "value" in r else f"| {r.get('error')} | | | | |")
+                         if "value" in r else f"| {r.get('name')} {r.get('error')} | | | | |")
         return "\n".join(lines)
 
     return Step("ceilings, and models are made", [commands], 200, check=check, missing="" if commands else "the models are there; no PyTorch")
