@@ -149,6 +149,12 @@ def with_condition(c, row):
     return {**row, "condition": c.clocks.between(row.get("begun"), row.get("ended")) if c.clocks else None}
 
 
+def condition_of(c, outcome):
+    """A line for all of a program's time."""
+    found = c.clocks.between(outcome.ended - outcome.seconds, outcome.ended) if c.clocks else None
+    return found.text() + "\n\n" if found else ""
+
+
 def said(c, row):
     parts = [f"{row['tokens_per_second']:.0f} tok/s"]
     if row.get("wall_clock"):
@@ -239,7 +245,7 @@ def trace(c, w, table):
         rows = [json.loads(line) for line in open((c.work / w.key()) / "log.jsonl")]
         speeds = [r["tokens_per_second"] for r in rows if "loss" in r]
         traced, plain = statistics.median(speeds[1:1 + TRACED]), statistics.median(speeds[2 + TRACED:] or speeds[-1:])
-        return f"by computation, of {TRACED} steps; a traced step takes {100 * (plain / traced - 1):+.1f} % more than a plain one\n{table_of_ops}"
+        return f"by computation, of {TRACED} steps; a traced step takes {100 * (plain / traced - 1):+.1f} % more than a plain one\n{condition_of(c, outcomes[0])}{table_of_ops}"
 
     steps = TRACED + 7
     return Step(f"profile by computation: {w.name}", [[train(c, w, "--trace", file, f"training.max_steps={steps}")]], 90, lambda: make_run(c, w), check,
@@ -274,7 +280,7 @@ def steps(c, table):
     ops = c.programs / "bench_gpu"
     no_gpu = "" if c.device == "cuda" else "needs a GPU"
     yield ceilings_and_models(c, ("llama", "t5"), *(["--all"] if c.all else []))
-    yield Step("computations of a block", [[Command([ops], c.environment)]], 60, check=lambda o: o[0].text,
+    yield Step("computations of a block", [[Command([ops], c.environment)]], 60, check=lambda o: condition_of(c, o[0]) + o[0].text,
                missing=no_gpu or ("" if ops.exists() else f"there is no bench_gpu in {c.programs}"))
     for w in WORKS[:5]:
         yield measure(c, w, table)
