@@ -137,13 +137,13 @@ def trained(c, i, kind):
 def answered(c, i, name, *more):
     """The same answers on both devices."""
     groups = [[Command([*one_core(i), *c.ft_words, "generate", "--model", ROOT / "configs/demo/base", "--prompt", "3 + 4 =", f"device={device}",
-                        "training.bf16=false", "generation.max_new_tokens=16", *more], c.environment)] for device in ("cpu", c.device)]
+                        "--dtype", "float32", "generation.max_new_tokens=16", *more], c.environment)] for device in ("cpu", c.device)]
     return Step(f"generate: {name}", groups, 60, check=same)
 
 
 def served(c, i):
     groups = [[Command([*one_core(i), sys.executable, HERE / "ask.py", *c.ft_words, "serve", "--model", ROOT / "configs/demo/base", "--port", "0",
-                        f"device={device}", "training.bf16=false"], c.environment)] for device in ("cpu", c.device)]
+                        "--dtype", "float32", f"device={device}"], c.environment)] for device in ("cpu", c.device)]
     return Step("serve", groups, 60, check=same)
 
 
@@ -161,6 +161,6 @@ def steps(c):
     yield [Step("models of all families", [models], 60, missing="" if models else "they are there")]
     several = [trained(c, i, kind) for i, kind in enumerate(LISTED["kinds"])]
     for name, *more in (("greedy",), ("beams", "generation.num_beams=3"), ("drawn", "generation.do_sample=true", "generation.temperature=1.5"),
-                        ("in 4 bits", "--load-in-4bit")):
+                        ("in 4 bits", "--quantize", "nf4"), ("in 8 bits", "--quantize", "int8")):
         several.append(answered(c, len(several), name, *more))
     yield [*several, served(c, len(several))]
