@@ -135,10 +135,13 @@ def title(a):
     return f"part {a.part}" if a.part else f"beside {a.compare}"
 
 
-def carry(c, a, name):
-    """Two files: the summary, and everything."""
+def write(c, a, name, text):
+    """The summary; with --carry also an archive of everything."""
+    (c.results / f"{name}.md").write_text(text)
+    if not a.carry:
+        return
     a.carry.mkdir(parents=True, exist_ok=True)
-    shutil.copy(c.results / f"{name}.md", a.carry)
+    (a.carry / f"{name}.md").write_text(text)
     with tarfile.open(a.carry / f"{name}.tar.gz", "w:gz") as archive:
         archive.add(c.results, arcname=c.results.name)
 
@@ -190,13 +193,12 @@ def main():
         if together:
             runner.run_together(together, len(os.sched_getaffinity(0)))
             if not a.dry_run:
-                (c.results / f"{name}.md").write_text(summary(c, head_lines, runner, table))
-                if a.carry:
-                    carry(c, a, name)
-    if c.clocks:
-        c.clocks.stop()
+                write(c, a, name, summary(c, head_lines, runner, table))
     if a.dry_run:
         return 0
+    if c.clocks:
+        c.clocks.stop()
+    write(c, a, name, summary(c, head_lines, runner, table))
     print(f"results   {c.results}")
     return 1 if any(r["state"] == "failed" for r in runner.rows) else 0
 

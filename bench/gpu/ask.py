@@ -6,7 +6,7 @@ import subprocess
 import sys
 import urllib.request
 
-BODY = {"prompt": "In digits: five =", "max_tokens": 12, "temperature": 0}
+BODY = {"model": "base", "prompt": "In digits: five =", "max_tokens": 12, "temperature": 0}
 
 
 def ask(url, **more):

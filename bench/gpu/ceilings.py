@@ -9,6 +9,7 @@ limit is faster. Always: copies, products of LLaMA-2-7B's shapes, attention. Wit
 products added up against one, gradients of weights in f32, products in FP8 with their errors, transposition.
 """
 import argparse
+import contextlib
 import json
 import sys
 import time
@@ -22,6 +23,15 @@ WINDOW = 0.25                                        # seconds
 
 def say(**row):
     print(json.dumps(row), flush=True)
+
+
+@contextlib.contextmanager
+def survived(name=""):
+    """Of a computation that this card or torch does not have, the error is the row."""
+    try:
+        yield
+    except Exception as e:
+        say(name=name, error=f"{type(e).__name__}: {str(e)[:200]}")
 
 
 class Bench:
@@ -156,9 +166,11 @@ def fp8(b, sizes):
     x[:, :8] *= 30                                   # columns that stand out
     exact = x[:256].double() @ w.double().t()
 
-    def measured(name, f, **more):
-        error = ((f()[:256].double() - exact).norm() / exact.norm()).item()
-        b.rate(f"{name} {'x'.join(map(str, sizes))}", f, 2 * m * n * k, error=error, **more)
+    def measured(name, f):
+        name = f"{name} {'x'.join(map(str, sizes))}"
+        with survived(name):
+            error = ((f()[:256].double() - exact).norm() / exact.norm()).item()
+            b.rate(name, f, 2 * m * n * k, error=error)
 
     measured("product in bf16", lambda: torch.mm(x, w.t()))
     for scales, dim in (("one scale", None), ("a scale for each row", 1)):
@@ -192,10 +204,8 @@ def main():
         parts += [distances, adapters, sums, gradients, transposition]
         parts += [lambda b, s=s: fp8(b, s) for s in ((ROWS, WIDTH, WIDTH), (ROWS, HIDDEN, WIDTH), (ROWS, WIDTH, HIDDEN))] if F8 else []
     for part in parts:
-        try:
+        with survived():
             part(b)
-        except Exception as e:                       # one that this card or torch does not have
-            say(error=f"{type(e).__name__}: {str(e)[:200]}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """What the GPU's clock, power and temperature were: nvidia-smi in the background, ten times a second, for a whole part."""
+import shutil
 import statistics
 import subprocess
 from dataclasses import dataclass
@@ -42,7 +43,8 @@ class Clocks:
         self.path, self.process = path, None
         try:
             self.file = open(path, "w")
-            self.process = subprocess.Popen(["nvidia-smi", f"--query-gpu={FIELDS}", "--format=csv,noheader", "-lms", "100", "-i", "0"],
+            now = ["stdbuf", "-oL"] if shutil.which("stdbuf") else []     # each line as soon as it is there
+            self.process = subprocess.Popen([*now, "nvidia-smi", f"--query-gpu={FIELDS}", "--format=csv,noheader", "-lms", "100", "-i", "0"],
                                             stdout=self.file, stderr=subprocess.DEVNULL)
         except OSError:
             pass

@@ -16,7 +16,8 @@ from kit import ROOT, Command, Step
 HERE = Path(__file__).resolve().parent
 LISTED = json.loads((HERE / "every_kind.json").read_text())
 STEPS, LENGTH, VOCABULARY = 6, 64, 512
-F32 = 1e-4                                           # the bound where a kind has none
+F32 = 1e-4                                           # the bound of losses where a kind has none
+NORM = 10                                            # that of gradients' norms is so many times as large
 # What a config.json that has these gets: heads of 64 columns, as kernels for tensor cores want them.
 WIDER = {"vocab_size": VOCABULARY, "hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64,
          "max_position_embeddings": 256, "sliding_window": 24, "moe_intermediate_size": 64, "shared_expert_intermediate_size": 96, "n_embd": 256, "n_head": 4,
@@ -78,7 +79,7 @@ def settings(c, kind, device, again=""):
     family = kind.get("model", "llama")
     t5 = shape(family).get("is_encoder_decoder", False)
     out = place(c) / "runs" / f"{folder_of(kind['name'])}-{device}{again}"
-    words = {"TEACHER": place(c) / "models" / ("t5" if t5 else "llama") / "model", "FOLDER": place(c), "REWARD": f"exec sh {place(c) / 'reward.sh'}"}
+    words = {"TEACHER": place(c) / "models" / ("mt5" if t5 else "qwen2") / "model", "FOLDER": place(c), "REWARD": f"exec sh {place(c) / 'reward.sh'}"}
     given = [re.sub(r"=(TEACHER|FOLDER|REWARD)$", lambda m: f"={words[m[1]]}", s) for s in kind["set"]]
     rows = place(c) / f"{kind.get('rows') or ('sources' if t5 else 'tokens')}.jsonl"
     data = f'data.datasets=[{{"path": "{rows}"}}]'
@@ -101,16 +102,16 @@ def prepare(c):
     (place(c) / "run.json").write_text(json.dumps(BASE, indent=1))
 
 
-def losses(out):
-    """Evaluations' among them."""
+def columns(out):
+    """Losses, evaluations' among them, and norms of gradients."""
     rows = [json.loads(line) for line in open(out / "log.jsonl")]
-    return [r.get("loss", r.get("eval_loss")) for r in rows if "loss" in r or "eval_loss" in r]
+    return [r.get("loss", r.get("eval_loss")) for r in rows if "loss" in r or "eval_loss" in r], [r["grad_norm"] for r in rows if "grad_norm" in r]
 
 
-def difference(a, b):
-    """The largest, relative to the loss; of losses below 1 it is the difference itself."""
-    assert len(a) == len(b) and len(a) >= 2, f"{len(a)} and {len(b)} losses"
-    return max(abs(x - y) / max(1, abs(y)) for x, y in zip(a, b))
+def difference(a, b, least):
+    """The largest, relative to what it should be, or to `least` where that is less."""
+    assert len(a) == len(b) and len(a) >= 2, f"{len(a)} and {len(b)} rows"
+    return max(abs(x - y) / max(least, abs(y)) for x, y in zip(a, b))
 
 
 def one_core(i):
@@ -127,9 +128,13 @@ def trained(c, i, kind):
         groups.append([Command([*one_core(i), *c.ft_words, "train", "--config", place(c) / "run.json", "--overwrite", *words], c.environment)])
 
     def check(_):
-        bound, worst = kind.get("bound", F32), difference(*(losses(out) for out in reversed(outs)))
-        assert worst <= bound, f"losses differ by {worst:.1e}, more than {bound:.0e}"
-        return f"losses differ by {worst:.1e} at most"
+        bound = kind.get("bound", F32)
+        (losses, norms), (wanted_losses, wanted_norms) = columns(outs[1]), columns(outs[0])
+        loss, norm = difference(losses, wanted_losses, 1), difference(norms, wanted_norms, 0.01)
+        assert loss <= bound, f"losses differ by {loss:.1e}, more than {bound:.0e}"
+        assert norm <= NORM * bound, f"norms of gradients differ by {norm:.1e}, more than {NORM * bound:.0e}"
+        assert max(wanted_norms) > 0, "there is no gradient"
+        return f"losses differ by {loss:.1e} at most, norms of gradients by {norm:.1e}"
 
     return Step(kind["name"], groups, 60, check=check)
 
@@ -137,13 +142,13 @@ def trained(c, i, kind):
 def answered(c, i, name, *more):
     """The same answers on both devices."""
     groups = [[Command([*one_core(i), *c.ft_words, "generate", "--model", ROOT / "configs/demo/base", "--prompt", "3 + 4 =", f"device={device}",
-                        "training.bf16=false", "generation.max_new_tokens=16", *more], c.environment)] for device in ("cpu", c.device)]
+                        "--dtype", "float32", "generation.max_new_tokens=16", *more], c.environment)] for device in ("cpu", c.device)]
     return Step(f"generate: {name}", groups, 60, check=same)
 
 
 def served(c, i):
     groups = [[Command([*one_core(i), sys.executable, HERE / "ask.py", *c.ft_words, "serve", "--model", ROOT / "configs/demo/base", "--port", "0",
-                        f"device={device}", "training.bf16=false"], c.environment)] for device in ("cpu", c.device)]
+                        "--dtype", "float32", f"device={device}"], c.environment)] for device in ("cpu", c.device)]
     return Step("serve", groups, 60, check=same)
 
 
@@ -161,6 +166,6 @@ def steps(c):
     yield [Step("models of all families", [models], 60, missing="" if models else "they are there")]
     several = [trained(c, i, kind) for i, kind in enumerate(LISTED["kinds"])]
     for name, *more in (("greedy",), ("beams", "generation.num_beams=3"), ("drawn", "generation.do_sample=true", "generation.temperature=1.5"),
-                        ("in 4 bits", "--load-in-4bit")):
+                        ("in 4 bits", "--quantize", "nf4"), ("in 8 bits", "--quantize", "int8")):
         several.append(answered(c, len(several), name, *more))
     yield [*several, served(c, len(several))]

@@ -34,6 +34,7 @@ class Outcome:
     seconds: float
     gpu_gib: float = None                            # the most that was in use on the GPU
     line_times: list = field(default_factory=list)   # of the watched file; time.time()
+    ended: float = 0                                 # time.time()
 
     def rows(self):
         """Lines that are JSON objects."""
@@ -193,7 +194,7 @@ def run_group(group, limit, log):
                     times[i] += [time.time()] * (lines_of(command.watch) - len(times[i]))
                 if over:
                     said.seek(0)
-                    outcomes[i] = Outcome(process.returncode, said.read(), time.monotonic() - begun, line_times=times[i])
+                    outcomes[i] = Outcome(process.returncode, said.read(), time.monotonic() - begun, line_times=times[i], ended=time.time())
                 if outcomes[i] is None and command.kill_when and lines_of(command.kill_when) >= 2:
                     process.kill()
             if time.monotonic() > limit:

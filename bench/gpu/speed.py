@@ -133,9 +133,12 @@ def ft_row(c, w, outcome):
     speed = statistics.median(r["tokens_per_second"] for r in steps[1:])
     a_step = w.batch * sum(w.lengths(c)) * (2 if w.objective == "dpo" else 1)
     begun, ended = (outcome.line_times[i] for i in (0, len(steps) - 1)) if len(outcome.line_times) >= len(steps) else (None, None)
-    return {"tokens_per_second": speed, "flops_per_second": speed * flops / tokens if flops else None, "peak_gib": outcome.gpu_gib,
-            "planned_gib": planned / 2**30 if planned else None, "first_loss": steps[0]["loss"], "last_loss": steps[-1]["loss"], "seconds": outcome.seconds,
-            "wall_clock": a_step * (len(steps) - 1) / (ended - begun) if ended and ended > begun else None, "begun": begun, "ended": ended}
+    row = {"tokens_per_second": speed, "flops_per_second": speed * flops / tokens if flops else None, "peak_gib": outcome.gpu_gib,
+           "planned_gib": planned / 2**30 if planned else None, "first_loss": steps[0]["loss"], "last_loss": steps[-1]["loss"], "seconds": outcome.seconds,
+           "wall_clock": a_step * (len(steps) - 1) / (ended - begun) if ended and ended > begun else None, "begun": begun, "ended": ended}
+    if w.objective == "dpo":                         # prompts count as often as answers, as the other's do
+        row["tokens_per_second"] = row["wall_clock"] or speed
+    return row
 
 
 def gib(value):
@@ -144,6 +147,12 @@ def gib(value):
 
 def with_condition(c, row):
     return {**row, "condition": c.clocks.between(row.get("begun"), row.get("ended")) if c.clocks else None}
+
+
+def condition_of(c, outcome):
+    """A line for all of a program's time."""
+    found = c.clocks.between(outcome.ended - outcome.seconds, outcome.ended) if c.clocks else None
+    return found.text() + "\n\n" if found else ""
 
 
 def said(c, row):
@@ -200,7 +209,7 @@ def markdown(c, table):
     for name, who, r in table:
         share = share_of(c, r).split(" of")[0]
         loss = f"{r['first_loss']:.4f}" if "first_loss" in r else ""
-        clock = r.get("condition")
+        clock = with_condition(c, r)["condition"]   # more may be known by now
         card = f"{clock.mhz:.0f} | {clock.watts:.0f} | {clock.celsius:.0f}" if clock else "| | "
         lines.append(f"| {name} | {who} | {r['tokens_per_second']:.0f} | {share} | {gib(r['peak_gib'])} | {gib(r.get('planned_gib'))} | {loss} | {card} |")
     return "\n".join(lines)
@@ -236,7 +245,7 @@ def trace(c, w, table):
         rows = [json.loads(line) for line in open((c.work / w.key()) / "log.jsonl")]
         speeds = [r["tokens_per_second"] for r in rows if "loss" in r]
         traced, plain = statistics.median(speeds[1:1 + TRACED]), statistics.median(speeds[2 + TRACED:] or speeds[-1:])
-        return f"by computation, of {TRACED} steps; a traced step takes {100 * (plain / traced - 1):+.1f} % more than a plain one\n{table_of_ops}"
+        return f"by computation, of {TRACED} steps; a traced step takes {100 * (plain / traced - 1):+.1f} % more than a plain one\n{condition_of(c, outcomes[0])}{table_of_ops}"
 
     steps = TRACED + 7
     return Step(f"profile by computation: {w.name}", [[train(c, w, "--trace", file, f"training.max_steps={steps}")]], 90, lambda: make_run(c, w), check,
@@ -261,7 +270,7 @@ def ceilings_and_models(c, models, *more):
             clock = c.clocks.between(r.get("begun"), r.get("ended")) if c.clocks else None
             error = f"error {r['error']:.1e} " if "error" in r and "value" in r else ""
             lines.append(f"| {r['name']} | {r['value']:.0f} {r['unit']} | {r['first']:.0f} | {r['us']:.0f} | {error}{clock.text() if clock else ''} |"
-                         if "value" in r else f"| {r.get('error')} | | | | |")
+                         if "value" in r else f"| {r.get('name')} {r.get('error')} | | | | |")
         return "\n".join(lines)
 
     return Step("ceilings, and models are made", [commands], 200, check=check, missing="" if commands else "the models are there; no PyTorch")
@@ -271,7 +280,7 @@ def steps(c, table):
     ops = c.programs / "bench_gpu"
     no_gpu = "" if c.device == "cuda" else "needs a GPU"
     yield ceilings_and_models(c, ("llama", "t5"), *(["--all"] if c.all else []))
-    yield Step("computations of a block", [[Command([ops], c.environment)]], 60, check=lambda o: o[0].text,
+    yield Step("computations of a block", [[Command([ops], c.environment)]], 60, check=lambda o: condition_of(c, o[0]) + o[0].text,
                missing=no_gpu or ("" if ops.exists() else f"there is no bench_gpu in {c.programs}"))
     for w in WORKS[:5]:
         yield measure(c, w, table)
@@ -307,8 +316,8 @@ def compare_steps(c, old, table):
             for who, outcome in zip(order, outcomes):
                 seconds = statistics.median(seconds_of_steps(outcome)[1:-1])
                 found[who].append(w.batch * sum(w.lengths(c)) / seconds)
-                clock = c.clocks.between(outcome.line_times[0], outcome.line_times[-1]) if c.clocks else None
-                table.append((w.name, who, {"tokens_per_second": found[who][-1], "peak_gib": outcome.gpu_gib, "condition": clock}))
+                table.append((w.name, who, {"tokens_per_second": found[who][-1], "peak_gib": outcome.gpu_gib, "begun": outcome.line_times[0],
+                                            "ended": outcome.line_times[-1]}))
             ratio = sum(found["new"]) / sum(found["old"])
             each = ", ".join(f"{who} {found[who][i]:.0f}" for i in (0, 1) for who in ("old", "new"))
             return f"{100 * (ratio - 1):+.1f} %: {each} tok/s"

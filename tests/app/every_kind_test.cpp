@@ -50,8 +50,8 @@ void expect_all(const std::string& setting, const std::set<E>& besides = {}) {
 TEST(EveryKind, HasAllChoices) {
   expect_all<ObjectiveType>("objective.type");
   expect_all<LossType>("objective.loss_type");
-  expect_all<LoraInit>("lora.init_lora_weights");
-  expect_all<LoraBias>("lora.bias", {LoraBias::none});
+  expect_all<lora::LoraInit>("lora.init_lora_weights");
+  expect_all<lora::LoraBias>("lora.bias", {lora::LoraBias::none});
   expect_all<Optim>("training.optim");
   expect_all<OffloadDevice>("zero_optimization.offload_optimizer.device", {OffloadDevice::none});
   expect_all<OffloadDevice>("zero_optimization.offload_param.device", {OffloadDevice::none});

@@ -32,6 +32,30 @@ TEST(CudaQueue, KnowsWhatItIs) {
   EXPECT_TRUE(cuda_version());
 }
 
+TEST(CudaQueue, MarksOfTimeAreTakenInOrder) {
+  auto ops = make_cuda_ops(0, kSmall);
+  const Buffer memory = ops->allocate(1 << 20);
+  const Tensor x(memory.get(), DType::f32, {1 << 18});
+  const auto stamps = ops->stamps(4);
+  double last = 0;
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(stamps->room(), 4);
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(stamps->mark(), i);
+      ops->run(op::Fill{x, 1});
+    }
+    EXPECT_THROW(stamps->mark(), InternalError);
+    const std::vector<double> times = stamps->take();
+    ASSERT_EQ(times.size(), 4u);
+    for (const double time : times) {
+      EXPECT_GE(time, last);
+      last = time;
+    }
+    EXPECT_LE(last, steady_seconds());
+  }
+  EXPECT_TRUE(stamps->take().empty());
+}
+
 TEST(CudaQueue, MemoryThatIsNotThereIsAUserError) {
   auto ops = make_cuda_ops(0, kSmall);
   try {
