@@ -98,7 +98,8 @@ struct Bench {
     std::vector<double> shares;  // of the peak just before and after
     const double own = fastest(
         t, flop, [&] { return products.run({.y = y, .terms = terms, .c = c}), true; }, &shares);
-    const double other = r.rank ? 0 : fastest(t, flop, [&] { return other_library.run(call, 256 << 20); });
+    const double other =
+        r.rank ? 0 : fastest(t, flop, [&] { return other_library.run(call, false, 256 << 20); });
     std::nth_element(shares.begin(), shares.begin() + static_cast<std::ptrdiff_t>(shares.size() / 2),
                      shares.end());
     std::printf("| %s | %ld x %ld x %ld | %.0f | %.0f %% | %.0f | %.0f |\n", r.what, r.m, r.n, r.k + r.rank,

@@ -45,12 +45,16 @@ struct Primitive {
   memory::desc y, a, b, c, scratch;
 };
 
-// How c comes in: as the y there is, as a bias, as another matrix.
-enum class C : std::int64_t { none, same, bias, matrix };
-C kind_of_c(const ProductCall& call) {
-  if (call.c == nullptr) return C::none;
-  if (call.ldc == 0) return C::bias;
-  return call.c == call.y ? C::same : C::matrix;
+// Summands beside the product: the y there is, and a bias or another matrix.
+enum class C : std::int64_t { none, bias, matrix };
+struct Added {
+  bool y;
+  C c;
+};
+Added added_of(const ProductCall& call, bool onto) {
+  if (call.c == nullptr) return {onto, C::none};
+  if (call.ldc == 0) return {onto, C::bias};
+  return call.c == call.y ? Added{true, C::none} : Added{onto, C::matrix};
 }
 
 // A part of y with its parts of the operands.
@@ -96,7 +100,7 @@ class Blocks {
 constexpr std::int64_t kPage = 4096;
 
 // All that a primitive depends on.
-using Key = std::array<std::int64_t, 11>;
+using Key = std::array<std::int64_t, 12>;
 
 }  // namespace
 
@@ -104,25 +108,25 @@ struct OneDnn::State {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   std::map<Key, std::optional<Primitive>> primitives;
 
-  Primitive make(const Block& block, C kind) const {
+  Primitive make(const Block& block, Added added) const {
     const auto& [call, t] = block;
     const auto a = matrix(call.rows, t.k, t.lda, t.a_transposed, call.operands);
     const auto b = matrix(t.k, call.cols, t.ldb, t.b_transposed, call.operands);
     const auto y = matrix(call.rows, call.cols, call.ldy, false, call.y_type);
-    const auto c = kind == C::bias     ? matrix(1, call.cols, call.cols, false, call.c_type)
-                   : kind == C::matrix ? matrix(call.rows, call.cols, call.ldc, false, call.c_type)
-                                       : memory::desc();
+    const auto c = added.c == C::bias     ? matrix(1, call.cols, call.cols, false, call.c_type)
+                   : added.c == C::matrix ? matrix(call.rows, call.cols, call.ldc, false, call.c_type)
+                                          : memory::desc();
     dnnl::post_ops after;
-    if (kind == C::same) after.append_sum(1);
-    if (kind == C::matrix) after.append_binary(dnnl::algorithm::binary_add, c);
+    if (added.y) after.append_sum(1);  // first: it may be small, c is not
+    if (added.c == C::matrix) after.append_binary(dnnl::algorithm::binary_add, c);
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     attr.set_post_ops(after);
-    const auto pd = describe<dnnl::matmul>(engine, a, b, kind == C::bias ? c : memory::desc(), y, attr);
+    const auto pd = describe<dnnl::matmul>(engine, a, b, added.c == C::bias ? c : memory::desc(), y, attr);
     return {dnnl::matmul(pd), y, a, b, c, pd.scratchpad_desc()};
   }
 
-  void run(const Primitive& p, const Block& block, C kind, std::byte* scratch) const {
+  void run(const Primitive& p, const Block& block, Added added, std::byte* scratch) const {
     const auto& [call, term] = block;
     const auto at = [&](const memory::desc& d, const void* x) {  // its handles do not know const
       return memory(d, engine, const_cast<void*>(x));
@@ -131,14 +135,15 @@ struct OneDnn::State {
                                          {DNNL_ARG_SRC, at(p.a, term.a)},
                                          {DNNL_ARG_WEIGHTS, at(p.b, term.b)},
                                          {DNNL_ARG_SCRATCHPAD, at(p.scratch, scratch)}};
-    if (kind == C::bias) args.emplace(DNNL_ARG_BIAS, at(p.c, call.c));
-    if (kind == C::matrix) args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, at(p.c, call.c));
+    if (added.c == C::bias) args.emplace(DNNL_ARG_BIAS, at(p.c, call.c));
+    if (added.c == C::matrix)
+      args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(added.y ? 1 : 0) | DNNL_ARG_SRC_1, at(p.c, call.c));
     dnnl::stream stream(engine);
     p.run.execute(stream, args);
   }
 
   // Null when oneDNN has nothing for it.
-  const Primitive* of(const Block& block, C kind) {
+  const Primitive* of(const Block& block, Added added) {
     const auto& [call, t] = block;
     const auto number = [](auto x) { return static_cast<std::int64_t>(x); };
     const Key key{call.rows,
@@ -149,14 +154,15 @@ struct OneDnn::State {
                   t.ldb,
                   number(t.a_transposed) + 2 * number(t.b_transposed),
                   number(call.operands) + 100 * number(call.y_type),
-                  number(kind),
-                  kind == C::none ? 0 : number(call.c_type),
+                  number(added.y),
+                  number(added.c),
+                  added.c == C::none ? 0 : number(call.c_type),
                   call.ldc};
     auto found = primitives.find(key);
     if (found == primitives.end()) {
       std::optional<Primitive> made;
       try {
-        made = make(block, kind);
+        made = make(block, added);
       } catch (const dnnl::error&) {
       }
       found = primitives.emplace(key, std::move(made)).first;
@@ -168,25 +174,44 @@ struct OneDnn::State {
 OneDnn::OneDnn() : state_(std::make_unique<State>()) {}
 OneDnn::~OneDnn() = default;
 
-bool OneDnn::run(const ProductCall& call, std::int64_t workspace_bytes) {
-  if (call.count != 1 || call.alpha != 1 || call.y_transposed || call.terms[0].k == 0) return false;
-  const C kind = kind_of_c(call);
-  const Blocks blocks(call);
-  const std::int64_t last_row = blocks.down() - 1, last_col = blocks.across() - 1;
-  const std::int64_t scratch = workspace_bytes / call.threads / kPage * kPage;  // of a thread
-  omp_set_num_threads(1);             // the number that this thread's primitives are made for
-  const Primitive* primitives[2][2];  // the last block of a row or column may be smaller
-  for (const bool bottom : {false, true})
-    for (const bool right : {false, true}) {
-      const Primitive* p = state_->of(blocks.at(bottom ? last_row : 0, right ? last_col : 0), kind);
-      if (p == nullptr || static_cast<std::int64_t>(p->scratch.get_size()) > scratch) return false;
-      primitives[bottom][right] = p;
+// Primitives for a call: one for all blocks but the last ones, which may be smaller.
+struct OneDnn::Prepared {
+  Blocks blocks;
+  Added added;
+  std::int64_t scratch;  // bytes of a thread
+  const Primitive* primitives[2][2] = {};
+
+  bool last_row(std::int64_t i) const { return i == blocks.down() - 1; }
+  bool last_col(std::int64_t j) const { return j == blocks.across() - 1; }
+};
+
+std::optional<OneDnn::Prepared> OneDnn::prepare(const ProductCall& call, bool onto,
+                                                std::int64_t workspace_bytes) {
+  if (call.count != 1 || call.alpha != 1 || call.y_transposed || call.terms[0].k == 0) return {};
+  Prepared p{Blocks(call), added_of(call, onto), workspace_bytes / call.threads / kPage * kPage};
+  omp_set_num_threads(1);  // the number that this thread's primitives are made for
+  for (const std::int64_t i : {std::int64_t{0}, p.blocks.down() - 1})
+    for (const std::int64_t j : {std::int64_t{0}, p.blocks.across() - 1}) {
+      const Primitive* one = state_->of(p.blocks.at(i, j), p.added);
+      if (one == nullptr || static_cast<std::int64_t>(one->scratch.get_size()) > p.scratch) return {};
+      p.primitives[p.last_row(i)][p.last_col(j)] = one;
     }
-  share_out(*call.team, blocks.down() * blocks.across(), call.threads == 1, [&](std::int64_t u, int thread) {
-    const std::int64_t row = u / blocks.across(), col = u % blocks.across();
+  return p;
+}
+
+bool OneDnn::can(const ProductCall& call, bool onto, std::int64_t workspace_bytes) {
+  return prepare(call, onto, workspace_bytes).has_value();
+}
+
+bool OneDnn::run(const ProductCall& call, bool onto, std::int64_t workspace_bytes) {
+  const std::optional<Prepared> p = prepare(call, onto, workspace_bytes);
+  if (!p) return false;
+  const std::int64_t across = p->blocks.across();
+  share_out(*call.team, p->blocks.down() * across, call.threads == 1, [&](std::int64_t u, int thread) {
+    const std::int64_t i = u / across, j = u % across;
     omp_set_num_threads(1);
-    state_->run(*primitives[row == last_row][col == last_col], blocks.at(row, col), kind,
-                call.workspace + thread * scratch);
+    state_->run(*p->primitives[p->last_row(i)][p->last_col(j)], p->blocks.at(i, j), p->added,
+                call.workspace + thread * p->scratch);
   });
   return true;
 }

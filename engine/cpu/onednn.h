@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "engine/cpu/kernels/products.h"
 
@@ -18,11 +19,17 @@ class OneDnn {
 
   // Computes the call and returns true; or false, having done nothing, when it cannot: several terms, alpha
   // other than 1, a type the CPU lacks, or more than `workspace_bytes` of scratch memory at call.workspace.
-  // The first call of a shape makes its code: about a millisecond, some KB, kept.
-  bool run(const ProductCall& call, std::int64_t workspace_bytes);
+  // onto: y's old value is one more summand, beside c. The sum is rounded once. The first call of a shape
+  // makes its code: about a millisecond, some KB, kept.
+  bool run(const ProductCall& call, bool onto, std::int64_t workspace_bytes);
+  // Whether run() would return true.
+  bool can(const ProductCall& call, bool onto, std::int64_t workspace_bytes);
 
  private:
   struct State;
+  struct Prepared;
+  std::optional<Prepared> prepare(const ProductCall& call, bool onto, std::int64_t workspace_bytes);
+
   std::unique_ptr<State> state_;
 };
 

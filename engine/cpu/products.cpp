@@ -98,29 +98,32 @@ void Products::run(const op::Products& op) {
   kernels_.run(call);
 }
 
-// Large terms go through oneDNN one after another, then the others, adapters and coded weights, in one pass
-// of ft's kernel. In between y holds the sum, rounded to its type, as in PyTorch.
-void Products::run_with_onednn(ProductCall call) {
+// Large terms go through oneDNN one after another; y, rounded to its type, holds the sum in between. Small
+// terms, adapters, would vanish in it beside c. So they come first, with coded weights, in one pass of ft's
+// kernel, and c comes last. If c is y it cannot wait: then ft's kernel does the whole sum in f32.
+void Products::run_with_onednn(const ProductCall& call) {
   constexpr std::int64_t kLeast = 64;  // smaller sizes do not fill matrix units
-  std::array<ProductTerm, kMaxTerms> rest{};
-  std::int64_t left = 0;
-  for (std::int64_t i = 0; i < call.count; ++i) {
-    const ProductTerm& term = call.terms[i];
+  const auto stays = [&](const ProductTerm& t) {
+    return std::min({call.rows, call.cols, t.k}) < kLeast || t.four_bit || t.int8;
+  };
+  std::array<ProductTerm, kMaxTerms> terms{};  // those that stay, then the large ones
+  const ProductTerm* const end = call.terms + call.count;
+  const auto large = std::copy_if(call.terms, end, terms.begin(), stays);
+  std::remove_copy_if(call.terms, end, large, stays);
+  const std::int64_t small = large - terms.begin();
+  if (small == call.count || (call.c == call.y && call.count > 1)) return kernels_.run(call);
+  const auto part = [&](std::int64_t first, std::int64_t count) {
     ProductCall one = call;
-    one.terms = &term;
-    one.count = 1;
-    const bool large = std::min({call.rows, call.cols, term.k}) >= kLeast;
-    if (large && !term.four_bit && !term.int8 && onednn_.run(one, workspace_bytes_)) {
-      call.c = call.y;
-      call.ldc = call.ldy;
-      call.c_type = call.y_type;
-    } else {
-      rest[static_cast<std::size_t>(left++)] = term;
-    }
-  }
-  call.terms = rest.data();
-  call.count = left;
-  if (left > 0) kernels_.run(call);
+    one.terms = &terms[static_cast<std::size_t>(first)];
+    one.count = count;
+    if (first + count < call.count) one.c = nullptr;
+    return one;
+  };
+  for (std::int64_t i = small; i < call.count; ++i)
+    if (!onednn_.can(part(i, 1), i > 0, workspace_bytes_)) return kernels_.run(call);
+  if (small > 0) kernels_.run(part(0, small));
+  for (std::int64_t i = small; i < call.count; ++i)
+    require(onednn_.run(part(i, 1), i > 0, workspace_bytes_), "oneDNN can no longer do what it could");
 }
 
 }  // namespace ft::cpu

@@ -18,7 +18,7 @@ class Products {
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
 
  private:
-  void run_with_onednn(ProductCall call);
+  void run_with_onednn(const ProductCall& call);
 
   const ProductKernels& kernels_;
   OneDnnTypes onednn_types_;

@@ -8,6 +8,7 @@
 #include "engine/cuda/gpu_attention.h"
 #include "engine/cuda/products.h"
 #include "engine/cuda/status.h"
+#include "engine/cuda/wrong_indices.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
@@ -17,7 +18,7 @@ namespace {
 constexpr std::int64_t round_up(std::int64_t n) {
   return (n + Arena::kAlign - 1) / Arena::kAlign * Arena::kAlign;
 }
-static_assert(CudaWorkspace::kSmall == round_up(sizeof(std::int32_t)) + round_up(sizeof(NestedMap)) +
+static_assert(CudaWorkspace::kSmall == round_up(WrongIndices::kBytes) + round_up(sizeof(NestedMap)) +
                                            round_up(kSumParts * sizeof(double)));
 
 // One piece of device memory, cut up.
@@ -25,7 +26,7 @@ struct Workspace {
   Workspace(Gpu& gpu, const CudaWorkspace& sizes) {
     total = sizes.total();
     memory = gpu.allocate(total);
-    wrong = reinterpret_cast<std::int32_t*>(take(sizeof(std::int32_t)));
+    wrong = reinterpret_cast<std::int32_t*>(take(WrongIndices::kBytes));
     map = reinterpret_cast<float*>(take(sizeof(NestedMap)));
     partial = reinterpret_cast<double*>(take(kSumParts * sizeof(double)));
     blas = take(sizes.blas);
@@ -33,8 +34,6 @@ struct Workspace {
     delta = take(sizes.delta);
     tiles = take(sizes.tiles);
     cudnn = take(sizes.cudnn);
-    constexpr std::int32_t kNone = 0;
-    gpu.upload(wrong, &kNone, sizeof kNone);
     gpu.upload(map, nested_map().data(), sizeof(NestedMap));
   }
   std::byte* take(std::int64_t bytes) {
@@ -45,42 +44,18 @@ struct Workspace {
 
   Buffer memory;
   std::int64_t total = 0, used = 0;
-  std::int32_t* wrong;  // a Wrong
+  std::int32_t* wrong;  // of WrongIndices
   float* map;           // nested_map()
   double* partial;      // (kSumParts)
   std::byte *blas, *dense, *delta, *tiles, *cudnn;
 };
-
-const char* words_of(Wrong w) {
-  switch (w) {
-    case Wrong::none:
-      break;
-    case Wrong::position:
-      return "rope: a position beyond the table";
-    case Wrong::id:
-      return "embedding: an id beyond the table";
-    case Wrong::gathered_row:
-      return "gather_rows: a row beyond x";
-    case Wrong::scattered_row:
-      return "scatter_rows: a row beyond y";
-    case Wrong::column:
-      return "gather_columns: a column beyond x";
-    case Wrong::target:
-      return "cross_entropy: a target beyond the classes";
-    case Wrong::key:
-      return "attention_ranges: keys that are not there";
-    case Wrong::expert:
-      return "route_grad, group_rows: an expert beyond their number";
-  }
-  return "an index beyond its range";
-}
 
 class CudaOps final : public OpsOf<CudaOps> {
  public:
   CudaOps(int index, const CudaWorkspace& sizes, const std::string& gemm_tuning)
       : gpu_(index, sizes.staging),
         work_(gpu_, sizes),
-        queue_{gpu_.stream(), work_.wrong, work_.partial},
+        wrong_(gpu_, work_.wrong),
         products_(gpu_, {work_.blas, sizes.blas, work_.dense, sizes.dense, work_.map}, gemm_tuning),
         attention_(gpu_, {work_.tiles, sizes.tiles, work_.delta, sizes.delta, sizes.cache}) {
     if (sizes.cudnn > 0) cudnn_ = make_cudnn_attention(gpu_, work_.cudnn, sizes.cudnn);
@@ -114,16 +89,22 @@ class CudaOps final : public OpsOf<CudaOps> {
   void download(void* host, Tensor x) override {
     check_transfer(x);
     gpu_.download(host, x.data, x.bytes());
-    refuse_wrong();
+    wrong_.refuse();
   }
-  void synchronize() override { refuse_wrong(); }
+  void synchronize() override { wrong_.refuse(); }
   std::unique_ptr<Stamps> stamps(std::int64_t most) override {
     return std::make_unique<EventStamps>(gpu_, most);
   }
+  void enter(std::string_view where) override { where_ = where; }
 
  private:
   friend OpsOf<CudaOps>;
-  void compute(const auto& op) { cuda::compute(op, queue_); }
+  template <class Op>
+  void compute(const Op& op) {
+    Queue queue{gpu_.stream(), nullptr, work_.partial};
+    if constexpr (requires { op.check_indices(); }) queue.wrong = wrong_.flag_of(Op::kName, where_);
+    cuda::compute(op, queue);
+  }
   void compute(const op::Products& op) { products_.run(op); }
   void compute(const op::Attention& op) {
     if (!cudnn_ || !cudnn_->forward(op)) attention_.forward(op);
@@ -133,19 +114,13 @@ class CudaOps final : public OpsOf<CudaOps> {
   }
   void compute(const op::AttentionRanges& op) {
     refuse_wide(op.heads);
-    cuda::compute(op, queue_);
-  }
-
-  // Waits, and throws if a kernel has met an index of the data that it could not use.
-  void refuse_wrong() {
-    std::int32_t wrong = 0;
-    gpu_.download(&wrong, work_.wrong, sizeof wrong);
-    require(wrong == 0, words_of(static_cast<Wrong>(wrong)));
+    compute<op::AttentionRanges>(op);
   }
 
   Gpu gpu_;
   Workspace work_;
-  Queue queue_;
+  WrongIndices wrong_;
+  std::string where_;  // entered last
   Products products_;
   GpuAttention attention_;
   std::unique_ptr<CudnnAttention> cudnn_;  // null: not asked for

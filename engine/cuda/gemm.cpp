@@ -11,7 +11,8 @@
 namespace ft::cuda {
 namespace {
 
-constexpr int kMostCandidates = 8;
+constexpr int kMostCandidates = 32;
+constexpr std::size_t kMostKept = 4096;  // shapes, of about 2 KB each; a step has some hundred
 
 GemmMachine machine_of(const Gpu& gpu, const GemmQueue& queue) {
   cudaDeviceProp about{};
@@ -30,23 +31,41 @@ Gemm::Gemm(const Gpu& gpu, std::byte* workspace, std::int64_t bytes, const std::
   check(queue_.lt.create(&queue_.handle), "cublasLtCreate");
 }
 Gemm::~Gemm() {
-  plans_.clear();
+  kept_.clear();
   queue_.lt.destroy(queue_.handle);
 }
 
 void Gemm::run(const GemmCall& g) {
-  const GemmKey key = key_of(g);
-  auto& plan = plans_[key];
-  if (!plan) {
-    auto made = std::make_unique<GemmPlan>(queue_, key);
-    made->chosen = file_ ? fastest(*made, key, g) : made->candidates(1).front();
-    plan = std::move(made);
-  }
-  check(plan->run(g, plan->chosen), "cublasLtMatmul");
+  const GemmPlan& plan = plan_of(key_of(g), g);
+  check(plan.run(g, plan.chosen), "cublasLtMatmul");
 }
 
-cublasLtMatmulAlgo_t Gemm::fastest(const GemmPlan& plan, const GemmKey& key, const GemmCall& g) {
-  using Algorithm = cublasLtMatmulAlgo_t;
+const GemmPlan& Gemm::plan_of(const GemmKey& key, const GemmCall& g) {
+  if (const auto known = plans_.find(key); known != plans_.end()) {
+    kept_.splice(kept_.begin(), kept_, known->second);
+    return kept_.front().plan;
+  }
+  if (kept_.size() == kMostKept) {
+    plans_.erase(kept_.back().key);
+    kept_.pop_back();
+  }
+  std::list<Kept> made;
+  GemmPlan& plan = made.emplace_back(queue_, key).plan;
+  plan.chosen = file_ ? fastest(plan, key, g) : usual(plan, key);
+  kept_.splice(kept_.begin(), made);
+  plans_[key] = kept_.begin();
+  return plan;
+}
+
+Gemm::Algorithm Gemm::usual(const GemmPlan& plan, const GemmKey& key) {
+  const GemmKey rounded = with_rounded_rows(key);
+  auto known = usual_.find(rounded);
+  if (known == usual_.end())
+    known = usual_.emplace(rounded, GemmPlan(queue_, rounded).candidates(1).front()).first;
+  return plan.usable(known->second) ? known->second : plan.candidates(1).front();
+}
+
+Gemm::Algorithm Gemm::fastest(const GemmPlan& plan, const GemmKey& key, const GemmCall& g) {
   const auto usable = [&](const AlgorithmBytes& a) { return plan.usable(std::bit_cast<Algorithm>(a)); };
   if (const auto known = file_->find(key, usable)) return std::bit_cast<Algorithm>(*known);
   std::vector<Algorithm> candidates = plan.candidates(kMostCandidates);

@@ -1,8 +1,10 @@
-// One dense product on cuBLASLt. What it decides for a shape (descriptors and an algorithm) is kept, so that
-// a step asks it nothing new after the first.
+// Dense products, one at a time, on cuBLASLt. Its choice for a shape (descriptors and an algorithm) is
+// kept, so that steps after the first ask it nothing new. Batches of ever new lengths ask little and take
+// little memory: a shape has the algorithm of a rounded number of rows, and only the shapes that were used
+// last are kept. The algorithm depends on the shape alone, not on earlier products.
 #pragma once
+#include <list>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -24,12 +26,22 @@ class Gemm {
   void run(const GemmCall&);
 
  private:
-  cublasLtMatmulAlgo_t fastest(const GemmPlan&, const GemmKey&, const GemmCall&);
+  using Algorithm = cublasLtMatmulAlgo_t;
+  struct Kept {
+    Kept(const GemmQueue& queue, const GemmKey& of) : key(of), plan(queue, of) {}
+    GemmKey key;
+    GemmPlan plan;
+  };
+  const GemmPlan& plan_of(const GemmKey&, const GemmCall&);
+  Algorithm usual(const GemmPlan&, const GemmKey&);
+  Algorithm fastest(const GemmPlan&, const GemmKey&, const GemmCall&);
 
   const Gpu& gpu_;
   GemmQueue queue_;
   std::optional<GemmFile> file_;
-  std::map<GemmKey, std::unique_ptr<GemmPlan>> plans_;
+  std::map<GemmKey, Algorithm> usual_;  // by with_rounded_rows()
+  std::list<Kept> kept_;                // the last used first
+  std::map<GemmKey, std::list<Kept>::iterator> plans_;
 };
 
 }  // namespace ft::cuda

@@ -1,7 +1,10 @@
 // All that the choice of an algorithm for a dense product depends on.
 #pragma once
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 
+#include "engine/core/divide.h"
 #include "engine/core/dtype.h"
 
 namespace ft::cuda {
@@ -24,5 +27,14 @@ struct GemmKey {
     f("align_y", key.align_y);
   }
 };
+
+// Rounds up the rows of a as it lies, which differ from batch to batch, to five leading bits: at most a
+// sixteenth more. However many lengths batches have, these are few.
+inline GemmKey with_rounded_rows(GemmKey key) {
+  std::int64_t& rows = key.transpose_a ? key.k : key.m;
+  const int width = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows)));
+  rows = round_up(rows, std::int64_t{1} << std::max(0, width - 5));
+  return key;
+}
 
 }  // namespace ft::cuda

@@ -1,5 +1,6 @@
 #include "engine/cuda/gpu.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -69,16 +70,20 @@ std::int64_t Gpu::free_memory() const {
   return static_cast<std::int64_t>(free);
 }
 
+// All of it through staging memory: CUDA may read pageable memory after its call has returned.
 void Gpu::upload(void* device, const void* host, std::int64_t bytes) {
-  if (bytes == 0) return;
   use();
-  const auto size = static_cast<std::size_t>(bytes);
-  if (bytes > part_) {  // from pageable memory: CUDA has read it when the call returns
-    if (look_) synchronize();
-    check(cudaMemcpyAsync(device, host, size, cudaMemcpyHostToDevice, stream_), "upload");
-    return;
-  }
   const std::lock_guard lock(staging_mutex_);
+  auto* to = static_cast<std::byte*>(device);
+  auto* from = static_cast<const std::byte*>(host);
+  for (std::int64_t size; bytes > 0; to += size, from += size, bytes -= size) {
+    size = std::min(bytes, part_);
+    stage(to, from, size);
+  }
+}
+
+// At most a part.
+void Gpu::stage(std::byte* device, const std::byte* host, std::int64_t bytes) {
   if (used_ + bytes > part_) {
     check(cudaEventRecord(read_[static_cast<std::size_t>(current_)], stream_), "upload");
     current_ = (current_ + 1) % kParts;
@@ -87,6 +92,7 @@ void Gpu::upload(void* device, const void* host, std::int64_t bytes) {
     wait([&] { return cudaEventSynchronize(read); }, [&] { return cudaEventQuery(read); }, "upload");
   }
   std::byte* at = staging_ + current_ * part_ + used_;
+  const auto size = static_cast<std::size_t>(bytes);
   std::memcpy(at, host, size);
   check(cudaMemcpyAsync(device, at, size, cudaMemcpyHostToDevice, stream_), "upload");
   used_ += (bytes + Arena::kAlign - 1) / Arena::kAlign * Arena::kAlign;
@@ -103,15 +109,22 @@ void Gpu::download(void* host, const void* device, std::int64_t bytes) {
 
 void Gpu::use() const { check(cudaSetDevice(index_), "selecting the GPU"); }
 
-// A hundred looks at once, then one every 50 us: what is waited for is a step's loss, or lost.
+// Most waits are short: it looks all the time at first, then every 50 us.
 template <class Block, class Query>
 void Gpu::wait(Block block, Query query, const char* what) const {
   if (!look_) return check(block(), what);
-  for (int looks = 0;; ++looks) {
+  using std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kShort{2};
+  constexpr std::chrono::microseconds kBetween{50};
+  const auto patient = steady_clock::now() + kShort;
+  for (;;) {
     const cudaError_t status = query();
     if (status != cudaErrorNotReady) return check(status, what);
     look_();
-    if (looks > 100) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (steady_clock::now() < patient)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kBetween);
   }
 }
 

@@ -27,8 +27,8 @@ class Gpu {
   Buffer allocate(std::int64_t bytes) const;
   std::int64_t free_memory() const;
 
-  // Several threads may request copies. The host's memory may be reused as soon as it returns. What fits the
-  // staging memory does not wait for the GPU.
+  // Several threads may request copies. The host's memory may be reused as soon as it returns. An upload
+  // waits for the GPU only when the staging memory is full of data that the GPU has not read yet.
   void upload(void* device, const void* host, std::int64_t bytes);
   void download(void* host, const void* device, std::int64_t bytes);  // returns when it has arrived
   void synchronize() const;
@@ -37,6 +37,7 @@ class Gpu {
   void while_waiting(std::function<void()> look) { look_ = std::move(look); }
 
  private:
+  void stage(std::byte* device, const std::byte* host, std::int64_t bytes);
   template <class Block, class Query>
   void wait(Block, Query, const char* what) const;
 

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <mutex>
 
+#include "engine/core/environment.h"
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/cuda/nccl_queue.h"
 #include "engine/dist/together.h"
@@ -16,6 +18,15 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kForTheEnd{5000};  // what others may take to finish with NCCL
+
+// NVLink's switches (NVLS) add up in an order that differs from run to run. NCCL reads the environment when
+// it starts; a user who has chosen there decides.
+void leave_out_nvls() {
+  static std::mutex mutex;  // ranks may be threads
+  const std::lock_guard lock(mutex);
+  if (variable("NCCL_ALGO").empty() && variable("NCCL_NVLS_ENABLE").empty())
+    set_variable("NCCL_NVLS_ENABLE", "0");
+}
 
 NcclType type_of(DType t) {
   if (t == DType::f32) return NcclType::f32;
@@ -295,6 +306,7 @@ std::unique_ptr<Communicator> make_nccl_communicator(Ops& ops, std::unique_ptr<M
                                                      double seconds, const Wire& wire, std::int64_t bucket) {
   const cuda::Nccl* nccl = cuda::nccl();
   require(nccl != nullptr, "there is no NCCL");
+  cuda::leave_out_nvls();
   const std::int64_t narrow = narrow_elements(wire.dtype, bucket, hosts->size());
   auto queue =
       std::make_shared<cuda::NcclQueue>(cuda::gpu_of(ops), *nccl, std::move(hosts), seconds, wire, narrow);

@@ -3,7 +3,8 @@
 // and the blame for a lost rank stay with the hosts' connections.
 //
 // Sums are in the order that NCCL chooses for the sizes and the machines: the same in every run, but not rank
-// order.
+// order. For that the sums within NVLink's switches (NVLS) are left out, unless the user has set NCCL_ALGO or
+// NCCL_NVLS_ENABLE.
 #pragma once
 #include <memory>
 #include <optional>

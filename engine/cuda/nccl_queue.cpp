@@ -28,7 +28,9 @@ NcclQueue::NcclQueue(Gpu& gpu, const Nccl& nccl, std::unique_ptr<MeshCommunicato
     : gpu_(gpu), nccl_(nccl), hosts_(std::move(hosts)), seconds_(seconds), wire_(wire), elements_(narrow) {
   gpu_.use();
   narrow_ = gpu_.allocate(elements_ * size_of(wire_.dtype));
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
+  int least = 0, greatest = 0;  // collectives go before products that wait for a multiprocessor
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "creating a stream");
+  check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest), "creating a stream");
   computed_ = make_event();
   gpu_.while_waiting([this] { look(); });
   thread_ = std::thread([this] { run(); });

@@ -29,6 +29,8 @@ FourBitSource source_of(const FourBitMatrix& m, const float* map) {
 Products::Products(const Gpu& gpu, const Workspace& w, const std::string& tuning)
     : stream_(gpu.stream()), workspace_(w), gemm_(gpu, w.blas, w.blas_bytes, tuning) {}
 
+// In 16 bits y is rounded after each term, and an adapter's term would vanish beside a residual. So c
+// comes last, unless it is y itself: then each term is added to it.
 void Products::run(const op::Products& op) {
   const auto& [y, terms, alpha, c] = op;
   require(terms.size() <= kMostTerms, "products: 1 to 16 terms");
@@ -39,16 +41,20 @@ void Products::run(const op::Products& op) {
     if (t.depth() > 0) order[count++] = &t;
   std::stable_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count),
                    [](const Term* a, const Term* b) { return a->depth() < b->depth(); });
-  Tensor sum = c;  // what the next term is added to
-  if (c && c.shape.rank == 1) {
-    broadcast_row(stream_, view_of(y), view_of(c));
+  const bool last = count > 1 && y.dtype != DType::f32 && c && c.data != y.data;
+  Tensor sum;  // what the next term is added to
+  if (!last) sum = c;
+  if (sum && sum.shape.rank == 1) {
+    broadcast_row(stream_, view_of(y), view_of(sum));
     sum = y;
   }
   for (std::size_t i = 0; i < count; ++i) {
     multiply(y, *order[i], alpha, sum);
     sum = y;
   }
-  if (!sum)
+  if (last)
+    add(stream_, view_of(y), c.shape.rank == 1 ? every_row(view_of(c), y.rows()) : view_of(c));
+  else if (!sum)
     fill(stream_, view_of(y), 0);
   else if (sum.data != y.data)
     cast(stream_, view_of(y), view_of(sum));

@@ -1,5 +1,6 @@
-// op::Products on the GPU: one product of cuBLASLt for each term, the small ones first, so that what is
-// rounded between them is small too; weights in 4 bits are made dense a part at a time.
+// op::Products on the GPU: one product of cuBLASLt for each term. Small terms come first and a residual or
+// bias last, so that sums which are rounded on the way are small. Weights in 4 bits are made dense a part
+// at a time.
 #pragma once
 #include <string>
 

@@ -51,6 +51,7 @@ void set_order(Order);  // of threads between barriers, and of blocks
 // The GPU that there is: its compute capability, 8.0 or 9.0, and so how much shared memory a block may have.
 void set_capability(int major);
 int capability();
+constexpr int kGreatestPriority = -5;  // of a stream; 0 is the least
 
 enum class Meeting : std::uint8_t { sync, shuffle, vote, product, matrices };
 // The lanes of `mask` meet, leave their values and take that of lane `from`, or every lane's (all[32]).
@@ -154,6 +155,7 @@ struct cudaDeviceProp {
 
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp*, int device);
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaDriverGetVersion(int* version);
@@ -163,6 +165,8 @@ cudaError_t cudaFree(void* p);
 cudaError_t cudaMallocHost(void** p, std::size_t bytes);
 cudaError_t cudaFreeHost(void* p);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t*, unsigned flags);
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t*, unsigned flags, int priority);
 cudaError_t cudaStreamDestroy(cudaStream_t);
 cudaError_t cudaStreamSynchronize(cudaStream_t);
 cudaError_t cudaStreamQuery(cudaStream_t);

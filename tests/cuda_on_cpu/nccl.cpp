@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/core/dtype.h"
+#include "engine/core/environment.h"
 #include "tests/cuda_on_cpu/memory.h"
 #include "tests/cuda_on_cpu/streams.h"
 
@@ -63,6 +64,7 @@ struct State {
   std::uint32_t ids = 0;
   NcclFault fault;
   std::map<std::string, std::shared_ptr<World>> worlds;
+  std::string nvls;
 };
 State& state() {
   static State s;
@@ -157,6 +159,7 @@ NcclResult give(NcclComm comm, Kind kind, const void* from, void* to, std::size_
   const auto m = comm->member;
   const std::size_t n = m->world->size, bytes = count * size_of(type);
   if (stream->device != m->device) throw Fault("a collective on another GPU's stream");
+  if (stream->priority != kGreatestPriority) throw Fault("a collective that the computation goes before");
   if (!memory().holds(from, kind == Kind::reduce_scatter ? n * bytes : bytes) ||
       !memory().holds(to, kind == Kind::all_gather ? n * bytes : bytes))
     throw Fault("a collective beyond device memory");
@@ -273,6 +276,7 @@ NcclComm join(const std::shared_ptr<World>& world, std::size_t rank, int whole_r
 NcclResult version(int* v) { return *v = 22809, NcclResult::success; }
 NcclResult unique_id(NcclId* id) {
   const Lock held = lock();
+  state().nvls = ft::variable("NCCL_NVLS_ENABLE");
   *id = {};
   const std::uint32_t number = ++state().ids;
   std::memcpy(id->bytes, &number, sizeof number);
@@ -357,6 +361,10 @@ void nccl_fault(const NcclFault& f) {
 void nccl_installed(bool there) {
   const Lock held = lock();
   state().installed = there;
+}
+std::string nccl_nvls() {
+  const Lock held = lock();
+  return state().nvls;
 }
 int nccl_aborted() {
   const Lock held = lock();

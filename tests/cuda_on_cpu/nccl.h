@@ -1,6 +1,8 @@
 // NCCL between GPUs of one process: ranks are threads, each with a GPU of its own. A collective runs when all
 // ranks' streams have reached it. Tests decide whether NCCL exists and what goes wrong.
 #pragma once
+#include <string>
+
 #include "engine/cuda/nccl.h"
 
 namespace cuda_on_cpu {
@@ -15,5 +17,6 @@ struct NcclFault {
 void nccl_fault(const NcclFault&);
 void nccl_installed(bool);  // at first it is not
 int nccl_aborted();         // communicators, so far
+std::string nccl_nvls();    // NCCL_NVLS_ENABLE, as it was when the last world began
 
 }  // namespace cuda_on_cpu

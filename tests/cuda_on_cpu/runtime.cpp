@@ -25,7 +25,14 @@ bool is_pinned(const void* p) {
 
 int the_capability = 8;
 
+std::size_t most_shared() { return capability() == 9 ? kMostSharedOf90 : kMostShared; }
+
 }  // namespace
+
+int& shared_allowed() {
+  static int times = 0;
+  return times;
+}
 
 void set_capability(int major) { the_capability = major; }
 int capability() { return the_capability; }
@@ -41,8 +48,8 @@ bool on_device(const void* p, std::size_t bytes) {
 
 cudaError_t allow_shared(const void* kernel, int bytes) {
   const Lock held = lock();
-  const std::size_t most = capability() == 9 ? kMostSharedOf90 : kMostShared;
-  if (static_cast<std::size_t>(bytes) > most) return cudaErrorInvalidValue;
+  ++shared_allowed();
+  if (static_cast<std::size_t>(bytes) > most_shared()) return cudaErrorInvalidValue;
   allowed_shared()[kernel] = static_cast<std::size_t>(bytes);
   return cudaSuccess;
 }
@@ -54,7 +61,7 @@ cudaError_t enqueue(const cudaLaunchConfig_t& c, const void* kernel, std::functi
   if (!grid || threads == 0 || threads > 1024) return cudaErrorInvalidConfiguration;
   const Lock held = lock();
   const std::size_t most = std::max<std::size_t>(48 << 10, allowed_shared()[kernel]);
-  if (c.dynamicSmemBytes > most) return cudaErrorInvalidValue;
+  if (c.dynamicSmemBytes > std::min(most, most_shared())) return cudaErrorInvalidValue;
   push(c.stream,
        {[=, body = std::move(body)] { run_blocks(c.gridDim, c.blockDim, c.dynamicSmemBytes, body); }});
   return cudaSuccess;
@@ -137,8 +144,7 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, 
            std::memcpy(static_cast<std::byte*>(to) + r * to_pitch,
                        static_cast<const std::byte*>(from) + r * from_pitch, width);
        }});
-  // Pageable memory is read before the call returns; pinned memory when its turn comes.
-  if (kind == cudaMemcpyHostToDevice && !is_pinned(from)) drain(held, s);
+  // What is on the host is read when its turn comes: CUDA does not promise more, even of pageable memory.
   if (kind == cudaMemcpyDeviceToHost && !is_pinned(to)) drain(held, s);
   return cudaSuccess;
 }

@@ -121,10 +121,22 @@ cudaError_t cudaSetDevice(int index) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
+cudaError_t cudaGetDevice(int* index) { return *index = device, cudaSuccess; }
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = kGreatestPriority;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned flags) {
+  return cudaStreamCreateWithPriority(s, flags, 0);
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* s, unsigned, int priority) {
+  if (priority > 0 || priority < kGreatestPriority) return cudaErrorInvalidValue;
   const Lock held = lock();
   *s = machine().streams.emplace_back(std::make_unique<CudaOnCpuStream>()).get();
   (*s)->device = device;
+  (*s)->priority = priority;
   return cudaSuccess;
 }
 // Work that nobody waits for never runs.

@@ -34,13 +34,14 @@ int current_device();
 // Calls so far in which the host waited for a stream or an event. Held: lock().
 std::uint64_t& waits();
 std::size_t queued();  // works of all streams that are not done. Held: lock()
+int& shared_allowed();  // how often a kernel was allowed more shared memory
 // The GPU's clock, which only work that says how long it takes moves on. Held: lock().
 double& microseconds();
 
 }  // namespace cuda_on_cpu
 
 struct CudaOnCpuStream {
-  int device = 0;
+  int device = 0, priority = 0;
   std::deque<cuda_on_cpu::Work> works;
   std::shared_ptr<cuda_on_cpu::Progress> progress = std::make_shared<cuda_on_cpu::Progress>();
 };

@@ -5,6 +5,7 @@
 
 #include "engine/cuda/kernels/mma.cuh"
 #include "engine/cuda/kernels/queue.h"
+#include "engine/cuda/shared_memory.h"
 #include "engine/cuda/status.h"
 
 namespace ft::cuda {
@@ -107,10 +108,7 @@ void launch(const char* what, const Launch& how, void (*kernel)(Parameters...),
   config.blockDim = dim3(how.threads);
   config.dynamicSmemBytes = how.shared;
   config.stream = how.stream;
-  if (how.shared > 48 << 10)
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(how.shared)),
-          what);
+  if (how.shared > 48 << 10) allow_shared_memory(reinterpret_cast<const void*>(kernel), how.shared, what);
   check(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), what);
 }
 

@@ -19,7 +19,7 @@ struct Fill {
 };
 
 template <class Y, class X>
-struct Add {
+struct Add {  // x: also a row for all rows
   Rows<Y> y;
   Rows<X> x;
   __device__ void operator()(i64 row, i64 column, Pack pack) const {
@@ -133,16 +133,18 @@ void fill(cudaStream_t stream, const View& y, float value) {
 }
 void compute(const op::Fill& op, const Queue& queue) { fill(queue.stream, view_of(op.y), op.value); }
 
-void compute(const op::Add& op, const Queue& queue) {
-  const View y = view_of(op.y), x = view_of(op.x);
+View every_row(const View& row, i64 rows) { return {row.data, row.type, rows, row.cols, 0}; }
+
+void add(cudaStream_t stream, const View& y, const View& x) {
   with_float(y.type, [&](auto a) {
     with_float(x.type, [&](auto b) {
       using Y = decltype(a);
       using X = decltype(b);
-      run_each_pack("add", queue.stream, {y, x}, Add<Y, X>{Rows<Y>(y), Rows<X>(x)});
+      run_each_pack("add", stream, {y, x}, Add<Y, X>{Rows<Y>(y), Rows<X>(x)});
     });
   });
 }
+void compute(const op::Add& op, const Queue& queue) { add(queue.stream, view_of(op.y), view_of(op.x)); }
 
 void cast(cudaStream_t stream, const View& y, const View& x) {
   with_float(y.type, [&](auto a) {
@@ -217,7 +219,7 @@ void broadcast_row(cudaStream_t stream, const View& y, const View& row) {
     with_float(row.type, [&](auto b) {
       using Y = decltype(a);
       using X = decltype(b);
-      const View rows{row.data, row.type, y.rows, y.cols, 0};
+      const View rows = every_row(row, y.rows);
       run_each_pack("broadcast_row", stream, {y, rows}, Cast<Y, X>{Rows<Y>(y), Rows<X>(rows)});
     });
   });

@@ -6,7 +6,7 @@
 
 namespace ft::cuda {
 
-// Why an index of the data was skipped; the last one found stays.
+// Why an index of the data was skipped.
 enum class Wrong : std::int32_t {
   none,
   position,
@@ -24,7 +24,7 @@ constexpr int kSumParts = 1024;
 // Where kernels are queued, and what they may write beside their results.
 struct Queue {
   cudaStream_t stream;
-  std::int32_t* wrong;  // a Wrong
+  std::int32_t* wrong;  // a Wrong, for operations with indices; the last one found stays
   double* partial;      // (kSumParts)
 };
 

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "tests/engine/cpu/all_kernels.h"
+#include "tests/support/adapter_share.h"
 
 namespace ft::cpu {
 namespace {
@@ -310,6 +311,33 @@ TEST(Products, ThroughOneDnn) {
   check({70, 70, {16}, DType::f32, DType::f32, C::residual}, "so are small terms", {&one});
 }
 
+void expect_share(const std::string& name, Products& products, DType type, double unit) {
+  for (const bool bias : {false, true})
+    for (const double c : {1.0, 4.0})
+      for (const double adapter : {1e-3, 3e-3}) {
+        SCOPED_TRACE(str(name, " ", name_of(type), " c ", c, " adapter ", adapter, " bias ", bias));
+        test::AdapterShare share({.c = c, .adapter = adapter, .type = type, .unit = unit, .bias = bias});
+        std::vector<Tensor> tensors;
+        for (const test::Matrix* m : share.matrices()) tensors.push_back(m->tensor);
+        share.run(tensors, [&](const op::Products& op) { products.run(op); });
+        EXPECT_GE(share.of_y(), share.in_pefts_order() - 0.01);
+        EXPECT_NEAR(share.of_y(), 1, 0.06);
+      }
+}
+
+TEST(Products, AsMuchOfAnAdapterArrivesAsInPeftsOrder) {
+  for (const auto& k : all_kernels())
+    for (const DType type : {DType::bf16, DType::f16}) expect_share(k.name, with_threads(k, 2), type, 1);
+}
+
+// A CPU without oneDNN's bf16 shows with its f32 what is added first.
+TEST(Products, AsMuchOfAnAdapterArrivesThroughOneDnn) {
+  Team team(2);
+  Products products(kernels_of(best_target()).products, team, {.f32 = true, .bf16 = true});
+  expect_share("onednn", products, DType::bf16, 1);
+  expect_share("onednn", products, DType::f32, 0x1p-16);
+}
+
 TEST(OneDnn, RunsOnEveryCpuInF32) {
   Team alone(1);
   Matrix y(70, 66, DType::f32, 0, true), a(70, 80, DType::f32, 0), b(80, 66, DType::f32, 0);
@@ -318,9 +346,13 @@ TEST(OneDnn, RunsOnEveryCpuInF32) {
   ProductCall call{y.tensor.data, 66, DType::f32, 70,     66, &term,         1, DType::f32, 1,
                    nullptr,       0,  DType::f32, &alone, 1,  scratch.data()};
   OneDnn onednn;
-  EXPECT_TRUE(onednn.run(call, 16 << 20));
+  for (const bool onto : {false, true}) {
+    EXPECT_TRUE(onednn.can(call, onto, 16 << 20));
+    EXPECT_TRUE(onednn.run(call, onto, 16 << 20));
+  }
   call.alpha = 2;
-  EXPECT_FALSE(onednn.run(call, 16 << 20));
+  EXPECT_FALSE(onednn.can(call, false, 16 << 20));
+  EXPECT_FALSE(onednn.run(call, false, 16 << 20));
 }
 
 }  // namespace

@@ -351,5 +351,41 @@ TEST(CudaLayers, AWrongIndexIsAnInternalError) {
     }
 }
 
+// It is said once, with the module that met it.
+TEST(CudaLayers, AWrongIndexIsNamedAndForgotten) {
+  auto ops = make_cuda_ops(0, kSmall);
+  Matrix table(4, 8, DType::f32), ids(1, 2, DType::i32), y(2, 8, DType::f32);
+  table.randomize(1), ids.assign({1, 4});
+  const OnGpu t(*ops, table, 0), i(*ops, ids, 0), to(*ops, y, 0);
+  const auto embed = [&](const char* where, std::int32_t last) {
+    ops->enter(where);
+    const std::int32_t now[] = {1, last};
+    ops->upload(i.tensor, now);
+    ops->run(op::Embedding{.y = to.tensor, .ids = i.tensor.view({2}), .table = t.tensor});
+  };
+  const auto said = [&] {
+    try {
+      ops->synchronize();
+    } catch (const InternalError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  const auto has = [](const std::string& all, const std::string& with) { return all.find(with) != all.npos; };
+  embed("encoder.embed_tokens", 3);
+  EXPECT_EQ(said(), "");
+  embed("encoder.embed_tokens", 4);
+  std::string what = said();
+  EXPECT_TRUE(has(what, "embedding: an id beyond the table, in encoder.embed_tokens")) << what;
+  EXPECT_FALSE(has(what, "later module")) << what;
+  EXPECT_EQ(said(), "");
+  embed("encoder.embed_tokens", 3);
+  embed("decoder.embed_tokens", 5);
+  what = said();
+  EXPECT_TRUE(has(what, "an id beyond the table, in encoder.embed_tokens or a later module")) << what;
+  embed("decoder.embed_tokens", 3);
+  EXPECT_EQ(said(), "");
+}
+
 }  // namespace
 }  // namespace ft::cuda

@@ -2,6 +2,7 @@
 // each; and what becomes of a run when one of them is lost.
 #include <gtest/gtest.h>
 
+#include "engine/core/environment.h"
 #include "engine/cuda/nccl_communicator.h"
 #include "engine/dist/parameter_store.h"
 #include "engine/dist/planned.h"
@@ -39,6 +40,20 @@ std::vector<std::exception_ptr> catching(int ranks, double seconds,
 }
 void on_gpus(int ranks, const std::function<void(Ops&, Communicator&)>& body, const Wire& wire = {}) {
   rethrow_first(catching(ranks, 20, body, wire));
+}
+
+// NVLink's switches would add up in an order that differs from run to run.
+TEST_F(Nccl, SumsInSwitchesAreTheUsersChoice) {
+  const auto started_with = [](const char* algorithms, const char* nvls) {
+    set_variable("NCCL_ALGO", algorithms);
+    set_variable("NCCL_NVLS_ENABLE", nvls);
+    on_gpus(2, [](Ops&, Communicator& c) { c.barrier(); });
+    return cuda_on_cpu::nccl_nvls();
+  };
+  EXPECT_EQ(started_with("", "1"), "1");
+  EXPECT_EQ(started_with("", "2"), "2");
+  EXPECT_EQ(started_with("NVLS", ""), "");
+  EXPECT_EQ(started_with("", ""), "0");
 }
 
 // Two numbers have one sum, in whatever order and however often it is rounded.

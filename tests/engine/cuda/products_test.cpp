@@ -1,7 +1,8 @@
 // Sums of products of the CUDA backend against the CPU's: every transposition, several terms, residuals,
-// biases, weights in 4 bits in parts.
+// biases, what is left of small terms, weights in 4 bits in parts.
 #include "engine/io/four_bit.h"
 #include "tests/engine/cuda/both.h"
+#include "tests/support/adapter_share.h"
 
 namespace ft::cuda {
 namespace {
@@ -98,6 +99,24 @@ TEST(CudaProducts, ABiasForEveryRow) {
           },
           10 * t.rounding(t.type));
     });
+}
+
+TEST(CudaProducts, AsMuchOfAnAdapterArrivesAsInPeftsOrder) {
+  for (const DType type : {DType::bf16, DType::f16})
+    for (const bool bias : {false, true})
+      for (const double c : {1.0, 4.0})
+        for (const double adapter : {1e-3, 3e-3}) {
+          SCOPED_TRACE(str(name_of(type), " c ", c, " adapter ", adapter, " bias ", bias));
+          test::AdapterShare share({.c = c, .adapter = adapter, .type = type, .bias = bias});
+          auto ops = make_cuda_ops(0, kSmall);
+          std::list<OnGpu> gpu;
+          Tensors tensors;
+          for (const Matrix* m : share.matrices()) tensors.push_back(gpu.emplace_back(*ops, *m, 0).tensor);
+          share.run(tensors, [&](const op::Products& products) { ops->run(products); });
+          gpu.front().download(*share.matrices()[0]);
+          EXPECT_GE(share.of_y(), share.in_pefts_order() - 0.01);
+          EXPECT_NEAR(share.of_y(), 1, 0.06);
+        }
 }
 
 TEST(CudaProducts, WeightsInFourBitsAreMadeDenseInParts) {
