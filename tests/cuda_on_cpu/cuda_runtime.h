@@ -22,6 +22,7 @@
 #define __shared__  // only in shared_memory(): its array is ours
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 struct uint3 {
   unsigned x, y, z;
@@ -51,6 +52,7 @@ void set_order(Order);  // of threads between barriers, and of blocks
 // The GPU that there is: its compute capability, 8.0 or 9.0, and so how much shared memory a block may have.
 void set_capability(int major);
 int capability();
+void set_multiprocessors(int);  // that it has
 
 enum class Meeting : std::uint8_t { sync, shuffle, vote, product, matrices };
 // The lanes of `mask` meet, leave their values and take that of lane `from`, or every lane's (all[32]).
@@ -80,10 +82,18 @@ template <class T>
 void multiply_group(T, float (*d)[4], int n, const unsigned (&a)[4], std::uint64_t b_tile, bool b_down,
                     bool add);
 template <class T>
-void multiply_group(T, float (*d)[4], int n, std::uint64_t a_tile, std::uint64_t b_tile, bool add);
+void multiply_group(T, float (*d)[4], int n, std::uint64_t a_tile, std::uint64_t b_tile, bool a_down,
+                    bool b_down, bool add);
 void commit_products();
 void wait_for_products(int under_way);
 void show_copies_to_products();
+// Barriers in shared memory and boxes that come into it (engine/cuda/kernels/tma.cuh). A box comes as late as
+// it may, when no thread can go on without it; in Order::backward at once; shuffled, one or the other.
+void make_barrier(unsigned barrier, int arrivals);
+void show_barriers();
+void announce(unsigned barrier, unsigned bytes);  // and arrives
+void wait_for_phase(unsigned barrier, unsigned parity);
+void fetch_box(unsigned to, const std::uint64_t* map, int row, int column, unsigned barrier);
 // How often eight lanes accessed shared memory together, for matrices and copies of 16 bytes, and how often
 // they had to repeat it because two of them wanted different words of one bank. Over all blocks since the
 // last reset.
@@ -149,9 +159,16 @@ using cudaStream_t = struct CudaOnCpuStream*;
 using cudaEvent_t = struct CudaOnCpuEvent*;
 struct cudaDeviceProp {
   char name[256];
-  int major, minor;
+  int major, minor, multiProcessorCount;
+};
+enum { cudaEnableDefault = 0 };
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1
 };
 
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version,
+                                             unsigned long long flags, cudaDriverEntryPointQueryResult*);
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp*, int device);

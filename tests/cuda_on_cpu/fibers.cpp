@@ -56,7 +56,7 @@ constexpr std::size_t kStack = 64 << 10, kMostThreads = 1024;
 constexpr unsigned char kPoison = 0xcd, kUntouched = 0xa7;
 constexpr unsigned kWholeWarp = ~0u;
 
-enum class State : std::uint8_t { ready, at_block, at_warp, at_named, done };
+enum class State : std::uint8_t { ready, at_block, at_warp, at_named, at_phase, done };
 
 struct Fiber {
   void* stack = nullptr;  // where it was left
@@ -65,8 +65,10 @@ struct Fiber {
   Meeting meeting = Meeting::sync;
   unsigned mask = 0;
   std::uint64_t value = 0;
-  std::uint64_t met = 0;  // the value when the whole warp met last
-  int named = 0;          // the barrier that it waits at
+  std::uint64_t met = 0;                       // the value when the whole warp met last
+  int named = 0;                               // the barrier that it waits at
+  bool (*over)(unsigned, unsigned) = nullptr;  // the phase that it waits for
+  unsigned barrier = 0, parity = 0;
 };
 struct Named {
   int arrived = 0, threads = 0;
@@ -170,6 +172,16 @@ bool release_block() {
   return true;
 }
 
+bool release_phases() {
+  bool any = false;
+  for (Fiber& f : machine().fibers)
+    if (f.state == State::at_phase && f.over(f.barrier, f.parity)) {
+      f.state = State::ready;
+      any = true;
+    }
+  return any;
+}
+
 void order_of(std::vector<std::size_t>& all) {
   Machine& m = machine();
   std::iota(all.begin(), all.end(), std::size_t{0});
@@ -206,8 +218,9 @@ void run_block(std::vector<std::size_t>& order) {
         moved |= release_warp(w);
       }
     moved |= release_block();
+    moved |= release_phases();
     if (std::all_of(m.fibers.begin(), m.fibers.end(), [](auto& f) { return f.state == State::done; })) return;
-    if (!moved) fail("deadlock: threads wait at different barriers");
+    if (!moved && !land_box()) fail("deadlock: threads wait at different barriers");
   }
 }
 
@@ -246,6 +259,16 @@ void meet_at(int barrier, int threads) {
   arrive_at(barrier, threads);
   if (f.state == State::at_named) machine().leave();
 }
+void wait_until(bool (*over)(unsigned, unsigned), unsigned barrier, unsigned parity) {
+  Fiber& f = machine().now();
+  if (over(barrier, parity)) return;
+  f.over = over;
+  f.barrier = barrier;
+  f.parity = parity;
+  f.state = State::at_phase;
+  machine().leave();
+}
+bool at_random() { return machine().random() % 2 == 0; }
 int block_any(int mine) {
   machine().any |= mine != 0;
   block_barrier();
@@ -293,7 +316,9 @@ void run_blocks(dim3 grid, dim3 block, std::size_t shared, const std::function<v
     m.named = {};
     for (std::size_t i = 0; i < threads; ++i) prepare(m.fibers[i], i, block);
     begin_block(threads);
+    begin_barriers();
     run_block(order);
+    if (boxes_on_their_way()) fail("a box is on its way to a block that has ended");
     count_copies();
     if (!std::all_of(memory + shared, memory + shared + ft::cuda::kGuard,
                      [](unsigned char c) { return c == kUntouched; }))

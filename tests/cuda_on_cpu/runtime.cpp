@@ -23,12 +23,13 @@ bool is_pinned(const void* p) {
   return it != pinned().begin() && (--it, at < it->first + it->second);
 }
 
-int the_capability = 8;
+int the_capability = 8, the_multiprocessors = 3;
 
 }  // namespace
 
 void set_capability(int major) { the_capability = major; }
 int capability() { return the_capability; }
+void set_multiprocessors(int n) { the_multiprocessors = n; }
 
 void enqueue(cudaStream_t s, std::function<void()> work) {
   const Lock held = lock();
@@ -82,7 +83,7 @@ const char* cudaGetErrorString(cudaError_t e) {
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
-  *p = {"CUDA on a CPU", capability(), 0};
+  *p = {"CUDA on a CPU", capability(), 0, the_multiprocessors};
   int count = 0;
   cudaGetDeviceCount(&count);
   return device >= 0 && device < count ? cudaSuccess : cudaErrorInvalidDevice;

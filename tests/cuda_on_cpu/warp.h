@@ -17,5 +17,11 @@ void count_copies();  // all its threads have ended
 // products see behind show_copies_to_products() only.
 void begin_products(std::size_t threads);
 void landed(unsigned at);
+// Of barriers and boxes (barriers.cpp).
+void wait_until(bool (*over)(unsigned, unsigned), unsigned barrier, unsigned parity);
+bool at_random();  // one or the other, in Order::shuffled
+void begin_barriers();
+bool land_box();  // the oldest on its way; whether there was one
+bool boxes_on_their_way();
 
 }  // namespace cuda_on_cpu

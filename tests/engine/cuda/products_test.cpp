@@ -142,5 +142,38 @@ TEST(CudaProducts, WeightsInFourBitsAreMadeDenseInParts) {
           }
 }
 
+// Whole numbers: sums in f32 are exact, and those that are rounded are rounded once.
+TEST(CudaProducts, InOnePassOnHopper) {
+  for (const DType type : {DType::bf16, DType::f16})
+    for (const auto& [ta, tb] :
+         {std::pair{Trans::no, Trans::yes}, {Trans::no, Trans::no}, {Trans::yes, Trans::no}})
+      for (const Dims d : {Dims{136, 264, 80}, Dims{40, 520, 24}}) {
+        SCOPED_TRACE(str(name_of(type), " ", d.m, " ", d.n, " ta ", int(ta), " tb ", int(tb)));
+        Trial t{type, d.m, d.n, 8};
+        t.sizes.products = ProductKernels::own;
+        set_capability(9);
+        t.matrix(d.m, d.n, DType::f32);
+        operands(t, d, ta, tb, 2);
+        operands(t, {d.m, d.n, 16}, ta, tb, 4);
+        t.matrix(d.m, d.n, DType::f32).randomize(6);
+        t.matrix(d.m, d.n, type);
+        t.vector(d.n, type).randomize(7);
+        for (Matrix& m : t.made) {
+          std::vector<double> whole = m.values();
+          for (double& v : whole) v = std::round(2 * v);
+          m.assign(whole);
+        }
+        t.expect_same(
+            [=, ta = ta, tb = tb](Ops& ops, const Tensors& x) {
+              const Term terms[] = {{x[1], ta, x[2], tb}, {x[3], ta, x[4], tb}};
+              ops.run(op::Products{.y = x[0], .terms = terms, .alpha = 0.5f, .c = x[5]});
+              ops.run(op::Products{.y = x[0], .terms = terms, .c = x[0]});
+              ops.run(op::Products{.y = x[6], .terms = terms, .c = x[7].view({d.n})});
+            },
+            t.rounding(type));
+        set_capability(8);
+      }
+}
+
 }  // namespace
 }  // namespace ft::cuda

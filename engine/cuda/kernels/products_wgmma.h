@@ -1,0 +1,35 @@
+// Sums of products on Hopper in one pass: all terms, and c, are added up in f32 and rounded once.
+#pragma once
+#include <cuda_runtime.h>
+
+#include "engine/cuda/tensor_maps.h"
+#include "engine/ops/view.h"
+
+namespace ft::cuda {
+
+// y (m, n) = alpha * sum of op(a) (m, k) op(b) (k, n) + c. In all terms alike a lies as it is multiplied, or,
+// `a_down`, as its transpose, and b as its transpose, or, `b_down`, as it is multiplied.
+struct OnePass {
+  static constexpr int kMostTerms = 8;
+  // Boxes of 128 rows; of what lies down, of 64.
+  struct Operands {
+    TensorMap a, b;
+    int depth;
+  };
+  Operands terms[kMostTerms];  // in the order in which they are added up
+  int count;
+  View y, c;       // c: null, y, another matrix of y's type; its rows begin at multiples of four elements
+  bool every_row;  // c is one row, of y's type or the operands'
+  float alpha;
+};
+constexpr int kBoxRows = 128, kBoxRowsDown = 64;
+// The blocks of y that it is computed in.
+constexpr int kTileRows = 128, kTileColumns = 256;
+constexpr std::int64_t tiles_of(std::int64_t rows, std::int64_t cols) {
+  return (rows + kTileRows - 1) / kTileRows * ((cols + kTileColumns - 1) / kTileColumns);
+}
+
+// operands: bf16 or f16. Not a_down without b_down.
+void one_pass(cudaStream_t, const OnePass&, DType operands, bool a_down, bool b_down, int multiprocessors);
+
+}  // namespace ft::cuda

@@ -1,0 +1,61 @@
+// Boxes of matrices that come into shared memory by themselves, and barriers that count what has arrived:
+// instructions of compute capability 9.0. tests/cuda_on_cpu implements the same in loops.
+//
+// fetch_box: begins to copy the map's box at this row and column to `to`, a multiple of 1024 bytes: a panel
+// of wgmma.cuh, of as many rows as the map says, zeros beyond the matrix. Its bytes count at the barrier.
+//
+// A barrier is 8 bytes of shared memory that goes through phases. A phase is over once as many have arrived
+// as the barrier was made for, and all bytes that were announced have come.
+// make_barrier, show_barriers: a thread makes them and shows them to the copying engine and, behind the
+// block's next barrier, to all others.
+// arrive: of the calling thread. announce: the same, and so many bytes will come in this phase.
+// wait_for_phase: until the phase of this parity is over, the first one being 0. One before the first counts
+// as over.
+#pragma once
+#include "engine/cuda/kernels/tiles.cuh"
+#include "engine/cuda/tensor_maps.h"
+
+namespace ft::cuda {
+
+#ifdef __CUDACC__
+__device__ inline void make_barrier(unsigned barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+__device__ inline void show_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+__device__ inline void arrive(unsigned barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+__device__ inline void announce(unsigned barrier, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+__device__ inline void wait_for_phase(unsigned barrier, unsigned parity) {
+  unsigned over;
+  do
+    asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+                 : "=r"(over)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
+  while (!over);
+}
+__device__ inline void fetch_box(unsigned to, const TensorMap& map, int row, int column, unsigned barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+      "l"(&map), "r"(column), "r"(row), "r"(barrier)
+      : "memory");
+}
+#else
+inline void make_barrier(unsigned barrier, int arrivals) { cuda_on_cpu::make_barrier(barrier, arrivals); }
+inline void show_barriers() { cuda_on_cpu::show_barriers(); }
+inline void arrive(unsigned barrier) { cuda_on_cpu::announce(barrier, 0); }
+inline void announce(unsigned barrier, unsigned bytes) { cuda_on_cpu::announce(barrier, bytes); }
+inline void wait_for_phase(unsigned barrier, unsigned parity) {
+  cuda_on_cpu::wait_for_phase(barrier, parity);
+}
+inline void fetch_box(unsigned to, const TensorMap& map, int row, int column, unsigned barrier) {
+  cuda_on_cpu::fetch_box(to, map.opaque, row, column, barrier);
+}
+#endif
+
+}  // namespace ft::cuda

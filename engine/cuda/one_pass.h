@@ -1,0 +1,29 @@
+// Sums of products that ft's own kernel computes in one pass (kernels/products_wgmma.h): all terms and c are
+// added up in f32, and rounded once.
+#pragma once
+#include <span>
+
+#include "engine/cuda/cuda_ops.h"
+#include "engine/cuda/gpu.h"
+#include "engine/ops/ops.h"
+
+namespace ft::cuda {
+
+class OnePassProducts {
+ public:
+  OnePassProducts(const Gpu&, ProductKernels);
+
+  // Whether it computes y = the sum of these terms + c. A term's weights in 4 bits count as made dense.
+  bool takes(const Tensor& y, std::span<const Term* const>, const Tensor& c) const;
+  // every_row: c is one row.
+  void run(const Tensor& y, std::span<const Term>, float alpha, const Tensor& c, bool every_row) const;
+
+ private:
+  bool fits(const Tensor& y, std::span<const Term* const>, const Tensor& c) const;
+  bool gains(const Tensor& y, std::span<const Term* const>, const Tensor& c) const;
+
+  const Gpu& gpu_;
+  ProductKernels which_;
+};
+
+}  // namespace ft::cuda
