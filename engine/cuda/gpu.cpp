@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kLeastMajor = 8;  // the first with bf16 products
 
-cudaDeviceProp select(int index) {
+// Its compute capability's major number.
+int select(int index) {
   const std::string name = str("device cuda:", index);
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
@@ -34,15 +35,13 @@ cudaDeviceProp select(int index) {
                     str(name, ": ", about.name, " has compute capability ", about.major, ".", about.minor,
                         "; ft needs 8.0 or later (A100, RTX 30 and newer); use device=cpu"));
   check(cudaSetDevice(index), "selecting the GPU");
-  return about;
+  return about.major;
 }
 
 }  // namespace
 
-Gpu::Gpu(int index, std::int64_t staging) : index_(index), part_(staging / kParts) {
-  const cudaDeviceProp about = select(index);
-  capability_ = about.major;
-  multiprocessors_ = about.multiProcessorCount;
+Gpu::Gpu(int index, std::int64_t staging)
+    : index_(index), capability_(select(index)), part_(staging / kParts) {
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
   for (cudaEvent_t& e : read_)
     check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "creating an event");

@@ -22,7 +22,6 @@ class Gpu {
 
   int index() const { return index_; }
   int capability() const { return capability_; }  // the major number: 9 is Hopper
-  int multiprocessors() const { return multiprocessors_; }
   void use() const;  // in this thread: it may be new, and would use the first GPU
   cudaStream_t stream() const { return stream_; }
   Buffer allocate(std::int64_t bytes) const;
@@ -43,7 +42,7 @@ class Gpu {
 
   static constexpr int kParts = 2;  // of the staging memory: one is filled while the GPU reads the other
 
-  int index_, capability_ = 0, multiprocessors_ = 0;
+  int index_, capability_;
   cudaStream_t stream_ = nullptr;
   std::function<void()> look_;
   std::mutex staging_mutex_;  // of all that follows

@@ -19,11 +19,12 @@ bool in_fours(const Tensor& t) {
 
 }  // namespace
 
-OnePassProducts::OnePassProducts(const Gpu& gpu, ProductKernels which) : gpu_(gpu), which_(which) {}
+OnePassProducts::OnePassProducts(const Gpu& gpu, ProductKernels which)
+    : stream_(gpu.stream()), blocks_(gpu.capability() == kHopper ? one_pass_blocks() : 0), which_(which) {}
 
 // One kernel computes all terms alike; the operands' rows begin where the copying engine can reach them.
 bool OnePassProducts::fits(const Tensor& y, std::span<const Term* const> terms, const Tensor& c) const {
-  if (gpu_.capability() != kHopper || terms.empty() || terms.size() > OnePass::kMostTerms) return false;
+  if (blocks_ == 0 || terms.empty() || terms.size() > OnePass::kMostTerms) return false;
   const Term& first = *terms.front();
   const DType type = first.a.dtype;
   if (type == DType::f32 || (y.dtype != type && y.dtype != DType::f32)) return false;
@@ -42,7 +43,7 @@ bool OnePassProducts::fits(const Tensor& y, std::span<const Term* const> terms, 
 bool OnePassProducts::gains(const Tensor& y, std::span<const Term* const> terms, const Tensor& c) const {
   const bool several = terms.size() > 1 || (c && c.shape.rank == 1);
   const std::int64_t tiles = tiles_of(y.rows(), y.cols());
-  return several && tiles >= gpu_.multiprocessors() / 2;
+  return several && tiles >= blocks_ / 2;
 }
 
 bool OnePassProducts::takes(const Tensor& y, std::span<const Term* const> terms, const Tensor& c) const {
@@ -62,7 +63,7 @@ void OnePassProducts::run(const Tensor& y, std::span<const Term> terms, float al
   s.c = view_of(c);
   s.every_row = c && every_row;
   s.alpha = alpha;
-  one_pass(gpu_.stream(), s, first.a.dtype, a_down, b_down, gpu_.multiprocessors());
+  one_pass(stream_, s, first.a.dtype, a_down, b_down, blocks_);
 }
 
 }  // namespace ft::cuda

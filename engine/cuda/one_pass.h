@@ -22,7 +22,8 @@ class OnePassProducts {
   bool fits(const Tensor& y, std::span<const Term* const>, const Tensor& c) const;
   bool gains(const Tensor& y, std::span<const Term* const>, const Tensor& c) const;
 
-  const Gpu& gpu_;
+  cudaStream_t stream_;
+  int blocks_;  // that run at the same time; 0: the GPU has no such kernel
   ProductKernels which_;
 };
 

@@ -32,40 +32,50 @@ struct Box {
   Matrix matrix;
   int row, column;
   unsigned to, barrier;
+  int rank;  // of the block that it comes to
 };
 
+using Place = std::pair<int, unsigned>;  // a block's rank in its cluster, and an address
 struct State {
-  std::map<unsigned, Barrier> barriers;
+  std::map<Place, Barrier> barriers;
   std::deque<Box> boxes;  // on their way
 };
 State the_state;
 
-std::uint64_t content_of(unsigned barrier) {
+std::uint64_t content_of(Place at) {
   std::uint64_t content = 0;
-  std::memcpy(&content, ft::cuda::block_memory + barrier, sizeof content);
+  std::memcpy(&content, shared_of(at.first) + at.second, sizeof content);
   return content;
 }
 // Null, and what is wrong, where there is none.
-Barrier* find(unsigned barrier, const char*& wrong) {
-  const auto found = the_state.barriers.find(barrier);
-  wrong = found == the_state.barriers.end()              ? "a barrier that has not been made"
-          : !found->second.shown                         ? "a barrier that has not been shown"
-          : found->second.content != content_of(barrier) ? "a barrier's memory has been written"
-                                                         : nullptr;
+Barrier* find(Place at, const char*& wrong) {
+  const auto found = the_state.barriers.find(at);
+  wrong = found == the_state.barriers.end()         ? "a barrier that has not been made"
+          : !found->second.shown                    ? "a barrier that has not been shown"
+          : found->second.content != content_of(at) ? "a barrier's memory has been written"
+                                                    : nullptr;
   return wrong ? nullptr : &found->second;
-}
-Barrier& barrier_at(unsigned barrier) {
-  const char* wrong = nullptr;
-  Barrier* b = find(barrier, wrong);
-  if (!b) give_up(wrong);
-  return *b;
 }
 void end_phase(Barrier& b) {
   if (b.missing > 0 || b.bytes != 0) return;
   b.missing = b.arrivals;
   ++b.phase;
 }
-bool over(unsigned barrier, unsigned parity) { return the_state.barriers.at(barrier).phase % 2 != parity; }
+Barrier& barrier_at(Place at) {
+  const char* wrong = nullptr;
+  Barrier* b = has_ended(at.first) ? nullptr : find(at, wrong);
+  if (!b) give_up(wrong ? wrong : "a barrier of a block that has ended");
+  return *b;
+}
+void arrive_at_place(Place at, unsigned bytes) {
+  Barrier& b = barrier_at(at);
+  if (--b.missing < 0) give_up("more have arrived at a barrier than it was made for");
+  b.bytes += bytes;
+  end_phase(b);
+}
+bool over(int rank, unsigned barrier, unsigned parity) {
+  return the_state.barriers.at({rank, barrier}).phase % 2 != parity;
+}
 
 void land(const Box& box) {
   const Matrix& m = box.matrix;
@@ -80,9 +90,9 @@ void land(const Box& box) {
                         row * static_cast<std::int64_t>(m.stride) + 2 * column,
                     sizeof element);
       const unsigned linear = box.to + r * kRowBytes + 2 * c;
-      std::memcpy(ft::cuda::block_memory + (linear ^ (linear >> 3 & 0x70)), &element, sizeof element);
+      std::memcpy(shared_of(box.rank) + (linear ^ (linear >> 3 & 0x70)), &element, sizeof element);
     }
-  Barrier& b = the_state.barriers.at(box.barrier);
+  Barrier& b = the_state.barriers.at({box.rank, box.barrier});
   b.bytes -= static_cast<std::int64_t>(m.box_rows) * kRowBytes;
   end_phase(b);
 }
@@ -92,7 +102,7 @@ void land(const Box& box) {
 void begin_barriers() { the_state = {}; }
 bool boxes_on_their_way() { return !the_state.boxes.empty(); }
 bool land_box() {
-  if (the_state.boxes.empty()) return false;
+  if (the_state.boxes.empty() || has_ended(the_state.boxes.front().rank)) return false;
   land(the_state.boxes.front());
   the_state.boxes.pop_front();
   return true;
@@ -104,25 +114,21 @@ void make_barrier(unsigned barrier, int arrivals) {
   if (arrivals < 1) give_up("a barrier for nobody");
   const std::uint64_t content = 0x6261727269657200 + barrier;
   std::memcpy(ft::cuda::block_memory + barrier, &content, sizeof content);
-  the_state.barriers[barrier] = {arrivals, arrivals, 0, 0, false, content};
+  the_state.barriers[{cluster_rank(), barrier}] = {arrivals, arrivals, 0, 0, false, content};
 }
 void show_barriers() {
-  for (auto& [at, b] : the_state.barriers) b.shown = true;
+  for (auto& [at, b] : the_state.barriers) b.shown |= at.first == cluster_rank();
 }
-void announce(unsigned barrier, unsigned bytes) {
-  Barrier& b = barrier_at(barrier);
-  if (--b.missing < 0) give_up("more have arrived at a barrier than it was made for");
-  b.bytes += bytes;
-  end_phase(b);
-}
+void announce(unsigned barrier, unsigned bytes) { arrive_at_place({cluster_rank(), barrier}, bytes); }
+void arrive_in(int rank, unsigned barrier) { arrive_at_place({rank, barrier}, 0); }
 void wait_for_phase(unsigned barrier, unsigned parity) {
-  barrier_at(barrier);
+  barrier_at({cluster_rank(), barrier});
   if (parity > 1) give_up("a phase's parity is 0 or 1");
   wait_until(over, barrier, parity);
 }
 
-void fetch_box(unsigned to, const std::uint64_t* map, int row, int column, unsigned barrier) {
-  Box box{{}, row, column, to, barrier};
+void fetch_box(unsigned to, const std::uint64_t* map, int row, int column, unsigned barrier, bool for_all) {
+  Box box{{}, row, column, to, barrier, cluster_rank()};
   std::memcpy(&box.matrix, map, sizeof box.matrix);
   const Matrix& m = box.matrix;
   if (m.valid != kValid) give_up("a box of a map that the driver has not made");
@@ -131,11 +137,15 @@ void fetch_box(unsigned to, const std::uint64_t* map, int row, int column, unsig
     give_up("a box to beyond the block's shared memory");
   if (!memory().holds(reinterpret_cast<const void*>(m.address), (m.rows - 1) * m.stride + 2 * m.columns))
     give_up("a box of memory that is not there");
-  barrier_at(barrier);
-  if (order() == Order::backward || (order() == Order::shuffled && at_random()))
-    land(box);
-  else
-    the_state.boxes.push_back(box);
+  for (int rank = 0; rank < cluster_size(); ++rank) {
+    if (!for_all && rank != cluster_rank()) continue;
+    box.rank = rank;
+    barrier_at({rank, barrier});
+    if (order() == Order::backward || (order() == Order::shuffled && at_random()))
+      land(box);
+    else
+      the_state.boxes.push_back(box);
+  }
 }
 
 namespace {

@@ -92,8 +92,12 @@ void show_copies_to_products();
 void make_barrier(unsigned barrier, int arrivals);
 void show_barriers();
 void announce(unsigned barrier, unsigned bytes);  // and arrives
+void arrive_in(int rank, unsigned barrier);
 void wait_for_phase(unsigned barrier, unsigned parity);
-void fetch_box(unsigned to, const std::uint64_t* map, int row, int column, unsigned barrier);
+void fetch_box(unsigned to, const std::uint64_t* map, int row, int column, unsigned barrier, bool for_all);
+// Blocks that run together, each with its shared memory.
+int cluster_rank();
+void meet_cluster();
 // How often eight lanes accessed shared memory together, for matrices and copies of 16 bytes, and how often
 // they had to repeat it because two of them wanted different words of one bank. Over all blocks since the
 // last reset.
@@ -159,7 +163,7 @@ using cudaStream_t = struct CudaOnCpuStream*;
 using cudaEvent_t = struct CudaOnCpuEvent*;
 struct cudaDeviceProp {
   char name[256];
-  int major, minor, multiProcessorCount;
+  int major, minor;
 };
 enum { cudaEnableDefault = 0 };
 enum cudaDriverEntryPointQueryResult {
@@ -194,11 +198,18 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                               std::size_t width, std::size_t height, cudaMemcpyKind, cudaStream_t);
 
+enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  struct {
+    dim3 clusterDim;
+  } val;
+};
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
   std::size_t dynamicSmemBytes;
   cudaStream_t stream;
-  void* attrs;
+  cudaLaunchAttribute* attrs;
   unsigned numAttrs;
 };
 
@@ -211,6 +222,11 @@ void enqueue(cudaStream_t, std::function<void()> work);
 bool on_device(const void* p, std::size_t bytes);
 }  // namespace cuda_on_cpu
 
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* kernel, const cudaLaunchConfig_t*);
+template <class Kernel>
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, Kernel* kernel, const cudaLaunchConfig_t* c) {
+  return cudaOccupancyMaxActiveClusters(clusters, reinterpret_cast<const void*>(kernel), c);
+}
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* c, void (*kernel)(Parameters...),
                                Arguments... arguments) {

@@ -23,7 +23,7 @@ bool is_pinned(const void* p) {
   return it != pinned().begin() && (--it, at < it->first + it->second);
 }
 
-int the_capability = 8, the_multiprocessors = 3;
+int the_capability = 8, the_multiprocessors = 4;
 
 }  // namespace
 
@@ -50,14 +50,16 @@ cudaError_t allow_shared(const void* kernel, int bytes) {
 
 cudaError_t enqueue(const cudaLaunchConfig_t& c, const void* kernel, std::function<void()> body) {
   const std::size_t threads = std::size_t{c.blockDim.x} * c.blockDim.y * c.blockDim.z;
+  const std::size_t cluster = c.numAttrs > 0 ? c.attrs[0].val.clusterDim.x : 1;
+  if (cluster > 1 && (capability() < 9 || c.gridDim.x % cluster != 0)) return cudaErrorInvalidConfiguration;
   const bool grid = c.gridDim.x > 0 && c.gridDim.y > 0 && c.gridDim.z > 0 && c.gridDim.x <= 0x7fffffffu &&
                     c.gridDim.y <= 65535 && c.gridDim.z <= 65535;
   if (!grid || threads == 0 || threads > 1024) return cudaErrorInvalidConfiguration;
   const Lock held = lock();
   const std::size_t most = std::max<std::size_t>(48 << 10, allowed_shared()[kernel]);
   if (c.dynamicSmemBytes > most) return cudaErrorInvalidValue;
-  push(c.stream,
-       {[=, body = std::move(body)] { run_blocks(c.gridDim, c.blockDim, c.dynamicSmemBytes, body); }});
+  push(c.stream, {[=, how = Launch{c.gridDim, c.blockDim, c.dynamicSmemBytes, cluster},
+                   body = std::move(body)] { run_blocks(how, body); }});
   return cudaSuccess;
 }
 
@@ -83,10 +85,14 @@ const char* cudaGetErrorString(cudaError_t e) {
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
-  *p = {"CUDA on a CPU", capability(), 0, the_multiprocessors};
+  *p = {"CUDA on a CPU", capability(), 0};
   int count = 0;
   cudaGetDeviceCount(&count);
   return device >= 0 && device < count ? cudaSuccess : cudaErrorInvalidDevice;
+}
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void*, const cudaLaunchConfig_t* c) {
+  *clusters = the_multiprocessors / static_cast<int>(c->attrs[0].val.clusterDim.x);
+  return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 13000, cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int* version) { return *version = 13000, cudaSuccess; }

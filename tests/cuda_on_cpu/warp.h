@@ -6,7 +6,7 @@
 
 namespace cuda_on_cpu {
 
-std::size_t thread();        // of the block
+std::size_t thread();        // of the block, or of its cluster
 std::size_t shared_bytes();  // what the launch asked for
 Order order();
 void give_up(const char* what);  // does not return
@@ -17,8 +17,13 @@ void count_copies();  // all its threads have ended
 // products see behind show_copies_to_products() only.
 void begin_products(std::size_t threads);
 void landed(unsigned at);
+// Of the cluster's blocks that run together: the calling thread's, their number, the shared memory of each,
+// and whether all threads of one have ended.
+int cluster_size();
+unsigned char* shared_of(int rank);
+bool has_ended(int rank);
 // Of barriers and boxes (barriers.cpp).
-void wait_until(bool (*over)(unsigned, unsigned), unsigned barrier, unsigned parity);
+void wait_until(bool (*over)(int rank, unsigned barrier, unsigned parity), unsigned barrier, unsigned parity);
 bool at_random();  // one or the other, in Order::shuffled
 void begin_barriers();
 bool land_box();  // the oldest on its way; whether there was one

@@ -42,12 +42,12 @@ struct Product {
 
 struct Thread {
   std::vector<Product> under_way;
-  int groups = 0;                     // committed
-  std::vector<unsigned> unseen = {};  // what its copies have written since the last fence
+  int groups = 0;                        // committed
+  std::vector<std::size_t> unseen = {};  // what its copies have written since the last fence
 };
 struct State {
   std::vector<Thread> threads;
-  std::vector<bool> unseen;  // chunks of shared memory
+  std::vector<bool> unseen;  // chunks of shared memory, block by block
 };
 State the_state;
 
@@ -56,9 +56,13 @@ float element(std::uint16_t bits) {
   return ft::to_float(T{bits});
 }
 
+std::size_t chunk_of(unsigned at) {
+  return static_cast<std::size_t>(cluster_rank()) * (shared_bytes() / 16 + 1) + at / 16;
+}
+
 float read(const Product& p, unsigned at) {
   if (std::size_t{at} + 2 > shared_bytes()) give_up("a product's operand beyond the block's shared memory");
-  if (the_state.unseen[at / 16]) give_up("a product reads copies that no fence has shown it");
+  if (the_state.unseen[chunk_of(at)]) give_up("a product reads copies that no fence has shown it");
   std::uint16_t bits = 0;
   std::memcpy(&bits, ft::cuda::block_memory + at, sizeof bits);
   return p.element(bits);
@@ -100,14 +104,14 @@ void begin(Product p) {
 
 void begin_products(std::size_t threads) {
   the_state.threads.assign(threads, {});
-  the_state.unseen.assign(shared_bytes() / 16 + 1, false);
+  the_state.unseen.assign(static_cast<std::size_t>(cluster_size()) * (shared_bytes() / 16 + 1), false);
 }
 void landed(unsigned at) {
-  the_state.threads[thread()].unseen.push_back(at / 16);
-  the_state.unseen[at / 16] = true;
+  the_state.threads[thread()].unseen.push_back(chunk_of(at));
+  the_state.unseen[chunk_of(at)] = true;
 }
 void show_copies_to_products() {
-  for (const unsigned chunk : std::exchange(the_state.threads[thread()].unseen, {}))
+  for (const std::size_t chunk : std::exchange(the_state.threads[thread()].unseen, {}))
     the_state.unseen[chunk] = false;
 }
 

@@ -4,11 +4,14 @@
 // all sums in registers, and write their part of the tile while the fetching goes on. Barriers count what has
 // come and what has been read.
 //
+// Two blocks are a cluster. They take tiles one below the other, which need the same part of b: each fetches
+// half of it for both. So the L2 is read by a third less. A stage is filled again when both have read it.
+//
 // A row's sums are taken in the same order, by term, then by depth, wherever the row is, and whatever the
 // number of rows and of multiprocessors.
 //
-// Blocks that run together take tiles of a band of 16 tiles' rows, column by column, so that what they fetch
-// is in the GPU's L2: about 2,000 rows of a and as many columns of b.
+// Clusters that run at the same time take pairs of tiles of a band of 16 tiles' rows, column by column, so
+// that what they fetch is in the GPU's L2: about 2,000 rows of a and as many columns of b.
 #include "engine/cuda/kernels/products_wgmma.h"
 
 #include "engine/cuda/kernels/tma.cuh"
@@ -19,7 +22,8 @@ namespace {
 
 constexpr int kConsumers = 2, kThreadsOfAll = (1 + kConsumers) * kGroupThreads;
 constexpr int kFetchersRegisters = 24, kConsumersRegisters = 240;
-constexpr int kBand = 16;  // rows of tiles
+constexpr int kCluster = 2, kPairRows = kCluster * kTileRows;
+constexpr int kBand = 8;  // rows of pairs
 constexpr int kStages = 4, kStep = kPanelColumns;
 constexpr unsigned kBytesOfA = kTileBytes<kTileRows, kStep>, kBytesOfB = kTileBytes<kTileColumns, kStep>,
                    kStageBytes = kBytesOfA + kBytesOfB;
@@ -52,23 +56,32 @@ struct Room {
   __device__ unsigned read(unsigned stage) const { return full(stage) + 8 * kStages; }
 };
 
-// The tiles of y in the order in which blocks take them.
-struct Tiles {
+// Pairs of tiles in the order in which clusters take them.
+struct Pairs {
   int down, across;
-  explicit __host__ __device__ Tiles(const View& y)
-      : down(static_cast<int>((y.rows + kTileRows - 1) / kTileRows)),
+  explicit __host__ __device__ Pairs(const View& y)
+      : down(static_cast<int>((y.rows + kPairRows - 1) / kPairRows)),
         across(static_cast<int>((y.cols + kTileColumns - 1) / kTileColumns)) {}
   __host__ __device__ int count() const { return down * across; }
 };
 struct Corner {
   int row, column;
-  __device__ Corner(const Tiles& tiles, int n) {
-    const int band = n / (kBand * tiles.across), first = band * kBand, left = tiles.down - first,
-              rows = left < kBand ? left : kBand, within = n - first * tiles.across;
-    row = (first + within % rows) * kTileRows;
+  // Of this block's tile of the pair.
+  __device__ Corner(const Pairs& pairs, int n) {
+    const int band = n / (kBand * pairs.across), first = band * kBand, left = pairs.down - first,
+              rows = left < kBand ? left : kBand, within = n - first * pairs.across;
+    row = (first + within % rows) * kPairRows + cluster_rank() * kTileRows;
     column = within / rows * kTileColumns;
   }
 };
+// f(corner) for each tile that this block takes.
+template <class F>
+__device__ void each_tile(const View& y, F f) {
+  const Pairs pairs(y);
+  for (int n = static_cast<int>(blockIdx.x) / kCluster; n < pairs.count();
+       n += static_cast<int>(gridDim.x) / kCluster)
+    f(Corner(pairs, n));
+}
 
 template <bool a_down, bool b_down>
 __device__ void fetch_step(const OnePass::Operands& term, const Corner& at, int k, const Room& room,
@@ -82,29 +95,30 @@ __device__ void fetch_step(const OnePass::Operands& term, const Corner& at, int 
   } else {
     fetch_box(a, term.a, at.row, k, full);
   }
+  // Half of b, for both blocks.
+  const int half = cluster_rank();
   if constexpr (b_down) {
+    constexpr int kPanels = kTileColumns / kPanelColumns / kCluster;
 #pragma unroll
-    for (int p = 0; p < kTileColumns / kPanelColumns; ++p)
-      fetch_box(b + static_cast<unsigned>(p) * kPanelBytes, term.b, k, at.column + p * kPanelColumns, full);
+    for (int p = half * kPanels; p < (half + 1) * kPanels; ++p)
+      fetch_box_for_all(b + static_cast<unsigned>(p) * kPanelBytes, term.b, k, at.column + p * kPanelColumns,
+                        full);
   } else {
-#pragma unroll
-    for (int p = 0; p < kTileColumns / kBoxRows; ++p)
-      fetch_box(b + static_cast<unsigned>(p) * kBytesOfA, term.b, at.column + p * kBoxRows, k, full);
+    fetch_box_for_all(b + static_cast<unsigned>(half) * (kBytesOfB / kCluster), term.b,
+                      at.column + half * kBoxRows, k, full);
   }
 }
 
 template <bool a_down, bool b_down>
 __device__ void fetch(const OnePass& s, const Room& room) {
-  const Tiles tiles(s.y);
   Turn turn;
-  for (int n = static_cast<int>(blockIdx.x); n < tiles.count(); n += static_cast<int>(gridDim.x)) {
-    const Corner at(tiles, n);
+  each_tile(s.y, [&](const Corner& at) {
     for (int t = 0; t < s.count; ++t)
       for (int k = 0; k < s.terms[t].depth; k += kStep, turn.advance()) {
         wait_for_phase(room.read(turn.stage), turn.parity ^ 1);
         fetch_step<a_down, b_down>(s.terms[t], at, k, room, turn.stage);
       }
-  }
+  });
 }
 
 // A consumer's way through the stages.
@@ -153,9 +167,10 @@ class Reader {
     last_ = turn_.stage;
     turn_.advance();
   }
-  // The stage before the current one has been read.
+  // The stage before the current one has been read by this warp, as both blocks must know.
   __device__ void release() const {
-    if (threadIdx.x % 32 == 0 && last_ < kStages) arrive(room_.read(last_));
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    if (lane < kCluster && last_ < kStages) arrive_in(lane, room_.read(last_));
   }
 
   const Room& room_;
@@ -312,10 +327,8 @@ template <class T, bool a_down, bool b_down>
 __device__ void consume(const OnePass& s, const Room& room) {
   const int warp = this_warp() - 4;
   const unsigned own = room.begin + kPieces + static_cast<unsigned>(warp) * kPieceBytes;
-  const Tiles tiles(s.y);
   Reader<T, a_down, b_down> reader(room, static_cast<unsigned>(warp / 4));
-  for (int n = static_cast<int>(blockIdx.x); n < tiles.count(); n += static_cast<int>(gridDim.x)) {
-    const Corner corner(tiles, n);
+  each_tile(s.y, [&](const Corner& corner) {
     float d[kTileColumns / 8][4];
     reader.begin_sum(d, s);
     const auto end = [&]() -> const auto& {
@@ -330,7 +343,7 @@ __device__ void consume(const OnePass& s, const Room& room) {
     else
       whole ? put<T, T, true>(s, own, row, corner.column, end)
             : put<T, T, false>(s, own, row, corner.column, end);
-  }
+  });
 }
 
 template <class T, bool a_down, bool b_down>
@@ -339,18 +352,20 @@ __global__ void __launch_bounds__(kThreadsOfAll, 1) multiply_all(const __grid_co
   if (threadIdx.x == 0) {
     for (unsigned stage = 0; stage < kStages; ++stage) {
       make_barrier(room.full(stage), 1);
-      make_barrier(room.read(stage), kConsumerWarps);
+      make_barrier(room.read(stage), kCluster * kConsumerWarps);
     }
     show_barriers();
   }
-  __syncthreads();
+  meet_cluster();
   if (this_warp() < 4) {
     give_up_registers<kFetchersRegisters>();
     if (threadIdx.x == 0) fetch<a_down, b_down>(s, room);
+    __syncwarp();
   } else {
     take_registers<kConsumersRegisters>();
     consume<T, a_down, b_down>(s, room);
   }
+  meet_cluster();  // neither ends while the other sends to it
 }
 
 template <class T>
@@ -362,10 +377,29 @@ auto kernel_of(bool a_down, bool b_down) {
 
 }  // namespace
 
-void one_pass(cudaStream_t stream, const OnePass& s, DType operands, bool a_down, bool b_down,
-              int multiprocessors) {
-  const dim3 grid(at_most(Tiles(s.y).count(), multiprocessors));
-  launch("products", {stream, grid, kThreadsOfAll, kShared},
+int one_pass_blocks() {
+  const auto kernel = kernel_of<bf16>(false, false);
+  constexpr const char* kWhat = "looking for room for products";
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kShared)),
+        kWhat);
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = kCluster;
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(kCluster);
+  config.blockDim = dim3(kThreadsOfAll);
+  config.dynamicSmemBytes = kShared;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  int clusters = 0;
+  check(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config), kWhat);
+  return kCluster * clusters;
+}
+
+void one_pass(cudaStream_t stream, const OnePass& s, DType operands, bool a_down, bool b_down, int blocks) {
+  const dim3 grid(at_most(kCluster * Pairs(s.y).count(), blocks));
+  launch("products", {stream, grid, kThreadsOfAll, kShared, kCluster},
          operands == DType::bf16 ? kernel_of<bf16>(a_down, b_down) : kernel_of<f16>(a_down, b_down), s);
 }
 

@@ -29,7 +29,9 @@ constexpr std::int64_t tiles_of(std::int64_t rows, std::int64_t cols) {
   return (rows + kTileRows - 1) / kTileRows * ((cols + kTileColumns - 1) / kTileColumns);
 }
 
-// operands: bf16 or f16. Not a_down without b_down.
-void one_pass(cudaStream_t, const OnePass&, DType operands, bool a_down, bool b_down, int multiprocessors);
+// Blocks that run at the same time on this GPU; 0: none can.
+int one_pass_blocks();
+// operands: bf16 or f16. Not a_down without b_down. blocks: one_pass_blocks().
+void one_pass(cudaStream_t, const OnePass&, DType operands, bool a_down, bool b_down, int blocks);
 
 }  // namespace ft::cuda
