@@ -72,6 +72,7 @@ void arrive_at_place(Place at, unsigned bytes) {
   if (--b.missing < 0) give_up("more have arrived at a barrier than it was made for");
   b.bytes += bytes;
   end_phase(b);
+  if (order() == Order::shuffled && at_random()) let_others_go();
 }
 bool over(int rank, unsigned barrier, unsigned parity) {
   return the_state.barriers.at({rank, barrier}).phase % 2 != parity;

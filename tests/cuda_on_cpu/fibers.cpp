@@ -238,24 +238,38 @@ bool run_ready(const std::size_t* threads, std::size_t n) {
   return moved;
 }
 
-// Warps go side by side, or, backward, each as far as it can before the next one begins.
+// Warps go side by side.
+bool run_together(std::vector<std::size_t>& order) {
+  Machine& m = machine();
+  if (m.order == Order::shuffled) {
+    order_of(order);
+    std::stable_partition(order.begin(), order.end(),
+                          [&](std::size_t i) { return i / m.threads == m.active; });
+  }
+  bool moved = run_ready(order.data(), order.size());
+  for (std::size_t w = 0; w < order.size(); w += 32) moved |= release_warp(w);
+  for (std::size_t b = 0; b < m.blocks.size(); ++b) moved |= release_block(b);
+  return moved;
+}
+
+// Each block goes as far as it can before the next one begins, and in it each warp.
+bool run_backward(const std::vector<std::size_t>& order) {
+  Machine& m = machine();
+  bool moved = false;
+  for (std::size_t first = 0; first < order.size(); first += m.threads)
+    for (bool more = true; more; moved |= more) {
+      more = false;
+      for (std::size_t w = first; w < first + m.threads; w += 32)
+        while (run_ready(&order[w], 32) || release_warp(order[w] / 32 * 32)) more = true;
+      more |= release_block(order[first] / m.threads);
+    }
+  return moved;
+}
+
 void run_cluster(std::vector<std::size_t>& order) {
   Machine& m = machine();
   for (;;) {
-    bool moved = false;
-    if (m.order == Order::shuffled) {
-      order_of(order);
-      std::stable_partition(order.begin(), order.end(),
-                            [&](std::size_t i) { return i / m.threads == m.active; });
-    }
-    if (m.order != Order::backward) moved = run_ready(order.data(), order.size());
-    for (std::size_t w = 0; w < order.size(); w += 32)
-      if (m.order == Order::backward) {
-        while (run_ready(&order[w], 32) || release_warp(order[w] / 32 * 32)) moved = true;
-      } else {
-        moved |= release_warp(w);
-      }
-    for (std::size_t b = 0; b < m.blocks.size(); ++b) moved |= release_block(b);
+    bool moved = m.order == Order::backward ? run_backward(order) : run_together(order);
     moved |= release_cluster();
     moved |= release_phases();
     if (std::all_of(m.fibers.begin(), m.fibers.end(), [](auto& f) { return f.state == State::done; })) return;
@@ -324,6 +338,7 @@ void wait_until(bool (*over)(int, unsigned, unsigned), unsigned barrier, unsigne
   machine().leave();
 }
 bool at_random() { return machine().random() % 2 == 0; }
+void let_others_go() { machine().leave(); }
 int block_any(int mine) {
   machine().block().any |= mine != 0;
   block_barrier();

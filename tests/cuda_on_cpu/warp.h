@@ -24,7 +24,8 @@ unsigned char* shared_of(int rank);
 bool has_ended(int rank);
 // Of barriers and boxes (barriers.cpp).
 void wait_until(bool (*over)(int rank, unsigned barrier, unsigned parity), unsigned barrier, unsigned parity);
-bool at_random();  // one or the other, in Order::shuffled
+void let_others_go();  // before the calling thread goes on
+bool at_random();      // one or the other, in Order::shuffled
 void begin_barriers();
 bool land_box();  // the oldest on its way; whether there was one
 bool boxes_on_their_way();

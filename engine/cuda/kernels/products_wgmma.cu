@@ -223,17 +223,18 @@ __device__ void store_four(T* p, const Four<T>& v, int count) {
 }
 
 // A warp's 16 rows of a tile on their way to memory, piece by piece: a lane has four neighbouring columns of
-// every second row. kWhole: no row and no column is beyond y; the matrix that is added is loaded ahead.
+// every second row. kWhole: no row and no column is beyond y. kMatrix: a matrix is added, which is loaded ahead
+// if kWhole.
 //
 // A piece in shared memory is rows of 16 chunks of four sums. Chunk c of row r lies at place c ^ 2 (r % 4):
 // fragments are written and rows are read without bank conflicts.
-template <class T, class Y, bool kWhole>
+template <class T, class Y, bool kWhole, bool kMatrix>
 class Writer {
  public:
   // own: the warp's piece in shared memory.
   __device__ Writer(const OnePass& s, unsigned own, int row, int column)
       : s_(s), own_(own), row_(row + first_row()), column_(column + 4 * chunk()) {
-    if (kWhole && adds_matrix()) {
+    if constexpr (kWhole && kMatrix) {
 #pragma unroll
       for (int i = 0; i < kRows; ++i) ahead_[i] = load(i, 0);
     }
@@ -259,7 +260,6 @@ class Writer {
     return left < 4 ? static_cast<int>(left) : 4;
   }
   __device__ bool there(int i) const { return kWhole || row_ + i * kTogether < s_.y.rows; }
-  __device__ bool adds_matrix() const { return s_.c.data && !s_.every_row; }
   __device__ Y* at(const View& x, int i, int piece) const {
     return static_cast<Y*>(x.data) + (row_ + i * kTogether) * x.stride + column_ + piece * kPieceColumns;
   }
@@ -292,15 +292,14 @@ class Writer {
   }
   __device__ void write(int piece) {
     const int count = columns(piece);
-    const bool matrix = adds_matrix();
     float base[4] = {};
-    if (s_.every_row) load_row(base, piece);
-#pragma unroll
+    if (!kMatrix && s_.every_row) load_row(base, piece);
+#pragma unroll(kWhole ? kRows : 1)
     for (int i = 0; i < kRows; ++i) {
       const int mixed = chunk() ^ 2 * first_row() ^ 4 * (i % 2);
       const auto sums = *static_cast<const Four<float>*>(shared_pointer(
           own_ + static_cast<unsigned>((first_row() + i * kTogether) * kPieceRowBytes + mixed * 16)));
-      if (matrix) {
+      if constexpr (kMatrix) {
         const Four<Y> added = kWhole ? ahead_[i] : load(i, piece);
         for (int j = 0; j < 4; ++j) base[j] = element(added, j);
         if (kWhole && piece + 1 < kTileColumns / kPieceColumns) ahead_[i] = load(i, piece + 1);
@@ -317,10 +316,19 @@ class Writer {
   Four<Y> ahead_[kRows];
 };
 
-template <class T, class Y, bool kWhole, class Sums>
+template <class T, class Y, bool kWhole, bool kMatrix, class Sums>
 __device__ void put(const OnePass& s, unsigned own, int row, int column, Sums end) {
-  Writer<T, Y, kWhole> writer(s, own, row, column);
+  Writer<T, Y, kWhole, kMatrix> writer(s, own, row, column);
   writer.put(end());
+}
+template <class T, class Y, class Sums>
+__device__ void put(const OnePass& s, unsigned own, int row, int column, bool whole, Sums end) {
+  if (s.c.data && !s.every_row)
+    whole ? put<T, Y, true, true>(s, own, row, column, end)
+          : put<T, Y, false, true>(s, own, row, column, end);
+  else
+    whole ? put<T, Y, true, false>(s, own, row, column, end)
+          : put<T, Y, false, false>(s, own, row, column, end);
 }
 
 template <class T, bool a_down, bool b_down>
@@ -338,11 +346,9 @@ __device__ void consume(const OnePass& s, const Room& room) {
     const bool whole = corner.row + kTileRows <= s.y.rows && corner.column + kTileColumns <= s.y.cols;
     const int row = corner.row + warp * 16;
     if (s.y.type == DType::f32)
-      whole ? put<T, float, true>(s, own, row, corner.column, end)
-            : put<T, float, false>(s, own, row, corner.column, end);
+      put<T, float>(s, own, row, corner.column, whole, end);
     else
-      whole ? put<T, T, true>(s, own, row, corner.column, end)
-            : put<T, T, false>(s, own, row, corner.column, end);
+      put<T, T>(s, own, row, corner.column, whole, end);
   });
 }
 
