@@ -22,7 +22,7 @@ bool in_fours(const Tensor& t) {
 OnePassProducts::OnePassProducts(const Gpu& gpu, ProductKernels which)
     : stream_(gpu.stream()), blocks_(gpu.capability() == kHopper ? one_pass_blocks() : 0), which_(which) {}
 
-// One kernel computes all terms alike; the operands' rows begin where the copying engine can reach them.
+// All terms lie alike, and the rows of operands begin at addresses that the copying engine can reach.
 bool OnePassProducts::fits(const Tensor& y, std::span<const Term* const> terms, const Tensor& c) const {
   if (blocks_ == 0 || terms.empty() || terms.size() > OnePass::kMostTerms) return false;
   const Term& first = *terms.front();
@@ -38,8 +38,8 @@ bool OnePassProducts::fits(const Tensor& y, std::span<const Term* const> terms, 
          y.rows() <= kMost && y.cols() <= kMost && first.depth() <= kMost;
 }
 
-// cuBLASLt takes a pass over y for each term, and one for a bias. Of what it computes in one pass it is as
-// fast; and where there are few tiles it splits the depth.
+// cuBLASLt takes a pass over y for each term, and one for a bias. A single term without a bias is cuBLASLt's,
+// and so are few tiles: it splits the depth.
 bool OnePassProducts::gains(const Tensor& y, std::span<const Term* const> terms, const Tensor& c) const {
   const bool several = terms.size() > 1 || (c && c.shape.rank == 1);
   const std::int64_t tiles = tiles_of(y.rows(), y.cols());

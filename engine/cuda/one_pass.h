@@ -13,7 +13,7 @@ class OnePassProducts {
  public:
   OnePassProducts(const Gpu&, ProductKernels);
 
-  // Whether it computes y = the sum of these terms + c. A term's weights in 4 bits count as made dense.
+  // Says whether it computes y = the sum of these terms + c. Weights in 4 bits count as made dense.
   bool takes(const Tensor& y, std::span<const Term* const>, const Tensor& c) const;
   // every_row: c is one row.
   void run(const Tensor& y, std::span<const Term>, float alpha, const Tensor& c, bool every_row) const;

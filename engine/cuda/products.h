@@ -1,5 +1,5 @@
 // op::Products on the GPU: in one pass where ft's own kernel takes it (one_pass.h), else one product of
-// cuBLASLt for each term. Small terms are first, so that what is rounded between them is small too. Weights
+// cuBLASLt for each term. Small terms are first, so that the sums rounded between them are small too. Weights
 // in 4 bits are made dense a part at a time.
 #pragma once
 #include <string>

@@ -7,12 +7,12 @@
 
 namespace ft::cuda {
 
-// NVIDIA's CUtensorMap: what is in it is the driver's.
+// NVIDIA's CUtensorMap. Its content is the driver's.
 struct alignas(64) TensorMap {
   std::uint64_t opaque[16];
 };
 
-// Whether there can be a map of a matrix of two-byte elements: its rows begin at multiples of 16 bytes.
+// Says whether a matrix of two-byte elements can have a map: its rows begin at multiples of 16 bytes.
 bool mappable(const Tensor&);
 // rows: of a box, at most 256. UserError(Exit::hardware) when the driver has no such function or refuses.
 TensorMap map_of(const Tensor&, int rows);

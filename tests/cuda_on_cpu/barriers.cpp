@@ -21,7 +21,7 @@ struct Barrier {
   std::uint64_t content;  // of its memory, which nobody else may write
 };
 
-// What is in a CUtensorMap.
+// The content of a CUtensorMap.
 struct Matrix {
   std::uint64_t address, columns, rows, stride, box_rows, valid;
 };
@@ -47,7 +47,7 @@ std::uint64_t content_of(Place at) {
   std::memcpy(&content, shared_of(at.first) + at.second, sizeof content);
   return content;
 }
-// Null, and what is wrong, where there is none.
+// Returns null, and says why, if this is no barrier.
 Barrier* find(Place at, const char*& wrong) {
   const auto found = the_state.barriers.find(at);
   wrong = found == the_state.barriers.end()         ? "a barrier that has not been made"

@@ -1,4 +1,4 @@
-// What ft uses of the driver's header, in place of NVIDIA's.
+// The driver's header, in place of NVIDIA's, as far as ft uses it.
 #pragma once
 #include <cstdint>
 

@@ -75,7 +75,7 @@ struct Named {
   int arrived = 0, threads = 0;
 };
 
-// Those of a cluster run together.
+// A block of the cluster that runs.
 struct Block {
   uint3 index{};
   int any = 0, any_result = 0;  // of __syncthreads_or

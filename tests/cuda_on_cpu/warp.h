@@ -17,12 +17,11 @@ void count_copies();  // all its threads have ended
 // products see behind show_copies_to_products() only.
 void begin_products(std::size_t threads);
 void landed(unsigned at);
-// Of the cluster's blocks that run together: the calling thread's, their number, the shared memory of each,
-// and whether all threads of one have ended.
+// The cluster's blocks: their number, the shared memory of each, and whether all threads of one have ended.
 int cluster_size();
 unsigned char* shared_of(int rank);
 bool has_ended(int rank);
-// Of barriers and boxes (barriers.cpp).
+// Barriers and boxes (barriers.cpp).
 void wait_until(bool (*over)(int rank, unsigned barrier, unsigned parity), unsigned barrier, unsigned parity);
 void let_others_go();  // before the calling thread goes on
 bool at_random();      // one or the other, in Order::shuffled

@@ -1,8 +1,8 @@
 // Sums of products with warpgroups' products. A block stays on its multiprocessor and takes one tile of y
 // after another, 128 x 256. Its first warpgroup fetches: one thread sends for boxes of operands, 64 deep,
 // into four stages, through all terms and on into the next tile. The two others multiply 64 rows each, with
-// all sums in registers, and write their part of the tile while the fetching goes on. Barriers count what has
-// come and what has been read.
+// all sums in registers, and write their part of the tile while the fetching goes on. Barriers count the boxes
+// that have come, and the warps that have read them.
 //
 // Two blocks are a cluster. They take tiles one below the other, which need the same part of b: each fetches
 // half of it for both. So the L2 is read by a third less. A stage is filled again when both have read it.
@@ -11,7 +11,7 @@
 // number of rows and of multiprocessors.
 //
 // Clusters that run at the same time take pairs of tiles of a band of 16 tiles' rows, column by column, so
-// that what they fetch is in the GPU's L2: about 2,000 rows of a and as many columns of b.
+// that the GPU's L2 holds the operands they fetch: about 2,000 rows of a and as many columns of b.
 #include "engine/cuda/kernels/products_wgmma.h"
 
 #include "engine/cuda/kernels/tma.cuh"
@@ -66,7 +66,7 @@ struct Pairs {
 };
 struct Corner {
   int row, column;
-  // Of this block's tile of the pair.
+  // This block's tile of the pair.
   __device__ Corner(const Pairs& pairs, int n) {
     const int band = n / (kBand * pairs.across), first = band * kBand, left = pairs.down - first,
               rows = left < kBand ? left : kBand, within = n - first * pairs.across;
@@ -223,8 +223,8 @@ __device__ void store_four(T* p, const Four<T>& v, int count) {
 }
 
 // A warp's 16 rows of a tile on their way to memory, piece by piece: a lane has four neighbouring columns of
-// every second row. kWhole: no row and no column is beyond y. kMatrix: a matrix is added, which is loaded ahead
-// if kWhole.
+// every second row. kWhole: no row and no column is beyond y. kMatrix: a matrix is added, which is loaded
+// ahead if kWhole.
 //
 // A piece in shared memory is rows of 16 chunks of four sums. Chunk c of row r lies at place c ^ 2 (r % 4):
 // fragments are written and rows are read without bank conflicts.
@@ -266,7 +266,7 @@ class Writer {
   __device__ Four<Y> load(int i, int piece) const {
     return there(i) ? load_four(at(s_.c, i, piece), columns(piece)) : Four<Y>{};
   }
-  // What is added to every row.
+  // Loads the row that is added to every row.
   __device__ void load_row(float (&base)[4], int piece) const {
     const int column = column_ + piece * kPieceColumns, count = columns(piece);
     const auto from = [&](auto type) {

@@ -7,11 +7,11 @@
 
 namespace ft::cuda {
 
-// y (m, n) = alpha * sum of op(a) (m, k) op(b) (k, n) + c. In all terms alike a lies as it is multiplied, or,
-// `a_down`, as its transpose, and b as its transpose, or, `b_down`, as it is multiplied.
+// y (m, n) = alpha * sum of op(a) (m, k) op(b) (k, n) + c. All terms lie alike in memory: a as (m, k), or,
+// `a_down`, as (k, m); b as (n, k), or, `b_down`, as (k, n).
 struct OnePass {
   static constexpr int kMostTerms = 8;
-  // Boxes of 128 rows; of what lies down, of 64.
+  // The maps' boxes have kBoxRows; those of an operand that lies down have kBoxRowsDown.
   struct Operands {
     TensorMap a, b;
     int depth;

@@ -1,4 +1,4 @@
-// Boxes of matrices that come into shared memory by themselves, and barriers that count what has arrived:
+// Boxes of matrices that come into shared memory by themselves, and barriers that count their bytes:
 // instructions of compute capability 9.0. tests/cuda_on_cpu implements the same in loops.
 //
 // fetch_box: begins to copy the map's box at this row and column to `to`, a multiple of 1024 bytes: a panel

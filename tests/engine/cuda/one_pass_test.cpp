@@ -27,7 +27,7 @@ struct Factors {
         b(c.b_down ? k : c.n, c.b_down ? c.n : k, c.operands, c.pad_b) {}
 };
 
-// Runs a case and compares it with sums in f64, rounded once. Returns what came out.
+// Runs a case, compares it with sums in f64, rounded once, and returns its result.
 class Sum {
  public:
   explicit Sum(const Case& c) : c_(c), y_(c.m, c.n, c.result, c.pad) {
