@@ -1,8 +1,8 @@
 // Sums of products with warpgroups' products. A block stays on its multiprocessor and takes one tile of y
 // after another, 128 x 256. Its first warpgroup fetches: one thread sends for boxes of operands, 64 deep,
 // into four stages, through all terms and on into the next tile. The two others multiply 64 rows each, with
-// all sums in registers, and write their part of the tile while the fetching goes on. Barriers count the boxes
-// that have come, and the warps that have read them.
+// all sums in registers, and write their part of the tile while the fetching goes on. Barriers count the
+// boxes that have come, and the warps that have read them.
 //
 // Two blocks are a cluster. They take tiles one below the other, which need the same part of b: each fetches
 // half of it for both. So the L2 is read by a third less. A stage is filled again when both have read it.
