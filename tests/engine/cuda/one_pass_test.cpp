@@ -9,7 +9,7 @@ namespace {
 
 enum class Added { nothing, matrix, y_itself, row, narrow_row };
 
-struct Case {
+struct SumCase {
   std::int64_t m, n;
   std::vector<std::int64_t> depths;
   bool a_down = false, b_down = false;
@@ -20,21 +20,21 @@ struct Case {
   bool exact = true;                               // whole numbers
 };
 
-struct Factors {
+struct SumFactors {
   OnBoth a, b;
-  explicit Factors(const Case& c, std::int64_t k)
+  explicit SumFactors(const SumCase& c, std::int64_t k)
       : a(c.a_down ? k : c.m, c.a_down ? c.m : k, c.operands, c.pad_a),
         b(c.b_down ? k : c.n, c.b_down ? c.n : k, c.operands, c.pad_b) {}
 };
 
 // Runs a case, compares it with sums in f64, rounded once, and returns its result.
-class Sum {
+class SumInOnePass {
  public:
-  explicit Sum(const Case& c) : c_(c), y_(c.m, c.n, c.result, c.pad) {
+  explicit SumInOnePass(const SumCase& c) : c_(c), y_(c.m, c.n, c.result, c.pad) {
     int seed = 1;
     for (const std::int64_t k : c.depths) {
       terms_.emplace_back(c, k);
-      Factors& t = terms_.back();
+      SumFactors& t = terms_.back();
       c.exact ? t.a.fill(seed++, 2) : t.a.randomize(5);
       c.exact ? t.b.fill(seed++, 3) : t.b.randomize(6);
     }
@@ -49,7 +49,7 @@ class Sum {
     y_.fill(5, 60);
     const OnBoth* added = c_.added == Added::y_itself ? &y_ : other_.empty() ? nullptr : &other_.front();
     OnePass s{};
-    for (const Factors& t : terms_)
+    for (const SumFactors& t : terms_)
       s.terms[s.count++] = {map_of(t.a.tensor, c_.a_down ? kBoxRowsDown : kBoxRows),
                             map_of(t.b.tensor, c_.b_down ? kBoxRowsDown : kBoxRows),
                             static_cast<int>(c_.a_down ? t.a.tensor.rows() : t.a.tensor.cols())};
@@ -77,7 +77,7 @@ class Sum {
     for (std::int64_t r = 0; r < c_.m; ++r)
       for (std::int64_t column = 0; column < c_.n; ++column) {
         double v = 0;
-        for (const Factors& t : terms_)
+        for (const SumFactors& t : terms_)
           for (std::int64_t k = 0; k < (c_.a_down ? t.a.tensor.rows() : t.a.tensor.cols()); ++k)
             v += (c_.a_down ? t.a.host.get(k, r) : t.a.host.get(r, k)) *
                  (c_.b_down ? t.b.host.get(k, column) : t.b.host.get(column, k));
@@ -87,9 +87,9 @@ class Sum {
     return rounded.values();
   }
 
-  Case c_;
+  SumCase c_;
   OnBoth y_;
-  std::list<Factors> terms_;
+  std::list<SumFactors> terms_;
   std::list<OnBoth> other_;
 };
 
@@ -109,20 +109,20 @@ void each_form(const std::function<void(bool a_down, bool b_down, Order)>& test)
 
 TEST_F(OnePassOfProducts, OfAllFormsBeyondATile) {
   each_form([](bool a_down, bool b_down, Order order) {
-    Sum({.m = 136, .n = 264, .depths = {80}, .a_down = a_down, .b_down = b_down}).run(order);
+    SumInOnePass({.m = 136, .n = 264, .depths = {80}, .a_down = a_down, .b_down = b_down}).run(order);
   });
 }
 
 TEST_F(OnePassOfProducts, OfSeveralTermsAllDepths) {
   each_form([](bool a_down, bool b_down, Order order) {
-    Sum({.m = 72,
-         .n = 40,
-         .depths = {8, 16, 24, 48, 56, 64, 72, 200},
-         .a_down = a_down,
-         .b_down = b_down,
-         .operands = DType::f16,
-         .result = DType::f16,
-         .alpha = 0.5f})
+    SumInOnePass({.m = 72,
+                  .n = 40,
+                  .depths = {8, 16, 24, 48, 56, 64, 72, 200},
+                  .a_down = a_down,
+                  .b_down = b_down,
+                  .operands = DType::f16,
+                  .result = DType::f16,
+                  .alpha = 0.5f})
         .run(order);
   });
 }
@@ -132,14 +132,14 @@ TEST_F(OnePassOfProducts, PlusAMatrixItselfOrARow) {
     for (const DType result : {DType::bf16, DType::f32})
       for (const auto& [m, n] : {std::pair{128, 256}, {24, 72}}) {
         SCOPED_TRACE(str(int(added), " ", name_of(result), " ", m, " x ", n));
-        Sum({.m = m,
-             .n = n,
-             .depths = {16, 96},
-             .b_down = true,
-             .result = result,
-             .added = added,
-             .alpha = 0.25f,
-             .pad = 8})
+        SumInOnePass({.m = m,
+                      .n = n,
+                      .depths = {16, 96},
+                      .b_down = true,
+                      .result = result,
+                      .added = added,
+                      .alpha = 0.25f,
+                      .pad = 8})
             .run(Order::shuffled);
       }
 }
@@ -150,9 +150,9 @@ TEST_F(OnePassOfProducts, OfOddSizes) {
       SCOPED_TRACE(str(m, " x ", n, " x ", k, " ", down));
       const auto to_eight = [](std::int64_t x) { return (8 - x % 8) % 8; };
       // Rows of all three matrices begin at multiples of eight elements if their pads say so.
-      Case c{.m = m, .n = n, .depths = {k}, .b_down = down, .added = Added::y_itself};
+      SumCase c{.m = m, .n = n, .depths = {k}, .b_down = down, .added = Added::y_itself};
       c.pad_a = to_eight(k), c.pad_b = to_eight(down ? n : k), c.pad = to_eight(n);
-      for (const Order order : kAllOrders) Sum(c).run(order);
+      for (const Order order : kAllOrders) SumInOnePass(c).run(order);
     }
 }
 
@@ -164,7 +164,7 @@ std::vector<double> first_rows(std::vector<double> all, std::int64_t rows, std::
 
 TEST_F(OnePassOfProducts, ARowIsTheSameAmongOthersAndWithAnyNumberOfBlocks) {
   const auto rows_of = [](std::int64_t m, Order order, int blocks) {
-    Sum sum({.m = m, .n = 264, .depths = {16, 72}, .exact = false});
+    SumInOnePass sum({.m = m, .n = 264, .depths = {16, 72}, .exact = false});
     return first_rows(sum.run(order, blocks), 40, 264);
   };
   const std::vector<double> rows = rows_of(40, Order::forward, 2);
