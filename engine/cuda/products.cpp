@@ -72,14 +72,18 @@ void Products::run_one_by_one(const op::Products& op, Terms terms) {
     cast(stream_, view_of(y), view_of(sum));
 }
 
-// Columns of y for which there is room for dense parts of all weights in 4 bits: whole tiles, or eights.
+// Columns of y at a time, with room for dense parts of all weights in 4 bits: whole tiles, or eights, in parts
+// of about the same width. 0: there is not room for eight.
 std::int64_t Products::at_once(std::int64_t columns, Terms terms) const {
   std::int64_t bytes = 0;  // for a column
   for (const Term* t : terms)
     if (t->four_bit) bytes += padded(t->depth()) * size_of(t->a.dtype);
   if (bytes == 0) return columns;
-  const std::int64_t most = workspace_.dense_bytes / bytes;
-  return std::min(columns, most - most % (most < kTileColumns ? kAlign : kTileColumns));
+  const std::int64_t room = workspace_.dense_bytes / bytes,
+                     unit = room < kTileColumns ? kAlign : kTileColumns, most = room / unit * unit;
+  if (most == 0 || columns <= most) return std::min(columns, most);
+  const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  return ceil_div(ceil_div(columns, ceil_div(columns, most)), unit) * unit;
 }
 
 void Products::run_in_one_pass(const op::Products& op, Terms terms, std::int64_t columns) {

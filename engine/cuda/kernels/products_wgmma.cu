@@ -361,6 +361,10 @@ __global__ void __launch_bounds__(kThreadsOfAll, 1) multiply_all(const __grid_co
       make_barrier(room.read(stage), kCluster * kConsumerWarps);
     }
     show_barriers();
+    for (int t = 0; t < s.count; ++t) {
+      prefetch_map(s.terms[t].a);
+      prefetch_map(s.terms[t].b);
+    }
   }
   meet_cluster();
   if (this_warp() < 4) {

@@ -3,6 +3,7 @@
 //
 // fetch_box: begins to copy the map's box at this row and column to `to`, a multiple of 1024 bytes: a panel
 // of wgmma.cuh, of as many rows as the map says, zeros beyond the matrix. Its bytes count at the barrier.
+// prefetch_map: begins to load a map, which the first box of it would wait for.
 //
 // A barrier is 8 bytes of shared memory that goes through phases. A phase is over once as many have arrived
 // as the barrier was made for, and all bytes that were announced have come.
@@ -23,6 +24,9 @@
 namespace ft::cuda {
 
 #ifdef __CUDACC__
+__device__ inline void prefetch_map(const TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
 __device__ inline void make_barrier(unsigned barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
@@ -75,6 +79,7 @@ __device__ inline void meet_cluster() {
   asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
 }
 #else
+inline void prefetch_map(const TensorMap&) {}
 inline void make_barrier(unsigned barrier, int arrivals) { cuda_on_cpu::make_barrier(barrier, arrivals); }
 inline void show_barriers() { cuda_on_cpu::show_barriers(); }
 inline void arrive(unsigned barrier) { cuda_on_cpu::announce(barrier, 0); }

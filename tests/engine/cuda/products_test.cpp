@@ -142,6 +142,46 @@ TEST(CudaProducts, WeightsInFourBitsAreMadeDenseInParts) {
           }
 }
 
+// Two weights in 4 bits and an adapter in one sum, a few columns of the result at a time.
+TEST(CudaProducts, SeveralWeightsInFourBitsInOnePassOnHopper) {
+  constexpr std::int64_t kOut = 48, kIn = 96, kRows = 9, kRank = 16;
+  for (const Trans tb : {Trans::yes, Trans::no}) {
+    const bool rows = tb == Trans::yes;
+    const Shape shape = rows ? Shape{kOut, kIn} : Shape{kIn, kOut};
+    const FourBitForm form{FourBitBook::nf4, 32, false};
+    Trial t{DType::bf16, kRows, kOut};
+    t.sizes.products = ProductKernels::own;
+    set_capability(9);
+    t.matrix(1);
+    for (const std::uint64_t seed : {2, 3}) {
+      t.matrix(kRows, kIn, t.type).randomize(seed);
+      Matrix w(shape[0], shape[1], DType::f32);
+      w.randomize(seed + 2);
+      std::vector<float> values;
+      for (const double v : w.values()) values.push_back(static_cast<float>(v));
+      const FourBitData q = quantize(values, form);
+      std::memcpy(t.vector(std::ssize(q.codes), DType::u8).tensor.data, q.codes.data(), q.codes.size());
+      std::memcpy(t.vector(std::ssize(q.absmax), DType::f32).tensor.data, q.absmax.data(),
+                  q.absmax.size() * 4);
+    }
+    t.matrix(kRows, kRank, t.type).randomize(6);
+    t.matrix(rows ? kOut : kRank, rows ? kRank : kOut, t.type).randomize(7);
+    t.expect_same(
+        [=](Ops& ops, const Tensors& x) {
+          const auto flat = [](const Tensor& v) { return v.view({v.numel()}); };
+          const auto weight = [&](std::size_t at) {
+            return FourBitMatrix{form, shape, flat(x[at]), flat(x[at + 1]), {}, {}};
+          };
+          const Term terms[] = {{x[1], Trans::no, {}, tb, weight(2)},
+                                {x[4], Trans::no, {}, tb, weight(5)},
+                                {x[7], Trans::no, x[8], tb}};
+          ops.run(op::Products{.y = x[0], .terms = terms});
+        },
+        10 * t.rounding(t.type));
+    set_capability(8);
+  }
+}
+
 // Whole numbers: sums in f32 are exact, and those that are rounded are rounded once.
 TEST(CudaProducts, InOnePassOnHopper) {
   for (const DType type : {DType::bf16, DType::f16})
