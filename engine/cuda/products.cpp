@@ -72,8 +72,8 @@ void Products::run_one_by_one(const op::Products& op, Terms terms) {
     cast(stream_, view_of(y), view_of(sum));
 }
 
-// Columns of y at a time, with room for dense parts of all weights in 4 bits: whole tiles, or eights, in parts
-// of about the same width. 0: there is not room for eight.
+// Columns of y at a time, with room for dense parts of all weights in 4 bits: whole tiles, or eights, in
+// parts of about the same width. 0: there is not room for eight.
 std::int64_t Products::at_once(std::int64_t columns, Terms terms) const {
   std::int64_t bytes = 0;  // for a column
   for (const Term* t : terms)
