@@ -331,12 +331,24 @@ __device__ void put(const OnePass& s, unsigned own, int row, int column, bool wh
           : put<T, Y, false, false>(s, own, row, column, end);
 }
 
+// Begins to load the matrix that is added to a warp's rows of a tile into the L2.
+__device__ inline void prefetch_added(const OnePass& s, int row, int column) {
+  const int size = s.c.type == DType::f32 ? 4 : 2, of_line = 128 / size, lines = kTileColumns / of_line;
+  for (int i = static_cast<int>(threadIdx.x % 32); i < 16 * lines; i += 32) {
+    const i64 r = row + i / lines, at = column + i % lines * of_line;
+    if (r < s.c.rows && at < s.c.cols)
+      prefetch_line(static_cast<const unsigned char*>(s.c.data) + (r * s.c.stride + at) * size);
+  }
+}
+
 template <class T, bool a_down, bool b_down>
 __device__ void consume(const OnePass& s, const Room& room) {
   const int warp = this_warp() - 4;
   const unsigned own = room.begin + kPieces + static_cast<unsigned>(warp) * kPieceBytes;
   Reader<T, a_down, b_down> reader(room, static_cast<unsigned>(warp / 4));
   each_tile(s.y, [&](const Corner& corner) {
+    const int row = corner.row + warp * 16;
+    if (s.c.data && !s.every_row) prefetch_added(s, row, corner.column);
     float d[kTileColumns / 8][4];
     reader.begin_sum(d, s);
     const auto end = [&]() -> const auto& {
@@ -344,7 +356,6 @@ __device__ void consume(const OnePass& s, const Room& room) {
       return d;
     };
     const bool whole = corner.row + kTileRows <= s.y.rows && corner.column + kTileColumns <= s.y.cols;
-    const int row = corner.row + warp * 16;
     if (s.y.type == DType::f32)
       put<T, float>(s, own, row, corner.column, whole, end);
     else

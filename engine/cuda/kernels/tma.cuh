@@ -3,6 +3,7 @@
 //
 // fetch_box: begins to copy the map's box at this row and column to `to`, a multiple of 1024 bytes: a panel
 // of wgmma.cuh, of as many rows as the map says, zeros beyond the matrix. Its bytes count at the barrier.
+// prefetch_line: begins to load the 128 bytes around an address of the GPU's memory into its L2.
 // prefetch_map: begins to load a map, which the first box of it would wait for.
 //
 // A barrier is 8 bytes of shared memory that goes through phases. A phase is over once as many have arrived
@@ -24,6 +25,9 @@
 namespace ft::cuda {
 
 #ifdef __CUDACC__
+__device__ inline void prefetch_line(const void* p) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(p)));
+}
 __device__ inline void prefetch_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
@@ -79,6 +83,7 @@ __device__ inline void meet_cluster() {
   asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
 }
 #else
+inline void prefetch_line(const void*) {}
 inline void prefetch_map(const TensorMap&) {}
 inline void make_barrier(unsigned barrier, int arrivals) { cuda_on_cpu::make_barrier(barrier, arrivals); }
 inline void show_barriers() { cuda_on_cpu::show_barriers(); }
