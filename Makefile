@@ -42,9 +42,9 @@ dist: build                         ## build/dist: an archive that runs on other
 	@.ci/dist
 
 gpu-kit: dist                       ## build/dist/gpu-kit: what python3 bench/gpu needs on a machine with a GPU
-	@ninja -C build/release gpu_test gpu_golden_test bench_gpu
+	@ninja -C build/release gpu_test gpu_golden_test bench_gpu bench_gpu_products
 	@mkdir -p build/dist/gpu-kit
-	@for program in tests/engine/cuda/gpu_test tests/models/gpu_golden_test bench/bench_gpu; do \
+	@for program in tests/engine/cuda/gpu_test tests/models/gpu_golden_test bench/bench_gpu bench/bench_gpu_products; do \
 	  strip -o build/dist/gpu-kit/$$(basename $$program) build/release/$$program; done
 	@echo 'packed   build/dist/gpu-kit    there: python3 bench/gpu --part 1, then 2 and 3'
 

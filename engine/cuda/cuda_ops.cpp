@@ -56,7 +56,8 @@ class CudaOps final : public OpsOf<CudaOps> {
       : gpu_(index, sizes.staging),
         work_(gpu_, sizes),
         wrong_(gpu_, work_.wrong),
-        products_(gpu_, {work_.blas, sizes.blas, work_.dense, sizes.dense, work_.map}, gemm_tuning),
+        products_(gpu_, {work_.blas, sizes.blas, work_.dense, sizes.dense, work_.map}, sizes.products,
+                  gemm_tuning),
         attention_(gpu_, {work_.tiles, sizes.tiles, work_.delta, sizes.delta, sizes.cache}) {
     if (sizes.cudnn > 0) cudnn_ = make_cudnn_attention(gpu_, work_.cudnn, sizes.cudnn);
   }

@@ -8,6 +8,10 @@
 
 namespace ft {
 
+// Products of several terms, or with a bias, on Hopper: by ft's own kernel in one pass where that is faster
+// (chosen) or wherever it can (own), or a pass of cuBLASLt for each (vendor). Others are cuBLASLt's.
+enum class ProductKernels : std::uint8_t { chosen, own, vendor };
+
 // Bytes that the GPU's Ops hold for their own use. Tests take little, so that every loop goes round.
 struct CudaWorkspace {
   std::int64_t blas = std::int64_t{32} << 20;    // what NVIDIA recommends for Hopper
@@ -17,6 +21,7 @@ struct CudaWorkspace {
   std::int64_t staging = std::int64_t{8} << 20;  // on the host
   std::int64_t cache = std::int64_t{32} << 20;   // of the GPU's L2, for what blocks of attention share
   std::int64_t cudnn = 0;                        // 0: attention is ft's own
+  ProductKernels products = ProductKernels::chosen;
 
   static constexpr std::int64_t kSmall = 9472;  // a flag, the map of nested scales, partial sums
   // Memory of the GPU, with each part a multiple of Arena::kAlign.

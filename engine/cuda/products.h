@@ -1,11 +1,12 @@
-// op::Products on the GPU: one product of cuBLASLt for each term. Small terms come first and a residual or
-// bias last, so that sums which are rounded on the way are small. Weights in 4 bits are made dense a part
-// at a time.
+// op::Products on the GPU: in one pass where ft's own kernel takes it (one_pass.h), else one product of
+// cuBLASLt for each term. Then small terms come first and a residual or bias last, so that sums which are
+// rounded on the way are small. Weights in 4 bits are made dense a part at a time.
 #pragma once
 #include <string>
 
 #include "engine/cuda/gemm.h"
 #include "engine/cuda/kernels/kernels.h"
+#include "engine/cuda/one_pass.h"
 #include "engine/ops/ops.h"
 
 namespace ft::cuda {
@@ -20,16 +21,22 @@ class Products {
     const float* map;  // nested_map() on the device
   };
   // tuning: as Gemm's.
-  Products(const Gpu&, const Workspace&, const std::string& tuning);
+  Products(const Gpu&, const Workspace&, ProductKernels, const std::string& tuning);
 
   void run(const op::Products&);
 
  private:
+  using Terms = std::span<const Term* const>;
+  std::int64_t at_once(std::int64_t columns, Terms) const;
+  void run_in_one_pass(const op::Products&, Terms, std::int64_t columns);
+  void run_one_by_one(const op::Products&, Terms);
   void multiply(Tensor y, const Term& term, float alpha, Tensor c);
+  Tensor make_dense(const Term& term, std::int64_t begin, std::int64_t end, std::byte* at) const;
   void multiply_four_bit(Tensor y, const Term& term, float alpha, Tensor c);
 
   cudaStream_t stream_;
   Workspace workspace_;
+  OnePassProducts one_pass_;
   Gemm gemm_;
 };
 

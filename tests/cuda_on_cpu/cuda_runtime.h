@@ -22,6 +22,7 @@
 #define __shared__  // only in shared_memory(): its array is ours
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 struct uint3 {
   unsigned x, y, z;
@@ -52,6 +53,7 @@ void set_order(Order);  // of threads between barriers, and of blocks
 void set_capability(int major);
 int capability();
 constexpr int kGreatestPriority = -5;  // of a stream; 0 is the least
+void set_multiprocessors(int);  // that it has
 
 enum class Meeting : std::uint8_t { sync, shuffle, vote, product, matrices };
 // The lanes of `mask` meet, leave their values and take that of lane `from`, or every lane's (all[32]).
@@ -81,10 +83,22 @@ template <class T>
 void multiply_group(T, float (*d)[4], int n, const unsigned (&a)[4], std::uint64_t b_tile, bool b_down,
                     bool add);
 template <class T>
-void multiply_group(T, float (*d)[4], int n, std::uint64_t a_tile, std::uint64_t b_tile, bool add);
+void multiply_group(T, float (*d)[4], int n, std::uint64_t a_tile, std::uint64_t b_tile, bool a_down,
+                    bool b_down, bool add);
 void commit_products();
 void wait_for_products(int under_way);
 void show_copies_to_products();
+// Barriers in shared memory and boxes that come into it (engine/cuda/kernels/tma.cuh). A box comes as late as
+// it may, when no thread can go on without it; in Order::backward at once; shuffled, one or the other.
+void make_barrier(unsigned barrier, int arrivals);
+void show_barriers();
+void announce(unsigned barrier, unsigned bytes);  // and arrives
+void arrive_in(int rank, unsigned barrier);
+void wait_for_phase(unsigned barrier, unsigned parity);
+void fetch_box(unsigned to, const std::uint64_t* map, int row, int column, unsigned barrier, bool for_all);
+// Blocks that run together, each with its shared memory.
+int cluster_rank();
+void meet_cluster();
 // How often eight lanes accessed shared memory together, for matrices and copies of 16 bytes, and how often
 // they had to repeat it because two of them wanted different words of one bank. Over all blocks since the
 // last reset.
@@ -152,7 +166,14 @@ struct cudaDeviceProp {
   char name[256];
   int major, minor;
 };
+enum { cudaEnableDefault = 0 };
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1
+};
 
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version,
+                                             unsigned long long flags, cudaDriverEntryPointQueryResult*);
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
@@ -181,11 +202,18 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                               std::size_t width, std::size_t height, cudaMemcpyKind, cudaStream_t);
 
+enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  struct {
+    dim3 clusterDim;
+  } val;
+};
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
   std::size_t dynamicSmemBytes;
   cudaStream_t stream;
-  void* attrs;
+  cudaLaunchAttribute* attrs;
   unsigned numAttrs;
 };
 
@@ -198,6 +226,11 @@ void enqueue(cudaStream_t, std::function<void()> work);
 bool on_device(const void* p, std::size_t bytes);
 }  // namespace cuda_on_cpu
 
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* kernel, const cudaLaunchConfig_t*);
+template <class Kernel>
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, Kernel* kernel, const cudaLaunchConfig_t* c) {
+  return cudaOccupancyMaxActiveClusters(clusters, reinterpret_cast<const void*>(kernel), c);
+}
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* c, void (*kernel)(Parameters...),
                                Arguments... arguments) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <numeric>
 #include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -56,7 +57,7 @@ constexpr std::size_t kStack = 64 << 10, kMostThreads = 1024;
 constexpr unsigned char kPoison = 0xcd, kUntouched = 0xa7;
 constexpr unsigned kWholeWarp = ~0u;
 
-enum class State : std::uint8_t { ready, at_block, at_warp, at_named, done };
+enum class State : std::uint8_t { ready, at_block, at_warp, at_named, at_phase, at_cluster, done };
 
 struct Fiber {
   void* stack = nullptr;  // where it was left
@@ -65,11 +66,21 @@ struct Fiber {
   Meeting meeting = Meeting::sync;
   unsigned mask = 0;
   std::uint64_t value = 0;
-  std::uint64_t met = 0;  // the value when the whole warp met last
-  int named = 0;          // the barrier that it waits at
+  std::uint64_t met = 0;                            // the value when the whole warp met last
+  int named = 0;                                    // the barrier that it waits at
+  bool (*over)(int, unsigned, unsigned) = nullptr;  // the phase that it waits for
+  unsigned barrier = 0, parity = 0;
 };
 struct Named {
   int arrived = 0, threads = 0;
+};
+
+// A block of the cluster that runs.
+struct Block {
+  uint3 index{};
+  int any = 0, any_result = 0;  // of __syncthreads_or
+  std::array<Named, 16> named{};
+  std::vector<unsigned char> memory = {};  // shared, while another block runs
 };
 
 // All of it belongs to the one host thread that runs kernels.
@@ -82,11 +93,12 @@ struct Machine {
   void* scheduler = nullptr;  // its stack, while a fiber runs
   const std::function<void()>* body = nullptr;
   std::string fault;
-  int any = 0, any_result = 0;  // of __syncthreads_or
-  std::size_t shared = 0;       // bytes of the block
-  std::array<Named, 16> named{};
+  std::size_t shared = 0, threads = 0;  // of a block: bytes, and fibers
+  std::vector<Block> blocks;            // of the cluster that runs
+  std::size_t active = 0;               // whose shared memory is in block_memory
 
   Fiber& now() { return fibers[current]; }
+  Block& block() { return blocks[current / threads]; }
   void leave() { cuda_on_cpu_switch(&now().stack, scheduler); }
 };
 Machine the_machine;
@@ -122,7 +134,7 @@ void wait_for_warp(Meeting meeting, unsigned mask) {
 void prepare(Fiber& f, std::size_t i, dim3 block) {
   Machine& m = machine();
   f = {};
-  const auto n = static_cast<unsigned>(i);
+  const auto n = static_cast<unsigned>(i % m.threads);
   f.index = {n % block.x, n / block.x % block.y, n / (block.x * block.y)};
   auto* top = reinterpret_cast<void**>(m.stacks + (i + 1) * kStack);
   *--top = nullptr;  // fiber_main has nowhere to return to; also aligns the stack as a call would
@@ -156,18 +168,39 @@ bool release_warp(std::size_t w) {
   return any;
 }
 
-bool release_block() {
+bool release_block(std::size_t number) {
   Machine& m = machine();
+  const std::span fibers = std::span(m.fibers).subspan(number * m.threads, m.threads);
   std::size_t waiting = 0, done = 0;
-  for (const Fiber& f : m.fibers) {
+  for (const Fiber& f : fibers) {
     waiting += f.state == State::at_block;
     done += f.state == State::done;
   }
-  if (waiting == 0 || waiting + done < m.fibers.size()) return false;
+  if (waiting == 0 || waiting + done < fibers.size()) return false;
   if (done > 0) fail("__syncthreads is reached by some threads after others have returned");
-  m.any_result = std::exchange(m.any, 0);
-  for (Fiber& f : m.fibers) f.state = State::ready;
+  m.blocks[number].any_result = std::exchange(m.blocks[number].any, 0);
+  for (Fiber& f : fibers) f.state = State::ready;
   return true;
+}
+
+bool release_cluster() {
+  std::vector<Fiber>& fibers = machine().fibers;
+  if (!std::all_of(fibers.begin(), fibers.end(), [](auto& f) { return f.state == State::at_cluster; }))
+    return false;
+  for (Fiber& f : fibers) f.state = State::ready;
+  return true;
+}
+
+bool release_phases() {
+  bool any = false;
+  Machine& m = machine();
+  for (std::size_t i = 0; i < m.fibers.size(); ++i) {
+    Fiber& f = m.fibers[i];
+    if (f.state != State::at_phase || !f.over(static_cast<int>(i / m.threads), f.barrier, f.parity)) continue;
+    f.state = State::ready;
+    any = true;
+  }
+  return any;
 }
 
 void order_of(std::vector<std::size_t>& all) {
@@ -177,6 +210,17 @@ void order_of(std::vector<std::size_t>& all) {
   if (m.order == Order::shuffled) std::shuffle(all.begin(), all.end(), m.random);
 }
 
+// The shared memory of this block of the cluster comes into its place.
+void activate(std::size_t number) {
+  Machine& m = machine();
+  if (m.active == number) return;
+  unsigned char* memory = ft::cuda::block_memory;
+  const std::size_t bytes = m.shared + ft::cuda::kGuard;
+  m.blocks[m.active].memory.assign(memory, memory + bytes);
+  std::copy_n(m.blocks[number].memory.begin(), bytes, memory);
+  m.active = number;
+}
+
 // Those of n threads that are ready go on until they wait.
 bool run_ready(const std::size_t* threads, std::size_t n) {
   Machine& m = machine();
@@ -184,6 +228,8 @@ bool run_ready(const std::size_t* threads, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     if (m.fibers[threads[i]].state != State::ready) continue;
     m.current = threads[i];
+    activate(m.current / m.threads);
+    blockIdx = m.block().index;
     threadIdx = m.fibers[threads[i]].index;
     cuda_on_cpu_switch(&m.scheduler, m.fibers[threads[i]].stack);
     if (!m.fault.empty()) fail(std::exchange(m.fault, {}));
@@ -192,22 +238,42 @@ bool run_ready(const std::size_t* threads, std::size_t n) {
   return moved;
 }
 
-// Warps go side by side, or, backward, each as far as it can before the next one begins.
-void run_block(std::vector<std::size_t>& order) {
+// Warps go side by side.
+bool run_together(std::vector<std::size_t>& order) {
+  Machine& m = machine();
+  if (m.order == Order::shuffled) {
+    order_of(order);
+    std::stable_partition(order.begin(), order.end(),
+                          [&](std::size_t i) { return i / m.threads == m.active; });
+  }
+  bool moved = run_ready(order.data(), order.size());
+  for (std::size_t w = 0; w < order.size(); w += 32) moved |= release_warp(w);
+  for (std::size_t b = 0; b < m.blocks.size(); ++b) moved |= release_block(b);
+  return moved;
+}
+
+// Each block goes as far as it can before the next one begins, and in it each warp.
+bool run_backward(const std::vector<std::size_t>& order) {
+  Machine& m = machine();
+  bool moved = false;
+  for (std::size_t first = 0; first < order.size(); first += m.threads)
+    for (bool more = true; more; moved |= more) {
+      more = false;
+      for (std::size_t w = first; w < first + m.threads; w += 32)
+        while (run_ready(&order[w], 32) || release_warp(order[w] / 32 * 32)) more = true;
+      more |= release_block(order[first] / m.threads);
+    }
+  return moved;
+}
+
+void run_cluster(std::vector<std::size_t>& order) {
   Machine& m = machine();
   for (;;) {
-    bool moved = false;
-    if (m.order == Order::shuffled) order_of(order);
-    if (m.order != Order::backward) moved = run_ready(order.data(), order.size());
-    for (std::size_t w = 0; w < order.size(); w += 32)
-      if (m.order == Order::backward) {
-        while (run_ready(&order[w], 32) || release_warp(order[w] / 32 * 32)) moved = true;
-      } else {
-        moved |= release_warp(w);
-      }
-    moved |= release_block();
+    bool moved = m.order == Order::backward ? run_backward(order) : run_together(order);
+    moved |= release_cluster();
+    moved |= release_phases();
     if (std::all_of(m.fibers.begin(), m.fibers.end(), [](auto& f) { return f.state == State::done; })) return;
-    if (!moved) fail("deadlock: threads wait at different barriers");
+    if (!moved && !land_box()) fail("deadlock: threads wait at different barriers");
   }
 }
 
@@ -218,6 +284,22 @@ Order order() { return machine().order; }
 int lane() { return static_cast<int>(machine().current % 32); }
 std::size_t thread() { return machine().current; }
 std::size_t shared_bytes() { return machine().shared; }
+int cluster_rank() { return static_cast<int>(machine().current / machine().threads); }
+int cluster_size() { return static_cast<int>(machine().blocks.size()); }
+unsigned char* shared_of(int rank) {
+  Machine& m = machine();
+  const auto number = static_cast<std::size_t>(rank);
+  return number == m.active ? ft::cuda::block_memory : m.blocks[number].memory.data();
+}
+bool has_ended(int rank) {
+  Machine& m = machine();
+  const std::span fibers = std::span(m.fibers).subspan(static_cast<std::size_t>(rank) * m.threads, m.threads);
+  return std::all_of(fibers.begin(), fibers.end(), [](const Fiber& f) { return f.state == State::done; });
+}
+void meet_cluster() {
+  machine().now().state = State::at_cluster;
+  machine().leave();
+}
 // The scheduler throws.
 void give_up(const char* what) {
   machine().fault = what;
@@ -231,12 +313,12 @@ void block_barrier() {
 void arrive_at(int barrier, int threads) {
   Machine& m = machine();
   if (barrier < 1 || barrier > 15 || threads % 32 != 0) give_up("a named barrier that there is not");
-  Named& b = m.named[static_cast<std::size_t>(barrier)];
+  Named& b = m.block().named[static_cast<std::size_t>(barrier)];
   if (b.arrived > 0 && b.threads != threads) give_up("a named barrier of different numbers of threads");
   b.threads = threads;
   if (++b.arrived < threads) return;
   b = {};
-  for (Fiber& f : m.fibers)
+  for (Fiber& f : std::span(m.fibers).subspan(m.current / m.threads * m.threads, m.threads))
     if (f.state == State::at_named && f.named == barrier) f.state = State::ready;
 }
 void meet_at(int barrier, int threads) {
@@ -246,10 +328,21 @@ void meet_at(int barrier, int threads) {
   arrive_at(barrier, threads);
   if (f.state == State::at_named) machine().leave();
 }
+void wait_until(bool (*over)(int, unsigned, unsigned), unsigned barrier, unsigned parity) {
+  Fiber& f = machine().now();
+  if (over(cluster_rank(), barrier, parity)) return;
+  f.over = over;
+  f.barrier = barrier;
+  f.parity = parity;
+  f.state = State::at_phase;
+  machine().leave();
+}
+bool at_random() { return machine().random() % 2 == 0; }
+void let_others_go() { machine().leave(); }
 int block_any(int mine) {
-  machine().any |= mine != 0;
+  machine().block().any |= mine != 0;
   block_barrier();
-  return machine().any_result;
+  return machine().block().any_result;
 }
 
 void exchange_all(Meeting meeting, unsigned mask, std::uint64_t mine, std::uint64_t (&all)[32]) {
@@ -268,36 +361,53 @@ std::uint64_t exchange(Meeting meeting, unsigned mask, std::uint64_t mine, int f
   return all[from];
 }
 
-void run_blocks(dim3 grid, dim3 block, std::size_t shared, const std::function<void()>& body) {
+void prepare_cluster(const Launch& how, std::size_t first) {
+  Machine& m = machine();
+  unsigned char* memory = ft::cuda::block_memory;
+  std::memset(memory, kPoison, how.shared);
+  std::memset(memory + how.shared, kUntouched, ft::cuda::kGuard);
+  m.active = 0;
+  m.blocks.assign(how.cluster, {});
+  for (std::size_t b = 0; b < how.cluster; ++b) {
+    const auto n = static_cast<unsigned>(first + b);
+    const dim3 grid = how.grid;
+    m.blocks[b].index = {n % grid.x, n / grid.x % grid.y, n / (grid.x * grid.y)};
+    if (b > 0) m.blocks[b].memory.assign(memory, memory + how.shared + ft::cuda::kGuard);
+  }
+  blockIdx = m.blocks[0].index;
+  for (std::size_t i = 0; i < m.fibers.size(); ++i) prepare(m.fibers[i], i, how.block);
+  begin_block(m.fibers.size());
+  begin_barriers();
+}
+
+void run_blocks(const Launch& how, const std::function<void()>& body) {
   Machine& m = machine();
   if (!m.stacks)
     m.stacks = static_cast<std::byte*>(mmap(nullptr, kStack * kMostThreads, PROT_READ | PROT_WRITE,
                                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-  const std::size_t threads = std::size_t{block.x} * block.y * block.z;
-  if (threads % 32 != 0) throw Fault("a block of " + std::to_string(threads) + " threads is not whole warps");
-  blockDim = block;
-  gridDim = grid;
+  m.threads = std::size_t{how.block.x} * how.block.y * how.block.z;
+  if (m.threads % 32 != 0)
+    throw Fault("a block of " + std::to_string(m.threads) + " threads is not whole warps");
+  if (m.threads * how.cluster > kMostThreads) throw Fault("a cluster of more threads than there are fibers");
+  blockDim = how.block;
+  gridDim = how.grid;
   m.body = &body;
-  m.shared = shared;
-  m.fibers.resize(threads);
-  unsigned char* memory = ft::cuda::block_memory;
-  std::vector<std::size_t> order(threads), blocks(std::size_t{grid.x} * grid.y * grid.z);
+  m.shared = how.shared;
+  m.fibers.resize(m.threads * how.cluster);
+  std::vector<std::size_t> order(m.fibers.size()),
+      clusters(std::size_t{how.grid.x} * how.grid.y * how.grid.z / how.cluster);
   order_of(order);
-  order_of(blocks);
-  for (const std::size_t b : blocks) {
-    const auto n = static_cast<unsigned>(b);
-    blockIdx = {n % grid.x, n / grid.x % grid.y, n / (grid.x * grid.y)};
-    std::memset(memory, kPoison, shared);
-    std::memset(memory + shared, kUntouched, ft::cuda::kGuard);
-    m.any = 0;
-    m.named = {};
-    for (std::size_t i = 0; i < threads; ++i) prepare(m.fibers[i], i, block);
-    begin_block(threads);
-    run_block(order);
+  order_of(clusters);
+  for (const std::size_t c : clusters) {
+    prepare_cluster(how, c * how.cluster);
+    run_cluster(order);
+    if (boxes_on_their_way()) fail("a box is on its way to a block that has ended");
     count_copies();
-    if (!std::all_of(memory + shared, memory + shared + ft::cuda::kGuard,
-                     [](unsigned char c) { return c == kUntouched; }))
-      fail("a write beyond the shared memory that the launch asked for");
+    for (std::size_t b = 0; b < how.cluster; ++b) {
+      const unsigned char* behind = shared_of(static_cast<int>(b)) + how.shared;
+      if (!std::all_of(behind, behind + ft::cuda::kGuard, [](unsigned char v) { return v == kUntouched; }))
+        fail("a write beyond the shared memory that the launch asked for");
+    }
   }
 }
 

@@ -23,7 +23,7 @@ bool is_pinned(const void* p) {
   return it != pinned().begin() && (--it, at < it->first + it->second);
 }
 
-int the_capability = 8;
+int the_capability = 8, the_multiprocessors = 4;
 
 std::size_t most_shared() { return capability() == 9 ? kMostSharedOf90 : kMostShared; }
 
@@ -36,6 +36,7 @@ int& shared_allowed() {
 
 void set_capability(int major) { the_capability = major; }
 int capability() { return the_capability; }
+void set_multiprocessors(int n) { the_multiprocessors = n; }
 
 void enqueue(cudaStream_t s, std::function<void()> work) {
   const Lock held = lock();
@@ -56,14 +57,16 @@ cudaError_t allow_shared(const void* kernel, int bytes) {
 
 cudaError_t enqueue(const cudaLaunchConfig_t& c, const void* kernel, std::function<void()> body) {
   const std::size_t threads = std::size_t{c.blockDim.x} * c.blockDim.y * c.blockDim.z;
+  const std::size_t cluster = c.numAttrs > 0 ? c.attrs[0].val.clusterDim.x : 1;
+  if (cluster > 1 && (capability() < 9 || c.gridDim.x % cluster != 0)) return cudaErrorInvalidConfiguration;
   const bool grid = c.gridDim.x > 0 && c.gridDim.y > 0 && c.gridDim.z > 0 && c.gridDim.x <= 0x7fffffffu &&
                     c.gridDim.y <= 65535 && c.gridDim.z <= 65535;
   if (!grid || threads == 0 || threads > 1024) return cudaErrorInvalidConfiguration;
   const Lock held = lock();
   const std::size_t most = std::max<std::size_t>(48 << 10, allowed_shared()[kernel]);
   if (c.dynamicSmemBytes > std::min(most, most_shared())) return cudaErrorInvalidValue;
-  push(c.stream,
-       {[=, body = std::move(body)] { run_blocks(c.gridDim, c.blockDim, c.dynamicSmemBytes, body); }});
+  push(c.stream, {[=, how = Launch{c.gridDim, c.blockDim, c.dynamicSmemBytes, cluster},
+                   body = std::move(body)] { run_blocks(how, body); }});
   return cudaSuccess;
 }
 
@@ -93,6 +96,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   int count = 0;
   cudaGetDeviceCount(&count);
   return device >= 0 && device < count ? cudaSuccess : cudaErrorInvalidDevice;
+}
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void*, const cudaLaunchConfig_t* c) {
+  *clusters = the_multiprocessors / static_cast<int>(c->attrs[0].val.clusterDim.x);
+  return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 13000, cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int* version) { return *version = 13000, cudaSuccess; }

@@ -32,7 +32,7 @@ struct Matrix {
 struct Product {
   float (*d)[4];
   int n;  // eights of columns
-  bool in_registers, down, add;
+  bool in_registers, a_down, down, add;
   std::array<Row, 2> rows;  // of this lane's fragment
   std::uint64_t a, b;
   int group;
@@ -42,12 +42,12 @@ struct Product {
 
 struct Thread {
   std::vector<Product> under_way;
-  int groups = 0;                     // committed
-  std::vector<unsigned> unseen = {};  // what its copies have written since the last fence
+  int groups = 0;                        // committed
+  std::vector<std::size_t> unseen = {};  // what its copies have written since the last fence
 };
 struct State {
   std::vector<Thread> threads;
-  std::vector<bool> unseen;  // chunks of shared memory
+  std::vector<bool> unseen;  // chunks of shared memory, block by block
 };
 State the_state;
 
@@ -56,9 +56,13 @@ float element(std::uint16_t bits) {
   return ft::to_float(T{bits});
 }
 
+std::size_t chunk_of(unsigned at) {
+  return static_cast<std::size_t>(cluster_rank()) * (shared_bytes() / 16 + 1) + at / 16;
+}
+
 float read(const Product& p, unsigned at) {
   if (std::size_t{at} + 2 > shared_bytes()) give_up("a product's operand beyond the block's shared memory");
-  if (the_state.unseen[at / 16]) give_up("a product reads copies that no fence has shown it");
+  if (the_state.unseen[chunk_of(at)]) give_up("a product reads copies that no fence has shown it");
   std::uint16_t bits = 0;
   std::memcpy(&bits, ft::cuda::block_memory + at, sizeof bits);
   return p.element(bits);
@@ -71,7 +75,7 @@ void compute(const Product& p) {
     for (int half = 0; half < 2; ++half)
       for (int k = 0; k < kDepth; ++k)
         rows[static_cast<std::size_t>(half)][static_cast<std::size_t>(k)] =
-            read(p, Matrix(p.a).place(16 * p.warp + g + 8 * half, k, false));
+            read(p, Matrix(p.a).place(16 * p.warp + g + 8 * half, k, p.a_down));
   const Matrix b(p.b);
   for (int n = 0; n < p.n; ++n)
     for (int j = 0; j < 2; ++j) {
@@ -100,21 +104,21 @@ void begin(Product p) {
 
 void begin_products(std::size_t threads) {
   the_state.threads.assign(threads, {});
-  the_state.unseen.assign(shared_bytes() / 16 + 1, false);
+  the_state.unseen.assign(static_cast<std::size_t>(cluster_size()) * (shared_bytes() / 16 + 1), false);
 }
 void landed(unsigned at) {
-  the_state.threads[thread()].unseen.push_back(at / 16);
-  the_state.unseen[at / 16] = true;
+  the_state.threads[thread()].unseen.push_back(chunk_of(at));
+  the_state.unseen[chunk_of(at)] = true;
 }
 void show_copies_to_products() {
-  for (const unsigned chunk : std::exchange(the_state.threads[thread()].unseen, {}))
+  for (const std::size_t chunk : std::exchange(the_state.threads[thread()].unseen, {}))
     the_state.unseen[chunk] = false;
 }
 
 // Lane 4 g + t has of a the columns 2t, 2t + 1 and 2t + 8, 2t + 9 of rows g and g + 8: as in mma.
 template <class T>
 void multiply_group(T, float (*d)[4], int n, const unsigned (&a)[4], std::uint64_t b, bool b_down, bool add) {
-  Product p{d, n, true, b_down, add, {}, 0, b, 0, 0, element<T>};
+  Product p{d, n, true, false, b_down, add, {}, 0, b, 0, 0, element<T>};
   std::uint64_t words[2][32];  // the first and the last two of each lane
   exchange_all(Meeting::product, ~0u, a[0] | std::uint64_t{a[1]} << 32, words[0]);
   exchange_all(Meeting::product, ~0u, a[2] | std::uint64_t{a[3]} << 32, words[1]);
@@ -126,14 +130,15 @@ void multiply_group(T, float (*d)[4], int n, const unsigned (&a)[4], std::uint64
   begin(p);
 }
 template <class T>
-void multiply_group(T, float (*d)[4], int n, std::uint64_t a, std::uint64_t b, bool add) {
+void multiply_group(T, float (*d)[4], int n, std::uint64_t a, std::uint64_t b, bool a_down, bool b_down,
+                    bool add) {
   exchange(Meeting::product, ~0u, 0, 0);
-  begin({d, n, false, false, add, {}, a, b, 0, 0, element<T>});
+  begin({d, n, false, a_down, b_down, add, {}, a, b, 0, 0, element<T>});
 }
 template void multiply_group(ft::bf16, float (*)[4], int, const unsigned (&)[4], std::uint64_t, bool, bool);
 template void multiply_group(ft::f16, float (*)[4], int, const unsigned (&)[4], std::uint64_t, bool, bool);
-template void multiply_group(ft::bf16, float (*)[4], int, std::uint64_t, std::uint64_t, bool);
-template void multiply_group(ft::f16, float (*)[4], int, std::uint64_t, std::uint64_t, bool);
+template void multiply_group(ft::bf16, float (*)[4], int, std::uint64_t, std::uint64_t, bool, bool, bool);
+template void multiply_group(ft::f16, float (*)[4], int, std::uint64_t, std::uint64_t, bool, bool, bool);
 
 void commit_products() { ++the_state.threads[thread()].groups; }
 void wait_for_products(int under_way) {
@@ -143,6 +148,7 @@ void wait_for_products(int under_way) {
   for (const Product& p : mine.under_way)
     if (done(p)) compute(p);
   std::erase_if(mine.under_way, done);
+  exchange(Meeting::product, ~0u, 0, 0);  // all lanes of a warp wait together
 }
 
 }  // namespace cuda_on_cpu

@@ -7,7 +7,7 @@
 
 namespace ft::cuda {
 
-constexpr int kGroupThreads = 128, kConsumers = 2, kThreadsOfAll = (1 + kConsumers) * kGroupThreads;
+constexpr int kConsumers = 2, kThreadsOfAll = (1 + kConsumers) * kGroupThreads;
 constexpr int kStep = kPanelRows, kSlots = 4;
 constexpr int kFetchersRegisters = 24, kConsumersRegisters = 240;
 static_assert(kConsumers * kPanelRows == kMmaRows);
@@ -19,15 +19,11 @@ template <int kColumns>
 constexpr unsigned kGroupBytes = kPanels<kColumns>* kPanelBytes;
 
 // Shared memory: a tile for each consumer of as many tensors as the block holds rows of, slots of two tiles
-// for what passes by, then floats. It begins at a multiple of 1024 bytes: launches ask for kSpare more.
-constexpr unsigned kSpare = 1023;
+// for what passes by, then floats, from shared_panels() on.
 template <int kColumns>
 constexpr unsigned kOwnBytes = kConsumers* kGroupBytes<kColumns>;  // of one tensor
 template <int kColumns>
 constexpr unsigned kSlotBytes = 2 * kGroupBytes<kColumns>;
-__device__ inline unsigned shared_panels() {
-  return (shared_address(&shared_memory<unsigned char>()) + kSpare) & ~kSpare;
-}
 
 // Named barriers: the tiles of the block's own rows have arrived; a slot has been filled for a consumer, or
 // both have read it; a consumer's warps.

@@ -98,6 +98,7 @@ struct Launch {
   dim3 grid;
   unsigned threads;        // of a block: whole warps
   std::size_t shared = 0;  // bytes
+  unsigned cluster = 1;    // blocks that run together (tma.cuh), of compute capability 9.0 and later
 };
 
 template <class... Parameters, class... Arguments>
@@ -108,6 +109,14 @@ void launch(const char* what, const Launch& how, void (*kernel)(Parameters...),
   config.blockDim = dim3(how.threads);
   config.dynamicSmemBytes = how.shared;
   config.stream = how.stream;
+  cudaLaunchAttribute cluster{};
+  if (how.cluster > 1) {
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = how.cluster;
+    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+  }
   if (how.shared > 48 << 10) allow_shared_memory(reinterpret_cast<const void*>(kernel), how.shared, what);
   check(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), what);
 }

@@ -7,7 +7,8 @@
 //
 // multiply_group: d (64, 8 n) = a (64, 16) b (16, 8 n), or d plus that if `add`. Warp w of the group has rows
 // 16 w to 16 w + 15 of d, and of a if it is in registers, as mma's fragments. An operand in shared memory is
-// a descriptor (operand): of a by rows; of b's transpose by rows, or of b itself if `b_down`.
+// a descriptor (operand): of a by rows, or of its transpose if `a_down`; of b's transpose by rows, or of b
+// itself if `b_down`.
 //
 // order_registers: before the first product of several, once registers that they use have changed.
 // commit_products, wait_for_products<n>: as for copies.
@@ -25,6 +26,7 @@
 
 namespace ft::cuda {
 
+constexpr int kGroupThreads = 128;
 constexpr int kPanelRows = 64, kPanelColumns = 64, kDepth = 16;
 constexpr unsigned kPanelBytes = kTileBytes<kPanelRows, kPanelColumns>;
 static_assert(Layout<kPanelColumns>::kShift == 0 && kPanelBytes % 1024 == 0);
@@ -44,6 +46,16 @@ __device__ inline std::uint64_t operand(unsigned at) {
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}"
+  #define FT_128_REGISTERS                                                                       \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                    \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "           \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "           \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "           \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "           \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "           \
+    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, "     \
+    "%111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, " \
+    "%126, %127}"
   #define FT_ROW(d, n) "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])
   #define FT_8_ROWS(d, n)                                                                                   \
     FT_ROW(d, n), FT_ROW(d, n + 1), FT_ROW(d, n + 2), FT_ROW(d, n + 3), FT_ROW(d, n + 4), FT_ROW(d, n + 5), \
@@ -70,6 +82,13 @@ __device__ inline std::uint64_t operand(unsigned at) {
                    ", {%64, %65, %66, %67}, %68, p, 1, 1, %70;}"                                            \
                    : FT_8_ROWS(d, 0), FT_8_ROWS(d, 8)                                                       \
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(int{add}), "n"(int{b_down}));  \
+    }                                                                                                       \
+    template <bool a_down, bool b_down>                                                                     \
+    __device__ void multiply_group(T, float(&d)[32][4], std::uint64_t a, std::uint64_t b, bool add) {       \
+      asm volatile("{.reg .pred p; setp.ne.b32 p, %130, 0; " FT_PRODUCT(type, "256") FT_128_REGISTERS       \
+                   ", %128, %129, p, 1, 1, %131, %132;}"                                                    \
+                   : FT_8_ROWS(d, 0), FT_8_ROWS(d, 8), FT_8_ROWS(d, 16), FT_8_ROWS(d, 24)                   \
+                   : "l"(a), "l"(b), "r"(int{add}), "n"(int{a_down}), "n"(int{b_down}));                    \
     }
 FT_MULTIPLY_GROUP(bf16, "bf16")
 FT_MULTIPLY_GROUP(f16, "f16")
@@ -77,6 +96,7 @@ FT_MULTIPLY_GROUP(f16, "f16")
   #undef FT_PRODUCT
   #undef FT_8_ROWS
   #undef FT_ROW
+  #undef FT_128_REGISTERS
   #undef FT_64_REGISTERS
   #undef FT_32_REGISTERS
 
@@ -120,7 +140,11 @@ __device__ void take_registers() {
 #else
 template <class T>
 void multiply_group(T type, float (&d)[8][4], std::uint64_t a, std::uint64_t b, bool add) {
-  cuda_on_cpu::multiply_group(type, d, 8, a, b, add);
+  cuda_on_cpu::multiply_group(type, d, 8, a, b, false, false, add);
+}
+template <bool a_down, bool b_down, class T>
+void multiply_group(T type, float (&d)[32][4], std::uint64_t a, std::uint64_t b, bool add) {
+  cuda_on_cpu::multiply_group(type, d, 32, a, b, a_down, b_down, add);
 }
 template <bool b_down, class T, int kN>
 void multiply_group(T type, float (&d)[kN][4], const unsigned (&a)[4], std::uint64_t b, bool add) {
@@ -143,6 +167,12 @@ void give_up_registers() {}
 template <int kMost>
 void take_registers() {}
 #endif
+
+// Panels in shared memory begin at a multiple of 1024 bytes: launches ask for kSpare more.
+constexpr unsigned kSpare = 1023;
+__device__ inline unsigned shared_panels() {
+  return (shared_address(&shared_memory<unsigned char>()) + kSpare) & ~kSpare;
+}
 
 // An operand's place in 16 other columns, and in 16 other rows.
 __device__ inline std::uint64_t right_by(int k) {

@@ -73,6 +73,7 @@ struct Trial {
   DType type = DType::f32;
   std::int64_t rows = 1, cols = 1, pad = 0;
   std::int64_t offset = 0;  // elements from an aligned address
+  CudaWorkspace sizes = kSmall;
   std::list<Matrix> made{};
 
   Matrix& matrix(std::int64_t r, std::int64_t c, DType t) { return made.emplace_back(r, c, t, pad); }
@@ -86,7 +87,7 @@ struct Trial {
   // The matrices in the order in which they were made are the call's tensors. The CPU's results stay in them.
   void expect_same(const Call& call) { expect_same(call, rounding(type)); }
   void expect_same(const Call& call, double tolerance) {
-    auto ops = make_cuda_ops(0, kSmall);
+    auto ops = make_cuda_ops(0, sizes);
     std::vector<std::list<Matrix>> results;
     for (int order = 0; order < kOrders; ++order) {
       set_order(order);

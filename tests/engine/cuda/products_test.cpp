@@ -161,5 +161,78 @@ TEST(CudaProducts, WeightsInFourBitsAreMadeDenseInParts) {
           }
 }
 
+// Two weights in 4 bits and an adapter in one sum, a few columns of the result at a time.
+TEST(CudaProducts, SeveralWeightsInFourBitsInOnePassOnHopper) {
+  constexpr std::int64_t kOut = 48, kIn = 96, kRows = 9, kRank = 16;
+  for (const Trans tb : {Trans::yes, Trans::no}) {
+    const bool rows = tb == Trans::yes;
+    const Shape shape = rows ? Shape{kOut, kIn} : Shape{kIn, kOut};
+    const FourBitForm form{FourBitBook::nf4, 32, false};
+    Trial t{DType::bf16, kRows, kOut};
+    t.sizes.products = ProductKernels::own;
+    set_capability(9);
+    t.matrix(1);
+    for (const std::uint64_t seed : {2, 3}) {
+      t.matrix(kRows, kIn, t.type).randomize(seed);
+      Matrix w(shape[0], shape[1], DType::f32);
+      w.randomize(seed + 2);
+      std::vector<float> values;
+      for (const double v : w.values()) values.push_back(static_cast<float>(v));
+      const FourBitData q = quantize(values, form);
+      std::memcpy(t.vector(std::ssize(q.codes), DType::u8).tensor.data, q.codes.data(), q.codes.size());
+      std::memcpy(t.vector(std::ssize(q.absmax), DType::f32).tensor.data, q.absmax.data(),
+                  q.absmax.size() * 4);
+    }
+    t.matrix(kRows, kRank, t.type).randomize(6);
+    t.matrix(rows ? kOut : kRank, rows ? kRank : kOut, t.type).randomize(7);
+    t.expect_same(
+        [=](Ops& ops, const Tensors& x) {
+          const auto flat = [](const Tensor& v) { return v.view({v.numel()}); };
+          const auto weight = [&](std::size_t at) {
+            return FourBitMatrix{form, shape, flat(x[at]), flat(x[at + 1]), {}, {}};
+          };
+          const Term terms[] = {{x[1], Trans::no, {}, tb, weight(2)},
+                                {x[4], Trans::no, {}, tb, weight(5)},
+                                {x[7], Trans::no, x[8], tb}};
+          ops.run(op::Products{.y = x[0], .terms = terms});
+        },
+        10 * t.rounding(t.type));
+    set_capability(8);
+  }
+}
+
+// Whole numbers: sums in f32 are exact, and those that are rounded are rounded once.
+TEST(CudaProducts, InOnePassOnHopper) {
+  for (const DType type : {DType::bf16, DType::f16})
+    for (const auto& [ta, tb] :
+         {std::pair{Trans::no, Trans::yes}, {Trans::no, Trans::no}, {Trans::yes, Trans::no}})
+      for (const Dims d : {Dims{136, 264, 80}, Dims{40, 520, 24}}) {
+        SCOPED_TRACE(str(name_of(type), " ", d.m, " ", d.n, " ta ", int(ta), " tb ", int(tb)));
+        Trial t{type, d.m, d.n, 8};
+        t.sizes.products = ProductKernels::own;
+        set_capability(9);
+        t.matrix(d.m, d.n, DType::f32);
+        operands(t, d, ta, tb, 2);
+        operands(t, {d.m, d.n, 16}, ta, tb, 4);
+        t.matrix(d.m, d.n, DType::f32).randomize(6);
+        t.matrix(d.m, d.n, type);
+        t.vector(d.n, type).randomize(7);
+        for (Matrix& m : t.made) {
+          std::vector<double> whole = m.values();
+          for (double& v : whole) v = std::round(2 * v);
+          m.assign(whole);
+        }
+        t.expect_same(
+            [=, ta = ta, tb = tb](Ops& ops, const Tensors& x) {
+              const Term terms[] = {{x[1], ta, x[2], tb}, {x[3], ta, x[4], tb}};
+              ops.run(op::Products{.y = x[0], .terms = terms, .alpha = 0.5f, .c = x[5]});
+              ops.run(op::Products{.y = x[0], .terms = terms, .c = x[0]});
+              ops.run(op::Products{.y = x[6], .terms = terms, .c = x[7].view({d.n})});
+            },
+            t.rounding(type));
+        set_capability(8);
+      }
+}
+
 }  // namespace
 }  // namespace ft::cuda
