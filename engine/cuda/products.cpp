@@ -60,20 +60,23 @@ void Products::multiply(Tensor y, const Term& t, float alpha, Tensor c) {
   gemm_.run({y, t.a, t.ta == Trans::yes, t.b, t.tb == Trans::yes, c, alpha});
 }
 
-// Some columns of y at a time: they need that many rows of the matrix (transposed) or columns of it.
+// Columns of y, [begin, end), need that many rows of the matrix (transposed) or columns of it. As many at a
+// time as the workspace has room for, in parts of one size, with whole tiles of cuBLASLt's.
 void Products::multiply_four_bit(Tensor y, const Term& t, float alpha, Tensor c) {
-  constexpr std::int64_t kAlign = 8;  // elements: 16 bytes of bf16 or f16
-  const auto padded = [](std::int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; };
+  constexpr std::int64_t kAlign = 8, kTile = 256;  // elements: 16 bytes of bf16 or f16; columns
+  const auto up = [](std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; };
   const std::int64_t k = t.depth(), n = y.cols(), fits = workspace_.dense_bytes / size_of(t.a.dtype);
   const bool rows = t.tb == Trans::yes;  // of the (n, k) matrix; else columns of a (k, n) one
-  const std::int64_t most = std::min(n, (rows ? fits / padded(k) : fits / k) / kAlign * kAlign);
-  require(most > 0, "products: a matrix in 4 bits of which not eight rows or columns fit the workspace");
+  const std::int64_t room = rows ? fits / up(k, kAlign) : fits / k / kAlign * kAlign;
+  const std::int64_t most = room >= n ? n : room / kAlign * kAlign;
+  require(most > 0, "products: no room for eight rows or columns of a matrix in 4 bits");
+  const std::int64_t parts = (n + most - 1) / most, step = std::min(up((n + parts - 1) / parts, kTile), most);
   FourBitSource source = source_of(t.four_bit, workspace_.map);
-  for (std::int64_t begin = 0; begin < n; begin += most) {
-    const std::int64_t end = std::min(n, begin + most), part = end - begin;
+  for (std::int64_t begin = 0; begin < n; begin += step) {
+    const std::int64_t end = std::min(n, begin + step), part = end - begin;
     (rows ? source.first_row : source.first_col) = begin;
-    const Tensor dense = rows ? Tensor(workspace_.dense, t.a.dtype, {part, k}, padded(k))
-                              : Tensor(workspace_.dense, t.a.dtype, {k, part}, padded(part));
+    const Tensor dense = rows ? Tensor(workspace_.dense, t.a.dtype, {part, k}, up(k, kAlign))
+                              : Tensor(workspace_.dense, t.a.dtype, {k, part}, up(part, kAlign));
     dequantize(stream_, view_of(dense), source);
     gemm_.run(
         {y.columns(begin, end), t.a, t.ta == Trans::yes, dense, rows, c ? c.columns(begin, end) : c, alpha});

@@ -32,6 +32,16 @@ TEST(CudaQueue, KnowsWhatItIs) {
   EXPECT_TRUE(cuda_version());
 }
 
+TEST(CudaQueue, TheWorkspaceGrowsForMatricesThatAreMadeDense) {
+  auto ops = make_cuda_ops(0, kSmall);
+  const std::int64_t before = ops->workspace();
+  ops->reserve_dense(kSmall.dense);
+  EXPECT_EQ(ops->workspace(), before);
+  ops->reserve_dense(3 * kSmall.dense);
+  ops->reserve_dense(2 * kSmall.dense);
+  EXPECT_EQ(ops->workspace(), before + 3 * kSmall.dense);
+}
+
 TEST(CudaQueue, MemoryThatIsNotThereIsAUserError) {
   auto ops = make_cuda_ops(0, kSmall);
   try {
