@@ -132,16 +132,15 @@ Tensor Products::make_dense(const Term& t, std::int64_t begin, std::int64_t end,
   return dense;
 }
 
-// Some columns of y at a time: they need that many rows of the matrix (transposed) or columns of it.
+// Columns of y need that many rows of the matrix (transposed) or columns of it.
 void Products::multiply_four_bit(Tensor y, const Term& t, float alpha, Tensor c) {
-  const std::int64_t k = t.depth(), n = y.cols(), fits = workspace_.dense_bytes / size_of(t.a.dtype);
-  const bool rows = t.tb == Trans::yes;  // of the (n, k) matrix; else columns of a (k, n) one
-  const std::int64_t most = std::min(n, (rows ? fits / padded(k) : fits / k) / kAlign * kAlign);
-  require(most > 0, "products: a matrix in 4 bits of which not eight rows or columns fit the workspace");
-  for (std::int64_t begin = 0; begin < n; begin += most) {
-    const std::int64_t end = std::min(n, begin + most);
+  const Term* const only[] = {&t};
+  const std::int64_t columns = y.cols(), step = at_once(columns, only);
+  require(step > 0, "products: no room for eight rows or columns of a matrix in 4 bits");
+  for (std::int64_t begin = 0; begin < columns; begin += step) {
+    const std::int64_t end = std::min(columns, begin + step);
     gemm_.run({y.columns(begin, end), t.a, t.ta == Trans::yes, make_dense(t, begin, end, workspace_.dense),
-               rows, c ? c.columns(begin, end) : c, alpha});
+               t.tb == Trans::yes, c ? c.columns(begin, end) : c, alpha});
   }
 }
 
