@@ -66,7 +66,7 @@ Traffic micro_step(const Passes& p, Ops& null, const PlanRequest& r, bool last, 
   run_batch(p, null, r.train[0], true, unused);
   if (last) {
     store.add_up_ends();
-    Arena scratch(null.allocate(0), kEndless);
+    Arena scratch = endless(null);
     {
       Scope scope(scratch);
       const Tensor loss = scratch.take({1}, DType::f64);
