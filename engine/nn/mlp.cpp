@@ -18,7 +18,7 @@ bool masks_input(const Ctx& c, const Linear& l) { return l.adapter && !l.adapter
 std::int64_t Mlp::rows_at_once(const Ctx& c, std::int64_t rows) const {
   const bool masks = dropout.active(c) || masks_input(c, gate_proj) || masks_input(c, down_proj) ||
                      (up_proj && masks_input(c, *up_proj));
-  return masks ? rows : std::min(rows, kRows);
+  return masks ? rows : std::min(rows, most_rows(c.ops.device()));
 }
 
 // f(begin, end): rows, the same ones in forward and backward, whatever is kept.

@@ -11,7 +11,7 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kRows = 2 * Mlp::kRows + 77, kWidth = 8, kInner = 24;
+constexpr std::int64_t kRows = 2 * Mlp::most_rows({}) + 77, kWidth = 8, kInner = 24;
 
 float number(std::string_view name, std::int64_t i) {
   const std::uint32_t bits = Random{5}.with(name).at(static_cast<std::uint64_t>(i))[0];
