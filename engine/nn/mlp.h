@@ -23,6 +23,7 @@ struct Mlp {
   // tensors of a model, exists at a time.
   struct Piece {
     Tensor gate, up;   // (rows, F)
+    Tensor act;        // (rows, F) what down_proj reads; empty: it is made again
     Tensor both;       // (rows, 2 F) where one linear makes them, which are parts of it
     Tensor u, down_u;  // of the adapters of gate and up, and of down
   };
