@@ -52,15 +52,14 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> talk, 
       store(*ops, grid.zero(), request.zero, request.states,
             {depot_of(request.zero.params_home, *ops), depot_of(request.zero.states_home, *ops), host},
             &grid),
-      saved(ops->allocate(plan.saved), plan.saved),
-      scratch(ops->allocate(plan.scratch), plan.scratch),
+      saved(make_arena(*ops, plan.saved)),
+      scratch(make_arena(*ops, plan.scratch)),
       context{observer ? *observer : *ops, saved, scratch, request.dtype} {
   ops->reserve_dense(plan.dense);
   context.grid = &grid;
-  for (std::int64_t i = 1; i < plan.in_flight; ++i)
-    in_flight.emplace_back(ops->allocate(plan.flight), plan.flight);
+  for (std::int64_t i = 1; i < plan.in_flight; ++i) in_flight.push_back(make_arena(*ops, plan.flight));
   context.in_flight = in_flight;
-  if (plan.again > 0) context.again = &again.emplace(ops->allocate(plan.again), plan.again);
+  if (plan.again > 0) context.again = &again.emplace(make_arena(*ops, plan.again));
   if (plan.inputs > 0) {
     kept = depot_of({.home = Home::host}, *ops);
     kept->reserve(plan.inputs);

@@ -18,15 +18,19 @@ class Arena {
  public:
   static constexpr std::int64_t kAlign = 256;  // bytes; a multiple of every vector and cache line
 
-  Arena(Buffer memory, std::int64_t capacity) : memory_(std::move(memory)), capacity_(capacity) {}
+  static constexpr std::int64_t kPadding = 64;  // bytes, a CPU's cache line
+
+  // padding: bytes after each row of take_padded that needs some, a multiple of 16.
+  Arena(Buffer memory, std::int64_t capacity, std::int64_t padding = kPadding)
+      : memory_(std::move(memory)), capacity_(capacity), padding_(padding) {}
 
   // A dense tensor, not cleared.
   Tensor take(Shape shape, DType dtype) { return take_rows(shape, dtype, 0); }
-  // A (rows, cols) tensor whose rows are not a multiple of 4096 bytes apart: such a distance maps a whole
-  // column to a few cache sets and halves the speed of a matrix product.
+  // A (rows, cols) tensor whose rows are not a multiple of 4096 bytes apart, unless the padding is 0: such a
+  // distance maps a whole column to a few cache sets of a CPU and halves the speed of a matrix product.
   Tensor take_padded(std::int64_t rows, std::int64_t cols, DType dtype) {
     const bool pad = cols * size_of(dtype) % 4096 == 0;
-    return take_rows({rows, cols}, dtype, pad ? cols + 64 / size_of(dtype) : cols);
+    return take_rows({rows, cols}, dtype, pad ? cols + padding_ / size_of(dtype) : cols);
   }
 
   std::int64_t mark() const { return used_; }
@@ -51,7 +55,7 @@ class Arena {
   }
 
   Buffer memory_;
-  std::int64_t capacity_, used_ = 0, peak_ = 0, recent_ = 0;
+  std::int64_t capacity_, padding_, used_ = 0, peak_ = 0, recent_ = 0;
 };
 
 // Everything taken from the arena while it lives is given back when it ends.

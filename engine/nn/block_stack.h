@@ -46,6 +46,7 @@ class BlockStack {
   // block, whose backward directly follows its forward, runs only its MLP again, unless the number is larger
   // than the stack.
   std::int64_t recomputed = 0;
+  std::int64_t whole = 0;  // the last blocks, this many, keep also what is cheap to make again
   // The first of this many in a row keeps its input; the others' are recomputed from it, in
   // another forward before the backward of them all.
   std::int64_t segment = 1;
@@ -128,7 +129,7 @@ class BlockStack {
         run(c, store, i, side);
       }
       if (kept(begin) == Keep::nothing) c.saved.rewind(mark);
-      if (leaves(c, end)) passing_[end].moved = c.inputs->depot.put(passing_[end].at, whole(hidden_[end]));
+      if (leaves(c, end)) passing_[end].moved = c.inputs->depot.put(passing_[end].at, flat(hidden_[end]));
     }
     return hidden_.back();
   }
@@ -201,7 +202,8 @@ class BlockStack {
     const auto number = static_cast<std::int64_t>(block) + 1;
     const bool follows = number == size() && stage.last();
     if (block < first || recomputed > number || (recomputed == number && !follows)) return Keep::nothing;
-    return recomputed == number ? Keep::but_the_mlp : Keep::all;
+    if (recomputed == number) return Keep::but_the_mlp;
+    return number > size() - whole ? Keep::whole : Keep::all;
   }
 
   // Blocks [begin, end) keep nothing but the input of the first of them; or there is one, which may.
@@ -235,7 +237,7 @@ class BlockStack {
   bool leaves(const Ctx& c, std::size_t input) const {
     return c.inputs && segment == 1 && input > first && input < count() && kept(input) == Keep::nothing;
   }
-  static Tensor whole(const Tensor& t) { return {t.data, t.dtype, {t.rows() * t.stride}}; }
+  static Tensor flat(const Tensor& t) { return {t.data, t.dtype, {t.rows() * t.stride}}; }
 
   void begin_leaving(Ctx& c, const Tensor& x) {
     passing_.assign(count(), {});
@@ -250,14 +252,14 @@ class BlockStack {
     const Tensor place = turns_[input % kTurns];
     if (input >= kTurns && passing_[input - kTurns].moved)
       c.inputs->depot.finish(*passing_[input - kTurns].moved);
-    passing_[input].at = c.inputs->take(whole(place).bytes());
+    passing_[input].at = c.inputs->take(flat(place).bytes());
     return place;
   }
   // The input of block i; those of the blocks below come meanwhile.
   void bring_back(Ctx& c, std::size_t i) {
     for (std::size_t k = i + 1; k-- > 0 && k + kTurns > i;) {
       if (!leaves(c, k) || passing_[k].back) continue;
-      passing_[k].moved = c.inputs->depot.fetch(whole(hidden_[k]), passing_[k].at);
+      passing_[k].moved = c.inputs->depot.fetch(flat(hidden_[k]), passing_[k].at);
       passing_[k].back = true;
     }
     if (leaves(c, i)) c.inputs->depot.finish(*passing_[i].moved);

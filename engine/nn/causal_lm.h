@@ -109,13 +109,15 @@ class CausalLm final : public Model {
   }
   void set_recompute(std::int64_t n) override {
     for (BlockStack<Block>& chunk : chunks_) {
-      chunk.recomputed = 0;
+      chunk.recomputed = chunk.whole = 0;
       chunk.segment = segment_of(n);
     }
     // A block of each chunk in turn, as the memory of a pass is that of the largest.
-    for (std::int64_t left = std::min(n, blocks()); left > 0;)
-      for (BlockStack<Block>& chunk : chunks_)
-        if (left > 0 && chunk.recomputed < chunk.size()) ++chunk.recomputed, --left;
+    for (std::int64_t left = std::min(std::abs(n), blocks()); left > 0;)
+      for (BlockStack<Block>& chunk : chunks_) {
+        std::int64_t& some = n > 0 ? chunk.recomputed : chunk.whole;
+        if (left > 0 && some < chunk.size()) ++some, --left;
+      }
   }
   void drop_tokens(const std::vector<std::int64_t>& blocks, bool encoder, std::int64_t all) override {
     if (encoder)

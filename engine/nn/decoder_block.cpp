@@ -9,8 +9,9 @@ namespace ft {
 DecoderBlock::Saved DecoderBlock::forward(Ctx& c, Tensor y, Tensor x, const Side& side, Keep keep) const {
   const std::int64_t rows = x.rows(), C = x.cols();
   Saved s;
-  s.attended = attended.take(c, rows, C);
-  s.fed = fed.take(c, rows, C);
+  const bool whole = keep == Keep::whole;
+  s.attended = attended.take(c, rows, C, whole && attention.reads_input());
+  s.fed = fed.take(c, rows, C, whole && (moe || mlp.reads_input()));
   if (!parallel) s.h = c.save(rows, C);
   Scope scratch(c.scratch);
   Tensor n = c.temporary(rows, C);
@@ -49,7 +50,7 @@ void DecoderBlock::mlp_back(Ctx& c, Tensor d, Tensor into, Tensor x, const Saved
   const Tensor t = fed.takes(c) ? c.temporary(x.rows(), x.cols()) : Tensor{};
   const Tensor dz = fed.backward(c, d, t, s.fed);
   const bool reads = moe || mlp.reads_input() || s.mlp.empty();
-  if (reads) n = fed.input(c, n, x, s.fed);
+  if (reads) n = fed.input_again(c, n, x, s.fed);
   const Tensor to = wanted ? dn : Tensor{};
   if (moe) {
     moe->backward(c, to, dz, n, s.moe, side.routers);
@@ -70,7 +71,7 @@ void DecoderBlock::attention_back(Ctx& c, Tensor d, Tensor x, const Saved& s, co
   const Tensor t = attended.takes(c) ? c.temporary(x.rows(), x.cols()) : Tensor{};
   const Tensor dz = attended.backward(c, d, t, s.attended);
   const bool reads = attention.reads_input();
-  if (reads) n = attended.input(c, n, x, s.attended);
+  if (reads) n = attended.input_again(c, n, x, s.attended);
   const bool wanted = input_grad || (attended.before && attended.before->trains());
   {
     Scope inner(c.scratch);

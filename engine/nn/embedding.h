@@ -48,6 +48,7 @@ class TiedWeight final : public Weight {
  public:
   explicit TiedWeight(const Embedding& e) : embedding_(e) {}
   Term times(Tensor x, Trans t) const override { return {x, Trans::no, embedding_.weight.value, t}; }
+  bool trains() const override { return embedding_.weight.trainable; }
   Tensor grad() const override { return embedding_.weight.grad; }
   void add_grad(Ctx& c, Tensor dy, Tensor x) const override {
     Weight::add_grad(c, dy, x);

@@ -16,9 +16,11 @@ Tensor column(const Tensor& t) { return {t.data, t.dtype, {t.numel(), 1}}; }
 
 }  // namespace
 
-std::int64_t Head::chunk_rows() const {
-  constexpr std::int64_t kElements = 1 << 24;
-  return std::clamp(kElements / lm_head.whole_out() / 64 * 64, std::int64_t{128}, std::int64_t{1024});
+// Products of few rows leave a GPU's multiprocessors idle, and each reads the whole matrix.
+std::int64_t Head::chunk_rows(Device d) const {
+  const bool gpu = d.kind == Device::Kind::cuda;
+  const std::int64_t elements = gpu ? 1 << 26 : 1 << 24, most = gpu ? 2048 : 1024;
+  return std::clamp(elements / lm_head.whole_out() / 64 * 64, std::int64_t{128}, most);
 }
 
 // With a rank's part of the vocabulary it takes the sums of all parts' logits; the logits of a row never come
@@ -39,11 +41,11 @@ void Head::cross_entropy(Ctx& c, op::CrossEntropy op) const {
   c.ops.run(op);
 }
 
-// x: the rows of targets from `begin` on. A chunk's mask has its number among all ranks' targets, of which
-// c.numbers has the first.
+// x: the rows of targets from `begin` on. Rows of a CPU's chunk share a mask, on GPUs too. Its name has the
+// number of the chunk's first row among all ranks' targets; c.numbers has that of this rank's first.
 void Head::drop(Ctx& c, Tensor x, std::int64_t begin) const {
   if (!dropout.active(c)) return;
-  const std::int64_t chunk = chunk_rows(), first = c.numbers.first + begin, end = first + x.rows();
+  const std::int64_t chunk = chunk_rows({}), first = c.numbers.first + begin, end = first + x.rows();
   for (std::int64_t from = first; from < end;) {
     const std::int64_t row = from % chunk, to = std::min(end, from - row + chunk);
     const Tensor part = x.slice(from - first, to - first);
@@ -77,7 +79,7 @@ Head::Chunk Head::project(Ctx& c, Tensor x, const Tensor& all, std::int64_t begi
 }
 
 void Head::forward(Ctx& c, Tensor loss, Tensor x, const Targets& t, float smoothing) const {
-  const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
+  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
   for (std::int64_t begin = 0; begin < total; begin += chunk) {
     const std::int64_t end = std::min(total, begin + chunk);
     Scope scratch(c.scratch), saved(c.saved);
@@ -92,7 +94,7 @@ void Head::forward(Ctx& c, Tensor loss, Tensor x, const Targets& t, float smooth
 
 void Head::forward_backward(Ctx& c, Tensor loss, Tensor d, Tensor x, const Targets& t, float loss_scale,
                             float smoothing) const {
-  const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
+  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
   c.begin(Phase::backward);
   c.ops.run(op::Fill{d, 0});
   for (std::int64_t begin = 0; begin < total; begin += chunk) {
@@ -117,7 +119,7 @@ void Head::forward_backward(Ctx& c, Tensor loss, Tensor d, Tensor x, const Targe
 
 void Head::forward(Ctx& c, LogitLoss& of, Tensor loss, Tensor x, const Targets& t) const {
   require(lm_head.cut == Cut::none, "a loss of whole logits, which no rank has");
-  const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
+  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
   for (std::int64_t begin = 0; begin < total; begin += chunk) {
     const std::int64_t end = std::min(total, begin + chunk);
     Scope scratch(c.scratch), saved(c.saved);
@@ -132,7 +134,7 @@ void Head::forward(Ctx& c, LogitLoss& of, Tensor loss, Tensor x, const Targets& 
 void Head::forward_backward(Ctx& c, LogitLoss& of, Tensor loss, Tensor d, Tensor x, const Targets& t,
                             float loss_scale) const {
   require(lm_head.cut == Cut::none, "a loss of whole logits, which no rank has");
-  const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
+  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
   c.begin(Phase::backward);
   c.ops.run(op::Fill{d, 0});
   for (std::int64_t begin = 0; begin < total; begin += chunk) {
@@ -166,7 +168,7 @@ void Head::value_of(Ctx& c, const Chunk& k, const RowValues& to, const Targets& 
 }
 
 RowValues Head::values_of(Ctx& c, const RowLoss& loss, Tensor x, const Targets& t) const {
-  const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
+  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
   require(!loss.wants_statistics() || lm_head.cut == Cut::none,
           "statistics of whole logits, which no rank has");
   RowValues v{c.scratch.take({total}, DType::f32), {}, kind == HeadKind::scores};
@@ -187,7 +189,7 @@ void Head::forward(Ctx& c, RowLoss& loss, Tensor x, const Targets& t) const {
 
 void Head::forward_backward(Ctx& c, RowLoss& loss, Tensor d, Tensor x, const Targets& t) const {
   Scope all(c.scratch);
-  const std::int64_t total = t.rows.numel(), chunk = chunk_rows();
+  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
   c.begin(Phase::forward);
   const RowValues values = values_of(c, loss, x, t);
   const Tensor weights = c.scratch.take({total}, DType::f32);
@@ -237,7 +239,7 @@ void Head::back(Ctx& c, Tensor d, const Chunk& k, Tensor rows, std::int64_t begi
 }
 
 void Head::logits(Ctx& c, Tensor y, Tensor x, Tensor rows) const {
-  const std::int64_t total = rows.numel(), chunk = chunk_rows();
+  const std::int64_t total = rows.numel(), chunk = chunk_rows(c.ops.device());
   for (std::int64_t begin = 0; begin < total; begin += chunk) {
     const std::int64_t end = std::min(total, begin + chunk);
     Scope scratch(c.scratch), saved(c.saved);

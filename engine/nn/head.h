@@ -32,8 +32,8 @@ struct Head {
   Dropout dropout;  // of the normed states
   HeadKind kind = HeadKind::vocabulary;
 
-  // Rows of a chunk: what keeps its logits near 16 M elements.
-  std::int64_t chunk_rows() const;
+  // Rows of a chunk: what keeps its logits near 16 M elements, on a GPU near 64 M.
+  std::int64_t chunk_rows(Device) const;
   // Adds the losses of all targets to `loss` (1) f64.
   void forward(Ctx&, Tensor loss, Tensor x, const Targets&, float smoothing) const;
   // The same, and d = the gradient of loss_scale * loss with respect to x; own gradients +=.

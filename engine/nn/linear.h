@@ -64,7 +64,7 @@ struct Linear {
   // empty when !reads_input().
   void backward(Ctx&, Sum& dx, Tensor dy, Tensor x, Tensor u) const;
   // Whether backward reads x: a frozen Linear without an adapter does not.
-  bool reads_input() const { return adapter || weight->grad(); }
+  bool reads_input() const { return adapter || weight->trains(); }
   // The adapter that takes part in a pass; null: none. In a pass without adapters those that only add
   // something take part with u = 0: its bits are then those of adapters that add nothing yet, also in bf16.
   const Adapter* adapter_in(const Ctx& c) const {

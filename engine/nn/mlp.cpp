@@ -18,7 +18,7 @@ bool masks_input(const Ctx& c, const Linear& l) { return l.adapter && !l.adapter
 std::int64_t Mlp::rows_at_once(const Ctx& c, std::int64_t rows) const {
   const bool masks = dropout.active(c) || masks_input(c, gate_proj) || masks_input(c, down_proj) ||
                      (up_proj && masks_input(c, *up_proj));
-  return masks ? rows : std::min(rows, kRows);
+  return masks ? rows : std::min(rows, most_rows(c.ops.device()));
 }
 
 // f(begin, end): rows, the same ones in forward and backward, whatever is kept.
@@ -46,7 +46,7 @@ Mlp::Piece Mlp::widen(Ctx& c, Tensor x) const {
 }
 
 Tensor Mlp::inner(Ctx& c, const Piece& p) const {
-  Tensor act = c.temporary(p.gate.rows(), p.gate.cols());
+  const Tensor act = p.act ? p.act : c.temporary(p.gate.rows(), p.gate.cols());
   c.ops.enter(parent_of(down_proj.name));
   c.ops.run(op::Gated{.f = activation, .y = act, .gate = p.gate, .up = p.up});
   dropout.apply(c, act, down_proj.name, down_proj.first, down_proj.whole);
@@ -56,11 +56,12 @@ Tensor Mlp::inner(Ctx& c, const Piece& p) const {
 Mlp::Saved Mlp::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, Keep keep) const {
   // A single piece is as large kept as made again.
   const bool keeps =
-      keep == Keep::all || (keep == Keep::but_the_mlp && rows_at_once(c, x.rows()) == x.rows());
+      keep >= Keep::all || (keep == Keep::but_the_mlp && rows_at_once(c, x.rows()) == x.rows());
   Saved kept;
   each_piece(c, x.rows(), [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t mark = c.saved.mark();
     Piece p = widen(c, x.slice(begin, end));
+    if (keep == Keep::whole && down_proj.reads_input()) p.act = c.save(end - begin, down_proj.in);
     Scope scratch(c.scratch);
     p.down_u = down_proj.forward(c, y.slice(begin, end), inner(c, p), rows_of(residual, begin, end));
     if (keeps)
@@ -89,7 +90,7 @@ void Mlp::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, Piece& p) const {
   {
     Scope scratch(c.scratch);
     Tensor dact = c.temporary(dy.rows(), down_proj.in), act;
-    if (down_proj.reads_input()) act = inner(c, p);  // made again: cheaper than keeping it
+    if (down_proj.reads_input()) act = p.act ? p.act : inner(c, p);
     if (!p.down_u) during(c.ops.phases(), Phase::recompute, [&] { p.down_u = down_proj.narrow(c, act); });
     Sum sum(c.ops, dact);
     down_proj.backward(c, sum, dy, act, p.down_u);

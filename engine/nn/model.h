@@ -68,7 +68,8 @@ class Model {
   // How much is computed again in backward instead of kept. n up to blocks(): of the first n blocks only the
   // inputs are kept; what the last blocks keep is given back before the others' backward, so it is the first
   // ones that save memory. Of several chunks, as many of each. Beyond, up to most_recompute(): all blocks,
-  // and their inputs but every (n - blocks() + 1)-th.
+  // and their inputs but every (n - blocks() + 1)-th. Below 0, down to least_recompute(): none, and the last
+  // -n blocks keep also what is cheap to make again (Keep::whole).
   virtual void set_recompute(std::int64_t n) = 0;
   // Random-LTD: in training these blocks drop tokens, as the batch says: of the encoder, or of the decoder.
   // UserError (exit 2) where there are no such blocks, or not `all` of them.
@@ -78,6 +79,7 @@ class Model {
   }
   // Only the first of this many blocks in a row keeps its input then.
   std::int64_t segment_of(std::int64_t n) const { return std::max<std::int64_t>(1, n - blocks() + 1); }
+  std::int64_t least_recompute() const { return -blocks(); }
   // From here on the inputs that are made again take more than those that are not kept.
   std::int64_t most_recompute() const {
     return blocks() + static_cast<std::int64_t>(std::sqrt(static_cast<double>(blocks()))) - 1;

@@ -119,7 +119,7 @@ std::vector<std::uint8_t> Moe::find_wanted(Ctx& c, const ExpertRows& rows, Keep 
   const std::vector<std::int32_t>& starts = rows.starts();
   std::vector<std::uint8_t> mine;
   for (std::size_t e = 0; e + 1 < starts.size(); ++e) mine.push_back(starts[e] < starts[e + 1]);
-  return c.store->wanted_by_any(mine, own_ > 0, keep == Keep::all);
+  return c.store->wanted_by_any(mine, own_ > 0, keep >= Keep::all);
 }
 
 Moe::Routed Moe::route(Ctx& c, Tensor x, const RouterStatistics* routers, Keep keep) const {
@@ -262,7 +262,7 @@ Moe::Saved Moe::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, const Route
     narrow(c, y, x, residual, s);
     if (shared) add_shared(c, y, s);
   }
-  s.kept = keep == Keep::all;
+  s.kept = keep >= Keep::all;
   if (s.kept) return s;
   c.saved.rewind(mark);
   return {};

@@ -34,7 +34,7 @@ class Norm {
   Tensor take_statistics(Arena& arena, std::int64_t rows) const {
     return std::visit([&](const auto& n) { return n.take_statistics(arena, rows); }, kind_);
   }
-  // Calling it again gives the same bits, which is cheaper than keeping y.
+  // Calling it again gives the same bits: y need not be kept.
   void forward(Ctx& c, Tensor y, Tensor statistics, Tensor x) const {
     std::visit([&](const auto& n) { n.forward(c, y, statistics, x); }, kind_);
   }

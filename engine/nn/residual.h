@@ -21,11 +21,14 @@ struct Residual {
 
   struct Saved {
     Tensor before_statistics, after_statistics;
+    Tensor n;  // (rows, C) what `before` makes; empty: it is made again
     Tensor z;  // (rows, C) what `after` norms
   };
-  Saved take(Ctx& c, std::int64_t rows, std::int64_t columns) const {
+  // keeps_input: what f reads, for backward.
+  Saved take(Ctx& c, std::int64_t rows, std::int64_t columns, bool keeps_input) const {
     Saved s;
     if (before) s.before_statistics = before->take_statistics(c.saved, rows);
+    if (before && keeps_input) s.n = c.save(rows, columns);
     if (!after) return s;
     s.after_statistics = after->take_statistics(c.saved, rows);
     s.z = c.save(rows, columns);
@@ -34,11 +37,16 @@ struct Residual {
   // Whether backward needs what only the end of f makes.
   bool needs_result() const { return after.has_value(); }
 
-  // What f reads: its norm of x, in n, or x itself.
+  // What f reads: its norm of x, in n or in what is saved, or x itself.
   Tensor input(Ctx& c, Tensor n, Tensor x, const Saved& s) const {
     if (!before) return x;
-    before->forward(c, n, s.before_statistics, x);
-    return n;
+    const Tensor to = s.n ? s.n : n;
+    before->forward(c, to, s.before_statistics, x);
+    return to;
+  }
+  // The same in backward.
+  Tensor input_again(Ctx& c, Tensor n, Tensor x, const Saved& s) const {
+    return s.n ? s.n : input(c, n, x, s);
   }
   // f(y, residual): y = residual + f(...); the residual may be empty. y: empty: only what is saved is wanted.
   template <class F>

@@ -11,7 +11,8 @@ namespace ft {
 class Weight {
  public:
   virtual ~Weight() = default;
-  virtual Term times(Tensor x, Trans) const = 0;       // x W^T, or x W
+  virtual Term times(Tensor x, Trans) const = 0;  // x W^T, or x W
+  virtual bool trains() const { return false; }
   virtual Tensor grad() const { return {}; }           // (out, in) f32, or (in, out); empty: frozen
   virtual bool inputs_first() const { return false; }  // stored (in, out)
   // Adds that of y = x W^T to what is trained of it.
@@ -32,6 +33,7 @@ class DenseWeight final : public Weight {
     return {x, Trans::no, parameter.value, t};
   }
   bool inputs_first() const override { return inputs_first_; }
+  bool trains() const override { return parameter.trainable; }
   Tensor grad() const override { return parameter.grad; }
   void visit(Visitor& v) override { v.parameter(parameter); }
   void cut(int axis, TensorRank t, const Parts& parts) override {

@@ -12,4 +12,13 @@ void Ops::check_transfer(const Tensor& device) {
 
 std::unique_ptr<Stamps> Ops::stamps(std::int64_t most) { return std::make_unique<HostStamps>(most); }
 
+std::int64_t row_padding(Device d) {
+  constexpr std::int64_t kGpuPadding = 128;  // a line of its L2, which the copies of products read whole
+  return d.kind == Device::Kind::cpu ? Arena::kPadding : kGpuPadding;
+}
+
+Arena make_arena(Ops& ops, std::int64_t bytes) {
+  return {ops.allocate(bytes), bytes, row_padding(ops.device())};
+}
+
 }  // namespace ft

@@ -86,6 +86,10 @@ inline void product(Ops& ops, Tensor y, Term term, float alpha = 1, Tensor c = {
   ops.run(op::Products{.y = y, .terms = {&term, 1}, .alpha = alpha, .c = c});
 }
 
+// Bytes that arenas of a device's memory put between rows (Arena::take_padded).
+std::int64_t row_padding(Device);
+Arena make_arena(Ops&, std::int64_t bytes);
+
 // UserError(Exit::hardware) when there is no such device, or it lacks what the options ask for.
 std::unique_ptr<Ops> make_ops(Device, const DeviceOptions& = {});
 

@@ -91,9 +91,10 @@ std::int64_t first_target(const Grid* grid, std::int64_t tokens) {
 
 }  // namespace
 
+Arena endless(Ops& ops) { return {ops.allocate(0), std::int64_t{1} << 60, row_padding(ops.device())}; }
+
 void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, Peaks& peaks) {
-  Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless),
-      again(ops.allocate(0), kEndless);
+  Arena saved = endless(ops), scratch = endless(ops), again = endless(ops);
   Ctx c{ops, saved, scratch, p.dtype, {}, train, train ? peaks.inputs : nullptr};
   c.grid = p.grid;
   Tensor loss = scratch.take({1}, DType::f64);
@@ -101,7 +102,7 @@ void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, P
   const Pass pass{c, p.policy, {p.reference, {}, p.critic}};
   if (train && c.pipeline()) {
     std::vector<Arena> others;  // of the passes of its chunks, any of which may be in any arena
-    for (int i = 1; i < p.grid->shape.chunks; ++i) others.emplace_back(ops.allocate(0), kEndless);
+    for (int i = 1; i < p.grid->shape.chunks; ++i) others.push_back(endless(ops));
     c.in_flight = others;
     c.again = &again;
     run_stage({*p.policy.model, *p.policy.store, c, {loss}, 1, [&](std::int64_t, Ctx&) { return batch; }});
@@ -118,13 +119,13 @@ void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, P
 }
 
 void run_scoring(const Policy& scorer, Ops& ops, DType dtype, const BatchShape& shape, Peaks& peaks) {
-  Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
+  Arena saved = endless(ops), scratch = endless(ops);
   scores_of(Ctx{ops, saved, scratch, dtype}, scorer, batch_of(shape));
   peaks.cover(saved, scratch);
 }
 
 void run_valuing(const Passes& p, Ops& ops, const BatchShape& shape, Peaks& peaks) {
-  Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
+  Arena saved = endless(ops), scratch = endless(ops);
   Ctx c{ops, saved, scratch, p.dtype, {}, false};
   c.grid = p.grid;
   const Pass pass{c, p.policy, {p.reference, {}, p.critic}};
@@ -154,7 +155,7 @@ void run_generation(const Passes& p, Ops& ops, const GenerationShape& shape, Pea
   Model& model = *p.policy.model;
   ParameterStore& store = *p.policy.store;
   const DType dtype = p.dtype;
-  Arena saved(ops.allocate(0), kEndless), scratch(ops.allocate(0), kEndless);
+  Arena saved = endless(ops), scratch = endless(ops);
   Ctx c{ops, saved, scratch, dtype, {}, false};
   c.grid = p.grid;
   const KvCache cache = model.make_kv_cache(saved, shape.cache, dtype);

@@ -7,7 +7,7 @@
 
 namespace ft {
 
-inline constexpr std::int64_t kEndless = std::int64_t{1} << 60;  // bytes of an arena that only counts
+Arena endless(Ops&);  // which only counts
 
 // Bytes of arenas at their fullest. In a pipeline's stage: `flight` of a pass in flight, `again` for what
 // runs again.

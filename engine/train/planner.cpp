@@ -66,7 +66,7 @@ Traffic micro_step(const Passes& p, Ops& null, const PlanRequest& r, bool last, 
   run_batch(p, null, r.train[0], true, unused);
   if (last) {
     store.add_up_ends();
-    Arena scratch(null.allocate(0), kEndless);
+    Arena scratch = endless(null);
     {
       Scope scope(scratch);
       const Tensor loss = scratch.take({1}, DType::f64);
@@ -277,7 +277,8 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   plan.computed /= r.grid.sequence;
   if (!r.train.empty()) plan.flops_per_token = plan.flops / static_cast<double>(r.train[0].all_tokens());
   plan.blocks = model.blocks();
-  plan.recomputed = std::min(r.recompute, plan.blocks);
+  plan.recomputed = std::clamp<std::int64_t>(r.recompute, 0, plan.blocks);
+  plan.whole = std::clamp<std::int64_t>(-r.recompute, 0, plan.blocks);
   plan.segment = model.segment_of(r.recompute);
   set_recompute(passes.policy, passes.critic, r.recompute);
   PlannedDepot kept(0, Home::host);

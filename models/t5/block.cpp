@@ -101,44 +101,60 @@ Block::Saved Block::forward(Ctx& c, Tensor y, Tensor x, const Side& side, Keep k
   if (side.extending) return extend(c, y, x, side), s;
   const std::int64_t rows = x.rows(), C = x.cols();
   const Norm* norms[] = {&self.norm, cross ? &cross->norm : &mlp.norm, &mlp.norm};
-  for (int i = 0; i < 3; ++i) s.statistics[i] = norms[i]->take_statistics(c.saved, rows);
+  const bool reads[] = {self.layer.reads_input(), cross && cross->layer.q.reads_input(),
+                        mlp.layer.reads_input()};
+  for (int i = 0; i < 3; ++i) {
+    s.statistics[i] = norms[i]->take_statistics(c.saved, rows);
+    if (keep == Keep::whole && reads[i]) s.normed[i] = c.save(rows, C);
+  }
   s.h = c.save(rows, C);
   s.h2 = cross ? c.save(rows, C) : s.h;
   Scope scratch(c.scratch);
-  Tensor n = c.temporary(rows, C);
-  self.norm.forward(c, n, s.statistics[0], x);
+  const Tensor n = c.temporary(rows, C);
+  const auto normed = [&](int i, Tensor of) {
+    const Tensor to = s.normed[i] ? s.normed[i] : n;
+    norms[i]->forward(c, to, s.statistics[i], of);
+    return to;
+  };
+  Tensor in = normed(0, x);
   branch(c, s.h, x, self.norm,
-         [&](Tensor residual) { s.self = self.layer.forward(c, s.h, n, residual, over_self(c, n, side)); });
+         [&](Tensor residual) { s.self = self.layer.forward(c, s.h, in, residual, over_self(c, in, side)); });
   if (cross) {
-    cross->norm.forward(c, n, s.statistics[1], s.h);
+    in = normed(1, s.h);
     branch(c, s.h2, s.h, cross->norm, [&](Tensor residual) {
-      s.cross = cross->layer.forward(c, s.h2, n, residual, over_memory(c, side));
+      s.cross = cross->layer.forward(c, s.h2, in, residual, over_memory(c, side));
     });
   }
   if (!y) return s;
-  mlp.norm.forward(c, n, s.statistics[2], s.h2);
-  branch(c, y, s.h2, mlp.norm, [&](Tensor residual) { s.mlp = mlp.layer.forward(c, y, n, residual, keep); });
+  in = normed(2, s.h2);
+  branch(c, y, s.h2, mlp.norm, [&](Tensor residual) { s.mlp = mlp.layer.forward(c, y, in, residual, keep); });
   return s;
 }
 
 void Block::backward(Ctx& c, Tensor d, Tensor x, const Saved& s, const Side& side, bool input_grad) const {
   Scope scratch(c.scratch);
-  Tensor n = c.temporary(x.rows(), x.cols()), dn = c.temporary(x.rows(), x.cols());
+  const Tensor n = c.temporary(x.rows(), x.cols()), dn = c.temporary(x.rows(), x.cols());
+  const auto normed = [&](int i, const Norm& norm, bool reads, Tensor of) {
+    if (s.normed[i]) return s.normed[i];
+    if (reads) norm.forward(c, n, s.statistics[i], of);
+    return n;
+  };
   {
     Scope inner(c.scratch);
-    if (mlp.layer.reads_input() || s.mlp.empty()) mlp.norm.forward(c, n, s.statistics[2], s.h2);
-    mlp.layer.backward(c, dn, dropped(c, d, mlp.norm), n, s.mlp);
+    const Tensor in = normed(2, mlp.norm, mlp.layer.reads_input() || s.mlp.empty(), s.h2);
+    mlp.layer.backward(c, dn, dropped(c, d, mlp.norm), in, s.mlp);
     mlp.norm.backward(c, d, dn, s.h2, s.statistics[2]);  // d +=: the residual
   }
   if (cross) {
     Scope inner(c.scratch);
-    if (cross->layer.q.reads_input()) cross->norm.forward(c, n, s.statistics[1], s.h);
-    cross->layer.backward(c, dn, dropped(c, d, cross->norm), n, s.cross, over_memory(c, side));
+    const Tensor in = normed(1, cross->norm, cross->layer.q.reads_input(), s.h);
+    cross->layer.backward(c, dn, dropped(c, d, cross->norm), in, s.cross, over_memory(c, side));
     cross->norm.backward(c, d, dn, s.h, s.statistics[1]);
   }
-  if (self.layer.reads_input()) self.norm.forward(c, n, s.statistics[0], x);
+  const Tensor in = normed(0, self.norm, self.layer.reads_input(), x);
   const bool wanted = input_grad || self.norm.trains();
-  self.layer.backward(c, wanted ? dn : Tensor{}, dropped(c, d, self.norm), n, s.self, over_self(c, n, side));
+  self.layer.backward(c, wanted ? dn : Tensor{}, dropped(c, d, self.norm), in, s.self,
+                      over_self(c, in, side));
   if (wanted) self.norm.backward(c, input_grad ? d : Tensor{}, dn, x, s.statistics[0]);
 }
 

@@ -56,6 +56,7 @@ struct Block {
   using Side = t5::Side;
   struct Saved {
     Tensor statistics[3];  // of each norm
+    Tensor normed[3];      // (rows, C) what each makes; empty: it is made again
     Tensor h, h2;          // (rows, C) after self- and cross-attention
     Attention::Saved self, cross;
     Mlp::Saved mlp;  // and its statistics: of a block that runs again, not before its backward

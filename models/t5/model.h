@@ -29,9 +29,12 @@ class T5 final : public Model {
   }
   std::int64_t blocks() const override { return encoder_.blocks.size() + decoder_.blocks.size(); }
   void set_recompute(std::int64_t n) override {
-    const std::int64_t encoders = encoder_.blocks.size();
-    encoder_.blocks.recomputed = n < encoders ? n : encoders + 1;  // the decoder is in between
-    decoder_.blocks.recomputed = std::min(n, blocks()) - encoders;
+    const std::int64_t encoders = encoder_.blocks.size(), some = std::max<std::int64_t>(n, 0),
+                       whole = std::clamp<std::int64_t>(-n, 0, blocks());
+    encoder_.blocks.recomputed = some < encoders ? some : encoders + 1;  // the decoder is in between
+    decoder_.blocks.recomputed = std::min(some, blocks()) - encoders;
+    decoder_.blocks.whole = std::min(whole, decoder_.blocks.size());
+    encoder_.blocks.whole = whole - decoder_.blocks.whole;
     encoder_.blocks.segment = decoder_.blocks.segment = segment_of(n);
   }
   void drop_tokens(const std::vector<std::int64_t>& blocks, bool encoder, std::int64_t all) override {

@@ -155,8 +155,11 @@ TEST_P(Recomputed, EveryBlockSavesMemoryButTheLast) {
   const std::int64_t blocks = built_.model().blocks();
   for (std::int64_t n = 1; n < blocks; ++n) EXPECT_LT(total(n), total(n - 1)) << n;
   EXPECT_EQ(total(blocks), total(blocks - 1));
-  request_.train[0].tokens = request_.train[0].longest = 2 * Mlp::kRows;  // of its MLP, several pieces
+  request_.train[0].tokens = request_.train[0].longest =
+      2 * Mlp::most_rows({});  // of its MLP, several pieces
   EXPECT_LT(total(blocks), total(blocks - 1));
+  request_.device = {Device::Kind::cuda};  // one piece
+  EXPECT_EQ(total(blocks), total(blocks - 1));
 }
 
 TEST_P(Recomputed, AreAsFewAsLeaveATenthFree) {

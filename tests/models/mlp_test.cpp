@@ -11,7 +11,7 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kRows = 2 * Mlp::kRows + 77, kWidth = 8, kInner = 24;
+constexpr std::int64_t kRows = 2 * Mlp::most_rows({}) + 77, kWidth = 8, kInner = 24;
 
 float number(std::string_view name, std::int64_t i) {
   const std::uint32_t bits = Random{5}.with(name).at(static_cast<std::uint64_t>(i))[0];
@@ -85,6 +85,9 @@ TEST(Mlp, WhatIsKeptChangesNoBit) {
     EXPECT_EQ(all, nothing);
     EXPECT_EQ(all, feed.run(Keep::but_the_mlp));
     EXPECT_LT(nothing.saved, all.saved / 2);  // a piece of three
+    const Result whole = feed.run(Keep::whole);
+    EXPECT_EQ(all, whole);
+    EXPECT_GE(whole.saved, all.saved + kRows * kInner * size_of(DType::f32));
   }
 }
 
@@ -93,6 +96,7 @@ TEST(Mlp, WhatIsKeptChangesNoBitOfWhatIsDroppedOut) {
   Feed feed(true, 0.3f);
   const Result all = feed.run(Keep::all);
   EXPECT_EQ(all, feed.run(Keep::nothing));
+  EXPECT_EQ(all, feed.run(Keep::whole));
   EXPECT_NE(all, Feed(true).run(Keep::all));
 }
 

@@ -129,6 +129,18 @@ TEST_P(Recomputation, ChangesMemoryAndNoBit) {
     EXPECT_LE(r.taken, before) << n;
     before = r.taken;
   }
+  before = kept.taken;
+  for (std::int64_t n = -1; n >= made.model->least_recompute(); --n) {
+    const Result r = run(n);
+    EXPECT_EQ(r.loss, kept.loss) << n;
+    EXPECT_EQ(r.gradients, kept.gradients) << n;
+    EXPECT_EQ(r.planned, r.taken) << n;
+    if (-n <= made.model->blocks() - GetParam().frozen)
+      EXPECT_GT(r.taken, before) << n;
+    else  // blocks without a backward pass keep nothing
+      EXPECT_EQ(r.taken, before) << n;
+    before = r.taken;
+  }
   EXPECT_LT(run(made.model->most_recompute()).taken, run(made.model->blocks()).taken);
 }
 

@@ -127,13 +127,28 @@ TEST_P(HeadLayer, IsTheReferenceWithItsGradients) {
   head.forward_backward(run.c, element(1), d, x, targets, float(kLossScale), t.smoothing);
 
   const auto losses = [&](const auto& in) {
-    return expected(in, t, rows, ids, std::size_t(head.chunk_rows()), run.c);
+    return expected(in, t, rows, ids, std::size_t(head.chunk_rows({})), run.c);
   };
   double sum = 0;
   for (const double l : losses(run.in)) sum += l;
   for (const double got : loss.values()) run.expect_near({got - 3}, {sum}, 3, "loss");
   run.expect_near(d.values(), gradient_of_rows(losses, run.in, rows), 8, "d");
   run.expect_gradients(losses, Values<double>(rows.size(), kLossScale), 8);
+}
+
+TEST(Head, HasLargerChunksOnAGpu) {
+  const auto rows = [](Device d, std::int64_t vocabulary) {
+    Head h;
+    h.lm_head.out = vocabulary;
+    return h.chunk_rows(d);
+  };
+  const Device cpu, gpu{Device::Kind::cuda};
+  EXPECT_EQ(rows(cpu, 32000), 512);
+  EXPECT_EQ(rows(gpu, 32000), 2048);
+  EXPECT_EQ(rows(cpu, 128256), 128);
+  EXPECT_EQ(rows(gpu, 128256), 512);
+  EXPECT_EQ(rows(cpu, 100), 1024);
+  EXPECT_EQ(rows(gpu, 100), 2048);
 }
 
 // Weighs every row as it is told, and keeps what it is shown.
@@ -189,7 +204,7 @@ TEST_P(HeadLayer, RowsAreWeighedByWhoSeesAllValues) {
   made->head.forward_backward(run.c, told, d, x, targets);
   EXPECT_EQ(told.values, seen.values);
   const auto losses = [&](const auto& in) {
-    return expected(in, t, rows, ids, std::size_t(made->head.chunk_rows()), run.c);
+    return expected(in, t, rows, ids, std::size_t(made->head.chunk_rows({})), run.c);
   };
   const Values<double> want = losses(run.in);
   run.expect_near(Values<double>(told.values.begin(), told.values.end()), want, 3, "values");
