@@ -4,17 +4,17 @@
 
 namespace ft {
 
-void Dropout::apply(Ctx& c, Tensor x, std::string_view name, std::int64_t first_column,
-                    std::int64_t columns) const {
+void Dropout::apply(Ctx& c, Tensor x, std::string_view name) const {
   if (!active(c)) return;
-  c.numbers.each_run(x.rows(), [&](std::int64_t begin, std::int64_t end, std::int64_t number) {
-    c.ops.run(op::Dropout{.y = x.slice(begin, end),
-                          .x = x.slice(begin, end),
-                          .p = p,
-                          .random = mask(c, name),
-                          .first_row = number,
-                          .first_column = first_column,
-                          .columns = columns});
+  each_run(c, x.rows(), name, 0, 0, [&](std::int64_t begin, std::int64_t end, const op::Drop& drop) {
+    const Tensor part = x.slice(begin, end);
+    c.ops.run(op::Dropout{.y = part, .x = part, .p = p, .random = drop.random, .first_row = drop.first_row});
+  });
+}
+
+void Dropout::add(Ctx& c, Tensor y, Tensor x, std::string_view name) const {
+  each_run(c, y.rows(), name, 0, 0, [&](std::int64_t begin, std::int64_t end, const op::Drop& drop) {
+    c.ops.run(op::Add{.y = y.slice(begin, end), .x = x.slice(begin, end), .drop = drop});
   });
 }
 

@@ -45,11 +45,21 @@ Mlp::Piece Mlp::widen(Ctx& c, Tensor x) const {
   return p;
 }
 
+// Runs of rows, with the dropout of what down_proj reads.
+void Mlp::each_run(const Ctx& c, std::int64_t rows, const auto& f) const {
+  dropout.each_run(c, rows, down_proj.name, down_proj.first, down_proj.whole, f);
+}
+
 Tensor Mlp::inner(Ctx& c, const Piece& p) const {
   const Tensor act = p.act ? p.act : c.temporary(p.gate.rows(), p.gate.cols());
   c.ops.enter(parent_of(down_proj.name));
-  c.ops.run(op::Gated{.f = activation, .y = act, .gate = p.gate, .up = p.up});
-  dropout.apply(c, act, down_proj.name, down_proj.first, down_proj.whole);
+  each_run(c, act.rows(), [&](std::int64_t begin, std::int64_t end, const op::Drop& drop) {
+    c.ops.run(op::Gated{.f = activation,
+                        .y = act.slice(begin, end),
+                        .gate = p.gate.slice(begin, end),
+                        .up = rows_of(p.up, begin, end),
+                        .drop = drop});
+  });
   return act;
 }
 
@@ -96,9 +106,16 @@ void Mlp::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, Piece& p) const {
     down_proj.backward(c, sum, dy, act, p.down_u);
     sum.run();
     c.ops.enter(parent_of(down_proj.name));
-    dropout.apply(c, dact, down_proj.name, down_proj.first, down_proj.whole);
-    c.ops.run(
-        op::GatedGrad{.f = activation, .dgate = p.gate, .dup = p.up, .dy = dact, .gate = p.gate, .up = p.up});
+    each_run(c, dact.rows(), [&](std::int64_t begin, std::int64_t end, const op::Drop& drop) {
+      const Tensor gate = p.gate.slice(begin, end), up = rows_of(p.up, begin, end);
+      c.ops.run(op::GatedGrad{.f = activation,
+                              .dgate = gate,
+                              .dup = up,
+                              .dy = dact.slice(begin, end),
+                              .gate = gate,
+                              .up = up,
+                              .drop = drop});
+    });
   }
   Scope scratch(c.scratch);
   Sum sum(c.ops, dx);

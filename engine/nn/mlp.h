@@ -46,6 +46,7 @@ struct Mlp {
   std::int64_t rows_at_once(const Ctx&, std::int64_t rows) const;
   void each_piece(const Ctx&, std::int64_t rows,
                   const std::function<void(std::int64_t, std::int64_t)>&) const;
+  void each_run(const Ctx&, std::int64_t rows, const auto& f) const;
   Piece widen(Ctx&, Tensor x) const;       // gate, up and u
   Tensor inner(Ctx&, const Piece&) const;  // what down_proj reads
   void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, Piece&) const;

@@ -107,8 +107,9 @@ struct Residual {
   }
   // y becomes x + scale dropout(y).
   void finish(Ctx& c, Tensor y, Tensor x) const {
+    if (scale == 1) return dropout.add(c, y, x, name);
     dropout.apply(c, y, name);
-    if (scale != 1) c.ops.run(op::Multiply{.y = y, .x = y, .factor = scale});
+    c.ops.run(op::Multiply{.y = y, .x = y, .factor = scale});
     c.ops.run(op::Add{y, x});
   }
 };

@@ -15,11 +15,22 @@ struct Fill {
   void operands(auto&& visit) const { visit("y", y); }
 };
 
-// y += x, which may have another float type.
+// Dropout of an operand: an element becomes 0 or is kept and grows, by a DropRule. Element i uses number i % 8 of
+// random.eight_at(i / 8). Where the operand is some rows and columns of a larger tensor, its elements are numbered
+// as there.
+struct Drop {
+  float p = 0;  // in [0, 1); 0: there is none
+  Random random = {};
+  std::int64_t first_row = 0;
+  std::int64_t first_column = 0, columns = 0;  // of all of a row's; 0: those of the operand
+};
+
+// y += x, which may have another float type; y with dropout: rounded once.
 struct Add {
   static constexpr const char* kName = "add";
   Acc y;
   In x;
+  Drop drop = {};
 
   void check() const;
   void operands(auto&& visit) const {
@@ -69,17 +80,17 @@ struct SoftCap {
   }
 };
 
-// y = x / (1 - p) where the element is kept, else 0; y may be x. Element i uses number i % 4 of
-// random.at(i / 4). Where x is some rows and columns of a larger tensor, its elements are numbered as there.
+// y = x with a Drop; y may be x.
 struct Dropout {
   static constexpr const char* kName = "dropout";
   Out y;
   In x;
-  float p;  // in [0, 1)
+  float p;  // and the others: of the Drop
   Random random = {};
   std::int64_t first_row = 0;
-  std::int64_t first_column = 0, columns = 0;  // of all of a row's; 0: those of x
+  std::int64_t first_column = 0, columns = 0;
 
+  Drop drop() const { return {p, random, first_row, first_column, columns}; }
   void check() const;
   void operands(auto&& visit) const {
     visit("y", y);
@@ -87,25 +98,26 @@ struct Dropout {
   }
 };
 
-// y += scale (2 u - 1), with the uniform numbers u of Dropout: noise in [-scale, scale].
+// y += scale (2 u - 1): noise in [-scale, scale]. Element i's u is to_uniform of number i % 4 of random.at(i / 4).
 struct Noise {
   static constexpr const char* kName = "noise";
   Acc y;
   float scale;
   Random random = {};
-  std::int64_t first_row = 0;  // as of Dropout
+  std::int64_t first_row = 0;  // as of Drop
 
   void check() const;
   void operands(auto&& visit) const { visit("y", y); }
 };
 
-// y = f(gate) * up, or f(gate) without an up.
+// y = f(gate) * up, or f(gate) without an up; with dropout: rounded once.
 struct Gated {
   static constexpr const char* kName = "gated";
   Activation f;
   Out y;
   In gate;
   In up = Tensor{};
+  Drop drop = {};
 
   void check() const;
   void operands(auto&& visit) const {
@@ -115,7 +127,7 @@ struct Gated {
   }
 };
 
-// dgate and dup may be gate and up. dup is empty exactly when up is.
+// dgate and dup may be gate and up. dup is empty exactly when up is. drop: of y, and so of dy.
 struct GatedGrad {
   static constexpr const char* kName = "gated_grad";
   Activation f;
@@ -124,6 +136,7 @@ struct GatedGrad {
   In dy;
   In gate;
   In up = Tensor{};
+  Drop drop = {};
 
   void check() const;
   void operands(auto&& visit) const {

@@ -157,9 +157,5 @@ FT_HD inline V smoothed_loss(V lse, V target_logit, V mean_logit, V e) {
   return lse - target_logit + e * (target_logit - mean_logit);
 }
 
-// ---- dropout
-// Whether an element with this uniform number in (0, 1] is kept, with probability 1 - p.
-FT_HD inline bool kept(float uniform, float p) { return uniform > p; }
-
 }  // namespace math
 }  // namespace ft

@@ -83,8 +83,7 @@ template <class Run>
 void Block::branch(Ctx& c, Tensor y, Tensor residual, const Norm& norm, Run run) const {
   if (!dropout.active(c)) return run(residual);
   run(Tensor{});
-  dropout.apply(c, y, norm.name());
-  c.ops.run(op::Add{y, residual});
+  dropout.add(c, y, residual, norm.name());
 }
 
 // The gradient of what a branch adds: d where nothing is dropped, else a copy of it.

@@ -48,8 +48,9 @@ struct Attention {
     if (dropout == 0) return 1;
     const auto own = static_cast<std::uint64_t>(key - origin(query).key);
     const auto row = static_cast<std::uint64_t>(query * heads.query + head);
-    const float u = to_uniform(random.at(row << 32 | own / 4)[own % 4]);
-    return u <= static_cast<float>(dropout) ? 0 : 1 / (1 - dropout);
+    const double limit = std::round(dropout * 65536);
+    const std::uint32_t number = random.eight_at(row << 32 | own / 8)[own % 8 / 2] >> own % 2 * 16 & 0xffff;
+    return number < limit ? 0 : 65536 / (65536 - limit);
   }
 
   // Calls f(query row, first and last + 1 key row it sees, query head, key head).

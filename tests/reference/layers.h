@@ -36,12 +36,13 @@ Values<V> product(const Values<V>& x, const Values<V>& w, std::size_t rows) {
   return y;
 }
 
-// Element i is kept, and grows by 1 / (1 - p), where number i % 4 of random.at(i / 4) is above p.
+// Element i is kept, and grows, where number i % 8 of random.eight_at(i / 8) is at least p 65536, rounded.
 template <class V>
 Values<V> dropout(Values<V> x, double p, Random random) {
+  const double limit = std::round(p * 65536);
   for (std::size_t i = 0; i < x.size() && p > 0; ++i) {
-    const float u = to_uniform(random.at(i / 4)[i % 4]);
-    x[i] *= u <= static_cast<float>(p) ? 0 : 1 / (1 - p);
+    const std::uint32_t number = random.eight_at(i / 8)[i % 8 / 2] >> i % 2 * 16 & 0xffff;
+    x[i] *= number < limit ? 0 : 65536 / (65536 - limit);
   }
   return x;
 }

@@ -47,21 +47,22 @@ inline void cap_scores(float* s, const Half& h, float scale, float cap) {
     }
 }
 
-// Dropout's factors for the probabilities of one half, 0 or 1 / (1 - dropout); keep is its first column,
+// Dropout's factors for the probabilities of one half, 0 or their growth; keep is its first column,
 // `query` that column's row in the batch, `key` the tile's first key.
 inline void fill_keep(float* keep, const Half& h, const AttentionCall& call, i64 head, i64 query, i64 key) {
-  const float scale = 1 / (1 - call.dropout);
+  const DropRule rule(call.dropout);
+  const float scale = rule.growth(), limit = below_kept(rule);
   for (i64 c = 0; c < kHalf; c += kCounters) {
     std::uint32_t low[kCounters], high[kCounters];
     for (int j = 0; j < kCounters; ++j)
       high[j] = static_cast<std::uint32_t>((query + c + j) * call.all_heads + call.first_head + head);
-    for (i64 r = h.begin / 4 * 4; r < h.end; r += 4) {
-      for (std::uint32_t& n : low) n = static_cast<std::uint32_t>((key + r) / 4);
-      Uniforms u;
-      uniforms(u, low, high, call.random);
-      for (int n = 0; n < 4; ++n)
+    for (i64 r = h.begin / 8 * 8; r < h.end; r += 8) {
+      for (std::uint32_t& n : low) n = static_cast<std::uint32_t>((key + r) / 8);
+      Eights eight;
+      eights(eight, low, high, call.random);
+      for (int n = 0; n < 8; ++n)
         for (int j = 0; j < kCounters; ++j)
-          keep[(r + n) * kBlock + c + j] = call.dropout < u.of[n][j] ? scale : 0;
+          keep[(r + n) * kBlock + c + j] = limit < eight.of[n][j] ? scale : 0;
     }
   }
 }

@@ -77,8 +77,8 @@ __device__ inline float kept(const Attention& c, i64 head, i64 query, i64 key) {
   if (c.dropout == 0) return 1;
   const auto row = static_cast<std::uint64_t>(query * c.all_heads + c.first_head + head);
   const auto n = static_cast<std::uint64_t>(key);
-  const Philox4 four = Random{c.random}.at(row << 32 | n / 4);
-  return math::kept(to_uniform(four[static_cast<std::size_t>(n % 4)]), c.dropout) ? 1 / (1 - c.dropout) : 0;
+  const DropRule rule(c.dropout);
+  return rule.keeps(Random{c.random}.eight_at(row << 32 | n / 8), n % 8) ? rule.growth() : 0;
 }
 
 template <class T>

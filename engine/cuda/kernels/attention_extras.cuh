@@ -10,26 +10,12 @@
 
 namespace ft::cuda {
 
-// Dropout keeps an element whose uniform number is above p (math::kept), which is to say, of the bits that
-// to_uniform takes, those from this number on. Exactly: these numbers and p 2^24 are floats without rounding.
-__device__ inline std::uint32_t least_kept(float p) {
-  return static_cast<std::uint32_t>(p * 16777216.0f) << 8;
-}
-
-// Which of a lane's scores dropout keeps: (m, n, half, j) is that of s[m][n][2 half + j].
-struct AllKept {
-  __device__ bool operator()(int, int, int, int) const { return true; }
-};
+// Which of a lane's scores dropout keeps.
+struct AllKept {};
 template <int kM>
-struct KeptOfQueries {
-  unsigned of[kM][2];  // [m][half]: bit 4 n + j
-  __device__ bool operator()(int m, int n, int half, int j) const {
-    return (of[m][half] & 1u << (4 * n + j)) != 0;
-  }
-};
-struct KeptOfKeys {
-  unsigned of[2][2];  // [half][j]: bit 4 n
-  __device__ bool operator()(int, int n, int half, int j) const { return (of[half][j] & 1u << 4 * n) != 0; }
+struct KeptBits {
+  unsigned of[kM];  // bit 4 n + j: s[m][n][j]
+  __device__ bool operator()(int m, int n, int j) const { return (of[m] & 1u << (4 * n + j)) != 0; }
 };
 
 template <int kM, int kN>
@@ -99,8 +85,8 @@ class BiasAndDropout {
       : table_(reinterpret_cast<float*>(&shared_memory<unsigned char>() + at)),
         reach_(static_cast<int>(c.bias.rows / 2)),
         biased_(c.bias.data != nullptr),
-        dropout_(c.dropout),
-        least_(least_kept(c.dropout)),
+        drops_(c.dropout > 0),
+        rule_(c.dropout),
         random_{c.random},
         heads_(static_cast<unsigned>(c.all_heads)),
         first_head_(static_cast<unsigned>(c.first_head)) {}
@@ -117,9 +103,9 @@ class BiasAndDropout {
       table_[i] = bias_at<T>(c.bias, head, sign * (i - reach_), c.scale);
   }
 
-  // The first column of a step, that four columns which share a draw are in the same step.
+  // The first column of a step, that eight columns which share a draw are in the same step.
   __device__ int aligned(int from, int first_of_sequence) const {
-    return from - (from - first_of_sequence) % 4;
+    return from - (from - first_of_sequence) % 8;
   }
 
   // Scores begin with their bias, which the product is then added to. All pairs are at the same distance that
@@ -144,89 +130,87 @@ class BiasAndDropout {
   }
 
   // Dropout of queries [row, ...) and keys [key, ...), the latter counted from the first of their sequence, a
-  // multiple of 4. Two lanes hold the four columns of a draw: the even one draws for rows 0 to 7, its
-  // neighbour for rows 8 to 15.
+  // multiple of 8. Four lanes hold the eight columns of a draw; together they draw for two times eight rows and
+  // kN times eight columns, and each passes its share on: the draws of one half and of every second n.
   template <int kM, int kN>
-  __device__ KeptOfQueries<kM> kept_of_queries(int row, int key) const {
-    static_assert(kN <= 8);
-    KeptOfQueries<kM> kept{};
-    if (dropout_ == 0) return kept;
+  __device__ KeptBits<kM> kept_of_queries(int row, int key) const {
+    static_assert(kN == 8);
+    KeptBits<kM> kept{};
+    if (!drops_) return kept;
     const Lane lane;
-    const int odd = lane.t % 2;
-    unsigned mine[kM] = {};
-#pragma unroll(kAtATime / kM)
-    for (int n = 0; n < kN; ++n)
-#pragma unroll
-      for (int m = 0; m < kM; ++m)
-        mine[m] |= draw(row + 16 * m + 8 * odd + lane.g, key + 8 * n + 4 * (lane.t / 2)) << 4 * n;
+    const int half = lane.t % 2, odd = lane.t / 2, first = static_cast<int>(threadIdx.x % 32) & ~3;
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
-      const unsigned other = __shfl_xor_sync(~0u, mine[m], 1);
-      kept.of[m][0] = (odd ? other : mine[m]) >> 2 * odd;
-      kept.of[m][1] = (odd ? mine[m] : other) >> 2 * odd;
+      unsigned mine = 0;
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        mine |= draw(row + 16 * m + 8 * half + lane.g, key + 8 * (2 * i + odd)) << 8 * i;
+#pragma unroll
+      for (int from = 0; from < 4; ++from)
+        kept.of[m] |= (__shfl_sync(~0u, mine, first | from) >> 2 * lane.t & 0x03030303) << 2 * from;
     }
     return kept;
   }
 
-  // Dropout of keys [key, ...) in the rows and queries [query, ...) in the columns. Four lanes hold the four
-  // keys of a draw, for two columns and both halves: each draws once.
+  // Dropout of keys [key, ...) in the rows and queries [query, ...) in the columns. Eight lanes hold the eight
+  // keys of a draw; together they draw for two columns and both halves of all n, each for one of these four and
+  // every second n.
   template <int kN>
-  __device__ KeptOfKeys kept_of_keys(int key, int query) const {
-    static_assert(kN <= 8);
-    KeptOfKeys kept{};
-    if (dropout_ == 0) return kept;
+  __device__ KeptBits<1> kept_of_keys(int key, int query) const {
+    static_assert(kN % 2 == 0 && kN <= 8);
+    KeptBits<1> kept{};
+    if (!drops_) return kept;
     const Lane lane;
-    const int turn = lane.g % 4, half = turn / 2, j = turn % 2;
+    const int j = lane.g % 2, half = lane.g / 2 % 2, odd = lane.g / 4;
     unsigned mine = 0;
-#pragma unroll(kAtATime)
-    for (int n = 0; n < kN; ++n)
-      mine |= draw(query + 8 * n + 2 * lane.t + j, key + 8 * half + lane.g / 4 * 4) << 4 * n;
-    const int first = static_cast<int>(threadIdx.x % 32) & ~12;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) kept.of[i / 2][i % 2] = __shfl_sync(~0u, mine, first | i << 2) >> turn;
+    for (int i = 0; i < kN / 2; ++i)
+      mine |= draw(query + 8 * (2 * i + odd) + 2 * lane.t + j, key + 8 * half) << 8 * i;
+#pragma unroll
+    for (int from = 0; from < 8; ++from)
+      kept.of[0] |= (__shfl_sync(~0u, mine, from << 2 | lane.t) >> lane.g & 0x01010101) << from;
     return kept;
   }
 
   template <int kM, int kN, class Kept>
   __device__ void drop(float (&s)[kM][kN][4], const Kept& kept) const {
-    if (dropout_ == 0) return;
+    if (!drops_) return;
 #pragma unroll
     for (int m = 0; m < kM; ++m)
 #pragma unroll
       for (int n = 0; n < kN; ++n)
 #pragma unroll
         for (int j = 0; j < 4; ++j)
-          if (!kept(m, n, j / 2, j % 2)) s[m][n][j] = 0;
+          if (!kept(m, n, j)) s[m][n][j] = 0;
   }
 
   template <int kM, int kN>
   __device__ void cap(float (&)[kM][kN][4]) const {}
   __device__ float slope(float) const { return 1; }
 
-  // What is kept grows by 1 / (1 - dropout): sums of it do, when they are done, and what meets it before that
-  // shrinks instead.
-  __device__ float grown() const { return 1 / (1 - dropout_); }
-  __device__ float shrunk(float v) const { return v * (1 - dropout_); }
+  // What is kept grows: sums of it do, when they are done, and what meets it before that shrinks instead.
+  __device__ float grown() const { return rule_.growth(); }
+  __device__ float shrunk(float v) const { return v * rule_.share(); }
 
  private:
-  static constexpr int kAtATime = 4;  // draws of a lane that do not wait for each other
-
-  // The bits of keys [key, key + 4), key being a multiple of 4: whether a query keeps them.
+  // The bits of keys [key, key + 8), key being a multiple of 8: whether a query keeps them.
   __device__ unsigned draw(int query, int key) const {
     const std::uint64_t row = static_cast<unsigned>(query) * heads_ + first_head_ + head_;
-    const Philox4 four = random_.at(row << 32 | static_cast<unsigned>(key) / 4);
+    const Philox4 eight = random_.eight_at(row << 32 | static_cast<unsigned>(key) / 8);
+    const std::uint32_t limit = rule_.limit << 16;
     unsigned bits = 0;
 #pragma unroll
-    for (unsigned i = 0; i < 4; ++i)
-      if (four[i] >= least_) bits |= 1u << i;
+    for (unsigned i = 0; i < 4; ++i) {
+      if (eight[i] << 16 >= limit) bits |= 1u << 2 * i;
+      if (eight[i] >= limit) bits |= 2u << 2 * i;
+    }
     return bits;
   }
 
   float* table_;
   int reach_;
-  bool biased_;
-  float dropout_;
-  std::uint32_t least_;
+  bool biased_, drops_;
+  DropRule rule_;
   Random random_;
   unsigned heads_, first_head_, head_ = 0;
 };

@@ -1,6 +1,5 @@
 // Fills, sums, conversions, factors, caps, dropout and noise.
-#include "engine/core/random.h"
-#include "engine/cuda/kernels/each_pack.cuh"
+#include "engine/cuda/kernels/drops.cuh"
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/ops/math.h"
 
@@ -18,15 +17,18 @@ struct Fill {
   }
 };
 
-template <class Y, class X>
-struct Add {  // x: also a row for all rows
+// x: also a row for all rows.
+template <class Y, class X, class Drops>
+struct Add {
   Rows<Y> y;
   Rows<X> x;
+  Drops drops;
   __device__ void operator()(i64 row, i64 column, Pack pack) const {
     float a[kPack], b[kPack];
     load(a, y.at(row, column), pack);
     load(b, x.at(row, column), pack);
-    for (int j = 0; j < kPack; ++j) a[j] += b[j];
+    drops.zero(a, row, column);
+    for (int j = 0; j < kPack; ++j) a[j] = fmaf(a[j], drops.growth(), b[j]);
     store(y.at(row, column), a, pack);
   }
 };
@@ -84,20 +86,12 @@ struct Wired {
 template <class T>
 struct Dropout {
   Rows<T> y, x;
-  i64 cols;  // of a row, as elements are numbered
-  float p, scale;
-  Random random;
-  i64 before;  // elements
+  Drops drops;
   __device__ void operator()(i64 row, i64 column, Pack pack) const {
     float v[kPack];
     load(v, x.at(row, column), pack);
-    const i64 number = before + row * cols + column;
-    Philox4 four{};
-    for (int j = 0; j < kPack; ++j) {
-      const i64 i = number + j;
-      if (j == 0 || i % 4 == 0) four = random.at(static_cast<std::uint64_t>(i / 4));
-      v[j] = math::kept(to_uniform(four[static_cast<std::size_t>(i % 4)]), p) ? v[j] * scale : 0;
-    }
+    drops.zero(v, row, column);
+    for (float& one : v) one *= drops.growth();
     store(y.at(row, column), v, pack);
   }
 };
@@ -135,16 +129,20 @@ void compute(const op::Fill& op, const Queue& queue) { fill(queue.stream, view_o
 
 View every_row(const View& row, i64 rows) { return {row.data, row.type, rows, row.cols, 0}; }
 
-void add(cudaStream_t stream, const View& y, const View& x) {
+void add(cudaStream_t stream, const View& y, const View& x, const op::Drop& drop) {
   with_float(y.type, [&](auto a) {
     with_float(x.type, [&](auto b) {
       using Y = decltype(a);
       using X = decltype(b);
-      run_each_pack("add", stream, {y, x}, Add<Y, X>{Rows<Y>(y), Rows<X>(x)});
+      with_drops(drop, y.cols, [&](auto drops) {
+        run_each_pack("add", stream, drop, {y, x}, Add<Y, X, decltype(drops)>{Rows<Y>(y), Rows<X>(x), drops});
+      });
     });
   });
 }
-void compute(const op::Add& op, const Queue& queue) { add(queue.stream, view_of(op.y), view_of(op.x)); }
+void compute(const op::Add& op, const Queue& queue) {
+  add(queue.stream, view_of(op.y), view_of(op.x), op.drop);
+}
 
 void cast(cudaStream_t stream, const View& y, const View& x) {
   with_float(y.type, [&](auto a) {
@@ -190,18 +188,9 @@ void compute(const op::Dropout& op, const Queue& queue) {
   const View y = view_of(op.y), x = view_of(op.x);
   with_float(y.type, [&](auto t) {
     using T = decltype(t);
-    const i64 columns = op.columns > 0 ? op.columns : y.cols;
-    const Dropout<T> body{Rows<T>(y),
-                          Rows<T>(x),
-                          columns,
-                          op.p,
-                          1 / (1 - op.p),
-                          op.random,
-                          op.first_row * columns + op.first_column};
-    if (columns == y.cols)
-      run_each_pack("dropout", queue.stream, {y, x}, body);
-    else
-      run_each_pack("dropout", queue.stream, y.rows, y.cols, wide({y, x}), body);
+    const op::Drop drop = op.drop();
+    run_each_pack("dropout", queue.stream, drop, {y, x},
+                  Dropout<T>{Rows<T>(y), Rows<T>(x), Drops(drop, y.cols)});
   });
 }
 

@@ -1,5 +1,5 @@
 // The activation of an MLP, gated or not, and its gradient.
-#include "engine/cuda/kernels/each_pack.cuh"
+#include "engine/cuda/kernels/drops.cuh"
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/ops/math.h"
 
@@ -13,29 +13,34 @@ __device__ void load_up(float (&u)[kPack], const Rows<T>& up, bool gated, i64 ro
   for (float& e : u) e = 1;
 }
 
-template <Activation f, class T>
+template <Activation f, class T, class Drops>
 struct Gated {
   Rows<T> y, gate, up;
   bool gated;
+  Drops drops;
   __device__ void operator()(i64 row, i64 column, Pack pack) const {
     float g[kPack], u[kPack];
     load(g, gate.at(row, column), pack);
     load_up(u, up, gated, row, column, pack);
-    for (int j = 0; j < kPack; ++j) u[j] *= math::activation<f>(g[j]).value;
+    for (int j = 0; j < kPack; ++j) u[j] *= math::activation<f>(g[j]).value * drops.growth();
+    drops.zero(u, row, column);
     store(y.at(row, column), u, pack);
   }
 };
 
 // dgate and dup may be gate and up: a thread has read its pack before it writes it.
-template <Activation f, class T>
+template <Activation f, class T, class Drops>
 struct Gradient {
   Rows<T> dgate, dup, dy, gate, up;
   bool gated;
+  Drops drops;
   __device__ void operator()(i64 row, i64 column, Pack pack) const {
     float d[kPack], g[kPack], u[kPack];
     load(d, dy.at(row, column), pack);
     load(g, gate.at(row, column), pack);
     load_up(u, up, gated, row, column, pack);
+    drops.zero(d, row, column);
+    for (float& one : d) one *= drops.growth();
     for (int j = 0; j < kPack; ++j) {
       const auto curve = math::activation<f>(g[j]);
       g[j] = d[j] * u[j] * curve.slope;
@@ -76,8 +81,10 @@ void compute(const op::Gated& op, const Queue& queue) {
   with_types(op.f, y.type, [&](auto tag, auto t) {
     using T = decltype(t);
     constexpr Activation kF = decltype(tag)::value;
-    run_each_pack("gated", queue.stream, {y, gate, up},
-                  Gated<kF, T>{Rows<T>(y), Rows<T>(gate), Rows<T>(up), gated});
+    with_drops(op.drop, y.cols, [&](auto drops) {
+      run_each_pack("gated", queue.stream, op.drop, {y, gate, up},
+                    Gated<kF, T, decltype(drops)>{Rows<T>(y), Rows<T>(gate), Rows<T>(up), gated, drops});
+    });
   });
 }
 
@@ -88,9 +95,11 @@ void compute(const op::GatedGrad& op, const Queue& queue) {
   with_types(op.f, dy.type, [&](auto tag, auto t) {
     using T = decltype(t);
     constexpr Activation kF = decltype(tag)::value;
-    run_each_pack(
-        "gated_grad", queue.stream, {dy, dgate, dup, gate, up},
-        Gradient<kF, T>{Rows<T>(dgate), Rows<T>(dup), Rows<T>(dy), Rows<T>(gate), Rows<T>(up), gated});
+    with_drops(op.drop, dy.cols, [&](auto drops) {
+      run_each_pack("gated_grad", queue.stream, op.drop, {dy, dgate, dup, gate, up},
+                    Gradient<kF, T, decltype(drops)>{Rows<T>(dgate), Rows<T>(dup), Rows<T>(dy), Rows<T>(gate),
+                                                     Rows<T>(up), gated, drops});
+    });
   });
 }
 

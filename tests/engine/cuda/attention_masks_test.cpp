@@ -1,5 +1,4 @@
 // Dropout's masks in attention: every number of them, in all kernels, as ft::Random itself says it.
-#include "engine/ops/math.h"
 #include "tests/engine/cuda/both.h"
 
 namespace ft::cuda {
@@ -11,7 +10,7 @@ const std::vector<std::int32_t> kStarts{0, 3, 66};  // a sequence of 3 rows, one
 bool kept(std::int64_t row, std::int64_t head, std::int64_t heads, std::int64_t key, float dropout) {
   const auto at = static_cast<std::uint64_t>(row * heads + head) << 32;
   const auto n = static_cast<std::uint64_t>(key);
-  return math::kept(to_uniform(kRandom.at(at | n / 4)[n % 4]), dropout);
+  return DropRule(dropout).keeps(kRandom.eight_at(at | n / 8), n % 8);
 }
 
 std::int64_t first_of(std::int64_t row) { return row < kStarts[1] ? 0 : kStarts[1]; }

@@ -137,6 +137,28 @@ TEST(CudaElementwise, GatedActivationsAndTheirGradients) {
     });
 }
 
+TEST(CudaElementwise, DropoutWithinOtherOperations) {
+  each_trial([](Trial& t) {
+    for (std::uint64_t seed = 1; seed < 7; ++seed) t.matrix(seed);
+    t.expect_same([](Ops& ops, const Tensors& x) {
+      const op::Drop drop{.p = 0.3f, .random = Random{7}, .first_row = 21};
+      ops.run(op::Add{.y = x[5], .x = x[2], .drop = drop});
+      ops.run(op::Gated{.f = Activation::silu, .y = x[0], .gate = x[1], .up = x[2], .drop = drop});
+      const std::int64_t middle = (x[0].cols() + 2) / 3;
+      const Tensor some = x[4].columns(0, middle), d = x[3].columns(0, middle);
+      const op::Drop part{.p = 0.6f, .random = Random{8}, .columns = x[0].cols()};
+      ops.run(op::GatedGrad{.f = Activation::relu, .dgate = some, .dy = d, .gate = some, .drop = part});
+      ops.run(op::GatedGrad{.f = Activation::silu,
+                            .dgate = x[1],
+                            .dup = x[2],
+                            .dy = x[3],
+                            .gate = x[1],
+                            .up = x[2],
+                            .drop = drop});
+    });
+  });
+}
+
 TEST(CudaElementwise, SumsInF64) {
   for (const std::int64_t n : {1, 7, 256, 4097, 70001})
     for (const std::int64_t offset : {0, 1}) {

@@ -201,14 +201,5 @@ TEST(Matrices, AttentionMeetsNoConflicts) {
   }
 }
 
-TEST(Dropout, IsToldFromTheBitsOfItsNumbers) {
-  for (const float p : {0.0f, 1e-9f, 0x1p-24f, 0.1f, 0.25f, 0.3f, 0.5f, 0.999f, 1 - 0x1p-24f}) {
-    SCOPED_TRACE(p);
-    const std::uint32_t least = least_kept(p);
-    for (std::uint32_t bits = least - 600; bits != least + 600; ++bits)
-      ASSERT_EQ(bits >= least, math::kept(to_uniform(bits), p)) << bits;
-  }
-}
-
 }  // namespace
 }  // namespace ft::cuda

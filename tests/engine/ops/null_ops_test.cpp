@@ -95,6 +95,10 @@ TEST(NullOps, ChecksShapesAsEveryBackendDoes) {
   EXPECT_EQ(error_of([&] { ops.run(op::Gated{.f = Activation::silu, .y = y, .gate = y, .up = a}); }),
             "gated: y, gate and up differ");
   EXPECT_EQ(error_of([&] { ops.run(op::Dropout{.y = y, .x = y, .p = 1}); }), "dropout: p is not in [0, 1)");
+  EXPECT_EQ(error_of([&] { ops.run(op::Add{.y = y, .x = y, .drop = {.p = 1}}); }),
+            "dropout: p is not in [0, 1)");
+  EXPECT_EQ(error_of([&] { ops.run(op::Add{.y = y, .x = y, .drop = {.p = 0.1f, .columns = 5}}); }),
+            "dropout: columns beyond those of the whole");
   EXPECT_EQ(
       error_of([&] {
         ops.run(op::Rope{.x = y, .cos = f32(9, 1), .sin = f32(9, 1), .positions = i32, .head_width = 3});
