@@ -38,12 +38,15 @@ bool OnePassProducts::fits(const Tensor& y, std::span<const Term* const> terms, 
          y.rows() <= kMost && y.cols() <= kMost && first.depth() <= kMost;
 }
 
-// cuBLASLt takes a pass over y for each term, and one for a bias. A single term without a bias is cuBLASLt's,
-// and so are few tiles: it splits the depth.
+// cuBLASLt takes a pass over y for each term, and one for a bias. A single term without a bias is cuBLASLt's:
+// on an H200 it is as fast. So are few tiles, which leave multiprocessors idle, if the sums are long: it has
+// smaller tiles, and splits the depth.
 bool OnePassProducts::gains(const Tensor& y, std::span<const Term* const> terms, const Tensor& c) const {
   const bool several = terms.size() > 1 || (c && c.shape.rank == 1);
-  const std::int64_t tiles = tiles_of(y.rows(), y.cols());
-  return several && tiles >= blocks_ / 2;
+  constexpr std::int64_t kShort = 2048;  // a pass over y takes longer than what idles
+  std::int64_t depth = 0;
+  for (const Term* t : terms) depth += t->depth();
+  return several && (4 * tiles_of(y.rows(), y.cols()) >= 3 * blocks_ || depth <= kShort);
 }
 
 bool OnePassProducts::takes(const Tensor& y, std::span<const Term* const> terms, const Tensor& c) const {
