@@ -39,14 +39,14 @@ bool OnePassProducts::fits(const Tensor& y, std::span<const Term* const> terms, 
 }
 
 // cuBLASLt takes a pass over y for each term, and one for a bias. A single term without a bias is cuBLASLt's:
-// on an H200 it is as fast. So are few tiles, which leave multiprocessors idle, if the sums are long: it has
-// smaller tiles, and splits the depth.
+// on an H200 it is as fast. So are few tiles, which leave multiprocessors idle: it has smaller ones, and
+// splits the depth. Fewer tiles do for a short sum, for which idling costs less than a pass.
 bool OnePassProducts::gains(const Tensor& y, std::span<const Term* const> terms, const Tensor& c) const {
   const bool several = terms.size() > 1 || (c && c.shape.rank == 1);
-  constexpr std::int64_t kShort = 2048;  // a pass over y takes longer than what idles
+  constexpr std::int64_t kShort = 2048;
   std::int64_t depth = 0;
   for (const Term* t : terms) depth += t->depth();
-  return several && (4 * tiles_of(y.rows(), y.cols()) >= 3 * blocks_ || depth <= kShort);
+  return several && tiles_of(y.rows(), y.cols()) >= (depth <= kShort ? blocks_ / 4 : blocks_ * 3 / 4);
 }
 
 bool OnePassProducts::takes(const Tensor& y, std::span<const Term* const> terms, const Tensor& c) const {
