@@ -27,25 +27,59 @@ struct Pack {
   bool wide;
 };
 
+// Two elements of 16 bits, the first in the low half of their word.
+__device__ inline void widen_pair(bf16, float* v, unsigned word) {
+  v[0] = __builtin_bit_cast(float, word << 16);
+  v[1] = __builtin_bit_cast(float, word & 0xffff0000u);
+}
+__device__ inline void widen_pair(f16, float* v, unsigned word) {
+  v[0] = widened(f16{static_cast<std::uint16_t>(word)});
+  v[1] = widened(f16{static_cast<std::uint16_t>(word >> 16)});
+}
+
+// A pack as it lies in memory, at a multiple of 16 bytes.
+template <class T>
+struct Words {
+  uint4 of[sizeof(T) / 2];
+  __device__ void load(const T* p) {
+    for (int i = 0; i < static_cast<int>(sizeof(T) / 2); ++i) of[i] = reinterpret_cast<const uint4*>(p)[i];
+  }
+  __device__ void widen(float (&v)[kPack]) const {
+    for (int i = 0; i < static_cast<int>(sizeof(T) / 2); ++i) {
+      const unsigned words[] = {of[i].x, of[i].y, of[i].z, of[i].w};
+      for (int j = 0; j < 4; ++j) {
+        if constexpr (sizeof(T) == 4)
+          v[4 * i + j] = __builtin_bit_cast(float, words[j]);
+        else
+          widen_pair(T{}, v + 2 * j, words[j]);
+      }
+    }
+  }
+};
+
 template <class T>
 __device__ inline void load(float (&v)[kPack], const T* p, Pack pack) {
   if (pack.wide && pack.count == kPack) {
-    __align__(16) T t[kPack];
-    for (int i = 0; i < static_cast<int>(sizeof t / 16); ++i)
-      reinterpret_cast<uint4*>(t)[i] = reinterpret_cast<const uint4*>(p)[i];
-    for (int j = 0; j < kPack; ++j) v[j] = widened(t[j]);
+    Words<T> words;
+    words.load(p);
+    words.widen(v);
   } else {
     for (int j = 0; j < kPack; ++j) v[j] = j < pack.count ? widened(p[j]) : 0;
   }
 }
 
+__device__ inline unsigned bits_of(float v) { return __builtin_bit_cast(unsigned, v); }
+
 template <class T>
 __device__ inline void store(T* p, const float (&v)[kPack], Pack pack) {
   if (pack.wide && pack.count == kPack) {
-    __align__(16) T t[kPack];
-    for (int j = 0; j < kPack; ++j) round_to(t[j], v[j]);
-    for (int i = 0; i < static_cast<int>(sizeof t / 16); ++i)
-      reinterpret_cast<uint4*>(p)[i] = reinterpret_cast<const uint4*>(t)[i];
+    for (int j = 0; j < kPack; j += static_cast<int>(16 / sizeof(T))) {
+      if constexpr (sizeof(T) == 4)
+        store_16(p + j, {bits_of(v[j]), bits_of(v[j + 1]), bits_of(v[j + 2]), bits_of(v[j + 3])});
+      else
+        store_16(p, {pair_of(T{}, v[0], v[1]), pair_of(T{}, v[2], v[3]), pair_of(T{}, v[4], v[5]),
+                     pair_of(T{}, v[6], v[7])});
+    }
   } else {
     for (int j = 0; j < kPack; ++j)
       if (j < pack.count) round_to(p[j], v[j]);

@@ -25,9 +25,13 @@ namespace ft::cuda {
 // commit_copies() are a group; wait_for_copies<n>() waits until at most n of its groups are under way.
 // Others see them behind a barrier after that.
 //
-// widened, round_to: to_float and from_float of engine/core/dtype.h, in f16 by one instruction without
-// branches; the same numbers, but for which NaN it is. pair_of: both rounded to the type; in f16 what is too
-// large becomes infinite. power_of_2: to two units in the last place; what would be denormal is 0.
+// store_16: writes 16 bytes of global memory, at a multiple of 16. Four words that are stored as a uint4
+// become four instructions at some addresses.
+//
+// widened, round_to: to_float and from_float of engine/core/dtype.h. Conversions of f16 and to bf16 are one
+// instruction without branches, with the same numbers, but for which NaN it is. pair_of: both rounded to the
+// type; in f16 what is too large becomes infinite. power_of_2: to two units in the last place; what would be
+// denormal is 0.
 template <class T>
 __device__ inline float widened(T v) {
   return to_float(v);
@@ -43,6 +47,7 @@ __device__ inline float widened(f16 v) {
   return y;
 }
 __device__ inline void round_to(f16& y, float v) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(v)); }
+__device__ inline void round_to(bf16& y, float v) { asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(v)); }
 __device__ inline void mma(bf16, float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
@@ -96,6 +101,11 @@ __device__ inline void copy_4(unsigned to, const void* from, bool there) {
                "r"(there ? 4 : 0)
                : "memory");
 }
+__device__ inline void store_16(void* to, uint4 v) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "r"(v.x),
+               "r"(v.y), "r"(v.z), "r"(v.w)
+               : "memory");
+}
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int kUnderWay>
 __device__ void wait_for_copies() {
@@ -121,6 +131,7 @@ inline void load_matrices_transposed(unsigned (&m)[4], unsigned row) {
 }
 inline void copy_16(unsigned to, const void* from, bool there) { cuda_on_cpu::copy(to, from, 16, there); }
 inline void copy_4(unsigned to, const void* from, bool there) { cuda_on_cpu::copy(to, from, 4, there); }
+inline void store_16(void* to, uint4 v) { *static_cast<uint4*>(to) = v; }
 inline void commit_copies() { cuda_on_cpu::commit_copies(); }
 template <int kUnderWay>
 void wait_for_copies() {
