@@ -79,6 +79,7 @@ class Bench {
  public:
   Bench(int gpu, std::string only)
       : only_(std::move(only)), ops_(make_cuda_ops(gpu)), numbers_(*ops_), stamps_(ops_->stamps(2 * kMost)) {
+    ops_->reserve_dense(2 * kHidden * kWidth);
     for (int i = 0; i < kSets; ++i) sets_.emplace_back(ops_->allocate(kBytes), kBytes);
   }
 

@@ -55,6 +55,7 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> talk, 
       saved(ops->allocate(plan.saved), plan.saved),
       scratch(ops->allocate(plan.scratch), plan.scratch),
       context{observer ? *observer : *ops, saved, scratch, request.dtype} {
+  ops->reserve_dense(plan.dense);
   context.grid = &grid;
   for (std::int64_t i = 1; i < plan.in_flight; ++i)
     in_flight.emplace_back(ops->allocate(plan.flight), plan.flight);

@@ -67,8 +67,16 @@ class CudaOps final : public OpsOf<CudaOps> {
 
   Device device() const override { return {Device::Kind::cuda, gpu_.index()}; }
   Buffer allocate(std::int64_t bytes) override { return gpu_.allocate(bytes); }
-  std::int64_t workspace() const override { return work_.total; }
-  std::int64_t free_memory() const override { return gpu_.free_memory() + work_.total; }
+  std::int64_t workspace() const override { return work_.total + more_dense_; }
+  std::int64_t free_memory() const override { return gpu_.free_memory() + workspace(); }
+  void reserve_dense(std::int64_t bytes) override {
+    if (bytes <= products_.dense_bytes()) return;
+    gpu_.synchronize();  // what there was may be in use
+    dense_ = {};
+    dense_ = gpu_.allocate(bytes);
+    products_.make_dense_in(dense_.get(), bytes);
+    more_dense_ = bytes;
+  }
 
   void copy(Tensor y, Tensor x) override {
     check_copy(y, x);
@@ -123,6 +131,8 @@ class CudaOps final : public OpsOf<CudaOps> {
   WrongIndices wrong_;
   std::string where_;  // entered last
   Products products_;
+  Buffer dense_;
+  std::int64_t more_dense_ = 0;  // its bytes
   GpuAttention attention_;
   std::unique_ptr<CudnnAttention> cudnn_;  // null: not asked for
 };

@@ -15,7 +15,7 @@ enum class ProductKernels : std::uint8_t { chosen, own, vendor };
 // Bytes that the GPU's Ops hold for their own use. Tests take little, so that every loop goes round.
 struct CudaWorkspace {
   std::int64_t blas = std::int64_t{32} << 20;    // what NVIDIA recommends for Hopper
-  std::int64_t dense = std::int64_t{64} << 20;   // parts of weights in 4 bits, made dense
+  std::int64_t dense = 0;                        // weights in 4 bits, made dense (Ops::reserve_dense)
   std::int64_t delta = std::int64_t{16} << 20;   // attention's gradient
   std::int64_t tiles = std::int64_t{4} << 20;    // attention's tiles
   std::int64_t staging = std::int64_t{8} << 20;  // on the host

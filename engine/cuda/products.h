@@ -1,6 +1,6 @@
 // op::Products on the GPU: in one pass where ft's own kernel takes it (one_pass.h), else one product of
 // cuBLASLt for each term. Then small terms come first and a residual or bias last, so that sums which are
-// rounded on the way are small. Weights in 4 bits are made dense a part at a time.
+// rounded on the way are small. Weights in 4 bits are made dense.
 #pragma once
 #include <string>
 
@@ -16,7 +16,7 @@ class Products {
   struct Workspace {
     std::byte* blas;  // for cuBLASLt
     std::int64_t blas_bytes;
-    std::byte* dense;  // for parts of weights in 4 bits
+    std::byte* dense;  // for weights in 4 bits, or parts of them
     std::int64_t dense_bytes;
     const float* map;  // nested_map() on the device
   };
@@ -24,6 +24,10 @@ class Products {
   Products(const Gpu&, const Workspace&, ProductKernels, const std::string& tuning);
 
   void run(const op::Products&);
+  std::int64_t dense_bytes() const { return workspace_.dense_bytes; }
+  void make_dense_in(std::byte* memory, std::int64_t bytes) {
+    workspace_.dense = memory, workspace_.dense_bytes = bytes;
+  }
 
  private:
   using Terms = std::span<const Term* const>;

@@ -38,8 +38,11 @@ class Ops {
   virtual void synchronize() = 0;                       // all work so far is done
   // For times of work in the queue; `most` marks between two looks. Called before step 1.
   virtual std::unique_ptr<Stamps> stamps(std::int64_t most);
-  // Bytes that it holds for its own use, whatever is computed.
+  // Bytes that it holds for its own use.
   virtual std::int64_t workspace() const { return 0; }
+  // Makes the workspace large enough for weights in 4 bits to be made dense in so many bytes. Called before
+  // step 1 only.
+  virtual void reserve_dense(std::int64_t /*bytes*/) {}
   // Bytes of the device that it could hold beside what it holds now, its own use included; 0: unknown.
   virtual std::int64_t free_memory() const { return 0; }
   // FLOP/s that products of this type reach at best, measured in some tens of milliseconds; 0: unknown.

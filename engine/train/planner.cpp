@@ -300,7 +300,9 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   plan.saved = peaks.saved;
   plan.scratch = peaks.scratch;
   plan.flight = peaks.flight, plan.again = peaks.again;
-  plan.memory = memory_report(store.memory(), plan.activations(), plan.scratch + r.workspace, r.adapter);
+  plan.dense = null.dense();
+  plan.memory =
+      memory_report(store.memory(), plan.activations(), plan.scratch + r.workspace + plan.dense, r.adapter);
   plan.memory.host += plan.inputs;
   plan.reference = count_beside(frozen, comm, true, plan.memory);
   plan.scorer = count_beside(scorer, comm, true, plan.memory);

@@ -51,6 +51,7 @@ ZeroOptions critic_options(const PlanRequest&);
 
 struct Plan {
   std::int64_t saved = 0, scratch = 0;  // bytes of the two arenas
+  std::int64_t dense = 0;               // Ops::reserve_dense
   // In a pipeline's stage: passes in flight (stage_schedule.h); bytes of the arenas of all but one, and of
   // that for what runs again.
   std::int64_t in_flight = 1, flight = 0, again = 0;

@@ -119,9 +119,11 @@ TEST(CudaProducts, AsMuchOfAnAdapterArrivesAsInPeftsOrder) {
         }
 }
 
-TEST(CudaProducts, WeightsInFourBitsAreMadeDenseInParts) {
+// room: bytes for a dense matrix; 0: kSmall's.
+void multiply_in_four_bits(const std::vector<std::pair<std::int64_t, std::int64_t>>& shapes,
+                           std::int64_t room) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16})
-    for (const auto& [out, in] : {std::pair<std::int64_t, std::int64_t>{40, 96}, {33, 71}, {7, 200}})
+    for (const auto& [out, in] : shapes)
       for (const FourBitBook book : {FourBitBook::nf4, FourBitBook::fp4})
         for (const bool nested : {false, true})
           for (const Trans tb : {Trans::yes, Trans::no}) {
@@ -149,6 +151,7 @@ TEST(CudaProducts, WeightsInFourBitsAreMadeDenseInParts) {
             bytes(q.nested_absmax, DType::f32);
             bytes(std::vector<float>{q.nested_offset}, DType::f32);
             t.expect_same([=, shape = Shape{out, in}](Ops& ops, const Tensors& x) {
+              ops.reserve_dense(room);
               const auto flat = [](const Tensor& v) { return v.view({v.numel()}); };
               const FourBitMatrix m{form,
                                     shape,
@@ -232,7 +235,15 @@ TEST(CudaProducts, InOnePassOnHopper) {
             t.rounding(type));
         set_capability(8);
       }
-}
+  TEST(CudaProducts, WeightsInFourBitsAreMadeDenseInParts) {
+    multiply_in_four_bits({{40, 96}, {33, 71}, {7, 200}}, 0);
+    multiply_in_four_bits({{40, 1056}}, 8 * 1056 * 4);  // parts of columns begin with a block
+  }
+
+  // A matrix in one piece: with and without whole packs in its rows, and of more than a block's share.
+  TEST(CudaProducts, WeightsInFourBitsAreMadeDenseAtOnce) {
+    multiply_in_four_bits({{40, 96}, {33, 71}, {7, 200}, {60, 160}}, 1 << 16);
+  }
 
 }  // namespace
 }  // namespace ft::cuda

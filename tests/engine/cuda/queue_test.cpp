@@ -56,6 +56,16 @@ TEST(CudaQueue, MarksOfTimeAreTakenInOrder) {
   EXPECT_TRUE(stamps->take().empty());
 }
 
+TEST(CudaQueue, TheWorkspaceGrowsForMatricesThatAreMadeDense) {
+  auto ops = make_cuda_ops(0, kSmall);
+  const std::int64_t before = ops->workspace();
+  ops->reserve_dense(kSmall.dense);
+  EXPECT_EQ(ops->workspace(), before);
+  ops->reserve_dense(3 * kSmall.dense);
+  ops->reserve_dense(2 * kSmall.dense);
+  EXPECT_EQ(ops->workspace(), before + 3 * kSmall.dense);
+}
+
 TEST(CudaQueue, MemoryThatIsNotThereIsAUserError) {
   auto ops = make_cuda_ops(0, kSmall);
   try {

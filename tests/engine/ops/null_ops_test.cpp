@@ -21,6 +21,30 @@ TEST(NullOps, AnswersForTheDeviceItStandsFor) {
   EXPECT_EQ(NullOps({Device::Kind::cuda, 2}).device(), (Device{Device::Kind::cuda, 2}));
 }
 
+// A GPU makes the largest matrix in 4 bits dense, padded to eight rows and columns, or a part of it.
+TEST(NullOps, KnowsTheLargestMatrixThatIsMadeDense) {
+  const auto dense = [](Device device, std::int64_t out, std::int64_t in) {
+    NullOps ops(device);
+    Arena arena(ops.allocate(std::int64_t{1} << 40), std::int64_t{1} << 40);
+    for (const std::int64_t rows : {out, std::int64_t{2}}) {
+      const FourBitMatrix w{{FourBitBook::nf4, 64, false},
+                            {rows, in},
+                            arena.take({(rows * in + 1) / 2}, DType::u8),
+                            arena.take({(rows * in + 63) / 64}, DType::f32),
+                            {},
+                            {}};
+      product(ops, arena.take({3, rows}, DType::bf16),
+              {arena.take({3, in}, DType::bf16), Trans::no, {}, Trans::yes, w});
+    }
+    return ops.dense();
+  };
+  const Device gpu{Device::Kind::cuda, 0};
+  EXPECT_EQ(dense(gpu, 5, 9), 8 * 16 * 2);
+  EXPECT_EQ(dense(gpu, 11008, 4096), 11008 * 4096 * 2);
+  EXPECT_EQ(dense(gpu, 100000, 8192), 160 << 20);
+  EXPECT_EQ(dense({}, 5, 9), 0);
+}
+
 // The text of the error that a call makes.
 template <class Call>
 std::string error_of(Call call) {
