@@ -1,16 +1,16 @@
-// LayerNorm and its gradient: one block for each row.
+// LayerNorm and its gradient: one block for each row, which it reads once.
 #include "engine/cuda/kernels/columns.cuh"
+#include "engine/cuda/kernels/kept_row.cuh"
 #include "engine/cuda/kernels/kernels.h"
-#include "engine/cuda/kernels/row_blocks.cuh"
 #include "engine/ops/math.h"
 
 namespace ft::cuda {
 namespace {
 
-// The value where there is nothing.
-template <class T>
-__device__ void load_or(float (&v)[kPack], float value, const T* p, i64 i, Pack pack) {
-  if (p) return load(v, p + i, pack);
+// A pack of a row that was kept. Without a row all its elements are `value`.
+template <class Row, class T>
+__device__ void widen_or(float (&v)[kPack], float value, const T* row, const Row& kept, int p) {
+  if (row) return kept.widen(v, p);
   for (float& e : v) e = value;
 }
 
@@ -21,41 +21,62 @@ struct Norm {
   float *mean, *rstd;
   i64 cols;
   float eps;
-  bool wide;
 };
 
-template <class T>
-__global__ void __launch_bounds__(1024) norm(Norm<T> c) {
-  const i64 row = blockIdx.x;
-  const T* x = c.x.at(row);
+template <class T, bool kWide>
+__global__ void __launch_bounds__(kRowThreads) norm(Norm<T> c) {
+  using Row = Kept<T, kWide>;
+  const i64 row = blockIdx.x, stretch = Row::stretch();
   float* warps = shared_memory<RowShared>().warps;
   const float columns = static_cast<float>(c.cols);
+  const bool again = stretch < c.cols;
+  Row x, w, b;
   float sum = 0, squares = 0;
-  for (i64 i = threadIdx.x * kPack; i < c.cols; i += blockDim.x * kPack) {
-    float v[kPack];
-    load(v, x + i, pack_at(i, c.cols, c.wide));
-    for (const float e : v) sum += e;
+  for (i64 first = 0; first < c.cols; first += stretch) {
+    x.load(c.x.at(row), first, c.cols);
+    if (c.w) w.load(c.w, first, c.cols);
+    if (c.b) b.load(c.b, first, c.cols);
+#pragma unroll
+    for (int p = 0; p < Row::kPacks; ++p) {
+      float v[kPack];
+      x.widen(v, p);
+      for (const float e : v) sum += e;
+    }
   }
   const float mean = block_sum(sum, warps) / columns;
-  for (i64 i = threadIdx.x * kPack; i < c.cols; i += blockDim.x * kPack) {
-    float v[kPack];
-    const Pack pack = pack_at(i, c.cols, c.wide);
-    load(v, x + i, pack);
-    for (int j = 0; j < pack.count; ++j) squares += (v[j] - mean) * (v[j] - mean);
+  for (i64 first = 0; first < c.cols; first += stretch) {
+    if (again) x.load(c.x.at(row), first, c.cols);
+#pragma unroll
+    for (int p = 0; p < Row::kPacks; ++p) {
+      const i64 at = Row::column(first, p);
+      if (at >= c.cols) break;
+      float v[kPack];
+      x.widen(v, p);
+      const Pack pack = Row::pack_at(at, c.cols);
+      for (int j = 0; j < kPack; ++j)
+        if (j < pack.count) squares += (v[j] - mean) * (v[j] - mean);
+    }
   }
   const float rstd = 1 / sqrtf(block_sum(squares, warps) / columns + c.eps);
   if (threadIdx.x == 0) {
     c.mean[row] = mean;
     c.rstd[row] = rstd;
   }
-  for (i64 i = threadIdx.x * kPack; i < c.cols; i += blockDim.x * kPack) {
-    float v[kPack], w[kPack], b[kPack];
-    const Pack pack = pack_at(i, c.cols, c.wide);
-    load(v, x + i, pack);
-    load_or(w, 1, c.w, i, pack);
-    load_or(b, 0, c.b, i, pack);
-    for (int j = 0; j < kPack; ++j) v[j] = (v[j] - mean) * rstd * w[j] + b[j];
-    store(c.y.at(row, i), v, pack);
+  for (i64 first = 0; first < c.cols; first += stretch) {
+    if (again) x.load(c.x.at(row), first, c.cols);
+    if (again && c.w) w.load(c.w, first, c.cols);
+    if (again && c.b) b.load(c.b, first, c.cols);
+#pragma unroll
+    for (int p = 0; p < Row::kPacks; ++p) {
+      const i64 at = Row::column(first, p);
+      if (at >= c.cols) break;
+      float v[kPack], weight[kPack], bias[kPack];
+      x.widen(v, p);
+      widen_or(weight, 1, c.w, w, p);
+      widen_or(bias, 0, c.b, b, p);
+      for (int j = 0; j < kPack; ++j) v[j] = (v[j] - mean) * rstd * weight[j] + bias[j];
+      store(c.y.at(row, at), v, Row::pack_at(at, c.cols));
+    }
   }
 }
 
@@ -65,38 +86,52 @@ struct Dx {
   const T* w;
   const float *mean, *rstd;
   i64 cols;
-  bool wide;
 };
 
-template <class T>
-__global__ void __launch_bounds__(1024) norm_dx(Dx<T> c) {
-  const i64 row = blockIdx.x;
-  const T *x = c.x.at(row), *dy = c.dy.at(row);
+template <class T, bool kWide>
+__global__ void __launch_bounds__(kRowThreads) norm_dx(Dx<T> c) {
+  using Row = Kept<T, kWide>;
+  const i64 row = blockIdx.x, stretch = Row::stretch();
   const float mean = c.mean[row], rstd = c.rstd[row], columns = static_cast<float>(c.cols);
   float* warps = shared_memory<RowShared>().warps;
+  Row x, dy, w, dx;
+  const auto load = [&](i64 first) {
+    x.load(c.x.at(row), first, c.cols);
+    dy.load(c.dy.at(row), first, c.cols);
+    if (c.w) w.load(c.w, first, c.cols);
+    dx.load(c.dx.at(row), first, c.cols);
+  };
   float g = 0, gn = 0;
-  for (i64 i = threadIdx.x * kPack; i < c.cols; i += blockDim.x * kPack) {
-    float v[kPack], d[kPack], w[kPack];
-    const Pack pack = pack_at(i, c.cols, c.wide);
-    load(v, x + i, pack);
-    load(d, dy + i, pack);
-    load_or(w, 1, c.w, i, pack);
-    for (int j = 0; j < kPack; ++j) {
-      g += d[j] * w[j];
-      gn += d[j] * w[j] * ((v[j] - mean) * rstd);
+  for (i64 first = 0; first < c.cols; first += stretch) {
+    load(first);
+#pragma unroll
+    for (int p = 0; p < Row::kPacks; ++p) {
+      float v[kPack], d[kPack], weight[kPack];
+      x.widen(v, p);
+      dy.widen(d, p);
+      widen_or(weight, 1, c.w, w, p);
+      for (int j = 0; j < kPack; ++j) {
+        g += d[j] * weight[j];
+        gn += d[j] * weight[j] * ((v[j] - mean) * rstd);
+      }
     }
   }
   const float mean_g = block_sum(g, warps) / columns, mean_gn = block_sum(gn, warps) / columns;
-  for (i64 i = threadIdx.x * kPack; i < c.cols; i += blockDim.x * kPack) {
-    float v[kPack], d[kPack], w[kPack], sum[kPack];
-    const Pack pack = pack_at(i, c.cols, c.wide);
-    load(v, x + i, pack);
-    load(d, dy + i, pack);
-    load_or(w, 1, c.w, i, pack);
-    load(sum, c.dx.at(row, i), pack);
-    for (int j = 0; j < kPack; ++j)
-      sum[j] += math::layer_norm_slope(d[j], (v[j] - mean) * rstd, w[j], rstd, mean_g, mean_gn);
-    store(c.dx.at(row, i), sum, pack);
+  for (i64 first = 0; first < c.cols; first += stretch) {
+    if (stretch < c.cols) load(first);
+#pragma unroll
+    for (int p = 0; p < Row::kPacks; ++p) {
+      const i64 at = Row::column(first, p);
+      if (at >= c.cols) break;
+      float v[kPack], d[kPack], weight[kPack], sum[kPack];
+      x.widen(v, p);
+      dy.widen(d, p);
+      widen_or(weight, 1, c.w, w, p);
+      dx.widen(sum, p);
+      for (int j = 0; j < kPack; ++j)
+        sum[j] += math::layer_norm_slope(d[j], (v[j] - mean) * rstd, weight[j], rstd, mean_g, mean_gn);
+      store(c.dx.at(row, at), sum, Row::pack_at(at, c.cols));
+    }
   }
 }
 
@@ -120,9 +155,9 @@ void compute(const op::LayerNorm& op, const Queue& queue) {
   if (x.rows == 0) return;
   with_float(x.type, [&](auto t) {
     using T = decltype(t);
-    launch("layer_norm", a_block_for_each_row(queue, x.rows, x.cols, 512), norm<T>,
-           Norm<T>{Rows<T>(y), Rows<T>(x), data_of<const T>(op.w), data_of<const T>(op.b),
-                   data_of<float>(op.mean), data_of<float>(op.rstd), x.cols, op.eps, wide({y, x, w, b})});
+    keep_each_row<T>("layer_norm", queue, x, wide({y, x, w, b}), norm<T, true>, norm<T, false>,
+                     Norm<T>{Rows<T>(y), Rows<T>(x), data_of<const T>(op.w), data_of<const T>(op.b),
+                             data_of<float>(op.mean), data_of<float>(op.rstd), x.cols, op.eps});
   });
 }
 
@@ -132,9 +167,9 @@ void compute(const op::LayerNormGrad& op, const Queue& queue) {
   with_float(x.type, [&](auto t) {
     using T = decltype(t);
     if (dx.data && x.rows > 0)
-      launch("layer_norm_grad", a_block_for_each_row(queue, x.rows, x.cols, 512), norm_dx<T>,
-             Dx<T>{Rows<T>(dx), Rows<T>(dy), Rows<T>(x), data_of<const T>(op.w), mean, rstd, x.cols,
-                   wide({dx, dy, x, w})});
+      keep_each_row<T>(
+          "layer_norm_grad", queue, x, wide({dx, dy, x, w}), norm_dx<T, true>, norm_dx<T, false>,
+          Dx<T>{Rows<T>(dx), Rows<T>(dy), Rows<T>(x), data_of<const T>(op.w), mean, rstd, x.cols});
     if (op.dw)
       add_column_sums(queue.stream, data_of<float>(op.dw), x,
                       Dw<T>{Rows<T>(dy), Rows<T>(x), mean, rstd, wide({dy, x})});

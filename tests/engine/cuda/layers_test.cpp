@@ -75,6 +75,48 @@ TEST(CudaLayers, LayerNormGradientsAddUp) {
     });
 }
 
+// Rows of which a block cannot keep all at once, or ends within a pack of a thread.
+TEST(CudaLayers, NormsOfLongRows) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16})
+    for (const auto& [cols, offset] :
+         {std::pair<std::int64_t, std::int64_t>{16448, 0}, {1030, 0}, {1032, 1}}) {
+      SCOPED_TRACE(str(name_of(type), " ", cols, " columns, offset ", offset));
+      Trial t{type, 2, cols, 0, offset};
+      for (const std::uint64_t seed : {1, 2, 3, 4}) t.matrix(seed);
+      for (const std::uint64_t seed : {5, 6}) t.vector(cols, type).randomize(seed);
+      for (int statistics = 0; statistics < 2; ++statistics) t.vector(2, DType::f32);
+      t.expect_same([](Ops& ops, const Tensors& x) {
+        const Tensor &y = x[0], &dx = x[1], &dy = x[2], &in = x[3], &w = x[4], &b = x[5];
+        ops.run(op::RmsNorm{.y = y, .rstd = x[7], .x = in, .w = w, .eps = 1e-5f});
+        ops.run(op::RmsNormGrad{.dx = dx, .dy = dy, .x = in, .w = w, .rstd = x[7]});
+        ops.run(op::LayerNorm{.y = y, .mean = x[6], .rstd = x[7], .x = in, .w = w, .b = b, .eps = 1e-5f});
+        ops.run(op::LayerNormGrad{.dx = dx, .dy = dy, .x = in, .w = w, .mean = x[6], .rstd = x[7]});
+      });
+    }
+}
+
+// A row alone has the bits that it has among others.
+TEST(CudaLayers, ANormOfARowDoesNotDependOnTheOthers) {
+  for (const std::int64_t cols : {1024, 4096, 1030}) {
+    auto ops = make_cuda_ops(0, kSmall);
+    Matrix x(5, cols, DType::bf16), w(1, cols, DType::bf16);
+    x.randomize(1);
+    w.randomize(2);
+    const auto norm = [&](std::int64_t first, std::int64_t rows) {
+      Matrix y(rows, cols, DType::bf16), rstd(1, rows, DType::f32), some(rows, cols, DType::bf16);
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < cols; ++j) some.set(i, j, x.get(first + i, j));
+      OnGpu to(*ops, y, 0), root(*ops, rstd, 0), from(*ops, some, 0), weight(*ops, w, 0);
+      ops->run(op::RmsNorm{
+          .y = to.tensor, .rstd = root.tensor, .x = from.tensor, .w = weight.tensor, .eps = 1e-5f});
+      to.download(y);
+      return y.values();
+    };
+    const std::vector<double> all = norm(0, 5), one = norm(3, 1);
+    EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + 3 * cols));
+  }
+}
+
 TEST(CudaLayers, ColumnSums) {
   each_trial([](Trial& t) {
     t.vector(t.cols, DType::f32).randomize(1);
