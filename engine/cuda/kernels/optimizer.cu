@@ -1,7 +1,7 @@
 // Sums of f32 in f64, and the optimizers' updates: dense f32.
 #include <algorithm>
 
-#include "engine/core/dynamic_map.h"
+#include "engine/cuda/kernels/dynamic_codes.cuh"
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/cuda/kernels/step_each.cuh"
 
@@ -55,40 +55,66 @@ struct Coded {
 
 template <int N>
 struct CodedShared {
-  float maps[N][256], bounds[N][255];
-  float warps[32];
+  DynamicCodes states[N];
 };
 
-// The same where all but the master is in 8 bits: the threads of a block take an element of a coded block
-// each.
+// Loads eight codes: a whole pack in one access.
+__device__ inline void load_codes(int (&codes)[kPack], const std::uint8_t* p, Pack pack) {
+  if (pack.wide && pack.count == kPack) {
+    const auto* words = reinterpret_cast<const uint2*>(p);
+    const unsigned two[] = {words->x, words->y};
+    for (int j = 0; j < kPack; ++j) codes[j] = static_cast<int>(two[j / 4] >> j % 4 * 8 & 255);
+  } else {
+    for (int j = 0; j < kPack; ++j) codes[j] = j < pack.count ? p[j] : 0;
+  }
+}
+__device__ inline void store_codes(std::uint8_t* p, const int (&codes)[kPack], Pack pack) {
+  if (pack.wide && pack.count == kPack) {
+    unsigned two[2] = {};
+    for (int j = 0; j < kPack; ++j) two[j / 4] |= static_cast<unsigned>(codes[j]) << j % 4 * 8;
+    *reinterpret_cast<uint2*>(p) = {two[0], two[1]};
+  } else {
+    for (int j = 0; j < kPack; ++j)
+      if (j < pack.count) p[j] = static_cast<std::uint8_t>(codes[j]);
+  }
+}
+
+// A step with states in 8 bits: a warp has a coded block, a lane a pack of it.
 template <int N, class F>
 __global__ void __launch_bounds__(kThreads)
-    step_block(float* master, Coded<N> states, const float* grad, i64 n, F f) {
-  static_assert(kThreads == op::kCodedBlock && kThreads == 256);
+    step_block(float* master, Coded<N> states, const float* grad, i64 n, bool wide, F f) {
+  static_assert(op::kCodedBlock == 32 * kPack);
   auto& shared = shared_memory<CodedShared<N>>();
-  const int thread = static_cast<int>(threadIdx.x);
-  for (int k = 0; k < N; ++k) {
-    shared.maps[k][thread] = states.maps[k][thread];
-    __syncthreads();
-    if (thread < 255) shared.bounds[k][thread] = dynamic_bound(shared.maps[k], thread);
-  }
-  __syncthreads();
-  for (i64 block = blockIdx.x; block * kThreads < n; block += gridDim.x) {
-    const i64 i = block * kThreads + thread;
-    const bool there = i < n;
-    float x[N + 1] = {};
-    if (there) {
-      x[0] = master[i];
-      for (int k = 0; k < N; ++k) x[k + 1] = shared.maps[k][states.codes[k][i]] * states.largest[k][block];
-      f(x, grad[i]);
-      master[i] = x[0];
-    }
+  for (int k = 0; k < N; ++k) shared.states[k].make(states.maps[k]);
+  const i64 lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = kThreads / 32;
+  for (i64 block = blockIdx.x * warps + warp; block * op::kCodedBlock < n; block += gridDim.x * warps) {
+    const i64 i = block * op::kCodedBlock + lane * kPack;
+    const Pack pack{static_cast<int>(i < n ? n - i < kPack ? n - i : kPack : 0), wide};
+    float x[N + 1][kPack], g[kPack];
+    load(x[0], master + i, pack);
+    load(g, grad + i, pack);
     for (int k = 0; k < N; ++k) {
-      const float largest = block_largest(fabsf(x[k + 1]), shared.warps);
-      const float by = largest > 0 ? largest : 1;
-      if (there)
-        states.codes[k][i] = static_cast<std::uint8_t>(dynamic_code(shared.bounds[k], x[k + 1] / by));
-      if (thread == 0) states.largest[k][block] = largest;
+      int codes[kPack];
+      load_codes(codes, states.codes[k] + i, pack);
+      const float largest = states.largest[k][block];
+      for (int j = 0; j < kPack; ++j) x[k + 1][j] = shared.states[k].map[codes[j]] * largest;
+    }
+    for (int j = 0; j < kPack; ++j) {
+      float all[N + 1];
+      for (int k = 0; k <= N; ++k) all[k] = x[k][j];
+      f(all, g[j]);
+      for (int k = 0; k <= N; ++k) x[k][j] = j < pack.count ? all[k] : 0;
+    }
+    store(master + i, x[0], pack);
+    for (int k = 0; k < N; ++k) {
+      float largest = fabsf(x[k + 1][0]);
+      for (const float e : x[k + 1]) largest = fmaxf(largest, fabsf(e));
+      largest = warp_largest(largest);
+      const Divisor by(largest);
+      int codes[kPack];
+      for (int j = 0; j < kPack; ++j) codes[j] = shared.states[k].code_of(by.under(x[k + 1][j]));
+      store_codes(states.codes[k] + i, codes, pack);
+      if (lane == 0) states.largest[k][block] = largest;
     }
   }
 }
@@ -105,14 +131,19 @@ void step_each_block(const char* what, const Tensor& master, const CodedState (&
   const i64 n = grad.numel();
   if (n == 0) return;
   Coded<N> states;
+  bool every = wide({row_of(master), row_of(grad)});
   for (int k = 0; k < N; ++k) {
     states.codes[k] = data_of<std::uint8_t>(all[k].codes);
     states.largest[k] = data_of<float>(all[k].largest);
     const DynamicMap& map = dynamic_map(all[k].has_signs);
     std::copy(map.begin(), map.end(), states.maps[k]);
+    every = every && reinterpret_cast<std::uintptr_t>(states.codes[k]) % 8 == 0;
   }
-  launch(what, {queue.stream, dim3(at_most(ceil_div(n, kThreads), 4096)), kThreads, sizeof(CodedShared<N>)},
-         step_block<N, F>, data_of<float>(master), states, data_of<const float>(grad), n, f);
+  constexpr i64 kBlocks = 528;  // four for each multiprocessor of an H100, so that few tables are made
+  launch(
+      what,
+      {queue.stream, dim3(at_most(ceil_div(n, kThreads * kPack), kBlocks)), kThreads, sizeof(CodedShared<N>)},
+      step_block<N, F>, data_of<float>(master), states, data_of<const float>(grad), n, every, f);
 }
 
 struct Moment {
