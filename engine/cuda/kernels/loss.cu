@@ -1,10 +1,9 @@
-// Cross-entropy of rows of logits, which may become their gradient in place: one block for each row, two
-// sweeps over it. The first keeps a running maximum and the sum of powers relative to it (Milakov and
-// Gimelshein 2018). Where a row's logits are columns of a longer one, the first sweep is LogitSums, and the
-// second follows once the sums of all its columns are known.
-#include "engine/cuda/kernels/device.cuh"
+// Cross-entropy of rows of logits, and their gradient in place: one block for each row. A sweep over the row
+// keeps a running maximum and the sum of powers relative to it (Milakov and Gimelshein 2018). The block keeps
+// the row in registers for the gradient, and reads a long one again. If the logits are some columns of a row,
+// the sweep is LogitSums, and the gradient follows once the sums of all columns are known.
+#include "engine/cuda/kernels/kept_row.cuh"
 #include "engine/cuda/kernels/kernels.h"
-#include "engine/cuda/kernels/row_blocks.cuh"
 #include "engine/ops/math.h"
 
 namespace ft::cuda {
@@ -21,40 +20,49 @@ struct Call {
   const std::int32_t* targets;
   const float* weights;  // null: all are 1
   float scale, smoothing, cap;
-  bool gradient, wide;
+  bool gradient;
   const float* sums;  // (parts, rows, 4); null: the logits are all the columns
   i64 parts, rows, first, classes;
   std::int32_t* wrong;
 };
 
-// exp(x - top), 0 for what is minus infinity even where top is.
-__device__ inline float power(float x, float top) {
-  return x == kLowest ? 0 : power_of_2((x - top) * kLog2e);
-}
+constexpr int kKeptBytes = 128;  // of a thread: with 512 threads 32768 logits of 16 bits
+
+// The subtrahend of powers. If all logits are minus infinity it is finite, so that their powers are 0.
+__device__ inline float base_of(float top) { return top == kLowest ? 0 : top; }
+__device__ inline float power(float x, float base) { return power_of_2((x - base) * kLog2e); }
 
 struct Softmax {
   float top, total, sum;  // of exp(x - top); of x
 };
 
-template <class T>
-__device__ Softmax sweep(const T* p, i64 cols, bool wide, bool sums) {
+// Leaves in `kept` the row's end, all of it where it fits.
+template <class T, class Row>
+__device__ Softmax sweep(Row& kept, const T* row, i64 cols, bool sums) {
   float top = kLowest, total = 0, sum = 0;
-  for (i64 i = threadIdx.x * kPack; i < cols; i += blockDim.x * kPack) {
-    float v[kPack];
-    const Pack pack = pack_at(i, cols, wide);
-    load(v, p + i, pack);
-    float larger = top;
-    for (int j = 0; j < pack.count; ++j) larger = fmaxf(larger, v[j]);  // passes over a NaN; the sums do not
-    total *= power(top, larger);
-    for (int j = 0; j < pack.count; ++j) {
-      total += power(v[j], larger);
-      sum += v[j];
+  for (i64 first = 0; first < cols; first += Row::stretch()) {
+    kept.load(row, first, cols);
+#pragma unroll
+    for (int p = 0; p < Row::kPacks; ++p) {
+      const int count = Row::count(first, p, cols);
+      if (count == 0) break;
+      float v[kPack];
+      kept.widen(v, p);
+      float larger = top;
+      for (int j = 0; j < kPack; ++j)
+        if (j < count) larger = fmaxf(larger, v[j]);  // passes over a NaN; the sums do not
+      const float base = base_of(larger);
+      total *= power(top, base);
+      for (int j = 0; j < kPack; ++j)
+        if (j < count) total += power(v[j], base);
+      if (sums)
+        for (const float e : v) sum += e;
+      top = larger;
     }
-    top = larger;
   }
   float* warps = shared_memory<RowShared>().warps;
   const float all = block_largest(top, warps);
-  total = block_sum(total * power(top, all), warps);
+  total = block_sum(total * power(top, base_of(all)), warps);
   return {all, total, sums ? block_sum(sum, warps) : 0};
 }
 
@@ -66,15 +74,38 @@ __device__ Softmax merged(const Call<T>& c, i64 row, float& logit) {
   logit = 0;
   for (i64 i = 0; i < c.parts; ++i) {
     const float* p = c.sums + 4 * (i * c.rows + row);
-    s.total += p[1] * power(p[0], s.top);
+    s.total += p[1] * power(p[0], base_of(s.top));
     logit += p[2];
     s.sum += p[3];
   }
   return s;
 }
 
-template <class T>
-__global__ void __launch_bounds__(1024) cross_entropy_row(Call<T> c) {
+// Turns a pack of logits into slopes: scale (softmax - (1 - e) onehot - e / V), times the slope of a cap.
+template <class T, bool kCapped>
+struct Slopes {
+  float base, factor, even, hit, cap;
+  i64 target;
+  __device__ Slopes(const Call<T>& c, i64 row, const Softmax& s, i64 of) : cap(c.cap), target(of) {
+    const float scale = c.weights ? c.scale * c.weights[row] : c.scale;
+    base = base_of(s.top);
+    factor = scale / s.total;
+    even = scale * c.smoothing / static_cast<float>(c.classes);
+    hit = scale * (1 - c.smoothing);
+  }
+  __device__ void operator()(float (&v)[kPack], i64 at) const {
+    const int hit_at = 0 <= target - at && target - at < kPack ? static_cast<int>(target - at) : kPack;
+    for (int j = 0; j < kPack; ++j) {
+      float d = power(v[j], base) * factor - even;
+      if (j == hit_at) d -= hit;
+      v[j] = kCapped ? d * math::soft_cap_slope(v[j] / cap) : d;
+    }
+  }
+};
+
+template <class T, bool kWide, bool kCapped>
+__global__ void __launch_bounds__(kRowThreads, 2) cross_entropy_row(Call<T> c) {
+  using Row = Kept<T, kWide, kKeptBytes>;
   const i64 row = blockIdx.x, target = c.targets[row] - c.first;
   T* p = c.logits.at(row);
   if (c.targets[row] < 0 || c.targets[row] >= c.classes) {
@@ -83,27 +114,27 @@ __global__ void __launch_bounds__(1024) cross_entropy_row(Call<T> c) {
   }
   float logit = c.sums ? 0 : to_float(p[target]);
   const float e = c.smoothing, n = static_cast<float>(c.classes);
+  Row kept;
   // All have read the target's logit before anyone passes the barriers of the sweep.
-  const Softmax s = c.sums ? merged(c, row, logit) : sweep(p, c.cols, c.wide, e != 0);
+  const Softmax s = c.sums ? merged(c, row, logit) : sweep(kept, p, c.cols, e != 0);
   if (threadIdx.x == 0) {
     const double lse = static_cast<double>(s.top) + log(static_cast<double>(s.total));
     c.loss[row] = static_cast<float>(math::smoothed_loss<double>(lse, logit, s.sum / n, e));
   }
   if (!c.gradient) return;
-  // scale (softmax - (1 - e) onehot - e / V)
-  const float scale = c.weights ? c.scale * c.weights[row] : c.scale;
-  const float factor = scale / s.total, even = scale * e / n;
-  for (i64 i = threadIdx.x * kPack; i < c.cols; i += blockDim.x * kPack) {
-    float v[kPack];
-    const Pack pack = pack_at(i, c.cols, c.wide);
-    load(v, p + i, pack);
-    for (int j = 0; j < kPack; ++j) {
-      const float slope = c.cap > 0 ? math::soft_cap_slope(v[j] / c.cap) : 1;
-      v[j] = power(v[j], s.top) * factor - even;
-      if (i + j == target) v[j] -= scale * (1 - e);
-      v[j] *= slope;
+  const Slopes<T, kCapped> slopes(c, row, s, target);
+  const bool there = !c.sums && Row::stretch() >= c.cols;
+  for (i64 first = 0; first < c.cols; first += Row::stretch()) {
+    if (!there) kept.load(p, first, c.cols);
+#pragma unroll
+    for (int k = 0; k < Row::kPacks; ++k) {
+      const i64 at = Row::column(first, k);
+      if (at >= c.cols) break;
+      float v[kPack];
+      kept.widen(v, k);
+      slopes(v, at);
+      store(p + at, v, Row::pack_at(at, c.cols));
     }
-    store(p + i, v, pack);
   }
 }
 
@@ -113,14 +144,14 @@ struct SumsCall {
   Rows<const T> logits;
   i64 cols, first;
   const std::int32_t* targets;
-  bool wide;
 };
 
-template <class T>
-__global__ void __launch_bounds__(1024) logit_sums_row(SumsCall<T> c) {
+template <class T, bool kWide>
+__global__ void __launch_bounds__(kRowThreads, 2) logit_sums_row(SumsCall<T> c) {
   const i64 row = blockIdx.x, target = c.targets[row] - c.first;
   const T* p = c.logits.at(row);
-  const Softmax s = sweep(p, c.cols, c.wide, true);
+  Kept<T, kWide, kKeptBytes> kept;
+  const Softmax s = sweep(kept, p, c.cols, true);
   if (threadIdx.x != 0) return;
   float* y = c.y.at(row);
   y[0] = s.top;
@@ -136,9 +167,10 @@ void compute(const op::LogitSums& op, const Queue& queue) {
   if (logits.rows == 0) return;
   with_float(logits.type, [&](auto t) {
     using T = decltype(t);
-    launch("logit_sums", a_block_for_each_row(queue, logits.rows, logits.cols, 1024), logit_sums_row<T>,
-           SumsCall<T>{Rows<float>(view_of(op.y)), Rows<const T>(logits), logits.cols, op.first,
-                       data_of<const std::int32_t>(op.targets), wide(logits)});
+    keep_each_row<T, kKeptBytes>("logit_sums", queue, logits, wide(logits), logit_sums_row<T, true>,
+                                 logit_sums_row<T, false>,
+                                 SumsCall<T>{Rows<float>(view_of(op.y)), Rows<const T>(logits), logits.cols,
+                                             op.first, data_of<const std::int32_t>(op.targets)});
   });
 }
 
@@ -147,12 +179,29 @@ void compute(const op::CrossEntropy& op, const Queue& queue) {
   if (logits.rows == 0) return;
   with_float(logits.type, [&](auto t) {
     using T = decltype(t);
-    launch("cross_entropy", a_block_for_each_row(queue, logits.rows, logits.cols, 1024), cross_entropy_row<T>,
-           Call<T>{data_of<float>(op.loss), Rows<T>(logits), logits.cols,
-                   data_of<const std::int32_t>(op.targets), data_of<const float>(op.weights), op.scale,
-                   op.smoothing, op.cap, op.gradient, wide(logits), data_of<const float>(op.sums),
-                   sums.rows / logits.rows, logits.rows, op.first, sums.data ? op.classes : logits.cols,
-                   queue.wrong});
+    const Call<T> call{data_of<float>(op.loss),
+                       Rows<T>(logits),
+                       logits.cols,
+                       data_of<const std::int32_t>(op.targets),
+                       data_of<const float>(op.weights),
+                       op.scale,
+                       op.smoothing,
+                       op.cap,
+                       op.gradient,
+                       data_of<const float>(op.sums),
+                       sums.rows / logits.rows,
+                       logits.rows,
+                       op.first,
+                       sums.data ? op.classes : logits.cols,
+                       queue.wrong};
+    const auto run = [&](auto wide_kernel, auto narrow_kernel) {
+      keep_each_row<T, kKeptBytes>("cross_entropy", queue, logits, wide(logits), wide_kernel, narrow_kernel,
+                                   call);
+    };
+    if (op.cap > 0)
+      run(cross_entropy_row<T, true, true>, cross_entropy_row<T, false, true>);
+    else
+      run(cross_entropy_row<T, true, false>, cross_entropy_row<T, false, false>);
   });
 }
 

@@ -251,6 +251,27 @@ TEST(CudaLayers, CrossEntropyAndItsGradientInPlace) {
     });
 }
 
+// Rows of which a block keeps all, and a part, with targets in what it keeps and in what it reads again.
+TEST(CudaLayers, CrossEntropyOfManyClasses) {
+  for (const DType type : {DType::f32, DType::bf16})
+    for (const std::int64_t cols : {8208, 33000}) {
+      SCOPED_TRACE(str(name_of(type), " ", cols, " classes"));
+      Trial t{type, 3, cols};
+      t.vector(3, DType::f32);
+      t.matrix(3, cols, type).randomize(1, 9);
+      Matrix& targets = t.vector(3, DType::i32);
+      targets.set(0, 0, 5), targets.set(0, 1, double(16390 % cols)), targets.set(0, 2, double(cols - 1));
+      t.expect_same([](Ops& ops, const Tensors& x) {
+        ops.run(op::CrossEntropy{.loss = x[0],
+                                 .logits = x[1],
+                                 .targets = x[2],
+                                 .scale = 0.3f,
+                                 .smoothing = 0.1f,
+                                 .gradient = true});
+      });
+    }
+}
+
 TEST(CudaLayers, WeighedRowsAndWhatTheirLogitsShow) {
   each_trial([](Trial& t) {
     t.vector(t.rows, DType::f32);
