@@ -45,6 +45,17 @@ TEST(NullOps, KnowsTheLargestMatrixThatIsMadeDense) {
   EXPECT_EQ(dense({}, 5, 9), 0);
 }
 
+// Rows of a GPU's arena begin at its lines of 128 bytes.
+TEST(NullOps, MakeArenasThatPadRowsAsTheirDevice) {
+  NullOps cpu, gpu({Device::Kind::cuda});
+  Arena of_cpu = make_arena(cpu, 1 << 20), of_gpu = make_arena(gpu, 1 << 20);
+  EXPECT_EQ(of_cpu.take_padded(2, 2048, DType::bf16).stride, 2048 + 32);
+  EXPECT_EQ(of_gpu.take_padded(2, 2048, DType::bf16).stride, 2048 + 64);
+  EXPECT_EQ(of_gpu.take_padded(2, 2050, DType::bf16).stride, 2050);
+  Arena dense(gpu.allocate(1 << 20), 1 << 20, 0);
+  EXPECT_EQ(dense.take_padded(2, 2048, DType::bf16).stride, 2048);
+}
+
 // The text of the error that a call makes.
 template <class Call>
 std::string error_of(Call call) {
