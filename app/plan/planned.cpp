@@ -59,8 +59,8 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
       add_rewarding(request);
     }
   }
-  if (!config.training.gradient_checkpointing)
-    request.recompute = fewest_recomputed(built.model(), request, room.there);
+  request.recompute =
+      fewest_recomputed(built.model(), request, recompute_range(config, built.model(), request), room.there);
   request.costs = costs;
   const BatchShape largest = request.train.empty() ? BatchShape{} : request.train[0];
   const Plan plan = plan_run(built.model(), request);
@@ -124,15 +124,28 @@ Planned planned(const RunConfig& config, const BuiltData* data, Room room,
   return plan_stages(config, build_stages(config), data, room, length);
 }
 
-std::int64_t fewest_recomputed(Model& model, PlanRequest request, std::int64_t there) {
-  const std::int64_t most = model.most_recompute();
+// CPUs' memory is shared with all programs. All that ft takes of a GPU is planned; what NCCL takes is not.
+std::int64_t left_free(Device device, std::int64_t there) {
+  constexpr std::int64_t kOfGpu = std::int64_t{2} << 30;
+  const std::int64_t tenth = there / 10;
+  return device.kind == Device::Kind::cpu ? tenth : std::min(tenth, std::max(kOfGpu, there * 3 / 100));
+}
+
+RecomputeRange recompute_range(const RunConfig& config, const Model& model, const PlanRequest& request) {
+  const std::int64_t least = config.on_gpu() ? model.least_recompute() : 0;
+  if (!config.training.gradient_checkpointing) return {least, model.most_recompute()};
+  if (config.training.gradient_checkpointing == Checkpointing::off) return {least, 0};
+  return {request.recompute, request.recompute};
+}
+
+std::int64_t fewest_recomputed(Model& model, PlanRequest request, RecomputeRange range, std::int64_t there) {
   request.costs = Costs::none;
   const auto fits = [&](std::int64_t n) {
     request.recompute = n;
-    return plan_run(model, request).memory.total <= there - there / 10;
+    return plan_run(model, request).memory.total <= there - left_free(request.device, there);
   };
-  if (there == 0) return most;
-  std::int64_t low = -1, high = most;  // low does not fit; high does, or has to
+  if (there == 0) return range.most;
+  std::int64_t low = range.least - 1, high = range.most;  // low does not fit; high does, or has to
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
     (fits(middle) ? high : low) = middle;
@@ -140,11 +153,13 @@ std::int64_t fewest_recomputed(Model& model, PlanRequest request, std::int64_t t
   return high;
 }
 
-std::int64_t choose_recomputed(Model& model, const PlanRequest& request, const Ops& ops, const Ranks& ranks,
-                               Communicator& comm) {
+std::int64_t choose_recomputed(const RunConfig& config, Model& model, const PlanRequest& request,
+                               const Ops& ops, const Ranks& ranks, Communicator& comm) {
+  const RecomputeRange range = recompute_range(config, model, request);
+  if (range.least == range.most) return range.most;
   std::vector<std::int64_t> fewest(static_cast<std::size_t>(comm.size()));
   fewest[static_cast<std::size_t>(comm.rank())] =
-      fewest_recomputed(model, request, ops.free_memory() / sharing(ops, ranks.local_size));
+      fewest_recomputed(model, request, range, ops.free_memory() / sharing(ops, ranks.local_size));
   comm.all_gather_host(std::as_writable_bytes(std::span(fewest)));
   return fewest[static_cast<std::size_t>(request.stage * (comm.size() / ranks.grid.pipeline))];
 }

@@ -75,6 +75,7 @@ std::string as_json(const PlanTable& t) {
   j["flops_per_step"] = plan.flops * static_cast<double>(t.accumulation);
   j["recomputed_blocks"] = plan.recomputed;
   j["recomputed_at_a_time"] = plan.segment;
+  j["whole_blocks"] = plan.whole;
   j["ranks"] = t.ranks;
   for (const Axis a : kAxes) j[str(name_of(a), "_parallel_size")] = t.grid[a];
   j["zero_stage"] = t.mine().stage;
@@ -136,6 +137,9 @@ std::string as_text(const PlanTable& t) {
                   return show::count(p.recomputed) + (p.segment > 1 ? str(" by ", p.segment) : "");
                 }) +
             str("     of ", show::plural(t.mine().planned.plan.blocks, "block"), "\n");
+  if (std::ranges::any_of(t.stages, [](const PlannedStage& s) { return s.planned.plan.whole > 0; }))
+    text += row("kept whole", t, [](const PlannedStage& s) { return show::count(s.planned.plan.whole); }) +
+            str("     of ", show::plural(t.mine().planned.plan.blocks, "block"), ": norms and activations too\n");
   if (t.ranks > 1)
     text += row("sent", t,
                 [&](const PlannedStage& s) {

@@ -108,7 +108,8 @@ struct RunHeader {
   std::int64_t memory_there = 0;  // bytes the device has; 0: unknown
   // As Plan's, chosen by gradient_checkpointing auto; 0 blocks: nothing to choose.
   std::int64_t recomputed = 0, blocks = 0, segment = 1;
-  double peak_flops = 0;  // measured, a second; 0: unknown
+  std::int64_t whole = 0;  // as Plan's
+  double peak_flops = 0;   // measured, a second; 0: unknown
   std::int64_t steps = 0, steps_per_epoch = 0;
   double epochs = 0;
   std::int64_t sequences_per_step = 0, micro_batch = 0;
