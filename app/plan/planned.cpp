@@ -6,6 +6,7 @@
 #include "app/assembly/engine.h"
 #include "app/plan/request.h"
 #include "app/rollouts/sampling.h"
+#include "engine/cuda/cuda_ops.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
@@ -42,6 +43,7 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
   const BuiltObjective objective = build_objective(config, built, Weights::ignore);
   PlanRequest request = plan_request(config, built, objective, data ? *data : none, room.workspace,
                                      grid_of(config.distributed));
+  request.driver = room.driver;
   if (length || !data) {
     const auto full = [&](std::int64_t sequences) {
       return full_shape(sequences, config, built.made.info, length);
@@ -116,7 +118,9 @@ std::int64_t most_steps(std::int64_t most, const Holds& holds) {
 Room room_of(const RunConfig& config) {
   const int ranks = configured_ranks(config.distributed);
   const auto ops = make_ops(device_of(config), {.attention = attention_of(config)});
-  return {.workspace = ops->workspace(), .there = ops->free_memory() / sharing(*ops, ranks)};
+  return {.workspace = ops->workspace(),
+          .driver = driver_memory(*ops),
+          .there = ops->free_memory() / sharing(*ops, ranks) + ops->driver_memory()};
 }
 
 Planned planned(const RunConfig& config, const BuiltData* data, Room room,
@@ -129,6 +133,11 @@ std::int64_t left_free(Device device, std::int64_t there) {
   constexpr std::int64_t kOfGpu = std::int64_t{2} << 30;
   const std::int64_t tenth = there / 10;
   return device.kind == Device::Kind::cpu ? tenth : std::min(tenth, std::max(kOfGpu, there * 3 / 100));
+}
+
+std::int64_t driver_memory(const Ops& ops) {
+  const std::int64_t now = ops.driver_memory();
+  return now > 0 ? now + CudaWorkspace::kLater : 0;
 }
 
 RecomputeRange recompute_range(const RunConfig& config, const Model& model, const PlanRequest& request) {
@@ -158,8 +167,8 @@ std::int64_t choose_recomputed(const RunConfig& config, Model& model, const Plan
   const RecomputeRange range = recompute_range(config, model, request);
   if (range.least == range.most) return range.most;
   std::vector<std::int64_t> fewest(static_cast<std::size_t>(comm.size()));
-  fewest[static_cast<std::size_t>(comm.rank())] =
-      fewest_recomputed(model, request, range, ops.free_memory() / sharing(ops, ranks.local_size));
+  fewest[static_cast<std::size_t>(comm.rank())] = fewest_recomputed(
+      model, request, range, ops.free_memory() / sharing(ops, ranks.local_size) + ops.driver_memory());
   comm.all_gather_host(std::as_writable_bytes(std::span(fewest)));
   return fewest[static_cast<std::size_t>(request.stage * (comm.size() / ranks.grid.pipeline))];
 }
@@ -168,8 +177,9 @@ std::int64_t longest_that_fits(const RunConfig& config, Room room) {
   const std::vector<BuiltModel> stages = build_stages(config);
   return kLengthStep * most_steps(most_tokens(config, stages[0].made.info), [&](std::int64_t steps) {
            // With as much recomputation as the configuration leaves open.
-           const Planned p = plan_stages(config, stages, nullptr, {.workspace = room.workspace},
-                                         steps * kLengthStep, Costs::none);
+           const Planned p =
+               plan_stages(config, stages, nullptr, {.workspace = room.workspace, .driver = room.driver},
+                           steps * kLengthStep, Costs::none);
            return p.plan.memory.total <= room.there;
          });
 }

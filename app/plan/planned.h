@@ -17,8 +17,12 @@ struct Planned {
 // Where a run is planned for, in bytes.
 struct Room {
   std::int64_t workspace = 0;  // that the operations take for themselves (Ops::workspace)
+  std::int64_t driver = 0;     // that the device's driver will take (Ops::driver_memory)
   std::int64_t there = 0;      // that a rank may take; 0: unknown
 };
+
+// Memory of the device that its driver holds, with the kernels that it will load.
+std::int64_t driver_memory(const Ops&);
 
 // On this machine, for each of the run's ranks here.
 Room room_of(const RunConfig&);

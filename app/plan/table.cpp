@@ -22,6 +22,7 @@ constexpr Category kCategories[] = {
     {"activations", "activations", &MemoryReport::activations},
     {"scratch", "workspace", &MemoryReport::scratch},
     {"communication", "communication", &MemoryReport::communication},
+    {"cuda", "CUDA", &MemoryReport::cuda},
     {"total", "total", &MemoryReport::total},
     {"host", "on the host", &MemoryReport::host},
     {"elsewhere", "in files", &MemoryReport::elsewhere},
@@ -120,9 +121,9 @@ std::string as_text(const PlanTable& t) {
   text += "\n";
   for (const Category& c : kCategories) {
     const auto some = [&](const PlannedStage& s) { return s.planned.plan.memory.*c.bytes > 0; };
-    if ((c.bytes == &MemoryReport::host || c.bytes == &MemoryReport::elsewhere) &&
-        std::ranges::none_of(t.stages, some))
-      continue;
+    const bool rare = c.bytes == &MemoryReport::cuda || c.bytes == &MemoryReport::host ||
+                      c.bytes == &MemoryReport::elsewhere;
+    if (rare && std::ranges::none_of(t.stages, some)) continue;
     text += row(c.shown, t, [&](const PlannedStage& s) {
       const std::int64_t bytes = s.planned.plan.memory.*c.bytes;
       return bytes > 0 ? show::memory(bytes, unit) : std::string("-");

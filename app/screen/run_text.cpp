@@ -62,7 +62,7 @@ std::string memory_text(const RunHeader& h) {
   for (const Part p :
        {Part{"weights", m.weights}, Part{"adapter", m.adapter}, Part{"gradients", m.gradients},
         Part{"optimizer", m.optimizer}, Part{"activations", m.activations}, Part{"workspace", m.scratch},
-        Part{"communication", m.communication}})
+        Part{"communication", m.communication}, Part{"CUDA", m.cuda}})
     if (p.bytes > 0) out += str(out.empty() ? "" : " + ", p.name, " ", show::memory(p.bytes, unit));
   out += str(out.empty() ? "" : " = ", show::memory(m.total, unit));
   if (h.memory_there > 0 && std::string(unit.name) == "GiB")

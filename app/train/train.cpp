@@ -117,7 +117,7 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
 
 // What the machine and the other ranks add to it.
 void add_machine(RunHeader& head, const RunConfig& config, Ops& ops, DType dtype, const Communicator& comm) {
-  head.memory_there = ops.free_memory();
+  head.memory_there = ops.free_memory() + ops.driver_memory();
   head.peak_flops = ops.peak_flops(dtype) * comm.size();
   if (attention_of(config) == AttentionKernels::vendor) head.cudnn = cudnn_version().value_or("");
   if (comm.size() > 1) head.ranks = str(comm.size(), ", over ", comm.via());
@@ -324,6 +324,7 @@ Exit train(const TrainArgs& args) {
   auto comm = make_communicator(ranks, *ops, config, traced || profiled ? &notes : nullptr, told);
   begin_from_data(config, built, objective, data, ranks, folder, ops, comm, screen);
   PlanRequest request = plan_request(config, built, objective, data, ops->workspace(), ranks.grid);
+  request.driver = driver_memory(*ops);
   request.recompute = choose_recomputed(config, built.model(), request, *ops, ranks, *comm);
   const Plan plan = plan_run(built.model(), request);
   require_memory(plan.memory, *ops, advice_on_memory(config, true), ranks.local_size);

@@ -64,6 +64,7 @@ struct EvalRow {
 struct MemoryReport {
   std::int64_t weights = 0, adapter = 0, gradients = 0, optimizer = 0;
   std::int64_t activations = 0, scratch = 0, communication = 0;
+  std::int64_t cuda = 0;  // CUDA's own
   std::int64_t total = 0;
   // Not in the total: of a GPU's run in the host's memory; in files.
   std::int64_t host = 0, elsewhere = 0;

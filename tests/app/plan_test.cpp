@@ -29,8 +29,8 @@ Json planned_json(const std::vector<std::string>& more) {
   return Json::parse(o.out);
 }
 
-TEST(GpuMemory, IsThatOfANameOrASizeWithoutWhatCudaTakes) {
-  EXPECT_NEAR(static_cast<double>(gpu_memory("h200")) / kGibibyte, 139.1, 0.1);
+TEST(GpuMemory, IsThatOfANameOrASize) {
+  EXPECT_NEAR(static_cast<double>(gpu_memory("h200")) / kGibibyte, 139.8, 0.1);
   EXPECT_EQ(gpu_memory("24GiB") - gpu_memory("23 GiB"), std::int64_t{1} << 30);
   EXPECT_LT(gpu_memory("24GB"), gpu_memory("24GiB"));
   for (const char* bad : {"", "24", "GiB", "-1GiB", "0.5GiB", "nanGiB", "1e99GiB", "24 MiB", "h2000"})
@@ -41,6 +41,7 @@ TEST(PlanForAGpu, CountsItsWorkspaceAndFindsTheLongestSequence) {
   const Json h200 = planned_json({"--gpu", "h200"}), small = planned_json({"--gpu", "1.3GiB"});
   EXPECT_EQ(h200["memory_there"], gpu_memory("h200"));
   EXPECT_GT(h200["scratch"], CudaWorkspace().total());
+  EXPECT_EQ(h200["cuda"], CudaWorkspace::kDriver);
   EXPECT_EQ(h200["total"], small["total"]);
   EXPECT_GT(h200["longest"], small["longest"]);
   EXPECT_FALSE(h200.contains("stages"));

@@ -67,10 +67,12 @@ TEST(RunText, Header) {
 
 TEST(RunText, HeaderOfBlocksThatKeepMore) {
   RunHeader h = llama();
+  h.memory.cuda = kGiB;
   h.whole = 20;
   const auto lines = texts(header_lines(h));
   const auto memory = std::ranges::find_if(lines, [](const auto& l) { return l.starts_with("memory: "); });
   ASSERT_NE(memory, lines.end());
+  EXPECT_NE(memory->find(" + CUDA 1.0 = "), std::string::npos) << *memory;
   EXPECT_TRUE(memory->ends_with("; norms and activations of 20 blocks kept")) << *memory;
 }
 
