@@ -169,7 +169,7 @@ def main():
     p.add_argument("--steps", type=int, help="of a run that is measured")
     p.add_argument("--all", action="store_true", help="part 2: everything that ceilings.py knows")
     p.add_argument("--carry", type=Path, metavar="DIR", help="also put the summary and an archive of the results there")
-    p.add_argument("--only", default="", help="only steps whose name contains this")
+    p.add_argument("--only", default="", help="only steps whose name contains this, or one of several, as a|b")
     p.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     p.add_argument("--tiny", action="store_true")
     p.add_argument("--dry-run", action="store_true", help="print the commands")
@@ -189,7 +189,7 @@ def main():
         c.clocks = Clocks(c.results / f"{name}_smi.csv")
     head_lines = [] if a.dry_run else head(c, a)
     for step in [*machine_steps(c), *work]:
-        together = [s for s in (step if isinstance(step, list) else [step]) if a.only in s.name]
+        together = [s for s in (step if isinstance(step, list) else [step]) if any(part in s.name for part in a.only.split("|"))]
         if together:
             runner.run_together(together, len(os.sched_getaffinity(0)))
             if not a.dry_run:
