@@ -16,7 +16,7 @@ class WrongIndices {
 
   WrongIndices(Gpu&, std::int32_t* flags);
 
-  // Where a kernel of this operation leaves a Wrong. where: the module that it is for, if anybody knows.
+  // The place for a Wrong that a kernel of this operation leaves. where: its module, if anybody knows.
   std::int32_t* flag_of(std::string_view op, std::string_view where);
   // Waits for the GPU. InternalError if there was one; the next call knows nothing of it.
   void refuse();

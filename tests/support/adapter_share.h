@@ -1,5 +1,5 @@
-// LoRA on a Linear whose result joins the residual, y = x W^T + u B^T + c: how much of the adapter's small term
-// u B^T is left in y, which is rounded. 1: all of it; 0: as if there were no adapter.
+// LoRA on a Linear whose result joins the residual, y = x W^T + u B^T + c: how much of the adapter's small
+// term u B^T is left in y, which is rounded. 1: all of it; 0: as if there were no adapter.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -12,8 +12,8 @@ namespace ft::test {
 
 class AdapterShare {
  public:
-  // Standard deviations; those of the terms are multiplied by `unit`. f32 with a unit of 2^-16 has the room
-  // beside c that bf16 has with 1. bias: c is a row.
+  // Standard deviations; both terms are multiplied by `unit`. In f32 with a unit of 2^-16 they vanish
+  // beside c as they do in bf16 with 1. bias: c is a row.
   struct Size {
     double c, adapter;
     DType type = DType::bf16;
@@ -81,7 +81,7 @@ class AdapterShare {
     one_.set(0, 0, v);
     return one_.get(0, 0);
   }
-  // The slope of what y has beside c and x W^T, by u B^T.
+  // The slope of y - c - x W^T by u B^T.
   double share(const std::vector<double>& values) const {
     const std::vector<double> all = c_.values();
     double both = 0, squares = 0;

@@ -321,7 +321,10 @@ void expect_share(const std::string& name, Products& products, DType type, doubl
         for (const test::Matrix* m : share.matrices()) tensors.push_back(m->tensor);
         share.run(tensors, [&](const op::Products& op) { products.run(op); });
         EXPECT_GE(share.of_y(), share.in_pefts_order() - 0.01);
-        EXPECT_NEAR(share.of_y(), 1, 0.06);
+        // oneDNN adds a bias first, in f32: there it rounds as PEFT's order does.
+        if (!bias || type != DType::f32) {
+          EXPECT_NEAR(share.of_y(), 1, 0.06);
+        }
       }
 }
 

@@ -1,5 +1,4 @@
-// What the host does around kernels: it asks CUDA for more shared memory once, and does not sleep through waits
-// that are short.
+// The host around kernels: it asks CUDA for more shared memory once, and does not sleep through short waits.
 #include <sys/resource.h>
 
 #include "engine/cuda/gpu.h"
@@ -49,7 +48,7 @@ TEST(Waits, ThatAreShortDoNotSleep) {
   const auto slept = [] {
     rusage usage{};
     getrusage(RUSAGE_THREAD, &usage);
-    return usage.ru_nvcsw;  // times that it gave up its core, but for yielding
+    return usage.ru_nvcsw;  // sleeps; yielding is not counted
   };
   const auto before = slept();
   gpu.synchronize();
