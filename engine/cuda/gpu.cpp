@@ -122,22 +122,19 @@ void Gpu::download(void* host, const void* device, std::int64_t bytes) {
 
 void Gpu::use() const { check(cudaSetDevice(index_), "selecting the GPU"); }
 
-// Most waits are short: it looks all the time at first, then every 50 us.
+// Most waits are short: it looks all the time at first, for some milliseconds, then every 50 us.
 template <class Block, class Query>
 void Gpu::wait(Block block, Query query, const char* what) const {
   if (!look_) return check(block(), what);
-  using std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds kShort{2};
-  constexpr std::chrono::microseconds kBetween{50};
-  const auto patient = steady_clock::now() + kShort;
-  for (;;) {
+  constexpr int kLooks = 2000;
+  for (int looks = 0;; ++looks) {
     const cudaError_t status = query();
     if (status != cudaErrorNotReady) return check(status, what);
     look_();
-    if (steady_clock::now() < patient)
+    if (looks < kLooks)
       std::this_thread::yield();
     else
-      std::this_thread::sleep_for(kBetween);
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 
