@@ -45,8 +45,8 @@ std::int64_t left_free(Device, std::int64_t there);
 struct RecomputeRange {
   std::int64_t least = 0, most = 0;
 };
-// The choice that training.gradient_checkpointing leaves: for auto all there is; for false, on a GPU, how many
-// blocks keep also what is cheap to make again. CPUs have other programs to share their memory with.
+// The choice that training.gradient_checkpointing leaves: for auto all there is; for false, on a GPU, how
+// many blocks keep also what is cheap to make again. CPUs have other programs to share their memory with.
 RecomputeRange recompute_range(const RunConfig&, const Model&, const PlanRequest&);
 
 // The least recomputation of the range that leaves as much of `there` bytes free; the most of it where even

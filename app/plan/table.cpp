@@ -139,8 +139,9 @@ std::string as_text(const PlanTable& t) {
                 }) +
             str("     of ", show::plural(t.mine().planned.plan.blocks, "block"), "\n");
   if (std::ranges::any_of(t.stages, [](const PlannedStage& s) { return s.planned.plan.whole > 0; }))
-    text += row("kept whole", t, [](const PlannedStage& s) { return show::count(s.planned.plan.whole); }) +
-            str("     of ", show::plural(t.mine().planned.plan.blocks, "block"), ": norms and activations too\n");
+    text +=
+        row("kept whole", t, [](const PlannedStage& s) { return show::count(s.planned.plan.whole); }) +
+        str("     of ", show::plural(t.mine().planned.plan.blocks, "block"), ": norms and activations too\n");
   if (t.ranks > 1)
     text += row("sent", t,
                 [&](const PlannedStage& s) {

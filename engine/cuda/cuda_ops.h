@@ -27,8 +27,8 @@ struct CudaWorkspace {
   // Memory of the GPU, with each part a multiple of Arena::kAlign.
   constexpr std::int64_t total() const { return kSmall + blas + dense + delta + tiles + cudnn; }
 
-  // CUDA holds about this much beside all that: its context, and the code of kernels. kLater of it are kernels
-  // that it loads when they first run.
+  // CUDA holds about this much beside all that: its context, and the code of kernels. kLater of it is code
+  // that it loads when it first runs.
   static constexpr std::int64_t kDriver = std::int64_t{1} << 30, kLater = std::int64_t{256} << 20;
 
   // Enough for the gradient over 4096 rows in 32 heads.

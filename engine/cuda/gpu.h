@@ -28,8 +28,7 @@ class Gpu {
   cudaStream_t stream() const { return stream_; }
   Buffer allocate(std::int64_t bytes) const;
   std::int64_t free_memory() const;
-  // Bytes that are used beside those, by CUDA itself: more than 3 GiB would be other programs', and then it is
-  // what CUDA usually takes.
+  // Bytes that CUDA itself uses. More than 3 GiB would be other programs': then it is CudaWorkspace::kDriver.
   std::int64_t driver_memory() const;
 
   // Several threads may request copies. The host's memory may be reused as soon as it returns. An upload

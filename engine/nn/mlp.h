@@ -19,8 +19,8 @@ struct Mlp {
   Activation activation = Activation::silu;
   Dropout dropout;  // of what down_proj reads
 
-  // A part of the rows, and what backward needs of all of them. If nothing is kept, only one piece, the widest
-  // tensors of a model, exists at a time.
+  // A part of the rows, and what backward needs of all of them. If nothing is kept, only one piece, the
+  // widest tensors of a model, exists at a time.
   struct Piece {
     Tensor gate, up;   // (rows, F)
     Tensor act;        // (rows, F) what down_proj reads; empty: it is made again
@@ -28,8 +28,8 @@ struct Mlp {
     Tensor u, down_u;  // of the adapters of gate and up, and of down
   };
   using Saved = std::vector<Piece>;
-  // The most rows of a piece. Fewer leave a GPU's multiprocessors idle at the end of a product, and each piece
-  // makes weights in 4 bits dense again.
+  // The most rows of a piece. Fewer leave a GPU's multiprocessors idle at the end of a product, and each
+  // piece makes weights in 4 bits dense again.
   static constexpr std::int64_t most_rows(Device d) { return d.kind == Device::Kind::cpu ? 4096 : 8192; }
 
   // y = residual + mlp(x).

@@ -70,8 +70,8 @@ struct Plan {
   }
   std::int64_t sent_per_step(std::int64_t accumulation) const { return per_step(accumulation).sent; }
   std::int64_t parameters = 0, trained = 0;
-  // Blocks of the model; those that are recomputed; of how many of these only the first keeps its input; those
-  // that keep also what is cheap to make again.
+  // Blocks of the model; those that are recomputed; of how many of these only the first keeps its input;
+  // those that keep also what is cheap to make again.
   std::int64_t blocks = 0, recomputed = 0, segment = 1, whole = 0;
 };
 
