@@ -270,15 +270,17 @@ class Bench {
     std::ranges::sort(seconds);
     return seconds;
   }
+  // The first row of a group warms the GPU up, which idled while operands were made.
   void row(const std::vector<std::vector<Case>>& sets, std::size_t i) {
-    constexpr double kWarm = 0.3, kMeasured = 0.05;  // seconds
+    constexpr double kMeasured = 0.05;  // seconds
     constexpr int kLeast = 24;
-    double warm = 0, one = 0;
-    for (int calls = kSets; warm < kWarm; calls = std::clamp(2 * calls, kSets, kMost)) {
+    const double until = steady_seconds() + (i == 0 ? 0.4 : 0.08);
+    double one = 0;
+    for (int calls = kSets; one == 0 || steady_seconds() < until;) {
       const double start = steady_seconds();
       times(sets, i, calls);
       one = (steady_seconds() - start) / calls;
-      warm += one * calls;
+      calls = std::clamp(static_cast<int>((until - steady_seconds()) / one), kSets, kMost);
     }
     const std::vector<double> all =
         times(sets, i, std::clamp(static_cast<int>(kMeasured / one), kLeast, kMost));

@@ -196,7 +196,9 @@ def beside(c, w, table, *more, label="PyTorch", missing=""):
         assert "error" not in r, r.get("error")
         row = with_condition(c, {**r, "peak_gib": outcomes[0].gpu_gib})
         table.append((w.name, label, row))
-        ft = next((t for n, who, t in table if n == w.name and who == "ft"), None)
+        ft = next((t for n, who, t in table[:-1] if n == w.name and who == "ft"), None)
+        if ft and ft.get("flops_per_second"):        # the same model's
+            row["flops_per_second"] = r["tokens_per_second"] * ft["flops_per_second"] / ft["tokens_per_second"]
         ratio = f", ft is {(ft['wall_clock'] or ft['tokens_per_second']) / r['tokens_per_second']:.2f} times as fast" if ft else ""
         return said(c, row) + ratio
 
