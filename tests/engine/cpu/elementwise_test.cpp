@@ -153,7 +153,7 @@ TEST(Elementwise, DropoutWithinOtherOperationsIsThatOfItsOwn) {
     };
     const auto expect_same = [&](const Matrix& got, const Matrix& want) {
       if (s.type == DType::f32) EXPECT_EQ(got.values(), want.values());
-      EXPECT_LT(nmse(got.values(), want.values()), s.tolerance());
+      EXPECT_LT(nmse(got.values(), want.values()), 4 * s.tolerance());  // both are rounded
     };
     Matrix &gate = s.matrix(1, 5), &up = s.matrix(2), &d = s.matrix(3), &own = s.matrix(3);
     Matrix &y = s.matrix(4), &want = s.matrix(4), &dup = s.matrix(5), &want_dup = s.matrix(5);
@@ -173,7 +173,7 @@ TEST(Elementwise, DropoutWithinOtherOperationsIsThatOfItsOwn) {
     expect_same(y, want);
     s.ops.run(op::Add{.y = d, .x = up, .drop = drop});
     s.ops.run(op::Add{.y = own, .x = up});
-    EXPECT_LT(nmse(d.values(), own.values()), s.tolerance());
+    EXPECT_LT(nmse(d.values(), own.values()), 4 * s.tolerance());
   });
 }
 
