@@ -9,7 +9,13 @@ template <class Body>
 __global__ void __launch_bounds__(256) each_pack(i64 rows, i64 cols, bool wide, Body body) {
   const i64 column = (static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x) * kPack;
   if (column >= cols) return;
-  for (i64 row = blockIdx.y; row < rows; row += gridDim.y) body(row, column, pack_at(column, cols, wide));
+  const Pack pack = pack_at(column, cols, wide);
+  for (i64 row = blockIdx.y; row < rows; row += gridDim.y) {
+    if (pack.wide && pack.count == kPack)  // said again, so that loads follow each other without branches
+      body(row, column, Pack{kPack, true});
+    else
+      body(row, column, pack);
+  }
 }
 
 template <class Body>

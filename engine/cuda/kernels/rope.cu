@@ -1,4 +1,4 @@
-// Rotary positions, in place: a thread turns eight pairs (i, i + R/2) of one head.
+// Rotary positions, in place: a thread turns eight pairs (i, i + R/2) of four heads, which it loads at once.
 #include "engine/cuda/kernels/device.cuh"
 #include "engine/cuda/kernels/kernels.h"
 
@@ -13,36 +13,49 @@ struct Call {
   i64 rows, positions;
   int heads, head_width, half;
   float sign;
-  bool wide;
   std::int32_t* wrong;
 };
 
-template <class T>
+constexpr int kHeads = 4;  // of a thread: the first of each quarter, the second of each, ...
+
+// kWide: halves of heads are whole packs that 16-byte accesses reach.
+template <class T, bool kWide>
 __global__ void __launch_bounds__(256) rotate(Call<T> c) {
-  const int packs = (c.half + kPack - 1) / kPack;  // of a head
+  const int packs = (c.half + kPack - 1) / kPack, apart = (c.heads + kHeads - 1) / kHeads;
   const int mine = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (mine >= c.heads * packs) return;
+  if (mine >= apart * packs) return;
   const int head = mine / packs, i = mine % packs * kPack;
-  const Pack pack = pack_at(i, c.half, c.wide);
+  const Pack pack = kWide ? Pack{kPack, true} : pack_at(i, c.half, false);
   for (i64 row = blockIdx.y; row < c.rows; row += gridDim.y) {
+    T* const p = c.x.at(row, static_cast<i64>(head) * c.head_width + i);
+    const i64 next = static_cast<i64>(apart) * c.head_width;
+    const auto there = [&](int h) { return head + h * apart < c.heads; };
+    float x[kHeads][kPack], y[kHeads][kPack];
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h)
+      if (there(h)) {
+        load(x[h], p + h * next, pack);
+        load(y[h], p + h * next + c.half, pack);
+      }
     const i64 position = c.at[row];
     if (position < 0 || position >= c.positions) {
       *c.wrong = static_cast<std::int32_t>(Wrong::position);
       continue;
     }
-    T* p = c.x.at(row, static_cast<i64>(head) * c.head_width + i);
-    float x[kPack], y[kPack], cos[kPack], sin[kPack];
-    load(x, p, pack);
-    load(y, p + c.half, pack);
+    float cos[kPack], sin[kPack];
     load(cos, c.cos + position * c.half + i, pack);
     load(sin, c.sin + position * c.half + i, pack);
-    for (int j = 0; j < kPack; ++j) {
-      const float a = x[j], b = y[j], s = sin[j] * c.sign;
-      x[j] = a * cos[j] - b * s;
-      y[j] = b * cos[j] + a * s;
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) {
+      if (!there(h)) break;
+      for (int j = 0; j < kPack; ++j) {
+        const float a = x[h][j], b = y[h][j], s = sin[j] * c.sign;
+        x[h][j] = a * cos[j] - b * s;
+        y[h][j] = b * cos[j] + a * s;
+      }
+      store(p + h * next, x[h], pack);
+      store(p + h * next + c.half, y[h], pack);
     }
-    store(p, x, pack);
-    store(p + c.half, y, pack);
   }
 }
 
@@ -54,17 +67,19 @@ void compute(const op::Rope& op, const Queue& queue) {
   with_float(x.type, [&](auto t) {
     using T = decltype(t);
     const View cos = view_of(op.cos), sin = view_of(op.sin);
-    const i64 half = cos.cols, heads = x.cols / op.head_width, packs = heads * ceil_div(half, kPack);
+    const i64 half = cos.cols, heads = x.cols / op.head_width;
+    const i64 all_threads = ceil_div(heads, kHeads) * ceil_div(half, kPack);
     const View halves{x.data, x.type, 2, half, half}, all{x.data, x.type, 2, op.head_width, op.head_width};
-    const unsigned threads = at_most(ceil_div(packs, 32) * 32, 256);
-    launch("rope",
-           {queue.stream, dim3(static_cast<unsigned>(ceil_div(packs, threads)), at_most(x.rows, kMostGridY)),
-            threads},
-           rotate<T>,
-           Call<T>{Rows<T>(x), data_of<const float>(op.cos), data_of<const float>(op.sin),
-                   data_of<const std::int32_t>(op.positions), x.rows, cos.rows, static_cast<int>(heads),
-                   static_cast<int>(op.head_width), static_cast<int>(half), op.sign,
-                   wide({x, halves, all, cos, sin}), queue.wrong});
+    const bool whole = half % kPack == 0 && wide({x, halves, all, cos, sin});
+    const unsigned threads = at_most(ceil_div(all_threads, 32) * 32, 256);
+    launch(
+        "rope",
+        {queue.stream,
+         dim3(static_cast<unsigned>(ceil_div(all_threads, threads)), at_most(x.rows, kMostGridY)), threads},
+        whole ? rotate<T, true> : rotate<T, false>,
+        Call<T>{Rows<T>(x), data_of<const float>(op.cos), data_of<const float>(op.sin),
+                data_of<const std::int32_t>(op.positions), x.rows, cos.rows, static_cast<int>(heads),
+                static_cast<int>(op.head_width), static_cast<int>(half), op.sign, queue.wrong});
   });
 }
 
