@@ -174,6 +174,22 @@ class Bench {
     add(name, forward);
     add(std::string(name) + ": gradient", backward);
   }
+  void dropped(Tensor y, Tensor x, Tensor gate, Tensor up, Tensor act) {
+    const op::Drop drop{.p = 0.1f, .random = Random{2}};
+    measure("add with dropout", [=](Ops& o) { o.run(op::Add{.y = y, .x = x, .drop = drop}); });
+    measure("gated gelu with dropout", [=](Ops& o) {
+      o.run(op::Gated{.f = Activation::gelu_tanh, .y = act, .gate = gate, .up = up, .drop = drop});
+    });
+    measure("gated_grad gelu with dropout", [=](Ops& o) {
+      o.run(op::GatedGrad{.f = Activation::gelu_tanh,
+                          .dgate = gate,
+                          .dup = up,
+                          .dy = act,
+                          .gate = gate,
+                          .up = up,
+                          .drop = drop});
+    });
+  }
   void elementwise() {
     const Tensor x = activations(kRows, kWidth), y = activations(kRows, kWidth), w = numbers(1, kWidth);
     const Tensor rstd = constant(1, kRows, 1), dw = constant(1, kWidth, 0);
@@ -198,6 +214,7 @@ class Bench {
     });
     measure("dropout", [=](Ops& o) { o.run(op::Dropout{.y = y, .x = x, .p = 0.05f, .random = Random{1}}); });
     measure("add", [=](Ops& o) { o.run(op::Add{y, x}); });
+    dropped(y, x, gate, up, act);
   }
   void loss() {
     const Tensor logits = numbers(kLossRows, kVocabulary), loss = constant(1, kLossRows, 0);

@@ -108,6 +108,8 @@ MemoryReport Engine::memory(bool adapter) const {
   std::int64_t activations = largest + (again ? again->peak() : 0);
   for (const Arena& a : in_flight) activations += std::min(a.capacity(), largest);
   MemoryReport m = memory_report(store.memory(), activations, scratch.peak() + workspace, adapter);
+  m.cuda = ops->driver_memory();
+  m.total += m.cuda;
   if (kept) m.host += kept->size();
   for (const auto* beside : {&frozen, &scoring, &valuing})
     if (*beside) add_store(m, (*beside)->memory(), grid.zero(), beside != &valuing || adapter);
@@ -119,7 +121,7 @@ int sharing(const Ops& ops, int local_ranks) {
 }
 
 void require_memory(const MemoryReport& planned, const Ops& ops, const std::string& advice, int local_ranks) {
-  const std::int64_t there = ops.free_memory();
+  const std::int64_t there = ops.free_memory() + ops.driver_memory();
   const int ranks = sharing(ops, local_ranks);
   if (there == 0 || planned.total * ranks <= there) return;
   const std::string each = ranks == 1 ? "this run" : str("each of the ", ranks, " ranks on this machine");

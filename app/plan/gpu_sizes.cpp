@@ -5,6 +5,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/suggest.h"
+#include "engine/cuda/cuda_ops.h"
 
 namespace ft {
 namespace {
@@ -16,9 +17,6 @@ constexpr std::pair<const char*, double> kGpus[] = {{"a100-40", 39.4}, {"a100-80
                                                     {"h200", 139.8},   {"b200", 178.4},   {"l4", 22.0},
                                                     {"l40s", 44.4},    {"a10", 22.0},     {"a6000", 47.5},
                                                     {"rtx3090", 23.7}, {"rtx4090", 23.5}, {"rtx5090", 31.4}};
-
-// A context, the code of all kernels and cuBLASLt's, as other programs of this kind see it. Not measured yet.
-constexpr double kContext = 0.7 * kGiB;
 
 // "24GiB" or "80 GB" in bytes; 0: no size.
 double size_of_text(const std::string& text) {
@@ -42,7 +40,7 @@ std::int64_t gpu_memory(const std::string& text) {
     names.emplace_back(name);
     if (text == name) total = size * kGiB;
   }
-  if (total > kContext) return static_cast<std::int64_t>(total - kContext);
+  if (total > CudaWorkspace::kDriver) return static_cast<std::int64_t>(total);
   const std::string near = nearest(text, names);
   std::string all;
   for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;

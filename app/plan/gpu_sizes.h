@@ -5,8 +5,8 @@
 
 namespace ft {
 
-// Bytes of a GPU that a run may take. `text` is a name ("h200") or a size ("24GiB", "80GB"); what CUDA itself
-// holds is taken off both. UserError(Exit::config) for anything else.
+// Bytes of a GPU. `text` is a name ("h200") or a size ("24GiB", "80GB"). UserError(Exit::config) for anything
+// else, and where CUDA alone would fill it.
 std::int64_t gpu_memory(const std::string& text);
 
 }  // namespace ft

@@ -39,7 +39,9 @@ void place(Subject& s, const PlanArgs& args) {
     s.config.distributed.nnodes = 1;
   }
   if (!args.gpu.empty()) {
-    s.room = {.workspace = CudaWorkspace::of(attention_of(s.config)).total(), .there = gpu_memory(args.gpu)};
+    s.room = {.workspace = CudaWorkspace::of(attention_of(s.config)).total(),
+              .driver = CudaWorkspace::kDriver,
+              .there = gpu_memory(args.gpu)};
     return;
   }
   cpu::take_share_of_cores(0, configured_ranks(s.config.distributed));  // as a rank would

@@ -6,6 +6,7 @@
 #include "app/assembly/engine.h"
 #include "app/plan/request.h"
 #include "app/rollouts/sampling.h"
+#include "engine/cuda/cuda_ops.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
@@ -42,6 +43,7 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
   const BuiltObjective objective = build_objective(config, built, Weights::ignore);
   PlanRequest request = plan_request(config, built, objective, data ? *data : none, room.workspace,
                                      grid_of(config.distributed));
+  request.driver = room.driver;
   if (length || !data) {
     const auto full = [&](std::int64_t sequences) {
       return full_shape(sequences, config, built.made.info, length);
@@ -59,8 +61,8 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
       add_rewarding(request);
     }
   }
-  if (!config.training.gradient_checkpointing)
-    request.recompute = fewest_recomputed(built.model(), request, room.there);
+  request.recompute =
+      fewest_recomputed(built.model(), request, recompute_range(config, built.model(), request), room.there);
   request.costs = costs;
   const BatchShape largest = request.train.empty() ? BatchShape{} : request.train[0];
   const Plan plan = plan_run(built.model(), request);
@@ -116,7 +118,9 @@ std::int64_t most_steps(std::int64_t most, const Holds& holds) {
 Room room_of(const RunConfig& config) {
   const int ranks = configured_ranks(config.distributed);
   const auto ops = make_ops(device_of(config), {.attention = attention_of(config)});
-  return {.workspace = ops->workspace(), .there = ops->free_memory() / sharing(*ops, ranks)};
+  return {.workspace = ops->workspace(),
+          .driver = driver_memory(*ops),
+          .there = ops->free_memory() / sharing(*ops, ranks) + ops->driver_memory()};
 }
 
 Planned planned(const RunConfig& config, const BuiltData* data, Room room,
@@ -124,15 +128,33 @@ Planned planned(const RunConfig& config, const BuiltData* data, Room room,
   return plan_stages(config, build_stages(config), data, room, length);
 }
 
-std::int64_t fewest_recomputed(Model& model, PlanRequest request, std::int64_t there) {
-  const std::int64_t most = model.most_recompute();
+// CPUs' memory is shared with all programs. All that ft takes of a GPU is planned; what NCCL takes is not.
+std::int64_t left_free(Device device, std::int64_t there) {
+  constexpr std::int64_t kOfGpu = std::int64_t{2} << 30;
+  const std::int64_t tenth = there / 10;
+  return device.kind == Device::Kind::cpu ? tenth : std::min(tenth, std::max(kOfGpu, there * 3 / 100));
+}
+
+std::int64_t driver_memory(const Ops& ops) {
+  const std::int64_t now = ops.driver_memory();
+  return now > 0 ? now + CudaWorkspace::kLater : 0;
+}
+
+RecomputeRange recompute_range(const RunConfig& config, const Model& model, const PlanRequest& request) {
+  const std::int64_t least = config.on_gpu() ? model.least_recompute() : 0;
+  if (!config.training.gradient_checkpointing) return {least, model.most_recompute()};
+  if (config.training.gradient_checkpointing == Checkpointing::off) return {least, 0};
+  return {request.recompute, request.recompute};
+}
+
+std::int64_t fewest_recomputed(Model& model, PlanRequest request, RecomputeRange range, std::int64_t there) {
   request.costs = Costs::none;
   const auto fits = [&](std::int64_t n) {
     request.recompute = n;
-    return plan_run(model, request).memory.total <= there - there / 10;
+    return plan_run(model, request).memory.total <= there - left_free(request.device, there);
   };
-  if (there == 0) return most;
-  std::int64_t low = -1, high = most;  // low does not fit; high does, or has to
+  if (there == 0) return range.most;
+  std::int64_t low = range.least - 1, high = range.most;  // low does not fit; high does, or has to
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
     (fits(middle) ? high : low) = middle;
@@ -140,11 +162,13 @@ std::int64_t fewest_recomputed(Model& model, PlanRequest request, std::int64_t t
   return high;
 }
 
-std::int64_t choose_recomputed(Model& model, const PlanRequest& request, const Ops& ops, const Ranks& ranks,
-                               Communicator& comm) {
+std::int64_t choose_recomputed(const RunConfig& config, Model& model, const PlanRequest& request,
+                               const Ops& ops, const Ranks& ranks, Communicator& comm) {
+  const RecomputeRange range = recompute_range(config, model, request);
+  if (range.least == range.most) return range.most;
   std::vector<std::int64_t> fewest(static_cast<std::size_t>(comm.size()));
-  fewest[static_cast<std::size_t>(comm.rank())] =
-      fewest_recomputed(model, request, ops.free_memory() / sharing(ops, ranks.local_size));
+  fewest[static_cast<std::size_t>(comm.rank())] = fewest_recomputed(
+      model, request, range, ops.free_memory() / sharing(ops, ranks.local_size) + ops.driver_memory());
   comm.all_gather_host(std::as_writable_bytes(std::span(fewest)));
   return fewest[static_cast<std::size_t>(request.stage * (comm.size() / ranks.grid.pipeline))];
 }
@@ -153,8 +177,9 @@ std::int64_t longest_that_fits(const RunConfig& config, Room room) {
   const std::vector<BuiltModel> stages = build_stages(config);
   return kLengthStep * most_steps(most_tokens(config, stages[0].made.info), [&](std::int64_t steps) {
            // With as much recomputation as the configuration leaves open.
-           const Planned p = plan_stages(config, stages, nullptr, {.workspace = room.workspace},
-                                         steps * kLengthStep, Costs::none);
+           const Planned p =
+               plan_stages(config, stages, nullptr, {.workspace = room.workspace, .driver = room.driver},
+                           steps * kLengthStep, Costs::none);
            return p.plan.memory.total <= room.there;
          });
 }

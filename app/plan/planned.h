@@ -17,8 +17,12 @@ struct Planned {
 // Where a run is planned for, in bytes.
 struct Room {
   std::int64_t workspace = 0;  // that the operations take for themselves (Ops::workspace)
+  std::int64_t driver = 0;     // that the device's driver will take (Ops::driver_memory)
   std::int64_t there = 0;      // that a rank may take; 0: unknown
 };
+
+// Memory of the device that its driver holds, with the kernels that it will load.
+std::int64_t driver_memory(const Ops&);
 
 // On this machine, for each of the run's ranks here.
 Room room_of(const RunConfig&);
@@ -34,11 +38,23 @@ std::int64_t longest_that_fits(const RunConfig&, Room);
 // many FLOP, what is recomputed included; 0: none does.
 std::int64_t shortest_that_computes(const RunConfig&, Room, double flop);
 
-// gradient_checkpointing auto: how little recomputation (Model::set_recompute) leaves a tenth of `there`
-// bytes free; all that helps where even that is too much or `there` is 0.
-std::int64_t fewest_recomputed(Model&, PlanRequest, std::int64_t there);
+// Bytes that an automatic choice leaves free where so many are there.
+std::int64_t left_free(Device, std::int64_t there);
+
+// From the least to the most recomputation (Model::set_recompute).
+struct RecomputeRange {
+  std::int64_t least = 0, most = 0;
+};
+// The choice that training.gradient_checkpointing leaves: for auto all there is; for false, on a GPU, how many
+// blocks keep also what is cheap to make again. CPUs have other programs to share their memory with.
+RecomputeRange recompute_range(const RunConfig&, const Model&, const PlanRequest&);
+
+// The least recomputation of the range that leaves as much of `there` bytes free; the most of it where even
+// that is too little, or `there` is 0.
+std::int64_t fewest_recomputed(Model&, PlanRequest, RecomputeRange, std::int64_t there);
 
 // The same as the first rank of the stage sees it, so that memory and messages are alike on all its ranks.
-std::int64_t choose_recomputed(Model&, const PlanRequest&, const Ops&, const Ranks&, Communicator&);
+std::int64_t choose_recomputed(const RunConfig&, Model&, const PlanRequest&, const Ops&, const Ranks&,
+                               Communicator&);
 
 }  // namespace ft

@@ -22,6 +22,7 @@ constexpr Category kCategories[] = {
     {"activations", "activations", &MemoryReport::activations},
     {"scratch", "workspace", &MemoryReport::scratch},
     {"communication", "communication", &MemoryReport::communication},
+    {"cuda", "CUDA", &MemoryReport::cuda},
     {"total", "total", &MemoryReport::total},
     {"host", "on the host", &MemoryReport::host},
     {"elsewhere", "in files", &MemoryReport::elsewhere},
@@ -75,6 +76,7 @@ std::string as_json(const PlanTable& t) {
   j["flops_per_step"] = plan.flops * static_cast<double>(t.accumulation);
   j["recomputed_blocks"] = plan.recomputed;
   j["recomputed_at_a_time"] = plan.segment;
+  j["whole_blocks"] = plan.whole;
   j["ranks"] = t.ranks;
   for (const Axis a : kAxes) j[str(name_of(a), "_parallel_size")] = t.grid[a];
   j["zero_stage"] = t.mine().stage;
@@ -119,9 +121,9 @@ std::string as_text(const PlanTable& t) {
   text += "\n";
   for (const Category& c : kCategories) {
     const auto some = [&](const PlannedStage& s) { return s.planned.plan.memory.*c.bytes > 0; };
-    if ((c.bytes == &MemoryReport::host || c.bytes == &MemoryReport::elsewhere) &&
-        std::ranges::none_of(t.stages, some))
-      continue;
+    const bool rare = c.bytes == &MemoryReport::cuda || c.bytes == &MemoryReport::host ||
+                      c.bytes == &MemoryReport::elsewhere;
+    if (rare && std::ranges::none_of(t.stages, some)) continue;
     text += row(c.shown, t, [&](const PlannedStage& s) {
       const std::int64_t bytes = s.planned.plan.memory.*c.bytes;
       return bytes > 0 ? show::memory(bytes, unit) : std::string("-");
@@ -136,6 +138,9 @@ std::string as_text(const PlanTable& t) {
                   return show::count(p.recomputed) + (p.segment > 1 ? str(" by ", p.segment) : "");
                 }) +
             str("     of ", show::plural(t.mine().planned.plan.blocks, "block"), "\n");
+  if (std::ranges::any_of(t.stages, [](const PlannedStage& s) { return s.planned.plan.whole > 0; }))
+    text += row("kept whole", t, [](const PlannedStage& s) { return show::count(s.planned.plan.whole); }) +
+            str("     of ", show::plural(t.mine().planned.plan.blocks, "block"), ": norms and activations too\n");
   if (t.ranks > 1)
     text += row("sent", t,
                 [&](const PlannedStage& s) {

@@ -41,6 +41,7 @@ void read_summary(const std::string& log, RunPage& page) {
                  .activations = bytes("activations"),
                  .scratch = bytes("scratch"),
                  .communication = bytes("communication"),
+                 .cuda = bytes("cuda"),
                  .total = bytes("total")};
 }
 

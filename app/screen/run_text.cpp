@@ -59,9 +59,10 @@ std::string memory_text(const RunHeader& h) {
   };
   const show::MemoryUnit unit = show::memory_unit(m.total);
   std::string out;
-  for (const Part p : {Part{"weights", m.weights}, Part{"adapter", m.adapter}, Part{"gradients", m.gradients},
-                       Part{"optimizer", m.optimizer}, Part{"activations", m.activations},
-                       Part{"workspace", m.scratch}, Part{"communication", m.communication}})
+  for (const Part p :
+       {Part{"weights", m.weights}, Part{"adapter", m.adapter}, Part{"gradients", m.gradients},
+        Part{"optimizer", m.optimizer}, Part{"activations", m.activations}, Part{"workspace", m.scratch},
+        Part{"communication", m.communication}, Part{"CUDA", m.cuda}})
     if (p.bytes > 0) out += str(out.empty() ? "" : " + ", p.name, " ", show::memory(p.bytes, unit));
   out += str(out.empty() ? "" : " = ", show::memory(m.total, unit));
   if (h.memory_there > 0 && std::string(unit.name) == "GiB")
@@ -71,6 +72,7 @@ std::string memory_text(const RunHeader& h) {
   if (m.elsewhere > 0) out += str(", and ", show::file_size(m.elsewhere), " in files");
   if (h.blocks > 0) out += str("; ", h.recomputed, " of ", show::plural(h.blocks, "block"), " recomputed");
   if (h.segment > 1) out += str(", ", h.segment, " at a time");
+  if (h.whole > 0) out += str("; norms and activations of ", show::plural(h.whole, "block"), " kept");
   return out;
 }
 

@@ -36,7 +36,7 @@ Measures MemoryBreakdown::row() {
 
 void MemoryBreakdown::end(const Summary& summary) {
   const MemoryReport& m = summary.memory;
-  const std::int64_t kept = m.weights + m.adapter + m.gradients + m.optimizer + m.communication;
+  const std::int64_t kept = m.weights + m.adapter + m.gradients + m.optimizer + m.communication + m.cuda;
   std::int64_t most_scratch = 0;
   for (const Used& u : all_) most_scratch = std::max(most_scratch, u.scratch);
   const std::int64_t workspace = m.scratch - most_scratch;  // of the operations
@@ -55,7 +55,8 @@ void MemoryBreakdown::end(const Summary& summary) {
                                     {"adapter", m.adapter},
                                     {"gradients", m.gradients},
                                     {"optimizer", m.optimizer},
-                                    {"communication", m.communication}})
+                                    {"communication", m.communication},
+                                    {"CUDA", m.cuda}})
     if (bytes > 0) row(name, [&bytes = bytes](const Used&) { return bytes; });
   row("activations", [](const Used& u) { return u.activations; });
   row("scratch", [&](const Used& u) { return workspace + u.scratch; });

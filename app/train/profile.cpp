@@ -62,8 +62,8 @@ Exit profile(const ProfileArgs& args) {
   }
   auto comm = make_communicator(ranks, *ops, config, profiled ? &notes : nullptr);
   PlanRequest request = plan_request(config, built, objective, data, ops->workspace(), ranks.grid);
-  if (!config.training.gradient_checkpointing)
-    request.recompute = choose_recomputed(built.model(), request, *ops, ranks, *comm);
+  request.driver = driver_memory(*ops);
+  request.recompute = choose_recomputed(config, built.model(), request, *ops, ranks, *comm);
   const Plan plan = plan_run(built.model(), request);
   require_memory(plan.memory, *ops, advice_on_memory(config, true), ranks.local_size);
 

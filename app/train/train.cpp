@@ -102,6 +102,7 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
     h.recomputed = plan.recomputed;
     h.segment = plan.segment;
   }
+  h.whole = plan.whole;
   h.steps = length.total_steps;
   h.steps_per_epoch = length.steps_per_epoch;
   h.epochs = static_cast<double>(length.total_steps) / static_cast<double>(length.steps_per_epoch);
@@ -116,7 +117,7 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
 
 // What the machine and the other ranks add to it.
 void add_machine(RunHeader& head, const RunConfig& config, Ops& ops, DType dtype, const Communicator& comm) {
-  head.memory_there = ops.free_memory();
+  head.memory_there = ops.free_memory() + ops.driver_memory();
   head.peak_flops = ops.peak_flops(dtype) * comm.size();
   if (attention_of(config) == AttentionKernels::vendor) head.cudnn = cudnn_version().value_or("");
   if (comm.size() > 1) head.ranks = str(comm.size(), ", over ", comm.via());
@@ -323,8 +324,8 @@ Exit train(const TrainArgs& args) {
   auto comm = make_communicator(ranks, *ops, config, traced || profiled ? &notes : nullptr, told);
   begin_from_data(config, built, objective, data, ranks, folder, ops, comm, screen);
   PlanRequest request = plan_request(config, built, objective, data, ops->workspace(), ranks.grid);
-  if (!config.training.gradient_checkpointing)
-    request.recompute = choose_recomputed(built.model(), request, *ops, ranks, *comm);
+  request.driver = driver_memory(*ops);
+  request.recompute = choose_recomputed(config, built.model(), request, *ops, ranks, *comm);
   const Plan plan = plan_run(built.model(), request);
   require_memory(plan.memory, *ops, advice_on_memory(config, true), ranks.local_size);
   require_data(*comm, objective, data);

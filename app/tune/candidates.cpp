@@ -110,7 +110,7 @@ class Planning {
       if (point.values[d].empty())
         all.push_back(nullptr);
       else if (path == "training.gradient_checkpointing")
-        all.push_back({plan.recomputed, plan.segment});
+        all.push_back({plan.recomputed, plan.segment, plan.whole});
       else if (path == "zero_optimization.stage3_prefetch_bucket_size")
         all.push_back(std::min(value.get<double>(), static_cast<double>(plan.parameters)));
       else if (path == "zero_optimization.reduce_bucket_size")

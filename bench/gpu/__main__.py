@@ -49,7 +49,7 @@ class Context:
         self.ft = (a.ft or self.packed(a.work.resolve())).absolute()
         self.programs = (a.programs or ROOT / "build/dist/gpu-kit").absolute()
         self.python = a.python
-        self.versions = "not asked" if a.dry_run else output_of([a.python, HERE / "peer.py", "versions"])
+        self.versions = "not asked" if a.dry_run or a.part == 3 else output_of([a.python, HERE / "peer.py", "versions"])
         self.no_peer = "" if self.versions else f"{a.python} has no torch, transformers and peft"
         self.libs = a.cuda_libs or self.libs_of_python()
         self.ft_words = [self.ft, *(["--cuda-libs", self.libs] if self.libs else [])]
@@ -115,7 +115,7 @@ def machine_steps(c):
 def head(c, a):
     """Of the summary: what was run, with what, on what."""
     return [f"# ft on {a.name}, {title(a)}", "", f"    python3 bench/gpu {' '.join(sys.argv[1:])}", "",
-            f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, {first_line(output_of([c.ft, '--version']))}, commit {commit()}; {c.versions or 'no PyTorch'}",
+            f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, {first_line(output_of([c.ft, '--version']))}, commit {commit()}; PyTorch: {c.versions or 'none'}",
             output_of(["nvidia-smi", "--query-gpu=name,driver_version,memory.total,power.limit", "--format=csv,noheader"]) or provenance.machine(), ""]
 
 
@@ -169,7 +169,7 @@ def main():
     p.add_argument("--steps", type=int, help="of a run that is measured")
     p.add_argument("--all", action="store_true", help="part 2: everything that ceilings.py knows")
     p.add_argument("--carry", type=Path, metavar="DIR", help="also put the summary and an archive of the results there")
-    p.add_argument("--only", default="", help="only steps whose name contains this")
+    p.add_argument("--only", default="", help="only steps whose name contains this, or one of several, as a|b")
     p.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     p.add_argument("--tiny", action="store_true")
     p.add_argument("--dry-run", action="store_true", help="print the commands")
@@ -189,7 +189,7 @@ def main():
         c.clocks = Clocks(c.results / f"{name}_smi.csv")
     head_lines = [] if a.dry_run else head(c, a)
     for step in [*machine_steps(c), *work]:
-        together = [s for s in (step if isinstance(step, list) else [step]) if a.only in s.name]
+        together = [s for s in (step if isinstance(step, list) else [step]) if any(part in s.name for part in a.only.split("|"))]
         if together:
             runner.run_together(together, len(os.sched_getaffinity(0)))
             if not a.dry_run:

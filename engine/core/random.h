@@ -2,9 +2,9 @@
 // easy as 1, 2, 3", SC 2011) of a key and a counter. A dropout mask is recomputed instead of stored, and is
 // the same under every ZeRO stage, rank count and recomputation.
 //
-// Dropout decides by 16 bits, so that one call serves eight elements, and by seven rounds, the fewest with which
-// Philox4x32 passes all tests of BigCrush (table 2 of the paper); ten, the authors' default, leave a margin that
-// everything else here keeps.
+// Dropout decides by 16 bits, so that one call serves eight elements, and by seven rounds, the fewest with
+// which Philox4x32 passes all tests of BigCrush (table 2 of the paper). Ten rounds, the authors' default,
+// leave a margin, which all other random numbers keep.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -35,8 +35,8 @@ FT_HD constexpr float to_uniform(std::uint32_t bits) {
   return (static_cast<float>(bits >> 8) + 1.0f) * (1.0f / 16777216.0f);
 }
 
-// Dropout with probability p: an element is kept if its 16-bit number is at least `limit`. So it is dropped with
-// probability limit / 65536, which is within 2^-17 of p, and what is kept grows by 1 / (1 - that): means stay.
+// Dropout with probability p: an element is kept if its 16-bit number is at least `limit`. So the probability
+// is limit / 65536, within 2^-17 of p, and kept elements grow by 1 / (1 - limit / 65536): means stay.
 struct DropRule {
   std::uint32_t limit;
   FT_HD constexpr explicit DropRule(float p)

@@ -69,6 +69,7 @@ class CudaOps final : public OpsOf<CudaOps> {
   Device device() const override { return {Device::Kind::cuda, gpu_.index()}; }
   Buffer allocate(std::int64_t bytes) override { return gpu_.allocate(bytes); }
   std::int64_t workspace() const override { return work_.total + more_dense_; }
+  std::int64_t driver_memory() const override { return gpu_.driver_memory(); }
   std::int64_t free_memory() const override { return gpu_.free_memory() + workspace(); }
   void reserve_dense(std::int64_t bytes) override {
     if (bytes <= products_.dense_bytes()) return;

@@ -27,6 +27,10 @@ struct CudaWorkspace {
   // Memory of the GPU, with each part a multiple of Arena::kAlign.
   constexpr std::int64_t total() const { return kSmall + blas + dense + delta + tiles + cudnn; }
 
+  // CUDA holds about this much beside all that: its context, and the code of kernels. kLater of it are kernels
+  // that it loads when they first run.
+  static constexpr std::int64_t kDriver = std::int64_t{1} << 30, kLater = std::int64_t{256} << 20;
+
   // Enough for the gradient over 4096 rows in 32 heads.
   static constexpr std::int64_t kCudnn = std::int64_t{1120} << 20;
   static CudaWorkspace of(AttentionKernels attention) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "engine/core/error.h"
+#include "engine/cuda/cuda_ops.h"
 #include "engine/cuda/status.h"
 
 namespace ft::cuda {
@@ -61,13 +62,25 @@ Buffer Gpu::allocate(std::int64_t bytes) const {
   require(bytes >= 0, "allocate: a negative size");
   void* p = nullptr;
   check(cudaMalloc(&p, static_cast<std::size_t>(bytes > 0 ? bytes : 1)), "reserving memory");
-  return {static_cast<std::byte*>(p), [](std::byte* q) { cudaFree(q); }};
+  *held_ += bytes;
+  return {static_cast<std::byte*>(p), [held = held_, bytes](std::byte* q) {
+            cudaFree(q);
+            *held -= bytes;
+          }};
 }
 
 std::int64_t Gpu::free_memory() const {
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "querying free memory");
   return static_cast<std::int64_t>(free);
+}
+
+std::int64_t Gpu::driver_memory() const {
+  constexpr std::int64_t kMost = std::int64_t{3} << 30;
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "querying free memory");
+  const std::int64_t used = static_cast<std::int64_t>(total - free) - *held_;
+  return used > kMost ? CudaWorkspace::kDriver : std::max<std::int64_t>(used, 0);
 }
 
 // All of it through staging memory: CUDA may read pageable memory after its call has returned.

@@ -3,7 +3,9 @@
 #include <cuda_runtime.h>
 
 #include <array>
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 
 #include "engine/core/arena.h"
@@ -26,6 +28,9 @@ class Gpu {
   cudaStream_t stream() const { return stream_; }
   Buffer allocate(std::int64_t bytes) const;
   std::int64_t free_memory() const;
+  // Bytes that are used beside those, by CUDA itself: more than 3 GiB would be other programs', and then it is
+  // what CUDA usually takes.
+  std::int64_t driver_memory() const;
 
   // Several threads may request copies. The host's memory may be reused as soon as it returns. An upload
   // waits for the GPU only when the staging memory is full of data that the GPU has not read yet.
@@ -45,6 +50,7 @@ class Gpu {
 
   int index_, capability_;
   cudaStream_t stream_ = nullptr;
+  std::shared_ptr<std::atomic<std::int64_t>> held_ = std::make_shared<std::atomic<std::int64_t>>(0);
   std::function<void()> look_;
   std::mutex staging_mutex_;  // of all that follows
   std::byte* staging_ = nullptr;

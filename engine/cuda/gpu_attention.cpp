@@ -12,24 +12,46 @@ void refuse_wide(const Heads& heads) {
                         " columns; the GPU kernels support up to ", kAttentionWidth, "; use device=cpu"));
 }
 
+bool TileLists::is_of(const List& l, const Mask& mask, std::int32_t step) {
+  const std::span<const std::int32_t> keys = mask.starts_of_keys();
+  return l.step == step && l.causal == mask.causal && std::ranges::equal(l.starts, mask.starts) &&
+         std::ranges::equal(l.key_starts, keys);
+}
+
+TileLists::List TileLists::make(const Mask& mask, std::int32_t step) {
+  const std::span<const std::int32_t> keys = mask.starts_of_keys();
+  List l{{mask.starts.begin(), mask.starts.end()}, {keys.begin(), keys.end()}, step, mask.causal, 0, 0, 0};
+  tiles_.clear();
+  add_tiles(l, true);
+  l.queries = std::ssize(tiles_);
+  add_tiles(l, false);
+  l.keys = std::ssize(tiles_) - l.queries;
+  require(std::ssize(tiles_) <= room_, "attention: more tiles than the workspace has room for");
+  if (!lists_.empty()) l.first = lists_.back().first + lists_.back().queries + lists_.back().keys;
+  if (lists_.size() == kMost || l.first + std::ssize(tiles_) > room_) {
+    lists_.clear();
+    l.first = 0;
+  }
+  return l;
+}
+
 // What sees the most comes first, so that no block is left with a long tile at the end: with a causal mask
 // the last queries and the first keys of the longest sequences.
-void GpuAttention::list_tiles(std::span<const std::int32_t> starts, std::span<const std::int32_t> others,
-                              bool queries) {
+void TileLists::add_tiles(const List& l, bool queries) {
+  const std::vector<std::int32_t>&starts = queries ? l.starts : l.key_starts,
+        &others = queries ? l.key_starts : l.starts;
   const std::size_t listed = tiles_.size();
   for (std::size_t s = 1; s < starts.size(); ++s)
-    for (std::int32_t first = starts[s - 1]; first < starts[s]; first += step_)
+    for (std::int32_t first = starts[s - 1]; first < starts[s]; first += l.step)
       tiles_.push_back({starts[s - 1], starts[s], first, others[s - 1], others[s]});
   const auto seen = [&](const Tile& t) {
-    if (!causal_) return t.to - t.from;
-    return queries ? std::min(t.first + step_, t.end) - t.begin : t.end - t.first;
+    if (!l.causal) return t.to - t.from;
+    return queries ? std::min(t.first + l.step, t.end) - t.begin : t.end - t.first;
   };
   std::stable_sort(tiles_.begin() + static_cast<std::ptrdiff_t>(listed), tiles_.end(),
                    [&](const Tile& a, const Tile& b) { return seen(a) > seen(b); });
 }
 
-// All layers of a batch have the same sequences: their tiles are uploaded once, or where they take turns with
-// those of cross-attention again.
 template <class Op>
 Attention GpuAttention::call_of(const Op& op) {
   const Mask& mask = op.mask;
@@ -56,29 +78,15 @@ Attention GpuAttention::call_of(const Op& op) {
   if (const BlockMask& b = mask.blocks) c.blocks = blocks_of(view_of(b.bits), b.rows(), b.layout->block());
   c.cache = workspace_.cache_bytes;
   c.hopper = gpu_.capability() == 9;
-  const std::int32_t step = attention_tile(c);
-  const std::span<const std::int32_t> keys = mask.starts_of_keys();
-  const auto same = [](const std::vector<std::int32_t>& a, std::span<const std::int32_t> b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
-  };
-  if (step != step_ || c.causal != causal_ || !same(starts_, mask.starts) || !same(key_starts_, keys)) {
-    step_ = step;
-    causal_ = c.causal;
-    tiles_.clear();
-    list_tiles(mask.starts, keys, true);
-    query_tiles_ = tiles_.size();
-    list_tiles(keys, mask.starts, false);
-    const auto bytes = static_cast<std::int64_t>(tiles_.size() * sizeof(Tile));
-    require(bytes <= workspace_.tile_bytes, "attention: more tiles than the workspace has room for");
-    starts_.clear();  // were the upload to fail
-    gpu_.upload(workspace_.tiles, tiles_.data(), bytes);
-    starts_.assign(mask.starts.begin(), mask.starts.end());
-    key_starts_.assign(keys.begin(), keys.end());
-  }
-  c.tiles = reinterpret_cast<const Tile*>(workspace_.tiles);
-  c.n_tiles = static_cast<std::int64_t>(query_tiles_);
+  const TileLists::List& list =
+      lists_.of(mask, attention_tile(c), [&](std::int64_t first, std::span<const Tile> tiles) {
+        const std::int64_t size = sizeof(Tile);
+        gpu_.upload(workspace_.tiles + first * size, tiles.data(), std::ssize(tiles) * size);
+      });
+  c.tiles = reinterpret_cast<const Tile*>(workspace_.tiles) + list.first;
+  c.n_tiles = list.queries;
   c.key_tiles = c.tiles + c.n_tiles;
-  c.n_key_tiles = static_cast<std::int64_t>(tiles_.size()) - c.n_tiles;
+  c.n_key_tiles = list.keys;
   return c;
 }
 

@@ -1,5 +1,6 @@
 // op::Attention and its gradient on the GPU: lists the tiles of a batch, and hands heads to the kernels.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "engine/cuda/gpu.h"
@@ -11,6 +12,41 @@ namespace ft::cuda {
 // UserError(Exit::hardware) for heads that the GPU's kernels do not take.
 void refuse_wide(const Heads&);
 
+// The tiles of a batch's sequences. All layers have the same ones, but T5's decoder, where self- and
+// cross-attention take turns, has two lists, and the encoder a third: several stay on the GPU, one after
+// another.
+class TileLists {
+ public:
+  static constexpr std::size_t kMost = 8;
+  struct List {
+    std::vector<std::int32_t> starts, key_starts;
+    std::int32_t step;  // rows of a tile
+    bool causal;
+    std::int64_t first, queries, keys;  // tiles before it; of the queries, and then of the keys
+  };
+
+  // room: of all tiles that are there at a time.
+  explicit TileLists(std::int64_t room) : room_(room) {}
+  // Calls upload(first, tiles) for a new list, which the others make room for if they have to.
+  template <class F>
+  const List& of(const Mask& mask, std::int32_t step, F upload) {
+    for (const List& l : lists_)
+      if (is_of(l, mask, step)) return l;
+    List made = make(mask, step);
+    upload(made.first, std::span<const Tile>(tiles_));
+    return lists_.emplace_back(std::move(made));
+  }
+
+ private:
+  static bool is_of(const List&, const Mask&, std::int32_t step);
+  List make(const Mask&, std::int32_t step);
+  void add_tiles(const List&, bool queries);
+
+  std::int64_t room_;
+  std::vector<List> lists_;
+  std::vector<Tile> tiles_;  // of the last one made
+};
+
 class GpuAttention {
  public:
   struct Workspace {
@@ -20,7 +56,8 @@ class GpuAttention {
     std::int64_t delta_bytes;
     std::int64_t cache_bytes;
   };
-  GpuAttention(Gpu& gpu, const Workspace& w) : gpu_(gpu), workspace_(w) {}
+  GpuAttention(Gpu& gpu, const Workspace& w)
+      : gpu_(gpu), workspace_(w), lists_(w.tile_bytes / std::int64_t{sizeof(Tile)}) {}
 
   void forward(const op::Attention&);
   void backward(const op::AttentionGrad&);
@@ -28,15 +65,10 @@ class GpuAttention {
  private:
   template <class Op>
   Attention call_of(const Op& op);
-  void list_tiles(std::span<const std::int32_t> starts, std::span<const std::int32_t> others, bool queries);
 
   Gpu& gpu_;
   Workspace workspace_;
-  std::vector<std::int32_t> starts_, key_starts_;  // of the batch whose tiles are on the GPU
-  std::int32_t step_ = 0;                          // rows of a tile
-  bool causal_ = false;
-  std::vector<Tile> tiles_;  // of the queries, then of the keys
-  std::size_t query_tiles_ = 0;
+  TileLists lists_;
 };
 
 }  // namespace ft::cuda

@@ -112,7 +112,8 @@ std::int64_t Products::at_once(std::int64_t columns, Terms terms) const {
   if (bytes == 0) return columns;
   const std::int64_t room = workspace_.dense_bytes / bytes,
                      unit = room < kTileColumns ? kAlign : kTileColumns, most = room / unit * unit;
-  if (most == 0 || columns <= most) return std::min(columns, most);
+  if (padded(columns) <= room) return columns;
+  if (most == 0) return 0;
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   return ceil_div(ceil_div(columns, ceil_div(columns, most)), unit) * unit;
 }
@@ -157,13 +158,13 @@ Tensor Products::make_dense(const Term& t, std::int64_t begin, std::int64_t end,
   return dense;
 }
 
-// Columns of y need that many rows of the matrix (transposed) or columns of it.
+// Columns [begin, end) of y need that many rows of the matrix (transposed) or columns of it.
 void Products::multiply_four_bit(Tensor y, const Term& t, float alpha, Tensor c) {
   const Term* const only[] = {&t};
-  const std::int64_t columns = y.cols(), step = at_once(columns, only);
-  require(step > 0, "products: no room for eight rows or columns of a matrix in 4 bits");
-  for (std::int64_t begin = 0; begin < columns; begin += step) {
-    const std::int64_t end = std::min(columns, begin + step);
+  const std::int64_t n = y.cols(), columns = at_once(n, only);
+  require(columns > 0, "products: no room for eight rows or columns of a matrix in 4 bits");
+  for (std::int64_t begin = 0; begin < n; begin += columns) {
+    const std::int64_t end = std::min(n, begin + columns);
     gemm_.run({y.columns(begin, end), t.a, t.ta == Trans::yes, make_dense(t, begin, end, workspace_.dense),
                t.tb == Trans::yes, c ? c.columns(begin, end) : c, alpha});
   }

@@ -13,7 +13,7 @@ struct Dropout {
 
   bool active(const Ctx& c) const { return c.train && p > 0; }
   Random mask(const Ctx& c, std::string_view name) const { return c.random.with(name).with("dropout"); }
-  // f(begin, end, drop): rows of a tensor, and their part of the mask; outside training all rows, without one.
+  // f(begin, end, drop): rows of a tensor, and their part of the mask; outside training all rows, without it.
   // The tensor may be columns of `columns`, from first_column on; 0: it is all of them.
   template <class F>
   void each_run(const Ctx& c, std::int64_t rows, std::string_view name, std::int64_t first_column,

@@ -45,7 +45,7 @@ Mlp::Piece Mlp::widen(Ctx& c, Tensor x) const {
   return p;
 }
 
-// Runs of rows, with the dropout of what down_proj reads.
+// Runs of rows, each with its dropout for down_proj's input.
 void Mlp::each_run(const Ctx& c, std::int64_t rows, const auto& f) const {
   dropout.each_run(c, rows, down_proj.name, down_proj.first, down_proj.whole, f);
 }

@@ -46,9 +46,9 @@ struct Scores {
   // (2 reach + 1, H) of q's dtype: row reach + clamp(key - query, -reach, reach) is added to the scores of
   // all pairs at that distance: T5's relative positions (Raffel et al. 2020). Self-attention only. Or empty.
   Tensor bias = {};
-  // Training: a probability becomes 0 with chance `dropout`, else it grows, by a DropRule. Head h, query row i
-  // and key j of its sequence use number j % 8 of random.eight_at((i H + h) << 32 | j / 8). Where these heads
-  // are some of more, h counts from first_head, and H is all_heads.
+  // Training: a probability becomes 0 with chance `dropout`, else it grows, by a DropRule. Head h, query row
+  // i and key j of its sequence use number j % 8 of random.eight_at((i H + h) << 32 | j / 8). Where these
+  // heads are some of more, h counts from first_head, and H is all_heads.
   float dropout = 0;
   Random random = {};
   float cap = 0;                               // 0: none; with a cap there is no bias

@@ -15,14 +15,14 @@ struct Fill {
   void operands(auto&& visit) const { visit("y", y); }
 };
 
-// Dropout of an operand: an element becomes 0 or is kept and grows, by a DropRule. Element i uses number i % 8 of
-// random.eight_at(i / 8). Where the operand is some rows and columns of a larger tensor, its elements are numbered
-// as there.
+// Dropout of an operand: an element becomes 0 or is kept and grows, by a DropRule. Element i uses number i %
+// 8 of random.eight_at(i / 8). Where the operand is some rows and columns of a larger tensor, its elements
+// are numbered as there.
 struct Drop {
   float p = 0;  // in [0, 1); 0: there is none
   Random random = {};
   std::int64_t first_row = 0;
-  std::int64_t first_column = 0, columns = 0;  // of all of a row's; 0: those of the operand
+  std::int64_t first_column = 0, columns = 0;  // columns: of a whole row; 0: the operand has all
 };
 
 // y += x, which may have another float type; y with dropout: rounded once.
@@ -98,7 +98,8 @@ struct Dropout {
   }
 };
 
-// y += scale (2 u - 1): noise in [-scale, scale]. Element i's u is to_uniform of number i % 4 of random.at(i / 4).
+// y += scale (2 u - 1): noise in [-scale, scale]. Element i's u is to_uniform of number i % 4 of random.at(i
+// / 4).
 struct Noise {
   static constexpr const char* kName = "noise";
   Acc y;

@@ -36,11 +36,11 @@ class NullOps final : public OpsOf<NullOps> {
       if (t.four_bit) dense_ = std::max(dense_, dense_bytes(t.four_bit.shape, t.a.dtype));
   }
 
-  // A row is padded to 16 bytes of a 16-bit type. Matrices that take more than kMostDense are made dense in
-  // parts.
+  // Rows and columns are padded to eight. Matrices that take more than kMostDense are made dense in parts.
   std::int64_t dense_bytes(const Shape& shape, DType type) const {
     if (device_.kind != Device::Kind::cuda) return 0;
-    return std::min(shape[0] * ((shape[1] + 7) / 8 * 8) * size_of(type), kMostDense);
+    const auto padded = [](std::int64_t n) { return (n + 7) / 8 * 8; };
+    return std::min(padded(shape[0]) * padded(shape[1]) * size_of(type), kMostDense);
   }
   static constexpr std::int64_t kMostDense = std::int64_t{160} << 20;
 

@@ -43,6 +43,8 @@ class Ops {
   // Makes the workspace large enough for weights in 4 bits to be made dense in so many bytes. Called before
   // step 1 only.
   virtual void reserve_dense(std::int64_t /*bytes*/) {}
+  // Bytes that the device's driver and libraries hold for this process beside that; 0: none, or unknown.
+  virtual std::int64_t driver_memory() const { return 0; }
   // Bytes of the device that it could hold beside what it holds now, its own use included; 0: unknown.
   virtual std::int64_t free_memory() const { return 0; }
   // FLOP/s that products of this type reach at best, measured in some tens of milliseconds; 0: unknown.

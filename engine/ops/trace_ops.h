@@ -66,6 +66,7 @@ class TraceOps final : public OpsOf<TraceOps> {
   void synchronize() override;
   std::unique_ptr<Stamps> stamps(std::int64_t most) override { return inner_.stamps(most); }
   std::int64_t workspace() const override { return inner_.workspace(); }
+  std::int64_t driver_memory() const override { return inner_.driver_memory(); }
   std::int64_t free_memory() const override { return inner_.free_memory(); }
   double peak_flops(DType dtype) override { return inner_.peak_flops(dtype); }
   void enter(std::string_view where) override;

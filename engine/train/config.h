@@ -304,7 +304,8 @@ struct TrainingConfig {
       "Keep only the blocks' inputs and recompute the rest in backward: less memory, about a quarter slower. "
       "auto: only in as many blocks as needed to fit into the free memory; if all are not enough, keep the "
       "inputs of every second, third, ... block only. offload: all blocks, and with a GPU the inputs wait in "
-      "the host's memory.",
+      "the host's memory. With auto and false, as many blocks as fit a GPU keep also what norms and the MLP's "
+      "activation function make.",
       or_auto(), aka({"recompute", "activation_checkpointing"}));
     f("neftune_noise_alpha", neftune_noise_alpha,
       "NEFTune: noise of up to this / sqrt(tokens x width) on the embeddings in training.", above(0));

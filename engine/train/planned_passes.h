@@ -7,7 +7,7 @@
 
 namespace ft {
 
-Arena endless(Ops&);  // which only counts
+Arena endless(Ops&);  // counts, and holds nothing
 
 // Bytes of arenas at their fullest. In a pipeline's stage: `flight` of a pass in flight, `again` for what
 // runs again.

@@ -304,6 +304,8 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   plan.dense = null.dense();
   plan.memory =
       memory_report(store.memory(), plan.activations(), plan.scratch + r.workspace + plan.dense, r.adapter);
+  plan.memory.cuda = r.driver;
+  plan.memory.total += r.driver;
   plan.memory.host += plan.inputs;
   plan.reference = count_beside(frozen, comm, true, plan.memory);
   plan.scorer = count_beside(scorer, comm, true, plan.memory);

@@ -33,6 +33,7 @@ struct PlanRequest {
   bool adapter = false;                          // an adapter is trained, not the model
   Device device;
   std::int64_t workspace = 0;           // of the device's Ops
+  std::int64_t driver = 0;              // what its driver will hold
   std::vector<BatchShape> train, eval;  // the largest: every batch of the run fits into what these need
   std::vector<GenerationShape> generation;
   Costs costs = Costs::all;

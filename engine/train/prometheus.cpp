@@ -91,6 +91,7 @@ void Prometheus::write() const {
   page.value(static_cast<double>(memory_.activations), ",category=\"activations\"");
   page.value(static_cast<double>(memory_.scratch), ",category=\"scratch\"");
   page.value(static_cast<double>(memory_.communication), ",category=\"communication\"");
+  page.value(static_cast<double>(memory_.cuda), ",category=\"cuda\"");
   if (step_) {
     page.gauge("ft_step", static_cast<double>(step_->step), "Optimizer steps done.");
     page.gauge("ft_epoch", step_->epoch, "Epochs done.");

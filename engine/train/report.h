@@ -64,6 +64,7 @@ struct EvalRow {
 struct MemoryReport {
   std::int64_t weights = 0, adapter = 0, gradients = 0, optimizer = 0;
   std::int64_t activations = 0, scratch = 0, communication = 0;
+  std::int64_t cuda = 0;  // CUDA's own
   std::int64_t total = 0;
   // Not in the total: of a GPU's run in the host's memory; in files.
   std::int64_t host = 0, elsewhere = 0;
@@ -108,7 +109,8 @@ struct RunHeader {
   std::int64_t memory_there = 0;  // bytes the device has; 0: unknown
   // As Plan's, chosen by gradient_checkpointing auto; 0 blocks: nothing to choose.
   std::int64_t recomputed = 0, blocks = 0, segment = 1;
-  double peak_flops = 0;  // measured, a second; 0: unknown
+  std::int64_t whole = 0;  // as Plan's
+  double peak_flops = 0;   // measured, a second; 0: unknown
   std::int64_t steps = 0, steps_per_epoch = 0;
   double epochs = 0;
   std::int64_t sequences_per_step = 0, micro_batch = 0;

@@ -93,6 +93,7 @@ Json memory_json(const MemoryReport& m) {
           {"activations", m.activations},
           {"scratch", m.scratch},
           {"communication", m.communication},
+          {"cuda", m.cuda},
           {"total", m.total},
           {"host", m.host},
           {"elsewhere", m.elsewhere}};

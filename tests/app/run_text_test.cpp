@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "app/screen/format.h"
@@ -62,6 +63,17 @@ TEST(RunText, Header) {
                 "memory: weights 12.6 + adapter 0.3 + optimizer 0.3 + activations 9.1 + workspace 0.2 = 22.5 "
                 "of 139.8 GiB",
                 "steps: 25 per epoch, 75 in all; 16 sequences per step"}));
+}
+
+TEST(RunText, HeaderOfBlocksThatKeepMore) {
+  RunHeader h = llama();
+  h.memory.cuda = kGiB;
+  h.whole = 20;
+  const auto lines = texts(header_lines(h));
+  const auto memory = std::ranges::find_if(lines, [](const auto& l) { return l.starts_with("memory: "); });
+  ASSERT_NE(memory, lines.end());
+  EXPECT_NE(memory->find(" + CUDA 1.0 = "), std::string::npos) << *memory;
+  EXPECT_TRUE(memory->ends_with("; norms and activations of 20 blocks kept")) << *memory;
 }
 
 TEST(RunText, HeaderOfFullFineTuningResumed) {

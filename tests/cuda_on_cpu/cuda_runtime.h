@@ -57,6 +57,8 @@ void set_capability(int major);
 int capability();
 constexpr int kGreatestPriority = -5;  // of a stream; 0 is the least
 void set_multiprocessors(int);  // that it has
+// Bytes that its driver counts as used, whatever is allocated; at first none.
+void set_used(std::size_t bytes);
 
 enum class Meeting : std::uint8_t { sync, shuffle, vote, product, matrices };
 // The lanes of `mask` meet, leave their values and take that of lane `from`, or every lane's (all[32]).

@@ -24,6 +24,7 @@ bool is_pinned(const void* p) {
 }
 
 int the_capability = 8, the_multiprocessors = 4;
+std::size_t the_used = 0;
 
 std::size_t most_shared() { return capability() == 9 ? kMostSharedOf90 : kMostShared; }
 
@@ -37,6 +38,7 @@ int& shared_allowed() {
 void set_capability(int major) { the_capability = major; }
 int capability() { return the_capability; }
 void set_multiprocessors(int n) { the_multiprocessors = n; }
+void set_used(std::size_t bytes) { the_used = bytes; }
 
 void enqueue(cudaStream_t s, std::function<void()> work) {
   const Lock held = lock();
@@ -104,7 +106,9 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void*, const cud
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 13000, cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int* version) { return *version = 13000, cudaSuccess; }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  return *free = *total = Memory::kSpace, cudaSuccess;
+  *total = Memory::kSpace;
+  *free = *total - the_used;
+  return cudaSuccess;
 }
 cudaError_t cudaMalloc(void** p, std::size_t bytes) {
   const Lock held = lock();

@@ -7,7 +7,7 @@
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-// What kBlock elements draw at a time, with sixteen counters.
+// Draws of kBlock elements at a time, with sixteen counters.
 struct Uniforms {
   static constexpr i64 kBlock = 4 * kCounters;
   static void draw(float (&u)[kBlock], const std::uint32_t (&low)[kCounters],
@@ -58,7 +58,7 @@ void each_with_draws(const View& y, bool all_dense, Numbers number, std::uint64_
   });
 }
 
-// What dropout does to a piece of a row: what is kept grows. Without dropout all is kept and grows by 1.
+// Dropout of a piece of a row: kept elements grow. Without dropout all are kept and grow by 1.
 struct Drawn {
   const float* u;  // null: without
   Vec limit, growth;

@@ -61,7 +61,7 @@ inline void eights(Eights& e, const std::uint32_t (&low)[kCounters], const std::
     for (int j = 0; j < kCounters; ++j)
       e.of[n][j] = static_cast<float>(static_cast<std::int32_t>(words.of[n / 2][j] >> n % 2 * 16 & 0xffff));
 }
-// What a kept element's number is above.
+// A bound that the number of a kept element is above.
 inline float below_kept(DropRule rule) { return static_cast<float>(rule.limit) - 0.5f; }
 
 }  // namespace

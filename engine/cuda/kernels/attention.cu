@@ -295,8 +295,9 @@ void plain_grad(cudaStream_t stream, const Attention& c, const Tensors<T>& t) {
 }  // namespace
 
 bool attention_uses_wgmma(const Attention& c) {
-  return c.hopper && attention_uses_mma(c) && !attention_is_wide(c.width) && c.width % kPack == 0 &&
-         !c.bias.data && c.dropout == 0 && !c.blocks.bits && c.cap == 0 &&
+  if (!c.hopper || !attention_uses_mma(c) || c.blocks.bits || c.cap > 0) return false;
+  const bool bare = !c.bias.data && c.dropout == 0;
+  return c.width <= (bare ? 128 : 64) && (!c.bias.data || c.group == 1) && c.width % kPack == 0 &&
          wide({c.q, c.k, c.v, c.y, c.dy, c.dq, c.dk, c.dv});
 }
 
@@ -320,8 +321,7 @@ void attention_grad(cudaStream_t stream, const Attention& c) {
                     static_cast<unsigned>(c.key_heads * c.group));
     if (rows.x > 0) launch("attention_grad", {stream, rows, kThreads}, deltas<T>, c, t);
     if (!attention_uses_mma(c)) return plain_grad(stream, c, t);
-    if (attention_uses_wgmma(c)) return attention_wgmma_grad(stream, c);
-    attention_mma_grad(stream, c);
+    attention_uses_wgmma(c) ? attention_wgmma_grad(stream, c) : attention_mma_grad(stream, c);
     if (c.dbias.data) attention_mma_bias_grad(stream, c);
   });
 }

@@ -78,8 +78,9 @@ void attention_grad(cudaStream_t, const Attention&);  // delta, dq, dk, dv, dbia
 void attention_mma(cudaStream_t, const Attention&);
 void attention_mma_grad(cudaStream_t, const Attention&);
 void attention_mma_bias_grad(cudaStream_t, const Attention&);
-// The same by products of warpgroups, for c.hopper: heads of up to 128 columns without a bias, dropout,
-// blocks or a cap, all rows at multiples of 16 bytes.
+// The first two by products of warpgroups, for c.hopper: heads of up to 128 columns without a bias, dropout,
+// blocks or a cap, or of up to 64 with dropout, or with a bias where no heads share keys; all rows at
+// multiples of 16 bytes.
 bool attention_uses_wgmma(const Attention&);
 void attention_wgmma(cudaStream_t, const Attention&);
 void attention_wgmma_grad(cudaStream_t, const Attention&);

@@ -10,7 +10,7 @@
 
 namespace ft::cuda {
 
-// Which of a lane's scores dropout keeps.
+// Says which of a lane's scores dropout keeps.
 struct AllKept {};
 template <int kM>
 struct KeptBits {
@@ -28,10 +28,14 @@ __device__ void fill(float (&s)[kM][kN][4], float v) {
 
 struct Bare {
   using Kept = AllBlocks;
+  static constexpr bool kBegins = false;  // scores begin with something else than 0
   static constexpr unsigned bytes(const Attention&) { return 0; }
   __device__ Bare(const Attention&, unsigned) {}
   template <class T>
   __device__ void load(const Attention&, i64, int) {}
+  __device__ void take(i64) {}
+  template <class T>
+  __device__ void copy_bias(const Attention&, i64, int, int) const {}
   __device__ int aligned(int from, int) const { return from; }
   template <int kM, int kN>
   __device__ void begin(float (&s)[kM][kN][4], int, int) const {
@@ -77,6 +81,7 @@ class WithCap : public Bare {
 class BiasAndDropout {
  public:
   using Kept = AllBlocks;
+  static constexpr bool kBegins = true;
   // Its part of shared memory, from `at` on.
   static unsigned bytes(const Attention& c) {
     return c.bias.data ? static_cast<unsigned>(c.bias.rows * sizeof(float)) : 0;
@@ -96,10 +101,17 @@ class BiasAndDropout {
   // -1 where they are keys.
   template <class T>
   __device__ void load(const Attention& c, i64 head, int sign) {
-    head_ = static_cast<unsigned>(head);
+    take(head);
     if (!biased_) return;
     __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i <= 2 * reach_; i += static_cast<int>(blockDim.x))
+    copy_bias<T>(c, head, sign, static_cast<int>(blockDim.x));
+  }
+  // The two parts of it: the head, of this thread; its bias, for others, by the first `threads` of the block.
+  __device__ void take(i64 head) { head_ = static_cast<unsigned>(head); }
+  template <class T>
+  __device__ void copy_bias(const Attention& c, i64 head, int sign, int threads) const {
+    if (!biased_) return;
+    for (int i = static_cast<int>(threadIdx.x); i <= 2 * reach_; i += threads)
       table_[i] = bias_at<T>(c.bias, head, sign * (i - reach_), c.scale);
   }
 
@@ -130,8 +142,8 @@ class BiasAndDropout {
   }
 
   // Dropout of queries [row, ...) and keys [key, ...), the latter counted from the first of their sequence, a
-  // multiple of 8. Four lanes hold the eight columns of a draw; together they draw for two times eight rows and
-  // kN times eight columns, and each passes its share on: the draws of one half and of every second n.
+  // multiple of 8. Four lanes hold the eight columns of a draw. Together they draw for two times eight rows
+  // and kN times eight columns: each for one half and every second n, whose bits it passes on.
   template <int kM, int kN>
   __device__ KeptBits<kM> kept_of_queries(int row, int key) const {
     static_assert(kN == 8);
@@ -152,9 +164,9 @@ class BiasAndDropout {
     return kept;
   }
 
-  // Dropout of keys [key, ...) in the rows and queries [query, ...) in the columns. Eight lanes hold the eight
-  // keys of a draw; together they draw for two columns and both halves of all n, each for one of these four and
-  // every second n.
+  // Dropout of keys [key, ...) in the rows and queries [query, ...) in the columns. Eight lanes hold the
+  // eight keys of a draw. Together they draw for two columns and both halves of all n: each for one of these
+  // four and every second n.
   template <int kN>
   __device__ KeptBits<1> kept_of_keys(int key, int query) const {
     static_assert(kN % 2 == 0 && kN <= 8);
@@ -188,7 +200,7 @@ class BiasAndDropout {
   __device__ void cap(float (&)[kM][kN][4]) const {}
   __device__ float slope(float) const { return 1; }
 
-  // What is kept grows: sums of it do, when they are done, and what meets it before that shrinks instead.
+  // Kept elements grow: their finished sums do, and numbers that meet them before that shrink instead.
   __device__ float grown() const { return rule_.growth(); }
   __device__ float shrunk(float v) const { return v * rule_.share(); }
 

@@ -7,23 +7,36 @@ namespace ft::cuda {
 namespace {
 
 template <int kColumns>
-constexpr unsigned kShared = kOwnBytes<kColumns> + kSlots* kSlotBytes<kColumns> + kSpare;
+constexpr unsigned kShared = kOwnBytes<kColumns> + kSlots* kSlotBytes<kColumns> + kGap;
 
 // A consumer's 64 queries and what they get.
-template <class T, int kColumns>
+template <class T, int kColumns, class Extras>
 struct QueryRows {
   const Work& work;
   const Part& part;
   const InRegisters<kColumns>& q;
+  const Extras& extras;
+  int first_key;  // of the sequence
   float power;
   Softmax<1> softmax{};
   float sums[1][kColumns / 8][4] = {}, s[1][8][4];
   unsigned p[4][4];
+  decltype(extras.template kept_of_queries<1, 8>(0, 0)) kept{};  // of the step whose scores are on their way
 
-  __device__ void begin_scores_of(unsigned keys) {
+  __device__ int column(int step) const { return work.from + step * kStep; }
+  __device__ void begin_scores_of(int step, unsigned keys) {
+    if constexpr (Extras::kBegins) {
+      extras.begin(s, part.first, column(step));
+      settle(s[0]);
+    }
     order_registers();
-    begin_scores<T>(s[0], q, keys);
+    begin_scores<T, Extras::kBegins>(s[0], q, keys);
     commit_products();
+  }
+  // Beside products.
+  __device__ void draw(int step) {
+    kept = extras.template kept_of_queries<1, 8>(part.first, column(step) - first_key);
+    compute_first(kept);
   }
   // Begins to add the values of the step whose probabilities are in p.
   __device__ void begin_values_of(unsigned keys) {
@@ -40,27 +53,31 @@ struct QueryRows {
   // Scores become probabilities: as Softmax::step.
   __device__ bool step(int step, float (&shrink)[1][2]) {
     settle(s[0]);
-    const int column = work.from + step * kStep;
-    if (!work.band.all(part.first, part.last, column, kStep)) hide(s, work.band, part.first, column);
-    return softmax.step(s, shrink, power);
+    if (!work.band.all(part.first, part.last, column(step), kStep))
+      hide(s, work.band, part.first, column(step));
+    const bool grew = softmax.step(s, shrink, power);
+    extras.drop(s, kept);
+    return grew;
   }
 };
 
-template <class T, int kColumns>
-__device__ void attend(QueryRows<T, kColumns>& rows, Filled& filled, unsigned slots) {
+template <class T, int kColumns, class Extras>
+__device__ void attend(QueryRows<T, kColumns, Extras>& rows, Filled& filled, unsigned slots) {
   const auto keys_of_next = [&] {
     return slots + static_cast<unsigned>(filled.next()) * kSlotBytes<kColumns>;
   };
   float shrink[1][2];
   unsigned keys = keys_of_next();
-  rows.begin_scores_of(keys);
+  rows.begin_scores_of(rows.part.begin, keys);
+  rows.draw(rows.part.begin);
   wait_for_products<0>();
   rows.step(rows.part.begin, shrink);
   round_all<T>(rows.p, rows.s);
   for (int step = rows.part.begin + 1; step < rows.part.stop; ++step) {
     const unsigned next = keys_of_next();
-    rows.begin_scores_of(next);
+    rows.begin_scores_of(step, next);
     rows.begin_values_of(keys);
+    rows.draw(step);
     wait_for_products<1>();
     const bool grew = rows.step(step, shrink);
     compute_first(rows.softmax.total(0, 0));
@@ -76,30 +93,34 @@ __device__ void attend(QueryRows<T, kColumns>& rows, Filled& filled, unsigned sl
   filled.read();
 }
 
-template <class T, int kColumns>
+template <class T, int kColumns, class Extras>
 __global__ void __launch_bounds__(kThreadsOfAll, 1) forward(Attention c, MmaTensors<T> t, Turns turns) {
   if (turns.none()) return;
   const Tile tile = c.tiles[turns.tile()];
   const i64 head = c.first_key_head * c.group + turns.head(), key_head = head / c.group;
-  const Work work(Band::of_queries(c, tile), tile);
+  Extras extras(c, kShared<kColumns>);
+  const Band band = Band::of_queries(c, tile);
+  const Work work(band, tile, extras.aligned(band.begin_of(tile, tile.first), tile.from));
   const unsigned own = shared_panels(), slots = own + kOwnBytes<kColumns>;
   if (this_warp() < 4) {
     give_up_registers<kFetchersRegisters>();
     fetch_own<kColumns>(own, t.head(t.q, head), work);
+    extras.template copy_bias<T>(c, head, 1, kGroupThreads);  // who meets the own rows sees it
     Fetcher fetcher;
     fetcher.steps<kColumns>(work, slots, t.head(t.k, key_head), t.head(t.v, key_head), [](int, int) {});
     fetcher.end();
   } else {
     take_registers<kConsumersRegisters>();
+    extras.take(head);
     const Part part(work);
     const unsigned mine = own + static_cast<unsigned>(part.consumer) * kGroupBytes<kColumns>;
     Filled filled(part.consumer, work.steps);
     const InRegisters<kColumns> q(mine);
-    QueryRows<T, kColumns> rows{work, part, q, c.scale * kLog2e};
+    QueryRows<T, kColumns, Extras> rows{work, part, q, extras, tile.from, c.scale * kLog2e};
     filled.skip(part.begin);
     if (part.begin < part.stop) attend(rows, filled, slots);
     filled.skip(work.steps - part.stop);
-    rows.softmax.finish(rows.sums, 1, c.scale, c.lse + head * c.q.rows, part.first, work.last);
+    rows.softmax.finish(rows.sums, extras.grown(), c.scale, c.lse + head * c.q.rows, part.first, work.last);
     filled.meet();  // the queries are in registers
     put_group<kColumns>(t.head(t.y, head), part.first, work.last, mine, rows.sums[0]);
   }
@@ -108,11 +129,12 @@ __global__ void __launch_bounds__(kThreadsOfAll, 1) forward(Attention c, MmaTens
 }  // namespace
 
 void attention_wgmma(cudaStream_t stream, const Attention& c) {
-  with_type_and_columns(c, [&](auto type, auto columns) {
+  with_wgmma(c, [&](auto type, auto columns, auto extras) {
     using T = decltype(type);
+    using E = typename decltype(extras)::type;
     const Turns turns(i64{c.key_heads} * c.group, c.k.rows * c.width * 4 / c.group, c.cache);
-    launch("attention", {stream, turns.grid(c.n_tiles), kThreadsOfAll, kShared<columns>}, forward<T, columns>,
-           c, MmaTensors<T>(c), turns);
+    launch("attention", {stream, turns.grid(c.n_tiles), kThreadsOfAll, kShared<columns> + E::bytes(c)},
+           forward<T, columns, E>, c, MmaTensors<T>(c), turns);
   });
 }
 

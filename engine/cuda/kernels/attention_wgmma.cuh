@@ -2,7 +2,7 @@
 // the two others, with 64 rows each, multiply, in steps of 64 columns. These two drift apart, so that one
 // computes powers while the other's products run.
 #pragma once
-#include "engine/cuda/kernels/attention_mma.cuh"
+#include "engine/cuda/kernels/attention_extras.cuh"
 #include "engine/cuda/kernels/wgmma.cuh"
 
 namespace ft::cuda {
@@ -19,7 +19,9 @@ template <int kColumns>
 constexpr unsigned kGroupBytes = kPanels<kColumns>* kPanelBytes;
 
 // Shared memory: a tile for each consumer of as many tensors as the block holds rows of, slots of two tiles
-// for what passes by, then floats, from shared_panels() on.
+// for what passes by, then floats, from shared_panels() on. The extras (attention_extras.cuh) have their part
+// behind all that and kGap.
+constexpr unsigned kGap = kSpare + 1;  // a multiple of 4
 template <int kColumns>
 constexpr unsigned kOwnBytes = kConsumers* kGroupBytes<kColumns>;  // of one tensor
 template <int kColumns>
@@ -35,11 +37,12 @@ static_assert(kGroupBarrier + kConsumers <= 16);
 struct Work {
   Band band;
   int first, last, from, end, steps;
-  __device__ Work(const Band& b, const Tile& tile)
+  // begin: a column that none of the rows sees one before.
+  __device__ Work(const Band& b, const Tile& tile, int begin)
       : band(b),
         first(tile.first),
         last(lesser(tile.end, tile.first + kMmaRows)),
-        from(band.begin_of(tile, first)),
+        from(begin),
         end(band.end(last - 1)),
         steps(steps_to(end)) {}
   __device__ int steps_to(int column) const {
@@ -155,6 +158,12 @@ class Filled {
   int consumer_, steps_, step_ = 0, read_ = 0;
 };
 
+// Holds a wait that follows back, as of a number, behind what dropout keeps.
+__device__ inline void compute_first(const AllKept&) {}
+__device__ inline void compute_first(const KeptBits<1>& kept) {
+  compute_first(__builtin_bit_cast(float, kept.of[0]));
+}
+
 // Writes a warp's 16 rows through its part of a consumer's tile, which no products read any more.
 template <int kColumns, class T>
 __device__ void put_group(const Head<T>& y, int row, int last, unsigned tile,
@@ -169,6 +178,18 @@ __device__ void put_group(const Head<T>& y, int row, int last, unsigned tile,
     put<1, kPanelColumns>(y.from_column(p * kPanelColumns), row, last,
                           own + static_cast<unsigned>(p) * kPanelBytes, part);
   }
+}
+
+// f(type, columns, extras): the element type, columns that hold a head, and `Bare` or `BiasAndDropout`.
+template <class F>
+void with_wgmma(const Attention& c, F f) {
+  const bool bare = !c.bias.data && c.dropout == 0;
+  if (bare)
+    return with_type_and_columns(
+        c, [&](auto type, auto columns) { f(type, columns, std::type_identity<Bare>{}); });
+  constexpr std::integral_constant<int, kPanelColumns> columns;
+  constexpr std::type_identity<BiasAndDropout> extras;
+  c.q.type == DType::f16 ? f(f16{}, columns, extras) : f(bf16{}, columns, extras);
 }
 
 }  // namespace ft::cuda

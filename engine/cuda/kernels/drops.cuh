@@ -6,7 +6,7 @@
 
 namespace ft::cuda {
 
-// None.
+// Stands in where there is no dropout: it costs nothing.
 struct NoDrops {
   explicit NoDrops(const op::Drop&, i64) {}
   __device__ void zero(float (&)[kPack], i64, i64) const {}
@@ -23,7 +23,7 @@ class Drops {
         growth_(DropRule(d.p).growth()),
         random_(d.random) {}
 
-  // What is not kept becomes 0. The rest is for the caller to multiply by the growth.
+  // Dropped elements become 0. The caller multiplies the others by the growth.
   __device__ void zero(float (&v)[kPack], i64 row, i64 column) const {
     const auto number = static_cast<std::uint64_t>(before_ + row * columns_ + column), group = number / kPack;
     const int skip = static_cast<int>(number % kPack);
@@ -56,7 +56,7 @@ class Drops {
     return {{w[0], w[1], w[2], w[3]}};
   }
 
-  i64 columns_, before_;  // elements of a row, and before the first, as they are numbered
+  i64 columns_, before_;  // numbers of a row; number of the first element
   std::uint32_t limit_;
   float growth_;
   Random random_;
@@ -71,7 +71,7 @@ void with_drops(const op::Drop& drop, i64 cols, F f) {
     f(NoDrops(drop, cols));
 }
 
-// As the other; rows that are parts of longer ones are not one long row.
+// Runs a body with dropout: rows that are parts of longer ones are not one long row.
 template <class Body>
 void run_each_pack(const char* what, cudaStream_t stream, const op::Drop& drop,
                    std::initializer_list<View> all, const Body& body) {

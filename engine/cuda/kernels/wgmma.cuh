@@ -199,18 +199,19 @@ struct InRegisters {
   }
 };
 
-// Begins d (64, 64) = a (64, kColumns) times the transpose of b (64, kColumns), in panels.
-template <class T, int kColumns>
+// Begins d (64, 64) = a (64, kColumns) times the transpose of b (64, kColumns), in panels, or d plus that if
+// `adds`.
+template <class T, bool adds = false, int kColumns>
 __device__ void begin_scores(float (&d)[8][4], const InRegisters<kColumns>& a, unsigned b) {
 #pragma unroll
   for (int k = 0; k < kColumns / kDepth; ++k)
-    multiply_group<false>(T{}, d, a.of[k], operand(b) + right_by(k), k > 0);
+    multiply_group<false>(T{}, d, a.of[k], operand(b) + right_by(k), adds || k > 0);
 }
-template <class T, int kColumns>
+template <class T, bool adds = false, int kColumns>
 __device__ void begin_scores(float (&d)[8][4], const InPanels<kColumns>& a, unsigned b) {
 #pragma unroll
   for (int k = 0; k < kColumns / kDepth; ++k)
-    multiply_group(T{}, d, operand(a.tile) + right_by(k), operand(b) + right_by(k), k > 0);
+    multiply_group(T{}, d, operand(a.tile) + right_by(k), operand(b) + right_by(k), adds || k > 0);
 }
 // Begins d (64, 8 kN) += p (64, 64) b (64, 8 kN), b in panels.
 template <class T, int kN>

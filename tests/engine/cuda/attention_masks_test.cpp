@@ -113,9 +113,14 @@ class Masks {
 };
 
 TEST(CudaAttention, DropsWhatTheRandomNumbersSay) {
-  EXPECT_EQ(Masks(DType::f32, {3, 3, 64}, 0.3f).wrong(), 0);
-  EXPECT_EQ(Masks(DType::f16, {3, 3, 64}, 0.3f).wrong(), 0);
-  EXPECT_EQ(Masks(DType::bf16, {2, 2, 100}, 0.1f).wrong(), 0);
+  for (const int capability : capabilities()) {
+    SCOPED_TRACE(str("capability ", capability));
+    set_capability(capability);
+    EXPECT_EQ(Masks(DType::f32, {3, 3, 64}, 0.3f).wrong(), 0);
+    EXPECT_EQ(Masks(DType::f16, {3, 3, 64}, 0.3f).wrong(), 0);
+    EXPECT_EQ(Masks(DType::bf16, {2, 2, 100}, 0.1f).wrong(), 0);
+  }
+  set_capability(8);
 }
 
 }  // namespace

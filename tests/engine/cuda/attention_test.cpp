@@ -100,6 +100,21 @@ TEST(CudaAttention, SeveralTilesWithABiasAndDropout) {
   in(DType::bf16, {.heads = {2, 2, 16}, .lengths = {20, 3}, .causal = false, .reach = 30, .spread = 300});
   in(DType::bf16, {.heads = {1, 1, 8}, .lengths = {9}, .reach = 200});  // more distances than fit: plain
 }
+// On Hopper by products of warpgroups: heads of up to 64 columns, which share no keys where there is a bias.
+TEST(CudaAttention, SeveralTilesOfWarpgroupsWithABiasAndDropout) {
+  const auto in = [](DType type, Case c) {
+    c.types = {type};
+    expect_right(c);
+  };
+  in(DType::f16, {.heads = {2, 2, 64}, .lengths = {3, 190}, .causal = false, .reach = 34, .dropout = 0.1f});
+  in(DType::bf16,
+     {.heads = {1, 1, 64}, .lengths = {330}, .reach = 128, .dropout = 0.1f});
+  in(DType::f16, {.heads = {2, 2, 64}, .lengths = {140, 70}, .causal = false, .reach = 3});
+  in(DType::bf16, {.heads = {3, 1, 64}, .lengths = {20, 150}, .dropout = 0.3f});
+  in(DType::f16, {.heads = {1, 1, 64}, .lengths = {60, 210}, .window = 75, .dropout = 0.2f});
+  in(DType::bf16,
+     {.heads = {2, 2, 40}, .lengths = {140}, .causal = false, .key_lengths = {70}, .dropout = 0.5f});
+}
 // Above 128 columns: smaller tiles, and a pass of its own for dv.
 TEST(CudaAttention, WideHeads) {
   const std::vector<DType> narrow{DType::bf16, DType::f16};

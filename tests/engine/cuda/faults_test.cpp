@@ -163,6 +163,20 @@ TEST(Faults, CopiesOfTheWrongKind) {
   EXPECT_THROW(cudaMemcpyAsync(y.get(), host.data(), 4, cudaMemcpyDeviceToDevice, stream), Fault);
 }
 
+TEST(Memory, OfTheDriverIsWhatIsUsedBesideOurs) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  const auto ops = make_cuda_ops(0, kSmall);
+  const Buffer ours = ops->allocate(300 * kMiB);
+  const auto with = [&](std::int64_t beside) {
+    cuda_on_cpu::set_used(static_cast<std::size_t>(ops->workspace() + 300 * kMiB + beside));
+    return ops->driver_memory();
+  };
+  EXPECT_EQ(with(500 * kMiB), 500 * kMiB);
+  EXPECT_EQ(with(10000 * kMiB), CudaWorkspace::kDriver);  // another program's
+  cuda_on_cpu::set_used(0);
+  EXPECT_EQ(ops->driver_memory(), 0);
+}
+
 TEST(Faults, AGpuThatIsNotThereIsAUserError) {
   try {
     make_cuda_ops(4, kSmall);

@@ -136,6 +136,30 @@ TEST_F(WarpgroupProducts, WrongOperands) {
             "a product's operand is not swizzled by 128 bytes (block 0,0,0)");
 }
 
+TEST(WarpgroupAttention, IsForHopperAndWhatRegistersHold) {
+  Attention c{};
+  c.q.type = DType::bf16;
+  c.group = 1;
+  c.hopper = true;
+  const auto uses = [&](int width, float dropout, std::int64_t distances) {
+    c.width = width;
+    c.dropout = dropout;
+    c.bias = {distances > 0 ? &c : nullptr, DType::bf16, distances, 16, 16};
+    return attention_uses_wgmma(c);
+  };
+  EXPECT_TRUE(uses(128, 0, 0) && uses(64, 0, 0) && uses(64, 0.1f, 0) && uses(64, 0.1f, 257) &&
+              uses(8, 0, 257));
+  EXPECT_FALSE(uses(72, 0.1f, 0) || uses(128, 0, 257) || uses(64, 0, 999) || uses(60, 0, 0) ||
+               uses(256, 0, 0));
+  c.group = 2;
+  EXPECT_TRUE(uses(64, 0.1f, 0));
+  EXPECT_FALSE(uses(64, 0.1f, 257));
+  c.cap = 1;
+  EXPECT_FALSE(uses(64, 0, 0));
+  c.cap = 0, c.hopper = false;
+  EXPECT_FALSE(uses(64, 0, 0));
+}
+
 // The first warp hands numbers to the second, which does not hold it up.
 __global__ void hands_over(float* y, bool enough) {
   float* s = shared_memory<Numbers<64>>().at;

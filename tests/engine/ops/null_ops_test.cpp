@@ -21,7 +21,7 @@ TEST(NullOps, AnswersForTheDeviceItStandsFor) {
   EXPECT_EQ(NullOps({Device::Kind::cuda, 2}).device(), (Device{Device::Kind::cuda, 2}));
 }
 
-// A GPU makes the largest matrix in 4 bits dense, its rows padded to eight elements, or a part of it.
+// A GPU makes the largest matrix in 4 bits dense, padded to eight rows and columns, or a part of it.
 TEST(NullOps, KnowsTheLargestMatrixThatIsMadeDense) {
   const auto dense = [](Device device, std::int64_t out, std::int64_t in) {
     NullOps ops(device);
@@ -39,7 +39,7 @@ TEST(NullOps, KnowsTheLargestMatrixThatIsMadeDense) {
     return ops.dense();
   };
   const Device gpu{Device::Kind::cuda, 0};
-  EXPECT_EQ(dense(gpu, 5, 9), 5 * 16 * 2);
+  EXPECT_EQ(dense(gpu, 5, 9), 8 * 16 * 2);
   EXPECT_EQ(dense(gpu, 11008, 4096), 11008 * 4096 * 2);
   EXPECT_EQ(dense(gpu, 100000, 8192), 160 << 20);
   EXPECT_EQ(dense({}, 5, 9), 0);
