@@ -8,8 +8,9 @@
 
 namespace ft::cuda {
 
-// du (m, r) = alpha dy (m, n) b (n, r), db (n, r) += dy^T u (m, r). r is at most kMostNarrow. The rows of dy, b
-// and u begin at multiples of 16 bytes. db is f32 or of the operands' type.
+// du (m, r) = alpha dy (m, n) b (n, r), and db (n, r) += dy^T u (m, r). r is at most kMost. n and r are
+// multiples of eight, and the rows of dy, b and u begin at multiples of 16 bytes. db is f32 or of the
+// operands' type.
 struct NarrowGrads {
   static constexpr int kMost = 32;  // columns
   View du, db, dy, b, u;
