@@ -30,6 +30,7 @@ class ProductsInOnePass {
       square(rows, 4096, 3);
       wide(rows);
       gradient(rows);
+      for (const std::int64_t width : {kWidth, kHidden}) narrow(rows, width);
     }
     square(8192, 1024, 3);
     square(2048, 1024, 3);
@@ -37,6 +38,7 @@ class ProductsInOnePass {
   }
 
  private:
+  static constexpr int kRounds = 5;
   static constexpr std::int64_t kBytes = std::int64_t{4} << 30, kRank = 16, kHidden = 11008, kWidth = 4096;
   static CudaWorkspace with(ProductKernels kernels) {
     CudaWorkspace w;
@@ -89,6 +91,21 @@ class ProductsInOnePass {
     row("dh^T x, f32", kHidden, kWidth, {term}, {}, DType::f32);
     row("dh^T x + dW, f32", kHidden, kWidth, {term}, dw, DType::f32);
   }
+  // An adapter's gradients: two products, or one read of dy.
+  void narrow(std::int64_t rows, std::int64_t width) {
+    const Scope scope(arena_);
+    const Tensor dy = numbers(rows, width), b = numbers(width, kRank), u = numbers(rows, kRank),
+                 db = numbers(width, kRank, DType::f32), du = numbers(rows, kRank),
+                 other = numbers(rows, kRank);
+    double seconds[2] = {1e9, 1e9};
+    for (int round = 0; round < kRounds; ++round)
+      for (int own = 0; own < 2; ++own)
+        seconds[own] = std::min(
+            seconds[own], time(*(own ? own_ : vendor_),
+                               op::NarrowGrad{.du = own ? du : other, .db = db, .dy = dy, .b = b, .u = u}));
+    print("dy B, dB + dy^T u", rows, width, 4.0 * double(rows) * double(width) * kRank, seconds,
+          difference(du, other));
+  }
   void head() {
     const Scope scope(arena_);
     constexpr std::int64_t kRows = 512, kWords = 32000;
@@ -111,19 +128,22 @@ class ProductsInOnePass {
     const Scope scope(arena_);
     const Tensor theirs = arena_.take({m, n}, type), ours = arena_.take({m, n}, type);
     double seconds[2] = {1e9, 1e9};
-    constexpr int kRounds = 5;
     for (int round = 0; round < kRounds; ++round)
       for (int own = 0; own < 2; ++own)
-        seconds[own] =
-            std::min(seconds[own], time(*(own ? own_ : vendor_), {own ? ours : theirs, terms, 1, c}));
+        seconds[own] = std::min(
+            seconds[own], time(*(own ? own_ : vendor_), op::Products{own ? ours : theirs, terms, 1, c}));
     double work = 0;
     for (const Term& t : terms) work += 2.0 * double(m) * double(n) * double(t.depth());
+    print(name, m, n, work, seconds, difference(theirs, ours));
+  }
+  static void print(const char* name, std::int64_t m, std::int64_t n, double work, const double (&seconds)[2],
+                    double d) {
     std::printf("| %s | %ld | %ld | %.0f | %.0f | %.0f | %.0f | %.1e |\n", name, static_cast<long>(m),
                 static_cast<long>(n), seconds[0] * 1e6, work / seconds[0] * 1e-12, seconds[1] * 1e6,
-                work / seconds[1] * 1e-12, difference(theirs, ours));
+                work / seconds[1] * 1e-12, d);
     std::fflush(stdout);
   }
-  static double time(Ops& ops, const op::Products& op) {
+  static double time(Ops& ops, const auto& op) {
     constexpr int kCalls = 20;
     ops.run(op);
     ops.synchronize();

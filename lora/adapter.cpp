@@ -47,8 +47,7 @@ void LoraAdapter::down(Ctx& c, Tensor u, Tensor x) const {
 void LoraAdapter::up(Sum& y, Tensor u) const { y.add({u, Trans::no, b.value, Trans::yes}); }
 
 void LoraAdapter::up_grad(Ctx& c, Tensor du, Tensor dy, Tensor u) const {
-  product(c.ops, du, {dy, Trans::no, b.value, Trans::no}, scale_);
-  product(c.ops, b.grad, {dy, Trans::yes, u, Trans::no}, 1, b.grad);
+  c.ops.run(op::NarrowGrad{.du = du, .db = b.grad, .dy = dy, .b = b.value, .u = u, .alpha = scale_});
 }
 
 void LoraAdapter::down_grad(Ctx& c, Sum& dx, Tensor du, Tensor x) const {

@@ -37,6 +37,11 @@ class CpuOps final : public OpsOf<CpuOps> {
   void compute(const Op& op);
   // Those that are no leaves.
   void own(const op::Products& op) { products_.run(op); }
+  void own(const op::NarrowGrad& op) {
+    const Term du[] = {op.of_du()}, db[] = {op.of_db()};
+    products_.run({.y = op.du, .terms = du, .alpha = op.alpha});
+    products_.run({.y = op.db, .terms = db, .c = op.db});
+  }
   void own(const op::Attention& op) { attention_.forward(op); }
   void own(const op::AttentionGrad& op) { attention_.backward(op); }
   void own(const op::AttentionRanges& op) { attention_.ranges(op); }

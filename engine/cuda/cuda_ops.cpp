@@ -56,8 +56,9 @@ class CudaOps final : public OpsOf<CudaOps> {
       : gpu_(index, sizes.staging),
         work_(gpu_, sizes),
         wrong_(gpu_, work_.wrong),
-        products_(gpu_, {work_.blas, sizes.blas, work_.dense, sizes.dense, work_.map}, sizes.products,
-                  gemm_tuning),
+        products_(gpu_,
+                  {work_.blas, sizes.blas, work_.dense, sizes.dense, work_.map, work_.delta, sizes.delta},
+                  sizes.products, gemm_tuning),
         attention_(gpu_, {work_.tiles, sizes.tiles, work_.delta, sizes.delta, sizes.cache}) {
     if (sizes.cudnn > 0) cudnn_ = make_cudnn_attention(gpu_, work_.cudnn, sizes.cudnn);
   }
@@ -116,6 +117,7 @@ class CudaOps final : public OpsOf<CudaOps> {
     cuda::compute(op, queue);
   }
   void compute(const op::Products& op) { products_.run(op); }
+  void compute(const op::NarrowGrad& op) { products_.run(op); }
   void compute(const op::Attention& op) {
     if (!cudnn_ || !cudnn_->forward(op)) attention_.forward(op);
   }

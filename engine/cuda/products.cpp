@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/cuda/kernels/narrow_grad.h"
 #include "engine/cuda/kernels/products_wgmma.h"
 
 namespace ft::cuda {
@@ -33,9 +34,33 @@ FourBitSource source_of(const FourBitMatrix& m, const float* map) {
 
 Products::Products(const Gpu& gpu, const Workspace& w, ProductKernels kernels, const std::string& tuning)
     : stream_(gpu.stream()),
+      capability_(gpu.capability()),
+      kernels_(kernels),
       workspace_(w),
       one_pass_(gpu, kernels),
       gemm_(gpu, w.blas, w.blas_bytes, tuning) {}
+
+// dy is large, its rows and the others' are read 16 bytes at a time, and a block's shared
+// memory fits a multiprocessor of Hopper.
+bool Products::in_one_read(const op::NarrowGrad& op) const {
+  constexpr std::int64_t kLarge = std::int64_t{1} << 22;  // elements: two products are not yet slower
+  const std::int64_t m = op.dy.rows(), n = op.dy.cols(), r = op.b.cols();
+  if (capability_ != 9 || kernels_ == ProductKernels::vendor || op.dy.dtype == DType::f32) return false;
+  if (m * n < kLarge && kernels_ != ProductKernels::own) return false;
+  const std::int64_t bytes = narrow_grad_floats(m, n, r) * static_cast<std::int64_t>(sizeof(float));
+  return m > 0 && r <= NarrowGrads::kMost && n % kAlign == 0 && r % kAlign == 0 && mappable(op.dy) &&
+         mappable(op.b) && mappable(op.u) && bytes <= workspace_.sums_bytes;
+}
+
+void Products::run(const op::NarrowGrad& op) {
+  if (!in_one_read(op)) {
+    const Term du[] = {op.of_du()}, db[] = {op.of_db()};
+    run(op::Products{.y = op.du, .terms = du, .alpha = op.alpha});
+    return run(op::Products{.y = op.db, .terms = db, .c = op.db});
+  }
+  narrow_grad(stream_, {view_of(op.du), view_of(op.db), view_of(op.dy), view_of(op.b), view_of(op.u),
+                        op.alpha, reinterpret_cast<float*>(workspace_.sums)});
+}
 
 void Products::run(const op::Products& op) {
   const auto& [y, terms, alpha, c] = op;

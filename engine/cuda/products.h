@@ -19,11 +19,14 @@ class Products {
     std::byte* dense;  // for weights in 4 bits, or parts of them
     std::int64_t dense_bytes;
     const float* map;  // nested_map() on the device
+    std::byte* sums;   // for partial sums
+    std::int64_t sums_bytes;
   };
   // tuning: as Gemm's.
   Products(const Gpu&, const Workspace&, ProductKernels, const std::string& tuning);
 
   void run(const op::Products&);
+  void run(const op::NarrowGrad&);
   std::int64_t dense_bytes() const { return workspace_.dense_bytes; }
   void make_dense_in(std::byte* memory, std::int64_t bytes) {
     workspace_.dense = memory, workspace_.dense_bytes = bytes;
@@ -31,6 +34,7 @@ class Products {
 
  private:
   using Terms = std::span<const Term* const>;
+  bool in_one_read(const op::NarrowGrad&) const;
   std::int64_t at_once(std::int64_t columns, Terms) const;
   void run_in_one_pass(const op::Products&, Terms, std::int64_t columns);
   void run_one_by_one(const op::Products&, Terms);
@@ -39,6 +43,8 @@ class Products {
   void multiply_four_bit(Tensor y, const Term& term, float alpha, Tensor c);
 
   cudaStream_t stream_;
+  int capability_;
+  ProductKernels kernels_;
   Workspace workspace_;
   OnePassProducts one_pass_;
   Gemm gemm_;

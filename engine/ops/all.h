@@ -24,7 +24,7 @@ namespace ft {
 
 using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Multiply, op::SoftCap, op::Dropout,  // elementwise.h
                       op::Noise, op::Gated, op::GatedGrad,                                  //
-                      op::Products, op::ColumnSums,                                         // products.h
+                      op::Products, op::NarrowGrad, op::ColumnSums,                         // products.h
                       op::RmsNorm, op::RmsNormGrad, op::LayerNorm, op::LayerNormGrad,       // norms.h
                       op::Rope, op::Attention, op::AttentionGrad, op::MergeAttention,       // attention.h
                       op::AttentionRanges,                                                  //

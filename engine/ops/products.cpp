@@ -52,6 +52,15 @@ void Products::check() const {
   }
 }
 
+void NarrowGrad::check() const {
+  const Term terms[] = {of_du(), of_db()};
+  Products{.y = du, .terms = std::span(terms).first(1)}.check();
+  Products{.y = db, .terms = std::span(terms).last(1)}.check();
+  require(du.dtype == dy.dtype, "narrow_grad: du is not of the operands' type");
+}
+
+double NarrowGrad::flops() const { return 4.0 * double(dy.rows()) * double(dy.cols()) * double(b.cols()); }
+
 double Products::flops() const {
   double sum = 0;
   for (const Term& t : terms) sum += 2.0 * double(y.rows()) * double(y.cols()) * double(t.depth());

@@ -80,6 +80,28 @@ struct Products {
   }
 };
 
+// The gradients of a narrow matrix b (n, r) beside a weight, whose part of the result is u (m, r) b^T:
+// du (m, r) = alpha dy (m, n) b, and db (n, r) += dy^T u. db may be f32 while the operands are not.
+struct NarrowGrad {
+  static constexpr const char* kName = "narrow_grad";
+  Out du;
+  Acc db;
+  In dy, b, u;
+  float alpha = 1;
+
+  void check() const;
+  double flops() const;
+  Term of_du() const { return {dy, Trans::no, b, Trans::no}; }
+  Term of_db() const { return {dy, Trans::yes, u, Trans::no}; }
+  void operands(auto&& visit) const {
+    visit("du", du);
+    visit("db", db);
+    visit("dy", dy);
+    visit("b", b);
+    visit("u", u);
+  }
+};
+
 // y (n) f32 += the sums over the rows of x (m, n).
 struct ColumnSums {
   static constexpr const char* kName = "column_sums";

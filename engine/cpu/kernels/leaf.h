@@ -9,8 +9,8 @@
 namespace ft::cpu {
 
 // All operations but those that CpuOps computes itself: rows are copied as bytes.
-using LeafOps = Without<AllOps, op::Products, op::Attention, op::AttentionGrad, op::AttentionRanges,
-                        op::Embedding, op::GatherRows, op::ScatterRows>;
+using LeafOps = Without<AllOps, op::Products, op::NarrowGrad, op::Attention, op::AttentionGrad,
+                        op::AttentionRanges, op::Embedding, op::GatherRows, op::ScatterRows>;
 using LeafKernels = OpTable<LeafOps, Team>;
 
 }  // namespace ft::cpu

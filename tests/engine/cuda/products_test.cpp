@@ -174,6 +174,41 @@ TEST(CudaProducts, WeightsInFourBitsAreMadeDenseAtOnce) {
   multiply_in_four_bits({{40, 96}, {33, 71}, {7, 200}, {60, 160}}, 1 << 16);
 }
 
+TEST(CudaProducts, GradientsOfNarrowMatrices) {
+  each_shape([](Trial& t, Dims d, Trans, Trans) {
+    for (const DType grad : {DType::f32, t.type}) {
+      t.made.clear();
+      t.matrix(d.m, d.k, t.type);
+      t.matrix(d.n, d.k, grad).randomize(1);
+      t.matrix(d.m, d.n, t.type).randomize(2);
+      t.matrix(d.n, d.k, t.type).randomize(3);
+      t.matrix(d.m, d.k, t.type).randomize(4);
+      t.expect_same([](Ops& ops, const Tensors& x) {
+        ops.run(op::NarrowGrad{.du = x[0], .db = x[1], .dy = x[2], .b = x[3], .u = x[4], .alpha = 0.5f});
+      });
+    }
+  });
+}
+
+TEST(CudaProducts, GradientsOfNarrowMatricesInOneReadOnHopper) {
+  for (const DType type : {DType::bf16, DType::f16})
+    for (const Dims d : {Dims{200, 520, 16}, Dims{40, 72, 32}}) {
+      Trial t{type, 1, 1, 8};
+      t.sizes.products = ProductKernels::own;
+      t.sizes.delta = 1 << 20;
+      set_capability(9);
+      t.matrix(d.m, d.k, type);
+      t.matrix(d.n, d.k, DType::f32).randomize(1);
+      t.matrix(d.m, d.n, type).randomize(2);
+      t.matrix(d.n, d.k, type).randomize(3);
+      t.matrix(d.m, d.k, type).randomize(4);
+      t.expect_same([](Ops& ops, const Tensors& x) {
+        ops.run(op::NarrowGrad{.du = x[0], .db = x[1], .dy = x[2], .b = x[3], .u = x[4], .alpha = 0.5f});
+      });
+      set_capability(8);
+    }
+}
+
 // Two weights in 4 bits and an adapter in one sum, a few columns of the result at a time.
 TEST(CudaProducts, SeveralWeightsInFourBitsInOnePassOnHopper) {
   constexpr std::int64_t kOut = 48, kIn = 96, kRows = 9, kRank = 16;
