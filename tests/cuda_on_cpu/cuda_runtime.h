@@ -56,7 +56,7 @@ void set_order(Order);  // of threads between barriers, and of blocks
 void set_capability(int major);
 int capability();
 constexpr int kGreatestPriority = -5;  // of a stream; 0 is the least
-void set_multiprocessors(int);  // that it has
+void set_multiprocessors(int);         // that it has
 // Bytes that its driver counts as used, whatever is allocated; at first none.
 void set_used(std::size_t bytes);
 

@@ -33,7 +33,7 @@ void advance_all();           // as far as it goes now
 int current_device();
 // Calls so far in which the host waited for a stream or an event. Held: lock().
 std::uint64_t& waits();
-std::size_t queued();  // works of all streams that are not done. Held: lock()
+std::size_t queued();   // works of all streams that are not done. Held: lock()
 int& shared_allowed();  // how often a kernel was allowed more shared memory
 // The GPU's clock, which only work that says how long it takes moves on. Held: lock().
 double& microseconds();

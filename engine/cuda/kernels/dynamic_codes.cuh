@@ -1,13 +1,13 @@
-// Codes of numbers in 8 bits (engine/core/dynamic_map.h) in two comparisons. A search takes eight that wait for
-// each other, at addresses that share banks. Here a number's leading bits say which codes it may have.
+// Codes of numbers in 8 bits (engine/core/dynamic_map.h) in two comparisons. A search takes eight that wait
+// for each other, at addresses that share banks. Here a number's leading bits say which codes it may have.
 #pragma once
 #include "engine/core/dynamic_map.h"
 #include "engine/cuda/kernels/device.cuh"
 
 namespace ft::cuda {
 
-// Cells of magnitudes: 64 for each power of two from 2^-22 to 1, the first with all that is smaller, and 1. No
-// more than two bounds lie in a cell.
+// Cells of magnitudes: 64 for each power of two from 2^-22 to 1, the first with all that is smaller, and 1.
+// No more than two bounds lie in a cell.
 struct DynamicCells {
   static constexpr int kBits = 6, kPowers = 22, kCells = (kPowers << kBits) + 1;
   static constexpr unsigned kFirst = (127u - kPowers) << kBits;

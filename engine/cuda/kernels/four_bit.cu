@@ -52,8 +52,8 @@ __global__ void __launch_bounds__(256) dequantize_packs(Rows<T> y, Extent e, Fou
 constexpr int kStretch = 1024, kQuarters = 4, kWarps = 8;
 static_assert(kStretch == kQuarters * 32 * kPack && kStretch == 32 * 32);
 
-// The value of a pack's element j; even elements are in the high halves of their bytes. The table is read at a
-// number of bytes from its begin, which takes one instruction less than an index.
+// The value of a pack's element j; even elements are in the high halves of their bytes. The table is read at
+// a number of bytes from its begin, which takes one instruction less than an index.
 __device__ inline float value_of(const float* values, std::uint32_t word, int j) {
   const int bit = 4 * (j ^ 1) - 2;
   const std::uint32_t at = (bit < 0 ? word << 2 : word >> bit) & 60;

@@ -1,6 +1,6 @@
-// Rows that are read once, by a block each: a thread keeps what it works on in registers, as it lies in memory,
-// while the block sums over the row. All loads are on their way before the first sum begins, and blocks are
-// small, so that many rows share a multiprocessor.
+// Rows that are read once, by a block each: a thread keeps what it works on in registers, as it lies in
+// memory, while the block sums over the row. All loads are on their way before the first sum begins, and
+// blocks are small, so that many rows share a multiprocessor.
 #pragma once
 #include <type_traits>
 

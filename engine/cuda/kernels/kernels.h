@@ -71,9 +71,9 @@ void compute(const op::Descend&, const Queue&);
 // ---- parts of operations
 void fill(cudaStream_t, const View& y, float value);
 void cast(cudaStream_t, const View& y, const View& x);
-View every_row(const View& row, std::int64_t rows);                // so many that all are that one
+View every_row(const View& row, std::int64_t rows);                          // so many that all are that one
 void add(cudaStream_t, const View& y, const View& x, const op::Drop& = {});  // as op::Add
-void broadcast_row(cudaStream_t, const View& y, const View& row);  // every row of y = row
+void broadcast_row(cudaStream_t, const View& y, const View& row);            // every row of y = row
 // How sums travel in 16 bits (engine/dist/wire.h): y = x scale, rounded, and back y = x / scale. y and x f32.
 void to_wire(cudaStream_t, const View& y, const View& x, float scale);
 void from_wire(cudaStream_t, const View& y, const View& x, float scale);

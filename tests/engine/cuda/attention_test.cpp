@@ -107,8 +107,7 @@ TEST(CudaAttention, SeveralTilesOfWarpgroupsWithABiasAndDropout) {
     expect_right(c);
   };
   in(DType::f16, {.heads = {2, 2, 64}, .lengths = {3, 190}, .causal = false, .reach = 34, .dropout = 0.1f});
-  in(DType::bf16,
-     {.heads = {1, 1, 64}, .lengths = {330}, .reach = 128, .dropout = 0.1f});
+  in(DType::bf16, {.heads = {1, 1, 64}, .lengths = {330}, .reach = 128, .dropout = 0.1f});
   in(DType::f16, {.heads = {2, 2, 64}, .lengths = {140, 70}, .causal = false, .reach = 3});
   in(DType::bf16, {.heads = {3, 1, 64}, .lengths = {20, 150}, .dropout = 0.3f});
   in(DType::f16, {.heads = {1, 1, 64}, .lengths = {60, 210}, .window = 75, .dropout = 0.2f});
