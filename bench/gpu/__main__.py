@@ -49,7 +49,7 @@ class Context:
         self.ft = (a.ft or self.packed(a.work.resolve())).absolute()
         self.programs = (a.programs or ROOT / "build/dist/gpu-kit").absolute()
         self.python = a.python
-        self.versions = "not asked" if a.dry_run or a.part == 3 else output_of([a.python, HERE / "peer.py", "versions"])
+        self.versions = "not asked" if a.dry_run or a.part != 2 else output_of([a.python, HERE / "peer.py", "versions"])
         self.no_peer = "" if self.versions else f"{a.python} has no torch, transformers and peft"
         self.libs = a.cuda_libs or self.libs_of_python()
         self.ft_words = [self.ft, *(["--cuda-libs", self.libs] if self.libs else [])]

@@ -43,7 +43,7 @@ struct Lanes {
   }
 };
 using Floats = Lanes<float, __m512>;
-using Words = Lanes<std::uint32_t, __m512i>;
+using WordLanes = Lanes<std::uint32_t, __m512i>;
 using ShortWords = Lanes<std::uint16_t, __m512i>;
 using Quarters = Lanes<__m128i, __m512i>;
 inline Lanes<__m256, __m512> halves(__m512 x) { return Lanes<__m256, __m512>(x); }
@@ -100,7 +100,7 @@ inline __m512 _mm512_setr_ps(X... x) {
 }
 template <class... X>
 inline __m512i _mm512_setr_epi32(X... x) {
-  Words y;
+  WordLanes y;
   int i = 0;
   ((y.at[i++] = static_cast<std::uint32_t>(x)), ...);
   return y.vector();
@@ -120,7 +120,7 @@ inline __mmask16 _mm512_cmp_ps_mask(__m512 a, __m512 b, int how) {
   __builtin_trap();
 }
 inline __mmask16 _mm512_test_epi32_mask(__m512i a, __m512i b) {
-  const Words both(a & b);
+  const WordLanes both(a & b);
   unsigned mask = 0;
   for (int i = 0; i < 16; ++i) mask |= (both.at[i] != 0 ? 1u : 0u) << i;
   return static_cast<__mmask16>(mask);
@@ -293,8 +293,8 @@ inline __m512i _mm512_shuffle_i32x4(__m512i a, __m512i b, int which) {
   return z.vector();
 }
 inline __m512i _mm512_permutexvar_epi32(__m512i which, __m512i a) {
-  Words n(which);
-  const Words x(a);
+  WordLanes n(which);
+  const WordLanes x(a);
   for (auto& lane : n.at) lane = x.at[lane & 15];
   return n.vector();
 }
@@ -315,8 +315,8 @@ inline __m512 _mm512_permutexvar_ps(__m512i which, __m512 a) {
   return (__m512)_mm512_permutexvar_epi32(which, (__m512i)a);
 }
 inline __m512 _mm512_permutex2var_ps(__m512 a, __m512i which, __m512 b) {
-  Words n(which);
-  const Words x((__m512i)a), y((__m512i)b);
+  WordLanes n(which);
+  const WordLanes x((__m512i)a), y((__m512i)b);
   for (auto& lane : n.at) lane = (lane & 16 ? y : x).at[lane & 15];
   return (__m512)n.vector();
 }
@@ -332,7 +332,7 @@ inline __m512i _mm512_cvtepu8_epi32(__m128i a) {
   return joined<__m512i>(_mm256_cvtepu8_epi32(a), _mm256_cvtepu8_epi32(_mm_srli_si128(a, 8)));
 }
 inline __m128i _mm512_cvtepi32_epi8(__m512i a) {
-  const Words x(a);
+  const WordLanes x(a);
   Lanes<std::uint8_t, __m128i> y;
   for (int i = 0; i < y.kCount; ++i) y.at[i] = static_cast<std::uint8_t>(x.at[i]);
   return y.vector();
@@ -347,7 +347,7 @@ inline __m512i _mm512_cvtepu16_epi32(__m256i a) {
   return words([](auto x) { return _mm256_cvtepu16_epi32(x); }, a);
 }
 inline __m256i _mm512_cvtepi32_epi16(__m512i a) {
-  const Words x(a);
+  const WordLanes x(a);
   Lanes<std::uint16_t, __m256i> y;
   for (int i = 0; i < y.kCount; ++i) y.at[i] = static_cast<std::uint16_t>(x.at[i]);
   return y.vector();
@@ -382,7 +382,7 @@ inline __m512 _mm512_dpbf16_ps(__m512 c, __m512bh a, __m512bh b) {
   return add(add(without_denormals(c), upper(a_words), upper(b_words)), lower(a_words), lower(b_words));
 }
 inline __m256bh _mm512_cvtneps_pbh(__m512 a) {
-  const Words x((__m512i)without_denormals(a));
+  const WordLanes x((__m512i)without_denormals(a));
   Lanes<std::uint16_t, __m256i> y;
   for (int i = 0; i < y.kCount; ++i) {
     const std::uint32_t w = x.at[i], upper = w >> 16;

@@ -82,7 +82,7 @@ class Three {
     return result;
   }
   // Calls of products in the last run; the gradients of a narrow matrix are two.
-  std::int64_t products() const {
+  std::int64_t products() {
     std::int64_t calls = 0;
     for (const TraceTotal& t : trace_.totals())
       if (t.op == "products" || t.op == "narrow_grad") calls += t.calls * (t.op == "products" ? 1 : 2);

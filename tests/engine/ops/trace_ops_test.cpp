@@ -182,7 +182,7 @@ class TickingOps final : public OpsOf<TickingOps> {
   void compute(const auto&) {}
 
   struct Ticks final : Stamps {
-    explicit Ticks(TickingOps& ops) : ops(ops) {}
+    explicit Ticks(TickingOps& owner) : ops(owner) {}
     std::size_t mark() override {
       times.push_back(ops.marks_ * ops.marks_);
       ++ops.marks_;
