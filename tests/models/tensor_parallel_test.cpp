@@ -235,15 +235,15 @@ TEST_P(TensorParallel, TwoRanksAreOne) {
       continue;
     }
     const Ran one = run_on(s, 1);
-    expect_same(run_on(s, 2), one, 2e-6);
+    expect_same(run_on(s, 2), one, 5e-6);
     Case again = s;
     again.recompute = kAllBlocks;
-    expect_same(run_on(again, 2), one, 2e-6);
+    expect_same(run_on(again, 2), one, 5e-6);
     if (s.golden.find("t5") != std::string::npos) continue;
     again.shards = true;
     for (const std::int64_t blocks : {std::int64_t{0}, kAllBlocks}) {
       again.recompute = blocks;
-      expect_same(run_on(again, 2), one, 2e-6);
+      expect_same(run_on(again, 2), one, 5e-6);
     }
   }
 }
@@ -252,7 +252,7 @@ TEST(TensorParallelQlora, TwoRanksAreOne) {
   for (const std::string golden : {"llama", "t5-v11", "phi3", "gpt2", "gpt-neox"})
     for (const bool nested : {false, true}) {
       const Case s{.golden = golden, .method = Method::qlora, .nested = nested};
-      expect_same(run_on(s, 2), run_on(s, 1), 2e-6);
+      expect_same(run_on(s, 2), run_on(s, 1), 5e-6);
     }
 }
 

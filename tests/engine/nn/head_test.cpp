@@ -208,8 +208,10 @@ TEST_P(HeadLayer, RowsAreWeighedByWhoSeesAllValues) {
   };
   const Values<double> want = losses(run.in);
   run.expect_near(Values<double>(told.values.begin(), told.values.end()), want, 3, "values");
-  run.expect_near(d.values(), reweighed(gradient_of_rows(losses, run.in, rows), rows, weights), 8, "d");
-  run.expect_gradients(losses, Values<double>(weights.begin(), weights.end()), 8);
+  const int roundings = t.dropout > 0 ? 12 : 8;  // few elements are kept
+  run.expect_near(d.values(), reweighed(gradient_of_rows(losses, run.in, rows), rows, weights), roundings,
+                  "d");
+  run.expect_gradients(losses, Values<double>(weights.begin(), weights.end()), roundings);
 }
 
 // A reward model's: one number a row.

@@ -39,6 +39,7 @@ TEST(JsonLog, RowsHaveTheNamesOfTheContract) {
                                             {"activations", 5},
                                             {"scratch", 6},
                                             {"communication", 7},
+                                            {"cuda", 0},
                                             {"total", 28},
                                             {"host", 0},
                                             {"elsewhere", 0}}));
