@@ -208,9 +208,8 @@ TEST_P(HeadLayer, RowsAreWeighedByWhoSeesAllValues) {
   };
   const Values<double> want = losses(run.in);
   run.expect_near(Values<double>(told.values.begin(), told.values.end()), want, 3, "values");
-  const int roundings = t.dropout > 0 ? 12 : 8;  // few elements are kept
-  run.expect_near(d.values(), reweighed(gradient_of_rows(losses, run.in, rows), rows, weights), roundings,
-                  "d");
+  run.expect_near(d.values(), reweighed(gradient_of_rows(losses, run.in, rows), rows, weights), 8, "d");
+  const int roundings = t.dropout > 0 ? 12 : 8;  // gradients are sums of few kept elements
   run.expect_gradients(losses, Values<double>(weights.begin(), weights.end()), roundings);
 }
 

@@ -79,9 +79,9 @@ void check(LayerRun& run, const Linear& layer, const Case& t, Size size) {
     return t.residual ? reference::add(sum, in.at("residual")) : sum;
   };
   // What is rounded: u, du, x after dropout, the result, and dy times alpha. With magnitudes also the product
-  // before it is scaled, and what dropout adds to it, which may cancel where a result is a few sums.
-  const int more = !t.form.dora ? 0 : t.form.dropout > 0 ? 9 : 3;
-  run.expect_near(y.values(), reference(run.in), 3 + more, "y");
+  // before it is scaled, and what dropout adds to it: a row of five numbers came to 11 in f16.
+  const int more = t.form.dora ? 3 : 0, dropped = t.form.dora && t.form.dropout > 0 ? 6 : 0;
+  run.expect_near(y.values(), reference(run.in), 3 + more + dropped, "y");
   run.expect_near(dx.values(),
                   t.wants_dx ? complex_step(reference, run.in, "x", dy.values()) : before.values(), 4 + more,
                   "dx");
