@@ -29,7 +29,7 @@ struct Softmax {
     top = largest(reduce(
         n, splat(kLowest), [&](auto part, i64 i) { return or_lowest(part, part.load(p + i)); },
         [](Vec a, Vec b) { return max(a, b); }));
-    total = sum_over(n, [&](auto part, i64 i) { return present(part, power(part, i)); });
+    total = sum_over_many(n, [&](auto part, i64 i) { return present(part, power(part, i)); });
     log_total = static_cast<float>(__builtin_log(double{total}));
   }
   Vec exponent(auto part, i64 i) const {

@@ -41,13 +41,14 @@ void row_of(const op::LogitStatistics& op, const View& logits, i64 row) {
       n, splat(kLowest), [&](auto part, i64 i) { return logits_or_lowest(part, p + i); },
       [](Vec a, Vec b) { return max(a, b); }));
   const auto sum_of = [&](auto f) {
-    return sum_over(n, [&](auto part, i64 i) { return below_top(part, p + i, splat(top), f); });
+    return sum_over_many(n, [&](auto part, i64 i) { return below_top(part, p + i, splat(top), f); });
   };
   const auto power = [](Vec x) { return exp2(x * splat(kLog2e)); };
   const float total = sum_of(power);
   const float squares = sum_of([&](Vec x) { return power(x + x); });
   const float weighted = sum_of([&](Vec x) { return power(x) * max(x, splat(-1e30f)); });  // 0 for p = 0
-  const float sum = sum_of([](Vec x) { return x; });
+  const float sum = sum_over(
+      n, [&](auto part, i64 i) { return below_top(part, p + i, splat(top), [](Vec x) { return x; }); });
   const double log_total = __builtin_log(double{total});
   float* y = at<float>(view_of(op.y), row);
   y[0] = static_cast<float>(log_total - double{weighted} / double{total});

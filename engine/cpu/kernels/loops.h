@@ -70,6 +70,24 @@ inline float sum_over(i64 n, F f) {  // the lanes that f has no elements for mus
   return sum(reduce(n, zero(), f, [](Vec x, Vec y) { return x + y; }));
 }
 
+// The sum of finite numbers over a row as long as a vocabulary, where thousands of small ones count beside a
+// large one: runs of 64 vectors, added with the rest that each addition rounds away (TwoSum, Knuth 1969). As
+// in sum_over, the lanes that f has no elements for must be zero.
+template <class F>
+inline float sum_over_many(i64 n, F f) {
+  constexpr i64 kRun = 64 * kLanes;
+  Vec total = zero(), rest = zero();
+  for (i64 first = 0; first < n; first += kRun) {
+    const Vec x = reduce(
+        least(kRun, n - first), zero(), [&](auto part, i64 i) { return f(part, first + i); },
+        [](Vec a, Vec b) { return a + b; });
+    const Vec next = total + x, added = next - total;
+    rest = rest + ((total - (next - added)) + (x - added));
+    total = next;
+  }
+  return sum(total + rest);
+}
+
 // ---- many rows
 inline bool dense(const View& t) { return t.stride == t.cols || t.rows <= 1; }
 

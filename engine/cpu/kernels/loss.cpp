@@ -41,7 +41,7 @@ RowSums sums_of(const T* p, i64 n, i64 target, bool wanted) {
   s.top = largest(reduce(
       n, splat(kLowest), [&](auto part, i64 i) { return logits_or_lowest(part, p + i); },
       [](Vec a, Vec b) { return max(a, b); }));
-  s.total = sum_over(n, [&](auto part, i64 i) { return powers(part, p + i, splat(s.top)); });
+  s.total = sum_over_many(n, [&](auto part, i64 i) { return powers(part, p + i, splat(s.top)); });
   if (0 <= target && target < n) s.logit = to_float(p[target]);
   if (wanted) s.sum = sum_over(n, [&](auto part, i64 i) { return part.load(p + i); });
   return s;

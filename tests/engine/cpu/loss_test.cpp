@@ -42,6 +42,21 @@ TEST(CrossEntropy, LossAndGradientAreTheReference) {
   });
 }
 
+// 50,000 probabilities of 1.5e-8 beside a large one: each is less than half a unit in the last place of 1, and
+// all of them are 7e-4 of the sum.
+TEST(CrossEntropy, SmallProbabilitiesOfALargeVocabularyCount) {
+  each_trial({{3, 49153}}, [](const Trial& s) {
+    Matrix &logits = s.matrix(1, 8), &loss = s.vector(s.rows, DType::f32),
+           &targets = s.indices(s.rows, s.cols);
+    for (std::int64_t r = 0; r < s.rows; ++r)
+      for (std::int64_t c = 0; c < s.cols; ++c) logits.set(r, c, c == 20'000 * r ? 0 : -18);
+    s.ops.run(op::CrossEntropy{.loss = loss, .logits = logits, .targets = targets});
+    for (std::int64_t r = 0; r < s.rows; ++r)
+      EXPECT_NEAR(loss.get(0, r),
+                  reference::cross_entropy(row_of(logits, r), std::size_t(targets.get(0, r)), 0.0), 1e-6);
+  });
+}
+
 // The gradient of what was capped.
 TEST(CrossEntropy, GradientGoesThroughTheCap) {
   each_trial({{1, 1}, {3, 5}, {5, 63}, {23, 1001}}, [](const Trial& s) {
