@@ -9,7 +9,8 @@ namespace ft::cpu {
 // when the machine does not have that much.
 Buffer reserve(std::int64_t bytes);
 
-// What the machine could give now without swapping, in bytes; the largest number when it does not say.
+// Bytes that this process could take now without swapping and within the limits of its control groups; the
+// largest number when the system does not say.
 std::int64_t available_memory();
 
 }  // namespace ft::cpu

@@ -1,0 +1,15 @@
+// Memory limits of the control groups that this process is in, as containers and job schedulers set them.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace ft::cpu {
+
+// Bytes that this process may still take: the least of what its group and the groups around it have left, file
+// pages that the system can drop counted as left; the largest number where nothing is limited. Reads versions
+// 1 and 2 (Linux: Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v2.rst).
+// groups: this process's groups, a line each; root: the folder under which they are mounted.
+std::int64_t memory_left_by_cgroups(const std::string& groups = "/proc/self/cgroup",
+                                    const std::string& root = "/sys/fs/cgroup");
+
+}  // namespace ft::cpu
