@@ -145,6 +145,8 @@ inline ReadParameter of_parts(ReadParameter whole) {
   };
 }
 
+class HostPieces;
+
 class ParameterStore {
  public:
   // grid: where other ranks have other parts of the model, which have the same place in `comm` of their own,
@@ -225,8 +227,8 @@ class ParameterStore {
 
   // What a checkpoint holds: masters, in f32, states, and the gradients that a delayed step is to take. Each
   // rank saves its part, such that the parts of all ranks are everything once, and restores what it holds.
-  using Download = std::function<Tensor(const Tensor&)>;  // to the host, until the next call
-  void each_part(const std::function<void(const Slice&, const Download&)>& visit, bool gradients = false);
+  // Values of a slice pass through the host's memory by the pieces that `visit` gets.
+  void each_part(const std::function<void(const Slice&, HostPieces&)>& visit, bool gradients = false);
   void restore_masters(const ReadParameter& read);
   void restore_gradients(const ReadParameter& read);  // those of the step before
   bool keeps_gradients() const { return options_.delayed; }
@@ -234,8 +236,8 @@ class ParameterStore {
   using ReadState =
       std::function<void(const Parameter&, const StateSpec&, const Tensor& y, std::int64_t first)>;
   void restore_states(const ReadState& read);
-  // States that differ between ranks (StateSpec::apart), in the host's memory until the next; `first`: where
-  // they begin in what checkpoints hold, as in ReadState.
+  // States that differ between ranks (StateSpec::apart), by pieces in the host's memory until the next;
+  // `first`: the piece's first element in what checkpoints hold, as in ReadState.
   void each_apart(const std::function<void(const Parameter&, const StateSpec&, const Tensor& host,
                                            std::int64_t first)>& visit);
   std::span<const StateSpec> states(const Parameter& p) const { return states_(p); }
@@ -387,7 +389,6 @@ class ParameterStore {
   Group& group_for(Unit&, const Parameter&);
   void lay_out(Group&) const;
   void reserve_trained(Group&);
-  void restore(const Tensor& to, const std::function<void(const Tensor&)>& read);
   void read(const Group&, Tensor held, Range, const ReadParameter&);
   static void read_to_host(const Group&, Tensor host, Range, const ReadParameter&);
   // `held` of a group into a depot, in elements of `dtype`.

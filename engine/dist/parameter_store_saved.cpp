@@ -2,21 +2,15 @@
 #include <algorithm>
 
 #include "engine/core/divide.h"
+#include "engine/dist/host_pieces.h"
 #include "engine/dist/parameter_store.h"
-#include "engine/ops/ops.h"
 
 namespace ft {
 
 // Ranks of several groups hold the same piece: each saves a part of it, of whole blocks.
-void ParameterStore::each_part(const std::function<void(const Slice&, const Download&)>& visit,
-                               bool gradients) {
+void ParameterStore::each_part(const std::function<void(const Slice&, HostPieces&)>& visit, bool gradients) {
   const std::int64_t parts = across_ ? across_->size() : 1, part = across_ ? across_->rank() : 0;
-  std::vector<std::byte> host;
-  const Download download = [&](const Tensor& t) {
-    host.resize(static_cast<std::size_t>(t.bytes()));
-    stepping(ops_).download(host.data(), t);
-    return Tensor(host.data(), t.dtype, t.shape);
-  };
+  HostPieces pieces(stepping(ops_));
   each_slice(Layout::sharded, {.grads = gradients}, [&](const Slice& s) {
     if (s.parameter->copied) return;
     const auto specs = states(*s.parameter);
@@ -32,34 +26,28 @@ void ParameterStore::each_part(const std::function<void(const Slice&, const Down
         own.states.push_back(s.states[k].elements(from / specs[k].block, specs[k].elements(count)));
       else  // saved by who has the parameter's first element
         own.states.push_back(own.first == 0 && !specs[k].apart() ? s.states[k] : Tensor{});
-    visit(own, download);
+    visit(own, pieces);
   });
 }
 
-// In elements of a master or a state.
-void ParameterStore::restore(const Tensor& to, const std::function<void(const Tensor&)>& read) {
-  std::vector<std::byte> host(static_cast<std::size_t>(to.bytes()));
-  read({host.data(), to.dtype, to.shape});
-  stepping(ops_).upload(to, host.data());
-}
-
 void ParameterStore::restore_masters(const ReadParameter& read) {
+  HostPieces pieces(stepping(ops_));
   each_slice(options_.stage.states, {.changes = true}, [&](const Slice& s) {
-    restore(s.master, [&](const Tensor& y) { read(*s.parameter, y, s.first); });
+    pieces.into(s.master, [&](const Tensor& y, std::int64_t at) { read(*s.parameter, y, s.first + at); });
   });
 }
 
 void ParameterStore::restore_states(const ReadState& read) {
+  HostPieces pieces(stepping(ops_));
+  const auto restore = [&](const Parameter& p, const StateSpec& s, const Tensor& to, std::int64_t first) {
+    pieces.into(to, [&](const Tensor& y, std::int64_t at) { read(p, s, y, first + at); });
+  };
   each_slice(options_.stage.states, {.changes = true}, [&](const Slice& s) {
     const auto specs = states(*s.parameter);
     for (std::size_t k = 0; k < specs.size(); ++k)
-      if (!specs[k].whole())
-        restore(s.states[k],
-                [&](const Tensor& y) { read(*s.parameter, specs[k], y, s.first / specs[k].block); });
+      if (!specs[k].whole()) restore(*s.parameter, specs[k], s.states[k], s.first / specs[k].block);
   });
-  visit_whole([&](const Parameter& p, const StateSpec& s, const Tensor& here, std::int64_t first) {
-    restore(here, [&](const Tensor& y) { read(p, s, y, first); });
-  });
+  visit_whole(restore);
 }
 
 // Those of parameters of which this rank steps nothing, too.
@@ -80,12 +68,10 @@ void ParameterStore::visit_whole(const std::function<void(const Parameter&, cons
 
 void ParameterStore::each_apart(const std::function<void(const Parameter&, const StateSpec&,
                                                          const Tensor& host, std::int64_t first)>& visit) {
-  std::vector<std::byte> host;
+  HostPieces pieces(ops_);
   visit_whole([&](const Parameter& p, const StateSpec& s, const Tensor& here, std::int64_t first) {
     if (p.copied || !s.apart()) return;
-    host.resize(static_cast<std::size_t>(here.bytes()));
-    ops_.download(host.data(), here);
-    visit(p, s, {host.data(), here.dtype, here.shape}, first);
+    pieces.out_of(here, [&](const Tensor& y, std::int64_t at) { visit(p, s, y, first + at); });
   });
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/dist/host_pieces.h"
 #include "engine/dist/together.h"
 #include "engine/io/json.h"
 #include "engine/io/safetensors_fill.h"
@@ -29,14 +30,16 @@ Shape shape_of(const Parameter& p, const StateSpec& state, int ranks) {
   return state.saved_shape(p.whole_shape(), ranks);
 }
 
-// y = the mean of a state that each of some other ranks had of its own, so that their sum stays what it was.
-void read_mean(const SafetensorsFile& file, const StoredTensor& t, const Tensor& y) {
-  const std::int64_t n = y.numel(), ranks = t.numel / n;
+// y = elements [first, first + y.numel()) of the mean of a state of `each` elements that each of some other
+// ranks had of its own, so that their sum stays what it was.
+void read_mean(const SafetensorsFile& file, const StoredTensor& t, const Tensor& y, std::int64_t first,
+               std::int64_t each) {
+  const std::int64_t n = y.numel(), ranks = t.numel / each;
   std::vector<float> row(static_cast<std::size_t>(n));
   float* mean = y.as<float>();
   std::fill_n(mean, n, 0.0f);
   for (std::int64_t r = 0; r < ranks; ++r) {
-    file.read(t, {reinterpret_cast<std::byte*>(row.data()), DType::f32, {n}}, r * n);
+    file.read(t, {reinterpret_cast<std::byte*>(row.data()), DType::f32, {n}}, r * each + first);
     for (std::int64_t i = 0; i < n; ++i)
       mean[i] += row[static_cast<std::size_t>(i)] / static_cast<float>(ranks);
   }
@@ -44,9 +47,11 @@ void read_mean(const SafetensorsFile& file, const StoredTensor& t, const Tensor&
 
 // A parameter's own elements from `first` on, or those of a state of it, to where they are in the whole.
 void write(SafetensorsFiller& filler, const std::string& name, const Parameter& p, std::int64_t first,
-           const Tensor& values) {
-  each_piece(p, first, values.numel(), [&](std::int64_t here, std::int64_t at, std::int64_t n) {
-    filler.write(name, at, values.elements(here - first, n));
+           HostPieces& pieces, const Tensor& values) {
+  pieces.out_of(values, [&](const Tensor& piece, std::int64_t begin) {
+    each_piece(p, first + begin, piece.numel(), [&](std::int64_t here, std::int64_t at, std::int64_t n) {
+      filler.write(name, at, piece.elements(here - first - begin, n));
+    });
   });
 }
 
@@ -176,13 +181,13 @@ std::vector<Parameter*> trained(Model& model) {
 }
 
 // A parameter's states, at their places in the files.
-void write_states(SafetensorsFiller& filler, ParameterStore& store, const Slice& s,
-                  const ParameterStore::Download& values, const std::string& prefix = "") {
+void write_states(SafetensorsFiller& filler, ParameterStore& store, const Slice& s, HostPieces& pieces,
+                  const std::string& prefix = "") {
   const auto states = store.states(*s.parameter);
   for (std::size_t k = 0; k < states.size(); ++k)
     if (s.states[k])
-      write(filler, name_of(*s.parameter, states[k], prefix), *s.parameter, s.first / states[k].block,
-            values(s.states[k]));
+      write(filler, name_of(*s.parameter, states[k], prefix), *s.parameter, s.first / states[k].block, pieces,
+            s.states[k]);
 }
 
 }  // namespace
@@ -190,13 +195,13 @@ void write_states(SafetensorsFiller& filler, ParameterStore& store, const Slice&
 void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles& files, Content content) {
   SafetensorsFiller filler(folder);
   store.each_part(
-      [&](const Slice& s, const ParameterStore::Download& values) {
+      [&](const Slice& s, HostPieces& pieces) {
         const Tensor& weights = content == Content::average ? s.states.back() : s.master;
-        write(filler, files.name_of(*s.parameter), *s.parameter, s.first, values(weights));
+        write(filler, files.name_of(*s.parameter), *s.parameter, s.first, pieces, weights);
         if (content == Content::weights || content == Content::average) return;
-        write_states(filler, store, s, values);
+        write_states(filler, store, s, pieces);
         if (content == Content::with_gradients)
-          write(filler, name_of(*s.parameter, kGradient), *s.parameter, s.first, values(s.grad));
+          write(filler, name_of(*s.parameter, kGradient), *s.parameter, s.first, pieces, s.grad);
       },
       content == Content::with_gradients);
   if (content == Content::weights_and_states || content == Content::with_gradients)
@@ -209,9 +214,9 @@ namespace {
 
 void fill_in_critic(const std::string& folder, ParameterStore& store) {
   SafetensorsFiller filler(folder);
-  store.each_part([&](const Slice& s, const ParameterStore::Download& values) {
-    write(filler, name_of(*s.parameter, kValue, kCritic), *s.parameter, s.first, values(s.master));
-    write_states(filler, store, s, values, kCritic);
+  store.each_part([&](const Slice& s, HostPieces& pieces) {
+    write(filler, name_of(*s.parameter, kValue, kCritic), *s.parameter, s.first, pieces, s.master);
+    write_states(filler, store, s, pieces, kCritic);
   });
   store.each_apart([&](const Parameter& p, const StateSpec& state, const Tensor& values, std::int64_t first) {
     filler.write(name_of(p, state, kCritic), first, values);
@@ -301,7 +306,7 @@ void Checkpoints::restore(const std::string& folder, const Stored& of) {
                               std::int64_t first) {
     const auto [shard, tensor] = find(p, state);
     if (state.kept == Kept::own && tensor->numel != shape_of(p, state, ranks).numel())
-      return read_mean(*shard, *tensor, to);
+      return read_mean(*shard, *tensor, to, first % p.shape.numel(), p.shape.numel());
     read(p, first, to, [&](const Tensor& values, std::int64_t at) { shard->read(*tensor, values, at); });
   };
   of.store.restore_states(read_state);

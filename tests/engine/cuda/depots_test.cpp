@@ -4,6 +4,7 @@
 
 #include "engine/cuda/gpu_depots.h"
 #include "engine/dist/file_depot.h"
+#include "engine/dist/host_pieces.h"
 #include "engine/dist/overlapped_communicator.h"
 #include "engine/dist/parameter_store.h"
 #include "engine/dist/planned.h"
@@ -163,9 +164,10 @@ void train(const Case& c, Ops& ops, Communicator& comm, Outcome& outcome) {
   const Buffer wide = ops.allocate(80'000);
   steps(c, ops, store, toy, {wide.get(), DType::f32, {20'000}}, comm.rank(), 4);
   std::vector<float>& masters = outcome.masters[static_cast<std::size_t>(comm.rank())];
-  store.each_part([&](const Slice& s, const ParameterStore::Download& values) {
-    const auto* v = values(s.master).as<float>();
-    masters.insert(masters.end(), v, v + s.count);
+  store.each_part([&](const Slice& s, HostPieces& pieces) {
+    pieces.out_of(s.master, [&](const Tensor& v, std::int64_t) {
+      masters.insert(masters.end(), v.as<float>(), v.as<float>() + v.numel());
+    });
   });
   // The values follow from the masters.
   for (int u = 0; u < kUnits; ++u) {
@@ -238,6 +240,29 @@ TEST_P(GpuHomes, DelayedStepsAreTheSameInEach) {
   if (ranks > 1 && stage < 3) return;
   c.params = c.states = Home::host;
   EXPECT_TRUE(run(c).masters == want.masters);
+}
+
+// A tensor of several pieces, the last one short: up and down again, each element once and in its place.
+TEST(HostPieces, BringATensorOfAnySizeToADeviceAndBack) {
+  const auto ops = make_cuda_ops(0, kSmall);
+  const std::int64_t n = (std::int64_t{5} << 19) + 3;
+  const Buffer memory = ops->allocate(n * 4);
+  const Tensor x(memory.get(), DType::f32, {n});
+  HostPieces pieces(*ops);
+  int calls = 0;
+  pieces.into(x, [&](const Tensor& piece, std::int64_t first) {
+    ++calls;
+    for (std::int64_t i = 0; i < piece.numel(); ++i) piece.as<float>()[i] = static_cast<float>(first + i);
+  });
+  EXPECT_EQ(calls, 3);
+  std::int64_t next = 0;
+  pieces.out_of(x, [&](const Tensor& piece, std::int64_t first) {
+    ASSERT_EQ(first, next);
+    for (std::int64_t i = 0; i < piece.numel(); ++i)
+      ASSERT_EQ(piece.as<float>()[i], static_cast<float>(next + i));
+    next += piece.numel();
+  });
+  EXPECT_EQ(next, n);
 }
 
 }  // namespace

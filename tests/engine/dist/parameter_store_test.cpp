@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "engine/dist/file_depot.h"
+#include "engine/dist/host_pieces.h"
 #include "engine/dist/parameter_store.h"
 #include "engine/dist/planned.h"
 #include "engine/ops/null_ops.h"
@@ -154,9 +155,11 @@ void train(const Case& c, Communicator& comm, Outcome& outcome) {
   }
   const std::int64_t sent = comm.sent() - before;
   // Ranks are threads: each puts its part in its place.
-  store.each_part([&](const Slice& p, const ParameterStore::Download& values) {
-    const auto* v = values(p.master).as<float>();
-    std::copy_n(v, p.count, outcome.trained.begin() + place_of(toy, *p.parameter) + p.first);
+  store.each_part([&](const Slice& p, HostPieces& pieces) {
+    pieces.out_of(p.master, [&](const Tensor& v, std::int64_t at) {
+      std::copy_n(v.as<float>(), v.numel(),
+                  outcome.trained.begin() + place_of(toy, *p.parameter) + p.first + at);
+    });
   });
   if (comm.rank() != 0) return;
   outcome.sent = sent / kSteps;

@@ -1,5 +1,6 @@
 // Optimizers and clipping, step by step, against torch and transformers (tests/golden/optimizers.*).
 #include "engine/train/optimizers/optimizer.h"
+#include "engine/dist/host_pieces.h"
 
 #include <gtest/gtest.h>
 
@@ -88,10 +89,11 @@ TEST_P(Torch, StepByStep) {
               {run["rates"][i], clip_coefficient(norm, config.max_grad_norm), step + 1}, &scratch);
     for (const Parameter* p : {&matrix, &vector}) {
       Floats got;
-      store.each_part([&](const Slice& s, const ParameterStore::Download& values) {
+      store.each_part([&](const Slice& s, HostPieces& pieces) {
         if (s.parameter != p) return;
-        const Tensor v = values(s.master);
-        got.assign(v.as<float>(), v.as<float>() + v.numel());
+        pieces.out_of(s.master, [&](const Tensor& v, std::int64_t) {
+          got.insert(got.end(), v.as<float>(), v.as<float>() + v.numel());
+        });
       });
       const Floats want = tensor(GetParam() + "." + std::to_string(step) + "." + p->name);
       for (std::size_t k = 0; k < want.size(); ++k)

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 
+#include "engine/dist/host_pieces.h"
 #include "engine/dist/local.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "tests/support/ranks.h"
@@ -111,7 +112,7 @@ Trained train(const TrainingConfig& config, const Layouts& l, Step step) {
     }
     const std::lock_guard lock(together);
     padding += padding_of(store);
-    store.each_part([&](const Slice& s, const ParameterStore::Download&) {
+    store.each_part([&](const Slice& s, HostPieces&) {
       const auto put = [&](const std::string& name, const Tensor& t, std::int64_t first) {
         std::vector<float>& to = all[name];
         to.resize(static_cast<std::size_t>(s.parameter->shape.numel()));

@@ -1,0 +1,32 @@
+// Tensors of a device as pieces of host memory: a checkpoint of tensors of any size needs no memory beside the
+// plan. On a CPU the only piece is the tensor itself.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "engine/core/tensor.h"
+#include "engine/ops/device.h"
+
+namespace ft {
+
+// Takes elements [first, first + piece.numel()) of a tensor; `piece` is valid until the next call.
+using VisitPiece = std::function<void(const Tensor& piece, std::int64_t first)>;
+
+class HostPieces {
+ public:
+  explicit HostPieces(Ops& ops);
+  void out_of(const Tensor& x, const VisitPiece& visit);  // downloads x, which is dense
+  void into(const Tensor& x, const VisitPiece& fill);     // uploads to x the pieces that `fill` writes
+
+ private:
+  // Calls visit(piece, first, part), `part` the device's memory that the piece stands for.
+  void each(const Tensor& x, const std::function<void(const Tensor&, std::int64_t, const Tensor&)>& visit);
+
+  Ops& ops_;
+  const bool direct_;  // the host reads the device's memory
+  std::vector<std::byte> staging_;
+};
+
+}  // namespace ft
