@@ -42,8 +42,8 @@ TEST(CrossEntropy, LossAndGradientAreTheReference) {
   });
 }
 
-// 50,000 probabilities of 1.5e-8 beside a large one: each is less than half a unit in the last place of 1, and
-// all of them are 7e-4 of the sum.
+// 50,000 probabilities of 1.5e-8 beside a large one: each is less than half a unit in the last place of 1,
+// together they are 7e-4.
 TEST(CrossEntropy, SmallProbabilitiesOfALargeVocabularyCount) {
   each_trial({{3, 49153}}, [](const Trial& s) {
     Matrix &logits = s.matrix(1, 8), &loss = s.vector(s.rows, DType::f32),
