@@ -19,6 +19,7 @@
 #include "app/screen/screen.h"
 #include "engine/core/suggest.h"
 #include "engine/cuda/cuda_ops.h"
+#include "engine/io/file.h"
 
 namespace ft {
 namespace {
@@ -42,6 +43,16 @@ Exit show_settings(const std::string& section) {
   std::cout << config_help(section,
                            static_cast<std::size_t>(terminal == 0 ? kUsual : std::max(terminal, kLeast)));
   return Exit::done;
+}
+
+// Expands "~" in every option that takes a path: a shell leaves it in --output=~/run.
+void expand_home(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    for (const char* path : {"DIR", "FILE", "PATH", "RUN"})
+      if (type.ends_with(path)) option->transform([](std::string text) { return home_expanded(text); });
+  }
+  for (CLI::App* sub : app.get_subcommands({})) expand_home(*sub);
 }
 
 }  // namespace
@@ -77,6 +88,7 @@ CommandLine::CommandLine() {
   data();
   completion();
   help();
+  expand_home(app_);
   app_.require_subcommand(0, 1);
 }
 

@@ -150,6 +150,17 @@ void check_comparing(const RunConfig& c, const std::function<void(const std::str
     refuse("data.streaming: the answers of a step are weighed together; set it to false" + type);
 }
 
+// A name is a setting's path, the last part of one, or a section's.
+void check_resume_despite(const TrainingConfig& t, const std::function<void(const std::string&)>& refuse) {
+  if (t.resume_despite.empty()) return;
+  const std::vector<Setting> all = describe<RunConfig>();
+  for (const std::string& name : t.resume_despite)
+    if (std::none_of(all.begin(), all.end(),
+                     [&](const Setting& s) { return s.path == name || s.path.ends_with("." + name); }))
+      refuse(str("training.resume_despite: there is no setting ", printable(name),
+                 "; name one as in training.optim"));
+}
+
 void check_training(const TrainingConfig& t, const std::function<void(const std::string&)>& refuse) {
   const LossScaling& scaling = t.loss_scaling;
   if (t.fp16 && t.bf16.value_or(false))
@@ -306,6 +317,7 @@ void check_together(RunConfig& c, const std::string& name) {
     refuse("data_efficiency.data_routing: not with model.sparse_attention yet; leave one of them out");
   check_comparing(c, refuse);
   check_training(c.training, refuse);
+  check_resume_despite(c.training, refuse);
   check_onebit(c, refuse);
   check_less_on_the_wire(c, refuse);
   check_lora(c.lora, refuse);
@@ -337,6 +349,7 @@ RunConfig read_config(const SettingsText& tree, const std::filesystem::path& fol
   BaseModelConfig& m = config.model;
   m.folders.find(m.model_name_or_path, m.revision, "model.model_name_or_path");
   unpack_gguf(m);
+  if (auto& chat = config.data.chat_template; chat && chat->ends_with(".jinja")) chat = home_expanded(*chat);
   if (m.tokenizer_name_or_path && m.tokenizer_name_or_path != m.model_name_or_path)
     m.folders.find(*m.tokenizer_name_or_path, std::nullopt, "model.tokenizer_name_or_path");
   return config;

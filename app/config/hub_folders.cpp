@@ -10,20 +10,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// ~ is the user's folder, as huggingface_hub reads it.
-fs::path expanded(const std::string& path) {
-  if (path != "~" && !path.starts_with("~/")) return path;
-  return fs::path(variable("HOME")) / (path == "~" ? "" : path.substr(2));
-}
-
 }  // namespace
 
 fs::path hub_cache() {
   for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
-    if (const std::string folder = variable(name); !folder.empty()) return expanded(folder);
-  if (const std::string home = variable("HF_HOME"); !home.empty()) return expanded(home) / "hub";
+    if (const std::string folder = variable(name); !folder.empty()) return home_expanded(folder);
+  if (const std::string home = variable("HF_HOME"); !home.empty())
+    return fs::path(home_expanded(home)) / "hub";
   const std::string caches = variable("XDG_CACHE_HOME");
-  return expanded(caches.empty() ? "~/.cache" : caches) / "huggingface" / "hub";
+  return fs::path(home_expanded(caches.empty() ? "~/.cache" : caches)) / "huggingface" / "hub";
 }
 
 void HubFolders::find(const std::string& name, const std::optional<std::string>& revision,

@@ -8,6 +8,7 @@
 #include "app/deepspeed/read.h"
 #include "app/deepspeed/rows.h"
 #include "engine/core/suggest.h"
+#include "engine/io/file.h"
 
 namespace ft::deepspeed {
 namespace {
@@ -426,7 +427,7 @@ SettingsText file_of(const SettingsText& tree, const std::filesystem::path& fold
   const Json& given = tree.value.at("deepspeed");
   const auto line = tree.lines.find("deepspeed");
   if (given.is_string()) {
-    const std::filesystem::path path = given.get<std::string>();
+    const std::filesystem::path path = home_expanded(given.get<std::string>());
     const bool typed = line != tree.lines.end() && line->second == 0;
     return read_file((typed || path.is_absolute() ? path : folder / path).lexically_normal().string());
   }

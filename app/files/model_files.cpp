@@ -66,6 +66,17 @@ class AdapterFiles final : public ModelFiles {
     if (head) copy(*head, folder, name, exact);
     for (const Parameter* p : frozen_tables()) copy(*p, folder, name_of(*p), exact);
   }
+  std::int64_t bytes(bool) const override {
+    std::int64_t all = 0;
+    EachParameter each([&](Parameter& p) {
+      if (p.trainable) all += p.whole_shape().numel() * size_of(DType::f32);
+    });
+    built_.model().visit(each);
+    std::vector<const Parameter*> frozen = frozen_tables();
+    if (!lora::frozen_head_name(built_.attached).empty() && frozen_head()) frozen.push_back(frozen_head());
+    for (const Parameter* p : frozen) all += p->whole_shape().numel() * size_of(built_.dtype);
+    return all;
+  }
   void complete(const std::string& folder) override {
     if (!built_.starts->changes_base()) return;
     const auto first = [&](std::size_t i) -> const lora::Factors& {
@@ -137,6 +148,12 @@ class WholeModelFiles final : public ModelFiles {
     if (built_.padding) config = reward_config(config, built_.made.info.architecture, *built_.padding);
     write_file(join_path(folder, "config.json"), config);
   }
+  std::int64_t bytes(bool exact) const override {
+    std::int64_t all = 0;
+    EachParameter each([&](Parameter& p) { all += p.whole_shape().numel(); });
+    built_.model().visit(each);
+    return all * size_of(exact ? DType::f32 : built_.dtype);
+  }
   std::string name_of(const Parameter& p) const override { return p.name; }
   ReadParameter read(const std::string& folder) override {
     auto files = std::make_shared<ModelFolder>(folder);
@@ -192,6 +209,21 @@ void copy_companions(const std::string& model, const std::string& tokenizer, con
   for (const char* name : kModelSettings) copy_if_there(model, to, name);
 }
 
+std::int64_t companion_bytes(const std::string& model, const std::string& tokenizer) {
+  std::int64_t all = 0;
+  const auto add = [&](const fs::path& file) {
+    std::error_code none;
+    const auto bytes = fs::file_size(file, none);
+    if (!none) all += static_cast<std::int64_t>(bytes);
+  };
+  for (const char* name : kVocabularies) add(join_path(tokenizer, name));
+  for (const char* name : kTokenizerSettings) add(join_path(tokenizer, name));
+  for (const fs::path& file : templates_in(tokenizer)) add(file);
+  if (model.empty()) return all;
+  for (const char* name : kModelSettings) add(join_path(model, name));
+  return all;
+}
+
 std::optional<DType> parse_dtype(const std::string& name) {
   for (const DType t : {DType::f32, DType::bf16, DType::f16})
     if (name == name_of(t)) return t;
@@ -200,15 +232,29 @@ std::optional<DType> parse_dtype(const std::string& name) {
                   str("--dtype: \"", printable(name), "\" is not one of float32, bfloat16, float16"));
 }
 
+bool same_place(const std::string& a, const std::string& b) {
+  std::error_code none;
+  return fs::equivalent(a, b, none) || fs::weakly_canonical(a, none) == fs::weakly_canonical(b, none);
+}
+
+void require_other_folder(const std::string& folder, const std::string& setting,
+                          const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs)
+    if (!input.empty() && same_place(folder, input))
+      throw UserError(Exit::config, str(setting, ": ", folder, " is ", input,
+                                        ", which is read: its files would be replaced; give another folder"));
+}
+
 void require_outside(const std::string& folder, const std::string& setting,
                      const std::vector<std::string>& inputs) {
   std::error_code none;
   const fs::path out = fs::weakly_canonical(folder, none);
   for (const std::string& input : inputs) {
-    const fs::path in = fs::weakly_canonical(input, none);
-    const bool within = in.parent_path() == out &&
-                        (fs::is_regular_file(in, none) || in.filename().string().starts_with("checkpoint-"));
-    if (!input.empty() && (in == out || within))
+    const fs::path in = fs::weakly_canonical(input, none), inside = in.lexically_relative(out);
+    const std::string first = inside.empty() ? "" : inside.begin()->string();
+    const bool within = first.starts_with("checkpoint-") || first == "ema" || first == "critic" ||
+                        (in.parent_path() == out && fs::is_regular_file(in, none));
+    if (!input.empty() && (same_place(folder, input) || within))
       throw UserError(Exit::config, str(setting, ": ", folder, " cannot be overwritten because ", input,
                                         " is read; give another folder"));
   }

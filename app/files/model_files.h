@@ -26,6 +26,9 @@ void copy_tokenizer(const std::string& from, const std::string& to);
 // place; the generation settings and the licence from the model's folder.
 void copy_companions(const std::string& model, const std::string& tokenizer, const std::string& to);
 
+// Bytes that the two copy; model empty: the tokenizer's.
+std::int64_t companion_bytes(const std::string& model, const std::string& tokenizer);
+
 // What --dtype says; nothing when it is not given. UserError(Exit::config) for another word.
 std::optional<DType> parse_dtype(const std::string& name);
 
@@ -33,6 +36,12 @@ std::optional<DType> parse_dtype(const std::string& name);
 // replacing the folder's content would delete the input. Empty inputs are ignored.
 void require_outside(const std::string& folder, const std::string& setting,
                      const std::vector<std::string>& inputs);
+// True where two paths lead to one place, through links and mounts too.
+bool same_place(const std::string& a, const std::string& b);
+// UserError(Exit::config), naming `setting`, when one of `inputs` is `folder` by any name: its files would be
+// replaced. Empty inputs are ignored.
+void require_other_folder(const std::string& folder, const std::string& setting,
+                          const std::vector<std::string>& inputs);
 // Removes the model or adapter that a folder holds, with all that copy_companions() brings; what ft did not
 // write stays.
 void remove_result(const std::string& folder);

@@ -109,7 +109,7 @@ std::string last_loss(const RunPage& run) {
 double best_held_out(const RunPage& run) {
   double best = NAN;
   for (const EvalRow& e : run.rows.evaluations)
-    if (!(best <= e.eval_loss)) best = e.eval_loss;
+    if (std::isfinite(e.eval_loss) && !(best <= e.eval_loss)) best = e.eval_loss;
   return best;
 }
 

@@ -29,13 +29,7 @@ void Progress::begin(const RunHeader& header) {
     course_.loss.push_back(row.loss);
     if (draws_curve_) losses_.push_back(row.loss);
   }
-  for (const EvalRow& row : header.past.evaluations) {
-    if (course_.held_out.empty() || row.eval_loss < course_.best) {
-      course_.best = row.eval_loss;
-      course_.best_step = row.step;
-    }
-    course_.held_out.push_back(row);
-  }
+  for (const EvalRow& row : header.past.evaluations) course_.add(row);
   if (silent_) return;
   screen_.line(title_line(header), kLabelWidth);
   labelled(header_lines(header));
@@ -96,11 +90,7 @@ void Progress::evaluating(std::int64_t done, std::int64_t of) {
 }
 
 void Progress::evaluation(const EvalRow& row) {
-  if (course_.held_out.empty() || row.eval_loss < course_.best) {
-    course_.best = row.eval_loss;
-    course_.best_step = row.step;
-  }
-  course_.held_out.push_back(row);
+  course_.add(row);
   if (silent_) return;
   draw();
   screen_.line(evaluation_line(row));

@@ -149,7 +149,7 @@ std::vector<LabelledLine> summary_lines(const RunHeader& h, const Summary& s, co
       const EvalRow &first = course.held_out.front(), &last = course.held_out.back();
       loss += "   held out " + (first.step == last.step ? "" : show::loss(first.eval_loss) + " -> ") +
               show::loss(last.eval_loss);
-      if (course.best < last.eval_loss)
+      if (course.best_step > 0 && !(last.eval_loss <= course.best))
         loss += str(" (best ", show::loss(course.best), " at step ", show::count(course.best_step), ")");
     }
     lines.push_back({"loss", loss});

@@ -38,7 +38,15 @@ struct Course {
   std::vector<double> loss;       // first and last logged; empty: none
   std::vector<EvalRow> held_out;  // first and last
   double best = 0;                // lowest held-out loss
-  std::int64_t best_step = 0;
+  std::int64_t best_step = 0;     // 0: none yet
+
+  void add(const EvalRow& row) {
+    if (better(row.eval_loss, best_step ? std::optional(best) : std::nullopt, false)) {
+      best = row.eval_loss;
+      best_step = row.step;
+    }
+    held_out.push_back(row);
+  }
 };
 std::vector<LabelledLine> summary_lines(const RunHeader& header, const Summary& summary,
                                         const Course& course);

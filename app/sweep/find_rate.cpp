@@ -12,6 +12,7 @@
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "app/sweep/one_run.h"
+#include "engine/core/typography.h"
 #include "engine/io/file.h"
 #include "engine/train/trainer.h"
 
@@ -157,7 +158,7 @@ class RateSearch {
       screen_.line(str("         it is the ", *beyond > best.step ? "highest" : "lowest",
                        " rate that was tried: search again around it"));
     screen_.line("picture  " + show::path(file("learning_rate.svg")));
-    screen_.line(str("next     ft train --config ", name_, " ", setting));
+    screen_.line("next     " + shell_line({"ft", "train", "--config", name_, setting}));
     return Exit::done;
   }
 

@@ -66,8 +66,6 @@ std::string quoted(const std::string& field) {
   return out + "\"";
 }
 
-Json number(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
-
 double number_of(const JsonObject& o, const char* key) { return o.has(key) ? o.number(key) : NAN; }
 
 }  // namespace
@@ -116,9 +114,9 @@ std::string SweepTable::json() const {
     all.push_back({{"run", r.name},
                    {"values", r.values},
                    {"peak_memory_bytes", r.memory},
-                   {"tokens_per_second", number(r.tokens_per_second)},
-                   {"train_loss", number(r.train_loss)},
-                   {"eval_loss", number(r.eval_loss)},
+                   {"tokens_per_second", number_json(r.tokens_per_second)},
+                   {"train_loss", number_json(r.train_loss)},
+                   {"eval_loss", number_json(r.eval_loss)},
                    {"exit_code", r.exit_code},
                    {"result", r.result}});
   return json_text({{"columns", columns}, {"runs", all}}) + "\n";

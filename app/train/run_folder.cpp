@@ -1,12 +1,16 @@
 #include "app/train/run_folder.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <optional>
 
 #include "app/deepspeed/report.h"
 #include "app/files/model_files.h"
+#include "app/train/best_checkpoint.h"
+#include "app/train/sources.h"
 #include "data/new_tokens.h"
+#include "engine/core/typography.h"
 #include "engine/dist/together.h"
 #include "engine/io/checkpoint_folder.h"
 #include "engine/io/file.h"
@@ -19,7 +23,50 @@ namespace {
 
 using From = decltype(TrainingConfig::resume_from_checkpoint);
 
-// What only a run leaves behind.
+// Folders and files of a run that --overwrite removes, beside its result.
+constexpr std::array kFolders{"runs", "csv", "wandb", "mlruns", "ema", "critic"};
+constexpr std::array kFiles{"log.jsonl",   "trainer_state.json", "loss.svg",       "deepspeed.json",
+                            "report.html", "samples.json",       "rollouts.jsonl", "reward_command.log"};
+
+bool is_one_of(const auto& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// True for folders and weights that --overwrite removes.
+bool is_large(const std::string& name) {
+  return name.starts_with("checkpoint-") || name.ends_with(".safetensors") || is_one_of(kFolders, name);
+}
+
+// Folders of models that a run reads, by the names that their settings give.
+std::vector<std::string> models_read(const RunConfig& c) {
+  std::vector<std::string> all = {c.model.folder(), c.model.tokenizer()};
+  for (const auto* name : {&c.lora.adapter_name_or_path, &c.objective.ref_model_name_or_path,
+                           &c.objective.teacher_model_name_or_path, &c.objective.reward_model_name_or_path,
+                           &c.objective.value_model_name_or_path})
+    if (*name) all.push_back(**name);
+  return all;
+}
+
+// Data that --overwrite would remove: answers of a run, as training data of the next.
+std::vector<std::string> data_removed(const RunConfig& c) {
+  std::vector<std::string> all;
+  for (const auto* sets : {&c.data.datasets, &c.data.eval_datasets})
+    for (const DatasetConfig& d : *sets)
+      if (is_one_of(kFiles, fs::path(d.path).filename().string())) all.push_back(d.path);
+  return all;
+}
+
+// Says how the checkpoint's steps go through the data, and how this run's do.
+std::string other_batches(const TrainState& was, const TrainState& now) {
+  return str("an epoch was ", was.batches_per_epoch, " micro-batches, ", was.accumulation,
+             " a step on all ranks, "
+             "and is ",
+             now.batches_per_epoch, ", ", now.accumulation,
+             " a step now: the run goes on at its step, "
+             "and samples may be seen again or missed");
+}
+
+// True where a run has left its files.
 bool holds_run(const std::string& folder) {
   for (const char* name : {"run.json", "log.jsonl", "trainer_state.json"})
     if (std::error_code none; fs::exists(fs::path(folder) / name, none)) return true;
@@ -29,8 +76,23 @@ bool holds_run(const std::string& folder) {
 }  // namespace
 
 RunFolder::RunFolder(const RunConfig& config, bool overwrite, bool root)
-    : config_(config), folder_(config.training.output_dir), root_(root) {
+    : config_(config), folder_(config.training.output_dir), root_(root), overwrite_(overwrite) {
   if (!root_) return;
+  check_place();
+  std::error_code none;
+  if (fs::exists(folder_, none)) lock();
+  require_no_run();
+  replaces_ = config.training.resume_from_checkpoint == From(Resume::none) && holds_run(folder_);
+  if (replaces_) {
+    require_outside(folder_, "training.output_dir", models_read(config));
+    require_outside(folder_, "training.output_dir", data_removed(config));
+  }
+  sources_ = sources_of(config);
+  if (const auto& checkpoint = found().checkpoint) changes_ = changes_since(*checkpoint, config, sources_);
+}
+
+// Not below a file, and not where a model lies that the run reads.
+void RunFolder::check_place() const {
   std::error_code none;
   for (fs::path p = folder_; !p.empty() && p != p.parent_path(); p = p.parent_path()) {
     if (!fs::exists(p, none)) continue;
@@ -39,68 +101,106 @@ RunFolder::RunFolder(const RunConfig& config, bool overwrite, bool root)
                       str("training.output_dir: ", folder_, ": ", p.string(), " is not a folder"));
     break;
   }
-  const bool fresh = config.training.resume_from_checkpoint == From(Resume::none);
-  if (fresh && !overwrite && holds_run(folder_))
+  require_other_folder(folder_, "training.output_dir", models_read(config_));
+}
+
+void RunFolder::lock() {
+  if (!lock_.take(folder_))
+    throw UserError(Exit::config,
+                    str("training.output_dir: ", folder_,
+                        ": another run is going on in this folder; give another folder, or wait "
+                        "for its end"));
+}
+
+void RunFolder::require_no_run() const {
+  const bool fresh = config_.training.resume_from_checkpoint == From(Resume::none);
+  if (fresh && !overwrite_ && holds_run(folder_))
     throw UserError(Exit::config, str("training.output_dir: ", folder_,
                                       " already contains a run; give another folder, "
                                       "training.resume_from_checkpoint=auto to continue it, or --overwrite"));
-  replaces_ = fresh && holds_run(folder_);
-  const BaseModelConfig& model = config.model;
-  if (replaces_)
-    require_outside(folder_, "training.output_dir",
-                    {model.folder(), model.tokenizer(), config.lora.adapter_name_or_path.value_or("")});
 }
 
 std::string RunFolder::path(const char* name) const { return join_path(folder_, name); }
 
-NewestCheckpoint RunFolder::found() const {
+const NewestCheckpoint& RunFolder::found() const {
+  if (found_) return *found_;
   const From& from = config_.training.resume_from_checkpoint;
-  if (from == From(Resume::none)) return {};
-  if (const auto* folder = std::get_if<std::string>(&from)) return {open_checkpoint(*folder), {}};
-  NewestCheckpoint found = find_newest_checkpoint(folder_);
-  if (!found.checkpoint && from == From(Resume::newest))
+  if (from == From(Resume::none)) return found_.emplace();
+  if (const auto* folder = std::get_if<std::string>(&from))
+    return found_.emplace(NewestCheckpoint{open_checkpoint(*folder), {}});
+  found_ = find_newest_checkpoint(folder_);
+  if (!found_->checkpoint && from == From(Resume::newest)) {
+    std::string faults;
+    for (const std::string& fault : found_->skipped) faults += "\n  " + fault;
     throw UserError(Exit::checkpoint,
                     str("training.resume_from_checkpoint: there is no complete checkpoint in ", folder_,
-                        "; auto would start from the beginning"));
-  return found;
+                        "; auto would start from the beginning", faults));
+  }
+  return *found_;
 }
 
 Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader& header) {
-  const NewestCheckpoint found = this->found();
-  if (!found.checkpoint) return {"", found.skipped};
-  const TrainState saved = checkpoints.load(*found.checkpoint);
-  if (saved.batches_per_epoch != state.batches_per_epoch || saved.accumulation != state.accumulation)
-    throw UserError(Exit::checkpoint,
-                    str(found.checkpoint->path, ": saved with ", saved.batches_per_epoch,
-                        " micro-batches per epoch, ", saved.accumulation, " per step; this run has ",
-                        state.batches_per_epoch, " and ", state.accumulation,
-                        ": the data, its batch size or gradient_accumulation_steps times ranks changed"));
-  state = saved;
-  header.resumed_step = state.step;
-  header.past = read_log(path("log.jsonl"), state.step);
-  return {found.checkpoint->path, found.skipped};
+  const NewestCheckpoint& found = this->found();
+  Resumed resumed{.from = "", .skipped = found.skipped, .changes = changes_};
+  const TrainState fresh = state;
+  if (found.checkpoint) {
+    resumed.from = found.checkpoint->path;
+    state = checkpoints.load(*found.checkpoint, !begins_other_optimizer(*found.checkpoint, config_));
+    header.resumed_step = state.step;
+    header.past = read_log(path("log.jsonl"), state.step);
+    std::vector<std::string>& warnings = resumed.changes.warnings;
+    if (state.batches_per_epoch != fresh.batches_per_epoch || state.accumulation != fresh.accumulation)
+      warnings.push_back(other_batches(state, fresh));
+    if (state.step > header.steps)
+      warnings.push_back(str("the run is to have ", header.steps, " steps and the checkpoint has done ",
+                             state.step, ": nothing is trained, and the result is the checkpoint's"));
+    const bool whole = same_place(checkpoint_path(folder_, state.step), resumed.from);
+    if (const std::string gone =
+            settle_best(state, header.past, config_.evaluation, folder_, whole ? state.step : -1);
+        !gone.empty())
+      warnings.push_back(gone);
+    header.best_step = state.best_step;
+  }
+  state.batches_per_epoch = fresh.batches_per_epoch;
+  state.accumulation = fresh.accumulation;
+  state.sources = sources_;
+  return resumed;
 }
 
-void RunFolder::create() {
+void RunFolder::create(const Written& written) {
   if (!root_) return;
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) throw UserError(Exit::storage, str(folder_, ": cannot make the folder: ", error.message()));
+  if (!lock_.taken()) {
+    lock();
+    require_no_run();  // that has begun and ended meanwhile
+  }
   remove_leftovers(folder_);  // of runs that were killed
+  require_room(config_, written, replaces_ ? bytes_of_run() : 0);
   if (replaces_) remove_run();
   write_file(path("run.json"), effective_config(config_) + "\n");
   if (config_.report) write_file(path("deepspeed.json"), deepspeed::as_file(*config_.report));
+}
+
+// Bytes of checkpoints and of results that remove_run() removes.
+std::int64_t RunFolder::bytes_of_run() const {
+  std::int64_t all = 0;
+  std::error_code none;
+  for (auto entry = fs::recursive_directory_iterator(folder_, none); entry != fs::end(entry);
+       entry.increment(none))
+    if (is_large(entry->path().lexically_relative(folder_).begin()->string()) && entry->is_regular_file(none))
+      all += static_cast<std::int64_t>(entry->file_size(none));
+  return all;
 }
 
 // Else a run that is resumed would go on from a checkpoint of the old one.
 void RunFolder::remove_run() const {
   for (const std::int64_t step : list_checkpoints(folder_)) remove_folder(checkpoint_path(folder_, step));
   std::error_code none;
-  for (const char* name : {"runs", "csv", "wandb", "mlruns", "ema", "critic"})
+  for (const char* name : kFolders)
     if (fs::exists(path(name), none)) remove_folder(path(name));
-  for (const char* name : {"log.jsonl", "trainer_state.json", "loss.svg", "deepspeed.json", "report.html",
-                           "samples.json", "rollouts.jsonl", "reward_command.log"})
-    fs::remove(path(name), none);
+  for (const char* name : kFiles) fs::remove(path(name), none);
   remove_result(folder_);
 }
 
@@ -181,28 +281,32 @@ void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& c
     const auto bytes = fs::file_size(path(name), none);
     summary.made.push_back({what, path(name), none ? 0 : static_cast<std::int64_t>(bytes)});
   };
+  const auto suggest = [&](const std::vector<std::string>& words) {
+    summary.next.push_back(shell_line(words));
+  };
   const BaseModelConfig& model = config_.model;
   const std::string& base = model.revision ? model.folder() : model.model_name_or_path;
   if (config_.finetuning_type == FinetuningType::lora) {
     made("adapter", "adapter_model.safetensors");
-    if (holds_tokenizer(folder_)) summary.next = {str("ft chat --model ", base, " --adapter ", folder_)};
-    for (const std::string& next :
-         {str("ft eval --config ", config_.file.string(), " --adapter ", folder_),
-          str("ft merge --model ", base, " --adapter ", folder_, " --output merged")})
-      summary.next.push_back(next);
+    if (holds_tokenizer(folder_)) suggest({"ft", "chat", "--model", base, "--adapter", folder_});
+    suggest({"ft", "eval", "--config", config_.file.string(), "--adapter", folder_});
+    suggest({"ft", "merge", "--model", base, "--adapter", folder_, "--output", "merged"});
   } else {
     made("model", "model.safetensors");
-    if (holds_tokenizer(folder_)) summary.next = {str("ft chat --model ", folder_)};
-    summary.next.push_back(str("ft eval --config ", config_.file.string(),
-                               " model.model_name_or_path=", folder_,
-                               model.revision ? " model.revision=null" : "", " finetuning_type=full"));
+    if (holds_tokenizer(folder_)) suggest({"ft", "chat", "--model", folder_});
+    std::vector<std::string> eval = {"ft", "eval", "--config", config_.file.string(),
+                                     "model.model_name_or_path=" + folder_};
+    if (model.revision) eval.emplace_back("model.revision=null");
+    eval.emplace_back("finetuning_type=full");
+    suggest(eval);
   }
   if (config_.training.ema_decay) summary.made.push_back({"average", path("ema"), 0});
   if (config_.objective.type == ObjectiveType::ppo) summary.made.push_back({"critic", path("critic"), 0});
   const LoggingConfig& log = config_.logging;
   if (std::ranges::count(log.report_to, Reporter::wandb) > 0)
-    summary.next.push_back(str("wandb sync ", log.wandb.output_path.empty() ? folder_ : log.wandb.output_path,
-                               "/wandb/offline-run-*"));
+    summary.next.push_back(
+        shell_line({"wandb", "sync", log.wandb.output_path.empty() ? folder_ : log.wandb.output_path}) +
+        "/wandb/offline-run-*");
   if (config_.logging.plot_loss) summary.made.push_back({"plot", path("loss.svg"), 0});
   if (config_.logging.html_report) summary.made.push_back({"report", path("report.html"), 0});
 }

@@ -2,9 +2,13 @@
 // holds at the end.
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "app/config/config.h"
+#include "app/train/changes.h"
+#include "app/train/room.h"
 #include "engine/io/checkpoint_folder.h"
+#include "engine/io/folder_lock.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/report.h"
 
@@ -13,22 +17,25 @@ namespace ft {
 struct Resumed {
   std::string from;                  // the checkpoint; empty: a fresh start
   std::vector<std::string> skipped;  // why newer ones were passed over
+  Changes changes;                   // since the checkpoint, on the root
 };
 
 class RunFolder {
  public:
   // UserError when the folder holds a run that is neither resumed nor to be overwritten, or one to be
-  // overwritten that this run reads, or cannot be a folder. Nothing is written yet.
-  // Only the root checks, makes and writes; the other ranks read.
+  // overwritten that this run reads, or cannot be a folder; when it is the model's or the adapter's own; when
+  // another run is going on in it; when the checkpoint to go on from has another function or optimizer.
+  // Nothing is written yet. Only the root checks, makes and writes; the other ranks read.
   RunFolder(const RunConfig&, bool overwrite, bool root);
 
   // The checkpoint that training.resume_from_checkpoint means; nothing: a fresh start. UserError as resume().
-  NewestCheckpoint found() const;
+  const NewestCheckpoint& found() const;
   // Restores weights, states and `state` from the checkpoint that training.resume_from_checkpoint means, and
   // the rows before it into the header. UserError(Exit::checkpoint) when there is none where one must be.
   Resumed resume(Checkpoints&, TrainState& state, RunHeader&);
-  // Makes the folder, empty of what an overwritten run left, checkpoints too, and writes run.json.
-  void create();
+  // Makes the folder, empty of what an overwritten run left, checkpoints too, and writes run.json. UserError
+  // (storage) when its disk has no room for what the run writes.
+  void create(const Written&);
   // More files for a checkpoint.
   void add_to_checkpoint(const std::string& folder);
   // The critic as a reward model, in a folder of its own; every rank its part.
@@ -38,6 +45,10 @@ class RunFolder {
 
  private:
   std::string path(const char* name) const;
+  void check_place() const;
+  void lock();
+  void require_no_run() const;
+  std::int64_t bytes_of_run() const;
   void remove_run() const;
   void write_result(ModelFiles&, ParameterStore&, Communicator&) const;
   void write_folder(const char* name, ModelFiles&, ParameterStore&, Communicator&, Content) const;
@@ -45,8 +56,12 @@ class RunFolder {
 
   const RunConfig& config_;
   std::string folder_;
-  bool root_;
+  bool root_, overwrite_;
   bool replaces_ = false;  // a run that the folder holds
+  FolderLock lock_;
+  mutable std::optional<NewestCheckpoint> found_;
+  FileHashes sources_;  // of the root
+  Changes changes_;
 };
 
 }  // namespace ft

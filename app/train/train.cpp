@@ -20,16 +20,19 @@
 #include "app/ranks/ranks.h"
 #include "app/rollouts/online.h"
 #include "app/screen/run_text.h"
+#include "app/train/best_checkpoint.h"
 #include "app/train/communication_log.h"
 #include "app/train/eva.h"
 #include "app/train/memory_breakdown.h"
 #include "app/train/reference.h"
 #include "app/train/reports.h"
+#include "app/train/room.h"
 #include "app/train/run_folder.h"
 #include "app/train/teach.h"
 #include "app/train/traced_steps.h"
 #include "app/version/version.h"
 #include "engine/cuda/cuda_ops.h"
+#include "engine/dist/together.h"
 #include "engine/io/checkpoint_folder.h"
 #include "engine/ops/ops.h"
 #include "engine/train/stage_schedule.h"
@@ -178,6 +181,8 @@ void begin(const RunConfig& config, Report& report, const RunHeader& head, const
   if (!built.warning.empty()) report.warning(built.warning);
   for (const std::string& text : resumed.skipped) report.warning(text);
   if (!resumed.skipped.empty() && !resumed.from.empty()) report.warning("resuming from " + resumed.from);
+  for (const std::string& text : resumed.changes.warnings) report.warning(text);
+  for (const std::string& text : resumed.changes.notes) report.note(text);
   for (const std::string& text : data.loaded.notes) report.note(text);
   if (config.training.gradient_checkpointing == Checkpointing::offload && !config.on_gpu())
     report.note("training.gradient_checkpointing=offload is true on a CPU, whose memory is the host's");
@@ -275,9 +280,22 @@ void know_reference(const RunConfig& config, Engine& engine, const BuiltModel& b
 }
 
 // Rank 0's.
-std::unique_ptr<Reports> reports_of(const RunConfig& config, const Ranks& ranks, Screen& screen) {
-  return ranks.root() ? make_reports(screen, config.logging, config.training.output_dir)
-                      : std::make_unique<Reports>();
+std::unique_ptr<Reports> reports_of(const RunConfig& config, const Ranks& ranks, const Written& written,
+                                    Screen& screen) {
+  if (!ranks.root()) return std::make_unique<Reports>();
+  auto all = make_reports(screen, config.logging, config.training.output_dir);
+  all->add(std::make_unique<RoomWatch>(*all, config.training.output_dir, written));
+  return all;
+}
+
+// The best checkpoint, where it is asked for. If it has been damaged since, the result is the last step's.
+void load_best(const RunConfig& config, const TrainState& state, Checkpoints& checkpoints, Communicator& comm,
+               Report& report) {
+  if (!config.evaluation.load_best_model_at_end || !state.best) return;
+  const std::string folder = checkpoint_path(config.training.output_dir, state.best_step);
+  const std::string fault = shared(comm, comm.rank() == 0 ? fault_of(folder) : "");
+  if (fault.empty()) return checkpoints.load_weights(folder);
+  report.warning(fault + "; it was the best: the result is the last step's");
 }
 
 // Writes the result, and a critic's beside it.
@@ -341,9 +359,10 @@ Exit train(const TrainArgs& args) {
   TrainState state = start_of(config, data, ranks.grid.data);
   const Resumed resumed = folder.resume(checkpoints, state, head);
   require_same(*engine.comm, state.step, "the step to resume from");
-  folder.create();
+  const Written written = written_by(config, head, checkpoints, *files);
+  folder.create(written);
   require_one_folder(*engine.comm, config.training.output_dir);
-  const auto reports = reports_of(config, ranks, screen);
+  const auto reports = reports_of(config, ranks, written, screen);
   write_rollouts(online, config, ranks, state);
   if (traced) reports->add(std::move(traced));
   if (profiled) reports->add(std::move(profiled));
@@ -376,8 +395,7 @@ Exit train(const TrainArgs& args) {
   end.memory = engine.memory(built.lora);
   end.why = why(ending, signals.name());
   if (ending != Ending::preempted) {
-    if (config.evaluation.load_best_model_at_end && state.best)
-      checkpoints.load_weights(checkpoint_path(config.training.output_dir, state.best_step));
+    load_best(config, state, checkpoints, *engine.comm, *reports);
     finish(folder, *files, engine, objective, end);
     if (predictions) predict(*predictions, engine, built.model(), *objective.objective, *data.eval, *reports);
   }

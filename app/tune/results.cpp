@@ -55,14 +55,12 @@ std::string table_row(const std::vector<std::string>& fields) {
   return out + "\n";
 }
 
-Json number(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
-
 Json as_json(const TuneRow& row) {
   return {{"settings", parse_json(row.assigned, {"settings"})},
           {"memory", row.memory},
-          {"predicted_tokens_per_second", number(row.predicted)},
-          {"tokens_per_second", number(row.tokens_per_second)},
-          {"seconds_per_step", number(row.seconds_per_step)},
+          {"predicted_tokens_per_second", number_json(row.predicted)},
+          {"tokens_per_second", number_json(row.tokens_per_second)},
+          {"seconds_per_step", number_json(row.seconds_per_step)},
           {"result", row.result}};
 }
 

@@ -131,20 +131,26 @@ Checkpoint open_checkpoint(const std::string& path) {
   return out;
 }
 
-std::vector<std::int64_t> list_checkpoints(const std::string& output_dir) {
+std::vector<std::int64_t> list_checkpoint_names(const std::string& output_dir) {
   std::vector<std::int64_t> steps;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(output_dir, ignored))
-    if (const auto step = step_of(entry.path().filename().string());
-        step && fs::exists(entry.path() / kManifest))
-      steps.push_back(*step);
+    if (const auto step = step_of(entry.path().filename().string())) steps.push_back(*step);
   std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::vector<std::int64_t> list_checkpoints(const std::string& output_dir) {
+  std::vector<std::int64_t> steps = list_checkpoint_names(output_dir);
+  std::erase_if(steps, [&](std::int64_t step) {
+    return !path_exists(join_path(checkpoint_path(output_dir, step), kManifest));
+  });
   return steps;
 }
 
 NewestCheckpoint find_newest_checkpoint(const std::string& output_dir) {
   NewestCheckpoint out;
-  auto steps = list_checkpoints(output_dir);
+  auto steps = list_checkpoint_names(output_dir);
   for (; !steps.empty(); steps.pop_back()) {
     try {
       out.checkpoint = open_checkpoint(checkpoint_path(output_dir, steps.back()));

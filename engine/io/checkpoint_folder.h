@@ -42,11 +42,13 @@ Checkpoint open_checkpoint(const std::string& path);
 
 struct NewestCheckpoint {
   std::optional<Checkpoint> checkpoint;
-  std::vector<std::string> skipped;  // newer ones that are damaged, each with the reason, for a warning
+  std::vector<std::string> skipped;  // newer ones that are not complete, each with the reason, for a warning
 };
 NewestCheckpoint find_newest_checkpoint(const std::string& output_dir);
 
-// Steps of the folders called checkpoint-STEP that have a manifest, ascending, verified or not.
+// Steps of what is called checkpoint-STEP, ascending: complete, damaged or empty.
+std::vector<std::int64_t> list_checkpoint_names(const std::string& output_dir);
+// Those that have a manifest, verified or not.
 std::vector<std::int64_t> list_checkpoints(const std::string& output_dir);
 std::string checkpoint_path(const std::string& output_dir, std::int64_t step);
 

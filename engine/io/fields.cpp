@@ -49,6 +49,13 @@ bool is_word(const std::string& text, const Rules& rules) {
   return among(rules.choices, text) || among(rules.synonyms, text);
 }
 
+// Turns Python's True and False into true and false where these are among the choices.
+std::string without_python(const std::string& text, const Rules& rules) {
+  if (text == "True" && among(rules.choices, "true")) return "true";
+  if (text == "False" && among(rules.choices, "false")) return "false";
+  return text;
+}
+
 // What messages name: also "auto" of an optional.
 std::vector<std::string> words_of(const Rules& rules) {
   std::vector<std::string> all = rules.choices;
@@ -209,6 +216,10 @@ void Reading::read(const Json& j, bool& value, const Rules& rules, const std::st
   if (j.is_string() && among(rules.later, j.get<std::string>()))
     return fail(path,
                 shown(j) + " is not available yet; available: true, false" + (rules.or_auto ? ", auto" : ""));
+  if (j == "True" || j == "False") {  // as Python writes them
+    value = j == "True";
+    return;
+  }
   if (!j.is_boolean()) return expected(path, rules.or_auto ? "true, false or auto" : "true or false", j);
   value = j.get<bool>();
 }
@@ -236,7 +247,9 @@ void Reading::read(const Json& j, double& value, const Rules& rules, const std::
 }
 
 void Reading::resolve(std::string& value, const Rules& rules, const std::string& path) const {
-  if (!rules.is_path || value.empty() || is_word(value, rules) || value[0] == '/') return;
+  if (!rules.is_path || value.empty() || is_word(value, rules)) return;
+  value = home_expanded(value);
+  if (value[0] == '/') return;
   if (place(path) == kCommandLine || from_.places.contains(path)) return;
   const std::string here = tidy(folder_ / value).string();
   const bool id = rules.or_hub_id && is_hub_id(value) && !path_exists(here) && !path_exists(value);
@@ -248,7 +261,7 @@ void Reading::read(const Json& j, std::string& value, const Rules& rules, const 
   if (j.is_boolean() && among(rules.choices, j.dump()))
     text = j.dump();
   else if (j.is_string())
-    text = j.get<std::string>();
+    text = without_python(j.get<std::string>(), rules);
   else
     return expected(path, rules.choices.empty() ? "a string" : allowed(rules), j);
   if (among(rules.later, text))

@@ -11,6 +11,8 @@
 #include <random>
 #include <utility>
 
+#include "engine/core/environment.h"
+
 namespace ft {
 namespace {
 
@@ -182,6 +184,12 @@ void require_inside(const std::string& name, const std::string& file, Exit exit)
 std::string join_path(const std::string& folder, const std::string& name) {
   if (folder.empty()) return name;
   return folder.back() == '/' ? folder + name : folder + "/" + name;
+}
+
+std::string home_expanded(const std::string& path) {
+  if (path != "~" && !path.starts_with("~/")) return path;
+  const std::string home = variable("HOME");
+  return home.empty() ? path : home + path.substr(1);
 }
 
 std::string folder_of(const std::string& path) {

@@ -65,6 +65,8 @@ void require_inside(const std::string& name, const std::string& file, Exit exit 
 
 // folder + "/" + name, without doubled slashes; "" counts as the current folder.
 std::string join_path(const std::string& folder, const std::string& name);
+// A path that begins with "~" or "~/" in the user's home folder, as a shell reads it; any other as it is.
+std::string home_expanded(const std::string& path);
 // The folder of a path, "." when it names none.
 std::string folder_of(const std::string& path);
 

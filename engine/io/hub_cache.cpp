@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/core/typography.h"
 #include "engine/io/file.h"
 
 namespace ft {
@@ -63,7 +64,7 @@ std::optional<fs::path> find_in_hub_cache(const fs::path& cache, const HubName& 
 
 std::string hub_download_command(const HubName& name) {
   return str("hf download ", name.id, name.kind == HubKind::dataset ? " --repo-type dataset" : "",
-             name.revision == "main" ? "" : " --revision " + printable(name.revision));
+             name.revision == "main" ? "" : " --revision " + printable(shell_line({name.revision})));
 }
 
 std::string not_in_hub_cache(const fs::path& cache, const HubName& name, const std::string& setting) {

@@ -40,6 +40,8 @@ std::string integer_kind(std::int64_t min, std::int64_t max) {
 
 }  // namespace
 
+Json number_json(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
+
 std::string json_text(const Json& value, int indent) {
   require(finite(value), "NaN or Inf cannot be written as JSON");
   return value.dump(indent, ' ', true, Json::error_handler_t::replace);

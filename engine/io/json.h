@@ -38,6 +38,8 @@ Json read_json(const std::string& path, const JsonRules& rules = {});
 // The text of a value: floats round-trip, keys keep their order, not-ASCII is escaped, as json.dumps does.
 // indent 2 is Hugging Face's style, -1 one line. NaN and Inf are an InternalError: JSON cannot say them.
 std::string json_text(const Json& value, int indent = 2);
+// A number, or null where it is not finite.
+Json number_json(double x);
 // The text of a value as shown in an error: one line, cut, no control characters.
 std::string json_excerpt(const Json& value);
 

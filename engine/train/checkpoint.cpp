@@ -10,6 +10,7 @@
 #include "engine/dist/host_pieces.h"
 #include "engine/dist/together.h"
 #include "engine/io/json.h"
+#include "engine/io/room.h"
 #include "engine/io/safetensors_fill.h"
 #include "engine/io/safetensors_write.h"
 
@@ -136,7 +137,8 @@ Json to_json(const TrainState& s) {
           {"plateau", to_json(s.evaluated_rate)},
           {"delayed", to_json(s.delayed)},
           {"batches_per_epoch", s.batches_per_epoch},
-          {"accumulation", s.accumulation}};
+          {"accumulation", s.accumulation},
+          {"sources", s.sources}};
 }
 
 TrainState from_json(const JsonObject& j) {
@@ -159,6 +161,9 @@ TrainState from_json(const JsonObject& j) {
   if (j.has("delayed")) s.delayed = scalars_from_json(j.object("delayed"));
   s.batches_per_epoch = j.integer("batches_per_epoch", 1);
   s.accumulation = j.integer("accumulation", 1);
+  if (!j.has("sources")) return s;  // written before checkpoints held them
+  const JsonObject sources = j.object("sources");
+  for (const std::string& setting : sources.keys()) s.sources[setting] = sources.text(setting);
   return s;
 }
 
@@ -241,6 +246,7 @@ std::string Checkpoints::save(const TrainState& state, const std::function<void(
   std::optional<CheckpointWriter> writer;
   together(comm_, "begin a checkpoint", [&] {
     if (!root) return;
+    require_room(output_dir_, bytes(), checkpoint_path(output_dir_, state.step));
     writer.emplace(output_dir_, state.step);
     files_.create(writer->path(), true);
     create(writer->path(), optimizer(state.delayed.has_value()));
@@ -268,7 +274,7 @@ Checkpoints::Stored Checkpoints::critic() const {
   return {*critic_.model, *critic_.store, "critic", kCritic, {kValue}};
 }
 
-void Checkpoints::create(const std::string& folder, const Stored& of) const {
+std::vector<TensorSpec> Checkpoints::specs_of(const Stored& of) {
   std::vector<TensorSpec> specs;
   const int ranks = of.store.communicator().size();
   const auto add = [&](const Parameter& p, std::span<const StateSpec> states) {
@@ -279,6 +285,21 @@ void Checkpoints::create(const std::string& folder, const Stored& of) const {
     add(*p, of.store.states(*p));
     add(*p, of.more);
   }
+  return specs;
+}
+
+std::int64_t Checkpoints::bytes() const {
+  std::int64_t all = files_.bytes(true);
+  const auto add = [&](const Stored& of) {
+    for (const TensorSpec& s : specs_of(of)) all += s.shape.numel() * size_of(s.dtype);
+  };
+  add(optimizer(store_.keeps_gradients()));
+  if (critic_) add(critic());
+  return all;
+}
+
+void Checkpoints::create(const std::string& folder, const Stored& of) const {
+  const std::vector<TensorSpec> specs = specs_of(of);
   if (!specs.empty()) write_shards(folder, of.stem, specs, {}, max_shard_bytes_);
 }
 
@@ -329,7 +350,7 @@ void Checkpoints::load_weights(const std::string& folder) {
   if (critic_) restore(folder, critic());
 }
 
-TrainState Checkpoints::load(const Checkpoint& checkpoint) {
+TrainState Checkpoints::load(const Checkpoint& checkpoint, bool states) {
   TrainState state = from_json(checkpoint.about);
   if (state.delayed && !store_.keeps_gradients())
     throw UserError(Exit::config, str(checkpoint.path,
@@ -337,7 +358,10 @@ TrainState Checkpoints::load(const Checkpoint& checkpoint) {
                                       "zero_optimization.offload_optimizer.delayed_update=true to continue "
                                       "it"));
   load_weights(checkpoint.path);
-  restore(checkpoint.path, optimizer(state.delayed.has_value()));
+  if (states)
+    restore(checkpoint.path, optimizer(state.delayed.has_value()));
+  else
+    state.delayed.reset();
   return state;
 }
 

@@ -5,6 +5,7 @@
 // the same step) is engine/io/checkpoint_folder.
 #pragma once
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@
 #include "engine/train/schedules/plateau.h"
 
 namespace ft {
+
+// A SHA-256 for each setting that names files.
+using FileHashes = std::map<std::string, std::string>;
 
 // Where a run stands after `step` optimizer steps. What is random is a function of the step, so this is all.
 struct TrainState {
@@ -39,8 +43,9 @@ struct TrainState {
   std::optional<EvaluatedRate::State> evaluated_rate;  // reduce_lr_on_plateau, greedy
   // How the gradients of the last step are to be applied in the next one; none: they have been.
   std::optional<StepScalars> delayed;
-  // Micro-batches per epoch, and per step on all ranks together; a resumed run must have the same.
+  // Micro-batches per epoch, and per step on all ranks together.
   std::int64_t batches_per_epoch = 0, accumulation = 0;
+  FileHashes sources;  // files that the run reads; empty: saved before checkpoints held them
 };
 
 // How a folder stores trained weights.
@@ -50,6 +55,7 @@ class ModelFiles {
   // Makes the files, on rank 0; the values are filled in by fill_in. exact: f32 whatever the run's type, to
   // resume from.
   virtual void create(const std::string& folder, bool exact) = 0;
+  virtual std::int64_t bytes(bool exact) const = 0;         // that the weights take
   virtual std::string name_of(const Parameter&) const = 0;  // in the files
   // Makes a result of what create() made and is filled in, on rank 0.
   virtual void complete(const std::string& /*folder*/) {}
@@ -74,9 +80,12 @@ class Checkpoints {
   // is sealed. Every rank calls and writes its part; if one fails all do, and no checkpoint appears.
   std::string save(const TrainState&, const std::function<void(const std::string& folder)>& extra);
   // On every rank: restores weights, states and TrainState from an opened, and so verified, checkpoint.
-  TrainState load(const Checkpoint&);
+  // states: false leaves the optimizer's as they are at the start of a run.
+  TrainState load(const Checkpoint&, bool states = true);
   // Only the weights, and a critic.
   void load_weights(const std::string& folder);
+  // Bytes that one takes, but for the files of `extra`.
+  std::int64_t bytes() const;
   // Deletes the oldest until `most` are left; `keep` (a step, 0: none) is spared.
   void prune(std::int64_t most, std::int64_t keep);
 
@@ -91,6 +100,7 @@ class Checkpoints {
   };
   Stored optimizer(bool gradients) const;
   Stored critic() const;
+  static std::vector<TensorSpec> specs_of(const Stored&);
   void create(const std::string& folder, const Stored&) const;
   static void restore(const std::string& folder, const Stored&);
 

@@ -228,6 +228,7 @@ struct TrainingConfig {
   std::optional<Checkpointing> gradient_checkpointing = Checkpointing::on;  // empty: as memory asks for it
   std::optional<double> neftune_noise_alpha;
   std::variant<Resume, std::string> resume_from_checkpoint = Resume::none;  // or a checkpoint's folder
+  std::vector<std::string> resume_despite;  // settings that may have changed since the checkpoint
   bool full_determinism = false;
   std::optional<std::string> gemm_tuning;
 
@@ -296,6 +297,10 @@ struct TrainingConfig {
     f("label_smoothing_factor", label_smoothing_factor,
       "Fraction of the target spread over all tokens; in training only, not in eval_loss and perplexity.",
       at_least(0), below(1));
+    run_fields(f);
+  }
+  // How it computes, and from where.
+  void run_fields(auto& f) {
     f("bf16", bf16, "Compute in bfloat16; auto: true on GPUs, false (float32) on CPUs.", or_auto());
     f("fp16", fp16, "Compute in float16 with a loss scale: steps whose gradients overflow are skipped.");
     f("loss_scaling", loss_scaling, "How the loss scale of fp16 moves: DeepSpeed's names and meanings.");
@@ -312,6 +317,10 @@ struct TrainingConfig {
       "A checkpoint's folder; true: the newest complete one in output_dir; auto: the same, or start from the "
       "beginning if there is none.",
       is_path(), not_empty());
+    f("resume_despite", resume_despite,
+      "Settings, such as training.optim, that may differ from the checkpoint's although another function or "
+      "optimizer is trained then.",
+      or_one());
     f("full_determinism", full_determinism,
       "Bitwise reproducible runs. Always so on the same machines: true changes nothing.");
     f("gemm_tuning", gemm_tuning,
@@ -422,7 +431,9 @@ struct CheckpointingConfig {
 
   void fields(auto& f) {
     f("save_strategy", save_strategy,
-      "When to save a checkpoint; best: after each evaluation that is the best so far.");
+      "When to save a checkpoint; steps, epoch: the last step too; best: after each evaluation that is the "
+      "best "
+      "so far.");
     f("save_steps", save_steps, "With steps: the interval in steps; below 1: a fraction of all steps.",
       above(0), whole_from_one());
     f("save_total_limit", save_total_limit,

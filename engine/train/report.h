@@ -2,6 +2,7 @@
 // only `Report`; the log, TensorBoard files, the live line and the plot are reports, and `Reports` is all of
 // them at once. Only rank 0 reports.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -59,6 +60,12 @@ struct EvalRow {
     return std::numeric_limits<double>::quiet_NaN();
   }
 };
+
+// True where a figure takes the place of the best so far. One that is not a number never does.
+inline bool better(double figure, std::optional<double> best, bool greater) {
+  if (!std::isfinite(figure)) return false;
+  return !best || (greater ? figure > *best : figure < *best);
+}
 
 // Bytes by category, planned or measured; the names are those of `ft plan --json`.
 struct MemoryReport {
@@ -121,6 +128,8 @@ struct RunHeader {
   std::string cudnn;              // its version, where attention is computed with it
   std::int64_t resumed_step = 0;  // 0: a fresh run
   History past;                   // of a resumed run, see read_log
+  std::optional<std::int64_t>
+      best_step;  // of a resumed run's best evaluation; 0: there is none; empty: of past's
 
   // The run's name, else the last part of its folder's.
   std::string name() const {

@@ -8,8 +8,6 @@
 namespace ft {
 namespace {
 
-Json number(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
-
 double real(const Json& row, const char* key) {
   const auto at = row.find(key);
   return at != row.end() && at->is_number() ? at->get<double>() : NAN;
@@ -38,38 +36,38 @@ std::int64_t whole(const Json& row, const char* key) {
 
 Json row_json(const StepRow& row) {
   Json json = {{"step", row.step},
-               {"epoch", number(row.epoch)},
-               {"loss", number(row.loss)},
-               {"learning_rate", number(row.learning_rate)},
-               {"grad_norm", number(row.grad_norm)},
-               {"tokens_per_second", number(row.tokens_per_second)},
+               {"epoch", number_json(row.epoch)},
+               {"loss", number_json(row.loss)},
+               {"learning_rate", number_json(row.learning_rate)},
+               {"grad_norm", number_json(row.grad_norm)},
+               {"tokens_per_second", number_json(row.tokens_per_second)},
                {"num_input_tokens_seen", row.num_input_tokens_seen}};
   if (row.loss_scaling) {
-    json["loss_scale"] = number(row.loss_scaling->loss_scale);
+    json["loss_scale"] = number_json(row.loss_scaling->loss_scale);
     json["skipped_steps"] = row.loss_scaling->skipped_steps;
   }
-  for (const auto& [name, value] : row.columns) json[name] = number(value);
+  for (const auto& [name, value] : row.columns) json[name] = number_json(value);
   return json;
 }
 
 Json row_json(const EvalRow& row) {
   Json json = {{"step", row.step},
-               {"epoch", number(row.epoch)},
-               {"eval_loss", number(row.eval_loss)},
-               {"eval_runtime", number(row.seconds)}};
-  if (!std::isnan(row.perplexity)) json["perplexity"] = number(row.perplexity);
-  for (const auto& [name, value] : row.measures) json["eval_" + name] = number(value);
+               {"epoch", number_json(row.epoch)},
+               {"eval_loss", number_json(row.eval_loss)},
+               {"eval_runtime", number_json(row.seconds)}};
+  if (!std::isnan(row.perplexity)) json["perplexity"] = number_json(row.perplexity);
+  for (const auto& [name, value] : row.measures) json["eval_" + name] = number_json(value);
   return json;
 }
 
 Json row_json(const Summary& summary) {
   Json json = {{"step", summary.step},
-               {"epoch", number(summary.epoch)},
-               {"train_loss", number(summary.train_loss)},
-               {"train_runtime", number(summary.train_runtime)},
-               {"train_tokens_per_second", number(summary.train_tokens_per_second)},
+               {"epoch", number_json(summary.epoch)},
+               {"train_loss", number_json(summary.train_loss)},
+               {"train_runtime", number_json(summary.train_runtime)},
+               {"train_tokens_per_second", number_json(summary.train_tokens_per_second)},
                {"num_input_tokens_seen", summary.num_input_tokens_seen},
-               {"total_flos", number(summary.total_flops)},
+               {"total_flos", number_json(summary.total_flops)},
                {"sent_per_step", summary.sent_per_step},
                {"memory", memory_json(summary.memory)}};
   const Moved& moved = summary.moved_per_step;

@@ -371,7 +371,7 @@ bool Trainer::evaluate_and_judge(TrainState& state) {
     for (auto& measure : p_.measure()) row.measures.push_back(std::move(measure));
   row.seconds = now() - start;
   const double figure = row.figure(config_.evaluation.metric_for_best_model);
-  row.best = !state.best || (config_.evaluation.greater() ? figure > *state.best : figure < *state.best);
+  row.best = better(figure, state.best, config_.evaluation.greater());
   if (row.best) {
     state.best = figure;
     state.best_step = state.step;
@@ -446,9 +446,12 @@ Ending Trainer::run(TrainState& state) {
         p_.eval && ((ev.eval_strategy == EvalStrategy::steps && due(ev.eval_steps, state.step)) ||
                     (ev.eval_strategy == EvalStrategy::epoch && pass));
     const bool best = judge && evaluate_and_judge(state);
-    const bool wanted = (ck.save_strategy == SaveStrategy::steps && due(ck.save_steps, state.step)) ||
-                        (ck.save_strategy == SaveStrategy::epoch && pass) ||
-                        (best && (ck.save_strategy == SaveStrategy::best || ev.load_best_model_at_end));
+    // transformers saves the last step too: a run with more steps goes on from it.
+    const bool last = state.step == length_.total_steps;
+    const bool wanted =
+        (ck.save_strategy == SaveStrategy::steps && (last || due(ck.save_steps, state.step))) ||
+        (ck.save_strategy == SaveStrategy::epoch && pass) ||
+        (best && (ck.save_strategy == SaveStrategy::best || ev.load_best_model_at_end));
     if (wanted) save(state);
     if (ev.early_stopping_patience && judge && state.evaluations_since_best >= *ev.early_stopping_patience)
       return Ending::early;

@@ -21,15 +21,16 @@ class TrainerState final : public Report {
 
  private:
   double metric(const EvalRow& row) const;
-  bool better(const EvalRow& a, const EvalRow& b) const;
   void write_checkpointed(std::int64_t step, const std::string& to);
-  void write(const Summary& now, bool ended, const std::string& to) const;
+  // The checkpoint of `saving`, if it is one, has no name yet.
+  void write(const Summary& now, bool ended, const std::string& to, std::int64_t saving) const;
+  bool is_there(std::int64_t step) const;  // a checkpoint
 
   std::string path_;
   RunHeader header_;
   History rows_;  // of the whole run, the resumed part too
   std::optional<EvalRow> best_;
-  std::string best_checkpoint_;
+  std::int64_t best_saved_ = 0;  // the step of the best checkpoint; 0: none
 };
 
 }  // namespace ft

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "engine/io/fields.h"
+#include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "tests/app/config_text.h"
 #include "tests/support/source.h"
@@ -353,6 +354,41 @@ TEST(Config, PathsAreRelativeToTheConfiguration) {
   EXPECT_EQ(c.training.resume_from_checkpoint, From("x/checkpoint-5"));
   c = parse_config(text, "run.json", "configs", {});
   EXPECT_EQ(c.training.output_dir, "configs/outputs");  // the default too
+}
+
+TEST(Config, ATildeInAPathIsTheHomeFolder) {
+  const std::string text = R"({"model": {"model_name_or_path": "~/models/x"},
+    "data": {"datasets": [{"path": "~/d.jsonl"}], "chat_template": "~/t.jinja"},
+    "training": {"output_dir": "~/out"}})";
+  const std::string home = home_expanded("~");
+  const RunConfig c = parse_config(text, "run.json", "configs", {"logging.wandb.output_path=~/w"});
+  EXPECT_EQ(c.model.model_name_or_path, home + "/models/x");
+  EXPECT_EQ(c.data.datasets[0].path, home + "/d.jsonl");
+  EXPECT_EQ(c.data.chat_template, home + "/t.jinja");
+  EXPECT_EQ(c.training.output_dir, home + "/out");
+  EXPECT_EQ(c.logging.wandb.output_path, home + "/w");
+}
+
+TEST(Config, TrueAndFalseMayBePythons) {
+  EXPECT_EQ(parsed(R"("training": {"resume_from_checkpoint": "False"})").training.resume_from_checkpoint,
+            From(Resume::none));
+  EXPECT_EQ(parsed(R"("training": {"resume_from_checkpoint": "True"})").training.resume_from_checkpoint,
+            From(Resume::newest));
+  EXPECT_EQ(parsed(R"("training": {"bf16": "True"})").training.bf16, true);
+  EXPECT_EQ(parsed(R"("training": {"gradient_checkpointing": "False"})").training.gradient_checkpointing,
+            Checkpointing::off);
+  EXPECT_EQ(parsed(R"("logging": {"run_name": "True"})").logging.run_name, "True");
+}
+
+TEST(Config, ResumeDespiteNamesSettings) {
+  EXPECT_EQ(parsed(R"("training": {"resume_despite": "optim"})").training.resume_despite,
+            std::vector<std::string>{"optim"});
+  EXPECT_EQ(
+      parsed(R"("training": {"resume_despite": ["lora", "training.optim"]})").training.resume_despite.size(),
+      2u);
+  EXPECT_EQ(
+      refused_override("training.resume_despite=optimizer"),
+      "run.json: training.resume_despite: there is no setting optimizer; name one as in training.optim");
 }
 
 // Those that come with ft.

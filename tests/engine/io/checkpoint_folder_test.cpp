@@ -38,6 +38,25 @@ TEST(Sha256, KnownAnswers) {
   EXPECT_EQ(sha256(InputFile(folder.write("a", large))), sha256(large));
 }
 
+TEST(Sha256, LargeFilesAreSampled) {
+  const TempFolder folder;
+  const auto hash = [&](const std::string& bytes) {
+    return sampled_sha256(InputFile(folder.write("a", bytes)));
+  };
+  const std::string small(3'000'001, 'x');
+  EXPECT_EQ(hash(small), sha256(small));
+  std::string large((std::size_t{64} << 20) + 7, 'x');
+  const std::string first = hash(large);
+  EXPECT_NE(first, sha256(large));
+  EXPECT_EQ(first, hash(large));
+  for (const std::size_t at : {std::size_t{0}, large.size() - 1}) {
+    large[at] = 'y';
+    EXPECT_NE(hash(large), first) << at;
+    large[at] = 'x';
+  }
+  EXPECT_NE(hash(large + 'x'), first);
+}
+
 TEST(Checkpoint, SavesAndOpens) {
   const TempFolder folder;
   const std::string dir = folder / "out";
@@ -147,13 +166,21 @@ TEST(Checkpoint, TheNewestWholeOneIsFound) {
   const TempFolder folder;
   EXPECT_FALSE(find_newest_checkpoint(folder / "none").checkpoint);
   for (const int step : {2, 10, 9}) save(folder.path(), step);
-  folder.write("checkpoint-11/model.safetensors", "half");  // no manifest: somebody else's
-  folder.write("checkpoint-012/manifest.json", "{}");       // not a name that ft writes
+  folder.write("checkpoint-012/manifest.json", "{}");  // not a name that ft writes
   folder.write("checkpoint-x/manifest.json", "{}");
   EXPECT_EQ(list_checkpoints(folder.path()), (std::vector<std::int64_t>{2, 9, 10}));
   auto found = find_newest_checkpoint(folder.path());
   EXPECT_EQ(found.checkpoint->step, 10);
   EXPECT_TRUE(found.skipped.empty());
+  folder.write("checkpoint-11/model.safetensors", "half");
+  EXPECT_EQ(list_checkpoints(folder.path()), (std::vector<std::int64_t>{2, 9, 10}));
+  EXPECT_EQ(list_checkpoint_names(folder.path()), (std::vector<std::int64_t>{2, 9, 10, 11}));
+  found = find_newest_checkpoint(folder.path());
+  EXPECT_EQ(found.checkpoint->step, 10);
+  EXPECT_EQ(found.skipped,
+            (std::vector<std::string>{folder / "checkpoint-11: is not a checkpoint of ft: it has no "
+                                               "manifest.json"}));
+  std::filesystem::remove_all(folder / "checkpoint-11");
   folder.write("checkpoint-10/b.bin", "damaged");
   found = find_newest_checkpoint(folder.path());
   EXPECT_EQ(found.checkpoint->path, folder / "checkpoint-9");

@@ -9,6 +9,9 @@
 
 #include <csignal>
 
+#include "engine/core/environment.h"
+#include "engine/io/folder_lock.h"
+#include "engine/io/room.h"
 #include "tests/engine/io/temp_folder.h"
 
 namespace ft {
@@ -101,6 +104,39 @@ TEST(Paths, ANameStaysInItsFolder) {
   EXPECT_EQ(folder_of("a/b"), "a");
   EXPECT_EQ(folder_of("/b"), "/");
   EXPECT_EQ(folder_of("b"), ".");
+}
+
+TEST(Paths, ATildeIsTheHomeFolder) {
+  const std::string before = variable("HOME");
+  set_variable("HOME", "/home/ada");
+  EXPECT_EQ(home_expanded("~"), "/home/ada");
+  EXPECT_EQ(home_expanded("~/run/1"), "/home/ada/run/1");
+  for (const char* other : {"", "a/~", "~bob", "./~/a", "a~"}) EXPECT_EQ(home_expanded(other), other);
+  set_variable("HOME", before);
+}
+
+TEST(FolderLock, IsOfOneAtATime) {
+  const TempFolder folder;
+  FolderLock second;
+  {
+    FolderLock first;
+    EXPECT_TRUE(first.take(folder.path()));
+    EXPECT_TRUE(first.taken());
+    EXPECT_FALSE(second.take(folder.path()));
+    EXPECT_FALSE(second.taken());
+  }
+  EXPECT_TRUE(second.take(folder.path()));
+  EXPECT_EQ(folder.entries(), 0u);
+}
+
+TEST(Room, IsThatOfTheDisk) {
+  const TempFolder folder;
+  const auto there = free_bytes(folder / "not/yet/there");
+  ASSERT_TRUE(there);
+  EXPECT_NO_THROW(require_room(folder.path(), 1, "a"));
+  EXPECT_EQ(
+      error_of([&] { require_room(folder.path(), std::int64_t{1} << 60, "checkpoint-5"); }).substr(0, 55),
+      "6 checkpoint-5: takes 1152921504606846976 bytes, and th");
 }
 
 }  // namespace

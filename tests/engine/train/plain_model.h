@@ -68,6 +68,7 @@ class Files final : public ModelFiles {
   void create(const std::string& folder, bool) override {
     write_safetensors(folder + "/model.safetensors", specs_, {});
   }
+  std::int64_t bytes(bool) const override { return 0; }
   std::string name_of(const Parameter& p) const override { return p.name; }
   ReadParameter read(const std::string& folder) override {
     auto file = std::make_shared<SafetensorsFile>(folder + "/model.safetensors");

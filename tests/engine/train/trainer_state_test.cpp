@@ -18,6 +18,7 @@ nlohmann::ordered_json state_of(const TestFolder& folder) {
 
 TEST(TrainerState, HasTransformersKeysSorted) {
   const TestFolder folder;
+  std::filesystem::create_directories(folder.file("checkpoint-10"));
   TrainerState state(folder.file("trainer_state.json"));
   state.begin(sample_header());
   play(state, 1, 20);
@@ -86,6 +87,7 @@ TEST(TrainerState, GoesIntoTheCheckpoint) {
 
 TEST(TrainerState, ResumedEqualsUninterrupted) {
   const TestFolder folder;
+  std::filesystem::create_directories(folder.file("checkpoint-10"));
   TrainerState whole(folder.file("trainer_state.json"));
   whole.begin(sample_header());
   play(whole, 1, 20);
@@ -95,7 +97,6 @@ TEST(TrainerState, ResumedEqualsUninterrupted) {
   JsonLog log(folder.file("log.jsonl"));
   log.begin(sample_header());
   play(log, 1, 13);
-  std::filesystem::create_directories(folder.file("checkpoint-10"));
   RunHeader header = sample_header();
   header.resumed_step = 10;
   header.past = read_log(folder.file("log.jsonl"), 10);
@@ -121,6 +122,39 @@ TEST(TrainerState, BestFollowsTheMetricAndItsDirection) {
   EXPECT_EQ(state_of(folder)["best_metric"], 9.0);
   EXPECT_EQ(state_of(folder)["best_global_step"], 9);
   EXPECT_TRUE(state_of(folder)["best_model_checkpoint"].is_null()) << "there is no such folder";
+}
+
+// save_total_limit may take the best one.
+TEST(TrainerState, NamesNoCheckpointThatIsGone) {
+  const TestFolder folder;
+  std::filesystem::create_directories(folder.file("checkpoint-10"));
+  TrainerState state(folder.file("trainer_state.json"));
+  state.begin(sample_header());
+  play(state, 1, 14);
+  EXPECT_EQ(state_of(folder)["best_model_checkpoint"], "outputs/gsm8k/checkpoint-10");
+  std::filesystem::remove(folder.file("checkpoint-10"));
+  play(state, 15, 15);
+  EXPECT_TRUE(state_of(folder)["best_model_checkpoint"].is_null());
+  EXPECT_EQ(state_of(folder)["best_global_step"], 10);
+}
+
+TEST(TrainerState, WhatIsNoNumberIsNeverTheBest) {
+  const TestFolder folder;
+  RunHeader header = sample_header();
+  header.resumed_step = 4;
+  for (const double loss : {NAN, 3.0, NAN})
+    header.past.evaluations.push_back(
+        {.step = std::ssize(header.past.evaluations) + 1, .eval_loss = loss, .perplexity = loss});
+  TrainerState state(folder.file("trainer_state.json"));
+  state.begin(header);
+  state.end(sample_summary(20));
+  EXPECT_EQ(state_of(folder)["best_metric"], 3.0);
+  EXPECT_EQ(state_of(folder)["best_global_step"], 2);
+  header.best_step = 0;
+  TrainerState without(folder.file("trainer_state.json"));
+  without.begin(header);
+  without.end(sample_summary(20));
+  EXPECT_TRUE(state_of(folder)["best_metric"].is_null());
 }
 
 }  // namespace

@@ -1,0 +1,84 @@
+#include "app/train/room.h"
+
+#include <algorithm>
+
+#include "app/files/model_files.h"
+#include "app/screen/format.h"
+#include "engine/core/divide.h"
+#include "engine/io/checkpoint_folder.h"
+#include "engine/io/room.h"
+
+namespace ft {
+namespace {
+
+constexpr std::int64_t kRow = 600;           // bytes: in log.jsonl and in trainer_state.json
+constexpr std::int64_t kRunFile = 16 << 10;  // run.json
+constexpr std::int64_t kPicture = 32 << 10, kPage = 128 << 10;  // loss.svg, report.html
+
+// Multiples of `every` after one step and up to another, and the last step.
+std::int64_t multiples(std::int64_t after, std::int64_t last, std::int64_t every) {
+  if (every <= 0 || last <= after) return 0;
+  return last / every - after / every + (last % every ? 1 : 0);
+}
+
+// Checkpoints that the steps to come save.
+std::int64_t saves(const RunConfig& c, const RunHeader& h) {
+  const SaveStrategy strategy = c.checkpointing.save_strategy;
+  if (strategy == SaveStrategy::no || h.steps <= h.resumed_step) return 0;
+  if (strategy == SaveStrategy::best) return 1;
+  return multiples(h.resumed_step, h.steps,
+                   strategy == SaveStrategy::steps ? h.save_steps : h.steps_per_epoch);
+}
+
+// A checkpoint is complete before an old one is removed.
+std::int64_t saves_at_once(const RunConfig& c, const RunHeader& h) {
+  const std::int64_t all = saves(c, h);
+  const auto limit = c.checkpointing.save_total_limit;
+  if (!limit || all == 0) return all;
+  const auto there = h.resumed_step > 0 ? std::ssize(list_checkpoints(c.training.output_dir)) : 0;
+  const std::int64_t most = *limit + 1 + (c.evaluation.load_best_model_at_end ? 1 : 0);
+  return std::clamp<std::int64_t>(most - there, 1, all);
+}
+
+}  // namespace
+
+Written written_by(const RunConfig& c, const RunHeader& h, const Checkpoints& checkpoints,
+                   const ModelFiles& files) {
+  const bool adapter = c.finetuning_type == FinetuningType::lora;
+  const std::int64_t companions =
+      companion_bytes(adapter ? "" : c.model.folder(), c.model.tokenizer()) + kRunFile;
+  const std::int64_t rows =
+      multiples(h.resumed_step, h.steps, h.logging_steps) + multiples(h.resumed_step, h.steps, h.eval_steps);
+  Written w;
+  w.result = (c.training.ema_decay ? 2 : 1) * (files.bytes(false) + companions);
+  w.checkpoint = checkpoints.bytes() + companions + rows * kRow / 2;
+  w.checkpoints = saves_at_once(c, h);
+  w.logs = rows * kRow + (c.logging.plot_loss ? kPicture : 0) + (c.logging.html_report ? kPage : 0);
+  return w;
+}
+
+void require_room(const RunConfig& config, const Written& w, std::int64_t freed) {
+  const std::string& folder = config.training.output_dir;
+  const auto there = free_bytes(folder);
+  if (!there || *there + freed >= w.all()) return;
+  std::string parts = "the result takes " + show::file_size(w.result);
+  if (w.checkpoints > 0)
+    parts += str(", ", show::plural(w.checkpoints, "checkpoint"), " of ", show::file_size(w.checkpoint),
+                 w.checkpoints > 1 ? " each" : "");
+  throw UserError(Exit::storage,
+                  str("training.output_dir: ", printable(folder), ": the disk has ",
+                      show::file_size(*there + freed), " left, and the run writes ", show::file_size(w.all()),
+                      " (", parts, ", logs ", show::file_size(w.logs), "); make room, give another folder",
+                      w.checkpoints > 1 ? ", or keep fewer with checkpointing.save_total_limit" : ""));
+}
+
+void RoomWatch::step(const StepRow&) {
+  const auto there = warned_ ? std::nullopt : free_bytes(folder_);
+  if (!there || *there >= least_) return;
+  warned_ = true;
+  to_.warning(str(printable(folder_), ": the disk has ", show::file_size(*there),
+                  " left; a checkpoint and the result take ", show::file_size(least_),
+                  ": make room, or the run ends without them"));
+}
+
+}  // namespace ft
