@@ -26,6 +26,10 @@ void copy_tokenizer(const std::string& from, const std::string& to);
 // place; the generation settings and the licence from the model's folder.
 void copy_companions(const std::string& model, const std::string& tokenizer, const std::string& to);
 
+// Adds the token that closes a turn to the end tokens in generation_config.json, if the folder says that its
+// rows were conversations (data/kept_prompts.h): other programs then stop there too. For complete models.
+void end_at_turns(const std::string& folder);
+
 // What --dtype says; nothing when it is not given. UserError(Exit::config) for another word.
 std::optional<DType> parse_dtype(const std::string& name);
 

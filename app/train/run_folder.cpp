@@ -6,6 +6,7 @@
 
 #include "app/deepspeed/report.h"
 #include "app/files/model_files.h"
+#include "data/kept_prompts.h"
 #include "data/new_tokens.h"
 #include "engine/dist/together.h"
 #include "engine/io/checkpoint_folder.h"
@@ -81,7 +82,8 @@ Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader
   return {found.checkpoint->path, found.skipped};
 }
 
-void RunFolder::create() {
+void RunFolder::create(Written written) {
+  written_ = written;
   if (!root_) return;
   std::error_code error;
   fs::create_directories(folder_, error);
@@ -113,6 +115,9 @@ void RunFolder::copy_companions_to(const std::string& folder) const {
   else
     copy_companions(model.folder(), model.tokenizer(), folder);
   write_new_tokens(folder, new_tokens(config_.data));
+  ft::keep_prompts(folder, written_, config_.data, model.tokenizer());
+  const bool answers = config_.objective.type != ObjectiveType::reward;
+  if (answers && config_.finetuning_type == FinetuningType::full) end_at_turns(folder);
 }
 
 void RunFolder::add_to_checkpoint(const std::string& folder) {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/config/config.h"
+#include "data/dataset.h"
 #include "engine/io/checkpoint_folder.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/report.h"
@@ -28,7 +29,8 @@ class RunFolder {
   // the rows before it into the header. UserError(Exit::checkpoint) when there is none where one must be.
   Resumed resume(Checkpoints&, TrainState& state, RunHeader&);
   // Makes the folder, empty of what an overwritten run left, checkpoints too, and writes run.json.
-  void create();
+  // Results and checkpoints will say how the rows were written.
+  void create(Written);
   // More files for a checkpoint.
   void add_to_checkpoint(const std::string& folder);
   // The critic as a reward model, in a folder of its own; every rank its part.
@@ -46,6 +48,7 @@ class RunFolder {
   const RunConfig& config_;
   std::string folder_;
   bool root_;
+  Written written_ = Written::unknown;
   bool replaces_ = false;  // a run that the folder holds
 };
 
