@@ -2,15 +2,15 @@
 // (https://github.com/tatsu-lab/stanford_alpaca) or without any (data.prompt_template: none).
 #include <array>
 
+#include "data/alpaca_rows.h"
 #include "data/format.h"
 #include "data/json_row.h"
 #include "data/text_sample.h"
 #include "engine/core/error.h"
 
 namespace ft {
-namespace {
 
-std::string in_words(const std::string& instruction, const std::string& input) {
+std::string alpaca_prompt(const std::string& instruction, const std::string& input) {
   const std::string request = "Write a response that appropriately completes the request.";
   const std::string task = "Below is an instruction that describes a task";
   if (input.empty())
@@ -18,6 +18,8 @@ std::string in_words(const std::string& instruction, const std::string& input) {
   return str(task, ", paired with an input that provides further context. ", request,
              "\n\n### Instruction:\n", instruction, "\n\n### Input:\n", input, "\n\n### Response:");
 }
+
+namespace {
 
 class AlpacaRows : public Format {
  public:
@@ -34,8 +36,10 @@ class AlpacaRows : public Format {
     read_fields(row, at, fields);
     const auto& [instruction, input, output] = fields;
     const std::string bare = instruction.text + (input.text.empty() ? "" : "\n" + input.text);
-    return builder_.prompt_and_answer(plain_ ? bare : in_words(instruction.text, input.text), output.text,
-                                      train_prompt_, at);
+    Sample sample = builder_.prompt_and_answer(plain_ ? bare : alpaca_prompt(instruction.text, input.text),
+                                               output.text, train_prompt_, at);
+    if (!plain_ && sample.written == Written::plain) sample.written = Written::alpaca;
+    return sample;
   }
 
  private:

@@ -85,6 +85,7 @@ Sample make_chat_sample(std::span<const ChatPart> parts, const std::vector<bool>
   std::string text;
   for (const ChatPart& part : parts) text += part.text;
   Sample sample;
+  sample.written = Written::chat;
   builder.add_text(sample, text, true, at);
   const std::vector<bool> keep = trained_parts(parts, trained, config);
   sample.turns = count_turns(parts, keep);

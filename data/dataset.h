@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/words.h"
+
 namespace ft {
 
 inline constexpr std::int32_t kIgnored = -100;  // the label of a token that is not trained, as in PyTorch
@@ -16,6 +18,13 @@ struct TrainedTurns {
   std::int32_t turns = 0, closed = 0;  // found in the text; those whose end token is trained too
   std::vector<std::int32_t> lost{};    // not found in the text; from 1
 };
+
+// How a row's prompt was written for the model: the text alone, in Stanford's words, or by a chat template.
+enum class Written : std::uint8_t { unknown, plain, alpaca, chat };
+constexpr auto words(Written) {
+  using enum Written;
+  return to_words<Written>({{plain, "plain"}, {alpaca, "alpaca"}, {chat, "chat"}});
+}
 
 // What a row is: an example to learn, a prompt with a better and a worse answer, an answer and whether it is
 // desired, an answer that a policy gave and what it was rewarded with, or a prompt alone, to be answered.
@@ -34,6 +43,7 @@ struct Sample {
   std::vector<std::int32_t> labels;     // (T) the token itself, or kIgnored; labels[0] is never a target.
                                         // Encoder-decoders: the target, of another length; all are targets
   TrainedTurns turns{};
+  Written written = Written::unknown;
   // In a pair the above are the chosen answer's, these the rejected one's. Labels of answers are kIgnored in
   // the prompt and, of labelled answers, in what is cut from their end.
   std::vector<std::int32_t> rejected_ids{}, rejected_labels{};

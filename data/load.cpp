@@ -16,7 +16,14 @@ void LoadCounts::add(const TrainedTurns& sample, const std::string& place) {
   lost += std::ssize(sample.lost);
 }
 
+Written LoadCounts::usual() const {
+  for (const Written w : {Written::chat, Written::plain, Written::alpaca})
+    if (written[static_cast<std::size_t>(w)] > 0) return w;
+  return Written::unknown;
+}
+
 void LoadCounts::add(const LoadCounts& other) {
+  for (std::size_t i = 0; i < written.size(); ++i) written[i] += other.written[i];
   rows += other.rows;
   truncated += other.truncated;
   dropped += other.dropped;

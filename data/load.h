@@ -1,5 +1,6 @@
 // Reads the datasets of a configuration into memory as token ids, and holds some out for evaluation.
 #pragma once
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -37,7 +38,10 @@ struct LoadCounts {
   // them, and not found, with the place of the first of these.
   std::int64_t turns = 0, closed = 0, lost = 0;
   std::string first_lost{};
+  std::array<std::int64_t, 4> written{};  // rows, by how they were written
 
+  // How most prompts are to be written that are asked later: as conversations where there were some.
+  Written usual() const;
   void add(const TrainedTurns& sample, const std::string& place);
   void add(const LoadCounts& other);
 };

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kForm = "ft-prepared-2";  // of the file, and of what rows become
+constexpr const char* kForm = "ft-prepared-3";  // of the file, and of what rows become
 
 Json hash_of(const fs::path& file, const std::string& name) {
   return {{"name", name}, {"sha256", sha256(InputFile(file.string()))}};
@@ -98,7 +98,7 @@ void PreparedFile::write(const ReadDatasets& data) const {
       {"files", Json(data.store->files()).dump()},
       {"bounds", Json(data.bounds).dump()},
       {"counts", Json{data.counts.rows, data.counts.truncated, data.counts.dropped, data.counts.turns,
-                      data.counts.closed, data.counts.lost, data.counts.first_lost}
+                      data.counts.closed, data.counts.lost, data.counts.first_lost, data.counts.written}
                      .dump()}};
   const std::pair<const char*, const Ints*> parts[] = {
       {"input_ids", &data.store->ids()}, {"labels", &data.store->labels()},
@@ -154,7 +154,7 @@ std::optional<ReadDatasets> PreparedFile::read() const try {
       std::is_sorted(data.bounds.begin(), data.bounds.end());
   if (!whole) return std::nullopt;
   data.counts = {counts.at(0), counts.at(1), counts.at(2), counts.at(3),
-                 counts.at(4), counts.at(5), counts.at(6)};
+                 counts.at(4), counts.at(5), counts.at(6), counts.at(7).get<std::array<std::int64_t, 4>>()};
   data.store = std::make_shared<SampleStore>(seq2seq_, kind_, std::move(ids), std::move(labels), arrays,
                                              std::move(files));
   return data;

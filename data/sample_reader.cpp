@@ -102,6 +102,7 @@ void SampleReader::tokenize(const std::vector<Row>& rows, Window& window) {
   });
   for (std::size_t i = 0; i < rows.size(); ++i) {
     ++counts_.rows;
+    ++counts_.written[static_cast<std::size_t>(samples[i].written)];
     counts_.add(samples[i].turns, Place{&name, rows[i].line}.where());
     if (fit(samples[i], {&name, rows[i].line}))
       window.samples.push_back({std::move(samples[i]), rows[i].line});
@@ -185,6 +186,17 @@ bool SampleReader::fit_source_and_target(std::vector<std::int32_t>& source, std:
   for (const Side& s : sides)
     cut_side(s.ids, s.most, config_.truncation == Truncation::keep_end, context_.seq2seq->end);
   return true;
+}
+
+Written written_first(const DataConfig& config, const LoadContext& context) {
+  LoadCounts counts;
+  for (std::size_t i = 0; i < config.datasets.size(); ++i) {
+    SampleReader reader(config, config.datasets[i], context, str("data.datasets[", i, "]"));
+    SampleReader::Window window;
+    reader.next(window, 1);
+    counts.add(reader.counts());
+  }
+  return counts.usual();
 }
 
 // Counts a sample that is too long.

@@ -65,4 +65,7 @@ class SampleReader {
   LoadCounts counts_;
 };
 
+// How the first row of each of data.datasets is written, where not all are read: as LoadCounts::usual().
+Written written_first(const DataConfig& config, const LoadContext& context);
+
 }  // namespace ft

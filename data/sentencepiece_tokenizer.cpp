@@ -77,9 +77,7 @@ class LlamaTokenizer : public Tokenizer {
       bytes.clear();
     };
     for (const std::int32_t id : ids) {
-      if (id < 0 || id >= size_)
-        throw UserError(Exit::input, str("there is no token ", id, "; the tokenizer has 0 to ", size_ - 1));
-      if (skip_special_tokens && is_special(id)) continue;
+      if (token(id).empty() || (skip_special_tokens && is_special(id))) continue;
       if (is_byte(id)) {
         bytes += static_cast<char>(std::stoi(token(id).substr(3, 2), nullptr, 16));  // <0x0A>
         continue;

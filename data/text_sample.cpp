@@ -30,6 +30,7 @@ Sample TextSampleBuilder::prompt_and_answer(std::string_view prompt, std::string
                                             bool train_prompt, const Place& at) const {
   if (seq2seq_) return {side(prompt, at), side(answer, at)};
   Sample sample;
+  sample.written = Written::plain;
   add_prefix(sample, train_prompt, at);
   add_text(sample, prompt, train_prompt, at);
   add_text(sample, answer, true, at);
@@ -41,6 +42,7 @@ Sample TextSampleBuilder::answer_to(std::span<const std::int32_t> prompt, std::s
                                     const Place& at) const {
   const auto border = static_cast<std::size_t>(std::ranges::mismatch(prompt, whole).in1 - prompt.begin());
   Sample sample;
+  sample.written = Written::chat;
   add(sample, whole.first(border), false, at);
   add(sample, whole.subspan(border), true, at);
   return sample;

@@ -23,12 +23,21 @@ std::string piece_of(const std::string& name, bool byte_level) {
   return replaced(name, kWordStart, " ");
 }
 
+bool is_byte_level(const Tokenizer& tokenizer) {
+  return tokenizer.id(kByteLevelStart) && !tokenizer.id(kWordStart);
+}
+
 }  // namespace
+
+std::string token_bytes(const Tokenizer& tokenizer, std::int32_t id) {
+  const std::string name = tokenizer.token(id);
+  return tokenizer.is_special(id) ? name : piece_of(name, is_byte_level(tokenizer));
+}
 
 std::optional<std::vector<std::pair<std::size_t, std::size_t>>> token_spans(const Tokenizer& tokenizer,
                                                                             std::span<const std::int32_t> ids,
                                                                             std::string_view text) {
-  const bool byte_level = tokenizer.id(kByteLevelStart) && !tokenizer.id(kWordStart);
+  const bool byte_level = is_byte_level(tokenizer);
   std::vector<std::pair<std::size_t, std::size_t>> spans;
   std::size_t at = 0;
   for (const std::int32_t id : ids) {

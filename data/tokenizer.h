@@ -24,7 +24,8 @@ class Tokenizer {
   virtual Ids encode(std::string_view text) const = 0;
   // With what the tokenizer puts around a text: see prefix and suffix.
   Ids encode_with_specials(std::string_view text) const;
-  // Ids to text. An id that is not in the vocabulary is a UserError.
+  // Ids to text. An id without a token is no text, as in transformers: a model may have more ids than its
+  // tokenizer has tokens.
   virtual std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const = 0;
 
   virtual Ids prefix() const = 0;  // usually BOS or nothing

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "app/answers/chat_reader.h"
+#include "app/answers/answer_out.h"
+#include "app/answers/asking.h"
 #include "app/answers/generation.h"
 #include "app/answers/text_stream.h"
-#include "app/files/model_files.h"
 #include "app/process/signals.h"
 #include "app/screen/format.h"
 
@@ -34,28 +34,16 @@ GenerationShape shape_of(const Answerer& a) {
           context};
 }
 
-// The one that data.chat_template names, else the model's own; nothing where there is none.
-std::optional<ChatReader> reader_of(const Answerer& a) {
-  const auto& setting = a.config.data.chat_template;
-  if (a.reads_sources()) {
-    if (!setting) return std::nullopt;
-    throw UserError(Exit::config,
-                    "data.chat_template: an encoder-decoder reads one text at a time, without turns");
-  }
-  if (!setting && !holds_chat_template(a.config.model.tokenizer())) return std::nullopt;
-  return std::optional<ChatReader>(std::in_place, a.config.data, a.config.model.tokenizer(), a.text());
-}
-
 // What has been said, and how the model reads it.
 class Conversation {
  public:
-  explicit Conversation(const Answerer& a) : answerer_(a), reader_(reader_of(a)) {}
-  bool remembers() const { return reader_.has_value(); }
+  explicit Conversation(const Answerer& a) : asking_(a) {}
+  const Asking& asking() const { return asking_; }
   void forget() { said_ = {}; }
 
   // Tokens up to where the answer begins; the oldest turns go where there are more than `most`.
   std::vector<std::int32_t> ask(const std::string& words, std::size_t most) {
-    if (!reader_) return answerer_.ids_of(words);
+    if (!asking_.has_turns()) return asking_.question(words);
     say(said_, "user", words);
     std::vector<std::int32_t> ids = tokens();
     while (ids.size() > most && said_.messages.size() > 2) {
@@ -65,30 +53,31 @@ class Conversation {
     return ids;
   }
   void answered(const std::string& words) {
-    if (reader_) say(said_, "assistant", words);
+    if (asking_.has_turns()) say(said_, "assistant", words);
   }
   void take_back() {
-    if (reader_) said_.messages.pop_back();
+    if (asking_.has_turns()) said_.messages.pop_back();
   }
   // Where answers end.
-  AnswerEnds ends() const {
-    AnswerEnds ends{answerer_.end_tokens,
-                    answerer_.config.generation.stop_strings.value_or(std::vector<std::string>{})};
-    if (reader_) ends.add(reader_->end(), answerer_.text());
-    return ends;
+  const AnswerEnds& ends() const { return asking_.has_turns() ? asking_.chat_ends() : asking_.plain_ends(); }
+  // Behind the model's name on the first line.
+  const char* how() const {
+    if (asking_.has_turns()) return "";
+    if (asking_.written() == Written::alpaca) return "; each line is a separate instruction, as in training";
+    return asking_.is_known() ? "; each line is a separate prompt, as in training"
+                              : "; each line is a separate prompt (no chat format)";
   }
 
  private:
   std::vector<std::int32_t> tokens() const {
     try {
-      return reader_->prompt(said_);
+      return asking_.conversation(said_);
     } catch (const std::invalid_argument& wrong) {
       throw UserError(Exit::input, wrong.what());
     }
   }
 
-  const Answerer& answerer_;
-  std::optional<ChatReader> reader_;
+  Asking asking_;
   ChatTurns said_;
 };
 
@@ -98,6 +87,7 @@ class Chat {
       : answerer_(a),
         conversation_(a),
         screen_(screen),
+        out_(screen),
         asks_(asks),
         ends_(conversation_.ends()),
         shape_(shape_of(a)),
@@ -107,7 +97,7 @@ class Chat {
     if (!a.reads_sources()) generator_.keep_cache();  // what a decoder layer holds depends on the source
   }
 
-  bool remembers() const { return conversation_.remembers(); }
+  const char* how() const { return conversation_.how(); }
 
   void run() {
     for (std::string line; read(line);) {
@@ -151,16 +141,18 @@ class Chat {
     const NotedInterrupt interrupt(asks_);
     const std::vector<Prompt> prompts{std::move(p)};
     generator_.run(prompts, [&](std::size_t, std::int32_t token) {
-      std::cout << text.add(token) << std::flush;
+      out_.add(text.add(token));
       return !text.stopped() && !interrupt.asked();
     });
-    std::cout << text.finish() << std::endl;
-    conversation_.answered(text.text());
+    out_.add(text.finish());
+    out_.end();
+    conversation_.answered(text.whole());
   }
 
   const Answerer& answerer_;
   Conversation conversation_;
   Screen& screen_;
+  AnswerOut out_;
   bool asks_;
   AnswerEnds ends_;
   GenerationShape shape_;
@@ -184,9 +176,7 @@ Exit chat(const AnswererArgs& args) {
   if (asks)
     screen.line(str(a.built.made.info.architecture, " from ", show::path(args.model),
                     args.adapter.empty() ? "" : " with " + show::path(args.adapter),
-                    a.reads_sources()  ? "; each line is a separate source"
-                    : chat.remembers() ? ""
-                                       : "; each line is a separate prompt (no chat format)",
+                    a.reads_sources() ? "; each line is a separate source" : chat.how(),
                     ". /reset, /quit; Ctrl-C stops an answer"));
   chat.run();
   return Exit::done;

@@ -99,19 +99,19 @@ bool sets(const std::vector<std::string>& overrides, const std::string& name) {
 
 // A setting that would be accepted and ignored is refused.
 void check_overrides(const std::vector<std::string>& overrides, bool conversation) {
-  std::vector<std::string> known{"generation.", "quantization.",
-                                 "model.tokenizer_name_or_path=", "model.sparse_attention.", "device="};
-  if (conversation)
-    known.insert(known.end(), {"data.chat_template=", "data.chat_template_kwargs="});
-  else
-    known.insert(known.end(), {"zero_stage=", "zero_optimization.", "distributed."});
+  std::vector<std::string> known{
+      "generation.", "quantization.",       "model.tokenizer_name_or_path=", "model.sparse_attention.",
+      "device=",     "data.chat_template=", "data.chat_template_kwargs="};
+  if (!conversation) known.insert(known.end(), {"zero_stage=", "zero_optimization.", "distributed."});
   for (const std::string& o : overrides)
     if (std::none_of(known.begin(), known.end(), [&](const std::string& k) { return o.starts_with(k); }))
       throw UserError(Exit::config,
                       str(printable(o),
                           ": only settings of generation and quantization are allowed here, such as "
                           "generation.max_new_tokens=100"));
-  if (sets(overrides, "generation.max_length") && sets(overrides, "generation.max_new_tokens"))
+  // In a conversation the one is its context, the other an answer's length.
+  if (!conversation && sets(overrides, "generation.max_length") &&
+      sets(overrides, "generation.max_new_tokens"))
     throw UserError(Exit::config, "set generation.max_length or generation.max_new_tokens, not both");
 }
 
@@ -181,6 +181,8 @@ RunConfig config_of(const AnswererArgs& args) {
     if (!c.model.tokenizer_name_or_path && holds_tokenizer(args.adapter))
       c.model.tokenizer_name_or_path = args.adapter;
   }
+  c.generation.both_lengths =
+      sets(args.overrides, "generation.max_length") && sets(args.overrides, "generation.max_new_tokens");
   check_company(c.generation, args.overrides);
   return c;
 }

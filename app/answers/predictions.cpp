@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "app/answers/answer_out.h"
+#include "app/answers/asking.h"
 #include "app/answers/generation.h"
 #include "app/screen/format.h"
 #include "data/new_tokens.h"
@@ -17,7 +19,7 @@ Predictions::Predictions(const RunConfig& config, const BuiltModel& built, const
       folder_(config.training.output_dir),
       metrics_(config.evaluation.text_metrics()),
       tokenizer_(make_tokenizer(config.model.tokenizer(), new_tokens(config.data))),
-      end_tokens_(end_tokens(built.folder, tokenizer_.get())),
+      end_tokens_(end_tokens_of_rows(built.folder, config, *tokenizer_, data.loaded.eval_counts.usual())),
       test_(data.eval->data(), built.made.info, config.training.per_device_eval_batch_size,
             config.generation) {
   check_forced_tokens(config.generation, built.model().vocab_size());
@@ -51,9 +53,7 @@ constexpr int kTextWidth = 100;
 
 // One line, cut where it is long.
 std::string excerpt(std::string_view text) {
-  std::string line(strip_left(strip_right(text)));
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  return show::fit(line, kTextWidth);
+  return show::fit(one_line(std::string(strip_left(strip_right(text)))), kTextWidth);
 }
 
 }  // namespace

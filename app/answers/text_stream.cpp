@@ -11,6 +11,18 @@ constexpr std::size_t kLongestCharacter = 4;
 
 }  // namespace
 
+// Decodes the tokens that are not in text_, in whole characters.
+std::string TextStream::rest() const {
+  const std::span<const std::int32_t> ids(ids_);
+  const std::string known = tokenizer_.decode(ids.subspan(from_, read_ - from_), true);
+  const std::string whole = tokenizer_.decode(ids.subspan(from_), true);
+  const auto differ = std::mismatch(known.begin(), known.end(), whole.begin(), whole.end()).second;
+  auto at = static_cast<std::size_t>(differ - whole.begin());
+  constexpr unsigned char kContinues = 0x80, kMask = 0xC0;  // bytes within a character
+  while (at > 0 && at < whole.size() && (static_cast<unsigned char>(whole[at]) & kMask) == kContinues) --at;
+  return whole.substr(at);
+}
+
 void TextStream::append(const std::string& text) {
   const std::size_t before = text_.size();
   text_ += text;
@@ -35,13 +47,13 @@ std::size_t TextStream::safe() const {
 }
 
 std::string TextStream::add(std::int32_t token) {
+  if (stopped_) return "";
+  all_.push_back(token);
+  if (is_silent(token)) return "";
   ids_.push_back(token);
-  const std::span<const std::int32_t> ids(ids_);
-  const std::string known = tokenizer_.decode(ids.subspan(from_, read_ - from_), true);
-  const std::string whole = tokenizer_.decode(ids.subspan(from_), true);
-  const bool half = whole.ends_with(kHalf) && ids_.size() - read_ < kLongestCharacter;
-  if (stopped_ || half || whole.size() <= known.size()) return "";
-  append(whole.substr(known.size()));
+  const std::string more = rest();
+  if (more.empty() || (more.ends_with(kHalf) && ids_.size() - read_ < kLongestCharacter)) return "";
+  append(more);
   from_ = read_;
   read_ = ids_.size();
   const std::size_t to = std::max(safe(), std::min(shown_, text_.size()));
@@ -51,10 +63,7 @@ std::string TextStream::add(std::int32_t token) {
 }
 
 std::string TextStream::finish() {
-  const std::span<const std::int32_t> ids(ids_);
-  const std::string known = tokenizer_.decode(ids.subspan(from_, read_ - from_), true);
-  const std::string whole = tokenizer_.decode(ids.subspan(from_), true);
-  if (!stopped_ && whole.size() > known.size()) append(whole.substr(known.size()));
+  if (!stopped_) append(rest());
   from_ = read_ = ids_.size();
   const std::size_t from = std::min(shown_, text_.size());
   shown_ = text_.size();

@@ -19,15 +19,24 @@ class TextStream {
   // What was held back, when nothing more comes.
   std::string finish();
   bool stopped() const { return stopped_; }          // a stop string came
-  const std::string& text() const { return text_; }  // all of it, up to the stop string
+  const std::string& text() const { return text_; }  // all that was shown, up to the stop string
+  // The text of the whole answer. The shown text differs if some bytes became a character only later.
+  std::string whole() const { return stopped_ ? text_ : tokenizer_.decode(ids_, true); }
+  // The whole answer with its special tokens; without them if a stop string ended it.
+  std::string raw() const { return stopped_ ? text_ : tokenizer_.decode(all_, false); }
 
  private:
+  // Tokens that are left out of texts.
+  bool is_silent(std::int32_t token) const {
+    return tokenizer_.token(token).empty() || tokenizer_.is_special(token);
+  }
+  std::string rest() const;  // of the tokens that are not in text_
   void append(const std::string& text);
   std::size_t safe() const;  // bytes of text_ that no stop string can take back
 
   const Tokenizer& tokenizer_;
   std::vector<std::string> stop_strings_;
-  std::vector<std::int32_t> ids_;
+  std::vector<std::int32_t> all_, ids_;  // tokens; those that are not left out
   // Tokens [from_, read_) are in text_; they are decoded with those after them, because what a token's text
   // is depends on the one before it.
   std::size_t from_ = 0, read_ = 0, shown_ = 0;

@@ -6,6 +6,7 @@
 #include "data/efficiency/sampler.h"
 #include "data/efficiency/schedule.h"
 #include "data/new_tokens.h"
+#include "data/sample_reader.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "models/registry.h"
@@ -149,6 +150,7 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
   LoadContext context = load_context(config, vocab_size, tokenizer);
   context.progress = progress;
   d.loaded = load_data(config.data, seed, context, part);
+  d.written = d.loaded.train_counts.usual();
   const TrainingConfig& t = config.training;
   const auto options = [&](std::int64_t size, bool shuffle) {
     BatcherOptions o = batcher_options(config.data, size, shuffle, seed);
@@ -168,6 +170,7 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
   if (part == LoadPart::train_and_eval && config.data.streaming) {
     context.progress = {};
     d.stream = std::make_unique<Stream>(config.data, context, train, t.max_steps * per_step);
+    d.written = written_first(config.data, context);
   } else if (part == LoadPart::train_and_eval) {
     BatcherOptions chosen = train;
     chosen.chosen = chosen_samples(config, d.loaded, train.batch_size * per_step, train.seed);

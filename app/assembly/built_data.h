@@ -17,6 +17,7 @@ namespace ft {
 struct BuiltData {
   std::shared_ptr<const Tokenizer> tokenizer;  // null: the data has no text
   LoadedData loaded;
+  Written written = Written::unknown;           // how most rows were
   std::unique_ptr<Batcher> train, eval;         // eval null: nothing is held out
   std::unique_ptr<Stream> stream;               // with data.streaming, instead of train
   std::unique_ptr<EfficientBatches> efficient;  // with data_efficiency: of train or stream

@@ -31,7 +31,10 @@ void CommandLine::answers() {
       "  ft generate --model models/base --prompt Once generation.do_sample=true generation.temperature=0.8");
   about_an_answerer(generate, generate_);
   auto* input =
-      generate->add_option("--input", generate_.input, "Rows with \"prompt\" (text) or \"input_ids\".")
+      generate
+          ->add_option(
+              "--input", generate_.input,
+              "Rows with \"prompt\" (a text), \"messages\" or \"input_ids\"; see docs/generation.md.")
           ->type_name("FILE");
   auto* output =
       generate

@@ -7,6 +7,9 @@
 #include <optional>
 
 #include "app/assembly/reward_model.h"
+#include "data/chat_reader.h"
+#include "data/kept_prompts.h"
+#include "data/tokenizer.h"
 #include "engine/io/json.h"
 #include "engine/io/safetensors_fill.h"
 #include "engine/io/safetensors_write.h"
@@ -21,7 +24,8 @@ constexpr std::array kVocabularies = {"tokenizer.model", "tokenizer.json", "spie
 // Files that may accompany it.
 constexpr std::array kTokenizerSettings = {
     "merges.txt",        "tokenizer_config.json", "special_tokens_map.json",
-    "added_tokens.json", "chat_template.jinja",   "chat_template.json"};
+    "added_tokens.json", "chat_template.jinja",   "chat_template.json",
+    kPromptsFile};
 // A folder of it: chat templates by their names.
 constexpr const char* kMoreTemplates = "additional_chat_templates";
 // What of a model is neither weights nor config.json nor tokenizer.
@@ -222,6 +226,31 @@ std::int64_t companion_bytes(const std::string& model, const std::string& tokeni
   if (model.empty()) return all;
   for (const char* name : kModelSettings) add(join_path(model, name));
   return all;
+}
+
+void end_at_turns(const std::string& folder) {
+  const auto kept = read_kept_prompts(folder);
+  if (!kept || kept->written != Written::chat || !holds_tokenizer(folder)) return;
+  if (!path_exists(join_path(folder, "config.json"))) return;
+  const auto tokenizer = make_tokenizer(folder);
+  DataConfig data;
+  data.chat_template = kept->chat_template;
+  data.chat_template_kwargs.text = kept->kwargs;
+  const auto end = tokenizer->id(ChatReader(data, folder, *tokenizer).end());
+  if (!end) return;
+  const std::string file = join_path(folder, "generation_config.json");
+  const Json model = read_json(join_path(folder, "config.json"));
+  Json settings = path_exists(file) ? read_json(file) : Json::object();
+  if (settings.empty())  // what programs would take from config.json without this file
+    for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id"})
+      if (model.contains(key)) settings[key] = model[key];
+  Json ends = settings.value("eos_token_id", model.value("eos_token_id", Json()));
+  if (ends.is_null()) ends = tokenizer->eos() ? Json(*tokenizer->eos()) : Json::array();
+  if (!ends.is_array()) ends = Json::array({ends});
+  if (std::find(ends.begin(), ends.end(), Json(*end)) != ends.end()) return;
+  ends.push_back(*end);
+  settings["eos_token_id"] = ends;
+  write_file(file, json_text(settings) + "\n");
 }
 
 std::optional<DType> parse_dtype(const std::string& name) {

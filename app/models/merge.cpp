@@ -97,6 +97,7 @@ Exit merge(const MergeArgs& args) {
   write_config(args, config.model.folder(), dtype, merger.unties(), built.rows());
   const bool brought = !args.adapter.empty() && holds_tokenizer(args.adapter);  // what it was trained with
   copy_companions(config.model.folder(), brought ? args.adapter : config.model.folder(), args.output);
+  end_at_turns(args.output);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   screen.line(str("merged   ",
                   show::plural(static_cast<std::int64_t>(built.attached.linears.size()), "linear"), ", ",

@@ -1,45 +1,67 @@
-// One answer on its way to its client.
+// The answers to a request on their way to its client.
 #pragma once
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/serve/desk.h"
+#include "app/serve/messages.h"
 #include "app/serve/reply.h"
 
 namespace ft {
 
+// The form of a reply, as the request asks for it.
+struct AnsweringRules {
+  ReplyFrame frame;
+  const Tokenizer* tokenizer = nullptr;
+  std::vector<std::string> echoes;  // texts before the answers, of each question; empty: none
+  bool logprobs = false, likeliest = false;
+  ToolUse tools;
+  bool usage_at_end = false;
+  std::int64_t prompt_tokens = 0;
+};
+
 class Answering {
  public:
   using OnDone = std::function<void(const std::string& finish, const Usage&, double seconds)>;
-  Answering(Desk& desk, std::shared_ptr<Question> question, ReplyFrame frame, std::int64_t prompt_tokens,
-            OnDone on_done)
-      : desk_(desk),
-        question_(std::move(question)),
-        frame_(std::move(frame)),
-        prompt_tokens_(prompt_tokens),
-        on_done_(std::move(on_done)) {}
+  Answering(Desk& desk, QuestionList questions, AnsweringRules rules, OnDone on_done);
   // A client that goes before its answer is complete gives it up.
-  ~Answering() { desk_.give_up(*question_); }
+  ~Answering() { desk_.give_up(questions_); }
   Answering(const Answering&) = delete;
   Answering& operator=(const Answering&) = delete;
 
   // Waits for all of it. Throws ApiError where there is no answer; `gone`: whether nobody waits any more.
   std::string whole(const std::function<bool()>& gone);
-  // The next server-sent event; nothing after the last one.
-  std::optional<std::string> next(const std::function<bool()>& gone, bool usage_at_end);
+  // The next server-sent events; nothing after the last one.
+  std::optional<std::string> next(const std::function<bool()>& gone);
 
  private:
-  // "stop" or "length" of an answer that is over; ApiError where something else ended it.
-  std::string finish(const Desk::News&);
+  // The progress of one answer.
+  struct Given {
+    std::vector<ScoredToken> scored;  // tokens that are still to be sent
+    std::int64_t offset = 0;          // characters before them
+    CallGate gate;
+    bool over = false;
+  };
+  bool is_over() const;
+  // "stop", "length" or "tool_calls"; ApiError where something else ended the answer.
+  static std::string finish_of(const Desk::News&, const CallingAnswer&);
+  CallingAnswer calls_of(const Desk::News&) const;
+  Json logprobs_of(Given&);
+  // Adds the events of a stream that news are. Throws ApiError as finish_of().
+  void add_events(const Desk::News&, std::string& out);
+  std::string first_events();
+  void done(const std::string& finish);
 
   Desk& desk_;
-  std::shared_ptr<Question> question_;
-  ReplyFrame frame_;
-  std::int64_t prompt_tokens_;
+  QuestionList questions_;
+  AnsweringRules rules_;
   OnDone on_done_;
+  std::vector<Given> given_;
+  Usage usage_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   enum class Stage { first, text, over } stage_ = Stage::first;
 };

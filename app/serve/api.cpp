@@ -25,6 +25,8 @@ HttpReply Api::answer(const HttpRequest& request) {
     return route(request);
   } catch (const ApiError& e) {
     return error_reply(e);
+  } catch (const UserError& e) {
+    return error_reply({400, e.what()});
   } catch (const std::exception&) {  // its text is for those who run the server
     return error_reply({500, "internal error"});
   }
@@ -40,17 +42,22 @@ void Api::check_caller(const HttpRequest& r) const {
 }
 
 HttpReply Api::route(const HttpRequest& r) {
-  check_caller(r);
+  const bool health = r.path == "/health";  // whoever watches over servers knows no key
+  if (!health) check_caller(r);
   const bool chat = r.path == "/v1/chat/completions";
   const bool completions = chat || r.path == "/v1/completions";
   const std::string one = "/v1/models/";
   const bool models = r.path == "/v1/models", model = r.path.starts_with(one);
-  if (!completions && !models && !model)
+  if (!completions && !models && !model && !health)
     throw ApiError(404, str("there is no ", printable(r.path, 100),
-                            "; there are /v1/models, /v1/completions and /v1/chat/completions"));
-  if (r.method != (completions ? "POST" : "GET"))
+                            "; there are /v1/models, /v1/completions, /v1/chat/completions and /health"));
+  if (r.method != (completions ? "POST" : "GET") && (completions || r.method != "HEAD"))
     throw ApiError(405, str(printable(r.path, 100), " is asked with ", completions ? "POST" : "GET"));
   if (completions) return complete(r, chat);
+  if (health) {
+    if (desk_.closed()) throw ApiError(503, "the server is shutting down");
+    return health_reply();
+  }
   if (model) return models_reply({voice(r.path.substr(one.size())).name}, started_, true);
   std::vector<std::string> names;
   for (const Voice& v : voices_) names.push_back(v.name);
@@ -65,48 +72,97 @@ const Voice& Api::voice(const std::string& name) const {
                  "model", "model_not_found");
 }
 
-std::vector<std::int32_t> Api::ids_of(Ask& ask, const Voice& v) const {
-  if (ask.ids) return std::move(*ask.ids);
-  if (!ask.chat) return answerer_.ids_of(ask.prompt, *v.tokenizer);
+std::vector<std::int32_t> Api::ids_of(const AskedText& asked, const Voice& v) const {
+  if (asked.ids) return *asked.ids;
+  try {
+    return answerer_.ids_of(asked.text, *v.tokenizer);
+  } catch (const UserError& wrong) {
+    throw ApiError(400, wrong.what(), "prompt");
+  }
+}
+
+std::vector<std::int32_t> Api::conversation(Ask& ask, const Voice& v) const {
   if (answerer_.reads_sources())
     throw ApiError(400, "this model reads one text at a time, without turns; use /v1/completions");
-  if (!v.chat)
+  if (!v.asking->has_turns() && !v.asking->is_known())
     throw ApiError(400, str("the model \"", v.name,
                             "\" has no chat template; use /v1/completions, or start the "
                             "server with data.chat_template=NAME"));
   try {
-    return v.chat->prompt(std::move(ask.turns));
+    if (ask.tools.names.empty()) return v.asking->conversation(std::move(ask.turns));
+    ChatTurns without = ask.turns;
+    without.with.tools = {};
+    const std::vector<std::int32_t> ids = v.asking->conversation(std::move(ask.turns));
+    if (ids == v.asking->conversation(std::move(without)))
+      throw ApiError(400, str("tools: the chat template of \"", v.name, "\" has no place for them"), "tools");
+    return ids;
   } catch (const std::invalid_argument& wrong) {
+    throw ApiError(400, wrong.what(), "messages");
+  } catch (const UserError& wrong) {
     throw ApiError(400, wrong.what(), "messages");
   }
 }
 
-std::shared_ptr<Question> Api::question(Ask& ask, const Voice& v) {
-  const char* param = ask.chat ? "messages" : "prompt";
-  std::vector<std::int32_t> ids = ids_of(ask, v);
+void Api::check_ids(const std::vector<std::int32_t>& ids, const char* param) const {
   const std::int64_t vocabulary = answerer_.built.model().vocab_size();
   if (ids.empty()) throw ApiError(400, str(param, ": it is empty; there is nothing to answer"), param);
   for (const std::int32_t id : ids)
     if (id < 0 || id >= vocabulary)
       throw ApiError(400, str(param, ": token ", id, "; the model's are 0 to ", vocabulary - 1), param);
+}
+
+std::shared_ptr<Question> Api::question(const Ask& ask, const Voice& v, std::vector<std::int32_t> ids,
+                                        std::int64_t copy) {
+  const char* param = ask.chat ? "messages" : "prompt";
+  check_ids(ids, param);
   const auto given = static_cast<std::int64_t>(ids.size());
   Prompt p = answerer_.prompt_of(std::move(ids));
   const auto held = static_cast<std::int64_t>(p.ids.size());
   const std::int64_t room = rules_.context - held;
+  const std::int64_t wanted = std::max<std::int64_t>(1, ask.max_tokens.value_or(1));
   const bool too_long = answerer_.reads_sources() ? given > rules_.sources : room < 1;
-  if (too_long || ask.max_tokens.value_or(1) > room)
+  if (too_long || wanted > room)
     throw ApiError(400,
                    str("this server has room for ", rules_.context, " tokens",
                        answerer_.reads_sources() ? str(" of an answer to ", rules_.sources) : "",
-                       "; the request has ", given, " and asks for ", ask.max_tokens.value_or(1)),
+                       "; the request has ", given, " and asks for ", wanted),
                    param, "context_length_exceeded");
-  p.max_new_tokens = ask.max_tokens.value_or(std::min(room, ask.generation.most(p.ids.size())));
-  p.number = ask.seeded ? 0 : ++drawn_;
+  p.max_new_tokens = ask.max_tokens ? wanted : std::min(room, ask.generation.most(p.ids.size()));
+  if (p.max_new_tokens < 1)
+    throw ApiError(400, str("the request has ", given, " tokens, which leave no room for an answer"), param,
+                   "context_length_exceeded");
+  p.number = ask.seeded ? static_cast<std::uint64_t>(copy) : ++drawn_;
   p.adapter = v.adapter;
-  AnswerEnds ends = ask.chat ? v.chat_ends : v.plain_ends;
+  p.scores = ask.logprobs.has_value();
+  p.prompt_scores = ask.echo && p.scores;
+  const bool turn = ask.chat && v.asking->has_turns();
+  AnswerEnds ends = turn ? v.asking->chat_ends() : v.asking->plain_ends();
   ends.texts.insert(ends.texts.end(), ask.stop.begin(), ask.stop.end());
-  return std::make_shared<Question>(std::move(p), TokenChooser(ask.generation, std::move(ends.tokens)),
-                                    TextStream(*v.tokenizer, std::move(ends.texts)));
+  auto q = std::make_shared<Question>(std::move(p), TokenChooser(ask.generation, std::move(ends.tokens)),
+                                      TextStream(*v.tokenizer, std::move(ends.texts)));
+  q->likeliest = static_cast<std::size_t>(ask.logprobs.value_or(0));
+  q->answered = ask.max_tokens != 0;
+  if (q->prompt.prompt_scores) q->scored = {{.token = q->prompt.ids[0], .scored = false}};
+  return q;
+}
+
+QuestionList Api::questions(Ask& ask, const Voice& v, AnsweringRules& rules) {
+  if (ask.echo && answerer_.reads_sources())
+    throw ApiError(400, "echo: an encoder-decoder's answers do not continue the prompt", "echo");
+  QuestionList all;
+  const auto add = [&](const std::vector<std::int32_t>& ids) {
+    rules.prompt_tokens += std::ssize(ids);
+    for (std::int64_t copy = 0; copy < ask.n; ++copy) all.push_back(question(ask, v, ids, copy));
+  };
+  if (ask.chat) add(conversation(ask, v));
+  for (const AskedText& asked : ask.prompts) {
+    const std::vector<std::int32_t> ids = ids_of(asked, v);
+    add(ids);
+    if (!ask.echo) continue;
+    const std::string text = asked.ids ? v.tokenizer->decode(ids, true) : asked.text;
+    rules.echoes.insert(rules.echoes.end(), static_cast<std::size_t>(ask.n), text);
+  }
+  return all;
 }
 
 HttpReply Api::complete(const HttpRequest& r, bool chat) {
@@ -115,9 +171,13 @@ HttpReply Api::complete(const HttpRequest& r, bool chat) {
     throw ApiError(415, "the body is JSON: Content-Type: application/json");
   Ask ask = read_ask(r.body, chat, answerer_.config.generation);
   const Voice& v = voice(ask.model);
-  const auto asked = question(ask, v);
-  const auto& p = asked->prompt;
-  const auto given = static_cast<std::int64_t>(p.source.empty() ? p.ids.size() : p.source.size());
+  AnsweringRules rules{.frame = {chat, new_id(chat), v.name, std::time(nullptr)},
+                       .tokenizer = v.tokenizer,
+                       .logprobs = ask.logprobs.has_value(),
+                       .likeliest = ask.logprobs.value_or(0) > 0,
+                       .usage_at_end = ask.usage_at_end};
+  const QuestionList asked = questions(ask, v, rules);
+  rules.tools = std::move(ask.tools);
   if (!desk_.ask(asked)) {
     if (desk_.closed()) throw ApiError(503, "the server is shutting down");
     throw ApiError(429, "too many requests are waiting; try again later");
@@ -125,11 +185,9 @@ HttpReply Api::complete(const HttpRequest& r, bool chat) {
   const auto on_done = [this, name = v.name](const std::string& finish, const Usage& usage, double seconds) {
     on_done_({name, finish, usage, seconds});
   };
-  auto answering = std::make_shared<Answering>(
-      desk_, asked, ReplyFrame{chat, new_id(chat), v.name, std::time(nullptr)}, given, on_done);
+  auto answering = std::make_shared<Answering>(desk_, asked, std::move(rules), on_done);
   if (!ask.stream) return {.body = answering->whole(r.gone)};
-  return {
-      .next = [answering, gone = r.gone, usage = ask.usage_at_end] { return answering->next(gone, usage); }};
+  return {.next = [answering, gone = r.gone] { return answering->next(gone); }};
 }
 
 std::string Api::new_id(bool chat) {

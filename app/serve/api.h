@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/serve/answering.h"
 #include "app/serve/ask.h"
 #include "app/serve/desk.h"
 #include "app/serve/reply.h"
@@ -36,8 +37,13 @@ class Api {
   void check_caller(const HttpRequest&) const;
   HttpReply complete(const HttpRequest&, bool chat);
   const Voice& voice(const std::string& name) const;
-  std::shared_ptr<Question> question(Ask&, const Voice&);
-  std::vector<std::int32_t> ids_of(Ask&, const Voice&) const;
+  // The questions of a request, in the order of its answers. Adds their tokens and echoes to the rules.
+  QuestionList questions(Ask&, const Voice&, AnsweringRules&);
+  std::shared_ptr<Question> question(const Ask&, const Voice&, std::vector<std::int32_t> ids,
+                                     std::int64_t copy);
+  std::vector<std::int32_t> conversation(Ask&, const Voice&) const;
+  std::vector<std::int32_t> ids_of(const AskedText&, const Voice&) const;
+  void check_ids(const std::vector<std::int32_t>&, const char* param) const;
   std::string new_id(bool chat);
 
   const Answerer& answerer_;

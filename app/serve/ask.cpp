@@ -1,13 +1,9 @@
 #include "app/serve/ask.h"
 
 #include <algorithm>
-#include <cmath>
-#include <nlohmann/json.hpp>
-#include <set>
 
 #include "app/serve/api_error.h"
-#include "data/chat_inputs.h"
-#include "engine/io/json.h"
+#include "app/serve/fields.h"
 
 namespace ft {
 namespace {
@@ -15,56 +11,8 @@ namespace {
 constexpr std::size_t kMostStops = 16;
 constexpr std::size_t kLongestStop = 1024;  // bytes
 
-// The fields of an object, which say what is wrong with them. One that is null counts as left out.
-class Fields {
- public:
-  explicit Fields(const Json& j) : json_(j) {}
-
-  const Json* find(const char* key) {
-    known_.insert(key);
-    const auto at = json_.find(key);
-    return at == json_.end() || at->is_null() ? nullptr : &*at;
-  }
-  [[noreturn]] static void refuse(const char* key, const std::string& what) {
-    throw ApiError(400, str(key, ": ", what), key);
-  }
-  std::optional<double> number(const char* key, double least, double most) {
-    const Json* v = find(key);
-    if (!v) return std::nullopt;
-    if (!v->is_number() || v->get<double>() < least || v->get<double>() > most)
-      refuse(key, str("must be a number from ", least, " to ", most, ", is ", json_excerpt(*v)));
-    return v->get<double>();
-  }
-  std::optional<std::int64_t> integer(const char* key, std::int64_t least, std::int64_t most) {
-    const Json* v = find(key);
-    if (!v) return std::nullopt;
-    const bool whole = v->is_number_unsigned() ? v->get<std::uint64_t>() <= static_cast<std::uint64_t>(most)
-                                               : v->is_number_integer() && v->get<std::int64_t>() <= most;
-    if (!whole || v->get<std::int64_t>() < least)
-      refuse(key, str("must be an integer from ", least, " to ", most, ", is ", json_excerpt(*v)));
-    return v->get<std::int64_t>();
-  }
-  bool flag(const char* key) {
-    const Json* v = find(key);
-    if (v && !v->is_boolean()) refuse(key, "must be true or false, is " + json_excerpt(*v));
-    return v && v->get<bool>();
-  }
-  // Not available: only what does nothing is allowed.
-  void neutral(const char* key, const std::vector<Json>& values, const std::string& instead) {
-    const Json* v = find(key);
-    if (v && std::find(values.begin(), values.end(), *v) == values.end())
-      refuse(key, "not available here" + instead);
-  }
-  void refuse_unknown() const {
-    for (const auto& [key, value] : json_.items())
-      if (!known_.contains(key))
-        throw ApiError(400, "unrecognized request argument: " + printable(key, 60), printable(key, 60));
-  }
-
- private:
-  const Json& json_;
-  std::set<std::string> known_;
-};
+constexpr std::int64_t kMostAnswers = 2048;  // of a request
+constexpr std::int64_t kMostTop = 20;        // likeliest tokens beside one
 
 std::vector<std::string> stops(Fields& f) {
   const Json* v = f.find("stop");
@@ -80,55 +28,22 @@ std::vector<std::string> stops(Fields& f) {
   return out;
 }
 
-// What a text is in a message: a string, or parts that are texts.
-void require_text(Json& content) {
-  if (content.is_null() || content.is_string()) return;
-  if (!content.is_array()) Fields::refuse("messages", "content is a string or a list of text parts");
-  std::string all;
-  for (const Json& part : content) {
-    const auto text = part.is_object() ? part.find("text") : part.end();
-    if (!part.is_object() || part.value("type", Json()) != "text" || text == part.end() || !text->is_string())
-      Fields::refuse("messages", "only parts {\"type\": \"text\", \"text\": ...} are available");
-    all += text->get<std::string>();
-  }
-  content = all;
-}
-
-ChatTurns turns(Fields& f, std::size_t bytes) {
-  const Json* v = f.find("messages");
-  if (!v || !v->is_array() || v->empty()) Fields::refuse("messages", "a list of messages, at least one");
-  ChatTurns turns;
-  turns.bytes = bytes;
-  if (const Json* kwargs = f.find("chat_template_kwargs")) try {
-      turns.with.kwargs = template_kwargs({}, *kwargs);
-    } catch (const std::invalid_argument& wrong) {
-      Fields::refuse("chat_template_kwargs", wrong.what());
-    }
-  for (Json message : *v) {
-    const auto role = message.is_object() ? message.find("role") : message.end();
-    if (!message.is_object() || role == message.end() || !role->is_string())
-      Fields::refuse("messages", "a message is an object with a role and a content");
-    if (*role == "developer") *role = "system";  // the newer word for the same
-    if (const auto content = message.find("content"); content != message.end()) require_text(*content);
-    turns.messages.push_back(std::move(message));
-  }
-  return turns;
-}
-
-void read_prompt(Fields& f, Ask& ask) {
-  const Json* v = f.find("prompt");
-  if (!v) Fields::refuse("prompt", "is missing");
-  if (v->is_array() && v->size() == 1 && !(*v)[0].is_number()) v = &(*v)[0];
-  if (v->is_string()) {
-    ask.prompt = v->get<std::string>();
-    return;
-  }
-  const bool numbers = v->is_array() && !v->empty() && std::all_of(v->begin(), v->end(), [](const Json& id) {
+AskedText prompt_of(const Json& v) {
+  if (v.is_string()) return {v.get<std::string>(), {}};
+  const bool numbers = v.is_array() && !v.empty() && std::all_of(v.begin(), v.end(), [](const Json& id) {
                          return id.is_number_unsigned() && id.get<std::uint64_t>() <= INT32_MAX;
                        });
   if (!numbers)
-    Fields::refuse("prompt", "one string, or one list of token ids; several are several requests");
-  ask.ids = v->get<std::vector<std::int32_t>>();
+    Fields::refuse("prompt", "a string, a list of token ids, or a list of such, is " + json_excerpt(v));
+  return {"", v.get<std::vector<std::int32_t>>()};
+}
+
+void read_prompts(Fields& f, Ask& ask) {
+  const Json* v = f.find("prompt");
+  if (!v) Fields::refuse("prompt", "is missing");
+  const bool several = v->is_array() && !v->empty() && !(*v)[0].is_number();
+  if (!several) return ask.prompts.push_back(prompt_of(*v));
+  for (const Json& one : *v) ask.prompts.push_back(prompt_of(one));
 }
 
 // OpenAI's words for what transformers calls do_sample, temperature, top_p; and, as other servers have them,
@@ -166,24 +81,47 @@ void read_streaming(Fields& f, Ask& ask) {
   own.refuse_unknown();
 }
 
-void refuse_missing(Fields& f, bool chat) {
-  f.neutral("n", {1}, "; each request has one answer");
-  f.neutral("logprobs", chat ? std::vector<Json>{false} : std::vector<Json>{}, ": logprobs are not given");
+// The probabilities of tokens: a number of the likeliest in completions, in chats a flag and such a number.
+void read_logprobs(Fields& f, Ask& ask) {
+  if (!ask.chat) {
+    const Json* v = f.find("logprobs");
+    if (v && v->is_boolean() && !v->get<bool>()) return;
+    ask.logprobs = f.integer("logprobs", 0, kMostTop);
+    return;
+  }
+  const bool wanted = f.flag("logprobs");
+  const auto top = f.integer("top_logprobs", 0, kMostTop);
+  if (top.value_or(0) > 0 && !wanted) Fields::refuse("top_logprobs", "only with logprobs: true");
+  if (wanted) ask.logprobs = top.value_or(0);
+}
+
+void read_lengths(Fields& f, Ask& ask) {
+  const std::int64_t least = ask.echo ? 0 : 1;
+  ask.max_tokens = f.integer("max_tokens", least, INT32_MAX);
+  if (ask.chat) {
+    const auto newer = f.integer("max_completion_tokens", least, INT32_MAX);
+    if (newer && ask.max_tokens && *newer != *ask.max_tokens)
+      Fields::refuse("max_tokens", "max_completion_tokens says otherwise; give one of them");
+    if (newer) ask.max_tokens = newer;
+  }
+  ask.n = f.integer("n", 1, kMostAnswers).value_or(1);
+  const auto prompts = static_cast<std::int64_t>(std::max<std::size_t>(1, ask.prompts.size()));
+  if (prompts * ask.n > kMostAnswers)
+    Fields::refuse(ask.chat ? "n" : "prompt", str("a request has at most ", kMostAnswers, " answers"));
+}
+
+void refuse_missing(Fields& f, const Ask& ask) {
   f.neutral("presence_penalty", {0}, "; repetition_penalty is");
   f.neutral("frequency_penalty", {0}, "; repetition_penalty is");
   f.neutral("logit_bias", {Json::object()}, "");
   f.neutral("response_format", {Json{{"type", "text"}}}, "; answers are text");
   f.neutral("store", {false}, "; nothing is kept");
-  if (chat) {
-    f.neutral("top_logprobs", {0}, ": logprobs are not given");
-    f.neutral("tools", {Json::array()}, "; answers are text");
-    f.neutral("tool_choice", {"none"}, "; answers are text");
-    f.neutral("functions", {Json::array()}, "; answers are text");
-    f.neutral("function_call", {"none"}, "; answers are text");
+  if (ask.chat) {
+    f.neutral("functions", {Json::array()}, "; tools are");
+    f.neutral("function_call", {"none"}, "; tools are");
     f.neutral("modalities", {Json::array({"text"})}, "; answers are text");
   } else {
-    f.neutral("best_of", {1}, "; each request has one answer");
-    f.neutral("echo", {false}, "");
+    f.neutral("best_of", {1, ask.n}, "; all n answers are given");
     f.neutral("suffix", {""}, "");
   }
   f.find("user");  // a name for the client's own records
@@ -205,21 +143,19 @@ Ask read_ask(const std::string& body, bool chat, const GenerationConfig& setting
   if (!model || !model->is_string())
     Fields::refuse("model", "the name of a model; GET /v1/models lists them");
   ask.model = model->get<std::string>();
-  if (chat)
-    ask.turns = turns(f, body.size());
-  else
-    read_prompt(f, ask);
-  ask.max_tokens = f.integer("max_tokens", 1, INT32_MAX);
   if (chat) {
-    const auto newer = f.integer("max_completion_tokens", 1, INT32_MAX);
-    if (newer && ask.max_tokens && *newer != *ask.max_tokens)
-      Fields::refuse("max_tokens", "max_completion_tokens says otherwise; give one of them");
-    if (newer) ask.max_tokens = newer;
+    ask.turns = read_turns(f, body.size());
+    ask.tools = read_tools(f, ask.turns);
+  } else {
+    read_prompts(f, ask);
+    ask.echo = f.flag("echo");
   }
+  read_lengths(f, ask);
+  read_logprobs(f, ask);
   ask.stop = stops(f);
   read_streaming(f, ask);
   read_sampling(f, ask);
-  refuse_missing(f, chat);
+  refuse_missing(f, ask);
   f.refuse_unknown();
   return ask;
 }

@@ -30,14 +30,9 @@ class Threads final : public httplib::TaskQueue {
 
   Enqueued enqueue(std::function<void()> task) override {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return running_ < most_; });
+    while (changed_.wait(lock, [&] { return running_ < most_; }), !start(task))
+      changed_.wait_for(lock, kRetry);  // the machine has no thread left; some will end
     ++running_;
-    std::thread([this, task = std::move(task)] {
-      task();
-      std::unique_lock done(mutex_);
-      --running_;
-      std::notify_all_at_thread_exit(changed_, std::move(done));
-    }).detach();
     return Enqueued(true);
   }
   void shutdown() override {
@@ -46,6 +41,23 @@ class Threads final : public httplib::TaskQueue {
   }
 
  private:
+  // With the mutex held, so that the thread ends after it is counted. False: the machine has none to give.
+  bool start(const std::function<void()>& task) try {
+    std::thread([this, task] {
+      try {
+        task();
+      } catch (const std::exception&) {  // of one connection; the others go on
+      }
+      std::unique_lock done(mutex_);
+      --running_;
+      std::notify_all_at_thread_exit(changed_, std::move(done));
+    }).detach();
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+
+  static constexpr std::chrono::milliseconds kRetry{50};
   std::int64_t most_, running_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;

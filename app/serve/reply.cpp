@@ -1,8 +1,6 @@
 #include "app/serve/reply.h"
 
-#include <nlohmann/json.hpp>
-
-#include "engine/io/json.h"
+#include "engine/io/hash.h"
 
 namespace ft {
 namespace {
@@ -31,10 +29,30 @@ Json frame_json(const ReplyFrame& f, bool chunk) {
 
 std::string event(const Json& j) { return "data: " + json_text(j, -1) + "\n\n"; }
 
-std::string delta_event(const ReplyFrame& f, const Json& delta, const std::string& finish) {
+Json choice_json(const ReplyChoice& c, const char* part, Json content) {
+  return {{"index", c.index},
+          {part, std::move(content)},
+          {"logprobs", c.logprobs},
+          {"finish_reason", or_null(c.finish)}};
+}
+
+// Names are letters and digits, nine of them, because some chat templates refuse others.
+Json calls_json(const ReplyFrame& f, const ReplyChoice& c, bool numbered) {
+  constexpr std::size_t kName = 9;
+  Json all = Json::array();
+  for (std::size_t i = 0; i < c.calls.size(); ++i) {
+    Json one = numbered ? Json{{"index", i}} : Json::object();
+    one["id"] = sha256(str(f.id, ' ', c.index, ' ', i)).substr(0, kName);
+    one["type"] = "function";
+    one["function"] = {{"name", c.calls[i].name}, {"arguments", c.calls[i].arguments}};
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+std::string with_choice(const ReplyFrame& f, Json choice) {
   Json j = frame_json(f, true);
-  j["choices"] = Json::array(
-      {{{"index", 0}, {"delta", delta}, {"logprobs", nullptr}, {"finish_reason", or_null(finish)}}});
+  j["choices"] = Json::array({std::move(choice)});
   return event(j);
 }
 
@@ -47,6 +65,8 @@ HttpReply error_reply(const ApiError& e) {
   return reply;
 }
 
+HttpReply health_reply() { return {.body = json_text({{"status", "ok"}}, -1)}; }
+
 HttpReply models_reply(const std::vector<std::string>& names, std::int64_t created, bool one) {
   Json list = Json::array();
   for (const std::string& name : names)
@@ -55,31 +75,36 @@ HttpReply models_reply(const std::vector<std::string>& names, std::int64_t creat
   return {.body = json_text({{"object", "list"}, {"data", list}}, -1)};
 }
 
-std::string whole_reply(const ReplyFrame& f, const std::string& text, const std::string& finish,
-                        const Usage& usage) {
-  Json choice{{"index", 0}};
-  if (f.chat)
-    choice["message"] = {{"role", "assistant"}, {"content", text}, {"refusal", nullptr}};
-  else
-    choice["text"] = text;
-  choice["logprobs"] = nullptr;
-  choice["finish_reason"] = finish;
+std::string whole_reply(const ReplyFrame& f, const std::vector<ReplyChoice>& choices, const Usage& usage) {
   Json j = frame_json(f, false);
-  j["choices"] = Json::array({choice});
+  j["choices"] = Json::array();
+  for (const ReplyChoice& c : choices) {
+    if (!f.chat) {
+      j["choices"].push_back(choice_json(c, "text", c.text));
+      continue;
+    }
+    Json message{{"role", "assistant"}, {"content", c.text}, {"refusal", nullptr}};
+    if (!c.calls.empty()) {
+      message["content"] = or_null(c.text);
+      message["tool_calls"] = calls_json(f, c, false);
+    }
+    j["choices"].push_back(choice_json(c, "message", std::move(message)));
+  }
   j["usage"] = usage_json(usage);
   return json_text(j, -1);
 }
 
-std::string first_event(const ReplyFrame& f) {
-  return f.chat ? delta_event(f, {{"role", "assistant"}, {"content", ""}}, "") : "";
+std::string first_event(const ReplyFrame& f, std::size_t index) {
+  if (!f.chat) return "";
+  return with_choice(f, choice_json({.index = index}, "delta", {{"role", "assistant"}, {"content", ""}}));
 }
 
-std::string text_event(const ReplyFrame& f, const std::string& text, const std::string& finish) {
-  if (f.chat) return delta_event(f, text.empty() ? Json::object() : Json{{"content", text}}, finish);
-  Json j = frame_json(f, true);
-  j["choices"] = Json::array(
-      {{{"index", 0}, {"text", text}, {"logprobs", nullptr}, {"finish_reason", or_null(finish)}}});
-  return event(j);
+std::string piece_event(const ReplyFrame& f, const ReplyChoice& c) {
+  if (!f.chat) return with_choice(f, choice_json(c, "text", c.text));
+  Json delta = Json::object();
+  if (!c.text.empty()) delta["content"] = c.text;
+  if (!c.calls.empty()) delta["tool_calls"] = calls_json(f, c, true);
+  return with_choice(f, choice_json(c, "delta", std::move(delta)));
 }
 
 std::string usage_event(const ReplyFrame& f, const Usage& u) {

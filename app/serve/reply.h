@@ -1,11 +1,14 @@
 // Replies in the words of OpenAI's API.
 #pragma once
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "app/serve/api_error.h"
 #include "app/serve/http.h"
+#include "app/serve/tool_calls.h"
+#include "engine/io/json.h"
 
 namespace ft {
 
@@ -18,16 +21,24 @@ struct ReplyFrame {
 struct Usage {
   std::int64_t prompt = 0, completion = 0;  // tokens
 };
+// An answer, or a piece of one.
+struct ReplyChoice {
+  std::size_t index = 0;
+  std::string text;
+  std::vector<ToolCall> calls{};
+  Json logprobs{};       // null: none
+  std::string finish{};  // "stop", "length" or "tool_calls"; of a piece "": there is more to come
+};
 
 HttpReply error_reply(const ApiError&);
+HttpReply health_reply();
 // one: the model itself in place of a list of them.
 HttpReply models_reply(const std::vector<std::string>& names, std::int64_t created, bool one);
-// finish: "stop" or "length".
-std::string whole_reply(const ReplyFrame&, const std::string& text, const std::string& finish, const Usage&);
+std::string whole_reply(const ReplyFrame&, const std::vector<ReplyChoice>&, const Usage&);
 
-// Pieces of a stream, each a server-sent event. `finish` "": there is more to come.
-std::string first_event(const ReplyFrame&);  // of a chat: who speaks; else nothing
-std::string text_event(const ReplyFrame&, const std::string& text, const std::string& finish = "");
+// Pieces of a stream, each a server-sent event.
+std::string first_event(const ReplyFrame&, std::size_t index);  // of a chat: who speaks; else nothing
+std::string piece_event(const ReplyFrame&, const ReplyChoice&);
 std::string usage_event(const ReplyFrame&, const Usage&);
 std::string error_event(const ApiError&);
 inline constexpr const char* kLastEvent = "data: [DONE]\n\n";

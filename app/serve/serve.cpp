@@ -18,13 +18,20 @@ constexpr std::chrono::seconds kGrace{30};       // for the answers under way wh
 constexpr std::int64_t kBody = std::int64_t{8} << 20;
 constexpr std::int64_t kSpareConnections = 24;  // besides those that wait or are answered
 constexpr std::int64_t kPassTokens = 2048;
+constexpr std::int64_t kScores = std::int64_t{8} << 20;  // of a prompt's tokens, in one pass
+constexpr std::int64_t kMostScored = 128;                // tokens
 
 // As many prompts and answers at once as generation.batch_size says, each with the whole context.
 GenerationShape shape_of(const Answerer& a) {
   const GenerationConfig& g = a.config.generation;
   const std::int64_t context = a.context_length(), slots = g.batch_size;
-  if (!a.reads_sources())
-    return {{slots, context}, std::max({context, slots, std::min(slots * context, kPassTokens)})};
+  if (!a.reads_sources()) {
+    GenerationShape shape{{slots, context},
+                          std::max({context, slots, std::min(slots * context, kPassTokens)})};
+    const std::int64_t at_once = kScores / a.built.model().vocab_size();
+    shape.scored = std::max(slots, std::min({at_once, kMostScored, shape.tokens}));
+    return shape;
+  }
   if (g.max_length && *g.max_length < 2)
     throw UserError(Exit::config,
                     "generation.max_length: the start token counts too, so that 1 leaves no answer");

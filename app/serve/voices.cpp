@@ -6,24 +6,6 @@
 #include "app/serve/serve.h"
 
 namespace ft {
-namespace {
-
-void add_chat(Voice& v, const Answerer& a, const std::string& tokenizer_path) {
-  v.plain_ends = {a.end_tokens, a.config.generation.stop_strings.value_or(std::vector<std::string>{})};
-  v.chat_ends = v.plain_ends;
-  const auto& setting = a.config.data.chat_template;
-  if (a.reads_sources()) {
-    if (setting)
-      throw UserError(Exit::config,
-                      "data.chat_template: an encoder-decoder reads one text at a time, without turns");
-    return;
-  }
-  if (!setting && !holds_chat_template(tokenizer_path)) return;
-  v.chat.emplace(a.config.data, tokenizer_path, *v.tokenizer);
-  v.chat_ends.add(v.chat->end(), *v.tokenizer);
-}
-
-}  // namespace
 
 lora::AdapterChoice::Named adapter_named(const std::string& argument) {
   const auto sign = argument.find('=');
@@ -36,7 +18,8 @@ std::vector<Voice> make_voices(const Answerer& a, const std::string& model_name,
   std::vector<Voice> all(1 + adapters.size());
   all[0].name = model_name;
   all[0].tokenizer = &a.text();
-  add_chat(all[0], a, a.config.model.tokenizer());
+  all[0].asking.emplace(a);
+  (void)all[0].asking->has_turns();  // or the error that says why not
   for (std::size_t i = 0; i < adapters.size(); ++i) {
     Voice& v = all[i + 1];
     v.name = adapters[i].name;
@@ -48,7 +31,9 @@ std::vector<Voice> make_voices(const Answerer& a, const std::string& model_name,
     const bool own = !a.config.model.tokenizer_name_or_path && holds_tokenizer(adapters[i].folder);
     if (own) v.own = make_tokenizer(adapters[i].folder);
     v.tokenizer = own ? v.own.get() : all[0].tokenizer;
-    add_chat(v, a, own ? adapters[i].folder : a.config.model.tokenizer());
+    v.asking.emplace(a, adapters[i].folder, own ? adapters[i].folder : a.config.model.tokenizer(),
+                     *v.tokenizer);
+    (void)v.asking->has_turns();
   }
   return all;
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/answers/chat_reader.h"
+#include "app/answers/asking.h"
 #include "app/answers/generation.h"
 #include "lora/choice.h"
 
@@ -17,8 +17,7 @@ struct Voice {
   std::int32_t adapter = -1;             // its number; -1: none
   std::unique_ptr<Tokenizer> own;        // where the adapter has one
   const Tokenizer* tokenizer = nullptr;  // never null
-  std::optional<ChatReader> chat;        // nothing: there is no template
-  AnswerEnds plain_ends, chat_ends;      // of a continued text, and of a turn
+  std::optional<Asking> asking;          // never nothing
 };
 
 // The model's voice first. UserError for names that are there twice, and for what is no adapter or tokenizer.

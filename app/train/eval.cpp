@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "app/answers/answer_out.h"
 #include "app/answers/answers.h"
+#include "app/answers/asking.h"
 #include "app/answers/generation.h"
 #include "app/answers/predictions.h"
 #include "app/assembly/built_data.h"
@@ -30,8 +32,8 @@ void print_answers(const std::vector<Answer>& answers, std::int64_t right) {
   constexpr std::size_t kShown = 5;
   for (std::size_t i = 0; i < std::min(kShown, answers.size()); ++i) {
     const Answer& a = answers[i];
-    std::printf("  %s %s%s\n", printable(a.prompt).c_str(), printable(a.given).c_str(),
-                a.right() ? "" : (" (expected " + printable(a.expected) + ")").c_str());
+    std::printf("  %s %s%s\n", one_line(a.prompt).c_str(), one_line(a.given).c_str(),
+                a.right() ? "" : (" (expected " + one_line(a.expected) + ")").c_str());
   }
   std::printf("%lld of %zu answers right (%s)\n", static_cast<long long>(right), answers.size(),
               show::percent(static_cast<double>(right), static_cast<double>(answers.size())).c_str());
@@ -94,8 +96,9 @@ Exit eval(const EvalArgs& args) {
   Working answering(screen, "answering", "prompts");
   const auto answered = [&](auto a, auto b) { answering(a, b); };
   if (args.answers > 0)
-    answers = ask.run(engine.context, engine.store, built.model(), *data.tokenizer,
-                      end_tokens(built.folder, data.tokenizer.get()), answered);
+    answers = ask.run(
+        engine.context, engine.store, built.model(), *data.tokenizer,
+        end_tokens_of_rows(built.folder, config, *data.tokenizer, data.loaded.eval_counts.usual()), answered);
   Measures measures = e.columns;
   if (predictions) measures = predictions->run(engine.context, engine.store, answered);
   screen.clear();  // what follows goes to stdout, perhaps the same terminal

@@ -42,14 +42,14 @@ std::int64_t saves_at_once(const RunConfig& c, const RunHeader& h) {
 
 }  // namespace
 
-Written written_by(const RunConfig& c, const RunHeader& h, const Checkpoints& checkpoints,
+DiskNeeds disk_needs_of(const RunConfig& c, const RunHeader& h, const Checkpoints& checkpoints,
                    const ModelFiles& files) {
   const bool adapter = c.finetuning_type == FinetuningType::lora;
   const std::int64_t companions =
       companion_bytes(adapter ? "" : c.model.folder(), c.model.tokenizer()) + kRunFile;
   const std::int64_t rows =
       multiples(h.resumed_step, h.steps, h.logging_steps) + multiples(h.resumed_step, h.steps, h.eval_steps);
-  Written w;
+  DiskNeeds w;
   w.result = (c.training.ema_decay ? 2 : 1) * (files.bytes(false) + companions);
   w.checkpoint = checkpoints.bytes() + companions + rows * kRow / 2;
   w.checkpoints = saves_at_once(c, h);
@@ -57,7 +57,7 @@ Written written_by(const RunConfig& c, const RunHeader& h, const Checkpoints& ch
   return w;
 }
 
-void require_room(const RunConfig& config, const Written& w, std::int64_t freed) {
+void require_room(const RunConfig& config, const DiskNeeds& w, std::int64_t freed) {
   const std::string& folder = config.training.output_dir;
   const auto there = free_bytes(folder);
   if (!there || *there + freed >= w.all()) return;

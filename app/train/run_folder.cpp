@@ -9,6 +9,7 @@
 #include "app/files/model_files.h"
 #include "app/train/best_checkpoint.h"
 #include "app/train/sources.h"
+#include "data/kept_prompts.h"
 #include "data/new_tokens.h"
 #include "engine/core/typography.h"
 #include "engine/dist/together.h"
@@ -167,7 +168,8 @@ Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader
   return resumed;
 }
 
-void RunFolder::create(const Written& written) {
+void RunFolder::create(const DiskNeeds& needs, Written written) {
+  written_ = written;
   if (!root_) return;
   std::error_code error;
   fs::create_directories(folder_, error);
@@ -177,7 +179,7 @@ void RunFolder::create(const Written& written) {
     require_no_run();  // that has begun and ended meanwhile
   }
   remove_leftovers(folder_);  // of runs that were killed
-  require_room(config_, written, replaces_ ? bytes_of_run() : 0);
+  require_room(config_, needs, replaces_ ? bytes_of_run() : 0);
   if (replaces_) remove_run();
   write_file(path("run.json"), effective_config(config_) + "\n");
   if (config_.report) write_file(path("deepspeed.json"), deepspeed::as_file(*config_.report));
@@ -213,6 +215,9 @@ void RunFolder::copy_companions_to(const std::string& folder) const {
   else
     copy_companions(model.folder(), model.tokenizer(), folder);
   write_new_tokens(folder, new_tokens(config_.data));
+  ft::keep_prompts(folder, written_, config_.data, model.tokenizer());
+  const bool answers = config_.objective.type != ObjectiveType::reward;
+  if (answers && config_.finetuning_type == FinetuningType::full) end_at_turns(folder);
 }
 
 void RunFolder::add_to_checkpoint(const std::string& folder) {

@@ -7,6 +7,7 @@
 #include "app/config/config.h"
 #include "app/train/changes.h"
 #include "app/train/room.h"
+#include "data/dataset.h"
 #include "engine/io/checkpoint_folder.h"
 #include "engine/io/folder_lock.h"
 #include "engine/train/checkpoint.h"
@@ -33,9 +34,10 @@ class RunFolder {
   // Restores weights, states and `state` from the checkpoint that training.resume_from_checkpoint means, and
   // the rows before it into the header. UserError(Exit::checkpoint) when there is none where one must be.
   Resumed resume(Checkpoints&, TrainState& state, RunHeader&);
-  // Makes the folder, empty of what an overwritten run left, checkpoints too, and writes run.json. UserError
-  // (storage) when its disk has no room for what the run writes.
-  void create(const Written&);
+  // Makes the folder, empty of what an overwritten run left, checkpoints too, and writes run.json. Results and
+  // checkpoints will say how the rows were written. UserError (storage) when the disk has no room for what the
+  // run writes.
+  void create(const DiskNeeds&, Written);
   // More files for a checkpoint.
   void add_to_checkpoint(const std::string& folder);
   // The critic as a reward model, in a folder of its own; every rank its part.
@@ -57,6 +59,7 @@ class RunFolder {
   const RunConfig& config_;
   std::string folder_;
   bool root_, overwrite_;
+  Written written_ = Written::unknown;
   bool replaces_ = false;  // a run that the folder holds
   FolderLock lock_;
   mutable std::optional<NewestCheckpoint> found_;

@@ -17,9 +17,9 @@ namespace ft {
 namespace {
 
 // Shows a batch's logits to who keeps what is likeliest; null: to nobody, of a plan.
-class Asking final : public Objective, private LogitLoss {
+class AskingTeacher final : public Objective, private LogitLoss {
  public:
-  explicit Asking(Teaching* teaching) : teaching_(teaching) {}
+  explicit AskingTeacher(Teaching* teaching) : teaching_(teaching) {}
   std::int64_t count(const BatchShape& s) const override { return s.targets; }
   void forward(const Pass& p, const Batch& b, Tensor loss) override {
     Ctx c = p.context;
@@ -71,7 +71,7 @@ RunConfig config_of(const TeachArgs& args) {
 }
 
 std::unique_ptr<Engine> start(const RunConfig& config, const BuiltModel& built, const BuiltData& data) {
-  Asking nobody(nullptr);
+  AskingTeacher nobody(nullptr);
   auto ops = make_run_ops(config, 0);
   PlanRequest request{.dtype = built.dtype,
                       .adapter = false,
@@ -101,7 +101,7 @@ Exit teach(const TeachArgs& args) {
   const auto engine = start(config, *built, data);
   const std::int64_t vocabulary = built->made.info.vocab_size;
   Teaching teaching(std::min(args.top_k, vocabulary), vocabulary);
-  Asking asking(&teaching);
+  AskingTeacher asking(&teaching);
   for (const Batcher* part : {data.train.get(), data.eval.get()}) {
     Working working(screen, "asking the teacher", "batches");
     for (std::int64_t i = 0; part && i < part->batches_per_epoch(); ++i) {

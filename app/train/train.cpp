@@ -173,6 +173,17 @@ void settle_steps(const RunConfig& config, const BuiltData& data, int ranks) {
   deepspeed::settle_steps(*config.report, steps, config.training.warmup(steps));
 }
 
+// Whoever trains a chat model on plain pairs may have meant conversations.
+std::string on_plain_rows(const RunConfig& config, const BuiltModel& built, const BuiltData& data) {
+  const bool plain = data.written == Written::plain || data.written == Written::alpaca;
+  if (!plain || built.made.info.decoder || !holds_chat_template(config.model.tokenizer())) return "";
+  return str(
+      "the rows are plain ", data.written == Written::plain ? "prompts and answers" : "instructions",
+      ", trained without the model's chat template, and ft chat, serve and generate will ask in the same "
+      "way; to train with the template, write the prompts as messages: "
+      "[{\"role\": \"user\", \"content\": ...}] (docs/data.md)");
+}
+
 void begin(const RunConfig& config, Report& report, const RunHeader& head, const Resumed& resumed,
            const BuiltModel& built, const BuiltData& data) {
   report.begin(head);
@@ -184,6 +195,7 @@ void begin(const RunConfig& config, Report& report, const RunHeader& head, const
   for (const std::string& text : resumed.changes.warnings) report.warning(text);
   for (const std::string& text : resumed.changes.notes) report.note(text);
   for (const std::string& text : data.loaded.notes) report.note(text);
+  if (const std::string text = on_plain_rows(config, built, data); !text.empty()) report.note(text);
   if (config.training.gradient_checkpointing == Checkpointing::offload && !config.on_gpu())
     report.note("training.gradient_checkpointing=offload is true on a CPU, whose memory is the host's");
   if (const std::string text = idle_homes(config); !text.empty()) report.note(text);
@@ -280,11 +292,11 @@ void know_reference(const RunConfig& config, Engine& engine, const BuiltModel& b
 }
 
 // Rank 0's.
-std::unique_ptr<Reports> reports_of(const RunConfig& config, const Ranks& ranks, const Written& written,
+std::unique_ptr<Reports> reports_of(const RunConfig& config, const Ranks& ranks, const DiskNeeds& needs,
                                     Screen& screen) {
   if (!ranks.root()) return std::make_unique<Reports>();
   auto all = make_reports(screen, config.logging, config.training.output_dir);
-  all->add(std::make_unique<RoomWatch>(*all, config.training.output_dir, written));
+  all->add(std::make_unique<RoomWatch>(*all, config.training.output_dir, needs));
   return all;
 }
 
@@ -359,10 +371,10 @@ Exit train(const TrainArgs& args) {
   TrainState state = start_of(config, data, ranks.grid.data);
   const Resumed resumed = folder.resume(checkpoints, state, head);
   require_same(*engine.comm, state.step, "the step to resume from");
-  const Written written = written_by(config, head, checkpoints, *files);
-  folder.create(written);
+  const DiskNeeds needs = disk_needs_of(config, head, checkpoints, *files);
+  folder.create(needs, data.written);
   require_one_folder(*engine.comm, config.training.output_dir);
-  const auto reports = reports_of(config, ranks, written, screen);
+  const auto reports = reports_of(config, ranks, needs, screen);
   write_rollouts(online, config, ranks, state);
   if (traced) reports->add(std::move(traced));
   if (profiled) reports->add(std::move(profiled));

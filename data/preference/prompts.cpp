@@ -35,6 +35,7 @@ class Prompts : public Format {
     s.input_ids = tokenizer_ ? of_text(*found, tree, at) : of_ids(*found, at);
     if (s.input_ids.empty()) at.fail(printable(prompt_) + ": empty, there is nothing to answer");
     s.labels.assign(s.input_ids.size(), kIgnored);
+    if (tokenizer_) s.written = found->is_string() ? Written::plain : Written::chat;
     name_answer(tree);
     s.row = json_text(tree, -1);
     return s;

@@ -55,17 +55,22 @@ class TextAnswers : public Format {
       std::string begin = shared ? "" : text(*prompt, prompt_, at);
       std::string better = text(chosen, chosen_, at), worse = pairs_ ? text(rejected, rejected_, at) : "";
       if (shared) begin = take_shared_prompt(better, worse);
-      return of_texts(begin, better, worse, value, at);
+      return written(Written::plain, of_texts(begin, better, worse, value, at));
     }
     Messages better = read_messages(chosen, chosen_, at), worse;
     Messages begin = shared ? Messages{} : read_messages(*prompt, prompt_, at);
     if (pairs_) worse = read_messages(rejected, rejected_, at);
     if (shared) begin = take_shared_prompt(better, worse);
-    return of_messages(begin, better, worse, columns_.of(tree, at), value, at);
+    return written(Written::chat, of_messages(begin, better, worse, columns_.of(tree, at), value, at));
   }
 
  private:
   using Messages = RenderedChat::Messages;
+
+  static Sample written(Written how, Sample sample) {
+    sample.written = how;
+    return sample;
+  }
 
   Sample of_texts(const std::string& prompt, const std::string& chosen, const std::string& rejected,
                   float value, const Place& at) const {

@@ -36,12 +36,13 @@ struct GenerationConfig {
   std::optional<std::int64_t> forced_bos_token_id, forced_eos_token_id;
   std::int64_t seed = 42;
   std::int64_t batch_size = 8;
+  bool both_lengths = false;  // no setting: max_new_tokens was given beside max_length, so both hold
 
   // Most new tokens after a prompt of this length; below 1 when it is too long already.
   std::int64_t most(std::size_t prompt) const {
     constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;  // what no memory would hold anyway
-    return std::min(max_length ? *max_length - static_cast<std::int64_t>(prompt) : max_new_tokens,
-                    kMostTokens);
+    const std::int64_t room = max_length ? *max_length - static_cast<std::int64_t>(prompt) : kMostTokens;
+    return std::min(room, max_length && !both_lengths ? kMostTokens : max_new_tokens);
   }
 
   void fields(auto& f) {

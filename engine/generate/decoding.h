@@ -17,6 +17,8 @@ struct Prompt {
   std::vector<std::int32_t> source = {};  // encoder-decoders: what the encoder reads, at least one
   const TokenChooser* chooser = nullptr;  // null: the generator's
   std::int32_t adapter = -1;              // where a model has several: this one; -1: none
+  bool scores = false;         // its source is given the model's scores before each token of the answer
+  bool prompt_scores = false;  // and before each of the prompt; for decoders
 };
 
 // A beginning of the answer.

@@ -84,7 +84,7 @@ Generator::Generator(Ctx& context, ParameterStore& store, Model& model, Generati
       chooser_(std::move(chooser)),
       memory_(context.saved),
       cache_(model.make_kv_cache(context.saved, shape.cache, context.dtype)),
-      logits_(context.saved.take({shape.cache.slots, model.vocab_size()}, context.dtype)),
+      logits_(context.saved.take({shape.logit_rows(), model.vocab_size()}, context.dtype)),
       width_(static_cast<std::int32_t>(chooser_.config().num_beams)) {
   require(shape.cache.slots % width_ == 0, "beams were not planned for");
   context.train = false;
@@ -103,6 +103,7 @@ std::unique_ptr<Decoding> Generator::decode(const Prompt& p, Decoding::OnToken o
 bool Generator::fits(const Prompt& p) const {
   const auto length = static_cast<std::int64_t>(p.ids.size());
   const auto source = static_cast<std::int64_t>(p.source.size());
+  if (p.prompt_scores && (shape_.scored == 0 || source > 0)) return false;
   return length > 0 && length + p.max_new_tokens <= shape_.cache.capacity && length <= shape_.tokens &&
          source <= shape_.cache.source_capacity && (source > 0) == (shape_.cache.sources > 0);
 }
@@ -183,6 +184,7 @@ void Generator::extend(const std::vector<Answer*>& answers, PromptSource& prompt
   std::vector<AdapterRows> rows;
   const std::int64_t turn = model_.keys_turn_at();
   for (Answer* a : answers) {
+    if (a->prompt->prompt_scores && a->held == 0) score_prompt(*a, prompts);
     const std::span<const Branch> branches = a->decoding->branches();
     if (0 < a->held && a->held <= turn && turn < std::ssize(branches[0].ids)) remake(*a);
     for (std::size_t i = 0; i < branches.size(); ++i) {
@@ -213,6 +215,7 @@ void Generator::extend(const std::vector<Answer*>& answers, PromptSource& prompt
 }
 
 void Generator::step(Answer& a, std::span<float> scores, PromptSource& prompts) {
+  if (a.prompt->scores) prompts.scores(*a.prompt, scores, std::nullopt);
   try {
     a.open = a.decoding->step(scores);
   } catch (const UserError& e) {
@@ -233,6 +236,29 @@ void Generator::remake(Answer& a) {
     model_.extend(context_, store_, cache_, c, logits_.slice(0, 1));
   }
   a.held = static_cast<std::int32_t>(branches[0].ids.size()) - 1;
+}
+
+void Generator::score_prompt(Answer& a, PromptSource& prompts) {
+  const std::vector<std::int32_t>& ids = a.prompt->ids;
+  const auto most = static_cast<std::int32_t>(ids.size()) - 1;
+  const auto V = static_cast<std::size_t>(model_.vocab_size());
+  while (a.held < most) {
+    const auto count = std::min(most - a.held, static_cast<std::int32_t>(shape_.scored));
+    Continuation c{.input_ids = {ids.begin() + a.held, ids.begin() + a.held + count},
+                   .starts = {0, count},
+                   .slots = {a.at[0]},
+                   .past = {a.held}};
+    c.wanted.resize(static_cast<std::size_t>(count));
+    std::iota(c.wanted.begin(), c.wanted.end(), 0);
+    tokens_computed_ += count;
+    if (on_rows_) on_rows_(std::array{AdapterRows{0, count, a.prompt->adapter}});
+    model_.extend(context_, store_, cache_, c, logits_.slice(0, count));
+    download(count);
+    for (std::int32_t i = 0; i < count; ++i)
+      prompts.scores(*a.prompt, {scores_.data() + static_cast<std::size_t>(i) * V, V},
+                     ids[static_cast<std::size_t>(a.held + i + 1)]);
+    a.held += count;
+  }
 }
 
 // One token in an unused slot.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,9 @@ class PromptSource {
   // The next one, which lives until it has ended or failed; null: none now.
   virtual const Prompt* front() = 0;
   virtual void pop() = 0;  // the front is being answered now
+  // For prompts that ask for it: the model's scores of the next token, before they are changed to choose one.
+  // `given`: the prompt's token there; nothing: it is to be chosen.
+  virtual void scores(const Prompt&, std::span<const float>, std::optional<std::int32_t> /*given*/) {}
   // Each new token, except the end token; false ends this answer after it.
   virtual bool token(const Prompt&, std::int32_t token) = 0;
   virtual void ended(const Prompt&) = 0;
@@ -91,6 +95,8 @@ class Generator {
   void idle();
   // Makes the keys of an answer's branches anew; but of their last token, which the next pass computes.
   void remake(Answer&);
+  // Gives out the scores of a prompt's tokens; but of the one behind it, which the next pass computes.
+  void score_prompt(Answer&, PromptSource&);
   void download(std::int64_t sequences);  // logits to scores_
 
   Ctx& context_;
@@ -100,7 +106,7 @@ class Generator {
   TokenChooser chooser_;
   Scope memory_;
   KvCache cache_;
-  Tensor logits_;       // (slots, V)
+  Tensor logits_;       // (shape_.logit_rows(), V)
   std::int32_t width_;  // slots of an answer
   std::vector<Answer> answers_;
   std::vector<std::int32_t> free_;  // the first of `width_` slots each

@@ -32,6 +32,7 @@ CacheRows::CacheRows(const Continuation& next, const KvCacheShape& shape) {
     source.insert(source.end(), static_cast<std::size_t>(to - from), source_slot);
     source_count.insert(source_count.end(), static_cast<std::size_t>(to - from), next.source_lengths[i]);
   }
+  if (!next.wanted.empty()) last = next.wanted;
 }
 
 void copy_slot(Ops& ops, const KvCache& cache, std::int32_t from, std::int32_t to, std::int64_t tokens) {

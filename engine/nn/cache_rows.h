@@ -8,7 +8,7 @@ namespace ft {
 struct CacheRows {
   std::vector<std::int32_t> rows, first, count;    // (new tokens) see CachedRows and KeyRanges
   std::vector<std::int32_t> source, source_count;  // the same of the sources; encoder-decoders only
-  std::vector<std::int32_t> last;                  // (sequences) row of each one's last new token
+  std::vector<std::int32_t> last;                  // rows that logits are wanted of; see Continuation
   std::int64_t longest = 0;                        // tokens of a sequence, new ones included
   bool fresh = true;                               // nothing came before
 

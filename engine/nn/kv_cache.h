@@ -4,6 +4,7 @@
 // by side. For an encoder-decoder a cache also has `sources` places for one source each, whose keys and
 // values the decoder's cross-attention reads.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct GenerationShape {
   KvCacheShape cache;
   std::int64_t tokens = 0;         // new ones in one pass
   std::int64_t source_tokens = 0;  // encoder-decoders: of the sources that are encoded in one pass
+  std::int64_t scored = 0;  // tokens of a prompt whose scores one pass gives, at least `slots`; 0: none
+  std::int64_t logit_rows() const { return std::max(cache.slots, scored); }  // of one pass
 };
 
 struct KvCache {
@@ -43,6 +46,8 @@ struct Continuation {
   // Encoder-decoders: the source of each sequence, by its place, and how many tokens it has. Several may have
   // one source.
   std::vector<std::int32_t> sources, source_lengths;  // (sequences)
+  // Rows behind which the next token's logits are wanted; empty: the last one of each sequence.
+  std::vector<std::int32_t> wanted;
 
   std::int64_t rows() const { return static_cast<std::int64_t>(input_ids.size()); }
   std::int64_t sequences() const { return static_cast<std::int64_t>(slots.size()); }

@@ -162,7 +162,7 @@ class Model {
   // turn otherwise from there on; 0: never.
   virtual std::int64_t keys_turn_at() const { return 0; }
   // Runs the new tokens, whose keys and values are kept. logits (sequences, V), in the activations' dtype,
-  // are those of the token that follows each sequence.
+  // are those of the token that follows each sequence; (wanted, V), where rows are named.
   virtual void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor logits) = 0;
 
  protected:

@@ -159,7 +159,7 @@ void run_generation(const Passes& p, Ops& ops, const GenerationShape& shape, Pea
   Ctx c{ops, saved, scratch, dtype, {}, false};
   c.grid = p.grid;
   const KvCache cache = model.make_kv_cache(saved, shape.cache, dtype);
-  const Tensor logits = saved.take({shape.cache.slots, model.vocab_size()}, dtype);
+  const Tensor logits = saved.take({shape.logit_rows(), model.vocab_size()}, dtype);
   if (shape.cache.sources > 0) model.encode(c, store, cache, sources_of(shape));
   Continuation next;
   for (std::int64_t i = 0; i < shape.cache.slots; ++i) {
@@ -172,6 +172,7 @@ void run_generation(const Passes& p, Ops& ops, const GenerationShape& shape, Pea
     next.sources.push_back(static_cast<std::int32_t>(i % shape.cache.sources));
     next.source_lengths.push_back(1);
   }
+  for (std::int64_t i = 0; i < shape.scored; ++i) next.wanted.push_back(static_cast<std::int32_t>(i));
   model.extend(c, store, cache, next, logits);
   if (const std::int64_t turn = model.keys_turn_at(); 0 < turn && turn < shape.cache.capacity) {
     Continuation all{.slots = {0}, .past = {0}};  // of one sequence, anew

@@ -227,8 +227,11 @@ TEST_F(Generate, AChatFormatRemembers) {
   }
   EXPECT_EQ(said, want);
   EXPECT_EQ(chat("one two\n/reset\none two\n", settings), first + "\n" + first + "\n");
-  // the format of prompts is none of ft generate's business
-  EXPECT_EQ(answer("{\"prompt\": \"a\"}\n", {"data.chat_template=alpaca", "--overwrite"}).code, 2);
+  const std::string rows_of_all =
+      "{\"prompt\": \"one two\"}\n{\"messages\": [{\"role\": \"user\", \"content\": "
+      "\"one two\"}]}\n{\"prompt\": \"one two\", \"other\": 1}\n";
+  ASSERT_EQ(answer(rows_of_all, {settings[0], settings[1], "--overwrite"}).code, 0);
+  for (const Json& row : rows()) EXPECT_EQ(row["completion"], first);
 }
 
 TEST_F(Generate, MaxLengthCountsThePrompt) {
@@ -245,10 +248,20 @@ TEST_F(Generate, Bf16IsThereToo) {
 TEST_F(Generate, RowsThatAreWrong) {
   EXPECT_EQ(error(""), ": has no rows");
   EXPECT_EQ(error("{\"prompt\": \"a\"}\n[1]\n"), ":2: a row is a JSON object {...}");
-  EXPECT_EQ(error("{\"text\": \"a\"}"), ":1: a row needs either prompt (a string) or input_ids (token ids)");
-  EXPECT_EQ(error("{\"prompt\": \"a\", \"input_ids\": [1]}"),
-            ":1: a row needs either prompt (a string) or input_ids (token ids)");
-  EXPECT_EQ(error("{\"prompt\": 5}"), ":1: prompt must be a string, is 5");
+  const std::string kinds =
+      ":1: a row needs prompt (a text or a list of messages), messages, question, instruction or input_ids "
+      "(token "
+      "ids), not both prompt and input_ids";
+  EXPECT_EQ(error("{\"text\": \"a\"}"), kinds);
+  EXPECT_EQ(error("{\"prompt\": \"a\", \"input_ids\": [1]}"), kinds);
+  EXPECT_EQ(error("{\"prompt\": 5}"), ":1: prompt must be a text or a list of messages, is 5");
+  EXPECT_EQ(error("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}"),
+            ":1: messages: the model has no chat template; set data.chat_template=NAME");
+  EXPECT_EQ(error("{\"messages\": [5]}"),
+            ":1: messages[0]: must be {\"role\": text, \"content\": text}, is 5");
+  EXPECT_EQ(error("{\"messages\": [{\"role\": \"x\", \"content\": \"a\"}]}", {"data.chat_template=llama2"})
+                .substr(0, 13),
+            ":1: messages:");
   EXPECT_EQ(error("{\"input_ids\": 5}"), ":1: input_ids must be a list of token ids, is 5");
   EXPECT_EQ(error("{\"input_ids\": [1, -2]}"), ":1: input_ids has -2; the model's token ids are 0 to 511");
   EXPECT_EQ(error("{\"input_ids\": [512]}"), ":1: input_ids has 512; the model's token ids are 0 to 511");

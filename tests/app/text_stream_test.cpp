@@ -52,6 +52,26 @@ TEST_F(Stream, BytesThatAreNoCharacterDoNotStopIt) {
   EXPECT_GE(shown.size(), 9u);
 }
 
+// Models may have more ids than their tokenizers have tokens.
+TEST_F(Stream, IdsWithoutATokenAreNoText) {
+  TextStream stream(*tokenizer, {});
+  const auto beyond = static_cast<std::int32_t>(tokenizer->size()) + 7;
+  std::string shown = stream.add(beyond);
+  for (const std::int32_t id : tokenizer->encode("a\xF0\x9F\x99\x82z"))
+    for (int i = 0; i < 3; ++i) shown += stream.add(i == 0 ? id : beyond);
+  EXPECT_EQ(shown + stream.finish(), "a\xF0\x9F\x99\x82z");
+}
+
+TEST_F(Stream, ItsWholeTextIsThatOfAllTokens) {
+  TextStream stream(*tokenizer, {});
+  std::vector<std::int32_t> ids;
+  for (const char* name : {"<0xE4>", "<0xB8>", "<0xAD>", "<0xE4>", "<0xB8>", "<0xE4>", "<0xB8>", "<0xAD>"})
+    ids.push_back(*tokenizer->id(name));
+  for (const std::int32_t id : ids) stream.add(id);
+  stream.finish();
+  EXPECT_EQ(stream.whole(), tokenizer->decode(ids, true));
+}
+
 TEST_F(Stream, EndsBeforeAStopString) {
   show("Ada has 12 cats. Bob has one.", {"Bob", "cats"});
   EXPECT_EQ(joined, "Ada has 12 ");

@@ -6,87 +6,10 @@
 #include <set>
 
 #include "engine/io/file.h"
-#include "tests/life/http_client.h"
+#include "tests/life/served.h"
 
 namespace ft::test {
 namespace {
-
-const std::string kBase = source_path("configs/demo/base");
-const std::string kText = "/v1/completions", kChat = "/v1/chat/completions";
-const std::vector<std::string> kPrompts{"In digits: five =", "one two three",
-                                        "In digits: one hundred two =", "seven"};
-
-// A place with the demo's model and two adapters whose answers differ from its own.
-struct Served : Workplace {
-  Served() : Workplace("llama", Json{{"model", {{"model_name_or_path", kBase}}}}) {
-    std::ofstream(*this / "train.jsonl") << "{\"prompt\": \"a\", \"completion\": \"b\"}\n";
-    Json config = Json::parse(contents(*this / "run.json"));
-    config["data"]["datasets"][0].erase("type");
-    std::ofstream(*this / "run.json") << config.dump();
-    for (const std::string name : {"1", "2"})
-      EXPECT_EQ(train({"training.max_steps=1", "lora.init_lora_weights=false", "lora.r=" + name,
-                       "lora.lora_alpha=3", "training.seed=" + name, "training.output_dir=a" + name}),
-                0)
-          << says();
-  }
-  // What ft generate answers.
-  std::vector<std::string> generated(std::vector<std::string> more = {}) const {
-    std::ofstream in(*this / "in.jsonl");
-    for (const std::string& p : kPrompts) in << Json{{"prompt", p}}.dump() << "\n";
-    in.close();
-    std::vector<std::string> all{"generate",  "--model",     kBase,
-                                 "--input",   "in.jsonl",    "--output",
-                                 "out.jsonl", "--overwrite", "generation.max_new_tokens=12"};
-    all.insert(all.end(), more.begin(), more.end());
-    EXPECT_EQ(run(all), 0) << says();
-    std::vector<std::string> texts;
-    for (const Json& row : rows(*this / "out.jsonl")) texts.push_back(row["completion"]);
-    return texts;
-  }
-};
-
-class Server {
- public:
-  Server(const Workplace& w, std::vector<std::string> more = {}) : w_(w) {
-    std::vector<std::string> all{"serve", "--port", "0"};
-    const bool length = std::any_of(more.begin(), more.end(), [](const std::string& m) {
-      return m.starts_with("generation.max_length");
-    });
-    if (!length) all.push_back("generation.max_new_tokens=12");
-    if (std::find(more.begin(), more.end(), "--model") == more.end())
-      all.insert(all.end(), {"--model", kBase, "--adapter", "one=a1", "--adapter", "a2"});
-    all.insert(all.end(), more.begin(), more.end());
-    fs::remove(w / "stderr");
-    pid_ = w.start(all);
-    EXPECT_TRUE(w.wait_for_words("Ctrl-C ends it")) << w.says();
-    const std::string said = w.says(), before = "127.0.0.1:";
-    if (const auto at = said.find(before); at != std::string::npos)
-      port = std::stoi(said.substr(at + before.size()));
-  }
-  ~Server() { stop(SIGKILL); }
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
-  int stop(int signal) {
-    if (pid_ < 0) return -1;
-    kill(pid_, signal);
-    return Workplace::finish(std::exchange(pid_, -1));
-  }
-  HttpAnswer post(const std::string& path, const Json& body, const std::string& more = "") const {
-    return HttpClient(port).post(path, body, more);
-  }
-  std::string text(const std::string& model, const std::string& prompt, Json more = Json::object()) const {
-    more["model"] = model;
-    more["prompt"] = prompt;
-    const HttpAnswer a = post(kText, more);
-    EXPECT_EQ(a.status, 200) << a.body;
-    return a.json()["choices"][0]["text"];
-  }
-  int port = 0;
-
- private:
-  const Workplace& w_;
-  pid_t pid_ = -1;
-};
 
 TEST(Serve, AnswersAsGenerateDoesWithEveryAdapterAtOnce) {
   const Served w;
@@ -183,6 +106,147 @@ TEST(Serve, ChatsAsFtChatDoes) {
   EXPECT_EQ(a.json()["choices"][0]["message"]["content"].get<std::string>() + "\n", contents(w / "chat.out"));
 }
 
+TEST(Serve, AListOfPromptsIsAnsweredInItsOrder) {
+  const Served w;
+  const Server server(w, {"generation.batch_size=3"});
+  const HttpAnswer a = server.post(kText, {{"model", "base"}, {"prompt", kPrompts}, {"n", 2}, {"seed", 3}});
+  ASSERT_EQ(a.status, 200) << a.body;
+  const Json choices = a.json()["choices"];
+  ASSERT_EQ(choices.size(), 2 * kPrompts.size());
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    EXPECT_EQ(choices[i]["index"], i);
+    EXPECT_EQ(choices[i]["text"], server.text("base", kPrompts[i / 2]));
+  }
+  const Json ids = Json::array({{5, 6, 7}, {8, 9}});
+  EXPECT_EQ(server.post(kText, {{"model", "base"}, {"prompt", ids}}).json()["usage"]["prompt_tokens"], 5);
+  std::map<int, std::string> joined;
+  const HttpAnswer stream = server.post(kText, {{"model", "base"}, {"prompt", kPrompts}, {"stream", true}});
+  for (const Json& e : events(stream.body))
+    joined[e["choices"][0]["index"]] += e["choices"][0]["text"].get<std::string>();
+  ASSERT_EQ(joined.size(), kPrompts.size());
+  for (std::size_t i = 0; i < kPrompts.size(); ++i)
+    EXPECT_EQ(joined[static_cast<int>(i)], server.text("base", kPrompts[i]));
+}
+
+// Echoed tokens are those of the prompt, and the prompt of the prompt with its answer has the answer's
+// probabilities.
+TEST(Serve, LogprobsOfPromptsAndAnswers) {
+  const Served w;
+  const Server server(w, {"generation.batch_size=2"});
+  const auto ask = [&](Json more) {
+    more["model"] = "one";
+    const HttpAnswer a = server.post(kText, more);
+    EXPECT_EQ(a.status, 200) << a.body;
+    return a.json()["choices"][0];
+  };
+  std::vector<int> prompt;
+  for (int i = 0; i < 300; ++i) prompt.push_back(3 + i * 7 % 500);
+  const Json answer = ask({{"prompt", prompt}, {"max_tokens", 6}, {"logprobs", 3}});
+  const Json& own = answer["logprobs"];
+  ASSERT_EQ(own["tokens"].size(), 6u);
+  ASSERT_EQ(own["top_logprobs"].size(), 6u);
+  double last = 1;
+  for (const auto& [token, logprob] : own["top_logprobs"][0].items()) {
+    EXPECT_LT(logprob.get<double>(), last);
+    last = logprob;
+  }
+  EXPECT_EQ(own["top_logprobs"][0].front(), own["token_logprobs"][0]);  // the likeliest was taken
+  const Json echoed = ask({{"prompt", prompt}, {"max_tokens", 6}, {"logprobs", 1}, {"echo", true}});
+  ASSERT_EQ(echoed["logprobs"]["tokens"].size(), 306u);
+  EXPECT_TRUE(echoed["logprobs"]["token_logprobs"][0].is_null());
+  EXPECT_TRUE(echoed["text"].get<std::string>().ends_with(answer["text"].get<std::string>()));
+  for (std::size_t i = 0; i < 6; ++i)
+    EXPECT_EQ(echoed["logprobs"]["token_logprobs"][300 + i], own["token_logprobs"][i]);
+  // One token at a time says the same of a prompt's token as the prompt's own passes.
+  for (const int at : {1, 2, 130, 299}) {
+    const std::vector<int> begin(prompt.begin(), prompt.begin() + at);
+    const Json next = ask({{"prompt", begin}, {"max_tokens", 1}, {"logprobs", 1}});
+    EXPECT_EQ(next["logprobs"]["top_logprobs"][0].front(),
+              echoed["logprobs"]["top_logprobs"][static_cast<std::size_t>(at)].front());
+  }
+  const Json only = ask({{"prompt", "one two"}, {"max_tokens", 0}, {"logprobs", 0}, {"echo", true}});
+  EXPECT_EQ(only["text"], "one two");
+  EXPECT_EQ(only["logprobs"]["top_logprobs"], nullptr);
+  EXPECT_EQ(only["logprobs"]["tokens"].size(), only["logprobs"]["text_offset"].size());
+}
+
+TEST(Serve, LogprobsOfAChat) {
+  const Served w;
+  const Server server(w, {"data.chat_template=chatml"});
+  Json chat{{"model", "one"},
+            {"messages", {{{"role", "user"}, {"content", "one two"}}}},
+            {"logprobs", true},
+            {"top_logprobs", 2},
+            {"max_tokens", 5}};
+  const Json choice = server.post(kChat, chat).json()["choices"][0];
+  ASSERT_EQ(choice["logprobs"]["content"].size(), 5u) << choice;
+  for (const Json& t : choice["logprobs"]["content"]) {
+    ASSERT_EQ(t["top_logprobs"].size(), 2u);
+    EXPECT_EQ(t["top_logprobs"][0]["logprob"], t["logprob"]);
+    EXPECT_FALSE(t["bytes"].empty());
+  }
+  chat["stream"] = true;
+  std::size_t tokens = 0;
+  for (const Json& e : events(server.post(kChat, chat).body))
+    if (const Json& l = e["choices"][0]["logprobs"]; !l.is_null()) tokens += l["content"].size();
+  EXPECT_EQ(tokens, 5u);
+}
+
+TEST(Serve, HealthIsAskedWithoutAKey) {
+  const Served w;
+  std::ofstream(w / "key") << "s3cret\n";
+  const Server server(w, {"--api-key-file", "key"});
+  EXPECT_EQ(HttpClient(server.port).get("/health").status, 200);
+  EXPECT_EQ(HttpClient(server.port).get("/v1/models").status, 401);
+}
+
+// generation.max_length is the context, generation.max_new_tokens an answer's length.
+TEST(Serve, TheContextAndTheLengthOfAnswersAreTwoSettings) {
+  const Served w;
+  const Server server(
+      w, {"generation.max_length=64", "generation.max_new_tokens=7", "generation.min_length=60"});
+  const Json a = server.post(kText, {{"model", "base"}, {"prompt", "one"}}).json();
+  EXPECT_EQ(a["usage"]["completion_tokens"], 7) << a;
+  EXPECT_EQ(server.post(kText, {{"model", "base"}, {"prompt", "one"}, {"max_tokens", 64}}).status, 400);
+}
+
+// The calls in answers are the business of tool_calls_test.
+TEST(Serve, ToolsAndCallsReachTheTemplate) {
+  const Served w;
+  const std::string chat_template =
+      "data.chat_template={% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}{{ m.role }} "
+      "{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.arguments.city }}{% endfor %}{% endfor "
+      "%}";
+  const Server server(w, {chat_template});
+  const Json weather = Json::array({{{"type", "function"}, {"function", {{"name", "weather"}}}}});
+  const Json call{{"id", "abc"},
+                  {"type", "function"},
+                  {"function", {{"name", "weather"}, {"arguments", "{\"city\": \"Oslo\"}"}}}};
+  const Json messages = Json::array({{{"role", "user"}, {"content", "How?"}},
+                                     {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", {call}}},
+                                     {{"role", "tool"}, {"tool_call_id", "abc"}, {"content", "rain"}}});
+  const auto tokens = [&](const Json& more) {
+    Json body{{"model", "base"}, {"messages", messages}};
+    body.merge_patch(more);
+    const HttpAnswer a = server.post(kChat, body);
+    EXPECT_EQ(a.status, 200) << a.body;
+    return a.json()["usage"]["prompt_tokens"].get<int>();
+  };
+  EXPECT_GT(tokens({{"tools", weather}}), tokens({}));
+  EXPECT_EQ(tokens({{"tools", weather}, {"tool_choice", "none"}}), tokens({}));
+  const auto refused = [&](const Json& more) {
+    Json body{{"model", "base"}, {"messages", messages}};
+    body.merge_patch(more);
+    return server.post(kChat, body).json()["error"]["param"];
+  };
+  EXPECT_EQ(refused({{"tools", weather}, {"tool_choice", "required"}}), "tool_choice");
+  EXPECT_EQ(refused({{"tools", {{{"type", "function"}}}}}), "tools");
+  const Server plain(w, {"data.chat_template={% for m in messages %}{{ m.content }}{% endfor %}"});
+  EXPECT_EQ(plain.post(kChat, {{"model", "base"}, {"messages", messages}, {"tools", weather}})
+                .json()["error"]["param"],
+            "tools");
+}
+
 TEST(Serve, StopStringsAndLengthsEndAnswers) {
   const Served w;
   const Server server(w);
@@ -213,8 +277,9 @@ TEST(Serve, RefusesByName) {
     EXPECT_EQ(a.status, status) << a.body;
     return a.json()["error"];
   };
-  EXPECT_EQ(refusal({{"n", 2}})["param"], "n");
-  EXPECT_EQ(refusal({{"logprobs", 1}})["param"], "logprobs");
+  EXPECT_EQ(refusal({{"n", 4000}})["param"], "n");
+  EXPECT_EQ(refusal({{"best_of", 3}})["param"], "best_of");
+  EXPECT_EQ(refusal({{"logprobs", 21}})["param"], "logprobs");
   EXPECT_EQ(refusal({{"temperature", 3}})["param"], "temperature");
   EXPECT_EQ(refusal({{"temperature", "hot"}})["param"], "temperature");
   EXPECT_EQ(refusal({{"top_p", 0}})["param"], "top_p");
@@ -223,9 +288,10 @@ TEST(Serve, RefusesByName) {
   EXPECT_EQ(refusal({{"stop", {""}}})["param"], "stop");
   EXPECT_EQ(refusal({{"presence_penalty", 1}})["param"], "presence_penalty");
   EXPECT_EQ(refusal({{"frobnicate", 1}})["param"], "frobnicate");
-  EXPECT_EQ(refusal({{"prompt", {"a", "b"}}})["param"], "prompt");
+  EXPECT_EQ(refusal({{"prompt", {"a", 7}}})["param"], "prompt");
+  EXPECT_EQ(refusal({{"prompt", Json::array()}})["param"], "prompt");
   EXPECT_EQ(refusal({{"prompt", {1, 512}}})["param"], "prompt");
-  EXPECT_EQ(refusal({{"echo", true}})["type"], "invalid_request_error");
+  EXPECT_EQ(refusal({{"echo", "yes"}})["type"], "invalid_request_error");
   EXPECT_EQ(refusal({{"model", "other"}}, 404)["code"], "model_not_found");
   EXPECT_EQ(refusal({{"messages", {{{"role", "user"}, {"content", "a"}}}}}, 400, kChat)["param"], nullptr);
   EXPECT_EQ(refusal({{"messages", Json::array()}}, 400, kChat)["param"], "messages");

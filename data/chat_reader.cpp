@@ -1,4 +1,4 @@
-#include "app/answers/chat_reader.h"
+#include "data/chat_reader.h"
 
 #include <array>
 #include <nlohmann/json.hpp>

@@ -1,0 +1,54 @@
+// How a model is asked: as its rows were written in training, where its folder says so (data/kept_prompts.h),
+// else conversations with its chat template and texts as they are; and where its answers end.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/answers/generation.h"
+#include "data/chat_reader.h"
+#include "data/dataset.h"
+
+namespace ft {
+
+class Asking {
+ public:
+  // `folder`: the adapter's or the model's, which may say how it was trained; data.chat_template on the command
+  // line comes before it, and "none" there means texts as they are. The tokenizer outlives it.
+  Asking(const Answerer&, const std::string& folder, const std::string& tokenizer_path, const Tokenizer&);
+  // The same of the model itself, with its adapter and its tokenizer.
+  explicit Asking(const Answerer&);
+
+  // Conversations have several turns; else each question is asked alone.
+  // UserError where the model's own template cannot be read, which texts do not need.
+  bool has_turns() const;
+  // Training or the command line decided how a text is asked.
+  bool is_known() const { return written_ != Written::unknown; }
+  Written written() const { return written_; }
+
+  // Tokens up to where the answer begins. Throws std::invalid_argument: what is wrong with the conversation.
+  std::vector<std::int32_t> conversation(ChatTurns) const;
+  // One question, as trained; where that is not known, the text as it is.
+  std::vector<std::int32_t> question(const std::string& text) const;
+  // The same of Alpaca's instruction, with an input or ""; where it is not known, in Alpaca's words.
+  std::vector<std::int32_t> instruction(const std::string& text, const std::string& input) const;
+
+  const AnswerEnds& plain_ends() const { return plain_; }  // of a continued text
+  const AnswerEnds& chat_ends() const { return turn_; }    // of a turn
+  const AnswerEnds& question_ends() const { return written_ == Written::chat ? turn_ : plain_; }
+
+ private:
+  const Answerer& answerer_;
+  const Tokenizer& tokenizer_;
+  Written written_ = Written::unknown;
+  std::optional<ChatReader> chat_;
+  std::optional<UserError> unreadable_;  // why there is none although the model has a template
+  AnswerEnds plain_, turn_;
+};
+
+// Tokens that end the answers of a run's own rows: the model's, and where rows are conversations the one that
+// closes a turn.
+std::vector<std::int32_t> end_tokens_of_rows(const std::string& folder, const RunConfig&, const Tokenizer&,
+                                             Written);
+
+}  // namespace ft

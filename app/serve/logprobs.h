@@ -1,0 +1,18 @@
+// The probabilities of an answer's tokens in the words of OpenAI's API.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "data/tokenizer.h"
+#include "engine/generate/log_probabilities.h"
+#include "engine/io/json.h"
+
+namespace ft {
+
+// Of /v1/completions: tokens, token_logprobs, top_logprobs and text_offset, each a list. `offset`: characters of the
+// text before the first token; afterwards, before the next one. top: whether likeliest tokens were asked for.
+Json completion_logprobs(std::span<const ScoredToken>, const Tokenizer&, bool top, std::int64_t& offset);
+// Of /v1/chat/completions: content, a list of a token each.
+Json chat_logprobs(std::span<const ScoredToken>, const Tokenizer&);
+
+}  // namespace ft

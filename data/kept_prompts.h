@@ -1,0 +1,31 @@
+// How rows were written for the model, kept in its folder, so that it is asked in the same way later: the file
+// ft_prompts.json beside the tokenizer's. Other programs pass over it; a template of the run's own is also
+// written as chat_template.jinja, which they read.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "data/config.h"
+#include "data/dataset.h"
+#include "engine/io/json.h"
+
+namespace ft {
+
+inline constexpr const char* kPromptsFile = "ft_prompts.json";
+
+struct KeptPrompts {
+  Written written = Written::unknown;
+  std::optional<std::string> chat_template;  // the name in data.chat_template; nothing: the folder's own
+  std::string kwargs;                        // data.chat_template_kwargs as JSON; "": none
+};
+
+// Nothing where there is no such file. UserError (exit 3) where it is none of ft's.
+std::optional<KeptPrompts> read_kept_prompts(const std::string& folder);
+
+// Writes the file, and a template that is no name as chat_template.jinja. Rows of unknown form change nothing:
+// what the model's folder says still holds.
+void keep_prompts(const std::string& folder, Written, const DataConfig&,
+                  const std::filesystem::path& tokenizer_path);
+
+}  // namespace ft

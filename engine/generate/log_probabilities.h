@@ -1,0 +1,34 @@
+// How likely a model finds the tokens that may come next: logarithms of probabilities, of its own scores, before
+// temperature and all else that changes the choice.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ft {
+
+struct TokenLogprob {
+  std::int32_t token;
+  float logprob;
+};
+
+// A token of a text, and the likeliest ones in its place, the best first.
+struct ScoredToken {
+  std::int32_t token = 0;
+  bool scored = true;  // false: the first of a text, before which the model says nothing
+  float logprob = 0;
+  std::vector<TokenLogprob> top{};
+};
+
+class LogProbabilities {
+ public:
+  explicit LogProbabilities(std::span<const float> scores);
+  ScoredToken of(std::int32_t token, std::size_t top) const;
+
+ private:
+  float logprob(std::size_t token) const;
+  std::vector<float> scores_;
+  double log_sum_ = 0;
+};
+
+}  // namespace ft
