@@ -9,7 +9,9 @@
 
 #include "lora/dora.h"
 #include "lora/matching.h"
+#include "lora/no_effect.h"
 #include "lora/peft_config.h"
+#include "lora/tokens.h"
 
 namespace ft::lora {
 namespace {
@@ -43,9 +45,11 @@ class Chooser {
     if (c.exclude_modules) excluded_.emplace(*c.exclude_modules, setting("exclude_modules"), exit);
   }
 
-  bool wants(const Linear& l) {
-    const std::string name = in_peft(l.name);
-    const bool target = all_linear_ ? l.name != origin_.head : targets_->matches(name);
+  bool wants(const Linear& l) { return wants(l.name, l.name != origin_.head); }
+  // all_linear: "all-linear" means this module too.
+  bool wants(const std::string& module, bool all_linear) {
+    const std::string name = in_peft(module);
+    const bool target = all_linear_ ? all_linear : targets_->matches(name);
     if (!target || (excluded_ && excluded_->matches(name))) return false;
     return in_layers(name);
   }
@@ -66,8 +70,9 @@ class Chooser {
     std::int64_t r;
     float scale;
   };
-  Form form(const std::string& name) const {
+  Form form(const std::string& name) {
     const Exit exit = origin_.exit;
+    adapted_.insert(name);
     const auto r =
         pattern_value(config_.rank_pattern, name, setting("rank_pattern"), exit).value_or(config_.r);
     const auto alpha = pattern_value(config_.alpha_pattern, name, setting("alpha_pattern"), exit)
@@ -82,7 +87,7 @@ class Chooser {
   }
   // module: what the files call it; name: what patterns of ranks are matched with.
   std::unique_ptr<LoraAdapter> adapter(const Linear& l, const std::string& module, const std::string& name,
-                                       DType dtype) const {
+                                       DType dtype) {
     const Form f = form(in_peft(name));
     require_start(l, f.r);
     const auto make = [&]<class T>(std::type_identity<T>) {
@@ -109,12 +114,16 @@ class Chooser {
     return ranks;
   }
 
+  // Names of all that form() was asked for.
+  const std::set<std::string>& adapted() const { return adapted_; }
+
   // Targets must mean something, and something must be left after the exclusions.
   void check(Model& model, std::size_t chosen) const {
     const auto unused = targets_ ? targets_->unused() : std::vector<std::string>{};
     if (!unused.empty() && (origin_.every_target || unused.size() == targets_->size()))
       throw UserError(origin_.exit, str(setting("target_modules"), ": nothing is called \"", join(unused),
-                                        "\"; linears of this model: ", join(short_names(model))));
+                                        "\"", list_meant(config_.target_modules, model),
+                                        "; linears of this model: ", join(short_names(model))));
     for (const std::string& target : config_.target_parameters.value_or(std::vector<std::string>{}))
       if (origin_.every_target && !used_parameters_.contains(target))
         throw UserError(origin_.exit,
@@ -192,7 +201,7 @@ class Chooser {
   bool all_linear_ = false;
   std::vector<Expression> lists_;  // of layers
   std::optional<Matcher> targets_, excluded_;
-  std::set<std::string> used_parameters_;
+  std::set<std::string> used_parameters_, adapted_;
 };
 
 class EachMoe final : public Visitor {
@@ -213,19 +222,64 @@ bool any_module(std::string_view parameter, const F& matches) {
 }
 
 // PEFT gives no adapter to a module with this name or inside one ...
-bool keeps_whole(const Linear& l, const std::vector<std::string>& modules) {
+bool keeps_whole(const std::string& module, const std::vector<std::string>& modules) {
   return std::any_of(modules.begin(), modules.end(), [&](const std::string& m) {
-    return any_module(in_peft(l.name) + ".",
+    return any_module(in_peft(module) + ".",
                       [&](std::string_view name) { return ends_with_module(name, m); });
   });
 }
 
-// PEFT trains a copy of what it saves, so that the embedding and a head that shares its table part.
-bool parts_head_from_embedding(const std::vector<std::string>& modules, const Origin& origin) {
+// PEFT trains a copy of what it saves, so that the embedding and a head that shares its table part, unless
+// ensure_weight_tying keeps the table in one. Then it is trained in its place, whichever of them is named.
+std::vector<std::string> part_head_from_embedding(Model& model, std::vector<std::string> modules,
+                                                  const LoraConfig& config, const Origin& origin) {
   const std::string head = in_peft(origin.head);
-  return std::any_of(modules.begin(), modules.end(), [&](const std::string& m) {
-    return origin.embedding.ends_with(m) || head.ends_with(m);
+  const auto is_head = [&](const std::string& m) { return head.ends_with(m); };
+  const auto is_embedding = [&](const std::string& m) { return origin.embedding.ends_with(m); };
+  const bool any = std::ranges::any_of(modules, is_head) || std::ranges::any_of(modules, is_embedding);
+  if (!any) return modules;
+  if (!config.ensure_weight_tying || !origin.tied_head) {
+    model.untie();
+    return modules;
+  }
+  if (std::ranges::none_of(modules, is_embedding)) modules.push_back(origin.embedding);
+  std::erase_if(modules, is_head);
+  return modules;
+}
+
+// LoRA of the input embedding. A head that shares the table computes without, or, with ensure_weight_tying,
+// with the same.
+void adapt_embedding(Model& model, Chooser& chooser, const LoraConfig& config, DType dtype,
+                     const Origin& origin, const std::vector<std::string>& whole, Attached& out) {
+  const bool ties = config.ensure_weight_tying && origin.tied_head;
+  const bool own = chooser.wants(origin.embedding, false),
+             of_head = ties && chooser.wants(origin.head, false);
+  if ((!own && !of_head) || keeps_whole(origin.embedding, whole)) return;
+  const auto refuse = [&](const std::string& what) {
+    throw UserError(origin.exit, str(origin.prefix, what));
+  };
+  const std::string at = "target_modules: an adapter of " + origin.embedding;
+  if (!origin.one_embedding)
+    refuse(at +
+           ": not for encoder-decoders, whose encoder and decoder look tokens up by themselves; leave it "
+           "out, or name it in modules_to_save");
+  if (config.use_dora) refuse(at + ": not with use_dora; leave one of the two out");
+  const LoraInit init = start_of(config.init_lora_weights)->init;
+  if (init != LoraInit::kaiming && init != LoraInit::random_b && init != LoraInit::gaussian)
+    refuse(at + ": only with init_lora_weights true, false and gaussian");
+  const Parameter& table = model.input_embedding();
+  const auto form = chooser.form(in_peft(origin.embedding));
+  auto adapter = std::make_unique<EmbeddingLora>(kPeftPrefix + in_peft(origin.embedding), table.shape[0],
+                                                 table.shape[1], form.r, form.scale, dtype);
+  out.embedding = adapter.get();
+  out.embedding_module = origin.embedding;
+  out.tied_lora = ties;
+  model.adapt_embedding(std::move(adapter));
+  if (!ties) return;
+  EachLinear each([&](Linear& l) {
+    if (l.name == origin.head) l.adapter = std::make_unique<TiedLora>(*out.embedding);
   });
+  model.visit(each);
 }
 
 // ... but saves all whose name ends so, even within a part: "norm" is input_layernorm too.
@@ -263,45 +317,18 @@ void refuse_whole_experts(Model& model, const Origin& origin) {
   model.visit(each);
 }
 
-// Gives rows of the input embedding a parameter of their own.
-void train_tokens(Model& model, const LoraConfig& config, DType dtype, const Origin& origin, Attached& out) {
-  const std::string setting = origin.prefix + "trainable_token_indices";
-  const auto wanted = trained_tokens(config.trainable_token_indices, setting, origin.exit);
-  if (!wanted) return;
-  const auto refuse = [&](const std::string& what) {
-    throw UserError(origin.exit, str(setting, ": ", what));
-  };
-  const Parameter& table = model.input_embedding();
-  const std::string module(parent_of(table.name));
-  if (!wanted->embedding.empty() && !ends_with_module(module, wanted->embedding))
-    refuse(str("there is no \"", printable(wanted->embedding), "\"; the input embedding is ", module));
-  if (table.trainable) refuse(str(module, " is trained whole; leave it out of modules_to_save"));
-  if (config.use_dora && std::find(out.linears.begin(), out.linears.end(), origin.head) != out.linears.end())
-    refuse("not with a head that use_dora rescales; leave the head out of target_modules");
-  std::set<std::int64_t> seen;
-  for (const std::int64_t id : wanted->ids) {
-    if (id < 0 || id >= table.shape[0]) refuse(str(id, " is no token: the vocabulary has ", table.shape[0]));
-    if (!seen.insert(id).second) refuse(str(id, " is there twice"));
-    out.token_ids.push_back(static_cast<std::int32_t>(id));
-  }
-  const auto n = static_cast<std::int64_t>(out.token_ids.size());
-  out.tokens = &model.train_rows({.name = kPeftPrefix + module + ".token_adapter.trainable_tokens_delta",
-                                  .shape = {n, table.shape[1]},
-                                  .dtype = dtype,
-                                  .trainable = true},
-                                 out.token_ids);
-}
-
 }  // namespace
 
 Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origin& origin) {
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   model.visit(freeze);
-  if (config.modules_to_save && parts_head_from_embedding(*config.modules_to_save, origin)) model.untie();
+  const std::vector<std::string> whole = part_head_from_embedding(
+      model, config.modules_to_save.value_or(std::vector<std::string>{}), config, origin);
+  const std::vector<TrainedTokens> tokens = tokens_to_train(model, config, origin);
   Attached out;
   out.head = origin.head;
   Chooser chooser(config, origin);
-  const auto& whole = config.modules_to_save;
+  adapt_embedding(model, chooser, config, dtype, origin, whole, out);
   std::set<const Linear*> single, routers;  // of single experts; of layers with experts
   EachMoe experts([&](Moe& m) {
     const ExpertsRanks ranks = chooser.experts(m);
@@ -315,7 +342,7 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
     if (single.contains(&l) && !origin.single_experts) return;
     const std::string weight = weight_of(l);
     const bool parameter = chooser.wants_parameter(l.name + ".weight");
-    if (l.adapter || (!parameter && !chooser.wants(l)) || (whole && keeps_whole(l, *whole))) return;
+    if (l.adapter || (!parameter && !chooser.wants(l)) || keeps_whole(l.name, whole)) return;
     // Transformers 4 called routers as the files do.
     const bool older = routers.contains(&l) && !parameter;
     const std::string module = !older ? l.name : weight.substr(0, weight.rfind('.'));
@@ -330,11 +357,11 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
     l.adapter = std::move(adapter);
   });
   model.visit(choose);
-  chooser.check(model, out.adapters.size() + out.experts.size());
+  chooser.check(model, out.adapters.size() + out.experts.size() + (out.embedding ? 1 : 0));
   if (out.single_experts && config.use_dora)
     throw UserError(origin.exit, origin.prefix + "use_dora: not on linears of single experts");
-  if (whole) {
-    mark_modules_to_save(model, *whole, origin);
+  if (!whole.empty()) {
+    mark_modules_to_save(model, whole, origin);
     refuse_whole_experts(model, origin);
   }
   EachParameter collect([&](Parameter& p) {
@@ -342,7 +369,8 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
     if (p.trainable && !p.name.starts_with(kPeftPrefix)) out.whole.push_back(&p);
   });
   model.visit(collect);
-  train_tokens(model, config, dtype, origin, out);
+  train_tokens(model, tokens, config, dtype, origin, out);
+  out.warnings = without_effect(model, config, chooser.adapted(), origin);
   return out;
 }
 

@@ -8,11 +8,19 @@
 #include "engine/nn/model.h"
 #include "lora/adapter.h"
 #include "lora/config.h"
+#include "lora/embedding.h"
 #include "lora/experts.h"
 
 namespace ft::lora {
 
 inline constexpr const char* kPeftPrefix = "base_model.model.";  // of every name in a PEFT file
+
+// Rows of a table that are a parameter of their own.
+struct TokenTable {
+  Parameter* values = nullptr;
+  std::vector<std::int32_t> ids;
+  std::string weight, stored;  // the table's name, and its name in the model's files
+};
 
 struct Attached {
   std::vector<std::string> linears;    // adapted, by name
@@ -24,8 +32,11 @@ struct Attached {
   std::vector<Parameter*> whole;       // trained whole: modules_to_save and biases, by their base names
   std::string head = "lm_head";        // what the model calls it
   bool inputs_first = false;           // PEFT's fan_in_fan_out: some are, and not in 4 bits
-  Parameter* tokens = nullptr;         // rows of the input embedding; null: none
-  std::vector<std::int32_t> token_ids;
+  std::vector<TokenTable> tokens;
+  EmbeddingLora* embedding = nullptr;  // null: none
+  std::string embedding_module;        // its module, with `embedding`
+  bool tied_lora = false;              // the head computes with it too
+  std::vector<std::string> warnings;   // of settings that have no effect
 };
 
 // Where a LoraConfig comes from.
@@ -37,6 +48,8 @@ struct Origin {
   bool every_target = true;
   bool single_experts = false;  // linears of single experts may be meant, as with transformers 4
   std::string head = "lm_head", embedding = "model.embed_tokens";  // what the model calls them
+  bool tied_head = false;                                          // they share the table
+  bool one_embedding = true;  // false: encoder and decoder look tokens up in modules of their own
 };
 
 // Freezes everything, attaches adapters that compute in the given dtype, marks what else is trained.

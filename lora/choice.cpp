@@ -66,9 +66,9 @@ std::string shared_part(const LoraConfig& c, const AdapterFolder& folder, const 
   if (c.use_dora) return "use_dora";
   if (c.modules_to_save && !c.modules_to_save->empty()) return "modules_to_save";
   if (c.bias != LoraBias::none) return "bias";
-  if (trained_tokens(c.trainable_token_indices, "", Exit::input)) return "trainable_token_indices";
+  if (!trained_tokens(c.trainable_token_indices, "", Exit::input).empty()) return "trainable_token_indices";
   if (start_of(c.init_lora_weights)->changes_base()) return "init_lora_weights";
-  if (folder.rows_of(embedding) > 0) return "an embedding of its own";
+  if (folder.rows_of(embedding, embedding) > 0) return "an embedding of its own";
   return "";
 }
 
@@ -95,6 +95,7 @@ AdapterChoice::AdapterChoice(Model& model, const std::vector<Named>& all, DType 
                         .embedding = std::string(parent_of(embedding))};
     const Attached attached = ft::lora::attach(model, folder.config(), dtype, origin);
     if (!attached.experts.empty() || attached.single_experts) refuse("an adapter of experts");
+    if (attached.embedding) refuse("an adapter of " + attached.embedding_module);
     folder.expect(attached, {});
     EachLinear take([&](Linear& l) {
       if (!l.adapter) return;

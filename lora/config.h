@@ -86,6 +86,7 @@ struct LoraConfig {
   std::optional<std::vector<std::int64_t>> layers_to_transform;
   std::optional<Modules> layers_pattern;
   JsonText trainable_token_indices;
+  bool ensure_weight_tying = false;
   bool use_rslora = false;
   bool use_dora = false;
   LoraInitWord init_lora_weights = LoraInit::kaiming;
@@ -121,7 +122,13 @@ struct LoraConfig {
       "\"block\" and \"layer\"; null: the first number in a name counts.",
       not_empty());
     f("trainable_token_indices", trainable_token_indices,
-      "Tokens whose embeddings are trained, each row by itself: [ids], or {\"embed_tokens\": [ids]}.");
+      "Tokens whose rows are trained, each by itself: [ids] of the embedding (and of a head that shares it), "
+      "or "
+      "{\"embed_tokens\": [ids], \"lm_head\": [ids]}, each with rows of its own.");
+    f("ensure_weight_tying", ensure_weight_tying,
+      "Where the head shares the embedding's table: keep them one when modules_to_save or target_modules "
+      "name "
+      "either; false: each then has its own.");
     f("use_rslora", use_rslora, "Scale by lora_alpha / sqrt(r) instead (rank-stabilized LoRA).");
     f("use_dora", use_dora, "Weight-decomposed LoRA: a magnitude for each output is trained too.");
     f("init_lora_weights", init_lora_weights,
@@ -142,13 +149,13 @@ struct LoraConfig {
   }
 };
 
-// What trainable_token_indices says: the embedding (empty: the model's own) and the rows.
+// Rows of one table that trainable_token_indices names: the module (empty: the input embedding), its rows.
 struct TrainedTokens {
-  std::string embedding;
+  std::string module;
   std::vector<std::int64_t> ids;
 };
-// Nothing: none are. UserError for what is neither, naming `setting`.
-std::optional<TrainedTokens> trained_tokens(const JsonText&, const std::string& setting, Exit exit);
+// One entry for each table. UserError for anything but ids, naming `setting`.
+std::vector<TrainedTokens> trained_tokens(const JsonText&, const std::string& setting, Exit exit);
 
 struct QuantizationConfig {
   bool load_in_4bit = false;

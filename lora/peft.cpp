@@ -5,7 +5,7 @@
 
 #include "engine/io/file.h"
 #include "engine/io/safetensors_write.h"
-#include "lora/peft_config.h"
+#include "engine/io/same_values.h"
 
 namespace ft::lora {
 namespace {
@@ -13,32 +13,47 @@ namespace {
 constexpr const char* kWeights = "adapter_model.safetensors";
 constexpr const char* kConfig = "adapter_config.json";
 constexpr const char* kBaseWeight = ".base_layer.weight";
+constexpr const char* kOriginal = ".original_module.weight";
 constexpr const char* kTokens = ".token_adapter.trainable_tokens_delta";
 constexpr const char* kBelowTokens = ".token_adapter.base_layer.weight";
 
-// How a parameter of the base can be called in the file: under its own name, in PEFT's wrapper of an adapted
-// Linear, or as older versions of PEFT called what was trained whole.
+// How a parameter of the base can be called in the file, the first that is there holds: as a copy that was
+// trained whole, which PEFT repeats under the module's own name, or in PEFT's wrapper of an adapted module.
 std::vector<std::string> possible_names(const std::string& of_base) {
   const std::string name = in_peft(of_base);
   if (name.starts_with(kPeftPrefix)) return {name};
   const auto dot = name.rfind('.');
   const std::string module = kPeftPrefix + name.substr(0, dot), last = name.substr(dot);
-  return {module + last, module + ".base_layer" + last, module + ".modules_to_save" + last,
-          module + ".modules_to_save.default" + last, module + ".token_adapter.base_layer" + last};
+  return {module + ".modules_to_save" + last, module + ".modules_to_save.default" + last, module + last,
+          module + ".base_layer" + last, module + ".token_adapter.base_layer" + last};
 }
 
-// Whether a parameter is the table of which single rows are trained.
+std::string module_of(const std::string& parameter) { return parameter.substr(0, parameter.rfind('.')); }
+
+// Whether a parameter is a table of which single rows are trained.
 bool below_tokens(const Parameter& p, const Attached& a) {
-  return a.tokens && a.tokens->name == kPeftPrefix + in_peft(p.name.substr(0, p.name.rfind('.'))) + kTokens;
+  return std::ranges::any_of(a.tokens, [&](const TokenTable& t) { return t.weight == p.name; });
+}
+
+// Whether a module has an adapter beside its own weight.
+bool is_adapted(const std::string& module, const Attached& a) {
+  return std::ranges::find(a.linears, module) != a.linears.end() ||
+         (a.embedding && module == a.embedding_module);
 }
 
 std::vector<const Parameter*> trained(const Attached& a) {
   std::vector<const Parameter*> all(a.whole.begin(), a.whole.end());
   for (LoraAdapter* l : a.adapters)
     for (const Parameter* p : l->trained()) all.push_back(p);
-  if (a.tokens) all.push_back(a.tokens);
+  for (const TokenTable& t : a.tokens) all.push_back(t.values);
+  if (a.embedding) all.insert(all.end(), {&a.embedding->a, &a.embedding->b});
   for (const ExpertsLora* l : adapters_of(a.experts)) all.insert(all.end(), {&l->a, &l->b});
   return all;
+}
+
+std::vector<std::int64_t> dims_of(const Parameter& p) {
+  const Shape& s = p.whole_shape();
+  return {s.dims, s.dims + s.rank};
 }
 
 // What PEFT wrote before safetensors.
@@ -55,14 +70,24 @@ void refuse_pickle(const std::string& folder, Exit exit) {
 
 AdapterFolder::AdapterFolder(const std::string& folder, Exit exit)
     : exit_(exit), config_file_(join_path(folder, kConfig)) {
-  config_ = read_adapter_config(config_file_, exit, base_model_);
+  config_ = read_adapter_config(config_file_, exit);
   refuse_pickle(folder, exit);
   weights_ = std::make_unique<SafetensorsFile>(join_path(folder, kWeights), exit);
 }
 
-const StoredTensor* AdapterFolder::find(const Parameter& p) const {
-  for (const std::string& name : possible_names(p.name))
+const StoredTensor* AdapterFolder::find(const std::string& parameter) const {
+  for (const std::string& name : possible_names(parameter))
     if (const StoredTensor* t = weights_->find(name)) return t;
+  return nullptr;
+}
+
+const StoredTensor* AdapterFolder::find(const Parameter& p) const {
+  const StoredTensor* own = find(p.name);
+  if (own || shared_.first.empty()) return own;
+  if (p.name == shared_.first) return find(shared_.second);
+  // The copy of the embedding was trained, and the head kept the table.
+  if (p.name == shared_.second)
+    return weights_->find(kPeftPrefix + in_peft(module_of(shared_.first)) + kOriginal);
   return nullptr;
 }
 
@@ -81,10 +106,17 @@ void AdapterFolder::expect_shape(const StoredTensor& t, const std::vector<std::i
                                ", not a float type that ft reads"));
 }
 
-std::int64_t AdapterFolder::rows_of(const std::string& embedding) const {
-  for (const std::string& name : possible_names(embedding))
-    if (const StoredTensor* t = weights_->find(name); t && !t->shape.empty()) return t->shape[0];
-  return 0;
+std::int64_t AdapterFolder::rows_of(const std::string& embedding, const std::string& head) const {
+  std::int64_t rows = 0;
+  for (const std::string& table : {embedding, head})
+    for (const std::string& name : possible_names(table))
+      if (const StoredTensor* t = weights_->find(name); t && !t->shape.empty())
+        rows = std::max(rows, t->shape[0]);
+  return rows;
+}
+
+void AdapterFolder::share_table(const std::string& embedding, const std::string& head) {
+  shared_ = {embedding, head};
 }
 
 bool AdapterFolder::has_single_experts() const {
@@ -99,42 +131,63 @@ void AdapterFolder::expect(const Attached& attached, const std::vector<const Par
   std::vector<const StoredTensor*> used;
   for (const Parameter* p : tables)
     if (const StoredTensor* t = find(*p)) {
-      expect_shape(*t, {p->whole_shape().dims, p->whole_shape().dims + p->whole_shape().rank});
+      expect_shape(*t, dims_of(*p));
       used.push_back(t);
     }
   for (const Parameter* p : trained(attached)) {
     const StoredTensor* t = find(*p);
     if (!t)
-      throw UserError(exit_, str(weights_->path(), ": ", possible_names(p->name)[0], " is missing; ",
+      throw UserError(exit_, str(weights_->path(), ": ", peft_name(*p, attached), " is missing; ",
                                  config_file_, " expects it"));
-    expect_shape(*t, {p->whole_shape().dims, p->whole_shape().dims + p->whole_shape().rank});
+    expect_shape(*t, dims_of(*p));
     used.push_back(t);
   }
   for (const StoredTensor& t : weights_->tensors())
-    if (std::find(used.begin(), used.end(), &t) == used.end()) expect_frozen(t, attached, tables.size() < 2);
+    if (std::find(used.begin(), used.end(), &t) == used.end()) expect_frozen(t, attached, tables);
 }
 
-void AdapterFolder::expect_frozen(const StoredTensor& t, const Attached& attached, bool tied) const {
+// PEFT writes what a tied head shares with the embedding a second time.
+bool AdapterFolder::repeats_for_head(const StoredTensor& t, const Attached& attached,
+                                     const StoredTensor* table) const {
+  const std::string head = kPeftPrefix + in_peft(attached.head);
+  if (t.name == head + kOriginal || t.name == head + kBaseWeight) return true;
+  if (const auto names = possible_names(attached.head + ".weight");
+      table && std::ranges::find(names, t.name) != names.end()) {
+    const auto read = [&](const StoredTensor& of) {
+      return [&](const Tensor& to, std::int64_t first) { weights_->read(of, to, first); };
+    };
+    if (t.shape == table->shape && same_values(t.numel, read(t), read(*table))) return true;
+    throw UserError(exit_, str(weights_->path(), ": ", t.name, " and ", table->name,
+                               " differ, and the model has one table for both"));
+  }
+  if (!attached.tokens.empty() && (t.name == head + kTokens || t.name == head + kBelowTokens)) return true;
+  return attached.tied_lora && (t.name == head + ".lora_A.weight" || t.name == head + ".lora_B.weight");
+}
+
+void AdapterFolder::expect_frozen(const StoredTensor& t, const Attached& attached,
+                                  const std::vector<const Parameter*>& tables) const {
   for (std::size_t i = 0; i < attached.linears.size(); ++i) {
     if (t.name != kPeftPrefix + in_peft(attached.linears[i]) + kBaseWeight) continue;
     expect_shape(t, {attached.adapters[i]->b.whole_shape()[0], attached.adapters[i]->a.whole_shape()[1]});
     return;
   }
-  // PEFT writes what a tied head shares with the embedding a second time.
-  const std::string head = kPeftPrefix + in_peft(attached.head);
-  if (tied && attached.tokens && (t.name == head + kTokens || t.name == head + kBelowTokens)) return;
+  for (const Parameter* p : tables) {
+    const std::string module = kPeftPrefix + in_peft(module_of(p->name));
+    const auto names = possible_names(p->name);
+    if (t.name == module + kOriginal || std::ranges::find(names, t.name) != names.end())
+      return expect_shape(t, dims_of(*p));
+  }
+  if (tables.size() == 1 && repeats_for_head(t, attached, find(*tables[0]))) return;
   throw UserError(exit_, str(weights_->path(), ": ", printable(t.name), " belongs to nothing that ",
                              config_file_, " adapts in this model"));
 }
 
 std::string peft_name(const Parameter& p, const Attached& attached) {
   if (p.name.starts_with(kPeftPrefix)) return p.name;
-  const auto names = possible_names(p.name);
-  const std::string module = p.name.substr(0, p.name.rfind('.'));
-  if (below_tokens(p, attached)) return kPeftPrefix + in_peft(module) + kBelowTokens;
-  const bool adapted =
-      std::find(attached.linears.begin(), attached.linears.end(), module) != attached.linears.end();
-  return names[adapted ? 1 : 0];
+  const std::string module = module_of(p.name), last = p.name.substr(module.size()),
+                    name = kPeftPrefix + in_peft(module);
+  if (below_tokens(p, attached)) return name + kBelowTokens;
+  return name + (is_adapted(module, attached) ? ".base_layer" : "") + last;
 }
 
 std::string frozen_head_name(const Attached& attached) {

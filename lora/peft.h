@@ -3,11 +3,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/io/safetensors.h"
 #include "engine/io/safetensors_write.h"
 #include "lora/attach.h"
+#include "lora/peft_config.h"
 
 namespace ft::lora {
 
@@ -18,9 +20,10 @@ class AdapterFolder {
   // does not have.
   explicit AdapterFolder(const std::string& folder, Exit exit = Exit::input);
 
-  const LoraConfig& config() const { return config_; }
+  const LoraConfig& config() const { return config_.lora; }
   const std::string& config_file() const { return config_file_; }
-  const std::string& base_model() const { return base_model_; }  // as written in it; may be empty
+  const std::string& base_model() const { return config_.base_model; }  // as written in it; may be empty
+  const std::vector<std::string>& warnings() const { return config_.warnings; }
 
   // Whether it holds the parameter: an adapter's, or one of the base that is fully trained or lies below an
   // adapter.
@@ -32,18 +35,23 @@ class AdapterFolder {
   void expect(const Attached&, const std::vector<const Parameter*>& tables) const;
   // Whether it holds matrices of single experts, as those of transformers 4 do.
   bool has_single_experts() const;
-  // Rows of the embedding that it holds; 0: it does not.
-  std::int64_t rows_of(const std::string& embedding) const;
+  // Rows of the tables of the embedding or the head that it holds; 0: it has neither.
+  std::int64_t rows_of(const std::string& embedding, const std::string& head) const;
+  // From here on a table that is missing is found where PEFT keeps it for the other end.
+  void share_table(const std::string& embedding, const std::string& head);
 
  private:
   const StoredTensor* find(const Parameter&) const;
+  const StoredTensor* find(const std::string& parameter) const;
   void expect_shape(const StoredTensor&, const std::vector<std::int64_t>& shape) const;
-  void expect_frozen(const StoredTensor&, const Attached&, bool tied) const;
+  void expect_frozen(const StoredTensor&, const Attached&, const std::vector<const Parameter*>& tables) const;
+  bool repeats_for_head(const StoredTensor&, const Attached&, const StoredTensor* table) const;
 
   Exit exit_;
-  std::string config_file_, base_model_;
-  LoraConfig config_;
+  std::string config_file_;
+  AdapterConfig config_;
   std::unique_ptr<SafetensorsFile> weights_;
+  std::pair<std::string, std::string> shared_;  // embedding and head; empty: see share_table()
 };
 
 // The name of a trained parameter in the file. Biases of adapted Linears are their base_layer's.

@@ -25,7 +25,7 @@ std::optional<Modules> read_modules(const JsonObject& j, const char* key) {
 void refuse_foreign(const JsonObject& j) {
   for (const char* key :
        {"lora_bias", "use_qalora", "use_bdlora", "layer_replication", "alora_invocation_tokens",
-        "arrow_config", "kasa_config", "velora_config", "monteclora_config", "ensure_weight_tying"}) {
+        "arrow_config", "kasa_config", "velora_config", "monteclora_config"}) {
     if (!j.has(key)) continue;
     const Json& v = j.json()[key];
     if (v != false && !(v.is_structured() && v.empty()))
@@ -73,6 +73,18 @@ Json init_as_json(const LoraInitWord& init) {
   }
 }
 
+// Keys that neither ft nor PEFT 0.21 knows, and that say something.
+std::vector<std::string> unknown_keys(const JsonObject& j) {
+  const Json known = Json::parse(adapter_config_text({}, {}, ""));
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : j.json().items()) {
+    const bool silent =
+        value.is_null() || value == false || value == "" || (value.is_structured() && value.empty());
+    if (!silent && !known.contains(key)) unknown.push_back(key);
+  }
+  return unknown;
+}
+
 }  // namespace
 
 std::optional<LoraStart> start_of(const LoraInitWord& word) {
@@ -88,20 +100,24 @@ std::optional<LoraStart> start_of(const LoraInitWord& word) {
   return LoraStart{LoraInit::pissa, n};
 }
 
-std::optional<TrainedTokens> trained_tokens(const JsonText& text, const std::string& setting, Exit exit) {
-  if (text.text.empty()) return std::nullopt;
+std::vector<TrainedTokens> trained_tokens(const JsonText& text, const std::string& setting, Exit exit) {
+  if (text.text.empty()) return {};
   const auto refuse = [&](const std::string& what) { throw UserError(exit, str(setting, ": ", what)); };
   const Json j = Json::parse(text.text);
-  if (j.is_object() && j.size() != 1) refuse("names several tables; ft trains rows of the input embedding");
-  TrainedTokens t;
-  if (j.is_object()) t.embedding = j.begin().key();
-  const Json& ids = j.is_object() ? j.begin().value() : j;
-  if (!ids.is_array() || ids.empty()) refuse("is not a list of token ids, or an object with one");
-  for (const Json& id : ids) {
-    if (!id.is_number_integer()) refuse(str(printable(id.dump()), " is not a token's id"));
-    t.ids.push_back(id.get<std::int64_t>());
-  }
-  return t;
+  if (!j.is_structured() || j.empty()) refuse("is not a list of token ids, or an object with such lists");
+  std::vector<TrainedTokens> all;
+  const auto add = [&](const std::string& module, const Json& ids) {
+    TrainedTokens& t = all.emplace_back(module);
+    if (!ids.is_array() || ids.empty()) refuse("is not a list of token ids, or an object with such lists");
+    for (const Json& id : ids) {
+      if (!id.is_number_integer()) refuse(str(printable(id.dump()), " is not a token's id"));
+      t.ids.push_back(id.get<std::int64_t>());
+    }
+  };
+  if (j.is_array()) add("", j);
+  if (j.is_object())
+    for (const auto& [module, ids] : j.items()) add(module, ids);
+  return all;
 }
 
 std::string in_peft(const std::string& name) {
@@ -110,11 +126,12 @@ std::string in_peft(const std::string& name) {
   return head ? "lm_head" + name.substr(kNeoXHead.size()) : name;
 }
 
-LoraConfig read_adapter_config(const std::string& path, Exit exit, std::string& base_model) {
+AdapterConfig read_adapter_config(const std::string& path, Exit exit) {
   const JsonObject j = JsonObject::read(path, {.exit = exit});
   if (j.text("peft_type") != "LORA") j.refuse("peft_type", "LORA");
   refuse_foreign(j);
-  LoraConfig c;
+  AdapterConfig result;
+  LoraConfig& c = result.lora;
   c.init_lora_weights = read_init(j);
   c.r = j.integer_or("r", 8, 1, kMaxRank);
   c.lora_alpha = j.positive_number_or("lora_alpha", 8);
@@ -135,6 +152,7 @@ LoraConfig read_adapter_config(const std::string& path, Exit exit, std::string& 
     c.trainable_token_indices.text = j.json()[key].dump();
     trained_tokens(c.trainable_token_indices, str(path, ": ", key), exit);
   }
+  c.ensure_weight_tying = j.boolean_or("ensure_weight_tying", false);
   c.use_rslora = j.boolean_or("use_rslora", false);
   c.use_dora = j.boolean_or("use_dora", false);
   c.task_type = j.text_or("task_type", c.task_type);
@@ -149,8 +167,12 @@ LoraConfig read_adapter_config(const std::string& path, Exit exit, std::string& 
   values("rank_pattern", c.rank_pattern,
          [](const JsonObject& o, auto& k) { return o.integer(k, 1, kMaxRank); });
   values("alpha_pattern", c.alpha_pattern, [](const JsonObject& o, auto& k) { return o.number(k); });
-  base_model = j.has("base_model_name_or_path") ? j.text("base_model_name_or_path") : "";
-  return c;
+  result.base_model = j.has("base_model_name_or_path") ? j.text("base_model_name_or_path") : "";
+  for (const std::string& key : unknown_keys(j))
+    result.warnings.push_back(str(path, ": ", printable(key),
+                                  " is not a setting of LoRA that ft knows; it is "
+                                  "ignored, and the adapter may be another function than where it was made"));
+  return result;
 }
 
 std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
@@ -184,7 +206,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
                   {"base_model_name_or_path", base_model.empty() ? none : Json(base_model)},
                   {"bias", name_of(c.bias)},
                   {"corda_config", none},
-                  {"ensure_weight_tying", false},
+                  {"ensure_weight_tying", c.ensure_weight_tying},
                   {"eva_config", eva},
                   {"exclude_modules", c.exclude_modules ? modules(*c.exclude_modules) : none},
                   {"fan_in_fan_out", attached.inputs_first},

@@ -1,6 +1,7 @@
 // adapter_config.json, both ways.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "engine/core/error.h"
 #include "lora/attach.h"
@@ -12,8 +13,13 @@ namespace ft::lora {
 // head, embed_out in the model's files, is lm_head there.
 std::string in_peft(const std::string& name);
 
+struct AdapterConfig {
+  LoraConfig lora;
+  std::string base_model;             // as written; may be empty
+  std::vector<std::string> warnings;  // of keys that are ignored
+};
 // Errors carry `exit` and name the file and the key.
-LoraConfig read_adapter_config(const std::string& path, Exit exit, std::string& base_model);
+AdapterConfig read_adapter_config(const std::string& path, Exit exit);
 
 std::string adapter_config_text(const LoraConfig&, const Attached&, const std::string& base_model);
 

@@ -98,9 +98,8 @@ Factors orthogonal(std::int64_t r, std::int64_t in, std::int64_t out, Random ran
 
 }  // namespace
 
-Starts::Starts(const Attached& attached, LoraStart start, Random random, std::string table,
-               std::vector<std::vector<float>> eva)
-    : attached_(attached), start_(start), random_(random), table_(std::move(table)), eva_(std::move(eva)) {
+Starts::Starts(const Attached& attached, LoraStart start, Random random, std::vector<std::vector<float>> eva)
+    : attached_(attached), start_(start), random_(random), eva_(std::move(eva)) {
   for (std::size_t i = 0; i < attached.adapters.size(); ++i) {
     EachParameter each([&](Parameter& p) { by_parameter_[p.name] = i; });
     attached.adapters[i]->visit_down(each);
@@ -178,19 +177,20 @@ const Starts::Rows& Starts::rows(std::size_t i, const WeightsBelow& below) const
   return rows_.emplace(i, std::move(rows)).first->second;
 }
 
-void Starts::read_tokens(const WeightSource& base, const Parameter& p, const Tensor& y,
-                         std::int64_t first) const {
-  const std::int64_t width = p.whole_shape()[1], end = first + y.numel();
+void Starts::read_tokens(const WeightSource& base, const TokenTable& tokens, const Tensor& y,
+                         std::int64_t first) {
+  const std::int64_t width = tokens.values->whole_shape()[1], end = first + y.numel();
   for (std::int64_t at = first; at < end;) {
     const std::int64_t row = at / width, column = at % width, n = std::min(width - column, end - at);
-    const std::int64_t id = attached_.token_ids[static_cast<std::size_t>(row)];
-    base.read(table_, y.elements(at - first, n), id * width + column);
+    const std::int64_t id = tokens.ids[static_cast<std::size_t>(row)];
+    base.read(tokens.stored, y.elements(at - first, n), id * width + column);
     at += n;
   }
 }
 
 void Starts::read(const WeightsBelow& below, const Parameter& p, const Tensor& y, std::int64_t first) const {
-  if (attached_.tokens && p.name == attached_.tokens->name) return read_tokens(below.base, p, y, first);
+  for (const TokenTable& t : attached_.tokens)
+    if (p.name == t.values->name) return read_tokens(below.base, t, y, first);
   const auto place = by_parameter_.find(p.name);
   if (place == by_parameter_.end()) return initialize(p, start_.init, random_, y, first);  // of all experts
   const std::size_t i = place->second;
@@ -246,7 +246,8 @@ StoredBytes ReducedBase::find_stored(const std::string& name, DType type, std::i
 }
 
 void initialize(const Parameter& p, LoraInit init, Random random, Tensor y, std::int64_t first) {
-  const bool is_a = p.name.ends_with(".lora_A.weight");
+  const bool is_a = p.name.ends_with(".lora_A.weight"),
+             of_embedding = p.name.ends_with(".lora_embedding_B") || p.name.ends_with(".lora_embedding_A");
   const Random family = random.with(p.name);
   const double fan_in = static_cast<double>(p.whole_shape()[1]);
   const double bound = 1 / std::sqrt(fan_in);
@@ -255,7 +256,9 @@ void initialize(const Parameter& p, LoraInit init, Random random, Tensor y, std:
   for (std::int64_t i = 0; i < y.numel(); ++i) {
     const auto index = static_cast<std::uint64_t>(first + i);
     double v = 0;
-    if (is_a && init == LoraInit::gaussian)
+    if (of_embedding)
+      v = init == LoraInit::random_b || p.name.back() == 'B' ? normal_at(family, index) : 0;
+    else if (is_a && init == LoraInit::gaussian)
       v = deviation * normal_at(family, index);
     else if (is_a || init == LoraInit::random_b)
       v = bound * (2 * static_cast<double>(to_uniform(family.at(index)[0])) - 1);

@@ -8,6 +8,7 @@
 //   pissa       A = sqrt(S / s) V^T, B = U sqrt(S / s) of W's largest singular values S; W loses s B A
 //   olora       A the first rows of R, B the first columns of Q in Q R = W; W loses s B A
 //   eva         A the principal components of what the Linear reads from the data (eva.h), B zero
+//   embeddings  A zero, B normal; with false both normal
 //   loftq       A = sqrt(S) V^T, B = U sqrt(S) of what 4 bits lose of W, which is as right as s is 1
 // DoRA's magnitudes are the norms of the rows of what the Linear is at the start.
 #pragma once
@@ -36,9 +37,9 @@ struct Factors {
 
 class Starts {
  public:
-  // table: the input embedding's name in the model's folder. eva: A of each adapter, where they begin so;
-  // none: they are read from elsewhere, or memory is only counted.
-  Starts(const Attached&, LoraStart, Random, std::string table, std::vector<std::vector<float>> eva = {});
+  // eva: A of each adapter, where they begin so; none: they are read from elsewhere, or memory is only
+  // counted.
+  Starts(const Attached&, LoraStart, Random, std::vector<std::vector<float>> eva = {});
 
   bool changes_base() const { return start_.changes_base(); }
   // The n-th adapter's; made once, and from several threads at a time. For pissa and olora only the whole
@@ -54,14 +55,13 @@ class Starts {
   };
   Factors make(std::size_t adapter, const WeightsBelow&) const;
   const Rows& rows(std::size_t adapter, const WeightsBelow&) const;
-  void read_tokens(const WeightSource& base, const Parameter&, const Tensor& y, std::int64_t first) const;
+  static void read_tokens(const WeightSource& base, const TokenTable&, const Tensor& y, std::int64_t first);
   // A and B as the first step has them.
   Factors first_values(std::size_t adapter, const WeightsBelow&) const;
 
   Attached attached_;
   LoraStart start_;
   Random random_;
-  std::string table_;
   std::vector<std::vector<float>> eva_;
   std::map<std::string, std::size_t> by_parameter_;
   mutable std::mutex making_;

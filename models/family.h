@@ -36,6 +36,7 @@ struct ModelInfo {
   StoredNames stored;          // how its files' names may differ
   std::int64_t positions = 0;  // tokens of the longest sequence; 0: there is no limit
   bool tied_head = false;
+  bool two_tables = false;   // config.json says that the head shares the table, and its files hold another
   bool router_loss = false;  // training adds what routers cost that use experts unevenly
   float head_scale = 1;
   float norm_offset = 0;  // what norms add to their weights

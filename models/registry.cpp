@@ -14,6 +14,7 @@
 #include "models/phi3/family.h"
 #include "models/smollm3/family.h"
 #include "models/t5/family.h"
+#include "models/tables.h"
 
 namespace ft {
 namespace {
@@ -60,6 +61,25 @@ const Entry& entry_of(const std::string& config_json) {
   config.refuse("model_type", "one of " + known);
 }
 
+// A head whose files hold another table than the embedding's does not share it, whatever config.json says: as
+// in transformers.
+void untie_by_files(MadeModel& made, const std::string& config_json) {
+  ModelInfo& info = made.info;
+  if (!info.tied_head) return;
+  StoredNames names = info.stored;
+  std::erase(names.skip, info.head_weight());
+  const auto weights = weights_beside(config_json, names);
+  if (!weights || !differ(*weights, info.embedding, info.head_weight())) return;
+  made.model->untie();
+  EachParameter own([&](Parameter& p) {
+    if (p.name == info.head_weight()) p.stored_as.clear();
+  });
+  made.model->visit(own);
+  info.stored = std::move(names);
+  info.tied_head = false;
+  info.two_tables = true;
+}
+
 }  // namespace
 
 MadeModel make_model(const std::string& config_json, DType dtype) {
@@ -67,6 +87,7 @@ MadeModel make_model(const std::string& config_json, DType dtype) {
   MadeModel made = entry.family->make(config_json, dtype);
   made.info.model_type = entry.model_type;
   made.info.architecture = entry.architecture;
+  untie_by_files(made, config_json);
   return made;
 }
 

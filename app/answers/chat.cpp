@@ -166,6 +166,7 @@ class Chat {
 Exit chat(const AnswererArgs& args) {
   Screen screen(Screen::standard_error());
   const Answerer a = open_answerer(args);
+  show_warnings(screen, a.built);
   a.text();
   if (a.config.generation.num_beams > 1)
     throw UserError(Exit::config,

@@ -139,6 +139,7 @@ Exit generate(const GenerateArgs& args) {
     throw UserError(Exit::config,
                     "ft launch generate: give --input FILE; --prompt is answered by one process");
   Screen screen(Screen::standard_error(ranks.root() ? ProgressStyle::by_terminal : ProgressStyle::none));
+  if (ranks.root()) show_warnings(screen, a.built);
   return args.input.empty() ? generate_one(args, a, screen) : generate_file(args, a, ranks, screen);
 }
 

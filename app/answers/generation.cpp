@@ -151,7 +151,7 @@ RunConfig config_of(const AnswererArgs& args) {
   j["model"]["model_name_or_path"] = std::filesystem::absolute(args.model).string();
   j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read
   BaseModelConfig model{.model_name_or_path = args.model};
-  unpack_gguf(model);
+  prepare_base(model);
   const bool gpu =
       std::find(args.overrides.begin(), args.overrides.end(), "device=cuda") != args.overrides.end();
   const std::string dtype = args.dtype == "auto" ? own_dtype(model.folder(), gpu) : args.dtype;

@@ -140,6 +140,7 @@ Exit score(const ScoreArgs& args) {
   Scoring scoring;
   const auto engine = start(config, built, scoring, batches);
   Screen screen(Screen::standard_error());
+  show_warnings(screen, built);
   {
     Working working(screen, "scoring", "batches");
     std::size_t row = 0;

@@ -11,6 +11,7 @@
 #include "app/assembly/shared_layers.h"
 #include "app/assembly/vocabulary.h"
 #include "app/config/gguf_base.h"
+#include "app/screen/screen.h"
 #include "data/efficiency/schedule.h"
 #include "engine/io/file.h"
 #include "engine/io/grown_weights.h"
@@ -131,17 +132,20 @@ std::string made_of_quantized(const RunConfig& config) {
 std::unique_ptr<WeightSource> open_base(BuiltModel& b, const RunConfig& config) {
   if (!config.model.unpacked) return open_model_folder(b.folder, b.made.info.stored);
   auto base = std::make_unique<GgufWeights>(b.name, join_path(b.folder, "config.json"));
-  if (base->is_quantized()) b.warning = gguf_warning(b.name, base->types(), made_of_quantized(config));
+  if (base->is_quantized())
+    b.warnings.push_back(gguf_warning(b.name, base->types(), made_of_quantized(config)));
   return base;
 }
 
 // Rows for tokens that the model's files do not have, as the settings ask, or the adapter has them.
 void grow(BuiltModel& b, const RunConfig& config) {
   const std::int64_t own = b.made.info.vocab_size,
-                     held = b.start ? b.start->rows_of(b.made.info.embedding) : 0,
+                     held = b.start ? b.start->rows_of(b.made.info.embedding, b.made.info.head_weight()) : 0,
                      rows = std::max(vocabulary_size(config, own), held);
   b.grown = rows > own;
   if (!b.grown) return;
+  if (b.start && b.made.info.tied_head)
+    b.start->share_table(b.model().input_embedding().name, b.made.info.head_weight());
   resize_vocabulary(b.made, rows);
   if (b.base) b.base = std::make_unique<GrownWeights>(std::move(b.base), weights_by_token(b.made.info), rows);
 }
@@ -172,8 +176,7 @@ void require_watchable(const BuiltModel& b) {
 // What adapters begin as, and what they take from the base.
 void make_starts(BuiltModel& b, bool stored_in_four_bits) {
   const lora::LoraStart start = lora::start_of(b.lora_config.init_lora_weights).value();
-  b.starts = std::make_shared<const lora::Starts>(b.attached, start, Random{b.seed}.with("init"),
-                                                  b.made.info.embedding);
+  b.starts = std::make_shared<const lora::Starts>(b.attached, start, Random{b.seed}.with("init"));
   const bool fresh = !b.start;
   require_outputs_first(b, start);
   if (begins_from_data(b)) require_watchable(b);
@@ -219,12 +222,18 @@ void random_score(Random random, double deviation, Tensor y, std::int64_t first)
 
 }  // namespace
 
+void show_warnings(Screen& screen, const BuiltModel& b) {
+  for (const std::string& text : b.warnings) screen.line("warning: " + text);
+}
+
 lora::Origin origin_of(const ModelInfo& info, const lora::AdapterFolder* start) {
   lora::Origin origin =
       start ? lora::Origin{start->config_file() + ": ", Exit::input, false} : lora::Origin{"lora."};
   origin.head = info.head;
   origin.single_experts = start && start->has_single_experts();
   origin.embedding = info.embedding.substr(0, info.embedding.rfind('.'));
+  origin.tied_head = info.tied_head;
+  origin.one_embedding = !info.decoder;
   return origin;
 }
 
@@ -238,7 +247,7 @@ void begin_as(BuiltModel& b, const RunConfig& config, const lora::LoraConfig& ad
   lora::attach_again(b.model(), b.attached, adapters, b.dtype, origin_of(b.made.info, nullptr));
   b.starts =
       std::make_shared<const lora::Starts>(b.attached, lora::start_of(adapters.init_lora_weights).value(),
-                                           Random{b.seed}.with("init"), b.made.info.embedding, std::move(a));
+                                           Random{b.seed}.with("init"), std::move(a));
   set_update_rules(b.model(), config.training);
 }
 
@@ -256,6 +265,12 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
   b.seed = static_cast<std::uint64_t>(config.training.seed);
   auto four_bit = four_bit_plan(config);
   b.made = make_model(join_path(b.folder, "config.json"), b.dtype);
+  if (b.made.info.two_tables)
+    b.warnings.push_back(str(b.name,
+                             ": config.json says tie_word_embeddings, but its files hold two different "
+                             "tables, ",
+                             b.made.info.embedding, " and ", b.made.info.head_weight(),
+                             "; both are used, as transformers does"));
   if (config.objective.type == ObjectiveType::reward) {
     make_reward_model(b.made);
     b.padding = padding_token(config.model);
@@ -280,6 +295,13 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
       throw UserError(
           origin.exit,
           origin.prefix + "lora_dropout: adapters of single experts are trained without; set it to 0");
+    const std::vector<std::string> ignored = b.start ? b.start->warnings() : std::vector<std::string>{};
+    b.warnings.insert(b.warnings.end(), ignored.begin(), ignored.end());
+    b.warnings.insert(b.warnings.end(), b.attached.warnings.begin(), b.attached.warnings.end());
+    if (config.trains && b.attached.tied_lora && b.lora_config.lora_dropout > 0)
+      throw UserError(origin.exit, origin.prefix +
+                                       "lora_dropout: not with an adapter that ensure_weight_tying lets the "
+                                       "head share; set it to 0");
     if (config.lora.expects_all_linear) require_all_linear(b);
     require_own_weights(b);
     make_starts(b, four_bit && four_bit->stored);

@@ -18,9 +18,9 @@ namespace ft {
 
 // A model that knows what to train but has no memory yet, and the files of its weights.
 struct BuiltModel {
-  std::string name;     // as the user wrote it: its folder, its id on the hub, or a GGUF file
-  std::string folder;   // where config.json is
-  std::string warning;  // what is to be said about the base; empty: nothing
+  std::string name;                   // as the user wrote it: its folder, its id on the hub, or a GGUF file
+  std::string folder;                 // where config.json is
+  std::vector<std::string> warnings;  // of the base and the adapter
   MadeModel made;
   DType dtype = DType::f32;  // of activations and frozen weights
   bool grown = false;        // the vocabulary has more rows than the files
@@ -52,6 +52,10 @@ struct BuiltModel {
   ReadParameter reader() const { return of_parts(whole_reader()); }
   ReadParameter whole_reader() const;
 };
+class Screen;
+// A line for each of the model's warnings.
+void show_warnings(Screen&, const BuiltModel&);
+
 // Where a LoraConfig comes from, the adapter or, null, the configuration, and what the model calls its ends.
 lora::Origin origin_of(const ModelInfo&, const lora::AdapterFolder* start);
 

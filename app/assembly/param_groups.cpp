@@ -46,7 +46,14 @@ bool has_rows_of_tokens(const Parameter& p, const Model& model) {
 class LoraPlus {
  public:
   LoraPlus(Model& model, const TrainingConfig& t) : ratio_(*t.loraplus_lr_ratio), decay_(t.weight_decay) {
-    EachParameter each([&](Parameter& p) { names_.insert(p.name); });
+    EachParameter each([&](Parameter& p) {
+      names_.insert(p.name);
+      if (p.name.ends_with(".lora_embedding_A"))
+        throw UserError(Exit::config,
+                        "training.loraplus_lr_ratio: PEFT gives adapters of embeddings a rate of their own "
+                        "there, which ft does not know; leave it out, or the embedding out of "
+                        "lora.target_modules");
+    });
     model.visit(each);
   }
   UpdateRule operator()(const Parameter& p) const {

@@ -348,7 +348,7 @@ RunConfig read_config(const SettingsText& tree, const std::filesystem::path& fol
   auto config = read_settings<RunConfig>(tree, folder);
   BaseModelConfig& m = config.model;
   m.folders.find(m.model_name_or_path, m.revision, "model.model_name_or_path");
-  unpack_gguf(m);
+  prepare_base(m);
   if (auto& chat = config.data.chat_template; chat && chat->ends_with(".jinja")) chat = home_expanded(*chat);
   if (m.tokenizer_name_or_path && m.tokenizer_name_or_path != m.model_name_or_path)
     m.folders.find(*m.tokenizer_name_or_path, std::nullopt, "model.tokenizer_name_or_path");

@@ -8,6 +8,7 @@
 #include "data/gguf_tokenizer.h"
 #include "engine/io/file.h"
 #include "engine/io/gguf.h"
+#include "engine/io/json.h"
 #include "models/gguf_config.h"
 
 namespace ft {
@@ -27,12 +28,29 @@ std::shared_ptr<const std::string> temporary_folder() {
           }};
 }
 
+// An adapter's folder has no config.json, and names its base.
+void refuse_adapter(const BaseModelConfig& model) {
+  const std::string& folder = model.folders.at(model.model_name_or_path);
+  const std::string file = join_path(folder, "adapter_config.json");
+  if (!path_exists(file) || path_exists(join_path(folder, "config.json"))) return;
+  constexpr const char* kBase = "base_model_name_or_path";
+  const JsonObject config = JsonObject::read(file);
+  const std::string base = config.is_text(kBase) ? config.text(kBase) : "";
+  throw UserError(Exit::input, str(printable(model.model_name_or_path), ": is an adapter, not a model; ",
+                                   base.empty() ? "adapter_config.json does not name its base. Give its base"
+                                                : "its base is " + printable(base) + ". Give that",
+                                   " as the model and this folder as the adapter (--adapter, or "
+                                   "lora.adapter_name_or_path to train on)"));
+}
+
 }  // namespace
 
-void unpack_gguf(BaseModelConfig& model) {
+void prepare_base(BaseModelConfig& model) {
+  if (model.unpacked || !model.folders.has(model.model_name_or_path)) return;
+  refuse_adapter(model);
   std::error_code none;
   const std::string& path = model.model_name_or_path;
-  if (model.unpacked || !fs::is_regular_file(path, none) || !GgufFile::is_one(path)) return;
+  if (!fs::is_regular_file(path, none) || !GgufFile::is_one(path)) return;
   const GgufFile file(path);
   const auto folder = temporary_folder();
   write_file(join_path(*folder, "config.json"), config_of_gguf(file));

@@ -16,6 +16,8 @@ class HubFolders {
   // Looks `name` up unless it is a folder here. `setting` is for the message of at().
   void find(const std::string& name, const std::optional<std::string>& revision, const std::string& setting);
   bool is_id(const std::string& name) const { return folders_.contains(name) || missing_.contains(name); }
+  // Whether at() has a folder for the name.
+  bool has(const std::string& name) const { return !missing_.contains(name); }
   // The folder of a name; the name itself where that is a path. UserError (exit 3) for an id that the cache
   // does not have: it says which command fetches it.
   const std::string& at(const std::string& name) const;

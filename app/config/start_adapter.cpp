@@ -22,8 +22,7 @@ bool take_adapter_settings(lora::LoraConfig& config, const SettingsText& tree) {
   const std::string file = join_path(*config.adapter_name_or_path, "adapter_config.json");
   lora::LoraConfig adapter;
   try {
-    std::string base_model;
-    adapter = lora::read_adapter_config(file, Exit::config, base_model);
+    adapter = lora::read_adapter_config(file, Exit::config).lora;
   } catch (const UserError&) {
     return false;
   }

@@ -12,7 +12,7 @@ namespace ft {
 RunConfig merge_config(const std::string& model, const std::string& adapter) {
   RunConfig c;
   c.model.model_name_or_path = model;
-  unpack_gguf(c.model);
+  prepare_base(c.model);
   c.training.bf16 = false;
   c.finetuning_type = adapter.empty() ? FinetuningType::full : FinetuningType::lora;
   if (!adapter.empty()) c.lora.adapter_name_or_path = adapter;
@@ -24,9 +24,8 @@ Merger::Merger(const BuiltModel& b) : built_(b), ops_(make_ops({})) {
   for (std::size_t i = 0; i < b.attached.linears.size(); ++i)
     adapters_[b.attached.weights[i]] = b.attached.adapters[i];
   for (const lora::ExpertPart& part : b.attached.experts) experts_[part.weight] = &part;
-  bool own = adapters_.contains(head);
   EachParameter each([&](Parameter& p) {
-    own |= p.name == head;
+    own_head_ |= p.name == head;
     if (b.start && !p.name.starts_with(lora::kPeftPrefix) && b.start->has(p))
       whole_[p.name == head ? p.name : p.stored_name()] = &p;
   });
@@ -35,7 +34,8 @@ Merger::Merger(const BuiltModel& b) : built_(b), ops_(make_ops({})) {
     if (l.weight->inputs_first()) inputs_first_.insert(l.name + ".weight");
   });
   b.model().visit(stored);
-  unties_ = b.made.info.tied_head && own;
+  const bool apart = b.attached.embedding && !b.attached.tied_lora;
+  unties_ = b.made.info.tied_head && (own_head_ || adapters_.contains(head) || apart);
 }
 
 Merger::~Merger() = default;
@@ -81,18 +81,17 @@ Tensor Merger::operator()(const TensorSpec& spec) {
     built_.start->read(*whole->second, y, 0);
   else
     built_.base->read(source, y, 0);
-  const bool saved_head = head && unties_ && whole != whole_.end();
-  if (built_.attached.tokens && source == built_.made.info.embedding && !saved_head) put_tokens(y);
+  if (head && own_head_)
+    put_tokens(spec.name, y);
+  else if (source == built_.made.info.embedding)
+    put_tokens(built_.model().input_embedding().name, y);
+  const lora::EmbeddingLora* embedding = built_.attached.embedding;
+  if (embedding && source == built_.made.info.embedding && !(head && unties_))
+    add_lora(embedding->a, embedding->b, embedding->scale(), y, true);
   if (const auto found = adapters_.find(spec.name); found != adapters_.end()) {
     const lora::LoraAdapter& l = *found->second;
-    held_ = nullptr;  // their room is used again
-    Tensor a = room(a_, l.a.shape), b = room(b_, l.b.shape);
-    built_.start->read(l.a, a, 0);
-    built_.start->read(l.b, b, 0);
-    // W (out, in) += s B A, or, where it is stored (in, out), its transpose.
     const bool turned = inputs_first(spec.name);
-    const Term term = turned ? Term{a, Trans::yes, b, Trans::yes} : Term{b, Trans::no, a, Trans::no};
-    product(*ops_, y, term, l.scale(), y);
+    add_lora(l.a, l.b, l.scale(), y, turned);
     if (const auto* dora = dynamic_cast<const lora::DoraAdapter*>(&l)) rescale(*dora, y, turned);
   }
   if (const auto found = experts_.find(spec.name); found != experts_.end()) add_expert(*found->second, y);
@@ -101,13 +100,26 @@ Tensor Merger::operator()(const TensorSpec& spec) {
   return y;
 }
 
-void Merger::put_tokens(const Tensor& table) {
-  const Parameter& p = *built_.attached.tokens;
-  const Tensor rows = room(a_, p.shape);
-  built_.start->read(p, rows, 0);
-  for (std::size_t i = 0; i < built_.attached.token_ids.size(); ++i)
-    std::copy_n(rows.as<float>() + static_cast<std::int64_t>(i) * rows.cols(), rows.cols(),
-                table.as<float>() + built_.attached.token_ids[i] * table.stride);
+void Merger::put_tokens(const std::string& weight, const Tensor& table) {
+  for (const lora::TokenTable& t : built_.attached.tokens) {
+    if (t.weight != weight) continue;
+    held_ = nullptr;
+    const Tensor rows = room(a_, t.values->shape);
+    built_.start->read(*t.values, rows, 0);
+    for (std::size_t i = 0; i < t.ids.size(); ++i)
+      std::copy_n(rows.as<float>() + static_cast<std::int64_t>(i) * rows.cols(), rows.cols(),
+                  table.as<float>() + t.ids[i] * table.stride);
+  }
+}
+
+// W (out, in) += s B A, or, where it is stored (in, out), its transpose.
+void Merger::add_lora(const Parameter& a, const Parameter& b, float scale, const Tensor& y, bool turned) {
+  held_ = nullptr;  // their room is used again
+  const Tensor down = room(a_, a.shape), up = room(b_, b.shape);
+  built_.start->read(a, down, 0);
+  built_.start->read(b, up, 0);
+  const Term term = turned ? Term{down, Trans::yes, up, Trans::yes} : Term{up, Trans::no, down, Trans::no};
+  product(*ops_, y, term, scale, y);
 }
 
 void Merger::rescale(const lora::DoraAdapter& l, const Tensor& y, bool turned) {

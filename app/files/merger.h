@@ -39,14 +39,15 @@ class Merger {
  private:
   // The weight as stored whose values a tensor has before the adapter is folded in.
   const std::string& source_of(const std::string& name) const;
-  void put_tokens(const Tensor& table);                                  // the rows that were trained apart
+  void put_tokens(const std::string& weight, const Tensor& table);  // the rows that were trained apart
+  void add_lora(const Parameter& a, const Parameter& b, float scale, const Tensor& y, bool turned);
   void rescale(const lora::DoraAdapter&, const Tensor& y, bool turned);  // rows to their magnitudes
   void add_expert(const lora::ExpertPart&, Tensor y);
   static Tensor room(std::vector<float>& values, const Shape& shape);
 
   const BuiltModel& built_;
   std::unique_ptr<Ops> ops_;
-  bool unties_ = false;
+  bool unties_ = false, own_head_ = false;                    // own_head_: the model has a matrix of the head
   std::map<std::string, const lora::LoraAdapter*> adapters_;  // by the weight they add to
   std::map<std::string, const lora::ExpertPart*> experts_;
   const lora::ExpertsLora* held_ = nullptr;  // whose a_ and b_ are there

@@ -148,7 +148,9 @@ class WholeModelFiles final : public ModelFiles {
     EachParameter each([&](Parameter& p) { specs.push_back({p.name, dtype, p.whole_shape()}); });
     built_.model().visit(each);
     write_shards(folder, "model", specs, {});
-    std::string config = config_with_dtype(built_.folder, dtype, built_.rows());
+    Json tied = Json::parse(config_with_dtype(built_.folder, dtype, built_.rows()));
+    write_tying(tied, built_.made.info);
+    std::string config = json_text(tied) + "\n";
     if (built_.padding) config = reward_config(config, built_.made.info.architecture, *built_.padding);
     write_file(join_path(folder, "config.json"), config);
   }
@@ -182,6 +184,10 @@ std::string config_with_dtype(const std::string& folder, DType dtype, std::optio
   j[j.contains("torch_dtype") ? "torch_dtype" : "dtype"] = name_of(dtype);
   if (rows) j["vocab_size"] = *rows;
   return json_text(j) + "\n";
+}
+
+void write_tying(Json& config, const ModelInfo& info) {
+  if (info.two_tables && !info.decoder) config["tie_word_embeddings"] = false;
 }
 
 bool holds_chat_template(const std::string& tokenizer) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/assembly/built_model.h"
+#include "engine/io/json.h"
 #include "engine/train/checkpoint.h"
 
 namespace ft {
@@ -15,6 +16,10 @@ std::unique_ptr<ModelFiles> make_model_files(const BuiltModel&);
 // config.json of `folder` as text, with the weights' type set to `dtype` under the key that it uses, and the
 // vocabulary's size where it has grown.
 std::string config_with_dtype(const std::string& folder, DType dtype, std::optional<std::int64_t> rows = {});
+
+// Says in config.json that the head has a table of its own, where the files of a decoder hold two and it says
+// otherwise. An encoder-decoder scales by that setting and keeps it.
+void write_tying(Json& config, const ModelInfo&);
 
 // Whether the folder of a tokenizer (or of its file) says how conversations are written.
 bool holds_chat_template(const std::string& tokenizer);

@@ -194,10 +194,21 @@ void export_gguf_lora(const GgufArgs& args) {
   for (const Parameter* p : built.attached.whole)
     throw UserError(Exit::input, str(args.adapter, ": ", p->name,
                                      " was fully trained, which a GGUF adapter cannot hold; use --to gguf"));
-  if (built.attached.tokens)
+  if (!built.attached.tokens.empty())
     throw UserError(Exit::input, str(args.adapter,
                                      ": trainable_token_indices: a GGUF adapter cannot hold rows "
                                      "of the embedding; use --to gguf"));
+  if (built.attached.embedding)
+    throw UserError(Exit::input,
+                    str(args.adapter, ": target_modules: an adapter of ", built.attached.embedding_module,
+                        " is not exported as a GGUF adapter; use --to gguf"));
+  const ModelInfo& info = built.made.info;
+  if (info.tied_head && std::ranges::find(built.attached.linears, info.head) != built.attached.linears.end())
+    throw UserError(
+        Exit::input,
+        str(args.adapter, ": target_modules: an adapter of ", info.head,
+            ", which shares the embedding's table: the base's GGUF file has no output.weight that "
+            "a GGUF adapter could add to; use --to gguf"));
   if (built.lora_config.use_dora)
     throw UserError(Exit::input, str(args.adapter,
                                      ": use_dora: a GGUF adapter cannot hold magnitudes; use "

@@ -1,8 +1,10 @@
 #include "app/models/average.h"
 
-#include <filesystem>
+#include <array>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
 #include "app/files/model_files.h"
 #include "app/screen/format.h"
@@ -12,6 +14,7 @@
 #include "engine/io/safetensors.h"
 #include "engine/io/safetensors_write.h"
 #include "engine/io/weights.h"
+#include "lora/config.h"
 
 namespace ft {
 namespace {
@@ -81,15 +84,42 @@ std::vector<TensorSpec> specs_of(const std::vector<Folder>& folders, std::option
   return specs;
 }
 
+// The settings of an adapter that say what its weights are, with PEFT's defaults.
+const std::array<std::pair<const char*, Json>, 10> kShaping = {{{"r", 8},
+                                                                {"lora_alpha", 8},
+                                                                {"use_rslora", false},
+                                                                {"rank_pattern", Json::object()},
+                                                                {"alpha_pattern", Json::object()},
+                                                                {"use_dora", false},
+                                                                {"lora_bias", false},
+                                                                {"ensure_weight_tying", false},
+                                                                {"trainable_token_indices", Json::array()},
+                                                                {"init_lora_weights", true}}};
+
+// The setting, or its default; the order of an object's keys does not matter. Ways to begin count only where
+// the base's weights are then without a part.
+nlohmann::json shaping(const JsonObject& config, const char* key, const Json& usual) {
+  const Json& value = config.has(key) ? config.json()[key] : usual;
+  const bool start = key == std::string_view("init_lora_weights");
+  const auto begins = start && value.is_string() ? lora::start_of(value.get<std::string>()) : std::nullopt;
+  if (start && !(begins && begins->changes_base())) return true;
+  return nlohmann::json::parse(value.dump());
+}
+
 // Adapters of other settings are no points between which a mean lies.
 void require_same_adapters(const std::vector<Folder>& folders) {
   const auto config = [](const Folder& f) {
-    const JsonObject j = JsonObject::read(join_path(f.path, "adapter_config.json"));
-    return std::pair{j.number("r"), j.number("lora_alpha")};
+    return JsonObject::read(join_path(f.path, "adapter_config.json"));
   };
-  for (const Folder& f : folders)
-    if (config(f) != config(folders.back()))
-      refuse(str(f.path, " and ", folders.back().path, ": adapters of another rank or lora_alpha"));
+  const Folder& last = folders.back();
+  const JsonObject wanted = config(last);
+  for (const Folder& f : folders) {
+    const JsonObject own = config(f);
+    for (const auto& [key, usual] : kShaping)
+      if (const auto a = shaping(own, key, usual), b = shaping(wanted, key, usual); a != b)
+        refuse(str(f.path, " and ", last.path, ": adapters of another ", key, ", ", printable(a.dump()),
+                   " and ", printable(b.dump()), ": their weights have no mean"));
+  }
 }
 
 class Mean {

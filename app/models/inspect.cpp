@@ -106,12 +106,13 @@ Json inspect_columns(const DataFile& file) {
 }
 
 Json inspect_adapter(const std::string& folder) {
-  std::string base;
-  const auto config = lora::read_adapter_config(join_path(folder, "adapter_config.json"), Exit::input, base);
+  const auto [config, base, warnings] =
+      lora::read_adapter_config(join_path(folder, "adapter_config.json"), Exit::input);
   const SafetensorsFile file(join_path(folder, "adapter_model.safetensors"));
   Json out = {{"kind", "adapter"}, {"path", folder}, {"r", config.r}, {"lora_alpha", config.lora_alpha}};
   out["base_model_name_or_path"] = base.empty() ? Json() : Json(base);
   out["target_modules"] = std::visit([](const auto& v) { return Json(v); }, config.target_modules);
+  if (!warnings.empty()) out["warnings"] = warnings;
   add_tensors(out, {&file});
   return out;
 }

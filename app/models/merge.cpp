@@ -18,11 +18,11 @@ namespace {
 
 constexpr std::int64_t kProbeTokens = 64;
 
-void write_config(const MergeArgs& args, const std::string& from, std::optional<DType> dtype, bool untied,
-                  std::optional<std::int64_t> rows) {
-  Json j = read_json(join_path(from, "config.json"));
+void write_config(const MergeArgs& args, const BuiltModel& built, std::optional<DType> dtype, bool untied) {
+  Json j = read_json(join_path(built.folder, "config.json"));
+  write_tying(j, built.made.info);
   if (dtype) j[j.contains("torch_dtype") ? "torch_dtype" : "dtype"] = name_of(*dtype);
-  if (rows) j["vocab_size"] = *rows;
+  if (const auto rows = built.rows()) j["vocab_size"] = *rows;
   if (untied) j["tie_word_embeddings"] = false;  // which also ends T5's scale of the head: see Merger::unties
   if (untied && j.contains("scale_decoder_outputs")) j["scale_decoder_outputs"] = false;
   j.erase("quantization_config");  // what was in 4 bits is not any more
@@ -61,13 +61,18 @@ void check_merged(const MergeArgs& args, const BuiltModel& built, DType coarsest
   const auto before = probe_logits(built, tokens);
   const BuiltModel merged = build_model(merge_config(args.output, ""), Weights::check);
   const LogitDifference d = compare_logits(before, probe_logits(merged, tokens));
-  double expected = expected_difference(coarsest) * d.magnitude;
-  if (!(d.largest <= kWrong * expected))
-    expected = std::max(expected, measured_difference(args, before, tokens, coarsest));
+  double explained = expected_difference(coarsest) * d.magnitude;
+  if (!(d.largest <= explained))
+    explained = std::max(explained, measured_difference(args, before, tokens, coarsest));
+  const double limit = kWrong * explained;
+  const std::string rounded =
+      built.four_bit
+          ? str("rounding dequantized ", name_of(built.four_bit->form().book), " to ", name_of(coarsest))
+          : str(name_of(coarsest), " rounding");
   screen.line(str("checked  ", tokens, " tokens: largest logit difference to base + adapter ",
-                  show::digits(d.largest, 2), " (", name_of(coarsest), " rounding explains up to ",
-                  show::digits(expected, 2), ")"));
-  if (!(d.largest <= kWrong * expected))
+                  show::digits(d.largest, 2), " (", rounded, " explains up to ",
+                  show::digits(d.largest <= explained ? explained : limit, 2), ")"));
+  if (!(d.largest <= limit))
     throw UserError(Exit::numeric,
                     str(args.output, ": the merged model is not the base with its adapter: logits differ by ",
                         d.largest));
@@ -81,7 +86,7 @@ Exit merge(const MergeArgs& args) {
   Screen screen(Screen::standard_error());
   const RunConfig config = merge_config(args.model, args.adapter);
   BuiltModel built = build_model(config, Weights::check);
-  if (!built.warning.empty()) screen.line("warning: " + built.warning);
+  show_warnings(screen, built);
   require_new_folder(args.output, args.overwrite, {args.model, args.adapter});
   Merger merger(built);
   const std::vector<TensorSpec> specs = merger.specs(dtype);
@@ -94,7 +99,7 @@ Exit merge(const MergeArgs& args) {
       return merger(spec);
     });
   }
-  write_config(args, config.model.folder(), dtype, merger.unties(), built.rows());
+  write_config(args, built, dtype, merger.unties());
   const bool brought = !args.adapter.empty() && holds_tokenizer(args.adapter);  // what it was trained with
   copy_companions(config.model.folder(), brought ? args.adapter : config.model.folder(), args.output);
   end_at_turns(args.output);

@@ -22,7 +22,7 @@ RunConfig config_of(const QuantizeArgs& args) {
   RunConfig c;
   c.trains = false;
   c.model.model_name_or_path = args.model;
-  unpack_gguf(c.model);
+  prepare_base(c.model);
   if (lora::stored_four_bit_plan(join_path(c.model.folder(), "config.json")))
     throw UserError(Exit::input, str(printable(args.model), ": is quantized already"));
   c.quantization.load_in_4bit = true;
@@ -96,8 +96,9 @@ class Quantizer {
 };
 
 // What is computed in is the type of the weights.
-void write_config(const std::string& from, const std::string& folder, FourBitForm form, DType compute) {
-  Json j = read_json(join_path(from, "config.json"));
+void write_config(const BuiltModel& built, const std::string& folder, FourBitForm form, DType compute) {
+  Json j = read_json(join_path(built.folder, "config.json"));
+  write_tying(j, built.made.info);
   j["quantization_config"] = four_bit_config(form, compute);
   write_file(join_path(folder, "config.json"), json_text(j) + "\n");
 }
@@ -111,7 +112,7 @@ Exit quantize(const QuantizeArgs& args) {
   Screen screen(Screen::standard_error());
   const RunConfig config = config_of(args);
   const BuiltModel built = build_model(config, Weights::check);
-  if (!built.warning.empty()) screen.line("warning: " + built.warning);
+  show_warnings(screen, built);
   const Quantizer quantizer(built);
   StagedFolder folder(args.output);
   const WrittenFiles written = write_files(folder.path(), "model", quantizer.specs(), {});
@@ -126,8 +127,7 @@ Exit quantize(const QuantizeArgs& args) {
     files.sync();
   }
   const FourBitWeight& first = built.four_bit->first();
-  write_config(built.folder, folder.path(), first.form,
-               *dtype_of(built.base->info(first.codes.stored_name()).type));
+  write_config(built, folder.path(), first.form, *dtype_of(built.base->info(first.codes.stored_name()).type));
   copy_companions(built.folder, built.folder, folder.path());
   folder.commit();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

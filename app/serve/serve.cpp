@@ -120,6 +120,7 @@ Exit serve(const ServeArgs& args) {
   check_exposure(args);
   const std::string key = args.key_file.empty() ? "" : read_api_key(args.key_file);
   Answerer a = open_answerer(args);
+  show_warnings(screen, a.built);
   if (a.config.generation.num_beams > 1)
     throw UserError(Exit::config,
                     "generation.num_beams: ft serve gives out answers token by token, but beam search has "

@@ -159,8 +159,7 @@ Begun look_at_data(const RunConfig& config, BuiltModel& b, const BuiltObjective&
 // The configuration in the checkpoint, whose adapters have seen the data.
 lora::LoraConfig as_saved(const lora::LoraConfig& config, const std::string& checkpoint) {
   const std::string file = join_path(checkpoint, "adapter_config.json");
-  std::string base;
-  const lora::LoraConfig saved = lora::read_adapter_config(file, Exit::checkpoint, base);
+  const lora::LoraConfig saved = lora::read_adapter_config(file, Exit::checkpoint).lora;
   if (saved.r != config.r || saved.lora_alpha != config.lora_alpha)
     throw UserError(Exit::checkpoint, str(file, ": r is ", saved.r, " and lora_alpha ", saved.lora_alpha,
                                           "; this run's are ", config.r, " and ", config.lora_alpha));

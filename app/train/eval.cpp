@@ -65,6 +65,7 @@ Exit eval(const EvalArgs& args) {
   const Ranks ranks = find_ranks(config);
   Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
   BuiltModel built = build_model(config, Weights::check, ranks.part());
+  if (ranks.root()) show_warnings(screen, built);
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   built.model().visit(freeze);
   BuiltObjective objective = build_evaluated_objective(began, built);

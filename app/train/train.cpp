@@ -59,12 +59,14 @@ DataHeader data_header(const RunConfig& config, const BuiltData& d) {
 AdapterHeader adapter_header(const BuiltModel& b) {
   AdapterHeader h{.rank = b.lora_config.r,
                   .alpha = b.lora_config.lora_alpha,
-                  .linears = std::ssize(b.attached.linears) + std::ssize(b.attached.experts)};
+                  .linears = std::ssize(b.attached.linears) + std::ssize(b.attached.experts) +
+                             (b.attached.embedding ? 1 : 0)};
   const auto add = [&](const std::string& name) {
     const std::string last = name.substr(name.rfind('.') + 1);
     if (std::find(h.targets.begin(), h.targets.end(), last) == h.targets.end()) h.targets.push_back(last);
   };
   for (const std::string& name : b.attached.linears) add(name);
+  if (b.attached.embedding) add(b.attached.embedding_module);
   for (const lora::ExpertPart& part : b.attached.experts) add(part.weight.substr(0, part.weight.rfind('.')));
   return h;
 }
@@ -96,6 +98,8 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
     for (lora::LoraAdapter* a : b.attached.adapters)
       for (const Parameter* p : a->trained()) h.parameters -= p->whole_shape().numel();
     for (const lora::ExpertsLora* a : lora::adapters_of(b.attached.experts))
+      h.parameters -= a->a.shape.numel() + a->b.shape.numel();
+    if (const lora::EmbeddingLora* a = b.attached.embedding)
       h.parameters -= a->a.shape.numel() + a->b.shape.numel();
   }
   h.data = data_header(config, d);
@@ -189,7 +193,7 @@ void begin(const RunConfig& config, Report& report, const RunHeader& head, const
   report.begin(head);
   if (const std::string& why = built.made.info.fp16_warning; built.dtype == DType::f16 && !why.empty())
     report.warning("training.fp16 with " + why + "; training.bf16=true or training.fp16=false is safe");
-  if (!built.warning.empty()) report.warning(built.warning);
+  for (const std::string& text : built.warnings) report.warning(text);
   for (const std::string& text : resumed.skipped) report.warning(text);
   if (!resumed.skipped.empty() && !resumed.from.empty()) report.warning("resuming from " + resumed.from);
   for (const std::string& text : resumed.changes.warnings) report.warning(text);

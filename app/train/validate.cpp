@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/assembly/built_data.h"
+#include "app/assembly/built_model.h"
 #include "app/assembly/sequence_parallel.h"
 #include "app/config/config.h"
 #include "app/deepspeed/report.h"
@@ -14,8 +15,6 @@
 #include "data/files.h"
 #include "engine/io/json.h"
 #include "engine/train/trainer.h"
-#include "lora/attach.h"
-#include "models/registry.h"
 
 namespace ft {
 namespace {
@@ -55,25 +54,17 @@ void print_report(const deepspeed::Report& report, bool json) {
   for (const std::string& line : as_lines(report, true)) screen.line(line, 4);
 }
 
-void check_targets(const RunConfig& c, const MadeModel& made) {
-  const lora::Origin origin = origin_of(made.info, nullptr);
-  lora::attach(*made.model,
-               lora::with_expert_parameters(*made.model, c.lora, origin.head, origin.prefix, origin.exit),
-               DType::f32, origin);
-}
-
-void check(const RunConfig& c) {
+// Returns what is odd about the model and its adapter.
+std::vector<std::string> check(const RunConfig& c) {
   grid_of(c.distributed);
   check_folder(c.model.folder(), "model.model_name_or_path");
   check_folder(c.model.tokenizer(), "model.tokenizer_name_or_path");
-  const auto made = make_model(c.model.folder() + "/config.json", DType::f32);
-  if (c.lora.adapter_name_or_path)
-    check_folder(*c.lora.adapter_name_or_path, "lora.adapter_name_or_path");
-  else if (c.finetuning_type == FinetuningType::lora)
-    check_targets(c, made);
-  require_shareable(c, *made.model);
+  if (c.lora.adapter_name_or_path) check_folder(*c.lora.adapter_name_or_path, "lora.adapter_name_or_path");
+  const BuiltModel built = build_model(c, Weights::ignore);
+  require_shareable(c, built.model());
   check_data(c.data);
   check_steps(c);
+  return built.warnings;
 }
 
 }  // namespace
@@ -82,7 +73,8 @@ Exit validate(const ValidateArgs& args) {
   const auto refuse = [](const UserError& e) { throw UserError(Exit::config, e.what()); };
   try {
     const RunConfig config = load_config(args.config, args.settings(), {.trains = true});
-    check(config);
+    Screen screen(Screen::standard_error());
+    for (const std::string& text : check(config)) screen.line("warning: " + text);
     if (config.report || args.json)
       print_report(config.report ? *config.report : deepspeed::Report{}, args.json);
   } catch (const deepspeed::Refused& e) {

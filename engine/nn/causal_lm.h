@@ -97,6 +97,12 @@ class CausalLm final : public Model {
   Parameter& train_rows(Parameter values, std::vector<std::int32_t> ids) override {
     return vocabulary_.train_rows(std::move(values), std::move(ids));
   }
+  Parameter& train_head_rows(Parameter values, std::vector<std::int32_t> ids) override {
+    return vocabulary_.train_head_rows(std::move(values), std::move(ids));
+  }
+  void adapt_embedding(std::unique_ptr<EmbeddingAdapter> adapter) override {
+    vocabulary_.adapt_embedding(std::move(adapter));
+  }
   void set_embedding_noise(double alpha) override { noise_ = alpha; }
   void score_instead() override { vocabulary_.score_instead(); }
   void set_sparse_attention(const SparseAttentionConfig& config) override {

@@ -19,11 +19,11 @@ std::int64_t Embedding::first_row() const {
 }
 
 void Embedding::cut(TensorRank t) {
-  if (trained)
-    throw UserError(
-        Exit::config,
-        "lora.trainable_token_indices: not with distributed.tensor_parallel_size yet; leave one of "
-        "the two out");
+  if (trained) refuse_cut_rows();
+  if (adapter)
+    throw UserError(Exit::config, str("lora.target_modules: an adapter of ", parent_of(weight.name),
+                                      " does not go with distributed.tensor_parallel_size yet; leave one of "
+                                      "the two out"));
   ft::cut(weight, 0, t);
 }
 
@@ -32,6 +32,7 @@ void Embedding::look_up(Ctx& c, Tensor y, Tensor ids) const {
   c.ops.enter(weight.name);
   c.ops.run(op::Embedding{.y = y, .ids = ids, .table = weight.value});
   if (weight.portion) add_up(c, y, weight.name);
+  if (adapter && c.adapters) adapter->add(c, y, ids);
   if (scale != 1) c.ops.run(op::Multiply{.y = y, .x = y, .factor = scale});
 }
 
@@ -80,11 +81,13 @@ void Embedding::backward(Ctx& c, Tensor dy, Tensor ids, Tensor at) const {
                                 .dy = d,
                                 .padding = static_cast<std::int32_t>(padding - first_row())});
   if (trained) trained->backward(c, d, ids, weight.shape[0], padding);
+  if (adapter) adapter->backward(c, d, ids, padding);
 }
 
 void Embedding::visit(Visitor& v) {
   v.parameter(weight);
   if (trained) v.parameter(trained->values);
+  if (adapter) adapter->visit(v);
   if (positions) v.parameter(*positions);
   if (project) project->visit(v);
 }

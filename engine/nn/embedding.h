@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "engine/nn/dropout.h"
+#include "engine/nn/embedding_adapter.h"
 #include "engine/nn/linear.h"
 #include "engine/nn/token_rows.h"
 #include "engine/ops/products.h"
@@ -18,7 +19,8 @@ struct Embedding {
   std::optional<Linear> project;       // (C, w); none: w is C
   std::optional<Parameter> positions;  // (P, C)
   Dropout dropout;
-  std::unique_ptr<TokenRows> trained;  // rows apart from the table; null: none
+  std::unique_ptr<TokenRows> trained;         // rows apart from the table; null: none
+  std::unique_ptr<EmbeddingAdapter> adapter;  // null: none
 
   std::int64_t width() const { return project ? project->out : weight.shape[1]; }
 
@@ -29,7 +31,8 @@ struct Embedding {
   // Ids on the device, as forward and backward take them: of a rank's part of the table, those that are not
   // in it are negative.
   Tensor upload(Ctx&, const std::vector<std::int32_t>& ids) const;
-  // Leaves the rank's rows of the table. UserError (exit 2) where rows of it are trained apart.
+  // Leaves the rank's rows of the table. UserError (exit 2) where rows of it are trained apart or it has an
+  // adapter.
   void cut(TensorRank);
   // y (ids, C). at: rows of the table of positions; empty without one.
   void forward(Ctx&, Tensor y, Tensor ids, Tensor at = {}) const;
@@ -38,7 +41,7 @@ struct Embedding {
   void visit(Visitor&);
 
  private:
-  bool trains_rows() const { return weight.grad || (trained && trained->values.grad); }
+  bool trains_rows() const { return weight.grad || (trained && trained->values.grad) || adapter; }
   void look_up(Ctx&, Tensor y, Tensor ids) const;
   std::int64_t first_row() const;  // of the rank's part
 };
@@ -50,6 +53,7 @@ class TiedWeight final : public Weight {
   Term times(Tensor x, Trans t) const override { return {x, Trans::no, embedding_.weight.value, t}; }
   bool trains() const override { return embedding_.weight.trainable; }
   Tensor grad() const override { return embedding_.weight.grad; }
+  void prepare(Ctx& c) const override { embedding_.prepare(c); }
   void add_grad(Ctx& c, Tensor dy, Tensor x) const override {
     Weight::add_grad(c, dy, x);
     if (embedding_.trained) embedding_.trained->backward_of_columns(c, dy, x);

@@ -11,9 +11,8 @@ std::string unit_of(const Embedding& e) { return e.weight.name.substr(0, e.weigh
 struct EmbeddingAndHead::HeadUse {
   HeadUse(const EmbeddingAndHead& v, Ctx& c, ParameterStore& store, bool backward)
       : head(store, v.head_unit_, backward) {
-    if (!v.tied_) return;
-    table.emplace(store, v.embedding_unit_, backward);
-    v.embedding.prepare(c);
+    if (v.tied_) table.emplace(store, v.embedding_unit_, backward);
+    v.head.lm_head.weight->prepare(c);
   }
   Use head;
   std::optional<Use> table;
@@ -39,6 +38,20 @@ Parameter& EmbeddingAndHead::train_rows(Parameter values, std::vector<std::int32
   return embedding.trained->values;
 }
 
+Parameter& EmbeddingAndHead::train_head_rows(Parameter values, std::vector<std::int32_t> ids) {
+  require(!tied_, "rows of a head that has no table of its own");
+  auto& dense = dynamic_cast<DenseWeight&>(*head.lm_head.weight);
+  auto weight =
+      std::make_unique<WeightWithRows>(std::move(dense), TokenRows{std::move(values), std::move(ids)});
+  Parameter& trained = weight->rows.values;
+  head.lm_head.weight = std::move(weight);
+  return trained;
+}
+
+void EmbeddingAndHead::adapt_embedding(std::unique_ptr<EmbeddingAdapter> adapter) {
+  embedding.adapter = std::move(adapter);
+}
+
 void EmbeddingAndHead::score_instead() {
   head.lm_head = make_linear("score", embedding.weight.shape[1], 1, false, embedding.weight.dtype);
   head.kind = HeadKind::scores;
@@ -56,12 +69,19 @@ void EmbeddingAndHead::keep_stages(const std::vector<Stage>& chunks) {
   embeds_ = chunks.front().first();
   has_head_ = chunks.back().last();
   if (!tied_ || embeds_ == has_head_) return;
-  const auto share = [&](Parameter& p) {
-    p.at_both_ends = true;
-    p.copied = p.copied || has_head_;
-  };
-  share(embedding.weight);
-  if (embedding.trained) share(embedding.trained->values);
+  for (Parameter* p : shared()) {
+    p->at_both_ends = true;
+    p->copied = p->copied || has_head_;
+  }
+}
+
+std::vector<Parameter*> EmbeddingAndHead::shared() {
+  std::vector<Parameter*> all{&embedding.weight};
+  if (embedding.trained) all.push_back(&embedding.trained->values);
+  if (!embedding.adapter || !head.lm_head.adapter || head.lm_head.adapter->owns_parameters()) return all;
+  EachParameter each([&](Parameter& p) { all.push_back(&p); });
+  embedding.adapter->visit(each);
+  return all;
 }
 
 void EmbeddingAndHead::visit_embedding(Visitor& v) {
@@ -77,10 +97,7 @@ void EmbeddingAndHead::visit_head(Visitor& v) {
 void EmbeddingAndHead::add_embedding(ParameterStore& store) {
   std::vector<Parameter*> used;
   if (embeds_) used = parameters_of(embedding);
-  if (!embeds_ && has_head_ && tied_) {
-    used = {&embedding.weight};
-    if (embedding.trained) used.push_back(&embedding.trained->values);
-  }
+  if (!embeds_ && has_head_ && tied_) used = shared();
   if (!used.empty()) embedding_unit_ = store.add_unit(unit_of(embedding), used);
 }
 

@@ -30,8 +30,10 @@ class EmbeddingAndHead {
   // A pipeline's first stage embeds, and its last has the head. A table that serves both is in both.
   void keep_stages(const std::vector<Stage>&);
 
-  // See Model::train_rows.
+  // See Model.
   Parameter& train_rows(Parameter values, std::vector<std::int32_t> ids);
+  Parameter& train_head_rows(Parameter values, std::vector<std::int32_t> ids);
+  void adapt_embedding(std::unique_ptr<EmbeddingAdapter>);
 
   void visit_embedding(Visitor&);
   void visit_head(Visitor&);
@@ -67,6 +69,9 @@ class EmbeddingAndHead {
   class HeldHead;
   template <class Backward>
   Tensor back_from_head(Ctx&, ParameterStore&, Tensor x, Backward backward) const;
+
+  // Both ends use these: the table and whatever is trained of it, where they are tied.
+  std::vector<Parameter*> shared();
 
   bool tied_ = false, embeds_ = true, has_head_ = true;
   int embedding_unit_ = -1, head_unit_ = -1;

@@ -37,6 +37,8 @@ class Adapter {
   virtual std::optional<DownMatrix> down_matrix(const Ctx& c) const = 0;
   // What it does to the sum of the Linear's own product and its; null: nothing.
   virtual const Rescaling* rescaling() const { return nullptr; }
+  // False: it computes with another adapter's.
+  virtual bool owns_parameters() const { return true; }
   virtual void visit_down(Visitor&) = 0;
   virtual void visit_up(Visitor&) = 0;
   // Leaves what belongs to the rank's part of its Linear: the other matrix stays whole, its gradient is a

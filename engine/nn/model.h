@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "engine/core/batch.h"
@@ -9,6 +10,7 @@
 #include "engine/dist/parameter_store.h"
 #include "engine/nn/context.h"
 #include "engine/nn/cut.h"
+#include "engine/nn/embedding_adapter.h"
 #include "engine/nn/kv_cache.h"
 #include "engine/nn/logit_loss.h"
 #include "engine/nn/row_loss.h"
@@ -44,12 +46,20 @@ class Model {
 
   // Gives a head that shares the embedding's table one of its own, with the same first values.
   virtual void untie() {}
+  // Adds to the rows that the embedding looks up. A head that shares the table does not see it.
+  virtual void adapt_embedding(std::unique_ptr<EmbeddingAdapter>) {
+    throw InternalError("adapt_embedding: no embedding");
+  }
 
   // The table of the tokens that go in.
   virtual const Parameter& input_embedding() const { throw InternalError("input_embedding: none"); }
   // Trains these of its rows, also where a head shares the table, as a parameter of their own (n, C).
   virtual Parameter& train_rows(Parameter /*values*/, std::vector<std::int32_t> /*ids*/) {
     throw InternalError("train_rows: no embedding");
+  }
+  // The same of the head's own matrix.
+  virtual Parameter& train_head_rows(Parameter /*values*/, std::vector<std::int32_t> /*ids*/) {
+    throw InternalError("train_head_rows: no head");
   }
   // NEFTune (Jain et al. 2023): in training the embedded tokens get uniform noise in +-alpha / sqrt(L C), L
   // being the tokens of the batch's longest sequence. UserError where it is not known how.

@@ -1,5 +1,6 @@
 #include "engine/nn/token_rows.h"
 
+#include "engine/core/error.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
@@ -12,6 +13,12 @@ Tensor on_device(Ctx& c, const std::vector<std::int32_t>& values) {
 }
 
 }  // namespace
+
+void refuse_cut_rows() {
+  throw UserError(Exit::config,
+                  "lora.trainable_token_indices: not with distributed.tensor_parallel_size yet; leave one of "
+                  "the two out");
+}
 
 void TokenRows::put_into(Ctx& c, Tensor table) const {
   Scope scratch(c.scratch);
@@ -38,5 +45,7 @@ void TokenRows::backward_of_columns(Ctx& c, Tensor dy, Tensor x) const {
   c.ops.run(op::GatherColumns{.y = own, .x = dy, .columns = on_device(c, ids)});
   product(c.ops, values.grad, {own, Trans::yes, x, Trans::no}, 1, values.grad);
 }
+
+void WeightWithRows::cut(int, TensorRank, const Parts&) { refuse_cut_rows(); }
 
 }  // namespace ft

@@ -4,10 +4,12 @@
 #pragma once
 #include <vector>
 
-#include "engine/nn/context.h"
-#include "engine/nn/visitor.h"
+#include "engine/nn/weight.h"
 
 namespace ft {
+
+// UserError (exit 2): ranks do not share a table of which rows are trained.
+[[noreturn]] void refuse_cut_rows();
 
 struct TokenRows {
   Parameter values;               // (n, C)
@@ -18,6 +20,25 @@ struct TokenRows {
   // of a product's result.
   void backward(Ctx&, Tensor dy, Tensor ids, std::int64_t vocabulary, std::int64_t padding) const;
   void backward_of_columns(Ctx&, Tensor dy, Tensor x) const;  // dy (rows, V), x (rows, C)
+};
+
+// A frozen matrix (V, C) of a head with such rows.
+class WeightWithRows final : public Weight {
+ public:
+  WeightWithRows(DenseWeight w, TokenRows r) : rows(std::move(r)), weight_(std::move(w)) {}
+  Term times(Tensor x, Trans t) const override { return weight_.times(x, t); }
+  void prepare(Ctx& c) const override { rows.put_into(c, weight_.parameter.value); }
+  void add_grad(Ctx& c, Tensor dy, Tensor x) const override { rows.backward_of_columns(c, dy, x); }
+  void visit(Visitor& v) override {
+    weight_.visit(v);
+    v.parameter(rows.values);
+  }
+  void cut(int axis, TensorRank, const Parts&) override;  // UserError: it cannot be
+
+  TokenRows rows;
+
+ private:
+  DenseWeight weight_;
 };
 
 }  // namespace ft

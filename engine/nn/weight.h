@@ -12,6 +12,8 @@ class Weight {
  public:
   virtual ~Weight() = default;
   virtual Term times(Tensor x, Trans) const = 0;  // x W^T, or x W
+  // Makes the bound values complete, before the products of a pass.
+  virtual void prepare(Ctx&) const {}
   virtual bool trains() const { return false; }
   virtual Tensor grad() const { return {}; }           // (out, in) f32, or (in, out); empty: frozen
   virtual bool inputs_first() const { return false; }  // stored (in, out)

@@ -1,14 +1,16 @@
 #include "models/t5/config.h"
 
-#include "engine/io/bitsandbytes.h"
-#include "engine/io/file.h"
 #include "engine/io/json.h"
+#include "models/tables.h"
 
 namespace ft::t5 {
 namespace {
 
 // Larger sizes than any model's; beneath them no product of two overflows.
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 24, kMaxLayers = 4096;
+
+constexpr const char *kHeadTable = "lm_head.weight", *kEncoderTable = "encoder.embed_tokens.weight",
+                     *kDecoderTable = "decoder.embed_tokens.weight";
 
 // "relu", "gated-gelu" (which means gelu_new), "gated-silu", ...
 void read_activation(Config& c, const JsonObject& j) {
@@ -28,25 +30,23 @@ void read_activation(Config& c, const JsonObject& j) {
     j.refuse("feed_forward_proj", "relu, gelu, gelu_new, silu, or one of them after \"gated-\"");
 }
 
-// Names of the weights beside config.json; none where there are only settings.
-std::unique_ptr<WeightSource> weights_beside(const std::filesystem::path& config_json) {
-  const std::string folder = folder_of(config_json.string());
-  const std::string file = join_path(folder, "model.safetensors");
-  return path_exists(file) || path_exists(file + ".index.json") ? open_model_folder(folder) : nullptr;
-}
-
-// Scaled or not: as transformers 5 says, else by the older tying flag; mT5 never is. The head: by the files.
+// Scaled or not: as transformers 5 says, else by the older tying flag; mT5 never is. The head: by the
+// files, where a copy of a table that is to be shared is none of its own.
 void read_head(Config& c, const JsonObject& j, const WeightSource* weights) {
   const bool tied = c.model_type != "mt5" && j.boolean_or("tie_word_embeddings", true);
   c.scale_outputs = c.model_type != "mt5" && j.boolean_or("scale_decoder_outputs", tied);
-  c.own_head = weights ? weights->has("lm_head.weight") : !c.scale_outputs;
+  c.own_head = weights ? weights->has(kHeadTable) : !c.scale_outputs;
   c.shared_name = "shared.weight";
-  if (!weights || weights->has(c.shared_name)) return;
-  for (const char* copy : {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"})
-    if (weights->has(copy)) {
-      c.shared_name = copy;
-      return;
-    }
+  if (!weights) return;
+  if (!weights->has(c.shared_name))
+    for (const char* copy : {kDecoderTable, kEncoderTable})
+      if (weights->has(copy)) c.shared_name = copy;
+  if (tied && c.own_head) c.own_head = differ(*weights, c.shared_name, kHeadTable);
+  for (const char* copy : {kEncoderTable, kDecoderTable})
+    if (differ(*weights, c.shared_name, copy))
+      throw UserError(Exit::input,
+                      str(printable(weights->info(copy).file), ": ", copy, " is another table than ",
+                          c.shared_name, "; in ft encoder and decoder share one"));
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ Config read_config(const std::filesystem::path& path) {
   if (c.dropout_rate < 0 || c.dropout_rate >= 1) j.refuse("dropout_rate", "at least 0 and below 1");
   if (!j.boolean_or("is_encoder_decoder", true)) j.refuse("is_encoder_decoder", "true");
   read_activation(c, j);
-  read_head(c, j, weights_beside(path).get());
+  read_head(c, j, weights_beside(path.string()).get());
   return c;
 }
 

@@ -24,6 +24,12 @@ class T5 final : public Model {
   Parameter& train_rows(Parameter values, std::vector<std::int32_t> ids) override {
     return vocabulary_.train_rows(std::move(values), std::move(ids));
   }
+  Parameter& train_head_rows(Parameter values, std::vector<std::int32_t> ids) override {
+    return vocabulary_.train_head_rows(std::move(values), std::move(ids));
+  }
+  void adapt_embedding(std::unique_ptr<EmbeddingAdapter> adapter) override {
+    vocabulary_.adapt_embedding(std::move(adapter));
+  }
   void set_embedding_noise(double) override {
     throw UserError(Exit::config, "training.neftune_noise_alpha: not for encoder-decoders; leave it out");
   }

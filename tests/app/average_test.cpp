@@ -18,7 +18,7 @@ using test::TempFolder;
 
 // A folder with one weight of these values.
 std::string folder(const TempFolder& temp, const std::string& name, std::vector<float> values, DType type,
-                   bool adapter = false, int rank = 4) {
+                   bool adapter = false, int rank = 4, const std::string& more = "") {
   const std::string path = temp / name;
   std::filesystem::create_directory(path);
   const auto n = static_cast<std::int64_t>(values.size());
@@ -26,7 +26,7 @@ std::string folder(const TempFolder& temp, const std::string& name, std::vector<
     return Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, {n});
   });
   write_file(join_path(path, adapter ? "adapter_config.json" : "config.json"),
-             str("{\"r\": ", rank, ", \"lora_alpha\": 8, \"dtype\": \"float32\"}"));
+             str("{\"r\": ", rank, ", \"lora_alpha\": 8, \"dtype\": \"float32\"", more, "}"));
   return path;
 }
 
@@ -71,6 +71,29 @@ TEST(Average, WhatHasNoMeanIsRefused) {
   for (const auto& folders : {std::vector{a, longer}, {a, adapter}, {adapter, other}, {a, temp / "none"}})
     EXPECT_THROW(average({.output = temp / "mean", .average = folders}), UserError);
   EXPECT_FALSE(path_exists(temp / "mean"));
+}
+
+TEST(Average, AdaptersThatAreScaledInOtherWaysHaveNone) {
+  const TempFolder temp;
+  const auto adapter = [&](const std::string& name, const std::string& more) {
+    return folder(temp, name, {1, 3}, DType::f32, true, 4, more);
+  };
+  const std::string plain = adapter("a", R"(, "use_rslora": false, "rank_pattern": {})");
+  const std::vector<std::pair<std::string, std::string>> others = {{"use_rslora", "true"},
+                                                                   {"alpha_pattern", R"({"q_proj": 3})"},
+                                                                   {"rank_pattern", R"({"q_proj": 3})"},
+                                                                   {"trainable_token_indices", "[1]"},
+                                                                   {"use_dora", "true"},
+                                                                   {"init_lora_weights", R"("pissa")"}};
+  for (const auto& [key, value] : others) {
+    const std::string other = adapter(key, str(", \"", key, "\": ", value));
+    const std::string error = test::error_of([&] {
+      average({.output = temp / "mean", .average = {plain, other}});
+    });
+    EXPECT_TRUE(error.starts_with("3 ") && error.find(key) != error.npos) << error;
+  }
+  const std::string same = adapter("same", R"(, "alpha_pattern": null, "init_lora_weights": "gaussian")");
+  EXPECT_EQ(average({.output = temp / "mean", .average = {plain, same}}), Exit::done);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "tests/app/config_text.h"
+#include "tests/engine/io/temp_folder.h"
 #include "tests/support/source.h"
 
 namespace ft {
@@ -437,6 +438,24 @@ TEST(Config, LoraTargetsOfAFamily) {
   EXPECT_EQ(targets("t5", {"lora.target_modules=[\"wo\"]"}), R"(["wo"])");
   EXPECT_EQ(targets("qwen2"), "\"all-linear\"");
   EXPECT_EQ(targets("none"), "\"all-linear\"");
+}
+
+// An adapter's folder has no model in it, but says which one it is for.
+TEST(Config, AnAdapterIsNoModel) {
+  const TempFolder folder;
+  const auto refusal = [&](const std::string& config) {
+    folder.write("tuned/adapter_config.json", config);
+    return test::error_of([&] {
+      parse_config(R"({"model": {"model_name_or_path": "tuned"}, "data": {"datasets": [{"path": "x"}]}})",
+                   "run.json", folder.path(), {});
+    });
+  };
+  EXPECT_NE(refusal(R"({"base_model_name_or_path": "bases/river-2b"})")
+                .find("is an adapter, not a model; its base is bases/river-2b"),
+            std::string::npos);
+  EXPECT_NE(refusal("{}").find("does not name its base"), std::string::npos);
+  folder.write("tuned/config.json", "{}");
+  EXPECT_EQ(refusal("{}").find("adapter"), std::string::npos);
 }
 
 TEST(Config, FilesThatCannotBeRead) {

@@ -12,6 +12,7 @@
 #include "data/tokenizer.h"
 #include "engine/io/json.h"
 #include "engine/io/safetensors.h"
+#include "engine/io/safetensors_write.h"
 #include "engine/io/weights.h"
 #include "models/registry.h"
 #include "tests/app/outcome.h"
@@ -323,6 +324,29 @@ TEST_F(GgufExport, AnAdapter) {
     EXPECT_TRUE(b.name.ends_with(".weight.lora_b"));
     EXPECT_EQ(a.shape[0], b.shape[1]);
   }
+}
+
+// Readers look for the base's output.weight, which the file of a model with a tied head has not.
+TEST_F(GgufExport, AnAdapterOfATiedHeadIsRefused) {
+  const std::string adapter = folder / "adapter", model = kGoldenModels + "qwen3/model";
+  const MadeModel made = make_model(model + "/config.json", DType::f32);
+  ASSERT_TRUE(made.info.tied_head);
+  const Shape table = made.model->input_embedding().shape;
+  folder.write("adapter/adapter_config.json",
+               R"({"peft_type": "LORA", "r": 2, "target_modules": ["lm_head"]})");
+  folder.write("adapter/run.json", Json{{"model", {{"model_name_or_path", model}}}}.dump());
+  std::vector<float> zeros(static_cast<std::size_t>(2 * table[0]));
+  write_shards(adapter, "adapter_model",
+               {{"base_model.model.lm_head.lora_A.weight", DType::f32, {2, table[1]}},
+                {"base_model.model.lm_head.lora_B.weight", DType::f32, {table[0], 2}}},
+               [&](const TensorSpec& s) {
+                 return Tensor(reinterpret_cast<std::byte*>(zeros.data()), DType::f32, s.shape);
+               });
+  const Outcome o = export_to("gguf-lora", adapter);
+  EXPECT_EQ(o.code, 3);
+  EXPECT_NE(o.err.find("target_modules: an adapter of lm_head"), std::string::npos) << o.err;
+  EXPECT_FALSE(std::filesystem::exists(file));
+  EXPECT_EQ(export_to("gguf", adapter).code, 0);
 }
 
 // What llama.cpp was seen to need, or to leave out.

@@ -23,6 +23,10 @@ const Kind kKinds[] = {
     {"Eva", R"({"r": 4, "init_lora_weights": "eva", "eva_config": {"rho": 1}})"},
     {"Orthogonal", R"({"r": 4, "init_lora_weights": "orthogonal"})", R"({"loraplus_lr_ratio": 4})"},
     {"Tokens", R"({"r": 2, "trainable_token_indices": [7, 3, 20]})", R"({"neftune_noise_alpha": 5})"},
+    {"TokensOfBothTables",
+     R"({"r": 2, "trainable_token_indices": {"embed_tokens": [7, 3], "lm_head": [3, 20, 5]}})"},
+    {"Embedding", R"({"r": 3, "use_rslora": true, "target_modules": ["embed_tokens", "q_proj", "lm_head"]})",
+     R"({"weight_decay": 0.1})"},
 };
 void PrintTo(const Kind& k, std::ostream* out) { *out << k.name; }
 
@@ -69,6 +73,24 @@ TEST_P(Adapters, TrainOnWeightsIn4Bits) {
   const Workplace w("llama-gqa", config_of(GetParam()));
   ASSERT_EQ(w.train({"quantization.load_in_4bit=true", "training.bf16=true"}), 0) << w.says();
   EXPECT_LT(sum_of(losses(w / "out"), false), sum_of(losses(w / "out"), true));
+}
+
+// A merge that says by how much it is off says enough to explain it.
+TEST(MergedAdapters, DifferByWhatIsExplained) {
+  const Workplace w("llama-gqa", {{"lora", {{"r", 4}, {"init_lora_weights", false}, {"lora_alpha", 64}}}});
+  ASSERT_EQ(w.train({"training.max_steps=1"}), 0) << w.says();
+  ASSERT_EQ(w.run({"quantize", "--model", "model", "--output", "packed"}), 0) << w.says();
+  for (const std::string model : {"model", "packed"}) {
+    ASSERT_EQ(w.run({"merge", "--model", model, "--adapter", "out", "--output", "merged", "--overwrite",
+                     "--dtype", "bfloat16"}),
+              0)
+        << w.says();
+    const std::string says = w.says(), before = "base + adapter ", to = "explains up to ";
+    const std::size_t a = says.find(before), b = says.find(to);
+    ASSERT_TRUE(a != says.npos && b != says.npos) << says;
+    EXPECT_LE(std::stod(says.substr(a + before.size())), std::stod(says.substr(b + to.size()))) << says;
+    EXPECT_EQ(says.find("dequantized nf4") != says.npos, model == "packed") << says;
+  }
 }
 
 TEST(MixedAdapters, AreTheirWeightedSum) {

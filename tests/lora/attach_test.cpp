@@ -53,6 +53,46 @@ TEST(Attach, AnAdapterMayNameMoreThanTheModelHas) {
       << mistake(c, adapter);
 }
 
+// A text is a regular expression for whole names, as in PEFT; the list that is meant is shown.
+TEST(Attach, ATextThatIsNoWholeName) {
+  LoraConfig c;
+  c.target_modules = "q_proj";
+  EXPECT_TRUE(
+      mistake(c).starts_with("lora.target_modules: nothing is called \"q_proj\": a text is a regular "
+                             "expression for whole names, as in PEFT; for names that end so write the "
+                             "list [\"q_proj\"]; linears"))
+      << mistake(c);
+  c.target_modules = "q_proj, v_proj";
+  EXPECT_NE(mistake(c).find(R"(["q_proj","v_proj"])"), std::string::npos) << mistake(c);
+}
+
+std::vector<std::string> warnings(const LoraConfig& config) {
+  const MadeModel made = make_model(kConfig, DType::f32);
+  return attach(*made.model, config, DType::f32, {"lora."}).warnings;
+}
+
+TEST(Attach, PatternsThatFitNothingAreNamed) {
+  LoraConfig c;
+  c.target_modules = Names{"q_proj", "v_proj"};
+  c.rank_pattern = {{"nothing_here", 2}, {"q_proj", 3}, {"k_proj", 4}};
+  c.alpha_pattern = {{"^q_proj", 100}, {R"(model\.layers\.0\..*v_proj)", 5}};
+  c.exclude_modules = Names{"no_such", "layers.1.self_attn.q_proj", "norm"};
+  EXPECT_EQ(warnings(c),
+            (Names{R"(lora.rank_pattern: "nothing_here" fits no module and has no effect)",
+                   R"(lora.rank_pattern: "k_proj" fits no module that gets an adapter and has no effect)",
+                   R"(lora.alpha_pattern: "^q_proj" fits no module and has no effect)",
+                   R"(lora.exclude_modules: "no_such" fits no module and excludes nothing)"}));
+  c = {};
+  c.exclude_modules = "q_proj";
+  EXPECT_EQ(warnings(c),
+            (Names{"lora.exclude_modules: \"q_proj\" fits no module and excludes nothing: a text is a "
+                   "regular expression for whole names, as in PEFT; for names that end so write the "
+                   "list [\"q_proj\"]"}));
+  c = {};
+  c.ensure_weight_tying = true;
+  EXPECT_EQ(warnings(c).size(), 1u);
+}
+
 // What Python's re has and ECMAScript's expressions have not.
 TEST(Attach, ExpressionsArePythons) {
   LoraConfig c;

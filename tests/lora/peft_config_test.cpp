@@ -23,8 +23,8 @@ TEST(PeftConfig, WhatPeftWroteIsWrittenBackTheSame) {
   for (const auto& entry : std::filesystem::directory_iterator(source_path("tests/golden/models"))) {
     const std::string path = (entry.path() / "adapter/adapter_config.json").string();
     if (!std::filesystem::exists(path)) continue;
-    std::string base;
-    const LoraConfig config = read_adapter_config(path, Exit::input, base);
+    const auto [config, base, warnings] = read_adapter_config(path, Exit::input);
+    EXPECT_TRUE(warnings.empty()) << path;
     const nlohmann::json theirs = read_json(path);
     Attached attached;
     attached.inputs_first = theirs["fan_in_fan_out"];
@@ -38,9 +38,12 @@ TEST(PeftConfig, WhatPeftWroteIsWrittenBackTheSame) {
 class PeftConfigTest : public ::testing::Test {
  protected:
   LoraConfig read(const std::string& rest) {
-    return read_adapter_config(
+    AdapterConfig read = read_adapter_config(
         folder.write("a.json", R"({"peft_type": "LORA", "target_modules": ["q_proj"])" + rest + "}"),
-        Exit::input, base);
+        Exit::input);
+    base = read.base_model;
+    warnings = read.warnings;
+    return read.lora;
   }
   std::string says(const std::string& rest) {
     const std::string error = error_of([&] { read(rest); }), prefix = "3 " + folder / "a.json: ";
@@ -48,6 +51,7 @@ class PeftConfigTest : public ::testing::Test {
   }
   TempFolder folder;
   std::string base;
+  std::vector<std::string> warnings;
 };
 
 TEST_F(PeftConfigTest, DefaultsArePefts) {
@@ -85,8 +89,9 @@ TEST_F(PeftConfigTest, KindsOfLora) {
   EXPECT_EQ(start_of(c.init_lora_weights)->iterations, 16);
   EXPECT_TRUE(start_of(c.init_lora_weights)->changes_base());
   const auto tokens = trained_tokens(c.trainable_token_indices, "", Exit::input);
-  EXPECT_EQ(tokens->embedding, "embed_tokens");
-  EXPECT_EQ(tokens->ids, (std::vector<std::int64_t>{7, 3}));
+  ASSERT_EQ(tokens.size(), 1u);
+  EXPECT_EQ(tokens[0].module, "embed_tokens");
+  EXPECT_EQ(tokens[0].ids, (std::vector<std::int64_t>{7, 3}));
   EXPECT_EQ(c.layers_pattern, Modules("h"));
   const Json written = Json::parse(adapter_config_text(c, {}, ""));
   for (const auto& [key, value] : {std::pair<const char*, Json>{"use_dora", true},
@@ -111,14 +116,32 @@ TEST_F(PeftConfigTest, RefusesByName) {
             word + "\"");
   const std::string tokens = "trainable_token_indices: ";
   EXPECT_EQ(says(R"(, "trainable_token_indices": [1, "a"])"), tokens + "\"a\" is not a token's id");
-  EXPECT_EQ(says(R"(, "trainable_token_indices": {"a": [1], "b": [2]})"),
-            tokens + "names several tables; ft trains rows of the input embedding");
+  EXPECT_EQ(says(R"(, "trainable_token_indices": {"a": [1], "b": 2})"),
+            tokens + "is not a list of token ids, or an object with such lists");
   EXPECT_EQ(says(R"(, "r": 0)").substr(0, 20), "r must be an integer");
   EXPECT_EQ(says(R"(, "exclude_modules": 5)"),
             "exclude_modules must be a string or an array of strings, is 5");
   folder.write("b.json", R"({"peft_type": "IA3"})");
-  EXPECT_EQ(error_of([&] { read_adapter_config(folder / "b.json", Exit::input, base); }),
+  EXPECT_EQ(error_of([&] { read_adapter_config(folder / "b.json", Exit::input); }),
             "3 " + folder / "b.json: peft_type must be LORA, is \"IA3\"");
+}
+
+TEST_F(PeftConfigTest, UnknownKeysThatAreSetAreWarnedOf) {
+  read(R"(, "a_flag": true, "a_number": 0.5, "an_object": {"b": 1}, "a_text": "c")");
+  ASSERT_EQ(warnings.size(), 4u);
+  EXPECT_TRUE(warnings[0].starts_with(folder / "a.json: a_flag is not a setting")) << warnings[0];
+  read(
+      R"(, "a_flag": false, "nothing": null, "empty": {}, "peft_version": "9", "megatron_config": {"a": 1})");
+  EXPECT_TRUE(warnings.empty());
+}
+
+TEST_F(PeftConfigTest, EveryTableHasItsTokens) {
+  const LoraConfig c = read(R"(, "trainable_token_indices": {"embed_tokens": [4], "lm_head": [5, 6]})");
+  const auto tokens = trained_tokens(c.trainable_token_indices, "", Exit::input);
+  ASSERT_EQ(tokens.size(), 2u);
+  EXPECT_EQ(tokens[1].module, "lm_head");
+  EXPECT_EQ(tokens[1].ids, (std::vector<std::int64_t>{5, 6}));
+  EXPECT_TRUE(read(R"(, "ensure_weight_tying": true)").ensure_weight_tying);
 }
 
 TEST_F(PeftConfigTest, PicklesAreNotRead) {

@@ -176,6 +176,7 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
     adapter_.emplace(c.folder + "/adapter");
     lora::Origin origin{c.name + ": ", Exit::input};
     origin.head = made_.info.head;
+    origin.tied_head = made_.info.tied_head;
     origin.embedding = made_.info.embedding.substr(0, made_.info.embedding.rfind('.'));
     attached_ = lora::attach(*made_.model, adapter_->config(), how.dtype, origin);
   } else {
@@ -199,7 +200,7 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
   made_.model->add_units(store_);
   made_.model->set_recompute(how.recompute);
   store_.reserve();
-  const lora::Starts starts(attached_, {}, {}, made_.info.embedding);
+  const lora::Starts starts(attached_, {}, {});
   store_.load([&](const Parameter& p, Tensor y, std::int64_t first) {
     if (adapter_ && adapter_->has(p))
       adapter_->read(p, y, first);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/io/json.h"
+#include "engine/io/safetensors_write.h"
 #include "models/t5/relative_bias.h"
 #include "tests/engine/io/temp_folder.h"
 
@@ -18,19 +19,25 @@ Json base(const char* model_type = "t5") {
   return {{"model_type", model_type}, {"vocab_size", 100}, {"d_model", 64}};
 }
 
-// A folder with weights of these names, or without any.
-Config read(Json json, const Json& change = Json::object(), const std::vector<std::string>& weights = {}) {
+// A folder with weights of these names, or without any: each is one value, the head's is `head`, others 0.
+Config read(Json json, const Json& change = Json::object(), const std::vector<std::string>& weights = {},
+            float head = 1) {
   if (change.is_object()) json.update(change);
   const test::TempFolder folder;
   if (!weights.empty()) {
     Json header = Json::object();
-    for (const std::string& name : weights)
-      header[name] = {{"dtype", "F32"}, {"shape", {0}}, {"data_offsets", {0, 0}}};
+    std::vector<float> values;
+    for (const std::string& name : weights) {
+      const std::size_t at = 4 * values.size();
+      header[name] = {{"dtype", "F32"}, {"shape", {1}}, {"data_offsets", {at, at + 4}}};
+      values.push_back(name == "lm_head.weight" ? head : 0);
+    }
     std::string text = header.dump();
     text.resize((text.size() + 7) / 8 * 8, ' ');
     std::string bytes(8, '\0');
     for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(text.size() >> (8 * i));
-    folder.write("model.safetensors", bytes + text);
+    folder.write("model.safetensors",
+                 bytes + text + std::string(reinterpret_cast<const char*>(values.data()), 4 * values.size()));
   }
   return read_config(folder.write("config.json", json_text(json)));
 }
@@ -85,7 +92,9 @@ TEST(T5Config, TheFlagScalesAndTheFilesSayWhichHead) {
     expect(read(base("mt5"), {{"tie_word_embeddings", flag}}, own), false, true);
     expect(read(base("mt5"), {{"tie_word_embeddings", flag}}, tied), false, false);
   }
-  expect(read(base()), true, false);  // no files yet
+  expect(read(base()), true, false);              // no files yet
+  expect(read(base(), {}, own, 0), true, false);  // a copy of the table
+  expect(read(base(), {{"tie_word_embeddings", false}}, own, 0), false, true);
   expect(read(base(), {{"tie_word_embeddings", false}}), false, true);
 }
 
@@ -93,6 +102,21 @@ TEST(T5Config, AnyCopyOfTheEmbeddingWillDo) {
   EXPECT_EQ(read(base(), {}, {"shared.weight", "encoder.embed_tokens.weight"}).shared_name, "shared.weight");
   EXPECT_EQ(read(base(), {}, {"decoder.embed_tokens.weight"}).shared_name, "decoder.embed_tokens.weight");
   EXPECT_EQ(read(base(), {}, {"lm_head.weight"}).shared_name, "shared.weight");
+}
+
+TEST(T5Config, EncoderAndDecoderShareOneTable) {
+  const std::string error = error_of([] {
+    const test::TempFolder folder;
+    float values[] = {1, 2};
+    write_shards(folder.path(), "model",
+                 {{"shared.weight", DType::f32, {1}}, {"encoder.embed_tokens.weight", DType::f32, {1}}},
+                 [&](const TensorSpec& s) {
+                   return Tensor(reinterpret_cast<std::byte*>(values + (s.name[0] == 's')), DType::f32, {1});
+                 });
+    read_config(folder.write("config.json", json_text(base())));
+  });
+  EXPECT_NE(error.find("encoder.embed_tokens.weight is another table than shared.weight"), error.npos)
+      << error;
 }
 
 TEST(T5Config, WhatIsRefused) {

@@ -1,0 +1,23 @@
+// Compares stored tensors without having them in memory.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "engine/core/tensor.h"
+
+namespace ft {
+
+// Whether two tensors of n elements have the same values. a and b read some of theirs: a(to, first).
+bool same_values(std::int64_t n, const auto& a, const auto& b) {
+  constexpr std::int64_t kAtOnce = 1 << 20;
+  std::vector<float> x(static_cast<std::size_t>(std::min(kAtOnce, n))), y(x.size());
+  for (std::int64_t at = 0; at < n; at += kAtOnce) {
+    const std::int64_t some = std::min(kAtOnce, n - at);
+    a(Tensor(reinterpret_cast<std::byte*>(x.data()), DType::f32, {some}), at);
+    b(Tensor(reinterpret_cast<std::byte*>(y.data()), DType::f32, {some}), at);
+    if (!std::equal(x.begin(), x.begin() + some, y.begin())) return false;
+  }
+  return true;
+}
+
+}  // namespace ft
