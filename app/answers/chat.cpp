@@ -1,5 +1,6 @@
 #include "app/answers/chat.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -117,9 +118,21 @@ class Chat {
  private:
   bool read(std::string& line) {
     if (asks_) std::cerr << screen_.bold("> ") << std::flush;
+    if (asks_) wait_for_line();
     if (!std::getline(std::cin, line)) return false;
     if (line.ends_with('\r')) line.pop_back();
     return true;
+  }
+
+  // Throws away what was typed at the first Ctrl-C; the second one ends the program.
+  void wait_for_line() {
+    const NotedInterrupt interrupt(true);
+    pollfd keyboard{STDIN_FILENO, POLLIN, 0};
+    for (bool told = false; ::poll(&keyboard, 1, -1) < 0;) {
+      if (!interrupt.asked() || told) continue;
+      std::cerr << "\n(Ctrl-C again, or /quit, ends the chat)\n" << screen_.bold("> ") << std::flush;
+      told = true;
+    }
   }
 
   void answer(const std::string& words) {

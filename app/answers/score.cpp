@@ -51,8 +51,12 @@ RunConfig config_of(const ScoreArgs& args) {
 }
 
 struct Scored {
+  struct Text {
+    std::size_t row;
+    ScoredText text;
+  };
   std::vector<Json> rows;
-  std::vector<std::vector<std::int32_t>> ids;
+  std::vector<Text> texts;
 };
 
 Scored read_rows(const std::string& file, const RunConfig& config, std::int64_t vocab_size) {
@@ -73,7 +77,8 @@ Scored read_rows(const std::string& file, const RunConfig& config, std::int64_t 
   for (Row row; rows->next(row);) {
     at.line = row.line;
     s.rows.push_back(parse_json(row.text, {file, row.line}));
-    s.ids.push_back(read.read(s.rows.back(), at));
+    for (ScoredText& text : read.read(s.rows.back(), at))
+      s.texts.push_back({s.rows.size() - 1, std::move(text)});
   }
   if (s.rows.empty()) throw UserError(Exit::input, printable(file) + ": has no rows");
   return s;
@@ -81,9 +86,9 @@ Scored read_rows(const std::string& file, const RunConfig& config, std::int64_t 
 
 std::vector<Batch> batches_of(const Scored& s, std::int64_t size, std::int32_t padding) {
   std::vector<Batch> all;
-  for (std::size_t i = 0; i < s.ids.size(); ++i) {
+  for (std::size_t i = 0; i < s.texts.size(); ++i) {
     if (i % static_cast<std::size_t>(size) == 0) all.emplace_back();
-    add_scored(all.back(), s.ids[i], padding);
+    add_scored(all.back(), s.texts[i].text.ids, padding);
   }
   return all;
 }
@@ -143,10 +148,13 @@ Exit score(const ScoreArgs& args) {
   show_warnings(screen, built);
   {
     Working working(screen, "scoring", "batches");
-    std::size_t row = 0;
+    auto next = scored.texts.begin();
     for (std::size_t i = 0; i < batches.size(); ++i) {
       scoring.forward(engine->pass(built.model()), batches[i], {});
-      for (const float score : scoring.scores) scored.rows[row++]["reward"] = score;
+      for (const float score : scoring.scores) {
+        scored.rows[next->row][next->text.name] = score;
+        ++next;
+      }
       working(static_cast<std::int64_t>(i + 1), std::ssize(batches));
     }
   }

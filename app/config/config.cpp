@@ -14,6 +14,7 @@
 #include "engine/nn/sparse_layout.h"
 #include "engine/train/objectives/objective.h"
 #include "engine/train/schedules/schedule.h"
+#include "engine/train/usual_rate.h"
 #include "models/registry.h"
 
 namespace ft {
@@ -343,9 +344,22 @@ void choose_targets(RunConfig& c) {
   }
 }
 
+// Rate and schedule: the objective's where the run names none.
+void choose_rate(RunConfig& c, const SettingsText& tree) {
+  const auto section = tree.value.find("training");
+  const auto names = [&](const char* setting) {
+    return section != tree.value.end() && section->is_object() && section->contains(setting);
+  };
+  const UsualRate usual = usual_rate(c.objective.type, c.finetuning_type == FinetuningType::lora);
+  c.usual_rate = !names("learning_rate");
+  if (c.usual_rate) c.training.learning_rate = usual.learning_rate;
+  if (!names("lr_scheduler_type")) c.training.lr_scheduler_type = usual.schedule;
+}
+
 // With the folders of models that are named by their ids.
 RunConfig read_config(const SettingsText& tree, const std::filesystem::path& folder) {
   auto config = read_settings<RunConfig>(tree, folder);
+  choose_rate(config, tree);
   BaseModelConfig& m = config.model;
   m.folders.find(m.model_name_or_path, m.revision, "model.model_name_or_path");
   prepare_base(m);

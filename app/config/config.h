@@ -148,6 +148,7 @@ struct RunConfig {
 
   std::shared_ptr<deepspeed::Report> report;  // what became of DeepSpeed's file; null: there is none
   std::filesystem::path file;                 // where it was read, as the user wrote it
+  bool usual_rate = false;                    // the learning rate is the objective's default
   bool trains = true;                         // false: of a command that only computes
   Int8Part int8 = Int8Part::none;             // of one that answers: what is in 8 bits
   Sums sums = Sums::in_one_order;             // any order: of one whose weights are quantized for its answers

@@ -7,7 +7,8 @@
 
 namespace ft {
 
-Labelled::Labelled(std::string label, std::string path) : label_(std::move(label)), path_(std::move(path)) {
+Labelled::Labelled(Screen& screen, std::string label, std::string path)
+    : screen_(screen), label_(std::move(label)), path_(std::move(path)) {
   if (path_.empty()) return;
   file_ = std::fopen(path_.c_str(), "ae");
   if (!file_) throw UserError(Exit::storage, str(path_, ": ", std::strerror(errno)));
@@ -15,24 +16,37 @@ Labelled::Labelled(std::string label, std::string path) : label_(std::move(label
 
 Labelled::~Labelled() {
   if (!line_.empty()) add("\n");
+  write(drawn_.rest());
   if (file_) std::fclose(file_);
 }
 
-void Labelled::keep(std::string_view text) {
-  if (!file_) return;
+void Labelled::write(std::string_view text) {
+  if (!file_ || text.empty()) return;
   std::fwrite(text.data(), 1, text.size(), file_);
   std::fflush(file_);
+}
+
+void Labelled::keep(std::string_view text) {
+  write(drawn_.rest());
+  write(text);
+}
+
+void Labelled::show(std::string_view text) {
+  write(drawn_.add(text));
+  std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 void Labelled::add(std::string_view text) {
   keep(text);
   for (const char c : text) {
-    line_ += c;
-    if (c != '\n' && line_.size() < kLongest) continue;
-    const std::string all = label_ + line_ + (c == '\n' ? "" : "\n");
-    std::fwrite(all.data(), 1, all.size(), stderr);
-    line_.clear();
+    if (c != '\n') line_ += c;
+    if (c == '\n' || line_.size() >= kLongest) say();
   }
+}
+
+void Labelled::say() {
+  screen_.line(label_ + line_, static_cast<int>(label_.size()));
+  line_.clear();
 }
 
 }  // namespace ft

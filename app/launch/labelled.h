@@ -1,25 +1,35 @@
-// The output of a rank or a machine: on stderr, every line with its name before it; in a file, unchanged.
+// The output of a rank or a machine. The screen shows every line behind a label; a rank that draws on the
+// terminal is shown unchanged. A file gets the lines without labels.
 #pragma once
 #include <cstdio>
 #include <string>
 #include <string_view>
 
+#include "app/launch/plain_lines.h"
+#include "app/screen/screen.h"
+
 namespace ft {
 
 class Labelled {
  public:
-  // path: the file that it is appended to; empty: none.
-  Labelled(std::string label, std::string path);
+  // path: the file that it is appended to; empty: none. The screen outlives it.
+  Labelled(Screen& screen, std::string label, std::string path);
   Labelled(const Labelled&) = delete;
   Labelled& operator=(const Labelled&) = delete;
   ~Labelled();
   void add(std::string_view text);
+  void show(std::string_view text);  // of a rank that draws on the terminal by itself
   void keep(std::string_view text);  // in the file only
   const std::string& path() const { return path_; }
 
  private:
   static constexpr std::size_t kLongest = 1 << 16;  // bytes; a longer line is cut
+  void say();
+  void write(std::string_view text);
+
+  Screen& screen_;
   std::string label_, path_, line_;
+  PlainLines drawn_;
   std::FILE* file_ = nullptr;
 };
 

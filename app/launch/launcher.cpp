@@ -11,8 +11,11 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "app/launch/labelled.h"
+#include "app/process/terminal.h"
+#include "app/screen/screen.h"
 #include "engine/core/environment.h"
 
 namespace ft {
@@ -21,6 +24,13 @@ namespace {
 constexpr std::chrono::seconds kGrace{3};  // for the others, once a rank has failed
 constexpr int kOften = 500;                // milliseconds, with machines that must hear of this one
 
+// Writes over a rank's live line, which the rank draws again.
+Screen::Options screen_options(bool over_live_line) {
+  Screen::Options o = Screen::standard_error(ProgressStyle::plain);
+  if (over_live_line) o.write = [write = o.write](const std::string& text) { write("\r\x1b[K" + text); };
+  return o;
+}
+
 class Launcher final : public RankEvents {
  public:
   explicit Launcher(const Job&);
@@ -28,7 +38,8 @@ class Launcher final : public RankEvents {
 
  private:
   void said(int rank, std::string_view text) override {
-    outputs_.at(static_cast<std::size_t>(rank - job_.first))->add(text);
+    Labelled& output = *outputs_.at(static_cast<std::size_t>(rank - job_.first));
+    rank == 0 && terminal_ ? output.show(text) : output.add(text);
   }
   void answered(std::string_view text) override;
   void ended(int rank, int status) override;
@@ -42,10 +53,13 @@ class Launcher final : public RankEvents {
   void signal_all(int which);
   bool running() const;
   void wait();
-  void say_the_end() const;
+  void say_the_end();
 
   const Job& job_;
   SignalQueue signals_;
+  // Rank 0 draws on this terminal, if it is on this machine; lines of the others come over its live line.
+  std::optional<TerminalSize> terminal_;
+  Screen screen_;
   std::vector<std::unique_ptr<RankGroup>> groups_;  // by host; null: not started
   std::vector<RemoteRanks*> remote_;                // the same; null: this machine
   std::vector<std::unique_ptr<Labelled>> outputs_;  // by rank
@@ -57,14 +71,18 @@ class Launcher final : public RankEvents {
   Clock::time_point kill_at_ = Clock::time_point::max();
 };
 
-Launcher::Launcher(const Job& job) : job_(job), port_(job.port) {
+Launcher::Launcher(const Job& job)
+    : job_(job),
+      terminal_(is_here(job.hosts[0].name) && job.first == 0 ? terminal_size() : std::nullopt),
+      screen_(screen_options(terminal_.has_value())),
+      port_(job.port) {
   int rank = job.first;
   for (const Host& h : job.hosts)
     for (std::size_t i = 0; i < h.slots.size(); ++i, ++rank) {
       const std::string label =
           job.hosts.size() > 1 ? str("[", rank, " ", h.name, "] ") : str("[", rank, "] ");
       outputs_.push_back(std::make_unique<Labelled>(
-          label, (std::filesystem::path(job.log_dir) / str("rank-", rank, ".log")).string()));
+          screen_, label, (std::filesystem::path(job.log_dir) / str("rank-", rank, ".log")).string()));
     }
   groups_.resize(job.hosts.size());
   remote_.resize(job.hosts.size());
@@ -96,6 +114,7 @@ RankPlan Launcher::plan_of(std::size_t host) const {
                 .master = job_.master.empty() ? job_.hosts[0].name : job_.master,
                 .port = port_,
                 .token = job_.token,
+                .terminal = host == 0 ? terminal_ : std::nullopt,
                 .gpus = {},
                 .environment = job_.environment};
   for (std::size_t h = 0; h < host; ++h) plan.first += static_cast<int>(job_.hosts[h].slots.size());
@@ -131,7 +150,7 @@ void Launcher::listening(int port) {
 
 void Launcher::noted(const std::string& host, std::string_view text) {
   auto& to = notes_[host];
-  if (!to) to = std::make_unique<Labelled>("[" + host + "] ", "");
+  if (!to) to = std::make_unique<Labelled>(screen_, "[" + host + "] ", "");
   to->add(text);
 }
 
@@ -190,13 +209,14 @@ void Launcher::wait() {
   ::poll(fds.data(), fds.size(), !others ? until : hurry ? std::min(until, kOften) : kOften);
   for (int s = signals_.next(); s != 0; s = signals_.next())
     if (s != SIGCHLD) signal_all(s);
+  if (terminal_ && groups_[0]) groups_[0]->resize(terminal_size().value_or(*terminal_));
 }
 
-void Launcher::say_the_end() const {
+void Launcher::say_the_end() {
   std::string text = "ft launch: " + culprit_;
   if (guilty_ >= 0)
     text += str("\n  its output: ", outputs_.at(static_cast<std::size_t>(guilty_ - job_.first))->path());
-  std::fprintf(stderr, "%s\n", text.c_str());
+  screen_.line(text, Screen::kWhole);
 }
 
 Exit Launcher::run() {
@@ -208,7 +228,7 @@ Exit Launcher::run() {
   }
   for (const auto& g : groups_)
     if (g) g->advance(*this);
-  if (failure_ != 0) say_the_end();
+  if (failure_ != 0 && failure_ != static_cast<int>(Exit::preempted)) say_the_end();
   return Exit{failure_};
 }
 

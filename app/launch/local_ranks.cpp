@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "app/ranks/ranks.h"
 
@@ -16,7 +17,8 @@ void hear(Socket& from, const auto& take) {
   while (from) {
     const ssize_t n = ::read(from.fd(), buffer.data(), buffer.size());
     if (n > 0) take(std::string_view(buffer.data(), static_cast<std::size_t>(n)));
-    if (n == 0) from = Socket();
+    const bool closed = n == 0 || (n < 0 && errno == EIO);  // a terminal that nobody writes to any more
+    if (closed) from = Socket();
     if (n < 0) return;
   }
 }
@@ -24,7 +26,7 @@ void hear(Socket& from, const auto& take) {
 }  // namespace
 
 LocalRanks::LocalRanks(const RankPlan& plan, const Socket& listener, const SignalQueue& signals)
-    : first_(plan.first) {
+    : first_(plan.first), terminal_(plan.terminal) {
   for (int i = 0; i < plan.count; ++i) {
     Start start{.program = {},
                 .arguments = plan.command,
@@ -42,6 +44,7 @@ LocalRanks::LocalRanks(const RankPlan& plan, const Socket& listener, const Signa
     if (!plan.gpus.empty()) start.environment.emplace_back("CUDA_VISIBLE_DEVICES", plan.gpus);
     if (plan.first + i == 0) {
       start.own_errors = true;
+      start.terminal = plan.terminal;
       start.inherited = listener.fd();
       start.environment.emplace_back(kListenerVariable, std::to_string(listener.fd()));
     }
@@ -51,6 +54,12 @@ LocalRanks::LocalRanks(const RankPlan& plan, const Socket& listener, const Signa
 
 bool LocalRanks::running() const {
   return std::any_of(children_.begin(), children_.end(), [](const Child& c) { return c.pid > 0; });
+}
+
+void LocalRanks::resize(const TerminalSize& size) {
+  if (!terminal_ || size == *terminal_ || !children_[0].errors) return;
+  terminal_ = size;
+  set_terminal_size(children_[0].errors.fd(), size);
 }
 
 void LocalRanks::signal(int which) {

@@ -1,5 +1,7 @@
 // Ranks as child processes.
 #pragma once
+#include <optional>
+
 #include "app/launch/rank_group.h"
 #include "app/process/child.h"
 
@@ -10,8 +12,9 @@ struct RankPlan {                      // for one machine
   int first = 0, count = 1, size = 1;  // ranks first ... first + count - 1 of size
   std::string master;                  // where rank 0 listens
   int port = 0;
-  std::string token;  // of the job
-  std::string gpus;   // "0,2": those that the ranks may use; empty: all
+  std::string token;                          // of the job
+  std::optional<TerminalSize> terminal = {};  // on which rank 0 draws; empty: it writes lines
+  std::string gpus;                           // "0,2": those that the ranks may use; empty: all
   std::vector<std::pair<std::string, std::string>> environment;
 };
 
@@ -24,10 +27,12 @@ class LocalRanks final : public RankGroup {
   void advance(RankEvents&) override;
   void signal(int which) override;
   bool running() const override;
+  void resize(const TerminalSize&) override;
 
  private:
   int first_;
   std::vector<Child> children_;
+  std::optional<TerminalSize> terminal_;
 };
 
 }  // namespace ft

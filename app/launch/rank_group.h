@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/process/terminal.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -30,6 +31,7 @@ class RankGroup {
   virtual void advance(RankEvents&) = 0;                // tells what has happened; does not block
   virtual void signal(int which) = 0;                   // to all of its ranks
   virtual bool running() const = 0;
+  virtual void resize(const TerminalSize&) {}  // the terminal on which rank 0 draws
 };
 
 }  // namespace ft

@@ -51,6 +51,12 @@ Pipe make_pipe() {
   return {Socket(ends[0]), Socket(ends[1])};
 }
 
+// Its reading end is the terminal's other side.
+Pipe make_terminal(const TerminalSize& size) {
+  Terminal t = open_terminal(size);
+  return {std::move(t.keeper), std::move(t.terminal)};
+}
+
 // A socket, not a pipe: writing to a process that has ended must not raise a signal (MSG_NOSIGNAL).
 Pipe make_input() {
   std::array<int, 2> ends{};
@@ -104,7 +110,7 @@ Child start_child(const Start& start) {
   const int parent = getpid();
   Pipe out = make_pipe(), in, err;
   if (start.own_input) in = make_input();
-  if (start.own_errors) err = make_pipe();
+  if (start.own_errors) err = start.terminal ? make_terminal(*start.terminal) : make_pipe();
   const int pid = fork();
   if (pid < 0) throw UserError(Exit::hardware, str("cannot start a process: ", std::strerror(errno)));
   if (pid == 0)

@@ -1,10 +1,12 @@
 // A process that this one starts and that does not outlive it.
 #pragma once
 #include <csignal>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "app/process/terminal.h"
 #include "engine/dist/socket.h"
 
 namespace ft {
@@ -22,6 +24,7 @@ struct Start {
   std::vector<std::pair<std::string, std::string>> environment;  // instead of and beside this process's
   int inherited = -1;                                            // a descriptor that it keeps; -1: none
   bool own_input = false, own_errors = false;                    // else stdin is empty, stderr is stdout
+  std::optional<TerminalSize> terminal = {};                     // with own_errors: stderr is such a terminal
   sigset_t signals{};                                            // its mask
 };
 

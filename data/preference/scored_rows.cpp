@@ -14,40 +14,63 @@ ScoredRows::ScoredRows(const FormatContext& context) : context_(context) {
   context_.rows = {.kind = RowKind::labelled, .objective = "reward"};
 }
 
-std::vector<std::int32_t> ScoredRows::read(const Json& row, const Place& at) const {
+std::vector<ScoredText> ScoredRows::read(const Json& row, const Place& at) const {
   if (!row.is_object()) at.fail("a row is a JSON object {...}");
-  if (row.contains("input_ids")) return ids(row["input_ids"], at);
-  if (row.contains("messages")) return conversation(row, at);
-  if (!row.contains("prompt") || !row.contains("completion"))
-    at.fail("a row has \"input_ids\", or \"prompt\" and \"completion\", or \"messages\"");
-  Json answer = row;
-  answer["label"] = true;
-  if (!answers_) answers_ = make_answers_format(context_);
-  return answers_->read(json_text(answer, -1), at).input_ids;
+  const auto has = [&](const char* name) { return row.contains(name); };
+  if (has("input_ids")) return {{"reward", ids(row, "input_ids", at)}};
+  if (has("messages")) return {{"reward", conversation(row, "messages", at)}};
+  if (has("prompt") && has("completion")) return {{"reward", answer(row, "completion", at)}};
+  if (has("chosen") && has("rejected"))
+    return {{"reward_chosen", answer(row, "chosen", at)}, {"reward_rejected", answer(row, "rejected", at)}};
+  const auto after_prompt = [&](const char* name) {
+    std::vector<std::int32_t> all = ids(row, "prompt_ids", at);
+    for (const std::int32_t id : ids(row, name, at)) all.push_back(id);
+    return all;
+  };
+  if (has("prompt_ids") && has("chosen_ids") && has("rejected_ids"))
+    return {{"reward_chosen", after_prompt("chosen_ids")}, {"reward_rejected", after_prompt("rejected_ids")}};
+  at.fail(
+      "a row has \"input_ids\", or \"prompt\" and \"completion\", or \"messages\", or \"chosen\" and "
+      "\"rejected\"");
 }
 
-std::vector<std::int32_t> ScoredRows::ids(const Json& list, const Place& at) const {
-  if (!list.is_array() || list.empty()) at.fail("input_ids: must be a list of ids, is " + json_excerpt(list));
+// A pair's answer may be a whole conversation.
+std::vector<std::int32_t> ScoredRows::answer(const Json& row, const char* name, const Place& at) const {
+  const Json& text = row[name];
+  if (text.is_array() && !(row.contains("prompt") && row["prompt"].is_array()))
+    return conversation(row, name, at);
+  Json labelled = row;
+  labelled["completion"] = text;
+  labelled["label"] = true;
+  if (!row.contains("prompt")) labelled["prompt"] = "";
+  if (!answers_) answers_ = make_answers_format(context_);
+  return answers_->read(json_text(labelled, -1), at).input_ids;
+}
+
+std::vector<std::int32_t> ScoredRows::ids(const Json& row, const char* name, const Place& at) const {
+  const Json& list = row[name];
+  if (!list.is_array() || list.empty())
+    at.fail(str(name, ": must be a list of ids, is ", json_excerpt(list)));
   std::vector<std::int32_t> all;
   for (const Json& id : list) {
     if (!id.is_number_integer() || id < 0 || id >= context_.vocab_size)
-      at.fail(str("input_ids[", all.size(), "] is ", json_excerpt(id), "; the model's tokens are 0 to ",
+      at.fail(str(name, "[", all.size(), "] is ", json_excerpt(id), "; the model's tokens are 0 to ",
                   context_.vocab_size - 1));
     all.push_back(id.get<std::int32_t>());
   }
   return all;
 }
 
-std::vector<std::int32_t> ScoredRows::conversation(const Json& row, const Place& at) const {
+std::vector<std::int32_t> ScoredRows::conversation(const Json& row, const char* name, const Place& at) const {
   const Tokenizer& tokenizer = context_.tokenizer();
   if (!chat_) chat_ = std::make_shared<RenderedChat>(context_.data, context_.tokenizer_path, tokenizer);
   try {
     std::vector<std::int32_t> all =
-        chat_->whole(read_messages(row["messages"], "messages", at), ChatColumns(context_).of(row, at));
+        chat_->whole(read_messages(row[name], name, at), ChatColumns(context_).of(row, at));
     require_known(all, context_.vocab_size, tokenizer, at);
     return all;
   } catch (const std::invalid_argument& wrong) {
-    at.fail(str("messages: ", wrong.what()));
+    at.fail(str(name, ": ", wrong.what()));
   }
 }
 

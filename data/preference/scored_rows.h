@@ -1,5 +1,5 @@
 // Rows to be scored as token ids: input_ids as they are, prompt and completion as in training (the end token
-// added), or messages.
+// added), messages, or the two answers of a pair that a reward model learns from.
 #pragma once
 #include <memory>
 
@@ -7,15 +7,22 @@
 
 namespace ft {
 
+// A text to score, and the name that its score gets in the row.
+struct ScoredText {
+  const char* name;  // reward; of a pair reward_chosen and reward_rejected
+  std::vector<std::int32_t> ids;
+};
+
 class ScoredRows {
  public:
   // Uses data.chat_template, the vocabulary and the tokenizer of the context.
   explicit ScoredRows(const FormatContext&);
-  std::vector<std::int32_t> read(const Json& row, const Place& at) const;
+  std::vector<ScoredText> read(const Json& row, const Place& at) const;
 
  private:
-  std::vector<std::int32_t> ids(const Json& list, const Place& at) const;
-  std::vector<std::int32_t> conversation(const Json& row, const Place& at) const;
+  std::vector<std::int32_t> ids(const Json& row, const char* name, const Place& at) const;
+  std::vector<std::int32_t> conversation(const Json& row, const char* name, const Place& at) const;
+  std::vector<std::int32_t> answer(const Json& row, const char* name, const Place& at) const;
 
   FormatContext context_;
   mutable std::shared_ptr<const Format> answers_;  // both are made when they are asked for

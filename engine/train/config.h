@@ -250,11 +250,11 @@ struct TrainingConfig {
       at_least(1));
     f("num_train_epochs", num_train_epochs, "Passes over the data.", above(0), aka({"epochs", "num_epochs"}));
     f("max_steps", max_steps, "Optimizer steps; -1: as given by num_train_epochs.", at_least(-1));
-    f("learning_rate", learning_rate, "Peak learning rate, at the end of the warm-up.", above(0),
-      aka({"lr"}));
+    f("learning_rate", learning_rate, "Peak learning rate, after the warm-up. Default: by objective.",
+      above(0), aka({"lr"}));
     f("lr_scheduler_type", lr_scheduler_type,
-      "How the learning rate changes: transformers' schedules, and DeepSpeed's, which have a warm-up of "
-      "their own.",
+      "How the rate changes: transformers' schedules, and DeepSpeed's, which have a warm-up of their own. "
+      "Default: by objective (docs/preferences.md).",
       aka({"scheduler", "lr_scheduler"}));
     f("lr_scheduler_kwargs", lr_scheduler_kwargs,
       "{\"argument\": value}: the schedule's own arguments, with transformers' names or DeepSpeed's; "

@@ -37,6 +37,30 @@ TEST(Config, Defaults) {
   EXPECT_EQ(c.finetuning_type, FinetuningType::lora);
 }
 
+// The figures are those of TRL's configurations, and for adapters of examples ft's own.
+TEST(Config, RatesFollowTheObjectiveUnlessTheyAreGiven) {
+  using enum LrScheduler;
+  const auto expect = [](const std::vector<std::string>& overrides, double rate, LrScheduler schedule,
+                         bool usual) {
+    const RunConfig c = parsed("", overrides);
+    EXPECT_EQ(c.training.learning_rate, rate) << testing::PrintToString(overrides);
+    EXPECT_EQ(c.training.lr_scheduler_type, schedule) << testing::PrintToString(overrides);
+    EXPECT_EQ(c.usual_rate, usual) << testing::PrintToString(overrides);
+  };
+  expect({}, 2e-4, cosine, true);
+  expect({"finetuning_type=full"}, 2e-5, cosine, true);
+  for (const char* type : {"dpo", "kto", "orpo", "cpo", "simpo", "grpo"})
+    for (const char* what : {"lora", "full"})
+      expect({str("objective.type=", type), str("finetuning_type=", what)}, 1e-6, linear, true);
+  expect({"objective.type=reward"}, 1e-4, linear, true);
+  expect({"objective.type=ppo", "objective.reward_funcs=length", "objective.soft_punish_cache=2"}, 3e-6,
+         linear, true);
+  expect({"objective.type=dpo", "training.learning_rate=2e-4"}, 2e-4, linear, false);
+  expect({"objective.type=dpo", "training.lr_scheduler_type=constant"}, 1e-6, constant, true);
+  const RunConfig again = parsed("", {"objective.type=dpo"});
+  EXPECT_NE(effective_config(again).find("\"learning_rate\": 1e-06"), std::string::npos);
+}
+
 // Every run that the repository comes with; a config.json beside them says its model_type.
 TEST(Config, TheExamplesAreRight) {
   int runs = 0;

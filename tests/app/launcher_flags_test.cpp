@@ -7,12 +7,32 @@
 #include <functional>
 
 #include "app/launch/deepspeed_env.h"
+#include "app/launch/plain_lines.h"
 #include "app/launch/resources.h"
 #include "engine/core/error.h"
 #include "tests/support/source.h"
 
 namespace ft {
 namespace {
+
+TEST(PlainLines, AreWhatIsLeftOfAScreen) {
+  PlainLines lines;
+  std::string text;
+  for (const char* piece : {"ft 1\n\r1/20  loss", " 2\x1b[K\r2/20\x1b",
+                            "[K\r\x1b[K\x1b[1mstep 2\x1b[0m  saved\n\r3/20\x1b[K", "\r\x1b[K", "done\n"})
+    text += lines.add(piece);
+  EXPECT_EQ(text + lines.rest(), "ft 1\nstep 2  saved\ndone\n");
+}
+
+TEST(PlainLines, SeveralLiveLinesAreDrawnOver) {
+  PlainLines lines;
+  std::string text = lines.add("ft 1\n\r3/20\x1b[K");  // a line, then a curve of two and the line again
+  text += lines.add("\r***\x1b[K\n\r  *\x1b[K\n\r4/20\x1b[K");
+  text += lines.add("\x1b[2A\r**\x1b[K\n\r **\x1b[K\n\r5/20\x1b[K");
+  text += lines.add("\r\x1b[K\x1b[A\x1b[K\x1b[A\x1b[Kdone\n");
+  EXPECT_EQ((text + lines.rest()).substr(0, 5), "ft 1\n");
+  EXPECT_TRUE((text).find("done") == text.npos || text.ends_with("done\n")) << text;
+}
 
 // What `act` is refused with; empty: nothing.
 std::string refusal(const std::function<void()>& act) {

@@ -41,10 +41,18 @@ TEST(Chat, ControlCStopsTheAnswerAndNotTheProgram) {
   EXPECT_EQ(terminal.finish(), 0);
 }
 
-TEST(Chat, ControlCWhereNothingIsAnsweredEndsIt) {
+TEST(Chat, ControlCWhereNothingIsAnsweredEndsItTheSecondTime) {
   const Talker talker;
   Terminal terminal(talker.chat());
   terminal.until_it_asks();
+  terminal.type("\x03");
+  EXPECT_NE(terminal.until_it_asks().find("again"), std::string::npos);
+  terminal.type("one two\n");  // it goes on, and counts anew
+  terminal.until([](const std::string& shown) { return shown.size() > 60; });
+  terminal.type("\x03");
+  terminal.until_it_asks();
+  terminal.type("\x03");
+  EXPECT_NE(terminal.until_it_asks().find("again"), std::string::npos);
   terminal.type("\x03");
   EXPECT_EQ(terminal.finish(), 128 + SIGINT);
 }

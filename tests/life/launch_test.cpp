@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/life/ports.h"
+#include "tests/life/terminal.h"
 
 namespace ft::test {
 namespace {
@@ -257,6 +258,25 @@ TEST(Machines, TheMasterIsWhereItIsAskedFor) {
   EXPECT_EQ(
       w.run({"launch", "-n", "2", "train", "--config", "run.json", "distributed.master_addr=192.0.2.1"}), 2);
   EXPECT_NE(w.says().find("cannot listen at 192.0.2.1"), std::string::npos) << w.says();
+}
+
+// Rank 0 draws on the terminal as if it were alone; what others say comes between, broken at spaces.
+TEST(LaunchOnATerminal, HasALiveLine) {
+  const Workplace w("llama", kWithAdapter);
+  constexpr int kColumns = 60;
+  Terminal terminal({"launch", "-n", "2", "train", "--config", w / "run.json", "logging.progress=auto",
+                     "training.num_train_epochs=30"},
+                    kColumns);
+  const std::string shown = terminal.until_it_ends();
+  EXPECT_EQ(terminal.finish(), 0) << shown;
+  EXPECT_NE(shown.find("\x1b[K"), std::string::npos) << "the live line";
+  EXPECT_EQ(shown.find("[0] "), std::string::npos) << shown;
+  EXPECT_NE(shown.find("done"), std::string::npos) << shown;
+  const std::string log = contents(w / "out/ranks/rank-0.log");
+  EXPECT_EQ(log.find_first_of("\r\x1b"), std::string::npos) << log;
+  EXPECT_NE(log.find("\nsteps    "), std::string::npos) << log;
+  EXPECT_NE(log.find("\ndone     "), std::string::npos) << log;
+  EXPECT_EQ(log.find(" left"), std::string::npos) << "no live lines: " << log;
 }
 
 }  // namespace
