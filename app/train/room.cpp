@@ -43,7 +43,7 @@ std::int64_t saves_at_once(const RunConfig& c, const RunHeader& h) {
 }  // namespace
 
 DiskNeeds disk_needs_of(const RunConfig& c, const RunHeader& h, const Checkpoints& checkpoints,
-                   const ModelFiles& files) {
+                        const ModelFiles& files) {
   const bool adapter = c.finetuning_type == FinetuningType::lora;
   const std::int64_t companions =
       companion_bytes(adapter ? "" : c.model.folder(), c.model.tokenizer()) + kRunFile;
