@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "data/gguf_patterns.h"
+#include "data/gguf_cuts.h"
 #include "engine/core/error.h"
 #include "engine/io/json.h"
 #include "engine/io/protobuf.h"
@@ -24,6 +24,11 @@ class TokenizerKeys {
     if (const auto* k = find<std::vector<std::int32_t>>("token_type")) kinds = *k;
     if (kinds.empty()) kinds.assign(tokens.size(), kNormal);
     if (kinds.size() != tokens.size()) refuse("tokenizer.ggml.token_type has another length than the tokens");
+    // In some files of SentencePiece's, such as Gemma's, the unknown token is a control token.
+    if (const auto* id = find<std::uint32_t>("unknown_token_id");
+        id && *id < kinds.size() && std::ranges::find(kinds, kUnknown) == kinds.end() &&
+        text("model") != "gpt2")
+      kinds[*id] = kUnknown;
   }
 
   std::vector<std::string> tokens;  // by id
@@ -70,50 +75,48 @@ Json added_token(const TokenizerKeys& keys, std::size_t id) {
           {"special", keys.kinds[id] == kControl}};
 }
 
-Json pre_tokenizer(const TokenizerKeys& keys) {
+// The cut that tokenizer.ggml.pre names.
+const GgufCut& cut_of(const TokenizerKeys& keys) {
   const std::string name = keys.text("pre");
-  const auto bytes = [](bool own_regex) {
-    return Json{{"type", "ByteLevel"},
-                {"add_prefix_space", false},
-                {"trim_offsets", own_regex},
-                {"use_regex", own_regex}};
-  };
-  if (name == "gpt-2") return bytes(true);
-  for (const GgufPattern& p : kGgufPatterns)
-    if (name == p.name)
-      return {{"type", "Sequence"},
-              {"pretokenizers",
-               {{{"type", "Split"},
-                 {"pattern", {{"Regex", p.regex}}},
-                 {"behavior", "Isolated"},
-                 {"invert", false}},
-                bytes(false)}}};
-  keys.refuse(str("tokenizer.ggml.pre is ", printable(name),
-                  "; ft knows how to cut texts for llama-bpe, qwen2 and gpt-2"));
+  if (name.empty())
+    keys.refuse(
+        "tokenizer.ggml.pre is missing, and nothing else tells how texts are cut; convert the model again "
+        "with a newer llama.cpp");
+  const GgufCut* cut = find_gguf_cut(name);
+  if (!cut)
+    keys.refuse(str("tokenizer.ggml.pre is ", printable(name), "; ft cuts texts as ", gguf_cut_names(),
+                    " and their kin do (docs/generation.md)"));
+  return *cut;
 }
 
 // tokenizer.json of a byte-level BPE.
 Json bpe_json(const TokenizerKeys& keys) {
   Json vocabulary = Json::object(), added = Json::array();
+  auto& entries = *vocabulary.get_ptr<Json::object_t*>();  // which is searched entry by entry: only added to
   for (std::size_t id = 0; id < keys.tokens.size(); ++id) {
     if (keys.kinds[id] == kUnused) continue;
     if (!is_added(keys.kinds[id])) {
-      vocabulary[keys.tokens[id]] = id;
+      entries.emplace_back(keys.tokens[id], id);
       continue;
     }
     Json token = added_token(keys, id);
     token["id"] = id;
     added.push_back(token);
   }
+  // Readers number added tokens on from the vocabulary's count, unless it has them.
+  bool follow = true;
+  for (std::size_t i = 0; i < added.size(); ++i) follow &= added[i]["id"] == entries.size() + i;
+  if (!follow)
+    for (const Json& token : added) entries.emplace_back(token["content"].get<std::string>(), token["id"]);
   const auto* merges = keys.find<std::vector<std::string>>("merges");
   if (!merges) keys.refuse("tokenizer.ggml.merges is missing");
-  const bool qwen = keys.text("pre") == "qwen2";
+  const GgufCut& cut = cut_of(keys);
   return {{"version", "1.0"},
           {"truncation", nullptr},
           {"padding", nullptr},
           {"added_tokens", added},
-          {"normalizer", qwen ? Json{{"type", "NFC"}} : Json()},
-          {"pre_tokenizer", pre_tokenizer(keys)},
+          {"normalizer", cut.composed ? Json{{"type", "NFC"}} : Json()},
+          {"pre_tokenizer", pre_tokenizer_of(cut)},
           {"post_processor", nullptr},
           {"decoder",
            {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}}},
@@ -125,7 +128,7 @@ Json bpe_json(const TokenizerKeys& keys) {
             {"end_of_word_suffix", ""},
             {"fuse_unk", false},
             {"byte_fallback", false},
-            {"ignore_merges", keys.text("pre") == "llama-bpe"},
+            {"ignore_merges", cut.whole_pieces},
             {"vocab", vocabulary},
             {"merges", *merges}}}};
 }
@@ -164,7 +167,9 @@ Json tokenizer_config(const TokenizerKeys& keys, const char* tokenizer_class) {
     const auto token = keys.special(role);
     config[name] = token ? Json(*token) : Json();
   }
-  config["add_bos_token"] = keys.flag("add_bos_token", keys.text("model") == "llama") && keys.special("bos");
+  const GgufCut* cut = find_gguf_cut(keys.text("pre"));
+  const bool begins = keys.text("model") == "llama" || (keys.text("model") == "gpt2" && cut && cut->begins);
+  config["add_bos_token"] = keys.flag("add_bos_token", begins) && keys.special("bos");
   config["add_eos_token"] = keys.flag("add_eos_token", keys.text("model") == "t5") && keys.special("eos");
   return config;
 }
@@ -178,6 +183,7 @@ void add_tokens(const TokenizerKeys& keys, Json& config) {
     }
   config["added_tokens_decoder"] = added;
   config["legacy"] = true;  // GGUF's readers put a space before every text between special tokens
+  config["add_prefix_space"] = keys.flag("add_space_prefix", true);
   config["extra_ids"] = 0;
 }
 

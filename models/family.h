@@ -12,6 +12,7 @@
 #include "engine/io/weights.h"
 #include "engine/nn/model.h"
 #include "models/gguf.h"
+#include "models/gguf_key_reader.h"
 
 namespace ft {
 
@@ -53,6 +54,9 @@ struct Family {
   MadeModel (*make)(const std::string& config_json, DType);
   // The same as GGUF describes it. UserError where GGUF cannot say it.
   GgufModel (*gguf)(const std::string& config_json);
+  // Makes config.json from a GGUF file, without architectures, special tokens and torch_dtype. Null: GGUF has
+  // no such models.
+  Json (*from_gguf)(const GgufKeyReader&) = nullptr;
   DecoderTokens (*decoder_tokens)(const JsonObject& config) = nullptr;  // null: not an encoder-decoder
   // PEFT's target_modules where none are named; empty: all linears but the head, where ft goes beyond it.
   std::span<const std::string_view> lora_targets = {};

@@ -1,35 +1,46 @@
 #include "models/gguf.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "engine/core/error.h"
 
 namespace ft {
 namespace {
 
-bool stands_for(std::string_view name, std::string_view module) {
-  const std::size_t at = name.find('%');
-  if (at == std::string_view::npos) return name == module;
-  const std::string_view before = name.substr(0, at), after = name.substr(at + 1);
-  if (module.size() < name.size() || !module.starts_with(before) || !module.ends_with(after)) return false;
-  const std::string_view number = module.substr(at, module.size() - before.size() - after.size());
-  return number.find_first_not_of("0123456789") == std::string_view::npos;
+struct Found {
+  std::string name;
+  std::int64_t place = -1;  // what % stands for
+};
+
+std::optional<Found> find(const GgufName& name, std::string_view module) {
+  const std::string_view pattern = name.hugging_face;
+  const std::size_t at = pattern.find('%');
+  if (at == std::string_view::npos)
+    return pattern == module ? std::optional(Found{std::string(name.gguf)}) : std::nullopt;
+  const std::string_view before = pattern.substr(0, at), after = pattern.substr(at + 1);
+  if (module.size() < pattern.size() || !module.starts_with(before) || !module.ends_with(after))
+    return std::nullopt;
+  const std::string_view digits = module.substr(at, module.size() - before.size() - after.size());
+  std::int64_t number = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (read.ec != std::errc{} || read.ptr != digits.data() + digits.size() || number < 0) return std::nullopt;
+  return Found{std::string(name.gguf), number};
 }
 
-std::optional<std::string> find(std::span<const GgufName> names, std::string_view module) {
+std::optional<Found> find(std::span<const GgufName> names, std::string_view module) {
   for (const GgufName& n : names)
-    if (stands_for(n.hugging_face, module)) return std::string(n.gguf);
+    if (auto found = find(n, module)) return found;
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<std::string> GgufModel::name_of(const std::string& name) const {
+// With the kind (.weight, .bias) and, inside a block, its number.
+std::optional<Found> find(const GgufNames& names, const std::string& name) {
   const std::size_t dot = name.rfind('.');
   if (dot == std::string::npos) return std::nullopt;
   const std::string module = name.substr(0, dot), kind = name.substr(dot);
   if (kind != ".weight" && kind != ".bias") return std::nullopt;
-  if (const auto found = find(names.modules, module)) return *found + kind;
+  if (const auto found = find(names.modules, module)) return Found{found->name + kind};
   for (const GgufBlocks& blocks : names.blocks) {
     if (!module.starts_with(blocks.hugging_face)) continue;
     const std::size_t begin = blocks.hugging_face.size(), end = module.find('.', begin);
@@ -38,26 +49,43 @@ std::optional<std::string> GgufModel::name_of(const std::string& name) const {
     auto found = find(blocks.modules, inner);
     if (!found) found = find(blocks.more, inner);
     if (!found) break;
-    return str(blocks.gguf, module.substr(begin, end - begin), ".", *found, kind);
+    return Found{str(blocks.gguf, module.substr(begin, end - begin), ".", found->name, kind), found->place};
   }
   return std::nullopt;
 }
 
-void GgufModel::reorder(const std::string& name, float* values, std::int64_t rows,
-                        std::int64_t columns) const {
+}  // namespace
+
+std::optional<std::string> GgufModel::name_of(const std::string& name) const {
+  const auto found = find(names, name);
+  return found ? std::optional(found->name) : std::nullopt;
+}
+
+std::int64_t GgufModel::place_in_stack(const std::string& name) const {
+  const auto found = find(names, name);
+  return found ? found->place : -1;
+}
+
+const GgufModel::Permuted* GgufModel::find_permuted(const std::string& name) const {
   const auto at = std::ranges::find_if(
       permuted, [&](const Permuted& p) { return name.find(str(".", p.module, ".")) != std::string::npos; });
-  if (at == permuted.end()) return;
-  const std::int64_t heads = at->heads, parts = at->thirds ? 3 : 2, width = rows / (heads * parts);
-  require(rows == heads * parts * width, "rows that are not whole heads");
+  return at == permuted.end() ? nullptr : &*at;
+}
+
+std::int64_t GgufModel::Permuted::place(std::int64_t r, std::int64_t rows) const {
+  const std::int64_t parts = thirds ? 3 : 2, width = rows / (heads * parts);
+  const std::int64_t h = r / (parts * width), part = r / width % parts, i = r % width;
+  return thirds ? (part * heads + h) * width + i : (h * width + i) * parts + part;
+}
+
+void GgufModel::reorder(const std::string& name, float* values, std::int64_t rows,
+                        std::int64_t columns) const {
+  const Permuted* p = find_permuted(name);
+  if (!p) return;
+  require(p->fits(rows), "rows that are not whole heads");
   const std::vector<float> before(values, values + rows * columns);
-  for (std::int64_t h = 0; h < heads; ++h)
-    for (std::int64_t part = 0; part < parts; ++part)
-      for (std::int64_t i = 0; i < width; ++i) {
-        const std::int64_t from = (h * parts + part) * width + i;
-        const std::int64_t to = at->thirds ? (part * heads + h) * width + i : (h * width + i) * parts + part;
-        std::copy_n(before.data() + from * columns, columns, values + to * columns);
-      }
+  for (std::int64_t r = 0; r < rows; ++r)
+    std::copy_n(before.data() + r * columns, columns, values + p->place(r, rows) * columns);
 }
 
 }  // namespace ft

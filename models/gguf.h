@@ -47,11 +47,18 @@ struct GgufModel {
     std::string_view module;
     std::int64_t heads;
     bool thirds = false;
+
+    bool fits(std::int64_t rows) const { return rows > 0 && rows % (heads * (thirds ? 3 : 2)) == 0; }
+    // The number there of row r of the files.
+    std::int64_t place(std::int64_t r, std::int64_t rows) const;
   };
   std::vector<Permuted> permuted;
+  const Permuted* find_permuted(const std::string& hugging_face) const;  // null: the order is the same
 
   // blk.3.attn_q.weight for model.layers.3.self_attn.q_proj.weight; nothing for what GGUF has no name for.
   std::optional<std::string> name_of(const std::string& hugging_face) const;
+  // The number that a % stands for in the name of a matrix that is stacked there; -1: it is not.
+  std::int64_t place_in_stack(const std::string& hugging_face) const;
   // Brings (rows, columns) values, of a weight or bias with this name, into its order there, in place.
   void reorder(const std::string& hugging_face, float* values, std::int64_t rows, std::int64_t columns) const;
 };

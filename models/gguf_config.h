@@ -12,6 +12,9 @@
 
 namespace ft {
 
+struct MadeModel;
+struct Parameter;
+
 // config.json as text. UserError(Exit::input) for an architecture that ft does not read, or a key that is
 // missing or wrong.
 std::string config_of_gguf(const GgufFile&);
@@ -19,7 +22,8 @@ std::string config_of_gguf(const GgufFile&);
 // What the weights of a file are taken for: its matrices' own type, bf16 where they are quantized.
 DType gguf_base_type(const GgufFile&);
 
-// The weights of a GGUF file, dequantized as they are read: Hugging Face's names, order of rows and shapes.
+// Dequantizes the weights of a GGUF file as they are read, by all cores. Names, shapes, order of rows and
+// norms are Hugging Face's.
 class GgufWeights final : public WeightSource {
  public:
   // `config_json`: the file with config_of_gguf's text.
@@ -38,11 +42,21 @@ class GgufWeights final : public WeightSource {
  private:
   struct Entry {
     const GgufTensor* tensor;
-    std::int64_t heads;  // whose rows are reordered; 0: none
+    std::vector<std::int64_t> shape;             // of the weight
+    std::int64_t first = 0;                      // element of the tensor where it begins
+    const GgufModel::Permuted* order = nullptr;  // null: its rows have the same order
+    bool turned = false;                         // the tensor is the transpose
+    float offset = 0;                            // that the tensor's values have more
   };
+  Entry entry_of(const Parameter&, const GgufTensor&, const MadeModel&) const;
   const Entry& at(const std::string& name) const;
+  void read_turned(const Entry&, const Tensor& to, std::int64_t first) const;
+  // Puts n values of the tensor, from number `from` on, at element i of `to`.
+  void put(const Entry&, std::int64_t from, float* values, std::int64_t n, const Tensor& to,
+           std::int64_t i) const;
 
   GgufFile file_;
+  GgufModel names_;
   StoredType type_ = StoredType::bf16;  // what the weights are taken for
   bool whole_ = true;                   // nothing in it is quantized
   std::map<std::string, Entry> entries_;

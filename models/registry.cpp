@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "models/gemma/family.h"
 #include "models/gpt2/family.h"
@@ -45,13 +46,33 @@ constexpr std::array kFamilies = {
     Entry{"mt5", "MT5ForConditionalGeneration", &t5::kFamily},
 };
 
+// GGUF's architectures. Mixtral's is llama with experts.
+struct GgufEntry {
+  const char* architecture;
+  const Family *family, *with_experts = nullptr;
+};
+constexpr std::array kGgufArchitectures = {GgufEntry{"llama", &llama::kFamily, &moe::kFamily},
+                                           GgufEntry{"qwen2", &llama::kFamily},
+                                           GgufEntry{"qwen3", &llama::kFamily},
+                                           GgufEntry{"gemma2", &gemma::kFamily},
+                                           GgufEntry{"gemma3", &gemma::kFamily},
+                                           GgufEntry{"phi3", &phi3::kFamily},
+                                           GgufEntry{"granite", &granite::kFamily},
+                                           GgufEntry{"olmo2", &olmo2::kFamily},
+                                           GgufEntry{"smollm3", &smollm3::kFamily},
+                                           GgufEntry{"gpt2", &gpt2::kFamily},
+                                           GgufEntry{"gptneox", &gpt_neox::kFamily},
+                                           GgufEntry{"qwen2moe", &moe::kFamily},
+                                           GgufEntry{"qwen3moe", &moe::kFamily},
+                                           GgufEntry{"olmoe", &moe::kFamily},
+                                           GgufEntry{"t5", &t5::kFamily}};
+
 // Null: none that ft knows.
-const Entry* find(const JsonObject& config) {
-  const std::string type = config.text("model_type");
-  const auto at =
-      std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Entry& e) { return type == e.model_type; });
+const Entry* find(const std::string& model_type) {
+  const auto at = std::ranges::find(kFamilies, model_type, &Entry::model_type);
   return at == kFamilies.end() ? nullptr : &*at;
 }
+const Entry* find(const JsonObject& config) { return find(config.text("model_type")); }
 
 const Entry& entry_of(const std::string& config_json) {
   const JsonObject config = JsonObject::read(config_json);
@@ -93,6 +114,22 @@ MadeModel make_model(const std::string& config_json, DType dtype) {
 
 GgufModel make_gguf_model(const std::string& config_json) {
   return entry_of(config_json).family->gguf(config_json);
+}
+
+Json read_gguf_config(const GgufKeyReader& keys) {
+  const auto at = std::ranges::find(kGgufArchitectures, keys.architecture(), &GgufEntry::architecture);
+  if (at == kGgufArchitectures.end()) {
+    std::string known;
+    for (const GgufEntry& e : kGgufArchitectures)
+      known += (known.empty() ? "" : ", ") + std::string(e.architecture);
+    keys.refuse(str("architecture ", printable(keys.architecture()), "; ft reads ", known, " from GGUF"));
+  }
+  const bool experts = at->with_experts && keys.real_or("expert_count", 0) > 0;
+  Json config = (experts ? at->with_experts : at->family)->from_gguf(keys);
+  const Entry* entry = find(config.at("model_type").get<std::string>());
+  require(entry != nullptr, "a model_type that ft knows");
+  config["architectures"] = {entry->architecture};
+  return config;
 }
 
 std::optional<DecoderTokens> read_decoder_tokens(const std::string& config_json) {

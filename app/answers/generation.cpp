@@ -148,10 +148,11 @@ std::string own_dtype(const std::string& folder, bool gpu) {
 RunConfig config_of(const AnswererArgs& args) {
   check_overrides(args.overrides, args.conversation);
   Json j;
-  j["model"]["model_name_or_path"] = std::filesystem::absolute(args.model).string();
-  j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read
   BaseModelConfig model{.model_name_or_path = args.model};
   prepare_base(model);
+  j["model"]["model_name_or_path"] =
+      std::filesystem::absolute(model.unpacked ? model.folder() : args.model).string();
+  j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read
   const bool gpu =
       std::find(args.overrides.begin(), args.overrides.end(), "device=cuda") != args.overrides.end();
   const std::string dtype = args.dtype == "auto" ? own_dtype(model.folder(), gpu) : args.dtype;
@@ -169,6 +170,7 @@ RunConfig config_of(const AnswererArgs& args) {
   j["generation"] = settings_of(model.folder());
   RunConfig c = parse_config(j.dump(), join_path(args.model, kFile), "", args.overrides);
   c.model.model_name_or_path = args.model;  // as the user wrote it, for messages
+  c.model.unpacked = model.unpacked;
   c.trains = false;
   c.int8 = int8 ? Int8Part::linears : int8_head ? Int8Part::head : Int8Part::none;
   if (!args.quantize.empty() || int8_head) c.sums = Sums::in_any_order;

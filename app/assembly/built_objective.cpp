@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "app/assembly/vocabulary.h"
+#include "app/config/gguf_base.h"
 #include "engine/io/file.h"
 
 namespace ft {
@@ -47,6 +48,8 @@ RunConfig other_model(const RunConfig& config, const std::string& folder, const 
   c.model.model_name_or_path = folder;
   c.model.revision.reset();
   c.model.folders.find(folder, std::nullopt, setting);
+  c.model.unpacked.reset();  // the run's own
+  unpack_gguf(c.model);
   c.model.resize_token_embeddings_to_multiple_of.reset();
   c.data.new_tokens = c.data.new_special_tokens = {};
   return c;

@@ -1,51 +1,45 @@
 // A byte-level BPE as GGUF's keys.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "app/gguf/vocabulary.h"
-#include "data/gguf_patterns.h"
+#include "data/gguf_cuts.h"
 #include "engine/io/json.h"
 
 namespace ft {
 namespace {
 
-void find_patterns(const Json& j, std::vector<std::string>& regexes, bool& gpt2) {
-  if (j.is_object()) {
-    if (j.contains("Regex") && j["Regex"].is_string()) regexes.push_back(j["Regex"].get<std::string>());
-    if (j.value("type", Json()) == "ByteLevel" && j.value("use_regex", Json(true)) == true) gpt2 = true;
-  }
-  if (j.is_structured())
-    for (const Json& inner : j) find_patterns(inner, regexes, gpt2);
+bool is_byte_level(const Json& pre_tokenizer) {
+  if (!pre_tokenizer.is_object()) return false;
+  const Json parts = pre_tokenizer.value("pretokenizers", Json::array());
+  return pre_tokenizer.value("type", Json()) == "ByteLevel" ||
+         std::any_of(parts.begin(), parts.end(), is_byte_level);
 }
 
-std::string pattern_name(const Json& tokenizer, const std::string& file) {
-  std::vector<std::string> regexes;
-  bool gpt2 = false;
-  find_patterns(tokenizer.value("pre_tokenizer", Json()), regexes, gpt2);
-  if (regexes.empty() && gpt2) return "gpt-2";
-  if (regexes.size() == 1)
-    for (const GgufPattern& p : kGgufPatterns)
-      if (regexes[0] == p.regex) return p.name;
-  throw UserError(Exit::input, printable(file) +
-                                   ": GGUF has no name for its pre_tokenizer; ft knows those of "
-                                   "GPT-2, LLaMA 3 and Qwen 2");
+std::string cut_name(const Json& pre_tokenizer, const std::string& file) {
+  if (const GgufCut* cut = recognize_gguf_cut(pre_tokenizer)) return std::string(cut->names.front());
+  throw UserError(
+      Exit::input,
+      str(printable(file), ": GGUF has no name for its pre_tokenizer; ft knows those of ", gguf_cut_names()));
 }
 
 }  // namespace
 
 GgufKeys gguf_bpe(const std::string& file, std::int64_t vocab_size) {
-  const Json j = read_json(file, {.max_bytes = kLargestTokenizer});
+  const Json j = read_json(file, kTokenizerRules), none;
   const auto refuse = [&](const std::string& what) {
     throw UserError(Exit::input, printable(file) + ": " + what);
   };
-  const Json& model = j.contains("model") ? j["model"] : Json();
+  const Json &model = j.contains("model") ? j["model"] : none,
+             &pre_tokenizer = j.contains("pre_tokenizer") ? j["pre_tokenizer"] : none;
   if (!model.is_object() || !model.contains("vocab") || !model["vocab"].is_object() ||
-      !model.value("merges", Json()).is_array() || model.value("byte_fallback", Json()) == true)
+      !model.value("merges", Json()).is_array() || !is_byte_level(pre_tokenizer))
     refuse(
         "only byte-level BPE and unigram models, and SentencePiece in tokenizer.model or spiece.model, can "
         "be exported to GGUF");
-  const std::string pre = pattern_name(j, file);
+  const std::string pre = cut_name(pre_tokenizer, file);
   GgufVocabulary v;
   const auto place = [&](const Json& id) {
     if (!id.is_number_unsigned() || id >= vocab_size)

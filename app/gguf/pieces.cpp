@@ -104,12 +104,12 @@ GgufKeys gguf_pieces(const std::string& file, const Tokenizer& tokenizer, std::i
 }
 
 GgufKeys gguf_unigram(const std::string& file, const Tokenizer& tokenizer, std::int64_t vocab_size) {
-  const Json j = read_json(file, {.max_bytes = kLargestTokenizer});
+  const Json j = read_json(file, kTokenizerRules);
   GgufVocabulary v = unigram_vocabulary(j.at("model"), tokenizer);
   complete(v, tokenizer, vocab_size, file);
   Preparation p;
   for (const char* part : {"normalizer", "pre_tokenizer"}) look_for_spaces(j.value(part, Json()), p);
-  p.charsmap = precompiled_table(JsonObject::read(file, {.max_bytes = kLargestTokenizer}));
+  p.charsmap = precompiled_table(JsonObject::read(file, kTokenizerRules));
   return keys_of_unigram(std::move(v), p);
 }
 

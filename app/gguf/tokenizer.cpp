@@ -29,7 +29,7 @@ std::optional<std::string> vocabulary_file(const std::string& folder) {
 
 GgufKeys vocabulary_keys(const std::string& file, const Tokenizer& tokenizer, std::int64_t vocab_size) {
   if (file.ends_with(".model")) return gguf_pieces(file, tokenizer, vocab_size);
-  const Json j = read_json(file, {.max_bytes = kLargestTokenizer});
+  const Json j = read_json(file, kTokenizerRules);
   const bool unigram = j.value("model", Json::object()).value("type", Json()) == "Unigram";
   return unigram ? gguf_unigram(file, tokenizer, vocab_size) : gguf_bpe(file, vocab_size);
 }

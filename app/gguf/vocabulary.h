@@ -7,6 +7,7 @@
 
 #include "data/tokenizer.h"
 #include "engine/io/gguf.h"
+#include "engine/io/json.h"
 
 namespace ft {
 
@@ -42,6 +43,7 @@ struct GgufVocabulary {
 };
 
 inline constexpr std::int64_t kLargestTokenizer = std::int64_t{1} << 28;  // bytes of a tokenizer's file
+inline constexpr JsonRules kTokenizerRules{.max_bytes = kLargestTokenizer, .unique_keys = false};
 
 // tokenizer.ggml.model and what belongs to it, filled up to vocab_size tokens. UserError where GGUF cannot
 // say it.

@@ -20,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr JsonRules kRules{.max_bytes = std::size_t{256} << 20};
+// A token may appear twice, as in files made of Gemma's GGUF: the library takes the last.
+constexpr JsonRules kRules{.max_bytes = std::size_t{256} << 20, .unique_keys = false};
 
 using Entries = std::vector<std::pair<std::string, std::int64_t>>;
 using Merges = std::vector<std::pair<std::string, std::string>>;

@@ -10,10 +10,6 @@ namespace {
 
 using Piece = Pieces::Piece;
 
-// GPT-2's pattern, which a ByteLevel without a pattern beside it uses.
-constexpr std::string_view kGpt2Pattern =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
 // Cuts every piece.
 void split_all(Pieces& pieces, const Regex& pattern, SplitBehavior behavior, bool invert) {
   std::vector<Piece> cut;

@@ -31,6 +31,10 @@ class PreTokenizer {
 // known.
 std::vector<std::unique_ptr<PreTokenizer>> read_pre_tokenizers(const JsonObject& tokenizer);
 
+// GPT-2's pattern, which a ByteLevel without a pattern beside it uses.
+inline constexpr std::string_view kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
 // What becomes of the matches of a pattern. merged_*: a match joins the piece before or behind it;
 // contiguous: matches in a row are one piece.
 enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };

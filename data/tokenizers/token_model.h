@@ -13,12 +13,11 @@ namespace ft {
 
 using TokenIds = std::vector<std::int32_t>;
 
-// Texts and their ids, both ways. Ids may have holes.
+// Texts and their ids, both ways. Ids may have holes. A text may have several, of which the last counts.
 class Vocabulary {
  public:
   Vocabulary() = default;
-  // UserError (exit 3) that begins with `where` for a text or an id that occurs twice, and for an id out of
-  // range.
+  // UserError (exit 3) that begins with `where` for an id that occurs twice, and for an id out of range.
   Vocabulary(std::vector<std::pair<std::string, std::int64_t>> entries, const std::string& where);
   Vocabulary(const Vocabulary&) = delete;
   Vocabulary& operator=(const Vocabulary&) = delete;
@@ -26,14 +25,15 @@ class Vocabulary {
   Vocabulary& operator=(Vocabulary&&) = default;
 
   std::optional<std::int32_t> id(std::string_view text) const;
-  const std::string* text(std::int32_t id) const;  // null: no token has this id
-  std::int64_t count() const { return static_cast<std::int64_t>(ids_.size()); }
+  const std::string* text(std::int32_t id) const;                                // null: no token has this id
+  std::int64_t count() const { return count_; }                                  // of entries
   std::int64_t end() const { return static_cast<std::int64_t>(texts_.size()); }  // one past the largest id
   const auto& ids() const { return ids_; }
 
  private:
   std::vector<std::optional<std::string>> texts_;           // by id
   std::unordered_map<std::string_view, std::int32_t> ids_;  // keys point into texts_
+  std::int64_t count_ = 0;
 };
 
 class TokenModel {

@@ -15,10 +15,13 @@ enum class GgmlType : std::uint32_t {
   q5_0 = 6,
   q5_1 = 7,
   q8_0 = 8,
+  q2_k = 10,
+  q3_k = 11,
   q4_k = 12,
   q5_k = 13,
   q6_k = 14,
   iq4_nl = 20,
+  iq4_xs = 23,
   bf16 = 30,
 };
 
@@ -28,12 +31,14 @@ struct GgmlForm {
   const char* name;    // F32, Q4_K, ...
   std::int64_t block;  // elements
   std::int64_t bytes;  // of a block
-  // One block; null where elements are numbers by themselves.
+  // Functions of one block. quantize is null for types that ft only reads; both are null where elements are
+  // numbers.
   void (*quantize)(const float* x, std::uint8_t* y) = nullptr;
   void (*dequantize)(const std::uint8_t* x, float* y) = nullptr;
 };
 // Null: ft does not know the type.
 const GgmlForm* form_of(GgmlType);
+std::string ggml_type_names();  // "F32, F16, ... and Q6_K": the types that ft reads
 
 constexpr std::int64_t kSmallBlock = 32, kLargeBlock = 256;
 
@@ -51,10 +56,13 @@ void dequantize_q5_0(const std::uint8_t* x, float* y);
 void dequantize_q5_1(const std::uint8_t* x, float* y);
 void dequantize_q8_0(const std::uint8_t* x, float* y);
 void dequantize_iq4_nl(const std::uint8_t* x, float* y);
+void dequantize_iq4_xs(const std::uint8_t* x, float* y);
 // ggml_k_quants.cpp
 void quantize_q4_k(const float* x, std::uint8_t* y);
 void quantize_q5_k(const float* x, std::uint8_t* y);
 void quantize_q6_k(const float* x, std::uint8_t* y);
+void dequantize_q2_k(const std::uint8_t* x, float* y);
+void dequantize_q3_k(const std::uint8_t* x, float* y);
 void dequantize_q4_k(const std::uint8_t* x, float* y);
 void dequantize_q5_k(const std::uint8_t* x, float* y);
 void dequantize_q6_k(const std::uint8_t* x, float* y);

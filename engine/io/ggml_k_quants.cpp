@@ -1,5 +1,8 @@
 // GGUF's blocks of 256: Q4_K and Q5_K have 8 small blocks with a scale and a smallest value of 6 bits each,
-// Q6_K has 16 with a scale of 8 bits; what these are multiples of are f16.
+// Q2_K has 16 with both in 4 bits, Q3_K and Q6_K have 16 with a scale of 6 and 8 bits; what these are
+// multiples of are f16.
+//   Q2_K: 16 bytes of scales and mins, 64 of codes, d, dmin
+//   Q3_K: 32 bytes of the codes' third bits, 64 of their low two, 12 of scales, d
 //   Q4_K: d, dmin, 12 bytes of scales and mins, 128 of codes
 //   Q5_K: the same, with 32 bytes of fifth bits before the codes
 //   Q6_K: 128 bytes of the codes' low four bits, 64 of their high two, 16 scales, d
@@ -92,6 +95,15 @@ int low_bits(const std::uint8_t* x, int j, int i) {
   return j % 2 == 0 ? both & 15 : both >> 4;
 }
 
+// Two bits of code i of Q2_K and Q3_K. Four lots of 32 share 32 bytes.
+int two_bits(const std::uint8_t* x, int i) { return x[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3; }
+
+// Scale j of Q3_K: its low four bits are in the first eight bytes, its high two in the last four.
+int three_bit_scale(const std::uint8_t* x, int j) {
+  const int low = j < 8 ? x[j] & 15 : x[j - 8] >> 4, high = x[8 + j % 4] >> (j / 4 * 2) & 3;
+  return (low | high << 4) - 32;
+}
+
 // Where code i of Q6_K is. Four lots of 32 share 64 and 32 bytes.
 struct SixBitPlace {
   int low, low_shift, high, high_shift;
@@ -145,6 +157,27 @@ void quantize_q6_k(const float* x, std::uint8_t* y) {
     const SixBitPlace at(i);
     y[at.low] = static_cast<std::uint8_t>(y[at.low] | (codes[i] & 15) << at.low_shift);
     y[128 + at.high] = static_cast<std::uint8_t>(y[128 + at.high] | (codes[i] >> 4) << at.high_shift);
+  }
+}
+
+void dequantize_q2_k(const std::uint8_t* x, float* y) {
+  const float d = get_f16(x + 80), dmin = get_f16(x + 82);
+  for (int j = 0; j < kCentred; ++j) {
+    const float scale = d * static_cast<float>(x[j] & 15), min = dmin * static_cast<float>(x[j] >> 4);
+    for (int i = j * kCentredBlock; i < (j + 1) * kCentredBlock; ++i)
+      y[i] = scale * static_cast<float>(two_bits(x + 16, i)) - min;
+  }
+}
+
+// A third bit that is not set takes 4 away.
+void dequantize_q3_k(const std::uint8_t* x, float* y) {
+  const float d = get_f16(x + 108);
+  for (int j = 0; j < kCentred; ++j) {
+    const float scale = d * static_cast<float>(three_bit_scale(x + 96, j));
+    for (int i = j * kCentredBlock; i < (j + 1) * kCentredBlock; ++i) {
+      const int third = x[i % 32] >> (i / 32) & 1;
+      y[i] = scale * static_cast<float>(two_bits(x + 32, i) - (third == 0 ? 4 : 0));
+    }
   }
 }
 

@@ -1,4 +1,5 @@
-// GGUF's blocks of 32: with one scale, or a scale and a smallest value.
+// GGUF's blocks of 32: with one scale, or a scale and a smallest value. IQ4_XS has eight of IQ4_NL's in one
+// of 256: d, the high two bits of eight scales, their low four, the codes.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -67,7 +68,7 @@ void quantize_range(const float* x, std::uint8_t* codes, std::uint8_t* scale) {
   }
 }
 
-// IQ4_NL's levels.
+// Levels of IQ4_NL and IQ4_XS.
 constexpr std::array<std::int8_t, 16> kLevels = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                  1,    13,   25,  38,  53,  69,  89,  113};
 
@@ -184,6 +185,17 @@ void dequantize_q8_0(const std::uint8_t* x, float* y) {
 void dequantize_iq4_nl(const std::uint8_t* x, float* y) {
   const float d = get_f16(x);
   for (int i = 0; i < kSmallBlock; ++i) y[i] = d * kLevels[static_cast<std::size_t>(low_code(x + 2, i))];
+}
+
+void dequantize_iq4_xs(const std::uint8_t* x, float* y) {
+  const float d = get_f16(x);
+  for (int j = 0; j < kLargeBlock / kSmallBlock; ++j) {
+    const int low = x[4 + j / 2] >> (j % 2 * 4) & 15, high = x[2 + j / 4] >> (j % 4 * 2) & 3;
+    const float scale = d * static_cast<float>((low | high << 4) - 32);
+    const std::uint8_t* pairs = x + 8 + j * kHalf;
+    for (int i = 0; i < kSmallBlock; ++i)
+      y[j * kSmallBlock + i] = scale * kLevels[static_cast<std::size_t>(low_code(pairs, i))];
+  }
 }
 
 }  // namespace ft

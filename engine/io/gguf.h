@@ -1,7 +1,8 @@
 // GGUF version 3, the format of llama.cpp and its relatives: metadata by key, then tensors. Little endian.
 //   "GGUF" u32 version, u64 tensors, u64 keys, the keys, the tensors' infos, padding, the data
 // Dimensions are in the opposite order to ft's: the row length first. Each tensor's data begins at a multiple
-// of 32 bytes, in the order of the infos, without gaps.
+// of 32 bytes, in the order of the infos, without gaps. A large model may be split: x-00001-of-00003.gguf has
+// the keys and the first tensors, the other files have the rest.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -28,7 +29,8 @@ struct GgufTensor {
   std::int64_t elements() const;
   bool has_whole_blocks() const;  // rows of its type, which ft knows
   std::int64_t bytes() const;     // of the types that ft knows
-  std::int64_t begin = 0;         // reading: in the file
+  std::int64_t begin = 0;         // reading: in its file
+  std::size_t file = 0;           // reading: which of a split model's
 };
 
 // Gives a tensor's values: f32, dense, valid until the next call.
@@ -38,13 +40,15 @@ using GgufProvider = std::function<Tensor(const GgufTensor&)>;
 void write_gguf(const std::string& path, const GgufKeys&, const std::vector<GgufTensor>&,
                 const GgufProvider&);
 
-// A file open for reading. Sizes are checked; a damaged file is a UserError(Exit::input) that names it.
+// A file open for reading, with the other files of a split model. Sizes are checked; a damaged file is a
+// UserError(Exit::input) that names it.
 class GgufFile {
  public:
+  // The first file of a split model opens all of them.
   explicit GgufFile(const std::string& path);
   static bool is_one(const std::string& path);  // by its first bytes
 
-  const std::string& path() const { return file_.path(); }
+  const std::string& path() const { return files_.front().path(); }
   const GgufKeys& keys() const { return keys_; }
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
   // The value of a key, or null.
@@ -55,7 +59,9 @@ class GgufFile {
   void read(const GgufTensor&, std::int64_t first, std::int64_t n, float* to) const;
 
  private:
-  InputFile file_;
+  void open_others();
+
+  std::vector<InputFile> files_;
   GgufKeys keys_;
   std::vector<GgufTensor> tensors_;
 };

@@ -4,6 +4,7 @@
 
 #include "models/decoder/config.h"
 #include "models/gguf.h"
+#include "models/gguf_key_reader.h"
 
 namespace ft::decoder {
 
@@ -31,5 +32,11 @@ std::int64_t gguf_ignored_window(const Config&);
 std::vector<GgufModel::Factors> gguf_rope_factors(const Rope&);
 // The linears of architectures that rotate neighbouring pairs.
 std::vector<GgufModel::Permuted> gguf_permuted(const Config&);
+
+// config.json of such a decoder as GGUF describes it; a family adds its own keys. parts: the architecture's
+// heads may rotate a part of their columns.
+Json gguf_config(const GgufKeyReader&, const std::string& model_type, bool parts = false);
+// attention_bias and mlp_bias, which the tensors tell.
+void add_gguf_biases(const GgufKeyReader&, Json& config);
 
 }  // namespace ft::decoder

@@ -30,6 +30,6 @@ MadeModel make(const std::string& config_json, DType dtype) {
 
 }  // namespace
 
-const Family kFamily{.make = make, .gguf = make_gguf};
+const Family kFamily{.make = make, .gguf = make_gguf, .from_gguf = config_of_gguf};
 
 }  // namespace ft::gemma

@@ -1,6 +1,7 @@
 #include "models/gpt2/family.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "models/decoder/gguf.h"
 #include "models/decoder/parts.h"
@@ -121,6 +122,19 @@ GgufModel make_gguf(const std::string& config_json) {
           .names = {kModules, kBlocks}};
 }
 
-const Family kFamily{.make = make, .gguf = make_gguf};
+Json config_of_gguf(const GgufKeyReader& keys) {
+  return {{"model_type", "gpt2"},
+          {"vocab_size", keys.vocab_size()},
+          {"n_positions", keys.whole("context_length")},
+          {"n_embd", keys.whole("embedding_length")},
+          {"n_inner", keys.whole("feed_forward_length")},
+          {"n_layer", keys.whole("block_count")},
+          {"n_head", keys.whole("attention.head_count")},
+          {"layer_norm_epsilon", keys.real_or("attention.layer_norm_epsilon", 1e-5)},
+          {"activation_function", "gelu_new"},
+          {"tie_word_embeddings", !keys.has_tensor("output.weight")}};
+}
+
+const Family kFamily{.make = make, .gguf = make_gguf, .from_gguf = config_of_gguf};
 
 }  // namespace ft::gpt2

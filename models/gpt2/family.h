@@ -6,5 +6,6 @@ namespace ft::gpt2 {
 
 extern const Family kFamily;
 GgufModel make_gguf(const std::string& config_json);
+Json config_of_gguf(const GgufKeyReader&);
 
 }  // namespace ft::gpt2

@@ -1,6 +1,7 @@
 #include "models/gpt_neox/family.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "models/decoder/gguf.h"
 #include "models/decoder/parts.h"
@@ -118,6 +119,24 @@ GgufModel make_gguf(const std::string& config_json) {
   return g;
 }
 
-const Family kFamily{.make = make, .gguf = make_gguf};
+Json config_of_gguf(const GgufKeyReader& keys) {
+  const std::int64_t hidden = keys.whole("embedding_length"), heads = keys.whole("attention.head_count");
+  const double width = static_cast<double>(hidden) / static_cast<double>(heads);
+  return {{"model_type", "gpt_neox"},
+          {"vocab_size", keys.vocab_size()},
+          {"hidden_size", hidden},
+          {"intermediate_size", keys.whole("feed_forward_length")},
+          {"num_hidden_layers", keys.whole("block_count")},
+          {"num_attention_heads", heads},
+          {"max_position_embeddings", keys.whole("context_length")},
+          {"rotary_pct", static_cast<double>(keys.whole("rope.dimension_count")) / width},
+          {"rotary_emb_base", keys.real_or("rope.freq_base", 10000)},
+          {"use_parallel_residual", keys.flag_or("use_parallel_residual", true)},
+          {"layer_norm_eps", keys.real_or("attention.layer_norm_epsilon", 1e-5)},
+          {"hidden_act", "gelu"},
+          {"tie_word_embeddings", false}};
+}
+
+const Family kFamily{.make = make, .gguf = make_gguf, .from_gguf = config_of_gguf};
 
 }  // namespace ft::gpt_neox

@@ -1,5 +1,7 @@
 #include "models/granite/family.h"
 
+#include <nlohmann/json.hpp>
+
 #include "models/decoder/gguf.h"
 #include "models/decoder/parts.h"
 
@@ -52,6 +54,16 @@ GgufModel make_gguf(const std::string& config_json) {
   return g;
 }
 
-const Family kFamily{.make = make, .gguf = make_gguf};
+Json config_of_gguf(const GgufKeyReader& keys) {
+  Json config = decoder::gguf_config(keys, "granite");
+  decoder::add_gguf_biases(keys, config);
+  config["embedding_multiplier"] = keys.real_or("embedding_scale", 1);
+  config["attention_multiplier"] = keys.real_or("attention.scale", 1);
+  config["residual_multiplier"] = keys.real_or("residual_scale", 1);
+  config["logits_scaling"] = keys.real_or("logit_scale", 1);
+  return config;
+}
+
+const Family kFamily{.make = make, .gguf = make_gguf, .from_gguf = config_of_gguf};
 
 }  // namespace ft::granite

@@ -6,5 +6,6 @@ namespace ft::llama {
 
 extern const Family kFamily;
 GgufModel make_gguf(const std::string& config_json);
+Json config_of_gguf(const GgufKeyReader&);
 
 }  // namespace ft::llama

@@ -1,4 +1,6 @@
 // GGUF's architectures llama (LLaMA, Mistral), qwen2 and qwen3.
+#include <nlohmann/json.hpp>
+
 #include "models/decoder/gguf.h"
 #include "models/llama/config.h"
 #include "models/llama/family.h"
@@ -16,6 +18,15 @@ GgufModel make_gguf(const std::string& config_json) {
   g.keys = decoder::gguf_keys(c, g.architecture, config_json);
   if (llama) g.permuted = decoder::gguf_permuted(c);
   return g;
+}
+
+Json config_of_gguf(const GgufKeyReader& keys) {
+  const std::string& type = keys.architecture();
+  Json config = decoder::gguf_config(keys, type);
+  decoder::add_gguf_biases(keys, config);
+  if (type == "qwen2") config.erase("attention_bias");  // queries, keys and values always have theirs
+  if (type != "llama") config.erase("mlp_bias");
+  return config;
 }
 
 }  // namespace ft::llama

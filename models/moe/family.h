@@ -7,5 +7,6 @@ namespace ft::moe {
 extern const Family kFamily;
 
 GgufModel make_gguf(const std::string& config_json);
+Json config_of_gguf(const GgufKeyReader&);
 
 }  // namespace ft::moe

@@ -1,5 +1,6 @@
 // GGUF's architectures llama (Mixtral), qwen2moe, qwen3moe and olmoe.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "models/decoder/gguf.h"
 #include "models/moe/config.h"
@@ -67,6 +68,26 @@ GgufModel make_gguf(const std::string& config_json) {
   if (c.shared_width > 0) add(".expert_shared_feed_forward_length", c.shared_width);
   if (mixtral) g.permuted = decoder::gguf_permuted(c);
   return g;
+}
+
+Json config_of_gguf(const GgufKeyReader& keys) {
+  const std::string& architecture = keys.architecture();
+  const bool mixtral = architecture == "llama", qwen2 = architecture == "qwen2moe",
+             qwen3 = architecture == "qwen3moe";
+  Json config = decoder::gguf_config(keys, mixtral ? "mixtral"
+                                           : qwen2 ? "qwen2_moe"
+                                           : qwen3 ? "qwen3_moe"
+                                                   : "olmoe");
+  config[mixtral ? "num_local_experts" : "num_experts"] = keys.whole("expert_count");
+  config["num_experts_per_tok"] = keys.whole("expert_used_count");
+  if (mixtral) return config;
+  config["norm_topk_prob"] = keys.flag_or("expert_weights_norm", qwen3);
+  if (!qwen2 && !qwen3) return config;
+  config["moe_intermediate_size"] = keys.whole("expert_feed_forward_length");
+  if (qwen2) config["shared_expert_intermediate_size"] = keys.whole("expert_shared_feed_forward_length");
+  config["decoder_sparse_step"] = 1;
+  config["mlp_only_layers"] = Json::array();
+  return config;
 }
 
 }  // namespace ft::moe

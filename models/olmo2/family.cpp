@@ -1,5 +1,7 @@
 #include "models/olmo2/family.h"
 
+#include <nlohmann/json.hpp>
+
 #include "models/decoder/gguf.h"
 #include "models/decoder/parts.h"
 
@@ -46,6 +48,8 @@ GgufModel make_gguf(const std::string& config_json) {
           .rope_factors = decoder::gguf_rope_factors(c.rope)};
 }
 
-const Family kFamily{.make = make, .gguf = make_gguf};
+Json config_of_gguf(const GgufKeyReader& keys) { return decoder::gguf_config(keys, "olmo2"); }
+
+const Family kFamily{.make = make, .gguf = make_gguf, .from_gguf = config_of_gguf};
 
 }  // namespace ft::olmo2

@@ -1,5 +1,7 @@
 #include "models/phi3/family.h"
 
+#include <nlohmann/json.hpp>
+
 #include "models/decoder/gguf.h"
 #include "models/decoder/parts.h"
 
@@ -60,6 +62,15 @@ GgufModel make_gguf(const std::string& config_json) {
   return g;
 }
 
-const Family kFamily{.make = make, .gguf = make_gguf};
+Json config_of_gguf(const GgufKeyReader& keys) {
+  Json config = decoder::gguf_config(keys, "phi3", true);
+  if (keys.has("rope.scaling.original_context_length"))
+    config["original_max_position_embeddings"] = keys.whole("rope.scaling.original_context_length");
+  if (keys.has("attention.sliding_window") && keys.real("attention.sliding_window") > 0)
+    config["sliding_window"] = keys.whole("attention.sliding_window");
+  return config;
+}
+
+const Family kFamily{.make = make, .gguf = make_gguf, .from_gguf = config_of_gguf};
 
 }  // namespace ft::phi3

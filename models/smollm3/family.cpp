@@ -1,5 +1,7 @@
 #include "models/smollm3/family.h"
 
+#include <nlohmann/json.hpp>
+
 #include "models/decoder/gguf.h"
 #include "models/decoder/parts.h"
 
@@ -67,6 +69,13 @@ GgufModel make_gguf(const std::string& config_json) {
           .permuted = decoder::gguf_permuted(c)};
 }
 
-const Family kFamily{.make = make, .gguf = make_gguf};
+Json config_of_gguf(const GgufKeyReader& keys) {
+  Json config = decoder::gguf_config(keys, "smollm3");
+  decoder::add_gguf_biases(keys, config);
+  config["no_rope_layer_interval"] = 4;
+  return config;
+}
+
+const Family kFamily{.make = make, .gguf = make_gguf, .from_gguf = config_of_gguf};
 
 }  // namespace ft::smollm3

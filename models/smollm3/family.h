@@ -6,5 +6,6 @@ namespace ft::smollm3 {
 
 extern const Family kFamily;
 GgufModel make_gguf(const std::string& config_json);
+Json config_of_gguf(const GgufKeyReader&);
 
 }  // namespace ft::smollm3

@@ -42,7 +42,10 @@ constexpr std::array<std::string_view, 2> kLoraTargets = {"q", "v"};
 
 }  // namespace
 
-const Family kFamily{
-    .make = make, .gguf = make_gguf, .decoder_tokens = decoder_tokens, .lora_targets = kLoraTargets};
+const Family kFamily{.make = make,
+                     .gguf = make_gguf,
+                     .from_gguf = config_of_gguf,
+                     .decoder_tokens = decoder_tokens,
+                     .lora_targets = kLoraTargets};
 
 }  // namespace ft::t5

@@ -1,5 +1,6 @@
 // What GGUF's architecture t5 stores of a T5 (1.0, 1.1, Flan, mT5), and what its readers assume.
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "engine/core/error.h"
 #include "models/t5/config.h"
@@ -78,6 +79,28 @@ GgufModel make_gguf(const std::string& config_json) {
           .keys = std::move(keys),
           .names = {kModules, kBlocks},
           .tied_head = true};
+}
+
+Json config_of_gguf(const GgufKeyReader& keys) {
+  const std::int64_t layers = keys.whole("block_count");
+  const bool gated = keys.has_tensor("enc.blk.0.ffn_gate.weight"), head = keys.has_tensor("output.weight");
+  return {{"model_type", "t5"},
+          {"is_encoder_decoder", true},
+          {"vocab_size", keys.vocab_size()},
+          {"d_model", keys.whole("embedding_length")},
+          {"d_ff", keys.whole("feed_forward_length")},
+          {"d_kv", keys.whole("attention.key_length")},
+          {"num_layers", layers},
+          {"num_decoder_layers", keys.whole_or("decoder_block_count", layers)},
+          {"num_heads", keys.whole("attention.head_count")},
+          {"relative_attention_num_buckets", keys.whole("attention.relative_buckets_count")},
+          {"relative_attention_max_distance", 128},
+          {"feed_forward_proj", gated ? "gated-gelu" : "relu"},
+          {"layer_norm_epsilon", keys.real_or("attention.layer_norm_epsilon",
+                                              keys.real_or("attention.layer_norm_rms_epsilon", 1e-6))},
+          {"n_positions", keys.whole_or("context_length", 512)},
+          {"tie_word_embeddings", !head},
+          {"decoder_start_token_id", static_cast<std::int64_t>(keys.real_or("decoder_start_token_id", 0))}};
 }
 
 }  // namespace ft::t5

@@ -129,6 +129,22 @@ TEST_F(GgufImport, TokenizersComeBack) {
   }
 }
 
+// As SmolLM2's are.
+TEST_F(GgufImport, SpecialTokensInFrontOfTheOthers) {
+  write({{"tokenizer.ggml.model", std::string("gpt2")},
+         {"tokenizer.ggml.pre", std::string("smollm")},
+         {"tokenizer.ggml.tokens", std::vector<std::string>{"<s>", "a", "b", "ab", "<e>", "c"}},
+         {"tokenizer.ggml.token_type", std::vector<std::int32_t>{3, 1, 1, 1, 3, 1}},
+         {"tokenizer.ggml.merges", std::vector<std::string>{"a b"}},
+         {"tokenizer.ggml.eos_token_id", std::uint32_t{4}}});
+  write_gguf_tokenizer(GgufFile(file), folder.path());
+  const auto t = make_tokenizer(folder.path());
+  EXPECT_EQ(t->encode("<s>abc<e>"), (Tokenizer::Ids{0, 3, 5, 4}));
+  EXPECT_EQ(t->eos(), 4);
+  EXPECT_TRUE(t->is_special(0));
+  EXPECT_FALSE(t->is_special(3));
+}
+
 TEST_F(GgufImport, ARunAndAnswersTakeTheFileItself) {
   const std::string base = source_path("configs/demo/base");
   make(base, "float32");
@@ -161,6 +177,22 @@ TEST_F(GgufImport, ARunAndAnswersTakeTheFileItself) {
   EXPECT_TRUE(path_exists(folder / "merged/tokenizer.model"));
 }
 
+// Each reads its own files.
+TEST_F(GgufImport, ARunAndItsReferenceMayBeOfEitherKind) {
+  const std::string base = source_path("configs/demo/base");
+  make(base, "q8_0");
+  folder.write("pairs.jsonl", "{\"prompt\": \"a b\", \"chosen\": \" c\", \"rejected\": \" d\"}\n");
+  for (const auto& [model, reference] : {std::pair(file, base), std::pair(base, file)}) {
+    const Json config = {{"model", {{"model_name_or_path", model}}},
+                         {"data", {{"datasets", {{{"path", "pairs.jsonl"}}}}}},
+                         {"objective", {{"type", "dpo"}, {"ref_model_name_or_path", reference}}},
+                         {"training", {{"output_dir", "out"}, {"max_steps", 1}}}};
+    folder.write("run.json", config.dump());
+    const Outcome o = run({"train", "--config", folder / "run.json", "--overwrite"});
+    EXPECT_EQ(o.code, 0) << o.err;
+  }
+}
+
 TEST_F(GgufImport, NothingIsLeftInTheTemporaryFolder) {
   make(source_path("configs/demo/base"), "q8_0");
   std::string unpacked;
@@ -177,7 +209,10 @@ TEST_F(GgufImport, NothingIsLeftInTheTemporaryFolder) {
 
 TEST_F(GgufImport, WhatIsRefused) {
   write({}, "rwkv");
-  EXPECT_EQ(refused(), ": architecture rwkv; ft reads llama, qwen2, qwen3 and t5 from GGUF");
+  EXPECT_EQ(
+      refused(),
+      ": architecture rwkv; ft reads llama, qwen2, qwen3, gemma2, gemma3, phi3, granite, olmo2, smollm3, "
+      "gpt2, gptneox, qwen2moe, qwen3moe, olmoe, t5 from GGUF");
   write({});
   EXPECT_EQ(refused(), ": llama.attention.head_count is missing");
   write({{"llama.attention.head_count", std::string("x")}});
@@ -197,7 +232,16 @@ TEST_F(GgufImport, WhatIsRefused) {
     return std::string("not refused");
   };
   const std::vector<std::string> two{"a", "b"};
-  const std::string model = "tokenizer.ggml.model";
+  const std::string model = "tokenizer.ggml.model", pre = "tokenizer.ggml.pre";
+  const auto bpe = [&](GgufKeys more) {
+    more.insert(more.begin(), {{model, std::string("gpt2")},
+                               {"tokenizer.ggml.tokens", two},
+                               {"tokenizer.ggml.merges", std::vector<std::string>{}}});
+    return tokenizer(std::move(more));
+  };
+  EXPECT_TRUE(bpe({{pre, std::string("no-such-model")}})
+                  .starts_with(": tokenizer.ggml.pre is no-such-model; ft cuts texts as llama-bpe, "));
+  EXPECT_TRUE(bpe({}).starts_with(": tokenizer.ggml.pre is missing, "));
   EXPECT_EQ(tokenizer({{model, std::string("rwkv")}}),
             ": tokenizer.ggml.model is rwkv; ft reads llama, gpt2 and t5");
   EXPECT_EQ(tokenizer({{model, std::string("llama")}, {"tokenizer.ggml.tokens", two}}),

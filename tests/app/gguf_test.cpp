@@ -446,7 +446,7 @@ TEST_F(GgufExport, ByteLevelBpe) {
           {"continuing_subword_prefix", nullptr},
           {"end_of_word_suffix", nullptr},
           {"fuse_unk", false},
-          {"byte_fallback", false},
+          {"byte_fallback", true},  // of no effect, but in files that transformers converts
           {"ignore_merges", false},
           {"vocab", {{"a", 0}, {"b", 1}, {"ab", 2}}},
           {"merges", merges}}}};
@@ -472,10 +472,10 @@ TEST_F(GgufExport, ByteLevelBpe) {
       {"pretokenizers",
        {{{"type", "Split"}, {"pattern", {{"Regex", "x+"}}}, {"behavior", "Isolated"}, {"invert", false}},
         {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}}}}};
-  EXPECT_EQ(with(split, Json::array({"a b"})).err,
-            model +
-                "/tokenizer.json: GGUF has no name for its pre_tokenizer; ft knows those of GPT-2, "
-                "LLaMA 3 and Qwen 2\n");
+  EXPECT_TRUE(with(split, Json::array({"a b"}))
+                  .err.starts_with(
+                      model + "/tokenizer.json: GGUF has no name for its pre_tokenizer; ft knows those of "
+                              "llama-bpe, dbrx, "));
 }
 
 }  // namespace

@@ -54,6 +54,17 @@ TEST_F(JsonTokenizerTest, ModelsAndAddedTokens) {
   EXPECT_EQ(error_of(Exit::input, [&] { t->encode("a\xFF"); }), "a text is not UTF-8: a\xFF");
 }
 
+// As in files made of Gemma's GGUF; Hugging Face's library takes the last.
+TEST_F(JsonTokenizerTest, ATokenThatAppearsTwice) {
+  const auto unigram = make(R"({"model": {"type": "Unigram", "unk_id": 0,
+                                          "vocab": [["<unk>", 0], ["a", -1], ["b", -2], ["a", -3]]}})");
+  EXPECT_EQ(unigram->encode("ab"), (Ids{3, 2}));
+  EXPECT_EQ(unigram->decode(Ids{1, 3}, false), "a a");
+  EXPECT_EQ(unigram->size(), 4);
+  const auto bpe = make(R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "a": 2}, "merges": []}})");
+  EXPECT_EQ(bpe->encode("ab"), (Ids{2, 1}));
+}
+
 // White space that one token has taken is not available to the next, even if that one would take white space
 // too.
 TEST_F(JsonTokenizerTest, AddedTokensOfWhiteSpace) {

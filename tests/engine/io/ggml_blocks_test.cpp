@@ -81,5 +81,22 @@ TEST_P(GgmlBlocks, ComeBackNearby) {
   }
 }
 
+// Types that ft only reads have the gguf package's values (tests/golden/make_ggml_read.py).
+TEST(GgmlBlocksRead, HaveTheGgufPackagesValues) {
+  const Json golden = parse_json(read_file(source_path("tests/golden/ggml_read.json"), 1 << 20), {"golden"});
+  for (const GgmlType type : {GgmlType::q2_k, GgmlType::q3_k, GgmlType::iq4_xs}) {
+    const GgmlForm& form = *form_of(type);
+    const std::string blocks = bytes_of(golden[form.name]["blocks"]),
+                      values = bytes_of(golden[form.name]["values"]);
+    std::vector<float> want(values.size() / sizeof(float)), got(want.size());
+    std::memcpy(want.data(), values.data(), values.size());
+    ASSERT_EQ(static_cast<std::int64_t>(blocks.size()) / form.bytes * form.block, std::ssize(want));
+    const auto* x = reinterpret_cast<const std::uint8_t*>(blocks.data());
+    for (std::size_t i = 0; i < want.size(); i += static_cast<std::size_t>(form.block), x += form.bytes)
+      form.dequantize(x, got.data() + i);
+    EXPECT_EQ(got, want) << form.name;
+  }
+}
+
 }  // namespace
 }  // namespace ft

@@ -82,6 +82,53 @@ TEST_F(Gguf, KeysAndTensorsComeBack) {
   }
 }
 
+// A split model: the first file has the keys, and tensors are in any of them.
+class GgufSplit : public Gguf {
+ protected:
+  GgufSplit() {
+    part(1, {{"split.no", std::uint32_t{0}}, {"a.text", std::string("word")}},
+         {"one", GgmlType::f32, {2, 3}});
+    part(2, {{"split.no", std::uint32_t{1}}}, {"two", GgmlType::q8_0, {1, 32}});
+  }
+  std::string name(int number) const { return folder / str("m-0000", number, "-of-00002.gguf"); }
+  void part(int number, GgufKeys keys, const GgufTensor& tensor) {
+    keys.emplace_back("split.count", std::uint32_t{2});
+    path = name(number);
+    write(keys, {tensor});
+    path = name(1);
+  }
+  std::string refused() {
+    try {
+      GgufFile file(path);
+    } catch (const UserError& e) {
+      return std::string(e.what()).substr(path.size());
+    }
+    return "not refused";
+  }
+};
+
+TEST_F(GgufSplit, IsReadAsOneFile) {
+  const GgufFile file(path);
+  ASSERT_EQ(file.tensors().size(), 2u);
+  EXPECT_EQ(file.read(file.tensors()[0]), values(6));
+  const std::vector<float> got = file.read(file.tensors()[1]), want = values(32);
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 0.02f);
+  EXPECT_NE(file.find("a.text"), nullptr);
+}
+
+TEST_F(GgufSplit, WhatIsRefused) {
+  part(2, {{"split.no", std::uint32_t{1}}}, {"one", GgmlType::f32, {2, 3}});
+  EXPECT_EQ(refused(), ": one is in two of its files");
+  part(2, {{"split.no", std::uint32_t{0}}}, {"two", GgmlType::f32, {2, 3}});
+  EXPECT_EQ(refused(), ": " + name(2) + " is not a part of the same model");
+  path = name(2);
+  part(2, {{"split.no", std::uint32_t{1}}}, {"two", GgmlType::f32, {2, 3}});
+  path = name(2);
+  EXPECT_EQ(
+      refused(),
+      ": it is one of the 2 files of a split model; name the first, which ends with -00001-of-00002.gguf");
+}
+
 TEST_F(Gguf, NothingIsWrittenOfNan) {
   const auto write_nan = [&] {
     float v = NAN;
@@ -106,9 +153,9 @@ TEST_F(Gguf, FilesThatAreNotSound) {
   const std::size_t first = bytes().find("one"), second = bytes().find("two");
   EXPECT_EQ(damaged(first + 3, std::string("\x09")), "one has more than four dimensions");
   EXPECT_EQ(damaged(first + 7, many), "one is too large");
-  EXPECT_EQ(damaged(first + 7 + 16, std::string("\x0a")),
-            "one is of type 10; ft reads F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K and "
-            "IQ4_NL");
+  EXPECT_EQ(damaged(first + 7 + 16, std::string("\x0f")),
+            "one is of type 15; ft reads F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, IQ4_XS, Q2_K, "
+            "Q3_K, Q4_K, Q5_K and Q6_K");
   EXPECT_EQ(damaged(first + 7 + 16, std::string("\x08")), "one is Q8_0 and its rows are not blocks of 32");
   EXPECT_EQ(damaged(second, "one"), "one appears twice");
   EXPECT_EQ(damaged(second + 7 + 8 + 4, std::string("\x40")), "two does not follow the tensor before it");
