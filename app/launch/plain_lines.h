@@ -1,5 +1,4 @@
-// The text that is left of a rank's screen when it is read as a file: whole lines, without the live lines that
-// were drawn over.
+// A rank's screen as a file: whole lines, without the live lines that were drawn over.
 #pragma once
 #include <string>
 #include <string_view>

@@ -11,11 +11,11 @@ struct TerminalSize {
   bool operator==(const TerminalSize&) const = default;
 };
 
-// Of the terminal behind stderr; empty: there is none, or TERM says that it can only write lines.
+// Size of the terminal behind stderr. Empty: stderr is no terminal, or TERM is dumb.
 std::optional<TerminalSize> terminal_size();
 
-// What is written to `terminal` can be read from `keeper`, unchanged. UserError(Exit::hardware) where the system
-// has none.
+// Makes a pair: `keeper` reads what is written to `terminal`.
+// UserError(Exit::hardware) if the system has no terminal left.
 struct Terminal {
   Socket keeper, terminal;
 };

@@ -1,5 +1,5 @@
-// The peak learning rate and the schedule of a run that names none, by what it minimises and what it trains:
-// the defaults of TRL's trainers. Adapters of examples are trained ten times as fast as whole models.
+// Learning rate and schedule of a run that names none: the defaults of TRL's trainers. Adapters that learn
+// from examples get ten times the rate of whole models.
 #pragma once
 #include "engine/train/config.h"
 #include "engine/train/objectives/config.h"
