@@ -49,7 +49,7 @@ RunConfig other_model(const RunConfig& config, const std::string& folder, const 
   c.model.revision.reset();
   c.model.folders.find(folder, std::nullopt, setting);
   c.model.unpacked.reset();  // the run's own
-  unpack_gguf(c.model);
+  prepare_base(c.model);
   c.model.resize_token_embeddings_to_multiple_of.reset();
   c.data.new_tokens = c.data.new_special_tokens = {};
   return c;
