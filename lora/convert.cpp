@@ -10,6 +10,12 @@
 namespace ft::lora {
 namespace {
 
+Shape shape_of(const StoredTensor& t) {
+  Shape shape;
+  for (const auto d : t.shape) shape.dims[shape.rank++] = d;
+  return shape;
+}
+
 // The values of a tensor with what belongs below or beside them.
 class Doubled {
  public:
@@ -22,8 +28,7 @@ class Doubled {
   }
 
   TensorSpec spec(const StoredTensor& t) const {
-    Shape shape;
-    for (const auto d : t.shape) shape.dims[shape.rank++] = d;
+    Shape shape = shape_of(t);
     if (const auto f = factors_.find(t.name); f != factors_.end()) shape.dims[f->second.is_a ? 0 : 1] *= 2;
     return {t.name, *dtype_of(t.type), shape};
   }
@@ -60,6 +65,55 @@ class Doubled {
   std::vector<float> values_;
 };
 
+// A tensor that the file has already, under another name or turned.
+struct Repeated {
+  std::string name, of;
+  bool turned;
+};
+
+// The tensors of a file, and some once more.
+class WithRepeated {
+ public:
+  WithRepeated(const SafetensorsFile& from, const std::vector<Repeated>& more) : from_(from) {
+    for (const Repeated& r : more) more_[r.name] = r;
+  }
+  std::vector<TensorSpec> specs() const {
+    std::vector<TensorSpec> all;
+    for (const StoredTensor& t : from_.tensors()) all.push_back({t.name, *dtype_of(t.type), shape_of(t)});
+    for (const auto& [name, r] : more_) {
+      const StoredTensor& t = *from_.find(r.of);
+      const Shape shape = shape_of(t);
+      all.push_back({name, *dtype_of(t.type), r.turned ? Shape{shape[1], shape[0]} : shape});
+    }
+    return all;
+  }
+  Tensor operator()(const TensorSpec& spec) {
+    const auto repeated = more_.find(spec.name);
+    const bool turned = repeated != more_.end() && repeated->second.turned;
+    read(stored_, *from_.find(repeated == more_.end() ? spec.name : repeated->second.of));
+    if (!turned) return view(stored_, spec.shape);
+    values_.resize(stored_.size());
+    const std::int64_t rows = spec.shape[0], columns = spec.shape[1];
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < columns; ++c)
+        values_[static_cast<std::size_t>(r * columns + c)] = stored_[static_cast<std::size_t>(c * rows + r)];
+    return view(values_, spec.shape);
+  }
+
+ private:
+  static Tensor view(std::vector<float>& values, const Shape& shape) {
+    return {reinterpret_cast<std::byte*>(values.data()), DType::f32, shape};
+  }
+  void read(std::vector<float>& values, const StoredTensor& t) const {
+    values.resize(static_cast<std::size_t>(t.numel));
+    from_.read(t, view(values, shape_of(t)));
+  }
+
+  const SafetensorsFile& from_;
+  std::map<std::string, Repeated> more_;
+  std::vector<float> stored_, values_;
+};
+
 }  // namespace
 
 LoraConfig plain_config(LoraConfig c) {
@@ -82,6 +136,21 @@ void make_plain(const std::string& folder, const LoraConfig& config, const Attac
   write_safetensors(file, specs, [&](const TensorSpec& s) { return doubled(s); });
   write_file(join_path(folder, "adapter_config.json"),
              adapter_config_text(plain_config(config), attached, base_model));
+}
+
+void repeat_for_head(const std::string& folder, const Attached& attached, const std::string& table) {
+  const std::string head = kPeftPrefix + in_peft(attached.head);
+  std::vector<Repeated> more;
+  if (!table.empty()) more.push_back({head + ".weight", table, false});
+  if (attached.tied_lora) {
+    more.push_back({head + ".lora_A.weight", attached.embedding->b.name, true});
+    more.push_back({head + ".lora_B.weight", attached.embedding->a.name, true});
+  }
+  if (more.empty()) return;
+  const std::string file = join_path(folder, "adapter_model.safetensors");
+  const SafetensorsFile from(file);
+  WithRepeated all(from, more);
+  write_safetensors(file, all.specs(), [&](const TensorSpec& s) { return all(s); });
 }
 
 }  // namespace ft::lora

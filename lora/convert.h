@@ -17,4 +17,9 @@ using FirstFactors = std::function<const Factors&(std::size_t adapter)>;
 void make_plain(const std::string& folder, const LoraConfig&, const Attached&, const FirstFactors&,
                 const std::string& base_model);
 
+// Repeats in the folder's file what a head shares with the embedding (ensure_weight_tying), as PEFT stores it
+// and asks for it: an adapter, turned, and the table that was trained whole, named `table` there
+// (empty: none was).
+void repeat_for_head(const std::string& folder, const Attached&, const std::string& table);
+
 }  // namespace ft::lora

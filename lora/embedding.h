@@ -1,4 +1,4 @@
-// LoRA of an embedding, as PEFT has it: the rows of A^T B^T, times the scale, are added to those that it looks
+// LoRA of an embedding, as in PEFT: the rows of A^T B^T, times the scale, are added to those that it looks
 // up. A (r, V) and B (C, r) are trained; there is no dropout.
 #pragma once
 #include <string>

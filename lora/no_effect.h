@@ -8,9 +8,9 @@
 
 namespace ft::lora {
 
-// Warnings of keys of rank_pattern and alpha_pattern, of exclude_modules and of ensure_weight_tying that change
-// nothing, and of modules_to_save that parts embedding and head: each names the setting and the key. adapted: the
-// modules and parameters that have adapters, by the names that patterns are matched with.
+// Warnings of keys of rank_pattern and alpha_pattern, of exclude_modules and of ensure_weight_tying that
+// change nothing, and of modules_to_save that parts embedding and head: each names the setting and the key.
+// adapted: the modules and parameters that have adapters, by the names that patterns are matched with.
 std::vector<std::string> without_effect(Model&, const LoraConfig&, const std::set<std::string>& adapted,
                                         const Origin&);
 

@@ -6,8 +6,8 @@
 
 namespace ft::lora {
 
-// The tables and rows that the configuration names. A head that shares the embedding's table gets one of its own
-// where the rows are to differ.
+// The tables and rows that the configuration names. A head that shares the embedding's table gets one of its
+// own where the rows are to differ.
 std::vector<TrainedTokens> tokens_to_train(Model&, const LoraConfig&, const Origin&);
 
 // Makes the rows parameters of their own, when all else that is trained has been decided.

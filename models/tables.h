@@ -1,5 +1,5 @@
-// The tables of tokens in a model's files: tie_word_embeddings alone does not tell whether the embedding and the
-// head share one.
+// The tables of tokens in a model's files: tie_word_embeddings alone does not tell whether the embedding and
+// the head share one.
 #pragma once
 #include <memory>
 #include <string>

@@ -76,7 +76,7 @@ Tensor Merger::operator()(const TensorSpec& spec) {
   Tensor y = room(values_, spec.shape);
   const std::string& source = source_of(spec.name);
   const bool head = spec.name == built_.made.info.head_weight();
-  const auto whole = whole_.find(head && unties_ ? spec.name : source);
+  const auto whole = whole_.find(head && own_head_ ? spec.name : source);
   if (whole != whole_.end())
     built_.start->read(*whole->second, y, 0);
   else

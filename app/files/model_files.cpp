@@ -82,6 +82,9 @@ class AdapterFiles final : public ModelFiles {
     return all;
   }
   void complete(const std::string& folder) override {
+    const std::vector<const Parameter*> tables = built_.tables();
+    const bool shared = built_.made.info.tied_head && tables.size() == 1 && tables[0]->trainable;
+    lora::repeat_for_head(folder, built_.attached, shared ? name_of(*tables[0]) : "");
     if (!built_.starts->changes_base()) return;
     const auto first = [&](std::size_t i) -> const lora::Factors& {
       return built_.starts->factors(i, built_.below());

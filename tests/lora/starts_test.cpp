@@ -76,7 +76,7 @@ struct Start {
     attached.linears = {kLinear};
     attached.turned = {inputs_first};
     attached.adapters = {adapter.get()};
-    starts = std::make_shared<const Starts>(attached, start, Random{5}, "table");
+    starts = std::make_shared<const Starts>(attached, start, Random{5});
     auto own = std::make_unique<OneWeight>(inputs_first);
     whole = own.get();
     base = std::make_unique<ReducedBase>(std::move(own), starts);
