@@ -51,7 +51,8 @@ DiskNeeds disk_needs_of(const RunConfig& c, const RunHeader& h, const Checkpoint
       multiples(h.resumed_step, h.steps, h.logging_steps) + multiples(h.resumed_step, h.steps, h.eval_steps);
   DiskNeeds w;
   w.result = (c.training.ema_decay ? 2 : 1) * (files.bytes(false) + companions);
-  w.checkpoint = checkpoints.bytes() + companions + rows * kRow / 2;
+  w.checkpoint =
+      checkpoints.bytes() + companions + rows * kRow / 4;  // rows so far, half of all on the average
   w.checkpoints = saves_at_once(c, h);
   w.logs = rows * kRow + (c.logging.plot_loss ? kPicture : 0) + (c.logging.html_report ? kPage : 0);
   return w;

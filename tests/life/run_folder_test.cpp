@@ -56,7 +56,8 @@ TEST_F(Folder, OfTheModelOrTheAdapterIsRefused) {
 }
 
 TEST_F(Folder, IsOfOneRunAtATime) {
-  const pid_t first = w.start({"train", "--config", "run.json", "training.max_steps=1000000"});
+  const pid_t first = w.start(
+      {"train", "--config", "run.json", "training.max_steps=1000000", "checkpointing.save_total_limit=2"});
   ASSERT_TRUE(w.wait_for_rows(2)) << w.says();
   for (const char* how : {"training.resume_from_checkpoint=auto", "--overwrite"}) {
     EXPECT_EQ(w.train({how, "training.max_steps=2"}), 2) << w.says();

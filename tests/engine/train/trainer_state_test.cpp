@@ -142,7 +142,7 @@ TEST(TrainerState, WhatIsNoNumberIsNeverTheBest) {
   const TestFolder folder;
   RunHeader header = sample_header();
   header.resumed_step = 4;
-  for (const double loss : {NAN, 3.0, NAN})
+  for (const double loss : {double{NAN}, 3.0, double{NAN}})
     header.past.evaluations.push_back(
         {.step = std::ssize(header.past.evaluations) + 1, .eval_loss = loss, .perplexity = loss});
   TrainerState state(folder.file("trainer_state.json"));
