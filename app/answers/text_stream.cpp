@@ -11,11 +11,10 @@ constexpr std::size_t kLongestCharacter = 4;
 
 }  // namespace
 
-// Decodes the tokens that are not in text_, in whole characters.
-std::string TextStream::rest() const {
+std::string TextStream::behind(std::size_t begin, std::size_t end) const {
   const std::span<const std::int32_t> ids(ids_);
-  const std::string known = tokenizer_.decode(ids.subspan(from_, read_ - from_), true);
-  const std::string whole = tokenizer_.decode(ids.subspan(from_), true);
+  const std::string known = tokenizer_.decode(ids.subspan(begin, end - begin), true);
+  const std::string whole = tokenizer_.decode(ids.subspan(begin), true);
   const auto differ = std::mismatch(known.begin(), known.end(), whole.begin(), whole.end()).second;
   auto at = static_cast<std::size_t>(differ - whole.begin());
   constexpr unsigned char kContinues = 0x80, kMask = 0xC0;  // bytes within a character
@@ -51,7 +50,7 @@ std::string TextStream::add(std::int32_t token) {
   all_.push_back(token);
   if (is_silent(token)) return "";
   ids_.push_back(token);
-  const std::string more = rest();
+  const std::string more = behind(from_, read_);
   if (more.empty() || (more.ends_with(kHalf) && ids_.size() - read_ < kLongestCharacter)) return "";
   append(more);
   from_ = read_;
@@ -63,7 +62,7 @@ std::string TextStream::add(std::int32_t token) {
 }
 
 std::string TextStream::finish() {
-  if (!stopped_) append(rest());
+  if (!stopped_) append(behind(from_, read_));
   from_ = read_ = ids_.size();
   const std::size_t from = std::min(shown_, text_.size());
   shown_ = text_.size();

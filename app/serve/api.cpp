@@ -138,8 +138,9 @@ std::shared_ptr<Question> Api::question(const Ask& ask, const Voice& v, std::vec
   const bool turn = ask.chat && v.asking->has_turns();
   AnswerEnds ends = turn ? v.asking->chat_ends() : v.asking->plain_ends();
   ends.texts.insert(ends.texts.end(), ask.stop.begin(), ask.stop.end());
+  TextStream text(*v.tokenizer, std::move(ends.texts), ask.echo ? p.ids : std::vector<std::int32_t>());
   auto q = std::make_shared<Question>(std::move(p), TokenChooser(ask.generation, std::move(ends.tokens)),
-                                      TextStream(*v.tokenizer, std::move(ends.texts)));
+                                      std::move(text));
   q->likeliest = static_cast<std::size_t>(ask.logprobs.value_or(0));
   q->answered = ask.max_tokens != 0;
   if (q->prompt.prompt_scores) q->scored = {{.token = q->prompt.ids[0], .scored = false}};

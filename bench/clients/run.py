@@ -13,9 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "configs/demo/base"
 TEMPLATE = ("{% if tools %}Tools: {% for t in tools %}{{ t.function.name }} {% endfor %}{% endif %}"
-            "{% for m in messages %}{{ m.role }}: {{ m.content or '' }}{% for c in m.tool_calls or [] %}<tool_call>\n"
+            "{% for m in messages %}{{ m.role }}:\n{{ m.content or '' }}{% for c in m.tool_calls or [] %}<tool_call>\n"
             "{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>"
-            "{% endfor %}{{ eos_token }}{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}")
+            "{% endfor %}{{ eos_token }}{% endfor %}{% if add_generation_prompt %}assistant:\n{% endif %}")
 TOOLS = [{"type": "function", "function": {"name": "weather", "description": "The weather", "parameters": {
     "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}]
 USER = {"role": "user", "content": "Is it wet?"}
@@ -54,7 +54,7 @@ def taught(ft, folder):
     (folder / "run.json").write_text(json.dumps({
         "model": {"model_name_or_path": "base"}, "finetuning_type": "full",
         "data": {"datasets": [{"path": "train.jsonl"}], "max_seq_length": 256},
-        "training": {"output_dir": "out", "per_device_train_batch_size": 1, "max_steps": 60, "learning_rate": 0.003,
+        "training": {"output_dir": "out", "per_device_train_batch_size": 1, "max_steps": 40, "learning_rate": 0.003,
                      "lr_scheduler_type": "constant"}, "checkpointing": {"save_strategy": "no"}}))
     subprocess.run([ft, "train", "--config", "run.json"], cwd=folder, check=True, stderr=subprocess.DEVNULL)
     return folder / "out"

@@ -72,6 +72,16 @@ TEST_F(Stream, ItsWholeTextIsThatOfAllTokens) {
   EXPECT_EQ(stream.whole(), tokenizer->decode(ids, true));
 }
 
+TEST_F(Stream, ContinuesWhatStandsBefore) {
+  const auto before = tokenizer->encode("Ada has 12 cats."),
+             all = tokenizer->encode("Ada has 12 cats. Bob has.");
+  TextStream stream(*tokenizer, {"has"}, before);
+  std::string shown;
+  for (std::size_t i = before.size(); i < all.size(); ++i) shown += stream.add(all[i]);
+  EXPECT_EQ(shown, " Bob ");
+  EXPECT_TRUE(stream.stopped());
+}
+
 TEST_F(Stream, EndsBeforeAStopString) {
   show("Ada has 12 cats. Bob has one.", {"Bob", "cats"});
   EXPECT_EQ(joined, "Ada has 12 ");

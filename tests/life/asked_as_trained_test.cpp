@@ -25,9 +25,10 @@ struct Chatty : Workplace {
   }
   static Json with_base(Json config) {
     config["model"]["model_name_or_path"] = "base";
+    config["data"]["max_seq_length"] = 512;
     config["training"]["max_steps"] = 1;
-    config["training"]["learning_rate"] = 0.05;
-    config["logging"]["progress"] = "lines";
+    config["training"]["learning_rate"] = 0.001;
+    config["logging"]["progress"] = "plain";
     return config;
   }
   std::string kept(const std::string& folder = "out") const {

@@ -11,9 +11,10 @@ namespace {
 
 const char* const kTemplate =
     "{% if tools %}Tools: {% for t in tools %}{{ t.function.name }} {% endfor %}{% endif %}"
-    "{% for m in messages %}{{ m.role }}: {{ m.content or '' }}{% for c in m.tool_calls or [] %}<tool_call>\n"
+    "{% for m in messages %}{{ m.role }}:\n{{ m.content or '' }}{% for c in m.tool_calls or [] "
+    "%}<tool_call>\n"
     "{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>"
-    "{% endfor %}{{ eos_token }}{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}";
+    "{% endfor %}{{ eos_token }}{% endfor %}{% if add_generation_prompt %}assistant:\n{% endif %}";
 
 // What the openai package sends: content null, arguments as text.
 const Json kCall{{"id", "abc"},
@@ -50,7 +51,7 @@ struct Taught : Workplace {
             {"finetuning_type", "full"},
             {"training",
              {{"per_device_train_batch_size", 1},
-              {"max_steps", 60},
+              {"max_steps", 40},
               {"learning_rate", 0.003},
               {"lr_scheduler_type", "constant"}}}};
   }
