@@ -30,8 +30,9 @@ void print_answers(const std::vector<Answer>& answers, std::int64_t right) {
   constexpr std::size_t kShown = 5;
   for (std::size_t i = 0; i < std::min(kShown, answers.size()); ++i) {
     const Answer& a = answers[i];
-    std::printf("  %s %s%s\n", printable(a.prompt).c_str(), printable(a.given).c_str(),
-                a.right() ? "" : (" (expected " + printable(a.expected) + ")").c_str());
+    std::printf("  %s -> %s%s\n", show::one_line(a.question).c_str(),
+                a.given.empty() ? "(empty answer)" : show::one_line(a.given).c_str(),
+                a.right() ? "" : (" (expected " + show::one_line(a.expected) + ")").c_str());
   }
   std::printf("%lld of %zu answers right (%s)\n", static_cast<long long>(right), answers.size(),
               show::percent(static_cast<double>(right), static_cast<double>(answers.size())).c_str());

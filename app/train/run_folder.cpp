@@ -6,7 +6,9 @@
 
 #include "app/deepspeed/report.h"
 #include "app/files/model_files.h"
+#include "app/train/next_commands.h"
 #include "data/new_tokens.h"
+#include "engine/core/typography.h"
 #include "engine/dist/together.h"
 #include "engine/io/checkpoint_folder.h"
 #include "engine/io/file.h"
@@ -172,7 +174,8 @@ void RunFolder::write_critic(ModelFiles& files, ParameterStore& store, Communica
   write_folder("critic", files, store, comm, Content::weights);
 }
 
-void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& comm, Summary& summary) {
+void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& comm, bool held_out,
+                       Summary& summary) {
   write_result(files, store, comm);
   if (config_.training.ema_decay) write_folder("ema", files, store, comm, Content::average);
   if (!root_) return;
@@ -181,28 +184,18 @@ void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& c
     const auto bytes = fs::file_size(path(name), none);
     summary.made.push_back({what, path(name), none ? 0 : static_cast<std::int64_t>(bytes)});
   };
-  const BaseModelConfig& model = config_.model;
-  const std::string& base = model.revision ? model.folder() : model.model_name_or_path;
-  if (config_.finetuning_type == FinetuningType::lora) {
+  if (config_.finetuning_type == FinetuningType::lora)
     made("adapter", "adapter_model.safetensors");
-    if (holds_tokenizer(folder_)) summary.next = {str("ft chat --model ", base, " --adapter ", folder_)};
-    for (const std::string& next :
-         {str("ft eval --config ", config_.file.string(), " --adapter ", folder_),
-          str("ft merge --model ", base, " --adapter ", folder_, " --output merged")})
-      summary.next.push_back(next);
-  } else {
+  else
     made("model", "model.safetensors");
-    if (holds_tokenizer(folder_)) summary.next = {str("ft chat --model ", folder_)};
-    summary.next.push_back(str("ft eval --config ", config_.file.string(),
-                               " model.model_name_or_path=", folder_,
-                               model.revision ? " model.revision=null" : "", " finetuning_type=full"));
-  }
+  summary.next = next_commands({config_, comm.size(), held_out, holds_tokenizer(folder_)});
   if (config_.training.ema_decay) summary.made.push_back({"average", path("ema"), 0});
   if (config_.objective.type == ObjectiveType::ppo) summary.made.push_back({"critic", path("critic"), 0});
   const LoggingConfig& log = config_.logging;
   if (std::ranges::count(log.report_to, Reporter::wandb) > 0)
-    summary.next.push_back(str("wandb sync ", log.wandb.output_path.empty() ? folder_ : log.wandb.output_path,
-                               "/wandb/offline-run-*"));
+    summary.next.push_back("wandb sync " +
+                           shell_line({log.wandb.output_path.empty() ? folder_ : log.wandb.output_path}) +
+                           "/wandb/offline-run-*");
   if (config_.logging.plot_loss) summary.made.push_back({"plot", path("loss.svg"), 0});
   if (config_.logging.html_report) summary.made.push_back({"report", path("report.html"), 0});
 }
