@@ -32,18 +32,4 @@ void AnswerOut::end() {
   empty_ = true;
 }
 
-std::string one_line(const std::string& answer) {
-  if (answer.empty()) return "(empty)";
-  std::string out;
-  for (const char& c : answer) {
-    if (c == '\n')
-      out += "\\n";
-    else if (c == '\t')
-      out += "\\t";
-    else
-      out += printable({&c, 1});
-  }
-  return out;
-}
-
 }  // namespace ft

@@ -20,7 +20,4 @@ class AnswerOut {
   bool terminal_, empty_ = true;
 };
 
-// On one line: line feeds as \n, tabs as \t, other control characters as \xNN; "" as (empty).
-std::string one_line(const std::string& answer);
-
 }  // namespace ft

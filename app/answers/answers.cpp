@@ -10,6 +10,43 @@
 #include "engine/generate/ranks.h"
 
 namespace ft {
+namespace {
+
+using Ids = std::span<const std::int32_t>;
+
+// Without the tokens that begin and end every text.
+Ids within(Ids ids, const Tokenizer& tokenizer) {
+  if (!ids.empty() && tokenizer.bos() == ids.front()) ids = ids.subspan(1);
+  if (!ids.empty() && tokenizer.eos() == ids.back()) ids = ids.first(ids.size() - 1);
+  return ids;
+}
+
+// A turn's text. The role may stand on a line of its own before it: user, <|user|>.
+std::string without_role(std::string_view text) {
+  static constexpr std::string_view kRoles[] = {"system", "user", "assistant", "model",
+                                                "human",  "tool", "developer"};
+  text = strip_left(strip_right(text));
+  std::string_view first = text.substr(0, text.find('\n'));
+  const std::size_t line = first.size();
+  if (first.starts_with("<|") && first.ends_with("|>")) first = first.substr(2, first.size() - 4);
+  const bool role = std::ranges::find(kRoles, strip_right(first)) != std::end(kRoles);
+  return std::string(role ? strip_left(text.substr(line)) : text);
+}
+
+}  // namespace
+
+std::string question_of(Ids prompt, const Tokenizer& tokenizer) {
+  std::string last;
+  for (std::size_t begin = 0, end = 0; begin < prompt.size(); begin = end + 1) {
+    end = begin;
+    while (end < prompt.size() && !tokenizer.is_special(prompt[end])) ++end;
+    if (end == begin) continue;
+    if (std::string turn = without_role(tokenizer.decode(prompt.subspan(begin, end - begin), false));
+        !turn.empty())
+      last = std::move(turn);
+  }
+  return last;
+}
 
 AnswerTest::AnswerTest(const Dataset& data, const ModelInfo& info, std::int64_t count, std::int64_t at_once) {
   const auto most = [&](std::size_t prompt) {
@@ -76,8 +113,13 @@ std::vector<Answer> AnswerTest::run(const Ctx& context, ParameterStore& store, M
   std::vector<Answer> answers;
   for (std::size_t i = 0; i < prompts_.size(); ++i) {
     const auto tokens = static_cast<std::int64_t>(given[i].size());
-    answers.push_back({text(prompts_[i].source.empty() ? prompts_[i].ids : prompts_[i].source),
-                       text(expected_[i]), text(given[i]), std::min(tokens + 1, prompts_[i].max_new_tokens)});
+    const auto& prompt = prompts_[i].source.empty() ? prompts_[i].ids : prompts_[i].source;
+    answers.push_back({.prompt = text(prompt),
+                       .expected = text(expected_[i]),
+                       .given = text(given[i]),
+                       .marked = tokenizer.decode(within(prompt, tokenizer), false),
+                       .question = question_of(prompt, tokenizer),
+                       .tokens = std::min(tokens + 1, prompts_[i].max_new_tokens)});
   }
   return answers;
 }

@@ -2,6 +2,7 @@
 // and the input of evaluation.predict_with_generate's metrics.
 #pragma once
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,15 @@ namespace ft {
 
 struct Answer {
   std::string prompt, expected, given;
+  std::string marked;                               // the prompt with the tokens that mark roles
+  std::string question;                             // its last turn; of a plain prompt all of it
   std::int64_t tokens = 0;                          // new ones, the end token counted
   bool right() const { return expected == given; }  // to the letter
 };
+
+// The last part of a prompt between special tokens that is more than the name of a role: the question of a
+// conversation, without its system text.
+std::string question_of(std::span<const std::int32_t> prompt, const Tokenizer&);
 
 // A sample's prompt is everything before its first trained token. The expected answer is the trained tokens
 // that follow, up to the next untrained one: in a conversation, the first answer. For an encoder-decoder they

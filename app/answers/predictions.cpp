@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "app/answers/answer_out.h"
 #include "app/answers/asking.h"
 #include "app/answers/generation.h"
 #include "app/screen/format.h"
@@ -53,7 +52,8 @@ constexpr int kTextWidth = 100;
 
 // One line, cut where it is long.
 std::string excerpt(std::string_view text) {
-  return show::fit(one_line(std::string(strip_left(strip_right(text)))), kTextWidth);
+  const std::string line = show::one_line(strip_left(strip_right(text)));
+  return line.empty() ? "(empty answer)" : show::fit(line, kTextWidth);
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ std::vector<std::string> Predictions::before_and_after() const {
   constexpr std::size_t kShown = 2;
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < std::min({kShown, before_.size(), answers_.size()}); ++i)
-    for (const auto& [label, text] : {std::pair{"prompt  ", std::string_view(answers_[i].prompt)},
+    for (const auto& [label, text] : {std::pair{"prompt  ", std::string_view(answers_[i].question)},
                                       {"  before  ", before_[i]},
                                       {"  after   ", answers_[i].given}})
       lines.push_back(label + excerpt(text));
@@ -72,7 +72,7 @@ std::vector<std::string> Predictions::before_and_after() const {
 void Predictions::write_samples(bool ended) const {
   Json all = Json::array();
   for (std::size_t i = 0; i < std::min(before_.size(), answers_.size()); ++i)
-    all.push_back({{"prompt", answers_[i].prompt},
+    all.push_back({{"prompt", answers_[i].marked},
                    {"expected", answers_[i].expected},
                    {"before", before_[i]},
                    {"after", ended ? Json(answers_[i].given) : Json()}});

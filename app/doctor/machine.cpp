@@ -48,8 +48,7 @@ std::string word_of(const std::string& file) {
 }
 
 Finding processor() {
-  std::string model = line_of("/proc/cpuinfo", "model name");
-  if (model.empty()) model = "unknown";
+  const std::string model = cpu::processor_name();
   try {
     return {.topic = "processor",
             .what = str(model, ", ", show::plural(cpu::usable_cores(), "core"), " for ft, ",

@@ -21,7 +21,10 @@ void LossPlot::begin(const RunHeader& h) {
                          : "on " + show::plural(h.data.samples, "sample") + " of " +
                                show::quantity(static_cast<double>(h.data.tokens)) + " tokens";
   curve_.steps_per_epoch = h.steps_per_epoch;
-  for (const StepRow& row : h.past.steps) progress(row);
+  for (const StepRow& row : h.past.steps) {
+    progress(row);
+    step(row);
+  }
   curve_.evaluations = h.past.evaluations;
 }
 

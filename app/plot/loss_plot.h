@@ -3,6 +3,7 @@
 // are such. A few KB however long the run was: all values in one pixel column are drawn as the lowest and the
 // highest.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,12 @@ struct LossCurve {
   std::vector<LossPoint> points;  // steps ascending
   std::vector<EvalRow> evaluations;
   RewardCurves rewards;
+  std::optional<double> last;        // the last row of the log, as the screen shows it; empty: the last point
   std::int64_t steps_per_epoch = 0;  // 0: passes are not marked
 };
 
-// Mean of about `window` last points, weighted towards the newest; the first are means of what there is.
+// Mean of `window` points around each; towards the ends of fewer, as many on both sides, so that a curve that
+// rises or falls is neither late nor early.
 std::vector<double> moving_average(const std::vector<LossPoint>& points, double window);
 
 // The picture; empty when there is no finite point.
@@ -37,6 +40,7 @@ class LossPlot final : public Report {
 
   void begin(const RunHeader& header) override;
   void progress(const StepRow& row) override;
+  void step(const StepRow& row) override { curve_.last = row.loss; }
   void evaluation(const EvalRow& row) override;
   void end(const Summary& summary) override;
 

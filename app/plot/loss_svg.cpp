@@ -202,8 +202,9 @@ class Picture {
 
   // The last values beside the curves' ends, moved apart where they would overlap.
   std::string ends() const {
+    const double end = c_.last && std::isfinite(*c_.last) ? *c_.last : c_.points.back().loss;
     double a = std::clamp(y_(average_.back()), kTop, kBottom);
-    if (c_.evaluations.empty()) return text(kRight + 10, a + 4, show::loss(average_.back()), "start", "v va");
+    if (c_.evaluations.empty()) return text(kRight + 10, a + 4, show::loss(end), "start", "v va");
     const double last = c_.evaluations.back().eval_loss;
     double h = y_(last);
     constexpr double kApart = 16;
@@ -212,7 +213,7 @@ class Picture {
       a = middle + away;
       h = middle - away;
     }
-    return text(kRight + 12, a + 4, show::loss(average_.back()), "start", "v va") +
+    return text(kRight + 12, a + 4, show::loss(end), "start", "v va") +
            text(kRight + 12, h + 4, show::loss(last), "start", "v vh");
   }
 
@@ -253,13 +254,14 @@ class Picture {
 }  // namespace
 
 std::vector<double> moving_average(const std::vector<LossPoint>& points, double window) {
-  const double keep = 1 - 2 / (std::max(1.0, window) + 1);
-  std::vector<double> out;
-  double sum = 0, weight = 0;
-  for (const LossPoint& p : points) {
-    sum = keep * sum + p.loss;
-    weight = keep * weight + 1;
-    out.push_back(sum / weight);
+  const std::size_t n = points.size(),
+                    half = static_cast<std::size_t>(std::max(1.0, std::min(window, 1e9))) / 2;
+  std::vector<double> sums{0}, out;
+  for (const LossPoint& p : points) sums.push_back(sums.back() + p.loss);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t reach = std::min({half, i, n - 1 - i});
+    const double sum = sums[i + reach + 1] - sums[i - reach];
+    out.push_back(reach == 0 ? points[i].loss : sum / static_cast<double>(2 * reach + 1));
   }
   return out;
 }

@@ -1,15 +1,52 @@
 #include "app/process/signals.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <span>
 
 namespace ft {
 namespace {
 
-// The one thing that a signal handler may touch, and the reason for a global.
-volatile std::sig_atomic_t g_signal = 0;
+// Globals: a signal handler can reach nothing else.
+volatile std::sig_atomic_t g_signal = 0, g_acknowledge = 0;
+
+const char* signal_name(int signal) {
+  switch (signal) {
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGUSR1:
+      return "SIGUSR1";
+    case SIGINT:
+      return "Ctrl-C";
+    case SIGHUP:
+      return "SIGHUP (terminal closed)";
+    case SIGPIPE:
+      return "SIGPIPE (output pipe closed)";
+    default:
+      return "";
+  }
+}
+
+void write_now(const char* text) { (void)!::write(STDERR_FILENO, text, std::strlen(text)); }
+
+// Calls only functions that are safe in a handler. Writes nothing to a terminal or a pipe that is gone.
+void acknowledge(int which) {
+  const auto how = static_cast<Acknowledge>(g_acknowledge);
+  if (how == Acknowledge::no || g_signal != 0 || which == SIGHUP || which == SIGPIPE) return;
+  const int before = errno;
+  if (how == Acknowledge::over_live_line) write_now("\r\x1b[K");
+  write_now(signal_name(which));
+  write_now(": finishing this step, then saving a checkpoint and stopping");
+  if (which == SIGINT) write_now("; once more ends the run at once");
+  write_now("\n");
+  errno = before;
+}
 
 void note_signal(int which) {
+  acknowledge(which);
   if (which == SIGINT && g_signal == SIGINT) {
     std::signal(SIGINT, SIG_DFL);
     std::raise(SIGINT);
@@ -43,8 +80,9 @@ void stop_noting(std::span<const int> signals) {
 
 }  // namespace
 
-StopSignals::StopSignals(bool enabled) : enabled_(enabled) {
+StopSignals::StopSignals(bool enabled, Acknowledge acknowledge) : enabled_(enabled) {
   g_signal = 0;
+  g_acknowledge = static_cast<int>(acknowledge);
   if (enabled_) start_noting(kStops);
 }
 
@@ -54,25 +92,11 @@ StopSignals::~StopSignals() {
 
 bool StopSignals::asked() const { return g_signal != 0; }
 
-std::string StopSignals::name() const {
-  switch (g_signal) {
-    case SIGTERM:
-      return "SIGTERM";
-    case SIGUSR1:
-      return "SIGUSR1";
-    case SIGINT:
-      return "Ctrl-C";
-    case SIGHUP:
-      return "SIGHUP (terminal closed)";
-    case SIGPIPE:
-      return "SIGPIPE (output pipe closed)";
-    default:
-      return "";
-  }
-}
+std::string StopSignals::name() const { return signal_name(g_signal); }
 
 NotedInterrupt::NotedInterrupt(bool enabled) : enabled_(enabled) {
   g_signal = 0;
+  g_acknowledge = 0;
   if (enabled_) start_noting(kInterrupt);
 }
 

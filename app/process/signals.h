@@ -1,14 +1,18 @@
 // SIGTERM (schedulers), SIGUSR1 (their advance warning), SIGINT (Ctrl-C), SIGHUP (closed terminal) and
 // SIGPIPE (closed output) ask a run to save and stop.
 #pragma once
+#include <cstdint>
 #include <string>
 
 namespace ft {
 
+// Writes a line to stderr the moment a signal comes.
+enum class Acknowledge : std::uint8_t { no, by_line, over_live_line };
+
 class StopSignals {
  public:
   // enabled: they are caught; a second SIGINT ends the program at once.
-  explicit StopSignals(bool enabled);
+  explicit StopSignals(bool enabled, Acknowledge = Acknowledge::no);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;

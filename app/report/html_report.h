@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/report/run_page.h"
 #include "engine/train/report.h"
 
 namespace ft {
@@ -14,11 +15,13 @@ class HtmlReport final : public Report {
   explicit HtmlReport(std::string folder) : folder_(std::move(folder)) {}
 
   void begin(const RunHeader& header) override;
+  void progress(const StepRow& row) override { curves_.add(row); }
   void end(const Summary& summary) override;
 
  private:
   std::string folder_, settings_;
   std::vector<std::pair<std::string, std::string>> facts_;
+  RunCurves curves_;
 };
 
 }  // namespace ft

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <set>
+#include <sstream>
 
 #include "app/plot/loss_plot.h"
 #include "app/report/chart.h"
@@ -23,19 +24,22 @@ body{margin:0 auto;max-width:1080px;padding:32px 20px;background:var(--bg);color
  font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}
 h1{font-size:26px;margin:0 0 4px}h2{font-size:18px;margin:36px 0 12px}p,.soft{color:var(--soft)}
 table{border-collapse:collapse;width:100%;font-size:14px}
- td,th{padding:5px 10px;border-top:1px solid var(--rule);
- text-align:left;vertical-align:top;overflow-wrap:anywhere}th{color:var(--soft);font-weight:600}
-.answers th{white-space:nowrap}.answers td:first-child{min-width:12em}
-.n{text-align:right;font-variant-numeric:tabular-nums}
+ td,th{padding:5px 10px;border-top:1px solid var(--rule);text-align:left;vertical-align:top}
+ th{color:var(--soft);font-weight:600}.facts th{white-space:nowrap}
+.wide{overflow-x:auto}.k,.runs td,.settings td:first-child{white-space:nowrap}
+ .k{margin-right:1em}.answers td{min-width:12em}
+.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .charts{display:grid;grid-template-columns:1fr 1fr;gap:16px}
-@media (max-width:760px){.charts{grid-template-columns:1fr}}
+@media (max-width:760px){.charts{grid-template-columns:1fr}.answers tr:first-child{display:none}
+ .answers tr,.answers td{display:block}.answers td::before{content:attr(data-of);color:var(--soft)}
+}
 .card{background:var(--card);border:1px solid var(--rule);border-radius:8px;
  padding:10px}svg{width:100%;height:auto;display:block}svg text{font-size:12px;fill:var(--soft)}
 svg .t{font-size:14px;font-weight:600;fill:var(--ink)}.g{stroke:var(--rule)}
 .s{fill:none;stroke-width:2;stroke-linejoin:round}.p{fill:none;stroke-width:1;opacity:.35}
 .bar{display:flex;height:26px;border-radius:6px;overflow:hidden;margin:6px 0}.bar i{display:block;height:100%}
 .key{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:6px}
-pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:0;
+pre{white-space:pre-wrap;overflow-wrap:break-word;margin:0;
  font:13px/1.45 ui-monospace,'DejaVu Sans Mono',monospace}
 summary{cursor:pointer;color:var(--soft)}
 )";
@@ -54,28 +58,47 @@ std::string key_of(std::size_t colour) {
   return str("<span class=\"key b", colour % kColours.size(), "\"></span>");
 }
 
-using Figure = double (*)(const StepRow&);
+using Figure = double StepFigures::*;
 
 std::vector<svg::Point> points_of(const RunPage& run, Figure figure) {
   std::vector<svg::Point> points;
-  for (const StepRow& row : run.rows.steps) points.push_back({static_cast<double>(row.step), figure(row)});
+  for (const StepFigures& s : run.curves.steps) points.push_back({static_cast<double>(s.step), s.*figure});
   return points;
 }
 
 ChartSeries loss_of(const RunPage& run, std::size_t colour) {
-  ChartSeries s{.name = run.name,
-                .line = {},
-                .pale = points_of(run, [](const StepRow& r) { return r.loss; }),
-                .dots = {},
-                .colour = colour};
+  ChartSeries s{
+      .name = run.name, .line = {}, .pale = points_of(run, &StepFigures::loss), .dots = {}, .colour = colour};
   std::vector<LossPoint> points;
-  for (const StepRow& r : run.rows.steps)
-    if (std::isfinite(r.loss)) points.push_back({r.step, r.loss, r.learning_rate});
-  const auto smooth = moving_average(points, std::max(1.0, static_cast<double>(points.size()) / 30));
+  for (const StepFigures& f : run.curves.steps)
+    if (std::isfinite(f.loss)) points.push_back({f.step, f.loss, f.learning_rate});
+  const auto smooth = moving_average(points, std::max(1.0, static_cast<double>(points.size()) / 12));
   for (std::size_t i = 0; i < smooth.size(); ++i)
     s.line.push_back({static_cast<double>(points[i].step), smooth[i]});
   for (const EvalRow& e : run.rows.evaluations) s.dots.push_back({static_cast<double>(e.step), e.eval_loss});
   return s;
+}
+
+// Draws all curves of a single run; of several runs each one's reward or margin.
+std::string reward_chart(const std::vector<RunPage>& runs) {
+  std::vector<ChartSeries> series;
+  std::string title = "Rewards";
+  const auto add = [&](const RewardCurve& curve, std::size_t colour) {
+    series.push_back({.name = curve.name, .line = curve.points, .pale = {}, .dots = {}, .colour = colour});
+  };
+  if (runs.size() == 1) {
+    const auto& curves = runs[0].curves.rewards.all();
+    for (std::size_t i = 0; i < curves.size(); ++i) {
+      add(curves[i], i);
+      title += str(i == 0 ? ": " : ", ", curves[i].name, " ", show::digits(curves[i].points.back().y));
+    }
+  } else {
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      for (const RewardCurve& curve : runs[i].curves.rewards.all())
+        if (curve.column == "reward" || curve.column.ends_with("margins") || curve.column == "margin")
+          add(curve, i);
+  }
+  return chart_svg(title, series, false);
 }
 
 std::string charts(const std::vector<RunPage>& runs) {
@@ -85,20 +108,18 @@ std::string charts(const std::vector<RunPage>& runs) {
   const auto card = [&](const std::string& svg) {
     if (!svg.empty()) out += "<div class=\"card\">" + svg + "</div>";
   };
-  card(chart_svg("loss, and held out as dots", losses, false));
-  const auto chart = [&](const char* title, Figure figure, bool from_zero) {
+  card(chart_svg("Loss (line: training, dots: held out)", losses, false));
+  card(reward_chart(runs));
+  const auto chart = [&](const char* title, Figure figure) {
     std::vector<ChartSeries> series;
     for (std::size_t i = 0; i < runs.size(); ++i)
       series.push_back(
           {.name = runs[i].name, .line = points_of(runs[i], figure), .pale = {}, .dots = {}, .colour = i});
-    card(chart_svg(title, series, from_zero));
+    card(chart_svg(title, series, true));
   };
-  chart(
-      "learning rate", [](const StepRow& r) { return r.learning_rate; }, true);
-  chart(
-      "gradient norm", [](const StepRow& r) { return r.grad_norm; }, true);
-  chart(
-      "tokens/s", [](const StepRow& r) { return r.tokens_per_second; }, true);
+  chart("Learning rate", &StepFigures::learning_rate);
+  chart("Gradient norm", &StepFigures::grad_norm);
+  chart("Tokens/s", &StepFigures::tokens_per_second);
   return out + "</div>\n";
 }
 
@@ -117,29 +138,62 @@ std::string cell(const std::string& text, bool number = false) {
   return str(number ? "<td class=\"n\">" : "<td>", escaped(text), "</td>");
 }
 
+// A table that scrolls by itself where it is wider than the page.
+std::string table(const std::string& rows, const char* kind = "") {
+  return str("<div class=\"wide\"><table", *kind ? str(" class=\"", kind, "\"") : "", ">", rows,
+             "</table></div>\n");
+}
+
+// The measures of a run's last evaluation that belong beside its loss, and the last reward.
+Measures figures_of(const RunPage& run) {
+  static constexpr std::array kShown{"bleu",           "chrf",     "rougeL", "exact_match",
+                                     "reward",         "accuracy", "margin", "rewards/accuracies",
+                                     "rewards/margins"};
+  Measures out;
+  if (!run.rows.evaluations.empty())
+    for (const auto& [name, value] : run.rows.evaluations.back().measures)
+      if (std::ranges::find(kShown, name) != kShown.end()) out.emplace_back(name, value);
+  const bool held_out = std::ranges::any_of(out, [](const auto& m) { return m.first == "reward"; });
+  for (const RewardCurve& curve : run.curves.rewards.all())
+    if (curve.column == "reward" && !held_out) out.emplace_back("reward", curve.points.back().y);
+  return out;
+}
+
 std::string summary(const std::vector<RunPage>& runs) {
-  std::string out =
-      "<table><tr><th>run</th><th class=\"n\">steps</th><th class=\"n\">loss</th><th class=\"n\">best held "
-      "out</th><th class=\"n\">time</th><th class=\"n\">speed</th><th class=\"n\">memory</th></tr>\n";
+  std::vector<std::string> names;
+  for (const RunPage& r : runs)
+    for (const auto& [name, value] : figures_of(r))
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  std::string out = "<tr><th>run</th>";
+  const auto head = [&](const std::string& name) { out += "<th class=\"n\">" + escaped(name) + "</th>"; };
+  for (const char* name : {"steps", "loss", "best held out"}) head(name);
+  for (const std::string& name : names) head(name);
+  for (const char* name : {"time", "speed", "memory"}) head(name);
+  out += "</tr>\n";
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const RunPage& r = runs[i];
     const double held_out = best_held_out(r);
     out += str("<tr><td>", key_of(i), escaped(r.name), r.ended ? "" : " (not ended)", "</td>",
                cell(r.rows.steps.empty() ? "0" : show::count(r.rows.steps.back().step), true),
-               cell(last_loss(r), true), cell(std::isfinite(held_out) ? show::loss(held_out) : "-", true),
-               cell(r.ended ? show::duration(r.seconds) : "-", true),
+               cell(last_loss(r), true), cell(std::isfinite(held_out) ? show::loss(held_out) : "-", true));
+    const Measures figures = figures_of(r);
+    for (const std::string& name : names) {
+      const auto at = std::ranges::find_if(figures, [&](const auto& m) { return m.first == name; });
+      out += cell(at == figures.end() ? "-" : show::digits(at->second), true);
+    }
+    out += str(cell(r.ended ? show::duration(r.seconds) : "-", true),
                cell(r.ended ? show::speed(r.tokens_per_second) : "-", true),
                cell(r.memory.total > 0 ? show::memory(r.memory.total) : "-", true), "</tr>\n");
   }
-  return out + "</table>\n";
+  return table(out, "runs");
 }
 
 std::string facts(const RunPage& run) {
   if (run.facts.empty()) return "";
-  std::string out = "<table>";
+  std::string out;
   for (const auto& [name, value] : run.facts)
-    out += str("<tr><th>", escaped(name), "</th><td>", escaped(value), "</td></tr>\n");
-  return out + "</table>\n";
+    out += str("<tr><th>", escaped(name), "</th>", cell(value), "</tr>\n");
+  return table(out, "facts");
 }
 
 std::string memory(const std::vector<RunPage>& runs) {
@@ -158,27 +212,37 @@ std::string memory(const std::vector<RunPage>& runs) {
       if (bytes[i] <= 0) continue;
       const double share = 100.0 * static_cast<double>(bytes[i]) / static_cast<double>(m.total);
       bars += str("<i class=\"b", i, "\" style=\"width:", show::fixed(share, 2), "%\"></i>");
-      legend += str(key_of(i), kKinds[i], " ", show::memory(bytes[i]), "&emsp;");
+      legend += str("<span class=\"k\">", key_of(i), kKinds[i], " ", show::memory(bytes[i]), "</span> ");
     }
     bars += "</div><p>" + legend + "</p>\n";
   }
   return bars.empty() ? "" : "<h2>Memory</h2>\n" + bars;
 }
 
+// Escaped, with the lines that it has.
+std::string lines_of(const std::string& text) {
+  std::string out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) out += (out.empty() ? "" : "\n") + escaped(line);
+  return out;
+}
+
 std::string samples(const std::vector<RunPage>& runs) {
   std::string out;
   for (const RunPage& r : runs) {
     if (r.samples.empty()) continue;
-    out += str("<h2>Answers", runs.size() > 1 ? " of " + escaped(r.name) : "",
-               "</h2><table "
-               "class=\"answers\"><tr><th>prompt</th><th>expected</th><th>before</th><th>after</th></tr>\n");
+    std::string rows = "<tr><th>prompt</th><th>expected</th><th>before</th><th>after</th></tr>\n";
     for (const RunPage::Sample& s : r.samples) {
-      out += "<tr>";
-      for (const std::string* text : {&s.prompt, &s.expected, &s.before, &s.after})
-        out += "<td><pre>" + escaped(*text) + "</pre></td>";
-      out += "</tr>\n";
+      rows += "<tr>";
+      for (const auto& [name, text] : {std::pair{"prompt", &s.prompt},
+                                       {"expected", &s.expected},
+                                       {"before", &s.before},
+                                       {"after", &s.after}})
+        rows += str("<td data-of=\"", name, "\"><pre>", lines_of(*text), "</pre></td>");
+      rows += "</tr>\n";
     }
-    out += "</table>\n";
+    out +=
+        str("<h2>Answers", runs.size() > 1 ? " of " + escaped(r.name) : "", "</h2>", table(rows, "answers"));
   }
   return out;
 }
@@ -196,7 +260,7 @@ std::string settings(const std::vector<RunPage>& runs) {
   for (const RunPage& r : runs)
     for (const auto& [name, value] : r.settings)
       if (seen.insert(name).second) names.push_back(name);
-  std::string head = "<table><tr><th>setting</th>", different, same;
+  std::string head = "<tr><th>setting</th>", different, same;
   for (std::size_t i = 0; i < runs.size(); ++i)
     head += str("<th>", key_of(i), escaped(runs[i].name), "</th>");
   head += "</tr>\n";
@@ -211,9 +275,9 @@ std::string settings(const std::vector<RunPage>& runs) {
     (values.size() > 1 ? different : same) += row + "</tr>\n";
   }
   std::string out = "<h2>Settings</h2>\n";
-  if (!different.empty()) out += head + different + "</table>\n";
+  if (!different.empty()) out += table(head + different, "settings");
   return out + str("<details><summary>", different.empty() ? "all of them" : "those that are equal",
-                   "</summary>", head, same, "</table></details>\n");
+                   "</summary>", table(head + same, "settings"), "</details>\n");
 }
 
 }  // namespace

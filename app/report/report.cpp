@@ -11,11 +11,13 @@ namespace ft {
 void HtmlReport::begin(const RunHeader& header) {
   facts_ = facts_of(header);
   settings_ = header.settings;
+  for (const StepRow& row : header.past.steps) curves_.add(row);
 }
 
 void HtmlReport::end(const Summary&) {
   RunPage page = run_page(folder_, settings_);
   page.facts = facts_;
+  page.curves = curves_;
   write_file(join_path(folder_, "report.html"), report_html({std::move(page)}));
 }
 

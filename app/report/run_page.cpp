@@ -1,10 +1,12 @@
 #include "app/report/run_page.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "app/screen/format.h"
+#include "app/screen/run_text.h"
 #include "engine/io/file.h"
 #include "engine/train/json_log.h"
 #include "engine/train/logging/tracked.h"
@@ -62,17 +64,33 @@ std::string last_part(const std::string& folder) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
+// A list of objects, such as the data sets, as a row for each value that is set in it.
+void add_leaf(const std::string& name, const Json& value,
+              std::vector<std::pair<std::string, std::string>>& settings) {
+  const bool objects = value.is_array() && !value.empty() &&
+                       std::ranges::all_of(value, [](const Json& v) { return v.is_object(); });
+  if (!objects) return settings.emplace_back(name, plain_text(value)), void();
+  for (std::size_t i = 0; i < value.size(); ++i)
+    for (const auto& [key, member] : value[i].items())
+      if (!member.is_null()) add_leaf(str(name, "[", i, "].", key), member, settings);
+}
+
 }  // namespace
+
+void RunCurves::add(const StepRow& row) {
+  steps.push_back({row.step, row.loss, row.learning_rate, row.grad_norm, row.tokens_per_second});
+  rewards.add(row.step, row.columns);
+}
 
 RunPage run_page(const std::string& folder, const std::string& settings) {
   RunPage page;
   page.name = last_part(folder);
-  for (const auto& [name, value] : flat_settings(settings))
-    page.settings.emplace_back(name, plain_text(value));
+  for (const auto& [name, value] : flat_settings(settings)) add_leaf(name, value, page.settings);
   for (const auto& [name, value] : page.settings)
     if (name == "logging.run_name" && value != "null") page.name = value;
   const std::string log = join_path(folder, "log.jsonl");
   page.rows = read_log(log, INT64_MAX);
+  for (const StepRow& row : page.rows.steps) page.curves.add(row);
   read_summary(log, page);
   read_samples(join_path(folder, "samples.json"), page);
   return page;
@@ -97,18 +115,19 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunHeader& h) {
   else
     facts.emplace_back("trained", "the whole model, " + trained);
   if (h.data.samples > 0)
-    facts.emplace_back("data", str(show::plural(h.data.samples, "sample"), ", ",
-                                   show::quantity(static_cast<double>(h.data.tokens)), " tokens, ",
-                                   show::percent(static_cast<double>(h.data.target_tokens),
-                                                 static_cast<double>(h.data.tokens)),
-                                   " trained; ", show::count(h.data.held_out), " held out"));
-  facts.emplace_back("steps",
-                     str(show::count(h.steps), " of ", show::plural(h.sequences_per_step, "sequence"), ", ",
-                         show::number(h.epochs), h.epochs == 1 ? " epoch" : " epochs"));
-  std::string machine = h.ranks.empty() ? "one rank" : h.ranks + " ranks";
+    facts.emplace_back("data", str(sample_text(h.data), "; ", show::count(h.data.held_out), " held out"));
+  const std::string epochs = h.epochs < 1    ? show::digits(h.epochs, 2) + " of an epoch"
+                             : h.epochs == 1 ? "1 epoch"
+                                             : show::number(h.epochs) + " epochs";
+  facts.emplace_back("steps", str(show::plural(h.steps, "step"), " of ",
+                                  show::plural(h.sequences_per_step, "sequence"), "; ", epochs));
+  if (h.learning_rate > 0) facts.emplace_back("rate", rate_text(h));
+  std::string machine = h.processor.empty() ? "" : h.processor + ", ";
+  machine += h.ranks.empty() ? "one rank" : h.ranks + " ranks";
   if (h.memory_there > 0) machine += ", " + show::memory(h.memory_there);
   if (h.peak_flops > 0) machine += ", " + show::digits(h.peak_flops / 1e12) + " TFLOP/s";
   facts.emplace_back("machine", machine);
+  if (!h.started.empty()) facts.emplace_back("begun", h.started);
   facts.emplace_back("versions", "ft " + h.version + (h.cudnn.empty() ? "" : ", cuDNN " + h.cudnn));
   return facts;
 }

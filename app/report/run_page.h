@@ -4,16 +4,32 @@
 #include <utility>
 #include <vector>
 
+#include "app/plot/reward_panel.h"
 #include "engine/io/json.h"
 #include "engine/train/report.h"
 
 namespace ft {
 
+// Figures of a step that have a curve.
+struct StepFigures {
+  std::int64_t step = 0;
+  double loss = 0, learning_rate = 0, grad_norm = 0, tokens_per_second = 0;
+};
+
+// The curves of a run: of every step where the run itself draws them, else of the log's rows.
+struct RunCurves {
+  std::vector<StepFigures> steps;
+  RewardCurves rewards;
+
+  void add(const StepRow& row);
+};
+
 struct RunPage {
   std::string name;
   std::vector<std::pair<std::string, std::string>> facts;     // in words: "model", "6.74 B parameters, bf16"
   std::vector<std::pair<std::string, std::string>> settings;  // by dotted name
-  History rows;
+  History rows;                                               // of the log
+  RunCurves curves;
   MemoryReport memory;  // 0 bytes: unknown
   double seconds = 0, tokens_per_second = 0;
   bool ended = false;

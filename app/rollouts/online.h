@@ -43,6 +43,7 @@ class Online final : public Objective {
   // On rank 0, in the run's folder, which has the rows of the steps before `step`.
   void write_to(const std::string& folder, std::int64_t step);
   Measures shares() { return respondent_.shares(); }
+  void tell(Respondent::Progress begun) { respondent_.tell(std::move(begun)); }
 
  private:
   bool ppo() const { return p_.config.type == ObjectiveType::ppo; }

@@ -62,10 +62,12 @@ Respondent::Tokens Respondent::generate(const Pass& pass, const GeneratedAnswers
   Generator generator(context, store, *pass.policy.model, p_.shape, chooser_);
   const std::vector<Prompt> own = own_prompts(prompts, store.communicator());
   Tokens given(prompts.size());
+  std::int64_t begun = 0;
   generator.run(
       own,
       [&](std::size_t i, std::int32_t token) {
         std::vector<std::int32_t>& answer = given[own[i].number - first];
+        if (answer.empty() && begun_) begun_(++begun, std::ssize(own));
         answer.push_back(token);
         return !ended(answer);
       },

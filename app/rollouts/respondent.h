@@ -3,6 +3,7 @@
 // token's place in it, and on neither ranks, stage nor the number of answers at once.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,6 +51,9 @@ class Respondent {
   // The shares that generating and rewarding took of the time since the last call.
   Measures shares();
   void log_to(const std::string& folder);  // what rewards may write
+  // `begun` is called as answers are begun, with how many of this rank's there are.
+  using Progress = std::function<void(std::int64_t begun, std::int64_t of)>;
+  void tell(Progress begun) { begun_ = std::move(begun); }
 
  private:
   using Tokens = std::vector<std::vector<std::int32_t>>;
@@ -63,6 +67,7 @@ class Respondent {
   RespondentParts p_;
   TokenChooser chooser_;
   std::vector<std::string> names_;
+  Progress begun_;
   double generating_ = 0, rewarding_ = 0;
   std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
 };

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "engine/core/error.h"
+
 namespace ft::show {
 namespace {
 
@@ -117,6 +119,16 @@ std::string duration(double seconds) {
   if (m < 24 * 60) return std::to_string(m / 60) + "h" + two(m % 60) + "m";
   const std::int64_t h = std::llround(static_cast<double>(s) / 3600);
   return count(h / 24) + "d" + two(h % 24) + "h";
+}
+
+std::string one_line(std::string_view text) {
+  constexpr std::size_t kMost = 200;
+  std::string out;
+  for (std::size_t begin = 0, end = 0; end != text.npos && out.size() < kMost; begin = end + 1) {
+    end = text.find('\n', begin);
+    out += (begin == 0 ? "" : "\\n") + printable(text.substr(begin, end == text.npos ? end : end - begin));
+  }
+  return fit(out, kMost);
 }
 
 std::string path(const std::filesystem::path& path) {

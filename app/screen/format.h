@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace ft::show {
 
@@ -19,6 +20,9 @@ std::string percent(double part, double whole);  // 0.59 %, 41 %, 100 %; "-" whe
 std::string file_size(std::int64_t bytes);       // 80.0 MB: decimal, as file managers show it
 std::string speed(double tokens_per_second);     // 19.8k tok/s, 415 tok/s
 std::string duration(double seconds);            // 0.9 s, 41 s, 3m12s, 1h04m, 2d03h
+
+// A text on one line: line breaks as \n, other control characters as \x07; cut where it is long.
+std::string one_line(std::string_view text);
 
 // A path relative to the working folder where that is shorter, else as it is.
 std::string path(const std::filesystem::path& path);

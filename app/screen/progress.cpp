@@ -4,6 +4,7 @@
 
 #include "app/screen/curve.h"
 #include "app/screen/format.h"
+#include "engine/core/error.h"
 
 namespace ft {
 
@@ -27,6 +28,7 @@ void Progress::begin(const RunHeader& header) {
   last_step_ = Clock::now();
   for (const StepRow& row : header.past.steps) {
     course_.loss.push_back(row.loss);
+    course_.take_rewards(row.columns);
     if (draws_curve_) losses_.push_back(row.loss);
   }
   for (const EvalRow& row : header.past.evaluations) course_.add(row);
@@ -38,6 +40,7 @@ void Progress::begin(const RunHeader& header) {
 
 // The first steps weigh equally, later the last fifty or so: a machine may become slower or faster.
 void Progress::progress(const StepRow& row) {
+  first_step_.reset();
   const auto now = Clock::now();
   const double seconds = std::chrono::duration<double>(now - last_step_).count();
   last_step_ = now;
@@ -45,8 +48,14 @@ void Progress::progress(const StepRow& row) {
   const double weight = std::max(1.0 / static_cast<double>(timed_steps_), 0.02);
   step_seconds_ += weight * (seconds - step_seconds_);
   row_ = row;
+  micro_batch_ = micro_batches_ = 0;
   if (draws_curve_) losses_.push_back(row.loss);
   draw();
+  const bool learned = course_.alike == 0;
+  course_.take_rewards(row.columns);
+  if (learned && course_.alike > 0)
+    note(str("step ", show::count(row.step),
+             ": all answers to a prompt got the same reward, so that nothing is learned from them"));
   if (steps_per_print_ && row.step % *steps_per_print_ == 0) print();
 }
 
@@ -78,6 +87,26 @@ void Progress::draw() {
   });
 }
 
+// A log gets one line about the first step, if it takes long.
+void Progress::micro_step(std::int64_t micro_batch, std::int64_t of) {
+  constexpr double kLong = 5;  // seconds
+  micro_batch_ = micro_batch;
+  micro_batches_ = of;
+  if (silent_ || timed_steps_ > 0) return draw();
+  if (screen_.live() && !first_step_)
+    first_step_.emplace(
+        [this] { screen_.live_line([this](int) { return first_step_line(view(), seconds_in_step()); }); });
+  if (!screen_.live() && micro_batch == 2 && seconds_in_step() > kLong)
+    screen_.line(str("step ", show::count(row_.step + 1), "  micro-batch 1/", show::count(of), " took ",
+                     show::duration(seconds_in_step())));
+}
+
+void Progress::answering(std::int64_t done, std::int64_t of) {
+  first_step_.reset();
+  if (silent_) return;
+  screen_.live_line([this, done, of](int width) { return curve(width) + answering_line(view(), done, of); });
+}
+
 void Progress::step(const StepRow& row) {
   course_.loss.push_back(row.loss);
   row_ = row;
@@ -85,11 +114,13 @@ void Progress::step(const StepRow& row) {
 }
 
 void Progress::evaluating(std::int64_t done, std::int64_t of) {
+  first_step_.reset();
   if (silent_) return;
   screen_.live_line([this, done, of](int width) { return curve(width) + evaluating_line(view(), done, of); });
 }
 
 void Progress::evaluation(const EvalRow& row) {
+  first_step_.reset();
   course_.add(row);
   if (silent_) return;
   draw();
@@ -97,18 +128,22 @@ void Progress::evaluation(const EvalRow& row) {
 }
 
 void Progress::saved(std::int64_t step, double seconds, const std::filesystem::path& path) {
+  first_step_.reset();
   if (!silent_) screen_.line(saved_line(step, seconds, path));
 }
 
 void Progress::note(const std::string& text) {
+  first_step_.reset();
   if (!silent_) screen_.line(text);
 }
 
 void Progress::warning(const std::string& text) {
+  first_step_.reset();
   if (warns_) screen_.line(screen_.yellow("warning:") + " " + text);
 }
 
 void Progress::end(const Summary& summary) {
+  first_step_.reset();
   screen_.clear();
   if (silent_) return;
   screen_.line("");

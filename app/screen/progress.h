@@ -2,10 +2,12 @@
 // every logging step elsewhere, and above the live line the course of the loss, if asked for; evaluations and
 // checkpoints above it; and at the end what was made and what to type next.
 #pragma once
+#include <atomic>
 #include <optional>
 
 #include "app/screen/run_text.h"
 #include "app/screen/screen.h"
+#include "app/screen/ticker.h"
 #include "engine/train/config.h"
 #include "engine/train/report.h"
 
@@ -18,6 +20,8 @@ class Progress final : public Report {
   void begin(const RunHeader& header) override;
   void step(const StepRow& row) override;
   void progress(const StepRow& row) override;
+  void micro_step(std::int64_t micro_batch, std::int64_t of) override;
+  void answering(std::int64_t done, std::int64_t of) override;
   void evaluating(std::int64_t done, std::int64_t of) override;
   void evaluation(const EvalRow& row) override;
   void saved(std::int64_t step, double seconds, const std::filesystem::path& path) override;
@@ -31,8 +35,9 @@ class Progress final : public Report {
   void draw();
   std::string curve(int width) const;  // "": none
   void print();
-  StepView view() const { return {header_, row_, seconds_left()}; }
+  StepView view() const { return {header_, row_, seconds_left(), micro_batch_, micro_batches_}; }
   double seconds_left() const;  // negative: unknown
+  double seconds_in_step() const { return std::chrono::duration<double>(Clock::now() - last_step_).count(); }
 
   Screen& screen_;
   bool silent_, warns_, draws_curve_;
@@ -44,6 +49,9 @@ class Progress final : public Report {
   std::int64_t timed_steps_ = 0;
   double step_seconds_ = 0;  // mean of the last steps, evaluations and checkpoints among them
   Clock::time_point last_step_{};
+  // The step under way. The ticker reads them, and draws the live line until the first step has ended.
+  std::atomic<std::int64_t> micro_batch_ = 0, micro_batches_ = 0;
+  std::optional<Ticker> first_step_;
 };
 
 }  // namespace ft

@@ -38,9 +38,7 @@ std::string data_text(const DataHeader& d) {
     if (d.held_out > 0) out += str("; ", show::plural(d.held_out, "sample"), " held out");
     return out;
   }
-  std::string out =
-      str(show::plural(d.samples, "sample"), ", ", show::quantity(static_cast<double>(d.tokens)), " tokens (",
-          show::percent(static_cast<double>(d.target_tokens), static_cast<double>(d.tokens)), " trained)");
+  std::string out = sample_text(d);
   if (d.packed)
     out += str(", packed into ", show::count(d.sequences), " x ", show::count(d.length), " (",
                show::percent(static_cast<double>(d.tokens), static_cast<double>(d.sequences * d.length)),
@@ -78,6 +76,19 @@ std::string memory_text(const RunHeader& h) {
 
 }  // namespace
 
+std::string rate_text(const RunHeader& h) {
+  return str(show::rate(h.learning_rate), ", ", h.schedule,
+             h.usual_rate.empty() ? "" : " (default of " + h.usual_rate + ": training.learning_rate)");
+}
+
+// Prompts have no targets: the run answers them itself.
+std::string sample_text(const DataHeader& d) {
+  const std::string tokens = show::quantity(static_cast<double>(d.tokens)) + " tokens";
+  if (d.target_tokens == 0) return str(show::plural(d.samples, "prompt"), ", ", tokens);
+  return str(show::plural(d.samples, "sample"), ", ", tokens, " (",
+             show::percent(static_cast<double>(d.target_tokens), static_cast<double>(d.tokens)), " trained)");
+}
+
 std::string title_line(const RunHeader& h) {
   return str("ft ", h.version, "  ", h.config.empty() ? "" : show::path(h.config) + " -> ",
              show::path(h.output));
@@ -100,6 +111,7 @@ std::vector<LabelledLine> header_lines(const RunHeader& h) {
   std::string steps = str(show::count(h.steps_per_epoch), " per epoch, ", show::count(h.steps), " in all");
   if (h.sequences_per_step > 0) steps += "; " + show::plural(h.sequences_per_step, "sequence") + " per step";
   lines.push_back({"steps", steps});
+  if (h.learning_rate > 0) lines.push_back({"rate", rate_text(h)});
   if (!h.ranks.empty()) lines.push_back({"ranks", h.ranks});
   if (!h.cudnn.empty())
     lines.push_back({"cuDNN", h.cudnn + ": 16-bit attention, ft's own kernels where it has no plan"});
@@ -123,28 +135,55 @@ std::string evaluation_line(const EvalRow& row) {
              measures_text(row.measures), row.best ? "  best so far" : "");
 }
 
-std::string saved_line(std::int64_t step, double seconds, const std::filesystem::path& path) {
-  const std::filesystem::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
-  return str("step ", show::count(step), "  saved ", name.string(), " (", show::duration(seconds), ")");
-}
+namespace {
 
-std::vector<LabelledLine> summary_lines(const RunHeader& h, const Summary& s, const Course& course) {
-  std::vector<LabelledLine> lines;
-  const std::int64_t done = s.step - h.resumed_step;
-  std::string text = s.finished ? show::plural(done, "step")
-                                : str("after step ", show::count(s.step), " of ", show::count(h.steps));
-  text += str(s.finished ? " in " : ", ", show::duration(s.train_runtime), ", ",
-              show::speed(s.train_tokens_per_second));
+// A run that was stopped says first how it goes on.
+std::vector<LabelledLine> ending_lines(const RunHeader& h, const Summary& s) {
+  const std::string at = str("after step ", show::count(s.step), " of ", show::count(h.steps));
+  std::string text = str(show::duration(s.train_runtime), ", ", show::speed(s.train_tokens_per_second));
   if (s.memory.total > 0) {
     const show::MemoryUnit unit = show::memory_unit(s.memory.total);
     text += str(", peak ", show::memory(s.memory.total, unit), " ", unit.name);
     if (h.memory.total > 0) text += str(" (planned ", show::memory(h.memory.total, unit), ")");
   }
-  if (!s.why.empty()) text += ": " + s.why;
-  lines.push_back({s.finished ? "done" : "stopped", text});
+  if (s.finished) return {{"done", str(show::plural(s.step - h.resumed_step, "step"), " in ", text)}};
+  if (s.resume.empty()) return {{"stopped", str(at, ", ", text, s.why.empty() ? "" : ": " + s.why)}};
+  return {{str("stopped by ", s.why, " ", at, "."), "Continue: " + s.resume, true}, {"took", text}};
+}
 
+std::string from_to(const std::vector<double>& values) {
+  return (values.size() > 1 ? show::loss(values.front()) + " -> " : "") + show::loss(values.back());
+}
+
+std::string reward_text(const Course& course) {
+  std::string text = from_to(course.reward);
+  if (course.alike == 0) return text;
+  text += course.alike == course.rewarded ? ": nothing was learned, since in every step"
+                                          : str("; nothing was learned in ", show::count(course.alike),
+                                                " of ", show::plural(course.rewarded, "step"), ", where");
+  return text + " all answers to a prompt got the same reward";
+}
+
+}  // namespace
+
+std::string saved_line(std::int64_t step, double seconds, const std::filesystem::path& path) {
+  const std::filesystem::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
+  return str("step ", show::count(step), "  saved ", name.string(), " (", show::duration(seconds), ")");
+}
+
+void Course::take_rewards(const Measures& columns) {
+  for (const auto& [name, value] : columns) {
+    if (name == "reward") reward.push_back(value);
+    if (name != "frac_reward_zero_std") continue;
+    ++rewarded;
+    alike += value >= 1;
+  }
+}
+
+std::vector<LabelledLine> summary_lines(const RunHeader& h, const Summary& s, const Course& course) {
+  std::vector<LabelledLine> lines = ending_lines(h, s);
   if (!course.loss.empty()) {
-    std::string loss = show::loss(course.loss.front()) + " -> " + show::loss(course.loss.back());
+    std::string loss = from_to(course.loss);
     if (!course.held_out.empty()) {
       const EvalRow &first = course.held_out.front(), &last = course.held_out.back();
       loss += "   held out " + (first.step == last.step ? "" : show::loss(first.eval_loss) + " -> ") +
@@ -154,6 +193,7 @@ std::vector<LabelledLine> summary_lines(const RunHeader& h, const Summary& s, co
     }
     lines.push_back({"loss", loss});
   }
+  if (!course.reward.empty()) lines.push_back({"reward", reward_text(course)});
   for (const Made& made : s.made)
     lines.push_back({made.what,
                      show::path(made.path) + (made.bytes > 0 ? " (" + show::file_size(made.bytes) + ")" : ""),

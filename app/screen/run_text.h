@@ -16,6 +16,8 @@ struct LabelledLine {
 constexpr int kLabelWidth = 9;
 
 std::string title_line(const RunHeader& header);  // ft 0.1  run.json -> outputs/gsm8k
+std::string sample_text(const DataHeader& data);  // 7,473 samples, 1.60 M tokens (41 % trained)
+std::string rate_text(const RunHeader& header);   // 1.0e-06, linear (default of dpo: training.learning_rate)
 std::vector<LabelledLine> header_lines(const RunHeader& header);
 
 // Columns of numbers, the least important of which are left out until the line fits `width` (0: all fit).
@@ -23,23 +25,32 @@ std::vector<LabelledLine> header_lines(const RunHeader& header);
 struct StepView {
   const RunHeader& header;
   const StepRow& row;
-  double seconds_left = 0;  // negative: unknown
+  double seconds_left = 0;                          // negative: unknown
+  std::int64_t micro_batch = 0, micro_batches = 0;  // of the step under way; 0: none is
 };
 enum class Bar : std::uint8_t { none, ascii, utf8 };
 std::string step_line(const StepView& view, int width, Bar bar);
+// While the first step is under way, for so many seconds.
+std::string first_step_line(const StepView& view, double seconds);
 std::string evaluating_line(const StepView& view, std::int64_t done, std::int64_t of);
+std::string answering_line(const StepView& view, std::int64_t done, std::int64_t of);
 
 std::string measures_text(const Measures& measures);  // "  bleu 71.2  chrf 80.1"; "" for none
 std::string evaluation_line(const EvalRow& row);
 std::string saved_line(std::int64_t step, double seconds, const std::filesystem::path& path);
 
-// What the last lines need beside the summary: where the losses came from.
+// Losses and rewards over the run, for its last lines.
 struct Course {
   std::vector<double> loss;       // first and last logged; empty: none
   std::vector<EvalRow> held_out;  // first and last
   double best = 0;                // lowest held-out loss
   std::int64_t best_step = 0;     // 0: none yet
+  std::vector<double> reward;     // of steps whose answers were rewarded
+  // Steps with rewarded answers; those among them in which all answers to a prompt got the same reward.
+  std::int64_t rewarded = 0, alike = 0;
 
+  // Takes the rewards among a step's columns.
+  void take_rewards(const Measures& columns);
   void add(const EvalRow& row) {
     if (better(row.eval_loss, best_step ? std::optional(best) : std::nullopt, false)) {
       best = row.eval_loss;

@@ -96,26 +96,41 @@ std::string Screen::wrapped(const std::string& text, int indent) const {
   return out + "\n";
 }
 
-// Over what is there, if it is as many lines.
+// Rows of the terminal that the live lines take: one that was made narrower has broken them.
+std::int64_t Screen::rows() const {
+  const std::int64_t width = this->width();
+  if (width <= 0) return std::ssize(shown_);
+  std::int64_t sum = 0;
+  for (const std::int64_t columns : shown_) sum += std::max<std::int64_t>(1, (columns + width - 1) / width);
+  return sum;
+}
+
+// Draws over the live lines that are there, if they take as many rows.
 std::string Screen::drawn() {
   const int width = std::max(1, this->width() - 1);  // the last column would make some terminals wrap
   const std::string text = make_(width);
-  const std::int64_t lines = 1 + std::count(text.begin(), text.end(), '\n');
-  std::string out = lines < shown_ ? erased() : shown_ > 1 ? str("\x1b[", shown_ - 1, "A") : "";
+  const std::int64_t lines = 1 + std::count(text.begin(), text.end(), '\n'), there = rows();
+  std::string out;
+  if (there > std::ssize(shown_) || lines < there)
+    out = erased();
+  else if (there > 1)
+    out = str("\x1b[", there - 1, "A");
+  shown_.clear();
   for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
     end = text.find('\n', begin);
-    const std::string line = text.substr(begin, end == std::string::npos ? end : end - begin);
-    out += (begin == 0 ? "\r" : "\n\r") + show::fit(line, width) + "\x1b[K";
+    const std::string line =
+        show::fit(text.substr(begin, end == std::string::npos ? end : end - begin), width);
+    out += (begin == 0 ? "\r" : "\n\r") + line + "\x1b[K";
+    shown_.push_back(show::columns(line));
   }
-  shown_ = lines;
   return out;
 }
 
-// From the last live line up to the first.
+// Erases from the last row up to the first.
 std::string Screen::erased() {
-  std::string out = shown_ > 0 ? "\r\x1b[K" : "";
-  for (; shown_ > 1; --shown_) out += "\x1b[A\x1b[K";
-  shown_ = 0;
+  std::string out = shown_.empty() ? "" : "\r\x1b[K";
+  for (std::int64_t row = rows(); row > 1; --row) out += "\x1b[A\x1b[K";
+  shown_.clear();
   return out;
 }
 
@@ -130,14 +145,14 @@ void Screen::live_line(std::function<std::string(int)> make) {
   if (!o_.live) return;
   make_ = std::move(make);
   const auto now = Clock::now();
-  if (shown_ > 0 && now - last_ < kRedraw) return;
+  if (!shown_.empty() && now - last_ < kRedraw) return;
   last_ = now;
   o_.write(drawn());
 }
 
 void Screen::clear() {
   make_ = nullptr;
-  if (shown_ > 0) o_.write(erased());
+  if (!shown_.empty()) o_.write(erased());
 }
 
 Working::Working(Screen& screen, std::string what, std::string unit)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/train/config.h"
 
@@ -57,10 +58,11 @@ class Screen {
   std::string wrapped(const std::string& text, int indent) const;
   std::string drawn();
   std::string erased();
+  std::int64_t rows() const;
 
   Options o_;
   std::function<std::string(int)> make_;
-  std::int64_t shown_ = 0;  // live lines that have characters
+  std::vector<std::int64_t> shown_;  // columns of the live lines that are drawn
   Clock::time_point last_{};
 };
 

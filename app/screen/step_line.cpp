@@ -36,6 +36,12 @@ std::string drawn_bar(double done, int width, Bar kind) {
   return out;
 }
 
+// Empty where a step has one micro-batch.
+std::string micro_batch_text(const StepView& v) {
+  if (v.micro_batches < 2) return "";
+  return str("micro-batch ", show::count(v.micro_batch), "/", show::count(v.micro_batches));
+}
+
 std::string step_of_steps(const StepView& v) {
   const std::string all = show::count(v.header.steps);
   return right(show::count(v.row.step), all.size()) + "/" + all;
@@ -45,12 +51,13 @@ double part_done(const StepView& v) {
   return v.header.steps > 0 ? static_cast<double>(v.row.step) / static_cast<double>(v.header.steps) : 0;
 }
 
-// How often the better answer of a pair is preferred, and by how much.
+// How often the better answer of a pair is preferred, and by how much; or what answers were rewarded with.
 std::string preference_text(const Measures& columns) {
   std::string text;
   for (const auto& [name, value] : columns) {
     if (name == "rewards/accuracies" || name == "accuracy")
       text = "accuracy " + show::digits(value, 2) + text;
+    if (name == "reward") text += "reward " + show::digits(value, 3);
     if (name == "rewards/margins" || name == "margin") text += "  margin " + show::digits(value, 2);
   }
   return text;
@@ -67,6 +74,7 @@ std::string step_line(const StepView& v, int width, Bar bar) {
       {right(show::fixed(std::floor(100 * part_done(v)), 0) + " %", 4), 3},
       {"loss " + show::loss(r.loss), 1},
       {preference_text(r.columns), 3},
+      {micro_batch_text(v), 4},
       {"lr " + show::rate(r.learning_rate), 5},
       {skipped ? "skipped" : "grad " + show::digits(r.grad_norm, 2), 6},
       {r.tokens_per_second > 0 ? show::speed(r.tokens_per_second) : "", 4},
@@ -84,6 +92,16 @@ std::string step_line(const StepView& v, int width, Bar bar) {
   if (bar != Bar::none && rank == 8 && room >= kSmallestBar)
     parts.insert(parts.begin() + 1, {drawn_bar(part_done(v), std::min(room, kLargestBar), bar), 0});
   return joined(parts, rank);
+}
+
+std::string first_step_line(const StepView& v, double seconds) {
+  const std::string part = micro_batch_text(v);
+  return str(step_of_steps(v), "  step ", show::count(v.row.step + 1), part.empty() ? "" : ", " + part, "  ",
+             show::duration(seconds));
+}
+
+std::string answering_line(const StepView& v, std::int64_t done, std::int64_t of) {
+  return str(step_of_steps(v), "  answering, prompt ", show::count(done), " of ", show::count(of));
 }
 
 std::string evaluating_line(const StepView& v, std::int64_t done, std::int64_t of) {

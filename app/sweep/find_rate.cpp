@@ -45,7 +45,7 @@ std::int64_t steps_of_run(const RunConfig& config) {
 class RateSearch {
  public:
   explicit RateSearch(const ConfigArgs& args)
-      : name_(args.config), config_(load_config(args.config, args.settings())) {
+      : name_(args.config), given_(args.settings()), config_(load_config(args.config, given_)) {
     folder_ = config_.training.output_dir;
     table_.columns = {"training.learning_rate", "training.max_steps"};
   }
@@ -158,11 +158,15 @@ class RateSearch {
       screen_.line(str("         it is the ", *beyond > best.step ? "highest" : "lowest",
                        " rate that was tried: search again around it"));
     screen_.line("picture  " + show::path(file("learning_rate.svg")));
-    screen_.line("next     " + shell_line({"ft", "train", "--config", name_, setting}));
+    std::vector<std::string> words{"ft", "train", "--config", name_};
+    words.insert(words.end(), given_.begin(), given_.end());
+    words.push_back(setting);
+    screen_.line("next     " + shell_line(words), Screen::kWhole);
     return Exit::done;
   }
 
   std::string name_, folder_;
+  std::vector<std::string> given_;  // settings of the command line
   RunConfig config_;
   std::int64_t steps_ = 0, trained_ = 0;
   SweepTable table_;

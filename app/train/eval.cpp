@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "app/answers/answer_out.h"
 #include "app/answers/answers.h"
 #include "app/answers/asking.h"
 #include "app/answers/generation.h"
@@ -32,8 +31,9 @@ void print_answers(const std::vector<Answer>& answers, std::int64_t right) {
   constexpr std::size_t kShown = 5;
   for (std::size_t i = 0; i < std::min(kShown, answers.size()); ++i) {
     const Answer& a = answers[i];
-    std::printf("  %s %s%s\n", one_line(a.prompt).c_str(), one_line(a.given).c_str(),
-                a.right() ? "" : (" (expected " + one_line(a.expected) + ")").c_str());
+    std::printf("  %s -> %s%s\n", show::one_line(a.question).c_str(),
+                a.given.empty() ? "(empty answer)" : show::one_line(a.given).c_str(),
+                a.right() ? "" : (" (expected " + show::one_line(a.expected) + ")").c_str());
   }
   std::printf("%lld of %zu answers right (%s)\n", static_cast<long long>(right), answers.size(),
               show::percent(static_cast<double>(right), static_cast<double>(answers.size())).c_str());

@@ -8,6 +8,7 @@
 #include "app/deepspeed/report.h"
 #include "app/files/model_files.h"
 #include "app/train/best_checkpoint.h"
+#include "app/train/next_commands.h"
 #include "app/train/sources.h"
 #include "data/kept_prompts.h"
 #include "data/new_tokens.h"
@@ -277,7 +278,8 @@ void RunFolder::write_critic(ModelFiles& files, ParameterStore& store, Communica
   write_folder("critic", files, store, comm, Content::weights);
 }
 
-void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& comm, Summary& summary) {
+void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& comm, bool held_out,
+                       Summary& summary) {
   write_result(files, store, comm);
   if (config_.training.ema_decay) write_folder("ema", files, store, comm, Content::average);
   if (!root_) return;
@@ -286,32 +288,18 @@ void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& c
     const auto bytes = fs::file_size(path(name), none);
     summary.made.push_back({what, path(name), none ? 0 : static_cast<std::int64_t>(bytes)});
   };
-  const auto suggest = [&](const std::vector<std::string>& words) {
-    summary.next.push_back(shell_line(words));
-  };
-  const BaseModelConfig& model = config_.model;
-  const std::string& base = model.revision ? model.folder() : model.model_name_or_path;
-  if (config_.finetuning_type == FinetuningType::lora) {
+  if (config_.finetuning_type == FinetuningType::lora)
     made("adapter", "adapter_model.safetensors");
-    if (holds_tokenizer(folder_)) suggest({"ft", "chat", "--model", base, "--adapter", folder_});
-    suggest({"ft", "eval", "--config", config_.file.string(), "--adapter", folder_});
-    suggest({"ft", "merge", "--model", base, "--adapter", folder_, "--output", "merged"});
-  } else {
+  else
     made("model", "model.safetensors");
-    if (holds_tokenizer(folder_)) suggest({"ft", "chat", "--model", folder_});
-    std::vector<std::string> eval = {"ft", "eval", "--config", config_.file.string(),
-                                     "model.model_name_or_path=" + folder_};
-    if (model.revision) eval.emplace_back("model.revision=null");
-    eval.emplace_back("finetuning_type=full");
-    suggest(eval);
-  }
+  summary.next = next_commands({config_, comm.size(), held_out, holds_tokenizer(folder_)});
   if (config_.training.ema_decay) summary.made.push_back({"average", path("ema"), 0});
   if (config_.objective.type == ObjectiveType::ppo) summary.made.push_back({"critic", path("critic"), 0});
   const LoggingConfig& log = config_.logging;
   if (std::ranges::count(log.report_to, Reporter::wandb) > 0)
-    summary.next.push_back(
-        shell_line({"wandb", "sync", log.wandb.output_path.empty() ? folder_ : log.wandb.output_path}) +
-        "/wandb/offline-run-*");
+    summary.next.push_back("wandb sync " +
+                           shell_line({log.wandb.output_path.empty() ? folder_ : log.wandb.output_path}) +
+                           "/wandb/offline-run-*");
   if (config_.logging.plot_loss) summary.made.push_back({"plot", path("loss.svg"), 0});
   if (config_.logging.html_report) summary.made.push_back({"report", path("report.html"), 0});
 }

@@ -43,7 +43,8 @@ class RunFolder {
   // The critic as a reward model, in a folder of its own; every rank its part.
   void write_critic(ModelFiles&, ParameterStore&, Communicator&) const;
   // Writes the result, every rank its part; says in the summary what was made and what to type next.
-  void finish(ModelFiles&, ParameterStore&, Communicator&, Summary&);
+  // held_out: there are samples to evaluate on.
+  void finish(ModelFiles&, ParameterStore&, Communicator&, bool held_out, Summary&);
 
  private:
   std::string path(const char* name) const;

@@ -1,7 +1,9 @@
 #include "app/train/train.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,11 +21,13 @@
 #include "app/ranks/offload.h"
 #include "app/ranks/ranks.h"
 #include "app/rollouts/online.h"
+#include "app/screen/format.h"
 #include "app/screen/run_text.h"
 #include "app/train/best_checkpoint.h"
 #include "app/train/communication_log.h"
 #include "app/train/eva.h"
 #include "app/train/memory_breakdown.h"
+#include "app/train/next_commands.h"
 #include "app/train/reference.h"
 #include "app/train/reports.h"
 #include "app/train/room.h"
@@ -31,6 +35,7 @@
 #include "app/train/teach.h"
 #include "app/train/traced_steps.h"
 #include "app/version/version.h"
+#include "engine/cpu/cores.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/dist/together.h"
 #include "engine/io/checkpoint_folder.h"
@@ -69,6 +74,12 @@ AdapterHeader adapter_header(const BuiltModel& b) {
   if (b.attached.embedding) add(b.attached.embedding_module);
   for (const lora::ExpertPart& part : b.attached.experts) add(part.weight.substr(0, part.weight.rfind('.')));
   return h;
+}
+
+// What the rate's default depends on.
+std::string kind_of_run(const RunConfig& config) {
+  if (config.objective.compares()) return name_of(config.objective.type);
+  return config.finetuning_type == FinetuningType::lora ? "adapters" : "full fine-tuning";
 }
 
 const char* type_in_header(DType t) { return t == DType::bf16 ? "bf16" : t == DType::f16 ? "f16" : "f32"; }
@@ -110,6 +121,9 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
     h.segment = plan.segment;
   }
   h.whole = plan.whole;
+  h.learning_rate = t.training.learning_rate;
+  h.schedule = name_of(t.training.lr_scheduler_type);
+  if (config.usual_rate) h.usual_rate = kind_of_run(config);
   h.steps = length.total_steps;
   h.steps_per_epoch = length.steps_per_epoch;
   h.epochs = static_cast<double>(length.total_steps) / static_cast<double>(length.steps_per_epoch);
@@ -122,10 +136,22 @@ RunHeader header(const RunConfig& config, const BuiltModel& b, const BuiltData& 
   return h;
 }
 
+std::string local_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M", &parts);
+  return text.data();
+}
+
 // What the machine and the other ranks add to it.
 void add_machine(RunHeader& head, const RunConfig& config, Ops& ops, DType dtype, const Communicator& comm) {
   head.memory_there = ops.free_memory() + ops.driver_memory();
   head.peak_flops = ops.peak_flops(dtype) * comm.size();
+  head.processor = str(config.on_gpu() ? "NVIDIA GPU beside " : "", cpu::processor_name(), ", ",
+                       show::plural(cpu::usable_cores(), "core"));
+  head.started = local_time();
   if (attention_of(config) == AttentionKernels::vendor) head.cudnn = cudnn_version().value_or("");
   if (comm.size() > 1) head.ranks = str(comm.size(), ", over ", comm.via());
 }
@@ -135,6 +161,12 @@ std::string why(Ending ending, const std::string& signal) {
   if (ending == Ending::finished) return "";
   if (ending == Ending::early) return "the held-out loss stopped falling";
   return signal.empty() ? "a signal to another rank" : signal;
+}
+
+// How a signal is answered at once: by a line of rank 0, over the live line where there is one.
+Acknowledge acknowledgement(const RunConfig& config, const Ranks& ranks, const Screen& screen) {
+  if (!ranks.root() || config.logging.progress == ProgressStyle::none) return Acknowledge::no;
+  return screen.live() ? Acknowledge::over_live_line : Acknowledge::by_line;
 }
 
 std::unique_ptr<TracedSteps> make_traced(const TrainArgs& args, const RunConfig& config, const Ranks& ranks,
@@ -316,15 +348,18 @@ void load_best(const RunConfig& config, const TrainState& state, Checkpoints& ch
 
 // Writes the result, and a critic's beside it.
 void finish(RunFolder& folder, ModelFiles& files, Engine& engine, const BuiltObjective& objective,
-            Summary& end) {
+            bool held_out, Summary& end) {
   if (objective.critic)
     folder.write_critic(*make_model_files(*objective.critic), *engine.others.critic.store, *engine.comm);
-  folder.finish(files, engine.store, *engine.comm, end);
+  folder.finish(files, engine.store, *engine.comm, held_out, end);
 }
 
-// Where an objective gives its answers itself, rank 0 writes them.
-void write_rollouts(Online* online, const RunConfig& config, const Ranks& ranks, const TrainState& state) {
-  if (online && ranks.root()) online->write_to(config.training.output_dir, state.step);
+// Where an objective gives its answers itself, rank 0 writes them, and tells how many are begun.
+void write_rollouts(Online* online, const RunConfig& config, const Ranks& ranks, const TrainState& state,
+                    Report& report) {
+  if (!online || !ranks.root()) return;
+  online->write_to(config.training.output_dir, state.step);
+  online->tell([&report](std::int64_t begun, std::int64_t of) { report.answering(begun, of); });
 }
 
 // The same for all ranks, and what a teacher's file is of.
@@ -379,15 +414,14 @@ Exit train(const TrainArgs& args) {
   folder.create(needs, data.written);
   require_one_folder(*engine.comm, config.training.output_dir);
   const auto reports = reports_of(config, ranks, needs, screen);
-  write_rollouts(online, config, ranks, state);
+  write_rollouts(online, config, ranks, state, *reports);
   if (traced) reports->add(std::move(traced));
   if (profiled) reports->add(std::move(profiled));
   if (told) reports->add(std::make_unique<CommunicationLog>(screen, talk, config.training.output_dir));
   MemoryBreakdown* const breakdown = watch_memory(config, ranks, engine, *reports, screen);
   begin(config, *reports, head, resumed, built, data);
-
   answer_before(predictions.get(), engine, head, ranks);
-  StopSignals signals(config.checkpointing.save_on_signal);
+  StopSignals signals(config.checkpointing.save_on_signal, acknowledgement(config, ranks, screen));
   Trainer trainer({.context = engine.context,
                    .model = built.model(),
                    .store = engine.store,
@@ -410,9 +444,10 @@ Exit train(const TrainArgs& args) {
   Summary end = summary(state, trainer, first_tokens, ending);
   end.memory = engine.memory(built.lora);
   end.why = why(ending, signals.name());
+  if (ending == Ending::preempted) end.resume = resume_command({config, engine.comm->size()});
   if (ending != Ending::preempted) {
     load_best(config, state, checkpoints, *engine.comm, *reports);
-    finish(folder, *files, engine, objective, end);
+    finish(folder, *files, engine, objective, data.eval != nullptr, end);
     if (predictions) predict(*predictions, engine, built.model(), *objective.objective, *data.eval, *reports);
   }
   reports->end(end);

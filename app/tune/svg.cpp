@@ -72,10 +72,9 @@ class Picture {
   std::string by_memory() const {
     const show::MemoryUnit unit = r_.memory_unit();
     const auto memory = [&](const TuneRow& row) { return static_cast<double>(row.memory) / unit.bytes; };
-    double low = INFINITY, high = 0;
-    for (const TuneRow& row : r_.rows) low = std::min(low, memory(row)), high = std::max(high, memory(row));
-    const double margin = low < high ? 0.05 * (high - low) : 0.5 * high;
-    const svg::Scale x{low - margin, high + margin, kLefts[0], kLefts[0] + kPanel}, y = speeds();
+    double high = 0;
+    for (const TuneRow& row : r_.rows) high = std::max(high, memory(row));
+    const svg::Scale x{0, 1.05 * high, kLefts[0], kLefts[0] + kPanel}, y = speeds();
     std::string out = frame(kLefts[0], "tokens/s by memory", str(unit.name, " of a rank"));
     for (const double v : svg::ticks(x.from, x.to, 6)) out += mark(x, v);
     const auto each = [&](const char* kind, double radius, double TuneRow::*speed, auto&& which) {

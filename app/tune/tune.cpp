@@ -13,6 +13,7 @@
 #include "app/tune/results.h"
 #include "app/tune/search.h"
 #include "app/tune/trials_file.h"
+#include "engine/core/typography.h"
 #include "engine/cpu/cores.h"
 #include "engine/io/file.h"
 
@@ -216,7 +217,7 @@ class Tuning {
     if (results_.too_large > 0) std::cout << "; " << results_.too_large << " more do not";
     std::cout << "\nfiles    " << show::path(file("tuned.json")) << ", tune.md, tune.svg, trials.jsonl\n"
               << "run      ft " << (launched ? "launch " : "") << "train --config "
-              << show::path(file("tuned.json")) << "\n";
+              << shell_line({show::path(file("tuned.json"))}) << "\n";
     if (stopped) std::cout << "stopped; the same command continues from here\n";
   }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/error.h"
+
 namespace ft::cpu {
 namespace {
 
@@ -38,6 +40,16 @@ std::vector<std::vector<int>> bound_cores() {
 }
 
 }  // namespace
+
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) {
+      const std::size_t colon = line.find(": ");
+      if (colon != line.npos) return printable(line.substr(colon + 2), 120);
+    }
+  return "unknown processor";
+}
 
 int quota_cores(std::string_view cpu_max) {
   std::istringstream text{std::string(cpu_max)};

@@ -116,8 +116,11 @@ struct RunHeader {
   std::int64_t memory_there = 0;  // bytes the device has; 0: unknown
   // As Plan's, chosen by gradient_checkpointing auto; 0 blocks: nothing to choose.
   std::int64_t recomputed = 0, blocks = 0, segment = 1;
-  std::int64_t whole = 0;  // as Plan's
-  double peak_flops = 0;   // measured, a second; 0: unknown
+  std::int64_t whole = 0;    // as Plan's
+  double peak_flops = 0;     // measured, a second; 0: unknown
+  double learning_rate = 0;  // at its peak; 0: not shown
+  std::string schedule;      // training.lr_scheduler_type
+  std::string usual_rate;    // the kind of run whose default the rate is: "dpo"; empty: it was given
   std::int64_t steps = 0, steps_per_epoch = 0;
   double epochs = 0;
   std::int64_t sequences_per_step = 0, micro_batch = 0;
@@ -126,6 +129,8 @@ struct RunHeader {
   bool greater_is_better = false;
   std::string ranks;              // of several: how many, and how they talk
   std::string cudnn;              // its version, where attention is computed with it
+  std::string processor;          // its name and what ft uses of it; or the GPU
+  std::string started;            // date and time of the machine
   std::int64_t resumed_step = 0;  // 0: a fresh run
   History past;                   // of a resumed run, see read_log
   std::optional<std::int64_t>
@@ -160,6 +165,7 @@ struct Summary {
   MemoryReport memory;   // measured
   bool finished = true;  // false: stopped before the last step; `why` says by what
   std::string why;
+  std::string resume;  // the command that goes on with a run that was stopped; empty: nothing goes on
   std::vector<Made> made;
   std::vector<std::string> next;  // commands to type next
 };
@@ -170,6 +176,10 @@ class Report {
   virtual void begin(const RunHeader&) {}
   virtual void step(const StepRow&) {}      // at logging steps
   virtual void progress(const StepRow&) {}  // after every step, its own loss; before step() of the same step
+  // Before each of a step's micro-batches, counted from 1.
+  virtual void micro_step(std::int64_t /*micro_batch*/, std::int64_t /*of*/) {}
+  // While answers for a step are generated.
+  virtual void answering(std::int64_t /*done*/, std::int64_t /*of*/) {}
   virtual void evaluating(std::int64_t /*done*/, std::int64_t /*of*/) {}  // batches, while an evaluation runs
   virtual void evaluation(const EvalRow&) {}
   // A checkpoint is being filled: `folder` becomes it, and takes more files until then.
@@ -194,6 +204,12 @@ class Reports final : public Report {
   }
   void progress(const StepRow& row) override {
     for (auto& r : all_) r->progress(row);
+  }
+  void micro_step(std::int64_t micro_batch, std::int64_t of) override {
+    for (auto& r : all_) r->micro_step(micro_batch, of);
+  }
+  void answering(std::int64_t done, std::int64_t of) override {
+    for (auto& r : all_) r->answering(done, of);
   }
   void evaluating(std::int64_t done, std::int64_t of) override {
     for (auto& r : all_) r->evaluating(done, of);

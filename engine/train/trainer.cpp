@@ -151,6 +151,7 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
   const std::int64_t rounds = rounds_of((s.end - s.begin + ranks - 1) / ranks);
   const auto take = [&, rank = rank, ranks = ranks](std::int64_t round, Ctx& own) {
     const std::int64_t i = s.begin + round * ranks + rank;
+    p_.report.micro_step(round + 1, rounds);
     own.random = random.with(static_cast<std::uint64_t>(i - s.begin));
     own.begin(Phase::data);
     own.ops.enter("inputs");

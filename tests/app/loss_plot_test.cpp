@@ -118,13 +118,26 @@ TEST(LossPlot, ExtremesOfLongRunsSurvive) {
   EXPECT_EQ(test::times(path, "-"), 1u) << path;  // up, which is negative on a page
 }
 
-TEST(LossPlot, MovingAverageIsThePlainMeanAtFirst) {
-  const std::vector<LossPoint> points{{1, 4, 0}, {2, 2, 0}, {3, 0, 0}};
-  const auto a = moving_average(points, 1e9);
-  EXPECT_NEAR(a[0], 4, 1e-6);
-  EXPECT_NEAR(a[1], 3, 1e-6);
-  EXPECT_NEAR(a[2], 2, 1e-6);
-  EXPECT_EQ(moving_average(points, 1)[2], 0) << "a window of one is the loss itself";
+TEST(LossPlot, MovingAverageIsNeitherLateNorEarly) {
+  std::vector<LossPoint> falling;
+  for (int i = 0; i < 40; ++i) falling.push_back({i + 1, 4 - 0.1 * i + (i % 2 ? 0.01 : -0.01), 0});
+  const auto a = moving_average(falling, 9);
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], 4 - 0.1 * static_cast<double>(i), 0.0101) << i;
+  EXPECT_NEAR(a[20], 2, 0.002) << "the noise is gone";
+  EXPECT_EQ(a.back(), falling.back().loss) << "it ends where the run ended";
+  EXPECT_EQ(moving_average(falling, 1)[7], falling[7].loss) << "a window of one is the loss itself";
+}
+
+TEST(LossPlot, TheLastLossIsThatOfTheLog) {
+  const TestFolder folder;
+  LossPlot plot(folder.file("loss.svg"));
+  plot.begin(sample_header());
+  for (int i = 1; i <= 15; ++i) plot.progress(sample_step(i));
+  StepRow row = sample_step(15);
+  row.loss = 1.363;  // the mean of the steps since the row before
+  plot.step(row);
+  plot.end(sample_summary(15));
+  EXPECT_NE(text_of(folder.file("loss.svg")).find(">1.363<"), std::string::npos);
 }
 
 TEST(LossPlot, ResumedRunShowsThePastToo) {

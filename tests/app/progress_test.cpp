@@ -88,6 +88,55 @@ TEST(Progress, LiveLineNeverReachesTheLastColumn) {
   }
 }
 
+TEST(Progress, TheFirstStepIsSeenBeforeItEnds) {
+  Recorder out;
+  Screen screen(out.options(true, 80));
+  Progress report(screen, with_progress(ProgressStyle::bar));
+  report.begin(sample_header());
+  report.micro_step(1, 8);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  report.micro_step(5, 8);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  report.progress(sample_step(1));  // from here on nobody else draws
+  EXPECT_NE(out.text.find("\r 0/20  step 1, micro-batch 1/8  "), std::string::npos) << out.text;
+  EXPECT_NE(out.text.find("\r 0/20  step 1, micro-batch 5/8  "), std::string::npos) << out.text;
+  EXPECT_EQ(out.text.find("step 1, micro-batch", out.text.find("loss")), std::string::npos) << out.text;
+}
+
+TEST(Progress, StepsWithoutADifferenceBetweenAnswersAreNamedOnce) {
+  Recorder out;
+  Screen screen(out.options(false, 0));
+  Progress report(screen, with_progress(ProgressStyle::plain));
+  report.begin(sample_header());
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    StepRow row = sample_step(step);
+    row.columns = {{"reward", 0}, {"frac_reward_zero_std", step == 1 ? 0.0 : 1.0}};
+    report.progress(row);
+  }
+  report.end(sample_summary(3));
+  EXPECT_EQ(test::times(out.text, "nothing is learned from them"), 1u) << out.text;
+  EXPECT_NE(out.text.find("step 2: all answers to a prompt got the same reward"), std::string::npos);
+  EXPECT_NE(out.text.find("nothing was learned in 2 of 3 steps"), std::string::npos) << out.text;
+}
+
+// A terminal that is made narrower breaks the live line into rows, all of which have to go.
+TEST(Screen, ANarrowerTerminalKeepsNoOldPieces) {
+  Recorder out;
+  int width = 140;
+  Screen::Options o = out.options(true, 140);
+  o.width = [&] { return width; };
+  Screen screen(o);
+  screen.live_line([](int columns) { return std::string(static_cast<std::size_t>(columns), 'x'); });
+  width = 60;
+  out.text.clear();
+  screen.line("hello");
+  EXPECT_TRUE(out.text.starts_with("\r\x1b[K\x1b[A\x1b[K\x1b[A\x1b[Khello\n\r" + std::string(59, 'x')))
+      << "139 columns were three rows of 60: " << out.text;
+  out.text.clear();
+  screen.line("again");
+  EXPECT_TRUE(out.text.starts_with("\r\x1b[Kagain\n")) << out.text;
+}
+
 // What a terminal shows after some text: carriage returns, line feeds, erased lines, steps up.
 std::vector<std::string> shown(const std::string& text) {
   std::vector<std::string> lines(1);

@@ -49,6 +49,46 @@ TEST(ReportPage, ShowsTheRunAndLoadsNothing) {
   EXPECT_EQ(charts, 4u);
 }
 
+TEST(ReportPage, DrawsEveryStepAndRewards) {
+  const TestFolder folder;
+  RunHeader header = sample_header();
+  header.settings =
+      R"({"data": {"datasets": [{"path": "a.jsonl", "type": "text", "split": null}, {"path": "b.jsonl"}]}})";
+  header.processor = "A Processor, 2 cores";
+  header.started = "2026-01-02 03:04";
+  header.learning_rate = 1e-6;
+  header.schedule = "linear";
+  std::ofstream(folder.file("samples.json"))
+      << R"([{"prompt": "<|im_start|>user\n2+2\n?", "expected": "4", "before": "a\n\nb", "after": "4"}])";
+  JsonLog log(folder.file("log.jsonl"));
+  HtmlReport html(folder.path());
+  for (Report* r : std::initializer_list<Report*>{&log, &html}) {
+    r->begin(header);
+    for (int step = 1; step <= 12; ++step) {
+      StepRow row = sample_step(step);
+      row.columns = {{"reward", 0.1 * step}};
+      r->progress(row);
+      if (step % 4 == 0) r->step(row);
+    }
+    EvalRow eval = sample_evaluation(12, 0.5, true);
+    eval.measures = {{"bleu", 71.25}, {"gen_len", 3}};
+    r->evaluation(eval);
+    r->end(sample_summary(12));
+  }
+  const std::string page = text_of(folder.file("report.html"));
+  for (const char* text :
+       {"A Processor, 2 cores", "2026-01-02 03:04", "1.0e-06, linear", "Rewards: reward 1.20",
+        "<th class=\"n\">bleu</th>", ">71.2<", "data.datasets[0].path", "<td>a.jsonl</td>",
+        "data.datasets[1].path", "&lt;|im_start|&gt;user\n2+2\n?", "a\n\nb"})
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  EXPECT_EQ(page.find("split"), std::string::npos) << "what is null says nothing";
+  EXPECT_EQ(page.find("overflow-wrap:anywhere"), std::string::npos) << "words stay whole";
+  const std::size_t curve = page.find("class=\"s c0\" d=\""), end = page.find("\"/>", curve);
+  const std::string path = page.substr(curve, end - curve);
+  EXPECT_GE(std::count(path.begin(), path.end(), ' ') + std::count(path.begin(), path.end(), '-'), 11)
+      << path;
+}
+
 TEST(ReportPage, ComparesRunsByTheSettingsInWhichTheyDiffer) {
   const TestFolder one, two, to;
   page_of(one.path(), 10, kRun);

@@ -174,5 +174,61 @@ TEST(RunText, Summary) {
             "checkpoint-50 is saved");
 }
 
+TEST(RunText, AStoppedRunSaysHowItGoesOn) {
+  Summary s;
+  s.finished = false;
+  s.step = 1;
+  s.why = "Ctrl-C";
+  s.train_runtime = 22;
+  s.train_tokens_per_second = 415;
+  s.resume = "ft train --config 'my run/run.json' training.resume_from_checkpoint=auto";
+  const auto lines = summary_lines(llama(), s, {.loss = {1.529}});
+  EXPECT_EQ(lines[0].label, "stopped by Ctrl-C after step 1 of 75.");
+  EXPECT_EQ(lines[0].text, "Continue: " + s.resume);
+  EXPECT_TRUE(lines[0].whole);
+  EXPECT_EQ(texts(lines)[1], "took: 22 s, 415 tok/s");
+  EXPECT_EQ(texts(lines)[2], "loss: 1.529");
+}
+
+TEST(RunText, RatesAndPromptsInTheHeader) {
+  RunHeader h = llama();
+  h.learning_rate = 1e-6;
+  h.schedule = "linear";
+  h.usual_rate = "dpo";
+  h.data = {.samples = 200, .tokens = 12'000};
+  const auto lines = texts(header_lines(h));
+  EXPECT_EQ(lines[2], "data: 200 prompts, 12,000 tokens");
+  EXPECT_EQ(lines.back(), "rate: 1.0e-06, linear (default of dpo: training.learning_rate)");
+  h.usual_rate = "";
+  EXPECT_EQ(texts(header_lines(h)).back(), "rate: 1.0e-06, linear");
+}
+
+TEST(RunText, RewardsAreShown) {
+  const RunHeader h = llama();
+  StepRow row = kRow;
+  row.columns = {{"reward", 0.3125}, {"reward_std", 0.1}};
+  EXPECT_NE(step_line({h, row, 192}, 0, Bar::none).find("loss 0.871  reward 0.312  lr"), std::string::npos);
+  Course course{.loss = {0, 0}};
+  course.take_rewards({{"reward", 0.25}, {"frac_reward_zero_std", 1}});
+  course.take_rewards({{"reward", 0.5}, {"frac_reward_zero_std", 1}});
+  EXPECT_EQ(
+      texts(summary_lines(h, {}, course)).back(),
+      "reward: 0.250 -> 0.500: nothing was learned, since in every step all answers to a prompt got the same "
+      "reward");
+  course.take_rewards({{"reward", 0.75}, {"frac_reward_zero_std", 0.5}});
+  EXPECT_EQ(texts(summary_lines(h, {}, course)).back(),
+            "reward: 0.250 -> 0.750; nothing was learned in 2 of 3 steps, where all answers to a prompt got "
+            "the same "
+            "reward");
+}
+
+TEST(RunText, MicroBatchesOfAStep) {
+  const RunHeader h = llama();
+  const StepRow none;
+  EXPECT_EQ(first_step_line({h, none, -1, 3, 8}, 12), " 0/75  step 1, micro-batch 3/8  12 s");
+  EXPECT_EQ(first_step_line({h, none, -1, 1, 1}, 12), " 0/75  step 1  12 s");
+  EXPECT_NE(step_line({h, kRow, 192, 3, 8}, 0, Bar::none).find("  micro-batch 3/8  "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace ft

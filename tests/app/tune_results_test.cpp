@@ -54,6 +54,8 @@ TEST(TuneResults, AreDrawn) {
   const std::string svg = r.svg("a <title>");
   EXPECT_NE(svg.find("a &lt;title&gt;"), std::string::npos);
   EXPECT_NE(svg.find("best: zero 3, batch 8 x 1"), std::string::npos);
+  EXPECT_NE(svg.find("<text x=\"70\" y=\"369\" text-anchor=\"middle\">0</text>"), std::string::npos)
+      << "the axis of memory begins at 0";
   r.trials = {};
   EXPECT_EQ(r.svg("x"), "");
 }

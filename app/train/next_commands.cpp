@@ -1,0 +1,141 @@
+#include "app/train/next_commands.h"
+
+#include "data/files.h"
+#include "engine/core/typography.h"
+#include "engine/io/file.h"
+
+namespace ft {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class Commands {
+ public:
+  explicit Commands(const RunEnd& end) : end_(end), c_(end.config) {}
+
+  std::vector<std::string> all() const {
+    if (c_.objective.type == ObjectiveType::reward) return lines({score(), eval()});
+    return lines({chat(), eval(), merge()});
+  }
+
+  // Several machines are named on the launcher's command line, which a rank does not know.
+  std::string resume() const {
+    const std::string go_on = "training.resume_from_checkpoint=auto";
+    if (c_.distributed.nnodes > 1) return "the same command with " + go_on;
+    Words words = end_.ranks > 1 ? launch() : Words{"ft"};
+    for (const std::string& word : {std::string("train"), std::string("--config"), settings(), go_on})
+      words.push_back(word);
+    return shell_line(words);
+  }
+
+ private:
+  static std::vector<std::string> lines(const std::vector<Words>& commands) {
+    std::vector<std::string> out;
+    for (const Words& words : commands)
+      if (!words.empty()) out.push_back(shell_line(words));
+    return out;
+  }
+
+  bool adapter() const { return c_.finetuning_type == FinetuningType::lora; }
+  const std::string& folder() const { return c_.training.output_dir; }
+  std::string settings() const { return join_path(folder(), "run.json"); }
+  // The hub's other revisions have no name that --model reads.
+  const std::string& base() const {
+    return c_.model.revision ? c_.model.folder() : c_.model.model_name_or_path;
+  }
+  Words result() const {
+    return adapter() ? Words{"--model", base(), "--adapter", folder()} : Words{"--model", folder()};
+  }
+  Words launch() const { return {"ft", "launch", "-n", std::to_string(end_.ranks)}; }
+
+  // The ranks share each micro-batch or the layers, so that one rank alone has no run.
+  bool needs_ranks() const {
+    const DistributedConfig& d = c_.distributed;
+    return d.data_parallel_size.value_or(1) > 1 || d.sequence_parallel_size * d.tensor_parallel_size *
+                                                           d.pipeline_parallel_size * d.expert_parallel_size >
+                                                       1;
+  }
+
+  Words chat() const {
+    if (!end_.talks) return {};
+    Words words{"ft", "chat"};
+    add(words, result());
+    add(words, place());
+    return words;
+  }
+
+  // Nothing where nothing is held out, where answers that are given have no evaluation, and where the ranks of
+  // several machines would have to be started again.
+  Words eval() const {
+    const ObjectiveConfig& o = c_.objective;
+    const DistributedConfig& d = c_.distributed;
+    if (!end_.held_out || (o.type == ObjectiveType::grpo && !o.generates())) return {};
+    if (needs_ranks() && d.nnodes > 1) return {};
+    Words words = needs_ranks() ? launch() : Words{"ft"};
+    add(words, {"eval", "--config", settings()});
+    if (adapter())
+      add(words, {"--adapter", folder()});
+    else
+      add(words, {"model.model_name_or_path=" + folder()});
+    if (!adapter() && c_.model.revision) words.push_back("model.revision=null");
+    if (!adapter() && o.has_reference() && !o.ref_model_name_or_path)
+      words.push_back("objective.ref_model_name_or_path=" + base());
+    if (!needs_ranks() && d.nproc_per_node.value_or(1) > 1) words.push_back("distributed.nproc_per_node=1");
+    if (d.nnodes > 1) words.push_back("distributed.nnodes=1");
+    return words;
+  }
+
+  Words merge() const {
+    if (!adapter()) return {};
+    Words words{"ft", "merge"};
+    add(words, result());
+    add(words, {"--output", beside("merged")});
+    return words;
+  }
+
+  // Scores the answers of the run's own data, held-out ones first.
+  Words score() const {
+    const DataConfig& data = c_.data;
+    const auto& sets = data.eval_datasets.empty() ? data.datasets : data.eval_datasets;
+    if (sets.empty()) return {};
+    const auto files = find_data_files(sets[0], {.hub = hub_cache()}, "data.datasets.0");
+    Words words{"ft", "score"};
+    add(words, result());
+    add(words, {"--input", files.at(0).path.string(), "--output", join_path(folder(), "scored.jsonl")});
+    add(words, place());
+    return words;
+  }
+
+  // The device and the precision of the frozen weights, of a command that has no configuration.
+  Words place() const {
+    Words words;
+    if (c_.on_gpu()) words.push_back("device=cuda");
+    const lora::QuantizationConfig &q = c_.quantization, usual;
+    if (!q.load_in_4bit) return words;
+    words.push_back("quantization.load_in_4bit=true");
+    if (q.bnb_4bit_quant_type != usual.bnb_4bit_quant_type)
+      words.push_back(str("quantization.bnb_4bit_quant_type=", name_of(q.bnb_4bit_quant_type)));
+    if (!q.bnb_4bit_use_double_quant) words.push_back("quantization.bnb_4bit_use_double_quant=false");
+    if (q.blocksize != usual.blocksize) words.push_back(str("quantization.blocksize=", q.blocksize));
+    return words;
+  }
+
+  // outputs/run-merged for outputs/run.
+  std::string beside(const std::string& ending) const {
+    std::string path = folder();
+    while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    return path + "-" + ending;
+  }
+
+  static void add(Words& words, const Words& more) { words.insert(words.end(), more.begin(), more.end()); }
+
+  const RunEnd& end_;
+  const RunConfig& c_;
+};
+
+}  // namespace
+
+std::vector<std::string> next_commands(const RunEnd& end) { return Commands(end).all(); }
+std::string resume_command(const RunEnd& end) { return Commands(end).resume(); }
+
+}  // namespace ft
