@@ -7,7 +7,8 @@
 #include "app/answers/generation.h"
 #include "app/answers/text_stream.h"
 #include "app/screen/format.h"
-#include "data/row_reader.h"
+#include "data/json_row.h"
+#include "engine/core/utf8.h"
 #include "engine/generate/ranks.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
@@ -66,8 +67,7 @@ Questions read_questions(const std::string& file, const Answerer& a) {
   const auto rows = open_rows({file, file});
   for (Row row; rows->next(row);) {
     at.line = row.line;
-    Json j = parse_json(row.text, {file, row.line});
-    if (!j.is_object()) at.fail("a row is a JSON object {...}");
+    Json j = read_row(row.text, at, NonFinite::null);
     Prompt p = prompt_of(j, a, at);
     p.number = q.prompts.size();
     q.prompts.push_back(std::move(p));
@@ -165,6 +165,8 @@ Exit generate_file(const GenerateArgs& args, const Answerer& a, const Ranks& ran
 }
 
 Exit generate_one(const GenerateArgs& args, const Answerer& a) {
+  if (!is_utf8(args.prompt))
+    throw UserError(Exit::config, "--prompt: is not UTF-8: " + printable(args.prompt, 80));
   std::vector<std::int32_t> ids = a.ids_of(args.prompt);
   const std::string setting = "--prompt";
   const Place at{&setting, 1};

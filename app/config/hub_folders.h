@@ -14,7 +14,9 @@ std::filesystem::path hub_cache();
 class HubFolders {
  public:
   // Looks `name` up unless it is a folder here. `setting` is for the message of at().
-  void find(const std::string& name, const std::optional<std::string>& revision, const std::string& setting);
+  // A mistyped path may have been meant relative to `base`.
+  void find(const std::string& name, const std::optional<std::string>& revision, const std::string& setting,
+            const std::filesystem::path& base = {});
   bool is_id(const std::string& name) const { return folders_.contains(name) || missing_.contains(name); }
   // The folder of a name; the name itself where that is a path. UserError (exit 3) for an id that the cache
   // does not have: it says which command fetches it.

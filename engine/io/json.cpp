@@ -45,12 +45,19 @@ std::string json_text(const Json& value, int indent) {
   return value.dump(indent, ' ', true, Json::error_handler_t::replace);
 }
 
+std::string json_number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return Json(value).dump();
+}
+
 std::string json_excerpt(const Json& value) {
   if (value.is_object()) return str("an object of ", value.size(), value.size() == 1 ? " key" : " keys");
   if (value.is_array() && value.size() > 8) return str("an array of ", value.size());
   if (value.is_array())
     for (const auto& item : value)
       if (item.is_structured()) return str("an array of ", value.size());
+  if (value.is_number_float()) return json_number(value.get<double>());
   return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), 80);
 }
 

@@ -52,7 +52,7 @@ TEST_F(JsonTokenizerTest, ModelsAndAddedTokens) {
   EXPECT_EQ(t->bos(), std::nullopt);
   EXPECT_EQ(error_of(Exit::input, [&] { t->decode(Ids{5}, false); }),
             "there is no token 5; the tokenizer has 0 to 4");
-  EXPECT_EQ(error_of(Exit::input, [&] { t->encode("a\xFF"); }), "a text is not UTF-8: a\xFF");
+  EXPECT_EQ(error_of(Exit::input, [&] { t->encode("a\xFF"); }), "a text is not UTF-8: a\\xff");
 }
 
 // White space that one token has taken is not available to the next, even if that one would take white space
