@@ -170,6 +170,17 @@ void settle_steps(const RunConfig& config, const BuiltData& data, int ranks) {
   deepspeed::settle_steps(*config.report, steps, config.training.warmup(steps));
 }
 
+// Evaluations and checkpoints that a short run would wait for in vain.
+void note_what_never_comes(const RunHeader& head, Report& report) {
+  const auto beyond = [&](std::int64_t every) { return every > head.steps; };
+  if (beyond(head.eval_steps))
+    report.note(str("evaluation.eval_steps is ", head.eval_steps, " and the run has ", head.steps,
+                    " steps: nothing is evaluated; lower it, or set evaluation.eval_strategy=epoch"));
+  if (beyond(head.save_steps))
+    report.note(str("checkpointing.save_steps is ", head.save_steps, " and the run has ", head.steps,
+                    " steps: there is no checkpoint before its end"));
+}
+
 void begin(const RunConfig& config, Report& report, const RunHeader& head, const Resumed& resumed,
            const BuiltModel& built, const BuiltData& data) {
   report.begin(head);
@@ -179,6 +190,7 @@ void begin(const RunConfig& config, Report& report, const RunHeader& head, const
   for (const std::string& text : resumed.skipped) report.warning(text);
   if (!resumed.skipped.empty() && !resumed.from.empty()) report.warning("resuming from " + resumed.from);
   for (const std::string& text : data.loaded.notes) report.note(text);
+  note_what_never_comes(head, report);
   if (config.training.gradient_checkpointing == Checkpointing::offload && !config.on_gpu())
     report.note("training.gradient_checkpointing=offload is true on a CPU, whose memory is the host's");
   if (const std::string text = idle_homes(config); !text.empty()) report.note(text);
@@ -194,7 +206,7 @@ void begin(const RunConfig& config, Report& report, const RunHeader& head, const
   const std::vector<std::string> lines = as_lines(*config.report, false);
   report.note(str(printable(config.report->file), ": ", config.report->rows.size(),
                   " keys; ft validate shows what becomes of each",
-                  lines.empty() ? "" : ", of these perhaps not what you expect:"));
+                  lines.empty() ? "" : "; keys that may surprise you:"));
   for (const std::string& line : lines) report.note("  " + line);
 }
 
