@@ -1,6 +1,6 @@
 #include "data/byte_reader.h"
 
-#include <cstring>
+#include <algorithm>
 #include <string_view>
 
 #include "engine/core/error.h"
@@ -28,17 +28,15 @@ bool ByteReader::fill() {
 bool ByteReader::line(std::string& text) {
   if (peek() == kEnd) return false;
   while (peek() != kEnd) {
-    const char* begin = block_.data() + at_;
-    const void* feed = std::memchr(begin, '\n', end_ - at_);
-    const std::size_t count =
-        feed ? static_cast<std::size_t>(static_cast<const char*>(feed) - begin) : end_ - at_;
+    const char *begin = block_.data() + at_, *end = block_.data() + end_;
+    const char* stop = std::find_if(begin, end, [](char c) { return c == '\n' || c == '\r'; });
+    const auto count = static_cast<std::size_t>(stop - begin);
     grow(text, count);
     text.append(begin, count);
     at_ += count;
-    if (feed) {
-      get();
-      break;
-    }
+    if (stop == end) continue;
+    if (get() == '\r' && peek() == '\n') get();
+    break;
   }
   return true;
 }

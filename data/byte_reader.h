@@ -1,4 +1,5 @@
-// The characters of a data file, one block in memory at a time, with the line number of the next one.
+// The characters of a data file, one block in memory at a time, with the line number of the next one. A line
+// ends with LF, CR LF or CR.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -25,10 +26,10 @@ class ByteReader {
     const int c = peek();
     if (c == kEnd) return c;
     ++at_;
-    line_ += c == '\n';
+    line_ += c == '\n' || (c == '\r' && peek() != '\n');
     return c;
   }
-  // Appends the rest of the line without its line feed; false when there is nothing more.
+  // Appends the rest of the line without its end; false when there is nothing more.
   bool line(std::string& text);
   void skip_space();
   // Refuses to make `text` longer than a row may be.

@@ -131,8 +131,8 @@ class ZstdFile : public PackedFile {
 }  // namespace
 
 std::unique_ptr<ByteSource> open_bytes(const DataFile& file) {
-  if (file.path.extension() == ".gz") return std::make_unique<GzipFile>(file);
-  if (file.path.extension() == ".zst") return std::make_unique<ZstdFile>(file);
+  if (extension_of(file.path) == ".gz") return std::make_unique<GzipFile>(file);
+  if (extension_of(file.path) == ".zst") return std::make_unique<ZstdFile>(file);
   return std::make_unique<PlainFile>(file);
 }
 

@@ -5,9 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "data/files.h"
 #include "engine/core/error.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
+#include "engine/io/near_path.h"
 
 namespace ft {
 namespace {
@@ -58,7 +60,7 @@ std::map<std::string, std::string> own_templates(const fs::path& folder) {
   }
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(folder / kMoreTemplates, none))
-    if (entry.path().extension() == ".jinja")
+    if (is_template_file(entry.path().string()))
       out[entry.path().stem().string()] = read_file(entry.path().string(), kLongest);
   return out;
 }
@@ -108,6 +110,8 @@ std::optional<ChatFormat> recognised_chat_format(std::string_view jinja) {
   return std::nullopt;
 }
 
+bool is_template_file(const std::string& setting) { return extension_of(setting) == ".jinja"; }
+
 ChatTemplate::ChatTemplate(const std::optional<std::string>& setting, const fs::path& tokenizer_path,
                            const Tokenizer& tokenizer)
     : tokenizer_(tokenizer) {
@@ -117,10 +121,12 @@ ChatTemplate::ChatTemplate(const std::optional<std::string>& setting, const fs::
   const std::string name = printable(folder.string());
   if (setting) {
     if ((format_ = chat_format_by_name(*setting))) return;
-    if (setting->ends_with(".jinja")) {
+    if (is_template_file(*setting)) {
       const std::string file = (folder / *setting).string();
       const auto text = read_if_there(file);
-      if (!text) throw UserError(Exit::config, "data.chat_template: there is no " + printable(file));
+      if (!text)
+        throw UserError(Exit::config,
+                        str("data.chat_template: there is no ", printable(file), hint_about_path(file)));
       add(kDefault, *text, folder, Exit::input, printable(file) + ": chat_template");
       return;
     }

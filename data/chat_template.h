@@ -42,6 +42,9 @@ class ChatTemplate {
            const std::string& where);
 };
 
+// True for a data.chat_template that names a file of a template.
+bool is_template_file(const std::string& setting);
+
 // Throws std::invalid_argument where a format of ft's would ignore what is there.
 void require_plain(const ChatInputs&);
 

@@ -93,6 +93,7 @@ struct DatasetConfig {
   std::optional<std::int64_t> max_samples;     // its first n rows
   std::map<std::string, std::string> columns;  // {"prompt": "question"}: our name -> the file's
   std::optional<std::string> source_lang, target_lang, source_prefix;  // translation
+  std::string place{};  // of the path in the settings: run.json:5; empty: not known
 
   void fields(auto& f) {
     f("path", path,

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "data/json_row.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -122,6 +124,11 @@ std::int64_t count_targets(std::span<const std::int32_t> labels, bool seq2seq) {
   if (labels.empty()) return 0;
   return std::count_if(labels.begin() + (seq2seq ? 0 : 1), labels.end(),
                        [](std::int32_t l) { return l != kIgnored; });
+}
+
+Json Dataset::prompt_row(std::int64_t i) const {
+  const std::string from = source(i);
+  return read_row(store_->row(row(i)), {&from}, NonFinite::null);
 }
 
 }  // namespace ft

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/core/words.h"
+#include "engine/io/json.h"
 
 namespace ft {
 
@@ -123,7 +124,7 @@ class Dataset {
   std::span<const std::int32_t> tail(std::int64_t i) const { return store_->tail(row(i)); }
   float value(std::int64_t i) const { return store_->value(row(i)); }
   std::span<const float> old_logps(std::int64_t i) const { return store_->old_logps(row(i)); }
-  const std::string& row_text(std::int64_t i) const { return store_->row(row(i)); }  // of prompts
+  Json prompt_row(std::int64_t i) const;  // as its file has it, with null for NaN and infinities
   RowKind kind() const { return store_ ? store_->kind() : RowKind::example; }
   std::string source(std::int64_t i) const { return store_->source(row(i)); }
 

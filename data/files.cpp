@@ -10,7 +10,9 @@
 #include "data/repository.h"
 #include "data/saved_dataset.h"
 #include "engine/core/error.h"
+#include "engine/core/lower_case.h"
 #include "engine/io/hub_cache.h"
+#include "engine/io/near_path.h"
 
 namespace ft {
 namespace {
@@ -29,7 +31,7 @@ bool has(std::span<const std::string_view> list, std::string_view extension) {
 }
 
 bool is_table(const fs::path& file) {
-  return has(kTables, kind_of_file(file)) || has(kColumnar, file.extension().string());
+  return has(kTables, kind_of_file(file)) || has(kColumnar, extension_of(file));
 }
 bool is_text(const fs::path& file) { return kind_of_file(file) == ".txt"; }
 
@@ -40,12 +42,12 @@ bool is_about_data(const std::string& name) {
 
 // Data that ft does not read, as opposed to notes beside data.
 bool is_other_data(const fs::path& file) {
-  return has(kOtherPacking, file.extension().string()) ||
-         (has(kPacked, file.extension().string()) && !is_table(file) && !is_text(file));
+  return has(kOtherPacking, extension_of(file)) ||
+         (has(kPacked, extension_of(file)) && !is_table(file) && !is_text(file));
 }
 
 [[noreturn]] void refuse_extension(const std::string& name, const fs::path& file) {
-  const std::string extension = file.extension().string();
+  const std::string extension = extension_of(file);
   if (has(kColumnar, kind_of_file(file)))
     throw UserError(Exit::input,
                     str(printable(name), ": ", kind_of_file(file),
@@ -54,6 +56,11 @@ bool is_other_data(const fs::path& file) {
     throw UserError(Exit::input, str(printable(name), ": ", extension,
                                      " files are not read; decompress it, or compress it as .gz or .zst"));
   throw UserError(Exit::input, str(printable(name), ": unknown kind of data file; ft reads ", kReadable));
+}
+
+// The setting of a dataset's path, with its place.
+std::string path_setting(const DatasetConfig& dataset, const std::string& setting) {
+  return (dataset.place.empty() ? "" : dataset.place + ": ") + setting + ".path";
 }
 
 void sort_by_name(std::vector<DataFile>& files) {
@@ -116,11 +123,13 @@ std::vector<DataFile> laid_out_files(const fs::path& folder, const std::string& 
                                   : repository_files(folder, name, dataset, setting);
 }
 
-std::vector<DataFile> hub_files(const DatasetConfig& dataset, const fs::path& cache,
+std::vector<DataFile> hub_files(const DatasetConfig& dataset, const DataPlaces& places,
                                 const std::string& setting) {
   const HubName name{HubKind::dataset, dataset.path, dataset.revision.value_or("main")};
-  const auto folder = find_in_hub_cache(cache, name);
-  if (!folder) throw UserError(Exit::input, not_in_hub_cache(cache, name, setting + ".path"));
+  const auto folder = find_in_hub_cache(places.hub, name);
+  if (!folder)
+    throw UserError(Exit::input,
+                    not_in_hub_cache(places.hub, name, path_setting(dataset, setting), places.base));
   return laid_out_files(*folder, dataset.path, dataset, setting);
 }
 
@@ -137,9 +146,11 @@ void refuse_settings(const DatasetConfig& d, bool folder, const std::string& set
 
 }  // namespace
 
+std::string extension_of(const fs::path& path) { return lower_case(path.extension().string()); }
+
 std::string kind_of_file(const fs::path& path) {
-  const bool packed = has(kPacked, path.extension().string());
-  return (packed ? path.stem() : path).extension().string();
+  const bool packed = has(kPacked, extension_of(path));
+  return extension_of(packed ? path.stem() : path);
 }
 
 bool is_data_file(const fs::path& file) {
@@ -155,7 +166,7 @@ std::vector<DataFile> find_data_files(const DatasetConfig& dataset, const DataPl
   const bool folder = fs::is_directory(full, none), there = fs::exists(full, none);
   std::vector<DataFile> files;
   if (!there && is_hub_id(path)) {
-    files = hub_files(dataset, places.hub, setting);
+    files = hub_files(dataset, places, setting);
   } else {
     refuse_settings(dataset, folder, setting);
     if (folder && (dataset.split || dataset.name || is_saved_dataset(full)))
@@ -165,9 +176,11 @@ std::vector<DataFile> find_data_files(const DatasetConfig& dataset, const DataPl
     else if (there)
       files = single_file(path, full);
     else if (path.find_first_of("*?[") != std::string::npos)
-      files = glob_files(path, places.base, setting + ".path");
+      files = glob_files(path, places.base, path_setting(dataset, setting));
     else
-      throw UserError(Exit::input, str(printable(path), ": no such file or folder (", setting, ".path)"));
+      throw UserError(Exit::input,
+                      str(printable(path), ": no such file or folder", hint_about_path(path, places.base),
+                          " (", path_setting(dataset, setting), ")"));
   }
   for (const DataFile& file : files) check_regular(file);
   return files;

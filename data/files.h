@@ -13,6 +13,8 @@ struct DataFile {
   std::string name;  // for messages: relative where the user wrote it so
 };
 
+// The extension in lower case: .gz for A.JSONL.GZ.
+std::string extension_of(const std::filesystem::path& path);
 // The extension that says what is in a file, without that of packing: .jsonl for a.jsonl.gz.
 std::string kind_of_file(const std::filesystem::path& path);
 

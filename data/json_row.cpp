@@ -36,7 +36,7 @@ class RowHandler : public JsonEvents {
   void on_unsigned(std::uint64_t v) override {
     on_integer(static_cast<std::int64_t>(std::min<std::uint64_t>(v, INT64_MAX)));
   }
-  void on_float(double v) override { other(str("the number ", v)); }
+  void on_float(double v) override { other("the number " + json_number(v)); }
   void on_bool(bool v) override { other(v ? "true" : "false"); }
   void on_null() override {
     if (field_ && !in_list() && !field_->required)
@@ -90,7 +90,7 @@ class RowHandler : public JsonEvents {
   int depth_ = 0;
 };
 
-constexpr JsonRules kRules{.max_bytes = static_cast<std::size_t>(kLongestRow)};
+constexpr JsonRules kRules{.max_bytes = static_cast<std::size_t>(kLongestRow), .non_finite = NonFinite::kept};
 
 // The parser takes a zero byte for the end of its input.
 void refuse_zero_bytes(std::string_view row, const Place& at) {
@@ -120,9 +120,11 @@ void read_fields(std::string_view row, const Place& at, std::span<Field> fields)
   }
 }
 
-Json read_row(std::string_view row, const Place& at) {
+Json read_row(std::string_view row, const Place& at, NonFinite non_finite) {
   refuse_zero_bytes(row, at);
-  Json tree = parse_json(row, {*at.name, at.line}, kRules);
+  JsonRules rules = kRules;
+  rules.non_finite = non_finite;
+  Json tree = parse_json(row, {*at.name, at.line}, rules);
   if (!tree.is_object()) at.fail("the row is " + json_excerpt(tree) + ", not an object");
   return tree;
 }

@@ -29,7 +29,7 @@ struct Field {
 void read_fields(std::string_view row, const Place& at, std::span<Field> fields);
 
 // The whole row as a tree, for formats with lists of objects. Throws as read_fields does.
-Json read_row(std::string_view row, const Place& at);
+Json read_row(std::string_view row, const Place& at, NonFinite non_finite = NonFinite::kept);
 
 // The names in a row, in its order.
 std::vector<std::string> row_names(std::string_view row, const Place& at);

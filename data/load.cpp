@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "data/chat_markers.h"
 #include "data/prepared.h"
 #include "data/sample_reader.h"
 #include "data/shuffle.h"
@@ -217,6 +218,11 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
   if (!config.streaming && config.shuffle_buffer_size != DataConfig().shuffle_buffer_size)
     out.notes.emplace_back(
         "data.shuffle_buffer_size is for data.streaming; without it all samples are shuffled");
+  if (config.chat_template)
+    if (std::string note =
+            note_about_markers(*config.chat_template, context.tokenizer_path, context.tokenizer());
+        !note.empty())
+      out.notes.push_back(std::move(note));
   const auto finish = [&](const ReadDatasets& read, std::vector<std::int64_t> rows,
                           const DatasetConfig& first, const char* what) {
     Dataset data(read.store, std::move(rows));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "data/chat_template.h"
 #include "data/files.h"
 #include "engine/core/error.h"
 #include "engine/io/fields.h"
@@ -52,7 +53,7 @@ std::string all_that_decides(const DataConfig& config, const std::vector<Dataset
   for (const auto& entry : fs::directory_iterator(folder / "additional_chat_templates", none))
     if (entry.is_regular_file()) templates.push_back(entry.path());
   std::sort(templates.begin(), templates.end());
-  if (config.chat_template && config.chat_template->ends_with(".jinja") &&
+  if (config.chat_template && is_template_file(*config.chat_template) &&
       fs::is_regular_file(folder / *config.chat_template))
     templates.push_back(folder / *config.chat_template);
   for (const fs::path& file : templates)

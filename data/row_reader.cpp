@@ -25,8 +25,7 @@ class LineRows : public RowReader {
       row.text.clear();
       row.line = in_.place().line;
       if (!in_.line(row.text)) return false;
-      if (row.text.ends_with('\r')) row.text.pop_back();
-    } while (row.text.find_first_not_of(" \t\r") == std::string::npos);
+    } while (row.text.find_first_not_of(" \t") == std::string::npos);
     return true;
   }
   std::int64_t bytes_read() const override { return in_.bytes(); }

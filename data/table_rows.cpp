@@ -72,9 +72,11 @@ class TableRows : public RowReader {
   }
 
   void plain(std::string& text) {
-    for (int c = in_.peek(); c != separator_ && c != '\n' && c != ByteReader::kEnd; c = in_.peek()) {
+    const auto ends = [&](int c) {
+      return c == separator_ || c == '\n' || c == '\r' || c == ByteReader::kEnd;
+    };
+    for (int c = in_.peek(); !ends(c); c = in_.peek()) {
       in_.get();
-      if (c == '\r' && (in_.peek() == '\n' || in_.peek() == ByteReader::kEnd)) return;
       add(text, c);
     }
   }
@@ -114,7 +116,6 @@ class TextLines : public RowReader {
       line.clear();
       row.line = in_.place().line;
       if (!in_.line(line)) return false;
-      if (line.ends_with('\r')) line.pop_back();
     } while (line.find_first_not_of(" \t") == std::string::npos);
     if (!is_utf8(line)) Place{in_.place().name, row.line}.fail("not UTF-8");
     row.text = "{\"text\": ";

@@ -9,7 +9,7 @@
 namespace ft {
 
 // RFC 4180 with `separator`: the first row names the columns; a field in quotes may hold separators, line
-// feeds and doubled quotes. Every value is a text.
+// ends and doubled quotes. Every value is a text.
 std::unique_ptr<RowReader> open_table(const DataFile& file, char separator);
 
 // {"text": line} for every line that is not blank.

@@ -1,14 +1,13 @@
-// UTF-8, as far as tokenizers need it.
+// Characters of UTF-8, as far as tokenizers need them.
 #pragma once
 #include <cstddef>
 #include <string>
 #include <string_view>
 
+#include "engine/core/utf8.h"
+
 namespace ft {
 
-// Bytes of the well-formed character at text[i]; 0 where there is none.
-std::size_t utf8_length(std::string_view text, std::size_t i);
-bool is_utf8(std::string_view text);
 // The character at text[i], which must be well-formed.
 char32_t utf8_code_point(std::string_view text, std::size_t i);
 

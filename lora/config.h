@@ -159,6 +159,7 @@ std::vector<TrainedTokens> trained_tokens(const JsonText&, const std::string& se
 
 struct QuantizationConfig {
   bool load_in_4bit = false;
+  bool load_in_8bit = false;
   FourBitBook bnb_4bit_quant_type = FourBitBook::nf4;
   bool bnb_4bit_use_double_quant = true;
   DType bnb_4bit_compute_dtype = DType::bf16;
@@ -167,11 +168,13 @@ struct QuantizationConfig {
 
   void fields(auto& f) {
     f("load_in_4bit", load_in_4bit, "Keep the frozen linears in 4 bits (QLoRA).");
+    f("load_in_8bit", load_in_8bit, "bitsandbytes' 8 bits.",
+      always("ft keeps frozen weights in 4 bits (load_in_4bit=true) or in their type"));
     f("bnb_4bit_quant_type", bnb_4bit_quant_type, "With load_in_4bit: type of the codes.");
     f("bnb_4bit_use_double_quant", bnb_4bit_use_double_quant,
       "With load_in_4bit: quantize the scales too, to 8 bits in blocks of 256.");
     f("bnb_4bit_compute_dtype", bnb_4bit_compute_dtype,
-      "With load_in_4bit: type of the products; by default that of training.",
+      "With load_in_4bit: type of the products; default: the type of training (training.bf16, fp16).",
       one_of({DType::f32, DType::bf16, DType::f16}));
     f("blocksize", blocksize, "With load_in_4bit: values per scale, a power of two.", at_least(32),
       at_most(4096));

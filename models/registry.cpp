@@ -79,7 +79,8 @@ const Entry& entry_of(const std::string& config_json) {
   if (const Entry* found = find(config)) return *found;
   std::string known;
   for (const Entry& e : kFamilies) known += (known.empty() ? "" : ", ") + std::string(e.model_type);
-  config.refuse("model_type", "one of " + known);
+  throw UserError(Exit::input, str(printable(config.file()), ": ", printable(config.text("model_type"), 60),
+                                   " models are not supported; supported are ", known, " (model_type)"));
 }
 
 // A head whose files hold another table than the embedding's does not share it, whatever config.json says: as

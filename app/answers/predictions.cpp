@@ -89,12 +89,12 @@ void Predictions::write(double loss, double seconds, std::int64_t batches) const
   write_file(join_path(folder_, "generated_predictions.txt"), lines);
   const auto a_second = [&](double count) { return count / std::max(seconds, 1e-9); };
   const auto samples = static_cast<double>(answers_.size());
-  Json results = {{"predict_loss", number_json(loss)},
+  Json results = {{"predict_loss", finite_or_null(loss)},
                   {"predict_samples", answers_.size()},
                   {"predict_runtime", seconds},
                   {"predict_samples_per_second", a_second(samples)},
                   {"predict_steps_per_second", a_second(static_cast<double>(batches))}};
-  for (const auto& [name, value] : measures_) results["predict_" + name] = number_json(value);
+  for (const auto& [name, value] : measures_) results["predict_" + name] = finite_or_null(value);
   if (!before_.empty()) write_samples(true);
   write_file(join_path(folder_, "predict_results.json"), json_text(results, 4) + "\n");
 }

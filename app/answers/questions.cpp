@@ -5,8 +5,10 @@
 #include <stdexcept>
 
 #include "data/chat_inputs.h"
+#include "data/json_row.h"
 #include "data/rendered_chat.h"
 #include "data/row_reader.h"
+#include "engine/core/utf8.h"
 
 namespace ft {
 namespace {
@@ -141,9 +143,7 @@ std::unique_ptr<Questions> read_questions(const std::string& file, const Answere
   bool any = false;
   for (Row row; rows->next(row); any = true) {
     at.line = row.line;
-    Json j = parse_json(row.text, {file, row.line});
-    if (!j.is_object()) at.fail("a row is a JSON object {...}");
-    reader.add(std::move(j), at);
+    reader.add(read_row(row.text, at, NonFinite::null), at);
   }
   if (!any) throw UserError(Exit::input, printable(file) + ": has no rows");
   return reader.take();
@@ -153,6 +153,7 @@ std::unique_ptr<Questions> one_question(const std::string& text, const Answerer&
   const std::string setting = "--prompt";
   Reader reader(a);
   if (text.empty()) throw UserError(Exit::config, "--prompt: it is empty");
+  if (!is_utf8(text)) throw UserError(Exit::config, "--prompt: is not UTF-8: " + printable(text, 80));
   reader.ask({{"prompt", text}}, "prompt", {&setting, 1});
   return reader.take();
 }

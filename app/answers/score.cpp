@@ -8,9 +8,9 @@
 #include "app/files/model_files.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
+#include "data/json_row.h"
 #include "data/preference/batch.h"
 #include "data/preference/scored_rows.h"
-#include "data/row_reader.h"
 #include "engine/io/file.h"
 #include "engine/ops/ops.h"
 
@@ -76,7 +76,7 @@ Scored read_rows(const std::string& file, const RunConfig& config, std::int64_t 
   const auto rows = open_rows({file, file});
   for (Row row; rows->next(row);) {
     at.line = row.line;
-    s.rows.push_back(parse_json(row.text, {file, row.line}));
+    s.rows.push_back(read_row(row.text, at, NonFinite::null));
     for (ScoredText& text : read.read(s.rows.back(), at))
       s.texts.push_back({s.rows.size() - 1, std::move(text)});
   }

@@ -101,8 +101,10 @@ void set_update_rules(Model& model, const TrainingConfig& t) {
   for (std::size_t i = 0; i < groups.size(); ++i)
     for (std::size_t k = 0; k < groups[i].used.size(); ++k)
       if (!groups[i].used[k])
-        throw UserError(Exit::config, str(setting(i), ": \"", printable(t.param_groups[i].params[k]),
-                                          "\" is in no name of a trained weight; `ft inspect` lists them"));
+        throw UserError(Exit::config,
+                        str(setting(i), ": no trained weight has \"", printable(t.param_groups[i].params[k]),
+                            "\" in its name; LoRA trains only adapters and lora.modules_to_save, "
+                            "and `ft inspect` lists a model's weights"));
   if (t.embedding_learning_rate && !any_embedding)
     throw UserError(Exit::config,
                     "training.embedding_learning_rate: neither the embedding nor the head is trained whole; "

@@ -105,9 +105,9 @@ void CommandLine::planning() {
   plan->add_option("--ranks", plan_.ranks, "Plan for N ranks, under each ZeRO stage.")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
-  plan->add_option(
-          "--gpu", plan_.gpu,
-          "Plan for a GPU that need not be here: h200, rtx4090, ..., or a memory size such as 24GiB.")
+  plan->add_option("--gpu", plan_.gpu,
+                   "Plan for this GPU: h200, rtx4090, ..., or a memory size such as 24GiB. This machine need "
+                   "not have it.")
       ->type_name("GPU")
       ->excludes(parameters);
   plan->add_option("--disk", plan_.speeds.disk,

@@ -361,12 +361,35 @@ RunConfig read_config(const SettingsText& tree, const std::filesystem::path& fol
   auto config = read_settings<RunConfig>(tree, folder);
   choose_rate(config, tree);
   BaseModelConfig& m = config.model;
-  m.folders.find(m.model_name_or_path, m.revision, "model.model_name_or_path");
+  m.folders.find(m.model_name_or_path, m.revision, "model.model_name_or_path", folder);
   prepare_base(m);
   if (auto& chat = config.data.chat_template; chat && chat->ends_with(".jinja")) chat = home_expanded(*chat);
   if (m.tokenizer_name_or_path && m.tokenizer_name_or_path != m.model_name_or_path)
-    m.folders.find(*m.tokenizer_name_or_path, std::nullopt, "model.tokenizer_name_or_path");
+    m.folders.find(*m.tokenizer_name_or_path, std::nullopt, "model.tokenizer_name_or_path", folder);
   return config;
+}
+
+// Runs checks of the whole; their mistakes also name the lines of DeepSpeed's file that set what they name.
+void check_with_places(const SettingsText& tree, const std::function<void()>& check) {
+  try {
+    check();
+  } catch (const UserError& wrong) {
+    std::string what = wrong.what();
+    for (const auto& [path, place] : tree.places)
+      if (what.find(path) != what.npos && !place.empty())
+        what += str("\n  ", path, " is from ", place.substr(0, place.rfind(": ")));
+    throw UserError(wrong.code, what);
+  }
+}
+
+// Where the paths of datasets are written.
+void note_places(DataConfig& data, const SettingsText& tree) {
+  for (auto* list : {&data.datasets, &data.eval_datasets})
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      const auto line =
+          tree.lines.find(str("data.", list == &data.datasets ? "datasets." : "eval_datasets.", i, ".path"));
+      if (line != tree.lines.end() && line->second > 0) (*list)[i].place = str(tree.name, ":", line->second);
+    }
 }
 
 SettingsText tree_of(const std::string& text, const std::string& name,
@@ -391,11 +414,14 @@ RunConfig config_of(const SettingsText& given_tree, const std::filesystem::path&
   const auto given = [&](const char* section, const char* setting) {
     return tree.value.contains(section) && tree.value[section].contains(setting);
   };
-  check_quantization(config, given("quantization", "bnb_4bit_compute_dtype"), tree.name);
-  check_together(config, tree.name);
-  check_schedule(config.training, tree);
-  make_optimizer(config.training, tree);  // throws what is wrong with optim_args
+  check_with_places(tree, [&] {
+    check_quantization(config, given("quantization", "bnb_4bit_compute_dtype"), tree.name);
+    check_together(config, tree.name);
+    check_schedule(config.training, tree);
+    make_optimizer(config.training, tree);  // throws what is wrong with optim_args
+  });
   if (!take_adapter_settings(config.lora, tree) && !given("lora", "target_modules")) choose_targets(config);
+  note_places(config.data, tree);
   config.report = std::move(report);
   settle_report(config);
   return config;

@@ -34,7 +34,12 @@ constexpr auto words(Device::Kind) {
 enum class AttnImplementation : std::uint8_t { automatic, flash, cudnn };
 constexpr auto words(AttnImplementation) {
   using enum AttnImplementation;
-  return to_words<AttnImplementation>({{automatic, "auto"}, {flash, "flash"}, {cudnn, "cudnn"}});
+  return to_words<AttnImplementation>({{automatic, "auto"},
+                                       {automatic, "sdpa"},
+                                       {flash, "flash"},
+                                       {flash, "flash_attention_2"},
+                                       {flash, "flash_attention_3"},
+                                       {cudnn, "cudnn"}});
 }
 
 struct BaseModelConfig {

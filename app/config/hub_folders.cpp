@@ -22,13 +22,13 @@ fs::path hub_cache() {
 }
 
 void HubFolders::find(const std::string& name, const std::optional<std::string>& revision,
-                      const std::string& setting) {
+                      const std::string& setting, const fs::path& base) {
   if (path_exists(name) || !is_hub_id(name)) return;
   const HubName wanted{HubKind::model, name, revision.value_or("main")};
   if (const auto folder = find_in_hub_cache(hub_cache(), wanted))
     folders_[name] = folder->string();
   else
-    missing_[name] = not_in_hub_cache(hub_cache(), wanted, setting);
+    missing_[name] = not_in_hub_cache(hub_cache(), wanted, setting, base);
 }
 
 const std::string& HubFolders::at(const std::string& name) const {

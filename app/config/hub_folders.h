@@ -14,7 +14,9 @@ std::filesystem::path hub_cache();
 class HubFolders {
  public:
   // Looks `name` up unless it is a folder here. `setting` is for the message of at().
-  void find(const std::string& name, const std::optional<std::string>& revision, const std::string& setting);
+  // A mistyped path may have been meant relative to `base`.
+  void find(const std::string& name, const std::optional<std::string>& revision, const std::string& setting,
+            const std::filesystem::path& base = {});
   bool is_id(const std::string& name) const { return folders_.contains(name) || missing_.contains(name); }
   // Whether at() has a folder for the name.
   bool has(const std::string& name) const { return !missing_.contains(name); }

@@ -7,6 +7,7 @@
 #include "app/deepspeed/batch.h"
 #include "app/deepspeed/read.h"
 #include "app/deepspeed/rows.h"
+#include "engine/core/lower_case.h"
 #include "engine/core/suggest.h"
 #include "engine/io/file.h"
 
@@ -27,12 +28,6 @@ constexpr OptimizerType kOptimizers[] = {
 };
 
 constexpr const char* kArguments = "training.optim_args";
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 bool equal(const Json& a, const Json& b) {
   return a.is_number() && b.is_number() ? a.get<double>() == b.get<double>() : a == b;
@@ -195,7 +190,7 @@ class Application {
     if (!type || !type->is_string()) return report_.reject(row, type_key + " is missing"), false;
     const std::vector<std::string> types = split(key.of);
     const bool fits = std::any_of(types.begin(), types.end(), [&](const std::string& t) {
-      return lower(t) == lower(type->get<std::string>());
+      return lower_case(t) == lower_case(type->get<std::string>());
     });
     if (types.empty() || fits) return true;
     return report_.reject(row, str(json_excerpt(*type), " takes no such parameter; it is for ", key.of)),
@@ -204,7 +199,7 @@ class Application {
 
   bool is_adamw() const {
     const Json* type = find_value(file_.value, "optimizer.type");
-    return type->is_string() && lower(*type) == "adamw";
+    return type->is_string() && lower_case(*type) == "adamw";
   }
   static void stays_adamw(Row& row) {
     row.verdict = Verdict::no_effect;
@@ -223,7 +218,7 @@ class Application {
     }
     const std::string name = row.value.is_string() ? row.value.get<std::string>() : "";
     for (const OptimizerType& type : kOptimizers) {
-      if (lower(type.name) != lower(name)) continue;
+      if (lower_case(type.name) != lower_case(name)) continue;
       if (!*type.optim) return report_.reject(row, str("ft has no ", type.name, " yet; there are ", all));
       const Json written = row.value;
       row.value = type.optim;
@@ -239,7 +234,7 @@ class Application {
   // What training.optim_args holds: eps is AdamW's setting and the others' argument.
   bool is_argument(const Row& row) const {
     if (row.known != "optimizer.params.eps") return row.to == std::vector<std::string>{kArguments};
-    const std::string type = lower(find_value(file_.value, "optimizer.type")->get<std::string>());
+    const std::string type = lower_case(find_value(file_.value, "optimizer.type")->get<std::string>());
     return type == "adagrad" || type == "rmsprop";
   }
   void take_argument(Row& row) {
@@ -355,7 +350,15 @@ class Application {
     Row* fp16 = report_.find("fp16.enabled");
     const Row* bf16 = report_.find("bf16.enabled");
     if (fp16 && bf16 && fp16->value == true && bf16->value == true)
-      report_.reject(*fp16, "and bf16.enabled are both true; set one of them");
+      return report_.reject(*fp16, "and bf16.enabled are both true; set one of them");
+    for (const auto& [name, other] :
+         {std::pair{"fp16.enabled", "training.bf16"}, std::pair{"bf16.enabled", "training.fp16"}}) {
+      Row* row = report_.find(name);
+      const Json* said = given(other);
+      if (row && row->value == true && said && *said == true && !is_ours(other))
+        report_.reject(*row,
+                       str("is true, and ", other, " is true (", place_of(other), "); set one of them"));
+    }
   }
 
   // Without overlap_comm nothing is gathered ahead.

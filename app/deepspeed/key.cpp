@@ -94,6 +94,20 @@ const Key* find_key(const std::string& name) {
   return nullptr;
 }
 
+std::string parent_of(const std::string& name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == name.npos ? "" : name.substr(0, dot);
+}
+
+std::string last_of(const std::string& name) { return name.substr(name.rfind('.') + 1); }
+
+std::string new_name(const std::string& name) {
+  const Key* key = find_key(name);
+  if (!key || key->fate != Fate::renamed) return name;
+  const std::string to = key->to;
+  return to.ends_with("*") ? to.substr(0, to.size() - 1) + last_of(name) : to;
+}
+
 const Key* find_block_off(const std::string& name) {
   for (const Key* key : all_keys())
     if (key->fate == Fate::block_off && matches(key->name, beginning(name, parts(key->name)))) return key;

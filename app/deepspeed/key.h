@@ -64,6 +64,12 @@ bool is_block(const std::string& name);
 // Names of the keys and blocks of a block ("": of the file), without its own.
 std::vector<std::string> names_in(const std::string& block);
 
+// A dotted key's block, empty for the file, and its own name there.
+std::string parent_of(const std::string& name);
+std::string last_of(const std::string& name);
+// The name that stands in the table for one that may be old: bfloat16.enabled -> bf16.enabled.
+std::string new_name(const std::string& name);
+
 // "a, b" as a list.
 std::vector<std::string> split(std::string_view words);
 

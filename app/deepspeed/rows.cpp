@@ -2,60 +2,13 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "app/deepspeed/hints.h"
 #include "engine/core/suggest.h"
 
 namespace ft::deepspeed {
 namespace {
-
-std::string parent_of(const std::string& name) {
-  const std::size_t dot = name.rfind('.');
-  return dot == name.npos ? "" : name.substr(0, dot);
-}
-std::string last_of(const std::string& name) { return name.substr(name.rfind('.') + 1); }
-std::string below(const std::string& block, const std::string& key) {
-  return block.empty() ? key : block + "." + key;
-}
-
-// The name that stands in the table for one that may be old: bfloat16.enabled -> bf16.enabled.
-std::string new_name(const std::string& name) {
-  const Key* key = find_key(name);
-  if (!key || key->fate != Fate::renamed) return name;
-  const std::string to = key->to;
-  return to.ends_with("*") ? to.substr(0, to.size() - 1) + last_of(name) : to;
-}
-
-// Whether all words of a_b are in b_c_a.
-bool has_words(const std::string& all, const std::string& some) {
-  const std::string inside = "_" + all + "_";
-  for (std::size_t begin = 0, end = 0; end != some.npos; begin = end + 1) {
-    end = some.find('_', begin);
-    if (inside.find("_" + some.substr(begin, end == some.npos ? end : end - begin) + "_") == inside.npos)
-      return false;
-  }
-  return true;
-}
-
-// The key that was meant: in the same block the one that becomes ft's setting of that name (learning_rate:
-// lr), that has all its words, or that is like it; else one like it elsewhere.
-std::string meant(const std::string& name) {
-  const std::string block = parent_of(name), last = last_of(name);
-  const std::vector<std::string> here = names_in(parent_of(new_name(name)));
-  for (const std::string& key : here) {
-    const Key* k = find_key(below(parent_of(new_name(name)), key));
-    for (const std::string& setting : split(k && k->fate == Fate::mapped ? k->to : ""))
-      if (last_of(setting) == last) return below(block, key);
-  }
-  for (const std::string& key : here)
-    if (!last.empty() && has_words(key, last)) return below(block, key);
-  if (const std::string near = nearest(last, here); !near.empty()) return below(block, near);
-  std::vector<std::string> all;
-  for (const Key* key : all_keys()) all.push_back(last_of(key->name));
-  const std::string near = nearest(last, all);
-  for (const Key* key : all_keys())
-    if (!near.empty() && last_of(key->name) == near) return key->name;
-  return "";
-}
 
 class Rows {
  public:
@@ -97,17 +50,20 @@ class Rows {
   }
 
   Row& add(const std::string& name, const Json& value) {
-    const auto line = file_.lines.find(name);
-    const std::string place = line == file_.lines.end() ? file_.name : str(file_.name, ":", line->second);
-    report_.rows.push_back({.key = name, .known = "", .value = value, .to = {}, .why = "", .place = place});
+    report_.rows.push_back(
+        {.key = name, .known = "", .value = value, .to = {}, .why = "", .place = place_of(name)});
     return report_.rows.back();
+  }
+  std::string place_of(const std::string& name) const {
+    const auto line = file_.lines.find(name);
+    return line == file_.lines.end() ? file_.name : str(file_.name, ":", line->second);
   }
   static void done(Row& row, Verdict verdict, const std::string& why) {
     row.verdict = verdict;
     row.why = why;
   }
 
-  // Every leaf below a value; an empty block has none.
+  // Every leaf below a value; of an empty block itself.
   void each_leaf(const std::string& name, const Json& value, const std::function<void(Row&)>& visit) {
     if (value.is_object() && !value.empty()) {
       for (const auto& [key, inner] : value.items()) each_leaf(name + "." + key, inner, visit);
@@ -117,13 +73,15 @@ class Rows {
   }
 
   void unknown(const std::string& name, const Json& value) {
-    std::string near = meant(name);
-    // In a block that it stands beside, as aio does in old examples.
-    const std::string outside = name.substr(name.find('.') + 1);
-    if (near.empty() && outside != name && (is_block(outside) || find_key(outside))) near = outside;
-    const std::string what =
-        str("DeepSpeed has no key ", printable(name, 80), near.empty() ? "" : "; do you mean " + near + "?");
+    reject_all(name, value, hint_about_unknown(name, value));
+  }
+
+  // Adds one mistake, however many leaves stand below the key.
+  void reject_all(const std::string& name, const Json& value, const std::string& what) {
+    const std::size_t before = report_.mistakes.size();
     each_leaf(name, value, [&](Row& row) { report_.reject(row, what); });
+    report_.mistakes.resize(before);
+    report_.mistakes.push_back(str(place_of(name), ": ", printable(name), ": ", what));
   }
 
   // A block that ft does not have passes if it is switched off.
@@ -133,6 +91,7 @@ class Rows {
                                        : value == false || value.is_null() || value == "auto";
     const std::vector<std::string> inner = split(key.to);
     const bool any = std::find(inner.begin(), inner.end(), "*") != inner.end();
+    bool told = false;  // one mistake, however many leaves
     each_leaf(name, value, [&](Row& row) {
       const std::string inside = row.key == name ? "" : row.key.substr(name.size() + 1);
       const std::string part = inside.substr(0, inside.find('.'));
@@ -144,6 +103,7 @@ class Rows {
         done(row, Verdict::no_effect, name + " is off");
       } else {
         report_.reject(row, str(name, ": ", key.why));
+        if (std::exchange(told, true)) report_.mistakes.pop_back();
       }
     });
   }

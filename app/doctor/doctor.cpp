@@ -10,6 +10,7 @@
 #include "app/doctor/report.h"
 #include "app/launch/hostfile.h"
 #include "app/launch/launcher.h"
+#include "app/launch/own_host.h"
 
 namespace ft {
 namespace {

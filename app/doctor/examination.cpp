@@ -7,6 +7,7 @@
 
 #include "app/doctor/machine.h"
 #include "app/launch/launcher.h"
+#include "app/launch/own_host.h"
 
 namespace ft {
 namespace {

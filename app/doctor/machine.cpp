@@ -19,6 +19,7 @@
 #include <sstream>
 
 #include "app/launch/launcher.h"
+#include "app/launch/own_host.h"
 #include "app/screen/format.h"
 #include "engine/cpu/cores.h"
 #include "engine/cpu/cpu_ops.h"

@@ -6,6 +6,7 @@
 #include "app/launch/deepspeed_env.h"
 #include "app/launch/launcher.h"
 #include "app/launch/launcher_flags.h"
+#include "app/launch/own_host.h"
 #include "app/launch/resources.h"
 #include "app/ranks/ranks.h"
 #include "engine/core/environment.h"

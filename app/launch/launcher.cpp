@@ -1,11 +1,8 @@
 #include "app/launch/launcher.h"
 
-#include <netdb.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +11,7 @@
 #include <optional>
 
 #include "app/launch/labelled.h"
+#include "app/launch/own_host.h"
 #include "app/process/terminal.h"
 #include "app/screen/screen.h"
 #include "engine/core/environment.h"
@@ -52,6 +50,7 @@ class Launcher final : public RankEvents {
   void blame(int code, const std::string& who);
   void signal_all(int which);
   bool running() const;
+  bool is_elsewhere_too() const;
   void wait();
   void say_the_end();
 
@@ -98,7 +97,7 @@ Launcher::Launcher(const Job& job)
     Socket listener;
     if (job.first == 0) {
       const RankPlan plan = plan_of(0);
-      listener = listen_for_ranks(plan.master, plan.port, plan.count < plan.size);
+      listener = listen_for_ranks(plan.master, plan.port, !job.master.empty(), is_elsewhere_too());
       port_ = local_address(listener).port;
     }
     start(0, listener);
@@ -161,6 +160,14 @@ void Launcher::signal_all(int which) {
 
 bool Launcher::running() const {
   return std::any_of(groups_.begin(), groups_.end(), [](const auto& g) { return g && g->running(); });
+}
+
+// True if ranks of other machines have to reach this one.
+bool Launcher::is_elsewhere_too() const {
+  int here = 0;
+  for (std::size_t h = 0; h < job_.hosts.size(); ++h)
+    if (!remote_[h]) here += static_cast<int>(job_.hosts[h].slots.size());
+  return here < job_.size;
 }
 
 // The culprit is the first rank to fail by itself; a rank that only lost another one (exit codes 8 and 9) or
@@ -234,18 +241,10 @@ Exit Launcher::run() {
 
 }  // namespace
 
-bool is_loopback(const std::string& number) { return number.starts_with("127.") || number == "::1"; }
-
-bool is_here(const std::string& host) {
-  std::array<char, 256> own{};
-  gethostname(own.data(), own.size() - 1);
-  return host == "localhost" || host == own.data();
-}
-
-Socket listen_for_ranks(const std::string& host, int port, bool others) {
+Socket listen_for_ranks(const std::string& host, int port, bool chosen, bool others) {
   Socket s = listen_at({host, port});
   const std::string number = local_address(s).host;
-  if (others && is_loopback(number) && !is_loopback(host))
+  if (others && is_loopback(number) && !(chosen && is_loopback(host)))
     throw UserError(Exit::config, str(printable(host), " is ", number,
                                       " here (see /etc/hosts), which other machines cannot reach\n  give "
                                       "--master_addr an address that they can reach"));

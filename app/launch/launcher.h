@@ -23,13 +23,10 @@ struct Job {
   SshOptions ssh;
 };
 
-// This machine, for which no ssh is needed.
-bool is_here(const std::string& host);
-bool is_loopback(const std::string& number);  // of an address
-
 // Listens for the ranks. UserError(Exit::config) if `others`, ranks on other machines, could not reach it
-// because the host name is a loopback address here.
-Socket listen_for_ranks(const std::string& host, int port, bool others);
+// because the host is a loopback address here. One that is written as an address and `chosen` by the user is
+// taken.
+Socket listen_for_ranks(const std::string& host, int port, bool chosen, bool others);
 
 // Copies what rank 0 writes to stdout to stdout as it is, and every other line of output to stderr, labelled
 // with its rank. All output goes unlabelled to LOG_DIR/rank-N.log. The exit code is that of the first rank

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "engine/core/error.h"
+#include "engine/core/lower_case.h"
 
 namespace ft {
 namespace {
@@ -62,9 +63,7 @@ void check_launcher(const std::string& launcher, int machines) {
   const auto refuse = [&](const std::string& what) {
     throw UserError(Exit::config, str("ft launch: --launcher ", printable(launcher), ": ", what));
   };
-  std::string name = launcher;
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string name = lower_case(launcher);
   const bool srun = name == "slurm", ssh = name.empty() || name == "pdsh";
   const bool mpi = name == "openmpi" || name == "mpich" || name == "impi" || name == "mvapich";
   if (!srun && !ssh && !mpi) refuse("there are pdsh, openmpi, mvapich, mpich, impi and slurm");

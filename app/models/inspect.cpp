@@ -8,6 +8,7 @@
 #include <set>
 #include <type_traits>
 
+#include "app/models/inspect_json.h"
 #include "app/screen/format.h"
 #include "data/columnar/summary.h"
 #include "engine/io/bitsandbytes.h"
@@ -54,8 +55,21 @@ void add_tensors(Json& out, const std::vector<const SafetensorsFile*>& files,
   out["tensors"] = tensors;
 }
 
+// A name of another kind says more than a header that makes no sense.
+SafetensorsFile open_safetensors(const std::string& path) {
+  try {
+    return SafetensorsFile(path);
+  } catch (const UserError&) {
+    if (!path_exists(path) || extension_of(path) == ".safetensors") throw;
+    throw UserError(Exit::input, str(printable(path),
+                                     ": is no file that ft inspect knows: safetensors, GGUF, Parquet, Arrow, "
+                                     "rows (.jsonl, .json, .csv, .tsv, .txt) or settings (.json); or a "
+                                     "folder of a model, an adapter, a checkpoint or a run"));
+  }
+}
+
 Json inspect_file(const std::string& path) {
-  const SafetensorsFile file(path);
+  const SafetensorsFile file = open_safetensors(path);
   Json out = {{"kind", "safetensors"}, {"path", path}};
   add_tensors(out, {&file});
   return out;
@@ -181,7 +195,9 @@ Json inspect_path(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) {
     if (columnar::has_summary({path, path})) return inspect_columns({path, path});
-    return GgufFile::is_one(path) ? inspect_gguf(path) : inspect_file(path);
+    if (GgufFile::is_one(path)) return inspect_gguf(path);
+    if (auto found = inspect_json(path)) return std::move(*found);
+    return inspect_file(path);
   }
   if (holds("manifest.json")) return inspect_checkpoint(path);
   if (holds("log.jsonl") || !list_checkpoints(path).empty()) return inspect_run(path);
@@ -292,6 +308,7 @@ void write_columns(const Json& json, std::ostream& out) {
 
 void write_table(const Json& json, std::ostream& out) {
   const std::string path = printable(json["path"].get<std::string>());
+  if (is_json_kind(json)) return write_json_file(json, out);
   if (json.contains("columns")) {
     out << path << "  ";
     return write_columns(json, out);

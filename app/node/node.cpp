@@ -81,7 +81,7 @@ void Node::start(const JsonObject& j) {
                                       "\n  every machine needs the same folders; use a shared file system"));
   Socket listener;
   if (j.boolean("listen")) {
-    listener = listen_for_ranks(plan.master, plan.port, plan.count < plan.size);
+    listener = listen_for_ranks(plan.master, plan.port, true, plan.count < plan.size);
     plan.port = local_address(listener).port;
     tell({FrameKind::listening, plan.port, {}});
   }

@@ -18,6 +18,7 @@
 #include "app/screen/screen.h"
 #include "engine/cpu/cores.h"
 #include "engine/cuda/cuda_ops.h"
+#include "engine/io/file.h"
 #include "engine/io/json.h"
 
 namespace ft {
@@ -72,6 +73,15 @@ Subject subject(const PlanArgs& args, Screen& screen) {
   return s;
 }
 
+// Tokens of a sequence that the model was made for, as its settings say; 0: they do not.
+std::int64_t positions_of(const RunConfig& config) {
+  JsonObject j = JsonObject::read(join_path(config.model.folder(), "config.json"));
+  if (j.is_object("text_config")) j = j.object("text_config");
+  for (const char* name : {"max_position_embeddings", "n_positions"})
+    if (j.is_number(name)) return j.integer(name, 1);
+  return 0;
+}
+
 // Empty: nothing of the run lives elsewhere.
 std::optional<StepCost> cost_of(const Subject& s, const Planned& p, const PlanArgs& args) {
   const Moved m = p.plan.per_step(s.config.training.gradient_accumulation_steps).moved;
@@ -93,7 +103,10 @@ Exit plan(const PlanArgs& args) {
   const Subject s = subject(args, screen);
   const int ranks = all_ranks(s.config.distributed);
   const auto own = static_cast<int>(s.config.zero_optimization.stage);
-  PlanTable table{.ranks = ranks, .grid = grid_of(s.config.distributed), .there = s.room.there};
+  PlanTable table{.ranks = ranks,
+                  .grid = grid_of(s.config.distributed),
+                  .there = s.room.there,
+                  .positions = positions_of(s.config)};
   for (int stage = 0; stage <= 3; ++stage) {
     if (stage != own && ranks == 1) continue;  // alone all stages are one
     if (stage > last_stage(s.config.training.optim)) continue;

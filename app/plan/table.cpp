@@ -59,6 +59,20 @@ std::string pipeline_text(const PlanTable& t, const show::MemoryUnit& unit) {
                     " and m = ", t.accumulation, " micro-batches\n");
 }
 
+// The longest sample, or source, that fits; with several stages in their columns.
+std::string longest_text(const PlanTable& t) {
+  const char* const what = t.mine().planned.largest.source_tokens > 0 ? "source" : "sample";
+  const auto tokens = [](const PlannedStage& s) {
+    return s.longest > 0 ? show::count(s.longest) : std::string("-");
+  };
+  const std::string made_for =
+      t.positions > 0 ? str(" (the model was made for ", show::count(t.positions), ")") : "";
+  if (t.stages.size() > 1)
+    return row("longest", t, tokens) + str("     tokens of a ", what, " that fits", made_for, "\n");
+  if (t.mine().longest == 0) return str("longest ", what, " that fits: none\n");
+  return str("longest ", what, " that fits: ", show::plural(t.mine().longest, "token"), made_for, "\n");
+}
+
 // Who has a micro-batch.
 std::string whose(const PlanTable& t) {
   if (t.ranks == 1) return "";
@@ -148,12 +162,7 @@ std::string as_text(const PlanTable& t) {
                   return show::memory(s.planned.plan.sent_per_step(t.accumulation), unit);
                 }) +
             "     per step, by each rank\n";
-  if (t.there > 0)
-    text +=
-        row("longest", t,
-            [](const PlannedStage& s) { return s.longest > 0 ? show::count(s.longest) : std::string("-"); }) +
-        str("     ", t.mine().planned.largest.source_tokens > 0 ? "max_source_length" : "max_seq_length",
-            " that fits\n");
+  if (t.there > 0) text += longest_text(t);
   const Plan& plan = t.mine().planned.plan;
   text += str("trained: ", show::quantity(static_cast<double>(plan.trained)), " of ",
               show::quantity(static_cast<double>(plan.parameters)),

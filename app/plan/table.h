@@ -20,8 +20,9 @@ struct PlanTable {
   std::vector<PlannedStage> stages;  // one, or all four
   std::size_t own = 0;               // the configured one among them
   int ranks = 1;
-  GridShape grid;          // of them
-  std::int64_t there = 0;  // bytes that a rank may take; 0: unknown
+  GridShape grid;              // of them
+  std::int64_t there = 0;      // bytes that a rank may take; 0: unknown
+  std::int64_t positions = 0;  // tokens that the model was made for; 0: unknown
   std::int64_t accumulation = 1;
   bool choose_recomputed = false;  // gradient_checkpointing auto
   std::optional<StepCost> cost;    // of the configured stage; empty: nothing moves

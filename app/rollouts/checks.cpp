@@ -63,7 +63,7 @@ class Check final : public Reward {
 
 void require_answers_of(RewardCheck check, const Dataset& prompts) {
   for (std::int64_t i = 0; i < prompts.size(); ++i) {
-    const Json row = Json::parse(prompts.row_text(i));
+    const Json row = prompts.prompt_row(i);
     const char* wrong = nullptr;
     if (!row.contains("answer") || row["answer"].is_null())
       wrong = "no \"answer\"";

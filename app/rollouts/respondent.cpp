@@ -105,7 +105,7 @@ std::vector<double> Respondent::judge(Communicator& comm, const GeneratedAnswers
   if (comm.rank() == 0) try {
       std::vector<Json> rows;
       for (const std::int64_t place : answers.places(generation))
-        rows.push_back(Json::parse(answers.prompts().row_text(place)));
+        rows.push_back(answers.prompts().prompt_row(place));
       const std::vector<RewardedAnswer> texts = as_texts(answers, generation, given, rows);
       for (const auto& r : p_.rewards) {
         const std::vector<double> each = r->rewards(texts);

@@ -1,9 +1,9 @@
 #include "app/serve/key.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "engine/core/error.h"
+#include "engine/core/lower_case.h"
 #include "engine/io/file.h"
 #include "engine/io/hash.h"
 
@@ -28,9 +28,7 @@ bool knows_key(const std::string& authorization, const std::string& key) {
 }
 
 bool is_own_address(const std::string& host) {
-  std::string low = host;
-  std::transform(low.begin(), low.end(), low.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string low = lower_case(host);
   const bool number = low.find_first_not_of("0123456789.") == std::string::npos;
   return low == "localhost" || low == "::1" || (number && low.starts_with("127."));
 }

@@ -94,8 +94,10 @@ void answer_until_stopped(Generator& generator, Desk& desk, const StopSignals& s
   std::optional<Clock::time_point> until;
   for (;;) {
     if (stop.asked() && !until) {
-      log.line(
-          str(stop.name(), ": ends after ", show::plural(generator.answering(), "answer"), " under way"));
+      const std::int64_t open = generator.answering();
+      log.line(str(stop.name(), ": ending; ",
+                   open == 0 ? "no answers are open"
+                             : show::plural(open, "answer") + (open == 1 ? " is open" : " are open")));
       desk.close();
       until = Clock::now() + kGrace;
     }

@@ -114,9 +114,9 @@ std::string SweepTable::json() const {
     all.push_back({{"run", r.name},
                    {"values", r.values},
                    {"peak_memory_bytes", r.memory},
-                   {"tokens_per_second", number_json(r.tokens_per_second)},
-                   {"train_loss", number_json(r.train_loss)},
-                   {"eval_loss", number_json(r.eval_loss)},
+                   {"tokens_per_second", finite_or_null(r.tokens_per_second)},
+                   {"train_loss", finite_or_null(r.train_loss)},
+                   {"eval_loss", finite_or_null(r.eval_loss)},
                    {"exit_code", r.exit_code},
                    {"result", r.result}});
   return json_text({{"columns", columns}, {"runs", all}}) + "\n";

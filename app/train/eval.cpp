@@ -109,10 +109,10 @@ Exit eval(const EvalArgs& args) {
   const bool perplexity = objective.objective->is_cross_entropy();
   const std::int64_t count = data.generated_eval ? data.generated_eval->answers() : e.targets;
   if (args.json) {
-    Json row = {{"eval_loss", number_json(e.loss)}};
-    if (perplexity) row["perplexity"] = number_json(std::exp(e.loss));
+    Json row = {{"eval_loss", finite_or_null(e.loss)}};
+    if (perplexity) row["perplexity"] = finite_or_null(std::exp(e.loss));
     row[config.objective.compares() ? "eval_rows" : "eval_tokens"] = count;
-    for (const auto& [name, value] : measures) row["eval_" + name] = number_json(value);
+    for (const auto& [name, value] : measures) row["eval_" + name] = finite_or_null(value);
     if (args.answers > 0) {
       row["answers"] = answers.size();
       row["answers_right"] = right;

@@ -220,6 +220,17 @@ std::string on_plain_rows(const RunConfig& config, const BuiltModel& built, cons
       "[{\"role\": \"user\", \"content\": ...}] (docs/data.md)");
 }
 
+// Evaluations and checkpoints that a short run would wait for in vain.
+void note_what_never_comes(const RunHeader& head, Report& report) {
+  const auto beyond = [&](std::int64_t every) { return every > head.steps; };
+  if (beyond(head.eval_steps))
+    report.note(str("evaluation.eval_steps is ", head.eval_steps, " and the run has ", head.steps,
+                    " steps: nothing is evaluated; lower it, or set evaluation.eval_strategy=epoch"));
+  if (beyond(head.save_steps))
+    report.note(str("checkpointing.save_steps is ", head.save_steps, " and the run has ", head.steps,
+                    " steps: there is no checkpoint before its end"));
+}
+
 void begin(const RunConfig& config, Report& report, const RunHeader& head, const Resumed& resumed,
            const BuiltModel& built, const BuiltData& data) {
   report.begin(head);
@@ -232,6 +243,7 @@ void begin(const RunConfig& config, Report& report, const RunHeader& head, const
   for (const std::string& text : resumed.changes.notes) report.note(text);
   for (const std::string& text : data.loaded.notes) report.note(text);
   if (const std::string text = on_plain_rows(config, built, data); !text.empty()) report.note(text);
+  note_what_never_comes(head, report);
   if (config.training.gradient_checkpointing == Checkpointing::offload && !config.on_gpu())
     report.note("training.gradient_checkpointing=offload is true on a CPU, whose memory is the host's");
   if (const std::string text = idle_homes(config); !text.empty()) report.note(text);
@@ -247,7 +259,7 @@ void begin(const RunConfig& config, Report& report, const RunHeader& head, const
   const std::vector<std::string> lines = as_lines(*config.report, false);
   report.note(str(printable(config.report->file), ": ", config.report->rows.size(),
                   " keys; ft validate shows what becomes of each",
-                  lines.empty() ? "" : ", of these perhaps not what you expect:"));
+                  lines.empty() ? "" : "; keys that may surprise you:"));
   for (const std::string& line : lines) report.note("  " + line);
 }
 

@@ -4,16 +4,19 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "app/answers/predictions.h"
 #include "app/assembly/built_data.h"
 #include "app/assembly/built_model.h"
+#include "app/assembly/built_objective.h"
 #include "app/assembly/sequence_parallel.h"
 #include "app/config/config.h"
 #include "app/deepspeed/report.h"
+#include "app/plan/planned.h"
 #include "app/ranks/ranks.h"
-#include "app/screen/format.h"
+#include "app/rollouts/reward.h"
 #include "app/screen/screen.h"
-#include "data/files.h"
 #include "engine/io/json.h"
+#include "engine/io/near_path.h"
 #include "engine/train/trainer.h"
 
 namespace ft {
@@ -23,24 +26,13 @@ void check_folder(const std::string& path, const std::string& setting) {
   std::error_code error;
   if (is_directory(std::filesystem::path(path), error)) return;
   const bool there = exists(std::filesystem::path(path), error);
-  throw UserError(Exit::config,
-                  str(setting, ": ", printable(path), there ? " is not a folder" : " does not exist"));
+  throw UserError(Exit::config, str(setting, ": ", printable(path),
+                                    there ? " is not a folder" : " does not exist" + hint_about_path(path)));
 }
 
-void check_data(const DataConfig& data) {
-  const auto check = [](const std::vector<DatasetConfig>& list, const std::string& setting) {
-    for (std::size_t i = 0; i < list.size(); ++i)
-      find_data_files(list[i], {.hub = hub_cache()}, str(setting, ".", i));
-  };
-  check(data.datasets, "data.datasets");
-  check(data.eval_datasets, "data.eval_datasets");
-}
-
-// The steps that DeepSpeed's file is to agree with, for which the data is read.
-void check_steps(const RunConfig& c) {
+// The steps that DeepSpeed's file is to agree with.
+void check_steps(const RunConfig& c, const BuiltData& data, int ranks) {
   if (!c.report || !deepspeed::needs_steps(*c.report)) return;
-  const int ranks = grid_of(c.distributed).data;
-  const BuiltData data = build_data(c, vocab_size_of(c), LoadPart::train_and_eval, {}, ranks);
   const std::int64_t steps = length_of(c.training, data.batches(), ranks).total_steps;
   deepspeed::settle_steps(*c.report, steps, c.training.warmup(steps));
 }
@@ -54,16 +46,22 @@ void print_report(const deepspeed::Report& report, bool json) {
   for (const std::string& line : as_lines(report, true)) screen.line(line, 4);
 }
 
-// Returns what is odd about the model and its adapter.
-std::vector<std::string> check(const RunConfig& c) {
-  grid_of(c.distributed);
+// Builds the model, objective and data as a run does, and plans its memory. Returns what is odd.
+std::vector<std::string> check(const RunConfig& c, Screen& screen) {
+  const int ranks = grid_of(c.distributed).data;
   check_folder(c.model.folder(), "model.model_name_or_path");
   check_folder(c.model.tokenizer(), "model.tokenizer_name_or_path");
   if (c.lora.adapter_name_or_path) check_folder(*c.lora.adapter_name_or_path, "lora.adapter_name_or_path");
-  const BuiltModel built = build_model(c, Weights::ignore);
+  const BuiltModel built = build_model(c, Weights::check);
   require_shareable(c, built.model());
-  check_data(c.data);
-  check_steps(c);
+  const BuiltObjective objective = build_objective(c, built, Weights::check);
+  const BuiltData data = read_data(c, built, ranks, screen);
+  for (const auto* answers : {&data.generated, &data.generated_eval})
+    if (*answers) require_answers(c.objective, (*answers)->prompts());
+  check_steps(c, data, ranks);
+  for (const std::string& note : data.loaded.notes) screen.line("note: " + note);
+  make_predictions(c, built, data);
+  planned(c, &data, room_of(c));
   return built.warnings;
 }
 
@@ -74,7 +72,7 @@ Exit validate(const ValidateArgs& args) {
   try {
     const RunConfig config = load_config(args.config, args.settings(), {.trains = true});
     Screen screen(Screen::standard_error());
-    for (const std::string& text : check(config)) screen.line("warning: " + text);
+    for (const std::string& text : check(config, screen)) screen.line("warning: " + text);
     if (config.report || args.json)
       print_report(config.report ? *config.report : deepspeed::Report{}, args.json);
   } catch (const deepspeed::Refused& e) {

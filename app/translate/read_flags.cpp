@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/translate/flag.h"
+#include "engine/core/lower_case.h"
 #include "engine/core/suggest.h"
 
 namespace ft::translate {
@@ -31,9 +32,7 @@ bool is_flag(const std::string& word) { return word.size() > 1 && word[0] == '-'
 
 // transformers' words.
 Json truth(const Flag& flag, const std::string& word) {
-  std::string w = word;
-  std::transform(w.begin(), w.end(), w.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string w = lower_case(word);
   for (const char* yes : {"yes", "true", "t", "y", "1"})
     if (w == yes) return true;
   for (const char* no : {"no", "false", "f", "n", "0"})

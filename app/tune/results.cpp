@@ -58,9 +58,9 @@ std::string table_row(const std::vector<std::string>& fields) {
 Json as_json(const TuneRow& row) {
   return {{"settings", parse_json(row.assigned, {"settings"})},
           {"memory", row.memory},
-          {"predicted_tokens_per_second", number_json(row.predicted)},
-          {"tokens_per_second", number_json(row.tokens_per_second)},
-          {"seconds_per_step", number_json(row.seconds_per_step)},
+          {"predicted_tokens_per_second", finite_or_null(row.predicted)},
+          {"tokens_per_second", finite_or_null(row.tokens_per_second)},
+          {"seconds_per_step", finite_or_null(row.seconds_per_step)},
           {"result", row.result}};
 }
 

@@ -118,14 +118,14 @@ Summary of_arrow(const InputFile& file) {
 }  // namespace
 
 bool has_summary(const DataFile& file) {
-  const std::string kind = file.path.extension().string();
+  const std::string kind = extension_of(file.path);
   return kind == ".parquet" || kind == ".arrow";
 }
 
 Summary summarize(const DataFile& file) {
   try {
     const InputFile in(file.path.string());
-    return file.path.extension() == ".parquet" ? of_parquet(in) : of_arrow(in);
+    return extension_of(file.path) == ".parquet" ? of_parquet(in) : of_arrow(in);
   } catch (const Damage& damage) {
     throw UserError(Exit::input, str(printable(file.name), ": ", damage.what()));
   }

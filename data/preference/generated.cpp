@@ -1,6 +1,7 @@
 #include "data/preference/generated.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "data/preference/batch.h"
 #include "data/shuffle.h"
@@ -19,8 +20,11 @@ GeneratedAnswers::GeneratedAnswers(Dataset prompts, const GeneratedOptions& opti
   }
   if (answers() % options.group != 0)
     throw UserError(Exit::config,
-                    str("objective.num_generations: ", options.group, " does not divide the ", answers(),
-                        " answers of a generation (micro-batch, objective.steps_per_generation and ranks)"));
+                    str("objective.num_generations: a generation makes ", answers(),
+                        answers() == 1 ? " answer" : " answers",
+                        " (micro-batch, objective.steps_per_generation and ranks), groups have ",
+                        options.group, ": set training.per_device_train_batch_size to a multiple of ",
+                        options.group / std::gcd(options.group, options.batches)));
   if (options.batches % options.step != 0)
     throw UserError(Exit::config,
                     "objective.steps_per_generation: must be a multiple of "

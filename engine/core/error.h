@@ -38,8 +38,8 @@ std::string str(const Parts&... parts) {
   return out.str();
 }
 
-// Text from a file or a user made safe to print: control characters become \xNN, and it is cut at `limit`
-// bytes.
+// Text from a file or a user made safe to print: control characters and bytes that are not UTF-8 become \xNN,
+// and it is cut at `limit` bytes.
 std::string printable(std::string_view text, std::size_t limit = 200);
 
 }  // namespace ft

@@ -23,7 +23,7 @@ int typing_errors(std::string_view a, std::string_view b) {
 std::string nearest(std::string_view name, const std::vector<std::string>& known) {
   if (name.empty() || name.size() > 100) return "";
   std::string best;
-  int fewest = static_cast<int>(std::max<std::size_t>(1, name.size() / 3)) + 1;
+  int fewest = static_cast<int>(std::max<std::size_t>(1, (name.size() + 1) / 3)) + 1;
   for (const std::string& k : known) {
     const int errors = typing_errors(name, k);
     if (errors < fewest && errors < static_cast<int>(k.size())) fewest = errors, best = k;

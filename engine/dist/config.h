@@ -28,7 +28,8 @@ struct OffloadConfig {
       "Where it lives. none: on the device; cpu: in host memory, which on CPUs is the same; nvme: in a "
       "file.");
     f("pin_memory", pin_memory, "Pinned host memory, with device cpu on machines with a GPU.");
-    f("nvme_path", nvme_path, "With device nvme: a folder for the file, which has no name.", is_path());
+    f("nvme_path", nvme_path, "With device nvme: folder for a temporary file that no listing shows.",
+      is_path());
     f("buffer_count", buffer_count,
       "With device nvme: units of parameters, or windows of sub_group_size, on their way at once.",
       at_least(1));

@@ -125,8 +125,9 @@ SettingsText parse_settings(const std::string& text, const std::string& name) {
   return {parse_json(text, {name}, {.exit = Exit::config}), json_lines(text), printable(name)};
 }
 
-void put_setting(SettingsText& tree, const std::string& path, Json value, int line,
+void put_setting(SettingsText& tree, const std::string& written, Json value, int line,
                  const std::string& shown) {
+  const std::string path = dotted(written);
   Json* at = &tree.value;
   for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
     end = path.find('.', begin);
@@ -155,7 +156,7 @@ void override_setting(SettingsText& tree, const std::string& assignment) {
   if (equals == std::string::npos || equals == 0)
     throw UserError(Exit::config,
                     str(printable(assignment), ": an override is written section.setting=value"));
-  const std::string path = dotted(assignment.substr(0, equals)), text = assignment.substr(equals + 1);
+  const std::string path = assignment.substr(0, equals), text = assignment.substr(equals + 1);
   Json value;
   try {
     value = parse_json(text, {path});

@@ -38,8 +38,8 @@ struct SettingsText {
 };
 SettingsText parse_settings(const std::string& text, const std::string& name);
 
-// Puts a value where "a.b" or "list.0.a" says, as if it had been written in that line (0: on the command
-// line). `shown` is what errors call it.
+// Puts a value where "a.b", "list.0.a" or "list[0].a" says, as if it had been written in that line (0: on the
+// command line). `shown` is its name in errors.
 void put_setting(SettingsText& tree, const std::string& path, Json value, int line, const std::string& shown);
 // Puts "a.b=c" into a tree: c is JSON where it is JSON, else a text.
 void override_setting(SettingsText& tree, const std::string& assignment);

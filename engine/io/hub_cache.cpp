@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "engine/core/lower_case.h"
 #include "engine/core/typography.h"
 #include "engine/io/file.h"
+#include "engine/io/near_path.h"
 
 namespace ft {
 namespace {
@@ -43,7 +45,8 @@ std::optional<fs::path> snapshot(const fs::path& repository, const std::string& 
 bool is_hub_id(std::string_view text) {
   constexpr std::size_t kLongest = 96;
   const std::size_t slash = text.find('/');
-  const auto ends = [&](std::string_view end) { return text.ends_with(end); };
+  const std::string low = lower_case(std::string(text));
+  const auto ends = [&](std::string_view end) { return low.ends_with(end); };
   return text.size() <= kLongest && std::none_of(std::begin(kFiles), std::end(kFiles), ends) &&
          is_part(text.substr(0, slash)) && (slash == text.npos || is_part(text.substr(slash + 1)));
 }
@@ -67,10 +70,16 @@ std::string hub_download_command(const HubName& name) {
              name.revision == "main" ? "" : " --revision " + printable(shell_line({name.revision})));
 }
 
-std::string not_in_hub_cache(const fs::path& cache, const HubName& name, const std::string& setting) {
+std::string not_in_hub_cache(const fs::path& cache, const HubName& name, const std::string& setting,
+                             const fs::path& base) {
   std::error_code none;
+  const char* const wanted = name.kind == HubKind::model ? "folder" : "file or folder";
+  const std::string hint = hint_about_path(name.id, base);
+  if (!hint.empty() && name.id.find('/') != name.id.npos)
+    return str(printable(name.id), ": no such ", wanted, hint, " (", setting, "; the hub's cache ",
+               cache.string(), " does not have it either)");
   const bool other = name.revision != "main" && fs::is_directory(folder_of(cache, name), none);
-  return str(printable(name.id), ": no such ", name.kind == HubKind::model ? "folder" : "file or folder",
+  return str(printable(name.id), ": no such ", wanted, hint.substr(0, hint.find('?')),
              ", and the hub's cache ", cache.string(), " does not have it",
              other ? " in revision " + printable(name.revision) : "", " (", setting,
              "). This fetches it: ", hub_download_command(name));

@@ -28,10 +28,11 @@ bool is_hub_id(std::string_view text);
 std::optional<std::filesystem::path> find_in_hub_cache(const std::filesystem::path& cache,
                                                        const HubName& name);
 
-// What to tell a user who asked for it: that it is neither a folder nor in the cache, and the command that
-// fetches it. `setting` is where it was asked for.
+// The message for a user who asked for it: it is neither a folder nor in the cache, and the command that
+// fetches it. For a mistyped path the names beside it take the command's place. `setting` asked for it; a
+// path is relative to `base`.
 std::string not_in_hub_cache(const std::filesystem::path& cache, const HubName& name,
-                             const std::string& setting);
+                             const std::string& setting, const std::filesystem::path& base = {});
 // hf download org/name --repo-type dataset --revision v2
 std::string hub_download_command(const HubName& name);
 

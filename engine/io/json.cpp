@@ -40,11 +40,17 @@ std::string integer_kind(std::int64_t min, std::int64_t max) {
 
 }  // namespace
 
-Json number_json(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
+Json finite_or_null(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
 
 std::string json_text(const Json& value, int indent) {
   require(finite(value), "NaN or Inf cannot be written as JSON");
   return value.dump(indent, ' ', true, Json::error_handler_t::replace);
+}
+
+std::string json_number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return Json(value).dump();
 }
 
 std::string json_excerpt(const Json& value) {
@@ -53,6 +59,7 @@ std::string json_excerpt(const Json& value) {
   if (value.is_array())
     for (const auto& item : value)
       if (item.is_structured()) return str("an array of ", value.size());
+  if (value.is_number_float()) return json_number(value.get<double>());
   return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), 80);
 }
 

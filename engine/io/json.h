@@ -17,11 +17,15 @@ namespace ft {
 
 using Json = nlohmann::ordered_json;  // keys keep their order
 
+// The treatment of NaN, Infinity and -Infinity, which Python writes and JSON does not have.
+enum class NonFinite : std::uint8_t { refused, kept, null };
+
 struct JsonRules {
   std::size_t max_bytes = std::size_t{16} << 20;
   int max_depth = 64;
   bool unique_keys = true;  // false: the last of equal keys counts, as in Python
   Exit exit = Exit::input;  // of every error
+  NonFinite non_finite = NonFinite::refused;
 };
 
 // Where a text comes from, for messages: "FILE:LINE: not JSON: expected ',' or '}' at column 22".
@@ -30,8 +34,8 @@ struct JsonSource {
   std::int64_t first_line = 1;  // line of the text's first byte, for JSONL
 };
 
-// The text's value. NaN and Infinity, trailing commas, comments, ill-formed UTF-8, numbers beyond double and
-// anything after the value are refused with a UserError that shows the line.
+// The text's value. Trailing commas, comments, ill-formed UTF-8, numbers beyond double, anything after the
+// value and, without another rule, NaN and Infinity are refused with a UserError that shows the line.
 Json parse_json(std::string_view text, const JsonSource& source, const JsonRules& rules = {});
 Json read_json(const std::string& path, const JsonRules& rules = {});
 
@@ -39,7 +43,9 @@ Json read_json(const std::string& path, const JsonRules& rules = {});
 // indent 2 is Hugging Face's style, -1 one line. NaN and Inf are an InternalError: JSON cannot say them.
 std::string json_text(const Json& value, int indent = 2);
 // A number, or null where it is not finite.
-Json number_json(double x);
+Json finite_or_null(double x);
+// A number as JSON writes it; NaN, Infinity and -Infinity as Python does.
+std::string json_number(double value);
 // The text of a value as shown in an error: one line, cut, no control characters.
 std::string json_excerpt(const Json& value);
 
@@ -51,9 +57,9 @@ class JsonEvents {
   virtual void on_bool(bool) = 0;
   virtual void on_integer(std::int64_t) = 0;    // negative
   virtual void on_unsigned(std::uint64_t) = 0;  // 0 and above
-  virtual void on_float(double) = 0;
-  virtual void on_text(std::string&) = 0;  // may be moved from
-  virtual void on_key(std::string&) = 0;   // may be moved from
+  virtual void on_float(double) = 0;            // finite unless the rules keep others
+  virtual void on_text(std::string&) = 0;       // may be moved from
+  virtual void on_key(std::string&) = 0;        // may be moved from
   virtual void on_object(bool begins) = 0;
   virtual void on_array(bool begins) = 0;
   std::size_t offset = 0;  // bytes read so far: at a key or text, just behind its closing quote

@@ -1,15 +1,46 @@
 // Text to events to a tree. The parser is nlohmann's; limits, duplicates, lines and wording are ft's.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include "engine/core/utf8.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 
 namespace ft {
 namespace {
+
+// NaN or an infinity in a text.
+struct NonFinitePlace {
+  std::size_t at;
+  double value;  // of Infinity without its sign
+};
+
+// Replaces NaN and Infinity outside of quotes by zeros of the same length, which the parser reads, and
+// returns their places.
+std::vector<NonFinitePlace> take_non_finite(std::string& text) {
+  constexpr std::pair<std::string_view, double> kWords[] = {
+      {"NaN", std::numeric_limits<double>::quiet_NaN()},
+      {"Infinity", std::numeric_limits<double>::infinity()}};
+  std::vector<NonFinitePlace> places;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') quoted = !quoted;
+    if (quoted && text[i] == '\\') ++i;
+    if (quoted) continue;
+    for (const auto& [word, value] : kWords) {
+      if (text.compare(i, word.size(), word) != 0) continue;
+      text.replace(i, word.size(), "0E" + std::string(word.size() - 2, '0'));
+      places.push_back({i, value});
+    }
+  }
+  return places;
+}
 
 // Feeds the parser and tells how far it is.
 struct TextCursor {
@@ -32,6 +63,8 @@ struct TextCursor {
   bool operator!=(const TextCursor& o) const { return at != o.at; }
 };
 
+bool is_inside_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
 // "FILE:LINE: WHAT at column C", the line around it and a caret below.
 [[noreturn]] void fail_at(std::string_view text, std::size_t offset, const std::string& what,
                           const JsonSource& source, Exit exit) {
@@ -42,11 +75,12 @@ struct TextCursor {
   const std::size_t newline = before.rfind('\n');
   const std::size_t begin = newline == std::string_view::npos ? 0 : newline + 1;
   const std::size_t end = std::min(text.find('\n', offset), text.size());
-  const std::size_t from = offset - begin > kBefore ? offset - kBefore : begin;
+  std::size_t from = offset - begin > kBefore ? offset - kBefore : begin;
+  for (int i = 0; i < 3 && from > begin && from < offset && is_inside_character(text[from]); ++i) ++from;
   const std::string head = printable(text.substr(from, offset - from), 1000);
-  const std::string tail = printable(text.substr(offset, std::min(end - offset, kAfter)), 1000);
+  const std::string tail = printable(utf8_beginning(text.substr(offset, end - offset), kAfter), 1000);
   std::string caret;
-  for (const char c : head) caret += (static_cast<unsigned char>(c) & 0xC0) == 0x80 ? "" : " ";
+  for (const char c : head) caret += is_inside_character(c) ? "" : " ";
   throw UserError(exit, str(printable(source.file), ":", line, ": ", what, " at column ", offset - begin + 1,
                             "\n  ", head, tail, "\n  ", caret, "^"));
 }
@@ -94,7 +128,12 @@ struct Sax : nlohmann::json_sax<Json> {
   bool boolean(bool v) override { return events.on_bool(v), true; }
   bool number_integer(number_integer_t v) override { return events.on_integer(v), true; }
   bool number_unsigned(number_unsigned_t v) override { return events.on_unsigned(v), true; }
-  bool number_float(number_float_t v, const string_t&) override { return events.on_float(v), true; }
+  bool number_float(number_float_t v, const string_t&) override {
+    const bool other = next_ < non_finite.size() && non_finite[next_].at < events.offset;
+    if (other) v = std::copysign(non_finite[next_++].value, v);
+    if (other && rules.non_finite == NonFinite::null) return null();
+    return events.on_float(v), true;
+  }
   bool string(string_t& v) override { return events.on_text(v), true; }
   bool binary(binary_t&) override { return false; }
   bool key(string_t& v) override { return events.on_key(v), true; }
@@ -121,7 +160,11 @@ struct Sax : nlohmann::json_sax<Json> {
   const JsonSource& source;
   const JsonRules& rules;
   JsonEvents& events;
+  std::vector<NonFinitePlace> non_finite;  // in the text's order
   int depth = 0;
+
+ private:
+  std::size_t next_ = 0;  // of non_finite
 };
 
 // Builds the tree. Objects are vectors of pairs, so equal keys are found through a map of each open level.
@@ -189,9 +232,16 @@ void parse_json(std::string_view text, const JsonSource& source, JsonEvents& eve
                                     rules.max_bytes, " are read"));
   events.offset = 0;
   Sax sax(text, source, rules, events);
-  const char* end = text.data() + text.size();
-  Json::sax_parse(TextCursor{text.data(), text.data(), &events.offset},
-                  TextCursor{end, text.data(), &events.offset}, &sax);
+  std::string plain;
+  std::string_view parsed = text;
+  if (rules.non_finite != NonFinite::refused &&
+      (text.find("NaN") != text.npos || text.find("Infinity") != text.npos)) {
+    plain = text;
+    sax.non_finite = take_non_finite(plain);
+    parsed = plain;
+  }
+  const char *begin = parsed.data(), *end = begin + parsed.size();
+  Json::sax_parse(TextCursor{begin, begin, &events.offset}, TextCursor{end, begin, &events.offset}, &sax);
 }
 
 Json parse_json(std::string_view text, const JsonSource& source, const JsonRules& rules) {

@@ -36,38 +36,38 @@ std::int64_t whole(const Json& row, const char* key) {
 
 Json row_json(const StepRow& row) {
   Json json = {{"step", row.step},
-               {"epoch", number_json(row.epoch)},
-               {"loss", number_json(row.loss)},
-               {"learning_rate", number_json(row.learning_rate)},
-               {"grad_norm", number_json(row.grad_norm)},
-               {"tokens_per_second", number_json(row.tokens_per_second)},
+               {"epoch", finite_or_null(row.epoch)},
+               {"loss", finite_or_null(row.loss)},
+               {"learning_rate", finite_or_null(row.learning_rate)},
+               {"grad_norm", finite_or_null(row.grad_norm)},
+               {"tokens_per_second", finite_or_null(row.tokens_per_second)},
                {"num_input_tokens_seen", row.num_input_tokens_seen}};
   if (row.loss_scaling) {
-    json["loss_scale"] = number_json(row.loss_scaling->loss_scale);
+    json["loss_scale"] = finite_or_null(row.loss_scaling->loss_scale);
     json["skipped_steps"] = row.loss_scaling->skipped_steps;
   }
-  for (const auto& [name, value] : row.columns) json[name] = number_json(value);
+  for (const auto& [name, value] : row.columns) json[name] = finite_or_null(value);
   return json;
 }
 
 Json row_json(const EvalRow& row) {
   Json json = {{"step", row.step},
-               {"epoch", number_json(row.epoch)},
-               {"eval_loss", number_json(row.eval_loss)},
-               {"eval_runtime", number_json(row.seconds)}};
-  if (!std::isnan(row.perplexity)) json["perplexity"] = number_json(row.perplexity);
-  for (const auto& [name, value] : row.measures) json["eval_" + name] = number_json(value);
+               {"epoch", finite_or_null(row.epoch)},
+               {"eval_loss", finite_or_null(row.eval_loss)},
+               {"eval_runtime", finite_or_null(row.seconds)}};
+  if (!std::isnan(row.perplexity)) json["perplexity"] = finite_or_null(row.perplexity);
+  for (const auto& [name, value] : row.measures) json["eval_" + name] = finite_or_null(value);
   return json;
 }
 
 Json row_json(const Summary& summary) {
   Json json = {{"step", summary.step},
-               {"epoch", number_json(summary.epoch)},
-               {"train_loss", number_json(summary.train_loss)},
-               {"train_runtime", number_json(summary.train_runtime)},
-               {"train_tokens_per_second", number_json(summary.train_tokens_per_second)},
+               {"epoch", finite_or_null(summary.epoch)},
+               {"train_loss", finite_or_null(summary.train_loss)},
+               {"train_runtime", finite_or_null(summary.train_runtime)},
+               {"train_tokens_per_second", finite_or_null(summary.train_tokens_per_second)},
                {"num_input_tokens_seen", summary.num_input_tokens_seen},
-               {"total_flos", number_json(summary.total_flops)},
+               {"total_flos", finite_or_null(summary.total_flops)},
                {"sent_per_step", summary.sent_per_step},
                {"memory", memory_json(summary.memory)}};
   const Moved& moved = summary.moved_per_step;

@@ -150,9 +150,49 @@ TEST(DeepSpeed, UnknownKeysAtEveryDepth) {
   }
   EXPECT_TRUE(says(applied(R"({"zero_optimisation": {"stage": 2}})"), "do you mean zero_optimization?"));
   EXPECT_TRUE(says(applied(R"({"zero_optimization.stage": 2})"), "DeepSpeed has no key"));
-  EXPECT_TRUE(says(applied(R"({"zero_optimization": {"aio": {"queue_depth": 8}}})"), "do you mean aio?"));
+  EXPECT_TRUE(says(applied(R"({"zero_optimization": {"aio": {"queue_depth": 8}}})"),
+                   "aio belongs at the top of the file"));
   EXPECT_TRUE(says(applied(R"({"optimizer": {"type": "Adam", "params": {"learning_rate": 1}}})"),
                    "do you mean optimizer.params.lr?"));
+}
+
+// Every key and block of the table, put at another place, is sent back to its own.
+TEST(DeepSpeed, MisplacedKeysAreToldWhereTheyBelong) {
+  for (const Key* key : all_keys()) {
+    const std::string name = example_name(*key), last = last_of(name);
+    if (parent_of(name).empty() || find_key(last) || is_block(last) || find_block_off(name) != nullptr)
+      continue;
+    if (last == "enabled") continue;  // of too many blocks
+    const Report report = applied(Json{{last, examples(*key)[0]}}.dump());
+    if (says(report, "do you mean gradient_clipping?")) continue;
+    EXPECT_TRUE(says(report, "belongs in ") && says(report, parent_of(key->name)))
+        << name << ": " << all_of(report);
+  }
+  const auto told = [](const char* file, const char* what) {
+    const Report report = applied(file);
+    EXPECT_EQ(report.mistakes.size(), 1u) << all_of(report);
+    EXPECT_TRUE(says(report, what)) << all_of(report);
+  };
+  told(R"({"offload_optimizer": {"device": "cpu", "pin_memory": true}})",
+       "offload_optimizer belongs in zero_optimization");
+  told(R"({"zero_optimization": {"fp16": {"enabled": true}}})", "fp16 belongs at the top of the file");
+  told(R"({"optimizer": {"type": "AdamW", "lr": 1e-4}})", "lr belongs in optimizer.params");
+  told(R"({"params": {"lr": 1e-4, "betas": [0.9, 0.95]}})", "params belongs in optimizer");
+  told(R"({"params": {"warmup_num_steps": 5}})", "params belongs in scheduler");
+  told(R"({"optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "scheduler": {"type": "WarmupLR"}}}})",
+       "scheduler belongs at the top of the file");
+  told(R"({"zero_optimization": {"stage": 3, "device": "cpu"}})",
+       "device belongs in zero_optimization.offload_optimizer or in zero_optimization.offload_param");
+  told(R"({"stage": 3})", "stage belongs in zero_optimization");
+  told(R"({"zero_optimization.stage": 2})", "write a block: \"zero_optimization\": {\"stage\": ...}");
+  told(R"({"zero_optimisation": {"stage": 2, "overlap_comm": true, "offload_param": {"device": "cpu"}}})",
+       "do you mean zero_optimization?");
+}
+
+TEST(DeepSpeed, TypesOfTheRunAndOfTheFileDoNotContradict) {
+  SettingsText tree = run_with(R"("training": {"output_dir": "out", "bf16": true})");
+  const Report report = applied(R"({"fp16": {"enabled": true}})", tree);
+  EXPECT_TRUE(says(report, "fp16.enabled: is true, and training.bf16 is true (run.json:")) << all_of(report);
 }
 
 TEST(DeepSpeed, ReadingAsHjsonDoes) {

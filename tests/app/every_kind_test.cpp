@@ -77,7 +77,8 @@ TEST(EveryKind, HasAllFamilies) {
   } catch (const UserError& e) {
     known = e.what();
   }
-  const std::size_t begin = known.find("one of ") + 7, end = known.find(", is \"unknown\"");
+  const std::string start = "supported are ";
+  const std::size_t begin = known.find(start) + start.size(), end = known.find(" (model_type)");
   ASSERT_LT(end, known.size()) << known;
   std::istringstream types(known.substr(begin, end - begin));
   for (std::string type; types >> type;) {

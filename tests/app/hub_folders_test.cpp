@@ -45,5 +45,23 @@ TEST(HubFolders, IdsAreFoundAndPathsAreLeft) {
                 " does not have it (model.x). This fetches it: hf download org/other"));
 }
 
+// What looks like an id may be a path with a typing error.
+TEST(HubFolders, AMistypedPathIsToldWhatIsThere) {
+  const Scratch scratch;
+  set_variable("HF_HUB_CACHE", (scratch.folder() / "hub").string());
+  scratch.write("models/llama/config.json", "{}");
+  scratch.write("models/t5/config.json", "{}");
+  const auto what = [&](const std::string& name) {
+    HubFolders folders;
+    folders.find(name, {}, "model.x", scratch.folder());
+    return error_of(Exit::input, [&] { folders.at(name); });
+  };
+  EXPECT_EQ(what("models/lama"),
+            str("models/lama: no such folder; do you mean models/llama? (model.x; the hub's cache ",
+                (scratch.folder() / "hub").string(), " does not have it either)"));
+  EXPECT_EQ(what("models/qwen3").substr(0, 54), "models/qwen3: no such folder; models has llama, t5 (mo");
+  EXPECT_NE(what("org/other").find("This fetches it: hf download org/other"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace ft

@@ -241,9 +241,10 @@ TEST_F(Init, SizesThatAreWrongAreNamed) {
 TEST_F(Init, KindsAreNamed) {
   EXPECT_EQ(
       refused({{"model_type", "falcon"}}),
-      "3 config.json: model_type must be one of llama, mistral, qwen2, qwen3, gemma2, gemma3_text, phi3, "
-      "granite, olmo2, smollm3, opt, gpt2, gpt_neox, mixtral, qwen2_moe, qwen3_moe, olmoe, t5, mt5, is "
-      "\"falcon\"");
+      "3 config.json: falcon models are not supported; supported are llama, mistral, qwen2, qwen3, gemma2, "
+      "gemma3_text, phi3, granite, olmo2, smollm3, opt, gpt2, gpt_neox, mixtral, qwen2_moe, qwen3_moe, "
+      "olmoe, "
+      "t5, mt5 (model_type)");
   EXPECT_EQ(refused({{"model_type", nullptr}}), "3 config.json: has no model_type; it must be a string");
   const std::string types = " must be one of float32, bfloat16, float16 (--dtype sets another), is ";
   EXPECT_EQ(refused({{"dtype", "float64"}}), "3 config.json: dtype" + types + "\"float64\"");

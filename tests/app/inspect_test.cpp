@@ -90,6 +90,33 @@ TEST_F(InspectTest, Columns) {
   EXPECT_EQ(j["columns"].dump(), R"([{"name":"prompt","type":"string"},{"name":"word","type":"string"}])");
 }
 
+TEST_F(InspectTest, RowsAndSettings) {
+  const std::string rows =
+      folder.write("a.jsonl", "{\"q\": \"x\", \"n\": 1}\n{\"q\": \"y\", \"n\": null, \"m\": []}\n");
+  EXPECT_EQ(text(rows), rows + "  2 rows, " + std::to_string(std::filesystem::file_size(rows)) +
+                            " bytes\n  q: text\n  n: null, number\n  m: list\n"
+                            "ft data show --config run.json shows how rows become tokens\n");
+  EXPECT_EQ(json(rows)["kind"], "rows");
+  EXPECT_EQ(json(folder.write("b.CSV", "a,b\r1,2\r"))["columns"][1]["name"], "b");
+  EXPECT_EQ(json(folder.write("c.json", "[{}, {}]"))["rows"], 2);
+  const std::string run =
+      folder.write("run.json", "{\n \"model\": {\"model_name_or_path\": \"m\"},\n \"data\": {}\n}\n");
+  EXPECT_EQ(json(run)["kind"], "run settings");
+  EXPECT_NE(text(run).find("  model: {\"model_name_or_path\":\"m\"}\n"), std::string::npos) << text(run);
+  EXPECT_NE(text(run).find("ft validate --config "), std::string::npos);
+  const std::string tokenizer = folder.write("tokenizer.json",
+                                             R"({"added_tokens": [{"id": 2}],
+          "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": ["a b"]}})");
+  EXPECT_EQ(text(tokenizer), tokenizer + "  tokenizer, BPE, 2 tokens, 1 merge, 1 added\n");
+  EXPECT_EQ(json(folder.write("config.json", "{\"model_type\": \"llama\"}"))["kind"], "model settings");
+  EXPECT_EQ(json(folder.write("other.json", "{\"x\": 1}"))["kind"], "json");
+  const std::string broken = folder.write("broken.json", "{\n \"model\": {,\n}\n");
+  EXPECT_NE(error_of([&] { text(broken); }).find("broken.json:2: not JSON"), std::string::npos);
+  EXPECT_NE(
+      error_of([&] { text(folder.write("a.bin", "0123456789")); }).find("no file that ft inspect knows"),
+      std::string::npos);
+}
+
 TEST_F(InspectTest, AnAdapter) {
   folder.write("adapter_config.json",
                R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"]})");

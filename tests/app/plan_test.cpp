@@ -65,13 +65,34 @@ TEST(PlanForAGpu, LongSequencesFit) {
   EXPECT_GT(longest("80GB"), 400'000);
 }
 
+constexpr const char* kSeventyBillion = R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "vocab_size": 32000, "hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80,
+    "num_attention_heads": 64, "num_key_value_heads": 8, "max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-5})";
+
+// In types of 16 bits it would fit with its weights elsewhere, and four times faster in 4 bits.
+TEST(PlanForAGpu, ProposesFourBitsWhereWeightsHaveToMove) {
+  const test::TempFolder folder;
+  folder.write("config.json", kSeventyBillion);
+  const Outcome o = run({"plan", "--model", folder / "config.json", "--gpu", "24GB", "training.bf16=true",
+                         "training.gradient_checkpointing=true", "training.per_device_train_batch_size=1"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_NE(o.out.find("  quantization.load_in_4bit=true zero_optimization.offload_param.device=cpu  "),
+            std::string::npos)
+      << o.out;
+}
+
+TEST(PlanForAGpu, SaysWhatTheModelWasMadeFor) {
+  const Outcome o = run({"plan", "--model", kBase, "--gpu", "h200"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_NE(o.out.find("longest sample that fits: "), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find(" tokens (the model was made for 512)\n"), std::string::npos) << o.out;
+}
+
 // LLaMA-2-70B with QLoRA, whose weights alone are larger than the GPU, with them in the host's memory.
 TEST(PlanForAGpu, SeventyBillionFitIntoTwentyFourGigabytes) {
   const test::TempFolder folder;
-  folder.write("config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
-    "vocab_size": 32000, "hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80,
-    "num_attention_heads": 64, "num_key_value_heads": 8, "max_position_embeddings": 4096,
-    "rms_norm_eps": 1e-5})");
+  folder.write("config.json", kSeventyBillion);
   const auto planned = [&](const std::vector<std::string>& more) {
     std::vector<std::string> all{"plan",
                                  "--model",

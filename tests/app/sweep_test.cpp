@@ -88,6 +88,16 @@ TEST_F(SweepGrid, PathsAreRelativeToTheConfiguration) {
   EXPECT_EQ(plan.runs[0].config.model.model_name_or_path, (folder_ / "a/b").string());
 }
 
+TEST_F(SweepGrid, ElementsOfListsCanBeSwept) {
+  for (const std::string path : {"data.datasets[0].path", "data.datasets.0.path"}) {
+    const SweepPlan plan = read(R"({"grid": {")" + path + R"(": ["a.jsonl", "b.jsonl"]}})");
+    EXPECT_EQ(names(plan), (std::vector<std::string>{"path=a.jsonl", "path=b.jsonl"}));
+    EXPECT_EQ(plan.runs[1].config.data.datasets[0].path, (folder_ / "b.jsonl").string());
+  }
+  EXPECT_NE(mistake(R"({"grid": {"data.datasets[1].path": ["a.jsonl"]}})").find("the list has no element 1"),
+            std::string::npos);
+}
+
 TEST_F(SweepGrid, NamesAreUniqueAndShort) {
   const SweepPlan plan = read(R"({"grid": {"training.seed": [1, 1], "logging.run_name": ["../x", ".. x"]}})");
   EXPECT_EQ(names(plan), (std::vector<std::string>{"seed=1,run_name=.._x", "seed=1,run_name=.._x.2",

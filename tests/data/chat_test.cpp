@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "data/chat_format.h"
+#include "data/chat_markers.h"
 #include "data/chat_template.h"
 #include "data/load.h"
 #include "tests/data/scratch.h"
@@ -70,6 +71,30 @@ TEST_F(ChatTest, WhatEachFormatWrites) {
       "request.\n\n### Instruction:\nHi\n\n### Response:Yo</s>\n\n");
   EXPECT_EQ(text("plain", kTalk), "<s>Be brief.\nHi\nYo</s>\nBye\nCiao</s>\n");
   EXPECT_EQ(chat_format_by_name("vicuna"), std::nullopt);
+}
+
+// Templates of other models, whose markers this tokenizer has not.
+TEST_F(ChatTest, MarkersThatTheTokenizerSplits) {
+  const Scratch s;
+  const auto note = [&](const std::string& setting) {
+    return note_about_markers(setting, s.folder(), *tokenizer);
+  };
+  EXPECT_EQ(note("plain") + note("llama2") + note("mistral") + note("alpaca") + note("zephyr") + note("own"),
+            "");
+  EXPECT_NE(note("llama3").find("the tokenizer splits <|start_header_id|> ("), std::string::npos)
+      << note("llama3");
+  EXPECT_NE(note("llama3").find(", <|eot_id|> ("), std::string::npos) << note("llama3");
+  EXPECT_NE(note("gemma").find("<start_of_turn> ("), std::string::npos) << note("gemma");
+  EXPECT_NE(note("{% for m in messages %}<|user|>{{ m.content }}{% endfor %}").find("<|user|> ("),
+            std::string::npos);
+  s.write("own.jinja", "<|im_start|>{{ messages[0].content }} < b <|x y|> <|");
+  EXPECT_NE(note("own.jinja").find("splits <|im_start|> ("), std::string::npos);
+  EXPECT_EQ(note("own.jinja").find("x y"), std::string::npos);
+  EXPECT_EQ(note("missing.jinja"), "");
+  EXPECT_TRUE(is_template_file("a/Own.JINJA"));
+  const auto grown = make_tokenizer(source_path("tests/data/tiny_tokenizer"),
+                                    {{.content = "<|im_start|>"}, {.content = "<|im_end|>"}});
+  EXPECT_EQ(note_about_markers("chatml", s.folder(), *grown), "");
 }
 
 TEST_F(ChatTest, PromptsEndWhereAnAnswerBegins) {

@@ -49,11 +49,11 @@ TEST_F(GeneratedTest, PromptsKeepTheirRows) {
   const Dataset d = load("{\"prompt_ids\":[5,6],\"answer\":7,\"level\":{\"a\":1}}\n");
   EXPECT_EQ(ids(d[0].input_ids), (Ids{5, 6}));
   EXPECT_EQ(ids(d[0].labels), (Ids{-100, -100}));
-  EXPECT_EQ(Json::parse(d.row_text(0)), (Json{{"prompt_ids", {5, 6}}, {"answer", 7}, {"level", {{"a", 1}}}}));
+  EXPECT_EQ(d.prompt_row(0), (Json{{"prompt_ids", {5, 6}}, {"answer", 7}, {"level", {{"a", 1}}}}));
 }
 
 TEST_F(GeneratedTest, TheAnswerHasItsUsualNames) {
-  const auto answer = [&](const std::string& row) { return Json::parse(load(row).row_text(0))["answer"]; };
+  const auto answer = [&](const std::string& row) { return load(row).prompt_row(0)["answer"]; };
   EXPECT_EQ(answer(R"({"prompt":"a","completion":"b"})"), "b");
   EXPECT_EQ(answer(R"({"prompt":"a","solution":"c"})"), "c");
   EXPECT_EQ(answer(R"({"prompt":"a","answer":"d","completion":"b"})"), "d");
@@ -136,7 +136,7 @@ TEST_F(GeneratedTest, AnswersAreRowsOfMicroBatches) {
 TEST_F(GeneratedTest, WhatFillsNoGenerationIsRefused) {
   const auto make = [&](const GeneratedOptions& o) { GeneratedAnswers(prompts(4), o); };
   EXPECT_NE(error_of(Exit::config, [&] { make({.group = 3, .rows = 2, .batches = 2, .step = 2}); })
-                .find("objective.num_generations: 3"),
+                .find("groups have 3: set training.per_device_train_batch_size to a multiple of 3"),
             std::string::npos);
   EXPECT_NE(error_of(Exit::config, [&] { make({.group = 2, .rows = 2, .batches = 3, .step = 2}); })
                 .find("objective.steps_per_generation"),

@@ -51,7 +51,7 @@ TEST_F(JsonTokenizerTest, ModelsAndAddedTokens) {
   EXPECT_EQ(t->decode(Ids{2, 4, 1}, true), "ab b");
   EXPECT_EQ(t->bos(), std::nullopt);
   EXPECT_EQ(t->decode(Ids{5, 2, 1 << 30, 1, -1}, false), "ab b");  // ids without a token are no text
-  EXPECT_EQ(error_of(Exit::input, [&] { t->encode("a\xFF"); }), "a text is not UTF-8: a\xFF");
+  EXPECT_EQ(error_of(Exit::input, [&] { t->encode("a\xFF"); }), "a text is not UTF-8: a\\xff");
 }
 
 // As in files made of Gemma's GGUF; Hugging Face's library takes the last.

@@ -64,6 +64,29 @@ TEST_F(Load, TokenizedRows) {
   EXPECT_EQ(data.eval.size(), 0);
 }
 
+// As pandas writes what is missing, in columns that are not read.
+TEST_F(Load, NumbersThatAreNone) {
+  const std::string rows = "{\"input_ids\": [1, 2], \"score\": NaN, \"all\": {\"x\": [-Infinity]}}\n";
+  EXPECT_EQ(ids(load(rows).train, 0), (Ids{1, 2}));
+  scratch.write("t.json", "[" + rows + ", " + rows + "]");
+  config.datasets = from("t.json");
+  EXPECT_EQ(load().train.size(), 2);
+  config.datasets = from("t.jsonl");
+  EXPECT_EQ(error("{\"input_ids\": [1, NaN]}\n"),
+            "t.jsonl:1: input_ids[1]: expected an integer, not the number NaN");
+  EXPECT_EQ(error("{\"input_ids\": Infinity}\n"),
+            "t.jsonl:1: input_ids: expected a list of integers, not the number Infinity");
+}
+
+TEST_F(Load, AMissingFileHasAPlaceAndANeighbour) {
+  scratch.write("train.jsonl", "");
+  config.datasets = from("trian.jsonl");
+  config.datasets[0].place = "run.json:5";
+  EXPECT_EQ(
+      error(),
+      "trian.jsonl: no such file or folder; do you mean train.jsonl? (run.json:5: data.datasets[0].path)");
+}
+
 TEST_F(Load, ErrorsNameTheLine) {
   const std::string good = "{\"input_ids\": [1, 2]}\n";
   EXPECT_EQ(error(good + "{\"input_ids\": [5, -6, 7]}"),
@@ -115,7 +138,7 @@ TEST_F(Load, ErrorsOfJson) {
   EXPECT_EQ(error(good + std::string("{\"input_ids\": \0[1, 2]}", 22)), "t.jsonl:2: not JSON: a zero byte");
   EXPECT_EQ(error(good + "{\"input_ids\": [1, 2], \"x\": \"\xFF\xC3\xBC\"}"),
             "t.jsonl:2: not JSON: invalid string: ill-formed UTF-8 byte at column 29\n  {\"input_ids\": [1, "
-            "2], \"x\": \"\xFF\xC3\xBC\"}\n"
+            "2], \"x\": \"\\xff\xC3\xBC\"}\n"
             "                              ^");
   EXPECT_EQ(error(good + "{\"input_ids\": [1, 2]} {}"),
             "t.jsonl:2: not JSON: more text after the value at column 23\n"

@@ -125,6 +125,34 @@ TEST(RowReader, Tables) {
   EXPECT_EQ(error("a,b\n1,\xFF\n"), "t.csv:2: column 2 is not UTF-8");
 }
 
+TEST(RowReader, EveryLineEnd) {
+  const Scratch s;
+  const Rows table{{2, R"({"a": "1", "b": "2"})"}, {4, R"({"a": "x\u000dy", "b": "\u000d\u000az"})"}};
+  for (const std::string end : {"\n", "\r\n", "\r"}) {
+    EXPECT_EQ(rows_of(s, "a.csv", "a,b" + end + "1,2" + end + end + "\"x\ry\",\"\r\nz\"" + end), table);
+    EXPECT_EQ(rows_of(s, "a.tsv", "a\tb" + end + "1\t2" + end), (Rows{table[0]}));
+    EXPECT_EQ(rows_of(s, "a.jsonl", "{\"a\": 1}" + end + end + "{\"b\": 2}" + end),
+              (Rows{{1, "{\"a\": 1}"}, {3, "{\"b\": 2}"}}));
+    EXPECT_EQ(rows_of(s, "a.txt", "one" + end + "two"),
+              (Rows{{1, R"({"text": "one"})"}, {2, R"({"text": "two"})"}}));
+    EXPECT_EQ(error_of(Exit::input, [&] { rows_of(s, "t.csv", "a,b" + end + "1,2" + end + "1" + end); })
+                  .substr(0, 8),
+              "t.csv:3:");
+  }
+}
+
+TEST(RowReader, EndingsInUpperCase) {
+  const Scratch s;
+  EXPECT_EQ(rows_of(s, "A.CSV", "a\n1\n").size(), 1U);
+  EXPECT_EQ(rows_of(s, "A.Tsv", "a\tb\n1\t2\n").size(), 1U);
+  EXPECT_EQ(rows_of(s, "A.JSON", "[{}, {}]").size(), 2U);
+  EXPECT_EQ(rows_of(s, "A.JSONL.GZ", kGzip).size(), 2U);
+  EXPECT_EQ(rows_of(s, "A.JsonL.Zst", kZstd).size(), 2U);
+  EXPECT_EQ(kind_of_file("a/B.CSV.GZ"), ".csv");
+  EXPECT_TRUE(is_data_file("B.Parquet"));
+  EXPECT_FALSE(is_data_file("B.MD"));
+}
+
 TEST(RowReader, LinesOfText) {
   const Scratch s;
   EXPECT_EQ(rows_of(s, "a.txt", "one \"two\"\r\n\n three\n"),

@@ -276,7 +276,7 @@ TEST(GrpoLife, ARewardMayBeLeftOut) {
 TEST(GrpoLife, WhatMakesNoSenseIsRefused) {
   const OnlinePlace w;
   const std::pair<std::vector<std::string>, const char*> refused[] = {
-      {{"objective.num_generations=5"}, "objective.num_generations: 5 does not divide"},
+      {{"objective.num_generations=5"}, "objective.num_generations: a generation makes "},
       {{"objective.steps_per_generation=9"}, "objective.steps_per_generation"},
       {{"objective.max_completion_length=20"}, "objective.max_completion_length"},
       {{"objective.reward_weights=[1, 2]"}, "2 of them for 1 rewards"},

@@ -1,6 +1,7 @@
 #include "engine/train/objectives/rollouts.h"
 
 #include <cmath>
+#include <numeric>
 #include <span>
 
 #include "engine/core/error.h"
@@ -66,8 +67,11 @@ std::vector<double> reward_figures(const std::vector<double>& rewards, std::int6
 Rollouts::Rollouts(const BatchSource& from, const RolloutOptions& options) : from_(from), options_(options) {
   const std::int64_t rows = options.rows * options.batches, batches = from.batches_per_epoch();
   if (rows % options.group != 0)
-    throw UserError(Exit::config, str("objective.num_generations: ", options.group, " does not divide the ",
-                                      rows, " rows of a step (micro-batch, accumulation and ranks)"));
+    throw UserError(Exit::config,
+                    str("objective.num_generations: a step has ", rows, rows == 1 ? " row" : " rows",
+                        " (micro-batch, accumulation and ranks), groups have ", options.group,
+                        ": set training.per_device_train_batch_size to a multiple of ",
+                        options.group / std::gcd(options.group, options.batches)));
   const bool whole = batches > 0 && from.shape(0, batches - 1).compared == options.rows;  // the last of them
   steps_ = (whole ? batches : batches - 1) / options.batches;
   if (steps_ <= 0) throw UserError(Exit::input, str("the data has fewer rows than a step takes, ", rows));

@@ -1,17 +1,16 @@
 #include "engine/train/optimizers/arguments.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
+
+#include "engine/core/lower_case.h"
 
 namespace ft {
 namespace {
 
 Json value_of_text(const std::string& text) {
-  std::string word = text;
-  std::transform(word.begin(), word.end(), word.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string word = lower_case(text);
   if (word == "true" || word == "false") return word == "true";
   if (const Json number = Json::parse(text, nullptr, false); number.is_number()) return number;
   double number = 0;  // of more forms than JSON has: .5, 1.

@@ -42,7 +42,7 @@ TEST(Json, SaysWhereItIsWrong) {
   EXPECT_EQ(refusal(""), "3 a.json:1: not JSON: it ends too early at column 1\n  \n  ^");
   EXPECT_EQ(refusal("{\"a\": // no\n 1}").substr(0, 34), "3 a.json:1: not JSON: invalid lite");
   EXPECT_EQ(refusal("[\"\xff\"]"),
-            "3 a.json:1: not JSON: invalid string: ill-formed UTF-8 byte at column 3\n  [\"\xff\"]\n    ^");
+            "3 a.json:1: not JSON: invalid string: ill-formed UTF-8 byte at column 3\n  [\"\\xff\"]\n    ^");
   EXPECT_NE(refusal("[\"\\ud800\"]").find("surrogate"), std::string::npos);
   EXPECT_NE(refusal(std::string("[\"a\0b\"]", 7)).find("control character"), std::string::npos);
 }
@@ -51,6 +51,26 @@ TEST(Json, ErrorsAreSafeToPrint) {
   EXPECT_EQ(refusal("[\x1b]").find('\x1b'), std::string::npos);
   EXPECT_LT(refusal("{\"" + std::string(100000, 'x') + "\"}").size(), 400u);
   EXPECT_LT(refusal("[1 " + std::string(100000, 'x')).size(), 400u);
+}
+
+TEST(Json, NanAndInfinityByTheRules) {
+  const std::string text =
+      R"({"a": NaN, "b": [-Infinity, 1.5, Infinity, 0E0, "NaN \" NaN"], "c": {"d":NaN}})";
+  EXPECT_THROW(parse_json(text, {"f"}), UserError);
+  const Json null = parse_json(text, {"f"}, {.non_finite = NonFinite::null});
+  EXPECT_EQ(null.dump(), R"({"a":null,"b":[null,1.5,null,0.0,"NaN \" NaN"],"c":{"d":null}})");
+  const Json kept = parse_json(text, {"f"}, {.non_finite = NonFinite::kept});
+  EXPECT_TRUE(std::isnan(kept["a"].get<double>()));
+  EXPECT_TRUE(std::isnan(kept["c"]["d"].get<double>()));
+  EXPECT_EQ(kept["b"][0], -std::numeric_limits<double>::infinity());
+  EXPECT_EQ(kept["b"][1], 1.5);
+  EXPECT_EQ(kept["b"][2], std::numeric_limits<double>::infinity());
+  EXPECT_EQ(kept["b"][3], 0.0);
+  EXPECT_EQ(json_excerpt(kept["b"][0]), "-Infinity");
+  EXPECT_EQ(parse_json("NaN", {"f"}, {.non_finite = NonFinite::null}), nullptr);
+  // Mistakes are shown as the text has them.
+  const std::string what = refusal("[NaN, x]", {.non_finite = NonFinite::kept});
+  EXPECT_TRUE(what.ends_with(" at column 7\n  [NaN, x]\n        ^")) << what;
 }
 
 TEST(Json, LimitsDepthAndSize) {
