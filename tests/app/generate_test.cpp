@@ -244,7 +244,7 @@ TEST_F(Generate, Bf16IsThereToo) {
 
 TEST_F(Generate, RowsThatAreWrong) {
   EXPECT_EQ(error(""), ": has no rows");
-  EXPECT_EQ(error("{\"prompt\": \"a\"}\n[1]\n"), ":2: the row is an array of 1, not an object");
+  EXPECT_EQ(error("{\"prompt\": \"a\"}\n[1]\n"), ":2: the row is [1], not an object");
   EXPECT_EQ(error("{\"text\": \"a\"}"), ":1: a row needs either prompt (a string) or input_ids (token ids)");
   EXPECT_EQ(error("{\"prompt\": \"a\", \"input_ids\": [1]}"),
             ":1: a row needs either prompt (a string) or input_ids (token ids)");
