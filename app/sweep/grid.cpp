@@ -102,7 +102,9 @@ SweepRun make_run(SettingsText tree, const Point& point, const std::filesystem::
   tree.value.erase("sweep");
   for (const Value& v : point) {
     const auto line = tree.lines.find(v.place);
-    put_setting(tree, v.path, v.value, line == tree.lines.end() ? 0 : line->second, v.place);
+    const int number = line == tree.lines.end() ? 0 : line->second;
+    const std::string where = str(tree.name, number > 0 ? str(":", number) : "", ": ", v.place);
+    put_setting(tree, v.path, v.value, number, where);
     run.settings.emplace_back(v.path, shown(v.value));
   }
   for (const Value& v : point) settle_offload(tree, v.path);

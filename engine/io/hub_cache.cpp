@@ -74,14 +74,13 @@ std::string not_in_hub_cache(const fs::path& cache, const HubName& name, const s
                              const fs::path& base) {
   std::error_code none;
   const char* const wanted = name.kind == HubKind::model ? "folder" : "file or folder";
-  const std::string hint = hint_about_path(name.id, base);
-  if (!hint.empty() && name.id.find('/') != name.id.npos)
-    return str(printable(name.id), ": no such ", wanted, hint, " (", setting, "; the hub's cache ",
-               cache.string(), " does not have it either)");
+  if (const std::string hint = hint_about_path(name.id, base); !hint.empty())
+    return str(printable(name.id), ": no such ", wanted, hint, " (", setting,
+               ")\n  as an id of the hub: ", cache.string(),
+               " does not have it; this fetches it: ", hub_download_command(name));
   const bool other = name.revision != "main" && fs::is_directory(folder_of(cache, name), none);
-  return str(printable(name.id), ": no such ", wanted, hint.substr(0, hint.find('?')),
-             ", and the hub's cache ", cache.string(), " does not have it",
-             other ? " in revision " + printable(name.revision) : "", " (", setting,
+  return str(printable(name.id), ": no such ", wanted, ", and the hub's cache ", cache.string(),
+             " does not have it", other ? " in revision " + printable(name.revision) : "", " (", setting,
              "). This fetches it: ", hub_download_command(name));
 }
 

@@ -29,8 +29,8 @@ std::optional<std::filesystem::path> find_in_hub_cache(const std::filesystem::pa
                                                        const HubName& name);
 
 // The message for a user who asked for it: it is neither a folder nor in the cache, and the command that
-// fetches it. For a mistyped path the names beside it take the command's place. `setting` asked for it; a
-// path is relative to `base`.
+// fetches it; first, for what may be a mistyped path, the names beside it. `setting` asked for it; a path is
+// relative to `base`.
 std::string not_in_hub_cache(const std::filesystem::path& cache, const HubName& name,
                              const std::string& setting, const std::filesystem::path& base = {});
 // hf download org/name --repo-type dataset --revision v2

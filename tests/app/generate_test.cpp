@@ -247,7 +247,7 @@ TEST_F(Generate, Bf16IsThereToo) {
 
 TEST_F(Generate, RowsThatAreWrong) {
   EXPECT_EQ(error(""), ": has no rows");
-  EXPECT_EQ(error("{\"prompt\": \"a\"}\n[1]\n"), ":2: the row is an array of 1, not an object");
+  EXPECT_EQ(error("{\"prompt\": \"a\"}\n[1]\n"), ":2: the row is [1], not an object");
   const std::string kinds =
       ":1: a row needs prompt (a text or a list of messages), messages, question, instruction or input_ids "
       "(token "

@@ -57,8 +57,9 @@ TEST(HubFolders, AMistypedPathIsToldWhatIsThere) {
     return error_of(Exit::input, [&] { folders.at(name); });
   };
   EXPECT_EQ(what("models/lama"),
-            str("models/lama: no such folder; do you mean models/llama? (model.x; the hub's cache ",
-                (scratch.folder() / "hub").string(), " does not have it either)"));
+            str("models/lama: no such folder; do you mean models/llama? (model.x)\n  as an id of the hub: ",
+                (scratch.folder() / "hub").string(),
+                " does not have it; this fetches it: hf download models/lama"));
   EXPECT_EQ(what("models/qwen3").substr(0, 54), "models/qwen3: no such folder; models has llama, t5 (mo");
   EXPECT_NE(what("org/other").find("This fetches it: hf download org/other"), std::string::npos);
 }

@@ -94,7 +94,7 @@ TEST_F(InspectTest, RowsAndSettings) {
   const std::string rows =
       folder.write("a.jsonl", "{\"q\": \"x\", \"n\": 1}\n{\"q\": \"y\", \"n\": null, \"m\": []}\n");
   EXPECT_EQ(text(rows), rows + "  2 rows, " + std::to_string(std::filesystem::file_size(rows)) +
-                            " bytes\n  q: text\n  n: null, number\n  m: list\n"
+                            " B\n  q: text\n  n: null, number\n  m: list\n"
                             "ft data show --config run.json shows how rows become tokens\n");
   EXPECT_EQ(json(rows)["kind"], "rows");
   EXPECT_EQ(json(folder.write("b.CSV", "a,b\r1,2\r"))["columns"][1]["name"], "b");
