@@ -13,8 +13,8 @@ namespace ft {
 
 class Asking {
  public:
-  // `folder`: the adapter's or the model's, which may say how it was trained; data.chat_template on the command
-  // line comes before it, and "none" there means texts as they are. The tokenizer outlives it.
+  // `folder`: the adapter's or the model's, which may say how it was trained. data.chat_template of the
+  // command line comes before it; "none" there means texts as they are. The tokenizer outlives this.
   Asking(const Answerer&, const std::string& folder, const std::string& tokenizer_path, const Tokenizer&);
   // The same of the model itself, with its adapter and its tokenizer.
   explicit Asking(const Answerer&);

@@ -1,5 +1,5 @@
-// Random requests to ft serve whose model answers any id, also such as its tokenizer has no token for: each gets
-// an answer or an error in OpenAI's form, and the server lives.
+// Random requests to ft serve whose model answers any id, also ids that its tokenizer has no token for: each
+// gets an answer or an error in OpenAI's form, and the server lives.
 #include <gtest/gtest.h>
 
 #include <random>
