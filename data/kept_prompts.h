@@ -20,7 +20,7 @@ struct KeptPrompts {
   std::string kwargs;                        // data.chat_template_kwargs as JSON; "": none
 };
 
-// Nothing where there is no such file. UserError (exit 3) where it is none of ft's.
+// Returns nothing if there is no such file. Throws UserError (exit 3) if it is not ft's.
 std::optional<KeptPrompts> read_kept_prompts(const std::string& folder);
 
 // Writes the file, and a template that is no name as chat_template.jinja. Rows of unknown form change

@@ -16,7 +16,7 @@ const char* const kTemplate =
     "{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>"
     "{% endfor %}{{ eos_token }}{% endfor %}{% if add_generation_prompt %}assistant:\n{% endif %}";
 
-// What the openai package sends: content null, arguments as text.
+// A call as the openai package sends it: arguments are text.
 const Json kCall{{"id", "abc"},
                  {"type", "function"},
                  {"function", {{"name", "weather"}, {"arguments", R"({"city": "Oslo"})"}}}};
