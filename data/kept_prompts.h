@@ -1,4 +1,4 @@
-// How rows were written for the model, kept in its folder, so that it is asked in the same way later: the file
+// The way in which rows were written, kept in its folder, so that it is asked in the same way later: the file
 // ft_prompts.json beside the tokenizer's. Other programs pass over it; a template of the run's own is also
 // written as chat_template.jinja, which they read.
 #pragma once
@@ -20,11 +20,11 @@ struct KeptPrompts {
   std::string kwargs;                        // data.chat_template_kwargs as JSON; "": none
 };
 
-// Nothing where there is no such file. UserError (exit 3) where it is none of ft's.
+// Returns nothing if there is no such file. Throws UserError (exit 3) if it is not ft's.
 std::optional<KeptPrompts> read_kept_prompts(const std::string& folder);
 
-// Writes the file, and a template that is no name as chat_template.jinja. Rows of unknown form change nothing:
-// what the model's folder says still holds.
+// Writes the file, and a template that is no name as chat_template.jinja. Rows of unknown form change
+// nothing, so that what the model's folder says still holds.
 void keep_prompts(const std::string& folder, Written, const DataConfig&,
                   const std::filesystem::path& tokenizer_path);
 

@@ -10,7 +10,7 @@ class AnswerOut {
  public:
   // `aside`: where to say what is not part of the answer.
   explicit AnswerOut(Screen& aside);
-  // On a terminal control characters are shown as \xNN, except line feeds and tabs; a pipe gets them as they are.
+  // On a terminal, control characters but line feeds and tabs are shown as \xNN. A pipe gets the bytes.
   void add(const std::string& piece);
   // The answer's line feed. Says aside that an answer is empty.
   void end();

@@ -1,5 +1,5 @@
-// How a model is asked: as its rows were written in training, where its folder says so (data/kept_prompts.h),
-// else conversations with its chat template and texts as they are; and where its answers end.
+// Writes questions for a model as its rows were written in training, if its folder says so
+// (data/kept_prompts.h). Else conversations are written with its chat template, and texts as they are.
 #pragma once
 #include <optional>
 #include <string>
@@ -13,10 +13,10 @@ namespace ft {
 
 class Asking {
  public:
-  // `folder`: the adapter's or the model's, which may say how it was trained; data.chat_template on the command
-  // line comes before it, and "none" there means texts as they are. The tokenizer outlives it.
+  // `folder`: the adapter's or the model's, which may say how it was trained. data.chat_template of the
+  // command line comes before it; "none" there means texts as they are. The tokenizer outlives this.
   Asking(const Answerer&, const std::string& folder, const std::string& tokenizer_path, const Tokenizer&);
-  // The same of the model itself, with its adapter and its tokenizer.
+  // For the model itself, with its adapter and its tokenizer.
   explicit Asking(const Answerer&);
 
   // Conversations have several turns; else each question is asked alone.
@@ -26,11 +26,11 @@ class Asking {
   bool is_known() const { return written_ != Written::unknown; }
   Written written() const { return written_; }
 
-  // Tokens up to where the answer begins. Throws std::invalid_argument: what is wrong with the conversation.
+  // Returns the tokens before the answer. Throws std::invalid_argument for a conversation that is wrong.
   std::vector<std::int32_t> conversation(ChatTurns) const;
-  // One question, as trained; where that is not known, the text as it is.
+  // Returns the tokens of a question: as trained, or the text as it is if training is not known.
   std::vector<std::int32_t> question(const std::string& text) const;
-  // The same of Alpaca's instruction, with an input or ""; where it is not known, in Alpaca's words.
+  // Returns the tokens of an instruction with an input or "": as trained, or in Alpaca's words.
   std::vector<std::int32_t> instruction(const std::string& text, const std::string& input) const;
 
   const AnswerEnds& plain_ends() const { return plain_; }  // of a continued text

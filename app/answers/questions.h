@@ -19,12 +19,12 @@ struct Questions {
   std::vector<const AnswerEnds*> ends;   // of each
   std::optional<TokenChooser> of_turns;  // for prompts that are conversations
   std::optional<Asking> asking;          // nothing: there is no tokenizer
-  bool reworded = false;                 // some texts were written as in training, not as they are
+  bool reworded = false;                 // some texts were written as in training
 };
 
-// UserError (exit 3) that names the row. The answerer outlives what is returned.
+// Throws UserError (exit 3) that names the row. The answerer outlives the questions.
 std::unique_ptr<Questions> read_questions(const std::string& file, const Answerer&);
-// One text. UserError (exit 2).
+// For one text. Throws UserError (exit 2).
 std::unique_ptr<Questions> one_question(const std::string& text, const Answerer&);
 
 }  // namespace ft

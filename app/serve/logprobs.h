@@ -9,10 +9,11 @@
 
 namespace ft {
 
-// Of /v1/completions: tokens, token_logprobs, top_logprobs and text_offset, each a list. `offset`: characters of the
-// text before the first token; afterwards, before the next one. top: whether likeliest tokens were asked for.
+// For /v1/completions: tokens, token_logprobs, top_logprobs and text_offset, each a list. `offset`:
+// characters before the first token; afterwards, before the next one. `top`: the likeliest tokens were asked
+// for.
 Json completion_logprobs(std::span<const ScoredToken>, const Tokenizer&, bool top, std::int64_t& offset);
-// Of /v1/chat/completions: content, a list of a token each.
+// For /v1/chat/completions: content, a list of a token each.
 Json chat_logprobs(std::span<const ScoredToken>, const Tokenizer&);
 
 }  // namespace ft

@@ -1,6 +1,6 @@
 // Calls of tools in an answer, as the usual families write them: <tool_call>{...}</tool_call> (Hermes, Qwen),
-// {"name": ..., "parameters": ...} alone, perhaps behind <|python_tag|> (Llama 3), and behind [TOOL_CALLS] a list,
-// or NAME[ARGS]{...} (Mistral).
+// {"name": ..., "parameters": ...} alone, perhaps behind <|python_tag|> (Llama 3), and behind [TOOL_CALLS] a
+// list, or NAME[ARGS]{...} (Mistral).
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
-// How likely a model finds the tokens that may come next: logarithms of probabilities, of its own scores, before
-// temperature and all else that changes the choice.
+// Log probabilities of the tokens that may come next, of the model's own scores: before temperature and all
+// else that changes the choice.
 #pragma once
 #include <cstdint>
 #include <span>

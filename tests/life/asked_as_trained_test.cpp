@@ -95,9 +95,8 @@ TEST(AskedAsTrained, ConversationsHaveTheTemplateOfTheRun) {
   EXPECT_EQ(got[2]["output_ids"], got[0]["output_ids"]);
   EXPECT_NE(w.says().find("data.chat_template=none"), std::string::npos) << w.says();
   EXPECT_EQ(w.chats("one two"), got[0]["completion"].get<std::string>());
-  EXPECT_EQ(w.generated({{{"prompt", "(user) one two</s>(assistant)"}}},
-                        {"data.chat_template=none"})[0]["output_ids"],
-            w.generated({{{"messages", turn("one two")}}})[0]["output_ids"]);
+  EXPECT_NE(w.generated({{{"prompt", "one two"}}}, {"data.chat_template=none"})[0]["output_ids"],
+            got[0]["output_ids"]);
 }
 
 TEST(AskedAsTrained, FormatsAndVariablesAreKeptByName) {
@@ -105,9 +104,9 @@ TEST(AskedAsTrained, FormatsAndVariablesAreKeptByName) {
       "{\"messages\": [{\"role\": \"user\", \"content\": \"one\"}, {\"role\": \"assistant\", "
       "\"content\": \"two\"}]}\n");
   ASSERT_EQ(w.train({"data.chat_template=zephyr", "training.output_dir=named"}), 0) << w.says();
-  EXPECT_EQ(w.kept("named"), R"({"prompts_written":"chat","chat_template":"zephyr"})");
+  EXPECT_EQ(w.kept("named"), R"({"chat_template":"zephyr","prompts_written":"chat"})");
   ASSERT_EQ(w.train({R"(data.chat_template_kwargs={"think": true})"}), 0) << w.says();
-  EXPECT_EQ(w.kept(), R"({"prompts_written":"chat","chat_template_kwargs":{"think":true}})");
+  EXPECT_EQ(w.kept(), R"({"chat_template_kwargs":{"think":true},"prompts_written":"chat"})");
   ASSERT_EQ(w.run({"merge", "--model", "base", "--adapter", "out", "--output", "merged"}), 0) << w.says();
   EXPECT_EQ(w.kept("merged"), w.kept());
 }

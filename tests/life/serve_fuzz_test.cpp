@@ -1,5 +1,5 @@
-// Random requests to ft serve whose model answers any id, also such as its tokenizer has no token for: each gets
-// an answer or an error in OpenAI's form, and the server lives.
+// Random requests to ft serve whose model answers any id, also ids that its tokenizer has no token for: each
+// gets an answer or an error in OpenAI's form, and the server lives.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -157,7 +157,7 @@ class Fuzzer {
     for (int i = below(3); i > 0; --i) j[one_of(kFields)] = value();
     return j;
   }
-  // What is sent: JSON, or what became of it on the way.
+  // The bytes that are sent: JSON, sometimes damaged on the way.
   std::string bytes(const Json& body) {
     std::string all = body.dump(-1, ' ', once_in(2), Json::error_handler_t::replace);
     if (once_in(12))

@@ -128,6 +128,12 @@ TEST(Serve, AListOfPromptsIsAnsweredInItsOrder) {
     EXPECT_EQ(joined[static_cast<int>(i)], server.text("base", kPrompts[i]));
 }
 
+double likeliest(const Json& top) {
+  double best = -1e9;
+  for (const auto& [token, logprob] : top.items()) best = std::max<double>(best, logprob);
+  return best;
+}
+
 // Echoed tokens are those of the prompt, and the prompt of the prompt with its answer has the answer's
 // probabilities.
 TEST(Serve, LogprobsOfPromptsAndAnswers) {
@@ -146,12 +152,8 @@ TEST(Serve, LogprobsOfPromptsAndAnswers) {
   const Json& own = answer["logprobs"];
   ASSERT_EQ(own["tokens"].size(), 6u);
   ASSERT_EQ(own["top_logprobs"].size(), 6u);
-  double last = 1;
-  for (const auto& [token, logprob] : own["top_logprobs"][0].items()) {
-    EXPECT_LT(logprob.get<double>(), last);
-    last = logprob;
-  }
-  EXPECT_EQ(own["top_logprobs"][0].front(), own["token_logprobs"][0]);  // the likeliest was taken
+  EXPECT_EQ(own["top_logprobs"][0].size(), 3u);
+  EXPECT_EQ(likeliest(own["top_logprobs"][0]), own["token_logprobs"][0]);  // the likeliest was taken
   const Json echoed = ask({{"prompt", prompt}, {"max_tokens", 6}, {"logprobs", 1}, {"echo", true}});
   ASSERT_EQ(echoed["logprobs"]["tokens"].size(), 306u);
   EXPECT_TRUE(echoed["logprobs"]["token_logprobs"][0].is_null());
@@ -162,8 +164,8 @@ TEST(Serve, LogprobsOfPromptsAndAnswers) {
   for (const int at : {1, 2, 130, 299}) {
     const std::vector<int> begin(prompt.begin(), prompt.begin() + at);
     const Json next = ask({{"prompt", begin}, {"max_tokens", 1}, {"logprobs", 1}});
-    EXPECT_NEAR(next["logprobs"]["top_logprobs"][0].front(),
-                echoed["logprobs"]["top_logprobs"][static_cast<std::size_t>(at)].front(), kRounding);
+    EXPECT_NEAR(likeliest(next["logprobs"]["top_logprobs"][0]),
+                likeliest(echoed["logprobs"]["top_logprobs"][static_cast<std::size_t>(at)]), kRounding);
   }
   const Json words = ask({{"prompt", "one two"}, {"max_tokens", 6}, {"echo", true}});
   EXPECT_TRUE(words["text"].get<std::string>().starts_with("one two ")) << words;  // the answer's own space

@@ -1,5 +1,5 @@
-// The tool loop of the openai package and the requests of lm-evaluation-harness, against a model that has learnt one
-// conversation by heart. bench/clients runs the two packages themselves.
+// The tool loop of the openai package and the requests of lm-evaluation-harness, against a model that has
+// learnt one conversation by heart. bench/clients runs the two packages themselves.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ const char* const kTemplate =
     "{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>"
     "{% endfor %}{{ eos_token }}{% endfor %}{% if add_generation_prompt %}assistant:\n{% endif %}";
 
-// What the openai package sends: content null, arguments as text.
+// A call as the openai package sends it: arguments are text.
 const Json kCall{{"id", "abc"},
                  {"type", "function"},
                  {"function", {{"name", "weather"}, {"arguments", R"({"city": "Oslo"})"}}}};
@@ -96,7 +96,8 @@ TEST(ServeTools, TheLoopOfTheOpenaiPackage) {
   EXPECT_FALSE(server.post(kChat, body).json()["choices"][0]["message"].contains("tool_calls"));
 }
 
-// local-completions: log likelihoods of continuations, several requests as one list; local-chat-completions: texts.
+// local-completions: log likelihoods of continuations, several requests as one list. local-chat-completions:
+// texts.
 TEST(ServeTools, TheRequestsOfLmEvaluationHarness) {
   const Served w;
   const Server server(w, {"data.chat_template=chatml"});
