@@ -82,7 +82,7 @@ ChartSeries loss_of(const RunPage& run, std::size_t colour) {
 // Draws all curves of a single run; of several runs each one's reward or margin.
 std::string reward_chart(const std::vector<RunPage>& runs) {
   std::vector<ChartSeries> series;
-  std::string title = "Rewards";
+  std::string title = "rewards";
   const auto add = [&](const RewardCurve& curve, std::size_t colour) {
     series.push_back({.name = curve.name, .line = curve.points, .pale = {}, .dots = {}, .colour = colour});
   };
@@ -108,7 +108,7 @@ std::string charts(const std::vector<RunPage>& runs) {
   const auto card = [&](const std::string& svg) {
     if (!svg.empty()) out += "<div class=\"card\">" + svg + "</div>";
   };
-  card(chart_svg("Loss (line: training, dots: held out)", losses, false));
+  card(chart_svg("loss (line: training, dots: held out)", losses, false));
   card(reward_chart(runs));
   const auto chart = [&](const char* title, Figure figure) {
     std::vector<ChartSeries> series;
@@ -117,9 +117,9 @@ std::string charts(const std::vector<RunPage>& runs) {
           {.name = runs[i].name, .line = points_of(runs[i], figure), .pale = {}, .dots = {}, .colour = i});
     card(chart_svg(title, series, true));
   };
-  chart("Learning rate", &StepFigures::learning_rate);
-  chart("Gradient norm", &StepFigures::grad_norm);
-  chart("Tokens/s", &StepFigures::tokens_per_second);
+  chart("learning rate", &StepFigures::learning_rate);
+  chart("gradient norm", &StepFigures::grad_norm);
+  chart("tokens/s", &StepFigures::tokens_per_second);
   return out + "</div>\n";
 }
 

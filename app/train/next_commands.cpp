@@ -64,8 +64,8 @@ class Commands {
     return words;
   }
 
-  // Nothing where nothing is held out, where answers that are given have no evaluation, and where the ranks of
-  // several machines would have to be started again.
+  // Empty where nothing is held out, where given answers have no evaluation, and where ranks of several
+  // machines would have to be started again.
   Words eval() const {
     const ObjectiveConfig& o = c_.objective;
     const DistributedConfig& d = c_.distributed;

@@ -1,5 +1,5 @@
-// The commands that the last lines of a run suggest. Each can be typed as it is printed: it points to the run's
-// own run.json, which has the settings of the command line too, and is quoted for a shell.
+// The commands that the last lines of a run suggest. Each can be typed as printed: it points to the run's own
+// run.json, which has the settings of the command line too, and is quoted for a shell.
 #pragma once
 #include <string>
 #include <vector>

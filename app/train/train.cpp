@@ -165,7 +165,9 @@ std::string why(Ending ending, const std::string& signal) {
 
 // How a signal is answered at once: by a line of rank 0, over the live line where there is one.
 Acknowledge acknowledgement(const RunConfig& config, const Ranks& ranks, const Screen& screen) {
-  if (!ranks.root() || config.logging.progress == ProgressStyle::none) return Acknowledge::no;
+  const LoggingConfig& log = config.logging;
+  if (!ranks.root() || log.progress == ProgressStyle::none || log.log_level >= LogLevel::warning)
+    return Acknowledge::no;
   return screen.live() ? Acknowledge::over_live_line : Acknowledge::by_line;
 }
 

@@ -77,7 +77,7 @@ TEST(ReportPage, DrawsEveryStepAndRewards) {
   }
   const std::string page = text_of(folder.file("report.html"));
   for (const char* text :
-       {"A Processor, 2 cores", "2026-01-02 03:04", "1.0e-06, linear", "Rewards: reward 1.20",
+       {"A Processor, 2 cores", "2026-01-02 03:04", "1.0e-06, linear", "rewards: reward 1.20",
         "<th class=\"n\">bleu</th>", ">71.2<", "data.datasets[0].path", "<td>a.jsonl</td>",
         "data.datasets[1].path", "&lt;|im_start|&gt;user\n2+2\n?", "a\n\nb"})
     EXPECT_NE(page.find(text), std::string::npos) << text;
