@@ -144,7 +144,10 @@ std::vector<LabelledLine> summary_lines(const RunHeader& h, const Summary& s, co
   lines.push_back({s.finished ? "done" : "stopped", text});
 
   if (!course.loss.empty()) {
-    std::string loss = show::loss(course.loss.front()) + " -> " + show::loss(course.loss.back());
+    const auto has_loss = [](double x) { return !std::isnan(x); };
+    const auto first = std::find_if(course.loss.begin(), course.loss.end(), has_loss);
+    const auto last = std::find_if(course.loss.rbegin(), course.loss.rend(), has_loss);
+    std::string loss = first == course.loss.end() ? "-" : show::loss(*first) + " -> " + show::loss(*last);
     if (!course.held_out.empty()) {
       const EvalRow &first = course.held_out.front(), &last = course.held_out.back();
       loss += "   held out " + (first.step == last.step ? "" : show::loss(first.eval_loss) + " -> ") +

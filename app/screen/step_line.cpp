@@ -65,7 +65,7 @@ std::string step_line(const StepView& v, int width, Bar bar) {
   std::vector<Part> parts{
       {step_of_steps(v), 0},
       {right(show::fixed(std::floor(100 * part_done(v)), 0) + " %", 4), 3},
-      {"loss " + show::loss(r.loss), 1},
+      {"loss " + (std::isnan(r.loss) ? "-" : show::loss(r.loss)), 1},
       {preference_text(r.columns), 3},
       {"lr " + show::rate(r.learning_rate), 5},
       {skipped ? "skipped" : "grad " + show::digits(r.grad_norm, 2), 6},
