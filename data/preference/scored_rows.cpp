@@ -1,10 +1,13 @@
 #include "data/preference/scored_rows.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "data/chat_inputs.h"
+#include "data/json_row.h"
 #include "data/preference/answers.h"
+#include "data/prompt_column.h"
 #include "data/rendered_chat.h"
 #include "engine/core/error.h"
 
@@ -18,12 +21,14 @@ std::vector<std::int32_t> ScoredRows::read(const Json& row, const Place& at) con
   if (!row.is_object()) at.fail("a row is a JSON object {...}");
   if (row.contains("input_ids")) return ids(row["input_ids"], at);
   if (row.contains("messages")) return conversation(row, at);
-  if (!row.contains("prompt") || !row.contains("completion"))
+  const auto has = [&](const char* name) { return row.contains(name); };
+  if (std::none_of(std::begin(kPromptNames), std::end(kPromptNames), has) || !row.contains("completion"))
     at.fail("a row has \"input_ids\", or \"prompt\" and \"completion\", or \"messages\"");
   Json answer = row;
   answer["label"] = true;
-  if (!answers_) answers_ = make_answers_format(context_);
-  return answers_->read(json_text(answer, -1), at).input_ids;
+  const std::string text = json_text(answer, -1);
+  if (!answers_) answers_ = make_answers_format(context_, row_names(text, at));
+  return answers_->read(text, at).input_ids;
 }
 
 std::vector<std::int32_t> ScoredRows::ids(const Json& list, const Place& at) const {
