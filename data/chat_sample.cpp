@@ -11,20 +11,21 @@ namespace {
 
 using Kind = ChatPart::Kind;
 
-// Which parts are trained, by train_on_inputs, roles (as `trained` says) and train_on_eos.
-std::vector<bool> trained_parts(std::span<const ChatPart> parts, const std::vector<bool>& trained,
-                                const DataConfig& config) {
+// The parts that are trained, by what is wanted and train_on_eos.
+std::vector<bool> trained_parts(std::span<const ChatPart> parts, const WantedTurns& wanted, TrainOnEos ends) {
   std::int64_t last = -1;
-  for (std::size_t i = 0; i < trained.size(); ++i)
-    if (trained[i]) last = static_cast<std::int64_t>(i);
-  const TrainOnEos ends = config.train_on_eos;
+  for (std::size_t i = 0; i < wanted.trained.size(); ++i)
+    if (wanted.trained[i]) last = static_cast<std::int64_t>(i);
   std::vector<bool> out;
   for (const ChatPart& part : parts) {
-    const bool own = part.message >= 0 && trained[static_cast<std::size_t>(part.message)];
+    const auto in = [&](const std::vector<bool>& messages) {
+      return part.message >= 0 && messages[static_cast<std::size_t>(part.message)];
+    };
+    const bool own = in(wanted.trained);
     const bool end = ends == TrainOnEos::all || (ends == TrainOnEos::turn && own) ||
                      (ends == TrainOnEos::last && part.message == last);
-    out.push_back(config.train_on_inputs || part.kind == Kind::generated ||
-                  (part.kind == Kind::content && own) || (part.kind == Kind::end && end));
+    const bool kept = wanted.inputs || part.kind == Kind::generated || (part.kind == Kind::content && own);
+    out.push_back((kept && !in(wanted.kept_out)) || (part.kind == Kind::end && end));
   }
   return out;
 }
@@ -80,14 +81,14 @@ class Borders {
 
 }  // namespace
 
-Sample make_chat_sample(std::span<const ChatPart> parts, const std::vector<bool>& trained,
-                        const DataConfig& config, const TextSampleBuilder& builder, const Place& at) {
+Sample make_chat_sample(std::span<const ChatPart> parts, const WantedTurns& wanted, const DataConfig& config,
+                        const TextSampleBuilder& builder, const Place& at) {
   std::string text;
   for (const ChatPart& part : parts) text += part.text;
   Sample sample;
   sample.written = Written::chat;
   builder.add_text(sample, text, true, at);
-  const std::vector<bool> keep = trained_parts(parts, trained, config);
+  const std::vector<bool> keep = trained_parts(parts, wanted, config.train_on_eos);
   sample.turns = count_turns(parts, keep);
   const Borders borders(builder.tokenizer(), sample.input_ids, text);
   std::vector<std::int32_t> labels(sample.labels.size(), kIgnored);

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "data/chat_format.h"
+#include "data/chat_turns.h"
 #include "data/config.h"
 #include "data/text_sample.h"
 
 namespace ft {
 
-// `trained`: for each message, whether its content is trained.
-Sample make_chat_sample(std::span<const ChatPart> parts, const std::vector<bool>& trained,
-                        const DataConfig& config, const TextSampleBuilder& builder, const Place& at);
+Sample make_chat_sample(std::span<const ChatPart> parts, const WantedTurns& wanted, const DataConfig& config,
+                        const TextSampleBuilder& builder, const Place& at);
 
 }  // namespace ft

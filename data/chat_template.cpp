@@ -68,7 +68,7 @@ std::map<std::string, std::string> own_templates(const fs::path& folder) {
 // bos_token and so on, as far as the tokenizer has them.
 jinja::Template::Variables special_names(const fs::path& folder, const Tokenizer& tokenizer) {
   jinja::Template::Variables out;
-  const auto add = [&](const char* name, const std::string& token) {
+  const auto add = [&](const std::string& name, const std::string& token) {
     if (std::none_of(out.begin(), out.end(), [&](const auto& v) { return v.first == name; }))
       out.emplace_back(name, jinja::Value::text(token));
   };
@@ -78,9 +78,7 @@ jinja::Template::Variables special_names(const fs::path& folder, const Tokenizer
     if (id) add(name, tokenizer.token(*id));
   for (const char* file : {"tokenizer_config.json", "special_tokens_map.json"})
     if (const auto config = config_of(folder / file))
-      for (const char* name : {"sep_token", "cls_token", "mask_token"})
-        if (config->has(name))
-          add(name, config->is_object(name) ? config->object(name).text("content") : config->text(name));
+      for (const auto& [name, token] : own_special_tokens(*config)) add(name, token.content);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "data/token_spans.h"
 #include "data/utf8.h"
 #include "engine/core/error.h"
 
@@ -113,6 +114,18 @@ class TurnWriter::Rendered {
       return std::nullopt;
     }
   }
+  // The {% generation %} blocks of a beginning, where these are the first ones of `whole` too.
+  std::optional<std::size_t> blocks(std::size_t count, const jinja::Rendering& whole) const {
+    try {
+      const jinja::Rendering part = beginning(count, false);
+      const bool same = part.generated.size() <= whole.generated.size() &&
+                        whole.text.starts_with(part.text) &&
+                        std::equal(part.generated.begin(), part.generated.end(), whole.generated.begin());
+      return same ? std::optional(part.generated.size()) : std::nullopt;
+    } catch (const std::invalid_argument&) {
+      return std::nullopt;
+    }
+  }
   std::size_t size() const { return messages_.size(); }
 
  private:
@@ -144,41 +157,116 @@ std::pair<std::size_t, std::size_t> ending(std::string_view text, std::size_t be
   return {begin + turn.size() - longest, begin + turn.size()};
 }
 
+bool is_answer(const Json& message) { return message.at("role") == "assistant"; }
+
+// A message's part of the text; `end` is `begin` where it was not found.
+struct Found {
+  std::size_t begin = 0, end = 0;
+  bool opened = true;  // begins with what opens an answer
+};
+
+// Bytes of the text's first tokens that `opening` has too.
+std::size_t shared_bytes(const Tokenizer& tokenizer, const std::string& opening, const std::string& text) {
+  const Tokenizer::Ids ids = tokenizer.encode(text), own = tokenizer.encode(opening);
+  const auto shared = std::ranges::mismatch(own, ids).in1 - own.begin();
+  if (const auto spans = token_spans(tokenizer, ids, text))
+    return shared == 0 ? 0 : (*spans)[static_cast<std::size_t>(shared) - 1].second;
+  return static_cast<std::size_t>(std::ranges::mismatch(opening, text).in1 - opening.begin());
+}
+
+Found find_message(const auto& rendered, const Tokenizer& tokenizer, const std::string& text, std::size_t i,
+                   bool answer) {
+  const auto before = i == 0 && !answer ? std::optional<std::string>("") : rendered.text(i, answer);
+  const auto until = i + 1 == rendered.size() ? text : rendered.text(i + 1, false);
+  if (!before || !until || !text.starts_with(*until)) return {};
+  if (until->starts_with(*before)) return {before->size(), until->size()};
+  const auto closed = i == 0 ? std::optional<std::string>("") : rendered.text(i, false);
+  if (!answer || !closed || !until->starts_with(*closed)) return {};
+  return {std::max(closed->size(), shared_bytes(tokenizer, *before, *until)), until->size(), false};
+}
+
+// Blocks of {% generation %} before each message and before the end. Nothing where that cannot be told.
+std::optional<std::vector<std::size_t>> blocks_before(const auto& rendered, const ChatTurns& turns,
+                                                      const jinja::Rendering& whole) {
+  std::vector<std::size_t> counts{0};
+  for (std::size_t i = 1; i < rendered.size(); ++i) {
+    const auto blocks = rendered.blocks(i, whole);
+    if (!blocks || *blocks < counts.back()) break;
+    counts.push_back(*blocks);
+  }
+  counts.push_back(whole.generated.size());
+  if (counts.size() == rendered.size() + 1) return counts;
+  counts = {0};  // one for each answer
+  for (const Json& m : turns.messages) counts.push_back(counts.back() + is_answer(m));
+  return counts.back() == whole.generated.size() ? std::optional(counts) : std::nullopt;
+}
+
+[[noreturn]] void fail_kept_out(std::size_t message) {
+  throw std::invalid_argument(str("message ", message + 1, ": \"weight\": 0 and \"train\": false have no ",
+                                  "effect, because the chat template does not show which part of its text is "
+                                  "this message; take the key out, or the row"));
+}
+
 }  // namespace
 
-WrittenChat TurnWriter::write(const ChatTurns& turns, const std::vector<bool>& wanted, bool ends) const {
+WrittenChat TurnWriter::marked(const Rendered& rendered, const ChatTurns& turns,
+                               const jinja::Rendering& whole, const WantedTurns& wanted) const {
+  // Answers are what the blocks have; a message may say otherwise.
+  std::vector<std::size_t> kept_out, added;
+  for (std::size_t i = 0; i < rendered.size(); ++i) {
+    const bool answer = is_answer(turns.messages[i]);
+    if (wanted.kept_out[i] && answer) kept_out.push_back(i);
+    if (wanted.trained[i] && !answer) added.push_back(i);
+  }
+  std::optional<std::vector<std::size_t>> before;
+  if (!kept_out.empty() || !added.empty()) before = blocks_before(rendered, turns, whole);
+  if (!kept_out.empty() && !before) fail_kept_out(kept_out.front());
+  WrittenChat out;
+  for (const std::size_t i : added)
+    if (!before || (*before)[i] == (*before)[i + 1]) out.lost.push_back(static_cast<std::int32_t>(i) + 1);
+  Cutter cutter(whole.text);
+  for (std::size_t b = 0; b < whole.generated.size(); ++b) {
+    const auto [begin, end] = whole.generated[b];
+    const auto closing = ending(whole.text, begin, end, special_tokens_);
+    const bool closes = closing.second != end || closing.first != end;
+    const std::int64_t message =
+        before ? std::upper_bound(before->begin(), before->end(), b) - before->begin() - 1 : -1;
+    cutter.cut(begin, end, Kind::generated, message, closes);
+  }
+  out.parts = cutter.finish();
+  return out;
+}
+
+WrittenChat TurnWriter::write(const ChatTurns& turns, const WantedTurns& wanted) const {
   const Rendered rendered(*this, turns);
   const jinja::Rendering whole = rendered.beginning(rendered.size(), false);
   const std::string& text = whole.text;
-  Cutter cutter(text);
-  if (whole.marks) {
-    for (const auto& [begin, end] : whole.generated) {
-      const bool closes = ending(text, begin, end, special_tokens_).second != end ||
-                          ending(text, begin, end, special_tokens_).first != end;
-      cutter.cut(begin, end, Kind::generated, -1, closes);
-    }
-    return {cutter.finish()};
-  }
+  if (whole.marks) return marked(rendered, turns, whole, wanted);
   if (const auto plain = format_ ? plain_messages(turns.messages) : std::nullopt) try {
       std::vector<ChatPart> parts = render_chat(*format_, *plain, tokenizer_);
       if (joined(parts) == text) return {std::move(parts)};
     } catch (const std::invalid_argument&) {  // the format refuses what the template takes
     }
-  WrittenChat out;
+  const auto sought = [&](std::size_t i) {
+    return wanted.trained[i] || (wanted.inputs && wanted.kept_out[i]);
+  };
+  std::vector<Found> found(rendered.size());
+  bool opened = false;  // a wanted answer begins with what opens an answer
   for (std::size_t i = 0; i < rendered.size(); ++i) {
-    if (!wanted[i] && !ends) continue;
-    const auto message = static_cast<std::int64_t>(i);
-    const bool answer = turns.messages[i].at("role") == "assistant";
-    const auto before = i == 0 && !answer ? std::optional<std::string>("") : rendered.text(i, answer);
-    const auto until = i + 1 == rendered.size() ? text : rendered.text(i + 1, false);
-    std::size_t begin = 0, end = 0;
-    if (before && until && text.starts_with(*until) && until->starts_with(*before)) {
-      begin = std::max(before->size(), cutter.done());
-      end = until->size();
-    }
+    if (!sought(i) && !wanted.ends) continue;
+    found[i] = find_message(rendered, tokenizer_, text, i, is_answer(turns.messages[i]));
+    opened |= sought(i) && is_answer(turns.messages[i]) && found[i].opened && found[i].end > 0;
+  }
+  WrittenChat out;
+  Cutter cutter(text);
+  for (std::size_t i = 0; i < rendered.size(); ++i) {
+    if (!sought(i) && !wanted.ends) continue;
+    auto [begin, end, own_opened] = found[i];
+    if (!own_opened && opened && sought(i)) begin = end = 0;
+    begin = std::max(begin, cutter.done());
     const auto [closing, behind] = ending(text, begin, std::max(begin, end), special_tokens_);
     std::size_t stop = closing;
-    if (!answer && end > begin) {  // its frame stands before it
+    if (!is_answer(turns.messages[i]) && end > begin) {  // its frame stands before it
       const std::string_view content = content_of(turns.messages[i]);
       const std::size_t at =
           content.empty() ? std::string::npos : text.rfind(content, closing - content.size());
@@ -186,12 +274,20 @@ WrittenChat TurnWriter::write(const ChatTurns& turns, const std::vector<bool>& w
       begin = there ? at : end;
       stop = there ? at + content.size() : end;
     }
-    if (end <= begin && wanted[i]) out.lost.push_back(static_cast<std::int32_t>(i) + 1);
-    if (wanted[i]) cutter.cut(begin, stop, Kind::content, message);
-    if (end > begin || !wanted[i]) cutter.cut(closing, behind, Kind::end, message);
+    const bool lost = end <= begin;
+    if (lost && wanted.inputs && wanted.kept_out[i]) fail_kept_out(i);
+    if (lost && wanted.trained[i] && !wanted.inputs) out.lost.push_back(static_cast<std::int32_t>(i) + 1);
+    if (!lost && wanted.trained[i] && !own_opened) out.unopened.push_back(static_cast<std::int32_t>(i) + 1);
+    if (sought(i)) cutter.cut(begin, stop, Kind::content, static_cast<std::int64_t>(i));
+    if (!lost || !sought(i)) cutter.cut(closing, behind, Kind::end, static_cast<std::int64_t>(i));
   }
   out.parts = cutter.finish();
   return out;
+}
+
+std::string TurnWriter::text(const ChatTurns& turns) const {
+  const Rendered rendered(*this, turns);
+  return rendered.beginning(rendered.size(), false).text;
 }
 
 std::string TurnWriter::prompt(const ChatTurns& turns) const {

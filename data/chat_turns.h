@@ -23,13 +23,23 @@ struct ChatInputs {
 struct ChatTurns {
   std::vector<Json> messages;
   ChatInputs with{};
-  std::size_t bytes = 0;  // of the row: what a template may use grows with it
+  std::size_t bytes = 0;          // of the row: what a template may use grows with it
+  std::string list = "messages";  // the column's name, in errors
 };
 
-// The parts of a text; joined they are the text.
+// Choice of what is trained in a conversation.
+struct WantedTurns {
+  std::vector<bool> trained;   // for each message
+  std::vector<bool> kept_out;  // for each message: it says itself that it is not trained
+  bool inputs = false;         // all is trained, but what is kept out
+  bool ends = false;           // the end of each message is trained
+};
+
+// The parts of a text; joined they are the text. Messages are counted from 1.
 struct WrittenChat {
   std::vector<ChatPart> parts;
-  std::vector<std::int32_t> lost{};  // wanted messages that are not found in the text; from 1
+  std::vector<std::int32_t> lost{};      // wanted messages that are not found in the text
+  std::vector<std::int32_t> unopened{};  // found, but they do not begin with the generation prompt
 };
 
 class TurnWriter {
@@ -43,9 +53,11 @@ class TurnWriter {
   //
   // A message's part is where two renderings begin alike: that of the messages before it, with what opens an
   // answer, and that of the messages up to it. If the whole text begins with both, the message is what lies
-  // between, without white space behind the special token that ends it; else it is lost. A template with
-  // {% generation %} says itself what is trained. `ends`: the ends of all messages are wanted.
-  WrittenChat write(const ChatTurns& turns, const std::vector<bool>& wanted, bool ends) const;
+  // between, without white space behind the special token that ends it; else it is lost. If no wanted answer
+  // begins with the text that opens an answer, each begins behind the tokens that it shares with that text.
+  // A template with {% generation %} says itself what is trained, except for messages that are kept out.
+  WrittenChat write(const ChatTurns& turns, const WantedTurns& wanted) const;
+  std::string text(const ChatTurns& turns) const;
   // Up to where the next answer begins.
   std::string prompt(const ChatTurns& turns) const;
   // The special token that closes an answer, such as <|im_end|>; "": none.
@@ -54,6 +66,8 @@ class TurnWriter {
 
  private:
   class Rendered;
+  WrittenChat marked(const Rendered&, const ChatTurns&, const jinja::Rendering& whole,
+                     const WantedTurns&) const;
 
   jinja::Template template_;
   std::optional<ChatFormat> format_;

@@ -14,10 +14,12 @@ namespace ft {
 
 inline constexpr std::int32_t kIgnored = -100;  // the label of a token that is not trained, as in PyTorch
 
-// What became of a conversation's messages that were to be trained.
+// What became of a conversation's messages that were to be trained. Messages are counted from 1.
 struct TrainedTurns {
-  std::int32_t turns = 0, closed = 0;  // found in the text; those whose end token is trained too
-  std::vector<std::int32_t> lost{};    // not found in the text; from 1
+  std::int32_t turns = 0, closed = 0;    // found in the text; those whose end token is trained too
+  std::vector<std::int32_t> lost{};      // not found in the text
+  std::vector<std::int32_t> unopened{};  // that do not begin with the template's generation prompt
+  std::string nothing{};                 // the reason why nothing is trained; "": something is
 };
 
 // How a row's prompt was written for the model: the text alone, in Stanford's words, or by a chat template.
@@ -45,6 +47,7 @@ struct Sample {
                                         // Encoder-decoders: the target, of another length; all are targets
   TrainedTurns turns{};
   Written written = Written::unknown;
+  bool begins_twice = false;  // with the token that the tokenizer puts first, and that the text has too
   // In a pair the above are the chosen answer's, these the rejected one's. Labels of answers are kIgnored in
   // the prompt and, of labelled answers, in what is cut from their end.
   std::vector<std::int32_t> rejected_ids{}, rejected_labels{};

@@ -23,7 +23,7 @@ std::vector<std::string_view> columns_of(RowType type) {
     case RowType::translation:
       return {"translation"};
     case RowType::preference_chosen:
-      return {"prompt", "chosen", "tools", "chat_template_kwargs"};
+      return {"prompt", "chosen", "rejected", "tools", "chat_template_kwargs"};
     case RowType::preference:
       return {"prompt", "chosen", "rejected", "margin", "tools", "chat_template_kwargs"};
     case RowType::kto:
@@ -47,11 +47,13 @@ std::vector<std::string_view> columns_of(RowType type) {
   return {};
 }
 
-// What rows of a type may have besides.
-std::vector<std::string_view> columns_beside(RowType type) {
-  if (type == RowType::prompt_completion || type == RowType::preference_chosen) return {"question", "answer"};
-  if (type == RowType::messages || type == RowType::sharegpt) return {"system"};
-  return {};
+// Adds the columns that rows of a type may have to those that the format has picked by their names.
+void add_columns(Format& format, RowType type, const DatasetConfig& dataset) {
+  const bool picks = !format.columns.empty();
+  for (const std::string_view name : columns_of(type))
+    if (!picks || (name != "prompt" && name != "completion" && name != "response"))
+      format.columns.push_back(column(dataset, std::string(name)));
+  if (type == RowType::sharegpt) format.columns.emplace_back("system");
 }
 
 // "a, b, c"
@@ -80,7 +82,8 @@ RowType detect(const FormatContext& context, std::span<const std::string> names,
     return std::any_of(list.begin(), list.end(), has);
   };
   if (context.rows.kind == RowKind::prompt && has("prompt_ids")) return RowType::prompts_tokenized;
-  if (context.rows.kind == RowKind::prompt && has("prompt")) return RowType::prompts;
+  if (context.rows.kind == RowKind::prompt && any({"prompt", "question", "instruction"}))
+    return RowType::prompts;
   if (has("chosen_ids") && has("rejected_ids")) return RowType::preference_tokenized;
   if (has("completion_ids") && has("label")) return RowType::kto_tokenized;
   if (has("completion_ids") && has("reward")) return RowType::rollouts_tokenized;
@@ -128,9 +131,9 @@ void require_chats(const FormatContext& context, RowType type, std::span<const s
 
 std::unique_ptr<Format> format_of(RowType type, const FormatContext& context,
                                   std::span<const std::string> names) {
-  if (type == RowType::preference || type == RowType::kto) return make_answers_format(context);
+  if (type == RowType::preference || type == RowType::kto) return make_answers_format(context, names);
   if (kind_of(type) == RowKind::prompt)
-    return make_prompts_format(context, type == RowType::prompts_tokenized);
+    return make_prompts_format(context, names, type == RowType::prompts_tokenized);
   if (kind_of(type) != RowKind::example) return make_tokenized_answers_format(context);
   if (type == RowType::tokenized) return make_tokenized_format(context);
   if (type == RowType::text) return make_text_format(context);
@@ -174,9 +177,8 @@ std::unique_ptr<Format> make_format(const FormatContext& context, std::span<cons
                         " have no source and target, which an encoder-decoder needs; it takes "
                         "prompt_completion, alpaca, translation, preference_chosen and tokenized"));
   std::unique_ptr<Format> format = format_of(type, context, names);
-  for (const std::string_view name : columns)
-    format->columns.push_back(column(context.dataset, std::string(name)));
-  for (const std::string_view name : columns_beside(type)) format->columns.emplace_back(name);
+  format->type = name_of(type);
+  add_columns(*format, type, context.dataset);
   if (kind_of(type) == RowKind::prompt) format->columns.assign(names.begin(), names.end());
   return format;
 }

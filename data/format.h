@@ -37,6 +37,7 @@ class Format {
   virtual Sample read(std::string_view row, const Place& at) const = 0;
 
   std::vector<std::string> columns;  // of the file: all that rows may be asked for
+  std::string type;                  // as dataset.type names it
 };
 
 // The format that `dataset.type` names; with "auto" the one that the names of the first row show.
@@ -51,10 +52,11 @@ std::unique_ptr<Format> make_chat_format(const FormatContext& context, bool shar
 std::unique_ptr<Format> make_alpaca_format(const FormatContext& context);
 std::unique_ptr<Format> make_translation_format(const FormatContext& context);
 // Answers to compare: a pair's, or one with a label; as texts or conversations, and as tokens.
-std::unique_ptr<Format> make_answers_format(const FormatContext& context);
+std::unique_ptr<Format> make_answers_format(const FormatContext& context, std::span<const std::string> names);
 std::unique_ptr<Format> make_tokenized_answers_format(const FormatContext& context);
 // Prompts that are to be answered, as texts, conversations or tokens; the whole row is kept.
-std::unique_ptr<Format> make_prompts_format(const FormatContext& context, bool tokenized);
+std::unique_ptr<Format> make_prompts_format(const FormatContext& context, std::span<const std::string> names,
+                                            bool tokenized);
 
 // The file's name for our `name`: what `columns` says, else our name.
 std::string column(const DatasetConfig& dataset, const std::string& name);

@@ -4,36 +4,13 @@
 #include <cmath>
 
 #include "data/chat_markers.h"
+#include "data/load_notes.h"
 #include "data/prepared.h"
 #include "data/sample_reader.h"
 #include "data/shuffle.h"
 #include "engine/core/error.h"
 
 namespace ft {
-void LoadCounts::add(const TrainedTurns& sample, const std::string& place) {
-  turns += sample.turns;
-  closed += sample.closed;
-  if (lost == 0 && !sample.lost.empty()) first_lost = str(place, ": message ", sample.lost.front());
-  lost += std::ssize(sample.lost);
-}
-
-Written LoadCounts::usual() const {
-  for (const Written w : {Written::chat, Written::plain, Written::alpaca})
-    if (written[static_cast<std::size_t>(w)] > 0) return w;
-  return Written::unknown;
-}
-
-void LoadCounts::add(const LoadCounts& other) {
-  for (std::size_t i = 0; i < written.size(); ++i) written[i] += other.written[i];
-  rows += other.rows;
-  truncated += other.truncated;
-  dropped += other.dropped;
-  turns += other.turns;
-  closed += other.closed;
-  if (lost == 0) first_lost = other.first_lost;
-  lost += other.lost;
-}
-
 namespace {
 
 constexpr std::int64_t kWindowRows = 8192;
@@ -63,7 +40,19 @@ ReadDatasets read_datasets(const DataConfig& config, const std::vector<DatasetCo
   return out;
 }
 
-// The same, with tokens read from or written to the cache of prepared data.
+// Notes on the first row of each dataset.
+std::vector<std::string> notes_of_first_rows(const DataConfig& config, const LoadContext& context) {
+  LoadCounts counts;
+  for (std::size_t i = 0; i < config.datasets.size(); ++i) {
+    SampleReader reader(config, config.datasets[i], context, str("data.datasets[", i, "]"));
+    SampleReader::Window window;
+    reader.next(window, 1);
+    counts.add(reader.counts());
+  }
+  return notes_of_rows(counts);
+}
+
+// Reads datasets, or the tokens of a run before from the cache of prepared data, to which it writes.
 ReadDatasets read_or_prepared(const DataConfig& config, const std::vector<DatasetConfig>& datasets,
                               const std::string& setting, const LoadContext& context,
                               std::vector<std::string>& notes) {
@@ -109,52 +98,6 @@ std::vector<std::int64_t> choose_held_out(double size, std::int64_t samples, Ran
   held.resize(static_cast<std::size_t>(wanted));
   std::sort(held.begin(), held.end());
   return held;
-}
-
-// What samples must not be longer than, as settings.
-std::string lengths_allowed(const DataConfig& c, bool seq2seq, bool values = false) {
-  const auto with = [&](const char* name, std::int64_t value) {
-    return values ? str(name, " (", value, ")") : std::string(name);
-  };
-  if (!seq2seq) return with("data.max_seq_length", c.max_seq_length);
-  return with("data.max_source_length", c.max_source_length) + " or " +
-         with("data.max_target_length", c.max_target_length);
-}
-
-void check_usable(const Dataset& data, const LoadCounts& counts, const DatasetConfig& first,
-                  const std::string& allowed) {
-  if (data.size() == 0)
-    throw UserError(Exit::input,
-                    data.kind() == RowKind::prompt
-                        ? str(printable(first.path), ": all ", counts.rows, " prompts leave less room in ",
-                              allowed, " than objective.max_completion_length")
-                        : str(printable(first.path), ": all ", counts.rows, " samples are longer than ",
-                              allowed, ", and data.truncation is drop"));
-  if (data.targets() == 0 && data.kind() != RowKind::prompt)
-    throw UserError(Exit::input,
-                    str(printable(first.path), ": nothing to train on: every label is -100",
-                        counts.truncated ? ", or the part to train on was cut off by " + allowed : ""));
-}
-
-void note_counts(const Dataset& data, const LoadCounts& counts, const DataConfig& config, const char* what,
-                 std::vector<std::string>& notes) {
-  if (counts.truncated > 0)
-    notes.push_back(str(counts.truncated, " of ", counts.rows, " ", what, " samples are longer than ",
-                        lengths_allowed(config, data.seq2seq(), true), " and were cut"));
-  if (counts.dropped > 0)
-    notes.push_back(str(counts.dropped, " of ", counts.rows, " ", what,
-                        data.kind() == RowKind::prompt ? " prompts leave no room for an answer in "
-                                                       : " samples are longer than ",
-                        lengths_allowed(config, data.seq2seq(), true), " and were dropped"));
-  if (counts.lost > 0)
-    notes.push_back(str(
-        printable(counts.first_lost), " is not trained: the chat template writes it in another way when ",
-        "more messages follow, or not at all (", counts.lost, " of ", counts.turns + counts.lost, " turns)"));
-  if (counts.turns > 0 && counts.closed == 0 && config.train_on_eos != TrainOnEos::none)
-    notes.push_back(str("the chat template trains no token that ends a turn (", what,
-                        " data): the model will not learn where to stop"));
-  if (data.untrained() > 0 && data.kind() != RowKind::prompt)
-    notes.push_back(str(data.untrained(), " ", what, " samples have no tokens to train on"));
 }
 
 // Settings that say nothing about rows which are compared.
@@ -226,8 +169,8 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
   const auto finish = [&](const ReadDatasets& read, std::vector<std::int64_t> rows,
                           const DatasetConfig& first, const char* what) {
     Dataset data(read.store, std::move(rows));
-    check_usable(data, read.counts, first, lengths_allowed(config, data.seq2seq()));
-    note_counts(data, read.counts, config, what, out.notes);
+    require_usable(data, read.counts, config, first);
+    for (std::string& note : notes_of(data, read.counts, config, what)) out.notes.push_back(std::move(note));
     return data;
   };
   if (!config.eval_datasets.empty()) {
@@ -238,7 +181,10 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
                       config.eval_datasets[0], "evaluation");
     if (part == LoadPart::eval) return out;
   }
-  if (config.streaming) return out;  // Stream reads while it trains
+  if (config.streaming) {  // Stream reads while it trains
+    for (std::string& note : notes_of_first_rows(config, context)) out.notes.push_back(std::move(note));
+    return out;
+  }
   const ReadDatasets read = read_or_prepared(config, config.datasets, "data.datasets", context, out.notes);
   out.train_counts = read.counts;
   const auto held = choose_held_out(config.val_set_size, read.store->size(), random.with("held out"));
@@ -246,6 +192,10 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
                      config.datasets[0], "training");
   if (!held.empty()) {
     out.eval = Dataset(read.store, held);
+    if (out.eval.targets() == 0 && out.eval.kind() != RowKind::prompt)
+      throw UserError(Exit::input,
+                      str("data.val_set_size: none of the ", held.size(),
+                          " samples that are held out has tokens to train on, such as ", out.eval.source(0)));
     out.eval_counts = read.counts;
   }
   return out;

@@ -3,6 +3,7 @@
 #include <array>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,16 +30,31 @@ struct LoadContext {
   WantedRows rows{};
 };
 
+// Places in the data; notes show the first ones.
+struct Places {
+  static constexpr std::int64_t kShown = 20;
+
+  std::int64_t count = 0;
+  std::vector<std::string> shown{};  // train.jsonl:18: message 2
+
+  void add(std::string place);
+  void add(const Places& other);
+  std::string text() const;  // train.jsonl:18: message 2; train.jsonl:20: message 4
+};
+
 // What happened to rows on the way, for a line on the screen.
 struct LoadCounts {
   std::int64_t rows = 0;       // read
   std::int64_t truncated = 0;  // cut to the lengths allowed
   std::int64_t dropped = 0;    // left out as longer than that
-  // Messages of conversations that were to be trained: found in the text, found with the token that ends
-  // them, and not found, with the place of the first of these.
-  std::int64_t turns = 0, closed = 0, lost = 0;
-  std::string first_lost{};
-  std::array<std::int64_t, 4> written{};  // rows, by how they were written
+  // Wanted messages of conversations: found in the text, and found with the token that ends them.
+  std::int64_t turns = 0, closed = 0;
+  Places lost;         // messages that were not found
+  Places unopened;     // messages that do not begin with the chat template's generation prompt
+  Places begun_twice;  // texts with a token that the tokenizer puts first too
+  Places untrained;    // rows without tokens to train on, with the reason
+  std::map<std::string, std::vector<std::string>> unused{};  // by dataset: columns that are not read
+  std::array<std::int64_t, 4> written{};                     // rows, by how they were written
 
   // How most prompts are to be written that are asked later: as conversations where there were some.
   Written usual() const;

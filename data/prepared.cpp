@@ -81,6 +81,38 @@ bool all_within(const Ints& values, std::int64_t low, std::int64_t end, std::int
                      [&](std::int32_t v) { return v == other || (low <= v && v < end); });
 }
 
+Json json_of(const Places& places) { return {places.count, places.shown}; }
+
+Places places_of(const Json& json) { return {json.at(0), json.at(1).get<std::vector<std::string>>()}; }
+
+Json json_of(const LoadCounts& c) {
+  return {c.rows,
+          c.truncated,
+          c.dropped,
+          c.turns,
+          c.closed,
+          json_of(c.lost),
+          json_of(c.unopened),
+          json_of(c.begun_twice),
+          json_of(c.untrained),
+          c.unused,
+          c.written};
+}
+
+LoadCounts counts_of(const Json& json) {
+  return {.rows = json.at(0),
+          .truncated = json.at(1),
+          .dropped = json.at(2),
+          .turns = json.at(3),
+          .closed = json.at(4),
+          .lost = places_of(json.at(5)),
+          .unopened = places_of(json.at(6)),
+          .begun_twice = places_of(json.at(7)),
+          .untrained = places_of(json.at(8)),
+          .unused = json.at(9).get<std::map<std::string, std::vector<std::string>>>(),
+          .written = json.at(10).get<std::array<std::int64_t, 4>>()};
+}
+
 }  // namespace
 
 PreparedFile::PreparedFile(const DataConfig& config, const std::vector<DatasetConfig>& datasets,
@@ -94,13 +126,10 @@ PreparedFile::PreparedFile(const DataConfig& config, const std::vector<DatasetCo
 
 void PreparedFile::write(const ReadDatasets& data) const {
   const SampleStore::Arrays arrays = data.store->arrays();
-  const Metadata metadata{
-      {"format", kForm},
-      {"files", Json(data.store->files()).dump()},
-      {"bounds", Json(data.bounds).dump()},
-      {"counts", Json{data.counts.rows, data.counts.truncated, data.counts.dropped, data.counts.turns,
-                      data.counts.closed, data.counts.lost, data.counts.first_lost, data.counts.written}
-                     .dump()}};
+  const Metadata metadata{{"format", kForm},
+                          {"files", Json(data.store->files()).dump()},
+                          {"bounds", Json(data.bounds).dump()},
+                          {"counts", json_of(data.counts).dump()}};
   const std::pair<const char*, const Ints*> parts[] = {
       {"input_ids", &data.store->ids()}, {"labels", &data.store->labels()},
       {"lengths", &arrays.lengths},      {"label_lengths", &arrays.label_lengths},
@@ -154,8 +183,7 @@ std::optional<ReadDatasets> PreparedFile::read() const try {
       data.bounds.size() == datasets_ + 1 && data.bounds.front() == 0 && data.bounds.back() == samples &&
       std::is_sorted(data.bounds.begin(), data.bounds.end());
   if (!whole) return std::nullopt;
-  data.counts = {counts.at(0), counts.at(1), counts.at(2), counts.at(3),
-                 counts.at(4), counts.at(5), counts.at(6), counts.at(7).get<std::array<std::int64_t, 4>>()};
+  data.counts = counts_of(counts);
   data.store = std::make_shared<SampleStore>(seq2seq_, kind_, std::move(ids), std::move(labels), arrays,
                                              std::move(files));
   return data;

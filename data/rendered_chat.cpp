@@ -32,11 +32,7 @@ Tokenizer::Ids RenderedChat::whole(const Messages& messages, const ChatInputs& w
   if (const ChatFormat* format = chat_template().format())
     for (const ChatPart& part : render_chat(*format, plain(messages, with), tokenizer_)) text += part.text;
   else
-    for (const ChatPart& part : chat_template()
-                                    .writer(with)
-                                    .write(turns(messages, with), std::vector<bool>(messages.size()), false)
-                                    .parts)
-      text += part.text;
+    text = chat_template().writer(with).text(turns(messages, with));
   return tokenizer_.encode(text);
 }
 

@@ -20,12 +20,11 @@ class RenderedChat {
   // Both throw std::invalid_argument for a conversation that the template refuses.
   Tokenizer::Ids whole(const Messages&, const ChatInputs& with) const;
   Tokenizer::Ids prompt(const Messages&, const ChatInputs& with) const;
+  const ChatTemplate& chat_template() const;
+  static ChatTurns turns(const Messages&, const ChatInputs& with);
 
  private:
-  static ChatTurns turns(const Messages&, const ChatInputs& with);
   static std::vector<ChatMessage> plain(const Messages&, const ChatInputs& with);
-
-  const ChatTemplate& chat_template() const;
 
   const DataConfig& config_;
   std::filesystem::path tokenizer_path_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data/json_row.h"
+#include "data/load_notes.h"
 #include "data/parallel.h"
 #include "engine/core/error.h"
 
@@ -54,6 +55,7 @@ bool SampleReader::open_next() {
   rows_ = open_rows(file);
   if (const auto names = rows_->columns()) {
     choose_format(*names, {&file.name, 1});
+    add_unused(*names);
     rows_->read_only(format_->columns);
   }
   return true;
@@ -71,6 +73,24 @@ void SampleReader::choose_format(std::span<const std::string> names, const Place
                               context_.seq2seq.has_value(),
                               context_.rows};
   format_ = make_format(context, names, at);
+}
+
+void SampleReader::add_unused(std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    if (std::find(format_->columns.begin(), format_->columns.end(), name) != format_->columns.end()) continue;
+    auto& unused = counts_.unused[str(dataset_.path, " (rows of type ", format_->type, ")")];
+    if (std::find(unused.begin(), unused.end(), name) == unused.end()) unused.push_back(name);
+  }
+}
+
+// Names in a row that the format does not read, of files whose rows have names of their own.
+std::vector<std::string> SampleReader::unused_of(const Row& row, const Place& at) const {
+  if (rows_->columns() || context_.rows.kind == RowKind::prompt) return {};
+  std::vector<std::string> names = row_names(row.text, at);
+  std::erase_if(names, [&](const std::string& name) {
+    return std::find(format_->columns.begin(), format_->columns.end(), name) != format_->columns.end();
+  });
+  return names;
 }
 
 std::vector<Row> SampleReader::read_rows(std::int64_t most) {
@@ -96,17 +116,47 @@ void SampleReader::tokenize(const std::vector<Row>& rows, Window& window) {
     choose_format(row_names(rows[0].text, first), first);
   }
   std::vector<Sample> samples(rows.size());
+  std::vector<std::vector<std::string>> unused(rows.size());
   parallel_for(std::ssize(rows), config_.preprocessing_num_workers, [&](std::int64_t i) {
     const auto at = static_cast<std::size_t>(i);
-    samples[at] = format_->read(rows[at].text, {&name, rows[at].line});
+    const Place place{&name, rows[at].line};
+    samples[at] = format_->read(rows[at].text, place);
+    unused[at] = unused_of(rows[at], place);
   });
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    ++counts_.rows;
-    ++counts_.written[static_cast<std::size_t>(samples[i].written)];
-    counts_.add(samples[i].turns, Place{&name, rows[i].line}.where());
-    if (fit(samples[i], {&name, rows[i].line}))
-      window.samples.push_back({std::move(samples[i]), rows[i].line});
+    const Place at{&name, rows[i].line};
+    add_unused(unused[i]);
+    count(samples[i], at);
+    const bool trained = has_targets(samples[i]);
+    if (!fit(samples[i], at)) continue;
+    if (!has_targets(samples[i])) count_untrained(samples[i], trained, at);
+    window.samples.push_back({std::move(samples[i]), rows[i].line});
   }
+}
+
+void SampleReader::count(const Sample& sample, const Place& at) {
+  ++counts_.rows;
+  ++counts_.written[static_cast<std::size_t>(sample.written)];
+  counts_.add(sample.turns, at.where());
+  if (sample.begins_twice)
+    counts_.begun_twice.add(str(at.where(), ": the text begins with ",
+                                printable(context_.tokenizer().token(sample.input_ids.front()), 40)));
+}
+
+bool SampleReader::has_targets(const Sample& sample) const {
+  return context_.rows.kind == RowKind::prompt ||
+         count_targets(sample.labels, context_.seq2seq.has_value()) > 0;
+}
+
+// `cut`: it had targets before it was cut.
+void SampleReader::count_untrained(const Sample& sample, bool cut, const Place& at) {
+  std::string why = sample.turns.nothing;
+  if (why.empty())
+    why = sample.input_ids.size() == 1 ? "it is one token, and the first is never predicted"
+                                       : "every label is -100";
+  if (cut)
+    why = "the part to train on was cut off by " + lengths_allowed(config_, context_.seq2seq.has_value());
+  counts_.untrained.add(str(at.where(), ": ", why));
 }
 
 // Cuts a sample to the lengths allowed; false: it is left out.

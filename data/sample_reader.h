@@ -42,8 +42,13 @@ class SampleReader {
  private:
   bool open_next();
   void choose_format(std::span<const std::string> names, const Place& at);
+  void add_unused(std::span<const std::string> names);
+  std::vector<std::string> unused_of(const Row& row, const Place& at) const;
   std::vector<Row> read_rows(std::int64_t most);
   void tokenize(const std::vector<Row>& rows, Window& window);
+  void count(const Sample& sample, const Place& at);
+  bool has_targets(const Sample& sample) const;
+  void count_untrained(const Sample& sample, bool cut, const Place& at);
   bool fit(Sample& sample, const Place& at);
   bool fit_source_and_target(std::vector<std::int32_t>& source, std::vector<std::int32_t>& target,
                              const Place& at);

@@ -53,7 +53,7 @@ class Stream::Source {
       if (!ended_[d] && (next == readers_.size() || part_read(d) < part_read(next))) next = d;
     if (next == readers_.size()) {
       if (targets_ == 0)
-        throw UserError(Exit::input, "data.datasets: no tokens to train on in all of the data");
+        throw UserError(Exit::input, "data.datasets: no tokens to train on in all of the data" + untrained());
       ++pass_;
       open();
       return rows.empty();
@@ -70,6 +70,13 @@ class Stream::Source {
       store.add(read.sample, read.line);
     }
     return true;
+  }
+
+  // The first row without targets.
+  std::string untrained() const {
+    for (const auto& reader : readers_)
+      if (const Places& rows = reader->counts().untrained; rows.count > 0) return ": " + rows.shown.front();
+    return "";
   }
 
   double part_read(std::size_t d) const {

@@ -1,4 +1,4 @@
-// Rows of plain text: what the tokenizer puts before a text, the text, EOS; all of it is trained.
+// Rows of plain text: the tokens that the tokenizer puts first, the text, EOS. All of it is trained.
 #include <array>
 
 #include "data/format.h"
@@ -19,8 +19,8 @@ class TextFormat : public Format {
     read_fields(row, at, fields);
     Sample sample;
     builder_.add_prefix(sample, true, at);
-    builder_.add_text(sample, fields[0].text, true, at);
-    builder_.add_end(sample, true, at);
+    builder_.add_ended(sample, fields[0].text, true, at);
+    sample.begins_twice = begins_twice(builder_.tokenizer(), sample.input_ids);
     return sample;
   }
 

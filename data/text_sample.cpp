@@ -6,6 +6,11 @@
 
 namespace ft {
 
+bool begins_twice(const Tokenizer& tokenizer, std::span<const std::int32_t> ids) {
+  const Tokenizer::Ids prefix = tokenizer.prefix();
+  return !prefix.empty() && ids.size() > prefix.size() && ids[prefix.size()] == prefix.back();
+}
+
 TextSampleBuilder::TextSampleBuilder(const Tokenizer& tokenizer, std::int64_t vocab_size, bool seq2seq)
     : tokenizer_(tokenizer), vocab_size_(vocab_size), seq2seq_(seq2seq) {
   if (!tokenizer.eos())
@@ -22,8 +27,12 @@ void TextSampleBuilder::add_text(Sample& sample, std::string_view text, bool tra
   add(sample, tokenizer_.encode(text), trained, at);
 }
 
-void TextSampleBuilder::add_end(Sample& sample, bool trained, const Place& at) const {
-  add(sample, {&end_, 1}, trained, at);
+void TextSampleBuilder::add_ended(Sample& sample, std::string_view text, bool trained,
+                                  const Place& at) const {
+  const Tokenizer::Ids ids = tokenizer_.encode(text);
+  add(sample, ids, trained, at);
+  const bool ended = !ids.empty() && ids.back() == end_ && text.ends_with(tokenizer_.token(end_));
+  if (!ended) add(sample, {&end_, 1}, trained, at);
 }
 
 Sample TextSampleBuilder::prompt_and_answer(std::string_view prompt, std::string_view answer,
@@ -33,8 +42,8 @@ Sample TextSampleBuilder::prompt_and_answer(std::string_view prompt, std::string
   sample.written = Written::plain;
   add_prefix(sample, train_prompt, at);
   add_text(sample, prompt, train_prompt, at);
-  add_text(sample, answer, true, at);
-  add_end(sample, true, at);
+  add_ended(sample, answer, true, at);
+  sample.begins_twice = begins_twice(tokenizer_, sample.input_ids);
   return sample;
 }
 

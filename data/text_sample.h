@@ -10,6 +10,9 @@
 
 namespace ft {
 
+// The text of `ids` begins with the token that the tokenizer puts first: it is there twice.
+bool begins_twice(const Tokenizer&, std::span<const std::int32_t> ids);
+
 class TextSampleBuilder {
  public:
   // Throws a UserError when the tokenizer has no end token: a model would not learn where to stop.
@@ -17,7 +20,8 @@ class TextSampleBuilder {
 
   void add_prefix(Sample& sample, bool trained, const Place& at) const;
   void add_text(Sample& sample, std::string_view text, bool trained, const Place& at) const;
-  void add_end(Sample& sample, bool trained, const Place& at) const;
+  // The text and the end token, which is there once: as in TRL, a text that ends with it gets no other.
+  void add_ended(Sample& sample, std::string_view text, bool trained, const Place& at) const;
   // Prompt and answer are tokenized separately and joined, so that the boundary of what is trained is exact:
   // the tokenizer's prefix, the prompt, the answer, EOS. Encoder-decoders: prompt and answer, each with what
   // the tokenizer adds around a text, and one EOS at the end.

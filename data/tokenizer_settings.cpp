@@ -52,6 +52,11 @@ AddedToken read_token(const JsonObject& o) {
   return t;
 }
 
+// A token's text or its object.
+AddedToken token_at(const JsonObject& o, const std::string& key) {
+  return o.is_object(key) ? read_token(o.object(key)) : AddedToken{.content = o.text(key), .id = {}};
+}
+
 class Reader {
  public:
   explicit Reader(const fs::path& folder)
@@ -130,8 +135,7 @@ class Reader {
     name("eos_token", out_.names.eos);
     name("unk_token", out_.names.unk);
     name("pad_token", out_.names.pad);
-    for (const char* key : {"sep_token", "cls_token", "mask_token"})
-      if (o.has(key)) special(o, key);
+    for (const auto& [_, token] : own_special_tokens(o)) add_special(token);
     for (const char* key : {"additional_special_tokens", "extra_special_tokens"})
       if (o.is_array(key)) read_more(o, key);
   }
@@ -147,11 +151,7 @@ class Reader {
     }
   }
 
-  // A token's text or its object; returns its text.
-  std::string special(const JsonObject& o, const char* key) {
-    if (o.is_object(key)) return add_special(read_token(o.object(key)));
-    return add_special({.content = o.text(key), .id = {}});
-  }
+  std::string special(const JsonObject& o, const char* key) { return add_special(token_at(o, key)); }
   std::string add_special(AddedToken token) {
     token.special = true;
     add(token);
@@ -174,6 +174,23 @@ class Reader {
 };
 
 }  // namespace
+
+std::vector<std::pair<std::string, AddedToken>> own_special_tokens(const JsonObject& file) {
+  std::vector<std::pair<std::string, AddedToken>> out;
+  for (const char* list : {"extra_special_tokens", "model_specific_special_tokens"})
+    if (file.is_object(list)) {
+      const JsonObject tokens = file.object(list);
+      for (const std::string& name : tokens.keys())
+        if (tokens.has(name)) out.emplace_back(name, token_at(tokens, name));
+    }
+  for (const std::string& name : file.keys()) {
+    const bool usual =
+        name == "bos_token" || name == "eos_token" || name == "unk_token" || name == "pad_token";
+    const bool token = file.is_text(name) || (file.is_object(name) && file.object(name).is_text("content"));
+    if (!usual && name.ends_with("_token") && token) out.emplace_back(name, token_at(file, name));
+  }
+  return out;
+}
 
 TokenizerSettings read_tokenizer_settings(const fs::path& folder, const SpecialNames& otherwise,
                                           const std::vector<AddedToken>& more) {

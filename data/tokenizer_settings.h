@@ -5,7 +5,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "engine/io/json.h"
 
 namespace ft {
 
@@ -38,6 +41,11 @@ struct TokenizerSettings {
   bool clean_up = false;  // clean_up_tokenization_spaces, when decoding
   std::int64_t extra_ids = 100;  // T5's sentinels
 };
+
+// Named special tokens of a tokenizer_config.json or special_tokens_map.json: (image_token, <image>). As in
+// transformers these are keys that end in _token, except those of bos, eos, unk and pad, and the objects
+// extra_special_tokens and model_specific_special_tokens.
+std::vector<std::pair<std::string, AddedToken>> own_special_tokens(const JsonObject& file);
 
 // With LlamaTokenizer's defaults for switches that are not said; special tokens that are not named are those
 // of the class, and of a class that is not known `otherwise`. `more` come last. Throws a UserError (exit 3)

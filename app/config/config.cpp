@@ -121,6 +121,10 @@ void check_generating(const RunConfig& c, const std::function<void(const std::st
         "out");
 }
 
+bool has_loss(const ObjectiveConfig& c, LossType loss) {
+  return std::find(c.loss_type.begin(), c.loss_type.end(), loss) != c.loss_type.end();
+}
+
 // What an objective that compares answers leaves no meaning to.
 void check_comparing(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
   check(c.objective, refuse);
@@ -139,6 +143,12 @@ void check_comparing(const RunConfig& c, const std::function<void(const std::str
            type);
   if (has_curriculum(c.data_efficiency) || has_random_ltd(c.data_efficiency))
     refuse("data_efficiency: is for examples; leave it out" + type);
+  if (c.objective.type == ObjectiveType::kto && !has_loss(c.objective, LossType::apo_zero_unpaired) &&
+      c.training.per_device_train_batch_size < 2)
+    refuse(
+        "training.per_device_train_batch_size: KTO measures kl on the answers of other rows in the "
+        "micro-batch of a rank, and 1 row has no other; set it to 2 or more" +
+        type);
   if (c.data.streaming && c.objective.precompute_ref_log_probs.value_or(false))
     refuse(
         "objective.precompute_ref_log_probs: needs all data in memory; leave it out, or set "

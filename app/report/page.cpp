@@ -124,7 +124,10 @@ std::string charts(const std::vector<RunPage>& runs) {
 }
 
 std::string last_loss(const RunPage& run) {
-  return run.rows.steps.empty() ? "-" : show::loss(run.rows.steps.back().loss);
+  const auto& steps = run.rows.steps;
+  const auto last =
+      std::find_if(steps.rbegin(), steps.rend(), [](const StepRow& r) { return !std::isnan(r.loss); });
+  return last == steps.rend() ? "-" : show::loss(last->loss);
 }
 // The lowest held-out loss; NaN: there is none.
 double best_held_out(const RunPage& run) {

@@ -6,6 +6,7 @@
 #include "app/assembly/built_data.h"
 #include "app/samples/show_samples.h"
 #include "app/screen/format.h"
+#include "data/load_notes.h"
 #include "data/sample_reader.h"
 
 namespace ft {
@@ -43,6 +44,8 @@ void show_stream(const RunConfig& config, const DataShowArgs& args, Screen& out)
     }
     counts.add(reader.counts());
   }
+  Screen aside(Screen::standard_error());
+  for (const std::string& note : notes_of_rows(counts)) aside.line(note);
   if (args.json) return;
   const auto too_long = [](std::int64_t n, const char* what) {
     return n > 0 ? str(", ", show::count(n), " too long and ", what) : "";

@@ -183,7 +183,10 @@ void Course::take_rewards(const Measures& columns) {
 std::vector<LabelledLine> summary_lines(const RunHeader& h, const Summary& s, const Course& course) {
   std::vector<LabelledLine> lines = ending_lines(h, s);
   if (!course.loss.empty()) {
-    std::string loss = from_to(course.loss);
+    const auto has_loss = [](double x) { return !std::isnan(x); };
+    std::vector<double> losses;
+    std::copy_if(course.loss.begin(), course.loss.end(), std::back_inserter(losses), has_loss);
+    std::string loss = losses.empty() ? "-" : from_to(losses);
     if (!course.held_out.empty()) {
       const EvalRow &first = course.held_out.front(), &last = course.held_out.back();
       loss += "   held out " + (first.step == last.step ? "" : show::loss(first.eval_loss) + " -> ") +

@@ -72,7 +72,7 @@ std::string step_line(const StepView& v, int width, Bar bar) {
   std::vector<Part> parts{
       {step_of_steps(v), 0},
       {right(show::fixed(std::floor(100 * part_done(v)), 0) + " %", 4), 3},
-      {"loss " + show::loss(r.loss), 1},
+      {"loss " + (std::isnan(r.loss) ? "-" : show::loss(r.loss)), 1},
       {preference_text(r.columns), 3},
       {micro_batch_text(v), 4},
       {"lr " + show::rate(r.learning_rate), 5},

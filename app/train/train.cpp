@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <memory>
 #include <optional>
@@ -185,7 +186,7 @@ Summary summary(const TrainState& state, const Trainer& trainer, std::int64_t fi
   s.step = state.step;
   s.epoch = static_cast<double>(state.step) / static_cast<double>(trainer.length().steps_per_epoch);
   s.train_loss =
-      state.run_loss_targets ? state.run_loss_sum / static_cast<double>(state.run_loss_targets) : 0;
+      state.run_loss_targets ? state.run_loss_sum / static_cast<double>(state.run_loss_targets) : NAN;
   s.train_runtime = trainer.train_seconds();
   s.train_tokens_per_second =
       static_cast<double>(state.tokens_seen - first_tokens) / std::max(trainer.train_seconds(), 1e-9);

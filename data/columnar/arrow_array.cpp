@@ -131,12 +131,9 @@ void ArrowArray::put_items(std::int64_t begin, std::int64_t end, int depth, std:
 
 void ArrowArray::put_structure(std::int64_t i, int depth, std::string& to) {
   to += '{';
-  for (ArrowArray& child : children_) {
-    if (&child != &children_[0]) to += ", ";
-    quote_json(child.field_->name, to);
-    to += ": ";
-    child.put(i, depth + 1, to);
-  }
+  for (ArrowArray& child : children_)
+    put_member(
+        child.field_->name, [&] { child.put(i, depth + 1, to); }, to);
   to += '}';
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "data/json_quote.h"
 #include "data/row_reader.h"
@@ -151,27 +152,28 @@ void put_text(Bytes text, std::string& to) {
   quote_json(text, to);
 }
 
-class NoEvents : public JsonEvents {
-  void on_null() override {}
-  void on_bool(bool) override {}
-  void on_integer(std::int64_t) override {}
-  void on_unsigned(std::uint64_t) override {}
-  void on_float(double) override {}
-  void on_text(std::string&) override {}
-  void on_key(std::string&) override {}
-  void on_object(bool) override {}
-  void on_array(bool) override {}
-};
+Json without_null_keys(const Json& value) {
+  if (!value.is_structured()) return value;
+  Json kept = value.is_object() ? Json::object() : Json::array();
+  for (const auto& [key, inner] : value.items())
+    if (value.is_array())
+      kept.push_back(without_null_keys(inner));
+    else if (!inner.is_null())
+      kept[key] = without_null_keys(inner);
+  return kept;
+}
 
-// As it is, once it is known to be one value.
-void put_json(Bytes text, std::string& to) {
-  NoEvents events;
-  try {
-    parse_json(text, {"value"}, events, {.max_bytes = static_cast<std::size_t>(kLongestRow)});
-  } catch (const UserError& e) {
-    throw Damage(str("a value that is not JSON: ", e.what()));
+// Its text as it is unless keys are left out.
+void put_json(Bytes text, std::string& to) try {
+  Json value =
+      parse_json(text, {"value"}, {.max_bytes = static_cast<std::size_t>(kLongestRow), .unique_keys = false});
+  if (text.find("null") == Bytes::npos || !value.is_structured()) {
+    to += text;
+    return;
   }
-  to += text;
+  to += json_text(without_null_keys(value), -1);
+} catch (const UserError& e) {
+  throw Damage(str("a value that is not JSON: ", e.what()));
 }
 
 }  // namespace
@@ -223,6 +225,16 @@ void put(const Meaning& meaning, const Value& value, std::string& to) {
       throw Damage(str("values of type ", printable(meaning.name, 40), " are not read"));
   }
   if (quoted) to += '"';
+}
+
+void put_member(const std::string& name, const std::function<void()>& put_value, std::string& to) {
+  const std::size_t begin = to.size();
+  if (to.back() != '{') to += ", ";
+  quote_json(name, to);
+  to += ": ";
+  const std::size_t value = to.size();
+  put_value();
+  if (std::string_view(to).substr(value) == "null") to.resize(begin);
 }
 
 void check_row_size(const std::string& row) {

@@ -2,9 +2,11 @@
 //
 //   dates and times as Python prints them: 2023-04-09, 12:30:00.000001, 2023-04-09 12:30:00+00:00
 //   decimals are numbers; NaN and infinity, which JSON does not have, are null
+//   of JSON inside a column, keys of objects whose value is null are left out
 //   bytes are a text if they are UTF-8, and refused if not
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "data/columnar/bytes.h"
@@ -42,6 +44,10 @@ struct Value {
 
 // Appends it. Throws Damage for text that is no UTF-8, and for what is not read.
 void put(const Meaning& meaning, const Value& value, std::string& to);
+
+// Appends a struct's member, whose value `put_value` appends. A null member is left out: a struct of a
+// columnar file has the keys of all rows, and TRL's remove_none_values takes them out too.
+void put_member(const std::string& name, const std::function<void()>& put_value, std::string& to);
 
 // Rows are refused while they grow, not when they are complete. Throws Damage.
 void check_row_size(const std::string& row);

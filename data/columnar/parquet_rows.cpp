@@ -100,10 +100,13 @@ class Group {
         return first.advance();
       case Node::Kind::structure:
         to += '{';
-        for (const Node& child : node.children) {
-          put_name(child, to);
-          put_node(child, {spot.repetition, node.definition}, to);
-        }
+        for (const Node& child : node.children)
+          put_member(
+              child.name,
+              [&] {
+                put_node(child, {spot.repetition, node.definition}, to);
+              },
+              to);
         to += '}';
         return;
       case Node::Kind::list:

@@ -8,7 +8,9 @@
 #include "data/format.h"
 #include "data/json_row.h"
 #include "data/preference/answers.h"
+#include "data/prompt_column.h"
 #include "data/rendered_chat.h"
+#include "data/text_sample.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -18,8 +20,9 @@ using Ids = Tokenizer::Ids;
 
 class Prompts : public Format {
  public:
-  Prompts(const FormatContext& context, bool tokenized)
-      : prompt_(column(context.dataset, tokenized ? "prompt_ids" : "prompt")),
+  Prompts(const FormatContext& context, std::span<const std::string> names, bool tokenized)
+      : prompt_(context.dataset, names),
+        ids_(column(context.dataset, "prompt_ids")),
         answer_(column(context.dataset, "answer")),
         vocab_size_(context.vocab_size),
         tokenizer_(tokenized ? nullptr : &context.tokenizer()),
@@ -29,11 +32,13 @@ class Prompts : public Format {
 
   Sample read(std::string_view row, const Place& at) const override {
     Json tree = read_row(row, at);
-    const auto found = tree.find(prompt_);
-    if (found == tree.end() || found->is_null()) at.fail(str("no \"", printable(prompt_), "\""));
+    const std::string& name = tokenizer_ ? prompt_.name() : ids_;
+    const Json prompt = tokenizer_ ? prompt_.of(tree) : tree.value(ids_, Json());
+    if (prompt.is_null()) at.fail(str("no \"", printable(name), "\""));
     Sample s;
-    s.input_ids = tokenizer_ ? of_text(*found, tree, at) : of_ids(*found, at);
-    if (s.input_ids.empty()) at.fail(printable(prompt_) + ": empty, there is nothing to answer");
+    s.input_ids = tokenizer_ ? of_text(prompt, tree, at) : of_ids(prompt, at);
+    if (s.input_ids.empty()) at.fail(printable(name) + ": empty, there is nothing to answer");
+    s.begins_twice = tokenizer_ && prompt.is_string() && begins_twice(*tokenizer_, s.input_ids);
     s.labels.assign(s.input_ids.size(), kIgnored);
     if (tokenizer_) s.written = found->is_string() ? Written::plain : Written::chat;
     name_answer(tree);
@@ -63,7 +68,7 @@ class Prompts : public Format {
       columns_.require_unused(at);
       ids = tokenizer_->encode_with_specials(prompt.get_ref<const std::string&>());
     } else {
-      const RenderedChat::Messages messages = read_messages(prompt, prompt_, at);
+      const RenderedChat::Messages messages = read_messages(prompt, prompt_.name(), at);
       try {
         ids = chat_->prompt(messages, columns_.of(row, at));
       } catch (const std::invalid_argument& wrong) {
@@ -75,20 +80,20 @@ class Prompts : public Format {
   }
 
   Ids of_ids(const Json& list, const Place& at) const {
-    if (!list.is_array())
-      at.fail(str(printable(prompt_), ": must be a list of ids, is ", json_excerpt(list)));
+    if (!list.is_array()) at.fail(str(printable(ids_), ": must be a list of ids, is ", json_excerpt(list)));
     Ids ids;
     for (const Json& id : list) {
       const bool known = id.is_number_integer() && id >= 0 && id < vocab_size_;
       if (!known)
-        at.fail(str(printable(prompt_), "[", ids.size(), "] is ", json_excerpt(id),
+        at.fail(str(printable(ids_), "[", ids.size(), "] is ", json_excerpt(id),
                     "; the model's tokens are 0 to ", vocab_size_ - 1));
       ids.push_back(id.get<std::int32_t>());
     }
     return ids;
   }
 
-  std::string prompt_, answer_;  // the fields' names in the file
+  PromptColumn prompt_;
+  std::string ids_, answer_;  // the fields' names in the file
   std::int64_t vocab_size_;
   const Tokenizer* tokenizer_;  // null: prompts are tokens
   ChatColumns columns_;
@@ -97,8 +102,9 @@ class Prompts : public Format {
 
 }  // namespace
 
-std::unique_ptr<Format> make_prompts_format(const FormatContext& context, bool tokenized) {
-  return std::make_unique<Prompts>(context, tokenized);
+std::unique_ptr<Format> make_prompts_format(const FormatContext& context, std::span<const std::string> names,
+                                            bool tokenized) {
+  return std::make_unique<Prompts>(context, names, tokenized);
 }
 
 }  // namespace ft

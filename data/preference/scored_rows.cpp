@@ -1,14 +1,27 @@
 #include "data/preference/scored_rows.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "data/chat_inputs.h"
+#include "data/json_row.h"
 #include "data/preference/answers.h"
+#include "data/prompt_column.h"
 #include "data/rendered_chat.h"
 #include "engine/core/error.h"
 
 namespace ft {
+namespace {
+
+// The column that holds a row's prompt; null where there is none.
+const char* prompt_name(const Json& row) {
+  for (const char* name : kPromptNames)
+    if (row.contains(name)) return name;
+  return nullptr;
+}
+
+}  // namespace
 
 ScoredRows::ScoredRows(const FormatContext& context) : context_(context) {
   context_.rows = {.kind = RowKind::labelled, .objective = "reward"};
@@ -19,7 +32,7 @@ std::vector<ScoredText> ScoredRows::read(const Json& row, const Place& at) const
   const auto has = [&](const char* name) { return row.contains(name); };
   if (has("input_ids")) return {{"reward", ids(row, "input_ids", at)}};
   if (has("messages")) return {{"reward", conversation(row, "messages", at)}};
-  if (has("prompt") && has("completion")) return {{"reward", answer(row, "completion", at)}};
+  if (prompt_name(row) && has("completion")) return {{"reward", answer(row, "completion", at)}};
   if (has("chosen") && has("rejected"))
     return {{"reward_chosen", answer(row, "chosen", at)}, {"reward_rejected", answer(row, "rejected", at)}};
   const auto after_prompt = [&](const char* name) {
@@ -37,14 +50,15 @@ std::vector<ScoredText> ScoredRows::read(const Json& row, const Place& at) const
 // A pair's answer may be a whole conversation.
 std::vector<std::int32_t> ScoredRows::answer(const Json& row, const char* name, const Place& at) const {
   const Json& text = row[name];
-  if (text.is_array() && !(row.contains("prompt") && row["prompt"].is_array()))
-    return conversation(row, name, at);
+  const char* const prompt = prompt_name(row);
+  if (text.is_array() && !(prompt && row[prompt].is_array())) return conversation(row, name, at);
   Json labelled = row;
   labelled["completion"] = text;
   labelled["label"] = true;
-  if (!row.contains("prompt")) labelled["prompt"] = "";
-  if (!answers_) answers_ = make_answers_format(context_);
-  return answers_->read(json_text(labelled, -1), at).input_ids;
+  if (!prompt) labelled["prompt"] = "";
+  const std::string whole = json_text(labelled, -1);
+  if (!answers_) answers_ = make_answers_format(context_, row_names(whole, at));
+  return answers_->read(whole, at).input_ids;
 }
 
 std::vector<std::int32_t> ScoredRows::ids(const Json& row, const char* name, const Place& at) const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "data/rendered_chat.h"
+
 namespace ft {
 namespace {
 
@@ -43,6 +45,14 @@ std::vector<Json> take_shared_prompt(std::vector<Json>& chosen, std::vector<Json
   std::size_t n = alike(chosen, rejected);
   if (n > 0 && n == std::min(chosen.size(), rejected.size())) --n;
   return take(chosen, rejected, n);
+}
+
+std::vector<Json> prompt_of_chats(const Json& prompt, const std::string& name, std::vector<Json>& chosen,
+                                  std::vector<Json>& rejected, const Place& at) {
+  if (!prompt.is_null() && !prompt.is_string()) return read_messages(prompt, name, at);
+  std::vector<Json> shared = take_shared_prompt(chosen, rejected);
+  if (shared.empty() && prompt.is_string()) shared.push_back({{"role", "user"}, {"content", prompt}});
+  return shared;
 }
 
 }  // namespace ft

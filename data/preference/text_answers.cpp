@@ -10,7 +10,10 @@
 #include "data/json_row.h"
 #include "data/preference/answers.h"
 #include "data/preference/shared_prompt.h"
+#include "data/prompt_column.h"
 #include "data/rendered_chat.h"
+#include "data/text_sample.h"
+#include "data/trained_chat.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -20,8 +23,8 @@ using Ids = Tokenizer::Ids;
 
 class TextAnswers : public Format {
  public:
-  explicit TextAnswers(const FormatContext& context)
-      : prompt_(column(context.dataset, "prompt")),
+  TextAnswers(const FormatContext& context, std::span<const std::string> names)
+      : prompt_(context.dataset, names),
         chosen_(column(context.dataset, context.rows.kind == RowKind::pair ? "chosen" : "completion")),
         rejected_(column(context.dataset, "rejected")),
         pairs_(context.rows.kind == RowKind::pair),
@@ -35,6 +38,8 @@ class TextAnswers : public Format {
       throw UserError(Exit::input,
                       "the tokenizer has no end token; name it as eos_token in tokenizer_config.json");
     end_ = tokenizer_.token(*tokenizer_.eos());
+    columns = prompt_.columns();
+    columns.push_back(chosen_);
   }
 
   Sample read(std::string_view row, const Place& at) const override {
@@ -46,21 +51,20 @@ class TextAnswers : public Format {
     };
     const Json& chosen = field(chosen_);
     const Json none, &rejected = pairs_ ? field(rejected_) : none;
-    const auto prompt = tree.find(prompt_);
-    const bool shared = prompt == tree.end() || prompt->is_null();
-    if (shared && !pairs_) at.fail(str("no \"", printable(prompt_), "\""));
+    const Json prompt = prompt_.of(tree);
+    if (prompt.is_null() && !pairs_) at.fail(str("no \"", printable(prompt_.name()), "\""));
     const float value = pairs_ ? value_.margin(tree, at) : value_.label(tree, at);
     if (chosen.is_string()) {
       columns_.require_unused(at);
-      std::string begin = shared ? "" : text(*prompt, prompt_, at);
+      std::string begin = prompt.is_null() ? "" : text(prompt, prompt_.name(), at);
       std::string better = text(chosen, chosen_, at), worse = pairs_ ? text(rejected, rejected_, at) : "";
-      if (shared) begin = take_shared_prompt(better, worse);
+      if (prompt.is_null()) begin = take_shared_prompt(better, worse);
       return written(Written::plain, of_texts(begin, better, worse, value, at));
     }
-    Messages better = read_messages(chosen, chosen_, at), worse;
-    Messages begin = shared ? Messages{} : read_messages(*prompt, prompt_, at);
-    if (pairs_) worse = read_messages(rejected, rejected_, at);
-    if (shared) begin = take_shared_prompt(better, worse);
+    Messages better = answer(chosen, chosen_, at), worse;
+    if (pairs_) worse = answer(rejected, rejected_, at);
+    const Messages begin = pairs_ ? prompt_of_chats(prompt, prompt_.name(), better, worse, at)
+                                  : read_messages(prompt, prompt_.name(), at);
     return written(Written::chat, of_messages(begin, better, worse, columns_.of(tree, at), value, at));
   }
 
@@ -70,6 +74,18 @@ class TextAnswers : public Format {
   static Sample written(Written how, Sample sample) {
     sample.written = how;
     return sample;
+  }
+  // Answers are compared whole: a message that is not to be trained is refused.
+  static Messages answer(const Json& list, const std::string& name, const Place& at) {
+    Messages messages = read_messages(list, name, at);
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      const std::string where = str(printable(name), "[", i, "]");
+      if (said_trained(messages[i], where, at) == false)
+        at.fail(where +
+                ": \"weight\": 0 and \"train\": false have no effect, because answers are compared "
+                "whole; take the key out, or the row");
+    }
+    return messages;
   }
 
   Sample of_texts(const std::string& prompt, const std::string& chosen, const std::string& rejected,
@@ -83,8 +99,10 @@ class TextAnswers : public Format {
     const auto whole = [&](const std::string& answer) {
       return checked(tokenizer_.encode_with_specials(prompt + ended(answer)), at);
     };
-    return parted(tokenizer_.encode_with_specials(prompt), whole(chosen), pairs_ ? whole(rejected) : Ids{},
-                  value, at);
+    Sample sample = parted(tokenizer_.encode_with_specials(prompt), whole(chosen),
+                           pairs_ ? whole(rejected) : Ids{}, value, at);
+    sample.begins_twice = begins_twice(tokenizer_, sample.input_ids);
+    return sample;
   }
 
   Sample of_messages(const Messages& prompt, const Messages& chosen, const Messages& rejected,
@@ -134,7 +152,8 @@ class TextAnswers : public Format {
     return value.get<std::string>();
   }
 
-  std::string prompt_, chosen_, rejected_;  // the fields' names in the file
+  PromptColumn prompt_;
+  std::string chosen_, rejected_;  // the fields' names in the file
   bool pairs_, seq2seq_;
   std::int64_t vocab_size_;
   const Tokenizer& tokenizer_;
@@ -146,8 +165,9 @@ class TextAnswers : public Format {
 
 }  // namespace
 
-std::unique_ptr<Format> make_answers_format(const FormatContext& context) {
-  return std::make_unique<TextAnswers>(context);
+std::unique_ptr<Format> make_answers_format(const FormatContext& context,
+                                            std::span<const std::string> names) {
+  return std::make_unique<TextAnswers>(context, names);
 }
 
 }  // namespace ft

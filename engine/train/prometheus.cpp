@@ -95,7 +95,8 @@ void Prometheus::write() const {
   if (step_) {
     page.gauge("ft_step", static_cast<double>(step_->step), "Optimizer steps done.");
     page.gauge("ft_epoch", step_->epoch, "Epochs done.");
-    page.gauge("ft_loss", step_->loss, "Training loss, mean over target tokens.");
+    if (!std::isnan(step_->loss))
+      page.gauge("ft_loss", step_->loss, "Training loss, mean over target tokens.");
     page.gauge("ft_learning_rate", step_->learning_rate, "Learning rate of the last step.");
     page.gauge("ft_grad_norm", step_->grad_norm, "Gradient norm before clipping.");
     page.gauge("ft_tokens_per_second", step_->tokens_per_second, "Training speed.");

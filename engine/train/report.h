@@ -31,7 +31,7 @@ struct LossScalingRow {
 struct StepRow {
   std::int64_t step = 0;     // 1-based, optimizer steps
   double epoch = 0;          // passes of the data, with a fraction
-  double loss = 0;           // mean over the target tokens
+  double loss = 0;           // mean over the target tokens; NaN: there were none
   double learning_rate = 0;  // the one this step used
   double grad_norm = 0;      // global L2 norm before clipping; not finite: a step of fp16 that was skipped
   double tokens_per_second = 0;
@@ -154,7 +154,7 @@ struct Made {
 struct Summary {
   std::int64_t step = 0;
   double epoch = 0;
-  double train_loss = 0;     // mean over the steps of this process
+  double train_loss = 0;     // mean over the steps of this process; NaN: they had no targets
   double train_runtime = 0;  // seconds
   double train_tokens_per_second = 0;
   std::int64_t num_input_tokens_seen = 0;

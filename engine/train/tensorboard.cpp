@@ -110,11 +110,11 @@ void TensorBoard::write(std::int64_t step, std::vector<tensorboard::Scalar> scal
 }
 
 void TensorBoard::step(const StepRow& row) {
-  std::vector<tensorboard::Scalar> all{{"train/loss", row.loss},
-                                       {"train/learning_rate", row.learning_rate},
+  std::vector<tensorboard::Scalar> all{{"train/learning_rate", row.learning_rate},
                                        {"train/grad_norm", row.grad_norm},
                                        {"train/tokens_per_second", row.tokens_per_second},
                                        {"train/epoch", row.epoch}};
+  if (!std::isnan(row.loss)) all.insert(all.begin(), {"train/loss", row.loss});
   if (row.loss_scaling) all.push_back({"train/loss_scale", row.loss_scaling->loss_scale});
   write(row.step, all, "train/", row.columns);
 }
@@ -126,9 +126,10 @@ void TensorBoard::evaluation(const EvalRow& row) {
 }
 
 void TensorBoard::end(const Summary& summary) {
-  write(summary.step, {{"train/train_loss", summary.train_loss},
-                       {"train/train_runtime", summary.train_runtime},
-                       {"train/train_tokens_per_second", summary.train_tokens_per_second}});
+  std::vector<tensorboard::Scalar> all{{"train/train_runtime", summary.train_runtime},
+                                       {"train/train_tokens_per_second", summary.train_tokens_per_second}};
+  if (!std::isnan(summary.train_loss)) all.insert(all.begin(), {"train/train_loss", summary.train_loss});
+  write(summary.step, all);
   const double now = seconds_since_1970();
   const std::array end{tensorboard::session_end_value(summary.finished, now)};
   file_.append(tensorboard::record(tensorboard::values_event(now, summary.step, end)));

@@ -292,7 +292,7 @@ void Trainer::explain_not_finite(const Step& s) {
 void Trainer::log(TrainState& state, const Step& s) {
   StepRow row{.step = state.step,
               .epoch = epoch_of(state.step),
-              .loss = s.targets ? s.loss_sum / static_cast<double>(s.targets) : 0,
+              .loss = s.targets ? s.loss_sum / static_cast<double>(s.targets) : NAN,
               .learning_rate = s.rate,
               .grad_norm = s.grad_norm,
               .tokens_per_second = static_cast<double>(row_tokens_) / std::max(row_seconds_, 1e-9),

@@ -114,6 +114,9 @@ TEST(RunText, StepLineWhole) {
   skipped.loss_scaling = LossScalingRow{65536, 1};
   EXPECT_EQ(step_line({h, skipped, 192}, 79, Bar::none),
             "12/75  16 %  loss 0.871  lr 1.9e-04  skipped  19.8k tok/s  3m12s left");
+  StepRow none = kRow;  // no targets
+  none.loss = NAN;
+  EXPECT_EQ(step_line({h, none, 192}, 40, Bar::none), "12/75  16 %  loss -  3m12s left");
 }
 
 TEST(RunText, StepLineFitsEveryWidthAndKeepsWhatMattersMost) {
@@ -144,6 +147,16 @@ TEST(RunText, EvaluationAndCheckpoint) {
             "step 50  eval loss 0.812  perplexity 2.25  best so far");
   EXPECT_EQ(saved_line(1050, 0.9, "outputs/gsm8k/checkpoint-1050"),
             "step 1,050  saved checkpoint-1050 (0.9 s)");
+}
+
+TEST(RunText, StepsWithoutTargetsHaveNoPartInTheSummary) {
+  Summary s;
+  s.step = 4;
+  const auto loss = [&](const std::vector<double>& losses) {
+    return texts(summary_lines(llama(), s, {losses, {}, 0, 0}))[1];
+  };
+  EXPECT_EQ(loss({NAN, 1.412, 0.9, NAN}), "loss: 1.412 -> 0.900");
+  EXPECT_EQ(loss({NAN, NAN}), "loss: -");
 }
 
 TEST(RunText, Summary) {

@@ -190,6 +190,22 @@ TEST_F(ChatTest, TheModelsTemplateOrTheNamedOne) {
   EXPECT_EQ(written("rag"), "documents from a file");
 }
 
+TEST_F(ChatTest, SpecialTokensOfTheModelsOwnAreVariables) {
+  const Scratch s;
+  s.write("tokenizer_config.json", R"({"cls_token": "<c>", "image_token": {"content": "<i>"}, "n_token": 3,
+      "extra_special_tokens": {"boi_token": "<b>"},
+      "model_specific_special_tokens": {"end_of_audio": "<a>"}})");
+  s.write("special_tokens_map.json", R"({"video_token": "<v>"})");
+  const ChatTemplate chat("{{ cls_token ~ image_token ~ boi_token ~ end_of_audio ~ video_token ~ n_token }}",
+                          s.folder(), *tokenizer);
+  EXPECT_EQ(chat.writer({}).prompt({.messages = {{{"role", "user"}, {"content", "Hi"}}}}), "<c><i><b><a><v>");
+  std::vector<std::string> special;
+  for (const AddedToken& token : read_tokenizer_settings(s.folder()).added)
+    if (token.special) special.push_back(token.content);
+  for (const char* token : {"<c>", "<i>", "<b>", "<a>", "<v>"})
+    EXPECT_TRUE(std::find(special.begin(), special.end(), token) != special.end()) << token;
+}
+
 class ChatRowsTest : public ChatTest {
  protected:
   ChatRowsTest() {
@@ -317,9 +333,10 @@ TEST_F(ChatRowsTest, WhatATemplateDoesNotTrainIsSaid) {
       "{% endif %}{% endfor %}";
   EXPECT_EQ(trained(row), "|\xE2\x96\x81has</s>");
   ASSERT_EQ(notes.size(), 1u);
-  EXPECT_EQ(notes[0],
-            "t.jsonl:1: message 2 is not trained: the chat template writes it in another way when more "
-            "messages follow, or not at all (1 of 2 turns)");
+  EXPECT_EQ(
+      notes[0],
+      "not trained, because the chat template writes them in another way when more messages follow, or not "
+      "at all (1 of 2 turns): t.jsonl:1: message 2");
   config.chat_template = "{% for m in messages %}{{ m.content }}\n{% endfor %}";
   trained(row);
   ASSERT_EQ(notes.size(), 1u);

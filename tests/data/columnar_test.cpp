@@ -48,6 +48,18 @@ std::vector<fs::path> golden_files() {
   return files;
 }
 
+// A file's structs have the keys of all rows; those that are null are left out. Columns and maps stay.
+Json without_null_keys(const Json& value, bool row = true) {
+  if (!value.is_structured()) return value;
+  Json out = value.is_object() ? Json::object() : Json::array();
+  for (const auto& [key, inner] : value.items())
+    if (value.is_array())
+      out.push_back(without_null_keys(inner, false));
+    else if (row || !inner.is_null())
+      out[key] = without_null_keys(inner, false);
+  return out;
+}
+
 class Columnar : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(Columnar, RowsAreThoseThatWereWritten) {
@@ -56,8 +68,9 @@ TEST_P(Columnar, RowsAreThoseThatWereWritten) {
   ASSERT_EQ(got.size(), want.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
     EXPECT_GE(got[i].size() + 1, want[i].size());  // one column may be left out
+    const Json expected_row = without_null_keys(want[i]);
     for (const auto& [column, value] : got[i].items())
-      EXPECT_EQ(value, want[i][column]) << i << " " << column;
+      EXPECT_EQ(value, column == "map" ? want[i][column] : expected_row[column]) << i << " " << column;
   }
 }
 

@@ -185,8 +185,8 @@ TEST_F(FormatTest, Errors) {
             "t.jsonl:2: prompt: expected a string, not the number 7");
   config.max_seq_length = 2;
   EXPECT_EQ(error(R"({"prompt": "Ada has", "completion": "Ada"})"),
-            "t.jsonl: nothing to train on: every label is -100, or the part to train on was cut off by "
-            "data.max_seq_length");
+            "t.jsonl: nothing to train on in all 1 rows: t.jsonl:1: the part to train on was cut off by "
+            "data.max_seq_length (2)");
 }
 
 TEST_F(FormatTest, TokensBeyondTheModel) {

@@ -160,7 +160,7 @@ TEST_F(Load, AttentionMask) {
 
 TEST_F(Load, NothingToTrain) {
   EXPECT_EQ(error("{\"input_ids\": [1, 2], \"labels\": [-100, -100]}"),
-            "t.jsonl: nothing to train on: every label is -100");
+            "t.jsonl: nothing to train on in all 1 rows: t.jsonl:1: every label is -100");
   EXPECT_EQ(error(""), "t.jsonl: no rows in it");
   EXPECT_EQ(error("\n\n"), "t.jsonl: no rows in it");
 }

@@ -154,7 +154,7 @@ TEST_F(Streamed, DataWithoutTargetsAreRefused) {
   scratch.write("a.jsonl", "{\"input_ids\": [5, 7], \"labels\": [-100, -100]}\n");
   const Stream s = stream();
   EXPECT_EQ(error_of(Exit::input, [&] { samples(s, 0, 2); }),
-            "data.datasets: no tokens to train on in all of the data");
+            "data.datasets: no tokens to train on in all of the data: a.jsonl:1: every label is -100");
 }
 
 }  // namespace

@@ -470,6 +470,8 @@ TEST(PreferenceLife, WhatMakesNoSenseIsRefused) {
       {{"data.packing=true"}, "data.packing"},
       {{"training.label_smoothing_factor=0.1"}, "training.label_smoothing_factor"},
       {{"objective.type=kto", "evaluation.predict_with_generate=true"}, "evaluation.predict_with_generate"},
+      {{"objective.type=kto", "training.per_device_train_batch_size=1"},
+       "training.per_device_train_batch_size: KTO"},
       {{"objective.type=kto",
         "data.datasets=[{\"path\": \"rows.jsonl\", \"type\": \"preference_tokenized\"}]"},
        "kto"},

@@ -18,7 +18,7 @@ void CsvFiles::begin(const RunHeader& header) {
 
 void CsvFiles::step(const StepRow& row) {
   const std::string at = "Train/Samples/";
-  add(at + "train_loss", row.step, row.loss);
+  if (!std::isnan(row.loss)) add(at + "train_loss", row.step, row.loss);
   add(at + "lr", row.step, row.learning_rate);
   add(at + "grad_norm", row.step, row.grad_norm);
   add(at + "tokens_per_second", row.step, row.tokens_per_second);

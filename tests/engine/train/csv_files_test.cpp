@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/engine/train/sample_run.h"
 
 namespace ft {
@@ -22,11 +24,13 @@ TEST(CsvFiles, EachNumberHasAFileWithTheSamplesSeen) {
   csv.begin(header);
   csv.step(row(1, 0.5));
   csv.step(row(2, 0.125));
+  csv.step(row(3, NAN));  // no targets
   csv.evaluation(sample_evaluation(2, 0.75, true));
   const auto file = [&](const char* name) { return lines_of(folder.file("out/csv/") + name); };
   EXPECT_EQ(file("Train_Samples_train_loss.csv"), (Lines{"step,train_loss", "8,0.5", "16,0.125"}));
-  EXPECT_EQ(file("Train_Samples_lr.csv"), (Lines{"step,lr", "8,0", "16,0"}));
-  EXPECT_EQ(file("Train_Samples_wall_clock_forward.csv"), (Lines{"step,forward", "8,0.25", "16,0.25"}));
+  EXPECT_EQ(file("Train_Samples_lr.csv"), (Lines{"step,lr", "8,0", "16,0", "24,0"}));
+  EXPECT_EQ(file("Train_Samples_wall_clock_forward.csv"),
+            (Lines{"step,forward", "8,0.25", "16,0.25", "24,0.25"}));
   EXPECT_EQ(file("Eval_Samples_eval_loss.csv"), (Lines{"step,eval_loss", "16,0.75"}));
 }
 
