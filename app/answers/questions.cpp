@@ -13,8 +13,6 @@
 namespace ft {
 namespace {
 
-using Ids = std::vector<std::int32_t>;
-
 class Reader {
  public:
   explicit Reader(const Answerer& a) : answerer_(a), questions_(std::make_unique<Questions>()) {
@@ -34,11 +32,11 @@ class Reader {
     const char* key = *found;
     const std::string name = key;
     if (name == "input_ids") {
-      Ids ids = ids_of(row[key], at);
+      Tokenizer::Ids ids = ids_of(row[key], at);
       return finish(std::move(row), std::move(ids), false, at);
     }
     if (name == "messages" || row[key].is_array()) {
-      Ids ids = conversation(row, key, at);
+      Tokenizer::Ids ids = conversation(row, key, at);
       return finish(std::move(row), std::move(ids), asking().has_turns(), at);
     }
     if (!row[key].is_string())
@@ -49,7 +47,7 @@ class Reader {
   void ask(Json row, const char* key, const Place& at) {
     const auto& text = row[key].get_ref<const std::string&>();
     const Asking& asking = this->asking();
-    Ids ids;
+    Tokenizer::Ids ids;
     if (std::string(key) == "instruction") {
       const auto input = row.find("input");
       if (input != row.end() && !input->is_string() && !input->is_null())
@@ -72,10 +70,10 @@ class Reader {
     return *questions_->asking;
   }
 
-  Ids ids_of(const Json& value, const Place& at) const {
+  Tokenizer::Ids ids_of(const Json& value, const Place& at) const {
     const std::int64_t V = answerer_.built.model().vocab_size();
     if (!value.is_array()) at.fail("input_ids must be a list of token ids, is " + json_excerpt(value));
-    Ids ids;
+    Tokenizer::Ids ids;
     for (const Json& v : value) {
       const bool id = v.is_number_integer() && v >= 0 && v < V;
       if (!id) at.fail(str("input_ids has ", json_excerpt(v), "; the model's token ids are 0 to ", V - 1));
@@ -84,7 +82,7 @@ class Reader {
     return ids;
   }
 
-  Ids conversation(const Json& row, const char* key, const Place& at) const {
+  Tokenizer::Ids conversation(const Json& row, const char* key, const Place& at) const {
     if (answerer_.reads_sources())
       at.fail(str(key, ": this model reads one text at a time, without turns; give prompt as a text"));
     ChatTurns turns;
@@ -109,7 +107,7 @@ class Reader {
     return tools;
   }
 
-  void finish(Json row, Ids ids, bool turn, const Place& at) {
+  void finish(Json row, Tokenizer::Ids ids, bool turn, const Place& at) {
     const std::int64_t V = answerer_.built.model().vocab_size();
     for (const std::int32_t id : ids)
       if (id >= V)

@@ -40,7 +40,7 @@ class Prompts : public Format {
     if (s.input_ids.empty()) at.fail(printable(name) + ": empty, there is nothing to answer");
     s.begins_twice = tokenizer_ && prompt.is_string() && begins_twice(*tokenizer_, s.input_ids);
     s.labels.assign(s.input_ids.size(), kIgnored);
-    if (tokenizer_) s.written = found->is_string() ? Written::plain : Written::chat;
+    if (tokenizer_) s.written = prompt.is_string() ? Written::plain : Written::chat;
     name_answer(tree);
     s.row = json_text(tree, -1);
     return s;
