@@ -9,7 +9,7 @@ their folder's.
 import graphlib, re, subprocess, sys
 from pathlib import Path
 
-POSIX = re.compile(r"^(sys/|netinet/|arpa/)|^(fcntl|unistd|sched|glob|netdb|time|signal|poll|dirent|pthread|dlfcn|ifaddrs|net/if)\.h$")
+POSIX = re.compile(r"^(sys/|netinet/|arpa/)|^(fcntl|unistd|sched|glob|netdb|time|signal|poll|dirent|pthread|dlfcn|ifaddrs|termios|net/if)\.h$")
 
 
 def names(cell):

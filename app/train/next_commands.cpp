@@ -11,7 +11,7 @@ using Words = std::vector<std::string>;
 
 class Commands {
  public:
-  explicit Commands(const RunEnd& end) : end_(end), c_(end.config) {}
+  explicit Commands(const EndedRun& end) : end_(end), c_(end.config) {}
 
   std::vector<std::string> all() const {
     if (c_.objective.type == ObjectiveType::reward) return lines({score(), eval()});
@@ -129,13 +129,13 @@ class Commands {
 
   static void add(Words& words, const Words& more) { words.insert(words.end(), more.begin(), more.end()); }
 
-  const RunEnd& end_;
+  const EndedRun& end_;
   const RunConfig& c_;
 };
 
 }  // namespace
 
-std::vector<std::string> next_commands(const RunEnd& end) { return Commands(end).all(); }
-std::string resume_command(const RunEnd& end) { return Commands(end).resume(); }
+std::vector<std::string> next_commands(const EndedRun& end) { return Commands(end).all(); }
+std::string resume_command(const EndedRun& end) { return Commands(end).resume(); }
 
 }  // namespace ft

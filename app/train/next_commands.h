@@ -8,7 +8,7 @@
 
 namespace ft {
 
-struct RunEnd {
+struct EndedRun {
   const RunConfig& config;
   int ranks = 1;          // of the run, on all machines
   bool held_out = false;  // there are samples to evaluate on
@@ -16,9 +16,9 @@ struct RunEnd {
 };
 
 // Ways to use the result, the likeliest first: ft chat, or ft score for a reward model; ft eval; ft merge.
-std::vector<std::string> next_commands(const RunEnd&);
+std::vector<std::string> next_commands(const EndedRun&);
 
 // Goes on with a run that was stopped.
-std::string resume_command(const RunEnd&);
+std::string resume_command(const EndedRun&);
 
 }  // namespace ft

@@ -1,5 +1,5 @@
-// Tensors of a device as pieces of host memory: a checkpoint of tensors of any size needs no memory beside the
-// plan. On a CPU the only piece is the tensor itself.
+// Tensors of a device as pieces of host memory, so that checkpoints need no memory beside the plan. On a CPU
+// the only piece is the tensor itself.
 #pragma once
 #include <cstddef>
 #include <cstdint>

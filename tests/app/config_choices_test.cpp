@@ -10,6 +10,7 @@ namespace ft {
 namespace {
 
 using namespace test;
+using From = decltype(TrainingConfig::resume_from_checkpoint);
 
 // Words of enums that no message or page is made for by hand.
 TEST(Config, WordsOfEnums) {
@@ -28,6 +29,17 @@ TEST(Config, WordsOfEnums) {
       "true, never");
   EXPECT_EQ(refused_override("training.resume_from_checkpoint=3"),
             "command line: training.resume_from_checkpoint: expected false, true, auto, a path, not 3");
+}
+
+TEST(Config, TrueAndFalseMayBePythons) {
+  EXPECT_EQ(parsed(R"("training": {"resume_from_checkpoint": "False"})").training.resume_from_checkpoint,
+            From(Resume::none));
+  EXPECT_EQ(parsed(R"("training": {"resume_from_checkpoint": "True"})").training.resume_from_checkpoint,
+            From(Resume::newest));
+  EXPECT_EQ(parsed(R"("training": {"bf16": "True"})").training.bf16, true);
+  EXPECT_EQ(parsed(R"("training": {"gradient_checkpointing": "False"})").training.gradient_checkpointing,
+            Checkpointing::off);
+  EXPECT_EQ(parsed(R"("logging": {"run_name": "True"})").logging.run_name, "True");
 }
 
 // gloo is an older word for tcp.

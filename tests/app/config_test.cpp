@@ -394,17 +394,6 @@ TEST(Config, ATildeInAPathIsTheHomeFolder) {
   EXPECT_EQ(c.logging.wandb.output_path, home + "/w");
 }
 
-TEST(Config, TrueAndFalseMayBePythons) {
-  EXPECT_EQ(parsed(R"("training": {"resume_from_checkpoint": "False"})").training.resume_from_checkpoint,
-            From(Resume::none));
-  EXPECT_EQ(parsed(R"("training": {"resume_from_checkpoint": "True"})").training.resume_from_checkpoint,
-            From(Resume::newest));
-  EXPECT_EQ(parsed(R"("training": {"bf16": "True"})").training.bf16, true);
-  EXPECT_EQ(parsed(R"("training": {"gradient_checkpointing": "False"})").training.gradient_checkpointing,
-            Checkpointing::off);
-  EXPECT_EQ(parsed(R"("logging": {"run_name": "True"})").logging.run_name, "True");
-}
-
 TEST(Config, ResumeDespiteNamesSettings) {
   EXPECT_EQ(parsed(R"("training": {"resume_despite": "optim"})").training.resume_despite,
             std::vector<std::string>{"optim"});
