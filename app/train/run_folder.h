@@ -34,9 +34,9 @@ class RunFolder {
   // Restores weights, states and `state` from the checkpoint that training.resume_from_checkpoint means, and
   // the rows before it into the header. UserError(Exit::checkpoint) when there is none where one must be.
   Resumed resume(Checkpoints&, TrainState& state, RunHeader&);
-  // Makes the folder, removes an overwritten run's files from it, checkpoints too, and writes run.json. Results
-  // and checkpoints will say how the rows were written. UserError (storage) when the disk has no room for the
-  // run's files.
+  // Makes the folder, removes an overwritten run's files from it, checkpoints too, and writes run.json.
+  // Results and checkpoints will say how the rows were written. UserError (storage) when the disk has no room
+  // for the run's files.
   void create(const DiskNeeds&, Written);
   // More files for a checkpoint.
   void add_to_checkpoint(const std::string& folder);
