@@ -32,7 +32,7 @@ class EmbeddingLora final : public EmbeddingAdapter {
   float scale_;
 };
 
-// The same adapter seen from a head that shares the table (ensure_weight_tying): y += s x B A.
+// The adapter seen from a head that shares the table (ensure_weight_tying): y += s x B A.
 class TiedLora final : public Adapter {
  public:
   explicit TiedLora(const EmbeddingLora& of) : of_(of) {}

@@ -32,7 +32,7 @@ bool fits_any(const Expression& e, const std::set<std::string>& names) {
   return std::ranges::any_of(names, [&](const std::string& name) { return e.matches(name); });
 }
 
-// Whether one of two tables that the model had as one is trained whole.
+// True if one of two tables that were one in the model is trained whole.
 bool head_was_parted(Model& model, const Origin& origin) {
   bool has_head = false, trained = false;
   EachParameter each([&](Parameter& p) {

@@ -6,11 +6,11 @@
 
 namespace ft::lora {
 
-// The tables and rows that the configuration names. A head that shares the embedding's table gets one of its
-// own where the rows are to differ.
+// Tables and rows that the configuration names. A head that shares the embedding's table gets its own if the
+// rows may differ.
 std::vector<TrainedTokens> tokens_to_train(Model&, const LoraConfig&, const Origin&);
 
-// Makes the rows parameters of their own, when all else that is trained has been decided.
+// Makes the rows parameters, after all other trained parameters are known.
 void train_tokens(Model&, const std::vector<TrainedTokens>&, const LoraConfig&, DType, const Origin&,
                   Attached&);
 

@@ -11,7 +11,7 @@ namespace ft {
 // The weights beside config.json (a file); null: there are only settings.
 std::unique_ptr<WeightSource> weights_beside(const std::string& config_json, const StoredNames& = {});
 
-// Whether both are there and differ in shape or in a value.
+// True if both are there and differ in shape or in a value.
 bool differ(const WeightSource&, const std::string& a, const std::string& b);
 
 }  // namespace ft

@@ -8,7 +8,7 @@ namespace ft {
 
 class AnswerOut {
  public:
-  // `aside`: where to say what is not part of the answer.
+  // `aside` shows lines that are no part of the answer.
   explicit AnswerOut(Screen& aside);
   // On a terminal, control characters but line feeds and tabs are shown as \xNN. A pipe gets the bytes.
   void add(const std::string& piece);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kNone = "none";  // data.chat_template: no template
 
-// The settings of the command line before those of the folder.
+// Settings of the command line come before the folder's.
 Written take_kept(const std::string& folder, DataConfig& data) {
   if (data.chat_template == kNone) {
     data.chat_template.reset();

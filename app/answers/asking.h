@@ -1,5 +1,5 @@
 // Writes questions for a model as its rows were written in training, if its folder says so
-// (data/kept_prompts.h). Else conversations are written with its chat template, and texts as they are.
+// (data/kept_prompts.h). Else conversations get its chat template, and texts are not changed.
 #pragma once
 #include <optional>
 #include <string>
@@ -14,7 +14,7 @@ namespace ft {
 class Asking {
  public:
   // `folder`: the adapter's or the model's, which may say how it was trained. data.chat_template of the
-  // command line comes before it; "none" there means texts as they are. The tokenizer outlives this.
+  // command line comes before it; "none" there leaves texts unchanged. The tokenizer outlives this.
   Asking(const Answerer&, const std::string& folder, const std::string& tokenizer_path, const Tokenizer&);
   // For the model itself, with its adapter and its tokenizer.
   explicit Asking(const Answerer&);
@@ -28,7 +28,7 @@ class Asking {
 
   // Returns the tokens before the answer. Throws std::invalid_argument for a conversation that is wrong.
   std::vector<std::int32_t> conversation(ChatTurns) const;
-  // Returns the tokens of a question: as trained, or the text as it is if training is not known.
+  // Returns the tokens of a question: as trained, or the text unchanged if training is not known.
   std::vector<std::int32_t> question(const std::string& text) const;
   // Returns the tokens of an instruction with an input or "": as trained, or in Alpaca's words.
   std::vector<std::int32_t> instruction(const std::string& text, const std::string& input) const;

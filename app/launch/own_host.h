@@ -5,7 +5,7 @@
 namespace ft {
 
 // True if a hostfile's name means this machine: localhost, its own name or one of /etc/hosts, in any case, or
-// an address of its own. No name server is asked about names that cannot be its own.
+// an address of its own. Other names are not looked up.
 bool is_here(const std::string& host);
 
 // 127.x.y.z or ::1, written as addresses are shown.

@@ -14,7 +14,7 @@ struct TerminalSize {
 // Size of the terminal behind stderr. Empty: stderr is no terminal, or TERM is dumb.
 std::optional<TerminalSize> terminal_size();
 
-// Makes a pair: `keeper` reads what is written to `terminal`.
+// Makes a pair: `keeper` reads the bytes that are written to `terminal`.
 // UserError(Exit::hardware) if the system has no terminal left.
 struct Terminal {
   Socket keeper, terminal;

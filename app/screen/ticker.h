@@ -1,4 +1,4 @@
-// Calls a function once a second from a thread of its own, and at once when it begins, as long as it lives.
+// Calls a function at once and then every second, from a thread of its own, until the Ticker ends.
 #pragma once
 #include <chrono>
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// The fields of a request, which say what is wrong with them. One that is null counts as left out.
+// The fields of a request, with errors that name the field. A null field counts as left out.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>

@@ -8,7 +8,7 @@
 namespace ft {
 namespace {
 
-// As text; what is no whole character is written "bytes:\xe2\x82", as the API has it.
+// The token's text; bytes that are no whole character are written "bytes:\xe2\x82", as the API has it.
 std::string name_of_token(const std::string& bytes) {
   if (is_utf8(bytes)) return bytes;
   static constexpr char kHex[] = "0123456789abcdef";

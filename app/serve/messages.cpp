@@ -8,7 +8,7 @@
 namespace ft {
 namespace {
 
-// What a text is in a message: a string, or parts that are texts.
+// Returns a message's text: a string, or parts that are texts.
 void require_text(Json& content) {
   if (content.is_null() || content.is_string()) return;
   if (!content.is_array()) Fields::refuse("messages", "content is a string or a list of text parts");
@@ -39,7 +39,7 @@ void open_arguments(Json& calls) {
     try {
       Json open = text.empty() ? Json::object() : parse_json(text, {"arguments"}, {.unique_keys = false});
       if (open.is_object()) *arguments = std::move(open);
-    } catch (const UserError&) {  // the model wrote no JSON; the template shows what it wrote
+    } catch (const UserError&) {  // no JSON: the template shows the model's own text
     }
   }
 }

@@ -17,7 +17,7 @@ constexpr std::string_view kPython = "<|python_tag|>";
 
 void skip_space(std::string_view& text) { text = strip_left(text); }
 
-// Takes the object or list that the text begins with; nothing where there is none that ends.
+// Takes the whole object or list that the text begins with; nothing if there is none.
 std::optional<Json> take_json(std::string_view& text) {
   skip_space(text);
   if (text.empty() || (text[0] != '{' && text[0] != '[')) return std::nullopt;

@@ -7,7 +7,8 @@
 
 namespace ft {
 
-// Whether two tensors of n elements have the same values. a and b read some of theirs: a(to, first).
+// True if two tensors of n elements have the same values. a(to, first) reads some of the first's, b of the
+// second's.
 bool same_values(std::int64_t n, const auto& a, const auto& b) {
   constexpr std::int64_t kAtOnce = 1 << 20;
   std::vector<float> x(static_cast<std::size_t>(std::min(kAtOnce, n))), y(x.size());

@@ -1,4 +1,4 @@
-// The commands that a run suggests at its end, typed into a shell as they are printed.
+// Commands that a run suggests at its end, typed into a shell as printed.
 #include <gtest/gtest.h>
 
 #include "engine/core/error.h"
@@ -110,7 +110,7 @@ struct Talking : Workplace {
     const int status = std::system(line.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
   }
-  // Trains, and types what the run suggests.
+  // Trains, and types the commands that the run suggests.
   void expect_suggestions(const Kind& kind) const {
     Words words = kind.launch;
     for (const char* word : {"train", "--config", "run.json"}) words.emplace_back(word);

@@ -24,7 +24,7 @@ struct Served : Workplace {
                 0)
           << says();
   }
-  // What ft generate answers.
+  // The answer of ft generate.
   std::vector<std::string> generated(std::vector<std::string> more = {}) const {
     std::ofstream in(*this / "in.jsonl");
     for (const std::string& p : kPrompts) in << Json{{"prompt", p}}.dump() << "\n";
