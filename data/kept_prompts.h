@@ -23,8 +23,8 @@ struct KeptPrompts {
 // Returns nothing if there is no such file. Throws UserError (exit 3) if it is not ft's.
 std::optional<KeptPrompts> read_kept_prompts(const std::string& folder);
 
-// Writes the file, and a template that is no name as chat_template.jinja. Rows of unknown form change nothing:
-// the model's folder still decides.
+// Writes the file, and a template that is no name as chat_template.jinja. Rows of unknown form change
+// nothing: the model's folder still decides.
 void keep_prompts(const std::string& folder, Written, const DataConfig&,
                   const std::filesystem::path& tokenizer_path);
 

@@ -1,5 +1,5 @@
-// Pieces of texts for each name of tokenizer.ggml.pre, as Hugging Face's tokenizers cut them with the patterns
-// of the models' tokenizer.json.
+// Pieces of texts for each name of tokenizer.ggml.pre, as Hugging Face's tokenizers cut them with the
+// patterns of the models' tokenizer.json.
 #include "data/gguf_cuts.h"
 
 #include <gtest/gtest.h>
