@@ -298,35 +298,29 @@ void require_outside(const std::string& folder, const std::string& setting,
   }
 }
 
+bool is_result_file(const fs::path& file) {
+  const std::string name = file.filename().string();
+  std::error_code none;
+  if (name == kMoreTemplates)  // as a whole if nothing else lies in it
+    return std::ssize(templates_in(file.parent_path().string())) ==
+           std::distance(fs::directory_iterator(file, none), fs::directory_iterator());
+  return holds_weights(name) || name == "config.json" || name == "adapter_config.json" ||
+         is_one_of(kVocabularies, name) || is_one_of(kTokenizerSettings, name) ||
+         is_one_of(kModelSettings, name);
+}
+
 void remove_result(const std::string& folder) {
   std::error_code error;
   std::vector<fs::path> old;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (holds_weights(name) || name == "config.json" || name == "adapter_config.json" ||
-        is_one_of(kVocabularies, name) || is_one_of(kTokenizerSettings, name) ||
-        is_one_of(kModelSettings, name))
+    if (is_result_file(entry.path()))
       old.push_back(entry.path());
-    if (name == kMoreTemplates)
+    else if (entry.path().filename() == kMoreTemplates)
       for (const fs::path& file : templates_in(folder)) old.push_back(file);
   }
   for (const fs::path& file : old)
-    if (fs::remove(file, error); error)
+    if (fs::remove_all(file, error); error)
       throw UserError(Exit::storage, str(file.string(), ": cannot be removed: ", error.message()));
-}
-
-void require_new_folder(const std::string& folder, bool overwrite, const std::vector<std::string>& inputs) {
-  std::error_code error;
-  if (fs::exists(folder, error) && !fs::is_empty(folder, error)) {
-    if (!overwrite)
-      throw UserError(
-          Exit::config,
-          str("--output: ", folder, " already exists and is not empty; give another folder, or --overwrite"));
-    require_outside(folder, "--output", inputs);
-    remove_result(folder);
-  }
-  fs::create_directories(folder, error);
-  if (error) throw UserError(Exit::storage, str("--output: ", folder, ": ", error.message()));
 }
 
 }  // namespace ft

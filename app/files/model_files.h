@@ -53,8 +53,7 @@ void require_other_folder(const std::string& folder, const std::string& setting,
 // Removes the model or adapter that a folder holds, with all that copy_companions() brings; what ft did not
 // write stays.
 void remove_result(const std::string& folder);
-// Creates the folder that a command writes to from `inputs`. A folder that is not empty is refused or, with
-// overwrite, cleared of the model or adapter in it, so that no old files remain next to new ones.
-void require_new_folder(const std::string& folder, bool overwrite, const std::vector<std::string>& inputs);
+// True for the file of a model or adapter that remove_result() removes, templates apart.
+bool is_result_file(const std::filesystem::path& file);
 
 }  // namespace ft

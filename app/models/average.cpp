@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "app/files/model_files.h"
+#include "app/files/output_folder.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "engine/io/file.h"
@@ -163,20 +164,21 @@ Exit average(const MergeArgs& args) {
   for (const std::string& path : args.average) folders.emplace_back(path);
   const std::vector<TensorSpec> specs = specs_of(folders, dtype);
   if (folders.back().adapter) require_same_adapters(folders);
-  require_new_folder(args.output, args.overwrite, args.average);
+  OutputFolder output(args.output, args.overwrite, args.average);
   Screen screen(Screen::standard_error());
   WrittenFiles written;
   {
     Working working(screen, "averaging", "tensors");
     std::int64_t done = 0;
     Mean mean(folders);
-    written = write_shards(args.output, folders.back().adapter ? "adapter_model" : "model", specs,
+    written = write_shards(output.path(), folders.back().adapter ? "adapter_model" : "model", specs,
                            [&](const TensorSpec& spec) {
                              working(done++, static_cast<std::int64_t>(specs.size()));
                              return mean(spec);
                            });
   }
-  copy_settings(folders.back(), args.output, dtype);
+  copy_settings(folders.back(), output.path(), dtype);
+  output.commit();
   screen.line(str("averaged ", show::plural(static_cast<std::int64_t>(folders.size()), "folder"), ", ",
                   show::plural(static_cast<std::int64_t>(specs.size()), "tensor"), ", ",
                   show::memory(written.bytes), " -> ", args.output));

@@ -4,6 +4,7 @@
 
 #include "app/config/hub_folders.h"
 #include "app/files/model_files.h"
+#include "app/files/output_folder.h"
 #include "app/gguf/export.h"
 #include "app/gguf/types.h"
 #include "app/models/merge.h"
@@ -41,8 +42,8 @@ std::string base_of(const std::string& folder) {
   return model_folder(base, "main", join_path(folder, "adapter_config.json"));
 }
 
-void export_adapter(const ExportArgs& args, DType dtype) {
-  const SafetensorsFile weights(join_path(args.from, "adapter_model.safetensors"));
+void export_adapter(const std::string& from, const std::string& to, DType dtype) {
+  const SafetensorsFile weights(join_path(from, "adapter_model.safetensors"));
   std::vector<TensorSpec> specs;
   for (const StoredTensor& t : weights.tensors()) {
     Shape shape;
@@ -51,14 +52,14 @@ void export_adapter(const ExportArgs& args, DType dtype) {
     specs.push_back({t.name, dtype, shape});
   }
   std::vector<float> values;
-  write_safetensors(join_path(args.output, "adapter_model.safetensors"), specs, [&](const TensorSpec& spec) {
+  write_safetensors(join_path(to, "adapter_model.safetensors"), specs, [&](const TensorSpec& spec) {
     values.resize(static_cast<std::size_t>(spec.shape.numel()));
     const Tensor y(reinterpret_cast<std::byte*>(values.data()), DType::f32, spec.shape);
     weights.read(*weights.find(spec.name), y);
     return y;
   });
   const std::string config = "adapter_config.json";
-  write_file(join_path(args.output, config), read_file(join_path(args.from, config), std::int64_t{1} << 24));
+  write_file(join_path(to, config), read_file(join_path(from, config), std::int64_t{1} << 24));
 }
 
 }  // namespace
@@ -105,9 +106,10 @@ Exit export_model(const ExportArgs& given) {
                     str(read.config_file(),
                         ": init_lora_weights: what pissa_niter_N took from the base at random is "
                         "in no file; export the result of the run"));
-  require_new_folder(args.output, args.overwrite, {args.from});
-  export_adapter(args, parse_dtype(args.dtype).value_or(DType::f32));
-  copy_tokenizer(args.from, args.output);
+  OutputFolder output(args.output, args.overwrite, {args.from});
+  export_adapter(args.from, output.path(), parse_dtype(args.dtype).value_or(DType::f32));
+  copy_tokenizer(args.from, output.path());
+  output.commit();
   Screen screen(Screen::standard_error());
   screen.line(str("exported  ", args.from, " -> ", args.output, " (PEFT)"));
   return Exit::done;

@@ -8,6 +8,7 @@
 
 #include "app/files/merger.h"
 #include "app/files/model_files.h"
+#include "app/files/output_folder.h"
 #include "app/models/probe.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kProbeTokens = 64;
 
-void write_config(const MergeArgs& args, const BuiltModel& built, std::optional<DType> dtype, bool untied) {
+void write_config(const std::string& to, const BuiltModel& built, std::optional<DType> dtype, bool untied) {
   Json j = read_json(join_path(built.folder, "config.json"));
   write_tying(j, built.made.info);
   if (dtype) j[j.contains("torch_dtype") ? "torch_dtype" : "dtype"] = name_of(*dtype);
@@ -26,7 +27,7 @@ void write_config(const MergeArgs& args, const BuiltModel& built, std::optional<
   if (untied) j["tie_word_embeddings"] = false;  // which also ends T5's scale of the head: see Merger::unties
   if (untied && j.contains("scale_decoder_outputs")) j["scale_decoder_outputs"] = false;
   j.erase("quantization_config");  // what was in 4 bits is not any more
-  write_file(join_path(args.output, "config.json"), json_text(j) + "\n");
+  write_file(join_path(to, "config.json"), json_text(j) + "\n");
 }
 
 // How far logits may move by rounding weights to a type, relative to the largest logit: a few units in its
@@ -53,13 +54,14 @@ double measured_difference(const MergeArgs& args, const std::vector<float>& logi
   return t == DType::f32 ? largest / 2048 : largest;
 }
 
-// Is the merged model the function that base and adapter are?
-void check_merged(const MergeArgs& args, const BuiltModel& built, DType coarsest, Screen& screen) {
+// Throws a UserError if the merged model in the folder is not the function of base and adapter.
+void check_merged(const MergeArgs& args, const std::string& folder, const BuiltModel& built, DType coarsest,
+                  Screen& screen) {
   constexpr double kWrong = 10;  // times what is expected
   const std::int64_t most = built.made.info.positions;
   const std::int64_t tokens = most > 0 ? std::min(most, kProbeTokens) : kProbeTokens;
   const auto before = probe_logits(built, tokens);
-  const BuiltModel merged = build_model(merge_config(args.output, ""), Weights::check);
+  const BuiltModel merged = build_model(merge_config(folder, ""), Weights::check);
   const LogitDifference d = compare_logits(before, probe_logits(merged, tokens));
   double explained = expected_difference(coarsest) * d.magnitude;
   if (!(d.largest <= explained))
@@ -74,7 +76,8 @@ void check_merged(const MergeArgs& args, const BuiltModel& built, DType coarsest
                   show::digits(d.largest <= explained ? explained : limit, 2), ")"));
   if (!(d.largest <= limit))
     throw UserError(Exit::numeric,
-                    str(args.output, ": the merged model is not the base with its adapter: logits differ by ",
+                    str("--output ", args.output,
+                        ": not written: the merged model is not the base with its adapter: logits differ by ",
                         d.largest));
 }
 
@@ -87,22 +90,22 @@ Exit merge(const MergeArgs& args) {
   const RunConfig config = merge_config(args.model, args.adapter);
   BuiltModel built = build_model(config, Weights::check);
   show_warnings(screen, built);
-  require_new_folder(args.output, args.overwrite, {args.model, args.adapter});
+  OutputFolder output(args.output, args.overwrite, {args.model, args.adapter});
   Merger merger(built);
   const std::vector<TensorSpec> specs = merger.specs(dtype);
   WrittenFiles written;
   {
     Working working(screen, "merging", "tensors");
     std::int64_t done = 0;
-    written = write_shards(args.output, "model", specs, [&](const TensorSpec& spec) {
+    written = write_shards(output.path(), "model", specs, [&](const TensorSpec& spec) {
       working(done++, static_cast<std::int64_t>(specs.size()));
       return merger(spec);
     });
   }
-  write_config(args, built, dtype, merger.unties());
+  write_config(output.path(), built, dtype, merger.unties());
   const bool brought = !args.adapter.empty() && holds_tokenizer(args.adapter);  // what it was trained with
-  copy_companions(config.model.folder(), brought ? args.adapter : config.model.folder(), args.output);
-  end_at_turns(args.output);
+  copy_companions(config.model.folder(), brought ? args.adapter : config.model.folder(), output.path());
+  end_at_turns(output.path());
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   screen.line(str("merged   ",
                   show::plural(static_cast<std::int64_t>(built.attached.linears.size()), "linear"), ", ",
@@ -113,7 +116,8 @@ Exit merge(const MergeArgs& args) {
   DType coarsest = DType::f32;
   for (const TensorSpec& s : specs)
     if (expected_difference(s.dtype) > expected_difference(coarsest)) coarsest = s.dtype;
-  check_merged(args, built, coarsest, screen);
+  check_merged(args, output.path(), built, coarsest, screen);
+  output.commit();
   return Exit::done;
 }
 

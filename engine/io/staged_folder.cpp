@@ -99,11 +99,13 @@ void remove_folder(const std::string& path) {
   if (problem) fail(trash, problem.value());
 }
 
-void remove_leftovers(const std::string& folder) {
+void remove_leftovers(const std::string& folder, const std::string& begin) {
   std::error_code ignored;
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(folder, ignored))
-    if (is_leftover_name(entry.path().filename().string())) found.push_back(entry.path());
+    if (const std::string name = entry.path().filename().string();
+        name.starts_with(begin) && is_leftover_name(name))
+      found.push_back(entry.path());
   for (const auto& path : found) {
     // A link or a device with such a name is not a leftover of ft.
     const auto type = fs::symlink_status(path, ignored).type();

@@ -31,7 +31,7 @@ class StagedFolder {
 void remove_folder(const std::string& path);
 
 // Removes what dead processes left in a folder: staged folders, folders half removed, temporary files. What a
-// living process still fills, and whatever is not named like that, stays.
-void remove_leftovers(const std::string& folder);
+// living process still fills, and whatever is not named like that, stays. `begin`: only names that begin so.
+void remove_leftovers(const std::string& folder, const std::string& begin = "");
 
 }  // namespace ft
