@@ -28,8 +28,9 @@ bool must_stay(const std::string& folder) {
   return own.st_dev != around.st_dev || ::access(parent.c_str(), W_OK) != 0;
 }
 
-// A link's target: an exchange would replace the link itself.
-std::string resolved(const std::string& folder) {
+// A link's target: an exchange would replace the link itself. Without slashes at the end.
+std::string resolved(std::string folder) {
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   std::error_code none;
   return fs::is_symlink(folder, none) ? fs::weakly_canonical(folder, none).string() : folder;
 }

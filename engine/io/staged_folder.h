@@ -9,8 +9,8 @@ namespace ft {
 
 class StagedFolder {
  public:
-  // Makes "PATH.tmp-ftXXXXXXXXXX", and its parent folder if that is missing.
-  explicit StagedFolder(const std::string& path);
+  // Makes "GIVEN.tmp-ftXXXXXXXXXX", and its parent folder if that is missing; slashes at the end do not count.
+  explicit StagedFolder(const std::string& given);
   StagedFolder(const StagedFolder&) = delete;
   StagedFolder& operator=(const StagedFolder&) = delete;
   ~StagedFolder();  // removes what was not committed

@@ -43,6 +43,17 @@ TEST_F(Output, AppearsAsAWhole) {
   EXPECT_EQ(folder.entries(), 1u);
 }
 
+TEST_F(Output, MayEndWithASlash) {
+  for (const bool there : {false, true}) {
+    if (there) fs::create_directory(folder / "slash");
+    OutputFolder output((folder / "slash") + (there ? "//" : "/"), false, {});
+    fill(output);
+    output.commit();
+    EXPECT_EQ(read_file(folder / "slash/config.json", 1000), "new");
+    fs::remove_all(folder / "slash");
+  }
+}
+
 TEST_F(Output, OfACommandThatFailsLeavesTheOldOne) {
   old_model();
   { fill(OutputFolder(out, true, {})); }
