@@ -9,7 +9,7 @@ namespace ft {
 
 class StagedFolder {
  public:
-  // Makes "GIVEN.tmp-ftXXXXXXXXXX", and its parent folder if that is missing; slashes at the end do not count.
+  // Makes "GIVEN.tmp-ftXXXXXXXXXX", and a parent folder that is missing. Slashes at the end do not count.
   explicit StagedFolder(const std::string& given);
   StagedFolder(const StagedFolder&) = delete;
   StagedFolder& operator=(const StagedFolder&) = delete;
