@@ -24,15 +24,15 @@ class ShareGptTest : public test::LoadedRows {
   std::string wrong(const std::string& turns) { return error(R"({"conversations": [)" + turns + "]}"); }
 };
 
-const std::string kAsk = R"({"from": "human", "value": "has"}, )",
-                  kSay = R"({"from": "gpt", "value": "Ada"})";
+const std::string kHuman = R"({"from": "human", "value": "has"}, )",
+                  kModel = R"({"from": "gpt", "value": "Ada"})";
 
 TEST_F(ShareGptTest, CallsAndAnswersOfToolsAreTurns) {
   const std::string call = R"({"type": "function", "function": {"name": "ada", "arguments": {"n": 1}}})";
   const std::string want = read_back("user:has</s>assistant:" + call + "</s>tool:12</s>assistant:Ada</s>");
-  const std::string end = R"({"from": "observation", "value": "12"}, )" + kSay;
+  const std::string end = R"({"from": "observation", "value": "12"}, )" + kModel;
   const auto with = [&](const std::string& value) {
-    return written(kAsk + R"({"from": "function_call", "value": )" + value + "}, " + end);
+    return written(kHuman + R"({"from": "function_call", "value": )" + value + "}, " + end);
   };
   EXPECT_EQ(with(R"("{\"name\": \"ada\", \"arguments\": {\"n\": 1}}")"), want);
   EXPECT_EQ(with(R"("{\"name\": \"ada\", \"arguments\": \"{\\\"n\\\": 1}\"}")"), want)
@@ -42,7 +42,7 @@ TEST_F(ShareGptTest, CallsAndAnswersOfToolsAreTurns) {
   EXPECT_EQ(with("\"" + std::string(R"({\"type\": \"function\", \"function\": {\"name\": \"ada\", )") +
                  R"(\"arguments\": {\"n\": 1}}})" + "\""),
             want);
-  EXPECT_NE(trained(load(R"({"conversations": [)" + kAsk +
+  EXPECT_NE(trained(load(R"({"conversations": [)" + kHuman +
                          R"({"from": "tool_call", "value": "{\"name\": \"has\"}"}]})"))
                 .find("has"),
             std::string::npos)
@@ -50,25 +50,25 @@ TEST_F(ShareGptTest, CallsAndAnswersOfToolsAreTurns) {
 }
 
 TEST_F(ShareGptTest, OtherRolesAreRefused) {
-  EXPECT_EQ(wrong(kAsk + R"({"from": "narrator", "value": "x"}, )" + kSay),
+  EXPECT_EQ(wrong(kHuman + R"({"from": "narrator", "value": "x"}, )" + kModel),
             "t.jsonl:1: conversations[1].from: unknown role \"narrator\"; known are human, gpt, system, "
             "function_call and observation");
   EXPECT_EQ(
-      wrong(kAsk + R"({"from": "function_call", "value": "no"})"),
+      wrong(kHuman + R"({"from": "function_call", "value": "no"})"),
       "t.jsonl:1: conversations[1].value (function_call): must be JSON of a call of a tool, or of a list of "
       "calls, is \"no\"");
-  EXPECT_EQ(wrong(kAsk + R"({"from": "function_call", "value": "[3]"})"),
+  EXPECT_EQ(wrong(kHuman + R"({"from": "function_call", "value": "[3]"})"),
             "t.jsonl:1: conversations[1].value (function_call): a call of a tool is {\"name\": text, "
             "\"arguments\": {...}}, is 3");
-  EXPECT_EQ(wrong(kAsk + R"({"value": "no"})"), "t.jsonl:1: conversations[1].from: must be a string");
+  EXPECT_EQ(wrong(kHuman + R"({"value": "no"})"), "t.jsonl:1: conversations[1].from: must be a string");
 }
 
 TEST_F(ShareGptTest, EitherListTakesEitherForm) {
   const std::string text = "user:has</s>assistant:Ada</s>", want = read_back(text);
   const std::string roles = R"({"role": "user", "content": "has"}, {"role": "assistant", "content": "Ada"})";
-  EXPECT_EQ(written(kAsk + kSay), want);
+  EXPECT_EQ(written(kHuman + kModel), want);
   EXPECT_EQ(written(roles), want);
-  EXPECT_EQ(text_of(load(R"({"messages": [)" + kAsk + kSay + "]}")), want);
+  EXPECT_EQ(text_of(load(R"({"messages": [)" + kHuman + kModel + "]}")), want);
   EXPECT_EQ(text_of(load(R"({"system": "Ada", "conversations": [)" + roles + "]}")),
             read_back("system:Ada</s>" + text));
 }
