@@ -17,8 +17,10 @@ OnResume effect_of(const char* setting) {
 
 // A new setting has to say whether it makes another function.
 TEST(ResumeRules, EverySettingHasOne) {
-  for (const Setting& s : describe<RunConfig>())
-    if (s.type != "section") EXPECT_NE(find_resume_rule(s.path), nullptr) << s.path;
+  for (const Setting& s : describe<RunConfig>()) {
+    if (s.type == "section") continue;
+    EXPECT_NE(find_resume_rule(s.path), nullptr) << s.path;
+  }
 }
 
 TEST(ResumeRules, WhatMakesAnotherFunctionIsRefused) {
