@@ -24,7 +24,10 @@ TEST_F(LoadNotesTest, ColumnsThatAreNotReadAreNamedOnce) {
 TEST_F(LoadNotesTest, ColumnsOfOtherTypes) {
   const auto unused = [&](const std::string& row) {
     load(row);
-    return notes.empty() ? "" : notes[0].substr(0, notes[0].find(" (docs"));
+    for (const std::string& note : notes)
+      if (const auto end = note.find(" (docs"); end != note.npos && note.find("not used") != note.npos)
+        return note.substr(0, end);
+    return std::string();
   };
   EXPECT_EQ(unused(R"({"prompt": "Ada", "completion": "x", "answer": "y", "question": "z"})"),
             "t.jsonl (rows of type prompt_completion): not used: answer, question");

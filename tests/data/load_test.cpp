@@ -184,7 +184,7 @@ TEST_F(Load, Truncation) {
   config.truncation = Truncation::drop;
   config.max_seq_length = 1;
   EXPECT_EQ(error(text),
-            "t.jsonl: all 2 samples are longer than data.max_seq_length, and data.truncation is drop");
+            "t.jsonl: all 2 samples are longer than data.max_seq_length (1), and data.truncation is drop");
 }
 
 std::string numbered(int n) {
