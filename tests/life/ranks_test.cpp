@@ -251,8 +251,8 @@ TEST(Ranks, GenerateSharesOutSources) {
   }
 }
 
-// A checkpoint knows nothing of ranks and stages: it can be resumed with other ones, as long as a step has
-// the same number of micro-batches.
+// A checkpoint knows nothing of ranks and stages: it can be resumed with other ones. With another number of
+// micro-batches in a step the run goes on at its step, and says so.
 TEST(Ranks, ACheckpointGoesOnWithOtherRanks) {
   const std::vector<std::string> saving = {"checkpointing.save_strategy=steps", "checkpointing.save_steps=5"};
   const std::vector<std::string> resume = {"training.resume_from_checkpoint=out/checkpoint-5"};
