@@ -99,8 +99,8 @@ std::int64_t peak_memory(pid_t pid) {  // KiB
 
 std::int64_t peak_of_a_calm_rank() {
   const Workplace w("llama", kSaving);
-  const pid_t launcher =
-      w.start({"launch", "-n", "2", "train", "--config", "run.json", "training.num_train_epochs=100000"});
+  const pid_t launcher = w.start({"launch", "-n", "2", "train", "--config", "run.json",
+                                  "training.num_train_epochs=100000", "checkpointing.save_total_limit=2"});
   EXPECT_TRUE(w.wait_for_rows(5)) << w.says();
   const std::int64_t peak = peak_memory(process_of_rank(w / ".", 0));
   kill(launcher, SIGKILL);
