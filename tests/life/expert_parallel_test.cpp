@@ -175,7 +175,8 @@ TEST(ExpertRanks, EvaluateAndAnswerTogether) {
 
 TEST(ExpertRanks, AKilledOneIsNamed) {
   const Workplace w("mixtral", kAllWeights);
-  const pid_t launcher = w.start(command(2, 0, 1, with(dealt(2), {"training.num_train_epochs=100000"})));
+  const pid_t launcher = w.start(command(
+      2, 0, 1, with(dealt(2), {"training.num_train_epochs=100000", "checkpointing.save_total_limit=2"})));
   ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
   const std::vector<pid_t> ranks = children(launcher);
   ASSERT_EQ(ranks.size(), 2u);

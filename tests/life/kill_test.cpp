@@ -154,8 +154,8 @@ TEST(Strangers, FloodThePortInVain) {
 // While it trains nothing of a run listens anywhere.
 TEST(Strangers, FindNoOpenPortWhileItTrains) {
   const Workplace w("llama", kSaving);
-  const pid_t launcher =
-      w.start({"launch", "-n", "3", "train", "--config", "run.json", "training.num_train_epochs=100000"});
+  const pid_t launcher = w.start({"launch", "-n", "3", "train", "--config", "run.json",
+                                  "training.num_train_epochs=100000", "checkpointing.save_total_limit=2"});
   ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
   const std::set<std::string> own = sockets_of_processes_in(w / ".");
   std::set<std::string> connected, listening;

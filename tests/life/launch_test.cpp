@@ -90,7 +90,8 @@ TEST(Machines, TheFirstThatFailsIsNamed) {
   const Workplace w("llama", kWithAdapter);
   const FakeSsh ssh(w, kHere);
   write_hosts(w, "node-a slots=1\nnode-b slots=2\n");
-  const pid_t launcher = w.start(over_ssh({}, {"training.num_train_epochs=100000"}));
+  const pid_t launcher =
+      w.start(over_ssh({}, {"training.num_train_epochs=100000", "checkpointing.save_total_limit=2"}));
   ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
   const pid_t rank2 = process_of_rank(w / ".", 2);
   ASSERT_GT(rank2, 0);
@@ -109,7 +110,8 @@ TEST(Machines, NobodyOutlivesTheLauncherOrTheSsh) {
     const Workplace w("llama", kWithAdapter);
     const FakeSsh ssh(w, kHere);
     write_hosts(w, "node-a slots=1\nnode-b slots=1\n");
-    const pid_t launcher = w.start(over_ssh({}, {"training.num_train_epochs=100000"}));
+    const pid_t launcher =
+        w.start(over_ssh({}, {"training.num_train_epochs=100000", "checkpointing.save_total_limit=2"}));
     ASSERT_TRUE(w.wait_for_rows(2)) << w.says();
     if (launcher_dies) {
       kill(launcher, SIGKILL);
@@ -130,7 +132,8 @@ TEST(Machines, ASignalSavesOnAll) {
   const Workplace w("llama", kWithAdapter);
   const FakeSsh ssh(w, kHere);
   write_hosts(w, "node-a slots=1\nnode-b slots=1\n");
-  const pid_t launcher = w.start(over_ssh({}, {"training.num_train_epochs=100000"}));
+  const pid_t launcher =
+      w.start(over_ssh({}, {"training.num_train_epochs=100000", "checkpointing.save_total_limit=2"}));
   ASSERT_TRUE(w.wait_for_rows(2)) << w.says();
   kill(launcher, SIGTERM);
   EXPECT_EQ(w.finish(launcher), 75) << w.says();

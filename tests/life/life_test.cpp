@@ -125,7 +125,11 @@ TEST(Life, WhoReadsTheOutputMayLeave) {
     const Workplace w("llama", kLora);
     int ends[2];
     ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
-    std::vector<std::string> run = {"train", "--config", "run.json", "training.num_train_epochs=100000",
+    std::vector<std::string> run = {"train",
+                                    "--config",
+                                    "run.json",
+                                    "training.num_train_epochs=100000",
+                                    "checkpointing.save_total_limit=2",
                                     "logging.progress=plain"};
     if (program == "launch") run.insert(run.begin(), {"launch", "-n", "2"});
     const pid_t pid = w.start(run, ends[1]);

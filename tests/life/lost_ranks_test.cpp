@@ -16,7 +16,7 @@ bool gone(const std::vector<pid_t>& all) {
 
 // A run that would last for minutes.
 std::vector<std::string> endless(int ranks, int stage) {
-  return command(ranks, stage, 1, {"training.num_train_epochs=100000"});
+  return command(ranks, stage, 1, {"training.num_train_epochs=100000", "checkpointing.save_total_limit=2"});
 }
 
 TEST(Ranks, AKilledOneEndsTheRunWithItsName) {
@@ -57,7 +57,8 @@ class OnAnAxis : public testing::TestWithParam<std::string> {
   // Many micro-batches a step: what all four exchange is little beside what the groups do.
   static std::vector<std::string> run() {
     return command(4, 1, 8,
-                   {"training.num_train_epochs=100000", "distributed." + GetParam() + "_parallel_size=2"});
+                   {"training.num_train_epochs=100000", "checkpointing.save_total_limit=2",
+                    "distributed." + GetParam() + "_parallel_size=2"});
   }
   // An epoch with less than a step's micro-batches would end the step.
   static void repeat_data(const Workplace& w) {
@@ -154,6 +155,7 @@ TEST(Ranks, KilledWhileSavingTheyLeaveAWholeCheckpoint) {
     EXPECT_EQ(w.run({"checkpoint", "verify", "out"}), 0) << w.says();
     EXPECT_EQ(w.run(command(3, (i + 1) % 4, 1,
                             {"training.resume_from_checkpoint=true", "training.num_train_epochs=100000",
+                             "checkpointing.save_total_limit=2",
                              "training.max_steps=" + std::to_string(losses(w / "out").size() + 2)})),
               0)
         << w.says();

@@ -48,7 +48,8 @@ std::int64_t status(pid_t pid, const std::string& key) {
 // After the first steps the process allocates nothing except room for the rows that its reports keep.
 TEST(Memory, NothingIsAllocatedAfterTheFirstSteps) {
   const Workplace w("llama");
-  const pid_t pid = w.start({"train", "--config", "run.json", "training.num_train_epochs=1000"});
+  const pid_t pid = w.start({"train", "--config", "run.json", "training.num_train_epochs=1000",
+                             "checkpointing.save_total_limit=2"});
   ASSERT_TRUE(w.wait_for_rows(12)) << w.says();  // one pass has eight steps
   const std::int64_t early = status(pid, "VmSize:");
   ASSERT_TRUE(w.wait_for_rows(400)) << w.says();

@@ -88,7 +88,8 @@ class Cut : public testing::TestWithParam<Fault> {
     const Workplace w("llama");
     const FakeSsh ssh(w, kInto);
     std::ofstream(w / "hosts") << nodes.a << " slots=2\n" << nodes.b << " slots=2\n";
-    const pid_t launcher = w.start(over_the_link(nodes, {"training.num_train_epochs=100000"}));
+    const pid_t launcher = w.start(
+        over_the_link(nodes, {"training.num_train_epochs=100000", "checkpointing.save_total_limit=2"}));
     ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
     ASSERT_TRUE(sh(on(nodes, GetParam().what)));
     const auto start = std::chrono::steady_clock::now();
@@ -135,8 +136,9 @@ class CutAxis : public testing::TestWithParam<std::tuple<std::string, Fault>> {
     const Workplace w("llama");
     const FakeSsh ssh(w, kInto);
     std::ofstream(w / "hosts") << nodes.a << " slots=1\n" << nodes.b << " slots=1\n";
-    const pid_t launcher = w.start(over_the_link(
-        nodes, {"training.num_train_epochs=100000", "distributed." + axis + "_parallel_size=2"}));
+    const pid_t launcher =
+        w.start(over_the_link(nodes, {"training.num_train_epochs=100000", "checkpointing.save_total_limit=2",
+                                      "distributed." + axis + "_parallel_size=2"}));
     ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
     ASSERT_TRUE(sh(on(nodes, fault.what)));
     const auto start = std::chrono::steady_clock::now();

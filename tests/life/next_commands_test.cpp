@@ -170,8 +170,8 @@ TEST(NextCommandsOfT5, WorkAsTheyArePrinted) {
 TEST(NextCommands, ContinueAStoppedRun) {
   const Talking w;
   w.write("chats");
-  const pid_t run =
-      w.start({"train", "--config", "run.json", "training.max_steps=100000", "training.seed=7"});
+  const pid_t run = w.start({"train", "--config", "run.json", "training.max_steps=100000", "training.seed=7",
+                             "checkpointing.save_total_limit=2"});
   ASSERT_TRUE(w.wait_for_words("step      3")) << w.says();
   kill(run, SIGINT);
   ASSERT_EQ(Workplace::finish(run), 75) << w.says();

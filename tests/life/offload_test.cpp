@@ -253,8 +253,9 @@ TEST(Offload, LeavesNothingWhenKilled) {
                           kZero + "offload_optimizer.device=nvme",
                           kZero + "offload_optimizer.nvme_path=files"};
   for (int ms = 0; ms < 400; ms += 20) {
-    const pid_t pid =
-        w.start(Settings{"train", "--config", "run.json", "training.num_train_epochs=1000"} + homes);
+    const pid_t pid = w.start(Settings{"train", "--config", "run.json", "training.num_train_epochs=1000",
+                                       "checkpointing.save_total_limit=2"} +
+                              homes);
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));
     kill(pid, SIGKILL);
     Workplace::finish(pid);

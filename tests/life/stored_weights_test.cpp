@@ -93,8 +93,9 @@ TEST(StoredWeightsFile, ThatChangesEndsTheRun) {
   for (const bool cut : {false, true}) {
     const Workplace w("llama", kLora);
     ASSERT_NO_FATAL_FAILURE(make_models(w, "float32"));
-    const pid_t pid = w.start(in_files({"train", "--config", "run.json", "model.model_name_or_path=narrow",
-                                        "training.num_train_epochs=100000"}));
+    const pid_t pid =
+        w.start(in_files({"train", "--config", "run.json", "model.model_name_or_path=narrow",
+                          "training.num_train_epochs=100000", "checkpointing.save_total_limit=2"}));
     ASSERT_TRUE(w.wait_for_rows(2)) << w.says();
     const fs::path file = w / "narrow/model.safetensors";
     if (cut)

@@ -69,7 +69,8 @@ void expect_continued(const Workplace& w, const Json& config, bool first, std::s
 
 // Runs two ranks until the second stands still: the other ends, and names it.
 inline void expect_stuck_one_is_named(const Workplace& w, const Words& run) {
-  const pid_t launcher = w.start(with(run, {"training.num_train_epochs=100000", kLostAfterSilence}));
+  const pid_t launcher = w.start(
+      with(run, {"training.num_train_epochs=100000", "checkpointing.save_total_limit=2", kLostAfterSilence}));
   ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
   const std::vector<pid_t> ranks = children(launcher);
   ASSERT_EQ(ranks.size(), 2u);
