@@ -144,6 +144,15 @@ void expect_verdict(const Flag& flag, const Words& command) {
   EXPECT_EQ(object["config"].at(Json::json_pointer(pointer)), row["value"]) << flag.name;
 }
 
+// Writes a tokenizer of a few words, which validate asks for.
+std::string tokenizer_in(const test::TempFolder& folder) {
+  folder.write("words/tokenizer.json", R"({
+    "added_tokens": [{"id": 1, "content": "</s>", "special": true}],
+    "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["</s>", 0], ["e", -1], ["n", -2]]}})");
+  folder.write("words/tokenizer_config.json", R"({"eos_token": "</s>"})");
+  return "model.tokenizer_name_or_path=" + (folder / "words");
+}
+
 TEST(TranslateArgs, EveryFlagOfRunTranslation) {
   for (const std::span<const Flag> flags : {run_translation_flags(), training_arguments()})
     for (const Flag& flag : flags) {
@@ -232,7 +241,7 @@ TEST(TranslateArgs, TheRunIsAccepted) {
             std::string::npos)
       << o.err;
   const std::string file = folder.write("run.json", o.out);
-  const Outcome valid = run({"validate", "--config", file});
+  const Outcome valid = run({"validate", "--config", file, tokenizer_in(folder)});
   EXPECT_EQ(valid.code, 0) << valid.err;
   const Json c = Json::parse(o.out);
   EXPECT_EQ(c["finetuning_type"], "full");
@@ -414,7 +423,8 @@ TEST(TranslateArgs, DeepSpeedChat) {
   EXPECT_EQ(lora["config"]["lora"], (Json{{"r", 8}, {"lora_alpha", 1}, {"target_modules", ".*layers\\..*"}}));
   EXPECT_EQ(lora["config"]["training"]["learning_rate"], 9.65e-6);
   EXPECT_TRUE(warns(lora, "--lora_learning_rate"));
-  const Outcome valid = run({"validate", "--config", folder.write("run.json", lora["config"].dump())});
+  const std::string file = folder.write("run.json", lora["config"].dump());
+  const Outcome valid = run({"validate", "--config", file, tokenizer_in(folder), "data.max_seq_length=512"});
   EXPECT_EQ(valid.code, 0) << valid.err;
   with_lora.insert(with_lora.end(), {"--lora_learning_rate", "1e-3"});
   EXPECT_EQ(object_of(chat(with_lora))["config"]["training"]["learning_rate"], 1e-3);
