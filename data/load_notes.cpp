@@ -63,6 +63,9 @@ void require_usable(const Dataset& data, const LoadCounts& counts, const DataCon
                     const DatasetConfig& first) {
   const bool prompts = data.kind() == RowKind::prompt;
   const std::string path = printable(first.path), allowed = lengths_allowed(config, data.seq2seq());
+  if (data.size() == 0 && counts.dropped < counts.rows)
+    throw UserError(Exit::input, str(path, ": none of the ", counts.rows,
+                                     " rows is left: data.datasets[].weight and data.val_set_size take all"));
   if (data.size() == 0 && prompts)
     throw UserError(Exit::input, str(path, ": all ", counts.rows, " prompts leave less room in ", allowed,
                                      " than objective.max_completion_length"));

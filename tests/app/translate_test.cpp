@@ -382,7 +382,9 @@ TEST(TranslateArgs, Launchers) {
 
 TEST(TranslateArgs, DeepSpeedChat) {
   const test::TempFolder folder;
-  const std::string data = folder.write("d.jsonl", R"({"prompt": "a", "chosen": "b", "rejected": "c"})");
+  std::string rows;
+  for (int i = 0; i < 10; ++i) rows += "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}\n";
+  const std::string data = folder.write("d.jsonl", rows);
   const Words words{"--data_path",
                     data,
                     "--data_split",
@@ -424,7 +426,7 @@ TEST(TranslateArgs, DeepSpeedChat) {
   EXPECT_EQ(lora["config"]["training"]["learning_rate"], 9.65e-6);
   EXPECT_TRUE(warns(lora, "--lora_learning_rate"));
   const std::string file = folder.write("run.json", lora["config"].dump());
-  const Outcome valid = run({"validate", "--config", file, tokenizer_in(folder), "data.max_seq_length=512"});
+  const Outcome valid = run({"validate", "--config", file, tokenizer_in(folder)});
   EXPECT_EQ(valid.code, 0) << valid.err;
   with_lora.insert(with_lora.end(), {"--lora_learning_rate", "1e-3"});
   EXPECT_EQ(object_of(chat(with_lora))["config"]["training"]["learning_rate"], 1e-3);

@@ -247,6 +247,13 @@ TEST_F(Load, SeveralDatasets) {
   EXPECT_EQ(load(LoadPart::eval).train.size(), 0);
 }
 
+TEST_F(Load, AWeightThatLeavesNothing) {
+  config.datasets = from("t.jsonl");
+  config.datasets[0].weight = 0.2;
+  EXPECT_EQ(error("{\"input_ids\": [1, 2]}"),
+            "t.jsonl: none of the 1 rows is left: data.datasets[].weight and data.val_set_size take all");
+}
+
 TEST_F(Load, ThreadsDoNotMatter) {
   scratch.write("t.jsonl", numbered(20000));
   config.preprocessing_num_workers = 1;
