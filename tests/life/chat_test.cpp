@@ -1,6 +1,9 @@
 // ft chat on a terminal, from the outside.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "engine/io/file.h"
 #include "tests/engine/io/temp_folder.h"
 #include "tests/life/terminal.h"
@@ -44,14 +47,19 @@ TEST(Chat, ControlCStopsTheAnswerAndNotTheProgram) {
 TEST(Chat, ControlCWhereNothingIsAnsweredEndsItTheSecondTime) {
   const Talker talker;
   Terminal terminal(talker.chat());
+  // A person does not press a key in the millisecond between the prompt and the wait for what is typed.
+  const auto press_control_c = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    terminal.type("\x03");
+  };
   terminal.until_it_asks();
-  terminal.type("\x03");
+  press_control_c();
   EXPECT_NE(terminal.until_it_asks().find("again"), std::string::npos);
   terminal.type("one two\n");  // it goes on, and counts anew
   terminal.until([](const std::string& shown) { return shown.size() > 60; });
   terminal.type("\x03");
   terminal.until_it_asks();
-  terminal.type("\x03");
+  press_control_c();
   EXPECT_NE(terminal.until_it_asks().find("again"), std::string::npos);
   terminal.type("\x03");
   EXPECT_EQ(terminal.finish(), 128 + SIGINT);
