@@ -14,11 +14,6 @@ namespace ft {
 namespace fs = std::filesystem;
 namespace {
 
-bool is_there(const std::string& folder) {
-  std::error_code none;
-  return fs::exists(folder, none);
-}
-
 // True for a mounted folder, as containers have them, and where the parent is not ours to write to.
 bool must_stay(const std::string& folder) {
   const std::string parent = folder_of(folder);
@@ -44,14 +39,14 @@ std::string resolved(std::string folder) {
 OutputFolder::OutputFolder(const std::string& folder, bool overwrite, const std::vector<std::string>& inputs)
     : folder_(resolved(folder)) {
   std::error_code none;
-  if (is_there(folder_) && !fs::is_empty(folder_, none)) {
+  if (path_exists(folder_) && !fs::is_empty(folder_, none)) {
     if (!overwrite)
       throw UserError(
           Exit::config,
           str("--output: ", folder, " already exists and is not empty; give another folder, or --overwrite"));
     require_outside(folder_, "--output", inputs);
   }
-  inside_ = is_there(folder_) && must_stay(folder_);
+  inside_ = path_exists(folder_) && must_stay(folder_);
   const std::string staged = inside_ ? join_path(folder_, "new") : folder_;
   remove_leftovers(folder_of(staged), fs::path(staged).filename().string() + ".");
   staged_ = std::make_unique<StagedFolder>(staged);
@@ -59,7 +54,7 @@ OutputFolder::OutputFolder(const std::string& folder, bool overwrite, const std:
 
 void OutputFolder::commit() {
   if (inside_) return move_in();
-  if (is_there(folder_)) keep_others();
+  if (path_exists(folder_)) keep_others();
   staged_->commit(true);
 }
 
