@@ -157,8 +157,8 @@ TEST_F(Text, AnAdapterToStartFromHasItsConfiguration) {
       << w.says();
 }
 
-// Nothing of an overwritten run is left to be taken for a part of the new one: no checkpoint to resume from,
-// no result, no rows, no curves. What ft did not write stays.
+// Nothing of an overwritten run is left to be taken for a part of the new one: none of its four checkpoints,
+// no result, no rows, no curves. Files that ft did not write stay.
 TEST_F(Text, OverwritingLeavesNothingOfTheOldRun) {
   ASSERT_EQ(w.train({"finetuning_type=full", "training.max_steps=4"}), 0) << w.says();
   std::ofstream(w / "out/model-00001-of-00002.safetensors") << "of an older run";
@@ -173,6 +173,8 @@ TEST_F(Text, OverwritingLeavesNothingOfTheOldRun) {
                                  "loss.svg",
                                  "report.html",
                                  "runs",
+                                 "checkpoint-1",
+                                 "ft_prompts.json",
                                  "adapter_config.json",
                                  "notes.txt",
                                  "adapter_model.safetensors"};
