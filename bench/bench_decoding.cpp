@@ -10,8 +10,8 @@
 #include "engine/cpu/cores.h"
 #include "engine/cpu/memory.h"
 #include "engine/cpu/products.h"
-#include "engine/io/four_bit.h"
-#include "engine/io/int8.h"
+#include "engine/formats/four_bit.h"
+#include "engine/formats/int8.h"
 
 namespace ft::cpu {
 namespace {

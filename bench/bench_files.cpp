@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "engine/io/folder_speed.h"
+#include "engine/files/folder_speed.h"
 
 namespace {
 

@@ -10,9 +10,9 @@
 #include "bench/cpu_bench.h"
 #include "engine/core/four_bit.h"
 #include "engine/cpu/quantize.h"
-#include "engine/io/four_bit.h"
-#include "engine/io/safetensors_write.h"
-#include "engine/io/weights.h"
+#include "engine/files/safetensors_write.h"
+#include "engine/files/weights.h"
+#include "engine/formats/four_bit.h"
 
 namespace ft {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/tokenizer.h"
+#include "data/tokenizers/tokenizer.h"
 #include "engine/core/error.h"
 
 int main(int argc, char** argv) {

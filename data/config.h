@@ -1,4 +1,4 @@
-// The settings under `data` in a run's configuration. Reading and checking JSON is engine/io/fields.h's
+// The settings under `data` in a run's configuration. Reading and checking JSON is engine/settings/fields.h's
 // business.
 #pragma once
 #include <cstdint>

@@ -4,7 +4,7 @@
 #pragma once
 #include <vector>
 
-#include "engine/nn/linear.h"
+#include "engine/layers/linear.h"
 
 namespace ft::lora {
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "engine/core/error.h"
-#include "engine/dist/parameter_store.h"
-#include "engine/nn/model.h"
+#include "engine/model/model.h"
+#include "engine/zero/parameter_store.h"
 #include "lora/adapter.h"
 #include "lora/config.h"
 #include "lora/embedding.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/nn/sum.h"
+#include "engine/layers/sum.h"
 
 namespace ft::lora {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/nn/adapter_rows.h"
+#include "engine/layers/adapter_rows.h"
 #include "lora/attach.h"
 #include "lora/peft.h"
 

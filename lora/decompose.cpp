@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "engine/core/require.h"
-#include "engine/io/parallel.h"
+#include "engine/files/parallel.h"
 
 namespace ft::lora {
 namespace {

@@ -1,6 +1,6 @@
 #include "lora/dora.h"
 
-#include "engine/nn/sum.h"
+#include "engine/layers/sum.h"
 
 namespace ft::lora {
 

@@ -1,12 +1,12 @@
 // Weight-decomposed LoRA (Liu et al. 2024), as PEFT computes it: besides A and B a magnitude m for each row
 // of V = W + s B A is trained, and the Linear's product with V is scaled by m / norms of V's rows, which are
-// taken anew in each pass and are constants in the backward pass. See engine/nn/rescaled.h.
+// taken anew in each pass and are constants in the backward pass. See engine/layers/rescaled.h.
 //
 // The norms need no pass over W: norm^2 = |w|^2 + b . (2 s A w + s^2 A A^T b) for each row w of W and b of B,
 // where A w is one narrow product, whatever W is stored in, and |w|^2 does not change.
 #pragma once
 #include "engine/core/error.h"
-#include "engine/nn/rescaled.h"
+#include "engine/layers/rescaled.h"
 #include "lora/adapter.h"
 
 namespace ft::lora {

@@ -1,6 +1,6 @@
 #include "lora/embedding.h"
 
-#include "engine/nn/sum.h"
+#include "engine/layers/sum.h"
 #include "engine/ops/ops.h"
 
 namespace ft::lora {

@@ -3,8 +3,8 @@
 #pragma once
 #include <string>
 
-#include "engine/nn/embedding_adapter.h"
-#include "engine/nn/linear.h"
+#include "engine/layers/embedding_adapter.h"
+#include "engine/layers/linear.h"
 
 namespace ft::lora {
 

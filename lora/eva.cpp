@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "engine/io/hash.h"
+#include "engine/files/hash.h"
 #include "lora/matching.h"
 #include "lora/peft_config.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/dist/communicator.h"
+#include "engine/ranks/communicator.h"
 #include "lora/attach.h"
 #include "lora/incremental_svd.h"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <set>
 
-#include "engine/nn/sum.h"
+#include "engine/layers/sum.h"
 #include "lora/attach.h"
 #include "lora/matching.h"
 

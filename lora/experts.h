@@ -4,8 +4,8 @@
 // (out, r E) is column j of B_e. Gate and up share an A.
 #pragma once
 #include "engine/core/error.h"
-#include "engine/nn/model.h"
-#include "engine/nn/moe.h"
+#include "engine/layers/moe.h"
+#include "engine/model/model.h"
 #include "lora/config.h"
 
 namespace ft::lora {

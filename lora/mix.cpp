@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/io/file.h"
-#include "engine/io/safetensors_write.h"
+#include "engine/files/file.h"
+#include "engine/files/safetensors_write.h"
 #include "lora/combine.h"
 #include "lora/decompose.h"
 #include "lora/matching.h"

@@ -5,8 +5,8 @@
 #include <variant>
 
 #include "engine/core/error.h"
-#include "engine/io/json.h"
-#include "engine/nn/linear.h"
+#include "engine/files/json.h"
+#include "engine/layers/linear.h"
 #include "lora/matching.h"
 #include "lora/peft_config.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cctype>
 
-#include "engine/io/file.h"
-#include "engine/io/safetensors_write.h"
-#include "engine/io/same_values.h"
+#include "engine/files/file.h"
+#include "engine/files/safetensors_write.h"
+#include "engine/files/same_values.h"
 
 namespace ft::lora {
 namespace {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 #include "lora/peft_config.h"
 
 namespace ft::lora {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <set>
 
-#include "engine/io/convert.h"
-#include "engine/io/json.h"
+#include "engine/files/convert.h"
+#include "engine/files/json.h"
 #include "lora/matching.h"
 
 namespace ft::lora {

@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "engine/io/bitsandbytes.h"
-#include "engine/nn/linear.h"
-#include "engine/nn/model.h"
+#include "engine/formats/bitsandbytes.h"
+#include "engine/layers/linear.h"
+#include "engine/model/model.h"
 #include "lora/config.h"
 
 namespace ft::lora {

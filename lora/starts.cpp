@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "engine/io/convert.h"
+#include "engine/files/convert.h"
 #include "lora/decompose.h"
 #include "lora/dora.h"
 

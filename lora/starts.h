@@ -16,7 +16,7 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/io/weights.h"
+#include "engine/files/weights.h"
 #include "lora/attach.h"
 #include "lora/quantize.h"
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "engine/core/error.h"
-#include "engine/nn/linear.h"
+#include "engine/layers/linear.h"
 #include "lora/matching.h"
 #include "lora/peft_config.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/io/convert.h"
+#include "engine/files/convert.h"
 #include "engine/ops/ops.h"
 
 namespace ft::lora {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/nn/model.h"
+#include "engine/model/model.h"
 #include "lora/attach.h"
 
 namespace ft::lora {

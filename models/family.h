@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/io/json.h"
-#include "engine/io/weights.h"
-#include "engine/nn/model.h"
+#include "engine/files/json.h"
+#include "engine/files/weights.h"
+#include "engine/model/model.h"
 #include "models/gguf.h"
 #include "models/gguf_key_reader.h"
 

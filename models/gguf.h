@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/io/gguf.h"
+#include "engine/formats/gguf.h"
 
 namespace ft {
 

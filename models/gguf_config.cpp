@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 #include "models/gguf_key_reader.h"
 #include "models/registry.h"
 

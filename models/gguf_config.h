@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/io/gguf.h"
-#include "engine/io/weights.h"
+#include "engine/files/weights.h"
+#include "engine/formats/gguf.h"
 #include "models/gguf.h"
 
 namespace ft {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/io/gguf.h"
+#include "engine/formats/gguf.h"
 
 namespace ft {
 

@@ -5,9 +5,9 @@
 
 #include "engine/core/divide.h"
 #include "engine/core/error.h"
-#include "engine/io/convert.h"
-#include "engine/io/parallel.h"
-#include "engine/nn/linear.h"
+#include "engine/files/convert.h"
+#include "engine/files/parallel.h"
+#include "engine/layers/linear.h"
 #include "models/gguf_config.h"
 #include "models/registry.h"
 

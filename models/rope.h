@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/io/json.h"
-#include "engine/nn/rotary.h"
+#include "engine/files/json.h"
+#include "engine/layers/rotary.h"
 
 namespace ft {
 

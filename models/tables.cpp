@@ -1,9 +1,9 @@
 #include "models/tables.h"
 
-#include "engine/io/bitsandbytes.h"
-#include "engine/io/convert.h"
-#include "engine/io/file.h"
-#include "engine/io/same_values.h"
+#include "engine/files/convert.h"
+#include "engine/files/file.h"
+#include "engine/files/same_values.h"
+#include "engine/formats/bitsandbytes.h"
 
 namespace ft {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/io/weights.h"
+#include "engine/files/weights.h"
 
 namespace ft {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "app/answers/generation.h"
+#include "data/files/utf8.h"
 #include "data/metrics/bleu.h"
 #include "data/metrics/chrf.h"
 #include "data/metrics/rouge.h"
-#include "data/utf8.h"
 #include "engine/generate/ranks.h"
 
 namespace ft {

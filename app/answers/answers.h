@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
-#include "data/tokenizer.h"
+#include "data/rows/dataset.h"
+#include "data/tokenizers/tokenizer.h"
 #include "engine/generate/config.h"
 #include "engine/generate/generator.h"
 #include "engine/train/config.h"
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 #include "models/registry.h"
 
 namespace ft {

@@ -5,9 +5,9 @@
 #include <stdexcept>
 
 #include "app/files/model_files.h"
-#include "data/alpaca_rows.h"
-#include "data/chat_inputs.h"
-#include "data/kept_prompts.h"
+#include "data/batches/kept_prompts.h"
+#include "data/chat/chat_inputs.h"
+#include "data/rows/alpaca_rows.h"
 
 namespace ft {
 namespace {

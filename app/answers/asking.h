@@ -1,13 +1,13 @@
 // Writes questions for a model as its rows were written in training, if its folder says so
-// (data/kept_prompts.h). Else conversations get its chat template, and texts are not changed.
+// (data/batches/kept_prompts.h). Else conversations get its chat template, and texts are not changed.
 #pragma once
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "app/answers/generation.h"
-#include "data/chat_reader.h"
-#include "data/dataset.h"
+#include "data/chat/chat_reader.h"
+#include "data/rows/dataset.h"
 
 namespace ft {
 

@@ -7,9 +7,9 @@
 #include "app/answers/questions.h"
 #include "app/answers/text_stream.h"
 #include "app/screen/format.h"
+#include "engine/files/file.h"
+#include "engine/files/json.h"
 #include "engine/generate/ranks.h"
-#include "engine/io/file.h"
-#include "engine/io/json.h"
 
 namespace ft {
 namespace {

@@ -10,7 +10,7 @@
 #include "app/files/model_files.h"
 #include "app/screen/format.h"
 #include "engine/cpu/target.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 #include "engine/ops/ops.h"
 
 namespace ft {

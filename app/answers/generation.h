@@ -10,7 +10,7 @@
 #include "app/assembly/engine.h"
 #include "app/ranks/ranks.h"
 #include "app/screen/screen.h"
-#include "data/tokenizer.h"
+#include "data/tokenizers/tokenizer.h"
 #include "engine/generate/generator.h"
 
 namespace ft {

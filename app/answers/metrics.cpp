@@ -5,12 +5,12 @@
 
 #include "app/screen/format.h"
 #include "app/version/version.h"
-#include "data/byte_reader.h"
+#include "data/files/byte_reader.h"
+#include "data/files/utf8.h"
 #include "data/metrics/bleu.h"
 #include "data/metrics/chrf.h"
 #include "data/metrics/rouge.h"
-#include "data/utf8.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

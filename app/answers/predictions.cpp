@@ -6,10 +6,10 @@
 #include "app/answers/asking.h"
 #include "app/answers/generation.h"
 #include "app/screen/format.h"
-#include "data/new_tokens.h"
-#include "data/utf8.h"
-#include "engine/io/file.h"
-#include "engine/io/json.h"
+#include "data/files/utf8.h"
+#include "data/tokenizers/new_tokens.h"
+#include "engine/files/file.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

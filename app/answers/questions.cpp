@@ -4,10 +4,10 @@
 #include <array>
 #include <stdexcept>
 
-#include "data/chat_inputs.h"
-#include "data/json_row.h"
-#include "data/rendered_chat.h"
-#include "data/row_reader.h"
+#include "data/chat/chat_inputs.h"
+#include "data/chat/rendered_chat.h"
+#include "data/files/json_row.h"
+#include "data/files/row_reader.h"
 #include "engine/core/utf8.h"
 
 namespace ft {

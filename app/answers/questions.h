@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/answers/asking.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

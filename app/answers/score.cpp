@@ -8,10 +8,10 @@
 #include "app/files/model_files.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
-#include "data/json_row.h"
+#include "data/files/json_row.h"
 #include "data/preference/batch.h"
 #include "data/preference/scored_rows.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 #include "engine/ops/ops.h"
 
 namespace ft {

@@ -3,12 +3,12 @@
 #include "app/assembly/reward_model.h"
 #include "app/assembly/vocabulary.h"
 #include "app/config/hub_folders.h"
+#include "data/batches/sample_reader.h"
 #include "data/efficiency/sampler.h"
 #include "data/efficiency/schedule.h"
-#include "data/new_tokens.h"
-#include "data/sample_reader.h"
-#include "engine/io/file.h"
-#include "engine/io/json.h"
+#include "data/tokenizers/new_tokens.h"
+#include "engine/files/file.h"
+#include "engine/files/json.h"
 #include "models/registry.h"
 
 namespace ft {

@@ -5,11 +5,11 @@
 #include "app/assembly/built_model.h"
 #include "app/config/config.h"
 #include "app/screen/screen.h"
-#include "data/batcher.h"
+#include "data/batches/batcher.h"
+#include "data/batches/load.h"
+#include "data/batches/stream.h"
 #include "data/efficiency/batches.h"
-#include "data/load.h"
 #include "data/preference/generated.h"
-#include "data/stream.h"
 #include "engine/train/objectives/rollouts.h"
 
 namespace ft {

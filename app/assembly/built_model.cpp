@@ -13,8 +13,8 @@
 #include "app/config/gguf_base.h"
 #include "app/screen/screen.h"
 #include "data/efficiency/schedule.h"
-#include "engine/io/file.h"
-#include "engine/io/grown_weights.h"
+#include "engine/files/file.h"
+#include "engine/files/grown_weights.h"
 #include "models/gguf_config.h"
 
 namespace ft {

@@ -7,7 +7,7 @@
 
 #include "app/assembly/int8_weights.h"
 #include "app/config/config.h"
-#include "engine/io/weights.h"
+#include "engine/files/weights.h"
 #include "lora/attach.h"
 #include "lora/peft.h"
 #include "lora/quantize.h"

@@ -5,7 +5,7 @@
 
 #include "app/assembly/vocabulary.h"
 #include "app/config/gguf_base.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft {
 namespace {

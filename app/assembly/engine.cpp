@@ -3,9 +3,9 @@
 #include "app/screen/format.h"
 #include "engine/cpu/cpu_ops.h"
 #include "engine/cuda/gpu_depots.h"
-#include "engine/dist/file_depot.h"
-#include "engine/dist/local.h"
 #include "engine/ops/ops.h"
+#include "engine/ranks/local.h"
+#include "engine/zero/file_depot.h"
 
 namespace ft {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "app/assembly/built_objective.h"
-#include "engine/dist/communicator.h"
 #include "engine/ops/device.h"
+#include "engine/ranks/communicator.h"
 #include "engine/train/planner.h"
 
 namespace ft {

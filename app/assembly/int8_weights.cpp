@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/io/convert.h"
-#include "engine/nn/visitor.h"
+#include "engine/files/convert.h"
+#include "engine/layers/visitor.h"
 #include "lora/matching.h"
 
 namespace ft {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/io/int8.h"
-#include "engine/io/weights.h"
-#include "engine/nn/linear.h"
-#include "engine/nn/model.h"
+#include "engine/files/weights.h"
+#include "engine/formats/int8.h"
+#include "engine/layers/linear.h"
+#include "engine/model/model.h"
 
 namespace ft {
 

@@ -1,7 +1,7 @@
 // training.param_groups, embedding_learning_rate and loraplus_lr_ratio: which weights are updated otherwise
 // than the rest.
 #pragma once
-#include "engine/nn/model.h"
+#include "engine/model/model.h"
 #include "engine/train/config.h"
 
 namespace ft {

@@ -1,7 +1,7 @@
 #include "app/assembly/pipeline_parallel.h"
 
 #include "data/efficiency/schedule.h"
-#include "data/seq2seq.h"
+#include "data/rows/seq2seq.h"
 #include "engine/train/planner.h"
 
 namespace ft {

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/assembly/vocabulary.h"
-#include "data/tokenizer.h"
-#include "engine/io/file.h"
-#include "engine/io/json.h"
+#include "data/tokenizers/tokenizer.h"
+#include "engine/files/file.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

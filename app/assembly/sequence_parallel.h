@@ -1,7 +1,7 @@
 // distributed.sequence_parallel_size: ranks that share the tokens of each micro-batch.
 #pragma once
 #include "app/config/config.h"
-#include "engine/nn/model.h"
+#include "engine/model/model.h"
 
 namespace ft {
 

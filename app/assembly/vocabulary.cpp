@@ -4,10 +4,10 @@
 #include <filesystem>
 
 #include "app/assembly/reward_model.h"
-#include "data/new_tokens.h"
-#include "data/tokenizer.h"
-#include "engine/io/file.h"
-#include "engine/nn/linear.h"
+#include "data/tokenizers/new_tokens.h"
+#include "data/tokenizers/tokenizer.h"
+#include "engine/files/file.h"
+#include "engine/layers/linear.h"
 
 namespace ft {
 

@@ -19,7 +19,7 @@
 #include "app/screen/screen.h"
 #include "engine/core/suggest.h"
 #include "engine/cuda/cuda_ops.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft {
 namespace {

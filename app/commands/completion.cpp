@@ -5,7 +5,7 @@
 
 #include "app/commands/command_parser.h"
 #include "app/config/config.h"
-#include "engine/io/fields.h"
+#include "engine/settings/fields.h"
 
 namespace ft {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "engine/core/error.h"
 #include "engine/core/typography.h"
-#include "engine/io/file.h"
-#include "engine/io/json.h"
+#include "engine/files/file.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

@@ -12,12 +12,12 @@
 #include "data/config.h"
 #include "data/efficiency/config.h"
 #include "engine/core/rules.h"
-#include "engine/dist/config.h"
 #include "engine/generate/config.h"
-#include "engine/nn/config.h"
+#include "engine/layers/config.h"
 #include "engine/ops/device.h"
 #include "engine/train/config.h"
 #include "engine/train/objectives/config.h"
+#include "engine/zero/config.h"
 #include "lora/config.h"
 
 namespace ft {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/deepspeed/apply.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft {
 namespace {

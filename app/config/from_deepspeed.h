@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "app/config/config.h"
-#include "engine/io/fields.h"
+#include "engine/settings/fields.h"
 
 namespace ft {
 

@@ -5,10 +5,10 @@
 #include <filesystem>
 
 #include "app/config/config.h"
-#include "data/gguf_tokenizer.h"
-#include "engine/io/file.h"
-#include "engine/io/gguf.h"
-#include "engine/io/json.h"
+#include "data/tokenizers/gguf_tokenizer.h"
+#include "engine/files/file.h"
+#include "engine/files/json.h"
+#include "engine/formats/gguf.h"
 #include "models/gguf_config.h"
 
 namespace ft {

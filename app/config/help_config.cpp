@@ -7,7 +7,7 @@
 #include "app/config/config.h"
 #include "engine/core/error.h"
 #include "engine/core/suggest.h"
-#include "engine/io/fields.h"
+#include "engine/settings/fields.h"
 
 namespace ft {
 namespace {

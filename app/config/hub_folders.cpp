@@ -2,8 +2,8 @@
 
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
-#include "engine/io/file.h"
-#include "engine/io/hub_cache.h"
+#include "engine/files/file.h"
+#include "engine/files/hub_cache.h"
 
 namespace ft {
 namespace {

@@ -1,7 +1,7 @@
 #include "app/config/schema.h"
 
 #include "app/config/config.h"
-#include "engine/io/schema.h"
+#include "engine/settings/schema.h"
 
 namespace ft {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 #include "lora/peft_config.h"
 
 namespace ft {

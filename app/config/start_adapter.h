@@ -1,6 +1,6 @@
 // Settings beside lora.adapter_name_or_path.
 #pragma once
-#include "engine/io/fields.h"
+#include "engine/settings/fields.h"
 #include "lora/config.h"
 
 namespace ft {

@@ -9,7 +9,7 @@
 #include "app/deepspeed/rows.h"
 #include "engine/core/lower_case.h"
 #include "engine/core/suggest.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft::deepspeed {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "app/deepspeed/report.h"
-#include "engine/io/fields.h"
+#include "engine/settings/fields.h"
 
 namespace ft::deepspeed {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft::deepspeed {
 

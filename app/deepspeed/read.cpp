@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "engine/core/typography.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft::deepspeed {
 namespace {

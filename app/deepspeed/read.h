@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "engine/io/fields.h"
+#include "engine/settings/fields.h"
 
 namespace ft::deepspeed {
 

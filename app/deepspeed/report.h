@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/core/words.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft::deepspeed {
 

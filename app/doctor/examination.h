@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "app/doctor/finding.h"
-#include "engine/dist/socket.h"
+#include "engine/ranks/socket.h"
 
 namespace ft {
 

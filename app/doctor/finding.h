@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/core/error.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

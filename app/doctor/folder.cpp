@@ -12,9 +12,9 @@
 
 #include "app/doctor/machine.h"
 #include "app/screen/format.h"
-#include "engine/dist/socket.h"
-#include "engine/io/file.h"
-#include "engine/io/folder_speed.h"
+#include "engine/files/file.h"
+#include "engine/files/folder_speed.h"
+#include "engine/ranks/socket.h"
 
 namespace ft {
 namespace {

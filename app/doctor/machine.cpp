@@ -25,7 +25,7 @@
 #include "engine/cpu/cpu_ops.h"
 #include "engine/cpu/target.h"
 #include "engine/cuda/cuda_ops.h"
-#include "engine/cuda/nccl_communicator.h"
+#include "engine/cuda/nccl/nccl_communicator.h"
 
 namespace ft {
 namespace {

@@ -7,12 +7,12 @@
 #include <optional>
 
 #include "app/assembly/reward_model.h"
-#include "data/chat_reader.h"
-#include "data/kept_prompts.h"
-#include "data/tokenizer.h"
-#include "engine/io/json.h"
-#include "engine/io/safetensors_fill.h"
-#include "engine/io/safetensors_write.h"
+#include "data/batches/kept_prompts.h"
+#include "data/chat/chat_reader.h"
+#include "data/tokenizers/tokenizer.h"
+#include "engine/files/json.h"
+#include "engine/files/safetensors_fill.h"
+#include "engine/files/safetensors_write.h"
 #include "lora/convert.h"
 
 namespace ft {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/assembly/built_model.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 #include "engine/train/checkpoint.h"
 
 namespace ft {
@@ -34,7 +34,7 @@ void copy_companions(const std::string& model, const std::string& tokenizer, con
 // Bytes that the two copy; model empty: the tokenizer's.
 std::int64_t companion_bytes(const std::string& model, const std::string& tokenizer);
 // Adds the token that closes a turn to the end tokens in generation_config.json, if the folder says that its
-// rows were conversations (data/kept_prompts.h): other programs then stop there too. For complete models.
+// rows were conversations (data/batches/kept_prompts.h): other programs then stop there too. For complete models.
 void end_at_turns(const std::string& folder);
 
 // What --dtype says; nothing when it is not given. UserError(Exit::config) for another word.

@@ -8,7 +8,7 @@
 
 #include "app/files/model_files.h"
 #include "engine/core/error.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft {
 namespace fs = std::filesystem;

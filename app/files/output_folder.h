@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/io/staged_folder.h"
+#include "engine/files/staged_folder.h"
 
 namespace ft {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "app/gguf/vocabulary.h"
-#include "data/gguf_cuts.h"
-#include "engine/io/json.h"
+#include "data/tokenizers/gguf_cuts.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

@@ -11,7 +11,7 @@
 #include "app/gguf/types.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 #include "models/registry.h"
 
 namespace ft {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/io/gguf.h"
+#include "engine/formats/gguf.h"
 
 namespace ft {
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "app/gguf/vocabulary.h"
-#include "data/sentencepiece_model.h"
 #include "data/tokenizers/normalizer.h"
-#include "engine/io/json.h"
+#include "data/tokenizers/sentencepiece_model.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

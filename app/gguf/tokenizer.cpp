@@ -4,8 +4,8 @@
 
 #include "app/gguf/export.h"
 #include "app/gguf/vocabulary.h"
-#include "data/tokenizer.h"
-#include "engine/io/json.h"
+#include "data/tokenizers/tokenizer.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "data/tokenizer.h"
-#include "engine/io/gguf.h"
-#include "engine/io/json.h"
+#include "data/tokenizers/tokenizer.h"
+#include "engine/files/json.h"
+#include "engine/formats/gguf.h"
 
 namespace ft {
 

@@ -7,7 +7,7 @@
 #include "app/ranks/ranks.h"
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft {
 namespace {

@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "engine/core/error.h"
-#include "engine/io/file.h"
-#include "engine/io/hash.h"
+#include "engine/files/file.h"
+#include "engine/files/hash.h"
 
 namespace ft {
 namespace {

@@ -10,7 +10,7 @@
 #include "app/launch/resources.h"
 #include "app/ranks/ranks.h"
 #include "engine/core/environment.h"
-#include "engine/dist/handshake.h"
+#include "engine/ranks/handshake.h"
 
 namespace ft {
 namespace {

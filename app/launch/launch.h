@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/core/error.h"
-#include "engine/dist/config.h"
+#include "engine/zero/config.h"
 
 namespace ft {
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "app/version/version.h"
-#include "engine/io/hash.h"
+#include "engine/files/hash.h"
 
 namespace ft {
 namespace {

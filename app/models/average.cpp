@@ -10,11 +10,11 @@
 #include "app/files/output_folder.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
-#include "engine/io/file.h"
-#include "engine/io/json.h"
-#include "engine/io/safetensors.h"
-#include "engine/io/safetensors_write.h"
-#include "engine/io/weights.h"
+#include "engine/files/file.h"
+#include "engine/files/json.h"
+#include "engine/files/safetensors.h"
+#include "engine/files/safetensors_write.h"
+#include "engine/files/weights.h"
 #include "lora/config.h"
 
 namespace ft {

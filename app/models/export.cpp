@@ -10,9 +10,9 @@
 #include "app/models/merge.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
-#include "engine/io/file.h"
-#include "engine/io/json.h"
-#include "engine/io/safetensors_write.h"
+#include "engine/files/file.h"
+#include "engine/files/json.h"
+#include "engine/files/safetensors_write.h"
 #include "lora/peft.h"
 
 namespace ft {

@@ -11,9 +11,9 @@
 #include "app/models/random_weights.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
-#include "engine/io/bitsandbytes_write.h"
-#include "engine/io/convert.h"
-#include "engine/io/staged_folder.h"
+#include "engine/files/convert.h"
+#include "engine/files/staged_folder.h"
+#include "engine/formats/bitsandbytes_write.h"
 
 namespace ft {
 namespace {

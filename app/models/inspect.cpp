@@ -10,11 +10,11 @@
 
 #include "app/models/inspect_json.h"
 #include "app/screen/format.h"
-#include "data/columnar/summary.h"
-#include "engine/io/bitsandbytes.h"
-#include "engine/io/checkpoint_folder.h"
-#include "engine/io/gguf.h"
-#include "engine/io/json.h"
+#include "data/files/columnar/summary.h"
+#include "engine/files/checkpoint_folder.h"
+#include "engine/files/json.h"
+#include "engine/formats/bitsandbytes.h"
+#include "engine/formats/gguf.h"
 #include "lora/peft_config.h"
 
 namespace ft {

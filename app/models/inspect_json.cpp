@@ -7,9 +7,9 @@
 #include <set>
 
 #include "app/screen/format.h"
-#include "data/files.h"
-#include "data/json_row.h"
-#include "data/row_reader.h"
+#include "data/files/files.h"
+#include "data/files/json_row.h"
+#include "data/files/row_reader.h"
 #include "engine/core/error.h"
 
 namespace ft {

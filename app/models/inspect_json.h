@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

@@ -12,7 +12,7 @@
 #include "app/models/probe.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <system_error>
 
-#include "engine/io/file.h"
-#include "engine/io/staged_folder.h"
+#include "engine/files/file.h"
+#include "engine/files/staged_folder.h"
 #include "lora/mix.h"
 
 namespace ft {

@@ -9,9 +9,9 @@
 #include "app/files/model_files.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
-#include "engine/io/bitsandbytes_write.h"
-#include "engine/io/json.h"
-#include "engine/io/staged_folder.h"
+#include "engine/files/json.h"
+#include "engine/files/staged_folder.h"
+#include "engine/formats/bitsandbytes_write.h"
 
 namespace ft {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "engine/io/parallel.h"
+#include "engine/files/parallel.h"
 
 namespace ft {
 namespace {

@@ -13,7 +13,7 @@
 #include "app/doctor/patient.h"
 #include "app/launch/launcher.h"
 #include "app/launch/remote_ranks.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

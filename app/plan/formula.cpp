@@ -6,9 +6,9 @@
 
 #include "app/plan/plan.h"
 #include "app/screen/format.h"
-#include "engine/dist/formula.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 #include "engine/train/optimizers/optimizer.h"
+#include "engine/zero/formula.h"
 
 namespace ft {
 

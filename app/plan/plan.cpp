@@ -18,8 +18,8 @@
 #include "app/screen/screen.h"
 #include "engine/cpu/cores.h"
 #include "engine/cuda/cuda_ops.h"
-#include "engine/io/file.h"
-#include "engine/io/json.h"
+#include "engine/files/file.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "app/assembly/engine.h"
-#include "engine/io/folder_speed.h"
+#include "engine/files/folder_speed.h"
 #include "engine/ops/ops.h"
 
 namespace ft {

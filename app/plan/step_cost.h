@@ -3,7 +3,7 @@
 #pragma once
 #include "app/plan/planned.h"
 #include "app/plan/speeds.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/screen/format.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 #include "engine/train/stage_schedule.h"
 
 namespace ft {

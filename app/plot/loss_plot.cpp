@@ -6,7 +6,7 @@
 
 #include "app/screen/format.h"
 #include "engine/core/error.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft {
 

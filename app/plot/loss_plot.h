@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/plot/reward_panel.h"
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

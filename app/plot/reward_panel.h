@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "app/plot/svg.h"
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

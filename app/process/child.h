@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/process/terminal.h"
-#include "engine/dist/socket.h"
+#include "engine/ranks/socket.h"
 
 namespace ft {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <optional>
 
-#include "engine/dist/socket.h"
+#include "engine/ranks/socket.h"
 
 namespace ft {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "app/process/child.h"
-#include "engine/train/run_file.h"
+#include "engine/train/reports/run_file.h"
 
 namespace ft {
 

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/profile/step_profile.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

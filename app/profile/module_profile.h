@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/nn/model.h"
+#include "engine/model/model.h"
 #include "engine/ops/trace_ops.h"
 
 namespace ft {

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft {
 

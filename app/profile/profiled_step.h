@@ -5,8 +5,8 @@
 #include <string>
 
 #include "app/profile/step_profile.h"
-#include "engine/dist/trace_communicator.h"
-#include "engine/train/report.h"
+#include "engine/ranks/trace_communicator.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

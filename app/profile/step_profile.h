@@ -3,7 +3,7 @@
 #include <string>
 
 #include "app/profile/module_profile.h"
-#include "engine/train/logging/config.h"
+#include "engine/train/reports/config.h"
 
 namespace ft {
 

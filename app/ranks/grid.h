@@ -1,7 +1,7 @@
 // distributed.{data,sequence,tensor,pipeline}_parallel_size: how a run's ranks are arranged.
 #pragma once
-#include "engine/dist/config.h"
-#include "engine/dist/grid.h"
+#include "engine/ranks/grid.h"
+#include "engine/zero/config.h"
 
 namespace ft {
 

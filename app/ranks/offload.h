@@ -1,7 +1,7 @@
 // zero_optimization.offload_param and offload_optimizer: where values and states live.
 #pragma once
 #include "app/config/config.h"
-#include "engine/dist/parameter_store.h"
+#include "engine/zero/parameter_store.h"
 
 namespace ft {
 

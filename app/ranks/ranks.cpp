@@ -12,14 +12,14 @@
 #include "engine/core/environment.h"
 #include "engine/cpu/cores.h"
 #include "engine/cpu/cpu_ops.h"
-#include "engine/cuda/nccl_communicator.h"
-#include "engine/dist/local.h"
-#include "engine/dist/mesh_communicator.h"
-#include "engine/dist/overlapped_communicator.h"
-#include "engine/dist/staged_communicator.h"
-#include "engine/dist/together.h"
-#include "engine/io/file.h"
-#include "engine/io/hash.h"
+#include "engine/cuda/nccl/nccl_communicator.h"
+#include "engine/files/file.h"
+#include "engine/files/hash.h"
+#include "engine/ranks/local.h"
+#include "engine/ranks/mesh_communicator.h"
+#include "engine/ranks/overlapped_communicator.h"
+#include "engine/ranks/staged_communicator.h"
+#include "engine/ranks/together.h"
 
 namespace ft {
 namespace {

@@ -3,14 +3,14 @@
 #include <memory>
 
 #include "app/config/config.h"
-#include "engine/dist/communicator.h"
-#include "engine/dist/grid.h"
-#include "engine/dist/mesh.h"
-#include "engine/dist/parameter_store.h"
-#include "engine/dist/trace_communicator.h"
-#include "engine/dist/wire.h"
-#include "engine/nn/cut.h"
 #include "engine/ops/device.h"
+#include "engine/parallel/cut.h"
+#include "engine/ranks/communicator.h"
+#include "engine/ranks/grid.h"
+#include "engine/ranks/mesh.h"
+#include "engine/ranks/trace_communicator.h"
+#include "engine/ranks/wire.h"
+#include "engine/zero/parameter_store.h"
 
 namespace ft {
 

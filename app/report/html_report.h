@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "app/report/run_page.h"
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

@@ -4,7 +4,7 @@
 #include "app/report/page.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft {
 

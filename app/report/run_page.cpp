@@ -7,9 +7,9 @@
 
 #include "app/screen/format.h"
 #include "app/screen/run_text.h"
-#include "engine/io/file.h"
-#include "engine/train/json_log.h"
-#include "engine/train/logging/tracked.h"
+#include "engine/files/file.h"
+#include "engine/train/reports/json_log.h"
+#include "engine/train/reports/tracked.h"
 
 namespace ft {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "app/plot/reward_panel.h"
-#include "engine/io/json.h"
-#include "engine/train/report.h"
+#include "engine/files/json.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/rollouts/reward.h"
+#include "data/files/utf8.h"
 #include "data/tokenizers/regex.h"
-#include "data/utf8.h"
 
 namespace ft {
 namespace {

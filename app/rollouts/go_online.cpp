@@ -6,7 +6,7 @@
 #include "app/rollouts/online.h"
 #include "app/rollouts/reward_command.h"
 #include "app/rollouts/sampling.h"
-#include "data/new_tokens.h"
+#include "data/tokenizers/new_tokens.h"
 
 namespace ft {
 namespace {

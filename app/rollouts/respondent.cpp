@@ -6,9 +6,9 @@
 
 #include "app/rollouts/sampling.h"
 #include "data/preference/batch.h"
-#include "engine/dist/together.h"
 #include "engine/generate/generator.h"
 #include "engine/generate/ranks.h"
+#include "engine/ranks/together.h"
 #include "engine/train/objectives/rollouts.h"
 
 namespace ft {

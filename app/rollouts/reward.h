@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "app/config/config.h"
-#include "data/dataset.h"
-#include "data/tokenizer.h"
-#include "engine/io/json.h"
+#include "data/rows/dataset.h"
+#include "data/tokenizers/tokenizer.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

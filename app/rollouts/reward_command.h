@@ -10,7 +10,7 @@
 
 #include "app/process/child.h"
 #include "app/rollouts/reward.h"
-#include "engine/train/run_file.h"
+#include "engine/train/reports/run_file.h"
 
 namespace ft {
 

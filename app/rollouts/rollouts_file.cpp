@@ -3,7 +3,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft {
 namespace {

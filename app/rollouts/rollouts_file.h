@@ -5,8 +5,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "engine/io/json.h"
-#include "engine/train/run_file.h"
+#include "engine/files/json.h"
+#include "engine/train/reports/run_file.h"
 
 namespace ft {
 

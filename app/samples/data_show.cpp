@@ -6,8 +6,8 @@
 #include "app/assembly/built_data.h"
 #include "app/samples/show_samples.h"
 #include "app/screen/format.h"
-#include "data/load_notes.h"
-#include "data/sample_reader.h"
+#include "data/batches/load_notes.h"
+#include "data/batches/sample_reader.h"
 
 namespace ft {
 namespace {

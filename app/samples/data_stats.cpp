@@ -6,9 +6,9 @@
 #include "app/assembly/built_data.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
-#include "data/statistics.h"
-#include "engine/io/file.h"
-#include "engine/io/json.h"
+#include "data/batches/statistics.h"
+#include "engine/files/file.h"
+#include "engine/files/json.h"
 #include "models/registry.h"
 
 namespace ft {

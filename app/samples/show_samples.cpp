@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/screen/format.h"
+#include "data/files/utf8.h"
 #include "data/tokenizers/byte_level.h"
-#include "data/utf8.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

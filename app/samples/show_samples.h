@@ -5,8 +5,8 @@
 #include <string>
 
 #include "app/screen/screen.h"
-#include "data/dataset.h"
-#include "data/tokenizer.h"
+#include "data/rows/dataset.h"
+#include "data/tokenizers/tokenizer.h"
 
 namespace ft {
 

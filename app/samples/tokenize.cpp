@@ -3,8 +3,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "data/row_reader.h"
-#include "engine/io/json.h"
+#include "data/files/row_reader.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

@@ -3,7 +3,7 @@
 #include <iosfwd>
 #include <string>
 
-#include "data/tokenizer.h"
+#include "data/tokenizers/tokenizer.h"
 
 namespace ft {
 

@@ -9,7 +9,7 @@
 #include "app/screen/screen.h"
 #include "app/screen/ticker.h"
 #include "engine/train/config.h"
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

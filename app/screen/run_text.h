@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

@@ -6,7 +6,7 @@
 
 #include "app/serve/answering.h"
 #include "app/serve/key.h"
-#include "engine/io/hash.h"
+#include "engine/files/hash.h"
 
 namespace ft {
 

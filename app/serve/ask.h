@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/serve/messages.h"
-#include "data/chat_turns.h"
+#include "data/chat/chat_turns.h"
 #include "engine/generate/config.h"
 
 namespace ft {

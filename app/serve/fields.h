@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

@@ -4,8 +4,8 @@
 
 #include "engine/core/error.h"
 #include "engine/core/lower_case.h"
-#include "engine/io/file.h"
-#include "engine/io/hash.h"
+#include "engine/files/file.h"
+#include "engine/files/hash.h"
 
 namespace ft {
 

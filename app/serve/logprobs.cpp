@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "data/token_spans.h"
-#include "data/utf8.h"
+#include "data/files/utf8.h"
+#include "data/tokenizers/token_spans.h"
 
 namespace ft {
 namespace {

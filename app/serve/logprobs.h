@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "data/tokenizer.h"
+#include "data/tokenizers/tokenizer.h"
+#include "engine/files/json.h"
 #include "engine/generate/log_probabilities.h"
-#include "engine/io/json.h"
 
 namespace ft {
 

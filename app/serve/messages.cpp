@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "data/chat_inputs.h"
+#include "data/chat/chat_inputs.h"
 
 namespace ft {
 namespace {

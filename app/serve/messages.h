@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "app/serve/fields.h"
-#include "data/chat_turns.h"
+#include "data/chat/chat_turns.h"
 
 namespace ft {
 

@@ -1,6 +1,6 @@
 #include "app/serve/reply.h"
 
-#include "engine/io/hash.h"
+#include "engine/files/hash.h"
 
 namespace ft {
 namespace {

@@ -8,7 +8,7 @@
 #include "app/serve/api_error.h"
 #include "app/serve/http.h"
 #include "app/serve/tool_calls.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

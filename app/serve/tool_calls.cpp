@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "data/utf8.h"
-#include "engine/io/json.h"
+#include "data/files/utf8.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

@@ -13,7 +13,7 @@
 #include "app/screen/screen.h"
 #include "app/sweep/one_run.h"
 #include "engine/core/typography.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 #include "engine/train/trainer.h"
 
 namespace ft {

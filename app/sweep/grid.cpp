@@ -7,8 +7,8 @@
 #include <set>
 
 #include "data/shuffle.h"
-#include "engine/io/fields.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
+#include "engine/settings/fields.h"
 
 namespace ft {
 namespace {

@@ -15,7 +15,7 @@
 #include "app/sweep/grid.h"
 #include "app/sweep/one_run.h"
 #include "app/sweep/table.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "app/screen/format.h"
 #include "app/sweep/grid.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

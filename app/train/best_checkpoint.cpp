@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/io/checkpoint_folder.h"
+#include "engine/files/checkpoint_folder.h"
 
 namespace ft {
 namespace {

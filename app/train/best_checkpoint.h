@@ -5,7 +5,7 @@
 
 #include "engine/train/checkpoint.h"
 #include "engine/train/config.h"
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

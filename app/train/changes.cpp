@@ -7,8 +7,8 @@
 
 #include "app/train/resume_rules.h"
 #include "engine/core/typography.h"
-#include "engine/io/fields.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
+#include "engine/settings/fields.h"
 
 namespace ft {
 namespace {

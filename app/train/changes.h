@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "app/config/config.h"
-#include "engine/io/checkpoint_folder.h"
+#include "engine/files/checkpoint_folder.h"
 #include "engine/train/checkpoint.h"
 
 namespace ft {

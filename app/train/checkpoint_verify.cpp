@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "app/screen/format.h"
-#include "engine/io/checkpoint_folder.h"
-#include "engine/io/file.h"
+#include "engine/files/checkpoint_folder.h"
+#include "engine/files/file.h"
 
 namespace ft {
 

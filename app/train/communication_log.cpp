@@ -7,8 +7,8 @@
 
 #include "app/screen/format.h"
 #include "app/screen/table.h"
-#include "engine/io/file.h"
-#include "engine/io/json.h"
+#include "engine/files/file.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

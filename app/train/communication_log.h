@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "app/screen/screen.h"
-#include "engine/dist/trace_communicator.h"
-#include "engine/train/logging/config.h"
-#include "engine/train/report.h"
+#include "engine/ranks/trace_communicator.h"
+#include "engine/train/reports/config.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

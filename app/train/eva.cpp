@@ -5,7 +5,7 @@
 #include "app/assembly/engine.h"
 #include "app/plan/request.h"
 #include "app/plan/ways_out.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 #include "engine/ops/ops.h"
 #include "lora/eva.h"
 #include "lora/peft_config.h"

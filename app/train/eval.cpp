@@ -19,7 +19,7 @@
 #include "app/screen/run_text.h"
 #include "app/screen/screen.h"
 #include "app/train/teach.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 #include "engine/ops/ops.h"
 #include "engine/train/trainer.h"
 

@@ -6,7 +6,7 @@
 #include "app/screen/screen.h"
 #include "engine/core/arena.h"
 #include "engine/ops/phases.h"
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

@@ -1,8 +1,8 @@
 #include "app/train/next_commands.h"
 
-#include "data/files.h"
+#include "data/files/files.h"
 #include "engine/core/typography.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft {
 namespace {

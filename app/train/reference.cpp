@@ -4,7 +4,7 @@
 
 #include "app/screen/format.h"
 #include "app/train/reference_file.h"
-#include "engine/dist/together.h"
+#include "engine/ranks/together.h"
 
 namespace ft {
 namespace {

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <filesystem>
 
-#include "engine/io/fields.h"
-#include "engine/io/file.h"
-#include "engine/io/hash.h"
-#include "engine/io/safetensors_write.h"
+#include "engine/files/file.h"
+#include "engine/files/hash.h"
+#include "engine/files/safetensors_write.h"
+#include "engine/settings/fields.h"
 
 namespace ft {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "app/assembly/built_data.h"
 #include "app/assembly/built_objective.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

@@ -5,14 +5,14 @@
 #include "app/plot/loss_plot.h"
 #include "app/report/html_report.h"
 #include "app/screen/progress.h"
-#include "engine/io/file.h"
-#include "engine/train/json_log.h"
-#include "engine/train/logging/csv_files.h"
-#include "engine/train/logging/mlflow.h"
-#include "engine/train/logging/wandb.h"
-#include "engine/train/prometheus.h"
-#include "engine/train/tensorboard.h"
-#include "engine/train/trainer_state.h"
+#include "engine/files/file.h"
+#include "engine/train/reports/csv_files.h"
+#include "engine/train/reports/json_log.h"
+#include "engine/train/reports/mlflow.h"
+#include "engine/train/reports/prometheus.h"
+#include "engine/train/reports/tensorboard.h"
+#include "engine/train/reports/trainer_state.h"
+#include "engine/train/reports/wandb.h"
 
 namespace ft {
 

@@ -5,7 +5,7 @@
 
 #include "app/screen/screen.h"
 #include "engine/train/config.h"
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

@@ -5,8 +5,8 @@
 #include "app/files/model_files.h"
 #include "app/screen/format.h"
 #include "engine/core/divide.h"
-#include "engine/io/checkpoint_folder.h"
-#include "engine/io/room.h"
+#include "engine/files/checkpoint_folder.h"
+#include "engine/files/room.h"
 
 namespace ft {
 namespace {

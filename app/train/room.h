@@ -4,7 +4,7 @@
 
 #include "app/config/config.h"
 #include "engine/train/checkpoint.h"
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

@@ -10,14 +10,14 @@
 #include "app/train/best_checkpoint.h"
 #include "app/train/next_commands.h"
 #include "app/train/sources.h"
-#include "data/kept_prompts.h"
-#include "data/new_tokens.h"
+#include "data/batches/kept_prompts.h"
+#include "data/tokenizers/new_tokens.h"
 #include "engine/core/typography.h"
-#include "engine/dist/together.h"
-#include "engine/io/checkpoint_folder.h"
-#include "engine/io/file.h"
-#include "engine/io/staged_folder.h"
-#include "engine/train/json_log.h"
+#include "engine/files/checkpoint_folder.h"
+#include "engine/files/file.h"
+#include "engine/files/staged_folder.h"
+#include "engine/ranks/together.h"
+#include "engine/train/reports/json_log.h"
 
 namespace ft {
 namespace fs = std::filesystem;

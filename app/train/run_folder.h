@@ -7,11 +7,11 @@
 #include "app/config/config.h"
 #include "app/train/changes.h"
 #include "app/train/room.h"
-#include "data/dataset.h"
-#include "engine/io/checkpoint_folder.h"
-#include "engine/io/folder_lock.h"
+#include "data/rows/dataset.h"
+#include "engine/files/checkpoint_folder.h"
+#include "engine/files/folder_lock.h"
 #include "engine/train/checkpoint.h"
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

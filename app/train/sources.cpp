@@ -4,8 +4,8 @@
 #include <array>
 #include <filesystem>
 
-#include "data/files.h"
-#include "engine/io/hash.h"
+#include "data/files/files.h"
+#include "engine/files/hash.h"
 
 namespace ft {
 namespace fs = std::filesystem;

@@ -9,8 +9,8 @@
 #include "app/ranks/ranks.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
-#include "engine/io/convert.h"
-#include "engine/io/file.h"
+#include "engine/files/convert.h"
+#include "engine/files/file.h"
 #include "engine/ops/ops.h"
 
 namespace ft {

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "app/screen/format.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "app/screen/screen.h"
-#include "engine/dist/trace_communicator.h"
 #include "engine/ops/trace_ops.h"
-#include "engine/train/report.h"
+#include "engine/ranks/trace_communicator.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

@@ -38,9 +38,9 @@
 #include "app/version/version.h"
 #include "engine/cpu/cores.h"
 #include "engine/cuda/cuda_ops.h"
-#include "engine/dist/together.h"
-#include "engine/io/checkpoint_folder.h"
+#include "engine/files/checkpoint_folder.h"
 #include "engine/ops/ops.h"
+#include "engine/ranks/together.h"
 #include "engine/train/stage_schedule.h"
 #include "engine/train/trainer.h"
 

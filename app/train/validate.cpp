@@ -15,8 +15,8 @@
 #include "app/ranks/ranks.h"
 #include "app/rollouts/reward.h"
 #include "app/screen/screen.h"
-#include "engine/io/json.h"
-#include "engine/io/near_path.h"
+#include "engine/files/json.h"
+#include "engine/files/near_path.h"
 #include "engine/train/trainer.h"
 
 namespace ft {

@@ -16,14 +16,14 @@
 #include "app/ranks/offload.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
-#include "engine/dist/formula.h"
-#include "engine/dist/planned.h"
-#include "engine/io/file.h"
-#include "engine/io/hash.h"
-#include "engine/io/json.h"
-#include "engine/io/staged_folder.h"
+#include "engine/files/file.h"
+#include "engine/files/hash.h"
+#include "engine/files/json.h"
+#include "engine/files/staged_folder.h"
 #include "engine/ops/null_ops.h"
 #include "engine/train/optimizers/optimizer.h"
+#include "engine/zero/formula.h"
+#include "engine/zero/planned.h"
 
 namespace ft {
 namespace {

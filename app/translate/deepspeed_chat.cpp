@@ -5,7 +5,7 @@
 
 #include "app/translate/programs.h"
 #include "app/translate/sources.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft::translate {
 namespace {

@@ -10,7 +10,7 @@
 #include "app/plan/planned.h"
 #include "app/ranks/ranks.h"
 #include "engine/cpu/cores.h"
-#include "engine/io/fields.h"
+#include "engine/settings/fields.h"
 
 namespace ft {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

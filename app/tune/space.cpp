@@ -7,7 +7,7 @@
 #include <set>
 
 #include "app/ranks/ranks.h"
-#include "engine/io/fields.h"
+#include "engine/settings/fields.h"
 
 namespace ft {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/config/config.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

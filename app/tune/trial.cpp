@@ -9,8 +9,8 @@
 #include "app/process/watched_process.h"
 #include "app/ranks/ranks.h"
 #include "app/screen/format.h"
-#include "engine/io/file.h"
-#include "engine/io/json.h"
+#include "engine/files/file.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/io/file.h"
-#include "engine/io/hash.h"
-#include "engine/io/json.h"
+#include "engine/files/file.h"
+#include "engine/files/hash.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

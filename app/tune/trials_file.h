@@ -4,7 +4,7 @@
 #include <string>
 
 #include "app/tune/trial.h"
-#include "engine/train/run_file.h"
+#include "engine/train/reports/run_file.h"
 
 namespace ft {
 

@@ -15,7 +15,7 @@
 #include "app/tune/trials_file.h"
 #include "engine/core/typography.h"
 #include "engine/cpu/cores.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft {
 namespace {

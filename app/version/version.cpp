@@ -6,7 +6,7 @@
 
 #include "engine/cpu/target.h"
 #include "engine/cuda/cuda_ops.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 namespace {

@@ -2,7 +2,7 @@
 
 every_kind.json lists them: the model's family (a folder of tests/golden/models, whose config.json is made wider), the rows that it trains on,
 the settings, the largest difference of a loss, and that of gradients' norms where it is not NORM times as large (Lion's steps are signs: a
-gradient near zero may step the other way). tests/app/every_kind_test.cpp sees to it that none is missing.
+gradient near zero may step the other way). tests/app/config/every_kind_test.cpp sees to it that none is missing.
 """
 import json
 import os

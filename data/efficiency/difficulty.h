@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
 #include "data/efficiency/config.h"
+#include "data/rows/dataset.h"
 
 namespace ft {
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "data/files/utf8.h"
 #include "data/metrics/stemmer.h"
-#include "data/utf8.h"
 
 namespace ft::metrics {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "data/format.h"
-#include "engine/io/json.h"
+#include "data/rows/format.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

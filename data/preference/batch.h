@@ -2,8 +2,8 @@
 #pragma once
 #include <optional>
 
-#include "data/dataset.h"
-#include "data/seq2seq.h"
+#include "data/rows/dataset.h"
+#include "data/rows/seq2seq.h"
 #include "engine/core/batch.h"
 
 namespace ft {

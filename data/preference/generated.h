@@ -6,7 +6,7 @@
 #pragma once
 #include <vector>
 
-#include "data/dataset.h"
+#include "data/rows/dataset.h"
 #include "engine/core/batch.h"
 
 namespace ft {

@@ -4,13 +4,13 @@
 #include <optional>
 #include <stdexcept>
 
-#include "data/chat_inputs.h"
-#include "data/format.h"
-#include "data/json_row.h"
+#include "data/chat/chat_inputs.h"
+#include "data/chat/rendered_chat.h"
+#include "data/files/json_row.h"
 #include "data/preference/answers.h"
-#include "data/prompt_column.h"
-#include "data/rendered_chat.h"
-#include "data/text_sample.h"
+#include "data/rows/format.h"
+#include "data/rows/prompt_column.h"
+#include "data/rows/text_sample.h"
 #include "engine/core/error.h"
 
 namespace ft {

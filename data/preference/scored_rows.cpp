@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "data/chat_inputs.h"
-#include "data/json_row.h"
+#include "data/chat/chat_inputs.h"
+#include "data/chat/rendered_chat.h"
+#include "data/files/json_row.h"
 #include "data/preference/answers.h"
-#include "data/prompt_column.h"
-#include "data/rendered_chat.h"
+#include "data/rows/prompt_column.h"
 #include "engine/core/error.h"
 
 namespace ft {

@@ -3,7 +3,7 @@
 #pragma once
 #include <memory>
 
-#include "data/rendered_chat.h"
+#include "data/chat/rendered_chat.h"
 
 namespace ft {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "data/rendered_chat.h"
+#include "data/chat/rendered_chat.h"
 
 namespace ft {
 namespace {

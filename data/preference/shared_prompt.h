@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "data/row_reader.h"
-#include "engine/io/json.h"
+#include "data/files/row_reader.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "data/format.h"
-#include "data/json_row.h"
+#include "data/files/json_row.h"
 #include "data/preference/answers.h"
+#include "data/rows/format.h"
 #include "engine/core/error.h"
 
 namespace ft {

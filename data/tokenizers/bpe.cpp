@@ -5,9 +5,9 @@
 #include <queue>
 #include <tuple>
 
+#include "data/files/utf8.h"
 #include "data/tokenizers/pair_map.h"
 #include "data/tokenizers/word_cache.h"
-#include "data/utf8.h"
 #include "engine/core/error.h"
 
 namespace ft {

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "data/utf8.h"
+#include "data/files/utf8.h"
 
 namespace ft {
 namespace {

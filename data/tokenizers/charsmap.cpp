@@ -3,8 +3,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "data/files/utf8.h"
 #include "data/tokenizers/unicode.h"
-#include "data/utf8.h"
 
 namespace ft {
 namespace {

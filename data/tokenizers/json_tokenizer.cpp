@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "data/added_tokens.h"
-#include "data/clean_up.h"
+#include "data/files/utf8.h"
+#include "data/tokenizers/added_tokens.h"
+#include "data/tokenizers/clean_up.h"
 #include "data/tokenizers/pipeline.h"
-#include "data/utf8.h"
 #include "engine/core/error.h"
 
 namespace ft {

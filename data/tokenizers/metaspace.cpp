@@ -1,6 +1,6 @@
 #include "data/tokenizers/metaspace.h"
 
-#include "data/utf8.h"
+#include "data/files/utf8.h"
 
 namespace ft {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

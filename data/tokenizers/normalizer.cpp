@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <stdexcept>
 
+#include "data/files/utf8.h"
 #include "data/tokenizers/byte_level.h"
 #include "data/tokenizers/charsmap.h"
 #include "data/tokenizers/patterns.h"
 #include "data/tokenizers/unicode.h"
-#include "data/utf8.h"
 
 namespace ft {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

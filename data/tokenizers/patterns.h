@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "data/tokenizers/regex.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

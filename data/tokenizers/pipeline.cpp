@@ -9,11 +9,11 @@
 #include <sstream>
 #include <string_view>
 
-#include "data/sentencepiece_model.h"
+#include "data/files/utf8.h"
 #include "data/tokenizers/bpe.h"
+#include "data/tokenizers/sentencepiece_model.h"
 #include "data/tokenizers/unigram.h"
-#include "data/utf8.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 
 namespace ft {
 namespace {

@@ -6,11 +6,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "data/tokenizer_settings.h"
 #include "data/tokenizers/normalizer.h"
 #include "data/tokenizers/pre_tokenizer.h"
 #include "data/tokenizers/token_decoder.h"
 #include "data/tokenizers/token_model.h"
+#include "data/tokenizers/tokenizer_settings.h"
 
 namespace ft {
 

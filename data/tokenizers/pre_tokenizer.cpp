@@ -1,9 +1,9 @@
 #include "data/tokenizers/pre_tokenizer.h"
 
+#include "data/files/utf8.h"
 #include "data/tokenizers/byte_level.h"
 #include "data/tokenizers/metaspace.h"
 #include "data/tokenizers/patterns.h"
-#include "data/utf8.h"
 
 namespace ft {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/tokenizers/regex.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "data/utf8.h"
+#include "data/files/utf8.h"
 #include "engine/core/error.h"
 
 namespace ft {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "data/files/utf8.h"
 #include "data/tokenizers/regex.h"
-#include "data/utf8.h"
 #include "engine/core/error.h"
 
 namespace ft {

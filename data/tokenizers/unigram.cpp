@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "data/files/utf8.h"
 #include "data/tokenizers/pair_map.h"
 #include "data/tokenizers/word_cache.h"
-#include "data/utf8.h"
 #include "engine/core/error.h"
 
 namespace ft {

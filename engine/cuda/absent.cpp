@@ -1,7 +1,7 @@
 // Replaces the CUDA backend in a build without it.
 #include "engine/cuda/cuda_ops.h"
 #include "engine/cuda/gpu_depots.h"
-#include "engine/cuda/nccl_communicator.h"
+#include "engine/cuda/nccl/nccl_communicator.h"
 #include "engine/ops/ops.h"
 
 namespace ft {

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "engine/core/error.h"
-#include "engine/cuda/cudnn_attention.h"
+#include "engine/cuda/cudnn/cudnn_attention.h"
 #include "engine/cuda/event_stamps.h"
+#include "engine/cuda/gemm/products.h"
 #include "engine/cuda/gpu_attention.h"
-#include "engine/cuda/products.h"
 #include "engine/cuda/status.h"
 #include "engine/cuda/wrong_indices.h"
 #include "engine/ops/ops.h"

@@ -5,8 +5,8 @@
 #include <atomic>
 
 #include "engine/cuda/copies.h"
-#include "engine/dist/file_depot.h"
-#include "engine/dist/work_queue.h"
+#include "engine/ranks/work_queue.h"
+#include "engine/zero/file_depot.h"
 
 namespace ft {
 namespace cuda {

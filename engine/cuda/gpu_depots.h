@@ -2,8 +2,8 @@
 #pragma once
 #include <memory>
 
-#include "engine/dist/depot.h"
 #include "engine/ops/ops.h"
+#include "engine/zero/depot.h"
 
 namespace ft {
 

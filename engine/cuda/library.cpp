@@ -8,9 +8,9 @@
 
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
-#include "engine/cuda/cublaslt.h"
 #include "engine/cuda/cuda_ops.h"
-#include "engine/cuda/nccl.h"
+#include "engine/cuda/gemm/cublaslt.h"
+#include "engine/cuda/nccl/nccl.h"
 
 namespace ft::cuda {
 

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "engine/core/error.h"
-#include "engine/dist/parameter_store.h"
 #include "engine/generate/decoding.h"
-#include "engine/nn/adapter_rows.h"
-#include "engine/nn/model.h"
+#include "engine/layers/adapter_rows.h"
+#include "engine/model/model.h"
+#include "engine/zero/parameter_store.h"
 
 namespace ft {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/dist/together.h"
+#include "engine/ranks/together.h"
 
 namespace ft {
 

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/dist/communicator.h"
 #include "engine/generate/generator.h"
+#include "engine/ranks/communicator.h"
 
 namespace ft {
 

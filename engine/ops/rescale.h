@@ -1,5 +1,5 @@
 // Linears whose columns of outputs are rescaled by learnt magnitudes (DoRA, Liu et al. 2024): what the layer
-// in engine/nn/rescaled.h is made of.
+// in engine/layers/rescaled.h is made of.
 #pragma once
 #include "engine/ops/roles.h"
 

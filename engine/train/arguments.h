@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/io/fields.h"
+#include "engine/settings/fields.h"
 
 namespace ft {
 

@@ -7,12 +7,12 @@
 #include <optional>
 #include <utility>
 
-#include "engine/dist/host_pieces.h"
-#include "engine/dist/together.h"
-#include "engine/io/json.h"
-#include "engine/io/room.h"
-#include "engine/io/safetensors_fill.h"
-#include "engine/io/safetensors_write.h"
+#include "engine/files/json.h"
+#include "engine/files/room.h"
+#include "engine/files/safetensors_fill.h"
+#include "engine/files/safetensors_write.h"
+#include "engine/ranks/together.h"
+#include "engine/zero/host_pieces.h"
 
 namespace ft {
 namespace {

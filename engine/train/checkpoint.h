@@ -2,7 +2,7 @@
 // although every rank writes its own part of each file: the trained weights in the usual files (an adapter as
 // PEFT writes it, or a model as transformers does), the optimizer's states, a critic with its own, and the
 // position in the run. The folder's protocol (all or nothing, hashed, atomic replacement of a checkpoint of
-// the same step) is engine/io/checkpoint_folder.
+// the same step) is engine/files/checkpoint_folder.
 #pragma once
 #include <functional>
 #include <map>
@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "engine/dist/parameter_store.h"
-#include "engine/io/checkpoint_folder.h"
-#include "engine/io/safetensors_write.h"
-#include "engine/nn/model.h"
+#include "engine/files/checkpoint_folder.h"
+#include "engine/files/safetensors_write.h"
+#include "engine/model/model.h"
 #include "engine/train/loss_scaler.h"
 #include "engine/train/objectives/objective.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "engine/train/schedules/plateau.h"
+#include "engine/zero/parameter_store.h"
 
 namespace ft {
 

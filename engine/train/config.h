@@ -10,7 +10,7 @@
 
 #include "engine/core/dtype.h"
 #include "engine/core/rules.h"
-#include "engine/train/logging/config.h"
+#include "engine/train/reports/config.h"
 
 namespace ft {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <functional>
 
-#include "engine/nn/model.h"
+#include "engine/model/model.h"
 
 namespace ft {
 

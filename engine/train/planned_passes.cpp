@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/nn/sequence_part.h"
 #include "engine/ops/ops.h"
+#include "engine/parallel/sequence_part.h"
 #include "engine/train/pipeline.h"
 
 namespace ft {

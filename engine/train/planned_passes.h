@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 
-#include "engine/nn/model.h"
+#include "engine/model/model.h"
 #include "engine/train/objectives/objective.h"
 
 namespace ft {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "engine/dist/file_depot.h"
-#include "engine/dist/mesh_communicator.h"
-#include "engine/dist/planned.h"
 #include "engine/ops/null_ops.h"
 #include "engine/ops/trace_ops.h"
+#include "engine/ranks/mesh_communicator.h"
 #include "engine/train/planned_passes.h"
 #include "engine/train/stage_schedule.h"
+#include "engine/zero/file_depot.h"
+#include "engine/zero/planned.h"
 
 namespace ft {
 namespace {

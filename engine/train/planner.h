@@ -5,12 +5,12 @@
 #include <memory>
 #include <vector>
 
-#include "engine/dist/parameter_store.h"
-#include "engine/nn/model.h"
+#include "engine/model/model.h"
 #include "engine/train/objectives/objective.h"
 #include "engine/train/optimizers/optimizer.h"
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 #include "engine/train/traffic.h"
+#include "engine/zero/parameter_store.h"
 
 namespace ft {
 

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/nn/stage.h"
+#include "engine/parallel/stage.h"
 
 namespace ft {
 

@@ -1,7 +1,7 @@
 // What a rank moves beside its computation.
 #pragma once
-#include "engine/dist/parameter_store.h"
-#include "engine/nn/context.h"
+#include "engine/pass/context.h"
+#include "engine/zero/parameter_store.h"
 
 namespace ft {
 

@@ -6,14 +6,14 @@
 #include <functional>
 #include <optional>
 
-#include "engine/dist/communicator.h"
-#include "engine/nn/model.h"
+#include "engine/model/model.h"
+#include "engine/ranks/communicator.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/config.h"
 #include "engine/train/loss_scaler.h"
 #include "engine/train/objectives/objective.h"
 #include "engine/train/optimizers/optimizer.h"
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 #include "engine/train/schedules/schedule.h"
 #include "engine/train/traffic.h"
 

@@ -1,8 +1,8 @@
 // The parts of a decoder with LLaMA's names. A family takes them and changes what it has otherwise.
 #pragma once
-#include "engine/nn/causal_lm.h"
-#include "engine/nn/decoder_block.h"
-#include "engine/nn/position_encoding.h"
+#include "engine/layers/position_encoding.h"
+#include "engine/model/causal_lm.h"
+#include "engine/model/decoder_block.h"
 #include "models/decoder/config.h"
 #include "models/family.h"
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "engine/core/error.h"
-#include "engine/nn/sequence_part.h"
-#include "engine/nn/sum.h"
+#include "engine/layers/sum.h"
+#include "engine/parallel/sequence_part.h"
 
 namespace ft::t5 {
 namespace {

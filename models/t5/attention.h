@@ -1,8 +1,8 @@
 // T5's attention: no biases, scores not scaled, a bias by distance in self-attention; the decoder's also over
 // the encoder's states (cross-attention).
 #pragma once
-#include "engine/nn/kv_cache.h"
-#include "engine/nn/siblings.h"
+#include "engine/layers/kv_cache.h"
+#include "engine/layers/siblings.h"
 
 namespace ft::t5 {
 

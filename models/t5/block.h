@@ -3,9 +3,9 @@
 #pragma once
 #include <optional>
 
-#include "engine/nn/mlp.h"
-#include "engine/nn/norm.h"
-#include "engine/nn/picked_rows.h"
+#include "engine/layers/mlp.h"
+#include "engine/layers/norm.h"
+#include "engine/layers/picked_rows.h"
 #include "models/t5/attention.h"
 #include "models/t5/config.h"
 #include "models/t5/relative_bias.h"

@@ -1,6 +1,6 @@
 #include "models/t5/config.h"
 
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 #include "models/tables.h"
 
 namespace ft::t5 {

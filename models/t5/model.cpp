@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/nn/sequence_part.h"
+#include "engine/parallel/sequence_part.h"
 
 namespace ft::t5 {
 

@@ -2,9 +2,9 @@
 #pragma once
 #include <algorithm>
 
-#include "engine/nn/block_stack.h"
-#include "engine/nn/embedding_and_head.h"
-#include "engine/nn/model.h"
+#include "engine/model/block_stack.h"
+#include "engine/model/embedding_and_head.h"
+#include "engine/model/model.h"
 #include "models/t5/block.h"
 #include "models/t5/config.h"
 

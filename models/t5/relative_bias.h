@@ -3,9 +3,9 @@
 #pragma once
 #include <vector>
 
-#include "engine/dist/parameter_store.h"
-#include "engine/nn/context.h"
-#include "engine/nn/visitor.h"
+#include "engine/layers/visitor.h"
+#include "engine/pass/context.h"
+#include "engine/zero/parameter_store.h"
 
 namespace ft::t5 {
 

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "engine/core/dtype.h"
-#include "engine/cuda/cublaslt.h"
+#include "engine/cuda/gemm/cublaslt.h"
 #include "tests/cuda_on_cpu/streams.h"
 
 struct CublasLtOnCpu {};

@@ -2,7 +2,7 @@
 // documentation says, with NVIDIA's header. Values beyond a product's limits, or beyond a ragged sequence,
 // are NaN, which is never written; a plan's workspace is overwritten.
 #pragma once
-#include "engine/cuda/cudnn.h"
+#include "engine/cuda/cudnn/cudnn.h"
 
 namespace cuda_on_cpu {
 

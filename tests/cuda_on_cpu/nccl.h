@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "engine/cuda/nccl.h"
+#include "engine/cuda/nccl/nccl.h"
 
 namespace cuda_on_cpu {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/load.h"
+#include "data/batches/load.h"
 #include "tests/data/scratch.h"
 #include "tests/support/source.h"
 

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "data/jinja/template.h"
-#include "engine/io/json.h"
+#include "data/chat/jinja/template.h"
+#include "engine/files/json.h"
 
 namespace {
 

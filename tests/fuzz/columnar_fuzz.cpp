@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "data/columnar/rows.h"
+#include "data/files/columnar/rows.h"
 #include "engine/core/error.h"
 
 namespace {

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <thread>
 
-#include "engine/io/file.h"
-#include "tests/engine/io/temp_folder.h"
+#include "engine/files/file.h"
+#include "tests/engine/files/temp_folder.h"
 #include "tests/life/terminal.h"
 #include "tests/support/source.h"
 

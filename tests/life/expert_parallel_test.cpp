@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "engine/io/safetensors.h"
+#include "engine/files/safetensors.h"
 #include "tests/life/ranks.h"
 
 namespace ft::test {

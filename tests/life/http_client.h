@@ -7,7 +7,7 @@
 #include <chrono>
 #include <string>
 
-#include "engine/dist/socket.h"
+#include "engine/ranks/socket.h"
 #include "tests/life/program.h"
 
 namespace ft::test {

@@ -9,7 +9,7 @@
 #include <atomic>
 #include <random>
 
-#include "engine/dist/handshake.h"
+#include "engine/ranks/handshake.h"
 #include "tests/life/ports.h"
 
 namespace ft::test {

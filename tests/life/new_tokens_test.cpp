@@ -2,7 +2,7 @@
 // tables along.
 #include <map>
 
-#include "engine/io/safetensors_write.h"
+#include "engine/files/safetensors_write.h"
 #include "tests/life/ranks.h"
 
 namespace ft::test {

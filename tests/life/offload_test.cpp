@@ -2,7 +2,7 @@
 #include <sys/resource.h>
 
 #include "engine/core/error.h"
-#include "engine/dist/formula.h"
+#include "engine/zero/formula.h"
 #include "tests/life/ranks.h"
 
 namespace ft::test {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "engine/core/error.h"
-#include "engine/dist/socket.h"
+#include "engine/ranks/socket.h"
 #include "tests/life/ssh.h"
 
 namespace ft::test {

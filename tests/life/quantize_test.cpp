@@ -1,8 +1,8 @@
 // ft quantize from the outside: the folder that bitsandbytes writes, the training of quantizing at load.
 #include <cstring>
 
-#include "engine/io/bitsandbytes.h"
-#include "engine/io/safetensors_write.h"
+#include "engine/files/safetensors_write.h"
+#include "engine/formats/bitsandbytes.h"
 #include "tests/life/ranks.h"
 
 namespace ft::test {

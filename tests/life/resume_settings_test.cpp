@@ -3,9 +3,9 @@
 
 #include <random>
 
-#include "engine/io/file.h"
-#include "engine/io/hash.h"
-#include "engine/io/json.h"
+#include "engine/files/file.h"
+#include "engine/files/hash.h"
+#include "engine/files/json.h"
 #include "tests/life/program.h"
 
 namespace ft::test {

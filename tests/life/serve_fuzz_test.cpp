@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 #include "tests/life/served.h"
 
 namespace ft::test {

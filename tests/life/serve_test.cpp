@@ -5,7 +5,7 @@
 #include <future>
 #include <set>
 
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 #include "tests/life/served.h"
 
 namespace ft::test {

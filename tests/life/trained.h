@@ -2,7 +2,7 @@
 #pragma once
 #include <cmath>
 
-#include "engine/io/safetensors.h"
+#include "engine/files/safetensors.h"
 #include "tests/life/ranks.h"
 
 namespace ft::test {

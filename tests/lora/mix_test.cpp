@@ -7,7 +7,7 @@
 
 #include "lora/combine.h"
 #include "lora/peft.h"
-#include "tests/engine/io/temp_folder.h"
+#include "tests/engine/files/temp_folder.h"
 #include "tests/support/source.h"
 
 namespace ft::lora {

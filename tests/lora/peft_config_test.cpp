@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 #include "lora/peft.h"
-#include "tests/engine/io/temp_folder.h"
+#include "tests/engine/files/temp_folder.h"
 #include "tests/support/source.h"
 
 namespace ft::lora {

@@ -1,13 +1,13 @@
 // Linears that share their input: one product for all their adapters, where they can, with what each of them
 // gives alone.
-#include "engine/nn/siblings.h"
+#include "engine/layers/siblings.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/dist/local.h"
-#include "engine/dist/parameter_store.h"
-#include "engine/nn/sum.h"
+#include "engine/layers/sum.h"
 #include "engine/ops/trace_ops.h"
+#include "engine/ranks/local.h"
+#include "engine/zero/parameter_store.h"
 #include "lora/adapter.h"
 
 namespace ft::lora {

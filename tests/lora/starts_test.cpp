@@ -6,12 +6,12 @@
 
 #include <cmath>
 
-#include "engine/io/safetensors_write.h"
+#include "engine/files/safetensors_write.h"
 #include "lora/convert.h"
 #include "lora/decompose.h"
 #include "lora/dora.h"
 #include "lora/peft.h"
-#include "tests/engine/io/temp_folder.h"
+#include "tests/engine/files/temp_folder.h"
 
 namespace ft::lora {
 namespace {

@@ -5,10 +5,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 #include "models/gemma/config.h"
 #include "models/registry.h"
-#include "tests/engine/io/temp_folder.h"
+#include "tests/engine/files/temp_folder.h"
 
 namespace ft {
 namespace {

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "engine/core/batch.h"
-#include "engine/dist/local.h"
-#include "engine/dist/parameter_store.h"
+#include "engine/files/json.h"
+#include "engine/files/weights.h"
 #include "engine/generate/generator.h"
-#include "engine/io/json.h"
-#include "engine/io/weights.h"
 #include "engine/ops/ops.h"
+#include "engine/ranks/local.h"
 #include "engine/train/config.h"
+#include "engine/zero/parameter_store.h"
 #include "lora/attach.h"
 #include "lora/peft.h"
 #include "lora/starts.h"

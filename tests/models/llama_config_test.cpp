@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/io/json.h"
-#include "tests/engine/io/temp_folder.h"
+#include "engine/files/json.h"
+#include "tests/engine/files/temp_folder.h"
 
 namespace ft::llama {
 namespace {

@@ -1,7 +1,7 @@
 // Weights of any shape without files: functions of a name and a place.
 #pragma once
 #include "engine/core/random.h"
-#include "engine/io/weights.h"
+#include "engine/files/weights.h"
 
 namespace ft::test {
 

@@ -1,11 +1,11 @@
 // An MLP over more rows than a piece has: keeping or recomputing changes memory, and no bit.
-#include "engine/nn/mlp.h"
+#include "engine/layers/mlp.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/dist/local.h"
-#include "engine/dist/parameter_store.h"
 #include "engine/ops/ops.h"
+#include "engine/ranks/local.h"
+#include "engine/zero/parameter_store.h"
 #include "lora/adapter.h"
 
 namespace ft {

@@ -11,7 +11,7 @@
 #include "engine/train/planner.h"
 #include "engine/train/stage_schedule.h"
 #include "lora/quantize.h"
-#include "tests/engine/io/temp_folder.h"
+#include "tests/engine/files/temp_folder.h"
 #include "tests/models/golden_case.h"
 #include "tests/models/made_up.h"
 #include "tests/support/ranks.h"

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "engine/nn/picked_rows.h"
+#include "engine/layers/picked_rows.h"
 #include "tests/models/golden_case.h"
 #include "tests/support/source.h"
 

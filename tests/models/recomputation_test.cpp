@@ -6,11 +6,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 #include "engine/train/planner.h"
 #include "lora/attach.h"
 #include "models/registry.h"
-#include "tests/engine/io/temp_folder.h"
+#include "tests/engine/files/temp_folder.h"
 #include "tests/support/ranks.h"
 #include "tests/support/source.h"
 

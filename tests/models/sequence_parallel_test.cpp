@@ -6,14 +6,14 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "engine/dist/grid.h"
-#include "engine/io/json.h"
-#include "engine/nn/attention.h"
-#include "engine/nn/sequence_part.h"
+#include "engine/files/json.h"
+#include "engine/layers/attention.h"
+#include "engine/parallel/sequence_part.h"
+#include "engine/ranks/grid.h"
 #include "engine/train/planner.h"
 #include "lora/attach.h"
 #include "models/registry.h"
-#include "tests/engine/io/temp_folder.h"
+#include "tests/engine/files/temp_folder.h"
 #include "tests/support/ranks.h"
 #include "tests/support/source.h"
 

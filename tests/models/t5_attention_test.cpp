@@ -2,7 +2,7 @@
 #include "models/t5/attention.h"
 
 #include "models/t5/relative_bias.h"
-#include "tests/engine/nn/layer_fixture.h"
+#include "tests/engine/layers/layer_fixture.h"
 
 namespace ft::t5 {
 namespace {

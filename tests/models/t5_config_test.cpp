@@ -5,10 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/io/json.h"
-#include "engine/io/safetensors_write.h"
+#include "engine/files/json.h"
+#include "engine/files/safetensors_write.h"
 #include "models/t5/relative_bias.h"
-#include "tests/engine/io/temp_folder.h"
+#include "tests/engine/files/temp_folder.h"
 
 namespace ft::t5 {
 namespace {

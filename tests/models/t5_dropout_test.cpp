@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "engine/io/safetensors_write.h"
-#include "tests/engine/io/temp_folder.h"
+#include "engine/files/safetensors_write.h"
+#include "tests/engine/files/temp_folder.h"
 #include "tests/models/golden_case.h"
 
 namespace ft::test {

@@ -9,8 +9,8 @@
 
 #include "engine/core/error.h"
 #include "engine/cpu/cpu_ops.h"
-#include "engine/dist/mesh_communicator.h"
-#include "engine/dist/overlapped_communicator.h"
+#include "engine/ranks/mesh_communicator.h"
+#include "engine/ranks/overlapped_communicator.h"
 
 namespace ft {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include "engine/cuda/tensor_maps.h"
+#include "engine/cuda/gemm/tensor_maps.h"
 #include "engine/ops/view.h"
 
 namespace ft::cuda {

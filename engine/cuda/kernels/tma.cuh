@@ -19,8 +19,8 @@
 // meet. fetch_box_for_all: as fetch_box, to the same place in each of two, where it counts at the barrier at
 // the same place.
 #pragma once
+#include "engine/cuda/gemm/tensor_maps.h"
 #include "engine/cuda/kernels/tiles.cuh"
-#include "engine/cuda/tensor_maps.h"
 
 namespace ft::cuda {
 

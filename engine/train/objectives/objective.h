@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/core/error.h"
-#include "engine/nn/model.h"
+#include "engine/model/model.h"
 #include "engine/train/objectives/config.h"
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

@@ -6,9 +6,9 @@
 
 #include "engine/core/error.h"
 #include "engine/core/require.h"
-#include "engine/io/convert.h"
-#include "engine/io/hash.h"
-#include "engine/io/safetensors_write.h"
+#include "engine/files/convert.h"
+#include "engine/files/hash.h"
+#include "engine/files/safetensors_write.h"
 #include "engine/ops/ops.h"
 
 namespace ft {

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "engine/core/batch.h"
-#include "engine/io/safetensors.h"
-#include "engine/nn/logit_loss.h"
+#include "engine/files/safetensors.h"
+#include "engine/model/logit_loss.h"
 
 namespace ft {
 

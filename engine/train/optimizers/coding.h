@@ -3,8 +3,8 @@
 #include <array>
 #include <optional>
 
-#include "engine/dist/state_spec.h"
 #include "engine/ops/optimizer.h"
+#include "engine/zero/state_spec.h"
 
 namespace ft {
 

@@ -5,9 +5,9 @@
 // alone sends nothing, so its first moment is exact.
 #include <array>
 
-#include "engine/dist/sign_sum.h"
 #include "engine/ops/ops.h"
 #include "engine/train/optimizers/all.h"
+#include "engine/zero/sign_sum.h"
 
 namespace ft {
 namespace {

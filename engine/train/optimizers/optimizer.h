@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "engine/core/arena.h"
-#include "engine/dist/parameter_store.h"
 #include "engine/train/config.h"
+#include "engine/zero/parameter_store.h"
 
 namespace ft {
 

@@ -6,8 +6,8 @@
 
 #include "engine/core/error.h"
 #include "engine/cpu/products.h"
-#include "engine/io/four_bit.h"
-#include "engine/io/int8.h"
+#include "engine/formats/four_bit.h"
+#include "engine/formats/int8.h"
 #include "tests/engine/cpu/all_kernels.h"
 
 namespace ft::cpu {

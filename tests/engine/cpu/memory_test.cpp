@@ -9,7 +9,7 @@
 
 #include "engine/core/error.h"
 #include "engine/cpu/cgroup.h"
-#include "tests/engine/io/temp_folder.h"
+#include "tests/engine/files/temp_folder.h"
 
 namespace ft::cpu {
 namespace {

@@ -4,8 +4,8 @@
 #include <initializer_list>
 #include <vector>
 
-#include "engine/dist/communicator.h"
 #include "engine/ops/ops.h"
+#include "engine/ranks/communicator.h"
 
 namespace ft::cuda {
 

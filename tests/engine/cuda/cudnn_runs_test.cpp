@@ -1,5 +1,5 @@
 // Which sequences cuDNN computes together, and the offsets it gets.
-#include "engine/cuda/cudnn_runs.h"
+#include "engine/cuda/cudnn/cudnn_runs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Every attention that ft asks cuDNN for is planned by cuDNN itself for GPUs that are described, not there:
 // whether there is a plan, and the memory that it needs.
-#include "engine/cuda/cudnn_shapes.h"
+#include "engine/cuda/cudnn/cudnn_shapes.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

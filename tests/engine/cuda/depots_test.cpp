@@ -3,13 +3,13 @@
 #include <filesystem>
 
 #include "engine/cuda/gpu_depots.h"
-#include "engine/dist/file_depot.h"
-#include "engine/dist/host_pieces.h"
-#include "engine/dist/overlapped_communicator.h"
-#include "engine/dist/parameter_store.h"
-#include "engine/dist/planned.h"
-#include "engine/dist/staged_communicator.h"
 #include "engine/ops/null_ops.h"
+#include "engine/ranks/overlapped_communicator.h"
+#include "engine/ranks/staged_communicator.h"
+#include "engine/zero/file_depot.h"
+#include "engine/zero/host_pieces.h"
+#include "engine/zero/parameter_store.h"
+#include "engine/zero/planned.h"
 #include "tests/engine/cuda/both.h"
 #include "tests/support/ranks.h"
 

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "engine/cuda/gemm_file.h"
+#include "engine/cuda/gemm/gemm_file.h"
 #include "tests/cuda_on_cpu/cublasLt.h"
 #include "tests/engine/cuda/both.h"
-#include "tests/engine/io/temp_folder.h"
+#include "tests/engine/files/temp_folder.h"
 
 namespace ft::cuda {
 namespace {

@@ -1,9 +1,9 @@
-// Compiles when engine/cuda/nccl.h says the same as NVIDIA's header.
+// Compiles when engine/cuda/nccl/nccl.h says the same as NVIDIA's header.
 #include <nccl.h>
 
 #include <type_traits>
 
-#include "engine/cuda/nccl.h"
+#include "engine/cuda/nccl/nccl.h"
 
 namespace ft::cuda {
 namespace {

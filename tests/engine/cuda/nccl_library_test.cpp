@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "engine/cuda/nccl.h"
-#include "engine/cuda/nccl_communicator.h"
+#include "engine/cuda/nccl/nccl.h"
+#include "engine/cuda/nccl/nccl_communicator.h"
 
 namespace ft::cuda {
 namespace {

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "engine/core/environment.h"
-#include "engine/cuda/nccl_communicator.h"
-#include "engine/dist/parameter_store.h"
-#include "engine/dist/planned.h"
+#include "engine/cuda/nccl/nccl_communicator.h"
+#include "engine/zero/parameter_store.h"
+#include "engine/zero/planned.h"
 #include "tests/cuda_on_cpu/nccl.h"
 #include "tests/engine/cuda/both.h"
 #include "tests/engine/cuda/collectives.h"

@@ -1,5 +1,5 @@
 // On a GPU: it takes threads and blocks in its own order.
-#include "engine/cuda/nccl_communicator.h"
+#include "engine/cuda/nccl/nccl_communicator.h"
 #include "tests/engine/cuda/both.h"
 
 namespace ft::cuda {

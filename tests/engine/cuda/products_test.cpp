@@ -1,6 +1,6 @@
 // Sums of products of the CUDA backend against the CPU's: every transposition, several terms, residuals,
 // biases, what is left of small terms, weights in 4 bits in parts.
-#include "engine/io/four_bit.h"
+#include "engine/formats/four_bit.h"
 #include "tests/engine/cuda/both.h"
 #include "tests/support/adapter_share.h"
 

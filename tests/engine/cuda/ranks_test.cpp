@@ -1,7 +1,7 @@
 // Ranks as threads, their tensors on a GPU: what goes through the host has the bits of ranks on CPUs.
 #include "tests/support/ranks.h"
-#include "engine/cuda/nccl_communicator.h"
-#include "engine/dist/staged_communicator.h"
+#include "engine/cuda/nccl/nccl_communicator.h"
+#include "engine/ranks/staged_communicator.h"
 #include "tests/engine/cuda/both.h"
 #include "tests/engine/cuda/collectives.h"
 

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/error.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 #include "tests/support/source.h"
 
 namespace ft {

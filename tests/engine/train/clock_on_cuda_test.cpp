@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "engine/cuda/cuda_ops.h"
-#include "engine/dist/local.h"
 #include "engine/ops/trace_ops.h"
+#include "engine/ranks/local.h"
 #include "tests/cuda_on_cpu/streams.h"
 #include "tests/engine/train/plain_model.h"
 

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "engine/cpu/cpu_ops.h"
-#include "engine/dist/file_depot.h"
-#include "tests/engine/io/temp_folder.h"
+#include "engine/zero/file_depot.h"
+#include "tests/engine/files/temp_folder.h"
 #include "tests/engine/train/plain_model.h"
 #include "tests/support/ranks.h"
 

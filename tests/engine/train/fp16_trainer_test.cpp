@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "tests/engine/io/temp_folder.h"
+#include "tests/engine/files/temp_folder.h"
 #include "tests/engine/train/plain_model.h"
 #include "tests/support/ranks.h"
 

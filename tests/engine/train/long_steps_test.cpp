@@ -8,9 +8,9 @@
 #include <cmath>
 
 #include "engine/core/dynamic_map.h"
-#include "engine/dist/local.h"
-#include "engine/io/safetensors.h"
+#include "engine/files/safetensors.h"
 #include "engine/ops/ops.h"
+#include "engine/ranks/local.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "tests/support/source.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/core/random.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 #include "tests/support/source.h"
 
 namespace ft {

@@ -4,10 +4,10 @@
 // them.
 #include <gtest/gtest.h>
 
-#include "engine/dist/together.h"
-#include "engine/io/safetensors_write.h"
+#include "engine/files/safetensors_write.h"
+#include "engine/ranks/together.h"
 #include "engine/train/checkpoint.h"
-#include "tests/engine/io/temp_folder.h"
+#include "tests/engine/files/temp_folder.h"
 #include "tests/support/ranks.h"
 
 namespace ft {

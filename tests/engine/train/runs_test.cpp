@@ -8,9 +8,9 @@
 #include <map>
 #include <mutex>
 
-#include "engine/dist/host_pieces.h"
-#include "engine/dist/local.h"
+#include "engine/ranks/local.h"
 #include "engine/train/optimizers/optimizer.h"
+#include "engine/zero/host_pieces.h"
 #include "tests/support/ranks.h"
 
 namespace ft {

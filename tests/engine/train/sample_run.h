@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

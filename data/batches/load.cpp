@@ -1,0 +1,204 @@
+#include "data/batches/load.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "data/batches/load_notes.h"
+#include "data/batches/prepared.h"
+#include "data/batches/sample_reader.h"
+#include "data/chat/chat_markers.h"
+#include "data/shuffle.h"
+#include "engine/core/error.h"
+
+namespace ft {
+namespace {
+
+constexpr std::int64_t kWindowRows = 8192;
+
+// Reads datasets one after another into one store.
+ReadDatasets read_datasets(const DataConfig& config, const std::vector<DatasetConfig>& datasets,
+                           const std::string& setting, const LoadContext& context) {
+  ReadDatasets out{.store = std::make_shared<SampleStore>(context.seq2seq.has_value(), context.rows.kind)};
+  std::vector<std::unique_ptr<SampleReader>> readers;
+  std::int64_t done = 0, total = 0;  // bytes
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    readers.push_back(
+        std::make_unique<SampleReader>(config, datasets[i], context, str(setting, "[", i, "]")));
+    total += readers.back()->bytes();
+  }
+  for (const auto& reader : readers) {
+    SampleReader::Window window;
+    for (const std::string* file = nullptr; reader->next(window, kWindowRows);) {
+      if (file != window.file) out.store->start_file(*(file = window.file));
+      for (const auto& read : window.samples) out.store->add(read.sample, read.line);
+      if (context.progress) context.progress(done + reader->bytes_read(), total);
+    }
+    done += reader->bytes();
+    out.bounds.push_back(out.store->size());
+    out.counts.add(reader->counts());
+  }
+  return out;
+}
+
+// Notes on the first row of each dataset.
+std::vector<std::string> notes_of_first_rows(const DataConfig& config, const LoadContext& context) {
+  LoadCounts counts;
+  for (std::size_t i = 0; i < config.datasets.size(); ++i) {
+    SampleReader reader(config, config.datasets[i], context, str("data.datasets[", i, "]"));
+    SampleReader::Window window;
+    reader.next(window, 1);
+    counts.add(reader.counts());
+  }
+  return notes_of_rows(counts);
+}
+
+// Reads datasets, or the tokens of a run before from the cache of prepared data, to which it writes.
+ReadDatasets read_or_prepared(const DataConfig& config, const std::vector<DatasetConfig>& datasets,
+                              const std::string& setting, const LoadContext& context,
+                              std::vector<std::string>& notes) {
+  if (!config.dataset_prepared_path) return read_datasets(config, datasets, setting, context);
+  const PreparedFile file(config, datasets, setting, context);
+  if (auto data = file.read()) {
+    notes.push_back(str(setting, ": prepared tokens read from ", file.path().string()));
+    return std::move(*data);
+  }
+  ReadDatasets data = read_datasets(config, datasets, setting, context);
+  file.write(data);
+  notes.push_back(str(setting, ": prepared tokens saved to ", file.path().string()));
+  return data;
+}
+
+// Samples that are left after `held` (sorted) went, taken as often as their dataset's weight says.
+std::vector<std::int64_t> weighted(const std::vector<DatasetConfig>& datasets,
+                                   const std::vector<std::int64_t>& bounds,
+                                   const std::vector<std::int64_t>& held, Random random) {
+  std::vector<std::int64_t> rows;
+  for (std::size_t d = 0; d < datasets.size(); ++d) {
+    std::vector<std::int64_t> own;
+    for (std::int64_t i = bounds[d]; i < bounds[d + 1]; ++i)
+      if (!std::binary_search(held.begin(), held.end(), i)) own.push_back(i);
+    const double whole = std::floor(datasets[d].weight);
+    for (double copy = 0; copy < whole; ++copy) rows.insert(rows.end(), own.begin(), own.end());
+    const auto count = static_cast<std::int64_t>(own.size());
+    auto part = permutation(count, random.with(d));
+    part.resize(
+        static_cast<std::size_t>(std::llround((datasets[d].weight - whole) * static_cast<double>(count))));
+    std::sort(part.begin(), part.end());
+    for (const std::int64_t i : part) rows.push_back(own[static_cast<std::size_t>(i)]);
+  }
+  return rows;
+}
+
+std::vector<std::int64_t> choose_held_out(double size, std::int64_t samples, Random random) {
+  const double wanted = size < 1 ? std::ceil(size * static_cast<double>(samples)) : size;
+  if (wanted > 0 && wanted >= static_cast<double>(samples))
+    throw UserError(Exit::config, str("data.val_set_size: holding out ", wanted, " of ", samples,
+                                      " samples leaves none to train on"));
+  auto held = permutation(samples, random);
+  held.resize(static_cast<std::size_t>(wanted));
+  std::sort(held.begin(), held.end());
+  return held;
+}
+
+// Settings that say nothing about rows which are compared.
+void refuse_for_answers(const DataConfig& c, const WantedRows& rows) {
+  if (rows.kind == RowKind::example) return;
+  for (const auto& [given, what] :
+       {std::pair{c.packing, "packing: batches of answers have no padding either way"},
+        std::pair{c.pad_to_max_length, "pad_to_max_length: answers are never padded"},
+        std::pair{rows.kind == RowKind::prompt && c.dataset_prepared_path.has_value(),
+                  "dataset_prepared_path: prompts are tokenized each time"},
+        std::pair{c.train_on_inputs, "train_on_inputs: answers are compared, not prompts"},
+        std::pair{c.truncation == Truncation::keep_end,
+                  "truncation: keep_end would cut prompts; answers "
+                  "are cut at their end, or dropped"}})
+    if (given) throw UserError(Exit::config, str("data.", what, " (objective.type ", rows.objective, ")"));
+}
+
+// Settings of the other kind of model: nothing would come of them.
+void refuse_foreign(const DataConfig& c, bool seq2seq) {
+  const DataConfig usual;
+  const auto refuse = [](const char* setting, const char* why) {
+    throw UserError(Exit::config, str("data.", setting, ": ", why));
+  };
+  if (!seq2seq) {
+    const char* why = "only encoder-decoders have sources and targets; set data.max_seq_length";
+    if (c.max_source_length != usual.max_source_length) refuse("max_source_length", why);
+    if (c.max_target_length != usual.max_target_length) refuse("max_target_length", why);
+    return;
+  }
+  if (c.max_seq_length != usual.max_seq_length)
+    refuse("max_seq_length",
+           "an encoder-decoder's samples are cut to data.max_source_length and data.max_target_length");
+  if (c.packing) refuse("packing", "not for encoder-decoders; their batches have no padding either way");
+  if (c.pad_to_max_length) refuse("pad_to_max_length", "not for encoder-decoders");
+  if (c.train_on_inputs) refuse("train_on_inputs", "an encoder-decoder writes the target only");
+}
+
+}  // namespace
+
+void check_data(const DataConfig& config, const LoadContext& context) {
+  if (config.datasets.empty()) throw UserError(Exit::config, "data.datasets: nothing to train on");
+  if (config.val_set_size > 0 && !config.eval_datasets.empty())
+    throw UserError(Exit::config, "data.val_set_size: data.eval_datasets is set too; leave one of them out");
+  if (config.val_set_size > 0 && config.streaming)
+    throw UserError(Exit::config,
+                    "data.val_set_size: nothing can be held out of a stream; name data.eval_datasets, or set "
+                    "data.streaming to false");
+  refuse_foreign(config, context.seq2seq.has_value());
+  refuse_for_answers(config, context.rows);
+}
+
+LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadContext& context,
+                     LoadPart part) {
+  check_data(config, context);
+  const Random random{config.data_seed ? static_cast<std::uint64_t>(*config.data_seed) : seed};
+  LoadedData out;
+  if (!config.pad_to_max_length && config.pad_to_multiple_of != DataConfig().pad_to_multiple_of)
+    out.notes.emplace_back(
+        "data.pad_to_multiple_of has no effect: nothing is padded unless data.pad_to_max_length is "
+        "true");
+  if (!config.streaming && config.shuffle_buffer_size != DataConfig().shuffle_buffer_size)
+    out.notes.emplace_back(
+        "data.shuffle_buffer_size is for data.streaming; without it all samples are shuffled");
+  if (config.chat_template)
+    if (std::string note =
+            note_about_markers(*config.chat_template, context.tokenizer_path, context.tokenizer());
+        !note.empty())
+      out.notes.push_back(std::move(note));
+  const auto finish = [&](const ReadDatasets& read, std::vector<std::int64_t> rows,
+                          const DatasetConfig& first, const char* what) {
+    Dataset data(read.store, std::move(rows));
+    require_usable(data, read.counts, config, first);
+    for (std::string& note : notes_of(data, read.counts, config, what)) out.notes.push_back(std::move(note));
+    return data;
+  };
+  if (!config.eval_datasets.empty()) {
+    const ReadDatasets read =
+        read_or_prepared(config, config.eval_datasets, "data.eval_datasets", context, out.notes);
+    out.eval_counts = read.counts;
+    out.eval = finish(read, weighted(config.eval_datasets, read.bounds, {}, random.with("weight")),
+                      config.eval_datasets[0], "evaluation");
+    if (part == LoadPart::eval) return out;
+  }
+  if (config.streaming) {  // Stream reads while it trains
+    for (std::string& note : notes_of_first_rows(config, context)) out.notes.push_back(std::move(note));
+    return out;
+  }
+  const ReadDatasets read = read_or_prepared(config, config.datasets, "data.datasets", context, out.notes);
+  out.train_counts = read.counts;
+  const auto held = choose_held_out(config.val_set_size, read.store->size(), random.with("held out"));
+  out.train = finish(read, weighted(config.datasets, read.bounds, held, random.with("weight")),
+                     config.datasets[0], "training");
+  if (!held.empty()) {
+    out.eval = Dataset(read.store, held);
+    if (out.eval.targets() == 0 && out.eval.kind() != RowKind::prompt)
+      throw UserError(Exit::input,
+                      str("data.val_set_size: none of the ", held.size(),
+                          " samples that are held out has tokens to train on, such as ", out.eval.source(0)));
+    out.eval_counts = read.counts;
+  }
+  return out;
+}
+
+}  // namespace ft

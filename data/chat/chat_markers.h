@@ -1,0 +1,15 @@
+// The markers of a chat template that is not the model's own.
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include "data/tokenizers/tokenizer.h"
+
+namespace ft {
+
+// A note about markers (<|im_start|>, <start_of_turn>, ...) of data.chat_template that the tokenizer splits
+// into pieces, since the model does not know them; empty: there are none, or the template is the model's.
+std::string note_about_markers(const std::string& setting, const std::filesystem::path& tokenizer_path,
+                               const Tokenizer& tokenizer);
+
+}  // namespace ft

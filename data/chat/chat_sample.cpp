@@ -1,0 +1,106 @@
+#include "data/chat/chat_sample.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "data/tokenizers/token_spans.h"
+
+namespace ft {
+namespace {
+
+using Kind = ChatPart::Kind;
+
+// The parts that are trained, by what is wanted and train_on_eos.
+std::vector<bool> trained_parts(std::span<const ChatPart> parts, const WantedTurns& wanted, TrainOnEos ends) {
+  std::int64_t last = -1;
+  for (std::size_t i = 0; i < wanted.trained.size(); ++i)
+    if (wanted.trained[i]) last = static_cast<std::int64_t>(i);
+  std::vector<bool> out;
+  for (const ChatPart& part : parts) {
+    const auto in = [&](const std::vector<bool>& messages) {
+      return part.message >= 0 && messages[static_cast<std::size_t>(part.message)];
+    };
+    const bool own = in(wanted.trained);
+    const bool end = ends == TrainOnEos::all || (ends == TrainOnEos::turn && own) ||
+                     (ends == TrainOnEos::last && part.message == last);
+    const bool kept = wanted.inputs || part.kind == Kind::generated || (part.kind == Kind::content && own);
+    out.push_back((kept && !in(wanted.kept_out)) || (part.kind == Kind::end && end));
+  }
+  return out;
+}
+
+// Messages whose content and end are trained.
+TrainedTurns count_turns(std::span<const ChatPart> parts, const std::vector<bool>& keep) {
+  TrainedTurns turns;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const bool turn = parts[i].kind == Kind::content || parts[i].kind == Kind::generated;
+    if (!keep[i] || !turn) continue;
+    ++turns.turns;
+    turns.closed +=
+        parts[i].closes || (i + 1 < parts.size() && keep[i + 1] && parts[i + 1].kind == Kind::end);
+  }
+  return turns;
+}
+
+// Places in the tokens of a text where a beginning of the text ends.
+class Borders {
+ public:
+  Borders(const Tokenizer& tokenizer, std::span<const std::int32_t> ids, std::string_view text)
+      : tokenizer_(tokenizer), ids_(ids), text_(text), spans_(token_spans(tokenizer, ids, text)) {}
+
+  struct Border {
+    std::size_t before = 0;   // tokens that lie completely in the beginning
+    std::size_t reached = 0;  // tokens that begin in it: one more where a token reaches over the border
+  };
+  Border of(std::size_t size) const {
+    if (!spans_) return by_beginning(std::string(text_.substr(0, size)));
+    const auto count = [&](auto&& within) {
+      return static_cast<std::size_t>(std::partition_point(spans_->begin(), spans_->end(), within) -
+                                      spans_->begin());
+    };
+    return {count([&](const auto& s) { return s.second <= size; }),
+            count([&](const auto& s) { return s.first < size; })};
+  }
+
+ private:
+  // The tokens that the beginning shares with the whole text lie in the beginning. A token that crosses the
+  // boundary is not among them.
+  Border by_beginning(const std::string& beginning) const {
+    const Tokenizer::Ids own = tokenizer_.encode(beginning);
+    const auto common = std::mismatch(own.begin(), own.end(), ids_.begin(), ids_.end());
+    const auto before = static_cast<std::size_t>(common.first - own.begin());
+    return {before, before + (common.first == own.end() ? 0 : 1)};
+  }
+
+  const Tokenizer& tokenizer_;
+  std::span<const std::int32_t> ids_;
+  std::string_view text_;
+  std::optional<std::vector<std::pair<std::size_t, std::size_t>>> spans_;
+};
+
+}  // namespace
+
+Sample make_chat_sample(std::span<const ChatPart> parts, const WantedTurns& wanted, const DataConfig& config,
+                        const TextSampleBuilder& builder, const Place& at) {
+  std::string text;
+  for (const ChatPart& part : parts) text += part.text;
+  Sample sample;
+  sample.written = Written::chat;
+  builder.add_text(sample, text, true, at);
+  const std::vector<bool> keep = trained_parts(parts, wanted, config.train_on_eos);
+  sample.turns = count_turns(parts, keep);
+  const Borders borders(builder.tokenizer(), sample.input_ids, text);
+  std::vector<std::int32_t> labels(sample.labels.size(), kIgnored);
+  for (std::size_t i = 0, begin = 0, end = 0; i < parts.size(); begin = end) {
+    const std::size_t first = i;  // of a stretch of parts that are all trained, or all not
+    for (; i < parts.size() && keep[i] == keep[first]; ++i) end += parts[i].text.size();
+    if (!keep[first]) continue;
+    const std::size_t last = std::min(borders.of(end).reached, labels.size());
+    for (std::size_t t = borders.of(begin).before; t < last; ++t) labels[t] = sample.input_ids[t];
+  }
+  sample.labels = std::move(labels);
+  return sample;
+}
+
+}  // namespace ft

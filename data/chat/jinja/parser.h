@@ -1,0 +1,104 @@
+// From a template's words to its nodes. One class in two files: expressions and tags.
+#pragma once
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/chat/jinja/lexer.h"
+#include "data/chat/jinja/statement.h"
+
+namespace ft::jinja {
+
+class Parser {
+ public:
+  explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
+  Body parse();                                  // throws an Error
+  bool generates() const { return generates_; }  // there is a {% generation %}
+
+ private:
+  using Kind = Token::Kind;
+  using Words = std::initializer_list<std::string_view>;
+
+  // words
+  const Token& now() const { return tokens_[at_]; }
+  const Token& next() const { return tokens_[std::min(at_ + 1, tokens_.size() - 1)]; }
+  int line() const { return now().line; }
+  [[noreturn]] void fail(const std::string& what) const { throw Error(line(), what); }
+  std::string shown() const;  // the current word, for messages
+  Token take();
+  bool is_sign(std::string_view s) const { return now().kind == Kind::sign && now().text == s; }
+  bool is_name(std::string_view s) const { return now().kind == Kind::name && now().text == s; }
+  bool skip_sign(std::string_view s);
+  bool skip_name(std::string_view s);
+  void expect_sign(std::string_view s);
+  void expect_name(std::string_view s);
+  std::string expect_identifier(const char* of);
+
+  // Brackets and blocks within one another, and links of a chain such as a + b + c: both make the tree deep.
+  class Nest {
+   public:
+    explicit Nest(Parser& p) : p_(p) {
+      if (++p_.nested_ > 120) p_.fail("brackets or blocks too deep within one another");
+    }
+    ~Nest() { --p_.nested_; }
+    Nest(const Nest&) = delete;
+    Nest& operator=(const Nest&) = delete;
+
+   private:
+    Parser& p_;
+  };
+  void link();
+
+  // expressions, from the loosest binding to the tightest
+  Ex expression(bool with_choice = true);
+  Ex disjunction();
+  Ex conjunction();
+  Ex inversion();
+  Ex relation();
+  Ex sum();
+  Ex joined();
+  Ex product();
+  Ex raised();
+  Ex signed_operand(bool with_filters);
+  Ex primary();
+  Ex postfix(Ex of);
+  Ex subscript(Ex of);
+  Ex filters_and_tests(Ex subject);
+  Ex filter(Ex subject);
+  Ex test(Ex subject);
+  Ex brackets();
+  Ex braces();
+  Ex tuple(bool with_choice, Words ends, bool in_brackets = false);
+  bool at_end_of_tuple(Words ends) const;
+  Call arguments();
+  FilterCall filter_call();
+
+  // tags
+  Body body(Words ends);  // up to a tag that begins with one of `ends`, whose name is the current word
+  void statement(Body& to);
+  void check_missing() const;
+  St for_tag(int line);
+  St if_tag(int line);
+  St set_tag(int line);
+  St with_tag(int line);
+  St macro_tag(int line);
+  St call_tag(int line);
+  St autoescape_tag(int line);
+  void parameters(Macro& macro);
+  void end_block();
+  void end_tag(std::string_view name);
+  Body closed_body(std::string_view end);  // %} ... {% end
+  std::vector<FilterCall> filters();
+  Target target(bool with_attribute, bool with_tuple);
+  Target one_target(bool with_attribute);
+
+  std::vector<Token> tokens_;
+  std::size_t at_ = 0;
+  int nested_ = 0, links_ = 0, loops_ = 0;
+  bool soft_ = false;           // within an `if`: what is not there fails only when it is reached
+  std::vector<Error> missing_;  // filters and tests that are not there, outside of that
+  bool generates_ = false;
+};
+
+}  // namespace ft::jinja

@@ -1,0 +1,59 @@
+#include "data/chat/rendered_chat.h"
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "engine/core/error.h"
+
+namespace ft {
+
+RenderedChat::RenderedChat(const DataConfig& config, const std::filesystem::path& tokenizer_path,
+                           const Tokenizer& tokenizer)
+    : config_(config), tokenizer_path_(tokenizer_path), tokenizer_(tokenizer) {}
+
+const ChatTemplate& RenderedChat::chat_template() const {
+  std::call_once(made_, [&] { template_.emplace(config_.chat_template, tokenizer_path_, tokenizer_); });
+  return *template_;
+}
+
+ChatTurns RenderedChat::turns(const Messages& messages, const ChatInputs& with) {
+  return {.messages = messages, .with = with, .bytes = json_text(Json(messages), -1).size()};
+}
+
+std::vector<ChatMessage> RenderedChat::plain(const Messages& messages, const ChatInputs& with) {
+  require_plain(with);
+  auto all = plain_messages(messages);
+  if (!all) throw std::invalid_argument("ft's chat formats take messages of a role and a text");
+  return std::move(*all);
+}
+
+Tokenizer::Ids RenderedChat::whole(const Messages& messages, const ChatInputs& with) const {
+  std::string text;
+  if (const ChatFormat* format = chat_template().format())
+    for (const ChatPart& part : render_chat(*format, plain(messages, with), tokenizer_)) text += part.text;
+  else
+    text = chat_template().writer(with).text(turns(messages, with));
+  return tokenizer_.encode(text);
+}
+
+Tokenizer::Ids RenderedChat::prompt(const Messages& messages, const ChatInputs& with) const {
+  if (const ChatFormat* format = chat_template().format())
+    return tokenizer_.encode(render_chat_prompt(*format, plain(messages, with), tokenizer_));
+  return tokenizer_.encode(chat_template().writer(with).prompt(turns(messages, with)));
+}
+
+RenderedChat::Messages read_messages(const Json& list, const std::string& name, const Place& at) {
+  if (!list.is_array())
+    at.fail(str(printable(name), ": must be a text or a list of messages, as the row's others are, is ",
+                json_excerpt(list)));
+  RenderedChat::Messages all;
+  for (const Json& item : list) {
+    if (!item.is_object() || !item.contains("role") || !item["role"].is_string())
+      at.fail(str(printable(name), "[", all.size(), "]: must be {\"role\": text, \"content\": text}, is ",
+                  json_excerpt(item)));
+    all.push_back(item);
+  }
+  return all;
+}
+
+}  // namespace ft

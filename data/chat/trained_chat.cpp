@@ -1,0 +1,151 @@
+#include "data/chat/trained_chat.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "data/chat/chat_sample.h"
+#include "engine/core/error.h"
+
+namespace ft {
+namespace {
+
+// Names of roles that templates spell otherwise.
+std::string usual_role(const std::string& role) {
+  if (role == "human") return "user";
+  return role == "gpt" || role == "model" ? "assistant" : role;
+}
+
+// Text of a content: a text, or a list of parts that are texts.
+std::string text_of(const Json& message, const std::string& where, const Place& at) {
+  const Json* content = member(message, "content");
+  if (!content) at.fail(where + ": no content");
+  if (content->is_string()) return content->get<std::string>();
+  std::string text;
+  if (!content->is_array()) at.fail(str(where, ".content: must be a string, is ", json_excerpt(*content)));
+  for (const Json& part : *content) {
+    const Json* words = part.is_object() ? member(part, "text") : nullptr;
+    if (!words || !words->is_string())
+      at.fail(str(where, ".content: has a part that is not text: ", json_excerpt(part)));
+    text += words->get<std::string>();
+  }
+  return text;
+}
+
+// A message as ft's own formats take it.
+ChatMessage plain(const Json& message, const std::string& where, const Place& at) {
+  if (const Json* calls = member(message, "tool_calls"); calls && !calls->empty())
+    at.fail(where + ".tool_calls: ft's chat formats do not support tool calls");
+  return {usual_role(message.at("role").get<std::string>()), text_of(message, where, at)};
+}
+
+bool is_role_trained(const std::string& role, const DataConfig& config) {
+  const auto& roles = config.roles_to_train;
+  return std::any_of(roles.begin(), roles.end(), [&](ChatRole r) { return role == name_of(r); });
+}
+
+std::string roles_of(const DataConfig& config) {
+  std::string list;
+  for (const ChatRole role : config.roles_to_train) list += str(list.empty() ? "" : ", ", name_of(role));
+  return list.empty() ? "none" : list;
+}
+
+WantedTurns wanted_turns(const ChatTurns& turns, const SaidTrained& said, const DataConfig& config) {
+  WantedTurns wanted{{}, {}, config.train_on_inputs, config.train_on_eos == TrainOnEos::all};
+  for (std::size_t i = 0; i < turns.messages.size(); ++i) {
+    const std::string role = usual_role(turns.messages[i].at("role").get<std::string>());
+    wanted.trained.push_back(said[i].value_or(is_role_trained(role, config)));
+    wanted.kept_out.push_back(said[i] == false);
+  }
+  return wanted;
+}
+
+// The reason why a conversation without targets has none.
+std::string reason(const ChatTurns& turns, const WantedTurns& wanted, const TrainedTurns& found, bool marks,
+                   const DataConfig& config) {
+  const auto first = [](const std::vector<bool>& list) {  // from 1; 0: none
+    const auto set = std::find(list.begin(), list.end(), true);
+    return set == list.end() ? 0 : set - list.begin() + 1;
+  };
+  const std::string roles = str("data.roles_to_train: ", roles_of(config));
+  if (first(wanted.trained) == 0 && first(wanted.kept_out) > 0)
+    return str("message ", first(wanted.kept_out),
+               " has \"weight\": 0 or \"train\": false, and no other has a ", "role that is trained (", roles,
+               ")");
+  if (first(wanted.trained) == 0)
+    return str("none of its ", turns.messages.size(), " messages has a role that is trained (", roles, ")");
+  if (!found.lost.empty())
+    return str("message ", found.lost.front(), ": the chat template writes it in another way when more ",
+               "messages follow, or not at all");
+  return str("message ", first(wanted.trained),
+             marks ? ": the chat template's {% generation %} blocks have nothing of it" : ": it is empty");
+}
+
+// Refuses messages of unusual roles that the template leaves out: their content does not change the text.
+void require_written(const TurnWriter& writer, const ChatTurns& turns) {
+  static constexpr std::array kUsual{"system", "user", "assistant", "tool"};
+  for (std::size_t i = 0; i < turns.messages.size(); ++i) {
+    const std::string role = turns.messages[i].at("role").get<std::string>();
+    if (std::find(kUsual.begin(), kUsual.end(), role) != kUsual.end()) continue;
+    ChatTurns other = turns;
+    other.messages[i]["content"] = "another content";
+    if (writer.text(other) == writer.text(turns))
+      throw std::invalid_argument(str("message ", i + 1, ": the chat template leaves out messages of role \"",
+                                      printable(role, 40), "\""));
+  }
+}
+
+}  // namespace
+
+const Json* member(const Json& object, const std::string& name) {
+  for (const auto& [key, value] : *object.get_ptr<const Json::object_t*>())
+    if (key == name) return value.is_null() ? nullptr : &value;
+  return nullptr;
+}
+
+std::optional<bool> said_trained(const Json& message, const std::string& where, const Place& at) {
+  if (const Json* train = member(message, "train")) {
+    if (!train->is_boolean()) at.fail(where + ".train: must be true or false, is " + json_excerpt(*train));
+    return train->get<bool>();
+  }
+  if (const Json* weight = member(message, "weight")) {
+    if (*weight != 0 && *weight != 1) at.fail(where + ".weight: must be 0 or 1, is " + json_excerpt(*weight));
+    return *weight == 1;
+  }
+  return std::nullopt;
+}
+
+void require_no_choice(const ChatTemplate& chat, const DataConfig& config) {
+  if (!chat.marks()) return;
+  const char* why =
+      "the chat template's {% generation %} blocks say what is trained; leave it at its default";
+  if (config.roles_to_train != DataConfig().roles_to_train)
+    throw UserError(Exit::config, str("data.roles_to_train: ", why));
+  if (config.train_on_eos != DataConfig().train_on_eos)
+    throw UserError(Exit::config, str("data.train_on_eos: ", why));
+}
+
+Sample trained_chat(const ChatTemplate& chat, const DataConfig& config, const TextSampleBuilder& builder,
+                    const ChatTurns& turns, const SaidTrained& said, const Place& at) {
+  const WantedTurns wanted = wanted_turns(turns, said, config);
+  WrittenChat written;
+  if (const ChatFormat* format = chat.format()) {
+    require_plain(turns.with);
+    std::vector<ChatMessage> messages;
+    for (std::size_t i = 0; i < turns.messages.size(); ++i)
+      messages.push_back(plain(turns.messages[i], str(printable(turns.list), "[", i, "]"), at));
+    written.parts = render_chat(*format, messages, builder.tokenizer());
+  } else {
+    written = chat.writer(turns.with).write(turns, wanted);
+    require_written(chat.writer(turns.with), turns);
+  }
+  Sample out = make_chat_sample(written.parts, wanted, config, builder, at);
+  out.turns.lost = std::move(written.lost);
+  out.turns.unopened = std::move(written.unopened);
+  if (count_targets(out.labels) == 0)
+    out.turns.nothing = reason(turns, wanted, out.turns, chat.marks(), config);
+  return out;
+}
+
+}  // namespace ft

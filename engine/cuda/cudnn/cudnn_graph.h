@@ -1,0 +1,133 @@
+// Graphs of operations for cuDNN's backend, built descriptor by descriptor, and plans that run them. cuDNN
+// fuses what it recognises: the order of operations is part of the pattern (NVIDIA's documentation of its
+// backend, "fused flash attention").
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/cuda/cudnn/cudnn.h"
+
+namespace ft::cuda {
+
+class CudnnDescriptor {
+ public:
+  CudnnDescriptor(const Cudnn&, cudnnBackendDescriptorType_t);
+  ~CudnnDescriptor();
+  CudnnDescriptor(const CudnnDescriptor&) = delete;
+  CudnnDescriptor& operator=(const CudnnDescriptor&) = delete;
+
+  cudnnBackendDescriptor_t raw() const { return raw_; }
+  template <class T>
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::span<const T> values) {
+    check(cudnn_.set(raw_, name, type, static_cast<std::int64_t>(values.size()), values.data()));
+  }
+  template <class T>
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& value) {
+    set(name, type, std::span<const T>(&value, 1));
+  }
+  void set(cudnnBackendAttributeName_t name, const CudnnDescriptor& value) {
+    set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, value.raw_);
+  }
+  void finalize() { check(cudnn_.finalize(raw_)); }
+  // How many values were written to `values`.
+  template <class T>
+  std::int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                   std::span<T> values) const {
+    std::int64_t count = 0;
+    check(cudnn_.get(raw_, name, type, static_cast<std::int64_t>(values.size()), &count, values.data()));
+    return count;
+  }
+
+ private:
+  void check(cudnnStatus_t) const;  // CudnnRefusal
+  const Cudnn& cudnn_;
+  cudnnBackendDescriptor_t raw_ = nullptr;
+};
+using CudnnPart = std::shared_ptr<CudnnDescriptor>;
+
+// cuDNN has no plan for this: not a mistake, somebody else computes it.
+struct CudnnRefusal {
+  std::string why;
+};
+
+using Four = std::array<std::int64_t, 4>;
+
+struct CudnnTensor {
+  CudnnPart part;
+  Four dims, strides;  // in elements
+};
+
+struct CudnnPlan {
+  CudnnPart plan;
+  std::int64_t workspace = 0;   // bytes
+  std::vector<CudnnPart> kept;  // what it was made of
+};
+
+// Numbers on the GPU, one for each sequence, that say how much of a product's sizes counts; null: all.
+struct CudnnLimits {
+  const CudnnTensor *m = nullptr, *n = nullptr, *k = nullptr;
+  bool zeros = false;  // rows beyond them are 0, else ignored
+};
+
+struct CudnnPointwise {
+  const CudnnTensor* b = nullptr;     // the second operand
+  const CudnnTensor* mask = nullptr;  // of a selection
+  int axis = -1;                      // of an index
+  cudnnDataType_t type = CUDNN_DATA_FLOAT;
+};
+
+class CudnnGraph {
+ public:
+  explicit CudnnGraph(const Cudnn& f) : cudnn_(f) {}
+
+  // Memory that a run is given under this number. offsets: elements before the first of each sequence, which
+  // then begin anywhere; null: the strides say it.
+  CudnnTensor given(std::int64_t id, Four dims, Four strides, cudnnDataType_t,
+                    const CudnnTensor* offsets = nullptr);
+  CudnnTensor scalar(std::int64_t id);  // an f32 number of the host
+  // Values between operations, dense unless said otherwise.
+  CudnnTensor between(Four dims, cudnnDataType_t type = CUDNN_DATA_FLOAT);
+  CudnnTensor between(Four dims, Four strides, cudnnDataType_t, const CudnnTensor* offsets = nullptr);
+
+  void matmul(const CudnnTensor& a, const CudnnTensor& b, const CudnnTensor& c, const CudnnLimits& = {});
+  void pointwise(cudnnPointwiseMode_t, const CudnnTensor& x, const CudnnTensor& y,
+                 const CudnnPointwise& = {});
+  void reduce(cudnnReduceTensorOp_t, const CudnnTensor& x, const CudnnTensor& y);
+  void reshape(const CudnnTensor& x, const CudnnTensor& y);
+
+  // The first deterministic one. CudnnRefusal when there is none for the device.
+  CudnnPlan plan(const CudnnDescriptor& device) const;
+
+ private:
+  struct Kind {
+    bool between = false, by_value = false;
+    const CudnnTensor* offsets = nullptr;
+  };
+  CudnnTensor tensor(std::int64_t id, Four dims, Four strides, cudnnDataType_t, const Kind&);
+  CudnnPart make(cudnnBackendDescriptorType_t type) const {
+    return std::make_shared<CudnnDescriptor>(cudnn_, type);
+  }
+  bool deterministic(const CudnnDescriptor& config) const;
+  // Engines and their settings: those that cuDNN's heuristics propose, and one that they do not.
+  std::vector<CudnnPart> proposed(const CudnnDescriptor& graph, const CudnnDescriptor& device) const;
+  CudnnPart known(const CudnnDescriptor& graph, const CudnnDescriptor& device) const;
+  // Empty: it is not deterministic.
+  std::optional<CudnnPlan> plan_with(const CudnnPart& config, const CudnnPart& graph,
+                                     const CudnnDescriptor& device) const;
+
+  const Cudnn& cudnn_;
+  std::vector<CudnnPart> operations_;
+  std::vector<CudnnPart> kept_;
+  std::int64_t next_ = 1000;  // numbers of the values between operations
+};
+
+// What plans are made for: the GPU of that index, or one that is described (tests).
+CudnnPart cudnn_device(const Cudnn&, int index);
+CudnnPart cudnn_device(const Cudnn&, const std::string& json);
+
+}  // namespace ft::cuda

@@ -1,0 +1,57 @@
+// What cuBLASLt has to know of one shape of product, and the algorithms it has for it.
+#pragma once
+#include <vector>
+
+#include "engine/core/tensor.h"
+#include "engine/cuda/gemm/cublaslt.h"
+#include "engine/cuda/gemm/gemm_key.h"
+
+namespace ft::cuda {
+
+// y (m, n) = alpha op(a) (m, k) op(b) (k, n) + c, row-major, summed in f32. c: empty, y itself, or another
+// (m, n) tensor.
+struct GemmCall {
+  Tensor y, a;
+  bool transpose_a;
+  Tensor b;
+  bool transpose_b;
+  Tensor c;
+  float alpha;
+};
+GemmKey key_of(const GemmCall&);
+
+// Where products run.
+struct GemmQueue {
+  const CublasLt& lt;
+  cublasLtHandle_t handle;
+  cudaStream_t stream;
+  std::byte* workspace;  // device memory for cuBLASLt, `bytes` of it
+  std::int64_t bytes;
+};
+
+// UserError(Exit::hardware) unless it went well.
+void check(cublasStatus_t, const char* what);
+
+class GemmPlan {
+ public:
+  GemmPlan(const GemmQueue&, const GemmKey&);
+  ~GemmPlan();
+  GemmPlan(const GemmPlan&) = delete;
+  GemmPlan& operator=(const GemmPlan&) = delete;
+
+  // What cuBLASLt proposes, at most `most`, the best by its own estimate first. UserError when it has none.
+  std::vector<cublasLtMatmulAlgo_t> candidates(int most) const;
+  // Whether cuBLASLt takes it for this shape, in the workspace, with sums in a fixed order.
+  bool usable(const cublasLtMatmulAlgo_t&) const;
+  cublasStatus_t run(const GemmCall&, const cublasLtMatmulAlgo_t&) const;
+
+  cublasLtMatmulAlgo_t chosen{};
+
+ private:
+  const GemmQueue& queue_;
+  GemmKey key_;
+  cublasLtMatmulDesc_t desc_ = nullptr;
+  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr, y_ = nullptr;
+};
+
+}  // namespace ft::cuda

@@ -1,0 +1,53 @@
+// op::Products on the GPU: in one pass where ft's own kernel takes it (one_pass.h), else one product of
+// cuBLASLt for each term. Then small terms come first and a residual or bias last, so that sums which are
+// rounded on the way are small. Weights in 4 bits are made dense.
+#pragma once
+#include <string>
+
+#include "engine/cuda/gemm/gemm.h"
+#include "engine/cuda/gemm/one_pass.h"
+#include "engine/cuda/kernels/kernels.h"
+#include "engine/ops/ops.h"
+
+namespace ft::cuda {
+
+class Products {
+ public:
+  struct Workspace {
+    std::byte* blas;  // for cuBLASLt
+    std::int64_t blas_bytes;
+    std::byte* dense;  // for weights in 4 bits, or parts of them
+    std::int64_t dense_bytes;
+    const float* map;  // nested_map() on the device
+    std::byte* sums;   // for partial sums
+    std::int64_t sums_bytes;
+  };
+  // tuning: as Gemm's.
+  Products(const Gpu&, const Workspace&, ProductKernels, const std::string& tuning);
+
+  void run(const op::Products&);
+  void run(const op::NarrowGrad&);
+  std::int64_t dense_bytes() const { return workspace_.dense_bytes; }
+  void make_dense_in(std::byte* memory, std::int64_t bytes) {
+    workspace_.dense = memory, workspace_.dense_bytes = bytes;
+  }
+
+ private:
+  using Terms = std::span<const Term* const>;
+  bool in_one_read(const op::NarrowGrad&) const;
+  std::int64_t at_once(std::int64_t columns, Terms) const;
+  void run_in_one_pass(const op::Products&, Terms, std::int64_t columns);
+  void run_one_by_one(const op::Products&, Terms);
+  void multiply(Tensor y, const Term& term, float alpha, Tensor c);
+  Tensor make_dense(const Term& term, std::int64_t begin, std::int64_t end, std::byte* at) const;
+  void multiply_four_bit(Tensor y, const Term& term, float alpha, Tensor c);
+
+  cudaStream_t stream_;
+  int capability_;
+  ProductKernels kernels_;
+  Workspace workspace_;
+  OnePassProducts one_pass_;
+  Gemm gemm_;
+};
+
+}  // namespace ft::cuda

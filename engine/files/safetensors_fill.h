@@ -1,0 +1,41 @@
+// Fills in the data of safetensors files that were created without: each of several processes writes its own
+// ranges, at the same time.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/files/safetensors.h"
+
+namespace ft {
+
+class SafetensorsFiller {
+ public:
+  // All *.safetensors of a folder.
+  explicit SafetensorsFiller(const std::string& folder);
+  SafetensorsFiller(const SafetensorsFiller&) = delete;
+  SafetensorsFiller& operator=(const SafetensorsFiller&) = delete;
+  ~SafetensorsFiller();
+
+  // Elements from number `first` on, in host memory: f32, bf16 and f16 are converted to the tensor's type,
+  // others are of it. UserError(Exit::numeric) for NaN and Inf.
+  void write(const std::string& tensor, std::int64_t first, const Tensor& values);
+  void sync();  // what was written is on the disk
+
+ private:
+  struct File {
+    std::unique_ptr<SafetensorsFile> header;
+    int fd = -1;
+  };
+  struct Place {
+    const File* file;
+    const StoredTensor* tensor;
+  };
+
+  std::vector<File> files_;
+  std::map<std::string, Place> places_;
+  std::vector<std::byte> staging_;
+};
+
+}  // namespace ft

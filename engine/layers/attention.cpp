@@ -1,0 +1,328 @@
+#include "engine/layers/attention.h"
+
+#include "engine/core/error.h"
+#include "engine/layers/sum.h"
+#include "engine/parallel/sequence_part.h"
+
+namespace ft {
+namespace {
+
+// The first, second or third of the columns that a head has in (rows, H 3 D), as (rows H, D).
+Tensor third_of_heads(const Tensor& all, std::int64_t which, std::int64_t width) {
+  return all.view({all.numel() / (3 * width), 3 * width}).columns(which * width, (which + 1) * width);
+}
+
+// Rows as wide as the norm: each head's values, where it is over those.
+Tensor rows_of(const Norm& norm, const Tensor& x) { return x.view({x.numel() / norm.width(), norm.width()}); }
+
+}  // namespace
+
+void SelfAttention::attend(Ctx& c, const Saved& s, const Positions& p) const {
+  if (p.cached) {
+    const KvCache::Layer& past = p.cached->cache->layers[layer];
+    c.ops.run(op::ScatterRows{.y = past.k, .x = s.k, .rows = p.cached->rows});
+    c.ops.run(op::ScatterRows{.y = past.v, .x = s.v, .rows = p.cached->rows});
+    if (!p.cached->fresh) {
+      KeyRanges seen = p.cached->ranges;
+      seen.window = window;
+      c.ops.run(op::AttentionRanges{
+          .y = s.y, .q = s.q, .k = past.k, .v = past.v, .heads = heads, .ranges = seen, .scores = scores(c)});
+      return;
+    }
+  }
+  const bool shared = bool(p.shared);
+  Scope scratch(c.scratch);
+  const auto whole = [&](Tensor t) { return shared ? p.shared.spread(c, t) : t; };
+  Tensor y = shared ? c.scratch.take({p.shared.whole(), s.y.cols()}, s.y.dtype) : s.y;
+  c.ops.run(op::Attention{.y = y,
+                          .lse = s.lse,
+                          .q = whole(s.q),
+                          .k = whole(s.k),
+                          .v = whole(s.v),
+                          .heads = heads,
+                          .mask = mask(p),
+                          .scores = scores(c)});
+  if (shared) p.shared.take_first(c, s.y, y);
+}
+
+// What a copy's query sees is what the first one sees: its gradient is that one's.
+void SelfAttention::attend_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved& s,
+                                const Positions& p) const {
+  const bool shared = bool(p.shared);
+  Scope scratch(c.scratch);
+  const auto whole = [&](Tensor t, bool once) { return shared ? p.shared.spread(c, t, once) : t; };
+  const auto room = [&](Tensor t) {
+    return shared ? c.scratch.take({p.shared.whole(), t.cols()}, t.dtype) : t;
+  };
+  Tensor all_dq = room(dq), all_dk = room(dk), all_dv = room(dv);
+  {
+    Scope inner(c.scratch);
+    c.ops.run(op::AttentionGrad{.dq = all_dq,
+                                .dk = all_dk,
+                                .dv = all_dv,
+                                .dy = whole(dy, true),
+                                .y = whole(s.y, false),
+                                .lse = s.lse,
+                                .q = whole(s.q, false),
+                                .k = whole(s.k, false),
+                                .v = whole(s.v, false),
+                                .heads = heads,
+                                .mask = mask(p),
+                                .scores = scores(c)});
+  }
+  if (!shared) return;
+  p.shared.take_first(c, dq, all_dq);
+  p.shared.add_up(c, dk, all_dk);
+  p.shared.add_up(c, dv, all_dv);
+}
+
+// Over the rows of all ranks that share them, with some of the heads.
+void SelfAttention::attend_together(Ctx& c, Saved& s, const Positions& p) const {
+  p.parts->enter(parent_of(o_proj.name));
+  const HeadsByRank by(*p.parts, heads);
+  const std::int64_t rows = by.rows(s.q);
+  const Tensor all = c.saved.take({rows, by.columns()}, c.dtype);
+  by.gather(c, all, s.q, s.k, s.v);
+  s.q = by.queries(all);
+  s.k = by.keys(all);
+  s.v = by.values(all);
+  s.together = c.saved.take({rows, s.q.cols()}, c.dtype);
+  s.lse = c.saved.take({by.own().query, rows}, DType::f32);
+  c.ops.run(op::Attention{.y = s.together,
+                          .lse = s.lse,
+                          .q = s.q,
+                          .k = s.k,
+                          .v = s.v,
+                          .heads = by.own(),
+                          .mask = mask(p),
+                          .scores = scores(c, by.first())});
+  by.give_back(c, s.y, s.together);
+}
+
+void SelfAttention::attend_together_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved& s,
+                                         const Positions& p) const {
+  p.parts->enter(parent_of(o_proj.name));
+  const HeadsByRank by(*p.parts, heads);
+  Scope scratch(c.scratch);
+  const Tensor all = c.scratch.take({by.rows(dy), by.columns()}, c.dtype);
+  {
+    Scope inner(c.scratch);
+    const Tensor all_dy = c.scratch.take(s.together.shape, c.dtype);
+    by.gather(c, all_dy, dy);
+    c.ops.run(op::AttentionGrad{.dq = by.queries(all),
+                                .dk = by.keys(all),
+                                .dv = by.values(all),
+                                .dy = all_dy,
+                                .y = s.together,
+                                .lse = s.lse,
+                                .q = s.q,
+                                .k = s.k,
+                                .v = s.v,
+                                .heads = by.own(),
+                                .mask = mask(p),
+                                .scores = scores(c, by.first())});
+  }
+  by.give_back(c, dq, dk, dv, all);
+}
+
+RingAttention SelfAttention::ring(Ctx& c, const Positions& p) const {
+  p.parts->enter(parent_of(o_proj.name));
+  return {c, *p.parts, heads, mask(p), scores(c)};
+}
+
+void SelfAttention::attend_any(Ctx& c, Saved& s, const Positions& p) const {
+  if (p.parts && p.sharing == SequenceSharing::ulysses) return attend_together(c, s, p);
+  const std::int64_t rows = s.q.rows();
+  if (p.parts) {
+    s.lse = c.saved.take({2 * heads.query, rows / 2}, DType::f32);
+    return ring(c, p).forward(s.y, s.lse, s.q, s.k, s.v);
+  }
+  s.lse = c.saved.take({heads.query, p.shared ? p.shared.whole() : rows}, DType::f32);
+  attend(c, s, p);
+}
+
+void SelfAttention::attend_any_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved& s,
+                                    const Positions& p) const {
+  if (!p.parts) return attend_back(c, dq, dk, dv, dy, s, p);
+  if (p.sharing == SequenceSharing::ulysses) return attend_together_back(c, dq, dk, dv, dy, s, p);
+  ring(c, p).backward({dq, dk, dv}, dy, s.y, s.lse, s.q, s.k, s.v);
+}
+
+void SelfAttention::share_rows(std::int64_t ranks, SequenceSharing by) const {
+  const std::string setting = str("distributed.sequence_parallel_size is ", ranks, ": ");
+  if (by == SequenceSharing::ring) {
+    if (dropout.p == 0) return;
+    throw UserError(
+        Exit::config,
+        "distributed.sequence_parallel_type is ring, and the model's attention_dropout is above 0; "
+        "set the type to ulysses, or attention_dropout to 0 in config.json");
+  }
+  if (!HeadsByRank::divides(heads, ranks)) {
+    std::string sizes;
+    for (std::int64_t n = 1; n <= heads.query; ++n)
+      if (HeadsByRank::divides(heads, n)) sizes += str(sizes.empty() ? "" : ", ", n);
+    throw UserError(
+        Exit::config,
+        str(setting, ranks, " ranks cannot share ", heads.query, " heads (num_attention_heads) and ",
+            heads.key_value,
+            " key/value heads (num_key_value_heads) evenly\n  set distributed.sequence_parallel_type "
+            "to ring, which leaves heads whole; sizes that would do: ",
+            sizes));
+  }
+}
+
+Scores SelfAttention::scores(const Ctx& c, std::int64_t from_head) const {
+  Scores s{.scale = scale, .cap = cap};
+  if (dropout.active(c)) {
+    s.dropout = dropout.p;
+    s.random = dropout.mask(c, q_proj.name);
+    s.first_head = first_head + from_head;
+    s.all_heads = all_heads > 0 ? all_heads : heads.query;
+  }
+  return s;
+}
+
+// Makes queries, keys and values, before norms and rotation.
+void SelfAttention::project(Ctx& c, Saved& s, Tensor x, Arena& room) const {
+  const std::int64_t rows = x.rows(), D = heads.width, queries = heads.query * D, keys = heads.key_value * D;
+  auto dense = [&](std::int64_t columns) { return room.take({rows, columns}, c.dtype); };
+  auto kept = [&](std::int64_t columns) { return c.saved.take({rows, columns}, c.dtype); };
+  if (!fused()) {
+    s.q = dense(queries);
+    s.k = dense(keys);
+    s.v = dense(keys);
+    if (q_norm) {
+      s.q_raw = kept(queries);
+      s.k_raw = kept(keys);
+      s.q_statistics = q_norm->take_statistics(c.saved, s.q.numel() / q_norm->width());
+      s.k_statistics = k_norm->take_statistics(c.saved, s.k.numel() / k_norm->width());
+    }
+    s.u = forward_all(c, {{q_proj, q_norm ? s.q_raw : s.q}, {k_proj, k_norm ? s.k_raw : s.k}, {v_proj, s.v}},
+                      x);
+    return;
+  }
+  if (!by_heads) {
+    const Tensor all = dense(queries + 2 * keys);
+    s.q = all.columns(0, queries);
+    s.k = all.columns(queries, queries + keys);
+    s.v = all.columns(queries + keys, queries + 2 * keys);
+    s.u = q_proj.forward(c, all, x);
+    return;
+  }
+  for (Tensor* t : {&s.q, &s.k, &s.v}) *t = dense(queries);
+  Scope scratch(c.scratch);
+  const Tensor all = c.scratch.take({rows, 3 * queries}, c.dtype);
+  s.u = q_proj.forward(c, all, x);
+  std::int64_t which = 0;
+  for (const Tensor& t : {s.q, s.k, s.v})
+    c.ops.run(op::Cast{.y = t.view({rows * heads.query, D}), .x = third_of_heads(all, which++, D)});
+}
+
+// all: what dq, dk and dv are columns of, or to be put into; empty where each has a linear.
+void SelfAttention::projected_back(Ctx& c, Tensor dx, Tensor dq, Tensor dk, Tensor dv, Tensor all, Tensor x,
+                                   const Saved& s) const {
+  Sum sum(c.ops, dx);
+  if (!fused()) {
+    backward_all(c, sum, {{q_proj, dq}, {k_proj, dk}, {v_proj, dv}}, x, s.u);
+    return sum.run();
+  }
+  std::int64_t which = 0;
+  for (const Tensor& t : {dq, dk, dv})
+    if (by_heads)
+      c.ops.run(op::Cast{.y = third_of_heads(all, which++, heads.width),
+                         .x = t.view({t.numel() / heads.width, heads.width})});
+  q_proj.backward(c, sum, all, x, s.u);
+  sum.run();
+}
+
+SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor residual,
+                                            const Positions& p) const {
+  const std::int64_t rows = x.rows(), D = heads.width;
+  auto dense = [&](std::int64_t n) { return c.saved.take({rows, n * D}, c.dtype); };
+  c.ops.enter(parent_of(o_proj.name));
+  Saved s;
+  Scope scratch(c.scratch);
+  project(c, s, x, p.parts && p.sharing == SequenceSharing::ulysses ? c.scratch : c.saved);
+  if (q_norm) {
+    q_norm->forward(c, rows_of(*q_norm, s.q), s.q_statistics, rows_of(*q_norm, s.q_raw));
+    k_norm->forward(c, rows_of(*k_norm, s.k), s.k_statistics, rows_of(*k_norm, s.k_raw));
+  }
+  c.ops.enter(parent_of(o_proj.name));
+  p.rotate(c, s.q, D, rotation, 1);
+  p.rotate(c, s.k, D, rotation, 1);
+  s.y = dense(heads.query);
+  attend_any(c, s, p);
+  s.o_u = o_proj.forward(c, y, s.y, residual);
+  return s;
+}
+
+void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& s,
+                             const Positions& p) const {
+  Scope scratch(c.scratch);
+  const std::int64_t rows = dy.rows(), D = heads.width;
+  auto dense = [&](std::int64_t n) { return c.scratch.take({rows, n * D}, c.dtype); };
+  Tensor all = fused() ? dense(heads.query + 2 * heads.key_value) : Tensor{};
+  const bool parts = fused() && !by_heads;
+  const std::int64_t keys = heads.query * D, values = keys + heads.key_value * D;
+  Tensor dq = parts ? all.columns(0, keys) : dense(heads.query),
+         dk = parts ? all.columns(keys, values) : dense(heads.key_value),
+         dv = parts ? all.columns(values, all.cols()) : dense(heads.key_value);
+  {
+    Scope inner(c.scratch);
+    Tensor da = dense(heads.query);
+    Sum sum(c.ops, da);
+    o_proj.backward(c, sum, dy, s.y, s.o_u);
+    sum.run();
+    c.ops.enter(parent_of(o_proj.name));
+    attend_any_back(c, dq, dk, dv, da, s, p);
+  }
+  p.rotate(c, dq, D, rotation, -1);
+  p.rotate(c, dk, D, rotation, -1);
+  if (q_norm) {
+    auto through = [&](const Norm& norm, Tensor& d, Tensor raw, Tensor statistics) {
+      Tensor into = c.scratch.take(d.shape, c.dtype);
+      c.ops.run(op::Fill{into, 0});
+      norm.backward(c, rows_of(norm, into), rows_of(norm, d), rows_of(norm, raw), statistics);
+      d = into;
+    };
+    through(*q_norm, dq, s.q_raw, s.q_statistics);
+    through(*k_norm, dk, s.k_raw, s.k_statistics);
+  }
+  projected_back(c, dx, dq, dk, dv, all, x, s);
+}
+
+void SelfAttention::cut(TensorRank t) {
+  const auto refuse = [&](const Linear& l, const char* why) {
+    throw UserError(Exit::config, str("distributed.tensor_parallel_size: ranks cannot share ", l.name, ", ",
+                                      why, ", yet; leave it out"));
+  };
+  if (q_norm && q_norm->width() != heads.width) refuse(q_proj, "whose norm is over all heads");
+  require_heads(heads.key_value, "num_key_value_heads", t);
+  const std::int64_t queries = heads.query * heads.width, keys = heads.key_value * heads.width;
+  if (by_heads)
+    q_proj.share(Cut::columns, t);
+  else if (fused())
+    q_proj.share(Cut::columns, t, {queries, keys, keys});
+  else
+    for (Linear* l : {&q_proj, &k_proj, &v_proj}) l->share(Cut::columns, t);
+  o_proj.share(Cut::rows, t);
+  all_heads = heads.query;
+  heads.query /= t.size;
+  first_head = heads.query * t.rank;
+  heads.key_value /= t.size;
+  for (auto* norm : {&q_norm, &k_norm})
+    if (*norm)  // of all heads, and each rank sees its own
+      for (Parameter* p : parameters_of(**norm)) p->summed = true;
+}
+
+void SelfAttention::visit(Visitor& v) {
+  if (fused())
+    q_proj.visit(v);
+  else
+    visit_all(v, {&q_proj, &k_proj, &v_proj});
+  o_proj.visit(v);
+  for (auto* norm : {&q_norm, &k_norm})
+    if (*norm) (*norm)->visit(v);
+}
+
+}  // namespace ft

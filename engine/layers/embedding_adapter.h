@@ -1,0 +1,18 @@
+// An addition to the rows that an embedding looks up, before the family's scale.
+#pragma once
+#include "engine/layers/visitor.h"
+#include "engine/pass/context.h"
+
+namespace ft {
+
+class EmbeddingAdapter {
+ public:
+  virtual ~EmbeddingAdapter() = default;
+  // y (ids, w) += the addition.
+  virtual void add(Ctx&, Tensor y, Tensor ids) const = 0;
+  // Own gradients +=; `padding` is the row without one.
+  virtual void backward(Ctx&, Tensor dy, Tensor ids, std::int64_t padding) const = 0;
+  virtual void visit(Visitor&) = 0;
+};
+
+}  // namespace ft

@@ -1,0 +1,117 @@
+// One step of a residual stream, around attention or an MLP:
+//   y = x + scale dropout(after(f(before(x)))),
+//   or, with the norm after the sum, y = after(x + scale dropout(f(before(x)))).
+// What there is not of it costs nothing: without scale, dropout and `after` f adds x by itself.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "engine/layers/dropout.h"
+#include "engine/layers/norm.h"
+#include "engine/ops/ops.h"
+
+namespace ft {
+
+struct Residual {
+  std::optional<Norm> before, after;
+  bool after_sum = false;  // `after` norms the stream, not what is added to it
+  float scale = 1;
+  Dropout dropout;
+  std::string name;  // of the mask
+
+  struct Saved {
+    Tensor before_statistics, after_statistics;
+    Tensor n;  // (rows, C) what `before` makes; empty: it is made again
+    Tensor z;  // (rows, C) what `after` norms
+  };
+  // keeps_input: what f reads, for backward.
+  Saved take(Ctx& c, std::int64_t rows, std::int64_t columns, bool keeps_input) const {
+    Saved s;
+    if (before) s.before_statistics = before->take_statistics(c.saved, rows);
+    if (before && keeps_input) s.n = c.save(rows, columns);
+    if (!after) return s;
+    s.after_statistics = after->take_statistics(c.saved, rows);
+    s.z = c.save(rows, columns);
+    return s;
+  }
+  // Whether backward needs what only the end of f makes.
+  bool needs_result() const { return after.has_value(); }
+
+  // What f reads: its norm of x, in n or in what is saved, or x itself.
+  Tensor input(Ctx& c, Tensor n, Tensor x, const Saved& s) const {
+    if (!before) return x;
+    const Tensor to = s.n ? s.n : n;
+    before->forward(c, to, s.before_statistics, x);
+    return to;
+  }
+  // The same in backward.
+  Tensor input_again(Ctx& c, Tensor n, Tensor x, const Saved& s) const {
+    return s.n ? s.n : input(c, n, x, s);
+  }
+  // f(y, residual): y = residual + f(...); the residual may be empty. y: empty: only what is saved is wanted.
+  template <class F>
+  void forward(Ctx& c, Tensor y, Tensor x, const Saved& s, const F& f) const {
+    const bool changes = scale != 1 || dropout.active(c);
+    if (!after && !changes) return f(y, x);
+    if (after && after_sum && !changes) {
+      f(s.z, x);
+    } else if (after && !after_sum) {
+      f(s.z, {});
+      norm_result(c, y, s);
+      if (y) finish(c, y, x);
+      return;
+    } else {
+      f(after ? s.z : y, {});
+      finish(c, after ? s.z : y, x);
+    }
+    if (after) norm_result(c, y, s);
+  }
+  // The gradient of f's result, in t or d itself; d becomes that of x by the way around f.
+  Tensor backward(Ctx& c, Tensor d, Tensor t, const Saved& s) const {
+    if (after && after_sum) {
+      c.ops.run(op::Fill{t, 0});
+      after->backward(c, t, d, s.z, s.after_statistics);
+      c.ops.run(op::Cast{.y = d, .x = t});
+    }
+    if (scale == 1 && !dropout.active(c) && (!after || after_sum)) return d;
+    if (!after || after_sum) {
+      c.ops.run(op::Multiply{.y = t, .x = d, .factor = scale});
+      dropout.apply(c, t, name);
+      return t;
+    }
+    Tensor own = d;
+    Scope scratch(c.scratch);
+    if (scale != 1 || dropout.active(c)) {
+      own = c.temporary(d.rows(), d.cols());
+      c.ops.run(op::Multiply{.y = own, .x = d, .factor = scale});
+      dropout.apply(c, own, name);
+    }
+    c.ops.run(op::Fill{t, 0});
+    after->backward(c, t, own, s.z, s.after_statistics);
+    return t;
+  }
+  // Whether backward needs memory for t.
+  bool takes(const Ctx& c) const { return after || scale != 1 || dropout.active(c); }
+  // d += the gradient of x by the way of f, whose input has dn.
+  void input_back(Ctx& c, Tensor d, Tensor dn, Tensor x, const Saved& s) const {
+    if (before) return before->backward(c, d, dn, x, s.before_statistics);
+    if (d) c.ops.run(op::Add{d, dn});
+  }
+
+ private:
+  // Backward needs the statistics even where nobody needs y.
+  void norm_result(Ctx& c, Tensor y, const Saved& s) const {
+    Scope scratch(c.scratch);
+    if (!y) y = c.temporary(s.z.rows(), s.z.cols());
+    after->forward(c, y, s.after_statistics, s.z);
+  }
+  // y becomes x + scale dropout(y).
+  void finish(Ctx& c, Tensor y, Tensor x) const {
+    if (scale == 1) return dropout.add(c, y, x, name);
+    dropout.apply(c, y, name);
+    c.ops.run(op::Multiply{.y = y, .x = y, .factor = scale});
+    c.ops.run(op::Add{y, x});
+  }
+};
+
+}  // namespace ft

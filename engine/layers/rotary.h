@@ -1,0 +1,48 @@
+// Rotary positions (Su et al. 2021): tables of cos and sin.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "engine/core/batch.h"
+#include "engine/layers/positions.h"
+
+namespace ft {
+
+// cos and sin of position * frequency, times a factor: (positions, D / 2) each, row-major, in f32 as
+// transformers computes them.
+struct RotaryTable {
+  std::vector<float> cos, sin;
+  std::vector<float> frequencies;  // (D / 2)
+};
+
+class Rotary {
+ public:
+  // Inverse frequencies (D / 2) for sequences of up to `length` tokens.
+  using Frequencies = std::function<std::vector<float>(std::int64_t length)>;
+
+  // factor: multiplies cos and sin.
+  explicit Rotary(Frequencies frequencies, double factor = 1)
+      : frequencies_(std::move(frequencies)), factor_(factor) {}
+
+  // A table of at least this many positions, for sequences of up to that length. Existing rows stay: all
+  // sequences share them, unless their length changes the frequencies.
+  const RotaryTable& cover(std::int64_t positions);
+  // The same for single tokens: one row for each new token of every sequence. Where the frequencies depend on
+  // the length, this follows transformers with a cache: a token is rotated by the frequencies of its
+  // sequence's length when it came, and stays so.
+  RotaryTable rows(const Continuation&) const;
+
+  // Tables and positions of a pass, in c.saved; starts is valid as long as the batch.
+  Positions upload(Ctx&, const Batch&);
+  Positions upload(Ctx&, const Continuation&, const CachedRows&) const;
+
+ private:
+  static Positions upload_part(Ctx&, const Batch&, const RotaryTable&);
+  void add_position(RotaryTable&, const std::vector<float>& frequencies, std::int64_t position) const;
+
+  Frequencies frequencies_;
+  double factor_;
+  RotaryTable table_;  // of the longest batch so far
+};
+
+}  // namespace ft

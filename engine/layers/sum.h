@@ -1,0 +1,63 @@
+// A sum of products, as layers add them up.
+#pragma once
+#include <array>
+#include <string_view>
+
+#include "engine/ops/ops.h"
+#include "engine/pass/context.h"
+
+namespace ft {
+
+// y = c + the sum of everything added, written once: a Linear, its adapter and a residual, or the gradient of
+// an input that several Linears share. With an empty y nothing is wanted, and nothing is computed.
+class Sum {
+ public:
+  // alpha: of what is added, not of c.
+  Sum(Ops& ops, Tensor y, Tensor c = {}, float alpha = 1)
+      : ops_(ops), y_(y), c_(c), alpha_(alpha), goes_on_(c) {}
+  explicit operator bool() const { return static_cast<bool>(y_); }
+
+  void add(const Term& term) {
+    if (!y_) return;
+    if (count_ == terms_.size()) flush();
+    terms_[count_] = term;
+    terms_[count_++].where = ops_.where();
+  }
+  // A tensor that lives until run(); of sums whose alpha is 1.
+  void add(Tensor whole) {
+    if (!y_) return;
+    require(alpha_ == 1, "a sum adds whole tensors as they are");
+    flush();
+    ops_.run(op::Add{y_, whole});
+  }
+  // What is added is a part of it, and other ranks have the rest: run() adds them up. Not where the sum goes
+  // on with a c: who began it does so.
+  void among_ranks(Ctx& c, std::string_view of) {
+    ranks_ = &c;
+    of_ = of;
+  }
+  void run() {
+    if (y_ && count_ > 0) flush();
+    if (y_ && ranks_ && !goes_on_ && !ranks_->parts_stay) add_up(*ranks_, y_, of_);
+  }
+
+ private:
+  void flush() {
+    if (count_ == 0 && c_.data == y_.data) return;
+    require(count_ > 0, "a sum begins with a product");
+    ops_.run(op::Products{.y = y_, .terms = {terms_.data(), count_}, .alpha = alpha_, .c = c_});
+    c_ = y_;
+    count_ = 0;
+  }
+
+  Ops& ops_;
+  Tensor y_, c_;
+  float alpha_;
+  std::array<Term, 8> terms_{};
+  std::size_t count_ = 0;
+  bool goes_on_;
+  Ctx* ranks_ = nullptr;
+  std::string_view of_;
+};
+
+}  // namespace ft

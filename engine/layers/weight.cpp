@@ -1,0 +1,109 @@
+#include "engine/layers/weight.h"
+
+#include <algorithm>
+
+#include "engine/core/error.h"
+#include "engine/ops/ops.h"
+
+namespace ft {
+
+void Weight::add_grad(Ctx& c, Tensor dy, Tensor x) const {
+  const Tensor dw = grad();
+  if (!dw) return;
+  const Term term = inputs_first() ? Term{x, Trans::yes, dy, Trans::no} : Term{dy, Trans::yes, x, Trans::no};
+  product(c.ops, dw, term, 1, dw);
+}
+
+FourBitWeight::FourBitWeight(const std::string& name, Shape s, FourBitForm f)
+    : form(f), shape(s), whole_form(f), whole(s) {
+  const std::int64_t n = shape.numel(), blocks = form.blocks(n);
+  const auto part = [](std::string called, std::int64_t size, DType dtype) {
+    return Parameter{.name = std::move(called), .shape = {size}, .dtype = dtype, .stands_for = 0};
+  };
+  codes = part(name, (n + 1) / 2, DType::u8);
+  codes.stands_for = n;
+  absmax = part(name + ".absmax", blocks, form.nested ? DType::u8 : DType::f32);
+  if (!form.nested) return;
+  nested_absmax = part(name + ".nested_absmax", (blocks + kNestedBlock - 1) / kNestedBlock, DType::f32);
+  nested_offset = part(name + ".nested_offset", 1, DType::f32);
+}
+
+Term FourBitWeight::times(Tensor x, Trans t) const {
+  return {x,
+          Trans::no,
+          {},
+          t,
+          {form, shape, codes.value, absmax.value, nested_absmax.value, nested_offset.value}};
+}
+
+bool FourBitWeight::divides(int axis, int size, const Parts& parts) const {
+  const std::int64_t step = axis == 0 ? shape[1] : 1, end = shape[axis] * step;
+  for (int r = 0; r < size; ++r)
+    for (const Portion::Run& run : part_of_axis(shape[axis], step, {r, size}, parts).runs) {
+      const bool last = axis == 0 && run.begin + run.count == end;  // its last block may be shorter
+      if (run.begin % form.block != 0 || (!last && (run.begin + run.count) % form.block != 0)) return false;
+    }
+  return true;
+}
+
+// Each part is whole blocks.
+void FourBitWeight::cut(int axis, TensorRank t, const Parts& parts) {
+  if (!divides(axis, t.size, parts)) {
+    std::string sizes;
+    for (int n = 1; n <= std::min<std::int64_t>(shape[axis], 64); ++n)
+      if (divides(axis, n, parts)) sizes += str(sizes.empty() ? "" : ", ", n);
+    throw UserError(Exit::config, str("distributed.tensor_parallel_size: ", t.size, " ranks cannot share ",
+                                      codes.name, " ", to_string(shape), " at the borders of its blocks of ",
+                                      form.block, " elements in 4 bits; sizes that would do: ", sizes));
+  }
+  const std::int64_t step = axis == 0 ? shape[1] : 1, groups = axis == 0 ? 1 : shape[0];
+  const std::int64_t n = shape[axis] * step;
+  const AxisPart kept = part_of_axis(shape[axis], step, t, parts);
+  shape.dims[axis] = kept.places;
+  const auto keep = [&](Parameter& p, std::int64_t each) {
+    Portion s{p.shape, ceil_div(n, each)};
+    for (const Portion::Run& run : kept.runs) s.runs.push_back({run.begin / each, ceil_div(run.count, each)});
+    keep_portion(p, s);
+    p.shape = {groups * s.own()};
+  };
+  keep(codes, 2);
+  keep(absmax, form.block);
+  if (!form.nested) return;
+  form.nested = false;
+  absmax.dtype = DType::f32;
+  absmax.stored = {};
+}
+
+void FourBitWeight::visit(Visitor& v) {
+  v.parameter(codes);
+  v.parameter(absmax);
+  if (!form.nested) return;
+  v.parameter(nested_absmax);
+  v.parameter(nested_offset);
+}
+
+Int8Weight::Int8Weight(const Parameter& dense, bool inputs_first)
+    : shape(dense.shape), inputs_first_(inputs_first) {
+  const std::int64_t n = shape.numel();
+  codes = {.name = dense.name, .shape = {n}, .dtype = DType::u8, .stands_for = n};
+  codes.stored_as = dense.stored_as;
+  scales = {.name = dense.name + ".scales", .shape = {int8_blocks(n)}, .dtype = DType::f32, .stands_for = 0};
+}
+
+Term Int8Weight::times(Tensor x, Trans t) const {
+  if (inputs_first_) t = t == Trans::yes ? Trans::no : Trans::yes;
+  Term term{x, Trans::no, {}, t};
+  term.int8 = {shape, codes.value, scales.value};
+  return term;
+}
+
+void Int8Weight::visit(Visitor& v) {
+  v.parameter(codes);
+  v.parameter(scales);
+}
+
+void Int8Weight::cut(int, TensorRank, const Parts&) {
+  throw UserError(Exit::config, "distributed.tensor_parallel_size: weights in 8 bits are not shared out");
+}
+
+}  // namespace ft

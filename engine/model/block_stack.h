@@ -1,0 +1,348 @@
+// The loop over blocks, once for all models: residency, recomputation (Chen et al. 2016), backward,
+// reduction.
+//
+// A Block has: types Saved and Side;
+//   Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;
+//     y is empty where the block runs again before its backward, which makes by itself what only y needed.
+//   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
+//     d: dy in, dx out
+//   void visit(Visitor&).
+// It may have
+//   void take_apart(ParameterStore&, std::vector<Parameter*>&);
+// which gives the store units of its own for some of the block's parameters, asks for them itself
+// (Ctx::store), and leaves the others.
+// And Side a member
+//   Side of(Ctx&, const PickedRows&) const;
+// which is the same of some of the rows, while the picked live.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <ranges>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/core/error.h"
+#include "engine/layers/keep.h"
+#include "engine/layers/picked_rows.h"
+#include "engine/layers/visitor.h"
+#include "engine/ops/ops.h"
+#include "engine/parallel/stage.h"
+#include "engine/pass/context.h"
+#include "engine/zero/parameter_store.h"
+
+namespace ft {
+
+template <class Block>
+class BlockStack {
+ public:
+  std::span<Block> blocks;  // all of the model's, which has them
+  std::string name;         // in Hugging Face's model, such as model.layers
+  Stage stage;              // whose blocks are run here; below, they are counted from its first
+  std::vector<int> units;   // of each block, in the store
+  std::size_t first = 0;    // blocks before this one, and what feeds it, need no gradient
+  // The first blocks, this many, keep only their input and run again before their backward. The model's last
+  // block, whose backward directly follows its forward, runs only its MLP again, unless the number is larger
+  // than the stack.
+  std::int64_t recomputed = 0;
+  std::int64_t whole = 0;  // the last blocks, this many, keep also what is cheap to make again
+  // The first of this many in a row keeps its input; the others' are recomputed from it, in
+  // another forward before the backward of them all.
+  std::int64_t segment = 1;
+
+  std::vector<bool> drops;  // (blocks) random-LTD: sees only a part of the tokens in forward; empty: none
+
+  // The number of blocks that run here.
+  std::int64_t size() const { return stage.size == 1 ? std::ssize(blocks) : stage.end - stage.begin; }
+  // Several passes may be between forward and backward, each in a slot: from here on this one is meant.
+  void turn_to(std::size_t slot) {
+    if (flights_.size() <= std::max(slot, slot_)) flights_.resize(std::max(slot, slot_) + 1);
+    for (const std::size_t with : {slot_, slot}) {
+      hidden_.swap(flights_[with].hidden);
+      saved_.swap(flights_[with].saved);
+      marks_.swap(flights_[with].marks);
+    }
+    slot_ = slot;
+  }
+
+  void visit(Visitor& v) {
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      v.block(str(name, ".", i));
+      blocks[i].visit(v);
+    }
+  }
+  // Gives the store a unit for each block. all: every block's input has a gradient, for something before the
+  // stack or beside it.
+  void add_units(ParameterStore& store, bool all) {
+    units.clear();
+    names_.clear();
+    first = count();
+    for (std::size_t i = 0; i < count(); ++i) {
+      names_.push_back(str(name, ".", stage.begin + static_cast<std::int64_t>(i)));
+      std::vector<Parameter*> own = parameters_of(block(i));
+      if constexpr (requires { block(i).take_apart(store, own); }) block(i).take_apart(store, own);
+      units.push_back(store.add_unit(names_.back(), own));
+      if (first == count() && (all || any_trained(block(i)))) first = i;
+    }
+  }
+
+  // Random-LTD in these blocks. UserError (exit 2) where there are no such blocks, or not `all` of them.
+  void drop_tokens(const std::vector<std::int64_t>& dropping, std::int64_t all) {
+    if (all != size())
+      throw UserError(Exit::config,
+                      str(kRandomLtd, ".total_layer_num: ", all, ", and ", name, " has ", size(), " blocks"));
+    drops.assign(blocks.size(), false);
+    for (const std::int64_t i : dropping) {
+      if (i >= size())
+        throw UserError(Exit::config, str(kRandomLtd, ".random_ltd_layer_id: ", i, " is not below ", size(),
+                                          "; blocks count from 0"));
+      drops[static_cast<std::size_t>(i)] = true;
+    }
+  }
+
+  // x stays as it is. What backward needs is taken from c.saved, and so is the result, unless it goes to y.
+  // kept_starts: of the batch.
+  Tensor forward(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side,
+                 std::span<const std::int32_t> kept_starts = {}, Tensor y = {}) {
+    expect_own(store, units);
+    c.store = &store;
+    pick(c, side, kept_starts);
+    hidden_.assign(count() + 1, {});
+    saved_.assign(count(), {});
+    marks_.assign(count(), 0);
+    hidden_[0] = x;
+    for (std::size_t begin = 0, end = 0; begin < count(); begin = end) {
+      end = end_of_segment(begin);
+      marks_[begin] = c.saved.mark();
+      c.ops.enter(names_[begin]);
+      if (begin == 0) begin_leaving(c, x);
+      if (leaves(c, end))
+        hidden_[end] = turn(c, end);
+      else
+        hidden_[end] = end == count() && y ? y : c.save(x.rows(), x.cols());
+      const std::int64_t mark = c.saved.mark();
+      Tensor between[2];
+      for (std::size_t i = begin; i < end; ++i) {
+        Tensor& turn = between[i % 2];
+        if (i + 1 < end) hidden_[i + 1] = turn = turn ? turn : c.save(x.rows(), x.cols());
+        run(c, store, i, side);
+      }
+      if (kept(begin) == Keep::nothing) c.saved.rewind(mark);
+      if (leaves(c, end)) passing_[end].moved = c.inputs->depot.put(passing_[end].at, flat(hidden_[end]));
+    }
+    return hidden_.back();
+  }
+
+  // Forward with nothing kept but the result: two hidden states take turns.
+  Tensor evaluate(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side) {
+    expect_own(store, units);
+    c.store = &store;
+    Tensor y[2] = {x, c.save(x.rows(), x.cols())};
+    for (std::size_t i = 0; i < count(); ++i) {
+      Use use(store, units[i], false);
+      Scope forget(c.saved);
+      block(i).forward(c, y[(i + 1) % 2], y[i % 2], side, Keep::nothing);
+    }
+    return y[count() % 2];
+  }
+
+  // d: the gradient of the result in, of x out (only where input_grad says that it is wanted). Gives back
+  // what was taken from c.saved in forward and since.
+  void backward(Ctx& c, ParameterStore& store, Tensor d, const typename Block::Side& side, bool input_grad) {
+    expect_own(store, backward_units());
+    c.store = &store;
+    each_segment_back([&](std::size_t begin, std::size_t end) {
+      if (kept(begin) == Keep::nothing) c.saved.rewind(marks_[begin]);
+      for (std::size_t i = begin; i + 1 < end; ++i) {
+        marks_[i] = c.saved.mark();
+        hidden_[i + 1] = c.save(d.rows(), d.cols());
+        during(c.ops.phases(), Phase::recompute, [&] { run(c, store, i, side); });
+        marks_[i + 1] = c.saved.mark();
+      }
+      for (std::size_t i = end; i-- > begin;) {
+        bring_back(c, i);
+        Use use(store, units[i], true);
+        Ctx room = room_of(c, i);
+        if (kept(i) == Keep::nothing) {
+          c.saved.rewind(marks_[i]);  // the next block's input
+          Scope forget(c.scratch);
+          during(c.ops.phases(), Phase::recompute,
+                 [&] { saved_[i] = run_block(room, i, {}, side, Keep::all); });
+        }
+        run_block_back(room, i, d, side, input_grad || i > first);
+        store.reduce(units[i], true);
+        c.saved.rewind(marks_[i]);  // the blocks below may take it
+        if (c.again) c.again->rewind(0);
+      }
+    });
+    if (c.inputs) c.inputs->used = inputs_mark_;
+  }
+
+  // In the order that backward uses them.
+  std::vector<int> backward_units() const {
+    std::vector<int> order;
+    each_segment_back([&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i + 1 < end; ++i) order.push_back(units[i]);
+      for (std::size_t i = end; i-- > begin;) order.push_back(units[i]);
+    });
+    return order;
+  }
+
+ private:
+  std::size_t count() const { return static_cast<std::size_t>(size()); }
+  Block& block(std::size_t i) { return blocks[static_cast<std::size_t>(stage.begin) + i]; }
+
+  // A model that does not say what its whole pass uses still has its blocks gathered ahead.
+  static void expect_own(ParameterStore& store, const std::vector<int>& order) {
+    if (!store.expects()) store.expect(order);
+  }
+
+  Keep kept(std::size_t block) const {
+    const auto number = static_cast<std::int64_t>(block) + 1;
+    const bool follows = number == size() && stage.last();
+    if (block < first || recomputed > number || (recomputed == number && !follows)) return Keep::nothing;
+    if (recomputed == number) return Keep::but_the_mlp;
+    return number > size() - whole ? Keep::whole : Keep::all;
+  }
+
+  // Blocks [begin, end) keep nothing but the input of the first of them; or there is one, which may.
+  std::size_t end_of_segment(std::size_t begin) const {
+    if (begin < first) return first;
+    std::size_t end = begin + 1;
+    while (kept(begin) == Keep::nothing && end < count() && kept(end) == Keep::nothing &&
+           end < begin + static_cast<std::size_t>(segment))
+      ++end;
+    return end;
+  }
+  void each_segment_back(auto f) const {
+    std::vector<std::size_t> begins;
+    for (std::size_t begin = first; begin < count(); begin = end_of_segment(begin)) begins.push_back(begin);
+    std::size_t end = count();
+    while (!begins.empty()) {
+      f(begins.back(), end);
+      end = begins.back();
+      begins.pop_back();
+    }
+  }
+
+  // The inputs of blocks that run again wait at c.inputs; these many are on the device at once, each in its
+  // turn: one is made or used, others leave or come.
+  static constexpr std::size_t kTurns = 3;
+  struct Passing {
+    std::int64_t at = 0;
+    std::optional<Depot::Ticket> moved;  // to its home, or back
+    bool back = false;
+  };
+  bool leaves(const Ctx& c, std::size_t input) const {
+    return c.inputs && segment == 1 && input > first && input < count() && kept(input) == Keep::nothing;
+  }
+  static Tensor flat(const Tensor& t) { return {t.data, t.dtype, {t.rows() * t.stride}}; }
+
+  void begin_leaving(Ctx& c, const Tensor& x) {
+    passing_.assign(count(), {});
+    if (!c.inputs) return;
+    inputs_mark_ = c.inputs->used;
+    const bool any = std::ranges::any_of(std::views::iota(std::size_t{0}, count()),
+                                         [&](std::size_t i) { return leaves(c, i); });
+    for (Tensor& turn : turns_) turn = any ? c.save(x.rows(), x.cols()) : Tensor{};
+  }
+  // Room for the input of a block, when the one before it in this place has left.
+  Tensor turn(Ctx& c, std::size_t input) {
+    const Tensor place = turns_[input % kTurns];
+    if (input >= kTurns && passing_[input - kTurns].moved)
+      c.inputs->depot.finish(*passing_[input - kTurns].moved);
+    passing_[input].at = c.inputs->take(flat(place).bytes());
+    return place;
+  }
+  // The input of block i; those of the blocks below come meanwhile.
+  void bring_back(Ctx& c, std::size_t i) {
+    for (std::size_t k = i + 1; k-- > 0 && k + kTurns > i;) {
+      if (!leaves(c, k) || passing_[k].back) continue;
+      passing_[k].moved = c.inputs->depot.fetch(flat(hidden_[k]), passing_[k].at);
+      passing_[k].back = true;
+    }
+    if (leaves(c, i)) c.inputs->depot.finish(*passing_[i].moved);
+  }
+
+  void run(Ctx& c, ParameterStore& store, std::size_t i, const typename Block::Side& side) {
+    Use use(store, units[i], false);
+    c.ops.enter(names_[i]);
+    Ctx room = room_of(c, i);
+    const std::int64_t mark = room.saved.mark();
+    saved_[i] = run_block(room, i, hidden_[i + 1], side, kept(i));
+    if (kept(i) == Keep::nothing) room.saved.rewind(mark);  // but its result
+    c.ops.enter(names_[i]);
+  }
+  // Where what a block makes is kept, if only until its pass ends.
+  Ctx room_of(const Ctx& c, std::size_t i) const {
+    return kept(i) == Keep::nothing && c.again ? c.keeping_in(*c.again) : c;
+  }
+
+  // What the blocks that drop tokens see in this pass, until the caller rewinds c.saved.
+  void pick(Ctx& c, const typename Block::Side& side, std::span<const std::int32_t> kept_starts) {
+    parts_.clear();
+    if (drops.empty() || kept_starts.empty()) return;
+    parts_.resize(count());
+    for (std::size_t i = 0; i < count(); ++i) {
+      if (!drops[i]) continue;
+      Part& part = parts_[i].emplace();
+      part.picked = pick_rows(side.starts, kept_starts, c.random.with("random_ltd").with(str(name, ".", i)));
+      part.rows = upload(c, part.picked.rows);
+      part.side = side.of(c, part.picked);
+    }
+  }
+  bool sees_part(std::size_t i) const { return !parts_.empty() && parts_[i]; }
+
+  typename Block::Saved run_block(Ctx& c, std::size_t i, Tensor y, const typename Block::Side& side,
+                                  Keep keep) {
+    const Tensor x = hidden_[i];
+    if (!sees_part(i)) return block(i).forward(c, y, x, side, keep);
+    Scope scratch(c.scratch);
+    const Part& part = *parts_[i];
+    const Tensor seen = c.temporary(part.rows.numel(), x.cols());
+    const Tensor made = y ? c.temporary(part.rows.numel(), x.cols()) : Tensor{};
+    c.ops.run(op::GatherRows{.y = seen, .x = x, .rows = part.rows});
+    auto saved = block(i).forward(c, made, seen, part.side, keep);
+    if (!y) return saved;
+    c.ops.run(op::Cast{.y = y, .x = x});
+    c.ops.run(op::ScatterRows{.y = y, .x = made, .rows = part.rows});
+    return saved;
+  }
+  // What passes by keeps its gradient.
+  void run_block_back(Ctx& c, std::size_t i, Tensor d, const typename Block::Side& side, bool input_grad) {
+    if (!sees_part(i)) return block(i).backward(c, d, hidden_[i], saved_[i], side, input_grad);
+    Scope scratch(c.scratch);
+    const Part& part = *parts_[i];
+    const Tensor seen = c.temporary(part.rows.numel(), d.cols()), own = c.temporary(seen.rows(), d.cols());
+    c.ops.run(op::GatherRows{.y = seen, .x = hidden_[i], .rows = part.rows});
+    c.ops.run(op::GatherRows{.y = own, .x = d, .rows = part.rows});
+    block(i).backward(c, own, seen, saved_[i], part.side, input_grad);
+    if (input_grad) c.ops.run(op::ScatterRows{.y = d, .x = own, .rows = part.rows});
+  }
+
+  struct Part {
+    PickedRows picked;
+    Tensor rows;  // the picked, on the device
+    typename Block::Side side;
+  };
+  std::vector<std::optional<Part>> parts_;  // empty: all blocks see all rows
+
+  std::vector<Passing> passing_;  // (blocks) their inputs
+  std::array<Tensor, kTurns> turns_{};
+  std::int64_t inputs_mark_ = 0;  // of c.inputs
+
+  std::vector<std::string> names_;  // of the blocks
+  std::vector<Tensor> hidden_;      // inputs of the blocks, and the result; not all of them at all times
+  std::vector<typename Block::Saved> saved_;
+  std::vector<std::int64_t> marks_;  // of c.saved, before each block
+  struct Flight {                    // the last three, of another slot
+    std::vector<Tensor> hidden;
+    std::vector<typename Block::Saved> saved;
+    std::vector<std::int64_t> marks;
+  };
+  std::vector<Flight> flights_;
+  std::size_t slot_ = 0;
+};
+
+}  // namespace ft

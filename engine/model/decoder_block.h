@@ -1,0 +1,40 @@
+// A block of a decoder: attention and an MLP, each a step of the residual stream, one after the other or side
+// by side. Families differ in the norms around the two and in how they are made.
+#pragma once
+#include "engine/layers/attention.h"
+#include "engine/layers/mlp.h"
+#include "engine/layers/moe.h"
+#include "engine/layers/residual.h"
+
+namespace ft {
+
+struct DecoderBlock {
+  Residual attended, fed;  // around attention, around the MLP
+  SelfAttention attention;
+  Mlp mlp;
+  std::optional<Moe> moe;  // in place of mlp
+  bool parallel = false;   // both read x: y = x + attention + mlp (GPT-J, GPT-NeoX)
+
+  using Side = Positions;
+  struct Saved {
+    Residual::Saved attended, fed;
+    Tensor h;  // (rows, C) between the two; not when parallel
+    SelfAttention::Saved attention;
+    Mlp::Saved mlp;  // and the statistics before it: of a block that runs again, not before its backward
+    Moe::Saved moe;
+  };
+  Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;
+  void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
+  void visit(Visitor&);
+  void cut(TensorRank);
+  void take_apart(ParameterStore& store, std::vector<Parameter*>& parameters) {
+    if (moe) moe->take_apart(store, parameters);
+  }
+  void share_rows(std::int64_t ranks, SequenceSharing by) const { attention.share_rows(ranks, by); }
+
+ private:
+  void mlp_back(Ctx&, Tensor d, Tensor into, Tensor x, const Saved&, const Side&, bool wanted) const;
+  void attention_back(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
+};
+
+}  // namespace ft

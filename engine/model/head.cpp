@@ -1,0 +1,262 @@
+#include "engine/model/head.h"
+
+#include <algorithm>
+
+#include "engine/layers/sum.h"
+
+namespace ft {
+namespace {
+
+Tensor part(const Tensor& t, std::int64_t begin, std::int64_t end) {
+  return {t.data + begin * size_of(t.dtype), t.dtype, {end - begin}};
+}
+
+// A vector as a column.
+Tensor column(const Tensor& t) { return {t.data, t.dtype, {t.numel(), 1}}; }
+
+}  // namespace
+
+// Products of few rows leave a GPU's multiprocessors idle, and each reads the whole matrix.
+std::int64_t Head::chunk_rows(Device d) const {
+  const bool gpu = d.kind == Device::Kind::cuda;
+  const std::int64_t elements = gpu ? 1 << 26 : 1 << 24, most = gpu ? 2048 : 1024;
+  return std::clamp(elements / lm_head.whole_out() / 64 * 64, std::int64_t{128}, most);
+}
+
+// With a rank's part of the vocabulary it takes the sums of all parts' logits; the logits of a row never come
+// together.
+void Head::cross_entropy(Ctx& c, op::CrossEntropy op) const {
+  if (lm_head.cut == Cut::none) return c.ops.run(op);
+  Communicator& ranks = *c.tensor();
+  Scope scratch(c.scratch);
+  const std::int64_t rows = op.targets.numel(), each = op::LogitSums::kCount;
+  const Tensor own = c.scratch.take({rows, each}, DType::f32),
+               all = c.scratch.take({ranks.size() * rows, each}, DType::f32);
+  c.ops.run(op::LogitSums{.y = own, .logits = op.logits, .targets = op.targets, .first = lm_head.first});
+  ranks.enter(lm_head.name);
+  ranks.all_gather(all, own);
+  op.sums = all;
+  op.first = lm_head.first;
+  op.classes = lm_head.whole;
+  c.ops.run(op);
+}
+
+// x: the rows of targets from `begin` on. Rows of a CPU's chunk share a mask, on GPUs too. Its name has the
+// number of the chunk's first row among all ranks' targets; c.numbers has that of this rank's first.
+void Head::drop(Ctx& c, Tensor x, std::int64_t begin) const {
+  if (!dropout.active(c)) return;
+  const std::int64_t chunk = chunk_rows({}), first = c.numbers.first + begin, end = first + x.rows();
+  for (std::int64_t from = first; from < end;) {
+    const std::int64_t row = from % chunk, to = std::min(end, from - row + chunk);
+    const Tensor part = x.slice(from - first, to - first);
+    c.ops.run(op::Dropout{.y = part,
+                          .x = part,
+                          .p = dropout.p,
+                          .random = dropout.mask(c, mask_of(from - row)),
+                          .first_row = row});
+    from = to;
+  }
+}
+
+// Takes rows [begin, end) of all requested ones.
+Head::Chunk Head::project(Ctx& c, Tensor x, const Tensor& all, std::int64_t begin, std::int64_t end,
+                          float temperature) const {
+  const std::int64_t n = end - begin, C = x.cols();
+  Chunk k;
+  k.x = c.temporary(n, C);
+  k.n = norm ? c.temporary(n, C) : k.x;
+  if (norm) k.statistics = norm->take_statistics(c.scratch, n);
+  k.logits = c.temporary(n, lm_head.out);
+  c.ops.enter(norm ? norm->name() : lm_head.name);
+  c.ops.run(op::GatherRows{.y = k.x, .x = x, .rows = part(all, begin, end)});
+  if (norm) norm->forward(c, k.n, k.statistics, k.x);
+  drop(c, k.n, begin);
+  k.read = narrow ? c.temporary(n, lm_head.in) : k.n;
+  if (narrow) k.narrow_adapter = narrow->forward(c, k.read, k.n);
+  k.adapter = lm_head.forward(c, k.logits, k.read, {}, scale / temperature);
+  if (cap > 0) c.ops.run(op::SoftCap{.y = k.logits, .x = k.logits, .cap = cap / temperature});
+  return k;
+}
+
+void Head::forward(Ctx& c, Tensor loss, Tensor x, const Targets& t, float smoothing) const {
+  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
+  for (std::int64_t begin = 0; begin < total; begin += chunk) {
+    const std::int64_t end = std::min(total, begin + chunk);
+    Scope scratch(c.scratch), saved(c.saved);
+    Chunk k = project(c, x, t.rows, begin, end);
+    Tensor losses = c.scratch.take({end - begin}, DType::f32);
+    c.ops.enter("loss");
+    cross_entropy(
+        c, {.loss = losses, .logits = k.logits, .targets = part(t.ids, begin, end), .smoothing = smoothing});
+    c.ops.run(op::Sum{loss, losses});
+  }
+}
+
+void Head::forward_backward(Ctx& c, Tensor loss, Tensor d, Tensor x, const Targets& t, float loss_scale,
+                            float smoothing) const {
+  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
+  c.begin(Phase::backward);
+  c.ops.run(op::Fill{d, 0});
+  for (std::int64_t begin = 0; begin < total; begin += chunk) {
+    const std::int64_t end = std::min(total, begin + chunk);
+    Scope scratch(c.scratch), saved(c.saved);
+    c.begin(Phase::forward);
+    Chunk k = project(c, x, t.rows, begin, end);
+    Tensor losses = c.scratch.take({end - begin}, DType::f32);
+    c.ops.enter("loss");
+    cross_entropy(c, {.loss = losses,
+                      .logits = k.logits,
+                      .targets = part(t.ids, begin, end),
+                      .scale = loss_scale * scale,
+                      .smoothing = smoothing,
+                      .gradient = true,
+                      .cap = cap});
+    c.ops.run(op::Sum{loss, losses});
+    c.begin(Phase::backward);
+    back(c, d, k, part(t.rows, begin, end), begin);
+  }
+}
+
+void Head::forward(Ctx& c, LogitLoss& of, Tensor loss, Tensor x, const Targets& t) const {
+  require(lm_head.cut == Cut::none, "a loss of whole logits, which no rank has");
+  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
+  for (std::int64_t begin = 0; begin < total; begin += chunk) {
+    const std::int64_t end = std::min(total, begin + chunk);
+    Scope scratch(c.scratch), saved(c.saved);
+    const Chunk k = project(c, x, t.rows, begin, end);
+    const Tensor losses = c.scratch.take({end - begin}, DType::f32);
+    c.ops.enter("loss");
+    of.run(c, {.losses = losses, .logits = k.logits, .targets = part(t.ids, begin, end), .begin = begin});
+    c.ops.run(op::Sum{loss, losses});
+  }
+}
+
+void Head::forward_backward(Ctx& c, LogitLoss& of, Tensor loss, Tensor d, Tensor x, const Targets& t,
+                            float loss_scale) const {
+  require(lm_head.cut == Cut::none, "a loss of whole logits, which no rank has");
+  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
+  c.begin(Phase::backward);
+  c.ops.run(op::Fill{d, 0});
+  for (std::int64_t begin = 0; begin < total; begin += chunk) {
+    const std::int64_t end = std::min(total, begin + chunk);
+    Scope scratch(c.scratch), saved(c.saved);
+    c.begin(Phase::forward);
+    const Chunk k = project(c, x, t.rows, begin, end);
+    const Tensor losses = c.scratch.take({end - begin}, DType::f32);
+    c.ops.enter("loss");
+    of.run(c, {.losses = losses,
+               .logits = k.logits,
+               .targets = part(t.ids, begin, end),
+               .begin = begin,
+               .scale = loss_scale * scale,
+               .cap = cap,
+               .gradient = true});
+    c.ops.run(op::Sum{loss, losses});
+    c.begin(Phase::backward);
+    back(c, d, k, part(t.rows, begin, end), begin);
+  }
+}
+
+void Head::value_of(Ctx& c, const Chunk& k, const RowValues& to, const Targets& t, std::int64_t begin,
+                    std::int64_t end) const {
+  c.ops.enter("loss");
+  const Tensor values = part(to.values, begin, end), ids = part(t.ids, begin, end);
+  if (kind == HeadKind::scores) return c.ops.run(op::Cast{column(values), k.logits});
+  cross_entropy(c, {.loss = values, .logits = k.logits, .targets = ids});
+  if (to.statistics)
+    c.ops.run(op::LogitStatistics{.y = to.statistics.slice(begin, end), .logits = k.logits, .targets = ids});
+}
+
+RowValues Head::values_of(Ctx& c, const RowLoss& loss, Tensor x, const Targets& t) const {
+  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
+  require(!loss.wants_statistics() || lm_head.cut == Cut::none,
+          "statistics of whole logits, which no rank has");
+  RowValues v{c.scratch.take({total}, DType::f32), {}, kind == HeadKind::scores};
+  if (loss.wants_statistics() && !v.scores)
+    v.statistics = c.scratch.take({total, op::LogitStatistics::kCount}, DType::f32);
+  for (std::int64_t begin = 0; begin < total; begin += chunk) {
+    const std::int64_t end = std::min(total, begin + chunk);
+    Scope scratch(c.scratch), saved(c.saved);
+    value_of(c, project(c, x, t.rows, begin, end, loss.temperature()), v, t, begin, end);
+  }
+  return v;
+}
+
+void Head::forward(Ctx& c, RowLoss& loss, Tensor x, const Targets& t) const {
+  Scope scratch(c.scratch);
+  loss.weigh(c, values_of(c, loss, x, t), {});
+}
+
+void Head::forward_backward(Ctx& c, RowLoss& loss, Tensor d, Tensor x, const Targets& t) const {
+  Scope all(c.scratch);
+  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
+  c.begin(Phase::forward);
+  const RowValues values = values_of(c, loss, x, t);
+  const Tensor weights = c.scratch.take({total}, DType::f32);
+  loss.weigh(c, values, weights);
+  c.begin(Phase::backward);
+  c.ops.run(op::Fill{d, 0});
+  for (std::int64_t begin = 0; begin < total; begin += chunk) {
+    const std::int64_t end = std::min(total, begin + chunk);
+    Scope scratch(c.scratch), saved(c.saved);
+    Chunk k = project(c, x, t.rows, begin, end, loss.temperature());
+    const Tensor own = part(weights, begin, end);
+    if (kind == HeadKind::scores) {
+      c.ops.run(op::Cast{k.logits, column(own)});
+    } else {
+      c.ops.enter("loss");
+      cross_entropy(c, {.loss = part(values.values, begin, end),
+                        .logits = k.logits,
+                        .targets = part(t.ids, begin, end),
+                        .scale = scale / loss.temperature(),
+                        .gradient = true,
+                        .cap = cap / loss.temperature(),
+                        .weights = own});
+    }
+    back(c, d, k, part(t.rows, begin, end), begin);
+  }
+}
+
+// From the gradient of a chunk's logits, which is in their place, to its rows of d.
+void Head::back(Ctx& c, Tensor d, const Chunk& k, Tensor rows, std::int64_t begin) const {
+  const auto through = [&](const Linear& l, Tensor dy, Tensor x, Tensor adapter) {
+    const Tensor dx = c.temporary(x.rows(), x.cols());
+    Sum sum(c.ops, dx);
+    l.backward(c, sum, dy, x, adapter);
+    sum.run();
+    return dx;
+  };
+  Tensor dn = through(lm_head, k.logits, k.read, k.adapter);
+  if (narrow) dn = through(*narrow, dn, k.n, k.narrow_adapter);
+  drop(c, dn, begin);
+  Tensor dx = dn;
+  if (norm) {
+    dx = c.temporary(k.x.rows(), k.x.cols());
+    c.ops.run(op::Fill{dx, 0});
+    norm->backward(c, dx, dn, k.x, k.statistics);
+  }
+  c.ops.run(op::ScatterRows{.y = d, .x = dx, .rows = rows});
+}
+
+void Head::logits(Ctx& c, Tensor y, Tensor x, Tensor rows) const {
+  const std::int64_t total = rows.numel(), chunk = chunk_rows(c.ops.device());
+  for (std::int64_t begin = 0; begin < total; begin += chunk) {
+    const std::int64_t end = std::min(total, begin + chunk);
+    Scope scratch(c.scratch), saved(c.saved);
+    Chunk k = project(c, x, rows, begin, end);
+    whole_logits(c, y.slice(begin, end), k.logits);
+  }
+}
+
+// Joins the parts that ranks have by adding them up among zeros.
+void Head::whole_logits(Ctx& c, Tensor y, Tensor logits) const {
+  if (lm_head.cut == Cut::none) return c.ops.copy(y, logits);
+  const Tensor all = c.scratch.take(y.shape, DType::f32);
+  c.ops.run(op::Fill{all, 0});
+  c.ops.run(op::Cast{.y = all.columns(lm_head.first, lm_head.first + lm_head.out), .x = logits});
+  c.tensor()->enter(lm_head.name);
+  c.tensor()->all_reduce(all);
+  c.ops.run(op::Cast{.y = y, .x = all});
+}
+
+}  // namespace ft

@@ -1,0 +1,39 @@
+// MLflow's file store: mlruns/EXPERIMENT/RUN/ with meta.yaml and a file for each parameter, tag and metric,
+// so that `mlflow ui --backend-store-uri` shows the run. Names of metrics are those of log.jsonl.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "engine/train/reports/report.h"
+#include "engine/train/reports/run_file.h"
+
+namespace ft {
+
+class Mlflow final : public Report {
+ public:
+  Mlflow(std::string store, std::string experiment)
+      : store_(std::move(store)), experiment_(std::move(experiment)) {}
+
+  // A resumed run keeps its id; its metrics begin again with the rows that it goes on from.
+  void begin(const RunHeader& header) override;
+  void step(const StepRow& row) override;
+  void evaluation(const EvalRow& row) override;
+  void end(const Summary& summary) override;
+
+ private:
+  enum Status { kRunning = 1, kFinished = 3, kKilled = 5 };  // MLflow's numbers
+
+  std::string find_experiment() const;                    // its id; it is made where it is not there
+  std::string find_run(const std::string& output) const;  // of this output folder; empty: none
+  void write_meta(Status status) const;
+  void log(std::int64_t step, const Measures& numbers);
+
+  std::string store_, experiment_;
+  std::string experiment_id_, run_id_, run_;  // run_: its folder
+  std::string name_;
+  std::int64_t started_ = 0;              // milliseconds since 1970
+  std::map<std::string, RunFile> files_;  // of metrics
+};
+
+}  // namespace ft

@@ -1,0 +1,58 @@
+// TensorBoard event files. The format is a chain of records, each a protocol buffer between two checksums.
+// Tags are those of transformers' Trainer: train/loss, eval/loss, ...
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/train/reports/report.h"
+#include "engine/train/reports/run_file.h"
+
+namespace ft {
+
+namespace tensorboard {
+
+struct Scalar {
+  std::string_view tag;
+  double value;
+};
+
+// CRC-32C (Castagnoli), and its rotated form that TensorFlow's records carry.
+std::uint32_t crc32c(std::string_view bytes);
+std::uint32_t masked_crc32c(std::string_view bytes);
+
+// u64 length, masked CRC of these 8 bytes, the bytes, masked CRC of the bytes; little-endian.
+std::string record(std::string_view bytes);
+
+// Messages of type Event; wall_time in seconds since 1970.
+std::string version_event(double wall_time);  // the first of every file
+std::string scalars_event(double wall_time, std::int64_t step, std::span<const Scalar> scalars);
+// Other values of a Summary, from logging/hparams.h.
+std::string values_event(double wall_time, std::int64_t step, std::span<const std::string> values);
+// Tells TensorBoard that the process started again: what it read before at `step` and later is forgotten.
+std::string restart_event(double wall_time, std::int64_t step);
+
+}  // namespace tensorboard
+
+class TensorBoard final : public Report {
+ public:
+  explicit TensorBoard(std::string folder) : folder_(std::move(folder)) {}
+
+  void begin(const RunHeader& header) override;
+  void step(const StepRow& row) override;
+  void evaluation(const EvalRow& row) override;
+  void end(const Summary& summary) override;
+
+ private:
+  // The scalars, and `more` with the prefix before their names.
+  void write(std::int64_t step, std::vector<tensorboard::Scalar> scalars, const std::string& prefix = "",
+             const Measures& more = {});
+
+  void describe(const RunHeader& header);
+
+  std::string folder_;
+  RunFile file_;
+};
+
+}  // namespace ft

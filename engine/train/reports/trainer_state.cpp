@@ -1,0 +1,106 @@
+#include "engine/train/reports/trainer_state.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "engine/files/checkpoint_folder.h"
+#include "engine/files/file.h"
+#include "engine/train/reports/rows.h"
+
+namespace ft {
+namespace {
+
+// Rows of training and evaluation in the order they were made.
+Json log_history(const History& rows) {
+  Json all = Json::array();
+  auto evaluation = rows.evaluations.begin();
+  for (const StepRow& row : rows.steps) {
+    while (evaluation != rows.evaluations.end() && evaluation->step < row.step)
+      all.push_back(row_json(*evaluation++));
+    all.push_back(row_json(row));
+  }
+  while (evaluation != rows.evaluations.end()) all.push_back(row_json(*evaluation++));
+  return all;
+}
+
+}  // namespace
+
+double TrainerState::metric(const EvalRow& row) const { return row.figure(header_.metric); }
+
+void TrainerState::begin(const RunHeader& header) {
+  header_ = header;
+  rows_ = header.past;
+  for (const EvalRow& row : rows_.evaluations) {
+    if (header.best_step && row.step != *header.best_step) continue;
+    if (better(metric(row), best_ ? std::optional(metric(*best_)) : std::nullopt, header.greater_is_better))
+      best_ = row;
+  }
+  if (best_ && is_there(best_->step)) best_saved_ = best_->step;
+}
+
+bool TrainerState::is_there(std::int64_t step) const {
+  return path_exists(checkpoint_path(folder_of(path_), step));
+}
+
+void TrainerState::step(const StepRow& row) { rows_.steps.push_back(row); }
+
+void TrainerState::evaluation(const EvalRow& row) {
+  rows_.evaluations.push_back(row);
+  if (row.best) best_ = row;
+}
+
+void TrainerState::saving(std::int64_t step, const std::filesystem::path& folder) {
+  write_checkpointed(step, join_path(folder.string(), "trainer_state.json"));
+}
+
+void TrainerState::saved(std::int64_t step, double, const std::filesystem::path&) {
+  write_checkpointed(step, path_);
+}
+
+void TrainerState::write_checkpointed(std::int64_t step, const std::string& to) {
+  if (best_ && best_->step == step) best_saved_ = step;
+  const StepRow last = rows_.steps.empty() ? StepRow{} : rows_.steps.back();
+  const double steps = static_cast<double>(std::max<std::int64_t>(1, header_.steps_per_epoch));
+  write({.step = step,
+         .epoch = static_cast<double>(step) / steps,
+         .num_input_tokens_seen = last.num_input_tokens_seen},
+        false, to, step);
+}
+
+void TrainerState::end(const Summary& summary) { write(summary, true, path_, 0); }
+
+// The keys in the alphabet's order, as transformers sorts them.
+void TrainerState::write(const Summary& now, bool ended, const std::string& to, std::int64_t saving) const {
+  Json history = log_history(rows_);
+  if (ended) {
+    history.push_back(row_json(now));
+    history.back().erase("memory");  // transformers' rows are flat
+  }
+  const bool has_checkpoint = best_saved_ > 0 && (best_saved_ == saving || is_there(best_saved_));
+  const bool has_metric = best_ && std::isfinite(metric(*best_));
+  const Json state = {{"best_global_step", best_ ? Json(best_->step) : Json(nullptr)},
+                      {"best_metric", has_metric ? Json(metric(*best_)) : Json(nullptr)},
+                      {"best_model_checkpoint",
+                       has_checkpoint ? Json(checkpoint_path(header_.output, best_saved_)) : Json(nullptr)},
+                      {"epoch", now.epoch},
+                      {"eval_steps", header_.eval_steps},
+                      {"global_step", now.step},
+                      {"is_hyper_param_search", false},
+                      {"is_local_process_zero", true},
+                      {"is_world_process_zero", true},
+                      {"log_history", std::move(history)},
+                      {"logging_steps", header_.logging_steps},
+                      {"max_steps", header_.steps},
+                      {"num_input_tokens_seen", now.num_input_tokens_seen},
+                      {"num_train_epochs", static_cast<std::int64_t>(std::ceil(header_.epochs))},
+                      {"save_steps", header_.save_steps},
+                      {"stateful_callbacks", Json::object()},
+                      {"total_flos", now.total_flops},
+                      {"train_batch_size", header_.micro_batch},
+                      {"trial_name", nullptr},
+                      {"trial_params", nullptr}};
+  write_file(to, json_text(state) + "\n");
+}
+
+}  // namespace ft

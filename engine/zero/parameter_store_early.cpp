@@ -1,0 +1,32 @@
+// How a ParameterStore steps a unit while the others' backward pass goes on. Nothing reads a unit's values
+// again in a step whose last gradients of it are complete, so that they may change from then on.
+#include "engine/zero/parameter_store.h"
+
+namespace ft {
+
+void ParameterStore::step_early(Unit& u) {
+  u.stepped = true;
+  const auto work = [this, &u] {
+    Ops& ops = homes_.host ? *homes_.host : ops_;
+    std::vector<Window> windows;
+    add_windows(u, options_.stage.states, windows);
+    pass(std::move(windows), {.changes = true, .grads = true, .previous = early_->previous},
+         [&](const Window& w) { each_run_of(w, [&](const FlatRun& run) { early_->visit(ops, run); }); });
+  };
+  if (beside_)
+    beside_->give(work);
+  else
+    work();
+}
+
+void ParameterStore::finish_early() {
+  if (!early_) return;
+  settle();
+  settle_homes();
+  for (Unit& u : units_)
+    if (!u.stepped) step_early(u);
+  if (beside_) beside_->wait_all();
+  early_.reset();
+}
+
+}  // namespace ft

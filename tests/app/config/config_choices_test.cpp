@@ -1,0 +1,123 @@
+// Settings that take words, are always so, or have to agree with an adapter's file.
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "engine/files/json.h"
+#include "tests/app/config/config_text.h"
+
+namespace ft {
+namespace {
+
+using namespace test;
+using From = decltype(TrainingConfig::resume_from_checkpoint);
+
+// Words of enums that no message or page is made for by hand.
+TEST(Config, WordsOfEnums) {
+  EXPECT_EQ(refused_override("device=gpu"),
+            "command line: device: there is no \"gpu\"; do you mean cpu? There are cpu, cuda");
+  EXPECT_EQ(
+      refused_override("model.torch_dtype=bf16"),
+      "command line: model.torch_dtype: there is no \"bf16\"; there are float32, bfloat16, float16, auto");
+  EXPECT_EQ(refused_override("finetuning_type=freeze"),
+            "command line: finetuning_type: there is no \"freeze\"; there are lora, full");
+  EXPECT_EQ(refused_override("logging.progress=false"),
+            "command line: logging.progress: expected auto, bar, full, plain, none, not false");
+  EXPECT_EQ(
+      refused_override("generation.early_stopping=nevr"),
+      "command line: generation.early_stopping: there is no \"nevr\"; do you mean never? There are false, "
+      "true, never");
+  EXPECT_EQ(refused_override("training.resume_from_checkpoint=3"),
+            "command line: training.resume_from_checkpoint: expected false, true, auto, a path, not 3");
+}
+
+TEST(Config, TrueAndFalseMayBePythons) {
+  EXPECT_EQ(parsed(R"("training": {"resume_from_checkpoint": "False"})").training.resume_from_checkpoint,
+            From(Resume::none));
+  EXPECT_EQ(parsed(R"("training": {"resume_from_checkpoint": "True"})").training.resume_from_checkpoint,
+            From(Resume::newest));
+  EXPECT_EQ(parsed(R"("training": {"bf16": "True"})").training.bf16, true);
+  EXPECT_EQ(parsed(R"("training": {"gradient_checkpointing": "False"})").training.gradient_checkpointing,
+            Checkpointing::off);
+  EXPECT_EQ(parsed(R"("logging": {"run_name": "True"})").logging.run_name, "True");
+}
+
+// gloo is an older word for tcp.
+TEST(Config, OlderWordsAreRead) {
+  const RunConfig c = parsed("", {"distributed.backend=gloo"});
+  EXPECT_EQ(c.distributed.backend, Backend::tcp);
+  EXPECT_EQ(Json::parse(effective_config(c))["distributed"]["backend"], "tcp");
+}
+
+TEST(Config, WhatIsAlwaysSoIsNotDenied) {
+  EXPECT_EQ(refused_override("zero_optimization.contiguous_gradients=false"),
+            "command line: zero_optimization.contiguous_gradients: cannot be false: ft's gradients are "
+            "contiguous; leave it out");
+  EXPECT_EQ(
+      refused_override("zero_optimization.stage3_gather_16bit_weights_on_model_save=false"),
+      "command line: zero_optimization.stage3_gather_16bit_weights_on_model_save: cannot be false: ft saves "
+      "complete models; leave it out");
+  parsed("", {"zero_optimization.contiguous_gradients=true", "training.full_determinism=true",
+              "zero_optimization.stage3_gather_16bit_weights_on_model_save=true"});
+}
+
+// bf16 on GPUs, f32 on CPUs, unless something is asked for.
+TEST(Config, TheTypeOfTheComputation) {
+  const auto type = [](const Overrides& more) { return parsed("", more).dtype(); };
+  EXPECT_EQ(type({}), DType::f32);
+  EXPECT_EQ(type({"training.bf16=auto"}), DType::f32);
+  EXPECT_EQ(type({"training.bf16=true"}), DType::bf16);
+  EXPECT_EQ(type({"training.fp16=true"}), DType::f16);
+  EXPECT_EQ(type({"device=cuda"}), DType::bf16);
+  EXPECT_EQ(type({"device=cuda", "training.bf16=false"}), DType::f32);
+  EXPECT_EQ(type({"device=cuda", "training.fp16=true"}), DType::f16);
+  EXPECT_EQ(type({"device=cuda", "model.torch_dtype=bfloat16"}), DType::bf16);
+  EXPECT_EQ(refusal(with(""), {"device=cuda", "training.fp16=true", "quantization.load_in_4bit=true",
+                               "quantization.bnb_4bit_compute_dtype=float32"}),
+            "run.json: quantization.bnb_4bit_compute_dtype float32 with training in float16 is not available "
+            "yet; set training.fp16=false training.bf16=false or leave bnb_4bit_compute_dtype out");
+}
+
+// An adapter to start from: what is said beside it has to agree, and what is not said is the adapter's.
+TEST(Config, SettingsBesideAnAdapter) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "ft_config_adapter";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "adapter_config.json") << R"({"peft_type": "LORA", "r": 4, "lora_alpha": 32,
+    "target_modules": ["v_proj", "q_proj"], "bias": "all", "lora_dropout": 0.1, "use_rslora": true,
+    "rank_pattern": {"b": 2, "a": 3}, "init_lora_weights": "gaussian", "modules_to_save": null})";
+  const std::string from = "lora.adapter_name_or_path=" + folder.string();
+  const auto beside = [&](const std::string& setting) { return refusal(with(""), {from, setting}); };
+  const auto contradicts = [&](const std::string& name, const std::string& ours, const std::string& theirs) {
+    return "command line: lora." + name + ": is " + ours + ", and in " + folder.string() +
+           "/adapter_config.json it is " + theirs + "; leave it out to go on with that adapter";
+  };
+  const RunConfig c = parsed("", {from, "lora.r=4", "lora.target_modules=[\"q_proj\", \"v_proj\"]",
+                                  "lora.rank_pattern={\"a\": 3, \"b\": 2}", "lora.modules_to_save=[]"});
+  EXPECT_EQ(c.lora.lora_alpha, 32);
+  EXPECT_EQ(c.lora.bias, lora::LoraBias::all);
+  EXPECT_TRUE(c.lora.use_rslora);
+  EXPECT_EQ(beside("lora.r=8"), contradicts("r", "8", "4"));
+  EXPECT_EQ(beside("lora.lora_alpha=16"), contradicts("lora_alpha", "16", "32"));
+  EXPECT_EQ(beside("lora.lora_dropout=0"), contradicts("lora_dropout", "0", "0.1"));
+  EXPECT_EQ(beside("lora.bias=none"), contradicts("bias", "\"none\"", "\"all\""));
+  EXPECT_EQ(beside("lora.use_rslora=false"), contradicts("use_rslora", "false", "true"));
+  EXPECT_EQ(beside("lora.target_modules=[\"q_proj\"]"),
+            contradicts("target_modules", R"(["q_proj"])", R"(["v_proj","q_proj"])"));
+  EXPECT_EQ(beside("lora.exclude_modules=[\"x\"]"), contradicts("exclude_modules", R"(["x"])", "null"));
+  EXPECT_EQ(beside("lora.modules_to_save=[\"x\"]"), contradicts("modules_to_save", R"(["x"])", "null"));
+  EXPECT_EQ(beside("lora.layers_to_transform=1"), contradicts("layers_to_transform", "[1]", "null"));
+  EXPECT_EQ(beside("lora.rank_pattern={}"), contradicts("rank_pattern", "{}", R"({"b":2,"a":3})"));
+  EXPECT_EQ(beside("lora.alpha_pattern={\"a\": 1}"), contradicts("alpha_pattern", R"({"a":1})", "{}"));
+  EXPECT_EQ(beside("lora.init_lora_weights=true"), contradicts("init_lora_weights", "true", "\"gaussian\""));
+  EXPECT_TRUE(parsed("", {from, "lora.target_modules=all-linear"}).lora.expects_all_linear);
+  // In a file, by its line; and what a run writes down can be run again.
+  EXPECT_EQ(refusal(with("\"lora\": {\"adapter_name_or_path\": \"" + folder.string() + "\",\n\"r\": 5}"))
+                .substr(0, 25),
+            "run.json:5: lora.r: is 5,");
+  const std::string once = effective_config(c);
+  EXPECT_EQ(effective_config(parse_config(once, "run.json", "", {})), once);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace ft

@@ -1,0 +1,168 @@
+// Every family that ft writes as GGUF is a base again: the keys say the same model, the weights have its
+// names, shapes, order of rows and values.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "engine/files/json.h"
+#include "engine/files/weights.h"
+#include "models/gguf_config.h"
+#include "models/registry.h"
+#include "tests/app/outcome.h"
+#include "tests/engine/files/temp_folder.h"
+
+namespace ft {
+namespace {
+
+struct FamilyCase {
+  const char *name, *architecture;
+  Json config;  // what differs from kCommon's
+};
+void PrintTo(const FamilyCase& c, std::ostream* out) { *out << c.name; }
+
+const Json kCommon = {{"vocab_size", 40},
+                      {"hidden_size", 16},
+                      {"intermediate_size", 24},
+                      {"num_hidden_layers", 7},
+                      {"num_attention_heads", 4},
+                      {"num_key_value_heads", 2},
+                      {"head_dim", 4},
+                      {"max_position_embeddings", 64},
+                      {"rms_norm_eps", 1e-5},
+                      {"initializer_range", 0.3},
+                      {"tie_word_embeddings", false}};
+const Json kGptSizes = {
+    {"vocab_size", 40}, {"n_embd", 16}, {"n_layer", 2}, {"n_head", 4}, {"n_positions", 64}};
+const Json kLongRope = {
+    {"type", "longrope"}, {"short_factor", Json::array({1.0})}, {"long_factor", Json::array({3.5})}};
+
+std::vector<FamilyCase> family_cases() {
+  return {
+      {"llama", "llama", {{"model_type", "llama"}, {"attention_bias", true}, {"mlp_bias", true}}},
+      {"mistral", "llama", {{"model_type", "mistral"}, {"sliding_window", nullptr}}},
+      {"qwen2", "qwen2", {{"model_type", "qwen2"}}},
+      {"qwen3", "qwen3", {{"model_type", "qwen3"}, {"head_dim", 8}}},
+      {"gemma2",
+       "gemma2",
+       {{"model_type", "gemma2"},
+        {"query_pre_attn_scalar", 4},
+        {"sliding_window", 32},
+        {"attn_logit_softcapping", 20.0}}},
+      {"gemma2_27b",
+       "gemma2",
+       {{"model_type", "gemma2"}, {"num_hidden_layers", 46}, {"head_dim", 8}, {"query_pre_attn_scalar", 4}}},
+      {"gemma3",
+       "gemma3",
+       {{"model_type", "gemma3_text"},
+        {"query_pre_attn_scalar", 4},
+        {"sliding_window", 8},
+        {"rope_theta", 5e5},
+        {"tie_word_embeddings", true},
+        {"rope_scaling", {{"rope_type", "linear"}, {"factor", 8.0}}}}},
+      {"phi3", "phi3", {{"model_type", "phi3"}, {"sliding_window", 30}, {"pad_token_id", 0}}},
+      {"phi3_long",
+       "phi3",
+       {{"model_type", "phi3"},
+        {"pad_token_id", 0},
+        {"partial_rotary_factor", 0.5},
+        {"original_max_position_embeddings", 32},
+        {"rope_scaling", kLongRope}}},
+      {"granite",
+       "granite",
+       {{"model_type", "granite"},
+        {"embedding_multiplier", 12.0},
+        {"attention_multiplier", 0.125},
+        {"residual_multiplier", 0.25},
+        {"logits_scaling", 8.0},
+        {"attention_bias", true}}},
+      {"olmo2", "olmo2", {{"model_type", "olmo2"}, {"pad_token_id", nullptr}}},
+      {"smollm3", "smollm3", {{"model_type", "smollm3"}, {"pad_token_id", nullptr}}},
+      {"mixtral",
+       "llama",
+       {{"model_type", "mixtral"}, {"num_local_experts", 12}, {"num_experts_per_tok", 3}}},
+      {"qwen2_moe",
+       "qwen2moe",
+       {{"model_type", "qwen2_moe"},
+        {"num_experts", 3},
+        {"num_experts_per_tok", 2},
+        {"moe_intermediate_size", 8},
+        {"shared_expert_intermediate_size", 20}}},
+      {"qwen3_moe",
+       "qwen3moe",
+       {{"model_type", "qwen3_moe"},
+        {"num_experts", 3},
+        {"num_experts_per_tok", 2},
+        {"norm_topk_prob", true},
+        {"moe_intermediate_size", 8}}},
+      {"olmoe",
+       "olmoe",
+       {{"model_type", "olmoe"},
+        {"num_experts", 3},
+        {"num_experts_per_tok", 2},
+        {"num_key_value_heads", 4},
+        {"pad_token_id", nullptr}}},
+      {"gpt2", "gpt2", {{"model_type", "gpt2"}, {"tie_word_embeddings", true}}},
+      {"gpt_neox",
+       "gptneox",
+       {{"model_type", "gpt_neox"}, {"rotary_pct", 0.5}, {"use_parallel_residual", false}}},
+      {"gpt_neox_tied",
+       "gptneox",
+       {{"model_type", "gpt_neox"}, {"rotary_pct", 0.5}, {"tie_word_embeddings", true}}}};
+}
+
+class GgufFamilies : public testing::TestWithParam<FamilyCase> {
+ protected:
+  static std::vector<float> values(const WeightSource& from, const std::string& name, std::int64_t first,
+                                   std::int64_t n) {
+    std::vector<float> out(static_cast<std::size_t>(n));
+    from.read(name, Tensor(reinterpret_cast<std::byte*>(out.data()), DType::f32, {n}), first);
+    return out;
+  }
+  test::TempFolder folder;
+  std::string model = folder / "model", file = folder / "x.gguf";
+};
+INSTANTIATE_TEST_SUITE_P(Families, GgufFamilies, testing::ValuesIn(family_cases()),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST_P(GgufFamilies, AreBasesAgain) {
+  Json config = GetParam().config["model_type"] == "gpt2" ? kGptSizes : kCommon;
+  config.update(GetParam().config);
+  folder.write("config.json", config.dump());
+  const Outcome made = run({"init", "--config", folder / "config.json", "--output", model});
+  ASSERT_EQ(made.code, 0) << made.err;
+  const Outcome written =
+      run({"export", "--to", "gguf", "--from", model, "--output", file, "--dtype", "float32"});
+  ASSERT_EQ(written.code, 0) << written.err;
+
+  folder.write("again.json", config_of_gguf(GgufFile(file)));
+  const GgufModel was = make_gguf_model(model + "/config.json"), is = make_gguf_model(folder / "again.json");
+  EXPECT_EQ(is.architecture, GetParam().architecture);
+  EXPECT_TRUE(is.keys == was.keys);
+  EXPECT_EQ(is.rope_factors.size(), was.rope_factors.size());
+
+  const std::unique_ptr<WeightSource> original = std::make_unique<ModelFolder>(model);
+  const GgufWeights weights(file, folder / "again.json");
+  const float offset = make_model(folder / "again.json", DType::f32).info.norm_offset;
+  for (const std::string& name : weights.names()) {
+    const std::string from = original->has(name) ? name : "gpt_neox.embed_in.weight";  // a tied head
+    ASSERT_TRUE(original->has(from)) << name;
+    const auto shape = original->info(from).shape;
+    ASSERT_EQ(weights.info(name).shape, shape) << name;
+    std::int64_t n = 1;
+    for (const std::int64_t d : shape) n *= d;
+    const auto want = values(*original, from, 0, n);
+    const float bound = offset != 0 && name.ends_with("norm.weight") ? 2e-7f : 0;
+    const auto same = [&](std::int64_t first, std::int64_t count) {
+      const auto got = values(weights, name, first, count);
+      for (std::int64_t i = 0; i < count; ++i)
+        ASSERT_NEAR(got[static_cast<std::size_t>(i)], want[static_cast<std::size_t>(first + i)], bound)
+            << name << " " << first + i;
+    };
+    same(0, n);
+    same(n / 3, n / 2);  // ranks read parts
+  }
+}
+
+}  // namespace
+}  // namespace ft

@@ -1,0 +1,262 @@
+// A GGUF file as a base model: its weights, configuration and tokenizer are those of the model that it was
+// made from. That dequantizing gives the gguf package's bits is in tests/golden/gguf_import.txt.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "app/config/config.h"
+#include "app/gguf/export.h"
+#include "data/tokenizers/gguf_tokenizer.h"
+#include "data/tokenizers/tokenizer.h"
+#include "engine/files/json.h"
+#include "engine/files/weights.h"
+#include "models/gguf_config.h"
+#include "tests/app/outcome.h"
+#include "tests/engine/files/temp_folder.h"
+#include "tests/support/source.h"
+
+namespace ft {
+namespace {
+
+namespace fs = std::filesystem;
+
+class GgufImport : public testing::Test {
+ protected:
+  std::string make(const std::string& from, const std::string& dtype) {
+    const Outcome o =
+        run({"export", "--to", "gguf", "--from", from, "--output", file, "--dtype", dtype, "--overwrite"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    return file;
+  }
+  // A file of keys, with a table for the size of the vocabulary.
+  void write(GgufKeys keys, const std::string& architecture = "llama") {
+    keys.insert(keys.begin(), {"general.architecture", architecture});
+    std::vector<float> zeros(64);
+    write_gguf(file, keys, {{"token_embd.weight", GgmlType::f32, {2, 32}}}, [&](const GgufTensor&) {
+      return Tensor(reinterpret_cast<std::byte*>(zeros.data()), DType::f32, {2, 32});
+    });
+  }
+  std::string refused() const {
+    try {
+      config_of_gguf(GgufFile(file));
+    } catch (const UserError& e) {
+      EXPECT_EQ(e.code, Exit::input);
+      return std::string(e.what()).substr(file.size());
+    }
+    return "not refused";
+  }
+
+  test::TempFolder folder;
+  std::string file = folder / "x.gguf";
+};
+
+std::vector<float> values(const WeightSource& from, const std::string& name, std::int64_t first,
+                          std::int64_t n) {
+  std::vector<float> out(static_cast<std::size_t>(n));
+  from.read(name, Tensor(reinterpret_cast<std::byte*>(out.data()), DType::f32, {n}), first);
+  return out;
+}
+
+TEST_F(GgufImport, WeightsAreThoseOfTheModel) {
+  for (const std::string name :
+       {"llama", "llama-gqa", "llama-linear", "llama-llama3", "llama-yarn", "mistral", "qwen2", "qwen3"}) {
+    const std::string from = source_path("tests/golden/models/" + name + "/model");
+    make(from, "float32");
+    folder.write("config.json", config_of_gguf(GgufFile(file)));
+    const ModelFolder model(from);
+    const GgufWeights weights(file, folder / "config.json");
+    EXPECT_FALSE(weights.is_quantized());
+    for (const std::string& weight : weights.names()) {
+      const auto shape = model.info(weight).shape;
+      EXPECT_EQ(weights.info(weight).shape, shape) << weight;
+      const std::int64_t n = shape.size() == 2 ? shape[0] * shape[1] : shape[0];
+      EXPECT_EQ(values(weights, weight, 0, n), values(model, weight, 0, n)) << name << " " << weight;
+      EXPECT_EQ(values(weights, weight, 3, n - 5), values(model, weight, 3, n - 5)) << "a part of " << weight;
+    }
+    const Json was = read_json(from + "/config.json"), is = read_json(folder / "config.json");
+    for (const char* key : {"hidden_size", "num_attention_heads", "num_hidden_layers", "rms_norm_eps"})
+      EXPECT_NEAR(is[key].get<double>(), was[key].get<double>(), 1e-9) << name << " " << key;
+  }
+}
+
+TEST_F(GgufImport, PartsOfQuantizedBlocksAreReadFromAnyPlace) {
+  make(source_path("configs/demo/base"), "q8_0");
+  folder.write("config.json", config_of_gguf(GgufFile(file)));
+  const GgufWeights weights(file, folder / "config.json");
+  EXPECT_TRUE(weights.is_quantized());
+  EXPECT_TRUE(weights.types().starts_with("Q8_0")) << weights.types();
+  const std::string name = "model.layers.0.self_attn.q_proj.weight";  // whose rows are reordered
+  const auto shape = weights.info(name).shape;
+  const std::vector<float> all = values(weights, name, 0, shape[0] * shape[1]);
+  for (const std::int64_t first : {std::int64_t{1}, std::int64_t{31}, shape[1] - 1, 3 * shape[1] + 17})
+    for (const std::int64_t n : {std::int64_t{1}, std::int64_t{33}, shape[1] + 5})
+      EXPECT_EQ(values(weights, name, first, n),
+                std::vector<float>(all.begin() + first, all.begin() + first + n));
+}
+
+// LLaMA's as GGUF's readers take it: with a space before every text (legacy).
+TEST_F(GgufImport, TokenizersComeBack) {
+  const std::vector<std::string> texts{"",
+                                       "Hello, world!",
+                                       "  two  spaces\nand lines\n\n",
+                                       "1234567 + 89 = x",
+                                       "naïve café, Übergrößenträger",
+                                       "日本語のテキスト 🎉",
+                                       "<s>a</s>b <|endoftext|> c",
+                                       "it's we're I'LL",
+                                       "\ttabs\t",
+                                       "a"};
+  std::vector<std::string> folders{source_path("configs/demo/base")};
+  for (const char* name : {"llama3", "qwen2", "llama-model-legacy", "t5-model"})
+    folders.push_back(source_path(std::string("tests/data/tokenizers/") + name));
+  for (const std::string& from : folders) {
+    const auto was = make_tokenizer(from);
+    write(gguf_tokenizer_keys(from, was->size()));
+    const std::string to = folder / "tokenizer";
+    fs::remove_all(to);
+    fs::create_directories(to);
+    write_gguf_tokenizer(GgufFile(file), to);
+    const auto is = make_tokenizer(to);
+    EXPECT_EQ(is->eos(), was->eos()) << from;
+    EXPECT_EQ(is->bos(), was->bos()) << from;
+    for (const std::string& text : texts) {
+      const auto ids = was->encode_with_specials(text);
+      EXPECT_EQ(is->encode_with_specials(text), ids) << from << ": " << text;
+      EXPECT_EQ(is->decode(ids, true), was->decode(ids, true)) << from << ": " << text;
+    }
+  }
+}
+
+// As SmolLM2's are.
+TEST_F(GgufImport, SpecialTokensInFrontOfTheOthers) {
+  write({{"tokenizer.ggml.model", std::string("gpt2")},
+         {"tokenizer.ggml.pre", std::string("smollm")},
+         {"tokenizer.ggml.tokens", std::vector<std::string>{"<s>", "a", "b", "ab", "<e>", "c"}},
+         {"tokenizer.ggml.token_type", std::vector<std::int32_t>{3, 1, 1, 1, 3, 1}},
+         {"tokenizer.ggml.merges", std::vector<std::string>{"a b"}},
+         {"tokenizer.ggml.eos_token_id", std::uint32_t{4}}});
+  write_gguf_tokenizer(GgufFile(file), folder.path());
+  const auto t = make_tokenizer(folder.path());
+  EXPECT_EQ(t->encode("<s>abc<e>"), (Tokenizer::Ids{0, 3, 5, 4}));
+  EXPECT_EQ(t->eos(), 4);
+  EXPECT_TRUE(t->is_special(0));
+  EXPECT_FALSE(t->is_special(3));
+}
+
+TEST_F(GgufImport, ARunAndAnswersTakeTheFileItself) {
+  const std::string base = source_path("configs/demo/base");
+  make(base, "float32");
+  folder.write("in.jsonl", "{\"prompt\": \"What is 2 + 2?\"}\n");
+  const auto answer = [&](const std::string& model) {
+    const Outcome o = run({"generate", "--model", model, "--input", folder / "in.jsonl", "--output",
+                           folder / "out.jsonl", "--overwrite", "generation.max_new_tokens=8"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    return JsonObject::read(folder / "out.jsonl").text("completion");
+  };
+  EXPECT_EQ(answer(file), answer(base));
+
+  make(base, "q4_k_m");
+  folder.write(
+      "train.jsonl",
+      "{\"prompt\": \"a b\", \"completion\": \"c d\"}\n{\"prompt\": \"b\", \"completion\": \"d\"}\n");
+  const Json config = {{"model", {{"model_name_or_path", "x.gguf"}}},
+                       {"data", {{"datasets", {{{"path", "train.jsonl"}}}}}},
+                       {"training", {{"output_dir", "out"}, {"max_steps", 1}}}};
+  folder.write("run.json", config.dump());
+  const Outcome trained = run({"train", "--config", folder / "run.json"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_NE(trained.err.find("are dequantized to"), std::string::npos) << trained.err;
+  EXPECT_EQ(read_json(folder / "out/run.json")["model"]["model_name_or_path"], file);
+  EXPECT_EQ(read_json(folder / "out/adapter_config.json")["base_model_name_or_path"], file);
+  EXPECT_TRUE(path_exists(folder / "out/tokenizer.model"));
+  const Outcome merged =
+      run({"export", "--to", "hf", "--from", folder / "out", "--output", folder / "merged"});
+  EXPECT_EQ(merged.code, 0) << merged.err;
+  EXPECT_TRUE(path_exists(folder / "merged/tokenizer.model"));
+}
+
+// Each reads its own files.
+TEST_F(GgufImport, ARunAndItsReferenceMayBeOfEitherKind) {
+  const std::string base = source_path("configs/demo/base");
+  make(base, "q8_0");
+  folder.write("pairs.jsonl", "{\"prompt\": \"a b\", \"chosen\": \" c\", \"rejected\": \" d\"}\n");
+  for (const auto& [model, reference] : {std::pair(file, base), std::pair(base, file)}) {
+    const Json config = {{"model", {{"model_name_or_path", model}}},
+                         {"data", {{"datasets", {{{"path", "pairs.jsonl"}}}}}},
+                         {"objective", {{"type", "dpo"}, {"ref_model_name_or_path", reference}}},
+                         {"training", {{"output_dir", "out"}, {"max_steps", 1}}}};
+    folder.write("run.json", config.dump());
+    const Outcome o = run({"train", "--config", folder / "run.json", "--overwrite"});
+    EXPECT_EQ(o.code, 0) << o.err;
+  }
+}
+
+TEST_F(GgufImport, NothingIsLeftInTheTemporaryFolder) {
+  make(source_path("configs/demo/base"), "q8_0");
+  std::string unpacked;
+  {
+    RunConfig c = parse_config(
+        Json{{"model", {{"model_name_or_path", file}}}, {"data", {{"datasets", {{{"path", "x"}}}}}}}.dump(),
+        "run.json", "", {});
+    unpacked = c.model.folder();
+    EXPECT_TRUE(path_exists(unpacked + "/config.json"));
+    EXPECT_EQ(c.model.model_name_or_path, file);
+  }
+  EXPECT_FALSE(path_exists(unpacked));
+}
+
+TEST_F(GgufImport, WhatIsRefused) {
+  write({}, "rwkv");
+  EXPECT_EQ(
+      refused(),
+      ": architecture rwkv; ft reads llama, qwen2, qwen3, gemma2, gemma3, phi3, granite, olmo2, smollm3, "
+      "gpt2, gptneox, qwen2moe, qwen3moe, olmoe, t5 from GGUF");
+  write({});
+  EXPECT_EQ(refused(), ": llama.attention.head_count is missing");
+  write({{"llama.attention.head_count", std::string("x")}});
+  EXPECT_EQ(refused(), ": llama.attention.head_count is not a number");
+  write({{"llama.attention.head_count", 0.5f}});
+  EXPECT_EQ(refused(), ": llama.attention.head_count is not a positive whole number");
+  write({{"llama.attention.head_count", std::vector<std::int32_t>{1, 2}}});
+  EXPECT_EQ(refused(), ": llama.attention.head_count differs between layers, which ft does not have");
+
+  const auto tokenizer = [&](GgufKeys keys) {
+    write(std::move(keys));
+    try {
+      write_gguf_tokenizer(GgufFile(file), folder.path());
+    } catch (const UserError& e) {
+      return std::string(e.what()).substr(file.size());
+    }
+    return std::string("not refused");
+  };
+  const std::vector<std::string> two{"a", "b"};
+  const std::string model = "tokenizer.ggml.model", pre = "tokenizer.ggml.pre";
+  const auto bpe = [&](GgufKeys more) {
+    more.insert(more.begin(), {{model, std::string("gpt2")},
+                               {"tokenizer.ggml.tokens", two},
+                               {"tokenizer.ggml.merges", std::vector<std::string>{}}});
+    return tokenizer(std::move(more));
+  };
+  EXPECT_TRUE(bpe({{pre, std::string("no-such-model")}})
+                  .starts_with(": tokenizer.ggml.pre is no-such-model; ft cuts texts as llama-bpe, "));
+  EXPECT_TRUE(bpe({}).starts_with(": tokenizer.ggml.pre is missing, "));
+  EXPECT_EQ(tokenizer({{model, std::string("rwkv")}}),
+            ": tokenizer.ggml.model is rwkv; ft reads llama, gpt2 and t5");
+  EXPECT_EQ(tokenizer({{model, std::string("llama")}, {"tokenizer.ggml.tokens", two}}),
+            ": tokenizer.ggml.scores has another length than the tokens");
+  EXPECT_EQ(tokenizer({{model, std::string("gpt2")}, {"tokenizer.ggml.tokens", two}}),
+            ": tokenizer.ggml.merges is missing");
+  EXPECT_EQ(tokenizer({{model, std::string("gpt2")},
+                       {"tokenizer.ggml.tokens", two},
+                       {"tokenizer.ggml.token_type", std::vector<std::int32_t>{1}}}),
+            ": tokenizer.ggml.token_type has another length than the tokens");
+  EXPECT_EQ(tokenizer({{model, std::string("llama")},
+                       {"tokenizer.ggml.tokens", two},
+                       {"tokenizer.ggml.bos_token_id", std::uint32_t{2}}}),
+            ": tokenizer.ggml.bos_token_id is beyond the tokens");
+}
+
+}  // namespace
+}  // namespace ft

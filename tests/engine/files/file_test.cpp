@@ -1,0 +1,143 @@
+// Files: pipes and folders are refused without waiting, and writing leaves a whole file or nothing.
+#include "engine/files/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "engine/core/environment.h"
+#include "engine/files/folder_lock.h"
+#include "engine/files/room.h"
+#include "tests/engine/files/temp_folder.h"
+
+namespace ft {
+namespace {
+
+using test::error_of;
+using test::slurp;
+using test::TempFolder;
+
+TEST(InputFile, ReadsRanges) {
+  const TempFolder folder;
+  const InputFile file(folder.write("a", "0123456789"));
+  char out[4] = {};
+  file.read(3, out, 3);
+  EXPECT_STREQ(out, "345");
+  EXPECT_EQ(file.size(), 10);
+  EXPECT_EQ(error_of([&] { file.read(8, out, 3); }),
+            "3 " + folder / "a" + ": ends at byte 10 of 10; it shrank while it was being read");
+}
+
+TEST(InputFile, RefusesWhatIsNoFile) {
+  const TempFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(error_of([&] { InputFile(folder / "pipe"); }),
+            "3 " + folder / "pipe" + ": is a pipe, not a regular file");
+  EXPECT_EQ(error_of([&] { InputFile(folder.path(), Exit::checkpoint); }),
+            "4 " + folder.path() + ": is a folder, not a regular file");
+  EXPECT_EQ(error_of([] { InputFile("/dev/zero"); }), "3 /dev/zero: is a device, not a regular file");
+  EXPECT_EQ(error_of([&] { InputFile(folder / "none\x1b"); }),
+            "3 " + folder / "none\\x1b: cannot be read: No such file or directory");
+  ASSERT_EQ(::symlink("loop", (folder / "loop").c_str()), 0);
+  EXPECT_EQ(error_of([&] { InputFile(folder / "loop"); }),
+            "3 " + folder / "loop: cannot be read: Too many levels of symbolic links");
+  EXPECT_EQ(error_of([&] { read_file(folder.write("b", "abc"), 2); }),
+            "3 " + folder / "b: is 3 bytes; at most 2 are read");
+}
+
+TEST(AtomicFile, AppearsWholeOrNotAtAll) {
+  const TempFolder folder;
+  const std::string path = folder.write("a", "old");
+  {
+    AtomicFile file(path);
+    file.write("new");
+    EXPECT_EQ(slurp(path), "old");
+  }
+  EXPECT_EQ(slurp(path), "old");
+  EXPECT_EQ(folder.entries(), 1u);
+  write_file(path, "new");
+  EXPECT_EQ(slurp(path), "new");
+  EXPECT_EQ(folder.entries(), 1u);
+  EXPECT_EQ(error_of([&] { write_file(folder / "no/such/a", "x"); }),
+            "6 " + folder / "no/such/a: cannot be written: No such file or directory");
+  std::filesystem::create_directory(folder / "d");
+  EXPECT_EQ(error_of([&] { write_file(folder / "d", "x"); }),
+            "6 " + folder / "d: cannot be written: Is a directory");
+  EXPECT_EQ(folder.entries(), 2u);
+}
+
+// A full disk, played by the limit on a file's size.
+TEST(AtomicFile, FullDiskLeavesTheOldFile) {
+  const TempFolder folder;
+  const std::string path = folder.write("a", "old");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{100, 100};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const std::string says = error_of([&] { write_file(path, std::string(1000, 'x')); });
+    ::_exit(says == "6 " + path + ": cannot be written: File too large" ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(slurp(path), "old");
+  EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST(Paths, ANameStaysInItsFolder) {
+  for (const char* good : {"a.safetensors", "sub/a.safetensors", "..a", "a..b"})
+    EXPECT_NO_THROW(require_inside(good, "i.json"));
+  for (const char* bad :
+       {"", "/etc/passwd", "../a", "a/../b", "a/..", "..", ".", "a//b", "a/", "./a", "a\nb"})
+    EXPECT_EQ(error_of([&] { require_inside(bad, "x/i.json"); }),
+              "3 x/i.json: names the file \"" + printable(bad) +
+                  "\"; a name must stay in its folder, as in \"model-00001-of-00002.safetensors\"");
+  EXPECT_NE(error_of([] { require_inside(std::string("a\0b", 3), "i.json"); }), "no error");
+  EXPECT_EQ(join_path("a", "b"), "a/b");
+  EXPECT_EQ(join_path("a/", "b"), "a/b");
+  EXPECT_EQ(join_path("", "b"), "b");
+  EXPECT_EQ(folder_of("a/b"), "a");
+  EXPECT_EQ(folder_of("/b"), "/");
+  EXPECT_EQ(folder_of("b"), ".");
+}
+
+TEST(Paths, ATildeIsTheHomeFolder) {
+  const std::string before = variable("HOME");
+  set_variable("HOME", "/home/ada");
+  EXPECT_EQ(home_expanded("~"), "/home/ada");
+  EXPECT_EQ(home_expanded("~/run/1"), "/home/ada/run/1");
+  for (const char* other : {"", "a/~", "~bob", "./~/a", "a~"}) EXPECT_EQ(home_expanded(other), other);
+  set_variable("HOME", before);
+}
+
+TEST(FolderLock, IsOfOneAtATime) {
+  const TempFolder folder;
+  FolderLock second;
+  {
+    FolderLock first;
+    EXPECT_TRUE(first.take(folder.path()));
+    EXPECT_TRUE(first.taken());
+    EXPECT_FALSE(second.take(folder.path()));
+    EXPECT_FALSE(second.taken());
+  }
+  EXPECT_TRUE(second.take(folder.path()));
+  EXPECT_EQ(folder.entries(), 0u);
+}
+
+TEST(Room, IsThatOfTheDisk) {
+  const TempFolder folder;
+  const auto there = free_bytes(folder / "not/yet/there");
+  ASSERT_TRUE(there);
+  EXPECT_NO_THROW(require_room(folder.path(), 1, "a"));
+  EXPECT_EQ(
+      error_of([&] { require_room(folder.path(), std::int64_t{1} << 60, "checkpoint-5"); }).substr(0, 55),
+      "6 checkpoint-5: takes 1152921504606846976 bytes, and th");
+}
+
+}  // namespace
+}  // namespace ft

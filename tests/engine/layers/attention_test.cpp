@@ -1,0 +1,138 @@
+// SelfAttention: grouped heads, packed sequences, windows, norms of queries and keys, rotary positions.
+#include "engine/layers/attention.h"
+
+#include "tests/engine/layers/layer_fixture.h"
+
+namespace ft::test {
+namespace {
+
+constexpr std::int64_t kWidth = 10, kHead = 4;
+constexpr double kEps = 1e-3;
+
+struct Case {
+  const char* name;
+  LinearForm form;
+  Heads heads{4, 2, kHead};
+  std::vector<std::int32_t> starts{0, 3, 4, 9};
+  std::int64_t window = 0;
+  bool norms = false, wants_dx = true, rotates = true;
+  bool wide = false;  // norms over all heads at once
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+const LinearForm kTrained{.trained = true}, kAdapter{.rank = 3};
+const Case kCases[] = {
+    {"Grouped", kTrained},
+    {"OneHeadEach", kTrained, {2, 2, kHead}},
+    {"OneKey", kTrained, {3, 1, kHead}},
+    {"Bias", {.bias = true, .trained = true}},
+    {"Window", kTrained, {4, 2, kHead}, {0, 1, 8}, 3},
+    {"Norms", kTrained, {4, 2, kHead}, {0, 3, 4, 9}, 0, true},
+    {"First", kTrained, {4, 2, kHead}, {0, 5}, 0, false, false},
+    {"Unrotated", kTrained, {4, 2, kHead}, {0, 3, 4, 9}, 0, false, true, false},
+    {"NormsOverAllHeads", kTrained, {4, 2, kHead}, {0, 3, 4, 9}, 0, true, true, true, true},
+    {"OneToken", kTrained, {4, 2, kHead}, {0, 1}},
+    {"Frozen", {}},
+    {"FrozenWithNorms", {}, {4, 2, kHead}, {0, 3, 4, 9}, 0, true},
+    {"Adapters", kAdapter, {2, 2, kHead}},
+    {"AdaptersThatDropOut", {.bias = true, .rank = 3, .dropout = 0.25f}, {4, 2, kHead}, {0, 2, 5}},
+};
+
+SelfAttention make(const Case& t, DType dtype) {
+  SelfAttention a;
+  const std::int64_t query = t.heads.query * kHead, key = t.heads.key_value * kHead;
+  a.q_proj = linear("q", kWidth, query, t.form, dtype);
+  a.k_proj = linear("k", kWidth, key, t.form, dtype);
+  a.v_proj = linear("v", kWidth, key, t.form, dtype);
+  a.o_proj = linear("o", query, kWidth, t.form, dtype);
+  if (t.norms) {
+    RmsNorm q = make_rms_norm("q_norm", t.wide ? query : kHead, float(kEps), dtype);
+    RmsNorm k = make_rms_norm("k_norm", t.wide ? key : kHead, float(kEps), dtype);
+    q.weight.trainable = k.weight.trainable = t.form.trained;
+    a.q_norm = q;
+    a.k_norm = k;
+  }
+  a.heads = t.heads;
+  a.scale = 0.6f;
+  a.window = t.window;
+  return a;
+}
+
+// Angles, and which of them each row has: in every sequence from 0 on.
+struct Angles {
+  Matrix cos, sin, rows;
+  explicit Angles(const std::vector<std::int32_t>& starts)
+      : cos(starts.back(), kHead / 2, DType::f32),
+        sin(starts.back(), kHead / 2, DType::f32),
+        rows(1, starts.back(), DType::i32) {
+    for (std::int64_t p = 0; p < starts.back(); ++p)
+      for (std::int64_t i = 0; i < kHead / 2; ++i) {
+        cos.set(p, i, std::cos(double(p) * (i == 0 ? 1 : 0.3)));
+        sin.set(p, i, std::sin(double(p) * (i == 0 ? 1 : 0.3)));
+      }
+    for (std::size_t s = 1; s < starts.size(); ++s)
+      for (std::int32_t r = starts[s - 1]; r < starts[s]; ++r) rows.set(0, r, r - starts[s - 1]);
+  }
+  // Every head of every row.
+  template <class V>
+  Values<V> rotate(const Values<V>& x) const {
+    const std::size_t heads = x.size() / rows.size() / kHead;
+    Values<V> y;
+    for (std::size_t at = 0; at < x.size(); at += kHead) {
+      const auto p = std::int64_t(rows.get(0, std::int64_t(at / kHead / heads)));
+      const Values<V> head(x.begin() + std::ptrdiff_t(at), x.begin() + std::ptrdiff_t(at) + kHead);
+      for (const V& v :
+           reference::rotate(head, {cos.get(p, 0), cos.get(p, 1)}, {sin.get(p, 0), sin.get(p, 1)}))
+        y.push_back(v);
+    }
+    return y;
+  }
+};
+
+template <class V>
+Values<V> expected(const Named<V>& in, const Case& t, const Angles& angles, const Ctx& c) {
+  const auto rows = std::size_t(t.starts.back());
+  const auto project = [&](const char* name) {
+    return reference::linear(in, name, in.at("x"), rows, lora_of(t.form, c));
+  };
+  Values<V> q = project("q"), k = project("k"), y, lse;
+  if (t.norms) {
+    q = reference::rms_norm(q, in.at("q_norm.weight"), kEps);
+    k = reference::rms_norm(k, in.at("k_norm.weight"), kEps);
+  }
+  const reference::Attention attention{t.heads, t.starts, true, t.window, double(0.6f)};
+  const auto turned = [&](const Values<V>& x) { return t.rotates ? angles.rotate(x) : x; };
+  attention.forward(y, lse, turned(q), turned(k), project("v"));
+  return reference::add(reference::linear(in, "o", y, rows, lora_of(t.form, c)), in.at("residual"));
+}
+
+class SelfAttentionLayer : public testing::TestWithParam<std::tuple<Case, DType>> {};
+INSTANTIATE_TEST_SUITE_P(Cases, SelfAttentionLayer, testing::Combine(testing::ValuesIn(kCases), kTypes),
+                         name_of_case<Case>);
+
+TEST_P(SelfAttentionLayer, IsTheReferenceWithItsGradients) {
+  const auto& [t, dtype] = GetParam();
+  const std::int64_t rows = t.starts.back();
+  LayerRun run(dtype);
+  SelfAttention layer = make(t, dtype);
+  run.bind(layer);
+  Matrix &x = run.input(rows, kWidth, "x"), &residual = run.input(rows, kWidth, "residual");
+  Matrix &y = run.matrix(rows, kWidth, "y"), &dy = run.matrix(rows, kWidth, "dy"),
+         &dx = run.matrix(rows, kWidth, "dx");
+  const Values<double> before = dx.values();
+  const Angles angles(t.starts);
+  Positions positions{as_vector(angles.rows), angles.cos, angles.sin, t.starts};
+  if (!t.rotates) positions.cos = positions.sin = {};
+  const SelfAttention::Saved saved = layer.forward(run.c, y, x, residual, positions);
+  layer.backward(run.c, t.wants_dx ? dx.tensor : Tensor{}, dy, layer.reads_input() ? x.tensor : Tensor{},
+                 saved, positions);
+
+  const auto reference = [&](const auto& in) { return expected(in, t, angles, run.c); };
+  run.expect_near(y.values(), reference(run.in), 6, "y");
+  run.expect_near(dx.values(), t.wants_dx ? complex_step(reference, run.in, "x", dy.values()) : before, 12,
+                  "dx");
+  run.expect_gradients(reference, dy.values(), 12);
+}
+
+}  // namespace
+}  // namespace ft::test

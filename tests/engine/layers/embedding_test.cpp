@@ -1,0 +1,81 @@
+// Embedding: rows of the table, and where it is trained their gradients, added up over equal ids.
+#include "engine/layers/embedding.h"
+
+#include <algorithm>
+
+#include "tests/engine/layers/layer_fixture.h"
+
+namespace ft::test {
+namespace {
+
+class EmbeddingLayer : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, EmbeddingLayer, kTypes, name_of_type);
+
+// A number without its derivatives: what is looked up and not trained.
+template <class V>
+V constant(V v) {
+  return V(std::real(v));
+}
+
+TEST_P(EmbeddingLayer, IsTheReferenceWithItsGradients) {
+  for (const auto& [trained, padding] : {std::pair{true, -1}, {true, 3}, {true, 4}, {false, 3}})
+    for (const std::vector<std::int32_t>& ids : {std::vector{4}, std::vector{3, 0, 3, 5, 3}}) {
+      const std::int64_t rows = std::int64_t(ids.size()), width = 7;
+      Embedding table{
+          .weight = {.name = "table", .shape = {6, width}, .dtype = GetParam(), .trainable = trained},
+          .padding = padding};
+      LayerRun run(GetParam());
+      run.bind(table);
+      Matrix &y = run.matrix(rows, width, "y"), &dy = run.matrix(rows, width, "dy");
+      const Tensor at = upload(run.c, ids);
+      table.forward(run.c, y, at);
+      table.backward(run.c, dy, at);
+      const auto reference = [&, padding = padding](const auto& in) {
+        auto taken = in.at("table");
+        taken.clear();
+        for (const std::int32_t id : ids)
+          for (std::int64_t i = 0; i < width; ++i) {
+            const auto v = in.at("table")[std::size_t(id * width + i)];
+            taken.push_back(id == padding ? constant(v) : v);
+          }
+        return taken;
+      };
+      EXPECT_EQ(y.values(), reference(run.in));
+      run.expect_gradients(reference, dy.values(), 0);
+    }
+}
+
+// Rows that are trained apart stand in place of the table's, and have the gradients of these.
+TEST_P(EmbeddingLayer, RowsTrainedApart) {
+  const std::vector<std::int32_t> own{5, 3, 1}, ids{3, 0, 3, 5, 1, 3};
+  constexpr std::int32_t kPadding = 5;
+  const std::int64_t rows = std::int64_t(ids.size()), width = 7;
+  Embedding table{.weight = {.name = "table", .shape = {6, width}, .dtype = GetParam()}, .padding = kPadding};
+  table.trained = std::make_unique<TokenRows>(
+      TokenRows{{.name = "own", .shape = {3, width}, .dtype = GetParam(), .trainable = true}, own});
+  LayerRun run(GetParam());
+  run.bind(table);
+  Matrix &y = run.matrix(rows, width, "y"), &dy = run.matrix(rows, width, "dy");
+  const Tensor at = upload(run.c, ids);
+  table.forward(run.c, y, at);
+  table.backward(run.c, dy, at);
+  const auto reference = [&](const auto& in) {
+    auto taken = in.at("table");
+    taken.clear();
+    for (const std::int32_t id : ids) {
+      const auto mine = std::find(own.begin(), own.end(), id);
+      const auto& from = mine == own.end() ? in.at("table") : in.at("own");
+      const std::int64_t row = mine == own.end() ? id : mine - own.begin();
+      for (std::int64_t i = 0; i < width; ++i) {
+        const auto v = from[std::size_t(row * width + i)];
+        taken.push_back(id == kPadding ? constant(v) : v);
+      }
+    }
+    return taken;
+  };
+  EXPECT_EQ(y.values(), reference(run.in));
+  run.expect_gradients(reference, dy.values(), 0);
+}
+
+}  // namespace
+}  // namespace ft::test

@@ -1,0 +1,157 @@
+// Linear with a weight that is dense or in 4 bits, a bias and an adapter, each trained or not.
+#include "engine/layers/linear.h"
+
+#include "engine/formats/four_bit.h"
+#include "engine/layers/sum.h"
+#include "tests/engine/layers/layer_fixture.h"
+
+namespace ft::test {
+namespace {
+
+struct Case {
+  const char* name;
+  LinearForm form;
+  bool wants_dx = true, residual = false;
+  float alpha = 1;
+  bool train = true;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+const Case kCases[] = {
+    {"Trained", {.trained = true}},
+    {"TrainedWithBias", {.bias = true, .trained = true}},
+    {"TrainedFirst", {.bias = true, .trained = true}, false},
+    {"Frozen", {}},
+    {"FrozenWithBias", {.bias = true}, true, true},
+    {"Residual", {.trained = true}, true, true},
+    {"BiasAndResidual", {.bias = true, .trained = true}, true, true},
+    {"Scaled", {.trained = true, .rank = 3}, true, false, 0.3f},
+    {"Adapter", {.rank = 4}},
+    {"AdapterOfAll", {.bias = true, .trained = true, .rank = 3}, true, true},
+    {"AdapterFirst", {.bias = true, .rank = 1}, false},
+    {"AdapterDropout", {.rank = 4, .dropout = 0.25f}, true, true},
+    {"AdapterDropoutFirst", {.rank = 4, .dropout = 0.25f}, false},
+    {"AdapterDropoutEvaluated", {.rank = 4, .dropout = 0.25f}, true, false, 1, false},
+    {"Magnitudes", {.rank = 4, .dora = true}},
+    {"MagnitudesBiasAndResidual", {.bias = true, .rank = 3, .dora = true}, true, true},
+    {"MagnitudesScaled", {.rank = 3, .scale = 0.5f, .dora = true}, true, false, 0.3f},
+    {"MagnitudesFirst", {.bias = true, .rank = 1, .dora = true}, false},
+    {"MagnitudesDropout", {.bias = true, .rank = 4, .dropout = 0.25f, .dora = true}, true, true},
+    {"MagnitudesDropoutFirst", {.rank = 4, .dropout = 0.25f, .dora = true}, false},
+    {"MagnitudesDropoutEvaluated", {.rank = 4, .dropout = 0.25f, .dora = true}, true, false, 1, false},
+};
+
+struct Size {
+  std::int64_t rows, in, out;
+};
+constexpr Size kSizes[] = {{1, 17, 5}, {6, 9, 13}, {1, 1, 1}};
+
+// Squares of the rows of the weight that bind() will make.
+Values<double> squares_of_rows(const Size& size, DType dtype) {
+  Matrix w(size.out, size.in, dtype);
+  w.assign(reference::times(random_values("module.weight", size.out * size.in), 0.5));
+  Values<double> squares;
+  for (std::int64_t o = 0; o < size.out; ++o) {
+    squares.push_back(0);
+    for (std::int64_t i = 0; i < size.in; ++i) squares.back() += w.get(o, i) * w.get(o, i);
+  }
+  return squares;
+}
+
+// Reads x only when the layer says that it needs it.
+void check(LayerRun& run, const Linear& layer, const Case& t, Size size) {
+  Matrix &x = run.input(size.rows, size.in, "x"), &residual = run.input(size.rows, size.out, "residual");
+  Matrix &y = run.matrix(size.rows, size.out, "y"), &dy = run.matrix(size.rows, size.out, "dy");
+  Matrix &dx = run.matrix(size.rows, size.in, "dx"), before(size.rows, size.in, run.c.dtype);
+  before.assign(dx.values());
+  const Tensor u = layer.forward(run.c, y, x, t.residual ? residual.tensor : Tensor{}, t.alpha);
+  Matrix& scaled = run.matrix(size.rows, size.out, "scaled");  // by what the caller has to: alpha
+  scaled.assign(reference::times(dy.values(), double(t.alpha)));
+  {
+    Scope scope(run.c.scratch);
+    Sum sum(run.c.ops, t.wants_dx ? dx.tensor : Tensor{});
+    layer.backward(run.c, sum, scaled, layer.reads_input() ? x.tensor : Tensor{}, u);
+    sum.run();
+  }
+  const auto reference = [&](const auto& in) {
+    auto sum = reference::linear(in, layer.name, in.at("x"), std::size_t(size.rows), lora_of(t.form, run.c));
+    sum = reference::times(sum, double(t.alpha));
+    return t.residual ? reference::add(sum, in.at("residual")) : sum;
+  };
+  // What is rounded: u, du, x after dropout, the result, and dy times alpha. With magnitudes also the product
+  // before it is scaled, and what dropout adds to it: a row of five numbers came to 11 in f16.
+  const int more = t.form.dora ? 3 : 0, dropped = t.form.dora && t.form.dropout > 0 ? 6 : 0;
+  run.expect_near(y.values(), reference(run.in), 3 + more + dropped, "y");
+  run.expect_near(dx.values(),
+                  t.wants_dx ? complex_step(reference, run.in, "x", dy.values()) : before.values(), 4 + more,
+                  "dx");
+  run.expect_gradients(reference, dy.values(), 4 + more);
+}
+
+class LinearLayer : public testing::TestWithParam<std::tuple<Case, DType>> {};
+INSTANTIATE_TEST_SUITE_P(Cases, LinearLayer, testing::Combine(testing::ValuesIn(kCases), kTypes),
+                         name_of_case<Case>);
+
+TEST_P(LinearLayer, IsTheReferenceWithItsGradients) {
+  const auto& [t, dtype] = GetParam();
+  for (const Size size : kSizes) {
+    if (size.out == 1 && (dtype != DType::f32 || t.form.dora)) continue;  // a single sum may cancel out
+    SCOPED_TRACE(str(size.rows, " x ", size.in, " x ", size.out));
+    LayerRun run(dtype, t.train);
+    Linear layer = linear("module", size.in, size.out, t.form, dtype);
+    if (t.form.dora) run.stored["module.lora_row_squares"] = squares_of_rows(size, dtype);
+    run.bind(layer);
+    check(run, layer, t, size);
+  }
+}
+
+class AdaptedLinear : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, AdaptedLinear, kTypes, name_of_type);
+
+// A pass without adapters has the bits of an adapter that adds nothing yet, also where the sum takes several
+// steps.
+TEST_P(AdaptedLinear, WithoutItsAdapterHasTheBitsOfItsStart) {
+  const Size size{40, 771, 48};
+  LayerRun run(GetParam());
+  Linear layer = linear("module", size.in, size.out, {.rank = 16}, GetParam());
+  run.stored["module.lora_B.weight"] = Values<double>(std::size_t(size.out * 16), 0);
+  run.bind(layer);
+  Matrix &x = run.input(size.rows, size.in, "x"), &with = run.matrix(size.rows, size.out, "with"),
+         &without = run.matrix(size.rows, size.out, "without");
+  layer.forward(run.c, with, x);
+  run.c.adapters = false;
+  layer.forward(run.c, without, x);
+  EXPECT_EQ(without.values(), with.values());
+}
+
+// A weight in 4 bits under an adapter is the matrix it stands for, rounded to the type of the activations.
+class FourBitLinear : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, FourBitLinear, kTypes, name_of_type);
+
+TEST_P(FourBitLinear, IsTheReferenceWithItsGradients) {
+  const Size size{5, 13, 11};
+  for (const bool nested : {false, true}) {
+    const FourBitForm form{FourBitBook::nf4, 32, nested};
+    const Case t{"", {.bias = true, .rank = 3}, true, true};
+    LayerRun run(GetParam());
+    Linear layer = linear("module", size.in, size.out, t.form, GetParam());
+    layer.weight = std::make_unique<FourBitWeight>("module.weight", Shape{size.out, size.in}, form);
+    const Values<double> drawn = random_values("module.weight", size.out * size.in);
+    const FourBitData data = quantize(std::vector<float>(drawn.begin(), drawn.end()), form);
+    run.stored["module.weight"] = {data.codes.begin(), data.codes.end()};
+    run.stored["module.weight.absmax"] =
+        nested ? Values<double>(data.absmax_codes.begin(), data.absmax_codes.end())
+               : Values<double>(data.absmax.begin(), data.absmax.end());
+    run.stored["module.weight.nested_absmax"] = {data.nested_absmax.begin(), data.nested_absmax.end()};
+    run.stored["module.weight.nested_offset"] = {data.nested_offset};
+    run.bind(layer);
+    std::vector<float> dense(drawn.size());
+    dequantize(dense, data);
+    Matrix rounded(size.out, size.in, GetParam());
+    run.in["module.weight"] = rounded.assign({dense.begin(), dense.end()}).values();
+    check(run, layer, t, size);
+  }
+}
+
+}  // namespace
+}  // namespace ft::test
