@@ -1,94 +1,120 @@
 #!/usr/bin/env python3
-"""Fails when a file includes what the table of docs/architecture.md does not allow its folder, or when the table's
-rows go in a circle.
+"""Fails when a file includes what its library does not use, or when libraries use each other in a circle.
 
-A row is: | `folder` | folders of ours it may include | third-party headers |, each name in backticks; "everything"
-allows all of ours. `file.cpp`: before names says that only this file may. Subfolders without a row of their own follow
-their folder's.
+What a library uses, itself or through others, stands once: after USES in its folder's CMakeLists.txt. A folder
+without a library of its own belongs to the one of the folder above; a library of some SOURCES owns these files alone.
+Third-party headers are confined to the folders and files below, so that each can be replaced in one place.
 """
 import graphlib, re, subprocess, sys
 from pathlib import Path
 
 POSIX = re.compile(r"^(sys/|netinet/|arpa/)|^(fcntl|unistd|sched|glob|netdb|time|signal|poll|dirent|pthread|dlfcn|ifaddrs|termios|net/if)\.h$")
-
-
-def names(cell):
-    """Names in backticks, as (file they are for or None, name)."""
-    found, only = [], None
-    for part in re.findall(r"`([^`]+)`(:?)", cell):
-        if part[1]:
-            only = part[0]
-        else:
-            found.append((only, part[0]))
-    return found
-
-
-def table(text):
-    rows = {}
-    for line in text.splitlines():
-        cells = [c.strip() for c in line.strip("|").split("|")]
-        if len(cells) == 3 and re.fullmatch(r"`[a-z/]+`", cells[0]):
-            ours = [(None, "")] if cells[1].startswith("everything") else names(cells[1])
-            rows[cells[0].strip("`")] = (ours, names(cells[2]))
-    return rows
+THIRD_PARTY = {
+    "app": "nlohmann",
+    "app/commands": "CLI",
+    "app/serve/http.cpp": "httplib.h",
+    "bench": "nlohmann",
+    "data": "nlohmann",
+    "data/files/byte_source.cpp": "zlib.h zstd.h",
+    "data/files/columnar/unpack.cpp": "brotli lz4.h lz4frame.h snappy-c.h zlib.h zstd.h",
+    "data/tokenizers/regex.cpp": "pcre2.h",
+    "data/tokenizers/sentencepiece_tokenizer.cpp": "sentencepiece_processor.h",
+    "data/tokenizers/unicode.cpp": "utf8proc.h",
+    "engine/cpu": "immintrin.h",
+    "engine/cpu/onednn.cpp": "oneapi omp.h",
+    "engine/cuda": "cuda_runtime.h",
+    "engine/cuda/cudnn/cudnn.h": "cudnn.h",
+    "engine/cuda/gemm/cublaslt.h": "cublasLt.h",
+    "engine/cuda/gemm/gemm_file.cpp": "nlohmann",
+    "engine/cuda/gemm/tensor_maps.cpp": "cuda.h",
+    "engine/files": "nlohmann openssl",
+    "engine/files/uring_mover.cpp": "liburing.h",
+    "engine/formats": "nlohmann",
+    "engine/settings": "nlohmann",
+    "engine/train": "nlohmann",
+    "lora": "nlohmann",
+    "lora/matching.cpp": "pcre2.h",
+    "models": "nlohmann",
+    "tests": "gtest nlohmann immintrin.h",
+    "tests/engine/cuda/nccl_abi.cpp": "nccl.h",
+    "tests/life/file_faults.cpp": "liburing.h",
+}
+PROGRAMS = ("bench/", "tests/")  # may include everything
 
 
 def under(name, folder):
-    return not folder or name == folder or name.startswith(folder + "/")
+    return name == folder or name.startswith(folder + "/")
 
 
-def row_of(name, rows):
-    return max((r for r in rows if under(name, r)), key=len, default=None)
+def libraries():
+    """The libraries that each uses, by name; their names by folder; and by file, where they own only some."""
+    uses, of_folder, of_file = {}, {}, {}
+    for cmake in subprocess.run(["git", "ls-files", "*CMakeLists.txt"], capture_output=True, text=True).stdout.split():
+        folder = Path(cmake).parent
+        for kind, words in re.findall(r"^ft_(library|room)\(([^)]*)\)", Path(cmake).read_text(), re.M):
+            parts = re.split(r"\b(FOLDERS|SOURCES|USES)\b", words)
+            given = {key: value.split() for key, value in zip(parts[1::2], parts[2::2])}
+            name = parts[0].strip() if kind == "library" else f"ft_app_{parts[0].strip()}"
+            uses[name] = {word for word in given.get("USES", []) if word.startswith("ft_")}
+            inside = parts[0].strip() if kind == "room" else given.get("FOLDERS", ["."])[0]
+            of_folder[str(folder / inside)] = name
+            for source in given.get("SOURCES", []):
+                if source.endswith(".cpp"):
+                    of_file[str(folder / source)[:-4]] = name
+    uses["ft_data"] = {"ft_data_batches", "ft_data_efficiency", "ft_data_metrics"}  # all of them, under one name
+    of_folder["engine/cpu/kernels"] = "ft_cpu_kernels"  # one of objects for each instruction set
+    return uses, of_folder, of_file
 
 
-def within(name, allowed, file):
-    return any(only in (None, file.name) and under(name, a) for only, a in allowed)
+def closure(name, uses):
+    seen, ahead = set(), [name]
+    while ahead:
+        at = ahead.pop()
+        if at not in seen:
+            seen.add(at)
+            ahead += uses.get(at, ())
+    return seen
 
 
-def circle(rows):
-    """Rows that lead back to the first of them, or nothing. A single .cpp file leads nowhere, since nothing includes
-    it; nor do rows that say "everything", which are programs."""
-    inner = {r for r in rows if (None, "") not in rows[r][0]}
-    allowed = {r: [a for only, a in rows[r][0] if not (only or "").endswith(".cpp")] for r in inner}
-    below = {r: {b for b in inner - {r} for a in allowed[r] if under(b, a) or b == row_of(a, rows)} for r in inner}
-    try:
-        graphlib.TopologicalSorter(below).prepare()
-    except graphlib.CycleError as error:
-        return error.args[1][::-1]
+def owner(name, of_folder, of_file):
+    if found := of_file.get(str(Path(name).with_suffix(""))):
+        return found
+    return next((of_folder[str(folder)] for folder in Path(name).parents if str(folder) in of_folder), None)
+
+
+def allowed_third_party(name, header):
+    return any(under(header, word) for place, words in THIRD_PARTY.items() if under(name, place) for word in words.split())
 
 
 def main():
-    rows = table(Path("docs/architecture.md").read_text())
-    if len(rows) < 10:
-        sys.exit("docs/architecture.md: no table of includes")
+    uses, of_folder, of_file = libraries()
+    if len(uses) < 30:
+        sys.exit("CMakeLists.txt: no libraries with USES")
+    try:
+        graphlib.TopologicalSorter(uses).prepare()
+    except graphlib.CycleError as error:
+        sys.exit("CMakeLists.txt: libraries use each other in a circle: " + " -> ".join(error.args[1][::-1]))
+    reach = {name: closure(name, uses) for name in uses}
     faults = 0
     files = subprocess.run(["git", "ls-files", "*.h", "*.cpp", "*.cu", "*.cuh"], capture_output=True, text=True).stdout.split()
-    for file in map(Path, files):
-        row = row_of(str(file), rows)
-        if row is None:
-            print(f"{file}: its folder is not in the table of docs/architecture.md")
-            faults += 1
-            continue
-        ours, foreign = rows[row]
-        for number, line in enumerate(file.read_text().splitlines(), 1):
+    for file in files:
+        mine = owner(file, of_folder, of_file)
+        for number, line in enumerate(Path(file).read_text().splitlines(), 1):
             include = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
             if not include:
                 continue
-            quoted, name = include[1] == '"', include[2]
-            if quoted:
-                ok = Path(name).exists() and (row_of(name, rows) == row or within(name, ours, file))
+            name = include[2]
+            if include[1] == '"':
+                theirs = owner(name, of_folder, of_file)
+                ok = Path(name).exists() and (file.startswith(PROGRAMS) or mine is None or theirs in reach[mine])
             else:
-                standard = "/" not in name and "." not in name
-                ok = standard or POSIX.search(name) or within(name, foreign, file)
+                ok = ("/" not in name and "." not in name) or POSIX.search(name) or allowed_third_party(file, name)
             if not ok:
-                print(f"{file}:{number}: {row} may not include {name}")
+                print(f"{file}:{number}: {mine} may not include {name}")
                 faults += 1
-    if found := circle(rows):
-        print("docs/architecture.md: rows go in a circle: " + " -> ".join(found))
-        faults += 1
     if faults:
         sys.exit(1)
-    print(f"check    include directions of {len(files)} files in {len(rows)} folders, no circle")
+    print(f"check    include directions of {len(files)} files in {len(uses)} libraries, no circle")
 
 
 main()

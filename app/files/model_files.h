@@ -34,7 +34,8 @@ void copy_companions(const std::string& model, const std::string& tokenizer, con
 // Bytes that the two copy; model empty: the tokenizer's.
 std::int64_t companion_bytes(const std::string& model, const std::string& tokenizer);
 // Adds the token that closes a turn to the end tokens in generation_config.json, if the folder says that its
-// rows were conversations (data/batches/kept_prompts.h): other programs then stop there too. For complete models.
+// rows were conversations (data/batches/kept_prompts.h): other programs then stop there too. For complete
+// models.
 void end_at_turns(const std::string& folder);
 
 // What --dtype says; nothing when it is not given. UserError(Exit::config) for another word.

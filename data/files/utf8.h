@@ -8,6 +8,9 @@
 
 namespace ft {
 
+inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD, for bytes that are no character
+inline constexpr std::string_view kMetaspace = "\xE2\x96\x81";    // U+2581, a space in SentencePiece's pieces
+
 // The character at text[i], which must be well-formed.
 char32_t utf8_code_point(std::string_view text, std::size_t i);
 

@@ -13,8 +13,6 @@
 namespace ft {
 namespace {
 
-constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, a space in vocabularies of SentencePiece
-
 struct Merge {
   std::int32_t rank = 0, id = 0;
 };
@@ -56,7 +54,7 @@ class Bpe : public TokenModel {
     }
     for (std::size_t b = 0; b < bytes_.size(); ++b)
       bytes_[b] = vocabulary().id(byte_token(static_cast<unsigned char>(b))).value_or(-1);
-    words_apart_ = !options_.ignore_merges && vocabulary().id(kSpace).has_value() &&
+    words_apart_ = !options_.ignore_merges && vocabulary().id(kMetaspace).has_value() &&
                    std::none_of(vocabulary().ids().begin(), vocabulary().ids().end(),
                                 [](const auto& entry) { return space_after_other(entry.first); });
   }
@@ -68,8 +66,8 @@ class Bpe : public TokenModel {
     if (!words_apart_) return encode_word(piece, ids);
     for (std::size_t begin = 0; begin < piece.size();) {
       std::size_t end = begin;
-      while (piece.substr(end).starts_with(kSpace)) end += kSpace.size();
-      end = std::min(piece.find(kSpace, end), piece.size());
+      while (piece.substr(end).starts_with(kMetaspace)) end += kMetaspace.size();
+      end = std::min(piece.find(kMetaspace, end), piece.size());
       encode_word(piece.substr(begin, end - begin), ids);
       begin = end;
     }
@@ -81,8 +79,8 @@ class Bpe : public TokenModel {
   // Where no token has the sign of a space behind another character, no merge crosses the border of two
   // words, and they can be encoded one by one.
   static bool space_after_other(std::string_view token) {
-    while (token.starts_with(kSpace)) token.remove_prefix(kSpace.size());
-    return token.find(kSpace) != std::string_view::npos;
+    while (token.starts_with(kMetaspace)) token.remove_prefix(kMetaspace.size());
+    return token.find(kMetaspace) != std::string_view::npos;
   }
 
   void encode_word(std::string_view word, TokenIds& ids) const {

@@ -16,8 +16,6 @@
 namespace ft {
 namespace {
 
-constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, a space in the vocabulary
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 constexpr std::int64_t kLargestFile = std::int64_t{256} << 20;
 // Appended to a serialized model, this sets normalizer_spec.add_dummy_prefix to false: protobuf merges a
 // message that occurs twice.
@@ -62,7 +60,7 @@ class LlamaTokenizer : public Tokenizer {
       else if (settings_.legacy)
         append(processor_.EncodeAsIds({part.text.data(), part.text.size()}), 0, ids);
       else
-        encode_new(replaced(part.text, " ", kSpace), first, ids);
+        encode_new(replaced(part.text, " ", kMetaspace), first, ids);
     }
     return ids;
   }
@@ -83,7 +81,7 @@ class LlamaTokenizer : public Tokenizer {
         continue;
       }
       flush();
-      text += replaced(token(id), kSpace, " ");
+      text += replaced(token(id), kMetaspace, " ");
     }
     flush();
     if (settings_.add_prefix_space && text.starts_with(' ')) text.erase(0, 1);
@@ -117,9 +115,9 @@ class LlamaTokenizer : public Tokenizer {
 
   // The rule since transformers 4.31: one prefix space, where the text begins and has none.
   void encode_new(std::string text, bool first, Ids& out) const {
-    const bool spaced = text.starts_with(kSpace);
-    if (first && settings_.add_prefix_space && !spaced) text.insert(0, kSpace);
-    if (!text.starts_with(kSpace)) return append(processor_.EncodeAsIds(text), 0, out);
+    const bool spaced = text.starts_with(kMetaspace);
+    if (first && settings_.add_prefix_space && !spaced) text.insert(0, kMetaspace);
+    if (!text.starts_with(kMetaspace)) return append(processor_.EncodeAsIds(text), 0, out);
     // The library may swallow a space that a text begins with, unless something stands before it.
     append(processor_.EncodeAsIds(unk_text() + text), unk_prefix_, out);
   }

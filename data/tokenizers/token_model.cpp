@@ -5,17 +5,13 @@
 #include "engine/core/error.h"
 
 namespace ft {
-namespace {
-
-constexpr std::int64_t kLargestId = std::int64_t{1} << 24;
-
-}  // namespace
+namespace {}  // namespace
 
 Vocabulary::Vocabulary(std::vector<std::pair<std::string, std::int64_t>> entries, const std::string& where) {
   const auto fail = [&](const auto&... what) { throw UserError(Exit::input, str(where, ": ", what...)); };
   std::int64_t end = 0;
   for (const auto& [text, id] : entries) {
-    if (id < 0 || id >= kLargestId) fail("the token ", printable(text, 40), " has the id ", id);
+    if (id < 0 || id >= kEndOfIds) fail("the token ", printable(text, 40), " has the id ", id);
     end = std::max(end, id + 1);
   }
   texts_.resize(static_cast<std::size_t>(end));

@@ -12,6 +12,8 @@
 namespace ft {
 
 using TokenIds = std::vector<std::int32_t>;
+inline constexpr std::int64_t kEndOfIds = std::int64_t{1}
+                                          << 24;  // one past the largest id that a file may give
 
 // Texts and their ids, both ways. Ids may have holes. A text may have several, of which the last counts.
 class Vocabulary {

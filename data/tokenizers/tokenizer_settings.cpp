@@ -4,6 +4,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "data/tokenizers/token_model.h"
 #include "engine/core/error.h"
 #include "engine/files/json.h"
 
@@ -12,7 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kLargestId = std::int64_t{1} << 24;
 constexpr JsonRules kSettingsRules{.max_bytes = std::size_t{64} << 20};
 
 std::optional<JsonObject> read_if_there(const fs::path& file) {
@@ -93,7 +93,7 @@ class Reader {
     out_.says_prefix_space = c.has("add_prefix_space");
     out_.add_prefix_space = c.boolean_or("add_prefix_space", out_.add_prefix_space);
     out_.legacy = c.boolean_or("legacy", out_.legacy);
-    out_.extra_ids = c.integer_or("extra_ids", out_.extra_ids, 0, kLargestId - 1);
+    out_.extra_ids = c.integer_or("extra_ids", out_.extra_ids, 0, kEndOfIds - 1);
     out_.clean_up = c.boolean_or("clean_up_tokenization_spaces", out_.clean_up);
     if (c.has("sp_model_kwargs") && !c.object("sp_model_kwargs").keys().empty())
       c.refuse("sp_model_kwargs", "empty");
@@ -104,7 +104,7 @@ class Reader {
     for (const std::string& key : decoder.keys()) {
       std::int64_t id = -1;
       const char* end = key.data() + key.size();
-      if (std::from_chars(key.data(), end, id).ptr != end || id < 0 || id >= kLargestId)
+      if (std::from_chars(key.data(), end, id).ptr != end || id < 0 || id >= kEndOfIds)
         decoder.refuse(key, "under the number of a token");
       AddedToken token = read_token(decoder.object(key));
       token.id = static_cast<std::int32_t>(id);
@@ -117,7 +117,7 @@ class Reader {
   // {"<tool>": 32000, ...}
   void read_added_json(const JsonObject& added) {
     for (const std::string& content : added.keys())
-      add({.content = content, .id = static_cast<std::int32_t>(added.integer(content, 0, kLargestId - 1))});
+      add({.content = content, .id = static_cast<std::int32_t>(added.integer(content, 0, kEndOfIds - 1))});
     std::sort(out_.added.begin(), out_.added.end(),
               [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
   }

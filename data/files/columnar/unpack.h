@@ -1,4 +1,4 @@
-// The compressions of Parquet's pages and Arrow's buffers. The only file of data/columnar that knows their
+// The compressions of Parquet's pages and Arrow's buffers. The only file of this folder that knows their
 // libraries.
 #pragma once
 #include <cstdint>

@@ -74,7 +74,7 @@ void cast(cudaStream_t, const View& y, const View& x);
 View every_row(const View& row, std::int64_t rows);                          // so many that all are that one
 void add(cudaStream_t, const View& y, const View& x, const op::Drop& = {});  // as op::Add
 void broadcast_row(cudaStream_t, const View& y, const View& row);            // every row of y = row
-// How sums travel in 16 bits (engine/ranks/wire.h): y = x scale, rounded, and back y = x / scale. y and x f32.
+// Sums that travel in 16 bits (engine/ranks/wire.h): y = x scale, rounded, and back y = x / scale. y, x f32.
 void to_wire(cudaStream_t, const View& y, const View& x, float scale);
 void from_wire(cudaStream_t, const View& y, const View& x, float scale);
 

@@ -19,7 +19,7 @@ std::string escaped(const std::string& text) {
 }
 
 // Letters, digits and underscores: rewards/chosen becomes rewards_chosen.
-std::string metric_name(std::string text) {
+std::string gauge_name(std::string text) {
   for (char& c : text)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   return text;
@@ -115,7 +115,7 @@ void Prometheus::write() const {
       page.gauge("ft_eval_perplexity", evaluation_->perplexity,
                  "Held-out perplexity of the last evaluation.");
     for (const auto& [name, value] : evaluation_->measures)
-      page.gauge(metric_name("ft_eval_" + name).c_str(), value, "Measured in the last evaluation.");
+      page.gauge(gauge_name("ft_eval_" + name).c_str(), value, "Measured in the last evaluation.");
   }
   write_file(path_, page.text());
 }
