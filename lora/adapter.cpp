@@ -11,8 +11,8 @@ LoraAdapter::LoraAdapter(const std::string& module, std::int64_t in, std::int64_
       scale_(scale),
       dropout_(dropout) {}
 
-// Where a Linear is cut into columns each rank makes all of u, and a part of its gradient; where it is
-// cut into rows a part of u, and all of its gradient.
+// If a Linear is split by columns, each rank computes all of u, and a part of u's gradient. If it is split by
+// rows, each rank computes a part of u, and all of its gradient.
 void LoraAdapter::cut(Cut how, TensorRank t, const Parts& parts) {
   const bool columns = how == Cut::columns;
   ft::cut(columns ? b : a, columns ? 0 : 1, t, parts);

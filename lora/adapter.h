@@ -1,6 +1,7 @@
 // Low-rank adaptation (Hu et al. 2021): y += s (dropout(x) A^T) B^T with s = alpha / r, or alpha / sqrt(r)
 // for rank-stabilised LoRA (Kalajdzievski 2023). A (r, in) and B (out, r) are trained, the Linear is not. The
-// scale is folded into the two thin products, so that the wide ones are plain terms of the Linear's own sums.
+// scale is folded into the two narrow products, so that the wide products are plain terms of the Linear's
+// sums.
 #pragma once
 #include <vector>
 
@@ -30,7 +31,7 @@ class LoraAdapter : public Adapter {
   std::int64_t rank() const { return a.shape[0]; }
   float scale() const { return scale_; }
 
-  // What is trained of it, in the order of its files.
+  // Returns the trained parameters, in the order of the adapter's files.
   virtual std::vector<Parameter*> trained() { return {&a, &b}; }
 
   Parameter a, b;  // ....lora_A.weight, ....lora_B.weight
@@ -38,7 +39,8 @@ class LoraAdapter : public Adapter {
  protected:
   DownMatrix matrix() const { return {a.value, a.grad, scale_}; }
   bool drops(const Ctx& c) const { return dropout_ > 0 && c.train; }
-  // Dropout mask of A's input: a function of the step and the name, so that backward computes the same mask.
+  // Dropout mask of A's input: a function of the step and A's name, so that the backward pass computes the
+  // same mask.
   Random mask(const Ctx& c) const { return c.random.with(a.name); }
   void drop(Ctx&, Tensor y, Tensor x) const;
 

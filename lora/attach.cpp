@@ -22,7 +22,7 @@ std::string join(const auto& names) {
   return out;
 }
 
-// The last parts of all Linears' names, each once, in the model's order.
+// Returns the last parts of all Linears' names, each once, in the model's order.
 std::vector<std::string> short_names(Model& model) {
   std::vector<std::string> out;
   EachLinear each([&](Linear& l) {
@@ -33,7 +33,7 @@ std::vector<std::string> short_names(Model& model) {
   return out;
 }
 
-// The rules of a configuration, applied to one Linear after another.
+// Applies the rules of a configuration to one Linear after another.
 class Chooser {
  public:
   Chooser(const LoraConfig& c, const Origin& origin) : config_(c), origin_(origin) {
@@ -46,7 +46,7 @@ class Chooser {
   }
 
   bool wants(const Linear& l) { return wants(l.name, l.name != origin_.head); }
-  // all_linear: "all-linear" means this module too.
+  // all_linear: whether "all-linear" includes this module.
   bool wants(const std::string& module, bool all_linear) {
     const std::string name = in_peft(module);
     const bool target = all_linear_ ? all_linear : targets_->matches(name);
@@ -54,7 +54,7 @@ class Chooser {
     return in_layers(name);
   }
 
-  // Whether a parameter, by its name in transformers 5, is to get an adapter of its own.
+  // Returns true if a parameter gets an adapter. `name` is its name in transformers 5.
   bool wants_parameter(const std::string& name) {
     if (!config_.target_parameters) return false;
     bool any = false;
@@ -85,7 +85,7 @@ class Chooser {
         alpha / (config_.use_rslora ? std::sqrt(static_cast<double>(r)) : static_cast<double>(r));
     return {r, static_cast<float>(scale)};
   }
-  // module: what the files call it; name: what patterns of ranks are matched with.
+  // module: the adapted module's name in the files. name: the name that patterns of ranks are matched with.
   std::unique_ptr<LoraAdapter> adapter(const Linear& l, const std::string& module, const std::string& name,
                                        DType dtype) {
     const Form f = form(in_peft(name));
@@ -97,7 +97,7 @@ class Chooser {
     if (config_.use_dora) return make(std::type_identity<DoraAdapter>{});
     return make(std::type_identity<LoraAdapter>{});
   }
-  // What the parameters of experts get.
+  // Returns the ranks and scales for the parameters of experts.
   ExpertsRanks experts(const Moe& m) {
     ExpertsRanks ranks;
     const std::string gate_up = m.name + ".experts.gate_up_proj", down = m.name + ".experts.down_proj";
@@ -114,10 +114,10 @@ class Chooser {
     return ranks;
   }
 
-  // Names of all that form() was asked for.
+  // All names that form() was called with.
   const std::set<std::string>& adapted() const { return adapted_; }
 
-  // Targets must mean something, and something must be left after the exclusions.
+  // Throws unless targets match modules, and some Linears are left after the exclusions.
   void check(Model& model, std::size_t chosen) const {
     const auto unused = targets_ ? targets_->unused() : std::vector<std::string>{};
     if (!unused.empty() && (origin_.every_target || unused.size() == targets_->size()))
@@ -151,7 +151,7 @@ class Chooser {
  private:
   std::string setting(const char* name) const { return origin_.prefix + name; }
 
-  // A target that is a whole name, such as the head's, matches wherever it is.
+  // A target that is a complete name, such as the head's, matches in any layer.
   bool in_layers(const std::string& name) const {
     const auto has = [](const auto& list, const auto& x) {
       return std::find(list.begin(), list.end(), x) != list.end();
@@ -182,7 +182,7 @@ class Chooser {
       lists_.emplace_back("(?:.*\\.)?(?:" + p + ")", setting("layers_pattern"), origin_.exit);
   }
 
-  // What a start asks of a rank.
+  // Throws if a rank does not fit the configured start of A and B.
   void require_start(const Linear& l, std::int64_t r) const {
     const auto start = start_of(config_.init_lora_weights);
     require(start.has_value(), "an init_lora_weights that nobody checked");
@@ -199,7 +199,7 @@ class Chooser {
   const LoraConfig& config_;
   const Origin& origin_;
   bool all_linear_ = false;
-  std::vector<Expression> lists_;  // of layers
+  std::vector<Expression> lists_;  // for lists of layers
   std::optional<Matcher> targets_, excluded_;
   std::set<std::string> used_parameters_, adapted_;
 };
@@ -213,7 +213,7 @@ class EachMoe final : public Visitor {
   std::function<void(Moe&)> f_;
 };
 
-// Whether one of the modules around a parameter matches: model, model.layers, model.layers.0, ...
+// Returns true if a module around a parameter matches: model, model.layers, model.layers.0, ...
 template <class F>
 bool any_module(std::string_view parameter, const F& matches) {
   for (auto dot = parameter.find('.'); dot != std::string_view::npos; dot = parameter.find('.', dot + 1))
@@ -221,7 +221,7 @@ bool any_module(std::string_view parameter, const F& matches) {
   return false;
 }
 
-// PEFT gives no adapter to a module with this name or inside one ...
+// Returns true if a module has one of these names or is inside a module that has: PEFT gives it no adapter.
 bool keeps_whole(const std::string& module, const std::vector<std::string>& modules) {
   return std::any_of(modules.begin(), modules.end(), [&](const std::string& m) {
     return any_module(in_peft(module) + ".",
@@ -229,8 +229,9 @@ bool keeps_whole(const std::string& module, const std::vector<std::string>& modu
   });
 }
 
-// PEFT trains a copy of what it saves, so that the embedding and a head that shares its table part, unless
-// ensure_weight_tying keeps the table in one. Then it is trained in its place, whichever of them is named.
+// PEFT trains a copy of a saved module. So the embedding and a head that shares its table become separate,
+// unless ensure_weight_tying keeps the table shared. Then the table is trained, whichever of the two is
+// named.
 std::vector<std::string> part_head_from_embedding(Model& model, std::vector<std::string> modules,
                                                   const LoraConfig& config, const Origin& origin) {
   const std::string head = in_peft(origin.head);
@@ -247,8 +248,8 @@ std::vector<std::string> part_head_from_embedding(Model& model, std::vector<std:
   return modules;
 }
 
-// LoRA of the input embedding. A head that shares the table computes without, or, with ensure_weight_tying,
-// with the same.
+// Adds LoRA to the input embedding. A head that shares the table computes without the adapter, or, with
+// ensure_weight_tying, with the same adapter.
 void adapt_embedding(Model& model, Chooser& chooser, const LoraConfig& config, DType dtype,
                      const Origin& origin, const std::vector<std::string>& whole, Attached& out) {
   const bool ties = config.ensure_weight_tying && origin.tied_head;
@@ -282,7 +283,8 @@ void adapt_embedding(Model& model, Chooser& chooser, const LoraConfig& config, D
   model.visit(each);
 }
 
-// ... but saves all whose name ends so, even within a part: "norm" is input_layernorm too.
+// Marks all modules whose names end with an entry, even within a part of a name, as PEFT does: "norm" matches
+// input_layernorm too.
 void mark_modules_to_save(Model& model, const std::vector<std::string>& modules, const Origin& origin) {
   std::set<std::string> unused(modules.begin(), modules.end());
   EachParameter each([&](Parameter& p) {
@@ -301,7 +303,8 @@ void mark_modules_to_save(Model& model, const std::vector<std::string>& modules,
                                      in_peft(origin.head), " ", join(short_names(model))));
 }
 
-// PEFT's copies have the names of transformers 5, which holds all experts of a layer in one tensor.
+// Throws if complete experts are marked to be saved: PEFT's copies have the names of transformers 5, which
+// holds all experts of a layer in one tensor.
 void refuse_whole_experts(Model& model, const Origin& origin) {
   const auto check = [&](const Linear& l, const std::string& peft) {
     for (const Parameter* p : parameters_of(*l.weight))
@@ -329,7 +332,7 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
   out.head = origin.head;
   Chooser chooser(config, origin);
   adapt_embedding(model, chooser, config, dtype, origin, whole, out);
-  std::set<const Linear*> single, routers;  // of single experts; of layers with experts
+  std::set<const Linear*> single, routers;  // linears of single experts; routers of layers with experts
   EachMoe experts([&](Moe& m) {
     const ExpertsRanks ranks = chooser.experts(m);
     for (ExpertPart& part : adapt_experts(m, ranks, dtype)) out.experts.push_back(std::move(part));
@@ -343,7 +346,7 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
     const std::string weight = weight_of(l);
     const bool parameter = chooser.wants_parameter(l.name + ".weight");
     if (l.adapter || (!parameter && !chooser.wants(l)) || keeps_whole(l.name, whole)) return;
-    // Transformers 4 called routers as the files do.
+    // Transformers 4 used the files' names for routers.
     const bool older = routers.contains(&l) && !parameter;
     const std::string module = !older ? l.name : weight.substr(0, weight.rfind('.'));
     auto adapter = chooser.adapter(l, module, parameter ? l.name + ".weight" : l.name, dtype);

@@ -1,4 +1,4 @@
-// Decides by PEFT's rules what to train, and gives the chosen Linears their adapters.
+// Chooses the trained parameters by PEFT's rules, and gives the chosen Linears their adapters.
 #pragma once
 #include <map>
 #include <string>
@@ -13,9 +13,9 @@
 
 namespace ft::lora {
 
-inline constexpr const char* kPeftPrefix = "base_model.model.";  // of every name in a PEFT file
+inline constexpr const char* kPeftPrefix = "base_model.model.";  // begins every name in a PEFT file
 
-// Rows of a table that are a parameter of their own.
+// Rows of a table that are trained as a separate parameter.
 struct TokenTable {
   Parameter* values = nullptr;
   std::vector<std::int32_t> ids;
@@ -23,44 +23,44 @@ struct TokenTable {
 };
 
 struct Attached {
-  std::vector<std::string> linears;    // adapted, by name
-  std::vector<LoraAdapter*> adapters;  // theirs, in the same order
+  std::vector<std::string> linears;    // names of the adapted Linears
+  std::vector<LoraAdapter*> adapters;  // their adapters, in the same order
   std::vector<std::string> weights;    // the names of their weights in the model's files
-  std::vector<bool> turned;            // whether these are stored (in, out)
-  std::vector<ExpertPart> experts;     // matrices under adapters of all experts of a layer
-  bool single_experts = false;         // linears of single experts are adapted, as with transformers 4
-  std::vector<Parameter*> whole;       // trained whole: modules_to_save and biases, by their base names
-  std::string head = "lm_head";        // what the model calls it
-  bool inputs_first = false;           // PEFT's fan_in_fan_out: some are, and not in 4 bits
+  std::vector<bool> turned;            // true: the weight is stored (in, out)
+  std::vector<ExpertPart> experts;     // matrices with adapters that cover all experts of a layer
+  bool single_experts = false;         // Linears of single experts are adapted, as with transformers 4
+  std::vector<Parameter*> whole;  // completely trained parameters: modules_to_save and biases, by base names
+  std::string head = "lm_head";   // the head's name in the model
+  bool inputs_first = false;  // PEFT's fan_in_fan_out: some weights are stored (in, out), and not in 4 bits
   std::vector<TokenTable> tokens;
   EmbeddingLora* embedding = nullptr;  // null: none
-  std::string embedding_module;        // its module, with `embedding`
-  bool tied_lora = false;              // the head computes with it too
-  std::vector<std::string> warnings;   // of settings that have no effect
+  std::string embedding_module;        // the embedding's module, if `embedding` is set
+  bool tied_lora = false;              // the head uses `embedding` too
+  std::vector<std::string> warnings;   // about settings without effect
 };
 
-// Where a LoraConfig comes from.
+// The source of a LoraConfig, and the model's names.
 struct Origin {
   std::string prefix;  // of a setting's name in errors: "lora.", "start/adapter_config.json: "
   Exit exit = Exit::config;
-  // Whether each target has to match something. PEFT is content when one of them does, so adapters made
-  // elsewhere may name more than the model has; in a user's own settings it is a mistake.
+  // every_target: each target must match a module. PEFT requires only one match, so adapters from other
+  // programs may name more modules than the model has. In a user's settings an unmatched target is a mistake.
   bool every_target = true;
-  bool single_experts = false;  // linears of single experts may be meant, as with transformers 4
-  std::string head = "lm_head", embedding = "model.embed_tokens";  // what the model calls them
-  bool tied_head = false;                                          // they share the table
-  bool one_embedding = true;  // false: encoder and decoder look tokens up in modules of their own
+  bool single_experts = false;  // targets may be Linears of single experts, as with transformers 4
+  std::string head = "lm_head", embedding = "model.embed_tokens";  // their names in the model
+  bool tied_head = false;                                          // head and embedding share the table
+  bool one_embedding = true;  // false: encoder and decoder have separate embedding modules
 };
 
-// Freezes everything, attaches adapters that compute in the given dtype, marks what else is trained.
-// UserError when a target matches nothing.
+// Freezes all parameters, attaches adapters that compute in the given dtype, and marks the other trained
+// parameters. Throws UserError (origin.exit) if a target matches nothing.
 Attached attach(Model&, const LoraConfig&, DType, const Origin&);
 
-// After ranks have changed: new adapters in place of those attached. A Linear that the configuration no
-// longer names loses its own.
+// Call after ranks have changed: replaces the attached adapters by new ones. A Linear that the configuration
+// no longer names loses its adapter.
 void attach_again(Model&, Attached&, const LoraConfig&, DType, const Origin&);
 
-// Full fine-tuning: everything is trained.
+// Full fine-tuning: makes all parameters trainable.
 void train_all(Model&);
 
 }  // namespace ft::lora

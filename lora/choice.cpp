@@ -7,7 +7,7 @@
 namespace ft::lora {
 namespace {
 
-// The adapters of one Linear.
+// All adapters of one Linear.
 class OfLinear final : public Adapter {
  public:
   using Rows = std::shared_ptr<const std::vector<AdapterRows>>;
@@ -46,7 +46,7 @@ class OfLinear final : public Adapter {
     std::unique_ptr<LoraAdapter> adapter;
   };
   [[noreturn]] static void refuse() { throw InternalError("a choice of adapters is not trained"); }
-  // f(part, its columns of u)
+  // Calls f(part, its columns of u).
   void each(Tensor u, auto f) const {
     std::int64_t begin = 0;
     for (const Part& p : parts_) {
@@ -61,7 +61,7 @@ class OfLinear final : public Adapter {
   std::int64_t width_ = 0;
 };
 
-// What an adapter has that all rows would share, in its own words; "": nothing.
+// Returns the setting of an adapter that would change computations that all rows share; "": there is none.
 std::string shared_part(const LoraConfig& c, const AdapterFolder& folder, const std::string& embedding) {
   if (c.use_dora) return "use_dora";
   if (c.modules_to_save && !c.modules_to_save->empty()) return "modules_to_save";

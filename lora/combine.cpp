@@ -9,7 +9,7 @@
 namespace ft::lora {
 namespace {
 
-// Leaves the largest; of equal ones the first.
+// Keeps the values with the largest magnitudes; of equal ones the first.
 void prune_small(std::vector<float>& values, double density) {
   const auto kept = static_cast<std::ptrdiff_t>(density * static_cast<double>(values.size()));
   std::vector<std::size_t> order(values.size());
@@ -29,7 +29,7 @@ void prune_random(std::vector<float>& values, double density, Random random) {
 
 int sign_of(float v) { return (v > 0) - (v < 0); }
 
-// One element of all tensors.
+// Combines element i of all tensors.
 float together(const std::vector<std::vector<float>>& tensors, const std::vector<double>& weights,
                std::size_t i, Election election) {
   double majority = 0, sum = 0, count = 0;

@@ -1,4 +1,4 @@
-// The settings under `lora` and `quantization`: PEFT's names and meanings, and bitsandbytes'.
+// The settings under `lora` and `quantization`: names and meanings of PEFT and of bitsandbytes.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,15 +13,15 @@
 
 namespace ft::lora {
 
-// Which modules: a list of names, each the last part or parts of a module's name, or one text: a regular
-// expression that matches the whole name, or "all-linear".
+// A choice of modules: a list of names, each the last part or parts of a module's name; or a text: a regular
+// expression that matches the complete name, or "all-linear".
 using Modules = std::variant<std::string, std::vector<std::string>>;
 
-// Regular expression -> value, in the order written: the first that matches holds.
+// Regular expressions and their values, in the order written: the first match wins.
 template <class T>
 using Pattern = std::vector<std::pair<std::string, T>>;
 
-// How an adapter begins: see lora/starts.h.
+// The initial values of an adapter: see lora/starts.h.
 enum class LoraInit : std::uint8_t { kaiming, random_b, gaussian, orthogonal, pissa, olora, loftq, eva };
 constexpr auto words(LoraInit) {
   using enum LoraInit;
@@ -34,15 +34,15 @@ constexpr auto words(LoraInit) {
                              {loftq, "loftq"},
                              {eva, "eva"}});
 }
-// Or "pissa_niter_N".
+// A LoraInit or "pissa_niter_N".
 using LoraInitWord = std::variant<LoraInit, std::string>;
 struct LoraStart {
   LoraInit init = LoraInit::kaiming;
-  std::int64_t iterations = 0;  // pissa: of a random subspace; 0: exact
-  // Whether the base's weights are without what the adapter begins as.
+  std::int64_t iterations = 0;  // pissa: passes that improve a random subspace; 0: exact
+  // Returns whether the adapter's initial values are subtracted from the base's weights.
   bool changes_base() const { return init == LoraInit::pissa || init == LoraInit::olora; }
 };
-// Nothing: there is no such word.
+// Empty: there is no such word.
 std::optional<LoraStart> start_of(const LoraInitWord&);
 
 enum class LoraBias : std::uint8_t { none, all, lora_only };
@@ -79,7 +79,7 @@ struct LoraConfig {
   std::int64_t r = 8;
   double lora_alpha = 16;
   double lora_dropout = 0;
-  Modules target_modules = "all-linear";  // unless the model's family has others
+  Modules target_modules = "all-linear";  // unless the model's family has another default
   std::optional<std::vector<std::string>> target_parameters;
   std::optional<Modules> exclude_modules;
   std::optional<std::vector<std::string>> modules_to_save;
@@ -95,8 +95,8 @@ struct LoraConfig {
   Pattern<std::int64_t> rank_pattern;
   Pattern<double> alpha_pattern;
   std::optional<std::string> adapter_name_or_path;
-  std::string task_type = "CAUSAL_LM";  // of the model; PEFT's word, no setting
-  // No setting either: beside adapter_name_or_path all-linear was asked for, so the adapter has to be that.
+  std::string task_type = "CAUSAL_LM";  // of the model; PEFT's word, not a setting
+  // Not a setting: all-linear was requested beside adapter_name_or_path, so the adapter must be all-linear.
   bool expects_all_linear = false;
 
   void fields(auto& f) {
@@ -149,12 +149,13 @@ struct LoraConfig {
   }
 };
 
-// Rows of one table that trainable_token_indices names: the module (empty: the input embedding), its rows.
+// The rows of one table in trainable_token_indices: the module (empty: the input embedding) and its rows.
 struct TrainedTokens {
   std::string module;
   std::vector<std::int64_t> ids;
 };
-// One entry for each table. UserError for anything but ids, naming `setting`.
+// Returns an entry for each table. Throws UserError (`exit`) if the text holds anything but ids, and names
+// `setting`.
 std::vector<TrainedTokens> trained_tokens(const JsonText&, const std::string& setting, Exit exit);
 
 struct QuantizationConfig {

@@ -16,7 +16,7 @@ Shape shape_of(const StoredTensor& t) {
   return shape;
 }
 
-// The values of a tensor with what belongs below or beside them.
+// The values of a tensor, with the first factors appended below A and beside B.
 class Doubled {
  public:
   Doubled(const SafetensorsFile& from, const Attached& attached, const FirstFactors& first)
@@ -65,13 +65,13 @@ class Doubled {
   std::vector<float> values_;
 };
 
-// A tensor that the file has already, under another name or turned.
+// A second copy of a tensor in the file, under another name or transposed.
 struct Repeated {
   std::string name, of;
   bool turned;
 };
 
-// The tensors of a file, and some once more.
+// The tensors of a file, and second copies of some.
 class WithRepeated {
  public:
   WithRepeated(const SafetensorsFile& from, const std::vector<Repeated>& more) : from_(from) {
@@ -117,7 +117,7 @@ class WithRepeated {
 }  // namespace
 
 LoraConfig plain_config(LoraConfig c) {
-  const double more = c.use_rslora ? std::sqrt(2.0) : 2;  // so that the scale stays
+  const double more = c.use_rslora ? std::sqrt(2.0) : 2;  // keeps the scale
   c.r *= 2;
   c.lora_alpha *= more;
   for (auto& [_, rank] : c.rank_pattern) rank *= 2;

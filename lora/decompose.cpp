@@ -11,7 +11,7 @@
 namespace ft::lora {
 namespace {
 
-constexpr std::int64_t kSmall = 192;  // of the shorter side: by Jacobi rotations
+constexpr std::int64_t kSmall = 192;  // longest shorter side for which Jacobi rotations are used
 
 double dot(const double* a, const double* b, std::int64_t n) {
   double s[4] = {};
@@ -58,14 +58,15 @@ void transposed_times(MatrixView w, const double* x, double* y) {
   });
 }
 
-// Takes the first `count` vectors out of x, twice, because once leaves rounding in; returns x's new length.
+// Makes x orthogonal to the first `count` vectors; twice, because rounding leaves a remainder. Returns x's
+// new length.
 double take_out(const Vectors& from, std::int64_t count, double* x) {
   for (int round = 0; round < 2; ++round)
     for (std::int64_t i = 0; i < count; ++i) add(x, -dot(from[i], x, from.length), from[i], from.length);
   return std::sqrt(dot(x, x, from.length));
 }
 
-// Makes x a random unit vector that is orthogonal to the first `count`.
+// Makes x a random unit vector that is orthogonal to the first `count` vectors.
 void draw(const Vectors& from, std::int64_t count, double* x) {
   Random random = Random{0x6c6f7261}.with(static_cast<std::uint64_t>(count));
   for (double length = 0; length < 1e-3; random = random.with("again")) {
@@ -76,7 +77,8 @@ void draw(const Vectors& from, std::int64_t count, double* x) {
   }
 }
 
-// Rotates two columns, and what belongs to them, so that they are orthogonal; whether they were not.
+// Rotates columns p and q of w, and those of v, so that w's become orthogonal. Returns false if they are so
+// already.
 bool rotate(Vectors& w, Vectors& v, std::int64_t p, std::int64_t q) {
   const double a = dot(w[p], w[p], w.length), b = dot(w[q], w[q], w.length), c = dot(w[p], w[q], w.length);
   if (std::abs(c) <= 1e-15 * std::sqrt(a * b)) return false;
@@ -94,7 +96,8 @@ bool rotate(Vectors& w, Vectors& v, std::int64_t p, std::int64_t q) {
   return true;
 }
 
-// All of a matrix given by its columns, of which there are no more than rows.
+// Returns all singular values and vectors of a matrix, given its columns. There must not be more columns than
+// rows.
 Singular by_rotations(Vectors w) {
   const std::int64_t n = w.count;
   Vectors v(n, n);
@@ -151,10 +154,10 @@ Vectors combine(const Vectors& from, const Vectors& weights, std::int64_t count)
   return y;
 }
 
-// W V = U B with B upper bidiagonal, grown by a column at a time.
+// W V = U B with B upper bidiagonal, extended by a column at a time.
 struct Bidiagonal {
   Vectors left, right;
-  std::vector<double> diagonal, above;  // above[k]: from column k to k + 1
+  std::vector<double> diagonal, above;  // above[k]: between columns k and k + 1
   std::int64_t count = 0;
 
   Bidiagonal(MatrixView w, std::int64_t most) : left(w.rows, most), right(w.cols, most) {
@@ -190,7 +193,7 @@ struct Bidiagonal {
   }
 };
 
-// To `tolerance` of the largest value.
+// Accurate to `tolerance` of the largest value.
 Singular of_large(MatrixView w, std::int64_t rank, double tolerance) {
   const std::int64_t most = std::min(w.rows, w.cols);
   double squares = 0;
@@ -200,7 +203,7 @@ Singular of_large(MatrixView w, std::int64_t rank, double tolerance) {
   for (std::int64_t next = std::min(most, 2 * rank + 32);; next = std::min(most, next + next / 2)) {
     while (b.count < next) b.grow(w, tiny);
     const Singular small = b.small();
-    double wrong = 0;  // at most, of a vector times its value
+    double wrong = 0;  // upper bound of the error of a vector times its value
     for (std::int64_t i = 0; i < rank; ++i)
       wrong = std::max(wrong, std::abs(b.above.back() * small.left[i][b.count - 1]));
     if (b.count < most && wrong > tolerance * small.values[0]) continue;
@@ -223,7 +226,7 @@ void orthonormalize(Vectors& x) {
     const double before = std::sqrt(dot(x[i], x[i], x.length)), length = take_out(x, i, x[i]);
     if (length > 1e-14 * before)
       scale(x[i], 1 / length, x.length);
-    else  // it is one of those before it, or zero
+    else  // a combination of earlier vectors, or zero
       draw(x, i, x[i]);
   }
 }

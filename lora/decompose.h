@@ -1,6 +1,6 @@
-// The parts of matrices that adapters start from (PiSSA, OLoRA, LoftQ, EVA): the largest singular values with
-// their vectors, and the Q of a QR decomposition. Sums are in double, in an order that depends on shapes
-// only; signs of vectors are free.
+// The decompositions of matrices that adapters start from (PiSSA, OLoRA, LoftQ, EVA): the largest singular
+// values with their vectors, and the Q of a QR decomposition. Sums are in double, in an order that depends
+// only on shapes. The signs of vectors are arbitrary.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace ft::lora {
 
-struct MatrixView {  // rows one after another
+struct MatrixView {  // rows, one after another
   const float* at;
   std::int64_t rows, cols;
 };
@@ -26,31 +26,32 @@ struct Vectors {
   const double* operator[](std::int64_t i) const { return values.data() + i * length; }
 };
 
-// The first singular values, descending, with their left (rows) and right (cols) vectors. Vectors of a value
-// 0 may be zero.
+// The first singular values, descending, with their left (rows) and right (cols) vectors. The vectors of a
+// value 0 may be zero.
 struct Singular {
   Vectors left, right;
   std::vector<double> values;
 };
 
-// `rank` of them, at most min(rows, cols), to about 1e-12 of the largest: of small matrices by one-sided
-// Jacobi rotations (Hestenes 1958), of others by Golub and Kahan's bidiagonalization (1965) with complete
-// reorthogonalization, until they no longer change.
+// Returns the `rank` largest, at most min(rows, cols), accurate to about 1e-12 of the largest. Small matrices
+// are decomposed by one-sided Jacobi rotations (Hestenes 1958), others by Golub and Kahan's bidiagonalization
+// (1965) with complete reorthogonalization, until the values no longer change.
 Singular largest_singular(MatrixView, std::int64_t rank);
-// The same to about 1e-9 of the largest, by bidiagonalization only: of many long rows.
+// Like largest_singular(), accurate to about 1e-9 of the largest, by bidiagonalization only: for many long
+// rows.
 Singular leading_singular(MatrixView, std::int64_t rank);
-// The same by a subspace that `iterations` passes improve from a random start (Halko et al. 2011), as
-// torch.svd_lowrank(q = rank, niter = iterations): exact where the values have a gap after `rank`.
+// Like largest_singular(), from a random subspace that `iterations` passes improve (Halko et al. 2011), as in
+// torch.svd_lowrank(q = rank, niter = iterations). Exact if the values have a gap after `rank`.
 Singular likely_singular(MatrixView, std::int64_t rank, std::int64_t iterations, Random);
 
-// The first `count` columns of Q in Q R = the matrix; count <= min(rows, cols).
+// Returns the first `count` columns of Q in Q R = the matrix; count <= min(rows, cols).
 Vectors first_of_q(MatrixView, std::int64_t count);
-// For each of the vectors, which are as long as a column: the matrix's rows, weighted by it, added up.
+// Returns, for each vector of weights (one for each row), the weighted sum of the matrix's rows.
 Vectors rows_times(MatrixView, const Vectors&);
 // Makes the vectors orthonormal, one after another.
 void orthonormalize(Vectors&);
 
-// Independent numbers of the normal distribution.
+// Returns independent numbers of the standard normal distribution.
 double normal_at(Random, std::uint64_t index);
 
 }  // namespace ft::lora

@@ -1,9 +1,9 @@
-// Weight-decomposed LoRA (Liu et al. 2024), as PEFT computes it: besides A and B a magnitude m for each row
-// of V = W + s B A is trained, and the Linear's product with V is scaled by m / norms of V's rows, which are
-// taken anew in each pass and are constants in the backward pass. See engine/layers/rescaled.h.
+// Weight-decomposed LoRA (Liu et al. 2024), as PEFT computes it. In addition to A and B, a magnitude m is
+// trained for each row of V = W + s B A. The Linear's product with V is scaled by m / norms of V's rows. The
+// norms are recomputed in each pass and are constants in the backward pass. See engine/layers/rescaled.h.
 //
-// The norms need no pass over W: norm^2 = |w|^2 + b . (2 s A w + s^2 A A^T b) for each row w of W and b of B,
-// where A w is one narrow product, whatever W is stored in, and |w|^2 does not change.
+// The norms need no pass over W: norm^2 = |w|^2 + b . (2 s A w + s^2 A A^T b) for each row w of W and b of B.
+// A w is one narrow product, in whatever type W is stored, and |w|^2 does not change.
 #pragma once
 #include "engine/core/error.h"
 #include "engine/layers/rescaled.h"
@@ -28,8 +28,8 @@ class DoraAdapter final : public LoraAdapter, public Rescaling {
   }
   std::vector<Parameter*> trained() override { return {&a, &b, &magnitude}; }
 
-  Parameter magnitude;  // ....lora_magnitude_vector: (out) f32, whatever the run's type
-  Parameter squares;    // of W's rows, (out) f32; frozen, and in no file
+  Parameter magnitude;  // ....lora_magnitude_vector: (out) f32 in runs of any type
+  Parameter squares;    // sums of squares of W's rows, (out) f32; frozen, and in no file
 };
 
 }  // namespace ft::lora

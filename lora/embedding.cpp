@@ -11,7 +11,7 @@ EmbeddingLora::EmbeddingLora(const std::string& module, std::int64_t tokens, std
       b{.name = module + ".lora_embedding_B", .shape = {width, rank}, .dtype = dtype, .trainable = true},
       scale_(scale) {}
 
-// A's columns of these tokens (r, ids).
+// Returns A's columns of these tokens (r, ids).
 Tensor EmbeddingLora::columns(Ctx& c, Tensor ids) const {
   const Tensor own = c.temporary(rank(), ids.numel());
   c.ops.run(op::GatherColumns{.y = own, .x = a.value, .columns = ids});

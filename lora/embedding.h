@@ -1,5 +1,5 @@
-// LoRA of an embedding, as in PEFT: the rows of A^T B^T, times the scale, are added to those that it looks
-// up. A (r, V) and B (C, r) are trained; there is no dropout.
+// LoRA of an embedding, as in PEFT: the looked-up rows get the same rows of A^T B^T, times the scale, added.
+// A (r, V) and B (C, r) are trained; there is no dropout.
 #pragma once
 #include <string>
 
@@ -32,7 +32,7 @@ class EmbeddingLora final : public EmbeddingAdapter {
   float scale_;
 };
 
-// The adapter seen from a head that shares the table (ensure_weight_tying): y += s x B A.
+// The embedding's adapter as used by a head that shares the table (ensure_weight_tying): y += s x B A.
 class TiedLora final : public Adapter {
  public:
   explicit TiedLora(const EmbeddingLora& of) : of_(of) {}

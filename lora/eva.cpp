@@ -22,7 +22,7 @@ void broadcast(Communicator& comm, std::vector<double>& values, int from) {
 Eva::Eva(std::vector<Layer> layers, const EvaConfig& config, Communicator& comm)
     : layers_(std::move(layers)), config_(config), comm_(comm), seen_(layers_.size()) {
   for (const Layer& l : layers_) {
-    most_.push_back(std::llrint(static_cast<double>(l.rank) * config_.rho));  // to even, as Python rounds
+    most_.push_back(std::llrint(static_cast<double>(l.rank) * config_.rho));  // ties to even, as in Python
     ranks_.push_back(most_.back());
     if (most_.back() > l.in)
       throw UserError(Exit::config, str("lora.eva_config.rho: ", most_.back(), " components for ", l.name,
@@ -65,7 +65,7 @@ void Eva::add(std::size_t layer, MatrixView rows) {
   if (rows.rows >= s.svd.count()) s.svd.add(rows);
 }
 
-// The owners' numbers to all ranks.
+// Broadcasts the owners' results to all ranks.
 void Eva::end_batch() {
   for (State& s : states_) {
     const auto n = static_cast<std::size_t>(s.svd.count());
@@ -84,8 +84,9 @@ void Eva::end_batch() {
   if (decomposes()) distribute();
 }
 
-// As many components as there are ranks to give, those that explain most. Among equals the first
-// one's are taken, and the first of Linears that read the same has the highest rank.
+// Distributes the ranks: chooses as many components as there are ranks to give, those that explain most. Of
+// equal components the first Linear's are chosen. Among Linears with the same input, the first gets the
+// highest rank.
 void Eva::distribute() {
   struct Candidate {
     double explains;

@@ -11,7 +11,7 @@
 namespace ft::lora {
 namespace {
 
-// One of an expert's linears under the adapter of all.
+// The adapter of one Linear of an expert, which uses the parameters of the adapter of all experts.
 class ExpertLora final : public Adapter {
  public:
   ExpertLora(const ExpertsLora& all, std::int64_t expert, std::int64_t first, std::int64_t rows)
@@ -31,7 +31,7 @@ class ExpertLora final : public Adapter {
     all_.down(expert_).backward(c, dx, du, x);
   }
   std::optional<DownMatrix> down_matrix(const Ctx&) const override { return all_.down(expert_); }
-  void visit_down(Visitor&) override {}  // the adapter of all has the parameters
+  void visit_down(Visitor&) override {}  // the adapter of all experts has the parameters
   void visit_up(Visitor&) override {}
 
  private:
@@ -46,7 +46,7 @@ ExpertPart adapt(Linear& l, ExpertsLora& all, std::int64_t expert, std::int64_t 
   return {weight_of(l), &all, expert, first, l.out};
 }
 
-// The linears of a model with experts, as PEFT tells them apart.
+// Names of the Linears of a model with experts, classified as in PEFT.
 class Names final : public Visitor {
  public:
   explicit Names(std::string head) : head_(std::move(head)) {}
@@ -69,16 +69,17 @@ class Names final : public Visitor {
     if (l.name != head_ && !own_.contains(l.name)) linears.push_back(l.name);
   }
 
-  std::vector<std::string> modules, routers;                  // of the experts; by name
-  std::vector<std::string> linears;                           // other ones but the head
-  std::array<std::pair<std::string, std::string>, 4> mapped;  // from what a linear was called to a parameter
+  std::vector<std::string> modules, routers;                  // modules of experts; names of routers
+  std::vector<std::string> linears;                           // other Linears, without the head
+  std::array<std::pair<std::string, std::string>, 4> mapped;  // a Linear's former name and its parameter
 
  private:
   std::string head_;
   std::set<std::string> own_;
 };
 
-// The last parts of names that target_modules, a text, stands for: all of them, or a regular expression's.
+// Returns the last parts of the names that a text in target_modules matches: all names, or those that match a
+// regular expression.
 std::vector<std::string> named(const Names& names, const std::string& text, const std::string& setting,
                                Exit exit) {
   std::set<std::string> all;
@@ -166,7 +167,7 @@ Tensor ExpertsLora::up_gradient(std::int64_t expert, std::int64_t first, std::in
   return up_gradient_.slice(at, at + rows);
 }
 
-// Where both are adapted PEFT wraps gate_up_proj first.
+// If both parameters are adapted, PEFT wraps gate_up_proj first.
 std::vector<ExpertPart> adapt_experts(Moe& m, const ExpertsRanks& ranks, DType dtype) {
   std::vector<ExpertPart> parts;
   const std::string module = str(kPeftPrefix, m.name, ".experts");
@@ -198,7 +199,7 @@ std::string weight_of(Linear& l) {
 
 std::vector<ExpertsLora*> adapters_of(const std::vector<ExpertPart>& parts) {
   std::vector<ExpertsLora*> all;
-  for (const ExpertPart& part : parts)  // those of one follow one another
+  for (const ExpertPart& part : parts)  // parts of one adapter follow one another
     if (all.empty() || all.back() != part.all) all.push_back(part.all);
   return all;
 }
@@ -212,7 +213,7 @@ LoraConfig with_expert_parameters(Model& model, LoraConfig config, const std::st
   const auto* text = std::get_if<std::string>(&config.target_modules);
   const std::vector<std::string> targets =
       text ? named(names, *text, setting, exit) : std::get<std::vector<std::string>>(config.target_modules);
-  if (text && targets.empty()) return config;  // attach() says so
+  if (text && targets.empty()) return config;  // attach() reports that nothing matches
   std::vector<std::string> modules,
       parameters = config.target_parameters.value_or(std::vector<std::string>{});
   std::set<std::string> fused;

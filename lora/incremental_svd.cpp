@@ -16,7 +16,7 @@ std::vector<double> mean_of(MatrixView x) {
   return mean;
 }
 
-// A component's direction is free: its largest element is to be positive.
+// Turns a component, whose sign is arbitrary, so that its largest element is positive.
 void turn(double* x, std::int64_t n) {
   const double largest =
       *std::max_element(x, x + n, [](double a, double b) { return std::abs(a) < std::abs(b); });

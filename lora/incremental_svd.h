@@ -1,8 +1,7 @@
-// The principal components of rows that come in batches (Ross et al. 2008), as scikit-learn's and PEFT's
-// IncrementalPCA: each batch is decomposed together with what the ones before left,
+// The principal components of rows that come in batches (Ross et al. 2008), as in scikit-learn's and PEFT's
+// IncrementalPCA. Each batch X is decomposed together with the result of the earlier batches,
 //   [S V; X - mean of X; sqrt(n m / (n + m)) (mean before - mean of X)]
-// with n rows before and m rows of X. Sums are in double; signs are such that the largest element of a
-// component is positive.
+// with n rows before and m rows of X. Sums are in double. The largest element of a component is positive.
 #pragma once
 #include "lora/decompose.h"
 
@@ -13,16 +12,16 @@ class IncrementalSvd {
   // components: at most the columns of a row.
   explicit IncrementalSvd(std::int64_t components) : count_(components) {}
 
-  // Rows, at least as many as components.
+  // Adds a batch, which must have at least as many rows as there are components.
   void add(MatrixView rows);
 
   std::int64_t count() const { return count_; }
   bool begun() const { return rows_ > 0; }
-  const Vectors& components() const { return components_; }  // by what they explain, descending
+  const Vectors& components() const { return components_; }  // by explained variance, descending
   const std::vector<double>& values() const { return values_; }
-  // (count) the share of the rows' variance that each component explains.
+  // (count) the fraction of the rows' variance that each component explains.
   std::vector<double> explained() const;
-  // (count) the cosine between each component and what it was before the last batch; 0 after the first.
+  // (count) the cosine between each component and its direction before the last batch; 0 after the first.
   const std::vector<double>& similarity() const { return similarity_; }
 
  private:

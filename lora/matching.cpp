@@ -91,8 +91,8 @@ std::vector<std::string> Matcher::unused() const {
 
 namespace {
 
-// The first number in the name that stands alone between two dots, the first of them at or after `from`, and
-// for which f(what is before it) is true; -1: none.
+// Returns the first part of the name that is a number, for which f(text before the part's dot) is true, and
+// which is not the last part. Parts before `from` do not count. -1: there is none.
 template <class F>
 std::int64_t first_number(std::string_view name, std::size_t from, F f) {
   for (auto dot = name.find('.', from); dot != std::string_view::npos;) {

@@ -22,7 +22,7 @@ struct Matrices {
   std::vector<float> a, b;  // (r, in), (out, r)
 };
 
-// An adapter of which every tensor is an A or a B.
+// An adapter whose tensors are all A or B.
 class Part {
  public:
   explicit Part(const MixPart& p)
@@ -56,7 +56,7 @@ class Part {
   const std::string& base_model() const { return adapter_.base_model(); }
 
   double weight;
-  std::vector<std::string> modules;  // with PEFT's prefix
+  std::vector<std::string> modules;  // names with PEFT's prefix
 
  private:
   const StoredTensor& at(const std::string& module, std::string_view which) const {
@@ -82,7 +82,7 @@ class Part {
   SafetensorsFile file_;
 };
 
-// What all parts have of a module.
+// The matrices of a module in all parts that have it.
 struct Module {
   std::vector<Matrices> parts;
   std::vector<double> weights;
@@ -138,7 +138,8 @@ CombineRule combine_rule(const MixRule& rule) {
   return y;
 }
 
-// A and B each by themselves, with roots of what their product is to be multiplied by; its sign is A's.
+// Combines the A and the B separately, each scaled by the root of the factor of their product; A gets its
+// sign.
 Matrices each_by_itself(const Module& m, const std::string& module, const MixRule& rule) {
   Matrices y{m.parts[0].r, m.parts[0].in, m.parts[0].out, 1, {}, {}};
   std::vector<std::vector<float>> a, b;
@@ -186,7 +187,7 @@ class Mix {
     }
     write_safetensors(join_path(folder, "adapter_model.safetensors"), specs,
                       [&](const TensorSpec& s) { return tensor(s); });
-    LoraConfig c;  // whose scale is 1
+    LoraConfig c;  // c has scale 1
     c.r = rank_;
     c.lora_alpha = static_cast<double>(rank_);
     std::vector<std::string> targets;
@@ -217,7 +218,7 @@ class Mix {
     if (rule_.combination == Combination::svd) return best_of(m, rank_);
     return each_by_itself(m, name, rule_);
   }
-  // With zeros beyond the module's own rank.
+  // Returns a module's A or B, padded with zeros from its rank to the mix's.
   Tensor tensor(const TensorSpec& spec) {
     const bool is_a = spec.name.ends_with(kA);
     const std::string name = spec.name.substr(0, spec.name.size() - kA.size());

@@ -1,8 +1,8 @@
-// Several adapters as one, as PEFT's add_weighted_adapter makes it:
-//   cat     A below A, B beside B: exactly the sum of the changes, of the sum of the ranks
-//   svd     the best of a rank for that sum
-//   linear  A and B each added up, with roots of weight and scale: rough, of the same rank
-//   ties, dare_linear, dare_ties, magnitude_prune  as linear, pruned first: see combine.h
+// Combines several adapters into one, as PEFT's add_weighted_adapter:
+//   cat     A below A, B beside B: exactly the sum of the changes, with the sum of the ranks
+//   svd     the best approximation of that sum by a given rank
+//   linear  the sums of A and of B, weighted by roots of weight and scale: approximate, of the same rank
+//   ties, dare_linear, dare_ties, magnitude_prune  prune first, then as linear: see combine.h
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -32,14 +32,14 @@ struct MixPart {
 };
 struct MixRule {
   Combination combination = Combination::cat;
-  double density = 1;                // where it prunes
-  bool by_frequency = false;         // ties: the majority of signs, not of what they sum up to
-  std::optional<std::int64_t> rank;  // svd's; nothing: the largest of the parts
-  std::uint64_t seed = 0;            // dare's
+  double density = 1;                // if the combination prunes
+  bool by_frequency = false;         // ties: the majority of signs, not the sign of the sum
+  std::optional<std::int64_t> rank;  // for svd; empty: the largest of the parts
+  std::uint64_t seed = 0;            // for dare
 };
 
-// Writes the adapter into an existing folder. UserError for parts that are more than LoRA, or that do not fit
-// together.
+// Writes the combined adapter into an existing folder. Throws UserError (input) if a part is more than LoRA
+// or the parts do not fit together.
 void write_mix(const std::string& folder, const std::vector<MixPart>&, const MixRule&);
 
 }  // namespace ft::lora

@@ -13,7 +13,7 @@
 namespace ft::lora {
 namespace {
 
-// Every module, by PEFT's name: of linears, and all that parameters lie in.
+// Returns every module, by PEFT's name: Linears, and all modules around parameters.
 std::set<std::string> modules_of(Model& model) {
   std::set<std::string> names;
   EachLinear linears([&](Linear& l) { names.insert(in_peft(l.name)); });
@@ -32,7 +32,7 @@ bool fits_any(const Expression& e, const std::set<std::string>& names) {
   return std::ranges::any_of(names, [&](const std::string& name) { return e.matches(name); });
 }
 
-// True if one of two tables that were one in the model is trained whole.
+// Returns true if the embedding or the head, which shared a table before, is trained completely.
 bool head_was_parted(Model& model, const Origin& origin) {
   bool has_head = false, trained = false;
   EachParameter each([&](Parameter& p) {
@@ -44,7 +44,7 @@ bool head_was_parted(Model& model, const Origin& origin) {
   return has_head && trained;
 }
 
-// The parts of a text between commas, without spaces.
+// Returns the parts of a text between commas, without spaces.
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;
   for (std::size_t at = 0; at <= text.size();) {

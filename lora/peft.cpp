@@ -17,8 +17,9 @@ constexpr const char* kOriginal = ".original_module.weight";
 constexpr const char* kTokens = ".token_adapter.trainable_tokens_delta";
 constexpr const char* kBelowTokens = ".token_adapter.base_layer.weight";
 
-// How a parameter of the base can be called in the file, the first that is there holds: as a copy that was
-// trained whole, which PEFT repeats under the module's own name, or in PEFT's wrapper of an adapted module.
+// Returns the possible names of a base parameter in the file; the first that exists is used. It may be a copy
+// that was trained completely, which PEFT repeats under the module's name, or be in PEFT's wrapper of an
+// adapted module.
 std::vector<std::string> possible_names(const std::string& of_base) {
   const std::string name = in_peft(of_base);
   if (name.starts_with(kPeftPrefix)) return {name};
@@ -30,12 +31,12 @@ std::vector<std::string> possible_names(const std::string& of_base) {
 
 std::string module_of(const std::string& parameter) { return parameter.substr(0, parameter.rfind('.')); }
 
-// Whether a parameter is a table of which single rows are trained.
+// Returns true if a parameter is a table with trained single rows.
 bool below_tokens(const Parameter& p, const Attached& a) {
   return std::ranges::any_of(a.tokens, [&](const TokenTable& t) { return t.weight == p.name; });
 }
 
-// Whether a module has an adapter beside its own weight.
+// Returns true if a module has an adapter in addition to its weight.
 bool is_adapted(const std::string& module, const Attached& a) {
   return std::ranges::find(a.linears, module) != a.linears.end() ||
          (a.embedding && module == a.embedding_module);
@@ -56,7 +57,7 @@ std::vector<std::int64_t> dims_of(const Parameter& p) {
   return {s.dims, s.dims + s.rank};
 }
 
-// What PEFT wrote before safetensors.
+// Throws if the folder has only the format that PEFT wrote before safetensors.
 void refuse_pickle(const std::string& folder, Exit exit) {
   constexpr const char* kPickle = "adapter_model.bin";
   if (path_exists(join_path(folder, kWeights)) || !path_exists(join_path(folder, kPickle))) return;
@@ -85,7 +86,7 @@ const StoredTensor* AdapterFolder::find(const Parameter& p) const {
   const StoredTensor* own = find(p.name);
   if (own || shared_.first.empty()) return own;
   if (p.name == shared_.first) return find(shared_.second);
-  // The copy of the embedding was trained, and the head kept the table.
+  // The copy of the embedding was trained, and the head kept the original table.
   if (p.name == shared_.second)
     return weights_->find(kPeftPrefix + in_peft(module_of(shared_.first)) + kOriginal);
   return nullptr;
@@ -146,7 +147,8 @@ void AdapterFolder::expect(const Attached& attached, const std::vector<const Par
     if (std::find(used.begin(), used.end(), &t) == used.end()) expect_frozen(t, attached, tables);
 }
 
-// PEFT writes what a tied head shares with the embedding a second time.
+// PEFT writes the tensors that a tied head shares with the embedding a second time. Returns true for such a
+// tensor.
 bool AdapterFolder::repeats_for_head(const StoredTensor& t, const Attached& attached,
                                      const StoredTensor* table) const {
   const std::string head = kPeftPrefix + in_peft(attached.head);

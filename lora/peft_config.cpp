@@ -1,5 +1,5 @@
-// adapter_config.json, both ways. Keys that would change the mathematics and that ft does not have are
-// refused by name; the rest of PEFT's many keys is ignored.
+// adapter_config.json, reading and writing. Keys that would change the computation and that ft does not have
+// are refused by name; the rest of PEFT's many keys is ignored.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -21,7 +21,8 @@ std::optional<Modules> read_modules(const JsonObject& j, const char* key) {
   return Modules{j.texts(key)};
 }
 
-// Settings that make another update than B A x. fan_in_fan_out is not among them: PEFT ignores it on Linears.
+// Refuses settings that compute another update than B A x. fan_in_fan_out is allowed: PEFT ignores it on
+// Linears.
 void refuse_foreign(const JsonObject& j) {
   for (const char* key :
        {"lora_bias", "use_qalora", "use_bdlora", "layer_replication", "alora_invocation_tokens",
@@ -33,8 +34,8 @@ void refuse_foreign(const JsonObject& j) {
   }
 }
 
-// How A and B began. pissa and olora are what PEFT's save_pretrained leaves of an adapter that it does not
-// convert: its base is without what A and B began as. eva only chose where they began.
+// Returns the initialization of A and B. With pissa and olora, PEFT saved the adapter without converting it:
+// its base lacks the initial A and B. eva only chose initial values, so it is read as true.
 LoraInitWord read_init(const JsonObject& j) {
   if (!j.has("init_lora_weights")) return LoraInit::kaiming;
   if (j.is_bool("init_lora_weights"))
@@ -73,7 +74,7 @@ Json init_as_json(const LoraInitWord& init) {
   }
 }
 
-// Keys that neither ft nor PEFT 0.21 knows, and that say something.
+// Returns the keys with a value that neither ft nor PEFT 0.21 knows.
 std::vector<std::string> unknown_keys(const JsonObject& j) {
   const Json known = Json::parse(adapter_config_text({}, {}, ""));
   std::vector<std::string> unknown;
@@ -183,7 +184,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
   auto modules = [](const Modules& m) { return std::visit([](const auto& v) { return Json(v); }, m); };
   auto optional = [](const auto& v) { return v ? Json(*v) : Json(nullptr); };
   Json targets = modules(c.target_modules);
-  if (targets == "all-linear") {  // as PEFT writes it: the names that it came to
+  if (targets == "all-linear") {  // PEFT writes the names of the chosen modules
     std::vector<std::string> names;
     for (const std::string& l : attached.linears) {
       const std::string last = in_peft(l.substr(l.rfind('.') + 1));
@@ -198,7 +199,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
   const bool by_eva = c.init_lora_weights == LoraInitWord(LoraInit::eva);
   const Json eva = by_eva ? eva_as_json(c.eva_config) : none;
   const JsonText& tokens = c.trainable_token_indices;
-  // Every key of PEFT 0.21, sorted as it writes them.
+  // All keys of PEFT 0.21, sorted as PEFT writes them.
   const Json j = {{"alora_invocation_tokens", none},
                   {"alpha_pattern", alphas},
                   {"arrow_config", none},

@@ -1,4 +1,4 @@
-// adapter_config.json, both ways.
+// adapter_config.json, reading and writing.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,16 +9,16 @@
 
 namespace ft::lora {
 
-// A module or parameter as PEFT and its settings call it, which is as transformers does in memory: GPT-NeoX's
-// head, embed_out in the model's files, is lm_head there.
+// Returns the name of a module or parameter in PEFT and its settings, which is transformers' name in memory:
+// GPT-NeoX's head is embed_out in the model's files and lm_head in memory.
 std::string in_peft(const std::string& name);
 
 struct AdapterConfig {
   LoraConfig lora;
   std::string base_model;             // as written; may be empty
-  std::vector<std::string> warnings;  // of keys that are ignored
+  std::vector<std::string> warnings;  // about ignored keys
 };
-// Errors carry `exit` and name the file and the key.
+// Errors have the code `exit` and name the file and the key.
 AdapterConfig read_adapter_config(const std::string& path, Exit exit);
 
 std::string adapter_config_text(const LoraConfig&, const Attached&, const std::string& base_model);

@@ -11,14 +11,14 @@
 namespace ft::lora {
 namespace {
 
-// A part of an array of the quantized weight.
+// Copies a part of an array of the quantized weight.
 template <class T>
 void copy_part(const Tensor& y, const std::vector<T>& from, std::int64_t first) {
   require(first + y.numel() <= static_cast<std::int64_t>(from.size()), "a weight in 4 bits of another size");
   std::memcpy(y.as<T>(), from.data() + first, static_cast<std::size_t>(y.bytes()));
 }
 
-// bitsandbytes quantizes the transpose, (out, in), of a weight that is stored as (in, out).
+// Quantizes the transpose, (out, in), of a weight that is stored (in, out), as bitsandbytes does.
 FourBitData quantized_transpose(const WeightSource& base, const std::string& weight, const Shape& shape,
                                 FourBitForm form) {
   const std::int64_t out = shape[0], in = shape[1];
@@ -132,7 +132,7 @@ void FourBitWeights::expect(const WeightSource& base) const {
     base.expect(w->codes.stored_name(), turned_.contains(w) ? Shape{w->whole[1], w->whole[0]} : w->whole);
 }
 
-// Takes data_ from the folder that has it, or makes it.
+// Fills data_ from the folder, if it has 4-bit data, or by quantizing.
 void FourBitWeights::hold(const WeightSource& base, const FourBitWeight& w) const {
   if (held_ == &w) return;
   held_ = &w;

@@ -1,6 +1,6 @@
-// QLoRA (Dettmers et al. 2023): the frozen linears' weights in 4 bits. Chooses them as transformers and
-// bitsandbytes do, and where their bytes come from: quantized one after another as they are loaded, or read
-// from a folder that bitsandbytes wrote.
+// QLoRA (Dettmers et al. 2023): the frozen Linears' weights in 4 bits. Chooses the Linears as transformers
+// and bitsandbytes do. The weights are quantized one after another during loading, or read from a folder that
+// bitsandbytes wrote.
 #pragma once
 #include <map>
 #include <set>
@@ -14,41 +14,41 @@ namespace ft::lora {
 
 struct FourBitPlan {
   FourBitForm form;
-  std::vector<std::string> skip;  // modules kept as they are: names, or whole parts of names
+  std::vector<std::string> skip;  // modules kept in full precision: names, or complete parts of names
   bool stored = false;            // the folder's weights are in 4 bits already
 };
 FourBitPlan four_bit_plan(const QuantizationConfig&);
-// What config.json's quantization_config says; nothing when there is none. UserError for other kinds than
-// bitsandbytes' 4 bits.
+// Returns the plan in config.json's quantization_config; empty if there is none. Throws UserError (input) if
+// it is not bitsandbytes' 4 bits.
 std::optional<FourBitPlan> stored_four_bit_plan(const std::string& config_json);
 
-// A weight of a folder in 4 bits, by all cores.
+// Quantizes a folder's weight to 4 bits, on all cores.
 FourBitData quantized(const WeightSource& base, const std::string& weight, std::int64_t elements,
                       FourBitForm form);
 
-// The weights in 4 bits of a model and the reading of their parameters.
+// The 4-bit weights of a model, and the reading of their parameters.
 class FourBitWeights {
  public:
-  // Gives the model's frozen linears 4-bit weights. Call it after attach(). UserError(config) when a name to
-  // skip matches nothing, or a 4-bit weight would be trained. With `stored` the forms are the folder's, where
-  // it has them.
+  // Gives the model's frozen Linears 4-bit weights. Call it after attach(). Throws UserError (config) if a
+  // name to skip matches nothing, or a 4-bit weight would be trained. With `stored`, weights get the forms
+  // that the folder has for them.
   FourBitWeights(Model&, const FourBitPlan&, const WeightSource* base);
 
   bool has(const Parameter& p) const { return by_parameter_.contains(p.name); }
-  // Looks for their bytes in the base's files (Parameter::stored).
+  // Finds the locations of their bytes in the base's files (Parameter::stored).
   void find_stored(const WeightSource& base) const;
-  // Makes sure that the base has them in their shapes.
+  // Throws UserError (input) unless the base has the weights in the right shapes.
   void expect(const WeightSource& base) const;
-  // Elements of one of their parameters from `first` on. One weight is held at a time.
+  // Reads elements of one of their parameters from `first` on. Only one weight is in memory at a time.
   void read(const WeightSource& base, const Parameter&, const Tensor& y, std::int64_t first) const;
 
-  // A weight as it is in 4 bits, in f32.
+  // Returns the values of a 4-bit weight in f32.
   std::vector<float> dense(const WeightSource& base, const FourBitWeight&) const;
 
-  // By its name in the model's files; null: not in 4 bits.
+  // Finds a weight by its name in the model's files; null: not in 4 bits.
   const FourBitWeight* find(const std::string& stored_name) const;
   const FourBitWeight& first() const { return *weights_.front(); }
-  // Whether some are stored as (in, out), and quantized as (out, in).
+  // Returns true if some weights are stored (in, out), and quantized as (out, in).
   bool turns() const { return !turned_.empty(); }
   FourBitForm form() const { return plan_.form; }
   std::int64_t count() const { return static_cast<std::int64_t>(weights_.size()); }
@@ -59,9 +59,9 @@ class FourBitWeights {
 
   FourBitPlan plan_;
   std::vector<FourBitWeight*> weights_;
-  std::set<const FourBitWeight*> turned_;  // whose values in the files are (in, out)
+  std::set<const FourBitWeight*> turned_;  // stored (in, out) in the files
   std::map<std::string, FourBitWeight*> by_parameter_, by_stored_name_;
-  mutable const FourBitWeight* held_ = nullptr;  // that data_ is of
+  mutable const FourBitWeight* held_ = nullptr;  // the weight that data_ belongs to
   mutable FourBitData data_;
 };
 

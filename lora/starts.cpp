@@ -21,7 +21,7 @@ std::string weight_of(const Attached& a, std::size_t i) { return a.linears[i] + 
 std::int64_t inputs_of(const LoraAdapter& l) { return l.a.whole_shape()[1]; }
 std::int64_t outputs_of(const LoraAdapter& l) { return l.b.whole_shape()[0]; }
 
-// W (out, in) of the i-th adapter's Linear, whichever way round it is stored.
+// Returns W (out, in) of the i-th adapter's Linear, in whichever order it is stored.
 std::vector<float> read_whole(const WeightSource& from, const Attached& attached, std::size_t i) {
   const std::int64_t in = inputs_of(*attached.adapters[i]), out = outputs_of(*attached.adapters[i]);
   std::vector<float> values(static_cast<std::size_t>(out * in));
@@ -34,7 +34,7 @@ std::vector<float> read_whole(const WeightSource& from, const Attached& attached
   return w;
 }
 
-// The same as the model computes with it.
+// Returns W with the values that the model computes with.
 std::vector<float> weight_in_use(const WeightsBelow& below, const Attached& attached, std::size_t i) {
   const std::string name = weight_of(attached, i);
   std::vector<float> values;
@@ -50,7 +50,8 @@ std::vector<float> weight_in_use(const WeightsBelow& below, const Attached& atta
   return values;
 }
 
-// A (r, in) of the right vectors and B (out, r) of the left ones, each times the roots of values / by.
+// Returns A (r, in), from the right vectors, and B (out, r), from the left ones, each times the roots of
+// values / by.
 Factors balanced(const Singular& s, double by) {
   const std::int64_t r = s.left.count, in = s.right.length, out = s.left.length;
   Factors f{std::vector<float>(static_cast<std::size_t>(r * in)),
@@ -78,7 +79,7 @@ Factors orthogonal(std::int64_t r, std::int64_t in, std::int64_t out, Random ran
   Vectors q(r, r);
   for (std::size_t i = 0; i < q.values.size(); ++i) q.values[i] = normal_at(random.with("q"), i);
   orthonormalize(q);
-  // (n, r): rows of normal numbers times every second of q's vectors, from `first` on.
+  // Returns (n, r): rows of normal numbers times every second vector of q, from `first` on.
   const auto mixed = [&](std::int64_t n, std::int64_t first, Random of) {
     std::vector<double> y(static_cast<std::size_t>(n * r));
     for (std::int64_t i = 0; i < n * (r / 2); ++i) {
@@ -192,7 +193,8 @@ void Starts::read(const WeightsBelow& below, const Parameter& p, const Tensor& y
   for (const TokenTable& t : attached_.tokens)
     if (p.name == t.values->name) return read_tokens(below.base, t, y, first);
   const auto place = by_parameter_.find(p.name);
-  if (place == by_parameter_.end()) return initialize(p, start_.init, random_, y, first);  // of all experts
+  // the parameter of an adapter of all experts
+  if (place == by_parameter_.end()) return initialize(p, start_.init, random_, y, first);
   const std::size_t i = place->second;
   const auto copy = [&](const std::vector<float>& from) {
     std::memcpy(y.as<float>(), from.data() + first, static_cast<std::size_t>(y.bytes()));
@@ -218,7 +220,7 @@ void ReducedBase::read(const std::string& name, const Tensor& to, std::int64_t f
   if (found == adapters_.end()) return whole_->read(name, to, first);
   const LoraAdapter& l = *starts_->attached().adapters[found->second];
   const Factors& f = starts_->factors(found->second, {*whole_, *whole_, nullptr, DType::f32});
-  const bool turned = starts_->attached().turned[found->second];  // A^T B^T, (in, out)
+  const bool turned = starts_->attached().turned[found->second];  // then A^T B^T, (in, out), is subtracted
   const std::int64_t r = l.rank(), in = inputs_of(l), width = turned ? outputs_of(l) : in;
   const auto a = [&](std::int64_t k, std::int64_t i) { return f.a[static_cast<std::size_t>(k * in + i)]; };
   const auto b = [&](std::int64_t o, std::int64_t k) { return f.b[static_cast<std::size_t>(o * r + k)]; };

@@ -1,5 +1,5 @@
-// Where adapters begin: the values that no file has, as PEFT's init_lora_weights chooses them. W is a
-// Linear's weight (out, in), s the adapter's scale.
+// Initial values of adapters, which no file has, as PEFT's init_lora_weights chooses them. W is a Linear's
+// weight (out, in), s the adapter's scale.
 //   true        A uniform in +-1 / sqrt(in), B zero
 //   gaussian    A normal with deviation 1 / r, B zero
 //   false       both uniform
@@ -7,10 +7,10 @@
 //               random orthogonal Q: neither is zero, B A is
 //   pissa       A = sqrt(S / s) V^T, B = U sqrt(S / s) of W's largest singular values S; W loses s B A
 //   olora       A the first rows of R, B the first columns of Q in Q R = W; W loses s B A
-//   eva         A the principal components of what the Linear reads from the data (eva.h), B zero
+//   eva         A the principal components of the Linear's inputs on the data (eva.h), B zero
 //   embeddings  A zero, B normal; with false both normal
-//   loftq       A = sqrt(S) V^T, B = U sqrt(S) of what 4 bits lose of W, which is as right as s is 1
-// DoRA's magnitudes are the norms of the rows of what the Linear is at the start.
+//   loftq       A = sqrt(S) V^T, B = U sqrt(S) of the part of W that 4 bits lose; accurate if s is 1
+// DoRA's initial magnitudes are the norms of the rows of W + s B A at the start.
 #pragma once
 #include <map>
 #include <memory>
@@ -22,31 +22,30 @@
 
 namespace ft::lora {
 
-// Where weights below adapters come from.
+// The sources of the weights that have adapters.
 struct WeightsBelow {
-  const WeightSource& whole;      // of the model's folder
-  const WeightSource& base;       // without what the adapters took
-  const FourBitWeights* weights;  // null: nothing is in 4 bits
-  DType dtype;                    // of the others in the model
+  const WeightSource& whole;      // the original weights, in the model's folder
+  const WeightSource& base;       // without the part that the adapters took
+  const FourBitWeights* weights;  // null: no weight is in 4 bits
+  DType dtype;                    // dtype of the model's other weights
 };
 
-// What an adapter is where that depends on W.
+// Initial values of an adapter that depend on W.
 struct Factors {
   std::vector<float> a, b;
 };
 
 class Starts {
  public:
-  // eva: A of each adapter, where they begin so; none: they are read from elsewhere, or memory is only
-  // counted.
+  // eva: A of each adapter, for init eva. Empty: A is read from a file, or memory is only counted.
   Starts(const Attached&, LoraStart, Random, std::vector<std::vector<float>> eva = {});
 
   bool changes_base() const { return start_.changes_base(); }
-  // The n-th adapter's; made once, and from several threads at a time. For pissa and olora only the whole
-  // weights of `below` are read.
+  // Returns the initial values of an adapter. They are computed once; callable from several threads. For
+  // pissa and olora only the original weights of `below` are read.
   const Factors& factors(std::size_t adapter, const WeightsBelow& below) const;
   const Attached& attached() const { return attached_; }
-  // Elements of a parameter of an adapter from `first` on.
+  // Reads elements of an adapter's parameter from `first` on.
   void read(const WeightsBelow&, const Parameter&, const Tensor& y, std::int64_t first) const;
 
  private:
@@ -56,7 +55,7 @@ class Starts {
   Factors make(std::size_t adapter, const WeightsBelow&) const;
   const Rows& rows(std::size_t adapter, const WeightsBelow&) const;
   static void read_tokens(const WeightSource& base, const TokenTable&, const Tensor& y, std::int64_t first);
-  // A and B as the first step has them.
+  // Returns A and B at the first step.
   Factors first_values(std::size_t adapter, const WeightsBelow&) const;
 
   Attached attached_;
@@ -69,7 +68,7 @@ class Starts {
   mutable std::map<std::size_t, Rows> rows_;
 };
 
-// The base without what adapters took from it: W - s B A wherever there is one. Everything else is the base.
+// The base without the part that adapters took: W - s B A for weights with an adapter, the base's for others.
 class ReducedBase final : public WeightSource {
  public:
   ReducedBase(std::unique_ptr<WeightSource> whole, std::shared_ptr<const Starts>);
@@ -84,10 +83,10 @@ class ReducedBase final : public WeightSource {
  private:
   std::unique_ptr<WeightSource> whole_;
   std::shared_ptr<const Starts> starts_;
-  std::map<std::string, std::size_t> adapters_;  // by the weights below them
+  std::map<std::string, std::size_t> adapters_;  // by the names of the adapted weights
 };
 
-// Fills a parameter of an adapter with true, gaussian or false. Elements are functions of (random, name,
+// Fills a parameter of an adapter for init true, gaussian or false. Elements are functions of (random, name,
 // index).
 void initialize(const Parameter&, LoraInit init, Random random, Tensor y, std::int64_t first);
 

@@ -19,7 +19,7 @@ constexpr const char* kSetting = "trainable_token_indices";
 
 std::string embedding_of(const Model& model) { return std::string(parent_of(model.input_embedding().name)); }
 
-// The table's parameter; null: the head has none.
+// Returns the table's parameter; null: the head has no table.
 const Parameter* table_of(Model& model, const std::string& module) {
   const Parameter* table = nullptr;
   EachParameter each([&](Parameter& p) {
@@ -56,7 +56,7 @@ std::vector<TrainedTokens> tokens_to_train(Model& model, const LoraConfig& confi
   if (all.size() > 2 || (all.size() == 2 && all[0].module == all[1].module))
     refuse(origin, "names a table twice");
   if (!origin.tied_head) return all;
-  if (all.size() == 2 && all[0].ids == all[1].ids) {  // PEFT: one table, with one set of rows
+  if (all.size() == 2 && all[0].ids == all[1].ids) {  // as in PEFT: one table, with one set of rows
     std::erase_if(all, [&](const TrainedTokens& t) { return t.module == origin.head; });
     return all;
   }

@@ -8,7 +8,7 @@
 namespace ft::lora {
 namespace {
 
-// Adds nothing to its Linear.
+// Passes a Linear's inputs to a function, and adds nothing to its output.
 class Watcher final : public Adapter {
  public:
   using Wants = std::function<bool()>;

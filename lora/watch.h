@@ -1,4 +1,4 @@
-// What adapted Linears read, for starts that are taken from data.
+// Watches the inputs of adapted Linears, for initial values that depend on data.
 #pragma once
 #include <functional>
 #include <memory>
@@ -10,17 +10,17 @@
 
 namespace ft::lora {
 
-// In place of the Linears' adapters while it lives.
+// Replaces the Linears' adapters during its lifetime.
 class Watch {
  public:
-  // x (rows, in): what the n-th Linear of `attached` reads.
+  // x (rows, in): inputs of the n-th Linear of `attached`.
   using See = std::function<void(std::size_t linear, const Tensor& x)>;
   Watch(Model&, const Attached&, See);
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Which Linears to watch; none: memory is taken as for all of them, and nothing is seen.
+  // Chooses the Linears to watch. Empty: memory is taken as for all of them, but no inputs are passed.
   std::function<bool(std::size_t linear)> wants;
 
  private:

@@ -11,7 +11,7 @@
 
 namespace ft {
 
-// Memory of some device, freed by whoever made it.
+// Memory of any device. The deleter is the allocator's.
 using Buffer = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
 
 class Arena {
@@ -20,14 +20,14 @@ class Arena {
 
   static constexpr std::int64_t kPadding = 64;  // bytes, a CPU's cache line
 
-  // padding: bytes after each row of take_padded that needs some, a multiple of 16.
+  // padding: bytes that take_padded adds to a row where needed, a multiple of 16.
   Arena(Buffer memory, std::int64_t capacity, std::int64_t padding = kPadding)
       : memory_(std::move(memory)), capacity_(capacity), padding_(padding) {}
 
-  // A dense tensor, not cleared.
+  // Takes a dense tensor, not cleared.
   Tensor take(Shape shape, DType dtype) { return take_rows(shape, dtype, 0); }
-  // A (rows, cols) tensor whose rows are not a multiple of 4096 bytes apart, unless the padding is 0: such a
-  // distance maps a whole column to a few cache sets of a CPU and halves the speed of a matrix product.
+  // Takes a (rows, cols) tensor whose rows do not lie a multiple of 4096 bytes apart, unless the padding is
+  // 0. Such a distance maps a column to a few cache sets of a CPU and halves the speed of a matrix product.
   Tensor take_padded(std::int64_t rows, std::int64_t cols, DType dtype) {
     const bool pad = cols * size_of(dtype) % 4096 == 0;
     return take_rows({rows, cols}, dtype, pad ? cols + padding_ / size_of(dtype) : cols);
@@ -38,9 +38,9 @@ class Arena {
     require(mark <= used_, "arena rewound forwards");
     used_ = mark;
   }
-  std::int64_t peak() const { return peak_; }  // bytes, the most that was ever taken
+  std::int64_t peak() const { return peak_; }  // bytes, the most in use at once so far
   std::int64_t capacity() const { return capacity_; }
-  // The most that was taken since this was last asked, or is.
+  // Returns the most bytes in use at once since the last call.
   std::int64_t recent_peak() { return std::exchange(recent_, used_); }
 
  private:
@@ -58,7 +58,7 @@ class Arena {
   std::int64_t capacity_, padding_, used_ = 0, peak_ = 0, recent_ = 0;
 };
 
-// Everything taken from the arena while it lives is given back when it ends.
+// Gives back, when it ends, everything taken from the arena since it began.
 class Scope {
  public:
   explicit Scope(Arena& arena) : arena_(arena), mark_(arena.mark()) {}

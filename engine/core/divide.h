@@ -1,4 +1,4 @@
-// Whole numbers, not negative, divided and rounded up.
+// Division of non-negative integers, rounded up.
 #pragma once
 #include <cstdint>
 

@@ -1,6 +1,6 @@
-// Element types and the 16-bit formats' conversions, which CPU loops and CUDA kernels share. On the CPU they
+// Element types, and conversions of the 16-bit formats for both CPU loops and CUDA kernels. On the CPU they
 // are always inlined and call no function of the standard library: kernels are compiled once per target, and
-// a function with external linkage would be merged across the targets by the linker.
+// the linker would merge a function with external linkage across the targets.
 #pragma once
 #include <cstdint>
 
@@ -68,7 +68,7 @@ FT_HD inline float to_float(f16 v) {
   return __builtin_bit_cast(float, sign | __builtin_bit_cast(std::uint32_t, small));
 }
 
-// To nearest, ties to even; a NaN stays a NaN.
+// Rounds to the nearest value, ties to even. A NaN stays a NaN.
 FT_HD inline void from_float(float& y, float v) { y = v; }
 FT_HD inline void from_float(bf16& y, float v) {
   const auto u = __builtin_bit_cast(std::uint32_t, v);

@@ -1,4 +1,4 @@
-// Words of element types and of code books, by which settings and files name them: torch's and bitsandbytes'.
+// Names of element types and of code books in settings and files: torch's and bitsandbytes'.
 #pragma once
 #include "engine/core/four_bit.h"
 #include "engine/core/words.h"

@@ -5,9 +5,9 @@
 namespace ft {
 namespace {
 
-// Lines change every `step` powers of two, the last time at 2^-last, where 2^(e + m) is taken for 2^e (1 +
-// m). Both are chosen so that every change lies where both lines are right: above the bound between two
-// powers of ten's numbers and below the next.
+// The line changes every `step` powers of two, the last time at 2^-last, where 2^(e + m) is taken for 2^e (1
+// + m). Both numbers are chosen so that at every change both lines are right: it lies between the bound of
+// two neighbouring powers of ten and the next number of the upper one.
 constexpr struct { double step, last; } kChanges[] = {{3.21, 3.34}, {3.09, 3.28}};
 
 DynamicLines make_lines(bool has_signs) {

@@ -6,8 +6,8 @@
 namespace ft {
 namespace {
 
-// In f32 throughout, as torch computes linspace(0.1, 1, parts + 1): from both ends towards the middle,
-// with fused multiply-adds.
+// Computes in f32 throughout, as torch computes linspace(0.1, 1, parts + 1): from both ends towards the
+// middle, with fused multiply-adds.
 DynamicMap make_map(bool has_signs) {
   DynamicMap map{};
   std::size_t n = 0;

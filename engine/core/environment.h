@@ -6,8 +6,8 @@
 
 namespace ft {
 
-std::string variable(const char* name);  // empty where there is none
+std::string variable(const char* name);  // empty if it is not set
 void set_variable(const char* name, const std::string& value);
-std::vector<std::pair<std::string, std::string>> variables();  // all of them: name, value
+std::vector<std::pair<std::string, std::string>> variables();  // name and value of each
 
 }  // namespace ft

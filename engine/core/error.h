@@ -1,5 +1,5 @@
-// A UserError is a mistake that the user can fix: it says what is wrong, where, and what to do, and carries
-// the exit code that scripts act on.
+// A UserError is a mistake that the user can fix. Its message names the mistake, its place and a remedy; its
+// exit code is for scripts.
 #pragma once
 #include <sstream>
 #include <stdexcept>
@@ -15,7 +15,7 @@ enum class Exit : int {
   config = 2,      // the run configuration or the command line
   input = 3,       // a model, tokenizer or data file
   checkpoint = 4,  // a checkpoint that is missing or damaged
-  memory = 5,      // it would not fit
+  memory = 5,      // the run needs more memory than there is
   storage = 6,     // writing failed
   numeric = 7,     // NaN or Inf
   peer_lost = 8,   // another rank went away
@@ -38,8 +38,8 @@ std::string str(const Parts&... parts) {
   return out.str();
 }
 
-// Text from a file or a user made safe to print: control characters and bytes that are not UTF-8 become \xNN,
-// and it is cut at `limit` bytes.
+// Makes text from a file or a user safe to print: control characters and bytes that are not UTF-8 become
+// \xNN. Cuts the text at `limit` bytes.
 std::string printable(std::string_view text, std::size_t limit = 200);
 
 }  // namespace ft

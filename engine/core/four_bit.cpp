@@ -9,7 +9,7 @@ namespace {
 
 std::uint8_t nearest_nested_code(float x) {
   const NestedMap& map = nested_map();
-  const auto above = std::lower_bound(map.begin(), map.end(), x);  // the first that is not below x
+  const auto above = std::lower_bound(map.begin(), map.end(), x);  // the first value not below x
   if (above == map.begin()) return 0;
   if (above == map.end()) return 255;
   const auto below = above - 1;
@@ -17,7 +17,7 @@ std::uint8_t nearest_nested_code(float x) {
   return static_cast<std::uint8_t>((up ? above : below) - map.begin());
 }
 
-// The codes of all the multiples.
+// The codes of all multiples of 2 / 65535 above -1, in order.
 std::vector<std::uint8_t> make_nested_codes() {
   std::vector<std::uint8_t> codes(65536);
   for (std::size_t k = 0; k < codes.size(); ++k)

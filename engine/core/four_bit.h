@@ -1,14 +1,14 @@
-// Matrices in 4 bits as bitsandbytes keeps them (Dettmers et al., "QLoRA: efficient finetuning of
-// quantized LLMs", 2023). The elements, row after row, are cut into blocks. A block's largest absolute
-// value, absmax, is kept, and for each element the code of the nearest of 16 values between -1 and 1:
-// element = value(code) * absmax. Two codes share a byte, the even element in the high half; an odd last
-// byte ends with the code of 0.
+// Matrices in 4 bits in bitsandbytes' format (Dettmers et al., "QLoRA: efficient finetuning of quantized
+// LLMs", 2023). The elements, row after row, are cut into blocks. A block keeps absmax, its largest absolute
+// value. Each element keeps the code of the nearest of 16 values between -1 and 1: element = value(code) *
+// absmax. Two codes share a byte, the even element in the high half; an odd last byte ends with the code of
+// 0.
 //
-// Double quantization keeps absmax in 8 bits: absmax = map(code) * nested_absmax + offset, where offset is
-// the mean of all absmax, nested_absmax the largest |absmax - offset| of 256 of them, map a table of 256
+// Double quantization keeps absmax in 8 bits: absmax = map(code) * nested_absmax + offset. offset is the mean
+// of all absmax, nested_absmax the largest |absmax - offset| in a block of 256 absmax, map a table of 256
 // values.
 //
-// The formulas are shared by the CPU and CUDA; all bits are those of bitsandbytes 0.50.
+// The CPU and CUDA use the same formulas. All bits equal bitsandbytes 0.50's.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -29,7 +29,7 @@ struct FourBitForm {
   std::int64_t blocks(std::int64_t elements) const { return (elements + block - 1) / block; }
   bool operator==(const FourBitForm&) const = default;
 };
-constexpr std::int64_t kNestedBlock = 256;  // of absmax
+constexpr std::int64_t kNestedBlock = 256;  // absmax values that share a nested_absmax
 constexpr bool is_four_bit_block(std::int64_t n) { return n >= 32 && n <= 4096 && (n & (n - 1)) == 0; }
 
 // A book's values in ascending order, and their codes.
@@ -52,7 +52,7 @@ constexpr FourBitTable four_bit_table(FourBitBook book) {
           {11, 10, 13, 12, 15, 14, 9, 0, 8, 1, 6, 7, 4, 5, 2, 3}};
 }
 
-// The values by code.
+// A book's values, indexed by code.
 struct FourBitValues {
   float of[16];
 };
@@ -63,8 +63,7 @@ constexpr FourBitValues four_bit_values(FourBitBook book) {
   return v;
 }
 
-// Between which neighbouring values a number changes from one to the next; exactly between them the lower
-// holds.
+// The bounds between neighbouring values of a book. A number exactly on a bound gets the lower value.
 struct FourBitBounds {
   float of[15];
 };
@@ -74,19 +73,20 @@ constexpr FourBitBounds four_bit_bounds(FourBitBook book) {
   for (int i = 0; i < 15; ++i) b.of[i] = (t.values[i] + t.values[i + 1]) / 2;
   return b;
 }
-// The place in the table of the value nearest to x = element * (1 / absmax).
+// Returns the index in the table of the value nearest to x = element * (1 / absmax).
 FT_HD inline int four_bit_place(const FourBitBounds& bounds, float x) {
   int place = 0;
   for (const float bound : bounds.of) place += x > bound;
   return place;
 }
 
-// The code of element i.
+// Returns the code of element i.
 FT_HD inline int four_bit_code(const std::uint8_t* codes, std::int64_t i) {
   return i % 2 == 0 ? codes[i / 2] >> 4 : codes[i / 2] & 15;
 }
 
-// absmax from its 8 bits. Both operations round, though compilers may fuse a product and a sum.
+// Decodes absmax from its 8-bit code. The product and the sum are rounded separately, which compilers that
+// fuse the two would not do.
 FT_HD inline float nested_value(float mapped, float nested_absmax, float offset) {
 #ifdef __CUDA_ARCH__
   return __fadd_rn(__fmul_rn(mapped, nested_absmax), offset);
@@ -97,11 +97,12 @@ FT_HD inline float nested_value(float mapped, float nested_absmax, float offset)
 #endif
 }
 
-// The map of 8-bit codes.
+// The map of the 8-bit codes of absmax.
 using NestedMap = DynamicMap;
 inline const NestedMap& nested_map() { return dynamic_map(true); }
-// The code of the value nearest to x in [-1, 1], which is first rounded to a multiple of 2 / 65535 above -1,
-// as bitsandbytes does on CPUs; its CUDA kernel does not, and differs for one x in some hundred.
+// Returns the code of the value nearest to x in [-1, 1]. x is first rounded to a multiple of 2 / 65535 above
+// -1, as bitsandbytes does on CPUs. Its CUDA kernel does not round, and differs for about one x in a few
+// hundred.
 std::uint8_t nested_code(float x);
 
 }  // namespace ft

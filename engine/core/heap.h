@@ -1,5 +1,5 @@
-// Memory taken and given back in any order. The first gap that is wide enough is taken, so that the same
-// requests always find the same places and its size can be planned, as an Arena's is.
+// Memory taken and given back in any order. take() uses the first gap that is wide enough: the same requests
+// always get the same places, so the heap's size can be planned, as an Arena's is.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace ft {
 
 class Heap {
  public:
-  static constexpr std::int64_t kEndless = std::int64_t{1} << 60;  // on operations that compute nothing
+  static constexpr std::int64_t kEndless = std::int64_t{1} << 60;  // bytes, for NullOps
 
   Heap(Buffer memory, std::int64_t capacity) : memory_(std::move(memory)), capacity_(capacity) {}
 
@@ -31,7 +31,7 @@ class Heap {
   void give_back(const std::byte* taken) {
     require(taken_.erase(taken - memory_.get()) == 1, "what is given back to the heap was not taken");
   }
-  // Bytes: of its memory, or of what would have been enough where it is endless.
+  // Bytes of its memory. For an endless heap: the bytes that would have been enough.
   std::int64_t size() const { return capacity_ == kEndless ? peak_ : capacity_; }
   bool empty() const { return taken_.empty(); }
 

@@ -1,4 +1,4 @@
-// A text with the letters A to Z made small.
+// Converts the letters A to Z of a text to lower case.
 #pragma once
 #include <string>
 

@@ -1,7 +1,7 @@
-// What a setting's value must obey beside its type. A config struct lists its members once,
+// The rules that a setting's value must obey beyond its type. A config struct lists its members once:
 //   void fields(auto& f) { f("lora_dropout", lora_dropout, "Dropout before A.", at_least(0), below(1)); }
-// and fields.h makes reading, writing, checking and help of that list. This header is all that such a struct
-// needs.
+// fields.h derives reading, writing, checking and help from that list. Config structs include only this
+// header.
 #pragma once
 #include <initializer_list>
 #include <limits>
@@ -16,21 +16,21 @@ namespace ft {
 struct Rules {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   bool low_excluded = false, high_excluded = false;
-  bool required = false;              // must be given
-  bool not_empty = false;             // a list or a text with something in it
-  bool whole_from_one = false;        // a fraction below 1, a whole number from 1 on
-  bool or_auto = false;               // JSON "auto" stands for an empty optional
-  bool or_text = false;               // choices, or any other text
-  bool or_one = false;                // one value stands for a list of it
-  bool or_null = false;               // JSON null stands for an empty list
-  bool only_default = false;          // any other value is refused: not available yet, or why_always says why
-  const char* why_always = nullptr;   // what ft does instead of leaving the choice
+  bool required = false;        // must be given
+  bool not_empty = false;       // a list or a text must not be empty
+  bool whole_from_one = false;  // below 1: any fraction; from 1 on: only integers
+  bool or_auto = false;         // JSON "auto" stands for an empty optional
+  bool or_text = false;         // choices, or any other text
+  bool or_one = false;          // one value stands for a list with that value
+  bool or_null = false;         // JSON null stands for an empty list
+  bool only_default = false;    // any other value is refused: it is not available yet, or why_always says why
+  const char* why_always = nullptr;   // how ft always behaves, for a setting without a choice
   bool is_path = false;               // relative to the configuration's folder
-  bool or_hub_id = false;             // a path, or where there is none an id such as org/name
-  std::vector<std::string> choices;   // of a text or an enum, or of each in a list; empty: any
-  std::vector<std::string> synonyms;  // other words for these, read and never written
-  std::vector<std::string> later;     // values that are known and not available yet; _N stands for a number
-  std::vector<std::string> aka;       // what others call this setting, for suggestions
+  bool or_hub_id = false;             // a path, or, if no such file exists, an id such as org/name
+  std::vector<std::string> choices;   // allowed values of a text, an enum or a list's elements; empty: any
+  std::vector<std::string> synonyms;  // other spellings of the choices, read but never written
+  std::vector<std::string> later;     // known values that are not available yet; _N stands for a number
+  std::vector<std::string> aka;       // other programs' names of this setting, for suggestions
 };
 
 inline auto at_least(double v) {
@@ -66,7 +66,7 @@ inline auto or_null() {
 inline auto only_default() {
   return [](Rules& r) { r.only_default = true; };
 }
-// What the setting says is so in any case; `why` says how ft does it.
+// For a setting that only describes how ft always behaves. `why` says how ft does it.
 inline auto always(const char* why) {
   return [why](Rules& r) { r.only_default = true, r.why_always = why; };
 }
@@ -76,11 +76,11 @@ inline auto is_path() {
 inline auto is_path_or_hub_id() {
   return [](Rules& r) { r.is_path = r.or_hub_id = true; };
 }
-// The texts there are.
+// The allowed texts.
 inline auto one_of(std::initializer_list<std::string> values) {
   return [list = std::vector<std::string>(values)](Rules& r) { r.choices = list; };
 }
-// These values of an enum, of which a setting takes all words without this rule.
+// The allowed values of an enum. Without this rule a setting accepts every word of the enum.
 template <Worded E>
 auto one_of(std::initializer_list<E> values) {
   return [list = std::vector<E>(values)](Rules& r) {
@@ -95,7 +95,7 @@ inline auto aka(std::initializer_list<std::string> names) {
   return [list = std::vector<std::string>(names)](Rules& r) { r.aka = list; };
 }
 
-// A setting that is any JSON, kept as its text; empty where none was given.
+// A setting that may be any JSON, kept as text. Empty: not given.
 struct JsonText {
   std::string text;
   bool operator==(const JsonText&) const = default;

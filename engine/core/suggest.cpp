@@ -4,7 +4,7 @@
 
 namespace ft {
 
-// Optimal string alignment: Levenshtein's distance with swaps of neighbours.
+// Optimal string alignment: Levenshtein distance that counts a swap of neighbours as one error.
 int typing_errors(std::string_view a, std::string_view b) {
   std::vector<std::vector<int>> d(a.size() + 1, std::vector<int>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = static_cast<int>(i);

@@ -1,4 +1,4 @@
-// "Do you mean ...?": the known name nearest to one that is not known.
+// "Do you mean ...?": the known name most similar to an unknown one.
 #pragma once
 #include <string>
 #include <string_view>
@@ -6,10 +6,10 @@
 
 namespace ft {
 
-// Inserted, left out, changed and swapped letters between two words.
+// Counts the inserted, missing, changed and swapped letters between two words.
 int typing_errors(std::string_view a, std::string_view b);
 
-// The nearest of `known`; empty when none is near enough to be meant.
+// Returns the most similar name of `known`; empty if none is similar enough.
 std::string nearest(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace ft

@@ -1,6 +1,6 @@
 // A Tensor is a row-major view of memory owned by an Arena or a ParameterStore. Its last dimension is
-// contiguous; rows (all dimensions but the last, flattened) may be `stride` elements apart, so a block of
-// columns is a view too. A default Tensor is empty; every operation takes that to mean "not wanted" or
+// contiguous. Rows (all dimensions but the last, flattened) may be `stride` elements apart, so a block of
+// columns is a view too. A default Tensor is empty; operations take an empty tensor to mean "not wanted" or
 // "absent".
 #pragma once
 #include <cstddef>
@@ -66,12 +66,12 @@ struct Tensor {
     require(0 <= begin && begin <= end && end <= cols(), "columns out of range");
     return {data + begin * size_of(dtype), dtype, {rows(), end - begin}, stride};
   }
-  // `count` dense elements from `first` on, in one dimension.
+  // `count` dense elements from `first` on, as one dimension.
   Tensor elements(std::int64_t first, std::int64_t count) const {
     require(dense() && 0 <= first && 0 <= count && first + count <= numel(), "elements out of range");
     return {data + first * size_of(dtype), dtype, {count}};
   }
-  // The same dense elements in another shape.
+  // Returns the elements of this dense tensor in another shape.
   Tensor view(Shape s) const {
     require(dense() && s.numel() == numel(), "view of another size");
     return {data, dtype, s};

@@ -26,7 +26,7 @@ bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-// Dashes at the beginning made plain: -- before a name, - before a letter or a number.
+// Replaces typographic dashes at the beginning: by -- before a name, by - before a letter or a number.
 std::string plain_start(const std::string& word) {
   std::size_t dashes = 0, at = 0;
   bool typographic = false;
@@ -50,13 +50,14 @@ bool is_json(const std::string& word) {
   return begin < word.size() && (word[begin] == '{' || word[begin] == '[');
 }
 
-// An apostrophe stands between letters.
+// An apostrophe is a single quote between letters or digits.
 bool is_apostrophe(const std::string& word, const Typographic& t) {
   return t.plain == '\'' && t.at > 0 && is_letter_or_digit(word[t.at - 1]) && t.at + t.bytes < word.size() &&
          is_letter_or_digit(word[t.at + t.bytes]);
 }
 
-// Adds the word to `to` with plain characters; `open`: whether it begins, then ends, between quotes.
+// Appends the word to `to` with plain characters. `open`: on entry whether a quotation is open, on return
+// whether it still is.
 void add_plain(const std::string& word, std::string& to, bool& open) {
   std::size_t from = 0;
   const bool json = is_json(word);

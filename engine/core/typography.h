@@ -1,5 +1,5 @@
-// Quotes, dashes and spaces of typography, which web pages and word processors put where JSON and command
-// lines need plain ones.
+// Typographic quotes, dashes and spaces, which web pages and word processors put in place of the plain ones
+// that JSON and command lines need.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,23 +9,23 @@
 namespace ft {
 
 struct Typographic {
-  std::size_t at = 0, bytes = 0;  // its place in the text
-  char plain = 0;                 // what was meant: " ' - or a space
+  std::size_t at = 0, bytes = 0;  // place in the text
+  char plain = 0;                 // the plain character: " ' - or a space
   const char* code = "";          // U+201C
 
   // "quote", "dash" or "space".
   const char* kind() const { return plain == '-' ? "dash" : plain == ' ' ? "space" : "quote"; }
 };
 
-// The first one from `from` on.
+// Returns the first typographic character from `from` on.
 std::optional<Typographic> find_typography(std::string_view text, std::size_t from = 0);
 
-// The words of a command line as they were meant. Quotes in JSON become plain; others are taken away, as a
-// shell does, and words between an opening and a closing one become one word. A dash that begins a word
-// becomes - or --, as the rest of the word asks for.
+// Replaces typographic characters in the words of a command line. Quotes in JSON become plain; other quotes
+// are removed, as a shell does, and the words between an opening and a closing quote become one word. A dash
+// that begins a word becomes - or --, depending on the rest of the word.
 std::vector<std::string> plain_words(const std::vector<std::string>& words);
 
-// The words as one would type them into a shell, quoted where they must be.
+// Joins words into a shell command line, quoting where needed.
 std::string shell_line(const std::vector<std::string>& words);
 
 }  // namespace ft

@@ -12,7 +12,7 @@ std::size_t utf8_length(std::string_view text, std::size_t i) {
   const std::size_t n = c < 0xC2 ? 0 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : c < 0xF5 ? 4 : 0;
   for (std::size_t k = 1; k < n; ++k)
     if ((byte(i + k) & 0xC0) != 0x80) return 0;
-  // Overlong forms, surrogates, and what is above U+10FFFF.
+  // Overlong forms, surrogates, and characters above U+10FFFF.
   const bool wrong = (c == 0xE0 && d < 0xA0) || (c == 0xED && d > 0x9F) || (c == 0xF0 && d < 0x90) ||
                      (c == 0xF4 && d > 0x8F);
   return wrong ? 0 : n;

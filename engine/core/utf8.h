@@ -1,14 +1,14 @@
-// UTF-8, as far as messages and tokenizers need it.
+// The parts of UTF-8 that messages and tokenizers need.
 #pragma once
 #include <cstddef>
 #include <string_view>
 
 namespace ft {
 
-// Bytes of the well-formed character at text[i]; 0 where there is none.
+// Returns the bytes of the well-formed character at text[i], or 0 if there is none.
 std::size_t utf8_length(std::string_view text, std::size_t i);
 bool is_utf8(std::string_view text);
-// The beginning of a text, at most `most` bytes, that cuts no well-formed character.
+// Returns the longest beginning of a text that has at most `most` bytes and splits no well-formed character.
 std::string_view utf8_beginning(std::string_view text, std::size_t most);
 
 }  // namespace ft

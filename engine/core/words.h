@@ -1,10 +1,11 @@
-// Enums whose values have words, in configurations, files and messages. The words stand beside the enum:
+// Enums whose values have words in configurations, files and messages. The words are declared beside the
+// enum:
 //   enum class Backend : std::uint8_t { automatic, tcp, nccl };
 //   constexpr auto words(Backend) {
 //     using enum Backend;
 //     return to_words<Backend>({{automatic, "auto"}, {tcp, "tcp"}, {tcp, "gloo"}, {nccl, "nccl"}});
 //   }
-// The first word of a value is the one that is written; its others are read too.
+// ft writes a value's first word and reads all of its words.
 #pragma once
 #include <array>
 #include <concepts>
@@ -37,7 +38,7 @@ constexpr const char* name_of(E value) {
   return "";
 }
 
-// The value that a word means; empty: it means none.
+// Returns the value that a word means; empty if it means none.
 template <Worded E>
 constexpr std::optional<E> value_of(std::string_view word) {
   for (const Word<E>& w : words(E{}))

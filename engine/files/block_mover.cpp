@@ -14,7 +14,7 @@ void TransferProgress::fail(int error) const {
                       error ? system_error_text(error) : "the file ends there"));
 }
 
-// A short transfer goes on at a whole block, as O_DIRECT needs it.
+// Records the result of a system call. A short transfer continues at a block boundary, as O_DIRECT requires.
 bool TransferProgress::take(std::int64_t result) {
   constexpr int kMostFruitless = 1000;
   if (result == -EINTR) return true;

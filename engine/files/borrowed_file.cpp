@@ -13,7 +13,7 @@
 namespace ft {
 namespace {
 
-// Some file systems take the flag and refuse the reads.
+// Returns whether O_DIRECT reads work: some file systems accept the flag and refuse the reads.
 bool reads_directly(int fd) {
   constexpr auto kSize = static_cast<std::size_t>(kFileBlock);
   const std::unique_ptr<void, decltype(&std::free)> block(std::aligned_alloc(kSize, kSize), std::free);

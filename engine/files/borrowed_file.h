@@ -1,6 +1,6 @@
-// A file of somebody else's, such as a model's, from which a run reads as long as it lasts, past the page
-// cache where the file system lets it. It must stay what it was when it was first opened: a file that is
-// written to or cut, or was replaced before it is opened here, is an error (Exit::input) with its name.
+// A file that does not belong to the run, such as a model's, from which the run reads throughout, past the
+// page cache if the file system allows it. The file must not change. Throws UserError (input) with its name
+// if it was written to, truncated, or replaced before it is opened here.
 #pragma once
 #include "engine/files/block_mover.h"
 #include "engine/files/stored_bytes.h"
@@ -14,15 +14,15 @@ class BorrowedFile {
   BorrowedFile& operator=(const BorrowedFile&) = delete;
   ~BorrowedFile();
 
-  // The transfer of whole blocks around bytes [at, at + bytes) to `data`. The file's last block, which may
-  // not be whole, goes through the page cache.
+  // Returns the transfer of the blocks around bytes [at, at + bytes) to `data`. The file's last block, which
+  // may be partial, goes through the page cache.
   Transfer around(std::int64_t at, std::int64_t bytes, std::byte* data) const;
-  // After a transfer: it is still the same file.
+  // Call after a transfer. Throws UserError (input) if the file has changed.
   void check() const;
 
  private:
   FileState state_;
-  BlockFile usual_, direct_;  // the second without a descriptor where the file system refuses
+  BlockFile usual_, direct_;  // `direct_` has no descriptor if the file system refuses
 };
 
 }  // namespace ft

@@ -20,13 +20,14 @@ constexpr const char* kManifest = "manifest.json";
 constexpr const char* kPrefix = "checkpoint-";
 constexpr const char* kFormat = "ft checkpoint";
 constexpr std::int64_t kVersion = 1;
-constexpr std::int64_t kLargest = 1 << 30;  // bytes of a manifest, which may hold answers that a run gave
+constexpr std::int64_t kLargest = 1 << 30;  // bytes of a manifest, which may hold answers of a run
 
 [[noreturn]] void refuse(const std::string& path, const std::string& problem) {
   throw UserError(Exit::checkpoint, printable(path) + ": " + problem);
 }
 
-// The text of a manifest. Its own hash, over the text without it, finds a bit that is wrong anywhere.
+// Returns the text of a manifest. It contains the hash of the text without the hash, which detects any wrong
+// bit.
 std::string manifest_text(Json manifest) {
   manifest.erase("sha256");
   manifest["sha256"] = sha256(json_text(manifest));
@@ -45,7 +46,7 @@ std::optional<std::int64_t> step_of(const std::string& name) {
   return step;
 }
 
-// Says why a path is no checkpoint at all.
+// Throws UserError (checkpoint) if a path is no checkpoint at all, with the reason.
 void require_checkpoint(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) refuse(path, "there is no such checkpoint");

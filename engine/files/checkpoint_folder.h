@@ -1,7 +1,7 @@
-// Checkpoints that are complete or absent: OUTPUT_DIR/checkpoint-STEP is filled under a temporary name, its
-// manifest.json with the size and SHA-256 of every file is written last, and then the folder is renamed.
-// There is no "latest" file: the newest is the highest step that verifies. train/checkpoint decides what the
-// files hold.
+// Checkpoints that are complete or absent. OUTPUT_DIR/checkpoint-STEP is filled under a temporary name; then
+// manifest.json is written, with the size and SHA-256 of every file; last, the folder is renamed. There is no
+// "latest" file: the newest checkpoint is the one with the highest step that verifies. train/checkpoint
+// defines the contents of the files.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,10 +17,10 @@ class CheckpointWriter {
  public:
   CheckpointWriter(const std::string& output_dir, std::int64_t step);
 
-  // Where the files go. Write them with write_file, write_safetensors or AtomicFile, which sync them.
+  // The folder for the files. Write them with write_file, write_safetensors or AtomicFile, which sync them.
   const std::string& path() const { return staged_.path(); }
-  // Hashes the files, writes the manifest and gives the folder its name, which it returns. `about` is an
-  // object that open_checkpoint gives back. An existing checkpoint of that step is replaced atomically.
+  // Hashes the files, writes the manifest, renames the folder to its final name and returns that.
+  // open_checkpoint returns the object `about`. An existing checkpoint of that step is replaced atomically.
   std::string commit(const Json& about);
 
  private:
@@ -31,29 +31,29 @@ class CheckpointWriter {
 
 struct Checkpoint {
   std::string path;                // as given
-  std::int64_t step = 0;           // of the manifest
-  JsonObject about;                // what commit() was given
+  std::int64_t step = 0;           // from the manifest
+  JsonObject about;                // the argument of commit()
   std::vector<std::string> files;  // names, without the manifest
 };
 
-// Opens a checkpoint and verifies the size and hash of every file. UserError(Exit::checkpoint) says what is
-// missing, damaged or foreign.
+// Opens a checkpoint and verifies the size and hash of every file. Throws UserError (checkpoint) if a file is
+// missing or damaged, or the folder is not a checkpoint of ft.
 Checkpoint open_checkpoint(const std::string& path);
 
 struct NewestCheckpoint {
   std::optional<Checkpoint> checkpoint;
-  std::vector<std::string> skipped;  // newer ones that are not complete, each with the reason, for a warning
+  std::vector<std::string> skipped;  // incomplete newer checkpoints, each with the reason, for a warning
 };
 NewestCheckpoint find_newest_checkpoint(const std::string& output_dir);
 
-// Steps of what is called checkpoint-STEP, ascending: complete, damaged or empty.
+// Steps of all folders called checkpoint-STEP, ascending: complete, damaged or empty.
 std::vector<std::int64_t> list_checkpoint_names(const std::string& output_dir);
-// Those that have a manifest, verified or not.
+// Steps of the folders that have a manifest, verified or not.
 std::vector<std::int64_t> list_checkpoints(const std::string& output_dir);
 std::string checkpoint_path(const std::string& output_dir, std::int64_t step);
 
-// Removes the oldest checkpoints until `keep` are left, but none of the steps in `spared` (the best one,
-// the one being resumed). Call it after the newest is committed.
+// Removes the oldest checkpoints until `keep` are left, except the steps in `spared` (the best one, the one
+// being resumed). Call it after the newest is committed.
 void prune_checkpoints(const std::string& output_dir, std::int64_t keep,
                        const std::vector<std::int64_t>& spared = {});
 

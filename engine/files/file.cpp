@@ -27,7 +27,8 @@ const char* kind_of(mode_t mode) {
   return "a device";
 }
 
-// Opens without waiting for a pipe's writer, and only then looks at what it is: no race in between.
+// Opens a file without waiting for a pipe's writer. Examines its kind after opening, so that there is no
+// race.
 int open_regular(const std::string& path, Exit exit) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat info {};
@@ -45,7 +46,7 @@ int open_regular(const std::string& path, Exit exit) {
   return fd;
 }
 
-// A leading dot keeps it out of listings and globs.
+// Begins with a dot, which keeps the file out of listings and globs.
 std::string temporary_name(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
@@ -87,7 +88,7 @@ InputFile::~InputFile() {
 void InputFile::read(std::int64_t offset, void* to, std::int64_t bytes) const {
   auto* out = static_cast<char*>(to);
   while (bytes > 0) {
-    // One call reads at most 2 GiB, whatever is asked for.
+    // A single call reads at most 2 GiB, however many bytes are requested.
     const auto want = static_cast<std::size_t>(std::min<std::int64_t>(bytes, std::int64_t{1} << 30));
     const ssize_t got = ::pread(fd_, out, want, offset);
     if (got < 0 && errno == EINTR) continue;
@@ -117,7 +118,8 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
     if (fd_ < 0 && errno != EEXIST) break;
   }
   if (fd_ < 0) fail_to_write(path_, errno);
-  // Held while this process lives: remove_leftovers() deletes only folders that no process holds.
+  // The lock is held as long as this process lives: remove_leftovers() deletes only files that no process
+  // holds.
   ::flock(fd_, LOCK_EX | LOCK_NB);
 }
 
@@ -141,7 +143,7 @@ void AtomicFile::write(const void* data, std::int64_t bytes) {
 void AtomicFile::reserve(std::int64_t bytes) {
   if (bytes == 0 || ::fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, bytes) == 0) return;
   if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) fail_to_write(path_, errno);
-  // Otherwise the file system cannot do it; writing will tell.
+  // Otherwise the file system does not support it; a write will fail if the disk is full.
 }
 
 void AtomicFile::extend(std::int64_t bytes) {
@@ -150,7 +152,7 @@ void AtomicFile::extend(std::int64_t bytes) {
 
 void AtomicFile::commit() {
   require(fd_ >= 0, "committed twice");
-  // A failed fsync is never tried again: the kernel may have dropped the pages it could not write.
+  // A failed fsync is never retried: the kernel may have dropped the pages it could not write.
   if (::fsync(fd_) != 0) fail_to_write(path_, errno);
   if (::close(std::exchange(fd_, -1)) != 0) fail_to_write(path_, errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_to_write(path_, errno);
@@ -221,7 +223,7 @@ void sync_folder(const std::string& folder) {
   if (fd < 0) fail_to_write(folder, errno);
   const int failed = ::fsync(fd) != 0 ? errno : 0;
   ::close(fd);
-  // Some file systems cannot sync a folder and say so with EINVAL; there is nothing more to do there.
+  // Some file systems cannot sync a folder and return EINVAL; that is not an error.
   if (failed != 0 && failed != EINVAL) fail_to_write(folder, failed);
 }
 

@@ -1,6 +1,6 @@
-// Files, carefully. Reading never blocks on a pipe or trusts a size. Writing is atomic: a temporary file in
-// the same folder, fsync, rename, fsync of the folder, so that a name always stands for a complete file.
-// Errors of writing are Exit::storage with the system's message.
+// Careful file access. Reading never blocks on a pipe or trusts a size. Writing is atomic: a temporary file
+// in the same folder, fsync, rename, fsync of the folder, so that a name always stands for a complete file.
+// Throws UserError (storage) if writing fails, with the system's message.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace ft {
 
-// A regular file open for reading. A folder, pipe, socket or device is refused at once.
+// A regular file open for reading. Throws if the path is a folder, pipe, socket or device.
 class InputFile {
  public:
   explicit InputFile(const std::string& path, Exit exit = Exit::input);
@@ -20,9 +20,9 @@ class InputFile {
   ~InputFile();
 
   const std::string& path() const { return path_; }
-  std::int64_t size() const { return state_.size; }  // bytes, when it was opened
+  std::int64_t size() const { return state_.size; }  // bytes, when the file was opened
   const FileState& state() const { return state_; }
-  // Reads exactly [offset, offset + bytes); a file that became shorter is an error. Safe from many threads.
+  // Reads exactly [offset, offset + bytes). Throws if the file has become shorter. Safe from several threads.
   void read(std::int64_t offset, void* to, std::int64_t bytes) const;
 
  private:
@@ -32,10 +32,10 @@ class InputFile {
   int fd_ = -1;
 };
 
-// A whole file of at most max_bytes.
+// Returns the contents of a file of at most max_bytes.
 std::string read_file(const std::string& path, std::int64_t max_bytes, Exit exit = Exit::input);
 
-// A file that appears under its name only when commit() has succeeded. Without it nothing is left behind.
+// A file that gets its name only when commit() succeeds. Without commit() nothing is left behind.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
@@ -46,9 +46,9 @@ class AtomicFile {
   const std::string& path() const { return path_; }
   void write(const void* data, std::int64_t bytes);
   void write(std::string_view text) { write(text.data(), static_cast<std::int64_t>(text.size())); }
-  // Takes the disk's space now, so that a disk too small is known before the work.
+  // Allocates the disk space now, so that a full disk is detected before the work.
   void reserve(std::int64_t bytes);
-  // The file gets this size: zeros after what was written.
+  // Gives the file this size: zeros after the written data.
   void extend(std::int64_t bytes);
   void commit();
 
@@ -59,24 +59,25 @@ class AtomicFile {
 
 void write_file(const std::string& path, std::string_view text);
 
-// Throws unless `name`, which was read in `file`, stays inside its folder: relative, no "..", no empty or
-// hidden-character parts. A symbolic link in the folder is followed later: it is its owner's word.
+// Throws unless `name`, which was read in `file`, stays inside its folder: relative, no "..", no empty parts
+// or parts with control characters. A symbolic link in the folder is followed later: the folder's owner made
+// it.
 void require_inside(const std::string& name, const std::string& file, Exit exit = Exit::input);
 
-// folder + "/" + name, without doubled slashes; "" counts as the current folder.
+// Returns folder + "/" + name, without doubled slashes. "" is the current folder.
 std::string join_path(const std::string& folder, const std::string& name);
-// A path that begins with "~" or "~/" in the user's home folder, as a shell reads it; any other as it is.
+// Replaces a leading "~" or "~/" by the user's home folder, as a shell does; returns other paths unchanged.
 std::string home_expanded(const std::string& path);
-// The folder of a path, "." when it names none.
+// Returns the folder of a path, "." if the path names none.
 std::string folder_of(const std::string& path);
 
-// "ft" and ten random letters and digits: the end of temporary names.
+// Returns "ft" and ten random letters and digits: the end of temporary names.
 inline constexpr std::size_t kTagSize = 12;
 std::string random_tag();
-// True when something has this name, were it a link that points nowhere.
+// Returns true if the name exists, even as a link without a target.
 bool path_exists(const std::string& path);
 
-// The system's words for errno, such as "No space left on device".
+// Returns the system's text for errno, such as "No space left on device".
 std::string system_error_text(int error);
 // Makes a folder's entries durable.
 void sync_folder(const std::string& folder);

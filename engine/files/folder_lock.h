@@ -1,5 +1,5 @@
-// A folder that one process at a time uses. The lock ends with the process, however that ends, and leaves no
-// file.
+// A lock by which one process at a time uses a folder. The lock ends with the process, however that ends, and
+// leaves no file.
 #pragma once
 #include <string>
 
@@ -12,8 +12,8 @@ class FolderLock {
   FolderLock& operator=(const FolderLock&) = delete;
   ~FolderLock();
 
-  // Locks a folder that is there. False: another process has it. A file system without locks gives it to
-  // everybody.
+  // Locks an existing folder. Returns false if another process holds the lock. On a file system without locks
+  // every process gets it.
   bool take(const std::string& folder);
   bool taken() const { return fd_ >= 0; }
 

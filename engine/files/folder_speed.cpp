@@ -15,7 +15,7 @@ namespace {
 constexpr int kSlots = 8;
 constexpr std::int64_t kChunk = std::int64_t{1} << 20;
 
-// Seconds until all chunks are moved.
+// Returns the seconds until all chunks are copied.
 double time_of(BlockMover& mover, const BlockFile& file, std::byte* memory, std::int64_t bytes, bool put) {
   const auto begin = std::chrono::steady_clock::now();
   std::int64_t next = 0;
@@ -43,7 +43,7 @@ FolderSpeed measure_folder(const std::string& folder, const std::string& setting
   const std::unique_ptr<std::byte, void (*)(void*)> memory(
       static_cast<std::byte*>(std::aligned_alloc(kFileBlock, kSlots * kChunk)), std::free);
   if (!memory) throw std::bad_alloc();
-  std::fill_n(memory.get(), kSlots * kChunk, std::byte{0x5a});  // zeros may cost a disk nothing
+  std::fill_n(memory.get(), kSlots * kChunk, std::byte{0x5a});  // not zeros, which some disks store for free
   const ScratchFile file(folder, bytes, setting);
   const auto mover = make_block_mover(kSlots, kind, file.file());
   if (!mover) throw UserError(Exit::hardware, "this kernel or file system refuses io_uring");

@@ -1,6 +1,6 @@
-// Weights of which some have more rows than the files hold, as after transformers' resize_token_embeddings:
-// each new row is the mean of the old ones. transformers draws around that mean, a billionth of the rows'
-// covariance wide; taking the mean itself is what it does too where the covariance has no root.
+// Weights that may have more rows than their files hold, as after transformers' resize_token_embeddings. Each
+// new row is the mean of the old rows. transformers draws from a normal distribution around that mean, with a
+// billionth of the rows' covariance; if the covariance has no root, it uses the mean itself.
 #pragma once
 #include <map>
 #include <memory>
@@ -14,9 +14,9 @@ namespace ft {
 
 class GrownWeights final : public WeightSource {
  public:
-  // `grown`: matrices (rows, columns) and vectors (rows) that get `rows` of them, and not fewer than they
-  // have; names that are not in the base are ignored. The mean is taken in f64, and rounded to f32, then to
-  // the stored type.
+  // `grown`: names of matrices (rows, columns) and vectors (rows) that get `rows` rows, unless they have
+  // more. Names that are not in the base are ignored. The mean is computed in f64, and rounded to f32, then
+  // to the stored type.
   GrownWeights(std::unique_ptr<WeightSource> base, const std::vector<std::string>& grown, std::int64_t rows);
 
   std::vector<std::string> names() const override { return base_->names(); }
@@ -27,7 +27,7 @@ class GrownWeights final : public WeightSource {
 
  private:
   struct Grown {
-    std::int64_t stored = 0, columns = 1;  // elements in the files, and of a row
+    std::int64_t stored = 0, columns = 1;  // number of elements in the files, and in a row
     std::once_flag once{};
     std::vector<float> mean{};
   };

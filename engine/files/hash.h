@@ -1,4 +1,4 @@
-// SHA-256 and HMAC-SHA-256, by OpenSSL's libcrypto.
+// SHA-256 and HMAC-SHA-256, with OpenSSL's libcrypto.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -11,9 +11,9 @@
 namespace ft {
 
 std::string sha256(std::string_view bytes);  // 64 hexadecimal digits
-std::string sha256(const InputFile& file);   // of a whole file, in pieces
-// Tells contents apart without reading all: a file of up to 64 MiB is hashed whole, of a larger one its size
-// and 64 pieces from its first byte to its last.
+std::string sha256(const InputFile& file);   // of a file's contents, read in pieces
+// Hash that tells contents apart without reading all of a large file. Up to 64 MiB it is the file's hash; for
+// a larger file it covers the size and 64 pieces from the first byte to the last.
 std::string sampled_sha256(const InputFile& file);
 
 std::string hexadecimal(std::span<const unsigned char> bytes);  // two digits a byte

@@ -16,7 +16,8 @@ bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// Letters, digits, _, - and .; begins and ends with one of the first three, without "--" and "..".
+// Letters, digits, _, - and . are allowed. A part begins and ends with a letter, a digit or _, and has no
+// "--" or "..".
 bool is_part(std::string_view part) {
   const auto allowed = [](char c) { return is_word(c) || c == '-' || c == '.'; };
   return !part.empty() && std::all_of(part.begin(), part.end(), allowed) && is_word(part.front()) &&
@@ -29,7 +30,7 @@ fs::path folder_of(const fs::path& cache, const HubName& name) {
   return cache / folder;
 }
 
-// Names that files have.
+// Extensions of data files, which ids do not have.
 constexpr std::string_view kFiles[] = {".json",  ".jsonl", ".ndjson",      ".csv", ".tsv", ".txt", ".parquet",
                                        ".arrow", ".gz",    ".zst",         ".lz4", ".xz",  ".bz2", ".zip",
                                        ".git",   ".gguf",  ".safetensors", ".bin", ".pt"};
@@ -55,7 +56,7 @@ std::optional<fs::path> find_in_hub_cache(const fs::path& cache, const HubName& 
   if (cache.empty() || !is_hub_id(name.id)) return std::nullopt;
   require_inside(name.revision, "revision");
   const fs::path repository = folder_of(cache, name);
-  if (auto found = snapshot(repository, name.revision)) return found;  // a whole commit
+  if (auto found = snapshot(repository, name.revision)) return found;  // the revision is a full commit
   std::error_code none;
   const fs::path reference = repository / "refs" / name.revision;
   if (!fs::is_regular_file(reference, none)) return std::nullopt;

@@ -1,4 +1,4 @@
-// Reading settings out of a tree, and writing trees.
+// Reading settings from a JSON tree, and writing trees.
 #include "engine/files/json.h"
 
 #include <cmath>

@@ -1,7 +1,7 @@
-// Strict JSON from untrusted files, and exact JSON to files. Every parser of the project goes through here,
-// so that limits, duplicate keys and the wording of errors are the same everywhere. Only json_fwd.hpp is
-// included: code that needs the members of Json includes <nlohmann/json.hpp> in a .cpp; code that reads
-// settings uses JsonObject.
+// Strict JSON from untrusted files, and exact JSON to files. Every parser of the project uses this, so that
+// limits, duplicate keys and the wording of errors are the same everywhere. Only json_fwd.hpp is included:
+// code that needs the members of Json includes <nlohmann/json.hpp> in a .cpp; code that reads settings uses
+// JsonObject.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -23,33 +23,34 @@ enum class NonFinite : std::uint8_t { refused, kept, null };
 struct JsonRules {
   std::size_t max_bytes = std::size_t{16} << 20;
   int max_depth = 64;
-  bool unique_keys = true;  // false: the last of equal keys counts, as in Python
+  bool unique_keys = true;  // false: the last of equal keys wins, as in Python
   Exit exit = Exit::input;  // of every error
   NonFinite non_finite = NonFinite::refused;
 };
 
-// Where a text comes from, for messages: "FILE:LINE: not JSON: expected ',' or '}' at column 22".
+// The origin of a text, for messages: "FILE:LINE: not JSON: expected ',' or '}' at column 22".
 struct JsonSource {
   std::string file;             // as the user wrote it
   std::int64_t first_line = 1;  // line of the text's first byte, for JSONL
 };
 
-// The text's value. Trailing commas, comments, ill-formed UTF-8, numbers beyond double, anything after the
-// value and, without another rule, NaN and Infinity are refused with a UserError that shows the line.
+// Parses a text. Throws UserError (rules.exit) if it has trailing commas, comments, ill-formed UTF-8, numbers
+// beyond double, text after the value or, by default, NaN or Infinity. The error shows the line.
 Json parse_json(std::string_view text, const JsonSource& source, const JsonRules& rules = {});
 Json read_json(const std::string& path, const JsonRules& rules = {});
 
-// The text of a value: floats round-trip, keys keep their order, not-ASCII is escaped, as json.dumps does.
-// indent 2 is Hugging Face's style, -1 one line. NaN and Inf are an InternalError: JSON cannot say them.
+// Returns the text of a value: floats round-trip, keys keep their order, non-ASCII characters are escaped, as
+// json.dumps does. indent 2 is Hugging Face's style, -1 one line. Throws InternalError for NaN and Inf, which
+// JSON does not have.
 std::string json_text(const Json& value, int indent = 2);
-// A number, or null where it is not finite.
+// Returns a number, or null if it is not finite.
 Json finite_or_null(double x);
-// A number as JSON writes it; NaN, Infinity and -Infinity as Python does.
+// Returns a number as JSON; NaN, Infinity and -Infinity as Python writes them.
 std::string json_number(double value);
-// The text of a value as shown in an error: one line, cut, no control characters.
+// Returns the text of a value for an error message: one line, cut, without control characters.
 std::string json_excerpt(const Json& value);
 
-// For texts too large for a tree: what the parser meets, in order. A handler refuses by throwing.
+// For texts too large for a tree: the parser's events, in order. A handler refuses a text by throwing.
 class JsonEvents {
  public:
   virtual ~JsonEvents() = default;
@@ -62,12 +63,12 @@ class JsonEvents {
   virtual void on_key(std::string&) = 0;        // may be moved from
   virtual void on_object(bool begins) = 0;
   virtual void on_array(bool begins) = 0;
-  std::size_t offset = 0;  // bytes read so far: at a key or text, just behind its closing quote
+  std::size_t offset = 0;  // bytes read so far; at a key or text, just after its closing quote
 };
-// max_depth and the syntax are checked; unique_keys is the handler's business.
+// Checks max_depth and the syntax; checking unique_keys is the handler's task.
 void parse_json(std::string_view text, const JsonSource& source, JsonEvents& events, const JsonRules& = {});
 
-// An object of a JSON file that says which file and key is wrong:
+// An object of a JSON file whose errors name the file and the key:
 //   models/x/config.json: hidden_size must be a positive integer, is "abc"
 // A key that is null counts as absent, as in Hugging Face's files. A getter without a fallback requires the
 // key.
@@ -78,7 +79,7 @@ class JsonObject {
 
   static constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();
 
-  bool has(std::string_view key) const;  // there, and not null
+  bool has(std::string_view key) const;  // present and not null
   bool is_text(std::string_view key) const;
   bool is_array(std::string_view key) const;
   bool is_object(std::string_view key) const;

@@ -29,12 +29,12 @@ class Lines final : public JsonEvents {
 
  private:
   struct Open {
-    std::string path;   // with a dot behind; of the value that holds the others
-    int index;          // of the next element; -1: an object
-    std::string place;  // of the value that comes next
+    std::string path;   // path of the open container, with a trailing dot
+    int index;          // of the next element; -1: the container is an object
+    std::string place;  // path of the next value
   };
 
-  // The parser has read up to `offset`, and one byte more where a number ended.
+  // The parser has read up to `offset`, and one byte more after a number.
   void note(const std::string& place) {
     const auto until = std::min(offset, text_.size());
     line_ += static_cast<int>(std::count(text_.begin() + counted_, text_.begin() + until, '\n'));

@@ -1,4 +1,5 @@
-// Text to events to a tree. The parser is nlohmann's; limits, duplicates, lines and wording are ft's.
+// Parsing: text to events to a tree. The parser is nlohmann's; limits, duplicates, lines and wording are
+// ft's.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,11 +19,11 @@ namespace {
 // NaN or an infinity in a text.
 struct NonFinitePlace {
   std::size_t at;
-  double value;  // of Infinity without its sign
+  double value;  // Infinity without its sign
 };
 
-// Replaces NaN and Infinity outside of quotes by zeros of the same length, which the parser reads, and
-// returns their places.
+// Replaces NaN and Infinity outside of quotes by zeros of the same length, which the parser can read. Returns
+// their places.
 std::vector<NonFinitePlace> take_non_finite(std::string& text) {
   constexpr std::pair<std::string_view, double> kWords[] = {
       {"NaN", std::numeric_limits<double>::quiet_NaN()},
@@ -42,7 +43,7 @@ std::vector<NonFinitePlace> take_non_finite(std::string& text) {
   return places;
 }
 
-// Feeds the parser and tells how far it is.
+// Feeds the parser and reports its position.
 struct TextCursor {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -65,7 +66,7 @@ struct TextCursor {
 
 bool is_inside_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// "FILE:LINE: WHAT at column C", the line around it and a caret below.
+// Throws "FILE:LINE: WHAT at column C", with the line around it and a caret below.
 [[noreturn]] void fail_at(std::string_view text, std::size_t offset, const std::string& what,
                           const JsonSource& source, Exit exit) {
   static constexpr std::size_t kBefore = 60, kAfter = 40;
@@ -85,15 +86,14 @@ bool is_inside_character(char c) { return (static_cast<unsigned char>(c) & 0xC0)
                             "\n  ", head, tail, "\n  ", caret, "^"));
 }
 
-// What the parser expected, from its own message: "[...] parse error at ...: syntax error while parsing
-// object
-// - unexpected string literal; expected '}'".
+// Returns the parser's expectation, given its message: "[...] parse error at ...: syntax error while parsing
+// object - unexpected string literal; expected '}'".
 std::string wording(const std::string& message) {
   const auto after = [&message](std::string_view mark) {
     const std::size_t at = message.rfind(mark);
     return at == std::string::npos ? std::string() : message.substr(at + mark.size());
   };
-  // "... - invalid string: ill-formed UTF-8 byte; last read: '...'": the middle says it.
+  // Messages like "... - invalid string: ill-formed UTF-8 byte; last read: '...'": returns the middle.
   const std::size_t last = message.find("; last read"), invalid = message.find(" - invalid ");
   if (invalid < last && last != std::string::npos) return message.substr(invalid + 3, last - invalid - 3);
   const std::string expected = after("; expected ");
@@ -108,8 +108,8 @@ std::string wording(const std::string& message) {
   return value ? "expected a value" : "expected " + expected;
 }
 
-// Bytes of the token in question, so that one out of place is shown from its beginning. The lexer's own text
-// of the token begins there only for strings and numbers.
+// Returns the bytes of the unexpected token, so that the error points to its beginning. For strings and
+// numbers this is the length of the lexer's text of the token.
 std::size_t token_size(const std::string& message, const std::string& token) {
   const auto has = [&message](const char* what) { return message.find(what) != std::string::npos; };
   if (has("unexpected string literal") || has("unexpected number literal") || has("number overflow"))
@@ -119,7 +119,7 @@ std::size_t token_size(const std::string& message, const std::string& token) {
   return 1;
 }
 
-// nlohmann's SAX interface onto JsonEvents.
+// Adapts nlohmann's SAX interface to JsonEvents.
 struct Sax : nlohmann::json_sax<Json> {
   Sax(std::string_view t, const JsonSource& s, const JsonRules& r, JsonEvents& e)
       : text(t), source(s), rules(r), events(e) {}
@@ -150,7 +150,7 @@ struct Sax : nlohmann::json_sax<Json> {
 
   bool parse_error(std::size_t position, const std::string& token,
                    const nlohmann::detail::exception& error) override {
-    // The lexer is just behind what it did not like.
+    // The lexer's position is just after the text that it refused.
     const std::size_t size = std::min(token_size(error.what(), token), std::min(position, text.size()));
     const std::size_t offset = std::min(position, text.size() + 1) - size;
     fail_at(text, offset, "not JSON: " + wording(error.what()), source, rules.exit);
@@ -167,7 +167,7 @@ struct Sax : nlohmann::json_sax<Json> {
   std::size_t next_ = 0;  // of non_finite
 };
 
-// Builds the tree. Objects are vectors of pairs, so equal keys are found through a map of each open level.
+// Builds the tree. Objects are vectors of pairs, so each open level has a map that finds equal keys.
 class Builder : public JsonEvents {
  public:
   Builder(std::string_view text, const JsonSource& source, const JsonRules& rules)
@@ -195,11 +195,11 @@ class Builder : public JsonEvents {
  private:
   struct Open {
     Json* value;
-    std::unordered_map<std::string, std::size_t> keys;  // of an object: key to position
+    std::unordered_map<std::string, std::size_t> keys;  // for an object: key to position
   };
   Json::object_t& members() { return *open_.back().value->get_ptr<Json::object_t*>(); }
 
-  // Containers that are still open stay where they are: only the innermost one grows.
+  // Containers that are still open do not move: only the innermost one grows.
   template <class V>
   Json* put(V&& v) {
     if (open_.empty()) return &(root = std::forward<V>(v));
@@ -221,7 +221,7 @@ class Builder : public JsonEvents {
   const JsonSource& source_;
   const JsonRules& rules_;
   std::vector<Open> open_;
-  std::size_t slot_ = 0;  // where the value of the last key belongs
+  std::size_t slot_ = 0;  // index of the member that gets the next value
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostLooked = 1000, kMostShown = 5;
 
-// Names in a folder, sorted, without hidden ones.
+// Returns the names in a folder, sorted, without hidden ones.
 std::vector<std::string> names_in_folder(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;

@@ -1,4 +1,4 @@
-// Work on files by a few threads of its own: copies and hashes, which gain from two to eight cores.
+// Parallel work on files with a few threads: copies and hashes, which gain from two to eight cores.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace ft {
 
-// f(i) for i in [0, n), in any order; the first exception ends it and is thrown.
+// Calls f(i) for i in [0, n), in any order. The first exception stops the calls and is rethrown.
 template <class F>
 void in_parallel(std::int64_t n, const F& f) {
   constexpr std::int64_t kMostThreads = 8;
@@ -31,7 +31,7 @@ void in_parallel(std::int64_t n, const F& f) {
   std::vector<std::jthread> others;
   try {
     for (std::int64_t t = 1; t < std::min({cores, kMostThreads, n}); ++t) others.emplace_back(work);
-  } catch (const std::system_error&) {  // no more threads to be had: fewer do
+  } catch (const std::system_error&) {  // fewer threads than wanted are fine
   }
   work();
   others.clear();  // joins

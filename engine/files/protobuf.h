@@ -1,6 +1,6 @@
 // Protocol buffers, written by hand: linking libprotobuf would clash with the copy inside SentencePiece, and
-// what ft writes needs few messages. A field is its key (number and wire type) and its value; a message is
-// its fields in a row.
+// ft writes only few kinds of messages. A field is its key (number and wire type) and its value; a message is
+// a sequence of fields.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -35,7 +35,7 @@ inline std::string real64(int field, double v) {
 inline std::string real32(int field, float v) {
   return key(field, Wire::fixed32) + little_endian(std::bit_cast<std::uint32_t>(v));
 }
-// A text, bytes, or a message.
+// A field that is a text, bytes, or a message.
 inline std::string bytes(int field, std::string_view v) {
   return key(field, Wire::bytes) + varint(v.size()) + std::string(v);
 }

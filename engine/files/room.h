@@ -1,4 +1,4 @@
-// Room on the file system of a folder, asked for before something large is written.
+// Free space on a folder's file system, checked before something large is written.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -6,10 +6,10 @@
 
 namespace ft {
 
-// Bytes that this user may still write where the folder is, or will be. Empty: the system does not say.
+// Returns the bytes that this user may still write at a folder, which need not exist yet. Empty: unknown.
 std::optional<std::int64_t> free_bytes(const std::string& folder);
 
-// Throws UserError (storage) when there is less than `bytes`. what: the name of the file or folder, for the
+// Throws UserError (storage) if fewer than `bytes` are free. what: the name of the file or folder, for the
 // message.
 void require_room(const std::string& folder, std::int64_t bytes, const std::string& what);
 

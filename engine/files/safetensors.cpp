@@ -1,4 +1,4 @@
-// The format's types, and reading the data. The header's checks are in safetensors_header.cpp.
+// Types of the format, and reading of the data. safetensors_header.cpp checks the header.
 #include "engine/files/safetensors.h"
 
 #include <algorithm>
@@ -22,10 +22,10 @@ constexpr std::array<TypeName, 22> kTypes = {
      {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64}}};
 
 constexpr std::int64_t kRead = std::int64_t{1}
-                               << 17;  // elements read at once by one thread: second-level cache
-constexpr std::int64_t kParallel = std::int64_t{4} << 20;  // elements worth more than one thread
+                               << 17;  // elements read at once by one thread; fits into the L2 cache
+constexpr std::int64_t kParallel = std::int64_t{4} << 20;  // from this many elements on, several threads read
 
-// "[3, 17]": the place of element number `index`.
+// Returns the indexes of element number `index`: "[3, 17]".
 std::string place(std::span<const std::int64_t> shape, std::int64_t index) {
   std::vector<std::int64_t> at(shape.size());
   for (std::size_t d = shape.size(); d-- > 0;) at[d] = index % shape[d], index /= shape[d];
@@ -101,7 +101,7 @@ void SafetensorsFile::read(const StoredTensor& tensor, const Tensor& to, std::in
   const std::int64_t from_size = size_of(*from), to_size = size_of(to.dtype);
   const std::int64_t run = to.dense() ? n : to.cols();  // contiguous elements
 
-  // Elements [i, i + count) of the request, which are contiguous.
+  // Reads elements [i, i + count) of the request, which must be contiguous.
   const auto read_piece = [&](std::int64_t i, std::int64_t count, std::vector<std::byte>& staging) {
     std::byte* out = to.data + (i / run * to.stride + i % run) * to_size;
     const std::int64_t at = tensor.begin + (first + i) * from_size;
@@ -113,7 +113,7 @@ void SafetensorsFile::read(const StoredTensor& tensor, const Tensor& to, std::in
       convert(out, to.dtype, staging.data(), *from, count);
     }
     if (!weight || nonfinite == Nonfinite::allow) return;
-    // Nothing finite becomes infinite in f32; the narrower side is searched faster.
+    // Conversion to f32 makes no finite value infinite, so the narrower side is searched, which is faster.
     const bool wider = to.dtype == DType::f32 && *from != DType::f32;
     const std::int64_t bad =
         wider ? find_nonfinite(staging.data(), *from, count) : find_nonfinite(out, to.dtype, count);

@@ -1,6 +1,7 @@
-// safetensors files: eight bytes of header length, a JSON header, raw little-endian data. Reading makes every
-// check of the reference implementation before anything is allocated or read, then reads by name and range
-// straight into place; no mapping, so that a file cut while it is read is an error and not a signal.
+// safetensors files: eight bytes of header length, a JSON header, raw little-endian data. Opening makes every
+// check of the reference implementation before anything is allocated or read. Reads by name and range go
+// straight to their destination. Files are not mapped, so that a file truncated meanwhile causes an error and
+// not a signal.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,7 +17,7 @@
 
 namespace ft {
 
-// The format's types in its own order, which is also the order of data (largest first) that writers use.
+// The format's types in the format's order, which is also the order of data (largest first) that writers use.
 enum class StoredType : std::uint8_t {
   boolean,
   f4,
@@ -28,7 +29,7 @@ enum class StoredType : std::uint8_t {
   f8_e4m3,
   f8_e8m0,
   f8_e4m3fnuz,
-  f8_e5m2fnuz,  // at most 8 bits
+  f8_e5m2fnuz,  // the types up to here have at most 8 bits
   i16,
   u16,
   f16,
@@ -44,7 +45,7 @@ enum class StoredType : std::uint8_t {
 const char* name_of(StoredType type);   // as in the file: "BF16"
 std::int64_t bits_of(StoredType type);  // of one element
 StoredType stored_type(DType type);
-std::optional<DType> dtype_of(StoredType t);  // nothing for those ft has no tensors of
+std::optional<DType> dtype_of(StoredType t);  // empty for types that ft has no tensors of
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
@@ -61,20 +62,20 @@ enum class Nonfinite : bool { refuse, allow };
 
 class SafetensorsFile {
  public:
-  // Errors carry `exit` and name the file and the tensor.
+  // Errors have this exit code and name the file and the tensor.
   explicit SafetensorsFile(const std::string& path, Exit exit = Exit::input);
 
   const std::string& path() const { return file_.path(); }
   std::int64_t size() const { return file_.size(); }                     // bytes
-  const FileState& state() const { return file_.state(); }               // when it was opened
+  const FileState& state() const { return file_.state(); }               // when the file was opened
   const std::vector<StoredTensor>& tensors() const { return tensors_; }  // in the order of their data
   const Metadata& metadata() const { return metadata_; }
-  const StoredTensor* find(const std::string& name) const;  // nullptr: not there
+  const StoredTensor* find(const std::string& name) const;  // nullptr: absent
 
-  // Reads to.numel() elements beginning with number `first` of the flattened tensor, converting between f32,
-  // bf16 and f16; other types only into the same type. `to` is host memory, its rows may be strided. NaN and
-  // Inf, stored or made by the conversion, are refused with their place unless allowed. Large reads use
-  // several threads, which also touch fresh memory for the first time.
+  // Reads to.numel() elements, beginning with number `first` of the flattened tensor. Converts between f32,
+  // bf16 and f16; other types are read only into the same type. `to` is host memory, its rows may be strided.
+  // Throws for NaN and Inf, stored or from the conversion, and names the element, unless allowed. Large reads
+  // use several threads, which also touch fresh memory for the first time.
   void read(const StoredTensor& tensor, const Tensor& to, std::int64_t first = 0,
             Nonfinite nonfinite = Nonfinite::refuse) const;
 

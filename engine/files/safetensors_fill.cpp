@@ -38,7 +38,7 @@ SafetensorsFiller::SafetensorsFiller(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder, problem))
     if (entry.path().extension() == ".safetensors") names.push_back(entry.path().string());
   if (problem) fail_to_fill(folder, problem.value());
-  files_.reserve(names.size());  // places_ points into it
+  files_.reserve(names.size());  // places_ points into files_, which must not reallocate
   for (const std::string& name : names) {
     File& f = files_.emplace_back();
     f.header = std::make_unique<SafetensorsFile>(name, Exit::storage);

@@ -1,5 +1,5 @@
-// Fills in the data of safetensors files that were created without: each of several processes writes its own
-// ranges, at the same time.
+// Writes the data of safetensors files that were created without data. Several processes write their ranges
+// at the same time.
 #pragma once
 #include <map>
 #include <memory>
@@ -12,16 +12,16 @@ namespace ft {
 
 class SafetensorsFiller {
  public:
-  // All *.safetensors of a folder.
+  // Opens all *.safetensors of a folder.
   explicit SafetensorsFiller(const std::string& folder);
   SafetensorsFiller(const SafetensorsFiller&) = delete;
   SafetensorsFiller& operator=(const SafetensorsFiller&) = delete;
   ~SafetensorsFiller();
 
-  // Elements from number `first` on, in host memory: f32, bf16 and f16 are converted to the tensor's type,
-  // others are of it. UserError(Exit::numeric) for NaN and Inf.
+  // Writes elements, in host memory, from number `first` on. f32, bf16 and f16 are converted to the tensor's
+  // type; others must have that type. Throws UserError (numeric) for NaN and Inf.
   void write(const std::string& tensor, std::int64_t first, const Tensor& values);
-  void sync();  // what was written is on the disk
+  void sync();  // waits until all written data is on the disk
 
  private:
   struct File {

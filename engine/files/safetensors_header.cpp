@@ -1,6 +1,6 @@
-// The ten checks of the reference implementation, in its order: the length's size, cap and fit, UTF-8, JSON
+// The ten checks of the reference implementation, in its order: the length's size, limit and fit, UTF-8, JSON
 // of the schema, data without holes or overlaps, sizes that do not overflow, whole bytes, shape against
-// bytes, and the file's exact length. Beyond it, a name that occurs twice is refused.
+// bytes, and the file's exact length. In addition, a name that occurs twice is refused.
 #include "engine/files/safetensors_header.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxRank = 64;
 
-// Fills the tables as the parser meets the header. begin and end are still relative to the data.
+// Fills the tables while the parser reads the header. begin and end are still relative to the data.
 class HeaderReader : public JsonEvents {
  public:
   HeaderReader(std::string path, Exit exit) : path_(std::move(path)), exit_(exit) {}
@@ -46,7 +46,7 @@ class HeaderReader : public JsonEvents {
     const std::string at = now_.name.empty() ? "" : printable(now_.name) + ": ";
     throw UserError(exit_, str(printable(path_), ": header: ", at, problem));
   }
-  // Any value where the schema wants another; the values of keys the format does not know are skipped.
+  // Handles a value that the schema does not allow here. Values of unknown keys are skipped.
   void scalar(const std::string& is) {
     if (state_ == State::ignored && depth_ > 0) return;
     if (state_ == State::ignored) {
@@ -68,10 +68,10 @@ class HeaderReader : public JsonEvents {
   std::string path_;
   Exit exit_;
   State state_ = State::start;
-  std::string what_;  // the key whose value comes
+  std::string what_;  // the key of the next value
   StoredTensor now_;  // the tensor being read
   int offsets_ = 0;   // numbers of data_offsets seen
-  int depth_ = 0;     // inside an ignored value
+  int depth_ = 0;     // nesting within an ignored value
   bool in_array_ = false;
   std::array<bool, 3> seen_{};  // dtype, shape, data_offsets
 };
@@ -151,8 +151,8 @@ std::uint64_t little_endian(const unsigned char* bytes) {
   return v;
 }
 
-// Things people have under this name that are no safetensors file. A header of 640 bytes begins as a pickle
-// does, whose first eight bytes as a length are beyond any header's.
+// Refuses files of other kinds that users have under such a name. A safetensors file with a header of 640
+// bytes begins like a pickle; a real pickle's first eight bytes, read as a length, exceed any header's.
 void refuse_other_files(const InputFile& file, std::string_view start, Exit exit) {
   const auto is = [&start](std::string_view magic) { return start.substr(0, magic.size()) == magic; };
   const std::string path = printable(file.path());
@@ -190,7 +190,7 @@ void check_names(const SafetensorsHeader& header, const std::string& path, Exit 
   refuse_twice(std::move(names), "__metadata__ ", path, exit);
 }
 
-// Checks 6 to 10, on tensors in the order of their data. `data` is the number of bytes behind the header.
+// Checks 6 to 10, on tensors in the order of their data. `data`: number of bytes after the header.
 void check_layout(std::vector<StoredTensor>& tensors, std::int64_t data, const std::string& path, Exit exit) {
   std::stable_sort(tensors.begin(), tensors.end(), [](const StoredTensor& a, const StoredTensor& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);

@@ -18,7 +18,8 @@ constexpr std::int64_t kConverted = std::int64_t{1} << 19;  // elements converte
 
 std::int64_t bytes_of(const TensorSpec& t) { return t.shape.numel() * size_of(t.dtype); }
 
-// The reference implementation's order: the data stays aligned without gaps because larger types come first.
+// Sorts in the reference implementation's order: larger types come first, so that the data stays aligned
+// without gaps.
 void sort_as_stored(std::vector<TensorSpec>& tensors) {
   std::sort(tensors.begin(), tensors.end(), [](const TensorSpec& a, const TensorSpec& b) {
     const StoredType x = stored_type(a.dtype), y = stored_type(b.dtype);
@@ -29,7 +30,7 @@ void sort_as_stored(std::vector<TensorSpec>& tensors) {
             "a tensor is written twice");
 }
 
-// The length and the JSON, padded with spaces so that the data begins at a multiple of 8.
+// Returns the length and the JSON, padded with spaces so that the data begins at a multiple of 8.
 std::string header_of(const std::vector<TensorSpec>& tensors, const Metadata& metadata) {
   std::string text = "{";
   if (!metadata.empty()) {
@@ -75,7 +76,7 @@ void write_tensor(AtomicFile& file, const TensorSpec& spec, const Tensor& from, 
   }
 }
 
-// Writes all but the last step; without a provider zeros.
+// Writes all but the final commit. Without a provider it writes zeros.
 std::unique_ptr<AtomicFile> write_uncommitted(const std::string& path, std::vector<TensorSpec> tensors,
                                               const TensorProvider& provider, const Metadata& metadata,
                                               Nonfinite nonfinite) {
@@ -92,7 +93,7 @@ std::unique_ptr<AtomicFile> write_uncommitted(const std::string& path, std::vect
   return file;
 }
 
-// Hugging Face's split: in the given order; what is too large alone goes alone.
+// Splits like Hugging Face: in the given order. A tensor that is too large gets a shard alone.
 std::vector<std::vector<TensorSpec>> split(const std::vector<TensorSpec>& tensors, std::int64_t max_bytes) {
   std::vector<std::vector<TensorSpec>> shards;
   std::vector<TensorSpec> now;

@@ -1,5 +1,5 @@
 // Writes safetensors as the reference implementation does, one tensor at a time: a merged model is never in
-// memory as a whole. Files appear under their names only when they are complete and on the disk.
+// memory completely. Files get their names only when they are complete and on the disk.
 #pragma once
 #include <functional>
 #include <string>
@@ -16,15 +16,15 @@ struct TensorSpec {  // a tensor to be written
   Shape shape;
 };
 
-// Provides a tensor's values: host memory, as many elements as the spec's shape, rows may be strided; f32,
-// bf16 and f16 are converted to the spec's type. It must stay valid until the next call.
+// Returns a tensor's values: host memory, as many elements as the spec's shape, rows may be strided. f32,
+// bf16 and f16 are converted to the spec's type. The memory must stay valid until the next call.
 using TensorProvider = std::function<Tensor(const TensorSpec&)>;
 
-inline const Metadata kTorchMetadata = {{"format", "pt"}};  // Hugging Face's loaders ask for it
+inline const Metadata kTorchMetadata = {{"format", "pt"}};  // Hugging Face's loaders require it
 
-// Asks for the tensors in the file's order: larger types first, then by name. NaN and Inf are an error
-// (Exit::numeric) that names the tensor, unless allowed; then, as after any exception, no file is left. An
-// empty provider makes files of zeros that occupy their disk space: SafetensorsFiller fills them in.
+// Writes a file, requesting the tensors in the file's order: larger types first, then by name. Throws
+// UserError (numeric) if a tensor has NaN or Inf, unless allowed, and names it. After any exception no file
+// is left. With an empty provider the file holds zeros that occupy their disk space, for SafetensorsFiller.
 void write_safetensors(const std::string& path, std::vector<TensorSpec> tensors,
                        const TensorProvider& provider, const Metadata& metadata = kTorchMetadata,
                        Nonfinite nonfinite = Nonfinite::refuse);
@@ -32,23 +32,24 @@ void write_safetensors(const std::string& path, std::vector<TensorSpec> tensors,
 constexpr std::int64_t kMaxShardBytes = 5'000'000'000;  // Hugging Face's "5GB"
 
 struct WrittenFiles {
-  std::vector<std::string> names;  // in the folder, the index last
+  std::vector<std::string> names;  // in the folder; the index is last
   std::int64_t bytes = 0;          // of tensor data
 };
 
-// STEM.safetensors, or STEM-00001-of-0000N.safetensors with their index when one file would hold more than
-// max_shard_bytes of data. A larger tensor has a file of its own. A model's stem is "model".
+// Writes STEM.safetensors, or STEM-00001-of-0000N.safetensors and their index if one file would hold more
+// than max_shard_bytes of data. A tensor larger than that gets a file alone. A model's stem is "model".
 WrittenFiles write_shards(const std::string& folder, const std::string& stem,
                           const std::vector<TensorSpec>& tensors, const TensorProvider& provider,
                           std::int64_t max_shard_bytes = kMaxShardBytes,
                           Nonfinite nonfinite = Nonfinite::refuse);
 
-// The same with the files' tensors chosen.
+// Writes files like write_shards(), with the given tensors in each.
 WrittenFiles write_files(const std::string& folder, const std::string& stem,
                          const std::vector<std::vector<TensorSpec>>& files, const TensorProvider& provider,
                          Nonfinite nonfinite = Nonfinite::refuse);
 
-// "5GB", "500MB", "1.5GiB" or plain bytes, as max_shard_size is written. `what` names the setting in errors.
+// Parses "5GB", "500MB", "1.5GiB" or plain bytes, the forms of max_shard_size. `what` names the setting in
+// errors.
 std::int64_t parse_byte_size(const std::string& text, const std::string& what);
 
 }  // namespace ft

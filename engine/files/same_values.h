@@ -1,4 +1,4 @@
-// Compares stored tensors without having them in memory.
+// Compares stored tensors without loading them completely.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace ft {
 
-// True if two tensors of n elements have the same values. a(to, first) reads some of the first's, b of the
-// second's.
+// Returns true if two tensors of n elements have the same values. a(to, first) reads elements of the first
+// tensor, b of the second.
 bool same_values(std::int64_t n, const auto& a, const auto& b) {
   constexpr std::int64_t kAtOnce = 1 << 20;
   std::vector<float> x(static_cast<std::size_t>(std::min(kAtOnce, n))), y(x.size());

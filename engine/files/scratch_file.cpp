@@ -11,7 +11,8 @@
 namespace ft {
 namespace {
 
-// A file system without files that have no name gets one with a name, which is deleted at once.
+// Opens a file without a name. If the file system does not support that, opens a named file and deletes its
+// name at once.
 int open_nameless(const std::string& folder) {
   const int fd = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return fd;
@@ -21,7 +22,8 @@ int open_nameless(const std::string& folder) {
   return named;
 }
 
-// Whether a block can be read past the page cache: some file systems take the flag and refuse the reads.
+// Returns true if the file can be read past the page cache: some file systems accept the flag and refuse the
+// reads.
 bool make_direct(int fd) {
   const int flags = fcntl(fd, F_GETFL);
   if (flags < 0 || fcntl(fd, F_SETFL, flags | O_DIRECT) != 0) return false;

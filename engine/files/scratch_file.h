@@ -1,7 +1,7 @@
-// A file without a name, for memory that a process does not have: it is gone when the process is, however
-// that ends. Its whole size is taken from the disk when it is made, so that a full disk is known before the
-// work. It is read and written past the page cache where the file system lets it (O_DIRECT), by a BlockMover.
-// Every error is Exit::storage and names the folder and the system's reason.
+// A file without a name, as additional memory of a process. It disappears with the process, however that
+// ends. The disk space is allocated at once, so that a full disk is detected before the work. A BlockMover
+// reads and writes it, past the page cache if the file system allows it (O_DIRECT). Throws UserError
+// (storage) on every error, with the folder and the system's reason.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,14 +12,15 @@ namespace ft {
 
 class ScratchFile {
  public:
-  // `bytes`: whole blocks, at least one. `setting`: where the folder's name comes from, for messages.
+  // `bytes`: a multiple of the block, not 0. `setting`: the name of the setting with the folder, for
+  // messages.
   ScratchFile(const std::string& folder, std::int64_t bytes, const std::string& setting);
   ScratchFile(const ScratchFile&) = delete;
   ScratchFile& operator=(const ScratchFile&) = delete;
   ~ScratchFile();
 
   const BlockFile& file() const { return file_; }
-  // How `mover` moves it, for people: "io_uring, O_DIRECT".
+  // Returns the means of copying with `mover`, for people: "io_uring, O_DIRECT".
   std::string way(const BlockMover& mover) const {
     return std::string(mover.name()) + (direct_ ? ", O_DIRECT" : ", through the page cache");
   }

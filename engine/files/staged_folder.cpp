@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 
 int open_folder(const std::string& path) { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
 
-// Renames without replacing. Where the file system has no such call, a plain rename does it too, since it
-// replaces no folder that holds anything. Returns errno.
+// Renames without replacing an existing folder. If the file system has no such call, a plain rename has the
+// same effect, since it replaces only empty folders. Returns errno.
 int rename_without_replace(const std::string& from, const std::string& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
@@ -35,7 +35,7 @@ int rename_without_replace(const std::string& from, const std::string& to) {
 
 std::string removed_name(const std::string& path) { return path + ".trash-" + random_tag(); }
 
-// True for "NAME.tmp-ftXXXXXXXXXX" and "NAME.trash-ftXXXXXXXXXX".
+// Returns true for "NAME.tmp-ftXXXXXXXXXX" and "NAME.trash-ftXXXXXXXXXX".
 bool is_leftover_name(const std::string& name) {
   if (name.size() <= kTagSize) return false;
   const std::string head = name.substr(0, name.size() - kTagSize), tag = name.substr(head.size());
@@ -59,7 +59,7 @@ StagedFolder::StagedFolder(const std::string& given) : path_(given) {
       fail(path, errno);
     }
     lock_ = open_folder(temporary_);
-    if (lock_ < 0) continue;  // somebody's remove_leftovers() was faster
+    if (lock_ < 0) continue;  // a remove_leftovers() of another process was faster
     const bool theirs = ::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     struct stat info {};
     if (theirs || ::stat(temporary_.c_str(), &info) != 0) ::close(std::exchange(lock_, -1));
@@ -79,7 +79,7 @@ void StagedFolder::commit(bool replace) {
   if ((error == EEXIST || error == ENOTEMPTY) && replace) {
     if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0) {
       sync_folder(folder_of(path_));
-      remove_folder(temporary_);  // the old one by now
+      remove_folder(temporary_);  // the old folder, after the exchange
       temporary_.clear();
       return;
     }

@@ -1,6 +1,6 @@
-// A folder that appears under its name only when it is complete: it is filled under a temporary name and then
-// renamed. If the process dies, the temporary folder remains and remove_leftovers() deletes it later; a
-// folder that is being filled is locked.
+// A folder that gets its name only when it is complete: it is filled under a temporary name and then renamed.
+// If the process dies, the temporary folder remains, and remove_leftovers() deletes it later. A folder that
+// is being filled is locked.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,17 +9,16 @@ namespace ft {
 
 class StagedFolder {
  public:
-  // Makes "GIVEN.tmp-ftXXXXXXXXXX", and a parent folder that is missing. Slashes at the end do not count.
+  // Makes "GIVEN.tmp-ftXXXXXXXXXX", and its parent folder if that is missing. Ignores slashes at the end.
   explicit StagedFolder(const std::string& given);
   StagedFolder(const StagedFolder&) = delete;
   StagedFolder& operator=(const StagedFolder&) = delete;
-  ~StagedFolder();  // removes what was not committed
+  ~StagedFolder();  // removes an uncommitted folder
 
-  const std::string& path() const {
-    return temporary_;
-  }  // where the files go; they must be synced themselves
-  // Gives it its name. An existing folder of that name is an error (Exit::storage), or is atomically
-  // exchanged for the new one and then removed.
+  // The folder for the files; the caller must sync them.
+  const std::string& path() const { return temporary_; }
+  // Renames the folder to its final name. If a folder of that name exists: throws UserError (storage), or
+  // (replace) exchanges the two atomically and removes the old one.
   void commit(bool replace = false);
 
  private:
@@ -27,11 +26,12 @@ class StagedFolder {
   int lock_ = -1;
 };
 
-// Takes a folder away such that its name never stands for half of it: renames it first.
+// Renames a folder, then removes it, so that its name never stands for half of its contents.
 void remove_folder(const std::string& path);
 
-// Removes what dead processes left in a folder: staged folders, folders half removed, temporary files. What a
-// living process still fills, and whatever is not named like that, stays. `begin`: only names that begin so.
+// Removes the remains of dead processes in a folder: staged folders, half-removed folders, temporary files.
+// Keeps folders that a living process still fills, and all other names. `begin`: considers only names that
+// begin so.
 void remove_leftovers(const std::string& folder, const std::string& begin = "");
 
 }  // namespace ft

@@ -1,4 +1,4 @@
-// Blocks by pread and pwrite in a few threads.
+// A BlockMover that uses pread and pwrite in a few threads.
 #include <unistd.h>
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// Blocks by io_uring: https://kernel.dk/io_uring.pdf
+// A BlockMover that uses io_uring: https://kernel.dk/io_uring.pdf
 #include <liburing.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -17,12 +17,12 @@ namespace {
 class UringMover final : public BlockMover {
  public:
   explicit UringMover(int slots) : slots_(static_cast<std::size_t>(slots)) {
-    const auto entries = static_cast<unsigned>(slots) + 1;  // all slots, and what wakes
+    const auto entries = static_cast<unsigned>(slots) + 1;  // all slots, and the read for wake()
     there_ = io_uring_queue_init(entries, &ring_, 0) == 0;
     if (there_) event_ = eventfd(0, EFD_CLOEXEC);
     if (event_ >= 0) listen();
   }
-  // Nothing is given back while the kernel may write to it.
+  // Waits for pending transfers before freeing memory, since the kernel may still write to it.
   ~UringMover() override {
     if (event_ >= 0) {
       wake();
@@ -32,7 +32,7 @@ class UringMover final : public BlockMover {
     if (there_) io_uring_queue_exit(&ring_);
   }
 
-  // Whether the kernel has it, and reads this file.
+  // Returns true if the kernel has io_uring and can read this file with it.
   bool works(const BlockFile& file) {
     if (!there_ || event_ < 0) return false;
     const std::unique_ptr<std::byte, void (*)(void*)> block(
@@ -83,7 +83,7 @@ class UringMover final : public BlockMover {
   void listen() {
     give(kWoken, [&](io_uring_sqe* e) { io_uring_prep_read(e, event_, &calls_, sizeof calls_, 0); });
   }
-  // What the kernel does not take now, the next reap() gives it again.
+  // Queues a transfer. If the kernel does not accept it now, the next reap() submits it again.
   void give(int slot, const auto& prepare) {
     io_uring_sqe* e = io_uring_get_sqe(&ring_);
     require(e != nullptr, "more transfers than slots");

@@ -12,7 +12,7 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kMostStacked = 1 << 16;  // matrices of a stack
+constexpr std::int64_t kMostStacked = 1 << 16;  // matrices in a stack
 
 [[noreturn]] void refuse_without_weights(const std::string& folder) {
   struct stat info {};

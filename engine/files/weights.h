@@ -1,4 +1,4 @@
-// The source of weights: by name, into place. A Hugging Face model folder is one such source.
+// Sources of weights, read by name into given memory. A Hugging Face model folder is such a source.
 #pragma once
 #include <map>
 #include <memory>
@@ -22,30 +22,30 @@ class WeightSource {
   virtual ~WeightSource() = default;
   virtual std::vector<std::string> names() const = 0;  // sorted
   virtual bool has(const std::string& name) const = 0;
-  // Throws a UserError that names the source when there is no such weight.
+  // Throws UserError (input) if there is no such weight, and names the source.
   virtual WeightInfo info(const std::string& name) const = 0;
-  // Reads to.numel() elements from number `first` on, converting; see SafetensorsFile::read.
+  // Reads to.numel() elements from number `first` on, with conversion; see SafetensorsFile::read.
   virtual void read(const std::string& name, const Tensor& to, std::int64_t first = 0) const = 0;
-  // The bytes of a weight, where a file holds `elements` of `type` as they are; empty: none does. For a
-  // weight in 4 bits they are the codes.
+  // Returns the location of a weight's bytes if a file stores it as `elements` of `type`; empty otherwise.
+  // For a 4-bit weight these are the codes.
   virtual StoredBytes find_stored(const std::string& name, DType type, std::int64_t elements) const = 0;
-  // Throws unless the weight exists, has a float type that ft reads, and has this shape:
+  // Throws UserError (input) unless the weight exists, has a float type that ft reads, and has this shape:
   // "models/x/model.safetensors: NAME is [4096, 11007], config.json asks for [4096, 11008]".
   void expect(const std::string& name, const Shape& shape) const;
 };
 
-// Matrices that files may hold stacked: (E, p out, in), the p of each of E side by side, or one matrix with
-// another name.
+// Matrices that files may hold stacked: one tensor (E, p out, in), in which the p matrices of each of E
+// experts lie one after another. Also a single matrix with another name.
 struct StoredStack {
-  std::string from;             // end of its name
-  std::vector<std::string> to;  // (p) ends of theirs, a % for the number
+  std::string from;             // end of the stack's name
+  std::vector<std::string> to;  // (p) ends of the matrices' names, with % for the expert's number
 };
 
-// How a model's files may differ from what its parameters are called.
+// The differences between names in a model's files and the names of its parameters.
 struct StoredNames {
-  std::string prefix;             // model. where no name begins with it all but the head's get it
-  std::string head;               // lm_head.weight
-  std::vector<std::string> skip;  // ends of names that are no weights: masks, tables
+  std::string prefix;  // "model."; if no name begins with it, it is added to all names except the head's
+  std::string head;    // lm_head.weight
+  std::vector<std::string> skip;  // ends of names that are not weights: masks, tables
   std::vector<StoredStack> stacks = {};
 };
 
@@ -62,15 +62,15 @@ class ModelFolder : public WeightSource {
 
   const std::vector<std::unique_ptr<SafetensorsFile>>& files() const { return files_; }
   std::int64_t bytes() const;  // of all weights
-  // From here on weights have their parameters' names.
+  // Converts the names of weights to the names of their parameters.
   void name_as(const StoredNames&);
 
  private:
   struct Entry {
     const SafetensorsFile* file;
     const StoredTensor* tensor;
-    std::int64_t first = 0;                // element of it, where a matrix of a stack begins
-    std::vector<std::int64_t> shape = {};  // of the matrix; empty: the tensor is no stack
+    std::int64_t first = 0;                // index of the element at which a stack's matrix begins
+    std::vector<std::int64_t> shape = {};  // of the matrix; empty: the tensor is not a stack
   };
   void take_apart(const std::vector<StoredStack>&);
   void read_index(const std::string& index);

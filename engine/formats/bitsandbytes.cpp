@@ -18,7 +18,7 @@ Tensor view(std::vector<T>& v) {
   return {reinterpret_cast<std::byte*>(v.data()), DTypeOf<T>::value, {static_cast<std::int64_t>(v.size())}};
 }
 
-// The weight that a tensor belongs to as its quant_state; empty: it is another tensor.
+// Returns the weight whose quant_state a tensor is; empty if it is another tensor.
 std::string weight_of_state(const std::string& name) {
   const auto at = name.find(kState);
   return at == std::string::npos ? "" : name.substr(0, at);
@@ -83,7 +83,8 @@ StoredFourBit BitsAndBytesFolder::read_state(const std::string& weight, const st
   return s;
 }
 
-// All parts of a weight exist with the right type and size, and its tables are bitsandbytes' own.
+// Checks that all parts of a weight exist with the right type and size, and that its tables are bitsandbytes'
+// own.
 void BitsAndBytesFolder::check_parts(const std::string& weight, const StoredFourBit& s) const {
   const auto expect = [&](const std::string& name, StoredType type, std::int64_t elements) {
     const WeightInfo i = files_->info(name);
@@ -159,7 +160,7 @@ FourBitData BitsAndBytesFolder::data(const std::string& weight) const {
   return q;
 }
 
-// Rounded to the type that it was made from first, as bitsandbytes does.
+// Rounds dequantized values to the type of the original matrix first, as bitsandbytes does.
 void BitsAndBytesFolder::read(const std::string& name, const Tensor& to, std::int64_t first) const {
   const StoredFourBit* s = find(name);
   if (!s) return files_->read(name, to, first);

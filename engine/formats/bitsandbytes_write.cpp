@@ -11,7 +11,7 @@ std::string state_name(const std::string& weight, FourBitBook book) {
   return str(weight, ".quant_state.bitsandbytes__", name_of(book));
 }
 
-// As Python's json writes it, with spaces at the end up to the longest that it can be.
+// Returns the JSON in the style of Python's json, padded with spaces to its greatest possible length.
 std::string state_text(const StoredFourBit& s, float nested_offset) {
   std::string text =
       str("{\"quant_type\": \"", name_of(s.form.book), "\", \"blocksize\": ", s.form.block, ", \"dtype\": \"",

@@ -11,10 +11,10 @@
 namespace ft {
 namespace {
 
-// Elements of a thread at a time: whole blocks and whole bytes, which stay in a second-level cache.
+// Elements that a thread processes at once: a multiple of blocks and of bytes, which fits into the L2 cache.
 constexpr std::int64_t kRunOfBlocks = 1 << 18;
 
-// at(first, count) has the elements in memory.
+// at(first, count) returns the elements in memory.
 template <class F>
 FourBitData quantize_runs(std::int64_t n, DType type, FourBitForm form, const F& at) {
   require(is_four_bit_block(form.block), "quantize: not a size of blocks");
@@ -67,7 +67,7 @@ void quantize_absmax(FourBitData& q, float offset) {
     for (std::size_t i = b * block; i < end; ++i)
       q.absmax_codes[i] = nested_code((q.absmax[i] - offset) * scale);
   };
-  constexpr std::int64_t kRun = 256;  // of blocks
+  constexpr std::int64_t kRun = 256;  // nested blocks
   const auto blocks = static_cast<std::int64_t>(q.nested_absmax.size());
   in_parallel((blocks + kRun - 1) / kRun, [&](std::int64_t piece) {
     for (std::int64_t b = piece * kRun; b < std::min(blocks, (piece + 1) * kRun); ++b)

@@ -1,4 +1,4 @@
-// Quantizes and dequantizes whole matrices on the host; the formulas are in engine/core/four_bit.h.
+// Quantizes and dequantizes matrices on the host. The formulas are in engine/core/four_bit.h.
 #pragma once
 #include <functional>
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace ft {
 
-// A matrix in 4 bits. Without double quantization absmax holds the scales; with it the other three do.
+// A matrix in 4 bits. absmax holds the scales; with double quantization the three members after it do.
 struct FourBitData {
   FourBitForm form;
   std::int64_t elements = 0;
@@ -20,18 +20,19 @@ struct FourBitData {
   float nested_offset = 0;
 };
 
-// Finite values only; InternalError otherwise. Uses several threads.
+// Quantizes finite values; throws InternalError if one is not. Uses several threads.
 FourBitData quantize(std::span<const float> x, FourBitForm form);
-// The same of what `read` brings: elements [first, first + to.numel()) of a matrix of f32, bf16 or f16 into
-// host memory, from several threads at once. No more than some MiB of them are in memory.
+// Quantizes a matrix that `read` provides: it copies elements [first, first + to.numel()), of type f32, bf16
+// or f16, into host memory, and is called from several threads at once. Only a few MiB are in memory at a
+// time.
 using ReadElements = std::function<void(const Tensor& to, std::int64_t first)>;
 FourBitData quantize(std::int64_t elements, DType type, FourBitForm form, const ReadElements& read);
-// The absmax of a matrix in 8 bits around `offset`, which replace them.
+// Replaces absmax by 8-bit codes around `offset`.
 void quantize_absmax(FourBitData&, float offset);
 
-// A block's absmax, also where they are in 8 bits.
+// Returns a block's absmax, decoded if it is in 8 bits.
 float absmax_of(const FourBitData&, std::int64_t block);
-// Elements [first, first + y.size()), in f32.
+// Writes elements [first, first + y.size()) to y.
 void dequantize(std::span<float> y, const FourBitData&, std::int64_t first = 0);
 
 }  // namespace ft

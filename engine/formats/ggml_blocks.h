@@ -1,6 +1,6 @@
-// The element types of GGUF files: blocks of values that share scales. Quantizing gives llama.cpp's bytes
+// The element types of GGUF files: blocks of values that share scales. Quantizing produces llama.cpp's bytes
 // (ggml/src/ggml-quants.c, its `_ref` functions: without an importance matrix). Every operation is rounded to
-// float by itself: a fused multiply-add would change bytes.
+// float separately: a fused multiply-add would change bytes.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -25,14 +25,14 @@ enum class GgmlType : std::uint32_t {
   bf16 = 30,
 };
 
-// Rows are whole blocks.
+// A type's format. Rows are a multiple of the block.
 struct GgmlForm {
   GgmlType type;
   const char* name;    // F32, Q4_K, ...
   std::int64_t block;  // elements
   std::int64_t bytes;  // of a block
-  // Functions of one block. quantize is null for types that ft only reads; both are null where elements are
-  // numbers.
+  // Functions of one block. quantize is null for types that ft only reads. Both are null if elements are
+  // plain numbers.
   void (*quantize)(const float* x, std::uint8_t* y) = nullptr;
   void (*dequantize)(const std::uint8_t* x, float* y) = nullptr;
 };
@@ -42,8 +42,8 @@ std::string ggml_type_names();  // "F32, F16, ... and Q6_K": the types that ft r
 
 constexpr std::int64_t kSmallBlock = 32, kLargeBlock = 256;
 
-// ggml_legacy.cpp. y of Q4: scale, 16 bytes of pairs (i, i + 16); Q5: the fifth bits before them; _1: the
-// smallest value after the scale.
+// ggml_legacy.cpp. Layout of y: for Q4, the scale and 16 bytes, byte i with the codes i and i + 16. Q5 has
+// the fifth bits before these bytes. The _1 types have the smallest value after the scale.
 void quantize_q4_0(const float* x, std::uint8_t* y);
 void quantize_q4_1(const float* x, std::uint8_t* y);
 void quantize_q5_0(const float* x, std::uint8_t* y);

@@ -1,10 +1,10 @@
-// GGUF's blocks of 256: Q4_K and Q5_K have 8 small blocks with a scale and a smallest value of 6 bits each,
-// Q2_K has 16 with both in 4 bits, Q3_K and Q6_K have 16 with a scale of 6 and 8 bits; what these are
-// multiples of are f16.
+// GGUF's blocks of 256. Q4_K and Q5_K have 8 small blocks with a scale and a smallest value of 6 bits each.
+// Q2_K has 16, with 4 bits for both. Q3_K and Q6_K have 16 with a scale of 6 and 8 bits. These are multiples
+// of the f16 numbers d and dmin.
 //   Q2_K: 16 bytes of scales and mins, 64 of codes, d, dmin
 //   Q3_K: 32 bytes of the codes' third bits, 64 of their low two, 12 of scales, d
 //   Q4_K: d, dmin, 12 bytes of scales and mins, 128 of codes
-//   Q5_K: the same, with 32 bytes of fifth bits before the codes
+//   Q5_K: as Q4_K, with 32 bytes of fifth bits before the codes
 //   Q6_K: 128 bytes of the codes' low four bits, 64 of their high two, 16 scales, d
 #include <algorithm>
 #include <cmath>
@@ -23,8 +23,9 @@ struct SixBits {
   int scale, min;
 };
 
-// Where the scale and the smallest value of small block j are in the 12 bytes: the first four as they are, of
-// the others four bits after these and two above them.
+// Unpacks the scale and the smallest value of small block j from 12 bytes. For blocks 0 to 3, both are in
+// bytes 0 to 7. For the other blocks, the low four bits are in bytes 8 to 11, and the high two bits in the
+// top bits of bytes 0 to 7.
 SixBits get_six_bits(const std::uint8_t* q, int j) {
   if (j < 4) return {q[j] & 63, q[j + 4] & 63};
   return {(q[j + 4] & 15) | (q[j - 4] >> 6 << 4), (q[j + 4] >> 4) | (q[j] >> 6 << 4)};
@@ -40,7 +41,7 @@ void put_six_bits(std::uint8_t* q, int j, SixBits v) {
   q[j] = static_cast<std::uint8_t>(q[j] | v.min >> 4 << 6);
 }
 
-// Scales and smallest values of the small blocks at y, and the codes.
+// Finds the small blocks' scales and smallest values, writes them at y, and chooses the codes.
 void quantize_ranges(const float* x, const RangeSearch& search, std::uint8_t* y, std::uint8_t* codes) {
   ScaleAndMin found[kRanges];
   float most_scale = 0, most_min = 0;
@@ -70,7 +71,7 @@ void quantize_ranges(const float* x, const RangeSearch& search, std::uint8_t* y,
   }
 }
 
-// What code i of a small block means.
+// code(j, i): code i of small block j.
 template <class Code>
 void dequantize_ranges(const std::uint8_t* x, float* y, const Code& code) {
   const float d = get_f16(x), dmin = get_f16(x + 2);
@@ -82,7 +83,7 @@ void dequantize_ranges(const std::uint8_t* x, float* y, const Code& code) {
   }
 }
 
-// Small blocks 2 k and 2 k + 1 share bytes.
+// Packs the codes' low four bits. Small blocks 2 k and 2 k + 1 share bytes.
 void put_low_bits(const std::uint8_t* codes, std::uint8_t* y) {
   for (int k = 0; k < kRanges / 2; ++k)
     for (int i = 0; i < kRangeBlock; ++i) {
@@ -95,16 +96,16 @@ int low_bits(const std::uint8_t* x, int j, int i) {
   return j % 2 == 0 ? both & 15 : both >> 4;
 }
 
-// Two bits of code i of Q2_K and Q3_K. Four lots of 32 share 32 bytes.
+// Two bits of code i of Q2_K and Q3_K. Four runs of 32 codes share 32 bytes.
 int two_bits(const std::uint8_t* x, int i) { return x[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3; }
 
-// Scale j of Q3_K: its low four bits are in the first eight bytes, its high two in the last four.
+// Scale j of Q3_K. Its low four bits are in the first eight bytes, its high two in the last four.
 int three_bit_scale(const std::uint8_t* x, int j) {
   const int low = j < 8 ? x[j] & 15 : x[j - 8] >> 4, high = x[8 + j % 4] >> (j / 4 * 2) & 3;
   return (low | high << 4) - 32;
 }
 
-// Where code i of Q6_K is. Four lots of 32 share 64 and 32 bytes.
+// The position of code i of Q6_K. Four runs of 32 codes share 64 bytes of low and 32 of high bits.
 struct SixBitPlace {
   int low, low_shift, high, high_shift;
   explicit SixBitPlace(int i) {
@@ -169,7 +170,7 @@ void dequantize_q2_k(const std::uint8_t* x, float* y) {
   }
 }
 
-// A third bit that is not set takes 4 away.
+// If a code's third bit is not set, the value is lower by 4.
 void dequantize_q3_k(const std::uint8_t* x, float* y) {
   const float d = get_f16(x + 108);
   for (int j = 0; j < kCentred; ++j) {

@@ -1,5 +1,5 @@
-// GGUF's blocks of 32: with one scale, or a scale and a smallest value. IQ4_XS has eight of IQ4_NL's in one
-// of 256: d, the high two bits of eight scales, their low four, the codes.
+// GGUF's blocks of 32, with a scale, or a scale and a smallest value. IQ4_XS packs eight of IQ4_NL's blocks
+// into one of 256: d, the high two bits of eight scales, their low four, the codes.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kHalf = kSmallBlock / 2;
 
-// That of the largest magnitude, the first of equals.
+// Returns the value of the largest magnitude, the first of equals.
 float furthest(const float* x) {
   float most = 0, at = 0;
   for (int i = 0; i < kSmallBlock; ++i)
@@ -24,7 +24,7 @@ float furthest(const float* x) {
   return at;
 }
 
-// Two codes in a byte: i and i + 16.
+// Packs codes i and i + 16 into byte i.
 void put_pairs(const std::uint8_t* codes, std::uint8_t* y) {
   for (int i = 0; i < kHalf; ++i)
     y[i] = static_cast<std::uint8_t>((codes[i] & 15) | ((codes[i + kHalf] & 15) << 4));
@@ -42,7 +42,7 @@ int code_of_five(const std::uint8_t* fifth, const std::uint8_t* pairs, int i) {
   return low_code(pairs, i) | static_cast<int>((bits >> i & 1) << 4);
 }
 
-// Codes around zero, of which the value of the largest magnitude takes the lowest.
+// Codes around zero. The value of the largest magnitude gets the lowest code.
 template <int bits>
 void quantize_centred(const float* x, std::uint8_t* codes, std::uint8_t* scale) {
   constexpr int kZero = 1 << (bits - 1);
@@ -85,8 +85,8 @@ int nearest_level(float x) {
   return to_below < to_above ? above - 1 : above;
 }
 
-// The scale with which the levels are nearest to x, weighted by x^2, for the levels that `inverse` chooses:
-// sum(w q x) / sum(w q q). gain: what they explain, sum(w q x)^2 / sum(w q q).
+// Weighted least squares fit of x = scale * level, with weights x^2 and the levels nearest to inverse * x.
+// scale() = sum(w q x) / sum(w q q). The fit's gain, sum(w q x)^2 / sum(w q q), is scale() * xq.
 struct LevelFit {
   float xq = 0, qq = 0;
   LevelFit(const float* x, float inverse) {

@@ -35,7 +35,7 @@ struct RangeFit {
     }
     return sum;
   }
-  // False: the codes say nothing.
+  // Returns false if the codes do not determine a scale.
   bool solve(const std::uint8_t* codes, float& scale, float& min) const {
     float l = 0, l2 = 0, xl = 0;
     for (int i = 0; i < kRangeBlock; ++i) {

@@ -1,4 +1,4 @@
-// What reading and writing GGUF share, and writing.
+// Writing GGUF files, and helpers shared with reading.
 #include "engine/formats/gguf.h"
 
 #include <algorithm>
@@ -73,7 +73,7 @@ std::string header_of(const GgufKeys& keys, const std::vector<GgufTensor>& tenso
   return out;
 }
 
-// Pieces of whole blocks, by all cores.
+// Quantizes in pieces of complete blocks, on all cores.
 void quantize(const GgmlForm& form, const float* x, std::int64_t n, std::string& out) {
   constexpr std::int64_t kPiece = std::int64_t{1} << 14;  // elements
   out.resize(static_cast<std::size_t>(n / form.block * form.bytes));

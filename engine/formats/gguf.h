@@ -1,8 +1,8 @@
 // GGUF version 3, the format of llama.cpp and its relatives: metadata by key, then tensors. Little endian.
 //   "GGUF" u32 version, u64 tensors, u64 keys, the keys, the tensors' infos, padding, the data
-// Dimensions are in the opposite order to ft's: the row length first. Each tensor's data begins at a multiple
-// of 32 bytes, in the order of the infos, without gaps. A large model may be split: x-00001-of-00003.gguf has
-// the keys and the first tensors, the other files have the rest.
+// Dimensions are in the opposite order to ft's: the row length first. Tensors' data follow one another in the
+// order of the infos; each begins at a multiple of 32 bytes. A large model may be split:
+// x-00001-of-00003.gguf has the keys and the first tensors, the other files have the rest.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -25,37 +25,38 @@ using GgufKeys = std::vector<std::pair<std::string, GgufValue>>;  // in the file
 struct GgufTensor {
   std::string name;  // at most 63 bytes
   GgmlType type = GgmlType::f32;
-  std::vector<std::int64_t> shape;  // as in ft: the row length last
+  std::vector<std::int64_t> shape;  // in ft's order: the row length last
   std::int64_t elements() const;
-  bool has_whole_blocks() const;  // rows of its type, which ft knows
-  std::int64_t bytes() const;     // of the types that ft knows
-  std::int64_t begin = 0;         // reading: in its file
-  std::size_t file = 0;           // reading: which of a split model's
+  bool has_whole_blocks() const;  // rows are a multiple of its type's block, and ft knows the type
+  std::int64_t bytes() const;     // for types that ft knows
+  std::int64_t begin = 0;         // when reading: position of its data in its file
+  std::size_t file = 0;           // when reading: index of its file in a split model
 };
 
-// Gives a tensor's values: f32, dense, valid until the next call.
+// Returns a tensor's values: f32, dense, valid until the next call.
 using GgufProvider = std::function<Tensor(const GgufTensor&)>;
 
-// The file appears when it is whole. NaN and Inf end it with Exit::numeric and the tensor's name.
+// Writes a file, which gets its name when it is complete. Throws UserError (numeric) if a tensor has NaN or
+// Inf.
 void write_gguf(const std::string& path, const GgufKeys&, const std::vector<GgufTensor>&,
                 const GgufProvider&);
 
-// A file open for reading, with the other files of a split model. Sizes are checked; a damaged file is a
-// UserError(Exit::input) that names it.
+// A file open for reading, with the other files of a split model. Throws UserError (input) if a file is
+// damaged, and names it; all sizes are checked.
 class GgufFile {
  public:
-  // The first file of a split model opens all of them.
+  // For a split model, takes the first file and opens all of them.
   explicit GgufFile(const std::string& path);
-  static bool is_one(const std::string& path);  // by its first bytes
+  static bool is_one(const std::string& path);  // tested by its first bytes
 
   const std::string& path() const { return files_.front().path(); }
   const GgufKeys& keys() const { return keys_; }
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
-  // The value of a key, or null.
+  // Returns the value of a key, or null.
   const GgufValue* find(const std::string& key) const;
-  // All of a tensor's values as f32.
+  // Returns all of a tensor's values as f32.
   std::vector<float> read(const GgufTensor&) const;
-  // Elements [first, first + n) of them.
+  // Reads elements [first, first + n) of a tensor.
   void read(const GgufTensor&, std::int64_t first, std::int64_t n, float* to) const;
 
  private:

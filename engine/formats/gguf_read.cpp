@@ -33,7 +33,7 @@ class GgufCursor {
     if (size > end_ - at_) fail("a string is longer than the file");
     return {take(static_cast<std::size_t>(size)), static_cast<std::size_t>(size)};
   }
-  // How many entries of at least `least` bytes follow.
+  // Reads the number of the entries that follow, which have at least `least` bytes each.
   std::size_t count(std::size_t least, const char* what) {
     const auto n = number<std::uint64_t>();
     if (n > (end_ - at_) / least) fail(str("more ", what, " than the file has room for"));
@@ -58,7 +58,7 @@ class GgufCursor {
 
   const InputFile& file_;
   std::size_t end_;    // the longest header
-  std::string bytes_;  // of the file, from its beginning
+  std::string bytes_;  // the part of the file that was read, from its beginning
   std::size_t at_ = 0;
 };
 
@@ -69,7 +69,8 @@ std::vector<T> numbers(GgufCursor& c, std::size_t n) {
   return out;
 }
 
-// Integers of other widths become the next wider one; lists of types that ft does not use are refused.
+// Integers of other widths are converted to the next wider type. Lists of types that ft does not use are
+// refused.
 GgufValue list_value(GgufCursor& c) {
   const auto type = static_cast<GgufType>(c.number<std::uint32_t>());
   const std::size_t n = c.count(type == GgufType::text ? 8 : 1, "list entries");
@@ -156,13 +157,13 @@ GgufTensor info_of(GgufCursor& c, std::int64_t& offset) {
   return t;
 }
 
-// Keys of one file, and its tensors.
+// The keys and the tensors of one file.
 struct GgufHeader {
   GgufKeys keys;
   std::vector<GgufTensor> tensors;
 };
 
-// The key's value; 0: there is none, or it is no whole number.
+// Returns the key's value, or 0 if the key is absent or not an integer.
 std::int64_t whole_number(const GgufKeys& keys, std::string_view name) {
   const auto at = std::ranges::find(keys, name, [](const auto& k) -> std::string_view { return k.first; });
   if (at == keys.end()) return 0;

@@ -1,4 +1,4 @@
-// Numbers of the GGUF format that its reader and its writer share.
+// Constants of the GGUF format, for reading and writing.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@ inline constexpr std::size_t kGgufLongestName = 63;
 enum class GgufType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, flag, text, list, u64, i64, f64 };
 
 GgufType gguf_type(const GgufValue&);
-// The type of unquantized elements.
+// Returns the type of unquantized elements; empty for block types.
 std::optional<DType> gguf_dtype(GgmlType);
 
 constexpr std::int64_t gguf_padded(std::int64_t bytes, std::int64_t alignment = kGgufAlignment) {

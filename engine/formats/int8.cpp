@@ -11,10 +11,10 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kRun = 1 << 18;  // elements of a thread at a time: whole blocks
+constexpr std::int64_t kRun = 1 << 18;  // elements that a thread processes at once: a multiple of blocks
 
 void quantize_block(std::int8_t* codes, float& scale, const float* x, std::int64_t n) {
-  // Bits of absolute values are in the values' order, and a maximum of whole numbers is taken in vectors.
+  // Bits of absolute values are in the order of the values, and an integer maximum compiles to vector code.
   std::int32_t largest = 0;
   for (std::int64_t i = 0; i < n; ++i)
     largest = std::max(largest, std::bit_cast<std::int32_t>(x[i]) & std::int32_t{0x7fffffff});

@@ -1,4 +1,4 @@
-// Quantizes whole matrices on the host; the formulas are in engine/core/int8.h.
+// Quantizes matrices on the host. The formulas are in engine/core/int8.h.
 #pragma once
 #include <vector>
 
@@ -12,7 +12,8 @@ struct Int8Data {
   std::vector<float> scales;
 };
 
-// `elements` of the type that `read` brings, finite ones; InternalError otherwise. Uses several threads.
+// Quantizes `elements` finite values of `type` that `read` provides; throws InternalError if one is not
+// finite. Uses several threads.
 Int8Data quantize_int8(std::int64_t elements, DType type, const ReadElements& read);
 
 }  // namespace ft

@@ -6,9 +6,9 @@
 namespace ft {
 namespace {
 
-constexpr float kNever = -1e9f;  // transformers' score of what does not count
+constexpr float kNever = -1e9f;  // the score that transformers gives to branches that do not count
 
-// In place: x - log(sum of exp(x)).
+// x = x - log(sum of exp(x)), in place.
 void log_softmax(std::span<float> x) {
   const float top = *std::max_element(x.begin(), x.end());
   double sum = 0;
@@ -17,7 +17,7 @@ void log_softmax(std::span<float> x) {
   for (float& v : x) v = v - top - logarithm;
 }
 
-// The `count` best by score, best first, the first of equals first.
+// Returns the `count` elements with the highest scores, best first. Of equal scores the earlier is better.
 template <class T, class Score>
 std::vector<T> best_of(std::vector<T> all, std::size_t count, const Score& score) {
   std::stable_sort(all.begin(), all.end(), [&](const T& a, const T& b) { return score(a) > score(b); });
@@ -45,12 +45,12 @@ bool BeamSearch::all_ended() const {
   return std::all_of(ended_.begin(), ended_.end(), [](const Ended& e) { return e.real; });
 }
 
-// So many that `beams_` remain when every branch ends with every end token.
+// Returns so many candidates that `beams_` remain even if every branch could end with every end token.
 std::vector<BeamSearch::Candidate> BeamSearch::best_candidates(std::span<float> scores) const {
   const std::size_t V = scores.size() / branches_.size();
   const std::size_t count = std::max<std::size_t>(2, 1 + chooser_.end_tokens().size()) * beams_;
   const auto better = [](const Candidate& a, const Candidate& b) { return a.score > b.score; };
-  std::vector<Candidate> kept;  // a heap, the worst on top
+  std::vector<Candidate> kept;  // a heap with the worst on top
   for (std::size_t i = 0; i < branches_.size(); ++i) {
     const std::span<float> row = scores.subspan(i * V, V);
     chooser_.require_numbers(row);
@@ -76,7 +76,7 @@ std::vector<BeamSearch::Candidate> BeamSearch::best_candidates(std::span<float> 
   return kept;
 }
 
-// Those of the best `beams_` that end compete with the answers that ended before.
+// Candidates among the best `beams_` that end compete with the answers that ended before.
 void BeamSearch::finish(const std::vector<Candidate>& candidates) {
   const std::size_t length = branches_[0].ids.size() + 1 - prompt_;
   const auto penalty = static_cast<float>(divisor(length));

@@ -1,10 +1,10 @@
-// Beam search: of all continuations of `num_beams` branches the best are kept, by the sum of their tokens'
-// log probabilities; finished ones compete by that sum divided by length^length_penalty. Graves, "Sequence
-// transduction with recurrent neural networks", 2012; the rules of when to stop, the order of operations and
-// their rounding are transformers' (GenerationMixin._beam_search).
+// Beam search: of all continuations of the `num_beams` branches the best are kept, by the sum of their
+// tokens' log probabilities. Finished answers compete by that sum divided by length^length_penalty. Graves,
+// "Sequence transduction with recurrent neural networks", 2012. The stopping rules, the order of operations
+// and their rounding are transformers' (GenerationMixin._beam_search). The search stops
 //   early_stopping  "true"   when num_beams answers have ended
-//                   "false"  when no branch could beat the worst of them at its present length
-//                   "never"  when none could at any length
+//                   "false"  when no branch could beat the worst of those at its present length
+//                   "never"  when no branch could beat it at any length
 #pragma once
 #include "engine/generate/decoding.h"
 
@@ -14,7 +14,7 @@ class BeamSearch final : public Decoding {
  public:
   BeamSearch(const TokenChooser& chooser, const Prompt& prompt, OnToken on_token);
   std::span<const Branch> branches() const override { return branches_; }
-  // The answer's tokens are given out when it is complete.
+  // Calls on_token for all of the answer's tokens once the answer is complete.
   bool step(std::span<float> scores) override;
 
  private:
@@ -26,7 +26,7 @@ class BeamSearch final : public Decoding {
   };
   struct Ended {
     float score;
-    bool real;                      // false: a place that is still free
+    bool real;                      // false: a free place
     std::vector<std::int32_t> ids;  // without the end token
   };
   std::vector<Candidate> best_candidates(std::span<float> scores) const;
@@ -38,9 +38,9 @@ class BeamSearch final : public Decoding {
 
   const TokenChooser& chooser_;
   OnToken on_token_;
-  std::size_t beams_, prompt_, most_;  // ids of the prompt, ids at the end
+  std::size_t beams_, prompt_, most_;  // number of ids in the prompt, and at most with the answer
   std::vector<Branch> branches_;
-  std::vector<float> sums_;   // of the branches, best first
+  std::vector<float> sums_;   // of the branches, best branch first
   std::vector<Ended> ended_;  // best first
 };
 

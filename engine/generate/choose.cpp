@@ -22,7 +22,7 @@ void penalize(std::span<float> scores, std::span<const std::int32_t> ids, float 
   }
 }
 
-// Every run of n - 1 tokens that equals the last one rules out what followed it.
+// Rules out every token that followed an earlier occurrence of the last n - 1 tokens.
 void forbid_repeats(std::span<float> scores, std::span<const std::int32_t> ids, std::size_t n) {
   if (ids.size() + 1 < n) return;
   const auto end = ids.last(n - 1);
@@ -72,7 +72,7 @@ void TokenChooser::require_numbers(std::span<const float> scores) {
     throw UserError(Exit::numeric, "the model's logits are NaN: are its weights damaged, or not trained?");
 }
 
-// Those that temperature and top_k leave.
+// Returns the tokens that temperature and top_k leave.
 std::vector<TokenChooser::Candidate> TokenChooser::candidates(std::span<const float> scores) const {
   const auto temperature = static_cast<float>(config_.temperature);
   float least = kRuledOut;
@@ -89,7 +89,7 @@ std::vector<TokenChooser::Candidate> TokenChooser::candidates(std::span<const fl
   return kept;
 }
 
-// top_p and min_p. What is kept is ordered from the best to the worst.
+// Applies top_p and min_p. Leaves the kept tokens ordered from best to worst.
 void TokenChooser::keep_probable(std::vector<Candidate>& c) const {
   const bool nucleus = config_.top_p < 1;
   if (!nucleus && !config_.min_p) return;
@@ -99,7 +99,7 @@ void TokenChooser::keep_probable(std::vector<Candidate>& c) const {
   if (nucleus) {
     double total = 0, sum = 0;
     for (std::size_t i = 0; i < kept; ++i) total += weight(i);
-    // a token goes when it and all after it make up at most 1 - top_p
+    // a token is dropped if it and all later ones make up at most 1 - top_p
     while (kept > 1 && sum + weight(kept - 1) <= (1 - config_.top_p) * total) sum += weight(--kept);
   }
   if (config_.min_p)

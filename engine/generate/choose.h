@@ -1,13 +1,14 @@
-// Which token comes next: transformers' logits processors, in transformers' order, on the host.
-//   repetition_penalty    scores of tokens that occurred (prompt included) are divided by it where positive,
-//                         else multiplied. Keskar et al., "CTRL", 2019
-//   no_repeat_ngram_size  tokens that would complete a run that occurred are ruled out
-//   min_new_tokens        end tokens are ruled out before it; without it
-//   min_length            the same, the prompt counted
-//   forced_bos_token_id   the only one that may come first, after a decoder's start token
-//   forced_eos_token_id   the only one that may come last
+// Choice of the next token: transformers' logits processors, in transformers' order, on the host.
+//   repetition_penalty    divides positive scores of tokens that occurred (prompt included) by it and
+//   multiplies
+//                         negative ones. Keskar et al., "CTRL", 2019
+//   no_repeat_ngram_size  rules out tokens that would complete a run of this many tokens that occurred
+//   min_new_tokens        rules out end tokens before this many new tokens; if unset,
+//   min_length            rules them out before this length, prompt included
+//   forced_bos_token_id   the only token that may come first, after a decoder's start token
+//   forced_eos_token_id   the only token that may come last
 // and with do_sample
-//   temperature, top_k    divide; keep the k best and their equals
+//   temperature, top_k    divide the scores by temperature; keep the k best and those equal to the k-th
 //   top_p                 keep the best whose probabilities sum to top_p. Holtzman et al. 2019
 //   min_p                 keep those at least min_p times as likely as the best. Nguyen et al. 2024
 #pragma once
@@ -20,21 +21,21 @@
 
 namespace ft {
 
-// An answer under way.
+// An unfinished answer.
 struct AnswerSoFar {
   std::span<const std::int32_t> ids;
-  std::size_t prompt;  // this many of them were given
-  std::size_t most;    // ids at the end
+  std::size_t prompt;  // number of ids in the prompt, which come first
+  std::size_t most;    // ids at the maximal length
 };
 
 class TokenChooser {
  public:
   TokenChooser(GenerationConfig config, std::vector<std::int32_t> end_tokens);
 
-  // The next token. scores (V) are changed. `random` is of this answer. UserError(Exit::numeric) when a score
-  // is not a number.
+  // Returns the next token. Changes scores (V). `random`: this answer's random numbers. Throws UserError
+  // (numeric) if a score is NaN.
   std::int32_t choose(std::span<float> scores, const AnswerSoFar&, Random random) const;
-  // What it is made of: what a search needs of it. Scores may be log probabilities.
+  // The steps of choose() that a beam search uses. Scores may be log probabilities.
   static void require_numbers(std::span<const float> scores);
   void process(std::span<float> scores, const AnswerSoFar&) const;
 

@@ -1,4 +1,5 @@
-// The settings under `generation`: names of Hugging Face's GenerationConfig, and how answers are computed.
+// Hugging Face's GenerationConfig settings under `generation`, and the number of answers computed at once.
+// computed at once.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace ft {
 
-// When beams stop; words of transformers. See beam_search.h.
+// When a beam search stops, in transformers' words. See beam_search.h.
 enum class EarlyStopping : std::uint8_t { by_estimate, at_enough, never };
 constexpr auto words(EarlyStopping) {
   using enum EarlyStopping;
@@ -36,11 +37,11 @@ struct GenerationConfig {
   std::optional<std::int64_t> forced_bos_token_id, forced_eos_token_id;
   std::int64_t seed = 42;
   std::int64_t batch_size = 8;
-  bool both_lengths = false;  // no setting: max_new_tokens was given beside max_length, so both hold
+  bool both_lengths = false;  // not a setting: max_new_tokens was given beside max_length, so both hold
 
-  // Most new tokens after a prompt of this length; below 1 when it is too long already.
+  // Returns the most new tokens after a prompt of this length. Below 1: the prompt is too long.
   std::int64_t most(std::size_t prompt) const {
-    constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;  // what no memory would hold anyway
+    constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;  // more than any memory would hold
     const std::int64_t room = max_length ? *max_length - static_cast<std::int64_t>(prompt) : kMostTokens;
     return std::min(room, max_length && !both_lengths ? kMostTokens : max_new_tokens);
   }

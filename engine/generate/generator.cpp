@@ -11,13 +11,13 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kPassTokens = 2048;  // of prompts in one pass, unless a single one is longer
+constexpr std::int64_t kPassTokens = 2048;  // prompt tokens in one pass, unless a single prompt is longer
 
 struct PassTokens {
   std::int64_t all = 0, longest = 0;
 };
 
-// Most prompt tokens that one pass takes.
+// Returns the most prompt tokens that one pass takes.
 PassTokens tokens_of_pass(std::span<const Prompt> prompts, std::vector<std::int32_t> Prompt::*ids,
                           std::int64_t at_once) {
   PassTokens t;
@@ -30,7 +30,7 @@ PassTokens tokens_of_pass(std::span<const Prompt> prompts, std::vector<std::int3
   return t;
 }
 
-// A list of prompts, answered once.
+// A list of prompts, each answered once.
 class Listed final : public PromptSource {
  public:
   Listed(std::span<const Prompt> prompts, const Generator::OnToken& on_token)
@@ -49,7 +49,7 @@ class Listed final : public PromptSource {
   std::size_t next_ = 0;
 };
 
-// `count` more rows with this adapter.
+// Appends `count` rows with this adapter.
 void add_rows(std::vector<AdapterRows>& all, std::int64_t count, std::int32_t adapter) {
   const std::int64_t begin = all.empty() ? 0 : all.back().end;
   if (!all.empty() && all.back().adapter == adapter)
@@ -126,13 +126,13 @@ std::vector<Generator::Answer*> Generator::admit(PromptSource& prompts) {
              .slots = std::vector<std::int32_t>(static_cast<std::size_t>(width_)),
              .at = {free_.back()}};
     std::iota(a.slots.begin(), a.slots.end(), free_.back());
-    if (keeps_ && a.at[0] == 0) {  // the last token is always computed: its scores are wanted
+    if (keeps_ && a.at[0] == 0) {  // the last token is always computed, for its scores
       const auto same = std::mismatch(kept_.begin(), kept_.end(), p.ids.begin(), p.ids.end() - 1).first;
       a.held = static_cast<std::int32_t>(same - kept_.begin());
     }
     free_.pop_back();
     answers_.push_back(std::move(a));
-    fresh.push_back(&answers_.back());  // answers_ never grows beyond what is reserved
+    fresh.push_back(&answers_.back());  // valid: answers_ never grows beyond its reserved capacity
   }
   return fresh;
 }
@@ -261,7 +261,7 @@ void Generator::score_prompt(Answer& a, PromptSource& prompts) {
   }
 }
 
-// One token in an unused slot.
+// Computes one token in an unused slot.
 void Generator::idle() {
   Continuation c;
   c.input_ids = {0};

@@ -7,8 +7,7 @@
 namespace ft {
 namespace {
 
-constexpr float kLeast =
-    -9999;  // in place of minus infinity, which JSON does not have; as other servers give it
+constexpr float kLeast = -9999;  // replaces minus infinity, which JSON does not have, as in other servers
 
 }  // namespace
 
@@ -21,7 +20,7 @@ LogProbabilities::LogProbabilities(std::span<const float> scores) : scores_(scor
 
 float LogProbabilities::logprob(std::size_t token) const {
   const auto p = static_cast<float>(double(scores_[token]) - log_sum_);
-  return p > kLeast ? p : kLeast;  // also of what is not a number
+  return p > kLeast ? p : kLeast;  // kLeast also if p is NaN
 }
 
 ScoredToken LogProbabilities::of(std::int32_t token, std::size_t top) const {

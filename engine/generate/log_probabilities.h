@@ -1,5 +1,5 @@
-// Log probabilities of the tokens that may come next, of the model's own scores: before temperature and all
-// else that changes the choice.
+// Log probabilities of the possible next tokens, from the model's own scores: before temperature and
+// everything else that changes the choice.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,10 +12,10 @@ struct TokenLogprob {
   float logprob;
 };
 
-// A token of a text, and the likeliest ones in its place, the best first.
+// A token of a text, and the likeliest tokens at its place, best first.
 struct ScoredToken {
   std::int32_t token = 0;
-  bool scored = true;  // false: the first of a text, before which the model says nothing
+  bool scored = true;  // false: the first token of a text, for which the model has no score
   float logprob = 0;
   std::vector<TokenLogprob> top{};
 };

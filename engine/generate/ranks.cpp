@@ -17,7 +17,7 @@ void share_answers(Communicator& comm, std::vector<std::vector<std::int32_t>>& a
   const auto ranks = static_cast<std::size_t>(comm.size());
   if (ranks == 1) return;
   for (std::size_t r = 0; r < ranks; ++r) {
-    std::vector<std::uint64_t> sizes;  // of this rank's answers
+    std::vector<std::uint64_t> sizes;  // of rank r's answers
     std::vector<std::int32_t> ids;     // one answer after another
     for (std::size_t i = r; i < answers.size(); i += ranks) {
       sizes.push_back(answers[i].size());

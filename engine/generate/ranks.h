@@ -1,4 +1,4 @@
-// Prompts that ranks share out: each answers its own, then all have all answers.
+// Prompts divided among ranks. Each rank answers its own prompts; then all ranks get all answers.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,13 +9,13 @@
 
 namespace ft {
 
-// The part of the prompts, numbered from 0, that this rank answers: ranks take turns.
+// Returns this rank's prompts: prompt i, counted from 0, belongs to rank i % ranks.
 std::vector<Prompt> own_prompts(std::span<const Prompt> all, const Communicator&);
 
-// answers[i], of prompt i, is known to the rank that made it; afterwards to all.
+// Sends every answer to all ranks. answers[i], of prompt i, must be set on the rank that made it.
 void share_answers(Communicator&, std::vector<std::vector<std::int32_t>>& answers);
 
-// For Generator::run: where parameters are gathered for every pass, ranks make their passes together.
+// For Generator::run, if parameters are gathered for every pass, so that ranks must make passes together.
 Generator::AnyRank asked_of_all(const ParameterStore&);
 
 }  // namespace ft

@@ -52,7 +52,7 @@ bool Exchange::send(std::size_t peer, const Parcel& parcel) {
   message.msg_iovlen = n;
   const ssize_t moved = ::sendmsg(mesh_.peers[peer].socket.fd(), &message, MSG_NOSIGNAL);
   if (moved < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  // A rank that leaves may have said why: what it sent is heard before its absence is.
+  // A rank that leaves may have sent the reason: read its message before reporting its absence.
   if (moved < 0 && l.hears && l.heard < head) return hear(peer, parcel);
   if (moved < 0) lost(peer, errno);
   l.sent += static_cast<std::size_t>(moved);
@@ -74,8 +74,8 @@ bool Exchange::hear(std::size_t peer, const Parcel& parcel) {
   return true;
 }
 
-// A connection between two ranks that is cut while data is under way: TCP itself would try for a quarter of
-// an hour. One over which nothing is under way has TCP's keepalive.
+// Detects a connection that is cut while data is in flight; TCP itself would retry for a quarter of an hour.
+// TCP's keepalive watches connections without data in flight.
 void Exchange::look_for_cuts() {
   for (std::size_t p = 0; p < lines_.size(); ++p) {
     Line& l = lines_[p];
@@ -87,7 +87,7 @@ void Exchange::look_for_cuts() {
   }
 }
 
-// Until something can be sent or heard, or there is a verdict.
+// Waits until data can be sent or received, or there is a verdict.
 void Exchange::wait(Clock::time_point deadline) {
   const auto missing = std::find_if(lines_.begin(), lines_.end(),
                                     [](const Line& l) { return !l.sent_all() || !l.heard_all(); });

@@ -1,6 +1,6 @@
-// One round of messages between all ranks: every rank sends to and receives from every other, concurrently
-// and in no fixed order, so that no rank waits for a full buffer. Each message carries its collective and the
-// collective's number, so a rank at another place in the program is detected.
+// A round of messages between all ranks. Every rank sends to and receives from every other, concurrently and
+// in no fixed order, so that no rank waits for a full buffer. Each message names its collective and the
+// collective's number, so that a rank at another place in the program is detected.
 #pragma once
 #include <poll.h>
 
@@ -15,22 +15,22 @@
 
 namespace ft {
 
-struct Parcel {                     // between this rank and one other
-  bool sends = true, hears = true;  // an empty message is one too
+struct Parcel {                     // messages between this rank and one other
+  bool sends = true, hears = true;  // also true for an empty message
   std::span<const std::byte> out;
   std::span<std::byte> in;
 };
 
-// The collectives of one group of ranks, in their order. Groups of another axis have their own, so they need
-// not take turns with it.
+// The collectives of one group of ranks, in their order. Each group has its own series, so that groups on
+// different axes need not take turns.
 struct Series {
   std::string group = {};    // for messages; empty: all ranks
-  std::uint32_t number = 0;  // of the last
+  std::uint32_t number = 0;  // of the last collective
 };
 
 class Exchange {
  public:
-  // seconds: how long the others may be silent.
+  // seconds: how long the other ranks may be silent.
   Exchange(Mesh mesh, double seconds);
 
   int rank() const { return mesh_.rank; }
@@ -38,17 +38,17 @@ class Exchange {
   // The place in the program, for the message when a rank is lost.
   void at_step(std::int64_t step) { watch_.at_step(step); }
   void enter(std::string_view what) { watch_.enter(what); }
-  // parcels: by rank, one's own is ignored. UserError(Exit::peer_lost) when a rank is gone, (Exit::hang) when
-  // it is silent, (Exit::mismatch) when it is elsewhere in the program; all ranks end with the same words,
-  // which name it, its host, the step, the collective and what that moves (watch.h).
+  // parcels: by rank; the one of the own rank is ignored. Throws UserError (peer_lost) if a rank is gone,
+  // (hang) if it is silent, (mismatch) if it is at another place in the program. All ranks end with the same
+  // message, which names that rank, its host, the step, the collective and its data (watch.h).
   // Messages of send_receive have no number: between two ranks they keep their order.
   void run(Collective, std::span<const Parcel> parcels, Series&);
-  // The next collective is one that something else carries (GPUs): it counts, and messages name it. Returns
-  // its number among all that this rank has begun.
+  // Notes that the next collective uses another transport (GPUs), so that it is counted and messages name it.
+  // Returns its number among all collectives that this rank has begun.
   std::uint32_t note(Collective, const std::string& group = {});
   Watch& watch() { return watch_; }
-  std::int64_t sent() const { return sent_; }  // bytes of payload, so far
-  // From another thread: a run() that waits for somebody ends with an exception.
+  std::int64_t sent() const { return sent_; }  // bytes of payload so far
+  // Call from another thread: makes a waiting run() throw.
   void shut() { watch_.abandon(); }
 
  private:
@@ -68,7 +68,7 @@ class Exchange {
     bool heard_all() const { return !hears || heard == sizeof(Header) + in.bytes; }
   };
 
-  bool send(std::size_t peer, const Parcel&);  // whether anything moved
+  bool send(std::size_t peer, const Parcel&);  // returns true if anything was sent
   bool hear(std::size_t peer, const Parcel&);
   void check(std::size_t peer, const Parcel&);
   void wait(Clock::time_point deadline);
@@ -82,7 +82,7 @@ class Exchange {
   Header now_;
   std::uint32_t begun_ = 0;  // collectives, of all groups
   std::int64_t sent_ = 0;
-  std::vector<pollfd> fds_;  // by rank, then the watch's
+  std::vector<pollfd> fds_;  // one for each rank, then the watch's
   Watch watch_;              // uses mesh_
 };
 

@@ -70,7 +70,7 @@ Grid::Grid(Communicator& world, GridShape s)
   same_experts_ = split(shape.same_experts_of(world.rank()), "same-experts", false);
 }
 
-// exact: what travels are activations, as they are.
+// exact: the communicator sends activations, unrounded.
 std::unique_ptr<Communicator> Grid::split(const std::vector<Axis>& axes, bool exact) const {
   const auto wide = std::find_if(axes.begin(), axes.end(), [&](Axis a) { return shape[a] > 1; });
   return split(shape.group_of(world_->rank(), axes), name_of(wide == axes.end() ? axes.back() : *wide),
@@ -84,7 +84,7 @@ std::unique_ptr<Communicator> Grid::split(std::vector<int> members, const char* 
   return world_->split(std::move(group));
 }
 
-// Ranks between the two are alone.
+// Pairs the first and the last stage. The stages between them get a group of one.
 std::unique_ptr<Communicator> Grid::split_ends() const {
   const std::vector<int> all = shape.group_of(world_->rank(), {Axis::pipeline});
   const bool end = place.pipeline == 0 || place.pipeline + 1 == shape.pipeline;

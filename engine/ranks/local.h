@@ -1,4 +1,4 @@
-// A world of one: correct and silent, so that nothing else asks how many ranks there are.
+// A world of one rank: it copies locally and sends nothing, so that callers need no case for one rank.
 #pragma once
 #include "engine/ops/ops.h"
 #include "engine/ranks/communicator.h"

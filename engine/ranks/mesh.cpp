@@ -14,14 +14,14 @@
 namespace ft {
 namespace {
 
-// What a rank says of itself, and rank 0 of the others. All ranks are of one binary on machines of one byte
-// order: x86-64 and AArch64 are little-endian.
+// A rank's description of itself; also an entry of rank 0's table of all ranks. Copied from memory: all ranks
+// run the same binary on machines of one byte order (x86-64 and AArch64 are little-endian).
 struct Greeting {
   std::int32_t rank = 0, size = 0, port = 0, process = 0;
   std::array<char, 68> config{};
   std::array<char, 64> host{}, address{};
 };
-struct Answer {  // the connecting side's, to the challenge
+struct Answer {  // the connecting end's answer to the challenge
   Proof proof{};
   Greeting greeting;
 };
@@ -52,25 +52,25 @@ std::string name_of(const Greeting& g) {
 
 std::span<const std::byte> bytes_of(const Greeting& g) { return std::as_bytes(std::span(&g, 1)); }
 
-// A connection that has not proved anything yet.
+// A connection that has proved nothing yet.
 struct Guest {
   Socket socket;
   Clock::time_point until;
   Hello hello;
-  Nonce nonce = random_nonce();  // the guest proves with it that it knows the token
+  Nonce nonce = random_nonce();  // the guest's proof of knowing the token covers it
   Answer answer;
   std::size_t read = 0;  // bytes of hello, then of answer
 
   bool said_all() const { return read == sizeof hello + sizeof answer; }
 };
 
-// Accepts ranks, one connection each, until all have come.
+// Accepts one connection from each missing rank.
 class Door {
  public:
   Door(const Socket& listener, const Meeting& m, std::vector<int> missing)
       : listener_(listener), m_(m), missing_(std::move(missing)) {}
 
-  // Calls come(greeting, socket) for each.
+  // Calls come(greeting, socket) for each rank.
   template <class Come>
   void wait(Clock::time_point deadline, const Come& come) {
     while (!missing_.empty()) {
@@ -95,7 +95,7 @@ class Door {
     if (s && guests_.size() < kMost)
       guests_.push_back({.socket = std::move(s), .until = Clock::now() + std::chrono::seconds(5)});
   }
-  // False: closed, or not one of us.
+  // Returns false if the guest closed the connection or is not of this job.
   bool hear(Guest& g) const {
     const bool hello = g.read < sizeof(Hello);
     auto* at = hello ? reinterpret_cast<std::byte*>(&g.hello) + g.read
@@ -110,7 +110,7 @@ class Door {
     return !g.said_all() ||
            same(g.answer.proof, proof_of_guest(m_.token, g.hello, g.nonce, bytes_of(g.answer.greeting)));
   }
-  // The guest sees from it whether this is its job, and of its version.
+  // Answers the guest's hello. The guest sees from the answer whether this is its job and its version.
   bool challenge(const Guest& g) const {
     const Challenge c{.nonce = g.nonce, .proof = proof_of_listener(m_.token, g.hello, g.nonce)};
     return send_all(g.socket, &c, sizeof c, Clock::now()) && g.hello.version == kMeshVersion;
@@ -176,7 +176,7 @@ void introduce(const Socket& to, const Meeting& m, const Greeting& mine, const s
     throw UserError(Exit::peer_lost, whom + " went away while the ranks were connecting");
 }
 
-// Rank 0 hears everybody, then tells everybody of everybody.
+// Rank 0 receives every rank's greeting, then sends all greetings to every rank.
 void receive_all_ranks(Mesh& mesh, const Meeting& m, Clock::time_point deadline) {
   Socket own;
   if (!m.listener) own = listen_at(m.master);
@@ -199,7 +199,8 @@ void receive_all_ranks(Mesh& mesh, const Meeting& m, Clock::time_point deadline)
   });
 }
 
-// The others come to rank 0 and learn where those before them are; those after them come to them.
+// Other ranks connect to rank 0, receive the addresses of all, connect to the ranks before them, and accept
+// the ranks after them.
 void come_to_rank_0(Mesh& mesh, const Meeting& m, Clock::time_point deadline) {
   Socket to = connect_to(m.master, deadline, "rank 0");
   const Socket listener = listen_at({local_address(to).host, 0});

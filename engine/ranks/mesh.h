@@ -1,8 +1,8 @@
-// How ranks find each other: every rank ends up with one connection to every other, and a second one between
-// rank 0 and each (watch.h). Rank 0 listens at a known address; the others connect to it, say where they
-// listen themselves, and are told of each other.
+// A mesh of connections, and how ranks find each other. Every rank ends up with one connection to every
+// other; rank 0 has a second one to each (watch.h). Rank 0 listens at a known address. The others connect to
+// it, send the address where they listen, and receive the addresses of all.
 //
-// What arrives at a port is not trusted: a connection that does not prove that it knows the job's token
+// Data that arrives at a port is not trusted: a connection that does not prove that it knows the job's token
 // (handshake.h) is closed and disturbs nothing.
 #pragma once
 #include <functional>
@@ -15,40 +15,41 @@
 namespace ft {
 
 struct Peer {
-  Socket socket;     // empty for oneself
-  Socket control;    // between rank 0 and the others, for heartbeats (watch.h); else empty
+  Socket socket;     // empty for the own rank
+  Socket control;    // rank 0's second connection, for heartbeats (watch.h); empty between other ranks
   std::string name;  // for people: "rank 2 on node7 (process 4711)"
 };
 
-// Ends the program for a rank that is lost, when the rank itself cannot: it is computing, or held up while it
-// leaves. text: what to say; empty: it has been said. Called by a thread of its own.
+// Ends the program when a rank is lost and the own rank cannot do it: it is computing, or its exit is held
+// up. text: the message to print; empty: it was printed. Called on another thread.
 using GiveUp = std::function<void(Exit, const std::string& text)>;
 
-// What a person is to know while it happens, by a thread of its own.
+// Prints a message to the user while the program runs. Called on another thread.
 using Notice = std::function<void(const std::string& text)>;
 
 struct Mesh {
   int rank = 0;
   std::vector<Peer> peers;  // by rank
-  GiveUp give_up;           // empty: nothing is done
-  Notice notice;            // rank 0's; empty: no message
+  GiveUp give_up;           // empty: do nothing
+  Notice notice;            // on rank 0; empty: print nothing
   int size() const { return static_cast<int>(peers.size()); }
 };
 
 struct Meeting {
   int rank = 0, size = 1;
-  Address master;      // where rank 0 listens
-  Socket listener;     // rank 0: listens already, made by the launcher; empty: it is made
-  std::string token;   // of the job: a secret of its ranks
-  std::string config;  // what all ranks must have alike, as a hash in hexadecimal digits
-  double seconds = 0;  // until everybody must have come
+  Address master;      // the address at which rank 0 listens
+  Socket listener;     // rank 0: the launcher's listening socket; empty: make one
+  std::string token;   // the job's secret
+  std::string config;  // hash, in hexadecimal digits, of the settings that must be equal on all ranks
+  double seconds = 0;  // until all ranks must have connected
 };
 
-// UserError(Exit::hang) names the ranks that did not connect; Exit::mismatch, those with another token,
-// configuration, number of ranks or version of ft.
+// Throws UserError (hang) if ranks did not connect, and names them; (peer_lost) if a rank goes away
+// meanwhile; (mismatch) if a rank has another token, configuration, number of ranks or version of ft;
+// (config) if two ranks have the same number.
 Mesh meet(Meeting);
 
-// Ranks within one process, each to be used by a thread of its own: for tests.
+// Meshes of ranks within one process, for tests. Each must be used by a separate thread.
 std::vector<Mesh> mesh_of_threads(int size);
 
 }  // namespace ft

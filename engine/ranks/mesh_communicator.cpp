@@ -26,10 +26,10 @@ void narrow(T& y, float v) {
   from_float(y, v);
 }
 
-// y = x[0] + x[1] + ... in this order, each sum in Wide.
+// y = x[0] + x[1] + ... in this order, added in the type that wide() returns.
 template <class T>
 void add_in_order(T* y, std::span<const std::byte* const> x, std::int64_t n) {
-  constexpr std::int64_t kBlock = 512;  // elements; stays in the first cache
+  constexpr std::int64_t kBlock = 512;  // elements; fits into the L1 cache
   decltype(wide(T{})) sum[kBlock];
   for (std::int64_t from = 0; from < n; from += kBlock) {
     const std::int64_t count = std::min(kBlock, n - from);
@@ -116,7 +116,7 @@ void MeshCommunicator::sum(Collective what, Tensor mine, Tensor all, const std::
   }
 }
 
-// mine = the sum over the ranks of what arrived, with `own` in this rank's place.
+// mine = the sum over ranks of the received pieces, with `own` at this rank's place.
 void MeshCommunicator::add_up(Tensor mine, Tensor own, std::int64_t n) {
   std::vector<const std::byte*> x;
   const std::byte* at = wires_->arrived.get();
@@ -142,7 +142,7 @@ void MeshCommunicator::reduce_scatter(Tensor mine, Tensor all) {
   sum(Collective::reduce_scatter, mine, all, ranges_);
 }
 
-// Everybody adds up its part and tells the others.
+// Each rank adds up its part and sends the sum to the others.
 void MeshCommunicator::all_reduce(Tensor x) {
   const std::int64_t n = x.numel();
   const Tensor flat = x.view({n});

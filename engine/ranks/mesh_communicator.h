@@ -1,7 +1,7 @@
 // Collectives between ranks on CPUs, over one TCP connection between each two. A sum is an all-to-all in
-// pieces and an addition in rank order, in f32 (f64 for f64) whatever the type that travels, so that every
-// rank, stage and run gets the same bits. Sums of f32 may travel in 16 bits (wire.h). docs/zero.md says why
-// this is not Gloo.
+// pieces and an addition in rank order. The addition is in f32 (f64 for f64) whatever type is sent, so that
+// every rank, stage and run gets the same bits. f32 sums may be sent in 16 bits (wire.h). docs/zero.md
+// explains why this is not Gloo.
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -17,8 +17,8 @@ namespace ft {
 
 class MeshCommunicator final : public Communicator {
  public:
-  // ops: of a CPU. seconds: how long the others may be silent. bucket: elements of f32 added up at once; it
-  // decides how large the buffers are, up to 1 MiB from each rank.
+  // ops: a CPU's. seconds: how long the other ranks may be silent. bucket: f32 elements added up at once,
+  // which decides the buffers' size, up to 1 MiB from each rank.
   static constexpr std::int64_t kAnyBucket = std::numeric_limits<std::int64_t>::max();
   MeshCommunicator(Ops& ops, Mesh mesh, double seconds, std::int64_t bucket = kAnyBucket, Wire wire = {});
 
@@ -41,7 +41,7 @@ class MeshCommunicator final : public Communicator {
   std::int64_t memory() const override { return wires_->memory; }
   std::int64_t sent() const override { return wires_->exchange.sent(); }
 
-  // For collectives that something else carries: see Exchange.
+  // For collectives over another transport: see Exchange.
   std::uint32_t note(Collective what, const std::string& group) { return wires_->exchange.note(what, group); }
   const std::string& group() const { return series_.group; }
   Watch& watch() { return wires_->exchange.watch(); }
@@ -51,18 +51,18 @@ class MeshCommunicator final : public Communicator {
   }
 
  private:
-  struct Wires {  // shared with the communicators that were split off
+  struct Wires {  // shared with the communicators split off from this one
     Wires(Ops& ops, Mesh mesh, double seconds, std::int64_t bucket, Wire wire);
     Exchange exchange;
     const Wire wire;
     const std::int64_t piece;     // bytes from each rank in a round of a sum
     const std::int64_t memory;    // bytes of `arrived`
-    Buffer arrived;               // (size - 1, piece); in 16 bits half of a piece arrives, the rest leaves
-    std::vector<Parcel> parcels;  // by rank of the whole world
+    Buffer arrived;               // (size - 1, piece); in 16 bits, one half receives and the other sends
+    std::vector<Parcel> parcels;  // by rank of the world
   };
   struct Range {
     std::int64_t first = 0, count = 0;  // elements
-    // At most `most` elements of it, from its element `from`.
+    // Returns the part of at most `most` elements that begins at element `from` of the range.
     Range piece(std::int64_t from, std::int64_t most) const {
       return {first + std::min(from, count), std::clamp<std::int64_t>(count - from, 0, most)};
     }
@@ -77,25 +77,26 @@ class MeshCommunicator final : public Communicator {
     return std::clamp(std::min(bucket, kMost * size) / size * 4 / kAlign * kAlign, kAlign, kMost);
   }
   MeshCommunicator(std::shared_ptr<Wires> wires, RankSubset group);
-  // mine = the sum of everybody's elements ranges[rank()] of `all`.
+  // mine = the sum of all ranks' elements ranges[rank()] of `all`.
   void sum(Collective, Tensor mine, Tensor all, const std::vector<Range>& ranges);
   void add_up(Tensor mine, Tensor own, std::int64_t n);
   bool narrows(DType sum) const { return size() > 1 && !exact_ && wires_->wire.narrows(sum); }
-  // The same of f32 in 16 bits, and the second half of an all_reduce: `mine` of each to everybody.
+  // f32 sums in 16 bits, and the second half of an all_reduce, which sends each rank's range to all.
   void sum_narrow(Collective, Tensor mine, Tensor all, const std::vector<Range>& ranges);
   void gather_narrow(Collective, Tensor all, const std::vector<Range>& ranges);
-  std::byte* arrival(int member) const;    // where a round's piece from another one is put
-  std::byte* departure(int member) const;  // where the piece for it is made
-  // Nothing to anybody, and what is to be said to and heard from a member.
+  std::byte* arrival(int member) const;    // address of the round's received piece from another member
+  std::byte* departure(int member) const;  // address of the piece to send to it
+  // Clears all messages.
   void clear_parcels();
+  // The messages to and from one member.
   Parcel& parcel(int member) {
     return wires_->parcels[static_cast<std::size_t>(members_[static_cast<std::size_t>(member)])];
   }
   void exchange(Collective what) { wires_->exchange.run(what, wires_->parcels, series_); }
 
   std::shared_ptr<Wires> wires_;
-  std::vector<int> members_;  // ranks of the whole world
-  int rank_ = 0;              // among the members
+  std::vector<int> members_;  // their ranks in the world
+  int rank_ = 0;              // index in members_
   bool exact_ = false;        // see RankSubset
   Series series_;
   std::vector<Range> ranges_;

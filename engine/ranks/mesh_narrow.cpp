@@ -1,5 +1,5 @@
-// Sums of f32 that travel in 16 bits. A round moves as many elements as one of f32: what arrives takes half
-// of a piece's bytes, and the other half holds what leaves.
+// f32 sums sent in 16 bits. A round sends as many elements as a round in f32: received data takes half of a
+// piece's bytes, and data to send the other half.
 #include "engine/ranks/mesh_communicator.h"
 
 namespace ft {
@@ -41,7 +41,7 @@ void MeshCommunicator::sum_narrow(Collective what, Tensor mine, Tensor all,
   }
 }
 
-// The sums are of the type already: what is sent is not rounded again.
+// The sums are already rounded to the 16-bit type, so sending does not round them again.
 void MeshCommunicator::gather_narrow(Collective what, Tensor all, const std::vector<Range>& ranges) {
   const Wire& wire = wires_->wire;
   const std::int64_t most = wires_->piece / 2 / kWire;

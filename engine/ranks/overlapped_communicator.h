@@ -1,6 +1,6 @@
-// Collectives beside the computation: what is started is done by a thread of its own, in the order in which
-// it was given, so that the order is the same on all ranks. A collective that is called directly waits for
-// what was given before it.
+// Collectives beside the computation. A separate thread runs started works in the order of their calls, so
+// that the order is the same on all ranks. A collective that is called directly waits for the works started
+// before it.
 #pragma once
 #include "engine/ranks/communicator.h"
 #include "engine/ranks/work_queue.h"
@@ -9,8 +9,8 @@ namespace ft {
 
 class OverlappedCommunicator final : public Communicator {
  public:
-  // inner: its results are ready when a call returns, or in the queue of the Ops; its abandon() must end a
-  // collective that waits.
+  // inner: its results are ready when a call returns, or in the queue of the Ops. Its abandon() must end a
+  // waiting collective.
   explicit OverlappedCommunicator(std::unique_ptr<Communicator> inner);
   ~OverlappedCommunicator() override;
 
@@ -35,15 +35,15 @@ class OverlappedCommunicator final : public Communicator {
   void enter(std::string_view what) override { idle().enter(what); }
   std::string via() const override { return inner_->via(); }
   std::int64_t memory() const override { return inner_->memory(); }
-  std::int64_t sent() const override;  // when nothing is under way
+  std::int64_t sent() const override;  // waits for all works first
 
  private:
   OverlappedCommunicator(std::shared_ptr<WorkQueue> queue, std::unique_ptr<Communicator> inner);
-  Communicator& idle();  // the inner one, once all works are done
+  Communicator& idle();  // returns the inner communicator once all works are done
 
-  std::shared_ptr<WorkQueue> queue_;  // shared with those that were split off
+  std::shared_ptr<WorkQueue> queue_;  // shared with the communicators split off from this one
   std::unique_ptr<Communicator> inner_;
-  bool whole_ = false;  // not split off
+  bool whole_ = false;  // this one was not split off: it stops the queue
 };
 
 }  // namespace ft

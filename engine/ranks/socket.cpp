@@ -39,7 +39,7 @@ Socket make(const addrinfo& a) {
   return Socket(::socket(a.ai_family, a.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a.ai_protocol));
 }
 
-// Waits until the socket can be read or written.
+// Waits until the socket can be read or written. Returns false at the deadline.
 bool wait_for(const Socket& s, short what, Clock::time_point deadline) {
   for (;;) {
     pollfd p{s.fd(), what, 0};
@@ -96,7 +96,7 @@ int milliseconds_until(Clock::time_point t) {
 Socket listen_at(const Address& a) {
   const Found found = look_up(a, AI_PASSIVE);
   Socket s = make(*found);
-  const int yes = 1;  // a port that a run before this one has just left
+  const int yes = 1;  // allows a port that an earlier run has just left
   setsockopt(s.fd(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (::bind(s.fd(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(s.fd(), 128) != 0)
     throw UserError(Exit::config,

@@ -1,4 +1,4 @@
-// TCP connections between ranks: opened with a deadline, never shared, closed with their owner.
+// TCP connections between ranks. They are opened with a deadline, never shared, and closed with their owner.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -28,36 +28,36 @@ class Socket {
 };
 
 struct Address {
-  std::string host;  // a name or a number
+  std::string host;  // host name or numeric address
   int port = 0;
 };
 
-// Listens on one address; port 0: any free one. UserError(Exit::config) when the address is not this
+// Listens on one address. port 0: any free port. Throws UserError (config) if the address is not this
 // machine's or the port is taken.
 Socket listen_at(const Address&);
-Socket accept_from(const Socket& listener);  // empty: none is waiting
-// Both ends send small messages at once (no delay) and notice within 14 s that the other one is gone even if
-// nothing is sent (TCP's keepalive). Retries while nobody listens yet. UserError(Exit::hang) at the deadline,
-// naming `who`.
+Socket accept_from(const Socket& listener);  // empty if none is waiting
+// Connects, retrying while nobody listens yet. Both ends send small messages at once (no delay) and notice
+// within 14 s that the other end is gone even if nothing is sent (TCP's keepalive). Throws UserError (hang)
+// at the deadline, naming `who`.
 Socket connect_to(const Address&, Clock::time_point deadline, const std::string& who);
 
-Address local_address(const Socket&);   // numbers
-Address remote_address(const Socket&);  // numbers
+Address local_address(const Socket&);   // numeric
+Address remote_address(const Socket&);  // numeric
 
-// Bytes under way on a connection that the other end has not acknowledged; 0 where it has, or has no room for
-// more: a slow reader is not a cut, which TCP_USER_TIMEOUT takes it for.
+// Returns the bytes sent but not acknowledged by the other end. Returns 0 if all are acknowledged, or if the
+// other end has no room for more: a slow reader is not a cut, though TCP_USER_TIMEOUT treats it as one.
 std::int64_t unacknowledged(int fd);
-// The same and what could not be sent at all: without a route nothing is under way.
+// Returns those bytes and the bytes that could not be sent at all: without a route, no byte is in flight.
 std::int64_t unheard(int fd);
-// As long as nothing must have been acknowledged for a connection to be called cut. Longer than TCP needs to
-// come back after 8 s of silence: it tries again after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s.
+// Time without acknowledgement after which a connection counts as cut. Longer than TCP needs to recover from
+// 8 s of silence: it retries after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s.
 inline constexpr std::chrono::seconds kCut{13};
 
-// Everything or, at the deadline or when the other end closes, false.
+// Transfer all bytes, or return false at the deadline or when the other end closes.
 bool send_all(const Socket&, const void* data, std::size_t bytes, Clock::time_point deadline);
 bool receive_all(const Socket&, void* data, std::size_t bytes, Clock::time_point deadline);
 
-// Milliseconds until then for poll(), at least 0.
+// Returns the milliseconds until a time for poll(), at least 0.
 int milliseconds_until(Clock::time_point);
 
 }  // namespace ft

@@ -46,7 +46,8 @@ void StagedCommunicator::reduce_scatter(Tensor mine, Tensor all) {
   });
 }
 
-// A piece but the last is a multiple of the ranks, so that what travels is what one piece would take.
+// Every piece but the last divides by the number of ranks, so that the pieces together send the bytes of one
+// all_reduce.
 void StagedCommunicator::all_reduce(Tensor x) {
   const std::int64_t most = static_cast<std::int64_t>(room_.size()) / size_of(x.dtype) / size() * size();
   require(most > 0, "too little memory to pass through");
@@ -59,7 +60,7 @@ void StagedCommunicator::all_reduce(Tensor x) {
   }
 }
 
-// What leaves is in the first half of the room, what arrives in the second.
+// Sends from the first half of the room, receives into the second.
 void StagedCommunicator::all_to_all(Tensor to, Tensor from) {
   require(to.numel() == from.numel() && to.numel() % size() == 0 && to.dtype == from.dtype,
           "all_to_all: sizes");
@@ -79,7 +80,7 @@ void StagedCommunicator::all_to_all(Tensor to, Tensor from) {
   }
 }
 
-// Pieces of one message each; the other end has as many, of the same sizes.
+// Sends pieces of one message each. The other end has as many pieces, of the same sizes.
 void StagedCommunicator::send_receive(Tensor out, int to, Tensor in, int from) {
   const auto bytes = [](const Tensor& t) { return t ? t.bytes() : std::int64_t{0}; };
   const auto whole = [&](const Tensor& t) { return Tensor(t.data, DType::u8, {bytes(t)}); };

@@ -1,7 +1,6 @@
-// Collectives of tensors on a device through the host's memory: downloaded, exchanged between the hosts,
-// uploaded, a few MiB at a time. The bytes that travel and the order of every sum are the inner
-// communicator's, so that the results have the bits that CPUs get. It needs nothing but the network: for GPUs
-// where there is no NCCL, and for tests.
+// Collectives of device tensors through host memory: downloaded, exchanged between the hosts, uploaded, a few
+// MiB at a time. The bytes sent and the order of every sum are the inner communicator's, so that the results
+// have the same bits as on CPUs. Needs only the network: for GPUs without NCCL, and for tests.
 #pragma once
 #include <memory>
 #include <vector>
@@ -13,9 +12,9 @@ namespace ft {
 
 class StagedCommunicator final : public Communicator {
  public:
-  // device: another thread than the computing one may copy to and from it. Copies wait for everything queued
-  // before them. host: sums element by element. why: the reason for this way, for people, or empty. room:
-  // bytes of host memory.
+  // device: must allow copies from another thread than the computing one; copies wait for everything queued
+  // before them. host: sums element by element. why: the reason for this transport, for people, or empty.
+  // room: bytes of host memory.
   static constexpr std::int64_t kRoom = 16 << 20;
   StagedCommunicator(Ops& device, std::unique_ptr<Communicator> host, std::string why = "",
                      std::int64_t room = kRoom)
@@ -43,8 +42,8 @@ class StagedCommunicator final : public Communicator {
   std::int64_t sent() const override { return host_->sent(); }
 
  private:
-  // For `count` elements of each rank at once, as many as there is room for: visit(first, count, host tensor
-  // of size() x count).
+  // Calls visit(first, count, host tensor of size() x count) for consecutive pieces of each rank's `count`
+  // elements, each as long as the room allows.
   template <class Visit>
   void in_pieces(DType, std::int64_t count, const Visit& visit);
 

@@ -1,4 +1,4 @@
-// Actions that all ranks complete, or none.
+// Actions that either all ranks complete or none.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -9,14 +9,14 @@
 
 namespace ft {
 
-// 1 for every rank that says yes, else 0, on all ranks.
+// Returns, on all ranks, 1 for every rank that said yes, else 0.
 std::vector<std::uint8_t> asked(Communicator&, bool yes);
 
-// Every rank does its part. When one fails all throw: it what its part threw, the others a
-// UserError(Exit::peer_lost) that names it: "rank 2 could not WHAT; its message says why".
+// Runs each rank's part. If one fails, all throw: the failed rank its own exception, the others a UserError
+// (peer_lost) that names it: "rank 2 could not WHAT; its message says why".
 void together(Communicator&, const std::string& what, const std::function<void()>& part);
 
-// Rank 0's text, on all ranks.
+// Returns rank 0's text on all ranks.
 std::string shared(Communicator&, std::string text);
 
 }  // namespace ft

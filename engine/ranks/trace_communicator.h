@@ -1,5 +1,5 @@
-// Wraps any communicator and says of each collective what it moved and how long it took: for the timeline
-// that ft train --trace writes, which shows them beside the computation, and for logging.comms_logger.
+// Wraps a communicator and reports the bytes and the duration of each collective: for the timeline of ft
+// train --trace, which shows collectives beside the computation, and for logging.comms_logger.
 #pragma once
 #include <functional>
 #include <mutex>
@@ -12,12 +12,12 @@
 
 namespace ft {
 
-// A collective that has ended. `start` is on the steady clock.
+// A finished collective. `start` is on the steady clock.
 struct Communicated {
   const char* what;        // all_gather
-  std::string where;       // what the program was at: model.layers.0
-  std::int64_t bytes = 0;  // of all_gather and reduce_scatter a rank's piece, else of the whole
-  std::int64_t sent = 0;   // bytes to other ranks
+  std::string where;       // the unit at work: model.layers.0
+  std::int64_t bytes = 0;  // all_gather and reduce_scatter: a rank's piece; others: the complete tensor
+  std::int64_t sent = 0;   // bytes sent to other ranks
   double start = 0, seconds = 0;
 };
 
@@ -27,7 +27,7 @@ class CommunicationObserver {
   virtual void communicated(const Communicated&) = 0;  // on any thread, one at a time
 };
 
-// Calls for a timeline, noted by several threads.
+// Records calls for a timeline, from several threads.
 class CommunicationNotes final : public CommunicationObserver {
  public:
   void communicated(const Communicated& c) override {
@@ -39,12 +39,12 @@ class CommunicationNotes final : public CommunicationObserver {
     const std::lock_guard lock(mutex_);
     calls_.clear();
   }
-  void start() {  // again, with nothing noted
+  void start() {  // starts recording anew
     const std::lock_guard lock(mutex_);
     calls_.clear();
     noting_ = true;
   }
-  std::vector<TraceCall> stop() {  // noting, and what was noted
+  std::vector<TraceCall> stop() {  // stops recording and returns the calls
     const std::lock_guard lock(mutex_);
     noting_ = false;
     return std::move(calls_);
@@ -58,8 +58,8 @@ class CommunicationNotes final : public CommunicationObserver {
 
 class TraceCommunicator final : public Communicator {
  public:
-  // observer: must outlive it. settle: called before and after each collective, where these are only queued;
-  // returns when the queue is empty.
+  // observer: must outlive this. settle: called before and after each collective, for inner communicators
+  // that only queue; must return when the queue is empty.
   TraceCommunicator(
       std::unique_ptr<Communicator> inner, CommunicationObserver& observer,
       std::function<void()> settle = [] {})

@@ -15,12 +15,12 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kBeat{500};
-// A stopped process answers nothing; its buffers must not fill with heartbeats, as that looks like a cut.
+// Limits unanswered heartbeats: a stopped process answers nothing, and a full buffer would look like a cut.
 constexpr int kMostUnanswered = 16;
-constexpr milliseconds kSilent{3000};      // without a heartbeat: stopped, or its machine hangs
-constexpr milliseconds kJudgement{3000};   // how long an accuser waits for rank 0
-constexpr milliseconds kForMain{500};      // until a verdict is thrown for a rank that is computing
-constexpr milliseconds kForLeaving{3000};  // from having said it to the end of the process
+constexpr milliseconds kSilent{3000};      // no heartbeat for so long: process stopped, or machine hangs
+constexpr milliseconds kJudgement{3000};   // time that an accuser waits for rank 0's verdict
+constexpr milliseconds kForMain{500};      // time until the verdict ends a rank that is computing
+constexpr milliseconds kForLeaving{3000};  // time from printing the verdict to the end of the process
 
 Socket event() {
   Socket s(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -139,7 +139,8 @@ const Whereabouts& Watch::place_of(int rank) const {
   return rank == rank_ ? place_ : lines_[static_cast<std::size_t>(rank)].place;
 }
 
-// The rank that has begun the fewest collectives; kWhoeverIsLast when all have begun the same number.
+// Returns the rank that has begun the fewest collectives, or kWhoeverIsLast if all have begun the same
+// number.
 int Watch::last() const {
   int least = 0, most = 0;
   for (int r = 0; r < static_cast<int>(lines_.size()); ++r) {
@@ -149,7 +150,7 @@ int Watch::last() const {
   return place_of(least).number == place_of(most).number ? kWhoeverIsLast : least;
 }
 
-// The rank for which the accused waits itself, and so on.
+// Follows the chain of ranks that wait for each other, from the accused to its end.
 int Watch::behind(int accused) const {
   int at = accused;
   for (std::size_t i = 0; i < lines_.size(); ++i) {
@@ -161,7 +162,7 @@ int Watch::behind(int accused) const {
   return accused;  // they wait for each other
 }
 
-// What an unresponsive rank is doing, as far as rank 0 knows.
+// Describes the state of an unresponsive rank, as far as rank 0 knows.
 std::string Watch::state_of(int rank) const {
   if (rank == rank_) return str("it is ", describe(place_));
   const Line& l = lines_[static_cast<std::size_t>(rank)];
@@ -202,7 +203,7 @@ void Watch::send(Line& l, const Message& m) {
   flush(l);
 }
 
-// As much as fits now.
+// Sends as many bytes as the socket takes now.
 void Watch::flush(Line& l) {
   const ssize_t n = ::send(l.fd, l.unsent.data(), l.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (n <= 0) return;
@@ -218,8 +219,8 @@ void Watch::beat() {
     }
 }
 
-// Heartbeats never fill the other end's buffer, so whatever is not acknowledged has not arrived. The other
-// end may hear this one without being heard: then it is told.
+// Heartbeats never fill the other end's buffer, so unacknowledged bytes have not arrived. The other end may
+// receive from this rank but not reach it: a `deaf` message informs it.
 void Watch::look_for_cuts() {
   for (std::size_t r = 0; r < lines_.size(); ++r) {
     Line& l = lines_[r];
@@ -302,7 +303,8 @@ void Watch::take(std::size_t rank, const Message& m) {
   }
 }
 
-// A rank that is computing does not look for verdicts; one that is leaving may be held up.
+// Ends the process if its own thread does not: a computing rank does not look for verdicts, and a leaving one
+// may be held up.
 void Watch::enforce() {
   if (!verdict_ || abandoned_ || !give_up_) return;
   const bool late = Clock::now() >= (said_ ? said_at_ + kForLeaving : concluded_at_ + kForMain);

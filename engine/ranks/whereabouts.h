@@ -1,4 +1,4 @@
-// A rank's place in the program, as its heartbeats report it and as the message says when a rank is lost.
+// A rank's place in the program, for heartbeats and for the message when a rank is lost.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -20,14 +20,14 @@ enum class Collective : std::uint32_t {
 };
 const char* name_of(Collective);
 
-struct Whereabouts {                   // sent as it is in memory
+struct Whereabouts {                   // sent as raw memory
   std::int64_t step = 0;               // from 1; 0: before the first
-  Collective what = Collective::none;  // the last that was begun
-  std::uint32_t number = 0;            // of it, counted from 1
+  Collective what = Collective::none;  // the last collective that was begun
+  std::uint32_t number = 0;            // the collective's number, from 1
   std::int32_t inside = 0;             // 1: it has not ended
-  std::int32_t waits_for = -1;         // inside: the first rank of which something is missing
-  std::array<char, 64> about{};        // what it moves: a unit's name
-  std::array<char, 64> group{};        // between which ranks; empty: all
+  std::int32_t waits_for = -1;         // if inside: the first rank whose message is missing
+  std::array<char, 64> about{};        // name of the unit whose data it sends
+  std::array<char, 64> group{};        // ranks that take part; empty: all
 
   void set_about(std::string_view text);
   void set_group(std::string_view text);

@@ -14,7 +14,7 @@ T rounded(float v) {
   return t;
 }
 
-// visit(a value of the type).
+// Calls visit with a value of the wire's type.
 void with_type(const Wire& w, const auto& visit) {
   if (w.dtype == DType::bf16) return visit(bf16{});
   if (w.dtype == DType::f16) return visit(f16{});
@@ -40,7 +40,7 @@ void from_wire(const Wire& w, float* y, const std::byte* x, std::int64_t n) {
 void add_wires(const Wire& w, float* y, const float* own, std::span<const std::byte* const> arrived,
                std::int64_t n) {
   with_type(w, [&]<class T>(T) {
-    constexpr std::int64_t kBlock = 512;  // elements; stays in the first cache
+    constexpr std::int64_t kBlock = 512;  // elements; fits into the L1 cache
     float sum[kBlock];
     for (std::int64_t from = 0; from < n; from += kBlock) {
       const std::int64_t count = std::min(kBlock, n - from);

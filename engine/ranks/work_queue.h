@@ -1,5 +1,5 @@
-// Works that a thread of its own does, one after another, in the order in which they were given. The first
-// that throws ends it: wait() throws that from then on.
+// Works that a separate thread runs one after another, in the order of give(). The first work that throws
+// ends the queue: wait() rethrows its exception from then on.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -21,9 +21,9 @@ class WorkQueue {
   WorkQueue& operator=(const WorkQueue&) = delete;
 
   Ticket give(std::function<void()> work);
-  void wait(Ticket);  // until that work and those before it are done
+  void wait(Ticket);  // waits for that work and all earlier ones
   void wait_all();
-  // What has not begun never will; returns when what has begun is over.
+  // Drops the works that have not begun. Returns when the running work has ended.
   void stop();
 
  private:
@@ -33,9 +33,9 @@ class WorkQueue {
   std::condition_variable given_, done_changed_;
   std::deque<std::function<void()>> works_;
   Ticket last_ = 0, done_ = 0;
-  std::exception_ptr failed_;  // the thread has ended
+  std::exception_ptr failed_;  // set when the thread has ended by an exception
   bool over_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last member: it uses the others
 };
 
 }  // namespace ft

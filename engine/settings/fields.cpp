@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kCommandLine = "command line: ";
 
-// A value as an error shows it.
+// Returns a value's text for an error message.
 std::string shown(const Json& j) {
   if (j.is_object()) return "an object {...}";
   if (j.is_array()) return "a list [...]";
@@ -32,7 +32,7 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-// "pissa_niter_N" stands for pissa_niter_ and a number.
+// Compares a word with a pattern: "pissa_niter_N" stands for pissa_niter_ and a number.
 bool matches(const std::string& pattern, const std::string& text) {
   if (pattern == text) return true;
   if (!pattern.ends_with("_N")) return false;
@@ -49,21 +49,21 @@ bool is_word(const std::string& text, const Rules& rules) {
   return among(rules.choices, text) || among(rules.synonyms, text);
 }
 
-// Turns Python's True and False into true and false where these are among the choices.
+// Turns Python's True and False into true and false if these are among the choices.
 std::string without_python(const std::string& text, const Rules& rules) {
   if (text == "True" && among(rules.choices, "true")) return "true";
   if (text == "False" && among(rules.choices, "false")) return "false";
   return text;
 }
 
-// What messages name: also "auto" of an optional.
+// Returns the words that messages list, including "auto" for an optional.
 std::vector<std::string> words_of(const Rules& rules) {
   std::vector<std::string> all = rules.choices;
   if (rules.or_auto) all.emplace_back("auto");
   return all;
 }
 
-// Without "." and "..", unless a symbolic link gives those another meaning.
+// Removes "." and ".." from a path, unless a symbolic link gives those another meaning.
 std::filesystem::path tidy(const std::filesystem::path& path) {
   std::error_code error;
   const auto normal = path.lexically_normal();
@@ -100,8 +100,9 @@ std::string dotted(std::string path) {
   return path;
 }
 
-// "do you mean ...?" for a key of a section ("training."): what others call it, a setting of that name
-// elsewhere, or a likely typing error, here before elsewhere.
+// Returns the setting for "do you mean ...?", given an unknown key of a section ("training."): a setting that
+// other programs call so, a setting of that name, or a likely typing error. Prefers the same section to
+// others.
 std::string meant(const std::vector<Setting>& known, const std::string& section, const std::string& key) {
   std::vector<std::string> here, everywhere;
   for (const bool same_section : {true, false}) {
@@ -166,7 +167,8 @@ void override_setting(SettingsText& tree, const std::string& assignment) {
   put_setting(tree, path, std::move(value), 0, assignment);
 }
 
-// The line of the longest known beginning of a path; of a section that overrides have made, theirs.
+// Returns the place where a setting was written: the line of the longest prefix of its path that has a line.
+// A section without a line gets the line of its first setting.
 std::string Reading::place(std::string_view path) const {
   for (std::string_view at = path;; at = at.substr(0, at.rfind('.'))) {
     if (const auto from = from_.places.find(at); from != from_.places.end()) return from->second;

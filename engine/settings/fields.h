@@ -1,6 +1,7 @@
-// One list of fields per config struct (see rules.h): reading with exact errors, writing, and help come from
-// it. A member is a bool, integer, double, text or enum with words (words.h); an optional, list or map of
-// those; an enum or else any text; a JsonText; a struct with fields of its own; or a list of such structs.
+// The list of fields of a config struct (see rules.h) defines how it is read, with exact errors, how it is
+// written, and its help. A member is a bool, integer, double, text or enum with words (words.h); an optional,
+// list or map of those; an enum or any other text; a JsonText; a struct with fields; or a list of such
+// structs.
 #pragma once
 #include <algorithm>
 #include <filesystem>
@@ -19,33 +20,33 @@
 
 namespace ft {
 
-// One setting, or one section, as help shows it.
+// A setting or a section, for help.
 struct Setting {
   std::string path;  // training.seed; the elements of a list: data.datasets[].path
   std::string type;  // "section", "number", "list of texts", ...
   std::string help;
-  Json fallback;  // what holds where nothing is given
+  Json fallback;  // the default
   Rules rules;
 };
 
-// A configuration as it was written, and the lines of its keys. `name` is what errors call it.
+// A configuration as written, and the lines of its keys. `name`: its name in errors.
 struct SettingsText {
   Json value;
   JsonLines lines;
   std::string name;
-  // Where values come from if not from the file or the command line: "ds.json:3: optimizer.params.lr: ".
+  // Origins of values that are not from the file or the command line: "ds.json:3: optimizer.params.lr: ".
   std::map<std::string, std::string, std::less<>> places{};
 };
 SettingsText parse_settings(const std::string& text, const std::string& name);
 
-// Puts a value where "a.b", "list.0.a" or "list[0].a" says, as if it had been written in that line (0: on the
-// command line). `shown` is its name in errors.
+// Sets the value at a path ("a.b", "list.0.a" or "list[0].a") as if it were written in that line (0: on the
+// command line). `shown`: the setting's name in errors.
 void put_setting(SettingsText& tree, const std::string& path, Json value, int line, const std::string& shown);
-// Puts "a.b=c" into a tree: c is JSON where it is JSON, else a text.
+// Sets "a.b=c" in a tree. c is parsed as JSON if it is valid JSON, else it is a text.
 void override_setting(SettingsText& tree, const std::string& assignment);
 
-// The enum whose words a member takes: its own, that of an optional or a list, or of a variant of words and
-// texts.
+// The enum whose words a member accepts: the member's type, its element type (optional, list), or the enum of
+// a variant of words and texts.
 template <class T>
 struct EnumOf {
   using type = void;
@@ -61,7 +62,7 @@ struct EnumOf<std::vector<T>> : EnumOf<T> {};
 template <Worded E>
 struct EnumOf<std::variant<E, std::string>> : EnumOf<E> {};
 
-// Traits of a member's type, before its own rules.
+// The rules that follow from a member's type, before its declared rules.
 template <class T>
 Rules rules_of_type() {
   Rules rules;
@@ -74,8 +75,9 @@ Rules rules_of_type() {
   return rules;
 }
 
-// fields() of a struct calls its visitor with each member and a pack of rules; this makes one Rules of the
-// pack, so that the rest of a visitor is compiled once per type of member instead of once per setting.
+// Base of visitors. fields() of a struct calls its visitor with each member and a pack of rules. This class
+// turns the pack into one Rules, so that the rest of a visitor is compiled once per member type instead of
+// once per setting.
 template <class Visitor>
 struct Members {
   template <class T, class... R>
@@ -86,11 +88,12 @@ struct Members {
   }
 };
 
-// What `Reader` needs that does not depend on the struct: where things stand, and every mistake so far.
+// The part of `Reader` that does not depend on the struct: the lines of settings, and the mistakes found so
+// far.
 class Reading {
  public:
-  // `known` lists the settings, for the one that an unknown name may mean; it is called where there is such
-  // a name, because a list of all settings takes longer than reading a file. Null: nothing is suggested.
+  // `known` lists the settings, for suggestions. It is called only if there is an unknown name, because
+  // listing all settings takes longer than reading a file. Null: no suggestions.
   using Known = std::vector<Setting> (*)();
   Reading(const SettingsText& from, std::filesystem::path folder, Known known)
       : from_(from), folder_(std::move(folder)), known_(known) {}
@@ -101,13 +104,13 @@ class Reading {
   void read(const Json&, std::string&, const Rules&, const std::string& path);
   void read(const Json&, JsonText&, const Rules&, const std::string& path);
 
-  // Makes a relative path relative to the working folder.
+  // Makes a path that is relative to the configuration's folder relative to the working folder.
   void resolve(std::string& value, const Rules&, const std::string& path) const;
   void fail(const std::string& path, const std::string& what);
   void expected(const std::string& path, const std::string& what, const Json& got);
   void unknown(const std::string& section, const std::string& key);
   void only_default(const std::string& path, const Json& given, const Json& fallback, const Rules&);
-  // Throws UserError(config) with all mistakes, a line each.
+  // Throws UserError (config) if there are mistakes, with a line for each.
   void finish() const;
 
  private:
@@ -137,7 +140,7 @@ concept MapEntry = requires(T t) {
   t.second;
 };
 
-// The members of one struct out of one JSON object.
+// Reads the members of one struct from one JSON object.
 struct Reader : Members<Reader> {
   Reading& to;
   const Json& from;
@@ -163,7 +166,7 @@ struct Reader : Members<Reader> {
     }
   }
 
-  // Default paths are relative to the configuration too.
+  // Default paths, too, are relative to the configuration.
   template <class T>
   void absent(T& value, const Rules& rules, const std::string& here) {
     if constexpr (Section<T>)
@@ -252,7 +255,7 @@ struct Reader : Members<Reader> {
   static Json write(const T& value, const Rules& rules);
 };
 
-// The members of one struct into one JSON object.
+// Writes the members of one struct to one JSON object.
 struct Writer : Members<Writer> {
   Json& to;
   bool absolute_paths;
@@ -311,7 +314,7 @@ Json Reader::write(const T& value, const Rules& rules) {
   return Writer(unused, false).json(value, rules);
 }
 
-// Every setting of a struct, in order, sections before their members.
+// Lists every setting of a struct, in order, sections before their members.
 struct Describer : Members<Describer> {
   std::vector<Setting>& to;
   std::string path;
@@ -374,8 +377,8 @@ std::vector<Setting> describe() {
   return all;
 }
 
-// Reads a struct. Relative paths, also of defaults, become relative to the working folder; those given on
-// the command line are already. Throws UserError(config) with every mistake.
+// Reads a struct. Relative paths, including defaults, are converted to be relative to the working folder;
+// paths on the command line are so already. Throws UserError (config) if there are mistakes, and lists all.
 template <Section T>
 T read_settings(const SettingsText& from, const std::filesystem::path& folder) {
   T value;
@@ -385,14 +388,14 @@ T read_settings(const SettingsText& from, const std::filesystem::path& folder) {
   return value;
 }
 
-// Every setting, defaults included and paths absolute.
+// Writes every setting, including defaults, with absolute paths.
 template <Section T>
 Json write_settings(const T& value) {
   Json unused;
   return Writer(unused).json(value, {});
 }
 
-// "at least 1", "adamw, sgd", ...: what rules allow, in words; empty when anything goes.
+// Describes the values that rules allow: "at least 1", "adamw, sgd", ...; empty if any is allowed.
 std::string allowed(const Rules& rules);
 
 }  // namespace ft

@@ -41,7 +41,7 @@ Json SchemaWriter::of(double, const Rules& rules) {
   return schema;
 }
 
-// Words that JSON has as booleans are offered as those.
+// Words that are booleans in JSON are listed as booleans.
 Json SchemaWriter::of(const std::string&, const Rules& rules) {
   Json text{{"type", "string"}};
   if (rules.not_empty) text["minLength"] = 1;

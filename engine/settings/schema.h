@@ -1,5 +1,5 @@
-// A JSON Schema (draft-07) of a config struct, from the list of fields that reads it (fields.h). The schema
-// allows what the reader takes, setting by setting; what settings must obey together is not in it.
+// A JSON Schema (draft-07) of a config struct, from the list of fields that also reads it (fields.h). The
+// schema allows the values that the reader accepts for each setting; it has no rules between settings.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -27,7 +27,7 @@ struct SchemaWriter : Members<SchemaWriter> {
     properties[name] = std::move(schema);
   }
 
-  // {"type": "object", ...} of the members met so far.
+  // Returns {"type": "object", ...} of the members visited so far.
   Json object() const;
 
   static Json of(bool, const Rules& rules);
@@ -67,13 +67,13 @@ struct SchemaWriter : Members<SchemaWriter> {
   }
 
  private:
-  static Json only(const Json& value);               // nothing but this value
-  static Json either(const Json& a, const Json& b);  // what one of them allows
+  static Json only(const Json& value);               // allows only this value
+  static Json either(const Json& a, const Json& b);  // allows the values of both
   static Json list(const Json& element, const Rules& rules);
   static Json map(const Json& element);
 };
 
-// The whole schema of a configuration file.
+// Returns the complete schema of a configuration file.
 template <Section T>
 Json schema_of(const std::string& title) {
   Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}};

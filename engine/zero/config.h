@@ -1,5 +1,5 @@
-// The settings under `zero_optimization` (DeepSpeed's names) and `distributed`. With one rank every stage
-// means the same and the rest concerns nothing.
+// The settings under `zero_optimization` (DeepSpeed's names) and `distributed`. With one rank all stages are
+// equal, and the other settings have no effect.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -112,14 +112,14 @@ struct ZeroConfig {
   }
 };
 
-// How ranks talk. "gloo" is torch's word for what tcp is here.
+// Transport between ranks. "gloo" is torch's word for tcp.
 enum class Backend : std::uint8_t { nccl_if_any, tcp, nccl };
 constexpr auto words(Backend) {
   using enum Backend;
   return to_words<Backend>({{nccl_if_any, "auto"}, {tcp, "tcp"}, {tcp, "gloo"}, {nccl, "nccl"}});
 }
 
-// In which type sums of gradients travel between ranks. DeepSpeed's words, and torch's.
+// Type in which gradients are sent between ranks, in DeepSpeed's words and torch's.
 enum class GradientType : std::uint8_t { fp32, bf16, fp16 };
 constexpr auto words(GradientType) {
   using enum GradientType;
@@ -131,8 +131,8 @@ constexpr auto words(GradientType) {
                                  {fp16, "float16"}});
 }
 
-// How ranks share a sequence. ulysses: around attention they exchange tokens for heads; ring: they pass keys
-// and values on.
+// Method by which ranks split a sequence. ulysses: around attention they exchange tokens for heads. ring:
+// they pass keys and values on.
 enum class SequenceParallelType : std::uint8_t { automatic, ulysses, ring };
 constexpr auto words(SequenceParallelType) {
   using enum SequenceParallelType;
@@ -150,7 +150,7 @@ struct DistributedConfig {
   GradientType communication_data_type = GradientType::fp32;
   bool prescale_gradients = false;
   double gradient_predivide_factor = 1;
-  std::optional<std::int64_t> data_parallel_size;  // empty: the ranks that the others leave
+  std::optional<std::int64_t> data_parallel_size;  // empty: the number of ranks divided by the other sizes
   std::int64_t tensor_parallel_size = 1, pipeline_parallel_size = 1, sequence_parallel_size = 1;
   std::int64_t virtual_pipeline_parallel_size = 1, expert_parallel_size = 1;
   SequenceParallelType sequence_parallel_type = SequenceParallelType::automatic;

@@ -1,5 +1,5 @@
-// Memory that is not the device's, where a ParameterStore keeps what it uses only now and then. Pieces are
-// reserved, open() takes memory for them all, and from then on parts of them are moved beside the
+// Memory outside the device, where a ParameterStore offloads data that it uses only now and then. The user
+// reserves pieces, then open() allocates them all, and from then on parts of them are copied beside the
 // computation.
 #pragma once
 #include <algorithm>
@@ -18,24 +18,24 @@ namespace ft {
 
 class Ops;
 
-// Where a kind of thing lives.
+// Memory that holds one kind of data.
 enum class Home : std::uint8_t { device, host, file };
 
 class Depot {
  public:
   using Ticket = std::uint64_t;
   static constexpr std::int64_t kBlock =
-      4096;  // bytes; a piece begins at a multiple of them, and so does what is put
+      4096;  // bytes; every piece, and every put(), begins at a multiple of them
 
   virtual ~Depot() = default;
-  // Before open(): the offset of a piece, which begins as zeros.
+  // Call before open(). Returns the offset of a new piece, initially zeros.
   std::int64_t reserve(std::int64_t bytes) {
     const std::int64_t at = size_;
     size_ += round_up(bytes, kBlock);
     return at;
   }
-  // The same of bytes that another file holds: they are fetched from there, and never put. A file that
-  // changes meanwhile is an error with its name.
+  // Returns the offset of bytes in another file, which are fetched from that file and never put. A file that
+  // changes meanwhile causes an error that names it.
   virtual bool borrows() const { return false; }
   std::int64_t borrow(const StoredBytes& from, std::int64_t bytes) {
     const std::int64_t at = borrowed_.empty() ? kBorrowed : borrowed_.back().at + borrowed_.back().bytes;
@@ -44,9 +44,9 @@ class Depot {
   }
   virtual void open() = 0;
 
-  // Moves all of a dense tensor from or to offset `at`. The tensor belongs to the depot until finish() of the
-  // ticket or of a later one; what it throws, finish() does. What touches the same bytes happens in the order
-  // in which it was asked for.
+  // Copies all of a dense tensor from, or to, offset `at`. The tensor belongs to the depot until finish() of
+  // this ticket or a later one, which rethrows an exception of the copy. Copies of overlapping bytes happen
+  // in the order of the calls.
   Ticket fetch(Tensor to, std::int64_t at) {
     fetched_ += to.bytes();
     return start(to, at, false);
@@ -56,24 +56,24 @@ class Depot {
     return start(from, at, true);
   }
   virtual void finish(Ticket) = 0;
-  // Where the host's memory holds offset `at` for good, so that the host computes there; null: nowhere, what
-  // it needs is fetched. What was put can be seen there, or fetched through for_host(), after land().
+  // Returns the permanent host address of offset `at`, so that the host can compute there. Null: there is
+  // none, the host must fetch the data. After land(ticket), data that was put is visible at that address and
+  // to for_host().
   virtual std::byte* in_place(std::int64_t /*at*/) { return nullptr; }
   virtual void land(Ticket) {}
-  // The same pieces, moved from and to the host's memory.
+  // A view of these pieces for copies from and to host memory.
   virtual Depot& for_host() { return *this; }
-  // Returns when nothing touches a tensor any more; nothing but destruction may follow.
+  // Returns when no copy uses a tensor any more. Only destruction may follow.
   virtual void abandon() {}
 
   std::int64_t size() const { return size_; }        // bytes of all pieces
   virtual Moved moved() const { return {}; }         // so far, by fetch() and put()
-  virtual std::int64_t memory() const { return 0; }  // bytes of its own buffers, in the host's memory
+  virtual std::int64_t memory() const { return 0; }  // bytes of the depot's buffers, in host memory
   virtual Home home() const = 0;
-  virtual std::string way() const { return ""; }  // how it moves, for people
+  virtual std::string way() const { return ""; }  // the means of copying, for people
 
  protected:
-  static constexpr std::int64_t kBorrowed = std::int64_t{1}
-                                            << 60;  // where the offsets of borrowed bytes begin
+  static constexpr std::int64_t kBorrowed = std::int64_t{1} << 60;  // offset of the first borrowed byte
   struct Borrowed {
     std::int64_t at, bytes;
     StoredBytes from;
@@ -82,7 +82,7 @@ class Depot {
   Moved by_file() const { return {.read = fetched_, .written = put_}; }
   Moved by_bus() const { return {.to_device = fetched_, .to_host = put_}; }
   const std::vector<Borrowed>& borrowed() const { return borrowed_; }
-  // Null: the depot's own.
+  // Returns null if offset `at` is in the depot's own memory.
   const Borrowed* find_borrowed(std::int64_t at) const {
     const auto after = std::upper_bound(borrowed_.begin(), borrowed_.end(), at,
                                         [](std::int64_t x, const Borrowed& b) { return x < b.at; });
@@ -96,13 +96,13 @@ class Depot {
  private:
   std::vector<Borrowed> borrowed_;
   std::int64_t size_ = 0;
-  std::atomic<std::int64_t> fetched_ = 0, put_ = 0;  // bytes; the host's thread asks too
+  std::atomic<std::int64_t> fetched_ = 0, put_ = 0;  // bytes; atomic because the host's thread calls too
 };
 
-// A depot for NullOps: it counts.
+// A depot for NullOps: it only counts bytes.
 class PlannedDepot final : public Depot {
  public:
-  // bus: between here and the device.
+  // bus: copies pass over a bus between the host and the device.
   explicit PlannedDepot(std::int64_t memory, Home home = Home::file, bool bus = false)
       : memory_(memory), home_(home), bus_(bus) {
     if (bus && home == Home::file) for_host_ = std::make_unique<PlannedDepot>(0);
@@ -110,7 +110,7 @@ class PlannedDepot final : public Depot {
   bool borrows() const override { return home_ == Home::file; }
   void open() override {}
   void finish(Ticket) override {}
-  std::byte* in_place(std::int64_t at) override {  // an address that is never read
+  std::byte* in_place(std::int64_t at) override {  // a dummy address, never read
     return home_ == Home::host ? reinterpret_cast<std::byte*>(kBlock + at) : nullptr;
   }
   Depot& for_host() override { return for_host_ ? *for_host_ : *this; }
@@ -129,19 +129,21 @@ class PlannedDepot final : public Depot {
   std::unique_ptr<PlannedDepot> for_host_;
 };
 
-// Where a kind of thing is to live. With Home::file a folder, and the setting that names it, for messages.
+// The memory that one kind of data is to live in. For Home::file: the folder, and the setting that names it,
+// for messages.
 struct Residence {
   Home home = Home::device;
   std::string folder{}, setting{};
-  bool pinned = true;  // host memory, for a GPU
+  bool pinned = true;  // for a GPU: pin the host memory
 };
 
-// Where the parts of a store live; null: on the device.
+// The depots of a store. Null: on the device.
 struct Homes {
-  std::shared_ptr<Depot> params;  // values; in an f32 run they are the masters as well
-  std::shared_ptr<Depot> states;  // the optimizer's, masters of narrower values, gradients
-  // Computes in the host's memory, in a thread of the store's: steps units beside the backward pass of others
-  // and, for a device with memory of its own, whatever lives in `states`. Null: nothing is stepped so.
+  std::shared_ptr<Depot> params;  // values; in an f32 run also the masters
+  std::shared_ptr<Depot> states;  // optimizer states, masters of narrower values, gradients
+  // Ops that compute in host memory, on a thread of the store. They update units during the backward pass of
+  // other units and, for a device with its own memory, all data in `states`. Null: the device updates
+  // everything.
   std::shared_ptr<Ops> host;
 };
 

@@ -71,7 +71,8 @@ void FileDepot::abandon() {
   mover_.reset();
 }
 
-// A request waits for those before it that touch its bytes, unless both only read.
+// Returns the first request with chunks left that may start. A request waits for earlier requests that
+// overlap its bytes, unless both only read.
 FileDepot::Request* FileDepot::next() {
   for (auto r = requests_.begin(); r != requests_.end(); ++r) {
     if (r->given == r->tensor.bytes()) continue;
@@ -105,7 +106,8 @@ void FileDepot::move_chunks(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-// A file that was cut or written to meanwhile explains whatever else went wrong.
+// Returns the error of a borrowed file that was truncated or written to meanwhile, since it explains any
+// other error; otherwise `thrown`.
 std::exception_ptr FileDepot::reason(std::exception_ptr thrown) const {
   try {
     for (const auto& [path, file] : theirs_) file.check();
@@ -115,7 +117,7 @@ std::exception_ptr FileDepot::reason(std::exception_ptr thrown) const {
   }
 }
 
-// Whole blocks around the bytes of a slot.
+// Returns the transfer of the blocks that contain the slot's bytes.
 Transfer FileDepot::transfer_of(Slot& slot) const {
   const std::int64_t at = slot.part.at + slot.first;
   const Borrowed* b = find_borrowed(at);
@@ -127,7 +129,8 @@ Transfer FileDepot::transfer_of(Slot& slot) const {
           slot.part.put};
 }
 
-// Gives a free slot the next chunk. Behind what is put there is nothing else's up to the block's end.
+// Gives a free slot the next chunk. Padding a put() to the end of its block overwrites nothing: pieces begin
+// at blocks.
 bool FileDepot::give(std::unique_lock<std::mutex>& lock) {
   const auto slot = std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) { return !s.busy; });
   Request* r = slot == slots_.end() || over_ ? nullptr : next();

@@ -1,4 +1,4 @@
-// What a rank holds and sends by the formulas of the ZeRO paper (Rajbhandari et al. 2020, sections 5 and 7),
+// Memory and traffic of a rank by the formulas of the ZeRO paper (Rajbhandari et al. 2020, sections 5 and 7),
 // without padding, buffers and activations.
 #pragma once
 #include "engine/ops/compressed.h"
@@ -6,16 +6,16 @@
 
 namespace ft {
 
-// Bytes of one trained parameter: its value, its gradient, and all that the optimizer keeps.
+// Bytes of one trained parameter: its value, its gradient, and all optimizer memory.
 struct StateBytes {
   double value, gradient, optimizer;
 };
 inline constexpr StateBytes kMixedPaper{2, 2, 12};  // all in fp16; f32 master, two f32 states of Adam
 
-// ft's, in a run of this type: gradients are f32, and what is narrower has an f32 master.
+// ft's bytes in a run of this type: gradients are f32, and narrower values have an f32 master.
 inline StateBytes bytes_of(DType run, std::span<const StateSpec> states) {
   StateBytes b{double(size_of(run)), 4, run == DType::f32 ? 0.0 : 4.0};
-  for (const StateSpec& s : states)  // rows and columns are as good as nothing
+  for (const StateSpec& s : states)  // states of rows and columns are negligible
     if (!s.whole()) b.optimizer += double(size_of(s.dtype)) / double(s.block);
   return b;
 }
@@ -28,8 +28,8 @@ constexpr double state_bytes(ZeroStage stage, double ranks, double trained, Stat
   return of(stage.params, b.value) + of(stage.grads, b.gradient) + of(stage.states, b.optimizer);
 }
 
-// Bytes that a rank sends in a step of this many micro-steps: gradients are reduced in f32, values gathered
-// as they are. frozen: bytes of all frozen values.
+// Bytes that a rank sends in a step of this many micro-steps. Gradients are reduced in f32, values gathered
+// in their type. frozen: bytes of all frozen values.
 constexpr double sent_bytes(ZeroStage stage, double ranks, double trained, double frozen, StateBytes b,
                             double micro_steps) {
   const double part = (ranks - 1) / ranks, gradients = b.gradient * trained * part,
@@ -40,17 +40,17 @@ constexpr double sent_bytes(ZeroStage stage, double ranks, double trained, doubl
   return 2 * gradients;
 }
 
-// Of ZeRO++ (Wang et al. 2023, arXiv 2306.10209), which is about stage 3.
+// The options of ZeRO++ (Wang et al. 2023, arXiv 2306.10209), for stage 3.
 struct PlusPlus {
-  bool values = false, gradients = false;  // in 8 and 4 bits, with an f32 for each op::kWireBlock of them
+  bool values = false, gradients = false;  // in 8 and 4 bits, with an f32 per op::kWireBlock
   double near = 1;                         // ranks of a group with a second copy; 1: none
 };
 
-// Bytes on the wire of one number.
+// Bytes that one number takes in a message.
 constexpr double coded_size(int bits) { return bits / 8.0 + 4.0 / op::kWireBlock; }
 
-// As sent_bytes() of stage 3. A second copy holds from one change of the values to the next. That of frozen
-// ones holds for ever: a step but the first is counted.
+// Bytes that a rank sends in a step of stage 3 with ZeRO++. A second copy is valid until the values change.
+// The copy of frozen values stays valid, so this counts a step after the first.
 constexpr double sent_bytes(const PlusPlus& p, double ranks, double trained, double frozen, StateBytes b,
                             double micro_steps) {
   const bool copies = p.near > 1 && p.near < ranks;
@@ -63,7 +63,7 @@ constexpr double sent_bytes(const PlusPlus& p, double ranks, double trained, dou
   return gathered + micro_steps * trained * coded_size(4) * hops;
 }
 
-// What lives elsewhere than on the device.
+// Data that is offloaded.
 struct Elsewhere {
   bool params = false, states = false;
 };
@@ -72,10 +72,10 @@ struct MovedBytes {
   double read = 0, written = 0;
 };
 
-// Bytes that a rank moves in a step of this many micro-steps. used: bytes of the values that a micro-step
-// uses, each as often as it is brought. Gradients come back to be added to, and for the step, which reads and
-// writes masters and states. In f32 values are their own masters, which the norm of gradients that are in
-// memory passes over as well.
+// Bytes that a rank reads and writes by offloading, in a step of this many micro-steps. used: bytes of the
+// values that a micro-step uses, counted each time they are fetched. Gradients are fetched to be added to,
+// and for the update, which also reads and writes masters and states. In f32 the values are their own
+// masters; if gradients stay in memory, their norm reads these values as well.
 constexpr MovedBytes moved_bytes(ZeroStage stage, double ranks, Elsewhere away, double used, double trained,
                                  StateBytes b, double micro_steps) {
   const double own = trained / ranks,

@@ -1,5 +1,5 @@
-// Tensors of a device as pieces of host memory, so that checkpoints need no memory beside the plan. On a CPU
-// the only piece is the tensor itself.
+// A device tensor as pieces of host memory, so that checkpoints need no memory beyond the plan. On a CPU the
+// only piece is the tensor itself.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,21 +11,21 @@
 
 namespace ft {
 
-// Takes elements [first, first + piece.numel()) of a tensor; `piece` is valid until the next call.
+// Called with elements [first, first + piece.numel()) of a tensor. `piece` is valid until the next call.
 using VisitPiece = std::function<void(const Tensor& piece, std::int64_t first)>;
 
 class HostPieces {
  public:
   explicit HostPieces(Ops& ops);
-  void out_of(const Tensor& x, const VisitPiece& visit);  // downloads x, which is dense
-  void into(const Tensor& x, const VisitPiece& fill);     // uploads to x the pieces that `fill` writes
+  void out_of(const Tensor& x, const VisitPiece& visit);  // downloads x, which must be dense
+  void into(const Tensor& x, const VisitPiece& fill);     // uploads the pieces that `fill` writes to x
 
  private:
-  // Calls visit(piece, first, part), `part` the device's memory that the piece stands for.
+  // Calls visit(piece, first, part). `part` is the piece's device memory.
   void each(const Tensor& x, const std::function<void(const Tensor&, std::int64_t, const Tensor&)>& visit);
 
   Ops& ops_;
-  const bool direct_;  // the host reads the device's memory
+  const bool direct_;  // the host can read the device's memory
   std::vector<std::byte> staging_;
 };
 

@@ -1,5 +1,4 @@
-// A depot in the host's memory, for devices whose memory it is as well: nothing is brought, the step is made
-// in place.
+// A depot in host memory, for devices that share it: nothing is copied, and updates happen in place.
 #pragma once
 #include <cstdlib>
 #include <cstring>

@@ -16,12 +16,13 @@ Tensor allocate(Ops& ops, Buffer& memory, std::int64_t count, DType dtype) {
   if (count == 0) return {};
   memory = ops.allocate(count * size_of(dtype));
   Tensor t(memory.get(), dtype, {count});
-  const bool bytes = dtype == DType::u8;  // whole floats: a multiple of kAlign
+  const bool bytes = dtype == DType::u8;  // filled as floats: its size is a multiple of kAlign
   ops.run(op::Fill{bytes ? Tensor(t.data, DType::f32, {count / size_of(DType::f32)}) : t, 0});
   return t;
 }
 
-// The ranks of `comm` with this one's `number / width` (in a row), or with its `number % width`.
+// Splits `comm` into groups. in_a_row: the ranks with this rank's `number / width`. Otherwise: the ranks with
+// this rank's `number % width`.
 std::unique_ptr<Communicator> group_of(Communicator& comm, int width, bool in_a_row) {
   if (width == 0 || width == comm.size()) return nullptr;
   std::vector<int> members;
@@ -64,7 +65,7 @@ ParameterStore::ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& 
           "ranks with experts of their own keep everything on the device, and form no groups");
 }
 
-// What is under way writes into this memory.
+// Waits for pending work, which writes into this store's memory.
 ParameterStore::~ParameterStore() {
   if (beside_) beside_->stop();
   const bool arriving = std::any_of(units_.begin(), units_.end(), [](const Unit& u) { return u.arriving; });
@@ -85,7 +86,7 @@ int ParameterStore::add_unit(std::string name, const std::vector<Parameter*>& pa
   u.apart = apart;
   u.name = std::move(name);
   const auto put = [&](bool trained, bool persist) {
-    for (Parameter* p : parameters)  // of some this rank has nothing
+    for (Parameter* p : parameters)  // this rank may hold nothing of a parameter
       if (p->trainable == trained && persists(*p) == persist && p->shape.numel() > 0)
         group_for(u, *p).parameters.push_back(p);
   };
@@ -168,7 +169,7 @@ void ParameterStore::reserve(TransientMemory transient) {
     }
     if (g.trained) reserve_trained(g);
   });
-  // What is endless has addresses only.
+  // An endless heap allocates nothing and returns addresses only.
   const auto heap = [&](Ops& where, std::optional<Heap>& h, bool wanted, std::int64_t bytes) {
     if (wanted) h.emplace(where.allocate(bytes == Heap::kEndless ? 0 : bytes), bytes);
   };
@@ -215,7 +216,7 @@ void ParameterStore::reserve_trained(Group& g) {
   }
 }
 
-// Reads what this rank holds of a group, `range`, into `held`: in place on a CPU, through the host elsewhere.
+// Reads a group's elements `range` into `held`: in place on a CPU, through host memory otherwise.
 void ParameterStore::read(const Group& g, Tensor held, Range range, const ReadParameter& source) {
   if (ops_.device().kind == Device::Kind::cpu) return read_to_host(g, held, range, source);
   std::vector<std::byte> staging;
@@ -234,7 +235,7 @@ void ParameterStore::read_to_host(const Group& g, Tensor held, Range range, cons
     const std::int64_t from = std::max(g.offsets[i], range.first);
     const std::int64_t count = std::min(g.offsets[i] + g.size(p), range.first + range.count) - from;
     if (count <= 0) continue;
-    // In elements of the parameter: ranges begin and end at multiples of kAlign bytes.
+    // `first` counts elements of the parameter. Ranges begin and end at multiples of kAlign bytes.
     const std::int64_t size = g.dtype == DType::u8 ? size_of(p.dtype) : 1,
                        first = (from - g.offsets[i]) / size;
     const Tensor here(held.data + (from - range.first) * size_of(held.dtype),
@@ -258,7 +259,7 @@ void ParameterStore::load(const ReadParameter& source) {
   publish();
 }
 
-// Some MiB at a time; the next are read while the last are put.
+// Copies a few MiB at a time, reading the next piece while the last is put.
 void ParameterStore::load_away(const Group& g, const Away& to, Range mine, DType dtype,
                                const ReadParameter& source) {
   const std::int64_t kPiece = (std::int64_t{4} << 20) / size_of(dtype);

@@ -1,22 +1,23 @@
-// Where parameters, gradients and optimizer states live: all of ZeRO (Rajbhandari et al., "ZeRO: memory
+// Placement of parameters, gradients and optimizer states: all of ZeRO (Rajbhandari et al., "ZeRO: memory
 // optimizations toward training trillion parameter models", SC 2020). Each of the three is replicated or
-// sharded; a stage is a name for three such layouts and is not used once they are chosen.
+// sharded. A stage is a name for three such layouts and is not used once they are chosen.
 //
-// A unit (the embedding, one block, the head) is gathered and reduced as a whole. Its frozen and its trained
-// parameters lie in separate flat buffers, padded so that they divide into equal pieces for the ranks; small
-// ones, which stay whole under every stage, have their own. Frozen parameters may have several types (codes
-// of 4-bit weights, scales, norms): their buffer is one of bytes. Trained ones have one type, an f32 master
-// (the value itself in an f32 run), an f32 gradient and the states that the optimizer declares.
+// A unit (the embedding, one block, the head) is gathered and reduced together. Its frozen and its trained
+// parameters are in separate flat buffers, padded so that they divide into equal pieces for the ranks. Small
+// parameters, which are replicated under every stage, have their own buffers. Frozen parameters may have
+// several types (codes of 4-bit weights, scales, norms): their buffer is one of bytes. Trained parameters
+// have one type, an f32 master (the value itself in an f32 run), an f32 gradient and the states that the
+// optimizer declares.
 //
 // Ranks may form groups that each hold everything between them (MiCS, Zhang et al., VLDB 2022): "sharded"
-// then means within a group. Where experts are dealt out among ranks, "all ranks" means for an expert those
-// that have it: they share it out, and add up its gradients.
+// then means within a group. If experts are split among ranks, "all ranks" means, for an expert, the ranks
+// that have it: they shard it and add up its gradients.
 //
-// What a rank holds may live elsewhere than on its device (ZeRO-Offload, Ren et al., USENIX ATC 2021;
-// ZeRO-Infinity, Rajbhandari et al., SC 2021): `Homes` says where. Values that live elsewhere are brought for
-// their use, whole, as gathered ones are; a unit's gradients leave when they are complete; masters and states
-// pass through the device a window at a time when they are stepped, saved or restored. What a GPU keeps in
-// the host's memory, or in files, is stepped by the host.
+// A rank's data may be offloaded from its device (ZeRO-Offload, Ren et al., USENIX ATC 2021; ZeRO-Infinity,
+// Rajbhandari et al., SC 2021) as `Homes` says. Offloaded values are fetched for their use, complete, like
+// gathered ones. A unit's gradients are offloaded when they are complete. Masters and states pass through the
+// device a window at a time when they are updated, saved or restored. The host updates the data that a GPU
+// offloads.
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -50,93 +51,93 @@ struct ZeroStage {
   }
 };
 
-// Elements are those of the stored tensors; a byte of 4-bit codes is one.
+// Elements are counted in the stored tensors: a byte of 4-bit codes is one element.
 struct ZeroOptions {
   ZeroStage stage;
-  int group = 0;             // ranks that share everything out; divides their number. 0: all
+  int group = 0;             // ranks that shard everything among them; divides the number of ranks. 0: all
   std::int64_t persist = 0;  // parameters with at most this many elements are never sharded
-  // Where values are sharded, units are prefetched until this many elements are in flight, as long as no more
-  // than `max_live` are whole at the same time, including those in use and persistent ones. A unit in use is
-  // whole whatever the limit.
+  // If values are sharded: units are prefetched until this many elements are in flight, as long as at most
+  // `max_live` elements are gathered at once, including units in use and persistent parameters. The limit
+  // never stops gathering a unit that is needed now.
   std::int64_t prefetch = 0, max_live = std::numeric_limits<std::int64_t>::max();
-  bool overlap = true;  // gather ahead, and reduce a unit while the next one is computed
-  // Matrices of numbers that are shared out travel in 8 bits, and their gradients in 4 (coded.h). near: ranks
-  // of a group in which a second copy of values is shared out, and gradients are added up first; divides
-  // their number. 0: none.
+  bool overlap = true;  // prefetch, and reduce a unit while the next one is computed
+  // Sharded matrices are sent in 8 bits, and their gradients in 4 (coded.h). near: groups of this many ranks
+  // shard a second copy of the values, and add up gradients within the group first; divides the number of
+  // ranks. 0: none.
   bool coded_values = false, coded_grads = false;
   int near = 0;
-  // Elements that are on the device at once of what is stepped and lives elsewhere.
+  // Elements of offloaded data that are on the device at once during an update.
   std::int64_t window = std::int64_t{1} << 21;
-  int windows = 4;      // of these at once: that is used, that leaves, the others on their way
-  int units_ahead = 5;  // at most, where values live elsewhere
+  int windows = 4;      // windows at once: one in use, one being written back, the others being fetched
+  int units_ahead = 5;  // most units prefetched, if values are offloaded
   Residence params_home, states_home;
-  bool delayed = false;  // the gradients of a step are kept during the next one; they live elsewhere
-  bool early = false;    // units are stepped beside the backward pass of others (Homes::host)
+  bool delayed = false;  // a step's gradients are applied during the next step; they are offloaded
+  bool early = false;    // update units during the backward pass of others (Homes::host)
 };
 
-// Bytes of this rank.
+// Bytes of this rank's memory.
 struct StoreMemory {
   std::int64_t weights = 0;  // frozen values
   std::int64_t trained = 0;  // trained values
   std::int64_t gradients = 0;
-  std::int64_t optimizer = 0;  // states, and f32 masters where the values are narrower
-  // Gathered and fetched values and gradients, windows; buffers of the communicator and of depots.
+  std::int64_t optimizer = 0;  // states, and f32 masters of narrower values
+  // Gathered and fetched values and gradients, windows, buffers of the communicator and of depots.
   std::int64_t communication = 0;
-  std::int64_t host = 0;       // of a GPU's run: in the host's memory
-  std::int64_t elsewhere = 0;  // in files
+  std::int64_t host = 0;       // a GPU's data in host memory
+  std::int64_t elsewhere = 0;  // data in files
 };
 
-// Bytes for what is whole only for a while.
+// Bytes of the memory that holds gathered data for a while.
 struct TransientMemory {
   std::int64_t values = 0, grads = 0, windows = 0;
 };
 inline constexpr TransientMemory kMeasured{Heap::kEndless, Heap::kEndless, Heap::kEndless};  // on NullOps
 
-// Part of what this rank steps: 1-d views of the same elements.
+// Views of a part of the data that this rank updates: all tensors are 1-d and have the same elements.
 struct FlatSlice {
   Tensor master, grad;         // f32
-  std::vector<Tensor> states;  // as declared: of their type, and one element for each block
+  std::vector<Tensor> states;  // as declared: of their dtype, with one element per block
 };
 
-// That of one parameter: `count` elements from element `first`. A parameter may have several, one after
-// another.
+// A FlatSlice of one parameter: `count` elements from element `first`. A parameter may have several, in
+// order.
 struct Slice : FlatSlice {
   Parameter* parameter;
   std::int64_t first, count;
 };
 
-// The same, with what a step needs that looks at the parameter as a whole. `count` may be 0.
+// A Slice for updates that need the complete parameter. `count` may be 0.
 struct WholeSlice : Slice {
   Tensor whole_grad;   // (elements of the parameter)
-  double squares = 0;  // the sum of its master's, where it is asked for
-  // The weight decay where this is the run's.
+  double squares = 0;  // of the complete master, if requested
+  // Returns the weight decay, given the run's.
   double decay(double general) const {
     return parameter->rule.decay.value_or(parameter->decays ? general : 0);
   }
 };
 
-// That of parameters in a row that are updated alike, with the padding between them.
+// A FlatSlice of consecutive parameters with equal update rules, including the padding between them.
 struct FlatRun : FlatSlice {
   std::string_view unit;
   bool decays;
   UpdateRule rule = {};
-  bool whole = false;  // its parameters are visited by each_whole() too
-  // The weight decay where this is the run's.
+  bool whole = false;  // each_whole() visits its parameters too
+  // Returns the weight decay, given the run's.
   double decay(double general) const { return rule.decay.value_or(decays ? general : 0); }
 };
 
-// How units are stepped while the others' backward pass goes on, each as soon as its gradients of the step
-// are complete: with these, or with those of the step before. By a thread of the store's own where it has
-// Homes::host.
+// An update of units during the backward pass of other units, each as soon as its gradients of this step are
+// complete. It applies these gradients, or (previous) the last step's. With Homes::host it runs on the
+// store's thread.
 struct EarlyStep {
   std::function<void(Ops&, const FlatRun&)> visit;
   bool previous = false;
 };
 
-// Writes elements [first, first + y.numel()) of a parameter to host memory `y` of any float type.
+// Writes elements [first, first + y.numel()) of a parameter to host memory `y`, which has any float type.
 using ReadParameter = std::function<void(const Parameter&, Tensor y, std::int64_t first)>;
 
-// A reader of parameters from one of the whole tensors that they may be parts of.
+// Makes a reader of parameters, which may be parts of tensors, from a reader of complete tensors.
 inline ReadParameter of_parts(ReadParameter whole) {
   return [whole = std::move(whole)](const Parameter& p, Tensor y, std::int64_t first) {
     each_piece(p, first, y.numel(), [&](std::int64_t here, std::int64_t at, std::int64_t n) {
@@ -149,24 +150,25 @@ class HostPieces;
 
 class ParameterStore {
  public:
-  // grid: where other ranks have other parts of the model, which have the same place in `comm` of their own,
-  // or some of `comm` have what is Parameter::dealt. Null: everybody has everything.
+  // grid: the ranks with other parts of the model, each at this rank's place in its own `comm`, and the ranks
+  // of `comm` with the same Parameter::dealt parameters. Null: every rank has the complete model.
   ParameterStore(Ops& ops, Communicator& comm, const ZeroOptions& options, StatesOf states = no_states,
                  Homes homes = {}, const Grid* grid = nullptr);
   ParameterStore(Ops& ops, Communicator& comm, ZeroStage stage, StatesOf states = no_states)
       : ParameterStore(ops, comm, ZeroOptions{.stage = stage}, std::move(states)) {}
   ~ParameterStore();
 
-  // Building, once: units in the order of their use; then memory; then values.
-  // `transient`: as transient() of a store on NullOps was after the same steps.
-  // A unit that is apart is no step of a pass: what uses others of it asks for it if it needs it.
+  // Setup, once: add_unit in the order of use, then reserve, then load.
+  // transient: transient() of a store on NullOps after the same steps.
+  // apart: the unit is on demand, not in the expected order; its user acquires it when a token needs it
+  // (experts).
   int add_unit(std::string name, const std::vector<Parameter*>& parameters, bool apart = false);
   void reserve(TransientMemory transient = {});
   void load(const ReadParameter&);
 
-  // A step. begin_step clears the gradients; `last` marks its last micro-step. Between a backward pass that
-  // steps early and publish(), finish_early() steps what was not, and waits. own: the gradients of the ranks
-  // are not added up, for a step that does so in its own way.
+  // A step. begin_step clears the gradients. `last` marks the step's last micro-step. finish_early(), after a
+  // backward pass with early updates and before publish(), updates the remaining units and waits. own:
+  // gradients are not added up over ranks, for a step that does this itself.
   void begin_step(std::optional<EarlyStep> early = {}, bool own = false);
   void finish_early();
   bool steps_early() const { return homes_.host != nullptr && homes_.states != nullptr; }
@@ -174,79 +176,79 @@ class ParameterStore {
     last_micro_ = last;
     first_grads_ = true;
   }
-  // The units that a pass will use, in this order, some more than once: candidates for prefetching.
+  // Sets the order in which a pass will use units, some more than once: the candidates for prefetching.
   void expect(const std::vector<int>& units);
   bool expects() const { return !expected_.empty(); }
-  // Binds the unit's values (and gradients for a backward pass) until release().
+  // Binds the unit's values (and gradients, for a backward pass) until release().
   void acquire(int unit, bool backward);
   void release(int unit);
-  // Units apart: whether they pay for this parameter, which comes from other ranks or from elsewhere, or has
-  // a gradient that ranks add up; which of some are wanted by any rank that has them (mine: 1 or 0), for all
-  // of these acquire them in the same order (backward: in a backward pass too); and to have one gathered
-  // ahead.
+  // For on-demand units. comes_apart: whether such a unit is useful for parameter p, because p is gathered,
+  // fetched, or has a gradient that ranks add up. wanted_by_any: for several units, whether any rank that has
+  // the unit wants it (mine: 1 or 0), as all of these ranks must acquire it in the same order; backward: in a
+  // backward pass too. gather: starts to gather a unit ahead.
   bool comes_apart(const Parameter& p) const;
   std::vector<std::uint8_t> wanted_by_any(const std::vector<std::uint8_t>& mine, bool dealt,
                                           bool backward) const;
   void gather(int unit);
-  // How many like this one to gather ahead: from a file some, as it takes a while to begin.
+  // Number of on-demand units to gather ahead: several from a file, as reading takes a while to begin.
   std::int64_t apart_ahead(int unit) const {
     constexpr std::int64_t kMost = 16;
     const std::int64_t each = std::max<std::int64_t>(1, units_[static_cast<std::size_t>(unit)].elements);
     return homes_.params ? std::clamp<std::int64_t>(options_.prefetch / each, 1, kMost) : 1;
   }
-  // Of one that a backward pass does not want: whether it has to be acquired all the same, because of
-  // gradients that are complete with this pass. And when a pass is through with those of one size, of which
-  // it may have wanted any number: nothing is under way after it, so that memory is as it was planned.
+  // For on-demand units. completes: whether a unit that this backward pass does not use must still be
+  // acquired, because its gradients become complete. settle_apart: call after a pass's units of one size,
+  // however many it used. It waits for all pending work, so that memory is as planned.
   bool completes(int unit) const;
   void settle_apart();
-  // The gradients bound by acquire(unit, true) are done; `complete` when nothing more will come in this
-  // micro-step. Also of units apart that were not wanted, and so not acquired.
+  // Call when the gradients bound by acquire(unit, true) are computed. `complete`: no more will come in this
+  // micro-step. Call it also for on-demand units that were not acquired.
   void reduce(int unit, bool complete);
-  // After a step's last backward pass: what the first and the last stage of a pipeline both have.
+  // Call after a step's last backward pass. Adds up the parameters that both ends of a pipeline have.
   void add_up_ends();
-  // Global L2 norm, in f64, of the gradients of all that is updated in this step, counted from 1. Waits for
-  // the device. Where gradients are not added up: the root mean square of the norms that each rank's
+  // Global L2 norm, in f64, of the gradients of all parameters that step `step` (counted from 1) updates.
+  // Waits for the device. If gradients are not added up: the root mean square of the norms that each rank's
   // own gradient would have as the mean, which is at least the norm of the mean.
   double grad_norm(std::int64_t step = std::numeric_limits<std::int64_t>::max());
   void each_slice(const std::function<void(const Slice&)>& visit) {
     each_slice(options_.stage.states, {.changes = true, .grads = true}, visit);
   }
-  // What a step visits: one launch for each run of parameters that are updated alike, including the padding
-  // between them. Not one for a whole group: its parameters would have to be sorted by decay, and the
-  // gradient's norm, which is summed parameter by parameter in memory order, would have other bits. Padding
-  // is zero in masters and gradients, and a step on zeros leaves zeros.
+  // Visits the data that a step updates: one launch for each run of parameters with equal update rules,
+  // including the padding between them. Padding is zero in masters and gradients, and an update on zeros
+  // leaves zeros. A group is not one run: sorting its parameters by decay would change the bits of the
+  // gradient's norm, which is summed in memory order.
   void each_run(const std::function<void(const FlatRun&)>& visit);
-  // What a step visits after the runs, those that lie together at once: the parameters whose states want the
-  // whole gradient, which is gathered from what the ranks have made of it by then, or is each rank's own.
+  // Visits, after the runs, the parameters whose states want the complete gradient, a group at a time. The
+  // gradient is gathered from the ranks' results so far, or is each rank's own. squares: set
+  // WholeSlice::squares.
   void each_whole(bool squares, const std::function<void(std::span<const WholeSlice>)>& visit);
-  // What computes on the tensors of slices and runs: `usual`, which is the device's or goes around it, or the
-  // host's.
+  // Returns the Ops for the tensors of slices and runs: `usual` (the device's, or a wrapper) or the host's.
   Ops& stepping(Ops& usual) { return on_host_ ? *homes_.host : usual; }
-  // Makes the stepped masters visible: casts them to values, gathers those where others need them.
+  // Makes updated masters visible: casts them to values, and gathers values that other ranks need.
   void publish();
 
-  // What a checkpoint holds: masters, in f32, states, and the gradients that a delayed step is to take. Each
-  // rank saves its part, such that the parts of all ranks are everything once, and restores what it holds.
-  // Values of a slice pass through the host's memory by the pieces that `visit` gets.
+  // Tensors of checkpoints: masters, in f32, states, and the gradients that a delayed step will apply. Each
+  // rank saves its part, so that the parts of all ranks are everything once, and restores the tensors that it
+  // holds. A slice's tensors pass through host memory in the pieces that `visit` gets.
   void each_part(const std::function<void(const Slice&, HostPieces&)>& visit, bool gradients = false);
   void restore_masters(const ReadParameter& read);
-  void restore_gradients(const ReadParameter& read);  // those of the step before
+  void restore_gradients(const ReadParameter& read);  // gradients of the step before
   bool keeps_gradients() const { return options_.delayed; }
   // Writes the state's elements [first, first + y.numel()) to host memory `y`.
   using ReadState =
       std::function<void(const Parameter&, const StateSpec&, const Tensor& y, std::int64_t first)>;
   void restore_states(const ReadState& read);
-  // States that differ between ranks (StateSpec::apart), by pieces in the host's memory until the next;
-  // `first`: the piece's first element in what checkpoints hold, as in ReadState.
+  // Visits the states that differ between ranks (StateSpec::apart), in pieces of host memory that are valid
+  // until the next call. `first`: index, in the saved tensor, of the piece's first element, as in ReadState.
   void each_apart(const std::function<void(const Parameter&, const StateSpec&, const Tensor& host,
                                            std::int64_t first)>& visit);
   std::span<const StateSpec> states(const Parameter& p) const { return states_(p); }
 
   StoreMemory memory() const;
   Moved moved() const;           // so far
-  std::string moved_by() const;  // how, for people
+  std::string moved_by() const;  // the means of copying, for people
   TransientMemory transient() const;
-  std::int64_t most_live() const { return most_live_; }  // elements whole at once, so far
+  std::int64_t most_live() const { return most_live_; }  // most elements gathered at once so far
   Communicator& communicator() const { return comm_; }
   int units() const { return static_cast<int>(units_.size()); }
   bool trains(int unit) const;
@@ -255,74 +257,73 @@ class ParameterStore {
       for (const Group& g : u.groups)
         for (const Parameter* p : g.parameters) visit(*p);
   }
-  // Whether ranks need each other for every pass, to bring values together or because each has experts of its
-  // own, so that they have to make their passes together.
+  // Returns true if every pass needs all ranks, to gather values or because their experts differ. Ranks must
+  // then make their passes together.
   bool gathers() const {
     return comm_.size() > 1 && (options_.stage.params == Layout::sharded || experts_ != nullptr);
   }
 
  private:
   struct Away {              // a piece of a depot
-    Depot* depot = nullptr;  // null: the thing is in the device's memory
-    std::int64_t at = 0;     // bytes
+    Depot* depot = nullptr;  // null: the data is on the device
+    std::int64_t at = 0;     // offset in bytes
     explicit operator bool() const { return depot != nullptr; }
   };
-  struct Piece {  // of frozen values that live elsewhere: in the depot's file, or in the model's
-    std::int64_t first, count;  // bytes of what the rank holds
+  struct Piece {                // a piece of frozen, offloaded values: in the depot's file, or in the model's
+    std::int64_t first, count;  // bytes of this rank's data
     Away away;
-    bool stored, numbers;  // in the model's; not codes
+    bool stored, numbers;  // in the model's file; numbers, not codes
   };
-  // Parameters of a unit, one after another, which are alike in the first five, and trained ones in type.
+  // Consecutive parameters of a unit that have the same first five fields and, if trained, one dtype.
   struct Group {
     bool trained = false, persist = false, dealt = false, at_both_ends = false;
     ZeroStage stage{};
-    std::vector<StateSpec> specs;  // of each trained one
+    std::vector<StateSpec> specs;  // of each trained parameter
 
     std::vector<Parameter*> parameters;
     std::vector<std::int64_t> offsets;  // of each parameter, in elements
-    std::int64_t count = 0;             // elements, padding included: a multiple of the group of ranks
-    DType dtype = DType::f32;           // of the buffer; u8: bytes, whatever the parameters are
+    std::int64_t count = 0;             // elements with padding: a multiple of the number of sharding ranks
+    DType dtype = DType::f32;           // of the buffer; u8: bytes, whatever the parameters' types
 
-    // Elements of the buffer that a parameter takes.
+    // Returns the buffer elements that a parameter takes.
     std::int64_t size(const Parameter& p) const {
       return p.shape.numel() * size_of(p.dtype) / size_of(dtype);
     }
     std::int64_t bytes() const { return count * size_of(dtype); }  // a multiple of Arena::kAlign
-    bool comes = false;  // values are whole only while the unit is in use
+    bool comes = false;  // values are complete only while the unit is in use
     Buffer value_memory, master_memory, grad_memory;
     std::vector<Buffer> state_memory;
-    // (held elements); value as the params layout says, ... Empty where it lives elsewhere.
+    // (held elements); `value` in the params layout, `grad` in the grads layout, ... Empty if offloaded.
     Tensor value, master, grad;
-    std::vector<Tensor> states;  // whole ones: of one parameter after another
-    bool coded = false;          // may travel in codes: every parameter begins at a block of them
-    Buffer copy_memory;          // of this rank's part of a second copy of what is gathered,
-    Tensor copy;                 // which
-    bool copied = false;         // is there, and the values have not changed
-    Tensor whole_grad;           // (count), in a backward pass where gradients are sharded or live elsewhere
-    std::pair<Tensor, Tensor>
-        whole_value;  // of one that comes: what is gathered, and from what this rank has
+    std::vector<Tensor> states;  // whole ones: one parameter's after another
+    bool coded = false;          // may be sent in codes: every parameter begins at a block of codes
+    Buffer copy_memory;          // memory of `copy`
+    Tensor copy;                 // this rank's part of a second copy of the gathered values
+    bool copied = false;         // `copy` is set, and the values have not changed
+    Tensor whole_grad;           // (count), in a backward pass, if gradients are sharded or offloaded
+    std::pair<Tensor, Tensor> whole_value;  // if `comes`: the gathered values, and this rank's input
     Away value_away, master_away;
-    Away passing;       // of narrower values on the device whose masters the host steps in place
-    Away grad_away[2];  // of this step, and where steps are delayed of that before: at ParameterStore::made_
+    Away passing;       // narrower values on the device, whose masters the host updates in place
+    Away grad_away[2];  // [made_]: this step's; the other: a delayed step's
     std::vector<Away> states_away;
-    std::vector<Piece> pieces;  // in place of value_away, where it is frozen; padding is in none
+    std::vector<Piece> pieces;  // replaces value_away if frozen; padding is in no piece
     bool elsewhere() const { return value_away || master_away || grad_away[0]; }
-    std::int64_t first_norm = 0;  // of the squares' sums of its slices, where gradients live elsewhere
+    std::int64_t first_norm = 0;  // index in norm_memory_ of its parameters' sums of squares, from 1
   };
   struct Unit {
     std::string name;
     std::vector<Group> groups;  // none is empty
-    std::int64_t elements = 0;  // of parameters that are sharded
+    std::int64_t elements = 0;  // of sharded or offloaded parameters
     bool apart = false;
-    int uses = 0;                 // by acquire()
-    std::byte* values = nullptr;  // of the sharded groups, whole; null: not there and not on the way
-    std::byte* grads = nullptr;   // of the trained groups, whole
-    std::byte* codes = nullptr;   // of values that arrive
+    int uses = 0;                 // number of acquire() calls without release()
+    std::byte* values = nullptr;  // of the groups that come, gathered; null: not there and not on the way
+    std::byte* grads = nullptr;   // of the trained groups, complete
+    std::byte* codes = nullptr;   // of values being received
     std::optional<Communicator::Ticket> arriving;
     std::optional<Depot::Ticket> fetched;
-    bool has_grads[2] = {};  // in their depot, as Group::grad_away
-    Depot::Ticket put = 0;   // of this step's
-    bool stepped = false;    // early, in this step
+    bool has_grads[2] = {};  // offloaded, indexed like Group::grad_away
+    Depot::Ticket put = 0;   // of this step's gradients
+    bool stepped = false;    // updated early in this step
   };
   struct Range {
     std::int64_t first, count;
@@ -332,41 +333,41 @@ class ParameterStore {
     Depot::Ticket ticket;
   };
   struct Access {
-    bool changes = false;   // masters and states, which then go home, and are cast to values
-    bool grads = false;     // are wanted
-    bool previous = false;  // of the step before
+    bool changes = false;   // changes masters and states: write them back and cast them to values
+    bool grads = false;     // gradients are needed
+    bool previous = false;  // the gradients of the step before
   };
-  // A part of what this rank steps, on the device.
+  // A part of the data that this rank updates, on the device.
   struct Window {
     Unit* unit;
     Group* group;
-    Range range;  // of the group's elements
+    Range range;  // in elements of the group
     FlatSlice here{};
-    Tensor value{};                       // where values live elsewhere and are not their own masters
-    std::vector<std::byte*> taken{};      // from windows_
-    std::vector<Move> coming{}, going{};  // under way
+    Tensor value{};                       // if values are offloaded and are not their own masters
+    std::vector<std::byte*> taken{};      // memory from windows_
+    std::vector<Move> coming{}, going{};  // pending copies
   };
   struct CodedSums;
-  struct Leaving {  // a unit's gradients, on their way to the depot
+  struct Leaving {  // a unit's gradients being offloaded
     Depot::Ticket ticket;
     std::byte* grads;
   };
-  struct Reduction {  // that was started
+  struct Reduction {  // a reduction that was started
     Unit* unit;
     Communicator::Ticket ticket;
-    std::byte* grads;  // whole ones, to be added to what this rank holds; null: nothing is left to do
-    bool across;       // and then to be added up over the groups of ranks
+    std::byte* grads;  // complete ones, to be added to this rank's; null: nothing is left to do
+    bool across;       // then add up over the groups of ranks
     bool last;         // of the step
-    std::shared_ptr<CodedSums> coded = {};  // of the groups whose gradients travel in codes
-    bool second = false;                    // of their hops
+    std::shared_ptr<CodedSums> coded = {};  // of the groups whose gradients are sent in codes
+    bool second = false;                    // second hop
   };
 
   Communicator& ranks_of(bool dealt) const { return dealt && experts_ ? *experts_ : shards_; }
-  // Starts work on a unit's groups, those whose ranks are the same together; the last ticket.
+  // Starts work on a unit's groups, together for groups with the same ranks. Returns the last ticket.
   Communicator::Ticket start(const Unit&, const std::function<void(Communicator&, const Group&)>& each) const;
-  Range held(const Group&, Layout) const;  // what this rank has of a group in a layout
+  Range held(const Group&, Layout) const;  // this rank's part of a group in a layout
   Range stepped(const Group& g) const { return held(g, g.stage.states); }
-  // The part that `layout` gives this rank of what it steps.
+  // Visits the part of the updated data that `layout` gives this rank.
   void each_slice(Layout layout, Access, const std::function<void(const Slice&)>&);
   void each_window(Layout layout, Access, const std::function<void(const Window&)>&);
   void pass(std::vector<Window>, Access, const std::function<void(const Window&)>&);
@@ -383,7 +384,7 @@ class ParameterStore {
   Tensor take_window(Window&, std::int64_t count, DType);
   std::byte* in_place(const Away&, std::int64_t at) const;
   Depot& mover(const Away&) const;
-  // Elements [from, to) of a group, which are in the window; without states that are whole.
+  // Elements [from, to) of a group, which must be in the window; leaves whole states empty.
   static FlatSlice flat_slice(const Window&, std::int64_t from, std::int64_t to);
   bool persists(const Parameter& p) const { return p.shape.numel() <= options_.persist; }
   Group& group_for(Unit&, const Parameter&);
@@ -391,7 +392,7 @@ class ParameterStore {
   void reserve_trained(Group&);
   void read(const Group&, Tensor held, Range, const ReadParameter&);
   static void read_to_host(const Group&, Tensor host, Range, const ReadParameter&);
-  // `held` of a group into a depot, in elements of `dtype`.
+  // Copies a group's `held` range into a depot, in elements of `dtype`.
   static void load_away(const Group&, const Away& to, Range held, DType dtype, const ReadParameter&);
   void reserve_frozen(Group&);
   void load_frozen(const Group&, const ReadParameter&);
@@ -403,31 +404,31 @@ class ParameterStore {
   bool goes_coded(const Parameter&) const;
   bool codes_values(const Group& g) const { return g.coded && options_.coded_values; }
   bool codes_grads(const Group& g) const { return g.coded && g.trained && options_.coded_grads; }
-  std::int64_t wire_bytes(const Group&) const;           // of what all ranks send of its values
-  void forget_copies();                                  // of values that change
-  std::shared_ptr<CodedSums> encode_grads(const Unit&);  // null: none of them travel in codes
+  std::int64_t wire_bytes(const Group&) const;           // bytes of its values that all ranks send together
+  void forget_copies();                                  // of trained values
+  std::shared_ptr<CodedSums> encode_grads(const Unit&);  // null: no group's gradients are sent in codes
   Communicator::Ticket start_hop(const Unit&, const std::shared_ptr<CodedSums>&, bool second);
   void finish_coded(const Reduction&);
-  void advance();  // every reduction to what it waits for next
+  void advance();  // moves every reduction to its next wait
   void gather_ahead();
   void take_grads(Unit&);
-  void start_sum(Unit&);                            // of gradients that every rank has whole
-  void add_up_parts(const Unit&, bool last) const;  // of Parameter::summed
+  void start_sum(Unit&);                            // of gradients that every rank has complete
+  void add_up_parts(const Unit&, bool last) const;  // adds up Parameter::summed gradients
   void reduce_whole(Communicator&, const Group&, bool last) const;
   void finish(const Reduction&);
   void send_home(const Reduction&);
   void add_from_home(const Group&, Tensor own);
-  void sum_squares(const Group&);            // of its slices, while the gradients are here
-  double sum_of_squares(std::int64_t step);  // of all of them
+  void sum_squares(const Group&);            // of the group's gradients, before they are offloaded
+  double sum_of_squares(std::int64_t step);  // of all slices
   std::int64_t whole_elements(const Group&, const StateSpec&, std::size_t before) const;
   Tensor whole_state(const Group&, std::size_t state, std::size_t parameter) const;
   void visit_whole(
       const std::function<void(const Parameter&, const StateSpec&, const Tensor& here, std::int64_t first)>&);
   void add_whole_states(const Group&, std::size_t parameter, FlatSlice& to) const;
-  std::vector<double> squares_of_masters();  // by Group::first_norm
+  std::vector<double> squares_of_masters();  // indexed like Group::first_norm
   Tensor gather_gradient(const Group&, std::byte*& taken);
-  void settle();        // all reductions
-  void settle_homes();  // gradients that are leaving
+  void settle();        // finishes all reductions
+  void settle_homes();  // waits for gradients being offloaded
   Unit& unit(int u) { return units_[static_cast<std::size_t>(u)]; }
   template <class Visit>
   void each_group(const Visit& visit) {
@@ -437,38 +438,38 @@ class ParameterStore {
 
   Ops& ops_;
   Communicator& comm_;
-  // Ranks with other parts of the model, those of `comm` with the same experts; null: none, all of `comm`.
+  // Ranks with other parts of the model, or null; experts_: ranks of `comm` with the same experts, null: all.
   Communicator *const tensor_, *const pipeline_, *const experts_, *const ends_;
   ZeroOptions options_;
   StatesOf states_;
-  // The ranks that share everything out, and those that hold the same; null: all, and none.
+  // The ranks that shard everything among them, and the ranks that hold the same pieces. Null: all, and none.
   std::unique_ptr<Communicator> group_, across_;
   Communicator& shards_;
-  // Within group_: groups of `options.near` ranks, and the ranks at the same place in each; null: all, and
+  // Groups of `options.near` ranks within group_, and the ranks at the same place in each. Null: all, and
   // none.
   std::unique_ptr<Communicator> near_, far_;
   std::vector<Unit> units_;
   Homes homes_;
-  const bool on_host_;  // what lives in homes_.states is stepped there, and not on the device
+  const bool on_host_;  // the host, not the device, updates the data in homes_.states
   Buffer norm_memory_;
-  std::int64_t norms_ = 0;                        // sums in norm_memory_, behind the total
-  std::optional<Heap> values_, grads_, windows_;  // what is whole only for a while
+  std::int64_t norms_ = 0;                        // sums in norm_memory_, after the total
+  std::optional<Heap> values_, grads_, windows_;  // memory of gathered data
   std::deque<Leaving> leaving_;
   std::deque<int> expected_;
   std::deque<Reduction> reductions_;
-  std::int64_t live_ = 0, ahead_ = 0, most_live_ = 0;  // elements: whole, of them not used yet
+  std::int64_t live_ = 0, ahead_ = 0, most_live_ = 0;  // elements: gathered, gathered ahead, most gathered
   int units_ahead_ = 0;
-  bool last_micro_ = true, first_grads_ = true;  // of a micro-step
-  bool own_ = false;                             // gradients of this step are not added up
-  int made_ = 0;                                 // which of the two gradients is made in this step
+  bool last_micro_ = true, first_grads_ = true;  // state of a micro-step
+  bool own_ = false;                             // this step's gradients are not added up
+  int made_ = 0;                                 // index of this step's gradients among the two
   std::optional<EarlyStep> early_;
-  Depot::Ticket last_put_ = 0;       // of gradients
-  Depot::Ticket rising_ = 0;         // the last of the stepped values that go to the device
-  std::int64_t uploaded_ = 0;        // bytes of them that no depot moved
-  std::optional<WorkQueue> beside_;  // what steps early; last: it uses the others
+  Depot::Ticket last_put_ = 0;       // ticket of the last gradients put
+  Depot::Ticket rising_ = 0;         // the last upload of updated values to the device
+  std::int64_t uploaded_ = 0;        // uploaded bytes that no depot copied
+  std::optional<WorkQueue> beside_;  // runs early updates; last member: it uses the others
 };
 
-// Holds the unit's values while it lives.
+// Keeps the unit acquired while it exists.
 class Use {
  public:
   Use(ParameterStore& store, int unit, bool backward) : store_(store), unit_(unit) {

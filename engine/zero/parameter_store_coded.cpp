@@ -1,5 +1,5 @@
-// What a ParameterStore does to send less (ZeRO++, Wang et al. 2023, arXiv 2306.10209): values in 8 bits
-// (qwZ), a second copy of them near by (hpZ), and gradients in 4 bits (qgZ).
+// The parts of a ParameterStore that reduce traffic (ZeRO++, Wang et al. 2023, arXiv 2306.10209): values in 8
+// bits (qwZ), a second copy of values within a group (hpZ), and gradients in 4 bits (qgZ).
 #include "engine/ops/ops.h"
 #include "engine/ranks/coded.h"
 #include "engine/zero/parameter_store.h"
@@ -10,7 +10,8 @@ struct ParameterStore::CodedSums {
   std::vector<std::pair<const Group*, CodedSum>> all;
 };
 
-// Parts of 4-bit weights are coded already, and vectors are short and look wrong soon.
+// Returns whether a parameter is sent in codes. Parts of 4-bit weights are coded already. Vectors are short
+// and sensitive to errors.
 bool ParameterStore::goes_coded(const Parameter& p) const {
   const bool numbers = p.dtype == DType::f32 || p.dtype == DType::bf16 || p.dtype == DType::f16;
   return (options_.coded_values || (options_.coded_grads && p.trainable)) && shards_.size() > 1 &&
@@ -21,7 +22,7 @@ std::int64_t ParameterStore::wire_bytes(const Group& g) const {
   return codes_values(g) ? shards_.size() * coded_bytes(g.count / shards_.size(), kValueBits) : g.bytes();
 }
 
-// What has arrived: this rank's part of the second copy, and values out of codes.
+// Takes values that have arrived: saves this rank's part of the second copy, and decodes codes.
 void ParameterStore::land(Unit& u) {
   std::byte* at = u.values;
   for (Group& g : u.groups) {

@@ -1,5 +1,5 @@
-// How a ParameterStore steps a unit while the others' backward pass goes on. Nothing reads a unit's values
-// again in a step whose last gradients of it are complete, so that they may change from then on.
+// The update of a unit during the backward pass of the others. Once a step's last gradients of a unit are
+// complete, nothing reads its values again in that step, so they may change.
 #include "engine/zero/parameter_store.h"
 
 namespace ft {

@@ -1,12 +1,13 @@
-// Values that live elsewhere and do not change: copies in a depot or, where a model's file has the very
-// bytes, read from there.
+// Offloaded values that do not change: copies in a depot or, if a model file has exactly these bytes, reads
+// from that file.
 #include <algorithm>
 
 #include "engine/zero/parameter_store.h"
 
 namespace ft {
 
-// A parameter that no file holds joins the piece before it if that is one of copies, padding included.
+// Cuts this rank's part of a group into pieces. Consecutive parameters that no file holds form one piece,
+// with the padding between them.
 void ParameterStore::reserve_frozen(Group& g) {
   const Range mine = held(g, g.stage.params);
   for (std::size_t i = 0; i < g.parameters.size(); ++i) {
@@ -36,7 +37,8 @@ std::optional<Depot::Ticket> ParameterStore::fetch_values(const Group& g, Tensor
   return last;
 }
 
-// What is not copied is read once all the same, where it is numbers: NaN and Inf are refused, as ever.
+// Reads the frozen values. Values that stay in the model's file are read too, without being copied, so that
+// NaN and Inf are refused; codes are not.
 void ParameterStore::load_frozen(const Group& g, const ReadParameter& source) {
   constexpr std::int64_t kPart = std::int64_t{4} << 20;
   std::vector<std::byte> part;

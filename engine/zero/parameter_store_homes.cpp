@@ -1,5 +1,6 @@
-// What a ParameterStore does with what lives elsewhere: gradients go home when they are complete, and what a
-// step changes passes through the device a window at a time. Resident groups are one window each.
+// Offloaded data of a ParameterStore: gradients are put in their depot when they are complete, and data that
+// an update changes passes through the device a window at a time. Groups that are not offloaded are one
+// window each.
 #include <algorithm>
 
 #include "engine/ops/ops.h"
@@ -7,8 +8,9 @@
 
 namespace ft {
 
-// A micro-step's gradients join those before them: replicated ones have been fetched before they were added
-// to; of sharded ones this rank's piece is added here.
+// Offloads a unit's gradients, including earlier micro-steps'. Before the backward pass added to replicated
+// gradients, take_grads() fetched the earlier ones; to this rank's piece of sharded gradients they are added
+// here.
 void ParameterStore::send_home(const Reduction& r) {
   Unit& u = *r.unit;
   Depot::Ticket ticket = 0;
@@ -45,8 +47,8 @@ void ParameterStore::settle_homes() {
   }
 }
 
-// In the order, and slice by slice, as grad_norm() does it with gradients in memory, so that the norm has the
-// same bits; but now, while they are here.
+// Sums the squares of a group's gradients before they are offloaded, in the order and slices that grad_norm()
+// uses for gradients in memory, so that the norm has the same bits.
 void ParameterStore::sum_squares(const Group& g) {
   const Range mine = held(g, Layout::sharded);
   const Tensor sums(norm_memory_.get(), DType::f64, {1 + norms_});
@@ -74,7 +76,7 @@ double ParameterStore::sum_of_squares(std::int64_t step) {
   return total;
 }
 
-// Elements: blocks of a depot, and whole blocks of states, whatever their type.
+// Returns elements: a multiple of a depot's block in any type, and of the states' blocks.
 std::int64_t ParameterStore::window_of(const Group& g) const {
   return round_up(options_.window, Depot::kBlock * common_block(g.specs));
 }
@@ -89,7 +91,7 @@ void ParameterStore::add_windows(Unit& u, Layout layout, std::vector<Window>& to
   }
 }
 
-// Where what is stepped lies for good, for who steps it; null: it has to be brought.
+// Returns the permanent address of data for the processor that updates it; null: it must be fetched.
 std::byte* ParameterStore::in_place(const Away& away, std::int64_t at) const {
   const bool for_host = on_host_ || ops_.device().kind == Device::Kind::cpu;
   return for_host ? away.depot->in_place(at) : nullptr;
@@ -104,8 +106,9 @@ Tensor ParameterStore::take_window(Window& w, std::int64_t count, DType dtype) {
   return {w.taken.back(), dtype, {count}};
 }
 
-// The host waits until the device has made this step's gradients: it no longer reads the values then, and
-// those of the step before have come long ago.
+// Fetches a window's data. If the host updates, it first waits until the device has put this step's
+// gradients. The device then no longer reads the values, and the gradients of the step before have arrived
+// too.
 void ParameterStore::bring(Window& w, Access access) {
   if (access.grads && on_host_) homes_.states->land(w.unit->has_grads[made_] ? w.unit->put : last_put_);
   const Group& g = *w.group;
@@ -140,7 +143,7 @@ void ParameterStore::bring(Window& w, Access access) {
   w.value = here ? Tensor(here, g.dtype, {count}) : take_window(w, count, g.dtype);
 }
 
-// What has been changed; and the values that follow from it.
+// Writes a window's changed data back, with the values that follow from it.
 void ParameterStore::leave(Window& w) {
   const Group& g = *w.group;
   const std::int64_t first = w.range.first - stepped(g).first;
@@ -159,7 +162,7 @@ void ParameterStore::leave(Window& w) {
   if (on_host_ && !g.value_away) leave_for_device(w);
 }
 
-// Values that the device holds, after their masters have been stepped on the host.
+// Uploads values that the device holds, after the host has updated their masters.
 void ParameterStore::leave_for_device(Window& w) {
   const Group& g = *w.group;
   const Tensor to = g.value.elements(w.range.first - held(g, g.stage.params).first, w.range.count);
@@ -192,7 +195,7 @@ void ParameterStore::each_window(Layout layout, Access access,
   pass(std::move(all), access, visit);
 }
 
-// While one is visited the last leaves and the next come.
+// Visits windows one after another. Meanwhile the last window is written back and the next are fetched.
 void ParameterStore::pass(std::vector<Window> all, Access access,
                           const std::function<void(const Window&)>& visit) {
   const auto ahead = static_cast<std::size_t>(std::max(1, options_.windows - 2));

@@ -1,4 +1,4 @@
-// The parts of a ParameterStore that checkpoints and results hold, out of what the ranks have, and back.
+// Saving and restoring: the parts of a ParameterStore that checkpoints and results hold.
 #include <algorithm>
 
 #include "engine/core/divide.h"
@@ -7,7 +7,8 @@
 
 namespace ft {
 
-// Ranks of several groups hold the same piece: each saves a part of it, of whole blocks.
+// Ranks at the same place of several groups hold the same piece: each saves a part of the piece, in complete
+// blocks.
 void ParameterStore::each_part(const std::function<void(const Slice&, HostPieces&)>& visit, bool gradients) {
   const std::int64_t parts = across_ ? across_->size() : 1, part = across_ ? across_->rank() : 0;
   HostPieces pieces(stepping(ops_));
@@ -24,7 +25,7 @@ void ParameterStore::each_part(const std::function<void(const Slice&, HostPieces
     for (std::size_t k = 0; k < specs.size(); ++k)
       if (!specs[k].whole())
         own.states.push_back(s.states[k].elements(from / specs[k].block, specs[k].elements(count)));
-      else  // saved by who has the parameter's first element
+      else  // saved by the rank with the parameter's first element
         own.states.push_back(own.first == 0 && !specs[k].apart() ? s.states[k] : Tensor{});
     visit(own, pieces);
   });
@@ -50,7 +51,7 @@ void ParameterStore::restore_states(const ReadState& read) {
   visit_whole(restore);
 }
 
-// Those of parameters of which this rank steps nothing, too.
+// Also visits parameters that this rank does not update.
 void ParameterStore::visit_whole(const std::function<void(const Parameter&, const StateSpec&,
                                                           const Tensor& here, std::int64_t first)>& visit) {
   each_group([&](const Group& g) {

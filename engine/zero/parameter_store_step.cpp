@@ -1,6 +1,5 @@
-// What a ParameterStore does in a step: gathers values, ahead of their use where it may, and reduces
-// gradients while the next unit is computed. Everything is started in the order of the program, which all
-// ranks run alike.
+// The steps of a ParameterStore: gathers values, ahead of their use if possible, and reduces gradients while
+// the next unit is computed. Everything is started in program order, which is the same on all ranks.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -33,7 +32,7 @@ void ParameterStore::expect(const std::vector<int>& units) {
 
 Communicator::Ticket ParameterStore::start(
     const Unit& u, const std::function<void(Communicator&, const Group&)>& each) const {
-  const bool whole = options_.stage.states == Layout::replicated;  // in all groups of ranks alike
+  const bool whole = options_.stage.states == Layout::replicated;  // then all_reduce over all groups at once
   Communicator::Ticket last = 0;
   for (const bool dealt : {false, true}) {
     Communicator& ranks = whole && !dealt ? comm_ : ranks_of(dealt);
@@ -48,8 +47,8 @@ Communicator::Ticket ParameterStore::start(
   return last;
 }
 
-// What lives elsewhere is fetched into this rank's piece of the whole, and gathered from there. Where there
-// is a second copy, the ranks near by have all between them.
+// Gathers a unit's values. Offloaded values are first fetched into this rank's piece of the gathered tensor.
+// If there is a second copy, the group near_ gathers from that.
 void ParameterStore::start_gather(Unit& u) {
   std::int64_t bytes = 0, codes = 0;
   bool near = false;
@@ -95,8 +94,8 @@ void ParameterStore::start_gather(Unit& u) {
   most_live_ = std::max(most_live_, live_);
 }
 
-// DeepSpeed's rule (stage3_prefetch_bucket_size): while less than that is on its way. A unit that is in use
-// is gathered again only after it.
+// Prefetches by DeepSpeed's rule (stage3_prefetch_bucket_size): while fewer elements than that are in flight.
+// A unit that is in use is gathered again only after its release.
 void ParameterStore::gather_ahead() {
   if (!options_.overlap) return;
   for (const int next : expected_) {
@@ -137,14 +136,16 @@ void ParameterStore::acquire(int index, bool backward) {
   if (backward && grads_ && trains(index)) take_grads(u);
 }
 
-// Trained ones under every stage alike: the gradient's norm is added up unit by unit.
+// Returns the same for trained parameters under every stage, because the gradient's norm is added up unit by
+// unit.
 bool ParameterStore::comes_apart(const Parameter& p) const {
   const bool several = ranks_of(p.dealt).size() > 1;
   if (persists(p)) return false;
   return p.trainable ? several : homes_.params || (several && options_.stage.params == Layout::sharded);
 }
 
-// What is whole in memory needs no other rank. In a plan nobody answers, and all are wanted.
+// Values and gradients that every rank has in memory need no other rank. In a plan no rank answers: all units
+// are wanted.
 std::vector<std::uint8_t> ParameterStore::wanted_by_any(const std::vector<std::uint8_t>& mine, bool dealt,
                                                         bool backward) const {
   Communicator& ranks = ranks_of(dealt);
@@ -162,7 +163,7 @@ void ParameterStore::gather(int index) {
   if (options_.overlap && u.elements > 0 && u.uses == 0 && !u.values) start_gather(u);
 }
 
-// What has gone home is added up, and its squares are, when it is fetched for the last time.
+// Offloaded gradients become complete, and their squares are summed, in their last reduction.
 bool ParameterStore::completes(int index) const {
   return homes_.states && last_micro_ && units_[static_cast<std::size_t>(index)].has_grads[made_];
 }
@@ -175,11 +176,12 @@ void ParameterStore::settle_apart() {
 void ParameterStore::take_grads(Unit& u) {
   require(u.grads == nullptr, "gradients of a unit that is in a backward pass already");
   const auto same = [&](const Reduction& r) { return r.unit == &u; };
-  // What the micro-step before left is given back first, so that each finds the same heap, as the plan did.
+  // Give back the memory of the last micro-step's gradients first, so that each micro-step finds the same
+  // heap, as in the plan.
   if (first_grads_ || std::any_of(reductions_.begin(), reductions_.end(), same)) settle();
   if (first_grads_) settle_homes();
   first_grads_ = false;
-  std::int64_t count = 0;  // each group's is a multiple of Arena::kAlign bytes
+  std::int64_t count = 0;  // the count of each group is a multiple of Arena::kAlign bytes
   for (const Group& g : u.groups) count += g.trained ? g.count : 0;
   u.grads = grads_->take(count * size_of(DType::f32));
   const bool goes_on = u.has_grads[made_] && options_.stage.grads == Layout::replicated;
@@ -218,7 +220,7 @@ void ParameterStore::reduce(int index, bool complete) {
     require(u.apart, "gradients of a unit that is in no backward pass");
     if (last && across_) reductions_.push_back({&u, 0, nullptr, true, true});
   } else {
-    // Whole gradients of one unit may wait, and another's be on their way home, while a third's are made.
+    // Gradients of three units may be in memory: waiting, being offloaded, being computed.
     settle_homes();
     advance();
     auto ticket = start(u, [this, last](Communicator& c, const Group& g) { reduce_whole(c, g, last); });
@@ -231,7 +233,8 @@ void ParameterStore::reduce(int index, bool complete) {
   ops_.phases().turn_to(before);
 }
 
-// When those of all ranks are about to be added up.
+// Adds up, over the tensor group, the gradients that each rank has a part of. Called just before the sum over
+// all ranks.
 void ParameterStore::add_up_parts(const Unit& u, bool last) const {
   if (tensor_) tensor_->enter(u.name);
   for (const Group& g : u.groups)
@@ -239,8 +242,8 @@ void ParameterStore::add_up_parts(const Unit& u, bool last) const {
       if (p->summed && g.trained && (last || g.stage.grads == Layout::sharded)) tensor_->all_reduce(p->grad);
 }
 
-// Gradients that lie together for a while. Those of every rank are added up when they are complete where they
-// are replicated, else in every micro-step.
+// Reduces gradients in temporary memory: replicated ones when they are complete, sharded ones in every
+// micro-step.
 void ParameterStore::reduce_whole(Communicator& c, const Group& g, bool last) const {
   if (!g.trained || codes_grads(g) || (g.stage.grads == Layout::replicated && !last)) return;
   const Range mine = stepped(g);
@@ -300,7 +303,7 @@ void ParameterStore::advance() {
   });
 }
 
-// Both have it in the same pieces.
+// Both ends hold the table in the same pieces.
 void ParameterStore::add_up_ends() {
   if (!ends_) return;
   settle();
@@ -313,8 +316,8 @@ void ParameterStore::add_up_ends() {
     }
 }
 
-// Every rank sums its part, in every layout, so that the norm, and what is clipped by it, has the same bits
-// in all of them.
+// Each rank sums the squares of its part, in every layout, so that the norm, and the clipped gradients, have
+// the same bits in all layouts.
 double ParameterStore::grad_norm(std::int64_t step) {
   Tensor total(norm_memory_.get(), DType::f64, {1});
   double squares = homes_.states ? sum_of_squares(step) : 0;

@@ -1,5 +1,4 @@
-// What a ParameterStore does for steps that look at a parameter as a whole: states that every rank has, and
-// gradients that are brought together.
+// Support of updates that need a complete parameter: states that every rank has, and gathered gradients.
 #include <algorithm>
 
 #include "engine/core/divide.h"
@@ -8,7 +7,7 @@
 
 namespace ft {
 
-// A whole state's elements for the parameters before this one.
+// Returns the elements of a whole state of the first `before` parameters.
 std::int64_t ParameterStore::whole_elements(const Group& g, const StateSpec& s, std::size_t before) const {
   std::int64_t count = 0;
   for (std::size_t i = 0; i < before; ++i) {
@@ -31,7 +30,8 @@ void ParameterStore::add_whole_states(const Group& g, std::size_t parameter, Fla
     if (g.specs[k].whole()) to.states[k] = whole_state(g, k, parameter);
 }
 
-// As in grad_norm() every rank sums its part in every layout.
+// Returns the sum of squares of each parameter's master. Each rank sums its part in every layout, as in
+// grad_norm().
 std::vector<double> ParameterStore::squares_of_masters() {
   std::vector<double> squares(static_cast<std::size_t>(1 + norms_));
   const Tensor sums(norm_memory_.get(), DType::f64, {1 + norms_});
@@ -52,7 +52,7 @@ std::vector<double> ParameterStore::squares_of_masters() {
   return squares;
 }
 
-// All of a group's gradients; `taken`, if anything, is to be given back.
+// Returns all of a group's gradients. The caller must give `taken` back if it is set.
 Tensor ParameterStore::gather_gradient(const Group& g, std::byte*& taken) {
   const Range mine = stepped(g);
   if (own_ || g.stage.states == Layout::replicated) return g.grad;

@@ -1,5 +1,5 @@
-// A world of many ranks for the planner: it has the size of the run's, and this rank sends and receives
-// nothing, but counts what it would send. For NullOps, which compute nothing either.
+// A communicator of many ranks for the planner: it has the run's size and counts the bytes that this rank
+// would send, but sends and receives nothing. For NullOps, which compute nothing either.
 #pragma once
 #include <algorithm>
 
@@ -9,7 +9,7 @@ namespace ft {
 
 class PlannedCommunicator final : public Communicator {
  public:
-  // wire: the type in which sums of f32 travel.
+  // wire: the type in which f32 sums are sent.
   PlannedCommunicator(int size, std::int64_t memory, DType wire = DType::f32, int rank = 0)
       : size_(size), rank_(rank), memory_(memory), wire_(wire) {}
   int rank() const override { return rank_; }
@@ -18,7 +18,7 @@ class PlannedCommunicator final : public Communicator {
   void reduce_scatter(Tensor mine, Tensor all) override {
     *sent_ += (all.numel() - mine.numel()) * sum_size(all);
   }
-  void all_reduce(Tensor x) override {  // its part to everybody, everybody's part of its own to them
+  void all_reduce(Tensor x) override {  // sends its part to all ranks, and each rank's part to that rank
     const std::int64_t own = x.numel() * (rank_ + 1) / size_ - x.numel() * rank_ / size_;
     *sent_ += (x.numel() - own + own * (size_ - 1)) * sum_size(x);
   }
@@ -51,7 +51,7 @@ class PlannedCommunicator final : public Communicator {
   int size_, rank_;
   std::int64_t memory_;
   DType wire_;
-  std::shared_ptr<std::int64_t> sent_ = std::make_shared<std::int64_t>(0);  // shared with those split off
+  std::shared_ptr<std::int64_t> sent_ = std::make_shared<std::int64_t>(0);  // shared with split-off ones
 };
 
 }  // namespace ft

@@ -9,7 +9,8 @@
 namespace ft {
 namespace {
 
-// A message: a scale for each parameter, then its bits of one rank's share.
+// Messages of all ranks. A message holds a scale for each parameter, then the bits of one rank's share of
+// each.
 struct Messages {
   Messages(Tensor memory, std::span<const SignSum> all, int n) : ranks(n), data(memory) {
     std::int64_t at = std::ssize(all) * size_of(DType::f32);
@@ -24,7 +25,7 @@ struct Messages {
     return round_up(bytes, size_of(DType::f32));
   }
   std::int64_t each() const { return data.numel() / ranks; }
-  // A parameter's scales, and its bits, in the messages of `rows` ranks from `first` on.
+  // The scales, and the bits, of a parameter in the messages of `rows` ranks, beginning with rank `first`.
   Tensor scales(std::size_t parameter, int first, int rows) const {
     return {data.data + first * each() + static_cast<std::int64_t>(parameter) * size_of(DType::f32),
             DType::f32,
@@ -40,7 +41,7 @@ struct Messages {
   std::vector<std::int64_t> bits_at;
 };
 
-// squares (f64, one for each) = the sums of the squares of what part_of gives.
+// squares (f64, one for each SignSum) = the sums of squares of the member `of`.
 void sum_squares(Ops& ops, Tensor squares, std::span<const SignSum> all, Tensor SignSum::*of) {
   const std::vector<double> zeros(all.size());
   ops.upload(squares, zeros.data());

@@ -1,5 +1,5 @@
-// What an optimizer keeps beside what it trains. It is declared, so that the store allocates, shards, saves
-// and restores it without knowing the optimizer.
+// Declaration of the states that an optimizer keeps beside the trained parameters, so that the store
+// allocates, shards, saves and restores them without knowing the optimizer.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -12,13 +12,14 @@
 
 namespace ft {
 
-// What a state has an element for: blocks of elements; or, of a parameter (..., rows, columns), its rows, its
-// columns, or all of its elements, whole on every rank; or, for sums of signs (sign_sum.h), all of its
-// elements, on every rank others, or on every rank its share of them.
+// The elements of a parameter that one element of a state belongs to. blocks: a block of elements. rows,
+// columns: a row or column of a parameter (..., rows, columns); the state is complete on every rank. whole:
+// one element; complete on every rank. own and shares are for sums of signs (sign_sum.h). own: one element,
+// with different values on every rank. shares: one element; each rank keeps its share of them.
 enum class Kept : std::uint8_t { blocks, rows, columns, whole, own, shares };
 
-// Each of some ranks has the same number of a parameter's n elements in a row, in whole bytes of signs; the
-// last ranks may have fewer, or none.
+// A rank's share of a parameter's n elements. Shares are consecutive and equal, a multiple of 8 (whole bytes
+// of signs); the last ranks may have fewer elements, or none.
 struct Share {
   std::int64_t first, count;
   static constexpr std::int64_t most(std::int64_t n, std::int64_t ranks) {
@@ -30,22 +31,22 @@ struct Share {
   }
 };
 
-// One array for each parameter; it begins as zeros. One of its elements stands for `block` consecutive
+// Declares an array for each parameter, initially zeros. An array element stands for `block` consecutive
 // elements of the parameter, counted from the parameter's first: block 1 is a running mean, block 256 the
-// absmax that bitsandbytes keeps for its 8-bit states. Ranks are never cut apart within a block, so their
-// number changes no result.
+// absmax of bitsandbytes' 8-bit states. No block is split between ranks, so the number of ranks does not
+// change results.
 struct StateSpec {
   std::string_view name;  // checkpoints call the array PARAMETER.NAME
   DType dtype = DType::f32;
   std::int64_t block = 1;
   Kept kept = Kept::blocks;
-  bool whole_gradient = false;  // the step needs the parameter's whole gradient, whoever steps which part
+  bool whole_gradient = false;  // the update needs the parameter's complete gradient on every rank
 
-  bool whole() const { return kept != Kept::blocks; }                       // is not cut as the parameter is
+  bool whole() const { return kept != Kept::blocks; }                       // not sharded like the parameter
   bool apart() const { return kept == Kept::own || kept == Kept::shares; }  // differs between ranks
-  std::int64_t elements(std::int64_t count) const { return ceil_div(count, block); }  // of blocks
+  std::int64_t elements(std::int64_t count) const { return ceil_div(count, block); }  // for kept == blocks
   Shape shape_for(const Shape& parameter) const;
-  // The shape of all ranks' parts together, as checkpoints hold it.
+  // Returns the shape of all ranks' parts together, as checkpoints hold it.
   Shape saved_shape(const Shape& parameter, std::int64_t ranks) const {
     return kept == Kept::own ? Shape{ranks, parameter.numel()} : shape_for(parameter);
   }
@@ -64,15 +65,15 @@ inline bool want_whole_gradient(std::span<const StateSpec> states) {
   return std::ranges::any_of(states, [](const StateSpec& s) { return s.whole_gradient; });
 }
 
-// The number of elements within which nothing is cut.
+// The number of elements in a block that no rank boundary may split.
 inline std::int64_t common_block(std::span<const StateSpec> states) {
   std::int64_t block = 1;
   for (const StateSpec& s : states) block = std::lcm(block, s.block);
   return block;
 }
 
-// The states of a trained parameter, in the order in which the optimizer gets them. They may differ between
-// parameters: 8-bit optimizers keep the small ones in f32.
+// Returns the states of a trained parameter, in the order in which the optimizer gets them. They may differ
+// between parameters: 8-bit optimizers keep the states of small parameters in f32.
 using StatesOf = std::function<std::span<const StateSpec>(const Parameter&)>;
 inline std::span<const StateSpec> no_states(const Parameter&) { return {}; }
 
